@@ -1,9 +1,13 @@
-/* aligner_source.c - where a command takes the knowledge from how words are made of tokens or phones: the graph, a token table, a lexicon, an acoustic model. */
+/* aligner_source.c - where a command takes the knowledge from how words are made of tokens or
+ * phones: the graph, a token table, a lexicon, an acoustic model. */
 #include "aligner_source.h"
 
 static void common_flags(cli_parser *parser, aligner_source *source) {
-  cli_flag_str(parser, "tokens", 0, &source->tokens_path, "FILE", "word times of CTC: token table in which U+2581 marks the start of words, or with --lexicon any");
-  cli_flag_str(parser, "lexicon", 0, &source->lexicon_path, "FILE", "word times by this lexicon over --tokens or the phones of --am");
+  cli_flag_str(parser, "tokens", 0, &source->tokens_path, "FILE",
+               "word times of CTC: token table in which U+2581 marks the start of words, or with "
+               "--lexicon any");
+  cli_flag_str(parser, "lexicon", 0, &source->lexicon_path, "FILE",
+               "word times by this lexicon over --tokens or the phones of --am");
 }
 
 static const cli_rule lattice_rules[] = {
@@ -23,20 +27,27 @@ static const cli_rule decode_rules[] = {
 };
 
 void aligner_flags(cli_parser *parser, aligner_source *source) {
-  cli_flag_str(parser, "graph", 0, &source->graph_path, "FILE", "word times by what a graph of 'warpfst mkgraph' knows of its words");
+  cli_flag_str(parser, "graph", 0, &source->graph_path, "FILE",
+               "word times by what a graph of 'warpfst mkgraph' knows of its words");
   common_flags(parser, source);
-  cli_flag_str(parser, "am", 0, &source->am.path, "MODEL", "word times of hybrid models: Kaldi's final.mdl or the folder with it; with --lexicon also a folder of CMU Sphinx");
-  cli_flag_str(parser, "lang", 0, &source->am.lang, "FOLDER", "with --am: lang folder that has phones.txt and phones/word_boundary.txt");
+  cli_flag_str(parser, "am", 0, &source->am.path, "MODEL",
+               "word times of hybrid models: Kaldi's final.mdl or the folder with it; with "
+               "--lexicon also a folder of CMU Sphinx");
+  cli_flag_str(parser, "lang", 0, &source->am.lang, "FOLDER",
+               "with --am: lang folder that has phones.txt and phones/word_boundary.txt");
   cli_rules(parser, lattice_rules);
 }
 
 void aligner_decode_flags(cli_parser *parser, aligner_source *source) {
   common_flags(parser, source);
-  cli_flag_str(parser, "lang", 0, &source->am.lang, "FOLDER", "word times by Kaldi's phones, with --am: lang folder that has phones.txt and phones/word_boundary.txt");
+  cli_flag_str(parser, "lang", 0, &source->am.lang, "FOLDER",
+               "word times by Kaldi's phones, with --am: lang folder that has phones.txt and "
+               "phones/word_boundary.txt");
   cli_rules(parser, decode_rules);
 }
 
-static wf_status read_lexicon(const aligner_source *source, const wf_symbols *units, const char *blank, wf_lexicon **out, wf_error *err) {
+static wf_status read_lexicon(const aligner_source *source, const wf_symbols *units,
+                              const char *blank, wf_lexicon **out, wf_error *err) {
   wf_lexicon_options options;
   wf_lexicon_options_init(&options);
   options.unknown = 1; /* words of unknown tokens are in no path */
@@ -45,7 +56,8 @@ static wf_status read_lexicon(const aligner_source *source, const wf_symbols *un
   return wf_lexicon_read(source->lexicon_path, units, &options, out, err);
 }
 
-static wf_status from_tokens(const aligner_source *source, const wf_symbols *words, wf_word_aligner **out, wf_error *err) {
+static wf_status from_tokens(const aligner_source *source, const wf_symbols *words,
+                             wf_word_aligner **out, wf_error *err) {
   wf_symbols *tokens;
   wf_lexicon *lexicon = NULL;
   wf_status status = wf_symbols_read(source->tokens_path, &tokens, err);
@@ -61,7 +73,8 @@ static wf_status from_tokens(const aligner_source *source, const wf_symbols *wor
   return status;
 }
 
-static wf_status from_model(const aligner_source *source, const wf_symbols *words, wf_word_aligner **out, wf_error *err) {
+static wf_status from_model(const aligner_source *source, const wf_symbols *words,
+                            wf_word_aligner **out, wf_error *err) {
   wf_hmm *hmm;
   wf_lexicon *lexicon = NULL;
   wf_status status = am_read(&source->am, false, &hmm, err);
@@ -93,7 +106,8 @@ static wf_status from_graph(const aligner_source *source, wf_word_aligner **out,
 wf_status aligner_open(aligner_source *source, const wf_symbols *words, wf_error *err) {
   if (source->lexicon_path != NULL && words == NULL) {
     err->code = WF_ERR_ARGUMENT;
-    snprintf(err->message, sizeof err->message, "the graph has no table of words: --lexicon needs --words");
+    snprintf(err->message, sizeof err->message,
+             "the graph has no table of words: --lexicon needs --words");
     return err->code;
   }
   if (source->graph_path != NULL) return from_graph(source, &source->aligner, err);
@@ -101,9 +115,11 @@ wf_status aligner_open(aligner_source *source, const wf_symbols *words, wf_error
   return source->am.path != NULL ? from_model(source, words, &source->aligner, err) : WF_OK;
 }
 
-wf_status aligner_attach(aligner_source *source, const wf_symbols *words, wf_fst **fst, wf_error *err) {
+wf_status aligner_attach(aligner_source *source, const wf_symbols *words, wf_fst **fst,
+                         wf_error *err) {
   wf_fst *with;
-  if (source->tokens_path == NULL && source->lexicon_path == NULL && source->am.lang == NULL) return WF_OK; /* --am alone is there for its columns */
+  if (source->tokens_path == NULL && source->lexicon_path == NULL && source->am.lang == NULL)
+    return WF_OK; /* --am alone is there for its columns */
   wf_status status = aligner_open(source, words, err);
   if (status != WF_OK || source->aligner == NULL) return status;
   status = wf_fst_with_word_aligner(*fst, source->aligner, &with, err);
@@ -119,9 +135,13 @@ wf_status aligner_apply(const aligner_source *source, wf_lattice_entry *entry, w
   wf_compact_lattice *aligned;
   uint64_t forced;
   if (source->aligner == NULL) return WF_OK;
-  wf_status status = wf_compact_lattice_align(entry->compact, source->aligner, NULL, &aligned, &forced, err);
+  wf_status status =
+      wf_compact_lattice_align(entry->compact, source->aligner, NULL, &aligned, &forced, err);
   if (status != WF_OK) return status;
-  if (forced > 0) cli_note("utterance '%s': %llu arcs whose labels are not those of a word; times are guesses there", entry->key, (unsigned long long)forced);
+  if (forced > 0)
+    cli_note(
+        "utterance '%s': %llu arcs whose labels are not those of a word; times are guesses there",
+        entry->key, (unsigned long long)forced);
   wf_compact_lattice_free(entry->compact);
   entry->compact = aligned;
   return WF_OK;

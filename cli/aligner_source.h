@@ -18,7 +18,8 @@ void aligner_decode_flags(cli_parser *parser, aligner_source *source);
 /* Makes source->aligner. `words` may be NULL unless there is a lexicon. */
 wf_status aligner_open(aligner_source *source, const wf_symbols *words, wf_error *err);
 /* Gives a graph from elsewhere what it lacks; nothing if no flag asks for it. */
-wf_status aligner_attach(aligner_source *source, const wf_symbols *words, wf_fst **fst, wf_error *err);
+wf_status aligner_attach(aligner_source *source, const wf_symbols *words, wf_fst **fst,
+                         wf_error *err);
 /* Aligns the entry's compact lattice, if there is an aligner. */
 wf_status aligner_apply(const aligner_source *source, wf_lattice_entry *entry, wf_error *err);
 

@@ -11,8 +11,11 @@
 enum { PATH_BYTES = 4096 };
 
 void am_flags(cli_parser *parser, am_source *source) {
-  cli_flag_str(parser, "tree", 0, &source->tree, "FILE", "Kaldi: the model's decision tree (default: `tree` beside final.mdl)");
-  cli_flag_str(parser, "lang", 0, &source->lang, "FOLDER", "Kaldi: folder with phones.txt and phones/ (default: phones are called by their numbers)");
+  cli_flag_str(parser, "tree", 0, &source->tree, "FILE",
+               "Kaldi: the model's decision tree (default: `tree` beside final.mdl)");
+  cli_flag_str(
+      parser, "lang", 0, &source->lang, "FOLDER",
+      "Kaldi: folder with phones.txt and phones/ (default: phones are called by their numbers)");
 }
 
 /* folder/file into `path`; is it there? */
@@ -40,7 +43,9 @@ wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_err
   char model[PATH_BYTES], tree[PATH_BYTES], folder[PATH_BYTES];
   *out = NULL;
   if (am_is_sphinx(source)) {
-    if (source->tree != NULL || source->lang != NULL) return fail(err, WF_ERR_ARGUMENT, source->path, "no final.mdl in it, so --tree and --lang mean nothing");
+    if (source->tree != NULL || source->lang != NULL)
+      return fail(err, WF_ERR_ARGUMENT, source->path,
+                  "no final.mdl in it, so --tree and --lang mean nothing");
     return wf_hmm_read_sphinx(source->path, out, err);
   }
   snprintf(folder, sizeof folder, "%s", source->path);
@@ -49,12 +54,15 @@ wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_err
     (void)there(source->path, "final.mdl", model);
   } else {
     char *slash = strrchr(folder, '/');
-    if (slash != NULL) *slash = '\0';
-    else snprintf(folder, sizeof folder, ".");
+    if (slash != NULL)
+      *slash = '\0';
+    else
+      snprintf(folder, sizeof folder, ".");
   }
   const char *beside = there(folder[0] != '\0' ? folder : "/", "tree", tree) ? tree : NULL;
   if (source->tree != NULL) beside = source->tree;
-  if (beside == NULL && needs_tree && access(model, F_OK) == 0) return fail(err, WF_ERR_ARGUMENT, model, "there is no tree beside it; name it with --tree");
+  if (beside == NULL && needs_tree && access(model, F_OK) == 0)
+    return fail(err, WF_ERR_ARGUMENT, model, "there is no tree beside it; name it with --tree");
   return wf_hmm_read_kaldi(model, beside, source->lang, out, err);
 }
 
@@ -75,8 +83,10 @@ int am_write_columns(const wf_hmm *hmm, const char *path) {
   FILE *file = on_screen ? stdout : fopen(temporary, "w");
   bool good = file != NULL && write_lines(file, columns, count);
   wf_free(columns);
-  if (on_screen) good = fflush(stdout) == 0 && good;
-  else if (file != NULL && fclose(file) != 0) good = false;
+  if (on_screen)
+    good = fflush(stdout) == 0 && good;
+  else if (file != NULL && fclose(file) != 0)
+    good = false;
   if (good && (on_screen || rename(temporary, path) == 0)) return CLI_OK;
   cli_note("%s: cannot write: %s", path, strerror(errno));
   if (!on_screen) (void)unlink(temporary);

@@ -11,7 +11,8 @@ typedef struct am_source {
 
 /* --tree and --lang. */
 void am_flags(cli_parser *parser, am_source *source);
-/* Reads it. A tree that is not named lies beside final.mdl; without one the model will do for tables, and if `needs_tree` it is an error. */
+/* Reads it. A tree that is not named lies beside final.mdl; without one the model will do for
+ * tables, and if `needs_tree` it is an error. */
 wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_error *err);
 bool am_is_sphinx(const am_source *source);
 /* `label column` lines, whole or not at all; '-' is standard output. Returns the exit code. */

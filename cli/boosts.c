@@ -1,4 +1,5 @@
-/* boosts.c - reads lists of phrases, `word word ... boost` a line, and tables of such lists by utterance. */
+/* boosts.c - reads lists of phrases, `word word ... boost` a line, and tables of such lists by
+ * utterance. */
 #include "boosts.h"
 
 #include <ctype.h>
@@ -26,7 +27,7 @@ struct phrases {
   char unknown[64]; /* first word that is not in the table */
 };
 
-/* --- a list of phrases -------------------------------------------------------------------------------------------------------- */
+/* --- a list of phrases ------------------------------------------------------------------- */
 
 static bool add_word(struct phrases *list, const wf_symbols *table, const char *text, bool *known) {
   int64_t label = wf_symbols_find(table, text);
@@ -35,13 +36,15 @@ static bool add_word(struct phrases *list, const wf_symbols *table, const char *
     *known = false;
     return true;
   }
-  if (!list_room((void **)&list->words, list->num_words, &list->word_cap, sizeof *list->words)) return false;
+  if (!list_room((void **)&list->words, list->num_words, &list->word_cap, sizeof *list->words))
+    return false;
   list->words[list->num_words++] = (int32_t)label;
   return true;
 }
 
 /* `text` is cut into its words. */
-static wf_status add_line(struct phrases *list, const wf_symbols *table, char *text, const char *path, int line, wf_error *err) {
+static wf_status add_line(struct phrases *list, const wf_symbols *table, char *text,
+                          const char *path, int line, wf_error *err) {
   size_t size = strlen(text);
   while (size > 0 && isspace((unsigned char)text[size - 1])) text[--size] = '\0';
   text += strspn(text, " \t");
@@ -49,19 +52,23 @@ static wf_status add_line(struct phrases *list, const wf_symbols *table, char *t
   char *last = strrchr(text, ' '), *tab = strrchr(text, '\t'), *stop;
   if (tab != NULL && (last == NULL || tab > last)) last = tab;
   float boost = last != NULL ? strtof(last + 1, &stop) : 0;
-  if (last == NULL || *stop != '\0' || !isfinite(boost)) return list_error(err, WF_ERR_FORMAT, path, line, "expected `word word ... boost`, the boost in nats");
+  if (last == NULL || *stop != '\0' || !isfinite(boost))
+    return list_error(err, WF_ERR_FORMAT, path, line,
+                      "expected `word word ... boost`, the boost in nats");
   *last = '\0';
   size_t old_size = list->off != NULL ? (size_t)list->off[list->num_phrases] : 0;
   bool known = true;
   for (char *word = strtok(text, " \t"); word != NULL; word = strtok(NULL, " \t"))
-    if (!add_word(list, table, word, &known)) return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
+    if (!add_word(list, table, word, &known))
+      return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   if (!known) {
     list->num_unknown++;
     list->num_words = old_size;
     return WF_OK;
   }
   size_t cap = list->phrase_cap;
-  if (!list_room((void **)&list->boosts, list->num_phrases, &list->phrase_cap, sizeof *list->boosts) ||
+  if (!list_room((void **)&list->boosts, list->num_phrases, &list->phrase_cap,
+                 sizeof *list->boosts) ||
       !list_room((void **)&list->off, list->num_phrases + 1, &cap, sizeof *list->off))
     return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   list->off[0] = 0;
@@ -70,23 +77,29 @@ static wf_status add_line(struct phrases *list, const wf_symbols *table, char *t
   return WF_OK;
 }
 
-static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer **out, wf_error *err) {
+static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer **out,
+                           wf_error *err) {
   struct phrases list = {0};
   char *line = NULL;
   size_t cap = 0;
   wf_status status = WF_OK;
   FILE *file = cli_open_text(path);
   if (file == NULL) return list_error(err, WF_ERR_IO, path, 0, strerror(errno));
-  for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++) status = add_line(&list, table, line, path, number, err);
+  for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++)
+    status = add_line(&list, table, line, path, number, err);
   cli_close_text(file);
   if (status == WF_OK) {
     static const uint64_t none[1];
     wf_error why = {0};
-    status = wf_scorer_boost_phrases(list.words, list.num_phrases > 0 ? list.off : none, list.boosts, list.num_phrases, out, &why);
-    if (status != WF_OK) status = list_error(err, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, path, 0, why.message);
+    status = wf_scorer_boost_phrases(list.words, list.num_phrases > 0 ? list.off : none,
+                                     list.boosts, list.num_phrases, out, &why);
+    if (status != WF_OK)
+      status =
+          list_error(err, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, path, 0, why.message);
   }
   if (status == WF_OK && list.num_unknown > 0)
-    cli_note("%s: %zu phrases passed over, with words that the graph has not ('%s' is the first)", path, list.num_unknown, list.unknown);
+    cli_note("%s: %zu phrases passed over, with words that the graph has not ('%s' is the first)",
+             path, list.num_unknown, list.unknown);
   free(line);
   free(list.words);
   free(list.off);
@@ -94,7 +107,7 @@ static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer 
   return status;
 }
 
-/* --- lists by utterance --------------------------------------------------------------------------------------------------------- */
+/* --- lists by utterance ------------------------------------------------------------------ */
 
 /* Puts `first` (may be NULL) before it. */
 static wf_status put_before(const wf_scorer *first, wf_scorer **scorer, wf_error *err) {
@@ -107,11 +120,13 @@ static wf_status put_before(const wf_scorer *first, wf_scorer **scorer, wf_error
 }
 
 /* Each list is read once, however many utterances have it. */
-static wf_status read_lists(boost_set *set, const char *path, const wf_symbols *words, wf_error *err) {
+static wf_status read_lists(boost_set *set, const char *path, const wf_symbols *words,
+                            wf_error *err) {
   wf_status status = utterance_lists_read(path, &set->utterances, err);
   size_t count = set->utterances.num_lists;
   set->scorers = calloc(count + 1, sizeof *set->scorers);
-  if (status == WF_OK && set->scorers == NULL) return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
+  if (status == WF_OK && set->scorers == NULL)
+    return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     status = read_list(set->utterances.paths[i], words, &set->scorers[i], err);
     if (status == WF_OK) status = put_before(set->all, &set->scorers[i], err);
@@ -119,18 +134,23 @@ static wf_status read_lists(boost_set *set, const char *path, const wf_symbols *
   return status;
 }
 
-wf_status boosts_read(const char *all_path, const char *each_path, const wf_symbols *words, const wf_scorer *base, boost_set **out, wf_error *err) {
+wf_status boosts_read(const char *all_path, const char *each_path, const wf_symbols *words,
+                      const wf_scorer *base, boost_set **out, wf_error *err) {
   *out = NULL;
   boost_set *set = calloc(1, sizeof *set);
   if (set == NULL) return list_error(err, WF_ERR_MEMORY, "boosts", 0, "out of memory");
   const char *first = all_path != NULL ? all_path : each_path;
-  wf_status status = words != NULL ? WF_OK : list_error(err, WF_ERR_ARGUMENT, first, 0, "boosts need a symbol table of the words: --words");
+  wf_status status = words != NULL ? WF_OK
+                                   : list_error(err, WF_ERR_ARGUMENT, first, 0,
+                                                "boosts need a symbol table of the words: --words");
   if (status == WF_OK && all_path != NULL) status = read_list(all_path, words, &set->all, err);
   if (status == WF_OK && set->all != NULL) status = put_before(base, &set->all, err);
   if (status == WF_OK && set->all == NULL && base != NULL) set->all = wf_scorer_ref(base);
   if (status == WF_OK && each_path != NULL) status = read_lists(set, each_path, words, err);
-  if (status == WF_OK) *out = set;
-  else boosts_free(set);
+  if (status == WF_OK)
+    *out = set;
+  else
+    boosts_free(set);
   return status;
 }
 
@@ -141,7 +161,8 @@ const wf_scorer *boosts_for(const boost_set *set, const char *key) {
 
 void boosts_free(boost_set *set) {
   if (set == NULL) return;
-  for (size_t i = 0; i < set->utterances.num_lists && set->scorers != NULL; i++) wf_scorer_free(set->scorers[i]);
+  for (size_t i = 0; i < set->utterances.num_lists && set->scorers != NULL; i++)
+    wf_scorer_free(set->scorers[i]);
   free(set->scorers);
   utterance_lists_free(&set->utterances);
   wf_scorer_free(set->all);

@@ -20,20 +20,50 @@ void cli_set_command(const char *name) { g_command = name; }
 static void add(cli_parser *parser, cli_flag flag) {
   if (parser->num_flags < CLI_MAX_FLAGS) parser->flags[parser->num_flags++] = flag;
 }
-void cli_flag_bool(cli_parser *parser, const char *name, char letter, bool *target, const char *help) {
-  add(parser, (cli_flag){.name = name, .letter = letter, .kind = CLI_BOOL, .target = target, .value = NULL, .help = help});
+void cli_flag_bool(cli_parser *parser, const char *name, char letter, bool *target,
+                   const char *help) {
+  add(parser, (cli_flag){.name = name,
+                         .letter = letter,
+                         .kind = CLI_BOOL,
+                         .target = target,
+                         .value = NULL,
+                         .help = help});
 }
-void cli_flag_i64(cli_parser *parser, const char *name, char letter, int64_t *target, const char *value, const char *help) {
-  add(parser, (cli_flag){.name = name, .letter = letter, .kind = CLI_I64, .target = target, .value = value, .help = help});
+void cli_flag_i64(cli_parser *parser, const char *name, char letter, int64_t *target,
+                  const char *value, const char *help) {
+  add(parser, (cli_flag){.name = name,
+                         .letter = letter,
+                         .kind = CLI_I64,
+                         .target = target,
+                         .value = value,
+                         .help = help});
 }
-void cli_flag_f64(cli_parser *parser, const char *name, char letter, double *target, const char *value, const char *help) {
-  add(parser, (cli_flag){.name = name, .letter = letter, .kind = CLI_F64, .target = target, .value = value, .help = help});
+void cli_flag_f64(cli_parser *parser, const char *name, char letter, double *target,
+                  const char *value, const char *help) {
+  add(parser, (cli_flag){.name = name,
+                         .letter = letter,
+                         .kind = CLI_F64,
+                         .target = target,
+                         .value = value,
+                         .help = help});
 }
-void cli_flag_str(cli_parser *parser, const char *name, char letter, const char **target, const char *value, const char *help) {
-  add(parser, (cli_flag){.name = name, .letter = letter, .kind = CLI_STR, .target = target, .value = value, .help = help});
+void cli_flag_str(cli_parser *parser, const char *name, char letter, const char **target,
+                  const char *value, const char *help) {
+  add(parser, (cli_flag){.name = name,
+                         .letter = letter,
+                         .kind = CLI_STR,
+                         .target = target,
+                         .value = value,
+                         .help = help});
 }
-void cli_flag_strs(cli_parser *parser, const char *name, char letter, cli_strs *target, const char *value, const char *help) {
-  add(parser, (cli_flag){.name = name, .letter = letter, .kind = CLI_STRS, .target = target, .value = value, .help = help});
+void cli_flag_strs(cli_parser *parser, const char *name, char letter, cli_strs *target,
+                   const char *value, const char *help) {
+  add(parser, (cli_flag){.name = name,
+                         .letter = letter,
+                         .kind = CLI_STRS,
+                         .target = target,
+                         .value = value,
+                         .help = help});
 }
 void cli_flag_range(cli_parser *parser, const char *name, double min, double max) {
   for (size_t i = 0; i < parser->num_flags; i++) {
@@ -56,12 +86,14 @@ void cli_table(cli_parser *parser, const char *name, void *config) {
   parser->tables[parser->num_tables++].config = config;
 }
 
-/* --- help --------------------------------------------------------------------------------------------------------- */
+/* --- help -------------------------------------------------------------------------------- */
 
 static void print_row(const char *left, const char *help, const char *tail) {
   const size_t column = 34;
-  if (strlen(left) < column) printf("%-*s", (int)column, left);
-  else printf("%s\n%*s", left, (int)column, "");
+  if (strlen(left) < column)
+    printf("%-*s", (int)column, left);
+  else
+    printf("%s\n%*s", left, (int)column, "");
   printf("%s%s\n", help, tail);
 }
 
@@ -71,11 +103,14 @@ static void print_option(const wf_option *row) {
   for (char *c = name; *c != '\0'; c++)
     if (*c == '_') *c = '-';
   bool flag = row->type == WF_OPTION_BOOL;
-  const char *unit = row->type == WF_OPTION_STR ? (row->unit[0] != '\0' ? row->unit : "TEXT") : row->type == WF_OPTION_ENUM ? row->unit : "N";
+  const char *unit = row->type == WF_OPTION_STR    ? (row->unit[0] != '\0' ? row->unit : "TEXT")
+                     : row->type == WF_OPTION_ENUM ? row->unit
+                                                   : "N";
   snprintf(left, sizeof left, "  --%s%s%s", name, flag ? "" : "=", flag ? "" : unit);
   snprintf(def, sizeof def, "%.7g", row->def);
   if (flag) {
-    snprintf(tail, sizeof tail, row->def != 0 ? " (default: on; --no-%s)" : " (default: off)", name);
+    snprintf(tail, sizeof tail, row->def != 0 ? " (default: on; --no-%s)" : " (default: off)",
+             name);
   } else if (row->type == WF_OPTION_ENUM) {
     const char *at = row->unit;
     for (int i = 0; i < (int)row->def && strchr(at, '|') != NULL; i++) at = strchr(at, '|') + 1;
@@ -83,7 +118,8 @@ static void print_option(const wf_option *row) {
   } else if (row->type == WF_OPTION_STR) {
     tail[0] = '\0';
   } else {
-    snprintf(tail, sizeof tail, " (default: %s%s%s)", def, row->unit[0] != '\0' ? " " : "", row->unit);
+    snprintf(tail, sizeof tail, " (default: %s%s%s)", def, row->unit[0] != '\0' ? " " : "",
+             row->unit);
   }
   print_row(left, row->help, tail);
 }
@@ -95,7 +131,8 @@ static void print_help(const cli_parser *parser) {
     const cli_flag *flag = &parser->flags[i];
     char left[128], letter[8] = "";
     if (flag->letter != 0) snprintf(letter, sizeof letter, "-%c, ", flag->letter);
-    snprintf(left, sizeof left, "  %s--%s%s%s", letter, flag->name, flag->value != NULL ? "=" : "", flag->value != NULL ? flag->value : "");
+    snprintf(left, sizeof left, "  %s--%s%s%s", letter, flag->name, flag->value != NULL ? "=" : "",
+             flag->value != NULL ? flag->value : "");
     print_row(left, flag->help, flag->kind == CLI_STRS ? " (may be repeated)" : "");
   }
   for (size_t i = 0; i < parser->num_tables; i++) {
@@ -106,7 +143,7 @@ static void print_help(const cli_parser *parser) {
   printf("\n  -h, --help                      this text\n");
 }
 
-/* --- parsing ------------------------------------------------------------------------------------------------------ */
+/* --- parsing ----------------------------------------------------------------------------- */
 
 static bool set_bool(bool *target, const char *value) {
   static const char *const words[] = {"false", "true", "0", "1", "no", "yes", "off", "on"};
@@ -122,8 +159,12 @@ static bool set_flag(const cli_flag *flag, const char *value) {
   char *stop = NULL;
   switch (flag->kind) {
     case CLI_BOOL: return set_bool(flag->target, value);
-    case CLI_I64: *(int64_t *)flag->target = strtoll(value, &stop, 10); return stop != value && *stop == '\0';
-    case CLI_F64: *(double *)flag->target = strtod(value, &stop); return stop != value && *stop == '\0' && !isnan(*(double *)flag->target);
+    case CLI_I64:
+      *(int64_t *)flag->target = strtoll(value, &stop, 10);
+      return stop != value && *stop == '\0';
+    case CLI_F64:
+      *(double *)flag->target = strtod(value, &stop);
+      return stop != value && *stop == '\0' && !isnan(*(double *)flag->target);
     case CLI_STR: *(const char **)flag->target = value; return true;
     case CLI_STRS: {
       cli_strs *list = flag->target;
@@ -171,7 +212,8 @@ static bool find_name(cli_parser *parser, const char *name, size_t size, struct 
 
 static bool find_flag(cli_parser *parser, const char *name, size_t size, struct match *match) {
   if (find_name(parser, name, size, match)) return true;
-  if (size > 3 && (memcmp(name, "no-", 3) == 0 || memcmp(name, "no_", 3) == 0) && find_name(parser, name + 3, size - 3, match) && match->is_bool) {
+  if (size > 3 && (memcmp(name, "no-", 3) == 0 || memcmp(name, "no_", 3) == 0) &&
+      find_name(parser, name + 3, size - 3, match) && match->is_bool) {
     match->negated = true;
     return true;
   }
@@ -187,20 +229,27 @@ static bool in_range(const cli_flag *flag) {
 static int apply(const struct match *match, const char *name, const char *value) {
   if (match->flag != NULL) {
     const char *takes = match->is_bool ? "true or false" : match->flag->value;
-    if (!set_flag(match->flag, value)) return cli_usage("%s: '%s' is not what --%s takes (%s)", name, value, match->flag->name, takes);
-    if (!in_range(match->flag)) return cli_usage("--%s is outside [%.10g, %.10g]", match->flag->name, match->flag->min, match->flag->max);
+    if (!set_flag(match->flag, value))
+      return cli_usage("%s: '%s' is not what --%s takes (%s)", name, value, match->flag->name,
+                       takes);
+    if (!in_range(match->flag))
+      return cli_usage("--%s is outside [%.10g, %.10g]", match->flag->name, match->flag->min,
+                       match->flag->max);
     return -1;
   }
   wf_error err;
-  if (wf_config_set(match->table, match->config, match->row->name, value, &err) != WF_OK) return cli_usage("%s", err.message);
+  if (wf_config_set(match->table, match->config, match->row->name, value, &err) != WF_OK)
+    return cli_usage("%s", err.message);
   return -1;
 }
 
 static int unknown_flag(const cli_parser *parser, const char *text, size_t dashes, size_t size) {
   cli_suggestion near = {0};
-  for (size_t i = 0; i < parser->num_flags; i++) cli_suggest(&near, text + dashes, size, parser->flags[i].name);
+  for (size_t i = 0; i < parser->num_flags; i++)
+    cli_suggest(&near, text + dashes, size, parser->flags[i].name);
   for (size_t i = 0; i < parser->num_tables; i++)
-    for (size_t j = 0; j < parser->tables[i].table->num_rows; j++) cli_suggest(&near, text + dashes, size, parser->tables[i].table->rows[j].name);
+    for (size_t j = 0; j < parser->tables[i].table->num_rows; j++)
+      cli_suggest(&near, text + dashes, size, parser->tables[i].table->rows[j].name);
   if (near.best == NULL) return cli_usage("unknown flag %.*s", (int)(size + dashes), text);
   char name[64];
   cli_flag_name(near.best, name, sizeof name);
@@ -231,7 +280,8 @@ static int parse_flag(cli_parser *parser, int argc, char **argv, int *i) {
     if (*i + 1 >= argc) return cli_usage("%s needs a value", text);
     value = argv[++*i];
   }
-  if (*match.text != NULL && (match.flag == NULL || match.flag->kind != CLI_STRS)) return cli_usage("%.*s is given twice", length, text);
+  if (*match.text != NULL && (match.flag == NULL || match.flag->kind != CLI_STRS))
+    return cli_usage("%.*s is given twice", length, text);
   if (value == NULL) value = match.negated ? "false" : "true";
   *match.text = value;
   return apply(&match, text, value);
@@ -257,14 +307,17 @@ int cli_parse(cli_parser *parser, int argc, char **argv) {
   }
   parser->args = argv + 1;
   parser->num_args = kept - 1;
-  if (parser->num_args < parser->min_args) return cli_usage("too few arguments; usage: warpfst %s %s", g_command, parser->usage);
-  if (parser->max_args >= 0 && parser->num_args > parser->max_args) return cli_usage("one argument too many: '%s'", parser->args[parser->max_args]);
+  if (parser->num_args < parser->min_args)
+    return cli_usage("too few arguments; usage: warpfst %s %s", g_command, parser->usage);
+  if (parser->max_args >= 0 && parser->num_args > parser->max_args)
+    return cli_usage("one argument too many: '%s'", parser->args[parser->max_args]);
   return cli_check_rules(parser);
 }
 
-/* --- messages ----------------------------------------------------------------------------------------------------- */
+/* --- messages ---------------------------------------------------------------------------- */
 
-/* Names and keys in messages come from files. Control bytes in them would reach the terminal: they become '?', also U+0080 to U+009F. */
+/* Names and keys in messages come from files. Control bytes in them would reach the terminal: they
+ * become '?', also U+0080 to U+009F. */
 static void print_message(const char *format, va_list args) {
   char text[4096];
   vsnprintf(text, sizeof text, format, args);
@@ -309,7 +362,7 @@ void cli_note(const char *format, ...) {
   va_end(args);
 }
 
-/* --- progress ----------------------------------------------------------------------------------------------------- */
+/* --- progress ---------------------------------------------------------------------------- */
 
 static bool g_bar_shown;
 static double g_bar_last;
@@ -333,7 +386,9 @@ static bool draw_bar(void *user, const char *stage, double fraction) {
   return true;
 }
 
-wf_progress cli_progress(void) { return isatty(STDERR_FILENO) ? (wf_progress){draw_bar, NULL} : (wf_progress){0}; }
+wf_progress cli_progress(void) {
+  return isatty(STDERR_FILENO) ? (wf_progress){draw_bar, NULL} : (wf_progress){0};
+}
 
 void cli_progress_end(void) {
   if (g_bar_shown) fprintf(stderr, "\r\033[K");
@@ -343,10 +398,14 @@ void cli_progress_end(void) {
 void cli_json_string(FILE *out, const char *text) {
   fputc('"', out);
   for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
-    if (*c == '"' || *c == '\\') fprintf(out, "\\%c", *c);
-    else if (*c == '\n') fputs("\\n", out);
-    else if (*c < 0x20) fprintf(out, "\\u%04x", *c);
-    else fputc(*c, out);
+    if (*c == '"' || *c == '\\')
+      fprintf(out, "\\%c", *c);
+    else if (*c == '\n')
+      fputs("\\n", out);
+    else if (*c < 0x20)
+      fprintf(out, "\\u%04x", *c);
+    else
+      fputc(*c, out);
   }
   fputc('"', out);
 }

@@ -1,10 +1,10 @@
 /* cli.h - what every subcommand shares: flags from option tables, errors, progress, exit codes.
  *
- * A subcommand is one file cli/cmd_NAME.c with `int cmd_NAME(int argc, char **argv)` and a row in commands.h. It sees only the public
- * header. A run:
+ * A subcommand is one file cli/cmd_NAME.c with `int cmd_NAME(int argc, char **argv)` and a row in
+ * commands.h. It sees only the public header. A run:
  *     cli_parser parser = {.usage = "IN -o OUT", .about = "...", .min_args = 1, .max_args = 1};
- *     cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write ('-': standard output)");
- *     cli_table(&parser, "compose", &options);
+ *     cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write ('-': standard
+ *     output)"); cli_table(&parser, "compose", &options);
  *     int code = cli_parse(&parser, argc, argv);      // may print help
  *     if (code >= 0) return code;
  *     parser.args[0 .. parser.num_args)               // what is left
@@ -22,11 +22,11 @@
 /* Exit codes, listed in `warpfst help`. */
 enum {
   CLI_OK = 0,
-  CLI_NO = 1,      /* the answer is no: not equal, not equivalent, some utterances failed */
-  CLI_USAGE = 2,   /* the command line is wrong */
-  CLI_INPUT = 3,   /* a file is missing, unreadable, malformed; or output cannot be written */
-  CLI_LIMIT = 4,   /* out of memory, beyond a limit, not determinizable */
-  CLI_DEVICE = 5,  /* GPU missing or failed */
+  CLI_NO = 1,     /* the answer is no: not equal, not equivalent, some utterances failed */
+  CLI_USAGE = 2,  /* the command line is wrong */
+  CLI_INPUT = 3,  /* a file is missing, unreadable, malformed; or output cannot be written */
+  CLI_LIMIT = 4,  /* out of memory, beyond a limit, not determinizable */
+  CLI_DEVICE = 5, /* GPU missing or failed */
 };
 
 typedef enum cli_kind { CLI_BOOL, CLI_I64, CLI_F64, CLI_STR, CLI_STRS } cli_kind;
@@ -47,18 +47,24 @@ typedef struct cli_flag {
   const char *text; /* on the command line; NULL: not there */
 } cli_flag;
 
-/* A flag that depends on others. A flag is a name, a name with a value ("format=ctm"), or the name of an option table: any option of it. */
+/* A flag that depends on others. A flag is a name, a name with a value ("format=ctm"), or the name
+ * of an option table: any option of it. */
 typedef struct cli_rule {
   const char *flag; /* NULL: end of the list */
-  enum { CLI_USELESS_WITHOUT, CLI_USELESS_WITH, CLI_NEEDS, CLI_EXCLUDES } kind; /* a warning, a warning, an error, an error */
+  enum {
+    CLI_USELESS_WITHOUT,
+    CLI_USELESS_WITH,
+    CLI_NEEDS,
+    CLI_EXCLUDES
+  } kind;             /* a warning, a warning, an error, an error */
   const char *others; /* flags with '|' between them, one of which suffices */
 } cli_rule;
 
 enum { CLI_MAX_FLAGS = 48, CLI_MAX_TABLES = 6, CLI_MAX_ROWS = 64, CLI_MAX_RULES = 12 };
 
 typedef struct cli_parser {
-  const char *usage;  /* after "warpfst NAME " */
-  const char *about;  /* one paragraph; may end with examples */
+  const char *usage;      /* after "warpfst NAME " */
+  const char *about;      /* one paragraph; may end with examples */
   int min_args, max_args; /* max_args < 0: any number */
   /* filled by the calls below */
   cli_flag flags[CLI_MAX_FLAGS];
@@ -75,12 +81,17 @@ typedef struct cli_parser {
   int num_args;
 } cli_parser;
 
-void cli_flag_bool(cli_parser *parser, const char *name, char letter, bool *target, const char *help);
-void cli_flag_i64(cli_parser *parser, const char *name, char letter, int64_t *target, const char *value, const char *help);
-void cli_flag_f64(cli_parser *parser, const char *name, char letter, double *target, const char *value, const char *help);
-void cli_flag_str(cli_parser *parser, const char *name, char letter, const char **target, const char *value, const char *help);
+void cli_flag_bool(cli_parser *parser, const char *name, char letter, bool *target,
+                   const char *help);
+void cli_flag_i64(cli_parser *parser, const char *name, char letter, int64_t *target,
+                  const char *value, const char *help);
+void cli_flag_f64(cli_parser *parser, const char *name, char letter, double *target,
+                  const char *value, const char *help);
+void cli_flag_str(cli_parser *parser, const char *name, char letter, const char **target,
+                  const char *value, const char *help);
 /* May be given several times; each adds to the list. Free the items with free(). */
-void cli_flag_strs(cli_parser *parser, const char *name, char letter, cli_strs *target, const char *value, const char *help);
+void cli_flag_strs(cli_parser *parser, const char *name, char letter, cli_strs *target,
+                   const char *value, const char *help);
 /* Refuses numbers outside [min, max] for a flag added before. */
 void cli_flag_range(cli_parser *parser, const char *name, double min, double max);
 /* Lets cli_parse check a list of rules. */
@@ -88,16 +99,20 @@ void cli_rules(cli_parser *parser, const cli_rule *rules);
 /* Makes a flag of every row of the library's table `name`, and fills config with the defaults. */
 void cli_table(cli_parser *parser, const char *name, void *config);
 
-/* Parses argv[1..]; argv[0] is the subcommand's name. Flags: --name=value, --name value, -x value; '-' and '_' are the same; BOOL flags
- * stand alone, take =true/=false, or --no-name. A flag given twice is an error, unless it makes a list. A single dash before a long name works too, as OpenFst's tools accept it.
- * "--" ends the flags. Returns -1 to go on, or the exit code after --help or a usage error (already printed). */
+/* Parses argv[1..]; argv[0] is the subcommand's name. Flags: --name=value, --name value, -x value;
+ * '-' and '_' are the same; BOOL flags stand alone, take =true/=false, or --no-name. A flag given
+ * twice is an error, unless it makes a list. A single dash before a long name works too, as
+ * OpenFst's tools accept it. "--" ends the flags. Returns -1 to go on, or the exit code after
+ * --help or a usage error (already printed). */
 int cli_parse(cli_parser *parser, int argc, char **argv);
 
-/* The exit code of a command that went on after some utterances failed: out of memory, the rest of an archive lost, others. */
+/* The exit code of a command that went on after some utterances failed: out of memory, the rest of
+ * an archive lost, others. */
 int cli_failure_code(uint64_t num_failed, bool lost_rest, bool no_memory);
 /* Prints "warpfst NAME: message" and returns the exit code that fits the error. */
 int cli_fail(const wf_error *err);
-/* CLI_USAGE with a message if the command line breaks a rule, else -1. What has no effect is told. */
+/* CLI_USAGE with a message if the command line breaks a rule, else -1. What has no effect is told.
+ */
 int cli_check_rules(const cli_parser *parser);
 /* Prints "warpfst NAME: ..." and a hint to --help; returns CLI_USAGE. */
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

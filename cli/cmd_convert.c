@@ -1,4 +1,5 @@
-/* cmd_convert.c - `warpfst convert`: another file format, arc type or other symbol tables for an fst. */
+/* cmd_convert.c - `warpfst convert`: another file format, arc type or other symbol tables for an
+ * fst. */
 #include <string.h>
 
 #include "fst_output.h"
@@ -9,7 +10,8 @@ struct request {
 };
 
 /* Reads the table at `path`, or takes the fst's own (NULL if dropped). The caller frees *out. */
-static wf_status pick_symbols(const char *path, const wf_symbols *own, bool drop, wf_symbols **out, wf_error *err) {
+static wf_status pick_symbols(const char *path, const wf_symbols *own, bool drop, wf_symbols **out,
+                              wf_error *err) {
   *out = NULL;
   if (path != NULL) return wf_symbols_read(path, out, err);
   if (own != NULL && !drop) *out = wf_symbols_ref(own);
@@ -19,8 +21,11 @@ static wf_status pick_symbols(const char *path, const wf_symbols *own, bool drop
 static wf_status apply_symbols(const struct request *request, wf_fst **fst, wf_error *err) {
   wf_symbols *isymbols = NULL, *osymbols = NULL;
   wf_fst *changed = NULL;
-  wf_status status = pick_symbols(request->isymbols, wf_fst_isymbols(*fst), request->drop_symbols, &isymbols, err);
-  if (status == WF_OK) status = pick_symbols(request->osymbols, wf_fst_osymbols(*fst), request->drop_symbols, &osymbols, err);
+  wf_status status =
+      pick_symbols(request->isymbols, wf_fst_isymbols(*fst), request->drop_symbols, &isymbols, err);
+  if (status == WF_OK)
+    status = pick_symbols(request->osymbols, wf_fst_osymbols(*fst), request->drop_symbols,
+                          &osymbols, err);
   if (status == WF_OK) status = wf_fst_with_symbols(*fst, isymbols, osymbols, &changed, err);
   wf_symbols_free(isymbols);
   wf_symbols_free(osymbols);
@@ -46,13 +51,20 @@ static int convert(const struct request *request, wf_fst **fst) {
   if (code != CLI_OK) return code;
   if (apply_symbols(request, fst, &err) != WF_OK) return cli_fail(&err);
   if (request->arc_type != NULL) {
-    bool standard = strcmp(request->arc_type, "standard") == 0, wide = strcmp(request->arc_type, "log64") == 0;
-    if (!standard && !wide && strcmp(request->arc_type, "log") != 0) return cli_usage("unknown arc type '%s': standard, log or log64", request->arc_type);
-    if (wide && format == WF_FORMAT_NATIVE) return cli_usage("native files hold float32 weights; log64 needs --format=vector or const");
-    if (wide) format = format == WF_FORMAT_OPENFST_CONST ? WF_FORMAT_OPENFST_CONST_LOG64 : WF_FORMAT_OPENFST_VECTOR_LOG64;
+    bool standard = strcmp(request->arc_type, "standard") == 0,
+         wide = strcmp(request->arc_type, "log64") == 0;
+    if (!standard && !wide && strcmp(request->arc_type, "log") != 0)
+      return cli_usage("unknown arc type '%s': standard, log or log64", request->arc_type);
+    if (wide && format == WF_FORMAT_NATIVE)
+      return cli_usage("native files hold float32 weights; log64 needs --format=vector or const");
+    if (wide)
+      format = format == WF_FORMAT_OPENFST_CONST ? WF_FORMAT_OPENFST_CONST_LOG64
+                                                 : WF_FORMAT_OPENFST_VECTOR_LOG64;
     if (apply_semiring(standard ? WF_TROPICAL : WF_LOG, fst, &err) != WF_OK) return cli_fail(&err);
   }
-  return wf_fst_write(*fst, request->output != NULL ? request->output : "-", format, &err) == WF_OK ? CLI_OK : cli_fail(&err);
+  return wf_fst_write(*fst, request->output != NULL ? request->output : "-", format, &err) == WF_OK
+             ? CLI_OK
+             : cli_fail(&err);
 }
 
 static const cli_rule rules[] = {
@@ -64,15 +76,21 @@ static const cli_rule rules[] = {
 int cmd_convert(int argc, char **argv) {
   struct request request = {0};
   cli_parser parser = {.usage = "[IN [OUT]]",
-                       .about = "Writes an fst in another file format, with another arc type (the numbers stay as they are) or with other symbol tables.",
+                       .about =
+                           "Writes an fst in another file format, with another arc type (the "
+                           "numbers stay as they are) or with other symbol tables.",
                        .max_args = 2};
   cli_flag_output(&parser, &request.output, &request.format);
   cli_flag_str(&parser, "to", 0, &request.format, CLI_FORMAT_VALUE, "the same as --format");
   cli_flag_str(&parser, "fst_type", 0, &request.format, CLI_FORMAT_VALUE, "the same as --format");
-  cli_flag_str(&parser, "arc_type", 0, &request.arc_type, "standard|log|log64", "arc type of the result (default: as it is)");
-  cli_flag_str(&parser, "isymbols", 0, &request.isymbols, "FILE", "symbol table of the input labels to attach");
-  cli_flag_str(&parser, "osymbols", 0, &request.osymbols, "FILE", "symbol table of the output labels to attach");
-  cli_flag_bool(&parser, "drop_symbols", 0, &request.drop_symbols, "leave the fst's symbol tables out");
+  cli_flag_str(&parser, "arc_type", 0, &request.arc_type, "standard|log|log64",
+               "arc type of the result (default: as it is)");
+  cli_flag_str(&parser, "isymbols", 0, &request.isymbols, "FILE",
+               "symbol table of the input labels to attach");
+  cli_flag_str(&parser, "osymbols", 0, &request.osymbols, "FILE",
+               "symbol table of the output labels to attach");
+  cli_flag_bool(&parser, "drop_symbols", 0, &request.drop_symbols,
+                "leave the fst's symbol tables out");
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;

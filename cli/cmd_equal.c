@@ -1,7 +1,8 @@
 /* cmd_equal.c - `warpfst equal`: the same fst? */
 #include "compare_fsts.h"
 
-static wf_status compare(const wf_fst *a, const wf_fst *b, const void *user, bool *out_same, wf_error *err) {
+static wf_status compare(const wf_fst *a, const wf_fst *b, const void *user, bool *out_same,
+                         wf_error *err) {
   return wf_equal(a, b, (float)*(const double *)user, out_same, err);
 }
 
@@ -9,11 +10,15 @@ int cmd_equal(int argc, char **argv) {
   double delta = 1.0 / 1024;
   bool quiet = false;
   cli_parser parser = {.usage = "FIRST SECOND",
-                       .about = "Exit code 0 if two fsts are the same state by state and arc by arc, 1 (with the first difference) if not.",
+                       .about =
+                           "Exit code 0 if two fsts are the same state by state and arc by arc, 1 "
+                           "(with the first difference) if not.",
                        .min_args = 2,
                        .max_args = 2};
-  cli_flag_f64(&parser, "delta", 0, &delta, "N", "weights closer than this are the same (default: 0.0009765625 nats)");
+  cli_flag_f64(&parser, "delta", 0, &delta, "N",
+               "weights closer than this are the same (default: 0.0009765625 nats)");
   cli_flag_bool(&parser, "quiet", 'q', &quiet, "do not tell the difference");
   int code = cli_parse(&parser, argc, argv);
-  return code >= 0 ? code : cli_compare_fsts(parser.args[0], parser.args[1], compare, &delta, quiet);
+  return code >= 0 ? code
+                   : cli_compare_fsts(parser.args[0], parser.args[1], compare, &delta, quiet);
 }

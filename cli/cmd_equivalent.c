@@ -1,7 +1,9 @@
-/* cmd_equivalent.c - `warpfst equivalent`: do two deterministic acceptors accept the same strings at the same costs? */
+/* cmd_equivalent.c - `warpfst equivalent`: do two deterministic acceptors accept the same strings
+ * at the same costs? */
 #include "compare_fsts.h"
 
-static wf_status compare(const wf_fst *a, const wf_fst *b, const void *user, bool *out_same, wf_error *err) {
+static wf_status compare(const wf_fst *a, const wf_fst *b, const void *user, bool *out_same,
+                         wf_error *err) {
   return wf_equivalent(a, b, (float)*(const double *)user, out_same, err);
 }
 
@@ -9,12 +11,16 @@ int cmd_equivalent(int argc, char **argv) {
   double delta = 1.0 / 1024;
   bool quiet = false;
   cli_parser parser = {.usage = "FIRST SECOND",
-                       .about = "Exit code 0 if two deterministic acceptors without epsilons accept the same strings at the same costs, 1 (with a string "
-                                "that leads to a difference) if not. See randequivalent for other fsts.",
+                       .about =
+                           "Exit code 0 if two deterministic acceptors without epsilons accept the "
+                           "same strings at the same costs, 1 (with a string "
+                           "that leads to a difference) if not. See randequivalent for other fsts.",
                        .min_args = 2,
                        .max_args = 2};
-  cli_flag_f64(&parser, "delta", 0, &delta, "N", "costs closer than this are the same (default: 0.0009765625 nats)");
+  cli_flag_f64(&parser, "delta", 0, &delta, "N",
+               "costs closer than this are the same (default: 0.0009765625 nats)");
   cli_flag_bool(&parser, "quiet", 'q', &quiet, "do not tell the difference");
   int code = cli_parse(&parser, argc, argv);
-  return code >= 0 ? code : cli_compare_fsts(parser.args[0], parser.args[1], compare, &delta, quiet);
+  return code >= 0 ? code
+                   : cli_compare_fsts(parser.args[0], parser.args[1], compare, &delta, quiet);
 }

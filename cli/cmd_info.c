@@ -37,7 +37,8 @@ static const char *file_type(wf_fst_format format) {
 }
 
 static const char *arc_type(wf_semiring semiring, wf_fst_format format) {
-  if (format == WF_FORMAT_OPENFST_VECTOR_LOG64 || format == WF_FORMAT_OPENFST_CONST_LOG64) return "log64";
+  if (format == WF_FORMAT_OPENFST_VECTOR_LOG64 || format == WF_FORMAT_OPENFST_CONST_LOG64)
+    return "log64";
   return semiring == WF_LOG ? "log" : "standard";
 }
 
@@ -63,14 +64,16 @@ static void fill_counts(const wf_fst_view *view, const wf_fst_info *info, struct
       {"accessible states", "accessible_states", (int64_t)info->num_accessible},
       {"coaccessible states", "coaccessible_states", (int64_t)info->num_coaccessible},
       {"connected states", "connected_states", (int64_t)info->num_connected},
-      {"bytes of the arrays", "bytes", (int64_t)(view->num_states * 12 + 8 + view->num_arcs * sizeof(wf_arc))},
+      {"bytes of the arrays", "bytes",
+       (int64_t)(view->num_states * 12 + 8 + view->num_arcs * sizeof(wf_arc))},
   };
   memcpy(out, counts, sizeof counts);
 }
 
 static void print_table(const wf_fst *fst, wf_fst_format format, const struct count *counts) {
   const wf_symbols *tables[2] = {wf_fst_isymbols(fst), wf_fst_osymbols(fst)};
-  printf("%-30s%s\n%-30s%s\n", "file type", file_type(format), "arc type", arc_type(wf_fst_get_view(fst).semiring, format));
+  printf("%-30s%s\n%-30s%s\n", "file type", file_type(format), "arc type",
+         arc_type(wf_fst_get_view(fst).semiring, format));
   for (int i = 0; i < 2; i++) {
     printf("%-30s", i == 0 ? "input symbol table" : "output symbol table");
     if (tables[i] == NULL)
@@ -78,14 +81,17 @@ static void print_table(const wf_fst *fst, wf_fst_format format, const struct co
     else
       printf("%s (%zu symbols)\n", wf_symbols_name(tables[i]), wf_symbols_count(tables[i]));
   }
-  for (int i = 0; i < NUM_COUNTS; i++) printf("%-30s%" PRId64 "\n", counts[i].name, counts[i].value);
+  for (int i = 0; i < NUM_COUNTS; i++)
+    printf("%-30s%" PRId64 "\n", counts[i].name, counts[i].value);
   uint32_t held = wf_fst_properties(fst);
-  for (int i = 0; i < NUM_PROPERTIES; i++) printf("%-30s%s\n", properties[i].name, held & properties[i].bit ? "yes" : "no");
+  for (int i = 0; i < NUM_PROPERTIES; i++)
+    printf("%-30s%s\n", properties[i].name, held & properties[i].bit ? "yes" : "no");
 }
 
 static void print_json(const wf_fst *fst, wf_fst_format format, const struct count *counts) {
   const wf_symbols *tables[2] = {wf_fst_isymbols(fst), wf_fst_osymbols(fst)};
-  printf("{\"file_type\": \"%s\", \"arc_type\": \"%s\"", file_type(format), arc_type(wf_fst_get_view(fst).semiring, format));
+  printf("{\"file_type\": \"%s\", \"arc_type\": \"%s\"", file_type(format),
+         arc_type(wf_fst_get_view(fst).semiring, format));
   for (int i = 0; i < 2; i++) {
     printf(", \"%s\": ", i == 0 ? "isymbols" : "osymbols");
     if (tables[i] == NULL) {
@@ -96,17 +102,23 @@ static void print_json(const wf_fst *fst, wf_fst_format format, const struct cou
       printf(", \"size\": %zu}", wf_symbols_count(tables[i]));
     }
   }
-  for (int i = 0; i < NUM_COUNTS; i++) printf(", \"%s\": %" PRId64, counts[i].json, counts[i].value);
+  for (int i = 0; i < NUM_COUNTS; i++)
+    printf(", \"%s\": %" PRId64, counts[i].json, counts[i].value);
   uint32_t held = wf_fst_properties(fst);
   printf(", \"properties\": {");
-  for (int i = 0; i < NUM_PROPERTIES; i++) printf("%s\"%s\": %s", i > 0 ? ", " : "", properties[i].json, held & properties[i].bit ? "true" : "false");
+  for (int i = 0; i < NUM_PROPERTIES; i++)
+    printf("%s\"%s\": %s", i > 0 ? ", " : "", properties[i].json,
+           held & properties[i].bit ? "true" : "false");
   printf("}}\n");
 }
 
 int cmd_info(int argc, char **argv) {
   bool json = false;
   wf_error err;
-  cli_parser parser = {.usage = "[FST]", .about = "Tells what is in an fst file: its type, sizes, labels and properties.", .max_args = 1};
+  cli_parser parser = {
+      .usage = "[FST]",
+      .about = "Tells what is in an fst file: its type, sizes, labels and properties.",
+      .max_args = 1};
   cli_flag_bool(&parser, "json", 0, &json, "one line of JSON instead of a table");
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
@@ -115,7 +127,8 @@ int cmd_info(int argc, char **argv) {
   wf_fst_info info;
   struct count counts[NUM_COUNTS];
   wf_fst_info_init(&info);
-  wf_status status = wf_fst_read_format(parser.num_args > 0 ? parser.args[0] : "-", &fst, &format, &err);
+  wf_status status =
+      wf_fst_read_format(parser.num_args > 0 ? parser.args[0] : "-", &fst, &format, &err);
   if (status == WF_OK) status = wf_fst_get_info(fst, &info, &err);
   if (status == WF_OK) {
     wf_fst_view view = wf_fst_get_view(fst);

@@ -1,7 +1,8 @@
 /* cmd_lattice_convert.c - `warpfst lattice convert`: archives in another format, kind or scale. */
 #include "lattice_common.h"
 
-static wf_status convert_all(lattice_input *input, const aligner_source *aligner, wf_lattice_writer *writer, wf_error *err) {
+static wf_status convert_all(lattice_input *input, const aligner_source *aligner,
+                             wf_lattice_writer *writer, wf_error *err) {
   wf_lattice_entry entry;
   wf_status status = WF_OK;
   while (status == WF_OK && lattice_next(input, &entry)) {
@@ -23,14 +24,18 @@ int cmd_lattice_convert(int argc, char **argv) {
   lattice_input input = {0};
   aligner_source aligner = {0};
   wf_lattice_writer_options options;
-  cli_parser parser = {.usage = "LATTICES... -o OUT",
-                       .about = "Writes lattices in another format (--format), kind (--kind), or with scaled costs; with\n"
-                                "--tokens or --am, aligned: an arc for every word, over its frames (give a determinized lattice). Lattices that cannot be read or written are told\n"
-                                "and left out (exit code 1; 3 if the rest of an archive was lost). Examples:\n"
-                                "  warpfst lattice convert lat.ark.gz -o - --format=text --words=words.txt\n"
-                                "  warpfst lattice convert lat.scp -o part.ark --scp=part.scp --acoustic-scale=0.1",
-                       .min_args = 1,
-                       .max_args = -1};
+  cli_parser parser = {
+      .usage = "LATTICES... -o OUT",
+      .about =
+          "Writes lattices in another format (--format), kind (--kind), or with scaled costs; "
+          "with\n"
+          "--tokens or --am, aligned: an arc for every word, over its frames (give a determinized "
+          "lattice). Lattices that cannot be read or written are told\n"
+          "and left out (exit code 1; 3 if the rest of an archive was lost). Examples:\n"
+          "  warpfst lattice convert lat.ark.gz -o - --format=text --words=words.txt\n"
+          "  warpfst lattice convert lat.scp -o part.ark --scp=part.scp --acoustic-scale=0.1",
+      .min_args = 1,
+      .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
   lattice_flags(&parser, &input);
   aligner_flags(&parser, &aligner);
@@ -41,13 +46,17 @@ int cmd_lattice_convert(int argc, char **argv) {
   if (output == NULL) return cli_usage("no output given: -o OUT");
   wf_error err = {0};
   wf_lattice_writer *writer = NULL;
-  if (aligner.graph_path != NULL || aligner.tokens_path != NULL || aligner.am.path != NULL) input.options.kind = 2; /* compact */
+  if (aligner.graph_path != NULL || aligner.tokens_path != NULL || aligner.am.path != NULL)
+    input.options.kind = 2; /* compact */
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = aligner_open(&aligner, input.words, &err);
-  if (status == WF_OK) status = wf_lattice_writer_open(output, input.words, &options, &writer, &err);
+  if (status == WF_OK)
+    status = wf_lattice_writer_open(output, input.words, &options, &writer, &err);
   if (status == WF_OK) status = convert_all(&input, &aligner, writer, &err);
-  if (status == WF_OK) status = wf_lattice_writer_close(writer, &err);
-  else wf_lattice_writer_abort(writer);
+  if (status == WF_OK)
+    status = wf_lattice_writer_close(writer, &err);
+  else
+    wf_lattice_writer_abort(writer);
   wf_word_aligner_free(aligner.aligner);
   lattice_close(&input);
   return status == WF_OK ? lattice_exit_code(&input) : cli_fail(&err);

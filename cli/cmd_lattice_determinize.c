@@ -1,4 +1,5 @@
-/* cmd_lattice_determinize.c - `warpfst lattice determinize`: lattices with one path a word sequence, some hundred at a time over all threads. */
+/* cmd_lattice_determinize.c - `warpfst lattice determinize`: lattices with one path a word
+ * sequence, some hundred at a time over all threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,8 @@ static wf_status determinize_all(struct determinize_run *run, wf_error *err) {
       run->lattices[count] = run->entries[count].raw;
       count++;
     }
-    status = wf_lattices_determinize(run->lattices, count, run->has_phones ? &run->phones : NULL, &run->options, run->results, err);
+    status = wf_lattices_determinize(run->lattices, count, run->has_phones ? &run->phones : NULL,
+                                     &run->options, run->results, err);
     for (size_t i = 0; i < count; i++) {
       if (status == WF_OK) status = put_one(run, i, err);
       wf_compact_lattice_free(run->results[i].lattice);
@@ -52,7 +54,8 @@ static wf_status determinize_all(struct determinize_run *run, wf_error *err) {
   return status;
 }
 
-static wf_status take_phones(struct determinize_run *run, const char *path, int32_t **table, wf_error *err) {
+static wf_status take_phones(struct determinize_run *run, const char *path, int32_t **table,
+                             wf_error *err) {
   if (path == NULL) return WF_OK;
   am_source source = {.path = path};
   wf_hmm *hmm;
@@ -71,14 +74,21 @@ int cmd_lattice_determinize(int argc, char **argv) {
   int32_t *table = NULL;
   wf_lattice_writer_options writer_options;
   cli_parser parser = {.usage = "LATTICES... -o OUT",
-                       .about = "Writes compact lattices with one path for each word sequence: its best one, with its alignment (Povey et al. 2012). A lattice for which\n"
-                                "--max-bytes does not suffice is complete for a narrower beam, which is told. Kaldi's archives have acoustic costs without the scale of the\n"
-                                "search; give it as --acoustic-scale, and as --acoustic-divisor for the output. Example:\n"
-                                "  warpfst lattice determinize raw.ark -o lat.ark --beam=8 --acoustic-scale=0.1 --acoustic-divisor=0.1",
+                       .about =
+                           "Writes compact lattices with one path for each word sequence: its best "
+                           "one, with its alignment (Povey et al. 2012). A lattice for which\n"
+                           "--max-bytes does not suffice is complete for a narrower beam, which is "
+                           "told. Kaldi's archives have acoustic costs without the scale of the\n"
+                           "search; give it as --acoustic-scale, and as --acoustic-divisor for the "
+                           "output. Example:\n"
+                           "  warpfst lattice determinize raw.ark -o lat.ark --beam=8 "
+                           "--acoustic-scale=0.1 --acoustic-divisor=0.1",
                        .min_args = 1,
                        .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
-  cli_flag_str(&parser, "am", 0, &am, "MODEL", "Kaldi's final.mdl: determinize over its phones first, then over words; the same result");
+  cli_flag_str(
+      &parser, "am", 0, &am, "MODEL",
+      "Kaldi's final.mdl: determinize over its phones first, then over words; the same result");
   lattice_flags(&parser, &run.input);
   cli_table(&parser, "lattice_determinize", &run.options);
   cli_table(&parser, "lattice_writer", &writer_options);
@@ -89,12 +99,17 @@ int cmd_lattice_determinize(int argc, char **argv) {
   wf_error err = {0};
   wf_status status = take_phones(&run, am, &table, &err);
   if (status == WF_OK) status = lattice_open(&run.input, parser.args, parser.num_args, &err);
-  if (status == WF_OK) status = wf_lattice_writer_open(output, run.input.words, &writer_options, &run.writer, &err);
+  if (status == WF_OK)
+    status = wf_lattice_writer_open(output, run.input.words, &writer_options, &run.writer, &err);
   if (status == WF_OK) status = determinize_all(&run, &err);
-  if (status == WF_OK) status = wf_lattice_writer_close(run.writer, &err);
-  else wf_lattice_writer_abort(run.writer);
+  if (status == WF_OK)
+    status = wf_lattice_writer_close(run.writer, &err);
+  else
+    wf_lattice_writer_abort(run.writer);
   lattice_close(&run.input);
   wf_free(table);
-  if (status == WF_OK && run.num_narrowed > 0) cli_note("%llu of %llu lattices with a narrower beam", (unsigned long long)run.num_narrowed, (unsigned long long)run.num_done);
+  if (status == WF_OK && run.num_narrowed > 0)
+    cli_note("%llu of %llu lattices with a narrower beam", (unsigned long long)run.num_narrowed,
+             (unsigned long long)run.num_done);
   return status == WF_OK ? lattice_exit_code(&run.input) : cli_fail(&err);
 }

@@ -12,7 +12,9 @@ static bool find(lattice_input *input, const char *key, wf_lattice_entry *entry)
   return false;
 }
 
-static bool ends_with(const char *text, const char *end) { return strlen(text) > strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0; }
+static bool ends_with(const char *text, const char *end) {
+  return strlen(text) > strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
+}
 
 int cmd_lattice_draw(int argc, char **argv) {
   const char *output = NULL, *key = NULL;
@@ -20,14 +22,19 @@ int cmd_lattice_draw(int argc, char **argv) {
   aligner_source aligner = {0};
   wf_lattice_draw_options options;
   wf_lattice_determinize_options determinizing;
-  cli_parser parser = {.usage = "LATTICES... [--key KEY] -o OUT",
-                       .about = "Draws the lattice KEY, or the first one: OUT.html is a page with an SVG in it, for any browser; OUT.dot or OUT.gv is for Graphviz. Time goes\n"
-                                "to the right. With --tokens or --am words lie where they are spoken. Raw lattices are determinized; --beam makes\n"
-                                "less of large ones. Examples:\n"
-                                "  warpfst lattice draw lat.ark --key=utt1 --words=words.txt -o utt1.html\n"
-                                "  warpfst lattice draw lat.ark --words=words.txt -o - --format=dot | dot -Tpdf > lat.pdf",
-                       .min_args = 1,
-                       .max_args = -1};
+  cli_parser parser = {
+      .usage = "LATTICES... [--key KEY] -o OUT",
+      .about =
+          "Draws the lattice KEY, or the first one: OUT.html is a page with an SVG in it, for any "
+          "browser; OUT.dot or OUT.gv is for Graphviz. Time goes\n"
+          "to the right. With --tokens or --am words lie where they are spoken. Raw lattices are "
+          "determinized; --beam makes\n"
+          "less of large ones. Examples:\n"
+          "  warpfst lattice draw lat.ark --key=utt1 --words=words.txt -o utt1.html\n"
+          "  warpfst lattice draw lat.ark --words=words.txt -o - --format=dot | dot -Tpdf > "
+          "lat.pdf",
+      .min_args = 1,
+      .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "file to write ('-': standard output)");
   cli_flag_str(&parser, "key", 'k', &key, "KEY", "which lattice (default: the first)");
   lattice_flags(&parser, &input);
@@ -44,11 +51,13 @@ int cmd_lattice_draw(int argc, char **argv) {
   if (status == WF_OK) status = aligner_open(&aligner, input.words, &err);
   if (status == WF_OK && !find(&input, key, &entry)) {
     err.code = status = WF_ERR_FORMAT;
-    snprintf(err.message, sizeof err.message, "there is no lattice%s%.200s", key != NULL ? " of " : "", key != NULL ? key : "");
+    snprintf(err.message, sizeof err.message, "there is no lattice%s%.200s",
+             key != NULL ? " of " : "", key != NULL ? key : "");
   }
   if (status == WF_OK) status = lattice_make_compact(&entry, &determinizing, &err);
   if (status == WF_OK) status = aligner_apply(&aligner, &entry, &err);
-  if (status == WF_OK) status = wf_compact_lattice_draw(entry.compact, entry.key, input.words, &options, output, &err);
+  if (status == WF_OK)
+    status = wf_compact_lattice_draw(entry.compact, entry.key, input.words, &options, output, &err);
   wf_lattice_entry_clear(&entry);
   wf_word_aligner_free(aligner.aligner);
   lattice_close(&input);

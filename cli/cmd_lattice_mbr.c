@@ -1,4 +1,5 @@
-/* cmd_lattice_mbr.c - `warpfst lattice mbr`: minimum Bayes risk words with confidences, as any form of results, and sausages as JSON. */
+/* cmd_lattice_mbr.c - `warpfst lattice mbr`: minimum Bayes risk words with confidences, as any form
+ * of results, and sausages as JSON. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ typedef struct mbr_run {
   uint64_t num_words;
 } mbr_run;
 
-static void print_sausage(FILE *out, const mbr_run *run, const char *key, const wf_mbr_result *result) {
+static void print_sausage(FILE *out, const mbr_run *run, const char *key,
+                          const wf_mbr_result *result) {
   char scratch[12];
   fprintf(out, "{\"key\": ");
   cli_json_string(out, key);
@@ -31,11 +33,15 @@ static void print_sausage(FILE *out, const mbr_run *run, const char *key, const 
     for (uint64_t i = result->bin_off[b]; i < result->bin_off[b + 1]; i++) {
       const wf_sausage_word *word = &result->bin_words[i];
       fprintf(out, i > result->bin_off[b] ? ", {\"word\": " : "{\"word\": ");
-      if (word->label == 0) fprintf(out, "null");
-      else cli_json_string(out, lattice_word_text(run->input.words, word->label, scratch));
+      if (word->label == 0)
+        fprintf(out, "null");
+      else
+        cli_json_string(out, lattice_word_text(run->input.words, word->label, scratch));
       fprintf(out, ", \"posterior\": %.6g", word->posterior);
       if (word->start_frame >= 0)
-        fprintf(out, ", \"start\": %.3f, \"end\": %.3f", word->start_frame * (double)run->writing.frame_shift, word->end_frame * (double)run->writing.frame_shift);
+        fprintf(out, ", \"start\": %.3f, \"end\": %.3f",
+                word->start_frame * (double)run->writing.frame_shift,
+                word->end_frame * (double)run->writing.frame_shift);
       fprintf(out, "}");
     }
     fprintf(out, "]");
@@ -43,22 +49,32 @@ static void print_sausage(FILE *out, const mbr_run *run, const char *key, const 
   fprintf(out, "]}\n");
 }
 
-static wf_status put_result(mbr_run *run, const char *key, const wf_mbr_result *result, const wf_lattice_stats *stats, wf_error *err) {
+static wf_status put_result(mbr_run *run, const char *key, const wf_mbr_result *result,
+                            const wf_lattice_stats *stats, wf_error *err) {
   size_t count = result->num_words;
   wf_timed_word *words = malloc((count + 1) * sizeof *words);
   const char **texts = malloc((count + 1) * sizeof *texts);
   char(*scratch)[12] = malloc((count + 1) * sizeof *scratch);
-  wf_status status = words != NULL && texts != NULL && scratch != NULL ? WF_OK : lattice_no_memory(err);
+  wf_status status =
+      words != NULL && texts != NULL && scratch != NULL ? WF_OK : lattice_no_memory(err);
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     const wf_word *word = &result->words[i];
     texts[i] = lattice_word_text(run->input.words, word->label, scratch[i]);
-    words[i] = (wf_timed_word){texts[i], word->start_frame < 0 ? 0 : word->start_frame, word->end_frame < 0 ? 0 : word->end_frame, result->confidences[i]};
+    words[i] = (wf_timed_word){texts[i], word->start_frame < 0 ? 0 : word->start_frame,
+                               word->end_frame < 0 ? 0 : word->end_frame, result->confidences[i]};
   }
-  wf_hypothesis hypothesis = {.key = key, .words = words, .num_words = count, .num_frames = stats->num_frames, .cost = stats->best_cost, .graph_cost = NAN, .acoustic_cost = NAN};
+  wf_hypothesis hypothesis = {.key = key,
+                              .words = words,
+                              .num_words = count,
+                              .num_frames = stats->num_frames,
+                              .cost = stats->best_cost,
+                              .graph_cost = NAN,
+                              .acoustic_cost = NAN};
   if (status == WF_OK) status = wf_result_writer_put(run->writer, &hypothesis, err);
   int64_t at = run->references != NULL ? wf_transcripts_find(run->references, key) : -1;
   if (status == WF_OK && at >= 0) {
-    wf_transcript reference = wf_transcripts_at(run->references, (size_t)at), said = {key, texts, count};
+    wf_transcript reference = wf_transcripts_at(run->references, (size_t)at),
+                  said = {key, texts, count};
     status = wf_wer_add(run->wer, &reference, &said, NULL, err);
   }
   free(words);
@@ -74,7 +90,8 @@ static wf_status one(mbr_run *run, wf_lattice_entry *entry, wf_error *err) {
   wf_status status = lattice_make_compact(entry, &run->determinizing, err);
   if (status == WF_OK) status = aligner_apply(&run->aligner, entry, err);
   if (status == WF_OK) status = wf_compact_lattice_get_stats(entry->compact, &stats, err);
-  if (status == WF_OK) status = wf_compact_lattice_mbr(entry->compact, NULL, 0, &run->options, &result, err);
+  if (status == WF_OK)
+    status = wf_compact_lattice_mbr(entry->compact, NULL, 0, &run->options, &result, err);
   if (status != WF_OK) return status;
   run->risk += result->risk;
   run->num_words += result->num_words;
@@ -93,13 +110,17 @@ static wf_status cannot_write(const char *path, wf_error *err) {
 static wf_status run_all(mbr_run *run, wf_error *err) {
   wf_lattice_entry entry;
   wf_status status = wf_result_writer_open(run->output, &run->writing, &run->writer, err);
-  if (status == WF_OK && run->sausage_path != NULL && (run->sausages = fopen(run->sausage_path, "w")) == NULL) status = cannot_write(run->sausage_path, err);
+  if (status == WF_OK && run->sausage_path != NULL &&
+      (run->sausages = fopen(run->sausage_path, "w")) == NULL)
+    status = cannot_write(run->sausage_path, err);
   while (status == WF_OK && lattice_next(&run->input, &entry)) {
     status = one(run, &entry, err);
     if (status != WF_OK && lattice_failed(&run->input, &entry, err)) status = WF_OK;
     wf_lattice_entry_clear(&entry);
   }
-  if (run->sausages != NULL && (ferror(run->sausages) != 0) + (fclose(run->sausages) != 0) > 0 && status == WF_OK) status = cannot_write(run->sausage_path, err);
+  if (run->sausages != NULL && (ferror(run->sausages) != 0) + (fclose(run->sausages) != 0) > 0 &&
+      status == WF_OK)
+    status = cannot_write(run->sausage_path, err);
   if (status == WF_OK) return wf_result_writer_close(run->writer, err);
   wf_result_writer_abort(run->writer);
   return status;
@@ -107,11 +128,15 @@ static wf_status run_all(mbr_run *run, wf_error *err) {
 
 static void tell_summary(const mbr_run *run) {
   cli_progress_end();
-  fprintf(stderr, "%llu lattices, %llu words, %.1f errors expected", (unsigned long long)run->input.num_lattices, (unsigned long long)run->num_words, run->risk);
+  fprintf(stderr, "%llu lattices, %llu words, %.1f errors expected",
+          (unsigned long long)run->input.num_lattices, (unsigned long long)run->num_words,
+          run->risk);
   if (run->wer != NULL) {
     wf_wer_counts totals = wf_wer_totals(run->wer);
     fprintf(stderr, "; WER %.2f%% (%llu of %llu words)", wf_wer_percent(&totals),
-            (unsigned long long)(totals.num_substitutions + totals.num_deletions + totals.num_insertions), (unsigned long long)totals.num_words);
+            (unsigned long long)(totals.num_substitutions + totals.num_deletions +
+                                 totals.num_insertions),
+            (unsigned long long)totals.num_words);
   }
   fprintf(stderr, "\n");
 }
@@ -123,18 +148,27 @@ static const cli_rule rules[] = {
 
 int cmd_lattice_mbr(int argc, char **argv) {
   mbr_run run = {.output = "-"};
-  cli_parser parser = {.usage = "LATTICES... [-o OUT]",
-                       .about = "Finds the words with the least expected number of errors, and how probable each is. Raw lattices are determinized first. Scale the costs so that posteriors are not too\n"
-                                "sharp: --acoustic-scale, as for decoding, or --lm-scale. With --tokens or --am words get the times of their frames, else those of their\n"
-                                "arcs. Examples:\n"
-                                "  warpfst lattice mbr lat.ark --acoustic-scale=0.1 --words=words.txt --ref=text\n"
-                                "  warpfst lattice mbr lat.ark --acoustic-scale=0.1 --words=words.txt --am=final.mdl --lang=lang --format=ctm -o out.ctm\n"
-                                "  warpfst lattice mbr lat.ark --no-decode --format=json        best path, with confidences",
-                       .min_args = 1,
-                       .max_args = -1};
-  cli_flag_str(&parser, "output", 'o', &run.output, "FILE", "where to write results ('-': standard output, the default)");
-  cli_flag_str(&parser, "sausages", 0, &run.sausage_path, "FILE", "also write the sausages, one JSON object an utterance");
-  cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: tell the word error rate");
+  cli_parser parser = {
+      .usage = "LATTICES... [-o OUT]",
+      .about =
+          "Finds the words with the least expected number of errors, and how probable each is. Raw "
+          "lattices are determinized first. Scale the costs so that posteriors are not too\n"
+          "sharp: --acoustic-scale, as for decoding, or --lm-scale. With --tokens or --am words "
+          "get the times of their frames, else those of their\n"
+          "arcs. Examples:\n"
+          "  warpfst lattice mbr lat.ark --acoustic-scale=0.1 --words=words.txt --ref=text\n"
+          "  warpfst lattice mbr lat.ark --acoustic-scale=0.1 --words=words.txt --am=final.mdl "
+          "--lang=lang --format=ctm -o out.ctm\n"
+          "  warpfst lattice mbr lat.ark --no-decode --format=json        best path, with "
+          "confidences",
+      .min_args = 1,
+      .max_args = -1};
+  cli_flag_str(&parser, "output", 'o', &run.output, "FILE",
+               "where to write results ('-': standard output, the default)");
+  cli_flag_str(&parser, "sausages", 0, &run.sausage_path, "FILE",
+               "also write the sausages, one JSON object an utterance");
+  cli_flag_str(&parser, "ref", 0, &run.reference, "FILE",
+               "reference words, `id word word ...`: tell the word error rate");
   lattice_flags(&parser, &run.input);
   aligner_flags(&parser, &run.aligner);
   cli_table(&parser, "mbr", &run.options);
@@ -146,7 +180,8 @@ int cmd_lattice_mbr(int argc, char **argv) {
   wf_error err = {0};
   wf_status status = lattice_open(&run.input, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = aligner_open(&run.aligner, run.input.words, &err);
-  if (status == WF_OK && run.reference != NULL) status = wf_transcripts_read(run.reference, WF_TRANSCRIPT_AUTO, &run.references, &err);
+  if (status == WF_OK && run.reference != NULL)
+    status = wf_transcripts_read(run.reference, WF_TRANSCRIPT_AUTO, &run.references, &err);
   if (status == WF_OK && run.reference != NULL) status = wf_wer_create(NULL, &run.wer, &err);
   if (status == WF_OK) status = run_all(&run, &err);
   if (status == WF_OK) tell_summary(&run);

@@ -3,19 +3,27 @@
 #include "nbest_output.h"
 
 /* Lattices that are not deterministic are made so first. */
-static wf_status find_nbest(const wf_lattice_entry *entry, size_t n, const wf_lattice_determinize_options *options, wf_nbest **out, wf_error *err) {
+static wf_status find_nbest(const wf_lattice_entry *entry, size_t n,
+                            const wf_lattice_determinize_options *options, wf_nbest **out,
+                            wf_error *err) {
   wf_determinized words;
-  wf_status status = entry->compact != NULL ? wf_compact_lattice_nbest(entry->compact, n, out, err) : WF_ERR_ARGUMENT;
+  wf_status status = entry->compact != NULL ? wf_compact_lattice_nbest(entry->compact, n, out, err)
+                                            : WF_ERR_ARGUMENT;
   if (status != WF_ERR_ARGUMENT) return status;
   *err = (wf_error){0};
-  status = entry->raw != NULL ? wf_lattice_determinize(entry->raw, NULL, options, &words, err) : wf_compact_lattice_determinize(entry->compact, options, &words, err);
-  if (status == WF_OK && words.narrowed) cli_note("utterance '%s': max_bytes sufficed for a beam of %g", entry->key, (double)words.beam);
+  status = entry->raw != NULL
+               ? wf_lattice_determinize(entry->raw, NULL, options, &words, err)
+               : wf_compact_lattice_determinize(entry->compact, options, &words, err);
+  if (status == WF_OK && words.narrowed)
+    cli_note("utterance '%s': max_bytes sufficed for a beam of %g", entry->key, (double)words.beam);
   if (status == WF_OK) status = wf_compact_lattice_nbest(words.lattice, n, out, err);
   wf_compact_lattice_free(words.lattice);
   return status;
 }
 
-static wf_status list_all(lattice_input *input, const wf_word_aligner *aligner, size_t n, const wf_lattice_determinize_options *options, wf_result_writer *writer, wf_error *err) {
+static wf_status list_all(lattice_input *input, const wf_word_aligner *aligner, size_t n,
+                          const wf_lattice_determinize_options *options, wf_result_writer *writer,
+                          wf_error *err) {
   wf_lattice_entry entry;
   wf_status status = WF_OK;
   while (status == WF_OK && lattice_next(input, &entry)) {
@@ -41,13 +49,18 @@ int cmd_lattice_nbest(int argc, char **argv) {
   aligner_source aligner = {0};
   wf_lattice_determinize_options options;
   wf_result_writer_options writer_options;
-  cli_parser parser = {.usage = "LATTICES... [-o OUT] [--n=N]",
-                       .about = "Writes the n best word sequences of each lattice, each once, as results with the keys KEY-1, KEY-2, ... Costs are in --format=json. Kaldi's\n"
-                                "archives have acoustic costs without the scale of the search; give it as --acoustic-scale. Raw lattices are determinized first. Example:\n"
-                                "  warpfst lattice nbest lat.ark --n=10 --words=words.txt --acoustic-scale=0.1",
-                       .min_args = 1,
-                       .max_args = -1};
-  cli_flag_str(&parser, "output", 'o', &output, "OUT", "where to write ('-': standard output, the default)");
+  cli_parser parser = {
+      .usage = "LATTICES... [-o OUT] [--n=N]",
+      .about =
+          "Writes the n best word sequences of each lattice, each once, as results with the keys "
+          "KEY-1, KEY-2, ... Costs are in --format=json. Kaldi's\n"
+          "archives have acoustic costs without the scale of the search; give it as "
+          "--acoustic-scale. Raw lattices are determinized first. Example:\n"
+          "  warpfst lattice nbest lat.ark --n=10 --words=words.txt --acoustic-scale=0.1",
+      .min_args = 1,
+      .max_args = -1};
+  cli_flag_str(&parser, "output", 'o', &output, "OUT",
+               "where to write ('-': standard output, the default)");
   cli_flag_i64(&parser, "n", 'n', &n, "N", "how many sequences (default: 10)");
   lattice_flags(&parser, &input);
   aligner_flags(&parser, &aligner);
@@ -62,9 +75,12 @@ int cmd_lattice_nbest(int argc, char **argv) {
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = aligner_open(&aligner, input.words, &err);
   if (status == WF_OK) status = wf_result_writer_open(output, &writer_options, &writer, &err);
-  if (status == WF_OK) status = list_all(&input, aligner.aligner, (size_t)n, &options, writer, &err);
-  if (status == WF_OK) status = wf_result_writer_close(writer, &err);
-  else wf_result_writer_abort(writer);
+  if (status == WF_OK)
+    status = list_all(&input, aligner.aligner, (size_t)n, &options, writer, &err);
+  if (status == WF_OK)
+    status = wf_result_writer_close(writer, &err);
+  else
+    wf_result_writer_abort(writer);
   wf_word_aligner_free(aligner.aligner);
   lattice_close(&input);
   return status == WF_OK ? lattice_exit_code(&input) : cli_fail(&err);

@@ -1,4 +1,5 @@
-/* cmd_lattice_oracle.c - `warpfst lattice oracle`: what a perfect choice among the paths of lattices would get right. */
+/* cmd_lattice_oracle.c - `warpfst lattice oracle`: what a perfect choice among the paths of
+ * lattices would get right. */
 #include <stdlib.h>
 
 #include "lattice_common.h"
@@ -18,15 +19,18 @@ enum { UNKNOWN_WORD = INT32_MAX }; /* no lattice holds it */
 /* Labels of the reference's words. Without a table the words are numbers. */
 static int32_t label_of(const oracle_run *run, const char *text) {
   char *end;
-  int64_t key = run->input.words != NULL ? wf_symbols_find(run->input.words, text) : strtoll(text, &end, 10);
+  int64_t key =
+      run->input.words != NULL ? wf_symbols_find(run->input.words, text) : strtoll(text, &end, 10);
   return key > 0 && key < UNKNOWN_WORD ? (int32_t)key : UNKNOWN_WORD;
 }
 
-static wf_status put(oracle_run *run, const wf_transcript *reference, const int32_t *words, size_t count, wf_error *err) {
+static wf_status put(oracle_run *run, const wf_transcript *reference, const int32_t *words,
+                     size_t count, wf_error *err) {
   wf_timed_word *timed = calloc(count + 1, sizeof *timed);
   const char **texts = malloc((count + 1) * sizeof *texts);
   char(*scratch)[12] = malloc((count + 1) * sizeof *scratch);
-  wf_status status = timed != NULL && texts != NULL && scratch != NULL ? WF_OK : lattice_no_memory(err);
+  wf_status status =
+      timed != NULL && texts != NULL && scratch != NULL ? WF_OK : lattice_no_memory(err);
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     texts[i] = lattice_word_text(run->input.words, words[i], scratch[i]);
     timed[i] = (wf_timed_word){.text = texts[i], .confidence = -1};
@@ -34,7 +38,8 @@ static wf_status put(oracle_run *run, const wf_transcript *reference, const int3
   wf_hypothesis hypothesis = {.key = reference->key, .words = timed, .num_words = count};
   wf_transcript said = {reference->key, texts, count};
   if (status == WF_OK) status = wf_wer_add(run->wer, reference, &said, NULL, err);
-  if (status == WF_OK && run->writer != NULL) status = wf_result_writer_put(run->writer, &hypothesis, err);
+  if (status == WF_OK && run->writer != NULL)
+    status = wf_result_writer_put(run->writer, &hypothesis, err);
   free(timed);
   free(texts);
   free(scratch);
@@ -52,7 +57,8 @@ static wf_status one(oracle_run *run, const wf_lattice_entry *entry, wf_error *e
   size_t count;
   if (labels == NULL) return lattice_no_memory(err);
   for (size_t i = 0; i < reference.num_words; i++) labels[i] = label_of(run, reference.words[i]);
-  wf_status status = wf_compact_lattice_oracle(entry->compact, labels, reference.num_words, &words, &count, NULL, err);
+  wf_status status = wf_compact_lattice_oracle(entry->compact, labels, reference.num_words, &words,
+                                               &count, NULL, err);
   free(labels);
   if (status != WF_OK) return status;
   status = put(run, &reference, words, count, err);
@@ -62,7 +68,9 @@ static wf_status one(oracle_run *run, const wf_lattice_entry *entry, wf_error *e
 
 static wf_status run_all(oracle_run *run, wf_error *err) {
   wf_lattice_entry entry;
-  wf_status status = run->output != NULL ? wf_result_writer_open(run->output, &run->writing, &run->writer, err) : WF_OK;
+  wf_status status = run->output != NULL
+                         ? wf_result_writer_open(run->output, &run->writing, &run->writer, err)
+                         : WF_OK;
   while (status == WF_OK && lattice_next(&run->input, &entry)) {
     status = one(run, &entry, err);
     if (status != WF_OK && lattice_failed(&run->input, &entry, err)) status = WF_OK;
@@ -78,13 +86,16 @@ int cmd_lattice_oracle(int argc, char **argv) {
   const char *reference_path = NULL;
   wf_result_writer_options_init(&run.writing);
   cli_parser parser = {.usage = "LATTICES... --ref FILE [-o OUT]",
-                       .about = "Finds in each lattice the words closest to its reference, and tells their word error rate: the least that any choice of paths could\n"
-                                "reach. Example:\n"
-                                "  warpfst lattice oracle lat.ark --ref=text --words=words.txt",
+                       .about =
+                           "Finds in each lattice the words closest to its reference, and tells "
+                           "their word error rate: the least that any choice of paths could\n"
+                           "reach. Example:\n"
+                           "  warpfst lattice oracle lat.ark --ref=text --words=words.txt",
                        .min_args = 1,
                        .max_args = -1};
   cli_flag_str(&parser, "ref", 0, &reference_path, "FILE", "reference words, `id word word ...`");
-  cli_flag_str(&parser, "output", 'o', &run.output, "FILE", "write the closest words there, `id word word ...`");
+  cli_flag_str(&parser, "output", 'o', &run.output, "FILE",
+               "write the closest words there, `id word word ...`");
   lattice_flags(&parser, &run.input);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
@@ -92,15 +103,19 @@ int cmd_lattice_oracle(int argc, char **argv) {
   wf_error err = {0};
   run.input.options.kind = 2; /* compact */
   wf_status status = lattice_open(&run.input, parser.args, parser.num_args, &err);
-  if (status == WF_OK) status = wf_transcripts_read(reference_path, WF_TRANSCRIPT_AUTO, &run.references, &err);
+  if (status == WF_OK)
+    status = wf_transcripts_read(reference_path, WF_TRANSCRIPT_AUTO, &run.references, &err);
   if (status == WF_OK) status = wf_wer_create(NULL, &run.wer, &err);
   if (status == WF_OK) status = run_all(&run, &err);
   if (status == WF_OK) {
     cli_progress_end();
     wf_wer_counts totals = wf_wer_totals(run.wer);
-    printf("oracle WER %.2f%% (%llu substitutions, %llu deletions, %llu insertions; %llu words)\n", wf_wer_percent(&totals), (unsigned long long)totals.num_substitutions,
-           (unsigned long long)totals.num_deletions, (unsigned long long)totals.num_insertions, (unsigned long long)totals.num_words);
-    if (run.num_missing > 0) cli_note("%llu lattices without a reference", (unsigned long long)run.num_missing);
+    printf("oracle WER %.2f%% (%llu substitutions, %llu deletions, %llu insertions; %llu words)\n",
+           wf_wer_percent(&totals), (unsigned long long)totals.num_substitutions,
+           (unsigned long long)totals.num_deletions, (unsigned long long)totals.num_insertions,
+           (unsigned long long)totals.num_words);
+    if (run.num_missing > 0)
+      cli_note("%llu lattices without a reference", (unsigned long long)run.num_missing);
   }
   code = status == WF_OK ? lattice_exit_code(&run.input) : cli_fail(&err);
   lattice_close(&run.input);

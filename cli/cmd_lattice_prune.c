@@ -1,12 +1,16 @@
-/* cmd_lattice_prune.c - `warpfst lattice prune`: what is on paths near the best, and nothing else. */
+/* cmd_lattice_prune.c - `warpfst lattice prune`: what is on paths near the best, and nothing else.
+ */
 #include "lattice_common.h"
 
-static wf_status prune_all(lattice_input *input, double beam, wf_lattice_writer *writer, wf_error *err) {
+static wf_status prune_all(lattice_input *input, double beam, wf_lattice_writer *writer,
+                           wf_error *err) {
   wf_lattice_entry entry;
   wf_status status = WF_OK;
   while (status == WF_OK && lattice_next(input, &entry)) {
     wf_lattice_entry pruned = {.key = entry.key};
-    status = entry.raw != NULL ? wf_lattice_prune(entry.raw, (float)beam, &pruned.raw, err) : wf_compact_lattice_prune(entry.compact, (float)beam, &pruned.compact, err);
+    status = entry.raw != NULL
+                 ? wf_lattice_prune(entry.raw, (float)beam, &pruned.raw, err)
+                 : wf_compact_lattice_prune(entry.compact, (float)beam, &pruned.compact, err);
     if (status == WF_OK) status = wf_lattice_writer_put(writer, &pruned, err);
     if (status != WF_OK && lattice_failed(input, &entry, err)) status = WF_OK;
     pruned.key = NULL;
@@ -21,12 +25,17 @@ int cmd_lattice_prune(int argc, char **argv) {
   double beam = 8;
   lattice_input input = {0};
   wf_lattice_writer_options options;
-  cli_parser parser = {.usage = "LATTICES... -o OUT --beam=NATS",
-                       .about = "Drops the arcs that are on no path within --beam of the best. The order of states and arcs is kept. Kaldi's archives have acoustic costs\n"
-                                "without the scale of the search; give it as --acoustic-scale, and as --acoustic-divisor for the output. Example:\n"
-                                "  warpfst lattice prune lat.ark -o small.ark --beam=4 --acoustic-scale=0.1 --acoustic-divisor=0.1",
-                       .min_args = 1,
-                       .max_args = -1};
+  cli_parser parser = {
+      .usage = "LATTICES... -o OUT --beam=NATS",
+      .about =
+          "Drops the arcs that are on no path within --beam of the best. The order of states and "
+          "arcs is kept. Kaldi's archives have acoustic costs\n"
+          "without the scale of the search; give it as --acoustic-scale, and as --acoustic-divisor "
+          "for the output. Example:\n"
+          "  warpfst lattice prune lat.ark -o small.ark --beam=4 --acoustic-scale=0.1 "
+          "--acoustic-divisor=0.1",
+      .min_args = 1,
+      .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
   cli_flag_f64(&parser, "beam", 0, &beam, "NATS", "width around the best path (default: 8)");
   cli_flag_range(&parser, "beam", 0, 1e30);
@@ -38,10 +47,13 @@ int cmd_lattice_prune(int argc, char **argv) {
   wf_error err = {0};
   wf_lattice_writer *writer = NULL;
   wf_status status = lattice_open(&input, parser.args, parser.num_args, &err);
-  if (status == WF_OK) status = wf_lattice_writer_open(output, input.words, &options, &writer, &err);
+  if (status == WF_OK)
+    status = wf_lattice_writer_open(output, input.words, &options, &writer, &err);
   if (status == WF_OK) status = prune_all(&input, beam, writer, &err);
-  if (status == WF_OK) status = wf_lattice_writer_close(writer, &err);
-  else wf_lattice_writer_abort(writer);
+  if (status == WF_OK)
+    status = wf_lattice_writer_close(writer, &err);
+  else
+    wf_lattice_writer_abort(writer);
   lattice_close(&input);
   return status == WF_OK ? lattice_exit_code(&input) : cli_fail(&err);
 }

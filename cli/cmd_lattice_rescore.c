@@ -1,4 +1,5 @@
-/* cmd_lattice_rescore.c - `warpfst lattice rescore`: another language model in place of the first. */
+/* cmd_lattice_rescore.c - `warpfst lattice rescore`: another language model in place of the first.
+ */
 #include "lattice_common.h"
 #include "lm_common.h"
 
@@ -11,12 +12,19 @@ struct rescore_run {
 };
 
 /* Raw lattices are determinized: models would otherwise be asked once an alignment. */
-static wf_status rescore(const struct rescore_run *run, const wf_lattice_entry *entry, wf_compact_lattice **out, wf_error *err) {
+static wf_status rescore(const struct rescore_run *run, const wf_lattice_entry *entry,
+                         wf_compact_lattice **out, wf_error *err) {
   wf_determinized words = {0};
-  wf_status status = entry->raw != NULL ? wf_lattice_determinize(entry->raw, NULL, &run->determinize_options, &words, err) : WF_OK;
-  if (status == WF_OK && words.narrowed) cli_note("utterance '%s': max_bytes sufficed for a beam of %g", entry->key, (double)words.beam);
+  wf_status status =
+      entry->raw != NULL
+          ? wf_lattice_determinize(entry->raw, NULL, &run->determinize_options, &words, err)
+          : WF_OK;
+  if (status == WF_OK && words.narrowed)
+    cli_note("utterance '%s': max_bytes sufficed for a beam of %g", entry->key, (double)words.beam);
   const wf_compact_lattice *lattice = entry->raw != NULL ? words.lattice : entry->compact;
-  if (status == WF_OK) status = wf_compact_lattice_rescore(lattice, run->old_lm, run->new_lm, &run->options, out, NULL, err);
+  if (status == WF_OK)
+    status = wf_compact_lattice_rescore(lattice, run->old_lm, run->new_lm, &run->options, out, NULL,
+                                        err);
   wf_compact_lattice_free(words.lattice);
   return status;
 }
@@ -40,14 +48,20 @@ int cmd_lattice_rescore(int argc, char **argv) {
   const char *output = NULL, *old_path = NULL, *new_path = NULL;
   wf_lattice_writer_options writer_options;
   lm_source source = {0};
-  cli_parser parser = {.usage = "LATTICES... -o OUT --lm=NEW [--old-lm=OLD] --words=words.txt",
-                       .about = "Takes the costs of the model that lattices were decoded with from their paths and puts those of another one there: exact back-off, with the\n"
-                                "end of the sentence. Writes compact lattices; raw ones are determinized first. Without --old-lm costs are added. Example:\n"
-                                "  warpfst lattice rescore lat.ark -o new.ark --old-lm=small.arpa --lm=large.arpa.gz --words=words.txt",
-                       .min_args = 1,
-                       .max_args = -1};
+  cli_parser parser = {
+      .usage = "LATTICES... -o OUT --lm=NEW [--old-lm=OLD] --words=words.txt",
+      .about =
+          "Takes the costs of the model that lattices were decoded with from their paths and puts "
+          "those of another one there: exact back-off, with the\n"
+          "end of the sentence. Writes compact lattices; raw ones are determinized first. Without "
+          "--old-lm costs are added. Example:\n"
+          "  warpfst lattice rescore lat.ark -o new.ark --old-lm=small.arpa --lm=large.arpa.gz "
+          "--words=words.txt",
+      .min_args = 1,
+      .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
-  cli_flag_str(&parser, "lm", 0, &new_path, "FILE", "the new model: ARPA, or a binary of CMU Sphinx or KenLM (trie)");
+  cli_flag_str(&parser, "lm", 0, &new_path, "FILE",
+               "the new model: ARPA, or a binary of CMU Sphinx or KenLM (trie)");
   cli_flag_str(&parser, "old-lm", 0, &old_path, "FILE", "the model whose costs the lattices have");
   lattice_flags(&parser, &run.input);
   cli_table(&parser, "lattice_rescore", &run.options);
@@ -56,17 +70,22 @@ int cmd_lattice_rescore(int argc, char **argv) {
   cli_table(&parser, "lattice_writer", &writer_options);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (output == NULL || new_path == NULL || run.input.words_path == NULL) return cli_usage("needed: -o OUT, --lm=FILE, --words=FILE (the table that the graph was built with)");
+  if (output == NULL || new_path == NULL || run.input.words_path == NULL)
+    return cli_usage(
+        "needed: -o OUT, --lm=FILE, --words=FILE (the table that the graph was built with)");
   source.words_path = run.input.words_path;
   code = lm_load(new_path, &source, &run.new_lm, NULL);
   if (code == CLI_OK && old_path != NULL) code = lm_load(old_path, &source, &run.old_lm, NULL);
   if (code == CLI_OK) {
     wf_error err = {0};
     wf_status status = lattice_open(&run.input, parser.args, parser.num_args, &err);
-    if (status == WF_OK) status = wf_lattice_writer_open(output, run.input.words, &writer_options, &run.writer, &err);
+    if (status == WF_OK)
+      status = wf_lattice_writer_open(output, run.input.words, &writer_options, &run.writer, &err);
     if (status == WF_OK) status = rescore_all(&run, &err);
-    if (status == WF_OK) status = wf_lattice_writer_close(run.writer, &err);
-    else wf_lattice_writer_abort(run.writer);
+    if (status == WF_OK)
+      status = wf_lattice_writer_close(run.writer, &err);
+    else
+      wf_lattice_writer_abort(run.writer);
     lattice_close(&run.input);
     code = status == WF_OK ? lattice_exit_code(&run.input) : cli_fail(&err);
   }

@@ -8,17 +8,22 @@ typedef struct sums {
 } sums;
 
 static void print_number(const char *name, double value, bool json) {
-  if (!json) printf(" %.6g", value);
-  else if (isfinite(value)) printf(", \"%s\": %.6g", name, value);
-  else printf(", \"%s\": null", name);
+  if (!json)
+    printf(" %.6g", value);
+  else if (isfinite(value))
+    printf(", \"%s\": %.6g", name, value);
+  else
+    printf(", \"%s\": null", name);
 }
 
 static void print_one(const char *key, const wf_lattice_stats *stats, bool json) {
   const struct {
     const char *name;
     double value;
-  } numbers[] = {{"frames", (double)stats->num_frames}, {"states", (double)stats->num_states}, {"arcs", (double)stats->num_arcs}, {"word_arcs", (double)stats->num_word_arcs},
-                 {"final", (double)stats->num_final},   {"depth", stats->depth},                {"log_paths", stats->log_paths},  {"best_cost", stats->best_cost},
+  } numbers[] = {{"frames", (double)stats->num_frames}, {"states", (double)stats->num_states},
+                 {"arcs", (double)stats->num_arcs},     {"word_arcs", (double)stats->num_word_arcs},
+                 {"final", (double)stats->num_final},   {"depth", stats->depth},
+                 {"log_paths", stats->log_paths},       {"best_cost", stats->best_cost},
                  {"total_cost", stats->total_cost}};
   if (json) {
     printf("{\"key\": ");
@@ -26,7 +31,8 @@ static void print_one(const char *key, const wf_lattice_stats *stats, bool json)
   } else {
     printf("%s", key);
   }
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) print_number(numbers[i].name, numbers[i].value, json);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    print_number(numbers[i].name, numbers[i].value, json);
   printf(json ? "}\n" : "\n");
 }
 
@@ -58,8 +64,11 @@ int cmd_lattice_stats(int argc, char **argv) {
   lattice_input input = {0};
   sums all = {0};
   cli_parser parser = {.usage = "LATTICES...",
-                       .about = "Tells how large lattices are: states, arcs, arcs with a word, frames, and depth, the number of arcs that cross a frame on average.\n"
-                                "With --each, a line a lattice first: key frames states arcs word_arcs final depth log_paths best_cost total_cost.",
+                       .about =
+                           "Tells how large lattices are: states, arcs, arcs with a word, frames, "
+                           "and depth, the number of arcs that cross a frame on average.\n"
+                           "With --each, a line a lattice first: key frames states arcs word_arcs "
+                           "final depth log_paths best_cost total_cost.",
                        .min_args = 1,
                        .max_args = -1};
   cli_flag_bool(&parser, "each", 0, &each, "also tell every lattice's own");
@@ -73,13 +82,21 @@ int cmd_lattice_stats(int argc, char **argv) {
   if (status == WF_OK) status = run_all(&input, each, json, &all, &err);
   lattice_close(&input);
   if (status != WF_OK) return cli_fail(&err);
-  double depth = all.frames > 0 ? (double)all.labels / (double)all.frames : 0, words = all.frames > 0 ? (double)all.word_arcs / (double)all.frames : 0;
+  double depth = all.frames > 0 ? (double)all.labels / (double)all.frames : 0,
+         words = all.frames > 0 ? (double)all.word_arcs / (double)all.frames : 0;
   if (json)
-    printf("{\"lattices\": %llu, \"frames\": %llu, \"states\": %llu, \"arcs\": %llu, \"word_arcs\": %llu, \"depth\": %.6g, \"word_arcs_per_frame\": %.6g}\n",
-           (unsigned long long)all.lattices, (unsigned long long)all.frames, (unsigned long long)all.states, (unsigned long long)all.arcs, (unsigned long long)all.word_arcs, depth,
-           words);
+    printf(
+        "{\"lattices\": %llu, \"frames\": %llu, \"states\": %llu, \"arcs\": %llu, \"word_arcs\": "
+        "%llu, \"depth\": %.6g, \"word_arcs_per_frame\": %.6g}\n",
+        (unsigned long long)all.lattices, (unsigned long long)all.frames,
+        (unsigned long long)all.states, (unsigned long long)all.arcs,
+        (unsigned long long)all.word_arcs, depth, words);
   else
-    printf("%llu lattices, %llu frames, %llu states, %llu arcs (%llu with a word)\ndepth %.3f, %.4f word arcs a frame\n", (unsigned long long)all.lattices,
-           (unsigned long long)all.frames, (unsigned long long)all.states, (unsigned long long)all.arcs, (unsigned long long)all.word_arcs, depth, words);
+    printf(
+        "%llu lattices, %llu frames, %llu states, %llu arcs (%llu with a word)\ndepth %.3f, %.4f "
+        "word arcs a frame\n",
+        (unsigned long long)all.lattices, (unsigned long long)all.frames,
+        (unsigned long long)all.states, (unsigned long long)all.arcs,
+        (unsigned long long)all.word_arcs, depth, words);
   return lattice_exit_code(&input);
 }

@@ -1,4 +1,5 @@
-/* cmd_lexicon.c - `warpfst lexicon`: L from a lexicon file, or from words spelled with the tokens of a model. */
+/* cmd_lexicon.c - `warpfst lexicon`: L from a lexicon file, or from words spelled with the tokens
+ * of a model. */
 #include "fst_output.h"
 
 struct request {
@@ -15,43 +16,57 @@ struct parts {
 
 static wf_status make_lexicon(const struct request *request, struct parts *parts, wf_error *err) {
   wf_status status = wf_symbols_read(request->tokens, &parts->tokens, err);
-  if (status == WF_OK && request->words != NULL) status = wf_symbols_read(request->words, &parts->words, err);
+  if (status == WF_OK && request->words != NULL)
+    status = wf_symbols_read(request->words, &parts->words, err);
   if (status != WF_OK) return status;
-  if (request->lexicon != NULL) return wf_lexicon_read(request->lexicon, parts->tokens, &request->lexicon_options, &parts->lexicon, err);
+  if (request->lexicon != NULL)
+    return wf_lexicon_read(request->lexicon, parts->tokens, &request->lexicon_options,
+                           &parts->lexicon, err);
   status = wf_symbols_read(request->spell, &parts->spell, err);
-  return status == WF_OK ? wf_lexicon_spell(parts->spell, parts->tokens, &request->lexicon_options, &parts->lexicon, err) : status;
+  return status == WF_OK ? wf_lexicon_spell(parts->spell, parts->tokens, &request->lexicon_options,
+                                            &parts->lexicon, err)
+                         : status;
 }
 
 static wf_status make(const struct request *request, struct parts *parts, wf_error *err) {
   wf_status status = make_lexicon(request, parts, err);
   if (status != WF_OK) return status;
   if (parts->words == NULL) {
-    if (parts->spell != NULL && wf_symbols_find(parts->spell, "#0") > 0) parts->words = wf_symbols_ref(parts->spell);
-    else status = wf_lexicon_words(parts->lexicon, &parts->words, err);
+    if (parts->spell != NULL && wf_symbols_find(parts->spell, "#0") > 0)
+      parts->words = wf_symbols_ref(parts->spell);
+    else
+      status = wf_lexicon_words(parts->lexicon, &parts->words, err);
   }
-  if (status == WF_OK && request->lexicon_out != NULL) status = wf_lexicon_write(parts->lexicon, request->lexicon_out, err);
-  if (status == WF_OK && request->words_out != NULL) status = wf_symbols_write(parts->words, request->words_out, err);
+  if (status == WF_OK && request->lexicon_out != NULL)
+    status = wf_lexicon_write(parts->lexicon, request->lexicon_out, err);
+  if (status == WF_OK && request->words_out != NULL)
+    status = wf_symbols_write(parts->words, request->words_out, err);
   size_t missing = 0;
-  if (status == WF_OK) status = wf_lexicon_to_fst(parts->lexicon, parts->words, &request->fst_options, &parts->fst, &missing, err);
-  if (status == WF_OK && missing != 0) cli_note("%zu pronunciations of words that %s does not have are left out", missing, wf_symbols_name(parts->words));
+  if (status == WF_OK)
+    status = wf_lexicon_to_fst(parts->lexicon, parts->words, &request->fst_options, &parts->fst,
+                               &missing, err);
+  if (status == WF_OK && missing != 0)
+    cli_note("%zu pronunciations of words that %s does not have are left out", missing,
+             wf_symbols_name(parts->words));
   return status;
 }
 
 static const cli_rule rules[] = {
-    {"spelling", CLI_USELESS_WITHOUT, "spell"},
-    {"word-start", CLI_USELESS_WITHOUT, "spell"},
-    {"merges", CLI_USELESS_WITHOUT, "spell"},
-    {"lexicon-format", CLI_USELESS_WITH, "spell"},
-    {"silence-prob", CLI_USELESS_WITHOUT, "silence"},
-    {NULL, 0, NULL},
+    {"spelling", CLI_USELESS_WITHOUT, "spell"},       {"word-start", CLI_USELESS_WITHOUT, "spell"},
+    {"merges", CLI_USELESS_WITHOUT, "spell"},         {"lexicon-format", CLI_USELESS_WITH, "spell"},
+    {"silence-prob", CLI_USELESS_WITHOUT, "silence"}, {NULL, 0, NULL},
 };
 
 static void add_flags(cli_parser *parser, struct request *request) {
-  cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE", "token table, `token column` a line (required)");
-  cli_flag_str(parser, "spell", 0, &request->spell, "FILE", "word table whose words to spell, instead of a lexicon");
-  cli_flag_str(parser, "words", 0, &request->words, "FILE", "word table for the output labels (default: made from the lexicon)");
+  cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE",
+               "token table, `token column` a line (required)");
+  cli_flag_str(parser, "spell", 0, &request->spell, "FILE",
+               "word table whose words to spell, instead of a lexicon");
+  cli_flag_str(parser, "words", 0, &request->words, "FILE",
+               "word table for the output labels (default: made from the lexicon)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE", "write the word table");
-  cli_flag_str(parser, "lexicon-out", 0, &request->lexicon_out, "FILE", "write the lexicon, to see what was read or spelled");
+  cli_flag_str(parser, "lexicon-out", 0, &request->lexicon_out, "FILE",
+               "write the lexicon, to see what was read or spelled");
   cli_flag_output(parser, &request->output, &request->format);
   cli_table(parser, "lexicon", &request->lexicon_options);
   cli_table(parser, "lexicon_fst", &request->fst_options);
@@ -61,17 +76,24 @@ static void add_flags(cli_parser *parser, struct request *request) {
 int cmd_lexicon(int argc, char **argv) {
   struct request request = {0};
   struct parts parts = {0};
-  cli_parser parser = {.usage = "LEXICON --tokens=tokens.txt [-o L.fst]\n       warpfst lexicon --spell=words.txt --tokens=tokens.txt [-o L.fst]",
-                       .about = "Makes L, from token labels (column + 1) to words. LEXICON is Kaldi's lexicon.txt or lexiconp.txt.",
+  cli_parser parser = {.usage =
+                           "LEXICON --tokens=tokens.txt [-o L.fst]\n       warpfst lexicon "
+                           "--spell=words.txt --tokens=tokens.txt [-o L.fst]",
+                       .about =
+                           "Makes L, from token labels (column + 1) to words. LEXICON is Kaldi's "
+                           "lexicon.txt or lexiconp.txt.",
                        .max_args = 1};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (parser.num_args > 0) request.lexicon = parser.args[0];
   if (request.tokens == NULL) return cli_usage("--tokens is needed");
-  if ((request.lexicon == NULL) == (request.spell == NULL)) return cli_usage("either a lexicon or --spell is needed");
+  if ((request.lexicon == NULL) == (request.spell == NULL))
+    return cli_usage("either a lexicon or --spell is needed");
   wf_error err;
-  code = make(&request, &parts, &err) == WF_OK ? cli_write_fst(parts.fst, request.output, request.format) : cli_fail(&err);
+  code = make(&request, &parts, &err) == WF_OK
+             ? cli_write_fst(parts.fst, request.output, request.format)
+             : cli_fail(&err);
   wf_fst_free(parts.fst);
   wf_lexicon_free(parts.lexicon);
   wf_symbols_free(parts.tokens);

@@ -7,21 +7,28 @@
 int cmd_lm(int argc, char **argv) {
   static const cli_part parts[] = {
       {"lm info", "orders, words, states and memory of a model", cmd_lm_info},
-      {"lm query", "log10 probability of every word of a text, with the order of the n-gram that gave it", cmd_lm_query},
+      {"lm query",
+       "log10 probability of every word of a text, with the order of the n-gram that gave it",
+       cmd_lm_query},
       {"lm perplexity", "perplexity of a text", cmd_lm_perplexity},
       {"lm convert", "a grammar acceptor (G) from a model", cmd_lm_convert},
-      {"lm prune", "a small model from a large one, by relative entropy, counts, or words", cmd_lm_prune},
+      {"lm prune", "a small model from a large one, by relative entropy, counts, or words",
+       cmd_lm_prune},
       {"lm arpa", "the model as an ARPA file", cmd_lm_arpa},
       {"lm build", "a large model, or the difference of two, for scoring on the fly", cmd_lm_build},
       {"lm verify", "is what lm build made sound?", cmd_lm_verify},
   };
   return cli_run_part(parts, sizeof parts / sizeof *parts, "PART LM [ARGUMENTS] [FLAGS]",
-                      "n-gram language models in ARPA files, plain or gzipped, or in binary files of CMU Sphinx (en-us.lm.bin) and KenLM (build_binary trie).\n"
-                      "info, query and perplexity also take what lm build makes.", argc, argv);
+                      "n-gram language models in ARPA files, plain or gzipped, or in binary files "
+                      "of CMU Sphinx (en-us.lm.bin) and KenLM (build_binary trie).\n"
+                      "info, query and perplexity also take what lm build makes.",
+                      argc, argv);
 }
 
 void lm_flags(cli_parser *parser, lm_source *source) {
-  cli_flag_str(parser, "words", 'w', &source->words_path, "FILE", "word table that gives the labels (default: the words of the model in its own order)");
+  cli_flag_str(
+      parser, "words", 'w', &source->words_path, "FILE",
+      "word table that gives the labels (default: the words of the model in its own order)");
   cli_table(parser, "arpa", &source->options);
 }
 
@@ -30,32 +37,42 @@ int lm_load(const char *path, const lm_source *source, wf_lm **out, wf_arpa_stat
   wf_error err = {0};
   wf_symbols *words = NULL;
   wf_progress progress = cli_progress();
-  wf_status status = source->words_path != NULL ? wf_symbols_read(source->words_path, &words, &err) : WF_OK;
-  if (status == WF_OK) status = wf_lm_read(path, words, &source->options, out, stats, &progress, &err);
+  wf_status status =
+      source->words_path != NULL ? wf_symbols_read(source->words_path, &words, &err) : WF_OK;
+  if (status == WF_OK)
+    status = wf_lm_read(path, words, &source->options, out, stats, &progress, &err);
   wf_symbols_free(words);
   cli_progress_end();
   return status == WF_OK ? CLI_OK : cli_fail(&err);
 }
 
-static void print_json(const char *path, const wf_lm_info *info, const wf_arpa_stats *stats, double seconds) {
+static void print_json(const char *path, const wf_lm_info *info, const wf_arpa_stats *stats,
+                       double seconds) {
   printf("{\"lm\": ");
   cli_json_string(stdout, path);
   printf(", \"order\": %d, \"ngrams\": [", info->order);
-  for (int k = 1; k <= info->order; k++) printf("%s%" PRIu64, k > 1 ? ", " : "", info->num_ngrams[k]);
-  printf("], \"words\": %" PRIu64 ", \"states\": %" PRIu64 ", \"arcs\": %" PRIu64 ", \"bytes\": %" PRIu64, info->num_words, info->num_states, info->num_arcs,
-         info->num_bytes);
-  printf(", \"bos\": %d, \"eos\": %d, \"unk\": %d, \"has_unk\": %s", info->bos, info->eos, info->unk, info->has_unk ? "true" : "false");
-  printf(", \"refused\": %" PRIu64 ", \"positive\": %" PRIu64 ", \"oov_words\": %" PRIu64 ", \"oov_skipped\": %" PRIu64 ", \"oov_merged\": %" PRIu64
-         ", \"created\": %" PRIu64 ", \"seconds\": %.3f, \"peak_bytes\": %" PRIu64 "}\n",
-         stats->num_refused, stats->num_positive, stats->num_oov_words, stats->num_oov_skipped, stats->num_oov_merged, stats->num_created, seconds,
-         cli_peak_bytes());
+  for (int k = 1; k <= info->order; k++)
+    printf("%s%" PRIu64, k > 1 ? ", " : "", info->num_ngrams[k]);
+  printf("], \"words\": %" PRIu64 ", \"states\": %" PRIu64 ", \"arcs\": %" PRIu64
+         ", \"bytes\": %" PRIu64,
+         info->num_words, info->num_states, info->num_arcs, info->num_bytes);
+  printf(", \"bos\": %d, \"eos\": %d, \"unk\": %d, \"has_unk\": %s", info->bos, info->eos,
+         info->unk, info->has_unk ? "true" : "false");
+  printf(", \"refused\": %" PRIu64 ", \"positive\": %" PRIu64 ", \"oov_words\": %" PRIu64
+         ", \"oov_skipped\": %" PRIu64 ", \"oov_merged\": %" PRIu64 ", \"created\": %" PRIu64
+         ", \"seconds\": %.3f, \"peak_bytes\": %" PRIu64 "}\n",
+         stats->num_refused, stats->num_positive, stats->num_oov_words, stats->num_oov_skipped,
+         stats->num_oov_merged, stats->num_created, seconds, cli_peak_bytes());
 }
 
 static void print_table(const wf_lm_info *info, const wf_arpa_stats *stats, double seconds) {
   printf("%-22s%d\n", "order", info->order);
-  for (int k = 1; k <= info->order; k++) printf("%d-grams%*s%" PRIu64 "\n", k, k < 10 ? 15 : 14, "", info->num_ngrams[k]);
-  printf("%-22s%" PRIu64 "%s\n", "words", info->num_words, info->has_unk ? " and <unk>" : ", no <unk>");
-  printf("%-22s%" PRIu64 "\n%-22s%" PRIu64 "\n", "states", info->num_states, "arcs", info->num_arcs);
+  for (int k = 1; k <= info->order; k++)
+    printf("%d-grams%*s%" PRIu64 "\n", k, k < 10 ? 15 : 14, "", info->num_ngrams[k]);
+  printf("%-22s%" PRIu64 "%s\n", "words", info->num_words,
+         info->has_unk ? " and <unk>" : ", no <unk>");
+  printf("%-22s%" PRIu64 "\n%-22s%" PRIu64 "\n", "states", info->num_states, "arcs",
+         info->num_arcs);
   printf("%-22s%.1f MB\n", "memory", (double)info->num_bytes / 1e6);
   const struct {
     const char *name;
@@ -68,13 +85,18 @@ static void print_table(const wf_lm_info *info, const wf_arpa_stats *stats, doub
              {"contexts created", stats->num_created}};
   for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
     if (odd[i].count > 0) printf("%-22s%" PRIu64 "\n", odd[i].name, odd[i].count);
-  printf("%-22s%.2f s, at most %.1f MB of memory\n", "read in", seconds, (double)cli_peak_bytes() / 1e6);
+  printf("%-22s%.2f s, at most %.1f MB of memory\n", "read in", seconds,
+         (double)cli_peak_bytes() / 1e6);
 }
 
 int cmd_lm_info(int argc, char **argv) {
   bool json = false;
   lm_source source = {0};
-  cli_parser parser = {.usage = "LM", .about = "Tells what is in a language model, and what was odd about its file.", .min_args = 1, .max_args = 1};
+  cli_parser parser = {
+      .usage = "LM",
+      .about = "Tells what is in a language model, and what was odd about its file.",
+      .min_args = 1,
+      .max_args = 1};
   cli_flag_bool(&parser, "json", 0, &json, "one line of JSON instead of a table");
   lm_flags(&parser, &source);
   int code = cli_parse(&parser, argc, argv);

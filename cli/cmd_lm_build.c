@@ -1,4 +1,5 @@
-/* cmd_lm_build.c - `warpfst lm build` and `lm verify`: large models for scoring on the fly; and what `lm info` says of them. */
+/* cmd_lm_build.c - `warpfst lm build` and `lm verify`: large models for scoring on the fly; and
+ * what `lm info` says of them. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,20 +25,31 @@ static void print_info(const char *path, const wf_wlm_info *info, double seconds
     printf("{\"lm\": ");
     cli_json_string(stdout, path);
     printf(", \"order\": %d, \"ngrams\": [", info->order);
-    for (int k = 1; k <= info->order; k++) printf("%s%" PRIu64, k > 1 ? ", " : "", info->num_ngrams[k]);
-    printf("], \"words\": %" PRIu64 ", \"states\": %" PRIu64 ", \"arcs\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"index_bytes\": %" PRIu64, info->num_words,
-           info->num_states, info->num_arcs, info->file_bytes, info->index_bytes);
-    printf(", \"scale\": %g, \"difference\": %s, \"packed\": %s, \"cost_bits\": %d, \"has_unk\": %s, \"seconds\": %.3f}\n", (double)info->scale,
-           info->difference ? "true" : "false", info->packed ? "true" : "false", info->cost_bits, info->has_unk ? "true" : "false", seconds);
+    for (int k = 1; k <= info->order; k++)
+      printf("%s%" PRIu64, k > 1 ? ", " : "", info->num_ngrams[k]);
+    printf("], \"words\": %" PRIu64 ", \"states\": %" PRIu64 ", \"arcs\": %" PRIu64
+           ", \"bytes\": %" PRIu64 ", \"index_bytes\": %" PRIu64,
+           info->num_words, info->num_states, info->num_arcs, info->file_bytes, info->index_bytes);
+    printf(
+        ", \"scale\": %g, \"difference\": %s, \"packed\": %s, \"cost_bits\": %d, \"has_unk\": %s, "
+        "\"seconds\": %.3f}\n",
+        (double)info->scale, info->difference ? "true" : "false", info->packed ? "true" : "false",
+        info->cost_bits, info->has_unk ? "true" : "false", seconds);
     return;
   }
   printf("%-22s%d\n", "order", info->order);
-  for (int k = 1; k <= info->order; k++) printf("%d-grams%*s%" PRIu64 "\n", k, k < 10 ? 15 : 14, "", info->num_ngrams[k]);
-  printf("%-22s%" PRIu64 "%s\n", "words", info->num_words, info->has_unk ? " and <unk>" : ", no <unk>");
-  printf("%-22s%" PRIu64 "\n%-22s%" PRIu64 "\n", "states", info->num_states, "arcs", info->num_arcs);
-  printf("%-22s%s, scale %g\n", "costs", info->difference ? "large - small" : "of the model", (double)info->scale);
-  printf("%-22s%s, %d bits a cost\n", "arcs", info->packed ? "packed" : "12 bytes", info->cost_bits);
-  printf("%-22s%.1f MB, %.2f bytes an n-gram; index %.1f MB, %.0f %%\n", "file", (double)info->file_bytes / 1e6, per_ngram, (double)info->index_bytes / 1e6,
+  for (int k = 1; k <= info->order; k++)
+    printf("%d-grams%*s%" PRIu64 "\n", k, k < 10 ? 15 : 14, "", info->num_ngrams[k]);
+  printf("%-22s%" PRIu64 "%s\n", "words", info->num_words,
+         info->has_unk ? " and <unk>" : ", no <unk>");
+  printf("%-22s%" PRIu64 "\n%-22s%" PRIu64 "\n", "states", info->num_states, "arcs",
+         info->num_arcs);
+  printf("%-22s%s, scale %g\n", "costs", info->difference ? "large - small" : "of the model",
+         (double)info->scale);
+  printf("%-22s%s, %d bits a cost\n", "arcs", info->packed ? "packed" : "12 bytes",
+         info->cost_bits);
+  printf("%-22s%.1f MB, %.2f bytes an n-gram; index %.1f MB, %.0f %%\n", "file",
+         (double)info->file_bytes / 1e6, per_ngram, (double)info->index_bytes / 1e6,
          100 * (double)info->index_bytes / (double)info->file_bytes);
   printf("%-22s%.3f s\n", "opened in", seconds);
 }
@@ -60,14 +72,20 @@ static void print_stats(const wf_wlm_stats *stats, const wf_wlm_options *options
   const struct {
     const char *what;
     uint64_t count;
-  } counts[] = {{"n-grams of the small model were not in the large one and have been added", stats->num_added},
-                {"words of the small model were not in the large one; they cost what its <unk> does", stats->num_words_added},
-                {"n-grams with words that the small model lacks left out", stats->num_outside},
-                {"contexts of n-grams were missing and have been created", stats->num_created}};
+  } counts[] = {
+      {"n-grams of the small model were not in the large one and have been added",
+       stats->num_added},
+      {"words of the small model were not in the large one; they cost what its <unk> does",
+       stats->num_words_added},
+      {"n-grams with words that the small model lacks left out", stats->num_outside},
+      {"contexts of n-grams were missing and have been created", stats->num_created}};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     if (counts[i].count > 0) fprintf(stderr, "%" PRIu64 " %s\n", counts[i].count, counts[i].what);
-  if (options->pack == 2) fprintf(stderr, "costs rounded to %d bits: off by %.5f nats on average, by %.5f at most\n", options->cost_bits, stats->loss_mean, stats->loss_worst);
-  fprintf(stderr, "built in %.2f s, at most %.1f MB of memory\n", seconds, (double)cli_peak_bytes() / 1e6);
+  if (options->pack == 2)
+    fprintf(stderr, "costs rounded to %d bits: off by %.5f nats on average, by %.5f at most\n",
+            options->cost_bits, stats->loss_mean, stats->loss_worst);
+  fprintf(stderr, "built in %.2f s, at most %.1f MB of memory\n", seconds,
+          (double)cli_peak_bytes() / 1e6);
 }
 
 static const cli_rule rules[] = {
@@ -80,15 +98,21 @@ int cmd_lm_build(int argc, char **argv) {
   bool quiet = false;
   wf_arpa_options reader;
   wf_wlm_options options;
-  cli_parser parser = {.usage = "LM [-o OUT.wlm]",
-                       .about = "Makes a large model for scoring on the fly ('warpfst decode --lm'), in one file that is mapped and ready at once.\n"
-                                "    warpfst lm build large.arpa.gz -o large.wlm\n"
-                                "    warpfst lm build --arpa large.arpa.gz --subtract small.arpa -o difference.wlm\n"
-                                "With --subtract it holds large - small, for graphs built with the small model. The ARPA file may be larger than memory.",
-                       .min_args = 0,
-                       .max_args = 2};
+  cli_parser parser = {
+      .usage = "LM [-o OUT.wlm]",
+      .about =
+          "Makes a large model for scoring on the fly ('warpfst decode --lm'), in one file that is "
+          "mapped and ready at once.\n"
+          "    warpfst lm build large.arpa.gz -o large.wlm\n"
+          "    warpfst lm build --arpa large.arpa.gz --subtract small.arpa -o difference.wlm\n"
+          "With --subtract it holds large - small, for graphs built with the small model. The ARPA "
+          "file may be larger than memory.",
+      .min_args = 0,
+      .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write");
-  cli_flag_str(&parser, "arpa", 0, &arpa, "FILE", "the large model (or the first argument): ARPA, plain or gzipped, '-', or a binary of Sphinx or KenLM (trie)");
+  cli_flag_str(&parser, "arpa", 0, &arpa, "FILE",
+               "the large model (or the first argument): ARPA, plain or gzipped, '-', or a binary "
+               "of Sphinx or KenLM (trie)");
   cli_flag_bool(&parser, "quiet", 'q', &quiet, "tell nothing");
   cli_table(&parser, "arpa", &reader);
   cli_table(&parser, "wlm", &options);
@@ -98,7 +122,8 @@ int cmd_lm_build(int argc, char **argv) {
   int next = 0;
   if (arpa == NULL && parser.num_args > 0) arpa = parser.args[next++];
   if (output == NULL && parser.num_args > next) output = parser.args[next++];
-  if (arpa == NULL || output == NULL || next < parser.num_args) return cli_usage("expected one model and one output");
+  if (arpa == NULL || output == NULL || next < parser.num_args)
+    return cli_usage("expected one model and one output");
   wf_error err = {0};
   wf_wlm_stats stats;
   wf_wlm_stats_init(&stats);
@@ -113,7 +138,12 @@ int cmd_lm_build(int argc, char **argv) {
 }
 
 int cmd_lm_verify(int argc, char **argv) {
-  cli_parser parser = {.usage = "LM.wlm", .about = "Checks every sum, number and look-up table of a model made by 'warpfst lm build'. Says nothing if it is sound.", .min_args = 1, .max_args = 1};
+  cli_parser parser = {.usage = "LM.wlm",
+                       .about =
+                           "Checks every sum, number and look-up table of a model made by 'warpfst "
+                           "lm build'. Says nothing if it is sound.",
+                       .min_args = 1,
+                       .max_args = 1};
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   wf_error err = {0};

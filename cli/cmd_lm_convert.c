@@ -13,7 +13,8 @@ typedef struct request {
 } request;
 
 /* A copy of `words` with one more symbol; `*label` is its key. */
-static wf_status add_symbol(const wf_symbols *words, const char *symbol, wf_symbols **out, int64_t *label, wf_error *err) {
+static wf_status add_symbol(const wf_symbols *words, const char *symbol, wf_symbols **out,
+                            int64_t *label, wf_error *err) {
   wf_status status = wf_symbols_create(wf_symbols_name(words), out, err);
   for (size_t i = 0; status == WF_OK && i < wf_symbols_count(words); i++) {
     int64_t key;
@@ -24,7 +25,8 @@ static wf_status add_symbol(const wf_symbols *words, const char *symbol, wf_symb
 }
 
 /* A model of either kind; the other is NULL. `table`: its words. */
-static wf_status make(request *r, const wf_lm *lm, const wf_wlm *large, const wf_symbols *table, wf_fst **out, wf_error *err) {
+static wf_status make(request *r, const wf_lm *lm, const wf_wlm *large, const wf_symbols *table,
+                      wf_fst **out, wf_error *err) {
   wf_symbols *words = wf_symbols_ref(table);
   wf_status status = WF_OK;
   if (r->backoff_symbol != NULL) {
@@ -37,23 +39,29 @@ static wf_status make(request *r, const wf_lm *lm, const wf_wlm *large, const wf
     r->fst.backoff_label = (int32_t)label;
   }
   wf_fst *plain = NULL;
-  if (status == WF_OK) status = lm != NULL ? wf_lm_to_fst(lm, &r->fst, &plain, err) : wf_wlm_to_fst(large, table, r->fst.backoff_label, &plain, err);
+  if (status == WF_OK)
+    status = lm != NULL ? wf_lm_to_fst(lm, &r->fst, &plain, err)
+                        : wf_wlm_to_fst(large, table, r->fst.backoff_label, &plain, err);
   if (status == WF_OK) status = wf_fst_with_symbols(plain, words, words, out, err);
-  if (status == WF_OK && r->write_words != NULL) status = wf_symbols_write(words, r->write_words, err);
+  if (status == WF_OK && r->write_words != NULL)
+    status = wf_symbols_write(words, r->write_words, err);
   wf_fst_free(plain);
   wf_symbols_free(words);
   return status;
 }
 
 static int convert_large(request *r, const char *path) {
-  if (r->fst.backoff != 1) return cli_usage("what lm build made is converted with --backoff=failure alone");
+  if (r->fst.backoff != 1)
+    return cli_usage("what lm build made is converted with --backoff=failure alone");
   wf_wlm *lm = NULL;
   wf_symbols *words = NULL;
   wf_fst *fst = NULL;
   wf_error err;
   wf_status status = wf_wlm_open(path, &lm, &err);
-  if (status == WF_OK && r->source.words_path != NULL) status = wf_symbols_read(r->source.words_path, &words, &err);
-  if (status == WF_OK) status = make(r, NULL, lm, words != NULL ? words : wf_wlm_words(lm), &fst, &err);
+  if (status == WF_OK && r->source.words_path != NULL)
+    status = wf_symbols_read(r->source.words_path, &words, &err);
+  if (status == WF_OK)
+    status = make(r, NULL, lm, words != NULL ? words : wf_wlm_words(lm), &fst, &err);
   int code = status == WF_OK ? cli_write_fst(fst, r->output, r->format) : cli_fail(&err);
   wf_fst_free(fst);
   wf_symbols_free(words);
@@ -70,15 +78,21 @@ int cmd_lm_convert(int argc, char **argv) {
   request r = {0};
   cli_parser parser = {.usage = "LM [-o FST]",
                        .about =
-                           "Makes the grammar acceptor of a model, to be composed with a lexicon. For a graph in which back-off is an arc like any other:\n"
-                           "    warpfst lm convert lm.arpa.gz --backoff-symbol='#0' --write-words=words.txt -o G.fst\n"
-                           "For composition that follows the model exactly (warpfst compose --phi-label=LABEL): add --backoff=failure.\n"
-                           "What lm build makes is converted with --backoff=failure only; composed with a graph it gives what decode --lm gives.",
+                           "Makes the grammar acceptor of a model, to be composed with a lexicon. "
+                           "For a graph in which back-off is an arc like any other:\n"
+                           "    warpfst lm convert lm.arpa.gz --backoff-symbol='#0' "
+                           "--write-words=words.txt -o G.fst\n"
+                           "For composition that follows the model exactly (warpfst compose "
+                           "--phi-label=LABEL): add --backoff=failure.\n"
+                           "What lm build makes is converted with --backoff=failure only; composed "
+                           "with a graph it gives what decode --lm gives.",
                        .min_args = 1,
                        .max_args = 2};
   cli_flag_output(&parser, &r.output, &r.format);
-  cli_flag_str(&parser, "backoff-symbol", 0, &r.backoff_symbol, "SYMBOL", "back-off label by its symbol, such as '#0'; added to the table if it is not there");
-  cli_flag_str(&parser, "write-words", 0, &r.write_words, "FILE", "write the word table of the acceptor here");
+  cli_flag_str(&parser, "backoff-symbol", 0, &r.backoff_symbol, "SYMBOL",
+               "back-off label by its symbol, such as '#0'; added to the table if it is not there");
+  cli_flag_str(&parser, "write-words", 0, &r.write_words, "FILE",
+               "write the word table of the acceptor here");
   lm_flags(&parser, &r.source);
   cli_table(&parser, "lm_fst", &r.fst);
   cli_rules(&parser, rules);
@@ -94,7 +108,9 @@ int cmd_lm_convert(int argc, char **argv) {
   if (code != CLI_OK) return code;
   wf_error err;
   wf_fst *fst = NULL;
-  code = make(&r, lm, NULL, wf_lm_words(lm), &fst, &err) == WF_OK ? cli_write_fst(fst, r.output, r.format) : cli_fail(&err);
+  code = make(&r, lm, NULL, wf_lm_words(lm), &fst, &err) == WF_OK
+             ? cli_write_fst(fst, r.output, r.format)
+             : cli_fail(&err);
   wf_fst_free(fst);
   wf_lm_free(lm);
   return code;

@@ -1,4 +1,5 @@
-/* cmd_lm_prune.c - `warpfst lm prune` and `lm arpa`: models as ARPA files, smaller or as they are. */
+/* cmd_lm_prune.c - `warpfst lm prune` and `lm arpa`: models as ARPA files, smaller or as they are.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +9,8 @@
 #include "lm_common.h"
 #include "text_input.h"
 
-/* The first field of each line, with keys of their own: a list of words and a word table are both fine. */
+/* The first field of each line, with keys of their own: a list of words and a word table are both
+ * fine. */
 static int read_vocabulary(const char *path, wf_symbols **out) {
   wf_error err;
   FILE *file = cli_open_text(path);
@@ -21,7 +23,8 @@ static int read_vocabulary(const char *path, wf_symbols **out) {
   size_t room = 0;
   while (status == WF_OK && getline(&line, &room, file) >= 0) {
     char *rest = NULL, *word = strtok_r(line, " \t\r\n", &rest);
-    if (word != NULL && wf_symbols_find(*out, word) < 0) status = wf_symbols_add(*out, word, -1, NULL, &err);
+    if (word != NULL && wf_symbols_find(*out, word) < 0)
+      status = wf_symbols_add(*out, word, -1, NULL, &err);
   }
   bool read = !ferror(file);
   free(line);
@@ -31,7 +34,8 @@ static int read_vocabulary(const char *path, wf_symbols **out) {
   return read ? CLI_OK : CLI_INPUT;
 }
 
-static void print_stats(const wf_lm *before, const wf_lm *after, const wf_lm_prune_stats *stats, double read_s, double prune_s) {
+static void print_stats(const wf_lm *before, const wf_lm *after, const wf_lm_prune_stats *stats,
+                        double read_s, double prune_s) {
   wf_error err;
   wf_lm_info a, b;
   wf_lm_info_init(&a);
@@ -39,12 +43,17 @@ static void print_stats(const wf_lm *before, const wf_lm *after, const wf_lm_pru
   if (wf_lm_get_info(before, &a, &err) != WF_OK || wf_lm_get_info(after, &b, &err) != WF_OK) return;
   for (int k = 1; k <= a.order; k++) {
     fprintf(stderr, "%d-grams  %" PRIu64 " of %" PRIu64, k, b.num_ngrams[k], a.num_ngrams[k]);
-    if (k > 1 && isfinite(stats->least_worth[k])) fprintf(stderr, ", worth at least %.3g", (double)stats->least_worth[k]);
+    if (k > 1 && isfinite(stats->least_worth[k]))
+      fprintf(stderr, ", worth at least %.3g", (double)stats->least_worth[k]);
     fprintf(stderr, "\n");
   }
-  if (stats->word_mass < 1) fprintf(stderr, "words that stayed have %.3f %% of the probability\n", 100 * stats->word_mass);
-  if (stats->num_scaled > 0) fprintf(stderr, "%" PRIu64 " histories without probability left over were scaled to 1\n", stats->num_scaled);
-  fprintf(stderr, "read in %.2f s, pruned in %.2f s, at most %.1f MB of memory\n", read_s, prune_s, (double)cli_peak_bytes() / 1e6);
+  if (stats->word_mass < 1)
+    fprintf(stderr, "words that stayed have %.3f %% of the probability\n", 100 * stats->word_mass);
+  if (stats->num_scaled > 0)
+    fprintf(stderr, "%" PRIu64 " histories without probability left over were scaled to 1\n",
+            stats->num_scaled);
+  fprintf(stderr, "read in %.2f s, pruned in %.2f s, at most %.1f MB of memory\n", read_s, prune_s,
+          (double)cli_peak_bytes() / 1e6);
 }
 
 int cmd_lm_prune(int argc, char **argv) {
@@ -53,14 +62,18 @@ int cmd_lm_prune(int argc, char **argv) {
   lm_source source = {0};
   wf_lm_prune_options options;
   cli_parser parser = {.usage = "LM [-o ARPA]",
-                       .about = "Makes a small model from a large one: every n-gram of the small one is in the large one, and probabilities sum to 1 after each history.\n"
-                                "    warpfst lm prune large.arpa.gz --threshold=1e-8 -o small.arpa\n"
-                                "    warpfst lm prune en-us.lm.bin --max-words=20000 --max-ngrams=184000,97000 -o small.arpa\n"
-                                "What was kept is told on standard error.",
+                       .about =
+                           "Makes a small model from a large one: every n-gram of the small one is "
+                           "in the large one, and probabilities sum to 1 after each history.\n"
+                           "    warpfst lm prune large.arpa.gz --threshold=1e-8 -o small.arpa\n"
+                           "    warpfst lm prune en-us.lm.bin --max-words=20000 "
+                           "--max-ngrams=184000,97000 -o small.arpa\n"
+                           "What was kept is told on standard error.",
                        .min_args = 1,
                        .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write ('-': standard output)");
-  cli_flag_str(&parser, "vocabulary", 0, &vocabulary_path, "FILE", "words to keep, the first field of each line");
+  cli_flag_str(&parser, "vocabulary", 0, &vocabulary_path, "FILE",
+               "words to keep, the first field of each line");
   cli_flag_bool(&parser, "quiet", 'q', &quiet, "tell nothing");
   lm_flags(&parser, &source);
   cli_table(&parser, "lm_prune", &options);
@@ -70,15 +83,19 @@ int cmd_lm_prune(int argc, char **argv) {
   wf_symbols *vocabulary = NULL;
   wf_lm *lm = NULL, *small = NULL;
   wf_error err;
-  if (vocabulary_path != NULL) code = read_vocabulary(vocabulary_path, &vocabulary);
-  else code = CLI_OK;
+  if (vocabulary_path != NULL)
+    code = read_vocabulary(vocabulary_path, &vocabulary);
+  else
+    code = CLI_OK;
   double start = cli_now_s();
   if (code == CLI_OK) code = lm_load(parser.args[0], &source, &lm, NULL);
   double read_s = cli_now_s() - start;
   wf_lm_prune_stats stats;
   wf_lm_prune_stats_init(&stats);
   wf_progress progress = cli_progress();
-  if (code == CLI_OK && wf_lm_prune(lm, vocabulary, &options, &small, &stats, &progress, &err) != WF_OK) code = cli_fail(&err);
+  if (code == CLI_OK &&
+      wf_lm_prune(lm, vocabulary, &options, &small, &stats, &progress, &err) != WF_OK)
+    code = cli_fail(&err);
   cli_progress_end();
   double prune_s = cli_now_s() - start - read_s;
   if (code == CLI_OK && wf_lm_write_arpa(small, output, &err) != WF_OK) code = cli_fail(&err);
@@ -92,8 +109,12 @@ int cmd_lm_prune(int argc, char **argv) {
 int cmd_lm_arpa(int argc, char **argv) {
   const char *output = NULL;
   lm_source source = {0};
-  cli_parser parser = {
-      .usage = "LM [-o ARPA]", .about = "Writes a model as an ARPA file: one that was in another format, or one with only the words of a table.", .min_args = 1, .max_args = 2};
+  cli_parser parser = {.usage = "LM [-o ARPA]",
+                       .about =
+                           "Writes a model as an ARPA file: one that was in another format, or one "
+                           "with only the words of a table.",
+                       .min_args = 1,
+                       .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write ('-': standard output)");
   lm_flags(&parser, &source);
   int code = cli_parse(&parser, argc, argv);

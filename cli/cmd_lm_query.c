@@ -1,8 +1,9 @@
 /* cmd_lm_query.c - `warpfst lm query` and `lm perplexity`: a text, line by line, through a model.
  *
- * A line is a sentence: its words, then </s>. Both commands score it with score_line; they differ in what they print. Words without an
- * n-gram of their own are out of vocabulary (OOV). As in KenLM's query program, </s> counts as a token, and "perplexity excluding
- * OOVs" leaves out the OOVs' own probabilities and tokens. */
+ * A line is a sentence: its words, then </s>. Both commands score it with score_line; they differ
+ * in what they print. Words without an n-gram of their own are out of vocabulary (OOV). As in
+ * KenLM's query program, </s> counts as a token, and "perplexity excluding OOVs" leaves out the
+ * OOVs' own probabilities and tokens. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +19,7 @@ typedef struct totals {
 } totals;
 
 typedef struct query {
-  const wf_lm *lm;   /* one of the two */
+  const wf_lm *lm; /* one of the two */
   const wf_wlm *wlm;
   int32_t eos;
   const char *eos_text;
@@ -29,7 +30,9 @@ typedef struct query {
 static double log10_of(float cost) { return 0.0 - (double)cost / 2.302585092994045684; }
 
 /* Perplexity of `tokens` tokens; NaN for none. */
-static double perplexity(double log10p, uint64_t tokens) { return tokens > 0 ? pow(10, -log10p / (double)tokens) : NAN; }
+static double perplexity(double log10p, uint64_t tokens) {
+  return tokens > 0 ? pow(10, -log10p / (double)tokens) : NAN;
+}
 static double total_log10p(const totals *sum) { return sum->known_log10p + sum->oov_log10p; }
 
 static void add_totals(totals *sum, const totals *line) {
@@ -40,7 +43,7 @@ static void add_totals(totals *sum, const totals *line) {
   sum->sentences += line->sentences;
 }
 
-/* --- printing ----------------------------------------------------------------------------------------------------- */
+/* --- printing ---------------------------------------------------------------------------- */
 
 /* `, "name": value`; JSON has no infinities. */
 static void json_number(const char *name, double value) {
@@ -50,7 +53,8 @@ static void json_number(const char *name, double value) {
     printf(", \"%s\": null", name);
 }
 
-static void print_word(const query *q, const char *word, int32_t label, int32_t order, double log10p, bool oov, bool first) {
+static void print_word(const query *q, const char *word, int32_t label, int32_t order,
+                       double log10p, bool oov, bool first) {
   if (!q->json) {
     printf("%s=%d %d %.7g\t", word, label, order, log10p);
     return;
@@ -86,18 +90,22 @@ static void close_sentence(const query *q, const totals *line) {
   } else if (q->words) {
     printf("Total: %.7g OOV: %" PRIu64 "\n", log10p, line->oovs);
   } else {
-    printf("log10p %.7g tokens %" PRIu64 " OOVs %" PRIu64 " perplexity %.6g\n", log10p, line->tokens, line->oovs, perplexity(log10p, line->tokens));
+    printf("log10p %.7g tokens %" PRIu64 " OOVs %" PRIu64 " perplexity %.6g\n", log10p,
+           line->tokens, line->oovs, perplexity(log10p, line->tokens));
   }
 }
 
 static void print_totals(const query *q, const totals *sum) {
-  double with = perplexity(total_log10p(sum), sum->tokens), without = perplexity(sum->known_log10p, sum->tokens - sum->oovs);
+  double with = perplexity(total_log10p(sum), sum->tokens),
+         without = perplexity(sum->known_log10p, sum->tokens - sum->oovs);
   if (!q->json) {
-    printf("Perplexity including OOVs:\t%.9g\nPerplexity excluding OOVs:\t%.9g\nOOVs:\t%" PRIu64 "\nTokens:\t%" PRIu64 "\nSentences:\t%" PRIu64 "\n", with,
-           without, sum->oovs, sum->tokens, sum->sentences);
+    printf("Perplexity including OOVs:\t%.9g\nPerplexity excluding OOVs:\t%.9g\nOOVs:\t%" PRIu64
+           "\nTokens:\t%" PRIu64 "\nSentences:\t%" PRIu64 "\n",
+           with, without, sum->oovs, sum->tokens, sum->sentences);
     return;
   }
-  printf("{\"sentences\": %" PRIu64 ", \"tokens\": %" PRIu64 ", \"oovs\": %" PRIu64, sum->sentences, sum->tokens, sum->oovs);
+  printf("{\"sentences\": %" PRIu64 ", \"tokens\": %" PRIu64 ", \"oovs\": %" PRIu64, sum->sentences,
+         sum->tokens, sum->oovs);
   json_number("log10p", total_log10p(sum));
   json_number("log10p_without_oovs", sum->known_log10p);
   json_number("perplexity", with);
@@ -105,13 +113,16 @@ static void print_totals(const query *q, const totals *sum) {
   printf("}\n");
 }
 
-/* --- scoring ------------------------------------------------------------------------------------------------------ */
+/* --- scoring ----------------------------------------------------------------------------- */
 
 static float step(const query *q, uint32_t state, int32_t word, uint32_t *next, int32_t *order) {
-  return q->wlm != NULL ? wf_wlm_step(q->wlm, state, word, next, order) : wf_lm_step(q->lm, state, word, next, order);
+  return q->wlm != NULL ? wf_wlm_step(q->wlm, state, word, next, order)
+                        : wf_lm_step(q->lm, state, word, next, order);
 }
 
-static float final(const query *q, uint32_t state, int32_t *order) { return q->wlm != NULL ? wf_wlm_final(q->wlm, state, order) : wf_lm_final(q->lm, state, order); }
+static float final(const query *q, uint32_t state, int32_t *order) {
+  return q->wlm != NULL ? wf_wlm_final(q->wlm, state, order) : wf_lm_final(q->lm, state, order);
+}
 
 /* The sentence in `text`, which is cut into words on the way. */
 static totals score_line(const query *q, char *text) {
@@ -153,8 +164,10 @@ static int score_text(const query *q, const char *path) {
   size_t room = 0;
   errno = 0;
   for (ssize_t size; code == CLI_OK && (size = getline(&line, &room, file)) >= 0;) {
-    if (memchr(line, '\0', (size_t)size) != NULL || (sum.sentences == 0 && size > 1 && memcmp(line, "\x1f\x8b", 2) == 0)) {
-      cli_note("%s:%" PRIu64 ": not plain text%s", path, sum.sentences + 1, line[0] == '\x1f' ? " (for gzipped text: zcat FILE | warpfst lm ...)" : "");
+    if (memchr(line, '\0', (size_t)size) != NULL ||
+        (sum.sentences == 0 && size > 1 && memcmp(line, "\x1f\x8b", 2) == 0)) {
+      cli_note("%s:%" PRIu64 ": not plain text%s", path, sum.sentences + 1,
+               line[0] == '\x1f' ? " (for gzipped text: zcat FILE | warpfst lm ...)" : "");
       code = CLI_INPUT;
       break;
     }
@@ -186,7 +199,8 @@ static int run_wlm(const cli_parser *parser, query *q, const lm_source *source) 
 
 static int run(int argc, char **argv, cli_parser *parser, query *q) {
   lm_source source = {0};
-  cli_flag_bool(parser, "ids", 0, &q->ids, "lines start with an utterance id, as in Kaldi's text files");
+  cli_flag_bool(parser, "ids", 0, &q->ids,
+                "lines start with an utterance id, as in Kaldi's text files");
   cli_flag_bool(parser, "json", 0, &q->json, "JSON lines instead of text");
   lm_flags(parser, &source);
   int code = cli_parse(parser, argc, argv);
@@ -211,20 +225,24 @@ static int run(int argc, char **argv, cli_parser *parser, query *q) {
 }
 
 int cmd_lm_query(int argc, char **argv) {
-  cli_parser parser = {
-      .usage = "LM [TEXT]",
-      .about =
-          "Scores every word of a text, a sentence a line. Prints, as KenLM's query does, WORD=LABEL ORDER LOG10P for each word and </s>: the\n"
-          "label (-1: not in the table), the order of the n-gram that gave the probability, and the log10 probability; then totals.",
-      .min_args = 1,
-      .max_args = 2};
+  cli_parser parser = {.usage = "LM [TEXT]",
+                       .about =
+                           "Scores every word of a text, a sentence a line. Prints, as KenLM's "
+                           "query does, WORD=LABEL ORDER LOG10P for each word and </s>: the\n"
+                           "label (-1: not in the table), the order of the n-gram that gave the "
+                           "probability, and the log10 probability; then totals.",
+                       .min_args = 1,
+                       .max_args = 2};
   query q = {.words = true, .sentences = true};
   return run(argc, argv, &parser, &q);
 }
 
 int cmd_lm_perplexity(int argc, char **argv) {
   cli_parser parser = {
-      .usage = "LM [TEXT]", .about = "Perplexity of a text, a sentence a line. Tokens are words and one </s> a line.", .min_args = 1, .max_args = 2};
+      .usage = "LM [TEXT]",
+      .about = "Perplexity of a text, a sentence a line. Tokens are words and one </s> a line.",
+      .min_args = 1,
+      .max_args = 2};
   query q = {0};
   cli_flag_bool(&parser, "per-sentence", 0, &q.sentences, "a line for each sentence first");
   return run(argc, argv, &parser, &q);

@@ -1,4 +1,5 @@
-/* cmd_matrix.c - warpfst matrix info | copy: looks into files of acoustic scores and converts them. */
+/* cmd_matrix.c - warpfst matrix info | copy: looks into files of acoustic scores and converts them.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +14,13 @@ struct totals {
 };
 
 /* Next good matrix; failures are told and counted. false at the end. */
-static bool next_matrix(wf_score_reader *reader, struct totals *totals, const wf_progress *progress, wf_matrix *matrix) {
+static bool next_matrix(wf_score_reader *reader, struct totals *totals, const wf_progress *progress,
+                        wf_matrix *matrix) {
   for (;;) {
     wf_error err = {0};
     bool done;
-    if (progress->fn != NULL) progress->fn(progress->user, "reading scores", wf_score_reader_fraction(reader));
+    if (progress->fn != NULL)
+      progress->fn(progress->user, "reading scores", wf_score_reader_fraction(reader));
     if (wf_score_reader_next(reader, matrix, &done, &err) == WF_OK) {
       if (done) return false;
       totals->utterances++;
@@ -33,13 +36,17 @@ static bool next_matrix(wf_score_reader *reader, struct totals *totals, const wf
   }
 }
 
-static int exit_code(const struct totals *totals) { return cli_failure_code(totals->failed, totals->lost_rest, totals->no_memory); }
+static int exit_code(const struct totals *totals) {
+  return cli_failure_code(totals->failed, totals->lost_rest, totals->no_memory);
+}
 
-/* --- info --------------------------------------------------------------------------------------------------------- */
+/* --- info -------------------------------------------------------------------------------- */
 
 static void print_number(double value, bool json) {
-  if (!json || isfinite(value)) printf("%.6g", value);
-  else printf("null");
+  if (!json || isfinite(value))
+    printf("%.6g", value);
+  else
+    printf("null");
 }
 
 static void print_info(const wf_matrix *matrix, bool json) {
@@ -51,18 +58,22 @@ static void print_info(const wf_matrix *matrix, bool json) {
     if (value > max) max = value;
     sum += value;
   }
-  double numbers[3] = {count != 0 ? min : NAN, count != 0 ? max : NAN, count != 0 ? sum / (double)count : NAN};
+  double numbers[3] = {count != 0 ? min : NAN, count != 0 ? max : NAN,
+                       count != 0 ? sum / (double)count : NAN};
   static const char *const names[3] = {"min", "max", "mean"};
   if (json) {
     printf("{\"key\": ");
     cli_json_string(stdout, matrix->key);
-    printf(", \"frames\": %lld, \"columns\": %d", (long long)matrix->num_frames, matrix->num_columns);
+    printf(", \"frames\": %lld, \"columns\": %d", (long long)matrix->num_frames,
+           matrix->num_columns);
   } else {
     printf("%s %lld %d", matrix->key, (long long)matrix->num_frames, matrix->num_columns);
   }
   for (int i = 0; i < 3; i++) {
-    if (json) printf(", \"%s\": ", names[i]);
-    else printf(" ");
+    if (json)
+      printf(", \"%s\": ", names[i]);
+    else
+      printf(" ");
     print_number(numbers[i], json);
   }
   printf(json ? "}\n" : "\n");
@@ -72,9 +83,12 @@ static int info(int argc, char **argv) {
   bool json = false;
   wf_score_reader_options options;
   cli_parser parser = {.usage = "SCORES...",
-                       .about = "Lists acoustic scores: key, frames, columns, smallest, largest and mean score of every utterance; the totals go to\n"
-                                "standard error. SCORES: Kaldi archives or script files, .npy and .sen files, folders of them, '-'. Scores that a decoder\n"
-                                "would refuse (NaN, +infinity) are told and make the exit code 1.",
+                       .about =
+                           "Lists acoustic scores: key, frames, columns, smallest, largest and "
+                           "mean score of every utterance; the totals go to\n"
+                           "standard error. SCORES: Kaldi archives or script files, .npy and .sen "
+                           "files, folders of them, '-'. Scores that a decoder\n"
+                           "would refuse (NaN, +infinity) are told and make the exit code 1.",
                        .min_args = 1,
                        .max_args = -1};
   cli_flag_bool(&parser, "json", 0, &json, "one JSON object a line");
@@ -83,7 +97,9 @@ static int info(int argc, char **argv) {
   if (code >= 0) return code;
   wf_error err = {0};
   wf_score_reader *reader;
-  if (wf_score_reader_open((const char *const *)parser.args, (size_t)parser.num_args, &options, &reader, &err) != WF_OK) return cli_fail(&err);
+  if (wf_score_reader_open((const char *const *)parser.args, (size_t)parser.num_args, &options,
+                           &reader, &err) != WF_OK)
+    return cli_fail(&err);
   struct totals totals = {0};
   wf_matrix matrix;
   const wf_progress none = {0};
@@ -96,12 +112,12 @@ static int info(int argc, char **argv) {
     wf_matrix_clear(&matrix);
   }
   wf_score_reader_free(reader);
-  cli_note("%llu utterances, %llu frames, %llu faults", (unsigned long long)totals.utterances, (unsigned long long)totals.frames,
-           (unsigned long long)totals.failed);
+  cli_note("%llu utterances, %llu frames, %llu faults", (unsigned long long)totals.utterances,
+           (unsigned long long)totals.frames, (unsigned long long)totals.failed);
   return exit_code(&totals);
 }
 
-/* --- copy --------------------------------------------------------------------------------------------------------- */
+/* --- copy -------------------------------------------------------------------------------- */
 
 static bool is_folder_name(const char *path) {
   struct stat about;
@@ -136,9 +152,12 @@ static int copy(int argc, char **argv) {
   wf_score_reader_options options;
   wf_matrix_writer_options writing;
   cli_parser parser = {.usage = "SCORES... -o OUT",
-                       .about = "Converts acoustic scores. OUT is a Kaldi archive ('-': standard output), or a folder (its name ends in '/', or it exists)\n"
-                                "that receives one KEY.npy an utterance. Utterances that cannot be read or written are told and left out (exit code 1;\n"
-                                "3 if the rest of an archive was lost).",
+                       .about =
+                           "Converts acoustic scores. OUT is a Kaldi archive ('-': standard "
+                           "output), or a folder (its name ends in '/', or it exists)\n"
+                           "that receives one KEY.npy an utterance. Utterances that cannot be read "
+                           "or written are told and left out (exit code 1;\n"
+                           "3 if the rest of an archive was lost).",
                        .min_args = 1,
                        .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive or folder to write");
@@ -152,8 +171,11 @@ static int copy(int argc, char **argv) {
   wf_error err = {0};
   wf_score_reader *reader;
   wf_matrix_writer *writer;
-  if (wf_score_reader_open((const char *const *)parser.args, (size_t)parser.num_args, &options, &reader, &err) != WF_OK) return cli_fail(&err);
-  code = wf_matrix_writer_open(output, &writing, &writer, &err) == WF_OK ? copy_all(reader, writer) : cli_fail(&err);
+  if (wf_score_reader_open((const char *const *)parser.args, (size_t)parser.num_args, &options,
+                           &reader, &err) != WF_OK)
+    return cli_fail(&err);
+  code = wf_matrix_writer_open(output, &writing, &writer, &err) == WF_OK ? copy_all(reader, writer)
+                                                                         : cli_fail(&err);
   wf_score_reader_free(reader);
   return code;
 }
@@ -163,5 +185,8 @@ int cmd_matrix(int argc, char **argv) {
       {"matrix info", "lists acoustic scores", info},
       {"matrix copy", "converts them", copy},
   };
-  return cli_run_part(parts, sizeof parts / sizeof *parts, "PART SCORES... [FLAGS]", "Files of acoustic scores: Kaldi archives or script files, .npy and .sen files, folders of them, '-'.", argc, argv);
+  return cli_run_part(parts, sizeof parts / sizeof *parts, "PART SCORES... [FLAGS]",
+                      "Files of acoustic scores: Kaldi archives or script files, .npy and .sen "
+                      "files, folders of them, '-'.",
+                      argc, argv);
 }

@@ -1,4 +1,5 @@
-/* cmd_mkgraph.c - `warpfst mkgraph`; and `mkgraph ctc`: a decoding graph from tokens, lexicon and language model, each step told as it ends. */
+/* cmd_mkgraph.c - `warpfst mkgraph`; and `mkgraph ctc`: a decoding graph from tokens, lexicon and
+ * language model, each step told as it ends. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,36 +31,52 @@ static const char *topology_name(int32_t topology) {
   return names[topology];
 }
 
-static void print_json(const struct request *request, const cli_steps *steps, const struct parts *parts) {
+static void print_json(const struct request *request, const cli_steps *steps,
+                       const struct parts *parts) {
   printf("{\"output\": ");
   cli_json_string(stdout, request->output);
-  printf(", \"topology\": \"%s\", \"seconds\": %.6f, \"peak_bytes\": %llu", topology_name(request->graph_options.topology), cli_now_s() - steps->begin_s,
+  printf(", \"topology\": \"%s\", \"seconds\": %.6f, \"peak_bytes\": %llu",
+         topology_name(request->graph_options.topology), cli_now_s() - steps->begin_s,
          (unsigned long long)cli_peak_bytes());
-  printf(", \"lexicon\": {\"entries\": %zu, \"skipped\": %zu, \"repeated\": %zu, \"words_not_in_lm\": %llu}", wf_lexicon_count(parts->lexicon), wf_lexicon_num_skipped(parts->lexicon),
-         wf_lexicon_num_repeated(parts->lexicon), (unsigned long long)parts->result.lexicon_words_missing);
+  printf(
+      ", \"lexicon\": {\"entries\": %zu, \"skipped\": %zu, \"repeated\": %zu, \"words_not_in_lm\": "
+      "%llu}",
+      wf_lexicon_count(parts->lexicon), wf_lexicon_num_skipped(parts->lexicon),
+      wf_lexicon_num_repeated(parts->lexicon),
+      (unsigned long long)parts->result.lexicon_words_missing);
   printf(", \"lm\": {\"words_not_in_lexicon\": %llu, \"ngrams_skipped\": %llu}, ",
-         (unsigned long long)(parts->result.lm_words_missing + parts->arpa_stats.num_oov_words), (unsigned long long)parts->arpa_stats.num_oov_skipped);
+         (unsigned long long)(parts->result.lm_words_missing + parts->arpa_stats.num_oov_words),
+         (unsigned long long)parts->arpa_stats.num_oov_skipped);
   cli_steps_json(steps);
   printf("}\n");
 }
 
-static void print_end(const struct request *request, const cli_steps *steps, const struct parts *parts) {
+static void print_end(const struct request *request, const cli_steps *steps,
+                      const struct parts *parts) {
   if (request->json) print_json(request, steps, parts);
   if (request->quiet) return;
   cli_progress_end();
   const wf_ctc_graph_result *result = &parts->result;
   uint64_t not_spoken = result->lm_words_missing + parts->arpa_stats.num_oov_words;
-  if (wf_lexicon_num_skipped(parts->lexicon) != 0) fprintf(stderr, "words left out for unknown tokens: %zu\n", wf_lexicon_num_skipped(parts->lexicon));
-  if (not_spoken != 0) fprintf(stderr, "words of the LM that the lexicon lacks: %llu\n", (unsigned long long)not_spoken);
-  if (result->lexicon_words_missing != 0) fprintf(stderr, "words of the lexicon that the LM lacks: %llu\n", (unsigned long long)result->lexicon_words_missing);
+  if (wf_lexicon_num_skipped(parts->lexicon) != 0)
+    fprintf(stderr, "words left out for unknown tokens: %zu\n",
+            wf_lexicon_num_skipped(parts->lexicon));
+  if (not_spoken != 0)
+    fprintf(stderr, "words of the LM that the lexicon lacks: %llu\n",
+            (unsigned long long)not_spoken);
+  if (result->lexicon_words_missing != 0)
+    fprintf(stderr, "words of the lexicon that the LM lacks: %llu\n",
+            (unsigned long long)result->lexicon_words_missing);
   cli_steps_end(steps, request->output, result->graph);
 }
 
-/* --- doing it ----------------------------------------------------------------------------------------------------------- */
+/* --- doing it ---------------------------------------------------------------------------- */
 
-static wf_status read_lm(const struct request *request, struct parts *parts, const wf_progress *progress, wf_error *err) {
+static wf_status read_lm(const struct request *request, struct parts *parts,
+                         const wf_progress *progress, wf_error *err) {
   if (request->grammar != NULL) return wf_fst_read(request->grammar, &parts->grammar, err);
-  return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm, &parts->arpa_stats, progress, err);
+  return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm,
+                    &parts->arpa_stats, progress, err);
 }
 
 /* Classes are words of the LM, too, though no lexicon has them. */
@@ -76,24 +93,31 @@ static wf_status add_classes(const char *classes, wf_symbols *words, wf_error *e
 }
 
 /* With a lexicon, its words name the LM's; without, the LM's words are spelled. */
-static wf_status read_parts(const struct request *request, struct parts *parts, const wf_progress *progress, wf_error *err) {
+static wf_status read_parts(const struct request *request, struct parts *parts,
+                            const wf_progress *progress, wf_error *err) {
   wf_status status = wf_symbols_read(request->tokens, &parts->tokens, err);
-  if (status == WF_OK && request->words != NULL) status = wf_symbols_read(request->words, &parts->words, err);
+  if (status == WF_OK && request->words != NULL)
+    status = wf_symbols_read(request->words, &parts->words, err);
   if (status != WF_OK) return status;
   if (request->lexicon != NULL) {
-    status = wf_lexicon_read(request->lexicon, parts->tokens, &request->lexicon_options, &parts->lexicon, err);
-    if (status == WF_OK && parts->words == NULL && request->lm != NULL) status = wf_lexicon_words(parts->lexicon, &parts->words, err);
-    if (status == WF_OK && request->words == NULL && parts->words != NULL) status = add_classes(request->graph_options.classes, parts->words, err);
+    status = wf_lexicon_read(request->lexicon, parts->tokens, &request->lexicon_options,
+                             &parts->lexicon, err);
+    if (status == WF_OK && parts->words == NULL && request->lm != NULL)
+      status = wf_lexicon_words(parts->lexicon, &parts->words, err);
+    if (status == WF_OK && request->words == NULL && parts->words != NULL)
+      status = add_classes(request->graph_options.classes, parts->words, err);
     return status == WF_OK ? read_lm(request, parts, progress, err) : status;
   }
   status = read_lm(request, parts, progress, err);
   if (status != WF_OK) return status;
   const wf_symbols *words = parts->words;
-  if (words == NULL) words = parts->lm != NULL ? wf_lm_words(parts->lm) : wf_fst_osymbols(parts->grammar);
+  if (words == NULL)
+    words = parts->lm != NULL ? wf_lm_words(parts->lm) : wf_fst_osymbols(parts->grammar);
   return wf_lexicon_spell(words, parts->tokens, &request->lexicon_options, &parts->lexicon, err);
 }
 
-static wf_status build(const struct request *request, cli_steps *steps, struct parts *parts, wf_error *err) {
+static wf_status build(const struct request *request, cli_steps *steps, struct parts *parts,
+                       wf_error *err) {
   wf_ctc_graph_parts of;
   wf_ctc_graph_parts_init(&of);
   if (!request->quiet) of.progress = cli_progress();
@@ -107,8 +131,10 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
   of.step_user = steps;
   status = wf_ctc_graph_build(&of, &request->graph_options, &parts->result, err);
   if (status != WF_OK) return status;
-  if (request->keep_steps != NULL) status = wf_symbols_write(parts->result.words, cli_step_path(steps, "words.txt"), err);
-  if (status == WF_OK && request->words_out != NULL) status = wf_symbols_write(parts->result.words, request->words_out, err);
+  if (request->keep_steps != NULL)
+    status = wf_symbols_write(parts->result.words, cli_step_path(steps, "words.txt"), err);
+  if (status == WF_OK && request->words_out != NULL)
+    status = wf_symbols_write(parts->result.words, request->words_out, err);
   return status;
 }
 
@@ -130,14 +156,16 @@ static int run(const struct request *request) {
   cli_guard_output(request->words_out);
   cli_steps_begin(&steps);
   int code = CLI_OK;
-  if (build(request, &steps, &parts, &err) != WF_OK) code = steps.code != CLI_OK ? steps.code : cli_fail(&err);
-  else code = cli_write_fst(parts.result.graph, request->output, request->format);
+  if (build(request, &steps, &parts, &err) != WF_OK)
+    code = steps.code != CLI_OK ? steps.code : cli_fail(&err);
+  else
+    code = cli_write_fst(parts.result.graph, request->output, request->format);
   if (code == CLI_OK) print_end(request, &steps, &parts);
   free_parts(&parts);
   return code;
 }
 
-/* --- the command line ---------------------------------------------------------------------------------------------------- */
+/* --- the command line -------------------------------------------------------------------- */
 
 static const cli_rule rules[] = {
     {"lm", CLI_EXCLUDES, "grammar"},
@@ -151,14 +179,22 @@ static const cli_rule rules[] = {
 };
 
 static void add_flags(cli_parser *parser, struct request *request) {
-  cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE", "token table, `token column` a line (required)");
-  cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE", "lexicon.txt or lexiconp.txt (default: spell the words of the LM with the tokens)");
-  cli_flag_str(parser, "lm", 0, &request->lm, "FILE", "n-gram model: ARPA, plain or gzipped, or a trie of CMU Sphinx or KenLM");
-  cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE", "instead of --lm: an fst over words");
-  cli_flag_str(parser, "words", 0, &request->words, "FILE", "word table (default: made from the lexicon, or the LM's or the fst's own)");
-  cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE", "write the graph's word table (the graph holds it, too)");
-  cli_flag_str(parser, "keep-steps", 0, &request->keep_steps, "FOLDER", "keep what each step made: L.fst, G.fst, LG.fst, ..., and words.txt");
-  cli_flag_bool(parser, "json", 0, &request->json, "print sizes and times as JSON on standard output");
+  cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE",
+               "token table, `token column` a line (required)");
+  cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE",
+               "lexicon.txt or lexiconp.txt (default: spell the words of the LM with the tokens)");
+  cli_flag_str(parser, "lm", 0, &request->lm, "FILE",
+               "n-gram model: ARPA, plain or gzipped, or a trie of CMU Sphinx or KenLM");
+  cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
+               "instead of --lm: an fst over words");
+  cli_flag_str(parser, "words", 0, &request->words, "FILE",
+               "word table (default: made from the lexicon, or the LM's or the fst's own)");
+  cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
+               "write the graph's word table (the graph holds it, too)");
+  cli_flag_str(parser, "keep-steps", 0, &request->keep_steps, "FOLDER",
+               "keep what each step made: L.fst, G.fst, LG.fst, ..., and words.txt");
+  cli_flag_bool(parser, "json", 0, &request->json,
+                "print sizes and times as JSON on standard output");
   cli_flag_bool(parser, "quiet", 'q', &request->quiet, "no table of steps, no progress");
   cli_flag_output(parser, &request->output, &request->format);
   cli_table(parser, "ctc_graph", &request->graph_options);
@@ -169,16 +205,22 @@ static void add_flags(cli_parser *parser, struct request *request) {
 
 static int mkgraph_ctc(int argc, char **argv) {
   struct request request = {0};
-  cli_parser parser = {.usage = "--tokens=tokens.txt [--lexicon=lexicon.txt] --lm=lm.arpa.gz -o graph.wfst",
-                       .about = "Builds a decoding graph for CTC: T o min(det(L o G)). Input labels are columns of the scores + 1, output labels words.\n"
-                                "Example: warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz --topology=compact -o graph.wfst"};
+  cli_parser parser = {
+      .usage = "--tokens=tokens.txt [--lexicon=lexicon.txt] --lm=lm.arpa.gz -o graph.wfst",
+      .about =
+          "Builds a decoding graph for CTC: T o min(det(L o G)). Input labels are columns of the "
+          "scores + 1, output labels words.\n"
+          "Example: warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz "
+          "--topology=compact -o graph.wfst"};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (request.tokens == NULL) return cli_usage("--tokens is needed");
-  if ((request.lm == NULL) == (request.grammar == NULL)) return cli_usage("either --lm or --grammar is needed");
+  if ((request.lm == NULL) == (request.grammar == NULL))
+    return cli_usage("either --lm or --grammar is needed");
   if (request.output == NULL) return cli_usage("-o is needed");
-  if (request.json && strcmp(request.output, "-") == 0) return cli_usage("the graph and --json cannot both go to standard output");
+  if (request.json && strcmp(request.output, "-") == 0)
+    return cli_usage("the graph and --json cannot both go to standard output");
   return run(&request);
 }
 
@@ -187,5 +229,6 @@ int cmd_mkgraph(int argc, char **argv) {
       {"mkgraph ctc", "for CTC models", mkgraph_ctc},
       {"mkgraph hmm", "for hybrid HMM models of Kaldi and CMU Sphinx", mkgraph_hmm},
   };
-  return cli_run_part(parts, sizeof parts / sizeof *parts, "PART [FLAGS] -o GRAPH", "Builds decoding graphs.", argc, argv);
+  return cli_run_part(parts, sizeof parts / sizeof *parts, "PART [FLAGS] -o GRAPH",
+                      "Builds decoding graphs.", argc, argv);
 }

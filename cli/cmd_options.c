@@ -1,4 +1,5 @@
-/* cmd_options.c - `warpfst options`: every option table of the library, for people, documentation and programs. */
+/* cmd_options.c - `warpfst options`: every option table of the library, for people, documentation
+ * and programs. */
 #include <math.h>
 #include <string.h>
 
@@ -18,17 +19,24 @@ static void number(char *text, size_t size, double value) {
   for (int digits = 6; digits <= 17; digits++) {
     double again = NAN;
     snprintf(text, size, "%.*g", digits, value);
-    if (sscanf(text, "%lf", &again) == 1 && (float)again == (float)value && (fabs(value) < 1e6 || again == value)) return;
+    if (sscanf(text, "%lf", &again) == 1 && (float)again == (float)value &&
+        (fabs(value) < 1e6 || again == value))
+      return;
   }
 }
 
-static bool numeric(const wf_option *row) { return row->type == WF_OPTION_F32 || row->type == WF_OPTION_I32 || row->type == WF_OPTION_I64; }
+static bool numeric(const wf_option *row) {
+  return row->type == WF_OPTION_F32 || row->type == WF_OPTION_I32 || row->type == WF_OPTION_I64;
+}
 
 static void default_text(const wf_option *row, char *text, size_t size) {
   int length;
-  if (row->type == WF_OPTION_BOOL) snprintf(text, size, "%s", row->def != 0 ? "true" : "false");
-  else if (row->type == WF_OPTION_STR) text[0] = '\0';
-  else if (row->type != WF_OPTION_ENUM) number(text, size, row->def);
+  if (row->type == WF_OPTION_BOOL)
+    snprintf(text, size, "%s", row->def != 0 ? "true" : "false");
+  else if (row->type == WF_OPTION_STR)
+    text[0] = '\0';
+  else if (row->type != WF_OPTION_ENUM)
+    number(text, size, row->def);
   else {
     const char *at = choice(row->unit, (int)row->def, &length);
     snprintf(text, size, "%.*s", length, at);
@@ -54,8 +62,11 @@ static void print_text(const wf_option_table *table) {
     range_text(row, range, sizeof range);
     printf("  %-24s %-8s %s\n", row->name, type_names[row->type], row->help);
     printf("  %-24s          ", "");
-    if (row->type == WF_OPTION_STR) printf("value: %s", row->unit[0] != '\0' ? row->unit : "TEXT");
-    else printf("default: %s%s%s", def, numeric(row) && row->unit[0] != '\0' ? " " : "", numeric(row) ? row->unit : "");
+    if (row->type == WF_OPTION_STR)
+      printf("value: %s", row->unit[0] != '\0' ? row->unit : "TEXT");
+    else
+      printf("default: %s%s%s", def, numeric(row) && row->unit[0] != '\0' ? " " : "",
+             numeric(row) ? row->unit : "");
     if (range[0] != '\0') printf("; %s: %s", numeric(row) ? "range" : "one of", range);
     printf("\n");
   }
@@ -64,15 +75,20 @@ static void print_text(const wf_option_table *table) {
 /* Text inside a cell: bars would end it, and angle brackets would be taken for HTML. */
 static void print_cell(const char *text) {
   for (; *text != '\0'; text++) {
-    if (*text == '<') printf("&lt;");
-    else if (*text == '>') printf("&gt;");
-    else printf(*text == '|' ? "\\|" : "%c", *text);
+    if (*text == '<')
+      printf("&lt;");
+    else if (*text == '>')
+      printf("&gt;");
+    else
+      printf(*text == '|' ? "\\|" : "%c", *text);
   }
   printf(" | ");
 }
 
 static void print_markdown(const wf_option_table *table) {
-  printf("### %s\n\n| option | type | default | range | unit | meaning |\n|---|---|---|---|---|---|\n", table->name);
+  printf(
+      "### %s\n\n| option | type | default | range | unit | meaning |\n|---|---|---|---|---|---|\n",
+      table->name);
   for (size_t i = 0; i < table->num_rows; i++) {
     const wf_option *row = &table->rows[i];
     char def[128], range[512];
@@ -96,9 +112,12 @@ static void print_json_row(const wf_option *row) {
   printf("{\"name\": ");
   cli_json_string(stdout, row->name);
   printf(", \"type\": \"%s\", \"default\": ", type_names[row->type]);
-  if (row->type == WF_OPTION_STR) printf("null");
-  else if (row->type == WF_OPTION_ENUM) cli_json_string(stdout, def);
-  else printf("%s", def);
+  if (row->type == WF_OPTION_STR)
+    printf("null");
+  else if (row->type == WF_OPTION_ENUM)
+    cli_json_string(stdout, def);
+  else
+    printf("%s", def);
   if (numeric(row)) printf(", \"min\": %s, \"max\": %s", low, high);
   if (row->type == WF_OPTION_ENUM) {
     printf(", \"choices\": [");
@@ -135,8 +154,10 @@ static const cli_rule rules[] = {
 int cmd_options(int argc, char **argv) {
   bool markdown = false, json = false;
   cli_parser parser = {.usage = "[TABLE] [--markdown | --json]",
-                       .about = "Lists the options of one table, or of all: name, type, default, range, unit, meaning. The same tables make the flags of "
-                                "the subcommands and the option structures of the library.",
+                       .about =
+                           "Lists the options of one table, or of all: name, type, default, range, "
+                           "unit, meaning. The same tables make the flags of "
+                           "the subcommands and the option structures of the library.",
                        .max_args = 1};
   cli_flag_bool(&parser, "markdown", 0, &markdown, "as Markdown tables");
   cli_flag_bool(&parser, "json", 0, &json, "as JSON: a list of tables");
@@ -144,7 +165,8 @@ int cmd_options(int argc, char **argv) {
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   const char *name = parser.num_args > 0 ? parser.args[0] : NULL;
-  if (name != NULL && wf_option_table_find(name) == NULL) return cli_usage("no option table '%s' ('warpfst options' lists all)", name);
+  if (name != NULL && wf_option_table_find(name) == NULL)
+    return cli_usage("no option table '%s' ('warpfst options' lists all)", name);
   const wf_option_table *table;
   bool first = true;
   if (json) printf("[");
@@ -152,9 +174,12 @@ int cmd_options(int argc, char **argv) {
     if (name != NULL && strcmp(table->name, name) != 0) continue;
     if (!first) printf(json ? ",\n" : "\n");
     first = false;
-    if (json) print_json(table);
-    else if (markdown) print_markdown(table);
-    else print_text(table);
+    if (json)
+      print_json(table);
+    else if (markdown)
+      print_markdown(table);
+    else
+      print_text(table);
   }
   if (json) printf("]\n");
   return CLI_OK;

@@ -1,4 +1,5 @@
-/* cmd_plan.c - warpfst plan: memory that a batch of utterances, or open streams, take on a GPU, which need not be here. */
+/* cmd_plan.c - warpfst plan: memory that a batch of utterances, or open streams, take on a GPU,
+ * which need not be here. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +13,19 @@ struct request {
 };
 
 static void put(const struct request *request, bool first, const char *name, uint64_t value) {
-  if (request->json) printf("%s\"%s\": %" PRIu64, first ? "{" : ", ", name, value);
-  else if (value == UINT64_MAX) printf("%-18s not known\n", name);
-  else printf("%-18s %" PRIu64 "\n", name, value);
+  if (request->json)
+    printf("%s\"%s\": %" PRIu64, first ? "{" : ", ", name, value);
+  else if (value == UINT64_MAX)
+    printf("%-18s not known\n", name);
+  else
+    printf("%-18s %" PRIu64 "\n", name, value);
 }
 
-static wf_status plan_streams(const struct request *request, const wf_graph *graph, const wf_decoder_options *options, wf_error *err) {
-  const wf_stream_shape shape = {.num_streams = (size_t)request->streams, .scored = request->scored, .num_processors = (int32_t)request->processors};
+static wf_status plan_streams(const struct request *request, const wf_graph *graph,
+                              const wf_decoder_options *options, wf_error *err) {
+  const wf_stream_shape shape = {.num_streams = (size_t)request->streams,
+                                 .scored = request->scored,
+                                 .num_processors = (int32_t)request->processors};
   wf_stream_plan plan;
   const wf_status status = wf_plan_streams(graph, options, &shape, &plan, err);
   if (status != WF_OK) return status;
@@ -35,7 +42,8 @@ static wf_status plan_streams(const struct request *request, const wf_graph *gra
   return WF_OK;
 }
 
-static wf_status plan_batch(const struct request *request, const wf_graph *graph, const wf_decoder_options *options, wf_error *err) {
+static wf_status plan_batch(const struct request *request, const wf_graph *graph,
+                            const wf_decoder_options *options, wf_error *err) {
   const wf_batch_shape shape = {.num_utterances = (size_t)request->utterances,
                                 .max_frames = request->frames,
                                 .on_device = request->on_device,
@@ -73,18 +81,27 @@ int cmd_plan(int argc, char **argv) {
   wf_error err = {0};
   cli_parser parser = {
       .usage = "GRAPH --device=cuda (--utterances N --frames N | --streams N)",
-      .about = "Bytes that decoding takes on each GPU, before anything is allocated there: of a batch, or of open streams, with how many of them fit.\n"
-               "Exit code 4, with the option to lower, if it does not fit. Examples:\n"
-               "  warpfst plan TLG.wfst --device=cuda --streams=5000 --max-tokens=4000\n"
-               "  warpfst plan TLG.wfst --device=cuda --utterances=400 --frames=3500 --processors=132 --gpu-memory=80000000000",
+      .about =
+          "Bytes that decoding takes on each GPU, before anything is allocated there: of a batch, "
+          "or of open streams, with how many of them fit.\n"
+          "Exit code 4, with the option to lower, if it does not fit. Examples:\n"
+          "  warpfst plan TLG.wfst --device=cuda --streams=5000 --max-tokens=4000\n"
+          "  warpfst plan TLG.wfst --device=cuda --utterances=400 --frames=3500 --processors=132 "
+          "--gpu-memory=80000000000",
       .min_args = 1,
       .max_args = 1};
   cli_flag_i64(&parser, "utterances", 0, &request.utterances, "N", "plan for a batch of so many");
-  cli_flag_i64(&parser, "frames", 0, &request.frames, "N", "of the longest utterance (default: 1000)");
-  cli_flag_bool(&parser, "on-device", 0, &request.on_device, "the batch's scores are already on the GPU");
-  cli_flag_i64(&parser, "streams", 0, &request.streams, "N", "plan for so many open streams; 0: how many fit");
-  cli_flag_bool(&parser, "scored", 0, &request.scored, "the streams have scorers (boosts, language models) or added words");
-  cli_flag_i64(&parser, "processors", 0, &request.processors, "N", "plan for a GPU of so many multiprocessors that need not be here (132: H200), with --gpu-memory");
+  cli_flag_i64(&parser, "frames", 0, &request.frames, "N",
+               "of the longest utterance (default: 1000)");
+  cli_flag_bool(&parser, "on-device", 0, &request.on_device,
+                "the batch's scores are already on the GPU");
+  cli_flag_i64(&parser, "streams", 0, &request.streams, "N",
+               "plan for so many open streams; 0: how many fit");
+  cli_flag_bool(&parser, "scored", 0, &request.scored,
+                "the streams have scorers (boosts, language models) or added words");
+  cli_flag_i64(&parser, "processors", 0, &request.processors, "N",
+               "plan for a GPU of so many multiprocessors that need not be here (132: H200), with "
+               "--gpu-memory");
   cli_flag_bool(&parser, "json", 0, &request.json, "print JSON");
   cli_table(&parser, "decoder", &options);
   cli_flag_range(&parser, "utterances", 0, 1e15);
@@ -94,10 +111,12 @@ int cmd_plan(int argc, char **argv) {
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (request.utterances < 0 && request.streams < 0) return cli_usage("give --utterances or --streams");
+  if (request.utterances < 0 && request.streams < 0)
+    return cli_usage("give --utterances or --streams");
   wf_status status = wf_fst_read(parser.args[0], &fst, &err);
   if (status == WF_OK) status = wf_graph_create(fst, NULL, 0, &graph, &err);
-  if (status == WF_OK) status = (request.streams >= 0 ? plan_streams : plan_batch)(&request, graph, &options, &err);
+  if (status == WF_OK)
+    status = (request.streams >= 0 ? plan_streams : plan_batch)(&request, graph, &options, &err);
   if (status == WF_OK && request.json) printf("}\n");
   if (status != WF_OK) err.code = status;
   wf_graph_free(graph);

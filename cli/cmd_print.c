@@ -1,12 +1,14 @@
 /* cmd_print.c - `warpfst print`: an fst as AT&T text, with the flags of OpenFst's fstprint. */
 #include "fst_output.h"
 
-static wf_status print(const wf_fst *fst, const char *output, const char *isymbols_path, const char *osymbols_path, const wf_text_options *options,
-                       wf_error *err) {
+static wf_status print(const wf_fst *fst, const char *output, const char *isymbols_path,
+                       const char *osymbols_path, const wf_text_options *options, wf_error *err) {
   wf_symbols *isymbols = NULL, *osymbols = NULL;
   wf_status status = WF_OK;
-  if (isymbols_path != NULL && !options->numeric) status = wf_symbols_read(isymbols_path, &isymbols, err);
-  if (status == WF_OK && osymbols_path != NULL && !options->numeric) status = wf_symbols_read(osymbols_path, &osymbols, err);
+  if (isymbols_path != NULL && !options->numeric)
+    status = wf_symbols_read(isymbols_path, &isymbols, err);
+  if (status == WF_OK && osymbols_path != NULL && !options->numeric)
+    status = wf_symbols_read(osymbols_path, &osymbols, err);
   if (status == WF_OK) status = wf_fst_print(fst, output, isymbols, osymbols, options, err);
   wf_symbols_free(isymbols);
   wf_symbols_free(osymbols);
@@ -14,15 +16,22 @@ static wf_status print(const wf_fst *fst, const char *output, const char *isymbo
 }
 
 int cmd_print(int argc, char **argv) {
-  const char *output = "-", *isymbols = NULL, *osymbols = NULL, *save_isymbols = NULL, *save_osymbols = NULL;
+  const char *output = "-", *isymbols = NULL, *osymbols = NULL, *save_isymbols = NULL,
+             *save_osymbols = NULL;
   wf_text_options text;
   wf_error err;
-  cli_parser parser = {.usage = "[FST [TEXT]]", .about = "Prints an fst as AT&T text, as compile reads it.", .max_args = 2};
+  cli_parser parser = {.usage = "[FST [TEXT]]",
+                       .about = "Prints an fst as AT&T text, as compile reads it.",
+                       .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", CLI_OUTPUT_HELP);
-  cli_flag_str(&parser, "isymbols", 0, &isymbols, "FILE", "symbol table of the input labels (default: the fst's own)");
-  cli_flag_str(&parser, "osymbols", 0, &osymbols, "FILE", "symbol table of the output labels (default: the fst's own)");
-  cli_flag_str(&parser, "save_isymbols", 0, &save_isymbols, "FILE", "also write the fst's own input symbol table to a file");
-  cli_flag_str(&parser, "save_osymbols", 0, &save_osymbols, "FILE", "also write the fst's own output symbol table to a file");
+  cli_flag_str(&parser, "isymbols", 0, &isymbols, "FILE",
+               "symbol table of the input labels (default: the fst's own)");
+  cli_flag_str(&parser, "osymbols", 0, &osymbols, "FILE",
+               "symbol table of the output labels (default: the fst's own)");
+  cli_flag_str(&parser, "save_isymbols", 0, &save_isymbols, "FILE",
+               "also write the fst's own input symbol table to a file");
+  cli_flag_str(&parser, "save_osymbols", 0, &save_osymbols, "FILE",
+               "also write the fst's own output symbol table to a file");
   cli_table(&parser, "text", &text);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
@@ -40,7 +49,8 @@ int cmd_print(int argc, char **argv) {
     else
       status = wf_symbols_write(own[i], save[i], &err);
   }
-  if (code == CLI_OK && status == WF_OK) status = print(fst, output, isymbols, osymbols, &text, &err);
+  if (code == CLI_OK && status == WF_OK)
+    status = print(fst, output, isymbols, osymbols, &text, &err);
   if (status != WF_OK) code = cli_fail(&err);
   wf_fst_free(fst);
   return code;

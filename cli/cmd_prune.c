@@ -5,7 +5,9 @@ int cmd_prune(int argc, char **argv) {
   const char *output = NULL, *format = NULL;
   wf_prune_options options;
   cli_parser parser = {.usage = "[IN [OUT]]",
-                       .about = "Drops the arcs and states of a tropical fst that lie on no path within --weight of the best.",
+                       .about =
+                           "Drops the arcs and states of a tropical fst that lie on no path within "
+                           "--weight of the best.",
                        .max_args = 2};
   cli_flag_output(&parser, &output, &format);
   cli_table(&parser, "prune", &options);

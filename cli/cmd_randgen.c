@@ -5,7 +5,9 @@ int cmd_randgen(int argc, char **argv) {
   const char *output = NULL, *format = NULL;
   wf_randgen_options options;
   cli_parser parser = {.usage = "[IN [OUT]]",
-                       .about = "Draws random successful paths and writes them side by side, each from state 0 to a final state of its own.",
+                       .about =
+                           "Draws random successful paths and writes them side by side, each from "
+                           "state 0 to a final state of its own.",
                        .max_args = 2};
   cli_flag_output(&parser, &output, &format);
   cli_table(&parser, "randgen", &options);

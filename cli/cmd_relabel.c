@@ -1,5 +1,6 @@
-/* cmd_relabel.c - the subcommands that change labels by lists: relabel (pairs, or from one symbol table to another), addselfloops and rmsymbols
- * (disambiguation symbols, as Kaldi's tools of these names). */
+/* cmd_relabel.c - the subcommands that change labels by lists: relabel (pairs, or from one symbol
+ * table to another), addselfloops and rmsymbols (disambiguation symbols, as Kaldi's tools of these
+ * names). */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "fst_output.h"
 #include "text_input.h"
 
-/* --- lists of labels in files ----------------------------------------------------------------------------------------- */
+/* --- lists of labels in files ------------------------------------------------------------ */
 
 struct labels {
   int32_t *items;
@@ -33,12 +34,14 @@ static int out_of_memory(void) {
 }
 
 /* The numbers of one line; there must be none or `per_line`. */
-static int read_line(const char *path, size_t number, char *line, size_t per_line, struct labels *out) {
+static int read_line(const char *path, size_t number, char *line, size_t per_line,
+                     struct labels *out) {
   size_t found = 0;
   for (char *at = line, *stop; *(at += strspn(at, " \t\r\n")) != '\0'; at = stop, found++) {
     errno = 0;
     long value = strtol(at, &stop, 10);
-    if (stop == at || strchr(" \t\r\n", *stop) == NULL || errno != 0 || value < 0 || value > INT32_MAX) {
+    if (stop == at || strchr(" \t\r\n", *stop) == NULL || errno != 0 || value < 0 ||
+        value > INT32_MAX) {
       cli_note("%s:%zu: '%.*s' is not a label", path, number, (int)strcspn(at, " \t\r\n"), at);
       return CLI_INPUT;
     }
@@ -58,7 +61,8 @@ static int read_labels(const char *path, size_t per_line, struct labels *out) {
   char *line = NULL;
   size_t cap = 0, number = 0;
   int code = CLI_OK;
-  while (code == CLI_OK && getline(&line, &cap, file) >= 0) code = read_line(path, ++number, line, per_line, out);
+  while (code == CLI_OK && getline(&line, &cap, file) >= 0)
+    code = read_line(path, ++number, line, per_line, out);
   if (code == CLI_OK && ferror(file)) {
     cli_note("%s: cannot be read", path);
     code = CLI_INPUT;
@@ -68,11 +72,12 @@ static int read_labels(const char *path, size_t per_line, struct labels *out) {
   return code;
 }
 
-/* --- relabel ------------------------------------------------------------------------------------------------------------ */
+/* --- relabel ----------------------------------------------------------------------------- */
 
 /* What to do with one side. */
 struct side {
-  const char *pairs_path, *old_path, *new_path; /* --relabel_ipairs, --isymbols, --relabel_isymbols */
+  const char *pairs_path, *old_path,
+      *new_path; /* --relabel_ipairs, --isymbols, --relabel_isymbols */
   struct labels pairs;
   wf_symbols *old_symbols, *new_symbols;
 };
@@ -85,8 +90,10 @@ static int translate(const struct side *side, int32_t label, int32_t *out) {
     *out = (int32_t)key;
     return CLI_OK;
   }
-  if (text == NULL) cli_note("label %d is not in the old symbol table", label);
-  else cli_note("symbol '%s' (label %d) is not in %s", text, label, side->new_path);
+  if (text == NULL)
+    cli_note("label %d is not in the old symbol table", label);
+  else
+    cli_note("symbol '%s' (label %d) is not in %s", text, label, side->new_path);
   return CLI_INPUT;
 }
 
@@ -96,8 +103,11 @@ static int pairs_of_symbols(struct side *side, const wf_fst *fst, bool input) {
   const wf_symbols *own = input ? wf_fst_isymbols(fst) : wf_fst_osymbols(fst);
   wf_error err;
   if (wf_symbols_read(side->new_path, &side->new_symbols, &err) != WF_OK) return cli_fail(&err);
-  if (side->old_path != NULL && wf_symbols_read(side->old_path, &side->old_symbols, &err) != WF_OK) return cli_fail(&err);
-  if (side->old_symbols == NULL && own == NULL) return cli_usage("the fst has no %s symbol table; give it with --%csymbols", input ? "input" : "output", input ? 'i' : 'o');
+  if (side->old_path != NULL && wf_symbols_read(side->old_path, &side->old_symbols, &err) != WF_OK)
+    return cli_fail(&err);
+  if (side->old_symbols == NULL && own == NULL)
+    return cli_usage("the fst has no %s symbol table; give it with --%csymbols",
+                     input ? "input" : "output", input ? 'i' : 'o');
   if (side->old_symbols == NULL) side->old_symbols = wf_symbols_ref(own);
   int32_t largest = 0;
   for (uint64_t i = 0; i < view.num_arcs; i++) {
@@ -112,7 +122,8 @@ static int pairs_of_symbols(struct side *side, const wf_fst *fst, bool input) {
     if (seen[label]) continue;
     seen[label] = true;
     code = translate(side, label, &replacement);
-    if (code == CLI_OK && (!append(&side->pairs, label) || !append(&side->pairs, replacement))) code = out_of_memory();
+    if (code == CLI_OK && (!append(&side->pairs, label) || !append(&side->pairs, replacement)))
+      code = out_of_memory();
   }
   free(seen);
   return code;
@@ -129,10 +140,15 @@ static int relabel(const wf_fst *fst, struct side sides[2], wf_fst **out) {
   int code = prepare_side(&sides[0], fst, true);
   if (code == CLI_OK) code = prepare_side(&sides[1], fst, false);
   if (code != CLI_OK) return code;
-  const int32_t(*pairs[2])[2] = {(const int32_t(*)[2])sides[0].pairs.items, (const int32_t(*)[2])sides[1].pairs.items};
-  if (wf_relabel(fst, pairs[0], sides[0].pairs.size / 2, pairs[1], sides[1].pairs.size / 2, &renamed, &err) != WF_OK) return cli_fail(&err);
-  const wf_symbols *isymbols = sides[0].new_symbols != NULL ? sides[0].new_symbols : wf_fst_isymbols(renamed);
-  const wf_symbols *osymbols = sides[1].new_symbols != NULL ? sides[1].new_symbols : wf_fst_osymbols(renamed);
+  const int32_t(*pairs[2])[2] = {(const int32_t(*)[2])sides[0].pairs.items,
+                                 (const int32_t(*)[2])sides[1].pairs.items};
+  if (wf_relabel(fst, pairs[0], sides[0].pairs.size / 2, pairs[1], sides[1].pairs.size / 2,
+                 &renamed, &err) != WF_OK)
+    return cli_fail(&err);
+  const wf_symbols *isymbols =
+      sides[0].new_symbols != NULL ? sides[0].new_symbols : wf_fst_isymbols(renamed);
+  const wf_symbols *osymbols =
+      sides[1].new_symbols != NULL ? sides[1].new_symbols : wf_fst_osymbols(renamed);
   if (wf_fst_with_symbols(renamed, isymbols, osymbols, out, &err) != WF_OK) code = cli_fail(&err);
   wf_fst_free(renamed);
   return code;
@@ -150,15 +166,23 @@ int cmd_relabel(int argc, char **argv) {
   const char *output = NULL, *format = NULL;
   struct side sides[2] = {{0}, {0}};
   cli_parser parser = {.usage = "[IN [OUT]]",
-                       .about = "Replaces labels: by pairs 'old new', one a line, or from the symbols of one table to the same symbols in another.",
+                       .about =
+                           "Replaces labels: by pairs 'old new', one a line, or from the symbols "
+                           "of one table to the same symbols in another.",
                        .max_args = 2};
   cli_flag_output(&parser, &output, &format);
-  cli_flag_str(&parser, "relabel_ipairs", 0, &sides[0].pairs_path, "FILE", "pairs for the input labels");
-  cli_flag_str(&parser, "relabel_opairs", 0, &sides[1].pairs_path, "FILE", "pairs for the output labels");
-  cli_flag_str(&parser, "relabel_isymbols", 0, &sides[0].new_path, "FILE", "new table of the input labels");
-  cli_flag_str(&parser, "relabel_osymbols", 0, &sides[1].new_path, "FILE", "new table of the output labels");
-  cli_flag_str(&parser, "isymbols", 0, &sides[0].old_path, "FILE", "old table of the input labels (default: the fst's own)");
-  cli_flag_str(&parser, "osymbols", 0, &sides[1].old_path, "FILE", "old table of the output labels (default: the fst's own)");
+  cli_flag_str(&parser, "relabel_ipairs", 0, &sides[0].pairs_path, "FILE",
+               "pairs for the input labels");
+  cli_flag_str(&parser, "relabel_opairs", 0, &sides[1].pairs_path, "FILE",
+               "pairs for the output labels");
+  cli_flag_str(&parser, "relabel_isymbols", 0, &sides[0].new_path, "FILE",
+               "new table of the input labels");
+  cli_flag_str(&parser, "relabel_osymbols", 0, &sides[1].new_path, "FILE",
+               "new table of the output labels");
+  cli_flag_str(&parser, "isymbols", 0, &sides[0].old_path, "FILE",
+               "old table of the input labels (default: the fst's own)");
+  cli_flag_str(&parser, "osymbols", 0, &sides[1].old_path, "FILE",
+               "old table of the output labels (default: the fst's own)");
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
@@ -177,13 +201,15 @@ int cmd_relabel(int argc, char **argv) {
   return code;
 }
 
-/* --- disambiguation symbols ----------------------------------------------------------------------------------------------- */
+/* --- disambiguation symbols -------------------------------------------------------------- */
 
 int cmd_addselfloops(int argc, char **argv) {
   const char *output = NULL, *format = NULL;
   cli_parser parser = {.usage = "ILABELS OLABELS [IN [OUT]]",
-                       .about = "Adds self-loops, one for each pair of labels in the two files, to every state that is final or has an arc with an output:\n"
-                                "lets the disambiguation symbols of a grammar pass through a lexicon.",
+                       .about =
+                           "Adds self-loops, one for each pair of labels in the two files, to "
+                           "every state that is final or has an arc with an output:\n"
+                           "lets the disambiguation symbols of a grammar pass through a lexicon.",
                        .min_args = 2,
                        .max_args = 4};
   cli_flag_output(&parser, &output, &format);
@@ -195,9 +221,12 @@ int cmd_addselfloops(int argc, char **argv) {
   wf_fst *in = NULL, *out = NULL;
   code = read_labels(parser.args[0], 1, &ilabels);
   if (code == CLI_OK) code = read_labels(parser.args[1], 1, &olabels);
-  if (code == CLI_OK && ilabels.size != olabels.size) code = cli_usage("%zu input labels and %zu output labels", ilabels.size, olabels.size);
+  if (code == CLI_OK && ilabels.size != olabels.size)
+    code = cli_usage("%zu input labels and %zu output labels", ilabels.size, olabels.size);
   if (code == CLI_OK) code = cli_read_fst(parser.num_args > 2 ? parser.args[2] : "-", &in);
-  if (code == CLI_OK && wf_add_self_loops(in, ilabels.items, olabels.items, ilabels.size, &out, &err) != WF_OK) code = cli_fail(&err);
+  if (code == CLI_OK &&
+      wf_add_self_loops(in, ilabels.items, olabels.items, ilabels.size, &out, &err) != WF_OK)
+    code = cli_fail(&err);
   if (code == CLI_OK) code = cli_write_fst(out, output, format);
   free(ilabels.items);
   free(olabels.items);
@@ -209,7 +238,9 @@ int cmd_addselfloops(int argc, char **argv) {
 int cmd_rmsymbols(int argc, char **argv) {
   const char *output = NULL, *format = NULL;
   cli_parser parser = {.usage = "LABELS [IN [OUT]]",
-                       .about = "Replaces the input labels listed in a file by epsilon: takes disambiguation symbols out.",
+                       .about =
+                           "Replaces the input labels listed in a file by epsilon: takes "
+                           "disambiguation symbols out.",
                        .min_args = 1,
                        .max_args = 3};
   cli_flag_output(&parser, &output, &format);
@@ -221,7 +252,8 @@ int cmd_rmsymbols(int argc, char **argv) {
   wf_fst *in = NULL, *out = NULL;
   code = read_labels(parser.args[0], 1, &labels);
   if (code == CLI_OK) code = cli_read_fst(parser.num_args > 1 ? parser.args[1] : "-", &in);
-  if (code == CLI_OK && wf_remove_disambig(in, labels.items, labels.size, &out, &err) != WF_OK) code = cli_fail(&err);
+  if (code == CLI_OK && wf_remove_disambig(in, labels.items, labels.size, &out, &err) != WF_OK)
+    code = cli_fail(&err);
   if (code == CLI_OK) code = cli_write_fst(out, output, format);
   free(labels.items);
   wf_fst_free(in);

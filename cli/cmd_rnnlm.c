@@ -1,4 +1,5 @@
-/* cmd_rnnlm.c - `warpfst rnnlm`: the list of its parts; `rnnlm info`, and reading of models and texts for the others. */
+/* cmd_rnnlm.c - `warpfst rnnlm`: the list of its parts; `rnnlm info`, and reading of models and
+ * texts for the others. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +18,9 @@ int cmd_rnnlm(int argc, char **argv) {
       {"rnnlm lattice", "lattices rescored", cmd_rnnlm_lattice},
   };
   return cli_run_part(parts, sizeof parts / sizeof *parts, "PART MODEL [ARGUMENTS] [FLAGS]",
-                      "Recurrent language models: MODEL is NAME, with NAME.nnet beside it (faster-rnnlm), or NAME.safetensors, with NAME.words beside it (PyTorch).", argc, argv);
+                      "Recurrent language models: MODEL is NAME, with NAME.nnet beside it "
+                      "(faster-rnnlm), or NAME.safetensors, with NAME.words beside it (PyTorch).",
+                      argc, argv);
 }
 
 int rnnlm_load(const char *path, const char *unk_symbol, const char *device, wf_rnnlm **out) {
@@ -29,7 +32,7 @@ int rnnlm_load(const char *path, const char *unk_symbol, const char *device, wf_
   return status == WF_OK ? CLI_OK : cli_fail(&err);
 }
 
-/* --- texts -------------------------------------------------------------------------------------------------------- */
+/* --- texts ------------------------------------------------------------------------------- */
 
 static bool make_room(rnnlm_text *text) {
   if (text->num_words == text->word_room) {
@@ -50,14 +53,16 @@ static bool make_room(rnnlm_text *text) {
   return true;
 }
 
-/* Cuts `line` into words. A line with an unknown word leaves none; one without words is no sentence. */
+/* Cuts `line` into words. A line with an unknown word leaves none; one without words is no
+ * sentence. */
 static bool add_line(const wf_rnnlm *rnnlm, char *line, rnnlm_text *text) {
   static const char blanks[] = " \t\r\n";
   size_t before = text->num_words;
   bool oov = false, any = false;
   char *rest = NULL;
   if (!make_room(text)) return false;
-  for (char *word = strtok_r(line, blanks, &rest); word != NULL; word = strtok_r(NULL, blanks, &rest)) {
+  for (char *word = strtok_r(line, blanks, &rest); word != NULL;
+       word = strtok_r(NULL, blanks, &rest)) {
     if (!make_room(text)) return false;
     any = true;
     text->words[text->num_words] = wf_rnnlm_find(rnnlm, word);
@@ -70,7 +75,8 @@ static bool add_line(const wf_rnnlm *rnnlm, char *line, rnnlm_text *text) {
   return true;
 }
 
-bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t max_lines, rnnlm_text *text, int *code) {
+bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t max_lines,
+                     rnnlm_text *text, int *code) {
   *code = CLI_OK;
   text->num_words = text->num_sentences = text->num_lines = 0;
   char *line = NULL;
@@ -78,7 +84,8 @@ bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t
   bool fine = make_room(text);
   if (fine) text->first[0] = 0;
   errno = 0;
-  for (ssize_t size; fine && text->num_lines < max_lines && (size = getline(&line, &room, file)) >= 0;) {
+  for (ssize_t size;
+       fine && text->num_lines < max_lines && (size = getline(&line, &room, file)) >= 0;) {
     if (memchr(line, '\0', (size_t)size) != NULL || memcmp(line, "\x1f\x8b", 2) == 0) {
       cli_note("%s: not plain text", path);
       *code = CLI_INPUT;
@@ -104,7 +111,7 @@ void rnnlm_text_free(rnnlm_text *text) {
   free(text->is_oov);
 }
 
-/* --- info --------------------------------------------------------------------------------------------------------- */
+/* --- info -------------------------------------------------------------------------------- */
 
 static const char *const output_names[] = {"hierarchical softmax", "NCE", "softmax"};
 
@@ -113,27 +120,39 @@ static void print_json(const char *path, const wf_rnnlm_info *info) {
   cli_json_string(stdout, path);
   printf(", \"layer_type\": ");
   cli_json_string(stdout, info->layer_type);
-  printf(", \"layers\": %d, \"hidden_size\": %d, \"embedding_size\": %d, \"words\": %" PRIu64 ", \"output\": \"%s\"", info->num_layers, info->hidden_size, info->embedding_size,
-         info->num_words, output_names[info->output]);
-  if (info->output == WF_RNNLM_HIERARCHICAL) printf(", \"arity\": %d, \"max_path\": %d", info->arity, info->max_path);
+  printf(", \"layers\": %d, \"hidden_size\": %d, \"embedding_size\": %d, \"words\": %" PRIu64
+         ", \"output\": \"%s\"",
+         info->num_layers, info->hidden_size, info->embedding_size, info->num_words,
+         output_names[info->output]);
+  if (info->output == WF_RNNLM_HIERARCHICAL)
+    printf(", \"arity\": %d, \"max_path\": %d", info->arity, info->max_path);
   if (info->output == WF_RNNLM_NCE) printf(", \"nce_lnz\": %.9g", (double)info->nce_lnz);
-  printf(", \"maxent_order\": %d, \"maxent_cells\": %" PRIu64 ", \"reverse\": %s, \"weights\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"unk\": %d}\n", info->maxent_order,
-         info->maxent_cells, info->reverse ? "true" : "false", info->num_weights, info->num_bytes, info->unk);
+  printf(", \"maxent_order\": %d, \"maxent_cells\": %" PRIu64
+         ", \"reverse\": %s, \"weights\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"unk\": %d}\n",
+         info->maxent_order, info->maxent_cells, info->reverse ? "true" : "false",
+         info->num_weights, info->num_bytes, info->unk);
 }
 
 static void print_text(const wf_rnnlm_info *info) {
-  printf("%-16s%d x %s\n%-16s%d\n%-16s%d\n%-16s%" PRIu64 "\n%-16s%s\n", "layers", info->num_layers, info->layer_type, "hidden size", info->hidden_size, "embedding size",
-         info->embedding_size, "words", info->num_words, "output", output_names[info->output]);
-  if (info->output == WF_RNNLM_HIERARCHICAL) printf("%-16s%d\n%-16s%d\n", "arity", info->arity, "longest path", info->max_path);
+  printf("%-16s%d x %s\n%-16s%d\n%-16s%d\n%-16s%" PRIu64 "\n%-16s%s\n", "layers", info->num_layers,
+         info->layer_type, "hidden size", info->hidden_size, "embedding size", info->embedding_size,
+         "words", info->num_words, "output", output_names[info->output]);
+  if (info->output == WF_RNNLM_HIERARCHICAL)
+    printf("%-16s%d\n%-16s%d\n", "arity", info->arity, "longest path", info->max_path);
   if (info->output == WF_RNNLM_NCE) printf("%-16s%g\n", "ln Z", (double)info->nce_lnz);
-  printf("%-16s%d\n%-16s%" PRIu64 "\n%-16s%s\n%-16s%" PRIu64 "\n%-16s%.1f MiB\n", "MaxEnt order", info->maxent_order, "MaxEnt cells", info->maxent_cells, "direction",
-         info->reverse ? "from the last word" : "from the first word", "weights", info->num_weights, "memory", (double)info->num_bytes / 1048576);
+  printf("%-16s%d\n%-16s%" PRIu64 "\n%-16s%s\n%-16s%" PRIu64 "\n%-16s%.1f MiB\n", "MaxEnt order",
+         info->maxent_order, "MaxEnt cells", info->maxent_cells, "direction",
+         info->reverse ? "from the last word" : "from the first word", "weights", info->num_weights,
+         "memory", (double)info->num_bytes / 1048576);
 }
 
 int cmd_rnnlm_info(int argc, char **argv) {
   bool json = false;
   const char *unk = NULL;
-  cli_parser parser = {.usage = "MODEL", .about = "What a recurrent language model consists of.", .min_args = 1, .max_args = 1};
+  cli_parser parser = {.usage = "MODEL",
+                       .about = "What a recurrent language model consists of.",
+                       .min_args = 1,
+                       .max_args = 1};
   cli_flag_bool(&parser, "json", 0, &json, "one line of JSON");
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;

@@ -14,7 +14,9 @@ typedef struct request {
 static wf_status score_entry(request *r, wf_lattice_entry *entry, wf_error *err) {
   wf_status status = lattice_make_compact(entry, &r->determinize, err);
   wf_compact_lattice *scored = NULL;
-  if (status == WF_OK) status = wf_compact_lattice_score(entry->compact, r->source.scorer, r->max_states, &scored, err);
+  if (status == WF_OK)
+    status =
+        wf_compact_lattice_score(entry->compact, r->source.scorer, r->max_states, &scored, err);
   if (status != WF_OK) return status;
   wf_compact_lattice_free(entry->compact);
   entry->compact = scored;
@@ -36,17 +38,23 @@ int cmd_rnnlm_lattice(int argc, char **argv) {
   const char *output = NULL;
   request r = {.max_states = 10000000};
   wf_lattice_writer_options options;
-  cli_parser parser = {.usage = "LATTICES... --rnnlm=MODEL --words=words.txt -o OUT",
-                       .about =
-                           "Adds the costs of a recurrent model to the graph costs of lattices, less those of --rnnlm-small, the model that the lattices hold: the second pass that\n"
-                           "'warpfst decode --rnnlm' does in the first. --history-merge-order=4 takes histories that share the last three words for one, which keeps\n"
-                           "the lattices small. Raw lattices are determinized first. Give --words. Example:\n"
-                           "    warpfst rnnlm lattice lat.ark --rnnlm=lm --rnnlm-small=bigram.arpa --rnnlm-ngram=bigram.arpa --rnnlm-weight=0.5 --history-merge-order=4 \\\n"
-                           "        --words=words.txt -o - | warpfst lattice nbest - --n=1 --words=words.txt --acoustic-scale=0.1",
-                       .min_args = 1,
-                       .max_args = -1};
+  cli_parser parser = {
+      .usage = "LATTICES... --rnnlm=MODEL --words=words.txt -o OUT",
+      .about =
+          "Adds the costs of a recurrent model to the graph costs of lattices, less those of "
+          "--rnnlm-small, the model that the lattices hold: the second pass that\n"
+          "'warpfst decode --rnnlm' does in the first. --history-merge-order=4 takes histories "
+          "that share the last three words for one, which keeps\n"
+          "the lattices small. Raw lattices are determinized first. Give --words. Example:\n"
+          "    warpfst rnnlm lattice lat.ark --rnnlm=lm --rnnlm-small=bigram.arpa "
+          "--rnnlm-ngram=bigram.arpa --rnnlm-weight=0.5 --history-merge-order=4 \\\n"
+          "        --words=words.txt -o - | warpfst lattice nbest - --n=1 --words=words.txt "
+          "--acoustic-scale=0.1",
+      .min_args = 1,
+      .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
-  cli_flag_i64(&parser, "max-states", 0, &r.max_states, "N", "refuse to grow a lattice beyond this (default: 10000000)");
+  cli_flag_i64(&parser, "max-states", 0, &r.max_states, "N",
+               "refuse to grow a lattice beyond this (default: 10000000)");
   lattice_flags(&parser, &r.input);
   rnnlm_scorer_flags(&parser, &r.source);
   cli_table(&parser, "lattice_determinize", &r.determinize);
@@ -58,10 +66,13 @@ int cmd_rnnlm_lattice(int argc, char **argv) {
   wf_error err = {0};
   wf_status status = lattice_open(&r.input, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = rnnlm_scorer_open(&r.source, r.input.words, &err);
-  if (status == WF_OK) status = wf_lattice_writer_open(output, r.input.words, &options, &r.writer, &err);
+  if (status == WF_OK)
+    status = wf_lattice_writer_open(output, r.input.words, &options, &r.writer, &err);
   if (status == WF_OK) status = score_all(&r, &err);
-  if (status == WF_OK) status = wf_lattice_writer_close(r.writer, &err);
-  else wf_lattice_writer_abort(r.writer);
+  if (status == WF_OK)
+    status = wf_lattice_writer_close(r.writer, &err);
+  else
+    wf_lattice_writer_abort(r.writer);
   rnnlm_scorer_free(&r.source);
   lattice_close(&r.input);
   return status == WF_OK ? lattice_exit_code(&r.input) : cli_fail(&err);

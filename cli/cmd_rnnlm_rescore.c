@@ -1,8 +1,11 @@
-/* cmd_rnnlm_rescore.c - `warpfst rnnlm rescore`: lists of hypotheses in a new order, by a recurrent model alone or interpolated with an n-gram model.
+/* cmd_rnnlm_rescore.c - `warpfst rnnlm rescore`: lists of hypotheses in a new order, by a recurrent
+ * model alone or interpolated with an n-gram model.
  *
- *   KEY RANK GRAPH_COST ACOUSTIC_COST WORD...      lines of a key next to one another; costs in nats
+ *   KEY RANK GRAPH_COST ACOUSTIC_COST WORD...      lines of a key next to one another; costs in
+ *   nats
  *
- * The new graph cost is the old one + rnnlm_scale * (cost by the new models) - small_scale * (cost by the small model), as in decoding with wf_scorer_from_rnnlm. */
+ * The new graph cost is the old one + rnnlm_scale * (cost by the new models) - small_scale * (cost
+ * by the small model), as in decoding with wf_scorer_from_rnnlm. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -45,27 +48,37 @@ static double mix(const wf_rnn_scorer_options *o, double recurrent, double ngram
   double w = (double)o->rnnlm_weight;
   if (w == 1) return recurrent;
   if (w == 0) return ngram;
-  return o->interpolation == 0 ? w * recurrent + (1 - w) * ngram : log_add(recurrent - log(w), ngram - log(1 - w));
+  return o->interpolation == 0 ? w * recurrent + (1 - w) * ngram
+                               : log_add(recurrent - log(w), ngram - log(1 - w));
 }
 
-/* Cost of word i of a hypothesis, or of the end (i == num_words), by an n-gram model; 0 without one. */
-static double ngram_cost(const wf_lm *lm, uint32_t *state, const rescoring *r, const hypothesis *h, size_t i) {
+/* Cost of word i of a hypothesis, or of the end (i == num_words), by an n-gram model; 0 without
+ * one. */
+static double ngram_cost(const wf_lm *lm, uint32_t *state, const rescoring *r, const hypothesis *h,
+                         size_t i) {
   if (lm == NULL) return 0;
   if (i == h->num_words) return (double)wf_lm_final(lm, *state, NULL);
-  return (double)wf_lm_step(lm, *state, (int32_t)wf_symbols_find(wf_lm_words(lm), r->words[h->first_word + i]), state, NULL);
+  return (double)wf_lm_step(lm, *state,
+                            (int32_t)wf_symbols_find(wf_lm_words(lm), r->words[h->first_word + i]),
+                            state, NULL);
 }
 
 /* `costs`: by the recurrent model, of the words it knows and of the end. */
-static void rescore_one(rescoring *r, hypothesis *h, const int32_t *ids, size_t num_known, const float *costs) {
+static void rescore_one(rescoring *r, hypothesis *h, const int32_t *ids, size_t num_known,
+                        const float *costs) {
   const wf_rnn_scorer_options *o = &r->options;
-  uint32_t ngram_state = r->ngram != NULL ? wf_lm_start(r->ngram) : 0, small_state = r->small != NULL ? wf_lm_start(r->small) : 0;
+  uint32_t ngram_state = r->ngram != NULL ? wf_lm_start(r->ngram) : 0,
+           small_state = r->small != NULL ? wf_lm_start(r->small) : 0;
   double graph = h->graph_cost;
   size_t known = 0;
   for (size_t i = 0; i <= h->num_words; i++) {
     double recurrent = (double)o->unknown_cost;
-    if (i == h->num_words) recurrent = (double)costs[num_known];
-    else if (ids[i] >= 0) recurrent = (double)costs[r->info.reverse ? num_known - 1 - known : known], known++;
-    double ngram = ngram_cost(r->ngram, &ngram_state, r, h, i), small = ngram_cost(r->small, &small_state, r, h, i);
+    if (i == h->num_words)
+      recurrent = (double)costs[num_known];
+    else if (ids[i] >= 0)
+      recurrent = (double)costs[r->info.reverse ? num_known - 1 - known : known], known++;
+    double ngram = ngram_cost(r->ngram, &ngram_state, r, h, i),
+           small = ngram_cost(r->small, &small_state, r, h, i);
     graph += (double)o->rnnlm_scale * mix(o, recurrent, ngram) - (double)o->small_scale * small;
   }
   h->graph_cost = isnan(graph) || graph == -INFINITY ? INFINITY : graph;
@@ -91,7 +104,8 @@ static void print_list(const rescoring *r) {
 /* The hypotheses gathered so far, all of one key. */
 static int finish_key(rescoring *r) {
   if (r->size == 0) return CLI_OK;
-  int32_t *ids = malloc((r->num_words + 1) * sizeof *ids), *known = malloc((r->num_words + 1) * sizeof *known);
+  int32_t *ids = malloc((r->num_words + 1) * sizeof *ids),
+          *known = malloc((r->num_words + 1) * sizeof *known);
   uint64_t *first = malloc((r->size + 1) * sizeof *first);
   float *costs = malloc((r->num_words + r->size) * sizeof *costs);
   int code = CLI_LIMIT;
@@ -105,9 +119,12 @@ static int finish_key(rescoring *r) {
         if ((ids[w] = wf_rnnlm_find(r->rnnlm, r->words[w])) >= 0) known[first[i + 1]++] = ids[w];
     }
     wf_error err;
-    code = wf_rnnlm_score(r->rnnlm, known, first, r->size, (int)r->threads, costs, &err) == WF_OK ? CLI_OK : cli_fail(&err);
+    code = wf_rnnlm_score(r->rnnlm, known, first, r->size, (int)r->threads, costs, &err) == WF_OK
+               ? CLI_OK
+               : cli_fail(&err);
     for (size_t i = 0; i < r->size && code == CLI_OK; i++)
-      rescore_one(r, &r->list[i], ids + r->list[i].first_word, first[i + 1] - first[i], costs + first[i] + i);
+      rescore_one(r, &r->list[i], ids + r->list[i].first_word, first[i + 1] - first[i],
+                  costs + first[i] + i);
   }
   if (code == CLI_OK) {
     qsort(r->list, r->size, sizeof *r->list, compare);
@@ -151,7 +168,8 @@ static bool add_hypothesis(rescoring *r, hypothesis h, char *rest) {
   }
   h.line = r->size;
   h.first_word = r->num_words;
-  for (char *word = strtok_r(NULL, " \t\r\n", &rest); word != NULL; word = strtok_r(NULL, " \t\r\n", &rest))
+  for (char *word = strtok_r(NULL, " \t\r\n", &rest); word != NULL;
+       word = strtok_r(NULL, " \t\r\n", &rest))
     if (!add_word(r, word)) return false;
   h.num_words = r->num_words - h.first_word;
   r->list[r->size++] = h;
@@ -168,7 +186,8 @@ static int take_line(rescoring *r, const char *path, char *line) {
     return CLI_OK;
   }
   if (!number(&rest, &rank) || !number(&rest, &h.graph_cost) || !number(&rest, &h.acoustic_cost)) {
-    cli_note("%s:%" PRIu64 ": 'KEY RANK GRAPH_COST ACOUSTIC_COST WORD...' expected", path, r->line_number);
+    cli_note("%s:%" PRIu64 ": 'KEY RANK GRAPH_COST ACOUSTIC_COST WORD...' expected", path,
+             r->line_number);
     free(line);
     return CLI_INPUT;
   }
@@ -209,7 +228,8 @@ static int rescore_file(rescoring *r, const char *path) {
   return code;
 }
 
-static int load_models(rescoring *r, const char *model, const char *unk, const char *device, const char *ngram, const char *small) {
+static int load_models(rescoring *r, const char *model, const char *unk, const char *device,
+                       const char *ngram, const char *small) {
   lm_source source = {0};
   wf_error err;
   wf_arpa_options_init(&source.options);
@@ -231,30 +251,42 @@ static const cli_rule rules[] = {
 int cmd_rnnlm_rescore(int argc, char **argv) {
   const char *unk = NULL, *device = NULL, *ngram = NULL, *small = NULL;
   rescoring r = {.acoustic_scale = 1, .threads = 1};
-  cli_parser parser = {.usage = "MODEL [NBEST]",
-                       .about =
-                           "Puts hypotheses in a new order. NBEST has lines 'KEY RANK GRAPH_COST ACOUSTIC_COST WORD...', those of a key together; the output has the same form, with new\n"
-                           "ranks and graph costs. To each word comes rnnlm-scale times its cost by the new models, less small-scale times that by --small, the model\n"
-                           "that the graph costs hold. With --rnnlm-weight=W below 1 the recurrent model is interpolated with --ngram (default: --small):\n"
-                           "    log_linear   W * recurrent + (1 - W) * n-gram, of costs\n"
-                           "    linear       the cost of W * p + (1 - W) * p, of probabilities, word by word\n"
-                           "    warpfst rnnlm rescore lm nbest.txt --small=bigram.arpa --rnnlm-weight=0.5 --best > hyp.txt",
-                       .min_args = 1,
-                       .max_args = 2};
+  cli_parser parser = {
+      .usage = "MODEL [NBEST]",
+      .about =
+          "Puts hypotheses in a new order. NBEST has lines 'KEY RANK GRAPH_COST ACOUSTIC_COST "
+          "WORD...', those of a key together; the output has the same form, with new\n"
+          "ranks and graph costs. To each word comes rnnlm-scale times its cost by the new models, "
+          "less small-scale times that by --small, the model\n"
+          "that the graph costs hold. With --rnnlm-weight=W below 1 the recurrent model is "
+          "interpolated with --ngram (default: --small):\n"
+          "    log_linear   W * recurrent + (1 - W) * n-gram, of costs\n"
+          "    linear       the cost of W * p + (1 - W) * p, of probabilities, word by word\n"
+          "    warpfst rnnlm rescore lm nbest.txt --small=bigram.arpa --rnnlm-weight=0.5 --best > "
+          "hyp.txt",
+      .min_args = 1,
+      .max_args = 2};
   cli_flag_str(&parser, "ngram", 0, &ngram, "FILE", "n-gram model to interpolate with (ARPA)");
-  cli_flag_str(&parser, "small", 0, &small, "FILE", "n-gram model whose costs the graph costs hold (ARPA)");
-  cli_flag_str(&parser, "unk", 0, &unk, "WORD", "word of the recurrent model that unknown words count as");
+  cli_flag_str(&parser, "small", 0, &small, "FILE",
+               "n-gram model whose costs the graph costs hold (ARPA)");
+  cli_flag_str(&parser, "unk", 0, &unk, "WORD",
+               "word of the recurrent model that unknown words count as");
   cli_flag_bool(&parser, "best", 0, &r.best, "only the best of each key, as 'KEY WORD...'");
-  cli_flag_f64(&parser, "acoustic-scale", 0, &r.acoustic_scale, "X", "factor on acoustic costs (default: 1)");
-  cli_flag_i64(&parser, "threads", 't', &r.threads, "N", "threads; 0: one per processor (default: 1)");
+  cli_flag_f64(&parser, "acoustic-scale", 0, &r.acoustic_scale, "X",
+               "factor on acoustic costs (default: 1)");
+  cli_flag_i64(&parser, "threads", 't', &r.threads, "N",
+               "threads; 0: one per processor (default: 1)");
   cli_flag_range(&parser, "threads", 0, 1024);
-  cli_flag_str(&parser, "device", 0, &device, "DEVICE", "where the recurrent model works: cpu, cuda or cuda:N (default: cpu)");
+  cli_flag_str(&parser, "device", 0, &device, "DEVICE",
+               "where the recurrent model works: cpu, cuda or cuda:N (default: cpu)");
   cli_table(&parser, "rnn_scorer", &r.options);
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (r.options.rnnlm_weight < 1 && ngram == NULL && small == NULL) return cli_usage("--rnnlm-weight below 1 needs --ngram or --small");
-  if (r.options.history_merge_order != 0) return cli_usage("whole sentences are scored: --history-merge-order means nothing here");
+  if (r.options.rnnlm_weight < 1 && ngram == NULL && small == NULL)
+    return cli_usage("--rnnlm-weight below 1 needs --ngram or --small");
+  if (r.options.history_merge_order != 0)
+    return cli_usage("whole sentences are scored: --history-merge-order means nothing here");
   code = load_models(&r, parser.args[0], unk, device, ngram, small);
   if (code == CLI_OK) code = rescore_file(&r, parser.num_args > 1 ? parser.args[1] : "-");
   wf_rnnlm_free(r.rnnlm);

@@ -1,4 +1,5 @@
-/* cmd_rnnlm_score.c - `warpfst rnnlm score` and `rnnlm perplexity`: a text, block of lines by block, through a recurrent model. */
+/* cmd_rnnlm_score.c - `warpfst rnnlm score` and `rnnlm perplexity`: a text, block of lines by
+ * block, through a recurrent model. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -20,8 +21,10 @@ typedef struct scoring {
 } scoring;
 
 static void print_number(double value) {
-  if (isfinite(value)) printf("%.9g", value);
-  else printf("null"); /* JSON has no infinities */
+  if (isfinite(value))
+    printf("%.9g", value);
+  else
+    printf("null"); /* JSON has no infinities */
 }
 
 static void print_word(const scoring *s, int32_t word, double log10p, bool first) {
@@ -38,13 +41,16 @@ static void print_word(const scoring *s, int32_t word, double log10p, bool first
 }
 
 /* Words in the order in which the model reads them, </s> last. */
-static void print_sentence(const scoring *s, const int32_t *words, size_t size, const float *costs) {
+static void print_sentence(const scoring *s, const int32_t *words, size_t size,
+                           const float *costs) {
   double total = 0;
   if (s->json && s->words) printf("{\"words\": [");
   for (size_t i = 0; i <= size; i++) {
     double log10p = 0 - (double)costs[i] / rnnlm_ln10;
     total += log10p;
-    if (s->words) print_word(s, i == size ? s->info.eos : words[s->info.reverse ? size - 1 - i : i], log10p, i == 0);
+    if (s->words)
+      print_word(s, i == size ? s->info.eos : words[s->info.reverse ? size - 1 - i : i], log10p,
+                 i == 0);
   }
   if (!s->json) {
     printf("%f\n", total);
@@ -64,7 +70,10 @@ static int score_block(scoring *s, const rnnlm_text *text) {
     return CLI_LIMIT;
   }
   double begin = cli_now_s();
-  int code = wf_rnnlm_score(s->rnnlm, text->words, text->first, text->num_sentences, (int)s->threads, costs, &err) == WF_OK ? CLI_OK : cli_fail(&err);
+  int code = wf_rnnlm_score(s->rnnlm, text->words, text->first, text->num_sentences,
+                            (int)s->threads, costs, &err) == WF_OK
+                 ? CLI_OK
+                 : cli_fail(&err);
   s->seconds += cli_now_s() - begin;
   for (size_t i = 0; code == CLI_OK && i < tokens; i++) s->log10p -= (double)costs[i] / rnnlm_ln10;
   s->tokens += tokens;
@@ -77,7 +86,8 @@ static int score_block(scoring *s, const rnnlm_text *text) {
       continue;
     }
     uint64_t first = text->first[sentence];
-    print_sentence(s, text->words + first, text->first[sentence + 1] - first, costs + first + sentence);
+    print_sentence(s, text->words + first, text->first[sentence + 1] - first,
+                   costs + first + sentence);
     sentence++;
   }
   free(costs);
@@ -92,7 +102,8 @@ static int score_text(scoring *s, const char *path) {
   }
   rnnlm_text text = {0};
   int code, scored = CLI_OK;
-  while (scored == CLI_OK && rnnlm_read_text(file, path, s->rnnlm, BLOCK_LINES, &text, &code)) scored = score_block(s, &text);
+  while (scored == CLI_OK && rnnlm_read_text(file, path, s->rnnlm, BLOCK_LINES, &text, &code))
+    scored = score_block(s, &text);
   rnnlm_text_free(&text);
   cli_close_text(file);
   return scored != CLI_OK ? scored : code;
@@ -101,14 +112,18 @@ static int score_text(scoring *s, const char *path) {
 static void print_totals(const scoring *s) {
   double perplexity = s->tokens > 0 ? pow(10, -s->log10p / (double)s->tokens) : NAN;
   if (!s->json) {
-    printf("Perplexity:\t%.9g\nTokens:\t%" PRIu64 "\nSentences:\t%" PRIu64 "\nSentences with unknown words, left out:\t%" PRIu64 "\n", perplexity, s->tokens, s->num_sentences, s->num_oov);
+    printf("Perplexity:\t%.9g\nTokens:\t%" PRIu64 "\nSentences:\t%" PRIu64
+           "\nSentences with unknown words, left out:\t%" PRIu64 "\n",
+           perplexity, s->tokens, s->num_sentences, s->num_oov);
     return;
   }
   printf("{\"perplexity\": ");
   print_number(perplexity);
   printf(", \"log10p\": ");
   print_number(s->log10p);
-  printf(", \"tokens\": %" PRIu64 ", \"sentences\": %" PRIu64 ", \"oov_sentences\": %" PRIu64 ", \"tokens_per_s\": ", s->tokens, s->num_sentences, s->num_oov);
+  printf(", \"tokens\": %" PRIu64 ", \"sentences\": %" PRIu64 ", \"oov_sentences\": %" PRIu64
+         ", \"tokens_per_s\": ",
+         s->tokens, s->num_sentences, s->num_oov);
   print_number(s->seconds > 0 ? (double)s->tokens / s->seconds : NAN);
   printf("}\n");
 }
@@ -116,8 +131,11 @@ static void print_totals(const scoring *s) {
 static int run(int argc, char **argv, cli_parser *parser, scoring *s) {
   const char *unk = NULL, *device = NULL;
   cli_flag_bool(parser, "json", 0, &s->json, "JSON lines instead of text");
-  cli_flag_str(parser, "unk", 0, &unk, "WORD", "word of the model that unknown words count as (default: <unk> in safetensors models, else none)");
-  cli_flag_i64(parser, "threads", 't', &s->threads, "N", "threads; 0: one per processor (default: 1). The figures do not depend on it");
+  cli_flag_str(parser, "unk", 0, &unk, "WORD",
+               "word of the model that unknown words count as (default: <unk> in safetensors "
+               "models, else none)");
+  cli_flag_i64(parser, "threads", 't', &s->threads, "N",
+               "threads; 0: one per processor (default: 1). The figures do not depend on it");
   cli_flag_range(parser, "threads", 0, 1024);
   cli_flag_str(parser, "device", 0, &device, "DEVICE", "cpu, cuda or cuda:N (default: cpu)");
   int code = cli_parse(parser, argc, argv);
@@ -136,8 +154,10 @@ static int run(int argc, char **argv, cli_parser *parser, scoring *s) {
 int cmd_rnnlm_score(int argc, char **argv) {
   cli_parser parser = {.usage = "MODEL [TEXT]",
                        .about =
-                           "log10 probability of each sentence of a text (a sentence a line, lines without words left out), </s> included; with --per-word,\n"
-                           "lines 'w WORD LOG10P' before it. A sentence with an unknown word gives 'OOV', as in the faster-rnnlm toolkit. Models that read from\n"
+                           "log10 probability of each sentence of a text (a sentence a line, lines "
+                           "without words left out), </s> included; with --per-word,\n"
+                           "lines 'w WORD LOG10P' before it. A sentence with an unknown word gives "
+                           "'OOV', as in the faster-rnnlm toolkit. Models that read from\n"
                            "the end list the words in that order.",
                        .min_args = 1,
                        .max_args = 2};
@@ -148,7 +168,10 @@ int cmd_rnnlm_score(int argc, char **argv) {
 
 int cmd_rnnlm_perplexity(int argc, char **argv) {
   cli_parser parser = {
-      .usage = "MODEL [TEXT]", .about = "Perplexity of a text, a sentence a line. Tokens are words and one </s> a line.", .min_args = 1, .max_args = 2};
+      .usage = "MODEL [TEXT]",
+      .about = "Perplexity of a text, a sentence a line. Tokens are words and one </s> a line.",
+      .min_args = 1,
+      .max_args = 2};
   scoring s = {.threads = 1};
   return run(argc, argv, &parser, &s);
 }

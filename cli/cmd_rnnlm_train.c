@@ -7,12 +7,18 @@ static void print_epoch(void *user, const wf_rnnlm_epoch *epoch) {
   double rate = epoch->seconds > 0 ? (double)epoch->num_tokens / epoch->seconds : 0;
   cli_progress_end();
   if (*(const bool *)user)
-    printf("{\"epoch\": %d, \"learning_rate\": %.9g, \"train_perplexity\": %.9g, \"valid_perplexity\": %.9g, \"tokens\": %" PRIu64
-           ", \"tokens_per_s\": %.0f, \"valid_oov_sentences\": %" PRIu64 "}\n",
-           epoch->epoch, (double)epoch->learning_rate, epoch->train_perplexity, epoch->valid_perplexity, epoch->num_tokens, rate, epoch->num_oov);
+    printf(
+        "{\"epoch\": %d, \"learning_rate\": %.9g, \"train_perplexity\": %.9g, "
+        "\"valid_perplexity\": %.9g, \"tokens\": %" PRIu64
+        ", \"tokens_per_s\": %.0f, \"valid_oov_sentences\": %" PRIu64 "}\n",
+        epoch->epoch, (double)epoch->learning_rate, epoch->train_perplexity,
+        epoch->valid_perplexity, epoch->num_tokens, rate, epoch->num_oov);
   else
-    printf("epoch %2d  rate %-10.4g training perplexity %10.3f  validation perplexity %10.3f  %9.0f tokens/s\n", epoch->epoch, (double)epoch->learning_rate,
-           epoch->train_perplexity, epoch->valid_perplexity, rate);
+    printf(
+        "epoch %2d  rate %-10.4g training perplexity %10.3f  validation perplexity %10.3f  %9.0f "
+        "tokens/s\n",
+        epoch->epoch, (double)epoch->learning_rate, epoch->train_perplexity,
+        epoch->valid_perplexity, rate);
   fflush(stdout);
 }
 
@@ -20,13 +26,17 @@ int cmd_rnnlm_train(int argc, char **argv) {
   wf_rnnlm_train_options options;
   const char *output = NULL;
   bool json = false;
-  cli_parser parser = {.usage = "TRAIN VALID -o MODEL",
-                       .about =
-                           "Trains a recurrent model with hierarchical softmax and, with --maxent-cells, hashed n-gram features, on the sentences of TRAIN (one a line); VALID\n"
-                           "decides when the learning rate is halved and when to stop. Writes MODEL and MODEL.nnet, which the faster-rnnlm toolkit reads too.\n"
-                           "    warpfst rnnlm train train.txt valid.txt -o lm --hidden=100 --maxent-cells=100000000 --num-threads=0",
-                       .min_args = 2,
-                       .max_args = 3};
+  cli_parser parser = {
+      .usage = "TRAIN VALID -o MODEL",
+      .about =
+          "Trains a recurrent model with hierarchical softmax and, with --maxent-cells, hashed "
+          "n-gram features, on the sentences of TRAIN (one a line); VALID\n"
+          "decides when the learning rate is halved and when to stop. Writes MODEL and MODEL.nnet, "
+          "which the faster-rnnlm toolkit reads too.\n"
+          "    warpfst rnnlm train train.txt valid.txt -o lm --hidden=100 --maxent-cells=100000000 "
+          "--num-threads=0",
+      .min_args = 2,
+      .max_args = 3};
   cli_flag_str(&parser, "output", 'o', &output, "MODEL", "name of the model");
   cli_flag_bool(&parser, "json", 0, &json, "a line of JSON for each epoch");
   cli_table(&parser, "rnnlm_train", &options);
@@ -37,7 +47,8 @@ int cmd_rnnlm_train(int argc, char **argv) {
   wf_error err;
   wf_rnnlm *rnnlm = NULL;
   wf_progress progress = cli_progress();
-  wf_status status = wf_rnnlm_train(parser.args[0], parser.args[1], &options, print_epoch, &json, &rnnlm, &progress, &err);
+  wf_status status = wf_rnnlm_train(parser.args[0], parser.args[1], &options, print_epoch, &json,
+                                    &rnnlm, &progress, &err);
   cli_progress_end();
   if (status == WF_OK) status = wf_rnnlm_write(rnnlm, output, &err);
   wf_rnnlm_free(rnnlm);

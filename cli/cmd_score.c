@@ -13,7 +13,7 @@ struct job {
   size_t num_missing, num_extra;
 };
 
-/* --- printing ----------------------------------------------------------------------------------------------------- */
+/* --- printing ---------------------------------------------------------------------------- */
 
 /* Width on a terminal, taking every code point for one place. */
 static int text_width(const char *text) {
@@ -36,13 +36,15 @@ static const char *stars(int count) {
 static void print_alignment(const wf_wer *wer, const char *key, const wf_wer_counts *counts) {
   size_t size;
   const wf_wer_pair *pairs = wf_wer_alignment(wer, &size);
-  printf("id: (%s)\nScores: (#C #S #D #I) %llu %llu %llu %llu\n", key, (unsigned long long)counts->num_correct, (unsigned long long)counts->num_substitutions,
+  printf("id: (%s)\nScores: (#C #S #D #I) %llu %llu %llu %llu\n", key,
+         (unsigned long long)counts->num_correct, (unsigned long long)counts->num_substitutions,
          (unsigned long long)counts->num_deletions, (unsigned long long)counts->num_insertions);
   static const char *const heads[3] = {"REF: ", "HYP: ", "Eval:"};
   for (int line = 0; line < 3; line++) {
     printf("%s", heads[line]);
     for (size_t i = 0; i < size; i++) {
-      int r = pairs[i].reference != NULL ? text_width(pairs[i].reference) : 0, h = pairs[i].hypothesis != NULL ? text_width(pairs[i].hypothesis) : 0;
+      int r = pairs[i].reference != NULL ? text_width(pairs[i].reference) : 0,
+          h = pairs[i].hypothesis != NULL ? text_width(pairs[i].hypothesis) : 0;
       int width = r > h ? r : h;
       char step[2] = {pairs[i].step == '=' ? ' ' : pairs[i].step, '\0'};
       const char *text = line == 0 ? pairs[i].reference : line == 1 ? pairs[i].hypothesis : step;
@@ -54,19 +56,23 @@ static void print_alignment(const wf_wer *wer, const char *key, const wf_wer_cou
 }
 
 static void print_percent(double percent, bool json) {
-  if (isfinite(percent)) printf("%.2f", percent);
-  else printf(json ? "null" : "inf");
+  if (isfinite(percent))
+    printf("%.2f", percent);
+  else
+    printf(json ? "null" : "inf");
 }
 
 static void print_json_counts(const wf_wer_counts *counts) {
   printf("\"wer\": ");
   print_percent(wf_wer_percent(counts), true);
-  printf(", \"words\": %llu, \"correct\": %llu, \"sub\": %llu, \"del\": %llu, \"ins\": %llu", (unsigned long long)counts->num_words,
-         (unsigned long long)counts->num_correct, (unsigned long long)counts->num_substitutions, (unsigned long long)counts->num_deletions,
+  printf(", \"words\": %llu, \"correct\": %llu, \"sub\": %llu, \"del\": %llu, \"ins\": %llu",
+         (unsigned long long)counts->num_words, (unsigned long long)counts->num_correct,
+         (unsigned long long)counts->num_substitutions, (unsigned long long)counts->num_deletions,
          (unsigned long long)counts->num_insertions);
 }
 
-static void print_utterance(const struct job *job, const char *key, const wf_wer_counts *counts, bool first) {
+static void print_utterance(const struct job *job, const char *key, const wf_wer_counts *counts,
+                            bool first) {
   if (job->json && (job->per_utt || job->align)) {
     printf("%s{\"key\": ", first ? "" : ", ");
     cli_json_string(stdout, key);
@@ -76,8 +82,9 @@ static void print_utterance(const struct job *job, const char *key, const wf_wer
   } else if (job->align) {
     print_alignment(job->wer, key, counts);
   } else if (job->per_utt) {
-    printf("%s\t%llu\t%llu\t%llu\t%llu\t%llu\t", key, (unsigned long long)counts->num_words, (unsigned long long)counts->num_correct,
-           (unsigned long long)counts->num_substitutions, (unsigned long long)counts->num_deletions, (unsigned long long)counts->num_insertions);
+    printf("%s\t%llu\t%llu\t%llu\t%llu\t%llu\t", key, (unsigned long long)counts->num_words,
+           (unsigned long long)counts->num_correct, (unsigned long long)counts->num_substitutions,
+           (unsigned long long)counts->num_deletions, (unsigned long long)counts->num_insertions);
     print_percent(wf_wer_percent(counts), false);
     printf("\n");
   }
@@ -86,24 +93,31 @@ static void print_utterance(const struct job *job, const char *key, const wf_wer
 static void print_totals(const struct job *job, const char *unit) {
   wf_wer_counts t = wf_wer_totals(job->wer);
   uint64_t errors = t.num_substitutions + t.num_deletions + t.num_insertions;
-  double sentences = t.num_utterances != 0 ? 100.0 * (double)t.num_wrong_utterances / (double)t.num_utterances : 0;
+  double sentences =
+      t.num_utterances != 0 ? 100.0 * (double)t.num_wrong_utterances / (double)t.num_utterances : 0;
   if (job->json) {
     printf("%s", job->per_utt || job->align ? "], " : "{");
     print_json_counts(&t);
-    printf(", \"ser\": %.2f, \"utterances\": %llu, \"wrong_utterances\": %llu, \"missing\": %zu, \"extra\": %zu}\n", sentences, (unsigned long long)t.num_utterances,
-           (unsigned long long)t.num_wrong_utterances, job->num_missing, job->num_extra);
+    printf(
+        ", \"ser\": %.2f, \"utterances\": %llu, \"wrong_utterances\": %llu, \"missing\": %zu, "
+        "\"extra\": %zu}\n",
+        sentences, (unsigned long long)t.num_utterances, (unsigned long long)t.num_wrong_utterances,
+        job->num_missing, job->num_extra);
     return;
   }
   printf("%%%s ", unit);
   print_percent(wf_wer_percent(&t), false);
-  printf(" [ %llu / %llu, %llu ins, %llu del, %llu sub ]\n", (unsigned long long)errors, (unsigned long long)t.num_words, (unsigned long long)t.num_insertions,
+  printf(" [ %llu / %llu, %llu ins, %llu del, %llu sub ]\n", (unsigned long long)errors,
+         (unsigned long long)t.num_words, (unsigned long long)t.num_insertions,
          (unsigned long long)t.num_deletions, (unsigned long long)t.num_substitutions);
-  printf("%%SER %.2f [ %llu / %llu ]\n", sentences, (unsigned long long)t.num_wrong_utterances, (unsigned long long)t.num_utterances);
+  printf("%%SER %.2f [ %llu / %llu ]\n", sentences, (unsigned long long)t.num_wrong_utterances,
+         (unsigned long long)t.num_utterances);
 }
 
-/* --- scoring ------------------------------------------------------------------------------------------------------ */
+/* --- scoring ----------------------------------------------------------------------------- */
 
-/* Names the utterances of `from` that `in` lacks on stderr, the first 20 of them, and counts them. */
+/* Names the utterances of `from` that `in` lacks on stderr, the first 20 of them, and counts them.
+ */
 static size_t list_lacking(const wf_transcripts *from, const wf_transcripts *in, const char *what) {
   enum { MOST = 20 };
   size_t count = 0;
@@ -119,15 +133,18 @@ static size_t list_lacking(const wf_transcripts *from, const wf_transcripts *in,
 static int score_all(struct job *job) {
   wf_error err = {0};
   bool first = true;
-  if (job->json && (job->per_utt || job->align)) printf("{\"per_utterance\": [");
-  else if (job->per_utt && !job->align) printf("key\twords\tcorrect\tsub\tdel\tins\terror_rate\n");
+  if (job->json && (job->per_utt || job->align))
+    printf("{\"per_utterance\": [");
+  else if (job->per_utt && !job->align)
+    printf("key\twords\tcorrect\tsub\tdel\tins\terror_rate\n");
   for (size_t i = 0; i < wf_transcripts_count(job->reference); i++) {
     wf_transcript r = wf_transcripts_at(job->reference, i), h = {0};
     int64_t at = wf_transcripts_find(job->hypothesis, r.key);
     if (at < 0 && job->skip_missing) continue;
     if (at >= 0) h = wf_transcripts_at(job->hypothesis, (size_t)at);
     wf_wer_counts counts;
-    if (wf_wer_add(job->wer, &r, at >= 0 ? &h : NULL, &counts, &err) != WF_OK) return cli_fail(&err);
+    if (wf_wer_add(job->wer, &r, at >= 0 ? &h : NULL, &counts, &err) != WF_OK)
+      return cli_fail(&err);
     print_utterance(job, r.key, &counts, first);
     first = false;
   }
@@ -137,11 +154,13 @@ static int score_all(struct job *job) {
 static int check_coverage(struct job *job) {
   /* CTM has no line for an utterance without words, so there a missing key says nothing. */
   bool ctm = wf_transcripts_format(job->hypothesis) == WF_TRANSCRIPT_CTM;
-  const char *what = job->skip_missing ? "no hypothesis, left out" : "no hypothesis, counted as deletions";
+  const char *what =
+      job->skip_missing ? "no hypothesis, left out" : "no hypothesis, counted as deletions";
   if (!ctm) job->num_missing = list_lacking(job->reference, job->hypothesis, what);
   job->num_extra = list_lacking(job->hypothesis, job->reference, "no reference, left out");
   size_t common = wf_transcripts_count(job->hypothesis) - job->num_extra;
-  if (common == 0 && wf_transcripts_count(job->reference) + wf_transcripts_count(job->hypothesis) > 0) {
+  if (common == 0 &&
+      wf_transcripts_count(job->reference) + wf_transcripts_count(job->hypothesis) > 0) {
     cli_note("no utterance is in both files");
     return CLI_INPUT;
   }
@@ -189,29 +208,42 @@ int cmd_score(int argc, char **argv) {
   struct job job = {0};
   wf_wer_options options;
   cli_parser parser = {.usage = "REF HYP",
-                       .about = "Word error rate of hypotheses against references, aligned as NIST's sclite does (insertion 3, deletion 3, substitution 4).\n"
-                                "REF and HYP: Kaldi text (`key word word`), sclite trn (`word word (key)`), CTM, or JSON lines with \"key\" and \"text\",\n"
-                                "told apart by content. Letter case counts unless --ignore-case (which is what sclite does by default).\n"
-                                "Exit code 1 if an utterance is in one file only (HYP as CTM excepted: it has no lines for silence).",
+                       .about =
+                           "Word error rate of hypotheses against references, aligned as NIST's "
+                           "sclite does (insertion 3, deletion 3, substitution 4).\n"
+                           "REF and HYP: Kaldi text (`key word word`), sclite trn (`word word "
+                           "(key)`), CTM, or JSON lines with \"key\" and \"text\",\n"
+                           "told apart by content. Letter case counts unless --ignore-case (which "
+                           "is what sclite does by default).\n"
+                           "Exit code 1 if an utterance is in one file only (HYP as CTM excepted: "
+                           "it has no lines for silence).",
                        .min_args = 2,
                        .max_args = 2};
   cli_flag_bool(&parser, "json", 0, &job.json, "one JSON object");
-  cli_flag_bool(&parser, "per-utt", 0, &job.per_utt, "counts of every utterance, separated by tabs");
-  cli_flag_bool(&parser, "align", 0, &job.align, "reference and hypothesis of every utterance, aligned");
+  cli_flag_bool(&parser, "per-utt", 0, &job.per_utt,
+                "counts of every utterance, separated by tabs");
+  cli_flag_bool(&parser, "align", 0, &job.align,
+                "reference and hypothesis of every utterance, aligned");
   cli_flag_strs(&parser, "ignore", 0, &ignored, "WORD", "leave this word out on both sides");
-  cli_flag_str(&parser, "filter", 0, &filter, "FILE", "leave out the words of this file, one a line");
-  cli_flag_str(&parser, "missing", 0, &missing, "delete|skip", "utterances without hypothesis: count deletions (default), or leave them out");
+  cli_flag_str(&parser, "filter", 0, &filter, "FILE",
+               "leave out the words of this file, one a line");
+  cli_flag_str(&parser, "missing", 0, &missing, "delete|skip",
+               "utterances without hypothesis: count deletions (default), or leave them out");
   cli_flag_str(&parser, "ref-format", 0, &ref_format, "auto|text|trn|ctm|json", "form of REF");
   cli_flag_str(&parser, "hyp-format", 0, &hyp_format, "auto|text|trn|ctm|json", "form of HYP");
   cli_table(&parser, "wer", &options);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (format_of(ref_format) < 0 || format_of(hyp_format) < 0) return cli_usage("a format is one of auto, text, trn, ctm, json");
-  if (strcmp(missing, "delete") != 0 && strcmp(missing, "skip") != 0) return cli_usage("--missing takes delete or skip");
+  if (format_of(ref_format) < 0 || format_of(hyp_format) < 0)
+    return cli_usage("a format is one of auto, text, trn, ctm, json");
+  if (strcmp(missing, "delete") != 0 && strcmp(missing, "skip") != 0)
+    return cli_usage("--missing takes delete or skip");
   job.skip_missing = strcmp(missing, "skip") == 0;
   wf_error err = {0};
-  bool good = wf_transcripts_read(parser.args[0], (wf_transcript_format)format_of(ref_format), &job.reference, &err) == WF_OK &&
-              wf_transcripts_read(parser.args[1], (wf_transcript_format)format_of(hyp_format), &job.hypothesis, &err) == WF_OK &&
+  bool good = wf_transcripts_read(parser.args[0], (wf_transcript_format)format_of(ref_format),
+                                  &job.reference, &err) == WF_OK &&
+              wf_transcripts_read(parser.args[1], (wf_transcript_format)format_of(hyp_format),
+                                  &job.hypothesis, &err) == WF_OK &&
               wf_wer_create(&options, &job.wer, &err) == WF_OK;
   code = good ? run(&job, options.cer ? "CER" : "WER", &ignored, filter) : cli_fail(&err);
   wf_transcripts_free(job.reference);

@@ -1,4 +1,5 @@
-/* cmd_shortestdistance.c - `warpfst shortestdistance`: one line a state, "state cost", as OpenFst's tool prints it. */
+/* cmd_shortestdistance.c - `warpfst shortestdistance`: one line a state, "state cost", as OpenFst's
+ * tool prints it. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,8 +8,10 @@
 
 static bool print_distances(FILE *file, const float *distance, uint64_t num_states) {
   for (uint64_t s = 0; s < num_states; s++) {
-    if (distance[s] == INFINITY) fprintf(file, "%llu\tInfinity\n", (unsigned long long)s);
-    else fprintf(file, "%llu\t%.9g\n", (unsigned long long)s, (double)distance[s]);
+    if (distance[s] == INFINITY)
+      fprintf(file, "%llu\tInfinity\n", (unsigned long long)s);
+    else
+      fprintf(file, "%llu\t%.9g\n", (unsigned long long)s, (double)distance[s]);
   }
   return ferror(file) == 0 && fflush(file) == 0;
 }
@@ -36,8 +39,10 @@ int cmd_shortestdistance(int argc, char **argv) {
   const char *output = NULL;
   wf_shortest_distance_options options;
   cli_parser parser = {.usage = "[IN [OUT]] [-o OUT]",
-                       .about = "The sum of costs over all paths from the start to each state, or with --reverse from each state to the final ones: "
-                                "lines of a state and its distance.",
+                       .about =
+                           "The sum of costs over all paths from the start to each state, or with "
+                           "--reverse from each state to the final ones: "
+                           "lines of a state and its distance.",
                        .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", CLI_OUTPUT_HELP);
   cli_table(&parser, "shortest_distance", &options);
@@ -48,7 +53,8 @@ int cmd_shortestdistance(int argc, char **argv) {
   float *distance = NULL;
   wf_error err;
   code = cli_read_fst(parser.num_args > 0 ? parser.args[0] : "-", &fst);
-  if (code == CLI_OK && wf_shortest_distance(fst, &options, &distance, &err) != WF_OK) code = cli_fail(&err);
+  if (code == CLI_OK && wf_shortest_distance(fst, &options, &distance, &err) != WF_OK)
+    code = cli_fail(&err);
   if (code == CLI_OK) code = write_distances(output, distance, wf_fst_get_view(fst).num_states);
   wf_free(distance);
   wf_fst_free(fst);

@@ -5,8 +5,10 @@ int cmd_shortestpath(int argc, char **argv) {
   const char *output = NULL, *format = NULL;
   wf_shortest_path_options options;
   cli_parser parser = {.usage = "[IN [OUT]]",
-                       .about = "The best path of a tropical fst as a chain, or, with --nshortest, the best paths: state 0 of the result has an epsilon arc to "
-                                "each, best first.",
+                       .about =
+                           "The best path of a tropical fst as a chain, or, with --nshortest, the "
+                           "best paths: state 0 of the result has an epsilon arc to "
+                           "each, best first.",
                        .max_args = 2};
   cli_flag_output(&parser, &output, &format);
   cli_table(&parser, "shortest_path", &options);
@@ -16,7 +18,8 @@ int cmd_shortestpath(int argc, char **argv) {
   wf_fst *fst = NULL, *best = NULL;
   wf_error err;
   code = cli_read_fst(parser.num_args > 0 ? parser.args[0] : "-", &fst);
-  if (code == CLI_OK && wf_shortest_path(fst, &options, &best, &err) != WF_OK) code = cli_fail(&err);
+  if (code == CLI_OK && wf_shortest_path(fst, &options, &best, &err) != WF_OK)
+    code = cli_fail(&err);
   if (code == CLI_OK) code = cli_write_fst(best, output, format);
   wf_fst_free(best);
   wf_fst_free(fst);

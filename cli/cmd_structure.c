@@ -1,5 +1,5 @@
-/* cmd_structure.c - the subcommands that rearrange an fst without searching it: arcsort, connect, topsort, closure, union, concat, project, invert,
- * reverse. */
+/* cmd_structure.c - the subcommands that rearrange an fst without searching it: arcsort, connect,
+ * topsort, closure, union, concat, project, invert, reverse. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,19 +12,26 @@ struct device_request {
   const char *device; /* NULL: the CPU, without a batch */
 };
 
-static wf_status arcsort_batch(const wf_fst_batch *batch, const void *by, wf_fst_batch **out, wf_error *err) { return wf_fst_batch_arcsort(batch, by, out, err); }
-static wf_status connect_batch(const wf_fst_batch *batch, const void *options, wf_fst_batch **out, wf_error *err) {
+static wf_status arcsort_batch(const wf_fst_batch *batch, const void *by, wf_fst_batch **out,
+                               wf_error *err) {
+  return wf_fst_batch_arcsort(batch, by, out, err);
+}
+static wf_status connect_batch(const wf_fst_batch *batch, const void *options, wf_fst_batch **out,
+                               wf_error *err) {
   (void)options;
   return wf_fst_batch_connect(batch, out, err);
 }
 
 static wf_status arcsort(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) {
   const struct device_request *request = options;
-  return request->device != NULL ? cli_on_device(in, request->device, arcsort_batch, &request->by, out, err) : wf_arcsort(in, &request->by, out, err);
+  return request->device != NULL
+             ? cli_on_device(in, request->device, arcsort_batch, &request->by, out, err)
+             : wf_arcsort(in, &request->by, out, err);
 }
 static wf_status connect(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) {
   const struct device_request *request = options;
-  return request->device != NULL ? cli_on_device(in, request->device, connect_batch, NULL, out, err) : wf_connect(in, out, err);
+  return request->device != NULL ? cli_on_device(in, request->device, connect_batch, NULL, out, err)
+                                 : wf_connect(in, out, err);
 }
 
 static wf_status topsort(const wf_fst *in, const void *options, wf_fst **out, wf_error *err) {
@@ -42,7 +49,9 @@ static wf_status reverse(const wf_fst *in, const void *options, wf_fst **out, wf
 
 int cmd_arcsort(int argc, char **argv) {
   struct device_request request = {.device = NULL};
-  cli_parser parser = {.about = "Sorts the arcs of each state by input or output label. Arcs with equal labels keep their order."};
+  cli_parser parser = {.about =
+                           "Sorts the arcs of each state by input or output label. Arcs with equal "
+                           "labels keep their order."};
   cli_table(&parser, "arcsort", &request.by);
   cli_flag_device(&parser, &request.device);
   return cli_run_unary(&parser, argc, argv, arcsort, &request, NULL);
@@ -50,13 +59,16 @@ int cmd_arcsort(int argc, char **argv) {
 
 int cmd_connect(int argc, char **argv) {
   struct device_request request = {.device = NULL};
-  cli_parser parser = {.about = "Drops the states that lie on no path from the start to a final state."};
+  cli_parser parser = {.about =
+                           "Drops the states that lie on no path from the start to a final state."};
   cli_flag_device(&parser, &request.device);
   return cli_run_unary(&parser, argc, argv, connect, &request, NULL);
 }
 
 int cmd_topsort(int argc, char **argv) {
-  cli_parser parser = {.about = "Numbers the states so that every arc leads to a larger one. Fails if the fst has a cycle."};
+  cli_parser parser = {.about =
+                           "Numbers the states so that every arc leads to a larger one. Fails if "
+                           "the fst has a cycle."};
   return cli_run_unary(&parser, argc, argv, topsort, NULL, NULL);
 }
 
@@ -70,7 +82,7 @@ int cmd_reverse(int argc, char **argv) {
   return cli_run_unary(&parser, argc, argv, reverse, NULL, NULL);
 }
 
-/* --- with flags of OpenFst beside the table's ------------------------------------------------------------------------- */
+/* --- with flags of OpenFst beside the table's -------------------------------------------- */
 
 struct closure_request {
   wf_closure_options options;
@@ -87,7 +99,8 @@ static void adjust_closure(void *request) {
 int cmd_closure(int argc, char **argv) {
   struct closure_request request = {.plus = false};
   cli_parser parser = {.about = "Any number of repetitions of the strings of the fst."};
-  cli_flag_bool(&parser, "closure_plus", 0, &request.plus, "one or more: the same as --closure_type=plus");
+  cli_flag_bool(&parser, "closure_plus", 0, &request.plus,
+                "one or more: the same as --closure_type=plus");
   cli_table(&parser, "closure", &request.options);
   return cli_run_unary(&parser, argc, argv, closure, &request, adjust_closure);
 }
@@ -112,14 +125,18 @@ int cmd_project(int argc, char **argv) {
   return cli_run_unary(&parser, argc, argv, project, &request, adjust_project);
 }
 
-/* --- several inputs --------------------------------------------------------------------------------------------------- */
+/* --- several inputs ---------------------------------------------------------------------- */
 
 typedef wf_status (*joining)(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 
-/* `warpfst OP IN... -o OUT`; without -o the last of three or more names is the output, as with OpenFst's tools. */
+/* `warpfst OP IN... -o OUT`; without -o the last of three or more names is the output, as with
+ * OpenFst's tools. */
 static int run_joining(const char *about, int argc, char **argv, joining join) {
   const char *output = NULL, *format = NULL;
-  cli_parser parser = {.usage = "IN1 IN2... -o OUT  |  IN1 IN2 [OUT]", .about = about, .min_args = 2, .max_args = -1};
+  cli_parser parser = {.usage = "IN1 IN2... -o OUT  |  IN1 IN2 [OUT]",
+                       .about = about,
+                       .min_args = 2,
+                       .max_args = -1};
   cli_flag_output(&parser, &output, &format);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
@@ -133,7 +150,8 @@ static int run_joining(const char *about, int argc, char **argv, joining join) {
     return CLI_LIMIT;
   }
   for (int i = 0; i < count && code <= CLI_OK; i++) code = cli_read_fst(parser.args[i], &in[i]);
-  if (code == CLI_OK && join((const wf_fst *const *)in, (size_t)count, &out, &err) != WF_OK) code = cli_fail(&err);
+  if (code == CLI_OK && join((const wf_fst *const *)in, (size_t)count, &out, &err) != WF_OK)
+    code = cli_fail(&err);
   for (int i = 0; i < count; i++) wf_fst_free(in[i]);
   free(in);
   if (code == CLI_OK) code = cli_write_fst(out, output, format);
@@ -141,5 +159,11 @@ static int run_joining(const char *about, int argc, char **argv, joining join) {
   return code;
 }
 
-int cmd_union(int argc, char **argv) { return run_joining("Makes the fst of the paths of any input.", argc, argv, wf_union); }
-int cmd_concat(int argc, char **argv) { return run_joining("Makes the fst of a path of the first input, then one of the second, and so on.", argc, argv, wf_concat); }
+int cmd_union(int argc, char **argv) {
+  return run_joining("Makes the fst of the paths of any input.", argc, argv, wf_union);
+}
+int cmd_concat(int argc, char **argv) {
+  return run_joining(
+      "Makes the fst of a path of the first input, then one of the second, and so on.", argc, argv,
+      wf_concat);
+}

@@ -17,7 +17,8 @@ static bool parse_number(char **at, long most, long *out) {
   char *stop;
   errno = 0;
   *out = strtol(*at, &stop, 10);
-  bool good = stop != *at && errno == 0 && *out >= 0 && *out <= most && (*stop == '\0' || isspace((unsigned char)*stop));
+  bool good = stop != *at && errno == 0 && *out >= 0 && *out <= most &&
+              (*stop == '\0' || isspace((unsigned char)*stop));
   *at = stop;
   return good;
 }
@@ -36,27 +37,35 @@ static wf_status set_column(column_table *columns, long label, long column, wf_e
   return WF_OK;
 }
 
-/* `label column` lines, for graphs whose input labels are not column + 1. Labels may share a column, as Kaldi's transition-ids do. */
+/* `label column` lines, for graphs whose input labels are not column + 1. Labels may share a
+ * column, as Kaldi's transition-ids do. */
 static wf_status read_columns(const char *path, column_table *out, wf_error *err) {
   char *line = NULL;
   size_t cap = 0;
   wf_status status = WF_OK;
   FILE *file = cli_open_text(path);
   err->code = file != NULL ? WF_OK : WF_ERR_IO;
-  if (file == NULL) snprintf(err->message, sizeof err->message, "%s: cannot open: %s", path, strerror(errno));
-  for (int number = 1; file != NULL && status == WF_OK && getline(&line, &cap, file) > 0; number++) {
+  if (file == NULL)
+    snprintf(err->message, sizeof err->message, "%s: cannot open: %s", path, strerror(errno));
+  for (int number = 1; file != NULL && status == WF_OK && getline(&line, &cap, file) > 0;
+       number++) {
     long label, column;
     char *at = line;
     if (line[strspn(line, " \t\r\n")] == '\0') continue;
-    bool good = parse_number(&at, MAX_LABEL, &label) && label > 0 && parse_number(&at, INT32_MAX - 1, &column) && at[strspn(at, " \t\r\n")] == '\0';
-    if (good && (size_t)label < out->size && out->data[label] >= 0 && out->data[label] != (int32_t)column) good = false;
+    bool good = parse_number(&at, MAX_LABEL, &label) && label > 0 &&
+                parse_number(&at, INT32_MAX - 1, &column) && at[strspn(at, " \t\r\n")] == '\0';
+    if (good && (size_t)label < out->size && out->data[label] >= 0 &&
+        out->data[label] != (int32_t)column)
+      good = false;
     if (good) {
       status = set_column(out, label, column, err);
       continue;
     }
     err->code = status = WF_ERR_FORMAT;
     line[strcspn(line, "\r\n")] = '\0';
-    snprintf(err->message, sizeof err->message, "%s:%d: '%.80s', expected `label column`, each label (1 to %d) once", path, number, line, MAX_LABEL);
+    snprintf(err->message, sizeof err->message,
+             "%s:%d: '%.80s', expected `label column`, each label (1 to %d) once", path, number,
+             line, MAX_LABEL);
   }
   free(line);
   if (file != NULL) cli_close_text(file);
@@ -74,12 +83,14 @@ static wf_status take_columns(const char *path, column_table *out, wf_error *err
   status = wf_hmm_columns(hmm, &columns, &count, err);
   wf_hmm_free(hmm);
   if (status != WF_OK) return status;
-  for (size_t label = 1; label < count && status == WF_OK; label++) status = set_column(out, (long)label, columns[label], err);
+  for (size_t label = 1; label < count && status == WF_OK; label++)
+    status = set_column(out, (long)label, columns[label], err);
   wf_free(columns);
   return status;
 }
 
-wf_status columns_find(const char *columns_path, const char *am_path, const char *graph, column_table *out, wf_error *err) {
+wf_status columns_find(const char *columns_path, const char *am_path, const char *graph,
+                       column_table *out, wf_error *err) {
   char beside[4096];
   if (columns_path != NULL) return read_columns(columns_path, out, err);
   if (am_path != NULL) return take_columns(am_path, out, err);

@@ -9,7 +9,9 @@ typedef struct column_table {
   size_t size, cap;
 } column_table;
 
-/* The table of --columns or --am, or else the one that `warpfst mkgraph` put beside the graph, or none. Free data with free(), on errors too. */
-wf_status columns_find(const char *columns_path, const char *am_path, const char *graph, column_table *out, wf_error *err);
+/* The table of --columns or --am, or else the one that `warpfst mkgraph` put beside the graph, or
+ * none. Free data with free(), on errors too. */
+wf_status columns_find(const char *columns_path, const char *am_path, const char *graph,
+                       column_table *out, wf_error *err);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include "fst_output.h"
 
-int cli_compare_fsts(const char *first, const char *second, cli_compare_fn compare, const void *user, bool quiet) {
+int cli_compare_fsts(const char *first, const char *second, cli_compare_fn compare,
+                     const void *user, bool quiet) {
   wf_fst *a = NULL, *b = NULL;
   wf_error err = {0};
   bool same = false;

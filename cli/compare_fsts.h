@@ -5,8 +5,11 @@
 #include "cli.h"
 
 /* The question put to the library; `user` holds its options. */
-typedef wf_status (*cli_compare_fn)(const wf_fst *a, const wf_fst *b, const void *user, bool *out_same, wf_error *err);
-/* CLI_OK if they are the same; CLI_NO, with the difference on stderr unless `quiet`, if not; else the code of the error it printed. */
-int cli_compare_fsts(const char *first, const char *second, cli_compare_fn compare, const void *user, bool quiet);
+typedef wf_status (*cli_compare_fn)(const wf_fst *a, const wf_fst *b, const void *user,
+                                    bool *out_same, wf_error *err);
+/* CLI_OK if they are the same; CLI_NO, with the difference on stderr unless `quiet`, if not; else
+ * the code of the error it printed. */
+int cli_compare_fsts(const char *first, const char *second, cli_compare_fn compare,
+                     const void *user, bool quiet);
 
 #endif

@@ -16,41 +16,61 @@ static const cli_rule rules[] = {
 };
 
 void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices) {
-  cli_flag_str(parser, "lattice", 0, &lattices->path, "FILE", "write lattices there, as a Kaldi archive, determinized, an arc a word over its frames, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
-  cli_flag_bool(parser, "raw-lattice", 0, &lattices->raw, "write them as they come from the search");
-  cli_flag_bool(parser, "unaligned-lattice", 0, &lattices->unaligned, "write them as they come from determinization: fewer states and arcs, but an arc's frames need not be those of its word");
-  cli_flag_bool(parser, "confidence", 0, &lattices->confidence, "give the words in CTM and JSON a confidence, their posterior in the lattice");
-  cli_flag_i64(parser, "nbest", 0, &lattices->num_best, "N", "give the N best word sequences of each utterance in JSON");
-  cli_flag_str(parser, "ctm", 0, &lattices->ctm_path, "FILE", "also write the words there as CTM, with confidences");
-  cli_flag_str(parser, "json-lines", 0, &lattices->json_path, "FILE", "also write results there as JSON, one object a line, with confidences");
+  cli_flag_str(parser, "lattice", 0, &lattices->path, "FILE",
+               "write lattices there, as a Kaldi archive, determinized, an arc a word over its "
+               "frames, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
+  cli_flag_bool(parser, "raw-lattice", 0, &lattices->raw,
+                "write them as they come from the search");
+  cli_flag_bool(parser, "unaligned-lattice", 0, &lattices->unaligned,
+                "write them as they come from determinization: fewer states and arcs, but an arc's "
+                "frames need not be those of its word");
+  cli_flag_bool(parser, "confidence", 0, &lattices->confidence,
+                "give the words in CTM and JSON a confidence, their posterior in the lattice");
+  cli_flag_i64(parser, "nbest", 0, &lattices->num_best, "N",
+               "give the N best word sequences of each utterance in JSON");
+  cli_flag_str(parser, "ctm", 0, &lattices->ctm_path, "FILE",
+               "also write the words there as CTM, with confidences");
+  cli_flag_str(parser, "json-lines", 0, &lattices->json_path, "FILE",
+               "also write results there as JSON, one object a line, with confidences");
   cli_flag_range(parser, "nbest", 0, 1000000);
   cli_rules(parser, rules);
 }
 
 void decode_lattices_settle(decode_lattices *lattices, wf_decoder_options *options) {
-  lattices->confidence = lattices->confidence || lattices->ctm_path != NULL || lattices->json_path != NULL;
-  lattices->determinizes = lattices->confidence || lattices->num_best > 0 || (lattices->path != NULL && !lattices->raw);
-  if ((lattices->determinizes || lattices->path != NULL) && options->lattice_beam == 0) options->lattice_beam = 8;
+  lattices->confidence =
+      lattices->confidence || lattices->ctm_path != NULL || lattices->json_path != NULL;
+  lattices->determinizes =
+      lattices->confidence || lattices->num_best > 0 || (lattices->path != NULL && !lattices->raw);
+  if ((lattices->determinizes || lattices->path != NULL) && options->lattice_beam == 0)
+    options->lattice_beam = 8;
   lattices->acoustic_scale = options->acoustic_scale;
   wf_lattice_determinize_options_init(&lattices->determinizing);
   lattices->determinizing.beam = options->lattice_beam;
   lattices->determinizing.num_threads = options->num_threads;
 }
 
-static wf_status open_more(decode_lattices *lattices, int which, const char *path, const char *format, const wf_result_writer_options *writing, wf_error *err) {
+static wf_status open_more(decode_lattices *lattices, int which, const char *path,
+                           const char *format, const wf_result_writer_options *writing,
+                           wf_error *err) {
   wf_result_writer_options options = *writing;
   if (path == NULL) return WF_OK;
-  wf_status status = wf_config_set(wf_option_table_find("result_writer"), &options, "format", format, err);
-  return status == WF_OK ? wf_result_writer_open(path, &options, &lattices->more[which], err) : status;
+  wf_status status =
+      wf_config_set(wf_option_table_find("result_writer"), &options, "format", format, err);
+  return status == WF_OK ? wf_result_writer_open(path, &options, &lattices->more[which], err)
+                         : status;
 }
 
-wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer_options *writing, size_t max_batch, wf_error *err) {
+wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer_options *writing,
+                               size_t max_batch, wf_error *err) {
   wf_lattice_writer_options options;
   wf_lattice_writer_options_init(&options);
-  if (lattices->acoustic_scale > 0) options.acoustic_divisor = lattices->acoustic_scale; /* Kaldi's lattices are without the scale of the search */
+  if (lattices->acoustic_scale > 0)
+    options.acoustic_divisor =
+        lattices->acoustic_scale; /* Kaldi's lattices are without the scale of the search */
   wf_status status = open_more(lattices, 0, lattices->ctm_path, "ctm", writing, err);
   if (status == WF_OK) status = open_more(lattices, 1, lattices->json_path, "json", writing, err);
-  if (status == WF_OK && lattices->path != NULL) status = wf_lattice_writer_open(lattices->path, NULL, &options, &lattices->writer, err);
+  if (status == WF_OK && lattices->path != NULL)
+    status = wf_lattice_writer_open(lattices->path, NULL, &options, &lattices->writer, err);
   if (status != WF_OK || !lattices->determinizes) return status;
   lattices->made = calloc(max_batch, sizeof *lattices->made);
   if (lattices->made != NULL) return WF_OK;
@@ -59,11 +79,15 @@ wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer
   return err->code;
 }
 
-wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *decoder, wf_error *err) {
-  return lattices->determinizes ? wf_decoder_set_determinization(decoder, &lattices->determinizing, err) : WF_OK;
+wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *decoder,
+                                  wf_error *err) {
+  return lattices->determinizes
+             ? wf_decoder_set_determinization(decoder, &lattices->determinizing, err)
+             : WF_OK;
 }
 
-wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *results, size_t size, wf_error *err) {
+wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *results, size_t size,
+                                wf_error *err) {
   if (!lattices->determinizes) return WF_OK;
   double start = cli_now_s();
   const wf_lattice **raw = calloc(size + 1, sizeof *raw);
@@ -72,8 +96,11 @@ wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *res
     snprintf(err->message, sizeof err->message, "out of memory for lattices");
     return err->code;
   }
-  for (size_t i = 0; i < size; i++) raw[i] = results[i]->status == WF_OK && results[i]->determinized == NULL ? results[i]->lattice : NULL;
-  wf_status status = wf_lattices_determinize(raw, size, NULL, &lattices->determinizing, lattices->made, err);
+  for (size_t i = 0; i < size; i++)
+    raw[i] = results[i]->status == WF_OK && results[i]->determinized == NULL ? results[i]->lattice
+                                                                             : NULL;
+  wf_status status =
+      wf_lattices_determinize(raw, size, NULL, &lattices->determinizing, lattices->made, err);
   free(raw);
   lattices->size = status == WF_OK ? size : 0;
   for (size_t i = 0; i < lattices->size; i++) {
@@ -91,7 +118,8 @@ static const wf_compact_lattice *lattice_of(const decode_lattices *lattices, siz
   return i < lattices->size && lattices->made[i].status == WF_OK ? lattices->made[i].lattice : NULL;
 }
 
-wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result, wf_timed_word *words, wf_error *err) {
+wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result,
+                                      wf_timed_word *words, wf_error *err) {
   const wf_compact_lattice *lattice = lattice_of(lattices, i);
   if (!lattices->confidence || lattice == NULL) return WF_OK;
   int32_t *labels = malloc((result->num_words + 1) * sizeof *labels);
@@ -100,9 +128,13 @@ wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const
   wf_error why = {0};
   wf_mbr_options_init(&options);
   options.decode = false;
-  for (size_t w = 0; w < result->num_words && labels != NULL; w++) labels[w] = result->words[w].label;
-  wf_status status = labels != NULL ? wf_compact_lattice_mbr(lattice, labels, result->num_words, &options, &mbr, &why) : WF_ERR_MEMORY;
-  for (size_t w = 0; w < result->num_words && status == WF_OK; w++) words[w].confidence = mbr->confidences[w];
+  for (size_t w = 0; w < result->num_words && labels != NULL; w++)
+    labels[w] = result->words[w].label;
+  wf_status status = labels != NULL ? wf_compact_lattice_mbr(lattice, labels, result->num_words,
+                                                             &options, &mbr, &why)
+                                    : WF_ERR_MEMORY;
+  for (size_t w = 0; w < result->num_words && status == WF_OK; w++)
+    words[w].confidence = mbr->confidences[w];
   free(labels);
   wf_mbr_result_free(mbr);
   if (status != WF_ERR_MEMORY) return WF_OK; /* too large a lattice: words without confidences */
@@ -111,21 +143,28 @@ wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const
   return status;
 }
 
-wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, wf_nbest **out, wf_error *err) {
+wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, wf_nbest **out,
+                                wf_error *err) {
   const wf_compact_lattice *lattice = lattice_of(lattices, i);
   *out = NULL;
-  return lattices->num_best > 0 && lattice != NULL ? wf_compact_lattice_nbest(lattice, (size_t)lattices->num_best, out, err) : WF_OK;
+  return lattices->num_best > 0 && lattice != NULL
+             ? wf_compact_lattice_nbest(lattice, (size_t)lattices->num_best, out, err)
+             : WF_OK;
 }
 
-wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis, wf_error *err) {
+wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis,
+                                         wf_error *err) {
   wf_status status = WF_OK;
   for (int k = 0; k < 2; k++)
-    if (status == WF_OK && lattices->more[k] != NULL) status = wf_result_writer_put(lattices->more[k], hypothesis, err);
+    if (status == WF_OK && lattices->more[k] != NULL)
+      status = wf_result_writer_put(lattices->more[k], hypothesis, err);
   return status;
 }
 
-/* An arc for every word, over the frames of the word; the lattice as it is where that would be too large. */
-static wf_status align(wf_compact_lattice **lattice, const wf_word_aligner *aligner, const char *key, wf_error *err) {
+/* An arc for every word, over the frames of the word; the lattice as it is where that would be too
+ * large. */
+static wf_status align(wf_compact_lattice **lattice, const wf_word_aligner *aligner,
+                       const char *key, wf_error *err) {
   wf_compact_lattice *aligned;
   wf_error why;
   wf_status status = wf_compact_lattice_align(*lattice, aligner, NULL, &aligned, NULL, &why);
@@ -140,17 +179,22 @@ static wf_status align(wf_compact_lattice **lattice, const wf_word_aligner *alig
   return WF_OK;
 }
 
-wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char *key, const wf_result *result, const wf_word_aligner *aligner, wf_error *err) {
+wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char *key,
+                                      const wf_result *result, const wf_word_aligner *aligner,
+                                      wf_error *err) {
   if (lattices->writer == NULL) return WF_OK;
   wf_lattice_entry entry = {.key = key};
   if (lattices->raw) {
     entry.raw = result->lattice;
   } else if (i >= lattices->size || lattices->made[i].status != WF_OK) {
-    cli_note("utterance '%s': no lattice: %s", key, i < lattices->size ? lattices->made[i].message : "not determinized");
+    cli_note("utterance '%s': no lattice: %s", key,
+             i < lattices->size ? lattices->made[i].message : "not determinized");
     lattices->num_failed++;
     return WF_OK;
   } else {
-    wf_status status = aligner != NULL && !lattices->unaligned ? align(&lattices->made[i].lattice, aligner, key, err) : WF_OK;
+    wf_status status = aligner != NULL && !lattices->unaligned
+                           ? align(&lattices->made[i].lattice, aligner, key, err)
+                           : WF_OK;
     if (status != WF_OK) return status;
     entry.compact = lattices->made[i].lattice;
   }

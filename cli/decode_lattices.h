@@ -1,4 +1,5 @@
-/* decode_lattices.h - what `warpfst decode` makes of lattices: determinized archives, confidences, n-best lists, more files of results. */
+/* decode_lattices.h - what `warpfst decode` makes of lattices: determinized archives, confidences,
+ * n-best lists, more files of results. */
 #ifndef WARPFST_CLI_DECODE_LATTICES_H
 #define WARPFST_CLI_DECODE_LATTICES_H
 
@@ -16,24 +17,32 @@ typedef struct decode_lattices {
   wf_determinized *made;     /* [max_batch] of the batch */
   size_t size;               /* of `made` in use */
   uint64_t num_narrowed, num_failed;
-  double seconds;            /* of determinization besides decoding */
+  double seconds; /* of determinization besides decoding */
 } decode_lattices;
 
 void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices);
 /* After parsing: gives lattice_beam a default if lattices are needed. */
 void decode_lattices_settle(decode_lattices *lattices, wf_decoder_options *options);
-wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer_options *writing, size_t max_batch, wf_error *err);
+wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer_options *writing,
+                               size_t max_batch, wf_error *err);
 /* Has the decoder determinize lattices while it decodes, if that is wanted. */
-wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *decoder, wf_error *err);
-/* Takes the determinized lattices of a batch out of its results; determinizes those that the decoder has not (of streams), over all threads. */
-wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *results, size_t size, wf_error *err);
+wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *decoder,
+                                  wf_error *err);
+/* Takes the determinized lattices of a batch out of its results; determinizes those that the
+ * decoder has not (of streams), over all threads. */
+wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *results, size_t size,
+                                wf_error *err);
 /* Confidences of the words of result i; left as they are without lattices. */
-wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result, wf_timed_word *words, wf_error *err);
+wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result,
+                                      wf_timed_word *words, wf_error *err);
 /* The n best word sequences of utterance i; NULL if not asked for. */
 wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, wf_nbest **out, wf_error *err);
 /* To the files beside the main one. */
-wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis, wf_error *err);
-wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char *key, const wf_result *result, const wf_word_aligner *aligner, wf_error *err);
+wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis,
+                                         wf_error *err);
+wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char *key,
+                                      const wf_result *result, const wf_word_aligner *aligner,
+                                      wf_error *err);
 /* The batch is done. */
 void decode_lattices_clear(decode_lattices *lattices);
 /* Completes the files. */

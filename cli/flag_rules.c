@@ -27,16 +27,20 @@ static bool same_value(const char *text, const char *value, size_t size) {
   if (strlen(text) == size && memcmp(text, value, size) == 0) return true;
   char *text_end, *value_end;
   double a = strtod(text, &text_end), b = strtod(value, &value_end);
-  return *text_end == '\0' && text_end != text && value_end == value + size && value_end != value && a == b;
+  return *text_end == '\0' && text_end != text && value_end == value + size && value_end != value &&
+         a == b;
 }
 
 /* The flag on the command line that `term` means, from number *at on; NULL: none. */
 static const char *given(const cli_parser *parser, const char *term, size_t size, size_t *at) {
   const char *equals = memchr(term, '=', size), *value = equals != NULL ? equals + 1 : NULL;
-  size_t name_size = equals != NULL ? (size_t)(equals - term) : size, value_size = equals != NULL ? size - name_size - 1 : 0, number = 0;
+  size_t name_size = equals != NULL ? (size_t)(equals - term) : size,
+         value_size = equals != NULL ? size - name_size - 1 : 0, number = 0;
   for (size_t i = 0; i < parser->num_flags; i++) {
     const cli_flag *flag = &parser->flags[i];
-    if (number++ < *at || !cli_same_name(flag->name, term, name_size) || !same_value(flag->text, value, value_size)) continue;
+    if (number++ < *at || !cli_same_name(flag->name, term, name_size) ||
+        !same_value(flag->text, value, value_size))
+      continue;
     *at = number;
     return flag->name;
   }
@@ -44,7 +48,9 @@ static const char *given(const cli_parser *parser, const char *term, size_t size
     const wf_option_table *table = parser->tables[i].table;
     bool any = cli_same_name(table->name, term, name_size);
     for (size_t j = 0; j < table->num_rows; j++) {
-      if (number++ < *at || !(any || cli_same_name(table->rows[j].name, term, name_size)) || !same_value(parser->tables[i].texts[j], value, value_size)) continue;
+      if (number++ < *at || !(any || cli_same_name(table->rows[j].name, term, name_size)) ||
+          !same_value(parser->tables[i].texts[j], value, value_size))
+        continue;
       *at = number;
       return table->rows[j].name;
     }
@@ -69,7 +75,11 @@ static void list_terms(const char *terms, char *out, size_t room) {
   for (const char *term = terms; *term != '\0' && used < room;) {
     size_t size = strcspn(term, "|");
     bool last = term[size] == '\0', first = term == terms;
-    int put = snprintf(out + used, room - used, "%s--%.*s", first ? "" : last ? " or " : ", ", (int)size, term);
+    int put = snprintf(out + used, room - used, "%s--%.*s",
+                       first  ? ""
+                       : last ? " or "
+                              : ", ",
+                       (int)size, term);
     used += put > 0 ? (size_t)put : 0;
     term += size + !last;
   }
@@ -80,12 +90,17 @@ static int check_rule(const cli_parser *parser, const cli_rule *rule) {
   size_t at = 0, size, rule_size = strlen(rule->flag);
   for (const char *flag; (flag = given(parser, rule->flag, rule_size, &at)) != NULL;) {
     cli_flag_name(flag, name, sizeof name);
-    const char *value = strchr(rule->flag, '=') != NULL ? strchr(rule->flag, '=') : "", *other = any_given(parser, rule->others, &size);
+    const char *value = strchr(rule->flag, '=') != NULL ? strchr(rule->flag, '=') : "",
+               *other = any_given(parser, rule->others, &size);
     list_terms(rule->others, others, sizeof others);
-    if (rule->kind == CLI_USELESS_WITHOUT && other == NULL) cli_note("warning: %s%s does nothing without %s", name, value, others);
-    if (rule->kind == CLI_USELESS_WITH && other != NULL) cli_note("warning: %s%s does nothing with --%.*s", name, value, (int)size, other);
-    if (rule->kind == CLI_NEEDS && other == NULL) return cli_usage("%s%s needs %s", name, value, others);
-    if (rule->kind == CLI_EXCLUDES && other != NULL) return cli_usage("%s%s and --%.*s exclude each other", name, value, (int)size, other);
+    if (rule->kind == CLI_USELESS_WITHOUT && other == NULL)
+      cli_note("warning: %s%s does nothing without %s", name, value, others);
+    if (rule->kind == CLI_USELESS_WITH && other != NULL)
+      cli_note("warning: %s%s does nothing with --%.*s", name, value, (int)size, other);
+    if (rule->kind == CLI_NEEDS && other == NULL)
+      return cli_usage("%s%s needs %s", name, value, others);
+    if (rule->kind == CLI_EXCLUDES && other != NULL)
+      return cli_usage("%s%s and --%.*s exclude each other", name, value, (int)size, other);
   }
   return -1;
 }

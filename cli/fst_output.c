@@ -35,5 +35,6 @@ int cli_write_fst(const wf_fst *fst, const char *path, const char *format) {
   wf_fst_format chosen;
   int code = cli_fst_format(path, format, &chosen);
   if (code != CLI_OK) return code;
-  return wf_fst_write(fst, path != NULL ? path : "-", chosen, &err) == WF_OK ? CLI_OK : cli_fail(&err);
+  return wf_fst_write(fst, path != NULL ? path : "-", chosen, &err) == WF_OK ? CLI_OK
+                                                                             : cli_fail(&err);
 }

@@ -1,12 +1,15 @@
-/* fst_output.h - reading and writing fsts in subcommands, so that every one of them names files and formats alike.
+/* fst_output.h - reading and writing fsts in subcommands, so that every one of them names files and
+ * formats alike.
  *
  *     wf_fst *fst;
- *     int code = cli_read_fst(path, &fst);                   // prints the error
- *     if (code != CLI_OK) return code;
+ *     int code = cli_read_fst(path, &fst);                   // prints the error if (code !=
+ *     CLI_OK) return code;
  *     ...
- *     code = cli_write_fst(result, output, format);          // format: the value of --format, or NULL
+ *     code = cli_write_fst(result, output, format);          // format: the value of --format, or
+ *     NULL
  *
- * A name that ends in ".wfst" gets the native file, any other an OpenFst vector file, unless --format says otherwise. */
+ * A name that ends in ".wfst" gets the native file, any other an OpenFst vector file, unless
+ * --format says otherwise. */
 #ifndef WARPFST_CLI_FST_OUTPUT_H
 #define WARPFST_CLI_FST_OUTPUT_H
 
@@ -21,7 +24,8 @@
 void cli_flag_output(cli_parser *parser, const char **output, const char **format);
 /* CLI_OK, or the exit code of the error it printed. */
 int cli_read_fst(const char *path, wf_fst **out);
-/* path NULL: standard output. format NULL: by name. CLI_OK, or the exit code of the error it printed. */
+/* path NULL: standard output. format NULL: by name. CLI_OK, or the exit code of the error it
+ * printed. */
 int cli_write_fst(const wf_fst *fst, const char *path, const char *format);
 /* The format that cli_write_fst would choose; CLI_OK or a usage error. */
 int cli_fst_format(const char *path, const char *format, wf_fst_format *out);

@@ -2,16 +2,23 @@
 #include "lattice_common.h"
 
 void lattice_flags(cli_parser *parser, lattice_input *input) {
-  cli_flag_str(parser, "words", 'w', &input->words_path, "FILE", "symbol table of the words, for what is written (default: numbers)");
-  cli_flag_str(parser, "input-words", 0, &input->input_words_path, "FILE", "symbol table of the words in text archives that are read (default: they hold numbers)");
+  cli_flag_str(parser, "words", 'w', &input->words_path, "FILE",
+               "symbol table of the words, for what is written (default: numbers)");
+  cli_flag_str(
+      parser, "input-words", 0, &input->input_words_path, "FILE",
+      "symbol table of the words in text archives that are read (default: they hold numbers)");
   cli_table(parser, "lattice_reader", &input->options);
 }
 
 wf_status lattice_open(lattice_input *input, char **sources, int num_sources, wf_error *err) {
   wf_symbols *table = NULL;
-  wf_status status = input->words_path != NULL ? wf_symbols_read(input->words_path, &input->words, err) : WF_OK;
-  if (status == WF_OK && input->input_words_path != NULL) status = wf_symbols_read(input->input_words_path, &table, err);
-  if (status == WF_OK) status = wf_lattice_reader_open((const char *const *)sources, (size_t)num_sources, table, &input->options, &input->reader, err);
+  wf_status status =
+      input->words_path != NULL ? wf_symbols_read(input->words_path, &input->words, err) : WF_OK;
+  if (status == WF_OK && input->input_words_path != NULL)
+    status = wf_symbols_read(input->input_words_path, &table, err);
+  if (status == WF_OK)
+    status = wf_lattice_reader_open((const char *const *)sources, (size_t)num_sources, table,
+                                    &input->options, &input->reader, err);
   wf_symbols_free(table);
   input->progress = cli_progress();
   return status;
@@ -21,7 +28,9 @@ bool lattice_next(lattice_input *input, wf_lattice_entry *entry) {
   for (;;) {
     wf_error err = {0};
     bool done = false;
-    if (input->progress.fn != NULL) input->progress.fn(input->progress.user, "lattices", wf_lattice_reader_fraction(input->reader));
+    if (input->progress.fn != NULL)
+      input->progress.fn(input->progress.user, "lattices",
+                         wf_lattice_reader_fraction(input->reader));
     if (wf_lattice_reader_next(input->reader, entry, &done, &err) == WF_OK) {
       input->num_lattices += !done;
       return !done;
@@ -43,7 +52,9 @@ bool lattice_failed(lattice_input *input, const wf_lattice_entry *entry, wf_erro
   return true;
 }
 
-int lattice_exit_code(const lattice_input *input) { return cli_failure_code(input->num_failed, input->lost_rest, input->no_memory); }
+int lattice_exit_code(const lattice_input *input) {
+  return cli_failure_code(input->num_failed, input->lost_rest, input->no_memory);
+}
 
 void lattice_close(lattice_input *input) {
   cli_progress_end();
@@ -51,19 +62,22 @@ void lattice_close(lattice_input *input) {
   wf_symbols_free(input->words);
 }
 
-wf_status lattice_make_compact(wf_lattice_entry *entry, const wf_lattice_determinize_options *options, wf_error *err) {
+wf_status lattice_make_compact(wf_lattice_entry *entry,
+                               const wf_lattice_determinize_options *options, wf_error *err) {
   wf_determinized made;
   if (entry->raw == NULL) return WF_OK;
   wf_status status = wf_lattice_determinize(entry->raw, NULL, options, &made, err);
   if (status != WF_OK) return status;
-  if (made.narrowed) cli_note("utterance '%s': determinized with beam %g for lack of room (--max-bytes)", entry->key, (double)made.beam);
+  if (made.narrowed)
+    cli_note("utterance '%s': determinized with beam %g for lack of room (--max-bytes)", entry->key,
+             (double)made.beam);
   wf_lattice_free(entry->raw);
   entry->raw = NULL;
   entry->compact = made.lattice;
   return WF_OK;
 }
 
-/* --- words ---------------------------------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------- */
 
 const char *lattice_word_text(const wf_symbols *words, int32_t label, char scratch[12]) {
   const char *text = words != NULL ? wf_symbols_text(words, label) : NULL;

@@ -1,4 +1,5 @@
-/* lm_report.c - what a summary tells of on-the-fly language models on GPUs (wf_decoder_lm_stats). */
+/* lm_report.c - what a summary tells of on-the-fly language models on GPUs (wf_decoder_lm_stats).
+ */
 #include "lm_report.h"
 
 typedef unsigned long long ull;
@@ -8,13 +9,18 @@ static double ratio(double part, double whole) { return whole > 0 ? part / whole
 void lm_report_print(FILE *out, const wf_decoder *decoder, double decode_s, bool json) {
   const wf_lm_stats lm = wf_decoder_lm_stats(decoder);
   const uint64_t asked = lm.cache_hits + lm.host_reads;
-  const double hits = ratio((double)lm.cache_hits, (double)asked), stalled = ratio(lm.stall_s, decode_s);
+  const double hits = ratio((double)lm.cache_hits, (double)asked),
+               stalled = ratio(lm.stall_s, decode_s);
   if (json && lm.gpu_bytes + lm.host_bytes > 0)
     fprintf(out,
-            ", \"lm\": {\"gpu_bytes\": %llu, \"host_bytes\": %llu, \"cache_hits\": %llu, \"host_reads\": %llu, \"hit_ratio\": %.6f, \"bus_bytes\": %llu, "
+            ", \"lm\": {\"gpu_bytes\": %llu, \"host_bytes\": %llu, \"cache_hits\": %llu, "
+            "\"host_reads\": %llu, \"hit_ratio\": %.6f, \"bus_bytes\": %llu, "
             "\"stall_cycles\": %llu, \"stall_s\": %.6f, \"stall_ratio\": %.6f}",
-            (ull)lm.gpu_bytes, (ull)lm.host_bytes, (ull)lm.cache_hits, (ull)lm.host_reads, hits, (ull)lm.bus_bytes, (ull)lm.stall_cycles, lm.stall_s, stalled);
+            (ull)lm.gpu_bytes, (ull)lm.host_bytes, (ull)lm.cache_hits, (ull)lm.host_reads, hits,
+            (ull)lm.bus_bytes, (ull)lm.stall_cycles, lm.stall_s, stalled);
   if (!json && asked > 0)
-    fprintf(out, "language model: %.1f%% of %llu n-grams in the cache, %.1f MB over the bus, for which warps waited %.2f%% of the time\n", 100 * hits, (ull)asked, (double)lm.bus_bytes / 1e6,
-            100 * stalled);
+    fprintf(out,
+            "language model: %.1f%% of %llu n-grams in the cache, %.1f MB over the bus, for which "
+            "warps waited %.2f%% of the time\n",
+            100 * hits, (ull)asked, (double)lm.bus_bytes / 1e6, 100 * stalled);
 }

@@ -6,8 +6,9 @@
 
 #include "warpfst.h"
 
-/* Hits in caches, bytes over the bus, how long warps waited for them, after `decode_s` seconds of decoding: a line if any n-gram was asked of host memory, or with `json` the
- * figures as a member "lm", with a comma before it, if there is a model. */
+/* Hits in caches, bytes over the bus, how long warps waited for them, after `decode_s` seconds of
+ * decoding: a line if any n-gram was asked of host memory, or with `json` the figures as a member
+ * "lm", with a comma before it, if there is a model. */
 void lm_report_print(FILE *out, const wf_decoder *decoder, double decode_s, bool json);
 
 #endif

@@ -13,11 +13,13 @@ static const struct {
   int (*run)(int argc, char **argv);
 } commands[] = {
 #define CLI_ROW(function, name, group, summary) {name, group, summary, cmd_##function},
-    CLI_COMMANDS(CLI_ROW)
-    {NULL, NULL, NULL, NULL}};
+    CLI_COMMANDS(CLI_ROW){NULL, NULL, NULL, NULL}};
 
 static void print_commands(FILE *out) {
-  fprintf(out, "warpfst %s: weighted finite-state transducers and speech decoding\n\nusage: warpfst COMMAND [ARGUMENTS] [FLAGS]\n", wf_version());
+  fprintf(out,
+          "warpfst %s: weighted finite-state transducers and speech decoding\n\nusage: warpfst "
+          "COMMAND [ARGUMENTS] [FLAGS]\n",
+          wf_version());
   const char *group = "";
   for (size_t i = 0; commands[i].name != NULL; i++) {
     if (strcmp(group, commands[i].group) != 0) fprintf(out, "\n%s\n", group = commands[i].group);
@@ -26,8 +28,10 @@ static void print_commands(FILE *out) {
   fprintf(out,
           "\nIn the Python package alone (pip install 'warpfst[audio]')\n"
           "  transcribe        recordings to words\n"
-          "\n'warpfst COMMAND --help' tells the flags of a command. Files may be '-' (standard input or output); gzipped input is inflated."
-          "\nExit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 bad input or output, 4 out of memory or beyond a limit, 5 GPU.\n");
+          "\n'warpfst COMMAND --help' tells the flags of a command. Files may be '-' (standard "
+          "input or output); gzipped input is inflated."
+          "\nExit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 bad input or output, 4 out "
+          "of memory or beyond a limit, 5 GPU.\n");
 }
 
 static void print_log(void *user, wf_log_level level, const char *message) {
@@ -37,15 +41,21 @@ static void print_log(void *user, wf_log_level level, const char *message) {
 
 static int unknown_command(const char *name) {
   cli_suggestion near = {0};
-  for (size_t i = 0; commands[i].name != NULL; i++) cli_suggest(&near, name, strlen(name), commands[i].name);
-  if (strcmp(name, "transcribe") == 0) cli_note("'transcribe' is in the Python package alone: pip install 'warpfst[audio]'");
-  else if (near.best != NULL) cli_note("unknown command '%s': did you mean '%s'? ('warpfst help' lists all)", name, near.best);
-  else cli_note("unknown command '%s' ('warpfst help' lists all)", name);
+  for (size_t i = 0; commands[i].name != NULL; i++)
+    cli_suggest(&near, name, strlen(name), commands[i].name);
+  if (strcmp(name, "transcribe") == 0)
+    cli_note("'transcribe' is in the Python package alone: pip install 'warpfst[audio]'");
+  else if (near.best != NULL)
+    cli_note("unknown command '%s': did you mean '%s'? ('warpfst help' lists all)", name,
+             near.best);
+  else
+    cli_note("unknown command '%s' ('warpfst help' lists all)", name);
   return CLI_USAGE;
 }
 
 static int run(int argc, char **argv) {
-  if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+  if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
+      strcmp(argv[1], "-h") == 0) {
     print_commands(argc < 2 ? stderr : stdout);
     return argc < 2 ? CLI_USAGE : CLI_OK;
   }
@@ -58,8 +68,8 @@ static int run(int argc, char **argv) {
   return unknown_command(argv[1]);
 }
 
-/* A file opened as number 0, 1 or 2 would get what is meant for a standard stream. What is closed becomes /dev/null, opened such that reading or
- * writing fails as before. */
+/* A file opened as number 0, 1 or 2 would get what is meant for a standard stream. What is closed
+ * becomes /dev/null, opened such that reading or writing fails as before. */
 static void fill_standard_streams(void) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);

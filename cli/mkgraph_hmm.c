@@ -1,4 +1,5 @@
-/* mkgraph_hmm.c - `warpfst mkgraph hmm`: a decoding graph from a hybrid acoustic model, lexicon and language model, each step told as it ends. */
+/* mkgraph_hmm.c - `warpfst mkgraph hmm`: a decoding graph from a hybrid acoustic model, lexicon and
+ * language model, each step told as it ends. */
 #include "mkgraph_hmm.h"
 
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 
 struct request {
   am_source am;
-  const char *lexicon, *lexicon_fst, *lm, *grammar, *words, *words_out, *columns_out, *keep_steps, *output, *format;
+  const char *lexicon, *lexicon_fst, *lm, *grammar, *words, *words_out, *columns_out, *keep_steps,
+      *output, *format;
   bool json, quiet;
   wf_lexicon_options lexicon_options;
   wf_arpa_options arpa_options;
@@ -29,7 +31,7 @@ struct parts {
   wf_hmm_graph_result result;
 };
 
-/* --- telling what happens ----------------------------------------------------------------------------------------------- */
+/* --- telling what happens ---------------------------------------------------------------- */
 
 struct odd {
   const char *name, *text;
@@ -40,22 +42,30 @@ enum { NUM_ODD = 5 };
 static void list_odd(const struct parts *parts, struct odd odd[NUM_ODD]) {
   static const wf_tally none;
   const wf_tally *skipped = parts->lexicon != NULL ? wf_lexicon_skipped(parts->lexicon) : &none;
-  odd[0] = (struct odd){"lexicon_skipped", "entries of the lexicon left out for phones that the model lacks", skipped};
-  odd[1] = (struct odd){"lm_words_missing", "words of the LM that the lexicon lacks", &parts->result.lm_words_missing};
-  odd[2] = (struct odd){"lexicon_words_missing", "words of the lexicon that the LM lacks", &parts->result.lexicon_words_missing};
-  odd[3] = (struct odd){"hmm_substituted", "phones in a context that the model lacks, with the HMM of another", &parts->result.hmm_substituted};
-  odd[4] = (struct odd){"hmm_dropped", "phones in a context that the model lacks, left out", &parts->result.hmm_dropped};
+  odd[0] = (struct odd){"lexicon_skipped",
+                        "entries of the lexicon left out for phones that the model lacks", skipped};
+  odd[1] = (struct odd){"lm_words_missing", "words of the LM that the lexicon lacks",
+                        &parts->result.lm_words_missing};
+  odd[2] = (struct odd){"lexicon_words_missing", "words of the lexicon that the LM lacks",
+                        &parts->result.lexicon_words_missing};
+  odd[3] = (struct odd){"hmm_substituted",
+                        "phones in a context that the model lacks, with the HMM of another",
+                        &parts->result.hmm_substituted};
+  odd[4] = (struct odd){"hmm_dropped", "phones in a context that the model lacks, left out",
+                        &parts->result.hmm_dropped};
 }
 
 static void print_odd_line(const struct odd *odd) {
   if (odd->tally->count == 0) return;
   fprintf(stderr, "%s: %llu (", odd->text, (unsigned long long)odd->tally->count);
-  for (uint64_t i = 0; i < WF_TALLY_NAMES && i < odd->tally->count; i++) fprintf(stderr, "%s%s", i != 0 ? ", " : "", odd->tally->names[i]);
+  for (uint64_t i = 0; i < WF_TALLY_NAMES && i < odd->tally->count; i++)
+    fprintf(stderr, "%s%s", i != 0 ? ", " : "", odd->tally->names[i]);
   fprintf(stderr, "%s)\n", odd->tally->count > WF_TALLY_NAMES ? ", ..." : "");
 }
 
 static void print_odd_json(const struct odd *odd) {
-  printf("\"%s\": {\"count\": %llu, \"first\": [", odd->name, (unsigned long long)odd->tally->count);
+  printf("\"%s\": {\"count\": %llu, \"first\": [", odd->name,
+         (unsigned long long)odd->tally->count);
   for (uint64_t i = 0; i < WF_TALLY_NAMES && i < odd->tally->count; i++) {
     if (i != 0) printf(", ");
     cli_json_string(stdout, odd->tally->names[i]);
@@ -63,13 +73,15 @@ static void print_odd_json(const struct odd *odd) {
   printf("]}, ");
 }
 
-static void print_end(const struct request *request, const cli_steps *steps, const struct parts *parts) {
+static void print_end(const struct request *request, const cli_steps *steps,
+                      const struct parts *parts) {
   struct odd odd[NUM_ODD];
   list_odd(parts, odd);
   if (request->json) {
     printf("{\"output\": ");
     cli_json_string(stdout, request->output);
-    printf(", \"seconds\": %.6f, \"peak_bytes\": %llu, ", cli_now_s() - steps->begin_s, (unsigned long long)cli_peak_bytes());
+    printf(", \"seconds\": %.6f, \"peak_bytes\": %llu, ", cli_now_s() - steps->begin_s,
+           (unsigned long long)cli_peak_bytes());
     for (int i = 0; i < NUM_ODD; i++) print_odd_json(&odd[i]);
     cli_steps_json(steps);
     printf("}\n");
@@ -80,22 +92,30 @@ static void print_end(const struct request *request, const cli_steps *steps, con
   cli_steps_end(steps, request->output, parts->result.graph);
 }
 
-/* --- doing it ----------------------------------------------------------------------------------------------------------- */
+/* --- doing it ---------------------------------------------------------------------------- */
 
-static wf_status read_lm(const struct request *request, struct parts *parts, const wf_progress *progress, wf_error *err) {
+static wf_status read_lm(const struct request *request, struct parts *parts,
+                         const wf_progress *progress, wf_error *err) {
   if (request->grammar != NULL) return wf_fst_read(request->grammar, &parts->grammar, err);
-  return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm, &parts->arpa_stats, progress, err);
+  return wf_lm_read(request->lm, parts->words, &request->arpa_options, &parts->lm,
+                    &parts->arpa_stats, progress, err);
 }
 
-static wf_status read_parts(const struct request *request, struct parts *parts, const wf_progress *progress, wf_error *err) {
+static wf_status read_parts(const struct request *request, struct parts *parts,
+                            const wf_progress *progress, wf_error *err) {
   wf_status status = am_read(&request->am, true, &parts->hmm, err);
-  if (status == WF_OK && request->words != NULL) status = wf_symbols_read(request->words, &parts->words, err);
-  if (status == WF_OK && request->lexicon_fst != NULL) status = wf_fst_read(request->lexicon_fst, &parts->lexicon_fst, err);
-  if (status == WF_OK && request->lexicon != NULL) status = wf_lexicon_read(request->lexicon, wf_hmm_phones(parts->hmm), &request->lexicon_options, &parts->lexicon, err);
+  if (status == WF_OK && request->words != NULL)
+    status = wf_symbols_read(request->words, &parts->words, err);
+  if (status == WF_OK && request->lexicon_fst != NULL)
+    status = wf_fst_read(request->lexicon_fst, &parts->lexicon_fst, err);
+  if (status == WF_OK && request->lexicon != NULL)
+    status = wf_lexicon_read(request->lexicon, wf_hmm_phones(parts->hmm), &request->lexicon_options,
+                             &parts->lexicon, err);
   return status == WF_OK ? read_lm(request, parts, progress, err) : status;
 }
 
-static wf_status build(const struct request *request, cli_steps *steps, struct parts *parts, wf_error *err) {
+static wf_status build(const struct request *request, cli_steps *steps, struct parts *parts,
+                       wf_error *err) {
   wf_hmm_graph_parts of;
   wf_hmm_graph_parts_init(&of);
   if (!request->quiet) of.progress = cli_progress();
@@ -111,8 +131,10 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
   of.step_user = steps;
   status = wf_hmm_graph_build(&of, &request->graph_options, &parts->result, err);
   if (status != WF_OK) return status;
-  if (request->keep_steps != NULL) status = wf_symbols_write(parts->result.words, cli_step_path(steps, "words.txt"), err);
-  if (status == WF_OK && request->words_out != NULL) status = wf_symbols_write(parts->result.words, request->words_out, err);
+  if (request->keep_steps != NULL)
+    status = wf_symbols_write(parts->result.words, cli_step_path(steps, "words.txt"), err);
+  if (status == WF_OK && request->words_out != NULL)
+    status = wf_symbols_write(parts->result.words, request->words_out, err);
   return status;
 }
 
@@ -125,9 +147,13 @@ static int write_table(const struct request *request, const struct parts *parts)
   if (wf_hmm_get_info(parts->hmm, &info, &err) != WF_OK) return cli_fail(&err);
   if (request->columns_out != NULL) return am_write_columns(parts->hmm, request->columns_out);
   if (info.identity) return CLI_OK;
-  if (strcmp(request->output, "-") == 0) return cli_usage("the model's labels are not columns + 1: --columns-out is needed when the graph goes to standard output");
+  if (strcmp(request->output, "-") == 0)
+    return cli_usage(
+        "the model's labels are not columns + 1: --columns-out is needed when the graph goes to "
+        "standard output");
   snprintf(beside, sizeof beside, "%s.columns", request->output);
-  if (!request->quiet) cli_note("%s holds the columns of labels, which `warpfst decode` reads with the graph", beside);
+  if (!request->quiet)
+    cli_note("%s holds the columns of labels, which `warpfst decode` reads with the graph", beside);
   return am_write_columns(parts->hmm, beside);
 }
 
@@ -150,15 +176,17 @@ static int run(const struct request *request) {
   cli_guard_output(request->words_out);
   cli_steps_begin(&steps);
   int code = CLI_OK;
-  if (build(request, &steps, &parts, &err) != WF_OK) code = steps.code != CLI_OK ? steps.code : cli_fail(&err);
-  else code = write_table(request, &parts);
+  if (build(request, &steps, &parts, &err) != WF_OK)
+    code = steps.code != CLI_OK ? steps.code : cli_fail(&err);
+  else
+    code = write_table(request, &parts);
   if (code == CLI_OK) code = cli_write_fst(parts.result.graph, request->output, request->format);
   if (code == CLI_OK) print_end(request, &steps, &parts);
   free_parts(&parts);
   return code;
 }
 
-/* --- the command line ---------------------------------------------------------------------------------------------------- */
+/* --- the command line -------------------------------------------------------------------- */
 
 static const cli_rule rules[] = {
     {"lexicon", CLI_EXCLUDES, "lexicon-fst"},
@@ -172,17 +200,31 @@ static const cli_rule rules[] = {
 };
 
 static void add_flags(cli_parser *parser, struct request *request) {
-  cli_flag_str(parser, "am", 0, &request->am.path, "MODEL", "acoustic model: a folder of CMU Sphinx (mdef, transition_matrices, noisedict), Kaldi's final.mdl, or a folder with that (required)");
+  cli_flag_str(parser, "am", 0, &request->am.path, "MODEL",
+               "acoustic model: a folder of CMU Sphinx (mdef, transition_matrices, noisedict), "
+               "Kaldi's final.mdl, or a folder with that (required)");
   am_flags(parser, &request->am);
-  cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE", "pronouncing dictionary in the model's phones, lexicon.txt or lexiconp.txt");
-  cli_flag_str(parser, "lexicon-fst", 0, &request->lexicon_fst, "FILE", "Kaldi: instead of --lexicon, an L made by Kaldi (default: LANG/L_disambig.fst)");
-  cli_flag_str(parser, "lm", 0, &request->lm, "FILE", "n-gram model: ARPA, plain or gzipped, or a trie of CMU Sphinx (en-us.lm.bin) or KenLM");
-  cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE", "instead of --lm: an fst over words (Kaldi's default: LANG/G.fst)");
-  cli_flag_str(parser, "words", 0, &request->words, "FILE", "word table (default: the LM's or the fst's own; LANG/words.txt if something else is taken from LANG)");
-  cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE", "write the graph's word table (the graph holds it, too)");
-  cli_flag_str(parser, "columns-out", 0, &request->columns_out, "FILE", "write `label column` lines (default: OUTPUT.columns, if columns are not labels - 1)");
-  cli_flag_str(parser, "keep-steps", 0, &request->keep_steps, "FOLDER", "keep what each step made: L.fst, G.fst, LG.fst, CLG.fst, ..., and words.txt");
-  cli_flag_bool(parser, "json", 0, &request->json, "print sizes and times as JSON on standard output");
+  cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE",
+               "pronouncing dictionary in the model's phones, lexicon.txt or lexiconp.txt");
+  cli_flag_str(parser, "lexicon-fst", 0, &request->lexicon_fst, "FILE",
+               "Kaldi: instead of --lexicon, an L made by Kaldi (default: LANG/L_disambig.fst)");
+  cli_flag_str(
+      parser, "lm", 0, &request->lm, "FILE",
+      "n-gram model: ARPA, plain or gzipped, or a trie of CMU Sphinx (en-us.lm.bin) or KenLM");
+  cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
+               "instead of --lm: an fst over words (Kaldi's default: LANG/G.fst)");
+  cli_flag_str(parser, "words", 0, &request->words, "FILE",
+               "word table (default: the LM's or the fst's own; LANG/words.txt if something else "
+               "is taken from LANG)");
+  cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
+               "write the graph's word table (the graph holds it, too)");
+  cli_flag_str(
+      parser, "columns-out", 0, &request->columns_out, "FILE",
+      "write `label column` lines (default: OUTPUT.columns, if columns are not labels - 1)");
+  cli_flag_str(parser, "keep-steps", 0, &request->keep_steps, "FOLDER",
+               "keep what each step made: L.fst, G.fst, LG.fst, CLG.fst, ..., and words.txt");
+  cli_flag_bool(parser, "json", 0, &request->json,
+                "print sizes and times as JSON on standard output");
   cli_flag_bool(parser, "quiet", 'q', &request->quiet, "no table of steps, no progress");
   cli_flag_output(parser, &request->output, &request->format);
   cli_table(parser, "hmm_graph", &request->graph_options);
@@ -218,20 +260,30 @@ static void take_from_lang(struct request *request, struct lang_paths *paths) {
 int mkgraph_hmm(int argc, char **argv) {
   struct request request = {0};
   struct lang_paths paths;
-  cli_parser parser = {.usage = "--am=MODEL [--tree=FILE --lang=FOLDER] [--lexicon=FILE] [--lm=lm.arpa.gz] -o HCLG.wfst",
-                       .about = "Builds a decoding graph for hybrid HMM models: H o C o L o G. Input labels are the model's (Sphinx: senone + 1; Kaldi: transition-ids), output labels\n"
-                                "words. Every cost but the LM's is divided by --lm-weight: decode with --acoustic-scale = 1 / that (0.1538 for Sphinx). In dictionaries, word(2) is\n"
-                                "another pronunciation of word (--no-variants: a word of its own). Examples:\n"
-                                "  warpfst mkgraph hmm --am=exp/tri3b/final.mdl --tree=exp/tri3b/tree --lang=data/lang_test -o HCLG.wfst\n"
-                                "  warpfst mkgraph hmm --am=/usr/share/pocketsphinx/model/en-us/en-us --lexicon=cmudict-en-us.dict --lm=lm.arpa.gz -o HCLG.wfst"};
+  cli_parser parser = {
+      .usage =
+          "--am=MODEL [--tree=FILE --lang=FOLDER] [--lexicon=FILE] [--lm=lm.arpa.gz] -o HCLG.wfst",
+      .about =
+          "Builds a decoding graph for hybrid HMM models: H o C o L o G. Input labels are the "
+          "model's (Sphinx: senone + 1; Kaldi: transition-ids), output labels\n"
+          "words. Every cost but the LM's is divided by --lm-weight: decode with --acoustic-scale "
+          "= 1 / that (0.1538 for Sphinx). In dictionaries, word(2) is\n"
+          "another pronunciation of word (--no-variants: a word of its own). Examples:\n"
+          "  warpfst mkgraph hmm --am=exp/tri3b/final.mdl --tree=exp/tri3b/tree "
+          "--lang=data/lang_test -o HCLG.wfst\n"
+          "  warpfst mkgraph hmm --am=/usr/share/pocketsphinx/model/en-us/en-us "
+          "--lexicon=cmudict-en-us.dict --lm=lm.arpa.gz -o HCLG.wfst"};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (request.am.path == NULL) return cli_usage("--am is needed");
   if (request.am.lang != NULL) take_from_lang(&request, &paths);
-  if (request.lexicon == NULL && request.lexicon_fst == NULL) return cli_usage("--lexicon is needed, or --lexicon-fst, or --lang with L_disambig.fst in it");
-  if ((request.lm == NULL) == (request.grammar == NULL)) return cli_usage("either --lm or --grammar is needed");
+  if (request.lexicon == NULL && request.lexicon_fst == NULL)
+    return cli_usage("--lexicon is needed, or --lexicon-fst, or --lang with L_disambig.fst in it");
+  if ((request.lm == NULL) == (request.grammar == NULL))
+    return cli_usage("either --lm or --grammar is needed");
   if (request.output == NULL) return cli_usage("-o is needed");
-  if (request.json && strcmp(request.output, "-") == 0) return cli_usage("the graph and --json cannot both go to standard output");
+  if (request.json && strcmp(request.output, "-") == 0)
+    return cli_usage("the graph and --json cannot both go to standard output");
   return run(&request);
 }

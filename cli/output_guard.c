@@ -1,4 +1,5 @@
-/* output_guard.c - removes the library's temporary output files when a signal ends the program. The handler only unlinks names made before. */
+/* output_guard.c - removes the library's temporary output files when a signal ends the program. The
+ * handler only unlinks names made before. */
 #include "output_guard.h"
 
 #include <limits.h>
@@ -20,7 +21,8 @@ static void on_signal(int number) {
 void cli_guard_output(const char *path) {
   static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
   if (path == NULL || strcmp(path, "-") == 0 || g_num_names == MAX_GUARDED) return;
-  if (snprintf(g_names[g_num_names], PATH_MAX, "%s.tmp.%ld", path, (long)getpid()) >= PATH_MAX) return;
+  if (snprintf(g_names[g_num_names], PATH_MAX, "%s.tmp.%ld", path, (long)getpid()) >= PATH_MAX)
+    return;
   g_num_names++;
   for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
     struct sigaction old, action = {.sa_handler = on_signal};

@@ -5,12 +5,15 @@
 
 #include "suggest.h"
 
-int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, const char *about, int argc, char **argv) {
+int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, const char *about,
+                 int argc, char **argv) {
   const char *command = argv[0];
-  if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+  if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+      strcmp(argv[1], "help") == 0) {
     FILE *out = argc < 2 ? stderr : stdout;
     fprintf(out, "usage: warpfst %s %s\n\n%s\n\n", command, usage, about);
-    for (size_t i = 0; i < num_parts; i++) fprintf(out, "  %-*s%s\n", (int)strlen(command) + 15, parts[i].full_name, parts[i].summary);
+    for (size_t i = 0; i < num_parts; i++)
+      fprintf(out, "  %-*s%s\n", (int)strlen(command) + 15, parts[i].full_name, parts[i].summary);
     fprintf(out, "\n'warpfst %s PART --help' tells the flags.\n", command);
     return argc < 2 ? CLI_USAGE : CLI_OK;
   }
@@ -29,6 +32,8 @@ int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, con
     snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? ", " : "", name);
   }
   cli_set_command(command);
-  if (near.best != NULL) return cli_usage("unknown subcommand '%s': did you mean '%s'? There are %s", argv[1], near.best, list);
+  if (near.best != NULL)
+    return cli_usage("unknown subcommand '%s': did you mean '%s'? There are %s", argv[1], near.best,
+                     list);
   return cli_usage("unknown subcommand '%s': there are %s", argv[1], list);
 }

@@ -24,8 +24,10 @@ typedef struct rnnlm_text {
   size_t num_words, num_sentences, num_lines;
   size_t word_room, line_room;
 } rnnlm_text;
-/* Empties `text` and reads up to max_lines lines into it; false at the end of the file, or with *code set (told). */
-bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t max_lines, rnnlm_text *text, int *code);
+/* Empties `text` and reads up to max_lines lines into it; false at the end of the file, or with
+ * *code set (told). */
+bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t max_lines,
+                     rnnlm_text *text, int *code);
 void rnnlm_text_free(rnnlm_text *text);
 
 #endif

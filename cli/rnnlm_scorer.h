@@ -1,4 +1,5 @@
-/* rnnlm_scorer.h - a recurrent model while decoding: the flags that name it, the scorer, and what the summary says of it. */
+/* rnnlm_scorer.h - a recurrent model while decoding: the flags that name it, the scorer, and what
+ * the summary says of it. */
 #ifndef WARPFST_CLI_RNNLM_SCORER_H
 #define WARPFST_CLI_RNNLM_SCORER_H
 

@@ -8,7 +8,8 @@
 
 void cli_steps_begin(cli_steps *steps) {
   steps->begin_s = cli_now_s();
-  if (steps->keep_steps != NULL) (void)mkdir(steps->keep_steps, 0777); /* if it cannot be made, writing into it says why */
+  if (steps->keep_steps != NULL)
+    (void)mkdir(steps->keep_steps, 0777); /* if it cannot be made, writing into it says why */
 }
 
 const char *cli_step_path(const cli_steps *steps, const char *name) {
@@ -25,8 +26,11 @@ bool cli_on_step(void *user, const wf_graph_step *step, const wf_fst *fst) {
   }
   if (!steps->quiet) {
     cli_progress_end();
-    if (steps->num_rows == 1) fprintf(stderr, "%-8s %12s %12s %10s %10s\n", "step", "states", "arcs", "seconds", "peak MiB");
-    fprintf(stderr, "%-8s %12llu %12llu %10.3f %10.1f\n", step->name, (unsigned long long)step->num_states, (unsigned long long)step->num_arcs, step->seconds,
+    if (steps->num_rows == 1)
+      fprintf(stderr, "%-8s %12s %12s %10s %10s\n", "step", "states", "arcs", "seconds",
+              "peak MiB");
+    fprintf(stderr, "%-8s %12llu %12llu %10.3f %10.1f\n", step->name,
+            (unsigned long long)step->num_states, (unsigned long long)step->num_arcs, step->seconds,
             (double)step->peak_bytes / (1 << 20));
   }
   if (steps->keep_steps != NULL) {
@@ -42,13 +46,18 @@ void cli_steps_json(const cli_steps *steps) {
   printf("\"steps\": [");
   for (size_t i = 0; i < steps->num_rows; i++) {
     const wf_graph_step *step = &steps->rows[i].step;
-    printf("%s{\"name\": \"%s\", \"states\": %llu, \"arcs\": %llu, \"seconds\": %.6f, \"peak_bytes\": %llu}", i != 0 ? ", " : "", steps->rows[i].name,
-           (unsigned long long)step->num_states, (unsigned long long)step->num_arcs, step->seconds, (unsigned long long)step->peak_bytes);
+    printf(
+        "%s{\"name\": \"%s\", \"states\": %llu, \"arcs\": %llu, \"seconds\": %.6f, \"peak_bytes\": "
+        "%llu}",
+        i != 0 ? ", " : "", steps->rows[i].name, (unsigned long long)step->num_states,
+        (unsigned long long)step->num_arcs, step->seconds, (unsigned long long)step->peak_bytes);
   }
   printf("]");
 }
 
 void cli_steps_end(const cli_steps *steps, const char *output, const wf_fst *graph) {
   wf_fst_view view = wf_fst_get_view(graph);
-  fprintf(stderr, "%s: %llu states, %llu arcs, %.2f s\n", output, (unsigned long long)view.num_states, (unsigned long long)view.num_arcs, cli_now_s() - steps->begin_s);
+  fprintf(stderr, "%s: %llu states, %llu arcs, %.2f s\n", output,
+          (unsigned long long)view.num_states, (unsigned long long)view.num_arcs,
+          cli_now_s() - steps->begin_s);
 }

@@ -1,4 +1,5 @@
-/* suggest.c - edit distance between short names: letters inserted, deleted, replaced, or two neighbours exchanged. */
+/* suggest.c - edit distance between short names: letters inserted, deleted, replaced, or two
+ * neighbours exchanged. */
 #include "suggest.h"
 
 #include <stdbool.h>
@@ -6,7 +7,9 @@
 
 enum { LONGEST = 48 };
 
-static bool same(char a, char b) { return a == b || ((a == '-' || a == '_') && (b == '-' || b == '_')); }
+static bool same(char a, char b) {
+  return a == b || ((a == '-' || a == '_') && (b == '-' || b == '_'));
+}
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -30,9 +33,11 @@ static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t 
 void cli_suggest(cli_suggestion *suggestion, const char *text, size_t size, const char *name) {
   size_t name_size = strlen(name);
   if (size < 2 || size > LONGEST || name_size > LONGEST) return;
-  bool begins = size >= 3 && edit_distance(text, size, name, least(size, name_size)) == 0; /* cut short */
+  bool begins =
+      size >= 3 && edit_distance(text, size, name, least(size, name_size)) == 0; /* cut short */
   size_t distance = begins ? 1 : edit_distance(text, size, name, name_size);
-  if (distance > (size + 1) / 3 || (suggestion->best != NULL && distance >= suggestion->distance)) return;
+  if (distance > (size + 1) / 3 || (suggestion->best != NULL && distance >= suggestion->distance))
+    return;
   suggestion->best = name;
   suggestion->distance = distance;
 }

@@ -9,7 +9,8 @@ typedef struct cli_suggestion {
   size_t distance;
 } cli_suggestion;
 
-/* Keeps `name` if fewer edits lead to it from `text` (`size` letters) than to the names before. '-' and '_' are the same. */
+/* Keeps `name` if fewer edits lead to it from `text` (`size` letters) than to the names before. '-'
+ * and '_' are the same. */
 void cli_suggest(cli_suggestion *suggestion, const char *text, size_t size, const char *name);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-/* fopen for reading, "-" for standard input. The place is behind a byte order mark of UTF-8, if there is one. NULL with errno. */
+/* fopen for reading, "-" for standard input. The place is behind a byte order mark of UTF-8, if
+ * there is one. NULL with errno. */
 FILE *cli_open_text(const char *path);
 /* fclose, unless it is standard input. */
 void cli_close_text(FILE *file);

@@ -3,7 +3,8 @@
 
 #include "fst_output.h"
 
-int cli_run_unary(cli_parser *parser, int argc, char **argv, cli_operation op, void *options, void (*adjust)(void *options)) {
+int cli_run_unary(cli_parser *parser, int argc, char **argv, cli_operation op, void *options,
+                  void (*adjust)(void *options)) {
   const char *output = NULL, *format = NULL;
   parser->usage = "[IN [OUT]]";
   parser->max_args = 2;
@@ -22,7 +23,8 @@ int cli_run_unary(cli_parser *parser, int argc, char **argv, cli_operation op, v
   return code;
 }
 
-wf_status cli_on_device(const wf_fst *in, const char *device, cli_batch_operation operate, const void *options, wf_fst **out, wf_error *err) {
+wf_status cli_on_device(const wf_fst *in, const char *device, cli_batch_operation operate,
+                        const void *options, wf_fst **out, wf_error *err) {
   wf_fst_batch *batch, *made = NULL;
   wf_status status = wf_fst_batch_create(&in, 1, device, &batch, err);
   if (status == WF_OK) status = operate(batch, options, &made, err);
@@ -32,4 +34,7 @@ wf_status cli_on_device(const wf_fst *in, const char *device, cli_batch_operatio
   return status;
 }
 
-void cli_flag_device(cli_parser *parser, const char **device) { cli_flag_str(parser, "device", 0, device, "DEVICE", "cpu, cuda or cuda:N; the result is the same"); }
+void cli_flag_device(cli_parser *parser, const char **device) {
+  cli_flag_str(parser, "device", 0, device, "DEVICE",
+               "cpu, cuda or cuda:N; the result is the same");
+}

@@ -7,10 +7,13 @@
 
 #include "text_input.h"
 
-wf_status list_error(wf_error *err, wf_status code, const char *path, int line, const char *message) {
+wf_status list_error(wf_error *err, wf_status code, const char *path, int line,
+                     const char *message) {
   err->code = code;
-  if (line > 0) snprintf(err->message, sizeof err->message, "%s:%d: %s", path, line, message);
-  else snprintf(err->message, sizeof err->message, "%s: %s", path, message);
+  if (line > 0)
+    snprintf(err->message, sizeof err->message, "%s:%d: %s", path, line, message);
+  else
+    snprintf(err->message, sizeof err->message, "%s: %s", path, message);
   return code;
 }
 
@@ -24,8 +27,12 @@ bool list_room(void **data, size_t size, size_t *cap, size_t element) {
   return true;
 }
 
-static int by_key(const void *a, const void *b) { return strcmp(((const utterance_list *)a)->key, ((const utterance_list *)b)->key); }
-static int by_path(const void *a, const void *b) { return strcmp(((const utterance_list *)a)->path, ((const utterance_list *)b)->path); }
+static int by_key(const void *a, const void *b) {
+  return strcmp(((const utterance_list *)a)->key, ((const utterance_list *)b)->key);
+}
+static int by_path(const void *a, const void *b) {
+  return strcmp(((const utterance_list *)a)->path, ((const utterance_list *)b)->path);
+}
 
 static wf_status read_lines(const char *path, utterance_lists *lists, wf_error *err) {
   char *line = NULL;
@@ -37,12 +44,15 @@ static wf_status read_lines(const char *path, utterance_lists *lists, wf_error *
     char *key = strtok(line, " \t\r\n"), *list = key != NULL ? strtok(NULL, "\r\n") : NULL;
     if (key == NULL) continue;
     if (list != NULL) list += strspn(list, " \t");
-    if (list == NULL || list[0] == '\0') status = list_error(err, WF_ERR_FORMAT, path, number, "expected `utterance list`");
-    else if (!list_room((void **)&lists->items, lists->size, &lists->cap, sizeof *lists->items)) status = list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
+    if (list == NULL || list[0] == '\0')
+      status = list_error(err, WF_ERR_FORMAT, path, number, "expected `utterance list`");
+    else if (!list_room((void **)&lists->items, lists->size, &lists->cap, sizeof *lists->items))
+      status = list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
     if (status != WF_OK) break;
     utterance_list *item = &lists->items[lists->size++];
     *item = (utterance_list){strdup(key), strdup(list), 0};
-    if (item->key == NULL || item->path == NULL) status = list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
+    if (item->key == NULL || item->path == NULL)
+      status = list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   }
   free(line);
   cli_close_text(file);
@@ -57,14 +67,16 @@ wf_status utterance_lists_read(const char *path, utterance_lists *lists, wf_erro
   qsort(lists->items, lists->size, sizeof *lists->items, by_path);
   for (size_t i = 0; i < lists->size; i++) {
     utterance_list *item = &lists->items[i];
-    if (i == 0 || strcmp(item[-1].path, item->path) != 0) lists->paths[lists->num_lists++] = item->path;
+    if (i == 0 || strcmp(item[-1].path, item->path) != 0)
+      lists->paths[lists->num_lists++] = item->path;
     item->list = lists->num_lists - 1;
   }
   qsort(lists->items, lists->size, sizeof *lists->items, by_key);
   for (size_t i = 1; i < lists->size; i++) {
     if (strcmp(lists->items[i - 1].key, lists->items[i].key) != 0) continue;
     err->code = WF_ERR_FORMAT;
-    snprintf(err->message, sizeof err->message, "%s: utterance '%.80s' is there twice", path, lists->items[i].key);
+    snprintf(err->message, sizeof err->message, "%s: utterance '%.80s' is there twice", path,
+             lists->items[i].key);
     return WF_ERR_FORMAT;
   }
   return WF_OK;
@@ -73,7 +85,8 @@ wf_status utterance_lists_read(const char *path, utterance_lists *lists, wf_erro
 int64_t utterance_lists_find(const utterance_lists *lists, const char *key) {
   if (key == NULL || lists->size == 0) return -1;
   utterance_list wanted = {.key = (char *)(uintptr_t)key};
-  const utterance_list *found = bsearch(&wanted, lists->items, lists->size, sizeof *lists->items, by_key);
+  const utterance_list *found =
+      bsearch(&wanted, lists->items, lists->size, sizeof *lists->items, by_key);
   return found != NULL ? (int64_t)found->list : -1;
 }
 

@@ -1,4 +1,5 @@
-/* utterance_lists.h - tables `utterance FILE`: which utterance has which list (of boosts, of words). */
+/* utterance_lists.h - tables `utterance FILE`: which utterance has which list (of boosts, of
+ * words). */
 #ifndef WARPFST_CLI_UTTERANCE_LISTS_H
 #define WARPFST_CLI_UTTERANCE_LISTS_H
 
@@ -23,7 +24,8 @@ int64_t utterance_lists_find(const utterance_lists *lists, const char *key);
 void utterance_lists_free(utterance_lists *lists);
 
 /* Fills err: "path:line: message", without the line if it is 0. */
-wf_status list_error(wf_error *err, wf_status code, const char *path, int line, const char *message);
+wf_status list_error(wf_error *err, wf_status code, const char *path, int line,
+                     const char *message);
 /* Twice the room of an array, if there is none left; false: out of memory. */
 bool list_room(void **data, size_t size, size_t *cap, size_t element);
 

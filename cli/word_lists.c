@@ -1,7 +1,10 @@
-/* word_lists.c - reads lists of added words, spells those without a pronunciation, and makes a graph for each list.
+/* word_lists.c - reads lists of added words, spells those without a pronunciation, and makes a
+ * graph for each list.
  *
- *   phrases  [num_phrases]  {words [first_word, first_word + num_words), cost}         of all lists, one behind the other
- *   words    [num_words]    {label, tokens [first_token, first_token + num_tokens)}    num_tokens 0: to be spelled
+ *   phrases  [num_phrases]  {words [first_word, first_word + num_words), cost}         of all
+ *            lists, one behind the other
+ *   words    [num_words]    {label, tokens [first_token, first_token + num_tokens)}    num_tokens
+ *            0: to be spelled
  */
 #include "word_lists.h"
 
@@ -40,7 +43,7 @@ struct reading {
   size_t num_words, word_cap, num_phrases, phrase_cap, num_tokens, token_cap;
 };
 
-/* --- a list --------------------------------------------------------------------------------------------------------------------- */
+/* --- a list ------------------------------------------------------------------------------ */
 
 /* Cuts the column at `*at` off, without blanks around it; NULL: there is none. */
 static char *next_column(char **at) {
@@ -49,18 +52,22 @@ static char *next_column(char **at) {
   *at = strchr(column, '\t');
   if (*at != NULL) *(*at)++ = '\0';
   column += strspn(column, " ");
-  for (size_t size = strlen(column); size > 0 && isspace((unsigned char)column[size - 1]);) column[--size] = '\0';
+  for (size_t size = strlen(column); size > 0 && isspace((unsigned char)column[size - 1]);)
+    column[--size] = '\0';
   return column;
 }
 
-static wf_status add_pronunciation(struct reading *reading, struct word *word, char *column, const char *path, int line, wf_error *err) {
+static wf_status add_pronunciation(struct reading *reading, struct word *word, char *column,
+                                   const char *path, int line, wf_error *err) {
   char message[256];
   word->first_token = reading->num_tokens;
   for (char *text = strtok(column, " "); text != NULL; text = strtok(NULL, " ")) {
     int64_t label = wf_symbols_find(reading->tokens, text);
     snprintf(message, sizeof message, "the model has no token '%.80s'", text);
     if (label <= 0 || label > INT32_MAX) return list_error(err, WF_ERR_FORMAT, path, line, message);
-    if (!list_room((void **)&reading->token, reading->num_tokens, &reading->token_cap, sizeof *reading->token)) return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
+    if (!list_room((void **)&reading->token, reading->num_tokens, &reading->token_cap,
+                   sizeof *reading->token))
+      return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
     reading->token[reading->num_tokens++] = (int32_t)label;
   }
   word->num_tokens = reading->num_tokens - word->first_token;
@@ -68,12 +75,16 @@ static wf_status add_pronunciation(struct reading *reading, struct word *word, c
 }
 
 /* The words of a phrase, without pronunciations. */
-static wf_status add_words(struct reading *reading, struct phrase *phrase, char *column, wf_error *err) {
+static wf_status add_words(struct reading *reading, struct phrase *phrase, char *column,
+                           wf_error *err) {
   phrase->first_word = reading->num_words;
   for (char *text = strtok(column, " "); text != NULL; text = strtok(NULL, " ")) {
     int64_t label;
-    if (!list_room((void **)&reading->word, reading->num_words, &reading->word_cap, sizeof *reading->word)) return list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
-    wf_status status = wf_symbols_add(reading->words, text, wf_symbols_find(reading->words, text), &label, err);
+    if (!list_room((void **)&reading->word, reading->num_words, &reading->word_cap,
+                   sizeof *reading->word))
+      return list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
+    wf_status status =
+        wf_symbols_add(reading->words, text, wf_symbols_find(reading->words, text), &label, err);
     if (status != WF_OK) return status;
     reading->word[reading->num_words++] = (struct word){.label = (int32_t)label};
   }
@@ -81,21 +92,30 @@ static wf_status add_words(struct reading *reading, struct phrase *phrase, char 
   return WF_OK;
 }
 
-static wf_status add_line(struct reading *reading, char *text, const char *path, int line, wf_error *err) {
+static wf_status add_line(struct reading *reading, char *text, const char *path, int line,
+                          wf_error *err) {
   char *words = next_column(&text), *cost = next_column(&text), *stop;
   if (words[0] == '\0' || words[0] == '#') return WF_OK;
-  if (!list_room((void **)&reading->phrase, reading->num_phrases, &reading->phrase_cap, sizeof *reading->phrase)) return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
+  if (!list_room((void **)&reading->phrase, reading->num_phrases, &reading->phrase_cap,
+                 sizeof *reading->phrase))
+    return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   struct phrase *phrase = &reading->phrase[reading->num_phrases];
   *phrase = (struct phrase){0};
   if (cost != NULL && cost[0] != '\0') {
     phrase->cost = strtof(cost, &stop);
-    if (*stop != '\0' || !isfinite(phrase->cost)) return list_error(err, WF_ERR_FORMAT, path, line, "expected a phrase, its cost in nats, and how its words are pronounced, with tabs between");
+    if (*stop != '\0' || !isfinite(phrase->cost))
+      return list_error(err, WF_ERR_FORMAT, path, line,
+                        "expected a phrase, its cost in nats, and how its words are pronounced, "
+                        "with tabs between");
   }
   wf_status status = add_words(reading, phrase, words, err);
   size_t told = 0;
   for (char *column; status == WF_OK && (column = next_column(&text)) != NULL; told++) {
-    if (told == phrase->num_words) return list_error(err, WF_ERR_FORMAT, path, line, "more pronunciations than words; tabs stand between those of single words");
-    status = add_pronunciation(reading, &reading->word[phrase->first_word + told], column, path, line, err);
+    if (told == phrase->num_words)
+      return list_error(err, WF_ERR_FORMAT, path, line,
+                        "more pronunciations than words; tabs stand between those of single words");
+    status = add_pronunciation(reading, &reading->word[phrase->first_word + told], column, path,
+                               line, err);
   }
   if (status == WF_OK) reading->num_phrases++;
   return status;
@@ -107,26 +127,32 @@ static wf_status read_list(struct reading *reading, const char *path, wf_error *
   wf_status status = WF_OK;
   FILE *file = cli_open_text(path);
   if (file == NULL) return list_error(err, WF_ERR_IO, path, 0, strerror(errno));
-  for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++) status = add_line(reading, line, path, number, err);
+  for (int number = 1; status == WF_OK && getline(&line, &cap, file) > 0; number++)
+    status = add_line(reading, line, path, number, err);
   free(line);
   cli_close_text(file);
   return status;
 }
 
-/* --- spelling ------------------------------------------------------------------------------------------------------------------- */
+/* --- spelling ---------------------------------------------------------------------------- */
 
 /* The words without a pronunciation, each once: other words may have letters that are no tokens. */
 static wf_status list_unspelled(const struct reading *reading, wf_symbols **out, wf_error *err) {
   wf_status status = wf_symbols_create("the added words", out, err);
   for (size_t i = 0; i < reading->num_words && status == WF_OK; i++)
-    if (reading->word[i].num_tokens == 0) status = wf_symbols_add(*out, wf_symbols_text(reading->words, reading->word[i].label), reading->word[i].label, NULL, err);
+    if (reading->word[i].num_tokens == 0)
+      status = wf_symbols_add(*out, wf_symbols_text(reading->words, reading->word[i].label),
+                              reading->word[i].label, NULL, err);
   return status;
 }
 
-static wf_status take_spelling(struct reading *reading, const wf_pronunciation *pron, struct word *out, wf_error *err) {
+static wf_status take_spelling(struct reading *reading, const wf_pronunciation *pron,
+                               struct word *out, wf_error *err) {
   *out = (struct word){.first_token = reading->num_tokens, .num_tokens = pron->num_labels};
   for (size_t i = 0; i < pron->num_labels; i++) {
-    if (!list_room((void **)&reading->token, reading->num_tokens, &reading->token_cap, sizeof *reading->token)) return list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
+    if (!list_room((void **)&reading->token, reading->num_tokens, &reading->token_cap,
+                   sizeof *reading->token))
+      return list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
     reading->token[reading->num_tokens++] = pron->labels[i];
   }
   return WF_OK;
@@ -135,10 +161,12 @@ static wf_status take_spelling(struct reading *reading, const wf_pronunciation *
 static wf_status spell_all(struct reading *reading, const wf_lexicon *lexicon, wf_error *err) {
   size_t num_labels = (size_t)wf_symbols_next_key(reading->words);
   struct word *spelled = calloc(num_labels, sizeof *spelled); /* by label */
-  wf_status status = spelled != NULL ? WF_OK : list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
+  wf_status status =
+      spelled != NULL ? WF_OK : list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
   for (size_t i = 0; i < wf_lexicon_count(lexicon) && status == WF_OK; i++) {
     wf_pronunciation pron = wf_lexicon_at(lexicon, i);
-    status = take_spelling(reading, &pron, &spelled[wf_symbols_find(reading->words, pron.word)], err);
+    status =
+        take_spelling(reading, &pron, &spelled[wf_symbols_find(reading->words, pron.word)], err);
   }
   for (size_t i = 0; i < reading->num_words && status == WF_OK; i++) {
     struct word *word = &reading->word[i];
@@ -169,17 +197,22 @@ static wf_status spell(struct reading *reading, const added_request *request, wf
   return status;
 }
 
-/* --- graphs --------------------------------------------------------------------------------------------------------------------- */
+/* --- graphs ------------------------------------------------------------------------------ */
 
 /* The graph with the phrases [0, num_common), which all utterances have, and [first, end). */
-static wf_status add_phrases(const struct reading *reading, const wf_graph *graph, const char *word_class, size_t num_common, size_t first, size_t end, wf_graph **out,
-                             wf_error *err) {
+static wf_status add_phrases(const struct reading *reading, const wf_graph *graph,
+                             const char *word_class, size_t num_common, size_t first, size_t end,
+                             wf_graph **out, wf_error *err) {
   size_t count = num_common + end - first;
   wf_spoken_word *spoken = malloc((reading->num_words + 1) * sizeof *spoken);
   wf_added_phrase *phrases = malloc((count + 1) * sizeof *phrases);
-  wf_status status = spoken != NULL && phrases != NULL ? WF_OK : list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
+  wf_status status = spoken != NULL && phrases != NULL
+                         ? WF_OK
+                         : list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
   for (size_t i = 0; i < reading->num_words && status == WF_OK; i++)
-    spoken[i] = (wf_spoken_word){reading->word[i].label, reading->token + reading->word[i].first_token, reading->word[i].num_tokens};
+    spoken[i] =
+        (wf_spoken_word){reading->word[i].label, reading->token + reading->word[i].first_token,
+                         reading->word[i].num_tokens};
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     const struct phrase *phrase = &reading->phrase[i < num_common ? i : first + i - num_common];
     phrases[i] = (wf_added_phrase){spoken + phrase->first_word, phrase->num_words, phrase->cost};
@@ -190,21 +223,26 @@ static wf_status add_phrases(const struct reading *reading, const wf_graph *grap
   return status;
 }
 
-static wf_status read_all(const added_request *request, const wf_graph *graph, struct reading *reading, added_set *set, wf_error *err) {
+static wf_status read_all(const added_request *request, const wf_graph *graph,
+                          struct reading *reading, added_set *set, wf_error *err) {
   wf_status status = request->all_path != NULL ? read_list(reading, request->all_path, err) : WF_OK;
-  if (status == WF_OK && request->each_path != NULL) status = utterance_lists_read(request->each_path, &set->utterances, err);
+  if (status == WF_OK && request->each_path != NULL)
+    status = utterance_lists_read(request->each_path, &set->utterances, err);
   size_t num_lists = set->utterances.num_lists, num_common = reading->num_phrases;
   size_t *ends = calloc(num_lists + 1, sizeof *ends);
   set->graphs = calloc(num_lists + 1, sizeof *set->graphs);
-  if (status == WF_OK && (ends == NULL || set->graphs == NULL)) status = list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
+  if (status == WF_OK && (ends == NULL || set->graphs == NULL))
+    status = list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
   for (size_t i = 0; i < num_lists && status == WF_OK; i++) {
     status = read_list(reading, set->utterances.paths[i], err);
     ends[i] = reading->num_phrases;
   }
   if (status == WF_OK) status = spell(reading, request, err);
-  if (status == WF_OK && request->all_path != NULL) status = add_phrases(reading, graph, request->word_class, num_common, 0, 0, &set->all, err);
+  if (status == WF_OK && request->all_path != NULL)
+    status = add_phrases(reading, graph, request->word_class, num_common, 0, 0, &set->all, err);
   for (size_t i = 0; i < num_lists && status == WF_OK; i++)
-    status = add_phrases(reading, graph, request->word_class, num_common, i > 0 ? ends[i - 1] : num_common, ends[i], &set->graphs[i], err);
+    status = add_phrases(reading, graph, request->word_class, num_common,
+                         i > 0 ? ends[i - 1] : num_common, ends[i], &set->graphs[i], err);
   free(ends);
   return status;
 }
@@ -213,21 +251,29 @@ static wf_status copy_table(const wf_symbols *from, wf_symbols **out, wf_error *
   const char *text;
   int64_t key;
   wf_status status = wf_symbols_create(wf_symbols_name(from), out, err);
-  for (size_t i = 0; status == WF_OK && (text = wf_symbols_at(from, i, &key)) != NULL; i++) status = wf_symbols_add(*out, text, key, NULL, err);
+  for (size_t i = 0; status == WF_OK && (text = wf_symbols_at(from, i, &key)) != NULL; i++)
+    status = wf_symbols_add(*out, text, key, NULL, err);
   return status;
 }
 
-wf_status added_read(const added_request *request, const wf_graph *graph, wf_symbols **words, added_set **out, wf_error *err) {
+wf_status added_read(const added_request *request, const wf_graph *graph, wf_symbols **words,
+                     added_set **out, wf_error *err) {
   *out = NULL;
   const char *first = request->all_path != NULL ? request->all_path : request->each_path;
   struct reading reading = {.tokens = wf_fst_isymbols(wf_graph_fst(graph))};
-  if (*words == NULL) return list_error(err, WF_ERR_ARGUMENT, first, 0, "added words need a symbol table of the words: --words");
-  if (wf_graph_num_classes(graph) == 0) return list_error(err, WF_ERR_ARGUMENT, first, 0, "the graph has no place for added words; build it with `mkgraph ctc --classes=...`");
+  if (*words == NULL)
+    return list_error(err, WF_ERR_ARGUMENT, first, 0,
+                      "added words need a symbol table of the words: --words");
+  if (wf_graph_num_classes(graph) == 0)
+    return list_error(
+        err, WF_ERR_ARGUMENT, first, 0,
+        "the graph has no place for added words; build it with `mkgraph ctc --classes=...`");
   added_set *set = calloc(1, sizeof *set);
   if (set == NULL) return list_error(err, WF_ERR_MEMORY, first, 0, "out of memory");
   wf_status status = copy_table(*words, &reading.words, err);
   if (status == WF_OK) status = read_all(request, graph, &reading, set, err);
-  if (status == WF_OK && request->words_out != NULL) status = wf_symbols_write(reading.words, request->words_out, err);
+  if (status == WF_OK && request->words_out != NULL)
+    status = wf_symbols_write(reading.words, request->words_out, err);
   if (status == WF_OK) {
     wf_symbols_free(*words);
     *words = reading.words;
@@ -249,7 +295,8 @@ const wf_graph *added_for(const added_set *set, const char *key) {
 
 void added_free(added_set *set) {
   if (set == NULL) return;
-  for (size_t i = 0; i < set->utterances.num_lists && set->graphs != NULL; i++) wf_graph_free(set->graphs[i]);
+  for (size_t i = 0; i < set->utterances.num_lists && set->graphs != NULL; i++)
+    wf_graph_free(set->graphs[i]);
   free(set->graphs);
   utterance_lists_free(&set->utterances);
   wf_graph_free(set->all);
@@ -265,11 +312,20 @@ static const cli_rule rules[] = {
 };
 
 void added_flags(cli_parser *parser, added_request *request) {
-  cli_flag_str(parser, "add-words", 0, &request->all_path, "FILE", "words that the graph has not (mkgraph ctc --classes): lines `phrase`, or tabs between phrase, cost in nats, tokens of each word");
-  cli_flag_str(parser, "utterance-words", 0, &request->each_path, "FILE", "lines `utterance FILE`: such a list for single utterances, on top of --add-words");
-  cli_flag_str(parser, "add-to", 0, &request->word_class, "<CLASS>", "where they stand (default: the graph's only class)");
-  cli_flag_str(parser, "word-start", 0, &request->word_start, "TEXT", "spelling of added words: put before each (default: U+2581 if a token begins with it, else nothing)");
-  cli_flag_str(parser, "merges", 0, &request->merges, "FILE", "spelling of added words: byte-pair merges, best first (default: longest token first)");
-  cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE", "write the word table with the added words, for the lattices");
+  cli_flag_str(parser, "add-words", 0, &request->all_path, "FILE",
+               "words that the graph has not (mkgraph ctc --classes): lines `phrase`, or tabs "
+               "between phrase, cost in nats, tokens of each word");
+  cli_flag_str(parser, "utterance-words", 0, &request->each_path, "FILE",
+               "lines `utterance FILE`: such a list for single utterances, on top of --add-words");
+  cli_flag_str(parser, "add-to", 0, &request->word_class, "<CLASS>",
+               "where they stand (default: the graph's only class)");
+  cli_flag_str(parser, "word-start", 0, &request->word_start, "TEXT",
+               "spelling of added words: put before each (default: U+2581 if a token begins with "
+               "it, else nothing)");
+  cli_flag_str(
+      parser, "merges", 0, &request->merges, "FILE",
+      "spelling of added words: byte-pair merges, best first (default: longest token first)");
+  cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
+               "write the word table with the added words, for the lattices");
   cli_rules(parser, rules);
 }

@@ -23,8 +23,10 @@ void wf__log(wf_log_level level, const char *format, ...) {
   g_log_fn(g_log_user, level, text);
 }
 
-wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction, wf_error *err) {
+wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction,
+                       wf_error *err) {
   WF__TRY(wf__interrupted(err));
-  if (progress == NULL || progress->fn == NULL || progress->fn(progress->user, stage, fraction)) return WF_OK;
+  if (progress == NULL || progress->fn == NULL || progress->fn(progress->user, stage, fraction))
+    return WF_OK;
   return wf__fail(err, WF_ERR_CANCELLED, "cancelled during %s", stage);
 }

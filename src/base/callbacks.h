@@ -7,7 +7,9 @@
 /* To the process's log callback, if there is one. */
 void wf__log(wf_log_level level, const char *format, ...) WF__PRINTF(2, 3);
 
-/* Reports progress; WF_ERR_CANCELLED when the callback, or the thread's function of wf_set_interrupt, says stop. */
-wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction, wf_error *err);
+/* Reports progress; WF_ERR_CANCELLED when the callback, or the thread's function of
+ * wf_set_interrupt, says stop. */
+wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction,
+                       wf_error *err);
 
 #endif

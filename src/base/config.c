@@ -67,24 +67,29 @@ static bool parse_bool(const char *value, bool *out) {
   return false;
 }
 
-static wf_status parse_number(const wf_option_table *table, const wf_option *row, const char *value, double *out, wf_error *err) {
+static wf_status parse_number(const wf_option_table *table, const wf_option *row, const char *value,
+                              double *out, wf_error *err) {
   wf__span text = {value, strlen(value)};
   int64_t whole = 0;
   bool integer = row->type == WF_OPTION_I32 || row->type == WF_OPTION_I64;
   if (integer ? !wf__parse_i64(text, &whole) : !wf__parse_f64(text, out) || isnan(*out))
-    return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is not a%s number", table->name, row->name, value, integer ? " whole" : "");
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is not a%s number", table->name,
+                    row->name, value, integer ? " whole" : "");
   if (integer) *out = (double)whole;
   if (*out < row->min || *out > row->max)
-    return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s is %.80s, outside [%g, %g]%s%s", table->name, row->name, value, row->min, row->max,
-                    row->unit[0] != '\0' ? " " : "", row->unit);
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s is %.80s, outside [%g, %g]%s%s", table->name,
+                    row->name, value, row->min, row->max, row->unit[0] != '\0' ? " " : "",
+                    row->unit);
   return WF_OK;
 }
 
-wf_status wf_config_set(const wf_option_table *table, void *config, const char *name, const char *value, wf_error *err) {
+wf_status wf_config_set(const wf_option_table *table, void *config, const char *name,
+                        const char *value, wf_error *err) {
   const wf_option *row = NULL;
   for (size_t i = 0; i < table->num_rows && row == NULL; i++)
     if (same_name(table->rows[i].name, name)) row = &table->rows[i];
-  if (row == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "%s: no option named '%.80s'", table->name, name);
+  if (row == NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s: no option named '%.80s'", table->name, name);
   if (row->type == WF_OPTION_STR) {
     *(const char **)(void *)field_of(config, row) = value;
     return WF_OK;
@@ -92,11 +97,15 @@ wf_status wf_config_set(const wf_option_table *table, void *config, const char *
   double number = 0;
   if (row->type == WF_OPTION_BOOL) {
     bool flag = false;
-    if (!parse_bool(value, &flag)) return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is neither true nor false", table->name, row->name, value);
+    if (!parse_bool(value, &flag))
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is neither true nor false",
+                      table->name, row->name, value);
     number = flag;
   } else if (row->type == WF_OPTION_ENUM) {
     int index = choice_index(row->unit, value);
-    if (index < 0) return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is none of %s", table->name, row->name, value, row->unit);
+    if (index < 0)
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s: '%.80s' is none of %s", table->name, row->name,
+                      value, row->unit);
     number = index;
   } else {
     WF__TRY(parse_number(table, row, value, &number, err));
@@ -105,7 +114,8 @@ wf_status wf_config_set(const wf_option_table *table, void *config, const char *
   return WF_OK;
 }
 
-static wf_status check_rows(const wf_option_table *table, const void *config, size_t known, wf_error *err) {
+static wf_status check_rows(const wf_option_table *table, const void *config, size_t known,
+                            wf_error *err) {
   for (size_t i = 0; i < table->num_rows; i++) {
     const wf_option *row = &table->rows[i];
     const char *field = (const char *)config + row->offset;
@@ -128,7 +138,8 @@ static wf_status check_rows(const wf_option_table *table, const void *config, si
       case WF_OPTION_STR: continue;
     }
     if (!(value >= min && value <= max))
-      return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s is %g, outside [%g, %g]", table->name, row->name, value, min, max);
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s is %g, outside [%g, %g]", table->name,
+                      row->name, value, min, max);
   }
   return WF_OK;
 }
@@ -136,12 +147,15 @@ static wf_status check_rows(const wf_option_table *table, const void *config, si
 wf_status wf_config_check(const wf_option_table *table, const void *config, wf_error *err) {
   size_t known = *(const size_t *)config;
   if (known < sizeof(size_t) || known > table->struct_size)
-    return wf__fail(err, WF_ERR_ARGUMENT, "%s options: struct_size is %zu, this library knows %zu; call the _init function first", table->name,
-                    known, table->struct_size);
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "%s options: struct_size is %zu, this library knows %zu; call the _init function first",
+        table->name, known, table->struct_size);
   return check_rows(table, config, known, err);
 }
 
-wf_status wf__options_take(const wf_option_table *table, const void *options, void *copy, wf_error *err) {
+wf_status wf__options_take(const wf_option_table *table, const void *options, void *copy,
+                           wf_error *err) {
   wf_config_init(table, copy);
   if (options == NULL) return WF_OK;
   WF__TRY(wf_config_check(table, options, err));

@@ -9,8 +9,10 @@
 
 #include "base/error.h"
 
-/* Copies the caller's options over the defaults into `*copy` after checking them; NULL means defaults. An older caller's smaller
- * struct_size is fine: the fields it does not know keep their defaults. */
-wf_status wf__options_take(const wf_option_table *table, const void *options, void *copy, wf_error *err);
+/* Copies the caller's options over the defaults into `*copy` after checking them; NULL means
+ * defaults. An older caller's smaller struct_size is fine: the fields it does not know keep their
+ * defaults. */
+wf_status wf__options_take(const wf_option_table *table, const void *options, void *copy,
+                           wf_error *err);
 
 #endif

@@ -8,31 +8,41 @@
 #include "base/input.h"
 
 wf__cursor wf__cursor_of(const wf__input *input) {
-  return (wf__cursor){.begin = input->data, .at = input->data, .end = input->data + input->size, .path = input->path};
+  return (wf__cursor){.begin = input->data,
+                      .at = input->data,
+                      .end = input->data + input->size,
+                      .path = input->path};
 }
 
 size_t wf__cursor_left(const wf__cursor *cursor) { return (size_t)(cursor->end - cursor->at); }
-uint64_t wf__cursor_offset(const wf__cursor *cursor) { return (uint64_t)(cursor->at - cursor->begin); }
+uint64_t wf__cursor_offset(const wf__cursor *cursor) {
+  return (uint64_t)(cursor->at - cursor->begin);
+}
 
-wf_status (wf__cursor_fail)(const wf__cursor *cursor, wf_error *err, wf_status code, const char *format, ...) {
+wf_status(wf__cursor_fail)(const wf__cursor *cursor, wf_error *err, wf_status code,
+                           const char *format, ...) {
   char text[512];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  return wf__fail(err, code, "%s: byte %llu: %s", cursor->path, (unsigned long long)wf__cursor_offset(cursor), text);
+  return wf__fail(err, code, "%s: byte %llu: %s", cursor->path,
+                  (unsigned long long)wf__cursor_offset(cursor), text);
 }
 
-wf_status wf__read_view(wf__cursor *cursor, const uint8_t **out, uint64_t size, const char *what, wf_error *err) {
+wf_status wf__read_view(wf__cursor *cursor, const uint8_t **out, uint64_t size, const char *what,
+                        wf_error *err) {
   if (size > wf__cursor_left(cursor))
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "file ends early: %s needs %llu bytes, %llu are left", what,
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
+                           "file ends early: %s needs %llu bytes, %llu are left", what,
                            (unsigned long long)size, (unsigned long long)wf__cursor_left(cursor));
   *out = cursor->at;
   cursor->at += size;
   return WF_OK;
 }
 
-wf_status wf__read_bytes(wf__cursor *cursor, void *out, size_t size, const char *what, wf_error *err) {
+wf_status wf__read_bytes(wf__cursor *cursor, void *out, size_t size, const char *what,
+                         wf_error *err) {
   const uint8_t *bytes;
   WF__TRY(wf__read_view(cursor, &bytes, size, what, err));
   if (size != 0) memcpy(out, bytes, size);
@@ -43,12 +53,24 @@ wf_status wf__read_bytes(wf__cursor *cursor, void *out, size_t size, const char 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "warpfst reads little-endian files in place and needs a little-endian machine"
 #endif
-wf_status wf__read_i32(wf__cursor *cursor, int32_t *out, const char *what, wf_error *err) { return wf__read_bytes(cursor, out, 4, what, err); }
-wf_status wf__read_u32(wf__cursor *cursor, uint32_t *out, const char *what, wf_error *err) { return wf__read_bytes(cursor, out, 4, what, err); }
-wf_status wf__read_i64(wf__cursor *cursor, int64_t *out, const char *what, wf_error *err) { return wf__read_bytes(cursor, out, 8, what, err); }
-wf_status wf__read_u64(wf__cursor *cursor, uint64_t *out, const char *what, wf_error *err) { return wf__read_bytes(cursor, out, 8, what, err); }
-wf_status wf__read_f32(wf__cursor *cursor, float *out, const char *what, wf_error *err) { return wf__read_bytes(cursor, out, 4, what, err); }
-wf_status wf__read_f64(wf__cursor *cursor, double *out, const char *what, wf_error *err) { return wf__read_bytes(cursor, out, 8, what, err); }
+wf_status wf__read_i32(wf__cursor *cursor, int32_t *out, const char *what, wf_error *err) {
+  return wf__read_bytes(cursor, out, 4, what, err);
+}
+wf_status wf__read_u32(wf__cursor *cursor, uint32_t *out, const char *what, wf_error *err) {
+  return wf__read_bytes(cursor, out, 4, what, err);
+}
+wf_status wf__read_i64(wf__cursor *cursor, int64_t *out, const char *what, wf_error *err) {
+  return wf__read_bytes(cursor, out, 8, what, err);
+}
+wf_status wf__read_u64(wf__cursor *cursor, uint64_t *out, const char *what, wf_error *err) {
+  return wf__read_bytes(cursor, out, 8, what, err);
+}
+wf_status wf__read_f32(wf__cursor *cursor, float *out, const char *what, wf_error *err) {
+  return wf__read_bytes(cursor, out, 4, what, err);
+}
+wf_status wf__read_f64(wf__cursor *cursor, double *out, const char *what, wf_error *err) {
+  return wf__read_bytes(cursor, out, 8, what, err);
+}
 
 wf__lines wf__lines_of(const wf__input *input) {
   const char *text = (const char *)input->data;
@@ -63,7 +85,8 @@ bool wf__next_line(wf__lines *lines, wf__span *line) {
   line->size = stop != NULL ? (size_t)(stop - lines->at) : left;
   lines->at = stop != NULL ? stop + 1 : lines->end;
   if (line->size > 0 && line->data[line->size - 1] == '\r') line->size--;
-  if (++lines->line_number == 1 && line->size >= 3 && memcmp(line->data, WF__BYTE_ORDER_MARK, 3) == 0) {
+  if (++lines->line_number == 1 && line->size >= 3 &&
+      memcmp(line->data, WF__BYTE_ORDER_MARK, 3) == 0) {
     line->data += 3;
     line->size -= 3;
   }
@@ -81,19 +104,22 @@ bool wf__next_field(wf__span *rest, wf__span *field) {
   return true;
 }
 
-wf_status (wf__lines_fail)(const wf__lines *lines, wf_error *err, wf_status code, const char *format, ...) {
+wf_status(wf__lines_fail)(const wf__lines *lines, wf_error *err, wf_status code, const char *format,
+                          ...) {
   char text[512];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  return wf__fail(err, code, "%s:%llu: %s", lines->path, (unsigned long long)lines->line_number, text);
+  return wf__fail(err, code, "%s:%llu: %s", lines->path, (unsigned long long)lines->line_number,
+                  text);
 }
 
 bool wf__parse_i64(wf__span text, int64_t *out) {
   size_t i = 0;
   bool negative = false;
-  if (i < text.size && (text.data[i] == '-' || text.data[i] == '+')) negative = text.data[i++] == '-';
+  if (i < text.size && (text.data[i] == '-' || text.data[i] == '+'))
+    negative = text.data[i++] == '-';
   if (i == text.size || text.size - i > 19) return false;
   uint64_t value = 0;
   for (; i < text.size; i++) {
@@ -105,15 +131,18 @@ bool wf__parse_i64(wf__span text, int64_t *out) {
   return true;
 }
 
-/* Decimals of up to 19 digits with a small exponent are exact in one rounding step when mantissa and power both fit; the
- * rest, and the special values, take strtod's way on a NUL-ended copy. The library never calls setlocale; a host program that
- * sets a locale with a decimal comma gets the fast path for everything an ARPA or FST text holds. */
+/* Decimals of up to 19 digits with a small exponent are exact in one rounding step when mantissa
+ * and power both fit; the rest, and the special values, take strtod's way on a NUL-ended copy. The
+ * library never calls setlocale; a host program that sets a locale with a decimal comma gets the
+ * fast path for everything an ARPA or FST text holds. */
 bool wf__parse_f64(wf__span text, double *out) {
-  static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
   size_t i = 0;
   bool negative = false;
-  if (i < text.size && (text.data[i] == '-' || text.data[i] == '+')) negative = text.data[i++] == '-';
+  if (i < text.size && (text.data[i] == '-' || text.data[i] == '+'))
+    negative = text.data[i++] == '-';
   uint64_t mantissa = 0;
   int digits = 0, scale = 0;
   bool point = false;
@@ -151,10 +180,14 @@ bool wf__is_utf8(wf__span text) {
     uint32_t lead = *at++, code, least;
     int more;
     if (lead < 0x80) continue;
-    if (lead >= 0xC2 && lead < 0xE0) more = 1, code = lead & 0x1F, least = 0x80;
-    else if (lead >= 0xE0 && lead < 0xF0) more = 2, code = lead & 0x0F, least = 0x800;
-    else if (lead >= 0xF0 && lead < 0xF5) more = 3, code = lead & 0x07, least = 0x10000;
-    else return false;
+    if (lead >= 0xC2 && lead < 0xE0)
+      more = 1, code = lead & 0x1F, least = 0x80;
+    else if (lead >= 0xE0 && lead < 0xF0)
+      more = 2, code = lead & 0x0F, least = 0x800;
+    else if (lead >= 0xF0 && lead < 0xF5)
+      more = 3, code = lead & 0x07, least = 0x10000;
+    else
+      return false;
     for (; more > 0; more--) {
       if (at == end || (*at & 0xC0) != 0x80) return false;
       code = code << 6 | (*at++ & 0x3F);

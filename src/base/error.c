@@ -40,7 +40,7 @@ void wf__format_text(char *text, size_t size, const char *format, va_list args) 
   }
 }
 
-wf_status (wf__fail)(wf_error *err, wf_status code, const char *format, ...) {
+wf_status(wf__fail)(wf_error *err, wf_status code, const char *format, ...) {
   if (err != NULL) {
     va_list args;
     va_start(args, format);
@@ -51,7 +51,7 @@ wf_status (wf__fail)(wf_error *err, wf_status code, const char *format, ...) {
   return code;
 }
 
-wf_status (wf__fail_prefix)(wf_error *err, wf_status code, const char *format, ...) {
+wf_status(wf__fail_prefix)(wf_error *err, wf_status code, const char *format, ...) {
   if (err != NULL) {
     char text[sizeof err->message];
     va_list args;
@@ -66,6 +66,7 @@ wf_status (wf__fail_prefix)(wf_error *err, wf_status code, const char *format, .
   return code;
 }
 
-wf_status (wf__fail_memory)(wf_error *err, uint64_t bytes, const char *what) {
-  return wf__fail(err, WF_ERR_MEMORY, "out of memory: %llu bytes for %s", (unsigned long long)bytes, what);
+wf_status(wf__fail_memory)(wf_error *err, uint64_t bytes, const char *what) {
+  return wf__fail(err, WF_ERR_MEMORY, "out of memory: %llu bytes for %s", (unsigned long long)bytes,
+                  what);
 }

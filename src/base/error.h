@@ -1,7 +1,8 @@
 /* error.h - how internal functions report failure.
  *
- * Every fallible function returns a wf_status and takes the caller's `wf_error *` last. wf__fail fills it and returns the
- * code, so that a failing line reads `return wf__fail(err, WF_ERR_FORMAT, "%s: ...", path)`. */
+ * Every fallible function returns a wf_status and takes the caller's `wf_error *` last. wf__fail
+ * fills it and returns the code, so that a failing line reads `return wf__fail(err, WF_ERR_FORMAT,
+ * "%s: ...", path)`. */
 #ifndef WF_BASE_ERROR_H
 #define WF_BASE_ERROR_H
 
@@ -17,7 +18,8 @@
 
 /* Fills err (may be NULL) and returns code. */
 wf_status wf__fail(wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(3, 4);
-/* Puts "text: " before the message already in err; returns its code. For adding a file name on the way out. */
+/* Puts "text: " before the message already in err; returns its code. For adding a file name on the
+ * way out. */
 wf_status wf__fail_prefix(wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(3, 4);
 /* Out of memory while asking for `bytes` for `what`. */
 wf_status wf__fail_memory(wf_error *err, uint64_t bytes, const char *what);
@@ -31,20 +33,21 @@ wf_status wf__fail_memory(wf_error *err, uint64_t bytes, const char *what);
 /* Clears err at the start of a public call. */
 void wf__error_clear(wf_error *err);
 
-/* Formats as vsnprintf does. Bytes of input in messages must not steer a terminal: control bytes become '?', also U+0080 to U+009F. */
+/* Formats as vsnprintf does. Bytes of input in messages must not steer a terminal: control bytes
+ * become '?', also U+0080 to U+009F. */
 void wf__format_text(char *text, size_t size, const char *format, va_list args) WF__PRINTF(3, 0);
 
 /* Returns the status of a failing expression. */
-#define WF__TRY(expr)                       \
-  do {                                      \
-    wf_status wf__try_status = (expr);      \
+#define WF__TRY(expr)                                   \
+  do {                                                  \
+    wf_status wf__try_status = (expr);                  \
     if (wf__try_status != WF_OK) return wf__try_status; \
   } while (0)
 /* Same, with a jump to `label` and the status left in `variable`. */
-#define WF__TRY_GOTO(variable, expr, label)   \
-  do {                                        \
-    (variable) = (expr);                      \
-    if ((variable) != WF_OK) goto label;      \
+#define WF__TRY_GOTO(variable, expr, label) \
+  do {                                      \
+    (variable) = (expr);                    \
+    if ((variable) != WF_OK) goto label;    \
   } while (0)
 
 #endif

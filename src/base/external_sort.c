@@ -7,7 +7,14 @@
 #include "base/memory.h"
 #include "base/temp_file.h"
 
-enum { DIGIT_BITS = 11, NUM_DIGITS = 3, LEAST_READ_BYTES = 1 << 12, MOST_READ_BYTES = 1 << 18, SMALL_SHARE = 32, READ_SHARE = 16 };
+enum {
+  DIGIT_BITS = 11,
+  NUM_DIGITS = 3,
+  LEAST_READ_BYTES = 1 << 12,
+  MOST_READ_BYTES = 1 << 18,
+  SMALL_SHARE = 32,
+  READ_SHARE = 16
+};
 
 struct run {
   uint64_t first, count; /* records of the file; of the run in memory, count alone */
@@ -19,18 +26,19 @@ struct run {
 
 struct wf__sort {
   uint32_t record_words, key_words;
-  uint64_t most; /* records in memory while adding */
+  uint64_t most;               /* records in memory while adding */
   uint64_t memory, read_bytes; /* read_bytes: of each run in the file */
   const char *folder;
-  int fd;        /* -1: no file yet */
+  int fd; /* -1: no file yet */
   uint64_t in_file, count;
   WF__VEC(uint32_t) records; /* being added, or the run in memory */
   WF__VEC(struct run) runs;
-  WF__VEC(uint32_t) heap;    /* runs that are not at their end, least record first */
+  WF__VEC(uint32_t) heap; /* runs that are not at their end, least record first */
   bool given; /* the record of heap[0] is the caller's: its run moves on at the next call */
 };
 
-wf_status wf__sort_create(uint32_t record_words, uint32_t key_words, uint64_t memory, const char *folder, wf__sort **out, wf_error *err) {
+wf_status wf__sort_create(uint32_t record_words, uint32_t key_words, uint64_t memory,
+                          const char *folder, wf__sort **out, wf_error *err) {
   wf__sort *sort = *out = wf__calloc(1, sizeof *sort);
   if (sort == NULL) return wf__fail_memory(err, sizeof *sort, "sorting");
   sort->record_words = record_words;
@@ -66,7 +74,7 @@ static int compare(const wf__sort *sort, const uint32_t *a, const uint32_t *b) {
   return 0;
 }
 
-/* --- runs ----------------------------------------------------------------------------------------------------------- */
+/* --- runs -------------------------------------------------------------------------------- */
 
 static bool is_sorted(const wf__sort *sort, uint64_t count) {
   const uint32_t *record = sort->records.data;
@@ -75,8 +83,10 @@ static bool is_sorted(const wf__sort *sort, uint64_t count) {
   return true;
 }
 
-/* One pass: stable, by one digit of word `word`. False if all have the same digit, and nothing was done. */
-static bool scatter(const wf__sort *sort, const uint32_t *from, uint32_t *to, uint64_t count, uint32_t word, int shift) {
+/* One pass: stable, by one digit of word `word`. False if all have the same digit, and nothing was
+ * done. */
+static bool scatter(const wf__sort *sort, const uint32_t *from, uint32_t *to, uint64_t count,
+                    uint32_t word, int shift) {
   uint64_t slots[1 << DIGIT_BITS] = {0}, sum = 0;
   uint32_t words = sort->record_words, mask = (1u << DIGIT_BITS) - 1;
   for (uint64_t i = 0; i < count; i++) slots[from[i * words + word] >> shift & mask]++;
@@ -127,7 +137,8 @@ static wf_status spill(wf__sort *sort, wf_error *err) {
 }
 
 wf_status wf__sort_add(wf__sort *sort, const uint32_t *record, wf_error *err) {
-  if (wf__unlikely(sort->records.size >= sort->most * sort->record_words)) WF__TRY(spill(sort, err));
+  if (wf__unlikely(sort->records.size >= sort->most * sort->record_words))
+    WF__TRY(spill(sort, err));
   WF__TRY(wf__vec_grow(&sort->records, sort->record_words, "sorting", err));
   memcpy(sort->records.data + sort->records.size, record, sort->record_words * sizeof *record);
   sort->records.size += sort->record_words;
@@ -138,13 +149,16 @@ wf_status wf__sort_add(wf__sort *sort, const uint32_t *record, wf_error *err) {
 wf_status wf__sort_finish(wf__sort *sort, wf_error *err) {
   free_buffers(sort);
   for (uint64_t i = 0; i < sort->runs.size; i++) sort->runs.data[i].buffer = NULL;
-  if (sort->runs.size > 0 && sort->runs.data[sort->runs.size - 1].in_memory) sort->runs.size--; /* more was added to it */
+  if (sort->runs.size > 0 && sort->runs.data[sort->runs.size - 1].in_memory)
+    sort->runs.size--; /* more was added to it */
   if (sort->records.size > sort->most / SMALL_SHARE * sort->record_words) {
     WF__TRY(spill(sort, err));
     wf__vec_free(&sort->records);
   }
   WF__TRY(sort_records(sort, err));
-  struct run rest = {.count = sort->records.size / sort->record_words, .buffer = sort->records.data, .in_memory = true};
+  struct run rest = {.count = sort->records.size / sort->record_words,
+                     .buffer = sort->records.data,
+                     .in_memory = true};
   if (rest.count > 0) WF__TRY(wf__vec_push(&sort->runs, rest, "sorting", err));
   sort->read_bytes = sort->memory / READ_SHARE / (sort->runs.size + 1);
   if (sort->read_bytes < LEAST_READ_BYTES) sort->read_bytes = LEAST_READ_BYTES;
@@ -152,7 +166,7 @@ wf_status wf__sort_finish(wf__sort *sort, wf_error *err) {
   return wf__sort_rewind(sort, err);
 }
 
-/* --- merging -------------------------------------------------------------------------------------------------------- */
+/* --- merging ----------------------------------------------------------------------------- */
 
 static const uint32_t *record_of(const wf__sort *sort, uint32_t r) {
   const struct run *run = &sort->runs.data[r];
@@ -177,12 +191,14 @@ static void sift(wf__sort *sort, uint64_t i) {
 /* Makes sure that the run's next record is in its buffer. */
 static wf_status fill(wf__sort *sort, struct run *run, wf_error *err) {
   if (run->at < run->end || run->at == run->count) return WF_OK;
-  uint64_t bytes = 4 * (uint64_t)sort->record_words, room = sort->read_bytes / bytes, left = run->count - run->at;
+  uint64_t bytes = 4 * (uint64_t)sort->record_words, room = sort->read_bytes / bytes,
+           left = run->count - run->at;
   if (run->buffer == NULL) run->buffer = wf__alloc(room, bytes);
   if (run->buffer == NULL) return wf__fail_memory(err, sort->read_bytes, "sorting");
   run->begin = run->at;
   run->end = run->at + (left < room ? left : room);
-  return wf__temp_read(sort->fd, (run->first + run->begin) * bytes, run->buffer, (run->end - run->begin) * bytes, err);
+  return wf__temp_read(sort->fd, (run->first + run->begin) * bytes, run->buffer,
+                       (run->end - run->begin) * bytes, err);
 }
 
 wf_status wf__sort_rewind(wf__sort *sort, wf_error *err) {

@@ -12,7 +12,8 @@
 #include "base/interrupt.h"
 #include "base/memory.h"
 
-/* Text, graphs and lattices shrink 3 to 50 times. What shrinks more is not one of them: up to 1,032 times, a small file would fill the memory. */
+/* Text, graphs and lattices shrink 3 to 50 times. What shrinks more is not one of them: up to 1,032
+ * times, a small file would fill the memory. */
 enum { MOST_RATIO = 200, UNCHECKED_BYTES = 64 << 20 };
 
 typedef WF__VEC(uint8_t) byte_vec;
@@ -31,9 +32,11 @@ static wf_status read_all(int fd, const char *path, byte_vec *bytes, wf_error *e
 }
 
 /* Inflates all members of a gzip file held in memory. */
-static wf_status inflate_all(const char *path, const uint8_t *data, size_t size, byte_vec *out, wf_error *err) {
+static wf_status inflate_all(const char *path, const uint8_t *data, size_t size, byte_vec *out,
+                             wf_error *err) {
   z_stream stream = {0};
-  if (inflateInit2(&stream, 15 + 32) != Z_OK) return wf__fail(err, WF_ERR_MEMORY, "%s: cannot start inflating", path);
+  if (inflateInit2(&stream, 15 + 32) != Z_OK)
+    return wf__fail(err, WF_ERR_MEMORY, "%s: cannot start inflating", path);
   wf_status status = WF_OK;
   size_t consumed = 0;
   for (;;) {
@@ -53,19 +56,25 @@ static wf_status inflate_all(const char *path, const uint8_t *data, size_t size,
     int code = inflate(&stream, Z_NO_FLUSH);
     out->size += before - stream.avail_out;
     if (out->size > UNCHECKED_BYTES && out->size / MOST_RATIO > consumed - stream.avail_in) {
-      status = wf__fail(err, WF_ERR_LIMIT, "%s: gzip stream inflates to more than %d times its size; if that is meant, inflate it first", path, MOST_RATIO);
+      status = wf__fail(err, WF_ERR_LIMIT,
+                        "%s: gzip stream inflates to more than %d times its size; if that is "
+                        "meant, inflate it first",
+                        path, MOST_RATIO);
       break;
     }
     if (code == Z_STREAM_END) {
       bool more = stream.avail_in > 0 || consumed < size;
       if (!more || inflateReset(&stream) != Z_OK) break;
-      if (stream.avail_in > 0 && *stream.next_in != 0x1f) break; /* trailing padding, as gzip(1) ignores */
+      if (stream.avail_in > 0 && *stream.next_in != 0x1f)
+        break; /* trailing padding, as gzip(1) ignores */
     } else if (code == Z_BUF_ERROR && stream.avail_in == 0 && consumed == size) {
-      status = wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream ends early, after %llu bytes of text", path, (unsigned long long)out->size);
+      status = wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream ends early, after %llu bytes of text",
+                        path, (unsigned long long)out->size);
       break;
     } else if (code != Z_OK && code != Z_BUF_ERROR) {
       status = wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream is damaged near byte %llu: %s", path,
-                        (unsigned long long)(consumed - stream.avail_in), stream.msg ? stream.msg : "unknown error");
+                        (unsigned long long)(consumed - stream.avail_in),
+                        stream.msg ? stream.msg : "unknown error");
       break;
     }
   }
@@ -96,7 +105,8 @@ static wf_status adopt(byte_vec *vec, wf__input *out, wf_error *err) {
 
 static wf_status open_file(const char *path, int fd, wf__input *out, wf_error *err) {
   struct stat info;
-  if (fstat(fd, &info) != 0) return wf__fail(err, WF_ERR_IO, "%s: cannot stat: %s", path, strerror(errno));
+  if (fstat(fd, &info) != 0)
+    return wf__fail(err, WF_ERR_IO, "%s: cannot stat: %s", path, strerror(errno));
   if (S_ISDIR(info.st_mode)) return wf__fail(err, WF_ERR_IO, "%s: is a directory", path);
   if (S_ISREG(info.st_mode) && info.st_size > 0) {
     void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -132,7 +142,8 @@ wf_status wf__input_open(const char *path, wf__input *out, wf_error *err) {
   *out = (wf__input){0};
   if (path == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "no path given");
   bool is_stdin = strcmp(path, "-") == 0;
-  out->path = wf__strndup(is_stdin ? "standard input" : path, strlen(is_stdin ? "standard input" : path));
+  out->path =
+      wf__strndup(is_stdin ? "standard input" : path, strlen(is_stdin ? "standard input" : path));
   if (out->path == NULL) return wf__fail_memory(err, strlen(path), "a path");
   int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
   wf_status status;
@@ -146,7 +157,8 @@ wf_status wf__input_open(const char *path, wf__input *out, wf_error *err) {
   return status;
 }
 
-wf_status wf__input_from_memory(const void *data, size_t size, const char *name, wf__input *out, wf_error *err) {
+wf_status wf__input_from_memory(const void *data, size_t size, const char *name, wf__input *out,
+                                wf_error *err) {
   *out = (wf__input){0};
   uint8_t *copy = wf__alloc(size, 1);
   out->owned = copy;

@@ -1,8 +1,9 @@
 /* input.h - whole files as bytes, and a cursor over bytes that cannot leave them.
  *
- *   wf__input   the bytes of a file: mapped if it is regular and plain, read into memory if it is a pipe ("-"), inflated if
- *               it starts with the gzip magic
- *   wf__cursor  a position in bytes; every read checks the bounds and names path and offset when it fails
+ *   wf__input   the bytes of a file: mapped if it is regular and plain, read into memory if it is a
+ *               pipe ("-"), inflated if it starts with the gzip magic
+ *   wf__cursor  a position in bytes; every read checks the bounds and names path and offset when it
+ *               fails
  */
 #ifndef WF_BASE_INPUT_H
 #define WF_BASE_INPUT_H
@@ -17,10 +18,12 @@ typedef struct wf__input {
   bool mapped;
 } wf__input;
 
-/* Errors: cannot open/read, a directory, gzip stream damaged or truncated or unlikely to be meant (more than 64 MB and 200 times its size). */
+/* Errors: cannot open/read, a directory, gzip stream damaged or truncated or unlikely to be meant
+ * (more than 64 MB and 200 times its size). */
 wf_status wf__input_open(const char *path, wf__input *out, wf_error *err);
 /* An input over a copy of bytes in memory; `name` stands for the path in messages. */
-wf_status wf__input_from_memory(const void *data, size_t size, const char *name, wf__input *out, wf_error *err);
+wf_status wf__input_from_memory(const void *data, size_t size, const char *name, wf__input *out,
+                                wf_error *err);
 void wf__input_close(wf__input *input);
 
 typedef struct wf__cursor {
@@ -31,8 +34,10 @@ typedef struct wf__cursor {
 wf__cursor wf__cursor_of(const wf__input *input);
 size_t wf__cursor_left(const wf__cursor *cursor);
 uint64_t wf__cursor_offset(const wf__cursor *cursor);
-/* Little-endian scalars and raw bytes; `what` names the thing for the message "path: truncated at byte N: WHAT needs K more". */
-wf_status wf__read_bytes(wf__cursor *cursor, void *out, size_t size, const char *what, wf_error *err);
+/* Little-endian scalars and raw bytes; `what` names the thing for the message "path: truncated at
+ * byte N: WHAT needs K more". */
+wf_status wf__read_bytes(wf__cursor *cursor, void *out, size_t size, const char *what,
+                         wf_error *err);
 wf_status wf__read_i32(wf__cursor *cursor, int32_t *out, const char *what, wf_error *err);
 wf_status wf__read_u32(wf__cursor *cursor, uint32_t *out, const char *what, wf_error *err);
 wf_status wf__read_i64(wf__cursor *cursor, int64_t *out, const char *what, wf_error *err);
@@ -40,9 +45,11 @@ wf_status wf__read_u64(wf__cursor *cursor, uint64_t *out, const char *what, wf_e
 wf_status wf__read_f32(wf__cursor *cursor, float *out, const char *what, wf_error *err);
 wf_status wf__read_f64(wf__cursor *cursor, double *out, const char *what, wf_error *err);
 /* Points at `size` bytes in place. */
-wf_status wf__read_view(wf__cursor *cursor, const uint8_t **out, uint64_t size, const char *what, wf_error *err);
+wf_status wf__read_view(wf__cursor *cursor, const uint8_t **out, uint64_t size, const char *what,
+                        wf_error *err);
 /* wf__fail with "path: byte OFFSET: " in front. */
-wf_status wf__cursor_fail(const wf__cursor *cursor, wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(4, 5);
+wf_status wf__cursor_fail(const wf__cursor *cursor, wf_error *err, wf_status code,
+                          const char *format, ...) WF__PRINTF(4, 5);
 
 /* Text: lines and fields. */
 #define WF__BYTE_ORDER_MARK "\xEF\xBB\xBF"
@@ -58,12 +65,15 @@ typedef struct wf__lines {
 } wf__lines;
 
 wf__lines wf__lines_of(const wf__input *input);
-/* Next line without its end ("\n" or "\r\n"), the first without a byte order mark of UTF-8; false at the end of the file. */
+/* Next line without its end ("\n" or "\r\n"), the first without a byte order mark of UTF-8; false
+ * at the end of the file. */
 bool wf__next_line(wf__lines *lines, wf__span *line);
 /* Next run of characters other than blank and tab; false at the end. Advances `rest`. */
 bool wf__next_field(wf__span *rest, wf__span *field);
-wf_status wf__lines_fail(const wf__lines *lines, wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(4, 5);
-/* Whole span is one number? Locale-free. Floats accept "inf", "infinity", "nan" in any case, with sign. */
+wf_status wf__lines_fail(const wf__lines *lines, wf_error *err, wf_status code, const char *format,
+                         ...) WF__PRINTF(4, 5);
+/* Whole span is one number? Locale-free. Floats accept "inf", "infinity", "nan" in any case, with
+ * sign. */
 bool wf__parse_i64(wf__span text, int64_t *out);
 bool wf__parse_f64(wf__span text, double *out);
 /* Is the span valid UTF-8 (no surrogates, no overlong forms)? */
@@ -72,8 +82,10 @@ bool wf__is_utf8(wf__span text);
 #define WF__SPAN_ARG(span) (int)((span).size > 80 ? 80 : (span).size), (span).data
 
 #if defined(__clang_analyzer__) /* as in error.h */
-#define wf__cursor_fail(cursor, err, code, ...) (wf__cursor_fail(cursor, err, code, __VA_ARGS__), (code))
-#define wf__lines_fail(lines, err, code, ...) (wf__lines_fail(lines, err, code, __VA_ARGS__), (code))
+#define wf__cursor_fail(cursor, err, code, ...) \
+  (wf__cursor_fail(cursor, err, code, __VA_ARGS__), (code))
+#define wf__lines_fail(lines, err, code, ...) \
+  (wf__lines_fail(lines, err, code, __VA_ARGS__), (code))
 #endif
 
 #endif

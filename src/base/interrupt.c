@@ -48,11 +48,15 @@ bool wf__stopped(void) {
   return stopped;
 }
 
-wf_status wf__interrupted(wf_error *err) { return wf__stopped() ? wf__fail(err, WF_ERR_CANCELLED, "cancelled") : WF_OK; }
+wf_status wf__interrupted(wf_error *err) {
+  return wf__stopped() ? wf__fail(err, WF_ERR_CANCELLED, "cancelled") : WF_OK;
+}
 
 void wf__interrupt_ask(void) { t_own.next_ns = 0; }
 
-struct wf__interrupt *wf__interrupt_current(void) { return t_current; }
+struct wf__interrupt *wf__interrupt_current(void) {
+  return t_current;
+}
 
 struct wf__interrupt *wf__interrupt_exchange(struct wf__interrupt *current) {
   struct wf__interrupt *old = t_current;

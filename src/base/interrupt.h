@@ -1,8 +1,9 @@
 /* interrupt.h - calls that end early because their caller says so (wf_set_interrupt).
  *
- * The thread that made a call asks the caller's function, every few hundredths of a second; threads that work for it look at the last answer. Long loops therefore
- * say WF__TRY(wf__interrupted(err)) at least every ten milliseconds; once for some hundred steps is best, since it reads the clock. Nothing is asked where the
- * caller has set no function. */
+ * The thread that made a call asks the caller's function, every few hundredths of a second; threads
+ * that work for it look at the last answer. Long loops therefore say WF__TRY(wf__interrupted(err))
+ * at least every ten milliseconds; once for some hundred steps is best, since it reads the clock.
+ * Nothing is asked where the caller has set no function. */
 #ifndef WF_BASE_INTERRUPT_H
 #define WF_BASE_INTERRUPT_H
 
@@ -13,9 +14,12 @@ bool wf__stopped(void);
 /* WF_ERR_CANCELLED if so. */
 wf_status wf__interrupted(wf_error *err);
 /* The same in a loop: looks at every 1024th step. */
-static inline wf_status wf__interrupted_at(uint64_t step, wf_error *err) { return step % 1024 == 0 ? wf__interrupted(err) : WF_OK; }
+static inline wf_status wf__interrupted_at(uint64_t step, wf_error *err) {
+  return step % 1024 == 0 ? wf__interrupted(err) : WF_OK;
+}
 
-/* The next look asks the caller's function, whenever it was asked last: something has just happened, or is about to call foreign code. */
+/* The next look asks the caller's function, whenever it was asked last: something has just
+ * happened, or is about to call foreign code. */
 void wf__interrupt_ask(void);
 
 /* Whom this thread works for; NULL: nobody who could interrupt. */

@@ -1,7 +1,8 @@
-/* map64.h - hash map from 64-bit keys to 32-bit values: open addressing, linear probing, power-of-two size.
+/* map64.h - hash map from 64-bit keys to 32-bit values: open addressing, linear probing,
+ * power-of-two size.
  *
- * Keys may be anything but WF__MAP64_EMPTY. There is no removal; wf__map64_clear keeps the memory. Iteration order is not offered on
- * purpose: results must not depend on it. */
+ * Keys may be anything but WF__MAP64_EMPTY. There is no removal; wf__map64_clear keeps the memory.
+ * Iteration order is not offered on purpose: results must not depend on it. */
 #ifndef WF_BASE_MAP64_H
 #define WF_BASE_MAP64_H
 
@@ -33,9 +34,13 @@ static inline uint32_t wf__map64_find(const wf__map64 *map, uint64_t key) {
   }
 }
 
-/* Inserts key -> value unless the key is there. `*out_value` is the value that stands; `*out_new` (may be NULL) tells which. */
-static inline wf_status wf__map64_insert(wf__map64 *map, uint64_t key, uint32_t value, uint32_t *out_value, bool *out_new, const char *what, wf_error *err) {
-  if (wf__unlikely(map->bits == 0 || map->size * 2 >= (uint64_t)1 << map->bits)) WF__TRY(wf__map64_reserve(map, map->size + 1, what, err));
+/* Inserts key -> value unless the key is there. `*out_value` is the value that stands; `*out_new`
+ * (may be NULL) tells which. */
+static inline wf_status wf__map64_insert(wf__map64 *map, uint64_t key, uint32_t value,
+                                         uint32_t *out_value, bool *out_new, const char *what,
+                                         wf_error *err) {
+  if (wf__unlikely(map->bits == 0 || map->size * 2 >= (uint64_t)1 << map->bits))
+    WF__TRY(wf__map64_reserve(map, map->size + 1, what, err));
   uint64_t mask = ((uint64_t)1 << map->bits) - 1, slot = wf__mix64(key) & mask;
   while (map->keys[slot] != key && map->keys[slot] != WF__MAP64_EMPTY) slot = (slot + 1) & mask;
   bool fresh = map->keys[slot] == WF__MAP64_EMPTY;

@@ -6,12 +6,15 @@
 
 enum { HUGE_MIN_BYTES = 1 << 22, PAGE_BYTES = 1 << 12 };
 
-/* Asks for huge pages under a large block: fewer page faults while it is filled, and fewer misses of the address cache when it is read at random. Whole
- * pages round the block, so that a block with a mapping of its own stays one mapping, which realloc can move. Advice only: failure does not matter. */
+/* Asks for huge pages under a large block: fewer page faults while it is filled, and fewer misses
+ * of the address cache when it is read at random. Whole pages round the block, so that a block with
+ * a mapping of its own stays one mapping, which realloc can move. Advice only: failure does not
+ * matter. */
 static void *prefer_huge_pages(void *memory, size_t bytes) {
 #ifdef MADV_HUGEPAGE
   if (memory != NULL && bytes >= HUGE_MIN_BYTES) {
-    uintptr_t first = (uintptr_t)memory & ~(uintptr_t)(PAGE_BYTES - 1), end = ((uintptr_t)memory + bytes + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+    uintptr_t first = (uintptr_t)memory & ~(uintptr_t)(PAGE_BYTES - 1),
+              end = ((uintptr_t)memory + bytes + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
     (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
   }
 #endif
@@ -26,7 +29,8 @@ void *wf__alloc(uint64_t num, size_t size) {
 
 void *wf__calloc(uint64_t num, size_t size) {
   if (size != 0 && num > SIZE_MAX / 2 / size) return NULL;
-  return prefer_huge_pages(calloc(num != 0 ? (size_t)num : 1, size != 0 ? size : 1), (size_t)num * size);
+  return prefer_huge_pages(calloc(num != 0 ? (size_t)num : 1, size != 0 ? size : 1),
+                           (size_t)num * size);
 }
 
 char *wf__strndup(const char *text, size_t size) {
@@ -37,9 +41,11 @@ char *wf__strndup(const char *text, size_t size) {
   return copy;
 }
 
-wf_status wf__vec_grow_bytes(void **data, uint64_t *cap, uint64_t size, uint64_t extra, size_t element, const char *what, wf_error *err) {
+wf_status wf__vec_grow_bytes(void **data, uint64_t *cap, uint64_t size, uint64_t extra,
+                             size_t element, const char *what, wf_error *err) {
   uint64_t limit = SIZE_MAX / 2 / element;
-  if (extra > limit || size > limit - extra) return wf__fail(err, WF_ERR_LIMIT, "%s would exceed the address space", what);
+  if (extra > limit || size > limit - extra)
+    return wf__fail(err, WF_ERR_LIMIT, "%s would exceed the address space", what);
   uint64_t want = size + extra, grown = *cap < 16 ? 16 : *cap + *cap / 2;
   if (grown < want) grown = want;
   if (grown > limit) grown = limit;

@@ -3,16 +3,20 @@
 
 #include <string.h>
 
-#define WF__ROW(type, name, def, min, max, unit, help) {#name, WF_OPTION_##type, offsetof(options_type, name), def, min, max, unit, help},
+#define WF__ROW(type, name, def, min, max, unit, help) \
+  {#name, WF_OPTION_##type, offsetof(options_type, name), def, min, max, unit, help},
 /* The typedef inside the function is what lets one row macro serve every structure. */
-#define WF__DEFINE_TABLE(name, LIST)                                                                                      \
-  const wf_option_table *wf__##name##_table(void) {                                                                      \
-    typedef wf_##name##_options options_type;                                                                            \
-    static const wf_option rows[] = {LIST(WF__ROW)};                                                                     \
-    static const wf_option_table table = {#name, sizeof(options_type), rows, sizeof rows / sizeof *rows};                \
-    return &table;                                                                                                       \
-  }                                                                                                                      \
-  void wf_##name##_options_init(wf_##name##_options *options) { wf_config_init(wf__##name##_table(), options); }
+#define WF__DEFINE_TABLE(name, LIST)                                         \
+  const wf_option_table *wf__##name##_table(void) {                          \
+    typedef wf_##name##_options options_type;                                \
+    static const wf_option rows[] = {LIST(WF__ROW)};                         \
+    static const wf_option_table table = {#name, sizeof(options_type), rows, \
+                                          sizeof rows / sizeof *rows};       \
+    return &table;                                                           \
+  }                                                                          \
+  void wf_##name##_options_init(wf_##name##_options *options) {              \
+    wf_config_init(wf__##name##_table(), options);                           \
+  }
 WF__OPTION_TABLES(WF__DEFINE_TABLE)
 
 const wf_option_table *wf_option_table_at(size_t i) {

@@ -1,51 +1,52 @@
-/* option_tables.h - every option table of the library. One row here declares, defines and lists a table. */
+/* option_tables.h - every option table of the library. One row here declares, defines and lists a
+ * table. */
 #ifndef WF_BASE_OPTION_TABLES_H
 #define WF_BASE_OPTION_TABLES_H
 
 #include "base/config.h"
 
-#define WF__OPTION_TABLES(X) \
-  X(text, WF_TEXT_OPTIONS) \
-  X(arcsort, WF_ARCSORT_OPTIONS) \
-  X(compose, WF_COMPOSE_OPTIONS) \
-  X(determinize, WF_DETERMINIZE_OPTIONS) \
-  X(minimize, WF_MINIMIZE_OPTIONS) \
-  X(rmepsilon, WF_RMEPSILON_OPTIONS) \
-  X(push, WF_PUSH_OPTIONS) \
-  X(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS) \
-  X(forward_score, WF_FORWARD_SCORE_OPTIONS) \
-  X(shortest_path, WF_SHORTEST_PATH_OPTIONS) \
-  X(prune, WF_PRUNE_OPTIONS) \
-  X(randgen, WF_RANDGEN_OPTIONS) \
-  X(closure, WF_CLOSURE_OPTIONS) \
-  X(project, WF_PROJECT_OPTIONS) \
-  X(randequivalent, WF_RANDEQUIVALENT_OPTIONS) \
-  X(lexicon, WF_LEXICON_OPTIONS) \
-  X(lexicon_fst, WF_LEXICON_FST_OPTIONS) \
-  X(topology, WF_TOPOLOGY_OPTIONS) \
-  X(ctc_graph, WF_CTC_GRAPH_OPTIONS) \
-  X(hmm_graph, WF_HMM_GRAPH_OPTIONS) \
-  X(decoder, WF_DECODER_OPTIONS) \
-  X(stream, WF_STREAM_OPTIONS) \
-  X(score_reader, WF_SCORE_READER_OPTIONS) \
-  X(matrix_writer, WF_MATRIX_WRITER_OPTIONS) \
-  X(result_writer, WF_RESULT_WRITER_OPTIONS) \
-  X(wer, WF_WER_OPTIONS) \
-  X(arpa, WF_ARPA_OPTIONS) \
-  X(lm_fst, WF_LM_FST_OPTIONS) \
-  X(lm_prune, WF_LM_PRUNE_OPTIONS) \
-  X(wlm, WF_WLM_OPTIONS) \
-  X(ngram_scorer, WF_NGRAM_SCORER_OPTIONS) \
-  X(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS) \
-  X(rnn_scorer, WF_RNN_SCORER_OPTIONS) \
-  X(lattice_scale, WF_LATTICE_SCALE_OPTIONS) \
+#define WF__OPTION_TABLES(X)                             \
+  X(text, WF_TEXT_OPTIONS)                               \
+  X(arcsort, WF_ARCSORT_OPTIONS)                         \
+  X(compose, WF_COMPOSE_OPTIONS)                         \
+  X(determinize, WF_DETERMINIZE_OPTIONS)                 \
+  X(minimize, WF_MINIMIZE_OPTIONS)                       \
+  X(rmepsilon, WF_RMEPSILON_OPTIONS)                     \
+  X(push, WF_PUSH_OPTIONS)                               \
+  X(shortest_distance, WF_SHORTEST_DISTANCE_OPTIONS)     \
+  X(forward_score, WF_FORWARD_SCORE_OPTIONS)             \
+  X(shortest_path, WF_SHORTEST_PATH_OPTIONS)             \
+  X(prune, WF_PRUNE_OPTIONS)                             \
+  X(randgen, WF_RANDGEN_OPTIONS)                         \
+  X(closure, WF_CLOSURE_OPTIONS)                         \
+  X(project, WF_PROJECT_OPTIONS)                         \
+  X(randequivalent, WF_RANDEQUIVALENT_OPTIONS)           \
+  X(lexicon, WF_LEXICON_OPTIONS)                         \
+  X(lexicon_fst, WF_LEXICON_FST_OPTIONS)                 \
+  X(topology, WF_TOPOLOGY_OPTIONS)                       \
+  X(ctc_graph, WF_CTC_GRAPH_OPTIONS)                     \
+  X(hmm_graph, WF_HMM_GRAPH_OPTIONS)                     \
+  X(decoder, WF_DECODER_OPTIONS)                         \
+  X(stream, WF_STREAM_OPTIONS)                           \
+  X(score_reader, WF_SCORE_READER_OPTIONS)               \
+  X(matrix_writer, WF_MATRIX_WRITER_OPTIONS)             \
+  X(result_writer, WF_RESULT_WRITER_OPTIONS)             \
+  X(wer, WF_WER_OPTIONS)                                 \
+  X(arpa, WF_ARPA_OPTIONS)                               \
+  X(lm_fst, WF_LM_FST_OPTIONS)                           \
+  X(lm_prune, WF_LM_PRUNE_OPTIONS)                       \
+  X(wlm, WF_WLM_OPTIONS)                                 \
+  X(ngram_scorer, WF_NGRAM_SCORER_OPTIONS)               \
+  X(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS)                 \
+  X(rnn_scorer, WF_RNN_SCORER_OPTIONS)                   \
+  X(lattice_scale, WF_LATTICE_SCALE_OPTIONS)             \
   X(lattice_determinize, WF_LATTICE_DETERMINIZE_OPTIONS) \
-  X(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS) \
-  X(lattice_reader, WF_LATTICE_READER_OPTIONS) \
-  X(lattice_writer, WF_LATTICE_WRITER_OPTIONS) \
-  X(mbr, WF_MBR_OPTIONS) \
-  X(lattice_align, WF_LATTICE_ALIGN_OPTIONS) \
-  X(lattice_draw, WF_LATTICE_DRAW_OPTIONS) \
+  X(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS)         \
+  X(lattice_reader, WF_LATTICE_READER_OPTIONS)           \
+  X(lattice_writer, WF_LATTICE_WRITER_OPTIONS)           \
+  X(mbr, WF_MBR_OPTIONS)                                 \
+  X(lattice_align, WF_LATTICE_ALIGN_OPTIONS)             \
+  X(lattice_draw, WF_LATTICE_DRAW_OPTIONS)               \
   /* end of the list */
 
 /* wf__compose_table() and so on. */

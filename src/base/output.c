@@ -16,10 +16,12 @@
 enum { BUFFER_BYTES = 1 << 17 };
 
 struct wf__output {
-  char *path, *temporary; /* temporary is NULL when writing straight to `path` (standard output, devices, pipes) */
+  char *path, *temporary; /* temporary is NULL when writing straight to `path` (standard output,
+                             devices, pipes) */
   int fd;
-  bool named; /* does `temporary` exist? Else the file has no name yet, so that it goes with the process, however that ends */
-  int error; /* first errno */
+  bool named; /* does `temporary` exist? Else the file has no name yet, so that it goes with the
+                 process, however that ends */
+  int error;  /* first errno */
   size_t used;
   uint64_t offset; /* of the start of the buffer in the file */
   char buffer[BUFFER_BYTES];
@@ -92,20 +94,25 @@ static wf_status open_target(wf__output *output, wf_error *err) {
   }
   output->fd = special ? -1 : open_unnamed(path);
   output->named = !special && output->fd < 0;
-  if (output->fd < 0) output->fd = open(special ? path : output->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (output->fd < 0)
+    output->fd =
+        open(special ? path : output->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (special && output->fd < 0) output->fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (output->fd < 0) return wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
+  if (output->fd < 0)
+    return wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
   return WF_OK;
 }
 
 wf_status wf__output_open(const char *path, wf__output **out, wf_error *err) {
   *out = NULL;
-  if (path == NULL || path[0] == '\0') return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
+  if (path == NULL || path[0] == '\0')
+    return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
   wf__output *output = wf__calloc(1, sizeof *output);
   if (output == NULL) return wf__fail_memory(err, sizeof *output, "an output buffer");
   output->fd = -1;
   output->path = wf__strndup(path, strlen(path));
-  wf_status status = output->path != NULL ? open_target(output, err) : wf__fail_memory(err, strlen(path), "a path");
+  wf_status status = output->path != NULL ? open_target(output, err)
+                                          : wf__fail_memory(err, strlen(path), "a path");
   if (status != WF_OK) {
     free(output->temporary);
     output->temporary = NULL;
@@ -158,7 +165,8 @@ uint64_t wf__output_offset(const wf__output *output) { return output->offset + o
 
 void wf__output_patch(wf__output *output, uint64_t offset, const void *data, size_t size) {
   flush(output);
-  if (output->error == 0 && pwrite(output->fd, data, size, (off_t)offset) != (ssize_t)size) output->error = errno != 0 ? errno : EIO;
+  if (output->error == 0 && pwrite(output->fd, data, size, (off_t)offset) != (ssize_t)size)
+    output->error = errno != 0 ? errno : EIO;
 }
 
 wf_status wf__output_close(wf__output *output, wf_error *err) {
@@ -179,8 +187,9 @@ wf_status wf__output_close(wf__output *output, wf_error *err) {
   }
   if (output->error != 0) {
     const char *name = output->fd == STDOUT_FILENO ? "standard output" : output->path;
-    status = output->error == ECANCELED ? wf__fail(err, WF_ERR_CANCELLED, "cancelled while writing %s", name)
-                                        : wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", name, strerror(output->error));
+    status = output->error == ECANCELED
+                 ? wf__fail(err, WF_ERR_CANCELLED, "cancelled while writing %s", name)
+                 : wf__fail(err, WF_ERR_IO, "%s: cannot write: %s", name, strerror(output->error));
   }
   wf__output_abort(output);
   return status;

@@ -1,8 +1,10 @@
 /* output.h - buffered output that appears whole or not at all.
  *
- * A file is written without a name in the same folder, so that nothing is left of a process that is killed; wf__output_close gives it the name PATH if no file has
- * that, else PATH.tmp.PID, and renames. Where the system cannot do that it is PATH.tmp.PID from the start. Write errors are kept and told once, at close, so that callers need not check
- * each write. "-" goes to standard output directly. */
+ * A file is written without a name in the same folder, so that nothing is left of a process that is
+ * killed; wf__output_close gives it the name PATH if no file has that, else PATH.tmp.PID, and
+ * renames. Where the system cannot do that it is PATH.tmp.PID from the start. Write errors are kept
+ * and told once, at close, so that callers need not check each write. "-" goes to standard output
+ * directly. */
 #ifndef WF_BASE_OUTPUT_H
 #define WF_BASE_OUTPUT_H
 
@@ -20,7 +22,8 @@ void wf__output_flush(wf__output *output);
 uint64_t wf__output_offset(const wf__output *output);
 /* Overwrites bytes written before (not on standard output). */
 void wf__output_patch(wf__output *output, uint64_t offset, const void *data, size_t size);
-/* Flushes, renames, frees. On failure nothing is left under the final name that was not there before. */
+/* Flushes, renames, frees. On failure nothing is left under the final name that was not there
+ * before. */
 wf_status wf__output_close(wf__output *output, wf_error *err);
 /* Drops everything written. NULL is fine. */
 void wf__output_abort(wf__output *output);

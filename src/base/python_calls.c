@@ -1,7 +1,9 @@
 /* python_calls.c - calls into Python that lose no exception.
  *
- * A KeyboardInterrupt comes whenever Python's evaluation loop looks for signals, and it does so before a function's first statement. A callback of ctypes has nobody to
- * hand such an exception to: it prints it and goes on. Here the interpreter is called from C, and the exception is kept for whoever made the call. */
+ * A KeyboardInterrupt comes whenever Python's evaluation loop looks for signals, and it does so
+ * before a function's first statement. A callback of ctypes has nobody to hand such an exception
+ * to: it prints it and goes on. Here the interpreter is called from C, and the exception is kept
+ * for whoever made the call. */
 #include "base/error.h"
 
 static wf_python g_python;
@@ -35,7 +37,8 @@ bool wf_python_progress(void *user, const char *stage, double fraction) {
   wf_python_call *call = user;
   if (call->raised[0] != NULL) return false;
   const int state = g_python.PyGILState_Ensure();
-  const bool good = take_result(call, g_python.PyObject_CallFunction(call->callable, "yd", stage, fraction));
+  const bool good =
+      take_result(call, g_python.PyObject_CallFunction(call->callable, "yd", stage, fraction));
   g_python.PyGILState_Release(state);
   return good;
 }
@@ -44,7 +47,8 @@ void wf_python_epoch(void *user, const wf_rnnlm_epoch *epoch) {
   wf_python_call *call = user;
   if (call->raised[0] != NULL) return;
   const int state = g_python.PyGILState_Ensure();
-  (void)take_result(call, g_python.PyObject_CallFunction(call->callable, "K", (unsigned long long)(uintptr_t)epoch));
+  (void)take_result(call, g_python.PyObject_CallFunction(call->callable, "K",
+                                                         (unsigned long long)(uintptr_t)epoch));
   g_python.PyGILState_Release(state);
 }
 

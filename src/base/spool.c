@@ -6,7 +6,9 @@
 
 #include "base/temp_file.h"
 
-wf__spool wf__spool_of(uint64_t limit, const char *folder) { return (wf__spool){.limit = limit < 65536 ? 65536 : limit, .folder = folder, .fd = -1}; }
+wf__spool wf__spool_of(uint64_t limit, const char *folder) {
+  return (wf__spool){.limit = limit < 65536 ? 65536 : limit, .folder = folder, .fd = -1};
+}
 
 void wf__spool_free(wf__spool *spool) {
   wf__vec_free(&spool->buffer);
@@ -31,9 +33,14 @@ wf_status wf__spool_write(wf__spool *spool, const void *data, uint64_t size, wf_
   return WF_OK;
 }
 
-wf_status wf__spool_read(const wf__spool *spool, uint64_t offset, void *data, uint64_t size, wf_error *err) {
-  uint64_t from_file = offset >= spool->in_file ? 0 : spool->in_file - offset < size ? spool->in_file - offset : size;
+wf_status wf__spool_read(const wf__spool *spool, uint64_t offset, void *data, uint64_t size,
+                         wf_error *err) {
+  uint64_t from_file = offset >= spool->in_file         ? 0
+                       : spool->in_file - offset < size ? spool->in_file - offset
+                                                        : size;
   if (from_file > 0) WF__TRY(wf__temp_read(spool->fd, offset, data, from_file, err));
-  if (size > from_file) memcpy((char *)data + from_file, spool->buffer.data + (offset + from_file - spool->in_file), size - from_file);
+  if (size > from_file)
+    memcpy((char *)data + from_file, spool->buffer.data + (offset + from_file - spool->in_file),
+           size - from_file);
   return WF_OK;
 }

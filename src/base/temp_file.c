@@ -10,7 +10,8 @@
 
 #include "base/memory.h"
 
-/* Without a name from the start, where the file system has such files: else whoever is killed between the two steps leaves one behind. */
+/* Without a name from the start, where the file system has such files: else whoever is killed
+ * between the two steps leaves one behind. */
 static int open_unnamed(const char *folder, char *path) {
 #if defined(O_TMPFILE)
   int unnamed = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
@@ -27,7 +28,9 @@ wf_status wf__temp_open(const char *folder, int *fd, wf_error *err) {
   if (path == NULL) return wf__fail_memory(err, size, "a path");
   snprintf(path, size, "%s/.warpfst.XXXXXX", folder);
   *fd = open_unnamed(folder, path);
-  wf_status status = *fd >= 0 ? WF_OK : wf__fail(err, WF_ERR_IO, "%s: cannot make a temporary file: %s", folder, strerror(errno));
+  wf_status status = *fd >= 0 ? WF_OK
+                              : wf__fail(err, WF_ERR_IO, "%s: cannot make a temporary file: %s",
+                                         folder, strerror(errno));
   free(path);
   return status;
 }
@@ -36,7 +39,9 @@ wf_status wf__temp_write(int fd, uint64_t offset, const void *data, uint64_t siz
   for (const char *at = data; size > 0;) {
     ssize_t put = pwrite(fd, at, size < (1u << 30) ? size : 1u << 30, (off_t)offset);
     if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return wf__fail(err, WF_ERR_IO, "cannot write a temporary file: %s", strerror(put < 0 ? errno : ENOSPC));
+    if (put <= 0)
+      return wf__fail(err, WF_ERR_IO, "cannot write a temporary file: %s",
+                      strerror(put < 0 ? errno : ENOSPC));
     at += put;
     offset += (uint64_t)put;
     size -= (uint64_t)put;
@@ -48,7 +53,9 @@ wf_status wf__temp_read(int fd, uint64_t offset, void *data, uint64_t size, wf_e
   for (char *at = data; size > 0;) {
     ssize_t got = pread(fd, at, size < (1u << 30) ? size : 1u << 30, (off_t)offset);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return wf__fail(err, WF_ERR_IO, "cannot read a temporary file: %s", strerror(got < 0 ? errno : EIO));
+    if (got <= 0)
+      return wf__fail(err, WF_ERR_IO, "cannot read a temporary file: %s",
+                      strerror(got < 0 ? errno : EIO));
     at += got;
     offset += (uint64_t)got;
     size -= (uint64_t)got;

@@ -1,4 +1,5 @@
-/* temp_file.h - a file without a name, for what does not fit memory. It is gone when it is closed, however the process ends. */
+/* temp_file.h - a file without a name, for what does not fit memory. It is gone when it is closed,
+ * however the process ends. */
 #ifndef WF_BASE_TEMP_FILE_H
 #define WF_BASE_TEMP_FILE_H
 

@@ -19,8 +19,9 @@ struct wf__pool {
   pthread_t *threads;
   pthread_mutex_t mutex;
   pthread_cond_t wake, done;
-  wf__job *jobs; /* with items that nobody has begun, or had when last looked at; the next to do first */
-  int num_idle;  /* helper threads that wait for a job */
+  wf__job *
+      jobs; /* with items that nobody has begun, or had when last looked at; the next to do first */
+  int num_idle; /* helper threads that wait for a job */
   bool stop;
 };
 
@@ -40,7 +41,8 @@ int wf__num_cpus(void) {
 }
 
 static bool work_once(wf__job *job, int worker) {
-  if (job->may_stop && wf__stopped()) atomic_store_explicit(&job->next_item, job->num_items, memory_order_relaxed);
+  if (job->may_stop && wf__stopped())
+    atomic_store_explicit(&job->next_item, job->num_items, memory_order_relaxed);
   if (atomic_load_explicit(&job->next_item, memory_order_relaxed) >= job->num_items) return false;
   const uint64_t item = atomic_fetch_add_explicit(&job->next_item, 1, memory_order_relaxed);
   if (item >= job->num_items) return false;
@@ -57,7 +59,8 @@ static void unqueue(wf__pool *pool, wf__job *job) {
   job->queued = false;
 }
 
-/* With the mutex, which is free while items are done: all that are left of the job, or one. False if there was none. */
+/* With the mutex, which is free while items are done: all that are left of the job, or one. False
+ * if there was none. */
 static bool work(wf__pool *pool, wf__job *job, bool all, int worker) {
   job->busy++;
   pthread_mutex_unlock(&pool->mutex);
@@ -100,7 +103,8 @@ static void init_timed(pthread_cond_t *condition) {
 wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err) {
   *out = NULL;
   if (num_threads <= 0) num_threads = wf__num_cpus();
-  if (num_threads > 4096) return wf__fail(err, WF_ERR_ARGUMENT, "%d threads asked for, at most 4096", num_threads);
+  if (num_threads > 4096)
+    return wf__fail(err, WF_ERR_ARGUMENT, "%d threads asked for, at most 4096", num_threads);
   wf__pool *pool = wf__calloc(1, sizeof *pool);
   if (pool == NULL) return wf__fail_memory(err, sizeof *pool, "a thread pool");
   pool->size = num_threads;
@@ -137,12 +141,14 @@ static void enqueue(wf__pool *pool, wf__job *job, bool first) {
   job->queued = true;
   job->next = *place;
   *place = job;
-  if (num_items > (uint64_t)pool->num_idle) pthread_cond_broadcast(&pool->wake);
+  if (num_items > (uint64_t)pool->num_idle)
+    pthread_cond_broadcast(&pool->wake);
   else
     for (uint64_t i = 0; i < num_items; i++) pthread_cond_signal(&pool->wake);
 }
 
-/* With the mutex, which is free meanwhile: until something is done, or it is time to ask the caller whether to stop, which the others cannot do. */
+/* With the mutex, which is free meanwhile: until something is done, or it is time to ask the caller
+ * whether to stop, which the others cannot do. */
 static void wait_done(wf__pool *pool) {
   struct timespec until;
   if (!wf__interrupt_asks()) {
@@ -166,7 +172,8 @@ static void wait_for(wf__pool *pool, wf__job *job) {
 
 static void run_job(wf__pool *pool, wf__job *job) {
   if (job->num_items <= 1 || pool->num_started == 0) {
-    while (work_once(job, 0)) {}
+    while (work_once(job, 0)) {
+    }
     return;
   }
   pthread_mutex_lock(&pool->mutex);
@@ -180,7 +187,8 @@ void wf__pool_run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user
   run_job(pool, &job);
 }
 
-wf_status wf__pool_try(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user, wf_error *err) {
+wf_status wf__pool_try(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user,
+                       wf_error *err) {
   wf__job job = {.fn = fn, .user = user, .num_items = num_items, .may_stop = true};
   WF__TRY(wf__interrupted(err));
   run_job(pool, &job);

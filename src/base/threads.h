@@ -1,7 +1,10 @@
-/* threads.h - a fixed pool of workers, and jobs for it: as many calls of a function as there are items.
+/* threads.h - a fixed pool of workers, and jobs for it: as many calls of a function as there are
+ * items.
  *
- * Items are handed out by a counter, so uneven ones balance; results must not depend on which worker ran an item. One thread uses a pool from outside; it works too, so a pool of 1 starts no
- * thread. wf__pool_run waits for its job; wf__pool_start leaves one to the others, with wf__pool_run before, meanwhile, after: what is to be waited for goes first. */
+ * Items are handed out by a counter, so uneven ones balance; results must not depend on which
+ * worker ran an item. One thread uses a pool from outside; it works too, so a pool of 1 starts no
+ * thread. wf__pool_run waits for its job; wf__pool_start leaves one to the others, with
+ * wf__pool_run before, meanwhile, after: what is to be waited for goes first. */
 #ifndef WF_BASE_THREADS_H
 #define WF_BASE_THREADS_H
 
@@ -17,11 +20,15 @@ int wf__num_cpus(void);
 /* num_threads <= 0: one per processor. */
 wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err);
 int wf__pool_size(const wf__pool *pool);
-/* Calls fn(user, item, worker) for every item in [0, num_items), worker in [0, size). Returns when all are done. */
+/* Calls fn(user, item, worker) for every item in [0, num_items), worker in [0, size). Returns when
+ * all are done. */
 void wf__pool_run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user);
-/* The same, but items are left out once the call is to end (base/interrupt.h): WF_ERR_CANCELLED, also if none was. */
-wf_status wf__pool_try(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user, wf_error *err);
-/* A job that goes on while the caller does something else. Memory is the caller's; it stays where it is until wf__pool_is_done. */
+/* The same, but items are left out once the call is to end (base/interrupt.h): WF_ERR_CANCELLED,
+ * also if none was. */
+wf_status wf__pool_try(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user,
+                       wf_error *err);
+/* A job that goes on while the caller does something else. Memory is the caller's; it stays where
+ * it is until wf__pool_is_done. */
 typedef struct wf__job {
   wf__task_fn fn;
   void *user;

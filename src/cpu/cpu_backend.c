@@ -11,21 +11,23 @@ struct job {
   const wf__batch *batch;
   const uint32_t *order; /* utterances, longest first */
   atomic_uint_fast64_t done;
-  atomic_int failed;     /* 0 or the status that ends the batch */
-  wf_error *errors;      /* [pool size], scratch of each worker */
-  wf_error first;        /* of the worker that set `failed` */
+  atomic_int failed; /* 0 or the status that ends the batch */
+  wf_error *errors;  /* [pool size], scratch of each worker */
+  wf_error first;    /* of the worker that set `failed` */
 };
 
 static void cpu_close(void *opaque) {
   struct wf__cpu_backend *self = opaque;
-  for (int i = 0; self->searches != NULL && i < wf__pool_size(self->pool); i++) wf__search_free(self->searches[i]);
+  for (int i = 0; self->searches != NULL && i < wf__pool_size(self->pool); i++)
+    wf__search_free(self->searches[i]);
   free(self->searches);
   wf__cpu_free_lanes(self);
   wf__pool_free(self->pool);
   free(self);
 }
 
-static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *options, void **out, wf_error *err) {
+static wf_status cpu_open(const wf_graph *graph, const wf_decoder_options *options, void **out,
+                          wf_error *err) {
   struct wf__cpu_backend *self = wf__calloc(1, sizeof *self);
   if (self == NULL) return wf__fail_memory(err, sizeof *self, "a decoder");
   self->graph = graph;
@@ -49,7 +51,8 @@ static wf_status decode_one(struct job *job, uint32_t i, int worker, wf_error *e
   bool good;
   WF__TRY(wf__cpu_search(self, worker, &search, err));
   wf__search_set_graph(search, wf__batch_graph(job->batch, i, self->graph));
-  WF__TRY(wf__search_set_scorer(search, job->batch->scorers != NULL ? job->batch->scorers[i] : NULL, err));
+  WF__TRY(wf__search_set_scorer(search, job->batch->scorers != NULL ? job->batch->scorers[i] : NULL,
+                                err));
   WF__TRY(wf__cpu_begin(self, search, job->batch, i, &good, err));
   if (!good) return WF_OK;
   WF__TRY(wf__search_advance(search, &job->batch->scores[i], err));
@@ -61,19 +64,25 @@ static void run_item(void *user, uint64_t item, int worker) {
   uint32_t i = job->order[item];
   if (atomic_load(&job->failed) != 0) return;
   wf_error *err = &job->errors[worker];
-  wf_status status = wf__cpu_blame(job->batch, i, decode_one(job, i, worker, err), err); /* its own fault: the others go on */
+  wf_status status = wf__cpu_blame(job->batch, i, decode_one(job, i, worker, err),
+                                   err); /* its own fault: the others go on */
   uint64_t done = atomic_fetch_add(&job->done, 1) + 1;
   /* Worker 0 is the calling thread, the one that may call back. */
-  if (status == WF_OK && worker == 0) status = wf__progress(job->batch->progress, "decoding", (double)done / (double)job->batch->count, err);
+  if (status == WF_OK && worker == 0)
+    status = wf__progress(job->batch->progress, "decoding",
+                          (double)done / (double)job->batch->count, err);
   int none = 0;
-  if (status != WF_OK && atomic_compare_exchange_strong(&job->failed, &none, (int)status)) job->first = *err;
+  if (status != WF_OK && atomic_compare_exchange_strong(&job->failed, &none, (int)status))
+    job->first = *err;
 }
 
 static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err) {
   struct wf__cpu_backend *self = opaque;
   uint32_t *order = wf__alloc(batch->count, sizeof *order), count = 0;
   wf_error *errors = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *errors);
-  wf_status status = order != NULL && errors != NULL ? wf__longest_first(batch, order, &count, err) : wf__fail_memory(err, batch->count * 4, "a batch");
+  wf_status status = order != NULL && errors != NULL
+                         ? wf__longest_first(batch, order, &count, err)
+                         : wf__fail_memory(err, batch->count * 4, "a batch");
   if (status == WF_OK && wf__cpu_goes_together(batch, order, count)) {
     status = wf__cpu_decode_together(self, batch, order, count, err);
   } else if (status == WF_OK) {
@@ -83,11 +92,16 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
     wf__pool_run(self->pool, count, run_item, &job);
     status = (wf_status)atomic_load(&job.failed);
     if (status != WF_OK && err != NULL) *err = job.first;
-    if (status == WF_OK) status = wf__interrupted(err); /* or a lattice may lack its determinization */
+    if (status == WF_OK)
+      status = wf__interrupted(err); /* or a lattice may lack its determinization */
   }
   free(order);
   free(errors);
   return status;
 }
 
-const wf__backend wf__cpu_backend = {.name = "cpu", .open = cpu_open, .decode = cpu_decode, .close = cpu_close, .streams = &wf__cpu_streams};
+const wf__backend wf__cpu_backend = {.name = "cpu",
+                                     .open = cpu_open,
+                                     .decode = cpu_decode,
+                                     .close = cpu_close,
+                                     .streams = &wf__cpu_streams};

@@ -1,10 +1,13 @@
-/* cpu_lanes.c - utterances of a batch that go forward together, since their scorer answers the questions of all of them faster than those of each.
+/* cpu_lanes.c - utterances of a batch that go forward together, since their scorer answers the
+ * questions of all of them faster than those of each.
  *
- *   round:  every lane, in parallel:  begin its utterance | go on from the answers, frame after frame --> questions, or the result
+ *   round:  every lane, in parallel:  begin its utterance | go on from the answers, frame after
+ *   frame --> questions, or the result
  *           the scorer, over the same threads:  answers to the questions of all lanes
  *           lanes that are done take the next utterances
  *
- * A lane asks once or a few times a frame and does not wait for others to reach the same frame. Results do not depend on who shares a round. */
+ * A lane asks once or a few times a frame and does not wait for others to reach the same frame.
+ * Results do not depend on who shares a round. */
 #include <stdlib.h>
 
 #include "base/callbacks.h"
@@ -30,7 +33,8 @@ struct together {
 };
 
 bool wf__cpu_goes_together(const wf__batch *batch, const uint32_t *order, uint32_t count) {
-  if (batch->scorers == NULL || batch->graphs != NULL || count == 0) return false; /* lanes keep their graph */
+  if (batch->scorers == NULL || batch->graphs != NULL || count == 0)
+    return false; /* lanes keep their graph */
   const wf_scorer *scorer = batch->scorers[order[0]];
   for (uint32_t i = 1; i < count; i++)
     if (batch->scorers[order[i]] != scorer) return false;
@@ -43,14 +47,19 @@ void wf__cpu_free_lanes(struct wf__cpu_backend *self) {
 }
 
 /* Searches with the scorer, their memories joined. */
-static wf_status open_lanes(struct wf__cpu_backend *self, size_t count, const wf_scorer *scorer, wf_error *err) {
+static wf_status open_lanes(struct wf__cpu_backend *self, size_t count, const wf_scorer *scorer,
+                            wf_error *err) {
   if (self->lanes == NULL) self->lanes = wf__calloc(MAX_LANES, sizeof *self->lanes);
-  if (self->lanes == NULL) return wf__fail_memory(err, MAX_LANES * sizeof *self->lanes, "a decoder");
-  for (; self->num_lanes < count; self->num_lanes++) WF__TRY(wf__search_create(self->graph, &self->options, &self->lanes[self->num_lanes], err));
+  if (self->lanes == NULL)
+    return wf__fail_memory(err, MAX_LANES * sizeof *self->lanes, "a decoder");
+  for (; self->num_lanes < count; self->num_lanes++)
+    WF__TRY(wf__search_create(self->graph, &self->options, &self->lanes[self->num_lanes], err));
   bool same = self->lanes[0]->scoring.scorer == scorer; /* as in the last batch */
-  for (size_t i = 0; i < self->num_lanes && !same; i++) WF__TRY(wf__search_set_scorer(self->lanes[i], NULL, err));
+  for (size_t i = 0; i < self->num_lanes && !same; i++)
+    WF__TRY(wf__search_set_scorer(self->lanes[i], NULL, err));
   WF__TRY(wf__search_set_scorer(self->lanes[0], scorer, err));
-  for (size_t i = 1; i < count; i++) WF__TRY(wf__search_join_scorer(self->lanes[i], self->lanes[0], err));
+  for (size_t i = 1; i < count; i++)
+    WF__TRY(wf__search_join_scorer(self->lanes[i], self->lanes[0], err));
   return WF_OK;
 }
 
@@ -86,7 +95,8 @@ static void run_item(void *user, uint64_t item, int worker) {
 }
 
 /* What a round leaves to do: failures, answers, results to count. */
-static wf_status end_round(struct together *t, size_t num_lanes, wf__search *const *searches, uint32_t *num_done, wf_error *err) {
+static wf_status end_round(struct together *t, size_t num_lanes, wf__search *const *searches,
+                           uint32_t *num_done, wf_error *err) {
   bool waits = false;
   for (size_t i = 0; i < num_lanes; i++) {
     struct lane *lane = &t->lanes[i];
@@ -103,7 +113,8 @@ static wf_status end_round(struct together *t, size_t num_lanes, wf__search *con
   return waits ? wf__search_answer(searches, num_lanes, t->self->pool, err) : WF_OK;
 }
 
-static wf_status run_rounds(struct together *t, size_t num_lanes, wf__search *const *searches, const uint32_t *order, uint32_t count, wf_error *err) {
+static wf_status run_rounds(struct together *t, size_t num_lanes, wf__search *const *searches,
+                            const uint32_t *order, uint32_t count, wf_error *err) {
   uint32_t next = 0, num_done = 0, told = 0;
   while (num_done < count) {
     for (size_t i = 0; i < num_lanes && next < count; i++)
@@ -113,17 +124,21 @@ static wf_status run_rounds(struct together *t, size_t num_lanes, wf__search *co
       }
     wf__pool_run(t->self->pool, num_lanes, run_item, t);
     WF__TRY(end_round(t, num_lanes, searches, &num_done, err));
-    if (num_done > told) WF__TRY(wf__progress(t->batch->progress, "decoding", (double)(told = num_done) / (double)t->batch->count, err));
+    if (num_done > told)
+      WF__TRY(wf__progress(t->batch->progress, "decoding",
+                           (double)(told = num_done) / (double)t->batch->count, err));
   }
   return WF_OK;
 }
 
-wf_status wf__cpu_decode_together(struct wf__cpu_backend *self, const wf__batch *batch, const uint32_t *order, uint32_t count, wf_error *err) {
+wf_status wf__cpu_decode_together(struct wf__cpu_backend *self, const wf__batch *batch,
+                                  const uint32_t *order, uint32_t count, wf_error *err) {
   size_t num_lanes = count < MAX_LANES ? count : MAX_LANES;
   WF__TRY(open_lanes(self, num_lanes, batch->scorers[order[0]], err));
   struct together t = {self, batch, wf__calloc(num_lanes, sizeof *t.lanes)};
   if (t.lanes == NULL) return wf__fail_memory(err, num_lanes * sizeof *t.lanes, "a batch");
-  for (size_t i = 0; i < num_lanes; i++) t.lanes[i] = (struct lane){.search = self->lanes[i], .utterance = NONE};
+  for (size_t i = 0; i < num_lanes; i++)
+    t.lanes[i] = (struct lane){.search = self->lanes[i], .utterance = NONE};
   wf_status status = run_rounds(&t, num_lanes, self->lanes, order, count, err);
   free(t.lanes);
   return status;

@@ -1,6 +1,8 @@
-/* cpu_streams.c - streams on the CPU: each worker's search is a lane, into which a channel's state is moved for a chunk and out of which it is moved again.
+/* cpu_streams.c - streams on the CPU: each worker's search is a lane, into which a channel's state
+ * is moved for a chunk and out of which it is moved again.
  *
- * What is long moves by exchange of pointers. Tables and scratch, which are larger than all that, stay with the lane; so thousands of channels can be open.
+ * What is long moves by exchange of pointers. Tables and scratch, which are larger than all that,
+ * stay with the lane; so thousands of channels can be open.
  */
 #include <math.h>
 #include <stdio.h>
@@ -45,12 +47,18 @@ static void channel_close(void *self, void *opaque) {
 static uint64_t channel_bytes(const void *self, const void *opaque) {
   const wf__channel *channel = opaque;
   const wf__history *history = &channel->history;
-  uint64_t trace = channel->trace.records.cap * sizeof(wf__trace_record) + channel->trace.loglikes.cap * sizeof(float);
-  uint64_t past = history->frames.cap * sizeof(wf__past_frame) + history->tokens.cap * sizeof(wf__past_token) + history->links.cap * sizeof(wf__link) +
-                  history->loglikes.cap * sizeof(float);
-  uint64_t paths = (channel->path.frames.cap + channel->committed.arcs.cap + channel->committed.loglikes.cap + channel->committed.frames.cap) * 4;
-  uint64_t contexts = (channel->contexts.cap + channel->past_contexts.cap + history->contexts.cap) * sizeof(uint64_t);
-  return sizeof *channel + channel->tokens.cap * sizeof(wf__saved_token) + trace + past + paths + contexts;
+  uint64_t trace = channel->trace.records.cap * sizeof(wf__trace_record) +
+                   channel->trace.loglikes.cap * sizeof(float);
+  uint64_t past = history->frames.cap * sizeof(wf__past_frame) +
+                  history->tokens.cap * sizeof(wf__past_token) +
+                  history->links.cap * sizeof(wf__link) + history->loglikes.cap * sizeof(float);
+  uint64_t paths = (channel->path.frames.cap + channel->committed.arcs.cap +
+                    channel->committed.loglikes.cap + channel->committed.frames.cap) *
+                   4;
+  uint64_t contexts = (channel->contexts.cap + channel->past_contexts.cap + history->contexts.cap) *
+                      sizeof(uint64_t);
+  return sizeof *channel + channel->tokens.cap * sizeof(wf__saved_token) + trace + past + paths +
+         contexts;
 }
 
 void wf__history_exchange(wf__history *a, wf__history *b) {
@@ -73,7 +81,7 @@ void wf__history_shrink(wf__history *history) {
   wf__vec_shrink(&history->loglikes);
 }
 
-/* --- into a lane and out of it ------------------------------------------------------------------------------------------ */
+/* --- into a lane and out of it ----------------------------------------------------------- */
 
 static void exchange(wf__search *search, wf__channel *channel) {
   wf__vec_swap(&search->trace.records, &channel->trace.records);
@@ -97,7 +105,8 @@ void wf__copy_statistics(const wf__path *from, wf__path *to) {
   to->num_narrowed = from->num_narrowed;
 }
 
-/* Makes the lane go on where the channel was left; afterwards store() must follow, whatever happens. */
+/* Makes the lane go on where the channel was left; afterwards store() must follow, whatever
+ * happens. */
 static wf_status load(wf__search *search, wf__channel *channel, wf_error *err) {
   exchange(search, channel);
   search->committed = &channel->committed;
@@ -105,7 +114,8 @@ static wf_status load(wf__search *search, wf__channel *channel, wf_error *err) {
   search->history.keeps_loglikes = search->remembers;
   search->goes_on = false;
   wf__search_set_graph(search, channel->graph);
-  search->epsilon_slack = wf__epsilon_slack(search->graph, &search->options, search->scoring.scorer != NULL);
+  search->epsilon_slack =
+      wf__epsilon_slack(search->graph, &search->options, search->scoring.scorer != NULL);
   if (!channel->begun) {
     WF__TRY(wf__search_begin(search, err));
     channel->begun = true;
@@ -123,7 +133,9 @@ static wf_status load(wf__search *search, wf__channel *channel, wf_error *err) {
   WF__TRY(wf__vec_grow(&search->tokens, size, "tokens", err));
   for (uint64_t i = 0; i < size; i++) {
     const wf__saved_token *token = &channel->tokens.data[i];
-    search->tokens.data[i] = (wf__token){.cost = token->cost, .state = token->state, .prev = (uint32_t)search->trace_base + token->source};
+    search->tokens.data[i] = (wf__token){.cost = token->cost,
+                                         .state = token->state,
+                                         .prev = (uint32_t)search->trace_base + token->source};
   }
   search->tokens.size = size;
   return WF_OK;
@@ -135,7 +147,8 @@ static wf_status save_tokens(wf__search *search, wf__channel *channel, wf_error 
   WF__TRY(wf__vec_grow(&channel->tokens, size, "tokens", err));
   for (uint64_t i = 0; i < size; i++) {
     const wf__token *token = &search->tokens.data[i];
-    channel->tokens.data[i] = (wf__saved_token){token->cost, token->state, search->died ? token->prev - (uint32_t)search->trace_base : 0};
+    channel->tokens.data[i] = (wf__saved_token){
+        token->cost, token->state, search->died ? token->prev - (uint32_t)search->trace_base : 0};
   }
   channel->tokens.size = size;
   wf__vec_shrink(&channel->tokens);
@@ -144,7 +157,9 @@ static wf_status save_tokens(wf__search *search, wf__channel *channel, wf_error 
 
 static wf_status store(wf__search *search, wf__channel *channel, wf_status status, wf_error *err) {
   if (status == WF_OK) status = save_tokens(search, channel, err);
-  if (status == WF_OK) status = wf__path_score(&channel->committed, channel->num_summed, search->graph, &search->scoring, false, &search->committed_sum, err);
+  if (status == WF_OK)
+    status = wf__path_score(&channel->committed, channel->num_summed, search->graph,
+                            &search->scoring, false, &search->committed_sum, err);
   channel->num_summed = channel->committed.arcs.size;
   channel->committed_sum = search->committed_sum;
   wf__copy_statistics(&search->path, &channel->path);
@@ -163,29 +178,37 @@ static wf_status store(wf__search *search, wf__channel *channel, wf_status statu
 
 static wf_status collect(wf__search *search, wf_error *err) {
   uint64_t base = search->trace_base;
-  WF__TRY(wf__trace_collect(&search->trace, &search->trace_base, true, search->graph, search->committed, err));
-  for (uint64_t i = 0; i < search->tokens.size && search->died; i++) search->tokens.data[i].prev -= (uint32_t)(base - search->trace_base);
+  WF__TRY(wf__trace_collect(&search->trace, &search->trace_base, true, search->graph,
+                            search->committed, err));
+  for (uint64_t i = 0; i < search->tokens.size && search->died; i++)
+    search->tokens.data[i].prev -= (uint32_t)(base - search->trace_base);
   return WF_OK;
 }
 
-/* --- another scorer ------------------------------------------------------------------------------------------------------- */
+/* --- another scorer ---------------------------------------------------------------------- */
 
-/* Contexts behind each record of the trace: behind its predecessor's, and the word of its arc. Predecessors may be later in the same frame. */
-static wf_status follow_words(wf__search *search, uint64_t *contexts, uint32_t *way, wf_error *err) {
+/* Contexts behind each record of the trace: behind its predecessor's, and the word of its arc.
+ * Predecessors may be later in the same frame. */
+static wf_status follow_words(wf__search *search, uint64_t *contexts, uint32_t *way,
+                              wf_error *err) {
   const wf__trace *trace = &search->trace;
   uint8_t *known = wf__calloc(trace->records.size, 1);
-  wf_status status = known != NULL ? WF_OK : wf__fail_memory(err, trace->records.size, "a scorer's contexts");
+  wf_status status =
+      known != NULL ? WF_OK : wf__fail_memory(err, trace->records.size, "a scorer's contexts");
   for (uint64_t i = 0; i < trace->records.size && status == WF_OK; i++) {
     uint64_t length = 0, context = search->committed_sum.context;
     uint32_t at = (uint32_t)i;
-    for (; at != WF__TRACE_ROOT && !known[at] && length < trace->records.size; at = trace->records.data[at].prev) way[length++] = at;
+    for (; at != WF__TRACE_ROOT && !known[at] && length < trace->records.size;
+         at = trace->records.data[at].prev)
+      way[length++] = at;
     if (at != WF__TRACE_ROOT && known[at]) context = contexts[at];
     while (length > 0 && status == WF_OK) {
       at = way[--length];
       uint32_t arc = trace->records.data[at].arc;
       int32_t word = arc == WF__NO_ARC ? 0 : wf__graph_arc(search->graph, arc).olabel;
       float cost;
-      if (word != 0) status = wf__scoring_step(&search->scoring, context, word, &cost, &context, err);
+      if (word != 0)
+        status = wf__scoring_step(&search->scoring, context, word, &cost, &context, err);
       contexts[at] = context;
       known[at] = 1;
     }
@@ -199,10 +222,13 @@ static wf_status find_contexts(wf__search *search, wf_error *err) {
   uint64_t size = search->trace.records.size, count = size - search->trace_base;
   uint64_t *contexts = wf__alloc(size, sizeof *contexts);
   uint32_t *way = wf__alloc(size, sizeof *way);
-  wf_status status = contexts != NULL && way != NULL ? follow_words(search, contexts, way, err) : wf__fail_memory(err, size * 12, "a scorer's contexts");
+  wf_status status = contexts != NULL && way != NULL
+                         ? follow_words(search, contexts, way, err)
+                         : wf__fail_memory(err, size * 12, "a scorer's contexts");
   search->contexts.size = search->past_contexts.size = 0;
   if (status == WF_OK) status = wf__vec_grow(&search->contexts, count, "a scorer's contexts", err);
-  if (status == WF_OK) status = wf__vec_grow(&search->past_contexts, count, "a scorer's contexts", err);
+  if (status == WF_OK)
+    status = wf__vec_grow(&search->past_contexts, count, "a scorer's contexts", err);
   if (status == WF_OK) {
     memcpy(search->contexts.data, contexts + search->trace_base, count * sizeof *contexts);
     memcpy(search->past_contexts.data, contexts + search->trace_base, count * sizeof *contexts);
@@ -213,12 +239,15 @@ static wf_status find_contexts(wf__search *search, wf_error *err) {
   return status;
 }
 
-static wf_status listen_again(wf__search *search, const wf_word *words, size_t num_words, wf_error *err) {
+static wf_status listen_again(wf__search *search, const wf_word *words, size_t num_words,
+                              wf_error *err) {
   if (search->scoring.scorer == NULL) return WF_OK;
   float cost;
   WF__TRY(wf__scoring_begin(&search->scoring, err));
   search->committed_sum.context = search->scoring.start;
-  for (size_t i = 0; i < num_words; i++) WF__TRY(wf__scoring_step(&search->scoring, search->committed_sum.context, words[i].label, &cost, &search->committed_sum.context, err));
+  for (size_t i = 0; i < num_words; i++)
+    WF__TRY(wf__scoring_step(&search->scoring, search->committed_sum.context, words[i].label, &cost,
+                             &search->committed_sum.context, err));
   return find_contexts(search, err);
 }
 
@@ -234,7 +263,8 @@ wf_status wf__channel_find_contexts(void *self, wf__channel *channel, wf_error *
 static void settle_pending(wf__search *search, float sign) {
   const wf__scoring *scoring = &search->scoring;
   for (uint64_t i = 0; i < search->tokens.size && scoring->scorer != NULL; i++)
-    search->tokens.data[i].cost += sign * wf__scorer_pending(scoring->scorer, scoring->memory, wf__search_context(search, i));
+    search->tokens.data[i].cost +=
+        sign * wf__scorer_pending(scoring->scorer, scoring->memory, wf__search_context(search, i));
 }
 
 /* A token, and what decides which of those that a change of scorer has made equal stays. */
@@ -261,9 +291,11 @@ static void keep_dead_tokens(wf__search *search, const bool *stays) {
   search->tokens.size = kept;
 }
 
-/* Ends the trace with records of the tokens that stay, in their order. The records before may be what others came from. */
+/* Ends the trace with records of the tokens that stay, in their order. The records before may be
+ * what others came from. */
 static wf_status keep_tokens(wf__search *search, const bool *stays, wf_error *err) {
-  const uint64_t count = search->tokens.size, base = search->trace_base, size = search->trace.records.size;
+  const uint64_t count = search->tokens.size, base = search->trace_base,
+                 size = search->trace.records.size;
   const bool scored = search->scoring.scorer != NULL;
   uint64_t kept = 0;
   WF__TRY(wf__vec_grow(&search->trace.records, count, "the token history", err));
@@ -283,29 +315,40 @@ static wf_status keep_tokens(wf__search *search, const bool *stays, wf_error *er
   return WF_OK;
 }
 
-/* Of tokens that have the same state and, with the new scorer, the same context, the best stays; of equal ones the one whose context was the least before. */
+/* Of tokens that have the same state and, with the new scorer, the same context, the best stays; of
+ * equal ones the one whose context was the least before. */
 static wf_status recombine(wf__search *search, const uint64_t *old_contexts, wf_error *err) {
   const uint64_t count = search->tokens.size;
   struct changed_token *tokens = wf__alloc(count, sizeof *tokens);
   bool *stays = wf__calloc(count, sizeof *stays);
   uint64_t kept = 0;
-  wf_status status = tokens != NULL && stays != NULL ? WF_OK : wf__fail_memory(err, count * sizeof *tokens, "tokens");
+  wf_status status = tokens != NULL && stays != NULL
+                         ? WF_OK
+                         : wf__fail_memory(err, count * sizeof *tokens, "tokens");
   for (uint64_t i = 0; i < count && status == WF_OK; i++)
-    tokens[i] = (struct changed_token){search->tokens.data[i].state, search->scoring.scorer != NULL ? wf__search_context(search, i) : 0, search->tokens.data[i].cost, old_contexts[i], i};
+    tokens[i] =
+        (struct changed_token){search->tokens.data[i].state,
+                               search->scoring.scorer != NULL ? wf__search_context(search, i) : 0,
+                               search->tokens.data[i].cost, old_contexts[i], i};
   if (status == WF_OK) qsort(tokens, count, sizeof *tokens, by_state_context_cost);
   for (uint64_t i = 0; i < count && status == WF_OK; i++) {
-    if (i > 0 && tokens[i].state == tokens[i - 1].state && tokens[i].context == tokens[i - 1].context) continue;
+    if (i > 0 && tokens[i].state == tokens[i - 1].state &&
+        tokens[i].context == tokens[i - 1].context)
+      continue;
     stays[tokens[i].number] = true;
     kept++;
   }
-  if (status == WF_OK && kept < count && search->died) keep_dead_tokens(search, stays);
-  else if (status == WF_OK && kept < count) status = keep_tokens(search, stays, err);
+  if (status == WF_OK && kept < count && search->died)
+    keep_dead_tokens(search, stays);
+  else if (status == WF_OK && kept < count)
+    status = keep_tokens(search, stays, err);
   free(tokens);
   free(stays);
   return status;
 }
 
-static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err) {
+static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer *scorer,
+                            const wf_word *words, size_t num_words, wf_error *err) {
   wf__channel *channel = opaque_channel;
   if (!channel->begun) return wf__scoring_set(&channel->scoring, scorer, err);
   if (scorer == channel->scoring.scorer) return WF_OK;
@@ -314,9 +357,11 @@ static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer 
   wf_status status = load(search, channel, err);
   const uint64_t count = search->tokens.size;
   uint64_t *old_contexts = wf__calloc(count, sizeof *old_contexts);
-  if (status == WF_OK && old_contexts == NULL) status = wf__fail_memory(err, count * sizeof *old_contexts, "a scorer's contexts");
+  if (status == WF_OK && old_contexts == NULL)
+    status = wf__fail_memory(err, count * sizeof *old_contexts, "a scorer's contexts");
   if (status == WF_OK) {
-    for (uint64_t i = 0; i < count && search->scoring.scorer != NULL; i++) old_contexts[i] = wf__search_context(search, i);
+    for (uint64_t i = 0; i < count && search->scoring.scorer != NULL; i++)
+      old_contexts[i] = wf__search_context(search, i);
     settle_pending(search, 1);
     status = wf__search_set_scorer(search, scorer, err);
   }
@@ -327,7 +372,7 @@ static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer 
   return store(search, channel, status, err);
 }
 
-/* --- a batch of chunks -------------------------------------------------------------------------------------------------- */
+/* --- a batch of chunks ------------------------------------------------------------------- */
 
 struct step {
   struct wf__cpu_backend *self;
@@ -356,36 +401,46 @@ static void run_item(void *user, uint64_t item, int worker) {
   wf_error *err = &step->errors[worker];
   const wf_scores *chunk = &step->batch->scores[i];
   wf_status status = WF_OK;
-  if (chunk->on_device) status = wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
-  else if (!wf__cpu_check_values(chunk, step->self->graph->min_columns, result->num_frames, result)) return;
+  if (chunk->on_device)
+    status =
+        wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
+  else if (!wf__cpu_check_values(chunk, step->self->graph->min_columns, result->num_frames, result))
+    return;
   if (result->status != WF_OK) return; /* it had failed before */
   if (status == WF_OK) status = consume(step, i, worker, err);
   if (status == WF_OK) return;
   wf__result_fail(result, status, err);
-  if (status == WF_ERR_MEMORY || status == WF_ERR_CANCELLED) atomic_store(&step->failed, (int)status);
+  if (status == WF_ERR_MEMORY || status == WF_ERR_CANCELLED)
+    atomic_store(&step->failed, (int)status);
 }
 
-static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels, wf_error *err) {
+static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels,
+                         wf_error *err) {
   struct wf__cpu_backend *self = opaque;
   uint32_t *order = wf__alloc(batch->count, sizeof *order), count = 0;
   wf_error *errors = wf__calloc((uint64_t)wf__pool_size(self->pool), sizeof *errors);
-  wf_status status = order != NULL && errors != NULL ? wf__longest_first(batch, order, &count, err) : wf__fail_memory(err, batch->count * 4, "a batch");
+  wf_status status = order != NULL && errors != NULL
+                         ? wf__longest_first(batch, order, &count, err)
+                         : wf__fail_memory(err, batch->count * 4, "a batch");
   if (status == WF_OK) {
-    struct step step = {.self = self, .batch = batch, .channels = channels, .order = order, .errors = errors};
+    struct step step = {
+        .self = self, .batch = batch, .channels = channels, .order = order, .errors = errors};
     atomic_init(&step.failed, 0);
     wf__pool_run(self->pool, count, run_item, &step);
     status = (wf_status)atomic_load(&step.failed);
-    if (status != WF_OK) wf__fail(err, status, "%s for streams; those that failed say so", wf_status_text(status));
+    if (status != WF_OK)
+      wf__fail(err, status, "%s for streams; those that failed say so", wf_status_text(status));
   }
   free(order);
   free(errors);
   return status;
 }
 
-/* --- what has come out -------------------------------------------------------------------------------------------------- */
+/* --- what has come out ------------------------------------------------------------------- */
 
 /* Numbers of the frames that the part reads, and of the next one. */
-wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__path *out, wf_error *err) {
+wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__path *out,
+                                  wf_error *err) {
   uint64_t count = num_read < from->frames.size ? num_read + 1 : from->frames.size;
   WF__TRY(wf__vec_grow(&out->frames, count, "a path", err));
   if (count > 0) memcpy(out->frames.data, from->frames.data, count * sizeof *from->frames.data);
@@ -403,12 +458,14 @@ wf_status wf__channel_take_committed(wf__channel *channel, wf__path *out, wf_err
   if (path->frames.size == 0) return WF_OK;
   uint64_t num_read = out->loglikes.size;
   WF__TRY(wf__channel_take_frames(path, num_read, out, err));
-  memmove(path->frames.data, path->frames.data + num_read, (path->frames.size - num_read) * sizeof *path->frames.data);
+  memmove(path->frames.data, path->frames.data + num_read,
+          (path->frames.size - num_read) * sizeof *path->frames.data);
   path->frames.size -= num_read;
   return WF_OK;
 }
 
-static wf_status committed(void *opaque, void *opaque_channel, bool now, wf__path *out, wf_error *err) {
+static wf_status committed(void *opaque, void *opaque_channel, bool now, wf__path *out,
+                           wf_error *err) {
   wf__channel *channel = opaque_channel;
   if (now && channel->begun) {
     wf__search *search;
@@ -436,7 +493,8 @@ static wf_status finish(wf__search *search, bool goes_on, wf__path *out, wf_erro
   return WF_OK;
 }
 
-static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path *out, wf_error *err) {
+static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path *out,
+                      wf_error *err) {
   wf__search *search;
   WF__TRY(wf__cpu_search(opaque, 0, &search, err));
   wf_status status = load(search, opaque_channel, err);
@@ -461,11 +519,14 @@ static wf_status partial_lattice(wf__search *search, wf_lattice **out, wf_error 
   return status;
 }
 
-static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_lattice **out, wf_error *err) {
+static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_lattice **out,
+                         wf_error *err) {
   wf__search *search;
   WF__TRY(wf__cpu_search(opaque, 0, &search, err));
   wf_status status = load(search, opaque_channel, err);
-  if (status == WF_OK) status = goes_on ? partial_lattice(search, out, err) : wf__search_lattice(search, NULL, out, err);
+  if (status == WF_OK)
+    status =
+        goes_on ? partial_lattice(search, out, err) : wf__search_lattice(search, NULL, out, err);
   return store(search, opaque_channel, status, err);
 }
 
@@ -474,12 +535,14 @@ static wf_status take_part(wf__search *search, wf_lattice **out, wf_error *err) 
   int64_t num_frames;
   wf_status status = wf__history_take_part(&search->history, &part, &num_frames, err);
   if (status == WF_OK && part.frames.size > 0)
-    status = wf__history_lattice(&part, search->graph, &search->options, NULL, &search->scoring, num_frames, false, out, err);
+    status = wf__history_lattice(&part, search->graph, &search->options, NULL, &search->scoring,
+                                 num_frames, false, out, err);
   wf__history_free(&part);
   return status;
 }
 
-static wf_status commit_lattice(void *opaque, void *opaque_channel, wf_lattice **out, wf_error *err) {
+static wf_status commit_lattice(void *opaque, void *opaque_channel, wf_lattice **out,
+                                wf_error *err) {
   wf__search *search;
   if (!((const wf__channel *)opaque_channel)->begun) return WF_OK;
   WF__TRY(wf__cpu_search(opaque, 0, &search, err));

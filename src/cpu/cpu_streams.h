@@ -1,4 +1,5 @@
-/* cpu_streams.h - what is kept of a stream between chunks: a channel. A GPU's streams keep theirs here too, but for the tokens.
+/* cpu_streams.h - what is kept of a stream between chunks: a channel. A GPU's streams keep theirs
+ * here too, but for the tokens.
  *
  *   tokens           {cost, state, source}   of the newest frame
  *   trace, history   what they lead back to
@@ -9,7 +10,10 @@
 
 #include "cpu/cpu_backend.h"
 
-enum { WF__CHANNEL_COLLECT = 8192 }; /* records beyond twice the living, when the trace is collected: few enough for thousands of channels */
+enum {
+  WF__CHANNEL_COLLECT = 8192
+}; /* records beyond twice the living, when the trace is collected: few enough for thousands of
+      channels */
 
 typedef struct wf__saved_token {
   float cost;
@@ -28,27 +32,30 @@ typedef struct wf__channel {
   wf__path committed;
   uint64_t num_summed; /* of its arcs */
   wf__score_sum committed_sum;
-  wf__scoring scoring; /* without cache */
+  wf__scoring scoring;             /* without cache */
   WF__VEC(uint64_t) contexts;      /* of the tokens */
   WF__VEC(uint64_t) past_contexts; /* after dying: of all tokens of the last frame */
   bool after_blank, died;
 } wf__channel;
 
 /* Gives back room that a long chunk took and that the stream will not need again soon. */
-#define wf__vec_shrink(vec)                                                                            \
-  do {                                                                                                 \
-    uint64_t wf__cap = (vec)->size + (vec)->size / 2 + 64;                                             \
-    void *wf__data = (vec)->cap > 2 * wf__cap ? realloc((vec)->data, wf__cap * sizeof *(vec)->data) : NULL; \
-    if (wf__data != NULL) (vec)->data = wf__data, (vec)->cap = wf__cap;                                \
+#define wf__vec_shrink(vec)                                                                    \
+  do {                                                                                         \
+    uint64_t wf__cap = (vec)->size + (vec)->size / 2 + 64;                                     \
+    void *wf__data =                                                                           \
+        (vec)->cap > 2 * wf__cap ? realloc((vec)->data, wf__cap * sizeof *(vec)->data) : NULL; \
+    if (wf__data != NULL) (vec)->data = wf__data, (vec)->cap = wf__cap;                        \
   } while (0)
 
-/* Exchanges all but scratch and beam, and drops endings: a stream's history moves to a thread and back. */
+/* Exchanges all but scratch and beam, and drops endings: a stream's history moves to a thread and
+ * back. */
 void wf__history_exchange(wf__history *a, wf__history *b);
 void wf__history_shrink(wf__history *history);
 /* Flags and counts, but not the path. */
 void wf__copy_statistics(const wf__path *from, wf__path *to);
 /* Numbers of the first num_read frames, and of the next one. */
-wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__path *out, wf_error *err);
+wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__path *out,
+                                  wf_error *err);
 /* Contexts of the tokens anew, from the words that lead to them; `self`: the CPU's backend. */
 wf_status wf__channel_find_contexts(void *self, wf__channel *channel, wf_error *err);
 /* The committed prefix, into an empty `out`. */

@@ -1,9 +1,11 @@
-/* cpu_utterance.c - one utterance and the search that it is given: its scores checked, its result filled, its own error in its result. */
+/* cpu_utterance.c - one utterance and the search that it is given: its scores checked, its result
+ * filled, its own error in its result. */
 #include "base/interrupt.h"
 #include "cpu/cpu_backend.h"
 #include "math/score.h"
 
-bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t first, wf_result *result) {
+bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t first,
+                          wf_result *result) {
   for (int64_t t = 0; t < scores->num_frames; t++) {
     if (t % 64 == 0 && wf__stopped()) return true; /* the search will say so */
     for (int32_t c = 0; c < num_columns; c++) {
@@ -16,23 +18,29 @@ bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t 
   return true;
 }
 
-wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **out, wf_error *err) {
-  if (self->searches[worker] == NULL) WF__TRY(wf__search_create(self->graph, &self->options, &self->searches[worker], err));
+wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **out,
+                         wf_error *err) {
+  if (self->searches[worker] == NULL)
+    WF__TRY(wf__search_create(self->graph, &self->options, &self->searches[worker], err));
   *out = self->searches[worker];
   return WF_OK;
 }
 
-wf_status wf__cpu_begin(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch, uint32_t i, bool *good, wf_error *err) {
+wf_status wf__cpu_begin(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch,
+                        uint32_t i, bool *good, wf_error *err) {
   const wf_scores *scores = &batch->scores[i];
-  if (scores->on_device) return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
+  if (scores->on_device)
+    return wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
   *good = wf__cpu_check_values(scores, self->graph->min_columns, 0, batch->results[i]);
   return *good ? wf__search_begin(search, err) : WF_OK;
 }
 
-wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch, uint32_t i, wf_error *err) {
+wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch,
+                      uint32_t i, wf_error *err) {
   const wf_scores *scores = &batch->scores[i];
   WF__TRY(wf__search_finish(search, scores, err));
-  WF__TRY(wf__result_fill(batch->results[i], wf__batch_graph(batch, i, self->graph), &self->options, &search->path, err));
+  WF__TRY(wf__result_fill(batch->results[i], wf__batch_graph(batch, i, self->graph), &self->options,
+                          &search->path, err));
   if (self->options.lattice_beam <= 0) return WF_OK;
   WF__TRY(wf__search_lattice(search, scores, &batch->results[i]->lattice, err));
   return wf__result_determinize(batch, batch->results[i], err);

@@ -1,15 +1,19 @@
 /* links.c - a closed frame of the search as tokens and links of the lattice's history.
  *
- * The search noted the candidates that met a token; now that the costs of tokens stand, they become links. A link whose excess alone is above
- * lattice_beam can be in no lattice and is dropped at once. */
+ * The search noted the candidates that met a token; now that the costs of tokens stand, they become
+ * links. A link whose excess alone is above lattice_beam can be in no lattice and is dropped at
+ * once. */
 #include "cpu/links.h"
 
 #include <string.h>
 
 #define NONE UINT32_MAX
 
-/* Cost of a candidate above the token it leads to. Negative only within the slack of the closure. */
-static float excess(float cost, float target_cost) { return cost > target_cost ? cost - target_cost : 0; }
+/* Cost of a candidate above the token it leads to. Negative only within the slack of the closure.
+ */
+static float excess(float cost, float target_cost) {
+  return cost > target_cost ? cost - target_cost : 0;
+}
 
 static wf_status add_emitting(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->candidates.size;
@@ -47,15 +51,19 @@ static wf_status count_depths(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
-/* May the link be in an acyclic lattice? Only between states that an epsilon cycle goes through both does the direction matter. */
+/* May the link be in an acyclic lattice? Only between states that an epsilon cycle goes through
+ * both does the direction matter. */
 static bool leads_on(const wf__search *search, const wf__link *link) {
   const uint32_t *components = search->graph->epsilon_components;
   uint32_t from = search->tokens.data[link->from].state, to = search->tokens.data[link->to].state;
-  if (components == NULL || wf__is_added(search->graph, from) || wf__is_added(search->graph, to) || components[from] != components[to]) return true;
+  if (components == NULL || wf__is_added(search->graph, from) || wf__is_added(search->graph, to) ||
+      components[from] != components[to])
+    return true;
   return search->depths.data[link->from] < search->depths.data[link->to];
 }
 
-/* Of the epsilon candidates, those of each token's last visit by the closure, at the cost that it kept: one for each arc. Still in runs by source. */
+/* Of the epsilon candidates, those of each token's last visit by the closure, at the cost that it
+ * kept: one for each arc. Still in runs by source. */
 static void choose_epsilons(wf__search *search) {
   wf__link *epsilons = search->epsilons.data;
   uint64_t num_rounds = search->rounds.size, kept = 0;
@@ -75,8 +83,10 @@ static wf_status add_epsilons(wf__search *search, wf_error *err) {
   if (!search->graph->has_epsilons) return WF_OK;
   if (search->graph->epsilon_components != NULL) WF__TRY(count_depths(search, err));
   choose_epsilons(search);
-  if (search->epsilons.size > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "2^32 epsilon arcs in a frame");
-  return wf__history_add_epsilons(&search->history, search->epsilons.data, search->epsilons.size, search->tokens.size, err);
+  if (search->epsilons.size > UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "2^32 epsilon arcs in a frame");
+  return wf__history_add_epsilons(&search->history, search->epsilons.data, search->epsilons.size,
+                                  search->tokens.size, err);
 }
 
 /* What the frame's links read of its scores, for streams. */
@@ -84,10 +94,13 @@ static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   wf__history *history = &search->history;
   const wf_graph *graph = search->graph;
   uint64_t first_epsilon = history->frames.data[history->frames.size - 1].first_epsilon;
-  WF__TRY(wf__vec_grow(&history->loglikes, history->links.size - history->loglikes.size, "the lattice", err));
+  WF__TRY(wf__vec_grow(&history->loglikes, history->links.size - history->loglikes.size,
+                       "the lattice", err));
   for (uint64_t i = history->loglikes.size; i < history->links.size; i++) {
     int32_t label = i < first_epsilon ? wf__graph_arc(graph, history->links.data[i].arc).ilabel : 0;
-    history->loglikes.data[i] = label == 0 ? 0 : wf__loglike(&search->options, search->scores, search->frame, graph->columns[label]);
+    history->loglikes.data[i] = label == 0 ? 0
+                                           : wf__loglike(&search->options, search->scores,
+                                                         search->frame, graph->columns[label]);
   }
   history->loglikes.size = history->links.size;
   return WF_OK;
@@ -102,12 +115,16 @@ wf_status wf__search_remember(wf__search *search, float cutoff, wf_error *err) {
   WF__TRY(add_epsilons(search, err));
   if (history->keeps_loglikes) WF__TRY(keep_loglikes(search, err));
   WF__TRY(wf__vec_grow(&history->tokens, size, "the lattice", err));
-  for (uint64_t i = 0; i < size; i++) history->tokens.data[history->tokens.size++] = (wf__past_token){search->tokens.data[i].state, 0};
+  for (uint64_t i = 0; i < size; i++)
+    history->tokens.data[history->tokens.size++] =
+        (wf__past_token){search->tokens.data[i].state, 0};
   if (search->scoring.scorer != NULL) {
     WF__TRY(wf__vec_grow(&history->contexts, size, "the lattice", err));
-    memcpy(history->contexts.data + history->contexts.size, search->contexts.data, size * sizeof *search->contexts.data);
+    memcpy(history->contexts.data + history->contexts.size, search->contexts.data,
+           size * sizeof *search->contexts.data);
     history->contexts.size += size;
   }
-  if ((history->frames.size - 1) % (uint64_t)search->options.lattice_prune_interval != 0) return WF_OK;
+  if ((history->frames.size - 1) % (uint64_t)search->options.lattice_prune_interval != 0)
+    return WF_OK;
   return wf__history_prune(history, err);
 }

@@ -1,7 +1,9 @@
-/* questions.c - what a search will ask its scorer, before it does: so that a scorer that answers many questions faster together can do so.
+/* questions.c - what a search will ask its scorer, before it does: so that a scorer that answers
+ * many questions faster together can do so.
  *
- * The search asks about every word of every arc it looks at, whatever the answer; so the questions of a step are known before it, from the contexts of
- * its tokens and the words of their arcs. A question that is missed here is answered by itself. */
+ * The search asks about every word of every arc it looks at, whatever the answer; so the questions
+ * of a step are known before it, from the contexts of its tokens and the words of their arcs. A
+ * question that is missed here is answered by itself. */
 #include <math.h>
 
 #include "cpu/search.h"
@@ -19,12 +21,14 @@ wf_status wf__search_ask_emitting(wf__search *search, bool *waits, wf_error *err
   if (!wf__scoring_batches(&search->scoring)) return WF_OK;
   for (uint64_t i = 0; i < search->sources.size; i++) {
     const wf__token *source = &search->sources.data[i];
-    WF__TRY(wonder(search, wf__emitting_run(search->graph, source->state), search->past_contexts.data[wf__search_source_number(search, source)], err));
+    WF__TRY(wonder(search, wf__emitting_run(search->graph, source->state),
+                   search->past_contexts.data[wf__search_source_number(search, source)], err));
   }
   return wf__scoring_ask(&search->scoring, waits, err);
 }
 
-wf_status wf__search_ask_epsilons(wf__search *search, const uint32_t *agenda, uint64_t size, bool *waits, wf_error *err) {
+wf_status wf__search_ask_epsilons(wf__search *search, const uint32_t *agenda, uint64_t size,
+                                  bool *waits, wf_error *err) {
   if (!search->graph->has_epsilon_words || !wf__scoring_batches(&search->scoring)) return WF_OK;
   for (uint64_t i = 0; i < size; i++) {
     wf__arc_run run = wf__epsilon_run(search->graph, search->tokens.data[agenda[i]].state);
@@ -38,20 +42,23 @@ wf_status wf__search_ask_endings(wf__search *search, bool *waits, wf_error *err)
   if (search->died || !wf__scoring_batches(&search->scoring)) return WF_OK;
   for (uint64_t i = 0; i < search->tokens.size; i++) {
     if (wf__graph_final(search->graph, search->tokens.data[i].state) == INFINITY) continue;
-    WF__TRY(wf__scoring_wonder(&search->scoring, wf__search_context(search, i), WF__END_OF_WORDS, err));
+    WF__TRY(
+        wf__scoring_wonder(&search->scoring, wf__search_context(search, i), WF__END_OF_WORDS, err));
   }
   return wf__scoring_ask(&search->scoring, waits, err);
 }
 
-/* --- answers ------------------------------------------------------------------------------------------------------------ */
+/* --- answers ----------------------------------------------------------------------------- */
 
-static wf_status add_live(wf__search *search, const uint64_t *contexts, uint64_t size, wf_error *err) {
+static wf_status add_live(wf__search *search, const uint64_t *contexts, uint64_t size,
+                          wf_error *err) {
   WF__TRY(wf__vec_grow(&search->live, size, "a scorer's contexts", err));
   for (uint64_t i = 0; i < size; i++) search->live.data[search->live.size++] = contexts[i];
   return WF_OK;
 }
 
-/* Every context that the search may still name: of tokens and of those before them, of the lattice so far, and of the words that are settled. */
+/* Every context that the search may still name: of tokens and of those before them, of the lattice
+ * so far, and of the words that are settled. */
 static wf_status find_live(wf__search *search, wf_error *err) {
   search->live.size = 0;
   WF__TRY(add_live(search, &search->scoring.start, 1, err));
@@ -61,14 +68,16 @@ static wf_status find_live(wf__search *search, wf_error *err) {
   return add_live(search, search->history.contexts.data, search->history.contexts.size, err);
 }
 
-static wf_status forget_others(wf__search *const *searches, void *const *memories, size_t count, wf_error *err) {
+static wf_status forget_others(wf__search *const *searches, void *const *memories, size_t count,
+                               wf_error *err) {
   wf__context_vec *live = wf__alloc(count, sizeof *live);
   if (live == NULL) return wf__fail_memory(err, count * sizeof *live, "a batch");
   wf_status status = WF_OK;
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     status = find_live(searches[i], err);
     live[i] = searches[i]->live;
-    wf__scoring_forget(&searches[i]->scoring); /* what it says of the questions just asked, too: they are answered in the memory */
+    wf__scoring_forget(&searches[i]->scoring); /* what it says of the questions just asked, too:
+                                                  they are answered in the memory */
   }
   const wf_scorer *scorer = searches[0]->scoring.scorer;
   if (status == WF_OK) status = scorer->ops->batch->keep(scorer, memories, live, count, err);
@@ -76,7 +85,8 @@ static wf_status forget_others(wf__search *const *searches, void *const *memorie
   return status;
 }
 
-wf_status wf__search_answer(wf__search *const *searches, size_t count, wf__pool *pool, wf_error *err) {
+wf_status wf__search_answer(wf__search *const *searches, size_t count, wf__pool *pool,
+                            wf_error *err) {
   const wf_scorer *scorer = searches[0]->scoring.scorer;
   void **memories = wf__alloc(count, sizeof *memories);
   if (memories == NULL) return wf__fail_memory(err, count * sizeof *memories, "a batch");

@@ -2,11 +2,14 @@
  *
  * docs/reference/semantics.md defines the result of each step; this is its fast sequential form.
  *
- *   tokens    [n]   {cost, state, arc, prev, round, slot}   this frame's hypotheses, one per state, or per pair (state, context) with a scorer
+ *   tokens    [n]   {cost, state, arc, prev, round, slot}   this frame's hypotheses, one per state,
+ *             or per pair (state, context) with a scorer
  *   contexts  [n]   of the tokens, if there is a scorer
- *   slots     2^b   {state, token}                          open addressing: state (and context) -> token
+ *   slots     2^b   {state, token}                          open addressing: state (and context) ->
+ *             token
  *
- * A search object is reused for many utterances and allocates only when one needs more room than any before. */
+ * A search object is reused for many utterances and allocates only when one needs more room than
+ * any before. */
 #ifndef WF_CPU_SEARCH_H
 #define WF_CPU_SEARCH_H
 
@@ -16,10 +19,11 @@
 #include "scorer/scoring.h"
 
 typedef struct wf__token {
-  float cost;     /* relative to the frame's offset */
+  float cost; /* relative to the frame's offset */
   uint32_t state;
-  uint32_t arc;   /* that led here */
-  uint32_t prev;  /* record of the trace, or for tokens made by epsilons in this frame: token number, see `round` */
+  uint32_t arc;  /* that led here */
+  uint32_t prev; /* record of the trace, or for tokens made by epsilons in this frame: token number,
+                    see `round` */
   uint32_t round; /* 0: from an emitting arc; r > 0: epsilon round r */
   uint32_t slot;  /* that points here */
 } wf__token;
@@ -33,7 +37,8 @@ typedef struct wf__token_vec {
   uint64_t size, cap;
 } wf__token_vec;
 
-/* The last of a ranking that is let in. Keys alone tell candidates and tokens apart, but for contexts, which come after them. */
+/* The last of a ranking that is let in. Keys alone tell candidates and tokens apart, but for
+ * contexts, which come after them. */
 typedef struct wf__limit {
   uint64_t key, context;
 } wf__limit;
@@ -52,49 +57,56 @@ typedef struct wf__search {
   wf__token_vec tokens;  /* of the newest frame, costs renormalised */
   wf__token_vec sources; /* of the frame before, those being expanded */
   wf__scoring scoring;
-  WF__VEC(uint64_t) contexts;      /* with a scorer: of the tokens, by number */
-  WF__VEC(uint64_t) past_contexts; /* of all tokens of the frame before: sources are among these, see wf__search_source_number */
+  WF__VEC(uint64_t) contexts; /* with a scorer: of the tokens, by number */
+  WF__VEC(uint64_t)
+  past_contexts; /* of all tokens of the frame before: sources are among these, see
+                    wf__search_source_number */
   wf__slot *slots;
   int slot_bits;
   WF__VEC(uint32_t) used_slots;
-  float *label_costs;    /* [num_labels] acoustic cost of each input label in this frame */
-  WF__VEC(uint64_t) keys;        /* (ordered cost, state or arc): scratch of selections */
-  WF__VEC(uint32_t) agenda[2];   /* tokens to relax in this epsilon round and the next */
+  float *label_costs;          /* [num_labels] acoustic cost of each input label in this frame */
+  WF__VEC(uint64_t) keys;      /* (ordered cost, state or arc): scratch of selections */
+  WF__VEC(uint32_t) agenda[2]; /* tokens to relax in this epsilon round and the next */
   WF__VEC(float) agenda_costs;
   WF__VEC(uint64_t) agenda_contexts;
   wf__trace trace;
-  uint64_t trace_base;   /* record of tokens.data[0] in the trace */
-  wf__path *committed;        /* of a stream: what all tokens share and nothing can change any more, cut off the trace; else NULL */
+  uint64_t trace_base; /* record of tokens.data[0] in the trace */
+  wf__path *committed; /* of a stream: what all tokens share and nothing can change any more, cut
+                          off the trace; else NULL */
   wf__score_sum committed_sum; /* what the scorer said of it */
-  const wf_scores *scores; /* those being searched, and the frame in them */
+  const wf_scores *scores;     /* those being searched, and the frame in them */
   int64_t frame;
   wf__stage stage;
   int64_t next_frame;
-  wf__limit last;        /* of the frame's candidates */
-  float cutoff;          /* of the frame */
-  uint32_t round;        /* of its closure */
+  wf__limit last;            /* of the frame's candidates */
+  float cutoff;              /* of the frame */
+  uint32_t round;            /* of its closure */
   uint64_t num_arcs_emitted; /* path.num_arcs before the closure */
-  wf__context_vec live;  /* scratch of questions.c */
-  float skip_above;      /* score of the blank beyond which a frame is blank for sure */
-  bool after_blank;      /* the last frame was */
-  bool goes_on;          /* wf__search_finish is only to look: the path may end anywhere */
+  wf__context_vec live;      /* scratch of questions.c */
+  float skip_above;          /* score of the blank beyond which a frame is blank for sure */
+  bool after_blank;          /* the last frame was */
+  bool goes_on;              /* wf__search_finish is only to look: the path may end anywhere */
   /* For the lattice, if one is asked for (links.c). */
-  bool remembers;                /* lattice_beam > 0 */
+  bool remembers; /* lattice_beam > 0 */
   wf__history history;
-  wf__link_vec candidates;       /* that met a token of the frame in the making; `excess` is the cost still */
-  WF__VEC(uint32_t) moved;       /* numbers that these tokens got when some were dropped; empty: none was */
-  wf__link_vec epsilons;         /* the same for epsilon arcs, round by round */
-  WF__VEC(uint64_t) rounds;      /* first of `epsilons` of each round */
-  WF__VEC(uint32_t) depths;      /* scratch of links.c, by token */
-  uint64_t most_tokens;  /* tokens a frame may have now; token_of sets `full` beyond */
+  wf__link_vec
+      candidates; /* that met a token of the frame in the making; `excess` is the cost still */
+  WF__VEC(uint32_t)
+  moved;                 /* numbers that these tokens got when some were dropped; empty: none was */
+  wf__link_vec epsilons; /* the same for epsilon arcs, round by round */
+  WF__VEC(uint64_t) rounds; /* first of `epsilons` of each round */
+  WF__VEC(uint32_t) depths; /* scratch of links.c, by token */
+  uint64_t most_tokens;     /* tokens a frame may have now; token_of sets `full` beyond */
   bool full;
-  bool died;             /* no token was left: `tokens` are the last sources, their records in `prev` */
+  bool died; /* no token was left: `tokens` are the last sources, their records in `prev` */
   wf__path path;
 } wf__search;
 
-wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options, wf__search **out, wf_error *err);
+wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options,
+                            wf__search **out, wf_error *err);
 void wf__search_free(wf__search *search);
-/* From the next begin on: the graph of wf__search_create, or one with words added to it. To be set before the scorer. */
+/* From the next begin on: the graph of wf__search_create, or one with words added to it. To be set
+ * before the scorer. */
 void wf__search_set_graph(wf__search *search, const wf_graph *graph);
 /* From the next begin on; NULL: none, as at first. */
 wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_error *err);
@@ -104,33 +116,44 @@ wf_status wf__search_join_scorer(wf__search *search, const wf__search *first, wf
 wf_status wf__search_begin(wf__search *search, wf_error *err);
 /* The next frames to consume; they must stay until they are consumed. */
 void wf__search_feed(wf__search *search, const wf_scores *scores);
-/* Consumes them to their end or until no token is left (then path.flags gets WF_RESULT_DIED). *waits: with a scorer that answers many questions at one time, the search has
- * asked and goes on, from where it stands, after the answer. */
+/* Consumes them to their end or until no token is left (then path.flags gets WF_RESULT_DIED).
+ * *waits: with a scorer that answers many questions at one time, the search has asked and goes on,
+ * from where it stands, after the answer. */
 wf_status wf__search_go_on(wf__search *search, bool *waits, wf_error *err);
 /* Feeds, and goes on to the end, answering by itself. */
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err);
 /* Asks what wf__search_finish will need to know. It does so itself, too. */
 wf_status wf__search_ask_endings(wf__search *search, bool *waits, wf_error *err);
-/* Best path into search->path, which stays valid until the next begin. `scores` holds all frames from the first on, or is NULL if the trace has kept what
- * was read of them; of a stream the path is what comes behind the committed prefix. */
+/* Best path into search->path, which stays valid until the next begin. `scores` holds all frames
+ * from the first on, or is NULL if the trace has kept what was read of them; of a stream the path
+ * is what comes behind the committed prefix. */
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
-/* With a lattice: into history.endings what ending in each of the newest frame's tokens costs, above the least of them. `final`: on final states; else anywhere,
- * after dying where the search went on. wf__search_lattice does so itself. */
+/* With a lattice: into history.endings what ending in each of the newest frame's tokens costs,
+ * above the least of them. `final`: on final states; else anywhere, after dying where the search
+ * went on. wf__search_lattice does so itself. */
 wf_status wf__search_endings(wf__search *search, bool final, wf_error *err);
 /* After wf__search_finish, once, if the options ask for a lattice. */
-wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err);
+wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out,
+                             wf_error *err);
 
-/* questions.c, for a scorer that answers many questions at one time: those over the emitting arcs of the sources, and over the epsilon arcs of the agenda. */
+/* questions.c, for a scorer that answers many questions at one time: those over the emitting arcs
+ * of the sources, and over the epsilon arcs of the agenda. */
 wf_status wf__search_ask_emitting(wf__search *search, bool *waits, wf_error *err);
-wf_status wf__search_ask_epsilons(wf__search *search, const uint32_t *agenda, uint64_t size, bool *waits, wf_error *err);
+wf_status wf__search_ask_epsilons(wf__search *search, const uint32_t *agenda, uint64_t size,
+                                  bool *waits, wf_error *err);
 /* Lets the searches' scorers, whose memories are joined, answer all that was asked. */
-wf_status wf__search_answer(wf__search *const *searches, size_t count, wf__pool *pool, wf_error *err);
+wf_status wf__search_answer(wf__search *const *searches, size_t count, wf__pool *pool,
+                            wf_error *err);
 
 /* Number that a source, or after dying a token, had among the tokens of its frame. */
-static inline uint64_t wf__search_source_number(const wf__search *search, const wf__token *source) { return source->prev - search->trace_base; }
+static inline uint64_t wf__search_source_number(const wf__search *search, const wf__token *source) {
+  return source->prev - search->trace_base;
+}
 /* Context of tokens[i], of the newest frame, once it is settled. There must be a scorer. */
 static inline uint64_t wf__search_context(const wf__search *search, uint64_t i) {
-  return search->died ? search->past_contexts.data[wf__search_source_number(search, &search->tokens.data[i])] : search->contexts.data[i];
+  return search->died
+             ? search->past_contexts.data[wf__search_source_number(search, &search->tokens.data[i])]
+             : search->contexts.data[i];
 }
 
 #endif

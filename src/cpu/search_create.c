@@ -1,7 +1,8 @@
 /* search_create.c - search objects: making them, freeing them, giving them a scorer. */
 #include "cpu/token_table.h"
 
-wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options, wf__search **out, wf_error *err) {
+wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options,
+                            wf__search **out, wf_error *err) {
   *out = NULL;
   wf__search *search = wf__calloc(1, sizeof *search);
   if (search == NULL) return wf__fail_memory(err, sizeof *search, "a search");
@@ -12,7 +13,9 @@ wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *opt
   search->remembers = options->lattice_beam > 0;
   search->skip_above = wf__skip_above(options);
   search->label_costs = wf__alloc((uint64_t)graph->num_labels, sizeof *search->label_costs);
-  wf_status status = search->label_costs != NULL ? grow_slots(search, err) : wf__fail_memory(err, (uint64_t)graph->num_labels * 4, "a search");
+  wf_status status = search->label_costs != NULL
+                         ? grow_slots(search, err)
+                         : wf__fail_memory(err, (uint64_t)graph->num_labels * 4, "a search");
   if (status != WF_OK) {
     wf__search_free(search);
     return status;

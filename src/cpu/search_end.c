@@ -1,4 +1,5 @@
-/* search_end.c - the end of the search, or a look at it before that: which token the path ends in, the way back, the lattice. */
+/* search_end.c - the end of the search, or a look at it before that: which token the path ends in,
+ * the way back, the lattice. */
 #include <math.h>
 
 #include "cpu/search.h"
@@ -6,8 +7,10 @@
 
 #define NONE UINT32_MAX
 
-/* What ending in tokens[i] of the newest frame costs: its cost, and `with_final` those of the graph and of the scorer. */
-static wf_status ending_cost(wf__search *search, uint64_t i, bool with_final, float *cost, wf_error *err) {
+/* What ending in tokens[i] of the newest frame costs: its cost, and `with_final` those of the graph
+ * and of the scorer. */
+static wf_status ending_cost(wf__search *search, uint64_t i, bool with_final, float *cost,
+                             wf_error *err) {
   const wf__token *token = &search->tokens.data[i];
   float extra = 0;
   *cost = token->cost;
@@ -19,7 +22,8 @@ static wf_status ending_cost(wf__search *search, uint64_t i, bool with_final, fl
   return WF_OK;
 }
 
-/* Best token by (cost for ending, state, context), its number into *out; NONE if `with_final` and none is final. */
+/* Best token by (cost for ending, state, context), its number into *out; NONE if `with_final` and
+ * none is final. */
 static wf_status best_token(wf__search *search, bool with_final, uint32_t *out, wf_error *err) {
   bool scored = search->scoring.scorer != NULL;
   uint64_t best_key = UINT64_MAX, best_context = UINT64_MAX;
@@ -28,7 +32,8 @@ static wf_status best_token(wf__search *search, bool with_final, uint32_t *out, 
     float cost;
     WF__TRY(ending_cost(search, i, with_final, &cost, err));
     if (cost == INFINITY) continue;
-    uint64_t key = (uint64_t)wf__ordered_cost(cost) << 32 | search->tokens.data[i].state, context = scored ? wf__search_context(search, i) : 0;
+    uint64_t key = (uint64_t)wf__ordered_cost(cost) << 32 | search->tokens.data[i].state,
+             context = scored ? wf__search_context(search, i) : 0;
     if (key > best_key || (key == best_key && context >= best_context)) continue;
     best_key = key;
     best_context = context;
@@ -56,7 +61,8 @@ static wf_status read_loglikes(wf__search *search, const wf_scores *scores, wf_e
     int32_t label = wf__graph_arc(graph, search->path.arcs.data[i]).ilabel;
     if (label == 0) continue;
     int64_t frame = wf__path_frame(&search->path, search->path.loglikes.size);
-    search->path.loglikes.data[search->path.loglikes.size++] = wf__loglike(&search->options, scores, frame, graph->columns[label]);
+    search->path.loglikes.data[search->path.loglikes.size++] =
+        wf__loglike(&search->options, scores, frame, graph->columns[label]);
   }
   return WF_OK;
 }
@@ -67,7 +73,8 @@ wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_erro
   WF__TRY(wf__search_ask_endings(search, &waits, err));
   if (waits) WF__TRY(wf__search_answer(&search, 1, NULL, err));
   if (!search->died && !search->goes_on) WF__TRY(best_token(search, true, &number, err));
-  search->path.final_cost = number != NONE ? wf__graph_final(search->graph, search->tokens.data[number].state) : 0;
+  search->path.final_cost =
+      number != NONE ? wf__graph_final(search->graph, search->tokens.data[number].state) : 0;
   if (number == NONE) {
     WF__TRY(best_token(search, false, &number, err));
     search->path.flags |= WF_RESULT_NOT_FINAL;
@@ -78,14 +85,16 @@ wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_erro
   uint32_t at = search->died ? best->prev : (uint32_t)search->trace_base + number;
   WF__TRY(wf__trace_path(&search->trace, at, search->graph, &search->path, err));
   wf__score_sum sum = search->committed_sum;
-  WF__TRY(wf__path_score(&search->path, 0, search->graph, &search->scoring, (search->path.flags & WF_RESULT_NOT_FINAL) == 0, &sum, err));
+  WF__TRY(wf__path_score(&search->path, 0, search->graph, &search->scoring,
+                         (search->path.flags & WF_RESULT_NOT_FINAL) == 0, &sum, err));
   search->path.scorer_cost = sum.cost;
   return scores != NULL ? read_loglikes(search, scores, err) : WF_OK;
 }
 
 wf_status wf__search_endings(wf__search *search, bool final, wf_error *err) {
   wf__history *history = &search->history;
-  uint64_t first = history->frames.data[history->frames.size - 1].first_token, size = history->tokens.size - first;
+  uint64_t first = history->frames.data[history->frames.size - 1].first_token,
+           size = history->tokens.size - first;
   float least = INFINITY;
   history->endings.size = 0;
   WF__TRY(wf__vec_grow(&history->endings, size, "the lattice", err));
@@ -103,9 +112,11 @@ wf_status wf__search_endings(wf__search *search, bool final, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out, wf_error *err) {
+wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out,
+                             wf_error *err) {
   bool final = (search->path.flags & WF_RESULT_NOT_FINAL) == 0;
   WF__TRY(wf__search_endings(search, final, err));
   WF__TRY(wf__history_end(&search->history, err));
-  return wf__history_lattice(&search->history, search->graph, &search->options, scores, &search->scoring, search->path.num_decoded, final, out, err);
+  return wf__history_lattice(&search->history, search->graph, &search->options, scores,
+                             &search->scoring, search->path.num_decoded, final, out, err);
 }

@@ -1,4 +1,5 @@
-/* select.c - quickselect with median-of-three pivots; falls back to sorting when the pivots are bad. */
+/* select.c - quickselect with median-of-three pivots; falls back to sorting when the pivots are
+ * bad. */
 #include "cpu/select.h"
 
 #include <stdlib.h>
@@ -23,7 +24,8 @@ uint64_t wf__select_smallest(uint64_t *keys, uint64_t count, uint64_t k) {
     if (depth > 64) break;
     uint64_t pivot = median(keys[low], keys[low + (high - low) / 2], keys[high - 1]);
     uint64_t i = low - 1, j = high;
-    for (;;) { /* Hoare: ends with [low, j] <= pivot <= (j, high), and j < high - 1 because some key before the last is >= pivot */
+    for (;;) { /* Hoare: ends with [low, j] <= pivot <= (j, high), and j < high - 1 because some key
+                  before the last is >= pivot */
       do i++;
       while (keys[i] < pivot);
       do j--;
@@ -34,8 +36,10 @@ uint64_t wf__select_smallest(uint64_t *keys, uint64_t count, uint64_t k) {
       keys[j] = swap;
     }
     uint64_t split = j + 1;
-    if (want < split) high = split;
-    else low = split;
+    if (want < split)
+      high = split;
+    else
+      low = split;
   }
   qsort(keys + low, high - low, sizeof *keys, compare);
   return keys[want];

@@ -1,4 +1,5 @@
-/* token_table.h - the tokens of a frame by state, or by state and context; part of search.c, where the compiler can see into it. search_create.c makes the first slots.
+/* token_table.h - the tokens of a frame by state, or by state and context; part of search.c, where
+ * the compiler can see into it. search_create.c makes the first slots.
  *
  * Slots are an open-addressing table, cleared frame by frame through the list of those in use. */
 #ifndef WF_CPU_TOKEN_TABLE_H
@@ -11,12 +12,14 @@
 
 #define NONE UINT32_MAX
 
-/* What runs once per arc comes twice from the compiler: for searches without a scorer, which pay nothing for those with one, and for these. Such functions
- * take `scored`, a constant where they are called. */
+/* What runs once per arc comes twice from the compiler: for searches without a scorer, which pay
+ * nothing for those with one, and for these. Such functions take `scored`, a constant where they
+ * are called. */
 #define TWICE static inline __attribute__((always_inline))
 
 static inline void clear_tokens(wf__search *search) {
-  for (uint64_t i = 0; i < search->used_slots.size; i++) search->slots[search->used_slots.data[i]].state = NONE;
+  for (uint64_t i = 0; i < search->used_slots.size; i++)
+    search->slots[search->used_slots.data[i]].state = NONE;
   search->used_slots.size = 0;
   search->tokens.size = search->contexts.size = 0;
   search->candidates.size = search->moved.size = 0;
@@ -25,10 +28,14 @@ static inline void clear_tokens(wf__search *search) {
 enum { RECOMBINE_PAIR, RECOMBINE_STATE };
 
 /* Are tokens of one state and different contexts apart? */
-static inline bool keeps_pairs(const wf__search *search) { return search->scoring.scorer != NULL && search->options.recombine == RECOMBINE_PAIR; }
+static inline bool keeps_pairs(const wf__search *search) {
+  return search->scoring.scorer != NULL && search->options.recombine == RECOMBINE_PAIR;
+}
 
 static inline uint32_t home(uint32_t state, int bits) { return wf__spread64(state, bits); }
-static inline uint32_t home_of_pair(uint32_t state, uint64_t context, int bits) { return wf__spread64(state + wf__mix64(context), bits); }
+static inline uint32_t home_of_pair(uint32_t state, uint64_t context, int bits) {
+  return wf__spread64(state + wf__mix64(context), bits);
+}
 
 static inline wf_status grow_slots(wf__search *search, wf_error *err) {
   int bits = search->slot_bits == 0 ? 12 : search->slot_bits + 1;
@@ -41,7 +48,8 @@ static inline wf_status grow_slots(wf__search *search, wf_error *err) {
   for (uint64_t i = 0; i < search->used_slots.size; i++) {
     wf__slot moved = search->slots[search->used_slots.data[i]];
     if (moved.token == NONE) continue;
-    uint32_t at = pairs ? home_of_pair(moved.state, search->contexts.data[moved.token], bits) : home(moved.state, bits);
+    uint32_t at = pairs ? home_of_pair(moved.state, search->contexts.data[moved.token], bits)
+                        : home(moved.state, bits);
     while (slots[at].state != NONE) at = (at + 1) & mask;
     slots[at] = moved;
     search->used_slots.data[used++] = at;
@@ -55,21 +63,27 @@ static inline wf_status grow_slots(wf__search *search, wf_error *err) {
 }
 
 /* Does the slot belong to this pair? One whose token was dropped belongs to none. */
-static inline bool is_of_pair(const wf__search *search, wf__slot slot, uint32_t state, uint64_t context) {
+static inline bool is_of_pair(const wf__search *search, wf__slot slot, uint32_t state,
+                              uint64_t context) {
   return slot.state == state && slot.token != NONE && search->contexts.data[slot.token] == context;
 }
 
-/* The token of `state`, or of (state, context), made with cost +infinity if there is none; NULL when there is no room (`full`) or no memory. */
-TWICE wf__token *token_of(wf__search *search, bool scored, uint32_t state, uint64_t context, wf_error *err) {
+/* The token of `state`, or of (state, context), made with cost +infinity if there is none; NULL
+ * when there is no room (`full`) or no memory. */
+TWICE wf__token *token_of(wf__search *search, bool scored, uint32_t state, uint64_t context,
+                          wf_error *err) {
   uint32_t mask = ((uint32_t)1 << search->slot_bits) - 1;
   bool pairs = scored && search->options.recombine == RECOMBINE_PAIR;
-  uint32_t at = pairs ? home_of_pair(state, context, search->slot_bits) : home(state, search->slot_bits);
+  uint32_t at =
+      pairs ? home_of_pair(state, context, search->slot_bits) : home(state, search->slot_bits);
   wf__slot *slots = search->slots;
   if (pairs)
-    while (slots[at].state != NONE && !is_of_pair(search, slots[at], state, context)) at = (at + 1) & mask;
+    while (slots[at].state != NONE && !is_of_pair(search, slots[at], state, context))
+      at = (at + 1) & mask;
   else
     while (slots[at].state != state && slots[at].state != NONE) at = (at + 1) & mask;
-  if (slots[at].state == state && slots[at].token != NONE) return &search->tokens.data[slots[at].token];
+  if (slots[at].state == state && slots[at].token != NONE)
+    return &search->tokens.data[slots[at].token];
   if (search->tokens.size == search->most_tokens) {
     search->full = true;
     return NULL;

@@ -1,19 +1,24 @@
-/* added_words.c - graphs with words added at run time: made of a base and phrase trees, walked by number, written out as an fst. */
+/* added_words.c - graphs with words added at run time: made of a base and phrase trees, walked by
+ * number, written out as an fst. */
 #include <math.h>
 #include <string.h>
 
 #include "decode/decode_graph.h"
 #include "fst/fst.h"
 
-/* --- by number ----------------------------------------------------------------------------------------------------------------- */
+/* --- by number --------------------------------------------------------------------------- */
 
-static uint32_t num_sites(const wf_graph *graph, int32_t c) { return graph->classes->first_ranked[c + 1] - graph->classes->first_ranked[c]; }
-
-static const wf__class_site *site_at(const wf_graph *graph, int32_t c, uint32_t rank) {
-  return &graph->classes->sites.data[graph->classes->ranked[graph->classes->first_ranked[c] + rank]];
+static uint32_t num_sites(const wf_graph *graph, int32_t c) {
+  return graph->classes->first_ranked[c + 1] - graph->classes->first_ranked[c];
 }
 
-/* The class whose copies of its tree hold the state, or the arc: the last with words that begins there or before. */
+static const wf__class_site *site_at(const wf_graph *graph, int32_t c, uint32_t rank) {
+  return &graph->classes->sites
+              .data[graph->classes->ranked[graph->classes->first_ranked[c] + rank]];
+}
+
+/* The class whose copies of its tree hold the state, or the arc: the last with words that begins
+ * there or before. */
 static int32_t class_of_state(const wf_graph *graph, uint32_t state) {
   int32_t c = graph->classes->count - 1;
   while (graph->added[c].tree == NULL || graph->added[c].first_state > state) c--;
@@ -28,10 +33,14 @@ static int32_t class_of_arc(const wf_graph *graph, uint32_t a) {
 wf__arc_run wf__added_run(const wf_graph *graph, uint32_t state, bool epsilons) {
   const wf__added *added = &graph->added[class_of_state(graph, state)];
   const wf__phrase_tree *tree = added->tree;
-  uint32_t size = (uint32_t)tree->view.num_states, site = (state - added->first_state) / size, own = (state - added->first_state) % size;
-  uint32_t first_arc = added->first_arc + site * (uint32_t)tree->view.num_arcs, middle = tree->first_epsilon[own];
-  uint32_t first = epsilons ? middle : (uint32_t)tree->view.arc_off[own], end = epsilons ? (uint32_t)tree->view.arc_off[own + 1] : middle;
-  return (wf__arc_run){tree->view.arcs + first, first_arc + first, first_arc + end, added->first_state + site * size};
+  uint32_t size = (uint32_t)tree->view.num_states, site = (state - added->first_state) / size,
+           own = (state - added->first_state) % size;
+  uint32_t first_arc = added->first_arc + site * (uint32_t)tree->view.num_arcs,
+           middle = tree->first_epsilon[own];
+  uint32_t first = epsilons ? middle : (uint32_t)tree->view.arc_off[own],
+           end = epsilons ? (uint32_t)tree->view.arc_off[own + 1] : middle;
+  return (wf__arc_run){tree->view.arcs + first, first_arc + first, first_arc + end,
+                       added->first_state + site * size};
 }
 
 static int compare_sites(const void *a, const void *b) {
@@ -48,7 +57,8 @@ wf_arc wf__added_arc(const wf_graph *graph, uint32_t a) {
   if (a < graph->view.num_arcs) {
     wf_arc arc = graph->view.arcs[a];
     const wf__class_site *site = wf__class_site_of(graph->classes, a);
-    if (site == NULL || graph->added[site->word_class].tree == NULL) return arc; /* weight +infinity, whatever for */
+    if (site == NULL || graph->added[site->word_class].tree == NULL)
+      return arc; /* weight +infinity, whatever for */
     const wf__added *added = &graph->added[site->word_class];
     arc.weight = site->weight;
     arc.nextstate = added->first_state + site->rank * (uint32_t)added->tree->view.num_states;
@@ -58,36 +68,58 @@ wf_arc wf__added_arc(const wf_graph *graph, uint32_t a) {
   const wf__added *added = &graph->added[c];
   uint32_t size = (uint32_t)added->tree->view.num_arcs, rank = (a - added->first_arc) / size;
   wf_arc arc = added->tree->view.arcs[(a - added->first_arc) % size];
-  if (arc.nextstate == 0) arc.nextstate = site_at(graph, c, rank)->target;
-  else arc.nextstate += added->first_state + rank * (uint32_t)added->tree->view.num_states;
+  if (arc.nextstate == 0)
+    arc.nextstate = site_at(graph, c, rank)->target;
+  else
+    arc.nextstate += added->first_state + rank * (uint32_t)added->tree->view.num_states;
   return arc;
 }
 
-/* --- making it ----------------------------------------------------------------------------------------------------------------- */
+/* --- making it --------------------------------------------------------------------------- */
 
-static wf_status find_class(const wf_graph *graph, const char *word_class, int32_t *out, wf_error *err) {
+static wf_status find_class(const wf_graph *graph, const char *word_class, int32_t *out,
+                            wf_error *err) {
   const wf__classes *classes = graph->classes;
-  if (classes == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "the graph has no place for added words: build it with the option `classes`, and keep its symbol tables");
+  if (classes == NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the graph has no place for added words: build it with the option `classes`, "
+                    "and keep its symbol tables");
   if (word_class == NULL && classes->count > 1)
-    return wf__fail(err, WF_ERR_ARGUMENT, "added words: for which class? the graph has %d, %.80s is the first", (int)classes->count, classes->names[0]);
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "added words: for which class? the graph has %d, %.80s is the first",
+                    (int)classes->count, classes->names[0]);
   int32_t c = 0;
-  while (word_class != NULL && c < classes->count && strcmp(classes->names[c], word_class) != 0) c++;
-  if (c == classes->count) return wf__fail(err, WF_ERR_ARGUMENT, "added words: the graph has no class '%.80s', but %.80s", word_class, classes->names[0]);
-  if (num_sites(graph, c) == 0) return wf__fail(err, WF_ERR_ARGUMENT, "added words: no path of the graph goes through the class %.80s", classes->names[c]);
+  while (word_class != NULL && c < classes->count && strcmp(classes->names[c], word_class) != 0)
+    c++;
+  if (c == classes->count)
+    return wf__fail(err, WF_ERR_ARGUMENT, "added words: the graph has no class '%.80s', but %.80s",
+                    word_class, classes->names[0]);
+  if (num_sites(graph, c) == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "added words: no path of the graph goes through the class %.80s",
+                    classes->names[c]);
   if (graph->added != NULL && graph->added[c].tree != NULL)
-    return wf__fail(err, WF_ERR_ARGUMENT, "added words: the class %.80s has words already; start from the graph without them", classes->names[c]);
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "added words: the class %.80s has words already; start from the graph without them",
+        classes->names[c]);
   if (classes->blank == 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "added words: the graph is not one of CTC with topology compact: states before a class do not all loop on one label, the blank");
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "added words: the graph is not one of CTC with topology compact: states before "
+                    "a class do not all loop on one label, the blank");
   *out = c;
   return WF_OK;
 }
 
-/* What the graph's arcs say about epsilons, as decode_graph.c finds it out where they are all written. */
+/* What the graph's arcs say about epsilons, as decode_graph.c finds it out where they are all
+ * written. */
 static void look_at_class(wf_graph *graph, int32_t c) {
   const wf__phrase_tree *tree = graph->added[c].tree;
   graph->has_negative_epsilons = graph->has_negative_epsilons || tree->has_negative_epsilons;
   graph->has_epsilon_words = graph->has_epsilon_words || tree->has_epsilon_words;
-  for (uint32_t rank = 0; rank < num_sites(graph, c); rank++) graph->has_negative_epsilons = graph->has_negative_epsilons || site_at(graph, c, rank)->weight < 0;
+  for (uint32_t rank = 0; rank < num_sites(graph, c); rank++)
+    graph->has_negative_epsilons =
+        graph->has_negative_epsilons || site_at(graph, c, rank)->weight < 0;
 }
 
 /* Numbers of states and arcs, class by class. */
@@ -102,22 +134,32 @@ static wf_status number(wf_graph *graph, wf_error *err) {
     graph->num_states += num_sites(graph, c) * added->tree->view.num_states;
     graph->num_arcs += num_sites(graph, c) * added->tree->view.num_arcs;
     if (graph->num_states > WF__MAX_STATES || graph->num_arcs >= UINT32_MAX)
-      return wf__fail(err, WF_ERR_LIMIT, "added words: %llu states in each of %u places of class %.80s make more than 2^31 states or 2^32 arcs; add fewer words, or prune the language model",
-                      (unsigned long long)added->tree->view.num_states, num_sites(graph, c), graph->classes->names[c]);
+      return wf__fail(err, WF_ERR_LIMIT,
+                      "added words: %llu states in each of %u places of class %.80s make more than "
+                      "2^31 states or 2^32 arcs; add fewer words, or prune the language model",
+                      (unsigned long long)added->tree->view.num_states, num_sites(graph, c),
+                      graph->classes->names[c]);
   }
   return WF_OK;
 }
 
-static wf_status fill(wf_graph *graph, const wf_graph *given, int32_t c, const wf_added_phrase *phrases, size_t count, wf_error *err) {
+static wf_status fill(wf_graph *graph, const wf_graph *given, int32_t c,
+                      const wf_added_phrase *phrases, size_t count, wf_error *err) {
   graph->added = wf__calloc((uint64_t)graph->classes->count, sizeof *graph->added);
-  if (graph->added == NULL) return wf__fail_memory(err, (uint64_t)graph->classes->count * sizeof *graph->added, "added words");
-  for (int32_t i = 0; i < graph->classes->count && given->added != NULL; i++) graph->added[i].tree = wf__phrase_tree_ref(given->added[i].tree);
-  WF__TRY(wf__phrase_tree_create(phrases, count, graph->num_labels, graph->classes->blank, &graph->added[c].tree, err));
+  if (graph->added == NULL)
+    return wf__fail_memory(err, (uint64_t)graph->classes->count * sizeof *graph->added,
+                           "added words");
+  for (int32_t i = 0; i < graph->classes->count && given->added != NULL; i++)
+    graph->added[i].tree = wf__phrase_tree_ref(given->added[i].tree);
+  WF__TRY(wf__phrase_tree_create(phrases, count, graph->num_labels, graph->classes->blank,
+                                 &graph->added[c].tree, err));
   look_at_class(graph, c);
   return number(graph, err);
 }
 
-wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class, const wf_added_phrase *phrases, size_t count, wf_graph **out, wf_error *err) {
+wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class,
+                               const wf_added_phrase *phrases, size_t count, wf_graph **out,
+                               wf_error *err) {
   *out = NULL;
   int32_t c;
   WF__TRY(find_class(graph, word_class, &c, err));
@@ -129,20 +171,25 @@ wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class, co
   made->added = NULL;
   made->aligner = NULL;
   wf_status status = fill(made, graph, c, phrases, count, err);
-  if (status == WF_OK && graph->aligner != NULL) status = wf__word_aligner_add(graph->aligner, phrases, count, &made->aligner, err);
-  if (status == WF_OK) *out = made;
-  else wf_graph_free(made);
+  if (status == WF_OK && graph->aligner != NULL)
+    status = wf__word_aligner_add(graph->aligner, phrases, count, &made->aligner, err);
+  if (status == WF_OK)
+    *out = made;
+  else
+    wf_graph_free(made);
   return status;
 }
 
-/* --- as an fst ----------------------------------------------------------------------------------------------------------------- */
+/* --- as an fst --------------------------------------------------------------------------- */
 
 static wf_status write_states(const wf_graph *graph, wf__csr *csr, wf_error *err) {
   WF__TRY(wf__vec_grow(&csr->arcs, graph->num_arcs, "a graph with added words", err));
   for (uint64_t s = 0; s < graph->num_states; s++) {
-    wf__arc_run emitting = wf__emitting_run(graph, (uint32_t)s), epsilons = wf__epsilon_run(graph, (uint32_t)s);
+    wf__arc_run emitting = wf__emitting_run(graph, (uint32_t)s),
+                epsilons = wf__epsilon_run(graph, (uint32_t)s);
     WF__TRY(wf__csr_add_state(csr, wf__graph_final(graph, (uint32_t)s), err));
-    for (uint32_t a = emitting.first; a < epsilons.end; a++) WF__TRY(wf__csr_push(csr, wf__graph_arc(graph, a), err));
+    for (uint32_t a = emitting.first; a < epsilons.end; a++)
+      WF__TRY(wf__csr_push(csr, wf__graph_arc(graph, a), err));
   }
   return WF_OK;
 }
@@ -155,7 +202,9 @@ wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err) {
   }
   wf__csr csr = {0};
   wf_status status = write_states(graph, &csr, err);
-  if (status == WF_OK) status = wf__fst_from_csr(&csr, graph->view.start, graph->view.semiring, wf_fst_isymbols(graph->fst), wf_fst_osymbols(graph->fst), out, err);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, graph->view.start, graph->view.semiring,
+                              wf_fst_isymbols(graph->fst), wf_fst_osymbols(graph->fst), out, err);
   wf__csr_free(&csr);
   wf_word_aligner *whole = NULL;
   if (status == WF_OK && graph->aligner != NULL) {
@@ -170,5 +219,9 @@ wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err) {
   return status;
 }
 
-int32_t wf_graph_num_classes(const wf_graph *graph) { return graph->classes != NULL ? graph->classes->count : 0; }
-const char *wf_graph_class(const wf_graph *graph, int32_t i) { return i >= 0 && i < wf_graph_num_classes(graph) ? graph->classes->names[i] : NULL; }
+int32_t wf_graph_num_classes(const wf_graph *graph) {
+  return graph->classes != NULL ? graph->classes->count : 0;
+}
+const char *wf_graph_class(const wf_graph *graph, int32_t i) {
+  return i >= 0 && i < wf_graph_num_classes(graph) ? graph->classes->names[i] : NULL;
+}

@@ -1,7 +1,7 @@
 /* backend.h - what a search backend must offer, and what every backend shares.
  *
- * Utterances come checked (columns, NaN) from decoder.c and go back as a path of arcs; words, times and costs are made from the path by
- * best_path.c, so that they cannot differ between backends. */
+ * Utterances come checked (columns, NaN) from decoder.c and go back as a path of arcs; words, times
+ * and costs are made from the path by best_path.c, so that they cannot differ between backends. */
 #ifndef WF_DECODE_BACKEND_H
 #define WF_DECODE_BACKEND_H
 
@@ -15,54 +15,66 @@
 typedef struct wf__path {
   WF__VEC(uint32_t) arcs;  /* arcs of the graph, one after the other */
   WF__VEC(float) loglikes; /* score that each consuming arc read */
-  WF__VEC(int32_t) frames; /* number of its frame, and of the next one if there is one yet; empty if no frames are skipped */
-  float final_cost;       /* of the last state, 0 if not final or died */
-  float relative_cost;    /* of a path that goes on: of ending in a final state, above the best token; +infinity: there is none */
-  double scorer_cost;     /* of the whole path up to here, whatever part this is; 0 without a scorer */
-  uint32_t flags;         /* WF_RESULT_* */
+  WF__VEC(int32_t)
+  frames; /* number of its frame, and of the next one if there is one yet; empty if no frames are
+             skipped */
+  float final_cost;    /* of the last state, 0 if not final or died */
+  float relative_cost; /* of a path that goes on: of ending in a final state, above the best token;
+                          +infinity: there is none */
+  double scorer_cost;  /* of the whole path up to here, whatever part this is; 0 without a scorer */
+  uint32_t flags;      /* WF_RESULT_* */
   int64_t num_decoded;
   uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
 } wf__path;
 
 typedef struct wf__batch {
-  const wf_scores *scores; /* [count] */
-  const bool *skip;        /* [count] utterances that failed their checks */
+  const wf_scores *scores;         /* [count] */
+  const bool *skip;                /* [count] utterances that failed their checks */
   const wf_scorer *const *scorers; /* [count], NULL entries: none; NULL: none at all */
-  const wf_graph *const *graphs;   /* [count], NULL entries: the decoder's own; NULL: that for all. */
+  const wf_graph *const *graphs; /* [count], NULL entries: the decoder's own; NULL: that for all. */
   size_t count;
-  wf_result **results;     /* [count] preallocated; the backend calls wf__result_fill */
+  wf_result **results; /* [count] preallocated; the backend calls wf__result_fill */
   const wf_progress *progress;
   const wf_lattice_determinize_options *determinizing; /* NULL: lattices stay as they come */
   wf__determinizers *determinizers;
 } wf__batch;
 
 /* The graph that utterance i searches: one with words of its own, or the decoder's. */
-static inline const wf_graph *wf__batch_graph(const wf__batch *batch, size_t i, const wf_graph *decoders) {
+static inline const wf_graph *wf__batch_graph(const wf__batch *batch, size_t i,
+                                              const wf_graph *decoders) {
   return batch->graphs != NULL && batch->graphs[i] != NULL ? batch->graphs[i] : decoders;
 }
 
-/* Streams. What a backend keeps of one between chunks is a channel, its own: the newest frame's tokens, the trace behind them down to what all tokens share,
- * the lattice's history. One call at a time for all channels of a decoder. */
+/* Streams. What a backend keeps of one between chunks is a channel, its own: the newest frame's
+ * tokens, the trace behind them down to what all tokens share, the lattice's history. One call at a
+ * time for all channels of a decoder. */
 typedef struct wf__stream_backend {
   wf_status (*open)(void *self, void **channel, wf_error *err);
   void (*close)(void *self, void *channel);
-  /* From now on; NULL: none. In the middle of an utterance, contexts are those behind words[0 .. num_words), which are decided, and what follows them; what the
-   * scorer before has added stays. */
-  wf_status (*set_scorer)(void *self, void *channel, const wf_scorer *scorer, const wf_word *words, size_t num_words, wf_error *err);
-  /* For utterances that have not begun: the decoder's graph or one with words added to it, borrowed. */
+  /* From now on; NULL: none. In the middle of an utterance, contexts are those behind words[0 ..
+   * num_words), which are decided, and what follows them; what the scorer before has added stays.
+   */
+  wf_status (*set_scorer)(void *self, void *channel, const wf_scorer *scorer, const wf_word *words,
+                          size_t num_words, wf_error *err);
+  /* For utterances that have not begun: the decoder's graph or one with words added to it,
+   * borrowed. */
   wf_status (*set_graph)(void *self, void *channel, const wf_graph *graph, wf_error *err);
   /* A new utterance, with the same scorer and graph. */
   void (*reset)(void *self, void *channel);
   uint64_t (*bytes)(const void *self, const void *channel);
-  /* Gathers the channels that are not skipped into lanes, consumes batch->scores[i] with each, scatters them back. batch->results[i] holds the frames accepted
-   * before; it takes the status and message of a stream that fails, and then only the values of its scores are looked at. Fails, with all others advanced,
-   * if one ran out of memory. */
+  /* Gathers the channels that are not skipped into lanes, consumes batch->scores[i] with each,
+   * scatters them back. batch->results[i] holds the frames accepted before; it takes the status and
+   * message of a stream that fails, and then only the values of its scores are looked at. Fails,
+   * with all others advanced, if one ran out of memory. */
   wf_status (*advance)(void *self, const wf__batch *batch, void *const *channels, wf_error *err);
-  /* What nothing can change any more and has not been handed over yet: arcs that all tokens share. `now`: look for more first. */
+  /* What nothing can change any more and has not been handed over yet: arcs that all tokens share.
+   * `now`: look for more first. */
   wf_status (*committed)(void *self, void *channel, bool now, wf__path *out, wf_error *err);
-  /* From there to the best ending, or, if it `goes_on`, to the best token and with relative_cost. */
+  /* From there to the best ending, or, if it `goes_on`, to the best token and with relative_cost.
+   */
   wf_status (*path)(void *self, void *channel, bool goes_on, wf__path *out, wf_error *err);
-  /* The part of the lattice that nothing can change any more, which is dropped; NULL: there is none. */
+  /* The part of the lattice that nothing can change any more, which is dropped; NULL: there is
+   * none. */
   wf_status (*commit_lattice)(void *self, void *channel, wf_lattice **out, wf_error *err);
   /* Without `goes_on`, after path and for the last time before reset. */
   wf_status (*lattice)(void *self, void *channel, bool goes_on, wf_lattice **out, wf_error *err);
@@ -70,7 +82,8 @@ typedef struct wf__stream_backend {
 
 typedef struct wf__backend {
   const char *name;
-  wf_status (*open)(const wf_graph *graph, const wf_decoder_options *options, void **out, wf_error *err);
+  wf_status (*open)(const wf_graph *graph, const wf_decoder_options *options, void **out,
+                    wf_error *err);
   /* Fails only for reasons that are not an utterance's own. */
   wf_status (*decode)(void *self, const wf__batch *batch, wf_error *err);
   void (*close)(void *self);
@@ -78,71 +91,95 @@ typedef struct wf__backend {
   wf_status (*set_stream)(void *self, void *stream, wf_error *err);
   /* Can a graph with added words, or a scorer with the graph that it is for, be searched here? */
   wf_status (*check_graph)(const wf_graph *graph, wf_error *err);
-  wf_status (*check_scorer)(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, wf_error *err);
-  wf_status (*plan)(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err);
-  wf_status (*plan_streams)(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
+  wf_status (*check_scorer)(const wf_graph *graph, const wf_decoder_options *options,
+                            const wf_scorer *scorer, wf_error *err);
+  wf_status (*plan)(const wf_graph *graph, const wf_decoder_options *options,
+                    const wf_batch_shape *shape, wf_plan *out, wf_error *err);
+  wf_status (*plan_streams)(const wf_graph *graph, const wf_decoder_options *options,
+                            const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
   void (*planned)(const void *self, wf_plan *out); /* the largest plan so far */
   void (*lm_stats)(const void *self, wf_lm_stats *out);
-  /* Scores from the memory of one of the GPUs, in the order of the caller's stream; false if they are not there, or it fails. */
+  /* Scores from the memory of one of the GPUs, in the order of the caller's stream; false if they
+   * are not there, or it fails. */
   bool (*copy_scores)(void *self, const void *from, uint64_t bytes, void *to);
   const wf__stream_backend *streams;
 } wf__backend;
 
-extern const wf__backend wf__cpu_backend;  /* src/cpu/cpu_backend.c */
-extern const wf__backend wf__cuda_backend; /* src/cuda/decoder/cuda_backend.c, or cuda_stub.c in builds without CUDA */
+extern const wf__backend wf__cpu_backend; /* src/cpu/cpu_backend.c */
+extern const wf__backend
+    wf__cuda_backend; /* src/cuda/decoder/cuda_backend.c, or cuda_stub.c in builds without CUDA */
 
-/* Utterances of the batch that are not skipped, longest first: the last to start should be short. `which` has room for all. */
-wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *count, wf_error *err);
+/* Utterances of the batch that are not skipped, longest first: the last to start should be short.
+ * `which` has room for all. */
+wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *count,
+                            wf_error *err);
 
-/* max_tokens is at least max_active, min_active at most; min_active -1 becomes what suits the graph. */
+/* max_tokens is at least max_active, min_active at most; min_active -1 becomes what suits the
+ * graph. */
 void wf__decoder_limits(wf_decoder_options *options, const wf_graph *graph);
 
 /* Turns a path into words, times and costs. */
-wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err);
-/* Determinizes the result's lattice, if there is one and the batch wants it. By the thread that has made it. */
+wf_status wf__result_fill(wf_result *result, const wf_graph *graph,
+                          const wf_decoder_options *options, const wf__path *path, wf_error *err);
+/* Determinizes the result's lattice, if there is one and the batch wants it. By the thread that has
+ * made it. */
 wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_error *err);
 /* Empties it; its memory stays. */
 void wf__path_clear(wf__path *path);
 void wf__path_free(wf__path *path);
 /* Number of the frame that the i-th consuming arc reads, for a path from the start on. */
-static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) { return path->frames.size > 0 ? path->frames.data[i] : (int64_t)i; }
+static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) {
+  return path->frames.size > 0 ? path->frames.data[i] : (int64_t)i;
+}
 
 /* Words, times and sums of a path that comes in parts. Zero-initialised is empty.
  *
- *   words      [timed words: nothing can change them][others: times are as they would be if the path ended here, once closed]
- *   alignment  [forgotten][labels of timed words      ][others                                                            ]
+ *   words      [timed words: nothing can change them][others: times are as they would be if the
+ *              path ended here, once closed]
+ *   alignment  [forgotten][labels of timed words      ][others
+ *              ]
  *                                                      ^ timed_end
  *
- * Without a word aligner times are estimates, and all words count as timed but for the end of the last one. */
+ * Without a word aligner times are estimates, and all words count as timed but for the end of the
+ * last one. */
 typedef struct wf__account {
   WF__VEC(wf_word) words;
   WF__VEC(int32_t) alignment; /* by frame; 0: skipped */
   int64_t num_forgotten;      /* frames before those of the alignment */
   uint64_t num_timed;         /* with an aligner */
   int64_t timed_end;
-  uint64_t num_estimated;     /* words whose times are estimates, of the timed ones */
-  uint64_t num_guessed;       /* the same of the others, after close */
+  uint64_t num_estimated; /* words whose times are estimates, of the timed ones */
+  uint64_t num_guessed;   /* the same of the others, after close */
   double graph_cost, loglike;
-  wf__unit_list units;        /* scratch memory */
+  wf__unit_list units; /* scratch memory */
   WF__VEC(int32_t) labels;
   WF__VEC(wf_word) placed;
 } wf__account;
 /* Adds a part of the path. */
-wf_status wf__account_add(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, const wf__path *part, wf_error *err);
-/* Times of words that what was added decides, whatever follows. Only of what cannot be taken back. */
+wf_status wf__account_add(wf__account *account, const wf_graph *graph,
+                          const wf_decoder_options *options, const wf__path *part, wf_error *err);
+/* Times of words that what was added decides, whatever follows. Only of what cannot be taken back.
+ */
 wf_status wf__account_decide(wf__account *account, const wf_graph *graph, wf_error *err);
-/* How many words nothing can change any more, but for the times of the last of them. After wf__account_decide. */
+/* How many words nothing can change any more, but for the times of the last of them. After
+ * wf__account_decide. */
 uint64_t wf__account_num_stable(const wf__account *account, const wf_graph *graph);
-/* Brings alignment and times of words up to frame `end`, as if the path ended there; more may follow. */
-wf_status wf__account_close(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, int64_t end, wf_error *err);
+/* Brings alignment and times of words up to frame `end`, as if the path ended there; more may
+ * follow. */
+wf_status wf__account_close(wf__account *account, const wf_graph *graph,
+                            const wf_decoder_options *options, int64_t end, wf_error *err);
 /* Drops the first `num_words` words and the alignment before what is left. */
 void wf__account_forget(wf__account *account, const wf_graph *graph, uint64_t num_words);
-/* Into the result, which takes the arrays over; what the path says of its end, and its statistics, come from `path`. */
-wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err);
+/* Into the result, which takes the arrays over; what the path says of its end, and its statistics,
+ * come from `path`. */
+wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph,
+                             const wf_decoder_options *options, const wf__path *path,
+                             wf_error *err);
 void wf__account_free(wf__account *account);
 
 /* A log-likelihood as the decoder takes it. */
-static inline float wf__loglike(const wf_decoder_options *options, const wf_scores *scores, int64_t frame, int32_t column) {
+static inline float wf__loglike(const wf_decoder_options *options, const wf_scores *scores,
+                                int64_t frame, int32_t column) {
   float loglike = wf__score_at(scores, frame, column);
   return column == options->blank ? loglike - options->blank_penalty : loglike;
 }
@@ -154,8 +191,10 @@ typedef struct wf__score_sum {
   uint64_t context;
   double cost;
 } wf__score_sum;
-/* Goes on over the path's words, from arc number `first` on, and ends there if `final`. Does nothing without a scorer. */
-wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph, wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err);
+/* Goes on over the path's words, from arc number `first` on, and ends there if `final`. Does
+ * nothing without a scorer. */
+wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph,
+                         wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err);
 
 /* The utterance has failed, for a reason of its own: `status`, and the message of `err`. */
 void wf__result_fail(wf_result *result, wf_status status, const wf_error *err);

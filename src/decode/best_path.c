@@ -1,15 +1,18 @@
-/* best_path.c - from a path of arcs to words with times, and its cost split into graph and acoustics.
+/* best_path.c - from a path of arcs to words with times, and its cost split into graph and
+ * acoustics.
  *
- * Costs are summed anew along the path, in double, in path order: the search's own float sums only ranked the paths. */
+ * Costs are summed anew along the path, in double, in path order: the search's own float sums only
+ * ranked the paths. */
 #include <math.h>
 #include <string.h>
 
 #include "decode/backend.h"
 
-/* --- estimates: of graphs that do not tell how words are made of tokens ------------------------------------------------ */
+/* --- estimates: of graphs that do not tell how words are made of tokens ------------------ */
 
-/* A word starts with the first frame consumed at or after the arc that carries it. It ends where the next one starts, less the
- * frames at its end whose column is the blank, or that were skipped for being blank. */
+/* A word starts with the first frame consumed at or after the arc that carries it. It ends where
+ * the next one starts, less the frames at its end whose column is the blank, or that were skipped
+ * for being blank. */
 static void close_word(wf__account *account, const wf_graph *graph, int32_t blank, int64_t end) {
   if (account->words.size == 0) return;
   wf_word *word = &account->words.data[account->words.size - 1];
@@ -20,18 +23,24 @@ static void close_word(wf__account *account, const wf_graph *graph, int32_t blan
   word->end_frame = (int32_t)end;
 }
 
-/* --- times by the aligner --------------------------------------------------------------------------------------------- */
+/* --- times by the aligner ---------------------------------------------------------------- */
 
-/* Places the words that are not timed yet. `ended`: all of them, as if nothing followed, which leaves what is timed as it was. */
-static wf_status place_words(wf__account *account, const wf_graph *graph, bool ended, wf_error *err) {
-  uint64_t num_words = account->words.size - account->num_timed, first = (uint64_t)(account->timed_end - account->num_forgotten);
+/* Places the words that are not timed yet. `ended`: all of them, as if nothing followed, which
+ * leaves what is timed as it was. */
+static wf_status place_words(wf__account *account, const wf_graph *graph, bool ended,
+                             wf_error *err) {
+  uint64_t num_words = account->words.size - account->num_timed,
+           first = (uint64_t)(account->timed_end - account->num_forgotten);
   wf__placed placed;
   account->labels.size = account->placed.size = 0;
   WF__TRY(wf__vec_grow(&account->labels, num_words + 1, "a result", err));
   WF__TRY(wf__vec_grow(&account->placed, num_words + 1, "a result", err));
-  for (uint64_t i = 0; i < num_words; i++) account->labels.data[i] = account->words.data[account->num_timed + i].label;
-  WF__TRY(wf__aligner_place(graph->aligner, account->labels.data, num_words, account->alignment.size > first ? account->alignment.data + first : NULL, account->alignment.size - first, ended,
-                            &account->units, account->placed.data, &placed, err));
+  for (uint64_t i = 0; i < num_words; i++)
+    account->labels.data[i] = account->words.data[account->num_timed + i].label;
+  WF__TRY(wf__aligner_place(
+      graph->aligner, account->labels.data, num_words,
+      account->alignment.size > first ? account->alignment.data + first : NULL,
+      account->alignment.size - first, ended, &account->units, account->placed.data, &placed, err));
   for (uint64_t i = 0; i < placed.num_words; i++) {
     wf_word word = account->placed.data[i];
     word.start_frame += (int32_t)account->timed_end;
@@ -51,10 +60,11 @@ wf_status wf__account_decide(wf__account *account, const wf_graph *graph, wf_err
 }
 
 uint64_t wf__account_num_stable(const wf__account *account, const wf_graph *graph) {
-  return graph->aligner != NULL && account->num_timed < account->words.size ? account->num_timed + 1 : account->words.size;
+  return graph->aligner != NULL && account->num_timed < account->words.size ? account->num_timed + 1
+                                                                            : account->words.size;
 }
 
-/* --- a path in parts -------------------------------------------------------------------------------------------------- */
+/* --- a path in parts --------------------------------------------------------------------- */
 
 /* Frames before `frame` that no arc has read yet were skipped. */
 static wf_status align_up_to(wf__account *account, int64_t frame, wf_error *err) {
@@ -64,17 +74,22 @@ static wf_status align_up_to(wf__account *account, int64_t frame, wf_error *err)
   return WF_OK;
 }
 
-wf_status wf__account_add(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, const wf__path *part, wf_error *err) {
+wf_status wf__account_add(wf__account *account, const wf_graph *graph,
+                          const wf_decoder_options *options, const wf__path *part, wf_error *err) {
   uint64_t num_read = 0; /* of the part's scores */
   for (uint64_t i = 0; i < part->arcs.size; i++) {
     wf_arc arc = wf__graph_arc(graph, part->arcs.data[i]);
     account->graph_cost += (double)arc.weight;
-    if (num_read < part->frames.size) WF__TRY(align_up_to(account, part->frames.data[num_read], err));
+    if (num_read < part->frames.size)
+      WF__TRY(align_up_to(account, part->frames.data[num_read], err));
     if (arc.olabel != 0) {
       int32_t frame = (int32_t)(account->num_forgotten + (int64_t)account->alignment.size);
       if (graph->aligner == NULL) close_word(account, graph, options->blank, frame);
       account->graph_cost -= (double)options->word_score;
-      WF__TRY(wf__vec_push(&account->words, ((wf_word){.label = arc.olabel, .start_frame = frame, .end_frame = frame}), "a result", err));
+      WF__TRY(
+          wf__vec_push(&account->words,
+                       ((wf_word){.label = arc.olabel, .start_frame = frame, .end_frame = frame}),
+                       "a result", err));
     }
     if (arc.ilabel == 0) continue;
     account->loglike += (double)part->loglikes.data[num_read++];
@@ -83,7 +98,8 @@ wf_status wf__account_add(wf__account *account, const wf_graph *graph, const wf_
   return WF_OK;
 }
 
-wf_status wf__account_close(wf__account *account, const wf_graph *graph, const wf_decoder_options *options, int64_t end, wf_error *err) {
+wf_status wf__account_close(wf__account *account, const wf_graph *graph,
+                            const wf_decoder_options *options, int64_t end, wf_error *err) {
   WF__TRY(align_up_to(account, end, err));
   if (graph->aligner != NULL) return place_words(account, graph, true, err);
   close_word(account, graph, options->blank, end);
@@ -94,23 +110,29 @@ wf_status wf__account_close(wf__account *account, const wf_graph *graph, const w
 /* The first frame that words which are not forgotten may need. */
 static int64_t first_needed(const wf__account *account, const wf_graph *graph) {
   const wf_word *words = account->words.data;
-  if (graph->aligner != NULL) return account->num_timed > 0 ? words[0].start_frame : account->timed_end;
-  return account->words.size > 0 ? words[0].start_frame : account->num_forgotten + (int64_t)account->alignment.size;
+  if (graph->aligner != NULL)
+    return account->num_timed > 0 ? words[0].start_frame : account->timed_end;
+  return account->words.size > 0 ? words[0].start_frame
+                                 : account->num_forgotten + (int64_t)account->alignment.size;
 }
 
 void wf__account_forget(wf__account *account, const wf_graph *graph, uint64_t num_words) {
   wf_word *words = account->words.data;
-  if (num_words > 0) memmove(words, words + num_words, (account->words.size - num_words) * sizeof *words);
+  if (num_words > 0)
+    memmove(words, words + num_words, (account->words.size - num_words) * sizeof *words);
   account->words.size -= num_words;
   account->num_timed -= num_words < account->num_timed ? num_words : account->num_timed;
   int64_t num_frames = first_needed(account, graph) - account->num_forgotten;
   if (num_frames <= 0) return;
-  memmove(account->alignment.data, account->alignment.data + num_frames, (account->alignment.size - (uint64_t)num_frames) * sizeof(int32_t));
+  memmove(account->alignment.data, account->alignment.data + num_frames,
+          (account->alignment.size - (uint64_t)num_frames) * sizeof(int32_t));
   account->alignment.size -= (uint64_t)num_frames;
   account->num_forgotten += num_frames;
 }
 
-wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err) {
+wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph,
+                             const wf_decoder_options *options, const wf__path *path,
+                             wf_error *err) {
   WF__TRY(wf__account_close(account, graph, options, path->num_decoded, err));
   result->flags = path->flags;
   result->num_decoded = path->num_decoded;
@@ -133,7 +155,8 @@ wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_g
   return WF_OK;
 }
 
-wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph, wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err) {
+wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph,
+                         wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err) {
   if (scoring->scorer == NULL) return WF_OK;
   float cost;
   for (uint64_t i = first; i < path->arcs.size; i++) {
@@ -157,7 +180,8 @@ void wf__account_free(wf__account *account) {
   *account = (wf__account){0};
 }
 
-wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_decoder_options *options, const wf__path *path, wf_error *err) {
+wf_status wf__result_fill(wf_result *result, const wf_graph *graph,
+                          const wf_decoder_options *options, const wf__path *path, wf_error *err) {
   wf__account account = {0};
   wf_status status = wf__account_add(&account, graph, options, path, err);
   if (status == WF_OK) status = wf__account_finish(&account, result, graph, options, path, err);
@@ -165,7 +189,9 @@ wf_status wf__result_fill(wf_result *result, const wf_graph *graph, const wf_dec
   return status;
 }
 
-void wf__path_clear(wf__path *path) { path->arcs.size = path->loglikes.size = path->frames.size = 0; }
+void wf__path_clear(wf__path *path) {
+  path->arcs.size = path->loglikes.size = path->frames.size = 0;
+}
 
 void wf__path_free(wf__path *path) {
   wf__vec_free(&path->arcs);

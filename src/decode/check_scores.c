@@ -1,4 +1,5 @@
-/* check_scores.c - tells probabilities, base-10 logarithms, negated, transposed or shifted scores from log-posteriors by the numbers of a few frames. */
+/* check_scores.c - tells probabilities, base-10 logarithms, negated, transposed or shifted scores
+ * from log-posteriors by the numbers of a few frames. */
 #include "decode/check_scores.h"
 
 #include <stdarg.h>
@@ -10,21 +11,26 @@
 enum { WARN, ERROR, OFF };
 enum cause { PROBABILITIES, BASE_10, NEGATED, TRANSPOSED, COLUMNS, UNNORMALISED, BLANK, NARROWED };
 enum {
-  MOST_FRAMES = 32,        /* of an utterance to look at */
-  FIRST = 64, EVERY = 16,  /* the first utterances of a decoder, and then every 16th */
-  FIRST_ON_GPU = 4,        /* of those in GPU memory: a copy has to be waited for */
-  BLOCK_BYTES = 1 << 20,   /* and is of so much */
+  MOST_FRAMES = 32, /* of an utterance to look at */
+  FIRST = 64,
+  EVERY = 16,            /* the first utterances of a decoder, and then every 16th */
+  FIRST_ON_GPU = 4,      /* of those in GPU memory: a copy has to be waited for */
+  BLOCK_BYTES = 1 << 20, /* and is of so much */
 };
 
 /* Rounded to few bits, as bfloat16, frames still sum to 1 within this. */
 static const double TOLERANCE = 0.05;
-/* Division by priors makes a typical frame's sum larger; a blank penalty makes that of frames of the blank smaller, but not of all. */
+/* Division by priors makes a typical frame's sum larger; a blank penalty makes that of frames of
+ * the blank smaller, but not of all. */
 static const double MOST_TYPICAL_SUM = 100, LEAST_LARGEST_SUM = 0.01;
 
-static void tell(wf_decoder *decoder, enum cause cause, wf_result *result, const char *format, ...) WF__PRINTF(4, 5);
-static void tell(wf_decoder *decoder, enum cause cause, wf_result *result, const char *format, ...) {
+static void tell(wf_decoder *decoder, enum cause cause, wf_result *result, const char *format, ...)
+    WF__PRINTF(4, 5);
+static void tell(wf_decoder *decoder, enum cause cause, wf_result *result, const char *format,
+                 ...) {
   char message[sizeof result->message];
-  bool fails = decoder->options.check_scores == ERROR, again = (decoder->check.told & 1u << cause) != 0;
+  bool fails = decoder->options.check_scores == ERROR,
+       again = (decoder->check.told & 1u << cause) != 0;
   if (again && !fails) return;
   va_list args;
   va_start(args, format);
@@ -39,7 +45,7 @@ static void tell(wf_decoder *decoder, enum cause cause, wf_result *result, const
   snprintf(result->message, sizeof result->message, "%s", message);
 }
 
-/* --- sums of frames ------------------------------------------------------------------------------------------------------ */
+/* --- sums of frames ---------------------------------------------------------------------- */
 
 /* What a score may stand for. */
 enum scale { NATURAL, PLAIN, TEN, MINUS, NUM_SCALES };
@@ -52,11 +58,14 @@ static double probability(enum scale scale, double score) {
 static bool is_one(double sum) { return fabs(sum - 1) <= TOLERANCE; }
 
 /* The i-th of `count` frames spread over the utterance. */
-static int64_t frame_at(const wf_scores *scores, int i, int count) { return (2 * i + 1) * scores->num_frames / (2 * count); }
+static int64_t frame_at(const wf_scores *scores, int i, int count) {
+  return (2 * i + 1) * scores->num_frames / (2 * count);
+}
 
 static double sum_of_frame(const wf_scores *scores, int64_t frame, enum scale scale) {
   double sum = 0;
-  for (int32_t c = 0; c < scores->num_columns; c++) sum += probability(scale, (double)wf__score_at(scores, frame, c));
+  for (int32_t c = 0; c < scores->num_columns; c++)
+    sum += probability(scale, (double)wf__score_at(scores, frame, c));
   return sum;
 }
 
@@ -78,7 +87,8 @@ static bool is_transposed(const wf_scores *scores, int32_t num_tokens) {
   if (scores->num_frames != num_tokens) return false;
   for (int32_t c = 0; c < scores->num_columns; c++) {
     double sum = 0;
-    for (int64_t t = 0; t < scores->num_frames; t++) sum += probability(NATURAL, (double)wf__score_at(scores, t, c));
+    for (int64_t t = 0; t < scores->num_frames; t++)
+      sum += probability(NATURAL, (double)wf__score_at(scores, t, c));
     if (!is_one(sum)) return false;
   }
   return true;
@@ -89,23 +99,35 @@ static int compare(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* Says what is wrong with frames of which not all sum to 1. False: it is nothing that can be told. */
-static bool tell_sums(wf_decoder *decoder, const wf_scores *scores, int count, double *sums, wf_result *result) {
+/* Says what is wrong with frames of which not all sum to 1. False: it is nothing that can be told.
+ */
+static bool tell_sums(wf_decoder *decoder, const wf_scores *scores, int count, double *sums,
+                      wf_result *result) {
   int32_t num_tokens = decoder->graph->num_tokens;
   qsort(sums, (size_t)count, sizeof *sums, compare);
   double typical = sums[count / 2], largest = sums[count - 1];
   if (fits(scores, count, PLAIN)) {
-    tell(decoder, PROBABILITIES, result, "the scores look like probabilities: each frame's sum to 1. Log-probabilities are expected: take the natural logarithm");
+    tell(decoder, PROBABILITIES, result,
+         "the scores look like probabilities: each frame's sum to 1. Log-probabilities are "
+         "expected: take the natural logarithm");
   } else if (fits(scores, count, TEN)) {
-    tell(decoder, BASE_10, result, "the scores look like logarithms to base 10. Natural logarithms are expected: multiply the scores by 2.302585");
+    tell(decoder, BASE_10, result,
+         "the scores look like logarithms to base 10. Natural logarithms are expected: multiply "
+         "the scores by 2.302585");
   } else if (fits(scores, count, MINUS)) {
-    tell(decoder, NEGATED, result, "the scores look like costs, -ln P: none is below 0. Log-probabilities are expected: negate the scores");
+    tell(decoder, NEGATED, result,
+         "the scores look like costs, -ln P: none is below 0. Log-probabilities are expected: "
+         "negate the scores");
   } else if (is_transposed(scores, num_tokens)) {
-    tell(decoder, TRANSPOSED, result, "the scores look transposed: %lld frames, as many as the graph has tokens, of %d columns. Give them as [frames, columns]",
+    tell(decoder, TRANSPOSED, result,
+         "the scores look transposed: %lld frames, as many as the graph has tokens, of %d columns. "
+         "Give them as [frames, columns]",
          (long long)scores->num_frames, scores->num_columns);
   } else if (num_tokens == 0 || num_tokens == scores->num_columns) {
     if (typical <= MOST_TYPICAL_SUM && largest >= LEAST_LARGEST_SUM) return false;
-    tell(decoder, UNNORMALISED, result, "exp of a frame's scores sums to %.3g (median), not to 1. Are they logits or likelihoods? Log-probabilities are expected: take log_softmax",
+    tell(decoder, UNNORMALISED, result,
+         "exp of a frame's scores sums to %.3g (median), not to 1. Are they logits or likelihoods? "
+         "Log-probabilities are expected: take log_softmax",
          typical);
   } else {
     return false;
@@ -113,20 +135,24 @@ static bool tell_sums(wf_decoder *decoder, const wf_scores *scores, int count, d
   return true;
 }
 
-/* --- columns ------------------------------------------------------------------------------------------------------------- */
+/* --- columns ----------------------------------------------------------------------------- */
 
 static bool tell_columns(wf_decoder *decoder, const wf_scores *scores, wf_result *result) {
   int32_t num_tokens = decoder->graph->num_tokens, num_columns = scores->num_columns;
   if (num_tokens == 0 || num_tokens == num_columns) return false;
-  tell(decoder, COLUMNS, result, "the scores have %d columns, the graph's table has %d tokens. Are scores and graph of the same model, with no column too many or too few?",
+  tell(decoder, COLUMNS, result,
+       "the scores have %d columns, the graph's table has %d tokens. Are scores and graph of the "
+       "same model, with no column too many or too few?",
        num_columns, num_tokens);
   return true;
 }
 
-/* Counts the most probable columns. The blank hardly ever is, another column mostly: then that one will be the blank. */
+/* Counts the most probable columns. The blank hardly ever is, another column mostly: then that one
+ * will be the blank. */
 static bool tell_blank(wf_decoder *decoder, const wf_scores *scores, int count, wf_result *result) {
   wf__score_check *check = &decoder->check;
-  uint64_t num_columns = (uint64_t)scores->num_columns, top = 0, blank = (uint64_t)decoder->graph->blank_column;
+  uint64_t num_columns = (uint64_t)scores->num_columns, top = 0,
+           blank = (uint64_t)decoder->graph->blank_column;
   if (check->best.size == 0) {
     if (wf__vec_grow(&check->best, num_columns, "a check of scores", NULL) != WF_OK) return false;
     for (uint64_t c = 0; c < num_columns; c++) check->best.data[check->best.size++] = 0;
@@ -143,14 +169,18 @@ static bool tell_blank(wf_decoder *decoder, const wf_scores *scores, int count, 
   for (uint64_t c = 0; c < num_columns; c++)
     if (check->best.data[c] > check->best.data[top]) top = c;
   uint64_t num_top = check->best.data[top], num_blank = check->best.data[blank];
-  if (check->num_frames < MOST_FRAMES || num_top * 2 < check->num_frames || num_blank * 4 + 8 > num_top) return false;
+  if (check->num_frames < MOST_FRAMES || num_top * 2 < check->num_frames ||
+      num_blank * 4 + 8 > num_top)
+    return false;
   tell(decoder, BLANK, result,
-       "the blank, column %d, is the most probable token in %llu of the %llu frames looked at, column %d in %llu. Is the blank column %d, or are columns shifted?",
-       (int)blank, (unsigned long long)num_blank, (unsigned long long)check->num_frames, (int)top, (unsigned long long)num_top, (int)top);
+       "the blank, column %d, is the most probable token in %llu of the %llu frames looked at, "
+       "column %d in %llu. Is the blank column %d, or are columns shifted?",
+       (int)blank, (unsigned long long)num_blank, (unsigned long long)check->num_frames, (int)top,
+       (unsigned long long)num_top, (int)top);
   return true;
 }
 
-/* --- an utterance -------------------------------------------------------------------------------------------------------- */
+/* --- an utterance ------------------------------------------------------------------------ */
 
 static void look(wf_decoder *decoder, const wf_scores *scores, wf_result *result) {
   int count = scores->num_frames < MOST_FRAMES ? (int)scores->num_frames : MOST_FRAMES;
@@ -170,9 +200,13 @@ static void look(wf_decoder *decoder, const wf_scores *scores, wf_result *result
 static bool fetch(wf_decoder *decoder, const wf_scores *scores, wf_scores *out) {
   uint64_t frame_bytes = (uint64_t)scores->stride * wf__dtype_bytes(scores->dtype);
   if (decoder->backend->copy_scores == NULL || frame_bytes > BLOCK_BYTES) return false;
-  int64_t most = (int64_t)(BLOCK_BYTES / frame_bytes), num_frames = scores->num_frames < most ? scores->num_frames : most;
-  uint64_t bytes = ((uint64_t)(num_frames - 1) * (uint64_t)scores->stride + (uint64_t)scores->num_columns) * wf__dtype_bytes(scores->dtype);
-  const char *from = (const char *)scores->data + (uint64_t)((scores->num_frames - num_frames) / 2) * frame_bytes;
+  int64_t most = (int64_t)(BLOCK_BYTES / frame_bytes),
+          num_frames = scores->num_frames < most ? scores->num_frames : most;
+  uint64_t bytes =
+      ((uint64_t)(num_frames - 1) * (uint64_t)scores->stride + (uint64_t)scores->num_columns) *
+      wf__dtype_bytes(scores->dtype);
+  const char *from =
+      (const char *)scores->data + (uint64_t)((scores->num_frames - num_frames) / 2) * frame_bytes;
   if (wf__vec_grow(&decoder->check.block, bytes, "a check of scores", NULL) != WF_OK) return false;
   *out = *scores;
   out->data = decoder->check.block.data;
@@ -183,7 +217,9 @@ static bool fetch(wf_decoder *decoder, const wf_scores *scores, wf_scores *out) 
 
 /* With errors, all utterances; else so many that it costs nearly nothing. */
 static bool has_turn(const wf_decoder *decoder, const wf_scores *scores, uint64_t number) {
-  if (decoder->options.check_scores == OFF || decoder->graph->blank_column < 0 || scores->num_frames == 0) return false;
+  if (decoder->options.check_scores == OFF || decoder->graph->blank_column < 0 ||
+      scores->num_frames == 0)
+    return false;
   if (decoder->options.check_scores == ERROR) return true;
   return scores->on_device ? number < FIRST_ON_GPU : number < FIRST || number % EVERY == 0;
 }
@@ -191,17 +227,25 @@ static bool has_turn(const wf_decoder *decoder, const wf_scores *scores, uint64_
 bool wf__scores_look_right(wf_decoder *decoder, const wf_scores *scores, wf_result *result) {
   wf_scores copy;
   if (!has_turn(decoder, scores, decoder->check.num_seen++)) return true;
-  if (!scores->on_device) look(decoder, scores, result);
-  else if (fetch(decoder, scores, &copy)) look(decoder, &copy, result);
+  if (!scores->on_device)
+    look(decoder, scores, result);
+  else if (fetch(decoder, scores, &copy))
+    look(decoder, &copy, result);
   return result->status == WF_OK;
 }
 
 void wf__check_narrowed(wf_decoder *decoder, wf_result *result) {
   int32_t mode = decoder->options.check_scores;
-  if (mode == OFF || result->status != WF_OK || result->num_narrowed * 2 <= (uint64_t)result->num_decoded) return;
-  if (mode == WARN && decoder->check.told != 0) return; /* what is wrong with the scores is the reason */
-  tell(decoder, NARROWED, result, "max_active=%d tokens were reached in %llu of %lld frames, so the search is narrower than beam=%g. Raise max_active, or lower beam or acoustic_scale",
-       decoder->options.max_active, (unsigned long long)result->num_narrowed, (long long)result->num_decoded, (double)decoder->options.beam);
+  if (mode == OFF || result->status != WF_OK ||
+      result->num_narrowed * 2 <= (uint64_t)result->num_decoded)
+    return;
+  if (mode == WARN && decoder->check.told != 0)
+    return; /* what is wrong with the scores is the reason */
+  tell(decoder, NARROWED, result,
+       "max_active=%d tokens were reached in %llu of %lld frames, so the search is narrower than "
+       "beam=%g. Raise max_active, or lower beam or acoustic_scale",
+       decoder->options.max_active, (unsigned long long)result->num_narrowed,
+       (long long)result->num_decoded, (double)decoder->options.beam);
 }
 
 void wf__score_check_free(wf__score_check *check) {

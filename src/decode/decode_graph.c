@@ -6,13 +6,16 @@
 #include "fstops/scc.h"
 #include "graph/tokens.h"
 
-enum { MAX_LABEL = 1 << 26 }; /* tables go up to the largest label: one stray label must not ask for gigabytes */
+enum {
+  MAX_LABEL = 1 << 26
+}; /* tables go up to the largest label: one stray label must not ask for gigabytes */
 
 static wf_status make_index(wf_graph *graph, wf_error *err) {
   const wf_fst_view *view = &graph->view;
   uint64_t n = view->num_states;
   graph->index = wf__alloc(n + 1, sizeof *graph->index);
-  if (graph->index == NULL) return wf__fail_memory(err, (n + 1) * sizeof *graph->index, "a decoding graph");
+  if (graph->index == NULL)
+    return wf__fail_memory(err, (n + 1) * sizeof *graph->index, "a decoding graph");
   for (uint64_t s = 0; s < n; s++) {
     uint64_t i = view->arc_off[s];
     while (i < view->arc_off[s + 1] && view->arcs[i].ilabel != 0) i++;
@@ -22,79 +25,94 @@ static wf_status make_index(wf_graph *graph, wf_error *err) {
   return WF_OK;
 }
 
-/* Weights that sums of floats could turn into -infinity or NaN are refused; +infinity is an arc never taken. */
+/* Weights that sums of floats could turn into -infinity or NaN are refused; +infinity is an arc
+ * never taken. */
 static wf_status check_weights(const wf_fst_view *view, wf_error *err) {
   for (uint64_t i = 0; i < view->num_arcs; i++) {
     float weight = view->arcs[i].weight;
     if (weight == INFINITY || fabsf(weight) <= 1e20f) continue;
-    return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: arc %llu has weight %g, beyond 1e20", (unsigned long long)i, (double)weight);
+    return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: arc %llu has weight %g, beyond 1e20",
+                    (unsigned long long)i, (double)weight);
   }
   return WF_OK;
 }
 
-static wf_status make_columns(wf_graph *graph, const int32_t *columns, size_t num_entries, wf_error *err) {
+static wf_status make_columns(wf_graph *graph, const int32_t *columns, size_t num_entries,
+                              wf_error *err) {
   int32_t largest = 0;
   for (uint64_t i = 0; i < graph->view.num_arcs; i++)
     if (graph->view.arcs[i].ilabel > largest) largest = graph->view.arcs[i].ilabel;
-  if (graph->classes != NULL && graph->classes->first_label - 1 > largest) largest = graph->classes->first_label - 1; /* added words may have every token */
-  if (largest > MAX_LABEL) return wf__fail(err, WF_ERR_LIMIT, "input label %d is too large for a decoding graph, at most %d", largest, MAX_LABEL);
+  if (graph->classes != NULL && graph->classes->first_label - 1 > largest)
+    largest = graph->classes->first_label - 1; /* added words may have every token */
+  if (largest > MAX_LABEL)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "input label %d is too large for a decoding graph, at most %d", largest,
+                    MAX_LABEL);
   if (columns != NULL && (size_t)largest >= num_entries)
-    return wf__fail(err, WF_ERR_ARGUMENT, "the graph has input label %d, the column table ends at label %lld", largest, (long long)num_entries - 1);
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the graph has input label %d, the column table ends at label %lld", largest,
+                    (long long)num_entries - 1);
   graph->num_labels = largest + 1;
   graph->columns = wf__alloc((uint64_t)largest + 1, sizeof *graph->columns);
-  if (graph->columns == NULL) return wf__fail_memory(err, ((uint64_t)largest + 1) * 4, "the column table");
+  if (graph->columns == NULL)
+    return wf__fail_memory(err, ((uint64_t)largest + 1) * 4, "the column table");
   graph->columns[0] = -1;
   for (int32_t label = 1; label <= largest; label++) {
     int32_t column = columns != NULL ? columns[label] : label - 1;
-    if (column < 0 || column == INT32_MAX) return wf__fail(err, WF_ERR_ARGUMENT, "column table: label %d has column %d", label, column);
+    if (column < 0 || column == INT32_MAX)
+      return wf__fail(err, WF_ERR_ARGUMENT, "column table: label %d has column %d", label, column);
     graph->columns[label] = column;
     if (column >= graph->min_columns) graph->min_columns = column + 1;
   }
   return WF_OK;
 }
 
-/* A CTC graph has a table of tokens on its input side, and a blank: by one of the usual names, or what its start loops on. */
+/* A CTC graph has a table of tokens on its input side, and a blank: by one of the usual names, or
+ * what its start loops on. */
 static void find_blank(wf_graph *graph, bool has_column_table) {
   const wf_symbols *table = wf_fst_isymbols(graph->fst);
   wf__tokens tokens;
   int32_t blank = 0;
   graph->blank_column = -1;
   if (table == NULL || wf__tokens_take(table, &tokens, NULL) != WF_OK) return;
-  if (wf__tokens_blank(&tokens, NULL, &blank, NULL) != WF_OK) blank = wf__loop_label(&graph->view, (uint64_t)graph->view.start);
+  if (wf__tokens_blank(&tokens, NULL, &blank, NULL) != WF_OK)
+    blank = wf__loop_label(&graph->view, (uint64_t)graph->view.start);
   if (blank <= 0 || blank >= graph->num_labels) return;
   graph->blank_column = graph->columns[blank];
   if (!has_column_table) graph->num_tokens = tokens.num_tokens;
 }
 
-/* --- cycles of epsilons with negative cost ------------------------------------------------------------------------ */
+/* --- cycles of epsilons with negative cost ----------------------------------------------- */
 
 struct epsilon_check {
   const wf_graph *graph;
-  uint32_t *degree;   /* epsilon arcs into the state from states not yet peeled */
-  double *distance;   /* of the best epsilon path found that ends here, at most 0 */
-  uint32_t *hops;     /* arcs on that path */
-  uint32_t *queue;    /* ring of states to relax from */
+  uint32_t *degree; /* epsilon arcs into the state from states not yet peeled */
+  double *distance; /* of the best epsilon path found that ends here, at most 0 */
+  uint32_t *hops;   /* arcs on that path */
+  uint32_t *queue;  /* ring of states to relax from */
   uint8_t *queued;
 };
 
-#define FOR_EPSILONS(graph, s, arc)                                                                             \
-  for (const wf_arc *arc = (graph)->view.arcs + (graph)->index[s].first_epsilon,                                \
-                    *arc##_end = (graph)->view.arcs + (graph)->index[(s) + 1].first_arc;                        \
+#define FOR_EPSILONS(graph, s, arc)                                                      \
+  for (const wf_arc *arc = (graph)->view.arcs + (graph)->index[s].first_epsilon,         \
+                    *arc##_end = (graph)->view.arcs + (graph)->index[(s) + 1].first_arc; \
        arc < arc##_end; arc++)
 
 /* Peels states that no epsilon cycle can lead into; returns how many are left (degree > 0). */
 static uint64_t peel(struct epsilon_check *check) {
   uint64_t n = check->graph->view.num_states, head = 0, tail = 0;
-  for (uint64_t s = 0; s < n; s++) FOR_EPSILONS(check->graph, s, arc) check->degree[arc->nextstate]++;
+  for (uint64_t s = 0; s < n; s++)
+    FOR_EPSILONS(check->graph, s, arc) check->degree[arc->nextstate]++;
   for (uint64_t s = 0; s < n; s++)
     if (check->degree[s] == 0) check->queue[tail++] = (uint32_t)s;
   for (; head < tail; head++) FOR_EPSILONS(check->graph, check->queue[head], arc) {
-    if (--check->degree[arc->nextstate] == 0) check->queue[tail++] = arc->nextstate;
-  }
+      if (--check->degree[arc->nextstate] == 0) check->queue[tail++] = arc->nextstate;
+    }
   return n - tail;
 }
 
-/* Label-correcting from all left states at once, distance 0 each. A path of as many arcs as there are states repeats one, at a gain. */
+/* Label-correcting from all left states at once, distance 0 each. A path of as many arcs as there
+ * are states repeats one, at a gain. */
 static wf_status relax(struct epsilon_check *check, uint64_t left, wf_error *err) {
   const wf_graph *graph = check->graph;
   uint64_t n = graph->view.num_states, head = 0, size = 0;
@@ -113,7 +131,9 @@ static wf_status relax(struct epsilon_check *check, uint64_t left, wf_error *err
       check->distance[next] = distance;
       check->hops[next] = check->hops[s] + 1;
       if (check->hops[next] > left)
-        return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "decoding graph: a cycle of epsilon arcs through state %u has negative cost", next);
+        return wf__fail(
+            err, WF_ERR_NEGATIVE_CYCLE,
+            "decoding graph: a cycle of epsilon arcs through state %u has negative cost", next);
       if (check->queued[next]) continue;
       check->queued[next] = 1;
       check->queue[(head + size++) % n] = next;
@@ -124,10 +144,10 @@ static wf_status relax(struct epsilon_check *check, uint64_t left, wf_error *err
 
 static void look_at_epsilons(wf_graph *graph) {
   for (uint64_t s = 0; s < graph->view.num_states; s++) FOR_EPSILONS(graph, s, arc) {
-    graph->has_epsilons = true;
-    graph->has_negative_epsilons = graph->has_negative_epsilons || arc->weight < 0;
-    graph->has_epsilon_words = graph->has_epsilon_words || arc->olabel != 0;
-  }
+      graph->has_epsilons = true;
+      graph->has_negative_epsilons = graph->has_negative_epsilons || arc->weight < 0;
+      graph->has_epsilon_words = graph->has_epsilon_words || arc->olabel != 0;
+    }
 }
 
 static wf_status find_components(wf_graph *graph, wf_error *err) {
@@ -150,7 +170,8 @@ static wf_status check_epsilons(wf_graph *graph, wf_error *err) {
                                 .queue = wf__alloc(n, sizeof(uint32_t)),
                                 .queued = wf__calloc(n, 1)};
   wf_status status = WF_OK;
-  if (check.degree == NULL || check.distance == NULL || check.hops == NULL || check.queue == NULL || check.queued == NULL) {
+  if (check.degree == NULL || check.distance == NULL || check.hops == NULL || check.queue == NULL ||
+      check.queued == NULL) {
     status = wf__fail_memory(err, n * 21, "the check for negative epsilon cycles");
   } else {
     uint64_t left = peel(&check);
@@ -167,18 +188,23 @@ static wf_status check_epsilons(wf_graph *graph, wf_error *err) {
 }
 
 float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options, bool scored) {
-  bool negative = graph->has_negative_epsilons || ((options->word_score > 0 || scored) && graph->has_epsilon_words);
+  bool negative = graph->has_negative_epsilons ||
+                  ((options->word_score > 0 || scored) && graph->has_epsilon_words);
   return graph->has_epsilon_cycles && negative ? 0x1p-10f : 0;
 }
 
-/* --- public ------------------------------------------------------------------------------------------------------- */
+/* --- public ------------------------------------------------------------------------------ */
 
-static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns, size_t num_entries, wf_error *err) {
+static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns,
+                      size_t num_entries, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
   if (view.start < 0) return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: the fst is empty");
-  if (view.num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "decoding graph: %llu arcs, at most 2^32-2", (unsigned long long)view.num_arcs);
+  if (view.num_arcs >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "decoding graph: %llu arcs, at most 2^32-2",
+                    (unsigned long long)view.num_arcs);
   uint64_t boundaries;
-  if (wf__fst_boundaries(fst, &boundaries) != NULL) WF__TRY(wf_word_aligner_from_fst(fst, &graph->aligner, err));
+  if (wf__fst_boundaries(fst, &boundaries) != NULL)
+    WF__TRY(wf_word_aligner_from_fst(fst, &graph->aligner, err));
   wf_fst *closed;
   WF__TRY(wf__classes_find(fst, &graph->classes, &closed, err));
   wf_status status = wf_epsilons_last(closed != NULL ? closed : fst, &graph->fst, err);
@@ -198,7 +224,8 @@ static wf_status fill(wf_graph *graph, const wf_fst *fst, const int32_t *columns
   return check_epsilons(graph, err);
 }
 
-wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_columns_entries, wf_graph **out, wf_error *err) {
+wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns, size_t num_columns_entries,
+                          wf_graph **out, wf_error *err) {
   *out = NULL;
   wf_graph *graph = wf__calloc(1, sizeof *graph);
   if (graph == NULL) return wf__fail_memory(err, sizeof *graph, "a decoding graph");
@@ -226,7 +253,8 @@ void wf_graph_free(wf_graph *graph) {
   if (graph == NULL || atomic_fetch_sub(&graph->refs, 1) != 1) return;
   wf_word_aligner_free(graph->aligner);
   if (graph->base != NULL) { /* all else is the base's */
-    for (int32_t c = 0; c < graph->classes->count && graph->added != NULL; c++) wf__phrase_tree_free(graph->added[c].tree);
+    for (int32_t c = 0; c < graph->classes->count && graph->added != NULL; c++)
+      wf__phrase_tree_free(graph->added[c].tree);
     free(graph->added);
     wf_graph_free(graph->base);
     free(graph);

@@ -1,17 +1,22 @@
 /* decode_graph.h - the graph as the search walks it.
  *
- *   index   [num_states + 1]  {first_arc, first_epsilon}: emitting arcs of s are [first_arc, first_epsilon),
+ *   index   [num_states + 1]  {first_arc, first_epsilon}: emitting arcs of s are [first_arc,
+ *           first_epsilon),
  *                             epsilon arcs [first_epsilon, index[s + 1].first_arc)
  *   arcs    [num_arcs]        16 bytes each, in the fst
  *
- * Words added at run time (wf_graph_add_phrases) make a graph that shares all this with its base. Behind its states and arcs come, in numbers alone, one copy of a
- * phrase tree (phrase_tree.h) for each site of a class, an arc where its words may stand:
+ * Words added at run time (wf_graph_add_phrases) make a graph that shares all this with its base.
+ * Behind its states and arcs come, in numbers alone, one copy of a phrase tree (phrase_tree.h) for
+ * each site of a class, an arc where its words may stand:
  *
- *   base: states [0, S), arcs [0, A)    class 0, site 0: tree's K states, J arcs    site 1: K, J    ...    class 1, site 0 ...
+ *   base: states [0, S), arcs [0, A)    class 0, site 0: tree's K states, J arcs    site 1: K, J
+ *                                       ...    class 1, site 0 ...
  *
- *   s --class--> t   becomes   s --eps, the arc's weight--> copy's root,   and the tree's arcs to its root lead to t
+ *   s --class--> t   becomes   s --eps, the arc's weight--> copy's root,   and the tree's arcs to
+ *                    its root lead to t
  *
- * so nothing is copied: state first_state + site * K + k is state k of the tree. Without added words a site's arc has the weight +infinity. */
+ * so nothing is copied: state first_state + site * K + k is state k of the tree. Without added
+ * words a site's arc has the weight +infinity. */
 #ifndef WF_DECODE_DECODE_GRAPH_H
 #define WF_DECODE_DECODE_GRAPH_H
 
@@ -36,12 +41,12 @@ typedef struct wf__class_site {
 
 typedef struct wf__classes {
   int32_t count;
-  char **names;           /* [count] "<contact>" */
-  int32_t first_label;    /* input label that class 0 had */
+  char **names;                  /* [count] "<contact>" */
+  int32_t first_label;           /* input label that class 0 had */
   WF__VEC(wf__class_site) sites; /* by arc */
-  uint32_t *first_ranked; /* [count + 1] */
-  uint32_t *ranked;       /* sites of class c, in order: ranked[first_ranked[c]] on */
-  int32_t blank;          /* label that every state before a site loops on; 0: not all do */
+  uint32_t *first_ranked;        /* [count + 1] */
+  uint32_t *ranked;              /* sites of class c, in order: ranked[first_ranked[c]] on */
+  int32_t blank;                 /* label that every state before a site loops on; 0: not all do */
 } wf__classes;
 
 /* The words of one class. */
@@ -52,29 +57,32 @@ typedef struct wf__added {
 
 struct wf_graph {
   atomic_uint_fast32_t refs;
-  wf_graph *base;            /* of a graph with added words: whose arrays these are; else NULL */
+  wf_graph *base; /* of a graph with added words: whose arrays these are; else NULL */
   wf_fst *fst;
   wf_fst_view view;
   wf__state_index *index;
-  int32_t *columns;    /* [num_labels]; columns[0] unused */
-  int32_t num_labels;  /* one more than the largest input label */
+  int32_t *columns;   /* [num_labels]; columns[0] unused */
+  int32_t num_labels; /* one more than the largest input label */
   int32_t min_columns;
-  int32_t blank_column; /* of a CTC graph; -1: this is none */
-  int32_t num_tokens;   /* that its scores should have columns for; 0: unknown */
-  uint32_t *epsilon_components; /* [num_states] strongly connected components of the epsilon arcs; NULL if these make no cycle */
+  int32_t blank_column;         /* of a CTC graph; -1: this is none */
+  int32_t num_tokens;           /* that its scores should have columns for; 0: unknown */
+  uint32_t *epsilon_components; /* [num_states] strongly connected components of the epsilon arcs;
+                                   NULL if these make no cycle */
   bool has_epsilons, has_epsilon_cycles, has_negative_epsilons, has_epsilon_words;
-  wf__classes *classes;      /* NULL: none */
-  wf__added *added;          /* [classes->count], with a base */
-  wf_word_aligner *aligner;  /* its own; NULL: word times are estimates */
+  wf__classes *classes;          /* NULL: none */
+  wf__added *added;              /* [classes->count], with a base */
+  wf_word_aligner *aligner;      /* its own; NULL: word times are estimates */
   uint64_t num_states, num_arcs; /* with those of added words */
 };
 
-/* How much cheaper an epsilon path must be to replace a token: 0, except where epsilons go in cycles and some are negative, as words may be that a
- * scorer has its say on. There rounding could make a cycle of cost zero look like a gain for ever. */
+/* How much cheaper an epsilon path must be to replace a token: 0, except where epsilons go in
+ * cycles and some are negative, as words may be that a scorer has its say on. There rounding could
+ * make a cycle of cost zero look like a gain for ever. */
 float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options, bool scored);
 
-/* Classes of an fst: its input labels with names such as #<contact>. `*out_fst` is a copy in which their arcs are epsilons of weight +infinity to a new last state,
- * and `*out` tells where they led; both NULL if there are none. */
+/* Classes of an fst: its input labels with names such as #<contact>. `*out_fst` is a copy in which
+ * their arcs are epsilons of weight +infinity to a new last state, and `*out` tells where they led;
+ * both NULL if there are none. */
 wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fst, wf_error *err);
 /* Label that the state loops on without a word; 0: none, or several. */
 int32_t wf__loop_label(const wf_fst_view *view, uint64_t state);
@@ -84,9 +92,10 @@ wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_e
 const wf__class_site *wf__class_site_of(const wf__classes *classes, uint32_t arc);
 void wf__classes_free(wf__classes *classes);
 
-/* --- states and arcs by number ------------------------------------------------------------------------------------------- */
+/* --- states and arcs by number ----------------------------------------------------------- */
 
-/* Arcs of a state, one behind the other: arcs[i] has the number first + i and leads to its nextstate + shift. */
+/* Arcs of a state, one behind the other: arcs[i] has the number first + i and leads to its
+ * nextstate + shift. */
 typedef struct wf__arc_run {
   const wf_arc *arcs;
   uint32_t first, end, shift;
@@ -96,7 +105,9 @@ typedef struct wf__arc_run {
 wf__arc_run wf__added_run(const wf_graph *graph, uint32_t state, bool epsilons);
 wf_arc wf__added_arc(const wf_graph *graph, uint32_t a);
 
-static inline bool wf__is_added(const wf_graph *graph, uint32_t state) { return wf__unlikely(state >= graph->view.num_states); }
+static inline bool wf__is_added(const wf_graph *graph, uint32_t state) {
+  return wf__unlikely(state >= graph->view.num_states);
+}
 
 /* Emitting arcs of a state. */
 static inline wf__arc_run wf__emitting_run(const wf_graph *graph, uint32_t state) {
@@ -105,18 +116,23 @@ static inline wf__arc_run wf__emitting_run(const wf_graph *graph, uint32_t state
   return (wf__arc_run){graph->view.arcs + index.first_arc, index.first_arc, index.first_epsilon, 0};
 }
 
-/* Epsilon arcs of a state; only `first` and `end` mean anything: ask wf__graph_arc, which knows where they lead. */
+/* Epsilon arcs of a state; only `first` and `end` mean anything: ask wf__graph_arc, which knows
+ * where they lead. */
 static inline wf__arc_run wf__epsilon_run(const wf_graph *graph, uint32_t state) {
   if (wf__is_added(graph, state)) return wf__added_run(graph, state, true);
-  return (wf__arc_run){NULL, graph->index[state].first_epsilon, graph->index[state + 1].first_arc, 0};
+  return (wf__arc_run){NULL, graph->index[state].first_epsilon, graph->index[state + 1].first_arc,
+                       0};
 }
 
 static inline wf_arc wf__graph_arc(const wf_graph *graph, uint32_t a) {
   if (wf__likely(graph->added == NULL)) return graph->view.arcs[a];
-  if (a < graph->view.num_arcs && graph->view.arcs[a].weight != INFINITY) return graph->view.arcs[a];
+  if (a < graph->view.num_arcs && graph->view.arcs[a].weight != INFINITY)
+    return graph->view.arcs[a];
   return wf__added_arc(graph, a);
 }
 
-static inline float wf__graph_final(const wf_graph *graph, uint32_t state) { return wf__is_added(graph, state) ? INFINITY : graph->view.final_cost[state]; }
+static inline float wf__graph_final(const wf_graph *graph, uint32_t state) {
+  return wf__is_added(graph, state) ? INFINITY : graph->view.final_cost[state];
+}
 
 #endif

@@ -10,14 +10,20 @@
 static wf_status check_blank(const wf_decoder *decoder, wf_error *err) {
   const wf_decoder_options *options = &decoder->options;
   if (options->blank_penalty == 0 && options->blank_skip_threshold == 1) return WF_OK;
-  if (options->blank < 0) return wf__fail(err, WF_ERR_ARGUMENT, "blank_penalty and blank_skip_threshold need blank, the column that they are about");
+  if (options->blank < 0)
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "blank_penalty and blank_skip_threshold need blank, the column that they are about");
   if (options->blank >= decoder->graph->min_columns)
-    return wf__fail(err, WF_ERR_ARGUMENT, "blank_penalty or blank_skip_threshold with blank %d: the graph reads columns up to %d", options->blank,
-                    decoder->graph->min_columns - 1);
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "blank_penalty or blank_skip_threshold with blank %d: the graph reads columns up to %d",
+        options->blank, decoder->graph->min_columns - 1);
   return WF_OK;
 }
 
-wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options, wf_decoder **out, wf_error *err) {
+wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options,
+                            wf_decoder **out, wf_error *err) {
   *out = NULL;
   wf_decoder *decoder = wf__calloc(1, sizeof *decoder);
   if (decoder == NULL) return wf__fail_memory(err, sizeof *decoder, "a decoder");
@@ -30,9 +36,12 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   if (status == WF_OK) status = check_blank(decoder, err);
   if (status == WF_OK) wf__decoder_limits(&decoder->options, graph);
   if (status == WF_OK && decoder->options.recombine == 1 && decoder->options.lattice_beam > 0)
-    status = wf__fail(err, WF_ERR_UNSUPPORTED, "lattices need recombine=pair: with recombine=state, paths that the lattice must tell apart are one");
+    status = wf__fail(err, WF_ERR_UNSUPPORTED,
+                      "lattices need recombine=pair: with recombine=state, paths that the lattice "
+                      "must tell apart are one");
   decoder->backend = devices.cuda ? &wf__cuda_backend : &wf__cpu_backend;
-  if (status == WF_OK) status = decoder->backend->open(decoder->graph, &decoder->options, &decoder->search, err);
+  if (status == WF_OK)
+    status = decoder->backend->open(decoder->graph, &decoder->options, &decoder->search, err);
   if (status != WF_OK) {
     wf_decoder_free(decoder);
     return status;
@@ -58,7 +67,8 @@ void wf_decoder_free(wf_decoder *decoder) {
 }
 
 wf_status wf_decoder_set_stream(wf_decoder *decoder, void *stream, wf_error *err) {
-  if (decoder->backend->set_stream == NULL) return wf__fail(err, WF_ERR_UNSUPPORTED, "a decoder on the CPU has no stream");
+  if (decoder->backend->set_stream == NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "a decoder on the CPU has no stream");
   return decoder->backend->set_stream(decoder->search, stream, err);
 }
 
@@ -74,24 +84,32 @@ wf_lm_stats wf_decoder_lm_stats(const wf_decoder *decoder) {
   return stats;
 }
 
-wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options, const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
+wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options,
+                        const wf_batch_shape *shape, wf_plan *out, wf_error *err) {
   wf_decoder_options checked;
   wf__devices devices;
   *out = (wf_plan){0};
   WF__TRY(wf__options_take(wf__decoder_table(), options, &checked, err));
   WF__TRY(wf__devices_parse(checked.device, &devices, err));
-  if (shape->max_frames < 0 || shape->max_frames > INT32_MAX || shape->sum_frames < 0 || shape->num_processors < 0 || shape->dtype < WF_FLOAT32 ||
-      shape->dtype > WF_BFLOAT16 || shape->num_utterances >= UINT32_MAX)
-    return wf__fail(err, WF_ERR_ARGUMENT, "no batch has this shape: %zu utterances, %lld frames at most, %lld in all", shape->num_utterances,
-                    (long long)shape->max_frames, (long long)shape->sum_frames);
+  if (shape->max_frames < 0 || shape->max_frames > INT32_MAX || shape->sum_frames < 0 ||
+      shape->num_processors < 0 || shape->dtype < WF_FLOAT32 || shape->dtype > WF_BFLOAT16 ||
+      shape->num_utterances >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "no batch has this shape: %zu utterances, %lld frames at most, %lld in all",
+                    shape->num_utterances, (long long)shape->max_frames,
+                    (long long)shape->sum_frames);
   wf__decoder_limits(&checked, graph);
   return devices.cuda ? wf__cuda_backend.plan(graph, &checked, shape, out, err) : WF_OK;
 }
 
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value) {
   result->status = WF_ERR_ARGUMENT;
-  if (isnan(value)) snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is NaN", (long long)frame, column);
-  else snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is %g", (long long)frame, column, (double)value);
+  if (isnan(value))
+    snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is NaN",
+             (long long)frame, column);
+  else
+    snprintf(result->message, sizeof result->message, "score of frame %lld, column %d is %g",
+             (long long)frame, column, (double)value);
 }
 
 void wf__result_fail(wf_result *result, wf_status status, const wf_error *err) {
@@ -110,13 +128,16 @@ static int compare_lengths(const void *a, const void *b) {
   return x->i < y->i ? -1 : x->i > y->i;
 }
 
-wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *count, wf_error *err) {
+wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *count,
+                            wf_error *err) {
   *count = 0;
-  if (batch->count >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a batch of 2^32 utterances or more");
+  if (batch->count >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "a batch of 2^32 utterances or more");
   struct by_length *lengths = wf__alloc(batch->count, sizeof *lengths);
   if (lengths == NULL) return wf__fail_memory(err, batch->count * sizeof *lengths, "a batch");
   for (size_t i = 0; i < batch->count; i++)
-    if (!batch->skip[i]) lengths[(*count)++] = (struct by_length){batch->scores[i].num_frames, (uint32_t)i};
+    if (!batch->skip[i])
+      lengths[(*count)++] = (struct by_length){batch->scores[i].num_frames, (uint32_t)i};
   qsort(lengths, *count, sizeof *lengths, compare_lengths);
   for (uint32_t i = 0; i < *count; i++) which[i] = lengths[i].i;
   free(lengths);
@@ -130,23 +151,30 @@ void wf__decoder_limits(wf_decoder_options *options, const wf_graph *graph) {
 }
 
 float wf__skip_above(const wf_decoder_options *options) {
-  return options->blank_skip_threshold < 1 ? (float)log((double)options->blank_skip_threshold) : INFINITY;
+  return options->blank_skip_threshold < 1 ? (float)log((double)options->blank_skip_threshold)
+                                           : INFINITY;
 }
 
 bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result) {
   result->num_frames = scores->num_frames;
   int32_t needed = graph->min_columns;
-  if (scores->num_frames < 0 || scores->dtype < WF_FLOAT32 || scores->dtype > WF_BFLOAT16 || scores->num_frames > INT32_MAX || scores->num_columns < 0 || scores->stride < scores->num_columns ||
-      (scores->data == NULL && scores->num_frames > 0)) {
+  if (scores->num_frames < 0 || scores->dtype < WF_FLOAT32 || scores->dtype > WF_BFLOAT16 ||
+      scores->num_frames > INT32_MAX || scores->num_columns < 0 ||
+      scores->stride < scores->num_columns || (scores->data == NULL && scores->num_frames > 0)) {
     result->status = WF_ERR_ARGUMENT;
-    snprintf(result->message, sizeof result->message, "scores of %lld frames, %d columns, stride %lld make no matrix", (long long)scores->num_frames,
-             scores->num_columns, (long long)scores->stride);
+    snprintf(result->message, sizeof result->message,
+             "scores of %lld frames, %d columns, stride %lld make no matrix",
+             (long long)scores->num_frames, scores->num_columns, (long long)scores->stride);
     return false;
   }
   if (scores->num_frames > 0 && scores->num_columns < needed) {
     result->status = WF_ERR_ARGUMENT;
-    snprintf(result->message, sizeof result->message, "scores have %d columns, the graph reads column %d (input labels up to %d)%s", scores->num_columns,
-             needed - 1, graph->num_labels - 1, scores->num_frames == graph->num_tokens ? "; are they transposed? [frames, columns] is expected" : "");
+    snprintf(result->message, sizeof result->message,
+             "scores have %d columns, the graph reads column %d (input labels up to %d)%s",
+             scores->num_columns, needed - 1, graph->num_labels - 1,
+             scores->num_frames == graph->num_tokens
+                 ? "; are they transposed? [frames, columns] is expected"
+                 : "");
     return false;
   }
   return true;
@@ -154,13 +182,18 @@ bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result 
 
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err) {
   if (graph == NULL || graph == decoder->graph) return WF_OK;
-  if (graph->base != decoder->graph) return wf__fail(err, WF_ERR_ARGUMENT, "the graph of an utterance must be that of its decoder, or that with words added");
+  if (graph->base != decoder->graph)
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "the graph of an utterance must be that of its decoder, or that with words added");
   return decoder->backend->check_graph != NULL ? decoder->backend->check_graph(graph, err) : WF_OK;
 }
 
-wf_status wf__check_scorer(const wf_decoder *decoder, const wf_graph *graph, const wf_scorer *scorer, wf_error *err) {
+wf_status wf__check_scorer(const wf_decoder *decoder, const wf_graph *graph,
+                           const wf_scorer *scorer, wf_error *err) {
   if (scorer == NULL || decoder->backend->check_scorer == NULL) return WF_OK;
-  return decoder->backend->check_scorer(graph != NULL ? graph : decoder->graph, &decoder->options, scorer, err);
+  return decoder->backend->check_scorer(graph != NULL ? graph : decoder->graph, &decoder->options,
+                                        scorer, err);
 }
 
 wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err) {
@@ -171,13 +204,17 @@ wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf
   return WF_OK;
 }
 
-wf_status wf_decoder_set_determinization(wf_decoder *decoder, const wf_lattice_determinize_options *options, wf_error *err) {
+wf_status wf_decoder_set_determinization(wf_decoder *decoder,
+                                         const wf_lattice_determinize_options *options,
+                                         wf_error *err) {
   decoder->determinizing.struct_size = 0;
   if (options == NULL) return WF_OK;
-  if (decoder->options.lattice_beam <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
+  if (decoder->options.lattice_beam <= 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
   wf_lattice_determinize_options taken;
   WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &taken, err));
-  if (decoder->determinizers == NULL) WF__TRY(wf__determinizers_create(&decoder->determinizers, err));
+  if (decoder->determinizers == NULL)
+    WF__TRY(wf__determinizers_create(&decoder->determinizers, err));
   decoder->determinizing = taken;
   return WF_OK;
 }
@@ -185,17 +222,22 @@ wf_status wf_decoder_set_determinization(wf_decoder *decoder, const wf_lattice_d
 wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_error *err) {
   if (batch->determinizing == NULL || result->lattice == NULL) return WF_OK;
   result->determinized = wf__calloc(1, sizeof *result->determinized);
-  if (result->determinized == NULL) return wf__fail_memory(err, sizeof *result->determinized, "a lattice");
-  wf__lattice_determinize(batch->determinizers, result->lattice, NULL, batch->determinizing, result->determinized);
+  if (result->determinized == NULL)
+    return wf__fail_memory(err, sizeof *result->determinized, "a lattice");
+  wf__lattice_determinize(batch->determinizers, result->lattice, NULL, batch->determinizing,
+                          result->determinized);
   return WF_OK;
 }
 
-wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count, const wf_progress *progress, wf_result **results, wf_error *err) {
+wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count,
+                    const wf_progress *progress, wf_result **results, wf_error *err) {
   return wf_decode_scored(decoder, scores, NULL, count, progress, results, err);
 }
 
 /* The scorer of each utterance; NULL if none has one. */
-static wf_status choose_scorers(const wf_decoder *decoder, const wf_scorer *const *scorers, const wf_graph *const *graphs, size_t count, const wf_scorer ***out, wf_error *err) {
+static wf_status choose_scorers(const wf_decoder *decoder, const wf_scorer *const *scorers,
+                                const wf_graph *const *graphs, size_t count, const wf_scorer ***out,
+                                wf_error *err) {
   *out = NULL;
   if (scorers == NULL && decoder->scorer == NULL) return WF_OK;
   const wf_scorer **chosen = wf__alloc(count, sizeof *chosen);
@@ -208,26 +250,39 @@ static wf_status choose_scorers(const wf_decoder *decoder, const wf_scorer *cons
   return WF_OK;
 }
 
-wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, size_t count, const wf_progress *progress,
-                           wf_result **results, wf_error *err) {
+wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores,
+                           const wf_scorer *const *scorers, size_t count,
+                           const wf_progress *progress, wf_result **results, wf_error *err) {
   return wf_decode_each(decoder, scores, scorers, NULL, count, progress, results, err);
 }
 
-wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores, const wf_scorer *const *scorers, const wf_graph *const *graphs, size_t count,
-                         const wf_progress *progress, wf_result **results, wf_error *err) {
+wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores,
+                         const wf_scorer *const *scorers, const wf_graph *const *graphs,
+                         size_t count, const wf_progress *progress, wf_result **results,
+                         wf_error *err) {
   wf__streams_sweep(decoder);
   bool *skip = wf__calloc(count, sizeof *skip);
   const wf_scorer **chosen = NULL;
   wf_status status = skip != NULL ? WF_OK : wf__fail_memory(err, count, "a batch");
   memset(results, 0, count * sizeof *results);
-  for (size_t i = 0; i < count && graphs != NULL && status == WF_OK; i++) status = wf__check_graph(decoder, graphs[i], err);
+  for (size_t i = 0; i < count && graphs != NULL && status == WF_OK; i++)
+    status = wf__check_graph(decoder, graphs[i], err);
   if (status == WF_OK) status = choose_scorers(decoder, scorers, graphs, count, &chosen, err);
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     results[i] = wf__calloc(1, sizeof **results);
-    if (results[i] == NULL) status = wf__fail_memory(err, sizeof **results, "a result");
-    else skip[i] = !wf__check_scores(decoder->graph, &scores[i], results[i]) || !wf__scores_look_right(decoder, &scores[i], results[i]);
+    if (results[i] == NULL)
+      status = wf__fail_memory(err, sizeof **results, "a result");
+    else
+      skip[i] = !wf__check_scores(decoder->graph, &scores[i], results[i]) ||
+                !wf__scores_look_right(decoder, &scores[i], results[i]);
   }
-  wf__batch batch = {.scores = scores, .skip = skip, .scorers = chosen, .graphs = graphs, .count = count, .results = results, .progress = progress};
+  wf__batch batch = {.scores = scores,
+                     .skip = skip,
+                     .scorers = chosen,
+                     .graphs = graphs,
+                     .count = count,
+                     .results = results,
+                     .progress = progress};
   if (decoder->determinizing.struct_size > 0) {
     batch.determinizing = &decoder->determinizing;
     batch.determinizers = decoder->determinizers;

@@ -16,19 +16,22 @@ struct wf_decoder {
   void *search;
   wf_scorer *scorer; /* of utterances without one of their own; may be NULL */
   wf_lattice_determinize_options determinizing; /* struct_size 0: none */
-  wf__determinizers *determinizers; /* made for the first options */
+  wf__determinizers *determinizers;             /* made for the first options */
   wf__score_check check;
 };
 
 /* One more reference, for wf_decoder_free. */
 wf_decoder *wf__decoder_ref(wf_decoder *decoder);
 
-/* Says in the utterance's own result if its scores are no matrix, or have too few columns, and returns false then. Values are the backend's to check. */
+/* Says in the utterance's own result if its scores are no matrix, or have too few columns, and
+ * returns false then. Values are the backend's to check. */
 bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);
 /* May an utterance of the decoder search this graph (NULL: its own)? */
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err);
 
-/* Can the decoder's device ask this scorer (NULL: none) when it searches the graph (NULL: the decoder's own)? */
-wf_status wf__check_scorer(const wf_decoder *decoder, const wf_graph *graph, const wf_scorer *scorer, wf_error *err);
+/* Can the decoder's device ask this scorer (NULL: none) when it searches the graph (NULL: the
+ * decoder's own)? */
+wf_status wf__check_scorer(const wf_decoder *decoder, const wf_graph *graph,
+                           const wf_scorer *scorer, wf_error *err);
 
 #endif

@@ -15,28 +15,38 @@ static bool parse_range(const char *at, size_t size, int64_t *first, int64_t *la
   return *last >= *first && *last < INT32_MAX;
 }
 
-static wf_status mark_silence(wf__endpointer *endpointer, const wf_graph *graph, const char *list, wf_error *err) {
+static wf_status mark_silence(wf__endpointer *endpointer, const wf_graph *graph, const char *list,
+                              wf_error *err) {
   for (const char *at = list; at != NULL && at[0] != '\0';) {
     size_t size = strcspn(at, ",");
     int64_t first, last;
     if (!parse_range(at, size, &first, &last))
-      return wf__fail(err, WF_ERR_ARGUMENT, "silence '%.80s': expected columns and ranges of them, as 0,7-9", list);
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "silence '%.80s': expected columns and ranges of them, as 0,7-9", list);
     for (int32_t label = 1; label < graph->num_labels; label++)
-      if (graph->columns[label] >= first && graph->columns[label] <= last) endpointer->silent[label] = true;
+      if (graph->columns[label] >= first && graph->columns[label] <= last)
+        endpointer->silent[label] = true;
     at += size;
-    if (at[0] == ',' && (++at)[0] == '\0') return wf__fail(err, WF_ERR_ARGUMENT, "silence '%.80s' ends with a comma", list);
+    if (at[0] == ',' && (++at)[0] == '\0')
+      return wf__fail(err, WF_ERR_ARGUMENT, "silence '%.80s' ends with a comma", list);
   }
   return WF_OK;
 }
 
-wf_status wf__endpointer_open(wf__endpointer *endpointer, const wf_graph *graph, int32_t blank, const wf_stream_options *options, wf_error *err) {
-#define RULE(n) {options->rule##n##_must_contain_nonsilence, options->rule##n##_min_trailing_silence, options->rule##n##_max_relative_cost, options->rule##n##_min_utterance_length}
-  *endpointer = (wf__endpointer){.frame_seconds = (double)options->frame_seconds, .rules = {RULE(1), RULE(2), RULE(3), RULE(4), RULE(5)}};
+wf_status wf__endpointer_open(wf__endpointer *endpointer, const wf_graph *graph, int32_t blank,
+                              const wf_stream_options *options, wf_error *err) {
+#define RULE(n)                                                                         \
+  {options->rule##n##_must_contain_nonsilence, options->rule##n##_min_trailing_silence, \
+   options->rule##n##_max_relative_cost, options->rule##n##_min_utterance_length}
+  *endpointer = (wf__endpointer){.frame_seconds = (double)options->frame_seconds,
+                                 .rules = {RULE(1), RULE(2), RULE(3), RULE(4), RULE(5)}};
 #undef RULE
   endpointer->silent = wf__calloc((uint64_t)graph->num_labels, sizeof *endpointer->silent);
-  if (endpointer->silent == NULL) return wf__fail_memory(err, (uint64_t)graph->num_labels, "a stream");
+  if (endpointer->silent == NULL)
+    return wf__fail_memory(err, (uint64_t)graph->num_labels, "a stream");
   endpointer->silent[0] = true;
-  for (int32_t label = 1; label < graph->num_labels; label++) endpointer->silent[label] = blank >= 0 && graph->columns[label] == blank;
+  for (int32_t label = 1; label < graph->num_labels; label++)
+    endpointer->silent[label] = blank >= 0 && graph->columns[label] == blank;
   return mark_silence(endpointer, graph, options->silence, err);
 }
 
@@ -45,20 +55,25 @@ void wf__endpointer_close(wf__endpointer *endpointer) {
   endpointer->silent = NULL;
 }
 
-int64_t wf__trailing_silence(const wf__endpointer *endpointer, const int32_t *alignment, int64_t num_frames) {
+int64_t wf__trailing_silence(const wf__endpointer *endpointer, const int32_t *alignment,
+                             int64_t num_frames) {
   int64_t count = 0;
   while (count < num_frames && endpointer->silent[alignment[num_frames - 1 - count]]) count++;
   return count;
 }
 
-int32_t wf__endpoint(const wf__endpointer *endpointer, int64_t num_frames, int64_t num_silent, double relative_cost) {
-  double length = (double)num_frames * endpointer->frame_seconds, silence = (double)num_silent * endpointer->frame_seconds;
+int32_t wf__endpoint(const wf__endpointer *endpointer, int64_t num_frames, int64_t num_silent,
+                     double relative_cost) {
+  double length = (double)num_frames * endpointer->frame_seconds,
+         silence = (double)num_silent * endpointer->frame_seconds;
   for (int32_t i = 0; i < 5; i++) {
     const wf__endpoint_rule *rule = &endpointer->rules[i];
-    bool cheap = relative_cost <= (double)rule->max_relative_cost || rule->max_relative_cost >= 1e30f;
+    bool cheap =
+        relative_cost <= (double)rule->max_relative_cost || rule->max_relative_cost >= 1e30f;
     /* A hundredth of a frame for products such as 3 x 0.04 that miss what was meant. */
     double tolerance = endpointer->frame_seconds * 0.01;
-    if ((num_frames > num_silent || !rule->must_contain_nonsilence) && silence + tolerance >= (double)rule->min_trailing_silence && cheap &&
+    if ((num_frames > num_silent || !rule->must_contain_nonsilence) &&
+        silence + tolerance >= (double)rule->min_trailing_silence && cheap &&
         length + tolerance >= (double)rule->min_utterance_length)
       return i + 1;
   }

@@ -1,4 +1,5 @@
-/* endpoint.h - has the speaker finished? Kaldi's five rules over what a stream knows after a chunk. */
+/* endpoint.h - has the speaker finished? Kaldi's five rules over what a stream knows after a chunk.
+ */
 #ifndef WF_DECODE_ENDPOINT_H
 #define WF_DECODE_ENDPOINT_H
 
@@ -16,11 +17,14 @@ typedef struct wf__endpointer {
   bool *silent; /* [num_labels] by input label of the graph; 0: skipped frames */
 } wf__endpointer;
 
-wf_status wf__endpointer_open(wf__endpointer *endpointer, const wf_graph *graph, int32_t blank, const wf_stream_options *options, wf_error *err);
+wf_status wf__endpointer_open(wf__endpointer *endpointer, const wf_graph *graph, int32_t blank,
+                              const wf_stream_options *options, wf_error *err);
 void wf__endpointer_close(wf__endpointer *endpointer);
 /* Silent frames at the end of an alignment. */
-int64_t wf__trailing_silence(const wf__endpointer *endpointer, const int32_t *alignment, int64_t num_frames);
+int64_t wf__trailing_silence(const wf__endpointer *endpointer, const int32_t *alignment,
+                             int64_t num_frames);
 /* The first rule that holds, 1 to 5; 0: none. */
-int32_t wf__endpoint(const wf__endpointer *endpointer, int64_t num_frames, int64_t num_silent, double relative_cost);
+int32_t wf__endpoint(const wf__endpointer *endpointer, int64_t num_frames, int64_t num_silent,
+                     double relative_cost);
 
 #endif

@@ -6,7 +6,8 @@
 
 void wf__history_clear(wf__history *history, float beam) {
   history->beam = beam;
-  history->frames.size = history->tokens.size = history->contexts.size = history->links.size = history->loglikes.size = history->endings.size = 0;
+  history->frames.size = history->tokens.size = history->contexts.size = history->links.size =
+      history->loglikes.size = history->endings.size = 0;
   history->num_settled = 0;
 }
 
@@ -24,11 +25,12 @@ void wf__history_free(wf__history *history) {
   wf__vec_free(&history->queue);
 }
 
-#define COPY(field)                                                                                      \
-  do {                                                                                                   \
-    WF__TRY(wf__vec_grow(&to->field, from->field.size, "the lattice", err));                             \
-    if (from->field.size > 0) memcpy(to->field.data, from->field.data, from->field.size * sizeof *from->field.data); \
-    to->field.size = from->field.size;                                                                   \
+#define COPY(field)                                                                          \
+  do {                                                                                       \
+    WF__TRY(wf__vec_grow(&to->field, from->field.size, "the lattice", err));                 \
+    if (from->field.size > 0)                                                                \
+      memcpy(to->field.data, from->field.data, from->field.size * sizeof *from->field.data); \
+    to->field.size = from->field.size;                                                       \
   } while (0)
 
 wf_status wf__history_copy(const wf__history *from, wf__history *to, wf_error *err) {
@@ -48,10 +50,13 @@ wf_status wf__history_begin_frame(wf__history *history, int64_t number, wf_error
   return wf__vec_push(&history->frames, frame, "the lattice", err);
 }
 
-void wf__history_begin_epsilons(wf__history *history) { history->frames.data[history->frames.size - 1].first_epsilon = history->links.size; }
+void wf__history_begin_epsilons(wf__history *history) {
+  history->frames.data[history->frames.size - 1].first_epsilon = history->links.size;
+}
 
 /* In topological order (Kahn 1962): links of a token come when all links into it have. */
-wf_status wf__history_add_epsilons(wf__history *history, const wf__link *epsilons, uint64_t size, uint64_t num_tokens, wf_error *err) {
+wf_status wf__history_add_epsilons(wf__history *history, const wf__link *epsilons, uint64_t size,
+                                   uint64_t num_tokens, wf_error *err) {
   uint64_t tail = 0;
   if (size == 0) return WF_OK;
   history->nodes.size = history->queue.size = 0;
@@ -88,12 +93,14 @@ struct span {
 static struct span span_of(const wf__history *history, uint64_t f) {
   const wf__past_frame *frame = &history->frames.data[f];
   bool newest = f + 1 == history->frames.size;
-  return (struct span){frame->first_token, newest ? history->tokens.size : frame[1].first_token, frame->first_link, frame->first_epsilon,
+  return (struct span){frame->first_token, newest ? history->tokens.size : frame[1].first_token,
+                       frame->first_link, frame->first_epsilon,
                        newest ? history->links.size : frame[1].first_link};
 }
 
 /* Best ways on from the sources of the links [first, end), backward. */
-static void relax(const wf__history *history, uint64_t first, uint64_t end, wf__past_token *from, const wf__past_token *to) {
+static void relax(const wf__history *history, uint64_t first, uint64_t end, wf__past_token *from,
+                  const wf__past_token *to) {
   for (uint64_t i = end; i > first; i--) {
     wf__link link = history->links.data[i - 1];
     float extra = link.excess + to[link.to].extra;
@@ -108,15 +115,16 @@ static bool as_before(const wf__history *history, const wf__past_token *tokens, 
   return true;
 }
 
-/* Extra costs, from those of the newest frame back to the first one, or to a settled frame in which nothing changed. Returns the first frame
- * that something may be dropped from. */
+/* Extra costs, from those of the newest frame back to the first one, or to a settled frame in which
+ * nothing changed. Returns the first frame that something may be dropped from. */
 static wf_status work_out(wf__history *history, uint64_t *first, wf_error *err) {
   uint64_t newest = history->frames.size - 1;
   for (uint64_t f = newest;; f--) {
     struct span now = span_of(history, f);
     wf__past_token *tokens = history->tokens.data + now.first_token;
     relax(history, now.first_epsilon, now.end_link, tokens, tokens);
-    if (f < newest && f < history->num_settled && as_before(history, tokens, now.end_token - now.first_token)) {
+    if (f < newest && f < history->num_settled &&
+        as_before(history, tokens, now.end_token - now.first_token)) {
       *first = f + 1;
       return WF_OK;
     }
@@ -135,8 +143,11 @@ static wf_status work_out(wf__history *history, uint64_t *first, wf_error *err) 
   return WF_OK;
 }
 
-/* Moves the links [first, end) that are within the beam to `kept`, renumbered (from: NULL if its numbers stay). Returns the new end. */
-static uint64_t keep_links(wf__history *history, uint64_t first, uint64_t end, uint64_t kept, const uint32_t *from, const uint32_t *to, const wf__past_token *targets) {
+/* Moves the links [first, end) that are within the beam to `kept`, renumbered (from: NULL if its
+ * numbers stay). Returns the new end. */
+static uint64_t keep_links(wf__history *history, uint64_t first, uint64_t end, uint64_t kept,
+                           const uint32_t *from, const uint32_t *to,
+                           const wf__past_token *targets) {
   wf__link *links = history->links.data;
   float beam = history->beam, *loglikes = history->keeps_loglikes ? history->loglikes.data : NULL;
   for (uint64_t i = first; i < end; i++) {
@@ -173,24 +184,29 @@ static uint64_t keep_tokens(wf__history *history, uint64_t first, uint64_t end, 
   return kept;
 }
 
-/* Slides together what is within the beam, from frame `first` on. A link that is within it has both its tokens within it. */
+/* Slides together what is within the beam, from frame `first` on. A link that is within it has both
+ * its tokens within it. */
 static wf_status slide(wf__history *history, uint64_t first, wf_error *err) {
-  uint64_t num_tokens = history->frames.data[first].first_token, num_links = history->frames.data[first].first_link;
+  uint64_t num_tokens = history->frames.data[first].first_token,
+           num_links = history->frames.data[first].first_link;
   for (uint64_t f = first; f < history->frames.size; f++) {
     struct span span = span_of(history, f);
     uint64_t count = span.end_token - span.first_token;
     wf__past_token *tokens = history->tokens.data + span.first_token;
     history->renumber[f & 1].size = 0;
     WF__TRY(wf__vec_grow(&history->renumber[f & 1], count, "the lattice", err));
-    uint32_t *now = history->renumber[f & 1].data, *before = f == first ? NULL : history->renumber[(f - 1) & 1].data;
+    uint32_t *now = history->renumber[f & 1].data,
+             *before = f == first ? NULL : history->renumber[(f - 1) & 1].data;
     renumber(tokens, count, history->beam, now);
     history->frames.data[f].first_token = num_tokens;
     history->frames.data[f].first_link = num_links;
-    num_links = keep_links(history, span.first_link, span.first_epsilon, num_links, before, now, tokens);
+    num_links =
+        keep_links(history, span.first_link, span.first_epsilon, num_links, before, now, tokens);
     history->frames.data[f].first_epsilon = num_links;
     num_links = keep_links(history, span.first_epsilon, span.end_link, num_links, now, now, tokens);
     if (f + 1 == history->frames.size) /* endings are of this frame, if there are any yet */
-      for (uint64_t i = 0; i < history->endings.size; i++) history->endings.data[now[i]] = history->endings.data[i];
+      for (uint64_t i = 0; i < history->endings.size; i++)
+        history->endings.data[now[i]] = history->endings.data[i];
     num_tokens = keep_tokens(history, span.first_token, span.end_token, num_tokens);
   }
   history->tokens.size = num_tokens;
@@ -209,7 +225,8 @@ wf_status wf__history_prune(wf__history *history, wf_error *err) {
 }
 
 wf_status wf__history_end(wf__history *history, wf_error *err) {
-  wf__past_token *tokens = history->tokens.data + history->frames.data[history->frames.size - 1].first_token;
+  wf__past_token *tokens =
+      history->tokens.data + history->frames.data[history->frames.size - 1].first_token;
   for (uint64_t i = 0; i < history->endings.size; i++) tokens[i].extra = history->endings.data[i];
   return wf__history_prune(history, err);
 }

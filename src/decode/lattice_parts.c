@@ -1,8 +1,11 @@
-/* lattice_parts.c - cuts the history where every path goes through one token: what is before it is lattice for good.
+/* lattice_parts.c - cuts the history where every path goes through one token: what is before it is
+ * lattice for good.
  *
- *   frame f:  a --eps--> B, and all links of frame f + 1 come from B     =>     frames 0 .. f, which end in B     and     B, frames f + 1 on
+ *   frame f:  a --eps--> B, and all links of frame f + 1 come from B     =>     frames 0 .. f,
+ *   which end in B     and     B, frames f + 1 on
  *
- * The best way of all goes through B, whatever comes; so what a token before B costs extra is what it costs extra on the way to B, and that stands. */
+ * The best way of all goes through B, whatever comes; so what a token before B costs extra is what
+ * it costs extra on the way to B, and that stands. */
 #include <math.h>
 #include <string.h>
 
@@ -25,20 +28,23 @@ static uint64_t find_cut(const wf__history *history, uint32_t *token) {
   return 0;
 }
 
-#define COPY_FIRST(field, count)                                                                             \
-  do {                                                                                                       \
-    WF__TRY(wf__vec_grow(&to->field, count, "the lattice", err));                                            \
-    if ((count) > 0) memcpy(to->field.data, from->field.data, (count) * sizeof *from->field.data);           \
-    to->field.size = count;                                                                                  \
+#define COPY_FIRST(field, count)                                                                   \
+  do {                                                                                             \
+    WF__TRY(wf__vec_grow(&to->field, count, "the lattice", err));                                  \
+    if ((count) > 0) memcpy(to->field.data, from->field.data, (count) * sizeof *from->field.data); \
+    to->field.size = count;                                                                        \
   } while (0)
-#define DROP_FIRST(field, count)                                                                                                             \
-  do {                                                                                                                                       \
-    history->field.size -= count;                                                                                                            \
-    if (history->field.size > 0) memmove(history->field.data, history->field.data + (count), history->field.size * sizeof *history->field.data); \
+#define DROP_FIRST(field, count)                                  \
+  do {                                                            \
+    history->field.size -= count;                                 \
+    if (history->field.size > 0)                                  \
+      memmove(history->field.data, history->field.data + (count), \
+              history->field.size * sizeof *history->field.data); \
   } while (0)
 
 /* Frames 0 .. f, of which the token is the end. */
-static wf_status copy_part(const wf__history *from, uint64_t f, uint32_t token, wf__history *to, wf_error *err) {
+static wf_status copy_part(const wf__history *from, uint64_t f, uint32_t token, wf__history *to,
+                           wf_error *err) {
   const wf__past_frame *next = &from->frames.data[f + 1];
   uint64_t num_endings = next->first_token - from->frames.data[f].first_token;
   wf__history_clear(to, from->beam);
@@ -57,10 +63,12 @@ static wf_status copy_part(const wf__history *from, uint64_t f, uint32_t token, 
 /* What is left begins with the token, alone in frame f. */
 static void drop_part(wf__history *history, uint64_t f, uint32_t token) {
   const wf__past_frame *next = &history->frames.data[f + 1];
-  uint64_t first = history->frames.data[f].first_token, gone_tokens = next->first_token - 1, gone_links = next->first_link;
+  uint64_t first = history->frames.data[f].first_token, gone_tokens = next->first_token - 1,
+           gone_links = next->first_link;
   for (uint64_t i = next->first_link; i < next->first_epsilon; i++) history->links.data[i].from = 0;
   history->tokens.data[gone_tokens] = history->tokens.data[first + token];
-  if (history->contexts.size > 0) history->contexts.data[gone_tokens] = history->contexts.data[first + token];
+  if (history->contexts.size > 0)
+    history->contexts.data[gone_tokens] = history->contexts.data[first + token];
   DROP_FIRST(tokens, gone_tokens);
   if (history->contexts.size > 0) DROP_FIRST(contexts, gone_tokens);
   DROP_FIRST(links, gone_links);
@@ -76,7 +84,8 @@ static void drop_part(wf__history *history, uint64_t f, uint32_t token) {
   history->num_settled -= f;
 }
 
-wf_status wf__history_take_part(wf__history *history, wf__history *part, int64_t *num_frames, wf_error *err) {
+wf_status wf__history_take_part(wf__history *history, wf__history *part, int64_t *num_frames,
+                                wf_error *err) {
   uint32_t token = 0;
   wf__history_clear(part, history->beam);
   if (history->frames.size < 2) return WF_OK;

@@ -1,4 +1,5 @@
-/* phrase_tree.c - makes the tree of phrases: sorted by their labels, those that share a beginning are neighbours, and each node of the tree is a range of them. */
+/* phrase_tree.c - makes the tree of phrases: sorted by their labels, those that share a beginning
+ * are neighbours, and each node of the tree is a range of them. */
 #include "decode/phrase_tree.h"
 
 #include <math.h>
@@ -15,7 +16,8 @@ struct line {
   float cost;
 };
 
-/* The lines [first, end) have the same first `depth` labels. Of their words, the first `num_written` are on arcs already, and, if it is `paid`, so are their costs. */
+/* The lines [first, end) have the same first `depth` labels. Of their words, the first
+ * `num_written` are on arcs already, and, if it is `paid`, so are their costs. */
 struct node {
   uint64_t first, end;
   uint32_t depth, num_written;
@@ -34,46 +36,65 @@ struct making {
   wf_builder *builder;
 };
 
-/* --- lines ------------------------------------------------------------------------------------------------------------------ */
+/* --- lines ------------------------------------------------------------------------------- */
 
-static wf_status check_word(const wf_spoken_word *word, size_t number, int32_t num_labels, int32_t blank, wf_error *err) {
-  if (word->word <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: %d is no word label", number, (int)word->word);
-  if (word->num_labels == 0) return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: a word without a pronunciation", number);
+static wf_status check_word(const wf_spoken_word *word, size_t number, int32_t num_labels,
+                            int32_t blank, wf_error *err) {
+  if (word->word <= 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: %d is no word label", number,
+                    (int)word->word);
+  if (word->num_labels == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: a word without a pronunciation",
+                    number);
   for (size_t i = 0; i < word->num_labels; i++) {
-    if (word->labels[i] == blank) return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: the blank in a pronunciation", number);
+    if (word->labels[i] == blank)
+      return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: the blank in a pronunciation",
+                      number);
     if (word->labels[i] <= 0 || word->labels[i] >= num_labels)
-      return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: label %d is no token of the model, which has labels up to %d", number, (int)word->labels[i], (int)num_labels - 1);
+      return wf__fail(
+          err, WF_ERR_ARGUMENT,
+          "added phrase %zu: label %d is no token of the model, which has labels up to %d", number,
+          (int)word->labels[i], (int)num_labels - 1);
   }
   return WF_OK;
 }
 
-static wf_status add_word(struct making *making, struct line *line, const wf_spoken_word *word, wf_error *err) {
+static wf_status add_word(struct making *making, struct line *line, const wf_spoken_word *word,
+                          wf_error *err) {
   WF__TRY(wf__vec_push(&making->words, word->word, "added phrases", err));
   WF__TRY(wf__vec_push(&making->starts, line->num_labels, "added phrases", err));
   WF__TRY(wf__vec_grow(&making->labels, word->num_labels, "added phrases", err));
-  memcpy(making->labels.data + making->labels.size, word->labels, word->num_labels * sizeof *word->labels);
+  memcpy(making->labels.data + making->labels.size, word->labels,
+         word->num_labels * sizeof *word->labels);
   making->labels.size += word->num_labels;
-  if (making->labels.size > INT32_MAX / 4) return wf__fail(err, WF_ERR_LIMIT, "added phrases: more than 2^29 labels");
+  if (making->labels.size > INT32_MAX / 4)
+    return wf__fail(err, WF_ERR_LIMIT, "added phrases: more than 2^29 labels");
   line->num_labels += (uint32_t)word->num_labels;
   line->num_words++;
   return WF_OK;
 }
 
-static wf_status take_lines(struct making *making, const wf_added_phrase *phrases, size_t count, int32_t num_labels, wf_error *err) {
+static wf_status take_lines(struct making *making, const wf_added_phrase *phrases, size_t count,
+                            int32_t num_labels, wf_error *err) {
   making->lines = wf__calloc(count, sizeof *making->lines);
-  if (making->lines == NULL) return wf__fail_memory(err, count * sizeof *making->lines, "added phrases");
+  if (making->lines == NULL)
+    return wf__fail_memory(err, count * sizeof *making->lines, "added phrases");
   making->num_lines = count;
   for (size_t i = 0; i < count; i++) {
     struct line *line = &making->lines[i];
     line->cost = phrases[i].cost;
-    if (phrases[i].num_words == 0) return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: no words", i);
-    if (!(fabsf(line->cost) <= 1e20f)) return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: cost %g, beyond 1e20", i, (double)line->cost);
+    if (phrases[i].num_words == 0)
+      return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: no words", i);
+    if (!(fabsf(line->cost) <= 1e20f))
+      return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: cost %g, beyond 1e20", i,
+                      (double)line->cost);
     for (size_t k = 0; k < phrases[i].num_words; k++) {
       WF__TRY(check_word(&phrases[i].words[k], i, num_labels, making->blank, err));
       WF__TRY(add_word(making, line, &phrases[i].words[k], err));
     }
   }
-  const int32_t *labels = making->labels.data, *words = making->words.data; /* they stay where they are from now on */
+  const int32_t *labels = making->labels.data,
+                *words = making->words.data; /* they stay where they are from now on */
   const uint32_t *starts = making->starts.data;
   for (size_t i = 0; i < count; i++) {
     struct line *line = &making->lines[i];
@@ -98,13 +119,15 @@ static int compare_speech(const struct line *a, const struct line *b) {
   return order != 0 ? order : compare_strings(a->words, a->num_words, b->words, b->num_words);
 }
 
-/* Of those that differ in nothing else, the cheapest first; then by where words begin, so that the order is one whatever came first. */
+/* Of those that differ in nothing else, the cheapest first; then by where words begin, so that the
+ * order is one whatever came first. */
 static int compare_lines(const void *x, const void *y) {
   const struct line *a = x, *b = y;
   int order = compare_speech(a, b);
   if (order != 0) return order;
   if (a->cost != b->cost) return a->cost < b->cost ? -1 : 1;
-  return compare_strings((const int32_t *)a->starts, a->num_words, (const int32_t *)b->starts, b->num_words);
+  return compare_strings((const int32_t *)a->starts, a->num_words, (const int32_t *)b->starts,
+                         b->num_words);
 }
 
 static void sort_lines(struct making *making) {
@@ -112,18 +135,22 @@ static void sort_lines(struct making *making) {
   qsort(making->lines, making->num_lines, sizeof *making->lines, compare_lines);
   uint64_t kept = 1;
   for (uint64_t i = 1; i < making->num_lines; i++)
-    if (compare_speech(&making->lines[kept - 1], &making->lines[i]) != 0) making->lines[kept++] = making->lines[i];
+    if (compare_speech(&making->lines[kept - 1], &making->lines[i]) != 0)
+      making->lines[kept++] = making->lines[i];
   making->num_lines = kept;
 }
 
-/* --- the tree ---------------------------------------------------------------------------------------------------------------- */
+/* --- the tree ---------------------------------------------------------------------------- */
 
-/* The word that all lines of the node write next, if its first label is among their first depth; else 0. */
+/* The word that all lines of the node write next, if its first label is among their first depth;
+ * else 0. */
 static int32_t common_word(const struct making *making, const struct node *node) {
   const struct line *lines = making->lines;
   uint32_t i = node->num_written;
   for (uint64_t k = node->first; k < node->end; k++)
-    if (lines[k].num_words <= i || lines[k].words[i] != lines[node->first].words[i] || lines[k].starts[i] >= node->depth) return 0;
+    if (lines[k].num_words <= i || lines[k].words[i] != lines[node->first].words[i] ||
+        lines[k].starts[i] >= node->depth)
+      return 0;
   return lines[node->first].words[i];
 }
 
@@ -134,12 +161,14 @@ static bool have_common_cost(const struct making *making, const struct node *nod
 }
 
 /* The way out of a line that ends at `from`, by the words that are still to be written. */
-static wf_status leave(struct making *making, const struct line *line, const struct node *node, uint32_t from, wf_error *err) {
+static wf_status leave(struct making *making, const struct line *line, const struct node *node,
+                       uint32_t from, wf_error *err) {
   float cost = node->paid ? 0 : line->cost;
   for (uint32_t i = node->num_written; i + 1 < line->num_words; i++) {
     uint32_t next;
     WF__TRY(wf_builder_add_states(making->builder, 1, &next, err));
-    WF__TRY(wf_builder_add_arc(making->builder, from, (wf_arc){next, cost, 0, line->words[i]}, err));
+    WF__TRY(
+        wf_builder_add_arc(making->builder, from, (wf_arc){next, cost, 0, line->words[i]}, err));
     from = next;
     cost = 0;
   }
@@ -150,7 +179,8 @@ static wf_status leave(struct making *making, const struct line *line, const str
 /* The m and n of a child of the node at `from`, and the arcs between. */
 static wf_status add_child(struct making *making, uint32_t from, struct node child, wf_error *err) {
   wf_builder *builder = making->builder;
-  int32_t label = making->lines[child.first].labels[child.depth - 1], word = common_word(making, &child);
+  int32_t label = making->lines[child.first].labels[child.depth - 1],
+          word = common_word(making, &child);
   float cost = 0;
   if (word != 0) child.num_written++;
   if (!child.paid && have_common_cost(making, &child)) {
@@ -159,16 +189,19 @@ static wf_status add_child(struct making *making, uint32_t from, struct node chi
   }
   uint32_t m;
   uint64_t first_longer = child.first;
-  while (first_longer < child.end && making->lines[first_longer].num_labels == child.depth) first_longer++;
+  while (first_longer < child.end && making->lines[first_longer].num_labels == child.depth)
+    first_longer++;
   WF__TRY(wf_builder_add_states(builder, first_longer < child.end ? 2 : 1, &m, err));
   WF__TRY(wf_builder_add_arc(builder, from, (wf_arc){m, cost, label, word}, err));
   WF__TRY(wf_builder_add_arc(builder, m, (wf_arc){m, 0, label, 0}, err));
-  for (uint64_t k = child.first; k < first_longer; k++) WF__TRY(leave(making, &making->lines[k], &child, m, err));
+  for (uint64_t k = child.first; k < first_longer; k++)
+    WF__TRY(leave(making, &making->lines[k], &child, m, err));
   if (first_longer == child.end) return WF_OK;
   child.first = first_longer;
   child.state = m + 1;
   WF__TRY(wf_builder_add_arc(builder, m, (wf_arc){child.state, 0, 0, 0}, err));
-  WF__TRY(wf_builder_add_arc(builder, child.state, (wf_arc){child.state, 0, making->blank, 0}, err));
+  WF__TRY(
+      wf_builder_add_arc(builder, child.state, (wf_arc){child.state, 0, making->blank, 0}, err));
   return wf__vec_push(&making->queue, child, "added phrases", err);
 }
 
@@ -177,13 +210,17 @@ static wf_status grow_tree(struct making *making, wf_error *err) {
   WF__TRY(wf_builder_add_states(making->builder, 1, &root, err));
   WF__TRY(wf_builder_set_start(making->builder, root, err));
   WF__TRY(wf_builder_set_final(making->builder, root, 0, err));
-  WF__TRY(wf__vec_push(&making->queue, ((struct node){.end = making->num_lines, .state = root}), "added phrases", err));
+  WF__TRY(wf__vec_push(&making->queue, ((struct node){.end = making->num_lines, .state = root}),
+                       "added phrases", err));
   for (uint64_t head = 0; head < making->queue.size; head++) {
     struct node node = making->queue.data[head];
     for (uint64_t k = node.first, end; k < node.end; k = end) {
       int32_t label = making->lines[k].labels[node.depth];
-      for (end = k + 1; end < node.end && making->lines[end].labels[node.depth] == label; end++) {}
-      WF__TRY(add_child(making, node.state, (struct node){k, end, node.depth + 1, node.num_written, 0, node.paid}, err));
+      for (end = k + 1; end < node.end && making->lines[end].labels[node.depth] == label; end++) {
+      }
+      WF__TRY(add_child(making, node.state,
+                        (struct node){k, end, node.depth + 1, node.num_written, 0, node.paid},
+                        err));
     }
   }
   return WF_OK;
@@ -192,7 +229,8 @@ static wf_status grow_tree(struct making *making, wf_error *err) {
 static wf_status index_tree(wf__phrase_tree *tree, wf_error *err) {
   tree->view = wf_fst_get_view(tree->fst);
   tree->first_epsilon = wf__alloc(tree->view.num_states, sizeof *tree->first_epsilon);
-  if (tree->first_epsilon == NULL) return wf__fail_memory(err, tree->view.num_states * 4, "added phrases");
+  if (tree->first_epsilon == NULL)
+    return wf__fail_memory(err, tree->view.num_states * 4, "added phrases");
   for (uint64_t s = 0; s < tree->view.num_states; s++) {
     uint64_t i = tree->view.arc_off[s];
     while (i < tree->view.arc_off[s + 1] && tree->view.arcs[i].ilabel != 0) i++;
@@ -217,7 +255,8 @@ static wf_status make(struct making *making, wf__phrase_tree *tree, wf_error *er
   return index_tree(tree, err);
 }
 
-wf_status wf__phrase_tree_create(const wf_added_phrase *phrases, size_t count, int32_t num_labels, int32_t blank, wf__phrase_tree **out, wf_error *err) {
+wf_status wf__phrase_tree_create(const wf_added_phrase *phrases, size_t count, int32_t num_labels,
+                                 int32_t blank, wf__phrase_tree **out, wf_error *err) {
   *out = NULL;
   struct making making = {.blank = blank};
   wf__phrase_tree *tree = wf__calloc(1, sizeof *tree);
@@ -231,8 +270,10 @@ wf_status wf__phrase_tree_create(const wf_added_phrase *phrases, size_t count, i
   free(making.lines);
   wf__vec_free(&making.queue);
   wf_builder_free(making.builder);
-  if (status == WF_OK) *out = tree;
-  else wf__phrase_tree_free(tree);
+  if (status == WF_OK)
+    *out = tree;
+  else
+    wf__phrase_tree_free(tree);
   return status;
 }
 

@@ -1,4 +1,5 @@
-/* score_batch.c - how a batch is described to the decoder: the list of devices it is for, and padded tensors as lists of utterances. */
+/* score_batch.c - how a batch is described to the decoder: the list of devices it is for, and
+ * padded tensors as lists of utterances. */
 #include <string.h>
 
 #include "base/input.h"
@@ -24,7 +25,9 @@ wf_status wf__devices_parse(const char *text, wf__devices *out, wf_error *err) {
   out->count = 0;
   if (strcmp(text, "cuda:all") == 0) return WF_OK;
   if (strncmp(text, "cuda:", 5) == 0 && parse_numbers(text + 5, out)) return WF_OK;
-  return wf__fail(err, WF_ERR_ARGUMENT, "device '%.80s' is none of cpu, cuda, cuda:N, cuda:N,M (at most %d), cuda:all", text, WF__MAX_WORKERS);
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "device '%.80s' is none of cpu, cuda, cuda:N, cuda:N,M (at most %d), cuda:all",
+                  text, WF__MAX_WORKERS);
 }
 
 int wf__devices_sharing(const wf__devices *devices, int number) {
@@ -34,21 +37,31 @@ int wf__devices_sharing(const wf__devices *devices, int number) {
 }
 
 wf_status wf_scores_from_padded(const wf_padded_scores *padded, wf_scores *scores, wf_error *err) {
-  int64_t frame_stride = padded->frame_stride != 0 ? padded->frame_stride : padded->num_columns, utterance_stride = padded->utterance_stride;
-  if (padded->num_columns < 0 || padded->max_frames < 0 || padded->max_frames > INT32_MAX || padded->dtype < WF_FLOAT32 || padded->dtype > WF_BFLOAT16)
-    return wf__fail(err, WF_ERR_ARGUMENT, "a padded tensor of %lld frames, %d columns", (long long)padded->max_frames, padded->num_columns);
-  if (frame_stride < padded->num_columns || (padded->max_frames > 0 && frame_stride > INT64_MAX / 4 / padded->max_frames))
-    return wf__fail(err, WF_ERR_ARGUMENT, "a padded tensor of %d columns with frames every %lld elements", padded->num_columns, (long long)frame_stride);
+  int64_t frame_stride = padded->frame_stride != 0 ? padded->frame_stride : padded->num_columns,
+          utterance_stride = padded->utterance_stride;
+  if (padded->num_columns < 0 || padded->max_frames < 0 || padded->max_frames > INT32_MAX ||
+      padded->dtype < WF_FLOAT32 || padded->dtype > WF_BFLOAT16)
+    return wf__fail(err, WF_ERR_ARGUMENT, "a padded tensor of %lld frames, %d columns",
+                    (long long)padded->max_frames, padded->num_columns);
+  if (frame_stride < padded->num_columns ||
+      (padded->max_frames > 0 && frame_stride > INT64_MAX / 4 / padded->max_frames))
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "a padded tensor of %d columns with frames every %lld elements",
+                    padded->num_columns, (long long)frame_stride);
   if (utterance_stride == 0) utterance_stride = padded->max_frames * frame_stride;
   if (utterance_stride < padded->max_frames * frame_stride - (frame_stride - padded->num_columns))
-    return wf__fail(err, WF_ERR_ARGUMENT, "a padded tensor of %lld frames has utterances every %lld elements: they overlap", (long long)padded->max_frames,
-                    (long long)utterance_stride);
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "a padded tensor of %lld frames has utterances every %lld elements: they overlap",
+        (long long)padded->max_frames, (long long)utterance_stride);
   for (size_t i = 0; i < padded->num_utterances; i++) {
     int64_t length = padded->lengths != NULL ? padded->lengths[i] : padded->max_frames;
     if (length < 0 || length > padded->max_frames)
-      return wf__fail(err, WF_ERR_ARGUMENT, "utterance %zu of a padded tensor has %lld frames, the tensor %lld", i, (long long)length,
-                      (long long)padded->max_frames);
-    scores[i] = (wf_scores){.data = (const char *)padded->data + i * (uint64_t)utterance_stride * wf__dtype_bytes(padded->dtype),
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "utterance %zu of a padded tensor has %lld frames, the tensor %lld", i,
+                      (long long)length, (long long)padded->max_frames);
+    scores[i] = (wf_scores){.data = (const char *)padded->data +
+                                    i * (uint64_t)utterance_stride * wf__dtype_bytes(padded->dtype),
                             .num_frames = length,
                             .num_columns = padded->num_columns,
                             .stride = frame_stride,

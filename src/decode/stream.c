@@ -1,6 +1,8 @@
-/* stream.c - the public stream: takes chunks to the backend, and makes words of what the backend emits.
+/* stream.c - the public stream: takes chunks to the backend, and makes words of what the backend
+ * emits.
  *
- *   decided   account   words, times and sums of what nothing can change any more: committed prefixes, as the backend cuts them off
+ *   decided   account   words, times and sums of what nothing can change any more: committed
+ *             prefixes, as the backend cuts them off
  *   open      path    from there to the best token or ending, looked up when asked for
  */
 #include <math.h>
@@ -16,22 +18,27 @@ static wf_status new_result(wf_stream *stream, wf_error *err) {
   return stream->result != NULL ? WF_OK : wf__fail_memory(err, sizeof *stream->result, "a stream");
 }
 
-wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out, wf_error *err) {
+wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, wf_stream **out,
+                         wf_error *err) {
   *out = NULL;
   const wf__stream_backend *backend = decoder->backend->streams;
   wf__streams_sweep(decoder);
   if (backend == NULL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s has no streams; take device cpu", decoder->options.device);
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s has no streams; take device cpu",
+                    decoder->options.device);
   wf_stream *stream = wf__calloc(1, sizeof *stream);
   if (stream == NULL) return wf__fail_memory(err, sizeof *stream, "a stream");
   stream->decoder = wf__decoder_ref(decoder);
   stream->graph = wf_graph_ref(decoder->graph);
   stream->backend = backend;
   wf_status status = wf__options_take(wf__stream_table(), options, &stream->options, err);
-  if (status == WF_OK) status = wf__endpointer_open(&stream->endpointer, decoder->graph, decoder->options.blank, &stream->options, err);
+  if (status == WF_OK)
+    status = wf__endpointer_open(&stream->endpointer, decoder->graph, decoder->options.blank,
+                                 &stream->options, err);
   if (status == WF_OK) status = new_result(stream, err);
   if (status == WF_OK) status = backend->open(decoder->search, &stream->channel, err);
-  if (status == WF_OK) status = backend->set_scorer(decoder->search, stream->channel, decoder->scorer, NULL, 0, err);
+  if (status == WF_OK)
+    status = backend->set_scorer(decoder->search, stream->channel, decoder->scorer, NULL, 0, err);
   if (status == WF_OK) stream->scorer = decoder->scorer;
   if (status != WF_OK) {
     wf_stream_close(stream);
@@ -71,13 +78,19 @@ wf_status wf_stream_reset(wf_stream *stream, wf_error *err) {
 
 uint64_t wf_stream_bytes(const wf_stream *stream) {
   const wf__account *account = &stream->account;
-  uint64_t decided = (account->words.cap + account->placed.cap) * sizeof(wf_word) + (account->alignment.cap + account->labels.cap) * sizeof(int32_t) + account->units.cap * sizeof(wf__unit);
-  uint64_t scratch = (stream->part.arcs.cap + stream->part.loglikes.cap + stream->part.frames.cap) * 4 + stream->words.cap * sizeof(wf_word);
-  uint64_t fixed = sizeof *stream + sizeof(wf_result) + (uint64_t)stream->decoder->graph->num_labels * sizeof(bool);
-  return fixed + decided + scratch + stream->backend->bytes(stream->decoder->search, stream->channel);
+  uint64_t decided = (account->words.cap + account->placed.cap) * sizeof(wf_word) +
+                     (account->alignment.cap + account->labels.cap) * sizeof(int32_t) +
+                     account->units.cap * sizeof(wf__unit);
+  uint64_t scratch =
+      (stream->part.arcs.cap + stream->part.loglikes.cap + stream->part.frames.cap) * 4 +
+      stream->words.cap * sizeof(wf_word);
+  uint64_t fixed = sizeof *stream + sizeof(wf_result) +
+                   (uint64_t)stream->decoder->graph->num_labels * sizeof(bool);
+  return fixed + decided + scratch +
+         stream->backend->bytes(stream->decoder->search, stream->channel);
 }
 
-/* --- the end of the path, as it stands ---------------------------------------------------------------------------------- */
+/* --- the end of the path, as it stands --------------------------------------------------- */
 
 /* Takes what is decided into the account; `now`: also what nobody has noticed yet. */
 static wf_status take_stem(wf_stream *stream, bool now, wf_error *err) {
@@ -95,7 +108,10 @@ struct mark {
 };
 
 static struct mark mark_account(const wf__account *account) {
-  struct mark mark = {.num_words = account->words.size, .num_aligned = account->alignment.size, .graph_cost = account->graph_cost, .loglike = account->loglike};
+  struct mark mark = {.num_words = account->words.size,
+                      .num_aligned = account->alignment.size,
+                      .graph_cost = account->graph_cost,
+                      .loglike = account->loglike};
   if (mark.num_words > 0) mark.last = account->words.data[mark.num_words - 1];
   return mark;
 }
@@ -108,15 +124,17 @@ static void roll_back(wf__account *account, const struct mark *mark) {
   if (mark->num_words > 0) account->words.data[mark->num_words - 1] = mark->last;
 }
 
-/* Puts the path to the best token into the account, which roll_back takes out again, also after a failure. */
+/* Puts the path to the best token into the account, which roll_back takes out again, also after a
+ * failure. */
 static wf_status add_open_path(wf_stream *stream, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   WF__TRY(stream->backend->path(decoder->search, stream->channel, true, &stream->part, err));
   WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
-  return wf__account_close(&stream->account, stream->graph, &decoder->options, stream->part.num_decoded, err);
+  return wf__account_close(&stream->account, stream->graph, &decoder->options,
+                           stream->part.num_decoded, err);
 }
 
-/* --- chunks --------------------------------------------------------------------------------------------------------------- */
+/* --- chunks ------------------------------------------------------------------------------ */
 
 static wf_status look_for_endpoint(wf_stream *stream, wf_stream_event *event, wf_error *err) {
   struct mark mark = mark_account(&stream->account);
@@ -124,7 +142,8 @@ static wf_status look_for_endpoint(wf_stream *stream, wf_stream_event *event, wf
   if (status == WF_OK) {
     const wf__endpointer *endpointer = &stream->endpointer;
     int64_t num_frames = stream->part.num_decoded;
-    int64_t silent = wf__trailing_silence(endpointer, stream->account.alignment.data, (int64_t)stream->account.alignment.size);
+    int64_t silent = wf__trailing_silence(endpointer, stream->account.alignment.data,
+                                          (int64_t)stream->account.alignment.size);
     event->trailing_silence = (double)silent * endpointer->frame_seconds;
     event->relative_cost = (double)stream->part.relative_cost;
     event->endpoint = wf__endpoint(endpointer, num_frames, silent, event->relative_cost);
@@ -134,7 +153,8 @@ static wf_status look_for_endpoint(wf_stream *stream, wf_stream_event *event, wf
 }
 
 /* What one stream of the batch has to be told and to tell. */
-static wf_status after_chunk(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event, wf_error *err) {
+static wf_status after_chunk(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
+                             wf_error *err) {
   wf_result *result = stream->result;
   result->num_frames += chunk->num_frames > 0 ? chunk->num_frames : 0;
   if (result->status == WF_OK) WF__TRY(take_stem(stream, false, err));
@@ -143,13 +163,19 @@ static wf_status after_chunk(wf_stream *stream, const wf_scores *chunk, wf_strea
   return result->status == WF_OK ? look_for_endpoint(stream, event, err) : WF_OK;
 }
 
-static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *streams, size_t count, wf_error *err) {
+static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *streams, size_t count,
+                               wf_error *err) {
   wf_status status = WF_OK;
   size_t marked = 0;
   for (; marked < count && status == WF_OK; marked++) {
-    if (streams[marked]->decoder != decoder) status = wf__fail(err, WF_ERR_ARGUMENT, "stream %zu of the batch belongs to another decoder", marked);
-    else if (streams[marked]->in_batch) status = wf__fail(err, WF_ERR_ARGUMENT, "stream %zu of the batch is in it twice", marked);
-    else if (streams[marked]->result == NULL) status = wf__fail(err, WF_ERR_STATE, "stream %zu of the batch is finished and not reset", marked);
+    if (streams[marked]->decoder != decoder)
+      status = wf__fail(err, WF_ERR_ARGUMENT, "stream %zu of the batch belongs to another decoder",
+                        marked);
+    else if (streams[marked]->in_batch)
+      status = wf__fail(err, WF_ERR_ARGUMENT, "stream %zu of the batch is in it twice", marked);
+    else if (streams[marked]->result == NULL)
+      status =
+          wf__fail(err, WF_ERR_STATE, "stream %zu of the batch is finished and not reset", marked);
     if (status != WF_OK) break;
     streams[marked]->in_batch = true;
   }
@@ -157,13 +183,16 @@ static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *stre
   return status;
 }
 
-/* Is the chunk a matrix that the backend may look into? After bad scores nothing more is looked at. */
+/* Is the chunk a matrix that the backend may look into? After bad scores nothing more is looked at.
+ */
 static bool check_chunk(const wf_stream *stream, const wf_scores *chunk) {
   wf_result *result = stream->result, said = {0};
   if (result->status == WF_ERR_ARGUMENT) return false;
-  if (!wf__check_scores(stream->decoder->graph, chunk, &said) || !wf__scores_look_right(stream->decoder, chunk, &said)) {
+  if (!wf__check_scores(stream->decoder->graph, chunk, &said) ||
+      !wf__scores_look_right(stream->decoder, chunk, &said)) {
     result->status = said.status;
-    snprintf(result->message, sizeof result->message, "frame %lld on: %.200s", (long long)result->num_frames, said.message);
+    snprintf(result->message, sizeof result->message, "frame %lld on: %.200s",
+             (long long)result->num_frames, said.message);
     return false;
   }
   if (result->num_frames + chunk->num_frames <= INT32_MAX) return true;
@@ -179,29 +208,38 @@ struct batch_arrays {
   wf_result **results;
 };
 
-static wf_status advance(wf_decoder *decoder, wf_stream *const *streams, const wf_scores *chunks, size_t count, const struct batch_arrays *arrays,
-                         wf_stream_event *events, wf_error *err) {
+static wf_status advance(wf_decoder *decoder, wf_stream *const *streams, const wf_scores *chunks,
+                         size_t count, const struct batch_arrays *arrays, wf_stream_event *events,
+                         wf_error *err) {
   for (size_t i = 0; i < count; i++) {
     arrays->skip[i] = !check_chunk(streams[i], &chunks[i]);
     arrays->channels[i] = streams[i]->channel;
     arrays->results[i] = streams[i]->result;
   }
-  wf__batch batch = {.scores = chunks, .skip = arrays->skip, .count = count, .results = arrays->results};
-  wf_status status = decoder->backend->streams->advance(decoder->search, &batch, arrays->channels, err);
+  wf__batch batch = {
+      .scores = chunks, .skip = arrays->skip, .count = count, .results = arrays->results};
+  wf_status status =
+      decoder->backend->streams->advance(decoder->search, &batch, arrays->channels, err);
   for (size_t i = 0; i < count; i++) {
     wf_error own = {0};
-    if (after_chunk(streams[i], &chunks[i], events != NULL ? &events[i] : NULL, &own) == WF_OK) continue;
+    if (after_chunk(streams[i], &chunks[i], events != NULL ? &events[i] : NULL, &own) == WF_OK)
+      continue;
     wf__result_fail(streams[i]->result, own.code, &own);
-    if (own.code == WF_ERR_MEMORY || own.code == WF_ERR_CANCELLED) status = wf__fail(err, own.code, "%s", own.message);
+    if (own.code == WF_ERR_MEMORY || own.code == WF_ERR_CANCELLED)
+      status = wf__fail(err, own.code, "%s", own.message);
   }
   return status;
 }
 
-wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams, const wf_scores *chunks, size_t count, wf_stream_event *events, wf_error *err) {
+wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams,
+                             const wf_scores *chunks, size_t count, wf_stream_event *events,
+                             wf_error *err) {
   wf__streams_sweep(decoder);
   WF__TRY(check_streams(decoder, streams, count, err));
   if (count == 0) return WF_OK;
-  struct batch_arrays arrays = {wf__alloc(count, sizeof *arrays.skip), wf__alloc(count, sizeof *arrays.channels), wf__alloc(count, sizeof *arrays.results)};
+  struct batch_arrays arrays = {wf__alloc(count, sizeof *arrays.skip),
+                                wf__alloc(count, sizeof *arrays.channels),
+                                wf__alloc(count, sizeof *arrays.results)};
   wf_status status = arrays.skip != NULL && arrays.channels != NULL && arrays.results != NULL
                          ? advance(decoder, streams, chunks, count, &arrays, events, err)
                          : wf__fail_memory(err, count * 24, "a batch of streams");
@@ -211,15 +249,18 @@ wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams, con
   return status;
 }
 
-wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event, wf_error *err) {
+wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
+                           wf_error *err) {
   return wf_streams_advance(stream->decoder, &stream, chunk, 1, event, err);
 }
 
-/* --- partials, results ------------------------------------------------------------------------------------------------- */
+/* --- partials, results ------------------------------------------------------------------- */
 
 static wf_status check_alive(const wf_stream *stream, wf_error *err) {
-  if (stream->result == NULL) return wf__fail(err, WF_ERR_STATE, "the stream is finished and not reset");
-  if (stream->result->status != WF_OK) return wf__fail(err, stream->result->status, "%s", stream->result->message);
+  if (stream->result == NULL)
+    return wf__fail(err, WF_ERR_STATE, "the stream is finished and not reset");
+  if (stream->result->status != WF_OK)
+    return wf__fail(err, stream->result->status, "%s", stream->result->message);
   return WF_OK;
 }
 
@@ -227,13 +268,15 @@ static wf_status copy_words(wf_stream *stream, wf_error *err) {
   uint64_t count = stream->account.words.size;
   stream->words.size = 0;
   WF__TRY(wf__vec_grow(&stream->words, count, "a partial result", err));
-  if (count > 0) memcpy(stream->words.data, stream->account.words.data, count * sizeof *stream->words.data);
+  if (count > 0)
+    memcpy(stream->words.data, stream->account.words.data, count * sizeof *stream->words.data);
   stream->words.size = count;
   return WF_OK;
 }
 
 static void forget(wf_stream *stream) {
-  if (stream->options.forget && stream->num_shown > 0) wf__account_forget(&stream->account, stream->graph, stream->num_shown - 1);
+  if (stream->options.forget && stream->num_shown > 0)
+    wf__account_forget(&stream->account, stream->graph, stream->num_shown - 1);
   stream->num_shown = 0;
 }
 
@@ -256,7 +299,8 @@ wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err) {
                       .num_frames = stream->result->num_frames,
                       .stable_frames = stream->account.num_forgotten + (int64_t)mark.num_aligned,
                       .start_frame = stream->start_frame,
-                      .flags = stream->part.flags & (uint32_t)(WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW)};
+                      .flags = stream->part.flags & (uint32_t)(WF_RESULT_NARROWED | WF_RESULT_DIED |
+                                                               WF_RESULT_OVERFLOW)};
   return WF_OK;
 }
 
@@ -266,21 +310,32 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
   bool begun = result != NULL && result->status == WF_OK && result->num_frames > 0;
   WF__TRY(wf__check_scorer(decoder, stream->graph, scorer, err));
   if (begun && decoder->options.lattice_beam > 0)
-    return wf__fail(err, WF_ERR_STATE, "with lattices, a scorer is for a whole utterance: set it before the first chunk");
-  if (begun) WF__TRY(take_stem(stream, true, err)); /* all that is certain by now counts with the scorer before, whenever it was collected */
-  if (result != NULL && result->status != WF_OK) stream->backend->reset(decoder->search, stream->channel); /* of a failed utterance nothing is left to go on with */
-  wf_status status = stream->backend->set_scorer(decoder->search, stream->channel, scorer, stream->account.words.data, begun ? stream->account.words.size : 0, err);
+    return wf__fail(
+        err, WF_ERR_STATE,
+        "with lattices, a scorer is for a whole utterance: set it before the first chunk");
+  if (begun)
+    WF__TRY(take_stem(stream, true, err)); /* all that is certain by now counts with the scorer
+                                              before, whenever it was collected */
+  if (result != NULL && result->status != WF_OK)
+    stream->backend->reset(
+        decoder->search, stream->channel); /* of a failed utterance nothing is left to go on with */
+  wf_status status = stream->backend->set_scorer(decoder->search, stream->channel, scorer,
+                                                 stream->account.words.data,
+                                                 begun ? stream->account.words.size : 0, err);
   if (status == WF_OK) stream->scorer = scorer;
   if (status == WF_OK || !begun) return status;
   result->status = status; /* its contexts are neither the old ones nor the new */
-  snprintf(result->message, sizeof result->message, "another scorer in the middle: %s", wf_status_text(status));
+  snprintf(result->message, sizeof result->message, "another scorer in the middle: %s",
+           wf_status_text(status));
   return status;
 }
 
 wf_status wf_stream_set_graph(wf_stream *stream, const wf_graph *graph, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   if (stream->result != NULL && (stream->result->status != WF_OK || stream->result->num_frames > 0))
-    return wf__fail(err, WF_ERR_STATE, "words are added for a whole utterance: before its first chunk, or after finish or reset");
+    return wf__fail(
+        err, WF_ERR_STATE,
+        "words are added for a whole utterance: before its first chunk, or after finish or reset");
   WF__TRY(wf__check_graph(decoder, graph, err));
   if (graph == NULL) graph = decoder->graph;
   WF__TRY(wf__check_scorer(decoder, graph, stream->scorer, err));
@@ -294,14 +349,16 @@ wf_status wf_stream_set_graph(wf_stream *stream, const wf_graph *graph, wf_error
 wf_status wf_stream_partial_lattice(wf_stream *stream, wf_lattice **out, wf_error *err) {
   *out = NULL;
   WF__TRY(check_alive(stream, err));
-  if (stream->decoder->options.lattice_beam <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
+  if (stream->decoder->options.lattice_beam <= 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
   return stream->backend->lattice(stream->decoder->search, stream->channel, true, out, err);
 }
 
 wf_status wf_stream_commit_lattice(wf_stream *stream, wf_lattice **out, wf_error *err) {
   *out = NULL;
   WF__TRY(check_alive(stream, err));
-  if (stream->decoder->options.lattice_beam <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
+  if (stream->decoder->options.lattice_beam <= 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
   if (stream->backend->commit_lattice == NULL) return WF_OK;
   return stream->backend->commit_lattice(stream->decoder->search, stream->channel, out, err);
 }
@@ -313,17 +370,22 @@ static wf_status finish(wf_stream *stream, wf_error *err) {
   WF__TRY(take_stem(stream, false, err));
   WF__TRY(stream->backend->path(decoder->search, stream->channel, false, &stream->part, err));
   WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
-  WF__TRY(wf__account_finish(&stream->account, result, stream->graph, &decoder->options, &stream->part, err));
+  WF__TRY(wf__account_finish(&stream->account, result, stream->graph, &decoder->options,
+                             &stream->part, err));
   if (stream->options.forget) {
     free(result->alignment);
     result->alignment = NULL;
   }
-  return decoder->options.lattice_beam > 0 ? stream->backend->lattice(decoder->search, stream->channel, false, &result->lattice, err) : WF_OK;
+  return decoder->options.lattice_beam > 0
+             ? stream->backend->lattice(decoder->search, stream->channel, false, &result->lattice,
+                                        err)
+             : WF_OK;
 }
 
 wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err) {
   *out = NULL;
-  if (stream->result == NULL) return wf__fail(err, WF_ERR_STATE, "the stream is finished and not reset");
+  if (stream->result == NULL)
+    return wf__fail(err, WF_ERR_STATE, "the stream is finished and not reset");
   wf_result *result = stream->result;
   wf_error own = {0};
   wf_status status = result->status == WF_OK ? finish(stream, &own) : WF_OK;
@@ -344,13 +406,15 @@ wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_plan_streams(const wf_graph *graph, const wf_decoder_options *options, const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err) {
+wf_status wf_plan_streams(const wf_graph *graph, const wf_decoder_options *options,
+                          const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err) {
   wf_decoder_options checked;
   wf__devices devices;
   *out = (wf_stream_plan){0};
   WF__TRY(wf__options_take(wf__decoder_table(), options, &checked, err));
   WF__TRY(wf__devices_parse(checked.device, &devices, err));
-  if (shape->num_processors < 0) return wf__fail(err, WF_ERR_ARGUMENT, "a GPU of %d processors", shape->num_processors);
+  if (shape->num_processors < 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "a GPU of %d processors", shape->num_processors);
   wf__decoder_limits(&checked, graph);
   return devices.cuda ? wf__cuda_backend.plan_streams(graph, &checked, shape, out, err) : WF_OK;
 }

@@ -7,17 +7,19 @@
 
 struct wf_stream {
   wf_decoder *decoder;
-  wf_graph *graph; /* the decoder's, or one with words added */
+  wf_graph *graph;         /* the decoder's, or one with words added */
   const wf_scorer *scorer; /* the channel's, which has it as long */
   const wf__stream_backend *backend;
   void *channel;
   wf_stream_options options;
   wf__endpointer endpointer;
-  wf_result *result;    /* that will be handed out, with the stream's own error if it has failed; NULL: finished */
+  wf_result *result; /* that will be handed out, with the stream's own error if it has failed; NULL:
+                        finished */
   wf__account account;
-  size_t num_shown;     /* of its words: by the last partial, as stable. All but the last may be forgotten */
+  size_t num_shown; /* of its words: by the last partial, as stable. All but the last may be
+                       forgotten */
   int64_t start_frame;
-  wf__path part;        /* scratch */
+  wf__path part;          /* scratch */
   WF__VEC(wf_word) words; /* of the last partial */
   bool in_batch;
   wf_stream *next; /* of those abandoned */

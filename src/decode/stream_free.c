@@ -14,7 +14,8 @@ void wf__stream_free(wf_stream *stream) {
 }
 
 void wf__streams_sweep(wf_decoder *decoder) {
-  for (wf_stream *stream = atomic_exchange(&decoder->abandoned, NULL), *next; stream != NULL; stream = next) {
+  for (wf_stream *stream = atomic_exchange(&decoder->abandoned, NULL), *next; stream != NULL;
+       stream = next) {
     next = stream->next;
     wf__stream_free(stream);
   }

@@ -1,14 +1,21 @@
-/* trace.c - garbage collection of the token history: mark backwards from the living, slide down, renumber. */
+/* trace.c - garbage collection of the token history: mark backwards from the living, slide down,
+ * renumber. */
 #include "decode/trace.h"
 
 #include <string.h>
 
 enum { COLLECT_AT_LEAST = 1 << 18 }; /* records; below this, collecting costs more than it saves */
 
-/* What a record is while marking. Afterwards the numbers that live records get, plus one, take the place of these. */
-enum { DEAD = 0, COMMITTED = 1, FORK = 2 }; /* fork: more than one way leads on from here, or one ends here */
+/* What a record is while marking. Afterwards the numbers that live records get, plus one, take the
+ * place of these. */
+enum {
+  DEAD = 0,
+  COMMITTED = 1,
+  FORK = 2
+}; /* fork: more than one way leads on from here, or one ends here */
 
-/* Marks what the records from `first` on lead back to. Returns the number of ways that start at the root. */
+/* Marks what the records from `first` on lead back to. Returns the number of ways that start at the
+ * root. */
 static uint32_t mark_living(const wf__trace *trace, uint64_t first, uint32_t *mark) {
   const wf__trace_record *records = trace->records.data;
   uint64_t size = trace->records.size;
@@ -18,18 +25,24 @@ static uint32_t mark_living(const wf__trace *trace, uint64_t first, uint32_t *ma
   for (uint64_t i = first; i < size; i++) {
     uint32_t at = records[i].prev;
     for (; at != WF__TRACE_ROOT && mark[at] == DEAD; at = records[at].prev) mark[at] = COMMITTED;
-    if (at == WF__TRACE_ROOT) num_roots++;
-    else mark[at] = FORK;
+    if (at == WF__TRACE_ROOT)
+      num_roots++;
+    else
+      mark[at] = FORK;
   }
   return num_roots;
 }
 
 wf_status wf__fail_cycle(wf_error *err) {
-  return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
+  return wf__fail(
+      err, WF_ERR_NEGATIVE_CYCLE,
+      "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
 }
 
-/* Cuts the committed prefix: records from the root up to the first fork, that one included unless it is of the newest frame. They become dead, and go to `out`. */
-static wf_status cut_committed(wf__trace *trace, uint64_t first, uint32_t *mark, const wf_graph *graph, wf__path *out, wf_error *err) {
+/* Cuts the committed prefix: records from the root up to the first fork, that one included unless
+ * it is of the newest frame. They become dead, and go to `out`. */
+static wf_status cut_committed(wf__trace *trace, uint64_t first, uint32_t *mark,
+                               const wf_graph *graph, wf__path *out, wf_error *err) {
   const wf__trace_record *records = trace->records.data;
   uint32_t last = WF__TRACE_ROOT; /* the fork nearest to the root */
   uint64_t steps = 0;
@@ -49,11 +62,13 @@ static void slide(wf__trace *trace, const uint32_t *mark) {
   wf__trace_record *records = trace->records.data;
   float *loglikes = trace->keeps_loglikes ? trace->loglikes.data : NULL;
   uint64_t size = trace->records.size, kept = 0;
-  /* A record may lead to a later one of the same frame (epsilons), so all numbers are known before links are rewritten. */
+  /* A record may lead to a later one of the same frame (epsilons), so all numbers are known before
+   * links are rewritten. */
   for (uint64_t i = 0; i < size; i++) {
     if (mark[i] == 0) continue;
     wf__trace_record record = records[i];
-    if (record.prev != WF__TRACE_ROOT) record.prev = mark[record.prev] - 1; /* of the end of the committed prefix: 0 - 1, the root */
+    if (record.prev != WF__TRACE_ROOT)
+      record.prev = mark[record.prev] - 1; /* of the end of the committed prefix: 0 - 1, the root */
     if (loglikes != NULL) loglikes[kept] = loglikes[i];
     records[kept++] = record;
   }
@@ -61,7 +76,8 @@ static void slide(wf__trace *trace, const uint32_t *mark) {
   if (loglikes != NULL) trace->loglikes.size = kept;
 }
 
-wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force, const wf_graph *graph, wf__path *committed, wf_error *err) {
+wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force,
+                            const wf_graph *graph, wf__path *committed, wf_error *err) {
   uint64_t size = trace->records.size, first = *first_live;
   if (!force && size < 2 * trace->live + COLLECT_AT_LEAST) return WF_OK;
   if (trace->renumber_cap < size) {
@@ -73,7 +89,8 @@ wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force, 
   }
   uint32_t *mark = trace->renumber, kept = 0;
   uint32_t num_roots = mark_living(trace, first, mark);
-  if (committed != NULL && num_roots == 1 && first < size) WF__TRY(cut_committed(trace, first, mark, graph, committed, err));
+  if (committed != NULL && num_roots == 1 && first < size)
+    WF__TRY(cut_committed(trace, first, mark, graph, committed, err));
   for (uint64_t i = 0; i < size; i++) {
     if (i == first) *first_live = kept;
     if (mark[i] != DEAD) mark[i] = ++kept;
@@ -84,7 +101,8 @@ wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force, 
 }
 
 /* Writes from the end, as the records come. */
-wf_status wf__trace_path(const wf__trace *trace, uint32_t at, const wf_graph *graph, wf__path *path, wf_error *err) {
+wf_status wf__trace_path(const wf__trace *trace, uint32_t at, const wf_graph *graph, wf__path *path,
+                         wf_error *err) {
   const wf__trace_record *records = trace->records.data;
   uint64_t num_arcs = 0, num_frames = 0;
   for (uint32_t i = at; i != WF__TRACE_ROOT; i = records[i].prev) {
@@ -104,7 +122,8 @@ wf_status wf__trace_path(const wf__trace *trace, uint32_t at, const wf_graph *gr
   for (uint32_t i = at; i != WF__TRACE_ROOT; i = records[i].prev) {
     if (records[i].arc == WF__NO_ARC) continue;
     *--arc_end = records[i].arc;
-    if (loglike_end != NULL && wf__graph_arc(graph, records[i].arc).ilabel != 0) *--loglike_end = trace->loglikes.data[i];
+    if (loglike_end != NULL && wf__graph_arc(graph, records[i].arc).ilabel != 0)
+      *--loglike_end = trace->loglikes.data[i];
   }
   return WF_OK;
 }

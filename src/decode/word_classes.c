@@ -1,4 +1,5 @@
-/* word_classes.c - finds the places of a graph where words may be put in at run time: arcs whose input label is called #<NAME>. */
+/* word_classes.c - finds the places of a graph where words may be put in at run time: arcs whose
+ * input label is called #<NAME>. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ void wf__classes_free(wf__classes *classes) {
   free(classes);
 }
 
-/* Input labels that are classes, in the order of labels, one behind the other from first_label on: as wf_ctc_graph_build numbers them. */
+/* Input labels that are classes, in the order of labels, one behind the other from first_label on:
+ * as wf_ctc_graph_build numbers them. */
 static wf_status find_names(const wf_symbols *table, wf__classes *classes, wf_error *err) {
   const char *text;
   int64_t key, first = INT64_MAX, last = -1;
@@ -28,9 +30,12 @@ static wf_status find_names(const wf_symbols *table, wf__classes *classes, wf_er
   }
   if (classes->count == 0) return WF_OK;
   if (first < 1 || last - first + 1 != classes->count)
-    return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: the input labels of its word classes (#<...>) do not follow each other from 1 or more on");
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "decoding graph: the input labels of its word classes (#<...>) do not follow "
+                    "each other from 1 or more on");
   classes->names = wf__calloc((uint64_t)classes->count, sizeof *classes->names);
-  if (classes->names == NULL) return wf__fail_memory(err, (uint64_t)classes->count * sizeof *classes->names, "word classes");
+  if (classes->names == NULL)
+    return wf__fail_memory(err, (uint64_t)classes->count * sizeof *classes->names, "word classes");
   for (int32_t c = 0; c < classes->count; c++) {
     text = wf_symbols_text(table, first + c) + 1;
     classes->names[c] = wf__strndup(text, strlen(text));
@@ -41,10 +46,12 @@ static wf_status find_names(const wf_symbols *table, wf__classes *classes, wf_er
 }
 
 /* The fst with every class's arcs closed: epsilons of weight +infinity to a dead end. */
-static wf_status close_sites(wf__classes *classes, const wf_fst_view *view, wf__csr *csr, wf_error *err) {
+static wf_status close_sites(wf__classes *classes, const wf_fst_view *view, wf__csr *csr,
+                             wf_error *err) {
   uint32_t dead = (uint32_t)view->num_states;
   int32_t first = classes->first_label;
-  if (view->num_states >= WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "decoding graph: more than 2^31 states");
+  if (view->num_states >= WF__MAX_STATES)
+    return wf__fail(err, WF_ERR_LIMIT, "decoding graph: more than 2^31 states");
   WF__TRY(wf__vec_grow(&csr->arcs, view->num_arcs, "a decoding graph", err));
   for (uint64_t s = 0; s < view->num_states; s++) {
     WF__TRY(wf__csr_add_state(csr, view->final_cost[s], err));
@@ -52,8 +59,11 @@ static wf_status close_sites(wf__classes *classes, const wf_fst_view *view, wf__
       wf_arc arc = view->arcs[i];
       if (arc.ilabel >= first && arc.ilabel - first < classes->count) {
         if (arc.weight != INFINITY && !(fabsf(arc.weight) <= 1e20f))
-          return wf__fail(err, WF_ERR_ARGUMENT, "decoding graph: arc %llu has weight %g, beyond 1e20", (unsigned long long)i, (double)arc.weight);
-        wf__class_site site = {.target = arc.nextstate, .weight = arc.weight, .word_class = arc.ilabel - first};
+          return wf__fail(err, WF_ERR_ARGUMENT,
+                          "decoding graph: arc %llu has weight %g, beyond 1e20",
+                          (unsigned long long)i, (double)arc.weight);
+        wf__class_site site = {
+            .target = arc.nextstate, .weight = arc.weight, .word_class = arc.ilabel - first};
         WF__TRY(wf__vec_push(&classes->sites, site, "word classes", err));
         arc = (wf_arc){dead, INFINITY, 0, arc.olabel};
       }
@@ -76,10 +86,14 @@ wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fs
     return WF_OK;
   }
   if (status == WF_OK) status = close_sites(classes, &view, &csr, err);
-  if (status == WF_OK) status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out_fst, err);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
+                              wf_fst_osymbols(fst), out_fst, err);
   wf__csr_free(&csr);
-  if (status == WF_OK) *out = classes;
-  else wf__classes_free(classes);
+  if (status == WF_OK)
+    *out = classes;
+  else
+    wf__classes_free(classes);
   return status;
 }
 
@@ -99,7 +113,8 @@ static wf_status rank_sites(wf__classes *classes, wf_error *err) {
   uint64_t count = (uint64_t)classes->count, num_sites = classes->sites.size;
   classes->first_ranked = wf__calloc(count + 1, sizeof *classes->first_ranked);
   classes->ranked = wf__alloc(num_sites, sizeof *classes->ranked);
-  if (classes->first_ranked == NULL || classes->ranked == NULL) return wf__fail_memory(err, num_sites * 4, "word classes");
+  if (classes->first_ranked == NULL || classes->ranked == NULL)
+    return wf__fail_memory(err, num_sites * 4, "word classes");
   for (uint64_t i = 0; i < num_sites; i++) {
     wf__class_site *site = &classes->sites.data[i];
     site->rank = classes->first_ranked[site->word_class + 1]++;

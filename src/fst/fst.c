@@ -11,7 +11,8 @@ struct wf__fst_storage {
   atomic_uint_fast32_t refs;
   void (*release)(void *);
   void *keeper;
-  atomic_uint_fast32_t properties[4]; /* by group, see properties.h; 0: not worked out yet (bit 31 marks "known") */
+  atomic_uint_fast32_t
+      properties[4]; /* by group, see properties.h; 0: not worked out yet (bit 31 marks "known") */
 };
 
 struct wf_fst {
@@ -29,10 +30,11 @@ struct boundaries {
   uint8_t bytes[];
 };
 
-/* --- arrays under construction ---------------------------------------------------------------------------------- */
+/* --- arrays under construction ----------------------------------------------------------- */
 
 wf_status wf__csr_add_state(wf__csr *csr, float final_cost, wf_error *err) {
-  if (csr->final_cost.size >= WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
+  if (csr->final_cost.size >= WF__MAX_STATES)
+    return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
   WF__TRY(wf__interrupted_at(csr->arc_off.size, err));
   WF__TRY(wf__vec_grow(&csr->arc_off, 1, "states", err));
   WF__TRY(wf__vec_grow(&csr->final_cost, 1, "states", err));
@@ -73,8 +75,9 @@ static wf_status close_csr(wf__csr *csr, int64_t start, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__fst_from_csr(wf__csr *csr, int64_t start, wf_semiring semiring, const wf_symbols *isymbols, const wf_symbols *osymbols,
-                           wf_fst **out, wf_error *err) {
+wf_status wf__fst_from_csr(wf__csr *csr, int64_t start, wf_semiring semiring,
+                           const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out,
+                           wf_error *err) {
   *out = NULL;
   wf_status status = wf__interrupted(err);
   if (status == WF_OK) status = close_csr(csr, start, err);
@@ -99,9 +102,10 @@ wf_status wf__fst_from_csr(wf__csr *csr, int64_t start, wf_semiring semiring, co
   return WF_OK;
 }
 
-/* --- the container ------------------------------------------------------------------------------------------------ */
+/* --- the container ----------------------------------------------------------------------- */
 
-wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), void *keeper, wf_fst **out, wf_error *err) {
+wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), void *keeper,
+                              wf_fst **out, wf_error *err) {
   *out = NULL;
   wf_fst *fst = wf__calloc(1, sizeof *fst);
   struct wf__fst_storage *storage = wf__calloc(1, sizeof *storage);
@@ -144,14 +148,16 @@ static wf_status share(const wf_fst *fst, wf_fst **out, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_fst_with_symbols(const wf_fst *fst, const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out, wf_error *err) {
+wf_status wf_fst_with_symbols(const wf_fst *fst, const wf_symbols *isymbols,
+                              const wf_symbols *osymbols, wf_fst **out, wf_error *err) {
   WF__TRY(share(fst, out, err));
   (*out)->isymbols = isymbols != NULL ? wf_symbols_ref(isymbols) : NULL;
   (*out)->osymbols = osymbols != NULL ? wf_symbols_ref(osymbols) : NULL;
   return WF_OK;
 }
 
-wf_status wf_fst_with_semiring(const wf_fst *fst, wf_semiring semiring, wf_fst **out, wf_error *err) {
+wf_status wf_fst_with_semiring(const wf_fst *fst, wf_semiring semiring, wf_fst **out,
+                               wf_error *err) {
   WF__TRY(wf_fst_with_symbols(fst, fst->isymbols, fst->osymbols, out, err));
   (*out)->view.semiring = semiring;
   return WF_OK;
@@ -207,7 +213,8 @@ void wf_fst_free(wf_fst *fst) {
 static const uint32_t properties_known = 1u << 31;
 
 static uint32_t properties_of(const wf_fst *fst, int group) {
-  static uint32_t (*const compute[4])(const wf_fst_view *) = {wf__local_properties, wf__determinism_properties, wf__path_properties, wf__cycle_properties};
+  static uint32_t (*const compute[4])(const wf_fst_view *) = {
+      wf__local_properties, wf__determinism_properties, wf__path_properties, wf__cycle_properties};
   atomic_uint_fast32_t *kept = &fst->storage->properties[group];
   uint32_t properties = (uint32_t)atomic_load(kept);
   if (properties == 0) {
@@ -220,15 +227,21 @@ static uint32_t properties_of(const wf_fst *fst, int group) {
 uint32_t wf__fst_local_properties(const wf_fst *fst) { return properties_of(fst, 0); }
 bool wf__fst_is_acyclic(const wf_fst *fst) { return properties_of(fst, 3) != 0; }
 uint32_t wf_fst_properties(const wf_fst *fst) {
-  return properties_of(fst, 0) | properties_of(fst, 1) | properties_of(fst, 2) | properties_of(fst, 3);
+  return properties_of(fst, 0) | properties_of(fst, 1) | properties_of(fst, 2) |
+         properties_of(fst, 3);
 }
 
-void wf__fst_set_trimmed(wf_fst *fst) { atomic_store(&fst->storage->properties[2], WF__PATH_PROPERTIES | properties_known); }
-bool wf__fst_known_trimmed(const wf_fst *fst) { return atomic_load(&fst->storage->properties[2]) == (WF__PATH_PROPERTIES | properties_known); }
+void wf__fst_set_trimmed(wf_fst *fst) {
+  atomic_store(&fst->storage->properties[2], WF__PATH_PROPERTIES | properties_known);
+}
+bool wf__fst_known_trimmed(const wf_fst *fst) {
+  return atomic_load(&fst->storage->properties[2]) == (WF__PATH_PROPERTIES | properties_known);
+}
 
 wf_status wf__same_semiring(const wf_fst *a, const wf_fst *b, wf_error *err) {
   if (a->view.semiring == b->view.semiring) return WF_OK;
-  return wf__fail(err, WF_ERR_ARGUMENT, "the two fsts are in different semirings (tropical and log)");
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "the two fsts are in different semirings (tropical and log)");
 }
 
 wf_status wf__fst_empty(wf_semiring semiring, wf_fst **out, wf_error *err) {
@@ -240,25 +253,38 @@ static bool is_cost(float cost) { return !isnan(cost) && cost != -INFINITY; }
 
 wf_status wf__fst_check(const wf_fst_view *view, const char *name, wf_error *err) {
   uint64_t n = view->num_states;
-  if (n > WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "%s: %llu states, at most 2^31-1", name, (unsigned long long)n);
+  if (n > WF__MAX_STATES)
+    return wf__fail(err, WF_ERR_LIMIT, "%s: %llu states, at most 2^31-1", name,
+                    (unsigned long long)n);
   if (view->start < -1 || view->start >= (int64_t)n || (view->start < 0 && n != 0))
-    return wf__fail(err, WF_ERR_FORMAT, "%s: start state %lld of %llu states", name, (long long)view->start, (unsigned long long)n);
-  if (view->arc_off[0] != 0 || view->arc_off[n] != view->num_arcs) return wf__fail(err, WF_ERR_FORMAT, "%s: arc offsets do not span the arcs", name);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: start state %lld of %llu states", name,
+                    (long long)view->start, (unsigned long long)n);
+  if (view->arc_off[0] != 0 || view->arc_off[n] != view->num_arcs)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: arc offsets do not span the arcs", name);
   for (uint64_t s = 0; s < n; s++) {
     if (view->arc_off[s] > view->arc_off[s + 1] || view->arc_off[s + 1] > view->num_arcs)
-      return wf__fail(err, WF_ERR_FORMAT, "%s: arc offsets fall at state %llu", name, (unsigned long long)s);
-    if (!is_cost(view->final_cost[s])) return wf__fail(err, WF_ERR_FORMAT, "%s: final cost of state %llu is NaN or -infinity", name, (unsigned long long)s);
+      return wf__fail(err, WF_ERR_FORMAT, "%s: arc offsets fall at state %llu", name,
+                      (unsigned long long)s);
+    if (!is_cost(view->final_cost[s]))
+      return wf__fail(err, WF_ERR_FORMAT, "%s: final cost of state %llu is NaN or -infinity", name,
+                      (unsigned long long)s);
   }
   for (uint64_t i = 0; i < view->num_arcs; i++) {
     const wf_arc *arc = &view->arcs[i];
-    if (arc->nextstate >= n) return wf__fail(err, WF_ERR_FORMAT, "%s: arc %llu leads to state %u of %llu", name, (unsigned long long)i, arc->nextstate, (unsigned long long)n);
-    if (arc->ilabel < 0 || arc->olabel < 0) return wf__fail(err, WF_ERR_FORMAT, "%s: arc %llu has a negative label", name, (unsigned long long)i);
-    if (!is_cost(arc->weight)) return wf__fail(err, WF_ERR_FORMAT, "%s: weight of arc %llu is NaN or -infinity", name, (unsigned long long)i);
+    if (arc->nextstate >= n)
+      return wf__fail(err, WF_ERR_FORMAT, "%s: arc %llu leads to state %u of %llu", name,
+                      (unsigned long long)i, arc->nextstate, (unsigned long long)n);
+    if (arc->ilabel < 0 || arc->olabel < 0)
+      return wf__fail(err, WF_ERR_FORMAT, "%s: arc %llu has a negative label", name,
+                      (unsigned long long)i);
+    if (!is_cost(arc->weight))
+      return wf__fail(err, WF_ERR_FORMAT, "%s: weight of arc %llu is NaN or -infinity", name,
+                      (unsigned long long)i);
   }
   return WF_OK;
 }
 
-/* --- the builder -------------------------------------------------------------------------------------------------- */
+/* --- the builder ------------------------------------------------------------------------- */
 
 struct builder_arc {
   uint32_t state;
@@ -274,7 +300,8 @@ struct wf_builder {
 
 wf_status wf_builder_create(wf_semiring semiring, wf_builder **out, wf_error *err) {
   *out = NULL;
-  if (semiring != WF_TROPICAL && semiring != WF_LOG) return wf__fail(err, WF_ERR_ARGUMENT, "unknown semiring %d", (int)semiring);
+  if (semiring != WF_TROPICAL && semiring != WF_LOG)
+    return wf__fail(err, WF_ERR_ARGUMENT, "unknown semiring %d", (int)semiring);
   wf_builder *builder = wf__calloc(1, sizeof *builder);
   if (builder == NULL) return wf__fail_memory(err, sizeof *builder, "a builder");
   builder->semiring = semiring;
@@ -290,23 +317,31 @@ void wf_builder_free(wf_builder *builder) {
   free(builder);
 }
 
-wf_status wf_builder_reserve(wf_builder *builder, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
-  if (num_states > builder->final_cost.size) WF__TRY(wf__vec_grow(&builder->final_cost, num_states - builder->final_cost.size, "states", err));
-  if (num_arcs > builder->arcs.size) WF__TRY(wf__vec_grow(&builder->arcs, num_arcs - builder->arcs.size, "arcs", err));
+wf_status wf_builder_reserve(wf_builder *builder, uint64_t num_states, uint64_t num_arcs,
+                             wf_error *err) {
+  if (num_states > builder->final_cost.size)
+    WF__TRY(
+        wf__vec_grow(&builder->final_cost, num_states - builder->final_cost.size, "states", err));
+  if (num_arcs > builder->arcs.size)
+    WF__TRY(wf__vec_grow(&builder->arcs, num_arcs - builder->arcs.size, "arcs", err));
   return WF_OK;
 }
 
-wf_status wf_builder_add_states(wf_builder *builder, uint64_t count, uint32_t *out_first, wf_error *err) {
-  if (count > WF__MAX_STATES - builder->final_cost.size) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
+wf_status wf_builder_add_states(wf_builder *builder, uint64_t count, uint32_t *out_first,
+                                wf_error *err) {
+  if (count > WF__MAX_STATES - builder->final_cost.size)
+    return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
   WF__TRY(wf__vec_grow(&builder->final_cost, count, "states", err));
   if (out_first != NULL) *out_first = (uint32_t)builder->final_cost.size;
-  for (uint64_t i = 0; i < count; i++) builder->final_cost.data[builder->final_cost.size++] = INFINITY;
+  for (uint64_t i = 0; i < count; i++)
+    builder->final_cost.data[builder->final_cost.size++] = INFINITY;
   return WF_OK;
 }
 
 static wf_status check_state(const wf_builder *builder, uint32_t state, wf_error *err) {
   if (state < builder->final_cost.size) return WF_OK;
-  return wf__fail(err, WF_ERR_ARGUMENT, "state %u of %llu", state, (unsigned long long)builder->final_cost.size);
+  return wf__fail(err, WF_ERR_ARGUMENT, "state %u of %llu", state,
+                  (unsigned long long)builder->final_cost.size);
 }
 
 wf_status wf_builder_set_start(wf_builder *builder, uint32_t state, wf_error *err) {
@@ -317,25 +352,32 @@ wf_status wf_builder_set_start(wf_builder *builder, uint32_t state, wf_error *er
 
 wf_status wf_builder_set_final(wf_builder *builder, uint32_t state, float cost, wf_error *err) {
   WF__TRY(check_state(builder, state, err));
-  if (!is_cost(cost)) return wf__fail(err, WF_ERR_ARGUMENT, "final cost of state %u is NaN or -infinity", state);
+  if (!is_cost(cost))
+    return wf__fail(err, WF_ERR_ARGUMENT, "final cost of state %u is NaN or -infinity", state);
   builder->final_cost.data[state] = cost;
   return WF_OK;
 }
 
-wf_status wf_builder_add_arcs(wf_builder *builder, const uint32_t *states, const wf_arc *arcs, uint64_t count, wf_error *err) {
+wf_status wf_builder_add_arcs(wf_builder *builder, const uint32_t *states, const wf_arc *arcs,
+                              uint64_t count, wf_error *err) {
   WF__TRY(wf__vec_grow(&builder->arcs, count, "arcs", err));
   for (uint64_t i = 0; i < count; i++) {
     WF__TRY(check_state(builder, states[i], err));
     WF__TRY(check_state(builder, arcs[i].nextstate, err));
-    if (arcs[i].ilabel < 0 || arcs[i].olabel < 0) return wf__fail(err, WF_ERR_ARGUMENT, "negative label %d:%d", arcs[i].ilabel, arcs[i].olabel);
-    if (!is_cost(arcs[i].weight)) return wf__fail(err, WF_ERR_ARGUMENT, "weight of an arc of state %u is NaN or -infinity", states[i]);
+    if (arcs[i].ilabel < 0 || arcs[i].olabel < 0)
+      return wf__fail(err, WF_ERR_ARGUMENT, "negative label %d:%d", arcs[i].ilabel, arcs[i].olabel);
+    if (!is_cost(arcs[i].weight))
+      return wf__fail(err, WF_ERR_ARGUMENT, "weight of an arc of state %u is NaN or -infinity",
+                      states[i]);
     builder->arcs.data[builder->arcs.size + i] = (struct builder_arc){states[i], arcs[i]};
   }
   builder->arcs.size += count;
   return WF_OK;
 }
 
-wf_status wf_builder_add_arc(wf_builder *builder, uint32_t state, wf_arc arc, wf_error *err) { return wf_builder_add_arcs(builder, &state, &arc, 1, err); }
+wf_status wf_builder_add_arc(wf_builder *builder, uint32_t state, wf_arc arc, wf_error *err) {
+  return wf_builder_add_arcs(builder, &state, &arc, 1, err);
+}
 
 /* Counting sort by state; stable, so arcs of a state keep their order. */
 static wf_status fill_csr(const wf_builder *builder, wf__csr *csr, wf_error *err) {
@@ -347,16 +389,19 @@ static wf_status fill_csr(const wf_builder *builder, wf__csr *csr, wf_error *err
   memset(off, 0, (n + 2) * sizeof *off);
   for (uint64_t i = 0; i < m; i++) off[builder->arcs.data[i].state + 2]++;
   for (uint64_t s = 0; s < n; s++) off[s + 2] += off[s + 1];
-  for (uint64_t i = 0; i < m; i++) csr->arcs.data[off[builder->arcs.data[i].state + 1]++] = builder->arcs.data[i].arc;
+  for (uint64_t i = 0; i < m; i++)
+    csr->arcs.data[off[builder->arcs.data[i].state + 1]++] = builder->arcs.data[i].arc;
   if (n != 0) memcpy(csr->final_cost.data, builder->final_cost.data, n * sizeof(float));
   csr->arc_off.size = csr->final_cost.size = n;
   csr->arcs.size = m;
   return WF_OK;
 }
 
-wf_status wf_builder_finish(wf_builder *builder, const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out, wf_error *err) {
+wf_status wf_builder_finish(wf_builder *builder, const wf_symbols *isymbols,
+                            const wf_symbols *osymbols, wf_fst **out, wf_error *err) {
   *out = NULL;
-  if (builder->start < 0 && builder->final_cost.size != 0) return wf__fail(err, WF_ERR_ARGUMENT, "no start state was set");
+  if (builder->start < 0 && builder->final_cost.size != 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "no start state was set");
   wf__csr csr = {0};
   wf_status status = fill_csr(builder, &csr, err);
   if (status != WF_OK) {

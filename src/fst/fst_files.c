@@ -1,27 +1,40 @@
-/* fst_files.c - fst files by name: opens, recognises the format by content, and hands over to its reader or writer. */
+/* fst_files.c - fst files by name: opens, recognises the format by content, and hands over to its
+ * reader or writer. */
 #include <string.h>
 
 #include "fst/fst_formats.h"
 #include "fst/symbols.h"
 
-/* Text that fstcompile would take: the first line is a few short fields. Only to choose a helpful message. */
+/* Text that fstcompile would take: the first line is a few short fields. Only to choose a helpful
+ * message. */
 static bool looks_like_text(const wf__input *input) {
   size_t size = input->size < 256 ? input->size : 256;
   for (size_t i = 0; i < size; i++)
-    if (input->data[i] < ' ' && input->data[i] != '\n' && input->data[i] != '\t' && input->data[i] != '\r') return false;
+    if (input->data[i] < ' ' && input->data[i] != '\n' && input->data[i] != '\t' &&
+        input->data[i] != '\r')
+      return false;
   return size > 0;
 }
 
 static wf_status fail_unknown(const wf__input *input, int32_t magic, wf_error *err) {
   const char *path = input->path;
   static const uint8_t xz[6] = {0xfd, '7', 'z', 'X', 'Z', 0};
-  if (input->size == 0) return wf__fail(err, WF_ERR_FORMAT, "%s: the file is empty, not an fst", path);
-  if (magic == WF__SYMBOLS_MAGIC) return wf__fail(err, WF_ERR_FORMAT, "%s: a binary symbol table, not an fst", path);
-  if (magic == 2125656924 || magic == 5656924) return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: an OpenFst archive (FAR); take the fst out with farextract", path);
+  if (input->size == 0)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the file is empty, not an fst", path);
+  if (magic == WF__SYMBOLS_MAGIC)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: a binary symbol table, not an fst", path);
+  if (magic == 2125656924 || magic == 5656924)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "%s: an OpenFst archive (FAR); take the fst out with farextract", path);
   if (input->size >= sizeof xz && memcmp(input->data, xz, sizeof xz) == 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: compressed with xz; decompress it first (xz -d)", path);
-  if (looks_like_text(input)) return wf__fail(err, WF_ERR_FORMAT, "%s: looks like text; compile it first (warpfst compile)", path);
-  return wf__fail(err, WF_ERR_FORMAT, "%s: not an fst file: neither OpenFst's magic number nor warpfst's, but 0x%08x", path, (unsigned)magic);
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: compressed with xz; decompress it first (xz -d)",
+                    path);
+  if (looks_like_text(input))
+    return wf__fail(err, WF_ERR_FORMAT, "%s: looks like text; compile it first (warpfst compile)",
+                    path);
+  return wf__fail(err, WF_ERR_FORMAT,
+                  "%s: not an fst file: neither OpenFst's magic number nor warpfst's, but 0x%08x",
+                  path, (unsigned)magic);
 }
 
 wf_status wf__fst_read_input(wf__input *input, wf_fst **out, wf_fst_format *format, wf_error *err) {
@@ -30,12 +43,14 @@ wf_status wf__fst_read_input(wf__input *input, wf_fst **out, wf_fst_format *form
   if (wf__native_is(input)) return wf__native_read(input, out, err);
   int32_t magic = 0;
   if (input->size >= sizeof magic) memcpy(&magic, input->data, sizeof magic);
-  wf_status status = magic == WF__OPENFST_MAGIC ? wf__openfst_read(input, out, format, err) : fail_unknown(input, magic, err);
+  wf_status status = magic == WF__OPENFST_MAGIC ? wf__openfst_read(input, out, format, err)
+                                                : fail_unknown(input, magic, err);
   wf__input_close(input);
   return status;
 }
 
-wf_status wf_fst_read_format(const char *path, wf_fst **out, wf_fst_format *out_format, wf_error *err) {
+wf_status wf_fst_read_format(const char *path, wf_fst **out, wf_fst_format *out_format,
+                             wf_error *err) {
   *out = NULL;
   wf__input input;
   WF__TRY(wf__input_open(path, &input, err));
@@ -47,7 +62,8 @@ wf_status wf_fst_read(const char *path, wf_fst **out, wf_error *err) {
   return wf_fst_read_format(path, out, &format, err);
 }
 
-wf_status wf__fst_write_to(const wf_fst *fst, wf_fst_format format, wf__output *output, wf_error *err) {
+wf_status wf__fst_write_to(const wf_fst *fst, wf_fst_format format, wf__output *output,
+                           wf_error *err) {
   switch (format) {
     case WF_FORMAT_NATIVE: return wf__native_write(fst, output, err);
     case WF_FORMAT_OPENFST_VECTOR:

@@ -7,8 +7,10 @@ void wf_fst_info_init(wf_fst_info *info) { *info = (wf_fst_info){.struct_size = 
 
 enum { ACCESSIBLE = 1, COACCESSIBLE = 2 };
 
-/* Marks what can be reached from the `count` states already in `queue`, over arcs given as targets[off[s] .. off[s + 1]), `stride` words apart. */
-static void spread(const uint64_t *off, const uint32_t *targets, size_t stride, uint8_t mark, uint8_t *marks, uint32_t *queue, uint64_t count) {
+/* Marks what can be reached from the `count` states already in `queue`, over arcs given as
+ * targets[off[s] .. off[s + 1]), `stride` words apart. */
+static void spread(const uint64_t *off, const uint32_t *targets, size_t stride, uint8_t mark,
+                   uint8_t *marks, uint32_t *queue, uint64_t count) {
   for (uint64_t head = 0; head < count; head++) {
     for (uint64_t i = off[queue[head]]; i < off[queue[head] + 1]; i++) {
       uint32_t next = targets[i * stride];
@@ -19,12 +21,14 @@ static void spread(const uint64_t *off, const uint32_t *targets, size_t stride, 
   }
 }
 
-/* Reversed arcs: sources of the arcs into s are from[off[s] .. off[s + 1]). `off` has n + 2 zeros. */
+/* Reversed arcs: sources of the arcs into s are from[off[s] .. off[s + 1]). `off` has n + 2 zeros.
+ */
 static void reverse_arcs(const wf_fst_view *view, uint64_t *off, uint32_t *from) {
   for (uint64_t i = 0; i < view->num_arcs; i++) off[view->arcs[i].nextstate + 2]++;
   for (uint64_t s = 0; s < view->num_states; s++) off[s + 2] += off[s + 1];
   for (uint64_t s = 0; s < view->num_states; s++)
-    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) from[off[view->arcs[i].nextstate + 1]++] = (uint32_t)s;
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+      from[off[view->arcs[i].nextstate + 1]++] = (uint32_t)s;
 }
 
 static wf_status count_reachable(const wf_fst_view *view, wf_fst_info *info, wf_error *err) {
@@ -37,7 +41,8 @@ static wf_status count_reachable(const wf_fst_view *view, wf_fst_info *info, wf_
   if (fine) {
     queue[0] = (uint32_t)view->start;
     marks[view->start] = ACCESSIBLE;
-    spread(view->arc_off, &view->arcs[0].nextstate, sizeof(wf_arc) / sizeof(uint32_t), ACCESSIBLE, marks, queue, 1);
+    spread(view->arc_off, &view->arcs[0].nextstate, sizeof(wf_arc) / sizeof(uint32_t), ACCESSIBLE,
+           marks, queue, 1);
     reverse_arcs(view, off, from);
     for (uint64_t s = 0; s < n; s++) {
       if (!wf__is_final(view, s)) continue;
@@ -61,7 +66,9 @@ static wf_status count_reachable(const wf_fst_view *view, wf_fst_info *info, wf_
 wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
   size_t struct_size = info->struct_size;
-  if (struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_fst_info: struct_size is %zu; use wf_fst_info_init", struct_size);
+  if (struct_size < sizeof(size_t))
+    return wf__fail(err, WF_ERR_ARGUMENT, "wf_fst_info: struct_size is %zu; use wf_fst_info_init",
+                    struct_size);
   wf_fst_info own = {0};
   for (uint64_t s = 0; s < view.num_states; s++) {
     uint64_t count = view.arc_off[s + 1] - view.arc_off[s];
@@ -78,6 +85,8 @@ wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err) {
   }
   WF__TRY(count_reachable(&view, &own, err));
   own.struct_size = struct_size;
-  memcpy(info, &own, struct_size < sizeof own ? struct_size : sizeof own); /* an older caller's structure ends earlier */
+  memcpy(info, &own,
+         struct_size < sizeof own ? struct_size
+                                  : sizeof own); /* an older caller's structure ends earlier */
   return WF_OK;
 }

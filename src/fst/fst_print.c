@@ -1,7 +1,9 @@
-/* fst_print.c - an fst to AT&T text, byte for byte as OpenFst's fstprint writes it (format: fst_compile.c).
+/* fst_print.c - an fst to AT&T text, byte for byte as OpenFst's fstprint writes it (format:
+ * fst_compile.c).
  *
- * The start's block comes first, then the other states in order: arcs, then the final cost. A state with neither arcs nor a final cost gets
- * a line of its own with Infinity, so that it exists when the text is compiled. */
+ * The start's block comes first, then the other states in order: arcs, then the final cost. A state
+ * with neither arcs nor a final cost gets a line of its own with Infinity, so that it exists when
+ * the text is compiled. */
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +32,8 @@ static char *put_number(char *to, uint32_t value) {
 /* Nine significant digits, as C++ streams print them with precision 9; at most 32 characters. */
 static char *put_weight(char *to, float weight) {
   if (weight == INFINITY) return (char *)memcpy(to, "Infinity", 8) + 8;
-  if (weight > 0 && weight < 1e9f && weight == (float)(uint32_t)weight) return put_number(to, (uint32_t)weight);
+  if (weight > 0 && weight < 1e9f && weight == (float)(uint32_t)weight)
+    return put_number(to, (uint32_t)weight);
   int size = snprintf(to, 32, "%.9g", (double)weight);
   const char *point = localeconv()->decimal_point;
   if (point[0] != '.' && point[1] == '\0') {
@@ -40,8 +43,10 @@ static char *put_weight(char *to, float weight) {
   return to + size;
 }
 
-/* Writes a label; `line` is the unwritten text of the line so far and is started anew when a symbol is written. */
-static wf_status print_label(struct printer *p, const wf_symbols *symbols, int32_t label, const char *side, char *line, char **end, wf_error *err) {
+/* Writes a label; `line` is the unwritten text of the line so far and is started anew when a symbol
+ * is written. */
+static wf_status print_label(struct printer *p, const wf_symbols *symbols, int32_t label,
+                             const char *side, char *line, char **end, wf_error *err) {
   *(*end)++ = '\t';
   if (symbols == NULL) {
     *end = put_number(*end, (uint32_t)label);
@@ -49,14 +54,18 @@ static wf_status print_label(struct printer *p, const wf_symbols *symbols, int32
   }
   const char *text = wf_symbols_text(symbols, label);
   if (text == NULL) text = p->options.missing_symbol;
-  if (text == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "%s label %d is not in the symbol table %s", side, label, wf_symbols_name(symbols));
+  if (text == NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s label %d is not in the symbol table %s", side, label,
+                    wf_symbols_name(symbols));
   wf__write(p->output, line, (size_t)(*end - line));
   wf__write_text(p->output, text);
   *end = line;
   return WF_OK;
 }
 
-static bool shows(const struct printer *p, float weight) { return weight != 0 || p->options.show_weight_one; }
+static bool shows(const struct printer *p, float weight) {
+  return weight != 0 || p->options.show_weight_one;
+}
 
 static wf_status print_state(struct printer *p, uint32_t state, wf_error *err) {
   char line[160], head[16];
@@ -69,7 +78,8 @@ static wf_status print_state(struct printer *p, uint32_t state, wf_error *err) {
     *end++ = '\t';
     end = put_number(end, arc->nextstate);
     WF__TRY(print_label(p, p->isymbols, arc->ilabel, "input", line, &end, err));
-    if (!p->options.acceptor) WF__TRY(print_label(p, p->osymbols, arc->olabel, "output", line, &end, err));
+    if (!p->options.acceptor)
+      WF__TRY(print_label(p, p->osymbols, arc->olabel, "output", line, &end, err));
     if (shows(p, arc->weight)) {
       *end++ = '\t';
       end = put_weight(end, arc->weight);
@@ -90,8 +100,9 @@ static wf_status print_state(struct printer *p, uint32_t state, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__fst_print_to(const wf_fst *fst, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options, wf__output *output,
-                           wf_error *err) {
+wf_status wf__fst_print_to(const wf_fst *fst, const wf_symbols *isymbols,
+                           const wf_symbols *osymbols, const wf_text_options *options,
+                           wf__output *output, wf_error *err) {
   struct printer p = {.output = output, .view = wf_fst_get_view(fst)};
   WF__TRY(wf__options_take(wf__text_table(), options, &p.options, err));
   if (!p.options.numeric) {
@@ -105,8 +116,8 @@ wf_status wf__fst_print_to(const wf_fst *fst, const wf_symbols *isymbols, const 
   return WF_OK;
 }
 
-wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols, const wf_symbols *osymbols, const wf_text_options *options,
-                       wf_error *err) {
+wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols,
+                       const wf_symbols *osymbols, const wf_text_options *options, wf_error *err) {
   wf__output *output;
   WF__TRY(wf__output_open(path, &output, err));
   wf_status status = wf__fst_print_to(fst, isymbols, osymbols, options, output, err);

@@ -1,7 +1,8 @@
-/* native_file.c - warpfst's own file: the arrays of an fst as they lie in memory, mapped and usable at once.
+/* native_file.c - warpfst's own file: the arrays of an fst as they lie in memory, mapped and usable
+ * at once.
  *
- *   byte   0  8 bytes  magic 89 'W' 'F' 'S' 'T' 0d 0a 1a     (as in PNG: shows damage by text-mode copies)
- *          8  u32      version: 1, or 2 if there is a section 5
+ *   byte   0  8 bytes  magic 89 'W' 'F' 'S' 'T' 0d 0a 1a     (as in PNG: shows damage by text-mode
+ *          copies) 8  u32      version: 1, or 2 if there is a section 5
  *         12  u32      semiring: 0 tropical, 1 log
  *         16  u64      size of the whole file
  *         24  i64      start state, -1: none
@@ -15,20 +16,34 @@
  *             section 2  final_cost  states x f32, +infinity: not final
  *             section 3  isymbols    as OpenFst embeds them (symbols.h); size 0: none
  *             section 4  osymbols
- *             section 5  word boundaries: how words are found in alignments (graph/word_aligner_file.c)
+ *             section 5  word boundaries: how words are found in alignments
+ *                        (graph/word_aligner_file.c)
  *
- * Little-endian. Sections lie in this order, each at the next multiple of 64 bytes, zeros between; the file ends with the last one.
- * The header is written first and holds all sizes, so a file cut short never matches; checksums catch the rest. The mapped file must
- * not be changed in place while in use (our writers never do: they rename a finished file into place). */
+ * Little-endian. Sections lie in this order, each at the next multiple of 64 bytes, zeros between;
+ * the file ends with the last one. The header is written first and holds all sizes, so a file cut
+ * short never matches; checksums catch the rest. The mapped file must not be changed in place while
+ * in use (our writers never do: they rename a finished file into place). */
 #include <string.h>
 #include <zlib.h>
 
 #include "fst/fst_formats.h"
 #include "fst/symbols.h"
 
-enum { SECTION_ARC_OFF, SECTION_ARCS, SECTION_FINAL, SECTION_ISYMBOLS, SECTION_OSYMBOLS, SECTION_BOUNDARIES, NUM_SECTIONS, PLAIN_VERSION = 1, FILE_VERSION = 2, ALIGNMENT = 64 };
+enum {
+  SECTION_ARC_OFF,
+  SECTION_ARCS,
+  SECTION_FINAL,
+  SECTION_ISYMBOLS,
+  SECTION_OSYMBOLS,
+  SECTION_BOUNDARIES,
+  NUM_SECTIONS,
+  PLAIN_VERSION = 1,
+  FILE_VERSION = 2,
+  ALIGNMENT = 64
+};
 
-static const char section_names[NUM_SECTIONS][20] = {"arc offsets", "arcs", "final costs", "input symbols", "output symbols", "word boundaries"};
+static const char section_names[NUM_SECTIONS][20] = {
+    "arc offsets", "arcs", "final costs", "input symbols", "output symbols", "word boundaries"};
 static const uint8_t native_magic[8] = {0x89, 'W', 'F', 'S', 'T', '\r', '\n', 0x1a};
 
 struct section {
@@ -43,67 +58,93 @@ struct native_header {
   int64_t start;
   uint64_t num_states, num_arcs;
   struct section plain[SECTION_BOUNDARIES];
-  uint32_t offset[2], size[2], section_crc; /* of the boundaries; halves, as 64 bits would want another alignment */
+  uint32_t offset[2], size[2],
+      section_crc; /* of the boundaries; halves, as 64 bits would want another alignment */
   uint32_t crc;
 };
 _Static_assert(sizeof(struct native_header) == 192, "the header has no padding");
 _Static_assert(sizeof(wf_arc) == 16, "arcs have no padding");
 
-static uint32_t crc_of(const void *data, uint64_t size) { return (uint32_t)crc32_z(0, data, (z_size_t)size); }
-static uint64_t aligned(uint64_t offset) { return (offset + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+static uint32_t crc_of(const void *data, uint64_t size) {
+  return (uint32_t)crc32_z(0, data, (z_size_t)size);
+}
+static uint64_t aligned(uint64_t offset) {
+  return (offset + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
 
-bool wf__native_is(const wf__input *input) { return input->size >= sizeof native_magic && memcmp(input->data, native_magic, sizeof native_magic) == 0; }
+bool wf__native_is(const wf__input *input) {
+  return input->size >= sizeof native_magic &&
+         memcmp(input->data, native_magic, sizeof native_magic) == 0;
+}
 
-/* --- reading ------------------------------------------------------------------------------------------------------ */
+/* --- reading ----------------------------------------------------------------------------- */
 
 #define REMEDY "; make or copy it again"
 
 static struct section section_of(const struct native_header *h, int i) {
   if (i != SECTION_BOUNDARIES) return h->plain[i];
-  return (struct section){h->offset[0] | (uint64_t)h->offset[1] << 32, h->size[0] | (uint64_t)h->size[1] << 32, h->section_crc, 0};
+  return (struct section){h->offset[0] | (uint64_t)h->offset[1] << 32,
+                          h->size[0] | (uint64_t)h->size[1] << 32, h->section_crc, 0};
 }
 
 /* How many there are. */
-static int num_sections(const struct native_header *h) { return h->version == PLAIN_VERSION ? SECTION_BOUNDARIES : NUM_SECTIONS; }
+static int num_sections(const struct native_header *h) {
+  return h->version == PLAIN_VERSION ? SECTION_BOUNDARIES : NUM_SECTIONS;
+}
 
-static wf_status check_header(const wf__input *input, const struct native_header *h, wf_error *err) {
+static wf_status check_header(const wf__input *input, const struct native_header *h,
+                              wf_error *err) {
   const char *path = input->path;
-  if (h->crc != crc_of(h, offsetof(struct native_header, crc))) return wf__fail(err, WF_ERR_FORMAT, "%s: the header is damaged (checksum)" REMEDY, path);
+  if (h->crc != crc_of(h, offsetof(struct native_header, crc)))
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the header is damaged (checksum)" REMEDY, path);
   if (h->version != PLAIN_VERSION && h->version != FILE_VERSION)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "%s: native file of version %u, this program reads 1 and %d; make it again with this version, or convert it to vector with the one that made it",
+                    "%s: native file of version %u, this program reads 1 and %d; make it again "
+                    "with this version, or convert it to vector with the one that made it",
                     path, h->version, FILE_VERSION);
-  if (h->semiring != WF_TROPICAL && h->semiring != WF_LOG) return wf__fail(err, WF_ERR_FORMAT, "%s: unknown semiring %u", path, h->semiring);
+  if (h->semiring != WF_TROPICAL && h->semiring != WF_LOG)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: unknown semiring %u", path, h->semiring);
   if (h->file_size != input->size)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: the file is %s: %llu bytes, the header tells of %llu" REMEDY, path,
-                    input->size < h->file_size ? "cut short" : "too long", (unsigned long long)input->size, (unsigned long long)h->file_size);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: the file is %s: %llu bytes, the header tells of %llu" REMEDY, path,
+                    input->size < h->file_size ? "cut short" : "too long",
+                    (unsigned long long)input->size, (unsigned long long)h->file_size);
   if (h->num_states > WF__MAX_STATES || h->num_arcs > input->size / sizeof(wf_arc))
-    return wf__fail(err, WF_ERR_FORMAT, "%s: %llu states and %llu arcs do not fit the file", path, (unsigned long long)h->num_states,
-                    (unsigned long long)h->num_arcs);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: %llu states and %llu arcs do not fit the file", path,
+                    (unsigned long long)h->num_states, (unsigned long long)h->num_arcs);
   return WF_OK;
 }
 
-/* Sections lie where the layout says, have the sizes that the counts ask for, and match their checksums. */
-static wf_status check_sections(const wf__input *input, const struct native_header *h, wf_error *err) {
-  const uint64_t sizes[3] = {(h->num_states + 1) * sizeof(uint64_t), h->num_arcs * sizeof(wf_arc), h->num_states * sizeof(float)};
+/* Sections lie where the layout says, have the sizes that the counts ask for, and match their
+ * checksums. */
+static wf_status check_sections(const wf__input *input, const struct native_header *h,
+                                wf_error *err) {
+  const uint64_t sizes[3] = {(h->num_states + 1) * sizeof(uint64_t), h->num_arcs * sizeof(wf_arc),
+                             h->num_states * sizeof(float)};
   uint64_t at = sizeof *h;
   for (int i = 0; i < num_sections(h); i++) {
     const struct section told = section_of(h, i), *section = &told;
     for (uint64_t pad = aligned(at); at < pad; at++)
       if (at < input->size && input->data[at] != 0)
-        return wf__fail(err, WF_ERR_FORMAT, "%s: byte %llu between sections is not 0" REMEDY, input->path, (unsigned long long)at);
-    if (section->offset != at || at > input->size || section->size > input->size - at || section->zero != 0 || (i < 3 && section->size != sizes[i]))
-      return wf__fail(err, WF_ERR_FORMAT, "%s: the %s do not lie where they should" REMEDY, input->path, section_names[i]);
+        return wf__fail(err, WF_ERR_FORMAT, "%s: byte %llu between sections is not 0" REMEDY,
+                        input->path, (unsigned long long)at);
+    if (section->offset != at || at > input->size || section->size > input->size - at ||
+        section->zero != 0 || (i < 3 && section->size != sizes[i]))
+      return wf__fail(err, WF_ERR_FORMAT, "%s: the %s do not lie where they should" REMEDY,
+                      input->path, section_names[i]);
     if (section->crc != crc_of(input->data + at, section->size))
-      return wf__fail(err, WF_ERR_FORMAT, "%s: the %s are damaged (checksum)" REMEDY, input->path, section_names[i]);
+      return wf__fail(err, WF_ERR_FORMAT, "%s: the %s are damaged (checksum)" REMEDY, input->path,
+                      section_names[i]);
     at += section->size;
   }
   if (at != input->size)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: the sections end at byte %llu of %llu", input->path, (unsigned long long)at, (unsigned long long)input->size);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the sections end at byte %llu of %llu", input->path,
+                    (unsigned long long)at, (unsigned long long)input->size);
   return WF_OK;
 }
 
-static wf_status read_symbols(const wf__input *input, const struct section *section, wf_symbols **out, wf_error *err) {
+static wf_status read_symbols(const wf__input *input, const struct section *section,
+                              wf_symbols **out, wf_error *err) {
   *out = NULL;
   if (section->size == 0) return WF_OK;
   wf__cursor cursor = wf__cursor_of(input);
@@ -121,8 +162,10 @@ static void release_input(void *keeper) {
   free(keeper);
 }
 
-/* Gives the arrays inside the input to a new fst, which keeps the input; the input is empty afterwards. */
-static wf_status adopt(wf__input *input, const wf_fst_view *view, const wf_symbols *isymbols, const wf_symbols *osymbols, const struct section *boundaries, wf_fst **out,
+/* Gives the arrays inside the input to a new fst, which keeps the input; the input is empty
+ * afterwards. */
+static wf_status adopt(wf__input *input, const wf_fst_view *view, const wf_symbols *isymbols,
+                       const wf_symbols *osymbols, const struct section *boundaries, wf_fst **out,
                        wf_error *err) {
   wf__input *keeper = wf__alloc(1, sizeof *keeper);
   if (keeper == NULL) return wf__fail_memory(err, sizeof *keeper, "an fst");
@@ -130,7 +173,8 @@ static wf_status adopt(wf__input *input, const wf_fst_view *view, const wf_symbo
   *input = (wf__input){0};
   wf_fst *bare;
   WF__TRY(wf__fst_from_arrays(view, release_input, keeper, &bare, err));
-  wf_status status = wf__fst_set_boundaries(bare, keeper->data + boundaries->offset, boundaries->size, err);
+  wf_status status =
+      wf__fst_set_boundaries(bare, keeper->data + boundaries->offset, boundaries->size, err);
   if (status == WF_OK) status = wf_fst_with_symbols(bare, isymbols, osymbols, out, err);
   wf_fst_free(bare);
   return status;
@@ -139,22 +183,26 @@ static wf_status adopt(wf__input *input, const wf_fst_view *view, const wf_symbo
 static wf_status read_native(wf__input *input, wf_fst **out, wf_error *err) {
   struct native_header h;
   if (input->size < sizeof h)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: the file is cut short: %zu bytes, the header alone has %zu" REMEDY, input->path, input->size, sizeof h);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: the file is cut short: %zu bytes, the header alone has %zu" REMEDY,
+                    input->path, input->size, sizeof h);
   memcpy(&h, input->data, sizeof h);
   WF__TRY(check_header(input, &h, err));
   WF__TRY(check_sections(input, &h, err));
-  wf_fst_view view = {.start = h.start,
-                      .num_states = h.num_states,
-                      .num_arcs = h.num_arcs,
-                      .arc_off = (const uint64_t *)(const void *)(input->data + h.plain[SECTION_ARC_OFF].offset),
-                      .arcs = (const wf_arc *)(const void *)(input->data + h.plain[SECTION_ARCS].offset),
-                      .final_cost = (const float *)(const void *)(input->data + h.plain[SECTION_FINAL].offset),
-                      .semiring = (wf_semiring)h.semiring};
+  wf_fst_view view = {
+      .start = h.start,
+      .num_states = h.num_states,
+      .num_arcs = h.num_arcs,
+      .arc_off = (const uint64_t *)(const void *)(input->data + h.plain[SECTION_ARC_OFF].offset),
+      .arcs = (const wf_arc *)(const void *)(input->data + h.plain[SECTION_ARCS].offset),
+      .final_cost = (const float *)(const void *)(input->data + h.plain[SECTION_FINAL].offset),
+      .semiring = (wf_semiring)h.semiring};
   WF__TRY(wf__fst_check(&view, input->path, err));
   wf_symbols *isymbols = NULL, *osymbols = NULL;
   wf_status status = read_symbols(input, &h.plain[SECTION_ISYMBOLS], &isymbols, err);
   if (status == WF_OK) status = read_symbols(input, &h.plain[SECTION_OSYMBOLS], &osymbols, err);
-  const struct section boundaries = h.version == PLAIN_VERSION ? (struct section){0} : section_of(&h, SECTION_BOUNDARIES);
+  const struct section boundaries =
+      h.version == PLAIN_VERSION ? (struct section){0} : section_of(&h, SECTION_BOUNDARIES);
   if (status == WF_OK) status = adopt(input, &view, isymbols, osymbols, &boundaries, out, err);
   wf_symbols_free(isymbols);
   wf_symbols_free(osymbols);
@@ -168,9 +216,10 @@ wf_status wf__native_read(wf__input *input, wf_fst **out, wf_error *err) {
   return status;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------ */
+/* --- writing ----------------------------------------------------------------------------- */
 
-static void write_sections(const struct native_header *h, const void *const *data, wf__output *output) {
+static void write_sections(const struct native_header *h, const void *const *data,
+                           wf__output *output) {
   static const uint8_t zeros[ALIGNMENT] = {0};
   uint64_t at = sizeof *h;
   wf__write(output, h, sizeof *h);
@@ -186,7 +235,9 @@ static void write_sections(const struct native_header *h, const void *const *dat
 static void lay_out(struct native_header *h, const void *const *data, const uint64_t *sizes) {
   uint64_t at = sizeof *h;
   for (int i = 0; i < num_sections(h); i++) {
-    struct section section = {.offset = aligned(at), .size = sizes[i], .crc = sizes[i] != 0 ? crc_of(data[i], sizes[i]) : 0};
+    struct section section = {.offset = aligned(at),
+                              .size = sizes[i],
+                              .crc = sizes[i] != 0 ? crc_of(data[i], sizes[i]) : 0};
     at = section.offset + section.size;
     if (i != SECTION_BOUNDARIES) {
       h->plain[i] = section;
@@ -211,16 +262,22 @@ wf_status wf__native_write(const wf_fst *fst, wf__output *output, wf_error *err)
   const void *boundaries = wf__fst_boundaries(fst, &boundaries_size);
   wf_status status = WF_OK;
   for (int i = 0; i < 2 && status == WF_OK; i++)
-    if (tables[i] != NULL) status = wf__symbols_encode(tables[i], &encoded[i], &encoded_size[i], err);
+    if (tables[i] != NULL)
+      status = wf__symbols_encode(tables[i], &encoded[i], &encoded_size[i], err);
   if (status == WF_OK) {
     struct native_header h = {.version = boundaries != NULL ? FILE_VERSION : PLAIN_VERSION,
                               .semiring = (uint32_t)view.semiring,
                               .start = view.start,
                               .num_states = view.num_states,
                               .num_arcs = view.num_arcs};
-    const void *data[NUM_SECTIONS] = {view.arc_off, view.arcs, view.final_cost, encoded[0], encoded[1], boundaries};
-    const uint64_t sizes[NUM_SECTIONS] = {(view.num_states + 1) * sizeof(uint64_t), view.num_arcs * sizeof(wf_arc), view.num_states * sizeof(float),
-                                          encoded_size[0], encoded_size[1], boundaries_size};
+    const void *data[NUM_SECTIONS] = {view.arc_off, view.arcs,  view.final_cost,
+                                      encoded[0],   encoded[1], boundaries};
+    const uint64_t sizes[NUM_SECTIONS] = {(view.num_states + 1) * sizeof(uint64_t),
+                                          view.num_arcs * sizeof(wf_arc),
+                                          view.num_states * sizeof(float),
+                                          encoded_size[0],
+                                          encoded_size[1],
+                                          boundaries_size};
     lay_out(&h, data, sizes);
     write_sections(&h, data, output);
   }

@@ -1,21 +1,31 @@
 /* openfst_read.c - OpenFst's binary VectorFst and ConstFst files to an fst.
  *
- *   header   i32 magic | string fst type | string arc type | i32 version | u32 flags (1 isymbols, 2 osymbols, 4 aligned)
- *            | u64 properties | i64 start (-1: none) | i64 states | i64 arcs           (string: i32 size, bytes)
+ *   header   i32 magic | string fst type | string arc type | i32 version | u32 flags (1 isymbols, 2
+ *            osymbols, 4 aligned) | u64 properties | i64 start (-1: none) | i64 states | i64 arcs
+ *            (string: i32 size, bytes)
  *   tables   the flagged symbol tables (symbols.h)
  *   vector   per state: weight, i64 arcs, arcs x {i32 ilabel, i32 olabel, weight, i32 nextstate}
  *            states -1: not known to the writer, until the end of the file
- *   const    states x {weight final, u32 pos, u32 arcs, u32 input epsilons, u32 output epsilons}, then arcs as above; version 1 or
- *            flag 4: both blocks start at multiples of 16 bytes; log64 arcs padded to 24 bytes
+ *   const    states x {weight final, u32 pos, u32 arcs, u32 input epsilons, u32 output epsilons},
+ *            then arcs as above; version 1 or flag 4: both blocks start at multiples of 16 bytes;
+ *            log64 arcs padded to 24 bytes
  *
- * A weight is f32 (arc types standard, log) or f64 (log64, rounded to f32). Counts are checked against the bytes left before anything
- * is allocated by them. */
+ * A weight is f32 (arc types standard, log) or f64 (log64, rounded to f32). Counts are checked
+ * against the bytes left before anything is allocated by them. */
 #include <string.h>
 
 #include "fst/fst_formats.h"
 #include "fst/symbols.h"
 
-enum { FLAG_ISYMBOLS = 1, FLAG_OSYMBOLS = 2, FLAG_ALIGNED = 4, VECTOR_VERSION = 2, CONST_VERSION_ALIGNED = 1, CONST_VERSION = 2, ALIGNMENT = 16 };
+enum {
+  FLAG_ISYMBOLS = 1,
+  FLAG_OSYMBOLS = 2,
+  FLAG_ALIGNED = 4,
+  VECTOR_VERSION = 2,
+  CONST_VERSION_ALIGNED = 1,
+  CONST_VERSION = 2,
+  ALIGNMENT = 16
+};
 
 struct header {
   wf__span fst_type, arc_type;
@@ -27,28 +37,35 @@ struct header {
   size_t weight_bytes, arc_bytes; /* in the file */
 };
 
-/* --- header ------------------------------------------------------------------------------------------------------- */
+/* --- header ------------------------------------------------------------------------------ */
 
 static wf_status read_type(wf__cursor *cursor, wf__span *out, const char *what, wf_error *err) {
   int32_t size;
   const uint8_t *bytes;
   WF__TRY(wf__read_i32(cursor, &size, what, err));
-  if (size < 0 || size > 256) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%s of %d bytes", what, size);
+  if (size < 0 || size > 256)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%s of %d bytes", what, size);
   WF__TRY(wf__read_view(cursor, &bytes, (uint64_t)size, what, err));
   *out = (wf__span){(const char *)bytes, (size_t)size};
   return WF_OK;
 }
 
-static bool is(wf__span text, const char *name) { return text.size == strlen(name) && memcmp(text.data, name, text.size) == 0; }
+static bool is(wf__span text, const char *name) {
+  return text.size == strlen(name) && memcmp(text.data, name, text.size) == 0;
+}
 
 /* From the type names to what they mean for the bytes that follow. */
 static wf_status resolve_types(const wf__cursor *cursor, struct header *h, wf_error *err) {
   h->is_const = is(h->fst_type, "const");
   if (!h->is_const && !is(h->fst_type, "vector"))
-    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "fst type '%.*s'; can read vector and const (fstconvert makes them)", WF__SPAN_ARG(h->fst_type));
+    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED,
+                           "fst type '%.*s'; can read vector and const (fstconvert makes them)",
+                           WF__SPAN_ARG(h->fst_type));
   bool wide = is(h->arc_type, "log64");
   if (!wide && !is(h->arc_type, "standard") && !is(h->arc_type, "log"))
-    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "arc type '%.*s'; can read standard, log and log64", WF__SPAN_ARG(h->arc_type));
+    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED,
+                           "arc type '%.*s'; can read standard, log and log64",
+                           WF__SPAN_ARG(h->arc_type));
   h->semiring = is(h->arc_type, "standard") ? WF_TROPICAL : WF_LOG;
   h->weight_bytes = wide ? 8 : 4;
   h->arc_bytes = wide ? (h->is_const ? 24 : 20) : 16;
@@ -64,24 +81,33 @@ static wf_status read_header(wf__cursor *cursor, struct header *h, wf_error *err
   WF__TRY(resolve_types(cursor, h, err));
   WF__TRY(wf__read_i32(cursor, &h->version, "the version", err));
   WF__TRY(wf__read_u32(cursor, &h->flags, "the flags", err));
-  WF__TRY(wf__read_u64(cursor, &properties, "the properties", err)); /* worked out afresh when asked for */
+  WF__TRY(wf__read_u64(cursor, &properties, "the properties",
+                       err)); /* worked out afresh when asked for */
   WF__TRY(wf__read_i64(cursor, &h->start, "the start state", err));
   WF__TRY(wf__read_i64(cursor, &h->num_states, "the number of states", err));
   WF__TRY(wf__read_i64(cursor, &h->num_arcs, "the number of arcs", err));
   int32_t lowest = h->is_const ? CONST_VERSION_ALIGNED : VECTOR_VERSION;
   if (h->version < lowest || h->version > 2)
-    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "version %d of a %s fst; can read %s", h->version, h->is_const ? "const" : "vector",
+    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "version %d of a %s fst; can read %s",
+                           h->version, h->is_const ? "const" : "vector",
                            h->is_const ? "1 and 2" : "2");
   if (h->is_const && h->version == CONST_VERSION_ALIGNED) h->flags |= FLAG_ALIGNED;
   if (h->flags & ~(uint32_t)(FLAG_ISYMBOLS | FLAG_OSYMBOLS | FLAG_ALIGNED))
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "unknown flags 0x%x in the header", h->flags);
-  if (h->num_states < (h->is_const ? 0 : -1)) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%lld states in the header", (long long)h->num_states);
-  if (h->num_states > (int64_t)WF__MAX_STATES) return wf__cursor_fail(cursor, err, WF_ERR_LIMIT, "%lld states, at most 2^31-1", (long long)h->num_states);
-  if (h->is_const && h->num_arcs < 0) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%lld arcs in the header", (long long)h->num_arcs);
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "unknown flags 0x%x in the header",
+                           h->flags);
+  if (h->num_states < (h->is_const ? 0 : -1))
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%lld states in the header",
+                           (long long)h->num_states);
+  if (h->num_states > (int64_t)WF__MAX_STATES)
+    return wf__cursor_fail(cursor, err, WF_ERR_LIMIT, "%lld states, at most 2^31-1",
+                           (long long)h->num_states);
+  if (h->is_const && h->num_arcs < 0)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%lld arcs in the header",
+                           (long long)h->num_arcs);
   return WF_OK;
 }
 
-/* --- weights and arcs --------------------------------------------------------------------------------------------- */
+/* --- weights and arcs -------------------------------------------------------------------- */
 
 /* False for NaN, -infinity and finite values beyond float32. */
 static bool load_weight(const uint8_t *at, size_t weight_bytes, float *out) {
@@ -112,7 +138,8 @@ static bool copy_narrow_arcs(const uint8_t *from, uint64_t count, uint64_t num_s
   return fine;
 }
 
-static bool copy_wide_arcs(const uint8_t *from, uint64_t count, size_t arc_bytes, uint64_t num_states, wf_arc *to) {
+static bool copy_wide_arcs(const uint8_t *from, uint64_t count, size_t arc_bytes,
+                           uint64_t num_states, wf_arc *to) {
   bool fine = true;
   for (uint64_t i = 0; i < count; i++, from += arc_bytes) {
     memcpy(&to[i].ilabel, from, 4);
@@ -125,24 +152,30 @@ static bool copy_wide_arcs(const uint8_t *from, uint64_t count, size_t arc_bytes
 }
 
 /* Says which of the arcs at `from` is wrong and how; `cursor` stands behind them. */
-static wf_status explain_arcs(wf__cursor cursor, const uint8_t *from, const struct header *h, uint64_t num_states, const wf_arc *arcs, wf_error *err) {
+static wf_status explain_arcs(wf__cursor cursor, const uint8_t *from, const struct header *h,
+                              uint64_t num_states, const wf_arc *arcs, wf_error *err) {
   const uint8_t *end = cursor.at;
   for (cursor.at = from; cursor.at < end; cursor.at += h->arc_bytes, arcs++) {
     float weight;
     if (arcs->ilabel < 0 || arcs->olabel < 0)
-      return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "arc with a negative label %d:%d", arcs->ilabel, arcs->olabel);
+      return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "arc with a negative label %d:%d",
+                             arcs->ilabel, arcs->olabel);
     if (arcs->nextstate >= num_states)
-      return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "arc leads to state %d of %llu", (int32_t)arcs->nextstate, (unsigned long long)num_states);
+      return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "arc leads to state %d of %llu",
+                             (int32_t)arcs->nextstate, (unsigned long long)num_states);
     if (!load_weight(cursor.at + 8, h->weight_bytes, &weight))
-      return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "arc weight is NaN, -infinity or beyond float32");
+      return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT,
+                             "arc weight is NaN, -infinity or beyond float32");
   }
   return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "bad arcs");
 }
 
-static wf_status copy_arcs(wf__cursor *cursor, const struct header *h, uint64_t count, uint64_t num_states, wf_arc *to, wf_error *err) {
+static wf_status copy_arcs(wf__cursor *cursor, const struct header *h, uint64_t count,
+                           uint64_t num_states, wf_arc *to, wf_error *err) {
   const uint8_t *from;
   WF__TRY(wf__read_view(cursor, &from, count * h->arc_bytes, "arcs", err));
-  bool fine = h->weight_bytes == 4 ? copy_narrow_arcs(from, count, num_states, to) : copy_wide_arcs(from, count, h->arc_bytes, num_states, to);
+  bool fine = h->weight_bytes == 4 ? copy_narrow_arcs(from, count, num_states, to)
+                                   : copy_wide_arcs(from, count, h->arc_bytes, num_states, to);
   return fine ? WF_OK : explain_arcs(*cursor, from, h, num_states, to, err);
 }
 
@@ -153,22 +186,27 @@ static wf_status reserve(wf__csr *csr, uint64_t num_states, uint64_t num_arcs, w
   return wf__vec_grow(&csr->arcs, num_arcs + 1, "arcs", err);
 }
 
-/* --- vector ------------------------------------------------------------------------------------------------------- */
+/* --- vector ------------------------------------------------------------------------------ */
 
 /* Weight and arc count of the next state. */
-static wf_status read_state(wf__cursor *cursor, const struct header *h, uint64_t state, const uint8_t **weight, uint64_t *num_arcs, wf_error *err) {
+static wf_status read_state(wf__cursor *cursor, const struct header *h, uint64_t state,
+                            const uint8_t **weight, uint64_t *num_arcs, wf_error *err) {
   int64_t count;
   WF__TRY(wf__read_view(cursor, weight, h->weight_bytes, "the final weight of a state", err));
   WF__TRY(wf__read_i64(cursor, &count, "the number of arcs of a state", err));
   if (count < 0 || (uint64_t)count > wf__cursor_left(cursor) / h->arc_bytes)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "state %llu has %lld arcs, but the file has room for %llu: truncated or damaged",
-                           (unsigned long long)state, (long long)count, (unsigned long long)(wf__cursor_left(cursor) / h->arc_bytes));
+    return wf__cursor_fail(
+        cursor, err, WF_ERR_FORMAT,
+        "state %llu has %lld arcs, but the file has room for %llu: truncated or damaged",
+        (unsigned long long)state, (long long)count,
+        (unsigned long long)(wf__cursor_left(cursor) / h->arc_bytes));
   *num_arcs = (uint64_t)count;
   return WF_OK;
 }
 
 /* First pass: how many states and arcs there are. */
-static wf_status count_vector(wf__cursor cursor, const struct header *h, uint64_t *num_states, uint64_t *num_arcs, wf_error *err) {
+static wf_status count_vector(wf__cursor cursor, const struct header *h, uint64_t *num_states,
+                              uint64_t *num_arcs, wf_error *err) {
   uint64_t states = 0, arcs = 0;
   while (h->num_states < 0 ? wf__cursor_left(&cursor) > 0 : states < (uint64_t)h->num_states) {
     const uint8_t *weight;
@@ -176,14 +214,16 @@ static wf_status count_vector(wf__cursor cursor, const struct header *h, uint64_
     WF__TRY(read_state(&cursor, h, states, &weight, &count, err));
     cursor.at += count * h->arc_bytes;
     arcs += count;
-    if (++states > WF__MAX_STATES) return wf__cursor_fail(&cursor, err, WF_ERR_LIMIT, "more than 2^31-1 states");
+    if (++states > WF__MAX_STATES)
+      return wf__cursor_fail(&cursor, err, WF_ERR_LIMIT, "more than 2^31-1 states");
   }
   *num_states = states;
   *num_arcs = arcs;
   return WF_OK;
 }
 
-static wf_status read_vector(wf__cursor *cursor, const struct header *h, wf__csr *csr, wf_error *err) {
+static wf_status read_vector(wf__cursor *cursor, const struct header *h, wf__csr *csr,
+                             wf_error *err) {
   uint64_t num_states, num_arcs;
   WF__TRY(count_vector(*cursor, h, &num_states, &num_arcs, err));
   WF__TRY(reserve(csr, num_states, num_arcs, err));
@@ -193,7 +233,9 @@ static wf_status read_vector(wf__cursor *cursor, const struct header *h, wf__csr
     WF__TRY(read_state(cursor, h, s, &weight, &count, err));
     csr->arc_off.data[s] = csr->arcs.size;
     if (!load_weight(weight, h->weight_bytes, &csr->final_cost.data[s]))
-      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "final weight of state %llu is NaN, -infinity or beyond float32", (unsigned long long)s);
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
+                             "final weight of state %llu is NaN, -infinity or beyond float32",
+                             (unsigned long long)s);
     WF__TRY(copy_arcs(cursor, h, count, num_states, csr->arcs.data + csr->arcs.size, err));
     csr->arcs.size += count;
   }
@@ -201,22 +243,27 @@ static wf_status read_vector(wf__cursor *cursor, const struct header *h, wf__csr
   return WF_OK;
 }
 
-/* --- const -------------------------------------------------------------------------------------------------------- */
+/* --- const ------------------------------------------------------------------------------- */
 
 static wf_status align(wf__cursor *cursor, const struct header *h, wf_error *err) {
   const uint8_t *padding;
   if (!(h->flags & FLAG_ALIGNED)) return WF_OK;
-  return wf__read_view(cursor, &padding, (ALIGNMENT - wf__cursor_offset(cursor) % ALIGNMENT) % ALIGNMENT, "padding", err);
+  return wf__read_view(cursor, &padding,
+                       (ALIGNMENT - wf__cursor_offset(cursor) % ALIGNMENT) % ALIGNMENT, "padding",
+                       err);
 }
 
-static wf_status read_const_states(wf__cursor *cursor, const struct header *h, wf__csr *csr, wf_error *err) {
+static wf_status read_const_states(wf__cursor *cursor, const struct header *h, wf__csr *csr,
+                                   wf_error *err) {
   uint64_t num_states = (uint64_t)h->num_states, num_arcs = (uint64_t)h->num_arcs;
   const size_t state_bytes = h->weight_bytes + 16;
   const uint8_t *states;
   WF__TRY(wf__read_view(cursor, &states, num_states * state_bytes, "states", err));
   if (num_arcs > wf__cursor_left(cursor) / h->arc_bytes)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "the header tells of %llu arcs, but the file has room for %llu: truncated or damaged",
-                           (unsigned long long)num_arcs, (unsigned long long)(wf__cursor_left(cursor) / h->arc_bytes));
+    return wf__cursor_fail(
+        cursor, err, WF_ERR_FORMAT,
+        "the header tells of %llu arcs, but the file has room for %llu: truncated or damaged",
+        (unsigned long long)num_arcs, (unsigned long long)(wf__cursor_left(cursor) / h->arc_bytes));
   WF__TRY(reserve(csr, num_states, num_arcs, err));
   uint64_t arcs = 0;
   for (uint64_t s = 0; s < num_states; s++, states += state_bytes) {
@@ -224,52 +271,66 @@ static wf_status read_const_states(wf__cursor *cursor, const struct header *h, w
     memcpy(&pos, states + h->weight_bytes, 4);
     memcpy(&count, states + h->weight_bytes + 4, 4);
     if (!load_weight(states, h->weight_bytes, &csr->final_cost.data[s]))
-      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "final weight of state %llu is NaN, -infinity or beyond float32", (unsigned long long)s);
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
+                             "final weight of state %llu is NaN, -infinity or beyond float32",
+                             (unsigned long long)s);
     if (pos != arcs || count > num_arcs - arcs)
-      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "arcs %u + %u of state %llu: expected them from %llu on, of %llu in all", pos, count,
-                             (unsigned long long)s, (unsigned long long)arcs, (unsigned long long)num_arcs);
+      return wf__cursor_fail(
+          cursor, err, WF_ERR_FORMAT,
+          "arcs %u + %u of state %llu: expected them from %llu on, of %llu in all", pos, count,
+          (unsigned long long)s, (unsigned long long)arcs, (unsigned long long)num_arcs);
     csr->arc_off.data[s] = arcs;
     arcs += count;
   }
   if (arcs != num_arcs)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "the states hold %llu arcs, the header tells of %llu", (unsigned long long)arcs,
-                           (unsigned long long)num_arcs);
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
+                           "the states hold %llu arcs, the header tells of %llu",
+                           (unsigned long long)arcs, (unsigned long long)num_arcs);
   csr->arc_off.size = csr->final_cost.size = num_states;
   return WF_OK;
 }
 
-static wf_status read_const(wf__cursor *cursor, const struct header *h, wf__csr *csr, wf_error *err) {
+static wf_status read_const(wf__cursor *cursor, const struct header *h, wf__csr *csr,
+                            wf_error *err) {
   WF__TRY(align(cursor, h, err));
   WF__TRY(read_const_states(cursor, h, csr, err));
   WF__TRY(align(cursor, h, err));
-  WF__TRY(copy_arcs(cursor, h, (uint64_t)h->num_arcs, (uint64_t)h->num_states, csr->arcs.data, err));
+  WF__TRY(
+      copy_arcs(cursor, h, (uint64_t)h->num_arcs, (uint64_t)h->num_states, csr->arcs.data, err));
   csr->arcs.size = (uint64_t)h->num_arcs;
   return WF_OK;
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------- */
 
-static wf_status read_body(wf__cursor *cursor, const struct header *h, wf__csr *csr, wf_error *err) {
+static wf_status read_body(wf__cursor *cursor, const struct header *h, wf__csr *csr,
+                           wf_error *err) {
   WF__TRY(h->is_const ? read_const(cursor, h, csr, err) : read_vector(cursor, h, csr, err));
   int64_t num_states = (int64_t)csr->final_cost.size;
   if (h->start < -1 || h->start >= num_states)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "start state %lld of %lld states", (long long)h->start, (long long)num_states);
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "start state %lld of %lld states",
+                           (long long)h->start, (long long)num_states);
   if (wf__cursor_left(cursor) != 0)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%llu bytes follow the last arc", (unsigned long long)wf__cursor_left(cursor));
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%llu bytes follow the last arc",
+                           (unsigned long long)wf__cursor_left(cursor));
   return WF_OK;
 }
 
-wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_fst_format *format, wf_error *err) {
+wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_fst_format *format,
+                           wf_error *err) {
   *out = NULL;
   wf__cursor cursor = wf__cursor_of(input);
   struct header h = {0};
   wf__csr csr = {0};
   wf_symbols *isymbols = NULL, *osymbols = NULL;
   wf_status status = read_header(&cursor, &h, err);
-  if (status == WF_OK && (h.flags & FLAG_ISYMBOLS)) status = wf__symbols_read_binary(&cursor, &isymbols, err);
-  if (status == WF_OK && (h.flags & FLAG_OSYMBOLS)) status = wf__symbols_read_binary(&cursor, &osymbols, err);
+  if (status == WF_OK && (h.flags & FLAG_ISYMBOLS))
+    status = wf__symbols_read_binary(&cursor, &isymbols, err);
+  if (status == WF_OK && (h.flags & FLAG_OSYMBOLS))
+    status = wf__symbols_read_binary(&cursor, &osymbols, err);
   if (status == WF_OK) status = read_body(&cursor, &h, &csr, err);
-  if (status == WF_OK) status = wf__fst_from_csr(&csr, h.start, h.semiring, isymbols, osymbols, out, err);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, h.start, h.semiring, isymbols, osymbols, out, err);
   if (h.weight_bytes == 8)
     *format = h.is_const ? WF_FORMAT_OPENFST_CONST_LOG64 : WF_FORMAT_OPENFST_VECTOR_LOG64;
   else

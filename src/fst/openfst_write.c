@@ -1,12 +1,21 @@
-/* openfst_write.c - an fst to OpenFst's binary VectorFst (version 2) or ConstFst (version 2, unaligned); layout: openfst_read.c.
+/* openfst_write.c - an fst to OpenFst's binary VectorFst (version 2) or ConstFst (version 2,
+ * unaligned); layout: openfst_read.c.
  *
- * The only properties claimed are "expanded" and, for vector, "mutable": OpenFst's tools work out the others when they need them. */
+ * The only properties claimed are "expanded" and, for vector, "mutable": OpenFst's tools work out
+ * the others when they need them. */
 #include <string.h>
 
 #include "fst/fst_formats.h"
 #include "fst/symbols.h"
 
-enum { FLAG_ISYMBOLS = 1, FLAG_OSYMBOLS = 2, PROPERTY_EXPANDED = 1, PROPERTY_MUTABLE = 2, FILE_VERSION = 2, CHUNK = 512 };
+enum {
+  FLAG_ISYMBOLS = 1,
+  FLAG_OSYMBOLS = 2,
+  PROPERTY_EXPANDED = 1,
+  PROPERTY_MUTABLE = 2,
+  FILE_VERSION = 2,
+  CHUNK = 512
+};
 
 struct shape {
   bool is_const, wide; /* wide: float64 weights */
@@ -28,12 +37,16 @@ static wf_status write_symbols(const wf_symbols *symbols, wf__output *output, wf
   return WF_OK;
 }
 
-static wf_status write_header(const wf_fst *fst, const wf_fst_view *view, struct shape shape, wf__output *output, wf_error *err) {
+static wf_status write_header(const wf_fst *fst, const wf_fst_view *view, struct shape shape,
+                              wf__output *output, wf_error *err) {
   const wf_symbols *isymbols = wf_fst_isymbols(fst), *osymbols = wf_fst_osymbols(fst);
   const int32_t magic = WF__OPENFST_MAGIC, version = FILE_VERSION;
-  uint32_t flags = (isymbols != NULL ? FLAG_ISYMBOLS : 0u) | (osymbols != NULL ? FLAG_OSYMBOLS : 0u);
+  uint32_t flags =
+      (isymbols != NULL ? FLAG_ISYMBOLS : 0u) | (osymbols != NULL ? FLAG_OSYMBOLS : 0u);
   uint64_t properties = PROPERTY_EXPANDED | (shape.is_const ? 0u : PROPERTY_MUTABLE);
-  int64_t counts[3] = {view->start, (int64_t)view->num_states, shape.is_const ? (int64_t)view->num_arcs : 0}; /* vector: 0, as OpenFst does */
+  int64_t counts[3] = {
+      view->start, (int64_t)view->num_states,
+      shape.is_const ? (int64_t)view->num_arcs : 0}; /* vector: 0, as OpenFst does */
   wf__write(output, &magic, sizeof magic);
   write_string(output, shape.is_const ? "const" : "vector");
   write_string(output, shape.wide ? "log64" : view->semiring == WF_LOG ? "log" : "standard");
@@ -94,7 +107,8 @@ static void write_vector(const wf_fst_view *view, struct shape shape, wf__output
 static void write_const(const wf_fst_view *view, struct shape shape, wf__output *output) {
   for (uint64_t s = 0; s < view->num_states; s++) {
     uint64_t first = view->arc_off[s], last = view->arc_off[s + 1];
-    uint32_t row[4] = {(uint32_t)first, (uint32_t)(last - first), 0, 0}; /* pos, arcs, input epsilons, output epsilons */
+    uint32_t row[4] = {(uint32_t)first, (uint32_t)(last - first), 0,
+                       0}; /* pos, arcs, input epsilons, output epsilons */
     for (uint64_t i = first; i < last; i++) {
       row[2] += view->arcs[i].ilabel == 0;
       row[3] += view->arcs[i].olabel == 0;
@@ -105,13 +119,18 @@ static void write_const(const wf_fst_view *view, struct shape shape, wf__output 
   write_arcs(view->arcs, view->num_arcs, shape, output);
 }
 
-wf_status wf__openfst_write(const wf_fst *fst, wf_fst_format format, wf__output *output, wf_error *err) {
+wf_status wf__openfst_write(const wf_fst *fst, wf_fst_format format, wf__output *output,
+                            wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
-  struct shape shape = {.is_const = format == WF_FORMAT_OPENFST_CONST || format == WF_FORMAT_OPENFST_CONST_LOG64,
-                        .wide = format == WF_FORMAT_OPENFST_VECTOR_LOG64 || format == WF_FORMAT_OPENFST_CONST_LOG64};
-  if (shape.wide && view.semiring != WF_LOG) return wf__fail(err, WF_ERR_ARGUMENT, "log64 arcs need an fst in the log semiring");
+  struct shape shape = {
+      .is_const = format == WF_FORMAT_OPENFST_CONST || format == WF_FORMAT_OPENFST_CONST_LOG64,
+      .wide = format == WF_FORMAT_OPENFST_VECTOR_LOG64 || format == WF_FORMAT_OPENFST_CONST_LOG64};
+  if (shape.wide && view.semiring != WF_LOG)
+    return wf__fail(err, WF_ERR_ARGUMENT, "log64 arcs need an fst in the log semiring");
   if (shape.is_const && view.num_arcs > UINT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "%llu arcs: an OpenFst const file holds at most 2^32-1; write vector or native", (unsigned long long)view.num_arcs);
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "%llu arcs: an OpenFst const file holds at most 2^32-1; write vector or native",
+                    (unsigned long long)view.num_arcs);
   WF__TRY(write_header(fst, &view, shape, output, err));
   if (shape.is_const)
     write_const(&view, shape, output);

@@ -1,4 +1,5 @@
-/* properties.c - facts about an fst: labels per state in one pass; reachability and cycles by breadth-first searches. */
+/* properties.c - facts about an fst: labels per state in one pass; reachability and cycles by
+ * breadth-first searches. */
 #include "fst/properties.h"
 
 #include <stdlib.h>
@@ -11,15 +12,20 @@ static int compare_labels(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Are the labels of a state's arcs distinct? `scratch` has room for them. Sorted labels need no scratch. */
-static bool distinct(const wf_arc *arcs, uint64_t count, bool input, bool sorted, int32_t *scratch) {
+/* Are the labels of a state's arcs distinct? `scratch` has room for them. Sorted labels need no
+ * scratch. */
+static bool distinct(const wf_arc *arcs, uint64_t count, bool input, bool sorted,
+                     int32_t *scratch) {
   if (count < 2) return true;
   if (!sorted) {
     for (uint64_t i = 0; i < count; i++) scratch[i] = input ? arcs[i].ilabel : arcs[i].olabel;
     qsort(scratch, count, sizeof *scratch, compare_labels);
   }
   for (uint64_t i = 1; i < count; i++) {
-    if (sorted ? (input ? arcs[i].ilabel == arcs[i - 1].ilabel : arcs[i].olabel == arcs[i - 1].olabel) : scratch[i] == scratch[i - 1]) return false;
+    if (sorted
+            ? (input ? arcs[i].ilabel == arcs[i - 1].ilabel : arcs[i].olabel == arcs[i - 1].olabel)
+            : scratch[i] == scratch[i - 1])
+      return false;
   }
   return true;
 }
@@ -27,7 +33,8 @@ static bool distinct(const wf_arc *arcs, uint64_t count, bool input, bool sorted
 static uint64_t most_arcs(const wf_fst_view *view) {
   uint64_t most = 0;
   for (uint64_t s = 0; s < view->num_states; s++)
-    if (view->arc_off[s + 1] - view->arc_off[s] > most) most = view->arc_off[s + 1] - view->arc_off[s];
+    if (view->arc_off[s + 1] - view->arc_off[s] > most)
+      most = view->arc_off[s + 1] - view->arc_off[s];
   return most;
 }
 
@@ -40,7 +47,9 @@ uint32_t wf__local_properties(const wf_fst_view *view) {
     for (uint64_t i = 0; i < count; i++) {
       const wf_arc *arc = &arcs[i], *before = &arcs[i > 0 ? i - 1 : 0];
       if (arc->ilabel != arc->olabel) lost |= WF_PROP_ACCEPTOR;
-      if (arc->ilabel == 0) lost |= arc->olabel == 0 ? WF_PROP_NO_IEPSILONS | WF_PROP_NO_OEPSILONS | WF_PROP_NO_EPSILONS : WF_PROP_NO_IEPSILONS;
+      if (arc->ilabel == 0)
+        lost |= arc->olabel == 0 ? WF_PROP_NO_IEPSILONS | WF_PROP_NO_OEPSILONS | WF_PROP_NO_EPSILONS
+                                 : WF_PROP_NO_IEPSILONS;
       if (arc->olabel == 0) lost |= WF_PROP_NO_OEPSILONS;
       if (arc->nextstate <= s) lost |= WF_PROP_TOP_SORTED;
       if (arc->weight != 0) lost |= WF_PROP_UNWEIGHTED;
@@ -66,14 +75,17 @@ uint32_t wf__determinism_properties(const wf_fst_view *view) {
       isorted = isorted && arcs[i - 1].ilabel <= arcs[i].ilabel;
       osorted = osorted && arcs[i - 1].olabel <= arcs[i].olabel;
     }
-    if ((properties & WF_PROP_IDETERMINISTIC) && !distinct(arcs, count, true, isorted, scratch)) properties &= ~(uint32_t)WF_PROP_IDETERMINISTIC;
-    if ((properties & WF_PROP_ODETERMINISTIC) && !distinct(arcs, count, false, osorted, scratch)) properties &= ~(uint32_t)WF_PROP_ODETERMINISTIC;
+    if ((properties & WF_PROP_IDETERMINISTIC) && !distinct(arcs, count, true, isorted, scratch))
+      properties &= ~(uint32_t)WF_PROP_IDETERMINISTIC;
+    if ((properties & WF_PROP_ODETERMINISTIC) && !distinct(arcs, count, false, osorted, scratch))
+      properties &= ~(uint32_t)WF_PROP_ODETERMINISTIC;
   }
   free(scratch);
   return properties;
 }
 
-/* Breadth first, which is how most fsts are numbered: memory is then read nearly in order. `queue` has room for all states. */
+/* Breadth first, which is how most fsts are numbered: memory is then read nearly in order. `queue`
+ * has room for all states. */
 static bool accessible(const wf_fst_view *view, uint8_t *seen, uint32_t *queue) {
   uint64_t head = 0, tail = 0;
   if (view->start < 0) return view->num_states == 0;
@@ -143,7 +155,8 @@ static bool coaccessible(const wf_fst_view *view) {
     for (uint64_t i = 0; i < m; i++) off[view->arcs[i].nextstate + 2]++;
     for (uint64_t s = 0; s < n; s++) off[s + 2] += off[s + 1];
     for (uint64_t s = 0; s < n; s++)
-      for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) from[off[view->arcs[i].nextstate + 1]++] = (uint32_t)s;
+      for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+        from[off[view->arcs[i].nextstate + 1]++] = (uint32_t)s;
     for (uint64_t s = 0; s < n; s++)
       if (good[s]) queue[tail++] = (uint32_t)s;
     while (head < tail) {
@@ -171,7 +184,8 @@ uint32_t wf__cycle_properties(const wf_fst_view *view) {
 uint32_t wf__path_properties(const wf_fst_view *view) {
   uint8_t *seen = wf__calloc(view->num_states, 1);
   uint32_t *queue = wf__alloc(view->num_states, sizeof *queue), properties = 0;
-  if (seen != NULL && queue != NULL && accessible(view, seen, queue)) properties = WF_PROP_ACCESSIBLE;
+  if (seen != NULL && queue != NULL && accessible(view, seen, queue))
+    properties = WF_PROP_ACCESSIBLE;
   free(seen);
   free(queue);
   if (coaccessible(view)) properties |= WF_PROP_COACCESSIBLE;

@@ -68,8 +68,10 @@ static uint32_t key_slot(const wf_symbols *symbols, int64_t key) {
 
 static wf_status grow(wf_symbols *symbols, wf_error *err) {
   uint64_t slots = symbols->mask != 0 ? ((uint64_t)symbols->mask + 1) * 2 : 64;
-  if (slots > (uint64_t)1 << 31) return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: more than 2^30 symbols", symbols->name);
-  uint32_t *by_text = wf__calloc(slots, sizeof *by_text), *by_key = wf__calloc(slots, sizeof *by_key);
+  if (slots > (uint64_t)1 << 31)
+    return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: more than 2^30 symbols", symbols->name);
+  uint32_t *by_text = wf__calloc(slots, sizeof *by_text),
+           *by_key = wf__calloc(slots, sizeof *by_key);
   if (by_text == NULL || by_key == NULL) {
     free(by_text);
     free(by_key);
@@ -88,22 +90,28 @@ static wf_status grow(wf_symbols *symbols, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t size, int64_t key, int64_t *out_key, wf_error *err) {
-  if (key > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: key %lld of '%.*s' is above 2^31-1", symbols->name, (long long)key, (int)size, text);
+wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t size, int64_t key,
+                                int64_t *out_key, wf_error *err) {
+  if (key > INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: key %lld of '%.*s' is above 2^31-1",
+                    symbols->name, (long long)key, (int)size, text);
   if (symbols->entries.size * 2 >= symbols->mask) WF__TRY(grow(symbols, err));
   uint32_t slot = text_slot(symbols, text, size), at = symbols->by_text[slot];
   if (at != 0) {
     int64_t have = symbols->entries.data[at - 1].key;
     if (key >= 0 && key != have)
-      return wf__fail(err, WF_ERR_FORMAT, "symbol table %s: '%.*s' has keys %lld and %lld", symbols->name, (int)size, text, (long long)have, (long long)key);
+      return wf__fail(err, WF_ERR_FORMAT, "symbol table %s: '%.*s' has keys %lld and %lld",
+                      symbols->name, (int)size, text, (long long)have, (long long)key);
     if (out_key != NULL) *out_key = have;
     return WF_OK;
   }
   if (key < 0) key = symbols->next_key;
-  if (key > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: keys above 2^31-1", symbols->name);
+  if (key > INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "symbol table %s: keys above 2^31-1", symbols->name);
   uint32_t by_key = key_slot(symbols, key);
   if (symbols->by_key[by_key] != 0)
-    return wf__fail(err, WF_ERR_FORMAT, "symbol table %s: key %lld is both '%s' and '%.*s'", symbols->name, (long long)key,
+    return wf__fail(err, WF_ERR_FORMAT, "symbol table %s: key %lld is both '%s' and '%.*s'",
+                    symbols->name, (long long)key,
                     symbols->entries.data[symbols->by_key[by_key] - 1].text, (int)size, text);
   char *copy = wf__arena_alloc(&symbols->texts, size + 1);
   if (copy == NULL) return wf__fail_memory(err, size + 1, "a symbol");
@@ -117,8 +125,10 @@ wf_status wf__symbols_add_bytes(wf_symbols *symbols, const char *text, size_t si
   return WF_OK;
 }
 
-wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key, int64_t *out_key, wf_error *err) {
-  if (*text == '\0') return wf__fail(err, WF_ERR_ARGUMENT, "symbol table %s: empty symbol", symbols->name);
+wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key, int64_t *out_key,
+                         wf_error *err) {
+  if (*text == '\0')
+    return wf__fail(err, WF_ERR_ARGUMENT, "symbol table %s: empty symbol", symbols->name);
   return wf__symbols_add_bytes(symbols, text, strlen(text), key, out_key, err);
 }
 
@@ -128,7 +138,9 @@ int64_t wf_symbols_find_bytes(const wf_symbols *symbols, const char *text, size_
   return at != 0 ? symbols->entries.data[at - 1].key : -1;
 }
 
-int64_t wf_symbols_find(const wf_symbols *symbols, const char *text) { return wf_symbols_find_bytes(symbols, text, strlen(text)); }
+int64_t wf_symbols_find(const wf_symbols *symbols, const char *text) {
+  return wf_symbols_find_bytes(symbols, text, strlen(text));
+}
 
 const char *wf_symbols_text(const wf_symbols *symbols, int64_t key) {
   if (symbols->mask == 0 || key < 0) return NULL;
@@ -163,17 +175,27 @@ void wf_symbols_free(wf_symbols *symbols) {
   free(symbols);
 }
 
-static wf_status read_line(wf_symbols *symbols, const wf__lines *lines, wf__span line, wf_error *err) {
+static wf_status read_line(wf_symbols *symbols, const wf__lines *lines, wf__span line,
+                           wf_error *err) {
   wf__span text, number, extra;
   int64_t key;
   if (!wf__next_field(&line, &text)) return WF_OK;
-  if (!wf__next_field(&line, &number)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected 'symbol id', found '%.*s' alone", WF__SPAN_ARG(text));
-  if (!wf__parse_i64(number, &key) || key < 0) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "'%.*s' is not an id of a symbol", WF__SPAN_ARG(number));
-  if (wf__next_field(&line, &extra)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected 'symbol id', found more: '%.*s'", WF__SPAN_ARG(extra));
+  if (!wf__next_field(&line, &number))
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected 'symbol id', found '%.*s' alone",
+                          WF__SPAN_ARG(text));
+  if (!wf__parse_i64(number, &key) || key < 0)
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "'%.*s' is not an id of a symbol",
+                          WF__SPAN_ARG(number));
+  if (wf__next_field(&line, &extra))
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected 'symbol id', found more: '%.*s'",
+                          WF__SPAN_ARG(extra));
   if (!wf__is_utf8(text)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "symbol is not UTF-8");
-  if (memchr(text.data, '\0', text.size) != NULL) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "symbol holds a NUL byte");
+  if (memchr(text.data, '\0', text.size) != NULL)
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "symbol holds a NUL byte");
   wf_status status = wf__symbols_add_bytes(symbols, text.data, text.size, key, NULL, err);
-  return status == WF_OK ? WF_OK : wf__fail_prefix(err, status, "%s:%llu", lines->path, (unsigned long long)lines->line_number);
+  return status == WF_OK ? WF_OK
+                         : wf__fail_prefix(err, status, "%s:%llu", lines->path,
+                                           (unsigned long long)lines->line_number);
 }
 
 wf_status wf__symbols_read_input(const wf__input *input, wf_symbols **out, wf_error *err) {
@@ -181,7 +203,8 @@ wf_status wf__symbols_read_input(const wf__input *input, wf_symbols **out, wf_er
   wf_symbols *symbols = NULL;
   wf_status status = wf_symbols_create(input->path, &symbols, err);
   wf__lines lines = wf__lines_of(input);
-  for (wf__span line; status == WF_OK && wf__next_line(&lines, &line);) status = read_line(symbols, &lines, line, err);
+  for (wf__span line; status == WF_OK && wf__next_line(&lines, &line);)
+    status = read_line(symbols, &lines, line, err);
   if (status != WF_OK) {
     wf_symbols_free(symbols);
     return status;
@@ -202,9 +225,14 @@ wf_status wf_symbols_read(const char *path, wf_symbols **out, wf_error *err) {
 wf_status wf_symbols_write(const wf_symbols *symbols, const char *path, wf_error *err) {
   wf__output *output;
   int64_t empty = wf_symbols_find(symbols, "");
-  if (empty >= 0) return wf__fail(err, WF_ERR_ARGUMENT, "symbol table %s: the symbol of key %lld is empty, which a text file cannot say", symbols->name, (long long)empty);
+  if (empty >= 0)
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "symbol table %s: the symbol of key %lld is empty, which a text file cannot say",
+        symbols->name, (long long)empty);
   WF__TRY(wf__output_open(path, &output, err));
   for (uint64_t i = 0; i < symbols->entries.size; i++)
-    wf__printf(output, "%s\t%lld\n", symbols->entries.data[i].text, (long long)symbols->entries.data[i].key);
+    wf__printf(output, "%s\t%lld\n", symbols->entries.data[i].text,
+               (long long)symbols->entries.data[i].key);
   return wf__output_close(output, err);
 }

@@ -1,4 +1,5 @@
-/* symbols_binary.c - symbol tables as OpenFst embeds them in fst files (layout: symbols.h); the native file embeds the same bytes. */
+/* symbols_binary.c - symbol tables as OpenFst embeds them in fst files (layout: symbols.h); the
+ * native file embeds the same bytes. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -20,11 +21,20 @@ static wf_status read_symbol(wf__cursor *cursor, wf_symbols *symbols, wf_error *
   int64_t key;
   WF__TRY(read_string(cursor, &text, "a symbol", err));
   WF__TRY(wf__read_i64(cursor, &key, "the key of a symbol", err));
-  if (key < 0) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "symbol '%.*s' has the key %lld, expected 0 or more", WF__SPAN_ARG(text), (long long)key);
-  if (!wf__is_utf8(text)) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "symbol of key %lld is not UTF-8", (long long)key);
-  if (memchr(text.data, '\0', text.size) != NULL) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "symbol of key %lld holds a NUL byte", (long long)key);
+  if (key < 0)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
+                           "symbol '%.*s' has the key %lld, expected 0 or more", WF__SPAN_ARG(text),
+                           (long long)key);
+  if (!wf__is_utf8(text))
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "symbol of key %lld is not UTF-8",
+                           (long long)key);
+  if (memchr(text.data, '\0', text.size) != NULL)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "symbol of key %lld holds a NUL byte",
+                           (long long)key);
   wf_status status = wf__symbols_add_bytes(symbols, text.data, text.size, key, NULL, err);
-  return status == WF_OK ? WF_OK : wf__fail_prefix(err, status, "%s: byte %llu", cursor->path, (unsigned long long)wf__cursor_offset(cursor));
+  return status == WF_OK ? WF_OK
+                         : wf__fail_prefix(err, status, "%s: byte %llu", cursor->path,
+                                           (unsigned long long)wf__cursor_offset(cursor));
 }
 
 static wf_status read_header(wf__cursor *cursor, wf_symbols **out, int64_t *count, wf_error *err) {
@@ -32,11 +42,17 @@ static wf_status read_header(wf__cursor *cursor, wf_symbols **out, int64_t *coun
   int64_t next_key;
   wf__span name;
   WF__TRY(wf__read_i32(cursor, &magic, "a symbol table", err));
-  if (magic != WF__SYMBOLS_MAGIC) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "expected a symbol table (magic %d), found %d", WF__SYMBOLS_MAGIC, magic);
+  if (magic != WF__SYMBOLS_MAGIC)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
+                           "expected a symbol table (magic %d), found %d", WF__SYMBOLS_MAGIC,
+                           magic);
   WF__TRY(read_string(cursor, &name, "the name of a symbol table", err));
-  WF__TRY(wf__read_i64(cursor, &next_key, "the next key of a symbol table", err)); /* follows from the keys */
+  WF__TRY(wf__read_i64(cursor, &next_key, "the next key of a symbol table",
+                       err)); /* follows from the keys */
   WF__TRY(wf__read_i64(cursor, count, "the count of symbols", err));
-  if (*count < 0) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "symbol table of %lld symbols", (long long)*count);
+  if (*count < 0)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "symbol table of %lld symbols",
+                           (long long)*count);
   char *copy = wf__strndup(name.data, name.size);
   if (copy == NULL) return wf__fail_memory(err, name.size, "a name");
   wf_status status = wf_symbols_create(copy, out, err);
@@ -68,11 +84,13 @@ static uint8_t *put_string(uint8_t *to, const char *text) {
   return put(put(to, &size, sizeof size), text, (size_t)size);
 }
 
-wf_status wf__symbols_encode(const wf_symbols *symbols, uint8_t **out, uint64_t *size, wf_error *err) {
+wf_status wf__symbols_encode(const wf_symbols *symbols, uint8_t **out, uint64_t *size,
+                             wf_error *err) {
   const int32_t magic = WF__SYMBOLS_MAGIC;
   int64_t key, next_key = wf_symbols_next_key(symbols), count = (int64_t)wf_symbols_count(symbols);
   uint64_t bytes = 4 + 4 + strlen(wf_symbols_name(symbols)) + 8 + 8;
-  for (size_t i = 0; i < (size_t)count; i++) bytes += 4 + strlen(wf_symbols_at(symbols, i, NULL)) + 8;
+  for (size_t i = 0; i < (size_t)count; i++)
+    bytes += 4 + strlen(wf_symbols_at(symbols, i, NULL)) + 8;
   *size = 0;
   *out = wf__alloc(bytes, 1);
   if (*out == NULL) return wf__fail_memory(err, bytes, "a symbol table");

@@ -1,4 +1,5 @@
-/* word_case.c - compares words without regard to case: ASCII, Latin-1, Greek and Cyrillic letters, whose two cases have as many bytes in UTF-8. */
+/* word_case.c - compares words without regard to case: ASCII, Latin-1, Greek and Cyrillic letters,
+ * whose two cases have as many bytes in UTF-8. */
 #include "fst/word_case.h"
 
 #include <stdio.h>
@@ -9,16 +10,20 @@
 #include "fst/symbols.h"
 
 static uint32_t lower_letter(uint32_t code) {
-  if ((code >= 0xc0 && code <= 0xde && code != 0xd7) || (code >= 0x391 && code <= 0x3a9) || (code >= 0x410 && code <= 0x42f)) return code + 0x20;
+  if ((code >= 0xc0 && code <= 0xde && code != 0xd7) || (code >= 0x391 && code <= 0x3a9) ||
+      (code >= 0x410 && code <= 0x42f))
+    return code + 0x20;
   if (code >= 0x400 && code <= 0x40f) return code + 0x50;
   return code;
 }
 
 static void make_lower(char *text, size_t size) {
   for (size_t i = 0; i < size; i++) {
-    unsigned char first = (unsigned char)text[i], second = i + 1 < size ? (unsigned char)text[i + 1] : 0;
+    unsigned char first = (unsigned char)text[i],
+                  second = i + 1 < size ? (unsigned char)text[i + 1] : 0;
     if (first >= 'A' && first <= 'Z') text[i] = (char)(first + 0x20);
-    if (first < 0xc3 || first > 0xd1 || (second & 0xc0) != 0x80) continue; /* no two bytes that encode such a letter */
+    if (first < 0xc3 || first > 0xd1 || (second & 0xc0) != 0x80)
+      continue; /* no two bytes that encode such a letter */
     uint32_t code = lower_letter((uint32_t)(first & 0x1f) << 6 | (second & 0x3f));
     text[i++] = (char)(0xc0 | code >> 6);
     text[i] = (char)(0x80 | (code & 0x3f));
@@ -36,7 +41,9 @@ wf_status wf__word_case_add(wf__word_case *cases, wf__span word, wf_error *err) 
   char *text;
   if (cases->lower == NULL) WF__TRY(wf_symbols_create("words", &cases->lower, err));
   WF__TRY(copy_lower(word, &text, err));
-  wf_status status = wf_symbols_find_bytes(cases->lower, text, word.size) >= 0 ? WF_OK : wf__symbols_add_bytes(cases->lower, text, word.size, -1, NULL, err);
+  wf_status status = wf_symbols_find_bytes(cases->lower, text, word.size) >= 0
+                         ? WF_OK
+                         : wf__symbols_add_bytes(cases->lower, text, word.size, -1, NULL, err);
   free(text);
   return status;
 }

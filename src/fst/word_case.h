@@ -1,4 +1,5 @@
-/* word_case.h - words that are missing in a list, but would not be in another case: MARK where the list has mark. */
+/* word_case.h - words that are missing in a list, but would not be in another case: MARK where the
+ * list has mark. */
 #ifndef WF_FST_WORD_CASE_H
 #define WF_FST_WORD_CASE_H
 

@@ -1,7 +1,8 @@
 /* arcsort.c - arcs of each state by input or output label, stable.
  *
- * States that are in order already (most, usually) are copied as they are; short ones are sorted by insertion, long ones by radix over
- * (label, position) keys: two or three passes of 8 bits for real vocabularies. */
+ * States that are in order already (most, usually) are copied as they are; short ones are sorted by
+ * insertion, long ones by radix over (label, position) keys: two or three passes of 8 bits for real
+ * vocabularies. */
 #include "fstops/arcsort.h"
 
 #include <string.h>
@@ -16,24 +17,29 @@ struct sorter {
   WF__VEC(uint64_t) keys; /* twice the longest state: keys and the other side of each pass */
 };
 
-static inline int32_t label_of(const wf_arc *arc, bool by_olabel) { return by_olabel ? arc->olabel : arc->ilabel; }
+static inline int32_t label_of(const wf_arc *arc, bool by_olabel) {
+  return by_olabel ? arc->olabel : arc->ilabel;
+}
 
 bool wf__is_arcsorted(const wf_fst_view *view, bool by_olabel) {
   for (uint64_t s = 0; s < view->num_states; s++)
     for (uint64_t i = view->arc_off[s] + 1; i < view->arc_off[s + 1]; i++)
-      if (label_of(&view->arcs[i - 1], by_olabel) > label_of(&view->arcs[i], by_olabel)) return false;
+      if (label_of(&view->arcs[i - 1], by_olabel) > label_of(&view->arcs[i], by_olabel))
+        return false;
   return true;
 }
 
 static void sort_short(const wf_arc *in, wf_arc *out, uint64_t count, bool by_olabel) {
   for (uint64_t i = 0; i < count; i++) {
     uint64_t at = i;
-    for (; at > 0 && label_of(&out[at - 1], by_olabel) > label_of(&in[i], by_olabel); at--) out[at] = out[at - 1];
+    for (; at > 0 && label_of(&out[at - 1], by_olabel) > label_of(&in[i], by_olabel); at--)
+      out[at] = out[at - 1];
     out[at] = in[i];
   }
 }
 
-/* One stable pass over byte `shift` of the keys; nothing to do when all agree. Returns where the keys are now. */
+/* One stable pass over byte `shift` of the keys; nothing to do when all agree. Returns where the
+ * keys are now. */
 static uint64_t *radix_pass(uint64_t *keys, uint64_t *other, uint64_t count, int shift) {
   uint64_t first[RADIX] = {0};
   for (uint64_t i = 0; i < count; i++) first[keys[i] >> shift & (RADIX - 1)]++;
@@ -48,12 +54,15 @@ static uint64_t *radix_pass(uint64_t *keys, uint64_t *other, uint64_t count, int
   return other;
 }
 
-static wf_status sort_long(struct sorter *sorter, const wf_arc *in, wf_arc *out, uint64_t count, wf_error *err) {
-  if (count > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a state with %llu arcs", (unsigned long long)count);
+static wf_status sort_long(struct sorter *sorter, const wf_arc *in, wf_arc *out, uint64_t count,
+                           wf_error *err) {
+  if (count > UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "a state with %llu arcs", (unsigned long long)count);
   sorter->keys.size = 0;
   WF__TRY(wf__vec_grow(&sorter->keys, 2 * count, "sort keys", err));
   uint64_t *keys = sorter->keys.data, *other = keys + count;
-  for (uint64_t i = 0; i < count; i++) keys[i] = (uint64_t)(uint32_t)label_of(&in[i], sorter->by_olabel) << 32 | i;
+  for (uint64_t i = 0; i < count; i++)
+    keys[i] = (uint64_t)(uint32_t)label_of(&in[i], sorter->by_olabel) << 32 | i;
   for (int shift = 32; shift < 64; shift += 8) {
     uint64_t *now = radix_pass(keys, other, count, shift);
     if (now == other) other = keys;
@@ -63,12 +72,18 @@ static wf_status sort_long(struct sorter *sorter, const wf_arc *in, wf_arc *out,
   return WF_OK;
 }
 
-static wf_status sort_state(struct sorter *sorter, const wf_arc *in, wf_arc *out, uint64_t count, wf_error *err) {
+static wf_status sort_state(struct sorter *sorter, const wf_arc *in, wf_arc *out, uint64_t count,
+                            wf_error *err) {
   uint64_t i = 1;
-  while (i < count && label_of(&in[i - 1], sorter->by_olabel) <= label_of(&in[i], sorter->by_olabel)) i++;
-  if (i >= count) memcpy(out, in, count * sizeof *out);
-  else if (count <= INSERTION_MAX) sort_short(in, out, count, sorter->by_olabel);
-  else return sort_long(sorter, in, out, count, err);
+  while (i < count &&
+         label_of(&in[i - 1], sorter->by_olabel) <= label_of(&in[i], sorter->by_olabel))
+    i++;
+  if (i >= count)
+    memcpy(out, in, count * sizeof *out);
+  else if (count <= INSERTION_MAX)
+    sort_short(in, out, count, sorter->by_olabel);
+  else
+    return sort_long(sorter, in, out, count, err);
   return WF_OK;
 }
 
@@ -87,10 +102,14 @@ wf_status wf__arcsort(const wf_fst *fst, bool by_olabel, wf_fst **out, wf_error 
   for (uint64_t s = 0; s < view.num_states; s++) {
     uint64_t begin = view.arc_off[s];
     WF__TRY_GOTO(status, wf__interrupted_at(s, err), done);
-    WF__TRY_GOTO(status, sort_state(&sorter, view.arcs + begin, csr.arcs.data + begin, view.arc_off[s + 1] - begin, err), done);
+    WF__TRY_GOTO(status,
+                 sort_state(&sorter, view.arcs + begin, csr.arcs.data + begin,
+                            view.arc_off[s + 1] - begin, err),
+                 done);
   }
   csr.arcs.size = view.num_arcs;
-  status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
+                            wf_fst_osymbols(fst), out, err);
   if (status == WF_OK) wf__fst_copy_boundaries(*out, fst);
 done:
   wf__csr_free(&csr);
@@ -103,10 +122,13 @@ static int compare_keys(const void *x, const void *y) {
   return p < q ? -1 : p > q;
 }
 
-wf_status wf__arcsort_places(const wf_fst *fst, bool by_olabel, uint32_t **out_places, wf_error *err) {
+wf_status wf__arcsort_places(const wf_fst *fst, bool by_olabel, uint32_t **out_places,
+                             wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
   *out_places = NULL;
-  if (view.num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%llu arcs: their places need 2^32 - 2 at most", (unsigned long long)view.num_arcs);
+  if (view.num_arcs >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "%llu arcs: their places need 2^32 - 2 at most",
+                    (unsigned long long)view.num_arcs);
   uint64_t *keys = wf__alloc(view.num_arcs, sizeof *keys);
   uint32_t *places = wf__alloc(view.num_arcs, sizeof *places);
   if (keys == NULL || places == NULL) {
@@ -114,15 +136,19 @@ wf_status wf__arcsort_places(const wf_fst *fst, bool by_olabel, uint32_t **out_p
     free(places);
     return wf__fail_memory(err, view.num_arcs * 12, "places of arcs");
   }
-  for (uint64_t i = 0; i < view.num_arcs; i++) keys[i] = (uint64_t)(uint32_t)label_of(&view.arcs[i], by_olabel) << 32 | i;
-  for (uint64_t s = 0; s < view.num_states; s++) qsort(keys + view.arc_off[s], view.arc_off[s + 1] - view.arc_off[s], sizeof *keys, compare_keys);
+  for (uint64_t i = 0; i < view.num_arcs; i++)
+    keys[i] = (uint64_t)(uint32_t)label_of(&view.arcs[i], by_olabel) << 32 | i;
+  for (uint64_t s = 0; s < view.num_states; s++)
+    qsort(keys + view.arc_off[s], view.arc_off[s + 1] - view.arc_off[s], sizeof *keys,
+          compare_keys);
   for (uint64_t i = 0; i < view.num_arcs; i++) places[i] = (uint32_t)keys[i];
   free(keys);
   *out_places = places;
   return WF_OK;
 }
 
-wf_status wf_arcsort(const wf_fst *fst, const wf_arcsort_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_arcsort(const wf_fst *fst, const wf_arcsort_options *options, wf_fst **out,
+                     wf_error *err) {
   *out = NULL;
   wf_arcsort_options o;
   WF__TRY(wf__options_take(wf__arcsort_table(), options, &o, err));

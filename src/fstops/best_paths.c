@@ -3,7 +3,8 @@
  *   order_states   iterative depth-first search: a topological order, or "cyclic"
  *   run_ordered    acyclic: every arc relaxed once
  *   run_dijkstra   no negative arc
- *   run_correcting else: first-in first-out queue; the tree of best paths is looked through for a cycle every num_states improvements, which
+ *   run_correcting else: first-in first-out queue; the tree of best paths is looked through for a
+ *   cycle every num_states improvements, which
  *                  is where a negative cycle must show (Cherkassky & Goldberg 1999, section 4) */
 #include "fstops/best_paths.h"
 
@@ -14,7 +15,7 @@
 
 static const double rounding_slack = 1e-5;
 
-/* --- reversed arcs, useful states --------------------------------------------------------------------------------- */
+/* --- reversed arcs, useful states -------------------------------------------------------- */
 
 wf_status wf__reverse_arcs(const wf_fst_view *view, wf__reversed *out, wf_error *err) {
   uint64_t n = view->num_states, m = view->num_arcs;
@@ -22,7 +23,8 @@ wf_status wf__reverse_arcs(const wf_fst_view *view, wf__reversed *out, wf_error 
   out->arcs = wf__alloc(m, sizeof *out->arcs);
   if (out->arc_off == NULL || out->arcs == NULL) {
     wf__reversed_free(out);
-    return wf__fail_memory(err, (n + 2) * sizeof *out->arc_off + m * sizeof *out->arcs, "reversed arcs");
+    return wf__fail_memory(err, (n + 2) * sizeof *out->arc_off + m * sizeof *out->arcs,
+                           "reversed arcs");
   }
   for (uint64_t i = 0; i < m; i++) out->arc_off[view->arcs[i].nextstate + 2]++;
   for (uint64_t s = 0; s < n; s++) out->arc_off[s + 2] += out->arc_off[s + 1];
@@ -42,8 +44,10 @@ void wf__reversed_free(wf__reversed *reversed) {
   *reversed = (wf__reversed){0};
 }
 
-/* Sets bit `bit` in mark[] for what is reachable from the queue's first `tail` states, which are marked already. */
-static void flood(const uint64_t *arc_off, const wf_arc *arcs, uint8_t bit, uint8_t *mark, uint32_t *queue, uint64_t tail) {
+/* Sets bit `bit` in mark[] for what is reachable from the queue's first `tail` states, which are
+ * marked already. */
+static void flood(const uint64_t *arc_off, const wf_arc *arcs, uint8_t bit, uint8_t *mark,
+                  uint32_t *queue, uint64_t tail) {
   for (uint64_t head = 0; head < tail; head++) {
     uint32_t s = queue[head];
     for (uint64_t i = arc_off[s]; i < arc_off[s + 1]; i++) {
@@ -55,7 +59,8 @@ static void flood(const uint64_t *arc_off, const wf_arc *arcs, uint8_t bit, uint
   }
 }
 
-wf_status wf__useful_states(const wf_fst_view *view, const wf__reversed *reversed, uint8_t **out_useful, wf_error *err) {
+wf_status wf__useful_states(const wf_fst_view *view, const wf__reversed *reversed,
+                            uint8_t **out_useful, wf_error *err) {
   uint64_t n = view->num_states, tail = 0;
   *out_useful = NULL;
   uint8_t *mark = wf__calloc(n, 1);
@@ -82,7 +87,7 @@ wf_status wf__useful_states(const wf_fst_view *view, const wf__reversed *reverse
   return WF_OK;
 }
 
-/* --- shared by the three searches --------------------------------------------------------------------------------- */
+/* --- shared by the three searches -------------------------------------------------------- */
 
 static inline bool enters(const wf__search_graph *graph, const wf_arc *arc) {
   return arc->weight != INFINITY && (graph->only == NULL || graph->only[arc->nextstate]);
@@ -94,11 +99,14 @@ static inline double source_cost(const wf__search_graph *graph, uint64_t s) {
   return (int64_t)s == graph->start ? 0 : INFINITY;
 }
 
-/* Takes arc i out of s into account. True if its target got better by more than `slack`, or as good with fewer arcs. */
-static inline bool relax(wf__best_paths *paths, const wf_arc *arc, uint64_t i, uint32_t s, double slack) {
+/* Takes arc i out of s into account. True if its target got better by more than `slack`, or as good
+ * with fewer arcs. */
+static inline bool relax(wf__best_paths *paths, const wf_arc *arc, uint64_t i, uint32_t s,
+                         double slack) {
   uint32_t to = arc->nextstate;
   double cost = paths->cost[s] + (double)arc->weight;
-  bool better = cost < paths->cost[to] - slack || (slack == 0 && cost == paths->cost[to] && paths->hops[s] + 1 < paths->hops[to]);
+  bool better = cost < paths->cost[to] - slack ||
+                (slack == 0 && cost == paths->cost[to] && paths->hops[s] + 1 < paths->hops[to]);
   if (!better) return false;
   paths->cost[to] = cost;
   paths->hops[to] = paths->hops[s] + 1;
@@ -107,11 +115,14 @@ static inline bool relax(wf__best_paths *paths, const wf_arc *arc, uint64_t i, u
   return true;
 }
 
-/* The same where the label of s is final. Of arcs that reach their target at the same cost with as many arcs, the lowest number is kept. */
+/* The same where the label of s is final. Of arcs that reach their target at the same cost with as
+ * many arcs, the lowest number is kept. */
 static inline bool relax_final(wf__best_paths *paths, const wf_arc *arc, uint64_t i, uint32_t s) {
   uint32_t to = arc->nextstate;
   if (relax(paths, arc, i, s, 0)) return true;
-  if (paths->hops[s] + 1 != paths->hops[to] || i > paths->arc[to] || paths->cost[s] + (double)arc->weight != paths->cost[to]) return false;
+  if (paths->hops[s] + 1 != paths->hops[to] || i > paths->arc[to] ||
+      paths->cost[s] + (double)arc->weight != paths->cost[to])
+    return false;
   paths->from[to] = s;
   paths->arc[to] = i;
   return false;
@@ -125,15 +136,17 @@ static void reset(const wf__search_graph *graph, wf__best_paths *paths) {
   }
 }
 
-/* --- acyclic ------------------------------------------------------------------------------------------------------ */
+/* --- acyclic ----------------------------------------------------------------------------- */
 
 struct frame {
   uint32_t state;
   uint64_t next_arc;
 };
 
-/* Writes the reached states into order[*begin .. num_states) topologically. False at the first cycle. mark: 0 new, 1 on the stack, 2 done. */
-static bool search_from(const wf__search_graph *graph, uint32_t root, uint8_t *mark, struct frame *stack, uint32_t *order, uint64_t *begin) {
+/* Writes the reached states into order[*begin .. num_states) topologically. False at the first
+ * cycle. mark: 0 new, 1 on the stack, 2 done. */
+static bool search_from(const wf__search_graph *graph, uint32_t root, uint8_t *mark,
+                        struct frame *stack, uint32_t *order, uint64_t *begin) {
   uint64_t depth = 0;
   mark[root] = 1;
   stack[depth++] = (struct frame){root, graph->arc_off[root]};
@@ -155,7 +168,8 @@ static bool search_from(const wf__search_graph *graph, uint32_t root, uint8_t *m
   return true;
 }
 
-static wf_status order_states(const wf__search_graph *graph, uint32_t *order, uint64_t *begin, bool *acyclic, wf_error *err) {
+static wf_status order_states(const wf__search_graph *graph, uint32_t *order, uint64_t *begin,
+                              bool *acyclic, wf_error *err) {
   uint64_t n = graph->num_states;
   uint8_t *mark = wf__calloc(n, 1);
   struct frame *stack = wf__alloc(n, sizeof *stack);
@@ -163,13 +177,15 @@ static wf_status order_states(const wf__search_graph *graph, uint32_t *order, ui
   *acyclic = true;
   bool fine = mark != NULL && stack != NULL;
   for (uint64_t s = 0; fine && *acyclic && s < n; s++)
-    if (mark[s] == 0 && source_cost(graph, s) != INFINITY) *acyclic = search_from(graph, (uint32_t)s, mark, stack, order, begin);
+    if (mark[s] == 0 && source_cost(graph, s) != INFINITY)
+      *acyclic = search_from(graph, (uint32_t)s, mark, stack, order, begin);
   free(mark);
   free(stack);
   return fine ? WF_OK : wf__fail_memory(err, n * (1 + sizeof *stack), "a topological order");
 }
 
-static void run_ordered(const wf__search_graph *graph, const uint32_t *order, uint64_t begin, wf__best_paths *paths) {
+static void run_ordered(const wf__search_graph *graph, const uint32_t *order, uint64_t begin,
+                        wf__best_paths *paths) {
   for (uint64_t k = begin; k < graph->num_states; k++) {
     uint32_t s = order[k];
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++)
@@ -177,12 +193,15 @@ static void run_ordered(const wf__search_graph *graph, const uint32_t *order, ui
   }
 }
 
-/* --- no negative arc ---------------------------------------------------------------------------------------------- */
+/* --- no negative arc --------------------------------------------------------------------- */
 
-/* Cost beyond which the search may stop, given the cheapest end so far. Ends may be negative though arcs are not. */
+/* Cost beyond which the search may stop, given the cheapest end so far. Ends may be negative though
+ * arcs are not. */
 static double stop_cost(const wf__search_graph *graph, double best_end, double least_final) {
   double stop = graph->limited ? graph->limit : INFINITY;
-  return graph->final_cost != NULL && best_end + graph->width - least_final < stop ? best_end + graph->width - least_final : stop;
+  return graph->final_cost != NULL && best_end + graph->width - least_final < stop
+             ? best_end + graph->width - least_final
+             : stop;
 }
 
 static double cheapest_final(const wf__search_graph *graph) {
@@ -195,9 +214,13 @@ static double cheapest_final(const wf__search_graph *graph) {
 static wf_status run_dijkstra(const wf__search_graph *graph, wf__best_paths *paths, wf_error *err) {
   wf__heap heap = {0};
   wf_status status = WF_OK;
-  double best_end = INFINITY, least_final = cheapest_final(graph), stop = stop_cost(graph, INFINITY, least_final);
+  double best_end = INFINITY, least_final = cheapest_final(graph),
+         stop = stop_cost(graph, INFINITY, least_final);
   for (uint64_t s = 0; s < graph->num_states; s++)
-    if (paths->cost[s] != INFINITY) WF__TRY_GOTO(status, wf__heap_push(&heap, (wf__heap_entry){paths->cost[s], 0, (uint32_t)s}, err), done);
+    if (paths->cost[s] != INFINITY)
+      WF__TRY_GOTO(status,
+                   wf__heap_push(&heap, (wf__heap_entry){paths->cost[s], 0, (uint32_t)s}, err),
+                   done);
   for (uint64_t step = 0; heap.size > 0; step++) {
     WF__TRY_GOTO(status, wf__interrupted_at(step, err), done);
     wf__heap_entry top = wf__heap_pop(&heap);
@@ -212,7 +235,12 @@ static wf_status run_dijkstra(const wf__search_graph *graph, wf__best_paths *pat
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
       const wf_arc *arc = &graph->arcs[i];
       if (!enters(graph, arc) || !relax_final(paths, arc, i, s)) continue;
-      WF__TRY_GOTO(status, wf__heap_push(&heap, (wf__heap_entry){paths->cost[arc->nextstate], paths->hops[arc->nextstate], arc->nextstate}, err), done);
+      WF__TRY_GOTO(status,
+                   wf__heap_push(&heap,
+                                 (wf__heap_entry){paths->cost[arc->nextstate],
+                                                  paths->hops[arc->nextstate], arc->nextstate},
+                                 err),
+                   done);
     }
   }
   for (uint64_t s = 0; paths->cut && s < graph->num_states; s++)
@@ -222,9 +250,10 @@ done:
   return status;
 }
 
-/* --- negative arcs on a cyclic graph ------------------------------------------------------------------------------ */
+/* --- negative arcs on a cyclic graph ----------------------------------------------------- */
 
-/* A state on a cycle of the tree of best paths (then it is no tree), or WF__NO_STATE. mark[] is scratch: walk number a state was seen on. */
+/* A state on a cycle of the tree of best paths (then it is no tree), or WF__NO_STATE. mark[] is
+ * scratch: walk number a state was seen on. */
 static uint32_t tree_cycle(const wf__best_paths *paths, uint64_t n, uint32_t *mark) {
   memset(mark, 0xff, n * sizeof *mark);
   for (uint64_t s = 0; s < n; s++) {
@@ -244,8 +273,10 @@ struct corrector {
   uint8_t *queued;
 };
 
-/* `*cycle_state`: WF__NO_STATE when the costs are final, or the call is to end, else a state on a negative cycle. */
-static void run_correcting(const wf__search_graph *graph, struct corrector *work, double slack, wf__best_paths *paths, uint32_t *cycle_state) {
+/* `*cycle_state`: WF__NO_STATE when the costs are final, or the call is to end, else a state on a
+ * negative cycle. */
+static void run_correcting(const wf__search_graph *graph, struct corrector *work, double slack,
+                           wf__best_paths *paths, uint32_t *cycle_state) {
   uint64_t n = graph->num_states, head = 0, size = 0, improved = 0;
   memset(work->queued, 0, n);
   for (uint64_t s = 0; s < n; s++)
@@ -271,8 +302,9 @@ static void run_correcting(const wf__search_graph *graph, struct corrector *work
   }
 }
 
-/* Given final costs, breadth first over the arcs that make them: the fewest arcs, and the lowest numbers. Label correcting leaves neither, as labels of
- * states change after their arcs were followed. */
+/* Given final costs, breadth first over the arcs that make them: the fewest arcs, and the lowest
+ * numbers. Label correcting leaves neither, as labels of states change after their arcs were
+ * followed. */
 static void break_ties(const wf__search_graph *graph, uint32_t *queue, wf__best_paths *paths) {
   uint64_t tail = 0;
   for (uint64_t s = 0; s < graph->num_states; s++) {
@@ -295,7 +327,8 @@ static void break_ties(const wf__search_graph *graph, uint32_t *queue, wf__best_
 
 static wf_status correct(const wf__search_graph *graph, wf__best_paths *paths, wf_error *err) {
   uint64_t n = graph->num_states;
-  struct corrector work = {wf__alloc(n, sizeof *work.ring), wf__alloc(n, sizeof *work.mark), wf__alloc(n, 1)};
+  struct corrector work = {wf__alloc(n, sizeof *work.ring), wf__alloc(n, sizeof *work.mark),
+                           wf__alloc(n, 1)};
   wf_status status = WF_OK;
   uint32_t cycle_state = WF__NO_STATE;
   if (work.ring == NULL || work.mark == NULL || work.queued == NULL) {
@@ -313,7 +346,9 @@ static wf_status correct(const wf__search_graph *graph, wf__best_paths *paths, w
   run_correcting(graph, &work, rounding_slack, paths, &cycle_state);
   WF__TRY_GOTO(status, wf__interrupted(err), done);
   if (cycle_state != WF__NO_STATE)
-    status = wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "state %u lies on a cycle of negative cost: there is no best path", cycle_state);
+    status =
+        wf__fail(err, WF_ERR_NEGATIVE_CYCLE,
+                 "state %u lies on a cycle of negative cost: there is no best path", cycle_state);
 done:
   free(work.ring);
   free(work.mark);
@@ -321,7 +356,7 @@ done:
   return status;
 }
 
-/* --- choice ------------------------------------------------------------------------------------------------------- */
+/* --- choice ------------------------------------------------------------------------------ */
 
 static bool has_negative(const wf__search_graph *graph) {
   for (uint64_t i = 0; i < graph->arc_off[graph->num_states]; i++)
@@ -329,7 +364,8 @@ static bool has_negative(const wf__search_graph *graph) {
   return false;
 }
 
-static wf_status find(const wf__search_graph *graph, uint32_t *order, wf__best_paths *paths, wf_error *err) {
+static wf_status find(const wf__search_graph *graph, uint32_t *order, wf__best_paths *paths,
+                      wf_error *err) {
   uint64_t begin;
   bool acyclic;
   WF__TRY(wf__interrupted(err));
@@ -344,10 +380,13 @@ static wf_status find(const wf__search_graph *graph, uint32_t *order, wf__best_p
 
 wf_status wf__best_paths_find(const wf__search_graph *graph, wf__best_paths *out, wf_error *err) {
   uint64_t n = graph->num_states;
-  *out = (wf__best_paths){wf__alloc(n, sizeof *out->cost), wf__alloc(n, sizeof *out->hops), wf__alloc(n, sizeof *out->from), wf__alloc(n, sizeof *out->arc), false};
+  *out = (wf__best_paths){wf__alloc(n, sizeof *out->cost), wf__alloc(n, sizeof *out->hops),
+                          wf__alloc(n, sizeof *out->from), wf__alloc(n, sizeof *out->arc), false};
   uint32_t *order = wf__alloc(n, sizeof *order);
-  bool fine = out->cost != NULL && out->hops != NULL && out->from != NULL && out->arc != NULL && order != NULL;
-  wf_status status = fine ? find(graph, order, out, err) : wf__fail_memory(err, n * 28, "best paths");
+  bool fine = out->cost != NULL && out->hops != NULL && out->from != NULL && out->arc != NULL &&
+              order != NULL;
+  wf_status status =
+      fine ? find(graph, order, out, err) : wf__fail_memory(err, n * 28, "best paths");
   free(order);
   if (status != WF_OK) wf__best_paths_free(out);
   return status;

@@ -1,5 +1,6 @@
-/* closure.c - repetition: an epsilon arc with the final cost leads from every final state back to the start. For the star a new last state
- * becomes start and final (cost 0), with an epsilon arc to the old start: the structure OpenFst makes. */
+/* closure.c - repetition: an epsilon arc with the final cost leads from every final state back to
+ * the start. For the star a new last state becomes start and final (cost 0), with an epsilon arc to
+ * the old start: the structure OpenFst makes. */
 #include "base/option_tables.h"
 #include "fstops/csr_copy.h"
 
@@ -11,13 +12,17 @@ static wf_status copy_with_loops(wf__csr *csr, const wf_fst_view *view, wf_error
   WF__TRY(wf__vec_grow(&csr->final_cost, view->num_states + 1, "states", err));
   for (uint64_t s = 0; s < view->num_states; s++) {
     WF__TRY(wf__csr_add_state(csr, view->final_cost[s], err));
-    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) csr->arcs.data[csr->arcs.size++] = view->arcs[i];
-    if (wf__is_final(view, s)) csr->arcs.data[csr->arcs.size++] = (wf_arc){.nextstate = (uint32_t)view->start, .weight = view->final_cost[s]};
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+      csr->arcs.data[csr->arcs.size++] = view->arcs[i];
+    if (wf__is_final(view, s))
+      csr->arcs.data[csr->arcs.size++] =
+          (wf_arc){.nextstate = (uint32_t)view->start, .weight = view->final_cost[s]};
   }
   return WF_OK;
 }
 
-wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options, wf_fst **out,
+                     wf_error *err) {
   *out = NULL;
   wf_closure_options o;
   WF__TRY(wf__options_take(wf__closure_table(), options, &o, err));
@@ -29,9 +34,12 @@ wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options, wf_fs
   if (o.closure_type == 0) {
     start = (int64_t)view.num_states;
     WF__TRY_GOTO(status, wf__csr_add_state(&csr, 0, err), done);
-    if (view.start >= 0) WF__TRY_GOTO(status, wf__csr_push(&csr, (wf_arc){.nextstate = (uint32_t)view.start}, err), done);
+    if (view.start >= 0)
+      WF__TRY_GOTO(status, wf__csr_push(&csr, (wf_arc){.nextstate = (uint32_t)view.start}, err),
+                   done);
   }
-  status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
+                            out, err);
 done:
   wf__csr_free(&csr);
   return status;

@@ -1,7 +1,9 @@
-/* compose.c - composition from the outside: options, inputs made ready, the choice of method, symbols and origins of the result.
+/* compose.c - composition from the outside: options, inputs made ready, the choice of method,
+ * symbols and origins of the result.
  *
- *   OpenFst's order, failure arcs: compose_search. Canonical order: compose_rows where pairs are few or many of them are reached; which is known when the
- *   search, tried first, has come across a part of all pairs that makes the rows the better choice. */
+ *   OpenFst's order, failure arcs: compose_search. Canonical order: compose_rows where pairs are
+ *   few or many of them are reached; which is known when the search, tried first, has come across a
+ *   part of all pairs that makes the rows the better choice. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -13,18 +15,26 @@
 #include "fstops/compose_job.h"
 #include "fstops/parallel.h"
 
-#define SMALL_CELLS ((uint64_t)1 << 20)     /* rows at once: their table is nothing */
-#define MAX_ROW_BYTES ((uint64_t)1 << 36)   /* rows never, however dense */
+#define SMALL_CELLS ((uint64_t)1 << 20)              /* rows at once: their table is nothing */
+#define MAX_ROW_BYTES ((uint64_t)1 << 36)            /* rows never, however dense */
 enum { CELLS_PER_STATE = 512, ORDER_CANONICAL = 1 }; /* rows from this density on */
-enum { LEAST_TO_LOOK = 4096, LOOKED_SHARE = 64 };    /* a small result is worth looking for in inputs of so many arcs, and in a part of them */
+enum {
+  LEAST_TO_LOOK = 4096,
+  LOOKED_SHARE = 64
+}; /* a small result is worth looking for in inputs of so many arcs, and in a part of them */
 
-/* --- one pair ----------------------------------------------------------------------------------------------------------- */
+/* --- one pair ---------------------------------------------------------------------------- */
 
-static int32_t auto_threads(void) { return wf__num_cpus() < WF__AUTO_THREADS ? wf__num_cpus() : WF__AUTO_THREADS; }
+static int32_t auto_threads(void) {
+  return wf__num_cpus() < WF__AUTO_THREADS ? wf__num_cpus() : WF__AUTO_THREADS;
+}
 
 /* Rows, in as many threads as are asked for, or as their table is worth. */
-static wf_status compose_rows(wf__compose_job *job, uint64_t cells, wf__compose_output *out, bool *out_fits, wf_error *err) {
-  int32_t num_threads = job->num_threads != 0 ? job->num_threads : cells > SMALL_CELLS ? auto_threads() : 1;
+static wf_status compose_rows(wf__compose_job *job, uint64_t cells, wf__compose_output *out,
+                              bool *out_fits, wf_error *err) {
+  int32_t num_threads = job->num_threads != 0 ? job->num_threads
+                        : cells > SMALL_CELLS ? auto_threads()
+                                              : 1;
   if (num_threads > 1) WF__TRY(wf__pool_create(num_threads, &job->pool, err));
   wf_status status = wf__compose_rows(job, out, out_fits, err);
   wf__pool_free(job->pool);
@@ -33,7 +43,9 @@ static wf_status compose_rows(wf__compose_job *job, uint64_t cells, wf__compose_
 }
 
 static wf_status compose_sides(wf__compose_job *job, wf__compose_output *out, wf_error *err) {
-  uint64_t row_bytes = UINT64_MAX, cells = job->canonical && job->b->fail_next == NULL ? wf__compose_rows_cells(job, &row_bytes) : 0;
+  uint64_t row_bytes = UINT64_MAX, cells = job->canonical && job->b->fail_next == NULL
+                                               ? wf__compose_rows_cells(job, &row_bytes)
+                                               : 0;
   bool fits = row_bytes <= job->max_bytes && row_bytes <= MAX_ROW_BYTES, gave_up = fits;
   job->give_up = UINT64_MAX;
   if (fits && cells > SMALL_CELLS) {
@@ -48,11 +60,14 @@ static wf_status compose_sides(wf__compose_job *job, wf__compose_output *out, wf
 
 static wf_status refuse_label(const wf__compose_side *side, int32_t phi_label, wf_error *err) {
   for (uint64_t i = 0; i < side->view.num_arcs; i++)
-    if (side->labels[i] == phi_label) return wf__fail(err, WF_ERR_ARGUMENT, "the first fst has the failure label %d on its output side", phi_label);
+    if (side->labels[i] == phi_label)
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "the first fst has the failure label %d on its output side", phi_label);
   return WF_OK;
 }
 
-static wf_status make_sides(const wf_fst *a, const wf_fst *b, const wf_compose_options *o, wf__compose_side *a_side, wf__compose_side *b_side, wf_error *err) {
+static wf_status make_sides(const wf_fst *a, const wf_fst *b, const wf_compose_options *o,
+                            wf__compose_side *a_side, wf__compose_side *b_side, wf_error *err) {
   WF__TRY(wf__compose_side_init(a_side, a, true, err));
   WF__TRY(wf__compose_side_init(b_side, b, false, err));
   if (o->phi_label == 0) return WF_OK;
@@ -61,7 +76,9 @@ static wf_status make_sides(const wf_fst *a, const wf_fst *b, const wf_compose_o
 }
 
 /* Origins are places in the sorted inputs so far; now in the inputs as they were given. */
-static wf_status unsort_origins(const wf_fst *a, const wf_fst *b, const wf__compose_side *a_side, const wf__compose_side *b_side, wf__compose_output *out, wf_error *err) {
+static wf_status unsort_origins(const wf_fst *a, const wf_fst *b, const wf__compose_side *a_side,
+                                const wf__compose_side *b_side, wf__compose_output *out,
+                                wf_error *err) {
   uint32_t *a_place = NULL, *b_place = NULL;
   wf_status status = a_side->fst != a ? wf__arcsort_places(a, true, &a_place, err) : WF_OK;
   if (status == WF_OK && b_side->fst != b) status = wf__arcsort_places(b, false, &b_place, err);
@@ -76,7 +93,8 @@ static wf_status unsort_origins(const wf_fst *a, const wf_fst *b, const wf__comp
 }
 
 /* A result that few states of the inputs take part in, without going through the inputs. */
-static wf_status compose_small(const wf_fst *a, const wf_fst *b, wf__compose_job job, wf__compose_output *out, bool *gave_up, wf_error *err) {
+static wf_status compose_small(const wf_fst *a, const wf_fst *b, wf__compose_job job,
+                               wf__compose_output *out, bool *gave_up, wf_error *err) {
   wf__compose_side a_side, b_side;
   wf_fst_view a_view = wf_fst_get_view(a), b_view = wf_fst_get_view(b);
   uint64_t size = a_view.num_states + a_view.num_arcs + b_view.num_states + b_view.num_arcs;
@@ -93,7 +111,8 @@ static wf_status compose_small(const wf_fst *a, const wf_fst *b, wf__compose_job
   return status;
 }
 
-static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_options *o, wf__compose_output *out, wf_error *err) {
+static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_options *o,
+                              wf__compose_output *out, wf_error *err) {
   wf__compose_side a_side = {0}, b_side = {0};
   bool gave_up = true;
   wf__compose_job job = {.a = &a_side,
@@ -108,7 +127,8 @@ static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose
   if (!gave_up) return WF_OK;
   wf_status status = make_sides(a, b, o, &a_side, &b_side, err);
   if (status == WF_OK) status = compose_sides(&job, out, err);
-  if (status == WF_OK && out->with_origins) status = unsort_origins(a, b, &a_side, &b_side, out, err);
+  if (status == WF_OK && out->with_origins)
+    status = unsort_origins(a, b, &a_side, &b_side, out, err);
   if (status != WF_OK) wf__compose_output_free(out);
   wf__compose_side_free(&a_side);
   wf__compose_side_free(&b_side);
@@ -116,15 +136,21 @@ static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose
 }
 
 /* `out_origins` may be NULL. */
-static wf_status compose_fst(const wf_fst *a, const wf_fst *b, const wf_compose_options *o, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
+static wf_status compose_fst(const wf_fst *a, const wf_fst *b, const wf_compose_options *o,
+                             wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
   wf__compose_output made = {.start = -1, .with_origins = out_origins != NULL};
   uint64_t num_a = wf_fst_get_view(a).num_arcs, num_b = wf_fst_get_view(b).num_arcs;
   WF__TRY(wf__same_semiring(a, b, err));
   if (made.with_origins && (num_a >= WF_NO_ARC || num_b >= WF_NO_ARC))
-    return wf__fail(err, WF_ERR_LIMIT, "%llu and %llu arcs: their origins need 2^32 - 2 at most", (unsigned long long)num_a, (unsigned long long)num_b);
-  if (wf_fst_get_view(a).start >= 0 && wf_fst_get_view(b).start >= 0) WF__TRY(compose_pair(a, b, o, &made, err));
-  wf_status status = out_origins != NULL ? wf__vec_grow(&made.origins, 1, "origins of arcs", err) : WF_OK; /* never NULL */
-  if (status == WF_OK) status = wf__fst_from_csr(&made.csr, made.start, wf_fst_get_view(a).semiring, wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
+    return wf__fail(err, WF_ERR_LIMIT, "%llu and %llu arcs: their origins need 2^32 - 2 at most",
+                    (unsigned long long)num_a, (unsigned long long)num_b);
+  if (wf_fst_get_view(a).start >= 0 && wf_fst_get_view(b).start >= 0)
+    WF__TRY(compose_pair(a, b, o, &made, err));
+  wf_status status = out_origins != NULL ? wf__vec_grow(&made.origins, 1, "origins of arcs", err)
+                                         : WF_OK; /* never NULL */
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&made.csr, made.start, wf_fst_get_view(a).semiring,
+                              wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
   if (status == WF_OK && o->connect) wf__fst_set_trimmed(*out);
   if (status == WF_OK && out_origins != NULL) {
     *out_origins = made.origins.data;
@@ -134,34 +160,50 @@ static wf_status compose_fst(const wf_fst *a, const wf_fst *b, const wf_compose_
   return status;
 }
 
-/* --- the calls ------------------------------------------------------------------------------------------------------------ */
+/* --- the calls --------------------------------------------------------------------------- */
 
-static bool on_device(const wf_compose_options *o) { return o->device != NULL && o->device[0] != '\0' && strcmp(o->device, "cpu") != 0; }
+static bool on_device(const wf_compose_options *o) {
+  return o->device != NULL && o->device[0] != '\0' && strcmp(o->device, "cpu") != 0;
+}
 
-wf_status wf__compose_check(size_t num_a, size_t num_b, size_t count, const wf_compose_options *options, wf_error *err) {
+wf_status wf__compose_check(size_t num_a, size_t num_b, size_t count,
+                            const wf_compose_options *options, wf_error *err) {
   if ((num_a != 1 && num_a != count) || (num_b != 1 && num_b != count))
-    return wf__fail(err, WF_ERR_ARGUMENT, "%zu and %zu fsts for %zu compositions: neither one nor as many", num_a, num_b, count);
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "%zu and %zu fsts for %zu compositions: neither one nor as many", num_a, num_b,
+                    count);
   if (!on_device(options)) return WF_OK;
-  if (options->order != ORDER_CANONICAL) return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s composes in the canonical order only: set order=canonical", options->device);
-  if (options->phi_label != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s does not take failure arcs (phi_label)", options->device);
+  if (options->order != ORDER_CANONICAL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "device %s composes in the canonical order only: set order=canonical",
+                    options->device);
+  if (options->phi_label != 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s does not take failure arcs (phi_label)",
+                    options->device);
   return WF_OK;
 }
 
-static wf_status compose_one(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
+static wf_status compose_one(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
+                             wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
   wf_compose_options o;
   WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
   WF__TRY(wf__compose_check(1, 1, 1, &o, err));
-  if (out_origins != NULL && o.phi_label != 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "origins of arcs with phi_label: an arc may come from several");
+  if (out_origins != NULL && o.phi_label != 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "origins of arcs with phi_label: an arc may come from several");
   if (on_device(&o)) return wf__device_compose(&a, 1, &b, 1, 1, &o, out, out_origins, err);
   return compose_fst(a, b, &o, out, out_origins, err);
 }
 
-wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
+                     wf_fst **out, wf_error *err) {
   *out = NULL;
   return compose_one(a, b, options, out, NULL, err);
 }
 
-wf_status wf_compose_with_origins(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
+wf_status wf_compose_with_origins(const wf_fst *a, const wf_fst *b,
+                                  const wf_compose_options *options, wf_fst **out,
+                                  wf_arc_origin **out_origins, wf_error *err) {
   *out = NULL;
   *out_origins = NULL;
   return compose_one(a, b, options, out, out_origins, err);
@@ -179,7 +221,9 @@ struct batch {
 static void compose_item(void *user, uint64_t item, int worker) {
   struct batch *batch = user;
   wf_error err;
-  wf_status status = compose_fst(batch->a[batch->num_a == 1 ? 0 : item], batch->b[batch->num_b == 1 ? 0 : item], batch->options, &batch->out[item], NULL, &err);
+  wf_status status =
+      compose_fst(batch->a[batch->num_a == 1 ? 0 : item], batch->b[batch->num_b == 1 ? 0 : item],
+                  batch->options, &batch->out[item], NULL, &err);
   if (status == WF_OK || item > batch->failed[worker]) return;
   batch->failed[worker] = item;
   batch->errors[worker] = err;
@@ -189,7 +233,9 @@ static wf_status run_batch(struct batch *batch, wf__pool *pool, size_t count, wf
   uint64_t num_workers = pool == NULL ? 1 : (uint64_t)wf__pool_size(pool), first = 0;
   batch->errors = wf__calloc(num_workers, sizeof *batch->errors);
   batch->failed = wf__alloc(num_workers, sizeof *batch->failed);
-  wf_status status = batch->errors == NULL || batch->failed == NULL ? wf__fail_memory(err, num_workers * sizeof *batch->errors, "a batch") : WF_OK;
+  wf_status status = batch->errors == NULL || batch->failed == NULL
+                         ? wf__fail_memory(err, num_workers * sizeof *batch->errors, "a batch")
+                         : WF_OK;
   if (status == WF_OK) {
     memset(batch->failed, 0xff, num_workers * sizeof *batch->failed);
     if (pool != NULL) status = wf__pool_try(pool, count, compose_item, batch, err);
@@ -197,15 +243,17 @@ static wf_status run_batch(struct batch *batch, wf__pool *pool, size_t count, wf
     for (uint64_t i = 1; i < num_workers; i++)
       if (batch->failed[i] < batch->failed[first]) first = i;
     if (status == WF_OK && batch->failed[first] != UINT64_MAX)
-      status = wf__fail(err, batch->errors[first].code, "pair %llu: %s", (unsigned long long)batch->failed[first], batch->errors[first].message);
+      status = wf__fail(err, batch->errors[first].code, "pair %llu: %s",
+                        (unsigned long long)batch->failed[first], batch->errors[first].message);
   }
   free(batch->errors);
   free(batch->failed);
   return status;
 }
 
-wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, wf_fst **out,
-                           wf_error *err) {
+wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
+                           size_t num_b, size_t count, const wf_compose_options *options,
+                           wf_fst **out, wf_error *err) {
   wf_compose_options o;
   wf__pool *pool = NULL;
   for (size_t i = 0; i < count; i++) out[i] = NULL;
@@ -216,9 +264,11 @@ wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf_fst *c
   if (on_device(&o)) {
     status = wf__device_compose(a, num_a, b, num_b, count, &o, out, NULL, err);
   } else {
-    if (o.num_threads != 1) WF__TRY(wf__pool_create(o.num_threads != 0 ? o.num_threads : auto_threads(), &pool, err));
+    if (o.num_threads != 1)
+      WF__TRY(wf__pool_create(o.num_threads != 0 ? o.num_threads : auto_threads(), &pool, err));
     o.num_threads = 1; /* of each pair */
-    struct batch batch = {.a = a, .b = b, .num_a = num_a, .num_b = num_b, .options = &o, .out = out};
+    struct batch batch = {
+        .a = a, .b = b, .num_a = num_a, .num_b = num_b, .options = &o, .out = out};
     status = run_batch(&batch, pool, count, err);
     wf__pool_free(pool);
   }

@@ -1,13 +1,18 @@
-/* compose_fill.c - from bits to arrays: a state's number is the rank of its bit, so that any thread can write any row's part of the result.
+/* compose_fill.c - from bits to arrays: a state's number is the rank of its bit, so that any thread
+ * can write any row's part of the result.
  *
- *   count   number of each row's first state, by word; arcs of each state; their sum by chunk of rows
+ *   count   number of each row's first state, by word; arcs of each state; their sum by chunk of
+ *           rows
  *   fill    sums become places, and each chunk's arcs are written */
 #include <string.h>
 
 #include "base/interrupt.h"
 #include "fstops/compose_rows.h"
 
-enum { MAX_CHUNKS = 2048, MAX_LIST_LINKS = 4096 /* with more, the arcs of a row are too many to be written here and there */ };
+enum {
+  MAX_CHUNKS = 2048,
+  MAX_LIST_LINKS = 4096 /* with more, the arcs of a row are too many to be written here and there */
+};
 #define INLINE static inline __attribute__((always_inline))
 
 struct fill {
@@ -17,16 +22,20 @@ struct fill {
   uint64_t num_states, num_arcs, num_chunks;
   uint64_t *chunk_arcs; /* [num_chunks + 1] */
   wf__compose_output *out;
-  uint64_t *places; /* [threads * num_b] by state of b, for a row at a time: arcs counted, or where the next goes */
+  uint64_t *places; /* [threads * num_b] by state of b, for a row at a time: arcs counted, or where
+                       the next goes */
 };
 
 INLINE uint32_t number_of(const struct fill *f, uint64_t row, uint64_t state) {
   uint64_t word = row * f->plan->num_words + (state >> 6);
-  return f->first[word] + (uint32_t)__builtin_popcountll(f->kept[word] & (((uint64_t)1 << (state & 63)) - 1));
+  return f->first[word] +
+         (uint32_t)__builtin_popcountll(f->kept[word] & (((uint64_t)1 << (state & 63)) - 1));
 }
 
-INLINE void put(struct fill *f, uint64_t at, const wf__row_link *link, uint32_t b_arc, uint32_t next) {
-  const wf_arc *x = link->arc != WF_NO_ARC ? &f->plan->a.arcs[link->arc] : NULL, *y = b_arc != WF_NO_ARC ? &f->plan->b.arcs[b_arc] : NULL;
+INLINE void put(struct fill *f, uint64_t at, const wf__row_link *link, uint32_t b_arc,
+                uint32_t next) {
+  const wf_arc *x = link->arc != WF_NO_ARC ? &f->plan->a.arcs[link->arc] : NULL,
+               *y = b_arc != WF_NO_ARC ? &f->plan->b.arcs[b_arc] : NULL;
   wf_arc *arc = &f->out->csr.arcs.data[at];
   arc->nextstate = next;
   arc->ilabel = x != NULL ? x->ilabel : 0;
@@ -62,12 +71,15 @@ INLINE uint64_t arcs_of(struct fill *f, uint64_t row, uint64_t state, uint64_t a
   return at - begin;
 }
 
-/* --- a row ---------------------------------------------------------------------------------------------------------- */
+/* --- a row ------------------------------------------------------------------------------- */
 
 /* One arc more for a state, if `kept`. */
-INLINE void count_or_put(struct fill *f, uint64_t *place, bool kept, const wf__row_link *link, uint32_t b_arc, uint64_t to, bool write) {
-  if (!write) *place += kept;
-  else if (kept) put(f, (*place)++, link, b_arc, number_of(f, link->row, to));
+INLINE void count_or_put(struct fill *f, uint64_t *place, bool kept, const wf__row_link *link,
+                         uint32_t b_arc, uint64_t to, bool write) {
+  if (!write)
+    *place += kept;
+  else if (kept)
+    put(f, (*place)++, link, b_arc, number_of(f, link->row, to));
 }
 
 /* The arcs of a row link by link, through the lists of arcs of their labels. */
@@ -75,11 +87,13 @@ INLINE void row_by_lists(struct fill *f, uint64_t row, uint64_t *places, bool wr
   const wf__row_plan *plan = f->plan;
   const wf__label_moves *moves = &plan->moves;
   const uint64_t *from_bits = f->kept + row * plan->num_words;
-  for (const wf__row_link *link = plan->links + plan->link_off[row]; link < plan->links + plan->link_off[row + 1]; link++) {
+  for (const wf__row_link *link = plan->links + plan->link_off[row];
+       link < plan->links + plan->link_off[row + 1]; link++) {
     const uint64_t *to_bits = f->kept + link->row * plan->num_words;
     if (link->kind < WF__STEP_LABEL) {
       for (uint64_t word = 0; word < plan->num_words; word++)
-        for (uint64_t bits = from_bits[word] & to_bits[word] & plan->stay[link->kind][word]; bits != 0; bits &= bits - 1) {
+        for (uint64_t bits = from_bits[word] & to_bits[word] & plan->stay[link->kind][word];
+             bits != 0; bits &= bits - 1) {
           uint64_t state = word * 64 + (uint64_t)__builtin_ctzll(bits);
           count_or_put(f, &places[state], true, link, WF_NO_ARC, state, write);
         }
@@ -87,7 +101,9 @@ INLINE void row_by_lists(struct fill *f, uint64_t row, uint64_t *places, bool wr
     }
     const uint32_t *off = moves->off + (link->kind - WF__STEP_LABEL) * plan->b.num_states;
     for (uint32_t i = off[0]; i < off[plan->b.num_states]; i++)
-      count_or_put(f, &places[moves->from[i]], wf__bit(from_bits, moves->from[i]) & wf__bit(to_bits, moves->to[i]), link, moves->arc[i], moves->to[i], write);
+      count_or_put(f, &places[moves->from[i]],
+                   wf__bit(from_bits, moves->from[i]) & wf__bit(to_bits, moves->to[i]), link,
+                   moves->arc[i], moves->to[i], write);
   }
 }
 
@@ -95,31 +111,40 @@ INLINE void row_by_states(struct fill *f, uint64_t row, uint64_t *places, bool w
   const uint64_t *words = f->kept + row * f->plan->num_words;
   for (uint64_t word = 0; word < f->plan->num_words; word++)
     for (uint64_t bits = words[word]; bits != 0; bits &= bits - 1) {
-      uint64_t state = word * 64 + (uint64_t)__builtin_ctzll(bits), count = arcs_of(f, row, state, places[state], write);
+      uint64_t state = word * 64 + (uint64_t)__builtin_ctzll(bits),
+               count = arcs_of(f, row, state, places[state], write);
       if (!write) places[state] = count;
     }
 }
 
-INLINE void fill_row(struct fill *f, uint64_t row, uint64_t num_states, uint64_t *places, bool write) {
+INLINE void fill_row(struct fill *f, uint64_t row, uint64_t num_states, uint64_t *places,
+                     bool write) {
   uint64_t num_links = f->plan->link_off[row + 1] - f->plan->link_off[row];
-  if (num_links < MAX_LIST_LINKS && wf__by_lists(&f->plan->moves, f->plan->num_labels, f->plan->b.num_states, num_states)) row_by_lists(f, row, places, write);
-  else row_by_states(f, row, places, write);
+  if (num_links < MAX_LIST_LINKS &&
+      wf__by_lists(&f->plan->moves, f->plan->num_labels, f->plan->b.num_states, num_states))
+    row_by_lists(f, row, places, write);
+  else
+    row_by_states(f, row, places, write);
 }
 
-/* --- chunks of rows --------------------------------------------------------------------------------------------------- */
+/* --- chunks of rows ---------------------------------------------------------------------- */
 
-static uint64_t chunk_begin(const struct fill *f, uint64_t chunk) { return f->plan->num_rows * chunk / f->num_chunks; }
+static uint64_t chunk_begin(const struct fill *f, uint64_t chunk) {
+  return f->plan->num_rows * chunk / f->num_chunks;
+}
 
 /* Number of kept states of a row, which begin at state *first of the result. */
 static uint64_t states_of(const struct fill *f, uint64_t row, uint64_t *first) {
-  uint64_t word = row * f->plan->num_words, end = word + f->plan->num_words, after = end < f->plan->num_rows * f->plan->num_words ? f->first[end] : f->num_states;
+  uint64_t word = row * f->plan->num_words, end = word + f->plan->num_words,
+           after = end < f->plan->num_rows * f->plan->num_words ? f->first[end] : f->num_states;
   *first = f->first[word];
   return after - *first;
 }
 
 static void count_chunk(void *user, uint64_t chunk, int worker) {
   struct fill *f = user;
-  uint64_t num_words = f->plan->num_words, num_b = f->plan->b.num_states, *places = f->places + (uint64_t)worker * num_b, sum = 0, first;
+  uint64_t num_words = f->plan->num_words, num_b = f->plan->b.num_states,
+           *places = f->places + (uint64_t)worker * num_b, sum = 0, first;
   for (uint64_t row = chunk_begin(f, chunk); row < chunk_begin(f, chunk + 1); row++) {
     uint64_t num_states = states_of(f, row, &first);
     if (num_states == 0) continue;
@@ -127,7 +152,8 @@ static void count_chunk(void *user, uint64_t chunk, int worker) {
     fill_row(f, row, num_states, places, false);
     for (uint64_t word = 0; word < num_words; word++)
       for (uint64_t bits = f->kept[row * num_words + word]; bits != 0; bits &= bits - 1)
-        sum += f->out->csr.arc_off.data[first++] = places[word * 64 + (uint64_t)__builtin_ctzll(bits)];
+        sum += f->out->csr.arc_off.data[first++] =
+            places[word * 64 + (uint64_t)__builtin_ctzll(bits)];
   }
   f->chunk_arcs[chunk + 1] = sum;
 }
@@ -135,14 +161,17 @@ static void count_chunk(void *user, uint64_t chunk, int worker) {
 static void fill_chunk(void *user, uint64_t chunk, int worker) {
   struct fill *f = user;
   const wf__row_plan *plan = f->plan;
-  uint64_t at = f->chunk_arcs[chunk], *places = f->places + (uint64_t)worker * plan->b.num_states, first;
+  uint64_t at = f->chunk_arcs[chunk], *places = f->places + (uint64_t)worker * plan->b.num_states,
+           first;
   for (uint64_t row = chunk_begin(f, chunk); row < chunk_begin(f, chunk + 1); row++) {
     uint64_t num_states = states_of(f, row, &first);
     float a_final = plan->a.final_cost[row / plan->num_filters];
     if (num_states == 0) continue;
     for (uint64_t word = 0; word < plan->num_words; word++) {
-      for (uint64_t bits = f->kept[row * plan->num_words + word]; bits != 0; bits &= bits - 1, first++) {
-        uint64_t state = word * 64 + (uint64_t)__builtin_ctzll(bits), count = f->out->csr.arc_off.data[first];
+      for (uint64_t bits = f->kept[row * plan->num_words + word]; bits != 0;
+           bits &= bits - 1, first++) {
+        uint64_t state = word * 64 + (uint64_t)__builtin_ctzll(bits),
+                 count = f->out->csr.arc_off.data[first];
         places[state] = f->out->csr.arc_off.data[first] = at;
         f->out->csr.final_cost.data[first] = a_final + plan->b.final_cost[state];
         at += count;
@@ -152,7 +181,8 @@ static void fill_chunk(void *user, uint64_t chunk, int worker) {
   }
 }
 
-static wf_status run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user, wf_error *err) {
+static wf_status run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user,
+                     wf_error *err) {
   if (pool != NULL) return wf__pool_try(pool, num_items, fn, user, err);
   for (uint64_t i = 0; i < num_items; i++) {
     WF__TRY(wf__interrupted(err));
@@ -165,19 +195,22 @@ static wf_status run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *u
 static wf_status number_states(struct fill *f, wf_error *err) {
   uint64_t num_words = f->plan->num_rows * f->plan->num_words;
   f->first = wf__alloc(num_words, sizeof *f->first);
-  if (f->first == NULL) return wf__fail_memory(err, num_words * sizeof *f->first, "numbers of states");
+  if (f->first == NULL)
+    return wf__fail_memory(err, num_words * sizeof *f->first, "numbers of states");
   for (uint64_t i = 0; i < num_words; i++) {
     f->first[i] = (uint32_t)f->num_states;
     f->num_states += (uint64_t)__builtin_popcountll(f->kept[i]);
-    if (f->num_states > WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "the composition has more than %llu states", (unsigned long long)WF__MAX_STATES);
+    if (f->num_states > WF__MAX_STATES)
+      return wf__fail(err, WF_ERR_LIMIT, "the composition has more than %llu states",
+                      (unsigned long long)WF__MAX_STATES);
   }
   return WF_OK;
 }
 
-#define ALLOC_VEC(vec, count, what)                                          \
-  do {                                                                       \
-    WF__TRY(wf__vec_grow(vec, (count) + 1, what, err)); /* never empty */    \
-    (vec)->size = (count);                                                   \
+#define ALLOC_VEC(vec, count, what)                                       \
+  do {                                                                    \
+    WF__TRY(wf__vec_grow(vec, (count) + 1, what, err)); /* never empty */ \
+    (vec)->size = (count);                                                \
   } while (0)
 
 static wf_status count_and_fill(struct fill *f, const wf__compose_job *job, wf_error *err) {
@@ -189,7 +222,9 @@ static wf_status count_and_fill(struct fill *f, const wf__compose_job *job, wf_e
   f->chunk_arcs = wf__calloc(f->num_chunks + 1, sizeof *f->chunk_arcs);
   uint64_t num_workers = job->pool == NULL ? 1 : (uint64_t)wf__pool_size(job->pool);
   f->places = wf__alloc(num_workers * f->plan->b.num_states, sizeof *f->places);
-  if (f->chunk_arcs == NULL || f->places == NULL) return wf__fail_memory(err, f->num_chunks * 8 + num_workers * f->plan->b.num_states * 8, "counts of arcs");
+  if (f->chunk_arcs == NULL || f->places == NULL)
+    return wf__fail_memory(err, f->num_chunks * 8 + num_workers * f->plan->b.num_states * 8,
+                           "counts of arcs");
   ALLOC_VEC(&f->out->csr.arc_off, f->num_states, "states");
   ALLOC_VEC(&f->out->csr.final_cost, f->num_states, "states");
   WF__TRY(run(job->pool, f->num_chunks, count_chunk, f, err));
@@ -202,7 +237,8 @@ static wf_status count_and_fill(struct fill *f, const wf__compose_job *job, wf_e
   return run(job->pool, f->num_chunks, fill_chunk, f, err);
 }
 
-wf_status wf__compose_fill(const wf__row_plan *plan, const wf__compose_job *job, const uint64_t *kept, wf__compose_output *out, wf_error *err) {
+wf_status wf__compose_fill(const wf__row_plan *plan, const wf__compose_job *job,
+                           const uint64_t *kept, wf__compose_output *out, wf_error *err) {
   struct fill fill = {.plan = plan, .kept = kept, .out = out};
   wf_status status = WF_OK;
   out->start = -1;

@@ -1,7 +1,9 @@
-/* compose_filter.h - epsilon filters of composition (Allauzen & Mohri 2009, "N-way composition of weighted finite-state transducers").
+/* compose_filter.h - epsilon filters of composition (Allauzen & Mohri 2009, "N-way composition of
+ * weighted finite-state transducers").
  *
- * A filter is a table of four moves for a pair of states: what becomes of the filter state, or that the move is blocked. It depends on the filter
- * state and on what epsilons the two states have. Shared by the searches on the CPU and the GPU. */
+ * A filter is a table of four moves for a pair of states: what becomes of the filter state, or that
+ * the move is blocked. It depends on the filter state and on what epsilons the two states have.
+ * Shared by the searches on the CPU and the GPU. */
 #ifndef WF_FSTOPS_COMPOSE_FILTER_H
 #define WF_FSTOPS_COMPOSE_FILTER_H
 
@@ -9,12 +11,27 @@
 
 #include "math/hash.h" /* WF__HD */
 
-enum wf__filter { WF__FILTER_AUTO, WF__FILTER_SEQUENCE, WF__FILTER_ALT_SEQUENCE, WF__FILTER_MATCH, WF__FILTER_NO_MATCH, WF__FILTER_TRIVIAL, WF__FILTER_NULL };
+enum wf__filter {
+  WF__FILTER_AUTO,
+  WF__FILTER_SEQUENCE,
+  WF__FILTER_ALT_SEQUENCE,
+  WF__FILTER_MATCH,
+  WF__FILTER_NO_MATCH,
+  WF__FILTER_TRIVIAL,
+  WF__FILTER_NULL
+};
 enum { WF__BLOCKED = -1 };
 
-/* What a state can do on the side that is matched. "Only epsilons": nothing else, nor stop, so that waiting there is pointless. A dead end: nothing
- * at all, which some filters take for no epsilons and some for only epsilons. */
-enum wf__epsilons { WF__NO_EPSILONS, WF__SOME_EPSILONS, WF__ONLY_EPSILONS, WF__DEAD_END, WF__NUM_EPSILONS };
+/* What a state can do on the side that is matched. "Only epsilons": nothing else, nor stop, so that
+ * waiting there is pointless. A dead end: nothing at all, which some filters take for no epsilons
+ * and some for only epsilons. */
+enum wf__epsilons {
+  WF__NO_EPSILONS,
+  WF__SOME_EPSILONS,
+  WF__ONLY_EPSILONS,
+  WF__DEAD_END,
+  WF__NUM_EPSILONS
+};
 
 static inline WF__HD int wf__epsilons_of(uint64_t num_arcs, uint64_t num_epsilons, bool is_final) {
   if (num_epsilons == 0) return num_arcs == 0 && !is_final ? WF__DEAD_END : WF__NO_EPSILONS;
@@ -44,8 +61,14 @@ static inline WF__HD struct wf__moves wf__moves_of(int filter, int state, int a,
       moves.both = WF__BLOCKED;
       break;
     case WF__FILTER_MATCH:
-      moves.a_alone = state == 1 ? 1 : state == 2 || b == WF__ONLY_EPSILONS ? WF__BLOCKED : b == WF__SOME_EPSILONS ? 1 : 0;
-      moves.b_alone = state == 2 ? 2 : state == 1 || a == WF__ONLY_EPSILONS ? WF__BLOCKED : a == WF__SOME_EPSILONS ? 2 : 0;
+      moves.a_alone = state == 1                             ? 1
+                      : state == 2 || b == WF__ONLY_EPSILONS ? WF__BLOCKED
+                      : b == WF__SOME_EPSILONS               ? 1
+                                                             : 0;
+      moves.b_alone = state == 2                             ? 2
+                      : state == 1 || a == WF__ONLY_EPSILONS ? WF__BLOCKED
+                      : a == WF__SOME_EPSILONS               ? 2
+                                                             : 0;
       moves.both = state == 0 ? 0 : WF__BLOCKED;
       break;
     case WF__FILTER_NO_MATCH: moves.both = WF__BLOCKED; break;
@@ -59,7 +82,10 @@ static inline WF__HD struct wf__moves wf__moves_of(int filter, int state, int a,
 static inline int wf__num_filter_states(int filter, bool a_has_epsilons, bool b_has_epsilons) {
   if (!a_has_epsilons || !b_has_epsilons) return 1;
   if (filter == WF__FILTER_MATCH) return 3;
-  return filter == WF__FILTER_AUTO || filter == WF__FILTER_SEQUENCE || filter == WF__FILTER_ALT_SEQUENCE ? 2 : 1;
+  return filter == WF__FILTER_AUTO || filter == WF__FILTER_SEQUENCE ||
+                 filter == WF__FILTER_ALT_SEQUENCE
+             ? 2
+             : 1;
 }
 
 #endif

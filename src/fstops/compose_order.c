@@ -1,4 +1,5 @@
-/* compose_order.c - renumbers the states of a composition canonically: two stable counting sorts, then the arrays are copied in the new order. */
+/* compose_order.c - renumbers the states of a composition canonically: two stable counting sorts,
+ * then the arrays are copied in the new order. */
 #include "fstops/compose_order.h"
 
 #include <string.h>
@@ -7,11 +8,13 @@
 
 /* The state of b and the filter state, or the state of a, as a digit. */
 static uint64_t digit_of(uint64_t triple, int pass, uint64_t num_b) {
-  return pass == 0 ? (uint64_t)wf__compose_filter(triple) * num_b + wf__compose_b(triple) : wf__compose_a(triple);
+  return pass == 0 ? (uint64_t)wf__compose_filter(triple) * num_b + wf__compose_b(triple)
+                   : wf__compose_a(triple);
 }
 
 /* Stable sort of the states in `from` by one digit. `first`: room for num_digits + 1. */
-static void sort_pass(const uint64_t *triples, const uint32_t *from, uint32_t *to, uint64_t count, int pass, uint64_t num_b, uint64_t *first, uint64_t num_digits) {
+static void sort_pass(const uint64_t *triples, const uint32_t *from, uint32_t *to, uint64_t count,
+                      int pass, uint64_t num_b, uint64_t *first, uint64_t num_digits) {
   memset(first, 0, (num_digits + 1) * sizeof *first);
   for (uint64_t i = 0; i < count; i++) first[digit_of(triples[i], pass, num_b) + 1]++;
   for (uint64_t d = 0; d < num_digits; d++) first[d + 1] += first[d];
@@ -22,7 +25,8 @@ static void sort_pass(const uint64_t *triples, const uint32_t *from, uint32_t *t
 }
 
 /* `order`: old numbers in the new order. `other` is scratch and becomes new numbers by old ones. */
-static wf_status copy_in_order(wf__compose_output *out, const uint32_t *order, uint32_t *other, wf_error *err) {
+static wf_status copy_in_order(wf__compose_output *out, const uint32_t *order, uint32_t *other,
+                               wf_error *err) {
   const wf__csr *old = &out->csr;
   uint64_t n = old->final_cost.size, m = old->arcs.size, at = 0;
   wf__compose_output made = {.with_origins = out->with_origins};
@@ -31,12 +35,16 @@ static wf_status copy_in_order(wf__compose_output *out, const uint32_t *order, u
   WF__TRY_GOTO(status, wf__vec_grow(&made.csr.arc_off, n + 1, "states", err), failed);
   WF__TRY_GOTO(status, wf__vec_grow(&made.csr.final_cost, n, "states", err), failed);
   WF__TRY_GOTO(status, wf__vec_grow(&made.csr.arcs, m + 1, "arcs", err), failed);
-  if (made.with_origins) WF__TRY_GOTO(status, wf__vec_grow(&made.origins, m + 1, "origins of arcs", err), failed);
+  if (made.with_origins)
+    WF__TRY_GOTO(status, wf__vec_grow(&made.origins, m + 1, "origins of arcs", err), failed);
   for (uint64_t i = 0; i < n; i++) {
-    uint64_t s = order[i], begin = old->arc_off.data[s], end = s + 1 < n ? old->arc_off.data[s + 1] : m;
+    uint64_t s = order[i], begin = old->arc_off.data[s],
+             end = s + 1 < n ? old->arc_off.data[s + 1] : m;
     made.csr.arc_off.data[i] = at;
     made.csr.final_cost.data[i] = old->final_cost.data[s];
-    if (made.with_origins) memcpy(made.origins.data + at, out->origins.data + begin, (end - begin) * sizeof *made.origins.data);
+    if (made.with_origins)
+      memcpy(made.origins.data + at, out->origins.data + begin,
+             (end - begin) * sizeof *made.origins.data);
     for (uint64_t k = begin; k < end; k++) {
       made.csr.arcs.data[at] = old->arcs.data[k];
       made.csr.arcs.data[at++].nextstate = other[old->arcs.data[k].nextstate];
@@ -52,8 +60,10 @@ failed:
   return status;
 }
 
-wf_status wf__compose_renumber(wf__compose_output *out, const uint64_t *triples, uint64_t num_a, uint64_t num_b, uint32_t num_filters, wf_error *err) {
-  uint64_t n = out->csr.final_cost.size, num_digits = num_a > num_b * num_filters ? num_a : num_b * num_filters;
+wf_status wf__compose_renumber(wf__compose_output *out, const uint64_t *triples, uint64_t num_a,
+                               uint64_t num_b, uint32_t num_filters, wf_error *err) {
+  uint64_t n = out->csr.final_cost.size,
+           num_digits = num_a > num_b * num_filters ? num_a : num_b * num_filters;
   uint32_t *order = wf__alloc(n, sizeof *order), *other = wf__alloc(n, sizeof *other);
   uint64_t *first = wf__alloc(num_digits + 1, sizeof *first);
   wf_status status = WF_OK;

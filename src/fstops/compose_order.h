@@ -4,7 +4,9 @@
 
 #include "fstops/compose_job.h"
 
-/* Numbers states by (state of a, filter state, state of b). triples[s] is that of state s (compose_states.h). */
-wf_status wf__compose_renumber(wf__compose_output *out, const uint64_t *triples, uint64_t num_a, uint64_t num_b, uint32_t num_filters, wf_error *err);
+/* Numbers states by (state of a, filter state, state of b). triples[s] is that of state s
+ * (compose_states.h). */
+wf_status wf__compose_renumber(wf__compose_output *out, const uint64_t *triples, uint64_t num_a,
+                               uint64_t num_b, uint32_t num_filters, wf_error *err);
 
 #endif

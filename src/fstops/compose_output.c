@@ -7,5 +7,6 @@ void wf__compose_output_free(wf__compose_output *out) {
 }
 
 wf_status wf__compose_too_large(uint64_t bytes, uint64_t max_bytes, wf_error *err) {
-  return wf__fail(err, WF_ERR_LIMIT, "the composition needs %llu bytes, more than %llu (max_bytes)", (unsigned long long)bytes, (unsigned long long)max_bytes);
+  return wf__fail(err, WF_ERR_LIMIT, "the composition needs %llu bytes, more than %llu (max_bytes)",
+                  (unsigned long long)bytes, (unsigned long long)max_bytes);
 }

@@ -1,4 +1,5 @@
-/* compose_plan.c - takes the inputs of a dense composition apart: labels both have, links and steps between rows, arcs of b by label. */
+/* compose_plan.c - takes the inputs of a dense composition apart: labels both have, links and steps
+ * between rows, arcs of b by label. */
 #include <string.h>
 
 #include "base/map64.h"
@@ -10,14 +11,14 @@ enum { INSERTION_MAX = 24 };
 
 /* Label numbers while the plan is made. */
 struct labels {
-  wf__map64 of_a;     /* output label of a -> its place in `number` */
-  uint32_t *number;   /* 0: b does not have it */
-  uint32_t *like;     /* [num_labels] the first label that moves b's states in the same way */
-  uint32_t count;     /* with epsilon */
-  bool raw;           /* labels are their own numbers; the rest is empty */
+  wf__map64 of_a;   /* output label of a -> its place in `number` */
+  uint32_t *number; /* 0: b does not have it */
+  uint32_t *like;   /* [num_labels] the first label that moves b's states in the same way */
+  uint32_t count;   /* with epsilon */
+  bool raw;         /* labels are their own numbers; the rest is empty */
 };
 
-/* --- labels ----------------------------------------------------------------------------------------------------------- */
+/* --- labels ------------------------------------------------------------------------------ */
 
 /* The number of a label other than epsilon; 0 if one side does not have it. */
 static uint32_t number_of(const struct labels *labels, int32_t label) {
@@ -31,38 +32,48 @@ static wf_status number_labels(const wf__compose_job *job, struct labels *labels
   int32_t previous = 0;
   for (uint64_t i = 0; i < job->a->view.num_arcs; i++) {
     int32_t label = job->a->labels[i];
-    if (label != 0 && label != previous) WF__TRY(wf__map64_insert(&labels->of_a, (uint64_t)label, (uint32_t)labels->of_a.size, &place, NULL, "labels", err));
+    if (label != 0 && label != previous)
+      WF__TRY(wf__map64_insert(&labels->of_a, (uint64_t)label, (uint32_t)labels->of_a.size, &place,
+                               NULL, "labels", err));
     previous = label;
   }
   labels->number = wf__calloc(labels->of_a.size, sizeof *labels->number);
-  if (labels->number == NULL) return wf__fail_memory(err, labels->of_a.size * sizeof *labels->number, "labels");
+  if (labels->number == NULL)
+    return wf__fail_memory(err, labels->of_a.size * sizeof *labels->number, "labels");
   labels->count = 1;
   for (uint64_t i = 0; i < job->b->view.num_arcs; i++) {
     if (job->b->labels[i] == 0) continue;
     place = wf__map64_find(&labels->of_a, (uint64_t)job->b->labels[i]);
-    if (place != WF__MAP64_NONE && labels->number[place] == 0) labels->number[place] = labels->count++;
+    if (place != WF__MAP64_NONE && labels->number[place] == 0)
+      labels->number[place] = labels->count++;
   }
   return WF_OK;
 }
 
-/* --- arcs of b by label ----------------------------------------------------------------------------------------------- */
+/* --- arcs of b by label ------------------------------------------------------------------ */
 
 static void add_up(uint32_t *off, uint64_t count) {
   for (uint64_t i = 0; i < count; i++) off[i + 1] += off[i];
 }
 
-static wf_status alloc_moves(wf__label_moves *moves, uint64_t num_cells, uint64_t num_arcs, bool with_arcs, wf_error *err) {
+static wf_status alloc_moves(wf__label_moves *moves, uint64_t num_cells, uint64_t num_arcs,
+                             bool with_arcs, wf_error *err) {
   moves->off = wf__calloc(num_cells + 1, sizeof *moves->off);
   moves->from = wf__alloc(num_arcs, sizeof *moves->from);
   moves->to = wf__alloc(num_arcs, sizeof *moves->to);
   moves->arc = with_arcs ? wf__alloc(num_arcs, sizeof *moves->arc) : NULL;
-  if (moves->off == NULL || moves->from == NULL || moves->to == NULL || (with_arcs && moves->arc == NULL)) return wf__fail_memory(err, num_cells * 4 + num_arcs * 12, "arcs by label");
+  if (moves->off == NULL || moves->from == NULL || moves->to == NULL ||
+      (with_arcs && moves->arc == NULL))
+    return wf__fail_memory(err, num_cells * 4 + num_arcs * 12, "arcs by label");
   return WF_OK;
 }
 
-/* Counting sort; off[cell + 1] runs from the cell's first place to its last, so that in the end off is shifted into place. */
-static wf_status sort_moves(wf__row_plan *plan, const wf__compose_job *job, const struct labels *labels, wf_error *err) {
-  uint64_t num_b = plan->b.num_states, num_cells = labels->count * num_b, num_arcs = plan->b.num_arcs;
+/* Counting sort; off[cell + 1] runs from the cell's first place to its last, so that in the end off
+ * is shifted into place. */
+static wf_status sort_moves(wf__row_plan *plan, const wf__compose_job *job,
+                            const struct labels *labels, wf_error *err) {
+  uint64_t num_b = plan->b.num_states, num_cells = labels->count * num_b,
+           num_arcs = plan->b.num_arcs;
   wf__label_moves *moves = &plan->moves;
   WF__TRY(alloc_moves(moves, num_cells + 1, num_arcs, true, err));
   for (int pass = 0; pass < 2; pass++) {
@@ -93,7 +104,8 @@ static wf_status reverse_moves(wf__row_plan *plan, wf_error *err) {
   wf__label_moves *back = &plan->back_moves;
   WF__TRY(alloc_moves(back, num_cells + 1, moves->off[num_cells], false, err));
   for (uint64_t cell = 0; cell < num_cells; cell++)
-    for (uint32_t i = moves->off[cell]; i < moves->off[cell + 1]; i++) back->off[cell - cell % num_b + moves->to[i] + 2]++;
+    for (uint32_t i = moves->off[cell]; i < moves->off[cell + 1]; i++)
+      back->off[cell - cell % num_b + moves->to[i] + 2]++;
   add_up(back->off + 1, num_cells);
   for (uint64_t cell = 0; cell < num_cells; cell++) {
     for (uint32_t i = moves->off[cell]; i < moves->off[cell + 1]; i++) {
@@ -109,7 +121,9 @@ static wf_status reverse_moves(wf__row_plan *plan, wf_error *err) {
 static uint64_t hash_moves(const wf__row_plan *plan, uint64_t label) {
   uint64_t num_b = plan->b.num_states, hash = 0;
   for (uint64_t s = 0; s < num_b; s++)
-    for (uint32_t i = plan->moves.off[label * num_b + s]; i < plan->moves.off[label * num_b + s + 1]; i++) hash = wf__hash_combine(hash, s << 32 | plan->moves.to[i]);
+    for (uint32_t i = plan->moves.off[label * num_b + s];
+         i < plan->moves.off[label * num_b + s + 1]; i++)
+      hash = wf__hash_combine(hash, s << 32 | plan->moves.to[i]);
   return hash == WF__MAP64_EMPTY ? 0 : hash;
 }
 
@@ -119,14 +133,16 @@ static bool same_moves(const wf__row_plan *plan, uint64_t x, uint64_t y) {
   if (p[num_b] - p[0] != q[num_b] - q[0]) return false;
   for (uint64_t s = 0; s < num_b; s++)
     if (p[s + 1] - p[s] != q[s + 1] - q[s]) return false;
-  return memcmp(plan->moves.to + p[0], plan->moves.to + q[0], (p[num_b] - p[0]) * sizeof *plan->moves.to) == 0;
+  return memcmp(plan->moves.to + p[0], plan->moves.to + q[0],
+                (p[num_b] - p[0]) * sizeof *plan->moves.to) == 0;
 }
 
 static wf_status find_alike(const wf__row_plan *plan, struct labels *labels, wf_error *err) {
   wf__map64 seen = {0};
   wf_status status = WF_OK;
   labels->like = wf__alloc(labels->count, sizeof *labels->like);
-  if (labels->like == NULL) return wf__fail_memory(err, labels->count * sizeof *labels->like, "labels");
+  if (labels->like == NULL)
+    return wf__fail_memory(err, labels->count * sizeof *labels->like, "labels");
   for (uint32_t label = 0; label < labels->count && status == WF_OK; label++) {
     uint32_t first = label;
     status = wf__map64_insert(&seen, hash_moves(plan, label), label, &first, NULL, "labels", err);
@@ -136,7 +152,7 @@ static wf_status find_alike(const wf__row_plan *plan, struct labels *labels, wf_
   return status;
 }
 
-/* --- links ------------------------------------------------------------------------------------------------------------ */
+/* --- links ------------------------------------------------------------------------------- */
 
 struct link_sink {
   wf__row_link *at; /* NULL: only counts */
@@ -148,8 +164,10 @@ static void add_link(struct link_sink *sink, uint64_t row, uint32_t kind, uint32
   sink->count++;
 }
 
-/* What an epsilon of a does alone depends on the state of b that waits: one link if on none, else one for each sort of state that may wait. */
-static void add_alone(struct link_sink *sink, const wf__row_plan *plan, int filter_state, int a_kind, uint32_t arc) {
+/* What an epsilon of a does alone depends on the state of b that waits: one link if on none, else
+ * one for each sort of state that may wait. */
+static void add_alone(struct link_sink *sink, const wf__row_plan *plan, int filter_state,
+                      int a_kind, uint32_t arc) {
   uint64_t next = (uint64_t)plan->a.arcs[arc].nextstate * plan->num_filters;
   int to[WF__NUM_EPSILONS];
   bool same = true;
@@ -159,12 +177,16 @@ static void add_alone(struct link_sink *sink, const wf__row_plan *plan, int filt
   }
   if (same && to[0] != WF__BLOCKED) add_link(sink, next + (uint64_t)to[0], WF__STEP_STAY, arc);
   for (int kind = 0; kind < WF__NUM_EPSILONS && !same; kind++)
-    if (to[kind] != WF__BLOCKED && (uint32_t)to[kind] < plan->num_filters) add_link(sink, next + (uint64_t)to[kind], WF__STEP_STAY_IF + (uint32_t)kind, arc);
+    if (to[kind] != WF__BLOCKED && (uint32_t)to[kind] < plan->num_filters)
+      add_link(sink, next + (uint64_t)to[kind], WF__STEP_STAY_IF + (uint32_t)kind, arc);
 }
 
 /* The links of a row in canonical order. */
-static void links_of(const wf__row_plan *plan, const wf__compose_side *a, const struct labels *labels, bool b_has_epsilons, uint64_t row, struct link_sink *sink) {
-  uint64_t state = row / plan->num_filters, begin = a->view.arc_off[state], end = a->view.arc_off[state + 1], i = begin;
+static void links_of(const wf__row_plan *plan, const wf__compose_side *a,
+                     const struct labels *labels, bool b_has_epsilons, uint64_t row,
+                     struct link_sink *sink) {
+  uint64_t state = row / plan->num_filters, begin = a->view.arc_off[state],
+           end = a->view.arc_off[state + 1], i = begin;
   int filter_state = (int)(row % plan->num_filters);
   while (i < end && a->labels[i] == 0) i++;
   int a_kind = wf__epsilons_of(end - begin, i - begin, wf__is_final(&a->view, state));
@@ -173,33 +195,42 @@ static void links_of(const wf__row_plan *plan, const wf__compose_side *a, const 
     add_link(sink, state * plan->num_filters + (uint64_t)moves.b_alone, WF__STEP_LABEL, WF_NO_ARC);
   for (uint64_t k = begin; k < i; k++) {
     add_alone(sink, plan, filter_state, a_kind, (uint32_t)k);
-    if (b_has_epsilons && moves.both != WF__BLOCKED) add_link(sink, (uint64_t)a->view.arcs[k].nextstate * plan->num_filters, WF__STEP_LABEL, (uint32_t)k);
+    if (b_has_epsilons && moves.both != WF__BLOCKED)
+      add_link(sink, (uint64_t)a->view.arcs[k].nextstate * plan->num_filters, WF__STEP_LABEL,
+               (uint32_t)k);
   }
   uint32_t number = 0;
   for (int32_t previous = 0; i < end; i++) {
     if (a->labels[i] != previous) number = number_of(labels, a->labels[i]);
     previous = a->labels[i];
-    if (number != 0) add_link(sink, (uint64_t)a->view.arcs[i].nextstate * plan->num_filters + (uint64_t)moves.label, WF__STEP_LABEL + number, (uint32_t)i);
+    if (number != 0)
+      add_link(sink,
+               (uint64_t)a->view.arcs[i].nextstate * plan->num_filters + (uint64_t)moves.label,
+               WF__STEP_LABEL + number, (uint32_t)i);
   }
 }
 
-static wf_status make_links(wf__row_plan *plan, const wf__compose_job *job, const struct labels *labels, wf_error *err) {
+static wf_status make_links(wf__row_plan *plan, const wf__compose_job *job,
+                            const struct labels *labels, wf_error *err) {
   struct link_sink sink = {0};
   plan->link_off = wf__alloc(plan->num_rows + 1, sizeof *plan->link_off);
-  if (plan->link_off == NULL) return wf__fail_memory(err, plan->num_rows * sizeof *plan->link_off, "links of rows");
+  if (plan->link_off == NULL)
+    return wf__fail_memory(err, plan->num_rows * sizeof *plan->link_off, "links of rows");
   for (uint64_t row = 0; row < plan->num_rows; row++) {
     plan->link_off[row] = sink.count;
     links_of(plan, job->a, labels, job->b->has_epsilons, row, &sink);
   }
   plan->link_off[plan->num_rows] = sink.count;
   plan->links = wf__alloc(sink.count, sizeof *plan->links);
-  if (plan->links == NULL) return wf__fail_memory(err, sink.count * sizeof *plan->links, "links of rows");
+  if (plan->links == NULL)
+    return wf__fail_memory(err, sink.count * sizeof *plan->links, "links of rows");
   sink.at = plan->links;
-  for (uint64_t row = 0; row < plan->num_rows; row++) links_of(plan, job->a, labels, job->b->has_epsilons, row, &sink);
+  for (uint64_t row = 0; row < plan->num_rows; row++)
+    links_of(plan, job->a, labels, job->b->has_epsilons, row, &sink);
   return WF_OK;
 }
 
-/* --- steps ------------------------------------------------------------------------------------------------------------ */
+/* --- steps ------------------------------------------------------------------------------- */
 
 static int compare_steps(const void *x, const void *y) {
   const wf__row_step *p = x, *q = y;
@@ -227,39 +258,49 @@ static void tidy_steps(wf__row_steps *steps, uint64_t num_rows) {
     uint64_t end = steps->off[row + 1], first = at;
     sort_steps(steps->data + begin, end - begin);
     for (uint64_t i = begin; i < end; i++)
-      if (at == first || compare_steps(&steps->data[at - 1], &steps->data[i]) != 0) steps->data[at++] = steps->data[i];
+      if (at == first || compare_steps(&steps->data[at - 1], &steps->data[i]) != 0)
+        steps->data[at++] = steps->data[i];
     begin = end;
     steps->off[row + 1] = at;
   }
 }
 
-static wf_status make_steps(wf__row_plan *plan, const struct labels *labels, bool backward, wf__row_steps *steps, wf_error *err) {
+static wf_status make_steps(wf__row_plan *plan, const struct labels *labels, bool backward,
+                            wf__row_steps *steps, wf_error *err) {
   uint64_t count = plan->link_off[plan->num_rows];
   steps->off = wf__calloc(plan->num_rows + 2, sizeof *steps->off);
   steps->data = wf__alloc(count, sizeof *steps->data);
-  if (steps->off == NULL || steps->data == NULL) return wf__fail_memory(err, (plan->num_rows + count) * 8, "steps of rows");
+  if (steps->off == NULL || steps->data == NULL)
+    return wf__fail_memory(err, (plan->num_rows + count) * 8, "steps of rows");
   for (int pass = 0; pass < 2; pass++) { /* counts; places, as sort_moves */
     for (uint64_t row = 0; row < plan->num_rows; row++) {
       for (uint64_t i = plan->link_off[row]; i < plan->link_off[row + 1]; i++) {
         const wf__row_link *link = &plan->links[i];
-        uint32_t kind = link->kind < WF__STEP_LABEL ? link->kind : WF__STEP_LABEL + labels->like[link->kind - WF__STEP_LABEL];
+        uint32_t kind = link->kind < WF__STEP_LABEL
+                            ? link->kind
+                            : WF__STEP_LABEL + labels->like[link->kind - WF__STEP_LABEL];
         uint64_t at = backward ? link->row : row;
-        if (pass == 0) steps->off[at + 2]++;
-        else steps->data[steps->off[at + 1]++] = (wf__row_step){backward ? (uint32_t)row : link->row, kind};
+        if (pass == 0)
+          steps->off[at + 2]++;
+        else
+          steps->data[steps->off[at + 1]++] =
+              (wf__row_step){backward ? (uint32_t)row : link->row, kind};
       }
     }
-    for (uint64_t row = 0; pass == 0 && row < plan->num_rows; row++) steps->off[row + 2] += steps->off[row + 1];
+    for (uint64_t row = 0; pass == 0 && row < plan->num_rows; row++)
+      steps->off[row + 2] += steps->off[row + 1];
   }
   tidy_steps(steps, plan->num_rows);
   return WF_OK;
 }
 
-/* --- the plan --------------------------------------------------------------------------------------------------------- */
+/* --- the plan ---------------------------------------------------------------------------- */
 
 static wf_status make_masks(wf__row_plan *plan, const wf__compose_side *b, wf_error *err) {
   uint64_t *words = wf__calloc(plan->num_words * (2 + WF__NUM_EPSILONS), sizeof *words);
   if (words == NULL) return wf__fail_memory(err, plan->num_words * 48, "masks of states");
-  for (int kind = 0; kind <= WF__NUM_EPSILONS; kind++) plan->stay[kind] = words + (uint64_t)kind * plan->num_words;
+  for (int kind = 0; kind <= WF__NUM_EPSILONS; kind++)
+    plan->stay[kind] = words + (uint64_t)kind * plan->num_words;
   plan->final_bits = words + (1 + WF__NUM_EPSILONS) * plan->num_words;
   for (uint64_t s = 0; s < plan->b.num_states; s++) {
     uint64_t begin = b->view.arc_off[s], end = b->view.arc_off[s + 1], i = begin;
@@ -272,11 +313,13 @@ static wf_status make_masks(wf__row_plan *plan, const wf__compose_side *b, wf_er
   return WF_OK;
 }
 
-static wf_status make_plan(wf__row_plan *plan, const wf__compose_job *job, struct labels *labels, bool *out_fits, wf_error *err) {
+static wf_status make_plan(wf__row_plan *plan, const wf__compose_job *job, struct labels *labels,
+                           bool *out_fits, wf_error *err) {
   WF__TRY(number_labels(job, labels, err));
   plan->num_labels = labels->count;
   uint64_t max_cells = MAX_CELLS + CELLS_PER_ARC * plan->b.num_arcs;
-  *out_fits = labels->count <= (max_cells < UINT32_MAX / 2 ? max_cells : UINT32_MAX / 2) / plan->b.num_states;
+  *out_fits = labels->count <=
+              (max_cells < UINT32_MAX / 2 ? max_cells : UINT32_MAX / 2) / plan->b.num_states;
   if (!*out_fits) return WF_OK;
   WF__TRY(sort_moves(plan, job, labels, err));
   WF__TRY(reverse_moves(plan, err));
@@ -288,7 +331,8 @@ static wf_status make_plan(wf__row_plan *plan, const wf__compose_job *job, struc
 }
 
 static wf__row_plan empty_plan(const wf__compose_job *job) {
-  uint32_t num_filters = (uint32_t)wf__num_filter_states(job->filter, job->a->has_epsilons, job->b->has_epsilons);
+  uint32_t num_filters =
+      (uint32_t)wf__num_filter_states(job->filter, job->a->has_epsilons, job->b->has_epsilons);
   return (wf__row_plan){.a = job->a->view,
                         .b = job->b->view,
                         .filter = job->filter,
@@ -306,7 +350,8 @@ wf_status wf__compose_plan_links(const wf__compose_job *job, wf__row_plan *plan,
   return status;
 }
 
-wf_status wf__compose_plan(const wf__compose_job *job, wf__row_plan *plan, bool *out_fits, wf_error *err) {
+wf_status wf__compose_plan(const wf__compose_job *job, wf__row_plan *plan, bool *out_fits,
+                           wf_error *err) {
   struct labels labels = {0};
   *plan = empty_plan(job);
   wf_status status = make_plan(plan, job, &labels, out_fits, err);

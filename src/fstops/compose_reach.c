@@ -1,13 +1,16 @@
-/* compose_reach.c - which pairs are reached from the start, and which of them reach a final pair: rows of bits that grow until nothing is new.
+/* compose_reach.c - which pairs are reached from the start, and which of them reach a final pair:
+ * rows of bits that grow until nothing is new.
  *
  *   bits    [num_rows * num_words]    pairs found
  *   fresh   the same shape            pairs found whose steps have not been taken yet
  *   full    [num_rows * num_summary]  a bit for each word of `fresh` that is not 0
  *   dirty   [num_rows] bits           rows with something in `fresh`, by rank
  *
- * A visit takes the fresh bits of a row, moves them along each kind of step once, and adds the result to every row that a step of the kind leads to.
- * Rows are visited in sweeps by rank, a topological order as far as there is one, so that much has gathered in a row when its turn comes. What
- * is found in the end does not depend on the order; so threads share a sweep without more than atomic ors. */
+ * A visit takes the fresh bits of a row, moves them along each kind of step once, and adds the
+ * result to every row that a step of the kind leads to. Rows are visited in sweeps by rank, a
+ * topological order as far as there is one, so that much has gathered in a row when its turn comes.
+ * What is found in the end does not depend on the order; so threads share a sweep without more than
+ * atomic ors. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -35,7 +38,7 @@ struct reach {
   wf__pool *pool;
 };
 
-/* --- words that threads share ----------------------------------------------------------------------------------------- */
+/* --- words that threads share ------------------------------------------------------------ */
 
 INLINE uint64_t take_word(uint64_t *word, bool shared) {
   if (shared) return __atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL);
@@ -44,7 +47,9 @@ INLINE uint64_t take_word(uint64_t *word, bool shared) {
   return value;
 }
 
-INLINE uint64_t read_word(const uint64_t *word, bool shared) { return shared ? __atomic_load_n(word, __ATOMIC_RELAXED) : *word; }
+INLINE uint64_t read_word(const uint64_t *word, bool shared) {
+  return shared ? __atomic_load_n(word, __ATOMIC_RELAXED) : *word;
+}
 
 /* Returns what was there. */
 INLINE uint64_t or_word(uint64_t *word, uint64_t value, bool shared) {
@@ -54,7 +59,7 @@ INLINE uint64_t or_word(uint64_t *word, uint64_t value, bool shared) {
   return old;
 }
 
-/* --- a visit ---------------------------------------------------------------------------------------------------------- */
+/* --- a visit ----------------------------------------------------------------------------- */
 
 INLINE void mark_dirty(struct reach *r, uint32_t row, bool shared) {
   uint32_t rank = r->rank[row];
@@ -62,7 +67,8 @@ INLINE void mark_dirty(struct reach *r, uint32_t row, bool shared) {
 }
 
 /* Adds words to a row; what is new is fresh. */
-INLINE void add_words(struct reach *r, uint32_t row, const uint64_t *words, const uint32_t *at, uint32_t count, bool shared) {
+INLINE void add_words(struct reach *r, uint32_t row, const uint64_t *words, const uint32_t *at,
+                      uint32_t count, bool shared) {
   uint64_t base = row * r->num_words, any = 0;
   for (uint32_t i = 0; i < count; i++) {
     uint64_t place = base + at[i], add = words[at[i]] & ~read_word(&r->bits[place], shared);
@@ -80,7 +86,8 @@ INLINE void add_words(struct reach *r, uint32_t row, const uint64_t *words, cons
 INLINE uint32_t take_fresh(struct reach *r, uint32_t row, struct scratch *s, bool shared) {
   uint32_t count = 0;
   for (uint64_t i = 0; i < r->num_summary; i++) {
-    for (uint64_t full = take_word(&r->full[row * r->num_summary + i], shared); full != 0; full &= full - 1) {
+    for (uint64_t full = take_word(&r->full[row * r->num_summary + i], shared); full != 0;
+         full &= full - 1) {
       uint32_t at = (uint32_t)(i * 64 + (uint64_t)__builtin_ctzll(full));
       s->in[at] = take_word(&r->fresh[row * r->num_words + at], shared);
       s->in_at[count++] = at;
@@ -99,12 +106,13 @@ INLINE uint32_t stay(const uint64_t *mask, struct scratch *s, uint32_t count) {
 }
 
 /* out = in moved along the arcs of a label: from state to state. */
-INLINE uint32_t move_states(const struct reach *r, uint32_t label, struct scratch *s, uint32_t count) {
+INLINE uint32_t move_states(const struct reach *r, uint32_t label, struct scratch *s,
+                            uint32_t count) {
   const uint32_t *off = r->moves->off + label * r->plan->b.num_states, *to = r->moves->to;
   uint32_t num_out = 0;
   for (uint32_t i = 0; i < count; i++) {
     uint64_t first = (uint64_t)s->in_at[i] * 64;
-    for (uint64_t word = s->in[s->in_at[i]]; word != 0; word &= word - 1) {
+    for (uint64_t word = s->in [s->in_at[i]]; word != 0; word &= word - 1) {
       uint64_t state = first + (uint64_t)__builtin_ctzll(word);
       for (uint32_t k = off[state]; k < off[state + 1]; k++) {
         uint32_t at = to[k] >> 6;
@@ -116,26 +124,34 @@ INLINE uint32_t move_states(const struct reach *r, uint32_t label, struct scratc
   return num_out;
 }
 
-/* The same through the label's list of arcs, without a branch. Words of `in` that are not fresh must be 0. */
+/* The same through the label's list of arcs, without a branch. Words of `in` that are not fresh
+ * must be 0. */
 INLINE uint32_t move_list(const struct reach *r, uint32_t label, struct scratch *s) {
-  const uint32_t *off = r->moves->off + label * r->plan->b.num_states, *from = r->moves->from, *to = r->moves->to;
+  const uint32_t *off = r->moves->off + label * r->plan->b.num_states, *from = r->moves->from,
+                 *to = r->moves->to;
   uint32_t num_out = 0;
-  for (uint32_t k = off[0]; k < off[r->plan->b.num_states]; k++) s->out[to[k] >> 6] |= (s->in[from[k] >> 6] >> (from[k] & 63) & 1) << (to[k] & 63);
+  for (uint32_t k = off[0]; k < off[r->plan->b.num_states]; k++)
+    s->out[to[k] >> 6] |= (s->in[from[k] >> 6] >> (from[k] & 63) & 1) << (to[k] & 63);
   for (uint32_t at = 0; at < r->num_words; at++)
     if (s->out[at] != 0) s->out_at[num_out++] = at;
   return num_out;
 }
 
 INLINE void visit(struct reach *r, uint32_t row, struct scratch *s, bool shared) {
-  const wf__row_step *step = r->steps->data + r->steps->off[row], *end = r->steps->data + r->steps->off[row + 1];
+  const wf__row_step *step = r->steps->data + r->steps->off[row],
+                     *end = r->steps->data + r->steps->off[row + 1];
   uint32_t count = take_fresh(r, row, s, shared);
   uint64_t num_states = 0;
-  for (uint32_t i = 0; i < count; i++) num_states += (uint64_t)__builtin_popcountll(s->in[s->in_at[i]]);
+  for (uint32_t i = 0; i < count; i++)
+    num_states += (uint64_t)__builtin_popcountll(s->in[s->in_at[i]]);
   bool lists = wf__by_lists(r->moves, r->plan->num_labels, r->plan->b.num_states, num_states);
   while (step < end) {
     uint32_t kind = step->kind, num_out;
-    if (kind < WF__STEP_LABEL) num_out = stay(r->plan->stay[kind], s, count);
-    else num_out = lists ? move_list(r, kind - WF__STEP_LABEL, s) : move_states(r, kind - WF__STEP_LABEL, s, count);
+    if (kind < WF__STEP_LABEL)
+      num_out = stay(r->plan->stay[kind], s, count);
+    else
+      num_out = lists ? move_list(r, kind - WF__STEP_LABEL, s)
+                      : move_states(r, kind - WF__STEP_LABEL, s, count);
     for (; step < end && step->kind == kind; step++)
       if (num_out != 0) add_words(r, step->row, s->out, s->out_at, num_out, shared);
     for (uint32_t i = 0; i < num_out; i++) s->out[s->out_at[i]] = 0;
@@ -143,16 +159,19 @@ INLINE void visit(struct reach *r, uint32_t row, struct scratch *s, bool shared)
   for (uint32_t i = 0; i < count; i++) s->in[s->in_at[i]] = 0;
 }
 
-/* --- sweeps ----------------------------------------------------------------------------------------------------------- */
+/* --- sweeps ------------------------------------------------------------------------------ */
 
-INLINE void visit_ranks(struct reach *r, uint64_t word, uint64_t end, struct scratch *s, bool shared) {
+INLINE void visit_ranks(struct reach *r, uint64_t word, uint64_t end, struct scratch *s,
+                        bool shared) {
   for (; word < end && !(word % 64 == 0 && wf__stopped()); word++) {
     for (;;) {
       uint64_t dirty = read_word(&r->dirty[word], shared);
       if (dirty == 0) break;
       uint64_t lowest = dirty & -dirty;
-      if (shared) __atomic_fetch_and(&r->dirty[word], ~lowest, __ATOMIC_ACQ_REL);
-      else r->dirty[word] = dirty & ~lowest;
+      if (shared)
+        __atomic_fetch_and(&r->dirty[word], ~lowest, __ATOMIC_ACQ_REL);
+      else
+        r->dirty[word] = dirty & ~lowest;
       visit(r, r->order[word * 64 + (uint64_t)__builtin_ctzll(lowest)], s, shared);
     }
   }
@@ -160,7 +179,8 @@ INLINE void visit_ranks(struct reach *r, uint64_t word, uint64_t end, struct scr
 
 static void visit_item(void *user, uint64_t item, int worker) {
   struct reach *r = user;
-  uint64_t num_words = (r->num_ranks + 63) / 64, begin = item * ITEM_WORDS, end = begin + ITEM_WORDS;
+  uint64_t num_words = (r->num_ranks + 63) / 64, begin = item * ITEM_WORDS,
+           end = begin + ITEM_WORDS;
   visit_ranks(r, begin, end < num_words ? end : num_words, &r->scratch[worker], true);
 }
 
@@ -174,15 +194,19 @@ static void sweep(struct reach *r) {
   uint64_t num_words = (r->num_ranks + 63) / 64;
   bool alone = r->pool == NULL || wf__pool_size(r->pool) == 1 || num_words <= ITEM_WORDS;
   while (any_dirty(r) && !wf__stopped()) {
-    if (alone) visit_ranks(r, 0, num_words, &r->scratch[0], false);
-    else wf__pool_run(r->pool, (num_words + ITEM_WORDS - 1) / ITEM_WORDS, visit_item, r);
+    if (alone)
+      visit_ranks(r, 0, num_words, &r->scratch[0], false);
+    else
+      wf__pool_run(r->pool, (num_words + ITEM_WORDS - 1) / ITEM_WORDS, visit_item, r);
   }
 }
 
-/* --- setting up ------------------------------------------------------------------------------------------------------- */
+/* --- setting up -------------------------------------------------------------------------- */
 
-/* Rows in reverse postorder of a depth-first search along the forward steps; those not met get no rank. `next`: where a row stands among its steps. */
-static uint64_t order_rows(const wf__row_plan *plan, uint32_t *order, uint32_t *rank, uint64_t *next, uint32_t *stack) {
+/* Rows in reverse postorder of a depth-first search along the forward steps; those not met get no
+ * rank. `next`: where a row stands among its steps. */
+static uint64_t order_rows(const wf__row_plan *plan, uint32_t *order, uint32_t *rank,
+                           uint64_t *next, uint32_t *stack) {
   uint64_t depth = 0, num_done = 0, n = plan->num_rows;
   memset(rank, 0xff, n * sizeof *rank);
   stack[depth++] = (uint32_t)plan->start_row;
@@ -234,7 +258,8 @@ static wf_status alloc_reach(struct reach *r, bool backward, wf_error *err) {
   r->full = wf__calloc(num_rows * r->num_summary, sizeof *r->full);
   r->dirty = wf__calloc(num_rows / 64 + 1, sizeof *r->dirty);
   r->scratch = wf__calloc(num_workers, sizeof *r->scratch);
-  if (r->fresh == NULL || r->full == NULL || r->dirty == NULL || r->scratch == NULL) return wf__fail_memory(err, num_rows * num_words * 8, "rows of bits");
+  if (r->fresh == NULL || r->full == NULL || r->dirty == NULL || r->scratch == NULL)
+    return wf__fail_memory(err, num_rows * num_words * 8, "rows of bits");
   for (uint64_t i = 0; i < num_workers; i++) {
     struct scratch *s = &r->scratch[i];
     s->in = wf__calloc(num_words * 3, sizeof *s->in); /* out, in_at, out_at behind it */
@@ -266,8 +291,14 @@ static void seed(struct reach *r, uint64_t row, const uint64_t *words) {
   add_words(r, (uint32_t)row, words, s->out_at, count, false);
 }
 
-wf_status wf__compose_reach(const wf__row_plan *plan, wf__pool *pool, uint64_t *reached, wf_error *err) {
-  struct reach r = {.plan = plan, .steps = &plan->forward, .moves = &plan->moves, .bits = reached, .pool = pool, .num_words = plan->num_words};
+wf_status wf__compose_reach(const wf__row_plan *plan, wf__pool *pool, uint64_t *reached,
+                            wf_error *err) {
+  struct reach r = {.plan = plan,
+                    .steps = &plan->forward,
+                    .moves = &plan->moves,
+                    .bits = reached,
+                    .pool = pool,
+                    .num_words = plan->num_words};
   r.num_summary = (plan->num_words + 63) / 64;
   wf_status status = alloc_reach(&r, false, err);
   if (status == WF_OK) {
@@ -281,12 +312,20 @@ wf_status wf__compose_reach(const wf__row_plan *plan, wf__pool *pool, uint64_t *
   return status;
 }
 
-wf_status wf__compose_coreach(const wf__row_plan *plan, wf__pool *pool, const uint64_t *reached, uint64_t *kept, wf_error *err) {
-  struct reach r = {.plan = plan, .steps = &plan->backward, .moves = &plan->back_moves, .bits = kept, .mask = reached, .pool = pool, .num_words = plan->num_words};
+wf_status wf__compose_coreach(const wf__row_plan *plan, wf__pool *pool, const uint64_t *reached,
+                              uint64_t *kept, wf_error *err) {
+  struct reach r = {.plan = plan,
+                    .steps = &plan->backward,
+                    .moves = &plan->back_moves,
+                    .bits = kept,
+                    .mask = reached,
+                    .pool = pool,
+                    .num_words = plan->num_words};
   r.num_summary = (plan->num_words + 63) / 64;
   wf_status status = alloc_reach(&r, true, err);
   for (uint64_t i = 0; status == WF_OK && i < r.num_ranks; i++)
-    if (wf__is_final(&plan->a, r.order[i] / plan->num_filters)) seed(&r, r.order[i], plan->final_bits);
+    if (wf__is_final(&plan->a, r.order[i] / plan->num_filters))
+      seed(&r, r.order[i], plan->final_bits);
   if (status == WF_OK) sweep(&r);
   free_reach(&r);
   return status;

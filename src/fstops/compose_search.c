@@ -1,11 +1,15 @@
-/* compose_search.c - composition pair by pair: a breadth-first search over the pairs that are reached, for results that are sparse among all pairs.
+/* compose_search.c - composition pair by pair: a breadth-first search over the pairs that are
+ * reached, for results that are sparse among all pairs.
  *
- * States are triples (state of a, state of b, filter state), numbered as a breadth-first search discovers them. Each state's arcs come in a fixed order,
- * which is that of OpenFst's fstcompose on sorted inputs: of the two states the one with fewer arcs leads (a's on a tie); first the
- * other one's epsilons move alone; then each of the leader's arcs in turn: an epsilon alone, then with each epsilon of the other; a label
- * with each arc of the other that has it. For the canonical order, a leads everywhere, and compose_order.c renumbers the states in the end.
+ * States are triples (state of a, state of b, filter state), numbered as a breadth-first search
+ * discovers them. Each state's arcs come in a fixed order, which is that of OpenFst's fstcompose on
+ * sorted inputs: of the two states the one with fewer arcs leads (a's on a tie); first the other
+ * one's epsilons move alone; then each of the leader's arcs in turn: an epsilon alone, then with
+ * each epsilon of the other; a label with each arc of the other that has it. For the canonical
+ * order, a leads everywhere, and compose_order.c renumbers the states in the end.
  *
- *   queue -> expand: candidates (arc, triple it leads to) -> intern: triples, prefetched, become state ids -> trim, in place
+ *   queue -> expand: candidates (arc, triple it leads to) -> intern: triples, prefetched, become
+ *   state ids -> trim, in place
  *
  * which is a pipeline (pipeline.h): threads expand while one interns.
  *
@@ -34,11 +38,11 @@ struct composer {
 
 /* Some states in a row, and what expanding them gave. */
 struct chunk {
-  WF__VEC(uint64_t) input;    /* the states' triples */
-  WF__VEC(float) final_cost;  /* [states] */
-  WF__VEC(uint64_t) arc_end;  /* [states] */
+  WF__VEC(uint64_t) input;   /* the states' triples */
+  WF__VEC(float) final_cost; /* [states] */
+  WF__VEC(uint64_t) arc_end; /* [states] */
   WF__VEC(wf_arc) arcs;
-  WF__VEC(uint64_t) triples;  /* where the arcs lead */
+  WF__VEC(uint64_t) triples;      /* where the arcs lead */
   WF__VEC(wf_arc_origin) origins; /* of the arcs, if they are asked for */
 };
 
@@ -60,24 +64,29 @@ INLINE struct span span_of(const wf__compose_side *side, uint32_t state) {
   return span;
 }
 
-INLINE int epsilons_of(struct span span, bool is_final) { return wf__epsilons_of(span.end - span.begin, span.labels - span.begin, is_final); }
+INLINE int epsilons_of(struct span span, bool is_final) {
+  return wf__epsilons_of(span.end - span.begin, span.labels - span.begin, is_final);
+}
 
-/* --- candidates --------------------------------------------------------------------------------------------------- */
+/* --- candidates -------------------------------------------------------------------------- */
 
 INLINE wf_status reserve(struct expansion *x, uint64_t count, wf_error *err) {
   WF__TRY(wf__vec_grow(&x->out->arcs, count, "arcs", err));
-  if (x->c->out->with_origins) WF__TRY(wf__vec_grow(&x->out->origins, count, "origins of arcs", err));
+  if (x->c->out->with_origins)
+    WF__TRY(wf__vec_grow(&x->out->origins, count, "origins of arcs", err));
   return wf__vec_grow(&x->out->triples, count, "arcs", err);
 }
 
 /* `a`, `b`: the arcs it is made of; NULL where a side waits. */
-INLINE void emit(struct expansion *x, const wf_arc *a, const wf_arc *b, wf_arc arc, uint64_t triple) {
+INLINE void emit(struct expansion *x, const wf_arc *a, const wf_arc *b, wf_arc arc,
+                 uint64_t triple) {
   const struct composer *c = x->c;
   x->out->triples.data[x->out->triples.size++] = triple;
   x->out->arcs.data[x->out->arcs.size++] = arc;
   if (c->out->with_origins)
     x->out->origins.data[x->out->origins.size++] =
-        (wf_arc_origin){a != NULL ? (uint32_t)(a - c->a->view.arcs) : WF_NO_ARC, b != NULL ? (uint32_t)(b - c->b->view.arcs) : WF_NO_ARC};
+        (wf_arc_origin){a != NULL ? (uint32_t)(a - c->a->view.arcs) : WF_NO_ARC,
+                        b != NULL ? (uint32_t)(b - c->b->view.arcs) : WF_NO_ARC};
 }
 
 INLINE void emit_pair(struct expansion *x, const wf_arc *a, const wf_arc *b, int filter) {
@@ -86,49 +95,64 @@ INLINE void emit_pair(struct expansion *x, const wf_arc *a, const wf_arc *b, int
 }
 
 /* Epsilons [begin, end) of one side move while the other side waits in `waiting`. */
-INLINE wf_status move_alone(struct expansion *x, bool of_a, uint64_t begin, uint64_t end, uint32_t waiting, int filter, wf_error *err) {
+INLINE wf_status move_alone(struct expansion *x, bool of_a, uint64_t begin, uint64_t end,
+                            uint32_t waiting, int filter, wf_error *err) {
   const struct composer *c = x->c;
   if (filter == WF__BLOCKED || begin == end) return WF_OK;
   WF__TRY(reserve(x, end - begin, err));
   for (uint64_t i = begin; i < end; i++) {
     const wf_arc *arc = of_a ? &c->a->view.arcs[i] : &c->b->view.arcs[i];
     uint32_t a_next = of_a ? arc->nextstate : waiting, b_next = of_a ? waiting : arc->nextstate;
-    wf_arc made = {.weight = arc->weight, .ilabel = of_a ? arc->ilabel : 0, .olabel = of_a ? 0 : arc->olabel};
-    emit(x, of_a ? arc : NULL, of_a ? NULL : arc, made, wf__compose_pack(a_next, b_next, (uint32_t)filter));
+    wf_arc made = {
+        .weight = arc->weight, .ilabel = of_a ? arc->ilabel : 0, .olabel = of_a ? 0 : arc->olabel};
+    emit(x, of_a ? arc : NULL, of_a ? NULL : arc, made,
+         wf__compose_pack(a_next, b_next, (uint32_t)filter));
   }
   return WF_OK;
 }
 
 /* Arc `i` of the leader with arcs [begin, end) of the other. */
-INLINE wf_status match_range(struct expansion *x, bool a_leads, uint64_t i, uint64_t begin, uint64_t end, int filter, wf_error *err) {
+INLINE wf_status match_range(struct expansion *x, bool a_leads, uint64_t i, uint64_t begin,
+                             uint64_t end, int filter, wf_error *err) {
   const struct composer *c = x->c;
   if (begin == end) return WF_OK;
   WF__TRY(reserve(x, end - begin, err));
   for (uint64_t j = begin; j < end; j++) {
-    if (a_leads) emit_pair(x, &c->a->view.arcs[i], &c->b->view.arcs[j], filter);
-    else emit_pair(x, &c->a->view.arcs[j], &c->b->view.arcs[i], filter);
+    if (a_leads)
+      emit_pair(x, &c->a->view.arcs[i], &c->b->view.arcs[j], filter);
+    else
+      emit_pair(x, &c->a->view.arcs[j], &c->b->view.arcs[i], filter);
   }
   return WF_OK;
 }
 
-/* The same arcs in the same order as below, where the leader has many and the other few: one look-up for each label of the other. */
-INLINE wf_status match_by_other(struct expansion *x, bool a_leads, uint32_t lead_state, struct span other, int filter, wf_error *err) {
+/* The same arcs in the same order as below, where the leader has many and the other few: one
+ * look-up for each label of the other. */
+INLINE wf_status match_by_other(struct expansion *x, bool a_leads, uint32_t lead_state,
+                                struct span other, int filter, wf_error *err) {
   const struct composer *c = x->c;
   const wf__compose_side *leader = a_leads ? c->a : c->b, *side = a_leads ? c->b : c->a;
   for (uint64_t begin = other.labels, end; begin < other.end; begin = end) {
     uint64_t first, last;
-    for (end = begin + 1; end < other.end && wf__compose_label(side, end) == wf__compose_label(side, begin);) end++;
+    for (end = begin + 1;
+         end < other.end && wf__compose_label(side, end) == wf__compose_label(side, begin);)
+      end++;
     wf__compose_find(leader, lead_state, wf__compose_label(side, begin), &first, &last);
-    for (uint64_t i = first; i < last; i++) WF__TRY(match_range(x, a_leads, i, begin, end, filter, err));
+    for (uint64_t i = first; i < last; i++)
+      WF__TRY(match_range(x, a_leads, i, begin, end, filter, err));
   }
   return WF_OK;
 }
 
-/* Real labels: leader's arcs in order against the other's. Looked up where the other has an index or is much longer, else merged. */
-INLINE wf_status match_labels(struct expansion *x, bool a_leads, uint32_t lead_state, struct span lead, uint32_t other_state, struct span other, int filter, wf_error *err) {
+/* Real labels: leader's arcs in order against the other's. Looked up where the other has an index
+ * or is much longer, else merged. */
+INLINE wf_status match_labels(struct expansion *x, bool a_leads, uint32_t lead_state,
+                              struct span lead, uint32_t other_state, struct span other, int filter,
+                              wf_error *err) {
   const struct composer *c = x->c;
   const wf__compose_side *leader = a_leads ? c->a : c->b, *side = a_leads ? c->b : c->a;
-  uint64_t num_lead = lead.end - lead.labels, num_other = other.end - other.labels, begin = other.labels, end = other.labels;
+  uint64_t num_lead = lead.end - lead.labels, num_other = other.end - other.labels,
+           begin = other.labels, end = other.labels;
   if (num_lead == 0 || num_other == 0) return WF_OK;
   if (num_lead > 8 * num_other) return match_by_other(x, a_leads, lead_state, other, filter, err);
   bool look_up = wf__compose_has_index(side, other_state) || num_other > 8 * num_lead;
@@ -150,8 +174,10 @@ INLINE wf_status match_labels(struct expansion *x, bool a_leads, uint32_t lead_s
   return WF_OK;
 }
 
-/* Real labels of a where b's state has a failure arc: for each, the first state along failure arcs that has the label. */
-static wf_status match_with_failure(struct expansion *x, struct span a, uint32_t b_state, int filter, wf_error *err) {
+/* Real labels of a where b's state has a failure arc: for each, the first state along failure arcs
+ * that has the label. */
+static wf_status match_with_failure(struct expansion *x, struct span a, uint32_t b_state,
+                                    int filter, wf_error *err) {
   const struct composer *c = x->c;
   for (uint64_t i = a.labels; i < a.end; i++) {
     uint64_t begin, end;
@@ -166,24 +192,33 @@ static wf_status match_with_failure(struct expansion *x, struct span a, uint32_t
     WF__TRY(reserve(x, end - begin, err));
     for (uint64_t j = begin; j < end; j++) {
       const wf_arc *from_a = &c->a->view.arcs[i], *from_b = &c->b->view.arcs[j];
-      wf_arc arc = {.weight = from_a->weight + (cost + from_b->weight), .ilabel = from_a->ilabel, .olabel = from_b->olabel};
-      emit(x, from_a, from_b, arc, wf__compose_pack(from_a->nextstate, from_b->nextstate, (uint32_t)filter));
+      wf_arc arc = {.weight = from_a->weight + (cost + from_b->weight),
+                    .ilabel = from_a->ilabel,
+                    .olabel = from_b->olabel};
+      emit(x, from_a, from_b, arc,
+           wf__compose_pack(from_a->nextstate, from_b->nextstate, (uint32_t)filter));
     }
   }
   return WF_OK;
 }
 
-INLINE wf_status expand_led(struct expansion *x, bool a_leads, uint64_t triple, struct span a, struct span b, struct wf__moves moves, bool failure, wf_error *err) {
+INLINE wf_status expand_led(struct expansion *x, bool a_leads, uint64_t triple, struct span a,
+                            struct span b, struct wf__moves moves, bool failure, wf_error *err) {
   uint32_t a_state = wf__compose_a(triple), b_state = wf__compose_b(triple);
   struct span lead = a_leads ? a : b, other = a_leads ? b : a;
-  if (a_leads) WF__TRY(move_alone(x, false, b.begin, b.labels, a_state, moves.b_alone, err));
-  else WF__TRY(move_alone(x, true, a.begin, a.labels, b_state, moves.a_alone, err));
+  if (a_leads)
+    WF__TRY(move_alone(x, false, b.begin, b.labels, a_state, moves.b_alone, err));
+  else
+    WF__TRY(move_alone(x, true, a.begin, a.labels, b_state, moves.a_alone, err));
   for (uint64_t i = lead.begin; i < lead.labels; i++) {
-    WF__TRY(move_alone(x, a_leads, i, i + 1, a_leads ? b_state : a_state, a_leads ? moves.a_alone : moves.b_alone, err));
-    if (moves.both != WF__BLOCKED) WF__TRY(match_range(x, a_leads, i, other.begin, other.labels, moves.both, err));
+    WF__TRY(move_alone(x, a_leads, i, i + 1, a_leads ? b_state : a_state,
+                       a_leads ? moves.a_alone : moves.b_alone, err));
+    if (moves.both != WF__BLOCKED)
+      WF__TRY(match_range(x, a_leads, i, other.begin, other.labels, moves.both, err));
   }
   if (failure) return match_with_failure(x, a, b_state, moves.label, err);
-  return match_labels(x, a_leads, a_leads ? a_state : b_state, lead, a_leads ? b_state : a_state, other, moves.label, err);
+  return match_labels(x, a_leads, a_leads ? a_state : b_state, lead, a_leads ? b_state : a_state,
+                      other, moves.label, err);
 }
 
 /* The next state of the result: its final cost and the candidates for its arcs. */
@@ -193,14 +228,16 @@ static wf_status expand(struct expansion *x, uint64_t triple, wf_error *err) {
   struct span a = span_of(c->a, a_state), b = span_of(c->b, b_state);
   float a_final = c->a->view.final_cost[a_state], b_final = c->b->view.final_cost[b_state];
   struct wf__moves moves =
-      wf__moves_of(c->job->filter, (int)wf__compose_filter(triple), epsilons_of(a, a_final != INFINITY), epsilons_of(b, b_final != INFINITY));
+      wf__moves_of(c->job->filter, (int)wf__compose_filter(triple),
+                   epsilons_of(a, a_final != INFINITY), epsilons_of(b, b_final != INFINITY));
   bool failure = c->b->fail_next != NULL && c->b->fail_next[b_state] != WF__NO_FAIL;
   x->out->final_cost.data[x->out->final_cost.size++] = a_final + b_final;
-  if (failure || c->job->canonical || a.end - a.begin <= b.end - b.begin) return expand_led(x, true, triple, a, b, moves, failure, err);
+  if (failure || c->job->canonical || a.end - a.begin <= b.end - b.begin)
+    return expand_led(x, true, triple, a, b, moves, failure, err);
   return expand_led(x, false, triple, a, b, moves, false, err);
 }
 
-/* --- the search --------------------------------------------------------------------------------------------------- */
+/* --- the search -------------------------------------------------------------------------- */
 
 static uint64_t num_known(void *user) { return ((struct composer *)user)->states.pairs.size; }
 
@@ -211,10 +248,13 @@ static bool is_sorted(const wf__compose_side *side, uint32_t state, uint64_t *lo
   return i + 1 >= end;
 }
 
-/* Of sides that are only looked at: are the states of these triples sorted, and is it few arcs yet? */
+/* Of sides that are only looked at: are the states of these triples sorted, and is it few arcs yet?
+ */
 static wf_status look_at(struct composer *c, const uint64_t *triples, uint64_t count) {
   for (uint64_t k = 0; k < count && !c->gave_up; k++)
-    c->gave_up = !is_sorted(c->a, wf__compose_a(triples[k]), &c->looked) || !is_sorted(c->b, wf__compose_b(triples[k]), &c->looked) || c->looked > c->job->most_looked;
+    c->gave_up = !is_sorted(c->a, wf__compose_a(triples[k]), &c->looked) ||
+                 !is_sorted(c->b, wf__compose_b(triples[k]), &c->looked) ||
+                 c->looked > c->job->most_looked;
   return c->gave_up ? WF_ERR_LIMIT : WF_OK;
 }
 
@@ -222,16 +262,19 @@ static wf_status take(void *user, void *to, uint64_t first, uint64_t end, wf_err
   struct composer *c = user;
   if (c->job->most_looked != 0) WF__TRY(look_at(c, c->states.pairs.data + first, end - first));
   struct chunk *chunk = to;
-  chunk->input.size = chunk->final_cost.size = chunk->arc_end.size = chunk->arcs.size = chunk->triples.size = chunk->origins.size = 0;
+  chunk->input.size = chunk->final_cost.size = chunk->arc_end.size = chunk->arcs.size =
+      chunk->triples.size = chunk->origins.size = 0;
   WF__TRY(wf__vec_grow(&chunk->input, end - first, "states", err));
   WF__TRY(wf__vec_grow(&chunk->final_cost, end - first, "states", err));
   WF__TRY(wf__vec_grow(&chunk->arc_end, end - first, "states", err));
-  memcpy(chunk->input.data, c->states.pairs.data + first, (end - first) * sizeof *chunk->input.data);
+  memcpy(chunk->input.data, c->states.pairs.data + first,
+         (end - first) * sizeof *chunk->input.data);
   chunk->input.size = end - first;
   return WF_OK;
 }
 
-static wf_status expand_chunk(void *user, void *to, uint64_t first, int worker, bool shared, wf_error *err) {
+static wf_status expand_chunk(void *user, void *to, uint64_t first, int worker, bool shared,
+                              wf_error *err) {
   struct chunk *chunk = to;
   struct expansion x = {.c = user, .out = chunk};
   (void)first, (void)worker, (void)shared;
@@ -244,8 +287,10 @@ static wf_status expand_chunk(void *user, void *to, uint64_t first, int worker, 
 
 static uint64_t bytes_of(const struct composer *c) {
   const wf__compose_output *out = c->out;
-  uint64_t table = c->states.array != NULL ? c->states.num_cells * sizeof *c->states.array : sizeof *c->states.slots << c->states.bits;
-  return table + c->states.pairs.cap * sizeof *c->states.pairs.data + out->csr.arcs.cap * sizeof(wf_arc) + out->csr.arc_off.cap * sizeof(uint64_t) +
+  uint64_t table = c->states.array != NULL ? c->states.num_cells * sizeof *c->states.array
+                                           : sizeof *c->states.slots << c->states.bits;
+  return table + c->states.pairs.cap * sizeof *c->states.pairs.data +
+         out->csr.arcs.cap * sizeof(wf_arc) + out->csr.arc_off.cap * sizeof(uint64_t) +
          out->csr.final_cost.cap * sizeof(float) + out->origins.cap * sizeof(wf_arc_origin);
 }
 
@@ -253,7 +298,9 @@ static uint64_t bytes_of(const struct composer *c) {
 static wf_status check_size(struct composer *c, wf_error *err) {
   c->gave_up = c->states.pairs.size > c->job->give_up;
   if (c->gave_up) return WF_ERR_LIMIT;
-  return bytes_of(c) > c->job->max_bytes ? wf__compose_too_large(bytes_of(c), c->job->max_bytes, err) : WF_OK;
+  return bytes_of(c) > c->job->max_bytes
+             ? wf__compose_too_large(bytes_of(c), c->job->max_bytes, err)
+             : WF_OK;
 }
 
 static wf_status intern(void *user, void *from, uint64_t first, wf_error *err) {
@@ -267,15 +314,18 @@ static wf_status intern(void *user, void *from, uint64_t first, wf_error *err) {
     WF__TRY(wf__csr_add_state(csr, chunk->final_cost.data[k], err));
     for (; i < chunk->arc_end.data[k]; i++) {
       wf_arc *arc = &csr->arcs.data[csr->arcs.size++];
-      if (i + 2 * AHEAD < chunk->triples.size) wf__compose_prefetch(&c->states, triples[i + 2 * AHEAD]);
-      if (i + AHEAD < chunk->triples.size) wf__compose_prefetch_pair(&c->states, triples[i + AHEAD]);
+      if (i + 2 * AHEAD < chunk->triples.size)
+        wf__compose_prefetch(&c->states, triples[i + 2 * AHEAD]);
+      if (i + AHEAD < chunk->triples.size)
+        wf__compose_prefetch_pair(&c->states, triples[i + AHEAD]);
       *arc = chunk->arcs.data[i];
       WF__TRY(wf__compose_intern(&c->states, triples[i], &arc->nextstate, err));
     }
   }
   if (chunk->origins.size != 0) {
     WF__TRY(wf__vec_grow(&c->out->origins, chunk->origins.size, "origins of arcs", err));
-    memcpy(c->out->origins.data + c->out->origins.size, chunk->origins.data, chunk->origins.size * sizeof *chunk->origins.data);
+    memcpy(c->out->origins.data + c->out->origins.size, chunk->origins.data,
+           chunk->origins.size * sizeof *chunk->origins.data);
     c->out->origins.size += chunk->origins.size;
   }
   return check_size(c, err);
@@ -293,12 +343,21 @@ static void free_chunk(void *chunk_of_search) {
 
 /* A pool is worth its while when the larger input is large. */
 static wf_status search(struct composer *c, int32_t num_threads, wf_error *err) {
-  const wf__pipeline pipeline = {.user = c, .chunk_bytes = sizeof(struct chunk), .num_known = num_known, .take = take, .expand = expand_chunk, .intern = intern,
+  const wf__pipeline pipeline = {.user = c,
+                                 .chunk_bytes = sizeof(struct chunk),
+                                 .num_known = num_known,
+                                 .take = take,
+                                 .expand = expand_chunk,
+                                 .intern = intern,
                                  .free_chunk = free_chunk};
   uint32_t id;
   wf__pool *pool;
-  WF__TRY(wf__compose_intern(&c->states, wf__compose_pack((uint32_t)c->a->view.start, (uint32_t)c->b->view.start, 0), &id, err));
-  WF__TRY(wf__pool_for_fst(num_threads, c->a->view.num_arcs > c->b->view.num_arcs ? &c->a->view : &c->b->view, &pool, err));
+  WF__TRY(wf__compose_intern(
+      &c->states, wf__compose_pack((uint32_t)c->a->view.start, (uint32_t)c->b->view.start, 0), &id,
+      err));
+  WF__TRY(wf__pool_for_fst(num_threads,
+                           c->a->view.num_arcs > c->b->view.num_arcs ? &c->a->view : &c->b->view,
+                           &pool, err));
   wf_status status = wf__pipeline_run(&pipeline, pool, err);
   wf__pool_free(pool);
   return status;
@@ -307,12 +366,16 @@ static wf_status search(struct composer *c, int32_t num_threads, wf_error *err) 
 static wf_status compose(struct composer *c, wf_error *err) {
   const wf__compose_job *job = c->job;
   bool small = job->most_looked != 0; /* then a hash table, and no threads */
-  uint64_t num_a = small ? WF__MAX_STATES : c->a->view.num_states, num_b = small ? WF__MAX_STATES : c->b->view.num_states, max_states = job->max_states < WF__MAX_STATES ? job->max_states : WF__MAX_STATES;
-  uint32_t num_filters = (uint32_t)wf__num_filter_states(job->filter, c->a->has_epsilons, c->b->has_epsilons);
+  uint64_t num_a = small ? WF__MAX_STATES : c->a->view.num_states,
+           num_b = small ? WF__MAX_STATES : c->b->view.num_states,
+           max_states = job->max_states < WF__MAX_STATES ? job->max_states : WF__MAX_STATES;
+  uint32_t num_filters =
+      (uint32_t)wf__num_filter_states(job->filter, c->a->has_epsilons, c->b->has_epsilons);
   WF__TRY(wf__compose_states_init(&c->states, num_a, num_b, num_filters, max_states, err));
   WF__TRY(search(c, small ? 1 : job->num_threads, err));
   c->out->start = 0;
-  if (job->canonical) WF__TRY(wf__compose_renumber(c->out, c->states.pairs.data, num_a, num_b, num_filters, err));
+  if (job->canonical)
+    WF__TRY(wf__compose_renumber(c->out, c->states.pairs.data, num_a, num_b, num_filters, err));
   wf__compose_states_free(&c->states); /* the memory serves the trimming */
   if (!job->connect) return WF_OK;
   WF__TRY(wf__csr_connect_with(&c->out->csr, &c->out->start, true, c->out->origins.data, err));
@@ -320,7 +383,8 @@ static wf_status compose(struct composer *c, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__compose_search(const wf__compose_job *job, wf__compose_output *out, bool *out_gave_up, wf_error *err) {
+wf_status wf__compose_search(const wf__compose_job *job, wf__compose_output *out, bool *out_gave_up,
+                             wf_error *err) {
   struct composer composer = {.job = job, .a = job->a, .b = job->b, .out = out};
   wf_status status = compose(&composer, err);
   *out_gave_up = composer.gave_up;

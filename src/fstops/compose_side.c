@@ -1,4 +1,5 @@
-/* compose_side.c - prepares an input for matching: sorting, labels, indices of long states, failure arcs. */
+/* compose_side.c - prepares an input for matching: sorting, labels, indices of long states, failure
+ * arcs. */
 #include "fstops/compose_side.h"
 
 #include <string.h>
@@ -14,7 +15,8 @@ static wf_status index_state(wf__compose_side *side, uint64_t s, wf_error *err) 
   side->index_of[s] = WF__NO_INDEX;
   if (count < INDEX_MIN_ARCS || count >= UINT32_MAX || labels[count - 1] == 0) return WF_OK;
   uint64_t i = wf__compose_lower_bound(side, from, from + count, 1) - from;
-  struct wf__label_index entry = {.low = labels[i], .high = labels[count - 1], .first_off = side->first.size};
+  struct wf__label_index entry = {
+      .low = labels[i], .high = labels[count - 1], .first_off = side->first.size};
   uint64_t spread = (uint64_t)entry.high - (uint64_t)entry.low + 1;
   if (spread > INDEX_SPREAD * count) return WF_OK;
   WF__TRY(wf__vec_grow(&side->first, spread + 1, "a label index", err));
@@ -40,22 +42,27 @@ static wf_status index_labels(wf__compose_side *side, bool match_output, wf_erro
   return WF_OK;
 }
 
-wf_status wf__compose_side_init(wf__compose_side *side, const wf_fst *fst, bool match_output, wf_error *err) {
+wf_status wf__compose_side_init(wf__compose_side *side, const wf_fst *fst, bool match_output,
+                                wf_error *err) {
   *side = (wf__compose_side){0};
   WF__TRY(wf__arcsort(fst, match_output, &side->fst, err));
   side->view = wf_fst_get_view(side->fst);
   uint64_t n = side->view.num_states, m = side->view.num_arcs;
   side->labels = wf__alloc(m, sizeof *side->labels);
   side->index_of = wf__alloc(n, sizeof *side->index_of);
-  wf_status status = side->labels == NULL || side->index_of == NULL ? wf__fail_memory(err, (n + m) * 4, "labels") : index_labels(side, match_output, err);
+  wf_status status = side->labels == NULL || side->index_of == NULL
+                         ? wf__fail_memory(err, (n + m) * 4, "labels")
+                         : index_labels(side, match_output, err);
   if (status != WF_OK) wf__compose_side_free(side);
   return status;
 }
 
 void wf__compose_side_look(wf__compose_side *side, const wf_fst *fst, bool match_output) {
   _Static_assert(sizeof(wf_arc) == 4 * sizeof(int32_t), "labels of arcs are every fourth number");
-  *side = (wf__compose_side){.fst = wf_fst_ref(fst), .view = wf_fst_get_view(fst), .label_shift = 2, .has_epsilons = true};
-  if (side->view.num_arcs > 0) side->label_of = match_output ? &side->view.arcs->olabel : &side->view.arcs->ilabel;
+  *side = (wf__compose_side){
+      .fst = wf_fst_ref(fst), .view = wf_fst_get_view(fst), .label_shift = 2, .has_epsilons = true};
+  if (side->view.num_arcs > 0)
+    side->label_of = match_output ? &side->view.arcs->olabel : &side->view.arcs->ilabel;
 }
 
 void wf__compose_side_free(wf__compose_side *side) {
@@ -70,7 +77,7 @@ void wf__compose_side_free(wf__compose_side *side) {
   *side = (wf__compose_side){0};
 }
 
-/* --- failure arcs --------------------------------------------------------------------------------------------------- */
+/* --- failure arcs ------------------------------------------------------------------------ */
 
 static wf_status find_failures(wf__compose_side *side, int32_t phi_label, wf_error *err) {
   for (uint64_t s = 0; s < side->view.num_states; s++) {
@@ -80,17 +87,24 @@ static wf_status find_failures(wf__compose_side *side, int32_t phi_label, wf_err
     wf__compose_find(side, (uint32_t)s, phi_label, &begin, &end);
     if (begin == end) continue;
     const wf_arc *arc = &side->view.arcs[begin];
-    if (end - begin > 1) return wf__fail(err, WF_ERR_ARGUMENT, "state %llu of the second fst has %llu failure arcs", (unsigned long long)s, (unsigned long long)(end - begin));
+    if (end - begin > 1)
+      return wf__fail(err, WF_ERR_ARGUMENT, "state %llu of the second fst has %llu failure arcs",
+                      (unsigned long long)s, (unsigned long long)(end - begin));
     if (arc->olabel != 0 && arc->olabel != phi_label)
-      return wf__fail(err, WF_ERR_ARGUMENT, "the failure arc of state %llu of the second fst has output label %d, not 0 or %d", (unsigned long long)s, arc->olabel, phi_label);
+      return wf__fail(
+          err, WF_ERR_ARGUMENT,
+          "the failure arc of state %llu of the second fst has output label %d, not 0 or %d",
+          (unsigned long long)s, arc->olabel, phi_label);
     side->fail_next[s] = arc->nextstate;
     side->fail_cost[s] = arc->weight;
   }
   return WF_OK;
 }
 
-/* Along failure arcs from each state: cycles, and final costs on the way back. `path` holds the states of the walk; done[s] is 1 on it, 2 behind it. */
-static wf_status follow_failures(wf__compose_side *side, bool phi_final, uint8_t *done, uint32_t *path, wf_error *err) {
+/* Along failure arcs from each state: cycles, and final costs on the way back. `path` holds the
+ * states of the walk; done[s] is 1 on it, 2 behind it. */
+static wf_status follow_failures(wf__compose_side *side, bool phi_final, uint8_t *done,
+                                 uint32_t *path, wf_error *err) {
   for (uint64_t root = 0; root < side->view.num_states; root++) {
     uint64_t depth = 0;
     uint32_t s = (uint32_t)root;
@@ -98,19 +112,23 @@ static wf_status follow_failures(wf__compose_side *side, bool phi_final, uint8_t
       done[s] = 1;
       path[depth++] = s;
       if (side->fail_next[s] == WF__NO_FAIL) break;
-      if (done[side->fail_next[s]] == 1) return wf__fail(err, WF_ERR_ARGUMENT, "state %u of the second fst lies on a cycle of failure arcs", s);
+      if (done[side->fail_next[s]] == 1)
+        return wf__fail(err, WF_ERR_ARGUMENT,
+                        "state %u of the second fst lies on a cycle of failure arcs", s);
     }
     while (depth > 0) {
       s = path[--depth];
       done[s] = 2;
       float *cost = &side->final_cost[s];
-      if (phi_final && *cost == INFINITY && side->fail_next[s] != WF__NO_FAIL) *cost = side->fail_cost[s] + side->final_cost[side->fail_next[s]];
+      if (phi_final && *cost == INFINITY && side->fail_next[s] != WF__NO_FAIL)
+        *cost = side->fail_cost[s] + side->final_cost[side->fail_next[s]];
     }
   }
   return WF_OK;
 }
 
-wf_status wf__compose_side_take_failures(wf__compose_side *side, int32_t phi_label, bool phi_final, wf_error *err) {
+wf_status wf__compose_side_take_failures(wf__compose_side *side, int32_t phi_label, bool phi_final,
+                                         wf_error *err) {
   uint64_t n = side->view.num_states;
   uint8_t *done = wf__calloc(n, 1);
   uint32_t *path = wf__alloc(n, sizeof *path);
@@ -118,7 +136,8 @@ wf_status wf__compose_side_take_failures(wf__compose_side *side, int32_t phi_lab
   side->fail_cost = wf__alloc(n, sizeof *side->fail_cost);
   side->final_cost = wf__alloc(n, sizeof *side->final_cost);
   wf_status status = WF_OK;
-  if (done == NULL || path == NULL || side->fail_next == NULL || side->fail_cost == NULL || side->final_cost == NULL)
+  if (done == NULL || path == NULL || side->fail_next == NULL || side->fail_cost == NULL ||
+      side->final_cost == NULL)
     status = wf__fail_memory(err, n * 17, "failure arcs");
   if (status == WF_OK) {
     if (n != 0) memcpy(side->final_cost, side->view.final_cost, n * sizeof *side->final_cost);

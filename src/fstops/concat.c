@@ -1,8 +1,10 @@
-/* concat.c - one fst after the other: every final state of a part but the last gets an epsilon arc, with its final cost, to the start of the
- * next and is final no more. States are numbered part by part, as OpenFst does. */
+/* concat.c - one fst after the other: every final state of a part but the last gets an epsilon arc,
+ * with its final cost, to the start of the next and is final no more. States are numbered part by
+ * part, as OpenFst does. */
 #include "fstops/csr_copy.h"
 
-static wf_status append_linked(wf__csr *csr, const wf_fst_view *view, uint64_t next_start, wf_error *err) {
+static wf_status append_linked(wf__csr *csr, const wf_fst_view *view, uint64_t next_start,
+                               wf_error *err) {
   uint32_t shift = (uint32_t)csr->final_cost.size;
   for (uint64_t s = 0; s < view->num_states; s++) {
     WF__TRY(wf__csr_add_state(csr, INFINITY, err));
@@ -13,7 +15,9 @@ static wf_status append_linked(wf__csr *csr, const wf_fst_view *view, uint64_t n
       arc.nextstate += shift;
       csr->arcs.data[csr->arcs.size++] = arc;
     }
-    if (wf__is_final(view, s)) csr->arcs.data[csr->arcs.size++] = (wf_arc){.nextstate = (uint32_t)next_start, .weight = view->final_cost[s]};
+    if (wf__is_final(view, s))
+      csr->arcs.data[csr->arcs.size++] =
+          (wf_arc){.nextstate = (uint32_t)next_start, .weight = view->final_cost[s]};
   }
   return WF_OK;
 }
@@ -31,16 +35,21 @@ wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_er
   }
   wf_semiring semiring = wf_fst_get_view(fsts[0]).semiring;
   if (empty) return wf__fst_empty(semiring, out, err);
-  if (num_states > WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
+  if (num_states > WF__MAX_STATES)
+    return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
   wf__csr csr = {0};
   wf_status status;
   for (size_t k = 0; k + 1 < count; k++) {
     wf_fst_view view = wf_fst_get_view(fsts[k]), next = wf_fst_get_view(fsts[k + 1]);
-    WF__TRY_GOTO(status, append_linked(&csr, &view, csr.final_cost.size + view.num_states + (uint64_t)next.start, err), done);
+    WF__TRY_GOTO(status,
+                 append_linked(&csr, &view,
+                               csr.final_cost.size + view.num_states + (uint64_t)next.start, err),
+                 done);
   }
   wf_fst_view last = wf_fst_get_view(fsts[count - 1]);
   WF__TRY_GOTO(status, wf__csr_append(&csr, &last, err), done);
-  status = wf__fst_from_csr(&csr, wf_fst_get_view(fsts[0]).start, semiring, wf_fst_isymbols(fsts[0]), wf_fst_osymbols(fsts[0]), out, err);
+  status = wf__fst_from_csr(&csr, wf_fst_get_view(fsts[0]).start, semiring,
+                            wf_fst_isymbols(fsts[0]), wf_fst_osymbols(fsts[0]), out, err);
 done:
   wf__csr_free(&csr);
   return status;

@@ -1,15 +1,16 @@
 /* connect.c - keeps the states that lie on a path from the start to a final state.
  *
- * Forward: breadth-first. Backward: first a sweep from the last state to the first, each state asking whether a
- * successor is known to be good, then one upwards; where states are numbered as a search found them this settles nearly all. Only what is
- * still open after that goes through a search over reversed arcs. */
+ * Forward: breadth-first. Backward: first a sweep from the last state to the first, each state
+ * asking whether a successor is known to be good, then one upwards; where states are numbered as a
+ * search found them this settles nearly all. Only what is still open after that goes through a
+ * search over reversed arcs. */
 #include "fstops/connect.h"
 
 #include <string.h>
 
 #include "fst/properties.h"
 
-/* --- marks -------------------------------------------------------------------------------------------------------- */
+/* --- marks ------------------------------------------------------------------------------- */
 
 /* Sets of states are bits: those of three million states fit a second-level cache. */
 static inline bool has(const uint64_t *set, uint64_t s) { return set[s / 64] >> (s % 64) & 1; }
@@ -41,36 +42,47 @@ static bool leads_to_good(const wf_fst_view *view, uint64_t s, const uint64_t *g
   return false;
 }
 
-/* Sources of the arcs out of open states (not good yet), by destination, by counting sort: those of t are from[off[t]] .. from[off[t + 1] - 1]. */
-static wf_status reverse_open(const wf_fst_view *view, const uint64_t *good, uint32_t *off, uint32_t **out_from, wf_error *err) {
+/* Sources of the arcs out of open states (not good yet), by destination, by counting sort: those of
+ * t are from[off[t]] .. from[off[t + 1] - 1]. */
+static wf_status reverse_open(const wf_fst_view *view, const uint64_t *good, uint32_t *off,
+                              uint32_t **out_from, wf_error *err) {
   uint64_t n = view->num_states, num_arcs = 0;
   for (uint64_t s = 0; s < n; s++) {
     if (has(good, s)) continue;
-    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) off[view->arcs[i].nextstate + 2]++;
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+      off[view->arcs[i].nextstate + 2]++;
     num_arcs += view->arc_off[s + 1] - view->arc_off[s];
   }
-  if (num_arcs > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%llu arcs are too many to trim", (unsigned long long)num_arcs);
+  if (num_arcs > UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "%llu arcs are too many to trim",
+                    (unsigned long long)num_arcs);
   uint32_t *from = *out_from = wf__alloc(num_arcs, sizeof *from);
   if (from == NULL) return wf__fail_memory(err, num_arcs * sizeof *from, "reversed arcs");
   for (uint64_t s = 0; s < n; s++) off[s + 2] += off[s + 1];
   for (uint64_t s = 0; s < n; s++) {
     if (has(good, s)) continue;
-    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) from[off[view->arcs[i].nextstate + 1]++] = (uint32_t)s;
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+      from[off[view->arcs[i].nextstate + 1]++] = (uint32_t)s;
   }
   return WF_OK;
 }
 
-/* Fetches ahead of a search what it will read: bounds of a state far behind in the queue, sources of one nearer. */
-static inline void fetch_ahead(const uint32_t *queue, uint64_t head, uint64_t tail, const uint32_t *off, const uint32_t *from) {
+/* Fetches ahead of a search what it will read: bounds of a state far behind in the queue, sources
+ * of one nearer. */
+static inline void fetch_ahead(const uint32_t *queue, uint64_t head, uint64_t tail,
+                               const uint32_t *off, const uint32_t *from) {
   if (head + 16 >= tail) return;
   __builtin_prefetch(&off[queue[head + 16]]);
   __builtin_prefetch(&from[off[queue[head + 8]]]);
 }
 
 /* Searches backwards from the good states in queue[0 .. tail); the queue has room for all. */
-static wf_status spread_good(const wf_fst_view *view, uint64_t *good, uint32_t *queue, uint64_t tail, wf_error *err) {
+static wf_status spread_good(const wf_fst_view *view, uint64_t *good, uint32_t *queue,
+                             uint64_t tail, wf_error *err) {
   uint32_t *off = wf__calloc(view->num_states + 2, sizeof *off), *from = NULL;
-  wf_status status = off != NULL ? reverse_open(view, good, off, &from, err) : wf__fail_memory(err, view->num_states * sizeof *off, "reversed arcs");
+  wf_status status = off != NULL
+                         ? reverse_open(view, good, off, &from, err)
+                         : wf__fail_memory(err, view->num_states * sizeof *off, "reversed arcs");
   for (uint64_t head = 0; status == WF_OK && head < tail; head++) {
     uint32_t s = queue[head];
     fetch_ahead(queue, head, tail, off, from);
@@ -88,8 +100,10 @@ static wf_status spread_good(const wf_fst_view *view, uint64_t *good, uint32_t *
 static wf_status mark_coaccessible(const wf_fst_view *view, uint64_t *good, wf_error *err) {
   uint64_t n = view->num_states, open = 0, tail = 0;
   for (uint64_t s = n; s-- > 0;) {
-    if (wf__is_final(view, s) || leads_to_good(view, s, good)) put(good, s);
-    else open++;
+    if (wf__is_final(view, s) || leads_to_good(view, s, good))
+      put(good, s);
+    else
+      open++;
   }
   if (open == 0) return WF_OK;
   uint32_t *queue = wf__alloc(open, sizeof *queue);
@@ -104,23 +118,29 @@ static wf_status mark_coaccessible(const wf_fst_view *view, uint64_t *good, wf_e
   return status;
 }
 
-/* --- keeping ------------------------------------------------------------------------------------------------------ */
+/* --- keeping ----------------------------------------------------------------------------- */
 
-/* What is kept of a state becomes its new number, in `number`; WF__DROPPED else. `*num_kept` may equal num_states. */
+/* What is kept of a state becomes its new number, in `number`; WF__DROPPED else. `*num_kept` may
+ * equal num_states. */
 #define WF__DROPPED UINT32_MAX
 
-static wf_status number_kept(const wf_fst_view *view, bool all_accessible, uint32_t **number, uint64_t *num_kept, wf_error *err) {
+static wf_status number_kept(const wf_fst_view *view, bool all_accessible, uint32_t **number,
+                             uint64_t *num_kept, wf_error *err) {
   uint64_t n = view->num_states, words = n / 64 + 1;
   *number = NULL;
-  uint64_t *good = wf__calloc(words, sizeof *good), *seen = all_accessible ? NULL : wf__calloc(words, sizeof *seen);
+  uint64_t *good = wf__calloc(words, sizeof *good),
+           *seen = all_accessible ? NULL : wf__calloc(words, sizeof *seen);
   wf_status status = WF_OK;
-  if (good == NULL || (!all_accessible && seen == NULL)) status = wf__fail_memory(err, n / 4, "marks of states");
+  if (good == NULL || (!all_accessible && seen == NULL))
+    status = wf__fail_memory(err, n / 4, "marks of states");
   if (status == WF_OK) status = mark_coaccessible(view, good, err);
   if (status == WF_OK && !all_accessible) status = mark_accessible(view, seen, err);
-  if (status == WF_OK && (*number = wf__alloc(n, sizeof **number)) == NULL) status = wf__fail_memory(err, n * sizeof **number, "state numbers");
+  if (status == WF_OK && (*number = wf__alloc(n, sizeof **number)) == NULL)
+    status = wf__fail_memory(err, n * sizeof **number, "state numbers");
   if (status == WF_OK) {
     uint32_t kept = 0;
-    for (uint64_t s = 0; s < n; s++) (*number)[s] = has(good, s) && (seen == NULL || has(seen, s)) ? kept++ : WF__DROPPED;
+    for (uint64_t s = 0; s < n; s++)
+      (*number)[s] = has(good, s) && (seen == NULL || has(seen, s)) ? kept++ : WF__DROPPED;
     *num_kept = (*number)[view->start] == WF__DROPPED ? 0 : kept;
   }
   free(good);
@@ -128,9 +148,10 @@ static wf_status number_kept(const wf_fst_view *view, bool all_accessible, uint3
   return status;
 }
 
-/* Writes the kept states to the arrays of `out`, which have room and may be those of `view` itself: writing never overtakes reading.
- * `origins` (or NULL) are moved in place. */
-static void keep_states(const wf_fst_view *view, const uint32_t *number, wf__csr *out, wf_arc_origin *origins) {
+/* Writes the kept states to the arrays of `out`, which have room and may be those of `view` itself:
+ * writing never overtakes reading. `origins` (or NULL) are moved in place. */
+static void keep_states(const wf_fst_view *view, const uint32_t *number, wf__csr *out,
+                        wf_arc_origin *origins) {
   uint64_t num_arcs = 0, num_states = 0;
   for (uint64_t s = 0; s < view->num_states; s++) {
     uint64_t begin = view->arc_off[s], end = view->arc_off[s + 1];
@@ -149,13 +170,18 @@ static void keep_states(const wf_fst_view *view, const uint32_t *number, wf__csr
   out->arcs.size = num_arcs;
 }
 
-wf_status wf__csr_connect_with(wf__csr *csr, int64_t *start, bool all_accessible, wf_arc_origin *origins, wf_error *err) {
+wf_status wf__csr_connect_with(wf__csr *csr, int64_t *start, bool all_accessible,
+                               wf_arc_origin *origins, wf_error *err) {
   if (*start < 0 || csr->final_cost.size == 0) return WF_OK;
   uint32_t *number;
   uint64_t num_kept;
   WF__TRY(wf__vec_grow(&csr->arc_off, 1, "states", err));
   csr->arc_off.data[csr->arc_off.size] = csr->arcs.size;
-  wf_fst_view view = {.start = *start, .num_states = csr->final_cost.size, .num_arcs = csr->arcs.size, .arc_off = csr->arc_off.data, .arcs = csr->arcs.data,
+  wf_fst_view view = {.start = *start,
+                      .num_states = csr->final_cost.size,
+                      .num_arcs = csr->arcs.size,
+                      .arc_off = csr->arc_off.data,
+                      .arcs = csr->arcs.data,
                       .final_cost = csr->final_cost.data};
   WF__TRY(number_kept(&view, all_accessible, &number, &num_kept, err));
   if (num_kept == 0) {
@@ -177,7 +203,8 @@ static uint64_t count_kept_arcs(const wf_fst_view *view, const uint32_t *number)
   uint64_t count = 0;
   for (uint64_t s = 0; s < view->num_states; s++) {
     if (number[s] == WF__DROPPED) continue;
-    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) count += number[view->arcs[i].nextstate] != WF__DROPPED;
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+      count += number[view->arcs[i].nextstate] != WF__DROPPED;
   }
   return count;
 }
@@ -202,11 +229,13 @@ wf_status wf_connect(const wf_fst *fst, wf_fst **out, wf_error *err) {
   if (num_kept != 0) {
     WF__TRY_GOTO(status, wf__vec_grow(&csr.arc_off, num_kept + 1, "states", err), done);
     WF__TRY_GOTO(status, wf__vec_grow(&csr.final_cost, num_kept, "states", err), done);
-    WF__TRY_GOTO(status, wf__vec_grow(&csr.arcs, count_kept_arcs(&view, number) + 1, "arcs", err), done);
+    WF__TRY_GOTO(status, wf__vec_grow(&csr.arcs, count_kept_arcs(&view, number) + 1, "arcs", err),
+                 done);
     keep_states(&view, number, &csr, NULL);
     start = number[view.start];
   }
-  status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  status = wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
+                            out, err);
   if (status == WF_OK) wf__fst_set_trimmed(*out);
 done:
   wf__csr_free(&csr);

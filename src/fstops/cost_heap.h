@@ -1,7 +1,8 @@
 /* cost_heap.h - binary heap of (cost, arcs, item), smallest first.
  *
- * The order is total - cost, then number of arcs, then the user's order of items or their numbers - so searches built on it do not depend on how the heap moves its entries.
- * Entries are never changed in place: a search pushes again and skips what is stale when it pops it. */
+ * The order is total - cost, then number of arcs, then the user's order of items or their numbers -
+ * so searches built on it do not depend on how the heap moves its entries. Entries are never
+ * changed in place: a search pushes again and skips what is stale when it pops it. */
 #ifndef WF_FSTOPS_COST_HEAP_H
 #define WF_FSTOPS_COST_HEAP_H
 
@@ -20,10 +21,12 @@ typedef struct wf__heap {
   const void *user;
 } wf__heap;
 
-static inline bool wf__heap_less(const wf__heap *heap, const wf__heap_entry *a, const wf__heap_entry *b) {
+static inline bool wf__heap_less(const wf__heap *heap, const wf__heap_entry *a,
+                                 const wf__heap_entry *b) {
   if (a->cost != b->cost) return a->cost < b->cost;
   if (a->hops != b->hops) return a->hops < b->hops;
-  return heap->item_less != NULL ? heap->item_less(heap->user, a->item, b->item) : a->item < b->item;
+  return heap->item_less != NULL ? heap->item_less(heap->user, a->item, b->item)
+                                 : a->item < b->item;
 }
 
 static inline wf_status wf__heap_push(wf__heap *heap, wf__heap_entry entry, wf_error *err) {
@@ -44,7 +47,8 @@ static inline wf__heap_entry wf__heap_pop(wf__heap *heap) {
   wf__heap_entry top = heap->data[0], last = heap->data[--heap->size];
   uint64_t at = 0, size = heap->size;
   for (uint64_t child = 1; child < size; child = 2 * at + 1) {
-    if (child + 1 < size && wf__heap_less(heap, &heap->data[child + 1], &heap->data[child])) child++;
+    if (child + 1 < size && wf__heap_less(heap, &heap->data[child + 1], &heap->data[child]))
+      child++;
     if (!wf__heap_less(heap, &heap->data[child], &last)) break;
     heap->data[at] = heap->data[child];
     at = child;

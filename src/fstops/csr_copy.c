@@ -5,11 +5,14 @@
 
 wf_status wf__csr_copy_states(wf__csr *csr, const wf_fst_view *view, wf_error *err) {
   uint64_t n = view->num_states, base = csr->arcs.size;
-  if (n > WF__MAX_STATES - csr->final_cost.size) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
+  if (n > WF__MAX_STATES - csr->final_cost.size)
+    return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
   WF__TRY(wf__vec_grow(&csr->arc_off, n + 1, "states", err));
   WF__TRY(wf__vec_grow(&csr->final_cost, n, "states", err));
-  for (uint64_t s = 0; s < n; s++) csr->arc_off.data[csr->arc_off.size + s] = base + view->arc_off[s];
-  if (n != 0) memcpy(csr->final_cost.data + csr->final_cost.size, view->final_cost, n * sizeof(float));
+  for (uint64_t s = 0; s < n; s++)
+    csr->arc_off.data[csr->arc_off.size + s] = base + view->arc_off[s];
+  if (n != 0)
+    memcpy(csr->final_cost.data + csr->final_cost.size, view->final_cost, n * sizeof(float));
   csr->arc_off.size += n;
   csr->final_cost.size += n;
   return WF_OK;

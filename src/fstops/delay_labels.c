@@ -1,11 +1,14 @@
-/* delay_labels.c - strings on arcs spelled out: an arc puts out the first label, and what is left waits for the arcs behind it.
+/* delay_labels.c - strings on arcs spelled out: an arc puts out the first label, and what is left
+ * waits for the arcs behind it.
  *
- * A state of the result is a state and the string that waits there, which goes in front of what its arcs put out. A string that waits at a final state is put out
- * on the way to a last state, over arcs with input epsilon; there are none elsewhere, so what was deterministic stays so. OpenFst factors pushed weights in the
- * same way (FactorWeightFst), and the states are the same.
+ * A state of the result is a state and the string that waits there, which goes in front of what its
+ * arcs put out. A string that waits at a final state is put out on the way to a last state, over
+ * arcs with input epsilon; there are none elsewhere, so what was deterministic stays so. OpenFst
+ * factors pushed weights in the same way (FactorWeightFst), and the states are the same.
  *
- * After pushing towards the start, the string at a state is an end of what was pushed over it (nothing is put out later than before), so there are few.
- * After pushing towards the final states there can be exponentially many: the caller sets a limit. */
+ * After pushing towards the start, the string at a state is an end of what was pushed over it
+ * (nothing is put out later than before), so there are few. After pushing towards the final states
+ * there can be exponentially many: the caller sets a limit. */
 #include "fstops/push.h"
 
 struct waiting {
@@ -22,10 +25,14 @@ struct delay {
   wf__csr made;
 };
 
-static wf_status find_state(struct delay *d, uint32_t state, uint32_t string, uint32_t *out, wf_error *err) {
+static wf_status find_state(struct delay *d, uint32_t state, uint32_t string, uint32_t *out,
+                            wf_error *err) {
   bool fresh;
-  if (d->states.size > WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states for pushed labels", (unsigned long long)WF__MAX_STATES);
-  WF__TRY(wf__map64_insert(&d->map, (uint64_t)state << 32 | string, (uint32_t)d->states.size, out, &fresh, "states", err));
+  if (d->states.size > WF__MAX_STATES)
+    return wf__fail(err, WF_ERR_LIMIT, "more than %llu states for pushed labels",
+                    (unsigned long long)WF__MAX_STATES);
+  WF__TRY(wf__map64_insert(&d->map, (uint64_t)state << 32 | string, (uint32_t)d->states.size, out,
+                           &fresh, "states", err));
   if (!fresh) return WF_OK;
   struct waiting waiting = {state, string};
   return wf__vec_push(&d->states, waiting, "states", err);
@@ -41,7 +48,8 @@ static wf_status put_arc(struct delay *d, wf_arc arc, uint32_t string, wf_error 
 
 static wf_status make_last(struct delay *d, uint32_t string, wf_error *err) {
   WF__TRY(wf__csr_add_state(&d->made, string == 0 ? 0 : INFINITY, err));
-  return string == 0 ? WF_OK : put_arc(d, (wf_arc){.nextstate = (uint32_t)d->num_states}, string, err);
+  return string == 0 ? WF_OK
+                     : put_arc(d, (wf_arc){.nextstate = (uint32_t)d->num_states}, string, err);
 }
 
 static wf_status make_state(struct delay *d, struct waiting at, wf_error *err) {
@@ -50,7 +58,8 @@ static wf_status make_state(struct delay *d, struct waiting at, wf_error *err) {
   if (at.state == d->num_states) return make_last(d, at.string, err);
   float final_cost = csr->final_cost.data[at.state];
   uint32_t at_end = at.string;
-  if (final_cost != INFINITY && final_string != NULL) WF__TRY(wf__string_concat(d->strings, at.string, final_string[at.state], &at_end, err));
+  if (final_cost != INFINITY && final_string != NULL)
+    WF__TRY(wf__string_concat(d->strings, at.string, final_string[at.state], &at_end, err));
   bool owes = final_cost != INFINITY && at_end != 0;
   WF__TRY(wf__csr_add_state(&d->made, owes ? INFINITY : final_cost, err));
   uint64_t end = at.state + 1 < d->num_states ? csr->arc_off.data[at.state + 1] : csr->arcs.size;
@@ -58,15 +67,21 @@ static wf_status make_state(struct delay *d, struct waiting at, wf_error *err) {
     wf_arc arc = csr->arcs.data[i];
     uint32_t string = (uint32_t)arc.olabel;
     bool dead = potential != NULL && potential[arc.nextstate] == WF__STRING_NONE;
-    if (dead) string = string == 0 ? 0 : wf__string_of((int32_t)wf__string_label(d->strings, string));
-    else WF__TRY(wf__string_concat(d->strings, at.string, string, &string, err));
+    if (dead)
+      string = string == 0 ? 0 : wf__string_of((int32_t)wf__string_label(d->strings, string));
+    else
+      WF__TRY(wf__string_concat(d->strings, at.string, string, &string, err));
     WF__TRY(put_arc(d, arc, string, err));
   }
-  return owes ? put_arc(d, (wf_arc){.nextstate = (uint32_t)d->num_states, .weight = final_cost}, at_end, err) : WF_OK;
+  return owes ? put_arc(d, (wf_arc){.nextstate = (uint32_t)d->num_states, .weight = final_cost},
+                        at_end, err)
+              : WF_OK;
 }
 
-/* `number` [states]: a state's first comes in the place of the state, the others behind. `order` is its inverse. */
-static void number_states(const struct delay *d, uint32_t *first, uint32_t *number, uint32_t *order) {
+/* `number` [states]: a state's first comes in the place of the state, the others behind. `order` is
+ * its inverse. */
+static void number_states(const struct delay *d, uint32_t *first, uint32_t *number,
+                          uint32_t *order) {
   uint32_t next = 0;
   for (uint64_t s = 0; s <= d->num_states; s++) first[s] = UINT32_MAX;
   for (uint64_t k = 0; k < d->states.size; k++)
@@ -82,7 +97,8 @@ static void number_states(const struct delay *d, uint32_t *first, uint32_t *numb
 
 static wf_status write_result(struct delay *d, int64_t *start, wf__csr *out, wf_error *err) {
   uint64_t count = d->states.size;
-  uint32_t *number = wf__alloc(count, sizeof *number), *order = wf__alloc(count, sizeof *order), *first = wf__alloc(d->num_states + 1, sizeof *first);
+  uint32_t *number = wf__alloc(count, sizeof *number), *order = wf__alloc(count, sizeof *order),
+           *first = wf__alloc(d->num_states + 1, sizeof *first);
   bool fine = number != NULL && order != NULL && first != NULL;
   wf_status status = fine ? WF_OK : wf__fail_memory(err, count * 8 + d->num_states * 4, "states");
   if (fine) number_states(d, first, number, order);
@@ -103,11 +119,14 @@ static wf_status write_result(struct delay *d, int64_t *start, wf__csr *out, wf_
   return status;
 }
 
-wf_status wf__delay_labels(wf__strings *strings, const wf__pushed *pushed, uint64_t most_states, int64_t *start, wf__csr *out, bool *fits, wf_error *err) {
-  struct delay d = {.strings = strings, .pushed = pushed, .num_states = pushed->csr->final_cost.size};
+wf_status wf__delay_labels(wf__strings *strings, const wf__pushed *pushed, uint64_t most_states,
+                           int64_t *start, wf__csr *out, bool *fits, wf_error *err) {
+  struct delay d = {
+      .strings = strings, .pushed = pushed, .num_states = pushed->csr->final_cost.size};
   uint32_t first;
   wf_status status = *start >= 0 ? find_state(&d, (uint32_t)*start, 0, &first, err) : WF_OK;
-  for (uint64_t k = 0; status == WF_OK && k < d.states.size && d.states.size <= most_states; k++) status = make_state(&d, d.states.data[k], err);
+  for (uint64_t k = 0; status == WF_OK && k < d.states.size && d.states.size <= most_states; k++)
+    status = make_state(&d, d.states.data[k], err);
   *fits = d.states.size <= most_states;
   if (status == WF_OK && *fits) status = write_result(&d, start, out, err);
   wf__vec_free(&d.states);

@@ -1,8 +1,9 @@
-/* determinize.c - weighted determinization of functional transducers on the input side (Mohri 1997, "Finite-state transducers in language and
- * speech processing", sections 3.3 and 4).
+/* determinize.c - weighted determinization of functional transducers on the input side (Mohri 1997,
+ * "Finite-state transducers in language and speech processing", sections 3.3 and 4).
  *
- * Subsets are numbered in order of discovery, expanded (determinize_expand.c) and interned: a pipeline (pipeline.h). Expansions that would write to the
- * string pool, which are few, are postponed until no other thread runs. */
+ * Subsets are numbered in order of discovery, expanded (determinize_expand.c) and interned: a
+ * pipeline (pipeline.h). Expansions that would write to the string pool, which are few, are
+ * postponed until no other thread runs. */
 #include "fstops/determinize.h"
 
 #include <string.h>
@@ -15,21 +16,24 @@
 
 enum { AHEAD = 16 };
 
-/* --- chunks: what wf__pipeline asks for ---------------------------------------------------------------------------- */
+/* --- chunks: what wf__pipeline asks for -------------------------------------------------- */
 
 static uint64_t num_known(void *user) { return ((wf__determinizer *)user)->subsets.where.size; }
 
 static wf_status take(void *user, void *to, uint64_t first, uint64_t end, wf_error *err) {
   const wf__determinizer *det = user;
   wf__det_chunk *chunk = to;
-  chunk->input.size = chunk->input_size.size = chunk->states.size = chunk->postponed.size = chunk->arcs.size = chunk->targets.size = chunk->elements.size = 0;
+  chunk->input.size = chunk->input_size.size = chunk->states.size = chunk->postponed.size =
+      chunk->arcs.size = chunk->targets.size = chunk->elements.size = 0;
   WF__TRY(wf__vec_grow(&chunk->input_size, end - first, "subsets", err));
   WF__TRY(wf__vec_grow(&chunk->states, end - first, "states", err));
-  WF__TRY(wf__vec_grow(&chunk->postponed, end - first, "subsets", err)); /* now, so that no thread can fail to postpone */
+  WF__TRY(wf__vec_grow(&chunk->postponed, end - first, "subsets",
+                       err)); /* now, so that no thread can fail to postpone */
   for (uint64_t id = first; id < end; id++) {
     wf__det_element single;
     uint32_t size;
-    const wf__det_element *elements = wf__det_subsets_get(&det->subsets, (uint32_t)id, &single, &size);
+    const wf__det_element *elements =
+        wf__det_subsets_get(&det->subsets, (uint32_t)id, &single, &size);
     WF__TRY(wf__vec_grow(&chunk->input, size, "subsets", err));
     memcpy(chunk->input.data + chunk->input.size, elements, size * sizeof *elements);
     chunk->input.size += size;
@@ -49,7 +53,8 @@ static wf_status expand(void *user, void *to, uint64_t first, int w, bool shared
   for (uint32_t k = 0; k < chunk->states.size; elements += chunk->input_size.data[k++]) {
     uint64_t num_arcs = chunk->arcs.size;
     if (!shared) det->current_id = (uint32_t)first + k;
-    wf_status status = wf__det_expand(worker, elements, chunk->input_size.data[k], &chunk->states.data[k], err);
+    wf_status status =
+        wf__det_expand(worker, elements, chunk->input_size.data[k], &chunk->states.data[k], err);
     if (status == WF_OK) continue;
     chunk->arcs.size = num_arcs;
     if (!shared) {
@@ -72,7 +77,8 @@ static wf_status expand_postponed(void *user, void *to, uint64_t first, wf_error
   for (uint64_t i = 0; i < chunk->postponed.size; i++) {
     while (k < chunk->postponed.data[i]) elements += chunk->input_size.data[k++];
     det->current_id = (uint32_t)first + k;
-    wf_status status = wf__det_expand(worker, elements, chunk->input_size.data[k], &chunk->states.data[k], err);
+    wf_status status =
+        wf__det_expand(worker, elements, chunk->input_size.data[k], &chunk->states.data[k], err);
     if (status == WF_OK) continue;
     chunk->states.size = k;
     return status;
@@ -80,15 +86,19 @@ static wf_status expand_postponed(void *user, void *to, uint64_t first, wf_error
   return WF_OK;
 }
 
-/* --- interning: expanded states join the result, what their arcs lead to becomes subset ids ----------------------- */
+/* --- interning: expanded states join the result, what their arcs lead to becomes subset ids --- */
 
-static inline void prefetch(const wf__determinizer *det, const wf__det_chunk *chunk, uint32_t nextstate) {
+static inline void prefetch(const wf__determinizer *det, const wf__det_chunk *chunk,
+                            uint32_t nextstate) {
   if (nextstate == WF__DET_SINK) return;
-  if (nextstate & WF__DET_SEVERAL) wf__det_subsets_prefetch(&det->subsets, chunk->targets.data[nextstate & ~WF__DET_SEVERAL].hash);
-  else __builtin_prefetch(&det->subsets.single[nextstate], 1);
+  if (nextstate & WF__DET_SEVERAL)
+    wf__det_subsets_prefetch(&det->subsets, chunk->targets.data[nextstate & ~WF__DET_SEVERAL].hash);
+  else
+    __builtin_prefetch(&det->subsets.single[nextstate], 1);
 }
 
-static wf_status resolve(wf__determinizer *det, const wf__det_chunk *chunk, wf_arc *arc, wf_error *err) {
+static wf_status resolve(wf__determinizer *det, const wf__det_chunk *chunk, wf_arc *arc,
+                         wf_error *err) {
   wf_status status;
   if (arc->nextstate == WF__DET_SINK) {
     det->uses_sink = true;
@@ -96,11 +106,15 @@ static wf_status resolve(wf__determinizer *det, const wf__det_chunk *chunk, wf_a
   }
   if (arc->nextstate & WF__DET_SEVERAL) {
     const wf__det_target *target = &chunk->targets.data[arc->nextstate & ~WF__DET_SEVERAL];
-    status = wf__det_subsets_add(&det->subsets, chunk->elements.data + target->off, target->size, target->hash, &arc->nextstate, err);
+    status = wf__det_subsets_add(&det->subsets, chunk->elements.data + target->off, target->size,
+                                 target->hash, &arc->nextstate, err);
   } else {
     status = wf__det_subsets_add_single(&det->subsets, arc->nextstate, &arc->nextstate, err);
   }
-  const char *why = det->o.max_states == 0 ? "gave up (costs that drift apart never end; if these do, set max_states to allow more)" : "gave up (max_states)";
+  const char *why =
+      det->o.max_states == 0
+          ? "gave up (costs that drift apart never end; if these do, set max_states to allow more)"
+          : "gave up (max_states)";
   if (status == WF_ERR_NOT_DETERMINIZABLE) return wf__fail_growth(det, arc->ilabel, why, err);
   return status;
 }
@@ -126,14 +140,21 @@ static wf_status intern(void *user, void *from, uint64_t first, wf_error *err) {
 
 static void free_chunk(void *chunk) { wf__det_chunk_free(chunk); }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------- */
 
 static wf_status run(wf__determinizer *det, wf__pool *pool, bool *trimmed, wf_error *err) {
   int num_workers = wf__pool_size(pool);
-  const wf__pipeline pipeline = {.user = det, .chunk_bytes = sizeof(wf__det_chunk), .num_known = num_known, .take = take, .expand = expand,
-                                 .expand_postponed = expand_postponed, .intern = intern, .free_chunk = free_chunk};
+  const wf__pipeline pipeline = {.user = det,
+                                 .chunk_bytes = sizeof(wf__det_chunk),
+                                 .num_known = num_known,
+                                 .take = take,
+                                 .expand = expand,
+                                 .expand_postponed = expand_postponed,
+                                 .intern = intern,
+                                 .free_chunk = free_chunk};
   det->workers = wf__calloc((uint64_t)num_workers, sizeof *det->workers);
-  if (det->workers == NULL) return wf__fail_memory(err, (uint64_t)num_workers * sizeof *det->workers, "determinization");
+  if (det->workers == NULL)
+    return wf__fail_memory(err, (uint64_t)num_workers * sizeof *det->workers, "determinization");
   for (int w = 0; w < num_workers; w++) det->workers[w].det = det;
   wf_status status = wf__pipeline_run(&pipeline, pool, err);
   *trimmed = true;
@@ -150,10 +171,13 @@ static wf_status determinize(wf__determinizer *det, bool *trimmed, wf_error *err
   uint32_t start;
   wf__pool *pool;
   WF__TRY(wf__strings_init(&det->strings, err));
-  WF__TRY(wf__det_subsets_init(&det->subsets, det->view.num_states, (double)det->o.delta, max_states, err));
-  if (det->o.rmepsilon && !(wf__fst_local_properties(det->fst) & WF_PROP_NO_IEPSILONS)) WF__TRY(wf__det_closure_create(&det->view, &det->closure, err));
+  WF__TRY(wf__det_subsets_init(&det->subsets, det->view.num_states, (double)det->o.delta,
+                               max_states, err));
+  if (det->o.rmepsilon && !(wf__fst_local_properties(det->fst) & WF_PROP_NO_IEPSILONS))
+    WF__TRY(wf__det_closure_create(&det->view, &det->closure, err));
   WF__TRY(wf__det_subsets_add_single(&det->subsets, (uint32_t)det->view.start, &start, err));
-  WF__TRY(wf__pool_for_fst(det->closure != NULL ? 1 : det->o.num_threads, &det->view, &pool, err)); /* the closure's marks serve one thread */
+  WF__TRY(wf__pool_for_fst(det->closure != NULL ? 1 : det->o.num_threads, &det->view, &pool,
+                           err)); /* the closure's marks serve one thread */
   wf_status status = run(det, pool, trimmed, err);
   wf__pool_free(pool);
   WF__TRY(status);
@@ -164,11 +188,14 @@ static wf_status determinize(wf__determinizer *det, bool *trimmed, wf_error *err
       if (det->csr.arcs.data[i].nextstate == WF__DET_SINK) det->csr.arcs.data[i].nextstate = sink;
   }
   wf__det_subsets_free(&det->subsets); /* the memory serves the strings */
-  return wf__strings_expand(&det->strings, true, det->uses_sink ? sink : UINT32_MAX, &det->csr, err);
+  return wf__strings_expand(&det->strings, true, det->uses_sink ? sink : UINT32_MAX, &det->csr,
+                            err);
 }
 
-/* Runs on a trimmed fst: a state from which nothing is accepted could seem to have two outputs, and would only cost time. */
-static wf_status determinize_trimmed(const wf_fst *fst, const wf_determinize_options *o, wf_fst **out, wf_error *err) {
+/* Runs on a trimmed fst: a state from which nothing is accepted could seem to have two outputs, and
+ * would only cost time. */
+static wf_status determinize_trimmed(const wf_fst *fst, const wf_determinize_options *o,
+                                     wf_fst **out, wf_error *err) {
   wf__determinizer det = {.fst = fst, .view = wf_fst_get_view(fst), .o = *o};
   bool trimmed = true;
   wf_status status = det.view.start < 0 ? WF_OK : determinize(&det, &trimmed, err);
@@ -177,7 +204,8 @@ static wf_status determinize_trimmed(const wf_fst *fst, const wf_determinize_opt
   wf__det_closure_free(det.closure);
   if (status == WF_OK) {
     int64_t start = det.view.start < 0 ? -1 : 0;
-    status = wf__fst_from_csr(&det.csr, start, det.view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+    status = wf__fst_from_csr(&det.csr, start, det.view.semiring, wf_fst_isymbols(fst),
+                              wf_fst_osymbols(fst), out, err);
     if (status == WF_OK && trimmed) wf__fst_set_trimmed(*out);
     return status;
   }
@@ -185,7 +213,8 @@ static wf_status determinize_trimmed(const wf_fst *fst, const wf_determinize_opt
   return status;
 }
 
-wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options, wf_fst **out,
+                         wf_error *err) {
   *out = NULL;
   wf_determinize_options o;
   WF__TRY(wf__options_take(wf__determinize_table(), options, &o, err));

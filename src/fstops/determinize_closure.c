@@ -1,7 +1,8 @@
 /* determinize_closure.c - what a subset reaches by arcs with epsilon input.
  *
- * The states reached are collected first, then passed in topological order of the epsilon arcs, so that each passes its sum on once.
- * Where epsilons make a cycle its states are iterated: tropical until nothing gains, log until what is passed round no longer matters. */
+ * The states reached are collected first, then passed in topological order of the epsilon arcs, so
+ * that each passes its sum on once. Where epsilons make a cycle its states are iterated: tropical
+ * until nothing gains, log until what is passed round no longer matters. */
 #include <string.h>
 
 #include "fstops/determinize.h"
@@ -19,7 +20,8 @@ struct wf__det_closure {
   WF__VEC(uint8_t) queued;
 };
 
-static const double margin = 20.7; /* -log of the relative mass that may stay behind in a cycle, 1e-9 */
+static const double margin =
+    20.7; /* -log of the relative mass that may stay behind in a cycle, 1e-9 */
 
 wf_status wf__det_closure_create(const wf_fst_view *view, wf__det_closure **out, wf_error *err) {
   uint64_t n = view->num_states;
@@ -31,7 +33,8 @@ wf_status wf__det_closure_create(const wf_fst_view *view, wf__det_closure **out,
   closure->position = wf__calloc(n, sizeof *closure->position);
   closure->has_epsilons = wf__calloc(n, 1);
   wf_status status = WF_OK;
-  if (closure->rank == NULL || closure->position == NULL || closure->has_epsilons == NULL) status = wf__fail_memory(err, n * 9, "epsilon closure");
+  if (closure->rank == NULL || closure->position == NULL || closure->has_epsilons == NULL)
+    status = wf__fail_memory(err, n * 9, "epsilon closure");
   if (status == WF_OK) status = wf__scc_find(view, WF__ARCS_INPUT_EPSILON, &closure->scc, err);
   if (status != WF_OK) {
     wf__det_closure_free(closure);
@@ -62,15 +65,18 @@ void wf__det_closure_free(wf__det_closure *closure) {
 /* Puts every state that is reached into worker->current, new ones at cost +infinity. */
 static wf_status collect(wf__det_worker *worker, wf_error *err) {
   wf__det_closure *closure = worker->det->closure;
-  for (uint32_t i = 0; i < worker->current.size; i++) closure->position[worker->current.data[i].state] = i + 1;
+  for (uint32_t i = 0; i < worker->current.size; i++)
+    closure->position[worker->current.data[i].state] = i + 1;
   for (uint64_t k = 0; k < worker->current.size; k++) {
     uint32_t s = worker->current.data[k].state;
     if (!closure->has_epsilons[s]) continue;
     for (uint64_t i = worker->det->view.arc_off[s]; i < worker->det->view.arc_off[s + 1]; i++) {
       const wf_arc *arc = &worker->det->view.arcs[i];
-      if (arc->ilabel != 0 || arc->weight == INFINITY || closure->position[arc->nextstate] != 0) continue;
+      if (arc->ilabel != 0 || arc->weight == INFINITY || closure->position[arc->nextstate] != 0)
+        continue;
       WF__TRY(wf__vec_grow(&worker->current, 1, "epsilon closure", err));
-      worker->current.data[worker->current.size++] = (wf__det_element){.state = arc->nextstate, .cost = INFINITY};
+      worker->current.data[worker->current.size++] =
+          (wf__det_element){.state = arc->nextstate, .cost = INFINITY};
       closure->position[arc->nextstate] = (uint32_t)worker->current.size;
     }
   }
@@ -85,7 +91,8 @@ static int compare_u64(const void *a, const void *b) {
 static wf_status prepare(wf__det_worker *worker, wf_error *err) {
   wf__det_closure *closure = worker->det->closure;
   uint64_t count = worker->current.size;
-  closure->dist.size = closure->pending.size = closure->order.size = closure->queue.size = closure->queued.size = 0;
+  closure->dist.size = closure->pending.size = closure->order.size = closure->queue.size =
+      closure->queued.size = 0;
   WF__TRY(wf__vec_grow(&closure->dist, count, "epsilon closure", err));
   WF__TRY(wf__vec_grow(&closure->pending, count, "epsilon closure", err));
   WF__TRY(wf__vec_grow(&closure->order, count, "epsilon closure", err));
@@ -99,15 +106,18 @@ static wf_status prepare(wf__det_worker *worker, wf_error *err) {
   return WF_OK;
 }
 
-/* A way with this output and cost to the element at `place`. `*gained`: it is the new best (tropical). */
-static wf_status offer(wf__det_worker *worker, uint32_t place, uint32_t string, double cost, bool *gained, wf_error *err) {
+/* A way with this output and cost to the element at `place`. `*gained`: it is the new best
+ * (tropical). */
+static wf_status offer(wf__det_worker *worker, uint32_t place, uint32_t string, double cost,
+                       bool *gained, wf_error *err) {
   double *have = &worker->det->closure->dist.data[place];
   wf__det_element *element = &worker->current.data[place];
   *gained = cost < *have;
   if (*have == INFINITY) element->string = string;
   if (element->string != string) {
     wf__det_conflict conflict = {.state = element->state, .strings = {element->string, string}};
-    if (!worker->det->o.allow_nonfunctional) return wf__fail_nonfunctional(worker->det, &conflict, err);
+    if (!worker->det->o.allow_nonfunctional)
+      return wf__fail_nonfunctional(worker->det, &conflict, err);
     if (!*gained) return WF_OK;
     element->string = string;
     *have = cost;
@@ -117,15 +127,20 @@ static wf_status offer(wf__det_worker *worker, uint32_t place, uint32_t string, 
   return WF_OK;
 }
 
-/* Passes `mass` along the epsilon arcs of the element at `place` that stay in its component, or that leave it. */
-static wf_status pass(wf__det_worker *worker, uint32_t place, double mass, bool stay, wf_error *err) {
+/* Passes `mass` along the epsilon arcs of the element at `place` that stay in its component, or
+ * that leave it. */
+static wf_status pass(wf__det_worker *worker, uint32_t place, double mass, bool stay,
+                      wf_error *err) {
   wf__det_closure *closure = worker->det->closure;
   wf__det_element from = worker->current.data[place];
   uint32_t component = closure->scc.component[from.state];
   if (!closure->has_epsilons[from.state]) return WF_OK;
-  for (uint64_t i = worker->det->view.arc_off[from.state]; i < worker->det->view.arc_off[from.state + 1]; i++) {
+  for (uint64_t i = worker->det->view.arc_off[from.state];
+       i < worker->det->view.arc_off[from.state + 1]; i++) {
     const wf_arc *arc = &worker->det->view.arcs[i];
-    if (arc->ilabel != 0 || arc->weight == INFINITY || (closure->scc.component[arc->nextstate] == component) != stay) continue;
+    if (arc->ilabel != 0 || arc->weight == INFINITY ||
+        (closure->scc.component[arc->nextstate] == component) != stay)
+      continue;
     uint32_t to = closure->position[arc->nextstate] - 1, string;
     double cost = mass + (double)arc->weight;
     bool gained;
@@ -154,15 +169,20 @@ static wf_status iterate(wf__det_worker *worker, uint64_t first, uint64_t end, w
     closure->queued.data[place] = 1;
     WF__TRY(wf__vec_push(&closure->queue, place, "epsilon closure", err));
   }
-  uint64_t limit = (end - first) * (worker->det->view.semiring == WF_LOG ? 100000 : end - first + 1);
+  uint64_t limit =
+      (end - first) * (worker->det->view.semiring == WF_LOG ? 100000 : end - first + 1);
   for (uint64_t head = 0; head < closure->queue.size; head++) {
     uint32_t place = closure->queue.data[head];
     if (head > limit) {
-      return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "the sum over a cycle of arcs with epsilon input through state %u does not %s",
-                      worker->current.data[place].state, worker->det->view.semiring == WF_LOG ? "converge" : "exist: its cost is negative");
+      return wf__fail(
+          err, WF_ERR_NEGATIVE_CYCLE,
+          "the sum over a cycle of arcs with epsilon input through state %u does not %s",
+          worker->current.data[place].state,
+          worker->det->view.semiring == WF_LOG ? "converge" : "exist: its cost is negative");
     }
     closure->queued.data[place] = 0;
-    double mass = worker->det->view.semiring == WF_LOG ? closure->pending.data[place] : closure->dist.data[place];
+    double mass = worker->det->view.semiring == WF_LOG ? closure->pending.data[place]
+                                                       : closure->dist.data[place];
     closure->pending.data[place] = INFINITY;
     WF__TRY(pass(worker, place, mass, true, err));
   }
@@ -175,24 +195,31 @@ static wf_status run(wf__det_worker *worker, wf_error *err) {
   WF__TRY(prepare(worker, err));
   uint64_t count = worker->current.size;
   for (uint64_t i = 0, end; i < count; i = end) {
-    uint32_t component = closure->scc.component[worker->current.data[(uint32_t)closure->order.data[i]].state];
+    uint32_t component =
+        closure->scc.component[worker->current.data[(uint32_t)closure->order.data[i]].state];
     for (end = i + 1; end < count; end++)
-      if (closure->scc.component[worker->current.data[(uint32_t)closure->order.data[end]].state] != component) break;
+      if (closure->scc.component[worker->current.data[(uint32_t)closure->order.data[end]].state] !=
+          component)
+        break;
     if (!closure->scc.acyclic) WF__TRY(iterate(worker, i, end, err));
     for (uint64_t j = i; j < end; j++) {
       uint32_t place = (uint32_t)closure->order.data[j];
-      if (closure->dist.data[place] != INFINITY) WF__TRY(pass(worker, place, closure->dist.data[place], false, err));
+      if (closure->dist.data[place] != INFINITY)
+        WF__TRY(pass(worker, place, closure->dist.data[place], false, err));
     }
   }
-  for (uint64_t i = 0; i < count; i++) worker->current.data[i].cost = wf__cost_to_float(closure->dist.data[i]);
+  for (uint64_t i = 0; i < count; i++)
+    worker->current.data[i].cost = wf__cost_to_float(closure->dist.data[i]);
   return WF_OK;
 }
 
 wf_status wf__det_closure_apply(wf__det_worker *worker, wf_error *err) {
   bool any = false;
-  for (uint64_t i = 0; i < worker->current.size && !any; i++) any = worker->det->closure->has_epsilons[worker->current.data[i].state];
+  for (uint64_t i = 0; i < worker->current.size && !any; i++)
+    any = worker->det->closure->has_epsilons[worker->current.data[i].state];
   if (!any) return WF_OK;
   wf_status status = run(worker, err);
-  for (uint64_t i = 0; i < worker->current.size; i++) worker->det->closure->position[worker->current.data[i].state] = 0;
+  for (uint64_t i = 0; i < worker->current.size; i++)
+    worker->det->closure->position[worker->current.data[i].state] = 0;
   return status;
 }

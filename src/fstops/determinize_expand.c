@@ -1,13 +1,14 @@
 /* determinize_expand.c - the arcs out of a subset.
  *
- * All arcs of the subset's elements, sorted by (input label, next state), are cut into runs of one label. A run becomes one arc: it puts out the
- * longest common prefix of the run's outputs and charges their summed cost, and the rest are the residuals of the subset it leads to. Runs of one
+ * All arcs of the subset's elements, sorted by (input label, next state), are cut into runs of one
+ * label. A run becomes one arc: it puts out the longest common prefix of the run's outputs and
+ * charges their summed cost, and the rest are the residuals of the subset it leads to. Runs of one
  * arc, most of them in practice, lead to {(state, empty, 0)}. */
 #include <string.h>
 
 #include "fstops/determinize.h"
 
-/* --- arcs of a subset, sorted ------------------------------------------------------------------------------------- */
+/* --- arcs of a subset, sorted ------------------------------------------------------------ */
 
 static wf_status gather(wf__det_worker *worker, wf_error *err) {
   const wf__determinizer *det = worker->det;
@@ -26,15 +27,19 @@ static wf_status gather(wf__det_worker *worker, wf_error *err) {
         continue;
       }
       uint32_t string = wf__string_of(arc->olabel);
-      if (element.string != 0) WF__TRY(wf__residual_append(worker, element.string, arc->olabel, &string, err));
-      *at++ = (wf__det_candidate){(uint64_t)(uint32_t)arc->ilabel << 32 | arc->nextstate, (double)element.cost + (double)arc->weight, string};
+      if (element.string != 0)
+        WF__TRY(wf__residual_append(worker, element.string, arc->olabel, &string, err));
+      *at++ = (wf__det_candidate){(uint64_t)(uint32_t)arc->ilabel << 32 | arc->nextstate,
+                                  (double)element.cost + (double)arc->weight, string};
     }
     worker->found.size = (uint64_t)(at - worker->found.data);
   }
   return WF_OK;
 }
 
-static void merge(const wf__det_candidate *a, const wf__det_candidate *a_end, const wf__det_candidate *b, const wf__det_candidate *b_end, wf__det_candidate *out) {
+static void merge(const wf__det_candidate *a, const wf__det_candidate *a_end,
+                  const wf__det_candidate *b, const wf__det_candidate *b_end,
+                  wf__det_candidate *out) {
   while (a < a_end && b < b_end) *out++ = b->key < a->key ? *b++ : *a++;
   while (a < a_end) *out++ = *a++;
   while (b < b_end) *out++ = *b++;
@@ -55,7 +60,8 @@ static wf_status sort_found(wf__det_worker *worker, wf_error *err) {
   }
   worker->runs.size = 0;
   for (uint64_t i = 0; i < n; i++)
-    if (i == 0 || data[i].key < data[i - 1].key) WF__TRY(wf__vec_push(&worker->runs, i, "arcs of a subset", err));
+    if (i == 0 || data[i].key < data[i - 1].key)
+      WF__TRY(wf__vec_push(&worker->runs, i, "arcs of a subset", err));
   if (worker->runs.size > 1 && worker->spare.cap < worker->found.cap) {
     worker->spare.size = 0;
     WF__TRY(wf__vec_grow(&worker->spare, worker->found.cap, "arcs of a subset", err));
@@ -64,7 +70,8 @@ static wf_status sort_found(wf__det_worker *worker, wf_error *err) {
     uint64_t *runs = worker->runs.data, count = worker->runs.size, kept = 0;
     wf__det_candidate *from = worker->found.data, *to = worker->spare.data;
     for (uint64_t r = 0; r < count; r += 2) {
-      uint64_t first = runs[r], middle = r + 1 < count ? runs[r + 1] : n, end = r + 2 < count ? runs[r + 2] : n;
+      uint64_t first = runs[r], middle = r + 1 < count ? runs[r + 1] : n,
+               end = r + 2 < count ? runs[r + 2] : n;
       merge(from + first, from + middle, from + middle, from + end, to + first);
       runs[kept++] = first;
     }
@@ -78,52 +85,67 @@ static wf_status sort_found(wf__det_worker *worker, wf_error *err) {
   return WF_OK;
 }
 
-/* --- one run of arcs with one label ------------------------------------------------------------------------------- */
+/* --- one run of arcs with one label ------------------------------------------------------ */
 
-/* Makes one of two ways to the same state: their costs are summed, or the better is kept if their outputs differ and that is allowed. */
-static wf_status join(wf__det_worker *worker, wf__det_candidate *into, const wf__det_candidate *from, wf_error *err) {
+/* Makes one of two ways to the same state: their costs are summed, or the better is kept if their
+ * outputs differ and that is allowed. */
+static wf_status join(wf__det_worker *worker, wf__det_candidate *into,
+                      const wf__det_candidate *from, wf_error *err) {
   const wf__determinizer *det = worker->det;
   if (into->string == from->string) {
     into->cost = wf__cost_plus(det->view.semiring, into->cost, from->cost);
     return WF_OK;
   }
   if (worker->shared && !det->o.allow_nonfunctional) return WF_ERR_STATE;
-  wf__det_conflict conflict = {.state = (uint32_t)into->key, .ilabel = (int32_t)(into->key >> 32), .strings = {into->string, from->string}};
+  wf__det_conflict conflict = {.state = (uint32_t)into->key,
+                               .ilabel = (int32_t)(into->key >> 32),
+                               .strings = {into->string, from->string}};
   if (!det->o.allow_nonfunctional) return wf__fail_nonfunctional(det, &conflict, err);
   if (from->cost < into->cost) *into = *from;
   return WF_OK;
 }
 
-/* The subset that several ways lead to; takes the common output and the total cost out into `arc`. */
-static wf_status split_off(wf__det_worker *worker, const wf__det_candidate *run, uint64_t size, wf_arc *arc, wf_error *err) {
+/* The subset that several ways lead to; takes the common output and the total cost out into `arc`.
+ */
+static wf_status split_off(wf__det_worker *worker, const wf__det_candidate *run, uint64_t size,
+                           wf_arc *arc, wf_error *err) {
   const wf__determinizer *det = worker->det;
   wf__det_chunk *out = worker->out;
   double total = run[0].cost;
   uint32_t prefix = run[0].string;
   for (uint64_t i = 1; i < size; i++) {
     total = wf__cost_plus(det->view.semiring, total, run[i].cost);
-    if (prefix != run[i].string) prefix = wf__residual_common_prefix(&det->strings, prefix, run[i].string);
+    if (prefix != run[i].string)
+      prefix = wf__residual_common_prefix(&det->strings, prefix, run[i].string);
   }
   uint32_t prefix_size = wf__string_size(&det->strings, prefix);
   WF__TRY(wf__vec_grow(&out->elements, size, "a subset", err));
   wf__det_element *elements = out->elements.data + out->elements.size;
   for (uint64_t i = 0; i < size; i++) {
-    elements[i] = (wf__det_element){.state = (uint32_t)run[i].key, .cost = wf__cost_to_float(run[i].cost - total)};
-    WF__TRY(wf__residual_without_prefix(worker, run[i].string, prefix_size, &elements[i].string, err));
+    elements[i] = (wf__det_element){.state = (uint32_t)run[i].key,
+                                    .cost = wf__cost_to_float(run[i].cost - total)};
+    WF__TRY(
+        wf__residual_without_prefix(worker, run[i].string, prefix_size, &elements[i].string, err));
   }
   arc->olabel = (int32_t)prefix;
   arc->weight = wf__cost_to_float(total);
   arc->nextstate = WF__DET_SEVERAL | (uint32_t)out->targets.size;
-  wf__det_target target = {.off = out->elements.size, .size = (uint32_t)size, .hash = wf__det_hash(det->subsets.inverse_delta, elements, (uint32_t)size)};
+  wf__det_target target = {
+      .off = out->elements.size,
+      .size = (uint32_t)size,
+      .hash = wf__det_hash(det->subsets.inverse_delta, elements, (uint32_t)size)};
   out->elements.size += size;
   return wf__vec_push(&out->targets, target, "a subset", err);
 }
 
-static wf_status emit_run(wf__det_worker *worker, wf__det_candidate *run, uint64_t size, wf_error *err) {
+static wf_status emit_run(wf__det_worker *worker, wf__det_candidate *run, uint64_t size,
+                          wf_error *err) {
   uint64_t kept = 1;
   for (uint64_t i = 1; i < size; i++) {
-    if (run[i].key == run[kept - 1].key) WF__TRY(join(worker, &run[kept - 1], &run[i], err));
-    else run[kept++] = run[i];
+    if (run[i].key == run[kept - 1].key)
+      WF__TRY(join(worker, &run[kept - 1], &run[i], err));
+    else
+      run[kept++] = run[i];
   }
   wf_arc arc = {.ilabel = (int32_t)(run[0].key >> 32)};
   if (kept == 1) {
@@ -131,16 +153,19 @@ static wf_status emit_run(wf__det_worker *worker, wf__det_candidate *run, uint64
     arc.weight = wf__cost_to_float(run[0].cost);
     arc.nextstate = (uint32_t)run[0].key;
   } else {
-    if (kept >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a subset of more than 2^32 elements");
+    if (kept >= UINT32_MAX)
+      return wf__fail(err, WF_ERR_LIMIT, "a subset of more than 2^32 elements");
     WF__TRY(split_off(worker, run, kept, &arc, err));
   }
   return wf__vec_push(&worker->out->arcs, arc, "arcs", err);
 }
 
-/* --- states ------------------------------------------------------------------------------------------------------- */
+/* --- states ------------------------------------------------------------------------------ */
 
-/* Final cost of worker->current; an output string owed at the end becomes an arc (put in place among the sorted arcs, which begin at `first`). */
-static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final_cost, wf_error *err) {
+/* Final cost of worker->current; an output string owed at the end becomes an arc (put in place
+ * among the sorted arcs, which begin at `first`). */
+static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final_cost,
+                            wf_error *err) {
   const wf__determinizer *det = worker->det;
   wf__det_candidate sum = {.key = WF__MAP64_NONE, .cost = INFINITY};
   bool any = false;
@@ -152,9 +177,14 @@ static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final
       worker->dropped = true;
       continue;
     }
-    wf__det_candidate way = {.key = WF__MAP64_NONE, .cost = (double)element.cost + (double)det->view.final_cost[element.state], .string = element.string};
-    if (any) WF__TRY(join(worker, &sum, &way, err));
-    else sum = way;
+    wf__det_candidate way = {
+        .key = WF__MAP64_NONE,
+        .cost = (double)element.cost + (double)det->view.final_cost[element.state],
+        .string = element.string};
+    if (any)
+      WF__TRY(join(worker, &sum, &way, err));
+    else
+      sum = way;
     any = true;
   }
   if (!any) return WF_OK;
@@ -163,7 +193,10 @@ static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final
     worker->dropped = worker->dropped || *final_cost == INFINITY;
     return WF_OK;
   }
-  wf_arc arc = {.ilabel = det->o.subsequential_label, .olabel = (int32_t)sum.string, .weight = wf__cost_to_float(sum.cost), .nextstate = WF__DET_SINK};
+  wf_arc arc = {.ilabel = det->o.subsequential_label,
+                .olabel = (int32_t)sum.string,
+                .weight = wf__cost_to_float(sum.cost),
+                .nextstate = WF__DET_SINK};
   WF__TRY(wf__vec_push(&worker->out->arcs, arc, "arcs", err));
   wf_arc *arcs = worker->out->arcs.data;
   uint64_t at = worker->out->arcs.size - 1;
@@ -172,7 +205,8 @@ static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final
   return WF_OK;
 }
 
-wf_status wf__det_expand(wf__det_worker *worker, const wf__det_element *elements, uint32_t size, wf__det_expanded *state, wf_error *err) {
+wf_status wf__det_expand(wf__det_worker *worker, const wf__det_element *elements, uint32_t size,
+                         wf__det_expanded *state, wf_error *err) {
   uint64_t begin = worker->out->arcs.size;
   worker->current.size = 0;
   WF__TRY(wf__vec_grow(&worker->current, size, "a subset", err));
@@ -183,11 +217,15 @@ wf_status wf__det_expand(wf__det_worker *worker, const wf__det_element *elements
   WF__TRY(sort_found(worker, err));
   wf__det_candidate *found = worker->found.data;
   for (uint64_t first = 0, end; first < worker->found.size; first = end) {
-    for (end = first + 1; end < worker->found.size && found[end].key >> 32 == found[first].key >> 32; end++) continue;
+    for (end = first + 1;
+         end < worker->found.size && found[end].key >> 32 == found[first].key >> 32; end++)
+      continue;
     WF__TRY(emit_run(worker, found + first, end - first, err));
   }
   WF__TRY(emit_final(worker, begin, &state->final_cost, err));
-  if (worker->out->arcs.size - begin >= UINT32_MAX || worker->out->targets.size >= WF__DET_SEVERAL - 2) return wf__fail(err, WF_ERR_LIMIT, "a state of more than 2^31 arcs");
+  if (worker->out->arcs.size - begin >= UINT32_MAX ||
+      worker->out->targets.size >= WF__DET_SEVERAL - 2)
+    return wf__fail(err, WF_ERR_LIMIT, "a state of more than 2^31 arcs");
   state->arc_off = begin;
   state->num_arcs = (uint32_t)(worker->out->arcs.size - begin);
   return WF_OK;

@@ -1,4 +1,5 @@
-/* determinize_limit.h - how many states determinization makes before it gives up: one rule for the CPU and for kernels. */
+/* determinize_limit.h - how many states determinization makes before it gives up: one rule for the
+ * CPU and for kernels. */
 #ifndef WF_FSTOPS_DETERMINIZE_LIMIT_H
 #define WF_FSTOPS_DETERMINIZE_LIMIT_H
 

@@ -1,16 +1,19 @@
-/* determinize_residual.c - residual outputs: a label appended, a common prefix found and taken off. */
+/* determinize_residual.c - residual outputs: a label appended, a common prefix found and taken off.
+ */
 #include "fstops/determinize.h"
 
 /* Residual outputs this long do not come from anything that can be determinized in practice. */
 enum { MAX_RESIDUAL = 10000 };
 
 /* wf__string_put, for a worker that may use the pool. */
-static wf_status put(wf__det_worker *worker, uint32_t label, uint32_t rest, uint32_t *out, wf_error *err) {
+static wf_status put(wf__det_worker *worker, uint32_t label, uint32_t rest, uint32_t *out,
+                     wf_error *err) {
   if (worker->shared && rest != 0) return WF_ERR_STATE;
   return wf__string_put(&worker->det->strings, label, rest, out, err);
 }
 
-wf_status wf__residual_append(wf__det_worker *worker, uint32_t string, int32_t olabel, uint32_t *out, wf_error *err) {
+wf_status wf__residual_append(wf__det_worker *worker, uint32_t string, int32_t olabel,
+                              uint32_t *out, wf_error *err) {
   wf__determinizer *det = worker->det;
   *out = string;
   if (olabel == 0) return WF_OK;
@@ -22,8 +25,10 @@ wf_status wf__residual_append(wf__det_worker *worker, uint32_t string, int32_t o
 /* Strings are lists from their last label, so a common prefix is a common rest. */
 uint32_t wf__residual_common_prefix(const wf__strings *strings, uint32_t a, uint32_t b) {
   uint32_t size_a = wf__string_size(strings, a), size_b = wf__string_size(strings, b);
-  if (size_a > size_b) a = wf__string_drop(strings, a, size_a - size_b);
-  else b = wf__string_drop(strings, b, size_b - size_a);
+  if (size_a > size_b)
+    a = wf__string_drop(strings, a, size_a - size_b);
+  else
+    b = wf__string_drop(strings, b, size_b - size_a);
   while (a != b) {
     a = wf__string_rest(strings, a);
     b = wf__string_rest(strings, b);
@@ -31,7 +36,8 @@ uint32_t wf__residual_common_prefix(const wf__strings *strings, uint32_t a, uint
   return a;
 }
 
-wf_status wf__residual_without_prefix(wf__det_worker *worker, uint32_t string, uint32_t prefix_size, uint32_t *out, wf_error *err) {
+wf_status wf__residual_without_prefix(wf__det_worker *worker, uint32_t string, uint32_t prefix_size,
+                                      uint32_t *out, wf_error *err) {
   const wf__determinizer *det = worker->det;
   *out = string;
   if (prefix_size == 0) return WF_OK;
@@ -41,6 +47,7 @@ wf_status wf__residual_without_prefix(wf__det_worker *worker, uint32_t string, u
   for (; keep > 0; keep--, string = wf__string_rest(&det->strings, string))
     worker->labels.data[worker->labels.size++] = wf__string_label(&det->strings, string);
   *out = 0;
-  while (worker->labels.size > 0) WF__TRY(put(worker, worker->labels.data[--worker->labels.size], *out, out, err));
+  while (worker->labels.size > 0)
+    WF__TRY(put(worker, worker->labels.data[--worker->labels.size], *out, out, err));
   return WF_OK;
 }

@@ -1,7 +1,8 @@
 /* determinize_witness.c - when determinization stops: an input string that shows why.
  *
- * Only made on failure, so nothing is recorded for it while all goes well: the first arc into each state of the unfinished result is how that
- * state was discovered, and following those arcs back gives the string that leads to it. */
+ * Only made on failure, so nothing is recorded for it while all goes well: the first arc into each
+ * state of the unfinished result is how that state was discovered, and following those arcs back
+ * gives the string that leads to it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ static void add_label(struct text *text, uint32_t label) {
   size_t need = strlen(name) + 1;
   text->num_labels++;
   if (text->size + need + 5 < sizeof text->data) {
-    text->size += (size_t)snprintf(text->data + text->size, sizeof text->data - text->size, "%s%s", text->num_labels > 1 ? " " : "", name);
+    text->size += (size_t)snprintf(text->data + text->size, sizeof text->data - text->size, "%s%s",
+                                   text->num_labels > 1 ? " " : "", name);
   } else if (text->data[text->size] == '\0') { /* the first that does not fit */
     memcpy(text->data + text->size, " ...", 5);
   }
@@ -40,7 +42,8 @@ static void add_string(const wf__determinizer *det, struct text *text, uint32_t 
 }
 
 /* The labels along the discovery of subset `id`: input into texts[0], output into the others. */
-static bool add_way_to(const wf__determinizer *det, uint32_t id, struct text *texts, int num_texts) {
+static bool add_way_to(const wf__determinizer *det, uint32_t id, struct text *texts,
+                       int num_texts) {
   const wf__csr *csr = &det->csr;
   uint64_t num_states = csr->arc_off.size, num_ids = det->subsets.where.size, size = 0;
   uint64_t *first = wf__alloc(num_ids, sizeof *first);
@@ -57,7 +60,8 @@ static bool add_way_to(const wf__determinizer *det, uint32_t id, struct text *te
         first[next] = i;
       }
     }
-    for (uint32_t at = id; at != 0 && at < num_ids && from[at] != UINT32_MAX; at = from[at]) way[size++] = at;
+    for (uint32_t at = id; at != 0 && at < num_ids && from[at] != UINT32_MAX; at = from[at])
+      way[size++] = at;
     while (size-- > 0) {
       const wf_arc *arc = &csr->arcs.data[first[way[size]]];
       add_label(&texts[0], (uint32_t)arc->ilabel);
@@ -74,7 +78,8 @@ static bool add_way_to(const wf__determinizer *det, uint32_t id, struct text *te
 static void add_way_out(const wf__determinizer *det, uint32_t state, struct text *texts) {
   const wf_fst_view *view = &det->view;
   uint64_t head = 0, tail = 0, *via = wf__alloc(view->num_states, sizeof *via);
-  uint32_t *queue = wf__alloc(view->num_states, sizeof *queue), *from = wf__alloc(view->num_states, sizeof *from);
+  uint32_t *queue = wf__alloc(view->num_states, sizeof *queue),
+           *from = wf__alloc(view->num_states, sizeof *from);
   if (via != NULL && queue != NULL && from != NULL) {
     memset(from, 0xff, view->num_states * sizeof *from);
     queue[tail++] = state;
@@ -90,7 +95,8 @@ static void add_way_out(const wf__determinizer *det, uint32_t state, struct text
       }
     }
     tail = 0;
-    for (uint32_t at = head < view->num_states ? queue[head] : state; at != state; at = from[at]) queue[tail++] = at; /* overwrites what was passed */
+    for (uint32_t at = head < view->num_states ? queue[head] : state; at != state; at = from[at])
+      queue[tail++] = at; /* overwrites what was passed */
     while (tail > 0) {
       const wf_arc *arc = &view->arcs[via[queue[--tail]]];
       add_label(&texts[0], (uint32_t)arc->ilabel);
@@ -103,20 +109,28 @@ static void add_way_out(const wf__determinizer *det, uint32_t state, struct text
   free(from);
 }
 
-wf_status wf__fail_nonfunctional(const wf__determinizer *det, const wf__det_conflict *conflict, wf_error *err) {
-  struct text texts[3] = {{.symbols = wf_fst_isymbols(det->fst)}, {.symbols = wf_fst_osymbols(det->fst)}, {.symbols = wf_fst_osymbols(det->fst)}};
+wf_status wf__fail_nonfunctional(const wf__determinizer *det, const wf__det_conflict *conflict,
+                                 wf_error *err) {
+  struct text texts[3] = {{.symbols = wf_fst_isymbols(det->fst)},
+                          {.symbols = wf_fst_osymbols(det->fst)},
+                          {.symbols = wf_fst_osymbols(det->fst)}};
   add_way_to(det, det->current_id, texts, 3);
   add_label(&texts[0], (uint32_t)conflict->ilabel);
   add_string(det, &texts[1], conflict->strings[0]);
   add_string(det, &texts[2], conflict->strings[1]);
   if (conflict->state != WF__MAP64_NONE) add_way_out(det, conflict->state, texts);
-  return wf__fail(err, WF_ERR_NOT_DETERMINIZABLE, "not functional: input \"%s\" has outputs \"%s\" and \"%s\"", texts[0].data, texts[1].data, texts[2].data);
+  return wf__fail(err, WF_ERR_NOT_DETERMINIZABLE,
+                  "not functional: input \"%s\" has outputs \"%s\" and \"%s\"", texts[0].data,
+                  texts[1].data, texts[2].data);
 }
 
-wf_status wf__fail_growth(const wf__determinizer *det, int32_t ilabel, const char *what, wf_error *err) {
+wf_status wf__fail_growth(const wf__determinizer *det, int32_t ilabel, const char *what,
+                          wf_error *err) {
   struct text text = {.symbols = wf_fst_isymbols(det->fst)};
   add_way_to(det, det->current_id, &text, 1);
   add_label(&text, (uint32_t)ilabel);
-  return wf__fail(err, WF_ERR_NOT_DETERMINIZABLE, "%s after %llu states; reached by the %llu input labels \"%s\"", what,
-                  (unsigned long long)det->subsets.where.size, (unsigned long long)text.num_labels, text.data);
+  return wf__fail(err, WF_ERR_NOT_DETERMINIZABLE,
+                  "%s after %llu states; reached by the %llu input labels \"%s\"", what,
+                  (unsigned long long)det->subsets.where.size, (unsigned long long)text.num_labels,
+                  text.data);
 }

@@ -1,14 +1,18 @@
-/* equivalent.c - wf_equivalent: do two deterministic acceptors give the same strings the same costs?
+/* equivalent.c - wf_equivalent: do two deterministic acceptors give the same strings the same
+ * costs?
  *
- * Hopcroft & Karp's algorithm with costs. States of both acceptors (those of the second behind those of the first) are joined in a union-find
- * forest in which every state keeps its offset from its parent: joining p and q at offset d claims
+ * Hopcroft & Karp's algorithm with costs. States of both acceptors (those of the second behind
+ * those of the first) are joined in a union-find forest in which every state keeps its offset from
+ * its parent: joining p and q at offset d claims
  *
  *     cost of y from p  =  d + cost of y from q      for every string y.
  *
- * The start states are joined at offset 0. A joined pair must agree on being final, at that offset, and on its labels; it then joins the
- * targets of equal labels at d + (cost at q) - (cost at p). A pair that is already joined must have the same offset. If no claim fails, all
- * hold. As any two strings' costs are compared through offsets, weights need not be pushed first, and as a string has
- * one path, the semiring does not matter. States from which nothing is accepted are left out. */
+ * The start states are joined at offset 0. A joined pair must agree on being final, at that offset,
+ * and on its labels; it then joins the targets of equal labels at d + (cost at q) - (cost at p). A
+ * pair that is already joined must have the same offset. If no claim fails, all hold. As any two
+ * strings' costs are compared through offsets, weights need not be pushed first, and as a string
+ * has one path, the semiring does not matter. States from which nothing is accepted are left out.
+ */
 #include <stdio.h>
 
 #include "base/interrupt.h"
@@ -23,17 +27,18 @@ typedef struct pair {
 
 typedef struct joiner {
   wf_fst_view view[2];
-  uint8_t *live[2];       /* [num_states] on a successful path */
-  uint32_t *parent;       /* [both] forest: states of the first, then of the second */
-  uint32_t *size;         /* [both] of the tree, at its root */
-  double *offset;         /* [both] cost from this state = offset + cost from the parent; 0 at a root */
+  uint8_t *live[2]; /* [num_states] on a successful path */
+  uint32_t *parent; /* [both] forest: states of the first, then of the second */
+  uint32_t *size;   /* [both] of the tree, at its root */
+  double *offset;   /* [both] cost from this state = offset + cost from the parent; 0 at a root */
   WF__VEC(pair) queue;
   WF__VEC(wf_arc) row[2]; /* scratch: live arcs of one state, by label */
   double delta;
   bool equal;
 } joiner;
 
-/* Puts the difference and the string that led to it into err. The call itself succeeds, hence WF_OK. */
+/* Puts the difference and the string that led to it into err. The call itself succeeds, hence
+ * WF_OK. */
 static void differ(joiner *j, const pair *at, const char *what, wf_error *err) {
   int32_t labels[24] = {0};
   uint32_t depth = 0, shown = sizeof labels / sizeof *labels;
@@ -44,9 +49,11 @@ static void differ(joiner *j, const pair *at, const char *what, wf_error *err) {
   char text[512];
   size_t used = 0;
   text[0] = '\0';
-  for (i = 0; i < depth && i < shown; i++) used += (size_t)snprintf(text + used, sizeof text - used, " %d", labels[i]);
-  wf__fail(err, WF_OK, "after%s%s, in states %u of the first and %u of the second: %s", depth != 0 ? text : " the empty string", depth > shown ? " ..." : "", at->p,
-           at->q, what);
+  for (i = 0; i < depth && i < shown; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, " %d", labels[i]);
+  wf__fail(err, WF_OK, "after%s%s, in states %u of the first and %u of the second: %s",
+           depth != 0 ? text : " the empty string", depth > shown ? " ..." : "", at->p, at->q,
+           what);
   j->equal = false;
 }
 
@@ -68,13 +75,16 @@ static uint32_t find_root(joiner *j, uint32_t x, double *offset) {
 /* Claims cost from at->p = d + cost from at->q. */
 static wf_status join(joiner *j, pair at, double d, wf_error *err) {
   double offset_p, offset_q;
-  uint32_t root_p = find_root(j, at.p, &offset_p), root_q = find_root(j, (uint32_t)j->view[0].num_states + at.q, &offset_q);
+  uint32_t root_p = find_root(j, at.p, &offset_p),
+           root_q = find_root(j, (uint32_t)j->view[0].num_states + at.q, &offset_q);
   if (root_p == root_q) {
-    if (fabs(offset_p - offset_q - d) > j->delta) differ(j, &at, "what follows does not always cost the same", err);
+    if (fabs(offset_p - offset_q - d) > j->delta)
+      differ(j, &at, "what follows does not always cost the same", err);
     return WF_OK;
   }
   WF__TRY(wf__vec_push(&j->queue, at, "pairs of states", err));
-  double root_offset = d + offset_q - offset_p; /* cost from root_p = root_offset + cost from root_q */
+  double root_offset =
+      d + offset_q - offset_p; /* cost from root_p = root_offset + cost from root_q */
   if (j->size[root_p] <= j->size[root_q]) {
     j->parent[root_p] = root_q;
     j->offset[root_p] = root_offset;
@@ -100,7 +110,8 @@ static wf_status load_row(joiner *j, int side, uint32_t s, wf_error *err) {
     if (!j->live[side][view->arcs[i].nextstate] || view->arcs[i].weight == INFINITY) continue;
     WF__TRY(wf__vec_push(&j->row[side], view->arcs[i], "arcs", err));
   }
-  if (j->row[side].size > 1) qsort(j->row[side].data, j->row[side].size, sizeof(wf_arc), compare_labels);
+  if (j->row[side].size > 1)
+    qsort(j->row[side].data, j->row[side].size, sizeof(wf_arc), compare_labels);
   return WF_OK;
 }
 
@@ -111,29 +122,40 @@ static wf_status compare_pair(joiner *j, uint32_t index, wf_error *err) {
   find_root(j, (uint32_t)j->view[0].num_states + at.q, &offset_q);
   double d = offset_p - offset_q;
   float final_p = j->view[0].final_cost[at.p], final_q = j->view[1].final_cost[at.q];
-  if ((final_p == INFINITY) != (final_q == INFINITY)) differ(j, &at, "only one accepts this string", err);
-  else if (final_p != INFINITY && fabs((double)final_p - (double)final_q - d) > j->delta) differ(j, &at, "the costs of this string differ", err);
+  if ((final_p == INFINITY) != (final_q == INFINITY))
+    differ(j, &at, "only one accepts this string", err);
+  else if (final_p != INFINITY && fabs((double)final_p - (double)final_q - d) > j->delta)
+    differ(j, &at, "the costs of this string differ", err);
   WF__TRY(load_row(j, 0, at.p, err));
   WF__TRY(load_row(j, 1, at.q, err));
   uint64_t num_p = j->row[0].size, num_q = j->row[1].size;
   for (uint64_t i = 0; j->equal && (i < num_p || i < num_q); i++) {
     const wf_arc *x = &j->row[0].data[i], *y = &j->row[1].data[i];
-    if (i >= num_p || i >= num_q || x->ilabel != y->ilabel) differ(j, &at, "only one can go on with some label", err);
-    else WF__TRY(join(j, (pair){x->nextstate, y->nextstate, index, x->ilabel}, d + (double)y->weight - (double)x->weight, err));
+    if (i >= num_p || i >= num_q || x->ilabel != y->ilabel)
+      differ(j, &at, "only one can go on with some label", err);
+    else
+      WF__TRY(join(j, (pair){x->nextstate, y->nextstate, index, x->ilabel},
+                   d + (double)y->weight - (double)x->weight, err));
   }
   return WF_OK;
 }
 
-/* --- setup -------------------------------------------------------------------------------------------------------- */
+/* --- setup ------------------------------------------------------------------------------- */
 
 static wf_status check_input(const wf_fst *fst, const char *which, wf_error *err) {
   uint32_t have = wf_fst_properties(fst);
   const char *lack = NULL;
-  if (!(have & WF_PROP_ACCEPTOR)) lack = "an acceptor: some arc has different labels";
-  else if (!(have & WF_PROP_NO_IEPSILONS)) lack = "free of epsilons";
-  else if (!(have & WF_PROP_IDETERMINISTIC)) lack = "deterministic: some state has two arcs with one label";
+  if (!(have & WF_PROP_ACCEPTOR))
+    lack = "an acceptor: some arc has different labels";
+  else if (!(have & WF_PROP_NO_IEPSILONS))
+    lack = "free of epsilons";
+  else if (!(have & WF_PROP_IDETERMINISTIC))
+    lack = "deterministic: some state has two arcs with one label";
   if (lack == NULL) return WF_OK;
-  return wf__fail(err, WF_ERR_ARGUMENT, "the %s fst is not %s; exact equivalence needs deterministic acceptors without epsilons (or try randequivalent)", which, lack);
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "the %s fst is not %s; exact equivalence needs deterministic acceptors without "
+                  "epsilons (or try randequivalent)",
+                  which, lack);
 }
 
 static wf_status prepare(joiner *j, wf_error *err) {
@@ -150,21 +172,27 @@ static wf_status prepare(joiner *j, wf_error *err) {
   j->parent = wf__alloc(total, sizeof *j->parent);
   j->size = wf__alloc(total, sizeof *j->size);
   j->offset = wf__calloc(total, sizeof *j->offset);
-  if (j->parent == NULL || j->size == NULL || j->offset == NULL) return wf__fail_memory(err, total * 16, "classes of states");
+  if (j->parent == NULL || j->size == NULL || j->offset == NULL)
+    return wf__fail_memory(err, total * 16, "classes of states");
   for (uint64_t x = 0; x < total; x++) j->parent[x] = (uint32_t)x, j->size[x] = 1;
   return WF_OK;
 }
 
-static bool accepts_something(const joiner *j, int side) { return j->view[side].start >= 0 && j->live[side][j->view[side].start]; }
+static bool accepts_something(const joiner *j, int side) {
+  return j->view[side].start >= 0 && j->live[side][j->view[side].start];
+}
 
 static wf_status run(joiner *j, wf_error *err) {
   WF__TRY(prepare(j, err));
   if (!accepts_something(j, 0) || !accepts_something(j, 1)) {
     j->equal = accepts_something(j, 0) == accepts_something(j, 1);
-    if (!j->equal) wf__fail(err, WF_OK, "the %s fst accepts nothing", accepts_something(j, 0) ? "second" : "first");
+    if (!j->equal)
+      wf__fail(err, WF_OK, "the %s fst accepts nothing",
+               accepts_something(j, 0) ? "second" : "first");
     return WF_OK;
   }
-  WF__TRY(join(j, (pair){(uint32_t)j->view[0].start, (uint32_t)j->view[1].start, WF__NO_STATE, 0}, 0, err));
+  WF__TRY(join(j, (pair){(uint32_t)j->view[0].start, (uint32_t)j->view[1].start, WF__NO_STATE, 0},
+               0, err));
   for (uint64_t head = 0; j->equal && head < j->queue.size; head++) {
     WF__TRY(wf__interrupted_at(head, err));
     WF__TRY(compare_pair(j, (uint32_t)head, err));
@@ -172,13 +200,16 @@ static wf_status run(joiner *j, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal, wf_error *err) {
+wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal,
+                        wf_error *err) {
   *out_equal = false;
-  if (!(delta >= 0)) return wf__fail(err, WF_ERR_ARGUMENT, "delta is %g; it must be 0 or more", (double)delta);
+  if (!(delta >= 0))
+    return wf__fail(err, WF_ERR_ARGUMENT, "delta is %g; it must be 0 or more", (double)delta);
   WF__TRY(wf__same_semiring(a, b, err));
   WF__TRY(check_input(a, "first", err));
   WF__TRY(check_input(b, "second", err));
-  joiner j = {.view = {wf_fst_get_view(a), wf_fst_get_view(b)}, .delta = (double)delta, .equal = true};
+  joiner j = {
+      .view = {wf_fst_get_view(a), wf_fst_get_view(b)}, .delta = (double)delta, .equal = true};
   wf_status status = run(&j, err);
   if (status == WF_OK) *out_equal = j.equal;
   for (int side = 0; side < 2; side++) {

@@ -1,4 +1,5 @@
-/* fst_batch.c - batches of fsts on a device: on a GPU what src/cuda/fstops/ops_gpu.c makes, on the CPU the fsts themselves and the operations on each. */
+/* fst_batch.c - batches of fsts on a device: on a GPU what src/cuda/fstops/ops_gpu.c makes, on the
+ * CPU the fsts themselves and the operations on each. */
 #include <string.h>
 
 #include "base/option_tables.h"
@@ -22,9 +23,11 @@ struct cpu_item {
   double *gradients, *input_gradients[2];
 };
 
-static bool is_gpu(const char *device) { return device != NULL && device[0] != '\0' && strcmp(device, "cpu") != 0; }
+static bool is_gpu(const char *device) {
+  return device != NULL && device[0] != '\0' && strcmp(device, "cpu") != 0;
+}
 
-/* --- making ------------------------------------------------------------------------------------------------------------- */
+/* --- making ------------------------------------------------------------------------------ */
 
 static void forget_gradients(struct cpu_item *item) {
   free(item->gradients);
@@ -50,21 +53,25 @@ void wf_fst_batch_free(wf_fst_batch *batch) {
   free(batch);
 }
 
-static wf_status batch_new(size_t count, wf_semiring semiring, bool gpu, wf_fst_batch **out, wf_error *err) {
+static wf_status batch_new(size_t count, wf_semiring semiring, bool gpu, wf_fst_batch **out,
+                           wf_error *err) {
   *out = NULL;
   if (count == 0) return wf__fail(err, WF_ERR_ARGUMENT, "a batch of no fsts");
   wf_fst_batch *batch = wf__calloc(1, sizeof *batch);
   if (batch == NULL) return wf__fail_memory(err, sizeof *batch, "a batch");
   batch->count = count;
   batch->semiring = semiring;
-  for (int side = 0; side < 2; side++) batch->symbols[side] = wf__calloc(count, sizeof *batch->symbols[side]);
+  for (int side = 0; side < 2; side++)
+    batch->symbols[side] = wf__calloc(count, sizeof *batch->symbols[side]);
   if (!gpu) batch->items = wf__calloc(count, sizeof *batch->items);
   *out = batch;
-  if (batch->symbols[0] != NULL && batch->symbols[1] != NULL && (gpu || batch->items != NULL)) return WF_OK;
+  if (batch->symbols[0] != NULL && batch->symbols[1] != NULL && (gpu || batch->items != NULL))
+    return WF_OK;
   return wf__fail_memory(err, count * sizeof *batch->items, "a batch");
 }
 
-static void take_symbols(wf_fst_batch *batch, size_t i, const wf_symbols *isymbols, const wf_symbols *osymbols) {
+static void take_symbols(wf_fst_batch *batch, size_t i, const wf_symbols *isymbols,
+                         const wf_symbols *osymbols) {
   const wf_symbols *from[2] = {isymbols, osymbols};
   for (int side = 0; side < 2; side++)
     if (from[side] != NULL) batch->symbols[side][i] = wf_symbols_ref(from[side]);
@@ -73,12 +80,15 @@ static void take_symbols(wf_fst_batch *batch, size_t i, const wf_symbols *isymbo
 /* The result of a function that makes a batch: handed out, or freed where that failed. */
 static wf_status hand_out(wf_status status, wf_fst_batch *batch, wf_fst_batch **out) {
   *out = NULL;
-  if (status == WF_OK) *out = batch;
-  else wf_fst_batch_free(batch);
+  if (status == WF_OK)
+    *out = batch;
+  else
+    wf_fst_batch_free(batch);
   return status;
 }
 
-wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const char *device, wf_fst_batch **out, wf_error *err) {
+wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const char *device,
+                              wf_fst_batch **out, wf_error *err) {
   wf_fst_batch *batch;
   *out = NULL;
   for (size_t i = 1; i < count; i++) WF__TRY(wf__same_semiring(fsts[0], fsts[i], err));
@@ -88,24 +98,30 @@ wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const cha
     take_symbols(batch, i, wf_fst_isymbols(fsts[i]), wf_fst_osymbols(fsts[i]));
     if (batch->items != NULL) batch->items[i].fst = wf_fst_ref(fsts[i]);
   }
-  if (status == WF_OK && is_gpu(device)) status = wf__gpu_batch_create(fsts, count, semiring, device, &batch->gpu, err);
+  if (status == WF_OK && is_gpu(device))
+    status = wf__gpu_batch_create(fsts, count, semiring, device, &batch->gpu, err);
   return hand_out(status, batch, out);
 }
 
-static wf_status compose_on_cpu(wf_fst_batch *batch, const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, const wf_compose_options *o, wf_error *err) {
+static wf_status compose_on_cpu(wf_fst_batch *batch, const wf_fst *const *a, size_t num_a,
+                                const wf_fst *const *b, size_t num_b, const wf_compose_options *o,
+                                wf_error *err) {
   for (size_t i = 0; i < batch->count; i++) {
     struct cpu_item *item = &batch->items[i];
     const wf_fst *sides[2] = {a[num_a == 1 ? 0 : i], b[num_b == 1 ? 0 : i]};
-    wf_status status = wf_compose_with_origins(sides[0], sides[1], o, &item->fst, &item->origins, err);
+    wf_status status =
+        wf_compose_with_origins(sides[0], sides[1], o, &item->fst, &item->origins, err);
     if (status != WF_OK) return wf__fail_prefix(err, status, "pair %zu", i);
     take_symbols(batch, i, wf_fst_isymbols(sides[0]), wf_fst_osymbols(sides[1]));
-    for (int side = 0; side < 2; side++) item->num_inputs[side] = wf_fst_get_view(sides[side]).num_arcs;
+    for (int side = 0; side < 2; side++)
+      item->num_inputs[side] = wf_fst_get_view(sides[side]).num_arcs;
   }
   return WF_OK;
 }
 
-wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, wf_fst_batch **out,
-                               wf_error *err) {
+wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
+                               size_t num_b, size_t count, const wf_compose_options *options,
+                               wf_fst_batch **out, wf_error *err) {
   wf_compose_options o;
   wf_fst_batch *batch;
   *out = NULL;
@@ -119,7 +135,8 @@ wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fs
     wf_composer_free(composer);
     return status;
   }
-  wf_status status = batch_new(count, count != 0 ? wf_fst_get_view(a[0]).semiring : WF_TROPICAL, false, &batch, err);
+  wf_status status = batch_new(count, count != 0 ? wf_fst_get_view(a[0]).semiring : WF_TROPICAL,
+                               false, &batch, err);
   if (status == WF_OK) status = compose_on_cpu(batch, a, num_a, b, num_b, &o, err);
   return hand_out(status, batch, out);
 }
@@ -128,20 +145,24 @@ wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_
   wf_fst_batch *batch;
   size_t count = wf__composer_count(composer);
   *out = NULL;
-  wf_semiring semiring = count != 0 ? wf_fst_get_view(wf__composer_input(composer, 0, 0)).semiring : WF_TROPICAL;
+  wf_semiring semiring =
+      count != 0 ? wf_fst_get_view(wf__composer_input(composer, 0, 0)).semiring : WF_TROPICAL;
   wf_status status = batch_new(count, semiring, true, &batch, err);
   for (size_t i = 0; status == WF_OK && i < count; i++)
-    take_symbols(batch, i, wf_fst_isymbols(wf__composer_input(composer, i, 0)), wf_fst_osymbols(wf__composer_input(composer, i, 1)));
+    take_symbols(batch, i, wf_fst_isymbols(wf__composer_input(composer, i, 0)),
+                 wf_fst_osymbols(wf__composer_input(composer, i, 1)));
   if (status == WF_OK) status = wf__gpu_batch_of_composer(composer, semiring, &batch->gpu, err);
   return hand_out(status, batch, out);
 }
 
-/* --- asking ------------------------------------------------------------------------------------------------------------- */
+/* --- asking ------------------------------------------------------------------------------ */
 
 size_t wf_fst_batch_count(const wf_fst_batch *batch) { return batch->count; }
 
 static wf_status check_index(const wf_fst_batch *batch, size_t i, wf_error *err) {
-  return i < batch->count ? WF_OK : wf__fail(err, WF_ERR_ARGUMENT, "fst %zu of a batch of %zu", i, batch->count);
+  return i < batch->count
+             ? WF_OK
+             : wf__fail(err, WF_ERR_ARGUMENT, "fst %zu of a batch of %zu", i, batch->count);
 }
 
 wf_status wf_fst_batch_get(const wf_fst_batch *batch, size_t i, wf_fst **out, wf_error *err) {
@@ -154,29 +175,40 @@ wf_status wf_fst_batch_get(const wf_fst_batch *batch, size_t i, wf_fst **out, wf
     return WF_OK;
   }
   wf_status status = wf__gpu_batch_get(batch->gpu, i, &csr, &start, err);
-  if (status == WF_OK) status = wf__fst_from_csr(&csr, start, batch->semiring, batch->symbols[0][i], batch->symbols[1][i], out, err);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, start, batch->semiring, batch->symbols[0][i],
+                              batch->symbols[1][i], out, err);
   wf__csr_free(&csr);
   return status;
 }
 
 wf_status wf_fst_batch_get_view(const wf_fst_batch *batch, wf_fst_batch_view *view, wf_error *err) {
   *view = (wf_fst_batch_view){0};
-  if (batch->gpu == NULL) return wf__fail(err, WF_ERR_UNSUPPORTED, "the batch is on the CPU: wf_fst_batch_get shares its fsts");
+  if (batch->gpu == NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "the batch is on the CPU: wf_fst_batch_get shares its fsts");
   wf__gpu_batch_view(batch->gpu, view);
   return WF_OK;
 }
 
-wf_status wf_fst_batch_gradients(const wf_fst_batch *batch, size_t i, wf_gradients_of of, double **out, uint64_t *out_count, wf_error *err) {
+wf_status wf_fst_batch_gradients(const wf_fst_batch *batch, size_t i, wf_gradients_of of,
+                                 double **out, uint64_t *out_count, wf_error *err) {
   *out = NULL;
   *out_count = 0;
   WF__TRY(check_index(batch, i, err));
-  if ((int)of < 0 || (int)of > 2) return wf__fail(err, WF_ERR_ARGUMENT, "gradients of %d: 0, 1, or 2", (int)of);
+  if ((int)of < 0 || (int)of > 2)
+    return wf__fail(err, WF_ERR_ARGUMENT, "gradients of %d: 0, 1, or 2", (int)of);
   if (batch->gpu != NULL) return wf__gpu_batch_gradients(batch->gpu, i, of, out, out_count, err);
   const struct cpu_item *item = &batch->items[i];
-  if (item->gradients == NULL) return wf__fail(err, WF_ERR_STATE, "no gradients: wf_fst_batch_forward_score makes them");
+  if (item->gradients == NULL)
+    return wf__fail(err, WF_ERR_STATE, "no gradients: wf_fst_batch_forward_score makes them");
   const double *from = of == WF_GRADIENTS_OF_ARCS ? item->gradients : item->input_gradients[of - 1];
-  if (from == NULL) return wf__fail(err, WF_ERR_UNSUPPORTED, "no origins of arcs: the batch is not a composition's, or an operation after it has lost them");
-  uint64_t count = of == WF_GRADIENTS_OF_ARCS ? wf_fst_get_view(item->fst).num_arcs : item->num_inputs[of - 1];
+  if (from == NULL)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "no origins of arcs: the batch is not a composition's, or an operation after "
+                    "it has lost them");
+  uint64_t count =
+      of == WF_GRADIENTS_OF_ARCS ? wf_fst_get_view(item->fst).num_arcs : item->num_inputs[of - 1];
   *out = wf__alloc(count, sizeof **out);
   if (*out == NULL) return wf__fail_memory(err, count * sizeof **out, "gradients");
   if (count != 0) memcpy(*out, from, count * sizeof **out);
@@ -184,13 +216,26 @@ wf_status wf_fst_batch_gradients(const wf_fst_batch *batch, size_t i, wf_gradien
   return WF_OK;
 }
 
-/* --- operations --------------------------------------------------------------------------------------------------------- */
+/* --- operations -------------------------------------------------------------------------- */
 
-enum operation { ARCSORT_I, ARCSORT_O, CONNECT, DETERMINIZE, INVERT, MINIMIZE, PROJECT_I, PROJECT_O, REVERSE, RMEPSILON, SHORTEST_PATH };
+enum operation {
+  ARCSORT_I,
+  ARCSORT_O,
+  CONNECT,
+  DETERMINIZE,
+  INVERT,
+  MINIMIZE,
+  PROJECT_I,
+  PROJECT_O,
+  REVERSE,
+  RMEPSILON,
+  SHORTEST_PATH
+};
 
 /* `options`: the operation's, where it has more of them than its name says. */
 
-static wf_status on_gpu(const wf__gpu_batch *from, enum operation op, const void *options, wf__gpu_batch **out, wf_error *err) {
+static wf_status on_gpu(const wf__gpu_batch *from, enum operation op, const void *options,
+                        wf__gpu_batch **out, wf_error *err) {
   switch (op) {
     case ARCSORT_I: return wf__gpu_batch_arcsort(from, false, out, err);
     case ARCSORT_O: return wf__gpu_batch_arcsort(from, true, out, err);
@@ -201,13 +246,16 @@ static wf_status on_gpu(const wf__gpu_batch *from, enum operation op, const void
     case PROJECT_I: return wf__gpu_batch_labels(from, WF__PROJECT_INPUT, out, err);
     case PROJECT_O: return wf__gpu_batch_labels(from, WF__PROJECT_OUTPUT, out, err);
     case REVERSE: return wf__gpu_batch_reverse(from, out, err);
-    case RMEPSILON: return wf__gpu_batch_rmepsilon(from, ((const wf_rmepsilon_options *)options)->connect, out, err);
+    case RMEPSILON:
+      return wf__gpu_batch_rmepsilon(from, ((const wf_rmepsilon_options *)options)->connect, out,
+                                     err);
     case SHORTEST_PATH: return wf__gpu_batch_shortest_path(from, out, err);
   }
   return WF_OK;
 }
 
-static wf_status on_cpu(const wf_fst *fst, enum operation op, const void *options, wf_fst **out, wf_error *err) {
+static wf_status on_cpu(const wf_fst *fst, enum operation op, const void *options, wf_fst **out,
+                        wf_error *err) {
   wf_project_options project;
   switch (op) {
     case ARCSORT_I: return wf__arcsort(fst, false, out, err);
@@ -229,24 +277,28 @@ static wf_status on_cpu(const wf_fst *fst, enum operation op, const void *option
 }
 
 /* The origins of the arcs of a result, where the operation keeps them. */
-static wf_status keep_origins(const struct cpu_item *from, enum operation op, struct cpu_item *to, wf_error *err) {
+static wf_status keep_origins(const struct cpu_item *from, enum operation op, struct cpu_item *to,
+                              wf_error *err) {
   uint64_t num_arcs = wf_fst_get_view(from->fst).num_arcs;
   uint32_t *places = NULL;
   bool sorts = op == ARCSORT_I || op == ARCSORT_O;
-  if (from->origins == NULL || (!sorts && op != INVERT && op != PROJECT_I && op != PROJECT_O)) return WF_OK;
+  if (from->origins == NULL || (!sorts && op != INVERT && op != PROJECT_I && op != PROJECT_O))
+    return WF_OK;
   if (sorts) WF__TRY(wf__arcsort_places(from->fst, op == ARCSORT_O, &places, err));
   to->origins = wf__alloc(num_arcs, sizeof *to->origins);
   if (to->origins == NULL) {
     free(places);
     return wf__fail_memory(err, num_arcs * sizeof *to->origins, "origins of arcs");
   }
-  for (uint64_t i = 0; i < num_arcs; i++) to->origins[i] = from->origins[places != NULL ? places[i] : i];
+  for (uint64_t i = 0; i < num_arcs; i++)
+    to->origins[i] = from->origins[places != NULL ? places[i] : i];
   memcpy(to->num_inputs, from->num_inputs, sizeof to->num_inputs);
   free(places);
   return WF_OK;
 }
 
-static wf_status operate_with(const wf_fst_batch *from, enum operation op, const void *options, wf_fst_batch **out, wf_error *err) {
+static wf_status operate_with(const wf_fst_batch *from, enum operation op, const void *options,
+                              wf_fst_batch **out, wf_error *err) {
   wf_fst_batch *batch;
   int isymbols = op == INVERT || op == PROJECT_O, osymbols = op != INVERT && op != PROJECT_I;
   wf_status status = batch_new(from->count, from->semiring, from->gpu != NULL, &batch, err);
@@ -257,31 +309,44 @@ static wf_status operate_with(const wf_fst_batch *from, enum operation op, const
     if (status == WF_OK) status = keep_origins(&from->items[i], op, &batch->items[i], err);
     if (status != WF_OK) status = wf__fail_prefix(err, status, "fst %zu", i);
   }
-  if (status == WF_OK && from->gpu != NULL) status = on_gpu(from->gpu, op, options, &batch->gpu, err);
+  if (status == WF_OK && from->gpu != NULL)
+    status = on_gpu(from->gpu, op, options, &batch->gpu, err);
   return hand_out(status, batch, out);
 }
 
-static wf_status operate(const wf_fst_batch *from, enum operation op, wf_fst_batch **out, wf_error *err) { return operate_with(from, op, NULL, out, err); }
+static wf_status operate(const wf_fst_batch *from, enum operation op, wf_fst_batch **out,
+                         wf_error *err) {
+  return operate_with(from, op, NULL, out, err);
+}
 
-wf_status wf_fst_batch_arcsort(const wf_fst_batch *batch, const wf_arcsort_options *options, wf_fst_batch **out, wf_error *err) {
+wf_status wf_fst_batch_arcsort(const wf_fst_batch *batch, const wf_arcsort_options *options,
+                               wf_fst_batch **out, wf_error *err) {
   wf_arcsort_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__arcsort_table(), options, &o, err));
   return operate(batch, o.sort_type == 1 ? ARCSORT_O : ARCSORT_I, out, err);
 }
 
-wf_status wf_fst_batch_connect(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) { return operate(batch, CONNECT, out, err); }
-wf_status wf_fst_batch_invert(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) { return operate(batch, INVERT, out, err); }
-wf_status wf_fst_batch_reverse(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) { return operate(batch, REVERSE, out, err); }
+wf_status wf_fst_batch_connect(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) {
+  return operate(batch, CONNECT, out, err);
+}
+wf_status wf_fst_batch_invert(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) {
+  return operate(batch, INVERT, out, err);
+}
+wf_status wf_fst_batch_reverse(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) {
+  return operate(batch, REVERSE, out, err);
+}
 
-wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_project_options *options, wf_fst_batch **out, wf_error *err) {
+wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_project_options *options,
+                               wf_fst_batch **out, wf_error *err) {
   wf_project_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__project_table(), options, &o, err));
   return operate(batch, o.project_type == 1 ? PROJECT_O : PROJECT_I, out, err);
 }
 
-wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_options *options, wf_fst_batch **out, wf_error *err) {
+wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_options *options,
+                                 wf_fst_batch **out, wf_error *err) {
   wf_rmepsilon_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__rmepsilon_table(), options, &o, err));
@@ -289,7 +354,8 @@ wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_o
 }
 
 /* The operation on the i-th fst of a batch on a GPU, done by the CPU. */
-static wf_status on_cpu_instead(const wf_fst_batch *from, enum operation op, const void *options, size_t i, wf_fst **out, wf_error *err) {
+static wf_status on_cpu_instead(const wf_fst_batch *from, enum operation op, const void *options,
+                                size_t i, wf_fst **out, wf_error *err) {
   wf_fst *in;
   *out = NULL;
   WF__TRY(wf_fst_batch_get(from, i, &in, err));
@@ -299,7 +365,8 @@ static wf_status on_cpu_instead(const wf_fst_batch *from, enum operation op, con
 }
 
 /* Why it cannot be done is the CPU's to say, which has a witness: the first fst that fails. */
-static wf_status explain(const wf_fst_batch *batch, const wf_determinize_options *o, wf_error *err) {
+static wf_status explain(const wf_fst_batch *batch, const wf_determinize_options *o,
+                         wf_error *err) {
   for (size_t i = 0; i < batch->count; i++) {
     wf_fst *out;
     WF__TRY(on_cpu_instead(batch, DETERMINIZE, o, i, &out, err));
@@ -308,16 +375,19 @@ static wf_status explain(const wf_fst_batch *batch, const wf_determinize_options
   return wf__fail(err, WF_ERR_DEVICE, "the GPU refuses what the CPU determinizes");
 }
 
-wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options, wf_fst_batch **out, wf_error *err) {
+wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options,
+                                   wf_fst_batch **out, wf_error *err) {
   wf_determinize_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__determinize_table(), options, &o, err));
   wf_status status = operate_with(batch, DETERMINIZE, &o, out, err);
-  return status == WF_ERR_NOT_DETERMINIZABLE && batch->gpu != NULL ? explain(batch, &o, err) : status;
+  return status == WF_ERR_NOT_DETERMINIZABLE && batch->gpu != NULL ? explain(batch, &o, err)
+                                                                   : status;
 }
 
 /* `made` [count], NULL at first, gets the CPU's results. */
-static wf_status minimize_each(const wf_fst_batch *from, const wf_minimize_options *o, wf_fst_batch *to, wf_fst **made, wf_error *err) {
+static wf_status minimize_each(const wf_fst_batch *from, const wf_minimize_options *o,
+                               wf_fst_batch *to, wf_fst **made, wf_error *err) {
   for (size_t i = 0; i < from->count; i++) {
     take_symbols(to, i, from->symbols[0][i], from->symbols[1][i]);
     WF__TRY(on_cpu_instead(from, MINIMIZE, o, i, &made[i], err));
@@ -326,7 +396,8 @@ static wf_status minimize_each(const wf_fst_batch *from, const wf_minimize_optio
 }
 
 /* What the kernels leave to the CPU, errors included. */
-static wf_status minimize_on_cpu(const wf_fst_batch *from, const wf_minimize_options *o, wf_fst_batch **out, wf_error *err) {
+static wf_status minimize_on_cpu(const wf_fst_batch *from, const wf_minimize_options *o,
+                                 wf_fst_batch **out, wf_error *err) {
   wf_fst_batch *batch;
   wf_fst **made = wf__calloc(from->count, sizeof *made);
   if (made == NULL) return wf__fail_memory(err, from->count * sizeof *made, "a batch");
@@ -337,26 +408,33 @@ static wf_status minimize_on_cpu(const wf_fst_batch *from, const wf_minimize_opt
   return hand_out(status, batch, out);
 }
 
-wf_status wf_fst_batch_minimize(const wf_fst_batch *batch, const wf_minimize_options *options, wf_fst_batch **out, wf_error *err) {
+wf_status wf_fst_batch_minimize(const wf_fst_batch *batch, const wf_minimize_options *options,
+                                wf_fst_batch **out, wf_error *err) {
   wf_minimize_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__minimize_table(), options, &o, err));
   wf_status status = operate_with(batch, MINIMIZE, &o, out, err);
-  return status == WF_ERR_UNSUPPORTED && batch->gpu != NULL ? minimize_on_cpu(batch, &o, out, err) : status;
+  return status == WF_ERR_UNSUPPORTED && batch->gpu != NULL ? minimize_on_cpu(batch, &o, out, err)
+                                                            : status;
 }
 
 wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) {
   *out = NULL;
-  if (batch->semiring != WF_TROPICAL) return wf__fail(err, WF_ERR_UNSUPPORTED, "shortest paths are those of the tropical semiring; this batch is in the log semiring");
+  if (batch->semiring != WF_TROPICAL)
+    return wf__fail(
+        err, WF_ERR_UNSUPPORTED,
+        "shortest paths are those of the tropical semiring; this batch is in the log semiring");
   return operate(batch, SHORTEST_PATH, out, err);
 }
 
-/* --- sums --------------------------------------------------------------------------------------------------------------- */
+/* --- sums -------------------------------------------------------------------------------- */
 
-static wf_status distances_on_cpu(const wf_fst_batch *batch, const wf_shortest_distance_options *o, float **out, wf_error *err) {
+static wf_status distances_on_cpu(const wf_fst_batch *batch, const wf_shortest_distance_options *o,
+                                  float **out, wf_error *err) {
   uint64_t num_states = 0, at = 0;
   wf_status status = WF_OK;
-  for (size_t i = 0; i < batch->count; i++) num_states += wf_fst_get_view(batch->items[i].fst).num_states;
+  for (size_t i = 0; i < batch->count; i++)
+    num_states += wf_fst_get_view(batch->items[i].fst).num_states;
   *out = wf__alloc(num_states, sizeof **out);
   if (*out == NULL) return wf__fail_memory(err, num_states * sizeof **out, "distances");
   for (size_t i = 0; status == WF_OK && i < batch->count; i++) {
@@ -373,7 +451,9 @@ static wf_status distances_on_cpu(const wf_fst_batch *batch, const wf_shortest_d
   return status;
 }
 
-wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_shortest_distance_options *options, float **out_distances, wf_error *err) {
+wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch,
+                                         const wf_shortest_distance_options *options,
+                                         float **out_distances, wf_error *err) {
   wf_shortest_distance_options o;
   double *distances;
   uint64_t count;
@@ -388,23 +468,30 @@ wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch, const wf_sho
   return costs != NULL ? WF_OK : wf__fail_memory(err, count * sizeof *costs, "distances");
 }
 
-static wf_status score_on_cpu(struct cpu_item *item, const wf_forward_score_options *o, bool with_gradients, double *out_cost, wf_error *err) {
+static wf_status score_on_cpu(struct cpu_item *item, const wf_forward_score_options *o,
+                              bool with_gradients, double *out_cost, wf_error *err) {
   forget_gradients(item);
   WF__TRY(wf_forward_score(item->fst, o, out_cost, with_gradients ? &item->gradients : NULL, err));
   if (!with_gradients || item->origins == NULL) return WF_OK;
   for (int side = 0; side < 2; side++) {
     item->input_gradients[side] = wf__calloc(item->num_inputs[side], sizeof(double));
-    if (item->input_gradients[side] == NULL) return wf__fail_memory(err, item->num_inputs[side] * sizeof(double), "gradients");
+    if (item->input_gradients[side] == NULL)
+      return wf__fail_memory(err, item->num_inputs[side] * sizeof(double), "gradients");
   }
-  wf_add_origin_gradients(item->origins, item->gradients, wf_fst_get_view(item->fst).num_arcs, item->input_gradients[0], item->input_gradients[1]);
+  wf_add_origin_gradients(item->origins, item->gradients, wf_fst_get_view(item->fst).num_arcs,
+                          item->input_gradients[0], item->input_gradients[1]);
   return WF_OK;
 }
 
-wf_status wf_fst_batch_forward_score(wf_fst_batch *batch, const wf_forward_score_options *options, bool with_gradients, double *out_costs, wf_error *err) {
+wf_status wf_fst_batch_forward_score(wf_fst_batch *batch, const wf_forward_score_options *options,
+                                     bool with_gradients, double *out_costs, wf_error *err) {
   wf_forward_score_options o;
   WF__TRY(wf__options_take(wf__forward_score_table(), options, &o, err));
-  if (with_gradients && batch->semiring != WF_LOG) return wf__fail(err, WF_ERR_UNSUPPORTED, "gradients are those of the log semiring; this batch is in the tropical");
-  if (batch->gpu != NULL) return wf__gpu_batch_forward_score(batch->gpu, (double)o.delta, with_gradients, out_costs, err);
+  if (with_gradients && batch->semiring != WF_LOG)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "gradients are those of the log semiring; this batch is in the tropical");
+  if (batch->gpu != NULL)
+    return wf__gpu_batch_forward_score(batch->gpu, (double)o.delta, with_gradients, out_costs, err);
   for (size_t i = 0; i < batch->count; i++) {
     wf_status status = score_on_cpu(&batch->items[i], &o, with_gradients, &out_costs[i], err);
     if (status != WF_OK) return wf__fail_prefix(err, status, "fst %zu", i);

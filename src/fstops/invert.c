@@ -13,7 +13,8 @@ wf_status wf_invert(const wf_fst *fst, wf_fst **out, wf_error *err) {
       arc->ilabel = arc->olabel;
       arc->olabel = ilabel;
     }
-    status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_osymbols(fst), wf_fst_isymbols(fst), out, err);
+    status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_osymbols(fst),
+                              wf_fst_isymbols(fst), out, err);
   }
   wf__csr_free(&csr);
   return status;

@@ -1,9 +1,12 @@
-/* minimize.c - weighted minimization (Mohri 2000, "Minimization algorithms for sequential transducers").
+/* minimize.c - weighted minimization (Mohri 2000, "Minimization algorithms for sequential
+ * transducers").
  *
- *   trim -> push output labels (if not encoded) -> push costs -> number the symbols (labels and costs of arcs) and the final costs
+ *   trim -> push output labels (if not encoded) -> push costs -> number the symbols (labels and
+ *   costs of arcs) and the final costs
  *        -> partition -> one state a class -> put the common output and the total cost back
  *
- * Costs are compared in bins of width delta but never rounded: a class keeps the costs of its first state. */
+ * Costs are compared in bins of width delta but never rounded: a class keeps the costs of its first
+ * state. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -21,10 +24,10 @@ struct minimizer {
   wf_minimize_options o;
   wf__pool *pool;
   double inverse_delta; /* for wf__cost_bin */
-  wf__csr pushed; /* same arcs and final costs; olabels are strings unless encode_labels */
+  wf__csr pushed;       /* same arcs and final costs; olabels are strings unless encode_labels */
   wf__strings strings;
-  uint32_t prefix;  /* output string that goes in front of everything */
-  double total;     /* cost that goes in front of everything */
+  uint32_t prefix; /* output string that goes in front of everything */
+  double total;    /* cost that goes in front of everything */
   uint32_t *symbol;
   uint32_t num_symbols, num_initial;
   bool nondeterministic;
@@ -39,8 +42,10 @@ static wf_status push(struct minimizer *min, wf_error *err) {
   const wf_fst_view *view = &min->view; /* offsets stay those of the view */
   WF__TRY(wf__vec_grow(&min->pushed.arcs, view->num_arcs + 1, "arcs", err));
   WF__TRY(wf__vec_grow(&min->pushed.final_cost, view->num_states, "states", err));
-  if (view->num_arcs != 0) memcpy(min->pushed.arcs.data, view->arcs, view->num_arcs * sizeof *view->arcs);
-  memcpy(min->pushed.final_cost.data, view->final_cost, view->num_states * sizeof *view->final_cost);
+  if (view->num_arcs != 0)
+    memcpy(min->pushed.arcs.data, view->arcs, view->num_arcs * sizeof *view->arcs);
+  memcpy(min->pushed.final_cost.data, view->final_cost,
+         view->num_states * sizeof *view->final_cost);
   min->pushed.arcs.size = view->num_arcs;
   min->pushed.final_cost.size = view->num_states;
   if (!min->o.encode_labels) {
@@ -50,17 +55,23 @@ static wf_status push(struct minimizer *min, wf_error *err) {
     free(potential);
   }
   if (!min->o.push_weights) return WF_OK;
-  return wf__push_costs(&min->view, false, false, distance_delta, min->pool, &min->pushed, &min->total, err);
+  return wf__push_costs(&min->view, false, false, distance_delta, min->pool, &min->pushed,
+                        &min->total, err);
 }
 
-static wf_status two_arcs(const struct minimizer *min, uint64_t state, const wf_arc *arc, wf_error *err) {
+static wf_status two_arcs(const struct minimizer *min, uint64_t state, const wf_arc *arc,
+                          wf_error *err) {
   const wf_symbols *isymbols = wf_fst_isymbols(min->fst);
   const char *name = isymbols != NULL ? wf_symbols_text(isymbols, arc->ilabel) : NULL;
-  return wf__fail(err, WF_ERR_ARGUMENT, "not deterministic: state %llu has two arcs with %s label %d (%s); determinize first, or allow_nondet",
-                  (unsigned long long)state, min->o.encode_labels ? "the same input and output label; input" : "input", arc->ilabel, name != NULL ? name : "no symbol");
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "not deterministic: state %llu has two arcs with %s label %d (%s); determinize "
+                  "first, or allow_nondet",
+                  (unsigned long long)state,
+                  min->o.encode_labels ? "the same input and output label; input" : "input",
+                  arc->ilabel, name != NULL ? name : "no symbol");
 }
 
-/* --- determinism: no two arcs of a state may have the same key ----------------------------------------------------- */
+/* --- determinism: no two arcs of a state may have the same key --------------------------- */
 
 struct key {
   uint64_t labels;
@@ -79,7 +90,9 @@ struct key_list {
 };
 
 /* Finds two arcs with one key by sorting; `*arc` is the second, or NULL. */
-static wf_status find_repeated(const struct minimizer *min, struct key_list *list, const wf_arc *arcs, uint64_t count, const wf_arc **arc, wf_error *err) {
+static wf_status find_repeated(const struct minimizer *min, struct key_list *list,
+                               const wf_arc *arcs, uint64_t count, const wf_arc **arc,
+                               wf_error *err) {
   *arc = NULL;
   list->keys.size = 0;
   WF__TRY(wf__vec_grow(&list->keys, count, "keys of arcs", err));
@@ -91,7 +104,8 @@ static wf_status find_repeated(const struct minimizer *min, struct key_list *lis
   }
   qsort(keys, count, sizeof *keys, compare_keys);
   for (uint64_t i = 1; i < count && *arc == NULL; i++)
-    if (keys[i].labels == keys[i - 1].labels && keys[i].bin == keys[i - 1].bin) *arc = &arcs[keys[i].arc];
+    if (keys[i].labels == keys[i - 1].labels && keys[i].bin == keys[i - 1].bin)
+      *arc = &arcs[keys[i].arc];
   return WF_OK;
 }
 
@@ -114,21 +128,27 @@ static wf_status check_determinism(struct minimizer *min, wf_error *err) {
   return status;
 }
 
-/* --- partition ---------------------------------------------------------------------------------------------------- */
+/* --- partition --------------------------------------------------------------------------- */
 
 /* Numbers the symbol of every arc. */
 static wf_status number_arcs(struct minimizer *min, wf_error *err) {
   wf__map64 pairs = {0}, symbols = {0};
   wf_status status = WF_OK;
   min->symbol = wf__alloc(min->view.num_arcs, sizeof *min->symbol);
-  if (min->symbol == NULL) return wf__fail_memory(err, min->view.num_arcs * sizeof *min->symbol, "minimization");
+  if (min->symbol == NULL)
+    return wf__fail_memory(err, min->view.num_arcs * sizeof *min->symbol, "minimization");
   for (uint64_t i = 0; i < min->view.num_arcs && status == WF_OK; i++) {
     const wf_arc *arc = &min->pushed.arcs.data[i];
     uint32_t pair = 0;
     status = wf__interrupted_at(i, err);
-    if (status == WF_OK) status = wf__map64_insert(&pairs, (uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel, (uint32_t)pairs.size, &pair, NULL, "symbols", err);
+    if (status == WF_OK)
+      status =
+          wf__map64_insert(&pairs, (uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel,
+                           (uint32_t)pairs.size, &pair, NULL, "symbols", err);
     uint64_t symbol = (uint64_t)pair << 32 | wf__cost_bin(min->inverse_delta, arc->weight);
-    if (status == WF_OK) status = wf__map64_insert(&symbols, symbol, (uint32_t)symbols.size, &min->symbol[i], NULL, "symbols", err);
+    if (status == WF_OK)
+      status = wf__map64_insert(&symbols, symbol, (uint32_t)symbols.size, &min->symbol[i], NULL,
+                                "symbols", err);
   }
   min->num_symbols = (uint32_t)symbols.size;
   wf__map64_free(&pairs);
@@ -143,7 +163,9 @@ static wf_status number_finals(struct minimizer *min, wf_error *err) {
     float cost = min->pushed.final_cost.data[s];
     min->class_of[s] = 0; /* not final */
     if (cost == INFINITY) continue;
-    status = wf__map64_insert(&costs, wf__cost_bin(min->inverse_delta, cost), (uint32_t)costs.size + 1, &min->class_of[s], NULL, "final costs", err);
+    status =
+        wf__map64_insert(&costs, wf__cost_bin(min->inverse_delta, cost), (uint32_t)costs.size + 1,
+                         &min->class_of[s], NULL, "final costs", err);
   }
   min->num_initial = (uint32_t)costs.size + 1;
   wf__map64_free(&costs);
@@ -163,20 +185,25 @@ static wf_status partition_cyclic(wf__labelled_graph *graph, struct minimizer *m
 
 static wf_status partition(struct minimizer *min, wf_error *err) {
   wf_fst_view view = min->view;
-  if (view.num_arcs >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "minimization of more than 2^32 arcs");
+  if (view.num_arcs >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "minimization of more than 2^32 arcs");
   min->class_of = wf__alloc(view.num_states, sizeof *min->class_of);
   if (min->class_of == NULL) return wf__fail_memory(err, view.num_states * 4, "minimization");
   WF__TRY(check_determinism(min, err));
   WF__TRY(number_finals(min, err));
   view.arcs = min->pushed.arcs.data;
-  wf__labelled_graph graph = {.view = &view, .inverse_delta = min->inverse_delta, .initial = min->class_of, .num_initial = min->num_initial};
+  wf__labelled_graph graph = {.view = &view,
+                              .inverse_delta = min->inverse_delta,
+                              .initial = min->class_of,
+                              .num_initial = min->num_initial};
   if (!wf__fst_is_acyclic(min->fst)) return partition_cyclic(&graph, min, err);
   wf__scc scc;
   WF__TRY(number_arcs(min, err));
   graph.symbol = min->symbol;
   graph.num_symbols = min->num_symbols;
   WF__TRY(wf__scc_find(&view, WF__ARCS_ALL, &scc, err));
-  wf_status status = wf__partition_acyclic(&graph, scc.order, min->class_of, &min->num_classes, err);
+  wf_status status =
+      wf__partition_acyclic(&graph, scc.order, min->class_of, &min->num_classes, err);
   wf__scc_free(&scc);
   return status;
 }
@@ -197,9 +224,12 @@ static void merge_arcs(wf__csr *csr, wf_semiring semiring) {
   qsort(arcs + first, csr->arcs.size - first, sizeof *arcs, compare_arcs);
   for (uint64_t i = first + 1; i < csr->arcs.size; i++) {
     wf_arc *last = &arcs[kept];
-    if (last->ilabel == arcs[i].ilabel && last->olabel == arcs[i].olabel && last->nextstate == arcs[i].nextstate)
-      last->weight = wf__cost_to_float(wf__cost_plus(semiring, (double)last->weight, (double)arcs[i].weight));
-    else arcs[++kept] = arcs[i];
+    if (last->ilabel == arcs[i].ilabel && last->olabel == arcs[i].olabel &&
+        last->nextstate == arcs[i].nextstate)
+      last->weight =
+          wf__cost_to_float(wf__cost_plus(semiring, (double)last->weight, (double)arcs[i].weight));
+    else
+      arcs[++kept] = arcs[i];
   }
   csr->arcs.size = kept + 1;
 }
@@ -209,7 +239,9 @@ static wf_status quotient(struct minimizer *min, wf__csr *csr, int64_t *start, w
   const wf_fst_view *view = &min->view;
   uint32_t *number = wf__alloc(min->num_classes, sizeof *number), count = 0;
   uint32_t *firsts = wf__alloc(min->num_classes, sizeof *firsts);
-  wf_status status = number == NULL || firsts == NULL ? wf__fail_memory(err, (uint64_t)min->num_classes * 8, "minimization") : WF_OK;
+  wf_status status = number == NULL || firsts == NULL
+                         ? wf__fail_memory(err, (uint64_t)min->num_classes * 8, "minimization")
+                         : WF_OK;
   if (status == WF_OK) memset(number, 0xff, min->num_classes * sizeof *number);
   for (uint64_t s = 0; s < view->num_states && status == WF_OK; s++) {
     if (number[min->class_of[s]] != UINT32_MAX) continue;
@@ -235,22 +267,26 @@ done:
   return status;
 }
 
-/* The total cost goes onto the arcs of the start state; if something leads back there, onto all final costs instead: every path ends once, and
- * no state more is needed. */
-static void put_total_back(const struct minimizer *min, wf__csr *csr, int64_t start, double *in_front) {
+/* The total cost goes onto the arcs of the start state; if something leads back there, onto all
+ * final costs instead: every path ends once, and no state more is needed. */
+static void put_total_back(const struct minimizer *min, wf__csr *csr, int64_t start,
+                           double *in_front) {
   bool entered = false;
-  for (uint64_t i = 0; i < csr->arcs.size && !entered; i++) entered = csr->arcs.data[i].nextstate == (uint32_t)start;
+  for (uint64_t i = 0; i < csr->arcs.size && !entered; i++)
+    entered = csr->arcs.data[i].nextstate == (uint32_t)start;
   *in_front = entered ? 0 : min->total;
   if (!entered || min->total == 0) return;
   for (uint64_t s = 0; s < csr->final_cost.size; s++)
-    if (csr->final_cost.data[s] != INFINITY) csr->final_cost.data[s] = wf__cost_to_float((double)csr->final_cost.data[s] + min->total);
+    if (csr->final_cost.data[s] != INFINITY)
+      csr->final_cost.data[s] = wf__cost_to_float((double)csr->final_cost.data[s] + min->total);
 }
 
 static wf_status delay_labels(struct minimizer *min, wf__csr *csr, int64_t *start, wf_error *err) {
   wf__csr delayed = {0};
   wf__pushed pushed = {.csr = csr};
   bool fits;
-  wf_status status = wf__delay_labels(&min->strings, &pushed, UINT64_MAX, start, &delayed, &fits, err);
+  wf_status status =
+      wf__delay_labels(&min->strings, &pushed, UINT64_MAX, start, &delayed, &fits, err);
   wf__csr_free(csr);
   *csr = delayed;
   return status;
@@ -266,8 +302,12 @@ static wf_status minimize(struct minimizer *min, wf__csr *csr, int64_t *start, w
   return min->o.encode_labels ? WF_OK : delay_labels(min, csr, start, err);
 }
 
-static wf_status minimize_trimmed(const wf_fst *fst, const wf_minimize_options *o, wf_fst **out, wf_error *err) {
-  struct minimizer min = {.fst = fst, .view = wf_fst_get_view(fst), .o = *o, .inverse_delta = o->delta > 0 ? 1 / (double)o->delta : 0};
+static wf_status minimize_trimmed(const wf_fst *fst, const wf_minimize_options *o, wf_fst **out,
+                                  wf_error *err) {
+  struct minimizer min = {.fst = fst,
+                          .view = wf_fst_get_view(fst),
+                          .o = *o,
+                          .inverse_delta = o->delta > 0 ? 1 / (double)o->delta : 0};
   wf__csr csr = {0};
   int64_t start = -1;
   WF__TRY(wf__pool_for_fst(o->num_threads, &min.view, &min.pool, err));
@@ -277,18 +317,22 @@ static wf_status minimize_trimmed(const wf_fst *fst, const wf_minimize_options *
   wf__strings_free(&min.strings);
   free(min.symbol);
   free(min.class_of);
-  if (status == WF_OK) return wf__fst_from_csr(&csr, start, min.view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK)
+    return wf__fst_from_csr(&csr, start, min.view.semiring, wf_fst_isymbols(fst),
+                            wf_fst_osymbols(fst), out, err);
   wf__csr_free(&csr);
   return status;
 }
 
-wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_fst **out,
+                      wf_error *err) {
   *out = NULL;
   wf_minimize_options o;
   WF__TRY(wf__options_take(wf__minimize_table(), options, &o, err));
   wf_fst *trimmed;
   WF__TRY(wf_connect(fst, &trimmed, err));
-  if (wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR) o.encode_labels = true; /* pushing the outputs of an acceptor would only make it a transducer */
+  if (wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR)
+    o.encode_labels = true; /* pushing the outputs of an acceptor would only make it a transducer */
   wf_status status = minimize_trimmed(trimmed, &o, out, err);
   wf_fst_free(trimmed);
   return status;

@@ -5,9 +5,10 @@
  *   items  | a c | b | d e f |       place[x]: where x is in items; set_of[x]: its set
  *   set    0     1   2               [first, past) of items; the first `marked` of them are marked
  *
- * Splitting a set makes the smaller of its marked and unmarked halves a new set. Two such partitions work against each other: blocks of states,
- * and cords of arcs; a cord holds arcs of one symbol into one block. A block is split by which of its states have how many arcs in a cord;
- * a cord is split by which of its arcs lead into a new block. */
+ * Splitting a set makes the smaller of its marked and unmarked halves a new set. Two such
+ * partitions work against each other: blocks of states, and cords of arcs; a cord holds arcs of one
+ * symbol into one block. A block is split by which of its states have how many arcs in a cord; a
+ * cord is split by which of its arcs lead into a new block. */
 #include "fstops/minimize_partition.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "base/map64.h"
 #include "base/memory.h"
 
-/* --- acyclic graphs ---------------------------------------------------------------------------------------------- */
+/* --- acyclic graphs ---------------------------------------------------------------------- */
 
 struct signatures {
   WF__VEC(uint64_t) pool; /* of all classes: initial class, then symbol << 32 | class, sorted */
@@ -65,28 +66,35 @@ static wf_status grow_slots(struct signatures *signatures, wf_error *err) {
 /* The class of the signature in scratch, a new one if it is new. */
 static wf_status class_of_signature(struct signatures *signatures, uint32_t *out, wf_error *err) {
   uint64_t num_classes = signatures->off.size, size = signatures->scratch.size, hash = size;
-  if (signatures->bits == 0 || num_classes * 2 >= (uint64_t)1 << signatures->bits) WF__TRY(grow_slots(signatures, err));
-  for (uint64_t i = 0; i < size; i++) hash = (hash ^ hash >> 31 ^ signatures->scratch.data[i]) * 0x9e3779b97f4a7c15ULL;
+  if (signatures->bits == 0 || num_classes * 2 >= (uint64_t)1 << signatures->bits)
+    WF__TRY(grow_slots(signatures, err));
+  for (uint64_t i = 0; i < size; i++)
+    hash = (hash ^ hash >> 31 ^ signatures->scratch.data[i]) * 0x9e3779b97f4a7c15ULL;
   hash = wf__mix64(hash) >> 32;
   uint64_t mask = ((uint64_t)1 << signatures->bits) - 1, slot = hash & mask;
   for (; signatures->slots[slot] != UINT64_MAX; slot = (slot + 1) & mask) {
     if (signatures->slots[slot] >> 32 != hash) continue;
     uint32_t have = (uint32_t)signatures->slots[slot];
-    uint64_t first = signatures->off.data[have], end = have + 1 < num_classes ? signatures->off.data[have + 1] : signatures->pool.size;
-    if (end - first != size || memcmp(signatures->pool.data + first, signatures->scratch.data, size * sizeof(uint64_t)) != 0) continue;
+    uint64_t first = signatures->off.data[have],
+             end = have + 1 < num_classes ? signatures->off.data[have + 1] : signatures->pool.size;
+    if (end - first != size || memcmp(signatures->pool.data + first, signatures->scratch.data,
+                                      size * sizeof(uint64_t)) != 0)
+      continue;
     *out = have;
     return WF_OK;
   }
   *out = (uint32_t)num_classes;
   WF__TRY(wf__vec_push(&signatures->off, signatures->pool.size, "classes", err));
   WF__TRY(wf__vec_grow(&signatures->pool, size, "classes", err));
-  memcpy(signatures->pool.data + signatures->pool.size, signatures->scratch.data, size * sizeof(uint64_t));
+  memcpy(signatures->pool.data + signatures->pool.size, signatures->scratch.data,
+         size * sizeof(uint64_t));
   signatures->pool.size += size;
   signatures->slots[slot] = hash << 32 | *out;
   return WF_OK;
 }
 
-wf_status wf__partition_acyclic(const wf__labelled_graph *graph, const uint32_t *topological_order, uint32_t *class_of, uint32_t *num_classes, wf_error *err) {
+wf_status wf__partition_acyclic(const wf__labelled_graph *graph, const uint32_t *topological_order,
+                                uint32_t *class_of, uint32_t *num_classes, wf_error *err) {
   const wf_fst_view *view = graph->view;
   struct signatures signatures = {0};
   wf_status status = WF_OK;
@@ -98,7 +106,9 @@ wf_status wf__partition_acyclic(const wf__labelled_graph *graph, const uint32_t 
     status = wf__vec_grow(&signatures.scratch, end - first + 1, "classes", err);
     if (status != WF_OK) break;
     signatures.scratch.data[0] = graph->initial[s];
-    for (uint64_t i = first; i < end; i++) signatures.scratch.data[i - first + 1] = (uint64_t)graph->symbol[i] << 32 | class_of[view->arcs[i].nextstate];
+    for (uint64_t i = first; i < end; i++)
+      signatures.scratch.data[i - first + 1] =
+          (uint64_t)graph->symbol[i] << 32 | class_of[view->arcs[i].nextstate];
     signatures.scratch.size = end - first + 1;
     wf__sort_u64(signatures.scratch.data + 1, end - first);
     status = class_of_signature(&signatures, &class_of[s], err);
@@ -112,7 +122,7 @@ done:
   return status;
 }
 
-/* --- refinable partitions ----------------------------------------------------------------------------------------- */
+/* --- refinable partitions ---------------------------------------------------------------- */
 
 struct partition {
   uint32_t *items, *place, *set_of, *first, *past, *marked, *touched;
@@ -130,11 +140,14 @@ static void partition_free(struct partition *p) {
 }
 
 /* Items 0..n-1 in sets by `key` (dense from 0; sets nobody is in are left out). */
-static wf_status partition_init(struct partition *p, uint64_t n, const uint32_t *key, uint32_t num_keys, wf_error *err) {
+static wf_status partition_init(struct partition *p, uint64_t n, const uint32_t *key,
+                                uint32_t num_keys, wf_error *err) {
   p->items = wf__alloc(n, 4), p->place = wf__alloc(n, 4), p->set_of = wf__alloc(n, 4);
-  p->first = wf__alloc(n + 1, 4), p->past = wf__alloc(n + 1, 4), p->marked = wf__calloc(n + 1, 4), p->touched = wf__alloc(n + 1, 4);
+  p->first = wf__alloc(n + 1, 4), p->past = wf__alloc(n + 1, 4), p->marked = wf__calloc(n + 1, 4),
+  p->touched = wf__alloc(n + 1, 4);
   uint32_t *off = wf__calloc((uint64_t)num_keys + 1, sizeof *off);
-  if (p->items == NULL || p->place == NULL || p->set_of == NULL || p->first == NULL || p->past == NULL || p->marked == NULL || p->touched == NULL || off == NULL) {
+  if (p->items == NULL || p->place == NULL || p->set_of == NULL || p->first == NULL ||
+      p->past == NULL || p->marked == NULL || p->touched == NULL || off == NULL) {
     free(off);
     return wf__fail_memory(err, n * 28, "partition refinement");
   }
@@ -170,40 +183,45 @@ static inline void mark(struct partition *p, uint32_t item) {
 
 static void split_touched(struct partition *p) {
   while (p->num_touched > 0) {
-    uint32_t set = p->touched[--p->num_touched], middle = p->first[set] + p->marked[set], fresh = p->num_sets;
+    uint32_t set = p->touched[--p->num_touched], middle = p->first[set] + p->marked[set],
+             fresh = p->num_sets;
     bool small = p->marked[set] <= p->past[set] - middle;
     p->marked[set] = 0;
     if (middle == p->past[set]) continue;
     p->first[fresh] = small ? p->first[set] : middle;
     p->past[fresh] = small ? middle : p->past[set];
-    if (small) p->first[set] = middle;
-    else p->past[set] = middle;
+    if (small)
+      p->first[set] = middle;
+    else
+      p->past[set] = middle;
     for (uint32_t i = p->first[fresh]; i < p->past[fresh]; i++) p->set_of[p->items[i]] = fresh;
     p->num_sets++;
   }
 }
 
-/* --- refinement --------------------------------------------------------------------------------------------------- */
+/* --- refinement -------------------------------------------------------------------------- */
 
 struct refiner {
   const wf__labelled_graph *graph;
   struct partition blocks, cords;
-  uint32_t *tail;         /* [num_arcs] state an arc leaves */
-  uint32_t *incoming_off; /* [num_states + 1] */
-  uint32_t *incoming;     /* [num_arcs] arcs by the state they enter */
-  uint32_t *count;        /* [num_states] arcs in the cord at hand */
+  uint32_t *tail;            /* [num_arcs] state an arc leaves */
+  uint32_t *incoming_off;    /* [num_states + 1] */
+  uint32_t *incoming;        /* [num_arcs] arcs by the state they enter */
+  uint32_t *count;           /* [num_states] arcs in the cord at hand */
   WF__VEC(uint64_t) counted; /* count << 32 | state */
 };
 
 static wf_status refiner_init(struct refiner *refiner, wf_error *err) {
   const wf_fst_view *view = refiner->graph->view;
   uint64_t n = view->num_states, m = view->num_arcs;
-  if (m >= UINT32_MAX - 1) return wf__fail(err, WF_ERR_LIMIT, "minimization of a cyclic fst of more than 2^32 arcs");
+  if (m >= UINT32_MAX - 1)
+    return wf__fail(err, WF_ERR_LIMIT, "minimization of a cyclic fst of more than 2^32 arcs");
   refiner->tail = wf__alloc(m, sizeof *refiner->tail);
   refiner->incoming_off = wf__calloc(n + 2, sizeof *refiner->incoming_off);
   refiner->incoming = wf__alloc(m, sizeof *refiner->incoming);
   refiner->count = wf__calloc(n, sizeof *refiner->count);
-  if (refiner->tail == NULL || refiner->incoming_off == NULL || refiner->incoming == NULL || refiner->count == NULL)
+  if (refiner->tail == NULL || refiner->incoming_off == NULL || refiner->incoming == NULL ||
+      refiner->count == NULL)
     return wf__fail_memory(err, m * 8 + n * 8, "partition refinement");
   uint32_t *off = refiner->incoming_off;
   for (uint64_t i = 0; i < m; i++) off[view->arcs[i].nextstate + 2]++;
@@ -214,8 +232,10 @@ static wf_status refiner_init(struct refiner *refiner, wf_error *err) {
       refiner->incoming[off[view->arcs[i].nextstate + 1]++] = (uint32_t)i;
     }
   }
-  WF__TRY(partition_init(&refiner->blocks, n, refiner->graph->initial, refiner->graph->num_initial, err));
-  return partition_init(&refiner->cords, m, refiner->graph->symbol, refiner->graph->num_symbols, err);
+  WF__TRY(partition_init(&refiner->blocks, n, refiner->graph->initial, refiner->graph->num_initial,
+                         err));
+  return partition_init(&refiner->cords, m, refiner->graph->symbol, refiner->graph->num_symbols,
+                        err);
 }
 
 /* Splits blocks by how many arcs of the cord leave each state. */
@@ -225,7 +245,8 @@ static wf_status split_blocks(struct refiner *refiner, uint32_t cord, wf_error *
   refiner->counted.size = 0;
   for (uint32_t i = cords->first[cord]; i < cords->past[cord]; i++) {
     uint32_t s = refiner->tail[cords->items[i]];
-    if (refiner->count[s]++ == 0) WF__TRY(wf__vec_push(&refiner->counted, (uint64_t)s, "partition refinement", err));
+    if (refiner->count[s]++ == 0)
+      WF__TRY(wf__vec_push(&refiner->counted, (uint64_t)s, "partition refinement", err));
     if (refiner->count[s] > most) most = refiner->count[s];
   }
   uint64_t size = refiner->counted.size, *counted = refiner->counted.data;
@@ -247,15 +268,18 @@ static void split_cords(struct refiner *refiner, uint32_t block) {
   const struct partition *blocks = &refiner->blocks;
   for (uint32_t i = blocks->first[block]; i < blocks->past[block]; i++) {
     uint32_t s = blocks->items[i];
-    for (uint32_t j = refiner->incoming_off[s]; j < refiner->incoming_off[s + 1]; j++) mark(&refiner->cords, refiner->incoming[j]);
+    for (uint32_t j = refiner->incoming_off[s]; j < refiner->incoming_off[s + 1]; j++)
+      mark(&refiner->cords, refiner->incoming[j]);
   }
   split_touched(&refiner->cords);
 }
 
-wf_status wf__partition_refine(const wf__labelled_graph *graph, uint32_t *class_of, uint32_t *num_classes, wf_error *err) {
+wf_status wf__partition_refine(const wf__labelled_graph *graph, uint32_t *class_of,
+                               uint32_t *num_classes, wf_error *err) {
   struct refiner refiner = {.graph = graph};
   wf_status status = refiner_init(&refiner, err);
-  /* Of the blocks there are at any time one may go unused for splitting: an arc that enters none of the others enters it. */
+  /* Of the blocks there are at any time one may go unused for splitting: an arc that enters none of
+   * the others enters it. */
   uint32_t block = 1;
   for (uint32_t cord = 0; status == WF_OK; cord++) {
     for (; block < refiner.blocks.num_sets; block++) split_cords(&refiner, block);

@@ -1,17 +1,20 @@
-/* minimize_rounds.c - partition refinement in rounds over all states at once (Moore 1956), by hashing, in threads.
+/* minimize_rounds.c - partition refinement in rounds over all states at once (Moore 1956), by
+ * hashing, in threads.
  *
- * In a round, the states of a class that differ in their arcs (labels, and classes they lead to) part. Arcs count through the sum of their
- * hashes: no sorting, and no state is parted from an equal one. Only states from which an arc leads to a state that changed class in the last
- * round are hashed ("moved"); the others of a class still agree among themselves and differ from all that moved. A state alone in its
- * class is done, and arcs to it need not be watched any more, so rounds soon become cheap: real graphs have few equal states.
+ * In a round, the states of a class that differ in their arcs (labels, and classes they lead to)
+ * part. Arcs count through the sum of their hashes: no sorting, and no state is parted from an
+ * equal one. Only states from which an arc leads to a state that changed class in the last round
+ * are hashed ("moved"); the others of a class still agree among themselves and differ from all that
+ * moved. A state alone in its class is done, and arcs to it need not be watched any more, so rounds
+ * soon become cheap: real graphs have few equal states.
  *
  *   pieces of states   hash the moved states, sort them by shard          | in threads
  *   shards of hashes   group equal hashes, in a table that fits a cache   | in threads
  *   groups             become classes; the largest may stay what it was   | one thread
  *   pieces of states   take their new class, mark those that changed      | in threads
  *
- * Many rounds are needed only where states differ far away; then, or if the exact check at the end finds that two hashes collided,
- * wf__partition_refine goes on from the classes found so far. */
+ * Many rounds are needed only where states differ far away; then, or if the exact check at the end
+ * finds that two hashes collided, wf__partition_refine goes on from the classes found so far. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -23,11 +26,14 @@
 
 enum { FULL_ROUNDS = 16 }; /* effort, in passes over the whole graph, before giving up */
 enum { MAX_SHARDS = 256, SHARD_STATES = 1 << 15, SERIAL_STATES = 1 << 12 };
-#define ALONE 0x80000000u /* class of a state alone: ALONE | state. The others have numbers, with an entry in `classes` */
+#define ALONE                                                                                     \
+  0x80000000u /* class of a state alone: ALONE | state. The others have numbers, with an entry in \
+                 `classes` */
 
 struct class {
   uint32_t size;
-  uint32_t moved, most; /* in `round`: states that moved, and those of the largest group of them; UINT32_MAX: a group has kept the class */
+  uint32_t moved, most; /* in `round`: states that moved, and those of the largest group of them;
+                           UINT32_MAX: a group has kept the class */
   uint32_t round;
 };
 
@@ -43,7 +49,8 @@ struct watched_arc {
 struct piece {
   uint32_t num_active, num_moved;
   uint64_t effort;
-  WF__VEC(struct watched_arc) watched; /* arcs out of active states that may still move them, once `watching` */
+  WF__VEC(struct watched_arc)
+  watched; /* arcs out of active states that may still move them, once `watching` */
   wf_status status;
 };
 
@@ -54,7 +61,8 @@ struct shard {
 
 struct worker {
   WF__VEC(uint32_t) slots; /* group + 1; 0: free */
-  uint64_t *keys;          /* [WF__PIECE_STATES] of the moved states of a piece, before they are sorted by shard */
+  uint64_t *
+      keys; /* [WF__PIECE_STATES] of the moved states of a piece, before they are sorted by shard */
   uint32_t *states;
   WF__VEC(wf__arc_key) arcs[2];
 };
@@ -66,10 +74,11 @@ struct rounds {
   uint32_t num_shards, round;
   int shard_shift;
   bool watching;
-  uint32_t *class_of;  /* [num_states] */
-  uint32_t *active;    /* per piece: its states that share their class, ascending, from the piece's first place */
-  uint64_t *keys;      /* likewise, of the states that moved, by shard: their hash, then their group */
-  uint32_t *states;    /* likewise, those states */
+  uint32_t *class_of; /* [num_states] */
+  uint32_t *active;   /* per piece: its states that share their class, ascending, from the piece's
+                         first place */
+  uint64_t *keys;   /* likewise, of the states that moved, by shard: their hash, then their group */
+  uint32_t *states; /* likewise, those states */
   uint32_t *shard_off; /* [piece][num_shards + 1] where shards begin in a piece's keys */
   uint64_t *changed;   /* bits: changed class in the last round */
   struct piece *pieces;
@@ -83,20 +92,24 @@ struct rounds {
 static inline bool bit(const uint64_t *set, uint64_t s) { return set[s / 64] >> (s % 64) & 1; }
 
 static void run(struct rounds *rounds, uint64_t num_items, bool small, wf__task_fn fn) {
-  if (!small) wf__pool_run(rounds->pool, num_items, fn, rounds);
-  else for (uint64_t i = 0; i < num_items; i++) fn(rounds, i, 0);
+  if (!small)
+    wf__pool_run(rounds->pool, num_items, fn, rounds);
+  else
+    for (uint64_t i = 0; i < num_items; i++) fn(rounds, i, 0);
 }
 
-/* --- pieces: which states moved, and their hashes ----------------------------------------------------------------- */
+/* --- pieces: which states moved, and their hashes ---------------------------------------- */
 
-static uint64_t signature(const struct rounds *rounds, const wf_arc *arcs, uint64_t count, uint32_t class) {
+static uint64_t signature(const struct rounds *rounds, const wf_arc *arcs, uint64_t count,
+                          uint32_t class) {
   uint64_t sum = 0;
   for (uint64_t i = 0; i < count; i++) {
     uint64_t labels = (uint64_t)(uint32_t)arcs[i].ilabel << 32 | (uint32_t)arcs[i].olabel;
-    uint64_t rest = (uint64_t)wf__cost_bin(rounds->graph->inverse_delta, arcs[i].weight) << 32 | rounds->class_of[arcs[i].nextstate];
+    uint64_t rest = (uint64_t)wf__cost_bin(rounds->graph->inverse_delta, arcs[i].weight) << 32 |
+                    rounds->class_of[arcs[i].nextstate];
     sum += wf__mix64(labels * 0xbf58476d1ce4e5b9ULL + rest * 0x94d049bb133111ebULL);
   }
-  return wf__mix64(sum ^ (uint64_t)class * 0x9e3779b97f4a7c15ULL);
+  return wf__mix64(sum ^ (uint64_t) class * 0x9e3779b97f4a7c15ULL);
 }
 
 static inline bool is_alone(const struct rounds *rounds, uint32_t s) {
@@ -104,7 +117,8 @@ static inline bool is_alone(const struct rounds *rounds, uint32_t s) {
   return class & ALONE || rounds->classes.data[class].size == 1;
 }
 
-/* Drops the states that are alone by now, and lists the arcs of the others that lead to states which may yet change class, or just did. */
+/* Drops the states that are alone by now, and lists the arcs of the others that lead to states
+ * which may yet change class, or just did. */
 static wf_status prune_piece(struct rounds *rounds, uint64_t p, wf_error *err) {
   const wf_fst_view *view = rounds->graph->view;
   struct piece *piece = &rounds->pieces[p];
@@ -114,10 +128,12 @@ static wf_status prune_piece(struct rounds *rounds, uint64_t p, wf_error *err) {
     uint32_t s = active[k];
     if (is_alone(rounds, s)) continue;
     active[kept++] = s;
-    WF__TRY(wf__vec_grow(&piece->watched, view->arc_off[s + 1] - view->arc_off[s], "partition refinement", err));
+    WF__TRY(wf__vec_grow(&piece->watched, view->arc_off[s + 1] - view->arc_off[s],
+                         "partition refinement", err));
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       uint32_t next = view->arcs[i].nextstate;
-      if (bit(rounds->changed, next) || !is_alone(rounds, next)) piece->watched.data[piece->watched.size++] = (struct watched_arc){s, next};
+      if (bit(rounds->changed, next) || !is_alone(rounds, next))
+        piece->watched.data[piece->watched.size++] = (struct watched_arc){s, next};
     }
   }
   piece->num_active = kept;
@@ -134,7 +150,9 @@ static uint32_t find_moved(struct rounds *rounds, uint64_t p, uint32_t *states) 
     const struct watched_arc *watched = piece->watched.data;
     for (uint64_t i = 0; i < piece->watched.size; i++) {
       uint32_t s = watched[i].from;
-      if (!bit(rounds->changed, watched[i].to) || (moved != 0 && states[moved - 1] == s) || rounds->class_of[s] & ALONE) continue;
+      if (!bit(rounds->changed, watched[i].to) || (moved != 0 && states[moved - 1] == s) ||
+          rounds->class_of[s] & ALONE)
+        continue;
       states[moved++] = s;
     }
     piece->effort = piece->watched.size;
@@ -159,11 +177,13 @@ static void hash_piece(void *user, uint64_t p, int w) {
   struct worker *worker = &rounds->workers[w];
   const wf_fst_view *view = rounds->graph->view;
   uint64_t base = p * WF__PIECE_STATES;
-  uint32_t *off = rounds->shard_off + p * (rounds->num_shards + 1), moved = find_moved(rounds, p, worker->states);
+  uint32_t *off = rounds->shard_off + p * (rounds->num_shards + 1),
+           moved = find_moved(rounds, p, worker->states);
   memset(off, 0, (rounds->num_shards + 1) * sizeof *off);
   for (uint32_t k = 0; k < moved; k++) {
     uint32_t s = worker->states[k];
-    worker->keys[k] = signature(rounds, view->arcs + view->arc_off[s], view->arc_off[s + 1] - view->arc_off[s], rounds->class_of[s]);
+    worker->keys[k] = signature(rounds, view->arcs + view->arc_off[s],
+                                view->arc_off[s + 1] - view->arc_off[s], rounds->class_of[s]);
     off[(worker->keys[k] >> rounds->shard_shift) + 1]++;
   }
   piece->effort += moved;
@@ -174,7 +194,8 @@ static void hash_piece(void *user, uint64_t p, int w) {
     rounds->keys[at] = worker->keys[k];
     rounds->states[at] = worker->states[k];
   }
-  memmove(off + 1, off, rounds->num_shards * sizeof *off); /* filling moved each shard's beginning to its end */
+  memmove(off + 1, off,
+          rounds->num_shards * sizeof *off); /* filling moved each shard's beginning to its end */
   off[0] = 0;
 }
 
@@ -188,17 +209,21 @@ static wf_status prune(struct rounds *rounds, bool small, wf_error *err) {
   run(rounds, rounds->num_pieces, small, prune_task);
   rounds->watching = true;
   for (uint64_t p = 0; p < rounds->num_pieces; p++)
-    if (rounds->pieces[p].status != WF_OK) return wf__fail_memory(err, rounds->num_states * sizeof(struct watched_arc), "partition refinement");
+    if (rounds->pieces[p].status != WF_OK)
+      return wf__fail_memory(err, rounds->num_states * sizeof(struct watched_arc),
+                             "partition refinement");
   return WF_OK;
 }
 
-/* --- shards: states of equal hash make a group -------------------------------------------------------------------- */
+/* --- shards: states of equal hash make a group ------------------------------------------- */
 
 static wf_status group(struct rounds *rounds, struct worker *worker, uint32_t h, wf_error *err) {
   struct shard *shard = &rounds->shards[h];
   uint64_t total = 0, num_slots = 16;
   shard->groups.size = 0;
-  for (uint64_t p = 0; p < rounds->num_pieces; p++) total += rounds->shard_off[p * (rounds->num_shards + 1) + h + 1] - rounds->shard_off[p * (rounds->num_shards + 1) + h];
+  for (uint64_t p = 0; p < rounds->num_pieces; p++)
+    total += rounds->shard_off[p * (rounds->num_shards + 1) + h + 1] -
+             rounds->shard_off[p * (rounds->num_shards + 1) + h];
   if (total == 0) return WF_OK;
   while (num_slots < 2 * total) num_slots *= 2;
   worker->slots.size = 0;
@@ -209,9 +234,12 @@ static wf_status group(struct rounds *rounds, struct worker *worker, uint32_t h,
     for (uint64_t i = p * WF__PIECE_STATES + off[0]; i < p * WF__PIECE_STATES + off[1]; i++) {
       uint64_t key = rounds->keys[i], at = key & (num_slots - 1);
       uint32_t slot;
-      while ((slot = worker->slots.data[at]) != 0 && shard->groups.data[slot - 1].key != key) at = (at + 1) & (num_slots - 1);
+      while ((slot = worker->slots.data[at]) != 0 && shard->groups.data[slot - 1].key != key)
+        at = (at + 1) & (num_slots - 1);
       if (slot == 0) {
-        WF__TRY(wf__vec_push(&shard->groups, ((struct group){.key = key, .first = rounds->states[i]}), "partition refinement", err));
+        WF__TRY(wf__vec_push(&shard->groups,
+                             ((struct group){.key = key, .first = rounds->states[i]}),
+                             "partition refinement", err));
         slot = worker->slots.data[at] = (uint32_t)shard->groups.size;
       }
       shard->groups.data[slot - 1].count++;
@@ -226,14 +254,15 @@ static void group_shard(void *user, uint64_t h, int w) {
   rounds->shards[h].status = group(rounds, &rounds->workers[w], (uint32_t)h, NULL);
 }
 
-/* --- groups become classes ---------------------------------------------------------------------------------------- */
+/* --- groups become classes --------------------------------------------------------------- */
 
 static void count_moved(struct rounds *rounds) {
   for (uint32_t h = 0; h < rounds->num_shards; h++) {
     for (uint64_t g = 0; g < rounds->shards[h].groups.size; g++) {
       const struct group *group = &rounds->shards[h].groups.data[g];
       struct class *class = &rounds->classes.data[rounds->class_of[group->first]];
-      if (class->round != rounds->round) *class = (struct class){.size = class->size, .round = rounds->round};
+      if (class->round != rounds->round)
+        *class = (struct class){.size = class->size, .round = rounds->round};
       class->moved += group->count;
       if (group->count > class->most) class->most = group->count;
     }
@@ -256,7 +285,9 @@ static wf_status name_groups(struct rounds *rounds, bool *any_new, wf_error *err
       class->moved -= group->count;
       *any_new = true;
       group->key = group->count > 1 ? (uint32_t)rounds->classes.size : ALONE | group->first;
-      if (group->count > 1) WF__TRY(wf__vec_push(&rounds->classes, ((struct class){.size = group->count}), "partition refinement", err));
+      if (group->count > 1)
+        WF__TRY(wf__vec_push(&rounds->classes, ((struct class){.size = group->count}),
+                             "partition refinement", err));
     }
   }
   return WF_OK;
@@ -286,11 +317,14 @@ static wf_status split_all(struct rounds *rounds, bool *any_new, uint64_t *effor
   bool small = num_active < SERIAL_STATES;
   *any_new = false;
   rounds->round++;
-  if (rounds->round >= 4 && (rounds->round & (rounds->round - 1)) == 0) WF__TRY(prune(rounds, small, err));
+  if (rounds->round >= 4 && (rounds->round & (rounds->round - 1)) == 0)
+    WF__TRY(prune(rounds, small, err));
   run(rounds, rounds->num_pieces, small, hash_piece);
   run(rounds, rounds->num_shards, small, group_shard);
   for (uint32_t h = 0; h < rounds->num_shards; h++)
-    if (rounds->shards[h].status != WF_OK) return wf__fail_memory(err, rounds->num_states * sizeof(struct group), "partition refinement");
+    if (rounds->shards[h].status != WF_OK)
+      return wf__fail_memory(err, rounds->num_states * sizeof(struct group),
+                             "partition refinement");
   count_moved(rounds);
   WF__TRY(name_groups(rounds, any_new, err));
   run(rounds, rounds->num_pieces, small, rename_piece);
@@ -299,7 +333,7 @@ static wf_status split_all(struct rounds *rounds, bool *any_new, uint64_t *effor
   return WF_OK;
 }
 
-/* --- the exact check ---------------------------------------------------------------------------------------------- */
+/* --- the exact check --------------------------------------------------------------------- */
 
 static int compare_arc_keys(const void *a, const void *b) {
   const wf__arc_key *x = a, *y = b;
@@ -307,21 +341,25 @@ static int compare_arc_keys(const void *a, const void *b) {
   return (x->rest > y->rest) - (x->rest < y->rest);
 }
 
-static wf_status list_arcs(const struct rounds *rounds, struct worker *worker, uint32_t s, int which, wf_error *err) {
+static wf_status list_arcs(const struct rounds *rounds, struct worker *worker, uint32_t s,
+                           int which, wf_error *err) {
   const wf_fst_view *view = rounds->graph->view;
   uint64_t first = view->arc_off[s], size = view->arc_off[s + 1] - first;
   worker->arcs[which].size = 0;
   WF__TRY(wf__vec_grow(&worker->arcs[which], size + 1, "classes", err));
   for (uint64_t i = 0; i < size; i++) {
     const wf_arc *arc = &view->arcs[first + i];
-    worker->arcs[which].data[i] = (wf__arc_key){.labels = (uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel,
-                                                .rest = (uint64_t)wf__cost_bin(rounds->graph->inverse_delta, arc->weight) << 32 | rounds->class_of[arc->nextstate]};
+    worker->arcs[which].data[i] = (wf__arc_key){
+        .labels = (uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel,
+        .rest = (uint64_t)wf__cost_bin(rounds->graph->inverse_delta, arc->weight) << 32 |
+                rounds->class_of[arc->nextstate]};
   }
   return WF_OK;
 }
 
 /* Has the state the arcs of the other one? */
-static wf_status same_arcs(const struct rounds *rounds, struct worker *worker, uint32_t a, uint32_t b, bool *same, wf_error *err) {
+static wf_status same_arcs(const struct rounds *rounds, struct worker *worker, uint32_t a,
+                           uint32_t b, bool *same, wf_error *err) {
   const uint64_t *arc_off = rounds->graph->view->arc_off;
   uint64_t size = arc_off[a + 1] - arc_off[a], bytes = size * sizeof(wf__arc_key);
   *same = arc_off[b + 1] - arc_off[b] == size;
@@ -338,11 +376,15 @@ static wf_status same_arcs(const struct rounds *rounds, struct worker *worker, u
 static void check_piece(void *user, uint64_t p, int w) {
   struct rounds *rounds = user;
   const uint32_t *active = rounds->active + p * WF__PIECE_STATES;
-  for (uint32_t k = 0; k < rounds->pieces[p].num_active && !atomic_load_explicit(&rounds->differs, memory_order_relaxed); k++) {
+  for (uint32_t k = 0; k < rounds->pieces[p].num_active &&
+                       !atomic_load_explicit(&rounds->differs, memory_order_relaxed);
+       k++) {
     if (rounds->class_of[active[k]] & ALONE) continue;
     uint32_t first = rounds->first_of[rounds->class_of[active[k]]];
     bool same = true;
-    if (first != active[k] && same_arcs(rounds, &rounds->workers[w], first, active[k], &same, NULL) != WF_OK) same = false; /* refinement will do it */
+    if (first != active[k] &&
+        same_arcs(rounds, &rounds->workers[w], first, active[k], &same, NULL) != WF_OK)
+      same = false; /* refinement will do it */
     if (!same) atomic_store_explicit(&rounds->differs, true, memory_order_relaxed);
   }
 }
@@ -350,37 +392,45 @@ static void check_piece(void *user, uint64_t p, int w) {
 /* Has every active state the arcs of the first state of its class? */
 static wf_status check(struct rounds *rounds, bool *stable, wf_error *err) {
   rounds->first_of = wf__alloc(rounds->classes.size, sizeof *rounds->first_of);
-  if (rounds->first_of == NULL) return wf__fail_memory(err, rounds->classes.size * sizeof *rounds->first_of, "partition refinement");
+  if (rounds->first_of == NULL)
+    return wf__fail_memory(err, rounds->classes.size * sizeof *rounds->first_of,
+                           "partition refinement");
   for (uint64_t p = rounds->num_pieces; p-- > 0;) {
     const uint32_t *active = rounds->active + p * WF__PIECE_STATES;
     for (uint32_t k = rounds->pieces[p].num_active; k-- > 0;)
-      if (!(rounds->class_of[active[k]] & ALONE)) rounds->first_of[rounds->class_of[active[k]]] = active[k];
+      if (!(rounds->class_of[active[k]] & ALONE))
+        rounds->first_of[rounds->class_of[active[k]]] = active[k];
   }
   wf__pool_run(rounds->pool, rounds->num_pieces, check_piece, rounds);
   *stable = !atomic_load(&rounds->differs);
   return WF_OK;
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------- */
 
 static wf_status allocate(struct rounds *rounds, wf_error *err) {
-  uint64_t n = rounds->num_states, size = rounds->num_pieces * WF__PIECE_STATES, num_workers = (uint64_t)wf__pool_size(rounds->pool);
+  uint64_t n = rounds->num_states, size = rounds->num_pieces * WF__PIECE_STATES,
+           num_workers = (uint64_t)wf__pool_size(rounds->pool);
   rounds->active = wf__alloc(n, sizeof *rounds->active);
   rounds->keys = wf__alloc(n, sizeof *rounds->keys);
   rounds->states = wf__alloc(n, sizeof *rounds->states);
-  rounds->shard_off = wf__alloc(rounds->num_pieces * (rounds->num_shards + 1), sizeof *rounds->shard_off);
+  rounds->shard_off =
+      wf__alloc(rounds->num_pieces * (rounds->num_shards + 1), sizeof *rounds->shard_off);
   rounds->changed = wf__calloc(size / 64, sizeof *rounds->changed);
   rounds->pieces = wf__calloc(rounds->num_pieces, sizeof *rounds->pieces);
   rounds->shards = wf__calloc(rounds->num_shards, sizeof *rounds->shards);
   rounds->workers = wf__calloc(num_workers, sizeof *rounds->workers);
-  bool good = rounds->active != NULL && rounds->keys != NULL && rounds->states != NULL && rounds->shard_off != NULL && rounds->changed != NULL && rounds->pieces != NULL &&
+  bool good = rounds->active != NULL && rounds->keys != NULL && rounds->states != NULL &&
+              rounds->shard_off != NULL && rounds->changed != NULL && rounds->pieces != NULL &&
               rounds->shards != NULL && rounds->workers != NULL;
   for (uint64_t w = 0; good && w < num_workers; w++) {
     rounds->workers[w].keys = wf__alloc(WF__PIECE_STATES, sizeof(uint64_t));
     rounds->workers[w].states = wf__alloc(WF__PIECE_STATES, sizeof(uint32_t));
     good = rounds->workers[w].keys != NULL && rounds->workers[w].states != NULL;
   }
-  return good ? WF_OK : wf__fail_memory(err, n * 16 + num_workers * WF__PIECE_STATES * 12, "partition refinement");
+  return good ? WF_OK
+              : wf__fail_memory(err, n * 16 + num_workers * WF__PIECE_STATES * 12,
+                                "partition refinement");
 }
 
 static wf_status rounds_init(struct rounds *rounds, wf_error *err) {
@@ -388,7 +438,9 @@ static wf_status rounds_init(struct rounds *rounds, wf_error *err) {
   rounds->num_pieces = wf__num_pieces(n);
   rounds->num_shards = 2; /* a shift by 64 would not be defined */
   rounds->shard_shift = 63;
-  for (; rounds->num_shards < MAX_SHARDS && n / rounds->num_shards > SHARD_STATES; rounds->shard_shift--) rounds->num_shards *= 2;
+  for (; rounds->num_shards < MAX_SHARDS && n / rounds->num_shards > SHARD_STATES;
+       rounds->shard_shift--)
+    rounds->num_shards *= 2;
   WF__TRY(allocate(rounds, err));
   WF__TRY(wf__vec_grow(&rounds->classes, rounds->graph->num_initial, "partition refinement", err));
   memset(rounds->classes.data, 0, rounds->graph->num_initial * sizeof *rounds->classes.data);
@@ -398,13 +450,16 @@ static wf_status rounds_init(struct rounds *rounds, wf_error *err) {
     rounds->class_of[s] = rounds->graph->initial[s];
     rounds->classes.data[rounds->class_of[s]].size++;
   }
-  for (uint64_t p = 0; p < rounds->num_pieces; p++) rounds->pieces[p].num_active = (uint32_t)(wf__piece_end(p, n) - p * WF__PIECE_STATES);
+  for (uint64_t p = 0; p < rounds->num_pieces; p++)
+    rounds->pieces[p].num_active = (uint32_t)(wf__piece_end(p, n) - p * WF__PIECE_STATES);
   return WF_OK;
 }
 
 static void rounds_free(struct rounds *rounds) {
-  for (uint32_t h = 0; rounds->shards != NULL && h < rounds->num_shards; h++) wf__vec_free(&rounds->shards[h].groups);
-  for (uint64_t p = 0; rounds->pieces != NULL && p < rounds->num_pieces; p++) wf__vec_free(&rounds->pieces[p].watched);
+  for (uint32_t h = 0; rounds->shards != NULL && h < rounds->num_shards; h++)
+    wf__vec_free(&rounds->shards[h].groups);
+  for (uint64_t p = 0; rounds->pieces != NULL && p < rounds->num_pieces; p++)
+    wf__vec_free(&rounds->pieces[p].watched);
   for (int w = 0; rounds->workers != NULL && w < wf__pool_size(rounds->pool); w++) {
     free(rounds->workers[w].keys);
     free(rounds->workers[w].states);
@@ -437,8 +492,10 @@ static uint32_t make_dense(struct rounds *rounds) {
   return count;
 }
 
-wf_status wf__partition_rounds(const wf__labelled_graph *graph, wf__pool *pool, uint32_t *class_of, uint32_t *num_classes, bool *stable, wf_error *err) {
-  struct rounds rounds = {.graph = graph, .pool = pool, .class_of = class_of, .num_states = graph->view->num_states};
+wf_status wf__partition_rounds(const wf__labelled_graph *graph, wf__pool *pool, uint32_t *class_of,
+                               uint32_t *num_classes, bool *stable, wf_error *err) {
+  struct rounds rounds = {
+      .graph = graph, .pool = pool, .class_of = class_of, .num_states = graph->view->num_states};
   uint64_t limit = FULL_ROUNDS * (graph->view->num_states + graph->view->num_arcs), spent = 0;
   bool any_new = true;
   atomic_init(&rounds.differs, false);

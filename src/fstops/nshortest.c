@@ -1,31 +1,38 @@
-/* nshortest.c - the n best paths or distinct strings (Mohri & Riley 2002, "An efficient algorithm for the n-best-strings problem").
+/* nshortest.c - the n best paths or distinct strings (Mohri & Riley 2002, "An efficient algorithm
+ * for the n-best-strings problem").
  *
- * Paths are grown from their ends towards the start, best first, guided by the exact cost of the best way from the start:
+ * Paths are grown from their ends towards the start, best first, guided by the exact cost of the
+ * best way from the start:
  *
  *     start --- best[s] ---> s --- arcs of the node and its parents ---> a final state
  *
- * A node is such a tail. It is taken from the queue by best[s] + cost of the tail, which is the cost of the best path with that tail, then by
- * the number of arcs of that path, then by the arcs of the tail from the end on: the order of best_paths.h, so the first path is the one that
- * wf_shortest_path gives. Each state needs to be taken at most n times. A tail that is whole, from the start on, is queued once more with no
- * arc added, and its turn is its place among the results. For distinct strings the same search runs over the
- * determinized acceptor (reverse_subsets.h).
+ * A node is such a tail. It is taken from the queue by best[s] + cost of the tail, which is the
+ * cost of the best path with that tail, then by the number of arcs of that path, then by the arcs
+ * of the tail from the end on: the order of best_paths.h, so the first path is the one that
+ * wf_shortest_path gives. Each state needs to be taken at most n times. A tail that is whole, from
+ * the start on, is queued once more with no arc added, and its turn is its place among the results.
+ * For distinct strings the same search runs over the determinized acceptor (reverse_subsets.h).
  *
- * The result shares tails:  state 0, an epsilon arc per path, best first  ->  one state a node  ->  ... -> final. */
+ * The result shares tails:  state 0, an epsilon arc per path, best first  ->  one state a node  ->
+ * ... -> final. */
 #include "fstops/nshortest.h"
 
 #include "base/interrupt.h"
 #include "fstops/cost_heap.h"
 #include "fstops/reverse_subsets.h"
 
-static const uint32_t whole = WF__NO_STATE; /* "state" of a node that repeats its parent as a complete path */
+static const uint32_t whole =
+    WF__NO_STATE; /* "state" of a node that repeats its parent as a complete path */
 
 typedef struct node {
   double cost;     /* tail's own cost; with subsets: relative cost so far, see reverse_subsets.h */
   uint32_t parent; /* the tail it extends; WF__NO_STATE: it ends here */
   uint32_t state;  /* or subset, or `whole` */
   uint32_t hops;   /* arcs of the tail */
-  uint32_t jump;   /* a tail it ends in, for tail_less: its parent or one far shorter, depending on nothing but hops; its own number if hops is 0 */
-  float weight;    /* of the arc to the parent; at the end of a path, the final cost; of a whole one, of the epsilon arc */
+  uint32_t jump;   /* a tail it ends in, for tail_less: its parent or one far shorter, depending on
+                      nothing but hops; its own number if hops is 0 */
+  float weight; /* of the arc to the parent; at the end of a path, the final cost; of a whole one,
+                   of the epsilon arc */
   int32_t ilabel, olabel;
 } node;
 
@@ -43,26 +50,30 @@ typedef struct search {
   wf__heap heap;
 } search;
 
-/* --- order of tails ------------------------------------------------------------------------------------------------- */
+/* --- order of tails ---------------------------------------------------------------------- */
 
-/* Jumps over 1, 3, 7, 15, ... arcs, one a node, so that any shorter tail is a logarithmic number of steps away (Myers 1983, "An applicative random-access
- * stack"). */
+/* Jumps over 1, 3, 7, 15, ... arcs, one a node, so that any shorter tail is a logarithmic number of
+ * steps away (Myers 1983, "An applicative random-access stack"). */
 static uint32_t jump_of(const search *s, uint32_t parent) {
   const node *nodes = s->nodes.data;
   uint32_t once = nodes[parent].jump, twice = nodes[once].jump;
-  return nodes[parent].hops - nodes[once].hops == nodes[once].hops - nodes[twice].hops ? twice : parent;
+  return nodes[parent].hops - nodes[once].hops == nodes[once].hops - nodes[twice].hops ? twice
+                                                                                       : parent;
 }
 
 static uint32_t shorten(const node *nodes, uint32_t id, uint32_t hops) {
-  while (nodes[id].hops > hops) id = nodes[nodes[id].jump].hops >= hops ? nodes[id].jump : nodes[id].parent;
+  while (nodes[id].hops > hops)
+    id = nodes[nodes[id].jump].hops >= hops ? nodes[id].jump : nodes[id].parent;
   return id;
 }
 
-/* Read from the end, which tail has the lower arc number (final state, label of a string) where they first differ? Tails that extend the same
- * one are made in that order, and so have numbers in that order. */
+/* Read from the end, which tail has the lower arc number (final state, label of a string) where
+ * they first differ? Tails that extend the same one are made in that order, and so have numbers in
+ * that order. */
 static bool tail_less(const void *user, uint32_t a, uint32_t b) {
   const node *nodes = ((const search *)user)->nodes.data;
-  uint32_t x = nodes[a].state == whole ? nodes[a].parent : a, y = nodes[b].state == whole ? nodes[b].parent : b;
+  uint32_t x = nodes[a].state == whole ? nodes[a].parent : a,
+           y = nodes[b].state == whole ? nodes[b].parent : b;
   x = shorten(nodes, x, nodes[y].hops);
   y = shorten(nodes, y, nodes[x].hops);
   if (x == y) return a < b;
@@ -77,13 +88,15 @@ static bool tail_less(const void *user, uint32_t a, uint32_t b) {
 /* `total`, `hops`: cost of the best path with this tail, and its arcs as far as known. */
 static wf_status add_node(search *s, node fresh, double total, uint32_t hops, wf_error *err) {
   uint32_t id = (uint32_t)s->nodes.size;
-  if (s->nodes.size >= WF__NO_STATE) return wf__fail(err, WF_ERR_LIMIT, "the search for %u paths needs more than 2^32 partial paths", s->nshortest);
+  if (s->nodes.size >= WF__NO_STATE)
+    return wf__fail(err, WF_ERR_LIMIT, "the search for %u paths needs more than 2^32 partial paths",
+                    s->nshortest);
   fresh.jump = fresh.parent == WF__NO_STATE ? id : jump_of(s, fresh.parent);
   WF__TRY(wf__vec_push(&s->nodes, fresh, "partial paths", err));
   return wf__heap_push(&s->heap, (wf__heap_entry){total, hops, id}, err);
 }
 
-/* --- over the fst itself ------------------------------------------------------------------------------------------ */
+/* --- over the fst itself ----------------------------------------------------------------- */
 
 static wf_status begin_paths(search *s, wf_error *err) {
   uint64_t n = s->view.num_states;
@@ -92,7 +105,10 @@ static wf_status begin_paths(search *s, wf_error *err) {
   s->taken.size = n;
   for (uint64_t q = 0; q < n; q++) {
     if (!wf__is_final(&s->view, q) || s->best.cost[q] == INFINITY) continue;
-    node end = {.cost = (double)s->view.final_cost[q], .parent = WF__NO_STATE, .state = (uint32_t)q, .weight = s->view.final_cost[q]};
+    node end = {.cost = (double)s->view.final_cost[q],
+                .parent = WF__NO_STATE,
+                .state = (uint32_t)q,
+                .weight = s->view.final_cost[q]};
     WF__TRY(add_node(s, end, end.cost + s->best.cost[q], s->best.hops[q], err));
   }
   return WF_OK;
@@ -100,47 +116,72 @@ static wf_status begin_paths(search *s, wf_error *err) {
 
 static wf_status extend_path(search *s, uint32_t id, wf_error *err) {
   node tail = s->nodes.data[id];
-  if ((int64_t)tail.state == s->view.start) WF__TRY(add_node(s, (node){.cost = tail.cost, .parent = id, .state = whole, .hops = tail.hops}, tail.cost, tail.hops, err));
+  if ((int64_t)tail.state == s->view.start)
+    WF__TRY(add_node(s, (node){.cost = tail.cost, .parent = id, .state = whole, .hops = tail.hops},
+                     tail.cost, tail.hops, err));
   for (uint64_t i = s->reversed.arc_off[tail.state]; i < s->reversed.arc_off[tail.state + 1]; i++) {
     const wf_arc *arc = &s->reversed.arcs[i];
     double best = s->best.cost[arc->nextstate];
-    if (arc->weight == INFINITY || best == INFINITY || s->taken.data[arc->nextstate] >= s->nshortest) continue;
-    node longer = {tail.cost + (double)arc->weight, id, arc->nextstate, tail.hops + 1, 0, arc->weight, arc->ilabel, arc->olabel};
-    WF__TRY(add_node(s, longer, longer.cost + best, longer.hops + s->best.hops[arc->nextstate], err));
+    if (arc->weight == INFINITY || best == INFINITY ||
+        s->taken.data[arc->nextstate] >= s->nshortest)
+      continue;
+    node longer = {tail.cost + (double)arc->weight,
+                   id,
+                   arc->nextstate,
+                   tail.hops + 1,
+                   0,
+                   arc->weight,
+                   arc->ilabel,
+                   arc->olabel};
+    WF__TRY(
+        add_node(s, longer, longer.cost + best, longer.hops + s->best.hops[arc->nextstate], err));
   }
   return WF_OK;
 }
 
-/* --- over subsets ------------------------------------------------------------------------------------------------- */
+/* --- over subsets ------------------------------------------------------------------------ */
 
 static wf_status begin_strings(search *s, wf_error *err) {
   double cost = INFINITY;
   WF__TRY(wf__subsets_init(&s->subsets, &s->view, &s->reversed, s->best.cost, &cost, err));
   if (cost == INFINITY) return WF_OK;
   WF__TRY(wf__vec_push(&s->taken, 0, "counters", err));
-  return add_node(s, (node){.cost = cost, .parent = WF__NO_STATE, .weight = (float)cost}, cost, 0, err);
+  return add_node(s, (node){.cost = cost, .parent = WF__NO_STATE, .weight = (float)cost}, cost, 0,
+                  err);
 }
 
 static wf_status extend_string(search *s, uint32_t id, wf_error *err) {
   node tail = s->nodes.data[id];
   double end = wf__subsets_end_cost(&s->subsets, tail.state);
   if (end != INFINITY) {
-    node done = {.cost = tail.cost + end, .parent = id, .state = whole, .hops = tail.hops, .weight = (float)end};
+    node done = {.cost = tail.cost + end,
+                 .parent = id,
+                 .state = whole,
+                 .hops = tail.hops,
+                 .weight = (float)end};
     WF__TRY(add_node(s, done, done.cost, done.hops, err));
   }
   const wf__subset_step *steps;
   uint64_t count;
   WF__TRY(wf__subsets_expand(&s->subsets, tail.state, &steps, &count, err));
-  while (s->taken.size < s->subsets.first.size) WF__TRY(wf__vec_push(&s->taken, 0, "counters", err));
+  while (s->taken.size < s->subsets.first.size)
+    WF__TRY(wf__vec_push(&s->taken, 0, "counters", err));
   for (uint64_t i = 0; i < count; i++) {
     if (s->taken.data[steps[i].next] >= s->nshortest) continue;
-    node longer = {tail.cost + steps[i].cost, id, steps[i].next, tail.hops + 1, 0, (float)steps[i].cost, steps[i].label, steps[i].label};
+    node longer = {tail.cost + steps[i].cost,
+                   id,
+                   steps[i].next,
+                   tail.hops + 1,
+                   0,
+                   (float)steps[i].cost,
+                   steps[i].label,
+                   steps[i].label};
     WF__TRY(add_node(s, longer, longer.cost, longer.hops, err));
   }
   return WF_OK;
 }
 
-/* --- search, result ----------------------------------------------------------------------------------------------- */
+/* --- search, result ---------------------------------------------------------------------- */
 
 static wf_status prepare(search *s, wf_error *err) {
   WF__TRY(wf__reverse_arcs(&s->view, &s->reversed, err));
@@ -169,29 +210,37 @@ static void forget(search *s) {
   s->nodes.size = s->taken.size = s->found.size = s->heap.size = 0;
 }
 
-/* Looks for the paths among the states near the best path first, then in wider and wider strips: on a large graph the whole need rarely be
- * measured. What was found is right if the last path is inside the strip, as every path of lower cost is inside too. */
+/* Looks for the paths among the states near the best path first, then in wider and wider strips: on
+ * a large graph the whole need rarely be measured. What was found is right if the last path is
+ * inside the strip, as every path of lower cost is inside too. */
 static wf_status widen(search *s, wf_error *err) {
-  wf__search_graph graph = {.num_states = s->view.num_states, .arc_off = s->view.arc_off, .arcs = s->view.arcs, .start = s->view.start, .only = s->useful,
+  wf__search_graph graph = {.num_states = s->view.num_states,
+                            .arc_off = s->view.arc_off,
+                            .arcs = s->view.arcs,
+                            .start = s->view.start,
+                            .only = s->useful,
                             .final_cost = s->view.final_cost};
   for (graph.width = 8;; graph.width *= 8) {
     WF__TRY(wf__best_paths_find(&graph, &s->best, err));
     WF__TRY(run(s, err));
     if (!s->best.cut) return WF_OK;
     if (s->found.size == s->nshortest) {
-      double first = s->nodes.data[s->found.data[0]].cost, last = s->nodes.data[s->found.data[s->found.size - 1]].cost;
+      double first = s->nodes.data[s->found.data[0]].cost,
+             last = s->nodes.data[s->found.data[s->found.size - 1]].cost;
       if (last <= first + graph.width) return WF_OK;
     }
     forget(s);
   }
 }
 
-/* Gives the nodes on found paths state numbers, in the order in which the paths run through them. `number` has an entry a node. */
+/* Gives the nodes on found paths state numbers, in the order in which the paths run through them.
+ * `number` has an entry a node. */
 static uint32_t number_nodes(const search *s, uint32_t *number) {
   for (uint64_t i = 0; i < s->nodes.size; i++) number[i] = WF__NO_STATE;
   uint32_t next = 1;
   for (uint64_t k = 0; k < s->found.size; k++) {
-    for (uint32_t id = s->nodes.data[s->found.data[k]].parent; id != WF__NO_STATE && number[id] == WF__NO_STATE; id = s->nodes.data[id].parent)
+    for (uint32_t id = s->nodes.data[s->found.data[k]].parent;
+         id != WF__NO_STATE && number[id] == WF__NO_STATE; id = s->nodes.data[id].parent)
       number[id] = next++;
   }
   return next;
@@ -207,13 +256,16 @@ static wf_status write_result(const search *s, uint32_t *number, wf__csr *csr, w
   wf_status status = wf__csr_add_state(csr, INFINITY, err);
   for (uint64_t k = 0; status == WF_OK && k < s->found.size; k++) {
     const node *done = &s->nodes.data[s->found.data[k]];
-    status = wf__csr_push(csr, (wf_arc){.nextstate = number[done->parent], .weight = done->weight}, err);
+    status =
+        wf__csr_push(csr, (wf_arc){.nextstate = number[done->parent], .weight = done->weight}, err);
   }
   for (uint32_t q = 1; status == WF_OK && q < num_states; q++) {
     const node *tail = &s->nodes.data[node_of[q]];
     bool end = tail->parent == WF__NO_STATE;
     status = wf__csr_add_state(csr, end ? tail->weight : INFINITY, err);
-    if (!end && status == WF_OK) status = wf__csr_push(csr, (wf_arc){number[tail->parent], tail->weight, tail->ilabel, tail->olabel}, err);
+    if (!end && status == WF_OK)
+      status = wf__csr_push(
+          csr, (wf_arc){number[tail->parent], tail->weight, tail->ilabel, tail->olabel}, err);
   }
   free(node_of);
   return status;
@@ -230,7 +282,8 @@ static void search_free(search *s) {
   wf__vec_free(&s->heap);
 }
 
-wf_status wf__nshortest(const wf_fst *fst, uint32_t nshortest, bool unique, wf_fst **out, wf_error *err) {
+wf_status wf__nshortest(const wf_fst *fst, uint32_t nshortest, bool unique, wf_fst **out,
+                        wf_error *err) {
   search s = {.view = wf_fst_get_view(fst), .unique = unique, .nshortest = nshortest};
   s.heap.item_less = tail_less;
   s.heap.user = &s;
@@ -240,9 +293,13 @@ wf_status wf__nshortest(const wf_fst *fst, uint32_t nshortest, bool unique, wf_f
   WF__TRY_GOTO(status, prepare(&s, err), done);
   WF__TRY_GOTO(status, widen(&s, err), done);
   number = wf__alloc(s.nodes.size, sizeof *number);
-  if (number == NULL) status = wf__fail_memory(err, s.nodes.size * sizeof *number, "paths");
-  else if (s.found.size > 0) status = write_result(&s, number, &csr, err);
-  if (status == WF_OK) status = wf__fst_from_csr(&csr, s.found.size > 0 ? 0 : -1, WF_TROPICAL, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (number == NULL)
+    status = wf__fail_memory(err, s.nodes.size * sizeof *number, "paths");
+  else if (s.found.size > 0)
+    status = write_result(&s, number, &csr, err);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, s.found.size > 0 ? 0 : -1, WF_TROPICAL, wf_fst_isymbols(fst),
+                              wf_fst_osymbols(fst), out, err);
 done:
   wf__csr_free(&csr);
   free(number);

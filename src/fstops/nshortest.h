@@ -4,6 +4,7 @@
 
 #include "fstops/best_paths.h"
 
-wf_status wf__nshortest(const wf_fst *fst, uint32_t nshortest, bool unique, wf_fst **out, wf_error *err);
+wf_status wf__nshortest(const wf_fst *fst, uint32_t nshortest, bool unique, wf_fst **out,
+                        wf_error *err);
 
 #endif

@@ -3,14 +3,16 @@
  *   level k      cells that have consumed k labels in all, input and output counted together
  *   x:y          leads from level k to k + 2;  x:0 and 0:y to k + 1;  0:0 stays in level k
  *
- * So levels are done in order, three at a time exist, and only what stays in a level can go in circles. There the tropical semiring
- * uses label-correcting (a cell seen more often than there are cells lies on a negative cycle), the log semiring hands on what is
- * pending until it no longer matters (Mohri 2002, section 3.2). */
+ * So levels are done in order, three at a time exist, and only what stays in a level can go in
+ * circles. There the tropical semiring uses label-correcting (a cell seen more often than there are
+ * cells lies on a negative cycle), the log semiring hands on what is pending until it no longer
+ * matters (Mohri 2002, section 3.2). */
 #include "fstops/pair_cost.h"
 
 #include "math/cost.h"
 
-/* Gains within a level smaller than this are rounding; what weighs less than e^-22 of a sum is not handed on. */
+/* Gains within a level smaller than this are rounding; what weighs less than e^-22 of a sum is not
+ * handed on. */
 static const double least_gain = 1e-6, least_share = 22;
 static const uint64_t most_work = 100000000; /* arcs looked at within one level before giving up */
 
@@ -25,12 +27,15 @@ typedef struct product {
 static wf__pair_level *level_of(product *p, uint64_t k) { return &p->work->levels[k % 3]; }
 
 /* The cell (consumed, state) of a level, made at cost +infinity if it is new. */
-static wf_status cell_at(wf__pair_level *level, uint32_t consumed, uint32_t state, uint32_t *out, wf_error *err) {
+static wf_status cell_at(wf__pair_level *level, uint32_t consumed, uint32_t state, uint32_t *out,
+                         wf_error *err) {
   bool fresh;
-  WF__TRY(wf__map64_insert(&level->index, (uint64_t)consumed << 32 | state, (uint32_t)level->cells.size, out, &fresh, "cells", err));
+  WF__TRY(wf__map64_insert(&level->index, (uint64_t)consumed << 32 | state,
+                           (uint32_t)level->cells.size, out, &fresh, "cells", err));
   if (!fresh) return WF_OK;
   WF__TRY(wf__vec_grow(&level->cells, 1, "cells", err));
-  level->cells.data[level->cells.size++] = (wf__pair_cell){.cost = INFINITY, .pending = INFINITY, .consumed = consumed, .state = state};
+  level->cells.data[level->cells.size++] =
+      (wf__pair_cell){.cost = INFINITY, .pending = INFINITY, .consumed = consumed, .state = state};
   return WF_OK;
 }
 
@@ -42,7 +47,8 @@ static wf_status enqueue(product *p, uint32_t cell, wf_error *err) {
 }
 
 /* Adds `cost` to a cell of the present level over a 0:0 arc. */
-static wf_status add_within(product *p, uint32_t consumed, uint32_t state, double cost, wf_error *err) {
+static wf_status add_within(product *p, uint32_t consumed, uint32_t state, double cost,
+                            wf_error *err) {
   wf__pair_level *level = level_of(p, p->level);
   uint32_t index;
   WF__TRY(cell_at(level, consumed, state, &index, err));
@@ -73,13 +79,16 @@ static wf_status settle(product *p, wf_error *err) {
     cell->queued = false;
     cell->pending = INFINITY;
     if (!p->log && cell->visits++ > level->cells.size)
-      return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "state %u lies on an epsilon cycle of negative cost", state);
+      return wf__fail(err, WF_ERR_NEGATIVE_CYCLE,
+                      "state %u lies on an epsilon cycle of negative cost", state);
     looked += p->view->arc_off[state + 1] - p->view->arc_off[state];
     if (p->log && looked > most_work)
-      return wf__fail(err, WF_ERR_LIMIT, "the sum over the epsilon cycle through state %u does not converge", state);
+      return wf__fail(err, WF_ERR_LIMIT,
+                      "the sum over the epsilon cycle through state %u does not converge", state);
     for (uint64_t i = p->view->arc_off[state]; i < p->view->arc_off[state + 1]; i++) {
       const wf_arc *arc = &p->view->arcs[i];
-      if (arc->ilabel == 0 && arc->olabel == 0 && arc->weight != INFINITY) WF__TRY(add_within(p, consumed, arc->nextstate, cost + (double)arc->weight, err));
+      if (arc->ilabel == 0 && arc->olabel == 0 && arc->weight != INFINITY)
+        WF__TRY(add_within(p, consumed, arc->nextstate, cost + (double)arc->weight, err));
     }
   }
   return WF_OK;
@@ -112,8 +121,13 @@ static void clear(wf__pair_level *level) {
   level->cells.size = 0;
 }
 
-wf_status wf__pair_cost(const wf_fst_view *view, const wf__labels *input, const wf__labels *output, wf__pair_work *work, double *out_cost, wf_error *err) {
-  product p = {.view = view, .input = input, .output = output, .work = work, .log = view->semiring == WF_LOG};
+wf_status wf__pair_cost(const wf_fst_view *view, const wf__labels *input, const wf__labels *output,
+                        wf__pair_work *work, double *out_cost, wf_error *err) {
+  product p = {.view = view,
+               .input = input,
+               .output = output,
+               .work = work,
+               .log = view->semiring == WF_LOG};
   *out_cost = INFINITY;
   for (int i = 0; i < 3; i++) clear(&work->levels[i]);
   if (view->start < 0) return WF_OK;

@@ -1,4 +1,5 @@
-/* pair_cost.h - the cost an fst gives to one pair of strings: the semiring's sum over all paths with these labels. */
+/* pair_cost.h - the cost an fst gives to one pair of strings: the semiring's sum over all paths
+ * with these labels. */
 #ifndef WF_FSTOPS_PAIR_COST_H
 #define WF_FSTOPS_PAIR_COST_H
 
@@ -29,7 +30,8 @@ typedef struct wf__pair_work {
 } wf__pair_work;
 
 /* `*out_cost` is +infinity if no path has these labels. */
-wf_status wf__pair_cost(const wf_fst_view *view, const wf__labels *input, const wf__labels *output, wf__pair_work *work, double *out_cost, wf_error *err);
+wf_status wf__pair_cost(const wf_fst_view *view, const wf__labels *input, const wf__labels *output,
+                        wf__pair_work *work, double *out_cost, wf_error *err);
 void wf__pair_work_free(wf__pair_work *work);
 
 #endif

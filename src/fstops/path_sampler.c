@@ -1,4 +1,5 @@
-/* path_sampler.c - draws paths arc by arc among those arcs from which an end can still be reached in time. */
+/* path_sampler.c - draws paths arc by arc among those arcs from which an end can still be reached
+ * in time. */
 #include "fstops/path_sampler.h"
 
 #include "fstops/best_paths.h"
@@ -37,16 +38,25 @@ done:
   return status;
 }
 
-wf_status wf__path_sampler_init(wf__path_sampler *sampler, const wf_fst *fst, uint64_t seed, uint32_t max_length, bool by_probability, wf_error *err) {
-  *sampler = (wf__path_sampler){.view = wf_fst_get_view(fst), .random = seed, .max_length = max_length, .by_probability = by_probability};
+wf_status wf__path_sampler_init(wf__path_sampler *sampler, const wf_fst *fst, uint64_t seed,
+                                uint32_t max_length, bool by_probability, wf_error *err) {
+  *sampler = (wf__path_sampler){.view = wf_fst_get_view(fst),
+                                .random = seed,
+                                .max_length = max_length,
+                                .by_probability = by_probability};
   WF__TRY(measure(sampler, err));
-  if (!wf__path_sampler_any(sampler) || sampler->to_final[sampler->view.start] <= max_length) return WF_OK;
+  if (!wf__path_sampler_any(sampler) || sampler->to_final[sampler->view.start] <= max_length)
+    return WF_OK;
   uint32_t shortest = sampler->to_final[sampler->view.start];
   wf__path_sampler_free(sampler);
-  return wf__fail(err, WF_ERR_ARGUMENT, "no path is as short as max_length, %u arcs; the shortest has %u", max_length, shortest);
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "no path is as short as max_length, %u arcs; the shortest has %u", max_length,
+                  shortest);
 }
 
-bool wf__path_sampler_any(const wf__path_sampler *sampler) { return sampler->view.start >= 0 && sampler->to_final[sampler->view.start] != never; }
+bool wf__path_sampler_any(const wf__path_sampler *sampler) {
+  return sampler->view.start >= 0 && sampler->to_final[sampler->view.start] != never;
+}
 
 /* [0, 1), in steps of 2^-53. */
 static double unit(wf__path_sampler *sampler) {
@@ -63,13 +73,15 @@ static double share(const wf__path_sampler *sampler, float cost, float least) {
   return sampler->by_probability ? exp((double)least - (double)cost) : 1;
 }
 
-/* The arc to take out of s with `left` arcs to go, or UINT64_MAX to stop. There is always a choice. */
+/* The arc to take out of s with `left` arcs to go, or UINT64_MAX to stop. There is always a choice.
+ */
 static uint64_t choose(wf__path_sampler *sampler, uint32_t s, uint32_t left) {
   const wf_fst_view *view = &sampler->view;
   uint64_t begin = view->arc_off[s], end = view->arc_off[s + 1], last = UINT64_MAX;
   float least = view->final_cost[s];
   for (uint64_t i = begin; i < end; i++)
-    if (allowed(sampler, &view->arcs[i], left) && view->arcs[i].weight < least) least = view->arcs[i].weight;
+    if (allowed(sampler, &view->arcs[i], left) && view->arcs[i].weight < least)
+      least = view->arcs[i].weight;
   double sum = wf__is_final(view, s) ? share(sampler, view->final_cost[s], least) : 0;
   for (uint64_t i = begin; i < end; i++)
     if (allowed(sampler, &view->arcs[i], left)) sum += share(sampler, view->arcs[i].weight, least);

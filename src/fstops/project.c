@@ -2,7 +2,8 @@
 #include "base/option_tables.h"
 #include "fstops/csr_copy.h"
 
-wf_status wf_project(const wf_fst *fst, const wf_project_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_project(const wf_fst *fst, const wf_project_options *options, wf_fst **out,
+                     wf_error *err) {
   *out = NULL;
   wf_project_options o;
   WF__TRY(wf__options_take(wf__project_table(), options, &o, err));
@@ -13,8 +14,10 @@ wf_status wf_project(const wf_fst *fst, const wf_project_options *options, wf_fs
   if (status == WF_OK) {
     for (uint64_t i = 0; i < csr.arcs.size; i++) {
       wf_arc *arc = &csr.arcs.data[i];
-      if (o.project_type == 0) arc->olabel = arc->ilabel;
-      else arc->ilabel = arc->olabel;
+      if (o.project_type == 0)
+        arc->olabel = arc->ilabel;
+      else
+        arc->ilabel = arc->olabel;
     }
     status = wf__fst_from_csr(&csr, view.start, view.semiring, symbols, symbols, out, err);
   }

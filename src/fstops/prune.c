@@ -1,9 +1,10 @@
 /* prune.c - wf_prune: drops what lies on no path within a width of the best.
  *
- *     start ---- fwd[s] ----> s --- weight ---> t ---- bwd[t] ----> a final state        keep if the sum <= best + width
+ *     start ---- fwd[s] ----> s --- weight ---> t ---- bwd[t] ----> a final state        keep if
+ *     the sum <= best + width
  *
- * Every state and arc kept is on a kept path, so the result is trimmed. Where the number of states is limited, whole best paths through states are
- * added, cheapest first, while they fit. */
+ * Every state and arc kept is on a kept path, so the result is trimmed. Where the number of states
+ * is limited, whole best paths through states are added, cheapest first, while they fit. */
 #include "base/option_tables.h"
 #include "fstops/best_paths.h"
 
@@ -22,21 +23,32 @@ static wf_status measure(pruner *p, float width, wf_error *err) {
   const wf_fst_view *view = &p->view;
   WF__TRY(wf__reverse_arcs(view, &p->reversed, err));
   WF__TRY(wf__useful_states(view, &p->reversed, &p->useful, err));
-  wf__search_graph graph = {.num_states = view->num_states, .arc_off = view->arc_off, .arcs = view->arcs, .start = view->start, .only = p->useful,
-                            .final_cost = view->final_cost, .width = (double)width + 1};
+  wf__search_graph graph = {.num_states = view->num_states,
+                            .arc_off = view->arc_off,
+                            .arcs = view->arcs,
+                            .start = view->start,
+                            .only = p->useful,
+                            .final_cost = view->final_cost,
+                            .width = (double)width + 1};
   WF__TRY(wf__best_paths_find(&graph, &p->fwd, err));
   double best = INFINITY;
   for (uint64_t s = 0; s < view->num_states; s++)
-    if (p->fwd.cost[s] + (double)view->final_cost[s] < best) best = p->fwd.cost[s] + (double)view->final_cost[s];
+    if (p->fwd.cost[s] + (double)view->final_cost[s] < best)
+      best = p->fwd.cost[s] + (double)view->final_cost[s];
   /* The same path summed from its two ends may differ in the last bits. */
   p->limit = best + (double)width + 1e-9 * (1 + fabs(best));
-  graph = (wf__search_graph){.num_states = view->num_states, .arc_off = p->reversed.arc_off, .arcs = p->reversed.arcs, .initial = view->final_cost,
-                             .only = p->useful, .limited = true, .limit = p->limit + 1};
+  graph = (wf__search_graph){.num_states = view->num_states,
+                             .arc_off = p->reversed.arc_off,
+                             .arcs = p->reversed.arcs,
+                             .initial = view->final_cost,
+                             .only = p->useful,
+                             .limited = true,
+                             .limit = p->limit + 1};
   WF__TRY(wf__best_paths_find(&graph, &p->bwd, err));
   return WF_OK;
 }
 
-/* --- at most so many states --------------------------------------------------------------------------------------- */
+/* --- at most so many states -------------------------------------------------------------- */
 
 typedef struct ranked {
   double cost;
@@ -49,8 +61,9 @@ static int compare_ranked(const void *a, const void *b) {
   return (x->state > y->state) - (x->state < y->state);
 }
 
-/* Gathers the states of the best path through s that are not kept yet (mark 1) in `path`, marking them 2. Beyond a kept state every state of
- * an equally good path is kept, as cheaper states went first. */
+/* Gathers the states of the best path through s that are not kept yet (mark 1) in `path`, marking
+ * them 2. Beyond a kept state every state of an equally good path is kept, as cheaper states went
+ * first. */
 static uint64_t gather_path(const pruner *p, uint32_t s, uint8_t *mark, uint32_t *path) {
   uint64_t count = 0;
   for (int side = 0; side < 2; side++) {
@@ -63,7 +76,8 @@ static uint64_t gather_path(const pruner *p, uint32_t s, uint8_t *mark, uint32_t
   return count;
 }
 
-static void keep_paths(const pruner *p, const ranked *order, uint64_t count, uint64_t nstate, uint8_t *mark, uint32_t *path) {
+static void keep_paths(const pruner *p, const ranked *order, uint64_t count, uint64_t nstate,
+                       uint8_t *mark, uint32_t *path) {
   uint64_t kept = 0;
   for (uint64_t k = 0; k < count; k++) {
     if (mark[order[k].state] == 1) continue;
@@ -86,7 +100,8 @@ static wf_status choose_states(pruner *p, uint64_t nstate, wf_error *err) {
     goto done;
   }
   for (uint64_t s = 0; s < n; s++)
-    if (p->useful[s] && through(p, s) <= p->limit) order[count++] = (ranked){through(p, s), (uint32_t)s};
+    if (p->useful[s] && through(p, s) <= p->limit)
+      order[count++] = (ranked){through(p, s), (uint32_t)s};
   if (count > 1) qsort(order, count, sizeof *order, compare_ranked);
   keep_paths(p, order, count, nstate, mark, path);
   for (uint64_t s = 0; s < n; s++) p->useful[s] = mark[s] == 1;
@@ -97,17 +112,22 @@ done:
   return status;
 }
 
-/* --- result ------------------------------------------------------------------------------------------------------- */
+/* --- result ------------------------------------------------------------------------------ */
 
 static wf_status write_result(pruner *p, wf__csr *csr, wf_error *err) {
   const wf_fst_view *view = &p->view;
   uint32_t next = 0;
   p->number = wf__alloc(view->num_states, sizeof *p->number);
-  if (p->number == NULL) return wf__fail_memory(err, view->num_states * sizeof *p->number, "state numbers");
-  for (uint64_t s = 0; s < view->num_states; s++) p->number[s] = p->useful[s] && through(p, s) <= p->limit ? next++ : WF__NO_STATE;
+  if (p->number == NULL)
+    return wf__fail_memory(err, view->num_states * sizeof *p->number, "state numbers");
+  for (uint64_t s = 0; s < view->num_states; s++)
+    p->number[s] = p->useful[s] && through(p, s) <= p->limit ? next++ : WF__NO_STATE;
   for (uint64_t s = 0; s < view->num_states; s++) {
     if (p->number[s] == WF__NO_STATE) continue;
-    WF__TRY(wf__csr_add_state(csr, p->fwd.cost[s] + (double)view->final_cost[s] <= p->limit ? view->final_cost[s] : INFINITY, err));
+    WF__TRY(wf__csr_add_state(
+        csr,
+        p->fwd.cost[s] + (double)view->final_cost[s] <= p->limit ? view->final_cost[s] : INFINITY,
+        err));
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       wf_arc arc = view->arcs[i];
       if (p->number[arc.nextstate] == WF__NO_STATE || arc.weight == INFINITY) continue;
@@ -119,13 +139,17 @@ static wf_status write_result(pruner *p, wf__csr *csr, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_prune(const wf_fst *fst, const wf_prune_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_prune(const wf_fst *fst, const wf_prune_options *options, wf_fst **out,
+                   wf_error *err) {
   *out = NULL;
   wf_prune_options o;
   WF__TRY(wf__options_take(wf__prune_table(), options, &o, err));
   pruner p = {.view = wf_fst_get_view(fst)};
   if (p.view.semiring != WF_TROPICAL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "pruning needs the tropical semiring and this fst is in the log semiring; convert it first (wf_fst_with_semiring, 'warpfst convert --arc-type=standard')");
+    return wf__fail(
+        err, WF_ERR_UNSUPPORTED,
+        "pruning needs the tropical semiring and this fst is in the log semiring; convert it first "
+        "(wf_fst_with_semiring, 'warpfst convert --arc-type=standard')");
   wf__csr csr = {0};
   wf_status status;
   int64_t start = p.view.start;
@@ -133,7 +157,8 @@ wf_status wf_prune(const wf_fst *fst, const wf_prune_options *options, wf_fst **
   if (o.nstate > 0) WF__TRY_GOTO(status, choose_states(&p, (uint64_t)o.nstate, err), done);
   WF__TRY_GOTO(status, write_result(&p, &csr, err), done);
   if (start >= 0) start = p.number[start] != WF__NO_STATE ? (int64_t)p.number[start] : -1;
-  status = wf__fst_from_csr(&csr, start, WF_TROPICAL, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  status = wf__fst_from_csr(&csr, start, WF_TROPICAL, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
+                            out, err);
 done:
   wf__csr_free(&csr);
   free(p.number);

@@ -1,7 +1,9 @@
-/* push.c - costs and output labels moved along paths, towards the start or the final states; totals of paths stay as they are.
+/* push.c - costs and output labels moved along paths, towards the start or the final states; totals
+ * of paths stay as they are.
  *
- * Potential V(s): distance to the final states. An arc s -> t of cost w gets w + V(t) - V(s), a final cost f gets f - V(s); what every path has
- * lost then is V(start). Towards the final states likewise with the distance from the start. */
+ * Potential V(s): distance to the final states. An arc s -> t of cost w gets w + V(t) - V(s), a
+ * final cost f gets f - V(s); what every path has lost then is V(start). Towards the final states
+ * likewise with the distance from the start. */
 #include "fstops/push.h"
 
 #include <string.h>
@@ -15,7 +17,8 @@
 static double total_at_final(const wf_fst_view *view, const double *dist) {
   double total = INFINITY;
   for (uint64_t s = 0; s < view->num_states; s++)
-    if (wf__is_final(view, s)) total = wf__cost_plus(view->semiring, total, dist[s] + (double)view->final_cost[s]);
+    if (wf__is_final(view, s))
+      total = wf__cost_plus(view->semiring, total, dist[s] + (double)view->final_cost[s]);
   return total;
 }
 
@@ -38,14 +41,18 @@ static void reweight_piece(void *user, uint64_t piece, int worker) {
       wf_arc *arc = &r->csr->arcs.data[i];
       double other = dist[arc->nextstate];
       if (other == INFINITY) continue;
-      arc->weight = wf__cost_to_float(r->to_final ? dist[s] + (double)arc->weight - other : (double)arc->weight + other - dist[s]);
+      arc->weight = wf__cost_to_float(r->to_final ? dist[s] + (double)arc->weight - other
+                                                  : (double)arc->weight + other - dist[s]);
     }
     if (wf__is_final(view, s))
-      r->csr->final_cost.data[s] = wf__cost_to_float(r->to_final ? dist[s] + (double)view->final_cost[s] - r->total : (double)view->final_cost[s] - dist[s]);
+      r->csr->final_cost.data[s] =
+          wf__cost_to_float(r->to_final ? dist[s] + (double)view->final_cost[s] - r->total
+                                        : (double)view->final_cost[s] - dist[s]);
   }
 }
 
-wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_total, double delta, wf__pool *pool, wf__csr *csr, double *out_total, wf_error *err) {
+wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_total, double delta,
+                         wf__pool *pool, wf__csr *csr, double *out_total, wf_error *err) {
   double *dist;
   *out_total = 0;
   WF__TRY(wf__shortest_distance(view, !to_final, delta, pool, &dist, err));
@@ -54,7 +61,8 @@ wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_tot
   if (total == INFINITY) total = 0;
   struct reweighting reweighting = {view, csr, dist, total, to_final};
   wf__pool_run(pool, wf__num_pieces(view->num_states), reweight_piece, &reweighting);
-  if (view->start >= 0 && dist[view->start] != INFINITY) *out_total = to_final ? -dist[view->start] : dist[view->start];
+  if (view->start >= 0 && dist[view->start] != INFINITY)
+    *out_total = to_final ? -dist[view->start] : dist[view->start];
   free(dist);
   return WF_OK;
 }
@@ -63,12 +71,14 @@ wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_tot
 static wf_status start_on_cycle(const wf__csr *csr, uint32_t start, bool *on_cycle, wf_error *err) {
   uint64_t n = csr->final_cost.size, tail = 0;
   bool entered = false;
-  for (uint64_t i = 0; i < csr->arcs.size && !entered; i++) entered = csr->arcs.data[i].nextstate == start;
+  for (uint64_t i = 0; i < csr->arcs.size && !entered; i++)
+    entered = csr->arcs.data[i].nextstate == start;
   *on_cycle = false;
   if (!entered) return WF_OK;
   uint8_t *seen = wf__calloc(n, 1);
   uint32_t *queue = wf__alloc(n + 1, sizeof *queue);
-  wf_status status = seen == NULL || queue == NULL ? wf__fail_memory(err, n * 5, "marks of states") : WF_OK;
+  wf_status status =
+      seen == NULL || queue == NULL ? wf__fail_memory(err, n * 5, "marks of states") : WF_OK;
   if (status == WF_OK) queue[tail++] = start; /* marked when it is found again */
   for (uint64_t head = 0; head < tail && !*on_cycle; head++) {
     uint32_t s = queue[head];
@@ -85,7 +95,8 @@ static wf_status start_on_cycle(const wf__csr *csr, uint32_t start, bool *on_cyc
   return status;
 }
 
-wf_status wf__prepend(wf__strings *strings, uint32_t string, double cost, wf__csr *csr, int64_t *start, wf_error *err) {
+wf_status wf__prepend(wf__strings *strings, uint32_t string, double cost, wf__csr *csr,
+                      int64_t *start, wf_error *err) {
   if (*start < 0 || (string == 0 && cost == 0)) return WF_OK;
   bool on_cycle;
   WF__TRY(start_on_cycle(csr, (uint32_t)*start, &on_cycle, err));
@@ -93,9 +104,13 @@ wf_status wf__prepend(wf__strings *strings, uint32_t string, double cost, wf__cs
     uint32_t old = (uint32_t)*start;
     *start = (int64_t)csr->final_cost.size;
     WF__TRY(wf__csr_add_state(csr, INFINITY, err));
-    return wf__csr_push(csr, (wf_arc){.nextstate = old, .weight = wf__cost_to_float(cost), .olabel = (int32_t)string}, err);
+    return wf__csr_push(
+        csr,
+        (wf_arc){.nextstate = old, .weight = wf__cost_to_float(cost), .olabel = (int32_t)string},
+        err);
   }
-  uint64_t end = (uint64_t)*start + 1 < csr->arc_off.size ? csr->arc_off.data[*start + 1] : csr->arcs.size;
+  uint64_t end =
+      (uint64_t)*start + 1 < csr->arc_off.size ? csr->arc_off.data[*start + 1] : csr->arcs.size;
   for (uint64_t i = csr->arc_off.data[*start]; i < end; i++) {
     wf_arc *arc = &csr->arcs.data[i];
     uint32_t joined = (uint32_t)arc->olabel;
@@ -107,10 +122,13 @@ wf_status wf__prepend(wf__strings *strings, uint32_t string, double cost, wf__cs
   return WF_OK;
 }
 
-/* Final states that still owe a string get an arc to a common last state, as the string cannot be put on a final cost. */
+/* Final states that still owe a string get an arc to a common last state, as the string cannot be
+ * put on a final cost. */
 static wf_status emit_at_final(const uint32_t *potential, wf__csr *csr, wf_error *err) {
   uint64_t n = csr->final_cost.size, owing = 0;
-  for (uint64_t s = 0; s < n; s++) owing += csr->final_cost.data[s] != INFINITY && potential[s] != 0 && potential[s] != WF__STRING_NONE;
+  for (uint64_t s = 0; s < n; s++)
+    owing +=
+        csr->final_cost.data[s] != INFINITY && potential[s] != 0 && potential[s] != WF__STRING_NONE;
   if (owing == 0) return WF_OK;
   wf__csr grown = {0};
   wf_status status = wf__vec_grow(&grown.arcs, csr->arcs.size + owing, "arcs", err);
@@ -119,8 +137,12 @@ static wf_status emit_at_final(const uint32_t *potential, wf__csr *csr, wf_error
     bool owes = cost != INFINITY && potential[s] != 0 && potential[s] != WF__STRING_NONE;
     status = wf__csr_add_state(&grown, owes ? INFINITY : cost, err);
     uint64_t end = s + 1 < n ? csr->arc_off.data[s + 1] : csr->arcs.size;
-    for (uint64_t i = csr->arc_off.data[s]; i < end && status == WF_OK; i++) status = wf__csr_push(&grown, csr->arcs.data[i], err);
-    if (owes && status == WF_OK) status = wf__csr_push(&grown, (wf_arc){.nextstate = (uint32_t)n, .weight = cost, .olabel = (int32_t)potential[s]}, err);
+    for (uint64_t i = csr->arc_off.data[s]; i < end && status == WF_OK; i++)
+      status = wf__csr_push(&grown, csr->arcs.data[i], err);
+    if (owes && status == WF_OK)
+      status = wf__csr_push(
+          &grown,
+          (wf_arc){.nextstate = (uint32_t)n, .weight = cost, .olabel = (int32_t)potential[s]}, err);
   }
   if (status == WF_OK) status = wf__csr_add_state(&grown, 0, err);
   wf__csr_free(csr);
@@ -128,21 +150,27 @@ static wf_status emit_at_final(const uint32_t *potential, wf__csr *csr, wf_error
   return status;
 }
 
-static void reverse_string(wf__strings *strings, uint32_t *string, wf_status *status, wf_error *err) {
+static void reverse_string(wf__strings *strings, uint32_t *string, wf_status *status,
+                           wf_error *err) {
   uint32_t reversed = 0;
-  for (uint32_t s = *string; s != 0 && *status == WF_OK; s = wf__string_rest(strings, s)) *status = wf__string_put(strings, wf__string_label(strings, s), reversed, &reversed, err);
+  for (uint32_t s = *string; s != 0 && *status == WF_OK; s = wf__string_rest(strings, s))
+    *status = wf__string_put(strings, wf__string_label(strings, s), reversed, &reversed, err);
   *string = reversed;
 }
 
-/* Labels pushed towards the final states, spelled out on the arcs behind; or on chains of arcs with input epsilon where these need fewer states. `potential` is used up. */
-static wf_status spell_late(const wf_fst_view *view, wf__strings *strings, uint32_t *potential, wf__csr *csr, int64_t *start, wf_error *err) {
+/* Labels pushed towards the final states, spelled out on the arcs behind; or on chains of arcs with
+ * input epsilon where these need fewer states. `potential` is used up. */
+static wf_status spell_late(const wf_fst_view *view, wf__strings *strings, uint32_t *potential,
+                            wf__csr *csr, int64_t *start, wf_error *err) {
   wf__csr chained = {0}, delayed = {0};
   wf__pushed pushed = {.csr = csr, .final_string = potential};
   int64_t delayed_start = *start;
   bool fits = false;
   wf_status status = wf__csr_append(&chained, view, err);
-  if (status == WF_OK && view->num_arcs != 0) memcpy(chained.arcs.data, csr->arcs.data, view->num_arcs * sizeof *csr->arcs.data);
-  if (status == WF_OK && view->num_states != 0) memcpy(chained.final_cost.data, csr->final_cost.data, view->num_states * sizeof(float));
+  if (status == WF_OK && view->num_arcs != 0)
+    memcpy(chained.arcs.data, csr->arcs.data, view->num_arcs * sizeof *csr->arcs.data);
+  if (status == WF_OK && view->num_states != 0)
+    memcpy(chained.final_cost.data, csr->final_cost.data, view->num_states * sizeof(float));
   if (status == WF_OK) status = emit_at_final(potential, &chained, err);
   if (status == WF_OK) status = wf__strings_expand(strings, true, UINT32_MAX, &chained, err);
   for (uint64_t i = 0; i < csr->arcs.size && status == WF_OK; i++) {
@@ -154,7 +182,9 @@ static wf_status spell_late(const wf_fst_view *view, wf__strings *strings, uint3
     if (potential[s] == WF__STRING_NONE) potential[s] = 0;
     reverse_string(strings, &potential[s], &status, err);
   }
-  if (status == WF_OK) status = wf__delay_labels(strings, &pushed, chained.final_cost.size, &delayed_start, &delayed, &fits, err);
+  if (status == WF_OK)
+    status = wf__delay_labels(strings, &pushed, chained.final_cost.size, &delayed_start, &delayed,
+                              &fits, err);
   if (fits) *start = delayed_start;
   wf__csr_free(csr);
   *csr = fits ? delayed : chained;
@@ -162,7 +192,8 @@ static wf_status spell_late(const wf_fst_view *view, wf__strings *strings, uint3
   return status;
 }
 
-static wf_status push_labels(const wf_fst_view *view, bool to_final, double total, wf__strings *strings, wf__csr *csr, int64_t *start, wf_error *err) {
+static wf_status push_labels(const wf_fst_view *view, bool to_final, double total,
+                             wf__strings *strings, wf__csr *csr, int64_t *start, wf_error *err) {
   uint32_t *potential = NULL;
   wf__csr delayed = {0};
   wf__pushed pushed = {.csr = csr};
@@ -175,9 +206,11 @@ static wf_status push_labels(const wf_fst_view *view, bool to_final, double tota
     status = spell_late(view, strings, potential, csr, start, err);
     if (status == WF_OK) status = wf__prepend(strings, 0, total, csr, start, err);
   } else {
-    uint32_t prefix = view->start >= 0 && potential[view->start] != WF__STRING_NONE ? potential[view->start] : 0;
+    uint32_t prefix =
+        view->start >= 0 && potential[view->start] != WF__STRING_NONE ? potential[view->start] : 0;
     status = wf__prepend(strings, prefix, total, csr, start, err);
-    if (status == WF_OK) status = wf__delay_labels(strings, &pushed, UINT64_MAX, start, &delayed, &fits, err);
+    if (status == WF_OK)
+      status = wf__delay_labels(strings, &pushed, UINT64_MAX, start, &delayed, &fits, err);
     wf__csr_free(csr);
     *csr = delayed;
   }
@@ -185,10 +218,13 @@ static wf_status push_labels(const wf_fst_view *view, bool to_final, double tota
   return status;
 }
 
-static wf_status push(const wf_fst_view *view, const wf_push_options *o, wf__strings *strings, wf__pool *pool, wf__csr *csr, int64_t *start, wf_error *err) {
+static wf_status push(const wf_fst_view *view, const wf_push_options *o, wf__strings *strings,
+                      wf__pool *pool, wf__csr *csr, int64_t *start, wf_error *err) {
   double total = 0;
   WF__TRY(wf__csr_append(csr, view, err));
-  if (o->push_weights) WF__TRY(wf__push_costs(view, o->to_final, o->remove_total_weight, (double)o->delta, pool, csr, &total, err));
+  if (o->push_weights)
+    WF__TRY(wf__push_costs(view, o->to_final, o->remove_total_weight, (double)o->delta, pool, csr,
+                           &total, err));
   if (o->remove_total_weight && !o->to_final) total = 0;
   if (o->push_labels) return push_labels(view, o->to_final, total, strings, csr, start, err);
   return wf__prepend(strings, 0, total, csr, start, err);
@@ -199,7 +235,9 @@ wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **ou
   wf_push_options o;
   WF__TRY(wf__options_take(wf__push_table(), options, &o, err));
   if (o.remove_total_weight && !o.push_weights)
-    return wf__fail(err, WF_ERR_ARGUMENT, "remove_total_weight takes the total out of pushed weights; set push_weights, too");
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "remove_total_weight takes the total out of pushed weights; set push_weights, too");
   wf_fst_view view = wf_fst_get_view(fst);
   wf__strings strings = {0};
   wf__csr csr = {0};
@@ -209,7 +247,9 @@ wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **ou
   wf_status status = push(&view, &o, &strings, pool, &csr, &start, err);
   wf__pool_free(pool);
   wf__strings_free(&strings);
-  if (status == WF_OK) return wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK)
+    return wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
+                            out, err);
   wf__csr_free(&csr);
   return status;
 }

@@ -1,13 +1,14 @@
-/* push_labels.c - longest common prefixes (or suffixes) of output strings, and arcs rewritten by them (Mohri 2000, section 4.1.3: pushing in
- * the string semiring).
+/* push_labels.c - longest common prefixes (or suffixes) of output strings, and arcs rewritten by
+ * them (Mohri 2000, section 4.1.3: pushing in the string semiring).
  *
  * A potential is a list whose first label is the one nearest to its state, in both directions:
  *
  *   towards the start:  P(s) = common front of  o . P(t)   over arcs s -o-> t; final states: empty
  *   towards the final:  P(t) = common front of  o . P(s)   over arcs s -o-> t; the start: empty
  *
- * so both are one algorithm over arcs taken in one or the other direction. Potentials only ever get shorter, and are settled component by
- * component. An arc then carries o . P(near) without its first |P(far)| labels. */
+ * so both are one algorithm over arcs taken in one or the other direction. Potentials only ever get
+ * shorter, and are settled component by component. An arc then carries o . P(near) without its
+ * first |P(far)| labels. */
 #include "fstops/push.h"
 #include "base/interrupt.h"
 #include "fstops/shortest_distance.h"
@@ -15,7 +16,8 @@
 struct pusher {
   const wf_fst_view *view;
   wf__strings *strings;
-  const uint64_t *off; /* of the arcs along which potentials travel: incoming arcs towards the start, else the fst's own */
+  const uint64_t *off; /* of the arcs along which potentials travel: incoming arcs towards the
+                          start, else the fst's own */
   const wf_arc *arcs;
   wf__scc scc;
   uint32_t *potential;
@@ -25,22 +27,28 @@ struct pusher {
 };
 
 /* Longest common front of two strings. */
-static wf_status common_front(struct pusher *pusher, uint32_t a, uint32_t b, uint32_t *out, wf_error *err) {
+static wf_status common_front(struct pusher *pusher, uint32_t a, uint32_t b, uint32_t *out,
+                              wf_error *err) {
   uint32_t whole = a;
   pusher->labels.size = 0;
-  while (a != b && a != 0 && b != 0 && wf__string_label(pusher->strings, a) == wf__string_label(pusher->strings, b)) {
-    WF__TRY(wf__vec_push(&pusher->labels, wf__string_label(pusher->strings, a), "label strings", err));
+  while (a != b && a != 0 && b != 0 &&
+         wf__string_label(pusher->strings, a) == wf__string_label(pusher->strings, b)) {
+    WF__TRY(
+        wf__vec_push(&pusher->labels, wf__string_label(pusher->strings, a), "label strings", err));
     a = wf__string_rest(pusher->strings, a);
     b = wf__string_rest(pusher->strings, b);
   }
   *out = whole;
   if (a == b || a == 0) return WF_OK;
   *out = 0;
-  while (pusher->labels.size > 0) WF__TRY(wf__string_put(pusher->strings, pusher->labels.data[--pusher->labels.size], *out, out, err));
+  while (pusher->labels.size > 0)
+    WF__TRY(wf__string_put(pusher->strings, pusher->labels.data[--pusher->labels.size], *out, out,
+                           err));
   return WF_OK;
 }
 
-static wf_status put_label(struct pusher *pusher, int32_t olabel, uint32_t rest, uint32_t *out, wf_error *err) {
+static wf_status put_label(struct pusher *pusher, int32_t olabel, uint32_t rest, uint32_t *out,
+                           wf_error *err) {
   *out = rest;
   return olabel == 0 ? WF_OK : wf__string_put(pusher->strings, (uint32_t)olabel, rest, out, err);
 }
@@ -53,8 +61,10 @@ static wf_status tell(struct pusher *pusher, uint32_t from, bool same_component,
     uint32_t to = arc->nextstate, old = pusher->potential[to], offer, now;
     if ((pusher->scc.component[to] == component) != same_component || old == 0) continue;
     WF__TRY(put_label(pusher, arc->olabel, pusher->potential[from], &offer, err));
-    if (old == WF__STRING_NONE) now = offer;
-    else WF__TRY(common_front(pusher, old, offer, &now, err));
+    if (old == WF__STRING_NONE)
+      now = offer;
+    else
+      WF__TRY(common_front(pusher, old, offer, &now, err));
     pusher->potential[to] = now;
     if (now == old || !same_component || pusher->queued[to]) continue;
     pusher->queued[to] = 1;
@@ -90,7 +100,8 @@ static wf_status find_potentials(struct pusher *pusher, bool to_final, wf_error 
   uint64_t n = view->num_states;
   pusher->potential = wf__alloc(n, sizeof *pusher->potential);
   pusher->queued = wf__calloc(n, 1);
-  if (pusher->potential == NULL || pusher->queued == NULL) return wf__fail_memory(err, n * 5, "label strings");
+  if (pusher->potential == NULL || pusher->queued == NULL)
+    return wf__fail_memory(err, n * 5, "label strings");
   for (uint64_t s = 0; s < n; s++) {
     bool base = to_final ? (int64_t)s == view->start : wf__is_final(view, s);
     pusher->potential[s] = base ? 0 : WF__STRING_NONE;
@@ -107,21 +118,27 @@ static wf_status rewrite(struct pusher *pusher, bool to_final, wf__csr *csr, wf_
   for (uint64_t s = 0; s < view->num_states; s++) {
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       wf_arc *arc = &csr->arcs.data[i];
-      uint32_t far = pusher->potential[to_final ? arc->nextstate : s], near = pusher->potential[to_final ? s : arc->nextstate], string;
+      uint32_t far = pusher->potential[to_final ? arc->nextstate : s],
+               near = pusher->potential[to_final ? s : arc->nextstate], string;
       if (near == WF__STRING_NONE || far == WF__STRING_NONE) { /* on no successful path */
         arc->olabel = (int32_t)wf__string_of(arc->olabel);
         continue;
       }
       WF__TRY(put_label(pusher, arc->olabel, near, &string, err));
-      arc->olabel = (int32_t)(string == far ? 0 : wf__string_drop(pusher->strings, string, wf__string_size(pusher->strings, far)));
+      arc->olabel =
+          (int32_t)(string == far ? 0
+                                  : wf__string_drop(pusher->strings, string,
+                                                    wf__string_size(pusher->strings, far)));
     }
   }
   return WF_OK;
 }
 
-wf_status wf__push_labels(const wf_fst_view *view, bool to_final, wf__strings *strings, wf__csr *csr, uint32_t **out_potential, wf_error *err) {
+wf_status wf__push_labels(const wf_fst_view *view, bool to_final, wf__strings *strings,
+                          wf__csr *csr, uint32_t **out_potential, wf_error *err) {
   *out_potential = NULL;
-  struct pusher pusher = {.view = view, .strings = strings, .off = view->arc_off, .arcs = view->arcs};
+  struct pusher pusher = {
+      .view = view, .strings = strings, .off = view->arc_off, .arcs = view->arcs};
   wf__incoming incoming = {0};
   wf_status status;
   WF__TRY_GOTO(status, wf__scc_find(view, WF__ARCS_ALL, &pusher.scc, err), done);

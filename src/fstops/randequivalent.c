@@ -1,4 +1,5 @@
-/* randequivalent.c - wf_randequivalent: random paths of both fsts, their string pairs' costs compared (pair_cost.c). */
+/* randequivalent.c - wf_randequivalent: random paths of both fsts, their string pairs' costs
+ * compared (pair_cost.c). */
 #include <stdio.h>
 
 #include "base/option_tables.h"
@@ -26,26 +27,33 @@ static wf_status read_labels(comparer *c, const wf_fst_view *view, wf_error *err
 static size_t put_labels(char *text, size_t size, const wf__labels *labels) {
   size_t used = 0;
   text[0] = '\0';
-  for (uint64_t i = 0; i < labels->size && used + 20 < size; i++) used += (size_t)snprintf(text + used, size - used, "%s%d", i != 0 ? " " : "", labels->data[i]);
-  if (labels->size != 0 && used + 20 >= size) used += (size_t)snprintf(text + used, size - used, " ...");
+  for (uint64_t i = 0; i < labels->size && used + 20 < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%d", i != 0 ? " " : "", labels->data[i]);
+  if (labels->size != 0 && used + 20 >= size)
+    used += (size_t)snprintf(text + used, size - used, " ...");
   return used;
 }
 
 static wf_status compare_drawn(comparer *c, double delta, bool *same, wf_error *err) {
   double cost[2];
-  for (int side = 0; side < 2; side++) WF__TRY(wf__pair_cost(&c->sampler[side].view, &c->input, &c->output, &c->work, &cost[side], err));
+  for (int side = 0; side < 2; side++)
+    WF__TRY(
+        wf__pair_cost(&c->sampler[side].view, &c->input, &c->output, &c->work, &cost[side], err));
   *same = cost[0] == cost[1] || fabs(cost[0] - cost[1]) <= delta;
   if (*same) return WF_OK;
   char input[300], output[300];
   put_labels(input, sizeof input, &c->input);
   put_labels(output, sizeof output, &c->output);
-  return wf__fail(err, WF_OK, "'%s' : '%s' costs %.9g in the first and %.9g in the second", input, output, cost[0], cost[1]);
+  return wf__fail(err, WF_OK, "'%s' : '%s' costs %.9g in the first and %.9g in the second", input,
+                  output, cost[0], cost[1]);
 }
 
-static wf_status run(comparer *c, const wf_fst *a, const wf_fst *b, const wf_randequivalent_options *o, bool *out_equal, wf_error *err) {
+static wf_status run(comparer *c, const wf_fst *a, const wf_fst *b,
+                     const wf_randequivalent_options *o, bool *out_equal, wf_error *err) {
   const wf_fst *fst[2] = {a, b};
   for (int side = 0; side < 2; side++)
-    WF__TRY(wf__path_sampler_init(&c->sampler[side], fst[side], (uint64_t)o->seed + (uint64_t)side, (uint32_t)o->max_length, false, err));
+    WF__TRY(wf__path_sampler_init(&c->sampler[side], fst[side], (uint64_t)o->seed + (uint64_t)side,
+                                  (uint32_t)o->max_length, false, err));
   for (int32_t k = 0; k < o->npath; k++) {
     for (int side = 0; side < 2; side++) {
       bool same = true;
@@ -60,7 +68,9 @@ static wf_status run(comparer *c, const wf_fst *a, const wf_fst *b, const wf_ran
   return WF_OK;
 }
 
-wf_status wf_randequivalent(const wf_fst *a, const wf_fst *b, const wf_randequivalent_options *options, bool *out_equal, wf_error *err) {
+wf_status wf_randequivalent(const wf_fst *a, const wf_fst *b,
+                            const wf_randequivalent_options *options, bool *out_equal,
+                            wf_error *err) {
   *out_equal = false;
   wf_randequivalent_options o;
   WF__TRY(wf__options_take(wf__randequivalent_table(), options, &o, err));

@@ -1,16 +1,22 @@
-/* relabel.c - labels replaced by pairs {old, new}. Pairs go into a hash map; the table of a side that is relabelled is dropped, for it
- * would name the new labels wrongly. */
+/* relabel.c - labels replaced by pairs {old, new}. Pairs go into a hash map; the table of a side
+ * that is relabelled is dropped, for it would name the new labels wrongly. */
 #include "base/map64.h"
 #include "fstops/csr_copy.h"
 
-static wf_status take_pairs(wf__map64 *map, const int32_t (*pairs)[2], size_t num, const char *side, wf_error *err) {
+static wf_status take_pairs(wf__map64 *map, const int32_t (*pairs)[2], size_t num, const char *side,
+                            wf_error *err) {
   if (num != 0) WF__TRY(wf__map64_reserve(map, num, "label pairs", err));
   for (size_t i = 0; i < num; i++) {
     uint32_t stands;
     bool fresh;
-    if (pairs[i][0] < 0 || pairs[i][1] < 0) return wf__fail(err, WF_ERR_ARGUMENT, "%s pair %zu: negative label %d -> %d", side, i + 1, pairs[i][0], pairs[i][1]);
-    WF__TRY(wf__map64_insert(map, (uint64_t)pairs[i][0], (uint32_t)pairs[i][1], &stands, &fresh, "label pairs", err));
-    if (!fresh) return wf__fail(err, WF_ERR_ARGUMENT, "%s pair %zu: label %d is listed twice", side, i + 1, pairs[i][0]);
+    if (pairs[i][0] < 0 || pairs[i][1] < 0)
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s pair %zu: negative label %d -> %d", side, i + 1,
+                      pairs[i][0], pairs[i][1]);
+    WF__TRY(wf__map64_insert(map, (uint64_t)pairs[i][0], (uint32_t)pairs[i][1], &stands, &fresh,
+                             "label pairs", err));
+    if (!fresh)
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s pair %zu: label %d is listed twice", side, i + 1,
+                      pairs[i][0]);
   }
   return WF_OK;
 }
@@ -20,7 +26,8 @@ static inline int32_t replaced(const wf__map64 *map, int32_t label) {
   return found == WF__MAP64_NONE ? label : (int32_t)found;
 }
 
-wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum, const int32_t (*opairs)[2], size_t onum, wf_fst **out, wf_error *err) {
+wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum,
+                     const int32_t (*opairs)[2], size_t onum, wf_fst **out, wf_error *err) {
   *out = NULL;
   wf_fst_view view = wf_fst_get_view(fst);
   wf__map64 imap = {0}, omap = {0};
@@ -34,7 +41,8 @@ wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum,
     arc->ilabel = replaced(&imap, arc->ilabel);
     arc->olabel = replaced(&omap, arc->olabel);
   }
-  const wf_symbols *isymbols = inum == 0 ? wf_fst_isymbols(fst) : NULL, *osymbols = onum == 0 ? wf_fst_osymbols(fst) : NULL;
+  const wf_symbols *isymbols = inum == 0 ? wf_fst_isymbols(fst) : NULL,
+                   *osymbols = onum == 0 ? wf_fst_osymbols(fst) : NULL;
   status = wf__fst_from_csr(&csr, view.start, view.semiring, isymbols, osymbols, out, err);
 done:
   wf__csr_free(&csr);

@@ -1,12 +1,14 @@
-/* reverse.c - the mirror image. State 0 is a new start with an epsilon arc, at the final cost, to each old final state; old state s is s + 1, and
- * the old start the only final one. Arcs are dealt out by a counting sort over their old destinations, which keeps their order. */
+/* reverse.c - the mirror image. State 0 is a new start with an epsilon arc, at the final cost, to
+ * each old final state; old state s is s + 1, and the old start the only final one. Arcs are dealt
+ * out by a counting sort over their old destinations, which keeps their order. */
 #include <string.h>
 
 #include "fst/fst.h"
 
 static wf_status fill_reversed(wf__csr *csr, const wf_fst_view *view, wf_error *err) {
   uint64_t n = view->num_states, num_finals = 0;
-  if (n >= WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
+  if (n >= WF__MAX_STATES)
+    return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
   WF__TRY(wf__vec_grow(&csr->arc_off, n + 3, "states", err));
   WF__TRY(wf__vec_grow(&csr->final_cost, n + 1, "states", err));
   for (uint64_t s = 0; s < n; s++) num_finals += wf__is_final(view, s);
@@ -17,9 +19,12 @@ static wf_status fill_reversed(wf__csr *csr, const wf_fst_view *view, wf_error *
   for (uint64_t i = 0; i < view->num_arcs; i++) off[view->arcs[i].nextstate + 3]++;
   for (uint64_t s = 2; s < n + 2; s++) off[s + 1] += off[s];
   csr->final_cost.data[0] = INFINITY;
-  for (uint64_t s = 0; s < n; s++) { /* off[t + 1] is where the next arc of state t goes, and where t ends when all are dealt out */
+  for (uint64_t s = 0; s < n; s++) { /* off[t + 1] is where the next arc of state t goes, and where
+                                        t ends when all are dealt out */
     csr->final_cost.data[s + 1] = (int64_t)s == view->start ? 0 : INFINITY;
-    if (wf__is_final(view, s)) csr->arcs.data[off[1]++] = (wf_arc){.nextstate = (uint32_t)s + 1, .weight = view->final_cost[s]};
+    if (wf__is_final(view, s))
+      csr->arcs.data[off[1]++] =
+          (wf_arc){.nextstate = (uint32_t)s + 1, .weight = view->final_cost[s]};
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       wf_arc arc = view->arcs[i];
       uint64_t *at = &off[arc.nextstate + 2];
@@ -41,7 +46,9 @@ wf_status wf_reverse(const wf_fst *fst, wf_fst **out, wf_error *err) {
   }
   wf__csr csr = {0};
   wf_status status = fill_reversed(&csr, &view, err);
-  if (status == WF_OK) status = wf__fst_from_csr(&csr, 0, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, 0, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
+                              out, err);
   wf__csr_free(&csr);
   return status;
 }

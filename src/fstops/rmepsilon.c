@@ -1,13 +1,15 @@
-/* rmepsilon.c - epsilon removal (Mohri 2002, "Generic epsilon-removal and input epsilon-normalization algorithms").
+/* rmepsilon.c - epsilon removal (Mohri 2002, "Generic epsilon-removal and input
+ * epsilon-normalization algorithms").
  *
- * An epsilon arc is one with both labels 0. The result of a state is its own labelled arcs together with, for each epsilon arc to t, the
- * result of t at that arc's cost. States are done in reverse topological order of the epsilon arcs, so each result is made once from
- * finished ones. Inside a cycle of epsilons the distances between its states are found first (wf__settler).
+ * An epsilon arc is one with both labels 0. The result of a state is its own labelled arcs together
+ * with, for each epsilon arc to t, the result of t at that arc's cost. States are done in reverse
+ * topological order of the epsilon arcs, so each result is made once from finished ones. Inside a
+ * cycle of epsilons the distances between its states are found first (wf__settler).
  *
- *   result of s   no epsilon arcs:                    its arcs in the input, in place
- *                 only way on is one epsilon arc:     an alias: the result of another state at a cost
- *                 no epsilon arc leads to s:          nobody else asks for it: made when it is written out
- *                 else:                               a run of `pool`
+ *   result of s   no epsilon arcs:                    its arcs in the input, in place only way on
+ *                 is one epsilon arc:     an alias: the result of another state at a cost no
+ *                 epsilon arc leads to s:          nobody else asks for it: made when it is written
+ *                 out else:                               a run of `pool`
  */
 #include <string.h>
 
@@ -16,7 +18,8 @@
 #include "fstops/connect.h"
 #include "fstops/shortest_distance.h"
 
-/* Kept: the start, or entered by a labelled arc. Reached: on some path from the start. Asked: entered by an epsilon arc. */
+/* Kept: the start, or entered by a labelled arc. Reached: on some path from the start. Asked:
+ * entered by an epsilon arc. */
 enum { KEPT = 1, REACHED = 2, ASKED = 4 };
 
 struct result {
@@ -49,10 +52,12 @@ struct remover {
   struct merger merger;
 };
 
-/* --- merging ------------------------------------------------------------------------------------------------------ */
+/* --- merging ----------------------------------------------------------------------------- */
 
 static uint64_t arc_hash(const wf_arc *arc) {
-  return wf__mix64(((uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel) * 0x9e3779b97f4a7c15ULL ^ arc->nextstate);
+  return wf__mix64(((uint64_t)(uint32_t)arc->ilabel << 32 | (uint32_t)arc->olabel) *
+                       0x9e3779b97f4a7c15ULL ^
+                   arc->nextstate);
 }
 
 static uint64_t *find_slot(struct merger *merger, const wf_arc *arc) {
@@ -60,7 +65,9 @@ static uint64_t *find_slot(struct merger *merger, const wf_arc *arc) {
   for (;; slot = (slot + 1) & mask) {
     if (merger->slots[slot] >> 32 != merger->stamp) return &merger->slots[slot];
     const wf_arc *have = &merger->arcs.data[(uint32_t)merger->slots[slot]];
-    if (have->ilabel == arc->ilabel && have->olabel == arc->olabel && have->nextstate == arc->nextstate) return &merger->slots[slot];
+    if (have->ilabel == arc->ilabel && have->olabel == arc->olabel &&
+        have->nextstate == arc->nextstate)
+      return &merger->slots[slot];
   }
 }
 
@@ -69,10 +76,12 @@ static wf_status grow_slots(struct merger *merger, wf_error *err) {
   free(merger->slots);
   merger->bits = 0;
   merger->slots = wf__calloc((uint64_t)1 << bits, sizeof *merger->slots);
-  if (merger->slots == NULL) return wf__fail_memory(err, sizeof *merger->slots << bits, "epsilon removal");
+  if (merger->slots == NULL)
+    return wf__fail_memory(err, sizeof *merger->slots << bits, "epsilon removal");
   merger->bits = bits;
   merger->stamp = 1;
-  for (uint64_t i = 0; i < merger->arcs.size; i++) *find_slot(merger, &merger->arcs.data[i]) = (uint64_t)merger->stamp << 32 | i;
+  for (uint64_t i = 0; i < merger->arcs.size; i++)
+    *find_slot(merger, &merger->arcs.data[i]) = (uint64_t)merger->stamp << 32 | i;
   return WF_OK;
 }
 
@@ -85,14 +94,16 @@ static void merger_start(struct merger *merger) {
 }
 
 static wf_status merger_add(struct merger *merger, wf_arc arc, double cost, wf_error *err) {
-  if (merger->bits == 0 || merger->arcs.size * 2 >= (uint64_t)1 << merger->bits) WF__TRY(grow_slots(merger, err));
+  if (merger->bits == 0 || merger->arcs.size * 2 >= (uint64_t)1 << merger->bits)
+    WF__TRY(grow_slots(merger, err));
   uint64_t *slot = find_slot(merger, &arc);
   if (*slot >> 32 == merger->stamp) {
     double *have = &merger->costs.data[(uint32_t)*slot];
     *have = wf__cost_plus(merger->semiring, *have, cost);
     return WF_OK;
   }
-  if (merger->arcs.size >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a state would have more than 2^32 arcs");
+  if (merger->arcs.size >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "a state would have more than 2^32 arcs");
   WF__TRY(wf__vec_grow(&merger->arcs, 1, "arcs", err));
   WF__TRY(wf__vec_grow(&merger->costs, 1, "arcs", err));
   *slot = (uint64_t)merger->stamp << 32 | merger->arcs.size;
@@ -101,7 +112,7 @@ static wf_status merger_add(struct merger *merger, wf_arc arc, double cost, wf_e
   return WF_OK;
 }
 
-/* --- results of states ------------------------------------------------------------------------------------------- */
+/* --- results of states ------------------------------------------------------------------- */
 
 /* Adds the finished result of `state` at a cost. */
 static wf_status add_result(struct remover *remover, uint32_t state, double cost, wf_error *err) {
@@ -112,22 +123,28 @@ static wf_status add_result(struct remover *remover, uint32_t state, double cost
     result = &remover->results[result->alias];
   }
   struct merger *merger = &remover->merger;
-  const wf_arc *arcs = result->in_place != NULL ? result->in_place : remover->pool.data + result->off;
-  for (uint64_t i = 0; i < result->count; i++) WF__TRY(merger_add(merger, arcs[i], cost + (double)arcs[i].weight, err));
-  merger->final_cost = wf__cost_plus(merger->semiring, merger->final_cost, cost + result->final_cost);
+  const wf_arc *arcs =
+      result->in_place != NULL ? result->in_place : remover->pool.data + result->off;
+  for (uint64_t i = 0; i < result->count; i++)
+    WF__TRY(merger_add(merger, arcs[i], cost + (double)arcs[i].weight, err));
+  merger->final_cost =
+      wf__cost_plus(merger->semiring, merger->final_cost, cost + result->final_cost);
   return WF_OK;
 }
 
-/* Adds what `state` itself gives: labelled arcs, final cost, and epsilon arcs that leave its component. */
+/* Adds what `state` itself gives: labelled arcs, final cost, and epsilon arcs that leave its
+ * component. */
 static wf_status add_state(struct remover *remover, uint32_t state, double cost, wf_error *err) {
   const wf_fst_view *view = remover->view;
   struct merger *merger = &remover->merger;
-  merger->final_cost = wf__cost_plus(merger->semiring, merger->final_cost, cost + (double)view->final_cost[state]);
+  merger->final_cost =
+      wf__cost_plus(merger->semiring, merger->final_cost, cost + (double)view->final_cost[state]);
   for (int epsilons = 0; epsilons < 2; epsilons++) {
     for (uint64_t i = view->arc_off[state]; i < view->arc_off[state + 1]; i++) {
       const wf_arc *arc = &view->arcs[i];
       if (wf__arc_is(arc, WF__ARCS_EPSILON) != (epsilons == 1) || arc->weight == INFINITY) continue;
-      if (epsilons == 0) WF__TRY(merger_add(merger, *arc, cost + (double)arc->weight, err));
+      if (epsilons == 0)
+        WF__TRY(merger_add(merger, *arc, cost + (double)arc->weight, err));
       else if (remover->scc.component[arc->nextstate] != remover->scc.component[state])
         WF__TRY(add_result(remover, arc->nextstate, cost + (double)arc->weight, err));
     }
@@ -138,7 +155,10 @@ static wf_status add_state(struct remover *remover, uint32_t state, double cost,
 static wf_status store(struct remover *remover, uint32_t state, wf_error *err) {
   struct merger *merger = &remover->merger;
   WF__TRY(wf__vec_grow(&remover->pool, merger->arcs.size, "arcs", err));
-  remover->results[state] = (struct result){.off = remover->pool.size, .count = merger->arcs.size, .final_cost = merger->final_cost, .alias = state};
+  remover->results[state] = (struct result){.off = remover->pool.size,
+                                            .count = merger->arcs.size,
+                                            .final_cost = merger->final_cost,
+                                            .alias = state};
   for (uint64_t i = 0; i < merger->arcs.size; i++) {
     wf_arc arc = merger->arcs.data[i];
     arc.weight = wf__cost_to_float(merger->costs.data[i]);
@@ -154,13 +174,18 @@ static wf_status finish_state(struct remover *remover, uint32_t state, wf_error 
   struct result *result = &remover->results[state];
   for (uint64_t i = 0; i < count; i++) epsilons += wf__arc_is(&arcs[i], WF__ARCS_EPSILON);
   if (epsilons == 0) {
-    *result = (struct result){.in_place = arcs, .count = count, .final_cost = (double)view->final_cost[state], .alias = state};
+    *result = (struct result){.in_place = arcs,
+                              .count = count,
+                              .final_cost = (double)view->final_cost[state],
+                              .alias = state};
     return WF_OK;
   }
   if (count == 1 && !wf__is_final(view, state) && !(remover->marks[state] & KEPT)) {
     const struct result *next = &remover->results[arcs[0].nextstate];
     bool alias = next->alias != arcs[0].nextstate;
-    *result = (struct result){.alias = next->alias, .alias_cost = (double)arcs[0].weight + (alias ? next->alias_cost : 0)};
+    *result =
+        (struct result){.alias = next->alias,
+                        .alias_cost = (double)arcs[0].weight + (alias ? next->alias_cost : 0)};
     return WF_OK;
   }
   if (!(remover->marks[state] & ASKED)) {
@@ -172,7 +197,8 @@ static wf_status finish_state(struct remover *remover, uint32_t state, wf_error 
   return store(remover, state, err);
 }
 
-/* A component with a cycle of epsilons: from each of its states, the distances inside, then what each state reached gives. */
+/* A component with a cycle of epsilons: from each of its states, the distances inside, then what
+ * each state reached gives. */
 static wf_status finish_cycle(struct remover *remover, uint32_t component, wf_error *err) {
   const uint32_t *states = remover->scc.order + remover->scc.off[component];
   uint32_t size = remover->scc.off[component + 1] - remover->scc.off[component];
@@ -200,7 +226,7 @@ static bool cyclic(const struct remover *remover, uint32_t component) {
   return false;
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------- */
 
 static wf_status mark_states(struct remover *remover, wf_error *err) {
   const wf_fst_view *view = remover->view;
@@ -218,7 +244,8 @@ static wf_status mark_states(struct remover *remover, wf_error *err) {
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       const wf_arc *arc = &view->arcs[i];
       if (!(remover->marks[arc->nextstate] & REACHED)) queue[tail++] = arc->nextstate;
-      remover->marks[arc->nextstate] |= wf__arc_is(arc, WF__ARCS_EPSILON) ? ASKED | REACHED : KEPT | REACHED;
+      remover->marks[arc->nextstate] |=
+          wf__arc_is(arc, WF__ARCS_EPSILON) ? ASKED | REACHED : KEPT | REACHED;
     }
   }
   free(queue);
@@ -237,7 +264,8 @@ static uint32_t *number_states(const struct remover *remover, bool drop) {
 }
 
 /* A result that nobody asked for before, made in place of where it goes. */
-static wf_status emit_later(struct remover *remover, uint32_t state, const uint32_t *number, wf__csr *csr, wf_error *err) {
+static wf_status emit_later(struct remover *remover, uint32_t state, const uint32_t *number,
+                            wf__csr *csr, wf_error *err) {
   struct merger *merger = &remover->merger;
   merger_start(merger);
   WF__TRY(add_state(remover, state, 0, err));
@@ -252,8 +280,10 @@ static wf_status emit_later(struct remover *remover, uint32_t state, const uint3
   return WF_OK;
 }
 
-/* With `drop`, states that are not kept are left out; without, they lose their arcs. Arcs lead to kept states only. */
-static wf_status emit(struct remover *remover, bool drop, const uint32_t *number, wf__csr *csr, wf_error *err) {
+/* With `drop`, states that are not kept are left out; without, they lose their arcs. Arcs lead to
+ * kept states only. */
+static wf_status emit(struct remover *remover, bool drop, const uint32_t *number, wf__csr *csr,
+                      wf_error *err) {
   const wf_fst_view *view = remover->view;
   for (uint64_t s = 0; s < view->num_states; s++) {
     const struct result *result = &remover->results[s];
@@ -266,7 +296,8 @@ static wf_status emit(struct remover *remover, bool drop, const uint32_t *number
     WF__TRY(wf__csr_add_state(csr, kept ? wf__cost_to_float(result->final_cost) : INFINITY, err));
     if (!kept || result->count == 0) continue;
     WF__TRY(wf__vec_grow(&csr->arcs, result->count, "arcs", err));
-    const wf_arc *from = result->in_place != NULL ? result->in_place : remover->pool.data + result->off;
+    const wf_arc *from =
+        result->in_place != NULL ? result->in_place : remover->pool.data + result->off;
     wf_arc *to = csr->arcs.data + csr->arcs.size;
     for (uint64_t i = 0; i < result->count; i++) {
       to[i] = from[i];
@@ -287,13 +318,16 @@ static bool costs_are_moderate(const wf_fst_view *view) {
   return true;
 }
 
-static wf_status remove_epsilons(struct remover *remover, double delta, bool drop, wf__csr *csr, wf_error *err) {
+static wf_status remove_epsilons(struct remover *remover, double delta, bool drop, wf__csr *csr,
+                                 wf_error *err) {
   const wf_fst_view *view = remover->view;
   WF__TRY(mark_states(remover, err));
   WF__TRY(wf__scc_find(view, WF__ARCS_EPSILON, &remover->scc, err));
-  if (!remover->scc.acyclic) WF__TRY(wf__settler_init(&remover->settler, view, &remover->scc, WF__ARCS_EPSILON, delta, err));
+  if (!remover->scc.acyclic)
+    WF__TRY(wf__settler_init(&remover->settler, view, &remover->scc, WF__ARCS_EPSILON, delta, err));
   remover->results = wf__alloc(view->num_states, sizeof *remover->results);
-  if (remover->results == NULL) return wf__fail_memory(err, view->num_states * sizeof *remover->results, "epsilon removal");
+  if (remover->results == NULL)
+    return wf__fail_memory(err, view->num_states * sizeof *remover->results, "epsilon removal");
   for (uint32_t k = remover->scc.num_components; k-- > 0;) {
     uint32_t state = remover->scc.order[remover->scc.off[k]];
     WF__TRY(wf__interrupted_at(k, err));
@@ -301,14 +335,17 @@ static wf_status remove_epsilons(struct remover *remover, double delta, bool dro
     WF__TRY(cyclic(remover, k) ? finish_cycle(remover, k, err) : finish_state(remover, state, err));
   }
   uint32_t *number = number_states(remover, drop);
-  if (number == NULL) return wf__fail_memory(err, view->num_states * sizeof *number, "state numbers");
+  if (number == NULL)
+    return wf__fail_memory(err, view->num_states * sizeof *number, "state numbers");
   wf_status status = emit(remover, drop, number, csr, err);
   free(number);
   return status;
 }
 
-/* The result of a trimmed fst is trimmed once the states that only epsilons enter are gone, if all costs behave. `trim` otherwise. */
-static wf_status rmepsilon_connected(const wf_fst *fst, double delta, bool drop, bool trim, wf_fst **out, wf_error *err) {
+/* The result of a trimmed fst is trimmed once the states that only epsilons enter are gone, if all
+ * costs behave. `trim` otherwise. */
+static wf_status rmepsilon_connected(const wf_fst *fst, double delta, bool drop, bool trim,
+                                     wf_fst **out, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
   struct remover remover = {.view = &view, .merger = {.semiring = view.semiring}};
   wf__csr csr = {0};
@@ -317,7 +354,8 @@ static wf_status rmepsilon_connected(const wf_fst *fst, double delta, bool drop,
   if (view.start >= 0) {
     status = remove_epsilons(&remover, delta, drop, &csr, err);
     start = view.start;
-    for (int64_t s = 0; drop && status == WF_OK && s < view.start; s++) start -= !(remover.marks[s] & KEPT);
+    for (int64_t s = 0; drop && status == WF_OK && s < view.start; s++)
+      start -= !(remover.marks[s] & KEPT);
   }
   if (status == WF_OK && trim && start >= 0) status = wf__csr_connect(&csr, &start, false, err);
   wf__settler_free(&remover.settler);
@@ -328,12 +366,15 @@ static wf_status rmepsilon_connected(const wf_fst *fst, double delta, bool drop,
   wf__vec_free(&remover.merger.arcs);
   wf__vec_free(&remover.merger.costs);
   free(remover.merger.slots);
-  if (status == WF_OK) return wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK)
+    return wf__fst_from_csr(&csr, start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst),
+                            out, err);
   wf__csr_free(&csr);
   return status;
 }
 
-wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, wf_fst **out,
+                       wf_error *err) {
   *out = NULL;
   wf_rmepsilon_options o;
   WF__TRY(wf__options_take(wf__rmepsilon_table(), options, &o, err));
@@ -341,7 +382,8 @@ wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, w
   bool drop = o.connect && costs_are_moderate(&view);
   wf_fst *trimmed = NULL; /* the input is smaller than the result */
   if (drop) WF__TRY(wf_connect(fst, &trimmed, err));
-  wf_status status = rmepsilon_connected(trimmed != NULL ? trimmed : fst, (double)o.delta, drop, o.connect && !drop, out, err);
+  wf_status status = rmepsilon_connected(trimmed != NULL ? trimmed : fst, (double)o.delta, drop,
+                                         o.connect && !drop, out, err);
   wf_fst_free(trimmed);
   return status;
 }

@@ -15,10 +15,12 @@ struct search {
   wf__arc_kind kind;
   wf__scc *out;
   uint32_t *index; /* order of discovery from 1; 0: not seen */
-  uint32_t *low;   /* smallest index known to be reachable inside the component; UINT32_MAX once the component is closed */
+  uint32_t *low;   /* smallest index known to be reachable inside the component; UINT32_MAX once the
+                      component is closed */
   uint32_t *open;  /* states of components not closed yet */
   struct frame *frames;
-  uint32_t num_seen, num_open, num_left; /* num_left: slots of out->order not filled yet, from its end */
+  uint32_t num_seen, num_open,
+      num_left; /* num_left: slots of out->order not filled yet, from its end */
 };
 
 static void discover(struct search *search, uint32_t state, uint64_t *depth) {
@@ -27,7 +29,8 @@ static void discover(struct search *search, uint32_t state, uint64_t *depth) {
   search->frames[(*depth)++] = (struct frame){state, search->view->arc_off[state]};
 }
 
-/* Pops the component whose first state is `root`. Components close from the sinks upwards, so they fill `order` from its end. */
+/* Pops the component whose first state is `root`. Components close from the sinks upwards, so they
+ * fill `order` from its end. */
 static void close_component(struct search *search, uint32_t root) {
   wf__scc *out = search->out;
   uint32_t state;
@@ -51,14 +54,19 @@ static void search_from(struct search *search, uint32_t root) {
       const wf_arc *arc = &view->arcs[top->next_arc++];
       if (!wf__arc_is(arc, search->kind)) continue;
       if (arc->nextstate == state) search->out->acyclic = false;
-      if (search->index[arc->nextstate] == 0) discover(search, arc->nextstate, &depth);
-      else if (search->low[arc->nextstate] != UINT32_MAX && search->index[arc->nextstate] < search->low[state]) search->low[state] = search->index[arc->nextstate];
+      if (search->index[arc->nextstate] == 0)
+        discover(search, arc->nextstate, &depth);
+      else if (search->low[arc->nextstate] != UINT32_MAX &&
+               search->index[arc->nextstate] < search->low[state])
+        search->low[state] = search->index[arc->nextstate];
       continue;
     }
     depth--;
     uint32_t low = search->low[state];
-    if (low == search->index[state]) close_component(search, state);
-    else if (low < search->low[search->frames[depth - 1].state]) search->low[search->frames[depth - 1].state] = low;
+    if (low == search->index[state])
+      close_component(search, state);
+    else if (low < search->low[search->frames[depth - 1].state])
+      search->low[search->frames[depth - 1].state] = low;
   }
 }
 
@@ -76,14 +84,17 @@ static wf_status run(struct search *search, wf_error *err) {
   search->low = wf__alloc(n, sizeof *search->low);
   search->open = wf__alloc(n, sizeof *search->open);
   search->frames = wf__alloc(n, sizeof *search->frames);
-  if (search->index == NULL || search->low == NULL || search->open == NULL || search->frames == NULL) return wf__fail_memory(err, n * 28, "components");
+  if (search->index == NULL || search->low == NULL || search->open == NULL ||
+      search->frames == NULL)
+    return wf__fail_memory(err, n * 28, "components");
   search->num_left = (uint32_t)n;
   if (search->view->start >= 0) search_from(search, (uint32_t)search->view->start);
   for (uint64_t s = 0; s < n; s++)
     if (search->index[s] == 0) search_from(search, (uint32_t)s);
   for (uint64_t s = 0; s < n; s++) out->component[s] = out->num_components - 1 - out->component[s];
   for (uint64_t i = 0, c = 0; i < n; i++)
-    if (i == 0 || out->component[out->order[i]] != out->component[out->order[i - 1]]) out->off[c++] = (uint32_t)i;
+    if (i == 0 || out->component[out->order[i]] != out->component[out->order[i - 1]])
+      out->off[c++] = (uint32_t)i;
   out->off[out->num_components] = (uint32_t)n;
   if (out->num_components != n) out->acyclic = false;
   return WF_OK;

@@ -1,8 +1,9 @@
 /* scc.h - strongly connected components of an fst, in topological order.
  *
- *   order  [off[0] .. off[1])  states of component 0    arcs lead from a component to itself or to a later one,
- *          [off[1] .. off[2])  states of component 1    so walking `order` forwards is a topological order
- *          ...                                          of the components, and walking it backwards the reverse
+ *   order  [off[0] .. off[1])  states of component 0    arcs lead from a component to itself or to
+ *          a later one, [off[1] .. off[2])  states of component 1    so walking `order` forwards is
+ *          a topological order ...                                          of the components, and
+ *          walking it backwards the reverse
  */
 #ifndef WF_FSTOPS_SCC_H
 #define WF_FSTOPS_SCC_H
@@ -17,15 +18,16 @@ typedef enum wf__arc_kind {
 } wf__arc_kind;
 
 typedef struct wf__scc {
-  uint32_t *component;     /* [num_states] */
-  uint32_t *order;         /* [num_states] */
-  uint32_t *off;           /* [num_components + 1] */
+  uint32_t *component; /* [num_states] */
+  uint32_t *order;     /* [num_states] */
+  uint32_t *off;       /* [num_components + 1] */
   uint32_t num_components;
-  bool acyclic;            /* no component has two states or a self-loop */
+  bool acyclic; /* no component has two states or a self-loop */
 } wf__scc;
 
 static inline bool wf__arc_is(const wf_arc *arc, wf__arc_kind kind) {
-  return kind == WF__ARCS_ALL || (arc->ilabel == 0 && (kind == WF__ARCS_INPUT_EPSILON || arc->olabel == 0));
+  return kind == WF__ARCS_ALL ||
+         (arc->ilabel == 0 && (kind == WF__ARCS_INPUT_EPSILON || arc->olabel == 0));
 }
 
 /* All states, reached from the start or not (Tarjan 1972, without recursion). Linear time. */

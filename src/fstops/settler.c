@@ -1,18 +1,24 @@
 /* settler.c - distances inside one strongly connected component.
  *
  * Tropical, no negative cost:  Dijkstra.
- * Tropical, negative costs:    label correcting with a queue; a way of as many arcs as the component has states has gone round a cycle and gained.
- * Log:                         every state holds the mass that has reached it and not yet been passed on (Mohri 2002, fig. 2); self-loops are
- *                              summed in closed form. Mass too small to matter waits until more arrives, so none is lost. */
+ * Tropical, negative costs:    label correcting with a queue; a way of as many arcs as the
+ * component has states has gone round a cycle and gained.
+ * Log:                         every state holds the mass that has reached it and not yet been
+ * passed on (Mohri 2002, fig. 2); self-loops are
+ *                              summed in closed form. Mass too small to matter waits until more
+ *                              arrives, so none is lost. */
 #include <stdlib.h>
 
 #include "base/interrupt.h"
 #include "fstops/shortest_distance.h"
 
-wf_status wf__settler_init(wf__settler *settler, const wf_fst_view *graph, const wf__scc *scc, wf__arc_kind kind, double delta, wf_error *err) {
-  *settler = (wf__settler){.graph = graph, .scc = scc, .kind = kind, .delta = delta > 1e-12 ? delta : 1e-12};
+wf_status wf__settler_init(wf__settler *settler, const wf_fst_view *graph, const wf__scc *scc,
+                           wf__arc_kind kind, double delta, wf_error *err) {
+  *settler = (wf__settler){
+      .graph = graph, .scc = scc, .kind = kind, .delta = delta > 1e-12 ? delta : 1e-12};
   settler->dist = wf__alloc(graph->num_states, sizeof(double));
-  if (settler->dist == NULL) return wf__fail_memory(err, graph->num_states * sizeof(double), "distances");
+  if (settler->dist == NULL)
+    return wf__fail_memory(err, graph->num_states * sizeof(double), "distances");
   for (uint64_t s = 0; s < graph->num_states; s++) settler->dist[s] = INFINITY;
   return WF_OK;
 }
@@ -36,14 +42,16 @@ static wf_status make_scratch(wf__settler *settler, wf_error *err) {
   settler->pending = wf__alloc(n, sizeof *settler->pending);
   settler->star = wf__alloc(n, sizeof *settler->star);
   settler->queued = wf__calloc(n, 1);
-  if (settler->queue == NULL || settler->hops == NULL || settler->pending == NULL || settler->star == NULL || settler->queued == NULL)
+  if (settler->queue == NULL || settler->hops == NULL || settler->pending == NULL ||
+      settler->star == NULL || settler->queued == NULL)
     return wf__fail_memory(err, n * 25, "distances");
   return WF_OK;
 }
 
 /* The arcs of a state that stay inside its component. */
 static inline bool inside(const wf__settler *settler, uint32_t component, const wf_arc *arc) {
-  return settler->scc->component[arc->nextstate] == component && arc->weight != INFINITY && wf__arc_is(arc, settler->kind);
+  return settler->scc->component[arc->nextstate] == component && arc->weight != INFINITY &&
+         wf__arc_is(arc, settler->kind);
 }
 
 static wf_status dijkstra(wf__settler *settler, uint32_t component, wf_error *err) {
@@ -52,7 +60,8 @@ static wf_status dijkstra(wf__settler *settler, uint32_t component, wf_error *er
   settler->heap.size = 0;
   for (uint32_t i = settler->scc->off[component]; i < settler->scc->off[component + 1]; i++) {
     uint32_t s = settler->scc->order[i];
-    if (dist[s] != INFINITY) WF__TRY(wf__heap_push(&settler->heap, (wf__heap_entry){.cost = dist[s], .item = s}, err));
+    if (dist[s] != INFINITY)
+      WF__TRY(wf__heap_push(&settler->heap, (wf__heap_entry){.cost = dist[s], .item = s}, err));
   }
   for (uint64_t step = 0; settler->heap.size > 0; step++) {
     WF__TRY(wf__interrupted_at(step, err));
@@ -63,21 +72,24 @@ static wf_status dijkstra(wf__settler *settler, uint32_t component, wf_error *er
       double cost = top.cost + (double)arc->weight;
       if (cost >= dist[arc->nextstate] || !inside(settler, component, arc)) continue;
       dist[arc->nextstate] = cost;
-      WF__TRY(wf__heap_push(&settler->heap, (wf__heap_entry){.cost = cost, .item = arc->nextstate}, err));
+      WF__TRY(wf__heap_push(&settler->heap, (wf__heap_entry){.cost = cost, .item = arc->nextstate},
+                            err));
     }
   }
   return WF_OK;
 }
 
 static wf_status negative_cycle(uint32_t state, wf_error *err) {
-  return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "a cycle through state %u has negative cost, so there is no best path", state);
+  return wf__fail(err, WF_ERR_NEGATIVE_CYCLE,
+                  "a cycle through state %u has negative cost, so there is no best path", state);
 }
 
 static wf_status correct_labels(wf__settler *settler, uint32_t component, wf_error *err) {
   WF__TRY(make_scratch(settler, err));
   const wf_fst_view *graph = settler->graph;
   double *dist = settler->dist;
-  uint32_t first = settler->scc->off[component], size = settler->scc->off[component + 1] - first, head = 0, count = 0;
+  uint32_t first = settler->scc->off[component], size = settler->scc->off[component + 1] - first,
+           head = 0, count = 0;
   for (uint32_t i = 0; i < size; i++) {
     uint32_t s = settler->scc->order[first + i];
     settler->hops[s] = 0;
@@ -95,7 +107,9 @@ static wf_status correct_labels(wf__settler *settler, uint32_t component, wf_err
       double cost = dist[s] + (double)arc->weight;
       uint32_t next = arc->nextstate;
       /* A gain below delta is rounding: without this a cycle of cost zero could seem negative. */
-      if (!(dist[next] == INFINITY || cost < dist[next] - settler->delta) || !inside(settler, component, arc)) continue;
+      if (!(dist[next] == INFINITY || cost < dist[next] - settler->delta) ||
+          !inside(settler, component, arc))
+        continue;
       if (next == s) return negative_cycle(s, err);
       dist[next] = cost;
       settler->hops[next] = settler->hops[s] + 1;
@@ -110,11 +124,15 @@ static wf_status correct_labels(wf__settler *settler, uint32_t component, wf_err
 }
 
 static wf_status diverges(uint32_t state, wf_error *err) {
-  return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "the sum over the paths of a cycle through state %u does not converge (log semiring)", state);
+  return wf__fail(
+      err, WF_ERR_NEGATIVE_CYCLE,
+      "the sum over the paths of a cycle through state %u does not converge (log semiring)", state);
 }
 
-/* Moves what entered to `pending`, queues those states, works out the closed form of self-loops; counts the arcs inside. */
-static wf_status start_mass(wf__settler *settler, uint32_t component, uint32_t *count, uint64_t *num_arcs, wf_error *err) {
+/* Moves what entered to `pending`, queues those states, works out the closed form of self-loops;
+ * counts the arcs inside. */
+static wf_status start_mass(wf__settler *settler, uint32_t component, uint32_t *count,
+                            uint64_t *num_arcs, wf_error *err) {
   const wf_fst_view *graph = settler->graph;
   for (uint32_t i = settler->scc->off[component]; i < settler->scc->off[component + 1]; i++) {
     uint32_t s = settler->scc->order[i];
@@ -134,8 +152,9 @@ static wf_status start_mass(wf__settler *settler, uint32_t component, uint32_t *
   return WF_OK;
 }
 
-/* Tells sums that grow for ever. Each time all arcs might have been passed once, the mass under way is weighed. Where the sum exists that mass
- * dies away in the end; when its least weight in a window of 16 rounds has not fallen for three windows, it does not. */
+/* Tells sums that grow for ever. Each time all arcs might have been passed once, the mass under way
+ * is weighed. Where the sum exists that mass dies away in the end; when its least weight in a
+ * window of 16 rounds has not fallen for three windows, it does not. */
 struct watch {
   uint64_t num_arcs, passed, next_weighing;
   double lightest, previous; /* costs: the highest cost is the least mass */
@@ -144,11 +163,14 @@ struct watch {
 
 enum { WEIGHINGS_IN_WINDOW = 16, WINDOWS_OF_GROWTH = 3, MOST_ROUNDS = 20000 };
 
-static bool grows(struct watch *watch, const wf__settler *settler, uint32_t size, uint32_t head, uint32_t count) {
+static bool grows(struct watch *watch, const wf__settler *settler, uint32_t size, uint32_t head,
+                  uint32_t count) {
   if (watch->passed < watch->next_weighing) return false;
   watch->next_weighing = watch->passed + watch->num_arcs;
   double mass = INFINITY;
-  for (uint32_t i = 0; i < count; i++) mass = wf__log_add(mass, settler->pending[settler->queue[head + i < size ? head + i : head + i - size]]);
+  for (uint32_t i = 0; i < count; i++)
+    mass = wf__log_add(
+        mass, settler->pending[settler->queue[head + i < size ? head + i : head + i - size]]);
   if (watch->num_weighed == 0 || mass > watch->lightest) watch->lightest = mass;
   if (++watch->num_weighed < WEIGHINGS_IN_WINDOW) return false;
   watch->num_windows = watch->lightest <= watch->previous ? watch->num_windows + 1 : 0;
@@ -161,7 +183,8 @@ static wf_status sum_mass(wf__settler *settler, uint32_t component, wf_error *er
   WF__TRY(make_scratch(settler, err));
   const wf_fst_view *graph = settler->graph;
   double *dist = settler->dist, *pending = settler->pending, margin = -log(settler->delta);
-  uint32_t first = settler->scc->off[component], size = settler->scc->off[component + 1] - first, head = 0, count = 0;
+  uint32_t first = settler->scc->off[component], size = settler->scc->off[component + 1] - first,
+           head = 0, count = 0;
   struct watch watch = {.previous = -INFINITY};
   WF__TRY(start_mass(settler, component, &count, &watch.num_arcs, err));
   for (uint64_t step = 0; count > 0; step++) {

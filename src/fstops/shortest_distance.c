@@ -39,7 +39,9 @@ void wf__incoming_free(wf__incoming *incoming) {
 }
 
 /* -0 becomes 0: which of the two is less would depend on the order of arcs. */
-static double at_end(const wf_fst_view *view, uint64_t s) { return (double)view->final_cost[s] + 0.0; }
+static double at_end(const wf_fst_view *view, uint64_t s) {
+  return (double)view->final_cost[s] + 0.0;
+}
 
 /* To the final states, no cycles: every state asks the states after it. */
 static void pull(const wf_fst_view *view, const wf__scc *scc, double *dist) {
@@ -47,23 +49,27 @@ static void pull(const wf_fst_view *view, const wf__scc *scc, double *dist) {
     uint32_t s = scc->order[k];
     double sum = at_end(view, s);
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
-      sum = wf__cost_plus(view->semiring, sum, (double)view->arcs[i].weight + dist[view->arcs[i].nextstate]);
+      sum = wf__cost_plus(view->semiring, sum,
+                          (double)view->arcs[i].weight + dist[view->arcs[i].nextstate]);
     dist[s] = sum;
   }
 }
 
-/* --- sweeps --------------------------------------------------------------------------------------------------------
+/* --- sweeps ------------------------------------------------------------------------------ */
+
+/* To the final states, tropical: sweeps over all states, from the last to the first, as long as
+ * distances fall. Where states are numbered as a search found them, most arcs lead upwards and a
+ * few sweeps do, without components, reversed arcs or a heap.
  *
- * To the final states, tropical: sweeps over all states, from the last to the first, as long as distances fall. Where states are numbered as a search
- * found them, most arcs lead upwards and a few sweeps do, without components, reversed arcs or a heap.
- *
- * Threads take pieces of the states, last pieces first, and use each other's distances as they find them, old or new: a state is looked at again
- * as long as a state after it fell in this sweep or the last. What comes out in the end is the least of the sums along paths, each summed from its
+ * Threads take pieces of the states, last pieces first, and use each other's distances as they find
+ * them, old or new: a state is looked at again as long as a state after it fell in this sweep or
+ * the last. What comes out in the end is the least of the sums along paths, each summed from its
  * end, in whatever order that was found. */
 struct sweeper {
   const wf_fst_view *view;
   double *dist;
-  uint64_t *fell; /* bits: states whose distance fell in this sweep, words 2 i + now, and in the one before, words 2 i + 1 - now */
+  uint64_t *fell; /* bits: states whose distance fell in this sweep, words 2 i + now, and in the one
+                     before, words 2 i + 1 - now */
   uint64_t num_pieces;
   int round, now;
   atomic_bool any;
@@ -78,7 +84,11 @@ static inline double load_cost(const double *cost) {
 static bool after_fell(const struct sweeper *sweeper, const wf_arc *arcs, uint64_t count) {
   for (uint64_t i = 0; i < count; i++) {
     const uint64_t *words = &sweeper->fell[arcs[i].nextstate / 64 * 2];
-    if ((__atomic_load_n(&words[0], __ATOMIC_RELAXED) | __atomic_load_n(&words[1], __ATOMIC_RELAXED)) >> (arcs[i].nextstate % 64) & 1) return true;
+    if ((__atomic_load_n(&words[0], __ATOMIC_RELAXED) |
+         __atomic_load_n(&words[1], __ATOMIC_RELAXED)) >>
+            (arcs[i].nextstate % 64) &
+        1)
+      return true;
   }
   return false;
 }
@@ -108,8 +118,10 @@ static void sweep_piece(void *user, uint64_t item, int worker) {
 }
 
 /* `*done`: distances no longer fall. `dist` holds the final costs, or sums along paths. */
-static wf_status sweep(const wf_fst_view *view, wf__pool *pool, double *dist, bool *done, wf_error *err) {
-  uint64_t num_pieces = wf__num_pieces(view->num_states), words = num_pieces * WF__PIECE_STATES / 64;
+static wf_status sweep(const wf_fst_view *view, wf__pool *pool, double *dist, bool *done,
+                       wf_error *err) {
+  uint64_t num_pieces = wf__num_pieces(view->num_states),
+           words = num_pieces * WF__PIECE_STATES / 64;
   uint64_t *bits = wf__calloc(words, 2 * sizeof *bits);
   if (bits == NULL) return wf__fail_memory(err, words * 16, "distances");
   struct sweeper sweeper = {.view = view, .dist = dist, .fell = bits, .num_pieces = num_pieces};
@@ -126,10 +138,10 @@ static wf_status sweep(const wf_fst_view *view, wf__pool *pool, double *dist, bo
   return status;
 }
 
-/* --- by components ------------------------------------------------------------------------------------------------ */
+/* --- by components ----------------------------------------------------------------------- */
 
-/* From the states whose distance is set: every state tells the states after it, component by component. With `backwards` the graph's arcs are
- * those of the components' graph turned round. */
+/* From the states whose distance is set: every state tells the states after it, component by
+ * component. With `backwards` the graph's arcs are those of the components' graph turned round. */
 static wf_status push(wf__settler *settler, bool backwards, wf_error *err) {
   const wf_fst_view *graph = settler->graph;
   const wf__scc *scc = settler->scc;
@@ -144,14 +156,16 @@ static wf_status push(wf__settler *settler, bool backwards, wf_error *err) {
       for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
         const wf_arc *arc = &graph->arcs[i];
         if (scc->component[arc->nextstate] == component) continue;
-        dist[arc->nextstate] = wf__cost_plus(graph->semiring, dist[arc->nextstate], dist[s] + (double)arc->weight);
+        dist[arc->nextstate] =
+            wf__cost_plus(graph->semiring, dist[arc->nextstate], dist[s] + (double)arc->weight);
       }
     }
   }
   return WF_OK;
 }
 
-/* Goes on from what components have found, where gains below delta were left out: if distances then no longer fall, they are those of sweeps alone. */
+/* Goes on from what components have found, where gains below delta were left out: if distances then
+ * no longer fall, they are those of sweeps alone. */
 static wf_status sweep_rest(const wf_fst_view *view, wf__pool *pool, double *dist, wf_error *err) {
   bool done;
   double *swept = wf__alloc(view->num_states, sizeof *swept);
@@ -163,7 +177,8 @@ static wf_status sweep_rest(const wf_fst_view *view, wf__pool *pool, double *dis
   return status;
 }
 
-wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double delta, wf__pool *pool, double **out, wf_error *err) {
+wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double delta, wf__pool *pool,
+                                double **out, wf_error *err) {
   *out = NULL;
   if (reverse && view->semiring == WF_TROPICAL) {
     double *dist = wf__alloc(view->num_states, sizeof *dist);
@@ -193,7 +208,8 @@ wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double de
     graph.arcs = incoming.arcs;
     for (uint64_t s = 0; s < view->num_states; s++) settler.dist[s] = at_end(view, s);
     status = push(&settler, true, err);
-    if (status == WF_OK && view->semiring == WF_TROPICAL) status = sweep_rest(view, pool, settler.dist, err);
+    if (status == WF_OK && view->semiring == WF_TROPICAL)
+      status = sweep_rest(view, pool, settler.dist, err);
   } else {
     if (view->start >= 0) settler.dist[view->start] = 0;
     status = push(&settler, false, err);
@@ -209,7 +225,8 @@ done:
   return status;
 }
 
-wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options, float **out_distance, wf_error *err) {
+wf_status wf_shortest_distance(const wf_fst *fst, const wf_shortest_distance_options *options,
+                               float **out_distance, wf_error *err) {
   *out_distance = NULL;
   wf_shortest_distance_options o;
   WF__TRY(wf__options_take(wf__shortest_distance_table(), options, &o, err));

@@ -1,7 +1,9 @@
-/* shortest_distance.h - sums of costs over all paths, in double: what pushing, epsilon removal and minimization stand on.
+/* shortest_distance.h - sums of costs over all paths, in double: what pushing, epsilon removal and
+ * minimization stand on.
  *
- * The graph is walked component by component in topological order. Between components every distance is final once all components before
- * are done, so acyclic graphs cost one pass. Inside a component with a cycle a wf__settler iterates. */
+ * The graph is walked component by component in topological order. Between components every
+ * distance is final once all components before are done, so acyclic graphs cost one pass. Inside a
+ * component with a cycle a wf__settler iterates. */
 #ifndef WF_FSTOPS_SHORTEST_DISTANCE_H
 #define WF_FSTOPS_SHORTEST_DISTANCE_H
 
@@ -17,7 +19,8 @@ static inline double wf__cost_plus(wf_semiring semiring, double a, double b) {
   return semiring == WF_LOG ? wf__log_add(a, b) : a < b ? a : b;
 }
 
-/* Arcs by target: the `nextstate` of arcs [off[s], off[s+1]) is where an arc into s comes from; everything else is the arc's own. */
+/* Arcs by target: the `nextstate` of arcs [off[s], off[s+1]) is where an arc into s comes from;
+ * everything else is the arc's own. */
 typedef struct wf__incoming {
   uint64_t *off;
   wf_arc *arcs;
@@ -25,14 +28,16 @@ typedef struct wf__incoming {
 wf_status wf__incoming_find(const wf_fst_view *view, wf__incoming *out, wf_error *err);
 void wf__incoming_free(wf__incoming *incoming);
 
-/* Distances inside one component. The caller puts into dist[s], for the states of a component, the sum of what enters there from outside
- * (+infinity: nothing); wf__settle replaces it by the sum over all ways on from there inside the component. */
+/* Distances inside one component. The caller puts into dist[s], for the states of a component, the
+ * sum of what enters there from outside (+infinity: nothing); wf__settle replaces it by the sum
+ * over all ways on from there inside the component. */
 typedef struct wf__settler {
   const wf_fst_view *graph;
   const wf__scc *scc;
   wf__arc_kind kind; /* arcs of other kinds do not exist */
-  double delta;      /* log: mass that may be left out, relative; tropical with negative costs: gain that is not worth following */
-  double *dist;      /* [num_states] */
+  double delta; /* log: mass that may be left out, relative; tropical with negative costs: gain that
+                   is not worth following */
+  double *dist; /* [num_states] */
   /* scratch, [num_states] each, made when first needed */
   double *pending, *star;
   uint32_t *queue, *hops;
@@ -40,12 +45,15 @@ typedef struct wf__settler {
   wf__heap heap;
 } wf__settler;
 
-wf_status wf__settler_init(wf__settler *settler, const wf_fst_view *graph, const wf__scc *scc, wf__arc_kind kind, double delta, wf_error *err);
+wf_status wf__settler_init(wf__settler *settler, const wf_fst_view *graph, const wf__scc *scc,
+                           wf__arc_kind kind, double delta, wf_error *err);
 /* Errors: WF_ERR_NEGATIVE_CYCLE when the sum does not exist. */
 wf_status wf__settle(wf__settler *settler, uint32_t component, wf_error *err);
 void wf__settler_free(wf__settler *settler);
 
-/* wf_shortest_distance in double; `*out` [num_states] is for free(). The same whatever the number of threads. */
-wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double delta, wf__pool *pool, double **out, wf_error *err);
+/* wf_shortest_distance in double; `*out` [num_states] is for free(). The same whatever the number
+ * of threads. */
+wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double delta, wf__pool *pool,
+                                double **out, wf_error *err);
 
 #endif

@@ -6,10 +6,14 @@
 #include "fstops/best_paths.h"
 #include "fstops/nshortest.h"
 
-/* Best paths from the start. When a negative cycle turns up, looks again at only the states from which a final state can be reached:
- * what leads nowhere does no harm. */
+/* Best paths from the start. When a negative cycle turns up, looks again at only the states from
+ * which a final state can be reached: what leads nowhere does no harm. */
 static wf_status search_forward(const wf_fst_view *view, wf__best_paths *paths, wf_error *err) {
-  wf__search_graph graph = {.num_states = view->num_states, .arc_off = view->arc_off, .arcs = view->arcs, .start = view->start, .final_cost = view->final_cost};
+  wf__search_graph graph = {.num_states = view->num_states,
+                            .arc_off = view->arc_off,
+                            .arcs = view->arcs,
+                            .start = view->start,
+                            .final_cost = view->final_cost};
   wf_status status = wf__best_paths_find(&graph, paths, err);
   if (status != WF_ERR_NEGATIVE_CYCLE) return status;
   wf__reversed reversed;
@@ -23,13 +27,16 @@ static wf_status search_forward(const wf_fst_view *view, wf__best_paths *paths, 
   return status;
 }
 
-/* The final state where the best path ends; of equals, the one with fewer arcs, then the lower number. */
+/* The final state where the best path ends; of equals, the one with fewer arcs, then the lower
+ * number. */
 static uint32_t best_end(const wf_fst_view *view, const wf__best_paths *paths) {
   uint32_t best = WF__NO_STATE;
   double best_cost = INFINITY;
   for (uint64_t s = 0; s < view->num_states; s++) {
     double cost = paths->cost[s] + (double)view->final_cost[s];
-    if (cost == INFINITY || cost > best_cost || (cost == best_cost && best != WF__NO_STATE && paths->hops[s] >= paths->hops[best])) continue;
+    if (cost == INFINITY || cost > best_cost ||
+        (cost == best_cost && best != WF__NO_STATE && paths->hops[s] >= paths->hops[best]))
+      continue;
     best = (uint32_t)s;
     best_cost = cost;
   }
@@ -37,8 +44,10 @@ static uint32_t best_end(const wf_fst_view *view, const wf__best_paths *paths) {
 }
 
 /* States 0, 1, 2, ... along the path that ends in `end`. */
-static wf_status chain(const wf_fst_view *view, const wf__best_paths *paths, uint32_t end, wf__csr *csr, wf_error *err) {
-  uint64_t length = 0; /* not hops[end], which is only near the truth where rounding has left a cycle just below zero */
+static wf_status chain(const wf_fst_view *view, const wf__best_paths *paths, uint32_t end,
+                       wf__csr *csr, wf_error *err) {
+  uint64_t length = 0; /* not hops[end], which is only near the truth where rounding has left a
+                          cycle just below zero */
   for (uint32_t at = end; paths->from[at] != WF__NO_STATE; at = paths->from[at]) length++;
   WF__TRY(wf__vec_grow(&csr->arcs, length, "a path", err));
   csr->arcs.size = length;
@@ -65,19 +74,27 @@ static wf_status shortest(const wf_fst *fst, wf_fst **out, wf_error *err) {
   wf__csr csr = {0};
   wf_status status = end != WF__NO_STATE ? chain(&view, &paths, end, &csr, err) : WF_OK;
   wf__best_paths_free(&paths);
-  if (status == WF_OK) return wf__fst_from_csr(&csr, end != WF__NO_STATE ? 0 : -1, WF_TROPICAL, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK)
+    return wf__fst_from_csr(&csr, end != WF__NO_STATE ? 0 : -1, WF_TROPICAL, wf_fst_isymbols(fst),
+                            wf_fst_osymbols(fst), out, err);
   wf__csr_free(&csr);
   return status;
 }
 
-wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *options, wf_fst **out,
+                           wf_error *err) {
   *out = NULL;
   wf_shortest_path_options o;
   WF__TRY(wf__options_take(wf__shortest_path_table(), options, &o, err));
   if (wf_fst_get_view(fst).semiring != WF_TROPICAL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "shortest path needs the tropical semiring and this fst is in the log semiring; convert it first (wf_fst_with_semiring, 'warpfst convert --arc-type=standard')");
+    return wf__fail(
+        err, WF_ERR_UNSUPPORTED,
+        "shortest path needs the tropical semiring and this fst is in the log semiring; convert it "
+        "first (wf_fst_with_semiring, 'warpfst convert --arc-type=standard')");
   if (o.nshortest == 1) return shortest(fst, out, err);
   if (o.unique && !(wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR))
-    return wf__fail(err, WF_ERR_ARGUMENT, "several distinct strings are defined for acceptors and this fst has arcs with different labels; project it first");
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "several distinct strings are defined for acceptors and this fst has arcs with "
+                    "different labels; project it first");
   return wf__nshortest(fst, (uint32_t)o.nshortest, o.unique, out, err);
 }

@@ -1,5 +1,6 @@
-/* topsort.c - states numbered so that every arc leads upwards: the reverse of the order in which a depth-first search, from the start and then
- * from every state it missed, leaves the states. This is OpenFst's numbering. */
+/* topsort.c - states numbered so that every arc leads upwards: the reverse of the order in which a
+ * depth-first search, from the start and then from every state it missed, leaves the states. This
+ * is OpenFst's numbering. */
 #include "fst/fst.h"
 #include "fstops/topsort.h"
 
@@ -42,18 +43,24 @@ static int64_t visit(struct search *search, uint32_t root) {
 wf_status wf__topological_order(const wf_fst_view *view, uint32_t **out_order, wf_error *err) {
   *out_order = NULL;
   uint64_t n = view->num_states;
-  struct search search = {.view = view, .colour = wf__calloc(n, 1), .stack = wf__alloc(n, sizeof *search.stack), .finished = wf__alloc(n, sizeof *search.finished)};
+  struct search search = {.view = view,
+                          .colour = wf__calloc(n, 1),
+                          .stack = wf__alloc(n, sizeof *search.stack),
+                          .finished = wf__alloc(n, sizeof *search.finished)};
   wf_status status = WF_OK;
   int64_t on_cycle = -1;
   if (search.colour == NULL || search.stack == NULL || search.finished == NULL) {
-    status = wf__fail_memory(err, n * (1 + sizeof *search.stack + sizeof *search.finished), "a depth-first search");
+    status = wf__fail_memory(err, n * (1 + sizeof *search.stack + sizeof *search.finished),
+                             "a depth-first search");
     goto done;
   }
   if (view->start >= 0) on_cycle = visit(&search, (uint32_t)view->start);
   for (uint64_t s = 0; s < n && on_cycle < 0; s++)
     if (search.colour[s] == 0) on_cycle = visit(&search, (uint32_t)s);
   if (on_cycle >= 0) {
-    status = wf__fail(err, WF_ERR_ARGUMENT, "cannot be sorted topologically: state %lld lies on a cycle", (long long)on_cycle);
+    status =
+        wf__fail(err, WF_ERR_ARGUMENT, "cannot be sorted topologically: state %lld lies on a cycle",
+                 (long long)on_cycle);
     goto done;
   }
   for (uint64_t i = 0; i < n / 2; i++) {
@@ -70,7 +77,8 @@ done:
   return status;
 }
 
-static wf_status copy_in_order(wf__csr *csr, const wf_fst_view *view, const uint32_t *order, const uint32_t *number, wf_error *err) {
+static wf_status copy_in_order(wf__csr *csr, const wf_fst_view *view, const uint32_t *order,
+                               const uint32_t *number, wf_error *err) {
   WF__TRY(wf__vec_grow(&csr->arc_off, view->num_states + 1, "states", err));
   WF__TRY(wf__vec_grow(&csr->final_cost, view->num_states, "states", err));
   WF__TRY(wf__vec_grow(&csr->arcs, view->num_arcs, "arcs", err));
@@ -98,10 +106,13 @@ wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err) {
   wf_status status;
   WF__TRY_GOTO(status, wf__topological_order(&view, &order, err), done);
   number = wf__alloc(view.num_states, sizeof *number);
-  if (number == NULL) WF__TRY_GOTO(status, wf__fail_memory(err, view.num_states * sizeof *number, "state numbers"), done);
+  if (number == NULL)
+    WF__TRY_GOTO(status, wf__fail_memory(err, view.num_states * sizeof *number, "state numbers"),
+                 done);
   for (uint64_t i = 0; i < view.num_states; i++) number[order[i]] = (uint32_t)i;
   WF__TRY_GOTO(status, copy_in_order(&csr, &view, order, number, err), done);
-  status = wf__fst_from_csr(&csr, number[view.start], view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  status = wf__fst_from_csr(&csr, number[view.start], view.semiring, wf_fst_isymbols(fst),
+                            wf_fst_osymbols(fst), out, err);
 done:
   wf__csr_free(&csr);
   free(order);

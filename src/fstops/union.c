@@ -1,8 +1,10 @@
-/* union.c - the union of any number of fsts, with the structure that OpenFst gives when it adds them one after the other:
+/* union.c - the union of any number of fsts, with the structure that OpenFst gives when it adds
+ * them one after the other:
  *
  *     states of fst 1 | states of fst 2 | [new start] | states of fst 3 | ...
  *
- * The start of fst 1 gets an epsilon arc to the start of each other one; if it lies on a cycle, a new start does, with arcs to all. */
+ * The start of fst 1 gets an epsilon arc to the start of each other one; if it lies on a cycle, a
+ * new start does, with arcs to all. */
 #include "fstops/csr_copy.h"
 
 /* Can the start be left and come back? */
@@ -11,7 +13,8 @@ static wf_status start_on_cycle(const wf_fst_view *view, bool *out, wf_error *er
   uint8_t *seen = wf__calloc(view->num_states, 1);
   wf_status status = WF_OK;
   *out = false;
-  if (stack == NULL || seen == NULL) status = wf__fail_memory(err, view->num_states * 5, "a search");
+  if (stack == NULL || seen == NULL)
+    status = wf__fail_memory(err, view->num_states * 5, "a search");
   uint64_t depth = 0;
   if (status == WF_OK) stack[depth++] = (uint32_t)view->start;
   while (depth > 0 && !*out) {
@@ -29,12 +32,16 @@ static wf_status start_on_cycle(const wf_fst_view *view, bool *out, wf_error *er
   return status;
 }
 
-/* The arcs from the hub (the start of the whole) to the starts of the parts from `from` on, whose states begin at `base`. */
-static wf_status add_branches(wf__csr *csr, const wf_fst *const *fsts, size_t from, size_t count, uint64_t base, wf_error *err) {
+/* The arcs from the hub (the start of the whole) to the starts of the parts from `from` on, whose
+ * states begin at `base`. */
+static wf_status add_branches(wf__csr *csr, const wf_fst *const *fsts, size_t from, size_t count,
+                              uint64_t base, wf_error *err) {
   for (size_t k = from; k < count; k++) {
     wf_fst_view view = wf_fst_get_view(fsts[k]);
     if (view.start < 0) continue;
-    if (base + view.num_states > WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)WF__MAX_STATES);
+    if (base + view.num_states > WF__MAX_STATES)
+      return wf__fail(err, WF_ERR_LIMIT, "more than %llu states",
+                      (unsigned long long)WF__MAX_STATES);
     WF__TRY(wf__csr_push(csr, (wf_arc){.nextstate = (uint32_t)(base + (uint64_t)view.start)}, err));
     base += view.num_states;
   }
@@ -42,25 +49,31 @@ static wf_status add_branches(wf__csr *csr, const wf_fst *const *fsts, size_t fr
 }
 
 /* First part with its start as the hub: the branches go behind the start's own arcs. */
-static wf_status append_hub(wf__csr *csr, const wf_fst *const *fsts, size_t first, size_t count, wf_error *err) {
+static wf_status append_hub(wf__csr *csr, const wf_fst *const *fsts, size_t first, size_t count,
+                            wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fsts[first]);
   for (uint64_t s = 0; s < view.num_states; s++) {
     WF__TRY(wf__csr_add_state(csr, view.final_cost[s], err));
-    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) WF__TRY(wf__csr_push(csr, view.arcs[i], err));
-    if ((int64_t)s == view.start) WF__TRY(add_branches(csr, fsts, first + 1, count, view.num_states, err));
+    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++)
+      WF__TRY(wf__csr_push(csr, view.arcs[i], err));
+    if ((int64_t)s == view.start)
+      WF__TRY(add_branches(csr, fsts, first + 1, count, view.num_states, err));
   }
   return WF_OK;
 }
 
-static wf_status unite(wf__csr *csr, const wf_fst *const *fsts, size_t first, size_t count, int64_t *start, wf_error *err) {
+static wf_status unite(wf__csr *csr, const wf_fst *const *fsts, size_t first, size_t count,
+                       int64_t *start, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fsts[first]);
   size_t others = 0;
   bool cyclic = false;
   for (size_t k = first + 1; k < count; k++) others += wf_fst_get_view(fsts[k]).start >= 0;
   if (others != 0) WF__TRY(start_on_cycle(&view, &cyclic, err));
   *start = view.start;
-  if (!cyclic) WF__TRY(append_hub(csr, fsts, first, count, err));
-  else WF__TRY(wf__csr_append(csr, &view, err));
+  if (!cyclic)
+    WF__TRY(append_hub(csr, fsts, first, count, err));
+  else
+    WF__TRY(wf__csr_append(csr, &view, err));
   for (size_t k = first + 1; k < count; k++) {
     wf_fst_view part = wf_fst_get_view(fsts[k]);
     if (part.start < 0) continue;
@@ -88,7 +101,9 @@ wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_err
   wf__csr csr = {0};
   int64_t start = -1;
   wf_status status = unite(&csr, fsts, first, count, &start, err);
-  if (status == WF_OK) status = wf__fst_from_csr(&csr, start, wf_fst_get_view(fsts[0]).semiring, wf_fst_isymbols(fsts[0]), wf_fst_osymbols(fsts[0]), out, err);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, start, wf_fst_get_view(fsts[0]).semiring,
+                              wf_fst_isymbols(fsts[0]), wf_fst_osymbols(fsts[0]), out, err);
   wf__csr_free(&csr);
   return status;
 }

@@ -1,15 +1,20 @@
 /* context.c - phones to HMM types by their neighbours: C o LG without building C.
  *
- * C's states are windows in the making: phones already turned into HMMs, as far as a window looks back, and phones that wait for their right context.
+ * C's states are windows in the making: phones already turned into HMMs, as far as a window looks
+ * back, and phones that wait for their right context.
  *
- *     history   left[0] .. left[central - 1]  |  pending[0] .. pending[width - central - 2]          0: not there (yet)
+ *     history   left[0] .. left[central - 1]  |  pending[0] .. pending[width - central - 2]
+ *               0: not there (yet)
  *
- * A phone c that arrives when all places of `pending` are taken completes the window left + pending + c, whose type goes out; then everything moves one
- * place to the left. A state of the result is a pair (state of LG, history), and only pairs that occur are made. What else can happen:
- *   - a context-free phone (silence) at the front of `pending` goes out at once, by an arc that reads nothing from LG; what lies furthest to its left can
- *     matter to nobody then, and is forgotten
+ * A phone c that arrives when all places of `pending` are taken completes the window left + pending
+ * + c, whose type goes out; then everything moves one place to the left. A state of the result is a
+ * pair (state of LG, history), and only pairs that occur are made. What else can happen:
+ *   - a context-free phone (silence) at the front of `pending` goes out at once, by an arc that
+ *     reads nothing from LG; what lies furthest to its left can matter to nobody then, and is
+ *     forgotten
  *   - disambiguation symbols and epsilons of LG pass: they keep the history
- *   - at final states of LG what is pending goes out with 0 (the edge) for its right context, towards one state END */
+ *   - at final states of LG what is pending goes out with 0 (the edge) for its right context,
+ *     towards one state END */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -35,12 +40,12 @@ struct expanding {
   wf__map64 windows;              /* packed window -> type */
   wf__map64 histories;            /* packed history -> index in history_list */
   WF__VEC(struct history) history_list;
-  wf__map64 states; /* state of LG << 32 | history -> state of the result */
+  wf__map64 states;        /* state of LG << 32 | history -> state of the result */
   WF__VEC(uint64_t) queue; /* the same keys, by state of the result */
   wf__csr csr;
 };
 
-/* --- windows and histories ------------------------------------------------------------------------------------------------ */
+/* --- windows and histories --------------------------------------------------------------- */
 
 static uint64_t pack(const struct expanding *e, const int32_t *phones, uint32_t count) {
   uint64_t key = 0;
@@ -49,7 +54,8 @@ static uint64_t pack(const struct expanding *e, const int32_t *phones, uint32_t 
 }
 
 /* Type of a window; 0: to be left out. */
-static wf_status look_up(struct expanding *e, const int32_t *window, int32_t *out_type, wf_error *err) {
+static wf_status look_up(struct expanding *e, const int32_t *window, int32_t *out_type,
+                         wf_error *err) {
   uint64_t key = pack(e, window, (uint32_t)e->hmm->width);
   uint32_t type = wf__map64_find(&e->windows, key);
   if (type == WF__MAP64_NONE) {
@@ -60,7 +66,8 @@ static wf_status look_up(struct expanding *e, const int32_t *window, int32_t *ou
     bool own = found != 0 && e->hmm->substituted.count == before;
     if (!own) wf__hmm_window_text(e->hmm, window, text, sizeof text);
     if (!own && e->missing == WF__MISSING_DROP) {
-      wf__tally_free(&e->hmm->substituted); /* the model's rule was for nothing, here as in every such case */
+      wf__tally_free(
+          &e->hmm->substituted); /* the model's rule was for nothing, here as in every such case */
       WF__TRY(wf__tally_add(e->dropped, text, err));
       found = 0;
     } else if (!own && (found == 0 || e->missing == WF__MISSING_ERROR)) {
@@ -72,10 +79,12 @@ static wf_status look_up(struct expanding *e, const int32_t *window, int32_t *ou
   return WF_OK;
 }
 
-static wf_status intern(struct expanding *e, const struct history *history, uint32_t *out_index, wf_error *err) {
+static wf_status intern(struct expanding *e, const struct history *history, uint32_t *out_index,
+                        wf_error *err) {
   bool fresh;
   uint64_t key = pack(e, history->phones, e->num_left + e->num_pending);
-  WF__TRY(wf__map64_insert(&e->histories, key, (uint32_t)e->history_list.size, out_index, &fresh, "histories", err));
+  WF__TRY(wf__map64_insert(&e->histories, key, (uint32_t)e->history_list.size, out_index, &fresh,
+                           "histories", err));
   return fresh ? wf__vec_push(&e->history_list, *history, "histories", err) : WF_OK;
 }
 
@@ -83,8 +92,10 @@ static bool front_is_free(const struct expanding *e, const struct history *histo
   return history->num_pending != 0 && e->hmm->context_free[history->phones[e->num_left]];
 }
 
-/* The front of history + phone goes out; `phone` 0: nothing arrives (edge, or the front does not mind). */
-static wf_status put_out(struct expanding *e, struct history *history, int32_t phone, int32_t *out_type, wf_error *err) {
+/* The front of history + phone goes out; `phone` 0: nothing arrives (edge, or the front does not
+ * mind). */
+static wf_status put_out(struct expanding *e, struct history *history, int32_t phone,
+                         int32_t *out_type, wf_error *err) {
   int32_t window[WF__HMM_MAX_WIDTH] = {0}, *pending = history->phones + e->num_left;
   memcpy(window, history->phones, (e->num_left + history->num_pending) * sizeof *window);
   window[e->num_left + history->num_pending] = phone;
@@ -101,7 +112,8 @@ static wf_status put_out(struct expanding *e, struct history *history, int32_t p
 }
 
 /* A phone arrives: the history behind it, and the type that goes out (0: none yet). */
-static wf_status shift(struct expanding *e, struct history *history, int32_t phone, int32_t *out_type, bool *out_keep, wf_error *err) {
+static wf_status shift(struct expanding *e, struct history *history, int32_t phone,
+                       int32_t *out_type, bool *out_keep, wf_error *err) {
   *out_type = 0;
   *out_keep = true;
   if (history->num_pending < e->num_pending) {
@@ -113,37 +125,45 @@ static wf_status shift(struct expanding *e, struct history *history, int32_t pho
   return WF_OK;
 }
 
-/* --- states ---------------------------------------------------------------------------------------------------------------- */
+/* --- states ------------------------------------------------------------------------------ */
 
-static wf_status push(struct expanding *e, int32_t ilabel, int32_t olabel, float weight, uint32_t q, struct history *to, wf_error *err) {
+static wf_status push(struct expanding *e, int32_t ilabel, int32_t olabel, float weight, uint32_t q,
+                      struct history *to, wf_error *err) {
   uint32_t index, state;
   bool fresh;
   if (e->num_left != 0 && front_is_free(e, to)) to->phones[0] = 0;
   if (q == e->end && to->num_pending == 0) memset(to->phones, 0, sizeof to->phones);
   WF__TRY(intern(e, to, &index, err));
   uint64_t key = (uint64_t)q << 32 | index;
-  WF__TRY(wf__map64_insert(&e->states, key, (uint32_t)e->queue.size, &state, &fresh, "states", err));
+  WF__TRY(
+      wf__map64_insert(&e->states, key, (uint32_t)e->queue.size, &state, &fresh, "states", err));
   if (fresh) {
-    if (e->queue.size >= e->max_states) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)e->max_states);
+    if (e->queue.size >= e->max_states)
+      return wf__fail(err, WF_ERR_LIMIT, "more than %llu states",
+                      (unsigned long long)e->max_states);
     WF__TRY(wf__vec_push(&e->queue, key, "states", err));
   }
   return wf__csr_push(&e->csr, (wf_arc){state, weight, ilabel, olabel}, err);
 }
 
-static wf_status push_put_out(struct expanding *e, struct history history, uint32_t q, float weight, wf_error *err) {
+static wf_status push_put_out(struct expanding *e, struct history history, uint32_t q, float weight,
+                              wf_error *err) {
   int32_t type;
   WF__TRY(put_out(e, &history, 0, &type, err));
   return type != 0 ? push(e, type, 0, weight, q, &history, err) : WF_OK;
 }
 
-static wf_status push_arcs(struct expanding *e, uint32_t q, const struct history *history, wf_error *err) {
+static wf_status push_arcs(struct expanding *e, uint32_t q, const struct history *history,
+                           wf_error *err) {
   for (uint64_t i = e->lg.arc_off[q]; i < e->lg.arc_off[q + 1]; i++) {
     wf_arc arc = e->lg.arcs[i];
     struct history to = *history;
     int32_t type = 0;
     bool keep = true;
-    if (arc.ilabel > e->hmm->num_phones) type = DISAMBIG + (arc.ilabel - e->hmm->num_phones - 1);
-    else if (arc.ilabel != 0) WF__TRY(shift(e, &to, arc.ilabel, &type, &keep, err));
+    if (arc.ilabel > e->hmm->num_phones)
+      type = DISAMBIG + (arc.ilabel - e->hmm->num_phones - 1);
+    else if (arc.ilabel != 0)
+      WF__TRY(shift(e, &to, arc.ilabel, &type, &keep, err));
     if (keep) WF__TRY(push(e, type, arc.olabel, arc.weight, arc.nextstate, &to, err));
   }
   return WF_OK;
@@ -160,7 +180,8 @@ static wf_status make_state(struct expanding *e, uint64_t key, wf_error *err) {
   float final_cost = q == e->end ? 0 : e->lg.final_cost[q];
   WF__TRY(wf__csr_add_state(&e->csr, waits ? INFINITY : final_cost, err));
   if (q != e->end) WF__TRY(push_arcs(e, q, &history, err));
-  return waits && final_cost != INFINITY ? push_put_out(e, history, e->end, final_cost, err) : WF_OK;
+  return waits && final_cost != INFINITY ? push_put_out(e, history, e->end, final_cost, err)
+                                         : WF_OK;
 }
 
 static wf_status make_all(struct expanding *e, wf_error *err) {
@@ -168,7 +189,8 @@ static wf_status make_all(struct expanding *e, wf_error *err) {
   uint32_t index, state;
   if (e->lg.start < 0) return WF_OK;
   WF__TRY(intern(e, &none, &index, err));
-  WF__TRY(wf__map64_insert(&e->states, (uint64_t)e->lg.start << 32 | index, 0, &state, NULL, "states", err));
+  WF__TRY(wf__map64_insert(&e->states, (uint64_t)e->lg.start << 32 | index, 0, &state, NULL,
+                           "states", err));
   WF__TRY(wf__vec_push(&e->queue, ((uint64_t)e->lg.start << 32 | index), "states", err));
   for (uint64_t s = 0; s < e->queue.size; s++) {
     WF__TRY(wf__interrupted_at(s, err));
@@ -176,29 +198,39 @@ static wf_status make_all(struct expanding *e, wf_error *err) {
   }
   int32_t num_types = wf__hmm_num_types(e->hmm);
   for (uint64_t i = 0; i < e->csr.arcs.size; i++)
-    if (e->csr.arcs.data[i].ilabel >= DISAMBIG) e->csr.arcs.data[i].ilabel += num_types + 1 - DISAMBIG;
+    if (e->csr.arcs.data[i].ilabel >= DISAMBIG)
+      e->csr.arcs.data[i].ilabel += num_types + 1 - DISAMBIG;
   return WF_OK;
 }
 
 static wf_status check(const struct expanding *e, int32_t num_disambig, wf_error *err) {
   const wf_hmm *hmm = e->hmm;
-  if (hmm->width < 1 || hmm->width > WF__HMM_MAX_WIDTH || hmm->central < 0 || hmm->central >= hmm->width || hmm->width * e->bits > 63)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: a context of %d of %d phones, the central one at %d", hmm->name, (int)hmm->width, (int)hmm->num_phones, (int)hmm->central);
+  if (hmm->width < 1 || hmm->width > WF__HMM_MAX_WIDTH || hmm->central < 0 ||
+      hmm->central >= hmm->width || hmm->width * e->bits > 63)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "%s: a context of %d of %d phones, the central one at %d", hmm->name,
+                    (int)hmm->width, (int)hmm->num_phones, (int)hmm->central);
   for (uint64_t i = 0; i < e->lg.num_arcs; i++)
     if (e->lg.arcs[i].ilabel > hmm->num_phones + num_disambig)
-      return wf__fail(err, WF_ERR_ARGUMENT, "label %d on the input side; there are %d phones and %d disambiguation symbols", (int)e->lg.arcs[i].ilabel, (int)hmm->num_phones, (int)num_disambig);
+      return wf__fail(
+          err, WF_ERR_ARGUMENT,
+          "label %d on the input side; there are %d phones and %d disambiguation symbols",
+          (int)e->lg.arcs[i].ilabel, (int)hmm->num_phones, (int)num_disambig);
   return WF_OK;
 }
 
-wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, int missing, uint64_t max_states, wf_tally *dropped, wf_fst **out, wf_error *err) {
+wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, int missing,
+                         uint64_t max_states, wf_tally *dropped, wf_fst **out, wf_error *err) {
   *out = NULL;
-  struct expanding e = {.hmm = hmm, .lg = wf_fst_get_view(fst), .missing = missing, .dropped = dropped};
+  struct expanding e = {
+      .hmm = hmm, .lg = wf_fst_get_view(fst), .missing = missing, .dropped = dropped};
   wf_fst *made = NULL;
   e.max_states = max_states != 0 ? max_states : WF__MAX_STATES;
   e.end = (uint32_t)e.lg.num_states;
   e.num_left = (uint32_t)hmm->central;
   e.num_pending = (uint32_t)(hmm->width - hmm->central - 1);
-  for (e.bits = 1; hmm->num_phones >> e.bits != 0; e.bits++) {}
+  for (e.bits = 1; hmm->num_phones >> e.bits != 0; e.bits++) {
+  }
   wf_status status = check(&e, num_disambig, err);
   if (status == WF_OK) status = make_all(&e, err);
   wf__map64_free(&e.windows);
@@ -206,10 +238,15 @@ wf_status wf__hmm_expand(wf_hmm *hmm, const wf_fst *fst, int32_t num_disambig, i
   wf__map64_free(&e.states);
   wf__vec_free(&e.history_list);
   wf__vec_free(&e.queue);
-  if (status == WF_OK) status = wf__fst_from_csr(&e.csr, e.csr.arc_off.size != 0 ? 0 : -1, e.lg.semiring, NULL, wf_fst_osymbols(fst), &made, err);
-  else wf__csr_free(&e.csr);
-  if (status == WF_OK && missing == WF__MISSING_DROP) status = wf_connect(made, out, err);
-  else if (status == WF_OK) *out = wf_fst_ref(made);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&e.csr, e.csr.arc_off.size != 0 ? 0 : -1, e.lg.semiring, NULL,
+                              wf_fst_osymbols(fst), &made, err);
+  else
+    wf__csr_free(&e.csr);
+  if (status == WF_OK && missing == WF__MISSING_DROP)
+    status = wf_connect(made, out, err);
+  else if (status == WF_OK)
+    *out = wf_fst_ref(made);
   wf_fst_free(made);
   return status;
 }

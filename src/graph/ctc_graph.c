@@ -1,9 +1,11 @@
 /* ctc_graph.c - the pipeline from lexicon, grammar and topology to a decoding graph for CTC.
  *
- *   L, G --compose--> L o G --determinize--> det --(push)--> --minimize--> LG      T, LG --compose--> T o LG --> graph
+ *   L, G --compose--> L o G --determinize--> det --(push)--> --minimize--> LG      T, LG
+ *   --compose--> T o LG --> graph
  *
- * Each step is a row of `steps`: it makes one fst, which is counted, timed and shown to the caller. L and G are dropped once
- * composed, and so on: at most the inputs and the result of one step are in memory. */
+ * Each step is a row of `steps`: it makes one fst, which is counted, timed and shown to the caller.
+ * L and G are dropped once composed, and so on: at most the inputs and the result of one step are
+ * in memory. */
 #include <string.h>
 
 #include "base/callbacks.h"
@@ -39,13 +41,14 @@ void wf_ctc_graph_result_free(wf_ctc_graph_result *result) {
 }
 
 /* The input labels of a step that has `num_disambig` disambiguation symbols. */
-static wf_status make_labels(const struct build *build, int32_t num_disambig, wf_symbols **out, wf_error *err) {
+static wf_status make_labels(const struct build *build, int32_t num_disambig, wf_symbols **out,
+                             wf_error *err) {
   int32_t num_tokens;
   WF__TRY(wf_token_labels(build->inputs.lexicon->table, num_disambig, out, &num_tokens, err));
   return wf__lg_add_class_labels(&build->inputs, num_tokens + num_disambig + 1, *out, err);
 }
 
-/* --- the steps -------------------------------------------------------------------------------------------------------- */
+/* --- the steps --------------------------------------------------------------------------- */
 
 static wf_status make_l(void *user, wf_error *err) {
   struct build *build = user;
@@ -63,7 +66,8 @@ static wf_status make_l(void *user, wf_error *err) {
   shape.num_classes = build->inputs.classes.size;
   shape.first_class = lexicon->tokens.num_tokens + build->inputs.num_disambig + 1;
   wf_status status = make_labels(build, build->inputs.num_disambig, &labels, err);
-  if (status == WF_OK) status = wf__lexicon_to_fst(lexicon, build->inputs.words, &shape, labels, &l, NULL, err);
+  if (status == WF_OK)
+    status = wf__lexicon_to_fst(lexicon, build->inputs.words, &shape, labels, &l, NULL, err);
   wf_symbols_free(labels);
   WF__TRY(status);
   wf__slot_set(&build->runner, &build->l, l);
@@ -113,7 +117,8 @@ static wf_status make_t(void *user, wf_error *err) {
   o.type = build->options.topology;
   o.num_disambig = build->inputs.num_disambig;
   o.keep_disambig = build->options.keep_disambig;
-  WF__TRY(wf__ctc_topology(lexicon->tokens.num_tokens, lexicon->blank - 1, &o, (int32_t)build->inputs.classes.size, &t, err));
+  WF__TRY(wf__ctc_topology(lexicon->tokens.num_tokens, lexicon->blank - 1, &o,
+                           (int32_t)build->inputs.classes.size, &t, err));
   wf__slot_set(&build->runner, &build->t, t);
   return WF_OK;
 }
@@ -133,7 +138,8 @@ static wf_status add_boundaries(const struct build *build, wf_fst *graph, wf_err
   wf_lexicon *lexicon = build->inputs.lexicon;
   wf_word_aligner *aligner;
   const char *silence = build->options.silence;
-  int32_t label = silence != NULL ? wf__tokens_label(&lexicon->tokens, silence, strlen(silence)) : 0;
+  int32_t label =
+      silence != NULL ? wf__tokens_label(&lexicon->tokens, silence, strlen(silence)) : 0;
   WF__TRY(wf__word_aligner_from_lexicon(lexicon, build->inputs.words, label, &aligner, err));
   wf_status status = wf__word_aligner_attach(aligner, graph, err);
   wf_word_aligner_free(aligner);
@@ -145,13 +151,17 @@ static wf_status make_graph(void *user, wf_error *err) {
   wf_fst *ordered, *graph = NULL;
   wf_symbols *labels = NULL;
   WF__TRY(wf_epsilons_last(build->graph, &ordered, err));
-  wf_status status = make_labels(build, build->options.keep_disambig ? build->inputs.num_disambig : 0, &labels, err);
-  if (status == WF_OK) status = wf_fst_with_symbols(ordered, labels, build->inputs.words, &graph, err);
+  wf_status status = make_labels(
+      build, build->options.keep_disambig ? build->inputs.num_disambig : 0, &labels, err);
+  if (status == WF_OK)
+    status = wf_fst_with_symbols(ordered, labels, build->inputs.words, &graph, err);
   wf_fst_free(ordered);
   wf_symbols_free(labels);
   if (status == WF_OK) status = add_boundaries(build, graph, err);
-  if (status == WF_OK) wf__slot_set(&build->runner, &build->graph, graph);
-  else wf_fst_free(graph);
+  if (status == WF_OK)
+    wf__slot_set(&build->runner, &build->graph, graph);
+  else
+    wf_fst_free(graph);
   return status;
 }
 
@@ -171,29 +181,41 @@ enum { NUM_STEPS = sizeof steps / sizeof *steps };
 static wf_status run(struct build *build, wf_error *err) {
   WF__TRY(wf__lg_take(&build->inputs, err));
   for (size_t i = 0; i < NUM_STEPS; i++)
-    if (steps[i].run != make_push || build->options.push == PUSH_LOG) WF__TRY(wf__step_run(&build->runner, &steps[i], i, NUM_STEPS, build, err));
+    if (steps[i].run != make_push || build->options.push == PUSH_LOG)
+      WF__TRY(wf__step_run(&build->runner, &steps[i], i, NUM_STEPS, build, err));
   return wf__progress(&build->parts->progress, "graph built", 1, err);
 }
 
 static wf_status check_parts(const wf_ctc_graph_parts *parts, wf_error *err) {
-  if (parts == NULL || parts->struct_size != sizeof *parts) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: call wf_ctc_graph_parts_init first");
+  if (parts == NULL || parts->struct_size != sizeof *parts)
+    return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: call wf_ctc_graph_parts_init first");
   if (parts->lexicon == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: no lexicon");
-  if ((parts->lm == NULL) == (parts->grammar == NULL)) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: either a language model or a grammar is needed");
-  if (parts->grammar != NULL && wf_fst_get_view(parts->grammar).semiring != WF_TROPICAL) return wf__fail(err, WF_ERR_ARGUMENT, "the grammar is not tropical; convert it");
+  if ((parts->lm == NULL) == (parts->grammar == NULL))
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "graph parts: either a language model or a grammar is needed");
+  if (parts->grammar != NULL && wf_fst_get_view(parts->grammar).semiring != WF_TROPICAL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the grammar is not tropical; convert it");
   return WF_OK;
 }
 
-wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts, const wf_ctc_graph_options *options, wf_ctc_graph_result *out, wf_error *err) {
+wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts, const wf_ctc_graph_options *options,
+                             wf_ctc_graph_result *out, wf_error *err) {
   *out = (wf_ctc_graph_result){0};
   struct build build = {.parts = parts};
   WF__TRY(wf__options_take(wf__ctc_graph_table(), options, &build.options, err));
   WF__TRY(check_parts(parts, err));
   build.runner = (wf__step_runner){parts->step_fn, parts->step_user, &parts->progress, NULL};
-  build.inputs = (wf__lg){.given_lexicon = parts->lexicon, .lm = parts->lm, .grammar = parts->grammar, .given_words = parts->words, .given_classes = build.options.classes,
+  build.inputs = (wf__lg){.given_lexicon = parts->lexicon,
+                          .lm = parts->lm,
+                          .grammar = parts->grammar,
+                          .given_words = parts->words,
+                          .given_classes = build.options.classes,
                           .check_words = build.options.check_words};
   wf_status status = run(&build, err);
   if (status == WF_OK) {
-    *out = (wf_ctc_graph_result){build.graph, wf_symbols_ref(build.inputs.words), build.inputs.lm_words_missing.count, build.inputs.lexicon_words_missing.count};
+    *out = (wf_ctc_graph_result){build.graph, wf_symbols_ref(build.inputs.words),
+                                 build.inputs.lm_words_missing.count,
+                                 build.inputs.lexicon_words_missing.count};
     build.graph = NULL;
   }
   wf__slot_clear(&build.l);

@@ -1,13 +1,15 @@
 /* ctc_topology.c - the four CTC topologies as transducers from frame labels to token labels.
  *
- *   correct   states: one per token, the blank's is the start. Every state has every token's arc, to the state of that token; it
- *             writes the token unless it is the state's own (a repeat) or the blank.
- *   compact   0 --a:a--> a --a:eps--> a --eps--> 0, 0 --blank--> 0. A token may follow at once, itself included.
+ *   correct   states: one per token, the blank's is the start. Every state has every token's arc,
+ *             to the state of that token; it writes the token unless it is the state's own (a
+ *             repeat) or the blank.
+ *   compact   0 --a:a--> a --a:eps--> a --eps--> 0, 0 --blank--> 0. A token may follow at once,
+ *             itself included.
  *   minimal   one state, a:a for every token, blank:eps.
  *   eesen     0 --eps--> 1 --blank--> 1 --a:a--> a --a:eps--> a --eps--> 2 --blank--> 2 --eps--> 0.
  *
- * Disambiguation loops are where a next token can be chosen: everywhere in `correct`, at state 0 in the others, as every path comes by it
- * between tokens. */
+ * Disambiguation loops are where a next token can be chosen: everywhere in `correct`, at state 0 in
+ * the others, as every path comes by it between tokens. */
 #include "base/option_tables.h"
 #include "fst/fst.h"
 #include "graph/topology.h"
@@ -22,7 +24,8 @@ struct making {
   int32_t num_classes;
 };
 
-static wf_status push(struct making *making, uint32_t nextstate, int32_t ilabel, int32_t olabel, wf_error *err) {
+static wf_status push(struct making *making, uint32_t nextstate, int32_t ilabel, int32_t olabel,
+                      wf_error *err) {
   return wf__csr_push(&making->csr, (wf_arc){nextstate, 0, ilabel, olabel}, err);
 }
 
@@ -37,11 +40,13 @@ static wf_status push_disambig(struct making *making, uint32_t state, wf_error *
 /* A class's words begin and end between tokens, where `compact` is in state 0. */
 static wf_status push_classes(struct making *making, wf_error *err) {
   int32_t kept = making->num_tokens + (making->keep_disambig ? making->num_disambig : 0);
-  for (int32_t c = 0; c < making->num_classes; c++) WF__TRY(push(making, 0, kept + 1 + c, making->num_tokens + making->num_disambig + 1 + c, err));
+  for (int32_t c = 0; c < making->num_classes; c++)
+    WF__TRY(push(making, 0, kept + 1 + c, making->num_tokens + making->num_disambig + 1 + c, err));
   return WF_OK;
 }
 
-/* State of a token in `correct` and `compact`: 0 is the blank's, the others follow in the order of labels. */
+/* State of a token in `correct` and `compact`: 0 is the blank's, the others follow in the order of
+ * labels. */
 static uint32_t state_of(const struct making *making, int32_t label) {
   if (label == making->blank) return 0;
   return (uint32_t)(label < making->blank ? label : label - 1);
@@ -55,7 +60,9 @@ static wf_status make_correct(struct making *making, wf_error *err) {
   for (uint32_t state = 0; state < (uint32_t)making->num_tokens; state++) {
     WF__TRY(wf__csr_add_state(&making->csr, 0, err));
     int32_t own = label_of(making, state);
-    for (int32_t label = 1; label <= making->num_tokens; label++) WF__TRY(push(making, state_of(making, label), label, label == own || label == making->blank ? 0 : label, err));
+    for (int32_t label = 1; label <= making->num_tokens; label++)
+      WF__TRY(push(making, state_of(making, label), label,
+                   label == own || label == making->blank ? 0 : label, err));
     WF__TRY(push_disambig(making, state, err));
   }
   return WF_OK;
@@ -63,7 +70,8 @@ static wf_status make_correct(struct making *making, wf_error *err) {
 
 static wf_status make_compact(struct making *making, wf_error *err) {
   WF__TRY(wf__csr_add_state(&making->csr, 0, err));
-  for (int32_t label = 1; label <= making->num_tokens; label++) WF__TRY(push(making, state_of(making, label), label, label == making->blank ? 0 : label, err));
+  for (int32_t label = 1; label <= making->num_tokens; label++)
+    WF__TRY(push(making, state_of(making, label), label, label == making->blank ? 0 : label, err));
   WF__TRY(push_disambig(making, 0, err));
   WF__TRY(push_classes(making, err));
   for (uint32_t state = 1; state < (uint32_t)making->num_tokens; state++) {
@@ -76,7 +84,8 @@ static wf_status make_compact(struct making *making, wf_error *err) {
 
 static wf_status make_minimal(struct making *making, wf_error *err) {
   WF__TRY(wf__csr_add_state(&making->csr, 0, err));
-  for (int32_t label = 1; label <= making->num_tokens; label++) WF__TRY(push(making, 0, label, label == making->blank ? 0 : label, err));
+  for (int32_t label = 1; label <= making->num_tokens; label++)
+    WF__TRY(push(making, 0, label, label == making->blank ? 0 : label, err));
   return push_disambig(making, 0, err);
 }
 
@@ -100,22 +109,38 @@ static wf_status make_eesen(struct making *making, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options,
+                          wf_fst **out, wf_error *err) {
   return wf__ctc_topology(num_tokens, blank, options, 0, out, err);
 }
 
-wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options, int32_t num_classes, wf_fst **out, wf_error *err) {
-  static wf_status (*const makers[])(struct making *, wf_error *) = {make_correct, make_compact, make_minimal, make_eesen};
+wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options,
+                           int32_t num_classes, wf_fst **out, wf_error *err) {
+  static wf_status (*const makers[])(struct making *, wf_error *) = {make_correct, make_compact,
+                                                                     make_minimal, make_eesen};
   *out = NULL;
   wf_topology_options o;
   WF__TRY(wf__options_take(wf__topology_table(), options, &o, err));
-  if (num_tokens < 1 || num_tokens > INT32_MAX / 2) return wf__fail(err, WF_ERR_ARGUMENT, "topology: %d tokens; at least 1 and at most 2^30 are needed", (int)num_tokens);
-  if (blank < 0 || blank >= num_tokens) return wf__fail(err, WF_ERR_ARGUMENT, "topology: blank is column %d of %d", (int)blank, (int)num_tokens);
+  if (num_tokens < 1 || num_tokens > INT32_MAX / 2)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "topology: %d tokens; at least 1 and at most 2^30 are needed", (int)num_tokens);
+  if (blank < 0 || blank >= num_tokens)
+    return wf__fail(err, WF_ERR_ARGUMENT, "topology: blank is column %d of %d", (int)blank,
+                    (int)num_tokens);
   if (o.type == CORRECT && num_tokens > MAX_CORRECT)
-    return wf__fail(err, WF_ERR_LIMIT, "topology: 'correct' has an arc for each pair of tokens, and %d tokens are above its limit of %d; take 'compact'", (int)num_tokens, (int)MAX_CORRECT);
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "topology: 'correct' has an arc for each pair of tokens, and %d tokens are "
+                    "above its limit of %d; take 'compact'",
+                    (int)num_tokens, (int)MAX_CORRECT);
   if (num_classes > 0 && o.type != COMPACT)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "topology: classes of words need 'compact', whose words all begin and end in one state");
-  struct making making = {.num_classes = num_classes, .num_tokens = num_tokens, .blank = blank + 1, .num_disambig = o.num_disambig, .keep_disambig = o.keep_disambig};
+    return wf__fail(
+        err, WF_ERR_UNSUPPORTED,
+        "topology: classes of words need 'compact', whose words all begin and end in one state");
+  struct making making = {.num_classes = num_classes,
+                          .num_tokens = num_tokens,
+                          .blank = blank + 1,
+                          .num_disambig = o.num_disambig,
+                          .keep_disambig = o.keep_disambig};
   wf_status status = makers[o.type](&making, err);
   if (status == WF_OK) return wf__fst_from_csr(&making.csr, 0, WF_TROPICAL, NULL, NULL, out, err);
   wf__csr_free(&making.csr);

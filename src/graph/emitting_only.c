@@ -2,10 +2,12 @@
  *
  *     p --l:w/c--> q --eps:v/d--> r         gives         p --l:w/c--> q  and  p --l:wv/(c+d)--> r
  *
- * The closure of q is what its epsilon arcs lead to: (state, words on the way, cost), the state itself included, the best for each (state, words). It is
- * folded into the arcs that come in and not copied to those that go out, since a state after a back-off arc has many more arcs out than its predecessors have in.
- * An arc has room for one word. States of the result are (state, words still to be written): mostly none. Only the start has nothing before it: a
- * state of its own holds the arcs of its whole closure. */
+ * The closure of q is what its epsilon arcs lead to: (state, words on the way, cost), the state
+ * itself included, the best for each (state, words). It is folded into the arcs that come in and
+ * not copied to those that go out, since a state after a back-off arc has many more arcs out than
+ * its predecessors have in. An arc has room for one word. States of the result are (state, words
+ * still to be written): mostly none. Only the start has nothing before it: a state of its own holds
+ * the arcs of its whole closure. */
 #include "graph/emitting_only.h"
 
 #include <string.h>
@@ -29,41 +31,48 @@ struct item {
 struct folding {
   wf_fst_view view;
   uint64_t max_states;
-  wf__map64 words_nodes;          /* words << 32 | label -> those words and the label */
-  WF__VEC(struct words) words;    /* 0: none */
-  uint64_t *closure_off;          /* [num_states] in items; UINT64_MAX: not known yet */
-  uint32_t *closure_size;         /* [num_states] */
+  wf__map64 words_nodes;       /* words << 32 | label -> those words and the label */
+  WF__VEC(struct words) words; /* 0: none */
+  uint64_t *closure_off;       /* [num_states] in items; UINT64_MAX: not known yet */
+  uint32_t *closure_size;      /* [num_states] */
   WF__VEC(struct item) items;
-  WF__VEC(struct item) found;     /* of the closure in the making */
-  wf__map64 found_index;          /* state << 32 | words -> index in found */
-  WF__VEC(uint32_t) work;         /* indices in found whose arcs are to be followed */
-  WF__VEC(wf_arc) arcs;           /* of the state in the making */
-  uint32_t *plain;                /* [num_states] state of the result without words to be written; UINT32_MAX: none yet */
-  wf__map64 states;               /* state << 32 | words -> state of the result, for the others */
+  WF__VEC(struct item) found; /* of the closure in the making */
+  wf__map64 found_index;      /* state << 32 | words -> index in found */
+  WF__VEC(uint32_t) work;     /* indices in found whose arcs are to be followed */
+  WF__VEC(wf_arc) arcs;       /* of the state in the making */
+  uint32_t *plain; /* [num_states] state of the result without words to be written; UINT32_MAX: none
+                      yet */
+  wf__map64 states; /* state << 32 | words -> state of the result, for the others */
   WF__VEC(uint64_t) queue;
   wf__csr csr;
 };
 
-/* --- strings of words ------------------------------------------------------------------------------------------------------- */
+/* --- strings of words -------------------------------------------------------------------- */
 
-static wf_status append(struct folding *f, uint32_t words, int32_t label, uint32_t *out, wf_error *err) {
+static wf_status append(struct folding *f, uint32_t words, int32_t label, uint32_t *out,
+                        wf_error *err) {
   *out = words;
   if (label == 0) return WF_OK;
   struct words longer = f->words.data[words];
-  if (longer.size == MAX_WORDS) return wf__fail(err, WF_ERR_LIMIT, "more than %d words without a frame between them", (int)MAX_WORDS);
+  if (longer.size == MAX_WORDS)
+    return wf__fail(err, WF_ERR_LIMIT, "more than %d words without a frame between them",
+                    (int)MAX_WORDS);
   longer.labels[longer.size++] = label;
   bool fresh;
-  WF__TRY(wf__map64_insert(&f->words_nodes, (uint64_t)words << 32 | (uint32_t)label, (uint32_t)f->words.size, out, &fresh, "words", err));
+  WF__TRY(wf__map64_insert(&f->words_nodes, (uint64_t)words << 32 | (uint32_t)label,
+                           (uint32_t)f->words.size, out, &fresh, "words", err));
   return fresh ? wf__vec_push(&f->words, longer, "words", err) : WF_OK;
 }
 
-static wf_status append_all(struct folding *f, uint32_t words, uint32_t more, uint32_t first, uint32_t *out, wf_error *err) {
+static wf_status append_all(struct folding *f, uint32_t words, uint32_t more, uint32_t first,
+                            uint32_t *out, wf_error *err) {
   *out = words;
-  for (uint32_t i = first; i < f->words.data[more].size; i++) WF__TRY(append(f, *out, f->words.data[more].labels[i], out, err));
+  for (uint32_t i = first; i < f->words.data[more].size; i++)
+    WF__TRY(append(f, *out, f->words.data[more].labels[i], out, err));
   return WF_OK;
 }
 
-/* --- closures --------------------------------------------------------------------------------------------------------------- */
+/* --- closures ---------------------------------------------------------------------------- */
 
 static bool is_useful(const struct folding *f, uint32_t state) {
   if (wf__is_final(&f->view, state)) return true;
@@ -72,13 +81,20 @@ static bool is_useful(const struct folding *f, uint32_t state) {
   return false;
 }
 
-static wf_status relax(struct folding *f, uint32_t state, uint32_t words, float cost, wf_error *err) {
+static wf_status relax(struct folding *f, uint32_t state, uint32_t words, float cost,
+                       wf_error *err) {
   uint32_t index;
   bool fresh;
-  WF__TRY(wf__map64_insert(&f->found_index, (uint64_t)state << 32 | words, (uint32_t)f->found.size, &index, &fresh, "epsilon closure", err));
-  if (fresh) WF__TRY(wf__vec_push(&f->found, ((struct item){state, words, INFINITY}), "epsilon closure", err));
+  WF__TRY(wf__map64_insert(&f->found_index, (uint64_t)state << 32 | words, (uint32_t)f->found.size,
+                           &index, &fresh, "epsilon closure", err));
+  if (fresh)
+    WF__TRY(
+        wf__vec_push(&f->found, ((struct item){state, words, INFINITY}), "epsilon closure", err));
   if (!(cost < f->found.data[index].cost)) return WF_OK;
-  if (f->work.size == MAX_WORK) return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "a cycle of epsilons with negative cost, or without end, behind state %u", f->found.data[0].state);
+  if (f->work.size == MAX_WORK)
+    return wf__fail(err, WF_ERR_NEGATIVE_CYCLE,
+                    "a cycle of epsilons with negative cost, or without end, behind state %u",
+                    f->found.data[0].state);
   f->found.data[index].cost = cost;
   return wf__vec_push(&f->work, index, "epsilon closure", err);
 }
@@ -115,28 +131,35 @@ static wf_status find_closure(struct folding *f, uint32_t state, wf_error *err) 
   } else {
     WF__TRY(follow_epsilons(f, state, err));
     for (uint64_t i = 0; i < f->found.size; i++)
-      if (is_useful(f, f->found.data[i].state)) WF__TRY(wf__vec_push(&f->items, f->found.data[i], "epsilon closures", err));
+      if (is_useful(f, f->found.data[i].state))
+        WF__TRY(wf__vec_push(&f->items, f->found.data[i], "epsilon closures", err));
   }
   f->closure_off[state] = off;
   f->closure_size[state] = (uint32_t)(f->items.size - off);
   return WF_OK;
 }
 
-/* --- states ----------------------------------------------------------------------------------------------------------------- */
+/* --- states ------------------------------------------------------------------------------ */
 
 /* The state of the result for a state and words still to be written. */
-static wf_status find_state(struct folding *f, uint32_t state, uint32_t words, uint32_t *out, wf_error *err) {
+static wf_status find_state(struct folding *f, uint32_t state, uint32_t words, uint32_t *out,
+                            wf_error *err) {
   uint32_t next = (uint32_t)f->queue.size;
   bool fresh = words == 0 && f->plain[state] == UINT32_MAX;
-  if (words != 0) WF__TRY(wf__map64_insert(&f->states, (uint64_t)state << 32 | words, next, out, &fresh, "states", err));
-  else *out = f->plain[state] = fresh ? next : f->plain[state];
+  if (words != 0)
+    WF__TRY(wf__map64_insert(&f->states, (uint64_t)state << 32 | words, next, out, &fresh, "states",
+                             err));
+  else
+    *out = f->plain[state] = fresh ? next : f->plain[state];
   if (!fresh) return WF_OK;
-  if (next >= f->max_states) return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)f->max_states);
+  if (next >= f->max_states)
+    return wf__fail(err, WF_ERR_LIMIT, "more than %llu states", (unsigned long long)f->max_states);
   return wf__vec_push(&f->queue, ((uint64_t)state << 32 | words), "states", err);
 }
 
 /* An arc with input to `state` with the words `waiting` to be written on it and behind it. */
-static wf_status push_arc(struct folding *f, int32_t ilabel, float cost, uint32_t waiting, uint32_t state, wf_error *err) {
+static wf_status push_arc(struct folding *f, int32_t ilabel, float cost, uint32_t waiting,
+                          uint32_t state, wf_error *err) {
   uint32_t rest = 0, target;
   int32_t olabel = waiting != 0 ? f->words.data[waiting].labels[0] : 0;
   WF__TRY(append_all(f, 0, waiting, 1, &rest, err));
@@ -144,8 +167,10 @@ static wf_status push_arc(struct folding *f, int32_t ilabel, float cost, uint32_
   return wf__vec_push(&f->arcs, ((wf_arc){target, cost, ilabel, olabel}), "arcs", err);
 }
 
-/* The arcs with input of `state`, at `cost` more, with `waiting` words before theirs; each to all that epsilons behind it lead to. */
-static wf_status fold_arcs(struct folding *f, uint32_t state, uint32_t waiting, float cost, wf_error *err) {
+/* The arcs with input of `state`, at `cost` more, with `waiting` words before theirs; each to all
+ * that epsilons behind it lead to. */
+static wf_status fold_arcs(struct folding *f, uint32_t state, uint32_t waiting, float cost,
+                           wf_error *err) {
   for (uint64_t i = f->view.arc_off[state]; i < f->view.arc_off[state + 1]; i++) {
     const wf_arc *arc = &f->view.arcs[i];
     uint32_t words, all;
@@ -175,7 +200,8 @@ static wf_status take_state(struct folding *f, float final_cost, wf_error *err) 
   if (f->arcs.size > 1) qsort(f->arcs.data, f->arcs.size, sizeof *f->arcs.data, by_arc);
   for (uint64_t i = 0; i < f->arcs.size; i++) {
     const wf_arc *arc = &f->arcs.data[i];
-    bool again = i > 0 && arc[-1].ilabel == arc->ilabel && arc[-1].olabel == arc->olabel && arc[-1].nextstate == arc->nextstate;
+    bool again = i > 0 && arc[-1].ilabel == arc->ilabel && arc[-1].olabel == arc->olabel &&
+                 arc[-1].nextstate == arc->nextstate;
     if (!again) WF__TRY(wf__csr_push(&f->csr, *arc, err));
   }
   f->arcs.size = 0;
@@ -204,7 +230,9 @@ static wf_status make_states(struct folding *f, wf_error *err) {
     uint32_t state = (uint32_t)(f->queue.data[s] >> 32), waiting = (uint32_t)f->queue.data[s];
     float final_cost = f->view.final_cost[state];
     if (waiting != 0 && final_cost != INFINITY)
-      return wf__fail(err, WF_ERR_UNSUPPORTED, "a path ends with more words than its last arcs have room for; keep the epsilons, or let utterances end in silence");
+      return wf__fail(err, WF_ERR_UNSUPPORTED,
+                      "a path ends with more words than its last arcs have room for; keep the "
+                      "epsilons, or let utterances end in silence");
     WF__TRY(fold_arcs(f, state, waiting, 0, err));
     WF__TRY(take_state(f, final_cost, err));
   }
@@ -216,7 +244,8 @@ static wf_status prepare(struct folding *f, wf_error *err) {
   f->closure_off = wf__alloc(n, sizeof *f->closure_off);
   f->closure_size = wf__alloc(n, sizeof *f->closure_size);
   f->plain = wf__alloc(n, sizeof *f->plain);
-  if (f->closure_off == NULL || f->closure_size == NULL || f->plain == NULL) return wf__fail_memory(err, n * 16, "epsilon closures");
+  if (f->closure_off == NULL || f->closure_size == NULL || f->plain == NULL)
+    return wf__fail_memory(err, n * 16, "epsilon closures");
   memset(f->plain, 0xff, n * sizeof *f->plain);
   memset(f->closure_off, 0xff, n * sizeof *f->closure_off);
   return WF_OK;
@@ -224,7 +253,8 @@ static wf_status prepare(struct folding *f, wf_error *err) {
 
 wf_status wf__emitting_only(const wf_fst *fst, uint64_t max_states, wf_fst **out, wf_error *err) {
   *out = NULL;
-  struct folding f = {.view = wf_fst_get_view(fst), .max_states = max_states != 0 ? max_states : WF__MAX_STATES};
+  struct folding f = {.view = wf_fst_get_view(fst),
+                      .max_states = max_states != 0 ? max_states : WF__MAX_STATES};
   wf_fst *made = NULL;
   wf_status status = prepare(&f, err);
   if (status == WF_OK) status = make_states(&f, err);
@@ -240,8 +270,11 @@ wf_status wf__emitting_only(const wf_fst *fst, uint64_t max_states, wf_fst **out
   wf__vec_free(&f.arcs);
   wf__map64_free(&f.states);
   wf__vec_free(&f.queue);
-  if (status == WF_OK) status = wf__fst_from_csr(&f.csr, f.view.start < 0 ? -1 : 0, f.view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), &made, err);
-  else wf__csr_free(&f.csr);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&f.csr, f.view.start < 0 ? -1 : 0, f.view.semiring,
+                              wf_fst_isymbols(fst), wf_fst_osymbols(fst), &made, err);
+  else
+    wf__csr_free(&f.csr);
   if (status == WF_OK) status = wf_connect(made, out, err);
   wf_fst_free(made);
   return status;

@@ -1,8 +1,10 @@
-/* epsilons_last.c - the last step of every decoding graph: per state, arcs that read a frame first, epsilons after them. */
+/* epsilons_last.c - the last step of every decoding graph: per state, arcs that read a frame first,
+ * epsilons after them. */
 #include "fst/fst.h"
 #include "fst/properties.h"
 
-static wf_status copy_arcs(wf__csr *csr, const wf_fst_view *view, uint64_t state, bool epsilons, wf_error *err) {
+static wf_status copy_arcs(wf__csr *csr, const wf_fst_view *view, uint64_t state, bool epsilons,
+                           wf_error *err) {
   for (uint64_t i = view->arc_off[state]; i < view->arc_off[state + 1]; i++)
     if ((view->arcs[i].ilabel == 0) == epsilons) WF__TRY(wf__csr_push(csr, view->arcs[i], err));
   return WF_OK;
@@ -27,7 +29,9 @@ wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
   wf__csr csr = {0};
   wf_status status = copy_states(&csr, &view, err);
-  if (status == WF_OK) status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
+                              wf_fst_osymbols(fst), out, err);
   if (status == WF_OK) wf__fst_copy_boundaries(*out, fst);
   wf__csr_free(&csr);
   return status;

@@ -8,7 +8,7 @@
 #include "base/callbacks.h"
 #include "graph/push_even.h"
 
-/* --- running ---------------------------------------------------------------------------------------------------------- */
+/* --- running ----------------------------------------------------------------------------- */
 
 static double now_s(void) {
   struct timespec now;
@@ -21,14 +21,16 @@ static uint64_t peak_bytes(void) {
   return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
 }
 
-wf_status wf__step_run(wf__step_runner *runner, const wf__step *step, size_t i, size_t count, void *build, wf_error *err) {
+wf_status wf__step_run(wf__step_runner *runner, const wf__step *step, size_t i, size_t count,
+                       void *build, wf_error *err) {
   WF__TRY(wf__progress(runner->progress, step->stage, (double)i / (double)count, err));
   double begin = now_s();
   wf_status status = step->run(build, err);
   if (status != WF_OK) return wf__fail_prefix(err, status, "%s", step->stage);
   if (runner->step_fn == NULL) return WF_OK;
   wf_fst_view view = wf_fst_get_view(runner->made);
-  wf_graph_step told = {step->name, step->file, view.num_states, view.num_arcs, now_s() - begin, peak_bytes()};
+  wf_graph_step told = {step->name,    step->file,      view.num_states,
+                        view.num_arcs, now_s() - begin, peak_bytes()};
   if (runner->step_fn(runner->step_user, &told, runner->made)) return WF_OK;
   return wf__fail(err, WF_ERR_CANCELLED, "cancelled after %s", step->stage);
 }
@@ -44,7 +46,7 @@ void wf__slot_clear(wf_fst **slot) {
   *slot = NULL;
 }
 
-/* --- operations ------------------------------------------------------------------------------------------------------- */
+/* --- operations -------------------------------------------------------------------------- */
 
 wf_status wf__slot_sort_olabels(wf__step_runner *runner, wf_fst **slot, wf_error *err) {
   wf_arcsort_options o;
@@ -56,7 +58,8 @@ wf_status wf__slot_sort_olabels(wf__step_runner *runner, wf_fst **slot, wf_error
   return WF_OK;
 }
 
-wf_status wf__slot_determinize(wf__step_runner *runner, wf_fst **slot, bool allow_nonfunctional, int64_t max_states, wf_error *err) {
+wf_status wf__slot_determinize(wf__step_runner *runner, wf_fst **slot, bool allow_nonfunctional,
+                               int64_t max_states, wf_error *err) {
   wf_determinize_options o;
   wf_fst *det;
   wf_determinize_options_init(&o);
@@ -68,12 +71,14 @@ wf_status wf__slot_determinize(wf__step_runner *runner, wf_fst **slot, bool allo
   return WF_OK;
 }
 
-wf_status wf__slot_minimize(wf__step_runner *runner, wf_fst **slot, bool push_weights, wf_error *err) {
+wf_status wf__slot_minimize(wf__step_runner *runner, wf_fst **slot, bool push_weights,
+                            wf_error *err) {
   wf_minimize_options o;
   wf_fst *min;
   wf_minimize_options_init(&o);
   o.push_weights = push_weights;
-  o.allow_nondet = true; /* determinization can leave several epsilon arcs that write the rest of outputs */
+  o.allow_nondet =
+      true; /* determinization can leave several epsilon arcs that write the rest of outputs */
   WF__TRY(wf_minimize(*slot, &o, &min, err));
   wf__slot_set(runner, slot, min);
   return WF_OK;
@@ -86,7 +91,8 @@ wf_status wf__slot_push(wf__step_runner *runner, wf_fst **slot, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__step_compose(const wf_fst *a, const wf_fst *b, int32_t phi_label, int64_t max_states, wf_fst **out, wf_error *err) {
+wf_status wf__step_compose(const wf_fst *a, const wf_fst *b, int32_t phi_label, int64_t max_states,
+                           wf_fst **out, wf_error *err) {
   wf_compose_options o;
   wf_compose_options_init(&o);
   o.phi_label = phi_label;
@@ -94,5 +100,7 @@ wf_status wf__step_compose(const wf_fst *a, const wf_fst *b, int32_t phi_label, 
   WF__TRY(wf_compose(a, b, &o, out, err));
   if (wf_fst_get_view(*out).num_states != 0) return WF_OK;
   wf__slot_clear(out);
-  return wf__fail(err, WF_ERR_ARGUMENT, "the result is empty: no sentence of the grammar is made of words that the lexicon has");
+  return wf__fail(
+      err, WF_ERR_ARGUMENT,
+      "the result is empty: no sentence of the grammar is made of words that the lexicon has");
 }

@@ -1,5 +1,6 @@
-/* graph_steps.h - how the graph pipelines run: a table of steps, each making one fst, which is counted, timed and shown to the caller; and the
- * operations that the steps of both kinds of graph share.
+/* graph_steps.h - how the graph pipelines run: a table of steps, each making one fst, which is
+ * counted, timed and shown to the caller; and the operations that the steps of both kinds of graph
+ * share.
  *
  * A slot is a variable that owns an fst. */
 #ifndef WF_GRAPH_GRAPH_STEPS_H
@@ -21,7 +22,8 @@ typedef struct wf__step_runner {
 } wf__step_runner;
 
 /* Runs step `i` of `count`. */
-wf_status wf__step_run(wf__step_runner *runner, const wf__step *step, size_t i, size_t count, void *build, wf_error *err);
+wf_status wf__step_run(wf__step_runner *runner, const wf__step *step, size_t i, size_t count,
+                       void *build, wf_error *err);
 
 /* Puts an fst into a slot as the result of a step; frees what was there. */
 void wf__slot_set(wf__step_runner *runner, wf_fst **slot, wf_fst *fst);
@@ -29,10 +31,13 @@ void wf__slot_clear(wf_fst **slot);
 
 /* The slot's content replaced by its ... */
 wf_status wf__slot_sort_olabels(wf__step_runner *runner, wf_fst **slot, wf_error *err);
-wf_status wf__slot_determinize(wf__step_runner *runner, wf_fst **slot, bool allow_nonfunctional, int64_t max_states, wf_error *err);
-wf_status wf__slot_minimize(wf__step_runner *runner, wf_fst **slot, bool push_weights, wf_error *err);
+wf_status wf__slot_determinize(wf__step_runner *runner, wf_fst **slot, bool allow_nonfunctional,
+                               int64_t max_states, wf_error *err);
+wf_status wf__slot_minimize(wf__step_runner *runner, wf_fst **slot, bool push_weights,
+                            wf_error *err);
 wf_status wf__slot_push(wf__step_runner *runner, wf_fst **slot, wf_error *err);
 /* `*out` = a o b, not empty. */
-wf_status wf__step_compose(const wf_fst *a, const wf_fst *b, int32_t phi_label, int64_t max_states, wf_fst **out, wf_error *err);
+wf_status wf__step_compose(const wf_fst *a, const wf_fst *b, int32_t phi_label, int64_t max_states,
+                           wf_fst **out, wf_error *err);
 
 #endif

@@ -1,9 +1,12 @@
-/* hmm_graph.c - the pipeline from lexicon, grammar and acoustic model to a decoding graph for hybrid HMM models.
+/* hmm_graph.c - the pipeline from lexicon, grammar and acoustic model to a decoding graph for
+ * hybrid HMM models.
  *
- *   L, G --> L o G --> det --> min --> LG        C o LG --> det --> min --> CLG       H o CLG --> det --> min --> disambiguation symbols out,
+ *   L, G --> L o G --> det --> min --> LG        C o LG --> det --> min --> CLG       H o CLG -->
+ *                                                det --> min --> disambiguation symbols out,
  *   self-loops in --> epsilons last --> graph
  *
- * At most the inputs and the result of one step are in memory. H has only the HMM types that C o LG asked for. (Mohri, Pereira, Riley 2002.) */
+ * At most the inputs and the result of one step are in memory. H has only the HMM types that C o LG
+ * asked for. (Mohri, Pereira, Riley 2002.) */
 #include <string.h>
 
 #include "base/callbacks.h"
@@ -47,7 +50,7 @@ void wf_hmm_graph_result_free(wf_hmm_graph_result *result) {
   *result = (wf_hmm_graph_result){0};
 }
 
-/* --- L and G ---------------------------------------------------------------------------------------------------------- */
+/* --- L and G ----------------------------------------------------------------------------- */
 
 static float cost_of(const struct build *build, float given, float toolkit) {
   float p = given > 0 ? given : toolkit;
@@ -57,7 +60,9 @@ static float cost_of(const struct build *build, float given, float toolkit) {
 /* A phone of lexicons that stands alone, as a phone of windows. */
 static int32_t alone(const wf_hmm *hmm, int32_t phone) {
   if (phone == 0 || hmm->position_of == NULL) return phone;
-  int64_t same = wf_symbols_find(hmm->phones, wf_symbols_text(hmm->lexicon_phones, phone)); /* Kaldi has SIL beside SIL_B, SIL_I, SIL_E, SIL_S */
+  int64_t same = wf_symbols_find(
+      hmm->phones, wf_symbols_text(hmm->lexicon_phones,
+                                   phone)); /* Kaldi has SIL beside SIL_B, SIL_I, SIL_E, SIL_S */
   return same > 0 ? (int32_t)same : hmm->position_of[phone][WF__SINGLE];
 }
 
@@ -65,21 +70,31 @@ static wf_status take_silence(struct build *build, wf__lexicon_shape *shape, wf_
   const wf_hmm *hmm = build->parts->hmm;
   const wf_hmm_graph_options *o = &build->options;
   int32_t phone = hmm->silence;
-  if (o->silence != NULL) phone = o->silence[0] != '\0' ? (int32_t)wf_symbols_find(hmm->lexicon_phones, o->silence) : 0;
-  if (phone < 0) return wf__fail(err, WF_ERR_ARGUMENT, "%s: no phone '%.80s' (given as silence)", hmm->name, o->silence);
-  if (o->silence_style == SILENCE_EDGES && phone == 0) return wf__fail(err, WF_ERR_ARGUMENT, "silence at the edges of utterances, and no phone for it");
+  if (o->silence != NULL)
+    phone = o->silence[0] != '\0' ? (int32_t)wf_symbols_find(hmm->lexicon_phones, o->silence) : 0;
+  if (phone < 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s: no phone '%.80s' (given as silence)", hmm->name,
+                    o->silence);
+  if (o->silence_style == SILENCE_EDGES && phone == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "silence at the edges of utterances, and no phone for it");
   shape->silence = alone(hmm, phone);
-  shape->edge_silence = phone != 0 && (o->silence_style == SILENCE_EDGES || (o->silence_style == SILENCE_TOOLKIT && hmm->edge_silence));
+  shape->edge_silence = phone != 0 && (o->silence_style == SILENCE_EDGES ||
+                                       (o->silence_style == SILENCE_TOOLKIT && hmm->edge_silence));
   shape->silence_cost = cost_of(build, o->silence_prob, hmm->silence_prob);
   if (phone != 0 && !shape->edge_silence) {
     float p = o->silence_prob > 0 ? o->silence_prob : hmm->silence_prob;
-    if (p >= 1) return wf__fail(err, WF_ERR_ARGUMENT, "a silence_prob of %g leaves nothing for words without silence", (double)p);
+    if (p >= 1)
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "a silence_prob of %g leaves nothing for words without silence", (double)p);
     shape->other_cost = cost_of(build, 1 - p, 1);
   }
   if (!o->fillers) return WF_OK;
   build->fillers = wf__alloc(hmm->fillers.size, sizeof *build->fillers);
-  if (build->fillers == NULL) return wf__fail_memory(err, hmm->fillers.size * sizeof *build->fillers, "noises");
-  for (uint64_t i = 0; i < hmm->fillers.size; i++) build->fillers[i] = alone(hmm, hmm->fillers.data[i]);
+  if (build->fillers == NULL)
+    return wf__fail_memory(err, hmm->fillers.size * sizeof *build->fillers, "noises");
+  for (uint64_t i = 0; i < hmm->fillers.size; i++)
+    build->fillers[i] = alone(hmm, hmm->fillers.data[i]);
   shape->fillers = build->fillers;
   shape->num_fillers = (size_t)hmm->fillers.size;
   shape->filler_cost = cost_of(build, o->filler_prob, hmm->filler_prob);
@@ -95,14 +110,16 @@ static wf_status make_l(void *user, wf_error *err) {
     wf__slot_set(&build->runner, &build->l, l);
     return wf__slot_sort_olabels(&build->runner, &build->l, err);
   }
-  wf__lexicon_shape shape = {.num_labels = hmm->num_phones, .disambig = true, .pron_scale = build->scale};
+  wf__lexicon_shape shape = {
+      .num_labels = hmm->num_phones, .disambig = true, .pron_scale = build->scale};
   wf_symbols *labels;
   shape.position_of = (const int32_t(*)[WF__NUM_POSITIONS])hmm->position_of;
   shape.backoff_loop = build->options.backoff == BACKOFF_EPSILON;
   shape.word_cost = cost_of(build, build->options.word_prob, hmm->word_prob);
   WF__TRY(take_silence(build, &shape, err));
   WF__TRY(wf_token_labels(hmm->phones, build->inputs.num_disambig, &labels, NULL, err));
-  wf_status status = wf__lexicon_to_fst(build->inputs.lexicon, build->inputs.words, &shape, labels, &l, NULL, err);
+  wf_status status =
+      wf__lexicon_to_fst(build->inputs.lexicon, build->inputs.words, &shape, labels, &l, NULL, err);
   wf_symbols_free(labels);
   WF__TRY(status);
   wf__slot_set(&build->runner, &build->l, l);
@@ -128,15 +145,19 @@ static wf_status make_lg(void *user, wf_error *err) {
   return WF_OK;
 }
 
-/* --- C and H ---------------------------------------------------------------------------------------------------------- */
+/* --- C and H ----------------------------------------------------------------------------- */
 
 static wf_status make_clg(void *user, wf_error *err) {
   struct build *build = user;
   wf_fst *clg;
-  WF__TRY(wf__hmm_expand(build->parts->hmm, build->graph, build->inputs.num_disambig, build->options.missing_hmm, (uint64_t)build->options.max_states, &build->dropped, &clg, err));
+  WF__TRY(wf__hmm_expand(build->parts->hmm, build->graph, build->inputs.num_disambig,
+                         build->options.missing_hmm, (uint64_t)build->options.max_states,
+                         &build->dropped, &clg, err));
   if (wf_fst_get_view(clg).num_states == 0) {
     wf_fst_free(clg);
-    return wf__fail(err, WF_ERR_ARGUMENT, "the result is empty: every sentence needs a phone in a context that was left out");
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "the result is empty: every sentence needs a phone in a context that was left out");
   }
   wf__slot_set(&build->runner, &build->graph, clg);
   return WF_OK;
@@ -145,7 +166,8 @@ static wf_status make_clg(void *user, wf_error *err) {
 static wf_status make_h(void *user, wf_error *err) {
   struct build *build = user;
   wf_fst *h;
-  WF__TRY(wf__hmm_to_fst(build->parts->hmm, build->scale * build->options.transition_scale, build->inputs.num_disambig, &h, err));
+  WF__TRY(wf__hmm_to_fst(build->parts->hmm, build->scale * build->options.transition_scale,
+                         build->inputs.num_disambig, &h, err));
   wf__slot_set(&build->runner, &build->h, h);
   return wf__slot_sort_olabels(&build->runner, &build->h, err);
 }
@@ -159,11 +181,12 @@ static wf_status make_hclg(void *user, wf_error *err) {
   return WF_OK;
 }
 
-/* --- the same for all three ------------------------------------------------------------------------------------------- */
+/* --- the same for all three -------------------------------------------------------------- */
 
 static wf_status make_det(void *user, wf_error *err) {
   struct build *build = user;
-  return wf__slot_determinize(&build->runner, &build->graph, build->options.ambiguous != 0, build->options.max_states, err);
+  return wf__slot_determinize(&build->runner, &build->graph, build->options.ambiguous != 0,
+                              build->options.max_states, err);
 }
 
 static wf_status make_push(void *user, wf_error *err) {
@@ -173,15 +196,17 @@ static wf_status make_push(void *user, wf_error *err) {
 
 static wf_status make_min(void *user, wf_error *err) {
   struct build *build = user;
-  return wf__slot_minimize(&build->runner, &build->graph, build->options.push == PUSH_TROPICAL, err);
+  return wf__slot_minimize(&build->runner, &build->graph, build->options.push == PUSH_TROPICAL,
+                           err);
 }
 
-/* --- the end ---------------------------------------------------------------------------------------------------------- */
+/* --- the end ----------------------------------------------------------------------------- */
 
 static wf_status drop_disambig(struct build *build, wf_error *err) {
   int32_t count = build->inputs.num_disambig, *labels = wf__alloc((uint64_t)count, sizeof *labels);
   wf_fst *removed;
-  if (labels == NULL) return wf__fail_memory(err, (uint64_t)count * sizeof *labels, "disambiguation symbols");
+  if (labels == NULL)
+    return wf__fail_memory(err, (uint64_t)count * sizeof *labels, "disambiguation symbols");
   for (int32_t k = 0; k < count; k++) labels[k] = wf__hmm_num_labels(build->parts->hmm) + 1 + k;
   wf_status status = wf_remove_disambig(build->graph, labels, (size_t)count, &removed, err);
   free(labels);
@@ -192,7 +217,8 @@ static wf_status drop_disambig(struct build *build, wf_error *err) {
 static wf_status make_loops(void *user, wf_error *err) {
   struct build *build = user;
   const wf_hmm *hmm = build->parts->hmm;
-  float self_loop_scale = build->options.self_loop_scale >= 0 ? build->options.self_loop_scale : hmm->self_loop_scale;
+  float self_loop_scale =
+      build->options.self_loop_scale >= 0 ? build->options.self_loop_scale : hmm->self_loop_scale;
   wf_fst *looped;
   WF__TRY(drop_disambig(build, err));
   WF__TRY(wf__hmm_add_loops(hmm, build->graph, build->scale * self_loop_scale, &looped, err));
@@ -212,9 +238,12 @@ static wf_status make_emitting_only(void *user, wf_error *err) {
 static wf_status add_boundaries(const struct build *build, wf_fst *graph, wf_error *err) {
   const wf_hmm *hmm = build->parts->hmm;
   wf_word_aligner *aligner;
-  if (hmm->places.size == 0 || (hmm->word_position == NULL && build->inputs.lexicon == NULL)) return WF_OK;
-  WF__TRY(hmm->word_position != NULL ? wf_word_aligner_from_hmm(hmm, &aligner, err)
-                                     : wf_word_aligner_from_hmm_lexicon(hmm, build->inputs.lexicon, build->inputs.words, &aligner, err));
+  if (hmm->places.size == 0 || (hmm->word_position == NULL && build->inputs.lexicon == NULL))
+    return WF_OK;
+  WF__TRY(hmm->word_position != NULL
+              ? wf_word_aligner_from_hmm(hmm, &aligner, err)
+              : wf_word_aligner_from_hmm_lexicon(hmm, build->inputs.lexicon, build->inputs.words,
+                                                 &aligner, err));
   wf_status status = wf__word_aligner_attach(aligner, graph, err);
   wf_word_aligner_free(aligner);
   return status;
@@ -227,8 +256,10 @@ static wf_status make_graph(void *user, wf_error *err) {
   wf_status status = wf_fst_with_symbols(ordered, NULL, build->inputs.words, &graph, err);
   wf_fst_free(ordered);
   if (status == WF_OK) status = add_boundaries(build, graph, err);
-  if (status == WF_OK) wf__slot_set(&build->runner, &build->graph, graph);
-  else wf_fst_free(graph);
+  if (status == WF_OK)
+    wf__slot_set(&build->runner, &build->graph, graph);
+  else
+    wf_fst_free(graph);
   return status;
 }
 
@@ -257,12 +288,14 @@ static bool is_wanted(const struct build *build, const wf__step *step) {
   return step->run != make_emitting_only || !build->options.epsilon;
 }
 
-/* Where phones wait for their right context and silence does not (context.c), the wait begins anew after each silence, and a #0 before or after the first
- * phones of the next word would read the same: one path twice, at costs that drift apart, which determinization never ends on. A #k behind each word
- * that is no longer than the wait tells the two apart. */
+/* Where phones wait for their right context and silence does not (context.c), the wait begins anew
+ * after each silence, and a #0 before or after the first phones of the next word would read the
+ * same: one path twice, at costs that drift apart, which determinization never ends on. A #k behind
+ * each word that is no longer than the wait tells the two apart. */
 static uint32_t short_words(const wf_hmm *hmm) {
   bool restarts = false;
-  for (int32_t phone = 1; phone <= hmm->num_phones; phone++) restarts = restarts || hmm->context_free[phone];
+  for (int32_t phone = 1; phone <= hmm->num_phones; phone++)
+    restarts = restarts || hmm->context_free[phone];
   return restarts ? (uint32_t)(hmm->width - hmm->central - 1) : 0;
 }
 
@@ -271,26 +304,40 @@ static wf_status take_inputs(struct build *build, wf_error *err) {
   WF__TRY(wf__lg_take(&build->inputs, err));
   const wf_tally *missing = &build->inputs.lm_words_missing;
   if (build->options.missing_words == 0 || missing->count == 0) return WF_OK;
-  return wf__fail(err, WF_ERR_ARGUMENT, "%llu words of the %s have no pronunciation, the first of them '%.80s'", (unsigned long long)missing->count,
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "%llu words of the %s have no pronunciation, the first of them '%.80s'",
+                  (unsigned long long)missing->count,
                   build->parts->lm != NULL ? "language model" : "grammar", missing->names[0]);
 }
 
 static wf_status run(struct build *build, wf_error *err) {
   WF__TRY(take_inputs(build, err));
   for (size_t i = 0; i < NUM_STEPS; i++)
-    if (is_wanted(build, &steps[i])) WF__TRY(wf__step_run(&build->runner, &steps[i], i, NUM_STEPS, build, err));
+    if (is_wanted(build, &steps[i]))
+      WF__TRY(wf__step_run(&build->runner, &steps[i], i, NUM_STEPS, build, err));
   return wf__progress(&build->parts->progress, "graph built", 1, err);
 }
 
 static wf_status check_parts(const wf_hmm_graph_parts *parts, wf_error *err) {
-  if (parts == NULL || parts->struct_size != sizeof *parts) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: call wf_hmm_graph_parts_init first");
+  if (parts == NULL || parts->struct_size != sizeof *parts)
+    return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: call wf_hmm_graph_parts_init first");
   if (parts->hmm == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: no acoustic model");
-  if (parts->hmm->width == 0) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: %s was read without its tree", parts->hmm->name);
-  if ((parts->lexicon == NULL) == (parts->lexicon_fst == NULL)) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: either a lexicon or a ready-made L is needed");
-  if (parts->lexicon_fst != NULL && wf_fst_get_view(parts->lexicon_fst).semiring != WF_TROPICAL) return wf__fail(err, WF_ERR_ARGUMENT, "L is not tropical; convert it");
-  if (parts->lexicon != NULL && parts->lexicon->table != parts->hmm->lexicon_phones) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: the lexicon was not read with the table of wf_hmm_phones");
-  if ((parts->lm == NULL) == (parts->grammar == NULL)) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: either a language model or a grammar is needed");
-  if (parts->grammar != NULL && wf_fst_get_view(parts->grammar).semiring != WF_TROPICAL) return wf__fail(err, WF_ERR_ARGUMENT, "the grammar is not tropical; convert it");
+  if (parts->hmm->width == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: %s was read without its tree",
+                    parts->hmm->name);
+  if ((parts->lexicon == NULL) == (parts->lexicon_fst == NULL))
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "graph parts: either a lexicon or a ready-made L is needed");
+  if (parts->lexicon_fst != NULL && wf_fst_get_view(parts->lexicon_fst).semiring != WF_TROPICAL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "L is not tropical; convert it");
+  if (parts->lexicon != NULL && parts->lexicon->table != parts->hmm->lexicon_phones)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "graph parts: the lexicon was not read with the table of wf_hmm_phones");
+  if ((parts->lm == NULL) == (parts->grammar == NULL))
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "graph parts: either a language model or a grammar is needed");
+  if (parts->grammar != NULL && wf_fst_get_view(parts->grammar).semiring != WF_TROPICAL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the grammar is not tropical; convert it");
   return WF_OK;
 }
 
@@ -299,16 +346,22 @@ static void move_tally(wf_tally *from, wf_tally *to) {
   *from = (wf_tally){0};
 }
 
-wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *parts, const wf_hmm_graph_options *options, wf_hmm_graph_result *out, wf_error *err) {
+wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *parts, const wf_hmm_graph_options *options,
+                             wf_hmm_graph_result *out, wf_error *err) {
   *out = (wf_hmm_graph_result){0};
   struct build build = {.parts = parts};
   WF__TRY(wf__options_take(wf__hmm_graph_table(), options, &build.options, err));
   WF__TRY(check_parts(parts, err));
   build.scale = 1 / (build.options.lm_weight > 0 ? build.options.lm_weight : parts->hmm->lm_weight);
   build.runner = (wf__step_runner){parts->step_fn, parts->step_user, &parts->progress, NULL};
-  build.inputs = (wf__lg){.given_lexicon = parts->lexicon, .given_l = parts->lexicon_fst, .lm = parts->lm, .grammar = parts->grammar, .given_words = parts->words,
+  build.inputs = (wf__lg){.given_lexicon = parts->lexicon,
+                          .given_l = parts->lexicon_fst,
+                          .lm = parts->lm,
+                          .grammar = parts->grammar,
+                          .given_words = parts->words,
                           .check_words = build.options.check_words};
-  if (parts->lexicon_fst != NULL) build.inputs.num_disambig = (int32_t)parts->hmm->ready_disambig.size;
+  if (parts->lexicon_fst != NULL)
+    build.inputs.num_disambig = (int32_t)parts->hmm->ready_disambig.size;
   wf__tally_free(&parts->hmm->substituted);
   wf_status status = run(&build, err);
   if (status == WF_OK) {

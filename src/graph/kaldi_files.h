@@ -1,10 +1,12 @@
 /* kaldi_files.h - the two files of a Kaldi acoustic model that decoding graphs need.
  *
- *   final.mdl   begins with the TransitionModel: HMM topology, transition-states, probabilities. What follows (GMMs, a neural network) is not read
+ *   final.mdl   begins with the TransitionModel: HMM topology, transition-states, probabilities.
+ *               What follows (GMMs, a neural network) is not read
  *   tree        ContextDependency: which pdf a state has among which neighbours
  *
- * A transition-state is (phone, HMM state, pdf of its forward transitions, pdf of its self-loop); its transitions, in the order of the topology, have
- * consecutive transition-ids, counted from 1 over all transition-states. */
+ * A transition-state is (phone, HMM state, pdf of its forward transitions, pdf of its self-loop);
+ * its transitions, in the order of the topology, have consecutive transition-ids, counted from 1
+ * over all transition-states. */
 #ifndef WF_GRAPH_KALDI_FILES_H
 #define WF_GRAPH_KALDI_FILES_H
 
@@ -13,7 +15,7 @@
 enum { WF__KALDI_MAX_STATES = 256, WF__KALDI_MAX_PHONE = 1 << 20, WF__KALDI_MAX_PDF = 1 << 28 };
 enum { WF__KALDI_NO_PDF = -1 };
 
-/* --- topology and transitions ---------------------------------------------------------------------------------------------- */
+/* --- topology and transitions ------------------------------------------------------------ */
 
 typedef struct wf__topology_state {
   int32_t forward_class, loop_class; /* pdf classes; both WF__KALDI_NO_PDF: non-emitting */
@@ -25,7 +27,8 @@ typedef struct wf__topology_transition {
   float prob; /* initial; only that of non-emitting states is used */
 } wf__topology_transition;
 
-/* An entry is the HMM of some phones: states [first_state, first_state + num_states), entered at the first; the last is the way out. */
+/* An entry is the HMM of some phones: states [first_state, first_state + num_states), entered at
+ * the first; the last is the way out. */
 typedef struct wf__topology_entry {
   uint32_t first_state, num_states;
   int32_t num_classes;
@@ -52,32 +55,47 @@ typedef struct wf__kaldi_transitions {
   int32_t num_ids, num_pdfs;
 } wf__kaldi_transitions;
 
-/* Everything is checked: counts against what is left, indices against their ranges, the order of transition-states. */
-wf_status wf__kaldi_transitions_read(const wf__input *input, wf__kaldi_transitions *out, wf_error *err);
+/* Everything is checked: counts against what is left, indices against their ranges, the order of
+ * transition-states. */
+wf_status wf__kaldi_transitions_read(const wf__input *input, wf__kaldi_transitions *out,
+                                     wf_error *err);
 void wf__kaldi_transitions_free(wf__kaldi_transitions *transitions);
 /* The topology in its own braces, <Topology> to </Topology>. */
 wf_status wf__topology_read(wf__kaldi_stream *stream, wf__topology *out, wf_error *err);
 void wf__topology_free(wf__topology *topology);
 /* HMM of a phone, or NULL. */
-static inline const wf__topology_entry *wf__topology_of(const wf__topology *topology, int32_t phone) {
-  if (phone < 0 || (uint64_t)phone >= topology->entry_of.size || topology->entry_of.data[phone] < 0) return NULL;
+static inline const wf__topology_entry *wf__topology_of(const wf__topology *topology,
+                                                        int32_t phone) {
+  if (phone < 0 || (uint64_t)phone >= topology->entry_of.size || topology->entry_of.data[phone] < 0)
+    return NULL;
   return &topology->entries.data[topology->entry_of.data[phone]];
 }
-static inline const wf__topology_state *wf__topology_state_at(const wf__topology *topology, const wf__topology_entry *entry, int32_t state) {
+static inline const wf__topology_state *wf__topology_state_at(const wf__topology *topology,
+                                                              const wf__topology_entry *entry,
+                                                              int32_t state) {
   return &topology->states.data[entry->first_state + (uint32_t)state];
 }
 /* The transition-state with these four, or NULL. */
-const wf__transition_state *wf__kaldi_find_state(const wf__kaldi_transitions *transitions, int32_t phone, int32_t state, int32_t forward_pdf, int32_t loop_pdf);
+const wf__transition_state *wf__kaldi_find_state(const wf__kaldi_transitions *transitions,
+                                                 int32_t phone, int32_t state, int32_t forward_pdf,
+                                                 int32_t loop_pdf);
 
-/* --- tree ------------------------------------------------------------------------------------------------------------------- */
+/* --- tree -------------------------------------------------------------------------------- */
 
-/* Inner nodes ask for a value: the phone at place `key` of the window, or for key -1 the pdf class. */
-typedef enum wf__tree_kind { WF__TREE_NONE, WF__TREE_CONSTANT, WF__TREE_TABLE, WF__TREE_SPLIT } wf__tree_kind;
+/* Inner nodes ask for a value: the phone at place `key` of the window, or for key -1 the pdf class.
+ */
+typedef enum wf__tree_kind {
+  WF__TREE_NONE,
+  WF__TREE_CONSTANT,
+  WF__TREE_TABLE,
+  WF__TREE_SPLIT
+} wf__tree_kind;
 typedef struct wf__tree_node {
   wf__tree_kind kind;
   int32_t key;
   int32_t pdf;           /* CONSTANT */
-  uint64_t first, count; /* TABLE: children[first + value]; SPLIT: values [first, first + count) that lead to `yes`, ascending */
+  uint64_t first, count; /* TABLE: children[first + value]; SPLIT: values [first, first + count)
+                            that lead to `yes`, ascending */
   uint32_t yes, no;      /* SPLIT: nodes */
 } wf__tree_node;
 
@@ -90,7 +108,8 @@ typedef struct wf__kaldi_tree {
 
 wf_status wf__kaldi_tree_read(const wf__input *input, wf__kaldi_tree *out, wf_error *err);
 void wf__kaldi_tree_free(wf__kaldi_tree *tree);
-/* Pdf of a window of phones (0: edge of the utterance) and a pdf class; -1: the tree has no answer. */
+/* Pdf of a window of phones (0: edge of the utterance) and a pdf class; -1: the tree has no answer.
+ */
 int32_t wf__kaldi_tree_pdf(const wf__kaldi_tree *tree, const int32_t *window, int32_t pdf_class);
 
 #endif

@@ -5,6 +5,7 @@
 #include "graph/kaldi_lang.h"
 
 /* wf_hmm_read_kaldi of files at hand; `tree` may be NULL. */
-wf_status wf__hmm_read_kaldi_inputs(const char *name, const wf__input *model, const wf__input *tree, const wf__lang_inputs *lang, wf_hmm **out, wf_error *err);
+wf_status wf__hmm_read_kaldi_inputs(const char *name, const wf__input *model, const wf__input *tree,
+                                    const wf__lang_inputs *lang, wf_hmm **out, wf_error *err);
 
 #endif

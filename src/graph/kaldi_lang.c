@@ -1,8 +1,10 @@
 /* kaldi_lang.c - names, positions and silence of a Kaldi model's phones.
  *
- * In a `lang` with positions, AH stands in phones.txt as AH_B, AH_I, AH_E, AH_S. Lexicons may be written in either: the phones of lexicons are
- * those of phones.txt, each standing for itself in every position, and behind them AH and so on, where all four forms are there. A name that is both (SIL, beside
- * SIL_B ... SIL_S) is the second in lexicons, and the first where it stands between words. */
+ * In a `lang` with positions, AH stands in phones.txt as AH_B, AH_I, AH_E, AH_S. Lexicons may be
+ * written in either: the phones of lexicons are those of phones.txt, each standing for itself in
+ * every position, and behind them AH and so on, where all four forms are there. A name that is both
+ * (SIL, beside SIL_B ... SIL_S) is the second in lexicons, and the first where it stands between
+ * words. */
 #include "graph/kaldi_lang.h"
 
 #include <stdio.h>
@@ -19,16 +21,24 @@ struct lang {
   int8_t *position;        /* [num_phones + 1] WF__BEGIN ... WF__SINGLE; -1: none */
 };
 
-/* --- phones ---------------------------------------------------------------------------------------------------------------- */
+/* --- phones ------------------------------------------------------------------------------ */
 
 static wf_status look_at_table(struct lang *lang, int32_t *num_phones, wf_error *err) {
   const char *text;
   int64_t key;
-  for (size_t i = 0; lang->table != NULL && (text = wf_symbols_at(lang->table, i, &key)) != NULL; i++) {
-    if (wf__is_disambig(text, strlen(text))) WF__TRY(wf__vec_push(&lang->hmm->ready_disambig, (int32_t)key, "disambiguation symbols", err));
-    else if (text[0] == '#' || key == 0) continue;
-    else if (key > WF__KALDI_MAX_PHONE) return wf__fail(err, WF_ERR_LIMIT, "%s: '%.80s' has the number %lld; at most %d are supported", wf_symbols_name(lang->table), text, (long long)key, (int)WF__KALDI_MAX_PHONE);
-    else if (key > *num_phones) *num_phones = (int32_t)key;
+  for (size_t i = 0; lang->table != NULL && (text = wf_symbols_at(lang->table, i, &key)) != NULL;
+       i++) {
+    if (wf__is_disambig(text, strlen(text)))
+      WF__TRY(
+          wf__vec_push(&lang->hmm->ready_disambig, (int32_t)key, "disambiguation symbols", err));
+    else if (text[0] == '#' || key == 0)
+      continue;
+    else if (key > WF__KALDI_MAX_PHONE)
+      return wf__fail(err, WF_ERR_LIMIT,
+                      "%s: '%.80s' has the number %lld; at most %d are supported",
+                      wf_symbols_name(lang->table), text, (long long)key, (int)WF__KALDI_MAX_PHONE);
+    else if (key > *num_phones)
+      *num_phones = (int32_t)key;
   }
   return WF_OK;
 }
@@ -53,28 +63,39 @@ static int32_t find_phone(const struct lang *lang, wf__span text) {
   return key > 0 ? (int32_t)key : 0;
 }
 
-/* --- positions ------------------------------------------------------------------------------------------------------------- */
+/* --- positions --------------------------------------------------------------------------- */
 
 static wf_status read_positions(struct lang *lang, const wf__input *input, wf_error *err) {
-  static const char *const names[] = {[WF__BEGIN] = "begin", [WF__INTERNAL] = "internal", [WF__END] = "end", [WF__SINGLE] = "singleton"};
+  static const char *const names[] = {[WF__BEGIN] = "begin",
+                                      [WF__INTERNAL] = "internal",
+                                      [WF__END] = "end",
+                                      [WF__SINGLE] = "singleton"};
   wf__lines lines = wf__lines_of(input);
   for (wf__span line, phone, word; wf__next_line(&lines, &line);) {
     if (!wf__next_field(&line, &phone)) continue;
     int32_t key = find_phone(lang, phone);
-    if (key == 0) return wf__lines_fail(&lines, err, WF_ERR_FORMAT, "no phone '%.*s'", WF__SPAN_ARG(phone));
-    if (!wf__next_field(&line, &word)) return wf__lines_fail(&lines, err, WF_ERR_FORMAT, "'%.*s' has no position", WF__SPAN_ARG(phone));
+    if (key == 0)
+      return wf__lines_fail(&lines, err, WF_ERR_FORMAT, "no phone '%.*s'", WF__SPAN_ARG(phone));
+    if (!wf__next_field(&line, &word))
+      return wf__lines_fail(&lines, err, WF_ERR_FORMAT, "'%.*s' has no position",
+                            WF__SPAN_ARG(phone));
     if (wf__kaldi_is(word, "nonword")) continue;
     for (int8_t p = 0; p < WF__NUM_POSITIONS; p++)
       if (wf__kaldi_is(word, names[p])) lang->position[key] = p;
     if (lang->position[key] < 0)
-      return wf__lines_fail(&lines, err, WF_ERR_FORMAT, "'%.*s' is '%.*s'; expected nonword, begin, internal, end or singleton", WF__SPAN_ARG(phone), WF__SPAN_ARG(word));
+      return wf__lines_fail(&lines, err, WF_ERR_FORMAT,
+                            "'%.*s' is '%.*s'; expected nonword, begin, internal, end or singleton",
+                            WF__SPAN_ARG(phone), WF__SPAN_ARG(word));
   }
   return WF_OK;
 }
 
-/* The four forms of the phone that `single`, a form for words of one phone, belongs to; false if some are missing. */
-static bool find_forms(const struct lang *lang, int32_t single, int32_t forms[WF__NUM_POSITIONS], wf__span *out_base) {
-  static const char *const endings[] = {[WF__BEGIN] = "_B", [WF__INTERNAL] = "_I", [WF__END] = "_E", [WF__SINGLE] = "_S"};
+/* The four forms of the phone that `single`, a form for words of one phone, belongs to; false if
+ * some are missing. */
+static bool find_forms(const struct lang *lang, int32_t single, int32_t forms[WF__NUM_POSITIONS],
+                       wf__span *out_base) {
+  static const char *const endings[] = {
+      [WF__BEGIN] = "_B", [WF__INTERNAL] = "_I", [WF__END] = "_E", [WF__SINGLE] = "_S"};
   char form[256];
   const char *text = wf_symbols_text(lang->phones, single);
   size_t size = strlen(text);
@@ -97,9 +118,12 @@ static wf_status make_lexicon_phones(struct lang *lang, wf_error *err) {
   int64_t key;
   wf__span text;
   WF__TRY(wf_symbols_create(hmm->name, &hmm->lexicon_phones, err));
-  for (int32_t p = 0; p <= num_phones; p++) WF__TRY(wf_symbols_add(hmm->lexicon_phones, wf_symbols_text(lang->phones, p), p, NULL, err));
+  for (int32_t p = 0; p <= num_phones; p++)
+    WF__TRY(wf_symbols_add(hmm->lexicon_phones, wf_symbols_text(lang->phones, p), p, NULL, err));
   hmm->position_of = wf__calloc((uint64_t)num_phones * 2 + 1, sizeof *hmm->position_of);
-  if (hmm->position_of == NULL) return wf__fail_memory(err, ((uint64_t)num_phones * 2 + 1) * sizeof *hmm->position_of, "positions of phones");
+  if (hmm->position_of == NULL)
+    return wf__fail_memory(err, ((uint64_t)num_phones * 2 + 1) * sizeof *hmm->position_of,
+                           "positions of phones");
   for (int32_t p = 1; p <= num_phones; p++)
     for (int i = 0; i < WF__NUM_POSITIONS; i++) hmm->position_of[p][i] = p;
   for (int32_t p = 1; p <= num_phones; p++) {
@@ -126,30 +150,36 @@ static wf_status take_positions(struct lang *lang, const wf__input *word_boundar
   return make_lexicon_phones(lang, err);
 }
 
-/* --- silence --------------------------------------------------------------------------------------------------------------- */
+/* --- silence ----------------------------------------------------------------------------- */
 
 static wf_status take_silence(struct lang *lang, const wf__input *silence, wf_error *err) {
   static const char *const usual[] = {"SIL", "sil", "!SIL"};
-  for (size_t i = 0; i < sizeof usual / sizeof *usual && silence == NULL && lang->hmm->silence == 0; i++) {
+  for (size_t i = 0; i < sizeof usual / sizeof *usual && silence == NULL && lang->hmm->silence == 0;
+       i++) {
     int64_t key = wf_symbols_find(lang->phones, usual[i]);
     if (key > 0) lang->hmm->silence = (int32_t)key;
   }
   if (silence == NULL) return WF_OK;
   wf__lines lines = wf__lines_of(silence);
   wf__span line, phone;
-  if (!wf__next_line(&lines, &line) || !wf__next_field(&line, &phone)) return WF_OK; /* an empty file: no silence */
+  if (!wf__next_line(&lines, &line) || !wf__next_field(&line, &phone))
+    return WF_OK; /* an empty file: no silence */
   lang->hmm->silence = find_phone(lang, phone);
-  return lang->hmm->silence != 0 ? WF_OK : wf__lines_fail(&lines, err, WF_ERR_FORMAT, "no phone '%.*s'", WF__SPAN_ARG(phone));
+  return lang->hmm->silence != 0
+             ? WF_OK
+             : wf__lines_fail(&lines, err, WF_ERR_FORMAT, "no phone '%.*s'", WF__SPAN_ARG(phone));
 }
 
-static wf_status take(struct lang *lang, int32_t num_phones, const wf__lang_inputs *inputs, wf_error *err) {
+static wf_status take(struct lang *lang, int32_t num_phones, const wf__lang_inputs *inputs,
+                      wf_error *err) {
   WF__TRY(look_at_table(lang, &num_phones, err));
   WF__TRY(name_phones(lang, num_phones, err));
   WF__TRY(take_positions(lang, inputs->word_boundary, err));
   return take_silence(lang, inputs->silence, err);
 }
 
-wf_status wf__kaldi_take_phones(wf_hmm *hmm, int32_t num_phones, const wf__lang_inputs *inputs, wf_error *err) {
+wf_status wf__kaldi_take_phones(wf_hmm *hmm, int32_t num_phones, const wf__lang_inputs *inputs,
+                                wf_error *err) {
   wf_symbols *table = NULL;
   if (inputs->phones != NULL) WF__TRY(wf__symbols_read_input(inputs->phones, &table, err));
   struct lang lang = {.hmm = hmm, .table = table};

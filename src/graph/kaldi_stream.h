@@ -25,9 +25,11 @@ typedef struct wf__kaldi_stream {
 
 wf__kaldi_stream wf__kaldi_open(const wf__input *input);
 /* wf__fail with file and place in front. */
-wf_status wf__kaldi_fail(const wf__kaldi_stream *stream, wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(4, 5);
+wf_status wf__kaldi_fail(const wf__kaldi_stream *stream, wf_error *err, wf_status code,
+                         const char *format, ...) WF__PRINTF(4, 5);
 
-/* Up to the next blank; points into the input. In text, '[' and ']' are tokens of their own. Never empty. */
+/* Up to the next blank; points into the input. In text, '[' and ']' are tokens of their own. Never
+ * empty. */
 wf_status wf__kaldi_token(wf__kaldi_stream *stream, wf__span *out, wf_error *err);
 bool wf__kaldi_is(wf__span token, const char *text);
 /* The next token must be `text`. */
@@ -37,10 +39,12 @@ wf_status wf__kaldi_u32(wf__kaldi_stream *stream, uint32_t *out, const char *wha
 wf_status wf__kaldi_f32(wf__kaldi_stream *stream, float *out, const char *what, wf_error *err);
 /* Appends to `out`. */
 wf_status wf__kaldi_i32s(wf__kaldi_stream *stream, wf__ints *out, const char *what, wf_error *err);
-wf_status wf__kaldi_vector(wf__kaldi_stream *stream, wf__floats *out, const char *what, wf_error *err);
+wf_status wf__kaldi_vector(wf__kaldi_stream *stream, wf__floats *out, const char *what,
+                           wf_error *err);
 
 #if defined(__clang_analyzer__) /* as in error.h */
-#define wf__kaldi_fail(stream, err, code, ...) (wf__kaldi_fail(stream, err, code, __VA_ARGS__), (code))
+#define wf__kaldi_fail(stream, err, code, ...) \
+  (wf__kaldi_fail(stream, err, code, __VA_ARGS__), (code))
 #endif
 
 #endif

@@ -1,6 +1,8 @@
-/* kaldi_tree.c - Kaldi's ContextDependency: the decision tree ("event map") from a phone in context to its pdfs.
+/* kaldi_tree.c - Kaldi's ContextDependency: the decision tree ("event map") from a phone in context
+ * to its pdfs.
  *
- *     ContextDependency WIDTH CENTRAL ToPdf MAP EndContextDependency        older files have `ToLength MAP` before ToPdf
+ *     ContextDependency WIDTH CENTRAL ToPdf MAP EndContextDependency        older files have
+ *     `ToLength MAP` before ToPdf
  *     MAP:  CE PDF                              a leaf
  *           TE KEY SIZE ( MAP MAP ... )         a child for each value below SIZE
  *           SE KEY [ VALUES ] { MAP MAP }       the first child for these values, else the second
@@ -18,13 +20,16 @@ struct tree_reader {
   wf__kaldi_stream stream;
   wf__kaldi_tree *tree;
   WF__VEC(struct open_node) open;
-  uint64_t num_owed; /* children of tables that are still to come: what is left of the file must hold them all */
+  uint64_t num_owed; /* children of tables that are still to come: what is left of the file must
+                        hold them all */
 };
 
 static wf_status read_key(struct tree_reader *reader, int32_t *out, wf_error *err) {
   WF__TRY(wf__kaldi_i32(&reader->stream, out, "a key of the tree", err));
   if (*out >= -1 && *out < reader->tree->width) return WF_OK;
-  return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "the tree asks for place %d of %d phones", (int)*out, (int)reader->tree->width);
+  return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT,
+                        "the tree asks for place %d of %d phones", (int)*out,
+                        (int)reader->tree->width);
 }
 
 static wf_status read_table(struct tree_reader *reader, wf__tree_node *node, wf_error *err) {
@@ -36,7 +41,8 @@ static wf_status read_table(struct tree_reader *reader, wf__tree_node *node, wf_
   WF__TRY(wf__kaldi_expect(&reader->stream, "(", err));
   reader->num_owed += size;
   if (reader->num_owed > wf__cursor_left(&reader->stream.cursor) / LEAST_BYTES + 1)
-    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "a table of %u with %zu bytes left", size, wf__cursor_left(&reader->stream.cursor));
+    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "a table of %u with %zu bytes left",
+                          size, wf__cursor_left(&reader->stream.cursor));
   node->first = tree->children.size;
   node->count = size;
   WF__TRY(wf__vec_grow(&tree->children, size, "a tree", err));
@@ -51,7 +57,9 @@ static wf_status read_split(struct tree_reader *reader, wf__tree_node *node, wf_
   WF__TRY(wf__kaldi_i32s(&reader->stream, values, "the values of a question", err));
   node->count = values->size - node->first;
   for (uint64_t i = node->first + 1; i < values->size; i++)
-    if (values->data[i] <= values->data[i - 1]) return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "the values of a question are not in ascending order");
+    if (values->data[i] <= values->data[i - 1])
+      return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT,
+                            "the values of a question are not in ascending order");
   return wf__kaldi_expect(&reader->stream, "{", err);
 }
 
@@ -65,10 +73,13 @@ static wf_status read_node(struct tree_reader *reader, wf__tree_node *node, wf_e
     node->kind = WF__TREE_CONSTANT;
     WF__TRY(wf__kaldi_i32(&reader->stream, &node->pdf, "a leaf of the tree", err));
     if (node->pdf >= 0 && node->pdf < WF__KALDI_MAX_PDF) return WF_OK;
-    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "a leaf with the pdf %d", (int)node->pdf);
+    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "a leaf with the pdf %d",
+                          (int)node->pdf);
   }
   bool table = wf__kaldi_is(token, "TE");
-  if (!table && !wf__kaldi_is(token, "SE")) return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "expected a node of the tree: CE, TE, SE or NULL");
+  if (!table && !wf__kaldi_is(token, "SE"))
+    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT,
+                          "expected a node of the tree: CE, TE, SE or NULL");
   node->kind = table ? WF__TREE_TABLE : WF__TREE_SPLIT;
   return table ? read_table(reader, node, err) : read_split(reader, node, err);
 }
@@ -85,9 +96,12 @@ static wf_status hang(struct tree_reader *reader, uint32_t child, wf_error *err)
     reader->num_owed--;
     return WF_OK;
   }
-  if (tree->nodes.data[child].kind == WF__TREE_NONE) return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "NULL below a question of the tree");
-  if (place == 0) node->yes = child;
-  else node->no = child;
+  if (tree->nodes.data[child].kind == WF__TREE_NONE)
+    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "NULL below a question of the tree");
+  if (place == 0)
+    node->yes = child;
+  else
+    node->no = child;
   return WF_OK;
 }
 
@@ -110,11 +124,13 @@ static wf_status read_map(struct tree_reader *reader, wf_error *err) {
   do {
     wf__tree_node node;
     uint32_t index = (uint32_t)tree->nodes.size;
-    if (tree->nodes.size >= UINT32_MAX) return wf__kaldi_fail(&reader->stream, err, WF_ERR_LIMIT, "a tree of more than 2^32 nodes");
+    if (tree->nodes.size >= UINT32_MAX)
+      return wf__kaldi_fail(&reader->stream, err, WF_ERR_LIMIT, "a tree of more than 2^32 nodes");
     WF__TRY(read_node(reader, &node, err));
     WF__TRY(wf__vec_push(&tree->nodes, node, "a tree", err));
     WF__TRY(hang(reader, index, err));
-    if (node.kind == WF__TREE_TABLE || node.kind == WF__TREE_SPLIT) WF__TRY(wf__vec_push(&reader->open, ((struct open_node){index, 0}), "a tree", err));
+    if (node.kind == WF__TREE_TABLE || node.kind == WF__TREE_SPLIT)
+      WF__TRY(wf__vec_push(&reader->open, ((struct open_node){index, 0}), "a tree", err));
     WF__TRY(close_complete(reader, err));
   } while (reader->open.size != 0);
   return WF_OK;
@@ -126,16 +142,19 @@ static wf_status read_tree(struct tree_reader *reader, wf_error *err) {
   WF__TRY(wf__kaldi_expect(&reader->stream, "ContextDependency", err));
   WF__TRY(wf__kaldi_i32(&reader->stream, &tree->width, "the context's width", err));
   WF__TRY(wf__kaldi_i32(&reader->stream, &tree->central, "the context's central position", err));
-  if (tree->width < 1 || tree->width > WF__HMM_MAX_WIDTH || tree->central < 0 || tree->central >= tree->width)
-    return wf__kaldi_fail(&reader->stream, err, WF_ERR_UNSUPPORTED, "a context of %d phones, the central one at %d; at most %d are supported", (int)tree->width, (int)tree->central,
-                          (int)WF__HMM_MAX_WIDTH);
+  if (tree->width < 1 || tree->width > WF__HMM_MAX_WIDTH || tree->central < 0 ||
+      tree->central >= tree->width)
+    return wf__kaldi_fail(&reader->stream, err, WF_ERR_UNSUPPORTED,
+                          "a context of %d phones, the central one at %d; at most %d are supported",
+                          (int)tree->width, (int)tree->central, (int)WF__HMM_MAX_WIDTH);
   WF__TRY(wf__kaldi_token(&reader->stream, &token, err));
   if (wf__kaldi_is(token, "ToLength")) { /* nobody uses it any more */
     WF__TRY(read_map(reader, err));
     tree->nodes.size = tree->children.size = tree->values.size = 0;
     WF__TRY(wf__kaldi_token(&reader->stream, &token, err));
   }
-  if (!wf__kaldi_is(token, "ToPdf")) return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "expected 'ToPdf'");
+  if (!wf__kaldi_is(token, "ToPdf"))
+    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "expected 'ToPdf'");
   WF__TRY(read_map(reader, err));
   return wf__kaldi_expect(&reader->stream, "EndContextDependency", err);
 }
@@ -160,8 +179,10 @@ static bool holds(const int32_t *values, uint64_t count, int32_t value) {
   uint64_t low = 0, high = count;
   while (low < high) {
     uint64_t middle = low + (high - low) / 2;
-    if (values[middle] < value) low = middle + 1;
-    else high = middle;
+    if (values[middle] < value)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low < count && values[low] == value;
 }
@@ -172,7 +193,9 @@ int32_t wf__kaldi_tree_pdf(const wf__kaldi_tree *tree, const int32_t *window, in
     if (node->kind == WF__TREE_NONE) return -1;
     int32_t value = node->key < 0 ? pdf_class : window[node->key];
     if (node->kind == WF__TREE_SPLIT) {
-      node = &tree->nodes.data[holds(tree->values.data + node->first, node->count, value) ? node->yes : node->no];
+      node =
+          &tree->nodes.data[holds(tree->values.data + node->first, node->count, value) ? node->yes
+                                                                                       : node->no];
     } else {
       if (value < 0 || (uint64_t)value >= node->count) return -1;
       node = &tree->nodes.data[tree->children.data[node->first + (uint64_t)value]];

@@ -1,4 +1,5 @@
-/* lexicon.c - the lexicon object: reading and writing files, its words, repeated entries and disambiguation symbols. */
+/* lexicon.c - the lexicon object: reading and writing files, its words, repeated entries and
+ * disambiguation symbols. */
 #include "graph/lexicon.h"
 
 #include <math.h>
@@ -9,9 +10,10 @@
 #include "base/option_tables.h"
 #include "base/output.h"
 
-/* --- the object --------------------------------------------------------------------------------------------------- */
+/* --- the object -------------------------------------------------------------------------- */
 
-wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const char *blank, wf_lexicon **out, wf_error *err) {
+wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const char *blank,
+                             wf_lexicon **out, wf_error *err) {
   wf__tokens taken;
   int32_t blank_label;
   *out = NULL;
@@ -49,19 +51,23 @@ void wf_lexicon_free(wf_lexicon *lexicon) {
   free(lexicon);
 }
 
-wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, float prob, uint64_t label_off, wf_error *err) {
+wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, float prob,
+                          uint64_t label_off, wf_error *err) {
   uint64_t num_labels = lexicon->labels.size - label_off;
-  if (num_labels > INT32_MAX || lexicon->entries.size >= INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%s: more than 2^31 tokens in a word or words in all", lexicon->name);
+  if (num_labels > INT32_MAX || lexicon->entries.size >= INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "%s: more than 2^31 tokens in a word or words in all",
+                    lexicon->name);
   char *text = wf__arena_alloc(&lexicon->texts, size + 1);
   if (text == NULL) return wf__fail_memory(err, size + 1, "a word of the lexicon");
   memcpy(text, word, size);
   text[size] = '\0';
   WF__TRY(wf__vec_grow(&lexicon->entries, 1, "lexicon entries", err));
-  lexicon->entries.data[lexicon->entries.size++] = (wf__lexicon_entry){text, label_off, (uint32_t)num_labels, prob, 0};
+  lexicon->entries.data[lexicon->entries.size++] =
+      (wf__lexicon_entry){text, label_off, (uint32_t)num_labels, prob, 0};
   return WF_OK;
 }
 
-/* --- repeated entries, disambiguation ------------------------------------------------------------------------------- */
+/* --- repeated entries, disambiguation ---------------------------------------------------- */
 
 struct sort_item {
   const int32_t *labels;
@@ -92,7 +98,8 @@ static int by_labels_word(const void *a, const void *b) {
 static void fill_items(const wf_lexicon *lexicon, struct sort_item *items) {
   for (uint64_t i = 0; i < lexicon->entries.size; i++) {
     const wf__lexicon_entry *entry = &lexicon->entries.data[i];
-    items[i] = (struct sort_item){lexicon->labels.data + entry->label_off, entry->word, entry->num_labels, (uint32_t)i};
+    items[i] = (struct sort_item){lexicon->labels.data + entry->label_off, entry->word,
+                                  entry->num_labels, (uint32_t)i};
   }
 }
 
@@ -102,7 +109,8 @@ static void drop_repeated(wf_lexicon *lexicon, struct sort_item *items) {
   fill_items(lexicon, items);
   qsort(items, count, sizeof *items, by_labels_word);
   for (uint64_t i = 1, first = 0; i < count; i++) {
-    if (compare_labels(&items[i], &items[first]) != 0 || strcmp(items[i].word, items[first].word) != 0) {
+    if (compare_labels(&items[i], &items[first]) != 0 ||
+        strcmp(items[i].word, items[first].word) != 0) {
       first = i;
       continue;
     }
@@ -116,7 +124,8 @@ static void drop_repeated(wf_lexicon *lexicon, struct sort_item *items) {
   lexicon->entries.size = kept;
 }
 
-/* In the order of labels, what a pronunciation begins follows it at once: one look at the next group tells. */
+/* In the order of labels, what a pronunciation begins follows it at once: one look at the next
+ * group tells. */
 static void number_disambig(wf_lexicon *lexicon, struct sort_item *items) {
   uint64_t count = lexicon->entries.size, end;
   fill_items(lexicon, items);
@@ -124,37 +133,52 @@ static void number_disambig(wf_lexicon *lexicon, struct sort_item *items) {
   for (uint64_t begin = 0; begin < count; begin = end) {
     for (end = begin + 1; end < count && compare_labels(&items[begin], &items[end]) == 0;) end++;
     const struct sort_item *item = &items[begin];
-    bool prefix = end < count && items[end].num_labels > item->num_labels && memcmp(items[end].labels, item->labels, item->num_labels * sizeof(int32_t)) == 0;
+    bool prefix = end < count && items[end].num_labels > item->num_labels &&
+                  memcmp(items[end].labels, item->labels, item->num_labels * sizeof(int32_t)) == 0;
     if (end - begin == 1 && !prefix && item->num_labels > lexicon->always_marked) continue;
-    for (uint64_t i = begin; i < end; i++) lexicon->entries.data[items[i].index].disambig = (int32_t)(i - begin) + 1;
-    if ((int32_t)(end - begin) > lexicon->max_disambig) lexicon->max_disambig = (int32_t)(end - begin);
+    for (uint64_t i = begin; i < end; i++)
+      lexicon->entries.data[items[i].index].disambig = (int32_t)(i - begin) + 1;
+    if ((int32_t)(end - begin) > lexicon->max_disambig)
+      lexicon->max_disambig = (int32_t)(end - begin);
   }
 }
 
 wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err) {
-  if (lexicon->entries.size == 0) return wf__fail(err, WF_ERR_FORMAT, "%s: no word left in the lexicon (%llu left out)", lexicon->name, (unsigned long long)lexicon->skipped.count);
+  if (lexicon->entries.size == 0)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: no word left in the lexicon (%llu left out)",
+                    lexicon->name, (unsigned long long)lexicon->skipped.count);
   struct sort_item *items = wf__alloc(lexicon->entries.size, sizeof *items);
-  if (items == NULL) return wf__fail_memory(err, lexicon->entries.size * sizeof *items, "sorting the lexicon");
+  if (items == NULL)
+    return wf__fail_memory(err, lexicon->entries.size * sizeof *items, "sorting the lexicon");
   drop_repeated(lexicon, items);
   number_disambig(lexicon, items);
   free(items);
-  if (lexicon->num_repeated != 0) wf__log(WF_LOG_INFO, "%s: %zu repeated entries count once", lexicon->name, lexicon->num_repeated);
-  if (lexicon->skipped.count != 0) wf__log(WF_LOG_WARNING, "%s: %llu entries left out for unknown tokens", lexicon->name, (unsigned long long)lexicon->skipped.count);
+  if (lexicon->num_repeated != 0)
+    wf__log(WF_LOG_INFO, "%s: %zu repeated entries count once", lexicon->name,
+            lexicon->num_repeated);
+  if (lexicon->skipped.count != 0)
+    wf__log(WF_LOG_WARNING, "%s: %llu entries left out for unknown tokens", lexicon->name,
+            (unsigned long long)lexicon->skipped.count);
   return WF_OK;
 }
 
-static wf_status copy_entry(const wf_lexicon *from, const wf__lexicon_entry *entry, wf_lexicon *to, wf_error *err) {
+static wf_status copy_entry(const wf_lexicon *from, const wf__lexicon_entry *entry, wf_lexicon *to,
+                            wf_error *err) {
   uint64_t label_off = to->labels.size;
   WF__TRY(wf__vec_grow(&to->labels, entry->num_labels, "lexicon tokens", err));
-  memcpy(to->labels.data + label_off, from->labels.data + entry->label_off, entry->num_labels * sizeof *to->labels.data);
+  memcpy(to->labels.data + label_off, from->labels.data + entry->label_off,
+         entry->num_labels * sizeof *to->labels.data);
   to->labels.size += entry->num_labels;
   return wf__lexicon_add(to, entry->word, strlen(entry->word), entry->prob, label_off, err);
 }
 
-wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32_t always_marked, wf_lexicon **out, wf_error *err) {
+wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32_t always_marked,
+                             wf_lexicon **out, wf_error *err) {
   *out = NULL;
   wf_lexicon *part;
-  const char *blank = lexicon->blank != 0 ? wf_symbols_text(lexicon->table, lexicon->blank - lexicon->tokens.shift) : "";
+  const char *blank = lexicon->blank != 0
+                          ? wf_symbols_text(lexicon->table, lexicon->blank - lexicon->tokens.shift)
+                          : "";
   WF__TRY(wf__lexicon_create(lexicon->name, lexicon->table, blank, &part, err));
   part->always_marked = always_marked;
   wf_status status = WF_OK;
@@ -169,7 +193,8 @@ wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32
   return WF_OK;
 }
 
-wf_status wf__lexicon_tell_skipped(wf_lexicon *lexicon, wf__span word, wf__span token, wf_error *err) {
+wf_status wf__lexicon_tell_skipped(wf_lexicon *lexicon, wf__span word, wf__span token,
+                                   wf_error *err) {
   char text[200];
   snprintf(text, sizeof text, "%.*s (%.*s)", WF__SPAN_ARG(word), WF__SPAN_ARG(token));
   return wf__tally_add(&lexicon->skipped, text, err);
@@ -177,16 +202,18 @@ wf_status wf__lexicon_tell_skipped(wf_lexicon *lexicon, wf__span word, wf__span 
 
 const wf_tally *wf_lexicon_skipped(const wf_lexicon *lexicon) { return &lexicon->skipped; }
 
-/* --- reading -------------------------------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------- */
 
-/* Probabilities if every second column is a number and not every one of them is a token ("1" may be one). */
+/* Probabilities if every second column is a number and not every one of them is a token ("1" may be
+ * one). */
 static bool looks_like_prob(const wf__input *input, const wf__tokens *tokens) {
   wf__lines lines = wf__lines_of(input);
   bool some = false;
   for (wf__span line, field; wf__next_line(&lines, &line);) {
     double number;
     if (!wf__next_field(&line, &field)) continue;
-    if (!wf__next_field(&line, &field) || !wf__parse_f64(field, &number) || isnan(number)) return false;
+    if (!wf__next_field(&line, &field) || !wf__parse_f64(field, &number) || isnan(number))
+      return false;
     some = some || wf__tokens_label(tokens, field.data, field.size) == 0;
   }
   return some;
@@ -208,16 +235,24 @@ static wf__span without_variant(wf__span word) {
 }
 
 static wf_status check_word(const struct reader *reader, wf__span word, wf_error *err) {
-  if (!wf__is_utf8(word) || memchr(word.data, '\0', word.size) != NULL) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word is not UTF-8 text");
-  if (wf__is_reserved_word(word.data, word.size)) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "'%.*s' is reserved and cannot be a word", WF__SPAN_ARG(word));
+  if (!wf__is_utf8(word) || memchr(word.data, '\0', word.size) != NULL)
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word is not UTF-8 text");
+  if (wf__is_reserved_word(word.data, word.size))
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
+                          "'%.*s' is reserved and cannot be a word", WF__SPAN_ARG(word));
   return WF_OK;
 }
 
-static wf_status read_prob(const struct reader *reader, wf__span word, wf__span *rest, double *out, wf_error *err) {
+static wf_status read_prob(const struct reader *reader, wf__span word, wf__span *rest, double *out,
+                           wf_error *err) {
   wf__span field;
-  if (!wf__next_field(rest, &field)) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s': no probability and no tokens", WF__SPAN_ARG(word));
+  if (!wf__next_field(rest, &field))
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
+                          "word '%.*s': no probability and no tokens", WF__SPAN_ARG(word));
   if (!wf__parse_f64(field, out) || !((float)*out > 0 && *out <= 1))
-    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s': '%.*s' is not a probability in (0, 1]", WF__SPAN_ARG(word), WF__SPAN_ARG(field));
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
+                          "word '%.*s': '%.*s' is not a probability in (0, 1]", WF__SPAN_ARG(word),
+                          WF__SPAN_ARG(field));
   return WF_OK;
 }
 
@@ -233,29 +268,43 @@ static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err)
   if (reader->prob) WF__TRY(read_prob(reader, word, &rest, &prob, err));
   while (wf__next_field(&rest, &field)) {
     int32_t label = wf__tokens_label(&lexicon->tokens, field.data, field.size);
-    if (label != 0 && label == lexicon->blank) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s' holds the blank '%.*s'", WF__SPAN_ARG(word), WF__SPAN_ARG(field));
+    if (label != 0 && label == lexicon->blank)
+      return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
+                            "word '%.*s' holds the blank '%.*s'", WF__SPAN_ARG(word),
+                            WF__SPAN_ARG(field));
     if (label == 0 && reader->skip_unknown) {
       lexicon->labels.size = label_off;
       return wf__lexicon_tell_skipped(lexicon, word, field, err);
     }
     if (label == 0)
-      return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s': '%.*s' is not in the token table %s", WF__SPAN_ARG(word), WF__SPAN_ARG(field), wf_symbols_name(lexicon->table));
+      return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
+                            "word '%.*s': '%.*s' is not in the token table %s", WF__SPAN_ARG(word),
+                            WF__SPAN_ARG(field), wf_symbols_name(lexicon->table));
     WF__TRY(wf__vec_grow(&lexicon->labels, 1, "lexicon tokens", err));
     lexicon->labels.data[lexicon->labels.size++] = label;
   }
-  if (lexicon->labels.size == label_off) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s': no tokens", WF__SPAN_ARG(word));
+  if (lexicon->labels.size == label_off)
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word '%.*s': no tokens",
+                          WF__SPAN_ARG(word));
   return wf__lexicon_add(lexicon, word.data, word.size, (float)prob, label_off, err);
 }
 
-static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *options, wf_lexicon *lexicon, wf_error *err) {
+static wf_status read_lexicon(const wf__input *input, const wf_lexicon_options *options,
+                              wf_lexicon *lexicon, wf_error *err) {
   enum { FORMAT_AUTO, FORMAT_PLAIN, FORMAT_PROB };
-  struct reader reader = {.lexicon = lexicon, .lines = wf__lines_of(input), .skip_unknown = options->unknown != 0, .variants = options->variants};
-  reader.prob = options->lexicon_format == FORMAT_PROB || (options->lexicon_format == FORMAT_AUTO && looks_like_prob(input, &lexicon->tokens));
+  struct reader reader = {.lexicon = lexicon,
+                          .lines = wf__lines_of(input),
+                          .skip_unknown = options->unknown != 0,
+                          .variants = options->variants};
+  reader.prob =
+      options->lexicon_format == FORMAT_PROB ||
+      (options->lexicon_format == FORMAT_AUTO && looks_like_prob(input, &lexicon->tokens));
   for (wf__span line; wf__next_line(&reader.lines, &line);) WF__TRY(read_entry(&reader, line, err));
   return wf__lexicon_close(lexicon, err);
 }
 
-wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens, const wf_lexicon_options *o, wf_lexicon **out, wf_error *err) {
+wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens,
+                                 const wf_lexicon_options *o, wf_lexicon **out, wf_error *err) {
   wf_lexicon *lexicon;
   *out = NULL;
   WF__TRY(wf__lexicon_create(input->path, tokens, o->blank, &lexicon, err));
@@ -268,7 +317,8 @@ wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *token
   return WF_OK;
 }
 
-wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
+wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens,
+                          const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
   *out = NULL;
   wf_lexicon_options o;
   WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));
@@ -279,7 +329,7 @@ wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens, const wf_l
   return status;
 }
 
-/* --- looking at it, writing ----------------------------------------------------------------------------------------- */
+/* --- looking at it, writing -------------------------------------------------------------- */
 
 size_t wf_lexicon_count(const wf_lexicon *lexicon) { return (size_t)lexicon->entries.size; }
 size_t wf_lexicon_num_skipped(const wf_lexicon *lexicon) { return (size_t)lexicon->skipped.count; }
@@ -288,10 +338,13 @@ int32_t wf_lexicon_num_disambig(const wf_lexicon *lexicon) { return lexicon->max
 
 wf_pronunciation wf_lexicon_at(const wf_lexicon *lexicon, size_t i) {
   const wf__lexicon_entry *entry = &lexicon->entries.data[i];
-  return (wf_pronunciation){entry->word, entry->prob, lexicon->labels.data + entry->label_off, entry->num_labels};
+  return (wf_pronunciation){entry->word, entry->prob, lexicon->labels.data + entry->label_off,
+                            entry->num_labels};
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int by_text(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 static wf_status fill_words(const char **texts, size_t count, wf_symbols *words, wf_error *err) {
   qsort(texts, count, sizeof *texts, by_text);
@@ -308,7 +361,8 @@ wf_status wf_lexicon_words(const wf_lexicon *lexicon, wf_symbols **out, wf_error
   wf_symbols *words;
   WF__TRY(wf_symbols_create("words", &words, err));
   const char **texts = wf__alloc(count, sizeof *texts);
-  wf_status status = texts != NULL ? WF_OK : wf__fail_memory(err, count * sizeof *texts, "the words of a lexicon");
+  wf_status status =
+      texts != NULL ? WF_OK : wf__fail_memory(err, count * sizeof *texts, "the words of a lexicon");
   for (size_t i = 0; i < count && status == WF_OK; i++) texts[i] = lexicon->entries.data[i].word;
   if (status == WF_OK) status = fill_words(texts, count, words, err);
   free(texts);
@@ -322,7 +376,8 @@ wf_status wf_lexicon_words(const wf_lexicon *lexicon, wf_symbols **out, wf_error
 
 wf_status wf_lexicon_write(const wf_lexicon *lexicon, const char *path, wf_error *err) {
   bool with_prob = false;
-  for (uint64_t i = 0; i < lexicon->entries.size; i++) with_prob = with_prob || lexicon->entries.data[i].prob != 1;
+  for (uint64_t i = 0; i < lexicon->entries.size; i++)
+    with_prob = with_prob || lexicon->entries.data[i].prob != 1;
   wf__output *output;
   WF__TRY(wf__output_open(path, &output, err));
   for (uint64_t i = 0; i < lexicon->entries.size; i++) {
@@ -330,7 +385,9 @@ wf_status wf_lexicon_write(const wf_lexicon *lexicon, const char *path, wf_error
     wf__write_text(output, entry->word);
     if (with_prob) wf__printf(output, " %.9g", (double)entry->prob);
     for (uint32_t k = 0; k < entry->num_labels; k++)
-      wf__printf(output, " %s", wf_symbols_text(lexicon->table, lexicon->labels.data[entry->label_off + k] - lexicon->tokens.shift));
+      wf__printf(output, " %s",
+                 wf_symbols_text(lexicon->table, lexicon->labels.data[entry->label_off + k] -
+                                                     lexicon->tokens.shift));
     wf__write_text(output, "\n");
   }
   return wf__output_close(output, err);

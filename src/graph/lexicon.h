@@ -4,7 +4,8 @@
  *   labels   []       token labels (column + 1) of all entries, one after the other
  *   texts             the words
  *
- * Filled by wf__lexicon_add (lexicon.c reads files, spell.c spells words), closed by wf__lexicon_close, immutable from then on. */
+ * Filled by wf__lexicon_add (lexicon.c reads files, spell.c spells words), closed by
+ * wf__lexicon_close, immutable from then on. */
 #ifndef WF_GRAPH_LEXICON_H
 #define WF_GRAPH_LEXICON_H
 
@@ -25,7 +26,7 @@ typedef struct wf__lexicon_entry {
 
 struct wf_lexicon {
   atomic_uint_fast32_t refs;
-  char *name; /* for messages: the path */
+  char *name;        /* for messages: the path */
   wf_symbols *table; /* the token table it was made with */
   wf__tokens tokens;
   int32_t blank; /* as a label; 0: none */
@@ -34,26 +35,34 @@ struct wf_lexicon {
   wf__arena texts;
   wf_tally skipped; /* entries left out for unknown tokens */
   size_t num_repeated;
-  int32_t max_disambig; /* largest k in use */
+  int32_t max_disambig;   /* largest k in use */
   uint32_t always_marked; /* pronunciations of at most so many labels get a #k in any case */
 };
 
 /* An empty lexicon. `blank` names the blank; NULL: one of the usual names. */
-wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const char *blank, wf_lexicon **out, wf_error *err);
+wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const char *blank,
+                             wf_lexicon **out, wf_error *err);
 /* Adds an entry with the labels from `label_off` to the end of lexicon->labels. */
-wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, float prob, uint64_t label_off, wf_error *err);
+wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, float prob,
+                          uint64_t label_off, wf_error *err);
 /* For wf_lexicon_skipped. */
-wf_status wf__lexicon_tell_skipped(wf_lexicon *lexicon, wf__span word, wf__span token, wf_error *err);
+wf_status wf__lexicon_tell_skipped(wf_lexicon *lexicon, wf__span word, wf__span token,
+                                   wf_error *err);
 /* Drops repeated entries and numbers the disambiguation symbols. Error if there are no entries. */
 wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err);
 
-/* The entries with keep[i] as a lexicon of their own, with another always_marked: fewer words need fewer disambiguation symbols. */
-wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32_t always_marked, wf_lexicon **out, wf_error *err);
+/* The entries with keep[i] as a lexicon of their own, with another always_marked: fewer words need
+ * fewer disambiguation symbols. */
+wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32_t always_marked,
+                             wf_lexicon **out, wf_error *err);
 
 /* wf_lexicon_read of bytes at hand. */
-wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err);
+wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens,
+                                 const wf_lexicon_options *options, wf_lexicon **out,
+                                 wf_error *err);
 /* wf_lexicon_spell with the list of merges at hand; NULL: none. */
-wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tokens, const wf_lexicon_options *options, const wf__input *merges,
+wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tokens,
+                                  const wf_lexicon_options *options, const wf__input *merges,
                                   wf_lexicon **out, wf_error *err);
 
 #endif

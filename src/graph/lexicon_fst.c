@@ -4,13 +4,15 @@
  *            v                                                        |
  *   state 0 (start, final) ------------------------------------------+    loop #0:#0 at state 0
  *
- * With optional silence the last arc of a word goes to LOOP at -ln(1 - p_sil) and to SIL at -ln p_sil:
+ * With optional silence the last arc of a word goes to LOOP at -ln(1 - p_sil) and to SIL at -ln
+ * p_sil:
  *
  *   START --eps--> LOOP (final), START --eps--> SIL --silence--> AFTER --#last--> LOOP
  *
  * With silence at the edges, as Sphinx has it:
  *
- *   START --silence--> LOOP --silence--> END (final)     words and further silences, at their cost, are loops of LOOP
+ *   START --silence--> LOOP --silence--> END (final)     words and further silences, at their cost,
+ *   are loops of LOOP
  *
  * Each pronunciation has a chain of states of its own; determinization makes the tree. */
 #include "graph/lexicon_fst.h"
@@ -33,7 +35,9 @@ struct making {
 enum { SIL_START, SIL_LOOP, SIL_SIL, SIL_AFTER, SIL_STATES };
 enum { EDGE_START, EDGE_LOOP, EDGE_END, EDGE_STATES };
 
-static int32_t disambig_label(const struct making *making, int32_t k) { return making->shape.num_labels + 1 + k; }
+static int32_t disambig_label(const struct making *making, int32_t k) {
+  return making->shape.num_labels + 1 + k;
+}
 
 /* Arcs of an entry: its tokens, and #k if it has one. */
 static uint32_t num_steps(const struct making *making, const wf__lexicon_entry *entry) {
@@ -45,7 +49,10 @@ static int32_t label_at(const struct making *making, const wf__lexicon_entry *en
   int32_t label = making->lexicon->labels.data[entry->label_off + i];
   if (making->shape.position_of == NULL) return label;
   bool first = i == 0, last = i + 1 == entry->num_labels;
-  return making->shape.position_of[label][first && last ? WF__SINGLE : first ? WF__BEGIN : last ? WF__END : WF__INTERNAL];
+  return making->shape.position_of[label][first && last ? WF__SINGLE
+                                          : first       ? WF__BEGIN
+                                          : last        ? WF__END
+                                                        : WF__INTERNAL];
 }
 
 static float first_cost(const struct making *making, const wf__lexicon_entry *entry) {
@@ -53,9 +60,12 @@ static float first_cost(const struct making *making, const wf__lexicon_entry *en
   return cost != 0 ? cost : 0; /* no -0 */
 }
 
-/* The i-th arc of an entry, whose inner states start at `chain`: to the next inner state, or back between words. */
-static wf_status push_step(struct making *making, const wf__lexicon_entry *entry, int32_t word, uint32_t i, uint32_t chain, wf_error *err) {
-  wf_arc arc = {chain + i, i == 0 ? first_cost(making, entry) : 0, label_at(making, entry, i), i == 0 ? word : 0};
+/* The i-th arc of an entry, whose inner states start at `chain`: to the next inner state, or back
+ * between words. */
+static wf_status push_step(struct making *making, const wf__lexicon_entry *entry, int32_t word,
+                           uint32_t i, uint32_t chain, wf_error *err) {
+  wf_arc arc = {chain + i, i == 0 ? first_cost(making, entry) : 0, label_at(making, entry, i),
+                i == 0 ? word : 0};
   if (i + 1 < num_steps(making, entry)) return wf__csr_push(&making->csr, arc, err);
   float before = arc.weight;
   arc.nextstate = making->loop;
@@ -75,10 +85,14 @@ static wf_status make_silence_start(struct making *making, wf_error *err) {
 
 static wf_status make_silence_states(struct making *making, wf_error *err) {
   WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
-  WF__TRY(wf__csr_push(&making->csr, (wf_arc){making->shape.disambig ? SIL_AFTER : SIL_LOOP, 0, making->shape.silence, 0}, err));
+  WF__TRY(wf__csr_push(
+      &making->csr,
+      (wf_arc){making->shape.disambig ? SIL_AFTER : SIL_LOOP, 0, making->shape.silence, 0}, err));
   if (!making->shape.disambig) return WF_OK;
   WF__TRY(wf__csr_add_state(&making->csr, INFINITY, err));
-  return wf__csr_push(&making->csr, (wf_arc){SIL_LOOP, 0, disambig_label(making, making->lexicon->max_disambig + 1), 0}, err);
+  return wf__csr_push(
+      &making->csr,
+      (wf_arc){SIL_LOOP, 0, disambig_label(making, making->lexicon->max_disambig + 1), 0}, err);
 }
 
 static wf_status make_edge_start(struct making *making, wf_error *err) {
@@ -89,9 +103,12 @@ static wf_status make_edge_start(struct making *making, wf_error *err) {
 /* Silences and noises of the loop state. */
 static wf_status push_edge_loops(struct making *making, wf_error *err) {
   const wf__lexicon_shape *shape = &making->shape;
-  WF__TRY(wf__csr_push(&making->csr, (wf_arc){EDGE_LOOP, shape->silence_cost, shape->silence, 0}, err));
+  WF__TRY(
+      wf__csr_push(&making->csr, (wf_arc){EDGE_LOOP, shape->silence_cost, shape->silence, 0}, err));
   WF__TRY(wf__csr_push(&making->csr, (wf_arc){EDGE_END, 0, shape->silence, 0}, err));
-  for (size_t i = 0; i < shape->num_fillers; i++) WF__TRY(wf__csr_push(&making->csr, (wf_arc){EDGE_LOOP, shape->filler_cost, shape->fillers[i], 0}, err));
+  for (size_t i = 0; i < shape->num_fillers; i++)
+    WF__TRY(wf__csr_push(&making->csr,
+                         (wf_arc){EDGE_LOOP, shape->filler_cost, shape->fillers[i], 0}, err));
   return WF_OK;
 }
 
@@ -99,7 +116,8 @@ static wf_status push_edge_loops(struct making *making, wf_error *err) {
 static wf_status push_classes(struct making *making, wf_error *err) {
   const wf__lexicon_shape *shape = &making->shape;
   for (size_t i = 0; i < shape->num_classes; i++) {
-    wf_arc arc = {making->loop, shape->other_cost, shape->first_class + (int32_t)i, shape->classes[i]};
+    wf_arc arc = {making->loop, shape->other_cost, shape->first_class + (int32_t)i,
+                  shape->classes[i]};
     WF__TRY(wf__csr_push(&making->csr, arc, err));
     if (shape->silence == 0) continue;
     arc.nextstate = SIL_SIL;
@@ -113,8 +131,12 @@ static wf_status make_loop_state(struct making *making, const int32_t *word_of, 
   WF__TRY(wf__csr_add_state(&making->csr, making->shape.edge_silence ? INFINITY : 0, err));
   if (making->shape.disambig && making->shape.backoff_loop) {
     int64_t word = wf_symbols_find(making->words, "#0");
-    if (word <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "word table %s: no '#0', which lets the grammar back off", wf_symbols_name(making->words));
-    WF__TRY(wf__csr_push(&making->csr, (wf_arc){making->loop, 0, disambig_label(making, 0), (int32_t)word}, err));
+    if (word <= 0)
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "word table %s: no '#0', which lets the grammar back off",
+                      wf_symbols_name(making->words));
+    WF__TRY(wf__csr_push(&making->csr,
+                         (wf_arc){making->loop, 0, disambig_label(making, 0), (int32_t)word}, err));
   }
   if (making->shape.edge_silence) WF__TRY(push_edge_loops(making, err));
   WF__TRY(push_classes(making, err));
@@ -122,7 +144,8 @@ static wf_status make_loop_state(struct making *making, const int32_t *word_of, 
   for (uint64_t i = 0; i < making->lexicon->entries.size; i++) {
     const wf__lexicon_entry *entry = &making->lexicon->entries.data[i];
     if (word_of[i] == 0) continue;
-    if (chain + entry->num_labels > WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "%s: more than 2^31 states", making->lexicon->name);
+    if (chain + entry->num_labels > WF__MAX_STATES)
+      return wf__fail(err, WF_ERR_LIMIT, "%s: more than 2^31 states", making->lexicon->name);
     WF__TRY(push_step(making, entry, word_of[i], 0, (uint32_t)chain, err));
     chain += num_steps(making, entry) - 1;
   }
@@ -147,7 +170,10 @@ static wf_status make_chains(struct making *making, const int32_t *word_of, wf_e
 static wf_status make_states(struct making *making, const int32_t *word_of, wf_error *err) {
   bool edges = making->shape.edge_silence, optional = making->shape.silence != 0 && !edges;
   making->loop = edges ? EDGE_LOOP : optional ? SIL_LOOP : 0;
-  making->first_chain = edges ? EDGE_STATES : !optional ? 1 : making->shape.disambig ? SIL_STATES : SIL_AFTER;
+  making->first_chain = edges                    ? EDGE_STATES
+                        : !optional              ? 1
+                        : making->shape.disambig ? SIL_STATES
+                                                 : SIL_AFTER;
   if (edges) WF__TRY(make_edge_start(making, err));
   if (optional) WF__TRY(make_silence_start(making, err));
   WF__TRY(make_loop_state(making, word_of, err));
@@ -157,7 +183,8 @@ static wf_status make_states(struct making *making, const int32_t *word_of, wf_e
 }
 
 /* Word label of every entry, 0 for words that the table lacks. */
-static wf_status find_words(const struct making *making, int32_t *word_of, size_t *out_missing, wf_error *err) {
+static wf_status find_words(const struct making *making, int32_t *word_of, size_t *out_missing,
+                            wf_error *err) {
   const wf_lexicon *lexicon = making->lexicon;
   for (uint64_t i = 0; i < lexicon->entries.size; i++) {
     int64_t key = wf_symbols_find(making->words, lexicon->entries.data[i].word);
@@ -165,37 +192,50 @@ static wf_status find_words(const struct making *making, int32_t *word_of, size_
     *out_missing += word_of[i] == 0;
   }
   if (*out_missing == lexicon->entries.size)
-    return wf__fail(err, WF_ERR_ARGUMENT, "none of the %llu words of %s is in the word table %s", (unsigned long long)lexicon->entries.size, lexicon->name, wf_symbols_name(making->words));
+    return wf__fail(err, WF_ERR_ARGUMENT, "none of the %llu words of %s is in the word table %s",
+                    (unsigned long long)lexicon->entries.size, lexicon->name,
+                    wf_symbols_name(making->words));
   return WF_OK;
 }
 
-wf_status wf__lexicon_plain_shape(const wf_lexicon *lexicon, const wf_lexicon_fst_options *options, wf__lexicon_shape *out, wf_error *err) {
-  *out = (wf__lexicon_shape){.num_labels = lexicon->tokens.num_tokens, .disambig = options->disambig, .backoff_loop = true, .pron_scale = 1};
+wf_status wf__lexicon_plain_shape(const wf_lexicon *lexicon, const wf_lexicon_fst_options *options,
+                                  wf__lexicon_shape *out, wf_error *err) {
+  *out = (wf__lexicon_shape){.num_labels = lexicon->tokens.num_tokens,
+                             .disambig = options->disambig,
+                             .backoff_loop = true,
+                             .pron_scale = 1};
   if (options->silence == NULL) return WF_OK;
   out->silence = wf__tokens_label(&lexicon->tokens, options->silence, strlen(options->silence));
-  if (out->silence == 0) return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as silence)", wf_symbols_name(lexicon->table), options->silence);
+  if (out->silence == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as silence)",
+                    wf_symbols_name(lexicon->table), options->silence);
   out->silence_cost = -logf(options->silence_prob);
   out->other_cost = -logf(1 - options->silence_prob);
   return WF_OK;
 }
 
-wf_status wf__lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words, const wf__lexicon_shape *shape, const wf_symbols *labels, wf_fst **out,
+wf_status wf__lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words,
+                             const wf__lexicon_shape *shape, const wf_symbols *labels, wf_fst **out,
                              size_t *out_missing, wf_error *err) {
   struct making making = {.lexicon = lexicon, .words = words, .shape = *shape};
   size_t missing = 0;
   int32_t *word_of = wf__alloc(lexicon->entries.size, sizeof *word_of);
-  wf_status status = word_of != NULL ? WF_OK : wf__fail_memory(err, lexicon->entries.size * sizeof *word_of, "L");
+  wf_status status =
+      word_of != NULL ? WF_OK : wf__fail_memory(err, lexicon->entries.size * sizeof *word_of, "L");
   if (status == WF_OK) status = find_words(&making, word_of, &missing, err);
   if (status == WF_OK) status = make_states(&making, word_of, err);
-  if (status == WF_OK) status = wf__fst_from_csr(&making.csr, 0, WF_TROPICAL, labels, words, out, err);
-  else wf__csr_free(&making.csr);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&making.csr, 0, WF_TROPICAL, labels, words, out, err);
+  else
+    wf__csr_free(&making.csr);
   free(word_of);
   if (status == WF_OK && out_missing != NULL) *out_missing = missing;
   return status;
 }
 
-wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words, const wf_lexicon_fst_options *options, wf_fst **out, size_t *out_missing,
-                            wf_error *err) {
+wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words,
+                            const wf_lexicon_fst_options *options, wf_fst **out,
+                            size_t *out_missing, wf_error *err) {
   *out = NULL;
   if (out_missing != NULL) *out_missing = 0;
   wf_lexicon_fst_options o;
@@ -203,10 +243,14 @@ wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words, 
   WF__TRY(wf__options_take(wf__lexicon_fst_table(), options, &o, err));
   WF__TRY(wf__lexicon_plain_shape(lexicon, &o, &shape, err));
   wf_symbols *table = NULL, *labels = NULL;
-  if (words != NULL) table = wf_symbols_ref(words);
-  else WF__TRY(wf_lexicon_words(lexicon, &table, err));
-  wf_status status = wf_token_labels(lexicon->table, o.disambig ? wf_lexicon_num_disambig(lexicon) : 0, &labels, NULL, err);
-  if (status == WF_OK) status = wf__lexicon_to_fst(lexicon, table, &shape, labels, out, out_missing, err);
+  if (words != NULL)
+    table = wf_symbols_ref(words);
+  else
+    WF__TRY(wf_lexicon_words(lexicon, &table, err));
+  wf_status status = wf_token_labels(
+      lexicon->table, o.disambig ? wf_lexicon_num_disambig(lexicon) : 0, &labels, NULL, err);
+  if (status == WF_OK)
+    status = wf__lexicon_to_fst(lexicon, table, &shape, labels, out, out_missing, err);
   wf_symbols_free(labels);
   wf_symbols_free(table);
   return status;

@@ -9,22 +9,29 @@
 #include "fst/word_case.h"
 #include "lm/lm.h"
 
-/* --- the word table, and which words lexicon and grammar share ----------------------------------------------------------- */
+/* --- the word table, and which words lexicon and grammar share --------------------------- */
 
 static wf_status add_backoff_word(const wf_symbols *from, wf_symbols *to, wf_error *err) {
   const char *text;
   int64_t key;
-  for (size_t i = 0; (text = wf_symbols_at(from, i, &key)) != NULL; i++) WF__TRY(wf_symbols_add(to, text, key, NULL, err));
+  for (size_t i = 0; (text = wf_symbols_at(from, i, &key)) != NULL; i++)
+    WF__TRY(wf_symbols_add(to, text, key, NULL, err));
   return wf_symbols_add(to, "#0", -1, NULL, err);
 }
 
 static wf_status take_words(wf__lg *lg, wf_error *err) {
   const wf_symbols *words = lg->given_words;
-  if (lg->lm != NULL) words = wf_lm_words(lg->lm);
-  else if (words == NULL) words = wf_fst_osymbols(lg->grammar) != NULL ? wf_fst_osymbols(lg->grammar) : wf_fst_isymbols(lg->grammar);
-  if (words == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "the grammar has no symbol table and no word table is given");
+  if (lg->lm != NULL)
+    words = wf_lm_words(lg->lm);
+  else if (words == NULL)
+    words = wf_fst_osymbols(lg->grammar) != NULL ? wf_fst_osymbols(lg->grammar)
+                                                 : wf_fst_isymbols(lg->grammar);
+  if (words == NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the grammar has no symbol table and no word table is given");
   if (wf_symbols_text(words, 0) != NULL && strcmp(wf_symbols_text(words, 0), "<eps>") != 0)
-    return wf__fail(err, WF_ERR_ARGUMENT, "word table %s: label 0 is '%.80s'; it must be <eps>", wf_symbols_name(words), wf_symbols_text(words, 0));
+    return wf__fail(err, WF_ERR_ARGUMENT, "word table %s: label 0 is '%.80s'; it must be <eps>",
+                    wf_symbols_name(words), wf_symbols_text(words, 0));
   if (wf_symbols_find(words, "#0") > 0) {
     lg->words = wf_symbols_ref(words);
   } else {
@@ -49,10 +56,16 @@ static bool is_class(const wf__lg *lg, int64_t label) {
 
 static wf_status take_class(wf__lg *lg, const char *name, size_t size, wf_error *err) {
   if (size < 3 || name[0] != '<' || name[size - 1] != '>')
-    return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s': the names of classes stand in angle brackets, such as <contact>", (int)(size > 80 ? 80 : size), name);
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "class '%.*s': the names of classes stand in angle brackets, such as <contact>",
+                    (int)(size > 80 ? 80 : size), name);
   int64_t label = wf_symbols_find_bytes(lg->words, name, size);
-  if (label <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is not in the word table %s", (int)(size > 80 ? 80 : size), name, wf_symbols_name(lg->words));
-  if (is_class(lg, label)) return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is given twice", (int)(size > 80 ? 80 : size), name);
+  if (label <= 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is not in the word table %s",
+                    (int)(size > 80 ? 80 : size), name, wf_symbols_name(lg->words));
+  if (is_class(lg, label))
+    return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is given twice",
+                    (int)(size > 80 ? 80 : size), name);
   return wf__vec_push(&lg->classes, (int32_t)label, "word classes", err);
 }
 
@@ -65,7 +78,8 @@ static wf_status take_classes(wf__lg *lg, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__lg_add_class_labels(const wf__lg *lg, int32_t first, wf_symbols *labels, wf_error *err) {
+wf_status wf__lg_add_class_labels(const wf__lg *lg, int32_t first, wf_symbols *labels,
+                                  wf_error *err) {
   for (uint64_t i = 0; i < lg->classes.size; i++) {
     char name[1024];
     snprintf(name, sizeof name, "#%.1000s", wf_symbols_text(lg->words, lg->classes.data[i]));
@@ -77,7 +91,9 @@ wf_status wf__lg_add_class_labels(const wf__lg *lg, int32_t first, wf_symbols *l
 static wf_status collect_grammar_words(const wf_fst *grammar, wf__map64 *used, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(grammar);
   uint32_t stands;
-  for (uint64_t i = 0; i < view.num_arcs; i++) WF__TRY(wf__map64_insert(used, (uint64_t)view.arcs[i].ilabel, 1, &stands, NULL, "words of a grammar", err));
+  for (uint64_t i = 0; i < view.num_arcs; i++)
+    WF__TRY(wf__map64_insert(used, (uint64_t)view.arcs[i].ilabel, 1, &stands, NULL,
+                             "words of a grammar", err));
   return WF_OK;
 }
 
@@ -88,11 +104,14 @@ static bool is_used(const wf__lg *lg, const wf__map64 *used, int64_t label) {
 }
 
 /* All words that are spoken, whether the grammar has them or not. */
-static wf_status add_spoken(const wf__lg *lg, const wf__map64 *spoken, wf__word_case *cases, wf_error *err) {
+static wf_status add_spoken(const wf__lg *lg, const wf__map64 *spoken, wf__word_case *cases,
+                            wf_error *err) {
   const char *text;
   int64_t label;
-  for (size_t i = 0; lg->given_l != NULL && (text = wf_symbols_at(lg->words, i, &label)) != NULL; i++)
-    if (wf__map64_find(spoken, (uint64_t)label) != WF__MAP64_NONE) WF__TRY(wf__word_case_add(cases, (wf__span){text, strlen(text)}, err));
+  for (size_t i = 0; lg->given_l != NULL && (text = wf_symbols_at(lg->words, i, &label)) != NULL;
+       i++)
+    if (wf__map64_find(spoken, (uint64_t)label) != WF__MAP64_NONE)
+      WF__TRY(wf__word_case_add(cases, (wf__span){text, strlen(text)}, err));
   for (size_t i = 0; lg->given_l == NULL && i < wf_lexicon_count(lg->given_lexicon); i++) {
     text = wf_lexicon_at(lg->given_lexicon, i).word;
     WF__TRY(wf__word_case_add(cases, (wf__span){text, strlen(text)}, err));
@@ -100,8 +119,10 @@ static wf_status add_spoken(const wf__lg *lg, const wf__map64 *spoken, wf__word_
   return WF_OK;
 }
 
-/* A tenth of the grammar's words is spoken only in another case: that will not be what was wanted. */
-static wf_status tell_case(const wf__lg *lg, const wf__word_case *cases, uint64_t num_used, wf_error *err) {
+/* A tenth of the grammar's words is spoken only in another case: that will not be what was wanted.
+ */
+static wf_status tell_case(const wf__lg *lg, const wf__word_case *cases, uint64_t num_used,
+                           wf_error *err) {
   uint64_t found = cases->num_found, all = num_used;
   const char *first = cases->first;
   if (lg->lm != NULL) { /* words that reading it has left out already */
@@ -111,15 +132,19 @@ static wf_status tell_case(const wf__lg *lg, const wf__word_case *cases, uint64_
   }
   if (lg->check_words == 2 || found == 0 || found * 10 < all) return WF_OK;
   char message[256];
-  snprintf(message, sizeof message, "%llu of the %llu words of the %s are in the lexicon only in another case (upper or lower), '%s' is the first; make both the same",
-           (unsigned long long)found, (unsigned long long)all, lg->lm != NULL ? "language model" : "grammar", first);
+  snprintf(message, sizeof message,
+           "%llu of the %llu words of the %s are in the lexicon only in another case (upper or "
+           "lower), '%s' is the first; make both the same",
+           (unsigned long long)found, (unsigned long long)all,
+           lg->lm != NULL ? "language model" : "grammar", first);
   if (lg->check_words == 1) return wf__fail(err, WF_ERR_ARGUMENT, "%s", message);
   wf__log(WF_LOG_WARNING, "%s (check_words=off: no such warning)", message);
   return WF_OK;
 }
 
 /* Words that are used and not spoken. */
-static wf_status count_missing(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken, wf__word_case *cases, wf_error *err) {
+static wf_status count_missing(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken,
+                               wf__word_case *cases, wf_error *err) {
   const char *text;
   int64_t label;
   uint64_t num_used = 0;
@@ -134,7 +159,8 @@ static wf_status count_missing(wf__lg *lg, const wf__map64 *used, const wf__map6
   return tell_case(lg, cases, num_used, err);
 }
 
-static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken, wf_error *err) {
+static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken,
+                                wf_error *err) {
   wf__word_case cases = {0};
   wf_status status = count_missing(lg, used, spoken, &cases, err);
   wf__word_case_free(&cases);
@@ -142,39 +168,52 @@ static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map
 }
 
 static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *err) {
-  return wf__fail(err, WF_ERR_ARGUMENT, "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?", lexicon, lg->lm != NULL ? "language model" : "grammar");
+  return wf__fail(
+      err, WF_ERR_ARGUMENT,
+      "the lexicon %s and the %s have no word in common; do they agree in upper and lower case?",
+      lexicon, lg->lm != NULL ? "language model" : "grammar");
 }
 
-/* Counts a word of the lexicon that the grammar does not use; `told` holds those counted before, as a word may have several entries. */
+/* Counts a word of the lexicon that the grammar does not use; `told` holds those counted before, as
+ * a word may have several entries. */
 static wf_status tell_unused(wf__lg *lg, wf_symbols *told, const char *word, wf_error *err) {
   int64_t next = wf_symbols_next_key(told), key;
   WF__TRY(wf_symbols_add(told, word, -1, &key, err));
   return key == next ? wf__tally_add(&lg->lexicon_words_missing, word, err) : WF_OK;
 }
 
-/* keep[i]: is the i-th pronunciation's word used by the grammar? Counts words that are missing on either side. */
-static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken, wf_symbols *told, bool *keep, wf_error *err) {
+/* keep[i]: is the i-th pronunciation's word used by the grammar? Counts words that are missing on
+ * either side. */
+static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken, wf_symbols *told,
+                             bool *keep, wf_error *err) {
   const wf_lexicon *lexicon = lg->given_lexicon;
   uint64_t num_kept = 0;
   for (size_t i = 0; i < wf_lexicon_count(lexicon); i++) {
     const char *word = wf_lexicon_at(lexicon, i).word;
     uint32_t stands;
     int64_t label = wf_symbols_find(lg->words, word);
-    if (label > 0) WF__TRY(wf__map64_insert(spoken, (uint64_t)label, 1, &stands, NULL, "words of a lexicon", err));
+    if (label > 0)
+      WF__TRY(
+          wf__map64_insert(spoken, (uint64_t)label, 1, &stands, NULL, "words of a lexicon", err));
     keep[i] = is_used(lg, used, label) && !is_class(lg, label);
-    if (keep[i]) num_kept++;
-    else WF__TRY(tell_unused(lg, told, word, err));
+    if (keep[i])
+      num_kept++;
+    else
+      WF__TRY(tell_unused(lg, told, word, err));
   }
   return num_kept != 0 ? WF_OK : fail_disjoint(lg, lexicon->name, err);
 }
 
-static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken, wf_error *err) {
+static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken,
+                                wf_error *err) {
   size_t count = wf_lexicon_count(lg->given_lexicon);
   bool *keep = wf__alloc(count, sizeof *keep);
   wf_symbols *told = NULL;
-  wf_status status = keep != NULL ? wf_symbols_create("words", &told, err) : wf__fail_memory(err, count, "words of a lexicon");
+  wf_status status = keep != NULL ? wf_symbols_create("words", &told, err)
+                                  : wf__fail_memory(err, count, "words of a lexicon");
   if (status == WF_OK) status = match_words(lg, used, spoken, told, keep, err);
-  if (status == WF_OK) status = wf__lexicon_select(lg->given_lexicon, keep, lg->always_marked, &lg->lexicon, err);
+  if (status == WF_OK)
+    status = wf__lexicon_select(lg->given_lexicon, keep, lg->always_marked, &lg->lexicon, err);
   if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon);
   free(keep);
   wf_symbols_free(told);
@@ -182,7 +221,8 @@ static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *sp
 }
 
 /* The same for the words of a ready-made L, which stays as it is. */
-static wf_status match_ready_l(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken, wf_error *err) {
+static wf_status match_ready_l(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken,
+                               wf_error *err) {
   wf_fst_view view = wf_fst_get_view(lg->given_l);
   uint64_t num_common = 0;
   uint32_t stands;
@@ -190,12 +230,18 @@ static wf_status match_ready_l(wf__lg *lg, const wf__map64 *used, wf__map64 *spo
   for (uint64_t i = 0; i < view.num_arcs; i++) {
     int32_t label = view.arcs[i].olabel;
     if (label == 0 || label == lg->backoff_word) continue;
-    WF__TRY(wf__map64_insert(spoken, (uint64_t)label, 1, &stands, &fresh, "words of a lexicon", err));
+    WF__TRY(
+        wf__map64_insert(spoken, (uint64_t)label, 1, &stands, &fresh, "words of a lexicon", err));
     if (!fresh) continue;
     const char *text = wf_symbols_text(lg->words, label);
-    if (text == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "L has the output label %d, which is not in the word table %s", (int)label, wf_symbols_name(lg->words));
-    if (is_used(lg, used, label)) num_common++;
-    else WF__TRY(wf__tally_add(&lg->lexicon_words_missing, text, err));
+    if (text == NULL)
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "L has the output label %d, which is not in the word table %s", (int)label,
+                      wf_symbols_name(lg->words));
+    if (is_used(lg, used, label))
+      num_common++;
+    else
+      WF__TRY(wf__tally_add(&lg->lexicon_words_missing, text, err));
   }
   return num_common != 0 ? WF_OK : fail_disjoint(lg, "L", err);
 }
@@ -203,14 +249,18 @@ static wf_status match_ready_l(wf__lg *lg, const wf__map64 *used, wf__map64 *spo
 static wf_status take_lexicon(wf__lg *lg, wf_error *err) {
   wf__map64 used = {0}, spoken = {0};
   wf_status status = lg->lm == NULL ? collect_grammar_words(lg->grammar, &used, err) : WF_OK;
-  if (status == WF_OK) status = lg->given_l != NULL ? match_ready_l(lg, &used, &spoken, err) : select_entries(lg, &used, &spoken, err);
+  if (status == WF_OK)
+    status = lg->given_l != NULL ? match_ready_l(lg, &used, &spoken, err)
+                                 : select_entries(lg, &used, &spoken, err);
   if (status == WF_OK) status = tally_lm_words(lg, &used, &spoken, err);
   wf__map64_free(&used);
   wf__map64_free(&spoken);
   if (lg->lm_words_missing.count != 0)
-    wf__log(WF_LOG_INFO, "%llu words of the language model are not in the lexicon", (unsigned long long)lg->lm_words_missing.count);
+    wf__log(WF_LOG_INFO, "%llu words of the language model are not in the lexicon",
+            (unsigned long long)lg->lm_words_missing.count);
   if (lg->lexicon_words_missing.count != 0)
-    wf__log(WF_LOG_INFO, "%llu words of the lexicon are not in the language model", (unsigned long long)lg->lexicon_words_missing.count);
+    wf__log(WF_LOG_INFO, "%llu words of the lexicon are not in the language model",
+            (unsigned long long)lg->lexicon_words_missing.count);
   return status;
 }
 
@@ -228,9 +278,10 @@ void wf__lg_free(wf__lg *lg) {
   wf__tally_free(&lg->lexicon_words_missing);
 }
 
-/* --- G ---------------------------------------------------------------------------------------------------------------- */
+/* --- G ----------------------------------------------------------------------------------- */
 
-/* Takes the output labels of classes away: their words are what will be said there. Error if one has no arc. */
+/* Takes the output labels of classes away: their words are what will be said there. Error if one
+ * has no arc. */
 static wf_status silence_classes(const wf__lg *lg, wf_fst **g, wf_error *err) {
   uint64_t count = lg->classes.size;
   int32_t(*pairs)[2] = wf__calloc(count, sizeof *pairs);
@@ -241,9 +292,12 @@ static wf_status silence_classes(const wf__lg *lg, wf_fst **g, wf_error *err) {
   for (uint64_t i = 0; i < count && status == WF_OK; i++) {
     pairs[i][0] = lg->classes.data[i];
     if (wf__map64_find(&used, (uint64_t)pairs[i][0]) == WF__MAP64_NONE)
-      status = wf__fail(err, WF_ERR_ARGUMENT, "class '%.80s' is nowhere in the %s", wf_symbols_text(lg->words, pairs[i][0]), lg->lm != NULL ? "language model" : "grammar");
+      status = wf__fail(err, WF_ERR_ARGUMENT, "class '%.80s' is nowhere in the %s",
+                        wf_symbols_text(lg->words, pairs[i][0]),
+                        lg->lm != NULL ? "language model" : "grammar");
   }
-  if (status == WF_OK) status = wf_relabel(*g, NULL, 0, (const int32_t(*)[2])pairs, count, &silent, err);
+  if (status == WF_OK)
+    status = wf_relabel(*g, NULL, 0, (const int32_t(*)[2])pairs, count, &silent, err);
   if (status == WF_OK) status = wf_fst_with_symbols(silent, lg->words, lg->words, &named, err);
   wf__map64_free(&used);
   free(pairs);

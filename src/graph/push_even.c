@@ -1,10 +1,12 @@
 /* push_even.c - weight pushing in the log semiring that needs no convergent sums.
  *
- * Back-off arcs that may be taken freely make the probabilities of a grammar sum to more than one, and then the distances that
- * ordinary pushing wants do not exist. Instead find x > 0 and a constant c with
+ * Back-off arcs that may be taken freely make the probabilities of a grammar sum to more than one,
+ * and then the distances that ordinary pushing wants do not exist. Instead find x > 0 and a
+ * constant c with
  *     sum over arcs s -> n of p x[n]  +  p_final(s) x[start]  =  c x[s]        for every state s:
- * the dominant eigenvector, by power iteration. Arc costs become w - ln x[n] + ln x[s], final costs f - ln x[start] + ln x[s]; along a
- * path the terms cancel, whatever x is, so an early stop costs evenness and never correctness. (The idea is that of Kaldi's fstpushspecial.) */
+ * the dominant eigenvector, by power iteration. Arc costs become w - ln x[n] + ln x[s], final costs
+ * f - ln x[start] + ln x[s]; along a path the terms cancel, whatever x is, so an early stop costs
+ * evenness and never correctness. (The idea is that of Kaldi's fstpushspecial.) */
 #include "graph/push_even.h"
 
 #include <string.h>
@@ -14,16 +16,20 @@
 #include "fst/fst.h"
 #include "fstops/csr_copy.h"
 
-static const double smallest = 1e-250; /* keeps logarithms finite for states with next to no continuation */
+static const double smallest =
+    1e-250; /* keeps logarithms finite for states with next to no continuation */
 enum { MAX_ROUNDS = 300 };
 static const double tolerance = 1e-3; /* nats between the most and the least likely state */
 
-/* y = A x + shift x; the shift keeps periodic graphs from oscillating. Returns the spread of ln (A x / x). */
+/* y = A x + shift x; the shift keeps periodic graphs from oscillating. Returns the spread of ln (A
+ * x / x). */
 static double multiply(const wf_fst_view *view, const float *p, const double *x, double *y) {
   double low = INFINITY, high = 0, largest = 0;
   for (uint64_t s = 0; s < view->num_states; s++) {
-    double sum = view->final_cost[s] == INFINITY ? 0 : exp(-(double)view->final_cost[s]) * x[view->start];
-    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) sum += (double)p[i] * x[view->arcs[i].nextstate];
+    double sum =
+        view->final_cost[s] == INFINITY ? 0 : exp(-(double)view->final_cost[s]) * x[view->start];
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+      sum += (double)p[i] * x[view->arcs[i].nextstate];
     if (sum / x[s] < low) low = sum / x[s];
     if (sum / x[s] > high) high = sum / x[s];
     y[s] = sum;
@@ -52,8 +58,11 @@ static void find_potentials(const wf_fst_view *view, float *p, double *x, double
 static void reweight(wf__csr *csr, const wf_fst_view *view, double *x) {
   for (uint64_t s = 0; s < view->num_states; s++) x[s] = log(x[s]);
   for (uint64_t s = 0; s < view->num_states; s++) {
-    if (wf__is_final(view, s)) csr->final_cost.data[s] = (float)((double)view->final_cost[s] + x[s] - x[view->start]);
-    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) csr->arcs.data[i].weight = (float)((double)view->arcs[i].weight + x[s] - x[view->arcs[i].nextstate]);
+    if (wf__is_final(view, s))
+      csr->final_cost.data[s] = (float)((double)view->final_cost[s] + x[s] - x[view->start]);
+    for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+      csr->arcs.data[i].weight =
+          (float)((double)view->arcs[i].weight + x[s] - x[view->arcs[i].nextstate]);
   }
 }
 
@@ -63,14 +72,19 @@ wf_status wf__push_even(const wf_fst *fst, wf_fst **out, wf_error *err) {
   wf__csr csr = {0};
   float *p = wf__alloc(view.num_arcs, sizeof *p);
   double *x = wf__alloc(view.num_states, sizeof *x), *y = wf__alloc(view.num_states, sizeof *y);
-  wf_status status = p != NULL && x != NULL && y != NULL ? WF_OK : wf__fail_memory(err, view.num_arcs * sizeof *p + view.num_states * 16, "pushing");
+  wf_status status =
+      p != NULL && x != NULL && y != NULL
+          ? WF_OK
+          : wf__fail_memory(err, view.num_arcs * sizeof *p + view.num_states * 16, "pushing");
   if (status == WF_OK) status = wf__csr_append(&csr, &view, err);
   if (status == WF_OK && view.start >= 0) {
     find_potentials(&view, p, x, y);
     reweight(&csr, &view, x);
     status = wf__interrupted(err);
   }
-  if (status == WF_OK) status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst), wf_fst_osymbols(fst), out, err);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(fst),
+                              wf_fst_osymbols(fst), out, err);
   wf__csr_free(&csr);
   free(p);
   free(x);

@@ -4,7 +4,9 @@
 
 #include "graph/hmm.h"
 
-/* The fst with input labels as the graph pipeline wants them: phones stay, hmm->ready_disambig become num_phones + 1 + k. Costs are multiplied by `scale`. */
-wf_status wf__ready_l(const wf_hmm *hmm, const wf_fst *fst, float scale, wf_fst **out, wf_error *err);
+/* The fst with input labels as the graph pipeline wants them: phones stay, hmm->ready_disambig
+ * become num_phones + 1 + k. Costs are multiplied by `scale`. */
+wf_status wf__ready_l(const wf_hmm *hmm, const wf_fst *fst, float scale, wf_fst **out,
+                      wf_error *err);
 
 #endif

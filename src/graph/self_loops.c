@@ -1,12 +1,16 @@
-/* self_loops.c - self-loops of HMM states, added when everything else is done: no step before has to carry them.
+/* self_loops.c - self-loops of HMM states, added when everything else is done: no step before has
+ * to carry them.
  *
- * The loop belongs behind the arc that enters an HMM state: arcs into s with label l give s a loop with labels[l].loop, and whoever leaves s pays
- * the cost of leaving. That needs all arcs into s to have the same loop ("class"). Where they do not, each class gets a state of its own in front of s:
+ * The loop belongs behind the arc that enters an HMM state: arcs into s with label l give s a loop
+ * with labels[l].loop, and whoever leaves s pays the cost of leaving. That needs all arcs into s to
+ * have the same loop ("class"). Where they do not, each class gets a state of its own in front of
+ * s:
  *
  *     --a--> s --x-->          becomes     --a--> s' (loop a) --eps--> s --x-->
  *     --b--> s                             --b--> s" (loop b) --eps--> s
  *
- * and where s has one arc and is not final, s' and s" take that arc, with no epsilon. Class 0: epsilon, labels without a loop, and coming in from outside. */
+ * and where s has one arc and is not final, s' and s" take that arc, with no epsilon. Class 0:
+ * epsilon, labels without a loop, and coming in from outside. */
 #include "base/map64.h"
 #include "graph/hmm.h"
 
@@ -22,8 +26,12 @@ struct looping {
   wf__csr csr;
 };
 
-static int32_t class_of_label(const struct looping *l, int32_t label) { return label == 0 ? 0 : l->hmm->labels.data[label].loop; }
-static float forward_cost(const struct looping *l, int32_t loop) { return loop > 0 ? l->scale * l->hmm->labels.data[loop].forward_cost : 0; }
+static int32_t class_of_label(const struct looping *l, int32_t label) {
+  return label == 0 ? 0 : l->hmm->labels.data[label].loop;
+}
+static float forward_cost(const struct looping *l, int32_t loop) {
+  return loop > 0 ? l->scale * l->hmm->labels.data[loop].forward_cost : 0;
+}
 
 static wf_status find_classes(struct looping *l, wf_error *err) {
   for (uint64_t s = 0; s < l->view.num_states; s++) l->class_of[s] = CLASS_NONE;
@@ -31,10 +39,13 @@ static wf_status find_classes(struct looping *l, wf_error *err) {
   for (uint64_t i = 0; i < l->view.num_arcs; i++) {
     const wf_arc *arc = &l->view.arcs[i];
     if (arc->ilabel > wf__hmm_num_labels(l->hmm))
-      return wf__fail(err, WF_ERR_ARGUMENT, "input label %d; the model has labels 1 to %d", (int)arc->ilabel, (int)wf__hmm_num_labels(l->hmm));
+      return wf__fail(err, WF_ERR_ARGUMENT, "input label %d; the model has labels 1 to %d",
+                      (int)arc->ilabel, (int)wf__hmm_num_labels(l->hmm));
     int32_t *have = &l->class_of[arc->nextstate], loop = class_of_label(l, arc->ilabel);
-    if (*have == CLASS_NONE) *have = loop;
-    else if (*have != loop) *have = CLASS_MIXED;
+    if (*have == CLASS_NONE)
+      *have = loop;
+    else if (*have != loop)
+      *have = CLASS_MIXED;
   }
   return WF_OK;
 }
@@ -45,14 +56,16 @@ static wf_status target(struct looping *l, const wf_arc *arc, uint32_t *out, wf_
   bool fresh;
   *out = arc->nextstate;
   if (l->class_of[arc->nextstate] != CLASS_MIXED || loop == 0) return WF_OK;
-  uint64_t key = (uint64_t)arc->nextstate << 32 | (uint32_t)loop, copy = l->view.num_states + l->copy_keys.size;
+  uint64_t key = (uint64_t)arc->nextstate << 32 | (uint32_t)loop,
+           copy = l->view.num_states + l->copy_keys.size;
   if (copy >= WF__MAX_STATES) return wf__fail(err, WF_ERR_LIMIT, "more than 2^31 states");
   WF__TRY(wf__map64_insert(&l->copies, key, (uint32_t)copy, out, &fresh, "states", err));
   return fresh ? wf__vec_push(&l->copy_keys, key, "states", err) : WF_OK;
 }
 
 /* The arcs of state s, left at the cost of `loop`, and the loop itself at `self`. */
-static wf_status push_arcs(struct looping *l, uint64_t s, int32_t loop, uint64_t self, wf_error *err) {
+static wf_status push_arcs(struct looping *l, uint64_t s, int32_t loop, uint64_t self,
+                           wf_error *err) {
   for (uint64_t i = l->view.arc_off[s]; i < l->view.arc_off[s + 1]; i++) {
     wf_arc arc = l->view.arcs[i];
     WF__TRY(target(l, &l->view.arcs[i], &arc.nextstate, err));
@@ -60,7 +73,9 @@ static wf_status push_arcs(struct looping *l, uint64_t s, int32_t loop, uint64_t
     WF__TRY(wf__csr_push(&l->csr, arc, err));
   }
   if (loop <= 0) return WF_OK;
-  return wf__csr_push(&l->csr, (wf_arc){(uint32_t)self, l->scale * l->hmm->labels.data[loop].loop_cost, loop, 0}, err);
+  return wf__csr_push(
+      &l->csr, (wf_arc){(uint32_t)self, l->scale * l->hmm->labels.data[loop].loop_cost, loop, 0},
+      err);
 }
 
 static wf_status make_copy(struct looping *l, uint64_t key, wf_error *err) {
@@ -69,7 +84,9 @@ static wf_status make_copy(struct looping *l, uint64_t key, wf_error *err) {
   bool one_arc = l->view.arc_off[s + 1] - l->view.arc_off[s] == 1 && !wf__is_final(&l->view, s);
   WF__TRY(wf__csr_add_state(&l->csr, INFINITY, err));
   if (one_arc) return push_arcs(l, s, loop, self, err);
-  WF__TRY(wf__csr_push(&l->csr, (wf_arc){(uint32_t)self, l->scale * l->hmm->labels.data[loop].loop_cost, loop, 0}, err));
+  WF__TRY(wf__csr_push(
+      &l->csr, (wf_arc){(uint32_t)self, l->scale * l->hmm->labels.data[loop].loop_cost, loop, 0},
+      err));
   return wf__csr_push(&l->csr, (wf_arc){(uint32_t)s, forward_cost(l, loop), 0, 0}, err);
 }
 
@@ -85,18 +102,25 @@ static wf_status make_states(struct looping *l, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__hmm_add_loops(const wf_hmm *hmm, const wf_fst *fst, float self_loop_scale, wf_fst **out, wf_error *err) {
+wf_status wf__hmm_add_loops(const wf_hmm *hmm, const wf_fst *fst, float self_loop_scale,
+                            wf_fst **out, wf_error *err) {
   *out = NULL;
   struct looping l = {.hmm = hmm, .view = wf_fst_get_view(fst), .scale = self_loop_scale};
   wf_fst *made = NULL;
   l.class_of = wf__alloc(l.view.num_states, sizeof *l.class_of);
-  wf_status status = l.class_of != NULL ? WF_OK : wf__fail_memory(err, l.view.num_states * sizeof *l.class_of, "self-loops");
+  wf_status status =
+      l.class_of != NULL
+          ? WF_OK
+          : wf__fail_memory(err, l.view.num_states * sizeof *l.class_of, "self-loops");
   if (status == WF_OK) status = make_states(&l, err);
   free(l.class_of);
   wf__map64_free(&l.copies);
   wf__vec_free(&l.copy_keys);
-  if (status == WF_OK) status = wf__fst_from_csr(&l.csr, l.view.start, l.view.semiring, NULL, wf_fst_osymbols(fst), &made, err);
-  else wf__csr_free(&l.csr);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&l.csr, l.view.start, l.view.semiring, NULL, wf_fst_osymbols(fst),
+                              &made, err);
+  else
+    wf__csr_free(&l.csr);
   if (status == WF_OK) status = wf_connect(made, out, err); /* states that only copies have left */
   wf_fst_free(made);
   return status;

@@ -3,8 +3,8 @@
  * A word is word_start + its text, cut into pieces that are tokens:
  *   chars    one UTF-8 character a piece
  *   longest  from the left, the longest token that fits
- *   bpe      from characters, the adjacent pair with the best rank in the list of merges becomes one piece, until none is left
- *            (Sennrich, Haddow, Birch 2016)
+ *   bpe      from characters, the adjacent pair with the best rank in the list of merges becomes
+ *            one piece, until none is left (Sennrich, Haddow, Birch 2016)
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,9 @@
 #include "graph/lexicon.h"
 
 enum { SPELL_AUTO, SPELL_CHARS, SPELL_LONGEST, SPELL_BPE };
-enum { MAX_TEXT = 2048 }; /* bytes of word_start and word together; longer words count as impossible to spell */
+enum {
+  MAX_TEXT = 2048
+}; /* bytes of word_start and word together; longer words count as impossible to spell */
 
 struct speller {
   wf_lexicon *lexicon;
@@ -26,16 +28,20 @@ struct speller {
 
 static const char *const g_marker = "\xE2\x96\x81"; /* U+2581 */
 
-/* --- merges --------------------------------------------------------------------------------------------------------- */
+/* --- merges ------------------------------------------------------------------------------ */
 
-static wf_status read_merge(wf_symbols *merges, const wf__lines *lines, wf__span rest, wf_error *err) {
+static wf_status read_merge(wf_symbols *merges, const wf__lines *lines, wf__span rest,
+                            wf_error *err) {
   wf__span left, right, extra;
   if (!wf__next_field(&rest, &left)) return WF_OK;
   if (left.size == 8 && memcmp(left.data, "#version", 8) == 0) return WF_OK;
-  if (!wf__next_field(&rest, &right) || wf__next_field(&rest, &extra)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected two pieces to merge");
+  if (!wf__next_field(&rest, &right) || wf__next_field(&rest, &extra))
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected two pieces to merge");
   char key[2 * MAX_TEXT + 2];
-  if (left.size + right.size > MAX_TEXT) return wf__lines_fail(lines, err, WF_ERR_LIMIT, "pieces of more than %d bytes", (int)MAX_TEXT);
-  if (memchr(left.data, '\0', left.size) != NULL || memchr(right.data, '\0', right.size) != NULL) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "a piece holds a NUL byte");
+  if (left.size + right.size > MAX_TEXT)
+    return wf__lines_fail(lines, err, WF_ERR_LIMIT, "pieces of more than %d bytes", (int)MAX_TEXT);
+  if (memchr(left.data, '\0', left.size) != NULL || memchr(right.data, '\0', right.size) != NULL)
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "a piece holds a NUL byte");
   memcpy(key, left.data, left.size);
   key[left.size] = ' ';
   memcpy(key + left.size + 1, right.data, right.size);
@@ -50,7 +56,7 @@ static wf_status read_merges(const wf__input *input, wf_symbols **out, wf_error 
   return WF_OK;
 }
 
-/* --- cutting a word into pieces ------------------------------------------------------------------------------------- */
+/* --- cutting a word into pieces ---------------------------------------------------------- */
 
 struct pieces {
   uint16_t start[MAX_TEXT + 1]; /* start[count] is the end of the text */
@@ -65,16 +71,19 @@ static void cut_characters(const char *text, size_t size, struct pieces *pieces)
 }
 
 /* Rank of merging piece i with the next, or -1. */
-static int64_t merge_rank(const struct speller *speller, const char *text, const struct pieces *pieces, int i) {
+static int64_t merge_rank(const struct speller *speller, const char *text,
+                          const struct pieces *pieces, int i) {
   char key[MAX_TEXT + 2];
-  size_t left = (size_t)(pieces->start[i + 1] - pieces->start[i]), right = (size_t)(pieces->start[i + 2] - pieces->start[i + 1]);
+  size_t left = (size_t)(pieces->start[i + 1] - pieces->start[i]),
+         right = (size_t)(pieces->start[i + 2] - pieces->start[i + 1]);
   memcpy(key, text + pieces->start[i], left);
   key[left] = ' ';
   memcpy(key + left + 1, text + pieces->start[i + 1], right);
   return wf_symbols_find_bytes(speller->merges, key, left + 1 + right);
 }
 
-static void cut_bpe(const struct speller *speller, const char *text, size_t size, struct pieces *pieces) {
+static void cut_bpe(const struct speller *speller, const char *text, size_t size,
+                    struct pieces *pieces) {
   cut_characters(text, size, pieces);
   for (;;) {
     int best = -1;
@@ -84,16 +93,19 @@ static void cut_bpe(const struct speller *speller, const char *text, size_t size
       if (rank >= 0 && rank < best_rank) best_rank = rank, best = i;
     }
     if (best < 0) return;
-    memmove(pieces->start + best + 1, pieces->start + best + 2, (size_t)(pieces->count - best - 1) * sizeof *pieces->start);
+    memmove(pieces->start + best + 1, pieces->start + best + 2,
+            (size_t)(pieces->count - best - 1) * sizeof *pieces->start);
     pieces->count--;
   }
 }
 
-static void cut_longest(const struct speller *speller, const char *text, size_t size, struct pieces *pieces) {
+static void cut_longest(const struct speller *speller, const char *text, size_t size,
+                        struct pieces *pieces) {
   pieces->count = 0;
   for (size_t at = 0, take; at < size; at += take) {
     pieces->start[pieces->count++] = (uint16_t)at;
-    for (take = size - at < speller->longest_token ? size - at : speller->longest_token; take > 1; take--) {
+    for (take = size - at < speller->longest_token ? size - at : speller->longest_token; take > 1;
+         take--) {
       int32_t label = wf__tokens_label(&speller->lexicon->tokens, text + at, take);
       if (label != 0 && label != speller->lexicon->blank) break;
     }
@@ -102,15 +114,20 @@ static void cut_longest(const struct speller *speller, const char *text, size_t 
 }
 
 /* Appends the labels of a word; false if some piece is no token. */
-static wf_status spell_text(const struct speller *speller, const char *text, size_t size, bool *out_known, wf_error *err) {
+static wf_status spell_text(const struct speller *speller, const char *text, size_t size,
+                            bool *out_known, wf_error *err) {
   wf_lexicon *lexicon = speller->lexicon;
   struct pieces pieces;
   *out_known = false;
-  if (speller->method == SPELL_CHARS) cut_characters(text, size, &pieces);
-  else if (speller->method == SPELL_BPE) cut_bpe(speller, text, size, &pieces);
-  else cut_longest(speller, text, size, &pieces);
+  if (speller->method == SPELL_CHARS)
+    cut_characters(text, size, &pieces);
+  else if (speller->method == SPELL_BPE)
+    cut_bpe(speller, text, size, &pieces);
+  else
+    cut_longest(speller, text, size, &pieces);
   for (int i = 0; i < pieces.count; i++) {
-    int32_t label = wf__tokens_label(&lexicon->tokens, text + pieces.start[i], (size_t)(pieces.start[i + 1] - pieces.start[i]));
+    int32_t label = wf__tokens_label(&lexicon->tokens, text + pieces.start[i],
+                                     (size_t)(pieces.start[i + 1] - pieces.start[i]));
     if (label == 0 || label == lexicon->blank) return WF_OK;
     WF__TRY(wf__vec_grow(&lexicon->labels, 1, "lexicon tokens", err));
     lexicon->labels.data[lexicon->labels.size++] = label;
@@ -133,13 +150,16 @@ static wf_status spell_word(const struct speller *speller, const char *word, wf_
   }
   if (known) return wf__lexicon_add(lexicon, word, size, 1, label_off, err);
   lexicon->labels.size = label_off;
-  if (!speller->skip_unknown) return wf__fail(err, WF_ERR_FORMAT, "the word '%.80s' cannot be spelled with the tokens of %s", word, wf_symbols_name(lexicon->table));
+  if (!speller->skip_unknown)
+    return wf__fail(err, WF_ERR_FORMAT, "the word '%.80s' cannot be spelled with the tokens of %s",
+                    word, wf_symbols_name(lexicon->table));
   return wf__tally_add(&lexicon->skipped, word, err);
 }
 
-/* --- the whole table ------------------------------------------------------------------------------------------------ */
+/* --- the whole table --------------------------------------------------------------------- */
 
-static wf_status prepare(struct speller *speller, const wf_lexicon_options *options, const wf__input *merges, wf_error *err) {
+static wf_status prepare(struct speller *speller, const wf_lexicon_options *options,
+                         const wf__input *merges, wf_error *err) {
   const wf_symbols *table = speller->lexicon->table;
   const char *text;
   bool marked = false;
@@ -153,12 +173,14 @@ static wf_status prepare(struct speller *speller, const wf_lexicon_options *opti
   speller->method = options->spelling;
   if (speller->method == SPELL_AUTO) speller->method = merges != NULL ? SPELL_BPE : SPELL_LONGEST;
   if (speller->method != SPELL_BPE) return WF_OK;
-  if (merges == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "spelling by bpe needs the list of merges");
+  if (merges == NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "spelling by bpe needs the list of merges");
   return read_merges(merges, &speller->merges, err);
 }
 
-wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tokens, const wf_lexicon_options *o, const wf__input *merges, wf_lexicon **out,
-                                  wf_error *err) {
+wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tokens,
+                                  const wf_lexicon_options *o, const wf__input *merges,
+                                  wf_lexicon **out, wf_error *err) {
   *out = NULL;
   if (words == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "no words to spell");
   struct speller speller = {0};
@@ -167,7 +189,8 @@ wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tok
   snprintf(name, sizeof name, "spelling of %s", wf_symbols_name(words));
   WF__TRY(wf__lexicon_create(name, tokens, o->blank, &speller.lexicon, err));
   wf_status status = prepare(&speller, o, merges, err);
-  for (size_t i = 0; status == WF_OK && (word = wf_symbols_at(words, i, NULL)) != NULL; i++) status = spell_word(&speller, word, err);
+  for (size_t i = 0; status == WF_OK && (word = wf_symbols_at(words, i, NULL)) != NULL; i++)
+    status = spell_word(&speller, word, err);
   wf_symbols_free(speller.merges);
   if (status == WF_OK) status = wf__lexicon_close(speller.lexicon, err);
   if (status != WF_OK) {
@@ -178,7 +201,8 @@ wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tok
   return WF_OK;
 }
 
-wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens, const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
+wf_status wf_lexicon_spell(const wf_symbols *words, const wf_symbols *tokens,
+                           const wf_lexicon_options *options, wf_lexicon **out, wf_error *err) {
   *out = NULL;
   wf_lexicon_options o;
   WF__TRY(wf__options_take(wf__lexicon_table(), options, &o, err));

@@ -1,6 +1,7 @@
 /* sphinx_files.h - the files of a CMU Sphinx acoustic model that decoding graphs need.
  *
- *   mdef                  phones and triphones: transition matrix and tied states (senones) of each; text ("0.3") or binary ("BMDF")
+ *   mdef                  phones and triphones: transition matrix and tied states (senones) of
+ *                         each; text ("0.3") or binary ("BMDF")
  *   transition_matrices   unnormalised counts, [matrix][state][state or exit]
  *   noisedict             words for silence and noises, one phone each */
 #ifndef WF_GRAPH_SPHINX_FILES_H
@@ -10,10 +11,18 @@
 #include "base/memory.h"
 
 /* Positions in a word, in Sphinx's order; WF__MDEF_CI: a phone without context. */
-enum { WF__MDEF_INTERNAL, WF__MDEF_BEGIN, WF__MDEF_END, WF__MDEF_SINGLE, WF__MDEF_NUM_POSITIONS, WF__MDEF_CI = WF__MDEF_NUM_POSITIONS };
+enum {
+  WF__MDEF_INTERNAL,
+  WF__MDEF_BEGIN,
+  WF__MDEF_END,
+  WF__MDEF_SINGLE,
+  WF__MDEF_NUM_POSITIONS,
+  WF__MDEF_CI = WF__MDEF_NUM_POSITIONS
+};
 
 typedef struct wf__mdef_phone {
-  int32_t base, left, right; /* index of the phone without context; left, right -1 if there is no context */
+  int32_t base, left,
+      right; /* index of the phone without context; left, right -1 if there is no context */
   int32_t position;
   int32_t tmat;
   int32_t sequence; /* of senones */
@@ -35,22 +44,28 @@ wf_status wf__mdef_read(const wf__input *input, wf__mdef *out, wf_error *err);
 void wf__mdef_free(wf__mdef *mdef);
 /* Index of a phone without context, or -1. */
 int32_t wf__mdef_find(const wf__mdef *mdef, wf__span name);
-static inline const int32_t *wf__mdef_senones(const wf__mdef *mdef, int32_t sequence) { return mdef->senones.data + (int64_t)sequence * mdef->num_states; }
+static inline const int32_t *wf__mdef_senones(const wf__mdef *mdef, int32_t sequence) {
+  return mdef->senones.data + (int64_t)sequence * mdef->num_states;
+}
 
-/* Transition probabilities, rows normalised: p[(matrix * num_states + from) * (num_states + 1) + to], `to` == num_states: the way out. */
+/* Transition probabilities, rows normalised: p[(matrix * num_states + from) * (num_states + 1) +
+ * to], `to` == num_states: the way out. */
 typedef struct wf__tmats {
   int32_t num_tmats, num_states;
   double *p;
 } wf__tmats;
-/* Errors: checksum (if there is one), a transition that goes back, a row without counts or with negative ones. */
+/* Errors: checksum (if there is one), a transition that goes back, a row without counts or with
+ * negative ones. */
 wf_status wf__tmats_read(const wf__input *input, wf__tmats *out, wf_error *err);
 void wf__tmats_free(wf__tmats *tmats);
 
-/* noisedict: the phone of <sil> (-1 if it has none), and the phones of other words, <s> and </s> apart. */
+/* noisedict: the phone of <sil> (-1 if it has none), and the phones of other words, <s> and </s>
+ * apart. */
 typedef struct wf__noisedict {
   int32_t silence;
   WF__VEC(int32_t) fillers;
 } wf__noisedict;
-wf_status wf__noisedict_read(const wf__input *input, const wf__mdef *mdef, wf__noisedict *out, wf_error *err);
+wf_status wf__noisedict_read(const wf__input *input, const wf__mdef *mdef, wf__noisedict *out,
+                             wf_error *err);
 
 #endif

@@ -5,6 +5,8 @@
 #include "base/input.h"
 
 /* wf_hmm_read_sphinx of files at hand; `noisedict` may be NULL. */
-wf_status wf__hmm_read_sphinx_inputs(const char *name, const wf__input *mdef, const wf__input *tmats, const wf__input *noisedict, wf_hmm **out, wf_error *err);
+wf_status wf__hmm_read_sphinx_inputs(const char *name, const wf__input *mdef,
+                                     const wf__input *tmats, const wf__input *noisedict,
+                                     wf_hmm **out, wf_error *err);
 
 #endif

@@ -2,14 +2,15 @@
  *
  * text     0.3
  *          42 n_base            and so on, `count name`, up to n_tied_tmat
- *          base left right position attribute tmat senone ... N        a line a phone, those without context ("-") first
+ *          base left right position attribute tmat senone ... N        a line a phone, those
+ *          without context ("-") first
  *
- * binary   "BMDF" version, size and text of a description, then little-endian
- *          int32  n_ciphone n_phone n_emit_state n_ci_sen n_sen n_tmat n_sseq n_ctx n_cd_tree sil
- *          names, each NUL-ended, padded to 4 bytes
+ * binary   "BMDF" version, size and text of a description, then little-endian int32  n_ciphone
+ *          n_phone n_emit_state n_ci_sen n_sen n_tmat n_sseq n_ctx n_cd_tree sil names, each
+ *          NUL-ended, padded to 4 bytes
  *          n_cd_tree x 8 bytes (a search tree over what follows, not needed here)
- *          n_phone x {int32 sequence, int32 tmat, uint8 attribute[4]}  attribute: {filler, -, -, -} or {position, base, left, right}
- *          int32 size, size x uint16 senones */
+ *          n_phone x {int32 sequence, int32 tmat, uint8 attribute[4]}  attribute: {filler, -, -, -}
+ *          or {position, base, left, right} int32 size, size x uint16 senones */
 #include <string.h>
 
 #include "base/map64.h"
@@ -26,7 +27,9 @@ void wf__mdef_free(wf__mdef *mdef) {
 
 int32_t wf__mdef_find(const wf__mdef *mdef, wf__span name) {
   for (uint64_t i = 0; i < mdef->names.size; i++)
-    if (strlen(mdef->names.data[i]) == name.size && memcmp(mdef->names.data[i], name.data, name.size) == 0) return (int32_t)i;
+    if (strlen(mdef->names.data[i]) == name.size &&
+        memcmp(mdef->names.data[i], name.data, name.size) == 0)
+      return (int32_t)i;
   return -1;
 }
 
@@ -38,7 +41,7 @@ static wf_status add_name(wf__mdef *mdef, wf__span name, wf_error *err) {
   return wf__vec_push(&mdef->names, text, "phones", err);
 }
 
-/* --- text ------------------------------------------------------------------------------------------------------------------ */
+/* --- text -------------------------------------------------------------------------------- */
 
 enum { N_BASE, N_TRI, N_STATE_MAP, N_TIED_STATE, N_TIED_CI_STATE, N_TIED_TMAT, NUM_COUNTS };
 
@@ -46,7 +49,7 @@ struct reader {
   wf__mdef *mdef;
   wf__lines lines;
   int64_t counts[NUM_COUNTS];
-  wf__map64 nodes;     /* a tree over senone strings: node << 32 | senone -> node */
+  wf__map64 nodes; /* a tree over senone strings: node << 32 | senone -> node */
   uint32_t num_nodes;
   wf__map64 sequences; /* node at the end of a string -> sequence */
 };
@@ -60,48 +63,68 @@ static bool next_line(struct reader *reader, wf__span *line) {
   return false;
 }
 
-static bool is_text(wf__span span, const char *text) { return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0; }
+static bool is_text(wf__span span, const char *text) {
+  return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
+}
 
 static wf_status read_counts(struct reader *reader, wf_error *err) {
-  static const char *const names[NUM_COUNTS] = {"n_base", "n_tri", "n_state_map", "n_tied_state", "n_tied_ci_state", "n_tied_tmat"};
+  static const char *const names[NUM_COUNTS] = {"n_base",       "n_tri",           "n_state_map",
+                                                "n_tied_state", "n_tied_ci_state", "n_tied_tmat"};
   wf__span line, number, name;
   if (!next_line(reader, &line) || !wf__next_field(&line, &number) || !is_text(number, "0.3"))
-    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "not a Sphinx model definition: neither 'BMDF' nor the version 0.3");
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
+                          "not a Sphinx model definition: neither 'BMDF' nor the version 0.3");
   for (int i = 0; i < NUM_COUNTS; i++) {
-    bool good = next_line(reader, &line) && wf__next_field(&line, &number) && wf__next_field(&line, &name);
-    if (!good || !is_text(name, names[i]) || !wf__parse_i64(number, &reader->counts[i]) || reader->counts[i] < 0 || reader->counts[i] > INT32_MAX)
+    bool good =
+        next_line(reader, &line) && wf__next_field(&line, &number) && wf__next_field(&line, &name);
+    if (!good || !is_text(name, names[i]) || !wf__parse_i64(number, &reader->counts[i]) ||
+        reader->counts[i] < 0 || reader->counts[i] > INT32_MAX)
       return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "expected `count %s`", names[i]);
   }
   if (reader->counts[N_BASE] < 1 || reader->counts[N_BASE] > MAX_CI)
-    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "%lld phones without context", (long long)reader->counts[N_BASE]);
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "%lld phones without context",
+                          (long long)reader->counts[N_BASE]);
   reader->mdef->num_ci = (int32_t)reader->counts[N_BASE];
   reader->mdef->num_senones = (int32_t)reader->counts[N_TIED_STATE];
   reader->mdef->num_tmats = (int32_t)reader->counts[N_TIED_TMAT];
   return WF_OK;
 }
 
-static wf_status read_index(struct reader *reader, wf__span *line, int32_t limit, const char *what, int32_t *out, wf_error *err) {
+static wf_status read_index(struct reader *reader, wf__span *line, int32_t limit, const char *what,
+                            int32_t *out, wf_error *err) {
   wf__span field;
   int64_t value;
-  if (!wf__next_field(line, &field)) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "the line ends before its %s", what);
+  if (!wf__next_field(line, &field))
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "the line ends before its %s", what);
   if (!wf__parse_i64(field, &value) || value < 0 || value >= limit)
-    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "'%.*s' is no %s; there are %d", WF__SPAN_ARG(field), what, (int)limit);
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "'%.*s' is no %s; there are %d",
+                          WF__SPAN_ARG(field), what, (int)limit);
   *out = (int32_t)value;
   return WF_OK;
 }
 
 /* `base left right position attribute` of a line. */
-static wf_status read_name(struct reader *reader, wf__span *line, wf__mdef_phone *phone, wf_error *err) {
+static wf_status read_name(struct reader *reader, wf__span *line, wf__mdef_phone *phone,
+                           wf_error *err) {
   static const char positions[] = "ibes";
   wf__mdef *mdef = reader->mdef;
   wf__span base, left, right, position, attribute;
-  if (!wf__next_field(line, &base) || !wf__next_field(line, &left) || !wf__next_field(line, &right) || !wf__next_field(line, &position) || !wf__next_field(line, &attribute))
-    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "expected `base left right position attribute tmat senones N`");
+  if (!wf__next_field(line, &base) || !wf__next_field(line, &left) ||
+      !wf__next_field(line, &right) || !wf__next_field(line, &position) ||
+      !wf__next_field(line, &attribute))
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
+                          "expected `base left right position attribute tmat senones N`");
   phone->filler = is_text(attribute, "filler");
   if (mdef->phones.size < (uint64_t)mdef->num_ci) {
-    if (!is_text(left, "-") || !is_text(right, "-")) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "'%.*s' has a context; the first %d phones have none", WF__SPAN_ARG(base), (int)mdef->num_ci);
-    if (!wf__is_utf8(base) || memchr(base.data, '\0', base.size) != NULL) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "the phone is not UTF-8 text");
-    if (wf__mdef_find(mdef, base) >= 0) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "phone '%.*s' is given twice", WF__SPAN_ARG(base));
+    if (!is_text(left, "-") || !is_text(right, "-"))
+      return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
+                            "'%.*s' has a context; the first %d phones have none",
+                            WF__SPAN_ARG(base), (int)mdef->num_ci);
+    if (!wf__is_utf8(base) || memchr(base.data, '\0', base.size) != NULL)
+      return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "the phone is not UTF-8 text");
+    if (wf__mdef_find(mdef, base) >= 0)
+      return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "phone '%.*s' is given twice",
+                            WF__SPAN_ARG(base));
     *phone = (wf__mdef_phone){(int32_t)mdef->phones.size, -1, -1, WF__MDEF_CI, 0, 0, phone->filler};
     return add_name(mdef, base, err);
   }
@@ -110,27 +133,38 @@ static wf_status read_name(struct reader *reader, wf__span *line, wf__mdef_phone
   phone->right = wf__mdef_find(mdef, right);
   const char *at = position.size == 1 ? memchr(positions, position.data[0], 4) : NULL;
   if (phone->base < 0 || phone->left < 0 || phone->right < 0 || at == NULL)
-    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "'%.*s %.*s %.*s %.*s' is no triphone of known phones and a position b, e, i or s", WF__SPAN_ARG(base), WF__SPAN_ARG(left),
-                          WF__SPAN_ARG(right), WF__SPAN_ARG(position));
+    return wf__lines_fail(
+        &reader->lines, err, WF_ERR_FORMAT,
+        "'%.*s %.*s %.*s %.*s' is no triphone of known phones and a position b, e, i or s",
+        WF__SPAN_ARG(base), WF__SPAN_ARG(left), WF__SPAN_ARG(right), WF__SPAN_ARG(position));
   phone->position = (int32_t)(at - positions);
   return WF_OK;
 }
 
 /* The senones of a line, as a sequence that lines share. */
-static wf_status read_senones(struct reader *reader, wf__span *line, int32_t *out_sequence, wf_error *err) {
+static wf_status read_senones(struct reader *reader, wf__span *line, int32_t *out_sequence,
+                              wf_error *err) {
   wf__mdef *mdef = reader->mdef;
   int32_t senones[MAX_STATES], count = 0;
   uint32_t node = 0, sequence;
   bool fresh;
-  for (wf__span rest = *line, field; wf__next_field(&rest, &field) && !is_text(field, "N"); count++) {
-    if (count == MAX_STATES) return wf__lines_fail(&reader->lines, err, WF_ERR_LIMIT, "more than %d states", (int)MAX_STATES);
+  for (wf__span rest = *line, field; wf__next_field(&rest, &field) && !is_text(field, "N");
+       count++) {
+    if (count == MAX_STATES)
+      return wf__lines_fail(&reader->lines, err, WF_ERR_LIMIT, "more than %d states",
+                            (int)MAX_STATES);
     WF__TRY(read_index(reader, line, mdef->num_senones, "senone", &senones[count], err));
-    WF__TRY(wf__map64_insert(&reader->nodes, (uint64_t)node << 32 | (uint32_t)senones[count], reader->num_nodes, &node, &fresh, "senones", err));
+    WF__TRY(wf__map64_insert(&reader->nodes, (uint64_t)node << 32 | (uint32_t)senones[count],
+                             reader->num_nodes, &node, &fresh, "senones", err));
     reader->num_nodes += fresh;
   }
   if (mdef->num_states == 0) mdef->num_states = count;
-  if (count == 0 || count != mdef->num_states) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "%d states; the first phone has %d", (int)count, (int)mdef->num_states);
-  WF__TRY(wf__map64_insert(&reader->sequences, node, (uint32_t)(mdef->senones.size / (uint64_t)count), &sequence, &fresh, "senones", err));
+  if (count == 0 || count != mdef->num_states)
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "%d states; the first phone has %d",
+                          (int)count, (int)mdef->num_states);
+  WF__TRY(wf__map64_insert(&reader->sequences, node,
+                           (uint32_t)(mdef->senones.size / (uint64_t)count), &sequence, &fresh,
+                           "senones", err));
   *out_sequence = (int32_t)sequence;
   if (!fresh) return WF_OK;
   WF__TRY(wf__vec_grow(&mdef->senones, count, "senones", err));
@@ -147,15 +181,18 @@ static wf_status read_text(struct reader *reader, wf_error *err) {
     WF__TRY(read_name(reader, &line, &phone, err));
     WF__TRY(read_index(reader, &line, mdef->num_tmats, "transition matrix", &phone.tmat, err));
     WF__TRY(read_senones(reader, &line, &phone.sequence, err));
-    if (!wf__next_field(&line, &field) || wf__next_field(&line, &field)) return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "expected one N behind the senones");
+    if (!wf__next_field(&line, &field) || wf__next_field(&line, &field))
+      return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
+                            "expected one N behind the senones");
     WF__TRY(wf__vec_push(&mdef->phones, phone, "phones", err));
   }
   if (mdef->phones.size == (uint64_t)(reader->counts[N_BASE] + reader->counts[N_TRI])) return WF_OK;
-  return wf__fail(err, WF_ERR_FORMAT, "%s: %llu phones; n_base and n_tri say %lld", reader->lines.path, (unsigned long long)mdef->phones.size,
+  return wf__fail(err, WF_ERR_FORMAT, "%s: %llu phones; n_base and n_tri say %lld",
+                  reader->lines.path, (unsigned long long)mdef->phones.size,
                   (long long)(reader->counts[N_BASE] + reader->counts[N_TRI]));
 }
 
-/* --- binary ---------------------------------------------------------------------------------------------------------------- */
+/* --- binary ------------------------------------------------------------------------------ */
 
 enum { CIPHONE, PHONE, EMIT_STATE, CI_SEN, SEN, TMAT, SSEQ, CTX, CD_TREE, SIL, NUM_FIELDS };
 
@@ -164,16 +201,24 @@ static wf_status read_header(wf__cursor *cursor, wf__mdef *mdef, int32_t *head, 
   const uint8_t *text;
   WF__TRY(wf__read_i32(cursor, &magic, "magic", err));
   WF__TRY(wf__read_i32(cursor, &version, "version", err));
-  if (version != 1) return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "version %d of binary model definitions; 1 is known", (int)version);
+  if (version != 1)
+    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED,
+                           "version %d of binary model definitions; 1 is known", (int)version);
   WF__TRY(wf__read_i32(cursor, &size, "size of the description", err));
-  if (size < 0) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "a description of %d bytes", (int)size);
+  if (size < 0)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "a description of %d bytes", (int)size);
   WF__TRY(wf__read_view(cursor, &text, (uint64_t)size, "description", err));
   for (int i = 0; i < NUM_FIELDS; i++) WF__TRY(wf__read_i32(cursor, &head[i], "counts", err));
   for (int i = 0; i < SIL; i++)
-    if (head[i] < 0) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "count %d is %d", i, (int)head[i]);
-  if (head[CIPHONE] < 1 || head[CIPHONE] > MAX_CI || head[PHONE] < head[CIPHONE]) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%d phones, %d of them without context", (int)head[PHONE], (int)head[CIPHONE]);
+    if (head[i] < 0)
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "count %d is %d", i, (int)head[i]);
+  if (head[CIPHONE] < 1 || head[CIPHONE] > MAX_CI || head[PHONE] < head[CIPHONE])
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%d phones, %d of them without context",
+                           (int)head[PHONE], (int)head[CIPHONE]);
   if (head[EMIT_STATE] < 1 || head[EMIT_STATE] > MAX_STATES)
-    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED, "%d states a phone; 1 to %d, the same for all phones, are supported", (int)head[EMIT_STATE], (int)MAX_STATES);
+    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED,
+                           "%d states a phone; 1 to %d, the same for all phones, are supported",
+                           (int)head[EMIT_STATE], (int)MAX_STATES);
   mdef->num_ci = head[CIPHONE];
   mdef->num_states = head[EMIT_STATE];
   mdef->num_senones = head[SEN];
@@ -184,18 +229,23 @@ static wf_status read_header(wf__cursor *cursor, wf__mdef *mdef, int32_t *head, 
 static wf_status read_names(wf__cursor *cursor, wf__mdef *mdef, wf_error *err) {
   const uint8_t *begin = cursor->at, *skipped;
   for (int32_t i = 0; i < mdef->num_ci; i++) {
-    const uint8_t *end = wf__cursor_left(cursor) != 0 ? memchr(cursor->at, '\0', wf__cursor_left(cursor)) : NULL;
-    if (end == NULL) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "the names of phones do not end");
+    const uint8_t *end =
+        wf__cursor_left(cursor) != 0 ? memchr(cursor->at, '\0', wf__cursor_left(cursor)) : NULL;
+    if (end == NULL)
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "the names of phones do not end");
     wf__span name = {(const char *)cursor->at, (size_t)(end - cursor->at)};
-    if (name.size == 0 || !wf__is_utf8(name) || wf__mdef_find(mdef, name) >= 0) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "phone %d has no name of its own", (int)i);
+    if (name.size == 0 || !wf__is_utf8(name) || wf__mdef_find(mdef, name) >= 0)
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "phone %d has no name of its own", (int)i);
     WF__TRY(add_name(mdef, name, err));
     cursor->at = end + 1;
   }
   return wf__read_view(cursor, &skipped, (uint64_t)(-(cursor->at - begin) & 3), "padding", err);
 }
 
-static wf_status read_phone(wf__cursor *cursor, wf__mdef *mdef, int32_t num_sequences, wf_error *err) {
-  wf__mdef_phone phone = {.base = (int32_t)mdef->phones.size, .left = -1, .right = -1, .position = WF__MDEF_CI};
+static wf_status read_phone(wf__cursor *cursor, wf__mdef *mdef, int32_t num_sequences,
+                            wf_error *err) {
+  wf__mdef_phone phone = {
+      .base = (int32_t)mdef->phones.size, .left = -1, .right = -1, .position = WF__MDEF_CI};
   uint8_t attribute[4];
   WF__TRY(wf__read_i32(cursor, &phone.sequence, "a phone's senones", err));
   WF__TRY(wf__read_i32(cursor, &phone.tmat, "a phone's transition matrix", err));
@@ -208,9 +258,14 @@ static wf_status read_phone(wf__cursor *cursor, wf__mdef *mdef, int32_t num_sequ
     phone.left = attribute[2];
     phone.right = attribute[3];
   }
-  bool good = phone.sequence >= 0 && phone.sequence < num_sequences && phone.tmat >= 0 && phone.tmat < mdef->num_tmats && phone.position <= WF__MDEF_CI;
-  if (mdef->phones.size >= (uint64_t)mdef->num_ci) good = good && phone.position < WF__MDEF_CI && phone.base < mdef->num_ci && phone.left < mdef->num_ci && phone.right < mdef->num_ci;
-  if (!good) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "phone %llu refers to what is not there", (unsigned long long)mdef->phones.size);
+  bool good = phone.sequence >= 0 && phone.sequence < num_sequences && phone.tmat >= 0 &&
+              phone.tmat < mdef->num_tmats && phone.position <= WF__MDEF_CI;
+  if (mdef->phones.size >= (uint64_t)mdef->num_ci)
+    good = good && phone.position < WF__MDEF_CI && phone.base < mdef->num_ci &&
+           phone.left < mdef->num_ci && phone.right < mdef->num_ci;
+  if (!good)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "phone %llu refers to what is not there",
+                           (unsigned long long)mdef->phones.size);
   return wf__vec_push(&mdef->phones, phone, "phones", err);
 }
 
@@ -223,13 +278,16 @@ static wf_status read_binary(wf__cursor *cursor, wf__mdef *mdef, wf_error *err) 
   for (int32_t i = 0; i < head[PHONE]; i++) WF__TRY(read_phone(cursor, mdef, head[SSEQ], err));
   WF__TRY(wf__read_i32(cursor, &size, "number of senones", err));
   if (size < 0 || (int64_t)size != (int64_t)head[SSEQ] * head[EMIT_STATE])
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%d senones in %d sequences of %d", (int)size, (int)head[SSEQ], (int)head[EMIT_STATE]);
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%d senones in %d sequences of %d",
+                           (int)size, (int)head[SSEQ], (int)head[EMIT_STATE]);
   const uint8_t *data;
   WF__TRY(wf__read_view(cursor, &data, (uint64_t)size * 2, "senones", err));
   WF__TRY(wf__vec_grow(&mdef->senones, size, "senones", err));
   for (int32_t i = 0; i < size; i++) {
     int32_t senone = data[2 * (size_t)i] | data[2 * (size_t)i + 1] << 8;
-    if (senone >= mdef->num_senones) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "senone %d of %d", (int)senone, (int)mdef->num_senones);
+    if (senone >= mdef->num_senones)
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "senone %d of %d", (int)senone,
+                             (int)mdef->num_senones);
     mdef->senones.data[mdef->senones.size++] = senone;
   }
   return WF_OK;
@@ -242,14 +300,19 @@ wf_status wf__mdef_read(const wf__input *input, wf__mdef *out, wf_error *err) {
     wf__cursor cursor = wf__cursor_of(input);
     status = read_binary(&cursor, out, err);
   } else if (input->size >= 4 && memcmp(input->data, "FDMB", 4) == 0) {
-    status = wf__fail(err, WF_ERR_UNSUPPORTED, "%s: binary model definition in big-endian order; convert it with pocketsphinx_mdef_convert", input->path);
+    status = wf__fail(err, WF_ERR_UNSUPPORTED,
+                      "%s: binary model definition in big-endian order; convert it with "
+                      "pocketsphinx_mdef_convert",
+                      input->path);
   } else {
     struct reader reader = {.mdef = out, .lines = wf__lines_of(input), .num_nodes = 1};
     status = read_text(&reader, err);
     wf__map64_free(&reader.nodes);
     wf__map64_free(&reader.sequences);
   }
-  if (status == WF_OK && out->num_senones > MAX_SENONES) status = wf__fail(err, WF_ERR_LIMIT, "%s: %d senones; at most %d are supported", input->path, (int)out->num_senones, (int)MAX_SENONES);
+  if (status == WF_OK && out->num_senones > MAX_SENONES)
+    status = wf__fail(err, WF_ERR_LIMIT, "%s: %d senones; at most %d are supported", input->path,
+                      (int)out->num_senones, (int)MAX_SENONES);
   if (status != WF_OK) {
     wf__mdef_free(out);
     *out = (wf__mdef){0};

@@ -3,9 +3,13 @@
 
 #include <string.h>
 
-static bool is_text(wf__span span, const char *text) { return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0; }
+static bool is_text(wf__span span, const char *text) {
+  return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
+}
 
-bool wf__is_s3(const uint8_t *data, size_t size) { return size >= 3 && memcmp(data, "s3\n", 3) == 0; }
+bool wf__is_s3(const uint8_t *data, size_t size) {
+  return size >= 3 && memcmp(data, "s3\n", 3) == 0;
+}
 
 wf_status wf__s3_open(const wf__input *input, wf__s3 *out, wf_error *err) {
   *out = (wf__s3){.cursor = wf__cursor_of(input)};
@@ -24,9 +28,11 @@ wf_status wf__s3_open(const wf__input *input, wf__s3 *out, wf_error *err) {
     WF__TRY(wf__read_u32(&out->cursor, &magic, "byte order", err));
     out->swap = magic == 0x44332211;
     if (magic == 0x11223344 || out->swap) return WF_OK;
-    return wf__cursor_fail(&out->cursor, err, WF_ERR_FORMAT, "0x%08x stands where 0x11223344 tells the byte order", magic);
+    return wf__cursor_fail(&out->cursor, err, WF_ERR_FORMAT,
+                           "0x%08x stands where 0x11223344 tells the byte order", magic);
   }
-  return wf__fail(err, WF_ERR_FORMAT, "%s: not a Sphinx file: no header from 's3' to 'endhdr'", input->path);
+  return wf__fail(err, WF_ERR_FORMAT, "%s: not a Sphinx file: no header from 's3' to 'endhdr'",
+                  input->path);
 }
 
 bool wf__s3_value(const wf__s3 *s3, const char *name, wf__span *out) {

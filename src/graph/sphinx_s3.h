@@ -1,4 +1,5 @@
-/* sphinx_s3.h - the frame of CMU Sphinx's binary parameter files: model parameters and logged scores.
+/* sphinx_s3.h - the frame of CMU Sphinx's binary parameter files: model parameters and logged
+ * scores.
  *
  *     s3 \n  name value \n ...  endhdr \n   uint32 0x11223344 (tells the byte order)   data */
 #ifndef WF_GRAPH_SPHINX_S3_H

@@ -1,4 +1,5 @@
-/* tokens.c - token tables: which symbols are tokens, their labels, the blank, the label table with disambiguation symbols. */
+/* tokens.c - token tables: which symbols are tokens, their labels, the blank, the label table with
+ * disambiguation symbols. */
 #include "graph/tokens.h"
 
 #include <stdio.h>
@@ -11,17 +12,24 @@ bool wf__is_disambig(const char *text, size_t size) {
   return true;
 }
 
-bool wf__is_class_label(const char *text, size_t size) { return size > 3 && text[0] == '#' && text[1] == '<' && text[size - 1] == '>'; }
-
-static bool is_text(const char *text, size_t size, const char *literal) { return strlen(literal) == size && memcmp(text, literal, size) == 0; }
-
-bool wf__is_reserved_word(const char *text, size_t size) {
-  return wf__is_disambig(text, size) || is_text(text, size, "<eps>") || is_text(text, size, "<s>") || is_text(text, size, "</s>");
+bool wf__is_class_label(const char *text, size_t size) {
+  return size > 3 && text[0] == '#' && text[1] == '<' && text[size - 1] == '>';
 }
 
-/* In a table that starts at <eps>, "<eps>", "#k" and "#<class>" are no tokens. In one of plain columns every symbol is. */
+static bool is_text(const char *text, size_t size, const char *literal) {
+  return strlen(literal) == size && memcmp(text, literal, size) == 0;
+}
+
+bool wf__is_reserved_word(const char *text, size_t size) {
+  return wf__is_disambig(text, size) || is_text(text, size, "<eps>") ||
+         is_text(text, size, "<s>") || is_text(text, size, "</s>");
+}
+
+/* In a table that starts at <eps>, "<eps>", "#k" and "#<class>" are no tokens. In one of plain
+ * columns every symbol is. */
 static bool is_token(const wf__tokens *tokens, const char *text, size_t size) {
-  return tokens->shift == 1 || (!wf__is_disambig(text, size) && !wf__is_class_label(text, size) && !is_text(text, size, "<eps>"));
+  return tokens->shift == 1 || (!wf__is_disambig(text, size) && !wf__is_class_label(text, size) &&
+                                !is_text(text, size, "<eps>"));
 }
 
 wf_status wf__tokens_take(const wf_symbols *table, wf__tokens *out, wf_error *err) {
@@ -34,13 +42,19 @@ wf_status wf__tokens_take(const wf_symbols *table, wf__tokens *out, wf_error *er
     count++;
     if (key + out->shift > largest) largest = key + out->shift;
   }
-  if (count == 0) return wf__fail(err, WF_ERR_FORMAT, "token table %s: no tokens", wf_symbols_name(table));
+  if (count == 0)
+    return wf__fail(err, WF_ERR_FORMAT, "token table %s: no tokens", wf_symbols_name(table));
   if (count != largest) {
     int64_t gap = 1 - out->shift;
     while ((text = wf_symbols_text(table, gap)) != NULL && is_token(out, text, strlen(text))) gap++;
-    return wf__fail(err, WF_ERR_FORMAT, "token table %s: no token has id %lld, though ids go up to %lld; every column needs a name", wf_symbols_name(table), (long long)gap, (long long)(largest - out->shift));
+    return wf__fail(
+        err, WF_ERR_FORMAT,
+        "token table %s: no token has id %lld, though ids go up to %lld; every column needs a name",
+        wf_symbols_name(table), (long long)gap, (long long)(largest - out->shift));
   }
-  if (largest > INT32_MAX / 2) return wf__fail(err, WF_ERR_LIMIT, "token table %s: more than 2^30 tokens", wf_symbols_name(table));
+  if (largest > INT32_MAX / 2)
+    return wf__fail(err, WF_ERR_LIMIT, "token table %s: more than 2^30 tokens",
+                    wf_symbols_name(table));
   out->num_tokens = (int32_t)largest;
   return WF_OK;
 }
@@ -51,22 +65,30 @@ int32_t wf__tokens_label(const wf__tokens *tokens, const char *text, size_t size
   return id < 0 ? 0 : (int32_t)id + tokens->shift;
 }
 
-wf_status wf__tokens_blank(const wf__tokens *tokens, const char *name, int32_t *out_label, wf_error *err) {
+wf_status wf__tokens_blank(const wf__tokens *tokens, const char *name, int32_t *out_label,
+                           wf_error *err) {
   static const char *const usual[] = {"<blk>", "<blank>", "<b>", "<pad>", "[PAD]", "<ctc>"};
   *out_label = 0;
   if (name != NULL && name[0] == '\0') return WF_OK;
   if (name != NULL) {
     *out_label = wf__tokens_label(tokens, name, strlen(name));
-    if (*out_label == 0) return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as the blank)", wf_symbols_name(tokens->table), name);
+    if (*out_label == 0)
+      return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: no token '%.80s' (given as the blank)",
+                      wf_symbols_name(tokens->table), name);
     return WF_OK;
   }
-  for (size_t i = 0; i < sizeof usual / sizeof *usual && *out_label == 0; i++) *out_label = wf__tokens_label(tokens, usual[i], strlen(usual[i]));
+  for (size_t i = 0; i < sizeof usual / sizeof *usual && *out_label == 0; i++)
+    *out_label = wf__tokens_label(tokens, usual[i], strlen(usual[i]));
   if (*out_label == 0)
-    return wf__fail(err, WF_ERR_ARGUMENT, "token table %s: none of <blk> <blank> <b> <pad> [PAD] <ctc>; name the blank with the option 'blank'", wf_symbols_name(tokens->table));
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "token table %s: none of <blk> <blank> <b> <pad> [PAD] <ctc>; name the blank "
+                    "with the option 'blank'",
+                    wf_symbols_name(tokens->table));
   return WF_OK;
 }
 
-wf_status wf_token_blank(const wf_symbols *table, const char *name, int32_t *out_column, wf_error *err) {
+wf_status wf_token_blank(const wf_symbols *table, const char *name, int32_t *out_column,
+                         wf_error *err) {
   wf__tokens tokens;
   *out_column = 0;
   WF__TRY(wf__tokens_take(table, &tokens, err));
@@ -76,23 +98,28 @@ wf_status wf_token_blank(const wf_symbols *table, const char *name, int32_t *out
   return WF_OK;
 }
 
-static wf_status fill_labels(const wf__tokens *tokens, int32_t num_disambig, wf_symbols *labels, wf_error *err) {
+static wf_status fill_labels(const wf__tokens *tokens, int32_t num_disambig, wf_symbols *labels,
+                             wf_error *err) {
   WF__TRY(wf_symbols_add(labels, "<eps>", 0, NULL, err));
   for (int32_t label = 1; label <= tokens->num_tokens; label++)
-    WF__TRY(wf_symbols_add(labels, wf_symbols_text(tokens->table, label - tokens->shift), label, NULL, err));
+    WF__TRY(wf_symbols_add(labels, wf_symbols_text(tokens->table, label - tokens->shift), label,
+                           NULL, err));
   for (int32_t k = 0; k < num_disambig; k++) {
     char text[32];
     snprintf(text, sizeof text, "#%d", (int)k);
-    if (wf_symbols_find(labels, text) >= 0) snprintf(text, sizeof text, "<#%d>", (int)k); /* a subword model may own "#1" */
+    if (wf_symbols_find(labels, text) >= 0)
+      snprintf(text, sizeof text, "<#%d>", (int)k); /* a subword model may own "#1" */
     WF__TRY(wf_symbols_add(labels, text, (int64_t)tokens->num_tokens + 1 + k, NULL, err));
   }
   return WF_OK;
 }
 
-wf_status wf_token_labels(const wf_symbols *table, int32_t num_disambig, wf_symbols **out, int32_t *out_num_tokens, wf_error *err) {
+wf_status wf_token_labels(const wf_symbols *table, int32_t num_disambig, wf_symbols **out,
+                          int32_t *out_num_tokens, wf_error *err) {
   *out = NULL;
   if (out_num_tokens != NULL) *out_num_tokens = 0;
-  if (num_disambig < 0) return wf__fail(err, WF_ERR_ARGUMENT, "%d disambiguation symbols", (int)num_disambig);
+  if (num_disambig < 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "%d disambiguation symbols", (int)num_disambig);
   wf__tokens tokens;
   WF__TRY(wf__tokens_take(table, &tokens, err));
   wf_symbols *labels;

@@ -21,6 +21,7 @@ bool wf__is_class_label(const char *text, size_t size);
 /* <eps>, <s>, </s> or #digits: words that a lexicon may not hold. */
 bool wf__is_reserved_word(const char *text, size_t size);
 /* The blank by its name, as a label: NULL looks for the usual ones, "" is none, label 0. */
-wf_status wf__tokens_blank(const wf__tokens *tokens, const char *name, int32_t *out_label, wf_error *err);
+wf_status wf__tokens_blank(const wf__tokens *tokens, const char *name, int32_t *out_label,
+                           wf_error *err);
 
 #endif

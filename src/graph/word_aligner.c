@@ -1,4 +1,5 @@
-/* word_aligner.c - makes word aligners: of models whose phones know their place in a word, of tokens with a mark, of a lexicon over tokens or phones. */
+/* word_aligner.c - makes word aligners: of models whose phones know their place in a word, of
+ * tokens with a mark, of a lexicon over tokens or phones. */
 #include "graph/word_aligner.h"
 
 #include <string.h>
@@ -34,7 +35,8 @@ const char *wf_word_aligner_unit_text(const wf_word_aligner *aligner, int32_t un
   return wf_symbols_text(aligner->root->names, (int64_t)unit - aligner->root->name_shift);
 }
 
-wf_status wf__word_aligner_create(enum wf__aligner_way way, const wf_symbols *names, int32_t name_shift, wf_word_aligner **out, wf_error *err) {
+wf_status wf__word_aligner_create(enum wf__aligner_way way, const wf_symbols *names,
+                                  int32_t name_shift, wf_word_aligner **out, wf_error *err) {
   wf_word_aligner *aligner = wf__calloc(1, sizeof *aligner);
   *out = aligner;
   if (aligner == NULL) return wf__fail_memory(err, sizeof *aligner, "a word aligner");
@@ -49,12 +51,14 @@ wf_status wf__word_aligner_create(enum wf__aligner_way way, const wf_symbols *na
 
 /* Hands the aligner out, or frees it after a failure. */
 static wf_status finish(wf_status status, wf_word_aligner *aligner, wf_word_aligner **out) {
-  if (status == WF_OK) *out = aligner;
-  else wf_word_aligner_free(aligner);
+  if (status == WF_OK)
+    *out = aligner;
+  else
+    wf_word_aligner_free(aligner);
   return status;
 }
 
-/* --- phones --------------------------------------------------------------------------------------------------------------- */
+/* --- phones ------------------------------------------------------------------------------ */
 
 static wf_status take_places(wf_word_aligner *aligner, const wf_hmm *hmm, wf_error *err) {
   aligner->runs = false;
@@ -77,14 +81,17 @@ static wf_status take_positions(wf_word_aligner *aligner, const wf_hmm *hmm, wf_
 wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_error *err) {
   *out = NULL;
   if (hmm->word_position == NULL || hmm->places.size == 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: word times need phones that know their place in the word: a Kaldi model whose lang folder has phones/word_boundary.txt", hmm->name);
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "%s: word times need phones that know their place in the word: a Kaldi model "
+                    "whose lang folder has phones/word_boundary.txt",
+                    hmm->name);
   wf_word_aligner *aligner;
   wf_status status = wf__word_aligner_create(WF__BY_POSITION, hmm->phones, 0, &aligner, err);
   if (status == WF_OK) status = take_positions(aligner, hmm, err);
   return finish(status, aligner, out);
 }
 
-/* --- marked tokens -------------------------------------------------------------------------------------------------------- */
+/* --- marked tokens ----------------------------------------------------------------------- */
 
 /* Tokens with U+2581 in front begin words. */
 static wf_status fill_marks(wf_word_aligner *aligner, const wf__tokens *tokens, wf_error *err) {
@@ -93,14 +100,20 @@ static wf_status fill_marks(wf_word_aligner *aligner, const wf__tokens *tokens, 
   for (int32_t label = 0; label <= tokens->num_tokens; label++) {
     const char *text = wf_word_aligner_unit_text(aligner, label);
     bool marked = text != NULL && strncmp(text, "\xE2\x96\x81", 3) == 0;
-    aligner->roles.data[aligner->roles.size++] = label == 0 || label == aligner->blank ? WF__NO_WORD : marked ? WF__BEGIN : WF__INTERNAL;
+    aligner->roles.data[aligner->roles.size++] = label == 0 || label == aligner->blank ? WF__NO_WORD
+                                                 : marked                              ? WF__BEGIN
+                                                          : WF__INTERNAL;
     any = any || marked;
   }
   if (any) return WF_OK;
-  return wf__fail(err, WF_ERR_ARGUMENT, "%s: no token starts with U+2581, the mark of a word's start; word times need a lexicon", wf_symbols_name(tokens->table));
+  return wf__fail(
+      err, WF_ERR_ARGUMENT,
+      "%s: no token starts with U+2581, the mark of a word's start; word times need a lexicon",
+      wf_symbols_name(tokens->table));
 }
 
-wf_status wf_word_aligner_from_tokens(const wf_symbols *table, const char *blank, wf_word_aligner **out, wf_error *err) {
+wf_status wf_word_aligner_from_tokens(const wf_symbols *table, const char *blank,
+                                      wf_word_aligner **out, wf_error *err) {
   *out = NULL;
   wf__tokens tokens;
   wf_word_aligner *aligner = NULL;
@@ -115,7 +128,7 @@ wf_status wf_word_aligner_from_tokens(const wf_symbols *table, const char *blank
   return finish(status, aligner, out);
 }
 
-/* --- lexicon -------------------------------------------------------------------------------------------------------------- */
+/* --- lexicon ----------------------------------------------------------------------------- */
 
 /* A pronunciation on its way into wf__spellings. */
 struct entry {
@@ -132,11 +145,13 @@ static int compare_entries(const void *left, const void *right) {
   return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static wf_status fill_spellings(wf__spellings *out, struct entry *entries, uint64_t count, wf_error *err) {
+static wf_status fill_spellings(wf__spellings *out, struct entry *entries, uint64_t count,
+                                wf_error *err) {
   uint64_t num_units = 0;
   if (count > 0) qsort(entries, count, sizeof *entries, compare_entries);
   for (uint64_t i = 0; i < count; i++) num_units += entries[i].num_units;
-  if (count > INT32_MAX || num_units > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a lexicon with more than 2^31 tokens");
+  if (count > INT32_MAX || num_units > INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "a lexicon with more than 2^31 tokens");
   WF__TRY(wf__vec_grow(&out->words, count + 1, "a word aligner", err));
   WF__TRY(wf__vec_grow(&out->word_off, count + 1, "a word aligner", err));
   WF__TRY(wf__vec_grow(&out->spell_off, count + 1, "a word aligner", err));
@@ -148,7 +163,8 @@ static wf_status fill_spellings(wf__spellings *out, struct entry *entries, uint6
       out->word_off.data[out->word_off.size++] = (uint32_t)i;
     }
     out->spell_off.data[out->spell_off.size++] = (uint32_t)out->spelled.size;
-    memcpy(out->spelled.data + out->spelled.size, entry->units, entry->num_units * sizeof *entry->units);
+    memcpy(out->spelled.data + out->spelled.size, entry->units,
+           entry->num_units * sizeof *entry->units);
     out->spelled.size += entry->num_units;
   }
   out->word_off.data[out->word_off.size++] = (uint32_t)count;
@@ -156,14 +172,18 @@ static wf_status fill_spellings(wf__spellings *out, struct entry *entries, uint6
   return WF_OK;
 }
 
-static wf_status take_lexicon(wf_word_aligner *aligner, const wf_lexicon *lexicon, const wf_symbols *words, wf_error *err) {
+static wf_status take_lexicon(wf_word_aligner *aligner, const wf_lexicon *lexicon,
+                              const wf_symbols *words, wf_error *err) {
   struct entry *entries = wf__alloc(lexicon->entries.size, sizeof *entries);
   uint64_t count = 0;
-  if (entries == NULL) return wf__fail_memory(err, lexicon->entries.size * sizeof *entries, "a word aligner");
+  if (entries == NULL)
+    return wf__fail_memory(err, lexicon->entries.size * sizeof *entries, "a word aligner");
   for (uint64_t i = 0; i < lexicon->entries.size; i++) {
     const wf__lexicon_entry *entry = &lexicon->entries.data[i];
     int64_t word = wf_symbols_find(words, entry->word);
-    if (word > 0 && word <= INT32_MAX) entries[count++] = (struct entry){(int32_t)word, lexicon->labels.data + entry->label_off, entry->num_labels, i};
+    if (word > 0 && word <= INT32_MAX)
+      entries[count++] = (struct entry){(int32_t)word, lexicon->labels.data + entry->label_off,
+                                        entry->num_labels, i};
   }
   wf_status status = fill_spellings(&aligner->spellings, entries, count, err);
   free(entries);
@@ -171,28 +191,34 @@ static wf_status take_lexicon(wf_word_aligner *aligner, const wf_lexicon *lexico
 }
 
 /* Units that no pronunciation uses stand between words. */
-static wf_status find_roles(wf_word_aligner *aligner, int32_t num_units, int32_t silence, wf_error *err) {
+static wf_status find_roles(wf_word_aligner *aligner, int32_t num_units, int32_t silence,
+                            wf_error *err) {
   const wf__spellings *spellings = &aligner->spellings;
   WF__TRY(wf__vec_grow(&aligner->roles, (uint64_t)num_units + 1, "a word aligner", err));
   aligner->roles.size = (uint64_t)num_units + 1;
   memset(aligner->roles.data, WF__NO_WORD, aligner->roles.size);
   for (uint64_t i = 0; i < spellings->spelled.size; i++)
-    if (spellings->spelled.data[i] <= num_units) aligner->roles.data[spellings->spelled.data[i]] = WF__INTERNAL;
-  if (silence > 0 && silence <= num_units && aligner->roles.data[silence] == WF__INTERNAL) aligner->roles.data[silence] = WF__MAYBE_WORD;
+    if (spellings->spelled.data[i] <= num_units)
+      aligner->roles.data[spellings->spelled.data[i]] = WF__INTERNAL;
+  if (silence > 0 && silence <= num_units && aligner->roles.data[silence] == WF__INTERNAL)
+    aligner->roles.data[silence] = WF__MAYBE_WORD;
   return WF_OK;
 }
 
-wf_status wf__word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbols *words, int32_t silence, wf_word_aligner **out, wf_error *err) {
+wf_status wf__word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbols *words,
+                                        int32_t silence, wf_word_aligner **out, wf_error *err) {
   *out = NULL;
   wf_word_aligner *aligner;
-  wf_status status = wf__word_aligner_create(WF__BY_LEXICON, lexicon->table, lexicon->tokens.shift, &aligner, err);
+  wf_status status =
+      wf__word_aligner_create(WF__BY_LEXICON, lexicon->table, lexicon->tokens.shift, &aligner, err);
   if (status == WF_OK) aligner->blank = lexicon->blank;
   if (status == WF_OK) status = take_lexicon(aligner, lexicon, words, err);
   if (status == WF_OK) status = find_roles(aligner, lexicon->tokens.num_tokens, silence, err);
   return finish(status, aligner, out);
 }
 
-wf_status wf_word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbols *words, wf_word_aligner **out, wf_error *err) {
+wf_status wf_word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbols *words,
+                                       wf_word_aligner **out, wf_error *err) {
   return wf__word_aligner_from_lexicon(lexicon, words, 0, out, err);
 }
 
@@ -200,28 +226,38 @@ wf_status wf_word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbo
 static wf_status use_lexicon_phones(wf_word_aligner *aligner, const wf_hmm *hmm, wf_error *err) {
   if (hmm->position_of == NULL) return WF_OK;
   int32_t *base_of = wf__calloc((uint64_t)hmm->num_phones + 1, sizeof *base_of);
-  if (base_of == NULL) return wf__fail_memory(err, (uint64_t)hmm->num_phones * sizeof *base_of, "a word aligner");
+  if (base_of == NULL)
+    return wf__fail_memory(err, (uint64_t)hmm->num_phones * sizeof *base_of, "a word aligner");
   for (int64_t p = 1; p < wf_symbols_next_key(hmm->lexicon_phones); p++)
     for (int at = 0; at < WF__NUM_POSITIONS; at++) base_of[hmm->position_of[p][at]] = (int32_t)p;
-  for (uint64_t l = 0; l < aligner->places.size; l++) aligner->places.data[l].phone = base_of[aligner->places.data[l].phone];
+  for (uint64_t l = 0; l < aligner->places.size; l++)
+    aligner->places.data[l].phone = base_of[aligner->places.data[l].phone];
   free(base_of);
   return WF_OK;
 }
 
-wf_status wf_word_aligner_from_hmm_lexicon(const wf_hmm *hmm, const wf_lexicon *lexicon, const wf_symbols *words, wf_word_aligner **out, wf_error *err) {
+wf_status wf_word_aligner_from_hmm_lexicon(const wf_hmm *hmm, const wf_lexicon *lexicon,
+                                           const wf_symbols *words, wf_word_aligner **out,
+                                           wf_error *err) {
   *out = NULL;
-  if (hmm->places.size == 0) return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: the model's labels do not tell which phone they belong to", hmm->name);
-  if (lexicon->table != hmm->lexicon_phones) return wf__fail(err, WF_ERR_ARGUMENT, "%s: the lexicon was not read with the table of wf_hmm_phones", lexicon->name);
+  if (hmm->places.size == 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "%s: the model's labels do not tell which phone they belong to", hmm->name);
+  if (lexicon->table != hmm->lexicon_phones)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "%s: the lexicon was not read with the table of wf_hmm_phones", lexicon->name);
   wf_word_aligner *aligner;
   wf_status status = wf__word_aligner_create(WF__BY_LEXICON, hmm->lexicon_phones, 0, &aligner, err);
   if (status == WF_OK) status = take_places(aligner, hmm, err);
   if (status == WF_OK) status = use_lexicon_phones(aligner, hmm, err);
   if (status == WF_OK) status = take_lexicon(aligner, lexicon, words, err);
-  if (status == WF_OK) status = find_roles(aligner, (int32_t)wf_symbols_next_key(hmm->lexicon_phones) - 1, hmm->silence, err);
+  if (status == WF_OK)
+    status = find_roles(aligner, (int32_t)wf_symbols_next_key(hmm->lexicon_phones) - 1,
+                        hmm->silence, err);
   return finish(status, aligner, out);
 }
 
-/* --- words added at run time ------------------------------------------------------------------------------------------------ */
+/* --- words added at run time ------------------------------------------------------------- */
 
 /* Roles of the base; tokens of added words are not silence, whatever its lexicon says. */
 static wf_status take_roles(wf_word_aligner *aligner, const wf_word_aligner *base, wf_error *err) {
@@ -231,24 +267,31 @@ static wf_status take_roles(wf_word_aligner *aligner, const wf_word_aligner *bas
   memcpy(aligner->roles.data, base->roles.data, base->roles.size);
   for (uint64_t i = 0; i < spellings->spelled.size; i++) {
     int32_t unit = spellings->spelled.data[i];
-    if ((uint64_t)unit < aligner->roles.size && aligner->roles.data[unit] == WF__NO_WORD) aligner->roles.data[unit] = WF__MAYBE_WORD;
+    if ((uint64_t)unit < aligner->roles.size && aligner->roles.data[unit] == WF__NO_WORD)
+      aligner->roles.data[unit] = WF__MAYBE_WORD;
   }
   return WF_OK;
 }
 
 /* The words of the phrases, each with its pronunciation. */
-static wf_status take_phrases(wf_word_aligner *aligner, const wf_added_phrase *phrases, size_t count, wf_error *err) {
+static wf_status take_phrases(wf_word_aligner *aligner, const wf_added_phrase *phrases,
+                              size_t count, wf_error *err) {
   entry_list entries = {0};
   wf_status status = WF_OK;
   for (size_t i = 0; i < count && status == WF_OK; i++)
     for (size_t w = 0; w < phrases[i].num_words && status == WF_OK; w++)
-      status = wf__vec_push(&entries, ((struct entry){phrases[i].words[w].word, phrases[i].words[w].labels, phrases[i].words[w].num_labels, entries.size}), "a word aligner", err);
-  if (status == WF_OK) status = fill_spellings(&aligner->spellings, entries.data, entries.size, err);
+      status = wf__vec_push(&entries,
+                            ((struct entry){phrases[i].words[w].word, phrases[i].words[w].labels,
+                                            phrases[i].words[w].num_labels, entries.size}),
+                            "a word aligner", err);
+  if (status == WF_OK)
+    status = fill_spellings(&aligner->spellings, entries.data, entries.size, err);
   wf__vec_free(&entries);
   return status;
 }
 
-wf_status wf__word_aligner_add(const wf_word_aligner *base, const wf_added_phrase *phrases, size_t count, wf_word_aligner **out, wf_error *err) {
+wf_status wf__word_aligner_add(const wf_word_aligner *base, const wf_added_phrase *phrases,
+                               size_t count, wf_word_aligner **out, wf_error *err) {
   *out = NULL;
   if (base->root->way != WF__BY_LEXICON) {
     *out = wf_word_aligner_ref(base);
@@ -264,19 +307,24 @@ wf_status wf__word_aligner_add(const wf_word_aligner *base, const wf_added_phras
   return finish(status, aligner, out);
 }
 
-static wf_status take_all_spellings(const wf_word_aligner *aligner, entry_list *entries, wf_error *err) {
+static wf_status take_all_spellings(const wf_word_aligner *aligner, entry_list *entries,
+                                    wf_error *err) {
   for (; aligner != NULL; aligner = aligner->base) {
     const wf__spellings *from = &aligner->spellings;
     for (uint64_t w = 0; w < from->words.size; w++)
       for (uint32_t p = from->word_off.data[w]; p < from->word_off.data[w + 1]; p++) {
         uint32_t first = from->spell_off.data[p];
-        WF__TRY(wf__vec_push(entries, ((struct entry){from->words.data[w], from->spelled.data + first, from->spell_off.data[p + 1] - first, entries->size}), "a word aligner", err));
+        WF__TRY(wf__vec_push(entries,
+                             ((struct entry){from->words.data[w], from->spelled.data + first,
+                                             from->spell_off.data[p + 1] - first, entries->size}),
+                             "a word aligner", err));
       }
   }
   return WF_OK;
 }
 
-wf_status wf__word_aligner_flatten(const wf_word_aligner *aligner, wf_word_aligner **out, wf_error *err) {
+wf_status wf__word_aligner_flatten(const wf_word_aligner *aligner, wf_word_aligner **out,
+                                   wf_error *err) {
   const wf_word_aligner *root = aligner->root;
   entry_list entries = {0};
   wf_word_aligner *whole;
@@ -286,10 +334,13 @@ wf_status wf__word_aligner_flatten(const wf_word_aligner *aligner, wf_word_align
   whole->runs = root->runs;
   whole->loops_repeat = root->loops_repeat;
   wf_status status = wf__vec_grow(&whole->places, root->places.size, "a word aligner", err);
-  if (status == WF_OK) status = wf__vec_grow(&whole->roles, aligner->roles.size, "a word aligner", err);
+  if (status == WF_OK)
+    status = wf__vec_grow(&whole->roles, aligner->roles.size, "a word aligner", err);
   if (status == WF_OK) {
-    if (root->places.size > 0) memcpy(whole->places.data, root->places.data, root->places.size * sizeof *root->places.data);
-    if (aligner->roles.size > 0) memcpy(whole->roles.data, aligner->roles.data, aligner->roles.size);
+    if (root->places.size > 0)
+      memcpy(whole->places.data, root->places.data, root->places.size * sizeof *root->places.data);
+    if (aligner->roles.size > 0)
+      memcpy(whole->roles.data, aligner->roles.data, aligner->roles.size);
     whole->places.size = root->places.size;
     whole->roles.size = aligner->roles.size;
     status = take_all_spellings(aligner, &entries, err);

@@ -1,59 +1,72 @@
-/* word_parts.c - units of an alignment, and the three ways to tell which of them are a word: phones that know their place in it, tokens that begin a word,
- * and a lexicon. */
+/* word_parts.c - units of an alignment, and the three ways to tell which of them are a word: phones
+ * that know their place in it, tokens that begin a word, and a lexicon. */
 #include <string.h>
 
 #include "graph/word_aligner.h"
 
 enum { MAX_LOOK_AHEAD = 8 /* words */, MAX_TRIES = 10000 /* for lexicons made to be slow */ };
 
-/* --- units ---------------------------------------------------------------------------------------------------------------- */
+/* --- units ------------------------------------------------------------------------------- */
 
 static wf__hmm_place place_of(const wf_word_aligner *root, int32_t label) {
   return (uint64_t)label < root->places.size ? root->places.data[label] : (wf__hmm_place){0};
 }
 
-/* A phone begins behind the last label of the one before and its loops, and where the phone is another. `ended`: the last label but loops was a phone's
- * last. */
-static bool begins_unit(const wf_word_aligner *root, const int32_t *labels, uint64_t i, bool *ended, int32_t *unit) {
+/* A phone begins behind the last label of the one before and its loops, and where the phone is
+ * another. `ended`: the last label but loops was a phone's last. */
+static bool begins_unit(const wf_word_aligner *root, const int32_t *labels, uint64_t i, bool *ended,
+                        int32_t *unit) {
   if (root->runs) {
     *unit = labels[i];
     return i == 0 || labels[i] != labels[i - 1];
   }
   wf__hmm_place place = place_of(root, labels[i]);
   bool loop = root->loops_repeat ? i > 0 && labels[i] == labels[i - 1] : place.loop;
-  bool begins = i == 0 || (*ended && !loop) || place.phone != place_of(root, labels[i - 1]).phone || (root->loops_repeat && place.first && !loop);
+  bool begins = i == 0 || (*ended && !loop) || place.phone != place_of(root, labels[i - 1]).phone ||
+                (root->loops_repeat && place.first && !loop);
   *unit = place.phone;
   *ended = loop ? *ended && !begins : place.last;
   return begins;
 }
 
-wf_status wf__aligner_units(const wf_word_aligner *aligner, const int32_t *labels, uint64_t count, wf__unit_list *units, wf_error *err) {
+wf_status wf__aligner_units(const wf_word_aligner *aligner, const int32_t *labels, uint64_t count,
+                            wf__unit_list *units, wf_error *err) {
   const wf_word_aligner *root = aligner->root;
   bool ended = false;
   for (uint64_t i = 0; i < count; i++) {
     int32_t unit;
     if (begins_unit(root, labels, i, &ended, &unit)) {
       const wf__unit *last = units->data + units->size;
-      bool goes_on = root->runs && units->size >= 2 && last[-1].unit == 0 && last[-2].unit == unit; /* skipped frames do not end a run */
-      if (goes_on) units->size--;
-      else WF__TRY(wf__vec_push(units, ((wf__unit){unit, (uint32_t)i, (uint32_t)i}), "an alignment", err));
+      bool goes_on = root->runs && units->size >= 2 && last[-1].unit == 0 &&
+                     last[-2].unit == unit; /* skipped frames do not end a run */
+      if (goes_on)
+        units->size--;
+      else
+        WF__TRY(
+            wf__vec_push(units, ((wf__unit){unit, (uint32_t)i, (uint32_t)i}), "an alignment", err));
     }
     units->data[units->size - 1].end = (uint32_t)i + 1;
   }
   return WF_OK;
 }
 
-bool wf__aligner_is_blank(const wf_word_aligner *aligner, int32_t unit) { return unit == 0 || unit == aligner->root->blank; }
+bool wf__aligner_is_blank(const wf_word_aligner *aligner, int32_t unit) {
+  return unit == 0 || unit == aligner->root->blank;
+}
 
 static int role_of(const wf_word_aligner *aligner, int32_t unit) {
   if (wf__aligner_is_blank(aligner, unit)) return WF__NO_WORD;
-  return unit > 0 && (uint64_t)unit < aligner->roles.size ? aligner->roles.data[unit] : aligner->root->way == WF__BY_POSITION ? WF__NO_WORD : WF__INTERNAL;
+  return unit > 0 && (uint64_t)unit < aligner->roles.size ? aligner->roles.data[unit]
+         : aligner->root->way == WF__BY_POSITION          ? WF__NO_WORD
+                                                          : WF__INTERNAL;
 }
 
 /* May the unit stand between words? */
-static bool is_between(const wf_word_aligner *aligner, int32_t unit) { return role_of(aligner, unit) < 0; }
+static bool is_between(const wf_word_aligner *aligner, int32_t unit) {
+  return role_of(aligner, unit) < 0;
+}
 
-/* --- pronunciations ------------------------------------------------------------------------------------------------------- */
+/* --- pronunciations ---------------------------------------------------------------------- */
 
 struct spelling {
   const int32_t *units;
@@ -72,8 +85,10 @@ static void find_word(struct spelling_list *list) {
   uint64_t first = 0, end = spellings->words.size;
   while (first < end) {
     uint64_t middle = first + (end - first) / 2;
-    if (spellings->words.data[middle] < list->word) first = middle + 1;
-    else end = middle;
+    if (spellings->words.data[middle] < list->word)
+      first = middle + 1;
+    else
+      end = middle;
   }
   list->next = list->end = 0;
   if (first == spellings->words.size || spellings->words.data[first] != list->word) return;
@@ -95,7 +110,8 @@ static bool next_spelling(struct spelling_list *list, struct spelling *out) {
   }
   const wf__spellings *spellings = &list->aligner->spellings;
   uint32_t p = list->next++, first = spellings->spell_off.data[p];
-  *out = (struct spelling){spellings->spelled.data + first, spellings->spell_off.data[p + 1] - first};
+  *out =
+      (struct spelling){spellings->spelled.data + first, spellings->spell_off.data[p + 1] - first};
   return true;
 }
 
@@ -106,14 +122,17 @@ static bool may_begin_with(const wf_word_aligner *aligner, int32_t word, int32_t
   return false;
 }
 
-/* --- parts ---------------------------------------------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------------- */
 
 static const wf__part wait_for_more = {WF__PART_WAIT, 0, false};
 
-static wf__part part_up_to(const wf__unit *last, wf__part_kind kind, bool forced) { return (wf__part){kind, last->end, forced}; }
+static wf__part part_up_to(const wf__unit *last, wf__part_kind kind, bool forced) {
+  return (wf__part){kind, last->end, forced};
+}
 
 /* From a phone that begins a word to the one that ends it. */
-static wf__part part_by_position(const wf_word_aligner *aligner, const wf__unit *units, uint64_t complete, bool ended) {
+static wf__part part_by_position(const wf_word_aligner *aligner, const wf__unit *units,
+                                 uint64_t complete, bool ended) {
   int role = role_of(aligner, units[0].unit);
   if (role == WF__SINGLE) return part_up_to(&units[0], WF__PART_WORD, false);
   uint64_t k = 1;
@@ -124,7 +143,8 @@ static wf__part part_by_position(const wf_word_aligner *aligner, const wf__unit 
 }
 
 /* Up to the next token that begins a word, less the blanks before that. */
-static wf__part part_by_mark(const wf_word_aligner *aligner, const wf__unit *units, uint64_t num_units, bool ended) {
+static wf__part part_by_mark(const wf_word_aligner *aligner, const wf__unit *units,
+                             uint64_t num_units, bool ended) {
   uint64_t k = 1;
   while (k < num_units && role_of(aligner, units[k].unit) != WF__BEGIN) k++;
   if (k == num_units && !ended) return wait_for_more;
@@ -132,14 +152,16 @@ static wf__part part_by_mark(const wf_word_aligner *aligner, const wf__unit *uni
   return part_up_to(&units[k - 1], WF__PART_WORD, false);
 }
 
-/* A place in the units: what comes before label `from` is used up, which may be a part of the first unit's run. */
+/* A place in the units: what comes before label `from` is used up, which may be a part of the first
+ * unit's run. */
 struct place {
   uint64_t unit;
   uint32_t from;
 };
 
-/* Where a pronunciation may end. Several ways are there only where a token is said twice in a row: a run of several frames may then be both, as topologies do not all
- * ask for a blank between. Each token but the last then has one frame of the run. */
+/* Where a pronunciation may end. Several ways are there only where a token is said twice in a row:
+ * a run of several frames may then be both, as topologies do not all ask for a blank between. Each
+ * token but the last then has one frame of the run. */
 enum { MAX_PLACES = 32 };
 struct places {
   struct place list[MAX_PLACES];
@@ -161,14 +183,18 @@ static void add_place(struct places *places, uint64_t unit, uint32_t from) {
 }
 
 /* The first unit that is neither used up nor a blank; units->count: there is none. */
-static uint64_t next_spoken(const wf_word_aligner *aligner, const struct units *units, struct place at) {
+static uint64_t next_spoken(const wf_word_aligner *aligner, const struct units *units,
+                            struct place at) {
   uint64_t k = at.unit;
-  while (k < units->count && (units->list[k].end <= at.from || wf__aligner_is_blank(aligner, units->list[k].unit))) k++;
+  while (k < units->count &&
+         (units->list[k].end <= at.from || wf__aligner_is_blank(aligner, units->list[k].unit)))
+    k++;
   return k;
 }
 
 /* Says one token from a place. `again`: it may be followed by the same token in the same run. */
-static void say(const wf_word_aligner *aligner, const struct units *units, struct place at, int32_t token, bool again, struct places *out) {
+static void say(const wf_word_aligner *aligner, const struct units *units, struct place at,
+                int32_t token, bool again, struct places *out) {
   uint64_t k = next_spoken(aligner, units, at);
   if (k == units->count) {
     out->open = out->open || !units->ended;
@@ -181,25 +207,33 @@ static void say(const wf_word_aligner *aligner, const struct units *units, struc
   if (again && aligner->root->runs && run->end - from >= 2) add_place(out, k, from + 1);
 }
 
-/* Places behind a pronunciation, blanks left out. `again`: the next word may begin with its last token. */
-static struct places places_behind(const wf_word_aligner *aligner, const struct units *units, struct place at, struct spelling spelling, bool again) {
+/* Places behind a pronunciation, blanks left out. `again`: the next word may begin with its last
+ * token. */
+static struct places places_behind(const wf_word_aligner *aligner, const struct units *units,
+                                   struct place at, struct spelling spelling, bool again) {
   struct places now = {.count = 1, .open = false};
   now.list[0] = at;
   for (uint32_t i = 0; i < spelling.count && now.count > 0; i++) {
-    bool last = i + 1 == spelling.count, twice = last ? again : spelling.units[i + 1] == spelling.units[i];
+    bool last = i + 1 == spelling.count,
+         twice = last ? again : spelling.units[i + 1] == spelling.units[i];
     struct places next;
     next.count = 0;
     next.open = now.open;
-    for (int k = 0; k < now.count; k++) say(aligner, units, now.list[k], spelling.units[i], twice, &next);
+    for (int k = 0; k < now.count; k++)
+      say(aligner, units, now.list[k], spelling.units[i], twice, &next);
     now = next;
   }
   return now;
 }
 
-/* The unit behind silence that stands at a place, or the place's own; false if something is spoken there, or nothing is left. */
-static bool skip_silence(const wf_word_aligner *aligner, const struct units *units, struct place *at) {
+/* The unit behind silence that stands at a place, or the place's own; false if something is spoken
+ * there, or nothing is left. */
+static bool skip_silence(const wf_word_aligner *aligner, const struct units *units,
+                         struct place *at) {
   uint64_t k = next_spoken(aligner, units, *at);
-  if (k == units->count || !is_between(aligner, units->list[k].unit) || units->list[k].first < at->from) return false;
+  if (k == units->count || !is_between(aligner, units->list[k].unit) ||
+      units->list[k].first < at->from)
+    return false;
   *at = (struct place){k + 1, units->list[k].end};
   return true;
 }
@@ -208,19 +242,23 @@ static bool skip_silence(const wf_word_aligner *aligner, const struct units *uni
 enum fit { FITS_NOT, FITS, FITS_MAYBE /* what follows decides */ };
 
 /* Where a word may end that begins at a place, by all its pronunciations. */
-static struct places ends_of(const wf_word_aligner *aligner, int32_t word, const struct units *units, struct place at) {
+static struct places ends_of(const wf_word_aligner *aligner, int32_t word,
+                             const struct units *units, struct place at) {
   struct places ends = {.count = 0, .open = false};
   struct spelling spelling;
   for (struct spelling_list list = spellings_of(aligner, word); next_spelling(&list, &spelling);) {
     struct places behind = places_behind(aligner, units, at, spelling, true);
     ends.open = ends.open || behind.open;
-    for (int i = 0; i < behind.count; i++) add_place(&ends, behind.list[i].unit, behind.list[i].from);
+    for (int i = 0; i < behind.count; i++)
+      add_place(&ends, behind.list[i].unit, behind.list[i].from);
   }
   return ends;
 }
 
-/* Looks at no more than `depth` words, and at no more than *tries places: beyond these it says yes. */
-static enum fit may_follow(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words, const struct units *units, struct place at, int depth, int *tries) {
+/* Looks at no more than `depth` words, and at no more than *tries places: beyond these it says yes.
+ */
+static enum fit may_follow(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words,
+                           const struct units *units, struct place at, int depth, int *tries) {
   enum fit fit = FITS_NOT;
   if (depth == 0 || --*tries < 0) return FITS;
   if (num_words == 0) {
@@ -232,7 +270,8 @@ static enum fit may_follow(const wf_word_aligner *aligner, const int32_t *words,
     struct places ends = ends_of(aligner, words[0], units, at);
     if (ends.open) fit = FITS_MAYBE;
     for (int i = 0; i < ends.count; i++) {
-      enum fit next = may_follow(aligner, words + 1, num_words - 1, units, ends.list[i], depth - 1, tries);
+      enum fit next =
+          may_follow(aligner, words + 1, num_words - 1, units, ends.list[i], depth - 1, tries);
       if (next == FITS) return FITS;
       if (next == FITS_MAYBE) fit = FITS_MAYBE;
     }
@@ -240,9 +279,11 @@ static enum fit may_follow(const wf_word_aligner *aligner, const int32_t *words,
   return fit;
 }
 
-/* Where the next word may end. Of those behind which the words after it can stand the furthest is taken, else the furthest. */
+/* Where the next word may end. Of those behind which the words after it can stand the furthest is
+ * taken, else the furthest. */
 struct choice {
-  uint32_t end, fitting, open; /* the furthest of all; of those that fit; of those that may yet turn out to fit. 0: none */
+  uint32_t end, fitting, open; /* the furthest of all; of those that fit; of those that may yet turn
+                                  out to fit. 0: none */
   bool several;
 };
 
@@ -253,90 +294,125 @@ static void add_end(struct choice *choice, uint32_t end, enum fit fit) {
   if (fit == FITS_MAYBE && end > choice->open) choice->open = end;
 }
 
-/* Waits while what follows could change the answer, so that it is the same whether all units are at hand or come one by one. If `eager`, what may fit counts as what
- * does, so that there is less to wait for. */
-static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct units *units, const int32_t *words, uint64_t num_words, bool eager) {
+/* Waits while what follows could change the answer, so that it is the same whether all units are at
+ * hand or come one by one. If `eager`, what may fit counts as what does, so that there is less to
+ * wait for. */
+static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct units *units,
+                                const int32_t *words, uint64_t num_words, bool eager) {
   const struct place front = {0, units->list[0].first};
   struct choice choice = {0};
   struct spelling spelling;
-  if (num_words == 0) return units->ended ? part_up_to(&units->list[units->count - 1], WF__PART_NO_WORD, true) : wait_for_more;
-  for (struct spelling_list list = spellings_of(aligner, words[0]); next_spelling(&list, &spelling);) {
-    bool again = num_words == 1 ? !units->ended : may_begin_with(aligner, words[1], spelling.units[spelling.count - 1]);
+  if (num_words == 0)
+    return units->ended ? part_up_to(&units->list[units->count - 1], WF__PART_NO_WORD, true)
+                        : wait_for_more;
+  for (struct spelling_list list = spellings_of(aligner, words[0]);
+       next_spelling(&list, &spelling);) {
+    bool again = num_words == 1
+                     ? !units->ended
+                     : may_begin_with(aligner, words[1], spelling.units[spelling.count - 1]);
     struct places behind = places_behind(aligner, units, front, spelling, again);
     if (behind.open) return wait_for_more;
     for (int i = 0; i < behind.count; i++) {
       int tries = MAX_TRIES;
-      enum fit fit = may_follow(aligner, words + 1, num_words - 1, units, behind.list[i], MAX_LOOK_AHEAD, &tries);
+      enum fit fit = may_follow(aligner, words + 1, num_words - 1, units, behind.list[i],
+                                MAX_LOOK_AHEAD, &tries);
       add_end(&choice, behind.list[i].from, eager && fit == FITS_MAYBE ? FITS : fit);
     }
   }
-  bool silent = is_between(aligner, units->list[0].unit); /* silence that pronunciations use, too: a word only if the words behind it agree */
+  bool silent =
+      is_between(aligner, units->list[0].unit); /* silence that pronunciations use, too: a word only
+                                                   if the words behind it agree */
   if ((choice.several || silent) && choice.open > choice.fitting) return wait_for_more;
-  if (eager && choice.several && num_words == 1 && !units->ended) return wait_for_more; /* the next word decides */
-  if (choice.fitting != 0) return (wf__part){WF__PART_WORD, choice.several ? choice.fitting : choice.end, false};
+  if (eager && choice.several && num_words == 1 && !units->ended)
+    return wait_for_more; /* the next word decides */
+  if (choice.fitting != 0)
+    return (wf__part){WF__PART_WORD, choice.several ? choice.fitting : choice.end, false};
   if (silent) return part_up_to(&units->list[0], WF__PART_NO_WORD, false);
   if (choice.end != 0) return (wf__part){WF__PART_WORD, choice.end, false};
   if (num_words == 1 && !units->ended && !eager) return wait_for_more;
-  return part_up_to(&units->list[units->ended && num_words == 1 ? units->count - 1 : 0], WF__PART_WORD, true);
+  return part_up_to(&units->list[units->ended && num_words == 1 ? units->count - 1 : 0],
+                    WF__PART_WORD, true);
 }
 
-wf__part wf__aligner_part(const wf_word_aligner *aligner, const wf__unit *units, uint64_t num_units, const int32_t *words, uint64_t num_words, bool ended, bool eager) {
+wf__part wf__aligner_part(const wf_word_aligner *aligner, const wf__unit *units, uint64_t num_units,
+                          const int32_t *words, uint64_t num_words, bool ended, bool eager) {
   uint64_t complete = ended ? num_units : num_units - (num_units > 0);
-  if (!ended && complete > 0 && aligner->root->runs && units[complete].unit == 0) complete--; /* the run before skipped frames may go on */
+  if (!ended && complete > 0 && aligner->root->runs && units[complete].unit == 0)
+    complete--; /* the run before skipped frames may go on */
   if (complete == 0) return wait_for_more;
-  if (role_of(aligner, units[0].unit) == WF__NO_WORD) return part_up_to(&units[0], WF__PART_NO_WORD, units[0].unit == 0);
-  wf__part part = aligner->root->way == WF__BY_POSITION ? part_by_position(aligner, units, complete, ended)
-                  : aligner->root->way == WF__BY_MARK   ? part_by_mark(aligner, units, num_units, ended)
-                                                        : part_by_lexicon(aligner, &(struct units){units, complete, ended}, words, num_words, eager);
+  if (role_of(aligner, units[0].unit) == WF__NO_WORD)
+    return part_up_to(&units[0], WF__PART_NO_WORD, units[0].unit == 0);
+  wf__part part = aligner->root->way == WF__BY_POSITION
+                      ? part_by_position(aligner, units, complete, ended)
+                  : aligner->root->way == WF__BY_MARK
+                      ? part_by_mark(aligner, units, num_units, ended)
+                      : part_by_lexicon(aligner, &(struct units){units, complete, ended}, words,
+                                        num_words, eager);
   if (part.kind != WF__PART_WORD || num_words > 0) return part;
-  return ended ? (wf__part){WF__PART_NO_WORD, part.count, true} : wait_for_more; /* the word comes later, or never */
+  return ended ? (wf__part){WF__PART_NO_WORD, part.count, true}
+               : wait_for_more; /* the word comes later, or never */
 }
 
-/* --- one path ------------------------------------------------------------------------------------------------------------- */
+/* --- one path ---------------------------------------------------------------------------- */
 
-wf_status wf__aligner_place(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words, const int32_t *labels, uint64_t num_labels, bool ended,
-                            wf__unit_list *units, wf_word *out_words, wf__placed *out, wf_error *err) {
+wf_status wf__aligner_place(const wf_word_aligner *aligner, const int32_t *words,
+                            uint64_t num_words, const int32_t *labels, uint64_t num_labels,
+                            bool ended, wf__unit_list *units, wf_word *out_words, wf__placed *out,
+                            wf_error *err) {
   *out = (wf__placed){0};
   units->size = 0;
   WF__TRY(wf__aligner_units(aligner, labels, num_labels, units, err));
   uint64_t at = 0; /* units placed */
   while (at < units->size || (ended && out->num_words < num_words)) {
     wf__part part = {WF__PART_WORD, out->num_labels, true}; /* a word without a frame */
-    if (at < units->size) part = wf__aligner_part(aligner, units->data + at, units->size - at, words + out->num_words, num_words - out->num_words, ended, false);
+    if (at < units->size)
+      part = wf__aligner_part(aligner, units->data + at, units->size - at, words + out->num_words,
+                              num_words - out->num_words, ended, false);
     if (part.kind == WF__PART_WAIT) break;
     if (part.kind == WF__PART_WORD) {
-      out_words[out->num_words] = (wf_word){words[out->num_words], (int32_t)out->num_labels, (int32_t)part.count};
+      out_words[out->num_words] =
+          (wf_word){words[out->num_words], (int32_t)out->num_labels, (int32_t)part.count};
       out->num_words++;
       out->num_forced += part.forced;
     }
     out->num_labels = part.count; /* counted from the first label */
     while (at < units->size && units->data[at].end <= out->num_labels) at++;
-    if (at < units->size && units->data[at].first < out->num_labels) units->data[at].first = out->num_labels; /* a run that is two tokens */
+    if (at < units->size && units->data[at].first < out->num_labels)
+      units->data[at].first = out->num_labels; /* a run that is two tokens */
   }
   return WF_OK;
 }
 
-wf_status wf_word_aligner_words(const wf_word_aligner *aligner, const int32_t *words, size_t num_words, const int32_t *alignment, size_t num_labels, wf_word *out_words,
-                                uint64_t *out_forced, wf_error *err) {
+wf_status wf_word_aligner_words(const wf_word_aligner *aligner, const int32_t *words,
+                                size_t num_words, const int32_t *alignment, size_t num_labels,
+                                wf_word *out_words, uint64_t *out_forced, wf_error *err) {
   wf__unit_list units = {0};
   wf__placed placed = {0};
-  wf_status status = num_labels <= INT32_MAX ? wf__aligner_place(aligner, words, num_words, alignment, num_labels, true, &units, out_words, &placed, err)
-                                             : wf__fail(err, WF_ERR_LIMIT, "an alignment of %zu frames", num_labels);
+  wf_status status = num_labels <= INT32_MAX
+                         ? wf__aligner_place(aligner, words, num_words, alignment, num_labels, true,
+                                             &units, out_words, &placed, err)
+                         : wf__fail(err, WF_ERR_LIMIT, "an alignment of %zu frames", num_labels);
   if (out_forced != NULL) *out_forced = placed.num_forced;
   wf__vec_free(&units);
   return status;
 }
 
-wf_status wf_word_aligner_units(const wf_word_aligner *aligner, const int32_t *alignment, size_t num_labels, wf_word **out_units, size_t *out_count, wf_error *err) {
+wf_status wf_word_aligner_units(const wf_word_aligner *aligner, const int32_t *alignment,
+                                size_t num_labels, wf_word **out_units, size_t *out_count,
+                                wf_error *err) {
   *out_units = NULL;
   *out_count = 0;
   wf__unit_list units = {0};
-  if (num_labels > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "an alignment of %zu frames", num_labels);
+  if (num_labels > INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "an alignment of %zu frames", num_labels);
   wf_status status = wf__aligner_units(aligner, alignment, num_labels, &units, err);
-  if (status == WF_OK && (*out_units = wf__alloc(units.size, sizeof **out_units)) == NULL) status = wf__fail_memory(err, units.size * sizeof **out_units, "an alignment");
+  if (status == WF_OK && (*out_units = wf__alloc(units.size, sizeof **out_units)) == NULL)
+    status = wf__fail_memory(err, units.size * sizeof **out_units, "an alignment");
   for (uint64_t i = 0; i < units.size && status == WF_OK; i++) {
     const wf__unit *unit = &units.data[i];
-    if (!wf__aligner_is_blank(aligner, unit->unit)) (*out_units)[(*out_count)++] = (wf_word){unit->unit, (int32_t)unit->first, (int32_t)unit->end};
+    if (!wf__aligner_is_blank(aligner, unit->unit))
+      (*out_units)[(*out_count)++] =
+          (wf_word){unit->unit, (int32_t)unit->first, (int32_t)unit->end};
   }
   wf__vec_free(&units);
   return status;

@@ -6,12 +6,17 @@
 
 #include "base/memory.h"
 
-wf_status wf__archive_open(wf__archive_writer *writer, const char *path, const char *script, wf_error *err) {
+wf_status wf__archive_open(wf__archive_writer *writer, const char *path, const char *script,
+                           wf_error *err) {
   *writer = (wf__archive_writer){0};
-  if (path == NULL || path[0] == '\0') return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
-  if (script != NULL && strcmp(path, "-") == 0) return wf__fail(err, WF_ERR_ARGUMENT, "a script file needs an archive with a name to point into");
+  if (path == NULL || path[0] == '\0')
+    return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
+  if (script != NULL && strcmp(path, "-") == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "a script file needs an archive with a name to point into");
   writer->path = wf__strndup(path, strlen(path));
-  wf_status status = writer->path != NULL ? wf__output_open(path, &writer->archive, err) : wf__fail_memory(err, strlen(path), "a path");
+  wf_status status = writer->path != NULL ? wf__output_open(path, &writer->archive, err)
+                                          : wf__fail_memory(err, strlen(path), "a path");
   if (status == WF_OK && script != NULL) status = wf__output_open(script, &writer->script, err);
   if (status != WF_OK) wf__archive_abort(writer);
   return status;
@@ -19,10 +24,14 @@ wf_status wf__archive_open(wf__archive_writer *writer, const char *path, const c
 
 wf_status wf__archive_put_key(wf__archive_writer *writer, const char *key, wf_error *err) {
   if (key == NULL || key[0] == '\0' || strpbrk(key, " \t\r\n") != NULL)
-    return wf__fail(err, WF_ERR_ARGUMENT, "the key '%.80s' holds blanks or nothing, which an archive cannot", key != NULL ? key : "");
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the key '%.80s' holds blanks or nothing, which an archive cannot",
+                    key != NULL ? key : "");
   wf__write_text(writer->archive, key);
   wf__write_text(writer->archive, " ");
-  if (writer->script != NULL) wf__printf(writer->script, "%s %s:%llu\n", key, writer->path, (unsigned long long)wf__output_offset(writer->archive));
+  if (writer->script != NULL)
+    wf__printf(writer->script, "%s %s:%llu\n", key, writer->path,
+               (unsigned long long)wf__output_offset(writer->archive));
   return WF_OK;
 }
 

@@ -9,7 +9,8 @@
 
 int wf__float_text(float value, char text[WF__FLOAT_TEXT_BYTES]) {
   if (isnan(value)) return snprintf(text, WF__FLOAT_TEXT_BYTES, "nan");
-  if (isinf(value)) return snprintf(text, WF__FLOAT_TEXT_BYTES, value > 0 ? "Infinity" : "-Infinity");
+  if (isinf(value))
+    return snprintf(text, WF__FLOAT_TEXT_BYTES, value > 0 ? "Infinity" : "-Infinity");
   int size = 0;
   for (int digits = 6; digits <= 9; digits++) {
     size = snprintf(text, WF__FLOAT_TEXT_BYTES, "%.*g", digits, (double)value);

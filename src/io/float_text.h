@@ -4,7 +4,8 @@
 
 enum { WF__FLOAT_TEXT_BYTES = 32 };
 
-/* As few digits (6 to 9) as give the value back, in any locale; "Infinity", "-Infinity", "nan". NUL-ended. Returns the length. */
+/* As few digits (6 to 9) as give the value back, in any locale; "Infinity", "-Infinity", "nan".
+ * NUL-ended. Returns the length. */
 int wf__float_text(float value, char text[WF__FLOAT_TEXT_BYTES]);
 
 #endif

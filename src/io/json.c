@@ -1,4 +1,5 @@
-/* json.c - JSON strings out and in. The reader walks the text once with a counter for depth, so nesting costs nothing. */
+/* json.c - JSON strings out and in. The reader walks the text once with a counter for depth, so
+ * nesting costs nothing. */
 #include "io/json.h"
 
 #include <math.h>
@@ -15,21 +16,27 @@ void wf__json_string(wf__output *output, const char *text) {
   wf__write(output, "\"", 1);
   while (at < end) {
     size_t size = wf__utf8_length(at, end);
-    if (size == 0) wf__write_text(output, "\\ufffd");
-    else if (*at == '"' || *at == '\\') wf__printf(output, "\\%c", *at);
-    else if (*at < 0x20 || *at == 0x7f) wf__printf(output, "\\u%04x", *at);
-    else wf__write(output, at, size);
+    if (size == 0)
+      wf__write_text(output, "\\ufffd");
+    else if (*at == '"' || *at == '\\')
+      wf__printf(output, "\\%c", *at);
+    else if (*at < 0x20 || *at == 0x7f)
+      wf__printf(output, "\\u%04x", *at);
+    else
+      wf__write(output, at, size);
     at += size != 0 ? size : 1;
   }
   wf__write(output, "\"", 1);
 }
 
 void wf__json_number(wf__output *output, double value) {
-  if (isfinite(value)) wf__printf(output, "%.9g", value);
-  else wf__write_text(output, "null");
+  if (isfinite(value))
+    wf__printf(output, "%.9g", value);
+  else
+    wf__write_text(output, "null");
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------ */
+/* --- reading ----------------------------------------------------------------------------- */
 
 struct json {
   const char *at, *end;
@@ -54,7 +61,8 @@ static bool take(struct json *json, char c) {
 
 static bool append(struct json *json, wf__text *out, const char *data, size_t size) {
   if (out == NULL) return true;
-  if (wf__vec_grow(out, size + 1, "a JSON string", NULL) != WF_OK) return fail(json, "out of memory");
+  if (wf__vec_grow(out, size + 1, "a JSON string", NULL) != WF_OK)
+    return fail(json, "out of memory");
   memcpy(out->data + out->size, data, size);
   out->size += size;
   out->data[out->size] = '\0';
@@ -75,7 +83,10 @@ static bool take_hex(struct json *json, uint32_t *code) {
   for (int i = 0; i < 4; i++, json->at++) {
     if (json->at == json->end) return fail(json, "ends inside \\u");
     char c = *json->at;
-    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    int digit = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
     if (digit < 0) return fail(json, "malformed \\u");
     *code = *code * 16 + (uint32_t)digit;
   }
@@ -89,15 +100,18 @@ static bool take_escape(struct json *json, wf__text *out) {
   char c = *json->at++;
   if (c != 'u') {
     const char *found = c != '\0' ? strchr(names, c) : NULL;
-    return found != NULL ? append(json, out, values + (found - names), 1) : fail(json, "unknown escape in a string");
+    return found != NULL ? append(json, out, values + (found - names), 1)
+                         : fail(json, "unknown escape in a string");
   }
   uint32_t code, low;
   if (!take_hex(json, &code)) return false;
-  if (code >= 0xD800 && code < 0xDC00 && json->end - json->at >= 6 && json->at[0] == '\\' && json->at[1] == 'u') {
+  if (code >= 0xD800 && code < 0xDC00 && json->end - json->at >= 6 && json->at[0] == '\\' &&
+      json->at[1] == 'u') {
     const char *before = json->at;
     json->at += 2;
     if (!take_hex(json, &low)) return false;
-    if (low >= 0xDC00 && low < 0xE000) return append_code(json, out, 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00));
+    if (low >= 0xDC00 && low < 0xE000)
+      return append_code(json, out, 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00));
     json->at = before;
   }
   return append_code(json, out, code == 0 || (code >= 0xD800 && code < 0xE000) ? 0xFFFD : code);
@@ -139,7 +153,8 @@ static bool skip_value(struct json *json) {
   return depth == 0 && json->at != start ? true : fail(json, "ends inside a value");
 }
 
-static bool take_member(struct json *json, const char *const *names, wf__text *texts, size_t count, wf__text *name) {
+static bool take_member(struct json *json, const char *const *names, wf__text *texts, size_t count,
+                        wf__text *name) {
   name->size = 0;
   if (!take_string(json, name)) return false;
   if (!take(json, ':')) return fail(json, "expected ':'");
@@ -151,7 +166,8 @@ static bool take_member(struct json *json, const char *const *names, wf__text *t
   return take_string(json, &texts[i]);
 }
 
-bool wf__json_members(wf__span line, const char *const *names, wf__text *texts, size_t count, const char **problem) {
+bool wf__json_members(wf__span line, const char *const *names, wf__text *texts, size_t count,
+                      const char **problem) {
   struct json json = {line.data, line.data + line.size, NULL};
   wf__text name = {0};
   bool good = take(&json, '{') || fail(&json, "expected '{'");

@@ -1,4 +1,5 @@
-/* json.h - the little JSON that results need: strings out, and two string members of a one-line object in. */
+/* json.h - the little JSON that results need: strings out, and two string members of a one-line
+ * object in. */
 #ifndef WF_IO_JSON_H
 #define WF_IO_JSON_H
 
@@ -16,8 +17,10 @@ void wf__json_number(wf__output *output, double value);
 
 typedef WF__VEC(char) wf__text; /* NUL-ended when data is not NULL */
 
-/* Finds string members of the object that `line` is. texts[i] receives the value of names[i], unescaped; it stays empty (data NULL) if there is
- * no such member, or it is no string. Other members are skipped whatever they hold. `*problem` says what is wrong when false comes back. */
-bool wf__json_members(wf__span line, const char *const *names, wf__text *texts, size_t count, const char **problem);
+/* Finds string members of the object that `line` is. texts[i] receives the value of names[i],
+ * unescaped; it stays empty (data NULL) if there is no such member, or it is no string. Other
+ * members are skipped whatever they hold. `*problem` says what is wrong when false comes back. */
+bool wf__json_members(wf__span line, const char *const *names, wf__text *texts, size_t count,
+                      const char **problem);
 
 #endif

@@ -1,4 +1,5 @@
-/* kaldi_cm.c - compresses a score matrix to 8 bits a value: per column a line of three pieces through its quartiles. */
+/* kaldi_cm.c - compresses a score matrix to 8 bits a value: per column a line of three pieces
+ * through its quartiles. */
 #include "io/kaldi_cm.h"
 
 #include <math.h>
@@ -17,9 +18,12 @@ static uint16_t quantize(float value, float min, float range) {
   return scaled <= 0 ? 0 : scaled >= 65535.0f ? 65535 : (uint16_t)scaled;
 }
 
-static uint16_t clamp_u16(int value, int low, int high) { return (uint16_t)(value < low ? low : value > high ? high : value); }
+static uint16_t clamp_u16(int value, int low, int high) {
+  return (uint16_t)(value < low ? low : value > high ? high : value);
+}
 
-/* Smallest, quarter, three-quarter, largest of the sorted column, made strictly rising so that no piece of the line is flat. */
+/* Smallest, quarter, three-quarter, largest of the sorted column, made strictly rising so that no
+ * piece of the line is flat. */
 static void percentiles(const float *sorted, size_t size, float min, float range, uint16_t p[4]) {
   p[0] = clamp_u16(quantize(sorted[0], min, range), 0, 65532);
   p[1] = clamp_u16(quantize(sorted[size / 4], min, range), p[0] + 1, 65533);
@@ -30,7 +34,9 @@ static void percentiles(const float *sorted, size_t size, float min, float range
 static uint8_t encode(float value, const float p[4]) {
   static const float first[4] = {0, 64, 192, 255};
   int piece = (value >= p[1]) + (value >= p[2]);
-  float at = first[piece] + (value - p[piece]) / (p[piece + 1] - p[piece]) * (first[piece + 1] - first[piece]) + 0.5f;
+  float at = first[piece] +
+             (value - p[piece]) / (p[piece + 1] - p[piece]) * (first[piece + 1] - first[piece]) +
+             0.5f;
   return at <= 0 ? 0 : at >= 255 ? 255 : (uint8_t)at;
 }
 
@@ -39,19 +45,25 @@ static wf_status find_range(const wf_matrix *matrix, float *min, float *range, w
   for (int64_t i = 0; i < matrix->num_frames * matrix->num_columns; i++) {
     float value = matrix->data[i];
     if (!isfinite(value))
-      return wf__fail(err, WF_ERR_ARGUMENT, "%s: frame %lld, column %lld is not finite, which the compressed form cannot hold",
-                      matrix->key != NULL ? matrix->key : "scores", (long long)(i / matrix->num_columns), (long long)(i % matrix->num_columns));
+      return wf__fail(
+          err, WF_ERR_ARGUMENT,
+          "%s: frame %lld, column %lld is not finite, which the compressed form cannot hold",
+          matrix->key != NULL ? matrix->key : "scores", (long long)(i / matrix->num_columns),
+          (long long)(i % matrix->num_columns));
     low = value < low ? value : low;
     high = value > high ? value : high;
   }
   *min = low < high || low == high ? low : 0;
   *range = high - low;
-  if (*range > 0 && !isfinite(*range)) return wf__fail(err, WF_ERR_ARGUMENT, "the range of the scores overflows float32 in the compressed form");
+  if (*range > 0 && !isfinite(*range))
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the range of the scores overflows float32 in the compressed form");
   if (!(*range > 0)) *range = 1 + fabsf(*min); /* all the same */
   return WF_OK;
 }
 
-wf_status wf__kaldi_compress(const wf_matrix *matrix, uint8_t **out, size_t *out_bytes, wf_error *err) {
+wf_status wf__kaldi_compress(const wf_matrix *matrix, uint8_t **out, size_t *out_bytes,
+                             wf_error *err) {
   size_t rows = (size_t)matrix->num_frames, columns = (size_t)matrix->num_columns;
   float min, range;
   WF__TRY(find_range(matrix, &min, &range, err));

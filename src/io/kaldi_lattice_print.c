@@ -1,5 +1,7 @@
-/* kaldi_lattice_print.c - lattices as text, for archives: the start's block first, then the other states in order: arcs, then the final weight. Weights of 0
- * without labels are left out; a state with neither arcs nor a final weight gets a line with Infinity, so that it exists when the text is read. */
+/* kaldi_lattice_print.c - lattices as text, for archives: the start's block first, then the other
+ * states in order: arcs, then the final weight. Weights of 0 without labels are left out; a state
+ * with neither arcs nor a final weight gets a line with Infinity, so that it exists when the text
+ * is read. */
 #include <math.h>
 #include <string.h>
 
@@ -10,8 +12,10 @@
 static void put_word(wf__output *output, const wf_symbols *words, int32_t word) {
   const char *text = words != NULL ? wf_symbols_text(words, word) : NULL;
   if (text == NULL && words != NULL && word == 0) text = "<eps>";
-  if (text != NULL) wf__write_text(output, text);
-  else wf__printf(output, "%d", word);
+  if (text != NULL)
+    wf__write_text(output, text);
+  else
+    wf__printf(output, "%d", word);
 }
 
 static void put_costs(wf__output *output, float graph_cost, float acoustic_cost, float divisor) {
@@ -22,7 +26,8 @@ static void put_costs(wf__output *output, float graph_cost, float acoustic_cost,
   wf__write(output, text, (size_t)size);
 }
 
-void wf__kaldi_write_raw_text(wf__output *output, const wf_lattice_view *lattice, float divisor, const wf_symbols *words) {
+void wf__kaldi_write_raw_text(wf__output *output, const wf_lattice_view *lattice, float divisor,
+                              const wf_symbols *words) {
   wf__write(output, "\n", 1);
   for (uint64_t s = 0; s < lattice->num_states; s++) {
     for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) {
@@ -50,16 +55,19 @@ void wf__kaldi_write_raw_text(wf__output *output, const wf_lattice_view *lattice
 }
 
 /* A tab and the weight, unless it is 0 without labels. */
-static void put_weight(wf__output *output, const wf_compact_lattice_view *lattice, const wf_compact_weight *weight, float divisor) {
+static void put_weight(wf__output *output, const wf_compact_lattice_view *lattice,
+                       const wf_compact_weight *weight, float divisor) {
   bool zero = weight->graph_cost == INFINITY;
   if (weight->graph_cost == 0 && weight->acoustic_cost == 0 && weight->num_labels == 0) return;
   wf__write(output, "\t", 1);
   put_costs(output, weight->graph_cost, weight->acoustic_cost, divisor);
   wf__write(output, ",", 1);
-  for (uint32_t i = 0; i < weight->num_labels && !zero; i++) wf__printf(output, i > 0 ? "_%d" : "%d", lattice->labels[weight->first_label + i]);
+  for (uint32_t i = 0; i < weight->num_labels && !zero; i++)
+    wf__printf(output, i > 0 ? "_%d" : "%d", lattice->labels[weight->first_label + i]);
 }
 
-void wf__kaldi_write_compact_text(wf__output *output, const wf_compact_lattice_view *lattice, float divisor, const wf_symbols *words) {
+void wf__kaldi_write_compact_text(wf__output *output, const wf_compact_lattice_view *lattice,
+                                  float divisor, const wf_symbols *words) {
   wf__write(output, "\n", 1);
   for (uint64_t s = 0; s < lattice->num_states; s++) {
     for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) {
@@ -69,7 +77,8 @@ void wf__kaldi_write_compact_text(wf__output *output, const wf_compact_lattice_v
       put_weight(output, lattice, &arc->weight, divisor);
       wf__write(output, "\n", 1);
     }
-    if (lattice->finals[s].graph_cost == INFINITY && lattice->arc_off[s] < lattice->arc_off[s + 1]) continue;
+    if (lattice->finals[s].graph_cost == INFINITY && lattice->arc_off[s] < lattice->arc_off[s + 1])
+      continue;
     wf__printf(output, "%llu", (unsigned long long)s);
     put_weight(output, lattice, &lattice->finals[s], divisor);
     wf__write(output, "\n", 1);

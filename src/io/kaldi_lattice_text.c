@@ -1,7 +1,9 @@
-/* kaldi_lattice_text.c - lattices of text archives; format: kaldi_lattice.h. A lattice ends at an empty line, so a malformed one costs only itself.
+/* kaldi_lattice_text.c - lattices of text archives; format: kaldi_lattice.h. A lattice ends at an
+ * empty line, so a malformed one costs only itself.
  *
- * Which kind it is shows at the first line that only one kind has: five fields, or a weight with one comma: raw; three fields, or a weight with two commas:
- * compact; a lattice of lone final states without weights counts as compact. States keep the order of their numbers. */
+ * Which kind it is shows at the first line that only one kind has: five fields, or a weight with
+ * one comma: raw; three fields, or a weight with two commas: compact; a lattice of lone final
+ * states without weights counts as compact. States keep the order of their numbers. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -32,9 +34,10 @@ struct text_lattice {
   WF__VEC(uint32_t) states; /* every number met, then sorted, once each */
 };
 
-/* --- lines and fields ----------------------------------------------------------------------------------------------------- */
+/* --- lines and fields -------------------------------------------------------------------- */
 
-/* Next line without its end; `*found` false at the end of the input. The span is valid until the source is asked again. */
+/* Next line without its end; `*found` false at the end of the input. The span is valid until the
+ * source is asked again. */
 static wf_status next_line(wf__source *source, wf__span *line, bool *found, wf_error *err) {
   uint64_t left = wf__source_left(source), looked = 0;
   const uint8_t *end = NULL;
@@ -53,13 +56,18 @@ static wf_status next_line(wf__source *source, wf__span *line, bool *found, wf_e
   return WF_OK;
 }
 
-static wf_status bad_line(const struct text_lattice *t, wf_error *err, const char *what, wf__span field) {
-  return wf__source_fail(t->source, err, WF_ERR_FORMAT, "line %" PRIu64 " of the lattice: %s '%.*s'", t->line, what, WF__SPAN_ARG(field));
+static wf_status bad_line(const struct text_lattice *t, wf_error *err, const char *what,
+                          wf__span field) {
+  return wf__source_fail(t->source, err, WF_ERR_FORMAT,
+                         "line %" PRIu64 " of the lattice: %s '%.*s'", t->line, what,
+                         WF__SPAN_ARG(field));
 }
 
-static wf_status parse_number(const struct text_lattice *t, wf__span field, int64_t least, const char *what, int32_t *out, wf_error *err) {
+static wf_status parse_number(const struct text_lattice *t, wf__span field, int64_t least,
+                              const char *what, int32_t *out, wf_error *err) {
   int64_t value;
-  if (!wf__parse_i64(field, &value) || value < least || value > INT32_MAX) return bad_line(t, err, what, field);
+  if (!wf__parse_i64(field, &value) || value < least || value > INT32_MAX)
+    return bad_line(t, err, what, field);
   *out = (int32_t)value;
   return WF_OK;
 }
@@ -71,8 +79,12 @@ static wf_status parse_state(struct text_lattice *t, wf__span field, uint32_t *o
   return wf__vec_push(&t->states, (uint32_t)state, "lattice states", err);
 }
 
-static wf_status parse_word(const struct text_lattice *t, wf__span field, int32_t *out, wf_error *err) {
-  if (t->words == NULL) return parse_number(t, field, 0, "expected the number of a word (is there a table of the words?), found", out, err);
+static wf_status parse_word(const struct text_lattice *t, wf__span field, int32_t *out,
+                            wf_error *err) {
+  if (t->words == NULL)
+    return parse_number(t, field, 0,
+                        "expected the number of a word (is there a table of the words?), found",
+                        out, err);
   int64_t key = wf_symbols_find_bytes(t->words, field.data, field.size);
   if (key < 0 && field.size == 5 && memcmp(field.data, "<eps>", 5) == 0) key = 0;
   if (key < 0 || key > INT32_MAX) return bad_line(t, err, "not in the table of words:", field);
@@ -96,13 +108,20 @@ static size_t count_commas(wf__span field) {
   return count;
 }
 
-static wf_status parse_weight(struct text_lattice *t, wf__span field, wf_compact_weight *out, wf_error *err) {
+static wf_status parse_weight(struct text_lattice *t, wf__span field, wf_compact_weight *out,
+                              wf_error *err) {
   wf__span rest = field, graph = take_part(&rest, ','), acoustic = take_part(&rest, ',');
   double costs[2];
-  if (count_commas(field) != (t->kind == KIND_COMPACT ? 2 : 1) || !wf__parse_f64(graph, &costs[0]) || !wf__parse_f64(acoustic, &costs[1]) ||
+  if (count_commas(field) != (t->kind == KIND_COMPACT ? 2 : 1) ||
+      !wf__parse_f64(graph, &costs[0]) || !wf__parse_f64(acoustic, &costs[1]) ||
       !wf__loose_weight_is_good(costs[0], costs[1]))
-    return bad_line(t, err, t->kind == KIND_COMPACT ? "expected graph cost, acoustic cost and labels, found" : "expected graph and acoustic cost, found", field);
-  *out = (wf_compact_weight){.graph_cost = (float)costs[0], .acoustic_cost = (float)costs[1], .first_label = t->out->labels.size};
+    return bad_line(t, err,
+                    t->kind == KIND_COMPACT ? "expected graph cost, acoustic cost and labels, found"
+                                            : "expected graph and acoustic cost, found",
+                    field);
+  *out = (wf_compact_weight){.graph_cost = (float)costs[0],
+                             .acoustic_cost = (float)costs[1],
+                             .first_label = t->out->labels.size};
   while (rest.size > 0) {
     wf__span part = take_part(&rest, '_');
     int32_t label;
@@ -113,7 +132,7 @@ static wf_status parse_weight(struct text_lattice *t, wf__span field, wf_compact
   return WF_OK;
 }
 
-/* --- lines to arcs -------------------------------------------------------------------------------------------------------- */
+/* --- lines to arcs ----------------------------------------------------------------------- */
 
 /* What the line says about the kind; KIND_UNKNOWN if both have such lines. */
 static int kind_of_line(const wf__span *fields, size_t count) {
@@ -127,19 +146,22 @@ static int kind_of_line(const wf__span *fields, size_t count) {
   return count == 1 ? KIND_UNKNOWN : count_commas(fields[1]) == 1 ? KIND_RAW : KIND_COMPACT;
 }
 
-static wf_status parse_arc(struct text_lattice *t, const wf__span *fields, size_t count, uint32_t source, wf_error *err) {
+static wf_status parse_arc(struct text_lattice *t, const wf__span *fields, size_t count,
+                           uint32_t source, wf_error *err) {
   struct text_arc arc = {.source = source};
   bool compact = t->kind == KIND_COMPACT;
   size_t at = 2;
   WF__TRY(parse_state(t, fields[1], &arc.arc.target, err));
-  if (!compact) WF__TRY(parse_number(t, fields[at++], 0, "expected a label, found", &arc.arc.ilabel, err));
+  if (!compact)
+    WF__TRY(parse_number(t, fields[at++], 0, "expected a label, found", &arc.arc.ilabel, err));
   WF__TRY(parse_word(t, fields[at++], &arc.arc.olabel, err));
   if (compact) arc.arc.ilabel = arc.arc.olabel;
   if (at < count) WF__TRY(parse_weight(t, fields[at], &arc.arc.weight, err));
   return wf__vec_push(&t->arcs, arc, "lattice arcs", err);
 }
 
-static wf_status parse_line(struct text_lattice *t, wf__span line, const wf__span *fields, size_t count, wf_error *err) {
+static wf_status parse_line(struct text_lattice *t, wf__span line, const wf__span *fields,
+                            size_t count, wf_error *err) {
   uint32_t source;
   if (count > MAX_FIELDS) return bad_line(t, err, "more than five fields in", line);
   WF__TRY(parse_state(t, fields[0], &source, err));
@@ -147,7 +169,11 @@ static wf_status parse_line(struct text_lattice *t, wf__span line, const wf__spa
   int kind = kind_of_line(fields, count);
   if (t->kind == KIND_UNKNOWN) t->kind = kind;
   if (kind != KIND_UNKNOWN && kind != t->kind)
-    return bad_line(t, err, t->kind == KIND_RAW ? "expected an arc or final state of a raw lattice, found" : "expected an arc or final state of a compact lattice, found", line);
+    return bad_line(t, err,
+                    t->kind == KIND_RAW
+                        ? "expected an arc or final state of a raw lattice, found"
+                        : "expected an arc or final state of a compact lattice, found",
+                    line);
   if (count > 2) return parse_arc(t, fields, count, source, err);
   struct text_final final = {.state = source};
   if (count == 2) WF__TRY(parse_weight(t, fields[1], &final.weight, err));
@@ -155,7 +181,8 @@ static wf_status parse_line(struct text_lattice *t, wf__span line, const wf__spa
 }
 
 /* Follows the lattice to its empty line also behind an error, which is kept in `*status`. */
-static wf_status read_lines(struct text_lattice *t, wf__source *source, wf_status *status, wf_error *err) {
+static wf_status read_lines(struct text_lattice *t, wf__source *source, wf_status *status,
+                            wf_error *err) {
   for (;;) {
     wf__span line, rest, fields[MAX_FIELDS], field;
     bool found;
@@ -170,7 +197,7 @@ static wf_status read_lines(struct text_lattice *t, wf__source *source, wf_statu
   }
 }
 
-/* --- to states in order --------------------------------------------------------------------------------------------------- */
+/* --- to states in order ------------------------------------------------------------------ */
 
 static int compare_states(const void *a, const void *b) {
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -180,15 +207,19 @@ static int compare_states(const void *a, const void *b) {
 /* Place of a state among the sorted numbers. */
 static uint32_t place_of(const struct text_lattice *t, uint32_t state) {
   const uint32_t *first = t->states.data;
-  if (state < t->states.size && first[state] == state) return state; /* numbered without gaps, as usual */
-  return (uint32_t)((const uint32_t *)bsearch(&state, first, t->states.size, sizeof *first, compare_states) - first);
+  if (state < t->states.size && first[state] == state)
+    return state; /* numbered without gaps, as usual */
+  return (uint32_t)((const uint32_t *)bsearch(&state, first, t->states.size, sizeof *first,
+                                              compare_states) -
+                    first);
 }
 
 static void sort_numbers(struct text_lattice *t) {
   uint64_t kept = 0;
   qsort(t->states.data, t->states.size, sizeof *t->states.data, compare_states);
   for (uint64_t i = 0; i < t->states.size; i++)
-    if (i == 0 || t->states.data[i] != t->states.data[i - 1]) t->states.data[kept++] = t->states.data[i];
+    if (i == 0 || t->states.data[i] != t->states.data[i - 1])
+      t->states.data[kept++] = t->states.data[i];
   t->states.size = kept;
 }
 
@@ -202,23 +233,28 @@ static wf_status arrange(struct text_lattice *t, wf_error *err) {
   WF__TRY(wf__vec_grow(&out->finals, num_states, "lattice states", err));
   WF__TRY(wf__vec_grow(&out->arcs, t->arcs.size, "lattice arcs", err));
   for (uint64_t s = 0; s <= num_states; s++) out->arc_off.data[s] = 0;
-  for (uint64_t s = 0; s < num_states; s++) out->finals.data[s] = (wf_compact_weight){.graph_cost = INFINITY};
-  for (uint64_t i = 0; i < t->finals.size; i++) out->finals.data[place_of(t, t->finals.data[i].state)] = t->finals.data[i].weight;
-  for (uint64_t i = 0; i < t->arcs.size; i++) out->arc_off.data[place_of(t, t->arcs.data[i].source) + 1]++;
+  for (uint64_t s = 0; s < num_states; s++)
+    out->finals.data[s] = (wf_compact_weight){.graph_cost = INFINITY};
+  for (uint64_t i = 0; i < t->finals.size; i++)
+    out->finals.data[place_of(t, t->finals.data[i].state)] = t->finals.data[i].weight;
+  for (uint64_t i = 0; i < t->arcs.size; i++)
+    out->arc_off.data[place_of(t, t->arcs.data[i].source) + 1]++;
   for (uint64_t s = 0; s < num_states; s++) out->arc_off.data[s + 1] += out->arc_off.data[s];
   for (uint64_t i = 0; i < t->arcs.size; i++) {
     wf__loose_arc arc = t->arcs.data[i].arc;
     arc.target = place_of(t, arc.target);
     out->arcs.data[out->arc_off.data[place_of(t, t->arcs.data[i].source)]++] = arc;
   }
-  for (uint64_t s = num_states; s > 0; s--) out->arc_off.data[s] = out->arc_off.data[s - 1]; /* each had moved to its end */
+  for (uint64_t s = num_states; s > 0; s--)
+    out->arc_off.data[s] = out->arc_off.data[s - 1]; /* each had moved to its end */
   if (num_states > 0) out->arc_off.data[0] = 0;
   out->arc_off.size = out->finals.size = num_states;
   out->arcs.size = t->arcs.size;
   return WF_OK;
 }
 
-wf_status wf__kaldi_read_lattice_text(wf__source *source, const wf_symbols *words, wf__loose_lattice *out, bool *lost, wf_error *err) {
+wf_status wf__kaldi_read_lattice_text(wf__source *source, const wf_symbols *words,
+                                      wf__loose_lattice *out, bool *lost, wf_error *err) {
   struct text_lattice t = {.source = source, .words = words, .out = out};
   wf_status content = WF_OK, status = read_lines(&t, source, &content, err);
   *lost = status != WF_OK;

@@ -5,7 +5,8 @@
 
 #include "io/kaldi_archive.h"
 
-/* What has been read of a matrix. Faults are kept while the text is followed to its "]", so that the archive can go on behind it. */
+/* What has been read of a matrix. Faults are kept while the text is followed to its "]", so that
+ * the archive can go on behind it. */
 struct text_matrix {
   WF__VEC(float) values;
   int64_t rows, columns; /* of the complete rows; columns -1 before the first */
@@ -20,8 +21,9 @@ static bool is_blank(int byte) { return byte == ' ' || byte == '\t' || byte == '
 static void end_row(struct text_matrix *m) {
   if (m->in_row == 0 || m->status != WF_OK) return;
   if (m->columns >= 0 && m->in_row != m->columns)
-    m->status = wf__source_fail(m->source, m->err, WF_ERR_FORMAT, "row %lld has %lld values, the rows before have %lld", (long long)m->rows, (long long)m->in_row,
-                                (long long)m->columns);
+    m->status = wf__source_fail(m->source, m->err, WF_ERR_FORMAT,
+                                "row %lld has %lld values, the rows before have %lld",
+                                (long long)m->rows, (long long)m->in_row, (long long)m->columns);
   m->columns = m->in_row;
   m->in_row = 0;
   m->rows++;
@@ -31,15 +33,18 @@ static void add_value(struct text_matrix *m, const char *text, size_t size) {
   double value = 0;
   if (m->status != WF_OK) return;
   if (!wf__parse_f64((wf__span){text, size}, &value)) {
-    m->status = wf__source_fail(m->source, m->err, WF_ERR_FORMAT, "'%.*s' is not a number", WF__SPAN_ARG(((wf__span){text, size})));
+    m->status = wf__source_fail(m->source, m->err, WF_ERR_FORMAT, "'%.*s' is not a number",
+                                WF__SPAN_ARG(((wf__span){text, size})));
     return;
   }
   m->status = wf__vec_push(&m->values, (float)value, "scores", m->err);
   m->in_row++;
 }
 
-/* A run of characters up to a blank, a row's end or "]"; what exceeds `cap` is counted but dropped, which makes it no number. */
-static wf_status read_word(wf__source *source, char *text, size_t cap, size_t *size, wf_error *err) {
+/* A run of characters up to a blank, a row's end or "]"; what exceeds `cap` is counted but dropped,
+ * which makes it no number. */
+static wf_status read_word(wf__source *source, char *text, size_t cap, size_t *size,
+                           wf_error *err) {
   *size = 0;
   for (;;) {
     int byte;
@@ -55,7 +60,8 @@ static wf_status read_rows(struct text_matrix *m, wf_error *err) {
   for (;;) {
     int byte;
     WF__TRY(wf__source_peek(source, &byte, err));
-    if (byte < 0) return wf__source_fail(source, err, WF_ERR_FORMAT, "file ends inside a matrix, expected ']'");
+    if (byte < 0)
+      return wf__source_fail(source, err, WF_ERR_FORMAT, "file ends inside a matrix, expected ']'");
     if (byte == '\n' || byte == ';' || byte == ']') {
       end_row(m);
       source->at++;
@@ -78,23 +84,29 @@ static wf_status skip_blanks(wf__source *source, int *byte, wf_error *err) {
   }
 }
 
-wf_status wf__kaldi_read_text(wf__source *source, float scale, wf_matrix *out, bool *lost, wf_error *err) {
+wf_status wf__kaldi_read_text(wf__source *source, float scale, wf_matrix *out, bool *lost,
+                              wf_error *err) {
   struct text_matrix m = {.columns = -1, .err = err, .source = source};
   int byte;
   *lost = true;
   WF__TRY(skip_blanks(source, &byte, err));
-  if (byte != '[') return wf__source_fail(source, err, WF_ERR_FORMAT, "neither a binary matrix nor '['");
+  if (byte != '[')
+    return wf__source_fail(source, err, WF_ERR_FORMAT, "neither a binary matrix nor '['");
   source->at++;
   wf_status status = read_rows(&m, err);
   if (status == WF_OK) status = skip_blanks(source, &byte, err);
-  if (status == WF_OK && byte != '\n' && byte >= 0) status = wf__source_fail(source, err, WF_ERR_FORMAT, "text behind ']', expected the end of the line");
+  if (status == WF_OK && byte != '\n' && byte >= 0)
+    status = wf__source_fail(source, err, WF_ERR_FORMAT,
+                             "text behind ']', expected the end of the line");
   if (status == WF_OK) {
     if (byte == '\n') source->at++;
     *lost = false;
     status = m.status;
   }
   uint64_t elements;
-  if (status == WF_OK) status = wf__matrix_shape(out, m.rows, m.columns > 0 ? m.columns : 0, &elements, source->path, err);
+  if (status == WF_OK)
+    status =
+        wf__matrix_shape(out, m.rows, m.columns > 0 ? m.columns : 0, &elements, source->path, err);
   if (status == WF_OK) {
     if (m.values.data == NULL) m.values.data = wf__alloc(0, sizeof(float));
     if (m.values.data == NULL) return wf__fail_memory(err, 1, "scores");

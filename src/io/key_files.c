@@ -11,25 +11,32 @@
 
 static wf_status make_folder(const char *path, wf_error *err) {
   struct stat about;
-  if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode))) return WF_OK;
+  if (mkdir(path, 0777) == 0 ||
+      (errno == EEXIST && stat(path, &about) == 0 && S_ISDIR(about.st_mode)))
+    return WF_OK;
   return wf__fail(err, WF_ERR_IO, "%s: cannot make the folder: %s", path, strerror(errno));
 }
 
 wf_status wf__key_folder_open(const char *path, wf__key_folder *out, wf_error *err) {
   *out = (wf__key_folder){.path = wf__strndup(path, strlen(path))};
-  wf_status status = out->path != NULL ? make_folder(path, err) : wf__fail_memory(err, strlen(path), "a path");
+  wf_status status =
+      out->path != NULL ? make_folder(path, err) : wf__fail_memory(err, strlen(path), "a path");
   if (status == WF_OK) status = wf_symbols_create(path, &out->keys, err);
   if (status != WF_OK) wf__key_folder_close(out);
   return status;
 }
 
-wf_status wf__key_folder_file(wf__key_folder *folder, const char *key, const char *suffix, wf__output **out, wf_error *err) {
+wf_status wf__key_folder_file(wf__key_folder *folder, const char *key, const char *suffix,
+                              wf__output **out, wf_error *err) {
   if (key == NULL || strchr(key, '/') != NULL || key[0] == '.' || key[0] == '\0')
-    return wf__fail(err, WF_ERR_ARGUMENT, "the key '%.80s' cannot be the name of a file", key != NULL ? key : "");
+    return wf__fail(err, WF_ERR_ARGUMENT, "the key '%.80s' cannot be the name of a file",
+                    key != NULL ? key : "");
   int64_t before = wf_symbols_find(folder->keys, key), number = ++folder->num_keys;
   if (before >= 0)
-    return wf__fail(err, WF_ERR_FORMAT, "utterances %lld and %lld are both called '%.80s'; %s/%.80s%s holds the first, the other is not written", (long long)before, (long long)number,
-                    key, folder->path, key, suffix);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "utterances %lld and %lld are both called '%.80s'; %s/%.80s%s holds the first, "
+                    "the other is not written",
+                    (long long)before, (long long)number, key, folder->path, key, suffix);
   WF__TRY(wf_symbols_add(folder->keys, key, number, NULL, err));
   size_t size = strlen(folder->path) + strlen(key) + strlen(suffix) + 2;
   char *path = wf__alloc(size, 1);

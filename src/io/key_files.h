@@ -12,8 +12,10 @@ typedef struct wf__key_folder {
 
 /* Makes the folder if it is not there. */
 wf_status wf__key_folder_open(const char *path, wf__key_folder *out, wf_error *err);
-/* Opens FOLDER/KEY + suffix. Errors: a key that cannot be the name of a file; one that came before: its file would be overwritten. */
-wf_status wf__key_folder_file(wf__key_folder *folder, const char *key, const char *suffix, wf__output **out, wf_error *err);
+/* Opens FOLDER/KEY + suffix. Errors: a key that cannot be the name of a file; one that came before:
+ * its file would be overwritten. */
+wf_status wf__key_folder_file(wf__key_folder *folder, const char *key, const char *suffix,
+                              wf__output **out, wf_error *err);
 void wf__key_folder_close(wf__key_folder *folder);
 
 #endif

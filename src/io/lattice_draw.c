@@ -1,14 +1,18 @@
-/* lattice_draw.c - draws a lattice into a file: lays it out and writes it in the format that is asked for. */
+/* lattice_draw.c - draws a lattice into a file: lays it out and writes it in the format that is
+ * asked for. */
 #include "base/option_tables.h"
 #include "io/lattice_picture.h"
 
-wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char *key, const wf_symbols *words, const wf_lattice_draw_options *options, const char *path,
-                                  wf_error *err) {
+wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char *key,
+                                  const wf_symbols *words, const wf_lattice_draw_options *options,
+                                  const char *path, wf_error *err) {
   wf_lattice_draw_options taken;
   WF__TRY(wf__options_take(wf__lattice_draw_table(), options, &taken, err));
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   if (view.num_arcs > (uint64_t)taken.max_arcs)
-    return wf__fail(err, WF_ERR_LIMIT, "a lattice of %llu arcs is too large to look at (max_arcs %lld); prune it", (unsigned long long)view.num_arcs, (long long)taken.max_arcs);
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "a lattice of %llu arcs is too large to look at (max_arcs %lld); prune it",
+                    (unsigned long long)view.num_arcs, (long long)taken.max_arcs);
   wf__picture picture;
   wf__output *output;
   WF__TRY(wf__picture_make(lattice, &picture, err));
@@ -17,8 +21,10 @@ wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char 
   picture.frame_shift = (double)taken.frame_shift;
   wf_status status = wf__output_open(path, &output, err);
   if (status == WF_OK) {
-    if (taken.format == 0) wf__picture_write_html(&picture, output);
-    else wf__picture_write_dot(&picture, output);
+    if (taken.format == 0)
+      wf__picture_write_html(&picture, output);
+    else
+      wf__picture_write_dot(&picture, output);
     status = wf__output_close(output, err);
   }
   wf__picture_free(&picture);

@@ -55,9 +55,12 @@ static wf_status mark_best(wf__picture *p, const wf__in_arcs *in, wf_error *err)
 }
 
 /* Lanes 0, 1, -1, 2, -2 ... as 0, 1, 2, 3, 4 ... */
-static uint64_t index_of_lane(int32_t lane) { return lane > 0 ? (uint64_t)lane * 2 - 1 : (uint64_t)(-(int64_t)lane) * 2; }
+static uint64_t index_of_lane(int32_t lane) {
+  return lane > 0 ? (uint64_t)lane * 2 - 1 : (uint64_t)(-(int64_t)lane) * 2;
+}
 
-/* The free lane nearest to `wanted`; lane 0 is the best path's. `taken` [num_states * 2 + 3]: by lane, the last place with a state, -1 before any. */
+/* The free lane nearest to `wanted`; lane 0 is the best path's. `taken` [num_states * 2 + 3]: by
+ * lane, the last place with a state, -1 before any. */
 static int32_t free_lane(const int64_t *taken, int32_t wanted, int64_t place) {
   for (int32_t distance = 0;; distance++)
     for (int sign = 1; sign >= -1; sign -= 2) {
@@ -102,9 +105,11 @@ wf_status wf__picture_make(const wf_compact_lattice *lattice, wf__picture *out, 
   out->arc_is_best = wf__calloc(num_arcs, sizeof *out->arc_is_best);
   out->posteriors = wf__calloc(num_arcs, sizeof *out->posteriors);
   wf_status status = WF_OK;
-  if (out->places == NULL || out->lanes == NULL || out->state_is_best == NULL || out->arc_is_best == NULL || out->posteriors == NULL)
+  if (out->places == NULL || out->lanes == NULL || out->state_is_best == NULL ||
+      out->arc_is_best == NULL || out->posteriors == NULL)
     status = wf__fail_memory(err, num_arcs * sizeof *out->posteriors, "a picture");
-  if (status == WF_OK) status = wf_compact_lattice_posteriors(lattice, out->posteriors, NULL, NULL, err);
+  if (status == WF_OK)
+    status = wf_compact_lattice_posteriors(lattice, out->posteriors, NULL, NULL, err);
   if (status == WF_OK) {
     place_states(out);
     status = mark_best(out, &in, err);

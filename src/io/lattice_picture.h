@@ -1,12 +1,14 @@
-/* lattice_picture.h - a compact lattice laid out to be looked at, for dot (lattice_dot.c) and SVG (lattice_svg.c).
+/* lattice_picture.h - a compact lattice laid out to be looked at, for dot (lattice_dot.c) and SVG
+ * (lattice_svg.c).
  *
  *     lane  1          o---o
  *     lane  0     o---o-----o---o     the best path
  *     lane -1      \---o---/
  *               x: time
  *
- * States lie at their time, or, in a lattice whose paths differ in frames, at their distance from the start in arcs. States of the best path are on lane 0; every
- * other one goes, in topological order, to the free lane nearest to that of the state from which its most probable arc comes. */
+ * States lie at their time, or, in a lattice whose paths differ in frames, at their distance from
+ * the start in arcs. States of the best path are on lane 0; every other one goes, in topological
+ * order, to the free lane nearest to that of the state from which its most probable arc comes. */
 #ifndef WF_IO_LATTICE_PICTURE_H
 #define WF_IO_LATTICE_PICTURE_H
 
@@ -23,9 +25,9 @@ typedef struct wf__picture {
   int32_t *lanes;      /* [num_states] */
   bool *state_is_best; /* [num_states], [num_arcs]: on the best path */
   bool *arc_is_best;
-  double *posteriors; /* [num_arcs] */
+  double *posteriors;      /* [num_arcs] */
   int32_t lowest, highest; /* lanes */
-  int64_t last;       /* largest place */
+  int64_t last;            /* largest place */
   double best_cost;
 } wf__picture;
 

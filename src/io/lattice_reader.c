@@ -19,7 +19,8 @@ void wf_lattice_entry_clear(wf_lattice_entry *entry) {
   *entry = (wf_lattice_entry){0};
 }
 
-wf_status wf_lattice_reader_open(const char *const *sources, size_t num_sources, const wf_symbols *words, const wf_lattice_reader_options *options,
+wf_status wf_lattice_reader_open(const char *const *sources, size_t num_sources,
+                                 const wf_symbols *words, const wf_lattice_reader_options *options,
                                  wf_lattice_reader **out, wf_error *err) {
   if (out == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "out is NULL");
   *out = NULL;
@@ -44,9 +45,11 @@ struct lattice_target {
   wf_lattice_entry *out;
 };
 
-static wf_status read_lattice(void *user, wf__source *source, const wf__score_entry *entry, bool *lost, wf_error *err) {
+static wf_status read_lattice(void *user, wf__source *source, const wf__score_entry *entry,
+                              bool *lost, wf_error *err) {
   const struct lattice_target *target = user;
-  if (entry != NULL && (entry->has_rows || entry->has_columns)) return wf__fail(err, WF_ERR_FORMAT, "%s: a lattice has no range of rows", source->path);
+  if (entry != NULL && (entry->has_rows || entry->has_columns))
+    return wf__fail(err, WF_ERR_FORMAT, "%s: a lattice has no range of rows", source->path);
   wf__loose_lattice loose;
   wf_status status = wf__kaldi_read_lattice(source, target->reader->words, &loose, lost, err);
   if (status == WF_OK) {
@@ -57,7 +60,8 @@ static wf_status read_lattice(void *user, wf__source *source, const wf__score_en
   return status;
 }
 
-wf_status wf_lattice_reader_next(wf_lattice_reader *reader, wf_lattice_entry *out, bool *done, wf_error *err) {
+wf_status wf_lattice_reader_next(wf_lattice_reader *reader, wf_lattice_entry *out, bool *done,
+                                 wf_error *err) {
   *out = (wf_lattice_entry){0};
   char *key = NULL;
   struct lattice_target target = {reader, out};
@@ -67,9 +71,13 @@ wf_status wf_lattice_reader_next(wf_lattice_reader *reader, wf_lattice_entry *ou
   return status;
 }
 
-bool wf_lattice_reader_lost_rest(const wf_lattice_reader *reader) { return reader->records.lost_rest; }
+bool wf_lattice_reader_lost_rest(const wf_lattice_reader *reader) {
+  return reader->records.lost_rest;
+}
 
-double wf_lattice_reader_fraction(const wf_lattice_reader *reader) { return wf__records_fraction(&reader->records); }
+double wf_lattice_reader_fraction(const wf_lattice_reader *reader) {
+  return wf__records_fraction(&reader->records);
+}
 
 void wf_lattice_reader_free(wf_lattice_reader *reader) {
   if (reader == NULL) return;

@@ -1,27 +1,45 @@
 /* lattice_svg.c - a lattice as a page of HTML with an SVG in it: no script, no other file.
  *
- * Time goes to the right; what stands higher or lower means nothing. Arcs are as dark as they are probable. Pointing at an arc shows its costs. */
+ * Time goes to the right; what stands higher or lower means nothing. Arcs are as dark as they are
+ * probable. Pointing at an arc shows its costs. */
 #include <math.h>
 #include <string.h>
 
 #include "io/json.h"
 #include "io/lattice_picture.h"
 
-enum { MARGIN = 40, LANE_HEIGHT = 54, RADIUS = 5, LETTER_WIDTH = 8, AXIS_HEIGHT = 36, NARROWEST = 1200, WIDEST = 1 << 20 };
+enum {
+  MARGIN = 40,
+  LANE_HEIGHT = 54,
+  RADIUS = 5,
+  LETTER_WIDTH = 8,
+  AXIS_HEIGHT = 36,
+  NARROWEST = 1200,
+  WIDEST = 1 << 20
+};
 
-/* Text between tags and in attributes. What is not UTF-8 becomes U+FFFD, what XML cannot hold a blank. */
+/* Text between tags and in attributes. What is not UTF-8 becomes U+FFFD, what XML cannot hold a
+ * blank. */
 static void put_escaped(wf__output *output, const char *text) {
   const uint8_t *at = (const uint8_t *)text, *end = at + strlen(text);
   while (at < end) {
     size_t size = wf__utf8_length(at, end);
-    if (size == 0) wf__write_text(output, "\xEF\xBF\xBD");
-    else if (*at == '&') wf__write_text(output, "&amp;");
-    else if (*at == '<') wf__write_text(output, "&lt;");
-    else if (*at == '>') wf__write_text(output, "&gt;");
-    else if (*at == '"') wf__write_text(output, "&quot;");
-    else if (*at == '\'') wf__write_text(output, "&#39;");
-    else if (*at < ' ') wf__write_text(output, " ");
-    else wf__write(output, at, size);
+    if (size == 0)
+      wf__write_text(output, "\xEF\xBF\xBD");
+    else if (*at == '&')
+      wf__write_text(output, "&amp;");
+    else if (*at == '<')
+      wf__write_text(output, "&lt;");
+    else if (*at == '>')
+      wf__write_text(output, "&gt;");
+    else if (*at == '"')
+      wf__write_text(output, "&quot;");
+    else if (*at == '\'')
+      wf__write_text(output, "&#39;");
+    else if (*at < ' ')
+      wf__write_text(output, " ");
+    else
+      wf__write(output, at, size);
     at += size != 0 ? size : 1;
   }
 }
@@ -33,10 +51,15 @@ struct canvas {
   double width, height;
 };
 
-static double x_of(const struct canvas *c, uint64_t state) { return MARGIN + (double)c->p->places[state] * c->per_place; }
-static double y_of(const struct canvas *c, uint64_t state) { return MARGIN + LANE_HEIGHT * ((double)(c->p->highest - c->p->lanes[state]) + 1); }
+static double x_of(const struct canvas *c, uint64_t state) {
+  return MARGIN + (double)c->p->places[state] * c->per_place;
+}
+static double y_of(const struct canvas *c, uint64_t state) {
+  return MARGIN + LANE_HEIGHT * ((double)(c->p->highest - c->p->lanes[state]) + 1);
+}
 
-/* So wide that words of the best path find room on their arcs, and that a short lattice fills a screen. */
+/* So wide that words of the best path find room on their arcs, and that a short lattice fills a
+ * screen. */
 static double pixels_per_place(const wf__picture *p) {
   double most = p->timed ? 2 : 60;
   char scratch[16];
@@ -53,7 +76,9 @@ static double pixels_per_place(const wf__picture *p) {
 
 static void put_head(const struct canvas *c) {
   wf__output *output = c->output;
-  wf__write_text(output, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Lattice of ");
+  wf__write_text(
+      output,
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Lattice of ");
   put_escaped(output, c->p->key);
   wf__write_text(output,
                  "</title>\n<style>\n"
@@ -62,7 +87,8 @@ static void put_head(const struct canvas *c) {
                  "path { fill: none; stroke: #000; stroke-width: 1.5; }\n"
                  "g.best path { stroke: #c00; stroke-width: 3; }\n"
                  "g.best text { fill: #c00; font-weight: bold; }\n"
-                 "g.arc text { font-size: 13px; text-anchor: middle; paint-order: stroke; stroke: #fff; stroke-width: 3px; }\n"
+                 "g.arc text { font-size: 13px; text-anchor: middle; paint-order: stroke; stroke: "
+                 "#fff; stroke-width: 3px; }\n"
                  "g.arc:hover path { stroke: #06c; stroke-width: 4; stroke-opacity: 1; }\n"
                  "g.arc:hover text { fill: #06c; fill-opacity: 1; }\n"
                  "circle { fill: #fff; stroke: #000; }\n"
@@ -71,9 +97,12 @@ static void put_head(const struct canvas *c) {
                  "g.axis text { font-size: 11px; fill: #666; text-anchor: middle; }\n"
                  "</style>\n</head>\n<body>\n<h1>");
   put_escaped(output, c->p->key);
-  wf__printf(output, "</h1>\n<p>%llu states, %llu arcs, best path (red) of cost ", (unsigned long long)c->p->view.num_states, (unsigned long long)c->p->view.num_arcs);
-  if (c->p->best_cost < INFINITY) wf__printf(output, "%.3f", c->p->best_cost);
-  else wf__write_text(output, "none");
+  wf__printf(output, "</h1>\n<p>%llu states, %llu arcs, best path (red) of cost ",
+             (unsigned long long)c->p->view.num_states, (unsigned long long)c->p->view.num_arcs);
+  if (c->p->best_cost < INFINITY)
+    wf__printf(output, "%.3f", c->p->best_cost);
+  else
+    wf__write_text(output, "none");
   wf__write_text(output, ". Darker arcs are more probable; point at one for its costs.</p>\n");
 }
 
@@ -81,14 +110,19 @@ static void put_head(const struct canvas *c) {
 static void put_axis(const struct canvas *c) {
   static const double steps[] = {0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000};
   wf__output *output = c->output;
-  double pixels_per_second = c->per_place / c->p->frame_shift, step = steps[0], seconds = (double)c->p->last * c->p->frame_shift;
-  for (size_t i = 0; i < sizeof steps / sizeof *steps && step * pixels_per_second < 80; i++) step = steps[i];
+  double pixels_per_second = c->per_place / c->p->frame_shift, step = steps[0],
+         seconds = (double)c->p->last * c->p->frame_shift;
+  for (size_t i = 0; i < sizeof steps / sizeof *steps && step * pixels_per_second < 80; i++)
+    step = steps[i];
   if (!c->p->timed || seconds / step > 10000) return;
   wf__write_text(output, "<g class=\"axis\">\n");
   for (int i = 0; (double)i * step <= seconds + 1e-9; i++) {
     double x = MARGIN + (double)i * step * pixels_per_second;
-    wf__printf(output, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\"/><text x=\"%.1f\" y=\"%.1f\">%g s</text>\n", x, MARGIN / 2, x, c->height - AXIS_HEIGHT + 8, x,
-               c->height - AXIS_HEIGHT + 24, (double)i * step);
+    wf__printf(output,
+               "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\"/><text x=\"%.1f\" "
+               "y=\"%.1f\">%g s</text>\n",
+               x, MARGIN / 2, x, c->height - AXIS_HEIGHT + 8, x, c->height - AXIS_HEIGHT + 24,
+               (double)i * step);
   }
   wf__write_text(output, "</g>\n");
 }
@@ -100,16 +134,23 @@ static void put_arc(const struct canvas *c, uint64_t s, uint64_t a, uint64_t num
   char scratch[16];
   const char *word = wf__picture_word(p, arc->word, scratch);
   uint64_t t = (uint64_t)arc->nextstate;
-  double x1 = x_of(c, s), y1 = y_of(c, s), x2 = x_of(c, t), y2 = y_of(c, t), bend = 22 * (double)number_of_pair, opacity = 0.15 + 0.85 * sqrt(p->posteriors[a]);
+  double x1 = x_of(c, s), y1 = y_of(c, s), x2 = x_of(c, t), y2 = y_of(c, t),
+         bend = 22 * (double)number_of_pair, opacity = 0.15 + 0.85 * sqrt(p->posteriors[a]);
   wf__printf(output, "<g class=\"arc%s\"><title>", p->arc_is_best[a] ? " best" : "");
   put_escaped(output, word != NULL ? word : "(no word)");
-  if (p->timed) wf__printf(output, "\n%.2f to %.2f s", p->view.frames[s] * p->frame_shift, p->view.frames[t] * p->frame_shift);
-  wf__printf(output, "\ngraph cost %.3f, acoustic cost %.3f\nposterior %.4f, state %llu to %llu</title>", (double)arc->weight.graph_cost, (double)arc->weight.acoustic_cost,
-             p->posteriors[a], (unsigned long long)s, (unsigned long long)t);
-  wf__printf(output, "<path stroke-opacity=\"%.2f\" d=\"M%.1f %.1f C%.1f %.1f %.1f %.1f %.1f %.1f\"/>", opacity, x1, y1, x1 + (x2 - x1) * 0.4, y1 - bend, x1 + (x2 - x1) * 0.6,
-             y2 - bend, x2, y2);
+  if (p->timed)
+    wf__printf(output, "\n%.2f to %.2f s", p->view.frames[s] * p->frame_shift,
+               p->view.frames[t] * p->frame_shift);
+  wf__printf(output,
+             "\ngraph cost %.3f, acoustic cost %.3f\nposterior %.4f, state %llu to %llu</title>",
+             (double)arc->weight.graph_cost, (double)arc->weight.acoustic_cost, p->posteriors[a],
+             (unsigned long long)s, (unsigned long long)t);
+  wf__printf(
+      output, "<path stroke-opacity=\"%.2f\" d=\"M%.1f %.1f C%.1f %.1f %.1f %.1f %.1f %.1f\"/>",
+      opacity, x1, y1, x1 + (x2 - x1) * 0.4, y1 - bend, x1 + (x2 - x1) * 0.6, y2 - bend, x2, y2);
   if (word != NULL) {
-    wf__printf(output, "<text fill-opacity=\"%.2f\" x=\"%.1f\" y=\"%.1f\">", fmax(opacity, 0.4), (x1 + x2) / 2, (y1 + y2) / 2 - bend * 0.75 - 4);
+    wf__printf(output, "<text fill-opacity=\"%.2f\" x=\"%.1f\" y=\"%.1f\">", fmax(opacity, 0.4),
+               (x1 + x2) / 2, (y1 + y2) / 2 - bend * 0.75 - 4);
     put_escaped(output, word);
     wf__write_text(output, "</text>");
   }
@@ -126,10 +167,13 @@ static uint64_t earlier_twins(const wf_compact_lattice_view *view, uint64_t s, u
 static void put_states(const struct canvas *c) {
   for (uint64_t s = 0; s < c->p->view.num_states; s++) {
     const wf_compact_weight *final = &c->p->view.finals[s];
-    wf__printf(c->output, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"%s><title>state %llu", x_of(c, s), y_of(c, s), RADIUS, final->graph_cost < INFINITY ? " class=\"final\"" : "",
-               (unsigned long long)s);
+    wf__printf(c->output, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"%s><title>state %llu",
+               x_of(c, s), y_of(c, s), RADIUS,
+               final->graph_cost < INFINITY ? " class=\"final\"" : "", (unsigned long long)s);
     if (c->p->timed) wf__printf(c->output, ", %.2f s", c->p->view.frames[s] * c->p->frame_shift);
-    if (final->graph_cost < INFINITY) wf__printf(c->output, "\nfinal, graph cost %.3f, acoustic cost %.3f", (double)final->graph_cost, (double)final->acoustic_cost);
+    if (final->graph_cost < INFINITY)
+      wf__printf(c->output, "\nfinal, graph cost %.3f, acoustic cost %.3f",
+                 (double) final->graph_cost, (double) final->acoustic_cost);
     wf__write_text(c->output, "</title></circle>\n");
   }
 }
@@ -139,7 +183,9 @@ void wf__picture_write_html(const wf__picture *p, wf__output *output) {
   c.width = 2 * MARGIN + (double)p->last * c.per_place;
   c.height = 2 * MARGIN + LANE_HEIGHT * ((double)p->highest - (double)p->lowest + 2) + AXIS_HEIGHT;
   put_head(&c);
-  wf__printf(output, "<div>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\">\n", c.width, c.height);
+  wf__printf(output,
+             "<div>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\">\n",
+             c.width, c.height);
   put_axis(&c);
   for (int best = 0; best <= 1; best++) /* the best path lies on top */
     for (uint64_t s = 0; s < p->view.num_states; s++)

@@ -21,16 +21,22 @@ struct wf_lattice_writer {
   wf__archive_writer files; /* else */
 };
 
-wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words, const wf_lattice_writer_options *options, wf_lattice_writer **out, wf_error *err) {
-  if (out == NULL || path == NULL || path[0] == '\0') return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
+wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words,
+                                 const wf_lattice_writer_options *options, wf_lattice_writer **out,
+                                 wf_error *err) {
+  if (out == NULL || path == NULL || path[0] == '\0')
+    return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
   *out = NULL;
   wf_lattice_writer_options taken;
   WF__TRY(wf__options_take(wf__lattice_writer_table(), options, &taken, err));
   bool slf = taken.format == FORMAT_SLF;
-  if (slf && taken.scp != NULL) return wf__fail(err, WF_ERR_ARGUMENT, "a script file needs an archive with a name to point into");
+  if (slf && taken.scp != NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "a script file needs an archive with a name to point into");
   wf_lattice_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a lattice writer");
-  wf_status status = slf ? wf__key_folder_open(path, &writer->folder, err) : wf__archive_open(&writer->files, path, taken.scp, err);
+  wf_status status = slf ? wf__key_folder_open(path, &writer->folder, err)
+                         : wf__archive_open(&writer->files, path, taken.scp, err);
   if (status != WF_OK) {
     wf_lattice_writer_abort(writer);
     return status;
@@ -46,13 +52,16 @@ wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words, cons
 
 static wf_status check_word(const wf_symbols *words, int32_t word, wf_error *err) {
   if (word == 0 || wf_symbols_text(words, word) != NULL) return WF_OK;
-  return wf__fail(err, WF_ERR_ARGUMENT, "word %d is not in the table %s", word, wf_symbols_name(words));
+  return wf__fail(err, WF_ERR_ARGUMENT, "word %d is not in the table %s", word,
+                  wf_symbols_name(words));
 }
 
-static wf_status check_words(const wf_lattice_entry *entry, const wf_symbols *words, wf_error *err) {
+static wf_status check_words(const wf_lattice_entry *entry, const wf_symbols *words,
+                             wf_error *err) {
   if (entry->raw != NULL) {
     wf_lattice_view view = wf_lattice_get(entry->raw);
-    for (uint64_t a = 0; a < view.num_arcs; a++) WF__TRY(check_word(words, view.arcs[a].olabel, err));
+    for (uint64_t a = 0; a < view.num_arcs; a++)
+      WF__TRY(check_word(words, view.arcs[a].olabel, err));
   } else {
     wf_compact_lattice_view view = wf_compact_lattice_get(entry->compact);
     for (uint64_t a = 0; a < view.num_arcs; a++) WF__TRY(check_word(words, view.arcs[a].word, err));
@@ -74,27 +83,36 @@ static wf_status put_slf(wf_lattice_writer *writer, const wf_lattice_entry *entr
   return status;
 }
 
-static wf_status put_in_archive(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err) {
+static wf_status put_in_archive(wf_lattice_writer *writer, const wf_lattice_entry *entry,
+                                wf_error *err) {
   WF__TRY(wf__archive_put_key(&writer->files, entry->key, err));
   wf__output *output = writer->files.archive;
   bool text = writer->format == FORMAT_TEXT;
   if (entry->raw != NULL) {
     wf_lattice_view view = wf_lattice_get(entry->raw);
-    if (text) wf__kaldi_write_raw_text(output, &view, writer->divisor, writer->words);
-    else wf__kaldi_write_raw(output, &view, writer->divisor);
+    if (text)
+      wf__kaldi_write_raw_text(output, &view, writer->divisor, writer->words);
+    else
+      wf__kaldi_write_raw(output, &view, writer->divisor);
   } else {
     wf_compact_lattice_view view = wf_compact_lattice_get(entry->compact);
-    if (text) wf__kaldi_write_compact_text(output, &view, writer->divisor, writer->words);
-    else wf__kaldi_write_compact(output, &view, writer->divisor);
+    if (text)
+      wf__kaldi_write_compact_text(output, &view, writer->divisor, writer->words);
+    else
+      wf__kaldi_write_compact(output, &view, writer->divisor);
   }
   if (writer->flush_each) wf__output_flush(output);
   return WF_OK;
 }
 
-wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entry *entry, wf_error *err) {
-  if ((entry->raw == NULL) == (entry->compact == NULL)) return wf__fail(err, WF_ERR_ARGUMENT, "a lattice to write is either raw or compact");
-  if (writer->format != FORMAT_ARK && writer->words != NULL) WF__TRY(check_words(entry, writer->words, err));
-  return writer->format == FORMAT_SLF ? put_slf(writer, entry, err) : put_in_archive(writer, entry, err);
+wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entry *entry,
+                                wf_error *err) {
+  if ((entry->raw == NULL) == (entry->compact == NULL))
+    return wf__fail(err, WF_ERR_ARGUMENT, "a lattice to write is either raw or compact");
+  if (writer->format != FORMAT_ARK && writer->words != NULL)
+    WF__TRY(check_words(entry, writer->words, err));
+  return writer->format == FORMAT_SLF ? put_slf(writer, entry, err)
+                                      : put_in_archive(writer, entry, err);
 }
 
 wf_status wf_lattice_writer_close(wf_lattice_writer *writer, wf_error *err) {

@@ -19,7 +19,8 @@ void wf__loose_free(wf__loose_lattice *loose) {
 }
 
 bool wf__loose_weight_is_good(double graph_cost, double acoustic_cost) {
-  if (graph_cost == (double)INFINITY || acoustic_cost == (double)INFINITY) return graph_cost == acoustic_cost;
+  if (graph_cost == (double)INFINITY || acoustic_cost == (double)INFINITY)
+    return graph_cost == acoustic_cost;
   return fabs(graph_cost) <= MAX_COST && fabs(acoustic_cost) <= MAX_COST; /* false for NaN */
 }
 
@@ -32,13 +33,19 @@ static bool is_zero(const wf_compact_weight *weight) { return weight->graph_cost
 
 static wf_status check_targets(const wf__loose_lattice *loose, wf_error *err) {
   uint64_t num_states = loose->arc_off.size;
-  if (num_states > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a lattice of %" PRIu64 " states, at most 2^31-1", num_states);
+  if (num_states > INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "a lattice of %" PRIu64 " states, at most 2^31-1",
+                    num_states);
   if (loose->start >= (int64_t)num_states || loose->start < -1)
-    return wf__fail(err, WF_ERR_FORMAT, "start state %" PRId64 " of a lattice of %" PRIu64 " states", loose->start, num_states);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "start state %" PRId64 " of a lattice of %" PRIu64 " states", loose->start,
+                    num_states);
   for (uint64_t s = 0; s < num_states; s++)
     for (uint64_t a = loose->arc_off.data[s]; a < arcs_end(loose, s); a++)
       if (loose->arcs.data[a].target >= num_states)
-        return wf__fail(err, WF_ERR_FORMAT, "an arc of state %" PRIu64 " leads to state %" PRIu32 " of %" PRIu64, s, loose->arcs.data[a].target, num_states);
+        return wf__fail(err, WF_ERR_FORMAT,
+                        "an arc of state %" PRIu64 " leads to state %" PRIu32 " of %" PRIu64, s,
+                        loose->arcs.data[a].target, num_states);
   return WF_OK;
 }
 
@@ -58,28 +65,37 @@ static bool is_in_order(const wf__loose_lattice *loose, bool *seen) {
 }
 
 /* The bare graph of the lattice, for wf__topological_order. */
-static wf_status bare_graph(const wf__loose_lattice *loose, uint64_t **arc_off, wf_arc **arcs, wf_error *err) {
+static wf_status bare_graph(const wf__loose_lattice *loose, uint64_t **arc_off, wf_arc **arcs,
+                            wf_error *err) {
   uint64_t num_states = loose->arc_off.size, count = 0;
   *arc_off = wf__alloc(num_states + 1, sizeof **arc_off);
   *arcs = wf__alloc(loose->arcs.size, sizeof **arcs);
-  if (*arc_off == NULL || *arcs == NULL) return wf__fail_memory(err, loose->arcs.size * sizeof **arcs, "sorting a lattice");
+  if (*arc_off == NULL || *arcs == NULL)
+    return wf__fail_memory(err, loose->arcs.size * sizeof **arcs, "sorting a lattice");
   for (uint64_t s = 0; s < num_states; s++) {
     (*arc_off)[s] = count;
     for (uint64_t a = loose->arc_off.data[s]; a < arcs_end(loose, s); a++)
-      if (!is_zero(&loose->arcs.data[a].weight)) (*arcs)[count++] = (wf_arc){.nextstate = loose->arcs.data[a].target};
+      if (!is_zero(&loose->arcs.data[a].weight))
+        (*arcs)[count++] = (wf_arc){.nextstate = loose->arcs.data[a].target};
   }
   (*arc_off)[num_states] = count;
   return WF_OK;
 }
 
-/* The states that the start reaches, in topological order: all that come behind it in one. `order` [num_states], `*count` of them. */
-static wf_status sort_states(const wf__loose_lattice *loose, uint32_t **order, uint64_t *count, wf_error *err) {
+/* The states that the start reaches, in topological order: all that come behind it in one. `order`
+ * [num_states], `*count` of them. */
+static wf_status sort_states(const wf__loose_lattice *loose, uint32_t **order, uint64_t *count,
+                             wf_error *err) {
   uint64_t num_states = loose->arc_off.size, *arc_off = NULL, skip = 0;
   wf_arc *arcs = NULL;
   *order = NULL;
   wf_status status = bare_graph(loose, &arc_off, &arcs, err);
   if (status == WF_OK) {
-    wf_fst_view view = {.start = loose->start, .num_states = num_states, .num_arcs = arc_off[num_states], .arc_off = arc_off, .arcs = arcs};
+    wf_fst_view view = {.start = loose->start,
+                        .num_states = num_states,
+                        .num_arcs = arc_off[num_states],
+                        .arc_off = arc_off,
+                        .arcs = arcs};
     status = wf__topological_order(&view, order, err);
     if (status == WF_ERR_ARGUMENT) status = wf__fail_prefix(err, WF_ERR_FORMAT, "not a lattice");
   }
@@ -92,7 +108,8 @@ static wf_status sort_states(const wf__loose_lattice *loose, uint32_t **order, u
   return WF_OK;
 }
 
-static wf_status find_order(const wf__loose_lattice *loose, uint32_t **order, uint64_t *count, wf_error *err) {
+static wf_status find_order(const wf__loose_lattice *loose, uint32_t **order, uint64_t *count,
+                            wf_error *err) {
   uint64_t num_states = loose->arc_off.size;
   bool *seen = wf__calloc(num_states, sizeof *seen);
   *order = NULL;
@@ -115,32 +132,45 @@ static wf_compact_weight scaled(const wf_compact_weight *weight, const wf__latti
   return w;
 }
 
-static wf_status to_compact(wf__loose_lattice *loose, const uint32_t *order, uint64_t count, const uint32_t *number, const wf__lattice_wish *wish,
+static wf_status to_compact(wf__loose_lattice *loose, const uint32_t *order, uint64_t count,
+                            const uint32_t *number, const wf__lattice_wish *wish,
                             wf_compact_lattice **out, wf_error *err) {
   wf__compact_arrays arrays = {0};
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < count && status == WF_OK; i++) {
     status = wf__compact_add_state(&arrays, scaled(&loose->finals.data[order[i]], wish), err);
-    for (uint64_t a = loose->arc_off.data[order[i]]; a < arcs_end(loose, order[i]) && status == WF_OK; a++) {
+    for (uint64_t a = loose->arc_off.data[order[i]];
+         a < arcs_end(loose, order[i]) && status == WF_OK; a++) {
       const wf__loose_arc *arc = &loose->arcs.data[a];
-      if (!is_zero(&arc->weight)) status = wf__compact_push(&arrays, (wf_compact_arc){arc->olabel, (int32_t)number[arc->target], scaled(&arc->weight, wish)}, err);
+      if (!is_zero(&arc->weight))
+        status = wf__compact_push(
+            &arrays,
+            (wf_compact_arc){arc->olabel, (int32_t)number[arc->target], scaled(&arc->weight, wish)},
+            err);
     }
   }
   return wf__compact_finish_with(status, &arrays, &loose->labels, out, err);
 }
 
-static wf_status to_raw(const wf__loose_lattice *loose, const uint32_t *order, uint64_t count, const uint32_t *number, const wf__lattice_wish *wish,
-                        wf_lattice **out, wf_error *err) {
+static wf_status to_raw(const wf__loose_lattice *loose, const uint32_t *order, uint64_t count,
+                        const uint32_t *number, const wf__lattice_wish *wish, wf_lattice **out,
+                        wf_error *err) {
   wf__lattice_arrays arrays = {0};
   wf_status status = wf__lattice_reserve(&arrays, count, loose->arcs.size, err);
   for (uint64_t i = 0; i < count && status == WF_OK; i++) {
     wf_compact_weight final = scaled(&loose->finals.data[order[i]], wish);
-    status = wf__lattice_add_state(&arrays, final.graph_cost, final.acoustic_cost, WF__FRAMES_UNKNOWN, err);
-    for (uint64_t a = loose->arc_off.data[order[i]]; a < arcs_end(loose, order[i]) && status == WF_OK; a++) {
+    status = wf__lattice_add_state(&arrays, final.graph_cost, final.acoustic_cost,
+                                   WF__FRAMES_UNKNOWN, err);
+    for (uint64_t a = loose->arc_off.data[order[i]];
+         a < arcs_end(loose, order[i]) && status == WF_OK; a++) {
       const wf__loose_arc *arc = &loose->arcs.data[a];
       wf_compact_weight weight = scaled(&arc->weight, wish);
       if (is_zero(&weight)) continue;
-      status = wf__lattice_push(&arrays, (wf_lattice_arc){arc->ilabel, arc->olabel, weight.graph_cost, weight.acoustic_cost, (int32_t)number[arc->target], 0}, err);
+      status =
+          wf__lattice_push(&arrays,
+                           (wf_lattice_arc){arc->ilabel, arc->olabel, weight.graph_cost,
+                                            weight.acoustic_cost, (int32_t)number[arc->target], 0},
+                           err);
     }
   }
   if (status == WF_OK) wf__lattice_find_frames(&arrays);
@@ -163,17 +193,21 @@ static wf_status convert(wf_lattice_entry *entry, int32_t kind, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__loose_finish(wf__loose_lattice *loose, const wf__lattice_wish *wish, wf_lattice_entry *out, wf_error *err) {
+wf_status wf__loose_finish(wf__loose_lattice *loose, const wf__lattice_wish *wish,
+                           wf_lattice_entry *out, wf_error *err) {
   uint32_t *order = NULL, *number = NULL;
   uint64_t count = 0;
   wf_status status;
   WF__TRY_GOTO(status, check_targets(loose, err), done);
   if (loose->start >= 0) WF__TRY_GOTO(status, find_order(loose, &order, &count, err), done);
   number = wf__alloc(loose->arc_off.size, sizeof *number);
-  if (number == NULL) WF__TRY_GOTO(status, wf__fail_memory(err, loose->arc_off.size * sizeof *number, "a lattice"), done);
+  if (number == NULL)
+    WF__TRY_GOTO(status, wf__fail_memory(err, loose->arc_off.size * sizeof *number, "a lattice"),
+                 done);
   for (uint64_t s = 0; s < loose->arc_off.size; s++) number[s] = DROPPED;
   for (uint64_t i = 0; i < count; i++) number[order[i]] = (uint32_t)i;
-  status = loose->compact ? to_compact(loose, order, count, number, wish, &out->compact, err) : to_raw(loose, order, count, number, wish, &out->raw, err);
+  status = loose->compact ? to_compact(loose, order, count, number, wish, &out->compact, err)
+                          : to_raw(loose, order, count, number, wish, &out->raw, err);
   if (status == WF_OK) status = convert(out, wish->kind, err);
 done:
   free(order);

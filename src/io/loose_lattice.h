@@ -1,7 +1,8 @@
-/* loose_lattice.h - a lattice as a file tells it: either kind, states in any order, any start. What the formats are parsed into, before it becomes a
- * wf_lattice or a wf_compact_lattice.
+/* loose_lattice.h - a lattice as a file tells it: either kind, states in any order, any start. What
+ * the formats are parsed into, before it becomes a wf_lattice or a wf_compact_lattice.
  *
- *     arc_off  [0 .. num_states)    arcs of state s: from arc_off[s] to arc_off[s + 1], of the last state to the end
+ *     arc_off  [0 .. num_states)    arcs of state s: from arc_off[s] to arc_off[s + 1], of the last
+ *              state to the end
  *     labels   alignments (compact lattices), by weight.first_label and num_labels */
 #ifndef WF_IO_LOOSE_LATTICE_H
 #define WF_IO_LOOSE_LATTICE_H
@@ -31,12 +32,15 @@ typedef struct wf__lattice_wish {
   int32_t kind;
 } wf__lattice_wish;
 
-/* Is the weight one that a lattice may have: both costs at most 1e30 in magnitude, or both +infinity (Zero)? */
+/* Is the weight one that a lattice may have: both costs at most 1e30 in magnitude, or both
+ * +infinity (Zero)? */
 bool wf__loose_weight_is_good(double graph_cost, double acoustic_cost);
 
 void wf__loose_free(wf__loose_lattice *loose);
-/* Checks targets and start, puts states in topological order from the start (as they are, if they are so already; what the start does not reach is
- * dropped), scales, converts. Empties `loose`, also on failure. Errors (WF_ERR_FORMAT): arcs to states that do not exist, cycles. */
-wf_status wf__loose_finish(wf__loose_lattice *loose, const wf__lattice_wish *wish, wf_lattice_entry *out, wf_error *err);
+/* Checks targets and start, puts states in topological order from the start (as they are, if they
+ * are so already; what the start does not reach is dropped), scales, converts. Empties `loose`,
+ * also on failure. Errors (WF_ERR_FORMAT): arcs to states that do not exist, cycles. */
+wf_status wf__loose_finish(wf__loose_lattice *loose, const wf__lattice_wish *wish,
+                           wf_lattice_entry *out, wf_error *err);
 
 #endif

@@ -11,20 +11,27 @@ void wf_matrix_clear(wf_matrix *matrix) {
   *matrix = (wf_matrix){0};
 }
 
-wf_status wf__matrix_shape(wf_matrix *matrix, int64_t num_frames, int64_t num_columns, uint64_t *elements, const char *name, wf_error *err) {
+wf_status wf__matrix_shape(wf_matrix *matrix, int64_t num_frames, int64_t num_columns,
+                           uint64_t *elements, const char *name, wf_error *err) {
   if (num_frames < 0 || num_columns < 0)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: a matrix of %lld x %lld", name, (long long)num_frames, (long long)num_columns);
-  if (num_columns > INT32_MAX || (num_columns > 0 && (uint64_t)num_frames > SIZE_MAX / 16 / (uint64_t)num_columns))
-    return wf__fail(err, WF_ERR_LIMIT, "%s: a matrix of %lld x %lld is too large", name, (long long)num_frames, (long long)num_columns);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: a matrix of %lld x %lld", name, (long long)num_frames,
+                    (long long)num_columns);
+  if (num_columns > INT32_MAX ||
+      (num_columns > 0 && (uint64_t)num_frames > SIZE_MAX / 16 / (uint64_t)num_columns))
+    return wf__fail(err, WF_ERR_LIMIT, "%s: a matrix of %lld x %lld is too large", name,
+                    (long long)num_frames, (long long)num_columns);
   /* Frames that take no bytes could be claimed by the billion. */
-  if (num_columns == 0 && num_frames > 0) return wf__fail(err, WF_ERR_FORMAT, "%s: a matrix of %lld frames without columns", name, (long long)num_frames);
+  if (num_columns == 0 && num_frames > 0)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: a matrix of %lld frames without columns", name,
+                    (long long)num_frames);
   matrix->num_frames = num_frames;
   matrix->num_columns = (int32_t)num_columns;
   *elements = (uint64_t)num_frames * (uint64_t)num_columns;
   return WF_OK;
 }
 
-wf_status wf__matrix_allocate(wf_matrix *matrix, int64_t num_frames, int64_t num_columns, const char *name, wf_error *err) {
+wf_status wf__matrix_allocate(wf_matrix *matrix, int64_t num_frames, int64_t num_columns,
+                              const char *name, wf_error *err) {
   uint64_t elements;
   WF__TRY(wf__matrix_shape(matrix, num_frames, num_columns, &elements, name, err));
   matrix->data = wf__alloc(elements, sizeof(float));
@@ -41,11 +48,13 @@ wf_status wf_matrix_check(const wf_matrix *matrix, wf_error *err) {
   for (int64_t t = 0; t < matrix->num_frames; t++) {
     const float *row = matrix->data + (size_t)t * (size_t)matrix->num_columns;
     bool good = true;
-    for (int32_t c = 0; c < matrix->num_columns; c++) good &= row[c] < INFINITY; /* false for NaN too; no branch, so it runs in vectors */
+    for (int32_t c = 0; c < matrix->num_columns; c++)
+      good &= row[c] < INFINITY; /* false for NaN too; no branch, so it runs in vectors */
     if (good) continue;
     for (int32_t c = 0; c < matrix->num_columns; c++)
       if (!(row[c] < INFINITY))
-        return wf__fail(err, WF_ERR_FORMAT, "%s: frame %lld, column %d: score is %s", matrix->key != NULL ? matrix->key : "scores", (long long)t, c,
+        return wf__fail(err, WF_ERR_FORMAT, "%s: frame %lld, column %d: score is %s",
+                        matrix->key != NULL ? matrix->key : "scores", (long long)t, c,
                         isnan(row[c]) ? "NaN" : "+infinity");
   }
   return WF_OK;

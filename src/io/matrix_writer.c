@@ -1,4 +1,5 @@
-/* matrix_writer.c - score matrices to a Kaldi archive (with a script file on request) or a folder of .npy. */
+/* matrix_writer.c - score matrices to a Kaldi archive (with a script file on request) or a folder
+ * of .npy. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +21,22 @@ struct wf_matrix_writer {
   wf__archive_writer files; /* else */
 };
 
-wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options *options, wf_matrix_writer **out, wf_error *err) {
-  if (out == NULL || path == NULL || path[0] == '\0') return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
+wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options *options,
+                                wf_matrix_writer **out, wf_error *err) {
+  if (out == NULL || path == NULL || path[0] == '\0')
+    return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
   *out = NULL;
   wf_matrix_writer_options taken;
   WF__TRY(wf__options_take(wf__matrix_writer_table(), options, &taken, err));
-  if (taken.scp != NULL && taken.format == FORMAT_NPY) return wf__fail(err, WF_ERR_ARGUMENT, "a script file needs an archive with a name to point into");
+  if (taken.scp != NULL && taken.format == FORMAT_NPY)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "a script file needs an archive with a name to point into");
   wf_matrix_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a matrix writer");
   writer->format = taken.format;
   bool npy = writer->format == FORMAT_NPY;
-  wf_status status = npy ? wf__key_folder_open(path, &writer->folder, err) : wf__archive_open(&writer->files, path, taken.scp, err);
+  wf_status status = npy ? wf__key_folder_open(path, &writer->folder, err)
+                         : wf__archive_open(&writer->files, path, taken.scp, err);
   if (status != WF_OK) {
     wf_matrix_writer_abort(writer);
     return status;
@@ -48,14 +54,18 @@ static void put_text(wf__output *output, const wf_matrix *matrix) {
       wf__write_text(output, " ");
       float value = matrix->data[t * matrix->num_columns + c];
       wf__float_text(value, text);
-      wf__write_text(output, !isinf(value) ? text : value > 0 ? "inf" : "-inf"); /* as Kaldi writes it */
+      wf__write_text(output, !isinf(value) ? text
+                             : value > 0   ? "inf"
+                                           : "-inf"); /* as Kaldi writes it */
     }
   }
   wf__write_text(output, " ]\n");
 }
 
 static wf_status check_dimensions(const wf_matrix *matrix, wf_error *err) {
-  if (matrix->num_frames > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%s: Kaldi's matrices hold less than 2^31 rows", matrix->key);
+  if (matrix->num_frames > INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "%s: Kaldi's matrices hold less than 2^31 rows",
+                    matrix->key);
   return WF_OK;
 }
 
@@ -65,7 +75,8 @@ static void put_binary(wf__output *output, const wf_matrix *matrix) {
   wf__write(output, &rows, 4);
   wf__write(output, "\4", 1);
   wf__write(output, &columns, 4);
-  wf__write(output, matrix->data, (size_t)matrix->num_frames * (size_t)matrix->num_columns * sizeof(float));
+  wf__write(output, matrix->data,
+            (size_t)matrix->num_frames * (size_t)matrix->num_columns * sizeof(float));
 }
 
 static wf_status put_npy(wf_matrix_writer *writer, const wf_matrix *matrix, wf_error *err) {
@@ -73,26 +84,32 @@ static wf_status put_npy(wf_matrix_writer *writer, const wf_matrix *matrix, wf_e
   wf__output *output;
   WF__TRY(wf__key_folder_file(&writer->folder, matrix->key, ".npy", &output, err));
   wf__write(output, header, wf__npy_header(matrix, header));
-  wf__write(output, matrix->data, (size_t)matrix->num_frames * (size_t)matrix->num_columns * sizeof(float));
+  wf__write(output, matrix->data,
+            (size_t)matrix->num_frames * (size_t)matrix->num_columns * sizeof(float));
   return wf__output_close(output, err);
 }
 
 wf_status wf_matrix_writer_put(wf_matrix_writer *writer, const wf_matrix *matrix, wf_error *err) {
-  if (matrix->key == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "a matrix without a key cannot be written");
+  if (matrix->key == NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "a matrix without a key cannot be written");
   if (writer->format == FORMAT_NPY) return put_npy(writer, matrix, err);
   WF__TRY(check_dimensions(matrix, err));
   uint8_t *compressed = NULL;
   size_t compressed_bytes = 0;
-  if (writer->format == FORMAT_COMPRESSED) WF__TRY(wf__kaldi_compress(matrix, &compressed, &compressed_bytes, err));
+  if (writer->format == FORMAT_COMPRESSED)
+    WF__TRY(wf__kaldi_compress(matrix, &compressed, &compressed_bytes, err));
   wf_status status = wf__archive_put_key(&writer->files, matrix->key, err);
   wf__output *output = writer->files.archive;
   if (status != WF_OK) {
     free(compressed);
     return status;
   }
-  if (writer->format == FORMAT_TEXT) put_text(output, matrix);
-  else if (writer->format == FORMAT_ARK) put_binary(output, matrix);
-  else wf__write(output, compressed, compressed_bytes);
+  if (writer->format == FORMAT_TEXT)
+    put_text(output, matrix);
+  else if (writer->format == FORMAT_ARK)
+    put_binary(output, matrix);
+  else
+    wf__write(output, compressed, compressed_bytes);
   free(compressed);
   return WF_OK;
 }

@@ -5,11 +5,15 @@
 
 #include "io/kaldi_archive.h"
 
-wf_status wf__records_open(const char *const *sources, size_t num_sources, wf__records *out, wf_error *err) {
+wf_status wf__records_open(const char *const *sources, size_t num_sources, wf__records *out,
+                           wf_error *err) {
   *out = (wf__records){0};
-  if (num_sources == 0 || sources == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "no source to read from given");
+  if (num_sources == 0 || sources == NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "no source to read from given");
   out->specs = wf__calloc(num_sources, sizeof *out->specs);
-  wf_status status = out->specs != NULL ? WF_OK : wf__fail_memory(err, num_sources * sizeof *out->specs, "a list of sources");
+  wf_status status = out->specs != NULL ? WF_OK
+                                        : wf__fail_memory(err, num_sources * sizeof *out->specs,
+                                                          "a list of sources");
   for (size_t i = 0; i < num_sources && status == WF_OK; i++) {
     status = wf__score_spec_parse(sources[i], &out->specs[i], err);
     if (status == WF_OK) out->num_specs++;
@@ -38,7 +42,8 @@ void wf__records_close(wf__records *records) {
 }
 
 /* The next record of an archive, or `*end`. */
-static wf_status next_in_archive(wf__records *records, wf__record_fn *read, void *user, char **key, bool *end, wf_error *err) {
+static wf_status next_in_archive(wf__records *records, wf__record_fn *read, void *user, char **key,
+                                 bool *end, wf_error *err) {
   bool lost = true;
   wf_status status = WF_OK;
   if (!records->source_open) {
@@ -68,7 +73,8 @@ static wf_status open_entry(wf__records *records, const wf__score_entry *entry, 
   return status;
 }
 
-static wf_status read_entry(wf__records *records, const wf__score_entry *entry, wf__record_fn *read, void *user, char **key, wf_error *err) {
+static wf_status read_entry(wf__records *records, const wf__score_entry *entry, wf__record_fn *read,
+                            void *user, char **key, wf_error *err) {
   wf__source source;
   bool lost = true;
   *key = wf__strndup(entry->key, strlen(entry->key));
@@ -76,8 +82,8 @@ static wf_status read_entry(wf__records *records, const wf__score_entry *entry, 
   WF__TRY(open_entry(records, entry, err));
   const wf__input *file = &records->file;
   if (entry->offset > file->size)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: offset %llu is beyond the file's %llu bytes", entry->path, (unsigned long long)entry->offset,
-                    (unsigned long long)file->size);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: offset %llu is beyond the file's %llu bytes",
+                    entry->path, (unsigned long long)entry->offset, (unsigned long long)file->size);
   WF__TRY(wf__source_memory(file->data, file->size, file->path, &source, err));
   source.at += entry->offset;
   wf_status status = read(user, &source, entry, &lost, err);
@@ -85,7 +91,8 @@ static wf_status read_entry(wf__records *records, const wf__score_entry *entry, 
   return status;
 }
 
-static wf_status next_entry(wf__records *records, const wf__score_spec *spec, wf__record_fn *read, void *user, char **key, bool *end, wf_error *err) {
+static wf_status next_entry(wf__records *records, const wf__score_spec *spec, wf__record_fn *read,
+                            void *user, char **key, bool *end, wf_error *err) {
   *end = records->entry == spec->entries.size;
   if (*end) return WF_OK;
   const wf__score_entry *entry = &spec->entries.data[records->entry++];
@@ -93,14 +100,16 @@ static wf_status next_entry(wf__records *records, const wf__score_spec *spec, wf
   return status != WF_OK ? wf__fail_prefix(err, status, "utterance '%.80s'", entry->key) : WF_OK;
 }
 
-wf_status wf__records_next(wf__records *records, wf__record_fn *read, void *user, char **key, bool *done, wf_error *err) {
+wf_status wf__records_next(wf__records *records, wf__record_fn *read, void *user, char **key,
+                           bool *done, wf_error *err) {
   *key = NULL;
   *done = false;
   records->lost_rest = false;
   while (records->current < records->num_specs) {
     const wf__score_spec *spec = &records->specs[records->current];
     bool end = false;
-    wf_status status = spec->is_archive ? next_in_archive(records, read, user, key, &end, err) : next_entry(records, spec, read, user, key, &end, err);
+    wf_status status = spec->is_archive ? next_in_archive(records, read, user, key, &end, err)
+                                        : next_entry(records, spec, read, user, key, &end, err);
     if (end) {
       close_source(records);
       close_file(records);
@@ -117,7 +126,9 @@ double wf__records_fraction(const wf__records *records) {
   if (records->current == records->num_specs) return 1;
   const wf__score_spec *spec = &records->specs[records->current];
   double part = 0;
-  if (!spec->is_archive) part = spec->entries.size != 0 ? (double)records->entry / (double)spec->entries.size : 1;
-  else if (records->source_open) part = wf__source_fraction(&records->source);
+  if (!spec->is_archive)
+    part = spec->entries.size != 0 ? (double)records->entry / (double)spec->entries.size : 1;
+  else if (records->source_open)
+    part = wf__source_fraction(&records->source);
   return part < 0 ? -1 : ((double)records->current + part) / (double)records->num_specs;
 }

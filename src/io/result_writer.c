@@ -18,19 +18,22 @@ struct wf_result_writer {
   wf__output *output;
 };
 
-wf_status wf_result_writer_open(const char *path, const wf_result_writer_options *options, wf_result_writer **out, wf_error *err) {
+wf_status wf_result_writer_open(const char *path, const wf_result_writer_options *options,
+                                wf_result_writer **out, wf_error *err) {
   if (out == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "out is NULL");
   *out = NULL;
   wf_result_writer_options taken;
   WF__TRY(wf__options_take(wf__result_writer_table(), options, &taken, err));
   const char *channel = taken.channel != NULL ? taken.channel : "1";
-  if (channel[0] == '\0' || strpbrk(channel, " \t\r\n") != NULL) return wf__fail(err, WF_ERR_ARGUMENT, "'%.80s' is no name of a channel", channel);
+  if (channel[0] == '\0' || strpbrk(channel, " \t\r\n") != NULL)
+    return wf__fail(err, WF_ERR_ARGUMENT, "'%.80s' is no name of a channel", channel);
   wf_result_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a result writer");
   writer->format = taken.format;
   writer->frame_shift = taken.frame_shift;
   writer->channel = wf__strndup(channel, strlen(channel));
-  wf_status status = writer->channel != NULL ? wf__output_open(path, &writer->output, err) : wf__fail_memory(err, strlen(channel), "a name");
+  wf_status status = writer->channel != NULL ? wf__output_open(path, &writer->output, err)
+                                             : wf__fail_memory(err, strlen(channel), "a name");
   if (status != WF_OK) {
     wf_result_writer_abort(writer);
     return status;
@@ -52,28 +55,33 @@ static bool has_confidence(const wf_timed_word *word) { return word->confidence 
 static void put_ctm(const wf_result_writer *writer, const wf_hypothesis *hypothesis) {
   for (size_t i = 0; i < hypothesis->num_words; i++) {
     const wf_timed_word *word = &hypothesis->words[i];
-    wf__printf(writer->output, "%s %s %.3f %.3f %s", hypothesis->key, writer->channel, word->start_frame * writer->frame_shift,
+    wf__printf(writer->output, "%s %s %.3f %.3f %s", hypothesis->key, writer->channel,
+               word->start_frame * writer->frame_shift,
                ((double)word->end_frame - word->start_frame) * writer->frame_shift, word->text);
     if (has_confidence(word)) wf__printf(writer->output, " %.4f", (double)word->confidence);
     wf__write(writer->output, "\n", 1);
   }
 }
 
-static void put_json_words(const wf_result_writer *writer, const wf_timed_word *words, size_t num_words) {
+static void put_json_words(const wf_result_writer *writer, const wf_timed_word *words,
+                           size_t num_words) {
   wf__output *output = writer->output;
   wf__write_text(output, ", \"words\": [");
   for (size_t i = 0; i < num_words; i++) {
     const wf_timed_word *word = &words[i];
     wf__write_text(output, i > 0 ? ", {\"word\": " : "{\"word\": ");
     wf__json_string(output, word->text);
-    wf__printf(output, ", \"start\": %.3f, \"end\": %.3f", word->start_frame * writer->frame_shift, word->end_frame * writer->frame_shift);
-    if (has_confidence(word)) wf__printf(output, ", \"confidence\": %.4f", (double)word->confidence);
+    wf__printf(output, ", \"start\": %.3f, \"end\": %.3f", word->start_frame * writer->frame_shift,
+               word->end_frame * writer->frame_shift);
+    if (has_confidence(word))
+      wf__printf(output, ", \"confidence\": %.4f", (double)word->confidence);
     wf__write(output, "}", 1);
   }
   wf__write(output, "]", 1);
 }
 
-static void put_json_numbers(wf__output *output, double cost, double graph_cost, double acoustic_cost) {
+static void put_json_numbers(wf__output *output, double cost, double graph_cost,
+                             double acoustic_cost) {
   const struct {
     const char *name;
     double value;
@@ -94,17 +102,20 @@ static wf_status join(wf__text *text, const char *word, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status put_json_text(wf__output *output, const wf_timed_word *words, size_t num_words, wf_error *err) {
+static wf_status put_json_text(wf__output *output, const wf_timed_word *words, size_t num_words,
+                               wf_error *err) {
   wf__text text = {0};
   wf_status status = WF_OK;
-  for (size_t i = 0; i < num_words && status == WF_OK; i++) status = join(&text, words[i].text, err);
+  for (size_t i = 0; i < num_words && status == WF_OK; i++)
+    status = join(&text, words[i].text, err);
   wf__write_text(output, "\"text\": ");
   wf__json_string(output, text.size > 0 ? text.data : "");
   wf__vec_free(&text);
   return status;
 }
 
-static wf_status put_json_alternatives(const wf_result_writer *writer, const wf_hypothesis *hypothesis, wf_error *err) {
+static wf_status put_json_alternatives(const wf_result_writer *writer,
+                                       const wf_hypothesis *hypothesis, wf_error *err) {
   wf__output *output = writer->output;
   wf_status status = WF_OK;
   if (hypothesis->num_alternatives == 0) return WF_OK;
@@ -113,8 +124,10 @@ static wf_status put_json_alternatives(const wf_result_writer *writer, const wf_
     const wf_alternative *alternative = &hypothesis->alternatives[i];
     wf__write_text(output, i > 0 ? ", {" : "{");
     status = put_json_text(output, alternative->words, alternative->num_words, err);
-    if (alternative->num_words > 0 && alternative->words[0].start_frame >= 0) put_json_words(writer, alternative->words, alternative->num_words);
-    put_json_numbers(output, alternative->cost, alternative->graph_cost, alternative->acoustic_cost);
+    if (alternative->num_words > 0 && alternative->words[0].start_frame >= 0)
+      put_json_words(writer, alternative->words, alternative->num_words);
+    put_json_numbers(output, alternative->cost, alternative->graph_cost,
+                     alternative->acoustic_cost);
     wf__write(output, "}", 1);
   }
   wf__write(output, "]", 1);
@@ -135,7 +148,8 @@ static void put_json_costs(wf__output *output, const wf_hypothesis *hypothesis) 
   wf__write(output, "]", 1);
 }
 
-static wf_status put_json(const wf_result_writer *writer, const wf_hypothesis *hypothesis, wf_error *err) {
+static wf_status put_json(const wf_result_writer *writer, const wf_hypothesis *hypothesis,
+                          wf_error *err) {
   wf__output *output = writer->output;
   wf_status status = WF_OK;
   wf__write_text(output, "{\"key\": ");
@@ -154,7 +168,8 @@ static wf_status put_json(const wf_result_writer *writer, const wf_hypothesis *h
   return status;
 }
 
-wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothesis *given, wf_error *err) {
+wf_status wf_result_writer_put(wf_result_writer *writer, const wf_hypothesis *given,
+                               wf_error *err) {
   wf_hypothesis hypothesis = *given;
   wf_status status = WF_OK;
   wf__output *output = writer->output;

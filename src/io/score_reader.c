@@ -14,7 +14,8 @@ struct wf_score_reader {
   wf__records records;
 };
 
-wf_status wf_score_reader_open(const char *const *sources, size_t num_sources, const wf_score_reader_options *options, wf_score_reader **out,
+wf_status wf_score_reader_open(const char *const *sources, size_t num_sources,
+                               const wf_score_reader_options *options, wf_score_reader **out,
                                wf_error *err) {
   if (out == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "out is NULL");
   *out = NULL;
@@ -40,28 +41,35 @@ void wf_score_reader_free(wf_score_reader *reader) {
 
 /* Keeps the rows and columns of the ranges. The array stays as large as it was. */
 static wf_status cut_ranges(const wf__score_entry *entry, wf_matrix *out, wf_error *err) {
-  int64_t first_row = 0, last_row = out->num_frames - 1, first_column = 0, last_column = out->num_columns - 1;
+  int64_t first_row = 0, last_row = out->num_frames - 1, first_column = 0,
+          last_column = out->num_columns - 1;
   if (entry->has_rows) first_row = entry->rows[0], last_row = entry->rows[1];
   if (entry->has_columns) first_column = entry->columns[0], last_column = entry->columns[1];
   if (last_row >= out->num_frames || last_column >= out->num_columns)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: the range goes to row %lld, column %lld; the matrix is %lld x %d", entry->path, (long long)last_row,
-                    (long long)last_column, (long long)out->num_frames, out->num_columns);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: the range goes to row %lld, column %lld; the matrix is %lld x %d",
+                    entry->path, (long long)last_row, (long long)last_column,
+                    (long long)out->num_frames, out->num_columns);
   size_t width = (size_t)(last_column - first_column + 1), old = (size_t)out->num_columns;
   for (int64_t t = first_row; t <= last_row; t++)
-    memmove(out->data + (size_t)(t - first_row) * width, out->data + (size_t)t * old + (size_t)first_column, width * sizeof(float));
+    memmove(out->data + (size_t)(t - first_row) * width,
+            out->data + (size_t)t * old + (size_t)first_column, width * sizeof(float));
   out->num_frames = last_row - first_row + 1;
   out->num_columns = (int32_t)width;
   return WF_OK;
 }
 
 /* A file with one matrix, or a place in an archive. `source` holds the whole file. */
-static wf_status read_entry(wf__source *source, const wf__score_entry *entry, float scale, wf_matrix *out, wf_error *err) {
+static wf_status read_entry(wf__source *source, const wf__score_entry *entry, float scale,
+                            wf_matrix *out, wf_error *err) {
   bool lost;
-  const wf__input rest = {.data = source->at, .size = (size_t)wf__source_left(source), .path = source->path};
+  const wf__input rest = {
+      .data = source->at, .size = (size_t)wf__source_left(source), .path = source->path};
   size_t length = strlen(entry->path);
   if (length > 4 && strcmp(entry->path + length - 4, ".npy") == 0 && entry->offset != 0)
     return wf__fail(err, WF_ERR_FORMAT, "%s: an npy file takes no offset", entry->path);
-  if (entry->offset == 0 && (wf__is_npy(rest.data, rest.size) || (length > 4 && strcmp(entry->path + length - 4, ".npy") == 0)))
+  if (entry->offset == 0 && (wf__is_npy(rest.data, rest.size) ||
+                             (length > 4 && strcmp(entry->path + length - 4, ".npy") == 0)))
     WF__TRY(wf__npy_read(rest.data, rest.size, rest.path, scale, out, err));
   else if (entry->offset == 0 && wf__is_s3(rest.data, rest.size))
     WF__TRY(wf__sen_read(&rest, scale, out, err));
@@ -75,7 +83,8 @@ struct matrix_target {
   wf_matrix *out;
 };
 
-static wf_status read_matrix(void *user, wf__source *source, const wf__score_entry *entry, bool *lost, wf_error *err) {
+static wf_status read_matrix(void *user, wf__source *source, const wf__score_entry *entry,
+                             bool *lost, wf_error *err) {
   const struct matrix_target *target = user;
   if (entry != NULL) return read_entry(source, entry, target->scale, target->out, err);
   return wf__kaldi_read_value(source, target->scale, target->out, lost, err);
@@ -96,4 +105,6 @@ wf_status wf_score_reader_next(wf_score_reader *reader, wf_matrix *out, bool *do
 
 bool wf_score_reader_lost_rest(const wf_score_reader *reader) { return reader->records.lost_rest; }
 
-double wf_score_reader_fraction(const wf_score_reader *reader) { return wf__records_fraction(&reader->records); }
+double wf_score_reader_fraction(const wf_score_reader *reader) {
+  return wf__records_fraction(&reader->records);
+}

@@ -21,11 +21,12 @@ void wf__score_spec_free(wf__score_spec *spec) {
   *spec = (wf__score_spec){0};
 }
 
-/* --- script files ------------------------------------------------------------------------------------------------- */
+/* --- script files ------------------------------------------------------------------------ */
 
 static wf__span trim(wf__span text) {
   while (text.size > 0 && (*text.data == ' ' || *text.data == '\t')) text.data++, text.size--;
-  while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t')) text.size--;
+  while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
+    text.size--;
   return text;
 }
 
@@ -35,8 +36,10 @@ static bool parse_range(wf__span text, int64_t range[2], bool *given) {
   if (!*given) return true;
   const char *colon = memchr(text.data, ':', text.size);
   if (colon == NULL) return false;
-  wf__span first = {text.data, (size_t)(colon - text.data)}, last = {colon + 1, text.size - first.size - 1};
-  return wf__parse_i64(first, &range[0]) && wf__parse_i64(last, &range[1]) && range[0] >= 0 && range[1] >= range[0];
+  wf__span first = {text.data, (size_t)(colon - text.data)},
+           last = {colon + 1, text.size - first.size - 1};
+  return wf__parse_i64(first, &range[0]) && wf__parse_i64(last, &range[1]) && range[0] >= 0 &&
+         range[1] >= range[0];
 }
 
 /* Takes "[rows]" or "[rows,columns]" off the end of the text. */
@@ -44,14 +47,16 @@ static bool take_ranges(wf__span *text, wf__score_entry *entry) {
   if (text->size == 0 || text->data[text->size - 1] != ']') return true;
   const char *open = memrchr(text->data, '[', text->size);
   if (open == NULL) return false;
-  wf__span rows = {open + 1, (size_t)(text->data + text->size - 1 - (open + 1))}, columns = {NULL, 0};
+  wf__span rows = {open + 1, (size_t)(text->data + text->size - 1 - (open + 1))},
+           columns = {NULL, 0};
   const char *comma = memchr(rows.data, ',', rows.size);
   if (comma != NULL) {
     columns = (wf__span){comma + 1, rows.size - (size_t)(comma - rows.data) - 1};
     rows.size = (size_t)(comma - rows.data);
   }
   text->size = (size_t)(open - text->data);
-  return parse_range(rows, entry->rows, &entry->has_rows) && parse_range(columns, entry->columns, &entry->has_columns);
+  return parse_range(rows, entry->rows, &entry->has_rows) &&
+         parse_range(columns, entry->columns, &entry->has_columns);
 }
 
 /* Takes ":12345" off the end of the text. */
@@ -70,22 +75,37 @@ static bool take_offset(wf__span *text, wf__score_entry *entry) {
   return true;
 }
 
-static wf_status parse_script_line(const wf__lines *lines, wf__span line, wf__score_entry *entry, wf_error *err) {
+static wf_status parse_script_line(const wf__lines *lines, wf__span line, wf__score_entry *entry,
+                                   wf_error *err) {
   wf__span key, rest = line;
   if (!wf__is_utf8(line) || memchr(line.data, '\0', line.size) != NULL)
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "not a script file: bytes that are not UTF-8 text");
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT,
+                          "not a script file: bytes that are not UTF-8 text");
   wf__next_field(&rest, &key);
   rest = trim(rest);
-  if (rest.size == 0) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "'%.*s' has no path behind it, expected `key path`", WF__SPAN_ARG(key));
+  if (rest.size == 0)
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT,
+                          "'%.*s' has no path behind it, expected `key path`", WF__SPAN_ARG(key));
   if (rest.data[rest.size - 1] == '|' || rest.data[0] == '|')
-    return wf__lines_fail(lines, err, WF_ERR_UNSUPPORTED, "'%.*s' is a pipe; commands are not run: write the scores to a file first", WF__SPAN_ARG(rest));
-  if (!take_ranges(&rest, entry)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "malformed range at the end of the path, expected [first:last] or [first:last,first:last]");
-  if (!take_offset(&rest, entry)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "malformed offset at the end of the path");
+    return wf__lines_fail(
+        lines, err, WF_ERR_UNSUPPORTED,
+        "'%.*s' is a pipe; commands are not run: write the scores to a file first",
+        WF__SPAN_ARG(rest));
+  if (!take_ranges(&rest, entry))
+    return wf__lines_fail(
+        lines, err, WF_ERR_FORMAT,
+        "malformed range at the end of the path, expected [first:last] or [first:last,first:last]");
+  if (!take_offset(&rest, entry))
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "malformed offset at the end of the path");
   rest = trim(rest);
-  if (rest.size == 0) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "'%.*s' has no path behind it, expected `key path`", WF__SPAN_ARG(key));
+  if (rest.size == 0)
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT,
+                          "'%.*s' has no path behind it, expected `key path`", WF__SPAN_ARG(key));
   entry->key = wf__strndup(key.data, key.size);
   entry->path = wf__strndup(rest.data, rest.size);
-  return entry->key != NULL && entry->path != NULL ? WF_OK : wf__fail_memory(err, line.size, "a script file");
+  return entry->key != NULL && entry->path != NULL
+             ? WF_OK
+             : wf__fail_memory(err, line.size, "a script file");
 }
 
 wf_status wf__score_script_parse(wf__lines lines, wf__score_spec *out, wf_error *err) {
@@ -107,7 +127,7 @@ static wf_status read_script(const char *path, wf__score_spec *out, wf_error *er
   return status;
 }
 
-/* --- folders and single files ------------------------------------------------------------------------------------- */
+/* --- folders and single files ------------------------------------------------------------ */
 
 static bool has_suffix(const char *name, const char *suffix) {
   size_t size = strlen(name), tail = strlen(suffix);
@@ -115,10 +135,13 @@ static bool has_suffix(const char *name, const char *suffix) {
 }
 
 /* Names of files that hold one matrix. */
-static bool has_matrix_suffix(const char *name) { return has_suffix(name, ".npy") || has_suffix(name, ".sen"); }
+static bool has_matrix_suffix(const char *name) {
+  return has_suffix(name, ".npy") || has_suffix(name, ".sen");
+}
 
 /* folder may be NULL. The key is the name without folder and suffix. */
-static wf_status add_file(wf__score_spec *out, const char *folder, const char *name, wf_error *err) {
+static wf_status add_file(wf__score_spec *out, const char *folder, const char *name,
+                          wf_error *err) {
   WF__TRY(wf__vec_grow(&out->entries, 1, "a list of files", err));
   wf__score_entry *entry = &out->entries.data[out->entries.size++];
   *entry = (wf__score_entry){0};
@@ -126,33 +149,43 @@ static wf_status add_file(wf__score_spec *out, const char *folder, const char *n
   entry->key = wf__strndup(stem, has_matrix_suffix(stem) ? strlen(stem) - 4 : strlen(stem));
   size_t size = (folder != NULL ? strlen(folder) : 0) + strlen(name) + 2;
   entry->path = wf__alloc(size, 1);
-  if (entry->key == NULL || entry->path == NULL) return wf__fail_memory(err, size, "a list of files");
-  snprintf(entry->path, size, "%s%s%s", folder != NULL ? folder : "", folder != NULL && !has_suffix(folder, "/") ? "/" : "", name);
+  if (entry->key == NULL || entry->path == NULL)
+    return wf__fail_memory(err, size, "a list of files");
+  snprintf(entry->path, size, "%s%s%s", folder != NULL ? folder : "",
+           folder != NULL && !has_suffix(folder, "/") ? "/" : "", name);
   return WF_OK;
 }
 
-static int compare_keys(const void *a, const void *b) { return strcmp(((const wf__score_entry *)a)->key, ((const wf__score_entry *)b)->key); }
+static int compare_keys(const void *a, const void *b) {
+  return strcmp(((const wf__score_entry *)a)->key, ((const wf__score_entry *)b)->key);
+}
 
 static wf_status read_folder(const char *path, wf__score_spec *out, wf_error *err) {
   DIR *folder = opendir(path);
   if (folder == NULL) return wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   wf_status status = WF_OK;
   for (struct dirent *entry; status == WF_OK && (entry = readdir(folder)) != NULL;)
-    if (entry->d_name[0] != '.' && has_matrix_suffix(entry->d_name)) status = add_file(out, path, entry->d_name, err);
+    if (entry->d_name[0] != '.' && has_matrix_suffix(entry->d_name))
+      status = add_file(out, path, entry->d_name, err);
   closedir(folder);
-  if (status == WF_OK && out->entries.size == 0) return wf__fail(err, WF_ERR_FORMAT, "%s: the folder holds no .npy or .sen files", path);
-  if (status == WF_OK) qsort(out->entries.data, out->entries.size, sizeof *out->entries.data, compare_keys);
+  if (status == WF_OK && out->entries.size == 0)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the folder holds no .npy or .sen files", path);
+  if (status == WF_OK)
+    qsort(out->entries.data, out->entries.size, sizeof *out->entries.data, compare_keys);
   return status;
 }
 
-/* --- sources ------------------------------------------------------------------------------------------------------ */
+/* --- sources ----------------------------------------------------------------------------- */
 
 enum kind { KIND_UNKNOWN, KIND_ARCHIVE, KIND_SCRIPT };
 
 /* Takes "ark:" or "scp,p,cs:" off the text. A name with other text before its colon is a file's. */
 static wf_status take_prefix(const char **text, enum kind *kind, wf_error *err) {
-  static const char *const options[] = {"b", "t", "o", "no", "s", "ns", "cs", "ncs", "p", "np", "bg"};
-  *kind = strncmp(*text, "ark", 3) == 0 ? KIND_ARCHIVE : strncmp(*text, "scp", 3) == 0 ? KIND_SCRIPT : KIND_UNKNOWN;
+  static const char *const options[] = {"b",  "t",   "o", "no", "s", "ns",
+                                        "cs", "ncs", "p", "np", "bg"};
+  *kind = strncmp(*text, "ark", 3) == 0   ? KIND_ARCHIVE
+          : strncmp(*text, "scp", 3) == 0 ? KIND_SCRIPT
+                                          : KIND_UNKNOWN;
   const char *colon = strchr(*text, ':');
   if (*kind == KIND_UNKNOWN || colon == NULL || ((*text)[3] != ',' && (*text)[3] != ':')) {
     *kind = KIND_UNKNOWN;
@@ -161,36 +194,45 @@ static wf_status take_prefix(const char **text, enum kind *kind, wf_error *err) 
   for (const char *at = *text + 3; *at == ',';) {
     size_t size = strcspn(++at, ",:");
     bool known = false;
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) known |= strlen(options[i]) == size && memcmp(options[i], at, size) == 0;
-    if (!known) return wf__fail(err, WF_ERR_ARGUMENT, "%s: unknown option '%.*s' in the prefix", *text, (int)size, at);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+      known |= strlen(options[i]) == size && memcmp(options[i], at, size) == 0;
+    if (!known)
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s: unknown option '%.*s' in the prefix", *text,
+                      (int)size, at);
     at += size;
   }
   *text = colon + 1;
   return WF_OK;
 }
 
-/* An archive has a binary mark, '[', an fst's magic number or the end of the line behind its first key. A file with nothing there is taken for an archive
- * too, empty or cut short. */
+/* An archive has a binary mark, '[', an fst's magic number or the end of the line behind its first
+ * key. A file with nothing there is taken for an archive too, empty or cut short. */
 static wf_status guess(wf__source *source, bool *one, enum kind *kind, wf_error *err) {
   enum { LOOK_BYTES = 8192 };
   WF__TRY(wf__source_need(source, LOOK_BYTES, err));
   size_t left = (size_t)wf__source_left(source);
-  wf__span text = {(const char *)source->at, left < LOOK_BYTES ? left : LOOK_BYTES}, field = {NULL, 0};
+  wf__span text = {(const char *)source->at, left < LOOK_BYTES ? left : LOOK_BYTES},
+           field = {NULL, 0};
   *one = wf__is_npy(source->at, left) || wf__is_s3(source->at, left);
   while (text.size > 0 && (*text.data == '\n' || *text.data == '\r')) text.data++, text.size--;
   bool has_key = wf__next_field(&text, &field);
   while (text.size > 0 && (*text.data == ' ' || *text.data == '\t')) text.data++, text.size--;
   bool key_alone = has_key && memchr(field.data, '\n', field.size) != NULL; /* on its line */
-  *kind = !has_key || key_alone || text.size == 0 || strchr("[\n\xd6", *text.data) != NULL ? KIND_ARCHIVE : KIND_SCRIPT; /* strchr finds '\0', too */
+  *kind = !has_key || key_alone || text.size == 0 || strchr("[\n\xd6", *text.data) != NULL
+              ? KIND_ARCHIVE
+              : KIND_SCRIPT; /* strchr finds '\0', too */
   return WF_OK;
 }
 
 static wf_status parse_path(const char *path, enum kind kind, wf__score_spec *out, wf_error *err) {
   struct stat info;
   bool is_stdin = strcmp(path, "-") == 0, one = false;
-  if (!is_stdin && stat(path, &info) != 0) return wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+  if (!is_stdin && stat(path, &info) != 0)
+    return wf__fail(err, WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
   if (!is_stdin && S_ISDIR(info.st_mode)) {
-    if (kind != KIND_UNKNOWN) return wf__fail(err, WF_ERR_ARGUMENT, "%s: is a folder, expected a%s", path, kind == KIND_ARCHIVE ? "n archive" : " script file");
+    if (kind != KIND_UNKNOWN)
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s: is a folder, expected a%s", path,
+                      kind == KIND_ARCHIVE ? "n archive" : " script file");
     return read_folder(path, out, err);
   }
   /* What comes through a pipe can be read only once. */
@@ -215,11 +257,16 @@ wf_status wf__score_spec_parse(const char *source, wf__score_spec *out, wf_error
   const char *path = source;
   WF__TRY(take_prefix(&path, &kind, err));
   wf__span text = trim((wf__span){path, strlen(path)});
-  if (text.size == 0) return wf__fail(err, WF_ERR_ARGUMENT, "'%s': no path given for the scores", source);
+  if (text.size == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "'%s': no path given for the scores", source);
   if (text.data[text.size - 1] == '|' || text.data[0] == '|')
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "'%s' is a pipe; commands are not run here: pipe the archive in and name the source '-'", source);
+    return wf__fail(
+        err, WF_ERR_UNSUPPORTED,
+        "'%s' is a pipe; commands are not run here: pipe the archive in and name the source '-'",
+        source);
   out->path = wf__strndup(text.data, text.size);
-  wf_status status = out->path != NULL ? parse_path(out->path, kind, out, err) : wf__fail_memory(err, text.size, "a path");
+  wf_status status = out->path != NULL ? parse_path(out->path, kind, out, err)
+                                       : wf__fail_memory(err, text.size, "a path");
   if (status != WF_OK) wf__score_spec_free(out);
   return status;
 }

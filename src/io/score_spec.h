@@ -1,7 +1,9 @@
-/* score_spec.h - what a score source named on the command line is, and the script files that name many.
+/* score_spec.h - what a score source named on the command line is, and the script files that name
+ * many.
  *
  *     "ark,t:foo"  -> archive foo          folder       -> its .npy and .sen files, sorted
- *     "scp:foo"    -> entries of foo       foo          -> by content: .npy, .sen, archive, script file */
+ *     "scp:foo"    -> entries of foo       foo          -> by content: .npy, .sen, archive, script
+ *                  file */
 #ifndef WF_IO_SCORE_SPEC_H
 #define WF_IO_SCORE_SPEC_H
 

@@ -31,7 +31,8 @@ static wf_status name_source(wf__source *source, const char *path, wf_error *err
   return source->path != NULL ? WF_OK : wf__fail_memory(err, strlen(name) + 1, "a path");
 }
 
-wf_status wf__source_memory(const void *data, size_t size, const char *path, wf__source *out, wf_error *err) {
+wf_status wf__source_memory(const void *data, size_t size, const char *path, wf__source *out,
+                            wf_error *err) {
   WF__TRY(name_source(out, path, err));
   out->at = data;
   out->end = size != 0 ? out->at + size : out->at;
@@ -90,20 +91,23 @@ void wf__source_close(wf__source *source) {
   *source = (wf__source){0};
 }
 
-static wf_status read_some(const wf__source *source, uint8_t *to, size_t size, size_t *got, wf_error *err) {
+static wf_status read_some(const wf__source *source, uint8_t *to, size_t size, size_t *got,
+                           wf_error *err) {
   for (;;) {
     ssize_t n = read(source->stream->fd, to, size);
     if (n < 0 && errno == EINTR) wf__interrupt_ask();
     WF__TRY(wf__interrupted(err));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return wf__fail(err, WF_ERR_IO, "%s: cannot read: %s", source->path, strerror(errno));
+    if (n < 0)
+      return wf__fail(err, WF_ERR_IO, "%s: cannot read: %s", source->path, strerror(errno));
     *got = (size_t)n;
     return WF_OK;
   }
 }
 
 /* Puts at least one byte at `to`, or sets stream->ended. */
-static wf_status inflate_some(wf__source *source, uint8_t *to, size_t size, size_t *got, wf_error *err) {
+static wf_status inflate_some(wf__source *source, uint8_t *to, size_t size, size_t *got,
+                              wf_error *err) {
   struct wf__stream *stream = source->stream;
   z_stream *z = &stream->inflate;
   *got = 0;
@@ -124,17 +128,20 @@ static wf_status inflate_some(wf__source *source, uint8_t *to, size_t size, size
         stream->ended = true;
         return WF_OK;
       }
-      if (inflateReset(z) != Z_OK) return wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream is damaged", source->path);
+      if (inflateReset(z) != Z_OK)
+        return wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream is damaged", source->path);
       stream->between_members = false;
     }
     z->next_out = to;
     z->avail_out = (uInt)size;
     int code = inflate(z, Z_NO_FLUSH);
     *got = size - z->avail_out;
-    if (code == Z_STREAM_END) stream->between_members = true;
+    if (code == Z_STREAM_END)
+      stream->between_members = true;
     else if (code != Z_OK && code != Z_BUF_ERROR) {
       stream->ended = true;
-      return wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream is damaged: %s", source->path, z->msg != NULL ? z->msg : "unknown error");
+      return wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream is damaged: %s", source->path,
+                      z->msg != NULL ? z->msg : "unknown error");
     }
   }
   return WF_OK;
@@ -150,7 +157,8 @@ static wf_status start(wf__source *source, uint8_t *to, size_t size, size_t *got
   }
   stream->started = true;
   if (have >= 2 && stream->raw[0] == 0x1f && stream->raw[1] == 0x8b) {
-    if (inflateInit2(&stream->inflate, 15 + 16) != Z_OK) return wf__fail(err, WF_ERR_MEMORY, "%s: cannot start inflating", source->path);
+    if (inflateInit2(&stream->inflate, 15 + 16) != Z_OK)
+      return wf__fail(err, WF_ERR_MEMORY, "%s: cannot start inflating", source->path);
     stream->gzip = true;
     stream->inflate.next_in = stream->raw;
     stream->inflate.avail_in = (uInt)have;
@@ -212,23 +220,27 @@ wf_status wf__source_peek(wf__source *source, int *byte, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__source_take(wf__source *source, uint64_t size, const char *what, const uint8_t **out, wf_error *err) {
+wf_status wf__source_take(wf__source *source, uint64_t size, const char *what, const uint8_t **out,
+                          wf_error *err) {
   WF__TRY(wf__source_need(source, size, err));
   if (wf__source_left(source) < size)
-    return wf__source_fail(source, err, WF_ERR_FORMAT, "file ends early: %s needs %llu bytes, %llu are left", what, (unsigned long long)size,
-                           (unsigned long long)wf__source_left(source));
+    return wf__source_fail(source, err, WF_ERR_FORMAT,
+                           "file ends early: %s needs %llu bytes, %llu are left", what,
+                           (unsigned long long)size, (unsigned long long)wf__source_left(source));
   *out = source->at;
   source->at += size;
   return WF_OK;
 }
 
-wf_status wf__source_fail(const wf__source *source, wf_error *err, wf_status code, const char *format, ...) {
+wf_status wf__source_fail(const wf__source *source, wf_error *err, wf_status code,
+                          const char *format, ...) {
   char text[512];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  return wf__fail(err, code, "%s: byte %llu: %s", source->path, (unsigned long long)wf__source_offset(source), text);
+  return wf__fail(err, code, "%s: byte %llu: %s", source->path,
+                  (unsigned long long)wf__source_offset(source), text);
 }
 
 double wf__source_fraction(const wf__source *source) {

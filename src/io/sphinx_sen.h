@@ -2,9 +2,11 @@
  *
  *     s3 header with n_sen and logbase, then a frame after the other:
  *       int16 active == n_sen:  int16 score [n_sen]
- *       int16 active <  n_sen:  uint8 step [active], int16 score [active]     senones are the running sums of the steps
+ *       int16 active <  n_sen:  uint8 step [active], int16 score [active]     senones are the
+ *                       running sums of the steps
  *
- * A score is a cost, 0 the frame's best, in units of 2^10 ln(logbase). Senones not scored get the largest score, 32767, as PocketSphinx does. */
+ * A score is a cost, 0 the frame's best, in units of 2^10 ln(logbase). Senones not scored get the
+ * largest score, 32767, as PocketSphinx does. */
 #ifndef WF_IO_SPHINX_SEN_H
 #define WF_IO_SPHINX_SEN_H
 

@@ -4,6 +4,7 @@
 
 #include "base/input.h"
 
-wf_status wf__transcripts_parse(wf__lines lines, wf_transcript_format format, wf_transcripts **out, wf_error *err);
+wf_status wf__transcripts_parse(wf__lines lines, wf_transcript_format format, wf_transcripts **out,
+                                wf_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* wer.c - alignment of reference and hypothesis, and the counts that make the word error rate.
  *
- * The table of the dynamic programme keeps two rows of costs and, for every cell, the step that leads to it in two bits:
+ * The table of the dynamic programme keeps two rows of costs and, for every cell, the step that
+ * leads to it in two bits:
  *
  *             hypothesis ->             step: 0 pair, 1 insertion, 2 deletion
  *     reference  [.][.][.][.]           four cells a byte, row by row
@@ -27,12 +28,12 @@ typedef WF__VEC(token) tokens;
 
 struct wf_wer {
   wf_wer_options options;
-  wf_symbols *words;        /* text (folded) -> id, of everything seen */
-  wf_symbols *ignored;      /* folded words to drop */
+  wf_symbols *words;   /* text (folded) -> id, of everything seen */
+  wf_symbols *ignored; /* folded words to drop */
   wf_wer_counts totals;
-  wf__arena arena;          /* texts of the last utterance */
+  wf__arena arena; /* texts of the last utterance */
   WF__VEC(wf_wer_pair) pairs;
-  wf__text folded;          /* scratch */
+  wf__text folded; /* scratch */
   tokens reference, hypothesis;
 };
 
@@ -64,7 +65,7 @@ void wf_wer_free(wf_wer *wer) {
   free(wer);
 }
 
-/* --- words to tokens ---------------------------------------------------------------------------------------------- */
+/* --- words to tokens --------------------------------------------------------------------- */
 
 /* The form in which words are compared, in wer->folded. */
 static wf_status fold(wf_wer *wer, const char *text, size_t size, wf_error *err) {
@@ -72,7 +73,8 @@ static wf_status fold(wf_wer *wer, const char *text, size_t size, wf_error *err)
   WF__TRY(wf__vec_grow(&wer->folded, size + 1, "a word", err));
   for (size_t i = 0; i < size; i++) {
     char c = text[i];
-    wer->folded.data[i] = wer->options.ignore_case && c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    wer->folded.data[i] =
+        wer->options.ignore_case && c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
   }
   wer->folded.data[size] = '\0';
   return WF_OK;
@@ -83,7 +85,8 @@ wf_status wf_wer_ignore(wf_wer *wer, const char *word, wf_error *err) {
   return wf_symbols_add(wer->ignored, wer->folded.data, -1, NULL, err);
 }
 
-static wf_status add_token(wf_wer *wer, tokens *list, const char *text, size_t size, wf_error *err) {
+static wf_status add_token(wf_wer *wer, tokens *list, const char *text, size_t size,
+                           wf_error *err) {
   int64_t id = 0;
   char *copy = wf__arena_alloc(&wer->arena, size + 1);
   if (copy == NULL) return wf__fail_memory(err, size + 1, "a word");
@@ -96,7 +99,8 @@ static wf_status add_token(wf_wer *wer, tokens *list, const char *text, size_t s
   return WF_OK;
 }
 
-static wf_status make_tokens(wf_wer *wer, const wf_transcript *transcript, tokens *list, wf_error *err) {
+static wf_status make_tokens(wf_wer *wer, const wf_transcript *transcript, tokens *list,
+                             wf_error *err) {
   list->size = 0;
   for (size_t i = 0; transcript != NULL && i < transcript->num_words; i++) {
     const char *word = transcript->words[i];
@@ -121,12 +125,17 @@ static wf_status make_tokens(wf_wer *wer, const wf_transcript *transcript, token
   return WF_OK;
 }
 
-/* --- alignment ---------------------------------------------------------------------------------------------------- */
+/* --- alignment --------------------------------------------------------------------------- */
 
-static inline void set_step(uint8_t *steps, uint64_t cell, int step) { steps[cell >> 2] |= (uint8_t)(step << ((cell & 3) * 2)); }
-static inline int get_step(const uint8_t *steps, uint64_t cell) { return steps[cell >> 2] >> ((cell & 3) * 2) & 3; }
+static inline void set_step(uint8_t *steps, uint64_t cell, int step) {
+  steps[cell >> 2] |= (uint8_t)(step << ((cell & 3) * 2));
+}
+static inline int get_step(const uint8_t *steps, uint64_t cell) {
+  return steps[cell >> 2] >> ((cell & 3) * 2) & 3;
+}
 
-/* Fills the steps (zeroed by the caller). Among equal costs a pair comes before an insertion before a deletion. */
+/* Fills the steps (zeroed by the caller). Among equal costs a pair comes before an insertion before
+ * a deletion. */
 static void fill_steps(const tokens *r, const tokens *h, uint32_t *row, uint8_t *steps) {
   uint64_t width = h->size + 1;
   for (uint64_t j = 0; j < width; j++) {
@@ -138,8 +147,11 @@ static void fill_steps(const tokens *r, const tokens *h, uint32_t *row, uint8_t 
     row[0] = (uint32_t)(i * COST_DELETION);
     set_step(steps, i * width, STEP_DELETION);
     for (uint64_t j = 1; j < width; j++) {
-      uint32_t pair = diagonal + (h->data[j - 1].id == id ? 0 : COST_SUBSTITUTION), insertion = row[j - 1] + COST_INSERTION, deletion = row[j] + COST_DELETION;
-      int step = pair <= insertion && pair <= deletion ? STEP_PAIR : insertion <= deletion ? STEP_INSERTION : STEP_DELETION;
+      uint32_t pair = diagonal + (h->data[j - 1].id == id ? 0 : COST_SUBSTITUTION),
+               insertion = row[j - 1] + COST_INSERTION, deletion = row[j] + COST_DELETION;
+      int step = pair <= insertion && pair <= deletion ? STEP_PAIR
+                 : insertion <= deletion               ? STEP_INSERTION
+                                                       : STEP_DELETION;
       diagonal = row[j];
       row[j] = step == STEP_PAIR ? pair : step == STEP_INSERTION ? insertion : deletion;
       set_step(steps, i * width + j, step);
@@ -171,7 +183,8 @@ static wf_status trace_back(wf_wer *wer, const uint8_t *steps, wf_error *err) {
 static wf_status align(wf_wer *wer, const char *key, wf_error *err) {
   uint64_t rows = wer->reference.size + 1, columns = wer->hypothesis.size + 1;
   if (rows > MAX_LENGTH || columns > MAX_LENGTH || rows > MAX_CELLS / columns)
-    return wf__fail(err, WF_ERR_LIMIT, "%s: %llu words against %llu are too many to align", key, (unsigned long long)rows - 1, (unsigned long long)columns - 1);
+    return wf__fail(err, WF_ERR_LIMIT, "%s: %llu words against %llu are too many to align", key,
+                    (unsigned long long)rows - 1, (unsigned long long)columns - 1);
   uint32_t *row = wf__alloc(columns, sizeof *row);
   uint8_t *steps = wf__calloc(rows * columns / 4 + 1, 1);
   wf_status status = WF_OK;
@@ -196,11 +209,13 @@ static wf_wer_counts count_pairs(const wf_wer *wer) {
       default: counts.num_insertions++; break;
     }
   }
-  counts.num_wrong_utterances = counts.num_substitutions + counts.num_deletions + counts.num_insertions > 0;
+  counts.num_wrong_utterances =
+      counts.num_substitutions + counts.num_deletions + counts.num_insertions > 0;
   return counts;
 }
 
-wf_status wf_wer_add(wf_wer *wer, const wf_transcript *reference, const wf_transcript *hypothesis, wf_wer_counts *out_counts, wf_error *err) {
+wf_status wf_wer_add(wf_wer *wer, const wf_transcript *reference, const wf_transcript *hypothesis,
+                     wf_wer_counts *out_counts, wf_error *err) {
   if (out_counts != NULL) *out_counts = (wf_wer_counts){0};
   wer->pairs.size = 0;
   wf__arena_free(&wer->arena);

@@ -1,12 +1,17 @@
-/* align_lattice.c - words of paths and lattices in time: an arc for every word, over the frames of the word.
+/* align_lattice.c - words of paths and lattices in time: an arc for every word, over the frames of
+ * the word.
  *
- * Determinization moves words and labels apart: an arc's labels may belong to the word before or behind. All paths are followed with queues of words and
- * labels that are not placed yet; whenever the front of the queues is known to be a word (word_aligner.h), that becomes an arc of the result. (The
- * idea of Kaldi's lattice-align-words.) States of the result are what can stand behind such an arc:
+ * Determinization moves words and labels apart: an arc's labels may belong to the word before or
+ * behind. All paths are followed with queues of words and labels that are not placed yet; whenever
+ * the front of the queues is known to be a word (word_aligner.h), that becomes an arc of the
+ * result. (The idea of Kaldi's lattice-align-words.) States of the result are what can stand behind
+ * such an arc:
  *
- *     place = (state of the lattice, words waiting, labels waiting)       state num_states: behind the end
+ *     place = (state of the lattice, words waiting, labels waiting)       state num_states: behind
+ *     the end
  *
- * From a place, a depth-first search over the lattice's arcs fills the queues until a part is known; costs on the way are those of the new arc. */
+ * From a place, a depth-first search over the lattice's arcs fills the queues until a part is
+ * known; costs on the way are those of the new arc. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -28,7 +33,8 @@ struct new_arc {
   wf_compact_arc arc;
 };
 
-/* A state on the way of the search; what it found in the queues is cut off when the search leaves it. */
+/* A state on the way of the search; what it found in the queues is cut off when the search leaves
+ * it. */
 struct step {
   uint32_t state;
   uint64_t next_arc;
@@ -45,15 +51,16 @@ struct alignment {
   wf__map64 index; /* hash -> last place with it */
   WF__VEC(struct new_arc) arcs;
   WF__VEC(wf_compact_weight) finals; /* by place */
-  wf__label_vec labels;             /* of the result */
+  wf__label_vec labels;              /* of the result */
   WF__VEC(struct step) steps;
   WF__VEC(int32_t) words_waiting, labels_waiting;
   wf__unit_list units;
 };
 
-/* --- places --------------------------------------------------------------------------------------------------------------- */
+/* --- places ------------------------------------------------------------------------------ */
 
-static uint64_t hash_of(uint32_t state, const int32_t *words, uint64_t num_words, const int32_t *labels, uint64_t num_labels) {
+static uint64_t hash_of(uint32_t state, const int32_t *words, uint64_t num_words,
+                        const int32_t *labels, uint64_t num_labels) {
   uint64_t hash = wf__hash_combine(state, num_words);
   for (uint64_t i = 0; i < num_words; i++) hash = wf__hash_combine(hash, (uint32_t)words[i]);
   for (uint64_t i = 0; i < num_labels; i++) hash = wf__hash_combine(hash, (uint32_t)labels[i]);
@@ -61,7 +68,8 @@ static uint64_t hash_of(uint32_t state, const int32_t *words, uint64_t num_words
 }
 
 /* The place with what is in the queues behind the first `words` and `labels`. */
-static wf_status find_place(struct alignment *a, uint32_t state, uint64_t words, uint64_t labels, uint32_t *out, wf_error *err) {
+static wf_status find_place(struct alignment *a, uint32_t state, uint64_t words, uint64_t labels,
+                            uint32_t *out, wf_error *err) {
   const int32_t *w = a->words_waiting.data + words, *l = a->labels_waiting.data + labels;
   uint64_t num_words = a->words_waiting.size - words, num_labels = a->labels_waiting.size - labels;
   uint64_t hash = hash_of(state, w, num_words, l, num_labels);
@@ -70,13 +78,18 @@ static wf_status find_place(struct alignment *a, uint32_t state, uint64_t words,
   WF__TRY(wf__map64_insert(&a->index, hash, added, &first, &fresh, "aligning a lattice", err));
   for (uint32_t at = fresh ? UINT32_MAX : first; at != UINT32_MAX; at = a->places.data[at].next) {
     const struct place *place = &a->places.data[at];
-    if (place->state != state || place->num_words != num_words || place->num_labels != num_labels) continue;
-    if (num_words > 0 && memcmp(a->pool.data + place->first, w, num_words * sizeof *w) != 0) continue;
-    if (num_labels > 0 && memcmp(a->pool.data + place->first + num_words, l, num_labels * sizeof *l) != 0) continue;
+    if (place->state != state || place->num_words != num_words || place->num_labels != num_labels)
+      continue;
+    if (num_words > 0 && memcmp(a->pool.data + place->first, w, num_words * sizeof *w) != 0)
+      continue;
+    if (num_labels > 0 &&
+        memcmp(a->pool.data + place->first + num_words, l, num_labels * sizeof *l) != 0)
+      continue;
     *out = at;
     return WF_OK;
   }
-  if (a->places.size >= INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "the aligned lattice would have more than 2^31-1 states");
+  if (a->places.size >= INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "the aligned lattice would have more than 2^31-1 states");
   struct place place = {state, (uint32_t)num_words, (uint32_t)num_labels, a->pool.size, UINT32_MAX};
   if (!fresh) { /* behind the first of the same hash */
     place.next = a->places.data[first].next;
@@ -88,28 +101,40 @@ static wf_status find_place(struct alignment *a, uint32_t state, uint64_t words,
   a->pool.size += num_words + num_labels;
   WF__TRY(wf__vec_push(&a->places, place, "aligning a lattice", err));
   *out = added;
-  return wf__vec_push(&a->finals, ((wf_compact_weight){.graph_cost = INFINITY}), "aligning a lattice", err);
+  return wf__vec_push(&a->finals, ((wf_compact_weight){.graph_cost = INFINITY}),
+                      "aligning a lattice", err);
 }
 
-/* --- from one place ------------------------------------------------------------------------------------------------------- */
+/* --- from one place ---------------------------------------------------------------------- */
 
 static wf_status front(struct alignment *a, bool ended, wf__part *part, wf_error *err) {
   a->units.size = 0;
-  WF__TRY(wf__aligner_units(a->aligner, a->labels_waiting.data, a->labels_waiting.size, &a->units, err));
-  *part = wf__aligner_part(a->aligner, a->units.data, a->units.size, a->words_waiting.data, a->words_waiting.size, ended, true);
-  if (ended && a->units.size == 0 && a->words_waiting.size > 0) *part = (wf__part){WF__PART_WORD, 0, true}; /* a word without a frame */
+  WF__TRY(wf__aligner_units(a->aligner, a->labels_waiting.data, a->labels_waiting.size, &a->units,
+                            err));
+  *part = wf__aligner_part(a->aligner, a->units.data, a->units.size, a->words_waiting.data,
+                           a->words_waiting.size, ended, true);
+  if (ended && a->units.size == 0 && a->words_waiting.size > 0)
+    *part = (wf__part){WF__PART_WORD, 0, true}; /* a word without a frame */
   return WF_OK;
 }
 
-/* The part at the front as an arc from `from`; what is behind it waits at the place that the arc leads to. */
-static wf_status add_arc(struct alignment *a, uint32_t from, uint32_t state, const wf__part *part, double graph_cost, double acoustic_cost, wf_error *err) {
+/* The part at the front as an arc from `from`; what is behind it waits at the place that the arc
+ * leads to. */
+static wf_status add_arc(struct alignment *a, uint32_t from, uint32_t state, const wf__part *part,
+                         double graph_cost, double acoustic_cost, wf_error *err) {
   bool word = part->kind == WF__PART_WORD;
   struct new_arc arc = {.from = from, .arc.word = word ? a->words_waiting.data[0] : 0};
-  arc.arc.weight = (wf_compact_weight){(float)graph_cost, (float)acoustic_cost, part->count, a->labels.size};
+  arc.arc.weight =
+      (wf_compact_weight){(float)graph_cost, (float)acoustic_cost, part->count, a->labels.size};
   if (a->arcs.size == a->max_arcs)
-    return wf__fail(err, WF_ERR_LIMIT, "the aligned lattice would have more than %" PRIu64 " arcs (max_arcs); is the lattice determinized?", a->max_arcs);
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "the aligned lattice would have more than %" PRIu64
+                    " arcs (max_arcs); is the lattice determinized?",
+                    a->max_arcs);
   WF__TRY(wf__vec_grow(&a->labels, part->count, "alignments", err));
-  if (part->count > 0) memcpy(a->labels.data + a->labels.size, a->labels_waiting.data, part->count * sizeof *a->labels.data);
+  if (part->count > 0)
+    memcpy(a->labels.data + a->labels.size, a->labels_waiting.data,
+           part->count * sizeof *a->labels.data);
   a->labels.size += part->count;
   a->num_forced += part->forced;
   WF__TRY(find_place(a, state, word, part->count, &arc.to, err));
@@ -117,9 +142,11 @@ static wf_status add_arc(struct alignment *a, uint32_t from, uint32_t state, con
 }
 
 /* Nothing waits any more, behind the end. */
-static wf_status add_end(struct alignment *a, uint32_t from, double graph_cost, double acoustic_cost, wf_error *err) {
+static wf_status add_end(struct alignment *a, uint32_t from, double graph_cost,
+                         double acoustic_cost, wf_error *err) {
   const wf__part nothing = {WF__PART_NO_WORD, 0, false};
-  if (a->finals.data[from].graph_cost < INFINITY) { /* a second way to end here: by an arc to a state of its own */
+  if (a->finals.data[from].graph_cost <
+      INFINITY) { /* a second way to end here: by an arc to a state of its own */
     WF__TRY(add_arc(a, from, (uint32_t)a->in.num_states, &nothing, graph_cost, acoustic_cost, err));
     a->finals.data[a->arcs.data[a->arcs.size - 1].to] = (wf_compact_weight){0};
     return WF_OK;
@@ -128,32 +155,42 @@ static wf_status add_end(struct alignment *a, uint32_t from, double graph_cost, 
   return WF_OK;
 }
 
-static wf_status end_here(struct alignment *a, uint32_t from, double graph_cost, double acoustic_cost, wf_error *err) {
+static wf_status end_here(struct alignment *a, uint32_t from, double graph_cost,
+                          double acoustic_cost, wf_error *err) {
   wf__part part;
   WF__TRY(front(a, true, &part, err));
   if (part.kind == WF__PART_WAIT) return add_end(a, from, graph_cost, acoustic_cost, err);
   return add_arc(a, from, (uint32_t)a->in.num_states, &part, graph_cost, acoustic_cost, err);
 }
 
-static wf_status wait_for(struct alignment *a, int32_t word, const wf_compact_weight *weight, wf_error *err) {
+static wf_status wait_for(struct alignment *a, int32_t word, const wf_compact_weight *weight,
+                          wf_error *err) {
   if (word != 0) WF__TRY(wf__vec_push(&a->words_waiting, word, "words", err));
   WF__TRY(wf__vec_grow(&a->labels_waiting, weight->num_labels, "alignments", err));
-  if (weight->num_labels > 0) memcpy(a->labels_waiting.data + a->labels_waiting.size, a->in.labels + weight->first_label, weight->num_labels * sizeof(int32_t));
+  if (weight->num_labels > 0)
+    memcpy(a->labels_waiting.data + a->labels_waiting.size, a->in.labels + weight->first_label,
+           weight->num_labels * sizeof(int32_t));
   a->labels_waiting.size += weight->num_labels;
   return WF_OK;
 }
 
-/* What the queues allow at a state just entered: an arc of the result, an end, or to look further. */
-static wf_status enter(struct alignment *a, uint32_t from, uint32_t state, double graph_cost, double acoustic_cost, wf_error *err) {
+/* What the queues allow at a state just entered: an arc of the result, an end, or to look further.
+ */
+static wf_status enter(struct alignment *a, uint32_t from, uint32_t state, double graph_cost,
+                       double acoustic_cost, wf_error *err) {
   wf__part part;
   WF__TRY(front(a, false, &part, err));
-  if (part.kind != WF__PART_WAIT) return add_arc(a, from, state, &part, graph_cost, acoustic_cost, err);
-  struct step step = {state, a->in.arc_off[state], a->words_waiting.size, a->labels_waiting.size, graph_cost, acoustic_cost};
+  if (part.kind != WF__PART_WAIT)
+    return add_arc(a, from, state, &part, graph_cost, acoustic_cost, err);
+  struct step step = {
+      state,      a->in.arc_off[state], a->words_waiting.size, a->labels_waiting.size,
+      graph_cost, acoustic_cost};
   WF__TRY(wf__vec_push(&a->steps, step, "aligning a lattice", err));
   const wf_compact_weight *final = &a->in.finals[state];
   if (final->graph_cost == INFINITY) return WF_OK;
   WF__TRY(wait_for(a, 0, final, err));
-  return end_here(a, from, graph_cost + (double)final->graph_cost, acoustic_cost + (double)final->acoustic_cost, err);
+  return end_here(a, from, graph_cost + (double) final->graph_cost,
+                  acoustic_cost + (double) final->acoustic_cost, err);
 }
 
 static wf_status expand_place(struct alignment *a, uint32_t from, wf_error *err) {
@@ -161,9 +198,13 @@ static wf_status expand_place(struct alignment *a, uint32_t from, wf_error *err)
   a->steps.size = a->words_waiting.size = a->labels_waiting.size = 0;
   WF__TRY(wf__vec_grow(&a->words_waiting, place.num_words, "words", err));
   WF__TRY(wf__vec_grow(&a->labels_waiting, place.num_labels, "alignments", err));
-  for (uint32_t i = 0; i < place.num_words; i++) a->words_waiting.data[a->words_waiting.size++] = a->pool.data[place.first + i];
-  for (uint32_t i = 0; i < place.num_labels; i++) a->labels_waiting.data[a->labels_waiting.size++] = a->pool.data[place.first + place.num_words + i];
-  if (place.state == a->in.num_states) return a->finals.data[from].graph_cost < INFINITY ? WF_OK : end_here(a, from, 0, 0, err);
+  for (uint32_t i = 0; i < place.num_words; i++)
+    a->words_waiting.data[a->words_waiting.size++] = a->pool.data[place.first + i];
+  for (uint32_t i = 0; i < place.num_labels; i++)
+    a->labels_waiting.data[a->labels_waiting.size++] =
+        a->pool.data[place.first + place.num_words + i];
+  if (place.state == a->in.num_states)
+    return a->finals.data[from].graph_cost < INFINITY ? WF_OK : end_here(a, from, 0, 0, err);
   WF__TRY(enter(a, from, place.state, 0, 0, err));
   while (a->steps.size > 0) {
     struct step *step = &a->steps.data[a->steps.size - 1];
@@ -174,14 +215,15 @@ static wf_status expand_place(struct alignment *a, uint32_t from, wf_error *err)
       continue;
     }
     const wf_compact_arc *arc = &a->in.arcs[step->next_arc++];
-    double graph_cost = step->graph_cost + (double)arc->weight.graph_cost, acoustic_cost = step->acoustic_cost + (double)arc->weight.acoustic_cost;
+    double graph_cost = step->graph_cost + (double)arc->weight.graph_cost,
+           acoustic_cost = step->acoustic_cost + (double)arc->weight.acoustic_cost;
     WF__TRY(wait_for(a, arc->word, &arc->weight, err));
     WF__TRY(enter(a, from, (uint32_t)arc->nextstate, graph_cost, acoustic_cost, err));
   }
   return WF_OK;
 }
 
-/* --- to a lattice ---------------------------------------------------------------------------------------------------------- */
+/* --- to a lattice ------------------------------------------------------------------------ */
 
 struct order_key {
   uint32_t state, place;
@@ -199,10 +241,13 @@ static int compare_keys(const void *left, const void *right) {
 static int compare_arcs(const void *left, const void *right) {
   const struct new_arc *a = left, *b = right;
   if (a->from != b->from) return a->from < b->from ? -1 : 1;
-  return a->arc.weight.first_label < b->arc.weight.first_label ? -1 : a->arc.weight.first_label > b->arc.weight.first_label;
+  return a->arc.weight.first_label < b->arc.weight.first_label
+             ? -1
+             : a->arc.weight.first_label > b->arc.weight.first_label;
 }
 
-static wf_status build(struct alignment *a, const struct order_key *keys, uint32_t *number, wf_compact_lattice **out, wf_error *err) {
+static wf_status build(struct alignment *a, const struct order_key *keys, uint32_t *number,
+                       wf_compact_lattice **out, wf_error *err) {
   wf__compact_arrays arrays = {0};
   wf_status status = WF_OK;
   uint64_t at = 0;
@@ -214,7 +259,8 @@ static wf_status build(struct alignment *a, const struct order_key *keys, uint32
   if (a->arcs.size > 0) qsort(a->arcs.data, a->arcs.size, sizeof *a->arcs.data, compare_arcs);
   for (uint64_t i = 0; i < a->places.size && status == WF_OK; i++) {
     status = wf__compact_add_state(&arrays, a->finals.data[keys[i].place], err);
-    for (; at < a->arcs.size && a->arcs.data[at].from == i && status == WF_OK; at++) status = wf__compact_push(&arrays, a->arcs.data[at].arc, err);
+    for (; at < a->arcs.size && a->arcs.data[at].from == i && status == WF_OK; at++)
+      status = wf__compact_push(&arrays, a->arcs.data[at].arc, err);
   }
   return wf__compact_finish_with(status, &arrays, &a->labels, out, err);
 }
@@ -222,30 +268,41 @@ static wf_status build(struct alignment *a, const struct order_key *keys, uint32
 static wf_status make_lattice(struct alignment *a, wf_compact_lattice **out, wf_error *err) {
   struct order_key *keys = wf__alloc(a->places.size, sizeof *keys);
   uint32_t *number = wf__alloc(a->places.size, sizeof *number);
-  wf_status status = keys != NULL && number != NULL ? WF_OK : wf__fail_memory(err, a->places.size * sizeof *keys, "aligning a lattice");
+  wf_status status =
+      keys != NULL && number != NULL
+          ? WF_OK
+          : wf__fail_memory(err, a->places.size * sizeof *keys, "aligning a lattice");
   for (uint64_t i = 0; i < a->places.size && status == WF_OK; i++) {
     const struct place *place = &a->places.data[i];
-    keys[i] = (struct order_key){place->state, (uint32_t)i, (uint64_t)place->num_words + place->num_labels};
+    keys[i] = (struct order_key){place->state, (uint32_t)i,
+                                 (uint64_t)place->num_words + place->num_labels};
   }
-  if (status == WF_OK && a->places.size > 0) qsort(keys, a->places.size, sizeof *keys, compare_keys);
+  if (status == WF_OK && a->places.size > 0)
+    qsort(keys, a->places.size, sizeof *keys, compare_keys);
   if (status == WF_OK) status = build(a, keys, number, out, err);
   free(keys);
   free(number);
   return status;
 }
 
-wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice, const wf_word_aligner *aligner, const wf_lattice_align_options *options, wf_compact_lattice **out,
-                                   uint64_t *out_forced, wf_error *err) {
+wf_status wf_compact_lattice_align(const wf_compact_lattice *lattice,
+                                   const wf_word_aligner *aligner,
+                                   const wf_lattice_align_options *options,
+                                   wf_compact_lattice **out, uint64_t *out_forced, wf_error *err) {
   *out = NULL;
   wf_lattice_align_options taken;
   WF__TRY(wf__options_take(wf__lattice_align_table(), options, &taken, err));
-  struct alignment a = {.aligner = aligner, .in = wf_compact_lattice_get(lattice), .max_arcs = (uint64_t)taken.max_arcs};
+  struct alignment a = {.aligner = aligner,
+                        .in = wf_compact_lattice_get(lattice),
+                        .max_arcs = (uint64_t)taken.max_arcs};
   uint32_t start;
   wf_status status = WF_OK;
   if (a.in.num_states > 0) status = wf__vec_grow(&a.words_waiting, 1, "words", err);
-  if (a.in.num_states > 0 && status == WF_OK) status = wf__vec_grow(&a.labels_waiting, 1, "alignments", err);
+  if (a.in.num_states > 0 && status == WF_OK)
+    status = wf__vec_grow(&a.labels_waiting, 1, "alignments", err);
   if (a.in.num_states > 0 && status == WF_OK) status = find_place(&a, 0, 0, 0, &start, err);
-  for (uint64_t i = 0; i < a.places.size && status == WF_OK; i++) status = expand_place(&a, (uint32_t)i, err);
+  for (uint64_t i = 0; i < a.places.size && status == WF_OK; i++)
+    status = expand_place(&a, (uint32_t)i, err);
   if (status == WF_OK) status = make_lattice(&a, out, err);
   if (out_forced != NULL) *out_forced = a.num_forced;
   wf__vec_free(&a.places);

@@ -1,6 +1,8 @@
-/* best_first.h - a queue of numbered things, of which the first in an order given by the user comes out next: a binary heap.
+/* best_first.h - a queue of numbered things, of which the first in an order given by the user comes
+ * out next: a binary heap.
  *
- * `before(user, a, b)` must be a strict total order, or equal things come in any, though always the same, order. */
+ * `before(user, a, b)` must be a strict total order, or equal things come in any, though always the
+ * same, order. */
 #ifndef WF_LATTICE_BEST_FIRST_H
 #define WF_LATTICE_BEST_FIRST_H
 
@@ -17,11 +19,13 @@ typedef struct wf__queue {
 
 typedef bool wf__before_fn(const void *user, wf__queued a, wf__queued b);
 
-static inline wf_status wf__queue_put(wf__queue *queue, wf__queued item, wf__before_fn *before, const void *user, wf_error *err) {
+static inline wf_status wf__queue_put(wf__queue *queue, wf__queued item, wf__before_fn *before,
+                                      const void *user, wf_error *err) {
   WF__TRY(wf__vec_grow(&queue->heap, 1, "a queue", err));
   wf__queued *heap = queue->heap.data;
   uint64_t at = queue->heap.size++;
-  for (; at > 0 && before(user, item, heap[(at - 1) / 2]); at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
+  for (; at > 0 && before(user, item, heap[(at - 1) / 2]); at = (at - 1) / 2)
+    heap[at] = heap[(at - 1) / 2];
   heap[at] = item;
   return WF_OK;
 }

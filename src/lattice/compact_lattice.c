@@ -15,7 +15,8 @@ struct wf_compact_lattice {
   WF__VEC(int32_t) frames;
 };
 
-wf_status wf__compact_add_state(wf__compact_arrays *arrays, wf_compact_weight final, wf_error *err) {
+wf_status wf__compact_add_state(wf__compact_arrays *arrays, wf_compact_weight final,
+                                wf_error *err) {
   WF__TRY(wf__interrupted_at(arrays->arc_off.size, err));
   WF__TRY(wf__vec_grow(&arrays->arc_off, 2, "lattice states", err)); /* one more for the end */
   WF__TRY(wf__vec_grow(&arrays->finals, 1, "lattice states", err));
@@ -31,10 +32,15 @@ void wf__compact_arrays_free(wf__compact_arrays *arrays) {
   wf__vec_free(&arrays->labels);
 }
 
-static wf_status check_weight(const wf__compact_arrays *arrays, const wf_compact_weight *weight, uint64_t state, wf_error *err) {
-  if (weight->first_label <= arrays->labels.size && weight->num_labels <= arrays->labels.size - weight->first_label) return WF_OK;
-  return wf__fail(err, WF_ERR_FORMAT, "compact lattice: state %" PRIu64 ": alignment of %" PRIu32 " labels lies outside of the lattice's %zu", state,
-                  weight->num_labels, (size_t)arrays->labels.size);
+static wf_status check_weight(const wf__compact_arrays *arrays, const wf_compact_weight *weight,
+                              uint64_t state, wf_error *err) {
+  if (weight->first_label <= arrays->labels.size &&
+      weight->num_labels <= arrays->labels.size - weight->first_label)
+    return WF_OK;
+  return wf__fail(err, WF_ERR_FORMAT,
+                  "compact lattice: state %" PRIu64 ": alignment of %" PRIu32
+                  " labels lies outside of the lattice's %zu",
+                  state, weight->num_labels, (size_t)arrays->labels.size);
 }
 
 static wf_status find_frames(wf_compact_lattice *lattice, wf_error *err) {
@@ -45,25 +51,32 @@ static wf_status find_frames(wf_compact_lattice *lattice, wf_error *err) {
   for (uint64_t s = 0; s < num_states; s++) frames[s] = s == 0 ? 0 : FRAMES_UNKNOWN;
   for (uint64_t s = 0; s < num_states; s++) {
     if (frames[s] == FRAMES_UNKNOWN) frames[s] = FRAMES_DIFFER; /* nothing leads here */
-    if (a->finals.data[s].graph_cost < INFINITY) WF__TRY(check_weight(a, &a->finals.data[s], s, err));
+    if (a->finals.data[s].graph_cost < INFINITY)
+      WF__TRY(check_weight(a, &a->finals.data[s], s, err));
     uint64_t end = s + 1 < num_states ? a->arc_off.data[s + 1] : a->arcs.size;
     for (uint64_t i = a->arc_off.data[s]; i < end; i++) {
       const wf_compact_arc *arc = &a->arcs.data[i];
-      if (arc->nextstate < 0 || (uint64_t)arc->nextstate <= s || (uint64_t)arc->nextstate >= num_states) {
-        return wf__fail(err, WF_ERR_FORMAT, "compact lattice: an arc of state %" PRIu64 " leads to %" PRId32 ", not to a later state of %" PRIu64, s,
-                        arc->nextstate, num_states);
+      if (arc->nextstate < 0 || (uint64_t)arc->nextstate <= s ||
+          (uint64_t)arc->nextstate >= num_states) {
+        return wf__fail(err, WF_ERR_FORMAT,
+                        "compact lattice: an arc of state %" PRIu64 " leads to %" PRId32
+                        ", not to a later state of %" PRIu64,
+                        s, arc->nextstate, num_states);
       }
       WF__TRY(check_weight(a, &arc->weight, s, err));
       int64_t there = frames[s] < 0 ? FRAMES_DIFFER : (int64_t)frames[s] + arc->weight.num_labels;
       int32_t *next = &frames[arc->nextstate];
-      if (there > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "compact lattice: a path has more than %d frames", INT32_MAX);
+      if (there > INT32_MAX)
+        return wf__fail(err, WF_ERR_LIMIT, "compact lattice: a path has more than %d frames",
+                        INT32_MAX);
       *next = *next == FRAMES_UNKNOWN || *next == there ? (int32_t)there : FRAMES_DIFFER;
     }
   }
   return WF_OK;
 }
 
-wf_status wf__compact_finish(wf_status status, wf__compact_arrays *arrays, wf_compact_lattice **out, wf_error *err) {
+wf_status wf__compact_finish(wf_status status, wf__compact_arrays *arrays, wf_compact_lattice **out,
+                             wf_error *err) {
   *out = NULL;
   wf_compact_lattice *lattice = status == WF_OK ? wf__calloc(1, sizeof *lattice) : NULL;
   if (lattice == NULL) {
@@ -75,7 +88,8 @@ wf_status wf__compact_finish(wf_status status, wf__compact_arrays *arrays, wf_co
   *arrays = (wf__compact_arrays){0};
   status = wf__vec_grow(&lattice->arrays.arc_off, 1, "lattice states", err);
   if (status == WF_OK) {
-    lattice->arrays.arc_off.data[lattice->arrays.arc_off.size] = lattice->arrays.arcs.size; /* not counted: arc_off.size is the number of states */
+    lattice->arrays.arc_off.data[lattice->arrays.arc_off.size] =
+        lattice->arrays.arcs.size; /* not counted: arc_off.size is the number of states */
     status = find_frames(lattice, err);
   }
   if (status != WF_OK) {
@@ -86,7 +100,8 @@ wf_status wf__compact_finish(wf_status status, wf__compact_arrays *arrays, wf_co
   return WF_OK;
 }
 
-wf_status wf__compact_finish_with(wf_status status, wf__compact_arrays *arrays, wf__label_vec *labels, wf_compact_lattice **out, wf_error *err) {
+wf_status wf__compact_finish_with(wf_status status, wf__compact_arrays *arrays,
+                                  wf__label_vec *labels, wf_compact_lattice **out, wf_error *err) {
   if (status == WF_OK) {
     arrays->labels = *labels;
     *labels = (wf__label_vec){0};
@@ -113,7 +128,8 @@ wf_compact_lattice *wf_compact_lattice_ref(const wf_compact_lattice *lattice) {
 }
 
 void wf_compact_lattice_free(wf_compact_lattice *lattice) {
-  if (lattice == NULL || atomic_fetch_sub_explicit(&lattice->refs, 1, memory_order_acq_rel) != 1) return;
+  if (lattice == NULL || atomic_fetch_sub_explicit(&lattice->refs, 1, memory_order_acq_rel) != 1)
+    return;
   wf__compact_arrays_free(&lattice->arrays);
   wf__vec_free(&lattice->frames);
   free(lattice);

@@ -1,4 +1,5 @@
-/* compact_lattice.h - the compact lattice from the inside: the arrays of wf_compact_lattice_view in one object, filled once by whoever makes it. */
+/* compact_lattice.h - the compact lattice from the inside: the arrays of wf_compact_lattice_view in
+ * one object, filled once by whoever makes it. */
 #ifndef WF_LATTICE_COMPACT_LATTICE_H
 #define WF_LATTICE_COMPACT_LATTICE_H
 
@@ -7,8 +8,8 @@
 
 typedef WF__VEC(int32_t) wf__label_vec;
 
-/* Arrays under construction: wf__compact_add_state, then pushes of its arcs, then the next state; labels whenever they are known. Zero-initialised is
- * empty. */
+/* Arrays under construction: wf__compact_add_state, then pushes of its arcs, then the next state;
+ * labels whenever they are known. Zero-initialised is empty. */
 typedef struct wf__compact_arrays {
   WF__VEC(uint64_t) arc_off;
   WF__VEC(wf_compact_arc) arcs;
@@ -18,16 +19,20 @@ typedef struct wf__compact_arrays {
 
 /* `final.graph_cost` +infinity: not final. */
 wf_status wf__compact_add_state(wf__compact_arrays *arrays, wf_compact_weight final, wf_error *err);
-static inline wf_status wf__compact_push(wf__compact_arrays *arrays, wf_compact_arc arc, wf_error *err) {
+static inline wf_status wf__compact_push(wf__compact_arrays *arrays, wf_compact_arc arc,
+                                         wf_error *err) {
   WF__TRY(wf__vec_grow(&arrays->arcs, 1, "lattice arcs", err));
   arrays->arcs.data[arrays->arcs.size++] = arc;
   return WF_OK;
 }
 void wf__compact_arrays_free(wf__compact_arrays *arrays);
-/* The end of whoever filled the arrays with success or failure `status`: the lattice, which takes them over, or nothing; they are empty after. Finds the
- * states' frames. WF_ERR_FORMAT if an arc does not lead to a later state or an alignment lies outside of the labels. */
-wf_status wf__compact_finish(wf_status status, wf__compact_arrays *arrays, wf_compact_lattice **out, wf_error *err);
+/* The end of whoever filled the arrays with success or failure `status`: the lattice, which takes
+ * them over, or nothing; they are empty after. Finds the states' frames. WF_ERR_FORMAT if an arc
+ * does not lead to a later state or an alignment lies outside of the labels. */
+wf_status wf__compact_finish(wf_status status, wf__compact_arrays *arrays, wf_compact_lattice **out,
+                             wf_error *err);
 /* The same with labels that were gathered elsewhere, and are taken from there. */
-wf_status wf__compact_finish_with(wf_status status, wf__compact_arrays *arrays, wf__label_vec *labels, wf_compact_lattice **out, wf_error *err);
+wf_status wf__compact_finish_with(wf_status status, wf__compact_arrays *arrays,
+                                  wf__label_vec *labels, wf_compact_lattice **out, wf_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* exact_lattice.c - lattices with integer costs: conversion, distances, reduction to what is within the beam. */
+/* exact_lattice.c - lattices with integer costs: conversion, distances, reduction to what is within
+ * the beam. */
 #include "lattice/exact_lattice.h"
 
 #include <inttypes.h>
@@ -35,7 +36,7 @@ int64_t wf__exact_width(const wf__exact_lattice *lattice, double nats) {
   return width < 0x1p61 ? (int64_t)llrint(width) : (int64_t)1 << 61;
 }
 
-/* --- conversion ------------------------------------------------------------------------------------------------------ */
+/* --- conversion -------------------------------------------------------------------------- */
 
 /* What both kinds of lattice look like from here. */
 struct source {
@@ -57,22 +58,40 @@ struct read_arc {
 static struct read_arc arc_at(const struct source *source, uint64_t i) {
   if (source->arcs != NULL) {
     const wf_lattice_arc *arc = &source->arcs[i];
-    return (struct read_arc){(double)arc->graph_cost + (double)arc->scorer_cost, (double)arc->acoustic_cost, arc->olabel, (uint32_t)arc->nextstate, arc->ilabel != 0, i};
+    return (struct read_arc){(double)arc->graph_cost + (double)arc->scorer_cost,
+                             (double)arc->acoustic_cost,
+                             arc->olabel,
+                             (uint32_t)arc->nextstate,
+                             arc->ilabel != 0,
+                             i};
   }
   const wf_compact_arc *arc = &source->compact_arcs[i];
-  return (struct read_arc){(double)arc->weight.graph_cost, (double)arc->weight.acoustic_cost, arc->word, (uint32_t)arc->nextstate, arc->weight.num_labels, arc->weight.first_label};
+  return (struct read_arc){(double)arc->weight.graph_cost,
+                           (double)arc->weight.acoustic_cost,
+                           arc->word,
+                           (uint32_t)arc->nextstate,
+                           arc->weight.num_labels,
+                           arc->weight.first_label};
 }
 
 static struct read_arc end_at(const struct source *source, uint64_t s) {
   if (source->finals == NULL)
-    return (struct read_arc){.graph = (double)source->final_graph_cost[s] + (double)source->final_scorer_cost[s], .acoustic = (double)source->final_acoustic_cost[s]};
+    return (struct read_arc){
+        .graph = (double)source->final_graph_cost[s] + (double)source->final_scorer_cost[s],
+        .acoustic = (double)source->final_acoustic_cost[s]};
   const wf_compact_weight *final = &source->finals[s];
-  return (struct read_arc){.graph = (double)final->graph_cost, .acoustic = (double)final->acoustic_cost, .num_labels = final->num_labels, .first_label = final->first_label};
+  return (struct read_arc){.graph = (double) final->graph_cost,
+                           .acoustic = (double) final->acoustic_cost,
+                           .num_labels = final->num_labels,
+                           .first_label = final->first_label};
 }
 
-static bool is_absent(const struct read_arc *arc) { return arc->graph == INFINITY || arc->acoustic == INFINITY; }
+static bool is_absent(const struct read_arc *arc) {
+  return arc->graph == INFINITY || arc->acoustic == INFINITY;
+}
 static bool is_bad(const struct read_arc *arc) {
-  return isnan(arc->graph) || isnan(arc->acoustic) || arc->graph == -INFINITY || arc->acoustic == -INFINITY;
+  return isnan(arc->graph) || isnan(arc->acoustic) || arc->graph == -INFINITY ||
+         arc->acoustic == -INFINITY;
 }
 static double size_of(const struct read_arc *arc) { return fabs(arc->graph) + fabs(arc->acoustic); }
 
@@ -94,14 +113,16 @@ static wf_status find_most(const struct source *source, double *out, wf_error *e
     }
     if (!bad) continue;
     free(most);
-    return wf__fail(err, WF_ERR_FORMAT, "lattice: state %" PRIu64 " has a cost that is NaN or -infinity", s);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "lattice: state %" PRIu64 " has a cost that is NaN or -infinity", s);
   }
   free(most);
   return WF_OK;
 }
 
 static wf__exact_cost exact(const struct read_arc *arc, double scale) {
-  return (wf__exact_cost){(int64_t)llrint(arc->graph * scale), (int64_t)llrint(arc->acoustic * scale)};
+  return (wf__exact_cost){(int64_t)llrint(arc->graph * scale),
+                          (int64_t)llrint(arc->acoustic * scale)};
 }
 
 static wf_status convert(const struct source *source, wf__exact_lattice *out, wf_error *err) {
@@ -114,54 +135,69 @@ static wf_status convert(const struct source *source, wf__exact_lattice *out, wf
   out->unit = ldexp(1, -bits);
   WF__TRY(wf__vec_grow(&out->arc_off, source->num_states + 1, "lattice states", err));
   WF__TRY(wf__vec_grow(&out->ends, source->num_states, "lattice states", err));
-  WF__TRY(wf__vec_grow(&out->arcs, source->arc_off != NULL ? source->arc_off[source->num_states] : 0, "lattice arcs", err));
+  WF__TRY(wf__vec_grow(&out->arcs,
+                       source->arc_off != NULL ? source->arc_off[source->num_states] : 0,
+                       "lattice arcs", err));
   for (uint64_t s = 0; s < source->num_states; s++) {
     struct read_arc end = end_at(source, s);
     wf__exact_end exact_end = {.cost = {WF__NEVER, 0}};
-    if (!is_absent(&end)) exact_end = (wf__exact_end){exact(&end, scale), (uint32_t)end.first_label, end.num_labels};
+    if (!is_absent(&end))
+      exact_end = (wf__exact_end){exact(&end, scale), (uint32_t)end.first_label, end.num_labels};
     WF__TRY(wf__interrupted_at(s, err));
     WF__TRY(wf__exact_add_state(out, exact_end, err));
     for (uint64_t i = source->arc_off[s]; i < source->arc_off[s + 1]; i++) {
       struct read_arc arc = arc_at(source, i);
       if (is_absent(&arc)) continue;
-      out->arcs.data[out->arcs.size++] = (wf__exact_arc){exact(&arc, scale), arc.word, arc.nextstate, (uint32_t)arc.first_label, arc.num_labels};
+      out->arcs.data[out->arcs.size++] = (wf__exact_arc){
+          exact(&arc, scale), arc.word, arc.nextstate, (uint32_t)arc.first_label, arc.num_labels};
     }
   }
   return wf__exact_finish(out, err);
 }
 
 static wf_status too_long(uint64_t num_labels, wf_error *err) {
-  return wf__fail(err, WF_ERR_LIMIT, "a lattice of %" PRIu64 " arcs or labels; 2^32 - 1 at most", num_labels);
+  return wf__fail(err, WF_ERR_LIMIT, "a lattice of %" PRIu64 " arcs or labels; 2^32 - 1 at most",
+                  num_labels);
 }
 
 wf_status wf__exact_from_lattice(const wf_lattice *lattice, wf__exact_lattice *out, wf_error *err) {
   wf_lattice_view view = wf_lattice_get(lattice);
-  struct source source = {.num_states = view.num_states, .arc_off = view.arc_off, .arcs = view.arcs,
-                          .final_graph_cost = view.final_graph_cost, .final_acoustic_cost = view.final_acoustic_cost,
+  struct source source = {.num_states = view.num_states,
+                          .arc_off = view.arc_off,
+                          .arcs = view.arcs,
+                          .final_graph_cost = view.final_graph_cost,
+                          .final_acoustic_cost = view.final_acoustic_cost,
                           .final_scorer_cost = view.final_scorer_cost};
   *out = (wf__exact_lattice){0};
   if (view.num_arcs >= UINT32_MAX) return too_long(view.num_arcs, err);
   wf_status status = wf__vec_grow(&out->labels, view.num_arcs, "an alignment", err);
-  for (uint64_t i = 0; i < view.num_arcs && status == WF_OK; i++) out->labels.data[out->labels.size++] = view.arcs[i].ilabel;
+  for (uint64_t i = 0; i < view.num_arcs && status == WF_OK; i++)
+    out->labels.data[out->labels.size++] = view.arcs[i].ilabel;
   if (status == WF_OK) status = convert(&source, out, err);
   if (status != WF_OK) wf__exact_free(out);
   return status;
 }
 
-wf_status wf__exact_from_compact(const wf_compact_lattice *lattice, wf__exact_lattice *out, wf_error *err) {
+wf_status wf__exact_from_compact(const wf_compact_lattice *lattice, wf__exact_lattice *out,
+                                 wf_error *err) {
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
-  struct source source = {.num_states = view.num_states, .arc_off = view.arc_off, .compact_arcs = view.arcs, .finals = view.finals};
+  struct source source = {.num_states = view.num_states,
+                          .arc_off = view.arc_off,
+                          .compact_arcs = view.arcs,
+                          .finals = view.finals};
   *out = (wf__exact_lattice){0};
-  if (view.num_labels >= UINT32_MAX || view.num_arcs >= UINT32_MAX) return too_long(view.num_labels, err);
+  if (view.num_labels >= UINT32_MAX || view.num_arcs >= UINT32_MAX)
+    return too_long(view.num_labels, err);
   wf_status status = wf__vec_grow(&out->labels, view.num_labels, "an alignment", err);
-  if (status == WF_OK && view.num_labels > 0) memcpy(out->labels.data, view.labels, view.num_labels * sizeof *view.labels);
+  if (status == WF_OK && view.num_labels > 0)
+    memcpy(out->labels.data, view.labels, view.num_labels * sizeof *view.labels);
   if (status == WF_OK) out->labels.size = view.num_labels;
   if (status == WF_OK) status = convert(&source, out, err);
   if (status != WF_OK) wf__exact_free(out);
   return status;
 }
 
-/* --- distances ------------------------------------------------------------------------------------------------------- */
+/* --- distances --------------------------------------------------------------------------- */
 
 wf_status wf__exact_forward(const wf__exact_lattice *lattice, int64_t **out, wf_error *err) {
   uint64_t n = wf__exact_num_states(lattice);
@@ -186,7 +222,8 @@ wf_status wf__exact_backward(const wf__exact_lattice *lattice, int64_t **out, wf
   if (backward == NULL) return wf__fail_memory(err, n * sizeof *backward, "distances in a lattice");
   for (uint64_t s = n; s-- > 0;) {
     WF__TRY(wf__interrupted_at(s, err));
-    backward[s] = wf__exact_is_final(lattice, s) ? wf__exact_total(lattice->ends.data[s].cost) : WF__NEVER;
+    backward[s] =
+        wf__exact_is_final(lattice, s) ? wf__exact_total(lattice->ends.data[s].cost) : WF__NEVER;
     for (uint64_t i = lattice->arc_off.data[s]; i < lattice->arc_off.data[s + 1]; i++) {
       const wf__exact_arc *arc = &lattice->arcs.data[i];
       if (backward[arc->nextstate] == WF__NEVER) continue;
@@ -197,23 +234,26 @@ wf_status wf__exact_backward(const wf__exact_lattice *lattice, int64_t **out, wf
   return WF_OK;
 }
 
-/* --- reduction ------------------------------------------------------------------------------------------------------- */
+/* --- reduction --------------------------------------------------------------------------- */
 
-/* A state in the middle of a chain is passed over if at most one of the arcs before and after it has a word. */
+/* A state in the middle of a chain is passed over if at most one of the arcs before and after it
+ * has a word. */
 struct reduction {
   const wf__exact_lattice *from;
   wf__exact_lattice to;
   int64_t *forward, *backward;
   int64_t cutoff;
-  uint8_t *within;      /* [arcs] is the arc on a path within the cutoff? */
-  uint32_t *num_in;     /* [states] arcs within, into the state */
-  uint32_t *only_out;   /* [states] the only arc within that leaves it; NONE: not just one, or the state is final */
-  uint32_t *number;     /* [states] in `to` */
+  uint8_t *within;    /* [arcs] is the arc on a path within the cutoff? */
+  uint32_t *num_in;   /* [states] arcs within, into the state */
+  uint32_t *only_out; /* [states] the only arc within that leaves it; NONE: not just one, or the
+                         state is final */
+  uint32_t *number;   /* [states] in `to` */
 };
 #define NONE UINT32_MAX
 
 static bool ends_within(const struct reduction *r, uint64_t s) {
-  return wf__exact_is_final(r->from, s) && r->forward[s] != WF__NEVER && r->forward[s] + wf__exact_total(r->from->ends.data[s].cost) <= r->cutoff;
+  return wf__exact_is_final(r->from, s) && r->forward[s] != WF__NEVER &&
+         r->forward[s] + wf__exact_total(r->from->ends.data[s].cost) <= r->cutoff;
 }
 
 static void mark(struct reduction *r) {
@@ -223,8 +263,9 @@ static void mark(struct reduction *r) {
     r->only_out[s] = NONE;
     for (uint64_t i = from->arc_off.data[s]; i < from->arc_off.data[s + 1]; i++) {
       const wf__exact_arc *arc = &from->arcs.data[i];
-      r->within[i] = r->forward[s] != WF__NEVER && r->backward[arc->nextstate] != WF__NEVER &&
-                     r->forward[s] + wf__exact_total(arc->cost) + r->backward[arc->nextstate] <= r->cutoff;
+      r->within[i] =
+          r->forward[s] != WF__NEVER && r->backward[arc->nextstate] != WF__NEVER &&
+          r->forward[s] + wf__exact_total(arc->cost) + r->backward[arc->nextstate] <= r->cutoff;
       if (!r->within[i]) continue;
       r->num_in[arc->nextstate]++;
       r->only_out[s] = (uint32_t)i;
@@ -241,7 +282,9 @@ static wf_status push_chain(struct reduction *r, const wf__exact_arc *first, wf_
   arc.first_label = (uint32_t)r->to.labels.size;
   for (const wf__exact_arc *part = first;;) {
     WF__TRY(wf__vec_grow(&r->to.labels, part->num_labels, "an alignment", err));
-    if (part->num_labels > 0) memcpy(r->to.labels.data + r->to.labels.size, r->from->labels.data + part->first_label, part->num_labels * sizeof(int32_t));
+    if (part->num_labels > 0)
+      memcpy(r->to.labels.data + r->to.labels.size, r->from->labels.data + part->first_label,
+             part->num_labels * sizeof(int32_t));
     r->to.labels.size += part->num_labels;
     uint32_t next = r->num_in[part->nextstate] == 1 ? r->only_out[part->nextstate] : NONE;
     if (next == NONE) break;
@@ -272,7 +315,9 @@ static wf_status rebuild(struct reduction *r, wf_error *err) {
     end.first_label = (uint32_t)r->to.labels.size;
     if (end.cost.graph == WF__NEVER) end.num_labels = 0;
     WF__TRY(wf__vec_grow(&r->to.labels, end.num_labels, "an alignment", err));
-    for (uint32_t k = 0; k < end.num_labels; k++) r->to.labels.data[r->to.labels.size++] = from->labels.data[from->ends.data[s].first_label + k];
+    for (uint32_t k = 0; k < end.num_labels; k++)
+      r->to.labels.data[r->to.labels.size++] =
+          from->labels.data[from->ends.data[s].first_label + k];
     r->number[s] = (uint32_t)wf__exact_num_states(&r->to);
     WF__TRY(wf__exact_add_state(&r->to, end, err));
     for (uint64_t i = from->arc_off.data[s]; i < from->arc_off.data[s + 1]; i++) {
@@ -281,7 +326,8 @@ static wf_status rebuild(struct reduction *r, wf_error *err) {
       r->number[r->to.arcs.data[r->to.arcs.size - 1].nextstate] = 0; /* wanted */
     }
   }
-  for (uint64_t i = 0; i < r->to.arcs.size; i++) r->to.arcs.data[i].nextstate = r->number[r->to.arcs.data[i].nextstate];
+  for (uint64_t i = 0; i < r->to.arcs.size; i++)
+    r->to.arcs.data[i].nextstate = r->number[r->to.arcs.data[i].nextstate];
   return wf__exact_finish(&r->to, err);
 }
 
@@ -299,7 +345,8 @@ wf_status wf__exact_reduce(wf__exact_lattice *lattice, int64_t width, wf_error *
     r.num_in = wf__calloc(n, sizeof *r.num_in);
     r.only_out = wf__alloc(n, sizeof *r.only_out);
     r.number = wf__alloc(n, sizeof *r.number);
-    if (r.within == NULL || r.num_in == NULL || r.only_out == NULL || r.number == NULL) status = wf__fail_memory(err, n * 12 + num_arcs, "a lattice");
+    if (r.within == NULL || r.num_in == NULL || r.only_out == NULL || r.number == NULL)
+      status = wf__fail_memory(err, n * 12 + num_arcs, "a lattice");
     if (status == WF_OK) mark(&r);
     if (status == WF_OK) status = rebuild(&r, err);
   }

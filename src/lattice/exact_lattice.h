@@ -1,13 +1,17 @@
-/* exact_lattice.h - a lattice whose costs are integers, so that sums are exact and do not depend on the order in which they are made.
+/* exact_lattice.h - a lattice whose costs are integers, so that sums are exact and do not depend on
+ * the order in which they are made.
  *
- *   wf_lattice, wf_compact_lattice --wf__exact_from_*--> wf__exact_lattice --> determinization of phones and of compact lattices, n-best, pruning, best paths
+ *   wf_lattice, wf_compact_lattice --wf__exact_from_*--> wf__exact_lattice --> determinization of
+ *   phones and of compact lattices, n-best, pruning, best paths
  *
- * Cost 1 is 2^-40 nats, or as much more as it takes for no path's cost to pass 2^60. Costs come as float32: those of at least 2^-16 nats
- * are taken as they are. Arcs of cost +infinity are left out.
+ * Cost 1 is 2^-40 nats, or as much more as it takes for no path's cost to pass 2^60. Costs come as
+ * float32: those of at least 2^-16 nats are taken as they are. Arcs of cost +infinity are left out.
  *
  *   arc_off [num_states + 1]   arcs of s: [arc_off[s], arc_off[s + 1]), each to a later state
- *   arcs                       {costs, word, next state, its part of the alignment: labels[first_label ..]}
- *   ends    [num_states]       what it costs to end, and the alignment that is still to come; cost.graph WF__NEVER: not final */
+ *   arcs                       {costs, word, next state, its part of the alignment:
+ *                              labels[first_label ..]}
+ *   ends    [num_states]       what it costs to end, and the alignment that is still to come;
+ *           cost.graph WF__NEVER: not final */
 #ifndef WF_LATTICE_EXACT_LATTICE_H
 #define WF_LATTICE_EXACT_LATTICE_H
 
@@ -33,7 +37,7 @@ typedef struct wf__exact_end {
 } wf__exact_end;
 
 typedef struct wf__exact_lattice {
-  double unit; /* nats of cost 1, a power of 2 */
+  double unit;               /* nats of cost 1, a power of 2 */
   WF__VEC(uint64_t) arc_off; /* one entry more than `size`, as in lattice.h */
   WF__VEC(wf__exact_arc) arcs;
   WF__VEC(wf__exact_end) ends;
@@ -41,31 +45,45 @@ typedef struct wf__exact_lattice {
 } wf__exact_lattice;
 
 static inline int64_t wf__exact_total(wf__exact_cost cost) { return cost.graph + cost.acoustic; }
-static inline wf__exact_cost wf__exact_sum(wf__exact_cost a, wf__exact_cost b) { return (wf__exact_cost){a.graph + b.graph, a.acoustic + b.acoustic}; }
-static inline wf__exact_cost wf__exact_less(wf__exact_cost a, wf__exact_cost b) { return (wf__exact_cost){a.graph - b.graph, a.acoustic - b.acoustic}; }
+static inline wf__exact_cost wf__exact_sum(wf__exact_cost a, wf__exact_cost b) {
+  return (wf__exact_cost){a.graph + b.graph, a.acoustic + b.acoustic};
+}
+static inline wf__exact_cost wf__exact_less(wf__exact_cost a, wf__exact_cost b) {
+  return (wf__exact_cost){a.graph - b.graph, a.acoustic - b.acoustic};
+}
 /* Order of costs: total, then graph cost. */
 static inline bool wf__exact_before(wf__exact_cost a, wf__exact_cost b) {
   int64_t x = wf__exact_total(a), y = wf__exact_total(b);
   return x != y ? x < y : a.graph < b.graph;
 }
-static inline bool wf__exact_is_final(const wf__exact_lattice *lattice, uint64_t s) { return lattice->ends.data[s].cost.graph != WF__NEVER; }
-static inline uint64_t wf__exact_num_states(const wf__exact_lattice *lattice) { return lattice->ends.size; }
+static inline bool wf__exact_is_final(const wf__exact_lattice *lattice, uint64_t s) {
+  return lattice->ends.data[s].cost.graph != WF__NEVER;
+}
+static inline uint64_t wf__exact_num_states(const wf__exact_lattice *lattice) {
+  return lattice->ends.size;
+}
 /* A width in nats, rounded to the nearest unit; at most 2^61, which is wider than any lattice. */
 int64_t wf__exact_width(const wf__exact_lattice *lattice, double nats);
-static inline double wf__exact_nats(const wf__exact_lattice *lattice, int64_t cost) { return (double)cost * lattice->unit; }
+static inline double wf__exact_nats(const wf__exact_lattice *lattice, int64_t cost) {
+  return (double)cost * lattice->unit;
+}
 
-/* States and arcs as they are. WF_ERR_FORMAT for NaN and -infinity, WF_ERR_LIMIT beyond 2^32 labels. On failure nothing is left in `out`. */
+/* States and arcs as they are. WF_ERR_FORMAT for NaN and -infinity, WF_ERR_LIMIT beyond 2^32
+ * labels. On failure nothing is left in `out`. */
 wf_status wf__exact_from_lattice(const wf_lattice *lattice, wf__exact_lattice *out, wf_error *err);
-wf_status wf__exact_from_compact(const wf_compact_lattice *lattice, wf__exact_lattice *out, wf_error *err);
+wf_status wf__exact_from_compact(const wf_compact_lattice *lattice, wf__exact_lattice *out,
+                                 wf_error *err);
 void wf__exact_free(wf__exact_lattice *lattice);
 wf_status wf__exact_add_state(wf__exact_lattice *lattice, wf__exact_end end, wf_error *err);
 /* Writes the last arc_off. */
 wf_status wf__exact_finish(wf__exact_lattice *lattice, wf_error *err);
 
-/* Costs of the best way from the start to each state, and of the best way on; WF__NEVER where there is none. [num_states], for free(). */
+/* Costs of the best way from the start to each state, and of the best way on; WF__NEVER where there
+ * is none. [num_states], for free(). */
 wf_status wf__exact_forward(const wf__exact_lattice *lattice, int64_t **out, wf_error *err);
 wf_status wf__exact_backward(const wf__exact_lattice *lattice, int64_t **out, wf_error *err);
-/* Replaces the lattice by one without what is on no path within `width` of the best, in which chains of arcs that hold one word at most are one arc. */
+/* Replaces the lattice by one without what is on no path within `width` of the best, in which
+ * chains of arcs that hold one word at most are one arc. */
 wf_status wf__exact_reduce(wf__exact_lattice *lattice, int64_t width, wf_error *err);
 
 #endif

@@ -12,9 +12,13 @@ void wf__in_arcs_free(wf__in_arcs *in) {
   *in = (wf__in_arcs){0};
 }
 
-static bool is_final(const wf_compact_lattice_view *lattice, uint64_t s) { return lattice->finals[s].graph_cost < INFINITY; }
+static bool is_final(const wf_compact_lattice_view *lattice, uint64_t s) {
+  return lattice->finals[s].graph_cost < INFINITY;
+}
 
-static double cost_of(const wf_compact_weight *weight) { return (double)weight->graph_cost + (double)weight->acoustic_cost; }
+static double cost_of(const wf_compact_weight *weight) {
+  return (double)weight->graph_cost + (double)weight->acoustic_cost;
+}
 
 /* Counting sort by target; arcs of one target stay in order. */
 static void sort_arcs(const wf_compact_lattice_view *lattice, wf__in_arcs *in) {
@@ -26,11 +30,15 @@ static void sort_arcs(const wf_compact_lattice_view *lattice, wf__in_arcs *in) {
   for (uint64_t s = 0; s < n; s++) {
     for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) {
       const wf_compact_arc *arc = &lattice->arcs[a];
-      in->arcs[in->in_off[arc->nextstate]++] = (wf__in_arc){(uint32_t)s, arc->word, a, cost_of(&arc->weight)};
+      in->arcs[in->in_off[arc->nextstate]++] =
+          (wf__in_arc){(uint32_t)s, arc->word, a, cost_of(&arc->weight)};
     }
-    if (is_final(lattice, s)) in->arcs[in->in_off[n]++] = (wf__in_arc){(uint32_t)s, 0, UINT64_MAX, cost_of(&lattice->finals[s])};
+    if (is_final(lattice, s))
+      in->arcs[in->in_off[n]++] =
+          (wf__in_arc){(uint32_t)s, 0, UINT64_MAX, cost_of(&lattice->finals[s])};
   }
-  for (uint64_t s = in->num_states; s > 0; s--) in->in_off[s] = in->in_off[s - 1]; /* each had moved to its end */
+  for (uint64_t s = in->num_states; s > 0; s--)
+    in->in_off[s] = in->in_off[s - 1]; /* each had moved to its end */
   in->in_off[0] = 0;
 }
 
@@ -41,17 +49,20 @@ static void sum_paths(wf__in_arcs *in) {
     for (uint64_t a = in->in_off[n]; a < in->in_off[n + 1]; a++) {
       const wf__in_arc *arc = &in->arcs[a];
       in->forward[n] = wf__log_add(in->forward[n], in->forward[arc->source] + arc->cost);
-      if (in->best[arc->source] + arc->cost < in->best[n]) in->best[n] = in->best[arc->source] + arc->cost;
+      if (in->best[arc->source] + arc->cost < in->best[n])
+        in->best[n] = in->best[arc->source] + arc->cost;
     }
   }
   for (uint64_t n = in->num_states; n-- > 0;)
     for (uint64_t a = in->in_off[n]; a < in->in_off[n + 1]; a++) {
       const wf__in_arc *arc = &in->arcs[a];
-      in->backward[arc->source] = wf__log_add(in->backward[arc->source], in->backward[n] + arc->cost);
+      in->backward[arc->source] =
+          wf__log_add(in->backward[arc->source], in->backward[n] + arc->cost);
     }
 }
 
-wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, wf__in_arcs *out, wf_error *err) {
+wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, wf__in_arcs *out,
+                           wf_error *err) {
   uint64_t num_finals = 0, n = lattice->num_states;
   for (uint64_t s = 0; s < n; s++) num_finals += is_final(lattice, s);
   *out = (wf__in_arcs){.num_states = n + 1, .total = INFINITY};
@@ -60,7 +71,8 @@ wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, wf__in_arcs *
   out->forward = wf__alloc(n + 1, sizeof *out->forward);
   out->backward = wf__alloc(n + 1, sizeof *out->backward);
   out->best = wf__alloc(n + 1, sizeof *out->best);
-  if (out->in_off == NULL || out->arcs == NULL || out->forward == NULL || out->backward == NULL || out->best == NULL) {
+  if (out->in_off == NULL || out->arcs == NULL || out->forward == NULL || out->backward == NULL ||
+      out->best == NULL) {
     wf__in_arcs_free(out);
     return wf__fail_memory(err, (lattice->num_arcs + n) * sizeof *out->arcs, "sums over a lattice");
   }

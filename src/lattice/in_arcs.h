@@ -1,11 +1,15 @@
-/* in_arcs.h - a compact lattice seen from the end of its arcs, with probabilities: what posteriors, minimum Bayes risk and counting work along.
+/* in_arcs.h - a compact lattice seen from the end of its arcs, with probabilities: what posteriors,
+ * minimum Bayes risk and counting work along.
  *
- * Final states get an arc without a word to one more state, the end, so that paths are all those from state 0 to the end:
+ * Final states get an arc without a word to one more state, the end, so that paths are all those
+ * from state 0 to the end:
  *
  *     states    0 .. num_states - 1    in topological order; the last is the end
- *     in_off    [num_states + 1]       arcs into state n: [in_off[n], in_off[n + 1]), by source, then as they stand there
+ *     in_off    [num_states + 1]       arcs into state n: [in_off[n], in_off[n + 1]), by source,
+ *               then as they stand there
  *
- * Sums are in double, in this fixed order, so every machine and number of threads gives the same bits. (Forward-backward: Rabiner 1989, section III.) */
+ * Sums are in double, in this fixed order, so every machine and number of threads gives the same
+ * bits. (Forward-backward: Rabiner 1989, section III.) */
 #ifndef WF_LATTICE_IN_ARCS_H
 #define WF_LATTICE_IN_ARCS_H
 
@@ -23,7 +27,7 @@ typedef struct wf__in_arcs {
   uint64_t num_states;
   uint64_t *in_off;
   wf__in_arc *arcs;
-  double *forward;  /* [num_states] -ln of the sum over paths from state 0; +infinity: not reached */
+  double *forward; /* [num_states] -ln of the sum over paths from state 0; +infinity: not reached */
   double *backward; /* [num_states] to the end */
   double *best;     /* [num_states] cost of the best path from state 0 */
   double total;     /* forward of the end; +infinity: the lattice has no path */
@@ -32,8 +36,9 @@ typedef struct wf__in_arcs {
 wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, wf__in_arcs *out, wf_error *err);
 void wf__in_arcs_free(wf__in_arcs *in);
 
-/* The arcs of the best path, from the start; among equals the first into each state. `arcs` [num_states] takes indices into in->arcs. Returns their number; 0
- * also for a lattice without paths. */
+/* The arcs of the best path, from the start; among equals the first into each state. `arcs`
+ * [num_states] takes indices into in->arcs. Returns their number; 0 also for a lattice without
+ * paths. */
 uint64_t wf__in_arcs_best_path(const wf__in_arcs *in, uint64_t *arcs);
 /* Share of all paths' probability that goes over the arc into `target`. */
 double wf__in_arcs_posterior(const wf__in_arcs *in, const wf__in_arc *arc, uint64_t target);

@@ -14,12 +14,17 @@ void wf__labels_free(wf__labels *labels) {
   wf__map64_free(&labels->others);
 }
 
-wf_status wf__labels_add(wf__labels *labels, uint32_t string, int32_t label, bool chained, uint32_t *out, wf_error *err) {
+wf_status wf__labels_add(wf__labels *labels, uint32_t string, int32_t label, bool chained,
+                         uint32_t *out, wf_error *err) {
   uint32_t fresh = *out = (uint32_t)labels->nodes.size;
-  if (!chained) WF__TRY(wf__map64_insert(&labels->others, (uint64_t)string << 32 | (uint32_t)label, fresh, out, NULL, "alignments", err));
+  if (!chained)
+    WF__TRY(wf__map64_insert(&labels->others, (uint64_t)string << 32 | (uint32_t)label, fresh, out,
+                             NULL, "alignments", err));
   if (*out != fresh) return WF_OK;
-  if (fresh >= UINT32_MAX - 2) return wf__fail(err, WF_ERR_LIMIT, "alignments of more than 2^32 labels");
-  wf__label_node node = {.parent = string, .size = labels->nodes.data[string].size + 1, .label = label};
+  if (fresh >= UINT32_MAX - 2)
+    return wf__fail(err, WF_ERR_LIMIT, "alignments of more than 2^32 labels");
+  wf__label_node node = {
+      .parent = string, .size = labels->nodes.data[string].size + 1, .label = label};
   if (chained) {
     node.sibling = labels->nodes.data[string].child;
     labels->nodes.data[string].child = fresh;
@@ -40,11 +45,13 @@ uint32_t wf__labels_common(const wf__labels *labels, uint32_t a, uint32_t b) {
 
 void wf__labels_begin_strip(wf__labels *labels) {
   if (++labels->round != 0) return;
-  for (uint64_t i = 0; i < labels->nodes.size; i++) labels->nodes.data[i].round = 0; /* the count has come round */
+  for (uint64_t i = 0; i < labels->nodes.size; i++)
+    labels->nodes.data[i].round = 0; /* the count has come round */
   labels->round = 1;
 }
 
-wf_status wf__labels_strip(wf__labels *labels, uint32_t string, uint32_t length, uint32_t *out, wf_error *err) {
+wf_status wf__labels_strip(wf__labels *labels, uint32_t string, uint32_t length, uint32_t *out,
+                           wf_error *err) {
   if (length == 0) {
     *out = string;
     return WF_OK;
@@ -69,5 +76,6 @@ wf_status wf__labels_strip(wf__labels *labels, uint32_t string, uint32_t length,
 }
 
 void wf__labels_write(const wf__labels *labels, uint32_t string, int32_t *out) {
-  for (; string != 0; string = labels->nodes.data[string].parent) out[labels->nodes.data[string].size - 1] = labels->nodes.data[string].label;
+  for (; string != 0; string = labels->nodes.data[string].parent)
+    out[labels->nodes.data[string].size - 1] = labels->nodes.data[string].label;
 }

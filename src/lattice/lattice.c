@@ -11,7 +11,8 @@ struct wf_lattice {
   wf__lattice_arrays arrays;
 };
 
-wf_status wf__lattice_reserve(wf__lattice_arrays *arrays, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
+wf_status wf__lattice_reserve(wf__lattice_arrays *arrays, uint64_t num_states, uint64_t num_arcs,
+                              wf_error *err) {
   WF__TRY(wf__vec_grow(&arrays->arc_off, num_states + 2, "lattice states", err));
   WF__TRY(wf__vec_grow(&arrays->final_graph_cost, num_states, "lattice states", err));
   WF__TRY(wf__vec_grow(&arrays->final_acoustic_cost, num_states, "lattice states", err));
@@ -20,7 +21,8 @@ wf_status wf__lattice_reserve(wf__lattice_arrays *arrays, uint64_t num_states, u
   return wf__vec_grow(&arrays->arcs, num_arcs, "lattice arcs", err);
 }
 
-wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_cost, float final_acoustic_cost, int32_t frame, wf_error *err) {
+wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_cost,
+                                float final_acoustic_cost, int32_t frame, wf_error *err) {
   WF__TRY(wf__interrupted_at(arrays->arc_off.size, err));
   WF__TRY(wf__vec_grow(&arrays->arc_off, 2, "lattice states", err)); /* one more for the end */
   WF__TRY(wf__vec_grow(&arrays->final_graph_cost, 1, "lattice states", err));
@@ -44,7 +46,8 @@ void wf__lattice_find_frames(wf__lattice_arrays *arrays) {
     uint64_t end = s + 1 < num_states ? arrays->arc_off.data[s + 1] : arrays->arcs.size;
     for (uint64_t a = arrays->arc_off.data[s]; a < end; a++) {
       const wf_lattice_arc *arc = &arrays->arcs.data[a];
-      int32_t there = frames[s] < 0 ? WF__FRAMES_DIFFER : frames[s] + (arc->ilabel != 0), *next = &frames[arc->nextstate];
+      int32_t there = frames[s] < 0 ? WF__FRAMES_DIFFER : frames[s] + (arc->ilabel != 0),
+              *next = &frames[arc->nextstate];
       *next = *next == WF__FRAMES_UNKNOWN || *next == there ? there : WF__FRAMES_DIFFER;
     }
   }
@@ -63,12 +66,14 @@ wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, 
   *out = NULL;
   wf_lattice *lattice = NULL;
   wf_status status = wf__vec_grow(&arrays->arc_off, 1, "lattice states", err);
-  if (status == WF_OK && (lattice = wf__calloc(1, sizeof *lattice)) == NULL) status = wf__fail_memory(err, sizeof *lattice, "a lattice");
+  if (status == WF_OK && (lattice = wf__calloc(1, sizeof *lattice)) == NULL)
+    status = wf__fail_memory(err, sizeof *lattice, "a lattice");
   if (status != WF_OK) {
     wf__lattice_arrays_free(arrays);
     return status;
   }
-  arrays->arc_off.data[arrays->arc_off.size] = arrays->arcs.size; /* not counted: arc_off.size is the number of states */
+  arrays->arc_off.data[arrays->arc_off.size] =
+      arrays->arcs.size; /* not counted: arc_off.size is the number of states */
   atomic_init(&lattice->refs, 1);
   lattice->arrays = *arrays;
   *arrays = (wf__lattice_arrays){0};
@@ -95,7 +100,8 @@ wf_lattice *wf_lattice_ref(const wf_lattice *lattice) {
 }
 
 void wf_lattice_free(wf_lattice *lattice) {
-  if (lattice == NULL || atomic_fetch_sub_explicit(&lattice->refs, 1, memory_order_acq_rel) != 1) return;
+  if (lattice == NULL || atomic_fetch_sub_explicit(&lattice->refs, 1, memory_order_acq_rel) != 1)
+    return;
   wf__lattice_arrays_free(&lattice->arrays);
   free(lattice);
 }

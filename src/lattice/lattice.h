@@ -1,4 +1,5 @@
-/* lattice.h - the raw lattice from the inside: the arrays of wf_lattice_view in one object, filled once by whoever makes it. */
+/* lattice.h - the raw lattice from the inside: the arrays of wf_lattice_view in one object, filled
+ * once by whoever makes it. */
 #ifndef WF_LATTICE_LATTICE_H
 #define WF_LATTICE_LATTICE_H
 
@@ -7,7 +8,8 @@
 
 enum { WF__FRAMES_UNKNOWN = -2, WF__FRAMES_DIFFER = -1 };
 
-/* Arrays under construction, in the order of states: wf__lattice_add_state, then pushes of its arcs, then the next state. Zero-initialised is empty. */
+/* Arrays under construction, in the order of states: wf__lattice_add_state, then pushes of its
+ * arcs, then the next state. Zero-initialised is empty. */
 typedef struct wf__lattice_arrays {
   WF__VEC(uint64_t) arc_off;
   WF__VEC(wf_lattice_arc) arcs;
@@ -18,22 +20,30 @@ typedef struct wf__lattice_arrays {
 } wf__lattice_arrays;
 
 /* Makes room ahead of time; optional. */
-wf_status wf__lattice_reserve(wf__lattice_arrays *arrays, uint64_t num_states, uint64_t num_arcs, wf_error *err);
-wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_cost, float final_acoustic_cost, int32_t frame, wf_error *err);
+wf_status wf__lattice_reserve(wf__lattice_arrays *arrays, uint64_t num_states, uint64_t num_arcs,
+                              wf_error *err);
+wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_cost,
+                                float final_acoustic_cost, int32_t frame, wf_error *err);
 /* Of the state added last, which has 0 without this. */
 static inline void wf__lattice_set_final_scorer_cost(wf__lattice_arrays *arrays, float cost) {
   arrays->final_scorer_cost.data[arrays->final_scorer_cost.size - 1] = cost;
 }
-static inline wf_status wf__lattice_push(wf__lattice_arrays *arrays, wf_lattice_arc arc, wf_error *err) {
+static inline wf_status wf__lattice_push(wf__lattice_arrays *arrays, wf_lattice_arc arc,
+                                         wf_error *err) {
   WF__TRY(wf__vec_grow(&arrays->arcs, 1, "lattice arcs", err));
   arrays->arcs.data[arrays->arcs.size++] = arc;
   return WF_OK;
 }
-/* Fills the frames in from the arcs' labels: WF__FRAMES_DIFFER where paths differ. For lattices from files. */
+/* Fills the frames in from the arcs' labels: WF__FRAMES_DIFFER where paths differ. For lattices
+ * from files. */
 void wf__lattice_find_frames(wf__lattice_arrays *arrays);
 /* Costs of the graph and of a scorer as one, as Kaldi's formats and compact lattices have them. */
-static inline float wf__lattice_arc_cost(const wf_lattice_arc *arc) { return arc->graph_cost + arc->scorer_cost; }
-static inline float wf__lattice_final_cost(const wf_lattice_view *view, uint64_t state) { return view->final_graph_cost[state] + view->final_scorer_cost[state]; }
+static inline float wf__lattice_arc_cost(const wf_lattice_arc *arc) {
+  return arc->graph_cost + arc->scorer_cost;
+}
+static inline float wf__lattice_final_cost(const wf_lattice_view *view, uint64_t state) {
+  return view->final_graph_cost[state] + view->final_scorer_cost[state];
+}
 void wf__lattice_arrays_free(wf__lattice_arrays *arrays);
 /* Takes the arrays over (empty after, also on failure). Every arc must lead to a later state. */
 wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err);

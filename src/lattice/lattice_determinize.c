@@ -1,7 +1,9 @@
-/* lattice_determinize.c - determinization of lattices as the caller sees it: over words, or over phones and then words; one lattice, or many on a pool.
+/* lattice_determinize.c - determinization of lattices as the caller sees it: over words, or over
+ * phones and then words; one lattice, or many on a pool.
  *
  *   wf_lattice -> graph of words -> determinized over words -> minimized -> wf_compact_lattice
- *   wf_lattice, wf_compact_lattice -> exact -> (labels word.phone -> determinized ->) graph of words -> ... */
+ *   wf_lattice, wf_compact_lattice -> exact -> (labels word.phone -> determinized ->) graph of
+ *   words -> ... */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,12 +16,14 @@
 #include "lattice/lattice_determinize.h"
 #include "lattice/word_determinizer.h"
 
-/* --- phones --------------------------------------------------------------------------------------------------------- */
+/* --- phones ------------------------------------------------------------------------------ */
 
 typedef WF__VEC(int32_t) word_vec;
 
-/* Replaces words by numbers of distinct pairs (word, phone that begins on the arc); `words`: the word of each number. Pair 0 is (none, none). Arcs have one label at most. */
-static wf_status put_pairs(wf__exact_lattice *lattice, const wf_lattice_phones *phones, word_vec *words, wf_error *err) {
+/* Replaces words by numbers of distinct pairs (word, phone that begins on the arc); `words`: the
+ * word of each number. Pair 0 is (none, none). Arcs have one label at most. */
+static wf_status put_pairs(wf__exact_lattice *lattice, const wf_lattice_phones *phones,
+                           word_vec *words, wf_error *err) {
   wf__map64 pairs = {0};
   wf_status status = wf__vec_push(words, 0, "phones", err);
   for (uint64_t i = 0; i < lattice->arcs.size && status == WF_OK; i++) {
@@ -29,7 +33,9 @@ static wf_status put_pairs(wf__exact_lattice *lattice, const wf_lattice_phones *
     if (arc->word == 0 && phone <= 0) continue;
     uint32_t number;
     bool fresh;
-    status = wf__map64_insert(&pairs, (uint64_t)(uint32_t)arc->word << 32 | (uint32_t)(phone > 0 ? phone : 0), (uint32_t)words->size, &number, &fresh, "phones", err);
+    status = wf__map64_insert(
+        &pairs, (uint64_t)(uint32_t)arc->word << 32 | (uint32_t)(phone > 0 ? phone : 0),
+        (uint32_t)words->size, &number, &fresh, "phones", err);
     if (status == WF_OK && fresh) status = wf__vec_push(words, arc->word, "phones", err);
     arc->word = (int32_t)number;
   }
@@ -37,25 +43,30 @@ static wf_status put_pairs(wf__exact_lattice *lattice, const wf_lattice_phones *
   return status;
 }
 
-static wf_status determinize_phones(wf__exact_lattice *lattice, const wf_lattice_phones *phones, int64_t width, int64_t delta, uint64_t max_bytes, wf__word_outcome *outcome,
-                                    wf_error *err) {
+static wf_status determinize_phones(wf__exact_lattice *lattice, const wf_lattice_phones *phones,
+                                    int64_t width, int64_t delta, uint64_t max_bytes,
+                                    wf__word_outcome *outcome, wf_error *err) {
   word_vec words = {0};
   wf__exact_lattice fine;
   wf_status status = put_pairs(lattice, phones, &words, err);
-  if (status == WF_OK) status = wf__determinize_words(lattice, width, delta, max_bytes, &fine, outcome, err);
+  if (status == WF_OK)
+    status = wf__determinize_words(lattice, width, delta, max_bytes, &fine, outcome, err);
   if (status == WF_OK) {
     wf__exact_free(lattice);
     *lattice = fine;
   }
-  for (uint64_t i = 0; i < lattice->arcs.size && status == WF_OK; i++) lattice->arcs.data[i].word = words.data[lattice->arcs.data[i].word];
+  for (uint64_t i = 0; i < lattice->arcs.size && status == WF_OK; i++)
+    lattice->arcs.data[i].word = words.data[lattice->arcs.data[i].word];
   wf__vec_free(&words);
   return status;
 }
 
-/* --- one lattice ---------------------------------------------------------------------------------------------------- */
+/* --- one lattice ------------------------------------------------------------------------- */
 
-static wf_compact_weight weight_of(const wf__exact_lattice *lattice, wf__exact_cost cost, uint32_t first, uint32_t count) {
-  return (wf_compact_weight){(float)wf__exact_nats(lattice, cost.graph), (float)wf__exact_nats(lattice, cost.acoustic), count, first};
+static wf_compact_weight weight_of(const wf__exact_lattice *lattice, wf__exact_cost cost,
+                                   uint32_t first, uint32_t count) {
+  return (wf_compact_weight){(float)wf__exact_nats(lattice, cost.graph),
+                             (float)wf__exact_nats(lattice, cost.acoustic), count, first};
 }
 
 /* Takes the labels over. */
@@ -65,25 +76,37 @@ static wf_status to_compact(wf__exact_lattice *lattice, wf_compact_lattice **out
   for (uint64_t s = 0; s < wf__exact_num_states(lattice) && status == WF_OK; s++) {
     const wf__exact_end *end = &lattice->ends.data[s];
     bool final = wf__exact_is_final(lattice, s);
-    status = wf__compact_add_state(&arrays, final ? weight_of(lattice, end->cost, end->first_label, end->num_labels) : (wf_compact_weight){.graph_cost = INFINITY}, err);
-    for (uint64_t i = lattice->arc_off.data[s]; i < lattice->arc_off.data[s + 1] && status == WF_OK; i++) {
+    status = wf__compact_add_state(
+        &arrays,
+        final ? weight_of(lattice, end->cost, end->first_label, end->num_labels)
+              : (wf_compact_weight){.graph_cost = INFINITY},
+        err);
+    for (uint64_t i = lattice->arc_off.data[s]; i < lattice->arc_off.data[s + 1] && status == WF_OK;
+         i++) {
       const wf__exact_arc *arc = &lattice->arcs.data[i];
       wf_compact_weight weight = weight_of(lattice, arc->cost, arc->first_label, arc->num_labels);
-      status = wf__compact_push(&arrays, (wf_compact_arc){.word = arc->word, .nextstate = (int32_t)arc->nextstate, .weight = weight}, err);
+      status = wf__compact_push(
+          &arrays,
+          (wf_compact_arc){
+              .word = arc->word, .nextstate = (int32_t)arc->nextstate, .weight = weight},
+          err);
     }
   }
   return wf__compact_finish_with(status, &arrays, &lattice->labels, out, err);
 }
 
 /* Of the graph that `det` has. `fine`: what came of phones. */
-static wf_status determinize(wf__word_determinizer *det, const wf_lattice_determinize_options *o, const wf__word_outcome *fine, wf_determinized *out, wf_error *err) {
+static wf_status determinize(wf__word_determinizer *det, const wf_lattice_determinize_options *o,
+                             const wf__word_outcome *fine, wf_determinized *out, wf_error *err) {
   wf__exact_lattice words = {.unit = det->graph.unit};
   wf__word_outcome outcome;
-  wf_status status = wf__word_determinizer_run(det, wf__exact_width(&words, (double)o->delta), (uint64_t)o->max_bytes, &words, &outcome, err);
+  wf_status status = wf__word_determinizer_run(det, wf__exact_width(&words, (double)o->delta),
+                                               (uint64_t)o->max_bytes, &words, &outcome, err);
   if (status == WF_OK && o->minimize) status = wf__exact_minimize(&words, err);
   if (status == WF_OK) {
     out->narrowed = fine->narrowed || outcome.narrowed;
-    out->beam = out->narrowed ? nextafterf((float)wf__exact_nats(&words, outcome.width), 0) : o->beam;
+    out->beam =
+        out->narrowed ? nextafterf((float)wf__exact_nats(&words, outcome.width), 0) : o->beam;
     out->num_subsets = outcome.num_subsets;
     out->num_bytes = outcome.num_bytes > fine->num_bytes ? outcome.num_bytes : fine->num_bytes;
     status = to_compact(&words, &out->lattice, err);
@@ -93,18 +116,24 @@ static wf_status determinize(wf__word_determinizer *det, const wf_lattice_determ
 }
 
 /* Consumes the lattice. */
-static wf_status determinize_exact(wf__word_determinizer *det, wf__exact_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o,
-                                   wf_determinized *out, wf_error *err) {
+static wf_status determinize_exact(wf__word_determinizer *det, wf__exact_lattice *lattice,
+                                   const wf_lattice_phones *phones,
+                                   const wf_lattice_determinize_options *o, wf_determinized *out,
+                                   wf_error *err) {
   wf__word_outcome fine = {.width = wf__exact_width(lattice, (double)o->beam)};
   wf_status status = WF_OK;
-  if (phones != NULL) status = determinize_phones(lattice, phones, fine.width, wf__exact_width(lattice, (double)o->delta), (uint64_t)o->max_bytes, &fine, err);
+  if (phones != NULL)
+    status =
+        determinize_phones(lattice, phones, fine.width, wf__exact_width(lattice, (double)o->delta),
+                           (uint64_t)o->max_bytes, &fine, err);
   if (status == WF_OK) status = wf__word_graph_from_exact(&det->graph, lattice, fine.width, err);
   if (status == WF_OK) status = determinize(det, o, &fine, out, err);
   wf__exact_free(lattice);
   return status;
 }
 
-static wf_status settle(wf_determinized *out, wf_status status, const wf_error *why, wf_error *err) {
+static wf_status settle(wf_determinized *out, wf_status status, const wf_error *why,
+                        wf_error *err) {
   if (status != WF_OK) {
     *out = (wf_determinized){.status = status};
     snprintf(out->message, sizeof out->message, "%.255s", why->message);
@@ -113,18 +142,22 @@ static wf_status settle(wf_determinized *out, wf_status status, const wf_error *
   return status;
 }
 
-static wf_status determinize_raw(wf__word_determinizer *det, const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o,
-                                 wf_determinized *out, wf_error *err) {
+static wf_status determinize_raw(wf__word_determinizer *det, const wf_lattice *lattice,
+                                 const wf_lattice_phones *phones,
+                                 const wf_lattice_determinize_options *o, wf_determinized *out,
+                                 wf_error *err) {
   wf__exact_lattice exact;
   bool fits = false;
-  if (phones == NULL) WF__TRY(wf__word_graph_from_lattice(&det->graph, lattice, (double)o->beam, &fits, err));
+  if (phones == NULL)
+    WF__TRY(wf__word_graph_from_lattice(&det->graph, lattice, (double)o->beam, &fits, err));
   if (fits) return determinize(det, o, &(wf__word_outcome){0}, out, err);
   WF__TRY(wf__exact_from_lattice(lattice, &exact, err));
   return determinize_exact(det, &exact, phones, o, out, err);
 }
 
-wf_status wf_lattice_determinize(const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options, wf_determinized *out,
-                                 wf_error *err) {
+wf_status wf_lattice_determinize(const wf_lattice *lattice, const wf_lattice_phones *phones,
+                                 const wf_lattice_determinize_options *options,
+                                 wf_determinized *out, wf_error *err) {
   wf_lattice_determinize_options o;
   wf__word_determinizer det = {0};
   wf_error why = {0};
@@ -136,7 +169,9 @@ wf_status wf_lattice_determinize(const wf_lattice *lattice, const wf_lattice_pho
   return settle(out, status, &why, err);
 }
 
-wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice, const wf_lattice_determinize_options *options, wf_determinized *out, wf_error *err) {
+wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice,
+                                         const wf_lattice_determinize_options *options,
+                                         wf_determinized *out, wf_error *err) {
   wf_lattice_determinize_options o;
   wf__exact_lattice exact;
   wf__word_determinizer det = {0};
@@ -150,7 +185,7 @@ wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice, cons
   return settle(out, status, &why, err);
 }
 
-/* --- many lattices -------------------------------------------------------------------------------------------------- */
+/* --- many lattices ----------------------------------------------------------------------- */
 
 enum { MOST_KEPT_BYTES = 1 << 26 }; /* memory of one determinizer */
 
@@ -195,11 +230,14 @@ static void put_back(wf__determinizers *determinizers, wf__word_determinizer *de
   if (!kept) free_one(det);
 }
 
-void wf__lattice_determinize(wf__determinizers *determinizers, const wf_lattice *lattice, const wf_lattice_phones *phones, const wf_lattice_determinize_options *o, wf_determinized *out) {
+void wf__lattice_determinize(wf__determinizers *determinizers, const wf_lattice *lattice,
+                             const wf_lattice_phones *phones,
+                             const wf_lattice_determinize_options *o, wf_determinized *out) {
   wf_error why = {0};
   wf__word_determinizer *det = take_one(determinizers);
   *out = (wf_determinized){0};
-  wf_status status = det != NULL ? determinize_raw(det, lattice, phones, o, out, &why) : wf__fail_memory(&why, sizeof *det, "determinization");
+  wf_status status = det != NULL ? determinize_raw(det, lattice, phones, o, out, &why)
+                                 : wf__fail_memory(&why, sizeof *det, "determinization");
   if (det != NULL) put_back(determinizers, det);
   settle(out, status, &why, NULL);
 }
@@ -215,10 +253,14 @@ struct many {
 static void determinize_item(void *user, uint64_t i, int worker) {
   (void)worker;
   const struct many *many = user;
-  if (many->lattices[i] != NULL) wf__lattice_determinize(many->determinizers, many->lattices[i], many->phones, many->options, &many->out[i]);
+  if (many->lattices[i] != NULL)
+    wf__lattice_determinize(many->determinizers, many->lattices[i], many->phones, many->options,
+                            &many->out[i]);
 }
 
-wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count, const wf_lattice_phones *phones, const wf_lattice_determinize_options *options,
+wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count,
+                                  const wf_lattice_phones *phones,
+                                  const wf_lattice_determinize_options *options,
                                   wf_determinized *out, wf_error *err) {
   wf_lattice_determinize_options o;
   wf__determinizers *determinizers;
@@ -227,9 +269,11 @@ wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t coun
   WF__TRY(wf__options_take(wf__lattice_determinize_table(), options, &o, err));
   int num_threads = o.num_threads > 0 ? o.num_threads : wf__num_cpus();
   WF__TRY(wf__determinizers_create(&determinizers, err));
-  wf_status status = wf__pool_create((size_t)num_threads > count ? (int)count + (count == 0) : num_threads, &pool, err);
+  wf_status status = wf__pool_create(
+      (size_t)num_threads > count ? (int)count + (count == 0) : num_threads, &pool, err);
   if (status == WF_OK) {
-    status = wf__pool_try(pool, count, determinize_item, &(struct many){lattices, phones, &o, determinizers, out}, err);
+    status = wf__pool_try(pool, count, determinize_item,
+                          &(struct many){lattices, phones, &o, determinizers, out}, err);
     wf__pool_free(pool);
   }
   wf__determinizers_free(determinizers);

@@ -1,7 +1,9 @@
-/* lattice_nbest.c - the n best word sequences of a deterministic lattice: partial paths, best first by the exact cost of their best completion (A*).
+/* lattice_nbest.c - the n best word sequences of a deterministic lattice: partial paths, best first
+ * by the exact cost of their best completion (A*).
  *
- * Of partial paths with equal costs the one whose words come first goes first, a sequence before what continues it. Of several sequences of one cost the first, too,
- * comes out first then: its beginning has that cost as well, and goes before all others. */
+ * Of partial paths with equal costs the one whose words come first goes first, a sequence before
+ * what continues it. Of several sequences of one cost the first, too, comes out first then: its
+ * beginning has that cost as well, and goes before all others. */
 #include <inttypes.h>
 
 #include "lattice/best_first.h"
@@ -23,7 +25,9 @@ struct nbest_search {
   WF__VEC(uint32_t) arcs; /* of the path being written */
 };
 
-static int32_t word_of(const struct nbest_search *search, uint32_t path) { return search->lattice->arcs.data[search->paths.data[path].arc].word; }
+static int32_t word_of(const struct nbest_search *search, uint32_t path) {
+  return search->lattice->arcs.data[search->paths.data[path].arc].word;
+}
 
 /* Order of the word sequences of two partial paths. */
 static int compare_words(const struct nbest_search *search, uint32_t x, uint32_t y) {
@@ -47,10 +51,15 @@ static bool goes_first(const void *user, wf__queued a, wf__queued b) {
   return order != 0 ? order < 0 : a.id < b.id;
 }
 
-static wf_status put(struct nbest_search *search, partial_path path, int64_t onward, wf_error *err) {
-  if (search->paths.size >= NONE) return wf__fail(err, WF_ERR_LIMIT, "n-best: 2^32 partial paths; ask for fewer");
+static wf_status put(struct nbest_search *search, partial_path path, int64_t onward,
+                     wf_error *err) {
+  if (search->paths.size >= NONE)
+    return wf__fail(err, WF_ERR_LIMIT, "n-best: 2^32 partial paths; ask for fewer");
   WF__TRY(wf__vec_push(&search->paths, path, "partial paths", err));
-  return wf__queue_put(&search->queue, (wf__queued){wf__exact_total(path.cost) + onward, (uint32_t)search->paths.size - 1}, goes_first, search, err);
+  return wf__queue_put(
+      &search->queue,
+      (wf__queued){wf__exact_total(path.cost) + onward, (uint32_t)search->paths.size - 1},
+      goes_first, search, err);
 }
 
 static wf_status extend(struct nbest_search *search, uint32_t id, wf_error *err) {
@@ -60,20 +69,28 @@ static wf_status extend(struct nbest_search *search, uint32_t id, wf_error *err)
     partial_path ended = {path.cost, id, NONE, path.state, path.num_words};
     WF__TRY(put(search, ended, wf__exact_total(lattice->ends.data[path.state].cost), err));
   }
-  for (uint64_t i = lattice->arc_off.data[path.state]; i < lattice->arc_off.data[path.state + 1]; i++) {
+  for (uint64_t i = lattice->arc_off.data[path.state]; i < lattice->arc_off.data[path.state + 1];
+       i++) {
     const wf__exact_arc *arc = &lattice->arcs.data[i];
     if (search->backward[arc->nextstate] == WF__NEVER) continue;
-    WF__TRY(put(search, (partial_path){wf__exact_sum(path.cost, arc->cost), id, (uint32_t)i, arc->nextstate, path.num_words + 1}, search->backward[arc->nextstate], err));
+    WF__TRY(put(search,
+                (partial_path){wf__exact_sum(path.cost, arc->cost), id, (uint32_t)i, arc->nextstate,
+                               path.num_words + 1},
+                search->backward[arc->nextstate], err));
   }
   return WF_OK;
 }
 
-static wf_status write_path(struct nbest_search *search, uint32_t id, wf_nbest *nbest, wf_error *err) {
+static wf_status write_path(struct nbest_search *search, uint32_t id, wf_nbest *nbest,
+                            wf_error *err) {
   const partial_path *paths = search->paths.data;
   search->arcs.size = 0;
-  for (uint32_t at = paths[id].before; paths[at].arc != NONE; at = paths[at].before) WF__TRY(wf__vec_push(&search->arcs, paths[at].arc, "a path", err));
+  for (uint32_t at = paths[id].before; paths[at].arc != NONE; at = paths[at].before)
+    WF__TRY(wf__vec_push(&search->arcs, paths[at].arc, "a path", err));
   WF__TRY(wf__nbest_begin(nbest, err));
-  for (uint64_t i = search->arcs.size; i-- > 0;) WF__TRY(wf__nbest_extend(nbest, search->lattice, &search->lattice->arcs.data[search->arcs.data[i]], err));
+  for (uint64_t i = search->arcs.size; i-- > 0;)
+    WF__TRY(wf__nbest_extend(nbest, search->lattice,
+                             &search->lattice->arcs.data[search->arcs.data[i]], err));
   return wf__nbest_end(nbest, search->lattice, paths[id].state, paths[id].cost, err);
 }
 
@@ -83,8 +100,10 @@ static wf_status find(struct nbest_search *search, size_t n, wf_nbest *nbest, wf
   while (search->queue.heap.size > 0 && nbest->entries.size < n) {
     uint32_t id = wf__queue_take(&search->queue, goes_first, search).id;
     const partial_path *path = &search->paths.data[id];
-    if (path->arc == NONE && path->before != NONE) WF__TRY(write_path(search, id, nbest, err));
-    else WF__TRY(extend(search, id, err));
+    if (path->arc == NONE && path->before != NONE)
+      WF__TRY(write_path(search, id, nbest, err));
+    else
+      WF__TRY(extend(search, id, err));
   }
   return WF_OK;
 }
@@ -103,18 +122,23 @@ static wf_status check_deterministic(const wf__exact_lattice *lattice, wf_error 
     status = wf__vec_grow(&words, count + 1, "words", err);
     if (status != WF_OK) break;
     words.data[words.size++] = 0;
-    for (uint64_t i = 0; i < count; i++) words.data[words.size++] = lattice->arcs.data[first + i].word;
+    for (uint64_t i = 0; i < count; i++)
+      words.data[words.size++] = lattice->arcs.data[first + i].word;
     qsort(words.data, words.size, sizeof *words.data, compare_i32);
     for (uint64_t i = 1; i < words.size && status == WF_OK; i++)
       if (words.data[i] == words.data[i - 1])
-        status = wf__fail(err, WF_ERR_ARGUMENT, "n-best: the lattice is not deterministic: state %" PRIu64 " has %s; determinize it first", s,
-                          words.data[i] == 0 ? "an arc without a word" : "several arcs with one word");
+        status = wf__fail(
+            err, WF_ERR_ARGUMENT,
+            "n-best: the lattice is not deterministic: state %" PRIu64
+            " has %s; determinize it first",
+            s, words.data[i] == 0 ? "an arc without a word" : "several arcs with one word");
   }
   wf__vec_free(&words);
   return status;
 }
 
-wf_status wf_compact_lattice_nbest(const wf_compact_lattice *lattice, size_t n, wf_nbest **out, wf_error *err) {
+wf_status wf_compact_lattice_nbest(const wf_compact_lattice *lattice, size_t n, wf_nbest **out,
+                                   wf_error *err) {
   wf__exact_lattice exact;
   *out = NULL;
   WF__TRY(wf__exact_from_compact(lattice, &exact, err));

@@ -1,7 +1,9 @@
 /* lattice_rescore.c - a lattice composed with the difference of two language models.
  *
- * States of the composition are (state of the lattice, histories of both models), found from the lattice's first state to its last, so that every one
- * is complete before it is passed on; `next_here` links those of one lattice state. What leads nowhere, because the new model forbids words, is dropped at the end. */
+ * States of the composition are (state of the lattice, histories of both models), found from the
+ * lattice's first state to its last, so that every one is complete before it is passed on;
+ * `next_here` links those of one lattice state. What leads nowhere, because the new model forbids
+ * words, is dropped at the end. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -36,22 +38,30 @@ struct rescoring {
   WF__VEC(struct made_state) states;
   WF__VEC(struct made_arc) arcs;
   WF__VEC(uint32_t) order; /* states, lattice state by lattice state */
-  uint32_t *first_here;    /* [lattice states] first made state, linked in order of making; and the last */
+  uint32_t
+      *first_here; /* [lattice states] first made state, linked in order of making; and the last */
   uint32_t *last_here;
   wf__compact_arrays out;
   wf_rescored_costs *costs; /* NULL: not wanted */
 };
 
-static wf_status find_state(struct rescoring *r, uint32_t state, wf__lm_histories histories, uint32_t *out, wf_error *err) {
+static wf_status find_state(struct rescoring *r, uint32_t state, wf__lm_histories histories,
+                            uint32_t *out, wf_error *err) {
   uint32_t pair;
   bool fresh;
-  WF__TRY(wf__map64_insert(&r->pair_map, (uint64_t)histories.old_state << 32 | histories.new_state, (uint32_t)r->pairs.size, &pair, &fresh, "rescoring", err));
+  WF__TRY(wf__map64_insert(&r->pair_map, (uint64_t)histories.old_state << 32 | histories.new_state,
+                           (uint32_t)r->pairs.size, &pair, &fresh, "rescoring", err));
   if (fresh) WF__TRY(wf__vec_push(&r->pairs, histories, "rescoring", err));
-  WF__TRY(wf__map64_insert(&r->state_map, (uint64_t)state << 32 | pair, (uint32_t)r->states.size, out, &fresh, "rescoring", err));
+  WF__TRY(wf__map64_insert(&r->state_map, (uint64_t)state << 32 | pair, (uint32_t)r->states.size,
+                           out, &fresh, "rescoring", err));
   if (!fresh) return WF_OK;
-  if (r->states.size >= r->max_states) return wf__fail(err, WF_ERR_LIMIT, "rescoring: more than max_states=%llu states", (unsigned long long)r->max_states);
-  if (r->last_here[state] != NONE) r->states.data[r->last_here[state]].next_here = *out;
-  else r->first_here[state] = *out;
+  if (r->states.size >= r->max_states)
+    return wf__fail(err, WF_ERR_LIMIT, "rescoring: more than max_states=%llu states",
+                    (unsigned long long)r->max_states);
+  if (r->last_here[state] != NONE)
+    r->states.data[r->last_here[state]].next_here = *out;
+  else
+    r->first_here[state] = *out;
   r->last_here[state] = *out;
   struct made_state made = {.state = state, .histories = pair, .next_here = NONE};
   return wf__vec_push(&r->states, made, "rescoring", err);
@@ -85,28 +95,36 @@ static wf_status compose(struct rescoring *r, wf_error *err) {
   WF__TRY(find_state(r, 0, wf__lm_exchange_start(&r->exchange), &start, err));
   for (uint64_t s = 0; s < r->view.num_states; s++) {
     WF__TRY(wf__interrupted(err));
-    for (uint32_t id = r->first_here[s]; id != NONE; id = r->states.data[id].next_here) WF__TRY(pass_on(r, id, err));
+    for (uint32_t id = r->first_here[s]; id != NONE; id = r->states.data[id].next_here)
+      WF__TRY(pass_on(r, id, err));
   }
   uint32_t count = 0;
   for (uint64_t k = r->order.size; k-- > 0;) {
     struct made_state *made = &r->states.data[r->order.data[k]];
-    for (uint32_t i = 0; i < made->num_arcs; i++) made->alive = made->alive || r->states.data[r->arcs.data[made->first_arc + i].nextstate].alive;
+    for (uint32_t i = 0; i < made->num_arcs; i++)
+      made->alive =
+          made->alive || r->states.data[r->arcs.data[made->first_arc + i].nextstate].alive;
   }
   for (uint64_t k = 0; k < r->order.size; k++)
     if (r->states.data[r->order.data[k]].alive) r->states.data[r->order.data[k]].number = count++;
   return WF_OK;
 }
 
-/* --- writing --------------------------------------------------------------------------------------------------------- */
+/* --- writing ----------------------------------------------------------------------------- */
 
-static float exchanged(float graph_cost, wf__lm_costs costs) { return (float)((double)graph_cost - (double)costs.old_cost + (double)costs.new_cost); }
+static float exchanged(float graph_cost, wf__lm_costs costs) {
+  return (float)((double)graph_cost - (double)costs.old_cost + (double)costs.new_cost);
+}
 
 static wf_status allocate_costs(struct rescoring *r, wf_error *err) {
   if (r->costs == NULL) return WF_OK;
   wf_rescored_costs *costs = r->costs;
-  *costs = (wf_rescored_costs){wf__alloc(r->arcs.size, sizeof(float)), wf__alloc(r->arcs.size, sizeof(float)), wf__calloc(r->states.size, sizeof(float)),
-                               wf__calloc(r->states.size, sizeof(float))};
-  if (costs->old_arcs != NULL && costs->new_arcs != NULL && costs->old_finals != NULL && costs->new_finals != NULL) return WF_OK;
+  *costs = (wf_rescored_costs){
+      wf__alloc(r->arcs.size, sizeof(float)), wf__alloc(r->arcs.size, sizeof(float)),
+      wf__calloc(r->states.size, sizeof(float)), wf__calloc(r->states.size, sizeof(float))};
+  if (costs->old_arcs != NULL && costs->new_arcs != NULL && costs->old_finals != NULL &&
+      costs->new_finals != NULL)
+    return WF_OK;
   return wf__fail_memory(err, 8 * (r->arcs.size + r->states.size), "costs of language models");
 }
 
@@ -117,8 +135,10 @@ static wf_status write_state(struct rescoring *r, const struct made_state *made,
     r->costs->old_finals[made->number] = made->end.old_cost;
     r->costs->new_finals[made->number] = made->end.new_cost;
   }
-  if (final) end.graph_cost = exchanged(end.graph_cost, made->end);
-  else end = (wf_compact_weight){.graph_cost = INFINITY};
+  if (final)
+    end.graph_cost = exchanged(end.graph_cost, made->end);
+  else
+    end = (wf_compact_weight){.graph_cost = INFINITY};
   WF__TRY(wf__compact_add_state(&r->out, end, err));
   for (uint32_t i = 0; i < made->num_arcs; i++) {
     const struct made_arc *from = &r->arcs.data[made->first_arc + i];
@@ -139,10 +159,12 @@ static wf_status write_state(struct rescoring *r, const struct made_state *made,
 static wf_status write(struct rescoring *r, wf_error *err) {
   WF__TRY(allocate_costs(r, err));
   WF__TRY(wf__vec_grow(&r->out.labels, r->view.num_labels, "alignments", err));
-  if (r->view.num_labels > 0) memcpy(r->out.labels.data, r->view.labels, r->view.num_labels * sizeof *r->view.labels);
+  if (r->view.num_labels > 0)
+    memcpy(r->out.labels.data, r->view.labels, r->view.num_labels * sizeof *r->view.labels);
   r->out.labels.size = r->view.num_labels;
   for (uint64_t k = 0; k < r->order.size; k++)
-    if (r->states.data[r->order.data[k]].alive) WF__TRY(write_state(r, &r->states.data[r->order.data[k]], err));
+    if (r->states.data[r->order.data[k]].alive)
+      WF__TRY(write_state(r, &r->states.data[r->order.data[k]], err));
   return WF_OK;
 }
 
@@ -155,8 +177,10 @@ void wf_rescored_costs_free(wf_rescored_costs *costs) {
   *costs = (wf_rescored_costs){0};
 }
 
-wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options,
-                                     wf_compact_lattice **out, wf_rescored_costs *out_costs, wf_error *err) {
+wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf_lm *old_lm,
+                                     const wf_lm *new_lm, const wf_lattice_rescore_options *options,
+                                     wf_compact_lattice **out, wf_rescored_costs *out_costs,
+                                     wf_error *err) {
   wf_lattice_rescore_options o;
   *out = NULL;
   if (out_costs != NULL) *out_costs = (wf_rescored_costs){0};
@@ -167,7 +191,9 @@ wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, const wf
                         .costs = out_costs};
   r.first_here = wf__alloc(r.view.num_states, sizeof *r.first_here);
   r.last_here = wf__alloc(r.view.num_states, sizeof *r.last_here);
-  wf_status status = r.first_here != NULL && r.last_here != NULL ? WF_OK : wf__fail_memory(err, r.view.num_states * 8, "rescoring");
+  wf_status status = r.first_here != NULL && r.last_here != NULL
+                         ? WF_OK
+                         : wf__fail_memory(err, r.view.num_states * 8, "rescoring");
   if (status == WF_OK) status = compose(&r, err);
   if (status == WF_OK) status = write(&r, err);
   status = wf__compact_finish(status, &r.out, out, err);

@@ -1,4 +1,5 @@
-/* lattice_scale.c - a lattice with other weights on language model, acoustics and number of words. */
+/* lattice_scale.c - a lattice with other weights on language model, acoustics and number of words.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -8,9 +9,12 @@
 
 /* +infinity, "absent", stays so whatever the factor. */
 static float scaled(float cost, float scale) { return cost == INFINITY ? INFINITY : cost * scale; }
-static float scaled_graph(float cost, int32_t word, const wf_lattice_scale_options *o) { return scaled(cost, o->lm_scale) - (word != 0 ? o->word_score : 0); }
+static float scaled_graph(float cost, int32_t word, const wf_lattice_scale_options *o) {
+  return scaled(cost, o->lm_scale) - (word != 0 ? o->word_score : 0);
+}
 
-wf_status wf_lattice_scale(const wf_lattice *lattice, const wf_lattice_scale_options *options, wf_lattice **out, wf_error *err) {
+wf_status wf_lattice_scale(const wf_lattice *lattice, const wf_lattice_scale_options *options,
+                           wf_lattice **out, wf_error *err) {
   wf_lattice_view view = wf_lattice_get(lattice);
   wf_lattice_scale_options o;
   wf__lattice_arrays arrays = {0};
@@ -18,8 +22,11 @@ wf_status wf_lattice_scale(const wf_lattice *lattice, const wf_lattice_scale_opt
   WF__TRY(wf__options_take(wf__lattice_scale_table(), options, &o, err));
   wf_status status = wf__lattice_reserve(&arrays, view.num_states, view.num_arcs, err);
   for (uint64_t s = 0; s < view.num_states && status == WF_OK; s++) {
-    status = wf__lattice_add_state(&arrays, scaled(view.final_graph_cost[s], o.lm_scale), scaled(view.final_acoustic_cost[s], o.acoustic_scale), view.frames[s], err);
-    if (status == WF_OK) wf__lattice_set_final_scorer_cost(&arrays, scaled(view.final_scorer_cost[s], o.lm_scale));
+    status = wf__lattice_add_state(&arrays, scaled(view.final_graph_cost[s], o.lm_scale),
+                                   scaled(view.final_acoustic_cost[s], o.acoustic_scale),
+                                   view.frames[s], err);
+    if (status == WF_OK)
+      wf__lattice_set_final_scorer_cost(&arrays, scaled(view.final_scorer_cost[s], o.lm_scale));
     for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1] && status == WF_OK; i++) {
       wf_lattice_arc arc = view.arcs[i];
       arc.graph_cost = scaled_graph(arc.graph_cost, arc.olabel, &o);
@@ -33,14 +40,17 @@ wf_status wf_lattice_scale(const wf_lattice *lattice, const wf_lattice_scale_opt
   return status;
 }
 
-wf_status wf_compact_lattice_scale(const wf_compact_lattice *lattice, const wf_lattice_scale_options *options, wf_compact_lattice **out, wf_error *err) {
+wf_status wf_compact_lattice_scale(const wf_compact_lattice *lattice,
+                                   const wf_lattice_scale_options *options,
+                                   wf_compact_lattice **out, wf_error *err) {
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   wf_lattice_scale_options o;
   wf__compact_arrays arrays = {0};
   *out = NULL;
   WF__TRY(wf__options_take(wf__lattice_scale_table(), options, &o, err));
   wf_status status = wf__vec_grow(&arrays.labels, view.num_labels, "alignments", err);
-  if (status == WF_OK && view.num_labels > 0) memcpy(arrays.labels.data, view.labels, view.num_labels * sizeof *view.labels);
+  if (status == WF_OK && view.num_labels > 0)
+    memcpy(arrays.labels.data, view.labels, view.num_labels * sizeof *view.labels);
   if (status == WF_OK) arrays.labels.size = view.num_labels;
   for (uint64_t s = 0; s < view.num_states && status == WF_OK; s++) {
     wf_compact_weight end = view.finals[s];

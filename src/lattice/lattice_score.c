@@ -1,10 +1,12 @@
-/* lattice_score.c - a compact lattice composed with a scorer: two passes where decoding with the scorer makes one.
+/* lattice_score.c - a compact lattice composed with a scorer: two passes where decoding with the
+ * scorer makes one.
  *
- * States of the composition are (state of the lattice, context), made from the lattice's first state to its last; those of one lattice state are linked in the
- * order of making. In the end what leads to no final state is left out.
+ * States of the composition are (state of the lattice, context), made from the lattice's first
+ * state to its last; those of one lattice state are linked in the order of making. In the end what
+ * leads to no final state is left out.
  *
- * wf_compact_lattice_scorer_costs goes the same way over a lattice whose costs have the scorer's in them already: nothing is added, and what the scorer says
- * of each arc is told. */
+ * wf_compact_lattice_scorer_costs goes the same way over a lattice whose costs have the scorer's in
+ * them already: nothing is added, and what the scorer says of each arc is told. */
 #include <math.h>
 #include <string.h>
 
@@ -39,25 +41,33 @@ struct work {
   WF__VEC(uint64_t) contexts;
   WF__VEC(struct scored_state) states;
   WF__VEC(struct scored_arc) arcs;
-  WF__VEC(uint32_t) order; /* states, lattice state by lattice state */
+  WF__VEC(uint32_t) order;          /* states, lattice state by lattice state */
   uint32_t *first_here, *last_here; /* [lattice states] */
   wf__compact_arrays out;
-  bool adds;                      /* the scorer's costs to the lattice's */
+  bool adds;                             /* the scorer's costs to the lattice's */
   WF__VEC(float) arc_costs, final_costs; /* unless it adds: of the result */
 };
 
-static wf_status find_state(struct work *w, uint32_t state, uint64_t context, uint32_t *out, wf_error *err) {
+static wf_status find_state(struct work *w, uint32_t state, uint64_t context, uint32_t *out,
+                            wf_error *err) {
   uint32_t place;
   bool fresh;
-  WF__TRY(wf__map64_insert(&w->context_of, context, (uint32_t)w->contexts.size, &place, &fresh, "contexts", err));
+  WF__TRY(wf__map64_insert(&w->context_of, context, (uint32_t)w->contexts.size, &place, &fresh,
+                           "contexts", err));
   if (fresh) WF__TRY(wf__vec_push(&w->contexts, context, "contexts", err));
-  WF__TRY(wf__map64_insert(&w->state_of, (uint64_t)state << 32 | place, (uint32_t)w->states.size, out, &fresh, "scored states", err));
+  WF__TRY(wf__map64_insert(&w->state_of, (uint64_t)state << 32 | place, (uint32_t)w->states.size,
+                           out, &fresh, "scored states", err));
   if (!fresh) return WF_OK;
-  if (w->states.size >= w->max_states) return wf__fail(err, WF_ERR_LIMIT, "scoring a lattice: more than %llu states", (unsigned long long)w->max_states);
-  if (w->last_here[state] != NONE) w->states.data[w->last_here[state]].next_here = *out;
-  else w->first_here[state] = *out;
+  if (w->states.size >= w->max_states)
+    return wf__fail(err, WF_ERR_LIMIT, "scoring a lattice: more than %llu states",
+                    (unsigned long long)w->max_states);
+  if (w->last_here[state] != NONE)
+    w->states.data[w->last_here[state]].next_here = *out;
+  else
+    w->first_here[state] = *out;
   w->last_here[state] = *out;
-  struct scored_state made = {.state = state, .context = place, .next_here = NONE, .end_cost = INFINITY};
+  struct scored_state made = {
+      .state = state, .context = place, .next_here = NONE, .end_cost = INFINITY};
   return wf__vec_push(&w->states, made, "scored states", err);
 }
 
@@ -65,12 +75,15 @@ static wf_status expand(struct work *w, uint32_t id, wf_error *err) {
   uint32_t state = w->states.data[id].state;
   uint64_t context = w->contexts.data[w->states.data[id].context], first_arc = w->arcs.size;
   float end_cost = INFINITY;
-  if (w->view.finals[state].graph_cost != INFINITY) WF__TRY(w->scorer->ops->final(w->scorer, w->memory, context, &end_cost, err));
+  if (w->view.finals[state].graph_cost != INFINITY)
+    WF__TRY(w->scorer->ops->final(w->scorer, w->memory, context, &end_cost, err));
   for (uint64_t i = w->view.arc_off[state]; i < w->view.arc_off[state + 1]; i++) {
     const wf_compact_arc *arc = &w->view.arcs[i];
     struct scored_arc put = {.arc = i};
     uint64_t next = context;
-    if (arc->word != 0) WF__TRY(w->scorer->ops->step(w->scorer, w->memory, context, arc->word, &put.cost, &next, err));
+    if (arc->word != 0)
+      WF__TRY(
+          w->scorer->ops->step(w->scorer, w->memory, context, arc->word, &put.cost, &next, err));
     if (put.cost == INFINITY) continue;
     WF__TRY(find_state(w, (uint32_t)arc->nextstate, next, &put.nextstate, err));
     WF__TRY(wf__vec_push(&w->arcs, put, "scored arcs", err));
@@ -93,11 +106,13 @@ static wf_status compose(struct work *w, wf_error *err) {
   WF__TRY(find_state(w, 0, start, &id, err));
   for (uint64_t s = 0; s < w->view.num_states; s++) {
     WF__TRY(wf__interrupted(err));
-    for (id = w->first_here[s]; id != NONE; id = w->states.data[id].next_here) WF__TRY(expand(w, id, err));
+    for (id = w->first_here[s]; id != NONE; id = w->states.data[id].next_here)
+      WF__TRY(expand(w, id, err));
   }
   for (uint64_t k = w->order.size; k-- > 0;) {
     struct scored_state *made = &w->states.data[w->order.data[k]];
-    for (uint64_t i = 0; i < made->num_arcs; i++) made->alive |= w->states.data[w->arcs.data[made->first_arc + i].nextstate].alive;
+    for (uint64_t i = 0; i < made->num_arcs; i++)
+      made->alive |= w->states.data[w->arcs.data[made->first_arc + i].nextstate].alive;
   }
   uint32_t count = 0;
   for (uint64_t k = 0; k < w->order.size; k++)
@@ -111,14 +126,18 @@ static wf_status write_state(struct work *w, const struct scored_state *made, wf
     end = w->view.finals[made->state];
     if (w->adds) end.graph_cost += made->end_cost;
   }
-  if (!w->adds) WF__TRY(wf__vec_push(&w->final_costs, made->end_cost != INFINITY ? made->end_cost : 0, "scored states", err));
+  if (!w->adds)
+    WF__TRY(wf__vec_push(&w->final_costs, made->end_cost != INFINITY ? made->end_cost : 0,
+                         "scored states", err));
   WF__TRY(wf__compact_add_state(&w->out, end, err));
   for (uint64_t i = 0; i < made->num_arcs; i++) {
     const struct scored_arc *from = &w->arcs.data[made->first_arc + i];
     if (!w->states.data[from->nextstate].alive) continue;
     wf_compact_arc arc = w->view.arcs[from->arc];
-    if (w->adds) arc.weight.graph_cost += from->cost;
-    else WF__TRY(wf__vec_push(&w->arc_costs, from->cost, "scored arcs", err));
+    if (w->adds)
+      arc.weight.graph_cost += from->cost;
+    else
+      WF__TRY(wf__vec_push(&w->arc_costs, from->cost, "scored arcs", err));
     arc.nextstate = (int32_t)w->states.data[from->nextstate].number;
     WF__TRY(wf__compact_push(&w->out, arc, err));
   }
@@ -127,10 +146,12 @@ static wf_status write_state(struct work *w, const struct scored_state *made, wf
 
 static wf_status write(struct work *w, wf_error *err) {
   WF__TRY(wf__vec_grow(&w->out.labels, w->view.num_labels, "alignments", err));
-  if (w->view.num_labels > 0) memcpy(w->out.labels.data, w->view.labels, w->view.num_labels * sizeof *w->view.labels);
+  if (w->view.num_labels > 0)
+    memcpy(w->out.labels.data, w->view.labels, w->view.num_labels * sizeof *w->view.labels);
   w->out.labels.size = w->view.num_labels;
   for (uint64_t k = 0; k < w->order.size; k++)
-    if (w->states.data[w->order.data[k]].alive) WF__TRY(write_state(w, &w->states.data[w->order.data[k]], err));
+    if (w->states.data[w->order.data[k]].alive)
+      WF__TRY(write_state(w, &w->states.data[w->order.data[k]], err));
   return WF_OK;
 }
 
@@ -148,21 +169,27 @@ static void free_work(struct work *w) {
   wf__vec_free(&w->final_costs);
 }
 
-static wf_status run(struct work *w, const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out, wf_error *err) {
+static wf_status run(struct work *w, const wf_compact_lattice *lattice, const wf_scorer *scorer,
+                     int64_t max_states, wf_compact_lattice **out, wf_error *err) {
   *out = NULL;
-  if (max_states < 1 || max_states > INT32_MAX) return wf__fail(err, WF_ERR_ARGUMENT, "max_states is %lld; 1 to %d expected", (long long)max_states, INT32_MAX);
+  if (max_states < 1 || max_states > INT32_MAX)
+    return wf__fail(err, WF_ERR_ARGUMENT, "max_states is %lld; 1 to %d expected",
+                    (long long)max_states, INT32_MAX);
   w->view = wf_compact_lattice_get(lattice);
   w->scorer = scorer;
   w->max_states = (uint64_t)max_states;
   w->first_here = wf__alloc(w->view.num_states, sizeof *w->first_here);
   w->last_here = wf__alloc(w->view.num_states, sizeof *w->last_here);
-  wf_status status = w->first_here != NULL && w->last_here != NULL ? WF_OK : wf__fail_memory(err, w->view.num_states * 8, "scoring a lattice");
+  wf_status status = w->first_here != NULL && w->last_here != NULL
+                         ? WF_OK
+                         : wf__fail_memory(err, w->view.num_states * 8, "scoring a lattice");
   if (status == WF_OK) status = compose(w, err);
   if (status == WF_OK) status = write(w, err);
   return wf__compact_finish(status, &w->out, out, err);
 }
 
-wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out, wf_error *err) {
+wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice, const wf_scorer *scorer,
+                                   int64_t max_states, wf_compact_lattice **out, wf_error *err) {
   struct work w = {.adds = true};
   wf_status status = run(&w, lattice, scorer, max_states, out, err);
   free_work(&w);
@@ -176,7 +203,9 @@ void wf_scorer_costs_free(wf_scorer_costs *costs) {
   *costs = (wf_scorer_costs){0};
 }
 
-wf_status wf_compact_lattice_scorer_costs(const wf_compact_lattice *lattice, const wf_scorer *scorer, int64_t max_states, wf_compact_lattice **out, wf_scorer_costs *out_costs,
+wf_status wf_compact_lattice_scorer_costs(const wf_compact_lattice *lattice,
+                                          const wf_scorer *scorer, int64_t max_states,
+                                          wf_compact_lattice **out, wf_scorer_costs *out_costs,
                                           wf_error *err) {
   struct work w = {0};
   *out_costs = (wf_scorer_costs){0};

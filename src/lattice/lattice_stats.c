@@ -4,14 +4,18 @@
 
 #include "lattice/in_arcs.h"
 
-void wf_lattice_stats_init(wf_lattice_stats *stats) { *stats = (wf_lattice_stats){.struct_size = sizeof *stats}; }
+void wf_lattice_stats_init(wf_lattice_stats *stats) {
+  *stats = (wf_lattice_stats){.struct_size = sizeof *stats};
+}
 
 /* ln of the number of paths: each as cost 0, added up. */
 static double count_paths(const wf__in_arcs *in, double *log_counts) {
   for (uint64_t n = 0; n < in->num_states; n++) {
     double most = n == 0 ? 0 : -INFINITY, sum = n == 0;
-    for (uint64_t a = in->in_off[n]; a < in->in_off[n + 1]; a++) most = fmax(most, log_counts[in->arcs[a].source]);
-    for (uint64_t a = in->in_off[n]; a < in->in_off[n + 1]; a++) sum += exp(log_counts[in->arcs[a].source] - most);
+    for (uint64_t a = in->in_off[n]; a < in->in_off[n + 1]; a++)
+      most = fmax(most, log_counts[in->arcs[a].source]);
+    for (uint64_t a = in->in_off[n]; a < in->in_off[n + 1]; a++)
+      sum += exp(log_counts[in->arcs[a].source] - most);
     log_counts[n] = most > -INFINITY ? most + log(sum) : -INFINITY;
   }
   return log_counts[in->num_states - 1];
@@ -34,9 +38,14 @@ static void count_frames(const wf_compact_lattice_view *view, wf_lattice_stats *
   }
 }
 
-wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lattice_stats *out, wf_error *err) {
-  wf_lattice_stats stats = {.struct_size = sizeof stats, .best_cost = INFINITY, .total_cost = INFINITY, .log_paths = -INFINITY};
-  if (out->struct_size == 0 || out->struct_size > sizeof stats) return wf__fail(err, WF_ERR_ARGUMENT, "set the structure up with wf_lattice_stats_init");
+wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lattice_stats *out,
+                                       wf_error *err) {
+  wf_lattice_stats stats = {.struct_size = sizeof stats,
+                            .best_cost = INFINITY,
+                            .total_cost = INFINITY,
+                            .log_paths = -INFINITY};
+  if (out->struct_size == 0 || out->struct_size > sizeof stats)
+    return wf__fail(err, WF_ERR_ARGUMENT, "set the structure up with wf_lattice_stats_init");
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   wf__in_arcs in;
   WF__TRY(wf__in_arcs_make(&view, &in, err));
@@ -49,8 +58,10 @@ wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lat
     stats.best_cost = in.best[in.num_states - 1];
     stats.total_cost = in.total;
     double *log_counts = wf__alloc(in.num_states, sizeof *log_counts);
-    if (log_counts != NULL) stats.log_paths = count_paths(&in, log_counts);
-    else status = wf__fail_memory(err, in.num_states * sizeof *log_counts, "counting paths");
+    if (log_counts != NULL)
+      stats.log_paths = count_paths(&in, log_counts);
+    else
+      status = wf__fail_memory(err, in.num_states * sizeof *log_counts, "counting paths");
     free(log_counts);
   }
   wf__in_arcs_free(&in);

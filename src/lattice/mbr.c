@@ -1,14 +1,18 @@
 /* mbr.c - minimum Bayes risk decoding of a compact lattice, and the sausage that comes with it.
  *
- * Xu, Povey, Mangu, Zhu 2011, "Minimum Bayes Risk decoding and system combination based on a recursion for edit distance", figures 4 to 6. A word
- * sequence R, with an empty place before, between and behind its words, is compared with all paths at once:
+ * Xu, Povey, Mangu, Zhu 2011, "Minimum Bayes Risk decoding and system combination based on a
+ * recursion for edit distance", figures 4 to 6. A word sequence R, with an empty place before,
+ * between and behind its words, is compared with all paths at once:
  *
- *     ahead(n, q)    mean edit distance of the paths to state n from the first q places of R; by arc: pair, insertion or deletion, whichever is least
- *     back(n, q)     how much of the probability of all paths is aligned to place q of R when it comes to state n
+ *     ahead(n, q)    mean edit distance of the paths to state n from the first q places of R; by
+ *                    arc: pair, insertion or deletion, whichever is least
+ *     back(n, q)     how much of the probability of all paths is aligned to place q of R when it
+ *                    comes to state n
  *     bins[q]        word -> probability of being aligned to place q: a bin of the sausage
  *
- * Every place then takes the most probable word of its bin, and all is done again until no place changes. `ahead` at the end is the expected number of
- * errors of R: exactly, where no two paths meet before the end, else from above, since the least is taken after the mean. */
+ * Every place then takes the most probable word of its bin, and all is done again until no place
+ * changes. `ahead` at the end is the expected number of errors of R: exactly, where no two paths
+ * meet before the end, else from above, since the least is taken after the mean. */
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +23,8 @@
 
 enum { MAX_ROUNDS = 100 };
 #define MAX_CELLS ((uint64_t)1 << 28)
-/* On top of an insertion that is aligned to no place: words rather go to an empty place of R, and so into a bin. */
+/* On top of an insertion that is aligned to no place: words rather go to an empty place of R, and
+ * so into a bin. */
 #define UNPLACED 1e-5
 
 /* A word of a bin. */
@@ -32,12 +37,12 @@ struct share {
 struct mbr {
   const wf_compact_lattice_view *lattice;
   wf__in_arcs in;
-  double *weights;          /* [arcs] of the mean over the arcs into a state: sum 1 */
-  WF__VEC(int32_t) places;  /* R: 0, word, 0, word, 0 */
-  double *ahead, *back;     /* [num_states][places + 1] */
-  double *row, *flow;       /* [places + 1] of one arc */
-  uint8_t *steps;           /* [places + 1] of one arc */
-  wf__map64 index;          /* place << 32 | word -> shares */
+  double *weights;         /* [arcs] of the mean over the arcs into a state: sum 1 */
+  WF__VEC(int32_t) places; /* R: 0, word, 0, word, 0 */
+  double *ahead, *back;    /* [num_states][places + 1] */
+  double *row, *flow;      /* [places + 1] of one arc */
+  uint8_t *steps;          /* [places + 1] of one arc */
+  wf__map64 index;         /* place << 32 | word -> shares */
   WF__VEC(struct share) shares;
   double risk;
 };
@@ -48,7 +53,9 @@ static double mismatch(int32_t a, int32_t b) { return a == b ? 0 : 1; }
 /* The arc's word against no place. */
 static double insertion(int32_t word) { return word == 0 ? 0 : 1 + UNPLACED; }
 
-static double *row_of(const struct mbr *m, double *table, uint64_t state) { return table + state * (m->places.size + 1); }
+static double *row_of(const struct mbr *m, double *table, uint64_t state) {
+  return table + state * (m->places.size + 1);
+}
 
 /* Row of an arc from the row of its source. */
 static void arc_row(struct mbr *m, const wf__in_arc *arc) {
@@ -56,7 +63,8 @@ static void arc_row(struct mbr *m, const wf__in_arc *arc) {
   m->row[0] = source[0] + insertion(arc->word);
   for (uint64_t q = 1; q <= m->places.size; q++) {
     int32_t place = m->places.data[q - 1];
-    double pair = source[q - 1] + mismatch(arc->word, place), insert = source[q] + insertion(arc->word), left_out = m->row[q - 1] + mismatch(0, place);
+    double pair = source[q - 1] + mismatch(arc->word, place),
+           insert = source[q] + insertion(arc->word), left_out = m->row[q - 1] + mismatch(0, place);
     m->row[q] = pair;
     m->steps[q] = STEP_PAIR;
     if (insert < m->row[q]) m->row[q] = insert, m->steps[q] = STEP_INSERT;
@@ -67,7 +75,8 @@ static void arc_row(struct mbr *m, const wf__in_arc *arc) {
 static wf_status go_ahead(struct mbr *m, wf_error *err) {
   double *first = row_of(m, m->ahead, 0);
   first[0] = 0;
-  for (uint64_t q = 1; q <= m->places.size; q++) first[q] = first[q - 1] + mismatch(0, m->places.data[q - 1]);
+  for (uint64_t q = 1; q <= m->places.size; q++)
+    first[q] = first[q - 1] + mismatch(0, m->places.data[q - 1]);
   for (uint64_t n = 1; n < m->in.num_states; n++) {
     WF__TRY(wf__interrupted(err));
     double *row = row_of(m, m->ahead, n);
@@ -82,12 +91,16 @@ static wf_status go_ahead(struct mbr *m, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status add_share(struct mbr *m, uint64_t place, int32_t word, double posterior, double start, double end, wf_error *err) {
+static wf_status add_share(struct mbr *m, uint64_t place, int32_t word, double posterior,
+                           double start, double end, wf_error *err) {
   uint32_t at;
   bool fresh;
   if (posterior <= 0) return WF_OK;
-  WF__TRY(wf__map64_insert(&m->index, place << 32 | (uint32_t)word, (uint32_t)m->shares.size, &at, &fresh, "a sausage", err));
-  if (fresh) WF__TRY(wf__vec_push(&m->shares, ((struct share){.word = word, .place = place}), "a sausage", err));
+  WF__TRY(wf__map64_insert(&m->index, place << 32 | (uint32_t)word, (uint32_t)m->shares.size, &at,
+                           &fresh, "a sausage", err));
+  if (fresh)
+    WF__TRY(
+        wf__vec_push(&m->shares, ((struct share){.word = word, .place = place}), "a sausage", err));
   struct share *share = &m->shares.data[at];
   share->posterior += posterior;
   share->start += posterior * start;
@@ -96,7 +109,8 @@ static wf_status add_share(struct mbr *m, uint64_t place, int32_t word, double p
 }
 
 /* Probability of the arc at each place, back along its steps. */
-static wf_status arc_back(struct mbr *m, const wf__in_arc *arc, const double *target, double weight, wf_error *err) {
+static wf_status arc_back(struct mbr *m, const wf__in_arc *arc, const double *target, double weight,
+                          wf_error *err) {
   double *source = row_of(m, m->back, arc->source);
   double start = (double)m->lattice->frames[arc->source], end = start;
   if (arc->arc != UINT64_MAX) end += (double)m->lattice->arcs[arc->arc].weight.num_labels;
@@ -130,7 +144,8 @@ static wf_status go_back(struct mbr *m, wf_error *err) {
   for (uint64_t n = m->in.num_states - 1; n > 0; n--) {
     WF__TRY(wf__interrupted(err));
     for (uint64_t a = m->in.in_off[n]; a < m->in.in_off[n + 1]; a++)
-      if (m->weights[a] != 0) WF__TRY(arc_back(m, &m->in.arcs[a], row_of(m, m->back, n), m->weights[a], err));
+      if (m->weights[a] != 0)
+        WF__TRY(arc_back(m, &m->in.arcs[a], row_of(m, m->back, n), m->weights[a], err));
   }
   double *first = row_of(m, m->back, 0);
   for (uint64_t q = m->places.size; q > 0; q--) {
@@ -140,7 +155,7 @@ static wf_status go_back(struct mbr *m, wf_error *err) {
   return WF_OK;
 }
 
-/* --- rounds --------------------------------------------------------------------------------------------------------------- */
+/* --- rounds ------------------------------------------------------------------------------ */
 
 static void free_tables(struct mbr *m) {
   free(m->ahead);
@@ -156,15 +171,18 @@ static wf_status make_tables(struct mbr *m, wf_error *err) {
   uint64_t width = m->places.size + 1, cells = m->in.num_states * width;
   free_tables(m);
   if (cells > MAX_CELLS) {
-    return wf__fail(err, WF_ERR_LIMIT, "a lattice of %llu states and %llu words is too large for minimum Bayes risk; prune it", (unsigned long long)m->in.num_states,
-                    (unsigned long long)(m->places.size / 2));
+    return wf__fail(
+        err, WF_ERR_LIMIT,
+        "a lattice of %llu states and %llu words is too large for minimum Bayes risk; prune it",
+        (unsigned long long)m->in.num_states, (unsigned long long)(m->places.size / 2));
   }
   m->ahead = wf__alloc(cells, sizeof *m->ahead);
   m->back = wf__alloc(cells, sizeof *m->back);
   m->row = wf__alloc(width, sizeof *m->row);
   m->flow = wf__alloc(width, sizeof *m->flow);
   m->steps = wf__alloc(width, 1);
-  if (m->ahead == NULL || m->back == NULL || m->row == NULL || m->flow == NULL || m->steps == NULL) return wf__fail_memory(err, cells * 16, "minimum Bayes risk");
+  if (m->ahead == NULL || m->back == NULL || m->row == NULL || m->flow == NULL || m->steps == NULL)
+    return wf__fail_memory(err, cells * 16, "minimum Bayes risk");
   return WF_OK;
 }
 
@@ -180,10 +198,12 @@ static wf_status set_places(struct mbr *m, const int32_t *words, uint64_t count,
   return WF_OK;
 }
 
-/* The word that each place should have: the most probable of its bin; among equals the one it has, else the least label. */
+/* The word that each place should have: the most probable of its bin; among equals the one it has,
+ * else the least label. */
 static wf_status best_words(const struct mbr *m, int32_t *words, bool *changed, wf_error *err) {
   double *most = wf__calloc(m->places.size, sizeof *most);
-  if (most == NULL) return wf__fail_memory(err, m->places.size * sizeof *most, "minimum Bayes risk");
+  if (most == NULL)
+    return wf__fail_memory(err, m->places.size * sizeof *most, "minimum Bayes risk");
   for (uint64_t q = 0; q < m->places.size; q++) {
     words[q] = m->places.data[q];
     uint32_t at = wf__map64_find(&m->index, q << 32 | (uint32_t)words[q]);
@@ -193,7 +213,9 @@ static wf_status best_words(const struct mbr *m, int32_t *words, bool *changed, 
   for (uint64_t i = 0; i < m->shares.size; i++) {
     const struct share *share = &m->shares.data[i];
     bool better = share->posterior > most[share->place];
-    bool equal = share->posterior == most[share->place] && words[share->place] != m->places.data[share->place] && share->word < words[share->place];
+    bool equal = share->posterior == most[share->place] &&
+                 words[share->place] != m->places.data[share->place] &&
+                 share->word < words[share->place];
     if (!better && !equal) continue;
     most[share->place] = share->posterior;
     words[share->place] = share->word;
@@ -226,7 +248,7 @@ done:
   return status;
 }
 
-/* --- results -------------------------------------------------------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------------- */
 
 static int compare_shares(const void *left, const void *right) {
   const struct share *a = left, *b = right;
@@ -256,7 +278,8 @@ static void part_times(wf_mbr_result *result) {
   }
 }
 
-static wf_status make_result(struct mbr *m, int32_t rounds, bool timed, wf_mbr_result **out, wf_error *err) {
+static wf_status make_result(struct mbr *m, int32_t rounds, bool timed, wf_mbr_result **out,
+                             wf_error *err) {
   wf_mbr_result *result = wf__calloc(1, sizeof *result);
   *out = result;
   if (result == NULL) return wf__fail_memory(err, sizeof *result, "a result");
@@ -268,23 +291,29 @@ static wf_status make_result(struct mbr *m, int32_t rounds, bool timed, wf_mbr_r
   result->confidences = wf__alloc(num_words, sizeof *result->confidences);
   result->bin_off = wf__alloc(m->places.size + 1, sizeof *result->bin_off);
   result->bin_words = wf__alloc(m->shares.size, sizeof *result->bin_words);
-  if (result->words == NULL || result->confidences == NULL || result->bin_off == NULL || result->bin_words == NULL)
+  if (result->words == NULL || result->confidences == NULL || result->bin_off == NULL ||
+      result->bin_words == NULL)
     return wf__fail_memory(err, m->shares.size * sizeof *result->bin_words, "a sausage");
-  if (m->shares.size > 0) qsort(m->shares.data, m->shares.size, sizeof *m->shares.data, compare_shares);
+  if (m->shares.size > 0)
+    qsort(m->shares.data, m->shares.size, sizeof *m->shares.data, compare_shares);
   for (uint64_t q = 0; q < m->places.size; q++) {
     int32_t word = m->places.data[q];
     result->bin_off[q] = at;
-    if (word != 0) { /* at least the path that it came from is aligned to it, unless rounding left nothing of that */
+    if (word != 0) { /* at least the path that it came from is aligned to it, unless rounding left
+                        nothing of that */
       result->words[result->num_words] = (wf_word){word, -1, -1};
       result->confidences[result->num_words++] = 0;
     }
     for (; at < m->shares.size && m->shares.data[at].place == q; at++) {
       const struct share *share = &m->shares.data[at];
-      wf_sausage_word entry = {share->word, timed ? frame_of(share->start, share->posterior) : -1, timed ? frame_of(share->end, share->posterior) : -1, share->posterior};
+      wf_sausage_word entry = {share->word, timed ? frame_of(share->start, share->posterior) : -1,
+                               timed ? frame_of(share->end, share->posterior) : -1,
+                               share->posterior};
       result->bin_words[at] = entry;
       if (share->word != word || word == 0) continue;
       result->words[result->num_words - 1] = (wf_word){word, entry.start_frame, entry.end_frame};
-      result->confidences[result->num_words - 1] = share->posterior < 1 ? (float)share->posterior : 1;
+      result->confidences[result->num_words - 1] =
+          share->posterior < 1 ? (float)share->posterior : 1;
     }
   }
   result->bin_off[m->places.size] = at;
@@ -292,18 +321,23 @@ static wf_status make_result(struct mbr *m, int32_t rounds, bool timed, wf_mbr_r
   return WF_OK;
 }
 
-/* Weights of the mean over the arcs into each state, and the words of the best path, unless others are given. */
+/* Weights of the mean over the arcs into each state, and the words of the best path, unless others
+ * are given. */
 static wf_status prepare(struct mbr *m, const int32_t *words, size_t num_words, wf_error *err) {
   uint64_t num_arcs = m->in.in_off[m->in.num_states], count, kept = 0;
   m->weights = wf__alloc(num_arcs, sizeof *m->weights);
   uint64_t *path = wf__alloc(m->in.num_states, sizeof *path);
   int32_t *best = wf__alloc(m->in.num_states, sizeof *best);
-  wf_status status = m->weights != NULL && path != NULL && best != NULL ? WF_OK : wf__fail_memory(err, num_arcs * sizeof *m->weights, "minimum Bayes risk");
+  wf_status status =
+      m->weights != NULL && path != NULL && best != NULL
+          ? WF_OK
+          : wf__fail_memory(err, num_arcs * sizeof *m->weights, "minimum Bayes risk");
   if (status == WF_OK) {
     for (uint64_t n = 0; n < m->in.num_states; n++)
       for (uint64_t a = m->in.in_off[n]; a < m->in.in_off[n + 1]; a++) {
         double cost = m->in.forward[m->in.arcs[a].source] + m->in.arcs[a].cost;
-        m->weights[a] = cost < INFINITY && m->in.backward[n] < INFINITY ? exp(m->in.forward[n] - cost) : 0;
+        m->weights[a] =
+            cost < INFINITY && m->in.backward[n] < INFINITY ? exp(m->in.forward[n] - cost) : 0;
       }
     count = wf__in_arcs_best_path(&m->in, path);
     for (uint64_t i = 0; i < count; i++)
@@ -315,20 +349,24 @@ static wf_status prepare(struct mbr *m, const int32_t *words, size_t num_words, 
   return status;
 }
 
-wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_t *words, size_t num_words, const wf_mbr_options *options, wf_mbr_result **out,
-                                 wf_error *err) {
+wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_t *words,
+                                 size_t num_words, const wf_mbr_options *options,
+                                 wf_mbr_result **out, wf_error *err) {
   *out = NULL;
   wf_mbr_options taken;
   WF__TRY(wf__options_take(wf__mbr_table(), options, &taken, err));
   for (size_t i = 0; i < num_words && words != NULL; i++)
-    if (words[i] <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "word %zu is %d, no label of a word", i, words[i]);
+    if (words[i] <= 0)
+      return wf__fail(err, WF_ERR_ARGUMENT, "word %zu is %d, no label of a word", i, words[i]);
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   struct mbr m = {.lattice = &view};
   int32_t rounds = 0;
   bool timed = true;
   for (uint64_t s = 0; s < view.num_states; s++) timed = timed && view.frames[s] >= 0;
   wf_status status = wf__in_arcs_make(&view, &m.in, err);
-  if (status == WF_OK && m.in.total == INFINITY) status = wf__fail(err, WF_ERR_ARGUMENT, "the lattice has no path from its start to a final state");
+  if (status == WF_OK && m.in.total == INFINITY)
+    status =
+        wf__fail(err, WF_ERR_ARGUMENT, "the lattice has no path from its start to a final state");
   if (status == WF_OK) status = prepare(&m, words, num_words, err);
   if (status == WF_OK) status = run_rounds(&m, taken.decode, &rounds, err);
   if (status == WF_OK) status = make_result(&m, rounds, timed, out, err);

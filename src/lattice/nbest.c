@@ -40,15 +40,19 @@ wf_status wf__nbest_begin(wf_nbest *nbest, wf_error *err) {
   return wf__vec_push(&nbest->entries, entry, "a path", err);
 }
 
-static wf_status add_labels(wf_nbest *nbest, const wf__exact_lattice *lattice, uint32_t first, uint32_t count, wf_error *err) {
+static wf_status add_labels(wf_nbest *nbest, const wf__exact_lattice *lattice, uint32_t first,
+                            uint32_t count, wf_error *err) {
   WF__TRY(wf__vec_grow(&nbest->alignment, count, "a path", err));
-  if (count > 0) memcpy(nbest->alignment.data + nbest->alignment.size, lattice->labels.data + first, count * sizeof(int32_t));
+  if (count > 0)
+    memcpy(nbest->alignment.data + nbest->alignment.size, lattice->labels.data + first,
+           count * sizeof(int32_t));
   nbest->alignment.size += count;
   nbest->entries.data[nbest->entries.size - 1].num_labels += count;
   return WF_OK;
 }
 
-wf_status wf__nbest_extend(wf_nbest *nbest, const wf__exact_lattice *lattice, const wf__exact_arc *arc, wf_error *err) {
+wf_status wf__nbest_extend(wf_nbest *nbest, const wf__exact_lattice *lattice,
+                           const wf__exact_arc *arc, wf_error *err) {
   wf__nbest_entry *entry = &nbest->entries.data[nbest->entries.size - 1];
   if (arc->word != 0) {
     WF__TRY(wf__vec_push(&nbest->words, arc->word, "a path", err));
@@ -58,7 +62,8 @@ wf_status wf__nbest_extend(wf_nbest *nbest, const wf__exact_lattice *lattice, co
   return add_labels(nbest, lattice, arc->first_label, arc->num_labels, err);
 }
 
-wf_status wf__nbest_end(wf_nbest *nbest, const wf__exact_lattice *lattice, uint64_t state, wf__exact_cost cost, wf_error *err) {
+wf_status wf__nbest_end(wf_nbest *nbest, const wf__exact_lattice *lattice, uint64_t state,
+                        wf__exact_cost cost, wf_error *err) {
   wf__nbest_entry *entry = &nbest->entries.data[nbest->entries.size - 1];
   const wf__exact_end *end = &lattice->ends.data[state];
   cost = wf__exact_sum(cost, end->cost);
@@ -67,16 +72,22 @@ wf_status wf__nbest_end(wf_nbest *nbest, const wf__exact_lattice *lattice, uint6
   return add_labels(nbest, lattice, end->first_label, end->num_labels, err);
 }
 
-/* --- the best path --------------------------------------------------------------------------------------------------- */
+/* --- the best path ----------------------------------------------------------------------- */
 
-/* From the start along arcs that lose nothing; sums are exact, so there always is one, or an end. */
-static wf_status walk(wf_nbest *nbest, const wf__exact_lattice *lattice, const int64_t *backward, wf_error *err) {
+/* From the start along arcs that lose nothing; sums are exact, so there always is one, or an end.
+ */
+static wf_status walk(wf_nbest *nbest, const wf__exact_lattice *lattice, const int64_t *backward,
+                      wf_error *err) {
   wf__exact_cost cost = {0, 0};
   WF__TRY(wf__nbest_begin(nbest, err));
   for (uint64_t s = 0;;) {
-    if (wf__exact_is_final(lattice, s) && wf__exact_total(lattice->ends.data[s].cost) == backward[s]) return wf__nbest_end(nbest, lattice, s, cost, err);
+    if (wf__exact_is_final(lattice, s) &&
+        wf__exact_total(lattice->ends.data[s].cost) == backward[s])
+      return wf__nbest_end(nbest, lattice, s, cost, err);
     const wf__exact_arc *arc = &lattice->arcs.data[lattice->arc_off.data[s]];
-    while (backward[arc->nextstate] == WF__NEVER || wf__exact_total(arc->cost) + backward[arc->nextstate] != backward[s]) arc++;
+    while (backward[arc->nextstate] == WF__NEVER ||
+           wf__exact_total(arc->cost) + backward[arc->nextstate] != backward[s])
+      arc++;
     WF__TRY(wf__nbest_extend(nbest, lattice, arc, err));
     cost = wf__exact_sum(cost, arc->cost);
     s = arc->nextstate;
@@ -88,7 +99,8 @@ static wf_status best_path(wf__exact_lattice *lattice, wf_nbest **out, wf_error 
   int64_t *backward = NULL;
   wf_status status = wf__exact_backward(lattice, &backward, err);
   if (status == WF_OK) status = wf__nbest_create(out, err);
-  if (status == WF_OK && wf__exact_num_states(lattice) > 0 && backward[0] != WF__NEVER) status = walk(*out, lattice, backward, err);
+  if (status == WF_OK && wf__exact_num_states(lattice) > 0 && backward[0] != WF__NEVER)
+    status = walk(*out, lattice, backward, err);
   free(backward);
   wf__exact_free(lattice);
   if (status != WF_OK) {
@@ -105,7 +117,8 @@ wf_status wf_lattice_best_path(const wf_lattice *lattice, wf_nbest **out, wf_err
   return best_path(&exact, out, err);
 }
 
-wf_status wf_compact_lattice_best_path(const wf_compact_lattice *lattice, wf_nbest **out, wf_error *err) {
+wf_status wf_compact_lattice_best_path(const wf_compact_lattice *lattice, wf_nbest **out,
+                                       wf_error *err) {
   wf__exact_lattice exact;
   *out = NULL;
   WF__TRY(wf__exact_from_compact(lattice, &exact, err));

@@ -23,7 +23,9 @@ struct wf_nbest {
 wf_status wf__nbest_create(wf_nbest **out, wf_error *err);
 /* Begins a path; then wf__nbest_extend for each of its arcs, then wf__nbest_end. */
 wf_status wf__nbest_begin(wf_nbest *nbest, wf_error *err);
-wf_status wf__nbest_extend(wf_nbest *nbest, const wf__exact_lattice *lattice, const wf__exact_arc *arc, wf_error *err);
-wf_status wf__nbest_end(wf_nbest *nbest, const wf__exact_lattice *lattice, uint64_t state, wf__exact_cost cost, wf_error *err);
+wf_status wf__nbest_extend(wf_nbest *nbest, const wf__exact_lattice *lattice,
+                           const wf__exact_arc *arc, wf_error *err);
+wf_status wf__nbest_end(wf_nbest *nbest, const wf__exact_lattice *lattice, uint64_t state,
+                        wf__exact_cost cost, wf_error *err);
 
 #endif

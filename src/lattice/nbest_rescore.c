@@ -15,8 +15,10 @@ static int compare(const void *a, const void *b) {
   if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
   size_t common = x->path->num_words < y->path->num_words ? x->path->num_words : y->path->num_words;
   for (size_t i = 0; i < common; i++)
-    if (x->path->words[i] != y->path->words[i]) return x->path->words[i] < y->path->words[i] ? -1 : 1;
-  if (x->path->num_words != y->path->num_words) return x->path->num_words < y->path->num_words ? -1 : 1;
+    if (x->path->words[i] != y->path->words[i])
+      return x->path->words[i] < y->path->words[i] ? -1 : 1;
+  if (x->path->num_words != y->path->num_words)
+    return x->path->num_words < y->path->num_words ? -1 : 1;
   return (x->path > y->path) - (x->path < y->path);
 }
 
@@ -25,7 +27,9 @@ static bool rank(const wf__lm_exchange *exchange, const wf_lattice_path *path, s
   wf__lm_histories histories = wf__lm_exchange_start(exchange);
   *out = (struct ranked){.path = path};
   for (size_t i = 0; i <= path->num_words; i++) {
-    wf__lm_costs costs = i < path->num_words ? wf__lm_exchange_step(exchange, &histories, path->words[i]) : wf__lm_exchange_final(exchange, histories);
+    wf__lm_costs costs = i < path->num_words
+                             ? wf__lm_exchange_step(exchange, &histories, path->words[i])
+                             : wf__lm_exchange_final(exchange, histories);
     out->old_lm_cost += (double)costs.old_cost;
     out->new_lm_cost += (double)costs.new_cost;
   }
@@ -40,8 +44,10 @@ static wf_status copy(wf_nbest *nbest, const struct ranked *ranked, wf_error *er
   WF__TRY(wf__vec_grow(&nbest->frames, path->num_words, "a path", err));
   WF__TRY(wf__vec_grow(&nbest->alignment, path->num_labels, "a path", err));
   memcpy(nbest->words.data + nbest->words.size, path->words, path->num_words * sizeof *path->words);
-  memcpy(nbest->frames.data + nbest->frames.size, path->frames, path->num_words * sizeof *path->frames);
-  memcpy(nbest->alignment.data + nbest->alignment.size, path->alignment, path->num_labels * sizeof *path->alignment);
+  memcpy(nbest->frames.data + nbest->frames.size, path->frames,
+         path->num_words * sizeof *path->frames);
+  memcpy(nbest->alignment.data + nbest->alignment.size, path->alignment,
+         path->num_labels * sizeof *path->alignment);
   nbest->words.size += path->num_words;
   nbest->frames.size += path->num_words;
   nbest->alignment.size += path->num_labels;
@@ -55,7 +61,8 @@ static wf_status copy(wf_nbest *nbest, const struct ranked *ranked, wf_error *er
   return WF_OK;
 }
 
-wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_lm *new_lm, const wf_lattice_rescore_options *options, wf_nbest **out,
+wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_lm *new_lm,
+                           const wf_lattice_rescore_options *options, wf_nbest **out,
                            wf_error *err) {
   wf_lattice_rescore_options o;
   size_t count = wf_nbest_count(nbest), num_ranked = 0;
@@ -64,7 +71,10 @@ wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_
   wf__lm_exchange exchange = {old_lm, new_lm, o.old_lm_scale, o.new_lm_scale};
   wf_lattice_path *paths = wf__alloc(count, sizeof *paths);
   struct ranked *ranked = wf__alloc(count, sizeof *ranked);
-  wf_status status = paths != NULL && ranked != NULL ? wf__nbest_create(out, err) : wf__fail_memory(err, count * (sizeof *paths + sizeof *ranked), "a list of paths");
+  wf_status status =
+      paths != NULL && ranked != NULL
+          ? wf__nbest_create(out, err)
+          : wf__fail_memory(err, count * (sizeof *paths + sizeof *ranked), "a list of paths");
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     paths[i] = wf_nbest_at(nbest, i);
     num_ranked += rank(&exchange, &paths[i], &ranked[num_ranked]);

@@ -1,13 +1,17 @@
-/* posteriors.c - how much of the probability of all paths goes over each arc of a compact lattice. */
+/* posteriors.c - how much of the probability of all paths goes over each arc of a compact lattice.
+ */
 #include <math.h>
 
 #include "lattice/in_arcs.h"
 
-wf_status wf_compact_lattice_posteriors(const wf_compact_lattice *lattice, double *arc_posteriors, double *final_posteriors, double *out_total, wf_error *err) {
+wf_status wf_compact_lattice_posteriors(const wf_compact_lattice *lattice, double *arc_posteriors,
+                                        double *final_posteriors, double *out_total,
+                                        wf_error *err) {
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   wf__in_arcs in;
   WF__TRY(wf__in_arcs_make(&view, &in, err));
-  for (uint64_t s = 0; s < view.num_states && final_posteriors != NULL; s++) final_posteriors[s] = 0;
+  for (uint64_t s = 0; s < view.num_states && final_posteriors != NULL; s++)
+    final_posteriors[s] = 0;
   for (uint64_t n = 0; n < in.num_states; n++)
     for (uint64_t a = in.in_off[n]; a < in.in_off[n + 1]; a++) {
       const wf__in_arc *arc = &in.arcs[a];

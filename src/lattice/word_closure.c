@@ -1,15 +1,21 @@
-/* word_closure.c - what a subset of determinization reaches without a word, and by which arcs it then leaves.
+/* word_closure.c - what a subset of determinization reaches without a word, and by which arcs it
+ * then leaves.
  *
- * In two rounds: first on from what is on paths worth an arc; they say by which words arcs will leave. Then on from what is not, as far as it leads to these words.
- * States are passed on in the order of their numbers, which is topological: a set of bits, of which the lowest comes next. Of equally good ways to a state the first in
- * the lattice stands: an element before a hop, then the lowest hop. Alignments are spelled out only where the closure is left, from the hops that led there. */
+ * In two rounds: first on from what is on paths worth an arc; they say by which words arcs will
+ * leave. Then on from what is not, as far as it leads to these words. States are passed on in the
+ * order of their numbers, which is topological: a set of bits, of which the lowest comes next. Of
+ * equally good ways to a state the first in the lattice stands: an element before a hop, then the
+ * lowest hop. Alignments are spelled out only where the closure is left, from the hops that led
+ * there. */
 #include <string.h>
 
 #include "lattice/word_determinizer.h"
 
-wf_status wf__word_closure_begin(wf__word_closure *closure, const wf__word_graph *graph, wf_error *err) {
+wf_status wf__word_closure_begin(wf__word_closure *closure, const wf__word_graph *graph,
+                                 wf_error *err) {
   const uint64_t num_states = graph->num_states, num_words = graph->numbers.size;
-  closure->waiting.size = closure->reached.size = closure->words.size = closure->alive.size = closure->found.size = closure->ways.size = closure->spare.size = 0;
+  closure->waiting.size = closure->reached.size = closure->words.size = closure->alive.size =
+      closure->found.size = closure->ways.size = closure->spare.size = 0;
   WF__TRY(wf__vec_grow(&closure->waiting, num_states / 64 + 1, "determinization", err));
   WF__TRY(wf__vec_grow(&closure->reached, num_states, "determinization", err));
   WF__TRY(wf__vec_grow(&closure->found, graph->exits.size + 1, "determinization", err));
@@ -36,7 +42,8 @@ void wf__word_closure_free(wf__word_closure *closure) {
 
 /* Forgets the closure before. */
 static void clear(wf__word_closure *closure, const wf__word_graph *graph) {
-  for (uint64_t i = 0; i < closure->reached.size; i++) graph->states[closure->reached.data[i]].cost = WF__NEVER;
+  for (uint64_t i = 0; i < closure->reached.size; i++)
+    graph->states[closure->reached.data[i]].cost = WF__NEVER;
   closure->reached.size = closure->found.size = closure->alive.size = 0;
   closure->end.graph = WF__NEVER;
   closure->count++;
@@ -49,7 +56,9 @@ static void try_end(wf__word_determinizer *det, uint32_t state, int64_t limit) {
   const wf__word_state *here = &det->graph.states[state];
   wf__exact_cost way = {here->graph, here->cost - det->graph.backward.data[state] - here->graph};
   wf__exact_cost cost = wf__exact_sum(way, end->cost);
-  if (wf__exact_total(cost) > limit || (closure->end.graph != WF__NEVER && !wf__exact_before(cost, closure->end))) return;
+  if (wf__exact_total(cost) > limit ||
+      (closure->end.graph != WF__NEVER && !wf__exact_before(cost, closure->end)))
+    return;
   closure->end = cost;
   closure->end_state = state;
 }
@@ -70,12 +79,19 @@ struct passing {
 /* Cost and, among equal ones, graph cost. */
 __extension__ typedef unsigned __int128 both_costs;
 
-static inline both_costs both(int64_t cost, int64_t graph) { return (both_costs)((uint64_t)cost ^ (uint64_t)1 << 63) << 64 | ((uint64_t)graph ^ (uint64_t)1 << 63); }
-static inline uint64_t other_if(uint64_t mask, uint64_t value, uint64_t other) { return value ^ ((value ^ other) & mask); }
+static inline both_costs both(int64_t cost, int64_t graph) {
+  return (both_costs)((uint64_t)cost ^ (uint64_t)1 << 63) << 64 |
+         ((uint64_t)graph ^ (uint64_t)1 << 63);
+}
+static inline uint64_t other_if(uint64_t mask, uint64_t value, uint64_t other) {
+  return value ^ ((value ^ other) & mask);
+}
 
-/* Along a hop. Whether a way is the better one is anybody's guess, so there is no branch on it, and what is written does not decide where: else what comes next would have to
- * wait. The bit of the state that it leads to, if that is in word `at` of those that wait in this round. */
-static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_here, int64_t graph_here, uint32_t k, uint32_t at, bool second) {
+/* Along a hop. Whether a way is the better one is anybody's guess, so there is no branch on it, and
+ * what is written does not decide where: else what comes next would have to wait. The bit of the
+ * state that it leads to, if that is in word `at` of those that wait in this round. */
+static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_here,
+                                int64_t graph_here, uint32_t k, uint32_t at, bool second) {
   const wf__word_hop *hop = &p->hops[k];
   const int64_t cost = cost_here + hop->cost, graph = graph_here + hop->graph;
   const uint64_t came = (uint64_t)(k + 1) << 32 | state;
@@ -85,7 +101,9 @@ static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_
   const uint64_t old_came = there->came;
   const bool within = cost <= p->limit;
   bool better = both(cost, graph) < both(old_cost, old_graph);
-  if (second) better |= (cost == old_cost) & (graph == old_graph) & (came < old_came); /* in the first round the first one came first */
+  if (second)
+    better |= (cost == old_cost) & (graph == old_graph) &
+              (came < old_came); /* in the first round the first one came first */
   const uint64_t mask = -(uint64_t)(better & within);
   __builtin_prefetch(&p->hops[there->hops]);
   there->cost = (int64_t)other_if(mask, (uint64_t)old_cost, (uint64_t)cost);
@@ -93,7 +111,8 @@ static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_
   there->came = other_if(mask, old_came, came);
   p->last = within & (next > p->last) ? next : p->last;
   wf__word_waiting *waiting = &p->waiting[next / 64];
-  const uint64_t in_first = (uint64_t)(cost <= p->worth) << next % 64, in_second = (uint64_t)(within & (!second | (old_cost > p->worth))) << next % 64;
+  const uint64_t in_first = (uint64_t)(cost <= p->worth) << next % 64,
+                 in_second = (uint64_t)(within & (!second | (old_cost > p->worth))) << next % 64;
   if (!second) waiting->first |= in_first;
   waiting->second |= in_second;
   return (second ? in_second : in_first) & -(uint64_t)(next / 64 == at);
@@ -103,7 +122,8 @@ static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_
 static inline uint64_t pass_on(struct passing *p, uint32_t state, uint32_t at, bool second) {
   const int64_t cost = p->states[state].cost, graph = p->states[state].graph;
   uint64_t bits = 0;
-  for (uint32_t k = p->states[state].hops, end = p->states[state + 1].hops; k < end; k++) bits |= take_hop(p, state, cost, graph, k, at, second);
+  for (uint32_t k = p->states[state].hops, end = p->states[state + 1].hops; k < end; k++)
+    bits |= take_hop(p, state, cost, graph, k, at, second);
   return bits;
 }
 
@@ -113,7 +133,8 @@ static inline wf__way_out *leave(const struct passing *p, uint32_t state, wf__wa
   uint32_t k = p->states[state].exits, end = p->states[state + 1].exits;
   do {
     const wf__word_exit *exit = &p->exits[k];
-    *ways = (wf__way_out){cost + exit->cost, graph + exit->graph, exit->nextstate, state, k, exit->word_number};
+    *ways = (wf__way_out){cost + exit->cost, graph + exit->graph, exit->nextstate, state, k,
+                          exit->word_number};
     ways += (k < end) & (ways->cost <= p->limit) & ((p->alive & wf__word_bit(exit->word)) != 0);
     k++;
   } while (wf__unlikely(k < end));
@@ -121,12 +142,14 @@ static inline wf__way_out *leave(const struct passing *p, uint32_t state, wf__wa
 }
 
 static inline void wait_for(struct passing *p, uint32_t state, int64_t cost) {
-  *(cost <= p->worth ? &p->waiting[state / 64].first : &p->waiting[state / 64].second) |= (uint64_t)1 << state % 64;
+  *(cost <= p->worth ? &p->waiting[state / 64].first : &p->waiting[state / 64].second) |=
+      (uint64_t)1 << state % 64;
   p->last = state > p->last ? state : p->last;
 }
 
 /* The elements; the first of them, which are sorted by state. */
-static uint32_t place_elements(const wf__word_determinizer *det, const wf__word_subset *subset, struct passing *p) {
+static uint32_t place_elements(const wf__word_determinizer *det, const wf__word_subset *subset,
+                               struct passing *p) {
   uint32_t first = UINT32_MAX;
   for (uint32_t k = 0; k < subset->num_elements; k++) {
     const wf__word_element *element = &det->elements.data[subset->first_element + k];
@@ -166,7 +189,7 @@ static inline void run(wf__word_determinizer *det, struct passing *p, uint32_t f
   closure->reached.size = (uint64_t)(reached - closure->reached.data);
 }
 
-/* --- ways out ----------------------------------------------------------------------------------------------------------- */
+/* --- ways out ---------------------------------------------------------------------------- */
 
 /* Finds the words that have a way of cost `worth` at most; their bits. */
 static uint64_t find_alive(wf__word_determinizer *det, int64_t worth) {
@@ -177,8 +200,11 @@ static uint64_t find_alive(wf__word_determinizer *det, int64_t worth) {
     if (way->cost > worth) continue;
     wf__word_found *word = &closure->words.data[way->word_number];
     if (word->closure != closure->count) {
-      *word = (wf__word_found){.closure = closure->count, .through = way->cost, .word = det->graph.exits.data[way->exit].word};
-      closure->alive.data[closure->alive.size++] = (uint64_t)(uint32_t)word->word << 32 | way->word_number;
+      *word = (wf__word_found){.closure = closure->count,
+                               .through = way->cost,
+                               .word = det->graph.exits.data[way->exit].word};
+      closure->alive.data[closure->alive.size++] =
+          (uint64_t)(uint32_t)word->word << 32 | way->word_number;
       alive |= wf__word_bit(word->word);
     }
     word->through = way->cost < word->through ? way->cost : word->through;
@@ -214,13 +240,17 @@ static void insert_ways(wf__way_out *ways, uint64_t count) {
 
 /* By state: by insertion, as they come nearly sorted, then by merging. */
 static void sort_ways(wf__way_out *ways, wf__way_out *spare, uint64_t count) {
-  for (uint64_t first = 0; first < count; first += FEW) insert_ways(ways + first, first + FEW < count ? FEW : count - first);
+  for (uint64_t first = 0; first < count; first += FEW)
+    insert_ways(ways + first, first + FEW < count ? FEW : count - first);
   wf__way_out *from = ways, *to = spare;
   for (uint64_t width = FEW; width < count; width *= 2) {
     for (uint64_t first = 0; first < count; first += 2 * width) {
-      uint64_t middle = first + width < count ? first + width : count, end = middle + width < count ? middle + width : count;
+      uint64_t middle = first + width < count ? first + width : count,
+               end = middle + width < count ? middle + width : count;
       uint64_t a = first, b = middle;
-      for (uint64_t at = first; at < end; at++) to[at] = a < middle && (b == end || from[a].nextstate <= from[b].nextstate) ? from[a++] : from[b++];
+      for (uint64_t at = first; at < end; at++)
+        to[at] = a < middle && (b == end || from[a].nextstate <= from[b].nextstate) ? from[a++]
+                                                                                    : from[b++];
     }
     wf__way_out *swap = from;
     from = to;
@@ -229,7 +259,8 @@ static void sort_ways(wf__way_out *ways, wf__way_out *spare, uint64_t count) {
   if (from != ways) memcpy(ways, from, count * sizeof *ways);
 }
 
-/* Puts the ways by words worth an arc together, but for those beyond the beam of the word's best. */
+/* Puts the ways by words worth an arc together, but for those beyond the beam of the word's best.
+ */
 static void choose_ways(wf__word_determinizer *det) {
   wf__word_closure *closure = &det->closure;
   wf__word_found *words = closure->words.data;
@@ -248,7 +279,8 @@ static void choose_ways(wf__word_determinizer *det) {
     word->first = first;
     first += word->num_ways;
   }
-  for (uint64_t i = 0; i < count; i++) closure->ways.data[words[closure->found.data[i].word_number].first++] = closure->found.data[i];
+  for (uint64_t i = 0; i < count; i++)
+    closure->ways.data[words[closure->found.data[i].word_number].first++] = closure->found.data[i];
   for (uint64_t i = 0; i < closure->alive.size; i++) {
     wf__word_found *word = &words[(uint32_t)closure->alive.data[i]];
     word->first -= word->num_ways;
@@ -256,12 +288,19 @@ static void choose_ways(wf__word_determinizer *det) {
   }
 }
 
-void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *subset, int64_t limit, int64_t worth) {
+void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *subset, int64_t limit,
+                           int64_t worth) {
   wf__word_closure *closure = &det->closure;
   const wf__word_graph *graph = &det->graph;
   clear(closure, graph);
-  struct passing p = {.states = graph->states, .hops = graph->hops.data, .exits = graph->exits.data, .waiting = closure->waiting.data, .words = graph->words.data,
-                      .limit = limit, .worth = worth < limit ? worth : limit, .alive = UINT64_MAX};
+  struct passing p = {.states = graph->states,
+                      .hops = graph->hops.data,
+                      .exits = graph->exits.data,
+                      .waiting = closure->waiting.data,
+                      .words = graph->words.data,
+                      .limit = limit,
+                      .worth = worth < limit ? worth : limit,
+                      .alive = UINT64_MAX};
   const uint32_t first = place_elements(det, subset, &p);
   run(det, &p, first, false);
   p.alive = find_alive(det, worth);
@@ -269,15 +308,18 @@ void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *su
   choose_ways(det);
 }
 
-wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t *out, wf_error *err) {
+wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t *out,
+                                  wf_error *err) {
   wf__word_closure *closure = &det->closure;
   wf__word_state *states = det->graph.states;
   closure->stack.size = 0;
-  for (; states[state].came >> 32 != 0; state = (uint32_t)states[state].came) WF__TRY(wf__vec_push(&closure->stack, state, "determinization", err));
+  for (; states[state].came >> 32 != 0; state = (uint32_t)states[state].came)
+    WF__TRY(wf__vec_push(&closure->stack, state, "determinization", err));
   uint32_t string = (uint32_t)states[state].came;
   for (uint64_t i = closure->stack.size; i-- > 0;) {
     wf__word_state *here = &states[closure->stack.data[i]];
-    WF__TRY(wf__word_append(det, string, det->graph.parts.data[(here->came >> 32) - 1], &string, err));
+    WF__TRY(
+        wf__word_append(det, string, det->graph.parts.data[(here->came >> 32) - 1], &string, err));
     here->came = string;
   }
   *out = string;

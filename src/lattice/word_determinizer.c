@@ -5,25 +5,32 @@
 
 #include "base/interrupt.h"
 
-/* --- subsets --------------------------------------------------------------------------------------------------------- */
+/* --- subsets ----------------------------------------------------------------------------- */
 
-static inline int64_t binned(const wf__word_determinizer *det, int64_t cost) { return det->bin == 0 ? cost : (cost + ((int64_t)1 << (det->bin - 1))) >> det->bin; }
+static inline int64_t binned(const wf__word_determinizer *det, int64_t cost) {
+  return det->bin == 0 ? cost : (cost + ((int64_t)1 << (det->bin - 1))) >> det->bin;
+}
 
 /* A sum, so that one element need not wait for the other. */
-static uint32_t hash_of(const wf__word_determinizer *det, const wf__word_element *elements, uint32_t count) {
+static uint32_t hash_of(const wf__word_determinizer *det, const wf__word_element *elements,
+                        uint32_t count) {
   uint64_t hash = count;
   for (uint32_t k = 0; k < count; k++) {
-    const uint64_t costs = (uint64_t)binned(det, elements[k].cost.graph) * 0x9e3779b97f4a7c15ULL + (uint64_t)binned(det, elements[k].cost.acoustic);
-    hash += wf__mix64(((uint64_t)elements[k].state << 32 | elements[k].string) + costs * 0xff51afd7ed558ccdULL);
+    const uint64_t costs = (uint64_t)binned(det, elements[k].cost.graph) * 0x9e3779b97f4a7c15ULL +
+                           (uint64_t)binned(det, elements[k].cost.acoustic);
+    hash += wf__mix64(((uint64_t)elements[k].state << 32 | elements[k].string) +
+                      costs * 0xff51afd7ed558ccdULL);
   }
   return (uint32_t)(wf__mix64(hash) >> 32);
 }
 
-static bool same(const wf__word_determinizer *det, const wf__word_subset *subset, const wf__word_element *elements, uint32_t count) {
+static bool same(const wf__word_determinizer *det, const wf__word_subset *subset,
+                 const wf__word_element *elements, uint32_t count) {
   if (subset->num_elements != count) return false;
   const wf__word_element *have = det->elements.data + subset->first_element;
   for (uint32_t k = 0; k < count; k++) {
-    if (have[k].state != elements[k].state || have[k].string != elements[k].string || binned(det, have[k].cost.graph) != binned(det, elements[k].cost.graph) ||
+    if (have[k].state != elements[k].state || have[k].string != elements[k].string ||
+        binned(det, have[k].cost.graph) != binned(det, elements[k].cost.graph) ||
         binned(det, have[k].cost.acoustic) != binned(det, elements[k].cost.acoustic))
       return false;
   }
@@ -53,16 +60,20 @@ static wf_status grow_slots(wf__word_determinizer *det, wf_error *err) {
   return WF_OK;
 }
 
-/* Of two subsets with equally good paths, the one farther along: so that a path is complete soon. */
+/* Of two subsets with equally good paths, the one farther along: so that a path is complete soon.
+ */
 static bool goes_first(const void *user, wf__queued a, wf__queued b) {
   const wf__word_determinizer *det = user;
   if (a.cost != b.cost) return a.cost < b.cost;
-  uint32_t x = det->elements.data[det->subsets.data[a.id].first_element].state, y = det->elements.data[det->subsets.data[b.id].first_element].state;
+  uint32_t x = det->elements.data[det->subsets.data[a.id].first_element].state,
+           y = det->elements.data[det->subsets.data[b.id].first_element].state;
   return x != y ? x > y : a.id < b.id;
 }
 
-/* The subset of the last `count` elements, which stay only if it is a new one; reached at cost `forward` from the start. */
-static wf_status intern(wf__word_determinizer *det, uint32_t count, int64_t onward, int64_t forward, uint32_t *out, wf_error *err) {
+/* The subset of the last `count` elements, which stay only if it is a new one; reached at cost
+ * `forward` from the start. */
+static wf_status intern(wf__word_determinizer *det, uint32_t count, int64_t onward, int64_t forward,
+                        uint32_t *out, wf_error *err) {
   if (det->subsets.size * 2 >= det->slots.size) WF__TRY(grow_slots(det, err));
   uint64_t first = det->elements.size - count, mask = det->slots.size - 1, *slots = det->slots.data;
   const wf__word_element *elements = det->elements.data + first;
@@ -76,22 +87,30 @@ static wf_status intern(wf__word_determinizer *det, uint32_t count, int64_t onwa
     *out = id;
     if (subset->expanded || forward >= subset->forward) return WF_OK;
     subset->forward = forward;
-    return wf__queue_put(&det->queue, (wf__queued){forward + subset->onward, id}, goes_first, det, err);
+    return wf__queue_put(&det->queue, (wf__queued){forward + subset->onward, id}, goes_first, det,
+                         err);
   }
-  if (det->subsets.size >= INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "determinization: 2^31 states or more");
+  if (det->subsets.size >= INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "determinization: 2^31 states or more");
   *out = (uint32_t)det->subsets.size;
-  wf__word_subset subset = {.first_element = first, .num_elements = count, .forward = forward, .onward = onward, .end = {WF__NEVER, 0}};
+  wf__word_subset subset = {.first_element = first,
+                            .num_elements = count,
+                            .forward = forward,
+                            .onward = onward,
+                            .end = {WF__NEVER, 0}};
   WF__TRY(wf__vec_push(&det->subsets, subset, "determinization", err));
   slots[slot] = (uint64_t)hash << 32 | *out;
   return wf__queue_put(&det->queue, (wf__queued){forward + onward, *out}, goes_first, det, err);
 }
 
 static uint64_t bytes_of(const wf__word_determinizer *det) {
-  return det->elements.size * sizeof(wf__word_element) + det->subsets.size * (sizeof(wf__word_subset) + 4 * sizeof *det->slots.data) + det->arcs.size * sizeof(wf__word_arc) +
-         det->queue.heap.size * sizeof(wf__queued) + wf__labels_bytes(&det->strings);
+  return det->elements.size * sizeof(wf__word_element) +
+         det->subsets.size * (sizeof(wf__word_subset) + 4 * sizeof *det->slots.data) +
+         det->arcs.size * sizeof(wf__word_arc) + det->queue.heap.size * sizeof(wf__queued) +
+         wf__labels_bytes(&det->strings);
 }
 
-/* --- expansion ------------------------------------------------------------------------------------------------------- */
+/* --- expansion --------------------------------------------------------------------------- */
 
 /* Of equally good ways the first in the lattice. */
 static inline bool is_better(const wf__way_out *a, const wf__way_out *b) {
@@ -99,18 +118,22 @@ static inline bool is_better(const wf__way_out *a, const wf__way_out *b) {
   return a->graph != b->graph ? a->graph < b->graph : a->exit < b->exit;
 }
 
-/* The ways with one word, sorted by state: keeps the best to each state in place, and how many there are. */
+/* The ways with one word, sorted by state: keeps the best to each state in place, and how many
+ * there are. */
 static uint64_t keep_best(wf__way_out *ways, uint64_t count) {
   uint64_t kept = 0;
   for (uint64_t i = 0; i < count; i++) {
-    if (kept == 0 || ways[kept - 1].nextstate != ways[i].nextstate) ways[kept++] = ways[i];
-    else if (is_better(&ways[i], &ways[kept - 1])) ways[kept - 1] = ways[i];
+    if (kept == 0 || ways[kept - 1].nextstate != ways[i].nextstate)
+      ways[kept++] = ways[i];
+    else if (is_better(&ways[i], &ways[kept - 1]))
+      ways[kept - 1] = ways[i];
   }
   return kept;
 }
 
 /* Takes the least cost and what is common to all strings from the last `count` elements. */
-static wf_status normalize(wf__word_determinizer *det, uint64_t count, wf__exact_cost *least, uint32_t *common, wf_error *err) {
+static wf_status normalize(wf__word_determinizer *det, uint64_t count, wf__exact_cost *least,
+                           uint32_t *common, wf_error *err) {
   wf__word_element *elements = det->elements.data + det->elements.size - count;
   *least = elements[0].cost;
   *common = elements[0].string;
@@ -128,15 +151,20 @@ static wf_status normalize(wf__word_determinizer *det, uint64_t count, wf__exact
 }
 
 /* The arc for one word. */
-static wf_status add_arc(wf__word_determinizer *det, int64_t forward, const wf__word_found *word, wf_error *err) {
+static wf_status add_arc(wf__word_determinizer *det, int64_t forward, const wf__word_found *word,
+                         wf_error *err) {
   wf__way_out *ways = det->closure.ways.data + word->first;
   const uint64_t count = keep_best(ways, word->num_ways);
   WF__TRY(wf__vec_grow(&det->elements, count, "determinization", err));
   for (uint64_t i = 0; i < count; i++) {
     const wf__way_out *way = &ways[i];
-    wf__word_element element = {{way->graph, way->cost - det->graph.backward.data[way->nextstate] - way->graph}, way->nextstate, 0};
+    wf__word_element element = {
+        {way->graph, way->cost - det->graph.backward.data[way->nextstate] - way->graph},
+        way->nextstate,
+        0};
     WF__TRY(wf__word_closure_string(det, way->from, &element.string, err));
-    WF__TRY(wf__word_append(det, element.string, det->graph.exits.data[way->exit].part, &element.string, err));
+    WF__TRY(wf__word_append(det, element.string, det->graph.exits.data[way->exit].part,
+                            &element.string, err));
     det->elements.data[det->elements.size++] = element;
   }
   wf__word_arc arc = {.word = word->word};
@@ -149,12 +177,15 @@ static wf_status add_arc(wf__word_determinizer *det, int64_t forward, const wf__
 /* The best way to end, if it is worth it. */
 static wf_status set_end(wf__word_determinizer *det, wf__word_subset *subset, wf_error *err) {
   const wf__word_closure *closure = &det->closure;
-  if (closure->end.graph == WF__NEVER || subset->forward + wf__exact_total(closure->end) > det->cutoff) return WF_OK;
+  if (closure->end.graph == WF__NEVER ||
+      subset->forward + wf__exact_total(closure->end) > det->cutoff)
+    return WF_OK;
   const wf__word_end *last = &det->graph.ends.data[closure->end_state - det->graph.first_final];
   subset->end = closure->end;
   WF__TRY(wf__word_closure_string(det, closure->end_state, &subset->end_string, err));
   WF__TRY(wf__word_append(det, subset->end_string, last->part, &subset->end_string, err));
-  det->complete = det->complete || wf__exact_total(closure->end) == subset->onward; /* the best way on was to end here */
+  det->complete = det->complete || wf__exact_total(closure->end) ==
+                                       subset->onward; /* the best way on was to end here */
   return WF_OK;
 }
 
@@ -163,9 +194,12 @@ static wf_status expand(wf__word_determinizer *det, uint32_t id, wf_error *err) 
   const wf__word_closure *closure = &det->closure;
   subset.expanded = true;
   subset.first_arc = det->arcs.size;
-  wf__word_closure_find(det, &subset, subset.onward + det->graph.width, det->cutoff - subset.forward);
+  wf__word_closure_find(det, &subset, subset.onward + det->graph.width,
+                        det->cutoff - subset.forward);
   WF__TRY(set_end(det, &subset, err));
-  for (uint64_t i = 0; i < closure->alive.size; i++) WF__TRY(add_arc(det, subset.forward, &closure->words.data[(uint32_t)closure->alive.data[i]], err));
+  for (uint64_t i = 0; i < closure->alive.size; i++)
+    WF__TRY(
+        add_arc(det, subset.forward, &closure->words.data[(uint32_t)closure->alive.data[i]], err));
   subset.num_arcs = (uint32_t)(det->arcs.size - subset.first_arc);
   det->subsets.data[id] = subset;
   return WF_OK;
@@ -181,7 +215,8 @@ static wf_status expand_all(wf__word_determinizer *det, wf_error *err) {
     WF__TRY(wf__interrupted(err));
     if (det->complete && bytes_of(det) > det->max_bytes) {
       det->reached_cutoff = next.cost - 1;
-      if (det->reached_cutoff < det->graph.backward.data[0]) det->reached_cutoff = det->graph.backward.data[0];
+      if (det->reached_cutoff < det->graph.backward.data[0])
+        det->reached_cutoff = det->graph.backward.data[0];
       return WF_OK;
     }
     WF__TRY(expand(det, next.id, err));
@@ -189,14 +224,16 @@ static wf_status expand_all(wf__word_determinizer *det, wf_error *err) {
   return WF_OK;
 }
 
-/* --- the result ------------------------------------------------------------------------------------------------------ */
+/* --- the result -------------------------------------------------------------------------- */
 
 /* Arcs lead from a subset to one whose first state is later, so that is an order for the result. */
-static wf_status order_subsets(const wf__word_determinizer *det, uint32_t *order, uint32_t *number, wf_error *err) {
+static wf_status order_subsets(const wf__word_determinizer *det, uint32_t *order, uint32_t *number,
+                               wf_error *err) {
   uint64_t n = det->graph.num_states, count = 0, *first = wf__calloc(n + 1, sizeof *first);
   if (first == NULL) return wf__fail_memory(err, (n + 1) * sizeof *first, "determinization");
   for (uint64_t id = 0; id < det->subsets.size; id++)
-    if (det->subsets.data[id].expanded) first[det->elements.data[det->subsets.data[id].first_element].state + 1]++;
+    if (det->subsets.data[id].expanded)
+      first[det->elements.data[det->subsets.data[id].first_element].state + 1]++;
   for (uint64_t s = 0; s < n; s++) first[s + 1] += first[s];
   for (uint64_t id = 0; id < det->subsets.size; id++) {
     number[id] = UINT32_MAX;
@@ -210,25 +247,31 @@ static wf_status order_subsets(const wf__word_determinizer *det, uint32_t *order
   return WF_OK;
 }
 
-static wf_status put_labels(const wf__word_determinizer *det, uint32_t string, wf__exact_lattice *out, uint32_t *first, uint32_t *count, wf_error *err) {
+static wf_status put_labels(const wf__word_determinizer *det, uint32_t string,
+                            wf__exact_lattice *out, uint32_t *first, uint32_t *count,
+                            wf_error *err) {
   *count = det->strings.nodes.data[string].size;
   *first = (uint32_t)out->labels.size;
-  if (out->labels.size + *count >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "a lattice of alignments of 2^32 labels or more");
+  if (out->labels.size + *count >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "a lattice of alignments of 2^32 labels or more");
   WF__TRY(wf__vec_grow(&out->labels, *count, "alignments", err));
   wf__labels_write(&det->strings, string, out->labels.data + *first);
   out->labels.size += *count;
   return WF_OK;
 }
 
-static wf_status write_subset(const wf__word_determinizer *det, const wf__word_subset *subset, const uint32_t *number, wf__exact_lattice *out, wf_error *err) {
+static wf_status write_subset(const wf__word_determinizer *det, const wf__word_subset *subset,
+                              const uint32_t *number, wf__exact_lattice *out, wf_error *err) {
   wf__exact_end end = {.cost = subset->end};
-  if (end.cost.graph != WF__NEVER) WF__TRY(put_labels(det, subset->end_string, out, &end.first_label, &end.num_labels, err));
+  if (end.cost.graph != WF__NEVER)
+    WF__TRY(put_labels(det, subset->end_string, out, &end.first_label, &end.num_labels, err));
   WF__TRY(wf__exact_add_state(out, end, err));
   WF__TRY(wf__vec_grow(&out->arcs, subset->num_arcs, "lattice arcs", err));
   for (uint32_t k = 0; k < subset->num_arcs; k++) {
     const wf__word_arc *from = &det->arcs.data[subset->first_arc + k];
     if (number[from->nextstate] == UINT32_MAX) continue;
-    wf__exact_arc arc = {.cost = from->cost, .word = from->word, .nextstate = number[from->nextstate]};
+    wf__exact_arc arc = {
+        .cost = from->cost, .word = from->word, .nextstate = number[from->nextstate]};
     WF__TRY(put_labels(det, from->string, out, &arc.first_label, &arc.num_labels, err));
     out->arcs.data[out->arcs.size++] = arc;
   }
@@ -236,11 +279,13 @@ static wf_status write_subset(const wf__word_determinizer *det, const wf__word_s
 }
 
 static wf_status write(const wf__word_determinizer *det, wf__exact_lattice *out, wf_error *err) {
-  uint32_t *order = wf__alloc(det->subsets.size, 2 * sizeof *order), *number = order + det->subsets.size;
+  uint32_t *order = wf__alloc(det->subsets.size, 2 * sizeof *order),
+           *number = order + det->subsets.size;
   if (order == NULL) return wf__fail_memory(err, det->subsets.size * 8, "determinization");
   out->unit = det->graph.unit;
   wf_status status = order_subsets(det, order, number, err);
-  for (uint64_t i = 0; i < det->subsets.size && status == WF_OK && order[i] != UINT32_MAX; i++) status = write_subset(det, &det->subsets.data[order[i]], number, out, err);
+  for (uint64_t i = 0; i < det->subsets.size && status == WF_OK && order[i] != UINT32_MAX; i++)
+    status = write_subset(det, &det->subsets.data[order[i]], number, out, err);
   if (status == WF_OK) status = wf__exact_finish(out, err);
   free(order);
   return status;
@@ -255,7 +300,9 @@ static wf_status begin(wf__word_determinizer *det, wf_error *err) {
   return make_slots(&det->slots, 256, err);
 }
 
-wf_status wf__word_determinizer_run(wf__word_determinizer *det, int64_t delta, uint64_t max_bytes, wf__exact_lattice *out, wf__word_outcome *outcome, wf_error *err) {
+wf_status wf__word_determinizer_run(wf__word_determinizer *det, int64_t delta, uint64_t max_bytes,
+                                    wf__exact_lattice *out, wf__word_outcome *outcome,
+                                    wf_error *err) {
   *out = (wf__exact_lattice){.unit = det->graph.unit};
   *outcome = (wf__word_outcome){.width = det->graph.width};
   if (det->graph.num_states == 0) return WF_OK;
@@ -267,7 +314,8 @@ wf_status wf__word_determinizer_run(wf__word_determinizer *det, int64_t delta, u
   wf_status status = expand_all(det, err);
   if (status == WF_OK) status = write(det, out, err);
   if (status == WF_OK) {
-    *outcome = (wf__word_outcome){det->reached_cutoff - least, det->reached_cutoff < det->cutoff, det->subsets.size, bytes_of(det)};
+    *outcome = (wf__word_outcome){det->reached_cutoff - least, det->reached_cutoff < det->cutoff,
+                                  det->subsets.size, bytes_of(det)};
     if (outcome->narrowed) status = wf__exact_reduce(out, outcome->width, err);
   }
   if (status != WF_OK) wf__exact_free(out);
@@ -288,15 +336,22 @@ void wf__word_determinizer_free(wf__word_determinizer *det) {
 
 uint64_t wf__word_determinizer_bytes(const wf__word_determinizer *det) {
   const wf__word_graph *graph = &det->graph;
-  return graph->places.cap * sizeof *graph->places.data + graph->memory.cap * sizeof *graph->memory.data + graph->hops.cap * (sizeof *graph->hops.data + sizeof *graph->parts.data) +
-         graph->exits.cap * (sizeof *graph->exits.data + 3 * sizeof *det->closure.ways.data) + det->strings.nodes.cap * sizeof *det->strings.nodes.data +
-         det->elements.cap * sizeof *det->elements.data + det->subsets.cap * sizeof *det->subsets.data + det->arcs.cap * sizeof *det->arcs.data;
+  return graph->places.cap * sizeof *graph->places.data +
+         graph->memory.cap * sizeof *graph->memory.data +
+         graph->hops.cap * (sizeof *graph->hops.data + sizeof *graph->parts.data) +
+         graph->exits.cap * (sizeof *graph->exits.data + 3 * sizeof *det->closure.ways.data) +
+         det->strings.nodes.cap * sizeof *det->strings.nodes.data +
+         det->elements.cap * sizeof *det->elements.data +
+         det->subsets.cap * sizeof *det->subsets.data + det->arcs.cap * sizeof *det->arcs.data;
 }
 
-wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int64_t delta, uint64_t max_bytes, wf__exact_lattice *out, wf__word_outcome *outcome, wf_error *err) {
+wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int64_t delta,
+                                uint64_t max_bytes, wf__exact_lattice *out,
+                                wf__word_outcome *outcome, wf_error *err) {
   wf__word_determinizer det = {0};
   wf_status status = wf__word_graph_from_exact(&det.graph, in, width, err);
-  if (status == WF_OK) status = wf__word_determinizer_run(&det, delta, max_bytes, out, outcome, err);
+  if (status == WF_OK)
+    status = wf__word_determinizer_run(&det, delta, max_bytes, out, outcome, err);
   wf__word_determinizer_free(&det);
   return status;
 }

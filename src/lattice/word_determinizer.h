@@ -1,11 +1,15 @@
-/* word_determinizer.h - pruned determinization of a lattice over its words: subsets, and what leads from one to the next.
+/* word_determinizer.h - pruned determinization of a lattice over its words: subsets, and what leads
+ * from one to the next.
  *
  *   wf__word_graph --wf__word_determinizer_run--> wf__exact_lattice, deterministic
  *
- * A state of the result is a subset: elements (state of the input; cost; string) sorted by state. Cost and string are what the way there still
- * owes: what is beyond the cost of its cheapest element and beyond the labels that all share, which the arcs of the result have already. Elements are where
- * arcs with words lead to; what can be reached from there without a word is worked out when the subset is expanded (word_closure.c). Subsets are expanded best first, by
- * the cost of the best path through them, which is exact: so each is expanded once, with its least cost from the start, and what memory does not suffice for is the worst. */
+ * A state of the result is a subset: elements (state of the input; cost; string) sorted by state.
+ * Cost and string are what the way there still owes: what is beyond the cost of its cheapest
+ * element and beyond the labels that all share, which the arcs of the result have already. Elements
+ * are where arcs with words lead to; what can be reached from there without a word is worked out
+ * when the subset is expanded (word_closure.c). Subsets are expanded best first, by the cost of the
+ * best path through them, which is exact: so each is expanded once, with its least cost from the
+ * start, and what memory does not suffice for is the worst. */
 #ifndef WF_LATTICE_WORD_DETERMINIZER_H
 #define WF_LATTICE_WORD_DETERMINIZER_H
 
@@ -28,8 +32,8 @@ typedef struct wf__word_arc {
 typedef struct wf__word_subset {
   uint64_t first_element, first_arc;
   uint32_t num_elements, num_arcs;
-  int64_t forward; /* cost of the best way from the start so far */
-  int64_t onward;  /* of the best way on */
+  int64_t forward;    /* cost of the best way from the start so far */
+  int64_t onward;     /* of the best way on */
   wf__exact_cost end; /* graph WF__NEVER: not final */
   uint32_t end_string;
   bool expanded;
@@ -44,9 +48,10 @@ typedef struct wf__way_out {
 
 /* What a subset has of one word. */
 typedef struct wf__word_found {
-  uint64_t closure; /* the last one that found the word worth an arc, by count: the rest is of that */
-  int64_t through;  /* cost of the best path by it */
-  uint64_t first;   /* of its ways; while they are put there, where the next goes */
+  uint64_t
+      closure; /* the last one that found the word worth an arc, by count: the rest is of that */
+  int64_t through; /* cost of the best path by it */
+  uint64_t first;  /* of its ways; while they are put there, where the next goes */
   uint32_t num_ways;
   int32_t word;
 } wf__word_found;
@@ -59,14 +64,14 @@ typedef struct wf__word_waiting {
 /* The closure of one subset; its tables serve all of them. */
 typedef struct wf__word_closure {
   WF__VEC(wf__word_waiting) waiting; /* [states / 64 + 1] */
-  WF__VEC(uint32_t) reached;        /* states, for the next closure to clear */
-  WF__VEC(wf__way_out) found;       /* all ways */
-  WF__VEC(wf__way_out) ways, spare; /* by words worth an arc, in their order, sorted by state */
-  WF__VEC(wf__word_found) words;    /* [words of the graph] */
-  WF__VEC(uint64_t) alive;          /* word << 32 | number of words worth an arc, sorted */
+  WF__VEC(uint32_t) reached;         /* states, for the next closure to clear */
+  WF__VEC(wf__way_out) found;        /* all ways */
+  WF__VEC(wf__way_out) ways, spare;  /* by words worth an arc, in their order, sorted by state */
+  WF__VEC(wf__word_found) words;     /* [words of the graph] */
+  WF__VEC(uint64_t) alive;           /* word << 32 | number of words worth an arc, sorted */
   WF__VEC(uint32_t) stack;
-  uint64_t count;                   /* closures so far */
-  wf__exact_cost end;               /* of the best way to end, from state `end_state`; graph WF__NEVER: none */
+  uint64_t count;     /* closures so far */
+  wf__exact_cost end; /* of the best way to end, from state `end_state`; graph WF__NEVER: none */
   uint32_t end_state;
 } wf__word_closure;
 
@@ -76,7 +81,7 @@ typedef WF__VEC(uint64_t) wf__word_slots;
 typedef struct wf__word_determinizer {
   wf__word_graph graph; /* to be filled first */
   int64_t cutoff;
-  int bin;           /* costs are compared without their lowest `bin` bits, rounded */
+  int bin; /* costs are compared without their lowest `bin` bits, rounded */
   uint64_t max_bytes;
   wf__labels strings;
   wf__word_closure closure;
@@ -96,27 +101,39 @@ typedef struct wf__word_outcome {
   uint64_t num_subsets, num_bytes;
 } wf__word_outcome;
 
-/* Determinizes `graph`. `delta` in units of cost. The memory serves one lattice after the other: zero-initialised at first. */
-wf_status wf__word_determinizer_run(wf__word_determinizer *det, int64_t delta, uint64_t max_bytes, wf__exact_lattice *out, wf__word_outcome *outcome, wf_error *err);
+/* Determinizes `graph`. `delta` in units of cost. The memory serves one lattice after the other:
+ * zero-initialised at first. */
+wf_status wf__word_determinizer_run(wf__word_determinizer *det, int64_t delta, uint64_t max_bytes,
+                                    wf__exact_lattice *out, wf__word_outcome *outcome,
+                                    wf_error *err);
 void wf__word_determinizer_free(wf__word_determinizer *det);
 /* About as much as it holds. */
 uint64_t wf__word_determinizer_bytes(const wf__word_determinizer *det);
 /* The same for what is within `width` of the best path of a lattice, once. */
-wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int64_t delta, uint64_t max_bytes, wf__exact_lattice *out, wf__word_outcome *outcome, wf_error *err);
+wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int64_t delta,
+                                uint64_t max_bytes, wf__exact_lattice *out,
+                                wf__word_outcome *outcome, wf_error *err);
 
-/* --- word_closure.c --- */
+/* --- word_closure.c ---------------------------------------------------------------------- */
 
-wf_status wf__word_closure_begin(wf__word_closure *closure, const wf__word_graph *graph, wf_error *err);
+wf_status wf__word_closure_begin(wf__word_closure *closure, const wf__word_graph *graph,
+                                 wf_error *err);
 void wf__word_closure_free(wf__word_closure *closure);
-/* Finds what the elements reach without a word at a cost that, with the best way on from there, is at most `limit`. Fills the end, and the ways by words for which there
- * is one of cost `worth` at most: those that are within the beam of the word's best. */
-void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *subset, int64_t limit, int64_t worth);
+/* Finds what the elements reach without a word at a cost that, with the best way on from there, is
+ * at most `limit`. Fills the end, and the ways by words for which there is one of cost `worth` at
+ * most: those that are within the beam of the word's best. */
+void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *subset, int64_t limit,
+                           int64_t worth);
 /* String of the way to a state that was reached. */
-wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t *out, wf_error *err);
+wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t *out,
+                                  wf_error *err);
 /* String with a part of an alignment behind it. */
-static inline wf_status wf__word_append(wf__word_determinizer *det, uint32_t string, wf__word_part part, uint32_t *out, wf_error *err) {
+static inline wf_status wf__word_append(wf__word_determinizer *det, uint32_t string,
+                                        wf__word_part part, uint32_t *out, wf_error *err) {
   *out = string;
-  for (uint32_t k = 0; k < part.count; k++) WF__TRY(wf__labels_append(&det->strings, *out, det->graph.labels.data[part.first + k], out, err));
+  for (uint32_t k = 0; k < part.count; k++)
+    WF__TRY(
+        wf__labels_append(&det->strings, *out, det->graph.labels.data[part.first + k], out, err));
   return WF_OK;
 }
 

@@ -1,11 +1,15 @@
-/* word_graph.h - a lattice cut to the beam as determinization goes through it: arcs without words apart from those with, and costs that need no look at what comes behind.
+/* word_graph.h - a lattice cut to the beam as determinization goes through it: arcs without words
+ * apart from those with, and costs that need no look at what comes behind.
  *
- *   states [num_states + 1]   those of the lattice, in its order, without what is beyond the beam or in the middle of a chain
- *   hops   [states[s].hops, states[s + 1].hops)      arcs of s without a word, in the lattice's order
+ *   states [num_states + 1]   those of the lattice, in its order, without what is beyond the beam
+ *                             or in the middle of a chain
+ *   hops   [states[s].hops, states[s + 1].hops)      arcs of s without a word, in the lattice's
+ *          order
  *   exits  [states[s].exits, states[s + 1].exits)    arcs of s with one
  *
- * The cost of a hop or an exit is what the best path through it costs more than the best that goes on from its state. So the sum of them along a way, with the best cost from
- * where it begins, is the cost of the best path that continues it. */
+ * The cost of a hop or an exit is what the best path through it costs more than the best that goes
+ * on from its state. So the sum of them along a way, with the best cost from where it begins, is
+ * the cost of the best path that continues it. */
 #ifndef WF_LATTICE_WORD_GRAPH_H
 #define WF_LATTICE_WORD_GRAPH_H
 
@@ -38,9 +42,10 @@ typedef struct wf__word_end {
 
 /* A state, with what the closure that is being made knows of it. */
 typedef struct wf__word_state {
-  int64_t cost;         /* of the best path through it and an element; WF__NEVER: not reached */
-  int64_t graph;        /* of the best way here */
-  uint64_t came;        /* 1 + hop by which the best way came << 32 | state where from; 0 << 32 | string: an element */
+  int64_t cost;  /* of the best path through it and an element; WF__NEVER: not reached */
+  int64_t graph; /* of the best way here */
+  uint64_t came; /* 1 + hop by which the best way came << 32 | state where from; 0 << 32 | string:
+                    an element */
   uint32_t hops, exits; /* its first ones */
 } wf__word_state;
 
@@ -55,19 +60,23 @@ typedef struct wf__word_place {
 } wf__word_place;
 
 /* One of 64 bits for each word. */
-static inline uint64_t wf__word_bit(int32_t word) { return (uint64_t)1 << ((uint32_t)word * 0x9e3779b9U >> 26); }
+static inline uint64_t wf__word_bit(int32_t word) {
+  return (uint64_t)1 << ((uint32_t)word * 0x9e3779b9U >> 26);
+}
 
 /* One exit more may be read than there are. */
 typedef struct wf__word_graph {
-  double unit; /* nats of cost 1 */
-  int64_t width; /* of the beam */
-  uint64_t num_states; /* 0: no path */
-  uint64_t first_final; /* no state before it is final */
+  double unit;                    /* nats of cost 1 */
+  int64_t width;                  /* of the beam */
+  uint64_t num_states;            /* 0: no path */
+  uint64_t first_final;           /* no state before it is final */
   WF__VEC(wf__word_place) places; /* [states of the lattice] */
-  WF__VEC(int64_t) backward; /* [num_states] cost of the best way on */
+  WF__VEC(int64_t) backward;      /* [num_states] cost of the best way on */
   WF__VEC(wf__word_state) memory; /* of `states` */
-  wf__word_state *states; /* each in one cache line; the one behind the last has the ends of hops and exits */
-  WF__VEC(uint64_t) words; /* [num_states, while it is made states of the lattice] bits of those that may come next */
+  wf__word_state
+      *states; /* each in one cache line; the one behind the last has the ends of hops and exits */
+  WF__VEC(uint64_t)
+  words; /* [num_states, while it is made states of the lattice] bits of those that may come next */
   WF__VEC(wf__word_hop) hops;
   WF__VEC(wf__word_part) parts; /* [hops] */
   WF__VEC(wf__word_exit) exits;
@@ -76,10 +85,13 @@ typedef struct wf__word_graph {
   wf__map64 numbers; /* of words, from 0 */
 } wf__word_graph;
 
-/* What is within `beam` nats. `*fits` false: the costs want another unit than 2^-40, or are none, and the lattice has to be made exact first. Memory is kept from one to the
- * next; zero-initialised at first. */
-wf_status wf__word_graph_from_lattice(wf__word_graph *graph, const wf_lattice *lattice, double beam, bool *fits, wf_error *err);
-wf_status wf__word_graph_from_exact(wf__word_graph *graph, const wf__exact_lattice *lattice, int64_t width, wf_error *err);
+/* What is within `beam` nats. `*fits` false: the costs want another unit than 2^-40, or are none,
+ * and the lattice has to be made exact first. Memory is kept from one to the next; zero-initialised
+ * at first. */
+wf_status wf__word_graph_from_lattice(wf__word_graph *graph, const wf_lattice *lattice, double beam,
+                                      bool *fits, wf_error *err);
+wf_status wf__word_graph_from_exact(wf__word_graph *graph, const wf__exact_lattice *lattice,
+                                    int64_t width, wf_error *err);
 void wf__word_graph_free(wf__word_graph *graph);
 
 #endif

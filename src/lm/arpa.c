@@ -24,7 +24,7 @@ typedef struct reader {
   gzFile stream;          /* of plain text, too */
   char *window;
   size_t window_bytes;
-  bool ended;             /* nothing is left behind the window */
+  bool ended; /* nothing is left behind the window */
   wf__intake *intake;
   wf__lines lines;
   const char *begin;
@@ -37,22 +37,28 @@ typedef struct reader {
   } last;          /* the line before */
 } reader;
 
-static bool is_text(wf__span span, const char *text) { return strlen(text) == span.size && memcmp(span.data, text, span.size) == 0; }
+static bool is_text(wf__span span, const char *text) {
+  return strlen(text) == span.size && memcmp(span.data, text, span.size) == 0;
+}
 
 /* Puts path and line before an error of the intake that concerns the file. */
 static wf_status at_line(const reader *r, wf_status status, wf_error *err) {
   if (status != WF_ERR_FORMAT && status != WF_ERR_LIMIT) return status;
-  return wf__fail_prefix(err, status, "%s:%llu", r->lines.path, (unsigned long long)r->lines.line_number);
+  return wf__fail_prefix(err, status, "%s:%llu", r->lines.path,
+                         (unsigned long long)r->lines.line_number);
 }
 
-/* --- lines -------------------------------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------- */
 
-/* Gets more of the stream behind what is left in the window; makes the window larger if it is full of one line. */
+/* Gets more of the stream behind what is left in the window; makes the window larger if it is full
+ * of one line. */
 static wf_status refill(reader *r, wf_error *err) {
   size_t left = (size_t)(r->lines.end - r->lines.at);
   if (left == r->window_bytes) {
     size_t bytes = r->window_bytes == 0 ? WINDOW_BYTES : 2 * r->window_bytes;
-    if (bytes > MOST_LINE_BYTES) return wf__lines_fail(&r->lines, err, WF_ERR_LIMIT, "the next line is longer than %d bytes", MOST_LINE_BYTES / 2);
+    if (bytes > MOST_LINE_BYTES)
+      return wf__lines_fail(&r->lines, err, WF_ERR_LIMIT, "the next line is longer than %d bytes",
+                            MOST_LINE_BYTES / 2);
     char *window = wf__alloc(bytes, 1);
     if (window == NULL) return wf__fail_memory(err, bytes, "reading n-grams");
     if (left > 0) memcpy(window, r->lines.at, left);
@@ -66,7 +72,8 @@ static wf_status refill(reader *r, wf_error *err) {
   const char *message = gzerror(r->stream, &code);
   if (code == Z_MEM_ERROR) return wf__fail_memory(err, r->window_bytes, r->lines.path);
   if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
-    return wf__lines_fail(&r->lines, err, code == Z_ERRNO ? WF_ERR_IO : WF_ERR_FORMAT, "cannot read on: %s", code == Z_ERRNO ? strerror(errno) : message);
+    return wf__lines_fail(&r->lines, err, code == Z_ERRNO ? WF_ERR_IO : WF_ERR_FORMAT,
+                          "cannot read on: %s", code == Z_ERRNO ? strerror(errno) : message);
   r->ended = got == 0;
   r->lines.at = r->window;
   r->lines.end = r->window + left + got;
@@ -76,25 +83,34 @@ static wf_status refill(reader *r, wf_error *err) {
 
 /* The next line into r->line; false through *more at the end of the file. */
 static wf_status next_line(reader *r, bool *more, wf_error *err) {
-  while (r->input == NULL && !r->ended && (r->lines.at == r->lines.end || memchr(r->lines.at, '\n', (size_t)(r->lines.end - r->lines.at)) == NULL))
+  while (r->input == NULL && !r->ended &&
+         (r->lines.at == r->lines.end ||
+          memchr(r->lines.at, '\n', (size_t)(r->lines.end - r->lines.at)) == NULL))
     WF__TRY(refill(r, err));
   *more = wf__next_line(&r->lines, &r->line);
   return WF_OK;
 }
 
-/* --- n-grams ------------------------------------------------------------------------------------------------------ */
+/* --- n-grams ----------------------------------------------------------------------------- */
 
-static wf_status parse_cost(const reader *r, wf__span text, const char *what, float *out, wf_error *err) {
+static wf_status parse_cost(const reader *r, wf__span text, const char *what, float *out,
+                            wf_error *err) {
   double log10p;
-  if (!wf__parse_f64(text, &log10p)) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected a %s (log10), found '%.*s'", what, WF__SPAN_ARG(text));
+  if (!wf__parse_f64(text, &log10p))
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected a %s (log10), found '%.*s'",
+                          what, WF__SPAN_ARG(text));
   if (isnan(log10p) || log10p == INFINITY)
-    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is not a finite number or -inf", what, WF__SPAN_ARG(text));
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is not a finite number or -inf",
+                          what, WF__SPAN_ARG(text));
   *out = (float)(-2.302585092994045684 * log10p) + 0.0f; /* + 0: never -0 */
-  if (!wf__intake_is_cost(*out)) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is out of range", what, WF__SPAN_ARG(text));
+  if (!wf__intake_is_cost(*out))
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is out of range", what,
+                          WF__SPAN_ARG(text));
   return WF_OK;
 }
 
-/* Labels of the words of an n-gram of order k >= 2, to r->last.label; looks up only what differs from the line before. */
+/* Labels of the words of an n-gram of order k >= 2, to r->last.label; looks up only what differs
+ * from the line before. */
 static wf_status find_words(reader *r, int k, const wf__span *text, wf_error *err) {
   int same = 0;
   while (same < k && same < r->last.num_words && text[same].size == r->last.text[same].size &&
@@ -103,7 +119,9 @@ static wf_status find_words(reader *r, int k, const wf__span *text, wf_error *er
   r->last.num_words = same; /* should one of the rest fail */
   for (int i = same; i < k; i++) {
     int64_t key = wf_symbols_find_bytes(r->intake->vocab, text[i].data, text[i].size);
-    if (key <= 0) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "'%.*s' is not among the unigrams", WF__SPAN_ARG(text[i]));
+    if (key <= 0)
+      return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "'%.*s' is not among the unigrams",
+                            WF__SPAN_ARG(text[i]));
     r->last.label[i] = (uint32_t)r->intake->label_of.data[key];
     r->last.text[i] = text[i];
     r->last.num_words = i + 1;
@@ -121,13 +139,18 @@ static wf_status add_ngram(reader *r, int k, wf__span line, wf_error *err) {
   wf__span fields[MAX_FIELDS];
   int num_fields = split(line, fields);
   if (num_fields != k + 1 && num_fields != k + 2)
-    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected a probability, %d word%s and perhaps a back-off weight, found %s%d field%s", k,
-                          k > 1 ? "s" : "", num_fields == MAX_FIELDS ? "at least " : "", num_fields, num_fields > 1 ? "s" : "");
+    return wf__lines_fail(
+        &r->lines, err, WF_ERR_FORMAT,
+        "expected a probability, %d word%s and perhaps a back-off weight, found %s%d field%s", k,
+        k > 1 ? "s" : "", num_fields == MAX_FIELDS ? "at least " : "", num_fields,
+        num_fields > 1 ? "s" : "");
   float cost, backoff = 0;
   WF__TRY(parse_cost(r, fields[0], "probability", &cost, err));
   if (num_fields == k + 2) WF__TRY(parse_cost(r, fields[k + 1], "back-off weight", &backoff, err));
   if (k == r->intake->levels.order && backoff != 0)
-    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "an n-gram of the highest order has the back-off weight '%.*s'", WF__SPAN_ARG(fields[k + 1]));
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT,
+                          "an n-gram of the highest order has the back-off weight '%.*s'",
+                          WF__SPAN_ARG(fields[k + 1]));
   if (k == 1)
     WF__TRY(at_line(r, wf__intake_word(r->intake, fields[1], r->last.label, err), err));
   else
@@ -135,7 +158,7 @@ static wf_status add_ngram(reader *r, int k, wf__span line, wf_error *err) {
   return at_line(r, wf__intake_ngram(r->intake, k, r->last.label, cost, backoff, err), err);
 }
 
-/* --- sections ----------------------------------------------------------------------------------------------------- */
+/* --- sections ---------------------------------------------------------------------------- */
 
 static bool is_blank(wf__span line) {
   wf__span field;
@@ -144,29 +167,42 @@ static bool is_blank(wf__span line) {
 
 /* Trailing blanks off. */
 static wf__span trim(wf__span line) {
-  while (line.size > 0 && (line.data[line.size - 1] == ' ' || line.data[line.size - 1] == '\t')) line.size--;
+  while (line.size > 0 && (line.data[line.size - 1] == ' ' || line.data[line.size - 1] == '\t'))
+    line.size--;
   return line;
 }
 
-/* The lines of section k, up to the next line that starts with a backslash, which becomes the current one. */
+/* The lines of section k, up to the next line that starts with a backslash, which becomes the
+ * current one. */
 static wf_status read_section(reader *r, int k, wf_error *err) {
-  uint64_t least_bytes = 2 * (uint64_t)k + 2, left = (uint64_t)(r->lines.end - r->lines.at) / least_bytes, num = 0;
-  if (r->intake->sink == NULL) WF__TRY(wf__vec_grow(&r->intake->levels.level[k].ngrams, r->counts[k] < left ? r->counts[k] : left, "n-grams", err));
+  uint64_t least_bytes = 2 * (uint64_t)k + 2,
+           left = (uint64_t)(r->lines.end - r->lines.at) / least_bytes, num = 0;
+  if (r->intake->sink == NULL)
+    WF__TRY(wf__vec_grow(&r->intake->levels.level[k].ngrams,
+                         r->counts[k] < left ? r->counts[k] : left, "n-grams", err));
   r->last.num_words = 0;
   for (bool more;;) {
     WF__TRY(next_line(r, &more, err));
-    if (!more) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the file ends within the %d-grams, without \\end\\", k);
+    if (!more)
+      return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT,
+                            "the file ends within the %d-grams, without \\end\\", k);
     if (r->line.size > 0 && r->line.data[0] == '\\') break;
     if (is_blank(r->line)) continue;
     if (num++ == r->counts[k])
-      return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "more %d-grams than the %llu of the header", k, (unsigned long long)r->counts[k]);
+      return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT,
+                            "more %d-grams than the %llu of the header", k,
+                            (unsigned long long)r->counts[k]);
     WF__TRY(add_ngram(r, k, r->line, err));
-    double fraction = r->input == NULL ? -1 : (double)(r->lines.at - r->begin) / (double)(r->lines.end - r->begin);
-    if (num % 65536 == 0) WF__TRY(wf__progress(r->intake->progress, "reading n-grams", fraction, err));
+    double fraction = r->input == NULL
+                          ? -1
+                          : (double)(r->lines.at - r->begin) / (double)(r->lines.end - r->begin);
+    if (num % 65536 == 0)
+      WF__TRY(wf__progress(r->intake->progress, "reading n-grams", fraction, err));
   }
   if (num != r->counts[k])
-    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the %d-grams end after %llu, the header says %llu", k, (unsigned long long)num,
-                          (unsigned long long)r->counts[k]);
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT,
+                          "the %d-grams end after %llu, the header says %llu", k,
+                          (unsigned long long)num, (unsigned long long)r->counts[k]);
   return WF_OK;
 }
 
@@ -177,15 +213,23 @@ static wf_status read_count(reader *r, wf_error *err) {
   if (wf__next_field(&rest, &word) && is_text(word, "ngram")) {
     const char *equals = memchr(rest.data, '=', rest.size);
     if (equals != NULL) {
-      wf__span left = {rest.data, (size_t)(equals - rest.data)}, right = {equals + 1, (size_t)(rest.data + rest.size - equals - 1)}, order, number;
+      wf__span left = {rest.data, (size_t)(equals - rest.data)},
+               right = {equals + 1, (size_t)(rest.data + rest.size - equals - 1)}, order, number;
       if (!wf__next_field(&left, &order) || !wf__parse_i64(order, &k)) k = -1;
-      if (!wf__next_field(&right, &number) || !wf__parse_i64(number, &count) || !is_blank(right)) count = -1;
+      if (!wf__next_field(&right, &number) || !wf__parse_i64(number, &count) || !is_blank(right))
+        count = -1;
     }
   }
-  if (k < 0 || count < 0) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected 'ngram ORDER=COUNT', found '%.*s'", WF__SPAN_ARG(r->line));
+  if (k < 0 || count < 0)
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT,
+                          "expected 'ngram ORDER=COUNT', found '%.*s'", WF__SPAN_ARG(r->line));
   if (k != r->intake->levels.order + 1)
-    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected the count of %d-grams, found that of %lld-grams", r->intake->levels.order + 1, (long long)k);
-  if (k > WF_LM_MAX_ORDER) return wf__lines_fail(&r->lines, err, WF_ERR_LIMIT, "orders above %d are not supported", WF_LM_MAX_ORDER);
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT,
+                          "expected the count of %d-grams, found that of %lld-grams",
+                          r->intake->levels.order + 1, (long long)k);
+  if (k > WF_LM_MAX_ORDER)
+    return wf__lines_fail(&r->lines, err, WF_ERR_LIMIT, "orders above %d are not supported",
+                          WF_LM_MAX_ORDER);
   r->counts[k] = (uint64_t)count;
   r->intake->levels.order = (int)k;
   return WF_OK;
@@ -195,15 +239,18 @@ static wf_status read_header(reader *r, wf_error *err) {
   bool more;
   do {
     WF__TRY(next_line(r, &more, err));
-    if (!more) return wf__fail(err, WF_ERR_FORMAT, "%s: not an ARPA file: no line \\data\\", r->lines.path);
+    if (!more)
+      return wf__fail(err, WF_ERR_FORMAT, "%s: not an ARPA file: no line \\data\\", r->lines.path);
   } while (!is_text(trim(r->line), "\\data\\"));
   for (;;) {
     WF__TRY(next_line(r, &more, err));
-    if (!more) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the file ends within the header");
+    if (!more)
+      return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the file ends within the header");
     if (r->line.size > 0 && r->line.data[0] == '\\') break;
     if (!is_blank(r->line)) WF__TRY(read_count(r, err));
   }
-  if (r->intake->levels.order == 0) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the header holds no 'ngram 1=COUNT'");
+  if (r->intake->levels.order == 0)
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the header holds no 'ngram 1=COUNT'");
   return WF_OK;
 }
 
@@ -219,23 +266,28 @@ static wf_status read_text(void *user, wf__intake *intake, wf_error *err) {
     if (is_text(trim(r->line), head))
       WF__TRY(read_section(r, k, err));
     else if (r->counts[k] > 0)
-      return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected '%s', found '%.*s'", head, WF__SPAN_ARG(r->line));
+      return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected '%s', found '%.*s'", head,
+                            WF__SPAN_ARG(r->line));
     WF__TRY(at_line(r, wf__intake_end_level(intake, k, err), err));
   }
-  if (!is_text(trim(r->line), "\\end\\")) return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected '\\end\\', found '%.*s'", WF__SPAN_ARG(r->line));
+  if (!is_text(trim(r->line), "\\end\\"))
+    return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected '\\end\\', found '%.*s'",
+                          WF__SPAN_ARG(r->line));
   return WF_OK;
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------- */
 
-wf_status wf__lm_read_arpa_input(const wf__input *input, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
+wf_status wf__lm_read_arpa_input(const wf__input *input, const wf_symbols *words,
+                                 const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
                                  const wf_progress *progress, wf_error *err) {
   reader r = {.input = input};
   return wf__intake_run(input->path, words, options, read_text, &r, out, stats, progress, err);
 }
 
-wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
-                          const wf_progress *progress, wf_error *err) {
+wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options,
+                          wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress,
+                          wf_error *err) {
   *out = NULL;
   wf__input input;
   WF__TRY(wf__input_open(path, &input, err));
@@ -244,12 +296,17 @@ wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_ar
   return status;
 }
 
-wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options, const wf__intake_sink *sink, wf__intake_facts *facts, wf_arpa_stats *stats,
-                             const wf_progress *progress, wf_error *err) {
-  reader r = {.stream = strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path, "rb")};
-  if (r.stream == NULL) return wf__fail(err, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options,
+                             const wf__intake_sink *sink, wf__intake_facts *facts,
+                             wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
+  reader r = {.stream =
+                  strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path, "rb")};
+  if (r.stream == NULL)
+    return wf__fail(err, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot open: %s", path,
+                    strerror(errno));
   gzbuffer(r.stream, 1 << 17);
-  wf_status status = wf__intake_stream(path, options, read_text, &r, sink, facts, stats, progress, err);
+  wf_status status =
+      wf__intake_stream(path, options, read_text, &r, sink, facts, stats, progress, err);
   gzclose(r.stream);
   free(r.window);
   return status;

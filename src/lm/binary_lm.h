@@ -6,7 +6,8 @@
 
 enum { WF__BINARY_LM_START = 64 }; /* bytes that are enough to tell */
 
-/* The reader, whose `user` is the wf__input, of a file that starts with these bytes; NULL: ARPA text. */
+/* The reader, whose `user` is the wf__input, of a file that starts with these bytes; NULL: ARPA
+ * text. */
 wf__intake_read_fn wf__binary_lm_reader(const wf__input *start);
 
 #endif

@@ -1,4 +1,5 @@
-/* cut.c - the n largest of many floats, by bytes from the highest: four passes, whatever the values are. */
+/* cut.c - the n largest of many floats, by bytes from the highest: four passes, whatever the values
+ * are. */
 #include <string.h>
 
 #include "lm/lm_prune.h"

@@ -1,7 +1,8 @@
 /* intake.c - which words and n-grams of a file go into a model, and under which labels.
  *
- * Words are numbered in the order of the unigrams (`vocab`); label_of[] says which label each has, or OUTSIDE if the caller's table
- * lacks it. An n-gram finds its context by walking down the levels below. */
+ * Words are numbered in the order of the unigrams (`vocab`); label_of[] says which label each has,
+ * or OUTSIDE if the caller's table lacks it. An n-gram finds its context by walking down the levels
+ * below. */
 #include "lm/intake.h"
 
 #include <stdio.h>
@@ -15,12 +16,15 @@
 static const double largest_positive = 1e-3;
 static const double ln10 = 2.302585092994045684;
 
-static bool is_text(wf__span span, const char *text) { return strlen(text) == span.size && memcmp(span.data, text, span.size) == 0; }
+static bool is_text(wf__span span, const char *text) {
+  return strlen(text) == span.size && memcmp(span.data, text, span.size) == 0;
+}
 static bool is_unk(const wf__intake *in, wf__span span) {
-  return in->unk != NULL ? is_text(span, in->unk) : is_text(span, "<unk>") || is_text(span, "<UNK>");
+  return in->unk != NULL ? is_text(span, in->unk)
+                         : is_text(span, "<unk>") || is_text(span, "<UNK>");
 }
 
-/* --- words -------------------------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------- */
 
 /* Labels of <s>, </s> and <unk> in a given table, or internal ones behind it. */
 static wf_status take_words(wf__intake *in, wf_error *err) {
@@ -29,8 +33,9 @@ static wf_status take_words(wf__intake *in, wf_error *err) {
   if (in->words == NULL) return WF_OK;
   int64_t next = wf_symbols_next_key(in->words);
   if (next > MAX_LABEL)
-    return wf__fail(err, WF_ERR_LIMIT, "word table %s: labels of language models end at %lld, found %lld", wf_symbols_name(in->words), (long long)MAX_LABEL,
-                    (long long)next - 1);
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "word table %s: labels of language models end at %lld, found %lld",
+                    wf_symbols_name(in->words), (long long)MAX_LABEL, (long long)next - 1);
   int64_t bos = wf_symbols_find(in->words, in->bos), eos = wf_symbols_find(in->words, in->eos);
   int64_t unk = wf_symbols_find(in->words, in->unk != NULL ? in->unk : "<unk>");
   if (unk < 0 && in->unk == NULL) unk = wf_symbols_find(in->words, "<UNK>");
@@ -53,21 +58,29 @@ static wf_status look_at_case(wf__intake *in, wf__span word, wf_error *err) {
 }
 
 /* Label of the unigram `text`, number `key` of the vocabulary. */
-static wf_status label_word(wf__intake *in, wf__span text, int64_t key, int32_t *out, wf_error *err) {
+static wf_status label_word(wf__intake *in, wf__span text, int64_t key, int32_t *out,
+                            wf_error *err) {
   wf__ngram_levels *levels = &in->levels;
   bool bos = is_text(text, in->bos), eos = is_text(text, in->eos), unk = is_unk(in, text);
   int64_t label = key;
   if (in->words == NULL) {
-    if (key > MAX_LABEL) return wf__fail(err, WF_ERR_LIMIT, "more than %lld words", (long long)MAX_LABEL);
+    if (key > MAX_LABEL)
+      return wf__fail(err, WF_ERR_LIMIT, "more than %lld words", (long long)MAX_LABEL);
     if (bos) levels->bos = (uint32_t)key;
     if (eos) levels->eos = (uint32_t)key;
     if (unk && levels->unk == WF__LM_NONE) levels->unk = (uint32_t)key;
   } else {
-    label = bos ? levels->bos : eos ? levels->eos : unk ? levels->unk : wf_symbols_find_bytes(in->words, text.data, text.size);
-    if (label == 0) return wf__fail(err, WF_ERR_FORMAT, "'%.*s' is epsilon (0) in the word table", WF__SPAN_ARG(text));
+    label = bos   ? levels->bos
+            : eos ? levels->eos
+            : unk ? levels->unk
+                  : wf_symbols_find_bytes(in->words, text.data, text.size);
+    if (label == 0)
+      return wf__fail(err, WF_ERR_FORMAT, "'%.*s' is epsilon (0) in the word table",
+                      WF__SPAN_ARG(text));
   }
   if (label < 0) {
-    if (in->oov == 2) return wf__fail(err, WF_ERR_FORMAT, "'%.*s' is not in the word table", WF__SPAN_ARG(text));
+    if (in->oov == 2)
+      return wf__fail(err, WF_ERR_FORMAT, "'%.*s' is not in the word table", WF__SPAN_ARG(text));
     in->stats.num_oov_words++;
     WF__TRY(look_at_case(in, text, err));
     label = WF__LM_OUTSIDE;
@@ -78,9 +91,11 @@ static wf_status label_word(wf__intake *in, wf__span text, int64_t key, int32_t 
 
 wf_status wf__intake_word(wf__intake *in, wf__span text, uint32_t *out, wf_error *err) {
   if (!wf__is_utf8(text)) return wf__fail(err, WF_ERR_FORMAT, "the word is not UTF-8");
-  if (memchr(text.data, '\0', text.size) != NULL) return wf__fail(err, WF_ERR_FORMAT, "the word holds a NUL byte");
+  if (memchr(text.data, '\0', text.size) != NULL)
+    return wf__fail(err, WF_ERR_FORMAT, "the word holds a NUL byte");
   if (wf_symbols_find_bytes(in->vocab, text.data, text.size) >= 0)
-    return wf__fail(err, WF_ERR_FORMAT, "the unigram '%.*s' is given twice, or stands for epsilon", WF__SPAN_ARG(text));
+    return wf__fail(err, WF_ERR_FORMAT, "the unigram '%.*s' is given twice, or stands for epsilon",
+                    WF__SPAN_ARG(text));
   char *copy = wf__strndup(text.data, text.size);
   if (copy == NULL) return wf__fail_memory(err, text.size, "a word");
   int64_t key;
@@ -89,15 +104,18 @@ wf_status wf__intake_word(wf__intake *in, wf__span text, uint32_t *out, wf_error
   WF__TRY(status);
   int32_t label;
   WF__TRY(label_word(in, text, key, &label, err));
-  WF__TRY(wf__vec_push(&in->label_of, label, "words of a language model", err)); /* vocab keys start at 1, as label_of[0] is <eps> */
+  WF__TRY(wf__vec_push(&in->label_of, label, "words of a language model",
+                       err)); /* vocab keys start at 1, as label_of[0] is <eps> */
   *out = (uint32_t)label;
   return WF_OK;
 }
 
-/* --- n-grams ------------------------------------------------------------------------------------------------------ */
+/* --- n-grams ----------------------------------------------------------------------------- */
 
-/* The node of the context of an n-gram of order k, or WF__LM_NONE after noting the prefixes that are missing. */
-static wf_status find_context(wf__intake *in, int k, const uint32_t *label, uint32_t *out, wf_error *err) {
+/* The node of the context of an n-gram of order k, or WF__LM_NONE after noting the prefixes that
+ * are missing. */
+static wf_status find_context(wf__intake *in, int k, const uint32_t *label, uint32_t *out,
+                              wf_error *err) {
   int same = 0;
   while (same < k - 1 && same < in->last.num_words && label[same] == in->last.label[same]) same++;
   if (same < k - 1) in->last.noted = false;
@@ -143,23 +161,27 @@ static bool wanted(wf__intake *in, int k, const uint32_t *label, bool *merge) {
   return true;
 }
 
-wf_status wf__intake_ngram(wf__intake *in, int k, const uint32_t *label, float cost, float backoff, wf_error *err) {
+wf_status wf__intake_ngram(wf__intake *in, int k, const uint32_t *label, float cost, float backoff,
+                           wf_error *err) {
   in->stats.num_lines[k]++;
   if (cost < 0 && label[k - 1] != in->levels.bos) {
-    if (cost < (float)(-ln10 * largest_positive)) return wf__fail(err, WF_ERR_FORMAT, "log10 probability %g is above 0", -(double)cost / ln10);
+    if (cost < (float)(-ln10 * largest_positive))
+      return wf__fail(err, WF_ERR_FORMAT, "log10 probability %g is above 0", -(double)cost / ln10);
     cost = 0;
     in->stats.num_positive++;
   }
   bool merge = false;
   if (!wanted(in, k, label, &merge)) return WF_OK;
   if (in->sink != NULL) return in->sink->put(in->sink->user, in, k, label, cost, backoff, err);
-  wf__ngram ngram = {.word = merge ? in->levels.unk : label[k - 1], .cost = cost, .backoff = merge ? NAN : backoff};
+  wf__ngram ngram = {.word = merge ? in->levels.unk : label[k - 1],
+                     .cost = cost,
+                     .backoff = merge ? NAN : backoff};
   if (k > 1) WF__TRY(find_context(in, k, label, &ngram.context, err));
   if (ngram.context == WF__LM_NONE) return WF_OK;
   return wf__vec_push(&in->levels.level[k].ngrams, ngram, "n-grams", err);
 }
 
-/* --- levels ------------------------------------------------------------------------------------------------------- */
+/* --- levels ------------------------------------------------------------------------------ */
 
 /* The n-gram `i` of level k, which is not yet indexed, is there twice. */
 static wf_status fail_twice(const wf__intake *in, int k, uint64_t i, wf_error *err) {
@@ -168,7 +190,8 @@ static wf_status fail_twice(const wf__intake *in, int k, uint64_t i, wf_error *e
     const wf__ngram *ngram = &in->levels.level[level].ngrams.data[i];
     const char *word = wf_symbols_text(in->words != NULL ? in->words : in->vocab, ngram->word);
     char longer[sizeof text];
-    snprintf(longer, sizeof longer, "%.40s%s%s", word != NULL ? word : "?", level < k ? " " : "", text);
+    snprintf(longer, sizeof longer, "%.40s%s%s", word != NULL ? word : "?", level < k ? " " : "",
+             text);
     memcpy(text, longer, sizeof text);
     i = ngram->context;
   }
@@ -177,14 +200,17 @@ static wf_status fail_twice(const wf__intake *in, int k, uint64_t i, wf_error *e
 
 static bool has_unigram(const wf__intake *in, uint32_t label) {
   if (label == WF__LM_NONE) return false;
-  return in->sink != NULL ? label < in->levels.num_public : wf__ngram_find(&in->levels, 1, 0, label) != WF__LM_NONE;
+  return in->sink != NULL ? label < in->levels.num_public
+                          : wf__ngram_find(&in->levels, 1, 0, label) != WF__LM_NONE;
 }
 
 static wf_status check_specials(const wf__intake *in, wf_error *err) {
   const wf__ngram_levels *levels = &in->levels;
-  if (!has_unigram(in, levels->bos)) return wf__fail(err, WF_ERR_FORMAT, "no '%s' among the unigrams above", in->bos);
+  if (!has_unigram(in, levels->bos))
+    return wf__fail(err, WF_ERR_FORMAT, "no '%s' among the unigrams above", in->bos);
   if (!has_unigram(in, levels->eos))
-    wf__log(WF_LOG_WARNING, "%s: no '%s' among the unigrams: sentences never end", in->path, in->eos);
+    wf__log(WF_LOG_WARNING, "%s: no '%s' among the unigrams: sentences never end", in->path,
+            in->eos);
   return WF_OK;
 }
 
@@ -200,21 +226,24 @@ wf_status wf__intake_end_level(wf__intake *in, int k, wf_error *err) {
   for (uint64_t i = 0; in->again && i < in->missing[k].size; i += (uint64_t)k) {
     const uint32_t *label = in->missing[k].data + i;
     wf__ngram ngram = {.word = label[k - 1], .cost = NAN};
-    for (int j = 1; j < k && ngram.context != WF__LM_NONE; j++) ngram.context = wf__ngram_find(levels, j, ngram.context, label[j - 1]);
-    if (ngram.context == WF__LM_NONE) return wf__fail(err, WF_ERR_FORMAT, "a context could not be created");
+    for (int j = 1; j < k && ngram.context != WF__LM_NONE; j++)
+      ngram.context = wf__ngram_find(levels, j, ngram.context, label[j - 1]);
+    if (ngram.context == WF__LM_NONE)
+      return wf__fail(err, WF_ERR_FORMAT, "a context could not be created");
     WF__TRY(wf__vec_push(&level->ngrams, ngram, "n-grams", err));
   }
   uint64_t twice = 0;
   wf_status status = wf__ngram_level_sort(levels, k, &twice, err);
   if (status == WF_ERR_FORMAT) return fail_twice(in, k, twice, err);
   WF__TRY(status);
-  for (uint64_t i = 0; i < level->ngrams.size; i++) in->stats.num_created += isnan(level->ngrams.data[i].cost);
+  for (uint64_t i = 0; i < level->ngrams.size; i++)
+    in->stats.num_created += isnan(level->ngrams.data[i].cost);
   in->last.num_words = in->last.num_nodes = 0;
   in->last.noted = false;
   return k == 1 ? check_specials(in, err) : WF_OK;
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------- */
 
 static wf_status start(wf__intake *in, wf_error *err) {
   wf__ngram_levels_free(&in->levels);
@@ -234,13 +263,20 @@ static void warn(const wf__intake *in) {
   const wf_arpa_stats *stats = &in->stats;
   const char *path = in->path;
   if (stats->num_refused > 0)
-    wf__log(WF_LOG_WARNING, "%s: %llu n-grams with %s inside or %s before the end left out", path, (unsigned long long)stats->num_refused, in->bos, in->eos);
-  if (stats->num_positive > 0) wf__log(WF_LOG_WARNING, "%s: %llu probabilities slightly above 1 taken as 1", path, (unsigned long long)stats->num_positive);
+    wf__log(WF_LOG_WARNING, "%s: %llu n-grams with %s inside or %s before the end left out", path,
+            (unsigned long long)stats->num_refused, in->bos, in->eos);
+  if (stats->num_positive > 0)
+    wf__log(WF_LOG_WARNING, "%s: %llu probabilities slightly above 1 taken as 1", path,
+            (unsigned long long)stats->num_positive);
   if (stats->num_created > 0)
-    wf__log(WF_LOG_WARNING, "%s: %llu contexts of n-grams were missing and have been created", path, (unsigned long long)stats->num_created);
+    wf__log(WF_LOG_WARNING, "%s: %llu contexts of n-grams were missing and have been created", path,
+            (unsigned long long)stats->num_created);
   if (stats->num_oov_words > 0)
-    wf__log(WF_LOG_WARNING, "%s: %llu words are not in the word table: %llu n-grams left out, %llu counted as the unknown word", path,
-            (unsigned long long)stats->num_oov_words, (unsigned long long)stats->num_oov_skipped, (unsigned long long)stats->num_oov_merged);
+    wf__log(WF_LOG_WARNING,
+            "%s: %llu words are not in the word table: %llu n-grams left out, %llu counted as the "
+            "unknown word",
+            path, (unsigned long long)stats->num_oov_words,
+            (unsigned long long)stats->num_oov_skipped, (unsigned long long)stats->num_oov_merged);
 }
 
 static bool any_missing(const wf__intake *in) {
@@ -249,7 +285,8 @@ static bool any_missing(const wf__intake *in) {
   return false;
 }
 
-static wf_status read_and_build(wf__intake *in, wf__intake_read_fn read, void *user, wf_lm **out, wf_error *err) {
+static wf_status read_and_build(wf__intake *in, wf__intake_read_fn read, void *user, wf_lm **out,
+                                wf_error *err) {
   WF__TRY(start(in, err));
   WF__TRY(read(user, in, err));
   if (any_missing(in)) {
@@ -258,19 +295,24 @@ static wf_status read_and_build(wf__intake *in, wf__intake_read_fn read, void *u
     WF__TRY(read(user, in, err));
   }
   in->stats.order = in->levels.order;
-  WF__TRY(wf__lm_build(&in->levels, in->words != NULL ? in->words : in->vocab, out, in->progress, err));
+  WF__TRY(
+      wf__lm_build(&in->levels, in->words != NULL ? in->words : in->vocab, out, in->progress, err));
   (*out)->num_outside = in->stats.num_oov_words;
   (*out)->num_other_case = in->cases.num_found;
-  memcpy((*out)->other_case, in->cases.first, sizeof (*out)->other_case);
+  memcpy((*out)->other_case, in->cases.first, sizeof(*out)->other_case);
   warn(in);
   return WF_OK;
 }
 
-void wf_arpa_stats_init(wf_arpa_stats *stats) { *stats = (wf_arpa_stats){.struct_size = sizeof *stats}; }
+void wf_arpa_stats_init(wf_arpa_stats *stats) {
+  *stats = (wf_arpa_stats){.struct_size = sizeof *stats};
+}
 
-static wf_status take_options(wf__intake *in, const wf_arpa_options *options, const wf_arpa_stats *stats, wf_error *err) {
+static wf_status take_options(wf__intake *in, const wf_arpa_options *options,
+                              const wf_arpa_stats *stats, wf_error *err) {
   wf_arpa_options o;
-  if (stats != NULL && stats->struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_arpa_stats: use wf_arpa_stats_init");
+  if (stats != NULL && stats->struct_size < sizeof(size_t))
+    return wf__fail(err, WF_ERR_ARGUMENT, "wf_arpa_stats: use wf_arpa_stats_init");
   WF__TRY(wf__options_take(wf__arpa_table(), options, &o, err));
   in->bos = o.bos_symbol != NULL ? o.bos_symbol : "<s>";
   in->eos = o.eos_symbol != NULL ? o.eos_symbol : "</s>";
@@ -283,7 +325,8 @@ static wf_status take_options(wf__intake *in, const wf_arpa_options *options, co
 static void end(wf__intake *in, wf_status status, wf_arpa_stats *stats) {
   if (status == WF_OK && stats != NULL) {
     in->stats.struct_size = stats->struct_size;
-    memcpy(stats, &in->stats, stats->struct_size < sizeof in->stats ? stats->struct_size : sizeof in->stats);
+    memcpy(stats, &in->stats,
+           stats->struct_size < sizeof in->stats ? stats->struct_size : sizeof in->stats);
   }
   wf__ngram_levels_free(&in->levels);
   wf_symbols_free(in->vocab);
@@ -292,8 +335,9 @@ static void end(wf__intake *in, wf_status status, wf_arpa_stats *stats) {
   for (int k = 0; k <= WF_LM_MAX_ORDER; k++) wf__vec_free(&in->missing[k]);
 }
 
-wf_status wf__intake_run(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf__intake_read_fn read, void *user, wf_lm **out,
-                         wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
+wf_status wf__intake_run(const char *path, const wf_symbols *words, const wf_arpa_options *options,
+                         wf__intake_read_fn read, void *user, wf_lm **out, wf_arpa_stats *stats,
+                         const wf_progress *progress, wf_error *err) {
   *out = NULL;
   wf__intake in = {.path = path, .words = words, .progress = progress};
   WF__TRY(take_options(&in, options, stats, err));
@@ -302,8 +346,10 @@ wf_status wf__intake_run(const char *path, const wf_symbols *words, const wf_arp
   return status;
 }
 
-wf_status wf__intake_stream(const char *path, const wf_arpa_options *options, wf__intake_read_fn read, void *user, const wf__intake_sink *sink,
-                            wf__intake_facts *facts, wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
+wf_status wf__intake_stream(const char *path, const wf_arpa_options *options,
+                            wf__intake_read_fn read, void *user, const wf__intake_sink *sink,
+                            wf__intake_facts *facts, wf_arpa_stats *stats,
+                            const wf_progress *progress, wf_error *err) {
   *facts = (wf__intake_facts){0};
   wf__intake in = {.path = path, .progress = progress, .sink = sink};
   WF__TRY(take_options(&in, options, stats, err));
@@ -311,7 +357,9 @@ wf_status wf__intake_stream(const char *path, const wf_arpa_options *options, wf
   if (status == WF_OK) status = read(user, &in, err);
   if (status == WF_OK) {
     const wf__ngram_levels *levels = &in.levels;
-    *facts = (wf__intake_facts){wf_symbols_ref(in.vocab), levels->order, levels->bos, has_unigram(&in, levels->eos) ? levels->eos : WF__LM_NONE, levels->unk};
+    *facts =
+        (wf__intake_facts){wf_symbols_ref(in.vocab), levels->order, levels->bos,
+                           has_unigram(&in, levels->eos) ? levels->eos : WF__LM_NONE, levels->unk};
     in.stats.order = levels->order;
     warn(&in);
   }

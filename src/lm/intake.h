@@ -1,9 +1,12 @@
-/* intake.h - words and n-grams on their way from a reader to the automaton: the rules for odd files, the same for every format.
+/* intake.h - words and n-grams on their way from a reader to the automaton: the rules for odd
+ * files, the same for every format.
  *
- *   arpa.c, sphinx_lm.c, kenlm.c --words, n-grams--> intake.c --sorted levels--> ngram_levels.c, lm_build.c
+ *   arpa.c, sphinx_lm.c, kenlm.c --words, n-grams--> intake.c --sorted levels--> ngram_levels.c,
+ *   lm_build.c
  *
- * A reader hands in all unigrams (wf__intake_word, then wf__intake_ngram), ends that level, hands in the bigrams, and so on. Contexts that the
- * file lacks (`a b c` without `a b`) cannot be put into a sorted level, so they are noted with all their prefixes in missing[], and the reader,
+ * A reader hands in all unigrams (wf__intake_word, then wf__intake_ngram), ends that level, hands
+ * in the bigrams, and so on. Contexts that the file lacks (`a b c` without `a b`) cannot be put
+ * into a sorted level, so they are noted with all their prefixes in missing[], and the reader,
  * which has the file in memory, is run again with them added. That is rare. */
 #ifndef WF_LM_INTAKE_H
 #define WF_LM_INTAKE_H
@@ -12,59 +15,74 @@
 #include "fst/word_case.h"
 #include "lm/ngram_levels.h"
 
-#define WF__LM_OUTSIDE INT32_MAX /* label of words that the caller's table lacks; no label of a table, as those are limited */
+#define WF__LM_OUTSIDE                                                                         \
+  INT32_MAX /* label of words that the caller's table lacks; no label of a table, as those are \
+               limited */
 
-/* Where n-grams go that are not to be held in memory: label[0 .. k) of the table that the intake makes, costs in nats. */
+/* Where n-grams go that are not to be held in memory: label[0 .. k) of the table that the intake
+ * makes, costs in nats. */
 typedef struct wf__intake wf__intake;
 typedef struct wf__intake_sink {
-  wf_status (*put)(void *user, const wf__intake *intake, int k, const uint32_t *label, float cost, float backoff, wf_error *err);
+  wf_status (*put)(void *user, const wf__intake *intake, int k, const uint32_t *label, float cost,
+                   float backoff, wf_error *err);
   void *user;
 } wf__intake_sink;
 
 struct wf__intake {
   const char *path;        /* of the file, for messages */
   const wf_symbols *words; /* the caller's, or NULL */
-  wf_symbols *vocab;       /* words of the LM; with words == NULL the table handed out, keys = labels */
-  WF__VEC(int32_t) label_of; /* [key in vocab] label, or WF__LM_OUTSIDE */
+  wf_symbols *vocab; /* words of the LM; with words == NULL the table handed out, keys = labels */
+  WF__VEC(int32_t) label_of;   /* [key in vocab] label, or WF__LM_OUTSIDE */
   const char *bos, *eos, *unk; /* unk NULL: <unk> or <UNK> */
   int oov;
   bool words_have_unk;
   wf__word_case cases; /* of words outside the table */
   wf__ngram_levels levels;
-  WF__VEC(uint32_t) missing[WF_LM_MAX_ORDER + 1]; /* [k]: labels of contexts of k words to create, k after k */
-  bool again;                                     /* second time: missing[] is complete */
+  WF__VEC(uint32_t)
+  missing[WF_LM_MAX_ORDER + 1]; /* [k]: labels of contexts of k words to create, k after k */
+  bool again;                   /* second time: missing[] is complete */
   struct {
     uint32_t label[WF_LM_MAX_ORDER], node[WF_LM_MAX_ORDER];
-    int num_words, num_nodes; /* words of its context, and how many of their prefixes are known as nodes */
-    bool noted;               /* its context is missing, and noted */
-  } last;                     /* the n-gram before: consecutive ones that share first words share the walk to their context */
+    int num_words,
+        num_nodes; /* words of its context, and how many of their prefixes are known as nodes */
+    bool noted;    /* its context is missing, and noted */
+  } last; /* the n-gram before: consecutive ones that share first words share the walk to their
+             context */
   wf_arpa_stats stats;
   const wf_progress *progress;
   const wf__intake_sink *sink; /* NULL: into `levels` */
 };
 
-/* A reader's part: all levels of one file into the intake; sets levels.order before it ends level 1. `user` is the reader. */
+/* A reader's part: all levels of one file into the intake; sets levels.order before it ends level
+ * 1. `user` is the reader. */
 typedef wf_status (*wf__intake_read_fn)(void *user, wf__intake *intake, wf_error *err);
 /* Runs the reader, once or twice, and builds the model. `path` must outlive the call. */
-wf_status wf__intake_run(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf__intake_read_fn read, void *user, wf_lm **out,
-                         wf_arpa_stats *stats, const wf_progress *progress, wf_error *err);
+wf_status wf__intake_run(const char *path, const wf_symbols *words, const wf_arpa_options *options,
+                         wf__intake_read_fn read, void *user, wf_lm **out, wf_arpa_stats *stats,
+                         const wf_progress *progress, wf_error *err);
 
-/* Runs the reader once, with every n-gram that the rules let in going to the sink; neither order, nor contexts, nor doubles are looked at. */
+/* Runs the reader once, with every n-gram that the rules let in going to the sink; neither order,
+ * nor contexts, nor doubles are looked at. */
 typedef struct wf__intake_facts {
-  wf_symbols *words; /* <eps> 0, the words from 1 in the order of the unigrams; the caller's to free, also on failure */
+  wf_symbols *words; /* <eps> 0, the words from 1 in the order of the unigrams; the caller's to
+                        free, also on failure */
   int order;
   uint32_t bos, eos, unk; /* WF__LM_NONE: not there (never bos) */
 } wf__intake_facts;
-wf_status wf__intake_stream(const char *path, const wf_arpa_options *options, wf__intake_read_fn read, void *user, const wf__intake_sink *sink,
-                            wf__intake_facts *facts, wf_arpa_stats *stats, const wf_progress *progress, wf_error *err);
+wf_status wf__intake_stream(const char *path, const wf_arpa_options *options,
+                            wf__intake_read_fn read, void *user, const wf__intake_sink *sink,
+                            wf__intake_facts *facts, wf_arpa_stats *stats,
+                            const wf_progress *progress, wf_error *err);
 /* That, of an ARPA file or stream ("-"), gzipped or not. */
-wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options, const wf__intake_sink *sink, wf__intake_facts *facts, wf_arpa_stats *stats,
-                             const wf_progress *progress, wf_error *err);
+wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options,
+                             const wf__intake_sink *sink, wf__intake_facts *facts,
+                             wf_arpa_stats *stats, const wf_progress *progress, wf_error *err);
 
 /* What a reader calls; errors name no place in the file. A new word, and its label. */
 wf_status wf__intake_word(wf__intake *intake, wf__span text, uint32_t *label, wf_error *err);
 /* The n-gram label[0 .. k), costs in nats. Probabilities above 1 are refused or taken as 1. */
-wf_status wf__intake_ngram(wf__intake *intake, int k, const uint32_t *label, float cost, float backoff, wf_error *err);
+wf_status wf__intake_ngram(wf__intake *intake, int k, const uint32_t *label, float cost,
+                           float backoff, wf_error *err);
 wf_status wf__intake_end_level(wf__intake *intake, int k, wf_error *err);
 /* Costs that no file may hold: NaN, and so far below 0 that sums would not stay finite. */
 static inline bool wf__intake_is_cost(float cost) { return cost >= -1e30f; }

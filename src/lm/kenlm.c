@@ -1,34 +1,53 @@
-/* kenlm.c - KenLM's binary tries (`build_binary trie`, with or without -q, -b and -a) to words and n-grams for the collector.
+/* kenlm.c - KenLM's binary tries (`build_binary trie`, with or without -q, -b and -a) to words and
+ * n-grams for the collector.
  *
- *   "mmap lm http://kheafield.com/code format version 5\n"  NUL up to byte 56                     all little-endian
- *   f32 0, 1, -0.5   u32 1, 0xffffffff, 0   u64 1                                                 tells machines apart
- *   u8 order, 3 unused   f32 unused   u32 type   u8 has the words, 3 unused   u32 version of the type   u64 counts[order]   4 unused
+ *   "mmap lm http://kheafield.com/code format version 5\n"  NUL up to byte 56
+ *   all little-endian
+ *   f32 0, 1, -0.5   u32 1, 0xffffffff, 0   u64 1
+ *                    tells machines apart
+ *   u8 order, 3 unused   f32 unused   u32 type   u8 has the words, 3 unused   u32 version of the
+ *                        type   u64 counts[order]   4 unused
  *   words            u64 counts[1] - 1, u64 hashes[counts[1]]: unused here
- *   type 3 and 5:    u8 version, prob_bits, backoff_bits, 5 unused; then tables of f32: for each order 2 .. order - 1 probabilities[2^prob_bits],
+ *   type 3 and 5:    u8 version, prob_bits, backoff_bits, 5 unused; then tables of f32: for each
+ *   order 2 .. order - 1 probabilities[2^prob_bits],
  *                    back-offs[2^backoff_bits]; for the highest order probabilities[2^prob_bits]
- *   unigrams         {f32 probability, f32 back-off, u64 first child} [counts[1] + 2], <unk> first, the rest in the order of their hashes
- *   orders 2 ..      type 4 and 5, below the highest order: u8 version, chop_bits; from the next multiple of 8 bytes on u64 unused, steps[]; padded to 7 more
- *                    packed entries [counts[k] + 1], the lowest bit first, padded to whole bytes and 8 more:
- *                        word, bits(counts[1]) | probability 31 | back-off 32 | first child, bits(counts[k + 1])             below the highest, type 2 and 4
- *                        word, bits(counts[1]) | back-off, backoff_bits | probability, prob_bits | first child               type 3 and 5
- *                        word, bits(counts[1]) | probability                                                                 the highest
+ *   unigrams         {f32 probability, f32 back-off, u64 first child} [counts[1] + 2], <unk> first,
+ *                    the rest in the order of their hashes
+ *   orders 2 ..      type 4 and 5, below the highest order: u8 version, chop_bits; from the next
+ *   multiple of 8 bytes on u64 unused, steps[]; padded to 7 more
+ *                    packed entries [counts[k] + 1], the lowest bit first, padded to whole bytes
+ *                    and 8 more:
+ *                        word, bits(counts[1]) | probability 31 | back-off 32 | first child,
+ *                        bits(counts[k + 1])             below the highest, type 2 and 4 word,
+ *                        bits(counts[1]) | back-off, backoff_bits | probability, prob_bits | first
+ *                        child               type 3 and 5 word, bits(counts[1]) | probability
+ *                        the highest
  *   text             the words in the order of the unigrams, each ended by NUL
  *
- * The trie is reversed (reversed_trie.h). Values are log10. A probability of 31 bits lacks its sign, which is minus. Quantised values are places in the tables.
- * Types 4 and 5 leave the highest bits of `first child` out: they are the number of steps[1 ..] up to the entry's number.
+ * The trie is reversed (reversed_trie.h). Values are log10. A probability of 31 bits lacks its
+ * sign, which is minus. Quantised values are places in the tables. Types 4 and 5 leave the highest
+ * bits of `first child` out: they are the number of steps[1 ..] up to the entry's number.
  *
- * A trie needs every ending `b c` of an n-gram `a b c`. Where the ARPA file lacks one, KenLM adds it, at the probability that back-off gives it and with
- * back-off weight 1. Nothing marks such an n-gram; it is read as any other, and changes no probability. Nor does KenLM mark an <unk> that it added. */
+ * A trie needs every ending `b c` of an n-gram `a b c`. Where the ARPA file lacks one, KenLM adds
+ * it, at the probability that back-off gives it and with back-off weight 1. Nothing marks such an
+ * n-gram; it is read as any other, and changes no probability. Nor does KenLM mark an <unk> that it
+ * added. */
 #include "lm/kenlm.h"
 
 #include "lm/reversed_trie.h"
 
 #define MAGIC "mmap lm http://kheafield.com/code"
 #define BUILD "'build_binary trie ARPA FILE'"
-static const char magic[] = MAGIC, unfinished[] = MAGIC " incomplete\n", version_5[] = MAGIC " format version 5\n";
+static const char magic[] = MAGIC, unfinished[] = MAGIC " incomplete\n",
+                  version_5[] = MAGIC " format version 5\n";
 static const double ln10 = 2.302585092994045684;
 enum { MAGIC_BYTES = 56, UNIGRAM_BYTES = 16, MAX_TABLE_BITS = 25 };
-enum { TRIE = 2, QUANTISED_TRIE = 3, ARRAY_TRIE = 4, QUANTISED_ARRAY_TRIE = 5 }; /* below: probing */
+enum {
+  TRIE = 2,
+  QUANTISED_TRIE = 3,
+  ARRAY_TRIE = 4,
+  QUANTISED_ARRAY_TRIE = 5
+}; /* below: probing */
 
 /* Entries of one order above 1. */
 typedef struct packed {
@@ -47,13 +66,15 @@ typedef struct kenlm {
   packed level[WF_LM_MAX_ORDER + 1]; /* from 2 */
 } kenlm;
 
-/* --- entries ------------------------------------------------------------------------------------------------------ */
+/* --- entries ----------------------------------------------------------------------------- */
 
 static float cost_of(float log10p) { return (float)(-ln10 * (double)log10p) + 0.0f; } /* never -0 */
 
-static float read_value(const packed *level, const uint8_t *table, uint64_t offset, uint32_t width, uint32_t sign) {
+static float read_value(const packed *level, const uint8_t *table, uint64_t offset, uint32_t width,
+                        uint32_t sign) {
   uint64_t value = wf__read_bits(level->bits, offset, width);
-  return cost_of(table != NULL ? wf__load_f32(table + 4 * value) : wf__float_of_bits((uint32_t)value | sign));
+  return cost_of(table != NULL ? wf__load_f32(table + 4 * value)
+                               : wf__float_of_bits((uint32_t)value | sign));
 }
 
 /* First child of entry i, which may be the one behind the last. */
@@ -74,34 +95,48 @@ static wf__trie_entry read_entry(const void *format, uint32_t k, uint64_t i) {
   const kenlm *lm = format;
   if (k == 1) {
     const uint8_t *at = lm->unigrams + i * UNIGRAM_BYTES;
-    return (wf__trie_entry){i, cost_of(wf__load_f32(at)), cost_of(wf__load_f32(at + 4)), wf__load_u64(at + UNIGRAM_BYTES + 8)};
+    return (wf__trie_entry){i, cost_of(wf__load_f32(at)), cost_of(wf__load_f32(at + 4)),
+                            wf__load_u64(at + UNIGRAM_BYTES + 8)};
   }
   const packed *level = &lm->level[k];
   const bool quantised = level->probabilities != NULL, highest = k == lm->trie.order;
   uint64_t offset = i * level->entry_bits;
   wf__trie_entry entry = {.word = wf__read_bits(level->bits, offset, lm->word_bits)};
   offset += lm->word_bits;
-  entry.cost = read_value(level, level->probabilities, quantised && !highest ? offset + lm->backoff_bits : offset, lm->probability_bits, 0x80000000u);
+  entry.cost = read_value(level, level->probabilities,
+                          quantised && !highest ? offset + lm->backoff_bits : offset,
+                          lm->probability_bits, 0x80000000u);
   if (highest) return entry;
-  entry.backoff = read_value(level, level->backoffs, quantised ? offset : offset + lm->probability_bits, lm->backoff_bits, 0);
+  entry.backoff =
+      read_value(level, level->backoffs, quantised ? offset : offset + lm->probability_bits,
+                 lm->backoff_bits, 0);
   entry.children_end = first_child(lm, level, i + 1);
   return entry;
 }
 
-/* --- layout ------------------------------------------------------------------------------------------------------- */
+/* --- layout ------------------------------------------------------------------------------ */
 
 static wf_status check_machine(wf__reversed_trie *t, wf_error *err) {
   const char *path = t->input->path;
   const uint8_t *at;
-  if (t->input->size >= sizeof unfinished - 1 && memcmp(t->input->data, unfinished, sizeof unfinished - 1) == 0)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: KenLM's build_binary did not finish this file: run it again", path);
+  if (t->input->size >= sizeof unfinished - 1 &&
+      memcmp(t->input->data, unfinished, sizeof unfinished - 1) == 0)
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: KenLM's build_binary did not finish this file: run it again", path);
   WF__TRY(wf__read_view(&t->cursor, &at, MAGIC_BYTES, "the head of a KenLM language model", err));
   if (memcmp(at, version_5, sizeof version_5) != 0)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: a KenLM file of another version than 5: give the ARPA file, or build the file again, with " BUILD, path);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: a KenLM file of another version than 5: give the ARPA file, or build the "
+                    "file again, with " BUILD,
+                    path);
   WF__TRY(wf__read_view(&t->cursor, &at, 32, "the head of a KenLM language model", err));
-  if (wf__load_f32(at) != 0 || wf__load_f32(at + 4) != 1 || wf__load_f32(at + 8) != -0.5f || wf__load_u32(at + 12) != 1 ||
-      wf__load_u32(at + 16) != UINT32_MAX || wf__load_u64(at + 24) != 1)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: a KenLM file made on another kind of machine: give the ARPA file, or build the file again, with " BUILD, path);
+  if (wf__load_f32(at) != 0 || wf__load_f32(at + 4) != 1 || wf__load_f32(at + 8) != -0.5f ||
+      wf__load_u32(at + 12) != 1 || wf__load_u32(at + 16) != UINT32_MAX ||
+      wf__load_u64(at + 24) != 1)
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: a KenLM file made on another kind of machine: give the ARPA file, or "
+                    "build the file again, with " BUILD,
+                    path);
   return WF_OK;
 }
 
@@ -109,13 +144,19 @@ static wf_status check_type(const kenlm *lm, bool has_words, uint32_t version, w
   const char *path = lm->trie.input->path;
   if (lm->type < TRIE)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "%s: a KenLM file of type 'probing', which holds hashes in place of the n-grams' words: give the ARPA file, or build a trie, with " BUILD,
+                    "%s: a KenLM file of type 'probing', which holds hashes in place of the "
+                    "n-grams' words: give the ARPA file, or build a trie, with " BUILD,
                     path);
   if (lm->type > QUANTISED_ARRAY_TRIE || version != 1)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: a KenLM file of the unknown type %u, version %u: give the ARPA file, or build a trie, with " BUILD, path, lm->type,
-                    version);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: a KenLM file of the unknown type %u, version %u: give the ARPA file, or "
+                    "build a trie, with " BUILD,
+                    path, lm->type, version);
   if (!has_words)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: a KenLM file without the words (build_binary -v): give the ARPA file, or build the file again, with " BUILD, path);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: a KenLM file without the words (build_binary -v): give the ARPA file, or "
+                    "build the file again, with " BUILD,
+                    path);
   return WF_OK;
 }
 
@@ -130,16 +171,19 @@ static wf_status read_header(kenlm *lm, wf_error *err) {
   WF__TRY(wf__reversed_trie_check_order(t, err));
   for (uint32_t k = 1; k <= t->order; k++) {
     WF__TRY(wf__read_u64(&t->cursor, &t->counts[k], "a count of n-grams", err));
-    if (t->counts[k] / 8 > t->input->size) /* a bit each, at the very least; sizes below cannot overflow */
-      return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "%llu %u-grams in %llu bytes", (unsigned long long)t->counts[k], k,
+    if (t->counts[k] / 8 >
+        t->input->size) /* a bit each, at the very least; sizes below cannot overflow */
+      return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "%llu %u-grams in %llu bytes",
+                             (unsigned long long)t->counts[k], k,
                              (unsigned long long)t->input->size);
   }
   uint64_t num_hashes;
   WF__TRY(wf__read_view(&t->cursor, &at, 4, "the parameters", err));
   WF__TRY(wf__read_u64(&t->cursor, &num_hashes, "the number of words", err));
   if (num_hashes + 1 != t->counts[1])
-    return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "expected %llu words and <unk>, found %llu unigrams", (unsigned long long)num_hashes,
-                           (unsigned long long)t->counts[1]);
+    return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT,
+                           "expected %llu words and <unk>, found %llu unigrams",
+                           (unsigned long long)num_hashes, (unsigned long long)t->counts[1]);
   return wf__read_view(&t->cursor, &at, t->counts[1] * 8, "the hashes of the words", err);
 }
 
@@ -153,25 +197,36 @@ static wf_status read_tables(kenlm *lm, wf_error *err) {
   WF__TRY(wf__read_view(&t->cursor, &at, 8, "the head of the tables", err));
   lm->probability_bits = at[1];
   lm->backoff_bits = at[2];
-  if (at[0] != 2) return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "expected version 2 of quantised values, found %u", at[0]);
+  if (at[0] != 2)
+    return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT,
+                           "expected version 2 of quantised values, found %u", at[0]);
   if (at[1] == 0 || at[1] > MAX_TABLE_BITS || at[2] == 0 || at[2] > MAX_TABLE_BITS)
-    return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "expected 1 to %d bits for a probability and a back-off weight, found %u and %u", MAX_TABLE_BITS,
-                           at[1], at[2]);
+    return wf__cursor_fail(
+        &t->cursor, err, WF_ERR_FORMAT,
+        "expected 1 to %d bits for a probability and a back-off weight, found %u and %u",
+        MAX_TABLE_BITS, at[1], at[2]);
   for (uint32_t k = 2; k <= t->order; k++) {
-    WF__TRY(wf__read_view(&t->cursor, &lm->level[k].probabilities, (uint64_t)4 << lm->probability_bits, "a table of probabilities", err));
-    if (k < t->order) WF__TRY(wf__read_view(&t->cursor, &lm->level[k].backoffs, (uint64_t)4 << lm->backoff_bits, "a table of back-off weights", err));
+    WF__TRY(wf__read_view(&t->cursor, &lm->level[k].probabilities,
+                          (uint64_t)4 << lm->probability_bits, "a table of probabilities", err));
+    if (k < t->order)
+      WF__TRY(wf__read_view(&t->cursor, &lm->level[k].backoffs, (uint64_t)4 << lm->backoff_bits,
+                            "a table of back-off weights", err));
   }
   return WF_OK;
 }
 
-/* The highest bits of `first child`, as many as make the file smallest: each costs a bit an entry if it stays, twice the steps of 64 bits if it goes. */
+/* The highest bits of `first child`, as many as make the file smallest: each costs a bit an entry
+ * if it stays, twice the steps of 64 bits if it goes. */
 static wf_status read_steps(kenlm *lm, uint32_t k, wf_error *err) {
   wf__reversed_trie *t = &lm->trie;
   packed *level = &lm->level[k];
   const uint8_t *at;
   WF__TRY(wf__read_view(&t->cursor, &at, 2, "the head of the steps", err));
-  if (at[0] != 0) return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "expected version 0 of compressed pointers, found %u", at[0]);
-  const uint32_t most = at[1] < level->next_bits ? at[1] : level->next_bits, width = level->next_bits;
+  if (at[0] != 0)
+    return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT,
+                           "expected version 0 of compressed pointers, found %u", at[0]);
+  const uint32_t most = at[1] < level->next_bits ? at[1] : level->next_bits,
+                 width = level->next_bits;
   int64_t least = INT64_MAX;
   for (uint32_t chop = 0; chop <= most; chop++) {
     uint64_t num_steps = t->counts[k + 1] >> (width - chop);
@@ -181,9 +236,11 @@ static wf_status read_steps(kenlm *lm, uint32_t k, wf_error *err) {
     level->next_bits = width - chop;
     level->num_steps = num_steps;
   }
-  /* The head was at `at`; the array starts 8 bytes behind the next multiple of 8, with the step to 0. */
+  /* The head was at `at`; the array starts 8 bytes behind the next multiple of 8, with the step to
+   * 0. */
   const uint64_t pad = (8 - (wf__cursor_offset(&t->cursor) - 2) % 8) % 8;
-  WF__TRY(wf__read_view(&t->cursor, &level->steps, 8 * (2 + level->num_steps) + 7 - 2, "the steps of pointers", err));
+  WF__TRY(wf__read_view(&t->cursor, &level->steps, 8 * (2 + level->num_steps) + 7 - 2,
+                        "the steps of pointers", err));
   level->steps += pad + 16 - 2;
   return WF_OK;
 }
@@ -191,7 +248,8 @@ static wf_status read_steps(kenlm *lm, uint32_t k, wf_error *err) {
 /* Views of the entries; all sizes are checked against the bytes that are there. */
 static wf_status read_levels(kenlm *lm, wf_error *err) {
   wf__reversed_trie *t = &lm->trie;
-  WF__TRY(wf__read_view(&t->cursor, &lm->unigrams, (t->counts[1] + 2) * UNIGRAM_BYTES, "the unigrams", err));
+  WF__TRY(wf__read_view(&t->cursor, &lm->unigrams, (t->counts[1] + 2) * UNIGRAM_BYTES,
+                        "the unigrams", err));
   lm->word_bits = wf__bit_width(t->counts[1]);
   for (uint32_t k = 2; k <= t->order; k++) {
     packed *level = &lm->level[k];
@@ -201,7 +259,8 @@ static wf_status read_levels(kenlm *lm, wf_error *err) {
       if (lm->type >= ARRAY_TRIE) WF__TRY(read_steps(lm, k, err));
       level->entry_bits += lm->backoff_bits + level->next_bits;
     }
-    WF__TRY(wf__read_view(&t->cursor, &level->bits, wf__packed_bytes(t->counts[k], level->entry_bits), "n-grams", err));
+    WF__TRY(wf__read_view(&t->cursor, &level->bits,
+                          wf__packed_bytes(t->counts[k], level->entry_bits), "n-grams", err));
   }
   return WF_OK;
 }
@@ -214,18 +273,25 @@ static wf_status read_all(kenlm *lm, wf_error *err) {
   t->intake->levels.order = (int)t->order;
   uint64_t size = wf__cursor_left(&t->cursor);
   if (size < sizeof "<unk>" || memcmp(t->cursor.at, "<unk>", sizeof "<unk>") != 0)
-    return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "expected the words, '<unk>' before the others");
+    return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT,
+                           "expected the words, '<unk>' before the others");
   WF__TRY(wf__reversed_trie_words(t, size, err));
   return wf__reversed_trie_ngrams(t, err);
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------- */
 
-bool wf__lm_is_kenlm(const wf__input *input) { return input->size >= sizeof magic - 1 && memcmp(input->data, magic, sizeof magic - 1) == 0; }
+bool wf__lm_is_kenlm(const wf__input *input) {
+  return input->size >= sizeof magic - 1 && memcmp(input->data, magic, sizeof magic - 1) == 0;
+}
 
 wf_status wf__lm_read_kenlm(void *user, wf__intake *intake, wf_error *err) {
   const wf__input *input = user;
-  kenlm lm = {.trie = {.input = input, .intake = intake, .cursor = wf__cursor_of(input), .read_entry = read_entry, .format = &lm}};
+  kenlm lm = {.trie = {.input = input,
+                       .intake = intake,
+                       .cursor = wf__cursor_of(input),
+                       .read_entry = read_entry,
+                       .format = &lm}};
   wf_status status = read_all(&lm, err);
   wf__vec_free(&lm.trie.label_of);
   return status;

@@ -23,25 +23,38 @@ void wf_lm_free(wf_lm *lm) {
 
 const wf_symbols *wf_lm_words(const wf_lm *lm) { return lm->words; }
 uint32_t wf_lm_start(const wf_lm *lm) { return lm->start; }
-bool wf_lm_knows(const wf_lm *lm, int32_t word) { return wf__lm_knows(lm, (uint32_t)word) && (uint32_t)word != lm->unk; }
+bool wf_lm_knows(const wf_lm *lm, int32_t word) {
+  return wf__lm_knows(lm, (uint32_t)word) && (uint32_t)word != lm->unk;
+}
 
-static int32_t public_label(const wf_lm *lm, uint32_t label) { return label < lm->num_public ? (int32_t)label : -1; }
+static int32_t public_label(const wf_lm *lm, uint32_t label) {
+  return label < lm->num_public ? (int32_t)label : -1;
+}
 
 void wf_lm_info_init(wf_lm_info *info) { *info = (wf_lm_info){.struct_size = sizeof *info}; }
 
 wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *out, wf_error *err) {
   size_t struct_size = out->struct_size;
-  if (struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_lm_info: struct_size is %zu; use wf_lm_info_init", struct_size);
-  wf_lm_info info = {.struct_size = struct_size, .order = lm->order, .num_states = lm->num_states, .num_arcs = lm->num_arcs, .has_unk = lm->unk != WF__LM_NONE};
+  if (struct_size < sizeof(size_t))
+    return wf__fail(err, WF_ERR_ARGUMENT, "wf_lm_info: struct_size is %zu; use wf_lm_info_init",
+                    struct_size);
+  wf_lm_info info = {.struct_size = struct_size,
+                     .order = lm->order,
+                     .num_states = lm->num_states,
+                     .num_arcs = lm->num_arcs,
+                     .has_unk = lm->unk != WF__LM_NONE};
   for (int k = 1; k <= lm->order; k++) info.num_ngrams[k] = lm->num_ngrams[k];
   for (uint32_t w = 0; w < lm->num_labels; w++) info.num_arcs += wf__lm_knows(lm, w);
   info.num_words = info.num_arcs - lm->num_arcs - info.has_unk;
-  info.num_bytes = sizeof *lm + lm->num_labels * sizeof *lm->unigrams + (lm->num_states + 1) * sizeof *lm->states + lm->num_arcs * sizeof *lm->arcs +
+  info.num_bytes = sizeof *lm + lm->num_labels * sizeof *lm->unigrams +
+                   (lm->num_states + 1) * sizeof *lm->states + lm->num_arcs * sizeof *lm->arcs +
                    lm->num_states * (sizeof *lm->final_cost + sizeof *lm->final_order);
   info.bos = public_label(lm, lm->bos);
   info.eos = public_label(lm, lm->eos);
   info.unk = public_label(lm, lm->unk);
-  memcpy(out, &info, struct_size < sizeof info ? struct_size : sizeof info); /* an older caller's structure ends earlier */
+  memcpy(out, &info,
+         struct_size < sizeof info ? struct_size
+                                   : sizeof info); /* an older caller's structure ends earlier */
   return WF_OK;
 }
 

@@ -1,16 +1,23 @@
 /* lm.h - the back-off automaton from the inside, and the step that everything else is made of.
  *
- *   ARPA text --arpa.c--> n-grams, level by level --ngram_levels.c (sort)--> lm_build.c --> wf_lm --> lm.c (queries), lm_to_fst.c
+ *   ARPA text --arpa.c--> n-grams, level by level --ngram_levels.c (sort)--> lm_build.c --> wf_lm
+ *   --> lm.c (queries), lm_to_fst.c
  *
- *   unigrams [num_labels]   {cost, next} by label: the arcs of state 0; next = WF__LM_NONE where the label is no word of the model
- *   states [num_states + 1] {first_arc, back-off state, back-off cost}; the arcs of s end where those of s + 1 begin
- *   arcs [num_arcs]         {word, cost, next}, sorted by word within a state; none of state 0, none for </s>
- *   final_cost, final_order per state: cost of </s> resolved through back-off, and the order of the n-gram that gave it
+ *   unigrams [num_labels]   {cost, next} by label: the arcs of state 0; next = WF__LM_NONE where
+ *                           the label is no word of the model
+ *   states [num_states + 1] {first_arc, back-off state, back-off cost}; the arcs of s end where
+ *   those of s + 1 begin
+ *   arcs [num_arcs]         {word, cost, next}, sorted by word within a state; none of state 0,
+ *                           none for </s>
+ *   final_cost, final_order per state: cost of </s> resolved through back-off, and the order of the
+ *   n-gram that gave it
  *
- * States are numbered by length of history: those with k words are [level_begin[k], level_begin[k + 1]), so a back-off always leads to
- * a smaller number. The states are closed under dropping the last word: the history h w is a state only if h is one with an arc for w.
+ * States are numbered by length of history: those with k words are [level_begin[k], level_begin[k +
+ * 1]), so a back-off always leads to a smaller number. The states are closed under dropping the
+ * last word: the history h w is a state only if h is one with an arc for w.
  *
- * Labels: those of the word table are below num_public; <s>, </s> and <unk> get labels from there on if the table lacks them. */
+ * Labels: those of the word table are below num_public; <s>, </s> and <unk> get labels from there
+ * on if the table lacks them. */
 #ifndef WF_LM_LM_H
 #define WF_LM_LM_H
 
@@ -27,7 +34,8 @@ struct wf_lm {
   uint32_t bos, eos, unk; /* labels; unk is WF__LM_NONE if the model has no <unk> */
   uint32_t start;
   uint32_t num_public, num_labels;
-  uint64_t num_outside;    /* words of the file that the given word table lacks; of these, how many it has in another case, and the first */
+  uint64_t num_outside; /* words of the file that the given word table lacks; of these, how many it
+                           has in another case, and the first */
   uint64_t num_other_case;
   char other_case[64];
   uint64_t num_states, num_arcs;
@@ -40,10 +48,14 @@ struct wf_lm {
   uint8_t *final_order;
 };
 
-static inline bool wf__lm_knows(const wf_lm *lm, uint32_t word) { return word < lm->num_labels && lm->unigrams[word].next != WF__LM_NONE; }
+static inline bool wf__lm_knows(const wf_lm *lm, uint32_t word) {
+  return word < lm->num_labels && lm->unigrams[word].next != WF__LM_NONE;
+}
 
-/* First arc of [first, first + num) whose word is not below `word`; first + num if there is none. */
-static inline const wf__lm_arc *wf__lm_lower_bound(const wf__lm_arc *first, uint64_t num, uint32_t word) {
+/* First arc of [first, first + num) whose word is not below `word`; first + num if there is none.
+ */
+static inline const wf__lm_arc *wf__lm_lower_bound(const wf__lm_arc *first, uint64_t num,
+                                                   uint32_t word) {
   while (num > 0) {
     uint64_t half = num / 2;
     bool right = first[half].word < word;
@@ -55,13 +67,15 @@ static inline const wf__lm_arc *wf__lm_lower_bound(const wf__lm_arc *first, uint
 
 /* The explicit arc of a state other than 0, or NULL. */
 static inline const wf__lm_arc *wf__lm_find(const wf_lm *lm, uint32_t state, uint32_t word) {
-  const wf__lm_arc *end = lm->arcs + lm->states[state + 1].first_arc, *first = lm->arcs + lm->states[state].first_arc;
+  const wf__lm_arc *end = lm->arcs + lm->states[state + 1].first_arc,
+                   *first = lm->arcs + lm->states[state].first_arc;
   const wf__lm_arc *arc = wf__lm_lower_bound(first, (uint64_t)(end - first), word);
   return arc != end && arc->word == word ? arc : NULL;
 }
 
 /* Cost of a word that the model knows; `*at` is the state whose arc was taken. */
-static inline float wf__lm_step_known(const wf_lm *lm, uint32_t state, uint32_t word, uint32_t *next, uint32_t *at) {
+static inline float wf__lm_step_known(const wf_lm *lm, uint32_t state, uint32_t word,
+                                      uint32_t *next, uint32_t *at) {
   float cost = 0;
   for (; state != 0; state = lm->states[state].backoff) {
     const wf__lm_arc *arc = wf__lm_find(lm, state, word);
@@ -84,10 +98,15 @@ static inline int32_t wf__lm_level(const wf_lm *lm, uint32_t state) {
   return level;
 }
 
-/* Is `next`, behind an arc of an n-gram of k words, the state of just these words? Else it is that of a suffix. Every state but <s> and 0 is one once. */
-static inline bool wf__lm_is_own_state(const wf_lm *lm, int k, uint32_t next) { return k < lm->order && next >= lm->level_begin[k]; }
+/* Is `next`, behind an arc of an n-gram of k words, the state of just these words? Else it is that
+ * of a suffix. Every state but <s> and 0 is one once. */
+static inline bool wf__lm_is_own_state(const wf_lm *lm, int k, uint32_t next) {
+  return k < lm->order && next >= lm->level_begin[k];
+}
 
 /* Has a state an n-gram for </s> of its own? */
-static inline bool wf__lm_has_own_final(const wf_lm *lm, uint32_t state) { return lm->final_order[state] == wf__lm_level(lm, state) + 1; }
+static inline bool wf__lm_has_own_final(const wf_lm *lm, uint32_t state) {
+  return lm->final_order[state] == wf__lm_level(lm, state) + 1;
+}
 
 #endif

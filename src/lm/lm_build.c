@@ -1,10 +1,14 @@
 /* lm_build.c - from sorted n-grams to the automaton.
  *
- * (1) An n-gram below the highest order becomes a state if it is a context or has a back-off weight; the others would behave exactly as the
- *     history they back off to. States are numbered level by level in the order of the n-grams, so arcs are written one after another.
- * (2) Level by level, for the n-gram `h w`: where its longest proper suffix that is a state lies is what the automaton itself
- *     answers for w from the back-off of h, whose arcs exist by then (as in Aho & Corasick 1975). That is the back-off of the state
- *     `h w`, or, if that is none, the target of the arc. The words of a context ascend, so the search moves on from the last find.
+ * (1) An n-gram below the highest order becomes a state if it is a context or has a back-off
+ * weight; the others would behave exactly as the
+ *     history they back off to. States are numbered level by level in the order of the n-grams, so
+ *     arcs are written one after another.
+ * (2) Level by level, for the n-gram `h w`: where its longest proper suffix that is a state lies is
+ * what the automaton itself
+ *     answers for w from the back-off of h, whose arcs exist by then (as in Aho & Corasick 1975).
+ *     That is the back-off of the state `h w`, or, if that is none, the target of the arc. The
+ *     words of a context ascend, so the search moves on from the last find.
  * (3) Costs of </s> go down the back-off chain once, for good. */
 #include <string.h>
 
@@ -28,13 +32,16 @@ static wf_status number_states(build *b, wf_error *err) {
     const uint64_t *children = levels->level[k + 1].first;
     b->lm->level_begin[k] = state;
     uint32_t *of = b->state_of[k] = wf__alloc(level->ngrams.size, sizeof *of);
-    if (of == NULL) return wf__fail_memory(err, level->ngrams.size * sizeof *of, "states of a language model");
+    if (of == NULL)
+      return wf__fail_memory(err, level->ngrams.size * sizeof *of, "states of a language model");
     for (uint64_t i = 0; i < level->ngrams.size; i++) {
       const wf__ngram *ngram = &level->ngrams.data[i];
-      bool is_state = ngram->word != levels->eos && (children[i + 1] > children[i] || ngram->backoff != 0);
+      bool is_state =
+          ngram->word != levels->eos && (children[i + 1] > children[i] || ngram->backoff != 0);
       of[i] = is_state ? (uint32_t)state++ : WF__LM_NONE;
     }
-    if (state > (uint64_t)INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "the language model has more than 2^31-1 states");
+    if (state > (uint64_t)INT32_MAX)
+      return wf__fail(err, WF_ERR_LIMIT, "the language model has more than 2^31-1 states");
   }
   b->lm->level_begin[levels->order] = b->lm->num_states = state;
   return WF_OK;
@@ -49,9 +56,12 @@ static wf_status allocate(build *b, wf_error *err) {
   lm->arcs = wf__alloc(num_arcs, sizeof *lm->arcs);
   lm->final_cost = wf__alloc(lm->num_states, sizeof *lm->final_cost);
   lm->final_order = wf__calloc(lm->num_states, sizeof *lm->final_order);
-  if (lm->unigrams == NULL || lm->states == NULL || lm->arcs == NULL || lm->final_cost == NULL || lm->final_order == NULL)
-    return wf__fail_memory(err, num_arcs * sizeof *lm->arcs + lm->num_states * sizeof *lm->states, "a language model");
-  for (uint32_t w = 0; w < lm->num_labels; w++) lm->unigrams[w] = (wf__lm_unigram){INFINITY, WF__LM_NONE};
+  if (lm->unigrams == NULL || lm->states == NULL || lm->arcs == NULL || lm->final_cost == NULL ||
+      lm->final_order == NULL)
+    return wf__fail_memory(err, num_arcs * sizeof *lm->arcs + lm->num_states * sizeof *lm->states,
+                           "a language model");
+  for (uint32_t w = 0; w < lm->num_labels; w++)
+    lm->unigrams[w] = (wf__lm_unigram){INFINITY, WF__LM_NONE};
   for (uint64_t s = 0; s < lm->num_states; s++) lm->final_cost[s] = INFINITY;
   return WF_OK;
 }
@@ -74,7 +84,8 @@ static void add_unigrams(build *b) {
   }
 }
 
-/* First arc at or after `from` whose word is not below `word`, by steps that double: short when words come in order. */
+/* First arc at or after `from` whose word is not below `word`, by steps that double: short when
+ * words come in order. */
 static const wf__lm_arc *gallop(const wf__lm_arc *from, const wf__lm_arc *end, uint32_t word) {
   uint64_t left = (uint64_t)(end - from), step = 1;
   while (step < left && from[step - 1].word < word) step *= 2;
@@ -87,7 +98,8 @@ static void add_arcs(build *b, int k, uint32_t h, uint64_t first, uint64_t last)
   wf_lm *lm = b->lm;
   const wf__ngram *ngrams = b->levels->level[k].ngrams.data;
   uint32_t backoff = lm->states[h].backoff;
-  const wf__lm_arc *cursor = lm->arcs + lm->states[backoff].first_arc, *end = lm->arcs + lm->states[backoff + 1].first_arc;
+  const wf__lm_arc *cursor = lm->arcs + lm->states[backoff].first_arc,
+                   *end = lm->arcs + lm->states[backoff + 1].first_arc;
   for (uint64_t i = first; i < last; i++) {
     uint32_t word = ngrams[i].word, next, at;
     if (word == lm->eos) {
@@ -153,7 +165,8 @@ static wf_status fill(build *b, const wf_progress *progress, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__lm_build(wf__ngram_levels *levels, const wf_symbols *words, wf_lm **out, const wf_progress *progress, wf_error *err) {
+wf_status wf__lm_build(wf__ngram_levels *levels, const wf_symbols *words, wf_lm **out,
+                       const wf_progress *progress, wf_error *err) {
   *out = NULL;
   wf_lm *lm = wf__calloc(1, sizeof *lm);
   if (lm == NULL) return wf__fail_memory(err, sizeof *lm, "a language model");

@@ -1,15 +1,19 @@
 /* lm_normalize.c - probabilities that sum to 1 after every history.
  *
- * With S the explicit probabilities after h, and D what the words that are not explicit have after the shorter history h', the back-off weight is
- * (1 - S) / D. 1 less the probabilities of the explicit words would do for D, were it not for float32: where little is left, errors of 1e-7
- * in what sums to 1 would be most of it. So mass[] keeps to what the probabilities after each history sum in double, rounded costs and all. */
+ * With S the explicit probabilities after h, and D what the words that are not explicit have after
+ * the shorter history h', the back-off weight is (1 - S) / D. 1 less the probabilities of the
+ * explicit words would do for D, were it not for float32: where little is left, errors of 1e-7 in
+ * what sums to 1 would be most of it. So mass[] keeps to what the probabilities after each history
+ * sum in double, rounded costs and all. */
 #include "base/memory.h"
 #include "base/interrupt.h"
 #include "lm/lm_prune.h"
 
 enum { CHUNK = 1024 };
-static const double smallest_rest = 1e-6;    /* 1 - S: less is an error of rounding in the model given */
-static const double smallest_lower = 1e-10;  /* D: less is an error of rounding here, and every word is explicit */
+static const double smallest_rest =
+    1e-6; /* 1 - S: less is an error of rounding in the model given */
+static const double smallest_lower =
+    1e-10; /* D: less is an error of rounding here, and every word is explicit */
 
 typedef struct normalizing {
   wf_lm *lm;
@@ -55,7 +59,8 @@ static double lower_probability(const wf_lm *lm, uint32_t state, uint32_t word) 
 
 static double lower_final(const wf_lm *lm, uint32_t state) {
   double cost = 0;
-  for (; state != 0 && !wf__lm_has_own_final(lm, state); state = lm->states[state].backoff) cost += (double)lm->states[state].backoff_cost;
+  for (; state != 0 && !wf__lm_has_own_final(lm, state); state = lm->states[state].backoff)
+    cost += (double)lm->states[state].backoff_cost;
   return exp(-cost - (double)lm->final_cost[state]);
 }
 
@@ -75,12 +80,16 @@ static void sum_state(const normalizing *n, uint32_t state, double *sum, double 
   }
 }
 
-/* The explicit probabilities by a factor, together with the back-off weight if there is something to back off to. */
+/* The explicit probabilities by a factor, together with the back-off weight if there is something
+ * to back off to. */
 static void scale_state(wf_lm *lm, uint32_t state, double sum, double lower_rest) {
   wf__lm_state *from = &lm->states[state];
-  double total = sum + (lower_rest > 0 ? probability(from->backoff_cost) * lower_rest : 0), more = log(total);
-  for (uint64_t a = from->first_arc; a < from[1].first_arc; a++) lm->arcs[a].cost = add_cost(lm->arcs[a].cost, more);
-  if (wf__lm_has_own_final(lm, state)) lm->final_cost[state] = add_cost(lm->final_cost[state], more);
+  double total = sum + (lower_rest > 0 ? probability(from->backoff_cost) * lower_rest : 0),
+         more = log(total);
+  for (uint64_t a = from->first_arc; a < from[1].first_arc; a++)
+    lm->arcs[a].cost = add_cost(lm->arcs[a].cost, more);
+  if (wf__lm_has_own_final(lm, state))
+    lm->final_cost[state] = add_cost(lm->final_cost[state], more);
   from->backoff_cost = lower_rest > 0 ? (float)((double)from->backoff_cost + more) : 0;
 }
 
@@ -112,11 +121,13 @@ static void normalize_chunk(void *user, uint64_t item, int worker) {
 
 wf_status wf__lm_normalize(wf_lm *lm, wf__pool *pool, uint64_t *num_scaled, wf_error *err) {
   normalizing n = {.lm = lm, .mass = wf__alloc(lm->num_states, sizeof *n.mass)};
-  if (n.mass == NULL) return wf__fail_memory(err, lm->num_states * sizeof *n.mass, "sums of probabilities");
+  if (n.mass == NULL)
+    return wf__fail_memory(err, lm->num_states * sizeof *n.mass, "sums of probabilities");
   atomic_init(&n.num_scaled, 0);
   normalize_unigrams(&n);
   wf_status status = WF_OK;
-  for (int level = 1; level < lm->order && status == WF_OK; level++) { /* the back-off of a state is of a lower level, and complete */
+  for (int level = 1; level < lm->order && status == WF_OK;
+       level++) { /* the back-off of a state is of a lower level, and complete */
     n.first = lm->level_begin[level];
     n.end = lm->level_begin[level + 1];
     status = wf__pool_try(pool, (n.end - n.first + CHUNK - 1) / CHUNK, normalize_chunk, &n, err);

@@ -1,9 +1,11 @@
 /* lm_prune.c - which words and n-grams of a model stay.
  *
- * Each n-gram has a worth of its own (lm_score.c). Contexts must stay as long as an n-gram needs them, so from the highest order down
+ * Each n-gram has a worth of its own (lm_score.c). Contexts must stay as long as an n-gram needs
+ * them, so from the highest order down
  *     value = max(own worth, values of the n-grams that it is the context of)
- * for those that stay, -infinity for the others. best[state] is that maximum over the n-grams after a history. A limit on one order is then a cut
- * among its n-grams, contexts first; a limit on all is one cut through all values, as no context is worth less than what needs it. */
+ * for those that stay, -infinity for the others. best[state] is that maximum over the n-grams after
+ * a history. A limit on one order is then a cut among its n-grams, contexts first; a limit on all
+ * is one cut through all values, as no context is worth less than what needs it. */
 #include "lm/lm_prune.h"
 
 #include <string.h>
@@ -23,9 +25,11 @@ typedef struct pruning {
   float *keys; /* values to cut through */
 } pruning;
 
-/* --- words -------------------------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------- */
 
-static bool is_special(const wf_lm *lm, uint32_t word) { return word == lm->bos || word == lm->eos || word == lm->unk; }
+static bool is_special(const wf_lm *lm, uint32_t word) {
+  return word == lm->bos || word == lm->eos || word == lm->unk;
+}
 
 static bool is_candidate(const wf_lm *lm, const wf_symbols *vocabulary, uint32_t word) {
   if (!wf__lm_knows(lm, word) || is_special(lm, word)) return false;
@@ -33,9 +37,11 @@ static bool is_candidate(const wf_lm *lm, const wf_symbols *vocabulary, uint32_t
 }
 
 /* kept[num_labels]; their share of the unigrams' probability, and how many. */
-static wf_status choose_words(const wf_lm *lm, const wf_symbols *vocabulary, uint64_t max_words, bool *kept, double *mass, uint64_t *num_kept, wf_error *err) {
+static wf_status choose_words(const wf_lm *lm, const wf_symbols *vocabulary, uint64_t max_words,
+                              bool *kept, double *mass, uint64_t *num_kept, wf_error *err) {
   float *likely = wf__alloc(lm->num_labels, sizeof *likely);
-  if (likely == NULL) return wf__fail_memory(err, lm->num_labels * sizeof *likely, "words of a language model");
+  if (likely == NULL)
+    return wf__fail_memory(err, lm->num_labels * sizeof *likely, "words of a language model");
   uint64_t num = 0;
   for (uint32_t w = 0; w < lm->num_labels; w++) {
     kept[w] = is_candidate(lm, vocabulary, w);
@@ -54,11 +60,13 @@ static wf_status choose_words(const wf_lm *lm, const wf_symbols *vocabulary, uin
     if (kept[w] || is_special(lm, w)) left += p;
   }
   *mass = all > 0 ? left / all : 1;
-  return *num_kept > 0 ? WF_OK : wf__fail(err, WF_ERR_ARGUMENT, "no word of the language model is left");
+  return *num_kept > 0 ? WF_OK
+                       : wf__fail(err, WF_ERR_ARGUMENT, "no word of the language model is left");
 }
 
 /* The model of the words that stay; sums to 1 too, so that worths are those of that model. */
-static wf_status restrict_words(const wf_lm *lm, const bool *kept, wf__pool *pool, wf_lm **out, wf_error *err) {
+static wf_status restrict_words(const wf_lm *lm, const bool *kept, wf__pool *pool, wf_lm **out,
+                                wf_error *err) {
   wf__lm_values all;
   uint64_t num_scaled;
   wf_status status = wf__lm_values_alloc(lm, &all, err); /* zeros: everything */
@@ -68,7 +76,8 @@ static wf_status restrict_words(const wf_lm *lm, const bool *kept, wf__pool *poo
   return status;
 }
 
-static wf_status take_words(const wf_lm *lm, const wf_symbols *vocabulary, uint64_t max_words, wf__pool *pool, wf_lm **out, double *mass, wf_error *err) {
+static wf_status take_words(const wf_lm *lm, const wf_symbols *vocabulary, uint64_t max_words,
+                            wf__pool *pool, wf_lm **out, double *mass, wf_error *err) {
   bool *kept = wf__alloc(lm->num_labels, sizeof *kept);
   if (kept == NULL) return wf__fail_memory(err, lm->num_labels, "words of a language model");
   uint64_t num_kept;
@@ -78,7 +87,7 @@ static wf_status take_words(const wf_lm *lm, const wf_symbols *vocabulary, uint6
   return status;
 }
 
-/* --- n-grams ------------------------------------------------------------------------------------------------------ */
+/* --- n-grams ----------------------------------------------------------------------------- */
 
 /* `N2,N3,..` */
 static wf_status parse_limits(pruning *p, wf_error *err) {
@@ -89,9 +98,14 @@ static wf_status parse_limits(pruning *p, wf_error *err) {
     int64_t limit;
     if (size > 0) {
       if (!wf__parse_i64((wf__span){at, size}, &limit) || limit < 0)
-        return wf__fail(err, WF_ERR_ARGUMENT, "max_ngrams: expected numbers such as 200000,100000, found '%.80s'", p->options.max_ngrams);
+        return wf__fail(err, WF_ERR_ARGUMENT,
+                        "max_ngrams: expected numbers such as 200000,100000, found '%.80s'",
+                        p->options.max_ngrams);
       if (k > p->lm->order)
-        return wf__fail(err, WF_ERR_ARGUMENT, "max_ngrams has a limit for %d-grams (the first is that of bigrams), the model ends at %d-grams", k, p->lm->order);
+        return wf__fail(err, WF_ERR_ARGUMENT,
+                        "max_ngrams has a limit for %d-grams (the first is that of bigrams), the "
+                        "model ends at %d-grams",
+                        k, p->lm->order);
       p->limit[k] = (uint64_t)limit;
     }
     at = at[size] == ',' ? at + size + 1 : NULL;
@@ -99,7 +113,8 @@ static wf_status parse_limits(pruning *p, wf_error *err) {
   return WF_OK;
 }
 
-/* Goes through the n-grams of one order; f(p, value of the n-gram, best value behind it or -infinity). */
+/* Goes through the n-grams of one order; f(p, value of the n-gram, best value behind it or
+ * -infinity). */
 typedef void (*visit_fn)(void *user, float *value, float behind);
 
 static void visit_state(const pruning *p, int k, uint64_t state, visit_fn visit, void *user) {
@@ -112,14 +127,16 @@ static void visit_state(const pruning *p, int k, uint64_t state, visit_fn visit,
 }
 
 static void visit_order(const pruning *p, int k, visit_fn visit, void *user) {
-  for (uint64_t state = p->lm->level_begin[k - 1]; state < p->lm->level_begin[k]; state++) visit_state(p, k, state, visit, user);
+  for (uint64_t state = p->lm->level_begin[k - 1]; state < p->lm->level_begin[k]; state++)
+    visit_state(p, k, state, visit, user);
 }
 
 /* One order, in three goes: threshold and the keys of what is left; the cuts; the values. */
 typedef struct choice {
   float threshold;
   float *keys;
-  uint64_t num_contexts, num_others; /* keys of contexts, from the front; of the others, from the back */
+  uint64_t num_contexts,
+      num_others; /* keys of contexts, from the front; of the others, from the back */
   uint64_t room_of_keys;
   wf__cut contexts, others;
   float best;
@@ -137,7 +154,8 @@ static void collect(void *user, float *value, float behind) {
 
 static void settle(void *user, float *value, float behind) {
   choice *c = user;
-  bool kept = behind > -INFINITY ? wf__cut_keeps(&c->contexts, behind) : *value > -INFINITY && wf__cut_keeps(&c->others, *value);
+  bool kept = behind > -INFINITY ? wf__cut_keeps(&c->contexts, behind)
+                                 : *value > -INFINITY && wf__cut_keeps(&c->others, *value);
   if (!kept) {
     *value = -INFINITY;
     return;
@@ -148,12 +166,17 @@ static void settle(void *user, float *value, float behind) {
 
 static void choose_order(pruning *p, int k) {
   bool free_choice = k >= p->options.min_order;
-  choice c = {.threshold = free_choice && p->options.threshold > 0 ? p->options.threshold : -INFINITY, .keys = p->keys};
+  choice c = {
+      .threshold = free_choice && p->options.threshold > 0 ? p->options.threshold : -INFINITY,
+      .keys = p->keys};
   const wf_lm *lm = p->lm;
-  for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k]; state++) /* as many keys as n-grams */
-    c.room_of_keys += lm->states[state + 1].first_arc - lm->states[state].first_arc + wf__lm_has_own_final(lm, (uint32_t)state);
+  for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k];
+       state++) /* as many keys as n-grams */
+    c.room_of_keys += lm->states[state + 1].first_arc - lm->states[state].first_arc +
+                      wf__lm_has_own_final(lm, (uint32_t)state);
   visit_order(p, k, collect, &c);
-  uint64_t limit = free_choice ? p->limit[k] : UINT64_MAX, contexts = limit < c.num_contexts ? limit : c.num_contexts;
+  uint64_t limit = free_choice ? p->limit[k] : UINT64_MAX,
+           contexts = limit < c.num_contexts ? limit : c.num_contexts;
   c.contexts = wf__cut_at(c.keys, c.num_contexts, contexts);
   c.others = wf__cut_at(c.keys + c.room_of_keys - c.num_others, c.num_others, limit - contexts);
   for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k]; state++) {
@@ -181,8 +204,8 @@ static void cut_all(void *user, float *value, float behind) {
   if (*value > -INFINITY && !wf__cut_keeps(&t->cut, *value)) *value = -INFINITY;
 }
 
-/* Lower orders first, so that among equals the context comes before what needs it. What lost its context in a limit of its order is still
- * counted here: the result may be smaller than allowed. */
+/* Lower orders first, so that among equals the context comes before what needs it. What lost its
+ * context in a limit of its order is still counted here: the result may be smaller than allowed. */
 static void choose_total(pruning *p) {
   uint64_t wanted = (uint64_t)p->options.max_total, fixed = p->lm->num_ngrams[1];
   for (int k = 2; k < p->options.min_order && k <= p->lm->order; k++) fixed += p->lm->num_ngrams[k];
@@ -198,12 +221,15 @@ static void least(void *user, float *value, float behind) {
   if (*value > -INFINITY && *value < *smallest) *smallest = *value;
 }
 
-static wf_status choose_ngrams(pruning *p, wf__pool *pool, wf_lm_prune_stats *stats, const wf_progress *progress, wf_error *err) {
+static wf_status choose_ngrams(pruning *p, wf__pool *pool, wf_lm_prune_stats *stats,
+                               const wf_progress *progress, wf_error *err) {
   const wf_lm *lm = p->lm;
   WF__TRY(wf__lm_values_alloc(lm, &p->values, err));
   p->best = wf__alloc(lm->num_states, sizeof *p->best);
   p->keys = wf__alloc(lm->num_arcs + lm->num_states, sizeof *p->keys);
-  if (p->best == NULL || p->keys == NULL) return wf__fail_memory(err, (lm->num_arcs + 2 * lm->num_states) * sizeof *p->keys, "scores of n-grams");
+  if (p->best == NULL || p->keys == NULL)
+    return wf__fail_memory(err, (lm->num_arcs + 2 * lm->num_states) * sizeof *p->keys,
+                           "scores of n-grams");
   WF__TRY(wf__progress(progress, "weighing n-grams", 0.2, err));
   WF__TRY(wf__lm_score(lm, p->options.criterion == 0, pool, &p->values, err));
   WF__TRY(wf__progress(progress, "choosing n-grams", 0.5, err));
@@ -213,7 +239,8 @@ static wf_status choose_ngrams(pruning *p, wf__pool *pool, wf_lm_prune_stats *st
   return WF_OK;
 }
 
-static wf_status prune(pruning *p, wf__pool *pool, wf_lm **out, wf_lm_prune_stats *stats, const wf_progress *progress, wf_error *err) {
+static wf_status prune(pruning *p, wf__pool *pool, wf_lm **out, wf_lm_prune_stats *stats,
+                       const wf_progress *progress, wf_error *err) {
   WF__TRY(parse_limits(p, err));
   WF__TRY(choose_ngrams(p, pool, stats, progress, err));
   WF__TRY(wf__progress(progress, "writing n-grams", 0.7, err));
@@ -221,12 +248,16 @@ static wf_status prune(pruning *p, wf__pool *pool, wf_lm **out, wf_lm_prune_stat
   return wf__lm_normalize(*out, pool, &stats->num_scaled, err);
 }
 
-void wf_lm_prune_stats_init(wf_lm_prune_stats *stats) { *stats = (wf_lm_prune_stats){.struct_size = sizeof *stats}; }
+void wf_lm_prune_stats_init(wf_lm_prune_stats *stats) {
+  *stats = (wf_lm_prune_stats){.struct_size = sizeof *stats};
+}
 
-wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary, const wf_lm_prune_options *options, wf_lm **out, wf_lm_prune_stats *stats,
+wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary,
+                      const wf_lm_prune_options *options, wf_lm **out, wf_lm_prune_stats *stats,
                       const wf_progress *progress, wf_error *err) {
   *out = NULL;
-  if (stats != NULL && stats->struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_lm_prune_stats: use wf_lm_prune_stats_init");
+  if (stats != NULL && stats->struct_size < sizeof(size_t))
+    return wf__fail(err, WF_ERR_ARGUMENT, "wf_lm_prune_stats: use wf_lm_prune_stats_init");
   pruning p = {.lm = lm};
   WF__TRY(wf__options_take(wf__lm_prune_table(), options, &p.options, err));
   wf_lm_prune_stats s = {.struct_size = stats != NULL ? stats->struct_size : 0, .word_mass = 1};
@@ -235,14 +266,16 @@ wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary, const wf_lm
   wf_lm *fewer = NULL;
   wf_status status = wf__pool_create(p.options.num_threads, &pool, err);
   if (status == WF_OK && (vocabulary != NULL || p.options.max_words > 0))
-    status = take_words(lm, vocabulary, (uint64_t)p.options.max_words, pool, &fewer, &s.word_mass, err);
+    status =
+        take_words(lm, vocabulary, (uint64_t)p.options.max_words, pool, &fewer, &s.word_mass, err);
   if (fewer != NULL) p.lm = fewer;
   if (status == WF_OK) status = prune(&p, pool, out, &s, progress, err);
   if (status != WF_OK) {
     wf_lm_free(*out);
     *out = NULL;
   }
-  if (status == WF_OK && stats != NULL) memcpy(stats, &s, s.struct_size < sizeof s ? s.struct_size : sizeof s);
+  if (status == WF_OK && stats != NULL)
+    memcpy(stats, &s, s.struct_size < sizeof s ? s.struct_size : sizeof s);
   wf_lm_free(fewer);
   wf__pool_free(pool);
   wf__lm_values_free(&p.values);

@@ -5,17 +5,22 @@
 #include "lm/sphinx_lm.h"
 
 wf__intake_read_fn wf__binary_lm_reader(const wf__input *start) {
-  return wf__lm_is_sphinx(start) ? wf__lm_read_sphinx : wf__lm_is_kenlm(start) ? wf__lm_read_kenlm : NULL;
+  return wf__lm_is_sphinx(start)  ? wf__lm_read_sphinx
+         : wf__lm_is_kenlm(start) ? wf__lm_read_kenlm
+                                  : NULL;
 }
 
-wf_status wf_lm_read(const char *path, const wf_symbols *words, const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress,
+wf_status wf_lm_read(const char *path, const wf_symbols *words, const wf_arpa_options *options,
+                     wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress,
                      wf_error *err) {
   *out = NULL;
   wf__input input;
   WF__TRY(wf__input_open(path, &input, err));
   wf__intake_read_fn read = wf__binary_lm_reader(&input);
-  wf_status status = read != NULL ? wf__intake_run(input.path, words, options, read, &input, out, stats, progress, err)
-                                  : wf__lm_read_arpa_input(&input, words, options, out, stats, progress, err);
+  wf_status status =
+      read != NULL
+          ? wf__intake_run(input.path, words, options, read, &input, out, stats, progress, err)
+          : wf__lm_read_arpa_input(&input, words, options, out, stats, progress, err);
   wf__input_close(&input);
   return status;
 }

@@ -1,7 +1,9 @@
 /* lm_rebuild.c - a model from some of the n-grams of another.
  *
- * The states and arcs of a model are in the order of its n-grams, so the levels that wf__lm_build takes are written one after another, sorted:
- *     node_of[state]  index, in the level of its length, of the n-gram that is the state's history; NONE if that is left out */
+ * The states and arcs of a model are in the order of its n-grams, so the levels that wf__lm_build
+ * takes are written one after another, sorted:
+ *     node_of[state]  index, in the level of its length, of the n-gram that is the state's history;
+ *                     NONE if that is left out */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -17,21 +19,28 @@ typedef struct rebuild {
 } rebuild;
 
 static bool keeps_word(const rebuild *r, uint32_t word) {
-  return r->word_kept == NULL || r->word_kept[word] || word == r->lm->bos || word == r->lm->eos || word == r->lm->unk;
+  return r->word_kept == NULL || r->word_kept[word] || word == r->lm->bos || word == r->lm->eos ||
+         word == r->lm->unk;
 }
 
-static bool keeps_arc(const rebuild *r, uint64_t arc) { return r->values->arc[arc] > -INFINITY && keeps_word(r, r->lm->arcs[arc].word); }
-static bool keeps_final(const rebuild *r, uint32_t state) { return r->values->final[state] > -INFINITY && wf__lm_has_own_final(r->lm, state); }
+static bool keeps_arc(const rebuild *r, uint64_t arc) {
+  return r->values->arc[arc] > -INFINITY && keeps_word(r, r->lm->arcs[arc].word);
+}
+static bool keeps_final(const rebuild *r, uint32_t state) {
+  return r->values->final[state] > -INFINITY && wf__lm_has_own_final(r->lm, state);
+}
 
 /* Cost of the back-off of a history that still has n-grams; without any, 0: then it is no state. */
 static float backoff_of(const rebuild *r, uint32_t state) {
   const wf__lm_state *from = &r->lm->states[state];
   bool needed = keeps_final(r, state);
-  for (uint64_t a = from->first_arc; !needed && a < from[1].first_arc; a++) needed = keeps_arc(r, a);
+  for (uint64_t a = from->first_arc; !needed && a < from[1].first_arc; a++)
+    needed = keeps_arc(r, a);
   return needed ? from->backoff_cost : 0;
 }
 
-static wf_status push(rebuild *r, int k, uint32_t context, uint32_t word, float cost, uint32_t state, wf_error *err) {
+static wf_status push(rebuild *r, int k, uint32_t context, uint32_t word, float cost,
+                      uint32_t state, wf_error *err) {
   wf__ngram ngram = {context, word, cost, 0};
   if (state != WF__LM_NONE) {
     ngram.backoff = backoff_of(r, state);
@@ -48,7 +57,8 @@ static wf_status push_unigrams(rebuild *r, wf_error *err) {
     else if (w == lm->eos && lm->final_order[0] == 1)
       WF__TRY(push(r, 1, 0, w, lm->final_cost[0], WF__LM_NONE, err));
     else if (wf__lm_knows(lm, w) && keeps_word(r, w))
-      WF__TRY(push(r, 1, 0, w, lm->unigrams[w].cost, lm->unigrams[w].next != 0 ? lm->unigrams[w].next : WF__LM_NONE, err));
+      WF__TRY(push(r, 1, 0, w, lm->unigrams[w].cost,
+                   lm->unigrams[w].next != 0 ? lm->unigrams[w].next : WF__LM_NONE, err));
   }
   return WF_OK;
 }
@@ -90,10 +100,15 @@ static wf_status push_all(rebuild *r, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__lm_rebuild(const wf_lm *lm, const bool *word_kept, const wf__lm_values *values, wf_lm **out, wf_error *err) {
+wf_status wf__lm_rebuild(const wf_lm *lm, const bool *word_kept, const wf__lm_values *values,
+                         wf_lm **out, wf_error *err) {
   *out = NULL;
-  rebuild r = {.lm = lm, .word_kept = word_kept, .values = values, .node_of = wf__alloc(lm->num_states, sizeof *r.node_of)};
-  if (r.node_of == NULL) return wf__fail_memory(err, lm->num_states * sizeof *r.node_of, "histories of n-grams");
+  rebuild r = {.lm = lm,
+               .word_kept = word_kept,
+               .values = values,
+               .node_of = wf__alloc(lm->num_states, sizeof *r.node_of)};
+  if (r.node_of == NULL)
+    return wf__fail_memory(err, lm->num_states * sizeof *r.node_of, "histories of n-grams");
   memset(r.node_of, 0xff, lm->num_states * sizeof *r.node_of);
   r.levels.num_public = lm->num_public;
   r.levels.num_labels = lm->num_labels;

@@ -1,12 +1,15 @@
 /* lm_score.c - what each n-gram is worth to a model.
  *
- * For the n-gram `h w` with explicit p = p(w|h), p' = p(w|h') after the shorter history h', and a = N / D the back-off weight of h, where
- * N = 1 - sum p and D = 1 - sum p' over the explicit words of h. Without the n-gram the weight is b = (N + p) / (D + p') and
+ * For the n-gram `h w` with explicit p = p(w|h), p' = p(w|h') after the shorter history h', and a =
+ * N / D the back-off weight of h, where N = 1 - sum p and D = 1 - sum p' over the explicit words of
+ * h. Without the n-gram the weight is b = (N + p) / (D + p') and
  *     relative entropy of the two models = -p(h) { p [ln p' + ln b - ln p] + N [ln b - ln a] }
- * (Stolcke 1998, "Entropy-based pruning of backoff language models", equation 5: the sum over all words, in closed form). Its exponential
- * less 1 is the relative rise of the perplexity. p(h) is the product of the model's own probabilities along h; <s> counts as </s> does.
+ * (Stolcke 1998, "Entropy-based pruning of backoff language models", equation 5: the sum over all
+ * words, in closed form). Its exponential less 1 is the relative rise of the perplexity. p(h) is
+ * the product of the model's own probabilities along h; <s> counts as </s> does.
  *
- * Nothing here depends on what else is pruned, so states are independent of each other: chunks of them go to the pool. */
+ * Nothing here depends on what else is pruned, so states are independent of each other: chunks of
+ * them go to the pool. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -14,7 +17,8 @@
 #include "lm/lm_prune.h"
 
 enum { CHUNK = 1024 };
-static const double smallest_rest = 1e-6; /* N and D below this are rounding errors of float32 probabilities */
+static const double smallest_rest =
+    1e-6; /* N and D below this are rounding errors of float32 probabilities */
 
 typedef struct scoring {
   const wf_lm *lm;
@@ -24,8 +28,12 @@ typedef struct scoring {
 } scoring;
 
 wf_status wf__lm_values_alloc(const wf_lm *lm, wf__lm_values *out, wf_error *err) {
-  *out = (wf__lm_values){wf__calloc(lm->num_arcs, sizeof *out->arc), wf__calloc(lm->num_states, sizeof *out->final)};
-  return out->arc != NULL && out->final != NULL ? WF_OK : wf__fail_memory(err, (lm->num_arcs + lm->num_states) * sizeof *out->arc, "scores of n-grams");
+  *out = (wf__lm_values){wf__calloc(lm->num_arcs, sizeof *out->arc),
+                         wf__calloc(lm->num_states, sizeof *out->final)};
+  return out->arc != NULL && out->final != NULL
+             ? WF_OK
+             : wf__fail_memory(err, (lm->num_arcs + lm->num_states) * sizeof *out->arc,
+                               "scores of n-grams");
 }
 
 void wf__lm_values_free(wf__lm_values *values) {
@@ -34,18 +42,22 @@ void wf__lm_values_free(wf__lm_values *values) {
   *values = (wf__lm_values){0};
 }
 
-/* p(h) of every state: each is reached by one n-gram, its own, from the state of its first words. */
+/* p(h) of every state: each is reached by one n-gram, its own, from the state of its first words.
+ */
 static void find_marginals(scoring *s) {
   const wf_lm *lm = s->lm;
   s->marginal[0] = 1;
   for (uint32_t w = 0; w < lm->num_labels; w++)
-    if (wf__lm_knows(lm, w) && lm->unigrams[w].next != 0) s->marginal[lm->unigrams[w].next] = exp(-(double)lm->unigrams[w].cost);
-  if (lm->start != 0) s->marginal[lm->start] = lm->final_order[0] > 0 ? exp(-(double)lm->final_cost[0]) : 1;
+    if (wf__lm_knows(lm, w) && lm->unigrams[w].next != 0)
+      s->marginal[lm->unigrams[w].next] = exp(-(double)lm->unigrams[w].cost);
+  if (lm->start != 0)
+    s->marginal[lm->start] = lm->final_order[0] > 0 ? exp(-(double)lm->final_cost[0]) : 1;
   for (int level = 1; level + 1 < lm->order; level++) { /* n-grams of level + 1 words */
     for (uint64_t state = lm->level_begin[level]; state < lm->level_begin[level + 1]; state++) {
       for (uint64_t a = lm->states[state].first_arc; a < lm->states[state + 1].first_arc; a++) {
         const wf__lm_arc *arc = &lm->arcs[a];
-        if (wf__lm_is_own_state(lm, level + 1, arc->next)) s->marginal[arc->next] = s->marginal[state] * exp(-(double)arc->cost);
+        if (wf__lm_is_own_state(lm, level + 1, arc->next))
+          s->marginal[arc->next] = s->marginal[state] * exp(-(double)arc->cost);
       }
     }
   }
@@ -72,8 +84,10 @@ static float difference_of(const history *h, double cost, double lower, double b
   return (float)(h->marginal * p * (backoff_cost - log(lower) - cost));
 }
 
-static float value_of(const scoring *s, const history *h, double cost, double lower, double backoff_cost) {
-  float value = s->entropy ? entropy_of(h, cost, lower) : difference_of(h, cost, lower, backoff_cost);
+static float value_of(const scoring *s, const history *h, double cost, double lower,
+                      double backoff_cost) {
+  float value =
+      s->entropy ? entropy_of(h, cost, lower) : difference_of(h, cost, lower, backoff_cost);
   return isnan(value) ? 0 : value;
 }
 
@@ -100,23 +114,30 @@ static void score_state(scoring *s, uint32_t state) {
     h.rest = exp(-backoff_cost) * h.lower_rest;
   }
   h.log_backoff = log(h.rest / h.lower_rest);
-  if (own_final) s->values->final[state] = value_of(s, &h, (double)lm->final_cost[state], final_lower, backoff_cost);
+  if (own_final)
+    s->values->final[state] =
+        value_of(s, &h, (double)lm->final_cost[state], final_lower, backoff_cost);
   for (uint64_t a = from->first_arc; a < from[1].first_arc; a++)
-    s->values->arc[a] = value_of(s, &h, (double)lm->arcs[a].cost, (double)s->values->arc[a], backoff_cost);
+    s->values->arc[a] =
+        value_of(s, &h, (double)lm->arcs[a].cost, (double)s->values->arc[a], backoff_cost);
 }
 
 static void score_chunk(void *user, uint64_t item, int worker) {
   (void)worker;
   scoring *s = user;
-  uint64_t first = 1 + item * CHUNK, end = first + CHUNK < s->lm->num_states ? first + CHUNK : s->lm->num_states;
+  uint64_t first = 1 + item * CHUNK,
+           end = first + CHUNK < s->lm->num_states ? first + CHUNK : s->lm->num_states;
   for (uint64_t state = first; state < end; state++) score_state(s, (uint32_t)state);
 }
 
-wf_status wf__lm_score(const wf_lm *lm, bool entropy, wf__pool *pool, wf__lm_values *values, wf_error *err) {
+wf_status wf__lm_score(const wf_lm *lm, bool entropy, wf__pool *pool, wf__lm_values *values,
+                       wf_error *err) {
   scoring s = {lm, entropy, wf__calloc(lm->num_states, sizeof *s.marginal), values};
-  if (s.marginal == NULL) return wf__fail_memory(err, lm->num_states * sizeof *s.marginal, "probabilities of histories");
+  if (s.marginal == NULL)
+    return wf__fail_memory(err, lm->num_states * sizeof *s.marginal, "probabilities of histories");
   find_marginals(&s);
-  const wf_status status = wf__pool_try(pool, (lm->num_states - 1 + CHUNK - 1) / CHUNK, score_chunk, &s, err);
+  const wf_status status =
+      wf__pool_try(pool, (lm->num_states - 1 + CHUNK - 1) / CHUNK, score_chunk, &s, err);
   free(s.marginal);
   return status;
 }

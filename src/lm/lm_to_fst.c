@@ -1,6 +1,8 @@
-/* lm_to_fst.c - the grammar acceptor of a language model (G of TLG and HCLG; as Kaldi's arpa2fst, Povey et al.).
+/* lm_to_fst.c - the grammar acceptor of a language model (G of TLG and HCLG; as Kaldi's arpa2fst,
+ * Povey et al.).
  *
- * LM states keep their order; those that the start does not reach, and "useless" ones that can only back off, are left out:
+ * LM states keep their order; those that the start does not reach, and "useless" ones that can only
+ * back off, are left out:
  *     target(s) = s, or where its back-offs lead, their costs added up
  *     id_of[s]  = state of the fst, or NONE
  * A first sweep over the reachable states numbers them, a second writes their arcs. */
@@ -23,13 +25,17 @@ enum { FAILURE = 1 };
 
 static bool has_arc(const grammar *g, uint32_t word, float cost) {
   if (word >= g->lm->num_public || (g->options.drop_unk && word == g->lm->unk)) return false;
-  return cost != INFINITY || g->options.backoff == FAILURE; /* even an arc that nobody may take keeps its word from backing off */
+  return cost != INFINITY ||
+         g->options.backoff ==
+             FAILURE; /* even an arc that nobody may take keeps its word from backing off */
 }
 
 /* Can the state do nothing but back off? */
 static bool is_useless(const grammar *g, uint32_t state) {
   const wf_lm *lm = g->lm;
-  if (!g->options.remove_useless || state == 0 || state == lm->start || wf__lm_has_own_final(lm, state)) return false;
+  if (!g->options.remove_useless || state == 0 || state == lm->start ||
+      wf__lm_has_own_final(lm, state))
+    return false;
   for (uint64_t a = lm->states[state].first_arc; a < lm->states[state + 1].first_arc; a++)
     if (has_arc(g, lm->arcs[a].word, lm->arcs[a].cost)) return false;
   return true;
@@ -43,7 +49,7 @@ static uint32_t target(const grammar *g, uint32_t state, float *cost) {
   return state;
 }
 
-/* --- which states ------------------------------------------------------------------------------------------------- */
+/* --- which states ------------------------------------------------------------------------ */
 
 typedef WF__VEC(uint32_t) state_vec;
 
@@ -62,12 +68,15 @@ static wf_status reach(grammar *g, state_vec *queue, wf_error *err) {
     uint32_t state = queue->data[--queue->size];
     if (state == 0) {
       for (uint32_t w = 0; w < lm->num_public; w++)
-        if (wf__lm_knows(lm, w) && has_arc(g, w, lm->unigrams[w].cost)) WF__TRY(visit(g, lm->unigrams[w].next, queue, err));
+        if (wf__lm_knows(lm, w) && has_arc(g, w, lm->unigrams[w].cost))
+          WF__TRY(visit(g, lm->unigrams[w].next, queue, err));
       continue;
     }
     for (uint64_t a = lm->states[state].first_arc; a < lm->states[state + 1].first_arc; a++)
-      if (has_arc(g, lm->arcs[a].word, lm->arcs[a].cost)) WF__TRY(visit(g, lm->arcs[a].next, queue, err));
-    if (lm->states[state].backoff_cost != INFINITY) WF__TRY(visit(g, lm->states[state].backoff, queue, err));
+      if (has_arc(g, lm->arcs[a].word, lm->arcs[a].cost))
+        WF__TRY(visit(g, lm->arcs[a].next, queue, err));
+    if (lm->states[state].backoff_cost != INFINITY)
+      WF__TRY(visit(g, lm->states[state].backoff, queue, err));
   }
   uint32_t id = 0;
   for (uint64_t s = 0; s < lm->num_states; s++)
@@ -75,11 +84,17 @@ static wf_status reach(grammar *g, state_vec *queue, wf_error *err) {
   return WF_OK;
 }
 
-/* --- their arcs --------------------------------------------------------------------------------------------------- */
+/* --- their arcs -------------------------------------------------------------------------- */
 
-static wf_status push(grammar *g, uint32_t ilabel, uint32_t olabel, float cost, uint32_t next, wf_error *err) {
+static wf_status push(grammar *g, uint32_t ilabel, uint32_t olabel, float cost, uint32_t next,
+                      wf_error *err) {
   next = target(g, next, &cost);
-  return wf__csr_push(&g->csr, (wf_arc){.nextstate = g->id_of[next], .weight = cost, .ilabel = (int32_t)ilabel, .olabel = (int32_t)olabel}, err);
+  return wf__csr_push(&g->csr,
+                      (wf_arc){.nextstate = g->id_of[next],
+                               .weight = cost,
+                               .ilabel = (int32_t)ilabel,
+                               .olabel = (int32_t)olabel},
+                      err);
 }
 
 static wf_status add_state(grammar *g, uint32_t state, wf_error *err) {
@@ -88,20 +103,24 @@ static wf_status add_state(grammar *g, uint32_t state, wf_error *err) {
   WF__TRY(wf__csr_add_state(&g->csr, final ? lm->final_cost[state] : INFINITY, err));
   if (state == 0) {
     for (uint32_t w = 0; w < lm->num_public; w++)
-      if (wf__lm_knows(lm, w) && has_arc(g, w, lm->unigrams[w].cost)) WF__TRY(push(g, w, w, lm->unigrams[w].cost, lm->unigrams[w].next, err));
+      if (wf__lm_knows(lm, w) && has_arc(g, w, lm->unigrams[w].cost))
+        WF__TRY(push(g, w, w, lm->unigrams[w].cost, lm->unigrams[w].next, err));
     return WF_OK;
   }
   uint32_t backoff_label = (uint32_t)g->options.backoff_label;
   uint64_t a = lm->states[state].first_arc, end = lm->states[state + 1].first_arc;
   for (bool pending = true; a < end || pending;) {
-    if (pending && (a == end || lm->arcs[a].word > backoff_label)) { /* its place among the sorted labels */
+    if (pending &&
+        (a == end || lm->arcs[a].word > backoff_label)) { /* its place among the sorted labels */
       const wf__lm_state *from = &lm->states[state];
-      if (from->backoff_cost != INFINITY) WF__TRY(push(g, backoff_label, 0, from->backoff_cost, from->backoff, err));
+      if (from->backoff_cost != INFINITY)
+        WF__TRY(push(g, backoff_label, 0, from->backoff_cost, from->backoff, err));
       pending = false;
       continue;
     }
     const wf__lm_arc *arc = &lm->arcs[a++];
-    if (has_arc(g, arc->word, arc->cost)) WF__TRY(push(g, arc->word, arc->word, arc->cost, arc->next, err));
+    if (has_arc(g, arc->word, arc->cost))
+      WF__TRY(push(g, arc->word, arc->word, arc->cost, arc->next, err));
   }
   return WF_OK;
 }
@@ -109,7 +128,8 @@ static wf_status add_state(grammar *g, uint32_t state, wf_error *err) {
 static wf_status make(grammar *g, wf_fst **out, wf_error *err) {
   const wf_lm *lm = g->lm;
   g->id_of = wf__alloc(lm->num_states, sizeof *g->id_of);
-  if (g->id_of == NULL) return wf__fail_memory(err, lm->num_states * sizeof *g->id_of, "states of a grammar");
+  if (g->id_of == NULL)
+    return wf__fail_memory(err, lm->num_states * sizeof *g->id_of, "states of a grammar");
   memset(g->id_of, 0xff, lm->num_states * sizeof *g->id_of);
   state_vec queue = {0};
   wf_status status = reach(g, &queue, err);
@@ -117,18 +137,22 @@ static wf_status make(grammar *g, wf_fst **out, wf_error *err) {
   WF__TRY(status);
   for (uint64_t s = 0; s < lm->num_states; s++)
     if (g->id_of[s] != WF__LM_NONE) WF__TRY(add_state(g, (uint32_t)s, err));
-  return wf__fst_from_csr(&g->csr, g->id_of[lm->start], WF_TROPICAL, lm->words, lm->words, out, err);
+  return wf__fst_from_csr(&g->csr, g->id_of[lm->start], WF_TROPICAL, lm->words, lm->words, out,
+                          err);
 }
 
-wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out, wf_error *err) {
+wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options, wf_fst **out,
+                       wf_error *err) {
   *out = NULL;
   grammar g = {.lm = lm};
   WF__TRY(wf__options_take(wf__lm_fst_table(), options, &g.options, err));
   uint32_t backoff_label = (uint32_t)g.options.backoff_label;
-  if (backoff_label == 0 && g.options.backoff == FAILURE) return wf__fail(err, WF_ERR_ARGUMENT, "backoff=failure needs a backoff_label other than 0 (epsilon)");
+  if (backoff_label == 0 && g.options.backoff == FAILURE)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "backoff=failure needs a backoff_label other than 0 (epsilon)");
   if (backoff_label < lm->num_public && wf__lm_knows(lm, backoff_label))
-    return wf__fail(err, WF_ERR_ARGUMENT, "backoff_label %u is the word '%s' of the language model", backoff_label,
-                    wf_symbols_text(lm->words, (int64_t)backoff_label));
+    return wf__fail(err, WF_ERR_ARGUMENT, "backoff_label %u is the word '%s' of the language model",
+                    backoff_label, wf_symbols_text(lm->words, (int64_t)backoff_label));
   wf_status status = make(&g, out, err);
   free(g.id_of);
   wf__csr_free(&g.csr);

@@ -18,7 +18,9 @@ typedef struct writer {
 
 static const char *text_of(const wf_lm *lm, uint32_t word) {
   if (word < lm->num_public) return wf_symbols_text(lm->words, word);
-  return word == lm->bos ? "<s>" : word == lm->eos ? "</s>" : "<unk>"; /* those that the word table lacks */
+  return word == lm->bos   ? "<s>"
+         : word == lm->eos ? "</s>"
+                           : "<unk>"; /* those that the word table lacks */
 }
 
 /* log10 with 7 decimals, written by hand because there are millions; -99 for probability 0. */
@@ -29,7 +31,8 @@ static void write_log10(writer *w, float cost) {
     wf__printf(w->output, "%.9g", value);
     return;
   }
-  uint64_t rounded = (uint64_t)(fabs(value) * 1e7 + 0.5), whole = rounded / 10000000, decimals = rounded % 10000000;
+  uint64_t rounded = (uint64_t)(fabs(value) * 1e7 + 0.5), whole = rounded / 10000000,
+           decimals = rounded % 10000000;
   char text[32], *at = text + sizeof text;
   for (int i = 0; i < 7; i++, decimals /= 10) *--at = (char)('0' + decimals % 10);
   *--at = '.';
@@ -39,7 +42,8 @@ static void write_log10(writer *w, float cost) {
   wf__write(w->output, at, (size_t)(text + sizeof text - at));
 }
 
-/* `log10p <words of the history> word [log10 back-off]`; `state`: that of the n-gram itself, or 0. */
+/* `log10p <words of the history> word [log10 back-off]`; `state`: that of the n-gram itself, or 0.
+ */
 static void write_ngram(writer *w, float cost, uint32_t history, uint32_t word, uint32_t state) {
   write_log10(w, cost);
   uint32_t words[WF_LM_MAX_ORDER];
@@ -77,7 +81,8 @@ static void write_order(writer *w, int k) {
     if (wf__lm_has_own_final(lm, state)) write_ngram(w, lm->final_cost[state], state, lm->eos, 0);
     for (uint64_t a = lm->states[s].first_arc; a < lm->states[s + 1].first_arc; a++) {
       const wf__lm_arc *arc = &lm->arcs[a];
-      write_ngram(w, arc->cost, state, arc->word, wf__lm_is_own_state(lm, k, arc->next) ? arc->next : 0);
+      write_ngram(w, arc->cost, state, arc->word,
+                  wf__lm_is_own_state(lm, k, arc->next) ? arc->next : 0);
     }
   }
 }
@@ -101,7 +106,8 @@ static void find_histories(writer *w) {
 static void write_all(writer *w) {
   const wf_lm *lm = w->lm;
   wf__write_text(w->output, "\\data\\\n");
-  for (int k = 1; k <= lm->order; k++) wf__printf(w->output, "ngram %d=%llu\n", k, (unsigned long long)lm->num_ngrams[k]);
+  for (int k = 1; k <= lm->order; k++)
+    wf__printf(w->output, "ngram %d=%llu\n", k, (unsigned long long)lm->num_ngrams[k]);
   for (int k = 1; k <= lm->order; k++) {
     wf__printf(w->output, "\n\\%d-grams:\n", k);
     if (k == 1)
@@ -113,9 +119,12 @@ static void write_all(writer *w) {
 }
 
 wf_status wf_lm_write_arpa(const wf_lm *lm, const char *path, wf_error *err) {
-  writer w = {lm, NULL, wf__calloc(lm->num_states, sizeof *w.parent), wf__calloc(lm->num_states, sizeof *w.last)};
-  wf_status status = w.parent != NULL && w.last != NULL ? wf__output_open(path, &w.output, err)
-                                                        : wf__fail_memory(err, lm->num_states * 2 * sizeof *w.parent, "histories of n-grams");
+  writer w = {lm, NULL, wf__calloc(lm->num_states, sizeof *w.parent),
+              wf__calloc(lm->num_states, sizeof *w.last)};
+  wf_status status =
+      w.parent != NULL && w.last != NULL
+          ? wf__output_open(path, &w.output, err)
+          : wf__fail_memory(err, lm->num_states * 2 * sizeof *w.parent, "histories of n-grams");
   if (status == WF_OK) {
     find_histories(&w);
     write_all(&w);

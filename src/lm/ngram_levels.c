@@ -1,4 +1,5 @@
-/* ngram_levels.c - sorting the n-grams of one order: two passes of counting sort, so time and memory are linear. */
+/* ngram_levels.c - sorting the n-grams of one order: two passes of counting sort, so time and
+ * memory are linear. */
 #include "lm/ngram_levels.h"
 
 #include <string.h>
@@ -29,10 +30,13 @@ uint32_t wf__ngram_find(const wf__ngram_levels *levels, int k, uint32_t context,
     else
       last = middle;
   }
-  return first < level->first[context + 1] && ngrams[first].word == word ? (uint32_t)first : WF__LM_NONE;
+  return first < level->first[context + 1] && ngrams[first].word == word ? (uint32_t)first
+                                                                         : WF__LM_NONE;
 }
 
-static bool is_below(const wf__ngram *a, const wf__ngram *b) { return a->context != b->context ? a->context < b->context : a->word < b->word; }
+static bool is_below(const wf__ngram *a, const wf__ngram *b) {
+  return a->context != b->context ? a->context < b->context : a->word < b->word;
+}
 
 static bool is_sorted(const wf__ngram_level *level) {
   for (uint64_t i = 1; i < level->ngrams.size; i++)
@@ -41,7 +45,8 @@ static bool is_sorted(const wf__ngram_level *level) {
 }
 
 /* Stable counting sort by context or by word; keys are below num_keys. */
-static wf_status scatter(const wf__ngram *in, wf__ngram *out, uint64_t num, bool by_context, uint64_t num_keys, wf_error *err) {
+static wf_status scatter(const wf__ngram *in, wf__ngram *out, uint64_t num, bool by_context,
+                         uint64_t num_keys, wf_error *err) {
   uint64_t *slot = wf__calloc(num_keys + 1, sizeof *slot);
   if (slot == NULL) return wf__fail_memory(err, (num_keys + 1) * sizeof *slot, "sorting n-grams");
   for (uint64_t i = 0; i < num; i++) slot[(by_context ? in[i].context : in[i].word) + 1]++;
@@ -57,13 +62,15 @@ static wf_status sort(wf__ngram_level *level, uint64_t num_labels, wf_error *err
   wf__ngram *spare = wf__alloc(num, sizeof *spare);
   if (spare == NULL) return wf__fail_memory(err, num * sizeof *spare, "sorting n-grams");
   wf_status status = scatter(level->ngrams.data, spare, num, false, num_labels, err);
-  if (status == WF_OK) status = scatter(spare, level->ngrams.data, num, true, level->num_contexts, err);
+  if (status == WF_OK)
+    status = scatter(spare, level->ngrams.data, num, true, level->num_contexts, err);
   free(spare);
   return status;
 }
 
-/* Puts `b` (later in the file) into the equal n-gram `a`. A created one gives way to a real one; words outside the vocabulary add up with
- * each other and with <unk> itself. False if both are real: the file gives the n-gram twice. */
+/* Puts `b` (later in the file) into the equal n-gram `a`. A created one gives way to a real one;
+ * words outside the vocabulary add up with each other and with <unk> itself. False if both are
+ * real: the file gives the n-gram twice. */
 static bool merge(wf__ngram *a, const wf__ngram *b) {
   if (isnan(b->cost)) return true;
   if (isnan(a->cost)) {
@@ -80,14 +87,20 @@ static bool merge(wf__ngram *a, const wf__ngram *b) {
 static wf_status index_level(wf__ngram_levels *levels, int k, wf_error *err) {
   wf__ngram_level *level = &levels->level[k];
   level->first = wf__calloc(level->num_contexts + 1, sizeof *level->first);
-  if (level->first == NULL) return wf__fail_memory(err, (level->num_contexts + 1) * sizeof *level->first, "an index of n-grams");
-  for (uint64_t i = 0; i < level->ngrams.size; i++) level->first[level->ngrams.data[i].context + 1]++;
+  if (level->first == NULL)
+    return wf__fail_memory(err, (level->num_contexts + 1) * sizeof *level->first,
+                           "an index of n-grams");
+  for (uint64_t i = 0; i < level->ngrams.size; i++)
+    level->first[level->ngrams.data[i].context + 1]++;
   for (uint64_t c = 1; c <= level->num_contexts; c++) level->first[c] += level->first[c - 1];
   if (k > 1) return WF_OK;
   levels->node_of_label = wf__alloc(levels->num_labels, sizeof *levels->node_of_label);
-  if (levels->node_of_label == NULL) return wf__fail_memory(err, levels->num_labels * sizeof *levels->node_of_label, "an index of words");
+  if (levels->node_of_label == NULL)
+    return wf__fail_memory(err, levels->num_labels * sizeof *levels->node_of_label,
+                           "an index of words");
   memset(levels->node_of_label, 0xff, levels->num_labels * sizeof *levels->node_of_label);
-  for (uint64_t i = 0; i < level->ngrams.size; i++) levels->node_of_label[level->ngrams.data[i].word] = (uint32_t)i;
+  for (uint64_t i = 0; i < level->ngrams.size; i++)
+    levels->node_of_label[level->ngrams.data[i].word] = (uint32_t)i;
   return WF_OK;
 }
 
@@ -98,7 +111,8 @@ wf_status wf__ngram_level_sort(wf__ngram_levels *levels, int k, uint64_t *twice,
   wf__ngram *ngrams = level->ngrams.data;
   uint64_t kept = 0;
   for (uint64_t i = 0; i < level->ngrams.size; i++) {
-    bool same = kept > 0 && ngrams[kept - 1].context == ngrams[i].context && ngrams[kept - 1].word == ngrams[i].word;
+    bool same = kept > 0 && ngrams[kept - 1].context == ngrams[i].context &&
+                ngrams[kept - 1].word == ngrams[i].word;
     if (same && !merge(&ngrams[kept - 1], &ngrams[i])) {
       *twice = i;
       return WF_ERR_FORMAT;

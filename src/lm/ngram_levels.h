@@ -1,7 +1,9 @@
-/* ngram_levels.h - n-grams on their way from text to automaton: one array per order, sorted by (context, word).
+/* ngram_levels.h - n-grams on their way from text to automaton: one array per order, sorted by
+ * (context, word).
  *
- * The n-gram w1..wk of level k is {context, word, cost, back-off}: `context` is the index of w1..w(k-1) in level k - 1 once that is
- * sorted, `word` the label of wk. first[c] .. first[c + 1] are the n-grams of level k with context c. Level 1 has the one context 0. */
+ * The n-gram w1..wk of level k is {context, word, cost, back-off}: `context` is the index of
+ * w1..w(k-1) in level k - 1 once that is sorted, `word` the label of wk. first[c] .. first[c + 1]
+ * are the n-grams of level k with context c. Level 1 has the one context 0. */
 #ifndef WF_LM_NGRAM_LEVELS_H
 #define WF_LM_NGRAM_LEVELS_H
 
@@ -11,7 +13,8 @@
 typedef struct wf__ngram {
   uint32_t context, word;
   float cost;    /* NaN: created as the context of another, costs what back-off gives it */
-  float backoff; /* NaN: stands for a word outside the vocabulary, to be added to the probability of <unk> */
+  float backoff; /* NaN: stands for a word outside the vocabulary, to be added to the probability of
+                    <unk> */
 } wf__ngram;
 
 typedef struct wf__ngram_level {
@@ -23,12 +26,13 @@ typedef struct wf__ngram_level {
 typedef struct wf__ngram_levels {
   int order;
   uint32_t num_public, num_labels, bos, eos, unk; /* as in wf_lm */
-  uint32_t *node_of_label;                        /* [num_labels]: index in level 1, or WF__LM_NONE */
-  wf__ngram_level level[WF_LM_MAX_ORDER + 1];     /* [0] is unused */
+  uint32_t *node_of_label;                    /* [num_labels]: index in level 1, or WF__LM_NONE */
+  wf__ngram_level level[WF_LM_MAX_ORDER + 1]; /* [0] is unused */
 } wf__ngram_levels;
 
-/* Sorts level k (those below are sorted), merges what stands for <unk>, and indexes it. An n-gram given twice is an error: its
- * index is left in `*twice` and WF_ERR_FORMAT returned without a message. */
+/* Sorts level k (those below are sorted), merges what stands for <unk>, and indexes it. An n-gram
+ * given twice is an error: its index is left in `*twice` and WF_ERR_FORMAT returned without a
+ * message. */
 wf_status wf__ngram_level_sort(wf__ngram_levels *levels, int k, uint64_t *twice, wf_error *err);
 /* Index in level k of the n-gram `context word`, or WF__LM_NONE. */
 uint32_t wf__ngram_find(const wf__ngram_levels *levels, int k, uint32_t context, uint32_t word);
@@ -36,6 +40,7 @@ void wf__ngram_level_free(wf__ngram_level *level);
 void wf__ngram_levels_free(wf__ngram_levels *levels);
 
 /* The automaton; frees the levels as it goes. `words` gets one more reference. */
-wf_status wf__lm_build(wf__ngram_levels *levels, const wf_symbols *words, wf_lm **out, const wf_progress *progress, wf_error *err);
+wf_status wf__lm_build(wf__ngram_levels *levels, const wf_symbols *words, wf_lm **out,
+                       const wf_progress *progress, wf_error *err);
 
 #endif

@@ -1,9 +1,13 @@
-/* reversed_trie.h - what the binary language models of CMU Sphinx (sphinx_lm.c) and KenLM (kenlm.c) share: n-grams in a trie that is read backwards.
+/* reversed_trie.h - what the binary language models of CMU Sphinx (sphinx_lm.c) and KenLM (kenlm.c)
+ * share: n-grams in a trie that is read backwards.
  *
- * A unigram is the LAST word of an n-gram, a child is the word before its parent. The entries of an order lie in one array, children of one entry side by
- * side, in the order of their parents: so those of entry i of order k are the entries [end of the children of i - 1, end of the children of i) of order k + 1.
+ * A unigram is the LAST word of an n-gram, a child is the word before its parent. The entries of an
+ * order lie in one array, children of one entry side by side, in the order of their parents: so
+ * those of entry i of order k are the entries [end of the children of i - 1, end of the children of
+ * i) of order k + 1.
  *
- * Contexts are found from the first word on, so orders are handed to the n-gram collector one after the other, each by a walk from the unigrams down to it. */
+ * Contexts are found from the first word on, so orders are handed to the n-gram collector one after
+ * the other, each by a walk from the unigrams down to it. */
 #ifndef WF_LM_REVERSED_TRIE_H
 #define WF_LM_REVERSED_TRIE_H
 
@@ -33,7 +37,8 @@ struct wf__reversed_trie {
   uint64_t num_done;                      /* n-grams, for progress */
 };
 
-/* The words of the unigrams, in their order, each ended by NUL: `size` bytes at the cursor, which end the file. */
+/* The words of the unigrams, in their order, each ended by NUL: `size` bytes at the cursor, which
+ * end the file. */
 wf_status wf__reversed_trie_words(wf__reversed_trie *trie, uint64_t size, wf_error *err);
 /* All orders into the collector, after the words. */
 wf_status wf__reversed_trie_ngrams(wf__reversed_trie *trie, wf_error *err);
@@ -41,8 +46,12 @@ wf_status wf__reversed_trie_ngrams(wf__reversed_trie *trie, wf_error *err);
 wf_status wf__reversed_trie_check_order(const wf__reversed_trie *trie, wf_error *err);
 
 /* Little-endian values anywhere. */
-static inline uint32_t wf__load_u32(const uint8_t *at) { return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24; }
-static inline uint64_t wf__load_u64(const uint8_t *at) { return (uint64_t)wf__load_u32(at) | (uint64_t)wf__load_u32(at + 4) << 32; }
+static inline uint32_t wf__load_u32(const uint8_t *at) {
+  return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+static inline uint64_t wf__load_u64(const uint8_t *at) {
+  return (uint64_t)wf__load_u32(at) | (uint64_t)wf__load_u32(at + 4) << 32;
+}
 static inline float wf__load_f32(const uint8_t *at) { return wf__float_of_bits(wf__load_u32(at)); }
 
 /* Up to 57 bits, the lowest first; up to 8 bytes behind the first one are read. */
@@ -55,7 +64,10 @@ static inline uint32_t wf__bit_width(uint64_t largest) {
   for (; largest != 0; largest >>= 1) width++;
   return width;
 }
-/* Bytes of `count` entries packed without gaps, one more for where the last one's children end, and 8 that keep wf__read_bits inside. */
-static inline uint64_t wf__packed_bytes(uint64_t count, uint64_t entry_bits) { return ((count + 1) * entry_bits + 7) / 8 + 8; }
+/* Bytes of `count` entries packed without gaps, one more for where the last one's children end, and
+ * 8 that keep wf__read_bits inside. */
+static inline uint64_t wf__packed_bytes(uint64_t count, uint64_t entry_bits) {
+  return ((count + 1) * entry_bits + 7) / 8 + 8;
+}
 
 #endif

@@ -1,11 +1,19 @@
-/* rnn_types.h - what a recurrent model's host code and its kernels on a GPU share: kinds of layers, moves, requests. */
+/* rnn_types.h - what a recurrent model's host code and its kernels on a GPU share: kinds of layers,
+ * moves, requests. */
 #ifndef WF_LM_RNN_TYPES_H
 #define WF_LM_RNN_TYPES_H
 
 #include <stdint.h>
 
 typedef enum wf__rnn_kind {
-  WF__RNN_SIGMOID, WF__RNN_TANH, WF__RNN_RELU, WF__RNN_RELU_TRUNC, WF__RNN_GRU, WF__RNN_SCRN, WF__RNN_TORCH_GRU, WF__RNN_TORCH_LSTM,
+  WF__RNN_SIGMOID,
+  WF__RNN_TANH,
+  WF__RNN_RELU,
+  WF__RNN_RELU_TRUNC,
+  WF__RNN_GRU,
+  WF__RNN_SCRN,
+  WF__RNN_TORCH_GRU,
+  WF__RNN_TORCH_LSTM,
 } wf__rnn_kind;
 
 /* Slot `to` becomes the state behind `word` after that in slot `from`. */
@@ -15,7 +23,8 @@ typedef struct wf__rnn_move {
   uint32_t zero;
 } wf__rnn_move;
 
-/* -ln p(word | slot), nothing for a word below 0; the MaxEnt features are hashes[first_hash .. first_hash + orders), as wf__rnn_hashes has them. */
+/* -ln p(word | slot), nothing for a word below 0; the MaxEnt features are hashes[first_hash ..
+ * first_hash + orders), as wf__rnn_hashes has them. */
 typedef struct wf__rnn_request {
   uint32_t slot;
   int32_t word;

@@ -1,16 +1,22 @@
 /* rnnlm.h - the recurrent language model from the inside.
  *
- *   rnnlm_read.c, rnnlm_import.c, rnnlm_train.c --> wf_rnnlm --> rnnlm_hidden.c: state + word -> next hidden state
- *                                                            --> rnnlm_output.c: state + word -> cost
- *                                                            --> rnnlm_score.c: sentences, public calls
+ *   rnnlm_read.c, rnnlm_import.c, rnnlm_train.c --> wf_rnnlm --> rnnlm_hidden.c: state + word ->
+ *   next hidden state
+ *                                                            --> rnnlm_output.c: state + word ->
+ *                                                            cost --> rnnlm_score.c: sentences,
+ *                                                            public calls
  *
- *   embedding [V][E]      row w enters when word w is read                 (padded rows: rnnlm_math.h)
+ *   embedding [V][E]      row w enters when word w is read                 (padded rows:
+ *                         rnnlm_math.h)
  *   layers                their matrices and vectors, by the enums below
- *   output [rows][H]      a row a word (NCE, softmax), or a row a node and branch (hierarchical softmax)
+ *   output [rows][H]      a row a word (NCE, softmax), or a row a node and branch (hierarchical
+ *                         softmax)
  *   cells [num_cells]     MaxEnt weights, float32 of any alignment, often mapped
- *   path_off, path        Huffman tree: the path of word w from the root is path[path_off[w]] .. path[path_off[w + 1] - 1], node * arity + branch
+ *   path_off, path        Huffman tree: the path of word w from the root is path[path_off[w]] ..
+ *                         path[path_off[w + 1] - 1], node * arity + branch
  *
- * A hidden state is, layer by layer, padded(H) floats (LSTM: 2 padded(H), hidden then cell); all zero before <s>. */
+ * A hidden state is, layer by layer, padded(H) floats (LSTM: 2 padded(H), hidden then cell); all
+ * zero before <s>. */
 #ifndef WF_LM_RNNLM_H
 #define WF_LM_RNNLM_H
 
@@ -23,7 +29,12 @@
 #include "lm/rnn_types.h"
 #include "lm/rnnlm_math.h"
 
-enum { WF__RNN_MAX_LAYERS = 64, WF__RNN_MAX_PATH = 1024, WF__RNN_MAX_WORD_BYTES = 99, WF__RNN_SOFTMAX_BLOCK = 256 };
+enum {
+  WF__RNN_MAX_LAYERS = 64,
+  WF__RNN_MAX_PATH = 1024,
+  WF__RNN_MAX_WORD_BYTES = 99,
+  WF__RNN_SOFTMAX_BLOCK = 256
+};
 
 typedef struct wf__rnn_matrix { /* data NULL: not there */
   float *data;
@@ -31,16 +42,24 @@ typedef struct wf__rnn_matrix { /* data NULL: not there */
 } wf__rnn_matrix;
 
 /* Which matrix is which. */
-enum { WF__RNN_W = 0, WF__RNN_I = 1 };                                                             /* simple: recurrent, input */
-enum { WF__GRU_RI = 0, WF__GRU_RW = 1, WF__GRU_UI = 2, WF__GRU_UW = 3, WF__GRU_QI = 4, WF__GRU_QW = 5 }; /* toolkit's GRU */
+enum { WF__RNN_W = 0, WF__RNN_I = 1 }; /* simple: recurrent, input */
+enum {
+  WF__GRU_RI = 0,
+  WF__GRU_RW = 1,
+  WF__GRU_UI = 2,
+  WF__GRU_UW = 3,
+  WF__GRU_QI = 4,
+  WF__GRU_QW = 5
+}; /* toolkit's GRU */
 enum { WF__SCRN_B = 0, WF__SCRN_P = 1, WF__SCRN_A = 2, WF__SCRN_R = 3 };
-enum { WF__TORCH_IH = 0, WF__TORCH_HH = 1 };                                                       /* gates stacked */
+enum { WF__TORCH_IH = 0, WF__TORCH_HH = 1 }; /* gates stacked */
 enum { WF__GRU_RESET_BIAS = 0, WF__GRU_UPDATE_BIAS = 1 };
 enum { WF__RNN_MAX_MATRICES = 6, WF__RNN_MAX_VECTORS = 2 };
 
 typedef struct wf__rnn_layer {
   wf__rnn_matrix matrix[WF__RNN_MAX_MATRICES];
-  float *vector[WF__RNN_MAX_VECTORS]; /* gru: reset and update bias; scrn: decay; torch: b_ih, b_hh */
+  float
+      *vector[WF__RNN_MAX_VECTORS]; /* gru: reset and update bias; scrn: decay; torch: b_ih, b_hh */
 } wf__rnn_layer;
 
 struct wf_rnnlm {
@@ -67,36 +86,46 @@ struct wf_rnnlm {
   uint64_t *path_off; /* [V + 1] */
   uint32_t *path;
   int32_t max_path;
-  float *start;      /* hidden state behind <s> */
-  float *dense;      /* holds every matrix and vector */
+  float *start; /* hidden state behind <s> */
+  float *dense; /* holds every matrix and vector */
   size_t dense_size, dense_used;
-  float *own_cells;  /* what `cells` points at, unless they are the file's */
+  float *own_cells; /* what `cells` points at, unless they are the file's */
   wf__input file;
-  wf_rnnlm *base;    /* whose arrays these are, if this is the same model on a GPU; else NULL */
+  wf_rnnlm *base; /* whose arrays these are, if this is the same model on a GPU; else NULL */
   struct wf__rnn_weights *on_device; /* rnn_device.h; NULL: on the CPU */
 };
 
-static inline size_t wf__rnn_layer_floats(const wf_rnnlm *lm) { return wf__padded(lm->hidden) * (lm->kind == WF__RNN_TORCH_LSTM ? 2 : 1); }
-static inline size_t wf__rnn_state_floats(const wf_rnnlm *lm) { return wf__rnn_layer_floats(lm) * lm->num_layers; }
+static inline size_t wf__rnn_layer_floats(const wf_rnnlm *lm) {
+  return wf__padded(lm->hidden) * (lm->kind == WF__RNN_TORCH_LSTM ? 2 : 1);
+}
+static inline size_t wf__rnn_state_floats(const wf_rnnlm *lm) {
+  return wf__rnn_layer_floats(lm) * lm->num_layers;
+}
 /* The part of a state that the output sees: the last layer's hidden vector. */
-static inline const float *wf__rnn_top(const wf_rnnlm *lm, const float *state) { return state + wf__rnn_layer_floats(lm) * (lm->num_layers - 1); }
+static inline const float *wf__rnn_top(const wf_rnnlm *lm, const float *state) {
+  return state + wf__rnn_layer_floats(lm) * (lm->num_layers - 1);
+}
 /* Words before the predicted one that a cost can depend on, besides the hidden state. */
-static inline int wf__rnn_history(const wf_rnnlm *lm) { return lm->maxent_order > 1 ? lm->maxent_order - 1 : 0; }
+static inline int wf__rnn_history(const wf_rnnlm *lm) {
+  return lm->maxent_order > 1 ? lm->maxent_order - 1 : 0;
+}
 static inline float wf__rnn_cell(const wf_rnnlm *lm, uint64_t i) {
   float value;
   memcpy(&value, lm->cells + i * sizeof value, sizeof value);
   return value;
 }
 
-/* --- making one (rnnlm_build.c) --- */
+/* --- making one (rnnlm_build.c) ---------------------------------------------------------- */
 
-/* What a toolkit model of this layer type consists of; fills kind, flags and the shapes of every matrix and vector (data NULL). */
+/* What a toolkit model of this layer type consists of; fills kind, flags and the shapes of every
+ * matrix and vector (data NULL). */
 wf_status wf__rnn_set_type(wf_rnnlm *lm, const char *layer_type, wf_error *err);
 void wf__rnn_shape_layers(wf_rnnlm *lm);
 /* Toolkit models: number of floats before the cells in the file. */
 uint64_t wf__rnn_file_floats(const wf_rnnlm *lm);
 /* Visits the file's matrices and vectors in its order. `used`: does scoring need it? */
-typedef wf_status (*wf__rnn_visit_fn)(void *user, float **data, size_t rows, size_t cols, bool used, wf_error *err);
+typedef wf_status (*wf__rnn_visit_fn)(void *user, float **data, size_t rows, size_t cols, bool used,
+                                      wf_error *err);
 wf_status wf__rnn_visit(wf_rnnlm *lm, wf__rnn_visit_fn visit, void *user, wf_error *err);
 /* Room in `dense`, which must be large enough; zeroed. */
 float *wf__rnn_take(wf_rnnlm *lm, size_t rows, size_t cols);
@@ -109,11 +138,13 @@ wf_status wf__rnn_build_tree(wf_rnnlm *lm, const char *path, wf_error *err);
 /* Last step: the state behind <s>. */
 wf_status wf__rnn_finish(wf_rnnlm *lm, wf_error *err);
 /* Reads a toolkit model from its two files, already open; takes over `net`, also when it fails. */
-wf_status wf__rnnlm_read_inputs(const wf__input *vocab, wf__input *net, wf_rnnlm **out, wf_error *err);
+wf_status wf__rnnlm_read_inputs(const wf__input *vocab, wf__input *net, wf_rnnlm **out,
+                                wf_error *err);
 /* Reads a safetensors model from its file and its words. */
-wf_status wf__rnnlm_read_safetensors(const wf__input *file, const wf_symbols *words, wf_rnnlm **out, wf_error *err);
+wf_status wf__rnnlm_read_safetensors(const wf__input *file, const wf_symbols *words, wf_rnnlm **out,
+                                     wf_error *err);
 
-/* --- running one --- */
+/* --- running one ------------------------------------------------------------------------- */
 
 /* Scratch memory of one thread, for up to max_batch states at a time. */
 typedef struct wf__rnn_work {
@@ -122,11 +153,13 @@ typedef struct wf__rnn_work {
   size_t gates_floats;
   float *scores; /* softmax: [max_batch][rows of a block] */
 } wf__rnn_work;
-wf_status wf__rnn_work_init(const wf_rnnlm *lm, size_t max_batch, wf__rnn_work *work, wf_error *err);
+wf_status wf__rnn_work_init(const wf_rnnlm *lm, size_t max_batch, wf__rnn_work *work,
+                            wf_error *err);
 void wf__rnn_work_free(wf__rnn_work *work);
 
 /* to[i] = state behind words[i] after from[i], i < count <= max_batch. to[i] may be from[i]. */
-void wf__rnn_advance(const wf_rnnlm *lm, size_t count, const float *const *from, const int32_t *words, float *const *to, wf__rnn_work *work);
+void wf__rnn_advance(const wf_rnnlm *lm, size_t count, const float *const *from,
+                     const int32_t *words, float *const *to, wf__rnn_work *work);
 
 /* One question: -ln p(word | state), with the words before it, latest first. */
 typedef struct wf__rnn_query {
@@ -137,11 +170,15 @@ typedef struct wf__rnn_query {
   float log_norm; /* softmax: of the state */
 } wf__rnn_query;
 /* Softmax only: ln of the sum of exp(score) over all words, count <= max_batch. */
-void wf__rnn_log_norms(const wf_rnnlm *lm, size_t count, const float *const *states, float *out, wf__rnn_work *work);
+void wf__rnn_log_norms(const wf_rnnlm *lm, size_t count, const float *const *states, float *out,
+                       wf__rnn_work *work);
 void wf__rnn_costs(const wf_rnnlm *lm, size_t count, const wf__rnn_query *queries, float *costs);
-/* First cells of the MaxEnt features of a prediction, from order 1 up; returns how many orders there are. */
+/* First cells of the MaxEnt features of a prediction, from order 1 up; returns how many orders
+ * there are. */
 int wf__rnn_hashes(const wf_rnnlm *lm, const int32_t *previous, int num_previous, uint64_t *hash);
-/* What they are made of: hash[o] = (*first + sum of factors[o * order + i] * (previous[i] + 1), i < o) modulo *modulus; `factors` has room for order * order. */
-void wf__rnn_hash_factors(const wf_rnnlm *lm, uint64_t *factors, uint64_t *first, uint64_t *modulus);
+/* What they are made of: hash[o] = (*first + sum of factors[o * order + i] * (previous[i] + 1), i <
+ * o) modulo *modulus; `factors` has room for order * order. */
+void wf__rnn_hash_factors(const wf_rnnlm *lm, uint64_t *factors, uint64_t *first,
+                          uint64_t *modulus);
 
 #endif

@@ -1,6 +1,8 @@
-/* rnnlm_build.c - the recurrent LM as an object: the shapes of each layer type, memory for the weights, lifetime, facts.
+/* rnnlm_build.c - the recurrent LM as an object: the shapes of each layer type, memory for the
+ * weights, lifetime, facts.
  *
- * One visit of all matrices and vectors, in the order of the toolkit's file, serves reading, writing, allocation and the trainer. */
+ * One visit of all matrices and vectors, in the order of the toolkit's file, serves reading,
+ * writing, allocation and the trainer. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,15 +13,18 @@ static const struct {
   wf__rnn_kind kind;
   bool gru_input, gru_bias;
 } types[] = {
-    {"sigmoid", WF__RNN_SIGMOID, false, false}, {"tanh", WF__RNN_TANH, false, false},       {"relu", WF__RNN_RELU, false, false},
-    {"relu-trunc", WF__RNN_RELU_TRUNC, false, false}, {"gru", WF__RNN_GRU, false, false},   {"gru-bias", WF__RNN_GRU, false, true},
+    {"sigmoid", WF__RNN_SIGMOID, false, false}, {"tanh", WF__RNN_TANH, false, false},
+    {"relu", WF__RNN_RELU, false, false},       {"relu-trunc", WF__RNN_RELU_TRUNC, false, false},
+    {"gru", WF__RNN_GRU, false, false},         {"gru-bias", WF__RNN_GRU, false, true},
     {"gru-insyn", WF__RNN_GRU, true, false},    {"gru-full", WF__RNN_GRU, true, true},
 };
 
 static wf_status set_scrn(wf_rnnlm *lm, const char *digits, bool fast, wf_error *err) {
   int64_t context;
   if (!wf__parse_i64((wf__span){digits, strlen(digits)}, &context) || context < 1)
-    return wf__fail(err, WF_ERR_FORMAT, "layer type %s: a context size is expected behind 'scrn' or 'scrnfast'", lm->layer_type);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "layer type %s: a context size is expected behind 'scrn' or 'scrnfast'",
+                    lm->layer_type);
   lm->kind = WF__RNN_SCRN;
   lm->scrn_fast = fast;
   lm->scrn_context = (uint64_t)context < lm->hidden ? (size_t)context : lm->hidden;
@@ -37,10 +42,15 @@ wf_status wf__rnn_set_type(wf_rnnlm *lm, const char *layer_type, wf_error *err) 
     lm->gru_bias = types[i].gru_bias;
     return WF_OK;
   }
-  return wf__fail(err, WF_ERR_FORMAT, "layer type '%s' is none of sigmoid, tanh, relu, relu-trunc, gru, gru-bias, gru-insyn, gru-full, scrnN, scrnfastN", lm->layer_type);
+  return wf__fail(err, WF_ERR_FORMAT,
+                  "layer type '%s' is none of sigmoid, tanh, relu, relu-trunc, gru, gru-bias, "
+                  "gru-insyn, gru-full, scrnN, scrnfastN",
+                  lm->layer_type);
 }
 
-static wf__rnn_matrix shape(size_t rows, size_t cols) { return (wf__rnn_matrix){NULL, rows, cols, wf__padded(cols)}; }
+static wf__rnn_matrix shape(size_t rows, size_t cols) {
+  return (wf__rnn_matrix){NULL, rows, cols, wf__padded(cols)};
+}
 
 /* Of the toolkit's types. */
 void wf__rnn_shape_layers(wf_rnnlm *lm) {
@@ -63,12 +73,15 @@ void wf__rnn_shape_layers(wf_rnnlm *lm) {
 
 static bool matrix_used(const wf_rnnlm *lm, size_t layer, int i) {
   if (lm->kind == WF__RNN_GRU) return lm->gru_input || i % 2 == 1;
-  if (lm->kind == WF__RNN_SCRN) return !(lm->scrn_fast && layer == 0 && (i == WF__SCRN_B || i == WF__SCRN_A));
+  if (lm->kind == WF__RNN_SCRN)
+    return !(lm->scrn_fast && layer == 0 && (i == WF__SCRN_B || i == WF__SCRN_A));
   return true;
 }
 
-static wf_status visit_vectors(wf_rnnlm *lm, wf__rnn_layer *layer, wf__rnn_visit_fn visit, void *user, wf_error *err) {
-  if (lm->kind == WF__RNN_SCRN) return visit(user, &layer->vector[0], 1, lm->scrn_context, true, err);
+static wf_status visit_vectors(wf_rnnlm *lm, wf__rnn_layer *layer, wf__rnn_visit_fn visit,
+                               void *user, wf_error *err) {
+  if (lm->kind == WF__RNN_SCRN)
+    return visit(user, &layer->vector[0], 1, lm->scrn_context, true, err);
   if (lm->kind != WF__RNN_GRU) return WF_OK;
   WF__TRY(visit(user, &layer->vector[WF__GRU_RESET_BIAS], 1, lm->hidden, lm->gru_bias, err));
   return visit(user, &layer->vector[WF__GRU_UPDATE_BIAS], 1, lm->hidden, lm->gru_bias, err);
@@ -78,20 +91,25 @@ wf_status wf__rnn_visit(wf_rnnlm *lm, wf__rnn_visit_fn visit, void *user, wf_err
   WF__TRY(visit(user, &lm->embedding.data, lm->num_words, lm->hidden, true, err));
   WF__TRY(visit(user, &lm->output.data, lm->num_words, lm->hidden, true, err));
   for (size_t l = 0; l < lm->num_layers; l++) {
-    int count = lm->kind == WF__RNN_GRU ? 6 : lm->kind == WF__RNN_SCRN ? 4 : l > 0 ? 2 : 1; /* the first simple layer adds the embedding as it is */
+    int count = lm->kind == WF__RNN_GRU    ? 6
+                : lm->kind == WF__RNN_SCRN ? 4
+                : l > 0                    ? 2
+                        : 1; /* the first simple layer adds the embedding as it is */
     for (int i = 0; i < count; i++) {
       wf__rnn_matrix *m = &lm->layers[l].matrix[i];
       WF__TRY(visit(user, &m->data, m->rows, m->cols, matrix_used(lm, l, i), err));
     }
   }
-  for (size_t l = 0; l < lm->num_layers; l++) WF__TRY(visit_vectors(lm, &lm->layers[l], visit, user, err));
+  for (size_t l = 0; l < lm->num_layers; l++)
+    WF__TRY(visit_vectors(lm, &lm->layers[l], visit, user, err));
   return WF_OK;
 }
 
 struct tally {
   uint64_t in_file, in_memory;
 };
-static wf_status count_floats(void *user, float **data, size_t rows, size_t cols, bool used, wf_error *err) {
+static wf_status count_floats(void *user, float **data, size_t rows, size_t cols, bool used,
+                              wf_error *err) {
   struct tally *tally = user;
   tally->in_file += (uint64_t)rows * cols;
   if (used) tally->in_memory += (uint64_t)rows * wf__padded(cols);
@@ -100,7 +118,8 @@ static wf_status count_floats(void *user, float **data, size_t rows, size_t cols
 
 uint64_t wf__rnn_file_floats(const wf_rnnlm *lm) {
   struct tally tally = {0};
-  wf__rnn_visit((wf_rnnlm *)(uintptr_t)lm, count_floats, &tally, NULL); /* only counts: nothing is changed, nothing fails */
+  wf__rnn_visit((wf_rnnlm *)(uintptr_t)lm, count_floats, &tally,
+                NULL); /* only counts: nothing is changed, nothing fails */
   return tally.in_file;
 }
 
@@ -113,7 +132,8 @@ wf_status wf__rnn_alloc_dense(wf_rnnlm *lm, wf_error *err) {
 wf_status wf__rnn_alloc_floats(wf_rnnlm *lm, uint64_t floats, wf_error *err) {
   uint64_t bytes = (floats * sizeof(float) / 64 + 1) * 64;
   lm->dense = aligned_alloc(64, bytes);
-  if (lm->dense == NULL) return wf__fail_memory(err, bytes, "the weights of a recurrent language model");
+  if (lm->dense == NULL)
+    return wf__fail_memory(err, bytes, "the weights of a recurrent language model");
   memset(lm->dense, 0, bytes);
   lm->dense_size = floats;
   return WF_OK;
@@ -128,8 +148,11 @@ float *wf__rnn_take(wf_rnnlm *lm, size_t rows, size_t cols) {
 wf_status wf__rnn_finish(wf_rnnlm *lm, wf_error *err) {
   lm->start = wf__calloc(wf__rnn_state_floats(lm), sizeof *lm->start);
   wf__rnn_work work = {0};
-  wf_status status = lm->start != NULL ? wf__rnn_work_init(lm, 1, &work, err) : wf__fail_memory(err, lm->hidden * sizeof(float), "a hidden state");
-  if (status == WF_OK) wf__rnn_advance(lm, 1, (const float *const *)&lm->start, &lm->bos, &lm->start, &work);
+  wf_status status = lm->start != NULL
+                         ? wf__rnn_work_init(lm, 1, &work, err)
+                         : wf__fail_memory(err, lm->hidden * sizeof(float), "a hidden state");
+  if (status == WF_OK)
+    wf__rnn_advance(lm, 1, (const float *const *)&lm->start, &lm->bos, &lm->start, &work);
   wf__rnn_work_free(&work);
   return status;
 }
@@ -159,7 +182,8 @@ void wf_rnnlm_free(wf_rnnlm *rnnlm) {
   free(rnnlm);
 }
 
-wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, wf_rnnlm **out, wf_error *err) {
+wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, wf_rnnlm **out,
+                             wf_error *err) {
   const wf_rnnlm *base = rnnlm->base != NULL ? rnnlm->base : rnnlm;
   *out = NULL;
   if (device == NULL || strcmp(device, "cpu") == 0) {
@@ -181,11 +205,15 @@ wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, wf_rnnlm
   return WF_OK;
 }
 
-void wf_rnnlm_info_init(wf_rnnlm_info *info) { *info = (wf_rnnlm_info){.struct_size = sizeof *info}; }
+void wf_rnnlm_info_init(wf_rnnlm_info *info) {
+  *info = (wf_rnnlm_info){.struct_size = sizeof *info};
+}
 
 wf_status wf_rnnlm_get_info(const wf_rnnlm *lm, wf_rnnlm_info *out, wf_error *err) {
   size_t struct_size = out->struct_size;
-  if (struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_rnnlm_info: struct_size is %zu; use wf_rnnlm_info_init", struct_size);
+  if (struct_size < sizeof(size_t))
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "wf_rnnlm_info: struct_size is %zu; use wf_rnnlm_info_init", struct_size);
   wf_rnnlm_info info = {.struct_size = struct_size,
                         .output = lm->output_kind,
                         .hidden_size = (int32_t)lm->hidden,
@@ -202,10 +230,12 @@ wf_status wf_rnnlm_get_info(const wf_rnnlm *lm, wf_rnnlm_info *out, wf_error *er
                         .bos = lm->bos,
                         .eos = lm->eos,
                         .unk = lm->unk,
-                        .state_bytes = wf__rnn_state_floats(lm) * sizeof(float) + (1 + (size_t)wf__rnn_history(lm)) * sizeof(int32_t)};
+                        .state_bytes = wf__rnn_state_floats(lm) * sizeof(float) +
+                                       (1 + (size_t)wf__rnn_history(lm)) * sizeof(int32_t)};
   memcpy(info.layer_type, lm->layer_type, sizeof info.layer_type);
   uint64_t path_entries = lm->path_off != NULL ? lm->path_off[lm->num_words] : 0;
-  info.num_bytes = sizeof *lm + lm->dense_size * sizeof(float) + lm->num_cells * sizeof(float) + path_entries * sizeof *lm->path +
+  info.num_bytes = sizeof *lm + lm->dense_size * sizeof(float) + lm->num_cells * sizeof(float) +
+                   path_entries * sizeof *lm->path +
                    (lm->num_words + 1) * (sizeof *lm->path_off + sizeof *lm->counts);
   memcpy(out, &info, struct_size < sizeof info ? struct_size : sizeof info);
   return WF_OK;

@@ -1,16 +1,22 @@
 /* rnnlm_hidden.c - the recurrent layers: states and words to next states, many at a time.
  *
- *   embedding row --> layer 0 --> layer 1 ... each: (input, previous state of the layer) -> its next state
+ *   embedding row --> layer 0 --> layer 1 ... each: (input, previous state of the layer) -> its
+ *   next state
  *
- * The inputs and previous states of a layer are gathered into rows, so that each weight matrix is read once for the whole batch. */
+ * The inputs and previous states of a layer are gathered into rows, so that each weight matrix is
+ * read once for the whole batch. */
 #include <stdlib.h>
 
 #include "lm/rnnlm.h"
 
-wf_status wf__rnn_work_init(const wf_rnnlm *lm, size_t max_batch, wf__rnn_work *work, wf_error *err) {
-  size_t hidden = wf__padded(lm->hidden), widest = wf__padded(lm->embed > lm->hidden ? lm->embed : lm->hidden);
+wf_status wf__rnn_work_init(const wf_rnnlm *lm, size_t max_batch, wf__rnn_work *work,
+                            wf_error *err) {
+  size_t hidden = wf__padded(lm->hidden),
+         widest = wf__padded(lm->embed > lm->hidden ? lm->embed : lm->hidden);
   *work = (wf__rnn_work){.max_batch = max_batch};
-  work->gates_floats = hidden * (lm->kind == WF__RNN_TORCH_LSTM ? 4 : lm->kind == WF__RNN_TORCH_GRU ? 3 : 1);
+  work->gates_floats = hidden * (lm->kind == WF__RNN_TORCH_LSTM  ? 4
+                                 : lm->kind == WF__RNN_TORCH_GRU ? 3
+                                                                 : 1);
   size_t scores = lm->output_kind == WF_RNNLM_SOFTMAX ? WF__RNN_SOFTMAX_BLOCK : 0;
   uint64_t floats = (widest + 2 * hidden + 2 * work->gates_floats + scores) * (uint64_t)max_batch;
   float *at = work->input = wf__calloc(floats, sizeof *at);
@@ -39,7 +45,8 @@ struct step {
   size_t offset;
 };
 
-static void product(const wf__rnn_matrix *m, const float *x, size_t x_stride, size_t count, float *y, size_t y_stride) {
+static void product(const wf__rnn_matrix *m, const float *x, size_t x_stride, size_t count,
+                    float *y, size_t y_stride) {
   wf__rows_dot(m->data, m->rows, m->stride, x, x_stride, count, y, y_stride);
 }
 
@@ -69,7 +76,8 @@ static void simple_layer(const struct step *s) {
   product(&s->layer->matrix[WF__RNN_W], w->previous, s->stride, s->count, w->gates, s->stride);
   const float *input = w->input;
   if (s->layer_idx > 0) {
-    product(&s->layer->matrix[WF__RNN_I], w->input, s->input_stride, s->count, w->scaled, s->stride);
+    product(&s->layer->matrix[WF__RNN_I], w->input, s->input_stride, s->count, w->scaled,
+            s->stride);
     input = w->scaled;
   }
   for (size_t i = 0; i < s->count; i++) {
@@ -80,7 +88,8 @@ static void simple_layer(const struct step *s) {
   }
 }
 
-/* gate += input through matrix `which`, or the input itself in variants without input matrices; += bias. */
+/* gate += input through matrix `which`, or the input itself in variants without input matrices; +=
+ * bias. */
 static void add_input(const struct step *s, int which, const float *bias, float *gate) {
   wf__rnn_work *w = s->work;
   const float *input = w->input;
@@ -109,21 +118,27 @@ static void gru_layer(const struct step *s) {
   product(&m[WF__GRU_UW], w->previous, s->stride, s->count, w->gates, s->stride);
   add_input(s, WF__GRU_UI, s->layer->vector[WF__GRU_UPDATE_BIAS], w->gates);
   wf__vec_sigmoid(w->gates, all);
-  for (size_t k = 0; k < all; k++) w->gates[k] = (w->gates2[k] - w->previous[k]) * w->gates[k] + w->previous[k];
+  for (size_t k = 0; k < all; k++)
+    w->gates[k] = (w->gates2[k] - w->previous[k]) * w->gates[k] + w->previous[k];
   for (size_t i = 0; i < s->count; i++) store(s, i, w->gates + i * s->stride);
 }
 
-/* The first c values of the state are the slow context, the rest the fast hidden units. One state at a time: these models are rare. */
+/* The first c values of the state are the slow context, the rest the fast hidden units. One state
+ * at a time: these models are rare. */
 static void scrn_state(const struct step *s, size_t i) {
   const wf_rnnlm *lm = s->lm;
   const wf__rnn_matrix *m = s->layer->matrix;
   size_t c = lm->scrn_context, fast = lm->hidden - c;
-  const float *x = s->work->input + i * s->input_stride, *previous = s->work->previous + i * s->stride;
-  float *context = s->work->gates + i * s->stride, *units = s->work->gates2 + i * s->stride, *sum = s->work->scaled + i * s->stride;
+  const float *x = s->work->input + i * s->input_stride,
+              *previous = s->work->previous + i * s->stride;
+  float *context = s->work->gates + i * s->stride, *units = s->work->gates2 + i * s->stride,
+        *sum = s->work->scaled + i * s->stride;
   bool through_matrices = !lm->scrn_fast || s->layer_idx > 0;
   memset(context, 0, s->stride * sizeof *context);
-  if (through_matrices) product(&m[WF__SCRN_B], x, 0, 1, context, 0);
-  else memcpy(context, x, c * sizeof *context);
+  if (through_matrices)
+    product(&m[WF__SCRN_B], x, 0, 1, context, 0);
+  else
+    memcpy(context, x, c * sizeof *context);
   const float *decay = s->layer->vector[0];
   for (size_t k = 0; k < c; k++) context[k] = (1 - decay[k]) * context[k] + decay[k] * previous[k];
   memset(sum, 0, s->stride * sizeof *sum);
@@ -131,19 +146,24 @@ static void scrn_state(const struct step *s, size_t i) {
   product(&m[WF__SCRN_R], sum, 0, 1, units, 0);
   product(&m[WF__SCRN_P], context, 0, 1, sum, 0);
   add(units, sum, fast);
-  if (through_matrices) product(&m[WF__SCRN_A], x, 0, 1, sum, 0);
-  else memcpy(sum, x + c, fast * sizeof *sum);
+  if (through_matrices)
+    product(&m[WF__SCRN_A], x, 0, 1, sum, 0);
+  else
+    memcpy(sum, x + c, fast * sizeof *sum);
   add(units, sum, fast);
   wf__vec_sigmoid(units, wf__padded(fast));
   memcpy(context + c, units, fast * sizeof *context);
   store(s, i, context);
 }
 
-/* PyTorch: gates of the input and of the previous state, each with its bias, stacked by padded(H) rows. */
+/* PyTorch: gates of the input and of the previous state, each with its bias, stacked by padded(H)
+ * rows. */
 static void torch_gates(const struct step *s, int num_gates) {
   wf__rnn_work *w = s->work;
-  product(&s->layer->matrix[WF__TORCH_IH], w->input, s->input_stride, s->count, w->gates, w->gates_floats);
-  product(&s->layer->matrix[WF__TORCH_HH], w->previous, s->stride, s->count, w->gates2, w->gates_floats);
+  product(&s->layer->matrix[WF__TORCH_IH], w->input, s->input_stride, s->count, w->gates,
+          w->gates_floats);
+  product(&s->layer->matrix[WF__TORCH_HH], w->previous, s->stride, s->count, w->gates2,
+          w->gates_floats);
   for (size_t i = 0; i < s->count; i++) {
     add(w->gates + i * w->gates_floats, s->layer->vector[0], s->stride * (size_t)num_gates);
     add(w->gates2 + i * w->gates_floats, s->layer->vector[1], s->stride * (size_t)num_gates);
@@ -162,7 +182,8 @@ static void lstm_layer(const struct step *s, const float *const *from) {
     wf__vec_sigmoid(gate + 3 * n, n);
     const float *cell = from[i] + s->offset + n;
     float *to_cell = s->to[i] + s->offset + n;
-    for (size_t k = 0; k < n; k++) to_cell[k] = out[k] = gate[n + k] * cell[k] + gate[k] * gate[2 * n + k];
+    for (size_t k = 0; k < n; k++)
+      to_cell[k] = out[k] = gate[n + k] * cell[k] + gate[k] * gate[2 * n + k];
     wf__vec_tanh(out, n);
     for (size_t k = 0; k < n; k++) out[k] *= gate[3 * n + k];
     store(s, i, out);
@@ -175,34 +196,43 @@ static void torch_gru_layer(const struct step *s) {
   size_t n = s->stride;
   for (size_t i = 0; i < s->count; i++) {
     float *gate = s->work->gates + i * s->work->gates_floats;
-    const float *recurrent = s->work->gates2 + i * s->work->gates_floats, *previous = s->work->previous + i * n;
+    const float *recurrent = s->work->gates2 + i * s->work->gates_floats,
+                *previous = s->work->previous + i * n;
     add(gate, recurrent, 2 * n);
     wf__vec_sigmoid(gate, 2 * n);
     float *fresh = gate + 2 * n;
     for (size_t k = 0; k < n; k++) fresh[k] += gate[k] * recurrent[2 * n + k];
     wf__vec_tanh(fresh, n);
-    for (size_t k = 0; k < n; k++) fresh[k] = (1 - gate[n + k]) * fresh[k] + gate[n + k] * previous[k];
+    for (size_t k = 0; k < n; k++)
+      fresh[k] = (1 - gate[n + k]) * fresh[k] + gate[n + k] * previous[k];
     store(s, i, fresh);
   }
 }
 
-void wf__rnn_advance(const wf_rnnlm *lm, size_t count, const float *const *from, const int32_t *words, float *const *to, wf__rnn_work *work) {
-  struct step s = {.lm = lm, .work = work, .count = count, .stride = wf__padded(lm->hidden), .to = to};
+void wf__rnn_advance(const wf_rnnlm *lm, size_t count, const float *const *from,
+                     const int32_t *words, float *const *to, wf__rnn_work *work) {
+  struct step s = {
+      .lm = lm, .work = work, .count = count, .stride = wf__padded(lm->hidden), .to = to};
   for (size_t l = 0; l < lm->num_layers; l++) {
     s.layer = &lm->layers[l];
     s.layer_idx = l;
     s.offset = l * wf__rnn_layer_floats(lm);
     s.input_stride = l == 0 ? lm->embedding.stride : s.stride;
     for (size_t i = 0; i < count; i++) {
-      const float *input = l == 0 ? lm->embedding.data + (size_t)words[i] * s.input_stride : to[i] + s.offset - wf__rnn_layer_floats(lm);
+      const float *input = l == 0 ? lm->embedding.data + (size_t)words[i] * s.input_stride
+                                  : to[i] + s.offset - wf__rnn_layer_floats(lm);
       memcpy(work->input + i * s.input_stride, input, s.input_stride * sizeof(float));
       memcpy(work->previous + i * s.stride, from[i] + s.offset, s.stride * sizeof(float));
     }
-    if (lm->kind == WF__RNN_GRU) gru_layer(&s);
-    else if (lm->kind == WF__RNN_TORCH_LSTM) lstm_layer(&s, from);
-    else if (lm->kind == WF__RNN_TORCH_GRU) torch_gru_layer(&s);
+    if (lm->kind == WF__RNN_GRU)
+      gru_layer(&s);
+    else if (lm->kind == WF__RNN_TORCH_LSTM)
+      lstm_layer(&s, from);
+    else if (lm->kind == WF__RNN_TORCH_GRU)
+      torch_gru_layer(&s);
     else if (lm->kind == WF__RNN_SCRN)
       for (size_t i = 0; i < count; i++) scrn_state(&s, i);
-    else simple_layer(&s);
+    else
+      simple_layer(&s);
   }
 }

@@ -1,8 +1,12 @@
-/* rnnlm_import.c - LSTM and GRU language models of PyTorch from safetensors files (layout: docs/how-to/rnnlm.md).
+/* rnnlm_import.c - LSTM and GRU language models of PyTorch from safetensors files (layout:
+ * docs/how-to/rnnlm.md).
  *
- *   embedding.weight [V, E]    rnn.weight_ih_lK [G H, in]  rnn.weight_hh_lK [G H, H]  rnn.bias_ih_lK, rnn.bias_hh_lK [G H]    output.weight [V, H]  output.bias [V]
+ *   embedding.weight [V, E]    rnn.weight_ih_lK [G H, in]  rnn.weight_hh_lK [G H, H]
+ *                              rnn.bias_ih_lK, rnn.bias_hh_lK [G H]    output.weight [V, H]
+ *                              output.bias [V]
  *
- * G is 4 for LSTM and 3 for GRU, which the shapes tell. In memory each gate's rows are padded to a multiple of WF__LANES, so that gates start aligned. */
+ * G is 4 for LSTM and 3 for GRU, which the shapes tell. In memory each gate's rows are padded to a
+ * multiple of WF__LANES, so that gates start aligned. */
 #include <stdio.h>
 
 #include "lm/rnnlm.h"
@@ -39,18 +43,29 @@ static wf__tensor *take_layer(import *m, const char *part, size_t layer) {
 }
 
 /* cols 0: a vector. */
-static wf_status check_shape(const import *m, const wf__tensor *tensor, uint64_t rows, uint64_t cols, wf_error *err) {
-  if (strcmp(tensor->dtype, "F32") != 0 && strcmp(tensor->dtype, "F16") != 0 && strcmp(tensor->dtype, "BF16") != 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: %.*s is of type %s; F32, F16 and BF16 can be read", m->file->path, WF__SPAN_ARG(tensor->name), tensor->dtype);
-  bool fits = cols == 0 ? tensor->num_dims == 1 && tensor->dims[0] == rows : tensor->num_dims == 2 && tensor->dims[0] == rows && tensor->dims[1] == cols;
+static wf_status check_shape(const import *m, const wf__tensor *tensor, uint64_t rows,
+                             uint64_t cols, wf_error *err) {
+  if (strcmp(tensor->dtype, "F32") != 0 && strcmp(tensor->dtype, "F16") != 0 &&
+      strcmp(tensor->dtype, "BF16") != 0)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "%s: %.*s is of type %s; F32, F16 and BF16 can be read", m->file->path,
+                    WF__SPAN_ARG(tensor->name), tensor->dtype);
+  bool fits = cols == 0
+                  ? tensor->num_dims == 1 && tensor->dims[0] == rows
+                  : tensor->num_dims == 2 && tensor->dims[0] == rows && tensor->dims[1] == cols;
   if (fits) return WF_OK;
-  return wf__fail(err, WF_ERR_FORMAT, "%s: %.*s has %zu dimensions [%llu, %llu]; [%llu, %llu] expected (0: a vector)", m->file->path, WF__SPAN_ARG(tensor->name), tensor->num_dims,
-                  (unsigned long long)(tensor->num_dims > 0 ? tensor->dims[0] : 0), (unsigned long long)(tensor->num_dims > 1 ? tensor->dims[1] : 0),
+  return wf__fail(err, WF_ERR_FORMAT,
+                  "%s: %.*s has %zu dimensions [%llu, %llu]; [%llu, %llu] expected (0: a vector)",
+                  m->file->path, WF__SPAN_ARG(tensor->name), tensor->num_dims,
+                  (unsigned long long)(tensor->num_dims > 0 ? tensor->dims[0] : 0),
+                  (unsigned long long)(tensor->num_dims > 1 ? tensor->dims[1] : 0),
                   (unsigned long long)rows, (unsigned long long)cols);
 }
 
 static wf_status missing(const import *m, const char *name, wf_error *err) {
-  return wf__fail(err, WF_ERR_FORMAT, "%s: no tensor %s (docs/how-to/rnnlm.md lists what there must be)", m->file->path, name);
+  return wf__fail(err, WF_ERR_FORMAT,
+                  "%s: no tensor %s (docs/how-to/rnnlm.md lists what there must be)", m->file->path,
+                  name);
 }
 
 static wf_status find_sizes(import *m, wf_error *err) {
@@ -61,13 +76,21 @@ static wf_status find_sizes(import *m, wf_error *err) {
   if (m->embedding == NULL) return missing(m, "embedding.weight", err);
   wf__tensor *hh = take_layer(m, "weight_hh", 0);
   if (hh == NULL) return missing(m, "rnn.weight_hh_l0", err);
-  if (m->embedding->num_dims != 2 || hh->num_dims != 2) return wf__fail(err, WF_ERR_FORMAT, "%s: embedding.weight and rnn.weight_hh_l0 must be matrices", m->file->path);
-  uint64_t words = m->embedding->dims[0], embed = m->embedding->dims[1], rows = hh->dims[0], hidden = hh->dims[1];
-  if (words < 1 || words > INT32_MAX || embed < 1 || embed > 1 << 20 || hidden < 1 || hidden > 1 << 20)
-    return wf__fail(err, WF_ERR_LIMIT, "%s: %llu words, embedding size %llu, hidden size %llu", m->file->path, (unsigned long long)words, (unsigned long long)embed, (unsigned long long)hidden);
+  if (m->embedding->num_dims != 2 || hh->num_dims != 2)
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: embedding.weight and rnn.weight_hh_l0 must be matrices", m->file->path);
+  uint64_t words = m->embedding->dims[0], embed = m->embedding->dims[1], rows = hh->dims[0],
+           hidden = hh->dims[1];
+  if (words < 1 || words > INT32_MAX || embed < 1 || embed > 1 << 20 || hidden < 1 ||
+      hidden > 1 << 20)
+    return wf__fail(err, WF_ERR_LIMIT, "%s: %llu words, embedding size %llu, hidden size %llu",
+                    m->file->path, (unsigned long long)words, (unsigned long long)embed,
+                    (unsigned long long)hidden);
   if (rows != 3 * hidden && rows != 4 * hidden)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: rnn.weight_hh_l0 is [%llu, %llu]: neither an LSTM's (4 times as many rows as columns) nor a GRU's (3 times)", m->file->path,
-                    (unsigned long long)rows, (unsigned long long)hidden);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: rnn.weight_hh_l0 is [%llu, %llu]: neither an LSTM's (4 times as many rows "
+                    "as columns) nor a GRU's (3 times)",
+                    m->file->path, (unsigned long long)rows, (unsigned long long)hidden);
   m->gates = rows == 4 * hidden ? 4 : 3;
   lm->num_words = words;
   lm->embed = embed;
@@ -76,7 +99,10 @@ static wf_status find_sizes(import *m, wf_error *err) {
   snprintf(lm->layer_type, sizeof lm->layer_type, "%s", m->gates == 4 ? "lstm" : "torch-gru");
   WF__TRY(check_shape(m, m->embedding, words, embed, err));
   if (m->output == NULL && embed != hidden)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: no output.weight, and embedding.weight cannot take its place: %zu columns, hidden size %zu", m->file->path, lm->embed, lm->hidden);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: no output.weight, and embedding.weight cannot take its place: %zu "
+                    "columns, hidden size %zu",
+                    m->file->path, lm->embed, lm->hidden);
   if (m->output != NULL) WF__TRY(check_shape(m, m->output, words, hidden, err));
   return m->output_bias != NULL ? check_shape(m, m->output_bias, words, 0, err) : WF_OK;
 }
@@ -85,42 +111,54 @@ static wf_status find_layers(import *m, wf_error *err) {
   wf_rnnlm *lm = m->lm;
   size_t rows = m->gates * lm->hidden;
   for (size_t l = 0; l < WF__RNN_MAX_LAYERS; l++) {
-    wf__tensor *ih = m->layers[l].ih = take_layer(m, "weight_ih", l), *hh = m->layers[l].hh = take_layer(m, "weight_hh", l);
-    wf__tensor *bias_ih = m->layers[l].bias_ih = take_layer(m, "bias_ih", l), *bias_hh = m->layers[l].bias_hh = take_layer(m, "bias_hh", l);
+    wf__tensor *ih = m->layers[l].ih = take_layer(m, "weight_ih", l),
+               *hh = m->layers[l].hh = take_layer(m, "weight_hh", l);
+    wf__tensor *bias_ih = m->layers[l].bias_ih = take_layer(m, "bias_ih", l),
+               *bias_hh = m->layers[l].bias_hh = take_layer(m, "bias_hh", l);
     if (ih == NULL && hh == NULL && l > 0) break;
-    if (ih == NULL || hh == NULL) return missing(m, ih == NULL ? "rnn.weight_ih of a layer" : "rnn.weight_hh of a layer", err);
+    if (ih == NULL || hh == NULL)
+      return missing(m, ih == NULL ? "rnn.weight_ih of a layer" : "rnn.weight_hh of a layer", err);
     WF__TRY(check_shape(m, ih, rows, l == 0 ? lm->embed : lm->hidden, err));
     WF__TRY(check_shape(m, hh, rows, lm->hidden, err));
     if (bias_ih != NULL) WF__TRY(check_shape(m, bias_ih, rows, 0, err));
     if (bias_hh != NULL) WF__TRY(check_shape(m, bias_hh, rows, 0, err));
     lm->num_layers = l + 1;
   }
-  for (uint64_t i = 0; i < m->tensors.size; i++) /* what it does to the scores is unknown: dropping it would be wrong */
+  for (uint64_t i = 0; i < m->tensors.size;
+       i++) /* what it does to the scores is unknown: dropping it would be wrong */
     if (!m->tensors.data[i].used)
-      return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: tensor %.*s has no place in an LSTM or GRU language model, or is there twice (docs/how-to/rnnlm.md)", m->file->path,
-                      WF__SPAN_ARG(m->tensors.data[i].name));
+      return wf__fail(err, WF_ERR_UNSUPPORTED,
+                      "%s: tensor %.*s has no place in an LSTM or GRU language model, or is there "
+                      "twice (docs/how-to/rnnlm.md)",
+                      m->file->path, WF__SPAN_ARG(m->tensors.data[i].name));
   return WF_OK;
 }
 
 static uint64_t num_floats(const import *m) {
   const wf_rnnlm *lm = m->lm;
-  uint64_t hidden = wf__padded(lm->hidden), embed = wf__padded(lm->embed), rows = m->gates * hidden, total = lm->num_words * embed;
+  uint64_t hidden = wf__padded(lm->hidden), embed = wf__padded(lm->embed), rows = m->gates * hidden,
+           total = lm->num_words * embed;
   if (m->output != NULL) total += lm->num_words * hidden;
   if (m->output_bias != NULL) total += wf__padded(lm->num_words);
-  for (size_t l = 0; l < lm->num_layers; l++) total += rows * ((l == 0 ? embed : hidden) + hidden) + 2 * rows;
+  for (size_t l = 0; l < lm->num_layers; l++)
+    total += rows * ((l == 0 ? embed : hidden) + hidden) + 2 * rows;
   return total;
 }
 
-/* Rows of `tensor` (NULL: zeros) into room of their own; `gate_rows` rows of each gate are followed by padding. */
-static wf_status copy(import *m, const wf__tensor *tensor, size_t gates, size_t gate_rows, size_t cols, wf__rnn_matrix *out, wf_error *err) {
+/* Rows of `tensor` (NULL: zeros) into room of their own; `gate_rows` rows of each gate are followed
+ * by padding. */
+static wf_status copy(import *m, const wf__tensor *tensor, size_t gates, size_t gate_rows,
+                      size_t cols, wf__rnn_matrix *out, wf_error *err) {
   size_t stride = wf__padded(cols), padded_rows = gates == 1 ? gate_rows : wf__padded(gate_rows);
-  *out = (wf__rnn_matrix){wf__rnn_take(m->lm, gates * padded_rows, cols), gates * padded_rows, cols, stride};
+  *out = (wf__rnn_matrix){wf__rnn_take(m->lm, gates * padded_rows, cols), gates * padded_rows, cols,
+                          stride};
   for (size_t r = 0; tensor != NULL && r < gates * gate_rows; r++) {
     float *row = out->data + (r / gate_rows * padded_rows + r % gate_rows) * stride;
     for (size_t c = 0; c < cols; c++) {
       row[c] = wf__tensor_at(tensor, r * cols + c);
       if (!isfinite(row[c]))
-        return wf__fail(err, WF_ERR_FORMAT, "%s: %.*s holds %g at [%zu, %zu]", m->file->path, WF__SPAN_ARG(tensor->name), (double)row[c], r, c);
+        return wf__fail(err, WF_ERR_FORMAT, "%s: %.*s holds %g at [%zu, %zu]", m->file->path,
+                        WF__SPAN_ARG(tensor->name), (double)row[c], r, c);
     }
   }
   return WF_OK;
@@ -132,7 +170,9 @@ static wf_status copy_bias(import *m, const wf__tensor *tensor, float **out, wf_
   *out = wf__rnn_take(m->lm, 1, m->gates * padded);
   for (size_t i = 0; tensor != NULL && i < m->gates * hidden; i++) {
     float value = wf__tensor_at(tensor, i);
-    if (!isfinite(value)) return wf__fail(err, WF_ERR_FORMAT, "%s: %.*s holds %g at %zu", m->file->path, WF__SPAN_ARG(tensor->name), (double)value, i);
+    if (!isfinite(value))
+      return wf__fail(err, WF_ERR_FORMAT, "%s: %.*s holds %g at %zu", m->file->path,
+                      WF__SPAN_ARG(tensor->name), (double)value, i);
     (*out)[i / hidden * padded + i % hidden] = value;
   }
   return WF_OK;
@@ -143,14 +183,17 @@ static wf_status copy_all(import *m, wf_error *err) {
   WF__TRY(wf__rnn_alloc_floats(lm, num_floats(m), err));
   WF__TRY(copy(m, m->embedding, 1, lm->num_words, lm->embed, &lm->embedding, err));
   lm->output = lm->embedding; /* tied */
-  if (m->output != NULL) WF__TRY(copy(m, m->output, 1, lm->num_words, lm->hidden, &lm->output, err));
+  if (m->output != NULL)
+    WF__TRY(copy(m, m->output, 1, lm->num_words, lm->hidden, &lm->output, err));
   wf__rnn_matrix bias = {0};
   if (m->output_bias != NULL) WF__TRY(copy(m, m->output_bias, 1, 1, lm->num_words, &bias, err));
   lm->output_bias = bias.data;
   for (size_t l = 0; l < lm->num_layers; l++) {
     wf__rnn_layer *layer = &lm->layers[l];
-    WF__TRY(copy(m, m->layers[l].ih, m->gates, lm->hidden, l == 0 ? lm->embed : lm->hidden, &layer->matrix[WF__TORCH_IH], err));
-    WF__TRY(copy(m, m->layers[l].hh, m->gates, lm->hidden, lm->hidden, &layer->matrix[WF__TORCH_HH], err));
+    WF__TRY(copy(m, m->layers[l].ih, m->gates, lm->hidden, l == 0 ? lm->embed : lm->hidden,
+                 &layer->matrix[WF__TORCH_IH], err));
+    WF__TRY(copy(m, m->layers[l].hh, m->gates, lm->hidden, lm->hidden, &layer->matrix[WF__TORCH_HH],
+                 err));
     WF__TRY(copy_bias(m, m->layers[l].bias_ih, &layer->vector[0], err));
     WF__TRY(copy_bias(m, m->layers[l].bias_hh, &layer->vector[1], err));
   }
@@ -161,20 +204,24 @@ static wf_status take_words(import *m, const wf_symbols *words, wf_error *err) {
   wf_rnnlm *lm = m->lm;
   for (size_t i = 0; i < lm->num_words || i < wf_symbols_count(words); i++)
     if (i >= lm->num_words || wf_symbols_text(words, (int64_t)i) == NULL)
-      return wf__fail(err, WF_ERR_FORMAT, "%s: %zu words; %s has %zu rows: ids from 0, one for each row, are expected", wf_symbols_name(words), wf_symbols_count(words), m->file->path,
+      return wf__fail(err, WF_ERR_FORMAT,
+                      "%s: %zu words; %s has %zu rows: ids from 0, one for each row, are expected",
+                      wf_symbols_name(words), wf_symbols_count(words), m->file->path,
                       lm->num_words);
   lm->words = wf_symbols_ref(words);
   lm->eos = (int32_t)wf_symbols_find(words, "</s>");
   if (lm->eos < 0) lm->eos = (int32_t)wf_symbols_find(words, "<eos>");
-  if (lm->eos < 0) return wf__fail(err, WF_ERR_FORMAT, "%s: no word </s> (nor <eos>)", wf_symbols_name(words));
+  if (lm->eos < 0)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: no word </s> (nor <eos>)", wf_symbols_name(words));
   lm->bos = (int32_t)wf_symbols_find(words, "<s>");
   if (lm->bos < 0) lm->bos = lm->eos;
   return WF_OK;
 }
 
-wf_status wf__rnnlm_read_safetensors(const wf__input *file, const wf_symbols *words, wf_rnnlm **out, wf_error *err) {
+wf_status wf__rnnlm_read_safetensors(const wf__input *file, const wf_symbols *words, wf_rnnlm **out,
+                                     wf_error *err) {
   *out = NULL;
-  import m = {.file = file, .lm = wf__calloc(1, sizeof *m.lm)};
+import m = {.file = file, .lm = wf__calloc(1, sizeof * m.lm) };
   if (m.lm == NULL) return wf__fail_memory(err, sizeof *m.lm, "a recurrent language model");
   atomic_init(&m.lm->refs, 1);
   m.lm->output_kind = WF_RNNLM_SOFTMAX;

@@ -1,16 +1,19 @@
 /* rnnlm_learn.c - one sentence of training: forward, output, backward through time, update.
  *
- *   embedding --> hidden[t + 1] = layer(x, hidden[t]) --> path of the next word: each node's row and MaxEnt cells move at once
- *   delta[t]: gradient of ln p at hidden[t + 1], gathered from the nodes, then carried back from t + 1 to t
+ *   embedding --> hidden[t + 1] = layer(x, hidden[t]) --> path of the next word: each node's row
+ *   and MaxEnt cells move at once delta[t]: gradient of ln p at hidden[t + 1], gathered from the
+ *   nodes, then carried back from t + 1 to t
  *
- * The recurrent matrices move once a segment, by the sum over its positions. Gradients are of ln p, so steps add. */
+ * The recurrent matrices move once a segment, by the sum over its positions. Gradients are of ln p,
+ * so steps add. */
 #include "lm/rnnlm_learn.h"
 
 #include <stdlib.h>
 
 wf_status wf__rnn_tape_init(const wf_rnnlm *lm, wf__rnn_tape *tape, wf_error *err) {
   size_t n = wf__padded(lm->hidden), rows = WF__RNN_SEGMENT;
-  float **parts[] = {&tape->delta, &tape->reset, &tape->update, &tape->fresh, &tape->scaled, &tape->d_reset, &tape->d_update, &tape->d_fresh};
+  float **parts[] = {&tape->delta,  &tape->reset,   &tape->update,   &tape->fresh,
+                     &tape->scaled, &tape->d_reset, &tape->d_update, &tape->d_fresh};
   size_t num_parts = lm->kind == WF__RNN_GRU ? 8 : 1;
   uint64_t floats = n * ((rows + 1) + rows * num_parts + 3);
   *tape = (wf__rnn_tape){0};
@@ -27,17 +30,19 @@ void wf__rnn_tape_free(wf__rnn_tape *tape) {
   *tape = (wf__rnn_tape){0};
 }
 
-/* --- output ------------------------------------------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------ */
 
 static float clipped(float x, float bound) { return x > bound ? bound : x < -bound ? -bound : x; }
 
 static void prefetch_cells(const wf_rnnlm *lm, const uint64_t *hash, int orders, int32_t word) {
   for (uint64_t i = lm->path_off[word]; i < lm->path_off[word + 1]; i++)
-    for (int o = 0; o < orders; o++) __builtin_prefetch(&lm->own_cells[hash[o] + (lm->path[i] >> 1)], 1);
+    for (int o = 0; o < orders; o++)
+      __builtin_prefetch(&lm->own_cells[hash[o] + (lm->path[i] >> 1)], 1);
 }
 
 /* Returns -ln p(word); adds its gradient at the hidden vector to delta. */
-static double learn_path(wf_rnnlm *lm, const wf__rnn_rates *rates, const float *hidden, const uint64_t *hash, int orders, int32_t word, float *delta) {
+static double learn_path(wf_rnnlm *lm, const wf__rnn_rates *rates, const float *hidden,
+                         const uint64_t *hash, int orders, int32_t word, float *delta) {
   double product = 1;
   size_t n = lm->output.stride;
   for (uint64_t i = lm->path_off[word]; i < lm->path_off[word + 1]; i++) {
@@ -50,7 +55,8 @@ static double learn_path(wf_rnnlm *lm, const wf__rnn_rates *rates, const float *
     product *= zero ? (double)p : 1 - (double)p;
     if (product < 1e-280) product = 1e-280; /* the figure is only for the eye */
     float gradient = clipped((zero ? 1 : 0) - p, rates->clip);
-    wf__learn_row(row, hidden, delta, n, gradient, 1 - rates->weights_l2, rates->weights * gradient);
+    wf__learn_row(row, hidden, delta, n, gradient, 1 - rates->weights_l2,
+                  rates->weights * gradient);
     for (int o = 0; o < orders; o++) {
       float *cell = &lm->own_cells[hash[o] + node];
       *cell = *cell * (1 - rates->cells_l2) + rates->cells * gradient;
@@ -60,7 +66,8 @@ static double learn_path(wf_rnnlm *lm, const wf__rnn_rates *rates, const float *
 }
 
 /* Positions [begin, begin + count) of the sentence: words[t + 1] from hidden row t + 1 - begin. */
-static double learn_outputs(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape, const int32_t *words, size_t begin, size_t count) {
+static double learn_outputs(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
+                            const int32_t *words, size_t begin, size_t count) {
   size_t n = lm->output.stride;
   double cost = 0;
   uint64_t hash[2][WF_RNNLM_MAX_ORDER];
@@ -71,24 +78,30 @@ static double learn_outputs(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_ta
     if (i < count) {
       int32_t previous[WF_RNNLM_MAX_ORDER];
       int32_t num = 0;
-      for (; num < wf__rnn_history(lm) && (size_t)num <= t; num++) previous[num] = words[t - (size_t)num];
+      for (; num < wf__rnn_history(lm) && (size_t)num <= t; num++)
+        previous[num] = words[t - (size_t)num];
       orders[i & 1] = wf__rnn_hashes(lm, previous, num, hash[i & 1]);
       prefetch_cells(lm, hash[i & 1], orders[i & 1], words[t + 1]);
     }
-    if (i > 0) cost += learn_path(lm, rates, tape->hidden + i * n, hash[(i - 1) & 1], orders[(i - 1) & 1], words[t], tape->delta + (i - 1) * n);
+    if (i > 0)
+      cost += learn_path(lm, rates, tape->hidden + i * n, hash[(i - 1) & 1], orders[(i - 1) & 1],
+                         words[t], tape->delta + (i - 1) * n);
   }
   return cost;
 }
 
-/* --- hidden layer ------------------------------------------------------------------------------------------------- */
+/* --- hidden layer ------------------------------------------------------------------------ */
 
-static void product(const wf__rnn_matrix *m, const float *x, float *y) { wf__rows_dot(m->data, m->rows, m->stride, x, 0, 1, y, 0); }
+static void product(const wf__rnn_matrix *m, const float *x, float *y) {
+  wf__rows_dot(m->data, m->rows, m->stride, x, 0, 1, y, 0);
+}
 
 static void zero_padding(const wf_rnnlm *lm, float *x) {
   for (size_t k = lm->hidden; k < wf__padded(lm->hidden); k++) x[k] = 0;
 }
 
-static void forward_sigmoid(const wf_rnnlm *lm, const float *x, const float *previous, float *hidden) {
+static void forward_sigmoid(const wf_rnnlm *lm, const float *x, const float *previous,
+                            float *hidden) {
   size_t n = wf__padded(lm->hidden);
   product(&lm->layers[0].matrix[WF__RNN_W], previous, hidden);
   for (size_t k = 0; k < n; k++) hidden[k] += x[k];
@@ -96,10 +109,12 @@ static void forward_sigmoid(const wf_rnnlm *lm, const float *x, const float *pre
   zero_padding(lm, hidden);
 }
 
-static void forward_gru(const wf_rnnlm *lm, wf__rnn_tape *tape, size_t i, const float *x, const float *h, float *hidden) {
+static void forward_gru(const wf_rnnlm *lm, wf__rnn_tape *tape, size_t i, const float *x,
+                        const float *h, float *hidden) {
   size_t n = wf__padded(lm->hidden);
   const wf__rnn_matrix *m = lm->layers[0].matrix;
-  float *r = tape->reset + i * n, *u = tape->update + i * n, *c = tape->fresh + i * n, *rh = tape->scaled + i * n;
+  float *r = tape->reset + i * n, *u = tape->update + i * n, *c = tape->fresh + i * n,
+        *rh = tape->scaled + i * n;
   product(&m[WF__GRU_RW], h, r);
   product(&m[WF__GRU_UW], h, u);
   for (size_t k = 0; k < n; k++) r[k] += x[k], u[k] += x[k];
@@ -131,7 +146,8 @@ static void backward_gru(const wf_rnnlm *lm, wf__rnn_tape *tape, size_t i, float
   const wf__rnn_matrix *m = lm->layers[0].matrix;
   float *d = tape->delta + i * n, *back = tape->back, *d_scaled = back + n;
   float *dr = tape->d_reset + i * n, *du = tape->d_update + i * n, *dc = tape->d_fresh + i * n;
-  const float *h = tape->hidden + i * n, *r = tape->reset + i * n, *u = tape->update + i * n, *c = tape->fresh + i * n;
+  const float *h = tape->hidden + i * n, *r = tape->reset + i * n, *u = tape->update + i * n,
+              *c = tape->fresh + i * n;
   for (size_t k = 0; k < n; k++) {
     float dh = d[k] + back[k];
     dc[k] = clipped(dh * u[k] * (1 - c[k] * c[k]), clip);
@@ -149,23 +165,28 @@ static void backward_gru(const wf_rnnlm *lm, wf__rnn_tape *tape, size_t i, float
   wf__transposed_dot(m[WF__GRU_UW].data, lm->hidden, n, du, back);
 }
 
-static void move_matrix(const wf_rnnlm *lm, const wf__rnn_rates *rates, const wf__rnn_matrix *m, const float *d, const float *x, size_t count) {
+static void move_matrix(const wf_rnnlm *lm, const wf__rnn_rates *rates, const wf__rnn_matrix *m,
+                        const float *d, const float *x, size_t count) {
   size_t n = wf__padded(lm->hidden);
   wf__outer_add(m->data, lm->hidden, n, 1 - rates->weights_l2, rates->weights, d, n, x, n, count);
 }
 
-static double learn_segment(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape, const int32_t *words, size_t begin, size_t count) {
+static double learn_segment(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
+                            const int32_t *words, size_t begin, size_t count) {
   size_t n = wf__padded(lm->hidden);
   bool gru = lm->kind == WF__RNN_GRU;
   const wf__rnn_matrix *m = lm->layers[0].matrix;
   for (size_t i = 0; i < count; i++) {
     const float *x = lm->embedding.data + (size_t)words[begin + i] * n;
-    if (gru) forward_gru(lm, tape, i, x, tape->hidden + i * n, tape->hidden + (i + 1) * n);
-    else forward_sigmoid(lm, x, tape->hidden + i * n, tape->hidden + (i + 1) * n);
+    if (gru)
+      forward_gru(lm, tape, i, x, tape->hidden + i * n, tape->hidden + (i + 1) * n);
+    else
+      forward_sigmoid(lm, x, tape->hidden + i * n, tape->hidden + (i + 1) * n);
   }
   double cost = learn_outputs(lm, rates, tape, words, begin, count);
   memset(tape->back, 0, n * sizeof(float));
-  for (size_t i = count; i-- > 0;) (gru ? backward_gru : backward_sigmoid)(lm, tape, i, rates->clip);
+  for (size_t i = count; i-- > 0;)
+    (gru ? backward_gru : backward_sigmoid)(lm, tape, i, rates->clip);
   if (gru) {
     move_matrix(lm, rates, &m[WF__GRU_RW], tape->d_reset, tape->hidden, count);
     move_matrix(lm, rates, &m[WF__GRU_UW], tape->d_update, tape->hidden, count);
@@ -173,17 +194,21 @@ static double learn_segment(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_ta
   } else {
     move_matrix(lm, rates, &m[WF__RNN_W], tape->delta, tape->hidden, count);
   }
-  for (size_t i = 0; i < count; i++) wf__axpy(rates->weights, tape->delta + i * n, lm->embedding.data + (size_t)words[begin + i] * n, n);
+  for (size_t i = 0; i < count; i++)
+    wf__axpy(rates->weights, tape->delta + i * n, lm->embedding.data + (size_t)words[begin + i] * n,
+             n);
   memcpy(tape->hidden, tape->hidden + count * n, n * sizeof(float));
   return cost;
 }
 
-double wf__rnn_learn(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape, const int32_t *words, size_t size) {
+double wf__rnn_learn(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
+                     const int32_t *words, size_t size) {
   double cost = 0;
   memset(tape->hidden, 0, wf__padded(lm->hidden) * sizeof(float));
   for (size_t begin = 0; begin + 1 < size; begin += WF__RNN_SEGMENT) {
     size_t left = size - 1 - begin;
-    cost += learn_segment(lm, rates, tape, words, begin, left < WF__RNN_SEGMENT ? left : WF__RNN_SEGMENT);
+    cost += learn_segment(lm, rates, tape, words, begin,
+                          left < WF__RNN_SEGMENT ? left : WF__RNN_SEGMENT);
   }
   return cost;
 }

@@ -1,23 +1,31 @@
 /* rnnlm_output.c - costs of words: hierarchical softmax and NCE with MaxEnt features, full softmax.
  *
- * A MaxEnt feature of order o is a hash of the last o words; the sum of its cell and of those of the lower orders is added to the score of each node on the
- * path of a word (hierarchical softmax), or of the word (NCE). */
+ * A MaxEnt feature of order o is a hash of the last o words; the sum of its cell and of those of
+ * the lower orders is added to the score of each node on the path of a word (hierarchical softmax),
+ * or of the word (NCE). */
 #include "lm/rnnlm.h"
 
 /* The constants of the toolkit's hash function: a model's cells are where these put them. */
-static const uint64_t primes[] = {108641969, 116049371, 125925907, 133333309, 145678979, 175308587, 197530793, 234567803, 251851741, 264197411, 330864029, 399999781,
-                                  407407183, 459258997, 479012069, 545678687, 560493491, 607407037, 629629243, 656789717, 716048933, 718518067, 725925469, 733332871,
-                                  753085943, 755555077, 782715551, 790122953, 812345159, 814814293, 893826581, 923456189, 940740127, 953085797, 985184539, 990122807};
+static const uint64_t primes[] = {108641969, 116049371, 125925907, 133333309, 145678979, 175308587,
+                                  197530793, 234567803, 251851741, 264197411, 330864029, 399999781,
+                                  407407183, 459258997, 479012069, 545678687, 560493491, 607407037,
+                                  629629243, 656789717, 716048933, 718518067, 725925469, 733332871,
+                                  753085943, 755555077, 782715551, 790122953, 812345159, 814814293,
+                                  893826581, 923456189, 940740127, 953085797, 985184539, 990122807};
 enum { NUM_PRIMES = sizeof primes / sizeof *primes };
 _Static_assert(WF_RNNLM_MAX_ORDER <= NUM_PRIMES, "a prime for each order");
 
-static uint64_t factor(int order, int word) { return primes[((uint64_t)order * primes[word + 1] + (uint64_t)word + 1) % NUM_PRIMES]; }
+static uint64_t factor(int order, int word) {
+  return primes[((uint64_t)order * primes[word + 1] + (uint64_t)word + 1) % NUM_PRIMES];
+}
 
-void wf__rnn_hash_factors(const wf_rnnlm *lm, uint64_t *factors, uint64_t *first, uint64_t *modulus) {
+void wf__rnn_hash_factors(const wf_rnnlm *lm, uint64_t *factors, uint64_t *first,
+                          uint64_t *modulus) {
   *first = primes[0] * primes[1];
   *modulus = lm->maxent_order > 0 ? lm->num_cells - lm->num_words : 1;
   for (int o = 0; o < lm->maxent_order; o++)
-    for (int i = 0; i < lm->maxent_order; i++) factors[o * lm->maxent_order + i] = i < o ? factor(o, i) : 0;
+    for (int i = 0; i < lm->maxent_order; i++)
+      factors[o * lm->maxent_order + i] = i < o ? factor(o, i) : 0;
 }
 
 int wf__rnn_hashes(const wf_rnnlm *lm, const int32_t *previous, int num_previous, uint64_t *hash) {
@@ -32,10 +40,12 @@ int wf__rnn_hashes(const wf_rnnlm *lm, const int32_t *previous, int num_previous
   return count;
 }
 
-/* ln(1 + e^x) for each of a word's nodes is taken of their product, to need one logarithm; beyond this it is taken before. */
+/* ln(1 + e^x) for each of a word's nodes is taken of their product, to need one logarithm; beyond
+ * this it is taken before. */
 static const double big_product = 1e250;
 
-/* Orders that count at the cells [at, at + num): an order one of whose cells is (nearly) zero was never trained there; it and all higher ones are out. */
+/* Orders that count at the cells [at, at + num): an order one of whose cells is (nearly) zero was
+ * never trained there; it and all higher ones are out. */
 static int live_orders(const wf_rnnlm *lm, const uint64_t *hash, int orders, uint64_t at, int num) {
   for (int o = 0; o < orders; o++)
     for (int j = 0; j < num; j++)
@@ -43,21 +53,25 @@ static int live_orders(const wf_rnnlm *lm, const uint64_t *hash, int orders, uin
   return orders;
 }
 
-static float row_score(const wf_rnnlm *lm, const float *top, const uint64_t *hash, int orders, uint64_t row) {
+static float row_score(const wf_rnnlm *lm, const float *top, const uint64_t *hash, int orders,
+                       uint64_t row) {
   float score = wf__dot(lm->output.data + row * lm->output.stride, top, lm->output.stride), sum = 0;
   for (int o = 0; o < orders; o++) sum += wf__rnn_cell(lm, hash[o] + row);
   return score + sum;
 }
 
-static double binary_path(const wf_rnnlm *lm, const float *top, const uint64_t *hash, int orders, int32_t word) {
+static double binary_path(const wf_rnnlm *lm, const float *top, const uint64_t *hash, int orders,
+                          int32_t word) {
   double product = 1, cost = 0;
   for (uint64_t i = lm->path_off[word]; i < lm->path_off[word + 1]; i++) {
     uint32_t node = lm->path[i] >> 1;
     orders = live_orders(lm, hash, orders, node, 1);
     double score = (double)row_score(lm, top, hash, orders, node);
     if (lm->path[i] & 1) score = -score; /* branch 0 has probability sigmoid(score) */
-    if (score < -500) cost -= score; /* ln(1 + e^-score) */
-    else product *= 1 + exp(-score);
+    if (score < -500)
+      cost -= score; /* ln(1 + e^-score) */
+    else
+      product *= 1 + exp(-score);
     if (product > big_product) {
       cost += log(product);
       product = 1;
@@ -67,7 +81,8 @@ static double binary_path(const wf_rnnlm *lm, const float *top, const uint64_t *
 }
 
 /* Arity above 2: arity - 1 scores a node, the last branch has score 0. */
-static double wide_path(const wf_rnnlm *lm, const float *top, const uint64_t *hash, int orders, int32_t word) {
+static double wide_path(const wf_rnnlm *lm, const float *top, const uint64_t *hash, int orders,
+                        int32_t word) {
   double cost = 0;
   int own = lm->arity - 1;
   for (uint64_t i = lm->path_off[word]; i < lm->path_off[word + 1]; i++) {
@@ -86,9 +101,11 @@ static double wide_path(const wf_rnnlm *lm, const float *top, const uint64_t *ha
   return cost;
 }
 
-static double query_cost(const wf_rnnlm *lm, const wf__rnn_query *query, const uint64_t *hash, int orders) {
+static double query_cost(const wf_rnnlm *lm, const wf__rnn_query *query, const uint64_t *hash,
+                         int orders) {
   const float *top = wf__rnn_top(lm, query->state);
-  if (lm->output_kind == WF_RNNLM_HIERARCHICAL) return (lm->arity == 2 ? binary_path : wide_path)(lm, top, hash, orders, query->word);
+  if (lm->output_kind == WF_RNNLM_HIERARCHICAL)
+    return (lm->arity == 2 ? binary_path : wide_path)(lm, top, hash, orders, query->word);
   double score = (double)row_score(lm, top, hash, orders, (uint64_t)query->word);
   if (lm->output_bias != NULL) score += (double)lm->output_bias[query->word];
   return (double)(lm->output_kind == WF_RNNLM_NCE ? lm->nce_lnz : query->log_norm) - score;
@@ -104,8 +121,11 @@ static void look_up(const wf_rnnlm *lm, const wf__rnn_query *query, struct looke
   out->orders = wf__rnn_hashes(lm, query->previous, query->num_previous, out->hash);
   if (lm->output_kind != WF_RNNLM_HIERARCHICAL || lm->arity != 2) return;
   for (uint64_t i = lm->path_off[query->word]; i < lm->path_off[query->word + 1]; i++) {
-    __builtin_prefetch(lm->output.data + (lm->path[i] >> 1) * lm->output.stride); /* the rest of a row follows by itself */
-    for (int o = 0; o < out->orders; o++) __builtin_prefetch(lm->cells + (out->hash[o] + (lm->path[i] >> 1)) * sizeof(float));
+    __builtin_prefetch(lm->output.data +
+                       (lm->path[i] >> 1) *
+                           lm->output.stride); /* the rest of a row follows by itself */
+    for (int o = 0; o < out->orders; o++)
+      __builtin_prefetch(lm->cells + (out->hash[o] + (lm->path[i] >> 1)) * sizeof(float));
   }
 }
 
@@ -121,14 +141,15 @@ void wf__rnn_costs(const wf_rnnlm *lm, size_t count, const wf__rnn_query *querie
   }
 }
 
-/* --- full softmax ------------------------------------------------------------------------------------------------- */
+/* --- full softmax ------------------------------------------------------------------------ */
 
 /* Adds a block of scores to the running ln sum e^score = high + ln(sum). */
 static void add_block(float *scores, size_t num, float *high, double *sum) {
   float top = *high;
   for (size_t i = 0; i < num; i++) top = scores[i] > top ? scores[i] : top;
   for (size_t i = 0; i < num; i++) scores[i] -= top;
-  for (size_t i = num; i < wf__padded(num); i++) scores[i] = 0; /* the block has room for the padding */
+  for (size_t i = num; i < wf__padded(num); i++)
+    scores[i] = 0; /* the block has room for the padding */
   wf__vec_exp(scores, wf__padded(num));
   double block = 0;
   for (size_t i = 0; i < num; i++) block += (double)scores[i];
@@ -136,18 +157,24 @@ static void add_block(float *scores, size_t num, float *high, double *sum) {
   *high = top;
 }
 
-void wf__rnn_log_norms(const wf_rnnlm *lm, size_t count, const float *const *states, float *out, wf__rnn_work *work) {
+void wf__rnn_log_norms(const wf_rnnlm *lm, size_t count, const float *const *states, float *out,
+                       wf__rnn_work *work) {
   size_t stride = lm->output.stride, block = WF__RNN_SOFTMAX_BLOCK;
-  for (size_t i = 0; i < count; i++) memcpy(work->input + i * stride, wf__rnn_top(lm, states[i]), stride * sizeof(float));
+  for (size_t i = 0; i < count; i++)
+    memcpy(work->input + i * stride, wf__rnn_top(lm, states[i]), stride * sizeof(float));
   float *high = work->previous;
-  double *sums = (double *)(void *)work->gates; /* [count]: two floats of room each, as a hidden vector has eight or more */
+  double *sums =
+      (double *)(void *)
+          work->gates; /* [count]: two floats of room each, as a hidden vector has eight or more */
   for (size_t i = 0; i < count; i++) high[i] = -1e30f, sums[i] = 0;
   for (size_t begin = 0; begin < lm->num_words; begin += block) {
     size_t num = lm->num_words - begin < block ? lm->num_words - begin : block;
-    wf__rows_dot(lm->output.data + begin * stride, num, stride, work->input, stride, count, work->scores, block);
+    wf__rows_dot(lm->output.data + begin * stride, num, stride, work->input, stride, count,
+                 work->scores, block);
     for (size_t i = 0; i < count; i++) {
       float *scores = work->scores + i * block;
-      for (size_t k = 0; lm->output_bias != NULL && k < num; k++) scores[k] += lm->output_bias[begin + k];
+      for (size_t k = 0; lm->output_bias != NULL && k < num; k++)
+        scores[k] += lm->output_bias[begin + k];
       add_block(scores, num, &high[i], &sums[i]);
     }
   }

@@ -1,17 +1,20 @@
-/* rnnlm_read.c - models of the faster-rnnlm toolkit: NAME (words and counts) and NAME.nnet (little-endian binary).
+/* rnnlm_read.c - models of the faster-rnnlm toolkit: NAME (words and counts) and NAME.nnet
+ * (little-endian binary).
  *
  *   u64 version * 10000 + hidden size | u64 MaxEnt cells | i32 MaxEnt order
- *   version 6 adds: u8 NCE | f32 ln Z | u8 reverse | char[64] layer type | i32 layers | i32 arity      (earlier versions end earlier; 1 is 0 with NCE)
- *   f32 embedding, output, recurrent matrices of all layers, their vectors, MaxEnt cells
+ *   version 6 adds: u8 NCE | f32 ln Z | u8 reverse | char[64] layer type | i32 layers | i32 arity
+ *   (earlier versions end earlier; 1 is 0 with NCE) f32 embedding, output, recurrent matrices of
+ *   all layers, their vectors, MaxEnt cells
  *
- * The sizes follow from the header and the number of words; they are compared with the file's length before anything is allocated. */
+ * The sizes follow from the header and the number of words; they are compared with the file's
+ * length before anything is allocated. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "lm/rnnlm.h"
 
-/* --- the vocabulary ----------------------------------------------------------------------------------------------- */
+/* --- the vocabulary ---------------------------------------------------------------------- */
 
 typedef struct entry {
   wf__span text;
@@ -19,7 +22,9 @@ typedef struct entry {
 } entry;
 typedef WF__VEC(entry) entries;
 
-static int compare_entries(const void *a, const void *b) { /* falling counts; equal ones in the order of the file: stable */
+static int compare_entries(
+    const void *a,
+    const void *b) { /* falling counts; equal ones in the order of the file: stable */
   const entry *x = a, *y = b;
   if (x->count != y->count) return x->count < y->count ? 1 : -1;
   return x->text.data < y->text.data ? -1 : x->text.data > y->text.data;
@@ -32,18 +37,24 @@ static wf_status read_entries(const wf__input *vocab, entries *list, wf_error *e
   while (wf__next_line(&lines, &line)) {
     if (!wf__next_field(&line, &word)) continue;
     entry item = {.text = word};
-    if (!wf__next_field(&line, &number) || !wf__parse_i64(number, &item.count) || wf__next_field(&line, &extra) || item.count < 0)
+    if (!wf__next_field(&line, &number) || !wf__parse_i64(number, &item.count) ||
+        wf__next_field(&line, &extra) || item.count < 0)
       return wf__lines_fail(&lines, err, WF_ERR_FORMAT, "'word count' expected");
-    if (memchr(word.data, '\0', word.size) != NULL) return wf__lines_fail(&lines, err, WF_ERR_FORMAT, "zero byte in a word");
-    if (item.count > INT64_MAX / 4 - total) return wf__lines_fail(&lines, err, WF_ERR_LIMIT, "the counts add up to more than %" PRId64, INT64_MAX / 4);
+    if (memchr(word.data, '\0', word.size) != NULL)
+      return wf__lines_fail(&lines, err, WF_ERR_FORMAT, "zero byte in a word");
+    if (item.count > INT64_MAX / 4 - total)
+      return wf__lines_fail(&lines, err, WF_ERR_LIMIT, "the counts add up to more than %" PRId64,
+                            INT64_MAX / 4);
     total += item.count;
     if (list->size == 0 && (word.size != 4 || memcmp(word.data, "</s>", 4) != 0))
-      return wf__lines_fail(&lines, err, WF_ERR_FORMAT, "first word is '%.*s', '</s>' expected", WF__SPAN_ARG(word));
+      return wf__lines_fail(&lines, err, WF_ERR_FORMAT, "first word is '%.*s', '</s>' expected",
+                            WF__SPAN_ARG(word));
     WF__TRY(wf__vec_grow(list, 1, "words", err));
     list->data[list->size++] = item;
   }
   if (list->size == 0) return wf__fail(err, WF_ERR_FORMAT, "%s: no words", vocab->path);
-  if (list->size > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%s: more than %d words", vocab->path, INT32_MAX);
+  if (list->size > INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "%s: more than %d words", vocab->path, INT32_MAX);
   return WF_OK;
 }
 
@@ -51,7 +62,8 @@ static wf_status add_words(const wf__input *vocab, entries *list, wf_rnnlm *lm, 
   qsort(list->data + 1, list->size - 1, sizeof *list->data, compare_entries);
   lm->num_words = list->size;
   lm->counts = wf__alloc(list->size, sizeof *lm->counts);
-  if (lm->counts == NULL) return wf__fail_memory(err, list->size * sizeof *lm->counts, "word counts");
+  if (lm->counts == NULL)
+    return wf__fail_memory(err, list->size * sizeof *lm->counts, "word counts");
   for (size_t i = 0; i < list->size; i++) {
     lm->counts[i] = list->data[i].count;
     char *text = wf__strndup(list->data[i].text.data, list->data[i].text.size);
@@ -72,29 +84,33 @@ static wf_status read_vocab(const wf__input *vocab, wf_rnnlm *lm, wf_error *err)
   return status;
 }
 
-/* --- the network -------------------------------------------------------------------------------------------------- */
+/* --- the network ------------------------------------------------------------------------- */
 
 static wf_status read_bool(wf__cursor *cursor, bool *out, const char *what, wf_error *err) {
   uint8_t byte;
   WF__TRY(wf__read_bytes(cursor, &byte, 1, what, err));
-  if (byte > 1) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%s is %u, 0 or 1 expected", what, byte);
+  if (byte > 1)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%s is %u, 0 or 1 expected", what, byte);
   *out = byte;
   return WF_OK;
 }
 
-static wf_status read_versioned(wf__cursor *cursor, uint64_t version, wf_rnnlm *lm, char *type, int32_t *layers, wf_error *err) {
+static wf_status read_versioned(wf__cursor *cursor, uint64_t version, wf_rnnlm *lm, char *type,
+                                int32_t *layers, wf_error *err) {
   bool nce = version == 1;
   lm->nce_lnz = 9;
   if (version >= 2) {
     WF__TRY(read_bool(cursor, &nce, "NCE flag", err));
     WF__TRY(wf__read_f32(cursor, &lm->nce_lnz, "ln Z", err));
-    if (!isfinite(lm->nce_lnz)) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "ln Z is not a finite number");
+    if (!isfinite(lm->nce_lnz))
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "ln Z is not a finite number");
   }
   lm->output_kind = nce ? WF_RNNLM_NCE : WF_RNNLM_HIERARCHICAL;
   if (version >= 3) WF__TRY(read_bool(cursor, &lm->reverse, "reverse flag", err));
   if (version >= 4) {
     WF__TRY(wf__read_bytes(cursor, type, 64, "layer type", err));
-    if (memchr(type, '\0', 64) == NULL) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "layer type without an end");
+    if (memchr(type, '\0', 64) == NULL)
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "layer type without an end");
   }
   if (version >= 5) WF__TRY(wf__read_i32(cursor, layers, "number of layers", err));
   if (version >= 6) WF__TRY(wf__read_i32(cursor, &lm->arity, "arity", err));
@@ -110,17 +126,25 @@ static wf_status read_header(wf__cursor *cursor, wf_rnnlm *lm, wf_error *err) {
   uint64_t version = first / 10000;
   lm->hidden = lm->embed = (size_t)(first % 10000);
   if (version > 6 || lm->hidden == 0)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "version %llu and hidden size %zu, versions 0 to 6 are known: no faster-rnnlm network?", (unsigned long long)version, lm->hidden);
+    return wf__cursor_fail(
+        cursor, err, WF_ERR_FORMAT,
+        "version %llu and hidden size %zu, versions 0 to 6 are known: no faster-rnnlm network?",
+        (unsigned long long)version, lm->hidden);
   WF__TRY(wf__read_u64(cursor, &lm->num_cells, "number of MaxEnt cells", err));
   WF__TRY(wf__read_i32(cursor, &lm->maxent_order, "MaxEnt order", err));
   WF__TRY(read_versioned(cursor, version, lm, type, &layers, err));
-  if (layers < 1 || layers > WF__RNN_MAX_LAYERS) return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%d layers, 1 to %d expected", layers, WF__RNN_MAX_LAYERS);
+  if (layers < 1 || layers > WF__RNN_MAX_LAYERS)
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%d layers, 1 to %d expected", layers,
+                           WF__RNN_MAX_LAYERS);
   lm->num_layers = (size_t)layers;
   if (lm->maxent_order < 0 || lm->maxent_order > WF_RNNLM_MAX_ORDER)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "MaxEnt order %d, 0 to %d expected", lm->maxent_order, WF_RNNLM_MAX_ORDER);
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "MaxEnt order %d, 0 to %d expected",
+                           lm->maxent_order, WF_RNNLM_MAX_ORDER);
   if (lm->num_cells == 0) lm->maxent_order = 0;
   if (lm->maxent_order > 0 && lm->num_cells <= lm->num_words)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%llu MaxEnt cells for %zu words: more cells than words expected", (unsigned long long)lm->num_cells, lm->num_words);
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
+                           "%llu MaxEnt cells for %zu words: more cells than words expected",
+                           (unsigned long long)lm->num_cells, lm->num_words);
   wf_status status = wf__rnn_set_type(lm, type, err);
   if (status != WF_OK) return wf__fail_prefix(err, status, "%s", cursor->path);
   wf__rnn_shape_layers(lm);
@@ -132,18 +156,22 @@ struct reading {
   wf__cursor *cursor;
 };
 
-static wf_status read_floats(void *user, float **data, size_t rows, size_t cols, bool used, wf_error *err) {
+static wf_status read_floats(void *user, float **data, size_t rows, size_t cols, bool used,
+                             wf_error *err) {
   struct reading *reading = user;
   const uint8_t *bytes;
   uint64_t begin = wf__cursor_offset(reading->cursor);
-  WF__TRY(wf__read_view(reading->cursor, &bytes, (uint64_t)rows * cols * sizeof(float), "weights", err));
+  WF__TRY(wf__read_view(reading->cursor, &bytes, (uint64_t)rows * cols * sizeof(float), "weights",
+                        err));
   if (!used) return WF_OK;
   float *to = *data = wf__rnn_take(reading->lm, rows, cols);
   for (size_t r = 0; r < rows; r++, to += wf__padded(cols), bytes += cols * sizeof(float)) {
     if (cols != 0) memcpy(to, bytes, cols * sizeof(float));
     for (size_t c = 0; c < cols; c++)
       if (!isfinite(to[c]))
-        return wf__fail(err, WF_ERR_FORMAT, "%s: byte %llu: weight is %g", reading->cursor->path, (unsigned long long)(begin + (r * cols + c) * sizeof(float)), (double)to[c]);
+        return wf__fail(err, WF_ERR_FORMAT, "%s: byte %llu: weight is %g", reading->cursor->path,
+                        (unsigned long long)(begin + (r * cols + c) * sizeof(float)),
+                        (double)to[c]);
   }
   return WF_OK;
 }
@@ -154,18 +182,22 @@ static wf_status read_net(wf_rnnlm *lm, wf_error *err) {
   uint64_t floats = wf__rnn_file_floats(lm), left = wf__cursor_left(&cursor);
   if (left % 4 != 0 || lm->num_cells > left / 4 || floats != left / 4 - lm->num_cells)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "%s: %llu bytes of weights, but %zu words, hidden size %zu, %zu %s layers and %llu MaxEnt cells make %.0f: truncated, or not the network of this vocabulary",
-                    lm->file.path, (unsigned long long)left, lm->num_words, lm->hidden, lm->num_layers, lm->layer_type, (unsigned long long)lm->num_cells,
+                    "%s: %llu bytes of weights, but %zu words, hidden size %zu, %zu %s layers and "
+                    "%llu MaxEnt cells make %.0f: truncated, or not the network of this vocabulary",
+                    lm->file.path, (unsigned long long)left, lm->num_words, lm->hidden,
+                    lm->num_layers, lm->layer_type, (unsigned long long)lm->num_cells,
                     ((double)floats + (double)lm->num_cells) * 4);
   WF__TRY(wf__rnn_alloc_dense(lm, err));
   struct reading reading = {lm, &cursor};
   WF__TRY(wf__rnn_visit(lm, read_floats, &reading, err));
   lm->cells = cursor.at;
-  if (lm->output_kind == WF_RNNLM_HIERARCHICAL) WF__TRY(wf__rnn_build_tree(lm, wf_symbols_name(lm->words), err));
+  if (lm->output_kind == WF_RNNLM_HIERARCHICAL)
+    WF__TRY(wf__rnn_build_tree(lm, wf_symbols_name(lm->words), err));
   return wf__rnn_finish(lm, err);
 }
 
-wf_status wf__rnnlm_read_inputs(const wf__input *vocab, wf__input *net, wf_rnnlm **out, wf_error *err) {
+wf_status wf__rnnlm_read_inputs(const wf__input *vocab, wf__input *net, wf_rnnlm **out,
+                                wf_error *err) {
   *out = NULL;
   wf_rnnlm *lm = wf__calloc(1, sizeof *lm);
   if (lm == NULL) {
@@ -186,7 +218,7 @@ wf_status wf__rnnlm_read_inputs(const wf__input *vocab, wf__input *net, wf_rnnlm
   return WF_OK;
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------ */
+/* --- opening ----------------------------------------------------------------------------- */
 
 /* `path` without its last `cut` bytes and with `suffix`. */
 static char *path_with(const char *path, size_t cut, const char *suffix) {
@@ -201,7 +233,9 @@ static char *path_with(const char *path, size_t cut, const char *suffix) {
 static wf_status open_toolkit(const char *path, wf_rnnlm **out, wf_error *err) {
   wf__input vocab = {0}, net = {0};
   char *plain = path_with(path, 0, ".nnet"), *gzipped = path_with(path, 0, ".nnet.gz");
-  wf_status status = plain != NULL && gzipped != NULL ? wf__input_open(path, &vocab, err) : wf__fail_memory(err, strlen(path), "a path");
+  wf_status status = plain != NULL && gzipped != NULL
+                         ? wf__input_open(path, &vocab, err)
+                         : wf__fail_memory(err, strlen(path), "a path");
   if (status == WF_OK) {
     status = wf__input_open(plain, &net, err);
     if (status == WF_ERR_IO && wf__input_open(gzipped, &net, NULL) == WF_OK) status = WF_OK;
@@ -217,7 +251,8 @@ static wf_status open_safetensors(const char *path, wf_rnnlm **out, wf_error *er
   char *words_path = path_with(path, strlen(".safetensors"), ".words");
   wf_symbols *words = NULL;
   wf__input file = {0};
-  wf_status status = words_path != NULL ? wf_symbols_read(words_path, &words, err) : wf__fail_memory(err, strlen(path), "a path");
+  wf_status status = words_path != NULL ? wf_symbols_read(words_path, &words, err)
+                                        : wf__fail_memory(err, strlen(path), "a path");
   if (status == WF_OK) status = wf__input_open(path, &file, err);
   if (status == WF_OK) status = wf__rnnlm_read_safetensors(&file, words, out, err);
   wf__input_close(&file);

@@ -1,7 +1,8 @@
-/* rnnlm_score.c - the public queries: whole sentences, and single words with the state in the caller's hands.
+/* rnnlm_score.c - the public queries: whole sentences, and single words with the state in the
+ * caller's hands.
  *
- * Sentences are scored SLOTS at a time, one word of each in a step; a slot whose sentence ends takes the next one of its chunk. Chunks are the work items of
- * the threads. */
+ * Sentences are scored SLOTS at a time, one word of each in a step; a slot whose sentence ends
+ * takes the next one of its chunk. Chunks are the work items of the threads. */
 #include <stdlib.h>
 
 #include "base/interrupt.h"
@@ -10,8 +11,10 @@
 
 enum { SLOTS = 32, CHUNK = 512 };
 
-/* Costs of queries; with softmax, those of the same state next to one another share its norm. Up to work->max_batch queries. */
-static void costs_of(const wf_rnnlm *lm, size_t count, wf__rnn_query *queries, float *costs, wf__rnn_work *work) {
+/* Costs of queries; with softmax, those of the same state next to one another share its norm. Up to
+ * work->max_batch queries. */
+static void costs_of(const wf_rnnlm *lm, size_t count, wf__rnn_query *queries, float *costs,
+                     wf__rnn_work *work) {
   if (lm->output_kind == WF_RNNLM_SOFTMAX) {
     const float *states[SLOTS];
     float norms[SLOTS];
@@ -22,14 +25,17 @@ static void costs_of(const wf_rnnlm *lm, size_t count, wf__rnn_query *queries, f
   wf__rnn_costs(lm, count, queries, costs);
 }
 
-wf_status wf__rnn_check_words(const wf_rnnlm *lm, const int32_t *words, uint64_t count, wf_error *err) {
+wf_status wf__rnn_check_words(const wf_rnnlm *lm, const int32_t *words, uint64_t count,
+                              wf_error *err) {
   for (uint64_t i = 0; i < count; i++)
     if (words[i] < 0 || (uint64_t)words[i] >= lm->num_words)
-      return wf__fail(err, WF_ERR_ARGUMENT, "word %d (at %llu) is outside the vocabulary of %zu words", words[i], (unsigned long long)i, lm->num_words);
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "word %d (at %llu) is outside the vocabulary of %zu words", words[i],
+                      (unsigned long long)i, lm->num_words);
   return WF_OK;
 }
 
-/* --- sentences ---------------------------------------------------------------------------------------------------- */
+/* --- sentences --------------------------------------------------------------------------- */
 
 struct scoring {
   wf__sentences text;
@@ -38,13 +44,15 @@ struct scoring {
     wf__sentence slots[SLOTS];
     float *states; /* [SLOTS][state] */
     wf__rnn_work work;
-  } *threads;
+  } * threads;
 };
 
-static void begin_sentence(const struct scoring *s, struct thread *thread, size_t i, uint64_t sentence) {
+static void begin_sentence(const struct scoring *s, struct thread *thread, size_t i,
+                           uint64_t sentence) {
   const wf_rnnlm *lm = s->text.lm;
   wf__sentence_begin(&s->text, sentence, &thread->slots[i]);
-  memcpy(thread->states + i * wf__rnn_state_floats(lm), lm->start, wf__rnn_state_floats(lm) * sizeof(float));
+  memcpy(thread->states + i * wf__rnn_state_floats(lm), lm->start,
+         wf__rnn_state_floats(lm) * sizeof(float));
 }
 
 /* One word of each of the slots [0, active). */
@@ -83,13 +91,15 @@ static void score_chunk(void *user, uint64_t item, int worker) {
         begin_sentence(s, thread, i, next++);
       } else if (i != --active) {
         thread->slots[i] = thread->slots[active];
-        memcpy(thread->states + i * floats, thread->states + active * floats, floats * sizeof(float));
+        memcpy(thread->states + i * floats, thread->states + active * floats,
+               floats * sizeof(float));
       }
     }
   }
 }
 
-wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint64_t *first, size_t num_sentences, int num_threads, float *costs, wf_error *err) {
+wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint64_t *first,
+                         size_t num_sentences, int num_threads, float *costs, wf_error *err) {
   if (num_sentences == 0) return WF_OK;
   WF__TRY(wf__rnn_check_words(rnnlm, words + first[0], first[num_sentences] - first[0], err));
   struct scoring s = {{rnnlm, words, first, num_sentences}, costs, NULL};
@@ -100,10 +110,14 @@ wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint
   wf__pool *pool = NULL;
   WF__TRY(wf__pool_create(threads, &pool, err));
   s.threads = wf__calloc((uint64_t)threads, sizeof *s.threads);
-  wf_status status = s.threads != NULL ? WF_OK : wf__fail_memory(err, (uint64_t)threads * sizeof *s.threads, "scoring");
+  wf_status status = s.threads != NULL
+                         ? WF_OK
+                         : wf__fail_memory(err, (uint64_t)threads * sizeof *s.threads, "scoring");
   for (int t = 0; t < threads && status == WF_OK; t++) {
     s.threads[t].states = wf__alloc(SLOTS * wf__rnn_state_floats(rnnlm), sizeof(float));
-    status = s.threads[t].states != NULL ? wf__rnn_work_init(rnnlm, SLOTS, &s.threads[t].work, err) : wf__fail_memory(err, SLOTS * wf__rnn_state_floats(rnnlm) * 4, "hidden states");
+    status = s.threads[t].states != NULL
+                 ? wf__rnn_work_init(rnnlm, SLOTS, &s.threads[t].work, err)
+                 : wf__fail_memory(err, SLOTS * wf__rnn_state_floats(rnnlm) * 4, "hidden states");
   }
   if (status == WF_OK) status = wf__pool_try(pool, num_chunks, score_chunk, &s, err);
   for (int t = 0; t < threads && s.threads != NULL; t++) {
@@ -115,10 +129,13 @@ wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint
   return status;
 }
 
-/* --- single words ------------------------------------------------------------------------------------------------- */
+/* --- single words ------------------------------------------------------------------------ */
 
 /* A public state: hidden floats | number of previous words | previous words, latest first. */
-static size_t state_bytes(const wf_rnnlm *lm) { return wf__rnn_state_floats(lm) * sizeof(float) + (1 + (size_t)wf__rnn_history(lm)) * sizeof(int32_t); }
+static size_t state_bytes(const wf_rnnlm *lm) {
+  return wf__rnn_state_floats(lm) * sizeof(float) +
+         (1 + (size_t)wf__rnn_history(lm)) * sizeof(int32_t);
+}
 
 void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state) {
   memset(state, 0, state_bytes(rnnlm));
@@ -128,7 +145,8 @@ void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state) {
 }
 
 /* Up to SLOTS of them. */
-static void step_some(const wf_rnnlm *lm, size_t count, const uint8_t *states, const int32_t *words, float *costs, uint8_t *next, wf__rnn_work *work) {
+static void step_some(const wf_rnnlm *lm, size_t count, const uint8_t *states, const int32_t *words,
+                      float *costs, uint8_t *next, wf__rnn_work *work) {
   wf__rnn_query queries[SLOTS];
   const float *from[SLOTS];
   float *to[SLOTS];
@@ -149,15 +167,21 @@ static void step_some(const wf_rnnlm *lm, size_t count, const uint8_t *states, c
   wf__rnn_advance(lm, count, from, words, to, work);
 }
 
-wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *states, const int32_t *words, float *costs, void *next, wf_error *err) {
-  if (rnnlm->reverse) return wf__fail(err, WF_ERR_UNSUPPORTED, "the recurrent language model reads sentences from their end: it can only score whole sentences");
+wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *states,
+                        const int32_t *words, float *costs, void *next, wf_error *err) {
+  if (rnnlm->reverse)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "the recurrent language model reads sentences from their end: it can only "
+                    "score whole sentences");
   WF__TRY(wf__rnn_check_words(rnnlm, words, count, err));
   wf__rnn_work work;
   WF__TRY(wf__rnn_work_init(rnnlm, count < SLOTS ? count : SLOTS, &work, err));
   size_t bytes = state_bytes(rnnlm);
   for (size_t i = 0; i < count; i += SLOTS) {
     size_t some = count - i < SLOTS ? count - i : SLOTS;
-    step_some(rnnlm, some, (const uint8_t *)states + i * bytes, words + i, costs != NULL ? costs + i : NULL, next != NULL ? (uint8_t *)next + i * bytes : NULL, &work);
+    step_some(rnnlm, some, (const uint8_t *)states + i * bytes, words + i,
+              costs != NULL ? costs + i : NULL, next != NULL ? (uint8_t *)next + i * bytes : NULL,
+              &work);
   }
   wf__rnn_work_free(&work);
   return WF_OK;

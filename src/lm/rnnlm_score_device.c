@@ -1,6 +1,7 @@
 /* rnnlm_score_device.c - whole sentences on a GPU, thousands at a time, one word of each in a step.
  *
- * A row reads a sentence, its state in a slot of its own; when the sentence ends, it takes the next one of the text, or the last row its place. */
+ * A row reads a sentence, its state in a slot of its own; when the sentence ends, it takes the next
+ * one of the text, or the last row its place. */
 #include <stdlib.h>
 
 #include "lm/rnn_device.h"
@@ -34,8 +35,11 @@ static wf_status make_rows(struct rows *r, uint64_t most, wf_error *err) {
   r->moves = wf__alloc(most, sizeof *r->moves);
   r->hashes = wf__alloc(most * order, sizeof *r->hashes);
   r->costs = wf__alloc(most, sizeof *r->costs);
-  bool fine = r->all != NULL && r->slots != NULL && r->requests != NULL && r->moves != NULL && r->hashes != NULL && r->costs != NULL;
-  return fine ? WF_OK : wf__fail_memory(err, most * (sizeof *r->all + order * sizeof *r->hashes), "scoring");
+  bool fine = r->all != NULL && r->slots != NULL && r->requests != NULL && r->moves != NULL &&
+              r->hashes != NULL && r->costs != NULL;
+  return fine
+             ? WF_OK
+             : wf__fail_memory(err, most * (sizeof *r->all + order * sizeof *r->hashes), "scoring");
 }
 
 static void free_rows(struct rows *r) {
@@ -53,20 +57,26 @@ static wf_status score_words(struct rows *r, float *costs, wf_error *err) {
   uint64_t num_hashes = 0, num_moves = 0;
   for (uint64_t i = 0; i < r->count; i++) {
     const struct row *row = &r->all[i];
-    const int orders = wf__rnn_hashes(lm, row->sentence.previous, row->sentence.num_previous, r->hashes + num_hashes);
+    const int orders = wf__rnn_hashes(lm, row->sentence.previous, row->sentence.num_previous,
+                                      r->hashes + num_hashes);
     const int32_t word = wf__sentence_word(&r->text, &row->sentence);
     r->slots[i] = row->slot;
-    r->requests[i] = (wf__rnn_request){.slot = row->slot, .word = word, .first_hash = (uint32_t)num_hashes, .orders = (uint32_t)orders};
+    r->requests[i] = (wf__rnn_request){.slot = row->slot,
+                                       .word = word,
+                                       .first_hash = (uint32_t)num_hashes,
+                                       .orders = (uint32_t)orders};
     num_hashes += (uint64_t)orders;
   }
   WF__TRY(wf__rnn_device_norms(r->device, r->slots, r->count, err));
-  WF__TRY(wf__rnn_device_costs(r->device, r->requests, r->count, r->hashes, num_hashes, r->costs, err));
+  WF__TRY(
+      wf__rnn_device_costs(r->device, r->requests, r->count, r->hashes, num_hashes, r->costs, err));
   for (uint64_t i = 0; i < r->count; i++) {
     struct row *row = &r->all[i];
     costs[wf__sentence_place(&r->text, &row->sentence)] = r->costs[i];
     wf__sentence_go_on(lm, &row->sentence, r->requests[i].word);
     if (row->sentence.at > row->sentence.length) continue;
-    r->moves[num_moves++] = (wf__rnn_move){.from = row->slot, .to = row->own, .word = r->requests[i].word};
+    r->moves[num_moves++] =
+        (wf__rnn_move){.from = row->slot, .to = row->own, .word = r->requests[i].word};
     row->slot = row->own;
   }
   return wf__rnn_device_advance(r->device, r->moves, num_moves, err);
@@ -87,8 +97,10 @@ static wf_status score_all(struct rows *r, uint64_t most, float *costs, wf_error
     WF__TRY(score_words(r, costs, err));
     for (uint64_t i = r->count; i-- > 0;) {
       if (r->all[i].sentence.at <= r->all[i].sentence.length) continue;
-      if (next < r->text.count) begin(r, &r->all[i], next++);
-      else r->all[i] = r->all[--r->count];
+      if (next < r->text.count)
+        begin(r, &r->all[i], next++);
+      else
+        r->all[i] = r->all[--r->count];
     }
   }
   return WF_OK;

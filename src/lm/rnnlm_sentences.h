@@ -1,4 +1,5 @@
-/* rnnlm_sentences.h - the sentences of a text, word by word, for rnnlm_score.c (on the CPU) and rnnlm_score_device.c (on a GPU). */
+/* rnnlm_sentences.h - the sentences of a text, word by word, for rnnlm_score.c (on the CPU) and
+ * rnnlm_score_device.c (on a GPU). */
 #ifndef WF_LM_RNNLM_SENTENCES_H
 #define WF_LM_RNNLM_SENTENCES_H
 
@@ -14,13 +15,14 @@ typedef struct wf__sentences {
 
 /* A sentence that is being read. */
 typedef struct wf__sentence {
-  uint64_t number, length, at;          /* the word to predict next; at == length: </s>; beyond: done */
+  uint64_t number, length, at; /* the word to predict next; at == length: </s>; beyond: done */
   int32_t previous[WF_RNNLM_MAX_ORDER]; /* latest first */
   int32_t num_previous;
 } wf__sentence;
 
 /* Puts a word before those that a cost can depend on besides the hidden state. */
-static inline void wf__rnn_remember(const wf_rnnlm *lm, int32_t *previous, int32_t *num_previous, int32_t word) {
+static inline void wf__rnn_remember(const wf_rnnlm *lm, int32_t *previous, int32_t *num_previous,
+                                    int32_t word) {
   int32_t room = wf__rnn_history(lm);
   if (room == 0) return;
   if (*num_previous < room) ++*num_previous;
@@ -28,7 +30,8 @@ static inline void wf__rnn_remember(const wf_rnnlm *lm, int32_t *previous, int32
   previous[0] = word;
 }
 
-static inline void wf__sentence_begin(const wf__sentences *text, uint64_t number, wf__sentence *out) {
+static inline void wf__sentence_begin(const wf__sentences *text, uint64_t number,
+                                      wf__sentence *out) {
   out->number = number;
   out->length = text->first[number + 1] - text->first[number];
   out->at = 0;
@@ -43,7 +46,9 @@ static inline int32_t wf__sentence_word(const wf__sentences *text, const wf__sen
 }
 
 /* Where the cost of that word goes. */
-static inline uint64_t wf__sentence_place(const wf__sentences *text, const wf__sentence *sentence) { return text->first[sentence->number] + sentence->number + sentence->at; }
+static inline uint64_t wf__sentence_place(const wf__sentences *text, const wf__sentence *sentence) {
+  return text->first[sentence->number] + sentence->number + sentence->at;
+}
 
 static inline void wf__sentence_go_on(const wf_rnnlm *lm, wf__sentence *sentence, int32_t word) {
   wf__rnn_remember(lm, sentence->previous, &sentence->num_previous, word);
@@ -51,7 +56,8 @@ static inline void wf__sentence_go_on(const wf_rnnlm *lm, wf__sentence *sentence
 }
 
 /* Are these words of the vocabulary? */
-wf_status wf__rnn_check_words(const wf_rnnlm *lm, const int32_t *words, uint64_t count, wf_error *err);
+wf_status wf__rnn_check_words(const wf_rnnlm *lm, const int32_t *words, uint64_t count,
+                              wf_error *err);
 /* As wf_rnnlm_score, with a model that is on a GPU (rnnlm_score_device.c). */
 wf_status wf__rnn_score_on_device(const wf__sentences *text, float *costs, wf_error *err);
 

@@ -1,6 +1,7 @@
 /* rnnlm_train.c - training: texts to ids, first weights, epochs.
  *
- *   text --> words by falling count --> wf_rnnlm of random weights --epochs of wf__rnn_learn, each then validated by wf_rnnlm_score--> wf_rnnlm
+ *   text --> words by falling count --> wf_rnnlm of random weights --epochs of wf__rnn_learn, each
+ *   then validated by wf_rnnlm_score--> wf_rnnlm
  *
  * Threads take blocks of sentences in order; with one thread that is the order of the text. */
 #include <stdio.h>
@@ -30,9 +31,10 @@ static void corpus_free(corpus *text) {
 
 static uint64_t num_sentences(const corpus *text) { return text->first.size - 1; }
 
-/* --- texts -------------------------------------------------------------------------------------------------------- */
+/* --- texts ------------------------------------------------------------------------------- */
 
-static wf_status word_key(wf_symbols *words, wf__span text, bool grow, int64_t *key, wf_error *err) {
+static wf_status word_key(wf_symbols *words, wf__span text, bool grow, int64_t *key,
+                          wf_error *err) {
   if (text.size > WF__RNN_MAX_WORD_BYTES) text.size = WF__RNN_MAX_WORD_BYTES;
   *key = wf_symbols_find_bytes(words, text.data, text.size);
   if (*key >= 0 || !grow) return WF_OK;
@@ -43,16 +45,20 @@ static wf_status word_key(wf_symbols *words, wf__span text, bool grow, int64_t *
   return status;
 }
 
-static wf_status read_line(wf_symbols *words, wf__span line, bool training, wf__lines *lines, corpus *text, wf_error *err) {
+static wf_status read_line(wf_symbols *words, wf__span line, bool training, wf__lines *lines,
+                           corpus *text, wf_error *err) {
   uint64_t begin = text->words.size;
   bool any = false, oov = false;
   wf__span word;
   int64_t key = 0;
   if (training) WF__TRY(wf__vec_push(&text->words, 0, "a text", err));
   for (; wf__next_field(&line, &word); any = true) {
-    if (memchr(word.data, '\0', word.size) != NULL) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "zero byte in a word");
+    if (memchr(word.data, '\0', word.size) != NULL)
+      return wf__lines_fail(lines, err, WF_ERR_FORMAT, "zero byte in a word");
     WF__TRY(word_key(words, word, training, &key, err));
-    if (key == 0) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "'</s>' within a sentence: it is added at the end of each line");
+    if (key == 0)
+      return wf__lines_fail(lines, err, WF_ERR_FORMAT,
+                            "'</s>' within a sentence: it is added at the end of each line");
     oov |= key < 0;
     WF__TRY(wf__vec_push(&text->words, (int32_t)key, "a text", err));
   }
@@ -66,20 +72,23 @@ static wf_status read_line(wf_symbols *words, wf__span line, bool training, wf__
 }
 
 /* Words get keys as they appear (training), or must be there. */
-static wf_status read_text(const char *path, wf_symbols *words, bool training, corpus *text, wf_error *err) {
+static wf_status read_text(const char *path, wf_symbols *words, bool training, corpus *text,
+                           wf_error *err) {
   wf__input input;
   WF__TRY(wf__input_open(path, &input, err));
   wf__lines lines = wf__lines_of(&input);
   wf__span line;
   wf_status status = wf__vec_push(&text->first, 0, "a text", err);
-  while (status == WF_OK && wf__next_line(&lines, &line)) status = read_line(words, line, training, &lines, text, err);
+  while (status == WF_OK && wf__next_line(&lines, &line))
+    status = read_line(words, line, training, &lines, text, err);
   if (status == WF_OK && num_sentences(text) == 0)
-    status = wf__fail(err, WF_ERR_FORMAT, training ? "%s: no words" : "%s: no sentence of known words", input.path);
+    status = wf__fail(err, WF_ERR_FORMAT,
+                      training ? "%s: no words" : "%s: no sentence of known words", input.path);
   wf__input_close(&input);
   return status;
 }
 
-/* --- vocabulary --------------------------------------------------------------------------------------------------- */
+/* --- vocabulary -------------------------------------------------------------------------- */
 
 typedef struct ranked {
   int64_t count;
@@ -98,9 +107,12 @@ static wf_status rank_words(wf_rnnlm *lm, const wf_symbols *found, corpus *text,
   ranked *rank = wf__calloc(n, sizeof *rank);
   int32_t *id = wf__alloc(n, sizeof *id);
   lm->counts = wf__calloc(n, sizeof *lm->counts);
-  wf_status status = rank != NULL && id != NULL && lm->counts != NULL ? WF_OK : wf__fail_memory(err, n * 28, "word counts");
+  wf_status status = rank != NULL && id != NULL && lm->counts != NULL
+                         ? WF_OK
+                         : wf__fail_memory(err, n * 28, "word counts");
   for (size_t i = 0; status == WF_OK && i < n; i++) rank[i].key = (int32_t)i;
-  for (uint64_t i = 0; status == WF_OK && i < text->words.size; i++) rank[text->words.data[i]].count++;
+  for (uint64_t i = 0; status == WF_OK && i < text->words.size; i++)
+    rank[text->words.data[i]].count++;
   if (status == WF_OK) {
     rank[0].count /= 2; /* both ends of each sentence were counted */
     qsort(rank + 1, n - 1, sizeof *rank, by_count);
@@ -110,7 +122,8 @@ static wf_status rank_words(wf_rnnlm *lm, const wf_symbols *found, corpus *text,
     lm->counts[i] = rank[i].count;
     status = wf_symbols_add(lm->words, wf_symbols_text(found, rank[i].key), (int64_t)i, NULL, err);
   }
-  for (uint64_t i = 0; status == WF_OK && i < text->words.size; i++) text->words.data[i] = id[text->words.data[i]];
+  for (uint64_t i = 0; status == WF_OK && i < text->words.size; i++)
+    text->words.data[i] = id[text->words.data[i]];
   free(rank);
   free(id);
   return status;
@@ -127,7 +140,7 @@ static wf_status read_training_text(const char *path, wf_rnnlm *lm, corpus *text
   return status;
 }
 
-/* --- first weights ------------------------------------------------------------------------------------------------ */
+/* --- first weights ----------------------------------------------------------------------- */
 
 static float random_unit(uint64_t *state) { /* [-1, 1) */
   *state += 0x9e3779b97f4a7c15ULL;
@@ -139,14 +152,18 @@ struct init {
   uint64_t random;
 };
 
-static wf_status init_floats(void *user, float **data, size_t rows, size_t cols, bool used, wf_error *err) {
+static wf_status init_floats(void *user, float **data, size_t rows, size_t cols, bool used,
+                             wf_error *err) {
   struct init *init = user;
   if (!used) return WF_OK;
   *data = wf__rnn_take(init->lm, rows, cols);
   /* The output begins at zero: every node undecided. */
-  float size = data == &init->lm->output.data ? 0 : data == &init->lm->embedding.data ? 0.1f : 1 / sqrtf((float)cols);
+  float size = data == &init->lm->output.data      ? 0
+               : data == &init->lm->embedding.data ? 0.1f
+                                                   : 1 / sqrtf((float)cols);
   for (size_t r = 0; r < rows; r++)
-    for (size_t c = 0; c < cols; c++) (*data)[r * wf__padded(cols) + c] = size * random_unit(&init->random);
+    for (size_t c = 0; c < cols; c++)
+      (*data)[r * wf__padded(cols) + c] = size * random_unit(&init->random);
   return WF_OK;
 }
 
@@ -163,27 +180,31 @@ static wf_status init_model(const wf_rnnlm_train_options *options, wf_rnnlm *lm,
   WF__TRY(wf__rnn_visit(lm, init_floats, &init, err));
   lm->num_cells = (uint64_t)options->maxent_cells / lm->num_words * lm->num_words;
   if (options->maxent_cells > 0 && lm->num_cells <= lm->num_words)
-    return wf__fail(err, WF_ERR_ARGUMENT, "maxent_cells is %lld, but the text has %zu words: twice as many cells at least", (long long)options->maxent_cells, lm->num_words);
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "maxent_cells is %lld, but the text has %zu words: twice as many cells at least",
+        (long long)options->maxent_cells, lm->num_words);
   lm->maxent_order = lm->num_cells > 0 ? options->maxent_order : 0;
   lm->own_cells = wf__calloc(lm->num_cells, sizeof(float));
-  if (lm->own_cells == NULL) return wf__fail_memory(err, lm->num_cells * sizeof(float), "MaxEnt cells");
+  if (lm->own_cells == NULL)
+    return wf__fail_memory(err, lm->num_cells * sizeof(float), "MaxEnt cells");
   lm->cells = (const uint8_t *)lm->own_cells;
   WF__TRY(wf__rnn_build_tree(lm, wf_symbols_name(lm->words), err));
   return wf__rnn_finish(lm, err);
 }
 
-/* --- epochs ------------------------------------------------------------------------------------------------------- */
+/* --- epochs ------------------------------------------------------------------------------ */
 
 struct training {
   wf_rnnlm *lm;
   corpus text, valid;
   wf__rnn_rates rates;
   int num_threads;
-  wf__rnn_tape *tapes;  /* [num_threads] */
-  double *costs;        /* [num_threads] */
+  wf__rnn_tape *tapes; /* [num_threads] */
+  double *costs;       /* [num_threads] */
   const wf_progress *progress;
   int32_t epoch;
-  wf_status status;     /* of the progress callback, which thread 0 calls */
+  wf_status status; /* of the progress callback, which thread 0 calls */
   atomic_bool stop;
   wf_error *err;
 };
@@ -191,15 +212,19 @@ struct training {
 static void learn_block(void *user, uint64_t item, int worker) {
   struct training *t = user;
   if (atomic_load_explicit(&t->stop, memory_order_relaxed) || wf__stopped()) return;
-  uint64_t end = (item + 1) * BLOCK < num_sentences(&t->text) ? (item + 1) * BLOCK : num_sentences(&t->text);
+  uint64_t end =
+      (item + 1) * BLOCK < num_sentences(&t->text) ? (item + 1) * BLOCK : num_sentences(&t->text);
   for (uint64_t s = item * BLOCK; s < end; s++) {
     uint64_t first = t->text.first.data[s];
-    t->costs[worker] += wf__rnn_learn(t->lm, &t->rates, &t->tapes[worker], t->text.words.data + first, t->text.first.data[s + 1] - first);
+    t->costs[worker] +=
+        wf__rnn_learn(t->lm, &t->rates, &t->tapes[worker], t->text.words.data + first,
+                      t->text.first.data[s + 1] - first);
   }
   if (worker != 0) return; /* the caller's own thread */
   char stage[40];
   snprintf(stage, sizeof stage, "training, epoch %d", t->epoch);
-  t->status = wf__progress(t->progress, stage, (double)end / (double)num_sentences(&t->text), t->err);
+  t->status =
+      wf__progress(t->progress, stage, (double)end / (double)num_sentences(&t->text), t->err);
   if (t->status != WF_OK) atomic_store(&t->stop, true);
 }
 
@@ -218,16 +243,21 @@ static wf_status validate(struct training *t, double *entropy, wf_error *err) {
   uint64_t tokens = t->valid.words.size + num_sentences(&t->valid);
   float *costs = wf__alloc(tokens, sizeof *costs);
   if (costs == NULL) return wf__fail_memory(err, tokens * sizeof *costs, "validation");
-  wf_status status = wf_rnnlm_score(lm, t->valid.words.data, t->valid.first.data, num_sentences(&t->valid), t->num_threads, costs, err);
+  wf_status status = wf_rnnlm_score(lm, t->valid.words.data, t->valid.first.data,
+                                    num_sentences(&t->valid), t->num_threads, costs, err);
   double sum = 0;
   for (uint64_t i = 0; status == WF_OK && i < tokens; i++) sum += (double)costs[i];
   *entropy = sum / (double)tokens;
   free(costs);
-  if (status == WF_OK && !isfinite(*entropy)) return wf__fail(err, WF_ERR_LIMIT, "training diverged in epoch %d: lower learning_rate or maxent_learning_rate", t->epoch);
+  if (status == WF_OK && !isfinite(*entropy))
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "training diverged in epoch %d: lower learning_rate or maxent_learning_rate",
+                    t->epoch);
   return status;
 }
 
-static wf_status run_epoch(struct training *t, wf__pool *pool, wf_rnnlm_epoch *report, double *entropy, wf_error *err) {
+static wf_status run_epoch(struct training *t, wf__pool *pool, wf_rnnlm_epoch *report,
+                           double *entropy, wf_error *err) {
   double begin = seconds_now(), cost = 0;
   for (int i = 0; i < t->num_threads; i++) t->costs[i] = 0;
   wf__pool_run(pool, (num_sentences(&t->text) + BLOCK - 1) / BLOCK, learn_block, t);
@@ -245,7 +275,8 @@ static wf_status run_epoch(struct training *t, wf__pool *pool, wf_rnnlm_epoch *r
   return WF_OK;
 }
 
-static wf_status run_epochs(struct training *t, const wf_rnnlm_train_options *options, wf_rnnlm_epoch_fn on_epoch, void *user, wf__pool *pool, wf_error *err) {
+static wf_status run_epochs(struct training *t, const wf_rnnlm_train_options *options,
+                            wf_rnnlm_epoch_fn on_epoch, void *user, wf__pool *pool, wf_error *err) {
   double before = 0, entropy;
   bool halving = false;
   WF__TRY(validate(t, &before, err));
@@ -265,11 +296,13 @@ static wf_status run_epochs(struct training *t, const wf_rnnlm_train_options *op
   return WF_OK;
 }
 
-static wf_status train(struct training *t, const wf_rnnlm_train_options *options, wf_rnnlm_epoch_fn on_epoch, void *user, wf_error *err) {
+static wf_status train(struct training *t, const wf_rnnlm_train_options *options,
+                       wf_rnnlm_epoch_fn on_epoch, void *user, wf_error *err) {
   t->num_threads = options->num_threads > 0 ? options->num_threads : wf__num_cpus();
   t->tapes = wf__calloc((uint64_t)t->num_threads, sizeof *t->tapes);
   t->costs = wf__calloc((uint64_t)t->num_threads, sizeof *t->costs);
-  if (t->tapes == NULL || t->costs == NULL) return wf__fail_memory(err, (uint64_t)t->num_threads * sizeof *t->tapes, "training");
+  if (t->tapes == NULL || t->costs == NULL)
+    return wf__fail_memory(err, (uint64_t)t->num_threads * sizeof *t->tapes, "training");
   for (int i = 0; i < t->num_threads; i++) WF__TRY(wf__rnn_tape_init(t->lm, &t->tapes[i], err));
   wf__pool *pool;
   WF__TRY(wf__pool_create(t->num_threads, &pool, err));
@@ -278,12 +311,16 @@ static wf_status train(struct training *t, const wf_rnnlm_train_options *options
   return status;
 }
 
-wf_status wf_rnnlm_train(const char *train_path, const char *valid_path, const wf_rnnlm_train_options *options, wf_rnnlm_epoch_fn on_epoch, void *user, wf_rnnlm **out,
-                         const wf_progress *progress, wf_error *err) {
+wf_status wf_rnnlm_train(const char *train_path, const char *valid_path,
+                         const wf_rnnlm_train_options *options, wf_rnnlm_epoch_fn on_epoch,
+                         void *user, wf_rnnlm **out, const wf_progress *progress, wf_error *err) {
   *out = NULL;
   wf_rnnlm_train_options o;
   WF__TRY(wf__options_take(wf__rnnlm_train_table(), options, &o, err));
-  struct training t = {.progress = progress, .err = err, .rates = {o.learning_rate, o.maxent_learning_rate, o.l2, o.maxent_l2, o.clip}};
+  struct training t = {
+      .progress = progress,
+      .err = err,
+      .rates = {o.learning_rate, o.maxent_learning_rate, o.l2, o.maxent_l2, o.clip}};
   wf_rnnlm *lm = t.lm = wf__calloc(1, sizeof *lm);
   if (lm == NULL) return wf__fail_memory(err, sizeof *lm, "a recurrent language model");
   atomic_init(&lm->refs, 1);

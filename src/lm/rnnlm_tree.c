@@ -1,7 +1,10 @@
-/* rnnlm_tree.c - the Huffman tree of a hierarchical softmax, built from word counts exactly as the faster-rnnlm toolkit does, since its file does not hold it.
+/* rnnlm_tree.c - the Huffman tree of a hierarchical softmax, built from word counts exactly as the
+ * faster-rnnlm toolkit does, since its file does not hold it.
  *
- * Nodes 0 .. V - 1 are the words, the most frequent first; inner nodes follow in the order they are made. Two queues, both from light to heavy: the
- * words from the last to the first, and the inner nodes. A new node takes the lightest `arity` of their heads, a word only if it is strictly lighter. */
+ * Nodes 0 .. V - 1 are the words, the most frequent first; inner nodes follow in the order they are
+ * made. Two queues, both from light to heavy: the words from the last to the first, and the inner
+ * nodes. A new node takes the lightest `arity` of their heads, a word only if it is strictly
+ * lighter. */
 #include <stdlib.h>
 
 #include "lm/rnnlm.h"
@@ -35,14 +38,18 @@ static wf_status measure(wf_rnnlm *lm, struct tree *tree, const char *path, wf_e
   for (uint64_t i = tree->num_nodes - 1; i-- > 0;) {
     tree->depth[i] = (uint16_t)(tree->depth[tree->parent[i]] + 1);
     if (tree->depth[i] > WF__RNN_MAX_PATH)
-      return wf__fail(err, WF_ERR_LIMIT, "%s: the word counts make a Huffman tree deeper than %d; are they the counts of a text?", path, WF__RNN_MAX_PATH);
+      return wf__fail(
+          err, WF_ERR_LIMIT,
+          "%s: the word counts make a Huffman tree deeper than %d; are they the counts of a text?",
+          path, WF__RNN_MAX_PATH);
     if (i >= lm->num_words) continue;
     total += tree->depth[i];
     if (tree->depth[i] > lm->max_path) lm->max_path = tree->depth[i];
   }
   lm->path_off = wf__alloc(lm->num_words + 1, sizeof *lm->path_off);
   lm->path = wf__alloc(total, sizeof *lm->path);
-  if (lm->path_off == NULL || lm->path == NULL) return wf__fail_memory(err, total * sizeof *lm->path, "the paths of a Huffman tree");
+  if (lm->path_off == NULL || lm->path == NULL)
+    return wf__fail_memory(err, total * sizeof *lm->path, "the paths of a Huffman tree");
   return WF_OK;
 }
 
@@ -52,16 +59,23 @@ static void write_paths(wf_rnnlm *lm, const struct tree *tree) {
     lm->path_off[w] = at;
     at += tree->depth[w];
     uint32_t *entry = lm->path + at;
-    for (uint64_t i = w; i != tree->num_nodes - 1; i = tree->parent[i]) *--entry = (uint32_t)(tree->parent[i] - lm->num_words) * (uint32_t)lm->arity + tree->branch[i];
+    for (uint64_t i = w; i != tree->num_nodes - 1; i = tree->parent[i])
+      *--entry =
+          (uint32_t)(tree->parent[i] - lm->num_words) * (uint32_t)lm->arity + tree->branch[i];
   }
   lm->path_off[lm->num_words] = at;
 }
 
 wf_status wf__rnn_build_tree(wf_rnnlm *lm, const char *path, wf_error *err) {
   uint64_t words = lm->num_words, arity = (uint64_t)lm->arity;
-  if (words < 2) return wf__fail(err, WF_ERR_FORMAT, "%s: a hierarchical softmax needs two words at least", path);
+  if (words < 2)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: a hierarchical softmax needs two words at least",
+                    path);
   if (arity < 2 || arity > 255 || (words - 1) % (arity - 1) != 0)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: %llu words do not make a tree of arity %d: words - 1 must be a multiple of arity - 1", path, (unsigned long long)words, lm->arity);
+    return wf__fail(
+        err, WF_ERR_FORMAT,
+        "%s: %llu words do not make a tree of arity %d: words - 1 must be a multiple of arity - 1",
+        path, (unsigned long long)words, lm->arity);
   struct tree tree = {.num_nodes = words + (words - 1) / (arity - 1)};
   tree.weight = wf__alloc(tree.num_nodes, sizeof *tree.weight);
   tree.parent = wf__alloc(tree.num_nodes, sizeof *tree.parent);

@@ -9,12 +9,14 @@
 static wf_status write_vocab(const wf_rnnlm *lm, const char *path, wf_error *err) {
   wf__output *output;
   WF__TRY(wf__output_open(path, &output, err));
-  for (size_t w = 0; w < lm->num_words; w++) wf__printf(output, "%s %" PRId64 "\n", wf_symbols_text(lm->words, (int64_t)w), lm->counts[w]);
+  for (size_t w = 0; w < lm->num_words; w++)
+    wf__printf(output, "%s %" PRId64 "\n", wf_symbols_text(lm->words, (int64_t)w), lm->counts[w]);
   return wf__output_close(output, err);
 }
 
 static void write_header(const wf_rnnlm *lm, wf__output *output) {
-  bool legacy = lm->kind == WF__RNN_SIGMOID && lm->num_layers == 1 && lm->arity == 2 && !lm->reverse && lm->output_kind == WF_RNNLM_HIERARCHICAL;
+  bool legacy = lm->kind == WF__RNN_SIGMOID && lm->num_layers == 1 && lm->arity == 2 &&
+                !lm->reverse && lm->output_kind == WF_RNNLM_HIERARCHICAL;
   uint64_t first = (legacy ? 0 : 60000) + (uint64_t)lm->hidden;
   wf__write(output, &first, sizeof first);
   wf__write(output, &lm->num_cells, sizeof lm->num_cells);
@@ -30,15 +32,18 @@ static void write_header(const wf_rnnlm *lm, wf__output *output) {
   wf__write(output, &lm->arity, sizeof lm->arity);
 }
 
-static wf_status write_floats(void *user, float **data, size_t rows, size_t cols, bool used, wf_error *err) {
+static wf_status write_floats(void *user, float **data, size_t rows, size_t cols, bool used,
+                              wf_error *err) {
   static const float zero = 0;
-  for (size_t r = 0; used && r < rows; r++) wf__write(user, *data + r * wf__padded(cols), cols * sizeof(float));
+  for (size_t r = 0; used && r < rows; r++)
+    wf__write(user, *data + r * wf__padded(cols), cols * sizeof(float));
   for (size_t i = 0; !used && i < rows * cols; i++) wf__write(user, &zero, sizeof zero);
   return WF_OK;
 }
 
 wf_status wf_rnnlm_write(const wf_rnnlm *lm, const char *path, wf_error *err) {
-  if (lm->output_kind == WF_RNNLM_SOFTMAX) return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: the toolkit's format has no full softmax", path);
+  if (lm->output_kind == WF_RNNLM_SOFTMAX)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: the toolkit's format has no full softmax", path);
   size_t size = strlen(path) + 6;
   char *net = wf__alloc(size, 1);
   if (net == NULL) return wf__fail_memory(err, size, "a path");

@@ -1,4 +1,5 @@
-/* safetensors.c - reads what safetensors.h tells: a strict reader of the little JSON that such headers consist of. */
+/* safetensors.c - reads what safetensors.h tells: a strict reader of the little JSON that such
+ * headers consist of. */
 #include "lm/safetensors.h"
 
 #include <string.h>
@@ -14,12 +15,14 @@ typedef struct reader {
 } reader;
 
 static wf_status fail(const reader *r, const char *expected) {
-  return wf__fail(r->err, WF_ERR_FORMAT, "%s: byte %llu: %s expected in the header of a safetensors file", r->file->path,
+  return wf__fail(r->err, WF_ERR_FORMAT,
+                  "%s: byte %llu: %s expected in the header of a safetensors file", r->file->path,
                   (unsigned long long)((const uint8_t *)r->at - r->file->data), expected);
 }
 
 static char peek(reader *r) {
-  while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')) r->at++;
+  while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
+    r->at++;
   return r->at < r->end ? *r->at : '\0';
 }
 
@@ -41,7 +44,9 @@ static wf_status read_string(reader *r, wf__span *out) {
   return WF_OK;
 }
 
-static bool is(wf__span text, const char *what) { return text.size == strlen(what) && memcmp(text.data, what, text.size) == 0; }
+static bool is(wf__span text, const char *what) {
+  return text.size == strlen(what) && memcmp(text.data, what, text.size) == 0;
+}
 
 /* The next member's key of an object that was opened, or *done after its end. */
 static wf_status next_key(reader *r, bool first, wf__span *key, bool *done) {
@@ -61,7 +66,8 @@ static wf_status read_numbers(reader *r, uint64_t *out, size_t max, size_t *coun
     const char *begin = r->at;
     while (r->at < r->end && *r->at >= '0' && *r->at <= '9') r->at++;
     int64_t value;
-    if (!wf__parse_i64((wf__span){begin, (size_t)(r->at - begin)}, &value)) return fail(r, "a number");
+    if (!wf__parse_i64((wf__span){begin, (size_t)(r->at - begin)}, &value))
+      return fail(r, "a number");
     out[*count] = (uint64_t)value;
   }
   return expect(r, ']');
@@ -82,7 +88,8 @@ static uint64_t size_of(const char *dtype) {
   static const struct {
     const char *name;
     uint64_t size;
-  } types[] = {{"F64", 8}, {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4}, {"U32", 4}, {"F16", 2}, {"BF16", 2}, {"I16", 2}, {"U16", 2}, {"I8", 1}, {"U8", 1}, {"BOOL", 1}};
+  } types[] = {{"F64", 8},  {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4}, {"U32", 4}, {"F16", 2},
+               {"BF16", 2}, {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (strcmp(types[i].name, dtype) == 0) return types[i].size;
   return 0;
@@ -92,10 +99,12 @@ static wf_status place(reader *r, wf__tensor *tensor, const uint64_t *range, siz
   uint64_t size = size_of(tensor->dtype);
   if (size == 0 || num_range != 2) return fail(r, size == 0 ? "a known dtype" : "two data_offsets");
   for (size_t i = 0; i < tensor->num_dims; i++) {
-    if (tensor->dims[i] != 0 && size > r->data_size / tensor->dims[i]) return fail(r, "a shape that fits the file");
+    if (tensor->dims[i] != 0 && size > r->data_size / tensor->dims[i])
+      return fail(r, "a shape that fits the file");
     size *= tensor->dims[i];
   }
-  if (range[0] > range[1] || range[1] > r->data_size || range[1] - range[0] != size) return fail(r, "data_offsets within the file that fit the shape");
+  if (range[0] > range[1] || range[1] > r->data_size || range[1] - range[0] != size)
+    return fail(r, "data_offsets within the file that fit the shape");
   tensor->data = r->data + range[0];
   return WF_OK;
 }
@@ -150,7 +159,8 @@ wf_status wf__safetensors_read(const wf__input *file, wf__tensors *out, wf_error
   const uint8_t *header;
   WF__TRY(wf__read_u64(&cursor, &size, "size of the header", err));
   WF__TRY(wf__read_view(&cursor, &header, size, "header of a safetensors file", err));
-  reader r = {file, (const char *)header, (const char *)header + size, header + size, wf__cursor_left(&cursor), err};
+  reader r = {file,          (const char *)header,     (const char *)header + size,
+              header + size, wf__cursor_left(&cursor), err};
   return read_header(&r, out);
 }
 
@@ -168,5 +178,6 @@ float wf__tensor_at(const wf__tensor *tensor, uint64_t i) {
     return value;
   }
   memcpy(&half, tensor->data + i * sizeof half, sizeof half);
-  return tensor->dtype[0] == 'F' ? wf__float_of_half(half) : wf__float_of_bits((uint32_t)half << 16);
+  return tensor->dtype[0] == 'F' ? wf__float_of_half(half)
+                                 : wf__float_of_bits((uint32_t)half << 16);
 }

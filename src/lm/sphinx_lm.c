@@ -1,22 +1,29 @@
-/* sphinx_lm.c - CMU Sphinx's trie language models (`en-us.lm.bin`) to words and n-grams for the intake.
+/* sphinx_lm.c - CMU Sphinx's trie language models (`en-us.lm.bin`) to words and n-grams for the
+ * intake.
  *
  *   "Trie Language Model"  u8 order  u32 counts[order]                    all little-endian
- *   if order > 1:   i32 unused, then tables of float32: for each order 2 .. order - 1 probabilities[65536], back-offs[65536]; for the
+ *   if order > 1:   i32 unused, then tables of float32: for each order 2 .. order - 1
+ *   probabilities[65536], back-offs[65536]; for the
  *                   highest order probabilities[65536]
  *   unigrams        {float32 probability, float32 back-off, u32 first child} [counts[1] + 1]
- *   orders 2 ..     packed entries [counts[k] + 1], the lowest bit first, each order padded to whole bytes and 8 more:
- *                       word, bits(counts[1]) | back-off 16 | probability 16 | first child, bits(counts[k + 1])       below the highest
- *                       word, bits(counts[1]) | probability 16                                                        the highest
+ *   orders 2 ..     packed entries [counts[k] + 1], the lowest bit first, each order padded to
+ *   whole bytes and 8 more:
+ *                       word, bits(counts[1]) | back-off 16 | probability 16 | first child,
+ *                       bits(counts[k + 1])       below the highest word, bits(counts[1]) |
+ *                       probability 16                                                        the
+ *                       highest
  *   words           i32 size, then the words in the order of the unigrams, each ended by NUL
  *
- * The trie is reversed (reversed_trie.h). Children of entry i are the entries [first child of i, first child of i + 1) of the order above. 16-bit values are
- * places in the tables; all values are logarithms to base 1.0001. */
+ * The trie is reversed (reversed_trie.h). Children of entry i are the entries [first child of i,
+ * first child of i + 1) of the order above. 16-bit values are places in the tables; all values are
+ * logarithms to base 1.0001. */
 #include "lm/sphinx_lm.h"
 
 #include "lm/reversed_trie.h"
 
 static const char magic[] = "Trie Language Model"; /* without its NUL in the file */
-static const double ln_base = 9.9995000333308335e-05; /* ln 1.0001, what sphinxbase writes its models in */
+static const double ln_base =
+    9.9995000333308335e-05; /* ln 1.0001, what sphinxbase writes its models in */
 enum { TABLE_SIZE = 65536, UNIGRAM_BYTES = 12, QUANT_BITS = 16 };
 
 /* Entries of one order above 1. */
@@ -35,7 +42,9 @@ typedef struct sphinx_lm {
 } sphinx_lm;
 
 /* Cost in nats of a logarithm to base 1.0001; +0: never -0. */
-static float cost_of(const uint8_t *at) { return (float)(-ln_base * (double)wf__load_f32(at)) + 0.0f; }
+static float cost_of(const uint8_t *at) {
+  return (float)(-ln_base * (double)wf__load_f32(at)) + 0.0f;
+}
 
 static wf__trie_entry read_entry(const void *format, uint32_t k, uint64_t i) {
   const sphinx_lm *lm = format;
@@ -52,13 +61,15 @@ static wf__trie_entry read_entry(const void *format, uint32_t k, uint64_t i) {
     offset += QUANT_BITS;
   }
   entry.cost = cost_of(level->probabilities + 4 * wf__read_bits(level->bits, offset, QUANT_BITS));
-  entry.children_end = wf__read_bits(level->bits, offset + QUANT_BITS + level->entry_bits, level->next_bits);
+  entry.children_end =
+      wf__read_bits(level->bits, offset + QUANT_BITS + level->entry_bits, level->next_bits);
   return entry;
 }
 
 static wf_status read_header(wf__reversed_trie *t, wf_error *err) {
   const uint8_t *bytes;
-  WF__TRY(wf__read_view(&t->cursor, &bytes, sizeof magic - 1, "the head of a Sphinx language model", err));
+  WF__TRY(wf__read_view(&t->cursor, &bytes, sizeof magic - 1, "the head of a Sphinx language model",
+                        err));
   WF__TRY(wf__read_view(&t->cursor, &bytes, 1, "the order", err));
   t->order = bytes[0];
   WF__TRY(wf__reversed_trie_check_order(t, err));
@@ -76,16 +87,22 @@ static wf_status read_layout(sphinx_lm *lm, wf_error *err) {
   const uint8_t *unused;
   if (t->order > 1) WF__TRY(wf__read_view(&t->cursor, &unused, 4, "the kind of tables", err));
   for (uint32_t k = 2; k <= t->order; k++) {
-    WF__TRY(wf__read_view(&t->cursor, &lm->level[k].probabilities, 4 * TABLE_SIZE, "a table of probabilities", err));
-    if (k < t->order) WF__TRY(wf__read_view(&t->cursor, &lm->level[k].backoffs, 4 * TABLE_SIZE, "a table of back-off weights", err));
+    WF__TRY(wf__read_view(&t->cursor, &lm->level[k].probabilities, 4 * TABLE_SIZE,
+                          "a table of probabilities", err));
+    if (k < t->order)
+      WF__TRY(wf__read_view(&t->cursor, &lm->level[k].backoffs, 4 * TABLE_SIZE,
+                            "a table of back-off weights", err));
   }
-  WF__TRY(wf__read_view(&t->cursor, &lm->unigrams, (t->counts[1] + 1) * UNIGRAM_BYTES, "the unigrams", err));
+  WF__TRY(wf__read_view(&t->cursor, &lm->unigrams, (t->counts[1] + 1) * UNIGRAM_BYTES,
+                        "the unigrams", err));
   lm->word_bits = wf__bit_width(t->counts[1]);
   for (uint32_t k = 2; k <= t->order; k++) {
     packed *level = &lm->level[k];
     level->next_bits = k < t->order ? wf__bit_width(t->counts[k + 1]) : 0;
-    level->entry_bits = lm->word_bits + (k < t->order ? 2 * QUANT_BITS : QUANT_BITS) + level->next_bits;
-    WF__TRY(wf__read_view(&t->cursor, &level->bits, wf__packed_bytes(t->counts[k], level->entry_bits), "n-grams", err));
+    level->entry_bits =
+        lm->word_bits + (k < t->order ? 2 * QUANT_BITS : QUANT_BITS) + level->next_bits;
+    WF__TRY(wf__read_view(&t->cursor, &level->bits,
+                          wf__packed_bytes(t->counts[k], level->entry_bits), "n-grams", err));
   }
   return WF_OK;
 }
@@ -100,11 +117,17 @@ static wf_status read_all(sphinx_lm *lm, wf_error *err) {
   return wf__reversed_trie_ngrams(&lm->trie, err);
 }
 
-bool wf__lm_is_sphinx(const wf__input *input) { return input->size >= sizeof magic - 1 && memcmp(input->data, magic, sizeof magic - 1) == 0; }
+bool wf__lm_is_sphinx(const wf__input *input) {
+  return input->size >= sizeof magic - 1 && memcmp(input->data, magic, sizeof magic - 1) == 0;
+}
 
 wf_status wf__lm_read_sphinx(void *user, wf__intake *intake, wf_error *err) {
   const wf__input *input = user;
-  sphinx_lm lm = {.trie = {.input = input, .intake = intake, .cursor = wf__cursor_of(input), .read_entry = read_entry, .format = &lm}};
+  sphinx_lm lm = {.trie = {.input = input,
+                           .intake = intake,
+                           .cursor = wf__cursor_of(input),
+                           .read_entry = read_entry,
+                           .format = &lm}};
   wf_status status = read_all(&lm, err);
   wf__vec_free(&lm.trie.label_of);
   return status;

@@ -1,22 +1,33 @@
-/* wlm.h - the large language model from the inside: arrays in a mapped file, made for looking words up, on the CPU and as they are on a GPU.
+/* wlm.h - the large language model from the inside: arrays in a mapped file, made for looking words
+ * up, on the CPU and as they are on a GPU.
  *
- *   unigrams  [num_words]   {cost, next} by word: the arcs of state 0, the empty history; next = WF__WLM_NONE where there is no such word
- *   states    [num_states]  {where, back-off state, back-off cost}, 16 bytes; a back-off always leads to a smaller number
- *   tags      [num_small]   16 bits of the word's hash, for states of at most WF__WLM_SMALL arcs: those of a state are compared at one go
- *   buckets   [num_buckets] {base, count, 13 tags}, 32 bytes, one memory sector: arcs of larger states, by hash
- *   small     [num_small]   {word, cost, next}: the arcs behind `tags`, sorted by word within a state
+ *   unigrams  [num_words]   {cost, next} by word: the arcs of state 0, the empty history; next =
+ *             WF__WLM_NONE where there is no such word
+ *   states    [num_states]  {where, back-off state, back-off cost}, 16 bytes; a back-off always
+ *             leads to a smaller number
+ *   tags      [num_small]   16 bits of the word's hash, for states of at most WF__WLM_SMALL arcs:
+ *             those of a state are compared at one go
+ *   buckets   [num_buckets] {base, count, 13 tags}, 32 bytes, one memory sector: arcs of larger
+ *             states, by hash
+ *   small     [num_small]   {word, cost, next}: the arcs behind `tags`, sorted by word within a
+ *             state
  *   large     [num_large]   the arcs behind `buckets`, bucket after bucket
  *
- *   where = first (39 bits) | large (1 bit) | count (24 bits)    small: arcs and tags [first, first + count)
- *                                                                large: buckets [first, first + count)
+ *   where = first (39 bits) | large (1 bit) | count (24 bits)    small: arcs and tags [first, first
+ *   + count)
+ *                                                                large: buckets [first, first +
+ *                                                                count)
  *
- * A word's home is bucket hash * count / 2^32 of its state. Arcs that a full bucket has no room for are in the next one (`more`). So a word that a state does
- * not have is known from one record and one sector of tags, but for 1 in 5,000; arcs themselves are read where a tag agrees. Everything but the arcs is the
- * index that a GPU keeps; arcs may stay in host memory.
+ * A word's home is bucket hash * count / 2^32 of its state. Arcs that a full bucket has no room for
+ * are in the next one (`more`). So a word that a state does not have is known from one record and
+ * one sector of tags, but for 1 in 5,000; arcs themselves are read where a tag agrees. Everything
+ * but the arcs is the index that a GPU keeps; arcs may stay in host memory.
  *
- * Arcs are 12 bytes, or, packed, records of record_bits bits: word, next, then the float's bits or the number of a value in a codebook.
+ * Arcs are 12 bytes, or, packed, records of record_bits bits: word, next, then the float's bits or
+ * the number of a value in a codebook.
  *
- * Nothing here trusts the file: numbers out of range end a look-up as if the word were not there. */
+ * Nothing here trusts the file: numbers out of range end a look-up as if the word were not there.
+ */
 #ifndef WF_LM_WLM_H
 #define WF_LM_WLM_H
 
@@ -55,7 +66,8 @@ typedef struct wf__wlm_arc {
   uint32_t next;
 } wf__wlm_arc;
 
-/* What is counted of arcs in host memory: found in the cache, read, and the cycles that warps waited for what they read. */
+/* What is counted of arcs in host memory: found in the cache, read, and the cycles that warps
+ * waited for what they read. */
 enum { WF__WLM_HITS, WF__WLM_READS, WF__WLM_WAITED, WF__WLM_COUNTERS };
 
 typedef struct wf__wlm_view {
@@ -67,7 +79,7 @@ typedef struct wf__wlm_view {
   const float *codebook; /* of packed arcs; NULL: their costs are floats */
   uint64_t num_states, num_small, num_buckets, num_large;
   uint32_t num_words, start;
-  uint32_t bos, eos, unk; /* unk: WF__WLM_NONE if there is none */
+  uint32_t bos, eos, unk;                  /* unk: WF__WLM_NONE if there is none */
   uint8_t word_bits, next_bits, cost_bits; /* 0: arcs are not packed */
   /* On a GPU, if arcs are in host memory: see wf__wlm_read_arc. */
   uint64_t *counters; /* [WF__WLM_COUNTERS]; NULL: there is nothing to count */
@@ -78,10 +90,13 @@ typedef struct wf__wlm_view {
 static inline WF__HD uint64_t wf__wlm_hash(uint32_t word) { return wf__mix64((uint64_t)word + 1); }
 static inline WF__HD uint16_t wf__wlm_tag(uint64_t hash) { return (uint16_t)hash; }
 /* Bucket of a state's `count` that the word belongs to. */
-static inline WF__HD uint64_t wf__wlm_home(uint64_t hash, uint64_t count) { return ((hash >> 32) * count) >> 32; }
+static inline WF__HD uint64_t wf__wlm_home(uint64_t hash, uint64_t count) {
+  return ((hash >> 32) * count) >> 32;
+}
 
 static inline WF__HD uint64_t wf__wlm_head(const wf__wlm_bucket *bucket) {
-  return (uint64_t)bucket->head[0] | (uint64_t)bucket->head[1] << 16 | (uint64_t)bucket->head[2] << 32;
+  return (uint64_t)bucket->head[0] | (uint64_t)bucket->head[1] << 16 |
+         (uint64_t)bucket->head[2] << 32;
 }
 
 /* `size` bits, at most 32, from bit `at` on. The array has 8 bytes more than it needs. */
@@ -91,7 +106,8 @@ static inline WF__HD uint32_t wf__wlm_bits(const uint8_t *bytes, uint64_t at, in
   return (uint32_t)(word >> at % 8) & (uint32_t)(((uint64_t)1 << size) - 1);
 }
 
-static inline WF__HD wf__wlm_arc wf__wlm_arc_at(const wf__wlm_view *view, const uint8_t *arcs, uint64_t i) {
+static inline WF__HD wf__wlm_arc wf__wlm_arc_at(const wf__wlm_view *view, const uint8_t *arcs,
+                                                uint64_t i) {
   wf__wlm_arc arc;
   if (view->cost_bits == 0) {
     memcpy(&arc, arcs + i * sizeof arc, sizeof arc);
@@ -101,41 +117,51 @@ static inline WF__HD wf__wlm_arc wf__wlm_arc_at(const wf__wlm_view *view, const 
   arc.word = wf__wlm_bits(arcs, at, view->word_bits);
   arc.next = wf__wlm_bits(arcs, at + view->word_bits, view->next_bits);
   uint32_t code = wf__wlm_bits(arcs, at + view->word_bits + view->next_bits, view->cost_bits);
-  if (view->codebook != NULL) arc.cost = view->codebook[code];
-  else memcpy(&arc.cost, &code, sizeof code);
+  if (view->codebook != NULL)
+    arc.cost = view->codebook[code];
+  else
+    memcpy(&arc.cost, &code, sizeof code);
   return arc;
 }
 
 #ifdef WF__WLM_CACHED
-/* For ngram_cache.cuh: arrays are aligned there, and arcs may lie in host memory, with a cache of them in front. An entry of the cache is three words of 64 bits,
- * {tag | word}, {tag | cost}, {tag | next}; the tag stands for one arc, and all that is ever stored with it is what that arc says. So threads that read and write
- * an entry at one time need no lock: three words with the right tag are the arc, whoever wrote them. Tag 0: empty. */
+/* For ngram_cache.cuh: arrays are aligned there, and arcs may lie in host memory, with a cache of
+ * them in front. An entry of the cache is three words of 64 bits, {tag | word}, {tag | cost}, {tag
+ * | next}; the tag stands for one arc, and all that is ever stored with it is what that arc says.
+ * So threads that read and write an entry at one time need no lock: three words with the right tag
+ * are the arc, whoever wrote them. Tag 0: empty. */
 enum { WF__WLM_WAYS = 4, WF__WLM_ENTRY = 3 };
 
 /* `size` bits, at most 32, from bit `at` of three words on. */
-static inline WF__HD uint32_t wf__wlm_field(uint64_t low, uint64_t middle, uint64_t high, int at, int size) {
+static inline WF__HD uint32_t wf__wlm_field(uint64_t low, uint64_t middle, uint64_t high, int at,
+                                            int size) {
   if (at >= 64) low = middle, middle = high, at -= 64;
   uint64_t word = low >> at | (at > 0 ? middle << (64 - at) : 0);
   return (uint32_t)word & (uint32_t)(((uint64_t)1 << size) - 1);
 }
 
-static inline WF__HD wf__wlm_arc wf__wlm_aligned_arc(const wf__wlm_view *view, const uint8_t *arcs, uint64_t i) {
+static inline WF__HD wf__wlm_arc wf__wlm_aligned_arc(const wf__wlm_view *view, const uint8_t *arcs,
+                                                     uint64_t i) {
   wf__wlm_arc arc;
   if (view->cost_bits == 0) return ((const wf__wlm_arc *)(const void *)arcs)[i];
-  const int bits = view->word_bits + view->next_bits + view->cost_bits, at = (int)(i * (uint64_t)bits % 64);
+  const int bits = view->word_bits + view->next_bits + view->cost_bits,
+            at = (int)(i * (uint64_t)bits % 64);
   const uint64_t *words = (const uint64_t *)(const void *)arcs + i * (uint64_t)bits / 64;
-  const uint64_t low = words[0], middle = at + bits > 64 ? words[1] : 0, high = at + bits > 128 ? words[2] : 0;
+  const uint64_t low = words[0], middle = at + bits > 64 ? words[1] : 0,
+                 high = at + bits > 128 ? words[2] : 0;
   arc.word = wf__wlm_field(low, middle, high, at, view->word_bits);
   arc.next = wf__wlm_field(low, middle, high, at + view->word_bits, view->next_bits);
   union {
     uint32_t bits;
     float cost;
-  } code = {wf__wlm_field(low, middle, high, at + view->word_bits + view->next_bits, view->cost_bits)};
+  } code = {
+      wf__wlm_field(low, middle, high, at + view->word_bits + view->next_bits, view->cost_bits)};
   arc.cost = view->codebook != NULL ? view->codebook[code.bits] : code.cost;
   return arc;
 }
 
-static inline WF__HD wf__wlm_arc wf__wlm_read_arc(const wf__wlm_view *view, const uint8_t *arcs, uint64_t i) {
+static inline WF__HD wf__wlm_arc wf__wlm_read_arc(const wf__wlm_view *view, const uint8_t *arcs,
+                                                  uint64_t i) {
   if (view->counters == NULL) return wf__wlm_aligned_arc(view, arcs, i);
   const uint64_t key = i * 2 + (arcs == view->large), tag = (key >> view->cache_bits) + 1;
   volatile uint64_t *set = view->cache;
@@ -167,7 +193,8 @@ static inline WF__HD wf__wlm_arc wf__wlm_read_arc(const wf__wlm_view *view, cons
   return arc;
 }
 
-/* 16 bytes that one instruction reads: threads of a warp that look at different places wait for each instruction, however little it reads. */
+/* 16 bytes that one instruction reads: threads of a warp that look at different places wait for
+ * each instruction, however little it reads. */
 typedef struct __attribute__((aligned(16))) wf__wlm_pair {
   uint64_t low, high;
 } wf__wlm_pair;
@@ -175,22 +202,28 @@ typedef struct __attribute__((aligned(16))) wf__wlm_pair {
 /* Which of eight tags are this one: a bit each. */
 static inline WF__HD uint32_t wf__wlm_equal(wf__wlm_pair tags, uint16_t tag) {
   uint32_t equal = 0;
-  for (int i = 0; i < 4; i++) equal |= (uint32_t)((uint16_t)(tags.low >> 16 * i) == tag) << i | (uint32_t)((uint16_t)(tags.high >> 16 * i) == tag) << (4 + i);
+  for (int i = 0; i < 4; i++)
+    equal |= (uint32_t)((uint16_t)(tags.low >> 16 * i) == tag) << i |
+             (uint32_t)((uint16_t)(tags.high >> 16 * i) == tag) << (4 + i);
   return equal;
 }
 
-static inline WF__HD uint32_t wf__wlm_bucket_hits(const wf__wlm_bucket *bucket, uint16_t tag, uint64_t *head) {
-  const wf__wlm_pair *pairs = (const wf__wlm_pair *)(const void *)bucket, first = pairs[0], second = pairs[1];
+static inline WF__HD uint32_t wf__wlm_bucket_hits(const wf__wlm_bucket *bucket, uint16_t tag,
+                                                  uint64_t *head) {
+  const wf__wlm_pair *pairs = (const wf__wlm_pair *)(const void *)bucket, first = pairs[0],
+                     second = pairs[1];
   *head = first.low & (((uint64_t)1 << 48) - 1);
   return (wf__wlm_equal(first, tag) | wf__wlm_equal(second, tag) << 8) >> 3;
 }
 
 /* Of `count` tags from number `first` on, which may begin in the middle of 16 bytes. */
-static inline WF__HD uint32_t wf__wlm_small_hits(const uint16_t *tags, uint64_t first, uint64_t count, uint16_t tag) {
+static inline WF__HD uint32_t wf__wlm_small_hits(const uint16_t *tags, uint64_t first,
+                                                 uint64_t count, uint16_t tag) {
   const wf__wlm_pair *pairs = (const wf__wlm_pair *)(const void *)tags + first / 8;
   const uint32_t at = (uint32_t)(first % 8);
   const wf__wlm_pair low = pairs[0], high = at + count > 8 ? pairs[1] : low;
-  return (wf__wlm_equal(low, tag) | wf__wlm_equal(high, tag) << 8) >> at & (((uint32_t)1 << count) - 1);
+  return (wf__wlm_equal(low, tag) | wf__wlm_equal(high, tag) << 8) >> at &
+         (((uint32_t)1 << count) - 1);
 }
 
 static inline WF__HD wf__wlm_state wf__wlm_state_at(const wf__wlm_view *view, uint32_t state) {
@@ -213,21 +246,28 @@ static inline WF__HD wf__wlm_unigram wf__wlm_unigram_at(const wf__wlm_view *view
 #else
 #define wf__wlm_read_arc wf__wlm_arc_at
 
-static inline WF__HD uint32_t wf__wlm_bucket_hits(const wf__wlm_bucket *bucket, uint16_t tag, uint64_t *head) {
+static inline WF__HD uint32_t wf__wlm_bucket_hits(const wf__wlm_bucket *bucket, uint16_t tag,
+                                                  uint64_t *head) {
   uint32_t hits = 0;
   *head = wf__wlm_head(bucket);
   for (uint32_t i = 0; i < WF__WLM_BUCKET; i++) hits |= (uint32_t)(bucket->tags[i] == tag) << i;
   return hits;
 }
 
-static inline WF__HD uint32_t wf__wlm_small_hits(const uint16_t *tags, uint64_t first, uint64_t count, uint16_t tag) {
+static inline WF__HD uint32_t wf__wlm_small_hits(const uint16_t *tags, uint64_t first,
+                                                 uint64_t count, uint16_t tag) {
   uint32_t hits = 0; /* all tags are asked for before the first has come */
-  for (uint32_t i = 0; i < WF__WLM_SMALL; i++) hits |= (uint32_t)(i < count && tags[first + i] == tag) << i;
+  for (uint32_t i = 0; i < WF__WLM_SMALL; i++)
+    hits |= (uint32_t)(i < count && tags[first + i] == tag) << i;
   return hits;
 }
 
-static inline WF__HD wf__wlm_state wf__wlm_state_at(const wf__wlm_view *view, uint32_t state) { return view->states[state]; }
-static inline WF__HD wf__wlm_unigram wf__wlm_unigram_at(const wf__wlm_view *view, uint32_t word) { return view->unigrams[word]; }
+static inline WF__HD wf__wlm_state wf__wlm_state_at(const wf__wlm_view *view, uint32_t state) {
+  return view->states[state];
+}
+static inline WF__HD wf__wlm_unigram wf__wlm_unigram_at(const wf__wlm_view *view, uint32_t word) {
+  return view->unigrams[word];
+}
 #endif
 
 /* Number of the lowest bit that is set. */
@@ -239,8 +279,11 @@ static inline WF__HD uint32_t wf__wlm_lowest(uint32_t bits) {
 #endif
 }
 
-/* Tags that agree are gone through by their bits: on a GPU, the first that each thread of a warp has is then read at one time, wherever it stands. */
-static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t first, uint64_t count, uint32_t word, uint64_t hash, wf__wlm_arc *out) {
+/* Tags that agree are gone through by their bits: on a GPU, the first that each thread of a warp
+ * has is then read at one time, wherever it stands. */
+static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t first,
+                                             uint64_t count, uint32_t word, uint64_t hash,
+                                             wf__wlm_arc *out) {
   if (first + count > view->num_buckets) return false;
   for (uint64_t b = first + wf__wlm_home(hash, count); b < first + count; b++) {
     uint64_t head;
@@ -259,18 +302,22 @@ static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t 
 }
 
 /* The explicit arc of a state other than 0. */
-static inline WF__HD bool wf__wlm_find(const wf__wlm_view *view, uint64_t where, uint32_t word, uint64_t hash, wf__wlm_arc *out) {
+static inline WF__HD bool wf__wlm_find(const wf__wlm_view *view, uint64_t where, uint32_t word,
+                                       uint64_t hash, wf__wlm_arc *out) {
   uint64_t first = where & (WF__WLM_LARGE - 1), count = where >> (WF__WLM_FIRST_BITS + 1);
   if (where & WF__WLM_LARGE) return wf__wlm_find_large(view, first, count, word, hash, out);
   if (first + count > view->num_small || count > WF__WLM_SMALL) return false;
-  for (uint32_t hits = wf__wlm_small_hits(view->tags, first, count, wf__wlm_tag(hash)); hits != 0; hits &= hits - 1) {
+  for (uint32_t hits = wf__wlm_small_hits(view->tags, first, count, wf__wlm_tag(hash)); hits != 0;
+       hits &= hits - 1) {
     *out = wf__wlm_read_arc(view, view->small, first + wf__wlm_lowest(hits));
     if (out->word == word) return true;
   }
   return false;
 }
 
-static inline bool wf__wlm_knows(const wf__wlm_view *view, uint32_t word) { return word < view->num_words && view->unigrams[word].next != WF__WLM_NONE; }
+static inline bool wf__wlm_knows(const wf__wlm_view *view, uint32_t word) {
+  return word < view->num_words && view->unigrams[word].next != WF__WLM_NONE;
+}
 
 #if defined(__CUDACC__)
 static inline WF__HD void wf__wlm_fetch(const void *place) { (void)place; }
@@ -279,19 +326,23 @@ static inline void wf__wlm_fetch(const void *place) { __builtin_prefetch(place);
 #endif
 
 /* Asks memory for what wf__wlm_find will read first. */
-static inline WF__HD void wf__wlm_fetch_state(const wf__wlm_view *view, uint64_t where, uint64_t hash) {
+static inline WF__HD void wf__wlm_fetch_state(const wf__wlm_view *view, uint64_t where,
+                                              uint64_t hash) {
   uint64_t first = where & (WF__WLM_LARGE - 1), count = where >> (WF__WLM_FIRST_BITS + 1);
   if (where & WF__WLM_LARGE) {
-    if (first + count <= view->num_buckets) wf__wlm_fetch(&view->buckets[first + wf__wlm_home(hash, count)]);
+    if (first + count <= view->num_buckets)
+      wf__wlm_fetch(&view->buckets[first + wf__wlm_home(hash, count)]);
   } else if (first + count <= view->num_small) {
     wf__wlm_fetch(&view->tags[first]);
   }
 }
 
-/* `next`, the state behind `word`. Most often that is the state of the word alone, so a branch tells the processor to go on from there before `next` has come
- * from memory: the look-ups of a sentence, each of which needs the state that the one before found, then overlap. A compiler that knew the two to be the same
- * would take `next`. */
-static inline WF__HD uint32_t wf__wlm_settle(const wf__wlm_view *view, uint32_t word, uint32_t next) {
+/* `next`, the state behind `word`. Most often that is the state of the word alone, so a branch
+ * tells the processor to go on from there before `next` has come from memory: the look-ups of a
+ * sentence, each of which needs the state that the one before found, then overlap. A compiler that
+ * knew the two to be the same would take `next`. */
+static inline WF__HD uint32_t wf__wlm_settle(const wf__wlm_view *view, uint32_t word,
+                                             uint32_t next) {
 #if !defined(WF__WLM_CACHED) && !defined(__CUDACC__) && defined(__GNUC__)
   uint32_t guess = view->unigrams[word].next, same = guess;
   __asm__("" : "+r"(same));
@@ -305,8 +356,10 @@ static inline WF__HD uint32_t wf__wlm_settle(const wf__wlm_view *view, uint32_t 
   return next;
 }
 
-/* Cost of a word that the model knows, summed in float32 in the order of the back-off hops; `*at` is the state whose arc was taken. */
-static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state, uint32_t word, uint32_t *next, uint32_t *at) {
+/* Cost of a word that the model knows, summed in float32 in the order of the back-off hops; `*at`
+ * is the state whose arc was taken. */
+static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state, uint32_t word,
+                                        uint32_t *next, uint32_t *at) {
   float cost = 0;
   uint64_t hash = wf__wlm_hash(word);
   wf__wlm_arc arc;
@@ -314,9 +367,12 @@ static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state
   if (state != 0) wf__wlm_fetch_state(view, record.where, hash);
   while (state != 0) {
     const uint32_t backoff = record.backoff < state ? record.backoff : 0;
-    const wf__wlm_state lower = wf__wlm_state_at(view, backoff); /* most likely the next to be asked */
-    if (backoff != 0) wf__wlm_fetch_state(view, lower.where, hash);
-    else wf__wlm_fetch(&view->unigrams[word]);
+    const wf__wlm_state lower =
+        wf__wlm_state_at(view, backoff); /* most likely the next to be asked */
+    if (backoff != 0)
+      wf__wlm_fetch_state(view, lower.where, hash);
+    else
+      wf__wlm_fetch(&view->unigrams[word]);
     if (wf__wlm_find(view, record.where, word, hash, &arc)) {
       *next = wf__wlm_settle(view, word, arc.next < view->num_states ? arc.next : 0);
       *at = state;

@@ -1,4 +1,5 @@
-/* wlm_build.c - reading the large model into sorts, and as many rounds of building as missing n-grams ask for. */
+/* wlm_build.c - reading the large model into sorts, and as many rounds of building as missing
+ * n-grams ask for. */
 #include "lm/wlm_build.h"
 
 #include <stdio.h>
@@ -11,12 +12,16 @@
 #include "lm/binary_lm.h"
 #include "lm/wlm_read.h"
 
-/* --- reading -------------------------------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------- */
 
 static wf_status make_sorts(wf__wlm_build *build, int order, wf_error *err) {
   for (int n = 1; n <= order; n++) {
-    if (build->grams[n] == NULL) WF__TRY(wf__sort_create((uint32_t)n + 2, (uint32_t)n, (uint64_t)build->options.memory / 2, build->folder, &build->grams[n], err));
-    if (build->required[n] == NULL) WF__TRY(wf__sort_create((uint32_t)n + 1, (uint32_t)n, (uint64_t)build->options.memory / 4, build->folder, &build->required[n], err));
+    if (build->grams[n] == NULL)
+      WF__TRY(wf__sort_create((uint32_t)n + 2, (uint32_t)n, (uint64_t)build->options.memory / 2,
+                              build->folder, &build->grams[n], err));
+    if (build->required[n] == NULL)
+      WF__TRY(wf__sort_create((uint32_t)n + 1, (uint32_t)n, (uint64_t)build->options.memory / 4,
+                              build->folder, &build->required[n], err));
   }
   return WF_OK;
 }
@@ -27,7 +32,8 @@ static wf_status end_order(wf__wlm_build *build, int n, wf_error *err) {
   return n > 1 ? wf__sort_finish(build->required[n - 1], err) : WF_OK;
 }
 
-static wf_status put(void *user, const wf__intake *intake, int n, const uint32_t *label, float cost, float backoff, wf_error *err) {
+static wf_status put(void *user, const wf__intake *intake, int n, const uint32_t *label, float cost,
+                     float backoff, wf_error *err) {
   wf__wlm_build *build = user;
   if (n != build->last_order) {
     WF__TRY(make_sorts(build, n, err));
@@ -36,12 +42,16 @@ static wf_status put(void *user, const wf__intake *intake, int n, const uint32_t
     build->last_context[0] = 0;
   }
   if (n == 1 && build->small.lm != NULL)
-    while (build->small.num_words <= label[0]) WF__TRY(wf__wlm_small_map(&build->small, intake, wf_symbols_text(intake->vocab, build->small.num_words), err));
+    while (build->small.num_words <= label[0])
+      WF__TRY(wf__wlm_small_map(&build->small, intake,
+                                wf_symbols_text(intake->vocab, build->small.num_words), err));
   uint32_t backwards[WF_LM_MAX_ORDER];
   bool outside = false, same = true;
   for (int i = 0; i < n; i++) {
     backwards[i] = label[n - 1 - i];
-    outside = outside || (build->small.lm != NULL && build->small.label_of[label[i]] == WF__LM_NONE && !(n == 1 && label[i] == intake->levels.unk));
+    outside =
+        outside || (build->small.lm != NULL && build->small.label_of[label[i]] == WF__LM_NONE &&
+                    !(n == 1 && label[i] == intake->levels.unk));
   }
   if (outside) {
     build->stats->num_outside++;
@@ -52,27 +62,34 @@ static wf_status put(void *user, const wf__intake *intake, int n, const uint32_t
     same = same && build->last_context[i - 1] == backwards[i];
     build->last_context[i - 1] = backwards[i];
   }
-  return n == 1 || same ? WF_OK : wf__wlm_require(build, n - 1, backwards + 1, WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err);
+  return n == 1 || same ? WF_OK
+                        : wf__wlm_require(build, n - 1, backwards + 1,
+                                          WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err);
 }
 
-/* By its first bytes, since a gzipped ARPA file must not be opened as a whole. A pipe's bytes come only once. NULL: ARPA. */
+/* By its first bytes, since a gzipped ARPA file must not be opened as a whole. A pipe's bytes come
+ * only once. NULL: ARPA. */
 static wf__intake_read_fn binary_reader(const char *path) {
   uint8_t bytes[WF__BINARY_LM_START];
   struct stat info;
-  FILE *file = strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
+  FILE *file = strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode)
+                   ? fopen(path, "rb")
+                   : NULL;
   if (file == NULL) return NULL;
   wf__input start = {.data = bytes, .size = fread(bytes, 1, sizeof bytes, file)};
   fclose(file);
   return wf__binary_lm_reader(&start);
 }
 
-static wf_status read_large(wf__wlm_build *build, const char *path, const wf_arpa_options *reader, wf_arpa_stats *reading, wf_error *err) {
+static wf_status read_large(wf__wlm_build *build, const char *path, const wf_arpa_options *reader,
+                            wf_arpa_stats *reading, wf_error *err) {
   wf__intake_sink sink = {put, build};
   wf__intake_read_fn binary = binary_reader(path);
   if (binary != NULL) {
     wf__input input;
     WF__TRY(wf__input_open(path, &input, err));
-    wf_status status = wf__intake_stream(input.path, reader, binary, &input, &sink, &build->facts, reading, build->progress, err);
+    wf_status status = wf__intake_stream(input.path, reader, binary, &input, &sink, &build->facts,
+                                         reading, build->progress, err);
     wf__input_close(&input);
     WF__TRY(status);
   } else {
@@ -80,7 +97,9 @@ static wf_status read_large(wf__wlm_build *build, const char *path, const wf_arp
   }
   WF__TRY(end_order(build, build->last_order, err));
   if (build->small.lm != NULL && build->small.lm->order > build->facts.order)
-    return wf__fail(err, WF_ERR_ARGUMENT, "the small model is of order %d, the large one of order %d", build->small.lm->order, build->facts.order);
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the small model is of order %d, the large one of order %d",
+                    build->small.lm->order, build->facts.order);
   build->num_words = (uint32_t)wf_symbols_next_key(build->facts.words);
   WF__TRY(make_sorts(build, build->facts.order, err));
   if (build->small.lm != NULL) WF__TRY(wf__wlm_small_require(build, err));
@@ -88,7 +107,7 @@ static wf_status read_large(wf__wlm_build *build, const char *path, const wf_arp
   return WF_OK;
 }
 
-/* --- missing n-grams ------------------------------------------------------------------------------------------------ */
+/* --- missing n-grams --------------------------------------------------------------------- */
 
 static bool any_missing(const wf__wlm_build *build) {
   for (int n = 1; n <= build->facts.order; n++)
@@ -101,10 +120,14 @@ static float ask(const wf_wlm *lm, int n, const uint32_t *backwards) {
   const wf__wlm_view *v = &lm->view;
   uint32_t state = 0, at, next;
   for (int i = n; i-- > 1;) {
-    if (backwards[i] == v->bos) state = v->start;
-    else wf__wlm_step(v, state, backwards[i], &state, &at);
+    if (backwards[i] == v->bos)
+      state = v->start;
+    else
+      wf__wlm_step(v, state, backwards[i], &state, &at);
   }
-  return backwards[0] == v->bos || !wf__wlm_knows(v, backwards[0]) ? INFINITY : wf__wlm_step(v, state, backwards[0], &next, &at);
+  return backwards[0] == v->bos || !wf__wlm_knows(v, backwards[0])
+             ? INFINITY
+             : wf__wlm_step(v, state, backwards[0], &next, &at);
 }
 
 /* The model without the missing n-grams, in a file that has lost its name. */
@@ -122,16 +145,21 @@ static wf_status build_without(wf__wlm_build *build, wf_wlm **out, wf_error *err
   return status == WF_OK ? wf__wlm_open_input(&input, out, err) : status;
 }
 
-/* Adds the missing n-grams of n words at what the model gives them. Their contexts are required in turn. */
+/* Adds the missing n-grams of n words at what the model gives them. Their contexts are required in
+ * turn. */
 static wf_status create_order(wf__wlm_build *build, const wf_wlm *lm, int n, wf_error *err) {
   uint32_t words[WF_LM_MAX_ORDER + 1];
   size_t bytes = ((size_t)n + 1) * sizeof *words;
   for (uint64_t i = 0; i < build->num_missing[n]; i++) {
     WF__TRY(wf__spool_read(&build->missing[n], i * bytes, words, bytes, err));
-    if (words[n] & WF__REQUIRED_BY_SMALL) build->stats->num_added++;
-    else build->stats->num_created++;
+    if (words[n] & WF__REQUIRED_BY_SMALL)
+      build->stats->num_added++;
+    else
+      build->stats->num_created++;
     WF__TRY(wf__wlm_add_gram(build, n, words, ask(lm, n, words), 0, err));
-    if (n > 1) WF__TRY(wf__wlm_require(build, n - 1, words + 1, WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err));
+    if (n > 1)
+      WF__TRY(
+          wf__wlm_require(build, n - 1, words + 1, WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err));
   }
   return WF_OK;
 }
@@ -140,7 +168,8 @@ static wf_status create_missing(wf__wlm_build *build, wf_error *err) {
   wf_wlm *lm;
   WF__TRY(build_without(build, &lm, err));
   wf_status status = WF_OK;
-  for (int n = 1; n <= build->longest_known && status == WF_OK; n++) status = create_order(build, lm, n, err);
+  for (int n = 1; n <= build->longest_known && status == WF_OK; n++)
+    status = create_order(build, lm, n, err);
   for (int n = 1; n <= build->facts.order && status == WF_OK; n++) {
     status = wf__sort_finish(build->grams[n], err);
     if (status == WF_OK) status = wf__sort_finish(build->required[n], err);
@@ -149,7 +178,7 @@ static wf_status create_missing(wf__wlm_build *build, wf_error *err) {
   return status;
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------------------ */
+/* --- the whole --------------------------------------------------------------------------- */
 
 static void free_build(wf__wlm_build *build) {
   for (int n = 0; n <= WF_LM_MAX_ORDER; n++) {
@@ -167,36 +196,48 @@ static void free_build(wf__wlm_build *build) {
 
 static wf_status choose_folder(wf__wlm_build *build, const char *out, wf_error *err) {
   const char *slash = strrchr(out, '/'), *given = build->options.temporary;
-  if (given != NULL) build->folder = wf__strndup(given, strlen(given));
-  else if (slash == NULL) build->folder = wf__strndup(".", 1);
-  else build->folder = wf__strndup(out, slash == out ? 1 : (size_t)(slash - out));
+  if (given != NULL)
+    build->folder = wf__strndup(given, strlen(given));
+  else if (slash == NULL)
+    build->folder = wf__strndup(".", 1);
+  else
+    build->folder = wf__strndup(out, slash == out ? 1 : (size_t)(slash - out));
   return build->folder != NULL ? WF_OK : wf__fail_memory(err, strlen(out), "a path");
 }
 
-static wf_status build_all(wf__wlm_build *build, const char *arpa, const char *out, const wf_arpa_options *reader, wf_arpa_stats *reading, wf_error *err) {
+static wf_status build_all(wf__wlm_build *build, const char *arpa, const char *out,
+                           const wf_arpa_options *reader, wf_arpa_stats *reading, wf_error *err) {
   WF__TRY(choose_folder(build, out, err));
-  if (build->options.subtract != NULL) WF__TRY(wf__wlm_small_read(&build->small, build->options.subtract, reader, err));
+  if (build->options.subtract != NULL)
+    WF__TRY(wf__wlm_small_read(&build->small, build->options.subtract, reader, err));
   WF__TRY(read_large(build, arpa, reader, reading, err));
   WF__TRY(wf__wlm_merge(build, err));
   for (int round = 0; any_missing(build); round++) {
-    if (round > 2 * build->facts.order) return wf__fail(err, WF_ERR_FORMAT, "%s: contexts of n-grams cannot be created", arpa);
+    if (round > 2 * build->facts.order)
+      return wf__fail(err, WF_ERR_FORMAT, "%s: contexts of n-grams cannot be created", arpa);
     WF__TRY(create_missing(build, err));
     WF__TRY(wf__wlm_merge(build, err));
   }
   if (build->stats->num_created > 0)
-    wf__log(WF_LOG_WARNING, "%s: %llu contexts of n-grams were missing and have been created", arpa, (unsigned long long)build->stats->num_created);
+    wf__log(WF_LOG_WARNING, "%s: %llu contexts of n-grams were missing and have been created", arpa,
+            (unsigned long long)build->stats->num_created);
   if (build->stats->num_added > 0)
-    wf__log(WF_LOG_WARNING, "%s: %llu n-grams of the small model were missing and have been added", arpa, (unsigned long long)build->stats->num_added);
+    wf__log(WF_LOG_WARNING, "%s: %llu n-grams of the small model were missing and have been added",
+            arpa, (unsigned long long)build->stats->num_added);
   return wf__wlm_join(build, out, false, err);
 }
 
-void wf_wlm_stats_init(wf_wlm_stats *stats) { *stats = (wf_wlm_stats){.struct_size = sizeof *stats}; }
+void wf_wlm_stats_init(wf_wlm_stats *stats) {
+  *stats = (wf_wlm_stats){.struct_size = sizeof *stats};
+}
 
-wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader, const wf_wlm_options *options, wf_wlm_stats *stats,
-                       wf_arpa_stats *reading, const wf_progress *progress, wf_error *err) {
+wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader,
+                       const wf_wlm_options *options, wf_wlm_stats *stats, wf_arpa_stats *reading,
+                       const wf_progress *progress, wf_error *err) {
   wf_wlm_stats own;
   wf_wlm_stats_init(&own);
-  if (stats != NULL && stats->struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_wlm_stats: use wf_wlm_stats_init");
+  if (stats != NULL && stats->struct_size < sizeof(size_t))
+    return wf__fail(err, WF_ERR_ARGUMENT, "wf_wlm_stats: use wf_wlm_stats_init");
   wf__wlm_build *build = wf__calloc(1, sizeof *build);
   if (build == NULL) return wf__fail_memory(err, sizeof *build, "a language model");
   build->progress = progress;

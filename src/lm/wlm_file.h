@@ -1,11 +1,14 @@
 /* wlm_file.h - the file of a large language model: its layout, its writer.
  *
  *   byte    0  header, at most 1024 bytes (struct wf__wlm_header), its crc32 last
- *         ...  sections, each at the next multiple of 4096 bytes, zeros between, at least 8 bytes of them behind each:
- *              words (a symbol table as OpenFst embeds it), unigrams, states, tags, buckets, small arcs, large arcs, codebook: wlm.h
+ *         ...  sections, each at the next multiple of 4096 bytes, zeros between, at least 8 bytes
+ *         of them behind each:
+ *              words (a symbol table as OpenFst embeds it), unigrams, states, tags, buckets, small
+ *              arcs, large arcs, codebook: wlm.h
  *
- * Little-endian. The header holds the size of everything, so a file cut short never matches. Opening a file larger than 256 MB checks the header alone, as
- * look-ups trust nothing; wf_wlm_verify checks the rest. */
+ * Little-endian. The header holds the size of everything, so a file cut short never matches.
+ * Opening a file larger than 256 MB checks the header alone, as look-ups trust nothing;
+ * wf_wlm_verify checks the rest. */
 #ifndef WF_LM_WLM_FILE_H
 #define WF_LM_WLM_FILE_H
 
@@ -37,8 +40,9 @@ typedef struct wf__wlm_header {
   uint64_t file_size;
   uint64_t num_states, num_small, num_buckets, num_large;
   uint32_t num_words, bos, eos, unk, start;
-  uint8_t word_bits, next_bits, cost_bits, difference; /* difference: a small model was subtracted */
-  float scale;                                        /* on the large model when it was built */
+  uint8_t word_bits, next_bits, cost_bits,
+      difference; /* difference: a small model was subtracted */
+  float scale;    /* on the large model when it was built */
   uint32_t zero;
   uint64_t num_ngrams[WF_LM_MAX_ORDER];  /* by order from 1; </s> too */
   uint64_t level_begin[WF_LM_MAX_ORDER]; /* first state whose history has so many words, from 0 */
@@ -60,8 +64,9 @@ typedef struct wf__wlm_plan {
   uint64_t level_begin[WF_LM_MAX_ORDER];
   float scale;
   bool difference;
-  int pack;            /* 0: arcs of 12 bytes; 32: packed, exact; less: packed, costs in a codebook of 2^pack values */
-  uint64_t memory;     /* bytes to hold; beyond it, temporary files in `folder` */
+  int pack; /* 0: arcs of 12 bytes; 32: packed, exact; less: packed, costs in a codebook of 2^pack
+               values */
+  uint64_t memory; /* bytes to hold; beyond it, temporary files in `folder` */
   const char *folder;
 } wf__wlm_plan;
 /* What packing the costs has done to them. */
@@ -73,9 +78,11 @@ wf_status wf__wlm_writer_create(const wf__wlm_plan *plan, wf__wlm_writer **out, 
 /* A word of the empty history. Words that are not given do not exist. */
 void wf__wlm_writer_unigram(wf__wlm_writer *writer, uint32_t word, float cost, uint32_t next);
 /* The next state, beginning with 0, which has no arcs here. Sorts the arcs. */
-wf_status wf__wlm_writer_state(wf__wlm_writer *writer, uint32_t backoff, float backoff_cost, wf__wlm_arc *arcs, uint64_t num, wf_error *err);
+wf_status wf__wlm_writer_state(wf__wlm_writer *writer, uint32_t backoff, float backoff_cost,
+                               wf__wlm_arc *arcs, uint64_t num, wf_error *err);
 /* Writes the file. num_ngrams [WF_LM_MAX_ORDER], by order from 1. `loss` may be NULL. */
-wf_status wf__wlm_writer_close(wf__wlm_writer *writer, const uint64_t *num_ngrams, const char *path, wf__wlm_loss *loss, const wf_progress *progress, wf_error *err);
+wf_status wf__wlm_writer_close(wf__wlm_writer *writer, const uint64_t *num_ngrams, const char *path,
+                               wf__wlm_loss *loss, const wf_progress *progress, wf_error *err);
 void wf__wlm_writer_free(wf__wlm_writer *writer);
 
 #endif

@@ -1,7 +1,9 @@
-/* wlm_grams.c - puts n-grams, as records, into a build's sorts: those that the model has, and those that it must have. */
+/* wlm_grams.c - puts n-grams, as records, into a build's sorts: those that the model has, and those
+ * that it must have. */
 #include "lm/wlm_build.h"
 
-wf_status wf__wlm_add_gram(wf__wlm_build *build, int n, const uint32_t *backwards, float cost, float backoff, wf_error *err) {
+wf_status wf__wlm_add_gram(wf__wlm_build *build, int n, const uint32_t *backwards, float cost,
+                           float backoff, wf_error *err) {
   uint32_t record[WF_LM_MAX_ORDER + 2];
   memcpy(record, backwards, (size_t)n * sizeof *record);
   record[n] = wf__bits_of_float(cost);
@@ -9,7 +11,8 @@ wf_status wf__wlm_add_gram(wf__wlm_build *build, int n, const uint32_t *backward
   return wf__sort_add(build->grams[n], record, err);
 }
 
-wf_status wf__wlm_require(wf__wlm_build *build, int n, const uint32_t *backwards, uint32_t flags, wf_error *err) {
+wf_status wf__wlm_require(wf__wlm_build *build, int n, const uint32_t *backwards, uint32_t flags,
+                          wf_error *err) {
   uint32_t record[WF_LM_MAX_ORDER + 1];
   memcpy(record, backwards, (size_t)n * sizeof *record);
   record[n] = flags;

@@ -19,22 +19,31 @@ static float fold(const struct join *join, float large, double small) {
   return (float)((double)join->build->options.lm_scale * (double)large - small);
 }
 
-static uint32_t state_of(const struct join *join, uint32_t level, uint32_t number) { return (uint32_t)(join->level_begin[level] + number); }
+static uint32_t state_of(const struct join *join, uint32_t level, uint32_t number) {
+  return (uint32_t)(join->level_begin[level] + number);
+}
 
-static bool subtracts(const struct join *join) { return !join->plain && join->build->small.lm != NULL; }
+static bool subtracts(const struct join *join) {
+  return !join->plain && join->build->small.lm != NULL;
+}
 
 static wf_status write_state(struct join *join, int k, const uint32_t *state, wf_error *err) {
   const wf__wlm_small *small = &join->build->small;
   double small_backoff = 0;
   if (subtracts(join)) {
     uint32_t at = wf__wlm_small_state(small, k, state);
-    if (wf__lm_level(small->lm, at) == k) small_backoff = (double)small->lm->states[at].backoff_cost;
-    for (uint64_t i = 0; i < join->arcs.size; i++) join->arcs.data[i].cost = fold(join, join->arcs.data[i].cost, wf__wlm_small_cost(small, at, join->arcs.data[i].word));
+    if (wf__lm_level(small->lm, at) == k)
+      small_backoff = (double)small->lm->states[at].backoff_cost;
+    for (uint64_t i = 0; i < join->arcs.size; i++)
+      join->arcs.data[i].cost = fold(join, join->arcs.data[i].cost,
+                                     wf__wlm_small_cost(small, at, join->arcs.data[i].word));
   } else {
-    for (uint64_t i = 0; i < join->arcs.size; i++) join->arcs.data[i].cost = fold(join, join->arcs.data[i].cost, 0);
+    for (uint64_t i = 0; i < join->arcs.size; i++)
+      join->arcs.data[i].cost = fold(join, join->arcs.data[i].cost, 0);
   }
   float backoff_cost = fold(join, wf__float_from_bits(state[k + 2]), small_backoff);
-  return wf__wlm_writer_state(join->writer, state_of(join, state[k], state[k + 1]), backoff_cost, join->arcs.data, join->arcs.size, err);
+  return wf__wlm_writer_state(join->writer, state_of(join, state[k], state[k + 1]), backoff_cost,
+                              join->arcs.data, join->arcs.size, err);
 }
 
 static int compare(const uint32_t *a, const uint32_t *b, int size) {
@@ -43,7 +52,8 @@ static int compare(const uint32_t *a, const uint32_t *b, int size) {
   return 0;
 }
 
-/* States of level k and arcs of order k + 1. Arcs whose context is no state wait for it to be created. */
+/* States of level k and arcs of order k + 1. Arcs whose context is no state wait for it to be
+ * created. */
 static wf_status join_level(struct join *join, int k, wf_error *err) {
   wf__wlm_build *build = join->build;
   const uint32_t *state, *arc;
@@ -53,12 +63,15 @@ static wf_status join_level(struct join *join, int k, wf_error *err) {
     if (state == NULL) return WF_OK;
     join->arcs.size = 0;
     for (int order; arc != NULL && (order = compare(arc, state, k)) <= 0;) {
-      wf__wlm_arc out = {arc[k], wf__float_from_bits(arc[k + 1]), state_of(join, arc[k + 2], arc[k + 3])};
+      wf__wlm_arc out = {arc[k], wf__float_from_bits(arc[k + 1]),
+                         state_of(join, arc[k + 2], arc[k + 3])};
       if (order == 0) WF__TRY(wf__vec_push(&join->arcs, out, "n-grams of a history", err));
       WF__TRY(wf__sort_next(build->arcs[k + 1], &arc, err));
     }
     WF__TRY(write_state(join, k, state, err));
-    if (done % 1048576 == 0) WF__TRY(wf__progress(build->progress, "joining", (double)done / (double)(build->num_states[k] + 1), err));
+    if (done % 1048576 == 0)
+      WF__TRY(wf__progress(build->progress, "joining",
+                           (double)done / (double)(build->num_states[k] + 1), err));
   }
 }
 
@@ -67,8 +80,10 @@ static wf_status write_unigrams(struct join *join, wf_error *err) {
   for (uint32_t w = 0; w < build->num_words; w++) {
     const wf__wlm_arc *unigram = &build->unigrams.data[w];
     if (unigram->word == WF__LM_NONE) continue;
-    double small = subtracts(join) && w != build->facts.bos ? wf__wlm_small_cost(&build->small, 0, w) : 0;
-    wf__wlm_writer_unigram(join->writer, w, fold(join, unigram->cost, small), unigram->next == WF__LM_NONE ? 0 : state_of(join, 1, unigram->next));
+    double small =
+        subtracts(join) && w != build->facts.bos ? wf__wlm_small_cost(&build->small, 0, w) : 0;
+    wf__wlm_writer_unigram(join->writer, w, fold(join, unigram->cost, small),
+                           unigram->next == WF__LM_NONE ? 0 : state_of(join, 1, unigram->next));
   }
   return wf__wlm_writer_state(join->writer, 0, 0, NULL, 0, err);
 }
@@ -90,13 +105,27 @@ wf_status wf__wlm_join(wf__wlm_build *build, const char *path, bool plain, wf_er
   const wf__intake_facts *facts = &build->facts;
   struct join join = {.build = build, .plain = plain};
   uint64_t num_states = 1;
-  for (int k = 1; k < facts->order; num_states += build->num_states[k++]) join.level_begin[k] = num_states;
-  if (num_states >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%llu histories; at most 2^32 - 2 can be numbered", (unsigned long long)num_states);
+  for (int k = 1; k < facts->order; num_states += build->num_states[k++])
+    join.level_begin[k] = num_states;
+  if (num_states >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "%llu histories; at most 2^32 - 2 can be numbered",
+                    (unsigned long long)num_states);
   uint32_t bos = build->unigrams.data[facts->bos].next;
-  wf__wlm_plan plan = {.order = facts->order, .words = facts->words, .num_words = build->num_words, .bos = facts->bos,
-                       .eos = facts->eos != WF__LM_NONE ? facts->eos : 0, .unk = facts->unk, .start = bos == WF__LM_NONE ? 0 : state_of(&join, 1, bos),
-                       .num_states = num_states, .scale = plain ? 1 : o->lm_scale, .difference = !plain && build->small.lm != NULL,
-                       .pack = plain || o->pack == 0 ? 0 : o->pack == 1 ? 32 : o->cost_bits, .memory = (uint64_t)o->memory / 4, .folder = build->folder};
+  wf__wlm_plan plan = {.order = facts->order,
+                       .words = facts->words,
+                       .num_words = build->num_words,
+                       .bos = facts->bos,
+                       .eos = facts->eos != WF__LM_NONE ? facts->eos : 0,
+                       .unk = facts->unk,
+                       .start = bos == WF__LM_NONE ? 0 : state_of(&join, 1, bos),
+                       .num_states = num_states,
+                       .scale = plain ? 1 : o->lm_scale,
+                       .difference = !plain && build->small.lm != NULL,
+                       .pack = plain || o->pack == 0 ? 0
+                               : o->pack == 1        ? 32
+                                                     : o->cost_bits,
+                       .memory = (uint64_t)o->memory / 4,
+                       .folder = build->folder};
   memcpy(plan.level_begin, join.level_begin, sizeof plan.level_begin);
   wf_status status = wf__wlm_writer_create(&plan, &join.writer, err);
   for (int k = 1; k < facts->order && status == WF_OK; k++) {

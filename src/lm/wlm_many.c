@@ -1,9 +1,12 @@
 /* wlm_many.c - many look-ups at once, each to the bit what wf__wlm_step gives.
  *
- * A look-up in a model larger than the caches is a chain of three or more reads that nothing can foresee: state, tags, arc, and the state that it backs off to. So
- * GROUP look-ups go through the stages side by side; each stage reads what the one before asked the memory for. Whoever is done makes room for the next.
+ * A look-up in a model larger than the caches is a chain of three or more reads that nothing can
+ * foresee: state, tags, arc, and the state that it backs off to. So GROUP look-ups go through the
+ * stages side by side; each stage reads what the one before asked the memory for. Whoever is done
+ * makes room for the next.
  *
- *   seek   state -> its tags or bucket            match   tags -> an arc, or on to the back-off state            take   arc -> cost, next state */
+ *   seek   state -> its tags or bucket            match   tags -> an arc, or on to the back-off
+ *          state            take   arc -> cost, next state */
 #include "lm/wlm_many.h"
 
 #include <math.h>
@@ -19,7 +22,9 @@ struct query {
 };
 
 static void fetch_arc(const wf__wlm_view *view, const uint8_t *arcs, uint64_t i) {
-  uint64_t bits = view->cost_bits == 0 ? 8 * sizeof(wf__wlm_arc) : (uint64_t)view->word_bits + view->next_bits + view->cost_bits;
+  uint64_t bits = view->cost_bits == 0
+                      ? 8 * sizeof(wf__wlm_arc)
+                      : (uint64_t)view->word_bits + view->next_bits + view->cost_bits;
   wf__wlm_fetch(arcs + i * bits / 8);
   wf__wlm_fetch(arcs + (i * bits + bits - 1) / 8); /* it may lie across two lines */
 }
@@ -47,7 +52,8 @@ static bool match(const wf__wlm_view *view, struct query *q) {
   }
   if (count == 0 || first + count > view->num_buckets) return false;
   const wf__wlm_bucket *bucket = &view->buckets[first + wf__wlm_home(q->hash, count)];
-  uint64_t head = wf__wlm_head(bucket), base = head & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1), size = head >> WF__WLM_BASE_BITS & 15;
+  uint64_t head = wf__wlm_head(bucket), base = head & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1),
+           size = head >> WF__WLM_BASE_BITS & 15;
   uint32_t hits = 0;
   for (uint32_t i = 0; i < WF__WLM_BUCKET; i++) hits |= (uint32_t)(bucket->tags[i] == tag) << i;
   hits &= (1u << size) - 1;
@@ -59,15 +65,18 @@ static bool match(const wf__wlm_view *view, struct query *q) {
 /* Looks at the arc, and at whatever else may have the word. */
 static bool take(const wf__wlm_view *view, const struct query *q, float *cost, uint32_t *next) {
   wf__wlm_arc arc;
-  bool large = (q->where & WF__WLM_LARGE) != 0, there = q->place < (large ? view->num_large : view->num_small);
+  bool large = (q->where & WF__WLM_LARGE) != 0,
+       there = q->place < (large ? view->num_large : view->num_small);
   if (there) arc = wf__wlm_arc_at(view, large ? view->large : view->small, q->place);
-  if ((!there || arc.word != q->word) && !wf__wlm_find(view, q->where, q->word, q->hash, &arc)) return false;
+  if ((!there || arc.word != q->word) && !wf__wlm_find(view, q->where, q->word, q->hash, &arc))
+    return false;
   *cost = q->cost + arc.cost;
   *next = arc.next < view->num_states ? arc.next : 0;
   return true;
 }
 
-static void take_unigram(const wf__wlm_view *view, const struct query *q, float *cost, uint32_t *next) {
+static void take_unigram(const wf__wlm_view *view, const struct query *q, float *cost,
+                         uint32_t *next) {
   const wf__wlm_unigram *unigram = &view->unigrams[q->word];
   *cost = q->cost + unigram->cost;
   *next = unigram->next < view->num_states ? unigram->next : 0;
@@ -76,12 +85,15 @@ static void take_unigram(const wf__wlm_view *view, const struct query *q, float 
 static void back_off(const wf__wlm_view *view, struct query *q) {
   q->cost += q->backoff_cost;
   q->state = q->backoff;
-  if (q->state != 0) wf__wlm_fetch(&view->states[q->state]);
-  else wf__wlm_fetch(&view->unigrams[q->word]);
+  if (q->state != 0)
+    wf__wlm_fetch(&view->states[q->state]);
+  else
+    wf__wlm_fetch(&view->unigrams[q->word]);
 }
 
 /* Each look-up one state further. */
-static void advance(const wf__wlm_view *view, struct query *queries, int size, float *costs, uint32_t *next) {
+static void advance(const wf__wlm_view *view, struct query *queries, int size, float *costs,
+                    uint32_t *next) {
   for (int i = 0; i < size; i++)
     if (queries[i].state != 0) seek(view, &queries[i]);
   for (int i = 0; i < size; i++) {
@@ -104,27 +116,33 @@ static void advance(const wf__wlm_view *view, struct query *queries, int size, f
 }
 
 /* The next look-up that there is something to look up for; false at the end. */
-static bool begin_next(const wf__wlm_view *view, const uint32_t *states, const uint32_t *words, size_t count, size_t *at, float *costs, uint32_t *next, struct query *out) {
+static bool begin_next(const wf__wlm_view *view, const uint32_t *states, const uint32_t *words,
+                       size_t count, size_t *at, float *costs, uint32_t *next, struct query *out) {
   for (; *at < count; (*at)++) {
     uint32_t state = states[*at], word = words[*at];
     costs[*at] = INFINITY;
     next[*at] = 0;
     if (word == WF__WLM_NONE || state >= view->num_states) continue;
-    wf__wlm_fetch(state != 0 ? (const void *)&view->states[state] : (const void *)&view->unigrams[word]);
-    *out = (struct query){.hash = wf__wlm_hash(word), .state = state, .word = word, .number = (*at)++};
+    wf__wlm_fetch(state != 0 ? (const void *)&view->states[state]
+                             : (const void *)&view->unigrams[word]);
+    *out =
+        (struct query){.hash = wf__wlm_hash(word), .state = state, .word = word, .number = (*at)++};
     return true;
   }
   return false;
 }
 
-void wf__wlm_step_many(const wf__wlm_view *view, const uint32_t *states, const uint32_t *words, size_t count, float *costs, uint32_t *next) {
+void wf__wlm_step_many(const wf__wlm_view *view, const uint32_t *states, const uint32_t *words,
+                       size_t count, float *costs, uint32_t *next) {
   struct query queries[GROUP];
   size_t at = 0;
   int size = 0;
-  while (size < GROUP && begin_next(view, states, words, count, &at, costs, next, &queries[size])) size++;
+  while (size < GROUP && begin_next(view, states, words, count, &at, costs, next, &queries[size]))
+    size++;
   while (size > 0) {
     advance(view, queries, size, costs, next);
     for (int i = size; i-- > 0;)
-      if (queries[i].done && !begin_next(view, states, words, count, &at, costs, next, &queries[i])) queries[i] = queries[--size];
+      if (queries[i].done && !begin_next(view, states, words, count, &at, costs, next, &queries[i]))
+        queries[i] = queries[--size];
   }
 }

@@ -1,4 +1,5 @@
-/* wlm_merge.c - all n-grams in the order of their words written backwards: every suffix comes before what ends in it. */
+/* wlm_merge.c - all n-grams in the order of their words written backwards: every suffix comes
+ * before what ends in it. */
 #include <math.h>
 #include <stdio.h>
 
@@ -14,7 +15,8 @@ struct suffix {
 
 struct merge {
   wf__wlm_build *build;
-  const uint32_t *gram[WF_LM_MAX_ORDER + 1], *required[WF_LM_MAX_ORDER + 1]; /* next of each sort, NULL at its end */
+  const uint32_t *gram[WF_LM_MAX_ORDER + 1],
+      *required[WF_LM_MAX_ORDER + 1]; /* next of each sort, NULL at its end */
   struct suffix stack[WF_LM_MAX_ORDER + 1];
   int depth;
 };
@@ -25,12 +27,14 @@ static int compare(const uint32_t *a, int a_size, const uint32_t *b, int b_size)
   return a_size - b_size;
 }
 
-static wf_status fail_twice(const wf__wlm_build *build, int n, const uint32_t *words, wf_error *err) {
+static wf_status fail_twice(const wf__wlm_build *build, int n, const uint32_t *words,
+                            wf_error *err) {
   char text[256] = "";
   size_t used = 0;
   for (int i = n; i-- > 0 && used < sizeof text;) {
     const char *word = wf_symbols_text(build->facts.words, words[i]);
-    used += (size_t)snprintf(text + used, sizeof text - used, "%.40s%s", word != NULL ? word : "?", i > 0 ? " " : "");
+    used += (size_t)snprintf(text + used, sizeof text - used, "%.40s%s", word != NULL ? word : "?",
+                             i > 0 ? " " : "");
   }
   return wf__fail(err, WF_ERR_FORMAT, "the %d-grams give '%s' twice", n, text);
 }
@@ -40,13 +44,16 @@ static wf_status take(struct merge *m, int n, uint32_t flags, wf_error *err) {
   wf__wlm_build *build = m->build;
   const uint32_t *gram = m->gram[n];
   float backoff = wf__float_from_bits(gram[n + 1]);
-  while (m->stack[m->depth].size >= n || compare(m->stack[m->depth].words, m->stack[m->depth].size, gram, m->stack[m->depth].size) != 0) m->depth--;
+  while (m->stack[m->depth].size >= n || compare(m->stack[m->depth].words, m->stack[m->depth].size,
+                                                 gram, m->stack[m->depth].size) != 0)
+    m->depth--;
   wf__wlm_place shorter = m->stack[m->depth].state, own = shorter;
   bool first = n == 1 && gram[0] == build->facts.bos, end = gram[0] == build->facts.eos;
   bool state = n < build->facts.order && !end && ((flags & WF__REQUIRED_STATE) || backoff != 0);
   if (state) {
     own = (wf__wlm_place){(uint32_t)n, (uint32_t)build->num_states[n]++};
-    if (build->num_states[n] >= UINT32_MAX - 1) return wf__fail(err, WF_ERR_LIMIT, "2^32 histories of %d words", n);
+    if (build->num_states[n] >= UINT32_MAX - 1)
+      return wf__fail(err, WF_ERR_LIMIT, "2^32 histories of %d words", n);
   }
   struct suffix *top = &m->stack[++m->depth];
   top->size = n;
@@ -62,7 +69,9 @@ static wf_status take(struct merge *m, int n, uint32_t flags, wf_error *err) {
   }
   build->num_ngrams[n - 1]++;
   if (n == 1) {
-    build->unigrams.data[gram[0]] = (wf__wlm_arc){gram[0], first ? INFINITY : wf__float_from_bits(gram[1]), own.level == 0 ? WF__LM_NONE : own.number};
+    build->unigrams.data[gram[0]] =
+        (wf__wlm_arc){gram[0], first ? INFINITY : wf__float_from_bits(gram[1]),
+                      own.level == 0 ? WF__LM_NONE : own.number};
     return WF_OK;
   }
   memcpy(record, gram + 1, (size_t)(n - 1) * sizeof *gram);
@@ -73,7 +82,8 @@ static wf_status take(struct merge *m, int n, uint32_t flags, wf_error *err) {
   return wf__sort_add(build->arcs[n], record, err);
 }
 
-static wf_status note_missing(struct merge *m, int n, const uint32_t *words, uint32_t flags, wf_error *err) {
+static wf_status note_missing(struct merge *m, int n, const uint32_t *words, uint32_t flags,
+                              wf_error *err) {
   uint32_t record[WF_LM_MAX_ORDER + 1];
   memcpy(record, words, (size_t)n * sizeof *words);
   record[n] = flags;
@@ -99,7 +109,8 @@ static int first_of(const struct merge *m) {
 static wf_status step(struct merge *m, int n, wf_error *err) {
   wf__wlm_build *build = m->build;
   uint32_t words[WF_LM_MAX_ORDER], flags = 0;
-  bool there = m->gram[n] != NULL && (m->required[n] == NULL || compare(m->gram[n], n, m->required[n], n) <= 0);
+  bool there = m->gram[n] != NULL &&
+               (m->required[n] == NULL || compare(m->gram[n], n, m->required[n], n) <= 0);
   memcpy(words, there ? m->gram[n] : m->required[n], (size_t)n * sizeof *words);
   while (m->required[n] != NULL && compare(m->required[n], n, words, n) == 0) {
     flags |= m->required[n][n];
@@ -108,7 +119,8 @@ static wf_status step(struct merge *m, int n, wf_error *err) {
   if (!there) return note_missing(m, n, words, flags, err);
   WF__TRY(take(m, n, flags, err));
   WF__TRY(wf__sort_next(build->grams[n], &m->gram[n], err));
-  if (m->gram[n] != NULL && compare(m->gram[n], n, words, n) == 0) return fail_twice(build, n, words, err);
+  if (m->gram[n] != NULL && compare(m->gram[n], n, words, n) == 0)
+    return fail_twice(build, n, words, err);
   return WF_OK;
 }
 
@@ -123,19 +135,24 @@ static wf_status prepare(wf__wlm_build *build, wf_error *err) {
     wf__spool_free(&build->missing[n]);
     build->missing[n] = wf__spool_of(memory / 4, build->folder);
     build->num_missing[n] = 0;
-    WF__TRY(wf__sort_create((uint32_t)n + 3, (uint32_t)n, memory, build->folder, &build->states[n], err));
-    WF__TRY(wf__sort_create((uint32_t)n + 3, (uint32_t)n, memory, build->folder, &build->arcs[n], err));
+    WF__TRY(wf__sort_create((uint32_t)n + 3, (uint32_t)n, memory, build->folder, &build->states[n],
+                            err));
+    WF__TRY(
+        wf__sort_create((uint32_t)n + 3, (uint32_t)n, memory, build->folder, &build->arcs[n], err));
   }
   build->longest_known = build->facts.order;
   build->unigrams.size = 0;
   WF__TRY(wf__vec_grow(&build->unigrams, build->num_words, "unigrams", err));
-  for (uint32_t w = 0; w < build->num_words; w++) build->unigrams.data[w] = (wf__wlm_arc){WF__LM_NONE, INFINITY, WF__LM_NONE};
+  for (uint32_t w = 0; w < build->num_words; w++)
+    build->unigrams.data[w] = (wf__wlm_arc){WF__LM_NONE, INFINITY, WF__LM_NONE};
   return WF_OK;
 }
 
 wf_status wf__wlm_merge(wf__wlm_build *build, wf_error *err) {
   WF__TRY(prepare(build, err));
-  struct merge m = {.build = build}; /* the empty suffix is at the bottom of the stack; its state is that of level 0 */
+  struct merge m = {
+      .build =
+          build}; /* the empty suffix is at the bottom of the stack; its state is that of level 0 */
   uint64_t done = 0, total = 0;
   for (int n = 1; n <= build->facts.order; n++) {
     WF__TRY(wf__sort_rewind(build->grams[n], err));
@@ -146,7 +163,9 @@ wf_status wf__wlm_merge(wf__wlm_build *build, wf_error *err) {
   }
   for (int n; (n = first_of(&m)) > 0; done++) {
     WF__TRY(step(&m, n, err));
-    if (done % 1048576 == 0) WF__TRY(wf__progress(build->progress, "finding histories", (double)done / (double)(total + 1), err));
+    if (done % 1048576 == 0)
+      WF__TRY(wf__progress(build->progress, "finding histories", (double)done / (double)(total + 1),
+                           err));
   }
   for (int n = 1; n <= build->facts.order; n++) {
     WF__TRY(wf__sort_finish(build->states[n], err));

@@ -9,16 +9,22 @@
 #include "fst/symbols.h"
 #include "lm/wlm_many.h"
 
-static const char section_names[WF__WLM_SECTIONS][16] = {"words", "unigrams", "states", "tags", "buckets", "small arcs", "large arcs", "codebook"};
+static const char section_names[WF__WLM_SECTIONS][16] = {
+    "words", "unigrams", "states", "tags", "buckets", "small arcs", "large arcs", "codebook"};
 #define REMEDY "; make or copy it again"
 #define CHECK_AT_ONCE ((uint64_t)256 << 20)
 
-bool wf__wlm_is(const wf__input *input) { return input->size >= sizeof wf__wlm_magic && memcmp(input->data, wf__wlm_magic, sizeof wf__wlm_magic) == 0; }
+bool wf__wlm_is(const wf__input *input) {
+  return input->size >= sizeof wf__wlm_magic &&
+         memcmp(input->data, wf__wlm_magic, sizeof wf__wlm_magic) == 0;
+}
 
-/* --- the header ----------------------------------------------------------------------------------------------------- */
+/* --- the header -------------------------------------------------------------------------- */
 
 /* count * size bytes, without overflow. */
-static bool is_size(uint64_t bytes, uint64_t count, uint64_t size) { return bytes / size == count && bytes % size == 0; }
+static bool is_size(uint64_t bytes, uint64_t count, uint64_t size) {
+  return bytes / size == count && bytes % size == 0;
+}
 
 static bool is_arcs(const wf__wlm_header *h, uint64_t bytes, uint64_t count) {
   if (h->cost_bits == 0) return is_size(bytes, count, sizeof(wf__wlm_arc));
@@ -28,32 +34,48 @@ static bool is_arcs(const wf__wlm_header *h, uint64_t bytes, uint64_t count) {
 
 static bool sizes_fit(const wf__wlm_header *h) {
   const wf__wlm_section *s = h->sections;
-  if (h->cost_bits > 0 && (h->word_bits < 1 || h->word_bits > 32 || h->next_bits < 1 || h->next_bits > 32 || h->cost_bits > 32)) return false;
+  if (h->cost_bits > 0 && (h->word_bits < 1 || h->word_bits > 32 || h->next_bits < 1 ||
+                           h->next_bits > 32 || h->cost_bits > 32))
+    return false;
   bool book = h->cost_bits > 0 && h->cost_bits < 32;
   if (book && h->cost_bits > 24) return false;
-  return is_size(s[WF__WLM_UNIGRAMS].size, h->num_words, sizeof(wf__wlm_unigram)) && is_size(s[WF__WLM_STATES].size, h->num_states, sizeof(wf__wlm_state)) &&
-         is_size(s[WF__WLM_TAGS].size, h->num_small, sizeof(uint16_t)) && is_size(s[WF__WLM_BUCKETS].size, h->num_buckets, sizeof(wf__wlm_bucket)) &&
-         is_arcs(h, s[WF__WLM_SMALL_ARCS].size, h->num_small) && is_arcs(h, s[WF__WLM_LARGE_ARCS].size, h->num_large) &&
+  return is_size(s[WF__WLM_UNIGRAMS].size, h->num_words, sizeof(wf__wlm_unigram)) &&
+         is_size(s[WF__WLM_STATES].size, h->num_states, sizeof(wf__wlm_state)) &&
+         is_size(s[WF__WLM_TAGS].size, h->num_small, sizeof(uint16_t)) &&
+         is_size(s[WF__WLM_BUCKETS].size, h->num_buckets, sizeof(wf__wlm_bucket)) &&
+         is_arcs(h, s[WF__WLM_SMALL_ARCS].size, h->num_small) &&
+         is_arcs(h, s[WF__WLM_LARGE_ARCS].size, h->num_large) &&
          s[WF__WLM_CODEBOOK].size == (book ? (uint64_t)4 << h->cost_bits : 0);
 }
 
 static wf_status check_header(const wf__input *input, const wf__wlm_header *h, wf_error *err) {
-  if (input->size < sizeof *h) return wf__fail(err, WF_ERR_FORMAT, "%s: %zu bytes are too few for a language model" REMEDY, input->path, input->size);
+  if (input->size < sizeof *h)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: %zu bytes are too few for a language model" REMEDY,
+                    input->path, input->size);
   if (h->version != WF__WLM_VERSION)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: version %u of the format, this program reads version %d; build the model anew", input->path, h->version, WF__WLM_VERSION);
-  if (wf__wlm_crc(0, h, offsetof(wf__wlm_header, crc)) != h->crc) return wf__fail(err, WF_ERR_FORMAT, "%s: the header is damaged" REMEDY, input->path);
+    return wf__fail(
+        err, WF_ERR_FORMAT,
+        "%s: version %u of the format, this program reads version %d; build the model anew",
+        input->path, h->version, WF__WLM_VERSION);
+  if (wf__wlm_crc(0, h, offsetof(wf__wlm_header, crc)) != h->crc)
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the header is damaged" REMEDY, input->path);
   if (h->file_size != input->size)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: %zu bytes, the header says %llu" REMEDY, input->path, input->size, (unsigned long long)h->file_size);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: %zu bytes, the header says %llu" REMEDY, input->path,
+                    input->size, (unsigned long long)h->file_size);
   uint64_t end = sizeof *h;
   for (int i = 0; i < WF__WLM_SECTIONS; i++) {
     const wf__wlm_section *s = &h->sections[i];
-    if (s->offset < end || s->offset % WF__WLM_ALIGNMENT != 0 || s->offset > h->file_size || s->size > h->file_size - s->offset || h->file_size - s->offset - s->size < 8)
-      return wf__fail(err, WF_ERR_FORMAT, "%s: the section of %s does not fit the file" REMEDY, input->path, section_names[i]);
+    if (s->offset < end || s->offset % WF__WLM_ALIGNMENT != 0 || s->offset > h->file_size ||
+        s->size > h->file_size - s->offset || h->file_size - s->offset - s->size < 8)
+      return wf__fail(err, WF_ERR_FORMAT, "%s: the section of %s does not fit the file" REMEDY,
+                      input->path, section_names[i]);
     end = s->offset + s->size;
   }
-  if (!sizes_fit(h) || h->order < 1 || h->order > WF_LM_MAX_ORDER || h->num_states < 1 || h->num_states >= UINT32_MAX || h->start >= h->num_states ||
-      h->bos >= h->num_words || h->eos >= h->num_words || (h->unk >= h->num_words && h->unk != WF__WLM_NONE))
-    return wf__fail(err, WF_ERR_FORMAT, "%s: the sizes in the header contradict each other" REMEDY, input->path);
+  if (!sizes_fit(h) || h->order < 1 || h->order > WF_LM_MAX_ORDER || h->num_states < 1 ||
+      h->num_states >= UINT32_MAX || h->start >= h->num_states || h->bos >= h->num_words ||
+      h->eos >= h->num_words || (h->unk >= h->num_words && h->unk != WF__WLM_NONE))
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the sizes in the header contradict each other" REMEDY,
+                    input->path);
   return WF_OK;
 }
 
@@ -61,47 +83,59 @@ static wf_status check_section(const wf__input *input, int i, wf_error *err) {
   const wf__wlm_header *h = (const wf__wlm_header *)(const void *)input->data;
   const wf__wlm_section *s = &h->sections[i];
   if (wf__wlm_crc(0, input->data + s->offset, s->size) == s->crc) return WF_OK;
-  return wf__fail(err, WF_ERR_FORMAT, "%s: the %s are damaged" REMEDY, input->path, section_names[i]);
+  return wf__fail(err, WF_ERR_FORMAT, "%s: the %s are damaged" REMEDY, input->path,
+                  section_names[i]);
 }
 
-/* --- opening -------------------------------------------------------------------------------------------------------- */
+/* --- opening ----------------------------------------------------------------------------- */
 
 static void set_view(wf_wlm *lm) {
   const wf__wlm_header *h = lm->header;
   const uint8_t *data = lm->input.data;
-  lm->view = (wf__wlm_view){.unigrams = (const void *)(data + h->sections[WF__WLM_UNIGRAMS].offset),
-                            .states = (const void *)(data + h->sections[WF__WLM_STATES].offset),
-                            .tags = (const void *)(data + h->sections[WF__WLM_TAGS].offset),
-                            .buckets = (const void *)(data + h->sections[WF__WLM_BUCKETS].offset),
-                            .small = data + h->sections[WF__WLM_SMALL_ARCS].offset,
-                            .large = data + h->sections[WF__WLM_LARGE_ARCS].offset,
-                            .codebook = h->cost_bits > 0 && h->cost_bits < 32 ? (const void *)(data + h->sections[WF__WLM_CODEBOOK].offset) : NULL,
-                            .num_states = h->num_states,
-                            .num_small = h->num_small,
-                            .num_buckets = h->num_buckets,
-                            .num_large = h->num_large,
-                            .num_words = h->num_words,
-                            .start = h->start,
-                            .bos = h->bos,
-                            .eos = h->eos,
-                            .unk = h->unk,
-                            .word_bits = h->word_bits,
-                            .next_bits = h->next_bits,
-                            .cost_bits = h->cost_bits};
+  lm->view =
+      (wf__wlm_view){.unigrams = (const void *)(data + h->sections[WF__WLM_UNIGRAMS].offset),
+                     .states = (const void *)(data + h->sections[WF__WLM_STATES].offset),
+                     .tags = (const void *)(data + h->sections[WF__WLM_TAGS].offset),
+                     .buckets = (const void *)(data + h->sections[WF__WLM_BUCKETS].offset),
+                     .small = data + h->sections[WF__WLM_SMALL_ARCS].offset,
+                     .large = data + h->sections[WF__WLM_LARGE_ARCS].offset,
+                     .codebook = h->cost_bits > 0 && h->cost_bits < 32
+                                     ? (const void *)(data + h->sections[WF__WLM_CODEBOOK].offset)
+                                     : NULL,
+                     .num_states = h->num_states,
+                     .num_small = h->num_small,
+                     .num_buckets = h->num_buckets,
+                     .num_large = h->num_large,
+                     .num_words = h->num_words,
+                     .start = h->start,
+                     .bos = h->bos,
+                     .eos = h->eos,
+                     .unk = h->unk,
+                     .word_bits = h->word_bits,
+                     .next_bits = h->next_bits,
+                     .cost_bits = h->cost_bits};
 }
 
 static wf_status take(wf_wlm *lm, wf_error *err) {
   const wf__input *input = &lm->input;
-  if (!wf__wlm_is(input)) return wf__fail(err, WF_ERR_FORMAT, "%s: not a language model made by 'warpfst lm build'", input->path);
+  if (!wf__wlm_is(input))
+    return wf__fail(err, WF_ERR_FORMAT, "%s: not a language model made by 'warpfst lm build'",
+                    input->path);
   lm->header = (const wf__wlm_header *)(const void *)input->data;
   WF__TRY(check_header(input, lm->header, err));
-  for (int i = 0; i < WF__WLM_SECTIONS && (i == WF__WLM_WORDS || i == WF__WLM_CODEBOOK || input->size <= CHECK_AT_ONCE || i == WF__WLM_UNIGRAMS); i++)
+  for (int i = 0; i < WF__WLM_SECTIONS && (i == WF__WLM_WORDS || i == WF__WLM_CODEBOOK ||
+                                           input->size <= CHECK_AT_ONCE || i == WF__WLM_UNIGRAMS);
+       i++)
     WF__TRY(check_section(input, i, err));
   const wf__wlm_section *words = &lm->header->sections[WF__WLM_WORDS];
-  wf__cursor cursor = {.begin = input->data, .at = input->data + words->offset, .end = input->data + words->offset + words->size, .path = input->path};
+  wf__cursor cursor = {.begin = input->data,
+                       .at = input->data + words->offset,
+                       .end = input->data + words->offset + words->size,
+                       .path = input->path};
   WF__TRY(wf__symbols_read_binary(&cursor, &lm->words, err));
   set_view(lm);
-  if (!wf__wlm_knows(&lm->view, lm->view.bos)) return wf__fail(err, WF_ERR_FORMAT, "%s: a model without a start" REMEDY, input->path);
+  if (!wf__wlm_knows(&lm->view, lm->view.bos))
+    return wf__fail(err, WF_ERR_FORMAT, "%s: a model without a start" REMEDY, input->path);
   return WF_OK;
 }
 
@@ -145,13 +179,16 @@ void wf_wlm_free(wf_wlm *lm) {
   free(lm);
 }
 
-/* --- checking ------------------------------------------------------------------------------------------------------- */
+/* --- checking ---------------------------------------------------------------------------- */
 
 static bool is_cost(float cost) { return cost == INFINITY || fabsf(cost) <= 1e30f; }
 
-static bool arc_fits(const wf__wlm_view *v, const wf__wlm_arc *arc) { return arc->word < v->num_words && arc->next < v->num_states && is_cost(arc->cost); }
+static bool arc_fits(const wf__wlm_view *v, const wf__wlm_arc *arc) {
+  return arc->word < v->num_words && arc->next < v->num_states && is_cost(arc->cost);
+}
 
-static bool small_state_fits(const wf__wlm_view *v, uint64_t first, uint64_t count, uint64_t *used) {
+static bool small_state_fits(const wf__wlm_view *v, uint64_t first, uint64_t count,
+                             uint64_t *used) {
   if (first != *used || count > WF__WLM_SMALL || first + count > v->num_small) return false;
   *used += count;
   for (uint64_t i = first; i < first + count; i++) {
@@ -161,17 +198,22 @@ static bool small_state_fits(const wf__wlm_view *v, uint64_t first, uint64_t cou
   return true;
 }
 
-static bool large_state_fits(const wf__wlm_view *v, uint64_t where, uint64_t first, uint64_t count, uint64_t *used, uint64_t *arcs) {
+static bool large_state_fits(const wf__wlm_view *v, uint64_t where, uint64_t first, uint64_t count,
+                             uint64_t *used, uint64_t *arcs) {
   if (first != *used || first + count > v->num_buckets) return false;
   *used += count;
   for (uint64_t b = first; b < first + count; b++) {
-    uint64_t head = wf__wlm_head(&v->buckets[b]), base = head & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1), size = head >> WF__WLM_BASE_BITS & 15;
+    uint64_t head = wf__wlm_head(&v->buckets[b]),
+             base = head & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1),
+             size = head >> WF__WLM_BASE_BITS & 15;
     if (base != *arcs || size > WF__WLM_BUCKET || base + size > v->num_large) return false;
     *arcs += size;
     for (uint64_t i = base; i < base + size; i++) {
       wf__wlm_arc arc = wf__wlm_arc_at(v, v->large, i), found;
       uint64_t hash = wf__wlm_hash(arc.word);
-      if (!arc_fits(v, &arc) || v->buckets[b].tags[i - base] != wf__wlm_tag(hash) || !wf__wlm_find(v, where, arc.word, hash, &found)) return false;
+      if (!arc_fits(v, &arc) || v->buckets[b].tags[i - base] != wf__wlm_tag(hash) ||
+          !wf__wlm_find(v, where, arc.word, hash, &found))
+        return false;
     }
   }
   return true;
@@ -186,35 +228,56 @@ wf_status wf_wlm_verify(const wf_wlm *lm, const wf_progress *progress, wf_error 
   }
   for (uint64_t s = 0; s < v->num_states; s++) {
     const wf__wlm_state *state = &v->states[s];
-    uint64_t first = state->where & (WF__WLM_LARGE - 1), count = state->where >> (WF__WLM_FIRST_BITS + 1);
-    bool fits = (state->backoff < s || (s == 0 && state->backoff == 0)) && is_cost(state->backoff_cost);
-    if (state->where & WF__WLM_LARGE) fits = fits && large_state_fits(v, state->where, first, count, &buckets, &large);
-    else fits = fits && small_state_fits(v, first, count, &small);
-    if (!fits) return wf__fail(err, WF_ERR_FORMAT, "%s: state %llu is malformed" REMEDY, lm->input.path, (unsigned long long)s);
-    if (s % 1048576 == 0) WF__TRY(wf__progress(progress, "checking states", (double)s / (double)v->num_states, err));
+    uint64_t first = state->where & (WF__WLM_LARGE - 1),
+             count = state->where >> (WF__WLM_FIRST_BITS + 1);
+    bool fits =
+        (state->backoff < s || (s == 0 && state->backoff == 0)) && is_cost(state->backoff_cost);
+    if (state->where & WF__WLM_LARGE)
+      fits = fits && large_state_fits(v, state->where, first, count, &buckets, &large);
+    else
+      fits = fits && small_state_fits(v, first, count, &small);
+    if (!fits)
+      return wf__fail(err, WF_ERR_FORMAT, "%s: state %llu is malformed" REMEDY, lm->input.path,
+                      (unsigned long long)s);
+    if (s % 1048576 == 0)
+      WF__TRY(wf__progress(progress, "checking states", (double)s / (double)v->num_states, err));
   }
   for (uint32_t w = 0; w < v->num_words; w++)
-    if (v->unigrams[w].next != WF__WLM_NONE && (v->unigrams[w].next >= v->num_states || !is_cost(v->unigrams[w].cost)))
-      return wf__fail(err, WF_ERR_FORMAT, "%s: the unigram of word %u is malformed" REMEDY, lm->input.path, w);
+    if (v->unigrams[w].next != WF__WLM_NONE &&
+        (v->unigrams[w].next >= v->num_states || !is_cost(v->unigrams[w].cost)))
+      return wf__fail(err, WF_ERR_FORMAT, "%s: the unigram of word %u is malformed" REMEDY,
+                      lm->input.path, w);
   if (small != v->num_small || buckets != v->num_buckets || large != v->num_large)
     return wf__fail(err, WF_ERR_FORMAT, "%s: arcs that belong to no state" REMEDY, lm->input.path);
   return WF_OK;
 }
 
-/* --- asking --------------------------------------------------------------------------------------------------------- */
+/* --- asking ------------------------------------------------------------------------------ */
 
 void wf_wlm_info_init(wf_wlm_info *info) { *info = (wf_wlm_info){.struct_size = sizeof *info}; }
 
 wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *out, wf_error *err) {
   size_t struct_size = out->struct_size;
   const wf__wlm_header *h = lm->header;
-  if (struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_wlm_info: struct_size is %zu; use wf_wlm_info_init", struct_size);
-  wf_wlm_info info = {.struct_size = struct_size, .order = (int32_t)h->order, .num_states = h->num_states, .num_arcs = h->num_small + h->num_large,
-                      .file_bytes = h->file_size, .scale = h->scale, .difference = h->difference, .cost_bits = h->cost_bits == 0 ? 32 : h->cost_bits,
-                      .packed = h->cost_bits > 0, .has_unk = h->unk != WF__WLM_NONE && wf__wlm_knows(&lm->view, h->unk)};
+  if (struct_size < sizeof(size_t))
+    return wf__fail(err, WF_ERR_ARGUMENT, "wf_wlm_info: struct_size is %zu; use wf_wlm_info_init",
+                    struct_size);
+  wf_wlm_info info = {.struct_size = struct_size,
+                      .order = (int32_t)h->order,
+                      .num_states = h->num_states,
+                      .num_arcs = h->num_small + h->num_large,
+                      .file_bytes = h->file_size,
+                      .scale = h->scale,
+                      .difference = h->difference,
+                      .cost_bits = h->cost_bits == 0 ? 32 : h->cost_bits,
+                      .packed = h->cost_bits > 0,
+                      .has_unk = h->unk != WF__WLM_NONE && wf__wlm_knows(&lm->view, h->unk)};
   for (uint32_t k = 1; k <= h->order; k++) info.num_ngrams[k] = h->num_ngrams[k - 1];
-  for (uint32_t w = 0; w < h->num_words; w++) info.num_words += wf__wlm_knows(&lm->view, w) && w != h->bos && w != h->eos && w != h->unk;
-  if (lm->table.memory != NULL) info.table_bytes = lm->table.num_lines * WF__WLM_LINE * sizeof(wf__wlm_slot) + h->num_states * sizeof(wf__wlm_hop);
+  for (uint32_t w = 0; w < h->num_words; w++)
+    info.num_words += wf__wlm_knows(&lm->view, w) && w != h->bos && w != h->eos && w != h->unk;
+  if (lm->table.memory != NULL)
+    info.table_bytes = lm->table.num_lines * WF__WLM_LINE * sizeof(wf__wlm_slot) +
+                       h->num_states * sizeof(wf__wlm_hop);
   for (int i = WF__WLM_UNIGRAMS; i <= WF__WLM_BUCKETS; i++) info.index_bytes += h->sections[i].size;
   memcpy(out, &info, struct_size < sizeof info ? struct_size : sizeof info);
   return WF_OK;
@@ -225,12 +288,14 @@ uint32_t wf_wlm_start(const wf_wlm *lm) { return lm->view.start; }
 
 bool wf_wlm_knows(const wf_wlm *lm, int32_t word) {
   const wf__wlm_view *v = &lm->view;
-  return word >= 0 && (uint32_t)word != v->bos && (uint32_t)word != v->eos && (uint32_t)word != v->unk && wf__wlm_knows(v, (uint32_t)word);
+  return word >= 0 && (uint32_t)word != v->bos && (uint32_t)word != v->eos &&
+         (uint32_t)word != v->unk && wf__wlm_knows(v, (uint32_t)word);
 }
 
 static int32_t order_of(const wf_wlm *lm, uint32_t state) {
   int32_t level = 0;
-  while (level + 1 < (int32_t)lm->header->order && state >= lm->header->level_begin[level + 1]) level++;
+  while (level + 1 < (int32_t)lm->header->order && state >= lm->header->level_begin[level + 1])
+    level++;
   return level + 1;
 }
 
@@ -245,15 +310,20 @@ float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next
   return cost;
 }
 
-void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words, size_t count, float *costs, uint32_t *next) {
+void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words, size_t count,
+                      float *costs, uint32_t *next) {
   enum { PART = 256 };
   const wf__wlm_view *v = &lm->view;
-  uint32_t known[PART], unknown = v->unk != WF__WLM_NONE && wf__wlm_knows(v, v->unk) ? v->unk : WF__WLM_NONE;
+  uint32_t known[PART],
+      unknown = v->unk != WF__WLM_NONE && wf__wlm_knows(v, v->unk) ? v->unk : WF__WLM_NONE;
   for (size_t at = 0; at < count; at += PART) {
     size_t size = count - at < PART ? count - at : PART;
-    for (size_t i = 0; i < size; i++) known[i] = wf_wlm_knows(lm, words[at + i]) ? (uint32_t)words[at + i] : unknown;
-    if (lm->table.memory != NULL) wf__wlm_table_step_many(v, &lm->table, states + at, known, size, costs + at, next + at);
-    else wf__wlm_step_many(v, states + at, known, size, costs + at, next + at);
+    for (size_t i = 0; i < size; i++)
+      known[i] = wf_wlm_knows(lm, words[at + i]) ? (uint32_t)words[at + i] : unknown;
+    if (lm->table.memory != NULL)
+      wf__wlm_table_step_many(v, &lm->table, states + at, known, size, costs + at, next + at);
+    else
+      wf__wlm_step_many(v, states + at, known, size, costs + at, next + at);
   }
 }
 

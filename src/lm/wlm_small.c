@@ -3,7 +3,8 @@
 
 #include "lm/wlm_build.h"
 
-wf_status wf__wlm_small_read(wf__wlm_small *small, const char *path, const wf_arpa_options *reader, wf_error *err) {
+wf_status wf__wlm_small_read(wf__wlm_small *small, const char *path, const wf_arpa_options *reader,
+                             wf_error *err) {
   return wf_lm_read(path, NULL, reader, &small->lm, NULL, NULL, err);
 }
 
@@ -12,17 +13,25 @@ void wf__wlm_small_free(wf__wlm_small *small) {
   free(small->label_of);
 }
 
-wf_status wf__wlm_small_map(wf__wlm_small *small, const wf__intake *intake, const char *text, wf_error *err) {
+wf_status wf__wlm_small_map(wf__wlm_small *small, const wf__intake *intake, const char *text,
+                            wf_error *err) {
   const wf_lm *lm = small->lm;
   uint32_t word = small->num_words, label = WF__LM_NONE;
-  if (word == intake->levels.bos) label = lm->bos;
-  else if (word == intake->levels.eos) label = lm->eos;
-  else if (word == intake->levels.unk) label = lm->unk;
-  else if (wf_symbols_find(lm->words, text) > 0) label = (uint32_t)wf_symbols_find(lm->words, text);
-  if (label != WF__LM_NONE && label != lm->bos && label != lm->eos && !wf__lm_knows(lm, label)) label = WF__LM_NONE;
+  if (word == intake->levels.bos)
+    label = lm->bos;
+  else if (word == intake->levels.eos)
+    label = lm->eos;
+  else if (word == intake->levels.unk)
+    label = lm->unk;
+  else if (wf_symbols_find(lm->words, text) > 0)
+    label = (uint32_t)wf_symbols_find(lm->words, text);
+  if (label != WF__LM_NONE && label != lm->bos && label != lm->eos && !wf__lm_knows(lm, label))
+    label = WF__LM_NONE;
   if ((word & (word - 1)) == 0) {
-    uint32_t *larger = realloc(small->label_of, (word == 0 ? 1 : 2 * (size_t)word) * sizeof *larger);
-    if (larger == NULL) return wf__fail_memory(err, 8 * (uint64_t)word, "the words of the small model");
+    uint32_t *larger =
+        realloc(small->label_of, (word == 0 ? 1 : 2 * (size_t)word) * sizeof *larger);
+    if (larger == NULL)
+      return wf__fail_memory(err, 8 * (uint64_t)word, "the words of the small model");
     small->label_of = larger;
   }
   small->label_of[small->num_words++] = label;
@@ -34,9 +43,12 @@ uint32_t wf__wlm_small_state(const wf__wlm_small *small, int k, const uint32_t *
   uint32_t state = 0, at;
   for (int i = k; i-- > 0;) {
     uint32_t label = small->label_of[backwards[i]];
-    if (label == lm->bos) state = lm->start;
-    else if (label == WF__LM_NONE) state = 0;
-    else wf__lm_step_known(lm, state, label, &state, &at);
+    if (label == lm->bos)
+      state = lm->start;
+    else if (label == WF__LM_NONE)
+      state = 0;
+    else
+      wf__lm_step_known(lm, state, label, &state, &at);
   }
   return state;
 }
@@ -55,17 +67,18 @@ double wf__wlm_small_cost(const wf__wlm_small *small, uint32_t state, uint32_t w
   return cost + (double)lm->unigrams[label].cost;
 }
 
-/* --- what the large model must have ----------------------------------------------------------------------------------- */
+/* --- what the large model must have ------------------------------------------------------ */
 
 struct enumeration {
   wf__wlm_build *build;
   const wf_lm *lm;
-  uint32_t *word_of;  /* [num_labels] of the large model */
-  uint32_t *parent;   /* [num_states] history without its last word */
-  uint32_t *last;     /* [num_states] that word, a label */
+  uint32_t *word_of; /* [num_labels] of the large model */
+  uint32_t *parent;  /* [num_states] history without its last word */
+  uint32_t *last;    /* [num_states] that word, a label */
 };
 
-/* The large model's word of each label; words that it lacks are added, at the cost of its unknown word. */
+/* The large model's word of each label; words that it lacks are added, at the cost of its unknown
+ * word. */
 static wf_status match_words(struct enumeration *e, wf_error *err) {
   wf__wlm_build *build = e->build;
   const wf_lm *lm = e->lm;
@@ -85,10 +98,13 @@ static wf_status match_words(struct enumeration *e, wf_error *err) {
     if (!wf__lm_knows(lm, label) || e->word_of[label] != WF__LM_NONE) continue;
     const char *text = wf_symbols_text(lm->words, label);
     int64_t word;
-    if (text == NULL || wf_symbols_find(build->facts.words, text) >= 0) continue; /* one of <s>, </s>, <unk>, by another name */
+    if (text == NULL || wf_symbols_find(build->facts.words, text) >= 0)
+      continue; /* one of <s>, </s>, <unk>, by another name */
     WF__TRY(wf_symbols_add(build->facts.words, text, -1, &word, err));
-    uint32_t *larger = realloc(build->small.label_of, ((size_t)word + 1) * sizeof *larger), added = (uint32_t)word;
-    if (larger == NULL) return wf__fail_memory(err, 4 * (uint64_t)word, "the words of the small model");
+    uint32_t *larger = realloc(build->small.label_of, ((size_t)word + 1) * sizeof *larger),
+             added = (uint32_t)word;
+    if (larger == NULL)
+      return wf__fail_memory(err, 4 * (uint64_t)word, "the words of the small model");
     build->small.label_of = larger;
     larger[word] = label;
     build->small.num_words = build->num_words = added + 1;
@@ -101,7 +117,8 @@ static wf_status match_words(struct enumeration *e, wf_error *err) {
 }
 
 /* The n-gram of history and label, if the large model has its words. */
-static wf_status require(struct enumeration *e, uint32_t history, uint32_t label, bool state, wf_error *err) {
+static wf_status require(struct enumeration *e, uint32_t history, uint32_t label, bool state,
+                         wf_error *err) {
   uint32_t words[WF_LM_MAX_ORDER];
   int n = 0;
   for (;; label = e->last[history], history = e->parent[history]) {
@@ -109,7 +126,8 @@ static wf_status require(struct enumeration *e, uint32_t history, uint32_t label
     if (words[n++] == WF__LM_NONE) return WF_OK;
     if (history == 0) break;
   }
-  return wf__wlm_require(e->build, n, words, (state ? WF__REQUIRED_STATE : 0) | WF__REQUIRED_BY_SMALL, err);
+  return wf__wlm_require(e->build, n, words,
+                         (state ? WF__REQUIRED_STATE : 0) | WF__REQUIRED_BY_SMALL, err);
 }
 
 /* Histories of level k + 1 out of those of level k, and the n-grams of order k + 1. */
@@ -134,15 +152,22 @@ static wf_status enumerate(struct enumeration *e, int k, wf_error *err) {
       if (own) e->parent[arc->next] = (uint32_t)s, e->last[arc->next] = arc->word;
       WF__TRY(require(e, (uint32_t)s, arc->word, own, err));
     }
-    if (wf__lm_has_own_final(lm, (uint32_t)s)) WF__TRY(require(e, (uint32_t)s, lm->eos, false, err));
+    if (wf__lm_has_own_final(lm, (uint32_t)s))
+      WF__TRY(require(e, (uint32_t)s, lm->eos, false, err));
   }
   return WF_OK;
 }
 
 wf_status wf__wlm_small_require(wf__wlm_build *build, wf_error *err) {
   const wf_lm *lm = build->small.lm;
-  struct enumeration e = {.build = build, .lm = lm, .word_of = wf__alloc(lm->num_labels, 4), .parent = wf__alloc(lm->num_states, 4), .last = wf__alloc(lm->num_states, 4)};
-  wf_status status = e.word_of != NULL && e.parent != NULL && e.last != NULL ? WF_OK : wf__fail_memory(err, lm->num_states * 8, "the small model");
+  struct enumeration e = {.build = build,
+                          .lm = lm,
+                          .word_of = wf__alloc(lm->num_labels, 4),
+                          .parent = wf__alloc(lm->num_states, 4),
+                          .last = wf__alloc(lm->num_states, 4)};
+  wf_status status = e.word_of != NULL && e.parent != NULL && e.last != NULL
+                         ? WF_OK
+                         : wf__fail_memory(err, lm->num_states * 8, "the small model");
   if (status == WF_OK) status = match_words(&e, err);
   for (int k = 0; k < lm->order && status == WF_OK; k++) status = enumerate(&e, k, err);
   free(e.word_of);

@@ -1,4 +1,5 @@
-/* wlm_table.c - the look-up table of a large language model in memory: made, asked many times at once. */
+/* wlm_table.c - the look-up table of a large language model in memory: made, asked many times at
+ * once. */
 #include "lm/wlm_table.h"
 
 #include <math.h>
@@ -12,19 +13,24 @@
 struct maker {
   const wf_wlm *lm;
   wf__wlm_arc_table *table;
-  uint64_t num_arcs, num_buckets; /* so far: more than there are only if states of a damaged file share them */
+  uint64_t num_arcs,
+      num_buckets; /* so far: more than there are only if states of a damaged file share them */
 };
 
 /* A word that a damaged file has twice in a state counts once, as it does there. */
-static void add(wf__wlm_arc_table *table, const wf__wlm_view *view, uint32_t state, const wf__wlm_arc *arc) {
-  uint64_t slot = wf__wlm_line(table, state, arc->word) * WF__WLM_LINE, end = table->num_lines * WF__WLM_LINE;
+static void add(wf__wlm_arc_table *table, const wf__wlm_view *view, uint32_t state,
+                const wf__wlm_arc *arc) {
+  uint64_t slot = wf__wlm_line(table, state, arc->word) * WF__WLM_LINE,
+           end = table->num_lines * WF__WLM_LINE;
   for (; table->slots[slot].state != 0; slot = slot + 1 < end ? slot + 1 : 0)
     if (table->slots[slot].state == state && table->slots[slot].word == arc->word) return;
-  table->slots[slot] = (wf__wlm_slot){state, arc->word, arc->cost, arc->next < view->num_states ? arc->next : 0};
+  table->slots[slot] =
+      (wf__wlm_slot){state, arc->word, arc->cost, arc->next < view->num_states ? arc->next : 0};
 }
 
 /* Arcs [first, first + count) of a state. */
-static bool add_arcs(struct maker *maker, uint32_t state, const uint8_t *arcs, uint64_t first, uint64_t count, uint64_t num) {
+static bool add_arcs(struct maker *maker, uint32_t state, const uint8_t *arcs, uint64_t first,
+                     uint64_t count, uint64_t num) {
   const wf__wlm_view *view = &maker->lm->view;
   maker->num_arcs += count;
   if (first + count > num || maker->num_arcs > view->num_small + view->num_large) return false;
@@ -38,14 +44,21 @@ static bool add_arcs(struct maker *maker, uint32_t state, const uint8_t *arcs, u
 static bool add_state(struct maker *maker, uint32_t state) {
   const wf__wlm_view *view = &maker->lm->view;
   const wf__wlm_state *record = &view->states[state];
-  uint64_t first = record->where & (WF__WLM_LARGE - 1), count = record->where >> (WF__WLM_FIRST_BITS + 1);
-  maker->table->hops[state] = (wf__wlm_hop){record->backoff < state ? record->backoff : 0, record->backoff_cost};
-  if (!(record->where & WF__WLM_LARGE)) return count <= WF__WLM_SMALL && add_arcs(maker, state, view->small, first, count, view->num_small);
+  uint64_t first = record->where & (WF__WLM_LARGE - 1),
+           count = record->where >> (WF__WLM_FIRST_BITS + 1);
+  maker->table->hops[state] =
+      (wf__wlm_hop){record->backoff < state ? record->backoff : 0, record->backoff_cost};
+  if (!(record->where & WF__WLM_LARGE))
+    return count <= WF__WLM_SMALL &&
+           add_arcs(maker, state, view->small, first, count, view->num_small);
   maker->num_buckets += count;
   if (first + count > view->num_buckets || maker->num_buckets > view->num_buckets) return false;
   for (uint64_t b = first; b < first + count; b++) {
-    uint64_t head = wf__wlm_head(&view->buckets[b]), base = head & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1), size = head >> WF__WLM_BASE_BITS & 15;
-    if (size > WF__WLM_BUCKET || !add_arcs(maker, state, view->large, base, size, view->num_large)) return false;
+    uint64_t head = wf__wlm_head(&view->buckets[b]),
+             base = head & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1),
+             size = head >> WF__WLM_BASE_BITS & 15;
+    if (size > WF__WLM_BUCKET || !add_arcs(maker, state, view->large, base, size, view->num_large))
+      return false;
   }
   return true;
 }
@@ -53,29 +66,39 @@ static bool add_state(struct maker *maker, uint32_t state) {
 static wf_status fill(struct maker *maker, const wf_progress *progress, wf_error *err) {
   const wf__wlm_view *view = &maker->lm->view;
   for (uint64_t s = 1; s < view->num_states; s++) {
-    if (!add_state(maker, (uint32_t)s)) return wf__fail(err, WF_ERR_FORMAT, MALFORMED, maker->lm->input.path, (unsigned long long)s);
-    if (s % 65536 == 0) WF__TRY(wf__progress(progress, "making the look-up table", (double)s / (double)view->num_states, err));
+    if (!add_state(maker, (uint32_t)s))
+      return wf__fail(err, WF_ERR_FORMAT, MALFORMED, maker->lm->input.path, (unsigned long long)s);
+    if (s % 65536 == 0)
+      WF__TRY(wf__progress(progress, "making the look-up table",
+                           (double)s / (double)view->num_states, err));
   }
   return WF_OK;
 }
 
 wf_status wf_wlm_make_table(wf_wlm *lm, const wf_progress *progress, wf_error *err) {
   const wf__wlm_view *view = &lm->view;
-  const uint64_t line_bytes = WF__WLM_LINE * sizeof(wf__wlm_slot), num_lines = (view->num_small + view->num_large) / 3 + 1; /* three quarters full */
+  const uint64_t line_bytes = WF__WLM_LINE * sizeof(wf__wlm_slot),
+                 num_lines = (view->num_small + view->num_large) / 3 + 1; /* three quarters full */
   if (lm->table.memory != NULL) return WF_OK;
-  if (num_lines > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%s: too many n-grams for a look-up table", lm->input.path);
-  wf__wlm_arc_table table = {.memory = wf__calloc(num_lines + 1, line_bytes), .hops = wf__alloc(view->num_states, sizeof *table.hops), .num_lines = num_lines};
+  if (num_lines > UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "%s: too many n-grams for a look-up table", lm->input.path);
+  wf__wlm_arc_table table = {.memory = wf__calloc(num_lines + 1, line_bytes),
+                             .hops = wf__alloc(view->num_states, sizeof *table.hops),
+                             .num_lines = num_lines};
   if (table.memory == NULL || table.hops == NULL) {
     free(table.memory);
     free(table.hops);
     return wf__fail_memory(err, num_lines * line_bytes, "a look-up table");
   }
-  table.slots = (wf__wlm_slot *)(void *)(((uintptr_t)table.memory + line_bytes - 1) / line_bytes * line_bytes);
+  table.slots = (wf__wlm_slot *)(void *)(((uintptr_t)table.memory + line_bytes - 1) / line_bytes *
+                                         line_bytes);
   table.hops[0] = (wf__wlm_hop){0, 0};
   struct maker maker = {.lm = lm, .table = &table};
   wf_status status = fill(&maker, progress, err);
-  if (status != WF_OK) wf__wlm_table_free(&table);
-  else lm->table = table;
+  if (status != WF_OK)
+    wf__wlm_table_free(&table);
+  else
+    lm->table = table;
   return status;
 }
 
@@ -85,16 +108,20 @@ void wf__wlm_table_free(wf__wlm_arc_table *table) {
   *table = (wf__wlm_arc_table){0};
 }
 
-void wf__wlm_table_step_many(const wf__wlm_view *view, const wf__wlm_arc_table *table, const uint32_t *states, const uint32_t *words, size_t count, float *costs, uint32_t *next) {
+void wf__wlm_table_step_many(const wf__wlm_view *view, const wf__wlm_arc_table *table,
+                             const uint32_t *states, const uint32_t *words, size_t count,
+                             float *costs, uint32_t *next) {
   enum { AHEAD = 12 };
   for (size_t i = 0; i < count; i++) {
     if (i + AHEAD < count && states[i + AHEAD] < view->num_states) {
-      wf__wlm_fetch(&table->slots[wf__wlm_line(table, states[i + AHEAD], words[i + AHEAD]) * WF__WLM_LINE]);
+      wf__wlm_fetch(
+          &table->slots[wf__wlm_line(table, states[i + AHEAD], words[i + AHEAD]) * WF__WLM_LINE]);
       wf__wlm_fetch(&table->hops[states[i + AHEAD]]);
     }
     uint32_t at;
     costs[i] = INFINITY;
     next[i] = 0;
-    if (words[i] != WF__WLM_NONE && states[i] < view->num_states) costs[i] = wf__wlm_table_step(view, table, states[i], words[i], &next[i], &at);
+    if (words[i] != WF__WLM_NONE && states[i] < view->num_states)
+      costs[i] = wf__wlm_table_step(view, table, states[i], words[i], &next[i], &at);
   }
 }

@@ -1,10 +1,13 @@
-/* wlm_table.h - a large language model's arcs once more, in memory, as a hash table by (state, word): for a CPU that has memory to spare and look-ups to hurry.
+/* wlm_table.h - a large language model's arcs once more, in memory, as a hash table by (state,
+ * word): for a CPU that has memory to spare and look-ups to hurry.
  *
- *   lines  [num_lines][4]  {state, word, cost, next}: one line of the processor's caches; a full line's rest is in the next one; state 0: empty
+ *   lines  [num_lines][4]  {state, word, cost, next}: one line of the processor's caches; a full
+ *          line's rest is in the next one; state 0: empty
  *   hops   [num_states]    {back-off state, back-off cost}
  *
- * A look-up in the file is a chain of reads: state, tags, arc. Here a state's back-off and its arc are read side by side, one line each. Numbers were checked
- * when the table was made. The answers are wf__wlm_step's, bit for bit. */
+ * A look-up in the file is a chain of reads: state, tags, arc. Here a state's back-off and its arc
+ * are read side by side, one line each. Numbers were checked when the table was made. The answers
+ * are wf__wlm_step's, bit for bit. */
 #ifndef WF_LM_WLM_TABLE_H
 #define WF_LM_WLM_TABLE_H
 
@@ -29,7 +32,7 @@ typedef struct wf__wlm_arc_table {
   void *memory;
   wf__wlm_slot *slots; /* in memory, at a multiple of 64 bytes */
   wf__wlm_hop *hops;
-  uint64_t num_lines;  /* fewer than 2^32 */
+  uint64_t num_lines; /* fewer than 2^32 */
 } wf__wlm_arc_table;
 
 static inline uint64_t wf__wlm_line(const wf__wlm_arc_table *table, uint32_t state, uint32_t word) {
@@ -38,8 +41,10 @@ static inline uint64_t wf__wlm_line(const wf__wlm_arc_table *table, uint32_t sta
   return (hash >> 32) * table->num_lines >> 32;
 }
 
-static inline const wf__wlm_slot *wf__wlm_table_find(const wf__wlm_arc_table *table, uint32_t state, uint32_t word) {
-  for (uint64_t line = wf__wlm_line(table, state, word);; line = line + 1 < table->num_lines ? line + 1 : 0) {
+static inline const wf__wlm_slot *wf__wlm_table_find(const wf__wlm_arc_table *table, uint32_t state,
+                                                     uint32_t word) {
+  for (uint64_t line = wf__wlm_line(table, state, word);;
+       line = line + 1 < table->num_lines ? line + 1 : 0) {
     const wf__wlm_slot *slot = &table->slots[line * WF__WLM_LINE];
     for (int i = 0; i < WF__WLM_LINE; i++, slot++) {
       if (slot->state == state && slot->word == word) return slot;
@@ -49,7 +54,9 @@ static inline const wf__wlm_slot *wf__wlm_table_find(const wf__wlm_arc_table *ta
 }
 
 /* As wf__wlm_step. */
-static inline float wf__wlm_table_step(const wf__wlm_view *view, const wf__wlm_arc_table *table, uint32_t state, uint32_t word, uint32_t *next, uint32_t *at) {
+static inline float wf__wlm_table_step(const wf__wlm_view *view, const wf__wlm_arc_table *table,
+                                       uint32_t state, uint32_t word, uint32_t *next,
+                                       uint32_t *at) {
   float cost = 0;
   for (; state != 0; state = table->hops[state].backoff) {
     const wf__wlm_slot *slot = wf__wlm_table_find(table, state, word);
@@ -68,6 +75,8 @@ static inline float wf__wlm_table_step(const wf__wlm_view *view, const wf__wlm_a
 
 void wf__wlm_table_free(wf__wlm_arc_table *table);
 /* As wf__wlm_step_many. */
-void wf__wlm_table_step_many(const wf__wlm_view *view, const wf__wlm_arc_table *table, const uint32_t *states, const uint32_t *words, size_t count, float *costs, uint32_t *next);
+void wf__wlm_table_step_many(const wf__wlm_view *view, const wf__wlm_arc_table *table,
+                             const uint32_t *states, const uint32_t *words, size_t count,
+                             float *costs, uint32_t *next);
 
 #endif

@@ -1,6 +1,8 @@
-/* cost.h - arithmetic on costs: log-add, costs as they are stored, and floats as integers that keep their order.
+/* cost.h - arithmetic on costs: log-add, costs as they are stored, and floats as integers that keep
+ * their order.
  *
- * These define results bit for bit on every backend; files that include this are compiled without contraction of a*b+c. */
+ * These define results bit for bit on every backend; files that include this are compiled without
+ * contraction of a*b+c. */
 #ifndef WF_MATH_COST_H
 #define WF_MATH_COST_H
 
@@ -20,7 +22,9 @@ static inline WF__HD double wf__log_add(double a, double b) {
 }
 
 /* A cost as it is stored: what no float can hold becomes the nearest that may be stored. */
-static inline WF__HD float wf__cost_to_float(double cost) { return cost > FLT_MAX ? INFINITY : cost < -FLT_MAX ? -FLT_MAX : (float)cost; }
+static inline WF__HD float wf__cost_to_float(double cost) {
+  return cost > FLT_MAX ? INFINITY : cost < -FLT_MAX ? -FLT_MAX : (float)cost;
+}
 
 /* a < b as floats (no NaN) <=> ordered(a) < ordered(b) as integers; -0.0 sorts just below +0.0. */
 static inline WF__HD uint32_t wf__ordered_cost(float cost) {
@@ -35,10 +39,12 @@ static inline float wf__cost_of_ordered(uint32_t ordered) {
   return cost;
 }
 
-/* Costs in the same bin of width 1 / inverse_delta count as the same; inverse_delta 0: only equal ones do. */
+/* Costs in the same bin of width 1 / inverse_delta count as the same; inverse_delta 0: only equal
+ * ones do. */
 static inline WF__HD uint32_t wf__cost_bin(double inverse_delta, float cost) {
   double scaled = (double)cost * inverse_delta;
-  if (inverse_delta != 0 && scaled > -1e9 && scaled < 1e9) return (uint32_t)(int32_t)(scaled + (scaled >= 0 ? 0.5 : -0.5));
+  if (inverse_delta != 0 && scaled > -1e9 && scaled < 1e9)
+    return (uint32_t)(int32_t)(scaled + (scaled >= 0 ? 0.5 : -0.5));
   return wf__ordered_cost(cost);
 }
 

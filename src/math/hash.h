@@ -21,7 +21,9 @@ static inline WF__HD uint64_t wf__mix64(uint64_t x) {
 }
 
 /* Cheap spread of a 64-bit key over a table of 2^bits slots (Fibonacci hashing). */
-static inline WF__HD uint32_t wf__spread64(uint64_t x, int bits) { return (uint32_t)((x * 0x9e3779b97f4a7c15ULL) >> (64 - bits)); }
+static inline WF__HD uint32_t wf__spread64(uint64_t x, int bits) {
+  return (uint32_t)((x * 0x9e3779b97f4a7c15ULL) >> (64 - bits));
+}
 
 static inline WF__HD uint64_t wf__hash_combine(uint64_t seed, uint64_t value) {
   return wf__mix64(seed ^ (value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2)));

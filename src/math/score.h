@@ -15,7 +15,8 @@ static inline float wf__float_of_bits(uint32_t bits) {
 
 /* IEEE 754 binary16, exactly. */
 static inline float wf__float_of_half(uint16_t half) {
-  uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 1023;
+  uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31,
+           fraction = half & 1023;
   if (exponent == 31) return wf__float_of_bits(sign | 0x7f800000u | fraction << 13);
   if (exponent != 0) return wf__float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
   float tiny = (float)fraction * 0x1p-24f; /* subnormal */
@@ -23,13 +24,16 @@ static inline float wf__float_of_half(uint16_t half) {
 }
 
 /* Not NaN, not +infinity, not beyond 1e20. */
-static inline bool wf__score_usable(float value) { return value <= 1e20f && (value >= -1e20f || value == -INFINITY); }
+static inline bool wf__score_usable(float value) {
+  return value <= 1e20f && (value >= -1e20f || value == -INFINITY);
+}
 
 static inline float wf__score_at(const wf_scores *scores, int64_t frame, int32_t column) {
   int64_t i = frame * scores->stride + column;
   if (scores->dtype == WF_FLOAT32) return ((const float *)scores->data)[i];
   uint16_t bits = ((const uint16_t *)scores->data)[i];
-  return scores->dtype == WF_FLOAT16 ? wf__float_of_half(bits) : wf__float_of_bits((uint32_t)bits << 16);
+  return scores->dtype == WF_FLOAT16 ? wf__float_of_half(bits)
+                                     : wf__float_of_bits((uint32_t)bits << 16);
 }
 
 #endif

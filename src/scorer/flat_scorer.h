@@ -1,11 +1,15 @@
-/* flat_scorer.h - a scorer as plain arrays and the one way to ask them, on the CPU and on a GPU: what a scorer must be to work there.
+/* flat_scorer.h - a scorer as plain arrays and the one way to ask them, on the CPU and on a GPU:
+ * what a scorer must be to work there.
  *
- * Boosts and n-gram models are such scorers, and chains of up to three of these. A flat scorer answers as the scorer it was made of, bit for bit, and its contexts
- * are the same numbers: each part's take as few bits as it needs, first's above second's,
+ * Boosts and n-gram models are such scorers, and chains of up to three of these. A flat scorer
+ * answers as the scorer it was made of, bit for bit, and its contexts are the same numbers: each
+ * part's take as few bits as it needs, first's above second's,
  *
- *     context  =  parts[0]'s | parts[1]'s | parts[2]'s        parts[i]'s = context >> shift & (2^bits - 1)
+ *     context  =  parts[0]'s | parts[1]'s | parts[2]'s        parts[i]'s = context >> shift &
+ *              (2^bits - 1)
  *
- * One part of a chain may be a recurrent scorer, which is no arrays: it takes no bits here, and is asked elsewhere. Then these functions are for the other parts. */
+ * One part of a chain may be a recurrent scorer, which is no arrays: it takes no bits here, and is
+ * asked elsewhere. Then these functions are for the other parts. */
 #ifndef WF_SCORER_FLAT_SCORER_H
 #define WF_SCORER_FLAT_SCORER_H
 
@@ -28,19 +32,19 @@ typedef struct wf__phrase_node {
 
 typedef struct wf__flat_part {
   int32_t kind, bits, shift;
-  int32_t table_bits;            /* of boosts: a wf__map64 of 2^table_bits slots; 0: an empty one */
-  const uint64_t *keys;          /* words: the word; phrases: node << 32 | word */
-  const uint32_t *values;        /* words: bits of the cost; phrases: node */
+  int32_t table_bits;     /* of boosts: a wf__map64 of 2^table_bits slots; 0: an empty one */
+  const uint64_t *keys;   /* words: the word; phrases: node << 32 | word */
+  const uint32_t *values; /* words: bits of the cost; phrases: node */
   const wf__phrase_node *nodes;
   uint64_t num_nodes;
   wf__wlm_view lm;
-  const uint32_t *word_of;       /* [num_labels] word of the model, or WF__WLM_NONE: impossible */
+  const uint32_t *word_of; /* [num_labels] word of the model, or WF__WLM_NONE: impossible */
   uint32_t num_labels;
   float lm_scale;
-  uint32_t ends;                 /* does the model know </s>? */
-  uint32_t start;                /* context at the start */
-  const void *owner, *model;     /* on the host: the scorer whose arrays these are, and its wf_wlm */
-  int64_t gpu_bytes;             /* options placement and lm_gpu_bytes of the model */
+  uint32_t ends;             /* does the model know </s>? */
+  uint32_t start;            /* context at the start */
+  const void *owner, *model; /* on the host: the scorer whose arrays these are, and its wf_wlm */
+  int64_t gpu_bytes;         /* options placement and lm_gpu_bytes of the model */
   int32_t placement, zero;
 } wf__flat_part;
 
@@ -62,7 +66,8 @@ static inline WF__HD uint32_t wf__flat_find(const wf__flat_part *part, uint64_t 
 }
 
 /* Node that `word` leads to, by way of failure nodes. */
-static inline WF__HD uint32_t wf__flat_follow(const wf__flat_part *part, uint32_t node, uint32_t word) {
+static inline WF__HD uint32_t wf__flat_follow(const wf__flat_part *part, uint32_t node,
+                                              uint32_t word) {
   for (;;) {
     uint32_t child = wf__flat_find(part, (uint64_t)node << 32 | word);
     if (child != UINT32_MAX) return child;
@@ -72,9 +77,12 @@ static inline WF__HD uint32_t wf__flat_follow(const wf__flat_part *part, uint32_
 }
 
 /* A damaged model may hold anything. */
-static inline WF__HD float wf__flat_sound(float cost) { return fabsf(cost) <= 1e20f ? cost : INFINITY; }
+static inline WF__HD float wf__flat_sound(float cost) {
+  return fabsf(cost) <= 1e20f ? cost : INFINITY;
+}
 
-static inline WF__HD float wf__flat_part_step(const wf__flat_part *part, uint32_t context, uint32_t word, uint32_t *next) {
+static inline WF__HD float wf__flat_part_step(const wf__flat_part *part, uint32_t context,
+                                              uint32_t word, uint32_t *next) {
   *next = 0;
   if (part->kind == WF__FLAT_WORDS) {
     union {
@@ -98,7 +106,8 @@ static inline WF__HD float wf__flat_part_final(const wf__flat_part *part, uint32
   if (part->kind == WF__FLAT_WORDS) return 0;
   if (part->kind == WF__FLAT_PHRASES) return part->nodes[context].pending;
   if (!part->ends) return INFINITY;
-  return wf__flat_sound(part->lm_scale * wf__wlm_step(&part->lm, context, part->lm.eos, &next, &at));
+  return wf__flat_sound(part->lm_scale *
+                        wf__wlm_step(&part->lm, context, part->lm.eos, &next, &at));
 }
 
 static inline WF__HD uint32_t wf__flat_context(const wf__flat_part *part, uint64_t context) {
@@ -109,20 +118,27 @@ static inline WF__HD uint32_t wf__flat_context(const wf__flat_part *part, uint64
 typedef struct wf__flat_sum {
   float first, rest;
 } wf__flat_sum;
-static inline WF__HD void wf__flat_add(const wf__flat_scorer *scorer, int i, float cost, wf__flat_sum *sum) {
-  if (scorer->right && i > 0) sum->rest = i == 1 ? cost : sum->rest + cost;
-  else sum->first = i == 0 ? cost : sum->first + cost;
+static inline WF__HD void wf__flat_add(const wf__flat_scorer *scorer, int i, float cost,
+                                       wf__flat_sum *sum) {
+  if (scorer->right && i > 0)
+    sum->rest = i == 1 ? cost : sum->rest + cost;
+  else
+    sum->first = i == 0 ? cost : sum->first + cost;
 }
-static inline WF__HD float wf__flat_total(const wf__flat_scorer *scorer, wf__flat_sum sum) { return scorer->right ? sum.first + sum.rest : sum.first; }
+static inline WF__HD float wf__flat_total(const wf__flat_scorer *scorer, wf__flat_sum sum) {
+  return scorer->right ? sum.first + sum.rest : sum.first;
+}
 
 /* As wf__scorer_ops.step and final. */
-static inline WF__HD float wf__flat_step(const wf__flat_scorer *scorer, uint64_t context, uint32_t word, uint64_t *next) {
+static inline WF__HD float wf__flat_step(const wf__flat_scorer *scorer, uint64_t context,
+                                         uint32_t word, uint64_t *next) {
   wf__flat_sum sum = {0, 0};
   uint64_t to = 0;
   for (int i = 0; i < scorer->num_parts; i++) {
     const wf__flat_part *part = &scorer->parts[i];
     uint32_t part_next;
-    wf__flat_add(scorer, i, wf__flat_part_step(part, wf__flat_context(part, context), word, &part_next), &sum);
+    wf__flat_add(scorer, i,
+                 wf__flat_part_step(part, wf__flat_context(part, context), word, &part_next), &sum);
     to |= (uint64_t)part_next << part->shift;
   }
   *next = to;
@@ -130,7 +146,9 @@ static inline WF__HD float wf__flat_step(const wf__flat_scorer *scorer, uint64_t
 }
 
 /* With a recurrent part, whose answer is `recurrent`; to end with `ends`. */
-static inline WF__HD float wf__flat_chained(const wf__flat_scorer *scorer, uint64_t context, bool ends, uint32_t word, float recurrent, uint64_t *next) {
+static inline WF__HD float wf__flat_chained(const wf__flat_scorer *scorer, uint64_t context,
+                                            bool ends, uint32_t word, float recurrent,
+                                            uint64_t *next) {
   wf__flat_sum sum = {0, 0};
   uint64_t to = 0;
   for (int i = 0; i < scorer->num_parts; i++) {
@@ -138,7 +156,8 @@ static inline WF__HD float wf__flat_chained(const wf__flat_scorer *scorer, uint6
     const uint32_t at = wf__flat_context(part, context);
     uint32_t part_next = 0;
     float cost = recurrent;
-    if (part->kind != WF__FLAT_RECURRENT) cost = ends ? wf__flat_part_final(part, at) : wf__flat_part_step(part, at, word, &part_next);
+    if (part->kind != WF__FLAT_RECURRENT)
+      cost = ends ? wf__flat_part_final(part, at) : wf__flat_part_step(part, at, word, &part_next);
     wf__flat_add(scorer, i, cost, &sum);
     to |= (uint64_t)part_next << part->shift;
   }
@@ -146,17 +165,21 @@ static inline WF__HD float wf__flat_chained(const wf__flat_scorer *scorer, uint6
   return wf__flat_total(scorer, sum);
 }
 
-/* A pair of contexts as one number: the first's bits above the second's where both fit, else a hash. That of chain.c. */
-static inline WF__HD uint64_t wf__chain_context(uint64_t first, int first_bits, uint64_t second, int second_bits) {
+/* A pair of contexts as one number: the first's bits above the second's where both fit, else a
+ * hash. That of chain.c. */
+static inline WF__HD uint64_t wf__chain_context(uint64_t first, int first_bits, uint64_t second,
+                                                int second_bits) {
   if (first_bits + second_bits > 64) {
     const uint64_t hash = wf__hash_combine(wf__mix64(first), second);
     return hash - (hash == UINT64_MAX); /* WF__MAP64_EMPTY */
   }
-  return second_bits == 64 ? second : first << second_bits | second; /* 64: the first has one context, 0 */
+  return second_bits == 64 ? second
+                           : first << second_bits | second; /* 64: the first has one context, 0 */
 }
 
 /* The number that the chain gives a context of the others and one of its recurrent part. */
-static inline WF__HD uint64_t wf__flat_number(const wf__flat_scorer *scorer, uint64_t context, uint64_t recurrent) {
+static inline WF__HD uint64_t wf__flat_number(const wf__flat_scorer *scorer, uint64_t context,
+                                              uint64_t recurrent) {
   uint64_t of[WF__FLAT_PARTS];
   int bits[WF__FLAT_PARTS], last = scorer->num_parts - 1;
   for (int i = 0; i <= last; i++) {
@@ -180,7 +203,9 @@ static inline WF__HD uint64_t wf__flat_number(const wf__flat_scorer *scorer, uin
 static inline WF__HD float wf__flat_final(const wf__flat_scorer *scorer, uint64_t context) {
   wf__flat_sum sum = {0, 0};
   for (int i = 0; i < scorer->num_parts; i++)
-    wf__flat_add(scorer, i, wf__flat_part_final(&scorer->parts[i], wf__flat_context(&scorer->parts[i], context)), &sum);
+    wf__flat_add(
+        scorer, i,
+        wf__flat_part_final(&scorer->parts[i], wf__flat_context(&scorer->parts[i], context)), &sum);
   return wf__flat_total(scorer, sum);
 }
 

@@ -31,16 +31,21 @@ static wf_status ngram_begin(const wf_scorer *self, void *memory, uint64_t *star
 /* A damaged file may hold anything. */
 static float sound(float cost) { return fabsf(cost) <= 1e20f ? cost : INFINITY; }
 
-static wf_status ngram_step(const wf_scorer *self, void *memory, uint64_t context, int32_t label, float *cost, uint64_t *next, wf_error *err) {
+static wf_status ngram_step(const wf_scorer *self, void *memory, uint64_t context, int32_t label,
+                            float *cost, uint64_t *next, wf_error *err) {
   const struct ngram_scorer *ngram = (const struct ngram_scorer *)self;
-  uint32_t word = (uint32_t)label < ngram->num_labels ? ngram->word_of[label] : WF__WLM_NONE, state = 0, at;
+  uint32_t word = (uint32_t)label < ngram->num_labels ? ngram->word_of[label] : WF__WLM_NONE,
+           state = 0, at;
   *cost = INFINITY;
-  if (word != WF__WLM_NONE) *cost = sound(ngram->options.lm_scale * wf__wlm_ask(ngram->lm, (uint32_t)context, word, &state, &at));
+  if (word != WF__WLM_NONE)
+    *cost = sound(ngram->options.lm_scale *
+                  wf__wlm_ask(ngram->lm, (uint32_t)context, word, &state, &at));
   *next = state;
   return WF_OK;
 }
 
-static wf_status ngram_final(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err) {
+static wf_status ngram_final(const wf_scorer *self, void *memory, uint64_t context, float *cost,
+                             wf_error *err) {
   const struct ngram_scorer *ngram = (const struct ngram_scorer *)self;
   *cost = sound(ngram->options.lm_scale * wf_wlm_final(ngram->lm, (uint32_t)context, NULL));
   return WF_OK;
@@ -63,16 +68,24 @@ static const char *ngram_flatten(const wf_scorer *self, wf__flat_scorer *out) {
   return NULL;
 }
 
-static const wf__scorer_ops ngram_ops = {
-    .name = "n-gram", .free = ngram_free, .begin = ngram_begin, .step = ngram_step, .final = ngram_final, .flatten = ngram_flatten};
+static const wf__scorer_ops ngram_ops = {.name = "n-gram",
+                                         .free = ngram_free,
+                                         .begin = ngram_begin,
+                                         .step = ngram_step,
+                                         .final = ngram_final,
+                                         .flatten = ngram_flatten};
 
-/* Words of the graph's table by their text; those that the model lacks are its unknown word, if it has one. */
+/* Words of the graph's table by their text; those that the model lacks are its unknown word, if it
+ * has one. */
 static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, wf_error *err) {
   const wf__wlm_view *view = &ngram->lm->view;
   const wf_symbols *own = ngram->lm->words;
   int64_t num = wf_symbols_next_key(words != NULL ? words : own), key;
-  uint32_t unk = view->unk != WF__WLM_NONE && wf__wlm_knows(view, view->unk) ? view->unk : WF__WLM_NONE;
-  if (num > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "word table %s: label %lld is too large", wf_symbols_name(words), (long long)num - 1);
+  uint32_t unk =
+      view->unk != WF__WLM_NONE && wf__wlm_knows(view, view->unk) ? view->unk : WF__WLM_NONE;
+  if (num > INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "word table %s: label %lld is too large",
+                    wf_symbols_name(words), (long long)num - 1);
   ngram->num_labels = (uint32_t)num;
   ngram->word_of = wf__alloc((uint64_t)num, sizeof *ngram->word_of);
   if (ngram->word_of == NULL) return wf__fail_memory(err, (uint64_t)num * 4, "a scorer");
@@ -86,11 +99,15 @@ static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, 
   }
   for (int64_t i = 0; words == NULL && i < num; i++)
     if (wf_wlm_knows(ngram->lm, (int32_t)i)) ngram->word_of[i] = (uint32_t)i, known++;
-  if (known == 0) return wf__fail(err, WF_ERR_ARGUMENT, "the language model knows none of the words of %s", wf_symbols_name(words != NULL ? words : own));
+  if (known == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "the language model knows none of the words of %s",
+                    wf_symbols_name(words != NULL ? words : own));
   return WF_OK;
 }
 
-wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, wf_scorer **out, wf_error *err) {
+wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words,
+                            const wf_ngram_scorer_options *options, wf_scorer **out,
+                            wf_error *err) {
   *out = NULL;
   wf_ngram_scorer_options o;
   WF__TRY(wf__options_take(wf__ngram_scorer_table(), options, &o, err));
@@ -98,7 +115,8 @@ wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words, const wf_
   if (ngram == NULL) return wf__fail_memory(err, sizeof *ngram, "a scorer");
   wf__scorer_init(&ngram->scorer, &ngram_ops, 0);
   ngram->lm = wf_wlm_ref(lm);
-  while ((uint64_t)1 << ngram->scorer.context_bits < lm->view.num_states) ngram->scorer.context_bits++;
+  while ((uint64_t)1 << ngram->scorer.context_bits < lm->view.num_states)
+    ngram->scorer.context_bits++;
   ngram->options = o;
   wf_status status = map_words(ngram, words, err);
   if (status != WF_OK) {

@@ -1,13 +1,18 @@
-/* phrase_boost.c - boosts for phrases: the automaton of Aho & Corasick 1975 over words, with boosts given in advance and taken back.
+/* phrase_boost.c - boosts for phrases: the automaton of Aho & Corasick 1975 over words, with boosts
+ * given in advance and taken back.
  *
- *   nodes  the trie of the phrases; node 0: no phrase is under way. A context is the node of the longest end of what was said that begins a phrase.
- *   next   {node, word} -> node   in the trie only; where it ends, the failure node says what is left of what was said
+ *   nodes  the trie of the phrases; node 0: no phrase is under way. A context is the node of the
+ *          longest end of what was said that begins a phrase.
+ *   next   {node, word} -> node   in the trie only; where it ends, the failure node says what is
+ *          left of what was said
  *
- * What a word sequence gets in all is the sum of the boosts of all occurrences of phrases in it. So that the beginning of a phrase survives the beam, each
- * of its words brings its share of the boost ahead of time, which is what is pending in the node; leaving the phrase, or the end of the utterance, takes it
- * back:
+ * What a word sequence gets in all is the sum of the boosts of all occurrences of phrases in it. So
+ * that the beginning of a phrase survives the beam, each of its words brings its share of the boost
+ * ahead of time, which is what is pending in the node; leaving the phrase, or the end of the
+ * utterance, takes it back:
  *
- *     cost of u --word--> v  =  pending(u) - pending(v) - (boosts of the phrases that end at v)         cost of ending at u  =  pending(u)
+ *     cost of u --word--> v  =  pending(u) - pending(v) - (boosts of the phrases that end at v)
+ *                            cost of ending at u  =  pending(u)
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,20 +29,30 @@ struct phrase_boost {
   WF__VEC(phrase_node) nodes;
 };
 
-/* --- the trie ------------------------------------------------------------------------------------------------------------ */
+/* --- the trie ---------------------------------------------------------------------------- */
 
-static uint64_t key_of(uint32_t node, int32_t word) { return (uint64_t)node << 32 | (uint32_t)word; }
+static uint64_t key_of(uint32_t node, int32_t word) {
+  return (uint64_t)node << 32 | (uint32_t)word;
+}
 
-static wf_status add_phrase(struct phrase_boost *boost, size_t number, const int32_t *words, size_t length, float value, wf_error *err) {
+static wf_status add_phrase(struct phrase_boost *boost, size_t number, const int32_t *words,
+                            size_t length, float value, wf_error *err) {
   uint32_t at = 0;
-  if (length == 0) return wf__fail(err, WF_ERR_ARGUMENT, "phrase boost: phrase %zu has no words", number);
-  if (!(fabsf(value) <= 1e6f)) return wf__fail(err, WF_ERR_ARGUMENT, "phrase boost: phrase %zu has boost %g, at most 1e6", number, (double)value);
+  if (length == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT, "phrase boost: phrase %zu has no words", number);
+  if (!(fabsf(value) <= 1e6f))
+    return wf__fail(err, WF_ERR_ARGUMENT, "phrase boost: phrase %zu has boost %g, at most 1e6",
+                    number, (double)value);
   for (size_t i = 0; i < length; i++) {
     uint32_t child;
     bool fresh;
-    if (words[i] <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "phrase boost: phrase %zu: %d is no label of a word", number, words[i]);
-    if (boost->nodes.size >= UINT32_MAX - 1) return wf__fail(err, WF_ERR_LIMIT, "phrase boost: 2^32 words");
-    WF__TRY(wf__map64_insert(&boost->next, key_of(at, words[i]), (uint32_t)boost->nodes.size, &child, &fresh, "phrase boosts", err));
+    if (words[i] <= 0)
+      return wf__fail(err, WF_ERR_ARGUMENT, "phrase boost: phrase %zu: %d is no label of a word",
+                      number, words[i]);
+    if (boost->nodes.size >= UINT32_MAX - 1)
+      return wf__fail(err, WF_ERR_LIMIT, "phrase boost: 2^32 words");
+    WF__TRY(wf__map64_insert(&boost->next, key_of(at, words[i]), (uint32_t)boost->nodes.size,
+                             &child, &fresh, "phrase boosts", err));
     if (fresh) {
       phrase_node node = {.parent = at, .depth = (uint32_t)i + 1, .word = words[i], .boost = NAN};
       WF__TRY(wf__vec_push(&boost->nodes, node, "phrase boosts", err));
@@ -45,10 +60,14 @@ static wf_status add_phrase(struct phrase_boost *boost, size_t number, const int
     at = child;
   }
   float *stands = &boost->nodes.data[at].boost;
-  if (!isnan(*stands) && *stands != value) return wf__fail(err, WF_ERR_ARGUMENT, "phrase boost: phrase %zu is given twice, with different boosts", number);
+  if (!isnan(*stands) && *stands != value)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "phrase boost: phrase %zu is given twice, with different boosts", number);
   *stands = value;
-  /* Shares go by words said; of several phrases that go on from a node the greatest counts. Behind the last word nothing is pending. */
-  for (uint32_t node = boost->nodes.data[at].parent; node != 0; node = boost->nodes.data[node].parent) {
+  /* Shares go by words said; of several phrases that go on from a node the greatest counts. Behind
+   * the last word nothing is pending. */
+  for (uint32_t node = boost->nodes.data[at].parent; node != 0;
+       node = boost->nodes.data[node].parent) {
     float share = value * (float)boost->nodes.data[node].depth / (float)length;
     if (share > boost->nodes.data[node].pending) boost->nodes.data[node].pending = share;
   }
@@ -73,7 +92,9 @@ static wf_status find_failures(struct phrase_boost *boost, wf_error *err) {
     if (nodes[i].depth > deepest) deepest = nodes[i].depth;
   uint64_t *first = wf__calloc(deepest + 2, sizeof *first);
   uint32_t *order = wf__alloc(size, sizeof *order);
-  wf_status status = first != NULL && order != NULL ? WF_OK : wf__fail_memory(err, size * sizeof *order, "phrase boosts");
+  wf_status status = first != NULL && order != NULL
+                         ? WF_OK
+                         : wf__fail_memory(err, size * sizeof *order, "phrase boosts");
   if (status == WF_OK) {
     for (uint64_t i = 0; i < size; i++) first[nodes[i].depth + 1]++;
     for (uint64_t d = 1; d <= deepest; d++) first[d] += first[d - 1];
@@ -89,7 +110,7 @@ static wf_status find_failures(struct phrase_boost *boost, wf_error *err) {
   return status;
 }
 
-/* --- the scorer ------------------------------------------------------------------------------------------------------------ */
+/* --- the scorer -------------------------------------------------------------------------- */
 
 static void phrases_free(wf_scorer *self) {
   struct phrase_boost *boost = (struct phrase_boost *)self;
@@ -98,12 +119,14 @@ static void phrases_free(wf_scorer *self) {
   free(boost);
 }
 
-static wf_status phrases_begin(const wf_scorer *self, void *memory, uint64_t *start, wf_error *err) {
+static wf_status phrases_begin(const wf_scorer *self, void *memory, uint64_t *start,
+                               wf_error *err) {
   *start = 0;
   return WF_OK;
 }
 
-static wf_status phrases_step(const wf_scorer *self, void *memory, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err) {
+static wf_status phrases_step(const wf_scorer *self, void *memory, uint64_t context, int32_t word,
+                              float *cost, uint64_t *next, wf_error *err) {
   const struct phrase_boost *boost = (const struct phrase_boost *)self;
   uint32_t to = follow(boost, (uint32_t)context, word);
   const phrase_node *source = &boost->nodes.data[context], *target = &boost->nodes.data[to];
@@ -116,7 +139,8 @@ static float phrases_pending(const wf_scorer *self, const void *memory, uint64_t
   return ((const struct phrase_boost *)self)->nodes.data[context].pending;
 }
 
-static wf_status phrases_final(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err) {
+static wf_status phrases_final(const wf_scorer *self, void *memory, uint64_t context, float *cost,
+                               wf_error *err) {
   *cost = phrases_pending(self, memory, context);
   return WF_OK;
 }
@@ -141,16 +165,22 @@ static const wf__scorer_ops phrase_ops = {.name = "phrase boost",
                                           .pending = phrases_pending,
                                           .flatten = phrases_flatten};
 
-static wf_status add_phrases(struct phrase_boost *boost, const int32_t *words, const uint64_t *phrase_off, const float *boosts, size_t count, wf_error *err) {
+static wf_status add_phrases(struct phrase_boost *boost, const int32_t *words,
+                             const uint64_t *phrase_off, const float *boosts, size_t count,
+                             wf_error *err) {
   WF__TRY(wf__vec_push(&boost->nodes, ((phrase_node){.boost = NAN}), "phrase boosts", err));
   for (size_t i = 0; i < count; i++) {
-    if (phrase_off[i] > phrase_off[i + 1]) return wf__fail(err, WF_ERR_ARGUMENT, "phrase boost: phrase %zu ends before it begins", i);
-    WF__TRY(add_phrase(boost, i, words + phrase_off[i], phrase_off[i + 1] - phrase_off[i], boosts[i], err));
+    if (phrase_off[i] > phrase_off[i + 1])
+      return wf__fail(err, WF_ERR_ARGUMENT, "phrase boost: phrase %zu ends before it begins", i);
+    WF__TRY(add_phrase(boost, i, words + phrase_off[i], phrase_off[i + 1] - phrase_off[i],
+                       boosts[i], err));
   }
   return find_failures(boost, err);
 }
 
-wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_off, const float *boosts, size_t count, wf_scorer **out, wf_error *err) {
+wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_off,
+                                  const float *boosts, size_t count, wf_scorer **out,
+                                  wf_error *err) {
   *out = NULL;
   struct phrase_boost *boost = wf__calloc(1, sizeof *boost);
   if (boost == NULL) return wf__fail_memory(err, sizeof *boost, "a scorer");
@@ -160,7 +190,8 @@ wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_o
     phrases_free(&boost->scorer);
     return status;
   }
-  while ((uint64_t)1 << boost->scorer.context_bits < boost->nodes.size) boost->scorer.context_bits++;
+  while ((uint64_t)1 << boost->scorer.context_bits < boost->nodes.size)
+    boost->scorer.context_bits++;
   *out = &boost->scorer;
   return WF_OK;
 }

@@ -1,26 +1,37 @@
 /* rnn_batch.c - questions of all searches of a batch to the recurrent scorer, answered together.
  *
- *   questions of the lanes --results--> those without an answer --(context, label)--> jobs, distinct ones --history--> groups
- *   a block of groups: hidden states by matrix products, then the costs of its jobs, both over the threads
+ *   questions of the lanes --results--> those without an answer --(context, label)--> jobs,
+ *   distinct ones --history--> groups a block of groups: hidden states by matrix products, then the
+ *   costs of its jobs, both over the threads
  *
- * A job's cost is a function of its context and label: products sum in one order whatever the batch (lm/rnnlm_math.h). So answers do not depend on
- * who else asks. */
+ * A job's cost is a function of its context and label: products sum in one order whatever the batch
+ * (lm/rnnlm_math.h). So answers do not depend on who else asks. */
 #include <string.h>
 
 #include "scorer/rnn_scorer.h"
 
-enum { NONE = UINT32_MAX, JOBS_AT_ONCE = 128 /* of one thread */, BLOCKS_PER_THREAD = 4, DEVICE_HISTORIES = 1 << 16 /* at once */ };
+enum {
+  NONE = UINT32_MAX,
+  JOBS_AT_ONCE = 128 /* of one thread */,
+  BLOCKS_PER_THREAD = 4,
+  DEVICE_HISTORIES = 1 << 16 /* at once */
+};
 
-wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *questions, uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err) {
+wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *questions,
+                      uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err) {
   wf__rnn_lane *lane = memory;
   const wf__rnn_memory *m = &lane->group->memory;
   int32_t num_labels = ((const wf__rnn_scorer *)self)->num_labels;
   lane->asks = true;
   for (uint64_t i = 0; i < count; i++) {
     if (questions[i].word >= num_labels) continue; /* no word of the table: step knows */
-    wf__rnn_result *entry = wf__rnn_result_at(&m->results, questions[i].context, questions[i].word, lane->utterance);
-    if (entry->word == 0) WF__TRY(wf__vec_push(&lane->asked, questions[i], "questions to a scorer", err));
-    else __atomic_store_n(&entry->epoch, m->round_epoch, __ATOMIC_RELAXED); /* others may say the same at the same time */
+    wf__rnn_result *entry =
+        wf__rnn_result_at(&m->results, questions[i].context, questions[i].word, lane->utterance);
+    if (entry->word == 0)
+      WF__TRY(wf__vec_push(&lane->asked, questions[i], "questions to a scorer", err));
+    else
+      __atomic_store_n(&entry->epoch, m->round_epoch,
+                       __ATOMIC_RELAXED); /* others may say the same at the same time */
   }
   lane->counts.requests += num_asked;
   lane->counts.hits += num_asked - lane->asked.size;
@@ -29,38 +40,53 @@ wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *q
   return WF_OK;
 }
 
-bool wf__rnn_is_full(const wf_scorer *self, const void *memory) { return wf__rnn_memory_is_full(&((const wf__rnn_lane *)memory)->group->memory); }
+bool wf__rnn_is_full(const wf_scorer *self, const void *memory) {
+  return wf__rnn_memory_is_full(&((const wf__rnn_lane *)memory)->group->memory);
+}
 
-wf_status wf__rnn_keep(const wf_scorer *self, void *const *memories, const wf__context_vec *live, size_t count, wf_error *err) {
+wf_status wf__rnn_keep(const wf_scorer *self, void *const *memories, const wf__context_vec *live,
+                       size_t count, wf_error *err) {
   wf__rnn_memory *m = &((wf__rnn_lane *)memories[0])->group->memory;
   uint32_t place;
   for (size_t i = 0; i < count; i++) /* before the results that lead to them go */
-    for (uint64_t k = 0; k < live[i].size; k++) WF__TRY(wf__rnn_find((const wf__rnn_scorer *)self, m, live[i].data[k], &place, err));
+    for (uint64_t k = 0; k < live[i].size; k++)
+      WF__TRY(wf__rnn_find((const wf__rnn_scorer *)self, m, live[i].data[k], &place, err));
   return wf__rnn_memory_keep(m, live, count, err);
 }
 
-/* --- from questions to jobs --------------------------------------------------------------------------------------- */
+/* --- from questions to jobs -------------------------------------------------------------- */
 
-static wf_status find_job(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b, wf__question question, uint32_t *job, wf_error *err) {
-  uint64_t mask = b->table.size - 1, at = wf__mix64(question.context + ((uint64_t)(uint32_t)question.word << 32)) & mask;
+static wf_status find_job(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b,
+                          wf__question question, uint32_t *job, wf_error *err) {
+  uint64_t mask = b->table.size - 1,
+           at = wf__mix64(question.context + ((uint64_t)(uint32_t)question.word << 32)) & mask;
   for (; b->table.data[at] != 0; at = (at + 1) & mask) {
     *job = b->table.data[at] - 1;
-    if (b->jobs.data[*job].label == question.word && m->contexts.data[b->jobs.data[*job].place].hash == question.context) return WF_OK;
+    if (b->jobs.data[*job].label == question.word &&
+        m->contexts.data[b->jobs.data[*job].place].hash == question.context)
+      return WF_OK;
   }
   uint32_t place;
   WF__TRY(wf__rnn_find(rnn, m, question.context, &place, err));
-  if (place == NONE) return wf__fail(err, WF_ERR_ARGUMENT, "the recurrent scorer has no context %llx in this utterance", (unsigned long long)question.context);
+  if (place == NONE)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the recurrent scorer has no context %llx in this utterance",
+                    (unsigned long long)question.context);
   m->contexts.data[place].epoch = m->epoch;
-  wf__rnn_job fresh = {.place = place, .label = question.word, .word = wf__rnn_word_of(rnn, question.word)};
+  wf__rnn_job fresh = {
+      .place = place, .label = question.word, .word = wf__rnn_word_of(rnn, question.word)};
   *job = (uint32_t)b->jobs.size;
   b->table.data[at] = *job + 1;
   return wf__vec_push(&b->jobs, fresh, "questions to a scorer", err);
 }
 
-static wf_status gather(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b, void *const *memories, size_t count, wf_error *err) {
+static wf_status gather(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b,
+                        void *const *memories, size_t count, wf_error *err) {
   uint64_t total = 0, room = 64;
   for (size_t i = 0; i < count; i++) total += ((wf__rnn_lane *)memories[i])->asked.size;
-  if (total > UINT32_MAX / 4) return wf__fail(err, WF_ERR_LIMIT, "%llu questions to the recurrent scorer at one time", (unsigned long long)total);
+  if (total > UINT32_MAX / 4)
+    return wf__fail(err, WF_ERR_LIMIT, "%llu questions to the recurrent scorer at one time",
+                    (unsigned long long)total);
   WF__TRY(wf__rnn_results_reserve(&m->results, total, err));
   while (room < 2 * total) room *= 2;
   b->jobs.size = b->readers.size = b->table.size = 0;
@@ -71,13 +97,15 @@ static wf_status gather(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_ba
     wf__rnn_lane *lane = memories[i];
     for (uint64_t q = 0; q < lane->asked.size; q++) {
       wf__question question = lane->asked.data[q];
-      wf__rnn_reader reader = {.entry = wf__rnn_result_at(&m->results, question.context, question.word, lane->utterance)};
+      wf__rnn_reader reader = {.entry = wf__rnn_result_at(&m->results, question.context,
+                                                          question.word, lane->utterance)};
       if (reader.entry->word != 0) { /* asked twice in this frame */
         lane->counts.hits++;
         continue;
       }
       WF__TRY(find_job(rnn, m, b, question, &reader.job, err));
-      *reader.entry = (wf__rnn_result){.context = question.context, .word = question.word, .utterance = lane->utterance};
+      *reader.entry = (wf__rnn_result){
+          .context = question.context, .word = question.word, .utterance = lane->utterance};
       m->results.size++;
       WF__TRY(wf__vec_push(&b->readers, reader, "questions to a scorer", err));
     }
@@ -86,7 +114,8 @@ static wf_status gather(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_ba
   return WF_OK;
 }
 
-/* Jobs by history. Those without a question to the model count as behind the root, whose state is always there. */
+/* Jobs by history. Those without a question to the model count as behind the root, whose state is
+ * always there. */
 static wf_status group_jobs(wf__rnn_memory *m, wf__rnn_batch *b, wf_error *err) {
   b->histories.size = b->first.size = b->order.size = 0;
   WF__TRY(wf__vec_grow(&b->first, b->jobs.size + 2, "questions to a scorer", err));
@@ -105,12 +134,13 @@ static wf_status group_jobs(wf__rnn_memory *m, wf__rnn_batch *b, wf_error *err) 
   }
   b->first.size = b->histories.size + 1;
   for (uint64_t g = 2; g <= b->histories.size; g++) b->first.data[g] += b->first.data[g - 1];
-  for (uint32_t i = 0; i < b->jobs.size; i++) b->order.data[b->first.data[b->jobs.data[i].group + 1]++] = i;
+  for (uint32_t i = 0; i < b->jobs.size; i++)
+    b->order.data[b->first.data[b->jobs.data[i].group + 1]++] = i;
   b->order.size = b->jobs.size;
   return WF_OK;
 }
 
-/* --- from jobs to answers ----------------------------------------------------------------------------------------- */
+/* --- from jobs to answers ---------------------------------------------------------------- */
 
 struct costing {
   const wf__rnn_scorer *rnn;
@@ -133,7 +163,8 @@ static wf_status ask_device(const struct costing *c, wf_error *err) {
     b->asked_histories.data[b->asked_histories.size++] = b->histories.data[job->group];
     b->asked_words.data[b->asked_words.size++] = job->word;
   }
-  WF__TRY(wf__rnn_device_costs_behind(c->memory, b->asked_histories.data, b->asked_words.data, b->asked_words.size, b->recurrent.data, err));
+  WF__TRY(wf__rnn_device_costs_behind(c->memory, b->asked_histories.data, b->asked_words.data,
+                                      b->asked_words.size, b->recurrent.data, err));
   const float *cost = b->recurrent.data;
   for (uint64_t i = c->first; i < c->end; i++) {
     wf__rnn_job *job = &b->jobs.data[b->order.data[i]];
@@ -148,7 +179,8 @@ static void cost_jobs(void *user, uint64_t item, int worker) {
   uint32_t histories[JOBS_AT_ONCE];
   int32_t words[JOBS_AT_ONCE];
   float costs[JOBS_AT_ONCE];
-  uint64_t begin = c->first + item * JOBS_AT_ONCE, end = begin + JOBS_AT_ONCE < c->end ? begin + JOBS_AT_ONCE : c->end;
+  uint64_t begin = c->first + item * JOBS_AT_ONCE,
+           end = begin + JOBS_AT_ONCE < c->end ? begin + JOBS_AT_ONCE : c->end;
   size_t num = 0, got = 0;
   const bool on_device = c->memory->device != NULL; /* they have been asked there */
   wf__rnn_context behind;
@@ -161,14 +193,19 @@ static void cost_jobs(void *user, uint64_t item, int worker) {
   wf__rnn_costs_behind(c->memory, histories, words, num, costs);
   for (uint64_t i = begin; i < end; i++) {
     wf__rnn_job *job = &c->batch->jobs.data[c->batch->order.data[i]];
-    float recurrent = job->word < 0 ? c->rnn->options.unknown_cost : on_device ? job->cost : costs[got++];
-    job->cost = wf__rnn_mixed_cost(c->rnn, &c->memory->contexts.data[job->place], job->label, recurrent, &behind);
+    float recurrent = job->word < 0 ? c->rnn->options.unknown_cost
+                      : on_device   ? job->cost
+                                    : costs[got++];
+    job->cost = wf__rnn_mixed_cost(c->rnn, &c->memory->contexts.data[job->place], job->label,
+                                   recurrent, &behind);
     job->next = wf__rnn_next(c->rnn, c->memory, job->label, &behind);
   }
 }
 
-static wf_status compute(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b, wf__pool *pool, wf_error *err) {
-  size_t at_once = (size_t)(pool != NULL ? wf__pool_size(pool) : 1) * BLOCKS_PER_THREAD * WF__RNN_BLOCK;
+static wf_status compute(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b,
+                         wf__pool *pool, wf_error *err) {
+  size_t at_once =
+      (size_t)(pool != NULL ? wf__pool_size(pool) : 1) * BLOCKS_PER_THREAD * WF__RNN_BLOCK;
   if (m->device != NULL) at_once = DEVICE_HISTORIES;
   if (at_once > wf__rnn_most_settled(m)) at_once = wf__rnn_most_settled(m);
   for (uint64_t group = 0; group < b->histories.size; group += at_once) {
@@ -177,14 +214,16 @@ static wf_status compute(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_b
     WF__TRY(wf__rnn_settle(m, b->histories.data + group, num, pool, err));
     if (m->device != NULL) WF__TRY(ask_device(&c, err));
     uint64_t num_items = (c.end - c.first + JOBS_AT_ONCE - 1) / JOBS_AT_ONCE;
-    if (pool != NULL && num_items > 1) wf__pool_run(pool, num_items, cost_jobs, &c);
+    if (pool != NULL && num_items > 1)
+      wf__pool_run(pool, num_items, cost_jobs, &c);
     else
       for (uint64_t item = 0; item < num_items; item++) cost_jobs(&c, item, 0);
   }
   return WF_OK;
 }
 
-static wf_status answer(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b, void *const *memories, size_t count, wf__pool *pool, wf_error *err) {
+static wf_status answer(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b,
+                        void *const *memories, size_t count, wf__pool *pool, wf_error *err) {
   WF__TRY(gather(rnn, m, b, memories, count, err));
   WF__TRY(group_jobs(m, b, err));
   WF__TRY(compute(rnn, m, b, pool, err));
@@ -199,10 +238,12 @@ static wf_status answer(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_ba
   return WF_OK;
 }
 
-wf_status wf__rnn_answer(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool, wf_error *err) {
+wf_status wf__rnn_answer(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool,
+                         wf_error *err) {
   wf__rnn_group *group = ((wf__rnn_lane *)memories[0])->group;
   wf__rnn_memory *m = &group->memory;
-  wf_status status = answer((const wf__rnn_scorer *)self, m, &group->batch, memories, count, pool, err);
+  wf_status status =
+      answer((const wf__rnn_scorer *)self, m, &group->batch, memories, count, pool, err);
   if (status != WF_OK) wf__rnn_results_clear(&m->results); /* some are no answers yet */
   m->counts.costs += group->batch.jobs.size;
   m->counts.answers++;

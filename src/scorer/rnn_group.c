@@ -1,11 +1,13 @@
-/* rnn_group.c - the memories of searches: opened as lanes, joined to groups, closed; and what they have counted. */
+/* rnn_group.c - the memories of searches: opened as lanes, joined to groups, closed; and what they
+ * have counted. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "scorer/rnn_scorer.h"
 
 void wf__rnn_tell(const wf_scorer *self, wf__rnn_counts *counts) {
-  atomic_uint_fast64_t *stats = ((wf__rnn_scorer *)(uintptr_t)self)->stats; /* figures, not part of what the scorer is */
+  atomic_uint_fast64_t *stats =
+      ((wf__rnn_scorer *)(uintptr_t)self)->stats; /* figures, not part of what the scorer is */
   uint64_t all[WF__RNN_NUM_COUNTS];
   memcpy(all, counts, sizeof all);
   for (size_t i = 0; i < WF__RNN_NUM_COUNTS; i++)
@@ -47,7 +49,8 @@ wf_status wf__rnn_open(const wf_scorer *self, void **out, wf_error *err) {
   if (group == NULL) return wf__fail_memory(err, sizeof *group, "a scorer's memory");
   pthread_mutex_init(&group->lock, NULL);
   atomic_init(&group->refs, 0);
-  wf_status status = wf__rnn_memory_init(rnn->rnnlm, (uint64_t)rnn->options.rnnlm_memory, !self->forgets, &group->memory, err);
+  wf_status status = wf__rnn_memory_init(rnn->rnnlm, (uint64_t)rnn->options.rnnlm_memory,
+                                         !self->forgets, &group->memory, err);
   if (status == WF_OK) status = open_lane(group, out, err);
   if (status != WF_OK) free_group(group);
   return status;

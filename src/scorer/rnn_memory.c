@@ -1,13 +1,19 @@
-/* rnn_memory.c - histories and contexts of the recurrent scorer: making them, finding them, forgetting them. */
+/* rnn_memory.c - histories and contexts of the recurrent scorer: making them, finding them,
+ * forgetting them. */
 #include "scorer/rnn_memory.h"
 
-enum { NONE = UINT32_MAX, NODE_BYTES = 64 /* of a history or a context, with its share of a map */ };
+enum {
+  NONE = UINT32_MAX,
+  NODE_BYTES = 64 /* of a history or a context, with its share of a map */
+};
 static const uint64_t root_hash = 1;
 
 static uint64_t never_empty(uint64_t hash) { return hash - (hash == WF__MAP64_EMPTY); }
 
-wf_status wf__rnn_memory_init(const wf_rnnlm *lm, uint64_t bytes, bool keep_results, wf__rnn_memory *m, wf_error *err) {
-  *m = (wf__rnn_memory){.lm = lm, .state_floats = wf__rnn_state_floats(lm), .context_bytes = bytes / 8, .epoch = 1};
+wf_status wf__rnn_memory_init(const wf_rnnlm *lm, uint64_t bytes, bool keep_results,
+                              wf__rnn_memory *m, wf_error *err) {
+  *m = (wf__rnn_memory){
+      .lm = lm, .state_floats = wf__rnn_state_floats(lm), .context_bytes = bytes / 8, .epoch = 1};
   m->collect_at = m->context_bytes / NODE_BYTES;
   WF__TRY(wf__rnn_states_init(m, bytes / 2, err));
   return keep_results ? wf__rnn_results_init(bytes / 8 * 3, &m->results, err) : WF_OK;
@@ -33,9 +39,11 @@ wf_status wf__rnn_memory_clear(wf__rnn_memory *m, wf_error *err) {
   return wf__vec_push(&m->histories, root, "histories", err);
 }
 
-/* --- making ------------------------------------------------------------------------------------------------------- */
+/* --- making ------------------------------------------------------------------------------ */
 
-static uint64_t extended(uint64_t hash, int32_t word) { return never_empty(wf__hash_combine(hash, (uint64_t)(uint32_t)word + 1)); }
+static uint64_t extended(uint64_t hash, int32_t word) {
+  return never_empty(wf__hash_combine(hash, (uint64_t)(uint32_t)word + 1));
+}
 
 uint64_t wf__rnn_context_hash(uint64_t history_hash, uint32_t ngram_state, uint32_t small_state) {
   return never_empty(wf__hash_combine(history_hash, (uint64_t)ngram_state << 32 | small_state));
@@ -44,62 +52,82 @@ uint64_t wf__rnn_context_hash(uint64_t history_hash, uint32_t ngram_state, uint3
 uint64_t wf__rnn_history_hash(const wf__rnn_memory *m, uint32_t from, int32_t word, uint32_t num) {
   enum { FEW = 16 };
   uint32_t extra = word >= 0; /* the last `num` words: `word`, then those from `from` upwards */
-  if (m->histories.data[from].depth + extra <= num) return extra != 0 ? extended(m->histories.data[from].hash, word) : m->histories.data[from].hash;
+  if (m->histories.data[from].depth + extra <= num)
+    return extra != 0 ? extended(m->histories.data[from].hash, word) : m->histories.data[from].hash;
   uint64_t hash = root_hash;
   for (uint32_t left = num; left > 0;) { /* the oldest first, a few at a time */
     int32_t words[FEW];
     uint32_t count = left < FEW ? left : FEW, at = from, place = extra;
     for (; place + count < left; place++) at = m->histories.data[at].parent;
     if (left == count && extra != 0) words[0] = word;
-    for (uint32_t i = left == count ? extra : 0; i < count; i++, at = m->histories.data[at].parent) words[i] = m->histories.data[at].word;
+    for (uint32_t i = left == count ? extra : 0; i < count; i++, at = m->histories.data[at].parent)
+      words[i] = m->histories.data[at].word;
     for (left -= count; count > 0;) hash = extended(hash, words[--count]);
   }
   return hash;
 }
 
-wf_status wf__rnn_extend(wf__rnn_memory *m, uint32_t from, int32_t word, uint32_t *out, wf_error *err) {
+wf_status wf__rnn_extend(wf__rnn_memory *m, uint32_t from, int32_t word, uint32_t *out,
+                         wf_error *err) {
   uint64_t hash = extended(m->histories.data[from].hash, word);
   bool fresh;
-  if (m->histories.size >= NONE - 1) return wf__fail(err, WF_ERR_LIMIT, "2^32 histories in an utterance");
-  WF__TRY(wf__map64_insert(&m->history_of, hash, (uint32_t)m->histories.size, out, &fresh, "histories", err));
+  if (m->histories.size >= NONE - 1)
+    return wf__fail(err, WF_ERR_LIMIT, "2^32 histories in an utterance");
+  WF__TRY(wf__map64_insert(&m->history_of, hash, (uint32_t)m->histories.size, out, &fresh,
+                           "histories", err));
   if (fresh) {
-    wf__rnn_history_node node = {.hash = hash, .parent = from, .slot = NONE, .word = word, .depth = m->histories.data[from].depth + 1};
+    wf__rnn_history_node node = {.hash = hash,
+                                 .parent = from,
+                                 .slot = NONE,
+                                 .word = word,
+                                 .depth = m->histories.data[from].depth + 1};
     m->counts.histories++;
     return wf__vec_push(&m->histories, node, "histories", err);
   }
   const wf__rnn_history_node *there = &m->histories.data[*out];
-  if (there->parent != from || there->word != word) return wf__fail(err, WF_ERR_LIMIT, "two histories of the recurrent language model have the same 64-bit hash");
+  if (there->parent != from || there->word != word)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "two histories of the recurrent language model have the same 64-bit hash");
   return WF_OK;
 }
 
-wf_status wf__rnn_shorten(wf__rnn_memory *m, uint32_t history, uint32_t num, uint32_t *out, wf_error *err) {
+wf_status wf__rnn_shorten(wf__rnn_memory *m, uint32_t history, uint32_t num, uint32_t *out,
+                          wf_error *err) {
   *out = history;
   if (m->histories.data[history].depth <= num) return WF_OK;
   m->path.size = 0;
-  for (uint32_t i = history; m->path.size < num; i = m->histories.data[i].parent) WF__TRY(wf__vec_push(&m->path, m->histories.data[i].word, "a history", err));
+  for (uint32_t i = history; m->path.size < num; i = m->histories.data[i].parent)
+    WF__TRY(wf__vec_push(&m->path, m->histories.data[i].word, "a history", err));
   *out = WF__RNN_ROOT;
   while (m->path.size > 0) WF__TRY(wf__rnn_extend(m, *out, m->path.data[--m->path.size], out, err));
   return WF_OK;
 }
 
-wf_status wf__rnn_intern(wf__rnn_memory *m, wf__rnn_context context, uint64_t *hash, wf_error *err) {
-  context.hash = *hash = wf__rnn_context_hash(m->histories.data[context.history].hash, context.ngram_state, context.small_state);
+wf_status wf__rnn_intern(wf__rnn_memory *m, wf__rnn_context context, uint64_t *hash,
+                         wf_error *err) {
+  context.hash = *hash = wf__rnn_context_hash(m->histories.data[context.history].hash,
+                                              context.ngram_state, context.small_state);
   context.epoch = m->epoch;
   uint32_t place;
   bool fresh;
-  if (m->contexts.size >= NONE - 1) return wf__fail(err, WF_ERR_LIMIT, "2^32 contexts in an utterance");
-  WF__TRY(wf__map64_insert(&m->context_of, *hash, (uint32_t)m->contexts.size, &place, &fresh, "contexts", err));
+  if (m->contexts.size >= NONE - 1)
+    return wf__fail(err, WF_ERR_LIMIT, "2^32 contexts in an utterance");
+  WF__TRY(wf__map64_insert(&m->context_of, *hash, (uint32_t)m->contexts.size, &place, &fresh,
+                           "contexts", err));
   if (fresh) return wf__vec_push(&m->contexts, context, "contexts", err);
   wf__rnn_context *there = &m->contexts.data[place];
-  if (there->history != context.history || there->ngram_state != context.ngram_state || there->small_state != context.small_state)
-    return wf__fail(err, WF_ERR_LIMIT, "two contexts of the recurrent language model have the same 64-bit hash");
+  if (there->history != context.history || there->ngram_state != context.ngram_state ||
+      there->small_state != context.small_state)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "two contexts of the recurrent language model have the same 64-bit hash");
   there->epoch = m->epoch;
   return WF_OK;
 }
 
-/* --- forgetting --------------------------------------------------------------------------------------------------- */
+/* --- forgetting -------------------------------------------------------------------------- */
 
-/* Contexts to stay: the live ones, and if they are many, those used since an epoch that leaves at most a quarter of the room to them. */
+/* Contexts to stay: the live ones, and if they are many, those used since an epoch that leaves at
+ * most a quarter of the room to them. */
 static void choose(wf__rnn_memory *m, const wf__context_vec *live, size_t count, uint8_t *stays) {
   uint32_t before = m->epoch;
   for (uint64_t i = 0; i < m->contexts.size; i++)
@@ -118,13 +146,17 @@ static void choose(wf__rnn_memory *m, const wf__context_vec *live, size_t count,
   }
 }
 
-/* Drops histories that lead to no context that stays; those that stay move down, parents first as they always are. */
+/* Drops histories that lead to no context that stays; those that stay move down, parents first as
+ * they always are. */
 static wf_status drop_histories(wf__rnn_memory *m, const uint8_t *context_stays, wf_error *err) {
-  uint32_t *moved = wf__calloc(m->histories.size, sizeof *moved), kept = 0; /* 1: stays; then its new place */
+  uint32_t *moved = wf__calloc(m->histories.size, sizeof *moved),
+           kept = 0; /* 1: stays; then its new place */
   if (moved == NULL) return wf__fail_memory(err, m->histories.size * sizeof *moved, "histories");
   moved[WF__RNN_ROOT] = 1;
   for (uint64_t i = 0; i < m->contexts.size; i++)
-    for (uint32_t h = m->contexts.data[i].history; context_stays[i] && moved[h] == 0; h = m->histories.data[h].parent) moved[h] = 1;
+    for (uint32_t h = m->contexts.data[i].history; context_stays[i] && moved[h] == 0;
+         h = m->histories.data[h].parent)
+      moved[h] = 1;
   wf__map64_clear(&m->history_of);
   wf_status status = WF_OK;
   for (uint32_t i = 0; i < m->histories.size && status == WF_OK; i++) {
@@ -138,7 +170,8 @@ static wf_status drop_histories(wf__rnn_memory *m, const uint8_t *context_stays,
     if (node.slot != NONE) m->owner[node.slot] = kept;
     m->histories.data[kept] = node;
     uint32_t place;
-    if (i != WF__RNN_ROOT) status = wf__map64_insert(&m->history_of, node.hash, kept, &place, NULL, "histories", err);
+    if (i != WF__RNN_ROOT)
+      status = wf__map64_insert(&m->history_of, node.hash, kept, &place, NULL, "histories", err);
     kept++;
   }
   for (uint64_t i = 0; i < m->contexts.size; i++)
@@ -154,7 +187,8 @@ static wf_status drop_contexts(wf__rnn_memory *m, const uint8_t *stays, wf_error
   for (uint64_t i = 0; i < m->contexts.size; i++) {
     if (!stays[i]) continue;
     m->contexts.data[kept] = m->contexts.data[i];
-    WF__TRY(wf__map64_insert(&m->context_of, m->contexts.data[kept].hash, kept, &place, NULL, "contexts", err));
+    WF__TRY(wf__map64_insert(&m->context_of, m->contexts.data[kept].hash, kept, &place, NULL,
+                             "contexts", err));
     kept++;
   }
   m->counts.evicted_contexts += m->contexts.size - kept;
@@ -169,7 +203,8 @@ struct recent {
 
 static bool stays_with_context(const void *user, const wf__rnn_result *entry) {
   const struct recent *recent = user;
-  return entry->epoch >= recent->before && wf__rnn_context_at(recent->memory, entry->context) != NONE;
+  return entry->epoch >= recent->before &&
+         wf__rnn_context_at(recent->memory, entry->context) != NONE;
 }
 
 /* Contexts are as young as the results behind them that stay. */
@@ -182,7 +217,8 @@ static void refresh_contexts(wf__rnn_memory *m, uint32_t before) {
   }
 }
 
-wf_status wf__rnn_memory_keep(wf__rnn_memory *m, const wf__context_vec *live, size_t count, wf_error *err) {
+wf_status wf__rnn_memory_keep(wf__rnn_memory *m, const wf__context_vec *live, size_t count,
+                              wf_error *err) {
   struct recent recent = {m, wf__rnn_results_cutoff(&m->results, m->round_epoch)};
   uint64_t num_results = m->results.size;
   refresh_contexts(m, recent.before);
@@ -191,11 +227,15 @@ wf_status wf__rnn_memory_keep(wf__rnn_memory *m, const wf__context_vec *live, si
   choose(m, live, count, stays);
   wf_status status = drop_histories(m, stays, err);
   if (status == WF_OK) status = drop_contexts(m, stays, err);
-  if (status == WF_OK) status = wf__rnn_results_filter(&m->results, stays_with_context, &recent, err);
+  if (status == WF_OK)
+    status = wf__rnn_results_filter(&m->results, stays_with_context, &recent, err);
   free(stays);
   m->counts.evicted_results += num_results - m->results.size;
   uint64_t left = m->histories.size + m->contexts.size, most = m->context_bytes / NODE_BYTES;
-  m->collect_at = 2 * left > most ? 2 * left : most; /* so that the effort is in proportion to what was made in between */
-  while (wf__rnn_results_are_many(&m->results)) m->results.most_bits++; /* those of this frame alone: the bound cannot hold */
+  m->collect_at = 2 * left > most
+                      ? 2 * left
+                      : most; /* so that the effort is in proportion to what was made in between */
+  while (wf__rnn_results_are_many(&m->results))
+    m->results.most_bits++; /* those of this frame alone: the bound cannot hold */
   return status;
 }

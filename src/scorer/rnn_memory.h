@@ -1,15 +1,21 @@
 /* rnn_memory.h - what the recurrent scorer remembers: of one search, or of many that ask together.
  *
- *   histories  tree of words: {parent, word, hash, slot}   0: behind <s>            hash -> history by map
- *   contexts   {history, state of the n-gram model, state of the small model}       hash -> context by map: these hashes are the scorer's contexts
- *   slots      hidden states, a fixed number; a history's slot is NONE until a cost is asked for behind it, and again when it is evicted
- *   results    {context, word, utterance} -> cost, next context                     rnn_results.h; `context` is always among contexts, `next` often is not yet
+ *   histories  tree of words: {parent, word, hash, slot}   0: behind <s>            hash -> history
+ *              by map
+ *   contexts   {history, state of the n-gram model, state of the small model}       hash -> context
+ *              by map: these hashes are the scorer's contexts
+ *   slots      hidden states, a fixed number; a history's slot is NONE until a cost is asked for
+ *              behind it, and again when it is evicted
+ *   results    {context, word, utterance} -> cost, next context                     rnn_results.h;
+ *              `context` is always among contexts, `next` often is not yet
  *
- * A hidden state is computed from the nearest history above that has one, those of many histories in one go. What is computed does not depend on what
- * else is, nor on what was evicted: states come out bit for bit as before.
+ * A hidden state is computed from the nearest history above that has one, those of many histories
+ * in one go. What is computed does not depend on what else is, nor on what was evicted: states come
+ * out bit for bit as before.
  *
- * Epochs count the blocks of histories whose states are computed together, about one a frame. States, contexts and results carry that of their last
- * use; where room is short, old ones go first, and never those of this frame or contexts that a search holds. */
+ * Epochs count the blocks of histories whose states are computed together, about one a frame.
+ * States, contexts and results carry that of their last use; where room is short, old ones go
+ * first, and never those of this frame or contexts that a search holds. */
 #ifndef WF_SCORER_RNN_MEMORY_H
 #define WF_SCORER_RNN_MEMORY_H
 
@@ -34,7 +40,8 @@ typedef struct wf__rnn_context {
 
 /* In the order of wf_rnn_scorer_stats. */
 typedef struct wf__rnn_counts {
-  uint64_t utterances, requests, hits, histories, hidden, recomputed, evicted, costs, answers, evicted_results, evicted_contexts;
+  uint64_t utterances, requests, hits, histories, hidden, recomputed, evicted, costs, answers,
+      evicted_results, evicted_contexts;
 } wf__rnn_counts;
 
 /* A history whose state is being computed. */
@@ -49,16 +56,17 @@ typedef struct wf__rnn_memory {
   WF__VEC(wf__rnn_history_node) histories;
   WF__VEC(wf__rnn_context) contexts;
   wf__map64 history_of, context_of;
-  uint64_t context_bytes, collect_at; /* what histories and contexts may take, and the number of them at which to collect next */
+  uint64_t context_bytes, collect_at; /* what histories and contexts may take, and the number of
+                                         them at which to collect next */
   /* Hidden states (rnn_states.c). */
   size_t num_slots, num_used, hand, state_floats;
-  float *states;         /* [num_slots][state_floats]; NULL if they are on a GPU */
-  float *norms;          /* softmax: [num_slots]; NaN: not yet */
+  float *states;          /* [num_slots][state_floats]; NULL if they are on a GPU */
+  float *norms;           /* softmax: [num_slots]; NaN: not yet */
   wf__rnn_device *device; /* where the model works; its slots are these + 1. NULL: the CPU */
-  float root_norm;       /* of the root, whose state is the model's own */
-  uint32_t *owner;       /* [num_slots] history */
-  uint32_t *slot_epoch;  /* [num_slots] */
-  uint32_t evict_before; /* slots of epochs before this may go */
+  float root_norm;        /* of the root, whose state is the model's own */
+  uint32_t *owner;        /* [num_slots] history */
+  uint32_t *slot_epoch;   /* [num_slots] */
+  uint32_t evict_before;  /* slots of epochs before this may go */
   WF__VEC(wf__rnn_advance_item) items;
   WF__VEC(int32_t) path;
   WF__VEC(wf__rnn_work) works; /* one a thread */
@@ -73,42 +81,62 @@ typedef struct wf__rnn_memory {
 
 enum { WF__RNN_ROOT = 0, WF__RNN_BLOCK = 32 /* states that one thread computes at one time */ };
 
-/* Half of `bytes` for hidden states (16 at least), an eighth for contexts, the rest for results if they are to be kept. */
-wf_status wf__rnn_memory_init(const wf_rnnlm *lm, uint64_t bytes, bool keep_results, wf__rnn_memory *memory, wf_error *err);
+/* Half of `bytes` for hidden states (16 at least), an eighth for contexts, the rest for results if
+ * they are to be kept. */
+wf_status wf__rnn_memory_init(const wf_rnnlm *lm, uint64_t bytes, bool keep_results,
+                              wf__rnn_memory *memory, wf_error *err);
 void wf__rnn_memory_free(wf__rnn_memory *memory);
 /* Forgets histories, contexts and results; the root remains. */
 wf_status wf__rnn_memory_clear(wf__rnn_memory *memory, wf_error *err);
 static inline bool wf__rnn_memory_is_full(const wf__rnn_memory *memory) {
-  return memory->histories.size + memory->contexts.size > memory->collect_at || (memory->results.entries != NULL && wf__rnn_results_are_many(&memory->results));
+  return memory->histories.size + memory->contexts.size > memory->collect_at ||
+         (memory->results.entries != NULL && wf__rnn_results_are_many(&memory->results));
 }
-/* Forgets the oldest results and contexts, but not these contexts (numbers that are no contexts are fine), and histories that lead to none. */
-wf_status wf__rnn_memory_keep(wf__rnn_memory *memory, const wf__context_vec *live, size_t count, wf_error *err);
+/* Forgets the oldest results and contexts, but not these contexts (numbers that are no contexts are
+ * fine), and histories that lead to none. */
+wf_status wf__rnn_memory_keep(wf__rnn_memory *memory, const wf__context_vec *live, size_t count,
+                              wf_error *err);
 
 /* The history `from word`. */
-wf_status wf__rnn_extend(wf__rnn_memory *memory, uint32_t from, int32_t word, uint32_t *out, wf_error *err);
+wf_status wf__rnn_extend(wf__rnn_memory *memory, uint32_t from, int32_t word, uint32_t *out,
+                         wf_error *err);
 /* The history of the last `num` words of one, as if the sentence began with them. */
-wf_status wf__rnn_shorten(wf__rnn_memory *memory, uint32_t history, uint32_t num, uint32_t *out, wf_error *err);
-/* The context of a history and the states of two other models; context.hash and epoch are set here. */
-wf_status wf__rnn_intern(wf__rnn_memory *memory, wf__rnn_context context, uint64_t *hash, wf_error *err);
+wf_status wf__rnn_shorten(wf__rnn_memory *memory, uint32_t history, uint32_t num, uint32_t *out,
+                          wf_error *err);
+/* The context of a history and the states of two other models; context.hash and epoch are set here.
+ */
+wf_status wf__rnn_intern(wf__rnn_memory *memory, wf__rnn_context context, uint64_t *hash,
+                         wf_error *err);
 /* The number it would have. */
 uint64_t wf__rnn_context_hash(uint64_t history_hash, uint32_t ngram_state, uint32_t small_state);
 /* That of the history `from word`, shortened to its last `num` words (UINT32_MAX: all). */
-uint64_t wf__rnn_history_hash(const wf__rnn_memory *memory, uint32_t from, int32_t word, uint32_t num);
+uint64_t wf__rnn_history_hash(const wf__rnn_memory *memory, uint32_t from, int32_t word,
+                              uint32_t num);
 /* Place of a context among `contexts`; UINT32_MAX: there is no such context. */
-static inline uint32_t wf__rnn_context_at(const wf__rnn_memory *memory, uint64_t hash) { return wf__map64_find(&memory->context_of, hash); }
+static inline uint32_t wf__rnn_context_at(const wf__rnn_memory *memory, uint64_t hash) {
+  return wf__map64_find(&memory->context_of, hash);
+}
 
-/* --- rnn_states.c --- */
+/* --- rnn_states.c ------------------------------------------------------------------------ */
 
 wf_status wf__rnn_states_init(wf__rnn_memory *memory, uint64_t bytes, wf_error *err);
 void wf__rnn_states_free(wf__rnn_memory *memory);
 /* Histories that one call of wf__rnn_settle takes. */
-static inline size_t wf__rnn_most_settled(const wf__rnn_memory *memory) { return memory->num_slots / 2; }
-/* Begins an epoch: states of these histories, distinct ones, and with softmax their norms, are there until the next. */
-wf_status wf__rnn_settle(wf__rnn_memory *memory, const uint32_t *histories, size_t count, wf__pool *pool, wf_error *err);
-/* Questions to the model behind histories that are settled (or the root): -ln p(words[i] | histories[i]). Without a device, for any number of threads at a time. */
-void wf__rnn_costs_behind(const wf__rnn_memory *memory, const uint32_t *histories, const int32_t *words, size_t count, float *costs);
+static inline size_t wf__rnn_most_settled(const wf__rnn_memory *memory) {
+  return memory->num_slots / 2;
+}
+/* Begins an epoch: states of these histories, distinct ones, and with softmax their norms, are
+ * there until the next. */
+wf_status wf__rnn_settle(wf__rnn_memory *memory, const uint32_t *histories, size_t count,
+                         wf__pool *pool, wf_error *err);
+/* Questions to the model behind histories that are settled (or the root): -ln p(words[i] |
+ * histories[i]). Without a device, for any number of threads at a time. */
+void wf__rnn_costs_behind(const wf__rnn_memory *memory, const uint32_t *histories,
+                          const int32_t *words, size_t count, float *costs);
 /* The same with one (rnn_slots.c). Equal histories should be next to one another. */
-wf_status wf__rnn_device_costs_behind(wf__rnn_memory *memory, const uint32_t *histories, const int32_t *words, size_t count, float *costs, wf_error *err);
+wf_status wf__rnn_device_costs_behind(wf__rnn_memory *memory, const uint32_t *histories,
+                                      const int32_t *words, size_t count, float *costs,
+                                      wf_error *err);
 /* With one: computes the states of memory->items. */
 wf_status wf__rnn_device_settle(wf__rnn_memory *memory, wf_error *err);
 

@@ -37,7 +37,8 @@ void wf__rnn_results_clear(wf__rnn_results *results) {
 }
 
 /* The entries that `keep` keeps in a new table; keep NULL: all. */
-static wf_status move(wf__rnn_results *results, int bits, wf__rnn_result_fn keep, const void *user, wf_error *err) {
+static wf_status move(wf__rnn_results *results, int bits, wf__rnn_result_fn keep, const void *user,
+                      wf_error *err) {
   wf__rnn_results fresh;
   WF__TRY(allocate(bits, results->most_bits, &fresh, err));
   for (uint64_t i = 0; i < (uint64_t)1 << results->bits; i++) {
@@ -53,7 +54,8 @@ static wf_status move(wf__rnn_results *results, int bits, wf__rnn_result_fn keep
   return WF_OK;
 }
 
-wf_status wf__rnn_results_filter(wf__rnn_results *results, wf__rnn_result_fn keep, const void *user, wf_error *err) {
+wf_status wf__rnn_results_filter(wf__rnn_results *results, wf__rnn_result_fn keep, const void *user,
+                                 wf_error *err) {
   return results->entries != NULL ? move(results, results->bits, keep, user, err) : WF_OK;
 }
 
@@ -64,14 +66,17 @@ wf_status wf__rnn_results_reserve(wf__rnn_results *results, uint64_t count, wf_e
 }
 
 uint32_t wf__rnn_results_cutoff(const wf__rnn_results *results, uint32_t now) {
-  uint64_t slots = results->entries != NULL ? (uint64_t)1 << results->bits : 0, most = (uint64_t)1 << (results->most_bits - 2), left = results->size;
+  uint64_t slots = results->entries != NULL ? (uint64_t)1 << results->bits : 0,
+           most = (uint64_t)1 << (results->most_bits - 2), left = results->size;
   uint32_t before = now;
   for (uint64_t i = 0; i < slots; i++)
-    if (results->entries[i].word != 0 && results->entries[i].epoch < before) before = results->entries[i].epoch;
+    if (results->entries[i].word != 0 && results->entries[i].epoch < before)
+      before = results->entries[i].epoch;
   while (left > most && before < now) {
     before += (now - before + 1) / 2;
     left = 0;
-    for (uint64_t i = 0; i < slots; i++) left += results->entries[i].word != 0 && results->entries[i].epoch >= before;
+    for (uint64_t i = 0; i < slots; i++)
+      left += results->entries[i].word != 0 && results->entries[i].epoch >= before;
   }
   return before;
 }

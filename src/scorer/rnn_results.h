@@ -1,7 +1,9 @@
-/* rnn_results.h - answers that the recurrent scorer keeps: an open-addressing table, at most half full.
+/* rnn_results.h - answers that the recurrent scorer keeps: an open-addressing table, at most half
+ * full.
  *
  *   entries [2^bits]  {context, next, word, cost, epoch, utterance}   word 0: empty
- *   origins [2^bits]  place of an entry by its `next`: how a context came about, before anyone asks for it in its own right */
+ *   origins [2^bits]  place of an entry by its `next`: how a context came about, before anyone asks
+ *                     for it in its own right */
 #ifndef WF_SCORER_RNN_RESULTS_H
 #define WF_SCORER_RNN_RESULTS_H
 
@@ -29,23 +31,31 @@ void wf__rnn_results_clear(wf__rnn_results *results);
 /* Makes room for `count` more, if need be beyond the bytes given to init. */
 wf_status wf__rnn_results_reserve(wf__rnn_results *results, uint64_t count, wf_error *err);
 /* Is it time to forget some? */
-static inline bool wf__rnn_results_are_many(const wf__rnn_results *results) { return results->size * 2 >= (uint64_t)1 << results->most_bits; }
-/* The epoch before which entries should be forgotten, for at most half of what there may be to be left; at most `now`. */
+static inline bool wf__rnn_results_are_many(const wf__rnn_results *results) {
+  return results->size * 2 >= (uint64_t)1 << results->most_bits;
+}
+/* The epoch before which entries should be forgotten, for at most half of what there may be to be
+ * left; at most `now`. */
 uint32_t wf__rnn_results_cutoff(const wf__rnn_results *results, uint32_t now);
 /* Forgets all entries for which keep(user, entry) is false. */
 typedef bool (*wf__rnn_result_fn)(const void *user, const wf__rnn_result *entry);
-wf_status wf__rnn_results_filter(wf__rnn_results *results, wf__rnn_result_fn keep, const void *user, wf_error *err);
+wf_status wf__rnn_results_filter(wf__rnn_results *results, wf__rnn_result_fn keep, const void *user,
+                                 wf_error *err);
 /* Makes an entry whose `next` is set findable by it. */
 void wf__rnn_results_link(wf__rnn_results *results, const wf__rnn_result *entry);
 /* An entry that leads to the context, or NULL. */
 const wf__rnn_result *wf__rnn_results_origin(const wf__rnn_results *results, uint64_t next);
 
 /* Where the answer is, or belongs if there is none: then the entry's word is 0. */
-static inline wf__rnn_result *wf__rnn_result_at(const wf__rnn_results *results, uint64_t context, int32_t word, uint32_t utterance) {
-  uint64_t mask = ((uint64_t)1 << results->bits) - 1, at = wf__mix64(context + ((uint64_t)(uint32_t)word << 32 | utterance)) & mask;
+static inline wf__rnn_result *wf__rnn_result_at(const wf__rnn_results *results, uint64_t context,
+                                                int32_t word, uint32_t utterance) {
+  uint64_t mask = ((uint64_t)1 << results->bits) - 1,
+           at = wf__mix64(context + ((uint64_t)(uint32_t)word << 32 | utterance)) & mask;
   for (;; at = (at + 1) & mask) {
     wf__rnn_result *entry = &results->entries[at];
-    if (entry->word == 0 || (entry->context == context && entry->word == word && entry->utterance == utterance)) return entry;
+    if (entry->word == 0 ||
+        (entry->context == context && entry->word == word && entry->utterance == utterance))
+      return entry;
   }
 }
 

@@ -1,9 +1,11 @@
-/* rnn_scorer.c - the scorer over a recurrent language model, alone or interpolated with an n-gram model, less the small model of the graph.
+/* rnn_scorer.c - the scorer over a recurrent language model, alone or interpolated with an n-gram
+ * model, less the small model of the graph.
  *
- *   label --tables by word--> id in each model; cost = rnnlm_scale * mix(recurrent, n-gram) - small_scale * small
+ *   label --tables by word--> id in each model; cost = rnnlm_scale * mix(recurrent, n-gram) -
+ *   small_scale * small
  *
- * Here: questions one by one, and the making. Questions of many searches at one time: rnn_batch.c. Costs: rnn_costs.c. What searches share: rnn_group.c.
- * What is remembered: rnn_memory.h. */
+ * Here: questions one by one, and the making. Questions of many searches at one time: rnn_batch.c.
+ * Costs: rnn_costs.c. What searches share: rnn_group.c. What is remembered: rnn_memory.h. */
 #include "scorer/rnn_scorer.h"
 
 #include <math.h>
@@ -22,14 +24,17 @@ static void rnn_free(wf_scorer *self) {
   free(rnn);
 }
 
-/* --- utterances --------------------------------------------------------------------------------------------------- */
+/* --- utterances -------------------------------------------------------------------------- */
 
 static bool is_alone(const wf__rnn_lane *lane) { return atomic_load(&lane->group->refs) == 1; }
 
-static wf_status begin(const wf__rnn_scorer *rnn, wf__rnn_lane *lane, uint64_t *start, wf_error *err) {
+static wf_status begin(const wf__rnn_scorer *rnn, wf__rnn_lane *lane, uint64_t *start,
+                       wf_error *err) {
   wf__rnn_memory *m = &lane->group->memory;
-  /* Contexts say what words they stand for, so those of earlier utterances still hold. Searches that share them say which to keep; a single one may not. */
-  if (m->histories.size == 0 || (is_alone(lane) && wf__rnn_memory_is_full(m))) WF__TRY(wf__rnn_memory_clear(m, err));
+  /* Contexts say what words they stand for, so those of earlier utterances still hold. Searches
+   * that share them say which to keep; a single one may not. */
+  if (m->histories.size == 0 || (is_alone(lane) && wf__rnn_memory_is_full(m)))
+    WF__TRY(wf__rnn_memory_clear(m, err));
   wf__rnn_context root = {.history = WF__RNN_ROOT};
   if (rnn->ngram != NULL) root.ngram_state = wf_lm_start(rnn->ngram);
   if (rnn->small != NULL) root.small_state = wf_lm_start(rnn->small);
@@ -42,27 +47,34 @@ static wf_status rnn_begin(const wf_scorer *self, void *opaque, uint64_t *start,
   wf__rnn_tell(self, &lane->counts);
   lane->counts.utterances = 1;
   lane->asked.size = 0;
-  if (rnn->options.rnnlm_cache != WF__RNN_CACHE_SHARED) lane->utterance = (lane->number << 20) + (++lane->num_utterances & 0xfffff);
+  if (rnn->options.rnnlm_cache != WF__RNN_CACHE_SHARED)
+    lane->utterance = (lane->number << 20) + (++lane->num_utterances & 0xfffff);
   pthread_mutex_lock(&lane->group->lock);
   wf_status status = begin(rnn, lane, start, err);
   pthread_mutex_unlock(&lane->group->lock);
   return status;
 }
 
-/* --- questions ---------------------------------------------------------------------------------------------------- */
+/* --- questions --------------------------------------------------------------------------- */
 
 /* One question, worked out. */
-static wf_status work_out(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t context, int32_t label, wf__rnn_result *out, wf_error *err) {
+static wf_status work_out(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t context,
+                          int32_t label, wf__rnn_result *out, wf_error *err) {
   uint32_t place;
   WF__TRY(wf__rnn_find(rnn, m, context, &place, err));
-  if (place == NONE) return wf__fail(err, WF_ERR_ARGUMENT, "the recurrent scorer has no context %llx in this utterance", (unsigned long long)context);
+  if (place == NONE)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the recurrent scorer has no context %llx in this utterance",
+                    (unsigned long long)context);
   wf__rnn_context at = m->contexts.data[place], behind; /* tables may move as they grow */
   int32_t word = wf__rnn_word_of(rnn, label);
   float recurrent = rnn->options.unknown_cost;
   if (word >= 0) {
     WF__TRY(wf__rnn_settle(m, &at.history, 1, NULL, err));
-    if (m->device != NULL) WF__TRY(wf__rnn_device_costs_behind(m, &at.history, &word, 1, &recurrent, err));
-    else wf__rnn_costs_behind(m, &at.history, &word, 1, &recurrent);
+    if (m->device != NULL)
+      WF__TRY(wf__rnn_device_costs_behind(m, &at.history, &word, 1, &recurrent, err));
+    else
+      wf__rnn_costs_behind(m, &at.history, &word, 1, &recurrent);
   }
   m->counts.costs++;
   *out = (wf__rnn_result){.context = context, .word = label, .epoch = m->epoch};
@@ -70,7 +82,9 @@ static wf_status work_out(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t
   return wf__rnn_make_next(rnn, m, label, &behind, &out->next, err);
 }
 
-static bool is_recent(const void *user, const wf__rnn_result *entry) { return entry->epoch >= *(const uint32_t *)user; }
+static bool is_recent(const void *user, const wf__rnn_result *entry) {
+  return entry->epoch >= *(const uint32_t *)user;
+}
 
 static wf_status remember(wf__rnn_memory *m, const wf__rnn_result *result, wf_error *err) {
   if (wf__rnn_results_are_many(&m->results)) {
@@ -80,20 +94,24 @@ static wf_status remember(wf__rnn_memory *m, const wf__rnn_result *result, wf_er
     m->counts.evicted_results += size - m->results.size;
   }
   WF__TRY(wf__rnn_results_reserve(&m->results, 1, err));
-  wf__rnn_result *entry = wf__rnn_result_at(&m->results, result->context, result->word, result->utterance);
+  wf__rnn_result *entry =
+      wf__rnn_result_at(&m->results, result->context, result->word, result->utterance);
   *entry = *result;
   wf__rnn_results_link(&m->results, entry);
   m->results.size++;
   return WF_OK;
 }
 
-/* A question of one search by itself: an answer that is there, or a new one. Searches that ask in advance read the table and leave it as it is. Others, which say
- * of no context that it is in use, keep what they get here, and find every context that they were given among the contexts. */
-static wf_status ask_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t context, int32_t label, wf__rnn_result *out, wf_error *err) {
+/* A question of one search by itself: an answer that is there, or a new one. Searches that ask in
+ * advance read the table and leave it as it is. Others, which say of no context that it is in use,
+ * keep what they get here, and find every context that they were given among the contexts. */
+static wf_status ask_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t context, int32_t label,
+                         wf__rnn_result *out, wf_error *err) {
   const wf__rnn_scorer *rnn = (const wf__rnn_scorer *)self;
   wf__rnn_memory *m = &lane->group->memory;
   bool keeps = m->results.entries != NULL;
-  const wf__rnn_result *entry = keeps ? wf__rnn_result_at(&m->results, context, label, lane->utterance) : NULL;
+  const wf__rnn_result *entry =
+      keeps ? wf__rnn_result_at(&m->results, context, label, lane->utterance) : NULL;
   bool hit = keeps && entry->word != 0;
   if (hit) {
     out->cost = entry->cost;
@@ -104,14 +122,16 @@ static wf_status ask_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t con
   lane->counts.hits += hit;
   pthread_mutex_lock(&lane->group->lock);
   uint32_t place;
-  wf_status status = hit ? wf__rnn_find(rnn, m, out->next, &place, err) : work_out(rnn, m, context, label, out, err);
+  wf_status status = hit ? wf__rnn_find(rnn, m, out->next, &place, err)
+                         : work_out(rnn, m, context, label, out, err);
   out->utterance = lane->utterance;
   if (status == WF_OK && !hit && keeps && !lane->asks) status = remember(m, out, err);
   pthread_mutex_unlock(&lane->group->lock);
   return status;
 }
 
-static wf_status rnn_step(const wf_scorer *self, void *opaque, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err) {
+static wf_status rnn_step(const wf_scorer *self, void *opaque, uint64_t context, int32_t word,
+                          float *cost, uint64_t *next, wf_error *err) {
   wf__rnn_result result;
   *next = context;
   *cost = INFINITY;
@@ -122,7 +142,8 @@ static wf_status rnn_step(const wf_scorer *self, void *opaque, uint64_t context,
   return WF_OK;
 }
 
-static wf_status rnn_final(const wf_scorer *self, void *opaque, uint64_t context, float *cost, wf_error *err) {
+static wf_status rnn_final(const wf_scorer *self, void *opaque, uint64_t context, float *cost,
+                           wf_error *err) {
   wf__rnn_lane *lane = opaque;
   wf__rnn_result result;
   WF__TRY(ask_one(self, lane, context, WF__END_OF_WORDS, &result, err));
@@ -132,26 +153,48 @@ static wf_status rnn_final(const wf_scorer *self, void *opaque, uint64_t context
   return WF_OK;
 }
 
-static const char *rnn_flatten(const wf_scorer *self, wf__flat_scorer *out) { return wf__flat_push(out, WF__FLAT_RECURRENT, 1, self) != NULL ? NULL : WF__FLAT_TOO_LONG; }
+static const char *rnn_flatten(const wf_scorer *self, wf__flat_scorer *out) {
+  return wf__flat_push(out, WF__FLAT_RECURRENT, 1, self) != NULL ? NULL : WF__FLAT_TOO_LONG;
+}
 
-static const wf__scorer_batch_ops batch_ops = {.join = wf__rnn_join, .ask = wf__rnn_ask, .answer = wf__rnn_answer, .is_full = wf__rnn_is_full, .keep = wf__rnn_keep};
-static const wf__scorer_ops rnn_ops = {
-    .name = "recurrent", .free = rnn_free, .open = wf__rnn_open, .close = wf__rnn_close, .begin = rnn_begin, .step = rnn_step, .final = rnn_final, .flatten = rnn_flatten,
-    .batch = &batch_ops};
+static const wf__scorer_batch_ops batch_ops = {.join = wf__rnn_join,
+                                               .ask = wf__rnn_ask,
+                                               .answer = wf__rnn_answer,
+                                               .is_full = wf__rnn_is_full,
+                                               .keep = wf__rnn_keep};
+static const wf__scorer_ops rnn_ops = {.name = "recurrent",
+                                       .free = rnn_free,
+                                       .open = wf__rnn_open,
+                                       .close = wf__rnn_close,
+                                       .begin = rnn_begin,
+                                       .step = rnn_step,
+                                       .final = rnn_final,
+                                       .flatten = rnn_flatten,
+                                       .batch = &batch_ops};
 /* rnnlm_cache=none: what deduplication and caches save is measured against this. */
-static const wf__scorer_ops forgetful_ops = {
-    .name = "recurrent", .free = rnn_free, .open = wf__rnn_open, .close = wf__rnn_close, .begin = rnn_begin, .step = rnn_step, .final = rnn_final};
+static const wf__scorer_ops forgetful_ops = {.name = "recurrent",
+                                             .free = rnn_free,
+                                             .open = wf__rnn_open,
+                                             .close = wf__rnn_close,
+                                             .begin = rnn_begin,
+                                             .step = rnn_step,
+                                             .final = rnn_final};
 
-/* --- making one --------------------------------------------------------------------------------------------------- */
+/* --- making one -------------------------------------------------------------------------- */
 
-static int32_t label_in(const wf_lm *lm, const char *text) { return lm != NULL ? (int32_t)wf_symbols_find(wf_lm_words(lm), text) : -1; }
+static int32_t label_in(const wf_lm *lm, const char *text) {
+  return lm != NULL ? (int32_t)wf_symbols_find(wf_lm_words(lm), text) : -1;
+}
 
 static wf_status map_words(wf__rnn_scorer *rnn, const wf_symbols *words, wf_error *err) {
   const wf_symbols *own = words != NULL ? words : rnn->rnnlm->words;
   int64_t num = wf_symbols_next_key(own), key, known = 0;
-  if (num > INT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "word table %s: label %lld is too large", wf_symbols_name(own), (long long)num - 1);
+  if (num > INT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "word table %s: label %lld is too large",
+                    wf_symbols_name(own), (long long)num - 1);
   rnn->labels = wf__alloc((uint64_t)num, sizeof *rnn->labels);
-  if (rnn->labels == NULL) return wf__fail_memory(err, (uint64_t)num * sizeof *rnn->labels, "a scorer");
+  if (rnn->labels == NULL)
+    return wf__fail_memory(err, (uint64_t)num * sizeof *rnn->labels, "a scorer");
   rnn->num_labels = (int32_t)num;
   for (int64_t i = 0; i < num; i++) rnn->labels[i] = (wf__rnn_labels){rnn->rnnlm->unk, -1, -1};
   for (size_t i = 0; i < wf_symbols_count(own); i++) {
@@ -162,17 +205,27 @@ static wf_status map_words(wf__rnn_scorer *rnn, const wf_symbols *words, wf_erro
     rnn->labels[key] = (wf__rnn_labels){id, label_in(rnn->ngram, text), label_in(rnn->small, text)};
     known += key > 0 && id >= 0 && id != rnn->rnnlm->unk;
   }
-  if (known == 0) return wf__fail(err, WF_ERR_ARGUMENT, "the recurrent language model knows none of the words of %s", wf_symbols_name(own));
+  if (known == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the recurrent language model knows none of the words of %s",
+                    wf_symbols_name(own));
   return WF_OK;
 }
 
-wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const wf_lm *small, const wf_symbols *words, const wf_rnn_scorer_options *options,
+wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const wf_lm *small,
+                               const wf_symbols *words, const wf_rnn_scorer_options *options,
                                wf_scorer **out, wf_error *err) {
   *out = NULL;
   wf_rnn_scorer_options o;
   WF__TRY(wf__options_take(wf__rnn_scorer_table(), options, &o, err));
-  if (rnnlm->reverse) return wf__fail(err, WF_ERR_UNSUPPORTED, "the recurrent language model reads sentences from their end: use it for rescoring, not while decoding");
-  if (ngram == NULL && o.rnnlm_weight != 1) return wf__fail(err, WF_ERR_ARGUMENT, "rnnlm_weight is %g, but there is no n-gram model to interpolate with", (double)o.rnnlm_weight);
+  if (rnnlm->reverse)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "the recurrent language model reads sentences from their end: use it for "
+                    "rescoring, not while decoding");
+  if (ngram == NULL && o.rnnlm_weight != 1)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "rnnlm_weight is %g, but there is no n-gram model to interpolate with",
+                    (double)o.rnnlm_weight);
   wf__rnn_scorer *rnn = wf__calloc(1, sizeof *rnn);
   if (rnn == NULL) return wf__fail_memory(err, sizeof *rnn, "a scorer");
   bool forgets = o.rnnlm_cache == WF__RNN_CACHE_NONE;
@@ -199,9 +252,12 @@ const wf_scorer *wf__rnn_part_of(const wf_scorer *scorer) {
   return NULL;
 }
 
-const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer) { return scorer != NULL && scorer->ops == &rnn_ops ? (const wf__rnn_scorer *)scorer : NULL; }
+const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer) {
+  return scorer != NULL && scorer->ops == &rnn_ops ? (const wf__rnn_scorer *)scorer : NULL;
+}
 
-wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, wf_scorer **out, wf_error *err) {
+wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, wf_scorer **out,
+                              wf_error *err) {
   enum { MEMORY = 1 << 20 };
   *out = NULL;
   wf__rnn_scorer *twin = wf__calloc(1, sizeof *twin);
@@ -209,7 +265,8 @@ wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, 
   if (twin == NULL || labels == NULL) {
     free(twin);
     free(labels);
-    return wf__fail_memory(err, sizeof *twin + (uint64_t)rnn->num_labels * sizeof *labels, "a scorer");
+    return wf__fail_memory(err, sizeof *twin + (uint64_t)rnn->num_labels * sizeof *labels,
+                           "a scorer");
   }
   memcpy(labels, rnn->labels, (size_t)rnn->num_labels * sizeof *labels);
   wf__scorer_init(&twin->scorer, &rnn_ops, rnn->scorer.context_bits);
@@ -224,16 +281,23 @@ wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, 
   return WF_OK;
 }
 
-void wf_rnn_scorer_stats_init(wf_rnn_scorer_stats *stats) { *stats = (wf_rnn_scorer_stats){.struct_size = sizeof *stats}; }
+void wf_rnn_scorer_stats_init(wf_rnn_scorer_stats *stats) {
+  *stats = (wf_rnn_scorer_stats){.struct_size = sizeof *stats};
+}
 
 wf_status wf_scorer_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *out, wf_error *err) {
-  if (scorer->ops != &rnn_ops && scorer->ops != &forgetful_ops) return wf__fail(err, WF_ERR_ARGUMENT, "not a scorer over a recurrent language model");
+  if (scorer->ops != &rnn_ops && scorer->ops != &forgetful_ops)
+    return wf__fail(err, WF_ERR_ARGUMENT, "not a scorer over a recurrent language model");
   size_t struct_size = out->struct_size;
-  if (struct_size < sizeof(size_t)) return wf__fail(err, WF_ERR_ARGUMENT, "wf_rnn_scorer_stats: struct_size is %zu; use wf_rnn_scorer_stats_init", struct_size);
+  if (struct_size < sizeof(size_t))
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "wf_rnn_scorer_stats: struct_size is %zu; use wf_rnn_scorer_stats_init",
+                    struct_size);
   wf__rnn_scorer *rnn = (wf__rnn_scorer *)(uintptr_t)scorer;
   wf_rnn_scorer_stats all = {.struct_size = struct_size};
   uint64_t *figures = &all.num_utterances; /* in the order of the counts */
-  for (int i = 0; i < WF__RNN_NUM_COUNTS; i++) figures[i] = atomic_load_explicit(&rnn->stats[i], memory_order_relaxed);
+  for (int i = 0; i < WF__RNN_NUM_COUNTS; i++)
+    figures[i] = atomic_load_explicit(&rnn->stats[i], memory_order_relaxed);
   memcpy(out, &all, struct_size < sizeof all ? struct_size : sizeof all);
   return WF_OK;
 }

@@ -1,8 +1,10 @@
 /* rnn_scorer.h - the recurrent scorer from the inside.
  *
- *   lane, lane, lane --> group {lock, memory, batch}   a lane is the memory of one search; those joined are one group
+ *   lane, lane, lane --> group {lock, memory, batch}   a lane is the memory of one search; those
+ *   joined are one group
  *
- * Between two answers (rnn_batch.c) searches run in parallel: they read `results`, and nothing else of the group without the lock. */
+ * Between two answers (rnn_batch.c) searches run in parallel: they read `results`, and nothing else
+ * of the group without the lock. */
 #ifndef WF_SCORER_RNN_SCORER_H
 #define WF_SCORER_RNN_SCORER_H
 
@@ -11,7 +13,11 @@
 #include "lm/lm.h"
 #include "scorer/rnn_memory.h"
 
-enum { WF__RNN_CACHE_NONE = 0, WF__RNN_CACHE_SHARED = 2, WF__RNN_NUM_COUNTS = sizeof(wf__rnn_counts) / sizeof(uint64_t) };
+enum {
+  WF__RNN_CACHE_NONE = 0,
+  WF__RNN_CACHE_SHARED = 2,
+  WF__RNN_NUM_COUNTS = sizeof(wf__rnn_counts) / sizeof(uint64_t)
+};
 
 typedef struct wf__rnn_scorer {
   wf_scorer scorer;
@@ -25,8 +31,8 @@ typedef struct wf__rnn_scorer {
 
 /* A distinct question of a frame. */
 typedef struct wf__rnn_job {
-  uint32_t place;    /* of its context */
-  uint32_t group;    /* of its history */
+  uint32_t place; /* of its context */
+  uint32_t group; /* of its history */
   int32_t label, word;
   float cost; /* at first, with a GPU, the recurrent model's */
   uint64_t next;
@@ -42,10 +48,10 @@ typedef struct wf__rnn_reader {
 typedef struct wf__rnn_batch {
   WF__VEC(wf__rnn_job) jobs;
   WF__VEC(wf__rnn_reader) readers;
-  WF__VEC(uint32_t) table;     /* (context, label) -> job + 1 */
-  WF__VEC(uint32_t) histories; /* distinct ones, by group */
-  WF__VEC(uint32_t) first;     /* [groups + 1] of `order` */
-  WF__VEC(uint32_t) order;     /* jobs, group by group */
+  WF__VEC(uint32_t) table;           /* (context, label) -> job + 1 */
+  WF__VEC(uint32_t) histories;       /* distinct ones, by group */
+  WF__VEC(uint32_t) first;           /* [groups + 1] of `order` */
+  WF__VEC(uint32_t) order;           /* jobs, group by group */
   WF__VEC(uint32_t) asked_histories; /* with a GPU: its questions and their answers */
   WF__VEC(int32_t) asked_words;
   WF__VEC(float) recurrent;
@@ -67,12 +73,15 @@ typedef struct wf__rnn_lane {
   wf__rnn_counts counts;
 } wf__rnn_lane;
 
-/* The recurrent scorer that keeps answers, if this is one or a chain of up to three with one; else NULL. */
+/* The recurrent scorer that keeps answers, if this is one or a chain of up to three with one; else
+ * NULL. */
 const wf_scorer *wf__rnn_part_of(const wf_scorer *scorer);
 /* The scorer, if it is a recurrent one that keeps answers; else NULL. */
 const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer);
-/* The same with another copy of the recurrent model, and little memory: for costs along single paths. */
-wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, wf_scorer **out, wf_error *err);
+/* The same with another copy of the recurrent model, and little memory: for costs along single
+ * paths. */
+wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, wf_scorer **out,
+                              wf_error *err);
 
 /* rnn_group.c: open, join and close as in wf__scorer_ops and wf__scorer_batch_ops. */
 wf_status wf__rnn_open(const wf_scorer *self, void **out, wf_error *err);
@@ -86,19 +95,27 @@ void wf__rnn_tell(const wf_scorer *self, wf__rnn_counts *counts);
 uint32_t wf__rnn_words_kept(const wf__rnn_scorer *rnn);
 /* Word of the recurrent model to ask for; -1: its cost is not needed, or unknown_cost. */
 int32_t wf__rnn_word_of(const wf__rnn_scorer *rnn, int32_t label);
-/* The scorer's cost from the recurrent model's; *behind is the context with the n-gram models' states moved on. */
-float wf__rnn_mixed_cost(const wf__rnn_scorer *rnn, const wf__rnn_context *at, int32_t label, float recurrent, wf__rnn_context *behind);
+/* The scorer's cost from the recurrent model's; *behind is the context with the n-gram models'
+ * states moved on. */
+float wf__rnn_mixed_cost(const wf__rnn_scorer *rnn, const wf__rnn_context *at, int32_t label,
+                         float recurrent, wf__rnn_context *behind);
 /* The number of the context behind: of `behind` with its history moved on. */
-uint64_t wf__rnn_next(const wf__rnn_scorer *rnn, const wf__rnn_memory *memory, int32_t label, const wf__rnn_context *behind);
+uint64_t wf__rnn_next(const wf__rnn_scorer *rnn, const wf__rnn_memory *memory, int32_t label,
+                      const wf__rnn_context *behind);
 /* Makes that context. */
-wf_status wf__rnn_make_next(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, int32_t label, wf__rnn_context *behind, uint64_t *next, wf_error *err);
+wf_status wf__rnn_make_next(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, int32_t label,
+                            wf__rnn_context *behind, uint64_t *next, wf_error *err);
 /* Place of a context that is there, or that a result leads to; UINT32_MAX if none does. */
-wf_status wf__rnn_find(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, uint64_t context, uint32_t *place, wf_error *err);
+wf_status wf__rnn_find(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, uint64_t context,
+                       uint32_t *place, wf_error *err);
 
 /* rnn_batch.c: see wf__scorer_batch_ops. */
-wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *questions, uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err);
-wf_status wf__rnn_answer(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool, wf_error *err);
+wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *questions,
+                      uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err);
+wf_status wf__rnn_answer(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool,
+                         wf_error *err);
 bool wf__rnn_is_full(const wf_scorer *self, const void *memory);
-wf_status wf__rnn_keep(const wf_scorer *self, void *const *memories, const wf__context_vec *live, size_t count, wf_error *err);
+wf_status wf__rnn_keep(const wf_scorer *self, void *const *memories, const wf__context_vec *live,
+                       size_t count, wf_error *err);
 
 #endif

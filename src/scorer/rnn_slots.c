@@ -1,4 +1,5 @@
-/* rnn_slots.c - hidden states in a GPU's memory, and costs behind them: what rnn_states.c computes on the CPU. Slot s of the memory is slot s + 1 there. */
+/* rnn_slots.c - hidden states in a GPU's memory, and costs behind them: what rnn_states.c computes
+ * on the CPU. Slot s of the memory is slot s + 1 there. */
 #include "scorer/rnn_memory.h"
 
 enum { NONE = UINT32_MAX };
@@ -16,16 +17,20 @@ wf_status wf__rnn_device_settle(wf__rnn_memory *m, wf_error *err) {
       const wf__rnn_advance_item *item = &m->items.data[i];
       if (step >= item->path_size) continue;
       const int32_t word = m->path.data[item->path_off + item->path_size - 1 - step];
-      m->moves.data[m->moves.size++] = (wf__rnn_move){device_slot(step == 0 ? item->from : item->to), device_slot(item->to), word, 0};
+      m->moves.data[m->moves.size++] = (wf__rnn_move){
+          device_slot(step == 0 ? item->from : item->to), device_slot(item->to), word, 0};
     }
     WF__TRY(wf__rnn_device_advance(m->device, m->moves.data, m->moves.size, err));
     step++;
   } while (m->moves.size > 0);
-  for (uint64_t i = 0; i < m->items.size; i++) m->settled.data[i] = device_slot(m->items.data[i].to);
+  for (uint64_t i = 0; i < m->items.size; i++)
+    m->settled.data[i] = device_slot(m->items.data[i].to);
   return wf__rnn_device_norms(m->device, m->settled.data, m->items.size, err);
 }
 
-wf_status wf__rnn_device_costs_behind(wf__rnn_memory *m, const uint32_t *histories, const int32_t *words, size_t count, float *costs, wf_error *err) {
+wf_status wf__rnn_device_costs_behind(wf__rnn_memory *m, const uint32_t *histories,
+                                      const int32_t *words, size_t count, float *costs,
+                                      wf_error *err) {
   const int num_previous = wf__rnn_history(m->lm);
   const uint64_t order = m->lm->maxent_order > 0 ? (uint64_t)m->lm->maxent_order : 0;
   wf__rnn_request request = {0};
@@ -36,14 +41,19 @@ wf_status wf__rnn_device_costs_behind(wf__rnn_memory *m, const uint32_t *histori
       int32_t previous[WF_RNNLM_MAX_ORDER];
       int num = 0;
       WF__TRY(wf__vec_grow(&m->hashes, order, "questions to a scorer", err));
-      for (uint32_t h = histories[i]; h != NONE && num < num_previous; h = m->histories.data[h].parent) previous[num++] = m->histories.data[h].word;
-      request.slot = device_slot(histories[i] == WF__RNN_ROOT ? NONE : m->histories.data[histories[i]].slot);
+      for (uint32_t h = histories[i]; h != NONE && num < num_previous;
+           h = m->histories.data[h].parent)
+        previous[num++] = m->histories.data[h].word;
+      request.slot =
+          device_slot(histories[i] == WF__RNN_ROOT ? NONE : m->histories.data[histories[i]].slot);
       request.first_hash = (uint32_t)m->hashes.size;
-      request.orders = (uint32_t)wf__rnn_hashes(m->lm, previous, num, m->hashes.data + m->hashes.size);
+      request.orders =
+          (uint32_t)wf__rnn_hashes(m->lm, previous, num, m->hashes.data + m->hashes.size);
       m->hashes.size += request.orders;
     }
     request.word = words[i];
     m->requests.data[m->requests.size++] = request;
   }
-  return wf__rnn_device_costs(m->device, m->requests.data, count, m->hashes.data, m->hashes.size, costs, err);
+  return wf__rnn_device_costs(m->device, m->requests.data, count, m->hashes.data, m->hashes.size,
+                              costs, err);
 }

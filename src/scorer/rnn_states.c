@@ -16,19 +16,23 @@ static wf_status need_works(wf__rnn_memory *m, uint64_t num, wf_error *err) {
 }
 
 wf_status wf__rnn_states_init(wf__rnn_memory *m, uint64_t bytes, wf_error *err) {
-  uint64_t each = m->state_floats * sizeof(float) + sizeof *m->norms + sizeof *m->owner + sizeof *m->slot_epoch;
+  uint64_t each =
+      m->state_floats * sizeof(float) + sizeof *m->norms + sizeof *m->owner + sizeof *m->slot_epoch;
   m->num_slots = bytes / each > MIN_SLOTS ? bytes / each : MIN_SLOTS;
   if (m->num_slots > NONE - 2) m->num_slots = NONE - 2;
   m->owner = wf__alloc(m->num_slots, sizeof *m->owner);
   m->slot_epoch = wf__alloc(m->num_slots, sizeof *m->slot_epoch);
-  if (m->owner == NULL || m->slot_epoch == NULL) return wf__fail_memory(err, m->num_slots * each, "hidden states");
+  if (m->owner == NULL || m->slot_epoch == NULL)
+    return wf__fail_memory(err, m->num_slots * each, "hidden states");
   if (m->lm->on_device != NULL) return wf__rnn_device_open(m->lm, m->num_slots, &m->device, err);
   m->states = wf__alloc(m->num_slots * m->state_floats, sizeof *m->states);
   m->norms = wf__alloc(m->num_slots, sizeof *m->norms);
-  if (m->states == NULL || m->norms == NULL) return wf__fail_memory(err, m->num_slots * each, "hidden states");
+  if (m->states == NULL || m->norms == NULL)
+    return wf__fail_memory(err, m->num_slots * each, "hidden states");
   WF__TRY(need_works(m, 1, err));
   const float *start = m->lm->start;
-  if (m->lm->output_kind == WF_RNNLM_SOFTMAX) wf__rnn_log_norms(m->lm, 1, &start, &m->root_norm, &m->works.data[0]);
+  if (m->lm->output_kind == WF_RNNLM_SOFTMAX)
+    wf__rnn_log_norms(m->lm, 1, &start, &m->root_norm, &m->works.data[0]);
   return WF_OK;
 }
 
@@ -48,8 +52,9 @@ void wf__rnn_states_free(wf__rnn_memory *m) {
   wf__vec_free(&m->path);
 }
 
-/* A slot for a new state, of those unused for long. Where the hand goes round without finding one, younger ones may go, but none of this epoch: there are as many as
- * histories to settle and states above them, at most all. */
+/* A slot for a new state, of those unused for long. Where the hand goes round without finding one,
+ * younger ones may go, but none of this epoch: there are as many as histories to settle and states
+ * above them, at most all. */
 static uint32_t free_slot(wf__rnn_memory *m) {
   if (m->num_used < m->num_slots) return (uint32_t)m->num_used++;
   for (;;) {
@@ -67,11 +72,13 @@ static uint32_t free_slot(wf__rnn_memory *m) {
   }
 }
 
-/* The way to a history from the nearest above that has a state, as an item; nothing if it has one itself. */
+/* The way to a history from the nearest above that has a state, as an item; nothing if it has one
+ * itself. */
 static wf_status add_item(wf__rnn_memory *m, uint32_t history, wf_error *err) {
   wf__rnn_advance_item item = {.from = NONE, .path_off = m->path.size, .history = history};
   uint32_t at = history;
-  for (; at != WF__RNN_ROOT && m->histories.data[at].slot == NONE; at = m->histories.data[at].parent)
+  for (; at != WF__RNN_ROOT && m->histories.data[at].slot == NONE;
+       at = m->histories.data[at].parent)
     WF__TRY(wf__vec_push(&m->path, m->histories.data[at].word, "a history", err));
   if (at != WF__RNN_ROOT) {
     item.from = m->histories.data[at].slot;
@@ -108,7 +115,9 @@ static void compute_block(void *user, uint64_t block, int worker) {
     for (size_t i = 0; i < count; i++) {
       if (step >= items[i].path_size) continue;
       to[active] = m->states + items[i].to * m->state_floats;
-      from[active] = step > 0 ? to[active] : items[i].from == NONE ? m->lm->start : m->states + items[i].from * m->state_floats;
+      from[active] = step > 0                ? to[active]
+                     : items[i].from == NONE ? m->lm->start
+                                             : m->states + items[i].from * m->state_floats;
       words[active++] = m->path.data[items[i].path_off + items[i].path_size - 1 - step];
     }
     if (active > 0) wf__rnn_advance(m->lm, active, from, words, to, &m->works.data[worker]);
@@ -129,7 +138,8 @@ static void drop_items(wf__rnn_memory *m) {
   }
 }
 
-wf_status wf__rnn_settle(wf__rnn_memory *m, const uint32_t *histories, size_t count, wf__pool *pool, wf_error *err) {
+wf_status wf__rnn_settle(wf__rnn_memory *m, const uint32_t *histories, size_t count, wf__pool *pool,
+                         wf_error *err) {
   m->epoch++;
   m->items.size = m->path.size = 0;
   for (size_t i = 0; i < count; i++) WF__TRY(add_item(m, histories[i], err));
@@ -151,7 +161,8 @@ wf_status wf__rnn_settle(wf__rnn_memory *m, const uint32_t *histories, size_t co
   return WF_OK;
 }
 
-void wf__rnn_costs_behind(const wf__rnn_memory *m, const uint32_t *histories, const int32_t *words, size_t count, float *costs) {
+void wf__rnn_costs_behind(const wf__rnn_memory *m, const uint32_t *histories, const int32_t *words,
+                          size_t count, float *costs) {
   int32_t previous[WF__RNN_BLOCK][WF_RNNLM_MAX_ORDER];
   wf__rnn_query queries[WF__RNN_BLOCK];
   int num_previous = wf__rnn_history(m->lm);
@@ -160,11 +171,13 @@ void wf__rnn_costs_behind(const wf__rnn_memory *m, const uint32_t *histories, co
     for (size_t q = 0; q < num; q++) {
       uint32_t history = histories[first + q], slot = m->histories.data[history].slot;
       bool root = history == WF__RNN_ROOT;
-      queries[q] = (wf__rnn_query){.state = root ? m->lm->start : m->states + slot * m->state_floats,
-                                   .previous = previous[q],
-                                   .word = words[first + q],
-                                   .log_norm = root ? m->root_norm : m->norms[slot]};
-      for (uint32_t i = history; i != NONE && queries[q].num_previous < num_previous; i = m->histories.data[i].parent)
+      queries[q] =
+          (wf__rnn_query){.state = root ? m->lm->start : m->states + slot * m->state_floats,
+                          .previous = previous[q],
+                          .word = words[first + q],
+                          .log_norm = root ? m->root_norm : m->norms[slot]};
+      for (uint32_t i = history; i != NONE && queries[q].num_previous < num_previous;
+           i = m->histories.data[i].parent)
         previous[q][queries[q].num_previous++] = m->histories.data[i].word;
     }
     wf__rnn_costs(m->lm, num, queries, costs + first);

@@ -14,9 +14,12 @@ void wf_scorer_free(wf_scorer *scorer) {
   scorer->ops->free(scorer);
 }
 
-const char *wf__flatten_part(const wf_scorer *self, wf__flat_scorer *out) { return self->ops->flatten != NULL ? self->ops->flatten(self, out) : self->ops->name; }
+const char *wf__flatten_part(const wf_scorer *self, wf__flat_scorer *out) {
+  return self->ops->flatten != NULL ? self->ops->flatten(self, out) : self->ops->name;
+}
 
-wf__flat_part *wf__flat_push(wf__flat_scorer *out, int kind, uint64_t num_contexts, const void *owner) {
+wf__flat_part *wf__flat_push(wf__flat_scorer *out, int kind, uint64_t num_contexts,
+                             const void *owner) {
   if (out->num_parts == WF__FLAT_PARTS) return NULL;
   wf__flat_part *part = &out->parts[out->num_parts++];
   part->kind = kind;
@@ -30,7 +33,8 @@ const char *wf__scorer_flatten(const wf_scorer *self, wf__flat_scorer *out) {
   const char *why_not = wf__flatten_part(self, out);
   if (why_not != NULL) return why_not;
   int num_recurrent = 0;
-  for (int i = 0; i < out->num_parts; i++) num_recurrent += out->parts[i].kind == WF__FLAT_RECURRENT;
+  for (int i = 0; i < out->num_parts; i++)
+    num_recurrent += out->parts[i].kind == WF__FLAT_RECURRENT;
   if (num_recurrent > 1) return "chain of more than one recurrent scorer";
   for (int i = out->num_parts - 1; i >= 0; i--) {
     out->parts[i].shift = out->bits;

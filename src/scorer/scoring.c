@@ -29,12 +29,15 @@ wf_status wf__scoring_join(wf__scoring *scoring, const wf__scoring *first, wf_er
 }
 
 void wf__scoring_forget(wf__scoring *scoring) {
-  if (scoring->cache != NULL) memset(scoring->cache, 0, sizeof *scoring->cache << WF__SCORING_CACHE_BITS);
+  if (scoring->cache != NULL)
+    memset(scoring->cache, 0, sizeof *scoring->cache << WF__SCORING_CACHE_BITS);
 }
 
 wf_status wf__scoring_ask(wf__scoring *scoring, bool *waits, wf_error *err) {
   uint64_t num_noted;
-  WF__TRY(scoring->scorer->ops->batch->ask(scoring->scorer, scoring->memory, scoring->questions.data, scoring->questions.size, scoring->num_asked, &num_noted, err));
+  WF__TRY(scoring->scorer->ops->batch->ask(scoring->scorer, scoring->memory,
+                                           scoring->questions.data, scoring->questions.size,
+                                           scoring->num_asked, &num_noted, err));
   scoring->questions.size = scoring->num_asked = 0;
   *waits = num_noted > 0;
   return WF_OK;
@@ -42,8 +45,11 @@ wf_status wf__scoring_ask(wf__scoring *scoring, bool *waits, wf_error *err) {
 
 wf_status wf__scoring_resume(wf__scoring *scoring, wf_error *err) {
   if (scoring->scorer == NULL) return WF_OK;
-  if (scoring->cache == NULL) scoring->cache = wf__alloc((uint64_t)1 << WF__SCORING_CACHE_BITS, sizeof *scoring->cache);
-  if (scoring->cache == NULL) return wf__fail_memory(err, sizeof *scoring->cache << WF__SCORING_CACHE_BITS, "a scorer's cache");
+  if (scoring->cache == NULL)
+    scoring->cache = wf__alloc((uint64_t)1 << WF__SCORING_CACHE_BITS, sizeof *scoring->cache);
+  if (scoring->cache == NULL)
+    return wf__fail_memory(err, sizeof *scoring->cache << WF__SCORING_CACHE_BITS,
+                           "a scorer's cache");
   wf__scoring_forget(scoring);
   return WF_OK;
 }

@@ -1,9 +1,12 @@
 /* scoring.h - a scorer at work on one utterance: its memory, and a cache of its answers.
  *
- *   cache [2^CACHE_BITS]  {context, next, word, cost}   direct-mapped; word 0: empty; cost NaN: asked, not answered yet
- *   questions             of a scorer that answers many at one time: those of a frame, gathered before the frame needs the answers
+ *   cache [2^CACHE_BITS]  {context, next, word, cost}   direct-mapped; word 0: empty; cost NaN:
+ *                         asked, not answered yet
+ *   questions             of a scorer that answers many at one time: those of a frame, gathered
+ *                         before the frame needs the answers
  *
- * Tokens wait in a state for many frames and propose the same words after the same contexts each time, so most questions have just been asked. */
+ * Tokens wait in a state for many frames and propose the same words after the same contexts each
+ * time, so most questions have just been asked. */
 #ifndef WF_SCORER_SCORING_H
 #define WF_SCORER_SCORING_H
 
@@ -24,9 +27,10 @@ typedef struct wf__scoring {
   wf_scorer *scorer; /* NULL: none */
   void *memory;
   wf__scored *cache; /* made by begin or resume */
-  uint64_t start; /* context at the start of the utterance */
+  uint64_t start;    /* context at the start of the utterance */
   wf__question_vec questions;
-  uint64_t num_asked; /* questions since the last wf__scoring_ask, those that the cache knew included */
+  uint64_t
+      num_asked; /* questions since the last wf__scoring_ask, those that the cache knew included */
 } wf__scoring;
 
 /* Takes another scorer, or NULL for none. */
@@ -35,7 +39,8 @@ wf_status wf__scoring_set(wf__scoring *scoring, const wf_scorer *scorer, wf_erro
 wf_status wf__scoring_join(wf__scoring *scoring, const wf__scoring *first, wf_error *err);
 /* A new utterance. */
 wf_status wf__scoring_begin(wf__scoring *scoring, wf_error *err);
-/* Exchanges scorers and what they have learnt about their utterances; the caches stay where they are. */
+/* Exchanges scorers and what they have learnt about their utterances; the caches stay where they
+ * are. */
 void wf__scoring_exchange(wf__scoring *scoring, wf__scoring *other);
 /* Goes on with an utterance that was begun before an exchange. */
 wf_status wf__scoring_resume(wf__scoring *scoring, wf_error *err);
@@ -43,16 +48,21 @@ void wf__scoring_free(wf__scoring *scoring);
 /* Empties the cache, as contexts in it may be forgotten. */
 void wf__scoring_forget(wf__scoring *scoring);
 
-static inline bool wf__scoring_batches(const wf__scoring *scoring) { return scoring->scorer != NULL && scoring->scorer->ops->batch != NULL; }
-/* Hands the questions noted by wf__scoring_wonder to the memory; *waits: it must answer before the search goes on. */
+static inline bool wf__scoring_batches(const wf__scoring *scoring) {
+  return scoring->scorer != NULL && scoring->scorer->ops->batch != NULL;
+}
+/* Hands the questions noted by wf__scoring_wonder to the memory; *waits: it must answer before the
+ * search goes on. */
 wf_status wf__scoring_ask(wf__scoring *scoring, bool *waits, wf_error *err);
 
-static inline wf__scored *wf__scoring_place(const wf__scoring *scoring, uint64_t context, int32_t word) {
+static inline wf__scored *wf__scoring_place(const wf__scoring *scoring, uint64_t context,
+                                            int32_t word) {
   return &scoring->cache[wf__spread64(wf__mix64(context) + (uint64_t)word, WF__SCORING_CACHE_BITS)];
 }
 
 /* Notes a question that will be asked, once. */
-static inline wf_status wf__scoring_wonder(wf__scoring *scoring, uint64_t context, int32_t word, wf_error *err) {
+static inline wf_status wf__scoring_wonder(wf__scoring *scoring, uint64_t context, int32_t word,
+                                           wf_error *err) {
   wf__scored *kept = wf__scoring_place(scoring, context, word);
   scoring->num_asked++;
   if (kept->context == context && kept->word == word) return WF_OK;
@@ -61,10 +71,12 @@ static inline wf_status wf__scoring_wonder(wf__scoring *scoring, uint64_t contex
   return wf__vec_push(&scoring->questions, question, "questions to a scorer", err);
 }
 
-static inline wf_status wf__scoring_step(wf__scoring *scoring, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err) {
+static inline wf_status wf__scoring_step(wf__scoring *scoring, uint64_t context, int32_t word,
+                                         float *cost, uint64_t *next, wf_error *err) {
   wf__scored *kept = wf__scoring_place(scoring, context, word);
   if (kept->context != context || kept->word != word || isnan(kept->cost)) {
-    WF__TRY(scoring->scorer->ops->step(scoring->scorer, scoring->memory, context, word, &kept->cost, &kept->next, err));
+    WF__TRY(scoring->scorer->ops->step(scoring->scorer, scoring->memory, context, word, &kept->cost,
+                                       &kept->next, err));
     kept->context = context;
     kept->word = scoring->scorer->forgets ? 0 : word;
   }
@@ -73,7 +85,8 @@ static inline wf_status wf__scoring_step(wf__scoring *scoring, uint64_t context,
   return WF_OK;
 }
 
-static inline wf_status wf__scoring_final(wf__scoring *scoring, uint64_t context, float *cost, wf_error *err) {
+static inline wf_status wf__scoring_final(wf__scoring *scoring, uint64_t context, float *cost,
+                                          wf_error *err) {
   return scoring->scorer->ops->final(scoring->scorer, scoring->memory, context, cost, err);
 }
 

@@ -22,15 +22,19 @@ static wf_status boost_begin(const wf_scorer *self, void *memory, uint64_t *star
   return WF_OK;
 }
 
-static wf_status boost_step(const wf_scorer *self, void *memory, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err) {
+static wf_status boost_step(const wf_scorer *self, void *memory, uint64_t context, int32_t word,
+                            float *cost, uint64_t *next, wf_error *err) {
   uint32_t bits = wf__map64_find(&((const struct word_boost *)self)->costs, (uint64_t)word);
-  if (bits == WF__MAP64_NONE) *cost = 0;
-  else memcpy(cost, &bits, sizeof *cost);
+  if (bits == WF__MAP64_NONE)
+    *cost = 0;
+  else
+    memcpy(cost, &bits, sizeof *cost);
   *next = 0;
   return WF_OK;
 }
 
-static wf_status boost_final(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err) {
+static wf_status boost_final(const wf_scorer *self, void *memory, uint64_t context, float *cost,
+                             wf_error *err) {
   *cost = 0;
   return WF_OK;
 }
@@ -45,23 +49,35 @@ static const char *boost_flatten(const wf_scorer *self, wf__flat_scorer *out) {
   return NULL;
 }
 
-static const wf__scorer_ops boost_ops = {
-    .name = "word boost", .free = boost_free, .begin = boost_begin, .step = boost_step, .final = boost_final, .flatten = boost_flatten};
+static const wf__scorer_ops boost_ops = {.name = "word boost",
+                                         .free = boost_free,
+                                         .begin = boost_begin,
+                                         .step = boost_step,
+                                         .final = boost_final,
+                                         .flatten = boost_flatten};
 
-static wf_status add_words(struct word_boost *boost, const int32_t *words, const float *boosts, size_t count, wf_error *err) {
+static wf_status add_words(struct word_boost *boost, const int32_t *words, const float *boosts,
+                           size_t count, wf_error *err) {
   for (size_t i = 0; i < count; i++) {
-    if (words[i] <= 0) return wf__fail(err, WF_ERR_ARGUMENT, "word boost: %d is no label of a word", words[i]);
-    if (!(fabsf(boosts[i]) <= 1e20f)) return wf__fail(err, WF_ERR_ARGUMENT, "word boost: word %d has boost %g", words[i], (double)boosts[i]);
+    if (words[i] <= 0)
+      return wf__fail(err, WF_ERR_ARGUMENT, "word boost: %d is no label of a word", words[i]);
+    if (!(fabsf(boosts[i]) <= 1e20f))
+      return wf__fail(err, WF_ERR_ARGUMENT, "word boost: word %d has boost %g", words[i],
+                      (double)boosts[i]);
     float cost = -boosts[i];
     uint32_t bits, stands;
     memcpy(&bits, &cost, sizeof bits);
-    WF__TRY(wf__map64_insert(&boost->costs, (uint64_t)words[i], bits, &stands, NULL, "word boosts", err));
-    if (stands != bits) return wf__fail(err, WF_ERR_ARGUMENT, "word boost: word %d is given twice, with different boosts", words[i]);
+    WF__TRY(wf__map64_insert(&boost->costs, (uint64_t)words[i], bits, &stands, NULL, "word boosts",
+                             err));
+    if (stands != bits)
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "word boost: word %d is given twice, with different boosts", words[i]);
   }
   return WF_OK;
 }
 
-wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_t count, wf_scorer **out, wf_error *err) {
+wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_t count,
+                                wf_scorer **out, wf_error *err) {
   *out = NULL;
   struct word_boost *boost = wf__calloc(1, sizeof *boost);
   if (boost == NULL) return wf__fail_memory(err, sizeof *boost, "a scorer");

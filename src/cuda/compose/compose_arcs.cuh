@@ -1,14 +1,23 @@
-/* compose_arcs.cuh - the arcs of a dense composition: counted, then written. Included by compose_kernels.cu.
+/* compose_arcs.cuh - the arcs of a dense composition: counted, then written. Included by
+ * compose_kernels.cu.
  *
- * A warp takes a tile: up to four words of states of a row. B's arcs with a label lie by state, so what a link may give for the states of a tile is one run of them, the link's
- * candidates. Lanes take the candidates of a link side by side, or where links have few, those of all links. A candidate counts if its state and the one it leads to are kept. In the
- * result the arcs of a state lie by link: where the arcs of each state of the tile begin follows from their numbers, and within a state a cursor moves on from link to link.
+ * A warp takes a tile: up to four words of states of a row. B's arcs with a label lie by state, so
+ * what a link may give for the states of a tile is one run of them, the link's candidates. Lanes
+ * take the candidates of a link side by side, or where links have few, those of all links. A
+ * candidate counts if its state and the one it leads to are kept. In the result the arcs of a state
+ * lie by link: where the arcs of each state of the tile begin follows from their numbers, and
+ * within a state a cursor moves on from link to link.
  *
- * Rows of more links than SEGMENT are cut into segments of PART links; a warp takes a word of states with one of them, and a lane a state. */
+ * Rows of more links than SEGMENT are cut into segments of PART links; a warp takes a word of
+ * states with one of them, and a lane a state. */
 #ifndef WF_CUDA_COMPOSE_COMPOSE_ARCS_CUH
 #define WF_CUDA_COMPOSE_COMPOSE_ARCS_CUH
 
-enum { TILE_STATES = WF__GPU_TILE_WORDS * 64, FEW_CANDIDATES = 16 /* of a link */, FILL_THREADS = 128 };
+enum {
+  TILE_STATES = WF__GPU_TILE_WORDS * 64,
+  FEW_CANDIDATES = 16 /* of a link */,
+  FILL_THREADS = 128
+};
 
 /* Words of states of a row with one segment of its links. */
 struct tile {
@@ -18,7 +27,8 @@ struct tile {
   u32 kept;                   /* the lane's half word of them; 0 beyond */
 };
 
-/* What of a tile follows from its row, segment, and words. Returns whether any of its states is kept. */
+/* What of a tile follows from its row, segment, and words. Returns whether any of its states is
+ * kept. */
 __device__ static bool open_tile(const wf__gpu_compose &c, tile &t) {
   const u64 end = c.link_off[t.row + 1];
   const u32 most = t.num_segments == 1 ? WF__GPU_SEGMENT : WF__GPU_PART;
@@ -34,26 +44,35 @@ __device__ static u64 find_part(const wf__gpu_compose &c, u64 i, u32 *segment) {
   u64 low = 0, high = c.num_parts; /* the last part whose words begin at or before i */
   while (high - low > 1) {
     u64 middle = (low + high) / 2;
-    if (c.part_word[middle] <= i) low = middle;
-    else high = middle;
+    if (c.part_word[middle] <= i)
+      low = middle;
+    else
+      high = middle;
   }
   *segment = c.parts[low].segment;
   return c.rows[c.parts[low].row].word_off + (i - c.part_word[low]);
 }
 
-/* Calls visit(info, pair, tile) for tiles that have kept states, a warp a tile: first words of long rows with their segments, which take longest; then the tiles that begin in tile_words words. */
+/* Calls visit(info, pair, tile) for tiles that have kept states, a warp a tile: first words of long
+ * rows with their segments, which take longest; then the tiles that begin in tile_words words. */
 template <class Visit>
-__device__ static void for_tiles(const wf__gpu_compose &c, u64 warp, u64 num_warps, const Visit &visit) {
-  for (u64 i = warp; i < c.num_part_words + (c.num_words + c.tile_words - 1) / c.tile_words; i += num_warps) {
+__device__ static void for_tiles(const wf__gpu_compose &c, u64 warp, u64 num_warps,
+                                 const Visit &visit) {
+  for (u64 i = warp; i < c.num_part_words + (c.num_words + c.tile_words - 1) / c.tile_words;
+       i += num_warps) {
     const bool part = i < c.num_part_words;
     u32 segment = 0, size;
     u64 word = part ? find_part(c, i, &segment) : (i - c.num_part_words) * c.tile_words;
-    const u64 end = part ? word + 1 : word + c.tile_words < c.num_words ? word + c.tile_words : c.num_words;
+    const u64 end = part                                ? word + 1
+                    : word + c.tile_words < c.num_words ? word + c.tile_words
+                                                        : c.num_words;
     for (; word < end; word += size) {
-      const u32 row = c.word_row[word], segments = num_segments(c, row), most = part ? 1 : c.tile_words;
+      const u32 row = c.word_row[word], segments = num_segments(c, row),
+                most = part ? 1 : c.tile_words;
       const wf__gpu_row info = c.rows[row];
       const wf__gpu_pair &pair = c.pairs[info.pair];
-      const u32 in_row = (u32)(word - info.word_off), left = pair.num_words - in_row, past = in_row % most;
+      const u32 in_row = (u32)(word - info.word_off), left = pair.num_words - in_row,
+                past = in_row % most;
       size = most - past < left ? most - past : left;
       tile t = {word, 0, row, 0, segment, segments, size, in_row * 64, 0};
       if (past == 0 && part == (segments > 1) && open_tile(c, t)) visit(info, pair, t);
@@ -76,9 +95,12 @@ __device__ static wf__gpu_move load_move(const wf__gpu_move *at) {
 }
 
 /* The number in its pair of a state whose half word is given. */
-__device__ static u32 number_in(const wf__gpu_half &half, u32 state) { return half.first + (u32)__popc(half.bits & ((1u << (state & 31)) - 1)); }
+__device__ static u32 number_in(const wf__gpu_half &half, u32 state) {
+  return half.first + (u32)__popc(half.bits & ((1u << (state & 31)) - 1));
+}
 
-__device__ static void put_arc(const wf__gpu_compose &c, u64 at, u32 a_arc, int32_t ilabel, float weight, const wf__gpu_move &y, u32 next) {
+__device__ static void put_arc(const wf__gpu_compose &c, u64 at, u32 a_arc, int32_t ilabel,
+                               float weight, const wf__gpu_move &y, u32 next) {
   float4 made; /* as wf_arc, so that it is written at once */
   made.x = __uint_as_float(next);
   made.y = a_arc == NO_ARC ? y.weight : y.b_arc == NO_ARC ? weight : weight + y.weight;
@@ -91,11 +113,13 @@ __device__ static void put_arc(const wf__gpu_compose &c, u64 at, u32 a_arc, int3
   }
 }
 
-/* --- long rows: lanes take states -------------------------------------------------------------------------------------- */
+/* --- long rows: lanes take states -------------------------------------------------------- */
 
-/* The arcs of a state along the links of a tile: counted, or written from `at` on. Returns their number. */
+/* The arcs of a state along the links of a tile: counted, or written from `at` on. Returns their
+ * number. */
 template <bool WRITE>
-__device__ static u64 arcs_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, const tile &t, u32 state, u64 at) {
+__device__ static u64 arcs_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, const tile &t,
+                              u32 state, u64 at) {
   u64 begin = at;
   for (u64 i = t.links; i < t.links + t.num_links; i++) {
     const wf__gpu_link link = c.links[i];
@@ -107,30 +131,36 @@ __device__ static u64 arcs_of(const wf__gpu_compose &c, const wf__gpu_pair &pair
       const u64 *mask = mask_of(c, pair, link.kind);
       const wf__gpu_move stays = {state, NO_ARC, 0, 0};
       if (!(mask[state / 64] & bits[state / 64] & (u64)1 << (state & 63))) continue;
-      if (WRITE) put_arc(c, at, link.arc, x.ilabel, x.weight, stays, number_in(load_half(halves + state / 32), state));
+      if (WRITE)
+        put_arc(c, at, link.arc, x.ilabel, x.weight, stays,
+                number_in(load_half(halves + state / 32), state));
       at++;
       continue;
     }
     const u32 *off = c.off + pair.off_base[0] + (u64)(link.kind - STEP_LABEL) * pair.num_b + state;
     for (u32 k = off[0], end = off[1]; k < end; k++) {
       wf__gpu_move move = {0, 0, 0, 0}; /* counting reads no more than it must */
-      if (WRITE) move = load_move(&c.moves[pair.move_base + k]);
-      else move.to = c.to[pair.to_base[0] + k];
+      if (WRITE)
+        move = load_move(&c.moves[pair.move_base + k]);
+      else
+        move.to = c.to[pair.to_base[0] + k];
       if (!(bits[move.to / 64] >> (move.to & 63) & 1)) continue;
-      if (WRITE) put_arc(c, at, link.arc, x.ilabel, x.weight, move, number_in(load_half(halves + move.to / 32), move.to));
+      if (WRITE)
+        put_arc(c, at, link.arc, x.ilabel, x.weight, move,
+                number_in(load_half(halves + move.to / 32), move.to));
       at++;
     }
   }
   return at - begin;
 }
 
-/* --- short rows: lanes take candidates --------------------------------------------------------------------------------- */
+/* --- short rows: lanes take candidates --------------------------------------------------- */
 
 /* A link that has candidates in a tile. They are numbered through all links. */
 struct tile_link {
-  u32 begin;  /* its first one */
-  u32 move;   /* what to add to a candidate's number to have its move */
-  u32 words;  /* where the row begins that it leads to, from the pair's first word */
+  u32 begin; /* its first one */
+  u32 move;  /* what to add to a candidate's number to have its move */
+  u32 words; /* where the row begins that it leads to, from the pair's first word */
   u32 kind, arc;
   float weight;
   int32_t ilabel;
@@ -142,8 +172,11 @@ struct tile_links {
 };
 
 /* Those of `num_words` words from `first_state` on. Returns how many. */
-__device__ static u32 list_links(const wf__gpu_compose &c, const wf__gpu_pair &pair, const tile &t, u32 first_state, u32 num_words, tile_link *table) {
-  const u32 lane = threadIdx.x & 31, end_state = first_state + num_words * 64 < pair.num_b ? first_state + num_words * 64 : pair.num_b;
+__device__ static u32 list_links(const wf__gpu_compose &c, const wf__gpu_pair &pair, const tile &t,
+                                 u32 first_state, u32 num_words, tile_link *table) {
+  const u32 lane = threadIdx.x & 31, end_state = first_state + num_words * 64 < pair.num_b
+                                                     ? first_state + num_words * 64
+                                                     : pair.num_b;
   u32 count = 0, total = 0;
   __syncwarp();
   for (u32 base = 0; base < t.num_links; base += 32) {
@@ -193,22 +226,25 @@ struct pair_arrays {
 };
 
 __device__ static pair_arrays arrays_of(const wf__gpu_compose &c, const wf__gpu_pair &pair) {
-  return {c.ends + pair.move_base, c.moves + pair.move_base, (const u32 *)(c.kept + pair.word_base), c.halves + 2 * pair.word_base};
+  return {c.ends + pair.move_base, c.moves + pair.move_base, (const u32 *)(c.kept + pair.word_base),
+          c.halves + 2 * pair.word_base};
 }
 
 enum { ONLY_COUNTS, WITH_NEXT, WITH_MOVE };
 
 /* A candidate; `counts` if it is an arc. */
 struct candidate {
-  u32 link, number;  /* in the table; through all links */
-  u32 from;          /* from the tile's first state */
+  u32 link, number; /* in the table; through all links */
+  u32 from;         /* from the tile's first state */
   bool counts;
   u32 next;          /* WITH_NEXT, WITH_MOVE: where it leads to: number in the pair */
   wf__gpu_move move; /* WITH_MOVE */
 };
 
 template <int WHAT>
-__device__ static candidate look_at(const wf__gpu_compose &c, const wf__gpu_pair &pair, const pair_arrays &arrays, const tile &t, const tile_link &link, u32 l, u32 number, u32 shift, bool exists) {
+__device__ static candidate look_at(const wf__gpu_compose &c, const wf__gpu_pair &pair,
+                                    const pair_arrays &arrays, const tile &t, const tile_link &link,
+                                    u32 l, u32 number, u32 shift, bool exists) {
   candidate made = {l, number, 0, exists, 0, {0, NO_ARC, 0, 0}};
   u32 to = 0;
   if (exists && link.kind < STEP_LABEL) {
@@ -221,37 +257,48 @@ __device__ static candidate look_at(const wf__gpu_compose &c, const wf__gpu_pair
     made.from = ends.from - t.first_state;
     to = ends.to;
   }
-  made.counts = (__shfl_sync(~0u, t.kept, (int)(made.from >> 5)) >> (made.from & 31) & 1) != 0 && made.counts;
+  made.counts =
+      (__shfl_sync(~0u, t.kept, (int)(made.from >> 5)) >> (made.from & 31) & 1) != 0 && made.counts;
   wf__gpu_half half = {0, 0};
   if (made.counts) {
     const u64 at = 2 * (u64)link.words + (to >> 5);
-    if (WHAT == ONLY_COUNTS) half.bits = arrays.kept[at];
-    else half = load_half(arrays.halves + at);
+    if (WHAT == ONLY_COUNTS)
+      half.bits = arrays.kept[at];
+    else
+      half = load_half(arrays.halves + at);
   }
   made.counts = (half.bits >> (to & 31) & 1) != 0;
   made.next = number_in(half, to);
   return made;
 }
 
-/* Calls visit(candidate, same) for the candidates of listed links, 32 at a time, by all lanes together, link by link. `shift`: how far the words that they were listed for lie from the
- * tile's first state. `same` is called with a state and gives the lanes whose candidates have it: those of a link lie side by side. */
+/* Calls visit(candidate, same) for the candidates of listed links, 32 at a time, by all lanes
+ * together, link by link. `shift`: how far the words that they were listed for lie from the tile's
+ * first state. `same` is called with a state and gives the lanes whose candidates have it: those of
+ * a link lie side by side. */
 template <int WHAT, class Visit>
-__device__ static void for_candidates(const wf__gpu_compose &c, const wf__gpu_pair &pair, const pair_arrays &arrays, const tile &t, const tile_link *table, u32 num_links, u32 shift, const Visit &visit) {
+__device__ static void for_candidates(const wf__gpu_compose &c, const wf__gpu_pair &pair,
+                                      const pair_arrays &arrays, const tile &t,
+                                      const tile_link *table, u32 num_links, u32 shift,
+                                      const Visit &visit) {
   const u32 lane = threadIdx.x & 31, to_here = (2u << lane) - 1, total = table[num_links].begin;
   if (total >= FEW_CANDIDATES * num_links) {
     for (u32 l = 0; l < num_links; l++) {
       const tile_link link = table[l];
       const u32 end = table[l + 1].begin;
       for (u32 first = link.begin; first < end; first += 32)
-        visit(look_at<WHAT>(c, pair, arrays, t, link, l, first + lane, shift, first + lane < end), [&](u32 from) {
-          const u32 before = __shfl_up_sync(~0u, from, 1), heads = __ballot_sync(~0u, lane == 0 || before != from);
-          return ~0u << (31 - __clz((int)(heads & to_here)));
-        });
+        visit(look_at<WHAT>(c, pair, arrays, t, link, l, first + lane, shift, first + lane < end),
+              [&](u32 from) {
+                const u32 before = __shfl_up_sync(~0u, from, 1),
+                          heads = __ballot_sync(~0u, lane == 0 || before != from);
+                return ~0u << (31 - __clz((int)(heads & to_here)));
+              });
     }
     return;
   }
   u32 begins[WF__GPU_SEGMENT / 32], past = ~0u;
-  for (u32 k = 0; k < WF__GPU_SEGMENT / 32; k++) begins[k] = 32 * k + lane < num_links ? table[32 * k + lane].begin : ~0u;
+  for (u32 k = 0; k < WF__GPU_SEGMENT / 32; k++)
+    begins[k] = 32 * k + lane < num_links ? table[32 * k + lane].begin : ~0u;
   for (u32 first = 0; first < total; first += 32) {
     u32 mark = 0; /* the link of a candidate: how many have begun up to it */
     for (u32 k = 0; k < WF__GPU_SEGMENT / 32; k++)
@@ -259,47 +306,56 @@ __device__ static void for_candidates(const wf__gpu_compose &c, const wf__gpu_pa
     const u32 marks = warp_or(mark), l = past + (u32)__popc(marks & to_here);
     past += (u32)__popc(marks);
     const bool exists = first + lane < total;
-    visit(look_at<WHAT>(c, pair, arrays, t, table[exists ? l : 0], l, first + lane, shift, exists), [&](u32 from) { return __match_any_sync(~0u, from); });
+    visit(look_at<WHAT>(c, pair, arrays, t, table[exists ? l : 0], l, first + lane, shift, exists),
+          [&](u32 from) { return __match_any_sync(~0u, from); });
   }
 }
 
-/* --- count ------------------------------------------------------------------------------------------------------------ */
+/* --- count ------------------------------------------------------------------------------- */
 
 struct count_memory {
   tile_links of[THREADS / 32];
 };
 
-__global__ static void __launch_bounds__(THREADS, 5) count_kernel(const __grid_constant__ wf__gpu_compose c) {
-  if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots) return; /* the host will see it, and come back with more room */
+__global__ static void __launch_bounds__(THREADS, 5)
+    count_kernel(const __grid_constant__ wf__gpu_compose c) {
+  if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots)
+    return; /* the host will see it, and come back with more room */
   WF__SHARED(count_memory, memory);
   const u32 lane = threadIdx.x & 31;
   tile_link *table = memory.of[threadIdx.x / 32].links;
-  for_tiles(c, ((u64)blockIdx.x * THREADS + threadIdx.x) / 32, (u64)gridDim.x * THREADS / 32, [&](const wf__gpu_row &, const wf__gpu_pair &pair, const tile &t) {
-    if (t.num_segments == 1) {
-      const pair_arrays arrays = arrays_of(c, pair);
-      const u32 num_links = list_links(c, pair, t, t.first_state, t.num_words, table);
-      u32 count = 0;
-      for_candidates<ONLY_COUNTS>(c, pair, arrays, t, table, num_links, 0, [&](const candidate &each, auto) { count += each.counts; });
-      count = warp_sum(count);
-      if (lane == 0) c.slots[c.first_slot[t.word]] = count;
-      return;
-    }
-    const u64 kept = c.kept[t.word];
-    for (u32 bit = lane; bit < 64; bit += 32) {
-      if (!(kept >> bit & 1)) continue;
-      u64 rank = (u64)__popcll(kept & (((u64)1 << bit) - 1));
-      c.slots[c.first_slot[t.word] + rank * t.num_segments + t.segment] = arcs_of<false>(c, pair, t, t.first_state + bit, 0);
-    }
-  });
+  for_tiles(c, ((u64)blockIdx.x * THREADS + threadIdx.x) / 32, (u64)gridDim.x * THREADS / 32,
+            [&](const wf__gpu_row &, const wf__gpu_pair &pair, const tile &t) {
+              if (t.num_segments == 1) {
+                const pair_arrays arrays = arrays_of(c, pair);
+                const u32 num_links = list_links(c, pair, t, t.first_state, t.num_words, table);
+                u32 count = 0;
+                for_candidates<ONLY_COUNTS>(
+                    c, pair, arrays, t, table, num_links, 0,
+                    [&](const candidate &each, auto) { count += each.counts; });
+                count = warp_sum(count);
+                if (lane == 0) c.slots[c.first_slot[t.word]] = count;
+                return;
+              }
+              const u64 kept = c.kept[t.word];
+              for (u32 bit = lane; bit < 64; bit += 32) {
+                if (!(kept >> bit & 1)) continue;
+                u64 rank = (u64)__popcll(kept & (((u64)1 << bit) - 1));
+                c.slots[c.first_slot[t.word] + rank * t.num_segments + t.segment] =
+                    arcs_of<false>(c, pair, t, t.first_state + bit, 0);
+              }
+            });
 }
 
-/* --- fill ------------------------------------------------------------------------------------------------------------- */
+/* --- fill -------------------------------------------------------------------------------- */
 
-/* Of a warp. An arc on its way: where it leads to; its state in the tile, link, place among the arcs of its state, and number among the candidates: 8 + 6 + 9 + 9 bits. */
+/* Of a warp. An arc on its way: where it leads to; its state in the tile, link, place among the
+ * arcs of its state, and number among the candidates: 8 + 6 + 9 + 9 bits. */
 enum { NUMBER_BITS = 9, PLACE_BITS = 9, LINK_BITS = 6, MOST_CANDIDATES = 1 << NUMBER_BITS };
 struct tile_memory {
   tile_links table;
-  u32 cursor[TILE_STATES]; /* for each state of the tile how many arcs it has, then where its first one goes, counted from that of the tile */
+  u32 cursor[TILE_STATES]; /* for each state of the tile how many arcs it has, then where its first
+                              one goes, counted from that of the tile */
   uint2 arcs[STAGE];
   uint16_t order[STAGE]; /* by place in the tile */
 };
@@ -307,9 +363,11 @@ struct fill_memory {
   tile_memory of[FILL_THREADS / 32];
 };
 
-/* The place of an arc among those of its state, and the state's cursor moved on. Candidates come by link, so arcs of a state in their order. */
+/* The place of an arc among those of its state, and the state's cursor moved on. Candidates come by
+ * link, so arcs of a state in their order. */
 template <class Same>
-__device__ static u32 next_place(u32 *cursor, const candidate &each, u32 valid, const Same &same, u32 lane) {
+__device__ static u32 next_place(u32 *cursor, const candidate &each, u32 valid, const Same &same,
+                                 u32 lane) {
   const u32 alike = same(each.from);
   u32 place = 0;
   if (each.counts) place = cursor[each.from] + (u32)__popc(alike & valid & ((1u << lane) - 1));
@@ -320,7 +378,8 @@ __device__ static u32 next_place(u32 *cursor, const candidate &each, u32 valid, 
 }
 
 /* The arc of a candidate. */
-__device__ static void put_candidate(const wf__gpu_compose &c, const pair_arrays &arrays, const tile_link &link, u32 number, u32 next, u64 at) {
+__device__ static void put_candidate(const wf__gpu_compose &c, const pair_arrays &arrays,
+                                     const tile_link &link, u32 number, u32 next, u64 at) {
   wf__gpu_move y = {0, NO_ARC, 0, 0};
   if (link.kind >= STEP_LABEL) y = load_move(arrays.moves + (u32)(link.move + number));
   put_arc(c, at, link.arc, link.ilabel, link.weight, y, next);
@@ -333,13 +392,18 @@ struct tile_place {
 };
 
 /* What a state has besides its arcs. */
-__device__ static void put_state(const wf__gpu_compose &c, const wf__gpu_pair &pair, const wf__gpu_row &info, const tile_place &place, u32 number, u32 state, u64 arc) {
+__device__ static void put_state(const wf__gpu_compose &c, const wf__gpu_pair &pair,
+                                 const wf__gpu_row &info, const tile_place &place, u32 number,
+                                 u32 state, u64 arc) {
   c.arc_off[place.pair_state + number + info.pair] = arc - place.pair_arc;
   c.final_cost[place.pair_state + number] = info.a_final + c.b_final[pair.b_final_base + state];
 }
 
-/* Numbers of arcs become the places of the first; states of `num_words` words from the tile's word `first` on are written. Returns the number of their arcs. */
-__device__ static u32 put_states(const wf__gpu_compose &c, const wf__gpu_pair &pair, const wf__gpu_row &info, const tile &t, u32 first, u32 num_words, tile_place &place, u32 *cursor) {
+/* Numbers of arcs become the places of the first; states of `num_words` words from the tile's word
+ * `first` on are written. Returns the number of their arcs. */
+__device__ static u32 put_states(const wf__gpu_compose &c, const wf__gpu_pair &pair,
+                                 const wf__gpu_row &info, const tile &t, u32 first, u32 num_words,
+                                 tile_place &place, u32 *cursor) {
   const u32 lane = threadIdx.x & 31, below = (1u << lane) - 1;
   u32 before = 0;
   for (u32 half = 2 * first; half < 2 * (first + num_words); half++) {
@@ -351,7 +415,9 @@ __device__ static u32 put_states(const wf__gpu_compose &c, const wf__gpu_pair &p
     }
     const u32 begin = before + sum - count;
     cursor[half * 32 + lane] = begin;
-    if (kept >> lane & 1) put_state(c, pair, info, place, place.state + (u32)__popc(kept & below), t.first_state + half * 32 + lane, place.arc + begin);
+    if (kept >> lane & 1)
+      put_state(c, pair, info, place, place.state + (u32)__popc(kept & below),
+                t.first_state + half * 32 + lane, place.arc + begin);
     place.state += (u32)__popc(kept);
     before += __shfl_sync(~0u, sum, 31);
   }
@@ -359,9 +425,12 @@ __device__ static u32 put_states(const wf__gpu_compose &c, const wf__gpu_pair &p
   return before;
 }
 
-/* Words [first, first + num_words) of a tile; `place` moves on. Of one link: arcs are found in their order, and written. Few: they are listed as they are found, link by link, and written in
+/* Words [first, first + num_words) of a tile; `place` moves on. Of one link: arcs are found in
+ * their order, and written. Few: they are listed as they are found, link by link, and written in
  * order, 32 neighbours at a time. Many: two passes over the candidates. */
-__device__ static void fill_words(const wf__gpu_compose &c, const wf__gpu_pair &pair, const wf__gpu_row &info, const tile &t, u32 first, u32 num_words, tile_place &place, tile_memory &m) {
+__device__ static void fill_words(const wf__gpu_compose &c, const wf__gpu_pair &pair,
+                                  const wf__gpu_row &info, const tile &t, u32 first, u32 num_words,
+                                  tile_place &place, tile_memory &m) {
   const u32 lane = threadIdx.x & 31, below = (1u << lane) - 1, shift = first * 64;
   const tile_link *table = m.table.links;
   const pair_arrays arrays = arrays_of(c, pair);
@@ -372,57 +441,78 @@ __device__ static void fill_words(const wf__gpu_compose &c, const wf__gpu_pair &
   for (u32 k = lane; k < 64 * num_words; k += 32) m.cursor[shift + k] = 0;
   __syncwarp();
   if (num_links <= 1) {
-    for_candidates<WITH_MOVE>(c, pair, arrays, t, table, num_links, shift, [&](const candidate &each, auto) {
-      const u32 valid = __ballot_sync(~0u, each.counts);
-      if (each.counts) {
-        put_arc(c, at + count + (u32)__popc(valid & below), table[0].arc, table[0].ilabel, table[0].weight, each.move, each.next);
-        atomicAdd(&m.cursor[each.from], 1u);
-      }
-      count += (u32)__popc(valid);
-    });
+    for_candidates<WITH_MOVE>(c, pair, arrays, t, table, num_links, shift,
+                              [&](const candidate &each, auto) {
+                                const u32 valid = __ballot_sync(~0u, each.counts);
+                                if (each.counts) {
+                                  put_arc(c, at + count + (u32)__popc(valid & below), table[0].arc,
+                                          table[0].ilabel, table[0].weight, each.move, each.next);
+                                  atomicAdd(&m.cursor[each.from], 1u);
+                                }
+                                count += (u32)__popc(valid);
+                              });
   } else if (listed) {
-    for_candidates<WITH_NEXT>(c, pair, arrays, t, table, num_links, shift, [&](const candidate &each, auto same) {
-      const u32 valid = __ballot_sync(~0u, each.counts), rank = next_place(m.cursor, each, valid, same, lane), k = count + (u32)__popc(valid & below);
-      if (each.counts && k < STAGE) m.arcs[k] = make_uint2(each.next, ((each.from << LINK_BITS | each.link) << PLACE_BITS | rank) << NUMBER_BITS | each.number);
-      count += (u32)__popc(valid);
-    });
+    for_candidates<WITH_NEXT>(
+        c, pair, arrays, t, table, num_links, shift, [&](const candidate &each, auto same) {
+          const u32 valid = __ballot_sync(~0u, each.counts),
+                    rank = next_place(m.cursor, each, valid, same, lane),
+                    k = count + (u32)__popc(valid & below);
+          if (each.counts && k < STAGE)
+            m.arcs[k] = make_uint2(each.next, ((each.from << LINK_BITS | each.link) << PLACE_BITS |
+                                               rank) << NUMBER_BITS |
+                                                  each.number);
+          count += (u32)__popc(valid);
+        });
   } else {
-    for_candidates<ONLY_COUNTS>(c, pair, arrays, t, table, num_links, shift, [&](const candidate &each, auto) {
-      if (each.counts) atomicAdd(&m.cursor[each.from], 1u);
-    });
+    for_candidates<ONLY_COUNTS>(c, pair, arrays, t, table, num_links, shift,
+                                [&](const candidate &each, auto) {
+                                  if (each.counts) atomicAdd(&m.cursor[each.from], 1u);
+                                });
   }
   __syncwarp();
   place.arc += put_states(c, pair, info, t, first, num_words, place, m.cursor);
   if (num_links <= 1) return;
   if (listed && count <= STAGE) {
-    const u32 numbers = (1u << NUMBER_BITS) - 1, ranks = (1u << PLACE_BITS) - 1, links = (1u << LINK_BITS) - 1;
+    const u32 numbers = (1u << NUMBER_BITS) - 1, ranks = (1u << PLACE_BITS) - 1,
+              links = (1u << LINK_BITS) - 1;
     for (u32 k = lane; k < count; k += 32) {
       const u32 arc = m.arcs[k].y;
-      m.order[m.cursor[arc >> (NUMBER_BITS + PLACE_BITS + LINK_BITS)] + (arc >> NUMBER_BITS & ranks)] = (uint16_t)k;
+      m.order[m.cursor[arc >> (NUMBER_BITS + PLACE_BITS + LINK_BITS)] +
+              (arc >> NUMBER_BITS & ranks)] = (uint16_t)k;
     }
     __syncwarp();
     for (u32 k = lane; k < count; k += 32) {
       const uint2 arc = m.arcs[m.order[k]];
-      put_candidate(c, arrays, table[arc.y >> (NUMBER_BITS + PLACE_BITS) & links], arc.y & numbers, arc.x, at + k);
+      put_candidate(c, arrays, table[arc.y >> (NUMBER_BITS + PLACE_BITS) & links], arc.y & numbers,
+                    arc.x, at + k);
     }
     return;
   }
-  for_candidates<WITH_NEXT>(c, pair, arrays, t, table, num_links, shift, [&](const candidate &each, auto same) {
-    const u32 rank = next_place(m.cursor, each, __ballot_sync(~0u, each.counts), same, lane);
-    if (each.counts) put_candidate(c, arrays, table[each.link], each.number, each.next, at + rank);
-  });
+  for_candidates<WITH_NEXT>(
+      c, pair, arrays, t, table, num_links, shift, [&](const candidate &each, auto same) {
+        const u32 rank = next_place(m.cursor, each, __ballot_sync(~0u, each.counts), same, lane);
+        if (each.counts)
+          put_candidate(c, arrays, table[each.link], each.number, each.next, at + rank);
+      });
 }
 
 /* A tile of a short row: as many words at once as there is room for their arcs. */
-__device__ static void fill_tile(const wf__gpu_compose &c, const wf__gpu_pair &pair, const wf__gpu_row &info, const tile &t, tile_place place, tile_memory &m) {
+__device__ static void fill_tile(const wf__gpu_compose &c, const wf__gpu_pair &pair,
+                                 const wf__gpu_row &info, const tile &t, tile_place place,
+                                 tile_memory &m) {
   const u64 num_arcs = c.slots[c.first_slot[t.word] + 1] - place.arc;
   u32 size = t.num_words;
-  while (size > 1 && num_arcs * size > STAGE * 7 / 8 * t.num_words && t.num_links > 1) size = (size + 1) / 2;
-  for (u32 first = 0; first < t.num_words; first += size) fill_words(c, pair, info, t, first, size < t.num_words - first ? size : t.num_words - first, place, m);
+  while (size > 1 && num_arcs * size > STAGE * 7 / 8 * t.num_words && t.num_links > 1)
+    size = (size + 1) / 2;
+  for (u32 first = 0; first < t.num_words; first += size)
+    fill_words(c, pair, info, t, first, size < t.num_words - first ? size : t.num_words - first,
+               place, m);
 }
 
 /* A word of states with a segment of a long row. */
-__device__ static void fill_segment(const wf__gpu_compose &c, const wf__gpu_pair &pair, const wf__gpu_row &info, const tile &t, const tile_place &place) {
+__device__ static void fill_segment(const wf__gpu_compose &c, const wf__gpu_pair &pair,
+                                    const wf__gpu_row &info, const tile &t,
+                                    const tile_place &place) {
   const u64 kept = c.kept[t.word], slot = c.first_slot[t.word];
   for (u32 bit = threadIdx.x & 31; bit < 64; bit += 32) {
     if (!(kept >> bit & 1)) continue;
@@ -433,14 +523,22 @@ __device__ static void fill_segment(const wf__gpu_compose &c, const wf__gpu_pair
   }
 }
 
-__global__ static void __launch_bounds__(FILL_THREADS, 8) fill_kernel(const __grid_constant__ wf__gpu_compose c) {
-  if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots || c.totals[2] > c.room_arcs) return;
+__global__ static void __launch_bounds__(FILL_THREADS, 8)
+    fill_kernel(const __grid_constant__ wf__gpu_compose c) {
+  if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots || c.totals[2] > c.room_arcs)
+    return;
   WF__SHARED(fill_memory, memory);
-  for_tiles(c, ((u64)blockIdx.x * FILL_THREADS + threadIdx.x) / 32, (u64)gridDim.x * FILL_THREADS / 32, [&](const wf__gpu_row &info, const wf__gpu_pair &pair, const tile &t) {
-    const tile_place place = {c.slots[c.first_slot[t.word]], c.first[pair.word_base], c.slots[c.first_slot[pair.word_base]], c.halves[2 * t.word].first};
-    if (t.num_segments == 1) fill_tile(c, pair, info, t, place, memory.of[threadIdx.x / 32]);
-    else fill_segment(c, pair, info, t, place);
-  });
+  for_tiles(c, ((u64)blockIdx.x * FILL_THREADS + threadIdx.x) / 32,
+            (u64)gridDim.x * FILL_THREADS / 32,
+            [&](const wf__gpu_row &info, const wf__gpu_pair &pair, const tile &t) {
+              const tile_place place = {c.slots[c.first_slot[t.word]], c.first[pair.word_base],
+                                        c.slots[c.first_slot[pair.word_base]],
+                                        c.halves[2 * t.word].first};
+              if (t.num_segments == 1)
+                fill_tile(c, pair, info, t, place, memory.of[threadIdx.x / 32]);
+              else
+                fill_segment(c, pair, info, t, place);
+            });
 }
 
 #endif

@@ -1,11 +1,15 @@
-/* compose_search.cuh - the search of dense composition by all blocks of a grid, level by level. Included by compose_kernels.cu.
+/* compose_search.cuh - the search of dense composition by all blocks of a grid, level by level.
+ * Included by compose_kernels.cu.
  *
- * A visit of a row takes its fresh bits, moves them along each kind of step, and adds the result to the rows that the steps lead to. Who finds a bit first does
- * not matter: the set of bits that is found in the end is the same. What is found in a level is visited in the next, after a barrier of the grid; so a visit may
- * come upon bits of its own level or miss them, but no fence is needed for any to be found.
+ * A visit of a row takes its fresh bits, moves them along each kind of step, and adds the result to
+ * the rows that the steps lead to. Who finds a bit first does not matter: the set of bits that is
+ * found in the end is the same. What is found in a level is visited in the next, after a barrier of
+ * the grid; so a visit may come upon bits of its own level or miss them, but no fence is needed for
+ * any to be found.
  *
- * A level costs a barrier and a chain of dependent reads, whatever there is to do; so where the tables are small, the search from the start and the search from
- * the final states run in the same levels, each with half of the blocks, and kept are the bits that both find. */
+ * A level costs a barrier and a chain of dependent reads, whatever there is to do; so where the
+ * tables are small, the search from the start and the search from the final states run in the same
+ * levels, each with half of the blocks, and kept are the bits that both find. */
 #ifndef WF_CUDA_COMPOSE_COMPOSE_SEARCH_CUH
 #define WF_CUDA_COMPOSE_COMPOSE_SEARCH_CUH
 
@@ -25,17 +29,23 @@ __device__ static u64 or_word(u64 *word, u64 value) { return atomicOr((ull *)wor
 
 /* Whether a level has rows: how many in its list, or 1 for some where every row is looked at. */
 __device__ static u32 *count_of(const direction &d, u32 level) { return &d.counts[level % 3]; }
-__device__ static u32 *list_of(const wf__gpu_compose &c, const direction &d, u32 level) { return d.list + (level & 1) * c.num_rows; }
+__device__ static u32 *list_of(const wf__gpu_compose &c, const direction &d, u32 level) {
+  return d.list + (level & 1) * c.num_rows;
+}
 /* Rows of threads: 1 in the row's cell for the level, no list. */
-__device__ static u32 *dirty_of(const wf__gpu_compose &c, const direction &d, u32 level) { return d.dirty + (level & 1) * c.num_rows; }
+__device__ static u32 *dirty_of(const wf__gpu_compose &c, const direction &d, u32 level) {
+  return d.dirty + (level & 1) * c.num_rows;
+}
 
 /* A row has fresh bits for the visits of the next level. */
 template <int GROUP>
-__device__ static void mark_dirty(const wf__gpu_compose &c, const direction &d, u32 row, u32 level) {
+__device__ static void mark_dirty(const wf__gpu_compose &c, const direction &d, u32 row,
+                                  u32 level) {
   if (GROUP == 1) {
     dirty_of(c, d, level)[row] = 1;
     if (__ldcg(count_of(d, level)) == 0) *count_of(d, level) = 1;
-  } else if (__ldcg(&d.dirty[row]) != level + 1 && atomicExch(&d.dirty[row], level + 1) != level + 1) { /* on the list once */
+  } else if (__ldcg(&d.dirty[row]) != level + 1 &&
+             atomicExch(&d.dirty[row], level + 1) != level + 1) { /* on the list once */
     list_of(c, d, level)[atomicAdd(count_of(d, level), 1u)] = row;
   }
 }
@@ -54,8 +64,12 @@ __device__ static u64 add_word(const direction &d, u64 at, u64 add, u64 bits) {
   return add;
 }
 
-__device__ static const u64 *mask_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 kind) { return c.masks + pair.mask_base + (u64)kind * pair.num_words; }
-__device__ static u64 word_off_of(const wf__gpu_pair &pair, u32 row) { return pair.word_base + (u64)(row - pair.first_row) * pair.num_words; }
+__device__ static const u64 *mask_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 kind) {
+  return c.masks + pair.mask_base + (u64)kind * pair.num_words;
+}
+__device__ static u64 word_off_of(const wf__gpu_pair &pair, u32 row) {
+  return pair.word_base + (u64)(row - pair.first_row) * pair.num_words;
+}
 
 /* B's arcs by label in one direction. */
 struct label_moves {
@@ -64,14 +78,18 @@ struct label_moves {
   u32 num_b;
 };
 
-__device__ static label_moves moves_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, u32 back) {
-  return {c.cells != nullptr ? c.cells + pair.cell_base[back] : nullptr, c.off + pair.off_base[back], c.to + pair.to_base[back], pair.num_b};
+__device__ static label_moves moves_of(const wf__gpu_compose &c, const wf__gpu_pair &pair,
+                                       u32 back) {
+  return {c.cells != nullptr ? c.cells + pair.cell_base[back] : nullptr,
+          c.off + pair.off_base[back], c.to + pair.to_base[back], pair.num_b};
 }
 
 /* Calls found(state) for the states that a label leads to, from one word where they are few. */
 template <class Found>
-__device__ static void for_targets(const label_moves &moves, u32 label, u32 state, const Found &found) {
-  const u64 cell = moves.cells != nullptr ? moves.cells[label * moves.num_b + state] : (u64)WF__GPU_MANY_TARGETS;
+__device__ static void for_targets(const label_moves &moves, u32 label, u32 state,
+                                   const Found &found) {
+  const u64 cell =
+      moves.cells != nullptr ? moves.cells[label * moves.num_b + state] : (u64)WF__GPU_MANY_TARGETS;
   const u32 count = (u32)cell & 15, target_mask = (1u << WF__GPU_TARGET_BITS) - 1;
   if (count <= WF__GPU_MOST_TARGETS) {
     if (count > 0) found((u32)(cell >> 4) & target_mask);
@@ -88,7 +106,7 @@ __device__ static wf__gpu_step load_step(const wf__gpu_step *at) {
   return {words.x, words.y, words.z, words.w};
 }
 
-/* --- many narrow rows: a thread each ---------------------------------------------------------------------------------- */
+/* --- many narrow rows: a thread each ----------------------------------------------------- */
 
 enum { MAX_HOPS = 32 };
 
@@ -112,14 +130,18 @@ __device__ static void shift_narrow(const u64 *from, u32 num_words, int by, narr
   u64 x[W];
   for (u32 w = 0; w < W; w++) x[w] = w < num_words ? n.in[w] & from[w] : 0;
   for (u32 w = 0; w < W; w++) {
-    if (by == 0) n.out[w] = x[w];
-    else if (by > 0) n.out[w] = x[w] << by | (w > 0 ? x[w - 1] >> (64 - by) : 0);
-    else n.out[w] = x[w] >> -by | (w + 1 < W ? x[w + 1] << (64 + by) : 0);
+    if (by == 0)
+      n.out[w] = x[w];
+    else if (by > 0)
+      n.out[w] = x[w] << by | (w > 0 ? x[w - 1] >> (64 - by) : 0);
+    else
+      n.out[w] = x[w] >> -by | (w + 1 < W ? x[w + 1] << (64 + by) : 0);
   }
 }
 
 template <int W>
-__device__ static void move_narrow(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, u32 kind, narrow<W> &n) {
+__device__ static void move_narrow(const wf__gpu_compose &c, const direction &d,
+                                   const wf__gpu_pair &pair, u32 kind, narrow<W> &n) {
   if (kind < STEP_LABEL) {
     shift_narrow(mask_of(c, pair, kind), pair.num_words, 0, n);
     return;
@@ -130,7 +152,8 @@ __device__ static void move_narrow(const wf__gpu_compose &c, const direction &d,
     shift_narrow(shift.from, pair.num_words, shift.by, n);
     return;
   }
-  const u32 *off = c.off + pair.off_base[d.back] + (u64)label * pair.num_b, *to = c.to + pair.to_base[d.back];
+  const u32 *off = c.off + pair.off_base[d.back] + (u64)label * pair.num_b,
+            *to = c.to + pair.to_base[d.back];
   for (u32 w = 0; w < W; w++) n.out[w] = 0;
   for (u32 w = 0; w < pair.num_words; w++) {
     for (u64 bits = n.in[w]; bits != 0; bits &= bits - 1) {
@@ -140,7 +163,8 @@ __device__ static void move_narrow(const wf__gpu_compose &c, const direction &d,
   }
 }
 
-/* Steps that a thread goes on with at once, all of one row, and the bits it has found there, which are nobody else's business. */
+/* Steps that a thread goes on with at once, all of one row, and the bits it has found there, which
+ * are nobody else's business. */
 template <int W>
 struct follow {
   u64 begin, end; /* none: empty */
@@ -149,9 +173,11 @@ struct follow {
   u64 bits[W];
 };
 
-/* Sets bits of n.out at a row that had the bits `have` a moment ago: all words are asked for before the first is waited for. */
+/* Sets bits of n.out at a row that had the bits `have` a moment ago: all words are asked for before
+ * the first is waited for. */
 template <int W>
-__device__ static void set_narrow(const direction &d, u64 word_off, u32 num_words, const u64 *have, const narrow<W> &n, u64 *added, u64 *was) {
+__device__ static void set_narrow(const direction &d, u64 word_off, u32 num_words, const u64 *have,
+                                  const narrow<W> &n, u64 *added, u64 *was) {
   for (u32 w = 0; w < W; w++) {
     added[w] = w < num_words ? n.out[w] & ~have[w] : 0;
     if (d.limit != nullptr && added[w] != 0) added[w] &= d.limit[word_off + w];
@@ -172,10 +198,14 @@ __device__ static void load_narrow(const direction &d, u64 word_off, u32 num_wor
   for (u32 w = 0; w < W; w++) have[w] = w < num_words ? __ldcg(&d.bits[word_off + w]) : 0;
 }
 
-/* New bits of the row that a step leads to: followed, if the thread follows no other yet; else the visits of the next level take them. `after`: the only step there, if it has one. */
+/* New bits of the row that a step leads to: followed, if the thread follows no other yet; else the
+ * visits of the next level take them. `after`: the only step there, if it has one. */
 template <int W>
-__device__ static void pass_on(const wf__gpu_compose &c, const direction &d, const wf__gpu_step &step, const wf__gpu_step &after, u64 word_off, const u64 *added, bool may_follow, follow<W> &next) {
-  const u64 begin = step.next != NO_ARC ? step.next : d.step_off[step.row], end = step.next != NO_ARC ? begin + 1 : d.step_off[step.row + 1];
+__device__ static void pass_on(const wf__gpu_compose &c, const direction &d,
+                               const wf__gpu_step &step, const wf__gpu_step &after, u64 word_off,
+                               const u64 *added, bool may_follow, follow<W> &next) {
+  const u64 begin = step.next != NO_ARC ? step.next : d.step_off[step.row],
+            end = step.next != NO_ARC ? begin + 1 : d.step_off[step.row + 1];
   if (may_follow && next.begin == next.end && end - begin <= MAX_LIGHT) {
     next.begin = begin;
     next.end = end;
@@ -189,10 +219,14 @@ __device__ static void pass_on(const wf__gpu_compose &c, const direction &d, con
   mark_dirty<1>(c, d, step.row, d.level + 1);
 }
 
-/* Steps begin, begin + stride, ... of a row whose fresh bits are in n.in; `only`: the one step, if it is known. One of the rows that have got some is left to be followed.
- * By all lanes of a warp together, each with steps of its own or none: else they part at the first difference, and wait for each read apart. */
+/* Steps begin, begin + stride, ... of a row whose fresh bits are in n.in; `only`: the one step, if
+ * it is known. One of the rows that have got some is left to be followed. By all lanes of a warp
+ * together, each with steps of its own or none: else they part at the first difference, and wait
+ * for each read apart. */
 template <int W>
-__device__ static void take_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride, bool known, wf__gpu_step only, bool may_follow,
+__device__ static void take_steps(const wf__gpu_compose &c, const direction &d,
+                                  const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end,
+                                  u32 stride, bool known, wf__gpu_step only, bool may_follow,
                                   follow<W> &next) {
   u32 kind = NO_ARC;
   next.begin = next.end = 0;
@@ -215,23 +249,28 @@ __device__ static void take_steps(const wf__gpu_compose &c, const direction &d, 
 
 /* The same, and on along the rows that follow: a word of a lexicon to its end, in one level. */
 template <int W>
-__device__ static void walk_steps(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end, u32 stride) {
+__device__ static void walk_steps(const wf__gpu_compose &c, const direction &d,
+                                  const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end,
+                                  u32 stride) {
   follow<W> next;
   take_steps<W>(c, d, pair, n, begin, end, stride, false, {}, true, next);
   for (u32 hop = 1; __any_sync(~0u, next.begin != next.end); hop++) {
     for (u32 w = 0; w < W; w++) n.in[w] = next.bits[w];
-    take_steps<W>(c, d, pair, n, next.begin, next.end, 1, next.known, next.only, hop < MAX_HOPS, next);
+    take_steps<W>(c, d, pair, n, next.begin, next.end, 1, next.known, next.only, hop < MAX_HOPS,
+                  next);
   }
 }
 
-/* Heavy rows: their fresh bits are set aside in one level and taken by all blocks in the next, so that every block finds the same bits. */
+/* Heavy rows: their fresh bits are set aside in one level and taken by all blocks in the next, so
+ * that every block finds the same bits. */
 __device__ static u64 heavy_at(const wf__gpu_compose &c, const direction &d, u32 level, u64 heavy) {
   return (d.back ? 2 * c.num_heavy[0] : 0) + (level & 1) * c.num_heavy[d.back] + heavy;
 }
 
 template <int W>
 __device__ static void set_heavy_aside(const wf__gpu_compose &c, const direction &d) {
-  for (u64 h = (u64)d.block * THREADS + threadIdx.x; h < c.num_heavy[d.back]; h += (u64)d.num_blocks * THREADS) {
+  for (u64 h = (u64)d.block * THREADS + threadIdx.x; h < c.num_heavy[d.back];
+       h += (u64)d.num_blocks * THREADS) {
     u32 row = c.heavy[d.back][h], *dirty = &dirty_of(c, d, d.level)[row];
     if (__ldcg(dirty) == 0) continue;
     *dirty = 0;
@@ -258,7 +297,8 @@ __device__ static void visit_chunks(const wf__gpu_compose &c, const direction &d
   }
 }
 
-/* Looks at every row, a warp at 32 of them. A row with many steps is taken by the warp together; the heaviest are not taken here. */
+/* Looks at every row, a warp at 32 of them. A row with many steps is taken by the warp together;
+ * the heaviest are not taken here. */
 template <int W>
 __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d) {
   enum { WARPS = THREADS / 32 };
@@ -267,7 +307,8 @@ __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d
   u32 *const dirty = dirty_of(c, d, d.level);
   u64 row = (u64)d.block * THREADS + threadIdx.x;
   u32 next_mark = row < c.num_rows ? __ldcg(&dirty[row]) : 0;
-  for (u64 base = (u64)d.block * WARPS * 32 + (threadIdx.x & ~31u); base < c.num_rows; base += stride, row += stride) {
+  for (u64 base = (u64)d.block * WARPS * 32 + (threadIdx.x & ~31u); base < c.num_rows;
+       base += stride, row += stride) {
     const u32 mark = next_mark;
     next_mark = row + stride < c.num_rows ? __ldcg(&dirty[row + stride]) : 0;
     if (!__any_sync(~0u, mark != 0)) continue;
@@ -276,10 +317,12 @@ __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d
       begin = d.step_off[row];
       end = d.step_off[row + 1];
     }
-    const bool mine = mark != 0 && end - begin <= WF__GPU_HEAVY_STEPS, light = end - begin <= MAX_LIGHT;
+    const bool mine = mark != 0 && end - begin <= WF__GPU_HEAVY_STEPS,
+               light = end - begin <= MAX_LIGHT;
     if (mine) dirty[row] = 0;
     narrow<W> n;
-    for (u32 rows = __ballot_sync(~0u, mine && !light);; rows &= rows - 1) { /* those, and in the end the light ones */
+    for (u32 rows = __ballot_sync(~0u, mine && !light);;
+         rows &= rows - 1) { /* those, and in the end the light ones */
       const bool together = rows != 0, takes = together || (mine && light);
       const u64 from = base + (together ? (u32)__ffs((int)rows) - 1 : lane);
       wf__gpu_row info = {0, 0, 0};
@@ -291,7 +334,8 @@ __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d
         last = d.step_off[from + 1];
       }
       if (together) {
-        u64 bits = lane < pair.num_words ? atomicExch((ull *)&d.fresh[info.word_off + lane], 0ull) : 0;
+        u64 bits =
+            lane < pair.num_words ? atomicExch((ull *)&d.fresh[info.word_off + lane], 0ull) : 0;
         for (u32 w = 0; w < W; w++) n.in[w] = __shfl_sync(~0u, bits, (int)w);
       } else if (takes) {
         take_narrow<W>(d, info.word_off, pair.num_words, n.in);
@@ -304,15 +348,18 @@ __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d
   }
 }
 
-/* --- other rows: a warp or a block each ------------------------------------------------------------------------------- */
+/* --- other rows: a warp or a block each -------------------------------------------------- */
 
 template <int GROUP>
 __device__ static void sync_group() {
-  if (GROUP == 32) __syncwarp();
-  else __syncthreads();
+  if (GROUP == 32)
+    __syncwarp();
+  else
+    __syncthreads();
 }
 
-/* A group's shared memory: the row's fresh bits; a list of the states of LIST bits of them; the bits moved along as many kinds of steps as there is room for. */
+/* A group's shared memory: the row's fresh bits; a list of the states of LIST bits of them; the
+ * bits moved along as many kinds of steps as there is room for. */
 template <int GROUP>
 struct group_memory {
   enum { BITS = 32, LIST = BITS * GROUP, LIST_WORDS = LIST / 64 };
@@ -321,7 +368,9 @@ struct group_memory {
   u32 *count;
   u32 num_out; /* words at `out` */
 
-  __host__ __device__ static size_t bytes(u32 max_words, u32 num_out) { return ((size_t)max_words + num_out + 1) * sizeof(u64) + LIST * sizeof(uint16_t); }
+  __host__ __device__ static size_t bytes(u32 max_words, u32 num_out) {
+    return ((size_t)max_words + num_out + 1) * sizeof(u64) + LIST * sizeof(uint16_t);
+  }
   __device__ void place(u64 *memory, u32 max_words, u32 out_words) {
     in = memory;
     out = in + max_words;
@@ -333,7 +382,8 @@ struct group_memory {
 
 /* The states of `num_words` words of `in`, in no order. */
 template <int GROUP>
-__device__ static void list_states(const group_memory<GROUP> &m, const u64 *in, u32 num_words, u32 rank) {
+__device__ static void list_states(const group_memory<GROUP> &m, const u64 *in, u32 num_words,
+                                   u32 rank) {
   typedef group_memory<GROUP> memory;
   if (rank == 0) *m.count = 0;
   sync_group<GROUP>();
@@ -346,17 +396,22 @@ __device__ static void list_states(const group_memory<GROUP> &m, const u64 *in, 
   }
   if (lane == 31 && sum != 0) base = atomicAdd(m.count, sum);
   base = __shfl_sync(~0u, base, 31) + sum - count;
-  for (; bits != 0; bits &= bits - 1) m.list[base++] = (uint16_t)(first + (u32)__ffs((int)bits) - 1);
+  for (; bits != 0; bits &= bits - 1)
+    m.list[base++] = (uint16_t)(first + (u32)__ffs((int)bits) - 1);
   sync_group<GROUP>();
 }
 
-/* The listed states along runs kinds [0, num_kinds): an item is a state and a kind, so that threads are busy however few of either there are. */
+/* The listed states along runs kinds [0, num_kinds): an item is a state and a kind, so that threads
+ * are busy however few of either there are. */
 template <int GROUP>
-__device__ static void move_states(const wf__gpu_compose &c, const direction &d, const wf__gpu_pair &pair, const group_memory<GROUP> &m, const wf__gpu_run *runs, u32 num_kinds, u32 first_state,
+__device__ static void move_states(const wf__gpu_compose &c, const direction &d,
+                                   const wf__gpu_pair &pair, const group_memory<GROUP> &m,
+                                   const wf__gpu_run *runs, u32 num_kinds, u32 first_state,
                                    u32 rank) {
   u32 *out = (u32 *)m.out, row_halves = pair.num_words * 2;
   const u32 count = *m.count, more_states = GROUP / num_kinds, more_kinds = GROUP % num_kinds;
-  for (u32 i = rank / num_kinds, q = rank % num_kinds; i < count; i += more_states, q += more_kinds) {
+  for (u32 i = rank / num_kinds, q = rank % num_kinds; i < count;
+       i += more_states, q += more_kinds) {
     if (q >= num_kinds) {
       q -= num_kinds;
       if (++i >= count) break;
@@ -364,15 +419,18 @@ __device__ static void move_states(const wf__gpu_compose &c, const direction &d,
     const u32 state = first_state + m.list[i], kind = runs[q].kind;
     u32 *const row = out + q * row_halves;
     if (kind < STEP_LABEL) {
-      if (mask_of(c, pair, kind)[state / 64] >> (state & 63) & 1) atomicOr(&row[state / 32], 1u << (state & 31));
+      if (mask_of(c, pair, kind)[state / 64] >> (state & 63) & 1)
+        atomicOr(&row[state / 32], 1u << (state & 31));
       continue;
     }
-    for_targets(moves_of(c, pair, (u32)d.back), kind - STEP_LABEL, state, [&](u32 to) { atomicOr(&row[to >> 5], 1u << (to & 31)); });
+    for_targets(moves_of(c, pair, (u32)d.back), kind - STEP_LABEL, state,
+                [&](u32 to) { atomicOr(&row[to >> 5], 1u << (to & 31)); });
   }
 }
 
 template <int GROUP>
-__device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u32 row, const group_memory<GROUP> &m, u32 rank) {
+__device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u32 row,
+                                 const group_memory<GROUP> &m, u32 rank) {
   const wf__gpu_pair &pair = c.pairs[c.rows[row].pair];
   const u32 num_words = pair.num_words, most_kinds = m.num_out / num_words;
   const u64 word_off = word_off_of(pair, row), runs_end = c.run_off[d.back][row + 1];
@@ -385,30 +443,36 @@ __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u
     u32 num_kinds = (u32)(runs_end - first_run < most_kinds ? runs_end - first_run : most_kinds);
     for (u32 w = rank; w < num_kinds * num_words; w += GROUP) m.out[w] = 0;
     for (u32 w = 0; w < num_words; w += group_memory<GROUP>::LIST_WORDS) {
-      u32 some = num_words - w < group_memory<GROUP>::LIST_WORDS ? num_words - w : group_memory<GROUP>::LIST_WORDS;
+      u32 some = num_words - w < group_memory<GROUP>::LIST_WORDS ? num_words - w
+                                                                 : group_memory<GROUP>::LIST_WORDS;
       sync_group<GROUP>();
       list_states<GROUP>(m, m.in + w, some, rank);
       move_states<GROUP>(c, d, pair, m, runs, num_kinds, w * 64, rank);
     }
     sync_group<GROUP>();
-    u64 begin = runs[0].first, end = first_run + num_kinds < runs_end ? runs[num_kinds].first : d.step_off[row + 1];
-    const u32 more_steps = GROUP / num_words, more_words = GROUP % num_words, runs_before = (u32)(first_run - c.run_off[d.back][row]);
+    u64 begin = runs[0].first,
+        end = first_run + num_kinds < runs_end ? runs[num_kinds].first : d.step_off[row + 1];
+    const u32 more_steps = GROUP / num_words, more_words = GROUP % num_words,
+              runs_before = (u32)(first_run - c.run_off[d.back][row]);
     u32 w = rank % num_words;
-    for (u64 i = begin + rank / num_words; i < end; i += more_steps, w += more_words) { /* an item is a step and a word */
+    for (u64 i = begin + rank / num_words; i < end;
+         i += more_steps, w += more_words) { /* an item is a step and a word */
       if (w >= num_words) {
         w -= num_words;
         if (++i >= end) break;
       }
       const wf__gpu_step step = d.steps[i];
-      const u64 add = m.out[(step.run - runs_before) * num_words + w], at = word_off_of(pair, step.row) + w;
-      if (add != 0 && add_word(d, at, add, __ldcg(&d.bits[at])) != 0) mark_dirty<GROUP>(c, d, step.row, d.level + 1);
+      const u64 add = m.out[(step.run - runs_before) * num_words + w],
+                at = word_off_of(pair, step.row) + w;
+      if (add != 0 && add_word(d, at, add, __ldcg(&d.bits[at])) != 0)
+        mark_dirty<GROUP>(c, d, step.row, d.level + 1);
     }
     sync_group<GROUP>();
   }
   sync_group<GROUP>();
 }
 
-/* --- levels ----------------------------------------------------------------------------------------------------------- */
+/* --- levels ------------------------------------------------------------------------------ */
 
 /* The first bits of either direction, for the visits of its first level. */
 template <int GROUP>
@@ -418,7 +482,8 @@ __device__ static void seed(const wf__gpu_compose &c, const direction &d) {
     for (u64 p = thread; p < c.num_pairs; p += num_threads) {
       const wf__gpu_pair &pair = c.pairs[p];
       if (pair.num_b == 0) continue;
-      add_word(d, c.rows[pair.start_row].word_off + pair.start_b / 64, (u64)1 << (pair.start_b & 63), 0);
+      add_word(d, c.rows[pair.start_row].word_off + pair.start_b / 64,
+               (u64)1 << (pair.start_b & 63), 0);
       mark_dirty<GROUP>(c, d, pair.start_row, d.level);
     }
     return;
@@ -434,7 +499,8 @@ __device__ static void seed(const wf__gpu_compose &c, const direction &d) {
 
 /* Visits of a level's rows. */
 template <int GROUP, int W>
-__device__ static void visit_level(const wf__gpu_compose &c, const direction &d, u32 count, const group_memory<GROUP> &m) {
+__device__ static void visit_level(const wf__gpu_compose &c, const direction &d, u32 count,
+                                   const group_memory<GROUP> &m) {
   if constexpr (GROUP == 1) {
     if (count == 0) return;
     const direction own = d; /* in registers */
@@ -443,13 +509,16 @@ __device__ static void visit_level(const wf__gpu_compose &c, const direction &d,
     visit_narrow<W>(c, own);
   } else {
     u32 group = threadIdx.x / GROUP, per_block = THREADS / GROUP;
-    for (u32 i = d.block * per_block + group; i < count; i += d.num_blocks * per_block) visit_row<GROUP>(c, d, list_of(c, d, d.level)[i], m, threadIdx.x % GROUP);
+    for (u32 i = d.block * per_block + group; i < count; i += d.num_blocks * per_block)
+      visit_row<GROUP>(c, d, list_of(c, d, d.level)[i], m, threadIdx.x % GROUP);
   }
 }
 
-/* Level by level until none of the directions finds anything. `mine` is the one this block works on. */
+/* Level by level until none of the directions finds anything. `mine` is the one this block works
+ * on. */
 template <int GROUP, int W>
-__device__ static void run_levels(const wf__gpu_compose &c, direction *directions, int num_directions, int mine, const group_memory<GROUP> &m) {
+__device__ static void run_levels(const wf__gpu_compose &c, direction *directions,
+                                  int num_directions, int mine, const group_memory<GROUP> &m) {
   cg::grid_group grid = cg::this_grid();
   u32 begin = directions[0].level;
   if (blockIdx.x == 0 && threadIdx.x < 6) c.counts[threadIdx.x] = 0;
@@ -458,31 +527,51 @@ __device__ static void run_levels(const wf__gpu_compose &c, direction *direction
   grid.sync();
   for (;;) {
     u32 counts[2] = {0, 0};
-    for (int k = 0; k < num_directions; k++) counts[k] = __ldcg(count_of(directions[k], directions[k].level));
+    for (int k = 0; k < num_directions; k++)
+      counts[k] = __ldcg(count_of(directions[k], directions[k].level));
     if (counts[0] + counts[1] == 0) break;
-    if (blockIdx.x == 0 && threadIdx.x < (u32)num_directions) *count_of(directions[threadIdx.x], directions[threadIdx.x].level + 2) = 0;
+    if (blockIdx.x == 0 && threadIdx.x < (u32)num_directions)
+      *count_of(directions[threadIdx.x], directions[threadIdx.x].level + 2) = 0;
     visit_level<GROUP, W>(c, directions[mine], counts[mine], m);
     for (int k = 0; k < num_directions; k++) directions[k].level++;
     grid.sync();
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0) c.stats[directions[0].back] += directions[0].level - begin;
+  if (blockIdx.x == 0 && threadIdx.x == 0)
+    c.stats[directions[0].back] += directions[0].level - begin;
 }
 
 __device__ static direction direction_of(const wf__gpu_compose &c, int back, u32 level, u32 share) {
-  direction d = {back, c.step_off[back], c.steps[back], nullptr, back ? c.kept : c.reached, c.fresh[back], c.dirty[back], c.list[back], c.counts + back * 3, level, blockIdx.x / share, gridDim.x / share};
+  direction d = {back,
+                 c.step_off[back],
+                 c.steps[back],
+                 nullptr,
+                 back ? c.kept : c.reached,
+                 c.fresh[back],
+                 c.dirty[back],
+                 c.list[back],
+                 c.counts + back * 3,
+                 level,
+                 blockIdx.x / share,
+                 gridDim.x / share};
   return d;
 }
 
 template <int GROUP, int W>
-__global__ static void __launch_bounds__(THREADS, GROUP == 1 ? 2 : 6) search_kernel(const __grid_constant__ wf__gpu_compose c) {
+__global__ static void __launch_bounds__(THREADS, GROUP == 1 ? 2 : 6)
+    search_kernel(const __grid_constant__ wf__gpu_compose c) {
   WF__DYNAMIC_SHARED(u64, words_of_groups);
   group_memory<GROUP> m;
-  m.place(words_of_groups + (size_t)(threadIdx.x / GROUP) * (group_memory<GROUP>::bytes(c.max_words, c.out_words) / sizeof(u64)), c.max_words, c.out_words);
+  m.place(
+      words_of_groups + (size_t)(threadIdx.x / GROUP) *
+                            (group_memory<GROUP>::bytes(c.max_words, c.out_words) / sizeof(u64)),
+      c.max_words, c.out_words);
   if (c.both) {
     direction directions[2] = {direction_of(c, 0, 0, 2), direction_of(c, 1, 0, 2)};
     run_levels<GROUP, W>(c, directions, 2, (int)(blockIdx.x & 1), m);
     cg::this_grid().sync();
-    for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words; at += (u64)gridDim.x * THREADS) c.kept[at] &= c.reached[at];
+    for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words;
+         at += (u64)gridDim.x * THREADS)
+      c.kept[at] &= c.reached[at];
     return;
   }
   direction d = direction_of(c, 0, 0, 1);

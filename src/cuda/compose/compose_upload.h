@@ -1,4 +1,5 @@
-/* compose_upload.h - the plans of many pairs as one problem for the kernels, put together in host memory. */
+/* compose_upload.h - the plans of many pairs as one problem for the kernels, put together in host
+ * memory. */
 #ifndef WF_CUDA_COMPOSE_COMPOSE_UPLOAD_H
 #define WF_CUDA_COMPOSE_COMPOSE_UPLOAD_H
 
@@ -23,18 +24,21 @@ typedef struct wf__gpu_problem {
   WF__VEC(wf__gpu_part) parts;
   WF__VEC(uint32_t) heavy[2];
   WF__VEC(wf__gpu_chunk) chunks[2];
-  uint64_t num_words, max_pair_words, max_pair_work, max_pair_effort, max_pair_rows; /* as in wf__gpu_compose */
+  uint64_t num_words, max_pair_words, max_pair_work, max_pair_effort,
+      max_pair_rows; /* as in wf__gpu_compose */
   uint32_t max_words, max_row_runs;
-  uint32_t most_words; /* of a row: wider ones do not fit */
-  bool no_cells; /* there would be too many */
+  uint32_t most_words;           /* of a row: wider ones do not fit */
+  bool no_cells;                 /* there would be too many */
   const wf_fst *last_a, *last_b; /* whose arcs were added last: a shared input is added once */
   uint64_t last_a_base, last_b_final_base;
 } wf__gpu_problem;
 
-/* Adds a pair. `*out_fits` is false if it is too large, or has more than `max_cells` pairs of states, `*out_cells` of them (UINT64_MAX: no table can have them):
- * then it is added as one without states. */
-wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b, const wf_compose_options *options, uint64_t max_cells, uint64_t *out_cells, bool *out_fits,
-                              wf_error *err);
+/* Adds a pair. `*out_fits` is false if it is too large, or has more than `max_cells` pairs of
+ * states, `*out_cells` of them (UINT64_MAX: no table can have them): then it is added as one
+ * without states. */
+wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b,
+                              const wf_compose_options *options, uint64_t max_cells,
+                              uint64_t *out_cells, bool *out_fits, wf_error *err);
 /* Takes back a pair that did not fit, the last. */
 void wf__gpu_problem_drop(wf__gpu_problem *problem);
 /* The ends of the offsets, after the last pair. */

@@ -1,6 +1,8 @@
-/* sparse_kernels.cu - kernels of composition pair by pair (sparse_kernels.h): a hash table of pairs, levels of breadth, and arcs in canonical order.
+/* sparse_kernels.cu - kernels of composition pair by pair (sparse_kernels.h): a hash table of
+ * pairs, levels of breadth, and arcs in canonical order.
  *
- * Who finds a pair first does not matter: its number is the rank of its key among all of them. Also compiled for the imitated GPU of tests/fake_ops/. */
+ * Who finds a pair first does not matter: its number is the rank of its key among all of them. Also
+ * compiled for the imitated GPU of tests/fake_ops/. */
 #ifndef FAKE_CUDA
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
@@ -14,12 +16,14 @@
 #define NO_ARC 0xffffffffu
 
 #ifndef FAKE_CUDA
-int wf__sparse_sort(const u64 *in, u64 *out, u64 count, int key_bits, void *scratch, size_t *scratch_bytes, void *stream) {
-  return cub::DeviceRadixSort::SortKeys(scratch, *scratch_bytes, in, out, (int64_t)count, 0, key_bits, (cudaStream_t)stream);
+int wf__sparse_sort(const u64 *in, u64 *out, u64 count, int key_bits, void *scratch,
+                    size_t *scratch_bytes, void *stream) {
+  return cub::DeviceRadixSort::SortKeys(scratch, *scratch_bytes, in, out, (int64_t)count, 0,
+                                        key_bits, (cudaStream_t)stream);
 }
 #endif
 
-/* --- the table ---------------------------------------------------------------------------------------------------------- */
+/* --- the table --------------------------------------------------------------------------- */
 
 __device__ static u64 slot_of(const wf__sparse_table &t, u64 key) {
   u64 slot = wf__mix64(key) & (t.num_slots - 1);
@@ -27,8 +31,9 @@ __device__ static u64 slot_of(const wf__sparse_table &t, u64 key) {
   return slot;
 }
 
-/* Puts a key into the table; false if it was there. The list is at most half as long as the table, and nobody inserts once it is full, so there are free slots
- * but for as many as there are threads. */
+/* Puts a key into the table; false if it was there. The list is at most half as long as the table,
+ * and nobody inserts once it is full, so there are free slots but for as many as there are threads.
+ */
 __device__ static bool insert(const wf__sparse_table &t, u64 key) {
   u64 slot = wf__mix64(key) & (t.num_slots - 1);
   for (;; slot = (slot + 1) & (t.num_slots - 1)) {
@@ -42,47 +47,68 @@ __device__ static bool insert(const wf__sparse_table &t, u64 key) {
 __device__ static void find_pair(const wf__sparse_table &t, u64 key) {
   if (__ldcg(&t.progress->full) != 0 || !insert(t, key)) return;
   u64 at = atomicAdd((ull *)&t.progress->count, 1ull);
-  if (at < t.room) t.list[at] = key;
-  else t.progress->full = 1;
+  if (at < t.room)
+    t.list[at] = key;
+  else
+    t.progress->full = 1;
 }
 
 __global__ static void refill_kernel(const wf__sparse_table t, u64 count) {
   FOR_ALL(i, count) insert(t, t.list[i]);
 }
 
-int wf__sparse_refill(const wf__sparse_table *t, u64 count, void *stream) { return LAUNCH(refill_kernel, count, stream, *t, count); }
+int wf__sparse_refill(const wf__sparse_table *t, u64 count, void *stream) {
+  return LAUNCH(refill_kernel, count, stream, *t, count);
+}
 
-/* --- items -------------------------------------------------------------------------------------------------------------- */
+/* --- items ------------------------------------------------------------------------------- */
 
-/* A pair's parts of links and of B's arcs: links link .. label_link without a label or with epsilon, then those with labels; B's arcs alike. */
+/* A pair's parts of links and of B's arcs: links link .. label_link without a label or with
+ * epsilon, then those with labels; B's arcs alike. */
 struct pair_arcs {
   u64 row;
   u32 b;
   u64 link, label_link, link_end, arc, label_arc, arc_end;
 
   __device__ bool by_links() const { return link_end - label_link <= arc_end - label_arc; }
-  __device__ u64 num_items() const { return label_link - link + (by_links() ? link_end - label_link : arc_end - label_arc); }
+  __device__ u64 num_items() const {
+    return label_link - link + (by_links() ? link_end - label_link : arc_end - label_arc);
+  }
 };
 
 __device__ static pair_arcs arcs_of(const wf__sparse_inputs &in, u64 key) {
   u64 row = key / in.num_b;
   u32 b = (u32)(key % in.num_b);
-  return {row, b, in.link_off[row], in.link_tail[row], in.link_off[row + 1], in.b_off[b], in.b_tail[b], in.b_off[b + 1]};
+  return {row,
+          b,
+          in.link_off[row],
+          in.link_tail[row],
+          in.link_off[row + 1],
+          in.b_off[b],
+          in.b_tail[b],
+          in.b_off[b + 1]};
 }
 
-__global__ static void items_kernel(const wf__sparse_inputs in, const u64 *keys, u64 count, u64 *items) {
+__global__ static void items_kernel(const wf__sparse_inputs in, const u64 *keys, u64 count,
+                                    u64 *items) {
   FOR_ALL(i, count + 1) items[i] = i < count ? arcs_of(in, keys[i]).num_items() : 0;
 }
 
-int wf__sparse_items(const wf__sparse_inputs *in, const u64 *keys, u64 count, u64 *items, void *stream) { return LAUNCH(items_kernel, count + 1, stream, *in, keys, count, items); }
+int wf__sparse_items(const wf__sparse_inputs *in, const u64 *keys, u64 count, u64 *items,
+                     void *stream) {
+  return LAUNCH(items_kernel, count + 1, stream, *in, keys, count, items);
+}
 
-/* The pair that an item belongs to: the last whose items begin at or before it. Pairs without items share their place with the next. */
+/* The pair that an item belongs to: the last whose items begin at or before it. Pairs without items
+ * share their place with the next. */
 __device__ static u64 owner_of(const u64 *item_off, u64 count, u64 item) {
   u64 low = 0, high = count;
   while (high - low > 1) {
     u64 middle = (low + high) / 2;
-    if (item_off[middle] <= item) low = middle;
-    else high = middle;
+    if (item_off[middle] <= item)
+      low = middle;
+    else
+      high = middle;
   }
   return low;
 }
@@ -91,8 +117,10 @@ __device__ static u64 owner_of(const u64 *item_off, u64 count, u64 item) {
 __device__ static u64 first_arc(const int32_t *labels, u64 low, u64 high, int64_t label) {
   while (low < high) {
     u64 middle = (low + high) / 2;
-    if (labels[middle] < label) low = middle + 1;
-    else high = middle;
+    if (labels[middle] < label)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -100,13 +128,16 @@ __device__ static u64 first_arc(const int32_t *labels, u64 low, u64 high, int64_
 __device__ static u64 first_link(const wf__sparse_link *links, u64 low, u64 high, u32 kind) {
   while (low < high) {
     u64 middle = (low + high) / 2;
-    if (links[middle].kind < kind) low = middle + 1;
-    else high = middle;
+    if (links[middle].kind < kind)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
 
-/* The arcs that an item stands for: links first_link .. with B's arcs first_arc .. , one of the numbers being 1; or a link alone. */
+/* The arcs that an item stands for: links first_link .. with B's arcs first_arc .. , one of the
+ * numbers being 1; or a link alone. */
 struct item {
   u64 link, num_links, arc, num_arcs;
   bool alone; /* B stays */
@@ -118,8 +149,10 @@ __device__ static item item_of(const wf__sparse_inputs &in, const pair_arcs &p, 
   if (k < p.label_link - p.link) {
     u32 kind = in.links[it.link].kind;
     it.alone = kind < WF__SPARSE_LABEL;
-    if (!it.alone) it.num_arcs = p.label_arc - p.arc;
-    else if (kind != WF__SPARSE_STAY && kind - WF__SPARSE_STAY_IF != in.b_kind[p.b]) it.num_links = 0;
+    if (!it.alone)
+      it.num_arcs = p.label_arc - p.arc;
+    else if (kind != WF__SPARSE_STAY && kind - WF__SPARSE_STAY_IF != in.b_kind[p.b])
+      it.num_links = 0;
     return it;
   }
   if (p.by_links()) {
@@ -136,37 +169,44 @@ __device__ static item item_of(const wf__sparse_inputs &in, const pair_arcs &p, 
 }
 
 /* Where the pair leads by an arc of an item. */
-__device__ static u64 target_of(const wf__sparse_inputs &in, const pair_arcs &p, const item &it, u64 link, u64 arc) {
+__device__ static u64 target_of(const wf__sparse_inputs &in, const pair_arcs &p, const item &it,
+                                u64 link, u64 arc) {
   return (u64)in.links[link].row * in.num_b + (it.alone ? p.b : in.b_arcs[arc].nextstate);
 }
 
 /* What an item leads to. */
-__device__ static void expand_item(const wf__sparse_inputs &in, const wf__sparse_table &t, const pair_arcs &p, u64 k) {
+__device__ static void expand_item(const wf__sparse_inputs &in, const wf__sparse_table &t,
+                                   const pair_arcs &p, u64 k) {
   item it = item_of(in, p, k);
   for (u64 x = 0; x < it.num_links; x++)
-    for (u64 y = 0; y < it.num_arcs; y++) find_pair(t, target_of(in, p, it, it.link + x, it.arc + y));
+    for (u64 y = 0; y < it.num_arcs; y++)
+      find_pair(t, target_of(in, p, it, it.link + x, it.arc + y));
 }
 
-__global__ static void expand_kernel(const wf__sparse_inputs in, const wf__sparse_table t, const u64 *keys, u64 count, const u64 *item_off) {
+__global__ static void expand_kernel(const wf__sparse_inputs in, const wf__sparse_table t,
+                                     const u64 *keys, u64 count, const u64 *item_off) {
   FOR_ALL(i, item_off[count]) {
     u64 owner = owner_of(item_off, count, i);
     expand_item(in, t, arcs_of(in, keys[owner]), i - item_off[owner]);
   }
 }
 
-int wf__sparse_expand(const wf__sparse_inputs *in, const wf__sparse_table *t, const u64 *keys, u64 count, const u64 *item_off, void *stream) {
+int wf__sparse_expand(const wf__sparse_inputs *in, const wf__sparse_table *t, const u64 *keys,
+                      u64 count, const u64 *item_off, void *stream) {
   return LAUNCH(expand_kernel, count * 4, stream, *in, *t, keys, count, item_off);
 }
 
 /* By one block: a warp for each pair, a lane for each item. */
-__global__ static void walk_kernel(const wf__sparse_inputs in, const wf__sparse_table t, u64 first) {
+__global__ static void walk_kernel(const wf__sparse_inputs in, const wf__sparse_table t,
+                                   u64 first) {
   WF__SHARED(u64, end);
   WF__SHARED(u32, stop);
   WF__SHARED(u32, heavy);
   for (u64 level = 0;; level++) {
     if (this_thread() == 0) {
       end = __ldcg(&t.progress->count);
-      stop = end == first || end - first > WF__SPARSE_SLIM_PAIRS || __ldcg(&t.progress->full) != 0; /* full: the level before is not done */
+      stop = end == first || end - first > WF__SPARSE_SLIM_PAIRS ||
+             __ldcg(&t.progress->full) != 0; /* full: the level before is not done */
       heavy = 0;
       if (__ldcg(&t.progress->full) == 0) {
         t.progress->first = first;
@@ -176,7 +216,8 @@ __global__ static void walk_kernel(const wf__sparse_inputs in, const wf__sparse_
     __syncthreads();
     if (stop != 0) return;
     for (u64 i = first + this_thread(); i < end; i += num_threads())
-      if (arcs_of(in, __ldcg(&t.list[i])).num_items() > WF__SPARSE_SLIM_ITEMS) atomicExch(&heavy, 1u);
+      if (arcs_of(in, __ldcg(&t.list[i])).num_items() > WF__SPARSE_SLIM_ITEMS)
+        atomicExch(&heavy, 1u);
     __syncthreads();
     if (heavy != 0) return;
     for (u64 i = first + this_thread() / LANES; i < end; i += num_threads() / LANES) {
@@ -188,23 +229,35 @@ __global__ static void walk_kernel(const wf__sparse_inputs in, const wf__sparse_
   }
 }
 
-int wf__sparse_walk(const wf__sparse_inputs *in, const wf__sparse_table *t, u64 first, void *stream) { return LAUNCH(walk_kernel, 1, stream, *in, *t, first); }
+int wf__sparse_walk(const wf__sparse_inputs *in, const wf__sparse_table *t, u64 first,
+                    void *stream) {
+  return LAUNCH(walk_kernel, 1, stream, *in, *t, first);
+}
 
-/* --- the result --------------------------------------------------------------------------------------------------------- */
+/* --- the result -------------------------------------------------------------------------- */
 
-__global__ static void rank_kernel(const wf__sparse_table t, const u64 *keys, u64 count, u32 *ranks) {
+__global__ static void rank_kernel(const wf__sparse_table t, const u64 *keys, u64 count,
+                                   u32 *ranks) {
   FOR_ALL(i, count) ranks[slot_of(t, keys[i])] = (u32)i;
 }
 
-int wf__sparse_rank(const wf__sparse_table *t, const u64 *keys, u64 count, u32 *ranks, void *stream) { return LAUNCH(rank_kernel, count, stream, *t, keys, count, ranks); }
+int wf__sparse_rank(const wf__sparse_table *t, const u64 *keys, u64 count, u32 *ranks,
+                    void *stream) {
+  return LAUNCH(rank_kernel, count, stream, *t, keys, count, ranks);
+}
 
-__global__ static void start_kernel(const wf__sparse_table t, const u32 *ranks, u64 key, int64_t *start) {
+__global__ static void start_kernel(const wf__sparse_table t, const u32 *ranks, u64 key,
+                                    int64_t *start) {
   if (this_thread() == 0) *start = (int64_t)ranks[slot_of(t, key)];
 }
 
-int wf__sparse_start(const wf__sparse_table *t, const u32 *ranks, u64 key, int64_t *start, void *stream) { return LAUNCH(start_kernel, 1, stream, *t, ranks, key, start); }
+int wf__sparse_start(const wf__sparse_table *t, const u32 *ranks, u64 key, int64_t *start,
+                     void *stream) {
+  return LAUNCH(start_kernel, 1, stream, *t, ranks, key, start);
+}
 
-__global__ static void count_kernel(const wf__sparse_inputs in, const u64 *keys, u64 count, const u64 *item_off, u64 num_items, u64 *arcs) {
+__global__ static void count_kernel(const wf__sparse_inputs in, const u64 *keys, u64 count,
+                                    const u64 *item_off, u64 num_items, u64 *arcs) {
   FOR_ALL(i, num_items + 1) {
     if (i == num_items) {
       arcs[i] = 0;
@@ -215,7 +268,8 @@ __global__ static void count_kernel(const wf__sparse_inputs in, const u64 *keys,
   }
 }
 
-int wf__sparse_count(const wf__sparse_inputs *in, const u64 *keys, u64 count, const u64 *item_off, u64 num_items, u64 *arcs, void *stream) {
+int wf__sparse_count(const wf__sparse_inputs *in, const u64 *keys, u64 count, const u64 *item_off,
+                     u64 num_items, u64 *arcs, void *stream) {
   return LAUNCH(count_kernel, num_items + 1, stream, *in, keys, count, item_off, num_items, arcs);
 }
 
@@ -227,22 +281,29 @@ struct sparse_result {
   wf_arc_origin *origins;
 };
 
-__device__ static void put_arc(const wf__sparse_inputs &in, const wf__sparse_table &t, const sparse_result &r, const pair_arcs &p, const item &it, u64 link, u64 arc, u64 at) {
+__device__ static void put_arc(const wf__sparse_inputs &in, const wf__sparse_table &t,
+                               const sparse_result &r, const pair_arcs &p, const item &it, u64 link,
+                               u64 arc, u64 at) {
   u32 a = in.links[link].arc;
   wf_arc x = {0, 0, 0, 0}, y = {0, 0, 0, 0};
   if (a != NO_ARC) x = in.a_arcs[a];
   if (!it.alone) y = in.b_arcs[arc];
-  wf_arc made = {r.ranks[slot_of(t, target_of(in, p, it, link, arc))], a == NO_ARC ? y.weight : it.alone ? x.weight : x.weight + y.weight, x.ilabel, y.olabel};
+  wf_arc made = {r.ranks[slot_of(t, target_of(in, p, it, link, arc))],
+                 a == NO_ARC ? y.weight
+                 : it.alone  ? x.weight
+                             : x.weight + y.weight,
+                 x.ilabel, y.olabel};
   r.arcs[at] = made;
   if (r.origins == nullptr) return;
   r.origins[at].a = a != NO_ARC && in.a_place != nullptr ? in.a_place[a] : a;
   r.origins[at].b = it.alone ? NO_ARC : in.b_place != nullptr ? in.b_place[arc] : (u32)arc;
 }
 
-/* Canonical order is by links, then by B's arcs. Items of B's arcs with the same label lie side by side: theirs is the block of the label's arcs, in which
- * each writes a column. */
-__global__ static void fill_kernel(const wf__sparse_inputs in, const wf__sparse_table t, const u64 *keys, u64 count, const u64 *item_off, u64 num_items, const u64 *place,
-                                   const sparse_result r) {
+/* Canonical order is by links, then by B's arcs. Items of B's arcs with the same label lie side by
+ * side: theirs is the block of the label's arcs, in which each writes a column. */
+__global__ static void fill_kernel(const wf__sparse_inputs in, const wf__sparse_table t,
+                                   const u64 *keys, u64 count, const u64 *item_off, u64 num_items,
+                                   const u64 *place, const sparse_result r) {
   FOR_ALL(s, count) {
     u64 row = keys[s] / in.num_b;
     r.off[s] = place[item_off[s]];
@@ -254,18 +315,25 @@ __global__ static void fill_kernel(const wf__sparse_inputs in, const wf__sparse_
     pair_arcs p = arcs_of(in, keys[owner]);
     item it = item_of(in, p, i - item_off[owner]);
     if (it.num_links <= 1) {
-      for (u64 y = 0; y < it.count(); y++) put_arc(in, t, r, p, it, it.link, it.arc + y, place[i] + y);
+      for (u64 y = 0; y < it.count(); y++)
+        put_arc(in, t, r, p, it, it.link, it.arc + y, place[i] + y);
       continue;
     }
     int64_t label = in.b_labels[it.arc];
-    u64 first = first_arc(in.b_labels, p.label_arc, it.arc, label), width = first_arc(in.b_labels, it.arc, p.arc_end, label + 1) - first, column = it.arc - first;
+    u64 first = first_arc(in.b_labels, p.label_arc, it.arc, label),
+        width = first_arc(in.b_labels, it.arc, p.arc_end, label + 1) - first,
+        column = it.arc - first;
     u64 block = place[i] - column * it.num_links;
-    for (u64 x = 0; x < it.num_links; x++) put_arc(in, t, r, p, it, it.link + x, it.arc, block + x * width + column);
+    for (u64 x = 0; x < it.num_links; x++)
+      put_arc(in, t, r, p, it, it.link + x, it.arc, block + x * width + column);
   }
 }
 
-int wf__sparse_fill(const wf__sparse_inputs *in, const wf__sparse_table *t, const u64 *keys, u64 count, const u64 *item_off, u64 num_items, const u64 *place, const u32 *ranks,
-                    u64 *off, wf_arc *out, float *final_cost, wf_arc_origin *origins, void *stream) {
+int wf__sparse_fill(const wf__sparse_inputs *in, const wf__sparse_table *t, const u64 *keys,
+                    u64 count, const u64 *item_off, u64 num_items, const u64 *place,
+                    const u32 *ranks, u64 *off, wf_arc *out, float *final_cost,
+                    wf_arc_origin *origins, void *stream) {
   sparse_result r = {ranks, off, out, final_cost, origins};
-  return LAUNCH(fill_kernel, num_items > count ? num_items : count, stream, *in, *t, keys, count, item_off, num_items, place, r);
+  return LAUNCH(fill_kernel, num_items > count ? num_items : count, stream, *in, *t, keys, count,
+                item_off, num_items, place, r);
 }

@@ -13,7 +13,7 @@
 
 enum { MAX_THREADS = 32 }; /* of a worker: more do not fill page-locked memory any faster */
 
-/* --- opening and closing ------------------------------------------------------------------- */
+/* --- opening and closing ----------------------------------------------------------------- */
 
 static void close_worker(wf__gpu_worker *worker) {
   (void)cudaSetDevice(worker->device);
@@ -130,7 +130,7 @@ static wf_status cuda_set_stream(void *opaque, void *stream, wf_error *err) {
   return WF_OK;
 }
 
-/* --- the plan ------------------------------------------------------------------------------ */
+/* --- the plan ---------------------------------------------------------------------------- */
 
 /* What the GPU's workers may use together: what is free and what they have allocated. */
 static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *worker,
@@ -231,7 +231,7 @@ static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
   wf__give_back_device(caller);
 }
 
-/* --- a batch ------------------------------------------------------------------------------- */
+/* --- a batch ----------------------------------------------------------------------------- */
 
 /* Where an utterance's scores lie: in host memory, on one of our GPUs, or, with the result failed,
  * neither. */

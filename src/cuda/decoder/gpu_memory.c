@@ -35,7 +35,7 @@ wf_status wf__device_limits_read(int device, int32_t num_columns, wf__device_lim
   return wf__gpu_free_memory(&out->available, err);
 }
 
-/* --- the graph ----------------------------------------------------------------------------- */
+/* --- the graph --------------------------------------------------------------------------- */
 
 /* Where an arc leads, marked if that has epsilon arcs. */
 static uint32_t marked_state(const wf_graph *graph, uint32_t state) {
@@ -196,7 +196,7 @@ wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err) {
              : status;
 }
 
-/* --- the workspace ------------------------------------------------------------------------- */
+/* --- the workspace ----------------------------------------------------------------------- */
 
 static void release_workspace(wf__gpu_worker *worker) {
   cudaFree(worker->workspace);

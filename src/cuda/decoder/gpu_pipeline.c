@@ -10,7 +10,7 @@
 #include "decode/trace.h"
 #include "math/score.h"
 
-/* --- where scores lie ---------------------------------------------------------------------- */
+/* --- where scores lie -------------------------------------------------------------------- */
 
 wf_status wf__gpu_find_scores(const wf_scores *scores, wf_result *result, int *out, wf_error *err) {
   struct cudaPointerAttributes attributes = {0};
@@ -27,7 +27,7 @@ wf_status wf__gpu_find_scores(const wf_scores *scores, wf_result *result, int *o
   return WF_OK;
 }
 
-/* --- launching, waiting and reading back --------------------------------------------------- */
+/* --- launching, waiting and reading back ------------------------------------------------- */
 
 wf_status wf__gpu_launch(wf__search_kind kind, const wf__lane_params *params, cudaStream_t stream,
                          wf_error *err) {
@@ -63,7 +63,7 @@ wf_status wf__gpu_read_back(cudaStream_t stream, void *to, const void *from, uin
   return WF_OK;
 }
 
-/* --- what goes to the CPU, what is wrong --------------------------------------------------- */
+/* --- what goes to the CPU, what is wrong ------------------------------------------------- */
 
 wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStream_t stream,
                                  wf_scores *host, void **copy, wf_error *err) {
@@ -112,7 +112,7 @@ wf_status wf__gpu_outcome_error(int32_t outcome, const wf_decoder_options *optio
   return wf__fail_cycle(err);
 }
 
-/* --- what the next plan should know -------------------------------------------------------- */
+/* --- what the next plan should know ------------------------------------------------------ */
 
 enum { OFTEN = 8 }; /* lanes too small for one in so many utterances are too small */
 

@@ -75,7 +75,7 @@ wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *
   }
 }
 
-/* --- for those who ask --------------------------------------------------------------------- */
+/* --- for those who ask ------------------------------------------------------------------- */
 
 wf_status wf__gpu_plan_streams(const wf_graph *graph, const wf_decoder_options *options,
                                const wf_stream_shape *shape, const wf__device_limits *limits,

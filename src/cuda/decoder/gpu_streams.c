@@ -8,7 +8,7 @@
 #include "cuda/decoder/cuda_backend.h"
 #include "math/cost.h"
 
-/* --- opening and closing ------------------------------------------------------------------- */
+/* --- opening and closing ----------------------------------------------------------------- */
 
 static void begin_channel(wf__gpu_channel *channel) {
   channel->num_tokens = channel->usual_size = 0;
@@ -111,7 +111,7 @@ static uint64_t channel_bytes(const void *self, const void *opaque) {
          slot * (channel->contexts != NULL ? 2 : 1);
 }
 
-/* --- chunks -------------------------------------------------------------------------------- */
+/* --- chunks ------------------------------------------------------------------------------ */
 
 static wf_status advance(void *opaque, const wf__batch *batch, void *const *channels,
                          wf_error *err) {
@@ -137,7 +137,7 @@ static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
   return said.status == WF_OK ? WF_OK : wf__fail(err, said.status, "%s", said.message);
 }
 
-/* --- what has come out --------------------------------------------------------------------- */
+/* --- what has come out ------------------------------------------------------------------- */
 
 static wf_status committed(void *opaque, void *opaque_channel, bool now, wf__path *out,
                            wf_error *err) {
@@ -185,7 +185,7 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
              : WF_OK;
 }
 
-/* --- scorers ------------------------------------------------------------------------------- */
+/* --- scorers ----------------------------------------------------------------------------- */
 
 /* In the middle of an utterance tokens get other contexts and costs, which the CPU's code works
  * out. Those of a recurrent scorer stay on the CPU until it ends. */
@@ -243,7 +243,7 @@ static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer 
   return status;
 }
 
-/* --- added words --------------------------------------------------------------------------- */
+/* --- added words ------------------------------------------------------------------------- */
 
 static wf_status set_graph(void *opaque, void *opaque_channel, const wf_graph *graph,
                            wf_error *err) {
@@ -253,7 +253,7 @@ static wf_status set_graph(void *opaque, void *opaque_channel, const wf_graph *g
   return status;
 }
 
-/* --- lattices ------------------------------------------------------------------------------ */
+/* --- lattices ---------------------------------------------------------------------------- */
 
 /* The history is that of the CPU's streams, whose code makes lattices; for the ends it needs the
  * newest tokens, which stay on the GPU, too. */

@@ -17,7 +17,7 @@ enum {
   LOOK_AGAIN_NS = 10000, /* at chunks in flight */
 };
 
-/* --- taking -------------------------------------------------------------------------------- */
+/* --- taking ------------------------------------------------------------------------------ */
 
 void wf__gpu_take(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue *work) {
   uint32_t *numbers = wf__chunk_transfer(chunk, WF__TRANSFER_NUMBERS);
@@ -33,7 +33,7 @@ void wf__gpu_take(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue
   pthread_mutex_unlock(&work->mutex);
 }
 
-/* --- searching ----------------------------------------------------------------------------- */
+/* --- searching --------------------------------------------------------------------------- */
 
 void wf__gpu_fill_options(wf__lane_params *p, const wf_graph *graph,
                           const wf_decoder_options *options) {
@@ -128,7 +128,7 @@ static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf
   return make_lattices(worker, chunk, WF__BACKWARD_SMALL, err);
 }
 
-/* --- results ------------------------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------------- */
 
 /* Decodes an utterance on the CPU that the plan has no room for. */
 static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__batch_chunk *chunk,
@@ -409,7 +409,7 @@ static wf_status release_chunk(wf__gpu_worker *worker, wf__batch_chunk *chunk, w
   return status;
 }
 
-/* --- the batch ----------------------------------------------------------------------------- */
+/* --- the batch --------------------------------------------------------------------------- */
 
 static wf_status report_progress(const wf__work_queue *work, const wf_progress *progress,
                                  wf_error *err) {

@@ -10,7 +10,7 @@ uint64_t wf__lay_out_arrays(const uint64_t *sizes, int count, uint64_t *off) {
   return bytes;
 }
 
-/* --- lane arrays --------------------------------------------------------------------------- */
+/* --- lane arrays ------------------------------------------------------------------------- */
 
 uint64_t wf__lane_token_bytes(bool scored, bool lattices) {
   return 8 + (lattices ? 8 : 0) + (scored ? 16 : 0);
@@ -71,7 +71,7 @@ void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_pa
   p->memory.frames_cap = memory->frames_cap;
 }
 
-/* --- the transfer block -------------------------------------------------------------------- */
+/* --- the transfer block ------------------------------------------------------------------ */
 
 void wf__transfer_plan_batch(uint32_t chunk_size, wf__transfer_plan *out) {
   const uint64_t count = chunk_size;

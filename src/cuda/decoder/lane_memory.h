@@ -18,7 +18,7 @@ static inline uint64_t wf__round_up_256(uint64_t bytes) { return (bytes + 255) &
  * all. */
 uint64_t wf__lay_out_arrays(const uint64_t *sizes, int count, uint64_t *off);
 
-/* --- lane arrays --------------------------------------------------------------------------- */
+/* --- lane arrays ------------------------------------------------------------------------- */
 
 /* search_params.h says what they hold. */
 typedef enum wf__lane_array {
@@ -66,7 +66,7 @@ void wf__lane_memory_plan(const wf__lane_shape *shape, wf__lane_memory *out);
 /* Points the parameters to the arrays, which begin at `base` in device memory. */
 void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_params *params);
 
-/* --- the transfer block -------------------------------------------------------------------- */
+/* --- the transfer block ------------------------------------------------------------------ */
 
 /* Parts of the block. Up to WF__TRANSFER_OUTCOMES they are sent before a search; a batch fetches
  * those from the counters to the outcomes after it. */

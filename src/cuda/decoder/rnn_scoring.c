@@ -29,7 +29,7 @@ enum { NONE = UINT32_MAX };
 
 static const char what[] = "a recurrent scorer on the GPU";
 
-/* --- memory -------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------ */
 
 /* An array of so many bytes; `keeps`: what is in it already, else it is zero. */
 static wf_status make_array(struct wf__rnn_scoring *a, enum wf__rnn_array which, uint64_t bytes,
@@ -180,7 +180,7 @@ wf_status wf__rnn_scoring_grow(struct wf__rnn_scoring *a, const wf__lane_params 
   return wf__rnn_scoring_forget(a, p, err);
 }
 
-/* --- taking a scorer ----------------------------------------------------------------------- */
+/* --- taking a scorer --------------------------------------------------------------------- */
 
 static uint64_t after(uint64_t *at, uint64_t bytes) {
   const uint64_t from = *at;
@@ -361,7 +361,7 @@ wf_status wf__rnn_scoring_set_roots(struct wf__rnn_scoring *a, const wf__flat_sc
   return forgets ? wf__rnn_scoring_forget(a, NULL, err) : WF_OK;
 }
 
-/* --- rounds -------------------------------------------------------------------------------- */
+/* --- rounds ------------------------------------------------------------------------------ */
 
 /* A launch of the lanes; counters say what came of it. */
 static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *search,
@@ -473,8 +473,9 @@ wf_status wf__rnn_scoring_search(struct wf__rnn_scoring *a, const wf__rnn_search
   a->incomplete = true;
   if (a->own_roots && !a->streams)
     WF__TRY(set_own_roots(a, search->utterances, p->work.num_utterances, err));
-  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_SAVED,
-                                  (uint64_t)p->memory.num_lanes * p->memory.ranks * sizeof(wf__lane_saved), err));
+  WF__TRY(wf__rnn_scoring_reserve(
+      a, WF__RNN_ARRAY_SAVED,
+      (uint64_t)p->memory.num_lanes * p->memory.ranks * sizeof(wf__lane_saved), err));
   a->maker.answers.saved = a->arrays[WF__RNN_ARRAY_SAVED].data;
   a->counters->num_requests = 0;
   WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__RNN_ARRAY_SAVED].data, 0,

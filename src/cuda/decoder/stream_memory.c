@@ -17,10 +17,10 @@ static wf_status upload_sources(wf__gpu_worker *worker, wf_error *err) {
   const cudaError_t code =
       cudaMalloc((void **)&worker->streams->arc_sources, count > 0 ? count * sizeof *sources : 1);
   const wf_status status =
-      code != cudaSuccess ? wf__cuda_fail(err, code, "the graph to the GPU")
-                          : wf__device_send(worker->streams->arc_sources, sources,
-                                            count * sizeof *sources, worker->streams->stream,
-                                            "the graph to the GPU", err);
+      code != cudaSuccess
+          ? wf__cuda_fail(err, code, "the graph to the GPU")
+          : wf__device_send(worker->streams->arc_sources, sources, count * sizeof *sources,
+                            worker->streams->stream, "the graph to the GPU", err);
   free(sources);
   return status;
 }

@@ -23,7 +23,7 @@ static wf__lane_advance *outcomes(const wf__gpu_streams *streams) {
   return wf__streams_out(streams, WF__STREAM_ADVANCES);
 }
 
-/* --- a round ------------------------------------------------------------------------------- */
+/* --- a round ----------------------------------------------------------------------------- */
 
 struct round {
   wf__gpu_worker *worker;
@@ -231,7 +231,7 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker,
   return submit_deferred(worker, num_plain + num_scored, err);
 }
 
-/* --- what comes back ----------------------------------------------------------------------- */
+/* --- what comes back --------------------------------------------------------------------- */
 
 static int wider_bits(const wf__gpu_streams *streams) {
   for (int bits = streams->round_bits + 1; bits <= WF__MAX_RANK_BITS; bits++)
@@ -330,7 +330,7 @@ static wf_status finish_round(const struct wf__cuda_backend *self, wf__gpu_worke
   return WF_OK;
 }
 
-/* --- on the CPU ---------------------------------------------------------------------------- */
+/* --- on the CPU -------------------------------------------------------------------------- */
 
 static wf_status go_on_by_cpu(struct wf__cuda_backend *self, const wf__batch *batch,
                               const wf__stream_item *item, wf_error *err) {
@@ -350,7 +350,7 @@ static wf_status go_on_by_cpu(struct wf__cuda_backend *self, const wf__batch *ba
   return status;
 }
 
-/* --- a batch ------------------------------------------------------------------------------- */
+/* --- a batch ----------------------------------------------------------------------------- */
 
 static void check_item(void *user, uint64_t i, int thread) {
   const struct round *round = user;

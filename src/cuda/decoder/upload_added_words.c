@@ -117,7 +117,7 @@ void wf__gpu_release_words(wf__gpu_worker *worker, wf__shared_words **place) {
   free(shared);
 }
 
-/* --- of a batch ---------------------------------------------------------------------------- */
+/* --- of a batch -------------------------------------------------------------------------- */
 
 /* Ends the sharing of the first `count` of the batch's words. */
 static void release_first(wf__gpu_worker *worker, uint64_t count) {

@@ -10,7 +10,7 @@
 #include "cuda/decoder/gpu_streams.h"
 #include "scorer/rnn_scorer.h"
 
-/* --- models -------------------------------------------------------------------------------- */
+/* --- models ------------------------------------------------------------------------------ */
 
 /* Bytes that reads of a model's n-grams move over the bus: the 32-byte sectors that a record lies
  * in, on average over its places. A record of b bits reaches into the sector behind at (b - gcd(b,
@@ -195,7 +195,7 @@ void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats) {
   stats->stall_s += (double)counts.cycles / (1e3 * khz * num_warps);
 }
 
-/* --- the batch ----------------------------------------------------------------------------- */
+/* --- the batch --------------------------------------------------------------------------- */
 
 static wf_status add_piece(wf__gpu_scorers *scorers, const void *data, uint64_t bytes,
                            wf_error *err) {
@@ -263,8 +263,8 @@ static wf_status send_all(wf__gpu_worker *worker, wf__gpu_scorers *scorers, uint
     memcpy(all + i * sizeof flat, &flat, sizeof flat);
   }
   if (status == WF_OK)
-    status = wf__device_send(scorers->memory, all, bytes, worker->copy_stream,
-                             "scorers to the GPU", err);
+    status = wf__device_send(scorers->memory, all, bytes, worker->copy_stream, "scorers to the GPU",
+                             err);
   free(all);
   return status;
 }
@@ -326,7 +326,7 @@ void wf__gpu_close_scorers(wf__gpu_worker *worker) {
   free_store(scorers);
 }
 
-/* --- scorers of streams -------------------------------------------------------------------- */
+/* --- scorers of streams ------------------------------------------------------------------ */
 
 /* With a recurrent part: where it starts, when the others are there. */
 static wf_status acquire_rnn_scoring(wf__gpu_worker *worker, wf__shared_scorer *shared,

@@ -20,7 +20,7 @@ struct window {
   uint64_t begin, end; /* of the chunk's range */
 };
 
-/* --- checking ------------------------------------------------------------------------------ */
+/* --- checking ---------------------------------------------------------------------------- */
 
 /* A score is bad if its magnitude's bits are beyond the limit, -infinity excepted. The loops have
  * no branch, so that they vectorise. */
@@ -72,7 +72,7 @@ static void note_bad(const wf_scores *packed, uint64_t at, uint64_t count, uint6
   }
 }
 
-/* --- filling a window ---------------------------------------------------------------------- */
+/* --- filling a window -------------------------------------------------------------------- */
 
 /* The utterance whose range holds this byte: the last one that begins at or before it. */
 static uint32_t find_utterance(const uint64_t *score_off, uint32_t count, uint64_t at) {

@@ -1,16 +1,23 @@
-/* cluster_ptx.cuh - more instructions on shared memory by address, as in ptx.cuh: setting bits, and what a block tells the others of its cluster. */
+/* cluster_ptx.cuh - more instructions on shared memory by address, as in ptx.cuh: setting bits, and
+ * what a block tells the others of its cluster. */
 #ifndef WF_CUDA_DEVICE_CLUSTER_PTX_CUH
 #define WF_CUDA_DEVICE_CLUSTER_PTX_CUH
 
 #include "cuda/device/ptx.cuh"
 
-/* CLUSTER: in the memory of any block of the cluster, and so that all of them find the bits behind a barrier. */
+/* CLUSTER: in the memory of any block of the cluster, and so that all of them find the bits behind
+ * a barrier. */
 template <bool CLUSTER>
 __device__ __forceinline__ void set_shared_bits(uint32_t address, uint32_t bits) {
-  if (CLUSTER) asm volatile("red.relaxed.cluster.shared::cluster.or.b32 [%0], %1;" ::"r"(address), "r"(bits) : "memory");
-  else asm volatile("red.relaxed.cta.shared.or.b32 [%0], %1;" ::"r"(address), "r"(bits) : "memory");
+  if (CLUSTER)
+    asm volatile("red.relaxed.cluster.shared::cluster.or.b32 [%0], %1;" ::"r"(address), "r"(bits)
+                 : "memory");
+  else
+    asm volatile("red.relaxed.cta.shared.or.b32 [%0], %1;" ::"r"(address), "r"(bits) : "memory");
 }
 
-__device__ __forceinline__ void store_of_rank(uint32_t address, uint32_t value) { asm volatile("st.volatile.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory"); }
+__device__ __forceinline__ void store_of_rank(uint32_t address, uint32_t value) {
+  asm volatile("st.volatile.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
 
 #endif

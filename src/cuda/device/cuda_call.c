@@ -27,13 +27,15 @@ wf_status wf__device_send(void *to, const void *from, uint64_t bytes, cudaStream
   return WF_OK;
 }
 
-wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what, wf_error *err) {
+wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what,
+                             wf_error *err) {
   if (bytes <= buffer->bytes && buffer->data != NULL) return WF_OK;
   cudaFree(buffer->data);
   *buffer = (wf__device_buffer){0};
   cudaError_t code = cudaMalloc(&buffer->data, bytes != 0 ? bytes : 1);
   if (code == cudaSuccess) buffer->bytes = bytes;
-  if (code != cudaErrorMemoryAllocation) return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, what);
+  if (code != cudaErrorMemoryAllocation)
+    return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, what);
   (void)cudaGetLastError();
   return wf__fail(err, WF_ERR_MEMORY, "CUDA: no room for %s (%.3f GB)", what, (double)bytes * 1e-9);
 }

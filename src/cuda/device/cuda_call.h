@@ -6,7 +6,8 @@
 
 #include "base/error.h"
 
-/* WF_ERR_MEMORY or WF_ERR_DEVICE, "CUDA: WHAT: CODE". Clears CUDA's last error, or the next launch would report it. */
+/* WF_ERR_MEMORY or WF_ERR_DEVICE, "CUDA: WHAT: CODE". Clears CUDA's last error, or the next launch
+ * would report it. */
 wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
 
 #define WF__CUDA_TRY(call, what)                                              \
@@ -15,7 +16,8 @@ wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
     if (cuda_code != cudaSuccess) return wf__cuda_fail(err, cuda_code, what); \
   } while (0)
 
-/* The calling thread's current device: -1 if there is none. Whoever changes it for a while gives the caller's back. */
+/* The calling thread's current device: -1 if there is none. Whoever changes it for a while gives
+ * the caller's back. */
 int wf__callers_device(void);
 void wf__give_back_device(int device);
 
@@ -31,6 +33,7 @@ wf_status wf__device_send(void *to, const void *from, uint64_t bytes, cudaStream
                           const char *what, wf_error *err);
 
 /* Room for `bytes`; what was in it is lost when it grows. */
-wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what, wf_error *err);
+wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what,
+                             wf_error *err);
 
 #endif

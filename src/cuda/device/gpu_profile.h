@@ -1,7 +1,9 @@
-/* gpu_profile.h - what a GPU offers the kernels, and what they were compiled for. Plain C and CUDA C++.
+/* gpu_profile.h - what a GPU offers the kernels, and what they were compiled for. Plain C and CUDA
+ * C++.
  *
- * Kernels are compiled for each architecture with the layout that its shared memory has room for; the host reads from the code that the driver has chosen for a GPU which
- * one that is. Without clusters, a lane of the search is one block.
+ * Kernels are compiled for each architecture with the layout that its shared memory has room for;
+ * the host reads from the code that the driver has chosen for a GPU which one that is. Without
+ * clusters, a lane of the search is one block.
  *
  *   architectures    GPUs                    shared memory a block   clusters
  *   7.5              T4, RTX 20              64 KB                   no
@@ -10,7 +12,8 @@
  *   9.0, 10.0        H100, H200, B200        227 KB                  yes
  *   12.0             RTX 50                  99 KB                   yes
  *
- * (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".) Tests compile a smaller profile for a larger GPU: -DWF__SHARED_KB=99 -DWF__HAS_CLUSTERS=0. */
+ * (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".) Tests compile a
+ * smaller profile for a larger GPU: -DWF__SHARED_KB=99 -DWF__HAS_CLUSTERS=0. */
 #ifndef WF_CUDA_DEVICE_GPU_PROFILE_H
 #define WF_CUDA_DEVICE_GPU_PROFILE_H
 
@@ -41,20 +44,24 @@
 extern "C" {
 #endif
 
-enum { WF__MAX_RANK_BITS = 3 }; /* a cluster has at most 2^3 blocks, which every GPU with clusters runs */
+enum {
+  WF__MAX_RANK_BITS = 3
+}; /* a cluster has at most 2^3 blocks, which every GPU with clusters runs */
 
 typedef struct wf__gpu_profile {
-  int32_t shared_kb;      /* shared memory of a block: 64, 99, 163 or 227 KB */
-  int32_t max_rank_bits;  /* a cluster has at most 2^this blocks; 0 without clusters */
+  int32_t shared_kb;     /* shared memory of a block: 64, 99, 163 or 227 KB */
+  int32_t max_rank_bits; /* a cluster has at most 2^this blocks; 0 without clusters */
   int32_t num_processors;
 } wf__gpu_profile;
 
 /* GPUs that there are, at least one. WF_ERR_DEVICE if there is none, or the driver is too old. */
 wf_status wf__gpu_count(int *out, wf_error *err);
-/* Of a GPU by its number, which becomes the thread's current one. WF_ERR_DEVICE if there is no such GPU, if it is too old for this build, or if the driver is. */
+/* Of a GPU by its number, which becomes the thread's current one. WF_ERR_DEVICE if there is no such
+ * GPU, if it is too old for this build, or if the driver is. */
 wf_status wf__gpu_profile_read(int device, wf__gpu_profile *out, wf_error *err);
 
-/* {shared_kb, max_rank_bits} that the kernels for the current GPU were compiled for; a cudaError_t. */
+/* {shared_kb, max_rank_bits} that the kernels for the current GPU were compiled for; a cudaError_t.
+ */
 int wf__gpu_compiled_for(int32_t out[2]);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
-/* grid.cuh - threads by number, launches, and loops over all of something. For the imitated GPU of tests/fake_ops/ the same words are in fake_kernels.h, where a grid is one thread and
- * a warp has one lane. */
+/* grid.cuh - threads by number, launches, and loops over all of something. For the imitated GPU of
+ * tests/fake_ops/ the same words are in fake_kernels.h, where a grid is one thread and a warp has
+ * one lane. */
 #ifndef WF_CUDA_DEVICE_GRID_CUH
 #define WF_CUDA_DEVICE_GRID_CUH
 
@@ -29,14 +30,16 @@ inline unsigned blocks_for(u64 count) {
   u64 wanted = (count + THREADS - 1) / THREADS;
   return (unsigned)(wanted < 1 ? 1 : wanted < MAX_BLOCKS ? wanted : MAX_BLOCKS);
 }
-#define LAUNCH(kernel, count, stream, ...) ((int)WF__LAUNCH(kernel, blocks_for(count), THREADS, 0, stream, __VA_ARGS__))
+#define LAUNCH(kernel, count, stream, ...) \
+  ((int)WF__LAUNCH(kernel, blocks_for(count), THREADS, 0, stream, __VA_ARGS__))
 #endif
 
 #define FOR_ALL(i, count) for (u64 i = this_thread(); i < (count); i += num_threads())
 
 enum { MANY_ARCS = 64 };
 
-/* work.visit of the states in list[begin .. end), by a lane each, by the whole warp for states of many arcs. NULL: of the states begin .. end - 1, the last first. */
+/* work.visit of the states in list[begin .. end), by a lane each, by the whole warp for states of
+ * many arcs. NULL: of the states begin .. end - 1, the last first. */
 template <class Work>
 __device__ void for_states(const u32 *list, u64 begin, u64 end, const Work &work) {
   u64 stride = num_threads(), base = begin + this_thread() / LANES * LANES;
@@ -45,7 +48,8 @@ __device__ void for_states(const u32 *list, u64 begin, u64 end, const Work &work
     u32 state = k >= end ? 0 : list != nullptr ? __ldcg(&list[k]) : (u32)(begin + end - 1 - k);
     bool many = k < end && work.size(state) > MANY_ARCS;
     if (k < end && !many) work.visit(state, 0, 1);
-    for (u32 mask = __ballot_sync(ALL_LANES, many); mask != 0; mask &= mask - 1) work.visit(__shfl_sync(ALL_LANES, state, __ffs((int)mask) - 1), this_lane(), LANES);
+    for (u32 mask = __ballot_sync(ALL_LANES, many); mask != 0; mask &= mask - 1)
+      work.visit(__shfl_sync(ALL_LANES, state, __ffs((int)mask) - 1), this_lane(), LANES);
   }
 }
 

@@ -1,5 +1,6 @@
-/* ptx.cuh - what the kernels say in words of their own: instructions that CUDA C++ has no function for, shared memory, launches. Everything that only nvcc
- * understands is here, so that tests/simt/ can put an imitated GPU in its place. */
+/* ptx.cuh - what the kernels say in words of their own: instructions that CUDA C++ has no function
+ * for, shared memory, launches. Everything that only nvcc understands is here, so that tests/simt/
+ * can put an imitated GPU in its place. */
 #ifndef WF_CUDA_DEVICE_PTX_CUH
 #define WF_CUDA_DEVICE_PTX_CUH
 
@@ -9,45 +10,73 @@
 
 #include "cuda/device/gpu_profile.h"
 
-/* In a kernel or a device function: a variable of the block; the block's memory of the size given at launch. */
+/* In a kernel or a device function: a variable of the block; the block's memory of the size given
+ * at launch. */
 #define WF__SHARED(type, name) __shared__ type name
 #define WF__DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
-/* The launch's own error: one that is left of a call before, the caller's perhaps, is cleared first. */
+/* The launch's own error: one that is left of a call before, the caller's perhaps, is cleared
+ * first. */
 #define WF__LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
-  ((void)cudaGetLastError(), kernel<<<grid, block, shared_bytes, (cudaStream_t)(stream)>>>(__VA_ARGS__), cudaGetLastError())
+  ((void)cudaGetLastError(),                                       \
+   kernel<<<grid, block, shared_bytes, (cudaStream_t)(stream)>>>(__VA_ARGS__), cudaGetLastError())
 
-/* Words of shared memory by address, for the inner loops: a block of a cluster that names its shared memory asks the hardware where that is, before
- * every access. CLUSTER: of any block of the cluster. The order among these is kept; barriers order them with all else. */
+/* Words of shared memory by address, for the inner loops: a block of a cluster that names its
+ * shared memory asks the hardware where that is, before every access. CLUSTER: of any block of the
+ * cluster. The order among these is kept; barriers order them with all else. */
 template <bool CLUSTER>
 struct words {
   static __device__ __forceinline__ uint32_t load(uint32_t address) {
     uint32_t value;
-    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address));
-    else asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(address));
+    if (CLUSTER)
+      asm volatile("ld.volatile.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address));
+    else
+      asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(address));
     return value;
   }
   static __device__ __forceinline__ uint4 load128(uint32_t address) {
     uint4 v;
-    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
-    else asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address));
+    if (CLUSTER)
+      asm volatile("ld.volatile.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                   : "r"(address));
+    else
+      asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                   : "r"(address));
     return v;
   }
   static __device__ __forceinline__ unsigned long long load64(uint32_t address) {
     unsigned long long value;
-    if (CLUSTER) asm volatile("ld.volatile.shared::cluster.u64 %0, [%1];" : "=l"(value) : "r"(address));
-    else asm volatile("ld.volatile.shared.u64 %0, [%1];" : "=l"(value) : "r"(address));
+    if (CLUSTER)
+      asm volatile("ld.volatile.shared::cluster.u64 %0, [%1];" : "=l"(value) : "r"(address));
+    else
+      asm volatile("ld.volatile.shared.u64 %0, [%1];" : "=l"(value) : "r"(address));
     return value;
   }
   static __device__ __forceinline__ uint32_t swap(uint32_t address, uint32_t seen, uint32_t value) {
     uint32_t was;
-    if (CLUSTER) asm volatile("atom.relaxed.cluster.shared::cluster.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "r"(address), "r"(seen), "r"(value));
-    else asm volatile("atom.relaxed.cta.shared.cas.b32 %0, [%1], %2, %3;" : "=r"(was) : "r"(address), "r"(seen), "r"(value));
+    if (CLUSTER)
+      asm volatile("atom.relaxed.cluster.shared::cluster.cas.b32 %0, [%1], %2, %3;"
+                   : "=r"(was)
+                   : "r"(address), "r"(seen), "r"(value));
+    else
+      asm volatile("atom.relaxed.cta.shared.cas.b32 %0, [%1], %2, %3;"
+                   : "=r"(was)
+                   : "r"(address), "r"(seen), "r"(value));
     return was;
   }
-  static __device__ __forceinline__ unsigned long long swap64(uint32_t address, unsigned long long seen, unsigned long long value) {
+  static __device__ __forceinline__ unsigned long long swap64(uint32_t address,
+                                                              unsigned long long seen,
+                                                              unsigned long long value) {
     unsigned long long was;
-    if (CLUSTER) asm volatile("atom.relaxed.cluster.shared::cluster.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "r"(address), "l"(seen), "l"(value));
-    else asm volatile("atom.relaxed.cta.shared.cas.b64 %0, [%1], %2, %3;" : "=l"(was) : "r"(address), "l"(seen), "l"(value));
+    if (CLUSTER)
+      asm volatile("atom.relaxed.cluster.shared::cluster.cas.b64 %0, [%1], %2, %3;"
+                   : "=l"(was)
+                   : "r"(address), "l"(seen), "l"(value));
+    else
+      asm volatile("atom.relaxed.cta.shared.cas.b64 %0, [%1], %2, %3;"
+                   : "=l"(was)
+                   : "r"(address), "l"(seen), "l"(value));
     return was;
   }
 };
@@ -61,31 +90,47 @@ __device__ __forceinline__ uint32_t load_own16(uint32_t address) {
 __device__ __forceinline__ void store_own_pair(uint32_t address, uint32_t x, float y) {
   asm volatile("st.volatile.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(x), "f"(y));
 }
-/* Two words of global memory as they are in the L2 cache, each as a whole; asked for again every time. */
+/* Two words of global memory as they are in the L2 cache, each as a whole; asked for again every
+ * time. */
 __device__ __forceinline__ ulonglong2 load_global128(const ulonglong2 *at) {
   ulonglong2 v;
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(at));
   return v;
 }
-/* A block's number in its cluster; the wait for all of the cluster's threads; where block `rank` of it has what is here at `own`. Without clusters nobody calls them. */
+/* A block's number in its cluster; the wait for all of the cluster's threads; where block `rank` of
+ * it has what is here at `own`. Without clusters nobody calls them. */
 #if WF__HAS_CLUSTERS
-__device__ __forceinline__ uint32_t cluster_rank() { return cooperative_groups::this_cluster().block_rank(); }
+__device__ __forceinline__ uint32_t cluster_rank() {
+  return cooperative_groups::this_cluster().block_rank();
+}
 __device__ __forceinline__ void sync_cluster() { cooperative_groups::this_cluster().sync(); }
 template <class T>
-__device__ __forceinline__ T *shared_of_rank(T *own, uint32_t rank) { return cooperative_groups::this_cluster().map_shared_rank(own, rank); }
+__device__ __forceinline__ T *shared_of_rank(T *own, uint32_t rank) {
+  return cooperative_groups::this_cluster().map_shared_rank(own, rank);
+}
 #else
 __device__ __forceinline__ uint32_t cluster_rank() { return 0; }
 __device__ __forceinline__ void sync_cluster() {}
 template <class T>
-__device__ __forceinline__ T *shared_of_rank(T *own, uint32_t) { return own; }
+__device__ __forceinline__ T *shared_of_rank(T *own, uint32_t) {
+  return own;
+}
 #endif
 
 /* Of the values of all threads of a warp; each gets the result. */
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-__device__ __forceinline__ uint32_t warp_sum(uint32_t value) { return __reduce_add_sync(0xffffffffu, value); }
-__device__ __forceinline__ uint32_t warp_min(uint32_t value) { return __reduce_min_sync(0xffffffffu, value); }
-__device__ __forceinline__ uint32_t warp_max(uint32_t value) { return __reduce_max_sync(0xffffffffu, value); }
-__device__ __forceinline__ uint32_t warp_or(uint32_t value) { return __reduce_or_sync(0xffffffffu, value); }
+__device__ __forceinline__ uint32_t warp_sum(uint32_t value) {
+  return __reduce_add_sync(0xffffffffu, value);
+}
+__device__ __forceinline__ uint32_t warp_min(uint32_t value) {
+  return __reduce_min_sync(0xffffffffu, value);
+}
+__device__ __forceinline__ uint32_t warp_max(uint32_t value) {
+  return __reduce_max_sync(0xffffffffu, value);
+}
+__device__ __forceinline__ uint32_t warp_or(uint32_t value) {
+  return __reduce_or_sync(0xffffffffu, value);
+}
 #else
 template <class F>
 __device__ __forceinline__ uint32_t warp_reduce(uint32_t value, F f) {
@@ -93,10 +138,18 @@ __device__ __forceinline__ uint32_t warp_reduce(uint32_t value, F f) {
   for (int d = 16; d > 0; d >>= 1) value = f(value, __shfl_xor_sync(0xffffffffu, value, d));
   return value;
 }
-__device__ __forceinline__ uint32_t warp_sum(uint32_t value) { return warp_reduce(value, [](uint32_t a, uint32_t b) { return a + b; }); }
-__device__ __forceinline__ uint32_t warp_min(uint32_t value) { return warp_reduce(value, [](uint32_t a, uint32_t b) { return min(a, b); }); }
-__device__ __forceinline__ uint32_t warp_max(uint32_t value) { return warp_reduce(value, [](uint32_t a, uint32_t b) { return max(a, b); }); }
-__device__ __forceinline__ uint32_t warp_or(uint32_t value) { return warp_reduce(value, [](uint32_t a, uint32_t b) { return a | b; }); }
+__device__ __forceinline__ uint32_t warp_sum(uint32_t value) {
+  return warp_reduce(value, [](uint32_t a, uint32_t b) { return a + b; });
+}
+__device__ __forceinline__ uint32_t warp_min(uint32_t value) {
+  return warp_reduce(value, [](uint32_t a, uint32_t b) { return min(a, b); });
+}
+__device__ __forceinline__ uint32_t warp_max(uint32_t value) {
+  return warp_reduce(value, [](uint32_t a, uint32_t b) { return max(a, b); });
+}
+__device__ __forceinline__ uint32_t warp_or(uint32_t value) {
+  return warp_reduce(value, [](uint32_t a, uint32_t b) { return a | b; });
+}
 #endif
 
 /* Where a rank of the cluster has what is here at `address`. */

@@ -10,8 +10,10 @@ __device__ inline u64 fst_of(const wf__gpu_fsts &f, u64 state) {
   u64 low = 0, high = f.num_fsts;
   while (high - low > 1) {
     u64 middle = (low + high) / 2;
-    if (f.state_base[middle] <= state) low = middle;
-    else high = middle;
+    if (f.state_base[middle] <= state)
+      low = middle;
+    else
+      high = middle;
   }
   return low;
 }

@@ -1,4 +1,5 @@
-/* determinize_kernels.cu - kernels of determinization by levels (determinize_kernels.h). Also compiled for the imitated GPU of tests/fake_ops/. */
+/* determinize_kernels.cu - kernels of determinization by levels (determinize_kernels.h). Also
+ * compiled for the imitated GPU of tests/fake_ops/. */
 #ifndef FAKE_CUDA
 #include <cub/device/device_radix_sort.cuh>
 #endif
@@ -9,15 +10,20 @@
 #define NEW ((u64)1 << 63)
 
 #ifndef FAKE_CUDA
-int wf__determinize_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 *values_out, u64 count, int key_bits, void *scratch, size_t *scratch_bytes, void *stream) {
-  return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, values, values_out, (int64_t)count, 0, key_bits, (cudaStream_t)stream);
+int wf__determinize_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 *values_out,
+                         u64 count, int key_bits, void *scratch, size_t *scratch_bytes,
+                         void *stream) {
+  return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, values,
+                                         values_out, (int64_t)count, 0, key_bits,
+                                         (cudaStream_t)stream);
 }
 #endif
 
-/* --- items ------------------------------------------------------------------------------------------------------------ */
+/* --- items ------------------------------------------------------------------------------- */
 
 __device__ static u64 element_hash(const wf__gpu_subsets &s, u32 state, float cost, u32 string) {
-  return wf__hash_combine(wf__mix64((u64)string + 1), (u64)wf__cost_bin(s.inverse_delta, cost) << 32 | state);
+  return wf__hash_combine(wf__mix64((u64)string + 1),
+                          (u64)wf__cost_bin(s.inverse_delta, cost) << 32 | state);
 }
 
 __global__ static void labels_kernel(const wf__gpu_fsts f, u32 *out) {
@@ -33,10 +39,13 @@ __global__ static void labels_kernel(const wf__gpu_fsts f, u32 *out) {
   if (epsilon != 0) atomicOr(&out[1], 1u);
 }
 
-int wf__determinize_labels(const wf__gpu_fsts *f, u32 *out, void *stream) { return LAUNCH(labels_kernel, f->num_arcs, stream, *f, out); }
+int wf__determinize_labels(const wf__gpu_fsts *f, u32 *out, void *stream) {
+  return LAUNCH(labels_kernel, f->num_arcs, stream, *f, out);
+}
 
 /* One subset more begins at the end of the last. */
-__global__ static void begin_kernel(const wf__gpu_subsets s, u64 room_subsets, const u32 *starts, u64 num_starts) {
+__global__ static void begin_kernel(const wf__gpu_subsets s, u64 room_subsets, const u32 *starts,
+                                    u64 num_starts) {
   FOR_ALL(i, room_subsets) {
     s.final_key[i] = ordered(INFINITY);
     s.final_element[i] = ~(u64)0;
@@ -51,11 +60,13 @@ __global__ static void begin_kernel(const wf__gpu_subsets s, u64 room_subsets, c
     s.hash[i] = element_hash(s, starts[i], 0, 0);
     if (s.num_of_fst != nullptr) s.num_of_fst[fst_of(s.f, starts[i])] = 1;
     u64 slot = s.hash[i] & (s.num_slots - 1);
-    while (atomicCAS((ull *)&s.slots[slot], (ull)FREE, (ull)i) != FREE) slot = (slot + 1) & (s.num_slots - 1);
+    while (atomicCAS((ull *)&s.slots[slot], (ull)FREE, (ull)i) != FREE)
+      slot = (slot + 1) & (s.num_slots - 1);
   }
 }
 
-int wf__determinize_begin(const wf__gpu_subsets *s, u64 room_subsets, const u32 *starts, u64 num_starts, void *stream) {
+int wf__determinize_begin(const wf__gpu_subsets *s, u64 room_subsets, const u32 *starts,
+                          u64 num_starts, void *stream) {
   return LAUNCH(begin_kernel, room_subsets, stream, *s, room_subsets, starts, num_starts);
 }
 
@@ -83,35 +94,46 @@ __global__ static void count_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
   }
 }
 
-int wf__determinize_count(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) { return LAUNCH(count_kernel, level->num_elements + 1, stream, *s, *level); }
+int wf__determinize_count(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) {
+  return LAUNCH(count_kernel, level->num_elements + 1, stream, *s, *level);
+}
 
 /* The first of the elements with the least final cost says what is put out at the end. */
 __device__ static void find_final_element(const wf__gpu_subsets &s, u64 at) {
   double cost;
-  if (ends(s, at, &cost) && ordered(cost) == s.final_key[s.owner[at]]) atomicMin((ull *)&s.final_element[s.owner[at]], (ull)at);
+  if (ends(s, at, &cost) && ordered(cost) == s.final_key[s.owner[at]])
+    atomicMin((ull *)&s.final_element[s.owner[at]], (ull)at);
 }
 
 __device__ static void check_final_string(const wf__gpu_subsets &s, u64 at) {
   double cost;
   if (!ends(s, at, &cost)) return;
-  if (s.string[at] != s.string[s.final_element[s.owner[at]]] && !s.allow_nonfunctional) atomicOr(s.trouble, (u32)WF__DET_TWO_OUTPUTS);
+  if (s.string[at] != s.string[s.final_element[s.owner[at]]] && !s.allow_nonfunctional)
+    atomicOr(s.trouble, (u32)WF__DET_TWO_OUTPUTS);
   if (wf__cost_to_float(cost) == INFINITY) atomicOr(s.trouble, (u32)WF__DET_DROPPED);
 }
 
 __global__ static void items_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(e, level.num_elements) find_final_element(s, level.first_element + e);
   FOR_ALL(item, level.num_items) {
-    u64 low = 0, high = level.num_elements; /* the last element whose items begin at or before this one */
+    u64 low = 0,
+        high = level.num_elements; /* the last element whose items begin at or before this one */
     while (high - low > 1) {
       u64 middle = (low + high) / 2;
-      if (level.item_off[middle] <= item) low = middle;
-      else high = middle;
+      if (level.item_off[middle] <= item)
+        low = middle;
+      else
+        high = middle;
     }
     u64 at = level.first_element + low;
     wf_arc arc = s.f.arcs[s.f.off[s.state[at]] + (item - level.item_off[low])];
     bool never = arc.weight == INFINITY;
     if (never) atomicOr(s.trouble, (u32)WF__DET_DROPPED);
-    level.keys[item] = never ? (u64)1 << (level.key_bits - 1) : ((u64)(s.owner[at] - level.first_subset) << level.label_bits | (u32)arc.ilabel) << level.state_bits | arc.nextstate;
+    level.keys[item] =
+        never ? (u64)1 << (level.key_bits - 1)
+              : ((u64)(s.owner[at] - level.first_subset) << level.label_bits | (u32)arc.ilabel)
+                        << level.state_bits |
+                    arc.nextstate;
     level.index[item] = (u32)item;
     level.item_cost[item] = (double)s.cost[at] + (double)arc.weight;
     level.item_string[item] = never ? 0 : string_append(s, s.string[at], arc.olabel);
@@ -123,7 +145,9 @@ int wf__determinize_items(const wf__gpu_subsets *s, const wf__gpu_det_level *lev
 }
 
 /* Keys of items that are never taken, and of none. */
-__device__ static bool is_never(const wf__gpu_det_level &level, u64 key) { return key >> (level.key_bits - 1) & 1; }
+__device__ static bool is_never(const wf__gpu_det_level &level, u64 key) {
+  return key >> (level.key_bits - 1) & 1;
+}
 
 __global__ static void flags_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(e, level.num_elements) check_final_string(s, level.first_element + e);
@@ -137,9 +161,11 @@ __global__ static void flags_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
   }
 }
 
-int wf__determinize_flags(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) { return LAUNCH(flags_kernel, level->num_items + 1, stream, *s, *level); }
+int wf__determinize_flags(const wf__gpu_subsets *s, const wf__gpu_det_level *level, void *stream) {
+  return LAUNCH(flags_kernel, level->num_items + 1, stream, *s, *level);
+}
 
-/* --- parts and arcs --------------------------------------------------------------------------------------------------- */
+/* --- parts and arcs ---------------------------------------------------------------------- */
 
 __global__ static void arcs_begin_kernel(const wf__gpu_det_level level) {
   FOR_ALL(a, level.num_arcs) {
@@ -150,16 +176,19 @@ __global__ static void arcs_begin_kernel(const wf__gpu_det_level level) {
   if (this_thread() == 0) level.arc_part[level.num_arcs] = level.num_parts;
 }
 
-/* Equal items become a part, taken by the thread of the first, in the order in which the CPU does it; the first part of an arc begins it. */
+/* Equal items become a part, taken by the thread of the first, in the order in which the CPU does
+ * it; the first part of an arc begins it. */
 __global__ static void merge_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(i, level.num_items) {
     u64 key = level.sorted[i];
     if (is_never(level, key) || (i != 0 && level.sorted[i - 1] == key)) continue;
-    u32 part = (u32)(level.ranks[i] >> 32), arc = (u32)level.ranks[i + 1] - 1, item = level.by_key[i], string = level.item_string[item];
+    u32 part = (u32)(level.ranks[i] >> 32), arc = (u32)level.ranks[i + 1] - 1,
+        item = level.by_key[i], string = level.item_string[item];
     double cost = level.item_cost[item];
     for (u64 k = i + 1; k < level.num_items && level.sorted[k] == key; k++) {
       item = level.by_key[k];
-      if (level.item_string[item] != string && !s.allow_nonfunctional) atomicOr(s.trouble, (u32)WF__DET_TWO_OUTPUTS);
+      if (level.item_string[item] != string && !s.allow_nonfunctional)
+        atomicOr(s.trouble, (u32)WF__DET_TWO_OUTPUTS);
       if (!(level.item_cost[item] < cost)) continue;
       cost = level.item_cost[item];
       string = level.item_string[item];
@@ -168,14 +197,16 @@ __global__ static void merge_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
     level.part_state[part] = (u32)(key & (((u64)1 << level.state_bits) - 1));
     level.part_cost[part] = cost;
     level.part_string[part] = string;
-    if (i == 0 || level.sorted[i - 1] >> level.state_bits != key >> level.state_bits) level.arc_part[arc] = part;
+    if (i == 0 || level.sorted[i - 1] >> level.state_bits != key >> level.state_bits)
+      level.arc_part[arc] = part;
     atomicMin((ull *)&level.total[arc], (ull)ordered(cost));
   }
 }
 
 __global__ static void common_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(part, level.num_parts) {
-    u32 arc = level.part_arc[part], n = num_common(s, level.part_string[part], level.part_string[level.arc_part[arc]]);
+    u32 arc = level.part_arc[part],
+        n = num_common(s, level.part_string[part], level.part_string[level.arc_part[arc]]);
     if (n < level.common[arc]) atomicMin(&level.common[arc], n);
   }
 }
@@ -185,11 +216,13 @@ __global__ static void residuals_kernel(const wf__gpu_subsets s, const wf__gpu_d
   FOR_ALL(part, level.num_parts) {
     u32 arc = level.part_arc[part], string = level.part_string[part], common = level.common[arc];
     double cost = (double)wf__cost_to_float(level.part_cost[part] - cost_of(level.total[arc]));
-    if (part == level.arc_part[arc]) level.output[arc] = string_drop(s, string, string_size(s, string) - common);
+    if (part == level.arc_part[arc])
+      level.output[arc] = string_drop(s, string, string_size(s, string) - common);
     string = string_behind(s, string, common);
     level.part_cost[part] = cost;
     level.part_string[part] = string;
-    atomicAdd((ull *)&level.arc_hash[arc], (ull)element_hash(s, level.part_state[part], (float)cost, string));
+    atomicAdd((ull *)&level.arc_hash[arc],
+              (ull)element_hash(s, level.part_state[part], (float)cost, string));
   }
 }
 
@@ -200,30 +233,39 @@ int wf__determinize_parts(const wf__gpu_subsets *s, const wf__gpu_det_level *lev
   return code == 0 ? LAUNCH(residuals_kernel, level->num_parts, stream, *s, *level) : code;
 }
 
-/* --- subsets ---------------------------------------------------------------------------------------------------------- */
+/* --- subsets ----------------------------------------------------------------------------- */
 
-__device__ static bool is_known(const wf__gpu_subsets &s, const wf__gpu_det_level &level, u64 arc, u64 subset) {
+__device__ static bool is_known(const wf__gpu_subsets &s, const wf__gpu_det_level &level, u64 arc,
+                                u64 subset) {
   u64 begin = level.arc_part[arc], size = level.arc_part[arc + 1] - begin, at = s.off[subset];
   if (s.hash[subset] != level.arc_hash[arc] || s.off[subset + 1] - at != size) return false;
   for (u64 i = 0; i < size; i++)
-    if (s.state[at + i] != level.part_state[begin + i] || s.string[at + i] != level.part_string[begin + i] ||
-        wf__cost_bin(s.inverse_delta, s.cost[at + i]) != wf__cost_bin(s.inverse_delta, (float)level.part_cost[begin + i]))
+    if (s.state[at + i] != level.part_state[begin + i] ||
+        s.string[at + i] != level.part_string[begin + i] ||
+        wf__cost_bin(s.inverse_delta, s.cost[at + i]) !=
+            wf__cost_bin(s.inverse_delta, (float)level.part_cost[begin + i]))
       return false;
   return true;
 }
 
-__device__ static bool is_same(const wf__gpu_subsets &s, const wf__gpu_det_level &level, u64 arc, u64 other) {
-  u64 begin = level.arc_part[arc], size = level.arc_part[arc + 1] - begin, at = level.arc_part[other];
+__device__ static bool is_same(const wf__gpu_subsets &s, const wf__gpu_det_level &level, u64 arc,
+                               u64 other) {
+  u64 begin = level.arc_part[arc], size = level.arc_part[arc + 1] - begin,
+      at = level.arc_part[other];
   if (arc == other) return true;
-  if (level.arc_hash[other] != level.arc_hash[arc] || level.arc_part[other + 1] - at != size) return false;
+  if (level.arc_hash[other] != level.arc_hash[arc] || level.arc_part[other + 1] - at != size)
+    return false;
   for (u64 i = 0; i < size; i++)
-    if (level.part_state[at + i] != level.part_state[begin + i] || level.part_string[at + i] != level.part_string[begin + i] ||
-        wf__cost_bin(s.inverse_delta, (float)level.part_cost[at + i]) != wf__cost_bin(s.inverse_delta, (float)level.part_cost[begin + i]))
+    if (level.part_state[at + i] != level.part_state[begin + i] ||
+        level.part_string[at + i] != level.part_string[begin + i] ||
+        wf__cost_bin(s.inverse_delta, (float)level.part_cost[at + i]) !=
+            wf__cost_bin(s.inverse_delta, (float)level.part_cost[begin + i]))
       return false;
   return true;
 }
 
-/* Of equal subsets the first arc in order is the one: the smaller number stays in the slot, whoever comes when. */
+/* Of equal subsets the first arc in order is the one: the smaller number stays in the slot, whoever
+ * comes when. */
 __global__ static void find_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(arc, level.num_arcs) {
     u64 slot = level.arc_hash[arc] & (s.num_slots - 1);
@@ -260,7 +302,8 @@ int wf__determinize_find(const wf__gpu_subsets *s, const wf__gpu_det_level *leve
   return code == 0 ? LAUNCH(fresh_kernel, level->num_arcs + 1, stream, *s, *level) : code;
 }
 
-__global__ static void names_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level, u64 num_known, u64 elements) {
+__global__ static void names_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level,
+                                    u64 num_known, u64 elements) {
   FOR_ALL(arc, level.num_arcs) {
     if (!level.is_new[arc]) continue;
     u64 subset = num_known + (u32)level.fresh[arc];
@@ -270,7 +313,8 @@ __global__ static void names_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
     if (s.num_of_fst == nullptr) continue;
     u64 p = fst_of(s.f, level.part_state[level.arc_part[arc]]);
     u32 count = atomicAdd(&s.num_of_fst[p], 1u) + 1;
-    if (count > wf__determinize_limit(s.max_states, s.f.state_base[p + 1] - s.f.state_base[p])) atomicOr(s.trouble, (u32)WF__DET_MANY_STATES);
+    if (count > wf__determinize_limit(s.max_states, s.f.state_base[p + 1] - s.f.state_base[p]))
+      atomicOr(s.trouble, (u32)WF__DET_MANY_STATES);
   }
   FOR_ALL(part, level.num_parts) {
     u32 arc = level.part_arc[part];
@@ -286,8 +330,10 @@ __global__ static void names_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
 /* The arcs, and where those of each subset end. */
 __global__ static void store_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(i, level.num_items) {
-    u64 key = level.sorted[i] >> level.state_bits, next = i + 1 < level.num_items ? level.sorted[i + 1] >> level.state_bits : ~(u64)0;
-    if (key == next || is_never(level, level.sorted[i])) continue; /* the last item of an arc writes it */
+    u64 key = level.sorted[i] >> level.state_bits,
+        next = i + 1 < level.num_items ? level.sorted[i + 1] >> level.state_bits : ~(u64)0;
+    if (key == next || is_never(level, level.sorted[i]))
+      continue; /* the last item of an arc writes it */
     u64 arc = (u32)level.ranks[i + 1] - 1;
     wf_arc made;
     made.ilabel = (int32_t)(key & (((u64)1 << level.label_bits) - 1));
@@ -301,14 +347,18 @@ __global__ static void store_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
     u64 low = 0, high = level.num_items; /* the first item of a later subset */
     while (low < high) {
       u64 middle = (low + high) / 2;
-      if (level.sorted[middle] >> (level.state_bits + level.label_bits) <= k) low = middle + 1;
-      else high = middle;
+      if (level.sorted[middle] >> (level.state_bits + level.label_bits) <= k)
+        low = middle + 1;
+      else
+        high = middle;
     }
     s.arc_off[level.first_subset + k + 1] = level.first_arc + (u32)level.ranks[low];
   }
 }
 
-int wf__determinize_store(const wf__gpu_subsets *s, const wf__gpu_det_level *level, u64 num_known, u64 elements, void *stream) {
+int wf__determinize_store(const wf__gpu_subsets *s, const wf__gpu_det_level *level, u64 num_known,
+                          u64 elements, void *stream) {
   int code = LAUNCH(names_kernel, level->num_parts, stream, *s, *level, num_known, elements);
-  return code == 0 ? LAUNCH(store_kernel, level->num_items + level->num_subsets, stream, *s, *level) : code;
+  return code == 0 ? LAUNCH(store_kernel, level->num_items + level->num_subsets, stream, *s, *level)
+                   : code;
 }

@@ -1,16 +1,19 @@
-/* determinize_result.cu - the arrays of a determinized batch: subsets by fst, outputs that are owed at ends, outputs of several labels spelled out (determinize_kernels.h). Also compiled for
- * the imitated GPU of tests/fake_ops/.
+/* determinize_result.cu - the arrays of a determinized batch: subsets by fst, outputs that are owed
+ * at ends, outputs of several labels spelled out (determinize_kernels.h). Also compiled for the
+ * imitated GPU of tests/fake_ops/.
  *
- * Next states are counted in two steps: first with the sinks, without the chains, whose number is not known then. */
+ * Next states are counted in two steps: first with the sinks, without the chains, whose number is
+ * not known then. */
 #include "cuda/fstops/determinize_strings.cuh"
 
 #define FREE (~(u64)0)
 
-/* --- subsets in the order of the result ------------------------------------------------------------------------------- */
+/* --- subsets in the order of the result -------------------------------------------------- */
 
 __global__ static void owed_kernel(const wf__gpu_subsets s, const wf__gpu_det_result r) {
   FOR_ALL(q, r.num_subsets) {
-    u32 fst = (u32)fst_of(s.f, s.state[s.off[q]]), owed = s.final_element[q] != FREE && s.string[s.final_element[q]] != 0;
+    u32 fst = (u32)fst_of(s.f, s.state[s.off[q]]),
+        owed = s.final_element[q] != FREE && s.string[s.final_element[q]] != 0;
     r.fst[q] = fst;
     r.order[q] = (u32)q;
     r.owed[q] = owed;
@@ -18,7 +21,9 @@ __global__ static void owed_kernel(const wf__gpu_subsets s, const wf__gpu_det_re
   }
 }
 
-int wf__determinize_owed(const wf__gpu_subsets *s, const wf__gpu_det_result *r, void *stream) { return LAUNCH(owed_kernel, r->num_subsets, stream, *s, *r); }
+int wf__determinize_owed(const wf__gpu_subsets *s, const wf__gpu_det_result *r, void *stream) {
+  return LAUNCH(owed_kernel, r->num_subsets, stream, *s, *r);
+}
 
 __global__ static void degrees_kernel(const wf__gpu_subsets s, const wf__gpu_det_result r) {
   FOR_ALL(p, r.num_subsets + 1) {
@@ -32,9 +37,11 @@ __global__ static void degrees_kernel(const wf__gpu_subsets s, const wf__gpu_det
   }
 }
 
-int wf__determinize_degrees(const wf__gpu_subsets *s, const wf__gpu_det_result *r, void *stream) { return LAUNCH(degrees_kernel, r->num_subsets + 1, stream, *s, *r); }
+int wf__determinize_degrees(const wf__gpu_subsets *s, const wf__gpu_det_result *r, void *stream) {
+  return LAUNCH(degrees_kernel, r->num_subsets + 1, stream, *s, *r);
+}
 
-/* --- arcs ------------------------------------------------------------------------------------------------------------- */
+/* --- arcs -------------------------------------------------------------------------------- */
 
 __device__ static u64 labels_behind_first(const wf__gpu_subsets &s, u32 string) {
   u32 size = string_size(s, string);
@@ -55,12 +62,15 @@ __global__ static void place_kernel(const wf__gpu_subsets s, const wf__gpu_det_r
   }
   FOR_ALL(q, r.num_subsets) {
     if (!r.owed[q]) continue;
-    u64 first = s.arc_off[q], low = first, high = s.arc_off[q + 1]; /* the first arc of a larger label */
+    u64 first = s.arc_off[q], low = first,
+        high = s.arc_off[q + 1]; /* the first arc of a larger label */
     u32 fst = r.fst[q];
     while (low < high) {
       u64 middle = (low + high) / 2;
-      if (s.arcs[middle].ilabel <= r.subsequential_label) low = middle + 1;
-      else high = middle;
+      if (s.arcs[middle].ilabel <= r.subsequential_label)
+        low = middle + 1;
+      else
+        high = middle;
     }
     wf_arc arc;
     arc.ilabel = r.subsequential_label;
@@ -73,17 +83,21 @@ __global__ static void place_kernel(const wf__gpu_subsets s, const wf__gpu_det_r
   if (spelled != 0) atomicAdd((ull *)r.num_spelled, (ull)spelled);
 }
 
-int wf__determinize_place(const wf__gpu_subsets *s, const wf__gpu_det_result *r, void *stream) { return LAUNCH(place_kernel, r->num_arcs + r->num_subsets, stream, *s, *r); }
+int wf__determinize_place(const wf__gpu_subsets *s, const wf__gpu_det_result *r, void *stream) {
+  return LAUNCH(place_kernel, r->num_arcs + r->num_subsets, stream, *s, *r);
+}
 
-/* --- chains ----------------------------------------------------------------------------------------------------------- */
+/* --- chains ------------------------------------------------------------------------------ */
 
 /* The fst of an arc in the order of the result. */
 __device__ static u64 fst_of_arc(const wf__gpu_subsets &s, const wf__gpu_det_result &r, u64 arc) {
   u64 low = 0, high = s.f.num_fsts;
   while (high - low > 1) {
     u64 middle = (low + high) / 2;
-    if (r.arc_off[r.base[middle]] <= arc) low = middle;
-    else high = middle;
+    if (r.arc_off[r.base[middle]] <= arc)
+      low = middle;
+    else
+      high = middle;
   }
   return low;
 }
@@ -105,7 +119,8 @@ __global__ static void chains_kernel(const wf__gpu_subsets s, const wf__gpu_det_
     u32 string = (u32)r.arcs[k].olabel, size = string_size(s, string), next = r.arcs[k].nextstate;
     if (size <= 1) continue;
     u64 fst = fst_of_arc(s, r, k);
-    int32_t ilabel = next == r.base[fst + 1] + r.sink_base[fst] && r.sink[fst] ? r.arcs[k].ilabel : 0;
+    int32_t ilabel =
+        next == r.base[fst + 1] + r.sink_base[fst] && r.sink[fst] ? r.arcs[k].ilabel : 0;
     for (u32 place = 0; place + 1 < size; place++, string = string_rest(s, string)) {
       u32 slot = chain_slot(r, next, string_label(s, string));
       atomicMin((ull *)&r.tag[slot], (ull)(k << 8 | place));
@@ -134,7 +149,9 @@ __global__ static void nodes_kernel(const wf__gpu_det_result r) {
   }
 }
 
-int wf__determinize_nodes(const wf__gpu_det_result *r, void *stream) { return LAUNCH(nodes_kernel, r->num_slots, stream, *r); }
+int wf__determinize_nodes(const wf__gpu_det_result *r, void *stream) {
+  return LAUNCH(nodes_kernel, r->num_slots, stream, *r);
+}
 
 __global__ static void number_kernel(const wf__gpu_subsets s, const wf__gpu_det_result r) {
   FOR_ALL(node, r.num_nodes) {
@@ -143,19 +160,25 @@ __global__ static void number_kernel(const wf__gpu_subsets s, const wf__gpu_det_
   }
 }
 
-int wf__determinize_number(const wf__gpu_subsets *s, const wf__gpu_det_result *r, void *stream) { return LAUNCH(number_kernel, r->num_nodes, stream, *s, *r); }
+int wf__determinize_number(const wf__gpu_subsets *s, const wf__gpu_det_result *r, void *stream) {
+  return LAUNCH(number_kernel, r->num_nodes, stream, *s, *r);
+}
 
-/* --- all of it -------------------------------------------------------------------------------------------------------- */
+/* --- all of it --------------------------------------------------------------------------- */
 
 /* The state of a chain, or another one counted without chains, as it is numbered. */
 __device__ static u32 number_of(const wf__gpu_det_result &r, u64 fst, u32 next) {
-  if (next & WF__DET_CHAIN) return (u32)(r.base[fst + 1] + r.sink_base[fst + 1]) + r.slot_node[next & ~WF__DET_CHAIN];
+  if (next & WF__DET_CHAIN)
+    return (u32)(r.base[fst + 1] + r.sink_base[fst + 1]) + r.slot_node[next & ~WF__DET_CHAIN];
   return next + (u32)r.node_base[fst];
 }
 
-__device__ static int32_t label_of(u32 string) { return (int32_t)(string & ~WF__DET_ONE); } /* of one label, or of none */
+__device__ static int32_t label_of(u32 string) {
+  return (int32_t)(string & ~WF__DET_ONE);
+} /* of one label, or of none */
 
-__global__ static void write_kernel(const wf__gpu_subsets s, const wf__gpu_det_result r, u64 *off, float *final_cost, wf_arc *arcs) {
+__global__ static void write_kernel(const wf__gpu_subsets s, const wf__gpu_det_result r, u64 *off,
+                                    float *final_cost, wf_arc *arcs) {
   const u64 n = s.f.num_fsts;
   FOR_ALL(p, r.num_subsets) {
     u64 fst = r.by_fst[p], number = p + r.sink_base[fst] + r.node_base[fst];
@@ -169,7 +192,8 @@ __global__ static void write_kernel(const wf__gpu_subsets s, const wf__gpu_det_r
     off[number] = r.arc_off[r.base[fst + 1]] + r.node_base[fst];
     final_cost[number] = 0;
   }
-  if (this_thread() == 0) off[r.num_subsets + r.sink_base[n] + r.node_base[n]] = r.num_arcs + r.node_base[n];
+  if (this_thread() == 0)
+    off[r.num_subsets + r.sink_base[n] + r.node_base[n]] = r.num_arcs + r.node_base[n];
   FOR_ALL(k, r.num_arcs) {
     wf_arc arc = r.arcs[k];
     u64 fst = fst_of_arc(s, r, k);
@@ -179,7 +203,9 @@ __global__ static void write_kernel(const wf__gpu_subsets s, const wf__gpu_det_r
   }
   FOR_ALL(node, r.num_nodes) {
     u32 slot = r.slot_sorted[node];
-    u64 fst = fst_of_arc(s, r, r.tag_sorted[node] >> 8), number = r.base[fst + 1] + r.sink_base[fst + 1] + node, at = r.arc_off[r.base[fst + 1]] + node;
+    u64 fst = fst_of_arc(s, r, r.tag_sorted[node] >> 8),
+        number = r.base[fst + 1] + r.sink_base[fst + 1] + node,
+        at = r.arc_off[r.base[fst + 1]] + node;
     wf_arc arc;
     arc.ilabel = r.slot_ilabel[slot];
     arc.olabel = (int32_t)(u32)r.slots[slot];
@@ -191,6 +217,7 @@ __global__ static void write_kernel(const wf__gpu_subsets s, const wf__gpu_det_r
   }
 }
 
-int wf__determinize_write(const wf__gpu_subsets *s, const wf__gpu_det_result *r, u64 *off, float *final_cost, wf_arc *arcs, void *stream) {
+int wf__determinize_write(const wf__gpu_subsets *s, const wf__gpu_det_result *r, u64 *off,
+                          float *final_cost, wf_arc *arcs, void *stream) {
   return LAUNCH(write_kernel, r->num_arcs + r->num_subsets, stream, *s, *r, off, final_cost, arcs);
 }

@@ -1,5 +1,6 @@
-/* minimize_gpu.c - minimization on a GPU from the host's side: the order of launches, and two looks, at whether arcs must be compared for determinism, and at the
- * result's size. What only the CPU does is refused. */
+/* minimize_gpu.c - minimization on a GPU from the host's side: the order of launches, and two
+ * looks, at whether arcs must be compared for determinism, and at the result's size. What only the
+ * CPU does is refused. */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include "cuda/fstops/minimize_kernels.h"
 #include "cuda/fstops/ops_batch.h"
@@ -35,12 +36,16 @@ static wf_status reserve(struct minimization *self, wf_error *err) {
     TAKE(c, self->scratch, m->list[i], n, "classes of states");
     TAKE(c, self->scratch, m->names[i], m->num_slots, "classes of states");
     TAKE(c, self->scratch, m->shared[i], m->num_slots, "classes of states");
-    WF__CUDA_TRY(cudaMemsetAsync(m->names[i], 0, m->num_slots * sizeof *m->names[i], c->stream), "classes of states");
-    WF__CUDA_TRY(cudaMemsetAsync(m->shared[i], 0, m->num_slots * sizeof *m->shared[i], c->stream), "classes of states");
+    WF__CUDA_TRY(cudaMemsetAsync(m->names[i], 0, m->num_slots * sizeof *m->names[i], c->stream),
+                 "classes of states");
+    WF__CUDA_TRY(cudaMemsetAsync(m->shared[i], 0, m->num_slots * sizeof *m->shared[i], c->stream),
+                 "classes of states");
   }
   WF__CUDA_TRY(cudaMemsetAsync(m->unsorted, 0, n * sizeof *m->unsorted, c->stream), "states");
-  WF__CUDA_TRY(cudaMemsetAsync(m->counts, 0, WF__MIN_COUNTS * sizeof *m->counts, c->stream), "states");
-  WF__CUDA_TRY(cudaMemsetAsync(m->entered, 0, m->f.num_fsts * sizeof *m->entered, c->stream), "a batch");
+  WF__CUDA_TRY(cudaMemsetAsync(m->counts, 0, WF__MIN_COUNTS * sizeof *m->counts, c->stream),
+               "states");
+  WF__CUDA_TRY(cudaMemsetAsync(m->entered, 0, m->f.num_fsts * sizeof *m->entered, c->stream),
+               "a batch");
   return WF_OK;
 }
 
@@ -49,7 +54,8 @@ static wf_status refuse(uint32_t trouble, wf_error *err) {
                      : trouble == WF__MIN_REPEATED    ? "two arcs of a state with the same labels"
                      : trouble == WF__MIN_MANY_ROUNDS ? "states that differ far away"
                                                       : "hashes of states that collide";
-  return trouble == 0 ? WF_OK : wf__fail(err, WF_ERR_UNSUPPORTED, "%s: only the CPU minimizes that", what);
+  return trouble == 0 ? WF_OK
+                      : wf__fail(err, WF_ERR_UNSUPPORTED, "%s: only the CPU minimizes that", what);
 }
 
 /* Costs pushed, arcs of one state told apart. */
@@ -93,11 +99,15 @@ struct request {
   const wf_minimize_options *o;
 };
 
-static wf_status make_minimized(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int how, wf_error *err) {
+static wf_status make_minimized(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch,
+                                int how, wf_error *err) {
   const struct request *request = user;
   const wf_minimize_options *o = request->o;
-  struct minimization self = {.c = batch->context, .scratch = scratch,
-                              .m = {.f = request->from->f, .inverse_delta = o->delta > 0 ? 1 / (double)o->delta : 0, .push = o->push_weights}};
+  struct minimization self = {.c = batch->context,
+                              .scratch = scratch,
+                              .m = {.f = request->from->f,
+                                    .inverse_delta = o->delta > 0 ? 1 / (double)o->delta : 0,
+                                    .push = o->push_weights}};
   wf__gpu_arrays a;
   uint64_t sizes;
   (void)how;
@@ -110,25 +120,33 @@ static wf_status make_minimized(wf__gpu_batch *batch, const void *user, wf__gpu_
   WF__TRY(prepare(&self, err));
   WF__TRY(find_classes(&self, &sizes, err));
   WF__TRY(wf__gpu_batch_reserve(batch, sizes >> 32, (uint32_t)sizes, &a, err));
-  WF__CUDA_TRY(wf__minimize_write(&self.m, a.state_base, a.start, a.off, a.final_cost, a.arcs, self.c->stream), "minimization");
+  WF__CUDA_TRY(wf__minimize_write(&self.m, a.state_base, a.start, a.off, a.final_cost, a.arcs,
+                                  self.c->stream),
+               "minimization");
   return WF_OK;
 }
 
 /* Trimming leaves no states to an fst without a start. */
 static bool needs_trimming(const wf__gpu_batch *batch) {
   bool needs = !batch->trimmed;
-  for (uint64_t i = 0; i < batch->f.num_fsts; i++) needs = needs || (batch->start[i] < 0 && batch->state_base[i] != batch->state_base[i + 1]);
+  for (uint64_t i = 0; i < batch->f.num_fsts; i++)
+    needs = needs || (batch->start[i] < 0 && batch->state_base[i] != batch->state_base[i + 1]);
   return needs;
 }
 
-wf_status wf__gpu_batch_minimize(const wf__gpu_batch *batch, const wf_minimize_options *o, wf__gpu_batch **out, wf_error *err) {
+wf_status wf__gpu_batch_minimize(const wf__gpu_batch *batch, const wf_minimize_options *o,
+                                 wf__gpu_batch **out, wf_error *err) {
   wf__gpu_batch *trimmed = NULL;
   *out = NULL;
-  if (batch->log_semiring && o->push_weights) return wf__fail(err, WF_ERR_UNSUPPORTED, "costs pushed in the log semiring: only the CPU minimizes that");
-  if (!o->encode_labels) return wf__fail(err, WF_ERR_UNSUPPORTED, "output labels pushed: only the CPU minimizes that");
+  if (batch->log_semiring && o->push_weights)
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "costs pushed in the log semiring: only the CPU minimizes that");
+  if (!o->encode_labels)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "output labels pushed: only the CPU minimizes that");
   if (needs_trimming(batch)) WF__TRY(wf__gpu_batch_connect(batch, &trimmed, err));
   struct request request = {trimmed != NULL ? trimmed : batch, o};
-  wf_status status = wf__gpu_batch_make_on(batch->context, batch->f.num_fsts, batch->log_semiring, make_minimized, &request, 0, "minimization", out, err);
+  wf_status status = wf__gpu_batch_make_on(batch->context, batch->f.num_fsts, batch->log_semiring,
+                                           make_minimized, &request, 0, "minimization", out, err);
   wf__gpu_batch_free(trimmed);
   return status;
 }

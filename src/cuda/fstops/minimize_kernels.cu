@@ -1,28 +1,37 @@
-/* minimize_kernels.cu - kernels of minimization (minimize_kernels.h). Also compiled for the imitated GPU of tests/fake_ops/, where a grid is one thread and a warp has one lane. */
+/* minimize_kernels.cu - kernels of minimization (minimize_kernels.h). Also compiled for the
+ * imitated GPU of tests/fake_ops/, where a grid is one thread and a warp has one lane. */
 #include "cuda/fstops/batch_states.cuh"
 #include "cuda/fstops/minimize_kernels.h"
 #include "math/cost.h"
 #include "math/hash.h"
 
-/* Of names; rounds of distances and of names. Tests take less, so that names collide and rounds do not suffice. */
+/* Of names; rounds of distances and of names. Tests take less, so that names collide and rounds do
+ * not suffice. */
 #ifndef WF__MIN_NAME_BITS
 #define WF__MIN_NAME_BITS 64
 #define WF__MIN_FALLS (1 << 14)
 #define WF__MIN_ROUNDS 10000
 #endif
 
-enum { MOST_FALLS = WF__MIN_FALLS, MOST_ROUNDS = WF__MIN_ROUNDS, MOST_UNORDERED = 1024 /* arcs that are compared with all others of a state */ };
+enum {
+  MOST_FALLS = WF__MIN_FALLS,
+  MOST_ROUNDS = WF__MIN_ROUNDS,
+  MOST_UNORDERED = 1024 /* arcs that are compared with all others of a state */
+};
 
 #ifdef FAKE_CUDA
 #define LAUNCH_TOGETHER(kernel, count, stream, ...) LAUNCH(kernel, count, stream, __VA_ARGS__)
 #else
 __device__ static void grid_sync() { cooperative_groups::this_grid().sync(); }
-#define LAUNCH_TOGETHER(kernel, count, stream, ...) (int)launch_together(kernel, blocks_for(count), false, THREADS, 0, (cudaStream_t)(stream), __VA_ARGS__)
+#define LAUNCH_TOGETHER(kernel, count, stream, ...)                                          \
+  (int)launch_together(kernel, blocks_for(count), false, THREADS, 0, (cudaStream_t)(stream), \
+                       __VA_ARGS__)
 #endif
 
-/* --- costs ------------------------------------------------------------------------------------------------------------ */
+/* --- costs ------------------------------------------------------------------------------- */
 
-/* Distances fall in place: a state takes the others' as it finds them, old or new. What comes out in the end is the least of the sums along paths, each summed from its end. */
+/* Distances fall in place: a state takes the others' as it finds them, old or new. What comes out
+ * in the end is the least of the sums along paths, each summed from its end. */
 struct fall_work {
   wf__gpu_fsts f;
   double *distance;
@@ -64,7 +73,9 @@ __global__ static void distances_kernel(const wf__gpu_minimization m) {
   }
 }
 
-int wf__minimize_distances(const wf__gpu_minimization *m, void *stream) { return LAUNCH_TOGETHER(distances_kernel, m->f.num_states, stream, *m); }
+int wf__minimize_distances(const wf__gpu_minimization *m, void *stream) {
+  return LAUNCH_TOGETHER(distances_kernel, m->f.num_states, stream, *m);
+}
 
 struct push_work {
   wf__gpu_minimization m;
@@ -84,7 +95,8 @@ struct push_work {
     if (!sorted) m.unsorted[s] = m.counts[WF__MIN_UNSORTED] = 1;
     if (first != 0) return;
     float cost = m.f.final_cost[s];
-    m.final_cost[s] = here != INFINITY && cost != INFINITY ? wf__cost_to_float((double)cost - here) : cost;
+    m.final_cost[s] =
+        here != INFINITY && cost != INFINITY ? wf__cost_to_float((double)cost - here) : cost;
   }
 };
 
@@ -93,9 +105,11 @@ __global__ static void push_kernel(const wf__gpu_minimization m) {
   for_states(nullptr, 0, m.f.num_states, work);
 }
 
-int wf__minimize_push(const wf__gpu_minimization *m, void *stream) { return LAUNCH(push_kernel, m->f.num_states, stream, *m); }
+int wf__minimize_push(const wf__gpu_minimization *m, void *stream) {
+  return LAUNCH(push_kernel, m->f.num_states, stream, *m);
+}
 
-/* --- determinism ------------------------------------------------------------------------------------------------------ */
+/* --- determinism ------------------------------------------------------------------------- */
 
 struct key {
   u64 labels;
@@ -105,9 +119,12 @@ __device__ static key key_of(const wf__gpu_minimization &m, const wf_arc &arc) {
   key k = {(u64)(u32)arc.ilabel << 32 | (u32)arc.olabel, wf__cost_bin(m.inverse_delta, arc.weight)};
   return k;
 }
-__device__ static bool same_key(const key &a, const key &b) { return a.labels == b.labels && a.bin == b.bin; }
+__device__ static bool same_key(const key &a, const key &b) {
+  return a.labels == b.labels && a.bin == b.bin;
+}
 
-/* Arcs of unsorted states go to a hash table, as their number + 1, unless one of their state with their key is there. */
+/* Arcs of unsorted states go to a hash table, as their number + 1, unless one of their state with
+ * their key is there. */
 struct determinism_work {
   wf__gpu_minimization m;
   u32 *slots;
@@ -121,7 +138,9 @@ struct determinism_work {
   }
   __device__ bool is_repeated(u64 begin, u64 end, u64 arc) const {
     key mine = key_at(arc);
-    for (u64 slot = wf__mix64(wf__mix64(mine.labels) + begin * 0x9e3779b97f4a7c15ULL + mine.bin) & mask;; slot = (slot + 1) & mask) {
+    for (u64 slot =
+             wf__mix64(wf__mix64(mine.labels) + begin * 0x9e3779b97f4a7c15ULL + mine.bin) & mask;
+         ; slot = (slot + 1) & mask) {
       u32 have = __ldcg(&slots[slot]);
       if (have == 0) have = atomicCAS(&slots[slot], 0u, (u32)arc + 1);
       if (have == 0) return false;
@@ -140,16 +159,18 @@ __global__ static void determinism_kernel(const wf__gpu_minimization m, u32 *slo
   for_states(nullptr, 0, m.f.num_states, work);
 }
 
-int wf__minimize_determinism(const wf__gpu_minimization *m, u32 *slots, u64 num_slots, void *stream) {
+int wf__minimize_determinism(const wf__gpu_minimization *m, u32 *slots, u64 num_slots,
+                             void *stream) {
   return LAUNCH(determinism_kernel, m->f.num_states, stream, *m, slots, num_slots);
 }
 
-/* --- names ------------------------------------------------------------------------------------------------------------ */
+/* --- names ------------------------------------------------------------------------------- */
 
 /* What tells states apart before their arcs do. */
 __device__ static u64 kind_of(const wf__gpu_minimization &m, u32 s) {
   float cost = m.final_cost[s];
-  return (fst_of(m.f, s) + 1) << 33 | (cost == INFINITY ? 0 : (u64)1 << 32 | wf__cost_bin(m.inverse_delta, cost));
+  return (fst_of(m.f, s) + 1) << 33 |
+         (cost == INFINITY ? 0 : (u64)1 << 32 | wf__cost_bin(m.inverse_delta, cost));
 }
 
 struct name_work {
@@ -157,16 +178,21 @@ struct name_work {
   u32 round, *claimed;
 
   __device__ u64 size(u32 s) const { return m.f.off[s + 1] - m.f.off[s]; }
-  __device__ u64 before(u32 s) const { return round == 0 ? wf__mix64(kind_of(m, s)) : __ldcg(&m.name[(round + 1) & 1][s]); }
+  __device__ u64 before(u32 s) const {
+    return round == 0 ? wf__mix64(kind_of(m, s)) : __ldcg(&m.name[(round + 1) & 1][s]);
+  }
   /* The slot of a name, which counts whether others have it. */
   __device__ u32 put(u64 name) const {
     u64 *names = m.names[round & 1], mask = m.num_slots - 1, slot = name & mask;
     for (;; slot = (slot + 1) & mask) {
       u64 have = __ldcg(&names[slot]);
       if (have == 0) have = atomicCAS((ull *)&names[slot], (ull)0, (ull)name);
-      if (have == 0) ++*claimed;
-      else if (have != name) continue;
-      else if (__ldcg(&m.shared[round & 1][slot]) == 0) m.shared[round & 1][slot] = 1;
+      if (have == 0)
+        ++*claimed;
+      else if (have != name)
+        continue;
+      else if (__ldcg(&m.shared[round & 1][slot]) == 0)
+        m.shared[round & 1][slot] = 1;
       return (u32)slot;
     }
   }
@@ -175,7 +201,8 @@ struct name_work {
     for (u64 i = m.f.off[s] + first; i < m.f.off[s + 1]; i += stride) {
       wf_arc arc = m.arcs[i];
       key k = key_of(m, arc);
-      sum += wf__mix64(wf__mix64(k.labels) + k.bin * 0x94d049bb133111ebULL + before(arc.nextstate) * 0xbf58476d1ce4e5b9ULL);
+      sum += wf__mix64(wf__mix64(k.labels) + k.bin * 0x94d049bb133111ebULL +
+                       before(arc.nextstate) * 0xbf58476d1ce4e5b9ULL);
     }
     for (u32 d = stride / 2; d > 0; d /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, d);
     if (first != 0) return;
@@ -187,8 +214,12 @@ struct name_work {
 };
 
 /* The states that shared their names before a round; NULL: all. */
-__device__ static const u32 *list_of(const wf__gpu_minimization &m, u32 round) { return round == 0 ? nullptr : m.list[round & 1]; }
-__device__ static u32 state_at(const u32 *list, u64 k) { return list == nullptr ? (u32)k : __ldcg(&list[k]); }
+__device__ static const u32 *list_of(const wf__gpu_minimization &m, u32 round) {
+  return round == 0 ? nullptr : m.list[round & 1];
+}
+__device__ static u32 state_at(const u32 *list, u64 k) {
+  return list == nullptr ? (u32)k : __ldcg(&list[k]);
+}
 
 /* Frees the slots of a round. */
 __device__ static void clear_names(const wf__gpu_minimization &m, u32 round, u64 count) {
@@ -201,7 +232,8 @@ __device__ static void clear_names(const wf__gpu_minimization &m, u32 round, u64
 }
 
 /* Those that share their names still are listed for the next round; the others' names stay. */
-__device__ static void list_shared(const wf__gpu_minimization &m, u32 round, u64 count, u32 *next_count) {
+__device__ static void list_shared(const wf__gpu_minimization &m, u32 round, u64 count,
+                                   u32 *next_count) {
   const u32 *list = list_of(m, round);
   u32 *next = m.list[(round + 1) & 1];
   for (u64 base = this_thread() / LANES * LANES; base < count; base += num_threads()) {
@@ -211,12 +243,15 @@ __device__ static void list_shared(const wf__gpu_minimization &m, u32 round, u64
     u32 mask = __ballot_sync(ALL_LANES, shares), at = 0;
     if (mask != 0 && this_lane() == 0) at = atomicAdd(next_count, (u32)__popc(mask));
     at = __shfl_sync(ALL_LANES, at, 0);
-    if (shares) next[at + (u32)__popc(mask & ((1u << this_lane()) - 1))] = s;
-    else if (k < count) m.name[(round + 1) & 1][s] = __ldcg(&m.name[round & 1][s]);
+    if (shares)
+      next[at + (u32)__popc(mask & ((1u << this_lane()) - 1))] = s;
+    else if (k < count)
+      m.name[(round + 1) & 1][s] = __ldcg(&m.name[round & 1][s]);
   }
 }
 
-/* Rounds until one parts no class: the number of the last, which has left its names in their slots, and `*count` states that shared theirs before it. */
+/* Rounds until one parts no class: the number of the last, which has left its names in their slots,
+ * and `*count` states that shared theirs before it. */
 __device__ static u32 part(const wf__gpu_minimization &m, u64 *count) {
   u64 before = 0, num_classes = 0, last_count = 0;
   u32 *const listed = &m.counts[WF__MIN_LISTED], *const claims = &m.counts[WF__MIN_CLAIMED];
@@ -240,7 +275,7 @@ __device__ static u32 part(const wf__gpu_minimization &m, u64 *count) {
   }
 }
 
-/* --- the exact check -------------------------------------------------------------------------------------------------- */
+/* --- the exact check --------------------------------------------------------------------- */
 
 /* Has a state the arcs of the first of its class, in whatever order? */
 struct check_work {
@@ -249,7 +284,8 @@ struct check_work {
   __device__ u64 size(u32 s) const { return m.f.off[s + 1] - m.f.off[s]; }
   __device__ bool same_arc(u64 a, u64 b) const {
     wf_arc x = m.arcs[a], y = m.arcs[b];
-    return same_key(key_of(m, x), key_of(m, y)) && __ldcg(&m.first_of[x.nextstate]) == __ldcg(&m.first_of[y.nextstate]);
+    return same_key(key_of(m, x), key_of(m, y)) &&
+           __ldcg(&m.first_of[x.nextstate]) == __ldcg(&m.first_of[y.nextstate]);
   }
   __device__ u64 num_like(u64 arc, u32 s) const {
     u64 count = 0;
@@ -258,7 +294,8 @@ struct check_work {
   }
   __device__ bool agrees(u32 s, u32 other, u64 i, u64 count) const {
     const u64 arc = m.f.off[s] + i;
-    return same_arc(arc, m.f.off[other] + i) || (count <= MOST_UNORDERED && num_like(arc, s) == num_like(arc, other));
+    return same_arc(arc, m.f.off[other] + i) ||
+           (count <= MOST_UNORDERED && num_like(arc, s) == num_like(arc, other));
   }
   __device__ void visit(u32 s, u32 first, u32 stride) const {
     const u32 other = __ldcg(&m.first_of[s]);
@@ -273,28 +310,37 @@ __global__ static void classes_kernel(const wf__gpu_minimization m) {
   FOR_ALL(s, m.f.num_states) m.first_of[s] = (u32)s;
   u64 count;
   const u32 round = part(m, &count), *list = list_of(m, round), *slot = m.slot[round & 1];
-  u32 *last = m.shared[(round + 1) & 1]; /* free by now: the greatest of the complements of the states of a class */
+  u32 *last =
+      m.shared[(round + 1) &
+               1]; /* free by now: the greatest of the complements of the states of a class */
   if (round == MOST_ROUNDS) {
     if (this_thread() == 0) m.counts[WF__MIN_TROUBLE] = WF__MIN_MANY_ROUNDS;
     return;
   }
   FOR_ALL(k, count) atomicMax(&last[__ldcg(&slot[state_at(list, k)])], ~state_at(list, k));
   grid_sync();
-  FOR_ALL(k, count) m.first_of[state_at(list, k)] = ~__ldcg(&last[__ldcg(&slot[state_at(list, k)])]);
+  FOR_ALL(k, count)
+  m.first_of[state_at(list, k)] = ~__ldcg(&last[__ldcg(&slot[state_at(list, k)])]);
   grid_sync();
   check_work work = {m};
   for_states(list, 0, count, work);
 }
 
-int wf__minimize_classes(const wf__gpu_minimization *m, void *stream) { return LAUNCH_TOGETHER(classes_kernel, m->f.num_states, stream, *m); }
-
-/* --- one state a class ------------------------------------------------------------------------------------------------ */
-
-__global__ static void sizes_kernel(const wf__gpu_minimization m) {
-  FOR_ALL(s, m.f.num_states + 1) m.place[s] = s < m.f.num_states && m.first_of[s] == s ? (u64)1 << 32 | (m.f.off[s + 1] - m.f.off[s]) : 0;
+int wf__minimize_classes(const wf__gpu_minimization *m, void *stream) {
+  return LAUNCH_TOGETHER(classes_kernel, m->f.num_states, stream, *m);
 }
 
-int wf__minimize_sizes(const wf__gpu_minimization *m, void *stream) { return LAUNCH(sizes_kernel, m->f.num_states + 1, stream, *m); }
+/* --- one state a class ------------------------------------------------------------------- */
+
+__global__ static void sizes_kernel(const wf__gpu_minimization m) {
+  FOR_ALL(s, m.f.num_states + 1)
+  m.place[s] =
+      s < m.f.num_states && m.first_of[s] == s ? (u64)1 << 32 | (m.f.off[s + 1] - m.f.off[s]) : 0;
+}
+
+int wf__minimize_sizes(const wf__gpu_minimization *m, void *stream) {
+  return LAUNCH(sizes_kernel, m->f.num_states + 1, stream, *m);
+}
 
 struct write_work {
   wf__gpu_minimization m;
@@ -328,11 +374,13 @@ __global__ static void write_kernel(const write_work work, u64 *state_base, int6
   if (this_thread() == 0) work.off[m.place[m.f.num_states] >> 32] = (u32)m.place[m.f.num_states];
   FOR_ALL(p, m.f.num_fsts + 1) {
     state_base[p] = m.place[m.f.state_base[p]] >> 32;
-    if (p < m.f.num_fsts) start[p] = m.f.start[p] < 0 ? -1 : (int64_t)work.number((u64)m.f.start[p]);
+    if (p < m.f.num_fsts)
+      start[p] = m.f.start[p] < 0 ? -1 : (int64_t)work.number((u64)m.f.start[p]);
   }
 }
 
-/* The total cost goes back: onto the arcs of the start, or onto all final costs if something leads there. */
+/* The total cost goes back: onto the arcs of the start, or onto all final costs if something leads
+ * there. */
 struct total_work {
   write_work to;
 
@@ -344,14 +392,19 @@ struct total_work {
     const u32 k = to.number(s);
     const bool here = k == to.number((u64)m.f.start[p]);
     if (m.first_of[s] != s || total == 0 || total == INFINITY || (!here && !m.entered[p])) return;
-    for (u64 i = begin + first; !m.entered[p] && i < begin + count; i += stride) to.arcs[i].weight = wf__cost_to_float((double)to.arcs[i].weight + total);
-    if (first == 0 && to.final_cost[k] != INFINITY) to.final_cost[k] = wf__cost_to_float((double)to.final_cost[k] + total);
+    for (u64 i = begin + first; !m.entered[p] && i < begin + count; i += stride)
+      to.arcs[i].weight = wf__cost_to_float((double)to.arcs[i].weight + total);
+    if (first == 0 && to.final_cost[k] != INFINITY)
+      to.final_cost[k] = wf__cost_to_float((double)to.final_cost[k] + total);
   }
 };
 
-__global__ static void total_kernel(const total_work work) { for_states(nullptr, 0, work.to.m.f.num_states, work); }
+__global__ static void total_kernel(const total_work work) {
+  for_states(nullptr, 0, work.to.m.f.num_states, work);
+}
 
-int wf__minimize_write(const wf__gpu_minimization *m, u64 *state_base, int64_t *start, u64 *off, float *final_cost, wf_arc *arcs, void *stream) {
+int wf__minimize_write(const wf__gpu_minimization *m, u64 *state_base, int64_t *start, u64 *off,
+                       float *final_cost, wf_arc *arcs, void *stream) {
   write_work work = {*m, off, final_cost, arcs};
   int code = LAUNCH(write_kernel, m->f.num_states, stream, work, state_base, start);
   total_work total = {work};

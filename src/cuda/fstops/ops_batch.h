@@ -1,4 +1,5 @@
-/* ops_batch.h - a batch of fsts in a GPU's memory, and what its operations share: ops_gpu.c (structure), ops_sums.c (sums over paths). */
+/* ops_batch.h - a batch of fsts in a GPU's memory, and what its operations share: ops_gpu.c
+ * (structure), ops_sums.c (sums over paths). */
 #ifndef WF_CUDA_FSTOPS_OPS_BATCH_H
 #define WF_CUDA_FSTOPS_OPS_BATCH_H
 
@@ -33,7 +34,8 @@ struct wf__gpu_batch {
   double *gradients, *input_gradients[2]; /* device; NULL: not made */
 };
 
-/* The device arrays of a batch, to be filled: in the structure that the kernels read they are const. */
+/* The device arrays of a batch, to be filled: in the structure that the kernels read they are
+ * const. */
 typedef struct wf__gpu_arrays {
   uint64_t *state_base, *off;
   int64_t *start;
@@ -45,35 +47,52 @@ typedef struct wf__gpu_arrays {
 wf_status wf__gpu_context_create(int device, wf__gpu_context **out, wf_error *err);
 void wf__gpu_context_release(wf__gpu_context *context);
 
-wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_t bytes, const char *what, void **out, wf_error *err);
-#define TAKE(context, blocks, pointer, count, what) WF__TRY(wf__ops_take(context, blocks, (uint64_t)(count) * sizeof *(pointer), what, (void **)&(pointer), err))
+wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_t bytes,
+                       const char *what, void **out, wf_error *err);
+#define TAKE(context, blocks, pointer, count, what)                                  \
+  WF__TRY(wf__ops_take(context, blocks, (uint64_t)(count) * sizeof *(pointer), what, \
+                       (void **)&(pointer), err))
 void wf__ops_give_back(wf__gpu_context *context, wf__gpu_blocks *blocks);
 
 /* Copies on the context's stream; wf__ops_finish waits for it. */
-wf_status wf__ops_to_device(wf__gpu_context *context, void *to, const void *from, uint64_t bytes, wf_error *err);
-wf_status wf__ops_to_host(wf__gpu_context *context, void *to, const void *from, uint64_t bytes, wf_error *err);
+wf_status wf__ops_to_device(wf__gpu_context *context, void *to, const void *from, uint64_t bytes,
+                            wf_error *err);
+wf_status wf__ops_to_host(wf__gpu_context *context, void *to, const void *from, uint64_t bytes,
+                          wf_error *err);
 wf_status wf__ops_finish(wf__gpu_context *context, const char *what, wf_error *err);
 
-/* A new batch of as many fsts as `from`, filled by `make`, which reserves its arrays and writes them all: bases and starts too. */
-typedef wf_status wf__gpu_make_fn(wf__gpu_batch *batch, const void *from, wf__gpu_blocks *scratch, int how, wf_error *err);
-wf_status wf__gpu_batch_make(const wf__gpu_batch *from, wf__gpu_make_fn *make, int how, const char *what, wf__gpu_batch **out, wf_error *err);
-wf_status wf__gpu_batch_make_on(wf__gpu_context *context, size_t count, bool log_semiring, wf__gpu_make_fn *make, const void *from, int how, const char *what, wf__gpu_batch **out,
-                                wf_error *err);
+/* A new batch of as many fsts as `from`, filled by `make`, which reserves its arrays and writes
+ * them all: bases and starts too. */
+typedef wf_status wf__gpu_make_fn(wf__gpu_batch *batch, const void *from, wf__gpu_blocks *scratch,
+                                  int how, wf_error *err);
+wf_status wf__gpu_batch_make(const wf__gpu_batch *from, wf__gpu_make_fn *make, int how,
+                             const char *what, wf__gpu_batch **out, wf_error *err);
+wf_status wf__gpu_batch_make_on(wf__gpu_context *context, size_t count, bool log_semiring,
+                                wf__gpu_make_fn *make, const void *from, int how, const char *what,
+                                wf__gpu_batch **out, wf_error *err);
 /* Copies of where the arcs of each fst's inputs begin, for a batch with origins. */
-wf_status wf__gpu_batch_input_bases(wf__gpu_batch *to, const uint64_t *const from[2], wf_error *err);
-wf_status wf__gpu_batch_reserve(wf__gpu_batch *batch, uint64_t num_states, uint64_t num_arcs, wf__gpu_arrays *a, wf_error *err);
+wf_status wf__gpu_batch_input_bases(wf__gpu_batch *to, const uint64_t *const from[2],
+                                    wf_error *err);
+wf_status wf__gpu_batch_reserve(wf__gpu_batch *batch, uint64_t num_states, uint64_t num_arcs,
+                                wf__gpu_arrays *a, wf_error *err);
 
 /* As wf__gpu_batch_connect, but origins of arcs are kept: a composition's last step. */
 wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 
 /* The same of those fsts alone for which some[i] is not 0, in host memory; without origins. */
-wf_status wf__gpu_batch_connect_some(const wf__gpu_batch *batch, const uint32_t *some, wf__gpu_batch **out, wf_error *err);
+wf_status wf__gpu_batch_connect_some(const wf__gpu_batch *batch, const uint32_t *some,
+                                     wf__gpu_batch **out, wf_error *err);
 
 /* Offsets, final costs, bases, and starts as `from` has them. */
-wf_status wf__gpu_batch_copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a, wf_error *err);
-wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f, wf__gpu_incoming *in, wf_error *err);
-/* Levels and, in the same pass, sums to the end; how many levels there are, and states that have one. */
-wf_status wf__gpu_levels_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f, bool log_semiring, wf__gpu_incoming *in, wf__gpu_levels *levels, wf__gpu_sums *to_end,
-                              uint32_t *out_num_levels, uint32_t *out_num_states, wf_error *err);
+wf_status wf__gpu_batch_copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a,
+                                    wf_error *err);
+wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f,
+                                wf__gpu_incoming *in, wf_error *err);
+/* Levels and, in the same pass, sums to the end; how many levels there are, and states that have
+ * one. */
+wf_status wf__gpu_levels_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f,
+                              bool log_semiring, wf__gpu_incoming *in, wf__gpu_levels *levels,
+                              wf__gpu_sums *to_end, uint32_t *out_num_levels,
+                              uint32_t *out_num_states, wf_error *err);
 
 #endif

@@ -1,7 +1,8 @@
-/* ops_kernels.cu - kernels of operations on batches of fsts: labels, sorting, trimming, reversal, sums over paths, gradients, best paths.
+/* ops_kernels.cu - kernels of operations on batches of fsts: labels, sorting, trimming, reversal,
+ * sums over paths, gradients, best paths.
  *
- * A thread takes a state or an arc; states with many arcs are taken by their warp. Also compiled for the imitated GPU of tests/fake_ops/, where a grid is one
- * thread and a warp has one lane. */
+ * A thread takes a state or an arc; states with many arcs are taken by their warp. Also compiled
+ * for the imitated GPU of tests/fake_ops/, where a grid is one thread and a warp has one lane. */
 #ifndef FAKE_CUDA
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
@@ -15,24 +16,33 @@
 #ifndef FAKE_CUDA
 __device__ static void grid_sync() { cooperative_groups::this_grid().sync(); }
 
-int wf__ops_sort(const u32 *keys, u32 *keys_out, const u32 *index, u32 *index_out, u64 count, int key_bits, void *scratch, size_t *scratch_bytes, void *stream) {
-  return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, index, index_out, (int64_t)count, 0, key_bits, (cudaStream_t)stream);
+int wf__ops_sort(const u32 *keys, u32 *keys_out, const u32 *index, u32 *index_out, u64 count,
+                 int key_bits, void *scratch, size_t *scratch_bytes, void *stream) {
+  return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, index, index_out,
+                                         (int64_t)count, 0, key_bits, (cudaStream_t)stream);
 }
 
-int wf__ops_scan(const u32 *in, u32 *out, u64 count, void *scratch, size_t *scratch_bytes, void *stream) {
-  return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count, (cudaStream_t)stream);
+int wf__ops_scan(const u32 *in, u32 *out, u64 count, void *scratch, size_t *scratch_bytes,
+                 void *stream) {
+  return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count,
+                                       (cudaStream_t)stream);
 }
 
-int wf__ops_scan64(const u64 *in, u64 *out, u64 count, void *scratch, size_t *scratch_bytes, void *stream) {
-  return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count, (cudaStream_t)stream);
+int wf__ops_scan64(const u64 *in, u64 *out, u64 count, void *scratch, size_t *scratch_bytes,
+                   void *stream) {
+  return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count,
+                                       (cudaStream_t)stream);
 }
 #endif
 
-__device__ static bool is_start(const wf__gpu_fsts &f, u64 state) { return f.start[fst_of(f, state)] == (int64_t)state; }
+__device__ static bool is_start(const wf__gpu_fsts &f, u64 state) {
+  return f.start[fst_of(f, state)] == (int64_t)state;
+}
 
-/* --- joining, labels, keys ---------------------------------------------------------------------------------------------- */
+/* --- joining, labels, keys --------------------------------------------------------------- */
 
-__global__ static void join_kernel(const wf__gpu_fsts to, const u64 *arc_base, const u64 *arc_off, const wf_arc *arcs, u64 *out_off, wf_arc *out_arcs) {
+__global__ static void join_kernel(const wf__gpu_fsts to, const u64 *arc_base, const u64 *arc_off,
+                                   const wf_arc *arcs, u64 *out_off, wf_arc *out_arcs) {
   FOR_ALL(s, to.num_states) {
     u64 p = fst_of(to, s);
     out_off[s] = arc_base[p] + arc_off[s + p];
@@ -42,8 +52,10 @@ __global__ static void join_kernel(const wf__gpu_fsts to, const u64 *arc_base, c
     u64 low = 0, high = to.num_fsts;
     while (high - low > 1) {
       u64 middle = (low + high) / 2;
-      if (arc_base[middle] <= i) low = middle;
-      else high = middle;
+      if (arc_base[middle] <= i)
+        low = middle;
+      else
+        high = middle;
     }
     wf_arc arc = arcs[i];
     arc.nextstate += (u32)to.state_base[low];
@@ -51,15 +63,19 @@ __global__ static void join_kernel(const wf__gpu_fsts to, const u64 *arc_base, c
   }
 }
 
-int wf__ops_join(const wf__gpu_fsts *to, const u64 *arc_base, const u64 *arc_off, const wf_arc *arcs, u64 *out_off, wf_arc *out_arcs, void *stream) {
-  return LAUNCH(join_kernel, to->num_arcs + to->num_states, stream, *to, arc_base, arc_off, arcs, out_off, out_arcs);
+int wf__ops_join(const wf__gpu_fsts *to, const u64 *arc_base, const u64 *arc_off,
+                 const wf_arc *arcs, u64 *out_off, wf_arc *out_arcs, void *stream) {
+  return LAUNCH(join_kernel, to->num_arcs + to->num_states, stream, *to, arc_base, arc_off, arcs,
+                out_off, out_arcs);
 }
 
 __global__ static void arc_bases_kernel(const wf__gpu_fsts f, u64 *out) {
   FOR_ALL(p, f.num_fsts + 1) out[p] = f.off[f.state_base[p]];
 }
 
-int wf__ops_arc_bases(const wf__gpu_fsts *f, u64 *out, void *stream) { return LAUNCH(arc_bases_kernel, f->num_fsts + 1, stream, *f, out); }
+int wf__ops_arc_bases(const wf__gpu_fsts *f, u64 *out, void *stream) {
+  return LAUNCH(arc_bases_kernel, f->num_fsts + 1, stream, *f, out);
+}
 
 __global__ static void labels_kernel(const wf_arc *arcs, wf_arc *out, u64 num_arcs, int how) {
   FOR_ALL(i, num_arcs) {
@@ -71,22 +87,29 @@ __global__ static void labels_kernel(const wf_arc *arcs, wf_arc *out, u64 num_ar
   }
 }
 
-int wf__ops_labels(const wf_arc *arcs, wf_arc *out, u64 num_arcs, int how, void *stream) { return LAUNCH(labels_kernel, num_arcs, stream, arcs, out, num_arcs, how); }
+int wf__ops_labels(const wf_arc *arcs, wf_arc *out, u64 num_arcs, int how, void *stream) {
+  return LAUNCH(labels_kernel, num_arcs, stream, arcs, out, num_arcs, how);
+}
 
-/* The state whose arcs an arc is among: by bisection, so that states with many arcs cost no more than others. */
+/* The state whose arcs an arc is among: by bisection, so that states with many arcs cost no more
+ * than others. */
 __global__ static void source_kernel(const wf__gpu_fsts f, u32 *source) {
   FOR_ALL(i, f.num_arcs) {
     u64 low = 0, high = f.num_states;
     while (high - low > 1) {
       u64 middle = (low + high) / 2;
-      if (f.off[middle] <= i) low = middle;
-      else high = middle;
+      if (f.off[middle] <= i)
+        low = middle;
+      else
+        high = middle;
     }
     source[i] = (u32)low;
   }
 }
 
-int wf__ops_source(const wf__gpu_fsts *f, u32 *source, void *stream) { return LAUNCH(source_kernel, f->num_arcs, stream, *f, source); }
+int wf__ops_source(const wf__gpu_fsts *f, u32 *source, void *stream) {
+  return LAUNCH(source_kernel, f->num_arcs, stream, *f, source);
+}
 
 enum { BY_NEXT, BY_ILABEL, BY_OLABEL };
 
@@ -98,25 +121,34 @@ __global__ static void keys_kernel(const wf__gpu_fsts f, int by, u32 *keys, u32 
   }
 }
 
-int wf__ops_next_keys(const wf__gpu_fsts *f, u32 *keys, u32 *index, void *stream) { return LAUNCH(keys_kernel, f->num_arcs, stream, *f, BY_NEXT, keys, index); }
-
-int wf__ops_label_keys(const wf__gpu_fsts *f, int by_olabel, u32 *keys, u32 *index, void *stream) {
-  return LAUNCH(keys_kernel, f->num_arcs, stream, *f, by_olabel ? BY_OLABEL : BY_ILABEL, keys, index);
+int wf__ops_next_keys(const wf__gpu_fsts *f, u32 *keys, u32 *index, void *stream) {
+  return LAUNCH(keys_kernel, f->num_arcs, stream, *f, BY_NEXT, keys, index);
 }
 
-__global__ static void source_keys_kernel(const u32 *source, const u32 *index, u32 *keys, u64 count) {
+int wf__ops_label_keys(const wf__gpu_fsts *f, int by_olabel, u32 *keys, u32 *index, void *stream) {
+  return LAUNCH(keys_kernel, f->num_arcs, stream, *f, by_olabel ? BY_OLABEL : BY_ILABEL, keys,
+                index);
+}
+
+__global__ static void source_keys_kernel(const u32 *source, const u32 *index, u32 *keys,
+                                          u64 count) {
   FOR_ALL(i, count) keys[i] = source[index[i]];
 }
 
-int wf__ops_source_keys(const u32 *source, const u32 *index, u32 *keys, u64 count, void *stream) { return LAUNCH(source_keys_kernel, count, stream, source, index, keys, count); }
+int wf__ops_source_keys(const u32 *source, const u32 *index, u32 *keys, u64 count, void *stream) {
+  return LAUNCH(source_keys_kernel, count, stream, source, index, keys, count);
+}
 
-__global__ static void incoming_off_kernel(const u32 *keys, u64 num_arcs, u64 *off, u64 num_states) {
+__global__ static void incoming_off_kernel(const u32 *keys, u64 num_arcs, u64 *off,
+                                           u64 num_states) {
   FOR_ALL(s, num_states + 1) {
     u64 low = 0, high = num_arcs; /* the first key that is not below s */
     while (low < high) {
       u64 middle = (low + high) / 2;
-      if (keys[middle] < s) low = middle + 1;
-      else high = middle;
+      if (keys[middle] < s)
+        low = middle + 1;
+      else
+        high = middle;
     }
     off[s] = low;
   }
@@ -126,29 +158,36 @@ int wf__ops_incoming_off(const u32 *keys, u64 num_arcs, u64 *off, u64 num_states
   return LAUNCH(incoming_off_kernel, num_states + 1, stream, keys, num_arcs, off, num_states);
 }
 
-__global__ static void gather_kernel(const wf_arc *arcs, const wf_arc_origin *origins, const u32 *index, u64 count, wf_arc *out, wf_arc_origin *out_origins) {
+__global__ static void gather_kernel(const wf_arc *arcs, const wf_arc_origin *origins,
+                                     const u32 *index, u64 count, wf_arc *out,
+                                     wf_arc_origin *out_origins) {
   FOR_ALL(i, count) {
     out[i] = arcs[index[i]];
     if (origins != nullptr) out_origins[i] = origins[index[i]];
   }
 }
 
-int wf__ops_gather(const wf_arc *arcs, const wf_arc_origin *origins, const u32 *index, u64 count, wf_arc *out, wf_arc_origin *out_origins, void *stream) {
+int wf__ops_gather(const wf_arc *arcs, const wf_arc_origin *origins, const u32 *index, u64 count,
+                   wf_arc *out, wf_arc_origin *out_origins, void *stream) {
   return LAUNCH(gather_kernel, count, stream, arcs, origins, index, count, out, out_origins);
 }
 
-/* --- reaching ----------------------------------------------------------------------------------------------------------- */
+/* --- reaching ---------------------------------------------------------------------------- */
 
-/* A level's states are on its list; those they find go on the other. Who finds a state first does not matter. */
+/* A level's states are on its list; those they find go on the other. Who finds a state first does
+ * not matter. */
 struct reach_work {
   wf__gpu_fsts f;
   wf__gpu_incoming in;
   int backward;
   u32 *marks, *next_list, *next_count;
 
-  __device__ u64 size(u32 s) const { return backward ? in.off[s + 1] - in.off[s] : f.off[s + 1] - f.off[s]; }
+  __device__ u64 size(u32 s) const {
+    return backward ? in.off[s + 1] - in.off[s] : f.off[s + 1] - f.off[s];
+  }
   __device__ void find(u32 s) const {
-    if (__ldcg(&marks[s]) == 0 && atomicExch(&marks[s], 1u) == 0) next_list[atomicAdd(next_count, 1u)] = s;
+    if (__ldcg(&marks[s]) == 0 && atomicExch(&marks[s], 1u) == 0)
+      next_list[atomicAdd(next_count, 1u)] = s;
   }
   __device__ void visit(u32 s, u32 first, u32 stride) const {
     if (backward)
@@ -158,7 +197,8 @@ struct reach_work {
   }
 };
 
-__global__ static void reach_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in, int backward, u32 *marks, u32 *list, u32 *counts) {
+__global__ static void reach_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in, int backward,
+                                    u32 *marks, u32 *list, u32 *counts) {
   if (this_thread() < 3) counts[this_thread()] = 0;
 #ifdef FAKE_CUDA
   counts[1] = counts[2] = 0;
@@ -167,10 +207,10 @@ __global__ static void reach_kernel(const wf__gpu_fsts f, const wf__gpu_incoming
   reach_work work = {f, in, backward, marks, list, &counts[0]};
   if (backward) {
     FOR_ALL(s, f.num_states)
-      if (f.final_cost[s] != INFINITY) work.find((u32)s);
+    if (f.final_cost[s] != INFINITY) work.find((u32)s);
   } else {
     FOR_ALL(p, f.num_fsts)
-      if (f.start[p] >= 0) work.find((u32)f.start[p]);
+    if (f.start[p] >= 0) work.find((u32)f.start[p]);
   }
   grid_sync();
   for (u32 level = 0;; level++) {
@@ -184,29 +224,40 @@ __global__ static void reach_kernel(const wf__gpu_fsts f, const wf__gpu_incoming
   }
 }
 
-int wf__ops_reach(const wf__gpu_fsts *f, const wf__gpu_incoming *in, int backward, u32 *marks, u32 *list, u32 *counts, void *stream) {
+int wf__ops_reach(const wf__gpu_fsts *f, const wf__gpu_incoming *in, int backward, u32 *marks,
+                  u32 *list, u32 *counts, void *stream) {
 #ifdef FAKE_CUDA
   return reach_kernel(*f, *in, backward, marks, list, counts), 0;
 #else
-  return launch_together(reach_kernel, blocks_for(f->num_states), false, THREADS, 0, (cudaStream_t)stream, *f, *in, backward, marks, list, counts);
+  return launch_together(reach_kernel, blocks_for(f->num_states), false, THREADS, 0,
+                         (cudaStream_t)stream, *f, *in, backward, marks, list, counts);
 #endif
 }
 
-__device__ static bool is_kept(const wf__gpu_fsts &f, const u32 *marks, const u32 *other, const u32 *some, u64 s) {
+__device__ static bool is_kept(const wf__gpu_fsts &f, const u32 *marks, const u32 *other,
+                               const u32 *some, u64 s) {
   return (marks[s] & other[s]) != 0 || (some != nullptr && !some[fst_of(f, s)]);
 }
 
-__global__ static void keep_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in, const u32 *marks, const u32 *other, const u32 *some, u32 *keep, u32 *keep_arcs) {
+__global__ static void keep_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in,
+                                   const u32 *marks, const u32 *other, const u32 *some, u32 *keep,
+                                   u32 *keep_arcs) {
   FOR_ALL(s, f.num_states + 1) keep[s] = s < f.num_states && is_kept(f, marks, other, some, s);
-  FOR_ALL(i, f.num_arcs + 1) keep_arcs[i] = i < f.num_arcs && is_kept(f, marks, other, some, in.source[i]) && is_kept(f, marks, other, some, f.arcs[i].nextstate);
+  FOR_ALL(i, f.num_arcs + 1)
+  keep_arcs[i] = i < f.num_arcs && is_kept(f, marks, other, some, in.source[i]) &&
+                 is_kept(f, marks, other, some, f.arcs[i].nextstate);
 }
 
-int wf__ops_keep(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const u32 *marks, const u32 *other_marks, const u32 *some, u32 *keep, u32 *keep_arcs, void *stream) {
-  return LAUNCH(keep_kernel, f->num_arcs + f->num_states, stream, *f, *in, marks, other_marks, some, keep, keep_arcs);
+int wf__ops_keep(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const u32 *marks,
+                 const u32 *other_marks, const u32 *some, u32 *keep, u32 *keep_arcs, void *stream) {
+  return LAUNCH(keep_kernel, f->num_arcs + f->num_states, stream, *f, *in, marks, other_marks, some,
+                keep, keep_arcs);
 }
 
-__global__ static void compact_kernel(const wf__gpu_fsts f, const u32 *keep, const u32 *keep_arcs, const u32 *number, const u32 *place, const wf_arc_origin *origins, u64 *out_off,
-                                      wf_arc *out_arcs, float *out_final, wf_arc_origin *out_origins) {
+__global__ static void compact_kernel(const wf__gpu_fsts f, const u32 *keep, const u32 *keep_arcs,
+                                      const u32 *number, const u32 *place,
+                                      const wf_arc_origin *origins, u64 *out_off, wf_arc *out_arcs,
+                                      float *out_final, wf_arc_origin *out_origins) {
   FOR_ALL(s, f.num_states + 1) {
     if (s == f.num_states || keep[s]) out_off[number[s]] = place[f.off[s]];
     if (s < f.num_states && keep[s]) out_final[number[s]] = f.final_cost[s];
@@ -220,34 +271,46 @@ __global__ static void compact_kernel(const wf__gpu_fsts f, const u32 *keep, con
   }
 }
 
-int wf__ops_compact(const wf__gpu_fsts *f, const u32 *keep, const u32 *keep_arcs, const u32 *number, const u32 *place, const wf_arc_origin *origins, u64 *out_off, wf_arc *out_arcs,
+int wf__ops_compact(const wf__gpu_fsts *f, const u32 *keep, const u32 *keep_arcs, const u32 *number,
+                    const u32 *place, const wf_arc_origin *origins, u64 *out_off, wf_arc *out_arcs,
                     float *out_final, wf_arc_origin *out_origins, void *stream) {
-  return LAUNCH(compact_kernel, f->num_arcs + f->num_states, stream, *f, keep, keep_arcs, number, place, origins, out_off, out_arcs, out_final, out_origins);
+  return LAUNCH(compact_kernel, f->num_arcs + f->num_states, stream, *f, keep, keep_arcs, number,
+                place, origins, out_off, out_arcs, out_final, out_origins);
 }
 
-__global__ static void compact_bases_kernel(const wf__gpu_fsts f, const u32 *keep, const u32 *number, u64 *out_base, int64_t *out_start) {
+__global__ static void compact_bases_kernel(const wf__gpu_fsts f, const u32 *keep,
+                                            const u32 *number, u64 *out_base, int64_t *out_start) {
   FOR_ALL(p, f.num_fsts + 1) {
     out_base[p] = number[f.state_base[p]];
-    if (p < f.num_fsts) out_start[p] = f.start[p] >= 0 && keep[f.start[p]] ? (int64_t)number[f.start[p]] : -1;
+    if (p < f.num_fsts)
+      out_start[p] = f.start[p] >= 0 && keep[f.start[p]] ? (int64_t)number[f.start[p]] : -1;
   }
 }
 
-int wf__ops_compact_bases(const wf__gpu_fsts *f, const u32 *keep, const u32 *number, u64 *out_base, int64_t *out_start, void *stream) {
-  return LAUNCH(compact_bases_kernel, f->num_fsts + 1, stream, *f, keep, number, out_base, out_start);
+int wf__ops_compact_bases(const wf__gpu_fsts *f, const u32 *keep, const u32 *number, u64 *out_base,
+                          int64_t *out_start, void *stream) {
+  return LAUNCH(compact_bases_kernel, f->num_fsts + 1, stream, *f, keep, number, out_base,
+                out_start);
 }
 
-/* --- the mirror image --------------------------------------------------------------------------------------------------- */
+/* --- the mirror image -------------------------------------------------------------------- */
 
 __global__ static void finals_kernel(const wf__gpu_fsts f, u32 *is_final) {
   FOR_ALL(s, f.num_states + 1) is_final[s] = s < f.num_states && f.final_cost[s] != INFINITY;
 }
 
-int wf__ops_finals(const wf__gpu_fsts *f, u32 *is_final, void *stream) { return LAUNCH(finals_kernel, f->num_states + 1, stream, *f, is_final); }
+int wf__ops_finals(const wf__gpu_fsts *f, u32 *is_final, void *stream) {
+  return LAUNCH(finals_kernel, f->num_states + 1, stream, *f, is_final);
+}
 
-/* State s of fst p becomes s + shift[p] + 1, behind the new start of p, whose arcs lead to the final states; then come the arcs into p's first state, and so on. */
-__global__ static void reverse_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in, const u32 *rank, const u64 *shift, u64 *out_off, wf_arc *out_arcs, float *out_final) {
+/* State s of fst p becomes s + shift[p] + 1, behind the new start of p, whose arcs lead to the
+ * final states; then come the arcs into p's first state, and so on. */
+__global__ static void reverse_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in,
+                                      const u32 *rank, const u64 *shift, u64 *out_off,
+                                      wf_arc *out_arcs, float *out_final) {
   FOR_ALL(s, f.num_states) {
-    u64 p = fst_of(f, s), begin = f.state_base[p], to = s + shift[p] + 1, finals_before = rank[f.state_base[p + 1]];
+    u64 p = fst_of(f, s), begin = f.state_base[p], to = s + shift[p] + 1,
+        finals_before = rank[f.state_base[p + 1]];
     if (s == begin) {
       out_off[to - 1] = in.off[begin] + rank[begin];
       out_final[to - 1] = INFINITY;
@@ -269,18 +332,22 @@ __global__ static void reverse_kernel(const wf__gpu_fsts f, const wf__gpu_incomi
   }
 }
 
-int wf__ops_reverse(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const u32 *rank, const u64 *shift, u64 *out_off, wf_arc *out_arcs, float *out_final, void *stream) {
-  return LAUNCH(reverse_kernel, f->num_arcs + f->num_states, stream, *f, *in, rank, shift, out_off, out_arcs, out_final);
+int wf__ops_reverse(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const u32 *rank,
+                    const u64 *shift, u64 *out_off, wf_arc *out_arcs, float *out_final,
+                    void *stream) {
+  return LAUNCH(reverse_kernel, f->num_arcs + f->num_states, stream, *f, *in, rank, shift, out_off,
+                out_arcs, out_final);
 }
 
-/* --- sums over paths ---------------------------------------------------------------------------------------------------- */
+/* --- sums over paths --------------------------------------------------------------------- */
 
 struct path_sum {
   double cost;
   u32 hops;
 };
 
-/* What the arcs of a state, or those into it, offer. Sums are read past the first-level cache: others write them in the same launch. */
+/* What the arcs of a state, or those into it, offer. Sums are read past the first-level cache:
+ * others write them in the same launch. */
 struct offers {
   wf__gpu_fsts f;
   wf__gpu_incoming in;
@@ -297,10 +364,13 @@ struct offers {
   }
 };
 
-__device__ static bool is_better(const path_sum &a, const path_sum &b) { return a.cost < b.cost || (a.cost == b.cost && a.cost != INFINITY && a.hops < b.hops); }
+__device__ static bool is_better(const path_sum &a, const path_sum &b) {
+  return a.cost < b.cost || (a.cost == b.cost && a.cost != INFINITY && a.hops < b.hops);
+}
 
 /* The sum of `init` and all offers to a state, by one lane (stride 1) or the warp. */
-__device__ static path_sum add_up(const offers &o, u32 state, path_sum init, int log_semiring, u32 first, u32 stride) {
+__device__ static path_sum add_up(const offers &o, u32 state, path_sum init, int log_semiring,
+                                  u32 first, u32 stride) {
   u64 begin = o.begin(state), end = o.begin(state + 1);
   path_sum best = init;
   for (u64 i = begin + first; i < end; i += stride) {
@@ -308,7 +378,8 @@ __device__ static path_sum add_up(const offers &o, u32 state, path_sum init, int
     if (is_better(offer, best)) best = offer;
   }
   for (u32 d = stride / 2; d > 0; d /= 2) {
-    path_sum other = {__shfl_xor_sync(ALL_LANES, best.cost, d), __shfl_xor_sync(ALL_LANES, best.hops, d)};
+    path_sum other = {__shfl_xor_sync(ALL_LANES, best.cost, d),
+                      __shfl_xor_sync(ALL_LANES, best.hops, d)};
     if (is_better(other, best)) best = other;
   }
   if (!log_semiring || best.cost == INFINITY) return best;
@@ -334,13 +405,16 @@ __device__ static void put_sum(const wf__gpu_sums &sums, u32 s, const path_sum &
   if (sums.hops != nullptr) sums.hops[s] = sum.hops;
 }
 
-/* A state of a level: its sum, and one arc less for those before it; those without any left make the next level. */
+/* A state of a level: its sum, and one arc less for those before it; those without any left make
+ * the next level. */
 struct level_work {
   offers out;
   u32 *remaining, *next_list, *next_count;
   int log_semiring;
 
-  __device__ u64 size(u32 s) const { return (out.f.off[s + 1] - out.f.off[s]) + (out.in.off[s + 1] - out.in.off[s]); }
+  __device__ u64 size(u32 s) const {
+    return (out.f.off[s + 1] - out.f.off[s]) + (out.in.off[s + 1] - out.in.off[s]);
+  }
   __device__ void visit(u32 s, u32 first, u32 stride) const {
     path_sum sum = add_up(out, s, at_end(out.f, s), log_semiring, first, stride);
     if (first == 0) put_sum(out.sums, s, sum);
@@ -351,7 +425,8 @@ struct level_work {
   }
 };
 
-__global__ static void levels_begin_kernel(const wf__gpu_fsts f, const wf__gpu_levels levels, const wf__gpu_sums to_end) {
+__global__ static void levels_begin_kernel(const wf__gpu_fsts f, const wf__gpu_levels levels,
+                                           const wf__gpu_sums to_end) {
   FOR_ALL(s, f.num_states) {
     u32 count = (u32)(f.off[s + 1] - f.off[s]);
     levels.remaining[s] = count;
@@ -360,7 +435,9 @@ __global__ static void levels_begin_kernel(const wf__gpu_fsts f, const wf__gpu_l
   }
 }
 
-__global__ static void levels_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in, const wf__gpu_levels levels, const wf__gpu_sums to_end, int log_semiring) {
+__global__ static void levels_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in,
+                                     const wf__gpu_levels levels, const wf__gpu_sums to_end,
+                                     int log_semiring) {
   u32 begin = 0, level = 0;
   level_work work = {{f, in, to_end, 0}, levels.remaining, nullptr, nullptr, log_semiring};
   for (;; level++) {
@@ -380,12 +457,16 @@ __global__ static void levels_kernel(const wf__gpu_fsts f, const wf__gpu_incomin
   }
 }
 
-int wf__ops_levels(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_levels *levels, const wf__gpu_sums *to_end, int log_semiring, void *stream) {
+int wf__ops_levels(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_levels *levels,
+                   const wf__gpu_sums *to_end, int log_semiring, void *stream) {
   int code = LAUNCH(levels_begin_kernel, f->num_states, stream, *f, *levels, *to_end);
 #ifdef FAKE_CUDA
   return levels_kernel(*f, *in, *levels, *to_end, log_semiring), code;
 #else
-  return code != cudaSuccess ? code : launch_together(levels_kernel, blocks_for(f->num_states), false, THREADS, 0, (cudaStream_t)stream, *f, *in, *levels, *to_end, log_semiring);
+  return code != cudaSuccess
+             ? code
+             : launch_together(levels_kernel, blocks_for(f->num_states), false, THREADS, 0,
+                               (cudaStream_t)stream, *f, *in, *levels, *to_end, log_semiring);
 #endif
 }
 
@@ -393,7 +474,9 @@ __global__ static void from_start_begin_kernel(const wf__gpu_fsts f, const wf__g
   FOR_ALL(s, f.num_states) put_sum(sums, (u32)s, at_start(f, (u32)s));
 }
 
-int wf__ops_from_start_begin(const wf__gpu_fsts *f, const wf__gpu_sums *sums, void *stream) { return LAUNCH(from_start_begin_kernel, f->num_states, stream, *f, *sums); }
+int wf__ops_from_start_begin(const wf__gpu_fsts *f, const wf__gpu_sums *sums, void *stream) {
+  return LAUNCH(from_start_begin_kernel, f->num_states, stream, *f, *sums);
+}
 
 struct from_start_work {
   offers into;
@@ -406,7 +489,9 @@ struct from_start_work {
   }
 };
 
-__global__ static void from_start_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in, const wf__gpu_levels levels, u32 num_levels, const wf__gpu_sums sums, int log_semiring) {
+__global__ static void from_start_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in,
+                                         const wf__gpu_levels levels, u32 num_levels,
+                                         const wf__gpu_sums sums, int log_semiring) {
   from_start_work work = {{f, in, sums, 1}, log_semiring};
   for (u32 level = num_levels; level-- > 0;) {
     for_states(levels.order, levels.level_off[level], levels.level_off[level + 1], work);
@@ -414,21 +499,27 @@ __global__ static void from_start_kernel(const wf__gpu_fsts f, const wf__gpu_inc
   }
 }
 
-int wf__ops_from_start(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_levels *levels, u32 num_levels, const wf__gpu_sums *sums, int log_semiring, void *stream) {
+int wf__ops_from_start(const wf__gpu_fsts *f, const wf__gpu_incoming *in,
+                       const wf__gpu_levels *levels, u32 num_levels, const wf__gpu_sums *sums,
+                       int log_semiring, void *stream) {
 #ifdef FAKE_CUDA
   return from_start_kernel(*f, *in, *levels, num_levels, *sums, log_semiring), 0;
 #else
-  return launch_together(from_start_kernel, blocks_for(f->num_states), false, THREADS, 0, (cudaStream_t)stream, *f, *in, *levels, num_levels, *sums, log_semiring);
+  return launch_together(from_start_kernel, blocks_for(f->num_states), false, THREADS, 0,
+                         (cudaStream_t)stream, *f, *in, *levels, num_levels, *sums, log_semiring);
 #endif
 }
 
 /* A round of the iteration: all states without a level, from the sums of the round before. */
-__global__ static void iterate_kernel(const offers from, const wf__gpu_sums next, const u32 *remaining, int log_semiring, double tolerance, u32 *changed) {
+__global__ static void iterate_kernel(const offers from, const wf__gpu_sums next,
+                                      const u32 *remaining, int log_semiring, double tolerance,
+                                      u32 *changed) {
   const wf__gpu_fsts &f = from.f;
   u64 base = this_thread() / LANES * LANES;
   for (; base < f.num_states; base += num_threads()) {
     u64 mine = base + this_lane();
-    bool open = mine < f.num_states && remaining[mine] != 0, many = open && from.begin((u32)mine + 1) - from.begin((u32)mine) > MANY_ARCS;
+    bool open = mine < f.num_states && remaining[mine] != 0,
+         many = open && from.begin((u32)mine + 1) - from.begin((u32)mine) > MANY_ARCS;
     u32 mask = __ballot_sync(ALL_LANES, many);
     for (u32 turn = 0;; turn++) { /* first the lanes' own states, then those of many arcs */
       u32 s = (u32)mine, first = 0, stride = 1;
@@ -443,58 +534,76 @@ __global__ static void iterate_kernel(const offers from, const wf__gpu_sums next
       }
       if (!work) continue;
       path_sum before = {from.sums.cost[s], from.sums.hops != nullptr ? from.sums.hops[s] : 0};
-      path_sum now = add_up(from, s, from.incoming ? at_start(f, s) : at_end(f, s), log_semiring, first, stride);
+      path_sum now = add_up(from, s, from.incoming ? at_start(f, s) : at_end(f, s), log_semiring,
+                            first, stride);
       if (first != 0) continue;
       put_sum(next, s, now);
-      bool moved = log_semiring ? now.cost != before.cost && !(fabs(now.cost - before.cost) <= tolerance) : now.cost != before.cost || (from.sums.hops != nullptr && now.hops != before.hops);
+      bool moved =
+          log_semiring
+              ? now.cost != before.cost && !(fabs(now.cost - before.cost) <= tolerance)
+              : now.cost != before.cost || (from.sums.hops != nullptr && now.hops != before.hops);
       if (moved) *changed = 1;
     }
   }
 }
 
-int wf__ops_iterate(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_levels *levels, int backward, const wf__gpu_sums *now, const wf__gpu_sums *next, int log_semiring,
-                    double tolerance, u32 *changed, void *stream) {
+int wf__ops_iterate(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_levels *levels,
+                    int backward, const wf__gpu_sums *now, const wf__gpu_sums *next,
+                    int log_semiring, double tolerance, u32 *changed, void *stream) {
   offers from = {*f, *in, *now, !backward};
-  return LAUNCH(iterate_kernel, f->num_states, stream, from, *next, levels->remaining, log_semiring, tolerance, changed);
+  return LAUNCH(iterate_kernel, f->num_states, stream, from, *next, levels->remaining, log_semiring,
+                tolerance, changed);
 }
 
-/* --- totals, gradients -------------------------------------------------------------------------------------------------- */
+/* --- totals, gradients ------------------------------------------------------------------- */
 
 __global__ static void totals_kernel(const wf__gpu_fsts f, const double *to_end, double *totals) {
   FOR_ALL(p, f.num_fsts) totals[p] = f.start[p] >= 0 ? to_end[f.start[p]] : (double)INFINITY;
 }
 
-int wf__ops_totals(const wf__gpu_fsts *f, const double *to_end, double *totals, void *stream) { return LAUNCH(totals_kernel, f->num_fsts, stream, *f, to_end, totals); }
+int wf__ops_totals(const wf__gpu_fsts *f, const double *to_end, double *totals, void *stream) {
+  return LAUNCH(totals_kernel, f->num_fsts, stream, *f, to_end, totals);
+}
 
-__global__ static void gradients_kernel(const wf__gpu_fsts f, const u32 *source, const double *from_start, const double *to_end, const double *totals, double *gradients) {
+__global__ static void gradients_kernel(const wf__gpu_fsts f, const u32 *source,
+                                        const double *from_start, const double *to_end,
+                                        const double *totals, double *gradients) {
   FOR_ALL(i, f.num_arcs) {
     u32 s = source[i];
-    double total = totals[fst_of(f, s)], through = from_start[s] + (double)f.arcs[i].weight + to_end[f.arcs[i].nextstate];
+    double total = totals[fst_of(f, s)],
+           through = from_start[s] + (double)f.arcs[i].weight + to_end[f.arcs[i].nextstate];
     gradients[i] = total == INFINITY || through == INFINITY ? 0 : exp(total - through);
   }
 }
 
-int wf__ops_gradients(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const double *from_start, const double *to_end, const double *totals, double *gradients, void *stream) {
-  return LAUNCH(gradients_kernel, f->num_arcs, stream, *f, in->source, from_start, to_end, totals, gradients);
+int wf__ops_gradients(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const double *from_start,
+                      const double *to_end, const double *totals, double *gradients, void *stream) {
+  return LAUNCH(gradients_kernel, f->num_arcs, stream, *f, in->source, from_start, to_end, totals,
+                gradients);
 }
 
-__global__ static void input_gradients_kernel(const wf__gpu_fsts f, const u32 *source, const wf_arc_origin *origins, const double *gradients, const u64 *base, double *a_gradients,
+__global__ static void input_gradients_kernel(const wf__gpu_fsts f, const u32 *source,
+                                              const wf_arc_origin *origins, const double *gradients,
+                                              const u64 *base, double *a_gradients,
                                               double *b_gradients) {
   FOR_ALL(i, f.num_arcs) {
     u64 p = fst_of(f, source[i]);
     wf_arc_origin origin = origins[i];
     if (gradients[i] == 0) continue;
     if (origin.a != WF_NO_ARC) atomicAdd(&a_gradients[base[p] + origin.a], gradients[i]);
-    if (origin.b != WF_NO_ARC) atomicAdd(&b_gradients[base[f.num_fsts + p] + origin.b], gradients[i]);
+    if (origin.b != WF_NO_ARC)
+      atomicAdd(&b_gradients[base[f.num_fsts + p] + origin.b], gradients[i]);
   }
 }
 
-int wf__ops_input_gradients(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf_arc_origin *origins, const double *gradients, const u64 *base, double *a_gradients,
-                            double *b_gradients, void *stream) {
-  return LAUNCH(input_gradients_kernel, f->num_arcs, stream, *f, in->source, origins, gradients, base, a_gradients, b_gradients);
+int wf__ops_input_gradients(const wf__gpu_fsts *f, const wf__gpu_incoming *in,
+                            const wf_arc_origin *origins, const double *gradients, const u64 *base,
+                            double *a_gradients, double *b_gradients, void *stream) {
+  return LAUNCH(input_gradients_kernel, f->num_arcs, stream, *f, in->source, origins, gradients,
+                base, a_gradients, b_gradients);
 }
 
-/* --- best paths --------------------------------------------------------------------------------------------------------- */
+/* --- best paths -------------------------------------------------------------------------- */
 
 /* Costs as integers in the same order. */
 __device__ static ull key_of(double cost) {
@@ -502,28 +611,34 @@ __device__ static ull key_of(double cost) {
   return bits >> 63 ? ~bits : bits | (ull)1 << 63;
 }
 
-/* Of the final states the cheapest, then the one with fewest arcs before it, then the first: a pass for each. */
-__global__ static void ends_kernel(const wf__gpu_fsts f, const wf__gpu_sums sums, ull *keys, int pass) {
+/* Of the final states the cheapest, then the one with fewest arcs before it, then the first: a pass
+ * for each. */
+__global__ static void ends_kernel(const wf__gpu_fsts f, const wf__gpu_sums sums, ull *keys,
+                                   int pass) {
   FOR_ALL(s, f.num_states) {
     double cost = sums.cost[s] + (double)f.final_cost[s];
     if (cost == INFINITY) continue;
     u64 p = fst_of(f, s);
     if (pass > 0 && keys[p] != key_of(cost)) continue;
     if (pass > 1 && keys[f.num_fsts + p] != sums.hops[s]) continue;
-    atomicMin(&keys[(u64)pass * f.num_fsts + p], pass == 0 ? key_of(cost) : pass == 1 ? (ull)sums.hops[s] : (ull)s);
+    atomicMin(&keys[(u64)pass * f.num_fsts + p], pass == 0   ? key_of(cost)
+                                                 : pass == 1 ? (ull)sums.hops[s]
+                                                             : (ull)s);
   }
 }
 
 int wf__ops_ends(const wf__gpu_fsts *f, const wf__gpu_sums *from_start, ull *keys, void *stream) {
   int code = 0;
-  for (int pass = 0; pass < 3 && code == 0; pass++) code = LAUNCH(ends_kernel, f->num_states, stream, *f, *from_start, keys, pass);
+  for (int pass = 0; pass < 3 && code == 0; pass++)
+    code = LAUNCH(ends_kernel, f->num_states, stream, *f, *from_start, keys, pass);
   return code;
 }
 
-/* Backwards from the end, a warp an fst: an arc that makes the state's cost with one arc more than its source has. Sums that were iterated are exact, so there
- * is one; of several, the first. */
-__global__ static void walk_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in, const wf__gpu_sums sums, const ull *keys, const u64 *path_base, const u64 *state_base,
-                                   wf_arc *path) {
+/* Backwards from the end, a warp an fst: an arc that makes the state's cost with one arc more than
+ * its source has. Sums that were iterated are exact, so there is one; of several, the first. */
+__global__ static void walk_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in,
+                                   const wf__gpu_sums sums, const ull *keys, const u64 *path_base,
+                                   const u64 *state_base, wf_arc *path) {
   for (u64 p = this_thread() / LANES; p < f.num_fsts; p += num_threads() / LANES) {
     u64 length = path_base[p + 1] - path_base[p];
     if (length == 0) continue;
@@ -533,7 +648,8 @@ __global__ static void walk_kernel(const wf__gpu_fsts f, const wf__gpu_incoming 
       for (u64 base = in.off[s]; base < end; base += LANES) {
         u64 i = base + this_lane();
         u32 a = i < end ? in.arc[i] : 0, from = i < end ? in.source[a] : 0;
-        bool fits = i < end && sums.hops[from] == (u32)k && sums.cost[from] + (double)f.arcs[a].weight == sums.cost[s];
+        bool fits = i < end && sums.hops[from] == (u32)k &&
+                    sums.cost[from] + (double)f.arcs[a].weight == sums.cost[s];
         u32 mask = __ballot_sync(ALL_LANES, fits);
         if (mask == 0) continue;
         int lane = __ffs((int)mask) - 1;
@@ -548,7 +664,9 @@ __global__ static void walk_kernel(const wf__gpu_fsts f, const wf__gpu_incoming 
   }
 }
 
-int wf__ops_walk(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_sums *from_start, const ull *keys, const u64 *path_base, const u64 *state_base, wf_arc *path,
+int wf__ops_walk(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_sums *from_start,
+                 const ull *keys, const u64 *path_base, const u64 *state_base, wf_arc *path,
                  void *stream) {
-  return LAUNCH(walk_kernel, f->num_fsts * LANES, stream, *f, *in, *from_start, keys, path_base, state_base, path);
+  return LAUNCH(walk_kernel, f->num_fsts * LANES, stream, *f, *in, *from_start, keys, path_base,
+                state_base, path);
 }

@@ -1,23 +1,67 @@
-/* ops_stub.c - what a build without CUDA says when asked for a batch of fsts on a GPU. No such batch can exist, so the other calls are never made. */
+/* ops_stub.c - what a build without CUDA says when asked for a batch of fsts on a GPU. No such
+ * batch can exist, so the other calls are never made. */
 #ifndef WARPFST_CUDA
 #include "fstops/device_batch.h"
 
-static wf_status no_device(const char *device, wf_error *err) { return wf__fail(err, WF_ERR_DEVICE, "device %s: this library was built without CUDA", device); }
+static wf_status no_device(const char *device, wf_error *err) {
+  return wf__fail(err, WF_ERR_DEVICE, "device %s: this library was built without CUDA", device);
+}
 
-wf_status wf__gpu_batch_create(const wf_fst *const *fsts, size_t count, wf_semiring semiring, const char *device, wf__gpu_batch **out, wf_error *err) { return no_device(device, err); }
-wf_status wf__gpu_batch_create_beside(const wf__gpu_batch *beside, const wf_fst *const *fsts, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
+wf_status wf__gpu_batch_create(const wf_fst *const *fsts, size_t count, wf_semiring semiring,
+                               const char *device, wf__gpu_batch **out, wf_error *err) {
+  return no_device(device, err);
+}
+wf_status wf__gpu_batch_create_beside(const wf__gpu_batch *beside, const wf_fst *const *fsts,
+                                      wf__gpu_batch **out, wf_error *err) {
+  return no_device("cuda", err);
+}
 void wf__gpu_batch_free(wf__gpu_batch *batch) {}
-wf_status wf__gpu_batch_labels(const wf__gpu_batch *batch, enum wf__label_change change, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
-wf_status wf__gpu_batch_arcsort(const wf__gpu_batch *batch, bool by_olabel, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
-wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
-wf_status wf__gpu_batch_rmepsilon(const wf__gpu_batch *batch, bool connect, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
-wf_status wf__gpu_batch_determinize(const wf__gpu_batch *batch, const wf_determinize_options *options, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
-wf_status wf__gpu_batch_minimize(const wf__gpu_batch *batch, const wf_minimize_options *options, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
-wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
-wf_status wf__gpu_batch_shortest_path(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return no_device("cuda", err); }
-wf_status wf__gpu_batch_distances(const wf__gpu_batch *batch, bool reverse, double delta, double **out, uint64_t *out_count, wf_error *err) { return no_device("cuda", err); }
-wf_status wf__gpu_batch_forward_score(wf__gpu_batch *batch, double delta, bool with_gradients, double *out_costs, wf_error *err) { return no_device("cuda", err); }
-wf_status wf__gpu_batch_gradients(const wf__gpu_batch *batch, size_t i, wf_gradients_of of, double **out, uint64_t *out_count, wf_error *err) { return no_device("cuda", err); }
-wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start, wf_error *err) { return no_device("cuda", err); }
+wf_status wf__gpu_batch_labels(const wf__gpu_batch *batch, enum wf__label_change change,
+                               wf__gpu_batch **out, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_arcsort(const wf__gpu_batch *batch, bool by_olabel, wf__gpu_batch **out,
+                                wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_rmepsilon(const wf__gpu_batch *batch, bool connect, wf__gpu_batch **out,
+                                  wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_determinize(const wf__gpu_batch *batch,
+                                    const wf_determinize_options *options, wf__gpu_batch **out,
+                                    wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_minimize(const wf__gpu_batch *batch, const wf_minimize_options *options,
+                                 wf__gpu_batch **out, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_shortest_path(const wf__gpu_batch *batch, wf__gpu_batch **out,
+                                      wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_distances(const wf__gpu_batch *batch, bool reverse, double delta,
+                                  double **out, uint64_t *out_count, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_forward_score(wf__gpu_batch *batch, double delta, bool with_gradients,
+                                      double *out_costs, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_gradients(const wf__gpu_batch *batch, size_t i, wf_gradients_of of,
+                                  double **out, uint64_t *out_count, wf_error *err) {
+  return no_device("cuda", err);
+}
+wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start,
+                            wf_error *err) {
+  return no_device("cuda", err);
+}
 void wf__gpu_batch_view(const wf__gpu_batch *batch, wf_fst_batch_view *view) {}
 #endif

@@ -1,5 +1,6 @@
-/* rmepsilon_gpu.c - epsilon removal on a GPU, from the host's side: trimming, marks, levels of epsilon arcs, the results of a level, what is written. The host looks at the number of
- * items of each level, and of arcs that stay of them. */
+/* rmepsilon_gpu.c - epsilon removal on a GPU, from the host's side: trimming, marks, levels of
+ * epsilon arcs, the results of a level, what is written. The host looks at the number of items of
+ * each level, and of arcs that stay of them. */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include "cuda/fstops/rmepsilon_kernels.h"
 
@@ -14,13 +15,15 @@ struct removal {
   wf__gpu_incoming in; /* of the epsilon arcs */
   wf__gpu_levels levels;
   uint32_t num_levels;
-  uint32_t *level_state, *level_arc; /* [num_levels + 1] in host memory: where levels begin in the order, and in arc_at */
+  uint32_t *level_state, *level_arc; /* [num_levels + 1] in host memory: where levels begin in the
+                                        order, and in arc_at */
   wf__gpu_blocks pools;              /* of results; the last one has room */
   wf_arc *pool;
   uint64_t pool_size, pool_cap;
 };
 
-static wf_status scan32(struct removal *self, const uint32_t *in, uint32_t *out, uint64_t count, wf_error *err) {
+static wf_status scan32(struct removal *self, const uint32_t *in, uint32_t *out, uint64_t count,
+                        wf_error *err) {
   size_t bytes = 0;
   char *room;
   WF__CUDA_TRY(wf__ops_scan(in, out, count, NULL, &bytes, self->c->stream), "prefix sums");
@@ -29,7 +32,8 @@ static wf_status scan32(struct removal *self, const uint32_t *in, uint32_t *out,
   return WF_OK;
 }
 
-static wf_status scan64(struct removal *self, wf__gpu_blocks *blocks, uint64_t *values, uint64_t count, wf_error *err) {
+static wf_status scan64(struct removal *self, wf__gpu_blocks *blocks, uint64_t *values,
+                        uint64_t count, wf_error *err) {
   size_t bytes = 0;
   char *room;
   WF__CUDA_TRY(wf__ops_scan64(values, values, count, NULL, &bytes, self->c->stream), "prefix sums");
@@ -38,7 +42,7 @@ static wf_status scan64(struct removal *self, wf__gpu_blocks *blocks, uint64_t *
   return WF_OK;
 }
 
-/* --- the graph of epsilons, its levels -------------------------------------------------------------------------------- */
+/* --- the graph of epsilons, its levels --------------------------------------------------- */
 
 /* Those reached from the starts: all of them where fsts are trimmed. */
 static wf_status find_reached(struct removal *self, bool trimmed, wf_error *err) {
@@ -46,11 +50,14 @@ static wf_status find_reached(struct removal *self, bool trimmed, wf_error *err)
   uint64_t n = self->r.f.num_states;
   uint32_t *list, *counts;
   TAKE(c, self->scratch, self->r.reached, n, "marks");
-  WF__CUDA_TRY(cudaMemsetAsync(self->r.reached, trimmed, n * sizeof *self->r.reached, c->stream), "marks");
+  WF__CUDA_TRY(cudaMemsetAsync(self->r.reached, trimmed, n * sizeof *self->r.reached, c->stream),
+               "marks");
   if (trimmed) return WF_OK;
   TAKE(c, self->scratch, list, 2 * n, "a search");
   TAKE(c, self->scratch, counts, 3, "a search");
-  WF__CUDA_TRY(wf__ops_reach(&self->r.f, &self->in, false, self->r.reached, list, counts, c->stream), "a search");
+  WF__CUDA_TRY(
+      wf__ops_reach(&self->r.f, &self->in, false, self->r.reached, list, counts, c->stream),
+      "a search");
   return WF_OK;
 }
 
@@ -89,14 +96,18 @@ static wf_status find_levels(struct removal *self, wf_error *err) {
   wf__gpu_sums unused = {0};
   uint64_t n = r->f.num_states, count;
   uint32_t num_done, *level_arc;
-  WF__TRY(wf__gpu_levels_find(c, self->scratch, &r->epsilons, false, &self->in, &self->levels, &unused, &self->num_levels, &num_done, err));
-  if (num_done != n) return wf__fail(err, WF_ERR_UNSUPPORTED, "a cycle of epsilons: only the CPU removes those");
+  WF__TRY(wf__gpu_levels_find(c, self->scratch, &r->epsilons, false, &self->in, &self->levels,
+                              &unused, &self->num_levels, &num_done, err));
+  if (num_done != n)
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "a cycle of epsilons: only the CPU removes those");
   r->order = self->levels.order;
   count = self->num_levels + 1;
   self->level_state = wf__alloc(count, sizeof *self->level_state);
   self->level_arc = wf__alloc(count, sizeof *self->level_arc);
-  if (self->level_state == NULL || self->level_arc == NULL) return wf__fail_memory(err, count * 8, "levels");
-  WF__TRY(wf__ops_to_host(c, self->level_state, self->levels.level_off, count * sizeof *self->level_state, err));
+  if (self->level_state == NULL || self->level_arc == NULL)
+    return wf__fail_memory(err, count * 8, "levels");
+  WF__TRY(wf__ops_to_host(c, self->level_state, self->levels.level_off,
+                          count * sizeof *self->level_state, err));
   WF__TRY(wf__ops_finish(c, "levels", err));
   TAKE(c, self->scratch, r->position, n, "levels");
   TAKE(c, self->scratch, r->degree, n + 1, "levels");
@@ -107,12 +118,14 @@ static wf_status find_levels(struct removal *self, wf_error *err) {
   WF__CUDA_TRY(wf__rmepsilon_begin(r, self->level_state[1], c->stream), "levels");
   WF__TRY(scan32(self, r->degree, r->first_arc, n + 1, err));
   WF__CUDA_TRY(wf__rmepsilon_arcs(r, c->stream), "levels");
-  WF__CUDA_TRY(wf__rmepsilon_level_arcs(r, self->levels.level_off, (uint32_t)count, level_arc, c->stream), "levels");
+  WF__CUDA_TRY(
+      wf__rmepsilon_level_arcs(r, self->levels.level_off, (uint32_t)count, level_arc, c->stream),
+      "levels");
   WF__TRY(wf__ops_to_host(c, self->level_arc, level_arc, count * sizeof *level_arc, err));
   return wf__ops_finish(c, "levels", err);
 }
 
-/* --- levels ----------------------------------------------------------------------------------------------------------- */
+/* --- levels ------------------------------------------------------------------------------ */
 
 /* Room for `count` arcs that later levels will read. */
 static wf_status take_pool(struct removal *self, uint64_t count, wf_arc **out, wf_error *err) {
@@ -126,10 +139,15 @@ static wf_status take_pool(struct removal *self, uint64_t count, wf_arc **out, w
   return WF_OK;
 }
 
-static wf_status make_items(struct removal *self, wf__gpu_blocks *room, wf__gpu_removal_level *level, wf_error *err) {
+static wf_status make_items(struct removal *self, wf__gpu_blocks *room,
+                            wf__gpu_removal_level *level, wf_error *err) {
   wf__gpu_context *c = self->c;
   uint64_t count = level->num_items;
-  if (count >= UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%llu arcs before equal ones are merged, at most 2^32 - 2: the CPU may have room", (unsigned long long)count);
+  if (count >= UINT32_MAX)
+    return wf__fail(
+        err, WF_ERR_LIMIT,
+        "%llu arcs before equal ones are merged, at most 2^32 - 2: the CPU may have room",
+        (unsigned long long)count);
   TAKE(c, room, level->arcs, count, "arcs");
   TAKE(c, room, level->costs, count, "arcs");
   TAKE(c, room, level->owner, count, "arcs");
@@ -144,18 +162,27 @@ static wf_status make_items(struct removal *self, wf__gpu_blocks *room, wf__gpu_
 }
 
 /* Equal items become one. */
-static wf_status merge_items(struct removal *self, wf__gpu_blocks *room, wf__gpu_removal_level *level, wf_error *err) {
+static wf_status merge_items(struct removal *self, wf__gpu_blocks *room,
+                             wf__gpu_removal_level *level, wf_error *err) {
   wf__gpu_context *c = self->c;
   uint64_t count = level->num_items;
   size_t bytes[2] = {0, 0};
   char *scratch[2];
   uint32_t num_arcs;
-  WF__CUDA_TRY(wf__rmepsilon_sort(level->hash, level->sorted, level->index, level->by_hash, count, NULL, &bytes[0], c->stream), "sorting");
-  WF__CUDA_TRY(wf__ops_scan(level->stays, level->place, count + 1, NULL, &bytes[1], c->stream), "prefix sums");
+  WF__CUDA_TRY(wf__rmepsilon_sort(level->hash, level->sorted, level->index, level->by_hash, count,
+                                  NULL, &bytes[0], c->stream),
+               "sorting");
+  WF__CUDA_TRY(wf__ops_scan(level->stays, level->place, count + 1, NULL, &bytes[1], c->stream),
+               "prefix sums");
   for (int i = 0; i < 2; i++) TAKE(c, room, scratch[i], bytes[i], "sorting");
-  if (count != 0) WF__CUDA_TRY(wf__rmepsilon_sort(level->hash, level->sorted, level->index, level->by_hash, count, scratch[0], &bytes[0], c->stream), "sorting");
+  if (count != 0)
+    WF__CUDA_TRY(wf__rmepsilon_sort(level->hash, level->sorted, level->index, level->by_hash, count,
+                                    scratch[0], &bytes[0], c->stream),
+                 "sorting");
   WF__CUDA_TRY(wf__rmepsilon_merge(&self->r, level, self->log_semiring, c->stream), "arcs");
-  WF__CUDA_TRY(wf__ops_scan(level->stays, level->place, count + 1, scratch[1], &bytes[1], c->stream), "prefix sums");
+  WF__CUDA_TRY(
+      wf__ops_scan(level->stays, level->place, count + 1, scratch[1], &bytes[1], c->stream),
+      "prefix sums");
   WF__TRY(wf__ops_to_host(c, &num_arcs, level->place + count, sizeof num_arcs, err));
   WF__TRY(wf__ops_finish(c, "arcs", err));
   WF__TRY(take_pool(self, num_arcs, &level->pool, err));
@@ -165,20 +192,24 @@ static wf_status merge_items(struct removal *self, wf__gpu_blocks *room, wf__gpu
 
 static wf_status do_level(struct removal *self, uint32_t k, wf__gpu_blocks *room, wf_error *err) {
   wf__gpu_context *c = self->c;
-  wf__gpu_removal_level level = {.first_state = self->level_state[k], .num_states = self->level_state[k + 1] - self->level_state[k],
-                                 .first_arc = self->level_arc[k], .num_arcs = self->level_arc[k + 1] - self->level_arc[k]};
+  wf__gpu_removal_level level = {.first_state = self->level_state[k],
+                                 .num_states = self->level_state[k + 1] - self->level_state[k],
+                                 .first_arc = self->level_arc[k],
+                                 .num_arcs = self->level_arc[k + 1] - self->level_arc[k]};
   TAKE(c, room, level.item_off, (uint64_t)level.num_arcs + 1, "arcs");
   WF__CUDA_TRY(wf__rmepsilon_count(&self->r, &level, self->log_semiring, c->stream), "arcs");
   WF__TRY(scan64(self, room, level.item_off, (uint64_t)level.num_arcs + 1, err));
-  WF__TRY(wf__ops_to_host(c, &level.num_items, level.item_off + level.num_arcs, sizeof level.num_items, err));
+  WF__TRY(wf__ops_to_host(c, &level.num_items, level.item_off + level.num_arcs,
+                          sizeof level.num_items, err));
   WF__TRY(wf__ops_finish(c, "arcs", err));
   WF__TRY(make_items(self, room, &level, err));
   return merge_items(self, room, &level, err);
 }
 
-/* --- what is written -------------------------------------------------------------------------------------------------- */
+/* --- what is written --------------------------------------------------------------------- */
 
-static wf_status write_result(struct removal *self, const uint32_t *drop, wf__gpu_batch *batch, wf_error *err) {
+static wf_status write_result(struct removal *self, const uint32_t *drop, wf__gpu_batch *batch,
+                              wf_error *err) {
   wf__gpu_context *c = self->c;
   const wf__gpu_fsts *f = &self->r.f;
   wf__gpu_arrays a;
@@ -192,17 +223,25 @@ static wf_status write_result(struct removal *self, const uint32_t *drop, wf__gp
   TAKE(c, self->scratch, final_cost, n, "states");
   WF__CUDA_TRY(wf__rmepsilon_written(&self->r, drop, written, c->stream), "states");
   WF__TRY(scan32(self, written, number, n + 1, err));
-  WF__CUDA_TRY(wf__rmepsilon_sizes(&self->r, written, number, off, final_cost, from, c->stream), "states");
+  WF__CUDA_TRY(wf__rmepsilon_sizes(&self->r, written, number, off, final_cost, from, c->stream),
+               "states");
   WF__TRY(wf__ops_to_host(c, &num_states, number + n, sizeof num_states, err));
   WF__TRY(wf__ops_finish(c, "states", err));
   WF__TRY(scan64(self, self->scratch, off, (uint64_t)num_states + 1, err));
   WF__TRY(wf__ops_to_host(c, &num_arcs, off + num_states, sizeof num_arcs, err));
   WF__TRY(wf__ops_finish(c, "arcs", err));
   WF__TRY(wf__gpu_batch_reserve(batch, num_states, num_arcs, &a, err));
-  WF__CUDA_TRY(cudaMemcpyAsync(a.off, off, ((uint64_t)num_states + 1) * sizeof *off, cudaMemcpyDeviceToDevice, c->stream), "states");
-  WF__CUDA_TRY(cudaMemcpyAsync(a.final_cost, final_cost, num_states * sizeof *final_cost, cudaMemcpyDeviceToDevice, c->stream), "states");
-  WF__CUDA_TRY(wf__rmepsilon_fill(&self->r, number, from, off, num_states, num_arcs, a.arcs, c->stream), "arcs");
-  WF__CUDA_TRY(wf__ops_compact_bases(f, written, number, a.state_base, a.start, c->stream), "a batch");
+  WF__CUDA_TRY(cudaMemcpyAsync(a.off, off, ((uint64_t)num_states + 1) * sizeof *off,
+                               cudaMemcpyDeviceToDevice, c->stream),
+               "states");
+  WF__CUDA_TRY(cudaMemcpyAsync(a.final_cost, final_cost, num_states * sizeof *final_cost,
+                               cudaMemcpyDeviceToDevice, c->stream),
+               "states");
+  WF__CUDA_TRY(
+      wf__rmepsilon_fill(&self->r, number, from, off, num_states, num_arcs, a.arcs, c->stream),
+      "arcs");
+  WF__CUDA_TRY(wf__ops_compact_bases(f, written, number, a.state_base, a.start, c->stream),
+               "a batch");
   return WF_OK;
 }
 
@@ -212,7 +251,8 @@ struct request {
   const uint32_t *trimmed; /* [num_fsts] in host memory */
 };
 
-static wf_status remove_epsilons(struct removal *self, const struct request *request, wf__gpu_batch *batch, wf_error *err) {
+static wf_status remove_epsilons(struct removal *self, const struct request *request,
+                                 wf__gpu_batch *batch, wf_error *err) {
   wf__gpu_context *c = self->c;
   uint32_t *drop;
   uint64_t count = request->from->f.num_fsts;
@@ -232,9 +272,13 @@ static wf_status remove_epsilons(struct removal *self, const struct request *req
 }
 
 /* An empty batch has no levels. */
-static wf_status make_removal(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int how, wf_error *err) {
+static wf_status make_removal(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch,
+                              int how, wf_error *err) {
   const struct request *request = user;
-  struct removal self = {.c = batch->context, .scratch = scratch, .log_semiring = batch->log_semiring, .r = {.f = request->from->f}};
+  struct removal self = {.c = batch->context,
+                         .scratch = scratch,
+                         .log_semiring = batch->log_semiring,
+                         .r = {.f = request->from->f}};
   wf__gpu_arrays a;
   (void)how;
   if (self.r.f.num_states == 0) {
@@ -248,10 +292,11 @@ static wf_status make_removal(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   return status;
 }
 
-/* --- the whole -------------------------------------------------------------------------------------------------------- */
+/* --- the whole --------------------------------------------------------------------------- */
 
 /* 1 for fsts all of whose sums of costs are finite, as the CPU asks. */
-static wf_status find_moderate(const wf__gpu_batch *batch, wf__gpu_blocks *scratch, uint32_t *moderate, wf_error *err) {
+static wf_status find_moderate(const wf__gpu_batch *batch, wf__gpu_blocks *scratch,
+                               uint32_t *moderate, wf_error *err) {
   wf__gpu_context *c = batch->context;
   uint64_t count = batch->f.num_fsts;
   uint32_t *source, *flags;
@@ -267,8 +312,10 @@ static wf_status find_moderate(const wf__gpu_batch *batch, wf__gpu_blocks *scrat
   return wf__ops_finish(c, "costs", err);
 }
 
-/* Fsts with sums of costs that may be infinite are trimmed behind, the others before, as on the CPU; those without a start become empty in either case. */
-static wf_status trim_and_remove(const wf__gpu_batch *batch, bool connect, uint32_t *before, uint32_t *behind, wf__gpu_batch **out, wf_error *err) {
+/* Fsts with sums of costs that may be infinite are trimmed behind, the others before, as on the
+ * CPU; those without a start become empty in either case. */
+static wf_status trim_and_remove(const wf__gpu_batch *batch, bool connect, uint32_t *before,
+                                 uint32_t *behind, wf__gpu_batch **out, wf_error *err) {
   wf__gpu_batch *trimmed = NULL, *removed = NULL;
   wf__gpu_blocks scratch = {.count = 0};
   bool any_behind = false;
@@ -283,7 +330,9 @@ static wf_status trim_and_remove(const wf__gpu_batch *batch, bool connect, uint3
   }
   status = wf__gpu_batch_connect_some(batch, before, &trimmed, err);
   struct request request = {.from = trimmed, .trimmed = before};
-  if (status == WF_OK) status = wf__gpu_batch_make_on(batch->context, batch->f.num_fsts, batch->log_semiring, make_removal, &request, 0, "epsilon removal", &removed, err);
+  if (status == WF_OK)
+    status = wf__gpu_batch_make_on(batch->context, batch->f.num_fsts, batch->log_semiring,
+                                   make_removal, &request, 0, "epsilon removal", &removed, err);
   wf__gpu_batch_free(trimmed);
   if (status == WF_OK && !any_behind) {
     *out = removed;
@@ -294,7 +343,8 @@ static wf_status trim_and_remove(const wf__gpu_batch *batch, bool connect, uint3
   return status;
 }
 
-wf_status wf__gpu_batch_rmepsilon(const wf__gpu_batch *batch, bool connect, wf__gpu_batch **out, wf_error *err) {
+wf_status wf__gpu_batch_rmepsilon(const wf__gpu_batch *batch, bool connect, wf__gpu_batch **out,
+                                  wf_error *err) {
   uint64_t count = batch->f.num_fsts;
   uint32_t *before = wf__alloc(2 * count, sizeof *before);
   *out = NULL;

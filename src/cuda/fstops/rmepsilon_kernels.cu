@@ -1,4 +1,5 @@
-/* rmepsilon_kernels.cu - kernels of epsilon removal (rmepsilon_kernels.h). Also compiled for the imitated GPU of tests/fake_ops/. */
+/* rmepsilon_kernels.cu - kernels of epsilon removal (rmepsilon_kernels.h). Also compiled for the
+ * imitated GPU of tests/fake_ops/. */
 #ifndef FAKE_CUDA
 #include <cub/device/device_radix_sort.cuh>
 #endif
@@ -8,19 +9,21 @@
 #include "math/cost.h"
 
 #ifndef FAKE_CUDA
-int wf__rmepsilon_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 *values_out, u64 count, void *scratch, size_t *scratch_bytes, void *stream) {
-  return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, values, values_out, (int64_t)count, 0, 64, (cudaStream_t)stream);
+int wf__rmepsilon_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 *values_out,
+                       u64 count, void *scratch, size_t *scratch_bytes, void *stream) {
+  return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, values,
+                                         values_out, (int64_t)count, 0, 64, (cudaStream_t)stream);
 }
 #endif
 
-/* --- marks, and the graph of epsilons --------------------------------------------------------------------------------- */
+/* --- marks, and the graph of epsilons ---------------------------------------------------- */
 
 __global__ static void moderate_kernel(const wf__gpu_fsts f, const u32 *source, u32 *moderate) {
   const float limit = 1e28f; /* as the CPU's */
   FOR_ALL(i, f.num_arcs)
-    if (!(fabsf(f.arcs[i].weight) < limit)) moderate[fst_of(f, source[i])] = 0;
+  if (!(fabsf(f.arcs[i].weight) < limit)) moderate[fst_of(f, source[i])] = 0;
   FOR_ALL(s, f.num_states)
-    if (f.final_cost[s] != INFINITY && !(fabsf(f.final_cost[s]) < limit)) moderate[fst_of(f, s)] = 0;
+  if (f.final_cost[s] != INFINITY && !(fabsf(f.final_cost[s]) < limit)) moderate[fst_of(f, s)] = 0;
 }
 
 int wf__rmepsilon_moderate(const wf__gpu_fsts *f, const u32 *source, u32 *moderate, void *stream) {
@@ -29,7 +32,7 @@ int wf__rmepsilon_moderate(const wf__gpu_fsts *f, const u32 *source, u32 *modera
 
 __global__ static void marks_kernel(const wf__gpu_removal r) {
   FOR_ALL(p, r.f.num_fsts)
-    if (r.f.start[p] >= 0) r.kept[r.f.start[p]] = 1;
+  if (r.f.start[p] >= 0) r.kept[r.f.start[p]] = 1;
   FOR_ALL(i, r.f.num_arcs + 1) {
     u32 epsilon = 0;
     if (i < r.f.num_arcs && r.reached[r.source[i]] != 0) {
@@ -41,17 +44,21 @@ __global__ static void marks_kernel(const wf__gpu_removal r) {
   }
 }
 
-int wf__rmepsilon_marks(const wf__gpu_removal *r, void *stream) { return LAUNCH(marks_kernel, r->f.num_arcs + 1, stream, *r); }
+int wf__rmepsilon_marks(const wf__gpu_removal *r, void *stream) {
+  return LAUNCH(marks_kernel, r->f.num_arcs + 1, stream, *r);
+}
 
 __global__ static void epsilons_kernel(const wf__gpu_removal r, u64 *off, wf_arc *arcs) {
   FOR_ALL(s, r.f.num_states + 1) off[s] = r.rank[r.f.off[s]];
   FOR_ALL(i, r.f.num_arcs)
-    if (r.is_epsilon[i]) arcs[r.rank[i]] = r.f.arcs[i];
+  if (r.is_epsilon[i]) arcs[r.rank[i]] = r.f.arcs[i];
 }
 
-int wf__rmepsilon_epsilons(const wf__gpu_removal *r, u64 *off, wf_arc *arcs, void *stream) { return LAUNCH(epsilons_kernel, r->f.num_arcs + r->f.num_states, stream, *r, off, arcs); }
+int wf__rmepsilon_epsilons(const wf__gpu_removal *r, u64 *off, wf_arc *arcs, void *stream) {
+  return LAUNCH(epsilons_kernel, r->f.num_arcs + r->f.num_states, stream, *r, off, arcs);
+}
 
-/* --- arcs by level ---------------------------------------------------------------------------------------------------- */
+/* --- arcs by level ----------------------------------------------------------------------- */
 
 __global__ static void begin_kernel(const wf__gpu_removal r, u32 num_plain) {
   FOR_ALL(k, r.f.num_states + 1) {
@@ -60,42 +67,54 @@ __global__ static void begin_kernel(const wf__gpu_removal r, u32 num_plain) {
     if (k < r.f.num_states) r.position[s] = (u32)k;
   }
   FOR_ALL(s, r.f.num_states) {
-    wf__gpu_result result = {r.f.arcs + r.f.off[s], (double)r.f.final_cost[s], 0, (u32)(r.f.off[s + 1] - r.f.off[s]), (u32)s};
+    wf__gpu_result result = {r.f.arcs + r.f.off[s], (double)r.f.final_cost[s], 0,
+                             (u32)(r.f.off[s + 1] - r.f.off[s]), (u32)s};
     r.results[s] = result;
   }
 }
 
-int wf__rmepsilon_begin(const wf__gpu_removal *r, u32 num_plain, void *stream) { return LAUNCH(begin_kernel, r->f.num_states + 1, stream, *r, num_plain); }
+int wf__rmepsilon_begin(const wf__gpu_removal *r, u32 num_plain, void *stream) {
+  return LAUNCH(begin_kernel, r->f.num_states + 1, stream, *r, num_plain);
+}
 
 __global__ static void arcs_kernel(const wf__gpu_removal r) {
   FOR_ALL(i, r.f.num_arcs) {
     u32 s = r.source[i], k = r.position[s];
     if (r.degree[k] == 0) continue;
-    u32 in_state = (u32)(i - r.f.off[s]), epsilons = r.rank[r.f.off[s + 1]] - r.rank[r.f.off[s]], before = r.rank[i] - r.rank[r.f.off[s]];
-    r.arc_at[r.first_arc[k] + (r.is_epsilon[i] ? r.degree[k] - epsilons + before : in_state - before)] = (u32)i;
+    u32 in_state = (u32)(i - r.f.off[s]), epsilons = r.rank[r.f.off[s + 1]] - r.rank[r.f.off[s]],
+        before = r.rank[i] - r.rank[r.f.off[s]];
+    r.arc_at[r.first_arc[k] +
+             (r.is_epsilon[i] ? r.degree[k] - epsilons + before : in_state - before)] = (u32)i;
   }
 }
 
-int wf__rmepsilon_arcs(const wf__gpu_removal *r, void *stream) { return LAUNCH(arcs_kernel, r->f.num_arcs, stream, *r); }
+int wf__rmepsilon_arcs(const wf__gpu_removal *r, void *stream) {
+  return LAUNCH(arcs_kernel, r->f.num_arcs, stream, *r);
+}
 
-__global__ static void level_arcs_kernel(const wf__gpu_removal r, const u32 *level_off, u32 count, u32 *out) {
+__global__ static void level_arcs_kernel(const wf__gpu_removal r, const u32 *level_off, u32 count,
+                                         u32 *out) {
   FOR_ALL(i, count) out[i] = r.first_arc[level_off[i]];
 }
 
-int wf__rmepsilon_level_arcs(const wf__gpu_removal *r, const u32 *level_off, u32 count, u32 *out, void *stream) {
+int wf__rmepsilon_level_arcs(const wf__gpu_removal *r, const u32 *level_off, u32 count, u32 *out,
+                             void *stream) {
   return LAUNCH(level_arcs_kernel, count, stream, *r, level_off, count, out);
 }
 
-/* --- a level ---------------------------------------------------------------------------------------------------------- */
+/* --- a level ----------------------------------------------------------------------------- */
 
-/* One epsilon arc is the only way on: nobody will ask for such a state but other states' epsilon arcs. */
+/* One epsilon arc is the only way on: nobody will ask for such a state but other states' epsilon
+ * arcs. */
 __device__ static bool is_alias(const wf__gpu_removal &r, u32 s) {
   u64 begin = r.f.off[s];
-  return r.f.off[s + 1] - begin == 1 && r.is_epsilon[begin] && r.f.final_cost[s] == INFINITY && !r.kept[s];
+  return r.f.off[s + 1] - begin == 1 && r.is_epsilon[begin] && r.f.final_cost[s] == INFINITY &&
+         !r.kept[s];
 }
 
 /* The result that an epsilon arc stands for, and at what cost. */
-__device__ static wf__gpu_result result_at(const wf__gpu_removal &r, const wf_arc &arc, double *cost) {
+__device__ static wf__gpu_result result_at(const wf__gpu_removal &r, const wf_arc &arc,
+                                           double *cost) {
   wf__gpu_result result = r.results[arc.nextstate];
   *cost = 0.0 + (double)arc.weight; /* no negative zero, as on the CPU */
   if (result.alias == arc.nextstate) return result;
@@ -116,13 +135,16 @@ __global__ static void count_kernel(const wf__gpu_removal r, const wf__gpu_remov
       u32 i = r.arc_at[level.first_arc + j];
       wf_arc arc = r.f.arcs[i];
       double cost;
-      if (arc.weight != INFINITY && !is_alias(r, r.source[i])) count = r.is_epsilon[i] ? result_at(r, arc, &cost).count : 1;
+      if (arc.weight != INFINITY && !is_alias(r, r.source[i]))
+        count = r.is_epsilon[i] ? result_at(r, arc, &cost).count : 1;
     }
     level.item_off[j] = count;
   }
 }
 
-__device__ static double plus(int log_semiring, double a, double b) { return log_semiring ? wf__log_add(a, b) : a < b ? a : b; }
+__device__ static double plus(int log_semiring, double a, double b) {
+  return log_semiring ? wf__log_add(a, b) : a < b ? a : b;
+}
 
 /* Final costs, by a lane each or the warp. */
 struct finals_work {
@@ -132,7 +154,8 @@ struct finals_work {
   __device__ u64 size(u32 s) const { return r.epsilons.off[s + 1] - r.epsilons.off[s]; }
   __device__ void visit(u32 s, u32 first, u32 stride) const {
     u64 begin = r.epsilons.off[s], end = r.epsilons.off[s + 1];
-    wf__gpu_result result = {nullptr, first == 0 ? 0.0 + (double)r.f.final_cost[s] : INFINITY, 0, 0, s};
+    wf__gpu_result result = {nullptr, first == 0 ? 0.0 + (double)r.f.final_cost[s] : INFINITY, 0, 0,
+                             s};
     for (u64 i = begin + first; i < end; i += stride) {
       wf_arc arc = r.epsilons.arcs[i];
       double cost;
@@ -141,7 +164,9 @@ struct finals_work {
         result.final_cost = plus(log_semiring, result.final_cost, cost + other.final_cost);
       }
     }
-    for (u32 d = stride / 2; d > 0; d /= 2) result.final_cost = plus(log_semiring, result.final_cost, __shfl_xor_sync(ALL_LANES, result.final_cost, d));
+    for (u32 d = stride / 2; d > 0; d /= 2)
+      result.final_cost =
+          plus(log_semiring, result.final_cost, __shfl_xor_sync(ALL_LANES, result.final_cost, d));
     if (first != 0) return;
     if (is_alias(r, s)) {
       wf_arc arc = r.epsilons.arcs[begin];
@@ -154,14 +179,17 @@ struct finals_work {
   }
 };
 
-__global__ static void finals_kernel(const wf__gpu_removal r, const wf__gpu_removal_level level, int log_semiring) {
+__global__ static void finals_kernel(const wf__gpu_removal r, const wf__gpu_removal_level level,
+                                     int log_semiring) {
   finals_work work = {r, log_semiring};
   for_states(r.order, level.first_state, (u64)level.first_state + level.num_states, work);
 }
 
-int wf__rmepsilon_count(const wf__gpu_removal *r, const wf__gpu_removal_level *level, int log_semiring, void *stream) {
+int wf__rmepsilon_count(const wf__gpu_removal *r, const wf__gpu_removal_level *level,
+                        int log_semiring, void *stream) {
   int code = LAUNCH(count_kernel, (u64)level->num_arcs + 1, stream, *r, *level);
-  return code != 0 ? code : LAUNCH(finals_kernel, level->num_states, stream, *r, *level, log_semiring);
+  return code != 0 ? code
+                   : LAUNCH(finals_kernel, level->num_states, stream, *r, *level, log_semiring);
 }
 
 /* The last element of off[0 .. count] that is not above `at`. */
@@ -170,8 +198,10 @@ __device__ static u64 part_of(const T *off, u64 count, u64 at) {
   u64 low = 0, high = count;
   while (high - low > 1) {
     u64 middle = (low + high) / 2;
-    if (off[middle] <= at) low = middle;
-    else high = middle;
+    if (off[middle] <= at)
+      low = middle;
+    else
+      high = middle;
   }
   return low;
 }
@@ -186,21 +216,27 @@ __global__ static void items_kernel(const wf__gpu_removal r, const wf__gpu_remov
     level.arcs[item] = arc;
     level.costs[item] = cost + (double)arc.weight;
     level.owner[item] = owner;
-    level.hash[item] = wf__hash_combine(wf__mix64((u64)(u32)arc.ilabel << 32 | (u32)arc.olabel), (u64)owner << 32 | arc.nextstate);
+    level.hash[item] = wf__hash_combine(wf__mix64((u64)(u32)arc.ilabel << 32 | (u32)arc.olabel),
+                                        (u64)owner << 32 | arc.nextstate);
     level.index[item] = (u32)item;
     level.stays[item] = 2; /* not known yet */
   }
   if (this_thread() == 0) level.stays[level.num_items] = 0;
 }
 
-int wf__rmepsilon_items(const wf__gpu_removal *r, const wf__gpu_removal_level *level, void *stream) { return LAUNCH(items_kernel, level->num_items, stream, *r, *level); }
+int wf__rmepsilon_items(const wf__gpu_removal *r, const wf__gpu_removal_level *level,
+                        void *stream) {
+  return LAUNCH(items_kernel, level->num_items, stream, *r, *level);
+}
 
 __device__ static bool is_same(const wf__gpu_removal_level &level, u32 x, u32 y) {
   const wf_arc &a = level.arcs[x], &b = level.arcs[y];
-  return a.ilabel == b.ilabel && a.olabel == b.olabel && a.nextstate == b.nextstate && level.owner[x] == level.owner[y];
+  return a.ilabel == b.ilabel && a.olabel == b.olabel && a.nextstate == b.nextstate &&
+         level.owner[x] == level.owner[y];
 }
 
-/* A thread takes the items of one hash, which are equal but for collisions. Costs are added in the order of the items. */
+/* A thread takes the items of one hash, which are equal but for collisions. Costs are added in the
+ * order of the items. */
 __global__ static void merge_kernel(const wf__gpu_removal_level level, int log_semiring) {
   FOR_ALL(at, level.num_items) {
     if (at != 0 && level.sorted[at] == level.sorted[at - 1]) continue;
@@ -222,7 +258,8 @@ __global__ static void merge_kernel(const wf__gpu_removal_level level, int log_s
   }
 }
 
-int wf__rmepsilon_merge(const wf__gpu_removal *r, const wf__gpu_removal_level *level, int log_semiring, void *stream) {
+int wf__rmepsilon_merge(const wf__gpu_removal *r, const wf__gpu_removal_level *level,
+                        int log_semiring, void *stream) {
   (void)r;
   return LAUNCH(merge_kernel, level->num_items, stream, *level, log_semiring);
 }
@@ -236,24 +273,32 @@ __global__ static void store_kernel(const wf__gpu_removal r, const wf__gpu_remov
   }
   FOR_ALL(i, level.num_states) {
     u32 k = level.first_state + (u32)i, s = r.order[k];
-    u32 begin = level.place[level.item_off[r.first_arc[k] - level.first_arc]], end = level.place[level.item_off[r.first_arc[k + 1] - level.first_arc]];
+    u32 begin = level.place[level.item_off[r.first_arc[k] - level.first_arc]],
+        end = level.place[level.item_off[r.first_arc[k + 1] - level.first_arc]];
     r.results[s].arcs = level.pool + begin;
     r.results[s].count = end - begin;
   }
 }
 
-int wf__rmepsilon_store(const wf__gpu_removal *r, const wf__gpu_removal_level *level, void *stream) { return LAUNCH(store_kernel, level->num_items + level->num_states, stream, *r, *level); }
-
-/* --- what is written -------------------------------------------------------------------------------------------------- */
-
-__global__ static void written_kernel(const wf__gpu_removal r, const u32 *drop, u32 *written) {
-  FOR_ALL(s, r.f.num_states + 1) written[s] = s < r.f.num_states && (r.kept[s] || !drop[fst_of(r.f, s)]);
+int wf__rmepsilon_store(const wf__gpu_removal *r, const wf__gpu_removal_level *level,
+                        void *stream) {
+  return LAUNCH(store_kernel, level->num_items + level->num_states, stream, *r, *level);
 }
 
-int wf__rmepsilon_written(const wf__gpu_removal *r, const u32 *drop, u32 *written, void *stream) { return LAUNCH(written_kernel, r->f.num_states + 1, stream, *r, drop, written); }
+/* --- what is written --------------------------------------------------------------------- */
+
+__global__ static void written_kernel(const wf__gpu_removal r, const u32 *drop, u32 *written) {
+  FOR_ALL(s, r.f.num_states + 1)
+  written[s] = s < r.f.num_states && (r.kept[s] || !drop[fst_of(r.f, s)]);
+}
+
+int wf__rmepsilon_written(const wf__gpu_removal *r, const u32 *drop, u32 *written, void *stream) {
+  return LAUNCH(written_kernel, r->f.num_states + 1, stream, *r, drop, written);
+}
 
 /* States that are not kept have no arcs. */
-__global__ static void sizes_kernel(const wf__gpu_removal r, const u32 *written, const u32 *number, u64 *out_arcs, float *out_final, u32 *from) {
+__global__ static void sizes_kernel(const wf__gpu_removal r, const u32 *written, const u32 *number,
+                                    u64 *out_arcs, float *out_final, u32 *from) {
   FOR_ALL(s, r.f.num_states) {
     if (!written[s]) continue;
     const wf__gpu_result &result = r.results[s];
@@ -264,11 +309,14 @@ __global__ static void sizes_kernel(const wf__gpu_removal r, const u32 *written,
   if (this_thread() == 0) out_arcs[number[r.f.num_states]] = 0;
 }
 
-int wf__rmepsilon_sizes(const wf__gpu_removal *r, const u32 *written, const u32 *number, u64 *out_arcs, float *out_final, u32 *from, void *stream) {
-  return LAUNCH(sizes_kernel, r->f.num_states + 1, stream, *r, written, number, out_arcs, out_final, from);
+int wf__rmepsilon_sizes(const wf__gpu_removal *r, const u32 *written, const u32 *number,
+                        u64 *out_arcs, float *out_final, u32 *from, void *stream) {
+  return LAUNCH(sizes_kernel, r->f.num_states + 1, stream, *r, written, number, out_arcs, out_final,
+                from);
 }
 
-__global__ static void fill_kernel(const wf__gpu_removal r, const u32 *number, const u32 *from, const u64 *off, u64 num_states, u64 num_arcs, wf_arc *out) {
+__global__ static void fill_kernel(const wf__gpu_removal r, const u32 *number, const u32 *from,
+                                   const u64 *off, u64 num_states, u64 num_arcs, wf_arc *out) {
   FOR_ALL(i, num_arcs) {
     u64 s = part_of(off, num_states, i);
     wf_arc arc = r.results[from[s]].arcs[i - off[s]];
@@ -277,6 +325,7 @@ __global__ static void fill_kernel(const wf__gpu_removal r, const u32 *number, c
   }
 }
 
-int wf__rmepsilon_fill(const wf__gpu_removal *r, const u32 *number, const u32 *from, const u64 *off, u64 num_states, u64 num_arcs, wf_arc *out, void *stream) {
+int wf__rmepsilon_fill(const wf__gpu_removal *r, const u32 *number, const u32 *from, const u64 *off,
+                       u64 num_states, u64 num_arcs, wf_arc *out, void *stream) {
   return LAUNCH(fill_kernel, num_arcs, stream, *r, number, from, off, num_states, num_arcs, out);
 }

@@ -1,19 +1,28 @@
-/* backward.cuh - the raw lattice of an utterance (docs/reference/semantics.md, "Lattice"), made backward from the newest frame when its lane has searched it. Launched behind the search: one
- * small block an utterance, as only a few dozen tokens of a frame are in a lattice, so several share a processor.
+/* backward.cuh - the raw lattice of an utterance (docs/reference/semantics.md, "Lattice"), made
+ * backward from the newest frame when its lane has searched it. Launched behind the search: one
+ * small block an utterance, as only a few dozen tokens of a frame are in a lattice, so several
+ * share a processor.
  *
- * The search notes no arcs. It keeps each token's cost, and of each frame what decided which candidates were let in; arcs are gone over again, with the arithmetic of the
- * search, between the few tokens that matter:
+ * The search notes no arcs. It keeps each token's cost, and of each frame what decided which
+ * candidates were let in; arcs are gone over again, with the arithmetic of the search, between the
+ * few tokens that matter:
  *
- *   table   tokens of frame t within the beam: key -> {cost, extra}; extra: cost of the best way through it above that of the best way of all (backward_table.cuh)
- *   marks   a bitmap of the states with arcs to the table's states, so of all tokens of t - 1 only some hundred are looked at
- *   list    these tokens: over consuming arcs; then, round by round, over epsilon arcs within t - 1, of those that have any, which the first pass has gathered in the lane's `costs`
+ *   table   tokens of frame t within the beam: key -> {cost, extra}; extra: cost of the best way
+ *           through it above that of the best way of all (backward_table.cuh)
+ *   marks   a bitmap of the states with arcs to the table's states, so of all tokens of t - 1 only
+ *           some hundred are looked at
+ *   list    these tokens: over consuming arcs; then, round by round, over epsilon arcs within t -
+ *           1, of those that have any, which the first pass has gathered in the lane's `costs`
  *
- * What is within the beam over the arcs of the listed tokens makes the table of t - 1; when that stands, its arcs are put in order and go out to pages (backward_emit.cuh). Extra costs are
- * minima over ways, kept as ordered integers: no order of threads can show.
+ * What is within the beam over the arcs of the listed tokens makes the table of t - 1; when that
+ * stands, its arcs are put in order and go out to pages (backward_emit.cuh). Extra costs are minima
+ * over ways, kept as ordered integers: no order of threads can show.
  *
- * A frame is a chain of short steps of the whole block, so barriers are few: what a step needs cleared, an earlier one has cleared, and bitmaps are used in turns.
+ * A frame is a chain of short steps of the whole block, so barriers are few: what a step needs
+ * cleared, an earlier one has cleared, and bitmaps are used in turns.
  *
- * With a scorer, states are pairs (state, context), and the scorer is asked again: a bitmap of the graph's states in the table tells which arcs are worth asking for. */
+ * With a scorer, states are pairs (state, context), and the scorer is asked again: a bitmap of the
+ * graph's states in the table tells which arcs are worth asking for. */
 #ifndef WF_CUDA_LATTICE_BACKWARD_CUH
 #define WF_CUDA_LATTICE_BACKWARD_CUH
 
@@ -30,19 +39,25 @@ struct back_token {
   u32 slot;   /* of the table */
 };
 
-/* --- which tokens matter -------------------------------------------------------------------------------------------------- */
+/* --- which tokens matter ----------------------------------------------------------------- */
 
-__device__ __forceinline__ u32 mark_of(u32 state) { return state * 0x9E3779B1u >> (32 - MARK_BITS); }
+__device__ __forceinline__ u32 mark_of(u32 state) {
+  return state * 0x9E3779B1u >> (32 - MARK_BITS);
+}
 
 __device__ __forceinline__ void set_mark(u32 *marks, u32 state) {
   const u32 mark = mark_of(state);
-  if ((*(volatile u32 *)&marks[mark >> 5] >> (mark & 31) & 1) == 0) atomicOr(&marks[mark >> 5], 1u << (mark & 31));
+  if ((*(volatile u32 *)&marks[mark >> 5] >> (mark & 31) & 1) == 0)
+    atomicOr(&marks[mark >> 5], 1u << (mark & 31));
 }
 
-/* The arcs into a state of the table that are to be marked. Those of words added to the graph are in no list: all of their tokens are looked at anyway, but epsilon arcs lead to them from others. */
+/* The arcs into a state of the table that are to be marked. Those of words added to the graph are
+ * in no list: all of their tokens are looked at anyway, but epsilon arcs lead to them from others.
+ */
 template <class POLICY, int RANKS>
 template <bool EPSILONS>
-__device__ __forceinline__ u32 searcher<POLICY, RANKS>::arcs_into(u32 state, back_marks &marks, u32 *first) {
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::arcs_into(u32 state, back_marks &marks,
+                                                                  u32 *first) {
   *first = 0;
   if (is_added(state)) {
     if (EPSILONS) marks.all = marks.any = 1;
@@ -62,14 +77,17 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::arcs_into(u32 state, bac
   return 0;
 }
 
-/* Marks the states that consuming arcs, or epsilon arcs, lead from to states of the table; `news`: only to those of these slots. By the whole block; a barrier before, and behind it. */
+/* Marks the states that consuming arcs, or epsilon arcs, lead from to states of the table; `news`:
+ * only to those of these slots. By the whole block; a barrier before, and behind it. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS>
-__device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, const u32 *news, u32 turn) {
+__device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, const u32 *news,
+                                                      u32 turn) {
   constexpr u32 AT_ONCE = 4;
   back_work &work = memory::work();
   back_marks &known = work.marks[turn];
-  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0], size = *table.size;
+  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0],
+            size = *table.size;
   const u32 *sources = p->graph.in_sources[EPSILONS];
   u32 *marks = memory::marks_at(turn, p->lattices.back_bits);
   const u32 grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
@@ -78,7 +96,8 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, c
     u32 first = 0, count = 0;
     if (in_warp() < grain && base + in_warp() < size) {
       const u32 slot = table.places[base + in_warp()];
-      if (news == NULL || (news[slot >> 5] >> (slot & 31) & 1) != 0) count = arcs_into<EPSILONS>(state_of(table.keys[slot]), known, &first);
+      if (news == NULL || (news[slot >> 5] >> (slot & 31) & 1) != 0)
+        count = arcs_into<EPSILONS>(state_of(table.keys[slot]), known, &first);
     }
     __syncwarp();
     arc_share<POLICY> share(boxes, in_warp(), first, count, 0);
@@ -98,7 +117,9 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, c
     for (u32 i = tid(); i < count; i += AT_ONCE * BACK_THREADS) {
       u32 state[AT_ONCE];
 #pragma unroll
-      for (u32 k = 0; k < AT_ONCE; k++) state[k] = i + k * BACK_THREADS < count ? __ldg(sources + first + i + k * BACK_THREADS) : ALL;
+      for (u32 k = 0; k < AT_ONCE; k++)
+        state[k] =
+            i + k * BACK_THREADS < count ? __ldg(sources + first + i + k * BACK_THREADS) : ALL;
 #pragma unroll
       for (u32 k = 0; k < AT_ONCE; k++)
         if (state[k] != ALL) set_mark(marks, state[k]);
@@ -107,12 +128,14 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, c
   if (num_hubs > 0) __syncthreads();
 }
 
-/* From here on place_of_token knows the tokens of frame `number`: those of one rank after those of the other. By the first warp, with barriers of the block before and after. */
+/* From here on place_of_token knows the tokens of frame `number`: those of one rank after those of
+ * the other. By the first warp, with barriers of the block before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::open_frame(u32 number) {
   back_work &work = memory::work();
   if (warp() != 0) return;
-  const u32 *off = frame_off() + (u64)min(in_warp(), RANKS - 1u) * (p->memory.frames_cap + 2) + number;
+  const u32 *off =
+      frame_off() + (u64)min(in_warp(), RANKS - 1u) * (p->memory.frames_cap + 2) + number;
   const u32 first = __ldg(off), size = in_warp() < RANKS ? __ldg(off + 1) - first : 0;
   u32 end = size;
 #pragma unroll
@@ -141,8 +164,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_gathered() const {
   return memory::work().gathers != 0 && memory::work().num_gathered <= MOST_GATHERED;
 }
 
-/* Room in one of the block's lists, of *size entries so far, for all threads that the votes of a warp tell. Returns where it begins: places go by vote,
- * then by thread. */
+/* Room in one of the block's lists, of *size entries so far, for all threads that the votes of a
+ * warp tell. Returns where it begins: places go by vote, then by thread. */
 template <u32 AT_ONCE>
 __device__ __forceinline__ u32 place_in_list(u32 *size, const u32 votes[AT_ONCE]) {
   u32 count = 0, at = 0;
@@ -153,7 +176,8 @@ __device__ __forceinline__ u32 place_in_list(u32 *size, const u32 votes[AT_ONCE]
   return __shfl_sync(ALL, at, 0);
 }
 
-/* Those of the frame's tokens from `window` on whose states are marked into the list, counted from there. EPSILONS: of those that have epsilon arcs, which an earlier pass over all has put
+/* Those of the frame's tokens from `window` on whose states are marked into the list, counted from
+ * there. EPSILONS: of those that have epsilon arcs, which an earlier pass over all has put
  * together, if there was room. By the whole block; a barrier before and behind it. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS>
@@ -168,7 +192,8 @@ __device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 tur
     if (tid() == 0) work.num_listed = 0;
     __syncthreads();
   }
-  const bool all = work.marks[turn].all != 0, gathered = EPSILONS && has_gathered(), gathers = !EPSILONS && p->graph.has_epsilons;
+  const bool all = work.marks[turn].all != 0, gathered = EPSILONS && has_gathered(),
+             gathers = !EPSILONS && p->graph.has_epsilons;
   const u32 below = (1u << in_warp()) - 1;
   for (u32 base = warp() * 32; base < size; base += BACK_THREADS * AT_ONCE) {
     uint2 token[AT_ONCE];
@@ -176,27 +201,34 @@ __device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 tur
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
       const u32 i = base + k * BACK_THREADS + in_warp();
-      token[k] = i >= size ? make_uint2(0, 0) : gathered ? gathered_tokens()[window + i] : __ldg(trace() + place_of_token(window + i));
+      token[k] = i >= size  ? make_uint2(0, 0)
+                 : gathered ? gathered_tokens()[window + i]
+                            : __ldg(trace() + place_of_token(window + i));
     }
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
       const u32 i = base + k * BACK_THREADS + in_warp(), mark = mark_of(token[k].x);
       const bool has = i < size && (gathered || (token[k].y & WITH_EPSILONS) != 0);
-      const bool taken = i < size && (!EPSILONS || has) && (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
+      const bool taken =
+          i < size && (!EPSILONS || has) &&
+          (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
       votes[k] = __ballot_sync(ALL, taken);
       others[k] = gathers ? __ballot_sync(ALL, has) : 0;
     }
     u32 at = place_in_list<AT_ONCE>(&work.num_listed, votes);
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
-      if (votes[k] >> in_warp() & 1) list[at + __popc(votes[k] & below)] = (uint16_t)(base + k * BACK_THREADS + in_warp());
+      if (votes[k] >> in_warp() & 1)
+        list[at + __popc(votes[k] & below)] = (uint16_t)(base + k * BACK_THREADS + in_warp());
       at += __popc(votes[k]);
     }
     at = place_in_list<AT_ONCE>(&work.num_gathered, others);
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
       const u32 place = at + __popc(others[k] & below);
-      if ((others[k] >> in_warp() & 1) != 0 && place < MOST_GATHERED) gathered_tokens()[place] = make_uint2(token[k].x, window + base + k * BACK_THREADS + in_warp());
+      if ((others[k] >> in_warp() & 1) != 0 && place < MOST_GATHERED)
+        gathered_tokens()[place] =
+            make_uint2(token[k].x, window + base + k * BACK_THREADS + in_warp());
       at += __popc(others[k]);
     }
     __syncwarp();
@@ -205,7 +237,8 @@ __device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 tur
   return work.num_listed;
 }
 
-/* Lists the frame's tokens, as list_tokens, and calls take(live, token) for them, without `info`, by whole warps. */
+/* Lists the frame's tokens, as list_tokens, and calls take(live, token) for them, without `info`,
+ * by whole warps. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS, typename F>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F take) {
@@ -213,7 +246,8 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F 
   const bool gathered = EPSILONS && has_gathered();
   const u32 end = gathered ? memory::work().num_gathered : memory::work().ends[RANKS - 1];
   for (u32 window = 0; window < end; window += WINDOW) {
-    const u32 count = list_tokens<EPSILONS>(window, end, turn), grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
+    const u32 count = list_tokens<EPSILONS>(window, end, turn),
+              grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
     mark(EPSILONS ? 2 : 6);
     for (u32 base = warp() * grain; base < count; base += BACK_WARPS * grain) {
       const bool live = in_warp() < grain && base + in_warp() < count;
@@ -230,16 +264,21 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F 
   }
 }
 
-/* --- ways on -------------------------------------------------------------------------------------------------------------- */
+/* --- ways on ----------------------------------------------------------------------------- */
 
-/* Over the consuming arcs of a warp's tokens of frame `number`, to those of the next in `table`: who is within the beam goes to `before`, the arcs are staged. */
+/* Over the consuming arcs of a warp's tokens of frame `number`, to those of the next in `table`:
+ * who is within the beam goes to `before`, the arcs are staged. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, u32 number, const back_table &table, const back_table &before) {
+__device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, u32 number,
+                                                       const back_table &table,
+                                                       const back_table &before) {
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const float best = records()[number].best;
-  const u64 last = records()[number + 1].last, last_context = SCORED ? records()[number + 1].last_context : 0;
+  const u64 last = records()[number + 1].last,
+            last_context = SCORED ? records()[number + 1].last_context : 0;
   const uint16_t *ranks = memory::ranks_at(p->lattices.back_bits);
-  arc_share<POLICY> share(boxes, in_warp(), token.info.x, token.info.y - token.info.x, __uint_as_float(in_warp()));
+  arc_share<POLICY> share(boxes, in_warp(), token.info.x, token.info.y - token.info.x,
+                          __uint_as_float(in_warp()));
   for (u32 k0 = 0; k0 < share.total; k0 += 32) {
     u32 a, to_rank = 0, slot = ALL;
     float who, extra = INFINITY, score = 0;
@@ -263,29 +302,36 @@ __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, 
         score = penalised(loglike(row_of(row_frame), arc.z), arc.z);
         candidate = __fadd_rn(candidate, cost_of_score(score));
         to_rank = ranks[target];
-        if (candidate <= FLT_MAX && is_up_to((u64)ordered(candidate) << 32 | a, source_context, last, last_context)) extra = table.extra_over(target, candidate, p->rules.lattice_beam);
+        if (candidate <= FLT_MAX &&
+            is_up_to((u64)ordered(candidate) << 32 | a, source_context, last, last_context))
+          extra = table.extra_over(target, candidate, p->rules.lattice_beam);
       }
     }
-    if (extra <= p->rules.lattice_beam) slot = before.put(source, key_of(source, source_context), source_cost, extra);
+    if (extra <= p->rules.lattice_beam)
+      slot = before.put(source, key_of(source, source_context), source_cost, extra);
     __syncwarp();
     stage_links(slot != ALL, slot, to_rank, a, __float_as_uint(score));
   }
 }
 
-/* The same over the epsilon arcs within frame `number`, once. OUT: extra costs stand, and the arcs are staged. */
+/* The same over the epsilon arcs within frame `number`, once. OUT: extra costs stand, and the arcs
+ * are staged. */
 template <class POLICY, int RANKS>
 template <bool OUT>
-__device__ void searcher<POLICY, RANKS>::take_epsilons(const back_token &token, u32 number, const back_table &table) {
+__device__ void searcher<POLICY, RANKS>::take_epsilons(const back_token &token, u32 number,
+                                                       const back_table &table) {
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const float cutoff = cost_of((u32)(records()[number].last >> 32));
-  arc_share<POLICY> share(boxes, in_warp(), token.info.y, token.info.z - token.info.y, __uint_as_float(in_warp()));
+  arc_share<POLICY> share(boxes, in_warp(), token.info.y, token.info.z - token.info.y,
+                          __uint_as_float(in_warp()));
   for (u32 k0 = 0; k0 < share.total; k0 += 32) {
     u32 a, to = 0, target = ALL;
     float who, extra = INFINITY;
     u64 none;
     share.at(k0, in_warp(), &a, &who, &none);
     const int from = (int)(__float_as_uint(who) & 31);
-    const u32 source = __shfl_sync(ALL, token.state, from), slot = OUT ? __shfl_sync(ALL, token.slot, from) : 0;
+    const u32 source = __shfl_sync(ALL, token.state, from),
+              slot = OUT ? __shfl_sync(ALL, token.slot, from) : 0;
     const float source_cost = __shfl_sync(ALL, token.cost, from);
     const u64 source_context = SCORED ? __shfl_sync(ALL, token.context, from) : 0;
     u64 to_context = source_context;
@@ -301,26 +347,34 @@ __device__ void searcher<POLICY, RANKS>::take_epsilons(const back_token &token, 
       if (target != ALL) extra = table.extra_over(target, candidate, p->rules.lattice_beam);
     }
     __syncwarp();
-    const bool live = leads_on(extra <= p->rules.lattice_beam, source, source_context, to, to_context, number);
+    const bool live =
+        leads_on(extra <= p->rules.lattice_beam, source, source_context, to, to_context, number);
     if (OUT && live) memory::work().any_epsilons = 1;
-    if (OUT) stage_links(live, slot, target | IN_FRAME, a, 0);
-    else if (live) table.put(source, key_of(source, source_context), source_cost, extra);
+    if (OUT)
+      stage_links(live, slot, target | IN_FRAME, a, 0);
+    else if (live)
+      table.put(source, key_of(source, source_context), source_cost, extra);
     __syncwarp();
   }
 }
 
 /* Context of a token of any rank's trace. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ u64 searcher<POLICY, RANKS>::context_at(const ulonglong2 *contexts) const {
+__device__ __forceinline__ u64
+searcher<POLICY, RANKS>::context_at(const ulonglong2 *contexts) const {
   return SCORED ? __ldg((const u64 *)contexts) : 0;
 }
 
-/* From the tokens of frame `number`, which is open, to those of the next, in `table`; what is within the beam goes to `before`. */
+/* From the tokens of frame `number`, which is open, to those of the next, in `table`; what is
+ * within the beam goes to `before`. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::step_back(u32 number, const back_table &table, const back_table &before) {
+__device__ void searcher<POLICY, RANKS>::step_back(u32 number, const back_table &table,
+                                                   const back_table &before) {
   const wf__lane_frame here = records()[number];
   for_listed<false>(0, [&](bool live, back_token &token) {
-    if (live && is_up_to((u64)ordered(__fsub_rn(token.cost, here.best)) << 32 | token.state, token.context, here.select, here.select_context)) token.info = state_at(states(), token.state);
+    if (live && is_up_to((u64)ordered(__fsub_rn(token.cost, here.best)) << 32 | token.state,
+                         token.context, here.select, here.select_context))
+      token.info = state_at(states(), token.state);
     take_emitting(token, number, table, before);
   });
 }
@@ -329,17 +383,23 @@ __device__ void searcher<POLICY, RANKS>::step_back(u32 number, const back_table 
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::relax_back(u32 number, const back_table &table, u32 turn) {
   const u32 highest = memory::work().bound;
-  const float beam = p->rules.lattice_beam, cost_bound = cost_of(highest), bound = highest == 0 ? -INFINITY : cost_bound + beam + (fabsf(cost_bound) + beam) * (1.0f / (1 << 18));
+  const float beam = p->rules.lattice_beam, cost_bound = cost_of(highest),
+              bound = highest == 0
+                          ? -INFINITY
+                          : cost_bound + beam + (fabsf(cost_bound) + beam) * (1.0f / (1 << 18));
   for_listed<true>(turn, [&](bool live, back_token &token) {
-    if (live && least_candidate(token.cost, 1) <= bound) token.info = state_at(states(), token.state);
+    if (live && least_candidate(token.cost, 1) <= bound)
+      token.info = state_at(states(), token.state);
     take_epsilons<false>(token, number, table);
   });
 }
 
-/* Stages the epsilon arcs within frame `number` between tokens of the table, whose extra costs stand. */
+/* Stages the epsilon arcs within frame `number` between tokens of the table, whose extra costs
+ * stand. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const back_table &table) {
-  const u32 bits = p->lattices.back_bits, size = *table.size, grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
+  const u32 bits = p->lattices.back_bits, size = *table.size,
+            grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
   u32 *levels = memory::levels_at(bits);
   for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) levels[i] = 0;
   for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
@@ -355,9 +415,11 @@ __device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const back_t
   }
 }
 
-/* Extra costs of frame `number`, which is open, over its epsilon arcs, in rounds of arcs to what the last one has changed: these arcs make no cycle, so every order of relaxing them ends with
- * the same costs. Then the arcs are staged. False if they go round for ever, which cannot be. By the whole block, with barriers before and after; bitmaps of marks and news are empty, but for
- * those that the consuming arcs were marked in. */
+/* Extra costs of frame `number`, which is open, over its epsilon arcs, in rounds of arcs to what
+ * the last one has changed: these arcs make no cycle, so every order of relaxing them ends with the
+ * same costs. Then the arcs are staged. False if they go round for ever, which cannot be. By the
+ * whole block, with barriers before and after; bitmaps of marks and news are empty, but for those
+ * that the consuming arcs were marked in. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::close_table(u32 number, back_table table) {
   const u32 bits = p->lattices.back_bits;
@@ -381,9 +443,10 @@ __device__ bool searcher<POLICY, RANKS>::close_table(u32 number, back_table tabl
   return true;
 }
 
-/* --- the way back --------------------------------------------------------------------------------------------------------- */
+/* --- the way back ------------------------------------------------------------------------ */
 
-/* Tokens of the newest frame, which is open, that may be the end: their extra costs are what ending costs. */
+/* Tokens of the newest frame, which is open, that may be the end: their extra costs are what ending
+ * costs. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const back_table &table) {
   const u32 size = memory::work().ends[RANKS - 1];
@@ -412,11 +475,14 @@ __device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const back_table 
   }
   for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) counts[i] = 0;
   if (tid() < BINS) memory::bin_sums()[tid()] = memory::bin_heads()[tid()] = 0;
-  if (tid() == 0) memory::work().bound = memory::work().num_staged = memory::work().any_epsilons = memory::work().num_gathered = 0;
+  if (tid() == 0)
+    memory::work().bound = memory::work().num_staged = memory::work().any_epsilons =
+        memory::work().num_gathered = 0;
   open_frame(number);
 }
 
-/* The lattice into pages. False if a frame has more tokens within the beam than a table holds, there are not enough pages, or the host says stop. */
+/* The lattice into pages. False if a frame has more tokens within the beam than a table holds,
+ * there are not enough pages, or the host says stop. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::go_back() {
   back_work &work = memory::work();
@@ -429,10 +495,12 @@ __device__ bool searcher<POLICY, RANKS>::go_back() {
   __syncthreads();
   take_endings(frame - 1, memory::table_at(0, p->lattices.back_bits));
   for (u32 number = frame - 1;; number--) {
-    const back_table table = memory::table_at(which, p->lattices.back_bits), before = memory::table_at(which ^ 1, p->lattices.back_bits);
+    const back_table table = memory::table_at(which, p->lattices.back_bits),
+                     before = memory::table_at(which ^ 1, p->lattices.back_bits);
     if (tid() == 0) {
       work.gathers = number + 1 < frame;
-      if ((frame - 1 - number) % 64 == 0 && p->work.stop != nullptr) own().stopped = *(const volatile u32 *)p->work.stop; /* host memory is far away */
+      if ((frame - 1 - number) % 64 == 0 && p->work.stop != nullptr)
+        own().stopped = *(const volatile u32 *)p->work.stop; /* host memory is far away */
     }
     __syncthreads(); /* the table stands */
     mark(0);
@@ -456,7 +524,8 @@ __device__ bool searcher<POLICY, RANKS>::go_back() {
   return true;
 }
 
-/* Of the utterances whose lattice is `wanted` (WF__LANE_OK: all that were searched; WF__LANE_LARGE_LATTICE, WF__LANE_GLOBAL_LATTICE: those that found no room in smaller tables). */
+/* Of the utterances whose lattice is `wanted` (WF__LANE_OK: all that were searched;
+ * WF__LANE_LARGE_LATTICE, WF__LANE_GLOBAL_LATTICE: those that found no room in smaller tables). */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
   if (tid() == 0) {
@@ -470,7 +539,10 @@ __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
   __syncthreads(); /* everybody has seen it */
   if constexpr (SCORED) load_scorer();
   if constexpr (POLICY::BACKWARD_GLOBAL) {
-    if (tid() == 0) memory::work().global_tables = (char *)p->lattices.global_tables + GLOBAL_HEAD + (u64)atomicAdd((u32 *)p->lattices.global_tables, 1u) * memory::global_bytes();
+    if (tid() == 0)
+      memory::work().global_tables =
+          (char *)p->lattices.global_tables + GLOBAL_HEAD +
+          (u64)atomicAdd((u32 *)p->lattices.global_tables, 1u) * memory::global_bytes();
     __syncthreads();
   }
   frame = records()[0].settled;
@@ -482,20 +554,30 @@ __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
   outcome->last_page = memory::work().page + 1;
   outcome->num_states = memory::work().num_states;
   outcome->num_links = memory::work().num_links;
-  outcome->status = own().stopped != 0 ? WF__LANE_STOPPED : fits ? WF__LANE_OK : memory::work().full == 0 ? WF__LANE_NO_ROOM : wanted == WF__LANE_OK ? WF__LANE_LARGE_LATTICE : wanted == WF__LANE_LARGE_LATTICE ? WF__LANE_GLOBAL_LATTICE : WF__LANE_NO_ROOM;
+  outcome->status = own().stopped != 0                 ? WF__LANE_STOPPED
+                    : fits                             ? WF__LANE_OK
+                    : memory::work().full == 0         ? WF__LANE_NO_ROOM
+                    : wanted == WF__LANE_OK            ? WF__LANE_LARGE_LATTICE
+                    : wanted == WF__LANE_LARGE_LATTICE ? WF__LANE_GLOBAL_LATTICE
+                                                       : WF__LANE_NO_ROOM;
 #ifdef WF_LANE_PROFILE
   const double n = frame;
   const long long *c = own().phase;
   if (blockIdx.x == 0)
-    printf("way back of %u frames, a frame: %.1f tokens, %.1f arcs; cycles: mark %.0f list %.0f take %.0f; epsilons: mark %.0f list %.0f take %.0f stage %.0f; out %.0f\n", frame, memory::work().num_states / n,
-           memory::work().num_links / n, c[7] / n, c[6] / n, c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n);
+    printf(
+        "way back of %u frames, a frame: %.1f tokens, %.1f arcs; cycles: mark %.0f list %.0f take "
+        "%.0f; epsilons: mark %.0f list %.0f take %.0f stage %.0f; out %.0f\n",
+        frame, memory::work().num_states / n, memory::work().num_links / n, c[7] / n, c[6] / n,
+        c[0] / n, c[1] / n, c[2] / n, c[3] / n, c[4] / n, c[5] / n);
 #endif
 }
 
 template <class POLICY, int RANKS>
-__global__ void __launch_bounds__(BACK_THREADS, 2) backward_kernel(const __grid_constant__ wf__lane_params p, int wanted) {
+__global__ void __launch_bounds__(BACK_THREADS, 2)
+    backward_kernel(const __grid_constant__ wf__lane_params p, int wanted) {
   if constexpr (RANKS == 1 || WF__HAS_CLUSTERS) {
-    if (blockIdx.x % RANKS != 0) return; /* numbered as the blocks of the search, whose memory it is */
+    if (blockIdx.x % RANKS != 0)
+      return; /* numbered as the blocks of the search, whose memory it is */
     searcher<POLICY, RANKS> s(&p);
     s.make_lattice(wanted);
   }

@@ -1,10 +1,13 @@
-/* backward_emit.cuh - what goes out of the way back (backward.cuh): the arcs of a frame, in the order of the lattice (docs/reference/semantics.md), so that the host has nothing to look up.
+/* backward_emit.cuh - what goes out of the way back (backward.cuh): the arcs of a frame, in the
+ * order of the lattice (docs/reference/semantics.md), so that the host has nothing to look up.
  *
- *   staged   {slot of the source | its earlier arcs << 16; number or slot of the target; arc; bits of its score, of an end the state} in the lane's agenda, which the search needs no more. Arcs of one token are staged
- *            by one warp at a time, as the graph numbers them
+ *   staged   {slot of the source | its earlier arcs << 16; number or slot of the target; arc; bits
+ *            of its score, of an end the state} in the lane's agenda, which the search needs no
+ *            more. Arcs of one token are staged by one warp at a time, as the graph numbers them
  *   levels   of the frame's tokens: arcs on the longest path of epsilons that leads there
  *   ranks    their numbers: by level, then by key
- *   pages    the arcs by rank, the last one first, as frames come: the chain of pages is read from its end */
+ *   pages    the arcs by rank, the last one first, as frames come: the chain of pages is read from
+ *            its end */
 #ifndef WF_CUDA_LATTICE_BACKWARD_EMIT_CUH
 #define WF_CUDA_LATTICE_BACKWARD_EMIT_CUH
 
@@ -12,42 +15,54 @@
 
 namespace wf_search {
 
-constexpr u32 IN_FRAME = 0x80000000u; /* of a staged target: a slot of the same table, else a number in the next frame */
+constexpr u32 IN_FRAME =
+    0x80000000u; /* of a staged target: a slot of the same table, else a number in the next frame */
 
 #ifndef WF__BACK_FEW
 #define WF__BACK_FEW 128
 #endif
 constexpr u32 FEW_RANKED = WF__BACK_FEW; /* tokens of a frame that are compared each with each */
 constexpr u32 BINS = 256;
-static_assert(BACK_WARPS * 2 <= WARPS && sizeof(lane_shared<plain>::hist_all) >= BINS * sizeof(u32), "the bins must fit");
+static_assert(BACK_WARPS * 2 <= WARPS && sizeof(lane_shared<plain>::hist_all) >= BINS * sizeof(u32),
+              "the bins must fit");
 
-/* Bins are in the order of (level, key): if there are levels, four parts, the last of which is one bin. (Rounding keeps the order of states.) */
+/* Bins are in the order of (level, key): if there are levels, four parts, the last of which is one
+ * bin. (Rounding keeps the order of states.) */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ u32 searcher<POLICY, RANKS>::bin_of(const back_table &table, const u32 *levels, u32 slot) const {
-  const u32 level = levels != NULL ? min(levels[slot], 3u) : 0, num_steps = levels != NULL ? BINS / 4 : BINS;
-  const float step = __fmul_rn((float)state_of(table.keys[slot]), (float)num_steps / (float)p->graph.num_states);
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::bin_of(const back_table &table,
+                                                               const u32 *levels, u32 slot) const {
+  const u32 level = levels != NULL ? min(levels[slot], 3u) : 0,
+            num_steps = levels != NULL ? BINS / 4 : BINS;
+  const float step =
+      __fmul_rn((float)state_of(table.keys[slot]), (float)num_steps / (float)p->graph.num_states);
   return level * num_steps + (level < 3 ? min((u32)step, num_steps - 1) : 0);
 }
 
-/* Stages arcs of the live threads of a warp; `slot`: of the token that the arc leaves, in the table whose frame goes out next. */
+/* Stages arcs of the live threads of a warp; `slot`: of the token that the arc leaves, in the table
+ * whose frame goes out next. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::stage_links(bool live, u32 slot, u32 to, u32 arc, u32 value) {
+__device__ void searcher<POLICY, RANKS>::stage_links(bool live, u32 slot, u32 to, u32 arc,
+                                                     u32 value) {
   back_work &work = memory::work();
   const u32 votes = __ballot_sync(ALL, live), below = (1u << in_warp()) - 1;
   if (votes == 0) return;
   uint16_t *counts = memory::counts_at(p->lattices.back_bits);
-  const u32 peers = __match_any_sync(ALL, live ? slot : ALL), which = live ? counts[slot] + __popc(peers & below) : 0;
+  const u32 peers = __match_any_sync(ALL, live ? slot : ALL),
+            which = live ? counts[slot] + __popc(peers & below) : 0;
   __syncwarp();
   if (live && (peers & ~below) == 1u << in_warp()) counts[slot] = (uint16_t)(which + 1);
   u32 at = 0;
   if (in_warp() == 0) at = atomicAdd(&work.num_staged, (u32)__popc(votes));
   at = __shfl_sync(ALL, at, 0) + __popc(votes & below);
-  if (live && at < MOST_STAGED) staged()[at] = make_uint4(slot | which << 16, to, arc, value);
-  else if (live) work.no_room = 1;
+  if (live && at < MOST_STAGED)
+    staged()[at] = make_uint4(slot | which << 16, to, arc, value);
+  else if (live)
+    work.no_room = 1;
   __syncwarp();
 }
 
-/* Levels of the tokens from the frame's epsilon arcs, which make no cycle. By the whole block; a barrier before, and after. */
+/* Levels of the tokens from the frame's epsilon arcs, which make no cycle. By the whole block; a
+ * barrier before, and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::find_levels(u32 count) {
   u32 *levels = memory::levels_at(p->lattices.back_bits);
@@ -58,14 +73,16 @@ __device__ void searcher<POLICY, RANKS>::find_levels(u32 count) {
       const uint4 link = staged()[i];
       if ((link.y & IN_FRAME) == 0) continue;
       const u32 level = *(volatile u32 *)&levels[link.x & 0xffff] + 1, to = link.y & ~IN_FRAME;
-      if (*(volatile u32 *)&levels[to] < level) changed = atomicMax(&levels[to], level) < level || changed;
+      if (*(volatile u32 *)&levels[to] < level)
+        changed = atomicMax(&levels[to], level) < level || changed;
     }
   }
 }
 
 /* Of the tokens whose order is in question: does that in one slot come before the other? */
 template <class TABLE>
-__device__ __forceinline__ bool comes_before(const TABLE &table, const u32 *levels, u32 slot, u32 level, typename TABLE::token_key key) {
+__device__ __forceinline__ bool comes_before(const TABLE &table, const u32 *levels, u32 slot,
+                                             u32 level, typename TABLE::token_key key) {
   const u32 other = levels != NULL ? levels[slot] : 0;
   return other < level || (other == level && table.keys[slot] < key);
 }
@@ -96,7 +113,8 @@ __device__ void searcher<POLICY, RANKS>::rank_few(const back_table &table, const
   }
 }
 
-/* Ranks of many: in bins, whose order is that of the tokens in them, with those of the same bin. By the whole block; a barrier before, and after. */
+/* Ranks of many: in bins, whose order is that of the tokens in them, with those of the same bin. By
+ * the whole block; a barrier before, and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::rank_many(const back_table &table, const u32 *levels) {
   const u32 bits = p->lattices.back_bits, size = *table.size;
@@ -128,26 +146,32 @@ __device__ void searcher<POLICY, RANKS>::rank_many(const back_table &table, cons
   }
   __syncthreads();
   for (u32 i = tid(); i < size; i += BACK_THREADS) {
-    const u32 mine = table.places[i], level = levels != NULL ? levels[mine] : 0, bin = bin_of(table, levels, mine);
+    const u32 mine = table.places[i], level = levels != NULL ? levels[mine] : 0,
+              bin = bin_of(table, levels, mine);
     u32 before = sums[bin];
     for (u32 slot = heads[bin]; slot != 0; slot = next[slot - 1])
-      if (comes_before(table, levels, slot - 1, level, table.keys[mine])) before += 0x10000u | counts[slot - 1];
+      if (comes_before(table, levels, slot - 1, level, table.keys[mine]))
+        before += 0x10000u | counts[slot - 1];
     memory::ranks_at(bits)[mine] = (uint16_t)(before >> 16);
     memory::firsts_at(bits)[mine] = (uint16_t)before;
   }
 }
 
-/* Numbers of the table's tokens, and where their arcs go. By the whole block; a barrier before, and after. */
+/* Numbers of the table's tokens, and where their arcs go. By the whole block; a barrier before, and
+ * after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::rank_tokens(const back_table &table, u32 num_staged) {
   const bool leveled = memory::work().any_epsilons != 0;
   const u32 *levels = leveled ? memory::levels_at(p->lattices.back_bits) : NULL;
   if (leveled) find_levels(num_staged);
-  if (*table.size <= FEW_RANKED) rank_few(table, levels);
-  else rank_many(table, levels);
+  if (*table.size <= FEW_RANKED)
+    rank_few(table, levels);
+  else
+    rank_many(table, levels);
 }
 
-/* Room for that many entries behind those written last; new pages are linked to the ones before. By one thread. */
+/* Room for that many entries behind those written last; new pages are linked to the ones before. By
+ * one thread. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::reserve_links(u32 count) {
   back_work &work = memory::work();
@@ -163,7 +187,8 @@ __device__ void searcher<POLICY, RANKS>::reserve_links(u32 count) {
   work.no_pages = first >= p->lattices.pages_cap || num_pages > p->lattices.pages_cap - first;
   if (work.no_pages != 0) return;
   for (u32 page = first; page < first + num_pages; page++) {
-    p->lattices.pages[(u64)page * WF__LANE_PAGE] = wf__lane_link{work.page + 1, WF__LANE_PAGE, 0, 0}; /* NO_PAGE + 1 is 0 */
+    p->lattices.pages[(u64)page * WF__LANE_PAGE] =
+        wf__lane_link{work.page + 1, WF__LANE_PAGE, 0, 0}; /* NO_PAGE + 1 is 0 */
     if (SCORED) p->lattices.page_contexts[(u64)page * WF__LANE_PAGE] = 0;
     work.page = page;
   }
@@ -171,23 +196,32 @@ __device__ void searcher<POLICY, RANKS>::reserve_links(u32 count) {
   work.fill = 1 + rest - (num_pages - 1) * (WF__LANE_PAGE - 1);
 }
 
-/* The staged arcs of frame `number` into pages. By the whole block, whose barrier is behind reserve_links. */
+/* The staged arcs of frame `number` into pages. By the whole block, whose barrier is behind
+ * reserve_links. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::write_links(u32 number, const back_table &table, u32 count) {
+__device__ void searcher<POLICY, RANKS>::write_links(u32 number, const back_table &table,
+                                                     u32 count) {
   const back_work &work = memory::work();
-  const u32 bits = p->lattices.back_bits, size = *table.size, left = work.page_before == NO_PAGE ? 0 : WF__LANE_PAGE - work.fill_before;
+  const u32 bits = p->lattices.back_bits, size = *table.size,
+            left = work.page_before == NO_PAGE ? 0 : WF__LANE_PAGE - work.fill_before;
   const uint16_t *ranks = memory::ranks_at(bits), *firsts = memory::firsts_at(bits);
   for (u32 i = tid(); i < count; i += BACK_THREADS) {
     const uint4 link = staged()[i];
-    const u32 slot = link.x & 0xffff, place = count - 1 - (firsts[slot] + (link.x >> 16)), to = link.y & IN_FRAME ? ranks[link.y & ~IN_FRAME] : link.y;
-    const u32 page = place < left ? work.page_before : work.page_after + (place - left) / (WF__LANE_PAGE - 1);
-    const u64 at = (u64)page * WF__LANE_PAGE + (place < left ? work.fill_before + place : 1 + (place - left) % (WF__LANE_PAGE - 1));
-    p->lattices.pages[at] = wf__lane_link{number << 16 | ranks[slot], size << 16 | to, link.z, link.w};
+    const u32 slot = link.x & 0xffff, place = count - 1 - (firsts[slot] + (link.x >> 16)),
+              to = link.y & IN_FRAME ? ranks[link.y & ~IN_FRAME] : link.y;
+    const u32 page =
+        place < left ? work.page_before : work.page_after + (place - left) / (WF__LANE_PAGE - 1);
+    const u64 at =
+        (u64)page * WF__LANE_PAGE +
+        (place < left ? work.fill_before + place : 1 + (place - left) % (WF__LANE_PAGE - 1));
+    p->lattices.pages[at] =
+        wf__lane_link{number << 16 | ranks[slot], size << 16 | to, link.z, link.w};
     if (SCORED) p->lattices.page_contexts[at] = context_of(table.keys[slot]);
   }
 }
 
-/* Puts the staged arcs of frame `number`, whose tokens are all those in the table, into pages; false if there are not enough, or a table was too small. By the whole block, with barriers
+/* Puts the staged arcs of frame `number`, whose tokens are all those in the table, into pages;
+ * false if there are not enough, or a table was too small. By the whole block, with barriers
  * before; `next`, a step for the time when the arcs are written, and a barrier behind it. */
 template <class POLICY, int RANKS>
 template <typename F>
@@ -209,7 +243,8 @@ __device__ bool searcher<POLICY, RANKS>::put_frame(u32 number, const back_table 
   return true;
 }
 
-/* Tells the last page how much of it is used, and clears the rest, as pages are copied whole. By the whole block. */
+/* Tells the last page how much of it is used, and clears the rest, as pages are copied whole. By
+ * the whole block. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::close_page() {
   const u32 page = memory::work().page, fill = memory::work().fill;

@@ -1,10 +1,13 @@
-/* backward_table.cuh - tables of tokens for the backward pass (backward.cuh), and what else its block holds in shared memory, behind what the search keeps in front of its own table:
+/* backward_table.cuh - tables of tokens for the backward pass (backward.cuh), and what else its
+ * block holds in shared memory, behind what the search keeps in front of its own table:
  *
  *   2 x {keys, costs, extras [2^bits], places [2^bits] of the slots taken}
- *   list   [WINDOW] tokens looked at; while the frame's arcs are put in order (backward_emit.cuh), levels of its tokens, by slot
+ *   list   [WINDOW] tokens looked at; while the frame's arcs are put in order (backward_emit.cuh),
+ *          levels of its tokens, by slot
  *   marks  2 bitmaps, in turns
  *   news   2 bitmaps of the slots that an epsilon round has changed, in turns
- *   counts, ranks, firsts  by slot: arcs of the token so far; its number in its frame; its arcs' place in the frame */
+ *   counts, ranks, firsts  by slot: arcs of the token so far; its number in its frame; its arcs'
+ *                          place in the frame */
 #ifndef WF_CUDA_LATTICE_BACKWARD_TABLE_CUH
 #define WF_CUDA_LATTICE_BACKWARD_TABLE_CUH
 
@@ -13,19 +16,23 @@
 namespace wf_search {
 
 #ifndef WF__BACK_BITS /* a test makes them small, to see every boundary */
-#define WF__BACK_BITS (POLICY::SCORED ? 10 : 11) /* slots of a table are 2^this: two blocks a processor */
+#define WF__BACK_BITS \
+  (POLICY::SCORED ? 10 : 11) /* slots of a table are 2^this: two blocks a processor */
 #define WF__BACK_LARGE_BITS 12
-#define WF__BACK_WINDOW 8192             /* tokens of a frame that are listed at a time */
-#define WF__BACK_MARKED 16384            /* arcs into a state; if one has more, all tokens are looked at */
+#define WF__BACK_WINDOW 8192  /* tokens of a frame that are listed at a time */
+#define WF__BACK_MARKED 16384 /* arcs into a state; if one has more, all tokens are looked at */
 #define WF__BACK_HUB 256
 #endif
 constexpr u32 BACK_THREADS = WF__BACK_THREADS, BACK_WARPS = BACK_THREADS / 32;
-constexpr u32 GLOBAL_BITS = 14;              /* of tables in device memory, for utterances that find no room in shared memory */
-constexpr u32 GLOBAL_HEAD = 256;             /* bytes before the first of these */
+constexpr u32 GLOBAL_BITS =
+    14; /* of tables in device memory, for utterances that find no room in shared memory */
+constexpr u32 GLOBAL_HEAD = 256; /* bytes before the first of these */
 constexpr u32 WINDOW = WF__BACK_WINDOW, MOST_MARKED = WF__BACK_MARKED;
 constexpr u32 MARK_BITS = 15; /* of a bitmap of marks */
 constexpr u32 HELD_BITS = 14; /* of a bitmap of states in a table, with scorers */
-constexpr u32 HUB = WF__BACK_HUB, MOST_HUBS = 16; /* arcs into a state that a warp is not left alone with; such states in a table, or all tokens are looked at */
+constexpr u32 HUB = WF__BACK_HUB,
+              MOST_HUBS = 16; /* arcs into a state that a warp is not left alone with; such states
+                                 in a table, or all tokens are looked at */
 constexpr u32 NO_PAGE = 0xffffffffu;
 
 /* What is known of the marks of a bitmap. */
@@ -36,34 +43,42 @@ struct back_marks {
 
 /* In lane_shared.hist. */
 struct back_work {
-  u32 bound;               /* of the newest table's tokens: the largest cost - extra, ordered */
-  u32 size[2];             /* tokens in either table */
-  u32 ends[8], shifts[8];  /* of the ranks' tokens among those of a frame; from there to their places in the rank's trace */
-  u32 num_listed, num_gathered, gathers; /* num_gathered: tokens with epsilon arcs, if the frame `gathers` them */
-  u32 any_news[2];         /* an epsilon round has changed something; in turns */
+  u32 bound;              /* of the newest table's tokens: the largest cost - extra, ordered */
+  u32 size[2];            /* tokens in either table */
+  u32 ends[8], shifts[8]; /* of the ranks' tokens among those of a frame; from there to their places
+                             in the rank's trace */
+  u32 num_listed, num_gathered,
+      gathers;     /* num_gathered: tokens with epsilon arcs, if the frame `gathers` them */
+  u32 any_news[2]; /* an epsilon round has changed something; in turns */
   back_marks marks[2];
   u32 num_staged, any_epsilons; /* arcs of the frame; some are epsilons */
-  u32 page, fill;          /* written to last, NO_PAGE if none is, and its entries so far, the first one counted */
-  u32 page_before, fill_before, page_after; /* of the frame's arcs: where they begin, and the first page that was opened for them */
-  u32 num_states, num_links; /* of the lattice so far */
-  u32 no_room, no_pages, full; /* for the frame's arcs; for pages; in a table */
-  char *global_tables;     /* of the lattice, if its tables are in device memory */
+  u32 page,
+      fill; /* written to last, NO_PAGE if none is, and its entries so far, the first one counted */
+  u32 page_before, fill_before, page_after; /* of the frame's arcs: where they begin, and the first
+                                               page that was opened for them */
+  u32 num_states, num_links;                /* of the lattice so far */
+  u32 no_room, no_pages, full;              /* for the frame's arcs; for pages; in a table */
+  char *global_tables;                      /* of the lattice, if its tables are in device memory */
 };
 
-__device__ __forceinline__ u32 held_bit(u32 state) { return state * 0x9E3779B1u >> (32 - HELD_BITS); }
+__device__ __forceinline__ u32 held_bit(u32 state) {
+  return state * 0x9E3779B1u >> (32 - HELD_BITS);
+}
 
-/* --- a table -------------------------------------------------------------------------------------------------------------- */
+/* --- a table ----------------------------------------------------------------------------- */
 
 template <class POLICY>
 struct back_table {
   typedef typename POLICY::table::token_key token_key;
   static constexpr token_key NO_STATE = ~(token_key)0;
-  static constexpr u32 SLOT_BYTES = sizeof(token_key) + sizeof(float) + sizeof(int) + sizeof(uint16_t);
+  static constexpr u32 SLOT_BYTES =
+      sizeof(token_key) + sizeof(float) + sizeof(int) + sizeof(uint16_t);
   token_key *keys;
   float *costs;
   int *extras;
   uint16_t *places;
-  u32 *news; /* bitmap of the slots whose extra costs an epsilon round has changed; NULL: nobody asks */
+  u32 *news; /* bitmap of the slots whose extra costs an epsilon round has changed; NULL: nobody
+                asks */
   u32 *any_news;
   u32 *held; /* with scorers: bitmap of its states */
   u32 *size;
@@ -103,7 +118,8 @@ struct back_table {
     return ALL;
   }
 
-  /* Extra cost of a candidate for the token in a slot, +infinity if it is not known to be within the beam. */
+  /* Extra cost of a candidate for the token in a slot, +infinity if it is not known to be within
+   * the beam. */
   __device__ __forceinline__ float extra_over(u32 slot, float candidate, float beam) const {
     const float extra = __int_as_float(*(volatile int *)&extras[slot]);
     if (!(extra <= beam)) return INFINITY; /* it is being put there */
@@ -133,7 +149,8 @@ struct back_table {
     if (POLICY::SCORED) atomicOr(&held[held_bit(state) >> 5], 1u << (held_bit(state) & 31));
     *(volatile float *)&costs[at] = cost; /* all who come write the same */
     __threadfence_block();
-    if (atomicMin(&extras[at], __float_as_int(extra)) <= __float_as_int(extra)) return at; /* never negative, so the bits are ordered */
+    if (atomicMin(&extras[at], __float_as_int(extra)) <= __float_as_int(extra))
+      return at; /* never negative, so the bits are ordered */
     atomicMax(bound, ordered(__fsub_rn(cost, extra)));
     if (news != NULL) {
       atomicOr(&news[at >> 5], 1u << (at & 31));
@@ -143,7 +160,7 @@ struct back_table {
   }
 };
 
-/* --- where all of it lies ------------------------------------------------------------------------------------------------- */
+/* --- where all of it lies ---------------------------------------------------------------- */
 
 template <class POLICY>
 struct back_memory {
@@ -154,29 +171,47 @@ struct back_memory {
   static constexpr u32 SMALL_BITS = WF__BACK_BITS, LARGE_BITS = WF__BACK_LARGE_BITS;
 
   static __device__ __forceinline__ lane_shared &own() { return own_shared<POLICY>(); }
-  static __device__ __forceinline__ back_work &work() { return *reinterpret_cast<back_work *>(own().hist); }
+  static __device__ __forceinline__ back_work &work() {
+    return *reinterpret_cast<back_work *>(own().hist);
+  }
 
   __host__ __device__ static constexpr u32 offset() { return OFFSET(values); }
   __host__ __device__ static constexpr u32 list_bytes(u32 bits) {
-    return WINDOW * (u32)sizeof(uint16_t) > (u32)sizeof(u32) << bits ? WINDOW * (u32)sizeof(uint16_t) : (u32)sizeof(u32) << bits;
+    return WINDOW * (u32)sizeof(uint16_t) > (u32)sizeof(u32) << bits
+               ? WINDOW * (u32)sizeof(uint16_t)
+               : (u32)sizeof(u32) << bits;
   }
   /* Followers of tokens in a bin (backward_emit.cuh) are where marks are, if there is room. */
-  __host__ __device__ static constexpr u32 follower_bytes(u32 bits) { return sizeof(uint16_t) << bits <= 2 * ((1u << MARK_BITS) / 8) ? 0 : (u32)sizeof(uint16_t) << bits; }
-  __host__ __device__ static constexpr u32 tables_bytes(u32 bits) {
-    return 2 * (table::SLOT_BYTES << bits) + list_bytes(bits) + 2 * ((1u << MARK_BITS) / 8) + 2 * ((1u << bits) / 8) + (3 * (u32)sizeof(uint16_t) << bits) + follower_bytes(bits);
+  __host__ __device__ static constexpr u32 follower_bytes(u32 bits) {
+    return sizeof(uint16_t) << bits <= 2 * ((1u << MARK_BITS) / 8) ? 0
+                                                                   : (u32)sizeof(uint16_t) << bits;
   }
-  __host__ __device__ static constexpr u32 shared_bytes(u32 bits) { return offset() + tables_bytes(bits); }
+  __host__ __device__ static constexpr u32 tables_bytes(u32 bits) {
+    return 2 * (table::SLOT_BYTES << bits) + list_bytes(bits) + 2 * ((1u << MARK_BITS) / 8) +
+           2 * ((1u << bits) / 8) + (3 * (u32)sizeof(uint16_t) << bits) + follower_bytes(bits);
+  }
+  __host__ __device__ static constexpr u32 shared_bytes(u32 bits) {
+    return offset() + tables_bytes(bits);
+  }
   /* The largest tables of at most 2^most slots that a block has shared memory for. */
-  __host__ __device__ static constexpr u32 fitting_bits(int shared_kb, u32 most) { return shared_bytes(most) <= (u32)shared_kb * 1024 ? most : fitting_bits(shared_kb, most - 1); }
-  __host__ __device__ static constexpr u32 global_bytes() { return (tables_bytes(GLOBAL_BITS) + 255) / 256 * 256; }
+  __host__ __device__ static constexpr u32 fitting_bits(int shared_kb, u32 most) {
+    return shared_bytes(most) <= (u32)shared_kb * 1024 ? most : fitting_bits(shared_kb, most - 1);
+  }
+  __host__ __device__ static constexpr u32 global_bytes() {
+    return (tables_bytes(GLOBAL_BITS) + 255) / 256 * 256;
+  }
 
   static __device__ __forceinline__ char *tables() {
-    if constexpr (POLICY::BACKWARD_GLOBAL) return work().global_tables;
-    else return (char *)&own() + offset();
+    if constexpr (POLICY::BACKWARD_GLOBAL)
+      return work().global_tables;
+    else
+      return (char *)&own() + offset();
   }
   static __device__ __forceinline__ table table_at(u32 which, u32 bits) {
-    static_assert(sizeof(back_work) <= sizeof(lane_shared::hist), "back_work must fit the histogram");
-    static_assert(2 * sizeof(u32) << (HELD_BITS - 5) <= sizeof(lane_shared::agenda), "the bitmaps must fit the agenda");
+    static_assert(sizeof(back_work) <= sizeof(lane_shared::hist),
+                  "back_work must fit the histogram");
+    static_assert(2 * sizeof(u32) << (HELD_BITS - 5) <= sizeof(lane_shared::agenda),
+                  "the bitmaps must fit the agenda");
     static_assert(offset() % 16 == 0, "the tables must be aligned");
     char *at = tables() + which * (table::SLOT_BYTES << bits);
     table t;
@@ -192,22 +227,42 @@ struct back_memory {
     t.mask = (1u << bits) - 1;
     return t;
   }
-  static __device__ __forceinline__ char *behind_tables(u32 bits) { return tables() + 2 * (table::SLOT_BYTES << bits); }
-  static __device__ __forceinline__ uint16_t *list_at(u32 bits) { return (uint16_t *)behind_tables(bits); }
+  static __device__ __forceinline__ char *behind_tables(u32 bits) {
+    return tables() + 2 * (table::SLOT_BYTES << bits);
+  }
+  static __device__ __forceinline__ uint16_t *list_at(u32 bits) {
+    return (uint16_t *)behind_tables(bits);
+  }
   static __device__ __forceinline__ u32 *levels_at(u32 bits) { return (u32 *)behind_tables(bits); }
-  static __device__ __forceinline__ u32 *marks_at(u32 turn, u32 bits) { return (u32 *)(behind_tables(bits) + list_bytes(bits)) + turn * ((1u << MARK_BITS) / 32); }
-  static __device__ __forceinline__ u32 *news_at(u32 turn, u32 bits) { return marks_at(2, bits) + turn * ((1u << bits) / 32); }
-  static __device__ __forceinline__ uint16_t *counts_at(u32 bits) { return (uint16_t *)news_at(2, bits); }
-  static __device__ __forceinline__ uint16_t *ranks_at(u32 bits) { return counts_at(bits) + (1u << bits); }
-  static __device__ __forceinline__ uint16_t *firsts_at(u32 bits) { return ranks_at(bits) + (1u << bits); }
-  static __device__ __forceinline__ uint16_t *followers_at(u32 bits) { return follower_bytes(bits) == 0 ? (uint16_t *)marks_at(0, bits) : firsts_at(bits) + (1u << bits); }
+  static __device__ __forceinline__ u32 *marks_at(u32 turn, u32 bits) {
+    return (u32 *)(behind_tables(bits) + list_bytes(bits)) + turn * ((1u << MARK_BITS) / 32);
+  }
+  static __device__ __forceinline__ u32 *news_at(u32 turn, u32 bits) {
+    return marks_at(2, bits) + turn * ((1u << bits) / 32);
+  }
+  static __device__ __forceinline__ uint16_t *counts_at(u32 bits) {
+    return (uint16_t *)news_at(2, bits);
+  }
+  static __device__ __forceinline__ uint16_t *ranks_at(u32 bits) {
+    return counts_at(bits) + (1u << bits);
+  }
+  static __device__ __forceinline__ uint16_t *firsts_at(u32 bits) {
+    return ranks_at(bits) + (1u << bits);
+  }
+  static __device__ __forceinline__ uint16_t *followers_at(u32 bits) {
+    return follower_bytes(bits) == 0 ? (uint16_t *)marks_at(0, bits)
+                                     : firsts_at(bits) + (1u << bits);
+  }
   static __device__ __forceinline__ u32 *bin_sums() { return own().hist_all; }
-  static __device__ __forceinline__ u32 *bin_heads() { return (u32 *)own().boxes[BACK_WARPS]; } /* the block has half as many warps as the search */
+  static __device__ __forceinline__ u32 *bin_heads() {
+    return (u32 *)own().boxes[BACK_WARPS];
+  } /* the block has half as many warps as the search */
 
   static __device__ __forceinline__ void clear_marks(u32 turn, u32 bits) {
     u32 *marks = marks_at(turn, bits);
     for (u32 i = tid(); i < (1u << MARK_BITS) / 32; i += BACK_THREADS) marks[i] = 0;
-    if (tid() == 0) work().marks[turn].any = work().marks[turn].all = work().marks[turn].num_hubs = 0;
+    if (tid() == 0)
+      work().marks[turn].any = work().marks[turn].all = work().marks[turn].num_hubs = 0;
   }
   static __device__ __forceinline__ void clear_news(u32 turn, u32 bits) {
     u32 *news = news_at(turn, bits);

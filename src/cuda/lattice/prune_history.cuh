@@ -1,17 +1,24 @@
-/* prune_history.cuh - what a lane does for the raw lattice of its utterance (docs/reference/semantics.md, "Lattice") while it searches: makes room in a full trace. The lattice itself is made when
- * the search is done (backward.cuh).
+/* prune_history.cuh - what a lane does for the raw lattice of its utterance
+ * (docs/reference/semantics.md, "Lattice") while it searches: makes room in a full trace. The
+ * lattice itself is made when the search is done (backward.cuh).
  *
- * Tokens keep their costs. prune(), between two frames: backward from the newest one, as if every token of it were an end, to a frame in which nothing has changed since the last
- * time; what is beyond the beam by then would be at the end, too, and is dropped. Arcs between tokens that stayed are found again at the end, so only tokens are kept.
+ * Tokens keep their costs. prune(), between two frames: backward from the newest one, as if every
+ * token of it were an end, to a frame in which nothing has changed since the last time; what is
+ * beyond the beam by then would be at the end, too, and is dropped. Arcs between tokens that stayed
+ * are found again at the end, so only tokens are kept.
  *
- *   table   tokens of frame t within the beam: state -> its place in the frame     <- arcs from the tokens of t - 1, of t if they are epsilons
- *   past    {cost, extra} of every token; extra: cost of the best way through it above that of the best way of all
+ *   table   tokens of frame t within the beam: state -> its place in the frame     <- arcs from the
+ *           tokens of t - 1, of t if they are epsilons
+ *   past    {cost, extra} of every token; extra: cost of the best way through it above that of the
+ *           best way of all
  *
- * With a scorer, states are pairs (state, context), and the scorer is asked again. Nothing is known of the least that a word may cost, so a bitmap of the graph's
- * states in the table tells which arcs are worth asking for.
+ * With a scorer, states are pairs (state, context), and the scorer is asked again. Nothing is known
+ * of the least that a word may cost, so a bitmap of the graph's states in the table tells which
+ * arcs are worth asking for.
  *
- * A token whose cost and the least that an arc may add are beyond every cost that could lead to a token in the table is passed over with its arcs.
- * Extra costs are minima over ways, kept as ordered integers: no order of threads can show. */
+ * A token whose cost and the least that an arc may add are beyond every cost that could lead to a
+ * token in the table is passed over with its arcs. Extra costs are minima over ways, kept as
+ * ordered integers: no order of threads can show. */
 #ifndef WF_CUDA_LATTICE_PRUNE_HISTORY_CUH
 #define WF_CUDA_LATTICE_PRUNE_HISTORY_CUH
 
@@ -19,20 +26,22 @@
 
 namespace wf_search {
 
-/* In lane_shared.hist, which nothing here needs otherwise. (hist_all is the bitmap of states, with scorers.) */
+/* In lane_shared.hist, which nothing here needs otherwise. (hist_all is the bitmap of states, with
+ * scorers.) */
 struct lattice_work {
   u32 bound;       /* of this rank's tokens in the table: the largest cost - extra, ordered */
   u32 least_label; /* cost of the best column of the frame, ordered */
   u32 changed[3];  /* an extra cost of this rank, in this epsilon round, the next, the one before */
 };
-static_assert(sizeof(lattice_work) <= sizeof(lane_shared<plain>::hist), "lattice_work must fit the histogram");
+static_assert(sizeof(lattice_work) <= sizeof(lane_shared<plain>::hist),
+              "lattice_work must fit the histogram");
 
 template <class LANE>
 __device__ __forceinline__ lattice_work &work_of(LANE &l, u32 rank) {
   return *reinterpret_cast<lattice_work *>(l.of(rank).hist);
 }
 
-/* --- the table of a frame ------------------------------------------------------------------------------------------------ */
+/* --- the table of a frame ---------------------------------------------------------------- */
 
 /* Notes that a token of the graph's state is in the lane's table, whatever its context. */
 template <class POLICY, int RANKS>
@@ -50,8 +59,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::may_hold(u32 state) con
   return !SCORED || (*(volatile u32 *)&own().hist_all[bit >> 5] >> (bit & 31) & 1) != 0;
 }
 
-/* Puts this rank's tokens of the frame that are within the beam into the table, emptied and as large as the frame calls for. Barriers of the lane before
- * and after. */
+/* Puts this rank's tokens of the frame that are within the beam into the table, emptied and as
+ * large as the frame calls for. Barriers of the lane before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::fill_table(u32 number) {
   lattice_work &work = work_of(l, l.rank());
@@ -67,8 +76,10 @@ __device__ void searcher<POLICY, RANKS>::fill_table(u32 number) {
   while (l.bits < SLOT_BITS && (1u << l.bits) < SPARE * most) l.bits++;
   if (SCORED && tid() < 256) own().hist_all[tid()] = 0;
   if (tid() == 0) work.bound = 0;
-  if (SCORED) l.sync();
-  else __syncthreads();
+  if (SCORED)
+    l.sync();
+  else
+    __syncthreads();
   for (u32 base = 0; base < size; base += THREADS) {
     const u32 i = base + tid();
     const float2 known = i < size ? __ldcg(past() + first + i) : make_float2(0, INFINITY);
@@ -93,25 +104,30 @@ __device__ u32 searcher<POLICY, RANKS>::look_up(token_key key, u32 *owner) {
   return (u32)l.value_of(*owner, at, key); /* NO_TOKEN, cut short, if it is not there */
 }
 
-/* Extra cost of a candidate for the key's token of frame `number`, in the table; +infinity if there is none. */
+/* Extra cost of a candidate for the key's token of frame `number`, in the table; +infinity if there
+ * is none. */
 template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::extra_over(float candidate, token_key key, u32 number) {
   u32 owner;
   const u32 at = look_up(key, &owner);
   if (at == ALL) return INFINITY;
   const int64_t parts = (int64_t)owner - l.rank();
-  const float2 target = __ldcg(past() + parts * p->memory.trace_cap + (frame_off() + parts * (p->memory.frames_cap + 2))[number] + at);
+  const float2 target = __ldcg(past() + parts * p->memory.trace_cap +
+                               (frame_off() + parts * (p->memory.frames_cap + 2))[number] + at);
   return __fadd_rn(candidate > target.x ? __fsub_rn(candidate, target.x) : 0, target.y);
 }
 
-/* Token i of the frame that begins at `first` has a way on at this extra cost. True if it had none within the beam before. */
+/* Token i of the frame that begins at `first` has a way on at this extra cost. True if it had none
+ * within the beam before. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::improve(u32 i, u32 first, float extra) {
-  const int was = atomicMin((int *)&past()[first + i].y, __float_as_int(extra)); /* never negative, so the bits are ordered */
+  const int was = atomicMin((int *)&past()[first + i].y,
+                            __float_as_int(extra)); /* never negative, so the bits are ordered */
   return __int_as_float(was) > p->rules.lattice_beam;
 }
 
-/* What a candidate may cost at most if its extra cost is within the beam, for any token in the table; what rounding may add is in it. */
+/* What a candidate may cost at most if its extra cost is within the beam, for any token in the
+ * table; what rounding may add is in it. */
 template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::furthest() {
   u32 bound = 0;
@@ -121,8 +137,9 @@ __device__ float searcher<POLICY, RANKS>::furthest() {
   return cost + beam + (fabsf(cost) + beam) * (1.0f / (1 << 18));
 }
 
-/* No candidate over a consuming (0) or an epsilon arc (1) from a token of this cost, less its acoustic cost, is cheaper: rounding keeps order. A scorer may
- * favour words by any amount, and added words bring weights of their own. */
+/* No candidate over a consuming (0) or an epsilon arc (1) from a token of this cost, less its
+ * acoustic cost, is cheaper: rounding keeps order. A scorer may favour words by any amount, and
+ * added words bring weights of their own. */
 template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::least_candidate(float cost, int epsilon) const {
   if (has_scorer() || has_words()) return -INFINITY;
@@ -130,9 +147,10 @@ __device__ float searcher<POLICY, RANKS>::least_candidate(float cost, int epsilo
   return p->rules.word_score > 0 ? __fsub_rn(least, p->rules.word_score) : least;
 }
 
-/* --- ways on from a frame's tokens --------------------------------------------------------------------------------------- */
+/* --- ways on from a frame's tokens ------------------------------------------------------- */
 
-/* Over consuming arcs: from the tokens of frame `number` to those of the next, which are in the table; they read the scores of frame `row`. */
+/* Over consuming arcs: from the tokens of frame `number` to those of the next, which are in the
+ * table; they read the scores of frame `row`. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
   lattice_work &work = work_of(l, l.rank());
@@ -150,7 +168,8 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
   finish_row();
   __syncthreads();
   u32 least = ALL;
-  for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS) least = min(least, ordered(label_cost(c)));
+  for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS)
+    least = min(least, ordered(label_cost(c)));
   least = warp_min(least);
   if (in_warp() == 0) atomicMin(&work.least_label, least);
   __syncthreads();
@@ -163,7 +182,9 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
       const float cost = __fsub_rn(__ldcg(past() + first + mine).x, best);
       const u32 state = __ldcg(trace() + first + mine).x;
       const bool near = __fadd_rn(least_candidate(cost, 0), least_label) <= bound;
-      if (near && is_up_to((u64)ordered(cost) << 32 | state, traced_context(first + mine), here.select, here.select_context)) info = state_at(states(), state);
+      if (near && is_up_to((u64)ordered(cost) << 32 | state, traced_context(first + mine),
+                           here.select, here.select_context))
+        info = state_at(states(), state);
     }
     arc_share<POLICY> share(boxes, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
@@ -178,13 +199,15 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
         const u32 to = arc.x & 0x7fffffffu;
         const u64 from = traced_context(first + i);
         u64 context = from;
-        float candidate = __fadd_rn(__fsub_rn(__ldcg(past() + first + i).x, best), __uint_as_float(arc.y));
+        float candidate =
+            __fadd_rn(__fsub_rn(__ldcg(past() + first + i).x, best), __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
         live = may_hold(to);
         if constexpr (SCORED)
           if (live && arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
         candidate = __fadd_rn(candidate, label_cost(arc.z));
-        live = live && candidate <= bound && is_up_to((u64)ordered(candidate) << 32 | a, from, next.last, next.last_context);
+        live = live && candidate <= bound &&
+               is_up_to((u64)ordered(candidate) << 32 | a, from, next.last, next.last_context);
         if (live) {
           const float extra = extra_over(candidate, key_of(to, context), number + 1);
           if (extra <= beam) improve(i, first, extra);
@@ -195,20 +218,23 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
   }
 }
 
-/* Over the epsilon arcs between tokens of frame `number`, once; those within the beam are in the table, and who becomes one of them is put there. */
+/* Over the epsilon arcs between tokens of frame `number`, once; those within the beam are in the
+ * table, and who becomes one of them is put there. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::relax_epsilons(u32 number, u32 round) {
   lattice_work &work = work_of(l, l.rank());
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
-  const float beam = p->rules.lattice_beam, bound = furthest(), cutoff = cost_of((u32)(records()[number].last >> 32));
+  const float beam = p->rules.lattice_beam, bound = furthest(),
+              cutoff = cost_of((u32)(records()[number].last >> 32));
   const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
   for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
     const u32 mine = base + in_warp();
     uint4 info = make_uint4(0, 0, 0, 0);
     if (in_warp() < grain && mine < size) {
       const float2 known = __ldcg(past() + first + mine);
-      if (least_candidate(known.x, 1) <= bound) info = state_at(states(), __ldcg(trace() + first + mine).x);
+      if (least_candidate(known.x, 1) <= bound)
+        info = state_at(states(), __ldcg(trace() + first + mine).x);
     }
     arc_share<POLICY> share(boxes, in_warp(), info.y, info.z - info.y, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
@@ -228,11 +254,13 @@ __device__ void searcher<POLICY, RANKS>::relax_epsilons(u32 number, u32 round) {
         const bool ask = may_hold(to);
         if constexpr (SCORED)
           if (ask && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
-        if (ask && candidate <= cutoff) extra = extra_over(candidate, key_of(to, to_context), number);
+        if (ask && candidate <= cutoff)
+          extra = extra_over(candidate, key_of(to, to_context), number);
       }
       __syncwarp();
       const bool live = leads_on(extra <= beam, state, context, to, to_context, number);
-      const bool better = live && extra < __ldcg(past() + first + i).y, improved = better && improve(i, first, extra);
+      const bool better = live && extra < __ldcg(past() + first + i).y,
+                 improved = better && improve(i, first, extra);
       u32 slot;
       u64 old;
       l.offer_own(improved, key_of(state, context), i, &slot, &old);
@@ -262,20 +290,25 @@ __device__ u32 searcher<POLICY, RANKS>::depth_of(u32 state, u64 context, u32 num
 
 /* May a live thread's epsilon arc be in a lattice, which has no cycles? Asked by a whole warp. */
 template <class POLICY, int RANKS>
-__device__ bool searcher<POLICY, RANKS>::leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context, u32 number) {
+__device__ bool searcher<POLICY, RANKS>::leads_on(bool live, u32 from, u64 from_context, u32 to,
+                                                  u64 to_context, u32 number) {
   if (p->graph.components == NULL) return live;
-  const bool cyclic = live && !is_added(from) && !is_added(to) && __ldg(p->graph.components + from) == __ldg(p->graph.components + to);
+  const bool cyclic = live && !is_added(from) && !is_added(to) &&
+                      __ldg(p->graph.components + from) == __ldg(p->graph.components + to);
   for (u32 left = __ballot_sync(ALL, cyclic); left != 0; left &= left - 1) {
     const int who = __ffs(left) - 1;
-    const u32 depth = depth_of(__shfl_sync(ALL, from, who), SCORED ? __shfl_sync(ALL, from_context, who) : 0, number);
-    const bool on = depth < depth_of(__shfl_sync(ALL, to, who), SCORED ? __shfl_sync(ALL, to_context, who) : 0, number);
+    const u32 depth = depth_of(__shfl_sync(ALL, from, who),
+                               SCORED ? __shfl_sync(ALL, from_context, who) : 0, number);
+    const bool on = depth < depth_of(__shfl_sync(ALL, to, who),
+                                     SCORED ? __shfl_sync(ALL, to_context, who) : 0, number);
     if (in_warp() == (u32)who) live = on;
   }
   return live;
 }
 
-/* Extra costs of frame `number` over its epsilon arcs, in rounds until nothing changes: these arcs make no cycle, so every order of relaxing them ends with
- * the same costs. False if they go round for ever, which cannot be. */
+/* Extra costs of frame `number` over its epsilon arcs, in rounds until nothing changes: these arcs
+ * make no cycle, so every order of relaxing them ends with the same costs. False if they go round
+ * for ever, which cannot be. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::close_back(u32 number) {
   if (!p->graph.has_epsilons) return true;
@@ -303,7 +336,7 @@ __device__ bool searcher<POLICY, RANKS>::as_before(u32 number) {
   return l.sum(changed) == 0;
 }
 
-/* --- pruning -------------------------------------------------------------------------------------------------------------- */
+/* --- pruning ----------------------------------------------------------------------------- */
 
 /* Makes room in the trace between two frames. False if there is none. */
 template <class POLICY, int RANKS>
@@ -340,14 +373,16 @@ __device__ __noinline__ bool searcher<POLICY, RANKS>::prune() {
   return fits;
 }
 
-/* What ending in each token of the newest frame costs above the best ending, which costs `least`. */
+/* What ending in each token of the newest frame costs above the best ending, which costs `least`.
+ */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::set_endings(bool died, bool final, float least) {
   const uint2 *tokens = this->tokens();
   const u32 first = trace_used - f.num_sources;
   for (u32 i = tid(); i < f.num_sources; i += THREADS) {
     float cost = final ? ending_cost(i) : costs()[i];
-    if (died && !is_selected(cost, tokens[i].x, source_context(i))) cost = INFINITY; /* then none is final */
+    if (died && !is_selected(cost, tokens[i].x, source_context(i)))
+      cost = INFINITY; /* then none is final */
     past()[first + i].y = cost <= FLT_MAX ? __fsub_rn(cost, least) : INFINITY;
   }
 }

@@ -1,10 +1,15 @@
-/* stream_links.cuh - what a chunk of a stream adds to the raw lattice (docs/reference/semantics.md, "Lattice"), found when the chunk has been searched.
+/* stream_links.cuh - what a chunk of a stream adds to the raw lattice (docs/reference/semantics.md,
+ * "Lattice"), found when the chunk has been searched.
  *
- * As if every token of the newest frame were an end: backward over the chunk's frames, arcs are gone over again with the arithmetic of the search, the token that each leads to is looked
- * up in the trace, and tokens learn what the best way on from them costs above that of the best way of all. What is beyond the beam by then is so for good. The rest goes to the host:
- * tokens as ancestors (stream_ends.cuh), links between them by their numbers. The host has the history from there on, which later chunks prune further.
+ * As if every token of the newest frame were an end: backward over the chunk's frames, arcs are
+ * gone over again with the arithmetic of the search, the token that each leads to is looked up in
+ * the trace, and tokens learn what the best way on from them costs above that of the best way of
+ * all. What is beyond the beam by then is so for good. The rest goes to the host: tokens as
+ * ancestors (stream_ends.cuh), links between them by their numbers. The host has the history from
+ * there on, which later chunks prune further.
  *
- *   past   {cost, extra} of every token beside the trace; extra costs are minima, kept as ordered integers: no order of threads can show */
+ *   past   {cost, extra} of every token beside the trace; extra costs are minima, kept as ordered
+ *          integers: no order of threads can show */
 #ifndef WF_CUDA_LATTICE_STREAM_LINKS_CUH
 #define WF_CUDA_LATTICE_STREAM_LINKS_CUH
 
@@ -12,12 +17,15 @@
 
 namespace wf_search {
 
-/* A candidate for a token of frame `number`, by one thread: its cost above that token's, and with that token's extra cost. */
+/* A candidate for a token of frame `number`, by one thread: its cost above that token's, and with
+ * that token's extra cost. */
 template <class POLICY, int RANKS>
-__device__ float searcher<POLICY, RANKS>::extra_of(float candidate, u32 state, u64 context, u32 number, link_end *to, float *excess) const {
+__device__ float searcher<POLICY, RANKS>::extra_of(float candidate, u32 state, u64 context,
+                                                   u32 number, link_end *to, float *excess) const {
   to->place = locate(state, context, number, &to->rank);
   if (to->place == ALL) return INFINITY;
-  const float2 target = __ldcg(past() + ((int64_t)to->rank - l.rank()) * p->memory.trace_cap + to->place);
+  const float2 target =
+      __ldcg(past() + ((int64_t)to->rank - l.rank()) * p->memory.trace_cap + to->place);
   *excess = candidate > target.x ? __fsub_rn(candidate, target.x) : 0;
   return __fadd_rn(*excess, target.y);
 }
@@ -40,43 +48,63 @@ __device__ u32 searcher<POLICY, RANKS>::epsilons_behind(u32 state, u64 context, 
 
 /* May an epsilon arc between these tokens of a frame be in a lattice, which has no cycles? */
 template <class POLICY, int RANKS>
-__device__ bool searcher<POLICY, RANKS>::may_link(u32 from, u64 from_context, u32 to, u64 to_context, u32 number) const {
-  if (p->graph.components == NULL || is_added(from) || is_added(to) || __ldg(p->graph.components + from) != __ldg(p->graph.components + to)) return true;
+__device__ bool searcher<POLICY, RANKS>::may_link(u32 from, u64 from_context, u32 to,
+                                                  u64 to_context, u32 number) const {
+  if (p->graph.components == NULL || is_added(from) || is_added(to) ||
+      __ldg(p->graph.components + from) != __ldg(p->graph.components + to))
+    return true;
   return epsilons_behind(from, from_context, number) < epsilons_behind(to, to_context, number);
 }
 
 /* Number that the host knows a token of frame `number` by. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::handed_number(link_end token, u32 number) const {
-  if (number == 0 && resumes()) return __ldcg(&(trace() + ((int64_t)token.rank - l.rank()) * p->memory.trace_cap)[token.place].y) | WF__LANE_OLD;
+  if (number == 0 && resumes())
+    return __ldcg(
+               &(trace() + ((int64_t)token.rank - l.rank()) * p->memory.trace_cap)[token.place].y) |
+           WF__LANE_OLD;
   return number_of(token.rank, token.place, number);
 }
 
-/* Links of the live threads of a warp, from this block's tokens at `from`, to the host; the lane has room for them from `off` on. */
+/* Links of the live threads of a warp, from this block's tokens at `from`, to the host; the lane
+ * has room for them from `off` on. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::put_chunk_links(bool live, u64 off, u32 from, u32 from_frame, link_end to, u32 to_frame, u32 arc, float score, float excess) {
+__device__ void searcher<POLICY, RANKS>::put_chunk_links(bool live, u64 off, u32 from,
+                                                         u32 from_frame, link_end to, u32 to_frame,
+                                                         u32 arc, float score, float excess) {
   const u32 votes = __ballot_sync(ALL, live);
   u32 first = 0;
   if (in_warp() == 0 && votes != 0) first = atomicAdd(&l.of(0).num_near, (u32)__popc(votes));
   first = __shfl_sync(ALL, first, 0);
   if (live)
     p->streams.chunk_links[off + first + __popc(votes & ((1u << in_warp()) - 1))] =
-        wf__lane_chunk_link{handed_number({l.rank(), from}, from_frame), handed_number(to, to_frame), arc, score, excess, 0};
+        wf__lane_chunk_link{handed_number({l.rank(), from}, from_frame),
+                            handed_number(to, to_frame),
+                            arc,
+                            score,
+                            excess,
+                            0};
   __syncwarp();
 }
 
-/* Goes over the arcs from the tokens of frame `number`: consuming ones, which lead to the next frame, or epsilons, which stay. OUT: what is within the beam goes out from
- * `off` on. Else extra costs fall; *count is raised by the links of this thread that are within the beam. True if an extra cost has changed. */
+/* Goes over the arcs from the tokens of frame `number`: consuming ones, which lead to the next
+ * frame, or epsilons, which stay. OUT: what is within the beam goes out from `off` on. Else extra
+ * costs fall; *count is raised by the links of this thread that are within the beam. True if an
+ * extra cost has changed. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS, bool OUT>
 __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *count) {
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
-  const u32 first = frame_off()[number], size = frame_off()[number + 1] - first, target = EPSILONS ? number : number + 1;
+  const u32 first = frame_off()[number], size = frame_off()[number + 1] - first,
+            target = EPSILONS ? number : number + 1;
   const wf__lane_frame *const here = records() + number, *const next = records() + target;
   const float best = EPSILONS ? 0 : __ldcg(&here->best), beam = p->rules.lattice_beam;
-  const u64 select = __ldcg((const u64 *)&here->select), select_context = __ldcg((const u64 *)&here->select_context);
-  const u64 last = __ldcg((const u64 *)&next->last), last_context = __ldcg((const u64 *)&next->last_context);
-  const u32 row = EPSILONS ? 0 : __ldcg(rows() + target), grain = min(32u, (size + WARPS - 1) / WARPS);
+  const u64 select = __ldcg((const u64 *)&here->select),
+            select_context = __ldcg((const u64 *)&here->select_context);
+  const u64 last = __ldcg((const u64 *)&next->last),
+            last_context = __ldcg((const u64 *)&next->last_context);
+  const u32 row = EPSILONS ? 0 : __ldcg(rows() + target),
+            grain = min(32u, (size + WARPS - 1) / WARPS);
   bool changed = false;
   if (!EPSILONS) {
     __syncthreads(); /* nobody reads the row before */
@@ -90,7 +118,9 @@ __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *co
     if (in_warp() < grain && mine < size) {
       const float2 known = __ldcg(past() + first + mine);
       const u32 state = __ldcg(trace() + first + mine).x & ~MARKED;
-      const bool selected = EPSILONS || is_up_to((u64)ordered(__fsub_rn(known.x, best)) << 32 | state, traced_context(first + mine), select, select_context);
+      const bool selected =
+          EPSILONS || is_up_to((u64)ordered(__fsub_rn(known.x, best)) << 32 | state,
+                               traced_context(first + mine), select, select_context);
       if (selected && (!OUT || known.y <= beam)) info = state_at(states(), state);
       if (EPSILONS) info.x = info.y, info.y = info.z;
     }
@@ -115,14 +145,20 @@ __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *co
         if constexpr (SCORED)
           if (arc.w != 0) candidate = word_cost(arc.w, candidate, &context);
         if (!EPSILONS) candidate = __fadd_rn(candidate, label_cost(arc.z));
-        if (EPSILONS) live = candidate <= cost_of((u32)(last >> 32));
-        else live = candidate <= FLT_MAX && is_up_to((u64)ordered(candidate) << 32 | a, from, last, last_context);
+        if (EPSILONS)
+          live = candidate <= cost_of((u32)(last >> 32));
+        else
+          live = candidate <= FLT_MAX &&
+                 is_up_to((u64)ordered(candidate) << 32 | a, from, last, last_context);
         float extra = INFINITY;
         if (live) extra = extra_of(candidate, next_state, context, target, &to, &excess);
-        live = extra <= beam && (!EPSILONS || may_link(__ldcg(trace() + i).x & ~MARKED, from, next_state, context, number));
+        live = extra <= beam && (!EPSILONS || may_link(__ldcg(trace() + i).x & ~MARKED, from,
+                                                       next_state, context, number));
         if (!EPSILONS && live) score = penalised(loglike(row_of(row), arc.z), arc.z);
         if (!OUT && live) {
-          const int was = atomicMin((int *)&past()[i].y, __float_as_int(extra)); /* never negative, so the bits are ordered */
+          const int was =
+              atomicMin((int *)&past()[i].y,
+                        __float_as_int(extra)); /* never negative, so the bits are ordered */
           changed = changed || __int_as_float(was) > extra;
           ++*count;
         }
@@ -134,13 +170,16 @@ __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *co
   return changed;
 }
 
-/* Extra costs of the chunk's tokens, of which those within the beam are marked; returns the number of links. `first`: the frame that its tokens begin with. */
+/* Extra costs of the chunk's tokens, of which those within the beam are marked; returns the number
+ * of links. `first`: the frame that its tokens begin with. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ u32 searcher<POLICY, RANKS>::find_chunk_links(u32 first) {
   u32 count = 0;
   for (u32 number = frame - 1;; number--) {
     u32 links = 0;
-    for (bool again = p->graph.has_epsilons != 0; again;) { /* these arcs make no cycle, so every order of relaxing them ends with the same costs */
+    for (bool again = p->graph.has_epsilons != 0;
+         again;) { /* these arcs make no cycle, so every order of relaxing them ends with the same
+                      costs */
       links = 0;
       again = l.sum(pass_links<true, false>(number, 0, &links)) != 0;
       l.sync();

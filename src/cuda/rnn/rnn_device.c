@@ -56,7 +56,7 @@ static void give_back(int device) {
   (void)cudaGetLastError(); /* of what was freed: all else has been told */
 }
 
-/* --- weights ------------------------------------------------------------------------------- */
+/* --- weights ----------------------------------------------------------------------------- */
 
 static wf_status find_device(const char *name, int *number, wf_error *err) {
   wf__devices devices;
@@ -119,7 +119,7 @@ void wf__rnn_weights_free(wf__rnn_weights *w) {
 
 int wf__rnn_weights_where(const wf__rnn_weights *w) { return w->number; }
 
-/* --- opening ------------------------------------------------------------------------------- */
+/* --- opening ----------------------------------------------------------------------------- */
 
 /* Rows of all arrays of wf__rnn_rows in one. */
 static wf_status make_rows(wf__rnn_device *d, wf_error *err) {
@@ -158,8 +158,7 @@ static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
   WF__TRY(wf__device_reserve(&d->states, all * state_bytes, "hidden states", err));
   WF__CUDA_TRY(cudaMemsetAsync(d->states.data, 0, d->states.bytes, d->stream),
                "hidden states"); /* grow copies all, used or not */
-  WF__TRY(
-      wf__device_send(d->states.data, lm->start, state_bytes, d->stream, "hidden states", err));
+  WF__TRY(wf__device_send(d->states.data, lm->start, state_bytes, d->stream, "hidden states", err));
   if (lm->output_kind == WF_RNNLM_SOFTMAX) {
     WF__TRY(wf__device_reserve(&d->norms, all * sizeof(float), "norms of the softmax", err));
     WF__CUDA_TRY(cudaMemsetAsync(d->norms.data, 0, d->norms.bytes, d->stream),
@@ -227,7 +226,7 @@ void wf__rnn_device_close(wf__rnn_device *d) {
   free(d);
 }
 
-/* --- the transfer block -------------------------------------------------------------------- */
+/* --- the transfer block ------------------------------------------------------------------ */
 
 /* Sends data to place `at` of the transfer block. `wait`: waits first for what the block holds,
  * which may still be on its way. */
@@ -242,7 +241,7 @@ static wf_status put(wf__rnn_device *d, uint64_t at, const void *data, uint64_t 
   return WF_OK;
 }
 
-/* --- states -------------------------------------------------------------------------------- */
+/* --- states ------------------------------------------------------------------------------ */
 
 static int product(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rnn_matrix *m,
                    const float *x, uint32_t x_stride, float *y, uint32_t y_stride) {
@@ -373,7 +372,7 @@ wf_status wf__rnn_device_advance_there(wf__rnn_device *d, const wf__rnn_move *mo
   return WF_OK;
 }
 
-/* --- norms --------------------------------------------------------------------------------- */
+/* --- norms ------------------------------------------------------------------------------- */
 
 /* Of slots, which are on the GPU. `scores` holds the states' rows, a block of scores, sums, and
  * high: each where its elements are aligned, whatever the sizes. */
@@ -425,7 +424,7 @@ wf_status wf__rnn_device_norms_there(wf__rnn_device *d, const uint32_t *slots, u
   return WF_OK;
 }
 
-/* --- costs --------------------------------------------------------------------------------- */
+/* --- costs ------------------------------------------------------------------------------- */
 
 /* As many requests as the transfer block holds, with their costs behind them. */
 static wf_status costs_of_transfer(wf__rnn_device *d, const wf__rnn_request *requests,
@@ -473,7 +472,7 @@ wf_status wf__rnn_device_costs_there(wf__rnn_device *d, const wf__rnn_request *r
   return WF_OK;
 }
 
-/* --- more room ----------------------------------------------------------------------------- */
+/* --- more room --------------------------------------------------------------------------- */
 
 void *wf__rnn_device_stream(const wf__rnn_device *d) { return d->stream; }
 

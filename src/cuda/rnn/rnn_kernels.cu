@@ -1,15 +1,17 @@
-/* rnn_kernels.cu - kernels of recurrent language models (rnn_kernels.h): one matrix product, the cells of all kinds of layers, and costs, a warp a question.
+/* rnn_kernels.cu - kernels of recurrent language models (rnn_kernels.h): one matrix product, the
+ * cells of all kinds of layers, and costs, a warp a question.
  *
- * Why an own product: BLAS libraries pick another order of summation for another number of rows, and results must not depend on the batch. Here each element is one
- * chain of multiply-adds over the inner dimension, whatever the rest of the grid does. */
+ * Why an own product: BLAS libraries pick another order of summation for another number of rows,
+ * and results must not depend on the batch. Here each element is one chain of multiply-adds over
+ * the inner dimension, whatever the rest of the grid does. */
 #include "cuda/device/grid.cuh"
 #include "cuda/rnn/rnn_kernels.h"
 #include "warpfst.h"
 
-/* --- matrix product ------------------------------------------------------------------------------------------------------- */
+/* --- matrix product ---------------------------------------------------------------------- */
 
-/* A block computes TILE rows of W by TILE vectors, a thread 4 by 4 of them; DEPTH columns at a time go through shared memory, transposed, and the next
- * ones are on their way meanwhile. */
+/* A block computes TILE rows of W by TILE vectors, a thread 4 by 4 of them; DEPTH columns at a time
+ * go through shared memory, transposed, and the next ones are on their way meanwhile. */
 enum { TILE = 64, DEPTH = 16, PER_THREAD = 4 };
 
 struct product_tiles {
@@ -17,7 +19,8 @@ struct product_tiles {
 };
 
 /* Four floats of row `row`, zeros beyond the matrix. */
-__device__ static float4 load_quad(const float *rows, u32 num_rows, u32 stride, u32 row, u32 column, u32 depth) {
+__device__ static float4 load_quad(const float *rows, u32 num_rows, u32 stride, u32 row, u32 column,
+                                   u32 depth) {
   if (row >= num_rows || column >= depth) return make_float4(0, 0, 0, 0);
   return __ldg((const float4 *)(rows + (u64)row * stride + column));
 }
@@ -29,7 +32,9 @@ __device__ static void put_quad(float (*tile)[TILE + 4], u32 row, u32 column, fl
   tile[column + 3][row] = quad.w;
 }
 
-__global__ static void __launch_bounds__(THREADS) product_kernel(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride, u32 count, float *y, u32 y_stride) {
+__global__ static void __launch_bounds__(THREADS)
+    product_kernel(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
+                   u32 count, float *y, u32 y_stride) {
   WF__SHARED(product_tiles, tiles);
   const u32 first_row = blockIdx.x * TILE, first_vector = blockIdx.y * TILE;
   const u32 load_row = threadIdx.x / 4, load_column = threadIdx.x % 4 * 4;
@@ -42,11 +47,14 @@ __global__ static void __launch_bounds__(THREADS) product_kernel(const float *w,
     put_quad(tiles.w, load_row, load_column, next_w);
     put_quad(tiles.x, load_row, load_column, next_x);
     __syncthreads();
-    next_w = load_quad(w, num_rows, w_stride, first_row + load_row, k + DEPTH + load_column, w_stride);
-    next_x = load_quad(x, count, x_stride, first_vector + load_row, k + DEPTH + load_column, w_stride);
+    next_w =
+        load_quad(w, num_rows, w_stride, first_row + load_row, k + DEPTH + load_column, w_stride);
+    next_x =
+        load_quad(x, count, x_stride, first_vector + load_row, k + DEPTH + load_column, w_stride);
 #pragma unroll
     for (u32 d = 0; d < DEPTH; d++) {
-      const float4 a = *(const float4 *)&tiles.w[d][my_row], b = *(const float4 *)&tiles.x[d][my_vector];
+      const float4 a = *(const float4 *)&tiles.w[d][my_row],
+                   b = *(const float4 *)&tiles.x[d][my_vector];
       const float of_w[PER_THREAD] = {a.x, a.y, a.z, a.w}, of_x[PER_THREAD] = {b.x, b.y, b.z, b.w};
 #pragma unroll
       for (int v = 0; v < PER_THREAD; v++)
@@ -57,16 +65,19 @@ __global__ static void __launch_bounds__(THREADS) product_kernel(const float *w,
   for (int v = 0; v < PER_THREAD; v++) {
     const u32 vector = first_vector + my_vector + v;
     for (int r = 0; r < PER_THREAD; r++)
-      if (vector < count && first_row + my_row + r < num_rows) y[(u64)vector * y_stride + first_row + my_row + r] = sum[v][r];
+      if (vector < count && first_row + my_row + r < num_rows)
+        y[(u64)vector * y_stride + first_row + my_row + r] = sum[v][r];
   }
 }
 
-int wf__rnn_product(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride, u32 count, float *y, u32 y_stride, void *stream) {
+int wf__rnn_product(const float *w, u32 num_rows, u32 w_stride, const float *x, u32 x_stride,
+                    u32 count, float *y, u32 y_stride, void *stream) {
   const dim3 grid((num_rows + TILE - 1) / TILE, (count + TILE - 1) / TILE);
-  return (int)WF__LAUNCH(product_kernel, grid, THREADS, 0, stream, w, num_rows, w_stride, x, x_stride, count, y, y_stride);
+  return (int)WF__LAUNCH(product_kernel, grid, THREADS, 0, stream, w, num_rows, w_stride, x,
+                         x_stride, count, y, y_stride);
 }
 
-/* --- layers --------------------------------------------------------------------------------------------------------------- */
+/* --- layers ------------------------------------------------------------------------------ */
 
 __global__ static void gather_kernel(const wf__rnn_rows r) {
   const u32 width = r.input_stride > r.stride ? r.input_stride : r.stride;
@@ -74,11 +85,17 @@ __global__ static void gather_kernel(const wf__rnn_rows r) {
     const u64 b = i / width, k = i % width;
     const wf__rnn_move move = r.moves[b];
     const float *to = r.states + move.to * r.state_floats + r.layer;
-    if (k < r.input_stride) r.input[b * r.input_stride + k] = r.embedding != nullptr ? r.embedding[(u64)move.word * r.input_stride + k] : to[(int64_t)k - (int64_t)r.layer_floats];
-    if (k < r.stride) r.previous[b * r.stride + k] = r.states[move.from * r.state_floats + r.layer + k];
+    if (k < r.input_stride)
+      r.input[b * r.input_stride + k] = r.embedding != nullptr
+                                            ? r.embedding[(u64)move.word * r.input_stride + k]
+                                            : to[(int64_t)k - (int64_t)r.layer_floats];
+    if (k < r.stride)
+      r.previous[b * r.stride + k] = r.states[move.from * r.state_floats + r.layer + k];
   }
 }
-int wf__rnn_gather(const wf__rnn_rows *r, void *stream) { return LAUNCH(gather_kernel, (u64)r->count * r->stride, stream, *r); }
+int wf__rnn_gather(const wf__rnn_rows *r, void *stream) {
+  return LAUNCH(gather_kernel, (u64)r->count * r->stride, stream, *r);
+}
 
 __device__ static float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 
@@ -91,14 +108,19 @@ __global__ static void simple_kernel(const wf__rnn_rows r, const float *in, int 
   FOR_ALL(i, (u64)r.count * r.stride) {
     const u64 b = i / r.stride, k = i % r.stride;
     float x = r.gates[b * r.gates_stride + k] + in[i];
-    if (kind == WF__RNN_SIGMOID) x = sigmoid(x);
-    else if (kind == WF__RNN_TANH) x = tanhf(x);
-    else x = x > 0 ? x : 0;
+    if (kind == WF__RNN_SIGMOID)
+      x = sigmoid(x);
+    else if (kind == WF__RNN_TANH)
+      x = tanhf(x);
+    else
+      x = x > 0 ? x : 0;
     if (kind == WF__RNN_RELU_TRUNC && x > 20) x = 20;
     store(r, b, k, x);
   }
 }
-int wf__rnn_simple(const wf__rnn_rows *r, const float *in, int kind, void *stream) { return LAUNCH(simple_kernel, (u64)r->count * r->stride, stream, *r, in, kind); }
+int wf__rnn_simple(const wf__rnn_rows *r, const float *in, int kind, void *stream) {
+  return LAUNCH(simple_kernel, (u64)r->count * r->stride, stream, *r, in, kind);
+}
 
 __device__ static float gate_of(const wf__rnn_rows &r, u64 i, const float *in, const float *bias) {
   const u64 b = i / r.stride, k = i % r.stride;
@@ -107,7 +129,8 @@ __device__ static float gate_of(const wf__rnn_rows &r, u64 i, const float *in, c
 }
 
 __global__ static void gru_reset_kernel(const wf__rnn_rows r, const float *in, const float *bias) {
-  FOR_ALL(i, (u64)r.count * r.stride) r.gates[i / r.stride * r.gates_stride + i % r.stride] = gate_of(r, i, in, bias) * r.previous[i];
+  FOR_ALL(i, (u64)r.count * r.stride)
+  r.gates[i / r.stride * r.gates_stride + i % r.stride] = gate_of(r, i, in, bias) * r.previous[i];
 }
 __global__ static void gru_fresh_kernel(const wf__rnn_rows r, const float *in) {
   FOR_ALL(i, (u64)r.count * r.stride) {
@@ -118,46 +141,56 @@ __global__ static void gru_fresh_kernel(const wf__rnn_rows r, const float *in) {
 __global__ static void gru_update_kernel(const wf__rnn_rows r, const float *in, const float *bias) {
   FOR_ALL(i, (u64)r.count * r.stride) {
     const float fresh = r.gates2[i / r.stride * r.gates_stride + i % r.stride];
-    store(r, i / r.stride, i % r.stride, (fresh - r.previous[i]) * gate_of(r, i, in, bias) + r.previous[i]);
+    store(r, i / r.stride, i % r.stride,
+          (fresh - r.previous[i]) * gate_of(r, i, in, bias) + r.previous[i]);
   }
 }
 int wf__rnn_gru_reset(const wf__rnn_rows *r, const float *in, const float *bias, void *stream) {
   return LAUNCH(gru_reset_kernel, (u64)r->count * r->stride, stream, *r, in, bias);
 }
-int wf__rnn_gru_fresh(const wf__rnn_rows *r, const float *in, void *stream) { return LAUNCH(gru_fresh_kernel, (u64)r->count * r->stride, stream, *r, in); }
+int wf__rnn_gru_fresh(const wf__rnn_rows *r, const float *in, void *stream) {
+  return LAUNCH(gru_fresh_kernel, (u64)r->count * r->stride, stream, *r, in);
+}
 int wf__rnn_gru_update(const wf__rnn_rows *r, const float *in, const float *bias, void *stream) {
   return LAUNCH(gru_update_kernel, (u64)r->count * r->stride, stream, *r, in, bias);
 }
 
 /* Gates reset, update, new. */
-__global__ static void torch_gru_kernel(const wf__rnn_rows r, const float *bias_ih, const float *bias_hh) {
+__global__ static void torch_gru_kernel(const wf__rnn_rows r, const float *bias_ih,
+                                        const float *bias_hh) {
   FOR_ALL(i, (u64)r.count * r.stride) {
     const u64 b = i / r.stride, k = i % r.stride, n = r.stride;
     const float *x = r.gates + b * r.gates_stride + k, *h = r.gates2 + b * r.gates_stride + k;
     const float reset = sigmoid((x[0] + bias_ih[k]) + (h[0] + bias_hh[k]));
     const float update = sigmoid((x[n] + bias_ih[n + k]) + (h[n] + bias_hh[n + k]));
-    const float fresh = tanhf((x[2 * n] + bias_ih[2 * n + k]) + reset * (h[2 * n] + bias_hh[2 * n + k]));
+    const float fresh =
+        tanhf((x[2 * n] + bias_ih[2 * n + k]) + reset * (h[2 * n] + bias_hh[2 * n + k]));
     store(r, b, k, (1 - update) * fresh + update * r.previous[i]);
   }
 }
-int wf__rnn_torch_gru(const wf__rnn_rows *r, const float *bias_ih, const float *bias_hh, void *stream) {
+int wf__rnn_torch_gru(const wf__rnn_rows *r, const float *bias_ih, const float *bias_hh,
+                      void *stream) {
   return LAUNCH(torch_gru_kernel, (u64)r->count * r->stride, stream, *r, bias_ih, bias_hh);
 }
 
-/* Gates input, forget, cell, output. A layer's part of a state is the hidden vector, then the cell; only this thread looks at its element of the cell. */
-__global__ static void torch_lstm_kernel(const wf__rnn_rows r, const float *bias_ih, const float *bias_hh) {
+/* Gates input, forget, cell, output. A layer's part of a state is the hidden vector, then the cell;
+ * only this thread looks at its element of the cell. */
+__global__ static void torch_lstm_kernel(const wf__rnn_rows r, const float *bias_ih,
+                                         const float *bias_hh) {
   FOR_ALL(i, (u64)r.count * r.stride) {
     const u64 b = i / r.stride, k = i % r.stride, n = r.stride;
     const float *x = r.gates + b * r.gates_stride + k, *h = r.gates2 + b * r.gates_stride + k;
     float gate[4];
-    for (int g = 0; g < 4; g++) gate[g] = (x[g * n] + bias_ih[g * n + k]) + (h[g * n] + bias_hh[g * n + k]);
+    for (int g = 0; g < 4; g++)
+      gate[g] = (x[g * n] + bias_ih[g * n + k]) + (h[g * n] + bias_hh[g * n + k]);
     const float was = r.states[r.moves[b].from * r.state_floats + r.layer + n + k];
     const float cell = sigmoid(gate[1]) * was + sigmoid(gate[0]) * tanhf(gate[2]);
     r.states[r.moves[b].to * r.state_floats + r.layer + n + k] = cell;
     store(r, b, k, sigmoid(gate[3]) * tanhf(cell));
   }
 }
-int wf__rnn_torch_lstm(const wf__rnn_rows *r, const float *bias_ih, const float *bias_hh, void *stream) {
+int wf__rnn_torch_lstm(const wf__rnn_rows *r, const float *bias_ih, const float *bias_hh,
+                       void *stream) {
   return LAUNCH(torch_lstm_kernel, (u64)r->count * r->stride, stream, *r, bias_ih, bias_hh);
 }
 
@@ -167,7 +200,8 @@ __device__ static float dot(const float *a, const float *b, u32 n) {
   return sum;
 }
 
-/* A block a state: these models are rare. The slow context first, then the fast units, which look at it. */
+/* A block a state: these models are rare. The slow context first, then the fast units, which look
+ * at it. */
 __global__ static void scrn_kernel(const wf__rnn_rows r, const wf__rnn_scrn s) {
   const u32 fast = r.hidden - s.context;
   for (u64 b = blockIdx.x; b < r.count; b += gridDim.x) {
@@ -188,9 +222,11 @@ __global__ static void scrn_kernel(const wf__rnn_rows r, const wf__rnn_scrn s) {
     for (u32 k = r.hidden + threadIdx.x; k < r.stride; k += THREADS) store(r, b, k, 0);
   }
 }
-int wf__rnn_scrn_layer(const wf__rnn_rows *r, const wf__rnn_scrn *s, void *stream) { return LAUNCH(scrn_kernel, (u64)r->count * THREADS, stream, *r, *s); }
+int wf__rnn_scrn_layer(const wf__rnn_rows *r, const wf__rnn_scrn *s, void *stream) {
+  return LAUNCH(scrn_kernel, (u64)r->count * THREADS, stream, *r, *s);
+}
 
-/* --- costs ---------------------------------------------------------------------------------------------------------------- */
+/* --- costs ------------------------------------------------------------------------------- */
 
 __device__ static float sum_of_warp(float x) {
 #pragma unroll
@@ -224,7 +260,8 @@ struct question {
 };
 
 /* Sum of the features' cells at `row`. */
-__device__ static float feature_sum(const wf__rnn_output &o, const question &q, u32 orders, u64 row) {
+__device__ static float feature_sum(const wf__rnn_output &o, const question &q, u32 orders,
+                                    u64 row) {
   float sum = 0;
   for (u32 i = 0; i < orders; i++) sum += __ldg(o.cells + q.hash[i] + row);
   return sum;
@@ -233,7 +270,8 @@ __device__ static float feature_sum(const wf__rnn_output &o, const question &q, 
 /* ln(1 + e^-x), of any x. */
 __device__ static double softplus_of_minus(double x) { return x < -500 ? -x : log1p(exp(-x)); }
 
-/* The path of a word in a binary tree, 32 nodes at a time: lane j looks up the features of node j, and gets its score of the row's product, which all make together. */
+/* The path of a word in a binary tree, 32 nodes at a time: lane j looks up the features of node j,
+ * and gets its score of the row's product, which all make together. */
 __device__ static double binary_path(const wf__rnn_output &o, question q, int32_t word) {
   enum { TOGETHER = 4 };
   const u64 end = o.path_off[word + 1];
@@ -267,7 +305,8 @@ __device__ static double binary_path(const wf__rnn_output &o, question q, int32_
       }
     }
     const double x = (double)(score + features);
-    cost += sum_of_warp(mine ? softplus_of_minus(entry & 1 ? -x : x) : 0.0); /* branch 0 has probability sigmoid(score) */
+    cost += sum_of_warp(mine ? softplus_of_minus(entry & 1 ? -x : x)
+                             : 0.0); /* branch 0 has probability sigmoid(score) */
   }
   return cost;
 }
@@ -286,7 +325,9 @@ __device__ static double wide_path(const wf__rnn_output &o, question q, int32_t 
     q.orders = warp_min(alive);
     double high = 0, sum = 1, taken = 0;
     for (u32 j = 0; j < own; j++) {
-      const double score = (double)(sum_of_warp(partial_dot(o.rows + (row + j) * o.stride, q.top, o.stride)) + feature_sum(o, q, q.orders, row + j));
+      const double score =
+          (double)(sum_of_warp(partial_dot(o.rows + (row + j) * o.stride, q.top, o.stride)) +
+                   feature_sum(o, q, q.orders, row + j));
       if (j == branch) taken = score;
       sum = score > high ? sum * exp(high - score) + 1 : sum + exp(score - high);
       if (score > high) high = score;
@@ -296,46 +337,59 @@ __device__ static double wide_path(const wf__rnn_output &o, question q, int32_t 
   return cost;
 }
 
-__global__ static void __launch_bounds__(THREADS) costs_kernel(const wf__rnn_output o, const wf__rnn_request *requests, u32 count, const u64 *hashes, float *costs) {
+__global__ static void __launch_bounds__(THREADS)
+    costs_kernel(const wf__rnn_output o, const wf__rnn_request *requests, u32 count,
+                 const u64 *hashes, float *costs) {
   for (u64 i = this_thread() / LANES; i < count; i += num_threads() / LANES) {
     const wf__rnn_request r = requests[i];
     if (r.word < 0) continue;
-    const question q = {o.states + r.slot * o.state_floats + o.top, hashes + r.first_hash, r.orders};
+    const question q = {o.states + r.slot * o.state_floats + o.top, hashes + r.first_hash,
+                        r.orders};
     double cost;
     if (o.kind == WF_RNNLM_HIERARCHICAL) {
       cost = o.arity == 2 ? binary_path(o, q, r.word) : wide_path(o, q, r.word);
     } else {
-      double score = (double)(sum_of_warp(partial_dot(o.rows + (u64)r.word * o.stride, q.top, o.stride)) + feature_sum(o, q, q.orders, (u64)r.word));
+      double score =
+          (double)(sum_of_warp(partial_dot(o.rows + (u64)r.word * o.stride, q.top, o.stride)) +
+                   feature_sum(o, q, q.orders, (u64)r.word));
       if (o.bias != nullptr) score += (double)o.bias[r.word];
       cost = (double)(o.kind == WF_RNNLM_NCE ? o.nce_lnz : o.norms[r.slot]) - score;
     }
-    if (this_lane() == 0) costs[i] = cost == cost ? (float)cost : INFINITY; /* not NaN: cells are not checked on reading */
+    if (this_lane() == 0)
+      costs[i] =
+          cost == cost ? (float)cost : INFINITY; /* not NaN: cells are not checked on reading */
   }
 }
-int wf__rnn_ask_costs(const wf__rnn_output *o, const wf__rnn_request *requests, u32 count, const u64 *hashes, float *costs, void *stream) {
+int wf__rnn_ask_costs(const wf__rnn_output *o, const wf__rnn_request *requests, u32 count,
+                      const u64 *hashes, float *costs, void *stream) {
   return LAUNCH(costs_kernel, (u64)count * LANES, stream, *o, requests, count, hashes, costs);
 }
 
-/* --- norms of the softmax ------------------------------------------------------------------------------------------------- */
+/* --- norms of the softmax ---------------------------------------------------------------- */
 
 __global__ static void tops_kernel(const wf__rnn_output o, const u32 *slots, u32 count, float *to) {
-  FOR_ALL(i, (u64)count * o.stride) to[i] = o.states[slots[i / o.stride] * o.state_floats + o.top + i % o.stride];
+  FOR_ALL(i, (u64)count * o.stride)
+  to[i] = o.states[slots[i / o.stride] * o.state_floats + o.top + i % o.stride];
 }
-int wf__rnn_gather_tops(const wf__rnn_output *o, const u32 *slots, u32 count, float *to, void *stream) {
+int wf__rnn_gather_tops(const wf__rnn_output *o, const u32 *slots, u32 count, float *to,
+                        void *stream) {
   return LAUNCH(tops_kernel, (u64)count * o->stride, stream, *o, slots, count, to);
 }
 
 /* A warp a row. The running ln sum e^score is high + ln(sum). */
-__global__ static void scores_kernel(const float *scores, u32 count, u32 num, u32 stride, const float *bias, int is_first, float *high, double *sum) {
+__global__ static void scores_kernel(const float *scores, u32 count, u32 num, u32 stride,
+                                     const float *bias, int is_first, float *high, double *sum) {
   for (u64 row = this_thread() / LANES; row < count; row += num_threads() / LANES) {
     const float *own = scores + row * stride;
     const float was = is_first ? -1e30f : high[row];
     float top = was;
     double total = 0;
-    for (u32 k = this_lane(); k < num; k += LANES) top = fmaxf(top, bias != nullptr ? own[k] + bias[k] : own[k]);
+    for (u32 k = this_lane(); k < num; k += LANES)
+      top = fmaxf(top, bias != nullptr ? own[k] + bias[k] : own[k]);
 #pragma unroll
     for (int d = LANES / 2; d > 0; d /= 2) top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, d));
-    for (u32 k = this_lane(); k < num; k += LANES) total += (double)expf((bias != nullptr ? own[k] + bias[k] : own[k]) - top);
+    for (u32 k = this_lane(); k < num; k += LANES)
+      total += (double)expf((bias != nullptr ? own[k] + bias[k] : own[k]) - top);
     total = sum_of_warp(total);
     if (this_lane() == 0) {
       sum[row] = (is_first ? 0 : sum[row] * exp((double)was - (double)top)) + total;
@@ -343,13 +397,17 @@ __global__ static void scores_kernel(const float *scores, u32 count, u32 num, u3
     }
   }
 }
-int wf__rnn_add_scores(const float *scores, u32 count, u32 num, u32 stride, const float *bias, int is_first, float *high, double *sum, void *stream) {
-  return LAUNCH(scores_kernel, (u64)count * LANES, stream, scores, count, num, stride, bias, is_first, high, sum);
+int wf__rnn_add_scores(const float *scores, u32 count, u32 num, u32 stride, const float *bias,
+                       int is_first, float *high, double *sum, void *stream) {
+  return LAUNCH(scores_kernel, (u64)count * LANES, stream, scores, count, num, stride, bias,
+                is_first, high, sum);
 }
 
-__global__ static void norms_kernel(const u32 *slots, u32 count, const float *high, const double *sum, float *norms) {
+__global__ static void norms_kernel(const u32 *slots, u32 count, const float *high,
+                                    const double *sum, float *norms) {
   FOR_ALL(i, count) norms[slots[i]] = (float)((double)high[i] + log(sum[i]));
 }
-int wf__rnn_end_norms(const u32 *slots, u32 count, const float *high, const double *sum, float *norms, void *stream) {
+int wf__rnn_end_norms(const u32 *slots, u32 count, const float *high, const double *sum,
+                      float *norms, void *stream) {
   return LAUNCH(norms_kernel, count, stream, slots, count, high, sum, norms);
 }

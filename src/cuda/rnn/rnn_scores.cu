@@ -1,4 +1,5 @@
-/* rnn_scores.cu - kernels that make a recurrent scorer's answers for lanes of the search (rnn_score_tables.h); a thread a question. */
+/* rnn_scores.cu - kernels that make a recurrent scorer's answers for lanes of the search
+ * (rnn_score_tables.h); a thread a question. */
 #include "cuda/device/ngram_cache.cuh"
 
 #include "cuda/device/grid.cuh"
@@ -8,11 +9,15 @@
 
 enum { ROOT_HASH = 1 };
 
-/* --- numbers of contexts, as src/scorer/rnn_memory.c makes them ------------------------------------------------------------ */
+/* --- numbers of contexts, as src/scorer/rnn_memory.c makes them -------------------------- */
 
 __device__ static u64 never_empty(u64 hash) { return hash - (hash == ~(u64)0); }
-__device__ static u64 extended(u64 history, int32_t word) { return never_empty(wf__hash_combine(history, (u64)(u32)word + 1)); }
-__device__ static u64 context_hash(u64 history, u32 ngram, u32 small) { return never_empty(wf__hash_combine(history, (u64)ngram << 32 | small)); }
+__device__ static u64 extended(u64 history, int32_t word) {
+  return never_empty(wf__hash_combine(history, (u64)(u32)word + 1));
+}
+__device__ static u64 context_hash(u64 history, u32 ngram, u32 small) {
+  return never_empty(wf__hash_combine(history, (u64)ngram << 32 | small));
+}
 
 /* That of the whole chain. */
 __device__ static u64 number_of(const wf__lane_maker &m, const wf__lane_context &context) {
@@ -37,19 +42,21 @@ __device__ static u32 take_place(const wf__lane_maker &m, u64 key, bool *taken) 
   }
 }
 
-/* --- features --------------------------------------------------------------------------------------------------------------- */
+/* --- features ---------------------------------------------------------------------------- */
 
 /* As wf__rnn_hashes: the words, then <s>. */
-__device__ static void make_features(const wf__lane_maker &m, const int32_t *words, u32 depth, u64 *hashes) {
+__device__ static void make_features(const wf__lane_maker &m, const int32_t *words, u32 depth,
+                                     u64 *hashes) {
   const u32 count = depth + 2 < m.order ? depth + 2 : m.order;
   for (u32 o = 0; o < count; o++) {
     u64 sum = m.first_factor;
-    for (u32 i = 0; i < o; i++) sum += m.factors[o * m.order + i] * ((u64)(i < depth ? words[i] : m.bos) + 1);
+    for (u32 i = 0; i < o; i++)
+      sum += m.factors[o * m.order + i] * ((u64)(i < depth ? words[i] : m.bos) + 1);
     hashes[o] = sum % m.modulus;
   }
 }
 
-/* --- forgetting ------------------------------------------------------------------------------------------------------------ */
+/* --- forgetting -------------------------------------------------------------------------- */
 
 __device__ static void keep_context(const wf__lane_maker &m, u32 number) {
   const wf__lane_context &context = m.answers.contexts[number];
@@ -60,18 +67,31 @@ __device__ static void keep_context(const wf__lane_maker &m, u32 number) {
 __global__ static void keep_kernel(const wf__lane_maker m, const u64 *contexts, u32 trace_cap) {
   const wf__lane_saved saved = m.answers.saved[blockIdx.x];
   if (saved.stage == WF__LANE_IDLE || saved.stage == WF__LANE_BEGINS) return;
-  const u64 *newest = contexts + 2 * ((u64)blockIdx.x * trace_cap + saved.trace_used - saved.num_sources);
-  for (u32 i = threadIdx.x; i < saved.num_sources; i += THREADS) keep_context(m, (u32)newest[2 * i]);
+  const u64 *newest =
+      contexts + 2 * ((u64)blockIdx.x * trace_cap + saved.trace_used - saved.num_sources);
+  for (u32 i = threadIdx.x; i < saved.num_sources; i += THREADS)
+    keep_context(m, (u32)newest[2 * i]);
 }
 
 __global__ static void keep_held_kernel(const wf__lane_maker m, const wf__lane_held *held) {
   const wf__lane_held stream = held[blockIdx.x];
-  for (u32 i = threadIdx.x; i < stream.count; i += THREADS) keep_context(m, (u32)stream.contexts[i]);
+  for (u32 i = threadIdx.x; i < stream.count; i += THREADS)
+    keep_context(m, (u32)stream.contexts[i]);
 }
 
 __device__ static void make_start(const wf__lane_maker &m, u32 root, u32 number) {
   const wf__flat_scorer *chain = m.roots[root];
-  wf__lane_context start = {0, ROOT_HASH, 0, 0, m.bos, 0, m.start_ngram, m.start_small, chain != nullptr ? chain->start : 0, root, 0};
+  wf__lane_context start = {0,
+                            ROOT_HASH,
+                            0,
+                            0,
+                            m.bos,
+                            0,
+                            m.start_ngram,
+                            m.start_small,
+                            chain != nullptr ? chain->start : 0,
+                            root,
+                            0};
   start.hash = number_of(m, start);
   m.answers.contexts[number] = start;
   m.starts[root] = number;
@@ -91,9 +111,12 @@ __global__ static void start_kernel(const wf__lane_maker m, u32 root) {
   const u32 number = m.free_contexts[m.num_free_contexts - 1];
   bool taken;
   make_start(m, root, number);
-  m.places[take_place(m, place_key(m.answers.contexts[number].hash, root), &taken)].context = number;
+  m.places[take_place(m, place_key(m.answers.contexts[number].hash, root), &taken)].context =
+      number;
 }
-int wf__answers_start(const wf__lane_maker *m, uint32_t root, void *stream) { return (int)WF__LAUNCH(start_kernel, dim3(1), 1, 0, stream, *m, root); }
+int wf__answers_start(const wf__lane_maker *m, uint32_t root, void *stream) {
+  return (int)WF__LAUNCH(start_kernel, dim3(1), 1, 0, stream, *m, root);
+}
 
 /* What lives to its place, all other numbers to the stacks. */
 __global__ static void sweep_kernel(const wf__lane_maker m) {
@@ -110,49 +133,66 @@ __global__ static void sweep_kernel(const wf__lane_maker m) {
     }
   }
   FOR_ALL(i, m.max_slots)
-    if (!m.slot_lives[i + 1]) m.free_slots[atomicAdd(&counters->free_slots, 1u)] = (u32)i + 1;
+  if (!m.slot_lives[i + 1]) m.free_slots[atomicAdd(&counters->free_slots, 1u)] = (u32)i + 1;
 }
 
 int wf__answers_forget(const wf__lane_maker *m, const wf__lane_holders *who, void *stream) {
-  int code = m->num_roots > 0 ? LAUNCH(starts_kernel, m->num_roots, stream, *m, who->starts_stay) : (int)cudaSuccess;
-  if (code == cudaSuccess && who->parts > 0) code = (int)WF__LAUNCH(keep_kernel, dim3(who->parts), THREADS, 0, stream, *m, who->contexts, who->trace_cap);
-  if (code == cudaSuccess && who->num_held > 0) code = (int)WF__LAUNCH(keep_held_kernel, dim3(who->num_held), THREADS, 0, stream, *m, who->held);
-  return code == cudaSuccess ? LAUNCH(sweep_kernel, m->max_contexts > m->max_slots ? m->max_contexts : m->max_slots, stream, *m) : code;
+  int code = m->num_roots > 0 ? LAUNCH(starts_kernel, m->num_roots, stream, *m, who->starts_stay)
+                              : (int)cudaSuccess;
+  if (code == cudaSuccess && who->parts > 0)
+    code = (int)WF__LAUNCH(keep_kernel, dim3(who->parts), THREADS, 0, stream, *m, who->contexts,
+                           who->trace_cap);
+  if (code == cudaSuccess && who->num_held > 0)
+    code =
+        (int)WF__LAUNCH(keep_held_kernel, dim3(who->num_held), THREADS, 0, stream, *m, who->held);
+  return code == cudaSuccess
+             ? LAUNCH(sweep_kernel, m->max_contexts > m->max_slots ? m->max_contexts : m->max_slots,
+                      stream, *m)
+             : code;
 }
 
 __global__ static void copy_kernel(u32 *to, const u32 *from, u64 count) {
   FOR_ALL(i, count) to[i] = from[i];
 }
-int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream) { return LAUNCH(copy_kernel, bytes / 4, stream, (u32 *)to, (const u32 *)from, bytes / 4); }
+int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream) {
+  return LAUNCH(copy_kernel, bytes / 4, stream, (u32 *)to, (const u32 *)from, bytes / 4);
+}
 
-/* --- hidden states ---------------------------------------------------------------------------------------------------------- */
+/* --- hidden states ----------------------------------------------------------------------- */
 
 __global__ static void claim_kernel(const wf__lane_maker m, u32 count) {
   FOR_ALL(i, count) {
     const u32 number = m.answers.claims[i], slot = m.free_slots[m.num_free_slots - 1 - i];
     wf__lane_context &context = m.answers.contexts[number];
     context.state = m.slots[i] = slot;
-    make_features(m, m.words + (u64)number * m.num_words, context.depth, m.hashes + (u64)slot * m.order);
+    make_features(m, m.words + (u64)number * m.num_words, context.depth,
+                  m.hashes + (u64)slot * m.order);
   }
 }
-int wf__answers_claim(const wf__lane_maker *m, uint32_t count, void *stream) { return LAUNCH(claim_kernel, count, stream, *m, count); }
+int wf__answers_claim(const wf__lane_maker *m, uint32_t count, void *stream) {
+  return LAUNCH(claim_kernel, count, stream, *m, count);
+}
 
 __global__ static void move_kernel(const wf__lane_maker m, u32 count, u32 step) {
   FOR_ALL(i, count) {
     const u32 number = m.answers.claims[i];
     const wf__lane_context &context = m.answers.contexts[number];
     wf__rnn_move move = {context.before, m.slots[i], context.word, 0};
-    if (m.words_kept != WF__LANE_NO_SLOT) { /* shorter histories read their first word until it is their turn */
-      const u32 left = m.words_kept - 1 - step, last = context.depth - 1, at = left < last ? left : last;
+    if (m.words_kept !=
+        WF__LANE_NO_SLOT) { /* shorter histories read their first word until it is their turn */
+      const u32 left = m.words_kept - 1 - step, last = context.depth - 1,
+                at = left < last ? left : last;
       move.from = at < last ? move.to : 0;
       move.word = m.words[(u64)number * m.num_words + at];
     }
     m.moves[i] = move;
   }
 }
-int wf__answers_move(const wf__lane_maker *m, uint32_t count, uint32_t step, void *stream) { return LAUNCH(move_kernel, count, stream, *m, count, step); }
+int wf__answers_move(const wf__lane_maker *m, uint32_t count, uint32_t step, void *stream) {
+  return LAUNCH(move_kernel, count, stream, *m, count, step);
+}
 
-/* --- costs ------------------------------------------------------------------------------------------------------------------ */
+/* --- costs ------------------------------------------------------------------------------- */
 
 /* Word of the recurrent model to ask for; -1: none. */
 __device__ static int32_t word_of(const wf__lane_maker &m, u32 label) {
@@ -165,10 +205,13 @@ __global__ static void request_kernel(const wf__lane_maker m, u32 count) {
     const u64 key = m.answers.table[m.answers.questions[i]].key;
     const wf__lane_context &context = m.answers.contexts[key >> 32];
     const u32 orders = context.depth + 2 < m.order ? context.depth + 2 : m.order;
-    m.requests[i] = wf__rnn_request{context.state, word_of(m, (u32)key), context.state * m.order, orders};
+    m.requests[i] =
+        wf__rnn_request{context.state, word_of(m, (u32)key), context.state * m.order, orders};
   }
 }
-int wf__answers_request(const wf__lane_maker *m, uint32_t count, void *stream) { return LAUNCH(request_kernel, count, stream, *m, count); }
+int wf__answers_request(const wf__lane_maker *m, uint32_t count, void *stream) {
+  return LAUNCH(request_kernel, count, stream, *m, count);
+}
 
 /* As wf_lm_step. */
 __device__ static float lm_step(const wf__lane_lm &lm, u32 state, int32_t label, u32 *next) {
@@ -182,8 +225,10 @@ __device__ static float lm_step(const wf__lane_lm &lm, u32 state, int32_t label,
     const u64 last = end;
     while (first < end) {
       const u64 middle = first + (end - first) / 2;
-      if (lm.arcs[middle].word < word) first = middle + 1;
-      else end = middle;
+      if (lm.arcs[middle].word < word)
+        first = middle + 1;
+      else
+        end = middle;
     }
     if (first < last && lm.arcs[first].word == word) {
       *next = lm.arcs[first].next;
@@ -196,7 +241,8 @@ __device__ static float lm_step(const wf__lane_lm &lm, u32 state, int32_t label,
 }
 
 /* Of a model's word or end; 0 without a model. */
-__device__ static float lm_cost(const wf__lane_lm &lm, u32 state, bool ends, int32_t label, u32 *next) {
+__device__ static float lm_cost(const wf__lane_lm &lm, u32 state, bool ends, int32_t label,
+                                u32 *next) {
   *next = state;
   if (lm.unigrams == nullptr) return 0;
   if (!ends) return lm_step(lm, state, label, next);
@@ -209,16 +255,21 @@ __device__ static double log_add(double a, double b) {
   return (a < b ? a : b) - log1p(exp(a < b ? a - b : b - a));
 }
 
-__device__ static float mixed_cost(const wf__lane_maker &m, float recurrent, float ngram, float small) {
+__device__ static float mixed_cost(const wf__lane_maker &m, float recurrent, float ngram,
+                                   float small) {
   const double weight = m.weight, a = recurrent, b = ngram;
   double fresh = weight == 1 ? a : b;
-  if (weight > 0 && weight < 1) fresh = m.linear ? log_add(a - log(weight), b - log(1 - weight)) : weight * a + (1 - weight) * b;
+  if (weight > 0 && weight < 1)
+    fresh =
+        m.linear ? log_add(a - log(weight), b - log(1 - weight)) : weight * a + (1 - weight) * b;
   const double cost = (double)m.rnnlm_scale * fresh - (double)m.small_scale * (double)small;
   return fabs(cost) <= 1e20 ? (float)cost : INFINITY;
 }
 
-/* The context behind a word of the recurrent model (-1: none), but for the states of the n-gram models; words[0 .. num_words) are its last. */
-__device__ static wf__lane_context behind(const wf__lane_maker &m, const wf__lane_context &from, int32_t word, const int32_t *last) {
+/* The context behind a word of the recurrent model (-1: none), but for the states of the n-gram
+ * models; words[0 .. num_words) are its last. */
+__device__ static wf__lane_context behind(const wf__lane_maker &m, const wf__lane_context &from,
+                                          int32_t word, const int32_t *last) {
   wf__lane_context to = from;
   if (word < 0) return to; /* the history is what it was */
   to.word = word;
@@ -230,7 +281,8 @@ __device__ static wf__lane_context behind(const wf__lane_maker &m, const wf__lan
     return to;
   }
   to.history = ROOT_HASH;
-  for (u32 left = m.words_kept; left > 0; left--) to.history = extended(to.history, left > 1 ? last[left - 2] : word);
+  for (u32 left = m.words_kept; left > 0; left--)
+    to.history = extended(to.history, left > 1 ? last[left - 2] : word);
   if (m.words_kept == 0) to.state = 0;
   return to;
 }
@@ -244,10 +296,12 @@ __global__ static void make_kernel(const wf__lane_maker m, u32 count) {
     const wf__lane_context from = m.answers.contexts[number];
     const int32_t *last = m.words + (u64)number * m.num_words;
     u32 ngram, small;
-    const float ngram_cost = lm_cost(m.ngram, from.ngram, ends, ids.ngram, &ngram), small_cost = lm_cost(m.small, from.small, ends, ids.small, &small);
+    const float ngram_cost = lm_cost(m.ngram, from.ngram, ends, ids.ngram, &ngram),
+                small_cost = lm_cost(m.small, from.small, ends, ids.small, &small);
     const wf__flat_scorer *chain = m.roots[from.root];
     u64 flat = 0;
-    float cost = mixed_cost(m, m.requests[i].word < 0 ? m.unknown_cost : m.costs[i], ngram_cost, small_cost);
+    float cost =
+        mixed_cost(m, m.requests[i].word < 0 ? m.unknown_cost : m.costs[i], ngram_cost, small_cost);
     if (chain != nullptr) cost = wf__flat_chained(chain, from.flat, ends, label, cost, &flat);
     answer.cost = cost;
     m.made_at[i] = WF__LANE_NO_SLOT;
@@ -261,9 +315,11 @@ __global__ static void make_kernel(const wf__lane_maker m, u32 count) {
     const u32 at = take_place(m, place_key(to.hash, to.root), &taken);
     m.made_at[i] = at;
     if (!taken) continue;
-    const u32 made = m.free_contexts[m.num_free_contexts - 1 - atomicAdd(&m.answers.counters->num_made, 1u)];
+    const u32 made =
+        m.free_contexts[m.num_free_contexts - 1 - atomicAdd(&m.answers.counters->num_made, 1u)];
     int32_t *words = m.words + (u64)made * m.num_words;
-    for (u32 k = 0; k < m.num_words; k++) words[k] = ids.rnn < 0 ? last[k] : k == 0 ? ids.rnn : last[k - 1];
+    for (u32 k = 0; k < m.num_words; k++)
+      words[k] = ids.rnn < 0 ? last[k] : k == 0 ? ids.rnn : last[k - 1];
     m.answers.contexts[made] = to;
     m.places[at].context = made;
   }
@@ -281,9 +337,12 @@ __global__ static void link_kernel(const wf__lane_maker m, u32 count) {
     const u32 next = m.places[at].context;
     const wf__lane_context &from = m.answers.contexts[number], &to = m.answers.contexts[next];
     const int32_t word = m.labels[(u32)answer.key].rnn;
-    const u32 depth = word < 0 ? from.depth : from.depth < m.words_kept ? from.depth + 1 : m.words_kept;
+    const u32 depth = word < 0                    ? from.depth
+                      : from.depth < m.words_kept ? from.depth + 1
+                                                  : m.words_kept;
     answer.next = next;
-    if (to.depth != depth || (depth > 0 && to.word != (word < 0 ? from.word : word))) m.answers.counters->clash = 1;
+    if (to.depth != depth || (depth > 0 && to.word != (word < 0 ? from.word : word)))
+      m.answers.counters->clash = 1;
   }
 }
 

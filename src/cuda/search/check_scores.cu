@@ -1,4 +1,5 @@
-/* check_scores.cu - looks for scores that are no numbers to search with, among those that lie on the GPU. */
+/* check_scores.cu - looks for scores that are no numbers to search with, among those that lie on
+ * the GPU. */
 #include <cuda_runtime.h>
 
 #include "cuda/device/ptx.cuh"
@@ -25,7 +26,9 @@ static __global__ void check_scores(const wf__lane_utterance *utterances, unsign
   if (first != ~0ull) atomicMin(&bad[blockIdx.x], first);
 }
 
-extern "C" int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream) {
+extern "C" int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count,
+                                       uint64_t *bad, void *stream) {
   if (count == 0) return cudaSuccess;
-  return WF__LAUNCH(check_scores, dim3(count, 32), 256, 0, stream, utterances, (unsigned long long *)bad);
+  return WF__LAUNCH(check_scores, dim3(count, 32), 256, 0, stream, utterances,
+                    (unsigned long long *)bad);
 }

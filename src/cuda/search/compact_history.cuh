@@ -1,10 +1,13 @@
-/* compact_history.cuh - room in a full trace: tokens that nothing of the newest frame comes from are dropped. Long audio then needs little more than what is
- * still open, as few tokens of old frames are anybody's way back.
+/* compact_history.cuh - room in a full trace: tokens that nothing of the newest frame comes from
+ * are dropped. Long audio then needs little more than what is still open, as few tokens of old
+ * frames are anybody's way back.
  *
- * Backward over the frames, tokens mark those they come from (the mark is a bit of the state; a bit of the arc says that it has been followed); forward,
- * the marked ones move together, and the frame's index follows. All tokens of the newest frame stay.
+ * Backward over the frames, tokens mark those they come from (the mark is a bit of the state; a bit
+ * of the arc says that it has been followed); forward, the marked ones move together, and the
+ * frame's index follows. All tokens of the newest frame stay.
  *
- * Where lattices are asked for, tokens stay that may still be in one (prune_history.cuh), and what is known of them moves along. */
+ * Where lattices are asked for, tokens stay that may still be in one (prune_history.cuh), and what
+ * is known of them moves along. */
 #ifndef WF_CUDA_SEARCH_COMPACT_HISTORY_CUH
 #define WF_CUDA_SEARCH_COMPACT_HISTORY_CUH
 
@@ -12,9 +15,11 @@
 
 namespace wf_search {
 
-constexpr u32 FOLLOWED = 0x80000000u; /* in an arc; that of the start's token, NO_ARC, always has it */
+constexpr u32 FOLLOWED =
+    0x80000000u; /* in an arc; that of the start's token, NO_ARC, always has it */
 
-/* Source state of an arc: the last state whose first arc is at or before it. By one warp, 32 probes a step. */
+/* Source state of an arc: the last state whose first arc is at or before it. By one warp, 32 probes
+ * a step. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::source_of(u32 arc) const {
   if constexpr (SCORED)
@@ -23,7 +28,9 @@ __device__ u32 searcher<POLICY, RANKS>::source_of(u32 arc) const {
   while (high - low > 1) {
     const u32 step = (high - low + 31) / 32, probe = low + step * in_warp();
     const bool before = probe < high && __ldg(states() + probe).x <= arc;
-    const u32 last = 31 - __clz(__ballot_sync(ALL, before)); /* first arcs rise with the states, so the votes are a prefix */
+    const u32 last =
+        31 - __clz(__ballot_sync(
+                 ALL, before)); /* first arcs rise with the states, so the votes are a prefix */
     const u32 new_low = low + step * last;
     high = min(high, new_low + step);
     low = new_low;
@@ -41,12 +48,15 @@ __device__ u32 searcher<POLICY, RANKS>::find_token(u32 state, u64 context, u32 n
   const uint2 *tokens = trace() + parts * p->memory.trace_cap;
   const ulonglong2 *pairs = contexts() + parts * p->memory.trace_cap;
   const u32 *off = frame_off() + parts * (p->memory.frames_cap + 2);
-  const uint16_t *groups = index() + parts * (int64_t)(p->memory.frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
-  u32 first = off[number], size = off[number + 1] - first, from = groups[slot >> (bits - WF__LANE_GROUP_BITS)];
+  const uint16_t *groups = index() + parts * (int64_t)(p->memory.frames_cap + 1) * WF__LANE_INDEX +
+                           (u64)number * WF__LANE_INDEX;
+  u32 first = off[number], size = off[number + 1] - first,
+      from = groups[slot >> (bits - WF__LANE_GROUP_BITS)];
   for (u32 seen = 0; seen < size + 32; seen += 32) {
     u32 at = from + seen + in_warp();
     if (at >= size) at -= size; /* probing wraps round the table */
-    bool here = at < size && seen + in_warp() < size && (__ldcg(tokens + first + at).x & ~MARKED) == state;
+    bool here =
+        at < size && seen + in_warp() < size && (__ldcg(tokens + first + at).x & ~MARKED) == state;
     if (SCORED) here = here && is_same(__ldcg((const u64 *)(pairs + first + at)), context);
     u32 vote = __ballot_sync(ALL, here);
     if (vote != 0) return first + __shfl_sync(ALL, at, __ffs(vote) - 1);
@@ -54,8 +64,8 @@ __device__ u32 searcher<POLICY, RANKS>::find_token(u32 state, u64 context, u32 n
   return ALL; /* cannot be */
 }
 
-/* Follows the arcs of this block's marked tokens of a frame (all of its tokens, if it is the newest) that have not been followed. True if that marked a
- * token of the same frame. */
+/* Follows the arcs of this block's marked tokens of a frame (all of its tokens, if it is the
+ * newest) that have not been followed. True if that marked a token of the same frame. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::follow_arcs(u32 number) {
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
@@ -63,14 +73,18 @@ __device__ bool searcher<POLICY, RANKS>::follow_arcs(u32 number) {
   for (u32 base = warp() * 32; base < size; base += THREADS) {
     const u32 i = base + in_warp();
     const uint2 token = i < size ? __ldcg(trace() + first + i) : make_uint2(0, NO_ARC);
-    const bool follow = (number + 1 == frame || (token.x & MARKED) != 0) && (token.y & FOLLOWED) == 0;
+    const bool follow =
+        (number + 1 == frame || (token.x & MARKED) != 0) && (token.y & FOLLOWED) == 0;
     for (u32 left = __ballot_sync(ALL, follow); left != 0; left &= left - 1) {
       const u32 arc = __shfl_sync(ALL, token.y, __ffs(left) - 1);
       const bool emits = (int)arc_at(arcs(), arc).z >= 0;
       u64 context = 0;
       if (SCORED) context = __ldcg((const u64 *)(contexts() + first + base + __ffs(left) - 1) + 1);
-      u32 owner, at = find_token(source_of(arc), context, emits ? number - 1 : number, &owner), was = MARKED;
-      if (in_warp() == 0 && at != ALL) was = atomicOr(&(trace() + ((int64_t)owner - l.rank()) * p->memory.trace_cap)[at].x, MARKED);
+      u32 owner, at = find_token(source_of(arc), context, emits ? number - 1 : number, &owner),
+                 was = MARKED;
+      if (in_warp() == 0 && at != ALL)
+        was =
+            atomicOr(&(trace() + ((int64_t)owner - l.rank()) * p->memory.trace_cap)[at].x, MARKED);
       again = again || (!emits && (was & MARKED) == 0);
     }
     if (follow) trace()[first + i].y = token.y | FOLLOWED;
@@ -79,23 +93,25 @@ __device__ bool searcher<POLICY, RANKS>::follow_arcs(u32 number) {
   return __any_sync(ALL, again);
 }
 
-/* Place of each live thread among those of the block, behind *count that came before; *count goes behind them all. By the whole block; a barrier follows before
- * the next use. */
+/* Place of each live thread among those of the block, behind *count that came before; *count goes
+ * behind them all. By the whole block; a barrier follows before the next use. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::place_in_block(bool live, u32 *count) {
   const u32 votes = __ballot_sync(ALL, live);
   if (in_warp() == 0) own().warp_counts[warp()] = __popc(votes);
   __syncthreads();
   const u32 others = own().warp_counts[in_warp()];
-  const u32 place = *count + warp_sum(in_warp() < warp() ? others : 0) + __popc(votes & ((1u << in_warp()) - 1));
+  const u32 place =
+      *count + warp_sum(in_warp() < warp() ? others : 0) + __popc(votes & ((1u << in_warp()) - 1));
   *count += warp_sum(others);
   return place;
 }
 
-/* Moves this block's tokens of a frame that are marked or may be in the lattice, or all, to `to`; the index follows. Returns how many. `first`, `size`:
- * where they were. */
+/* Moves this block's tokens of a frame that are marked or may be in the lattice, or all, to `to`;
+ * the index follows. Returns how many. `first`, `size`: where they were. */
 template <class POLICY, int RANKS>
-__device__ u32 searcher<POLICY, RANKS>::move_tokens(u32 number, bool all, u32 first, u32 size, u32 to) {
+__device__ u32 searcher<POLICY, RANKS>::move_tokens(u32 number, bool all, u32 first, u32 size,
+                                                    u32 to) {
   uint16_t *groups = index() + (u64)number * WF__LANE_INDEX, *kept_before = own().agenda[0];
   const u32 group = tid() < WF__LANE_GROUPS ? groups[tid()] : ALL;
   u32 count = 0;
@@ -103,23 +119,29 @@ __device__ u32 searcher<POLICY, RANKS>::move_tokens(u32 number, bool all, u32 fi
     const u32 i = base + tid();
     const uint2 token = i < size ? __ldcg(trace() + first + i) : make_uint2(0, 0);
     const float2 known = remembers() && i < size ? __ldcg(past() + first + i) : make_float2(0, 0);
-    const bool kept = i < size && (all || (remembers() ? known.y <= p->rules.lattice_beam : (token.x & MARKED) != 0));
+    const bool kept =
+        i < size &&
+        (all || (remembers() ? known.y <= p->rules.lattice_beam : (token.x & MARKED) != 0));
     ulonglong2 pair = make_ulonglong2(0, 0);
     if (SCORED && kept) pair = contexts()[first + i];
     const u32 place = place_in_block(kept, &count);
     kept_before[tid()] = (uint16_t)place;
-    if (kept) trace()[to + place] = make_uint2(token.x & ~MARKED, remembers() || token.y == NO_ARC ? token.y : token.y & ~FOLLOWED);
+    if (kept)
+      trace()[to + place] = make_uint2(
+          token.x & ~MARKED, remembers() || token.y == NO_ARC ? token.y : token.y & ~FOLLOWED);
     if (kept && remembers()) past()[to + place] = known;
     if (SCORED && kept) contexts()[to + place] = pair;
     __syncthreads();
-    if (group != ALL && group - base < THREADS && group < size) groups[tid()] = kept_before[group - base];
+    if (group != ALL && group - base < THREADS && group < size)
+      groups[tid()] = kept_before[group - base];
     __syncthreads();
   }
   if (group != ALL && group >= size) groups[tid()] = (uint16_t)count;
   return count;
 }
 
-/* Moves what stays of the frames from `from` on together. False if so much stays that the trace would soon be full again. */
+/* Moves what stays of the frames from `from` on together. False if so much stays that the trace
+ * would soon be full again. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::slide(u32 from) {
   u32 first = frame_off()[from], to = first;

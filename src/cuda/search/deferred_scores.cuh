@@ -1,10 +1,14 @@
-/* deferred_scores.cuh - the search with a recurrent scorer, whose answers are made between launches (deferred_scores.h).
+/* deferred_scores.cuh - the search with a recurrent scorer, whose answers are made between launches
+ * (deferred_scores.h).
  *
- * A word whose cost is not known counts as impossible, and is asked for. When a step of a frame has asked for anything, the lane leaves everything as it is and ends; the next
- * launch, with the answers, begins the frame again. So a frame whose answers are there costs nothing more, and what is searched does not depend on when answers came.
+ * A word whose cost is not known counts as impossible, and is asked for. When a step of a frame has
+ * asked for anything, the lane leaves everything as it is and ends; the next launch, with the
+ * answers, begins the frame again. So a frame whose answers are there costs nothing more, and what
+ * is searched does not depend on when answers came.
  *
- * A context is its number with the upper half of the CPU's number above it: the table's keys have room for the former only, and ties go by the latter. Where the halves of two
- * contexts are equal (once in 2^32 ties) the choice may differ from the CPU's. */
+ * A context is its number with the upper half of the CPU's number above it: the table's keys have
+ * room for the former only, and ties go by the latter. Where the halves of two contexts are equal
+ * (once in 2^32 ties) the choice may differ from the CPU's. */
 #ifndef WF_CUDA_SEARCH_DEFERRED_SCORES_CUH
 #define WF_CUDA_SEARCH_DEFERRED_SCORES_CUH
 
@@ -15,14 +19,18 @@ namespace wf_search {
 /* Notes a place of the table for an answer, and the hidden state that it takes. */
 static __device__ void ask(const wf__lane_answers &a, u32 at, u32 context) {
   const u32 place = atomicAdd(&a.counters->num_questions, 1u);
-  if (place < a.questions_cap) a.questions[place] = at; /* else all are forgotten, and asked for again */
+  if (place < a.questions_cap)
+    a.questions[place] = at; /* else all are forgotten, and asked for again */
   u32 *state = &a.contexts[context].state;
-  if (__ldcg(state) == WF__LANE_NO_SLOT && atomicCAS(state, WF__LANE_NO_SLOT, WF__LANE_CLAIMED) == WF__LANE_NO_SLOT) a.claims[atomicAdd(&a.counters->num_claims, 1u)] = context;
+  if (__ldcg(state) == WF__LANE_NO_SLOT &&
+      atomicCAS(state, WF__LANE_NO_SLOT, WF__LANE_CLAIMED) == WF__LANE_NO_SLOT)
+    a.claims[atomicAdd(&a.counters->num_claims, 1u)] = context;
 }
 
 /* False: not known yet. */
 template <class POLICY>
-static __device__ __noinline__ bool find_answer(const wf__lane_params *p, u32 context, u32 word, float *cost, u32 *next) {
+static __device__ __noinline__ bool find_answer(const wf__lane_params *p, u32 context, u32 word,
+                                                float *cost, u32 *next) {
   const wf__lane_answers &a = p->answers;
   const u64 key = (u64)context << 32 | word;
   const u32 mask = (1u << a.bits) - 1;
@@ -48,7 +56,8 @@ template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::deferred_cost(u32 word, float cost, u64 *context) const {
   float extra;
   u32 next;
-  if (word >= p->answers.num_labels || !find_answer<POLICY>(p, (u32)*context, word, &extra, &next)) return INFINITY;
+  if (word >= p->answers.num_labels || !find_answer<POLICY>(p, (u32)*context, word, &extra, &next))
+    return INFINITY;
   *context = next;
   return __fadd_rn(cost, extra);
 }
@@ -57,7 +66,8 @@ template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::deferred_final_cost(u64 context) const {
   float cost;
   u32 next;
-  return find_answer<POLICY>(p, (u32)context, WF__LANE_END_OF_WORDS, &cost, &next) ? cost : INFINITY;
+  return find_answer<POLICY>(p, (u32)context, WF__LANE_END_OF_WORDS, &cost, &next) ? cost
+                                                                                   : INFINITY;
 }
 
 /* Has anybody of the lane missed an answer? The same for all; else what was asked counts. */
@@ -69,7 +79,8 @@ __device__ bool searcher<POLICY, RANKS>::waits() {
   for (int r = 0; r < RANKS; r++) asks |= *(volatile const u32 *)&l.of(r).with_deferred.asks;
   l.sync(); /* nobody asks for what comes next before all have read it */
   const u32 words = warp_sum(this->frame_words);
-  if (asks == 0 && in_warp() == 0 && words > 0) atomicAdd(&own().with_deferred.num_requests, (u64)words);
+  if (asks == 0 && in_warp() == 0 && words > 0)
+    atomicAdd(&own().with_deferred.num_requests, (u64)words);
   this->frame_words = 0;
   return asks != 0;
 }
@@ -78,9 +89,24 @@ __device__ bool searcher<POLICY, RANKS>::waits() {
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::save(u32 stage, u32 row, bool died) const {
   if (tid() != 0) return;
-  p->answers.saved[blockIdx.x] =
-      wf__lane_saved{stage, own().utterance, row, died, frame, trace_used, l.bits, f.num_sources, f.usual_size, own().flags, f.total_sources, f.select_key, f.select_context,
-                     own().num_tokens, own().num_expanded, own().num_narrowed, own().num_arcs, own().with_deferred.num_requests};
+  p->answers.saved[blockIdx.x] = wf__lane_saved{stage,
+                                                own().utterance,
+                                                row,
+                                                died,
+                                                frame,
+                                                trace_used,
+                                                l.bits,
+                                                f.num_sources,
+                                                f.usual_size,
+                                                own().flags,
+                                                f.total_sources,
+                                                f.select_key,
+                                                f.select_context,
+                                                own().num_tokens,
+                                                own().num_expanded,
+                                                own().num_narrowed,
+                                                own().num_arcs,
+                                                own().with_deferred.num_requests};
 }
 
 template <class POLICY, int RANKS>
@@ -91,7 +117,8 @@ __device__ int searcher<POLICY, RANKS>::restore(const wf__lane_saved &s) {
   frame_arcs = 0;
   frame = s.frame;
   trace_used = s.trace_used;
-  f = frame_state{s.num_sources, s.total_sources, s.select_key, s.select_context, NO_TOKEN, 0, s.usual_size};
+  f = frame_state{s.num_sources, s.total_sources, s.select_key, s.select_context, NO_TOKEN, 0,
+                  s.usual_size};
   l.bits = s.bits;
   if (tid() == 0) {
     own().flags = s.flags;
@@ -105,7 +132,8 @@ __device__ int searcher<POLICY, RANKS>::restore(const wf__lane_saved &s) {
   return 0;
 }
 
-/* Frame t; own().next says which row is after it. WF__LANE_*, or CLOSURE_ASKS, which changes nothing. */
+/* Frame t; own().next says which row is after it. WF__LANE_*, or CLOSURE_ASKS, which changes
+ * nothing. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::search_frame(u32 t, bool *died) {
   u64 last, tokens;
@@ -131,7 +159,8 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::search_frame(u32 t, bool
     status = aside([&](searcher &self) { return self.close_again(status, last, t); });
     if (waits()) return CLOSURE_ASKS;
   }
-  if (status == WF__LANE_OK && l.rank() == 0 && tid() == 0) atomicAdd(&p->answers.counters->num_frames, 1u);
+  if (status == WF__LANE_OK && l.rank() == 0 && tid() == 0)
+    atomicAdd(&p->answers.counters->num_frames, 1u);
   if (status == WF__LANE_OK && !finish_frame<true>()) status = WF__LANE_NO_ROOM;
   if (STREAMS && status == WF__LANE_OK && l.rank() == 0 && tid() == 0) rows()[frame - 1] = t;
   return status;
@@ -146,8 +175,10 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::begin_deferred() {
   if (tid() == 0) own().with_deferred.num_requests = 0;
   save(WF__LANE_BEGINS, 0, false);
   int status;
-  if constexpr (STREAMS) status = resume();
-  else status = begin();
+  if constexpr (STREAMS)
+    status = resume();
+  else
+    status = begin();
   if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
   return status;
 }
@@ -156,9 +187,13 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::begin_deferred() {
 template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::end_deferred(bool died, u32 t, int status) {
   if (status == WF__LANE_OK) save(WF__LANE_ENDS, t, died);
-  if constexpr (STREAMS) return status == CLOSURE_ASKS ? status : aside([&](searcher &self) { return self.suspend(died, t, status); });
+  if constexpr (STREAMS)
+    return status == CLOSURE_ASKS
+               ? status
+               : aside([&](searcher &self) { return self.suspend(died, t, status); });
   wf__lane_outcome *outcome = &p->work.outcomes[own().utterance];
-  if (status == WF__LANE_OK) return aside([&](searcher &self) { return self.finish(died, t, outcome); });
+  if (status == WF__LANE_OK)
+    return aside([&](searcher &self) { return self.finish(died, t, outcome); });
   if (status != CLOSURE_ASKS && l.rank() == 0 && tid() == 0) outcome->status = status;
   return status;
 }

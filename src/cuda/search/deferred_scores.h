@@ -1,19 +1,27 @@
-/* deferred_scores.h - a recurrent scorer at work on a GPU: what the search with it (deferred_scores.cuh) looks up there. How answers are made: rnn_score_tables.h. Plain C.
+/* deferred_scores.h - a recurrent scorer at work on a GPU: what the search with it
+ * (deferred_scores.cuh) looks up there. How answers are made: rnn_score_tables.h. Plain C.
  *
- *   contexts  [max_contexts + 1]  by number: the 64-bit number that the CPU's scorer gives it, its history's, hidden state, states of the n-gram models, and of chained scorers
- *   words     [..][num_words]     beside them: the last words, latest first, as many as features or merged histories ask for
+ *   contexts  [max_contexts + 1]  by number: the 64-bit number that the CPU's scorer gives it, its
+ *             history's, hidden state, states of the n-gram models, and of chained scorers
+ *   words     [..][num_words]     beside them: the last words, latest first, as many as features or
+ *             merged histories ask for
  *   places    [2^place_bits]      number of the CPU's scorer -> number here
  *   answers   [2^answer_bits]     (context, word) -> cost, context behind; at most half full
- *   states, hashes                hidden states (lm/rnn_device.h) and MaxEnt features of a history, by slot; slot 0: behind <s>
+ *   states, hashes                hidden states (lm/rnn_device.h) and MaxEnt features of a history,
+ *                                 by slot; slot 0: behind <s>
  *
- * A round: lanes enter what they miss among the answers, and thereby ask for it, once however many ask; and claim hidden states that this takes. Then, all at one time:
- * hidden states; the recurrent model's costs; mixing with n-gram models; contexts behind, found or made. Then the lanes go on.
+ * A round: lanes enter what they miss among the answers, and thereby ask for it, once however many
+ * ask; and claim hidden states that this takes. Then, all at one time: hidden states; the recurrent
+ * model's costs; mixing with n-gram models; contexts behind, found or made. Then the lanes go on.
  *
- * Contexts are made when an answer leads to them, and get a hidden state when a token asks behind them. When there is no room, everything is forgotten but the contexts
- * that tokens of the lanes' newest frames are in, with what their hidden states take; numbers and slots that are left stay as they are. Nothing in a search depends on numbers
- * here: a token carries the upper half of the CPU's number above its own, so ties are broken as on the CPU.
+ * Contexts are made when an answer leads to them, and get a hidden state when a token asks behind
+ * them. When there is no room, everything is forgotten but the contexts that tokens of the lanes'
+ * newest frames are in, with what their hidden states take; numbers and slots that are left stay as
+ * they are. Nothing in a search depends on numbers here: a token carries the upper half of the
+ * CPU's number above its own, so ties are broken as on the CPU.
  *
- * A root is where utterances start that share their contexts: those of one chain of scorers, or a single one. */
+ * A root is where utterances start that share their contexts: those of one chain of scorers, or a
+ * single one. */
 #ifndef WF_CUDA_SEARCH_DEFERRED_SCORES_H
 #define WF_CUDA_SEARCH_DEFERRED_SCORES_H
 
@@ -24,7 +32,7 @@ extern "C" {
 #endif
 
 typedef struct wf__lane_answer {
-  uint64_t key;  /* context << 32 | word; 0: free */
+  uint64_t key; /* context << 32 | word; 0: free */
   float cost;
   uint32_t next; /* 0: not answered yet */
 } wf__lane_answer;
@@ -50,22 +58,22 @@ typedef struct wf__lane_counters {
   uint32_t num_waiting;   /* lanes that are not done */
   uint32_t num_questions; /* may be more than there is room for */
   uint32_t num_claims;
-  uint32_t num_made;      /* contexts */
-  uint32_t clash;         /* two contexts have the same 64-bit number */
+  uint32_t num_made;                  /* contexts */
+  uint32_t clash;                     /* two contexts have the same 64-bit number */
   uint32_t free_contexts, free_slots; /* counted while forgetting */
-  uint32_t num_frames;    /* that lanes have done */
+  uint32_t num_frames;                /* that lanes have done */
 } wf__lane_counters;
 
 /* What lanes see. */
 typedef struct wf__lane_answers {
   wf__lane_answer *table;
   wf__lane_context *contexts;
-  uint32_t *questions;  /* [questions_cap] places in the table */
-  uint32_t *claims;     /* [max_contexts] contexts that ask for a hidden state */
+  uint32_t *questions; /* [questions_cap] places in the table */
+  uint32_t *claims;    /* [max_contexts] contexts that ask for a hidden state */
   wf__lane_counters *counters;
   struct wf__lane_saved *saved; /* [parts] */
   uint32_t bits, questions_cap; /* of the table; how many more may be asked */
-  const uint32_t *starts; /* [roots] context that utterances start in */
+  const uint32_t *starts;       /* [roots] context that utterances start in */
   uint32_t num_labels, zero;
 } wf__lane_answers;
 

@@ -1,4 +1,5 @@
-/* epsilon_closure.cuh - step 5 of a frame (docs/reference/semantics.md): epsilon arcs, in rounds, within the table. */
+/* epsilon_closure.cuh - step 5 of a frame (docs/reference/semantics.md): epsilon arcs, in rounds,
+ * within the table. */
 #ifndef WF_CUDA_SEARCH_EPSILON_CLOSURE_CUH
 #define WF_CUDA_SEARCH_EPSILON_CLOSURE_CUH
 
@@ -7,27 +8,36 @@
 namespace wf_search {
 
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::put_agenda(u32 rank, u32 which, u32 place, u32 slot) {
-  if (place < THREADS) l.of(rank).agenda[which][place] = (uint16_t)slot;
-  else (agenda() + ((int64_t)rank - l.rank()) * 2 * SLOTS + which * SLOTS)[place].x = slot;
+__device__ __forceinline__ void searcher<POLICY, RANKS>::put_agenda(u32 rank, u32 which, u32 place,
+                                                                    u32 slot) {
+  if (place < THREADS)
+    l.of(rank).agenda[which][place] = (uint16_t)slot;
+  else
+    (agenda() + ((int64_t)rank - l.rank()) * 2 * SLOTS + which * SLOTS)[place].x = slot;
 }
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::get_agenda(u32 which, u32 place) {
-  return place < THREADS ? load_own16(l.base + OFFSET(agenda) + (which * THREADS + place) * 2) : agenda()[which * SLOTS + place].x;
+  return place < THREADS ? load_own16(l.base + OFFSET(agenda) + (which * THREADS + place) * 2)
+                         : agenda()[which * SLOTS + place].x;
 }
 
-/* Is the candidate cheaper by the slack than what an earlier round left? (It is than what is fresh.) `at` is the home slot. */
+/* Is the candidate cheaper by the slack than what an earlier round left? (It is than what is
+ * fresh.) `at` is the home slot. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ bool searcher<POLICY, RANKS>::gains(u32 rank, u32 at, token_key key, float candidate) const {
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::gains(u32 rank, u32 at, token_key key,
+                                                               float candidate) const {
   const u64 value = l.value_of(rank, at, key);
-  return value == NO_TOKEN || ((u32)value & FRESH) || candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack());
+  return value == NO_TOKEN || ((u32)value & FRESH) ||
+         candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack());
 }
 
-/* A candidate of each live thread of the warp, over epsilon arc `a` from a token of context `from` to one of context `to`, offered to the table; what it improves
- * goes on the agenda `next`. */
+/* A candidate of each live thread of the warp, over epsilon arc `a` from a token of context `from`
+ * to one of context `to`, offered to the table; what it improves goes on the agenda `next`. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, float cutoff, u32 next) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::relax_to(bool live, u32 a, uint4 arc,
+                                                                  float candidate, u64 from, u64 to,
+                                                                  float cutoff, u32 next) {
   live = live && candidate <= cutoff;
   const token_key key = key_of(arc.x, to);
   const u64 value = (u64)ordered(candidate) << 32 | FRESH | (a + 1);
@@ -43,16 +53,20 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::relax_to(bool live, u32
   if (!lowered) return;
   note_lowered((u32)(value >> 32));
   if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
-  if (old == NO_TOKEN || ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
+  if (old == NO_TOKEN ||
+      ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
     u32 place = atomicAdd(&l.of(rank).agenda_size[next], 1u);
     put_agenda(rank, next, place, slot);
     if (key & HAS_EPSILONS) l.of(rank).agenda_work[next] = 1;
   }
 }
 
-/* Epsilon arc `a` from a token of this cost and context, of each live thread of the warp. Those with words that a scorer must be asked for are put aside. */
+/* Epsilon arc `a` from a token of this cost and context, of each live thread of the warp. Those
+ * with words that a scorer must be asked for are put aside. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::relax(bool live, u32 a, float cost,
+                                                               u64 context, float cutoff,
+                                                               u32 next) {
   uint4 arc = make_uint4(0, 0, 0, 0);
   u64 to = context;
   if (live) {
@@ -74,7 +88,8 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::relax(bool live, u32 a,
 
 /* Of this round, those that were put aside, from number `first` on. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::relax_words(u32 first, float cutoff, u32 next) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::relax_words(u32 first, float cutoff,
+                                                                     u32 next) {
   __syncthreads(); /* all are there */
   mark(PHASE_CLOSURE_ARCS);
   const u32 end = min(num_asked(), (u32)WF__LANE_ASKED);
@@ -84,12 +99,14 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::relax_words(u32 first, 
     const wf__lane_asked word = asked_word(live, i);
     u64 to = word.from;
     const float cost = live ? remembered_cost(word.word, word.cost, &to) : 0;
-    relax_to(live, word.arc, make_uint4(word.next, 0, 0, word.word), cost, word.from, to, cutoff, next);
+    relax_to(live, word.arc, make_uint4(word.next, 0, 0, word.word), cost, word.from, to, cutoff,
+             next);
     __syncwarp();
   }
 }
 
-/* Relaxes epsilon arcs round by round, from the agenda that settle_emission or begin made; a barrier has passed since. */
+/* Relaxes epsilon arcs round by round, from the agenda that settle_emission or begin made; a
+ * barrier has passed since. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutoff) {
   const uint4 *const states = this->states();
@@ -108,7 +125,8 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutof
       own().agenda_entries += size;
     }
 #endif
-    if constexpr (SCORED) { /* where costs of words make a cycle negative, too many tokens may come before too many rounds, and count first */
+    if constexpr (SCORED) { /* where costs of words make a cycle negative, too many tokens may come
+                               before too many rounds, and count first */
       u64 tokens = num_emitted;
 #pragma unroll
       for (int r = 0; r < RANKS; r++) tokens += l.of(r).inserted;
@@ -121,7 +139,8 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutof
     }
     u32 first_word = 0;
     if constexpr (GATHERS) first_word = num_asked();
-    /* What the last round improved is no longer fresh, and everybody relaxes from the costs it left: a thread's first entry is kept at hand. */
+    /* What the last round improved is no longer fresh, and everybody relaxes from the costs it
+     * left: a thread's first entry is kept at hand. */
     const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
     uint4 info = make_uint4(0, 0, 0, 0);
     float my_cost = 0;
@@ -182,7 +201,8 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutof
   }
 }
 
-/* A candidate of each live thread of the warp, which came by mail: to the table, and what it improves to the agenda `next`. */
+/* A candidate of each live thread of the warp, which came by mail: to the table, and what it
+ * improves to the agenda `next`. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::read_mail(bool live, u32 place, u32 next) {
   u64 value = NO_TOKEN, old;
@@ -199,22 +219,27 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::read_mail(bool live, u3
   }
   if (!l.offer_own(live, key, value, &slot, &old)) return;
   if (old == NO_TOKEN) atomicAdd(&own().inserted, 1u);
-  if (old == NO_TOKEN || ((u32)old & FRESH) == 0) put_agenda(l.rank(), next, atomicAdd(&own().agenda_size[next], 1u), slot);
+  if (old == NO_TOKEN || ((u32)old & FRESH) == 0)
+    put_agenda(l.rank(), next, atomicAdd(&own().agenda_size[next], 1u), slot);
 }
 
-/* The same for a lane of several blocks, while their tables leave room for mail: candidates go to the block that owns the state, which offers them to
- * its own table. One barrier of the lane a round, and nobody probes another block's memory. */
+/* The same for a lane of several blocks, while their tables leave room for mail: candidates go to
+ * the block that owns the state, which offers them to its own table. One barrier of the lane a
+ * round, and nobody probes another block's memory. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds_by_mail(float cutoff) {
   const float word_score = p->rules.word_score;
   const uint4 *const arcs = this->arcs(), *const states = this->states();
   const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
-  const u32 room = (SLOTS - (1u << l.bits)) / 2; /* slots for the mail of one round; that of the next may arrive while it is read */
+  const u32 room =
+      (SLOTS - (1u << l.bits)) /
+      2;         /* slots for the mail of one round; that of the next may arrive while it is read */
   u32 which = 1; /* of num_listed and sent; the emission used 0 */
   for (u64 rounds = 0;; rounds++, which ^= 1) {
     if (rounds > p->graph.num_states) return WF__LANE_CYCLE;
     const u32 mail = (1u << l.bits) + which * room;
-    const u32 now = agenda_now, next = now ^ 1, size = own().agenda_size[now], grain = min(32u, (size + WARPS - 1) / WARPS);
+    const u32 now = agenda_now, next = now ^ 1, size = own().agenda_size[now],
+              grain = min(32u, (size + WARPS - 1) / WARPS);
     bool sent = false;
     for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
       const u32 i = base + in_warp();
@@ -242,12 +267,14 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds_by_mail(flo
           if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
           live = candidate <= cutoff;
         }
-        l.send(live, which, mail, mail + room, arc.x, (u64)ordered(candidate) << 32 | FRESH | (a + 1));
+        l.send(live, which, mail, mail + room, arc.x,
+               (u64)ordered(candidate) << 32 | FRESH | (a + 1));
         sent = sent || __any_sync(ALL, live);
       }
     }
     if (sent && in_warp() < RANKS) l.of(in_warp()).sent[which] = 1;
-    if (tid() == 0) own().agenda_size[next] = own().num_listed[which ^ 1] = own().sent[which ^ 1] = 0;
+    if (tid() == 0)
+      own().agenda_size[next] = own().num_listed[which ^ 1] = own().sent[which ^ 1] = 0;
     l.sync(); /* the mail has arrived */
     if (own().sent[which] == 0) return WF__LANE_OK;
     const u32 listed = own().num_listed[which], count = min(listed, room);
@@ -261,12 +288,15 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds_by_mail(flo
   }
 }
 
-/* The closure in the table as it is. WF__LANE_*, CLOSURE_OVERFLOW (more than max_tokens) or CLOSURE_GROW (the table is too small). */
+/* The closure in the table as it is. WF__LANE_*, CLOSURE_OVERFLOW (more than max_tokens) or
+ * CLOSURE_GROW (the table is too small). */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::close(float cutoff) {
   int status;
-  if constexpr (SCORED) status = relax_rounds(cutoff);
-  else status = RANKS > 1 && l.bits < SLOT_BITS ? relax_rounds_by_mail(cutoff) : relax_rounds(cutoff);
+  if constexpr (SCORED)
+    status = relax_rounds(cutoff);
+  else
+    status = RANKS > 1 && l.bits < SLOT_BITS ? relax_rounds_by_mail(cutoff) : relax_rounds(cutoff);
   if (status != WF__LANE_OK) return status;
   u32 inserted = 0;
 #pragma unroll
@@ -275,14 +305,15 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::close(float cutoff) {
   if (full && l.bits < SLOT_BITS) return CLOSURE_GROW;
   if (!full && num_emitted + inserted <= p->rules.max_tokens) return WF__LANE_OK;
   u32 mine = 0;
-  for (u32 at = tid(); at < SLOTS && at >> l.bits == 0; at += THREADS) mine += l.value_at(at) != NO_TOKEN;
+  for (u32 at = tid(); at < SLOTS && at >> l.bits == 0; at += THREADS)
+    mine += l.value_at(at) != NO_TOKEN;
   u64 tokens = l.sum(mine);
   if (tokens > p->rules.max_tokens) return CLOSURE_OVERFLOW;
   return full ? WF__LANE_TABLE_FULL : WF__LANE_OK;
 }
 
-/* The closure of frame t's candidates up to the key `last` where the first try failed: in a larger table, or of fewer of them if it makes too many
- * tokens. */
+/* The closure of frame t's candidates up to the key `last` where the first try failed: in a larger
+ * table, or of fewer of them if it makes too many tokens. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::close_again(int status, u64 last, u32 t) {
   l.sync();

@@ -1,4 +1,5 @@
-/* expand.cuh - steps 1 to 4 of a frame (docs/reference/semantics.md): which tokens are expanded, their emitting arcs, the cutoff, the table. */
+/* expand.cuh - steps 1 to 4 of a frame (docs/reference/semantics.md): which tokens are expanded,
+ * their emitting arcs, the cutoff, the table. */
 #ifndef WF_CUDA_SEARCH_EXPAND_CUH
 #define WF_CUDA_SEARCH_EXPAND_CUH
 
@@ -6,10 +7,10 @@
 
 namespace wf_search {
 
-/* --- selection of sources --------------------------------------------------------------------------------------------- */
+/* --- selection of sources ---------------------------------------------------------------- */
 
-/* Exact key of the want-th source by (cost, state): 256 even steps of cost, then a count among the few of the right step. False, with nothing done,
- * if those are not few. */
+/* Exact key of the want-th source by (cost, state): 256 even steps of cost, then a count among the
+ * few of the right step. False, with nothing done, if those are not few. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::select_by_cost(u64 want) {
   const float scale = p->rules.beam > 1e-20f ? 256 / p->rules.beam : 0;
@@ -19,7 +20,8 @@ __device__ bool searcher<POLICY, RANKS>::select_by_cost(u64 want) {
   if (tid() < 256) own().hist[tid()] = 0;
   if (tid() == 0) own().num_near = 0;
   __syncthreads();
-  for (u32 i = tid(); i < f.num_sources; i += THREADS) atomicAdd(&own().hist[(u32)fminf(fmaxf(costs()[i] * scale, 0), 255)], 1u);
+  for (u32 i = tid(); i < f.num_sources; i += THREADS)
+    atomicAdd(&own().hist[(u32)fminf(fmaxf(costs()[i] * scale, 0), 255)], 1u);
   u32 bin;
   want -= pick_bin(want, &bin);
   for (u32 i = tid(); i < f.num_sources; i += THREADS) {
@@ -40,15 +42,18 @@ __device__ bool searcher<POLICY, RANKS>::select_by_cost(u64 want) {
       below += near[k] < mine;
       if (SCORED) same += near[k] == mine;
     }
-    if constexpr (SCORED) keep_selected(mine, below, same, want);
-    else if (below == want - 1) own().select_key = mine;
+    if constexpr (SCORED)
+      keep_selected(mine, below, same, want);
+    else if (below == want - 1)
+      own().select_key = mine;
   }
   __syncthreads();
   f.select_key = own().select_key;
   return true;
 }
 
-/* Exact key of the want-th source by (cost, state); by radix selection, eight bits at a time, where select_by_cost gives up. */
+/* Exact key of the want-th source by (cost, state); by radix selection, eight bits at a time, where
+ * select_by_cost gives up. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ u64 searcher<POLICY, RANKS>::select_rank(u64 want) {
   if (select_by_cost(want)) {
@@ -63,7 +68,8 @@ __device__ __noinline__ u64 searcher<POLICY, RANKS>::select_rank(u64 want) {
     __syncthreads();
     for (u32 i = tid(); i < f.num_sources; i += THREADS) {
       u64 key = (u64)ordered(costs()[i]) << 32 | tokens[i].x;
-      if (shift == 56 || key >> (shift + 8) == prefix) atomicAdd(&own().hist[(u32)(key >> shift) & 255], 1u);
+      if (shift == 56 || key >> (shift + 8) == prefix)
+        atomicAdd(&own().hist[(u32)(key >> shift) & 255], 1u);
     }
     u32 bin;
     left -= pick_bin(left, &bin);
@@ -83,12 +89,14 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::select_sources() {
     own().num_narrowed += narrow;
     if (narrow) own().flags |= 2; /* WF_RESULT_NARROWED */
   }
-  if (narrow) f.select_key = aside([&](searcher &self) { return self.select_rank(p->rules.max_active); });
+  if (narrow)
+    f.select_key = aside([&](searcher &self) { return self.select_rank(p->rules.max_active); });
 }
 
-/* --- emitting arcs ---------------------------------------------------------------------------------------------------- */
+/* --- emitting arcs ----------------------------------------------------------------------- */
 
-/* The next sources of this warp, `grain` of them: whoever is free takes them in the pass that every frame makes. */
+/* The next sources of this warp, `grain` of them: whoever is free takes them in the pass that every
+ * frame makes. */
 template <class POLICY, int RANKS>
 template <int MODE>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::next_batch(u32 before, u32 grain) {
@@ -98,10 +106,14 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::next_batch(u32 before, u
   return __shfl_sync(ALL, base, 0);
 }
 
-/* A candidate of each live thread of the warp, over an emitting arc from a token of context `from` to one of context `to`: what the mode does with it. */
+/* A candidate of each live thread of the warp, over an emitting arc from a token of context `from`
+ * to one of context `to`: what the mode does with it. */
 template <class POLICY, int RANKS>
 template <int MODE>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::consider(const candidate_rule &rule, bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, u64 *my_count) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::consider(const candidate_rule &rule,
+                                                                  bool live, u32 a, uint4 arc,
+                                                                  float candidate, u64 from, u64 to,
+                                                                  u64 *my_count) {
   constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
   const u32 order = ordered(candidate);
   const u64 key = (u64)order << 32 | a;
@@ -113,17 +125,23 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider(const candidat
       if (in_warp() < RANKS) atomicMin(&l.of(in_warp()).best, lowest);
       known = lowest;
     }
-    if (MODE == EXPAND_RUNNING || rule.shift != 0) live = live && candidate <= add_finite(cost_of(known), p->rules.beam);
+    if (MODE == EXPAND_RUNNING || rule.shift != 0)
+      live = live && candidate <= add_finite(cost_of(known), p->rules.beam);
   } else {
     if (MODE == EXPAND_COUNT) *my_count += live;
-    live = live && (MODE == EXPAND_TIES ? key == rule.last && from <= f.last_context : is_within(key, rule.last, from));
+    live = live && (MODE == EXPAND_TIES ? key == rule.last && from <= f.last_context
+                                        : is_within(key, rule.last, from));
     if (MODE == EXPAND_COUNT) *my_count += (u64)live << 32;
   }
-  if (MODE == EXPAND_LIST) list_candidate(live, key_of(arc.x, to), SCORED && arc.w != 0 ? key | WF__LANE_LISTED_WORD : key, by_state() ? to : from);
+  if (MODE == EXPAND_LIST)
+    list_candidate(live, key_of(arc.x, to), SCORED && arc.w != 0 ? key | WF__LANE_LISTED_WORD : key,
+                   by_state() ? to : from);
   if (MODE == EXPAND_STEPS) {
     const u32 step = (u32)fminf(fmaxf((candidate - rule.origin) * rule.scale, 0), 255);
-    if (rule.prefix != NO_STEP) keep_near(live && step == rule.prefix, key);
-    else if (live) atomicAdd(&own().hist[step], 1u);
+    if (rule.prefix != NO_STEP)
+      keep_near(live && step == rule.prefix, key);
+    else if (live)
+      atomicAdd(&own().hist[step], 1u);
   }
   if (MODE == EXPAND_HIST && live && (rule.shift == 56 || key >> (rule.shift + 8) == rule.prefix))
     atomicAdd(&own().hist[(u32)(key >> rule.shift) & 255], 1u);
@@ -140,10 +158,12 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider(const candidat
   __syncwarp(); /* else those who probed longer go on alone, arc after arc */
 }
 
-/* The candidates put aside: the first pass of a frame asks the scorer, whole warps at a time, and keeps what it says for the other passes. */
+/* The candidates put aside: the first pass of a frame asks the scorer, whole warps at a time, and
+ * keeps what it says for the other passes. */
 template <class POLICY, int RANKS>
 template <int MODE>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::consider_words(const candidate_rule &rule, u64 *my_count) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::consider_words(const candidate_rule &rule,
+                                                                        u64 *my_count) {
   constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
   if (FIRST_PASS) {
     __syncthreads(); /* all are there */
@@ -160,13 +180,17 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider_words(const ca
       asked()[i].to = word.to = to;
       asked()[i].cost = word.cost;
     }
-    consider<MODE>(rule, live, word.arc, make_uint4(word.next, 0, 0, word.word), word.cost, word.from, word.to, my_count);
+    consider<MODE>(rule, live, word.arc, make_uint4(word.next, 0, 0, word.word), word.cost,
+                   word.from, word.to, my_count);
   }
 }
 
-/* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED fill the table; LIST sends them, those far above
- * the running best left out if rule.shift says so, to the lists of the ranks that own their states (key among the values, next state among the keys); STEPS counts
- * candidates by even steps of cost, or puts the keys of one step into the agenda's memory; HIST only looks; COUNT returns how many candidates there are and, in the upper half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
+/* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED
+ * fill the table; LIST sends them, those far above the running best left out if rule.shift says so,
+ * to the lists of the ranks that own their states (key among the values, next state among the
+ * keys); STEPS counts candidates by even steps of cost, or puts the keys of one step into the
+ * agenda's memory; HIST only looks; COUNT returns how many candidates there are and, in the upper
+ * half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
  * their arcs evenly; the next sources and arcs are on their way while it works. */
 template <class POLICY, int RANKS>
 template <int MODE>
@@ -253,8 +277,9 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::keep_near(bool live, u6
   if (live && place < 2 * SLOTS) near_keys()[place] = key;
 }
 
-/* Lists, where nobody needs the agenda, the candidates at most `last` that share a step of cost with the k-th of them, and makes *k its rank among these. The
- * 256 steps divide `span` from `origin` on evenly. False if a rank has no room for its share. */
+/* Lists, where nobody needs the agenda, the candidates at most `last` that share a step of cost
+ * with the k-th of them, and makes *k its rank among these. The 256 steps divide `span` from
+ * `origin` on evenly. False if a rank has no room for its share. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::list_near(u64 last, float origin, float span, u64 *k) {
   candidate_rule rule = {last, NO_STEP, 0, origin, span > 1e-20f ? 256 / span : 0};
@@ -273,10 +298,12 @@ __device__ bool searcher<POLICY, RANKS>::list_near(u64 last, float origin, float
   return fits;
 }
 
-/* Key of the k-th candidate by (cost, arc) among those at most `last`; by cost alone, its low half is all ones. By radix selection, eight bits at a time,
- * among those of its step of cost (`origin`: where the steps begin); among all where these are too many. The agenda is lost. */
+/* Key of the k-th candidate by (cost, arc) among those at most `last`; by cost alone, its low half
+ * is all ones. By radix selection, eight bits at a time, among those of its step of cost (`origin`:
+ * where the steps begin); among all where these are too many. The agenda is lost. */
 template <class POLICY, int RANKS>
-__device__ u64 searcher<POLICY, RANKS>::candidate_rank(u64 k, u64 last, float origin, bool cost_only) {
+__device__ u64 searcher<POLICY, RANKS>::candidate_rank(u64 k, u64 last, float origin,
+                                                       bool cost_only) {
   u64 left = k;
   const bool listed = list_near(last, origin, cost_only ? 4 * p->rules.beam : p->rules.beam, &left);
   const u32 size = listed ? own().num_near : 0;
@@ -289,7 +316,8 @@ __device__ u64 searcher<POLICY, RANKS>::candidate_rank(u64 k, u64 last, float or
     if (!listed) expand<EXPAND_HIST>(rule);
     for (u32 i = tid(); i < size; i += THREADS) {
       const u64 key = near_keys()[i];
-      if (shift == 56 || key >> (shift + 8) == rule.prefix) atomicAdd(&own().hist[(u32)(key >> shift) & 255], 1u);
+      if (shift == 56 || key >> (shift + 8) == rule.prefix)
+        atomicAdd(&own().hist[(u32)(key >> shift) & 255], 1u);
     }
     u32 bin;
     left -= pick_bin(left, &bin);
@@ -304,7 +332,8 @@ __device__ u64 searcher<POLICY, RANKS>::candidate_rank(u64 k, u64 last, float or
   return cost_only ? rule.prefix << 32 | 0xffffffffu : rule.prefix;
 }
 
-/* After the candidates: drops tokens above the cutoff (DROPS: there may be some) and puts those with epsilon arcs on the agenda. Returns the lane's number of tokens. */
+/* After the candidates: drops tokens above the cutoff (DROPS: there may be some) and puts those
+ * with epsilon arcs on the agenda. Returns the lane's number of tokens. */
 template <class POLICY, int RANKS>
 template <bool DROPS>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::settle_emission(float cutoff) {
@@ -313,7 +342,8 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::settle_emission(float cu
   for (u32 first = tid(); first < end; first += AHEAD * THREADS) {
     u64 values[AHEAD];
 #pragma unroll
-    for (u32 k = 0; k < AHEAD; k++) values[k] = DROPS && first + k * THREADS < end ? l.value_at(first + k * THREADS) : NO_TOKEN;
+    for (u32 k = 0; k < AHEAD; k++)
+      values[k] = DROPS && first + k * THREADS < end ? l.value_at(first + k * THREADS) : NO_TOKEN;
 #pragma unroll
     for (u32 k = 0; k < AHEAD; k++) {
       const u32 at = first + k * THREADS;
@@ -331,7 +361,8 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::settle_emission(float cu
         own().agenda_work[agenda_now] = 1;
       }
       at_list = __shfl_sync(ALL, at_list, 0);
-      if (epsilons) put_agenda(l.rank(), agenda_now, at_list + __popc(vote & ((1u << in_warp()) - 1)), at);
+      if (epsilons)
+        put_agenda(l.rank(), agenda_now, at_list + __popc(vote & ((1u << in_warp()) - 1)), at);
     }
   }
   if (in_warp() < RANKS && kept > 0) atomicAdd(&l.of(in_warp()).kept, kept);
@@ -339,15 +370,18 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::settle_emission(float cu
   return num_emitted = own().kept;
 }
 
-/* Tokens of the candidates whose key is at most `last`; *num is how many. In a table of full size; with scorers, where to empty that takes long, in one as large as it was
- * if that has room. False if a rank's table was full. */
+/* Tokens of the candidates whose key is at most `last`; *num is how many. In a table of full size;
+ * with scorers, where to empty that takes long, in one as large as it was if that has room. False
+ * if a rank's table was full. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::admit(u64 last, u64 *num) {
   u32 bits = SCORED && own().full == 0 ? l.bits : SLOT_BITS;
   for (;; bits = SLOT_BITS) {
     l.sync(); /* nobody still looks at the table that was */
-    if (SCORED) l.empty_slots();
-    else l.clear(SLOT_BITS);
+    if (SCORED)
+      l.empty_slots();
+    else
+      l.clear(SLOT_BITS);
     if (tid() == 0) own().begin_frame();
     l.bits = bits;
     agenda_now = 0;
@@ -367,11 +401,13 @@ __device__ bool searcher<POLICY, RANKS>::admit(u64 last, u64 *num) {
   return false;
 }
 
-/* --- frames of few candidates ------------------------------------------------------------------------------------------ */
+/* --- frames of few candidates ------------------------------------------------------------ */
 
-/* Puts a candidate of each live thread of the warp on a list: of the rank that owns its state; with scorers of this one, {`rank`, key, `context`}. */
+/* Puts a candidate of each live thread of the warp on a list: of the rank that owns its state; with
+ * scorers of this one, {`rank`, key, `context`}. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::list_candidate(bool live, token_key key, u64 rank, u64 context) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::list_candidate(bool live, token_key key,
+                                                                        u64 rank, u64 context) {
   if constexpr (SCORED) {
     const u32 vote = __ballot_sync(ALL, live);
     if (vote == 0) return;
@@ -386,8 +422,9 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::list_candidate(bool liv
   }
 }
 
-/* Cost of the k-th candidate of the lane's lists by cost, as an ordered cost; `size` of them are this rank's. As select_by_cost: even steps of cost, here
- * over four beams from the best on, then a count among the few of the right step; by radix selection where those are not few. */
+/* Cost of the k-th candidate of the lane's lists by cost, as an ordered cost; `size` of them are
+ * this rank's. As select_by_cost: even steps of cost, here over four beams from the best on, then a
+ * count among the few of the right step; by radix selection where those are not few. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::listed_rank(u32 k, u32 size) {
   const float best = cost_of(own().best), scale = p->rules.beam > 1e-20f ? 64 / p->rules.beam : 0;
@@ -399,8 +436,10 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::listed_rank(u32 k, u32 s
   u32 beyond = 0; /* all in one step, so not one by one */
   for (u32 i = tid(); i < size; i += THREADS) {
     u32 step = (u32)fminf((cost_of(listed_order(i)) - best) * scale, 255);
-    if (step == 255) beyond++;
-    else atomicAdd(&own().hist[step], 1u);
+    if (step == 255)
+      beyond++;
+    else
+      atomicAdd(&own().hist[step], 1u);
   }
   beyond = warp_sum(beyond);
   if (in_warp() == 0 && beyond > 0) atomicAdd(&own().hist[255], beyond);
@@ -422,7 +461,8 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::listed_rank(u32 k, u32 s
       below += near[n] < mine;
       same += near[n] == mine;
     }
-    if (below < want && want <= below + same) atomicExch(&own().select_key, (u64)mine); /* all who are equal write the same */
+    if (below < want && want <= below + same)
+      atomicExch(&own().select_key, (u64)mine); /* all who are equal write the same */
   }
   __syncthreads();
   return own().select_key;
@@ -437,7 +477,8 @@ __device__ __noinline__ u64 searcher<POLICY, RANKS>::listed_radix_rank(u32 k, u3
     __syncthreads();
     for (u32 i = tid(); i < size; i += THREADS) {
       u32 order = listed_order(i);
-      if (shift == 24 || order >> (shift + 8) == prefix) atomicAdd(&own().hist[(order >> shift) & 255], 1u);
+      if (shift == 24 || order >> (shift + 8) == prefix)
+        atomicAdd(&own().hist[(order >> shift) & 255], 1u);
     }
     u32 bin;
     left -= pick_bin(left, &bin);
@@ -446,9 +487,11 @@ __device__ __noinline__ u64 searcher<POLICY, RANKS>::listed_radix_rank(u32 k, u3
   return prefix;
 }
 
-/* Offers the listed candidates whose key is above `above` (0: all) and at most `last`. Returns this thread's number of them. */
+/* Offers the listed candidates whose key is above `above` (0: all) and at most `last`. Returns this
+ * thread's number of them. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ u32 searcher<POLICY, RANKS>::insert_listed(u32 size, u64 above, u64 last) {
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::insert_listed(u32 size, u64 above,
+                                                                      u64 last) {
   u32 count = 0;
   for (u32 base = 0; base < size; base += THREADS) {
     const u32 i = base + tid();
@@ -462,12 +505,14 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::insert_listed(u32 size, 
       const u64 context = live && is_logged(word) ? listed_contexts()[i] : 0;
       u32 rank;
       const bool lowered = l.template offer<false>(live, entry.y, value, &rank, &slot, &old);
-      if (live && (lowered || old == value)) log_candidate(word, rank, slot, value, context, context);
+      if (live && (lowered || old == value))
+        log_candidate(word, rank, slot, value, context, context);
       count += live;
     } else {
       const u64 key = i < size ? own().values[(1u << l.bits) + i] : NO_TOKEN;
       const bool live = i < size && key <= last && (above == 0 || key > above);
-      l.offer_own(live, live ? own().keys[(1u << l.bits) + i] : 0, key + 1, &slot, &old); /* arc + 1 */
+      l.offer_own(live, live ? own().keys[(1u << l.bits) + i] : 0, key + 1, &slot,
+                  &old); /* arc + 1 */
       count += live;
     }
     __syncwarp();
@@ -475,11 +520,13 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::insert_listed(u32 size, 
   return count;
 }
 
-/* The emission by way of lists of the candidates: of all of them if they are few, which makes min_active cheap; else of those near the best, which
- * spares a lane of several blocks the probing of each other's tables; with scorers, so that whole warps offer those that are within the beam. False
- * if there are too many for that: then the table is empty again. */
+/* The emission by way of lists of the candidates: of all of them if they are few, which makes
+ * min_active cheap; else of those near the best, which spares a lane of several blocks the probing
+ * of each other's tables; with scorers, so that whole warps offer those that are within the beam.
+ * False if there are too many for that: then the table is empty again. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all_of_them, u64 *last, u64 *num) {
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all_of_them, u64 *last,
+                                                                        u64 *num) {
   expand<EXPAND_LIST>(candidate_rule{0, 0, all_of_them ? 0 : 1});
   l.sync();
   if constexpr (GATHERS)
@@ -496,7 +543,9 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all
       within = (u32)l.sum(within);
       if (within < p->rules.min_active) {
         u64 all = RANKS == 1 ? size : l.sum(tid() == 0 ? size : 0), old = *last;
-        *last = all <= p->rules.min_active ? (u64)ordered(FLT_MAX) << 32 | 0xffffffffu : listed_rank(p->rules.min_active, size) << 32 | 0xffffffffu;
+        *last = all <= p->rules.min_active
+                    ? (u64)ordered(FLT_MAX) << 32 | 0xffffffffu
+                    : listed_rank(p->rules.min_active, size) << 32 | 0xffffffffu;
         if (all > within) insert_listed(size, old, *last);
       }
     }
@@ -536,7 +585,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all
   return false;
 }
 
-/* What an emission needs that made too many or too few tokens; `full`: the table had no room for the candidates up to `last`. */
+/* What an emission needs that made too many or too few tokens; `full`: the table had no room for
+ * the candidates up to `last`. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::emit_rest(bool full, u64 *last, u64 *num) {
   const u64 every = (u64)ordered(FLT_MAX) << 32 | 0xffffffffu;
@@ -546,18 +596,21 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::emit_rest(bool full, u64 *l
     u64 counts = expand<EXPAND_COUNT>(candidate_rule{*last, 0, 0});
     u32 all = (u32)counts, within = (u32)(counts >> 32);
     if (within < p->rules.min_active) {
-      *last = all <= p->rules.min_active ? every : candidate_rank(p->rules.min_active, every, origin, true);
+      *last = all <= p->rules.min_active ? every
+                                         : candidate_rank(p->rules.min_active, every, origin, true);
       if (all > within) fits = admit(*last, num);
     }
   }
-  if (!fits && *num <= p->rules.max_tokens) return WF__LANE_TABLE_FULL; /* one rank overflowed, not the lane */
+  if (!fits && *num <= p->rules.max_tokens)
+    return WF__LANE_TABLE_FULL; /* one rank overflowed, not the lane */
   if (*num <= p->rules.max_tokens) return WF__LANE_OK;
   if (tid() == 0) own().flags |= 8; /* WF_RESULT_OVERFLOW */
   *last = candidate_rank(p->rules.max_tokens, *last, origin, false);
   return admit(*last, num) ? WF__LANE_OK : WF__LANE_TABLE_FULL;
 }
 
-/* Emitting arcs of one frame up to the cutoff of beam, min_active and max_tokens. *last is the key of that cutoff. */
+/* Emitting arcs of one frame up to the cutoff of beam, min_active and max_tokens. *last is the key
+ * of that cutoff. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::emit(u64 *last, u64 *num) {
   agenda_now = 0;
@@ -565,7 +618,8 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::emit(u64 *last, u64 *num
   f.last_context = NO_TOKEN;
   const bool few = f.total_sources <= RANKS * WF__LANE_FEW;
   bool full = false, listed = false;
-  if (SCORED ? f.crowded == 0 || f.total_sources < f.crowded : few || RANKS > 1) listed = emit_from_list(few, last, num);
+  if (SCORED ? f.crowded == 0 || f.total_sources < f.crowded : few || RANKS > 1)
+    listed = emit_from_list(few, last, num);
   if (!listed) {
     expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
     l.sync();
@@ -581,7 +635,8 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::emit(u64 *last, u64 *num
     if (!full) *num = settle_emission<true>(cutoff);
   }
   mark(PHASE_SETTLE);
-  if (!full && *num <= p->rules.max_tokens && ((listed && few) || *num >= p->rules.min_active)) return WF__LANE_OK;
+  if (!full && *num <= p->rules.max_tokens && ((listed && few) || *num >= p->rules.min_active))
+    return WF__LANE_OK;
   u64 key = *last, count = *num;
   int status = aside([&](searcher &self) {
     u64 k = key, n = count;

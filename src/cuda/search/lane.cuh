@@ -1,4 +1,5 @@
-/* lane.cuh - the blocks that search an utterance together: what a block has in shared memory, barriers and small collective operations of a lane, arcs shared out to the threads of a warp. */
+/* lane.cuh - the blocks that search an utterance together: what a block has in shared memory,
+ * barriers and small collective operations of a lane, arcs shared out to the threads of a warp. */
 #ifndef WF_CUDA_SEARCH_LANE_CUH
 #define WF_CUDA_SEARCH_LANE_CUH
 
@@ -15,19 +16,27 @@ constexpr u32 THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
 constexpr u32 FRESH = 0x80000000u, MARKED = 0x80000000u; /* MARKED: of a state in the trace */
-constexpr u32 MAX_PROBES = 256; /* if so many homes, or a quarter of the table, are taken from a key's own on, the table counts as full */
-constexpr u32 WITH_EPSILONS = 0x80000000u; /* of an arc in the trace, if lattices are asked for: the state has epsilon arcs. NO_ARC has it always */
+constexpr u32 MAX_PROBES = 256; /* if so many homes, or a quarter of the table, are taken from a
+                                   key's own on, the table counts as full */
+constexpr u32 WITH_EPSILONS = 0x80000000u; /* of an arc in the trace, if lattices are asked for: the
+                                              state has epsilon arcs. NO_ARC has it always */
 
 __device__ __forceinline__ u32 ordered(float cost) {
   u32 bits = __float_as_uint(cost);
   return bits ^ ((u32)((int)bits >> 31) | 0x80000000u);
 }
-__device__ __forceinline__ float cost_of(u32 key) { return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key); }
+__device__ __forceinline__ float cost_of(u32 key) {
+  return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
+}
 /* As the CPU's add_finite: comparisons with +infinity must keep their meaning. */
-__device__ __forceinline__ float add_finite(float a, float b) { return fminf(__fadd_rn(a, b), FLT_MAX); }
+__device__ __forceinline__ float add_finite(float a, float b) {
+  return fminf(__fadd_rn(a, b), FLT_MAX);
+}
 
 __device__ __forceinline__ u32 folded(u32 key) { return key; }
-__device__ __forceinline__ u32 folded(u64 key) { return (u32)((key ^ key >> 32) * 0x9E3779B97F4A7C15ull >> 32); }
+__device__ __forceinline__ u32 folded(u64 key) {
+  return (u32)((key ^ key >> 32) * 0x9E3779B97F4A7C15ull >> 32);
+}
 
 /* Rank and home slot, the first of `group`, of a key in a table of ranks of 2^bits slots. */
 template <int RANKS, class KEY>
@@ -46,34 +55,49 @@ __device__ __forceinline__ u32 in_warp() { return threadIdx.x & 31; }
 
 /* Where the cycles of a frame go, as WF_LANE_PROFILE tells. */
 enum lane_phase {
-  PHASE_BEGIN, PHASE_WAIT, PHASE_SELECT, PHASE_ARCS, PHASE_WORDS, PHASE_TABLE, PHASE_SETTLE, PHASE_REST, PHASE_AGENDA, PHASE_CLOSURE_ARCS, PHASE_CLOSURE_WORDS, PHASE_CLOSURE_WAIT,
-  PHASE_CLOSE, PHASE_FIRST_PASS, PHASE_WRITING, NUM_PHASES
+  PHASE_BEGIN,
+  PHASE_WAIT,
+  PHASE_SELECT,
+  PHASE_ARCS,
+  PHASE_WORDS,
+  PHASE_TABLE,
+  PHASE_SETTLE,
+  PHASE_REST,
+  PHASE_AGENDA,
+  PHASE_CLOSURE_ARCS,
+  PHASE_CLOSURE_WORDS,
+  PHASE_CLOSURE_WAIT,
+  PHASE_CLOSE,
+  PHASE_FIRST_PASS,
+  PHASE_WRITING,
+  NUM_PHASES
 };
 
-/* --- shared memory of a block --------------------------------------------------------------------------------------------- */
+/* --- shared memory of a block ------------------------------------------------------------ */
 
 /* What searches with scorers have in it; others: nothing. */
 template <bool SCORED>
 struct scorer_shared {};
 template <>
 struct scorer_shared<true> {
-  u64 box_contexts[WARPS][32]; /* beside `boxes` */
-  wf__flat_scorer scorer;  /* of the utterance, if it has one */
-  wf__lane_words words;    /* added to its graph */
+  u64 box_contexts[WARPS][32];    /* beside `boxes` */
+  wf__flat_scorer scorer;         /* of the utterance, if it has one */
+  wf__lane_words words;           /* added to its graph */
   const wf__flat_scorer *memo_of; /* whose answers the memo has */
-  u32 num_asked;           /* words of the frame's emitting arcs, on this rank */
-  u32 num_logged;          /* candidates in the log of this rank */
-  u32 num_settled;         /* with recombine=state: of these, those whose contexts are where they belong */
-  u32 select_left;         /* with select_key: how many of the sources with that key are in, 0: all */
-  u32 all_stand;           /* each slot that is taken has a token, and the best of them is `best` or `lowest` */
-  u32 lowest;              /* best of those that epsilons made on this rank, ordered */
+  u32 num_asked;                  /* words of the frame's emitting arcs, on this rank */
+  u32 num_logged;                 /* candidates in the log of this rank */
+  u32 num_settled; /* with recombine=state: of these, those whose contexts are where they belong */
+  u32 select_left; /* with select_key: how many of the sources with that key are in, 0: all */
+  u32 all_stand; /* each slot that is taken has a token, and the best of them is `best` or `lowest`
+                  */
+  u32 lowest;    /* best of those that epsilons made on this rank, ordered */
 };
 
 template <bool DEFERRED>
 struct deferred_shared {};
 template <>
 struct deferred_shared<true> {
-  u32 asks;                /* some answer is missing */
+  u32 asks; /* some answer is missing */
   u64 num_requests;
 };
 
@@ -82,29 +106,30 @@ template <class POLICY>
 struct lane_shared {
   typedef typename POLICY::table table;
   u32 hist[256];
-  u32 hist_all[256];       /* summed over the ranks */
-  uint2 boxes[WARPS][32];  /* of each warp: what the arcs of its tokens share */
+  u32 hist_all[256];      /* summed over the ranks */
+  uint2 boxes[WARPS][32]; /* of each warp: what the arcs of its tokens share */
   uint16_t agenda[2][THREADS];
-  u64 exchange[2][8];      /* one cell per rank: results of its block, in turns */
+  u64 exchange[2][8]; /* one cell per rank: results of its block, in turns */
   u64 warp_values[WARPS];
   u32 warp_counts[WARPS];
-  u32 best;                /* running best candidate, ordered */
-  u32 kept;                /* tokens of all ranks after the emission */
-  u32 inserted;            /* tokens that epsilons made in this frame, on this rank */
-  u32 num_near;            /* keys in `boxes` while sources are selected */
+  u32 best;     /* running best candidate, ordered */
+  u32 kept;     /* tokens of all ranks after the emission */
+  u32 inserted; /* tokens that epsilons made in this frame, on this rank */
+  u32 num_near; /* keys in `boxes` while sources are selected */
   u64 select_key;
-  u64 last;                /* candidate that the frame let in */
-  u32 next;                /* frame of the scores to be searched next */
-  u32 full;                /* on any rank */
+  u64 last; /* candidate that the frame let in */
+  u32 next; /* frame of the scores to be searched next */
+  u32 full; /* on any rank */
   u32 agenda_size[2];
-  u32 agenda_work[2];      /* some entry has epsilon arcs */
-  u32 next_batch;          /* sources taken so far */
-  u32 num_listed[2];       /* candidates in the list of this rank, or sent to it in this epsilon round and the next */
-  u32 sent[2];             /* somebody sent a candidate in this round */
+  u32 agenda_work[2]; /* some entry has epsilon arcs */
+  u32 next_batch;     /* sources taken so far */
+  u32 num_listed[2]; /* candidates in the list of this rank, or sent to it in this epsilon round and
+                        the next */
+  u32 sent[2];       /* somebody sent a candidate in this round */
   u32 utterance;
   wf__lane_utterance scores;
-  u32 flags;               /* this and the sums are kept by thread 0 */
-  u32 stopped;             /* by the host, as rank 0 has seen it */
+  u32 flags;   /* this and the sums are kept by thread 0 */
+  u32 stopped; /* by the host, as rank 0 has seen it */
   u64 num_tokens, num_expanded, num_narrowed, num_arcs;
   scorer_shared<POLICY::SCORED> with_scorer;
   deferred_shared<POLICY::DEFERRED> with_deferred;
@@ -112,8 +137,9 @@ struct lane_shared {
   long long phase[NUM_PHASES], since, rounds, agenda_entries, closure_words;
 #endif
   alignas(16) u64 values[table::shared_values(WF__SHARED_KB)];
-  typename table::fingerprint keys[1u << table::slot_bits(WF__SHARED_KB)]; /* aligned as the values */
-  float row[1];            /* costs of the columns, if they fit */
+  typename table::fingerprint
+      keys[1u << table::slot_bits(WF__SHARED_KB)]; /* aligned as the values */
+  float row[1];                                    /* costs of the columns, if they fit */
 
   __device__ __forceinline__ void begin_frame() {
     kept = inserted = full = next_batch = num_listed[0] = num_listed[1] = sent[0] = sent[1] = 0;
@@ -126,15 +152,18 @@ struct lane_shared {
   }
 };
 
-/* Bytes before the row of costs, and columns that have room in it; wider rows are read where they are. The host learns from the profile what the device's code was compiled for. */
+/* Bytes before the row of costs, and columns that have room in it; wider rows are read where they
+ * are. The host learns from the profile what the device's code was compiled for. */
 template <class POLICY>
 __host__ __device__ constexpr u32 bytes_before_row(int shared_kb) {
   typedef typename POLICY::table table;
-  return offsetof(lane_shared<POLICY>, values) + 8 * table::shared_values(shared_kb) + ((u32)sizeof(typename table::fingerprint) << table::slot_bits(shared_kb));
+  return offsetof(lane_shared<POLICY>, values) + 8 * table::shared_values(shared_kb) +
+         ((u32)sizeof(typename table::fingerprint) << table::slot_bits(shared_kb));
 }
 template <class POLICY>
 __host__ __device__ constexpr u32 most_columns(int shared_kb) {
-  const u32 room = ((u32)shared_kb * 1024 - bytes_before_row<POLICY>(shared_kb)) / sizeof(float) - 4;
+  const u32 room =
+      ((u32)shared_kb * 1024 - bytes_before_row<POLICY>(shared_kb)) / sizeof(float) - 4;
   return room < WF__LANE_MAX_ROW ? room : WF__LANE_MAX_ROW;
 }
 
@@ -148,7 +177,7 @@ __device__ __forceinline__ lane_shared<POLICY> &own_shared() {
 /* From the beginning of the shared memory to a field; where `lane_shared` names the policy's. */
 #define OFFSET(field) ((u32)offsetof(lane_shared, field))
 
-/* --- the blocks of a lane ------------------------------------------------------------------------------------------------- */
+/* --- the blocks of a lane ---------------------------------------------------------------- */
 
 template <class POLICY, int RANKS>
 struct lane {
@@ -157,23 +186,31 @@ struct lane {
   u32 turn;
   u32 bits; /* slots of a rank in this frame: 2^bits */
 
-  static_assert(offsetof(lane_shared, row) == bytes_before_row<POLICY>(WF__SHARED_KB), "the host must know the layout");
+  static_assert(offsetof(lane_shared, row) == bytes_before_row<POLICY>(WF__SHARED_KB),
+                "the host must know the layout");
 
-  __device__ __forceinline__ lane() : turn(0) { base = __shfl_sync(ALL, (u32)__cvta_generic_to_shared(&own()), 0); }
+  __device__ __forceinline__ lane() : turn(0) {
+    base = __shfl_sync(ALL, (u32)__cvta_generic_to_shared(&own()), 0);
+  }
   static __device__ __forceinline__ lane_shared &own() { return own_shared<POLICY>(); }
   /* Address of the shared memory of a rank. */
-  __device__ __forceinline__ u32 base_of(u32 r) const { return RANKS == 1 ? base : address_of_rank(base, r); }
+  __device__ __forceinline__ u32 base_of(u32 r) const {
+    return RANKS == 1 ? base : address_of_rank(base, r);
+  }
 
   __device__ __forceinline__ u32 rank() const { return RANKS == 1 ? 0 : cluster_rank(); }
   __device__ __forceinline__ void sync() {
-    if (RANKS == 1) __syncthreads();
-    else sync_cluster();
+    if (RANKS == 1)
+      __syncthreads();
+    else
+      sync_cluster();
   }
   __device__ __forceinline__ lane_shared &of(u32 r) {
     if (RANKS == 1) return own();
     return *shared_of_rank(&own(), r);
   }
-  /* Every thread of the lane gets the combination of every rank's value. Two syncs apart from the next use of the same cell. */
+  /* Every thread of the lane gets the combination of every rank's value. Two syncs apart from the
+   * next use of the same cell. */
   template <typename F>
   __device__ __forceinline__ u64 combine(u64 mine, F f) {
     if (RANKS == 1) return mine;
@@ -210,9 +247,10 @@ struct lane {
   }
 };
 
-/* --- arcs of a warp's tokens ---------------------------------------------------------------------------------------------- */
+/* --- arcs of a warp's tokens ------------------------------------------------------------- */
 
-/* Shares the arcs of a warp's 32 tokens out evenly: for k0 = 0, 32, ... every thread gets arc number k0 + its own number of all of them. */
+/* Shares the arcs of a warp's 32 tokens out evenly: for k0 = 0, 32, ... every thread gets arc
+ * number k0 + its own number of all of them. */
 template <class POLICY>
 struct arc_share {
   typedef wf_search::lane_shared<POLICY> lane_shared;
@@ -224,7 +262,9 @@ struct arc_share {
     return OFFSET(with_scorer) + (u32)offsetof(scorer_shared<true>, box_contexts) - OFFSET(boxes);
   }
 
-  __device__ __forceinline__ arc_share(u32 boxes, u32 lane, u32 first, u32 arcs, float cost, u64 context = 0) : box(boxes), degree(arcs), started(0) {
+  __device__ __forceinline__ arc_share(u32 boxes, u32 lane, u32 first, u32 arcs, float cost,
+                                       u64 context = 0)
+      : box(boxes), degree(arcs), started(0) {
     u32 upto = arcs;
 #pragma unroll
     for (int d = 1; d < 32; d <<= 1) {
@@ -237,7 +277,8 @@ struct arc_share {
     __syncwarp(); /* nobody still reads the boxes of the 32 tokens before */
     const u32 mine = box + 8 * __popc(some & ((1u << lane) - 1));
     if (arcs > 0) store_own_pair(mine, first - before, cost);
-    if (POLICY::SCORED && arcs > 0) store_own_pair(mine + to_context(), (u32)context, __uint_as_float((u32)(context >> 32)));
+    if (POLICY::SCORED && arcs > 0)
+      store_own_pair(mine + to_context(), (u32)context, __uint_as_float((u32)(context >> 32)));
     __syncwarp();
   }
   /* Arc and source cost (and source context) of arc k0 + lane. */

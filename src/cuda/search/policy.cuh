@@ -1,4 +1,5 @@
-/* policy.cuh - what a search kernel is made for, as a type: the template parameter POLICY of everything in search/ and lattice/. Each file of instances/ compiles one policy. */
+/* policy.cuh - what a search kernel is made for, as a type: the template parameter POLICY of
+ * everything in search/ and lattice/. Each file of instances/ compiles one policy. */
 #ifndef WF_CUDA_SEARCH_POLICY_CUH
 #define WF_CUDA_SEARCH_POLICY_CUH
 
@@ -15,7 +16,8 @@ namespace wf_search {
 typedef unsigned long long u64;
 typedef uint32_t u32;
 
-/* Where costs of words come from: the graph alone; scorers that are tables (scorer/flat_scorer.h); a recurrent scorer, whose scores are computed between launches (deferred_scores.cuh). */
+/* Where costs of words come from: the graph alone; scorers that are tables (scorer/flat_scorer.h);
+ * a recurrent scorer, whose scores are computed between launches (deferred_scores.cuh). */
 enum scorer_kind { GRAPH_ALONE, FLAT_SCORER, DEFERRED_SCORER };
 /* What a lane takes from the queue. */
 enum input_kind { UTTERANCES, CHUNKS_OF_STREAMS };
@@ -26,16 +28,23 @@ enum backward_memory { BACKWARD_IN_SHARED, BACKWARD_IN_GLOBAL };
 struct keys_in_shared {
   typedef u32 token_key;
   typedef u32 fingerprint; /* what shared memory has of a key: all of it */
-  static constexpr u32 AHEAD = 1; /* slots whose values are on their way at a time, in passes over the table */
+  static constexpr u32 AHEAD =
+      1; /* slots whose values are on their way at a time, in passes over the table */
   static constexpr u32 SPARE = 3; /* slots of a table for each one that a frame is likely to take */
-  __host__ __device__ static constexpr u32 slot_bits(int shared_kb) { return WF__PLAIN_SLOT_BITS(shared_kb); }
-  __host__ __device__ static constexpr u32 shared_values(int shared_kb) { return 1u << slot_bits(shared_kb); }
+  __host__ __device__ static constexpr u32 slot_bits(int shared_kb) {
+    return WF__PLAIN_SLOT_BITS(shared_kb);
+  }
+  __host__ __device__ static constexpr u32 shared_values(int shared_kb) {
+    return 1u << slot_bits(shared_kb);
+  }
 };
 struct fingerprints_in_shared {
   typedef u64 token_key;
   typedef uint16_t fingerprint;
   static constexpr u32 AHEAD = 4, SPARE = 2;
-  __host__ __device__ static constexpr u32 slot_bits(int shared_kb) { return WF__SCORED_SLOT_BITS(shared_kb); }
+  __host__ __device__ static constexpr u32 slot_bits(int shared_kb) {
+    return WF__SCORED_SLOT_BITS(shared_kb);
+  }
   __host__ __device__ static constexpr u32 shared_values(int) { return 2; } /* none are used */
 };
 

@@ -1,8 +1,11 @@
-/* search.cuh - the beam search of one utterance by one lane, frame by frame; docs/reference/semantics.md step by step: the order of the steps, the end of a frame, the best path. */
+/* search.cuh - the beam search of one utterance by one lane, frame by frame;
+ * docs/reference/semantics.md step by step: the order of the steps, the end of a frame, the best
+ * path. */
 #ifndef WF_CUDA_SEARCH_SEARCH_CUH
 #define WF_CUDA_SEARCH_SEARCH_CUH
 
-#ifdef WF_LANE_PROFILE /* nvcc -DWF_LANE_PROFILE: block 0 prints where the cycles of each utterance went */
+#ifdef WF_LANE_PROFILE /* nvcc -DWF_LANE_PROFILE: block 0 prints where the cycles of each \
+                          utterance went */
 #include <stdio.h>
 #endif
 
@@ -17,14 +20,16 @@
 
 namespace wf_search {
 
-/* --- the end of a frame ------------------------------------------------------------------------------------------------ */
+/* --- the end of a frame ------------------------------------------------------------------ */
 
-/* Table to costs and trace, in table order, this warp's tokens from place `to` on; empties the table. REMEMBERS: for a lattice, too. `words`:
- * find_sources has found some. */
+/* Table to costs and trace, in table order, this warp's tokens from place `to` on; empties the
+ * table. REMEMBERS: for a lattice, too. `words`: find_sources has found some. */
 template <class POLICY, int RANKS>
 template <bool REMEMBERS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, float best, bool words) {
-  const u32 span = (1u << l.bits) / WARPS, begin = warp() * span, group_bits = l.bits - WF__LANE_GROUP_BITS;
+__device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, float best,
+                                                                      bool words) {
+  const u32 span = (1u << l.bits) / WARPS, begin = warp() * span,
+            group_bits = l.bits - WF__LANE_GROUP_BITS;
   uint16_t *groups = index() + (u64)frame * WF__LANE_INDEX;
   for (u32 first = begin + in_warp(); first < begin + span; first += AHEAD * 32) {
     u64 values[AHEAD], sources_at[AHEAD];
@@ -49,17 +54,21 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, fl
       const u64 value = values[k];
       const bool token = value != NO_TOKEN;
       const token_key key = SCORED ? keys[k] : token ? l.key_at(at) : NO_STATE;
-      const u32 vote = __ballot_sync(ALL, token), place = to + __popc(vote & ((1u << in_warp()) - 1));
+      const u32 vote = __ballot_sync(ALL, token),
+                place = to + __popc(vote & ((1u << in_warp()) - 1));
       if ((at & ((1u << group_bits) - 1)) == 0) groups[at >> group_bits] = (uint16_t)place;
       if (token) {
         costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
         u32 arc = ((u32)value & ~FRESH) - 1;
-        if (REMEMBERS && LATTICES && (key & HAS_EPSILONS) != 0) arc |= WITH_EPSILONS; /* streams have another use for the bit */
+        if (REMEMBERS && LATTICES && (key & HAS_EPSILONS) != 0)
+          arc |= WITH_EPSILONS; /* streams have another use for the bit */
         trace()[trace_used + place] = make_uint2(state_of(key), arc);
         if (SCORED) {
           u64 source = sources_at[k];
-          if (source != NO_TOKEN) sources()[at] = NO_TOKEN;
-          else source = context_of(key);
+          if (source != NO_TOKEN)
+            sources()[at] = NO_TOKEN;
+          else
+            source = context_of(key);
           contexts()[trace_used + place] = make_ulonglong2(context_at(at, key), source);
         }
         if (REMEMBERS) past()[trace_used + place] = make_float2(cost_of((u32)(value >> 32)), 0);
@@ -77,15 +86,18 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, fl
   if (SCORED) records()[frame - 1].select_context = f.select_context;
 }
 
-/* Apart from the search, whose registers are dear; of a copy, as what others can point to is read again after every store. */
+/* Apart from the search, whose registers are dear; of a copy, as what others can point to is read
+ * again after every store. */
 template <class POLICY, int RANKS>
-__device__ __noinline__ bool searcher<POLICY, RANKS>::remember_tokens(u32 to, float best, bool words) {
+__device__ __noinline__ bool searcher<POLICY, RANKS>::remember_tokens(u32 to, float best,
+                                                                      bool words) {
   searcher copy = *this;
   copy.template write_tokens<true>(to, best, words);
   return true;
 }
 
-/* Table to costs and trace, in table order; empties the table. RENORMALISES: costs become relative to the best. False if the trace is full. */
+/* Table to costs and trace, in table order; empties the table. RENORMALISES: costs become relative
+ * to the best. False if the trace is full. */
 template <class POLICY, int RANKS>
 template <bool RENORMALISES>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::finish_frame() {
@@ -93,19 +105,22 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::finish_frame() {
   u32 count = 0, taken = 0, lowest = ALL;
   const bool counts = !SCORED || !all_stand();
   if (!counts) {
-    for (u32 at = begin + in_warp(); at < begin + span; at += 32) taken += __popc(__ballot_sync(ALL, l.is_taken(at)));
+    for (u32 at = begin + in_warp(); at < begin + span; at += 32)
+      taken += __popc(__ballot_sync(ALL, l.is_taken(at)));
     count = taken;
     lowest = this->lowest();
   }
   for (u32 first = begin + in_warp(); counts && first < begin + span; first += AHEAD * 32) {
     u64 values[AHEAD];
 #pragma unroll
-    for (u32 k = 0; k < AHEAD; k++) values[k] = first + k * 32 < begin + span ? l.value_at(first + k * 32) : NO_TOKEN;
+    for (u32 k = 0; k < AHEAD; k++)
+      values[k] = first + k * 32 < begin + span ? l.value_at(first + k * 32) : NO_TOKEN;
 #pragma unroll
     for (u32 k = 0; k < AHEAD; k++) {
       const bool token = values[k] != NO_TOKEN;
       count += __popc(__ballot_sync(ALL, token));
-      taken += __popc(__ballot_sync(ALL, first + k * 32 < begin + span && l.is_taken(first + k * 32)));
+      taken +=
+          __popc(__ballot_sync(ALL, first + k * 32 < begin + span && l.is_taken(first + k * 32)));
       lowest = min(lowest, (u32)(values[k] >> 32));
     }
   }
@@ -131,15 +146,19 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::finish_frame() {
     return low << 32 | ((a & 0xffffffffu) + (b & 0xffffffffu));
   });
   const float best = RENORMALISES ? cost_of((u32)(packed >> 32)) : 0;
-  const u64 most = l.combine((u64)(trace_used + total > p->memory.trace_room) << 32 | taken, [](u64 a, u64 b) { return max(a, b); });
+  const u64 most = l.combine((u64)(trace_used + total > p->memory.trace_room) << 32 | taken,
+                             [](u64 a, u64 b) { return max(a, b); });
   if (frame > p->memory.frames_cap) return false;
-  if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); })) return false;
+  if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); }))
+    return false;
   bool words = false;
   if constexpr (SCORED)
     if (!find_sources(&words)) return false;
   mark(PHASE_FIRST_PASS);
-  if (remembers()) aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
-  else write_tokens<false>(to, best, words);
+  if (remembers())
+    aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
+  else
+    write_tokens<false>(to, best, words);
   if (tid() == 0) {
     frame_off()[frame] = trace_used;
     frame_off()[frame + 1] = trace_used + total;
@@ -154,15 +173,17 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::finish_frame() {
   f.num_sources = total;
   f.total_sources = packed & 0xffffffffu;
   if constexpr (LATTICES)
-    if (most >> 32 && remembers() && !aside([](searcher &self) { return self.prune(); })) return false;
-  /* The next frame's table: at most a third full, or half with scorers, if that frame is much like these. */
+    if (most >> 32 && remembers() && !aside([](searcher &self) { return self.prune(); }))
+      return false;
+  /* The next frame's table: at most a third full, or half with scorers, if that frame is much like
+   * these. */
   f.usual_size = max((u32)most, f.usual_size - f.usual_size / 8);
   l.bits = WF__LANE_MIN_BITS;
   while (l.bits < SLOT_BITS && (1u << l.bits) < SPARE * f.usual_size) l.bits++;
   return true;
 }
 
-/* --- the utterance ------------------------------------------------------------------------------------------------------ */
+/* --- the utterance ----------------------------------------------------------------------- */
 
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::begin() {
@@ -185,7 +206,8 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::begin() {
   if (rank == l.rank() && warp() == 0) {
     uint4 info = __ldg(states() + p->graph.start);
     token_key key = key_of(p->graph.start, start_context()) | (info.y < info.z ? HAS_EPSILONS : 0);
-    l.offer(tid() == 0, key, (u64)ordered(0.0f) << 32, &rank, &slot, &old); /* arc + 1 == 0: NO_ARC */
+    l.offer(tid() == 0, key, (u64)ordered(0.0f) << 32, &rank, &slot,
+            &old); /* arc + 1 == 0: NO_ARC */
     if (by_state() && tid() == 0) sources()[slot] = start_context();
     if (tid() == 0 && info.y < info.z) {
       own().agenda_size[0] = own().agenda_work[0] = 1;
@@ -215,8 +237,8 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::ending_cost(u32 i) con
   return cost;
 }
 
-/* Key (cost of ending there, state) of the best token to end in, a `final` one if asked for; all ones: there is none. *context: the least of those that are
- * equal, with scorers. */
+/* Key (cost of ending there, state) of the best token to end in, a `final` one if asked for; all
+ * ones: there is none. *context: the least of those that are equal, with scorers. */
 template <class POLICY, int RANKS>
 __device__ u64 searcher<POLICY, RANKS>::best_end(bool final, bool died, u64 *context) {
   const uint2 *tokens = this->tokens();
@@ -239,11 +261,14 @@ __device__ u64 searcher<POLICY, RANKS>::best_end(bool final, bool died, u64 *con
   return best;
 }
 
-/* Best token, the way back, the outcome. Called by all threads after the last frame; `end` is the first that was not searched. */
+/* Best token, the way back, the outcome. Called by all threads after the last frame; `end` is the
+ * first that was not searched. */
 template <class POLICY, int RANKS>
-__device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end, wf__lane_outcome *outcome) {
+__device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end,
+                                                            wf__lane_outcome *outcome) {
   u64 context, none;
-  const u64 with_final = best_end(true, died, &context), any = best_end(false, died, with_final == NO_TOKEN ? &context : &none);
+  const u64 with_final = best_end(true, died, &context),
+            any = best_end(false, died, with_final == NO_TOKEN ? &context : &none);
   if constexpr (DEFERRED)
     if (waits()) return CLOSURE_ASKS;
   const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
@@ -254,7 +279,8 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end, 
     int status = WF__LANE_OK;
     for (;;) {
       u32 owner, at = find_token(state, context, number, &owner);
-      u32 a = at == ALL ? NO_ARC : (trace() + ((int64_t)owner - l.rank()) * p->memory.trace_cap)[at].y;
+      u32 a =
+          at == ALL ? NO_ARC : (trace() + ((int64_t)owner - l.rank()) * p->memory.trace_cap)[at].y;
       if (a == NO_ARC) break;
       a &= ~WITH_EPSILONS;
       if (size == p->memory.path_cap) {
@@ -270,20 +296,26 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end, 
         status = WF__LANE_CYCLE;
         break;
       }
-      if (in_warp() == 0) path[size] = wf__lane_step{a, column >= 0 ? penalised(loglike(row_of(row), (u32)column), (u32)column) : 0, row};
+      if (in_warp() == 0)
+        path[size] = wf__lane_step{
+            a, column >= 0 ? penalised(loglike(row_of(row), (u32)column), (u32)column) : 0, row};
       size++;
       state = source_of(a);
-      if (SCORED) context = __ldcg((const u64 *)(contexts() + ((int64_t)owner - l.rank()) * p->memory.trace_cap + at) + 1);
+      if (SCORED)
+        context = __ldcg(
+            (const u64 *)(contexts() + ((int64_t)owner - l.rank()) * p->memory.trace_cap + at) + 1);
     }
     u64 off = 0;
     if (in_warp() == 0) off = atomicAdd((u64 *)p->work.steps_used, (u64)size);
     off = __shfl_sync(ALL, off, 0);
     if (off + size > p->work.steps_cap) status = WF__LANE_NO_ROOM;
     __syncwarp();
-    for (u32 i = in_warp(); i < size && status == WF__LANE_OK; i += 32) p->work.steps[off + i] = path[size - 1 - i];
+    for (u32 i = in_warp(); i < size && status == WF__LANE_OK; i += 32)
+      p->work.steps[off + i] = path[size - 1 - i];
     if (in_warp() == 0) {
       outcome->status = status;
-      outcome->flags = own().flags | (with_final == NO_TOKEN ? 1 : 0) | (died ? 4 : 0); /* WF_RESULT_NOT_FINAL, WF_RESULT_DIED */
+      outcome->flags = own().flags | (with_final == NO_TOKEN ? 1 : 0) |
+                       (died ? 4 : 0); /* WF_RESULT_NOT_FINAL, WF_RESULT_DIED */
       outcome->num_decoded = end;
       outcome->final_cost = with_final != NO_TOKEN ? final_of((u32)best) : 0;
       outcome->path_off = off;
@@ -296,7 +328,8 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end, 
   }
   if constexpr (LATTICES) {
     if (remembers()) set_endings(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32)));
-    if (remembers() && l.rank() == 0 && tid() == 0) records()[0].settled = frame; /* for the way back */
+    if (remembers() && l.rank() == 0 && tid() == 0)
+      records()[0].settled = frame; /* for the way back */
   }
   return 0;
 }
@@ -304,7 +337,8 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end, 
 /* Every 64th frame: host memory is far away. All ranks must agree, so the first one tells them. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::look_at_host() {
-  if (l.rank() == 0 && tid() < RANKS && frame % 64 == 1 && p->work.stop != nullptr) l.of(tid()).stopped = *(const volatile u32 *)p->work.stop;
+  if (l.rank() == 0 && tid() < RANKS && frame % 64 == 1 && p->work.stop != nullptr)
+    l.of(tid()).stopped = *(const volatile u32 *)p->work.stop;
 }
 
 template <class POLICY, int RANKS>
@@ -318,8 +352,10 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
   }
   load_row(t);
   int status = aside([](searcher &self) {
-    if constexpr (STREAMS) return self.resume();
-    else return self.begin();
+    if constexpr (STREAMS)
+      return self.resume();
+    else
+      return self.begin();
   });
   if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
   mark(PHASE_BEGIN);
@@ -352,7 +388,8 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
       own().next = next;
     }
     status = close(cost_of((u32)(last >> 32)));
-    if (status < 0) status = aside([&](searcher &self) { return self.close_again(status, last, t); });
+    if (status < 0)
+      status = aside([&](searcher &self) { return self.close_again(status, last, t); });
     mark(PHASE_CLOSE);
     if (status == WF__LANE_OK && !finish_frame<true>()) status = WF__LANE_NO_ROOM;
     if (STREAMS && l.rank() == 0 && tid() == 0) rows()[frame - 1] = t;
@@ -362,17 +399,25 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
   l.sync();
 #ifdef WF_LANE_PROFILE
   if (blockIdx.x == 0 && tid() == 0) {
-    static const char *const names[] = {"begin", "wait", "select", "arcs", "words", "table", "settle", "rest", "agenda", "its arcs", "its words", "its barriers", "close", "first pass", "writing"};
+    static const char *const names[] = {
+        "begin",  "wait",     "select",    "arcs",         "words", "table",      "settle", "rest",
+        "agenda", "its arcs", "its words", "its barriers", "close", "first pass", "writing"};
     const double n = num_frames;
-    printf("%u frames, a frame: %.0f arcs, %.0f tokens, %.1f rounds, %.0f on agendas, %.0f words in them; cycles:", num_frames, own().num_arcs / n, own().num_tokens / n, own().rounds / n,
-           own().agenda_entries / n, own().closure_words / n);
+    printf(
+        "%u frames, a frame: %.0f arcs, %.0f tokens, %.1f rounds, %.0f on agendas, %.0f words in "
+        "them; cycles:",
+        num_frames, own().num_arcs / n, own().num_tokens / n, own().rounds / n,
+        own().agenda_entries / n, own().closure_words / n);
     for (int i = PHASE_WAIT; i < NUM_PHASES; i++) printf(" %s %.0f", names[i], own().phase[i] / n);
     printf("\n");
   }
 #endif
-  if constexpr (STREAMS) aside([&](searcher &self) { return self.suspend(died, t, status); });
-  else if (status == WF__LANE_OK) aside([&](searcher &self) { return self.finish(died, t, &p->work.outcomes[own().utterance]); });
-  else if (l.rank() == 0 && tid() == 0) p->work.outcomes[own().utterance].status = status;
+  if constexpr (STREAMS)
+    aside([&](searcher &self) { return self.suspend(died, t, status); });
+  else if (status == WF__LANE_OK)
+    aside([&](searcher &self) { return self.finish(died, t, &p->work.outcomes[own().utterance]); });
+  else if (l.rank() == 0 && tid() == 0)
+    p->work.outcomes[own().utterance].status = status;
 }
 
 template <class POLICY, int RANKS>
@@ -383,7 +428,8 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::run() {
     l.sync();
     if (l.rank() == 0 && tid() < RANKS) {
       u32 place = 0;
-      if (tid() == 0) place = LATTICES && remembers() ? blockIdx.x / RANKS : atomicAdd(p->work.queue, 1u);
+      if (tid() == 0)
+        place = LATTICES && remembers() ? blockIdx.x / RANKS : atomicAdd(p->work.queue, 1u);
       place = __shfl_sync((1u << RANKS) - 1, place, 0);
       lane_shared &sh = l.of(tid());
       sh.utterance = place < p->work.num_utterances ? p->work.order[place] : ALL;
@@ -396,7 +442,8 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::run() {
     if constexpr (GATHERS) forget_answers();
     if constexpr (SCORED) load_scorer();
     decode();
-  } while (!LATTICES || !remembers()); /* of a lattice's utterance, the lane's memory is still needed */
+  } while (!LATTICES ||
+           !remembers()); /* of a lattice's utterance, the lane's memory is still needed */
 }
 
 }  // namespace wf_search

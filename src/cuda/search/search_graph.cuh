@@ -1,11 +1,17 @@
-/* search_graph.cuh - states and arcs of the graph by number, those of words added at run time (decode_graph.h) included.
+/* search_graph.cuh - states and arcs of the graph by number, those of words added at run time
+ * (decode_graph.h) included.
  *
- * Words are added to single utterances or streams, which are then searched by the kernels for scorers; the others know nothing of them. Behind the graph's S states and
- * A arcs come copies of the phrase tree of each class, in numbers alone, one for each place of the class: the same numbers as on the CPU, by which ties are decided.
+ * Words are added to single utterances or streams, which are then searched by the kernels for
+ * scorers; the others know nothing of them. Behind the graph's S states and A arcs come copies of
+ * the phrase tree of each class, in numbers alone, one for each place of the class: the same
+ * numbers as on the CPU, by which ties are decided.
  *
- *   state >= S   class -> copy, state of the tree    {first arc, first epsilon, end} of the tree + first arc of the copy
- *   arc >= A     class -> copy, arc of the tree      next state of the tree + first state of the copy; its root: what lies behind the place
- *   arc < A, weight +infinity                        a place: next state is its number; with words it leads to the root of its copy */
+ *   state >= S   class -> copy, state of the tree    {first arc, first epsilon, end} of the tree +
+ *                first arc of the copy
+ *   arc >= A     class -> copy, arc of the tree      next state of the tree + first state of the
+ *                copy; its root: what lies behind the place
+ *   arc < A, weight +infinity                        a place: next state is its number; with words
+ *   it leads to the root of its copy */
 #ifndef WF_CUDA_SEARCH_SEARCH_GRAPH_CUH
 #define WF_CUDA_SEARCH_SEARCH_GRAPH_CUH
 
@@ -13,29 +19,44 @@
 
 namespace wf_search {
 
-/* The utterance's words to shared memory; none, and what else the decoder's own graph has, if it has none. A barrier follows. */
+/* The utterance's words to shared memory; none, and what else the decoder's own graph has, if it
+ * has none. A barrier follows. */
 template <class POLICY>
 static __device__ __forceinline__ void load_words(const wf__lane_params *p) {
   lane_shared<POLICY> &own = own_shared<POLICY>();
   if (tid() != 0) return;
-  if (own.scores.words != NULL) own.with_scorer.words = *own.scores.words;
-  else own.with_scorer.words = wf__lane_words{NULL, 0, p->graph.context_bits, p->graph.epsilon_slack, p->graph.scored_slack, p->graph.num_states, 0};
+  if (own.scores.words != NULL)
+    own.with_scorer.words = *own.scores.words;
+  else
+    own.with_scorer.words = wf__lane_words{NULL,
+                                           0,
+                                           p->graph.context_bits,
+                                           p->graph.epsilon_slack,
+                                           p->graph.scored_slack,
+                                           p->graph.num_states,
+                                           0};
 }
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_words() const {
-  if constexpr (SCORED) return own().with_scorer.words.num_classes > 0;
-  else return false;
+  if constexpr (SCORED)
+    return own().with_scorer.words.num_classes > 0;
+  else
+    return false;
 }
 template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::context_bits() const {
-  if constexpr (SCORED) return own().with_scorer.words.context_bits;
-  else return 0;
+  if constexpr (SCORED)
+    return own().with_scorer.words.context_bits;
+  else
+    return 0;
 }
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::all_states() const {
-  if constexpr (SCORED) return own().with_scorer.words.num_states;
-  else return p->graph.num_states;
+  if constexpr (SCORED)
+    return own().with_scorer.words.num_states;
+  else
+    return p->graph.num_states;
 }
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_added(u32 state) const {
@@ -46,7 +67,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_added_arc(u32 arc) c
   return SCORED && arc >= p->graph.num_arcs;
 }
 
-/* The class whose copies have the state: the last one with words that begins there or before. Then that of an arc. */
+/* The class whose copies have the state: the last one with words that begins there or before. Then
+ * that of an arc. */
 template <class POLICY>
 static __device__ __forceinline__ const wf__lane_class &class_of_state(u32 state) {
   const wf__lane_words &words = own_shared<POLICY>().with_scorer.words;
@@ -66,7 +88,8 @@ static __device__ __forceinline__ const wf__lane_class &class_of_arc(u32 arc) {
 template <class POLICY>
 static __device__ __noinline__ uint4 added_state(u32 state) {
   const wf__lane_class &c = class_of_state<POLICY>(state);
-  const u32 copy = (state - c.first_state) / c.num_states, first_arc = c.first_arc + copy * c.num_arcs;
+  const u32 copy = (state - c.first_state) / c.num_states,
+            first_arc = c.first_arc + copy * c.num_arcs;
   uint4 info = __ldg((const uint4 *)c.states + (state - c.first_state - copy * c.num_states));
   info.x += first_arc;
   info.y += first_arc;
@@ -79,8 +102,10 @@ static __device__ __noinline__ uint4 added_arc(const uint4 *places, u32 number) 
   const wf__lane_class &c = class_of_arc<POLICY>(number);
   const u32 copy = (number - c.first_arc) / c.num_arcs;
   uint4 arc = __ldg((const uint4 *)c.arcs + (number - c.first_arc - copy * c.num_arcs));
-  if ((arc.x & 0x7fffffffu) == 0) arc.x = __ldg(places + c.first_place + copy).x;
-  else arc.x += c.first_state + copy * c.num_states; /* the mark of epsilons stays */
+  if ((arc.x & 0x7fffffffu) == 0)
+    arc.x = __ldg(places + c.first_place + copy).x;
+  else
+    arc.x += c.first_state + copy * c.num_states; /* the mark of epsilons stays */
   return arc;
 }
 
@@ -97,35 +122,43 @@ static __device__ __noinline__ uint4 opened(const uint4 *places, uint4 arc) {
 }
 
 template <class POLICY, int RANKS>
-__device__ __forceinline__ uint4 searcher<POLICY, RANKS>::state_at(const uint4 *states, u32 state) const {
+__device__ __forceinline__ uint4 searcher<POLICY, RANKS>::state_at(const uint4 *states,
+                                                                   u32 state) const {
   if constexpr (SCORED)
     if (is_added(state)) return added_state<POLICY>(state);
   return __ldg(states + state);
 }
 
 template <class POLICY, int RANKS>
-__device__ __forceinline__ uint4 searcher<POLICY, RANKS>::arc_at(const uint4 *arcs, u32 number) const {
+__device__ __forceinline__ uint4 searcher<POLICY, RANKS>::arc_at(const uint4 *arcs,
+                                                                 u32 number) const {
   if constexpr (SCORED)
     if (is_added_arc(number)) return added_arc<POLICY>((const uint4 *)p->graph.places, number);
   const uint4 arc = __ldg(arcs + number);
   if constexpr (SCORED)
-    if (arc.y == 0x7f800000u && has_words()) return opened<POLICY>((const uint4 *)p->graph.places, arc);
+    if (arc.y == 0x7f800000u && has_words())
+      return opened<POLICY>((const uint4 *)p->graph.places, arc);
   return arc;
 }
 
-/* State that an added arc leaves | WF__LANE_EPSILON if it is one: the last state of the tree whose first arc is at or before it. */
+/* State that an added arc leaves | WF__LANE_EPSILON if it is one: the last state of the tree whose
+ * first arc is at or before it. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::added_source(u32 number) const {
   const wf__lane_class &c = class_of_arc<POLICY>(number);
   const uint4 *states = (const uint4 *)c.states;
-  const u32 copy = (number - c.first_arc) / c.num_arcs, arc = number - c.first_arc - copy * c.num_arcs;
+  const u32 copy = (number - c.first_arc) / c.num_arcs,
+            arc = number - c.first_arc - copy * c.num_arcs;
   u32 low = 0, high = c.num_states;
   while (high - low > 1) {
     const u32 middle = low + (high - low) / 2;
-    if (__ldg(states + middle).x <= arc) low = middle;
-    else high = middle;
+    if (__ldg(states + middle).x <= arc)
+      low = middle;
+    else
+      high = middle;
   }
-  return (c.first_state + copy * c.num_states + low) | (arc >= __ldg(states + low).y ? WF__LANE_EPSILON : 0);
+  return (c.first_state + copy * c.num_states + low) |
+         (arc >= __ldg(states + low).y ? WF__LANE_EPSILON : 0);
 }
 
 /* Final cost of a state. */

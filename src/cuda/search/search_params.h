@@ -1,37 +1,52 @@
-/* search_params.h - what the host hands to the search kernels. Plain C, shared by the host and the kernels.
+/* search_params.h - what the host hands to the search kernels. Plain C, shared by the host and the
+ * kernels.
  *
- * A lane is a cluster of 1, 2, 4 or 8 thread blocks that owns one utterance at a time and loops over its frames; it takes the next
- * utterance from a queue when it has finished one. All memory of a lane is planned before the launch:
+ * A lane is a cluster of 1, 2, 4 or 8 thread blocks that owns one utterance at a time and loops
+ * over its frames; it takes the next utterance from a queue when it has finished one. All memory of
+ * a lane is planned before the launch:
  *
  *   per block of a lane (rank)
- *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc); the scores of the frame. SLOTS is what the GPU has room for (WF__PLAIN_SLOT_BITS)
- *     costs     [SLOTS]  of the tokens to expand next, in table order; their states are the trace's last
- *     agenda    [2][SLOTS] {table slot, cost} improved in this epsilon round and the next (the first 1,024 slots in shared memory)
- *     trace     {state, arc} of every token of every frame, with the offsets of frames and of groups of table slots in them, so
- *               that a token is found again by its state: the way back needs no links
+ *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc);
+ *               the scores of the frame. SLOTS is what the GPU has room for (WF__PLAIN_SLOT_BITS)
+ *     costs     [SLOTS]  of the tokens to expand next, in table order; their states are the trace's
+ *               last
+ *     agenda    [2][SLOTS] {table slot, cost} improved in this epsilon round and the next (the
+ *               first 1,024 slots in shared memory)
+ *     trace     {state, arc} of every token of every frame, with the offsets of frames and of
+ *               groups of table slots in them, so that a token is found again by its state: the way
+ *               back needs no links
  *     past      {cost, extra} of the same tokens, if lattices are asked for (backward.cuh)
  *   per lane
  *     records   of the frames: what else decides which arcs are in the lattice
  *   for all lanes
- *     pages     of arcs of lattices; those of an utterance are a chain. With scorers, contexts beside them
+ *     pages     of arcs of lattices; those of an utterance are a chain. With scorers, contexts
+ *               beside them
  *
- * instances/ compiles the search for each wf__search_kind. With scorers (docs/reference/semantics.md, "With a scorer") tokens are pairs
- * (state, context), and each block of a lane also has
+ * instances/ compiles the search for each wf__search_kind. With scorers
+ * (docs/reference/semantics.md, "With a scorer") tokens are pairs (state, context), and each block
+ * of a lane also has
  *
- *     shared    fingerprints, of 16 bits, of keys of 64 bits, state above context, in a table of 2^15 slots (WF__SCORED_SLOT_BITS)
+ *     shared    fingerprints, of 16 bits, of keys of 64 bits, state above context, in a table of
+ *               2^15 slots (WF__SCORED_SLOT_BITS)
  *     entries   [2^15] {key, value} by slot
- *     listed    the frame's candidates: listed while arcs are gone over, offered to the table when the best of them is known
+ *     listed    the frame's candidates: listed while arcs are gone over, offered to the table when
+ *               the best of them is known
  *     contexts  {context, context of the token it came from} beside the trace
- *     word_log  {value, context, slot} of the frame's candidates that brought a word and were the best of their slot when they came: several contexts may
- *               offer the same (cost, arc), and the table's value has no room for which. At the end of the frame the least context of those that stand is
- *               the one a token came from (a token that an arc without a word led to has the same context as before)
+ *     word_log  {value, context, slot} of the frame's candidates that brought a word and were the
+ *               best of their slot when they came: several contexts may offer the same (cost, arc),
+ *               and the table's value has no room for which. At the end of the frame the least
+ *               context of those that stand is the one a token came from (a token that an arc
+ *               without a word led to has the same context as before)
  *     sources   [2^15] by slot: where that minimum is found
- *     asked     candidates over arcs with words: gathered first, so that whole warps ask the scorer. What it said of emitting arcs stays for other passes over them
- *     memo      [2^15] what the scorer has said, by context and word, since the launch began or the lane took another scorer
+ *     asked     candidates over arcs with words: gathered first, so that whole warps ask the
+ *               scorer. What it said of emitting arcs stays for other passes over them
+ *     memo      [2^15] what the scorer has said, by context and word, since the launch began or the
+ *               lane took another scorer
  *
- * With recombine=state the key is the state alone; the log has every candidate that was the best of its slot when it came, with the context that it leads to;
- * those that stand put theirs into `sources`, where the next round of epsilons and the next frame find them.
- * Utterances to whose graph words were added (search_graph.cuh) go with those that have scorers.
+ * With recombine=state the key is the state alone; the log has every candidate that was the best of
+ * its slot when it came, with the context that it leads to; those that stand put theirs into
+ * `sources`, where the next round of epsilons and the next frame find them. Utterances to whose
+ * graph words were added (search_graph.cuh) go with those that have scorers.
  *
  * For streams (stream_ends.cuh has what differs) an "utterance" is a chunk of a
  * stream, whose tokens the lane takes from the stream's memory and puts back behind the chunk:
@@ -42,10 +57,12 @@
  *     links     {where the token came from, its number among those emitted} beside the trace
  *     past      {cost, extra} as above, if lattices are asked for (stream_links.cuh)
  *   for all lanes, in host memory
- *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and these tokens themselves; for lattices, all that may be in one, and links
+ *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and
+ *     these tokens themselves; for lattices, all that may be in one, and links
  *               between them. The host keeps the history of a stream
  *
- * Searches with a recurrent scorer end where scores are missing and go on in the next launch (deferred_scores.cuh).
+ * Searches with a recurrent scorer end where scores are missing and go on in the next launch
+ * (deferred_scores.cuh).
  */
 #ifndef WF_CUDA_SEARCH_SEARCH_PARAMS_H
 #define WF_CUDA_SEARCH_SEARCH_PARAMS_H
@@ -63,43 +80,55 @@ extern "C" {
 
 enum {
   WF__LANE_THREADS = 1024,
-  WF__LANE_MIN_BITS = 10,                   /* slots of a rank's table that a frame uses at least: 2^10 */
-  WF__LANE_FEW = 512,                       /* a frame with at most so many tokens a rank lists its candidates first */
-  WF__LANE_GROUP_BITS = 7,                  /* groups of slots in the trace's index of a frame: 2^7 */
+  WF__LANE_MIN_BITS = 10, /* slots of a rank's table that a frame uses at least: 2^10 */
+  WF__LANE_FEW = 512, /* a frame with at most so many tokens a rank lists its candidates first */
+  WF__LANE_GROUP_BITS = 7, /* groups of slots in the trace's index of a frame: 2^7 */
   WF__LANE_GROUPS = 1 << WF__LANE_GROUP_BITS,
-  WF__LANE_INDEX = WF__LANE_GROUPS + 2,     /* first token of each group, and the size of the table (bits) */
-  WF__LANE_WORD_LOG = 1 << 17,              /* entries of a rank's */
-  WF__LANE_ASKED = 1 << 17,                 /* the same of its words */
+  WF__LANE_INDEX =
+      WF__LANE_GROUPS + 2,     /* first token of each group, and the size of the table (bits) */
+  WF__LANE_WORD_LOG = 1 << 17, /* entries of a rank's */
+  WF__LANE_ASKED = 1 << 17,    /* the same of its words */
 #ifndef WF__LANE_MEMO_BITS
-  WF__LANE_MEMO_BITS = 15,                  /* of a rank's memo: 2^15 answers of the scorer */
+  WF__LANE_MEMO_BITS = 15, /* of a rank's memo: 2^15 answers of the scorer */
 #endif
 #ifndef WF__LANE_LISTED
-  WF__LANE_LISTED = 1 << 16,                /* the same of its candidates; frames of more do without */
+  WF__LANE_LISTED = 1 << 16, /* the same of its candidates; frames of more do without */
 #endif
-  WF__LANE_MAX_ROW = 5200,                  /* columns whose costs fit shared memory; wider rows are read where they are */
+  WF__LANE_MAX_ROW =
+      5200, /* columns whose costs fit shared memory; wider rows are read where they are */
   WF__BACK_THREADS = 512, /* of a block that makes a lattice */
-  WF__LANE_PAGE = 256,                      /* entries of 16 bytes in a page, wf__lane_link */
+  WF__LANE_PAGE = 256,    /* entries of 16 bytes in a page, wf__lane_link */
 };
 
-/* Slots of a block's table, as powers of two, where a block has so much shared memory. A table of the search with scorers has only 16 bits of a slot there, the rest in device memory; so it is
- * larger, and utterances without scorers whose frames have more tokens than the other table holds are searched with it, too. */
-#define WF__PLAIN_SLOT_BITS(shared_kb) ((shared_kb) >= 227 ? 14 : (shared_kb) >= 163 ? 13 : (shared_kb) >= 99 ? 12 : 11)
+/* Slots of a block's table, as powers of two, where a block has so much shared memory. A table of
+ * the search with scorers has only 16 bits of a slot there, the rest in device memory; so it is
+ * larger, and utterances without scorers whose frames have more tokens than the other table holds
+ * are searched with it, too. */
+#define WF__PLAIN_SLOT_BITS(shared_kb) \
+  ((shared_kb) >= 227 ? 14 : (shared_kb) >= 163 ? 13 : (shared_kb) >= 99 ? 12 : 11)
 #define WF__SCORED_SLOT_BITS(shared_kb) ((shared_kb) >= 99 ? 15 : 14)
-static inline uint32_t wf__lane_slots(int32_t shared_kb, bool scored) { return 1u << (scored ? WF__SCORED_SLOT_BITS(shared_kb) : WF__PLAIN_SLOT_BITS(shared_kb)); }
+static inline uint32_t wf__lane_slots(int32_t shared_kb, bool scored) {
+  return 1u << (scored ? WF__SCORED_SLOT_BITS(shared_kb) : WF__PLAIN_SLOT_BITS(shared_kb));
+}
 /* Tokens planned for a block: of eight slots seven, which keeps probing short. */
-static inline uint32_t wf__lane_tokens(int32_t shared_kb, bool scored) { return wf__lane_slots(shared_kb, scored) / 8 * 7; }
+static inline uint32_t wf__lane_tokens(int32_t shared_kb, bool scored) {
+  return wf__lane_slots(shared_kb, scored) / 8 * 7;
+}
 
 /* Outcome of one utterance. */
 enum {
   WF__LANE_OK = 0,
-  WF__LANE_CLOSURE = 1,  /* max_tokens is less than the closure of one candidate */
-  WF__LANE_NO_ROOM = 2,  /* trace or path too small on the device: the host decodes this utterance itself */
-  WF__LANE_CYCLE = 3,    /* epsilons go round for ever */
-  WF__LANE_TABLE_FULL = 4, /* the table of one block too small: the host tries again with more blocks a lane */
+  WF__LANE_CLOSURE = 1, /* max_tokens is less than the closure of one candidate */
+  WF__LANE_NO_ROOM =
+      2, /* trace or path too small on the device: the host decodes this utterance itself */
+  WF__LANE_CYCLE = 3, /* epsilons go round for ever */
+  WF__LANE_TABLE_FULL =
+      4, /* the table of one block too small: the host tries again with more blocks a lane */
   WF__LANE_LARGE_LATTICE = 6,  /* frames of the lattice too large for WF__BACKWARD_SMALL */
   WF__LANE_GLOBAL_LATTICE = 7, /* and for WF__BACKWARD_LARGE */
-  WF__LANE_STOPPED = 8,    /* by the host, which wants no result */
-  WF__LANE_NO_ANCESTORS = 5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
+  WF__LANE_STOPPED = 8,        /* by the host, which wants no result */
+  WF__LANE_NO_ANCESTORS =
+      5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
 };
 
 /* A state of the graph, or of a phrase tree. */
@@ -116,7 +145,8 @@ typedef struct wf__lane_place {
 } wf__lane_place;
 #define WF__LANE_NO_PLACE 0xffffffffu
 
-/* The words of a class: a phrase tree (decode/phrase_tree.h), of which each of its places has a copy in numbers alone. num_states is 0 if it has no words. */
+/* The words of a class: a phrase tree (decode/phrase_tree.h), of which each of its places has a
+ * copy in numbers alone. num_states is 0 if it has no words. */
 typedef struct wf__lane_class {
   const void *states, *arcs;       /* of the tree, as those of the graph */
   uint32_t first_state, first_arc; /* of the first copy */
@@ -128,9 +158,9 @@ typedef struct wf__lane_class {
 typedef struct wf__lane_words {
   const wf__lane_class *classes;
   uint32_t num_classes;
-  int32_t context_bits;             /* of a key beside all its states */
+  int32_t context_bits; /* of a key beside all its states */
   float epsilon_slack, scored_slack;
-  uint32_t num_states, zero;        /* all its states */
+  uint32_t num_states, zero; /* all its states */
 } wf__lane_words;
 
 typedef struct wf__lane_utterance {
@@ -148,12 +178,13 @@ typedef struct wf__lane_logged {
   uint32_t where, zero; /* rank << 16 | slot */
 } wf__lane_logged;
 
-/* A candidate over an arc with a word: those of the frame's emitting arcs, then those of its epsilons. */
+/* A candidate over an arc with a word: those of the frame's emitting arcs, then those of its
+ * epsilons. */
 typedef struct wf__lane_asked {
   uint64_t from; /* context before the word */
   uint32_t arc;
-  float cost; /* without the scorer and the label; of emitting arcs, then with both */
-  uint64_t to; /* the arc's column; of emitting arcs, then the context behind the word */
+  float cost;          /* without the scorer and the label; of emitting arcs, then with both */
+  uint64_t to;         /* the arc's column; of emitting arcs, then the context behind the word */
   uint32_t word, next; /* of the arc */
 } wf__lane_asked;
 
@@ -172,30 +203,36 @@ typedef struct wf__lane_outcome {
   uint32_t path_size;
   uint64_t path_off; /* into steps */
   uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
-  uint32_t last_page; /* of the lattice's chain, + 1; 0: there is none */
+  uint32_t last_page;             /* of the lattice's chain, + 1; 0: there is none */
   uint32_t num_states, num_links; /* of the lattice; ends count as links */
 } wf__lane_outcome;
 
-/* An arc of a lattice, or an end: everything else about it the graph says. Tokens of a frame are numbered in the order of the lattice (docs/reference/semantics.md), and so the arcs lie, the last one first:
- * a chain of pages is read from its end. The first entry of a page is {page before it in the chain + 1, entries used}. */
+/* An arc of a lattice, or an end: everything else about it the graph says. Tokens of a frame are
+ * numbered in the order of the lattice (docs/reference/semantics.md), and so the arcs lie, the last
+ * one first: a chain of pages is read from its end. The first entry of a page is {page before it in
+ * the chain + 1, entries used}. */
 typedef struct wf__lane_link {
-  uint32_t from;  /* low 16 bits of the frame << 16 | number of the token that it leaves */
-  uint32_t to;    /* tokens of that frame << 16 | number of the token that it leads to, in the next frame, of an epsilon arc in the same */
-  uint32_t arc;   /* WF__LANE_ENDING: none, this token may be the end */
-  uint32_t value; /* bits of the score that it read; 0 for epsilon arcs; of an end, the token's state */
+  uint32_t from; /* low 16 bits of the frame << 16 | number of the token that it leaves */
+  uint32_t to;   /* tokens of that frame << 16 | number of the token that it leads to, in the next
+                    frame, of an epsilon arc in the same */
+  uint32_t arc;  /* WF__LANE_ENDING: none, this token may be the end */
+  uint32_t
+      value; /* bits of the score that it read; 0 for epsilon arcs; of an end, the token's state */
 } wf__lane_link;
 #define WF__LANE_ENDING 0xffffffffu
 
 /* What besides the tokens of a frame decides which arcs between them there are. */
 typedef struct wf__lane_frame {
-  uint64_t last;   /* candidate that was let in: ordered cost << 32 | arc; the cost is the cutoff of the closure */
+  uint64_t last;   /* candidate that was let in: ordered cost << 32 | arc; the cost is the cutoff of
+                      the closure */
   uint64_t select; /* token that was expanded: ordered cost << 32 | state */
   uint64_t last_context, select_context; /* with scorers: of those with these keys */
-  float best;      /* cost of a token, subtracted from all of them */
-  uint32_t settled; /* in frame 0: frames there were when the trace was last pruned; after the search, frames in all */
+  float best;                            /* cost of a token, subtracted from all of them */
+  uint32_t settled; /* in frame 0: frames there were when the trace was last pruned; after the
+                       search, frames in all */
 } wf__lane_frame;
 
-/* --- streams ----------------------------------------------------------------------------------------------------------- */
+/* --- streams ----------------------------------------------------------------------------- */
 
 typedef struct wf__lane_token {
   float cost;
@@ -204,11 +241,12 @@ typedef struct wf__lane_token {
 
 /* What a lane must know of the chunk besides its scores. */
 typedef struct wf__lane_chunk {
-  wf__lane_token *tokens; /* the stream's memory */
-  uint64_t *contexts;     /* NULL without scorers */
-  uint32_t num_tokens;    /* 0: the utterance begins */
+  wf__lane_token *tokens;           /* the stream's memory */
+  uint64_t *contexts;               /* NULL without scorers */
+  uint32_t num_tokens;              /* 0: the utterance begins */
   uint32_t usual_size, after_blank; /* as the last chunk left them */
-  uint32_t num_unchecked; /* frames from the chunk's first on whose values nobody has looked at yet */
+  uint32_t
+      num_unchecked; /* frames from the chunk's first on whose values nobody has looked at yet */
   uint32_t only_check, zero;
 } wf__lane_chunk;
 
@@ -216,27 +254,32 @@ typedef struct wf__lane_chunk {
 typedef struct wf__lane_advance {
   int32_t status;
   uint32_t flags;
-  uint64_t bad;           /* least frame << 32 | column of an unusable score; all ones: none */
+  uint64_t bad; /* least frame << 32 | column of an unusable score; all ones: none */
   uint64_t num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed; /* of this chunk */
   uint64_t ancestors_off, links_off;
   uint32_t num_links;     /* of the lattice */
-  uint32_t num_ancestors; /* 0: no frame was searched, the tokens are what they were; else the last num_newest are the newest frame's tokens */
+  uint32_t num_ancestors; /* 0: no frame was searched, the tokens are what they were; else the last
+                             num_newest are the newest frame's tokens */
   uint32_t num_newest;
-  uint32_t best, ending;  /* of the newest tokens: the best one; the best to end in, all ones: none is final */
+  uint32_t best,
+      ending; /* of the newest tokens: the best one; the best to end in, all ones: none is final */
   float best_cost, ending_cost; /* its own cost; cost of ending there */
-  float final_cost;       /* of its state */
+  float final_cost;             /* of its state */
   uint32_t usual_size, after_blank;
-  uint64_t select_key, select_context; /* after dying: tokens up to this (ordered cost, state) and context were expanded */
+  uint64_t select_key, select_context; /* after dying: tokens up to this (ordered cost, state) and
+                                          context were expanded */
 } wf__lane_advance;
 
 /* A token on the way back from the newest frame. */
 typedef struct wf__lane_ancestor {
-  uint32_t prev;    /* number in the chunk's ancestors, or of the tokens before the chunk | WF__LANE_OLD; WF__LANE_NO_PREV: the utterance's start */
+  uint32_t prev; /* number in the chunk's ancestors, or of the tokens before the chunk |
+                    WF__LANE_OLD; WF__LANE_NO_PREV: the utterance's start */
   uint32_t arc;
-  float loglike;    /* that it read; 0 for epsilon arcs */
-  uint32_t row;     /* of the chunk, that its frame read */
+  float loglike; /* that it read; 0 for epsilon arcs */
+  uint32_t row;  /* of the chunk, that its frame read */
 } wf__lane_ancestor;
-/* A link of the lattice between two tokens that a chunk hands out; `from` may be of before the chunk, as prev above. */
+/* A link of the lattice between two tokens that a chunk hands out; `from` may be of before the
+ * chunk, as prev above. */
 typedef struct wf__lane_chunk_link {
   uint32_t from, to, arc;
   float loglike, excess; /* excess: the arc's cost above that of the token it leads to */
@@ -247,7 +290,7 @@ typedef struct wf__lane_chunk_link {
 #define WF__LANE_NO_PREV 0xffffffffu
 #define WF__LANE_EPSILON 0x80000000u /* of arc_sources */
 
-/* --- lanes that wait for answers (deferred_scores.cuh) ---------------------------------------------------------------------- */
+/* --- lanes that wait for answers (deferred_scores.cuh) ----------------------------------- */
 
 enum { WF__LANE_IDLE, WF__LANE_BEGINS, WF__LANE_SEARCHES, WF__LANE_ENDS };
 
@@ -259,27 +302,34 @@ typedef struct wf__lane_saved {
   uint64_t num_tokens, num_expanded, num_narrowed, num_arcs, num_requests;
 } wf__lane_saved;
 
-/* With scorers, the candidates of a frame: first of each {ordered cost << 32 | arc, | WF__LANE_LISTED_WORD if that has a word; key}, then, of those that will be logged, the context of the
- * token it comes from; with recombine=state, of that it leads to. */
+/* With scorers, the candidates of a frame: first of each {ordered cost << 32 | arc, |
+ * WF__LANE_LISTED_WORD if that has a word; key}, then, of those that will be logged, the context of
+ * the token it comes from; with recombine=state, of that it leads to. */
 #define WF__LANE_LISTED_BYTES (WF__LANE_LISTED * (uint64_t)24)
 #define WF__LANE_LISTED_WORD 0x80000000u
 
-/* --- what a launch is given ------------------------------------------------------------------------------------------------ */
+/* --- what a launch is given -------------------------------------------------------------- */
 
 /* The graph, as its decoder has copied it to the GPU. */
 typedef struct wf__lane_graph {
-  const void *arcs;   /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column (emitting) or -1, olabel} */
+  const void *arcs;   /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column
+                         (emitting) or -1, olabel} */
   const void *states; /* [num_states] wf__lane_state */
-  const void *places; /* wf__lane_place, whose arcs have the weight +infinity and the place's number (or WF__LANE_NO_PLACE) for a next state; NULL if there are none */
+  const void *places; /* wf__lane_place, whose arcs have the weight +infinity and the place's number
+                         (or WF__LANE_NO_PLACE) for a next state; NULL if there are none */
   uint32_t num_states, num_arcs, start;
   int32_t num_columns; /* that it reads */
   int32_t has_epsilons;
-  int32_t context_bits; /* of a key, with scorers */
+  int32_t context_bits;              /* of a key, with scorers */
   float epsilon_slack, scored_slack; /* scored_slack: of utterances that have a scorer */
   /* for lattices */
-  float least_weights[2]; /* of the emitting arcs, of the epsilon arcs: no candidate costs less than its token and this */
-  const uint32_t *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
-  const uint32_t *in_offsets[2], *in_sources[2]; /* [num_states + 1], [arcs] states that emitting arcs, and that epsilon arcs lead from, by the state that they lead to */
+  float least_weights[2]; /* of the emitting arcs, of the epsilon arcs: no candidate costs less than
+                             its token and this */
+  const uint32_t
+      *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
+  const uint32_t *in_offsets[2],
+      *in_sources[2]; /* [num_states + 1], [arcs] states that emitting arcs, and that epsilon arcs
+                         lead from, by the state that they lead to */
   /* for streams */
   const uint32_t *arc_sources; /* [num_arcs] the arc's state | WF__LANE_EPSILON */
 } wf__lane_graph;
@@ -287,7 +337,8 @@ typedef struct wf__lane_graph {
 /* The decoder's options. */
 typedef struct wf__lane_rules {
   float beam, acoustic_scale, word_score;
-  float blank_penalty, skip_above; /* of a run of frames whose blank scores more than skip_above, all but the first are skipped */
+  float blank_penalty, skip_above; /* of a run of frames whose blank scores more than skip_above,
+                                      all but the first are skipped */
   int32_t blank;                   /* column, or -1 */
   uint32_t max_active, min_active, max_tokens;
   float lattice_beam; /* 0: no lattices, and none of their memory */
@@ -311,10 +362,11 @@ typedef struct wf__lane_work {
 typedef struct wf__lane_arrays {
   uint32_t num_lanes, ranks;
   uint32_t trace_cap, frames_cap, path_cap;
-  uint32_t trace_room;         /* of trace_cap: what it may hold before it is collected; a lattice wants another frame to fit behind it */
-  float *costs;                /* [parts][slots] of the newest tokens */
-  void *agenda;                /* [parts][2][slots] {slot, cost} */
-  void *trace;                 /* [parts][trace_cap] {state, arc} */
+  uint32_t trace_room; /* of trace_cap: what it may hold before it is collected; a lattice wants
+                          another frame to fit behind it */
+  float *costs;        /* [parts][slots] of the newest tokens */
+  void *agenda;        /* [parts][2][slots] {slot, cost} */
+  void *trace;         /* [parts][trace_cap] {state, arc} */
   wf__lane_step *path_scratch; /* [lanes][path_cap], reversed */
   uint32_t *frame_off;         /* [parts][frames_cap + 2] */
   uint16_t *index;             /* [parts][frames_cap + 1][WF__LANE_INDEX] */
@@ -323,9 +375,10 @@ typedef struct wf__lane_arrays {
   uint64_t *sources;         /* [parts][slots] */
   wf__lane_logged *word_log; /* [parts][WF__LANE_WORD_LOG] */
   wf__lane_asked *asked;     /* [parts][WF__LANE_ASKED] */
-  void *memo;                /* [parts][2^WF__LANE_MEMO_BITS] {tag << 32 | cost, tag << 32 | next context}; word_scores.cuh */
-  void *entries;             /* [parts][slots] {key, value} */
-  void *listed;              /* [parts][WF__LANE_LISTED_BYTES] */
+  void *memo;    /* [parts][2^WF__LANE_MEMO_BITS] {tag << 32 | cost, tag << 32 | next context};
+                    word_scores.cuh */
+  void *entries; /* [parts][slots] {key, value} */
+  void *listed;  /* [parts][WF__LANE_LISTED_BYTES] */
 } wf__lane_arrays;
 
 /* For lattices: what the search remembers, and where the backward pass writes. */
@@ -367,35 +420,48 @@ typedef struct wf__lane_params {
 /* Arcs a graph may have: an arc number shares its word of the table with one bit. */
 #define WF__LANE_MAX_ARCS 0x7ffffffeu
 
-/* --- kernels ----------------------------------------------------------------------------------------------------------- */
+/* --- kernels ----------------------------------------------------------------------------- */
 
-/* Where the backward pass of lattices has its tables: in shared memory, of two blocks a processor or of one; in device memory. Each level does what the
- * one before had no room for. */
-typedef enum wf__backward_tables { WF__BACKWARD_SMALL, WF__BACKWARD_LARGE, WF__BACKWARD_GLOBAL, WF__BACKWARD_LEVELS } wf__backward_tables;
+/* Where the backward pass of lattices has its tables: in shared memory, of two blocks a processor
+ * or of one; in device memory. Each level does what the one before had no room for. */
+typedef enum wf__backward_tables {
+  WF__BACKWARD_SMALL,
+  WF__BACKWARD_LARGE,
+  WF__BACKWARD_GLOBAL,
+  WF__BACKWARD_LEVELS
+} wf__backward_tables;
 
-/* What is searched for: utterances without scorers, with scorers, with a recurrent scorer, whose scores are made between launches; then the same for chunks of streams. */
+/* What is searched for: utterances without scorers, with scorers, with a recurrent scorer, whose
+ * scores are made between launches; then the same for chunks of streams. */
 typedef enum wf__search_kind {
-  WF__SEARCH_PLAIN, WF__SEARCH_SCORED, WF__SEARCH_DEFERRED,
+  WF__SEARCH_PLAIN,
+  WF__SEARCH_SCORED,
+  WF__SEARCH_DEFERRED,
   WF__SEARCH_STREAMS, /* added to one of these */
   WF__SEARCH_KINDS = 2 * WF__SEARCH_STREAMS
 } wf__search_kind;
 
 /* The kernels of a kind. All calls return a cudaError_t; `stream` is a cudaStream_t. */
 typedef struct wf__search_kernels {
-  /* With lattices there are as many lanes as utterances. With deferred scores, lanes that counters.num_waiting counts go on in the next launch. */
+  /* With lattices there are as many lanes as utterances. With deferred scores, lanes that
+   * counters.num_waiting counts go on in the next launch. */
   int (*launch)(const wf__lane_params *params, void *stream);
-  /* When that is done, of the same params: makes the lattices whose outcome asks for these tables. NULL: there are none of this kind. */
+  /* When that is done, of the same params: makes the lattices whose outcome asks for these tables.
+   * NULL: there are none of this kind. */
   int (*backward)(const wf__lane_params *params, wf__backward_tables tables, void *stream);
   /* Bytes of params.global_tables for so many lattices. */
   uint64_t (*global_bytes)(uint32_t num_lattices);
-  /* Largest number of lanes of `ranks` blocks that run at once on the current device, which has this profile; 0 if none does. */
+  /* Largest number of lanes of `ranks` blocks that run at once on the current device, which has
+   * this profile; 0 if none does. */
   int (*capacity)(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes);
 } wf__search_kernels;
 
 extern const wf__search_kernels wf__search_kernels_of[WF__SEARCH_KINDS]; /* search_kernels.c */
 
-/* bad[u] becomes the least (frame << 32 | column) whose score is NaN, +infinity or beyond 1e20, or stays all ones. */
-int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream);
+/* bad[u] becomes the least (frame << 32 | column) whose score is NaN, +infinity or beyond 1e20, or
+ * stays all ones. */
+int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad,
+                            void *stream);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,9 @@
-/* searcher.cuh - the state of one block's share in the search of an utterance, and what all steps need: scores, ranks.
+/* searcher.cuh - the state of one block's share in the search of an utterance, and what all steps
+ * need: scores, ranks.
  *
- * What a block reads and writes in a frame: the tokens of the frame before (state from the trace, cost beside it), candidates into the table
- * (expand.cuh), epsilon rounds within it (epsilon_closure.cuh), tokens out to the trace (search.cuh). Costs are compared, never summed
+ * What a block reads and writes in a frame: the tokens of the frame before (state from the trace,
+ * cost beside it), candidates into the table (expand.cuh), epsilon rounds within it
+ * (epsilon_closure.cuh), tokens out to the trace (search.cuh). Costs are compared, never summed
  * across threads, so the order of threads cannot show. */
 #ifndef WF_CUDA_SEARCH_SEARCHER_CUH
 #define WF_CUDA_SEARCH_SEARCHER_CUH
@@ -13,25 +15,38 @@
 namespace wf_search {
 
 struct frame_state {
-  u32 num_sources;   /* of this rank */
-  u64 total_sources; /* of the lane */
-  u64 select_key;    /* sources above this (ordered cost, state) are not expanded */
-  u64 select_context; /* with scorers: of those that have this key, sources above this context are not either */
-  u64 last_context;   /* with scorers: of the candidates that have the key of the last one let in, those from contexts above this are not in */
-  u32 num_words;     /* with a scorer: emitting arcs with words, on this rank */
-  u32 usual_size;    /* of the lane's table: falling maximum over the last frames of the slots that were taken */
-  u32 crowded;       /* with scorers: least number of sources whose candidates were too many for a list; 0: they never were */
+  u32 num_sources;    /* of this rank */
+  u64 total_sources;  /* of the lane */
+  u64 select_key;     /* sources above this (ordered cost, state) are not expanded */
+  u64 select_context; /* with scorers: of those that have this key, sources above this context are
+                         not either */
+  u64 last_context;   /* with scorers: of the candidates that have the key of the last one let in,
+                         those from contexts above this are not in */
+  u32 num_words;      /* with a scorer: emitting arcs with words, on this rank */
+  u32 usual_size;     /* of the lane's table: falling maximum over the last frames of the slots that
+                         were taken */
+  u32 crowded; /* with scorers: least number of sources whose candidates were too many for a list;
+                  0: they never were */
 };
 
 struct candidate_rule {
   u64 last;   /* FIXED, COUNT, STEPS, HIST: largest key let in; TIES: the only one */
-  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's; STEPS: the step to list, NO_STEP: all are to be counted */
+  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's; STEPS:
+                 the step to list, NO_STEP: all are to be counted */
   int shift;
   float origin = 0, scale = 0; /* STEPS: (cost - origin) * scale is the step */
 };
 constexpr u32 NO_STEP = 256;
 
-enum expand_mode { EXPAND_RUNNING, EXPAND_LIST, EXPAND_FIXED, EXPAND_COUNT, EXPAND_STEPS, EXPAND_HIST, EXPAND_TIES };
+enum expand_mode {
+  EXPAND_RUNNING,
+  EXPAND_LIST,
+  EXPAND_FIXED,
+  EXPAND_COUNT,
+  EXPAND_STEPS,
+  EXPAND_HIST,
+  EXPAND_TIES
+};
 
 /* Outcome of a closure that is not WF__LANE_*. */
 enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2, CLOSURE_ASKS = -3 /* answers are missing */ };
@@ -57,26 +72,30 @@ struct deferred_state<true> {
 /* What a thread keeps at hand during a launch. */
 template <class POLICY, int RANKS>
 struct searcher : deferred_state<POLICY::DEFERRED> {
-  static constexpr bool SCORED = POLICY::SCORED, DEFERRED = POLICY::DEFERRED, STREAMS = POLICY::STREAMS, LATTICES = POLICY::LATTICES;
-  static constexpr bool GATHERS = SCORED && !DEFERRED; /* candidates over arcs with words, to ask for them together */
+  static constexpr bool SCORED = POLICY::SCORED, DEFERRED = POLICY::DEFERRED,
+                        STREAMS = POLICY::STREAMS, LATTICES = POLICY::LATTICES;
+  static constexpr bool GATHERS =
+      SCORED && !DEFERRED; /* candidates over arcs with words, to ask for them together */
   typedef token_table<POLICY, RANKS> table;
   typedef typename POLICY::table::token_key token_key;
   typedef wf_search::lane_shared<POLICY> lane_shared;
   typedef wf_search::back_table<POLICY> back_table;
   typedef back_memory<POLICY> memory; /* of the backward pass */
-  static constexpr u32 SLOT_BITS = table::SLOT_BITS, SLOTS = table::SLOTS, AHEAD = POLICY::table::AHEAD, SPARE = POLICY::table::SPARE;
+  static constexpr u32 SLOT_BITS = table::SLOT_BITS, SLOTS = table::SLOTS,
+                       AHEAD = POLICY::table::AHEAD, SPARE = POLICY::table::SPARE;
   static constexpr token_key NO_STATE = table::NO_STATE, HAS_EPSILONS = table::HAS_EPSILONS;
 
   table l;
   const wf__lane_params *p;
   u32 agenda_now;
-  u32 row_frame;   /* whose scores are at hand */
+  u32 row_frame; /* whose scores are at hand */
   bool row_in_shared;
-  u32 frame;       /* trace frames written */
+  u32 frame; /* trace frames written */
   u32 trace_used;
   frame_state f;
-  u32 frame_arcs, emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
-  u32 num_emitted; /* tokens of the frame before epsilons */
+  u32 frame_arcs,
+      emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
+  u32 num_emitted;   /* tokens of the frame before epsilons */
   __device__ __forceinline__ void count_word() {
     if constexpr (DEFERRED) this->frame_words++;
   }
@@ -99,7 +118,10 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ void mark(int) {}
   __device__ void begin_marks() {}
 #endif
-  __device__ searcher(const wf__lane_params *params) : l(params), p(params), row_in_shared(params->graph.num_columns <= (int32_t)most_columns<POLICY>(WF__SHARED_KB)) {}
+  __device__ searcher(const wf__lane_params *params)
+      : l(params),
+        p(params),
+        row_in_shared(params->graph.num_columns <= (int32_t)most_columns<POLICY>(WF__SHARED_KB)) {}
   __device__ __forceinline__ void run();
   __device__ void make_lattice(int wanted);
   __device__ __forceinline__ void run_deferred();
@@ -118,24 +140,51 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ u32 added_source(u32 arc) const;
   __device__ __forceinline__ int context_bits() const;
   __device__ __forceinline__ u32 all_states() const; /* those of added words included */
-  __device__ __forceinline__ float *costs() const { return p->memory.costs + (u64)blockIdx.x * SLOTS; }
-  __device__ __forceinline__ uint2 *agenda() const { return (uint2 *)p->memory.agenda + (u64)blockIdx.x * 2 * SLOTS; }
-  __device__ __forceinline__ uint2 *trace() const { return (uint2 *)p->memory.trace + (u64)blockIdx.x * p->memory.trace_cap; }
-  __device__ __forceinline__ u32 *frame_off() const { return p->memory.frame_off + (u64)blockIdx.x * (p->memory.frames_cap + 2); }
-  __device__ __forceinline__ uint16_t *index() const { return p->memory.index + (u64)blockIdx.x * (p->memory.frames_cap + 1) * WF__LANE_INDEX; }
-  __device__ __forceinline__ ulonglong2 *contexts() const { return (ulonglong2 *)p->memory.contexts + (u64)blockIdx.x * p->memory.trace_cap; } /* beside the trace */
-  __device__ __forceinline__ wf__lane_logged *word_log() const { return p->memory.word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG; }
-  __device__ __forceinline__ wf__lane_asked *asked() const { return p->memory.asked + (u64)blockIdx.x * WF__LANE_ASKED; }
-  __device__ __forceinline__ ulonglong2 *memo() const { return (ulonglong2 *)p->memory.memo + ((u64)blockIdx.x << WF__LANE_MEMO_BITS); }
-  __device__ __forceinline__ u64 *sources() const { return (u64 *)p->memory.sources + (u64)blockIdx.x * SLOTS; }
-  __device__ __forceinline__ u64 *sources_of(u32 rank) const { return sources() + ((int64_t)rank - l.rank()) * SLOTS; }
-  __device__ __forceinline__ u64 source_context(u32 i) const { return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0; }
-  __device__ __forceinline__ u64 traced_context(u32 at) const { return SCORED ? __ldcg((const u64 *)(contexts() + at)) : 0; }
+  __device__ __forceinline__ float *costs() const {
+    return p->memory.costs + (u64)blockIdx.x * SLOTS;
+  }
+  __device__ __forceinline__ uint2 *agenda() const {
+    return (uint2 *)p->memory.agenda + (u64)blockIdx.x * 2 * SLOTS;
+  }
+  __device__ __forceinline__ uint2 *trace() const {
+    return (uint2 *)p->memory.trace + (u64)blockIdx.x * p->memory.trace_cap;
+  }
+  __device__ __forceinline__ u32 *frame_off() const {
+    return p->memory.frame_off + (u64)blockIdx.x * (p->memory.frames_cap + 2);
+  }
+  __device__ __forceinline__ uint16_t *index() const {
+    return p->memory.index + (u64)blockIdx.x * (p->memory.frames_cap + 1) * WF__LANE_INDEX;
+  }
+  __device__ __forceinline__ ulonglong2 *contexts() const {
+    return (ulonglong2 *)p->memory.contexts + (u64)blockIdx.x * p->memory.trace_cap;
+  } /* beside the trace */
+  __device__ __forceinline__ wf__lane_logged *word_log() const {
+    return p->memory.word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG;
+  }
+  __device__ __forceinline__ wf__lane_asked *asked() const {
+    return p->memory.asked + (u64)blockIdx.x * WF__LANE_ASKED;
+  }
+  __device__ __forceinline__ ulonglong2 *memo() const {
+    return (ulonglong2 *)p->memory.memo + ((u64)blockIdx.x << WF__LANE_MEMO_BITS);
+  }
+  __device__ __forceinline__ u64 *sources() const {
+    return (u64 *)p->memory.sources + (u64)blockIdx.x * SLOTS;
+  }
+  __device__ __forceinline__ u64 *sources_of(u32 rank) const {
+    return sources() + ((int64_t)rank - l.rank()) * SLOTS;
+  }
+  __device__ __forceinline__ u64 source_context(u32 i) const {
+    return SCORED ? contexts()[trace_used - f.num_sources + i].x : 0;
+  }
+  __device__ __forceinline__ u64 traced_context(u32 at) const {
+    return SCORED ? __ldcg((const u64 *)(contexts() + at)) : 0;
+  }
   /* The table's key of a state, as arcs have it, and a context. */
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
     if (!SCORED) return (token_key)next;
     if (DEFERRED) context = (u32)context; /* deferred_scores.cuh */
-    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() | (by_state() ? 0 : context));
+    return (token_key)((u64)(next >> 31) << 63 | (u64)(next & 0x7fffffffu) << context_bits() |
+                       (by_state() ? 0 : context));
   }
   __device__ __forceinline__ u32 state_of(token_key key) const {
     key &= ~HAS_EPSILONS;
@@ -146,41 +195,59 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
     return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
   }
   /* With a scorer and recombine=state: one token a state, whatever its context. */
-  __device__ __forceinline__ bool by_state() const { return SCORED && !DEFERRED && p->rules.by_state != 0; }
-  __device__ __forceinline__ bool is_same(u64 context, u64 other) const { return by_state() || context == other; }
+  __device__ __forceinline__ bool by_state() const {
+    return SCORED && !DEFERRED && p->rules.by_state != 0;
+  }
+  __device__ __forceinline__ bool is_same(u64 context, u64 other) const {
+    return by_state() || context == other;
+  }
   /* Of the token in a slot of this block's table. */
-  __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const { return by_state() ? __ldcg(sources() + slot) : context_of(key); }
+  __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const {
+    return by_state() ? __ldcg(sources() + slot) : context_of(key);
+  }
   /* With scorers: the table's tokens all stand, and the best of them is known (scorer_shared). */
   __device__ __forceinline__ bool all_stand() const {
-    if constexpr (SCORED) return own().with_scorer.all_stand != 0;
-    else return false;
+    if constexpr (SCORED)
+      return own().with_scorer.all_stand != 0;
+    else
+      return false;
   }
   __device__ __forceinline__ void note_standing() {
     if constexpr (SCORED)
       if (tid() == 0) own().with_scorer.all_stand = 1;
   }
   __device__ __forceinline__ u32 lowest() const {
-    if constexpr (SCORED) return min(own().best, own().with_scorer.lowest);
-    else return ALL;
+    if constexpr (SCORED)
+      return min(own().best, own().with_scorer.lowest);
+    else
+      return ALL;
   }
   __device__ __forceinline__ void note_lowered(u32 order) {
     if constexpr (SCORED)
-      if (order < own_words::load(l.base + OFFSET(with_scorer) + (u32)offsetof(scorer_shared<true>, lowest))) atomicMin(&own().with_scorer.lowest, order);
+      if (order < own_words::load(l.base + OFFSET(with_scorer) +
+                                  (u32)offsetof(scorer_shared<true>, lowest)))
+        atomicMin(&own().with_scorer.lowest, order);
   }
-  static __device__ __forceinline__ bool is_up_to(u64 key, u64 context, u64 last, u64 last_context) {
+  static __device__ __forceinline__ bool is_up_to(u64 key, u64 context, u64 last,
+                                                  u64 last_context) {
     return SCORED ? key < last || (key == last && context <= last_context) : key <= last;
   }
   __device__ __forceinline__ bool is_selected(float cost, u32 state, u64 context) const {
     return is_up_to((u64)ordered(cost) << 32 | state, context, f.select_key, f.select_context);
   }
-  __device__ __forceinline__ bool is_within(u64 key, u64 last, u64 context) const { return is_up_to(key, context, last, f.last_context); }
+  __device__ __forceinline__ bool is_within(u64 key, u64 last, u64 context) const {
+    return is_up_to(key, context, last, f.last_context);
+  }
   /* A context's number with what decides ties above it. */
-  __device__ __forceinline__ u64 ranked(u32 context) const { return (u64)(__ldg(&p->answers.contexts[context].hash) >> 32) << 32 | context; }
+  __device__ __forceinline__ u64 ranked(u32 context) const {
+    return (u64)(__ldg(&p->answers.contexts[context].hash) >> 32) << 32 | context;
+  }
   __device__ __forceinline__ float slack() const;
   __device__ __forceinline__ u64 start_context() const;
   __device__ __forceinline__ bool has_scorer() const;
   __device__ float word_cost(u32 word, float cost, u64 *context) const;
-  __device__ __forceinline__ void log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from, u64 to);
+  __device__ __forceinline__ void log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from,
+                                                u64 to);
   __device__ bool settle_contexts();
   __device__ bool find_sources(bool *any);
   __device__ __forceinline__ void keep_selected(u64 key, u64 below, u64 same, u64 want);
@@ -192,17 +259,27 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ float deferred_cost(u32 word, float cost, u64 *context) const;
   __device__ float deferred_final_cost(u64 context) const;
   __device__ __forceinline__ float ending_cost(u32 i) const;
-  __device__ __forceinline__ bool remembers() const { return !DEFERRED && p->rules.lattice_beam > 0; }
-  __device__ __forceinline__ float2 *past() const { return (float2 *)p->lattices.past + (u64)blockIdx.x * p->memory.trace_cap; }
-  __device__ __forceinline__ wf__lane_frame *records() const { return p->lattices.records + (u64)(blockIdx.x / RANKS) * (p->memory.frames_cap + 1); }
-  __device__ __forceinline__ const uint2 *tokens() const { return trace() + (trace_used - f.num_sources); } /* of the frame before */
+  __device__ __forceinline__ bool remembers() const {
+    return !DEFERRED && p->rules.lattice_beam > 0;
+  }
+  __device__ __forceinline__ float2 *past() const {
+    return (float2 *)p->lattices.past + (u64)blockIdx.x * p->memory.trace_cap;
+  }
+  __device__ __forceinline__ wf__lane_frame *records() const {
+    return p->lattices.records + (u64)(blockIdx.x / RANKS) * (p->memory.frames_cap + 1);
+  }
+  __device__ __forceinline__ const uint2 *tokens() const {
+    return trace() + (trace_used - f.num_sources);
+  } /* of the frame before */
   __device__ __forceinline__ void count_arcs() {
     if (in_warp() == 0) atomicAdd(&own().num_arcs, (u64)frame_arcs);
   }
   __device__ __forceinline__ const char *row_of(u32 t) const {
-    return (const char *)own().scores.scores + (int64_t)t * own().scores.stride * (own().scores.dtype == 0 ? 4 : 2);
+    return (const char *)own().scores.scores +
+           (int64_t)t * own().scores.stride * (own().scores.dtype == 0 ? 4 : 2);
   }
-  /* Steps that most frames never take; called on a copy, so that the searcher they are called for can live in registers. */
+  /* Steps that most frames never take; called on a copy, so that the searcher they are called for
+   * can live in registers. */
   template <typename F>
   __device__ __forceinline__ auto aside(F step) {
     searcher copy = *this;
@@ -212,8 +289,12 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   }
   __device__ __forceinline__ float loglike(const void *from, u32 column) const;
   /* With the blank's penalty. */
-  __device__ __forceinline__ float penalised(float loglike, u32 column) const { return column == (u32)p->rules.blank ? __fsub_rn(loglike, p->rules.blank_penalty) : loglike; }
-  __device__ __forceinline__ float cost_of_score(float loglike) const { return loglike == -INFINITY ? INFINITY : -__fmul_rn(p->rules.acoustic_scale, loglike); }
+  __device__ __forceinline__ float penalised(float loglike, u32 column) const {
+    return column == (u32)p->rules.blank ? __fsub_rn(loglike, p->rules.blank_penalty) : loglike;
+  }
+  __device__ __forceinline__ float cost_of_score(float loglike) const {
+    return loglike == -INFINITY ? INFINITY : -__fmul_rn(p->rules.acoustic_scale, loglike);
+  }
   __device__ __forceinline__ float label_cost(u32 column) const;
   __device__ __forceinline__ bool is_skipped(u32 t) const;
   __device__ __forceinline__ u32 row_after(u32 t) const;
@@ -229,7 +310,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   template <int MODE>
   __device__ __forceinline__ u64 expand(const candidate_rule &rule);
   template <int MODE>
-  __device__ __forceinline__ void consider(const candidate_rule &rule, bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, u64 *my_count);
+  __device__ __forceinline__ void consider(const candidate_rule &rule, bool live, u32 a, uint4 arc,
+                                           float candidate, u64 from, u64 to, u64 *my_count);
   __device__ __forceinline__ void gather_word(bool waits, u32 a, uint4 arc, float cost, u64 from);
   __device__ __forceinline__ wf__lane_asked asked_word(bool live, u32 i) const;
   __device__ __forceinline__ bool is_logged(u32 word) const;
@@ -239,13 +321,22 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
   __device__ __forceinline__ bool has_all_words();
   __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
-  /* Candidates of this block: with scorers in device memory, else in slots of the table that the frame does not use. */
-  __device__ __forceinline__ ulonglong2 *listed() const { return (ulonglong2 *)((char *)p->memory.listed + (u64)blockIdx.x * WF__LANE_LISTED_BYTES); }
-  __device__ __forceinline__ u64 *listed_contexts() const { return (u64 *)(listed() + WF__LANE_LISTED); }
-  __device__ __forceinline__ u32 room_of_list() const { return SCORED ? WF__LANE_LISTED : SLOTS - (1u << l.bits); }
+  /* Candidates of this block: with scorers in device memory, else in slots of the table that the
+   * frame does not use. */
+  __device__ __forceinline__ ulonglong2 *listed() const {
+    return (ulonglong2 *)((char *)p->memory.listed + (u64)blockIdx.x * WF__LANE_LISTED_BYTES);
+  }
+  __device__ __forceinline__ u64 *listed_contexts() const {
+    return (u64 *)(listed() + WF__LANE_LISTED);
+  }
+  __device__ __forceinline__ u32 room_of_list() const {
+    return SCORED ? WF__LANE_LISTED : SLOTS - (1u << l.bits);
+  }
   __device__ __forceinline__ u32 listed_order(u32 i) const {
-    if constexpr (SCORED) return (u32)(__ldcg((const u64 *)(listed() + i)) >> 32);
-    else return (u32)(own().values[(1u << l.bits) + i] >> 32);
+    if constexpr (SCORED)
+      return (u32)(__ldcg((const u64 *)(listed() + i)) >> 32);
+    else
+      return (u32)(own().values[(1u << l.bits) + i] >> 32);
   }
   __device__ __forceinline__ void list_candidate(bool live, token_key key, u64 rank, u64 context);
   __device__ __forceinline__ void keep_near(bool live, u64 key);
@@ -263,8 +354,10 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
   __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
   __device__ __forceinline__ bool gains(u32 rank, u32 at, token_key key, float candidate) const;
-  __device__ __forceinline__ void relax(bool live, u32 a, float cost, u64 context, float cutoff, u32 next);
-  __device__ __forceinline__ void relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from, u64 to, float cutoff, u32 next);
+  __device__ __forceinline__ void relax(bool live, u32 a, float cost, u64 context, float cutoff,
+                                        u32 next);
+  __device__ __forceinline__ void relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from,
+                                           u64 to, float cutoff, u32 next);
   __device__ __forceinline__ void relax_words(u32 first, float cutoff, u32 next);
   __device__ __forceinline__ u32 num_asked() const;
   __device__ __forceinline__ void forget_words();
@@ -289,7 +382,9 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __noinline__ bool collect(u32 total);
   __device__ void fill_table(u32 number);
   /* No path of epsilons that goes round no cycle has this many arcs. */
-  __device__ __forceinline__ u32 most_rounds() const { return SCORED && !by_state() ? RANKS * SLOTS : all_states(); }
+  __device__ __forceinline__ u32 most_rounds() const {
+    return SCORED && !by_state() ? RANKS * SLOTS : all_states();
+  }
   __device__ __forceinline__ void note_state(u32 state);
   __device__ __forceinline__ bool may_hold(u32 state) const;
   __device__ u32 look_up(token_key key, u32 *owner);
@@ -298,7 +393,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ float furthest();
   __device__ float least_candidate(float cost, int epsilon) const;
   __device__ u32 depth_of(u32 state, u64 context, u32 number);
-  __device__ bool leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context, u32 number);
+  __device__ bool leads_on(bool live, u32 from, u64 from_context, u32 to, u64 to_context,
+                           u32 number);
   __device__ void relax_emitting(u32 number, u32 row);
   __device__ void relax_epsilons(u32 number, u32 round);
   __device__ bool close_back(u32 number);
@@ -306,10 +402,17 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __noinline__ bool prune();
   __device__ void set_endings(bool died, bool final, float least);
   /* Of the backward pass, when the search is done. */
-  static constexpr u32 MOST_GATHERED = RANKS * SLOTS / 2; /* tokens with epsilon arcs that there is room for; the newest frame's are not gathered */
-  static constexpr u32 MOST_STAGED = RANKS * SLOTS < 0xffff ? RANKS * SLOTS : 0xffff; /* arcs of a frame: the agenda's room, and 16 bits to count those of a token */
+  static constexpr u32 MOST_GATHERED =
+      RANKS * SLOTS /
+      2; /* tokens with epsilon arcs that there is room for; the newest frame's are not gathered */
+  static constexpr u32 MOST_STAGED =
+      RANKS * SLOTS < 0xffff
+          ? RANKS * SLOTS
+          : 0xffff; /* arcs of a frame: the agenda's room, and 16 bits to count those of a token */
   __device__ __forceinline__ uint4 *staged() const { return (uint4 *)agenda(); }
-  __device__ __forceinline__ uint2 *gathered_tokens() const { return (uint2 *)costs(); } /* {state, number in the frame} */
+  __device__ __forceinline__ uint2 *gathered_tokens() const {
+    return (uint2 *)costs();
+  } /* {state, number in the frame} */
   __device__ __forceinline__ bool has_gathered() const;
   __device__ void stage_links(bool live, u32 slot, u32 to, u32 arc, u32 value);
   __device__ void find_levels(u32 count);
@@ -332,7 +435,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ u32 list_tokens(u32 window, u32 end, u32 turn);
   template <bool EPSILONS, typename F>
   __device__ __forceinline__ void for_listed(u32 turn, F take);
-  __device__ void take_emitting(const back_token &token, u32 number, const back_table &table, const back_table &before);
+  __device__ void take_emitting(const back_token &token, u32 number, const back_table &table,
+                                const back_table &before);
   template <bool OUT>
   __device__ void take_epsilons(const back_token &token, u32 number, const back_table &table);
   __device__ __forceinline__ u64 context_at(const ulonglong2 *contexts) const;
@@ -355,10 +459,18 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ int end_deferred(bool died, u32 t, int status);
   __device__ __forceinline__ bool decode_deferred(bool resumes);
   /* Of streams. */
-  __device__ __forceinline__ uint2 *links() const { return (uint2 *)p->streams.links + (u64)blockIdx.x * p->memory.trace_cap; } /* beside the trace */
-  __device__ __forceinline__ u32 *rows() const { return p->streams.rows + (u64)(blockIdx.x / RANKS) * (p->memory.frames_cap + 2); }
-  __device__ __forceinline__ u32 *handed() const { return p->streams.handed + (u64)blockIdx.x * (p->memory.frames_cap + 2); }
-  __device__ __forceinline__ bool resumes() const { return STREAMS && __ldg(&p->streams.chunks[own().utterance].num_tokens) > 0; }
+  __device__ __forceinline__ uint2 *links() const {
+    return (uint2 *)p->streams.links + (u64)blockIdx.x * p->memory.trace_cap;
+  } /* beside the trace */
+  __device__ __forceinline__ u32 *rows() const {
+    return p->streams.rows + (u64)(blockIdx.x / RANKS) * (p->memory.frames_cap + 2);
+  }
+  __device__ __forceinline__ u32 *handed() const {
+    return p->streams.handed + (u64)blockIdx.x * (p->memory.frames_cap + 2);
+  }
+  __device__ __forceinline__ bool resumes() const {
+    return STREAMS && __ldg(&p->streams.chunks[own().utterance].num_tokens) > 0;
+  }
   __device__ __noinline__ bool check_values();
   __device__ __forceinline__ u32 first_row() const;
   __device__ __noinline__ int resume();
@@ -372,11 +484,13 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ void save_tokens(const wf__lane_chunk &chunk);
   __device__ int hand_out_all(u32 first, wf__lane_advance *out);
   __device__ u32 source_by_thread(u32 arc) const;
-  __device__ float extra_of(float candidate, u32 state, u64 context, u32 number, link_end *to, float *excess) const;
+  __device__ float extra_of(float candidate, u32 state, u64 context, u32 number, link_end *to,
+                            float *excess) const;
   __device__ u32 epsilons_behind(u32 state, u64 context, u32 number) const;
   __device__ bool may_link(u32 from, u64 from_context, u32 to, u64 to_context, u32 number) const;
   __device__ u32 handed_number(link_end token, u32 number) const;
-  __device__ void put_chunk_links(bool live, u64 off, u32 from, u32 from_frame, link_end to, u32 to_frame, u32 arc, float score, float excess);
+  __device__ void put_chunk_links(bool live, u64 off, u32 from, u32 from_frame, link_end to,
+                                  u32 to_frame, u32 arc, float score, float excess);
   template <bool EPSILONS, bool OUT>
   __device__ bool pass_links(u32 number, u64 off, u32 *count);
   __device__ __noinline__ u32 find_chunk_links(u32 first);
@@ -384,13 +498,15 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __noinline__ int suspend(bool died, u32 end, int status);
 };
 
-/* --- scores ---------------------------------------------------------------------------------------------------------- */
+/* --- scores ------------------------------------------------------------------------------ */
 
 template <class POLICY, int RANKS>
-__device__ __forceinline__ float searcher<POLICY, RANKS>::loglike(const void *from, u32 column) const {
+__device__ __forceinline__ float searcher<POLICY, RANKS>::loglike(const void *from,
+                                                                  u32 column) const {
   if (own().scores.dtype == 0) return __ldg((const float *)from + column);
   u32 bits = __ldg((const unsigned short *)from + column);
-  return own().scores.dtype == 2 ? __uint_as_float(bits << 16) /* bfloat16 */ : half_to_float((unsigned short)bits);
+  return own().scores.dtype == 2 ? __uint_as_float(bits << 16) /* bfloat16 */
+                                 : half_to_float((unsigned short)bits);
 }
 
 template <class POLICY, int RANKS>
@@ -402,15 +518,18 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::label_cost(u32 column)
 /* Are this frame and the one before it blank for sure? */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_skipped(u32 t) const {
-  return loglike(row_of(t), (u32)p->rules.blank) > p->rules.skip_above && loglike(row_of(t - 1), (u32)p->rules.blank) > p->rules.skip_above;
+  return loglike(row_of(t), (u32)p->rules.blank) > p->rules.skip_above &&
+         loglike(row_of(t - 1), (u32)p->rules.blank) > p->rules.skip_above;
 }
 
-/* The frame to search after frame t, or the number of frames if there is none; told to all of a warp. */
+/* The frame to search after frame t, or the number of frames if there is none; told to all of a
+ * warp. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::row_after(u32 t) const {
   if (p->rules.skip_above == INFINITY) return t + 1;
   for (t++;; t += 32) {
-    const u32 row = t + in_warp(), vote = __ballot_sync(ALL, row >= (u32)own().scores.num_frames || !is_skipped(row));
+    const u32 row = t + in_warp(),
+              vote = __ballot_sync(ALL, row >= (u32)own().scores.num_frames || !is_skipped(row));
     if (vote != 0) return t + __ffs(vote) - 1;
   }
 }
@@ -426,7 +545,8 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::row_before(u32 t) const 
   }
 }
 
-/* Begins to fetch the scores of a frame; after finish_row and a barrier, everybody sees their costs. */
+/* Begins to fetch the scores of a frame; after finish_row and a barrier, everybody sees their
+ * costs. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::load_row(u32 t) {
   if (t >= (u32)own().scores.num_frames) return;
@@ -434,8 +554,10 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::load_row(u32 t) {
   if (!row_in_shared) return;
   const char *row = row_of(t);
   for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS) {
-    if (own().scores.dtype == 0) __pipeline_memcpy_async(&own().row[c], (const float *)row + c, 4);
-    else own().row[c] = loglike(row, c);
+    if (own().scores.dtype == 0)
+      __pipeline_memcpy_async(&own().row[c], (const float *)row + c, 4);
+    else
+      own().row[c] = loglike(row, c);
   }
   __pipeline_commit();
 }
@@ -444,12 +566,14 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::load_row(u32 t) {
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::finish_row() {
   __pipeline_wait_prior(0);
-  for (u32 c = tid(); row_in_shared && c < (u32)p->graph.num_columns; c += THREADS) own().row[c] = cost_of_score(penalised(own().row[c], c));
+  for (u32 c = tid(); row_in_shared && c < (u32)p->graph.num_columns; c += THREADS)
+    own().row[c] = cost_of_score(penalised(own().row[c], c));
 }
 
-/* --- ranks ------------------------------------------------------------------------------------------------------------- */
+/* --- ranks ------------------------------------------------------------------------------- */
 
-/* Given the ranks' histograms: the bin that holds the want-th entry, and how many entries lie below it. */
+/* Given the ranks' histograms: the bin that holds the want-th entry, and how many entries lie below
+ * it. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::pick_bin(u64 want, u32 *bin) {
   l.sync();

@@ -1,4 +1,5 @@
-/* shared_table.cuh - a lane's table of tokens with keys and values in (distributed) shared memory; token_table.cuh says what they are. A home is four slots, which one load shows. */
+/* shared_table.cuh - a lane's table of tokens with keys and values in (distributed) shared memory;
+ * token_table.cuh says what they are. A home is four slots, which one load shows. */
 #ifndef WF_CUDA_SEARCH_SHARED_TABLE_CUH
 #define WF_CUDA_SEARCH_SHARED_TABLE_CUH
 
@@ -13,20 +14,24 @@ struct shared_table : slot_table<POLICY, RANKS> {
   typedef typename slots::token_key token_key;
   using slots::base;
   using slots::bits;
+  using slots::FREE;
+  using slots::GROUP;
+  using slots::HAS_EPSILONS;
   using slots::own;
   using slots::place_of;
   using slots::SLOTS;
-  using slots::HAS_EPSILONS;
-  using slots::FREE;
-  using slots::GROUP;
 
   __device__ __forceinline__ explicit shared_table(const wf__lane_params *) {}
 
   /* --- this block's part, slot by slot --- */
 
-  __device__ __forceinline__ token_key key_at(u32 slot) const { return own_words::load(base + OFFSET(keys) + slot * 4); }
+  __device__ __forceinline__ token_key key_at(u32 slot) const {
+    return own_words::load(base + OFFSET(keys) + slot * 4);
+  }
   __device__ __forceinline__ u64 value_at(u32 slot) const { return own().values[slot]; }
-  __device__ __forceinline__ ulonglong2 entry_at(u32 slot) const { return make_ulonglong2(key_at(slot), value_at(slot)); }
+  __device__ __forceinline__ ulonglong2 entry_at(u32 slot) const {
+    return make_ulonglong2(key_at(slot), value_at(slot));
+  }
   __device__ __forceinline__ void put_value(u32 slot, u64 value) { own().values[slot] = value; }
   __device__ __forceinline__ void free_slot(u32 slot, bool has_value = true) {
     if (has_value) own().values[slot] = NO_TOKEN;
@@ -36,7 +41,8 @@ struct shared_table : slot_table<POLICY, RANKS> {
   /* Empties the table, whatever is in it, and sets its size for what comes. */
   __device__ void clear(u32 new_bits) {
     ulonglong2 *values = (ulonglong2 *)own().values;
-    for (u32 i = tid(); i < SLOTS / 2; i += THREADS) values[i] = make_ulonglong2(NO_TOKEN, NO_TOKEN);
+    for (u32 i = tid(); i < SLOTS / 2; i += THREADS)
+      values[i] = make_ulonglong2(NO_TOKEN, NO_TOKEN);
     this->free_slots(new_bits);
   }
   /* The same for this block's part of a table that is as a frame left it. */
@@ -46,7 +52,8 @@ struct shared_table : slot_table<POLICY, RANKS> {
 
   /* --- all of it --- */
 
-  /* Of the four keys from an address on, the first that is free or `key`; GROUP if none is. *seen is what stands there. */
+  /* Of the four keys from an address on, the first that is free or `key`; GROUP if none is. *seen
+   * is what stands there. */
   template <bool CLUSTER>
   static __device__ __forceinline__ u32 first_of(u32 address, u32 key, u32 *seen) {
     const uint4 four = words<CLUSTER>::load128(address);
@@ -76,13 +83,17 @@ struct shared_table : slot_table<POLICY, RANKS> {
     return NO_TOKEN;
   }
 
-  /* Offers a candidate of each live thread of a warp to the table of the block whose shared memory is at `to`; `at` is the home slot there. Called by whole
-   * warps: they wait for each other between finding a slot and lowering its value, else those who are done first would go on alone. (With the threads that
-   * happen to be active in place of the warp, the compiler's own convergence barriers and that wait could wait for each other: docs/engineering/gpu.md.) True if it
-   * lowered the slot's value; then *slot says where and *old what stood there. By compare-and-swap: a 64-bit minimum is no faster on the block's own shared
-   * memory, and not atomic on another block's (docs/engineering/gpu.md). */
+  /* Offers a candidate of each live thread of a warp to the table of the block whose shared memory
+   * is at `to`; `at` is the home slot there. Called by whole warps: they wait for each other
+   * between finding a slot and lowering its value, else those who are done first would go on alone.
+   * (With the threads that happen to be active in place of the warp, the compiler's own convergence
+   * barriers and that wait could wait for each other: docs/engineering/gpu.md.) True if it lowered
+   * the slot's value; then *slot says where and *old what stood there. By compare-and-swap: a
+   * 64-bit minimum is no faster on the block's own shared memory, and not atomic on another block's
+   * (docs/engineering/gpu.md). */
   template <bool CLUSTER>
-  __device__ __forceinline__ bool offer_at(bool live, u32 to, u32 at, token_key key, u64 value, u32 *slot, u64 *old) {
+  __device__ __forceinline__ bool offer_at(bool live, u32 to, u32 at, token_key key, u64 value,
+                                           u32 *slot, u64 *old) {
     typedef words<CLUSTER> there;
     const u32 mask = (1u << bits) - 1;
     for (u32 left = min(MAX_PROBES, mask / (4 * GROUP)); live;) {
@@ -118,21 +129,25 @@ struct shared_table : slot_table<POLICY, RANKS> {
     }
     return false;
   }
-  __device__ __forceinline__ bool offer(bool live, token_key key, u64 value, u32 *rank, u32 *slot, u64 *old) {
+  __device__ __forceinline__ bool offer(bool live, token_key key, u64 value, u32 *rank, u32 *slot,
+                                        u64 *old) {
     u32 at;
     place_of(key & ~HAS_EPSILONS, bits, rank, &at);
     return offer_at<(RANKS > 1)>(live, this->base_of(*rank), at, key, value, slot, old);
   }
   /* Offers to the block's own part of the table. */
-  __device__ __forceinline__ bool offer_own(bool live, token_key key, u64 value, u32 *slot, u64 *old) {
+  __device__ __forceinline__ bool offer_own(bool live, token_key key, u64 value, u32 *slot,
+                                            u64 *old) {
     u32 rank, at;
     place_of(key & ~HAS_EPSILONS, bits, &rank, &at);
     return offer_at<false>(live, base, at, key, value, slot, old);
   }
 
-  /* Appends a candidate of each live thread of the warp to the list of the rank that owns its state, in the slots [begin, end) behind the part of the
-   * table in use. What does not fit is only counted. */
-  __device__ __forceinline__ void send(bool live, u32 which, u32 begin, u32 end, token_key key, u64 value) {
+  /* Appends a candidate of each live thread of the warp to the list of the rank that owns its
+   * state, in the slots [begin, end) behind the part of the table in use. What does not fit is only
+   * counted. */
+  __device__ __forceinline__ void send(bool live, u32 which, u32 begin, u32 end, token_key key,
+                                       u64 value) {
     u32 rank = 0, slot;
     if (RANKS > 1) place_of(key & ~HAS_EPSILONS, bits, &rank, &slot);
     u32 peers = __ballot_sync(ALL, live);
@@ -140,7 +155,8 @@ struct shared_table : slot_table<POLICY, RANKS> {
     if (RANKS > 1) peers = __match_any_sync(ALL, live ? rank : RANKS);
     const u32 leader = __ffs(peers) - 1;
     u32 at = 0;
-    if (live && in_warp() == leader) at = atomicAdd(&this->of(rank).num_listed[which], (u32)__popc(peers));
+    if (live && in_warp() == leader)
+      at = atomicAdd(&this->of(rank).num_listed[which], (u32)__popc(peers));
     at = begin + __shfl_sync(ALL, at, leader) + __popc(peers & ((1u << in_warp()) - 1));
     if (live && at < end) {
       lane_shared &to = this->of(rank);

@@ -1,4 +1,5 @@
-/* slot_table.cuh - what the tables of tokens have in common (token_table.cuh): slots of shared memory, each with a key or its fingerprint, which say whether it is taken. */
+/* slot_table.cuh - what the tables of tokens have in common (token_table.cuh): slots of shared
+ * memory, each with a key or its fingerprint, which say whether it is taken. */
 #ifndef WF_CUDA_SEARCH_SLOT_TABLE_CUH
 #define WF_CUDA_SEARCH_SLOT_TABLE_CUH
 
@@ -14,22 +15,30 @@ struct slot_table : lane<POLICY, RANKS> {
   using lane<POLICY, RANKS>::bits;
   using lane<POLICY, RANKS>::own;
   static constexpr u32 SLOT_BITS = POLICY::table::slot_bits(WF__SHARED_KB), SLOTS = 1u << SLOT_BITS;
-  static constexpr token_key NO_STATE = ~(token_key)0, HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
-  static constexpr u32 FREE = (fingerprint)~0u, MARK = 1u << (sizeof(fingerprint) * 8 - 1); /* MARK: of a key that has HAS_EPSILONS */
-  static constexpr u32 GROUP = 16 / sizeof(fingerprint);                                    /* slots that one load shows: a home */
+  static constexpr token_key NO_STATE = ~(token_key)0,
+                             HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
+  static constexpr u32 FREE = (fingerprint)~0u,
+                       MARK = 1u << (sizeof(fingerprint) * 8 -
+                                     1);                 /* MARK: of a key that has HAS_EPSILONS */
+  static constexpr u32 GROUP = 16 / sizeof(fingerprint); /* slots that one load shows: a home */
 
   /* Of this block's part. */
   __device__ __forceinline__ bool is_taken(u32 slot) const { return own().keys[slot] != FREE; }
-  __device__ __forceinline__ bool has_epsilons_at(u32 slot) const { return (own().keys[slot] & MARK) != 0; } /* if it is taken */
+  __device__ __forceinline__ bool has_epsilons_at(u32 slot) const {
+    return (own().keys[slot] & MARK) != 0;
+  } /* if it is taken */
 
   /* Rank and home slot of a key without HAS_EPSILONS in a table of ranks of 2^bits slots. */
-  static __device__ __forceinline__ void place_of(token_key key, u32 bits, u32 *rank, u32 *slot) { table_place<RANKS>(key, bits, GROUP, rank, slot); }
+  static __device__ __forceinline__ void place_of(token_key key, u32 bits, u32 *rank, u32 *slot) {
+    table_place<RANKS>(key, bits, GROUP, rank, slot);
+  }
 
  protected:
   /* All slots of the block become free, and a frame begins, whose table has 2^new_bits. */
   __device__ __forceinline__ void free_slots(u32 new_bits) {
     uint4 *keys = (uint4 *)own().keys;
-    for (u32 i = tid(); i < sizeof own().keys / sizeof *keys; i += THREADS) keys[i] = make_uint4(ALL, ALL, ALL, ALL);
+    for (u32 i = tid(); i < sizeof own().keys / sizeof *keys; i += THREADS)
+      keys[i] = make_uint4(ALL, ALL, ALL, ALL);
     if (tid() == 0) own().begin_frame();
     bits = new_bits;
   }

@@ -1,11 +1,14 @@
-/* stream_ends.cuh - the two ends of a chunk of a stream: its tokens into the lane (gather) and out of it (scatter), and what they came from to the host.
+/* stream_ends.cuh - the two ends of a chunk of a stream: its tokens into the lane (gather) and out
+ * of it (scatter), and what they came from to the host.
  *
- * Gather: the tokens go into the frame's table, as candidates do, and out of it as a frame does; so any lane, of any number of blocks, can take any stream.
- * That frame, number 0, has the tokens' numbers where others have arcs. An utterance that begins has its start there.
+ * Gather: the tokens go into the frame's table, as candidates do, and out of it as a frame does; so
+ * any lane, of any number of blocks, can take any stream. That frame, number 0, has the tokens'
+ * numbers where others have arcs. An utterance that begins has its start there.
  *
- * Scatter: backward over the chunk's frames, tokens mark those they come from; forward, the marked ones and all of the newest frame are numbered, in the
- * order frame, rank, place; then they go to the host, each with its arc, what that read, and the number of the one before. A thread follows a token by
- * itself, since those of the newest frame are many. */
+ * Scatter: backward over the chunk's frames, tokens mark those they come from; forward, the marked
+ * ones and all of the newest frame are numbered, in the order frame, rank, place; then they go to
+ * the host, each with its arc, what that read, and the number of the one before. A thread follows a
+ * token by itself, since those of the newest frame are many. */
 #ifndef WF_CUDA_SEARCH_STREAM_ENDS_CUH
 #define WF_CUDA_SEARCH_STREAM_ENDS_CUH
 
@@ -13,9 +16,10 @@
 
 namespace wf_search {
 
-/* --- before the search --------------------------------------------------------------------------------------------------- */
+/* --- before the search ------------------------------------------------------------------- */
 
-/* Looks at the chunk's scores, if nobody has. False, with the outcome told, if there is nothing to search. */
+/* Looks at the chunk's scores, if nobody has. False, with the outcome told, if there is nothing to
+ * search. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ bool searcher<POLICY, RANKS>::check_values() {
   const wf__lane_chunk &chunk = p->streams.chunks[own().utterance];
@@ -40,11 +44,14 @@ __device__ __noinline__ bool searcher<POLICY, RANKS>::check_values() {
 /* The first frame of the chunk to search, or the number of frames. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::first_row() const {
-  if (p->rules.skip_above == INFINITY || own().scores.num_frames == 0 || p->streams.chunks[own().utterance].after_blank == 0) return 0;
+  if (p->rules.skip_above == INFINITY || own().scores.num_frames == 0 ||
+      p->streams.chunks[own().utterance].after_blank == 0)
+    return 0;
   return loglike(row_of(0), (u32)p->rules.blank) > p->rules.skip_above ? row_after(0) : 0;
 }
 
-/* The stream's tokens into the table and to the trace as frame 0; those of the start, if the utterance begins. */
+/* The stream's tokens into the table and to the trace as frame 0; those of the start, if the
+ * utterance begins. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::resume() {
   const wf__lane_chunk chunk = p->streams.chunks[own().utterance];
@@ -59,7 +66,8 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::resume() {
     own().num_tokens = own().num_expanded = own().num_narrowed = own().num_arcs = 0;
   }
   u32 bits = WF__LANE_MIN_BITS;
-  while (bits < SLOT_BITS && (1u << bits) < SPARE * max(chunk.usual_size, chunk.num_tokens / RANKS)) bits++;
+  while (bits < SLOT_BITS && (1u << bits) < SPARE * max(chunk.usual_size, chunk.num_tokens / RANKS))
+    bits++;
   for (;; bits = SLOT_BITS) {
     l.clear(bits);
     l.sync();
@@ -70,7 +78,8 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::resume() {
       const u64 context = SCORED && live && has_scorer() ? chunk.contexts[i] : 0;
       u32 rank, slot;
       u64 old;
-      l.offer(live, key_of(token.state, context), (u64)ordered(token.cost) << 32 | (i + 1), &rank, &slot, &old);
+      l.offer(live, key_of(token.state, context), (u64)ordered(token.cost) << 32 | (i + 1), &rank,
+              &slot, &old);
       if (by_state() && live) sources_of(rank)[slot] = context;
       __syncwarp();
     }
@@ -83,17 +92,19 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::resume() {
   return finish_frame<false>() ? WF__LANE_OK : WF__LANE_NO_ROOM;
 }
 
-/* --- the way back ---------------------------------------------------------------------------------------------------------- */
+/* --- the way back ------------------------------------------------------------------------ */
 
 /* As find_token, by one thread. */
 template <class POLICY, int RANKS>
-__device__ u32 searcher<POLICY, RANKS>::locate(u32 state, u64 context, u32 number, u32 *owner) const {
+__device__ u32 searcher<POLICY, RANKS>::locate(u32 state, u64 context, u32 number,
+                                               u32 *owner) const {
   const u32 bits = index()[(u64)number * WF__LANE_INDEX + WF__LANE_GROUPS];
   u32 slot;
   l.place_of(key_of(state, context), bits, owner, &slot);
   const int64_t parts = (int64_t)*owner - l.rank();
   const u32 *off = frame_off() + parts * (p->memory.frames_cap + 2);
-  const uint16_t *groups = index() + parts * (int64_t)(p->memory.frames_cap + 1) * WF__LANE_INDEX + (u64)number * WF__LANE_INDEX;
+  const uint16_t *groups = index() + parts * (int64_t)(p->memory.frames_cap + 1) * WF__LANE_INDEX +
+                           (u64)number * WF__LANE_INDEX;
   const u32 first = __ldcg(off + number), size = __ldcg(off + number + 1) - first;
   const uint2 *tokens = trace() + parts * p->memory.trace_cap + first;
   const ulonglong2 *pairs = contexts() + parts * p->memory.trace_cap + first;
@@ -103,12 +114,15 @@ __device__ u32 searcher<POLICY, RANKS>::locate(u32 state, u64 context, u32 numbe
     u32 states[STEP], where[STEP];
 #pragma unroll
     for (u32 k = 0; k < STEP; k++) {
-      where[k] = at + k >= size ? min(at + k - size, size - 1) : at + k; /* probing wraps round the table */
+      where[k] = at + k >= size ? min(at + k - size, size - 1)
+                                : at + k; /* probing wraps round the table */
       states[k] = __ldcg(&tokens[where[k]].x) & ~MARKED;
     }
 #pragma unroll
     for (u32 k = 0; k < STEP; k++)
-      if (states[k] == state && (!SCORED || is_same(__ldcg((const u64 *)(pairs + where[k])), context))) return first + where[k];
+      if (states[k] == state &&
+          (!SCORED || is_same(__ldcg((const u64 *)(pairs + where[k])), context)))
+        return first + where[k];
     at += STEP;
     if (at >= size) at -= size;
     if (at >= size) at = 0; /* the frame has fewer than STEP */
@@ -124,7 +138,8 @@ __device__ u32 searcher<POLICY, RANKS>::source_by_thread(u32 arc) const {
   return __ldg(p->graph.arc_sources + arc);
 }
 
-/* Links this block's marked tokens of a frame (all, of the newest) to those they came from, and marks these. True if that marked one of the same frame. */
+/* Links this block's marked tokens of a frame (all, of the newest) to those they came from, and
+ * marks these. True if that marked one of the same frame. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::link_tokens(u32 number) {
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
@@ -138,7 +153,8 @@ __device__ bool searcher<POLICY, RANKS>::link_tokens(u32 number) {
     if (SCORED) context = __ldcg((const u64 *)(contexts() + first + i) + 1);
     u32 owner, was = MARKED;
     const u32 at = locate(source & ~WF__LANE_EPSILON, context, emits ? number - 1 : number, &owner);
-    if (at != ALL) was = atomicOr(&(trace() + ((int64_t)owner - l.rank()) * p->memory.trace_cap)[at].x, MARKED);
+    if (at != ALL)
+      was = atomicOr(&(trace() + ((int64_t)owner - l.rank()) * p->memory.trace_cap)[at].x, MARKED);
     links()[first + i].x = owner << 28 | at;
     trace()[first + i].y = token.y | FOLLOWED;
     again = again || (!emits && number + 1 < frame && (was & MARKED) == 0);
@@ -146,7 +162,8 @@ __device__ bool searcher<POLICY, RANKS>::link_tokens(u32 number) {
   return again;
 }
 
-/* Numbers this block's tokens to hand out, from frame `first` on; handed() says how many there are before each frame. */
+/* Numbers this block's tokens to hand out, from frame `first` on; handed() says how many there are
+ * before each frame. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::number_tokens(u32 first) {
   u32 count = 0;
@@ -155,7 +172,8 @@ __device__ void searcher<POLICY, RANKS>::number_tokens(u32 first) {
     if (tid() == 0) handed()[number] = count;
     for (u32 base = 0; base < size; base += THREADS) {
       const u32 i = base + tid();
-      const bool live = i < size && (number + 1 == frame || (__ldcg(&trace()[begin + i].x) & MARKED) != 0);
+      const bool live =
+          i < size && (number + 1 == frame || (__ldcg(&trace()[begin + i].x) & MARKED) != 0);
       const u32 place = place_in_block(live, &count);
       if (live) links()[begin + i].y = place;
       __syncthreads();
@@ -171,7 +189,8 @@ __device__ u32 searcher<POLICY, RANKS>::number_of(u32 rank, u32 place, u32 numbe
   const int64_t parts = (int64_t)rank - l.rank();
   const u32 mine = __ldcg(&(links() + parts * p->memory.trace_cap)[place].y);
   if (RANKS == 1) return mine;
-  const u32 stride = p->memory.frames_cap + 2, *counts = handed() - (int64_t)l.rank() * stride + number;
+  const u32 stride = p->memory.frames_cap + 2,
+            *counts = handed() - (int64_t)l.rank() * stride + number;
   u32 before = mine - __ldcg(counts + rank * stride);
   for (u32 r = 0; r < RANKS; r++) before += __ldcg(counts + r * stride + (r < rank ? 1 : 0));
   return before;
@@ -182,22 +201,25 @@ template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::newest_before() const {
   const u32 *off = frame_off() - (int64_t)l.rank() * (p->memory.frames_cap + 2);
   u32 before = 0;
-  for (u32 r = 0; r < l.rank(); r++, off += p->memory.frames_cap + 2) before += __ldcg(off + frame) - __ldcg(off + frame - 1);
+  for (u32 r = 0; r < l.rank(); r++, off += p->memory.frames_cap + 2)
+    before += __ldcg(off + frame) - __ldcg(off + frame - 1);
   return before;
 }
 
-/* --- what goes out --------------------------------------------------------------------------------------------------------- */
+/* --- what goes out ----------------------------------------------------------------------- */
 
 /* Number among the newest tokens of the one that best_end found; all ones if it found none. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::number_of_end(u64 key, u64 context, bool final) {
-  const bool same = resumes() && frame == 1; /* tokens that were there before the chunk have their numbers */
+  const bool same =
+      resumes() && frame == 1; /* tokens that were there before the chunk have their numbers */
   const u32 before = newest_before();
   u64 number = ALL;
   for (u32 i = tid(); i < f.num_sources && key != NO_TOKEN; i += THREADS) {
     const uint2 token = tokens()[i];
     const float cost = final ? ending_cost(i) : costs()[i];
-    if (((u64)ordered(cost) << 32 | token.x) == key && (!SCORED || source_context(i) == context)) number = same ? token.y : before + i;
+    if (((u64)ordered(cost) << 32 | token.x) == key && (!SCORED || source_context(i) == context))
+      number = same ? token.y : before + i;
   }
   return (u32)l.least(number);
 }
@@ -216,13 +238,19 @@ __device__ bool searcher<POLICY, RANKS>::hand_out(u32 first, u64 *off, u32 *size
       if (number + 1 < frame && (token.x & MARKED) == 0) continue;
       uint4 ancestor = make_uint4(WF__LANE_NO_PREV, NO_ARC, 0, row);
       if (token.y != NO_ARC) {
-        const u32 arc = token.y & ~FOLLOWED, link = links()[begin + i].x, rank = RANKS == 1 ? 0 : link >> 28, place = link & 0x0fffffff;
+        const u32 arc = token.y & ~FOLLOWED, link = links()[begin + i].x,
+                  rank = RANKS == 1 ? 0 : link >> 28, place = link & 0x0fffffff;
         const int column = (int)arc_at(arcs(), arc).z;
         const u32 came_from = column >= 0 ? number - 1 : number;
         ancestor.y = arc;
-        if (came_from >= first) ancestor.x = number_of(rank, place, came_from);
-        else ancestor.x = __ldcg(&(trace() + ((int64_t)rank - l.rank()) * p->memory.trace_cap)[place].y) | WF__LANE_OLD;
-        if (column >= 0) ancestor.z = __float_as_uint(penalised(loglike(row_of(row), (u32)column), (u32)column));
+        if (came_from >= first)
+          ancestor.x = number_of(rank, place, came_from);
+        else
+          ancestor.x =
+              __ldcg(&(trace() + ((int64_t)rank - l.rank()) * p->memory.trace_cap)[place].y) |
+              WF__LANE_OLD;
+        if (column >= 0)
+          ancestor.z = __float_as_uint(penalised(loglike(row_of(row), (u32)column), (u32)column));
       }
       const u64 at = *off + number_of(l.rank(), begin + i, number);
       ((uint4 *)p->streams.ancestors)[at] = ancestor;
@@ -242,7 +270,8 @@ __device__ void searcher<POLICY, RANKS>::save_tokens(const wf__lane_chunk &chunk
   }
 }
 
-/* Tokens, and what is between them of the lattice. WF__LANE_NO_ANCESTORS if others have taken the room, WF__LANE_NO_ROOM if there is not enough. */
+/* Tokens, and what is between them of the lattice. WF__LANE_NO_ANCESTORS if others have taken the
+ * room, WF__LANE_NO_ROOM if there is not enough. */
 template <class POLICY, int RANKS>
 __device__ int searcher<POLICY, RANKS>::hand_out_all(u32 first, wf__lane_advance *out) {
   l.sync();
@@ -260,13 +289,16 @@ __device__ int searcher<POLICY, RANKS>::hand_out_all(u32 first, wf__lane_advance
   if (!hand_out(first, &off, &out->num_ancestors)) return WF__LANE_NO_ANCESTORS;
   out->ancestors_off = off;
   if (out->num_links == 0) return WF__LANE_OK;
-  out->links_off = l.sum(l.rank() == 0 && tid() == 0 ? atomicAdd((u64 *)p->streams.chunk_links_used, (u64)out->num_links) : 0);
+  out->links_off = l.sum(l.rank() == 0 && tid() == 0
+                             ? atomicAdd((u64 *)p->streams.chunk_links_used, (u64)out->num_links)
+                             : 0);
   if (out->links_off + out->num_links > p->streams.chunk_links_cap) return WF__LANE_NO_ANCESTORS;
   hand_out_links(first, out->links_off);
   return WF__LANE_OK;
 }
 
-/* The end of the chunk: `end` is the first row that was not searched. Nothing has changed if the status is not WF__LANE_OK. */
+/* The end of the chunk: `end` is the first row that was not searched. Nothing has changed if the
+ * status is not WF__LANE_OK. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end, int status) {
   const wf__lane_chunk chunk = p->streams.chunks[own().utterance];
@@ -287,7 +319,8 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end,
     }
     const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
     out.num_arcs = arcs_seen;
-    out.num_newest = chunk.num_tokens; /* as they were saved, also those that are one here since another scorer came */
+    out.num_newest = chunk.num_tokens; /* as they were saved, also those that are one here since
+                                          another scorer came */
     if (frame > 1 || !resumed) {
       out.num_newest = (u32)f.total_sources;
       status = hand_out_all(resumed ? 1 : 0, &out);
@@ -296,7 +329,8 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end,
   }
   const u32 rows = (u32)own().scores.num_frames;
   out.after_blank = chunk.after_blank;
-  if (p->rules.skip_above < INFINITY && rows > 0) out.after_blank = loglike(row_of(rows - 1), (u32)p->rules.blank) > p->rules.skip_above;
+  if (p->rules.skip_above < INFINITY && rows > 0)
+    out.after_blank = loglike(row_of(rows - 1), (u32)p->rules.blank) > p->rules.skip_above;
   if (l.rank() != 0 || tid() != 0) return 0;
   out.status = status;
   out.flags = own().flags | (died ? 4 : 0); /* WF_RESULT_DIED */

@@ -1,5 +1,5 @@
-/* word_scores.cuh - what the search does with a scorer (docs/reference/semantics.md, "With a scorer"): costs of words, which context a token came from, ties that
- * contexts decide. */
+/* word_scores.cuh - what the search does with a scorer (docs/reference/semantics.md, "With a
+ * scorer"): costs of words, which context a token came from, ties that contexts decide. */
 #ifndef WF_CUDA_SEARCH_WORD_SCORES_CUH
 #define WF_CUDA_SEARCH_WORD_SCORES_CUH
 
@@ -7,65 +7,84 @@
 
 namespace wf_search {
 
-/* With scorers: the utterance's scorer, and words, to shared memory; a scorer of no parts, which adds 0 and has the context 0, if it has none. */
+/* With scorers: the utterance's scorer, and words, to shared memory; a scorer of no parts, which
+ * adds 0 and has the context 0, if it has none. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::load_scorer() {
   load_words<POLICY>(p);
   if constexpr (!DEFERRED) {
     constexpr u32 SIZE = sizeof(wf__flat_scorer) / 4;
     const u32 *from = (const u32 *)own().scores.scorer;
-    for (u32 i = tid(); i < SIZE; i += blockDim.x) ((u32 *)&own().with_scorer.scorer)[i] = from != NULL ? __ldg(from + i) : 0;
+    for (u32 i = tid(); i < SIZE; i += blockDim.x)
+      ((u32 *)&own().with_scorer.scorer)[i] = from != NULL ? __ldg(from + i) : 0;
   }
   __syncthreads();
 }
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_scorer() const {
-  if constexpr (GATHERS) return own().with_scorer.scorer.num_parts > 0;
-  else return SCORED;
+  if constexpr (GATHERS)
+    return own().with_scorer.scorer.num_parts > 0;
+  else
+    return SCORED;
 }
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ float searcher<POLICY, RANKS>::slack() const {
-  if constexpr (SCORED) return has_scorer() ? own().with_scorer.words.scored_slack : own().with_scorer.words.epsilon_slack;
-  else return p->graph.epsilon_slack;
+  if constexpr (SCORED)
+    return has_scorer() ? own().with_scorer.words.scored_slack
+                        : own().with_scorer.words.epsilon_slack;
+  else
+    return p->graph.epsilon_slack;
 }
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::start_context() const {
-  if constexpr (DEFERRED) return ranked(__ldg(p->answers.starts + own().scores.root));
-  else if constexpr (SCORED) return own().with_scorer.scorer.start;
-  else return 0;
+  if constexpr (DEFERRED)
+    return ranked(__ldg(p->answers.starts + own().scores.root));
+  else if constexpr (SCORED)
+    return own().with_scorer.scorer.start;
+  else
+    return 0;
 }
 
-/* A function of its own: it is called from many places, and its loops would crowd their registers. */
+/* A function of its own: it is called from many places, and its loops would crowd their registers.
+ */
 template <class POLICY>
 static __device__ __noinline__ float step_scorer(u32 word, u64 *context) {
   uint64_t next;
-  const float extra = wf__flat_step(&own_shared<POLICY>().with_scorer.scorer, *context, word, &next);
+  const float extra =
+      wf__flat_step(&own_shared<POLICY>().with_scorer.scorer, *context, word, &next);
   *context = next;
   return extra;
 }
 
-/* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one behind it. */
+/* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one
+ * behind it. */
 template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::word_cost(u32 word, float cost, u64 *context) const {
-  if constexpr (DEFERRED) return deferred_cost(word, cost, context);
-  else return __fadd_rn(cost, step_scorer<POLICY>(word, context));
+  if constexpr (DEFERRED)
+    return deferred_cost(word, cost, context);
+  else
+    return __fadd_rn(cost, step_scorer<POLICY>(word, context));
 }
 
 template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::final_cost_of(u64 context) const {
-  if constexpr (DEFERRED) return deferred_final_cost(context);
-  else return wf__flat_final(&own().with_scorer.scorer, context);
+  if constexpr (DEFERRED)
+    return deferred_final_cost(context);
+  else
+    return wf__flat_final(&own().with_scorer.scorer, context);
 }
 
-/* --- asking, many at a time -------------------------------------------------------------------------------------------------- */
+/* --- asking, many at a time -------------------------------------------------------------- */
 
-/* Puts a candidate over an arc with a word of each waiting thread of the warp aside: `cost` is that before the scorer and the label. A look-up waits for
- * memory several times, and few threads of a warp have a word: so they are asked for together, by whole warps. */
+/* Puts a candidate over an arc with a word of each waiting thread of the warp aside: `cost` is that
+ * before the scorer and the label. A look-up waits for memory several times, and few threads of a
+ * warp have a word: so they are asked for together, by whole warps. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::gather_word(bool waits, u32 a, uint4 arc, float cost, u64 from) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::gather_word(bool waits, u32 a, uint4 arc,
+                                                                     float cost, u64 from) {
   const u32 vote = __ballot_sync(ALL, waits);
   if (vote == 0) return;
   u32 place = 0;
@@ -78,10 +97,12 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::gather_word(bool waits,
 }
 
 template <class POLICY, int RANKS>
-__device__ __forceinline__ wf__lane_asked searcher<POLICY, RANKS>::asked_word(bool live, u32 i) const {
+__device__ __forceinline__ wf__lane_asked searcher<POLICY, RANKS>::asked_word(bool live,
+                                                                              u32 i) const {
   if (!live) return wf__lane_asked{0, 0, 0, 0, 0, 0};
   const ulonglong2 *at = (const ulonglong2 *)(asked() + i), first = at[0], second = at[1];
-  return wf__lane_asked{first.x, (u32)first.y, __uint_as_float((u32)(first.y >> 32)), second.x, (u32)second.y, (u32)(second.y >> 32)};
+  return wf__lane_asked{first.x,  (u32)first.y,  __uint_as_float((u32)(first.y >> 32)),
+                        second.x, (u32)second.y, (u32)(second.y >> 32)};
 }
 
 template <class POLICY, int RANKS>
@@ -103,11 +124,14 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::forget_words() {
   if constexpr (SCORED) own().with_scorer.num_asked = 0;
 }
 
-/* --- answers remembered ------------------------------------------------------------------------------------------------------- */
+/* --- answers remembered ------------------------------------------------------------------ */
 
-/* Most words are asked after the same context frame after frame, and an answer takes some ten reads that wait for each other. So a block keeps what the scorer said, by a hash of
- * context and word that can be undone: of its MEMO_KEY_BITS bits the upper ones are the place, and the others, + 1, the tag that both words of an entry have. Threads read and write without
- * locks: all that is ever stored with a tag is the one answer it stands for. Tag 0: empty. Contexts and words that do not fit the key are asked for every time. */
+/* Most words are asked after the same context frame after frame, and an answer takes some ten reads
+ * that wait for each other. So a block keeps what the scorer said, by a hash of context and word
+ * that can be undone: of its MEMO_KEY_BITS bits the upper ones are the place, and the others, + 1,
+ * the tag that both words of an entry have. Threads read and write without locks: all that is ever
+ * stored with a tag is the one answer it stands for. Tag 0: empty. Contexts and words that do not
+ * fit the key are asked for every time. */
 constexpr int MEMO_TAG_BITS = 31, MEMO_KEY_BITS = MEMO_TAG_BITS + WF__LANE_MEMO_BITS;
 
 /* False: not to be kept. */
@@ -127,7 +151,8 @@ static __device__ __forceinline__ bool place_in_memo(u64 context, u32 word, u32 
 
 /* As word_cost. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ float searcher<POLICY, RANKS>::remembered_cost(u32 word, float cost, u64 *context) const {
+__device__ __forceinline__ float searcher<POLICY, RANKS>::remembered_cost(u32 word, float cost,
+                                                                          u64 *context) const {
   u32 place, tag;
   const bool kept = place_in_memo<POLICY>(*context, word, &place, &tag);
   if (kept) {
@@ -138,37 +163,47 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::remembered_cost(u32 wo
     }
   }
   const float extra = step_scorer<POLICY>(word, context);
-  if (kept) __stcg(memo() + place, make_ulonglong2((u64)tag << 32 | __float_as_uint(extra), (u64)tag << 32 | *context));
+  if (kept)
+    __stcg(memo() + place,
+           make_ulonglong2((u64)tag << 32 | __float_as_uint(extra), (u64)tag << 32 | *context));
   return __fadd_rn(cost, extra);
 }
 
-/* Where the lane has another scorer than before, or the launch begins; with a barrier of the block before anybody asks. */
+/* Where the lane has another scorer than before, or the launch begins; with a barrier of the block
+ * before anybody asks. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::forget_answers() {
   const wf__flat_scorer *now = own().scores.scorer;
   if (own().with_scorer.memo_of == now) return;
-  for (u32 i = tid(); i < 1u << WF__LANE_MEMO_BITS; i += THREADS) __stcg(memo() + i, make_ulonglong2(0, 0));
+  for (u32 i = tid(); i < 1u << WF__LANE_MEMO_BITS; i += THREADS)
+    __stcg(memo() + i, make_ulonglong2(0, 0));
   __syncthreads();
   if (tid() == 0) own().with_scorer.memo_of = now;
 }
 
-/* --- which context a token came from -------------------------------------------------------------------------------------- */
+/* --- which context a token came from ----------------------------------------------------- */
 
-/* Is a candidate that became the best of its slot, or is as good as that, to be logged? One of a word is, as others keep their context; each of them with recombine=state. */
+/* Is a candidate that became the best of its slot, or is as good as that, to be logged? One of a
+ * word is, as others keep their context; each of them with recombine=state. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_logged(u32 word) const {
-  return (word != 0 || by_state()) && (DEFERRED || own().with_scorer.scorer.bits != 0); /* no bits: all tokens have context 0 */
+  return (word != 0 || by_state()) &&
+         (DEFERRED || own().with_scorer.scorer.bits != 0); /* no bits: all tokens have context 0 */
 }
 
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from, u64 to) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::log_candidate(u32 word, u32 rank, u32 slot,
+                                                                       u64 value, u64 from,
+                                                                       u64 to) {
   if (!is_logged(word)) return;
   const u32 place = atomicAdd(&own().with_scorer.num_logged, 1u);
-  if (place < WF__LANE_WORD_LOG) word_log()[place] = wf__lane_logged{value, by_state() ? to : from, rank << 16 | slot, 0};
+  if (place < WF__LANE_WORD_LOG)
+    word_log()[place] = wf__lane_logged{value, by_state() ? to : from, rank << 16 | slot, 0};
 }
 
-/* With recombine=state, between two barriers: candidates logged since the last time that stand in their slots put their contexts into `sources` of the slot's
- * rank. No two that stand are of one slot, since a state has one token, and a slot's value falls. False if a log was too small. */
+/* With recombine=state, between two barriers: candidates logged since the last time that stand in
+ * their slots put their contexts into `sources` of the slot's rank. No two that stand are of one
+ * slot, since a state has one token, and a slot's value falls. False if a log was too small. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::settle_contexts() {
   u32 most = 0;
@@ -178,15 +213,16 @@ __device__ bool searcher<POLICY, RANKS>::settle_contexts() {
   for (u32 i = own().with_scorer.num_settled + tid(); i < size; i += THREADS) {
     const wf__lane_logged entry = word_log()[i];
     const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
-    if (((l.value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) == 0) sources_of(rank)[slot] = entry.source;
+    if (((l.value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) == 0)
+      sources_of(rank)[slot] = entry.source;
   }
   l.sync();
   if (tid() == 0) own().with_scorer.num_settled = size;
   return most <= WF__LANE_WORD_LOG;
 }
 
-/* After the closure: the least context among those that offered what stands in a slot, into `sources` of the slot's rank. *any: is there any on any rank?
- * False if a log was too small. */
+/* After the closure: the least context among those that offered what stands in a slot, into
+ * `sources` of the slot's rank. *any: is there any on any rank? False if a log was too small. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::find_sources(bool *any) {
   *any = false;
@@ -199,18 +235,20 @@ __device__ bool searcher<POLICY, RANKS>::find_sources(bool *any) {
   for (u32 i = tid(); i < size; i += THREADS) {
     const wf__lane_logged entry = word_log()[i];
     const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
-    if (((l.value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) != 0) continue; /* something better came */
+    if (((l.value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) != 0)
+      continue; /* something better came */
     atomicMin(sources_of(rank) + slot, (u64)entry.source);
   }
   l.sync(); /* in every case: the next frame clears the counts that others may still have to read */
   return most <= WF__LANE_WORD_LOG;
 }
 
-/* --- ties --------------------------------------------------------------------------------------------------------------- */
+/* --- ties -------------------------------------------------------------------------------- */
 
 /* Of the sources near the last one to let in: is this one it? All who are equal write the same. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::keep_selected(u64 key, u64 below, u64 same, u64 want) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::keep_selected(u64 key, u64 below, u64 same,
+                                                                       u64 want) {
   if (below >= want || below + same < want) return;
   atomicExch(&own().select_key, key);
   atomicExch(&own().with_scorer.select_left, (u32)(below + same > want ? want - below : 0));
@@ -232,7 +270,8 @@ __device__ u64 searcher<POLICY, RANKS>::tied_source(u64 key, u64 want) {
     __syncthreads();
     for (u32 i = tid(); i < f.num_sources; i += THREADS) {
       const u64 context = source_context(i);
-      if (((u64)ordered(costs()[i]) << 32 | tokens[i].x) == key && (shift == 56 || context >> (shift + 8) == prefix))
+      if (((u64)ordered(costs()[i]) << 32 | tokens[i].x) == key &&
+          (shift == 56 || context >> (shift + 8) == prefix))
         atomicAdd(&own().hist[(u32)(context >> shift) & 255], 1u);
     }
     u32 bin;

@@ -7,11 +7,14 @@
 namespace wf_search {
 
 template <class POLICY, int RANKS>
-__global__ void __launch_bounds__(WF__LANE_THREADS, 1) search_kernel(const __grid_constant__ wf__lane_params p) {
+__global__ void __launch_bounds__(WF__LANE_THREADS, 1)
+    search_kernel(const __grid_constant__ wf__lane_params p) {
   if constexpr (RANKS == 1 || WF__HAS_CLUSTERS) {
     searcher<POLICY, RANKS> s(&p);
-    if constexpr (POLICY::DEFERRED) s.run_deferred();
-    else s.run();
+    if constexpr (POLICY::DEFERRED)
+      s.run_deferred();
+    else
+      s.run();
     if (RANKS > 1) sync_cluster(); /* nobody leaves while others may read its shared memory */
   }
 }
@@ -28,19 +31,24 @@ static int with_ranks(uint32_t ranks, F f) {
   return cudaErrorInvalidValue;
 }
 
-/* --- the search ----------------------------------------------------------------------------------------------------------- */
+/* --- the search -------------------------------------------------------------------------- */
 
 template <class POLICY>
 static size_t shared_bytes(int shared_kb, int32_t num_columns) {
-  const size_t row = num_columns <= (int32_t)most_columns<POLICY>(shared_kb) ? (size_t)num_columns : 1;
+  const size_t row =
+      num_columns <= (int32_t)most_columns<POLICY>(shared_kb) ? (size_t)num_columns : 1;
   return (bytes_before_row<POLICY>(shared_kb) + sizeof(float) + 15) / 16 * 16 + row * sizeof(float);
 }
 
 template <class POLICY, int RANKS>
-static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute, unsigned lanes, int shared_kb, int32_t num_columns, cudaStream_t stream) {
-  /* The limit is the kernel's, for all threads of the process: so always the same, as another decoder may be about to launch. */
+static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute,
+                             unsigned lanes, int shared_kb, int32_t num_columns,
+                             cudaStream_t stream) {
+  /* The limit is the kernel's, for all threads of the process: so always the same, as another
+   * decoder may be about to launch. */
   const size_t most = shared_bytes<POLICY>(shared_kb, (int32_t)most_columns<POLICY>(shared_kb));
-  cudaError_t code = cudaFuncSetAttribute(search_kernel<POLICY, RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+  cudaError_t code = cudaFuncSetAttribute(search_kernel<POLICY, RANKS>,
+                                          cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
   if (code != cudaSuccess) return code;
   attribute->id = cudaLaunchAttributeClusterDimension;
   attribute->val.clusterDim.x = RANKS;
@@ -61,54 +69,70 @@ static int launch_search(const wf__lane_params *params, void *stream) {
     constexpr int RANKS = decltype(n)::value;
     cudaLaunchConfig_t config;
     cudaLaunchAttribute attribute;
-    const cudaError_t code = configure<POLICY, RANKS>(&config, &attribute, params->memory.num_lanes, params->shared_kb, params->graph.num_columns, (cudaStream_t)stream);
+    const cudaError_t code =
+        configure<POLICY, RANKS>(&config, &attribute, params->memory.num_lanes, params->shared_kb,
+                                 params->graph.num_columns, (cudaStream_t)stream);
     if (code != cudaSuccess) return code;
-    return cudaLaunchKernelEx(&config, search_kernel<POLICY, RANKS>, *params); /* not cudaGetLastError: that may be of a call before, the caller's own */
+    return cudaLaunchKernelEx(
+        &config, search_kernel<POLICY, RANKS>,
+        *params); /* not cudaGetLastError: that may be of a call before, the caller's own */
   });
 }
 
 template <class POLICY>
-static int search_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes) {
+static int search_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns,
+                           int *out_lanes) {
   *out_lanes = 0;
   if (ranks > 1 << profile->max_rank_bits) return cudaSuccess;
   return with_ranks((uint32_t)ranks, [&](auto n) -> int {
     constexpr int RANKS = decltype(n)::value;
     cudaLaunchConfig_t config;
     cudaLaunchAttribute attribute;
-    cudaError_t code = configure<POLICY, RANKS>(&config, &attribute, 1, profile->shared_kb, num_columns, 0);
+    cudaError_t code =
+        configure<POLICY, RANKS>(&config, &attribute, 1, profile->shared_kb, num_columns, 0);
     if (code != cudaSuccess) return code;
-    if (RANKS > 1) return cudaOccupancyMaxActiveClusters(out_lanes, search_kernel<POLICY, RANKS>, &config);
+    if (RANKS > 1)
+      return cudaOccupancyMaxActiveClusters(out_lanes, search_kernel<POLICY, RANKS>, &config);
     int blocks = 0;
-    code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, search_kernel<POLICY, RANKS>, WF__LANE_THREADS, config.dynamicSmemBytes);
+    code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, search_kernel<POLICY, RANKS>,
+                                                         WF__LANE_THREADS, config.dynamicSmemBytes);
     *out_lanes = blocks * profile->num_processors;
     return code;
   });
 }
 
-/* --- the backward pass ---------------------------------------------------------------------------------------------------- */
+/* --- the backward pass ------------------------------------------------------------------- */
 
 template <class POLICY>
-static int launch_backward(const wf__lane_params *params, wf__backward_tables tables, void *stream) {
+static int launch_backward(const wf__lane_params *params, wf__backward_tables tables,
+                           void *stream) {
   typedef back_memory<POLICY> memory;
   wf__lane_params p = *params;
   uint32_t bytes = memory::offset();
-  const int wanted = tables == WF__BACKWARD_SMALL ? WF__LANE_OK : tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE : WF__LANE_GLOBAL_LATTICE;
+  const int wanted = tables == WF__BACKWARD_SMALL   ? WF__LANE_OK
+                     : tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE
+                                                    : WF__LANE_GLOBAL_LATTICE;
   if (POLICY::BACKWARD_GLOBAL) {
     p.lattices.back_bits = GLOBAL_BITS;
-    const cudaError_t code = cudaMemsetAsync(p.lattices.global_tables, 0, GLOBAL_HEAD, (cudaStream_t)stream);
+    const cudaError_t code =
+        cudaMemsetAsync(p.lattices.global_tables, 0, GLOBAL_HEAD, (cudaStream_t)stream);
     if (code != cudaSuccess) return code;
   } else {
-    p.lattices.back_bits = memory::fitting_bits(params->shared_kb, tables == WF__BACKWARD_LARGE ? memory::LARGE_BITS : memory::SMALL_BITS);
+    p.lattices.back_bits = memory::fitting_bits(
+        params->shared_kb, tables == WF__BACKWARD_LARGE ? memory::LARGE_BITS : memory::SMALL_BITS);
     bytes = memory::shared_bytes(p.lattices.back_bits);
   }
   return with_ranks(params->memory.ranks, [&](auto n) -> int {
     constexpr int RANKS = decltype(n)::value;
     if (!POLICY::BACKWARD_GLOBAL) {
-      const uint32_t most = memory::shared_bytes(memory::fitting_bits(params->shared_kb, memory::LARGE_BITS));
-      const cudaError_t code = cudaFuncSetAttribute(backward_kernel<POLICY, RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+      const uint32_t most =
+          memory::shared_bytes(memory::fitting_bits(params->shared_kb, memory::LARGE_BITS));
+      const cudaError_t code = cudaFuncSetAttribute(
+          backward_kernel<POLICY, RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
       if (code != cudaSuccess) return code;
     }
-    return WF__LAUNCH((backward_kernel<POLICY, RANKS>), dim3(p.memory.num_lanes * RANKS), BACK_THREADS, bytes, stream, p, wanted);
+    return WF__LAUNCH((backward_kernel<POLICY, RANKS>), dim3(p.memory.num_lanes * RANKS),
+                      BACK_THREADS, bytes, stream, p, wanted);
   });
 }
 
@@ -120,15 +144,21 @@ static uint64_t backward_global_bytes(uint32_t num_lattices) {
 }  // namespace wf_search
 
 /* What search_kernels.c lists, of the policy of that name. */
-#define WF__SEARCH_INSTANCE(policy) \
-  extern "C" int wf__search_##policy##_launch(const wf__lane_params *params, void *stream) { return wf_search::launch_search<wf_search::policy>(params, stream); } \
-  extern "C" int wf__search_##policy##_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes) { \
+#define WF__SEARCH_INSTANCE(policy)                                                               \
+  extern "C" int wf__search_##policy##_launch(const wf__lane_params *params, void *stream) {      \
+    return wf_search::launch_search<wf_search::policy>(params, stream);                           \
+  }                                                                                               \
+  extern "C" int wf__search_##policy##_capacity(const wf__gpu_profile *profile, int ranks,        \
+                                                int32_t num_columns, int *out_lanes) {            \
     return wf_search::search_capacity<wf_search::policy>(profile, ranks, num_columns, out_lanes); \
   }
-#define WF__BACKWARD_INSTANCE(policy) \
-  extern "C" int wf__backward_##policy##_launch(const wf__lane_params *params, wf__backward_tables tables, void *stream) { \
-    return wf_search::launch_backward<wf_search::policy>(params, tables, stream); \
+#define WF__BACKWARD_INSTANCE(policy)                                                       \
+  extern "C" int wf__backward_##policy##_launch(const wf__lane_params *params,              \
+                                                wf__backward_tables tables, void *stream) { \
+    return wf_search::launch_backward<wf_search::policy>(params, tables, stream);           \
   }
-#define WF__BACKWARD_GLOBAL_INSTANCE(policy) \
-  WF__BACKWARD_INSTANCE(policy) \
-  extern "C" uint64_t wf__backward_##policy##_bytes(uint32_t num_lattices) { return wf_search::backward_global_bytes<wf_search::policy>(num_lattices); }
+#define WF__BACKWARD_GLOBAL_INSTANCE(policy)                                  \
+  WF__BACKWARD_INSTANCE(policy)                                               \
+  extern "C" uint64_t wf__backward_##policy##_bytes(uint32_t num_lattices) {  \
+    return wf_search::backward_global_bytes<wf_search::policy>(num_lattices); \
+  }
