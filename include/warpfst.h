@@ -397,7 +397,7 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
  * of a, filter state, state of b), and every device and number of threads gives the same bytes; the
  * start need not be state 0. Dense results are then found by rows of bits, far faster, on
  * num_threads threads (Sengupta, Pratap, Hannun 2021 compose in parallel;
- * docs/engineering/composition.md has the order in full and how it works).
+ * docs/how-to/composition.md has the order in full, docs/engineering/composition.md how it works).
  * With phi_label > 0, the arc of a state of `b` with that input label is its failure arc: for a
  * label that no arc of the state has, and only then, the search goes on, without input and at the
  * failure arc's cost, in the state it leads to. Epsilons never fail over, nor do final costs unless
