@@ -200,14 +200,34 @@ WORK(ctc_graph) {
   return status;
 }
 
-#define WORKS(X)                                                                                   \
-  X(compose)                                                                                       \
-  X(compose_threads)                                                                               \
-  X(compose_batch)                                                                                 \
-  X(determinize) X(minimize) X(rmepsilon) X(push) X(arcsort) X(shortest_distance) X(shortest_path) \
-      X(reverse) X(randgen) X(equivalent) X(graph) X(write) X(decode) X(decode_threads)            \
-          X(decode_scored) X(stream) X(lattice) X(lattices) X(mbr) X(score_words) X(models)        \
-              X(large_model) X(train) X(ctc_graph)
+#define WORKS(X)       \
+  X(compose)           \
+  X(compose_threads)   \
+  X(compose_batch)     \
+  X(determinize)       \
+  X(minimize)          \
+  X(rmepsilon)         \
+  X(push)              \
+  X(arcsort)           \
+  X(shortest_distance) \
+  X(shortest_path)     \
+  X(reverse)           \
+  X(randgen)           \
+  X(equivalent)        \
+  X(graph)             \
+  X(write)             \
+  X(decode)            \
+  X(decode_threads)    \
+  X(decode_scored)     \
+  X(stream)            \
+  X(lattice)           \
+  X(lattices)          \
+  X(mbr)               \
+  X(score_words)       \
+  X(models)            \
+  X(large_model)       \
+  X(train)             \
+  X(ctc_graph)
 static const struct {
   const char *name;
   wf_status (*run)(wf_error *err);
