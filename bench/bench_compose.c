@@ -1,18 +1,26 @@
-/* bench_compose.c - composition on the inputs of the published comparison (Sengupta, Pratap, Hannun 2021), timed in process.
+/* bench_compose.c - composition on the inputs of the published comparison (Sengupta, Pratap, Hannun
+ * 2021), timed in process.
  *
  *     bench_compose random STATES DEGREE LABELS TRIAL [FLAGS]     two random graphs
- *     bench_compose words DICTIONARY WORDS [FLAGS]                closure of a pronunciation lexicon with a line of 251 states and 69 phones; words
- *                                                                 that the dictionary lacks are made of the beginning of one and the end of another
+ *     bench_compose words DICTIONARY WORDS [FLAGS]                closure of a pronunciation
+ *     lexicon with a line of 251 states and 69 phones; words
+ *                                                                 that the dictionary lacks are
+ *                                                                 made of the beginning of one and
+ *                                                                 the end of another
  *
  * --threads=N     canonical order on N threads (default 1; 0: all)
- * --device=cuda   two lines: results that stay on the device, the inputs being there; and everything with uploads and copies back
+ * --device=cuda   two lines: results that stay on the device, the inputs being there; and
+ *                 everything with uploads and copies back
  * --pairs=N       the same pair N times in one batched call
  * --verbose       tells the levels of the GPU's search on standard error
- * --ops           instead: operations on the composition (log semiring), each on the CPU and, with --device, on the GPU, where inputs and results stay
- * --repeat=N      runs (default 3); --save=PREFIX writes the sorted inputs to PREFIX.1 and PREFIX.2 and stops
+ * --ops           instead: operations on the composition (log semiring), each on the CPU and, with
+ *                 --device, on the GPU, where inputs and results stay
+ * --repeat=N      runs (default 3); --save=PREFIX writes the sorted inputs to PREFIX.1 and PREFIX.2
+ *                 and stops
  *
- * Prints a JSON line per way: states, arcs of all pairs; seconds of processor and wall time of the best run; the median wall time; bytes of the inputs and
- * of the results, which must be read and written once. Runs whose results stay on the device are repeated for half a second at least. */
+ * Prints a JSON line per way: states, arcs of all pairs; seconds of processor and wall time of the
+ * best run; the median wall time; bytes of the inputs and of the results, which must be read and
+ * written once. Runs whose results stay on the device are repeated for half a second at least. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +42,7 @@ static void *need(void *memory) {
   return memory;
 }
 
-/* --- generators: splitmix64 --------------------------------------------------------------------------------------------- */
+/* --- generators: splitmix64 -------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *state) {
   uint64_t z = *state += 0x9E3779B97F4A7C15ULL;
@@ -42,7 +50,9 @@ static uint64_t next_random(uint64_t *state) {
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
   return z ^ (z >> 31);
 }
-static uint32_t below(uint64_t *state, uint32_t n) { return (uint32_t)(((next_random(state) >> 32) * (uint64_t)n) >> 32); }
+static uint32_t below(uint64_t *state, uint32_t n) {
+  return (uint32_t)(((next_random(state) >> 32) * (uint64_t)n) >> 32);
+}
 static float unit(uint64_t *state) { return (float)(next_random(state) >> 40) * 0x1p-24f; }
 
 static wf_builder *start_fst(uint32_t num_states, uint32_t final) {
@@ -67,7 +77,8 @@ static wf_fst *finish_fst(wf_builder *builder, bool by_olabel) {
   return sorted;
 }
 
-static wf_fst *random_graph(uint32_t num_states, uint32_t degree, uint32_t num_labels, uint64_t seed, bool by_olabel) {
+static wf_fst *random_graph(uint32_t num_states, uint32_t degree, uint32_t num_labels,
+                            uint64_t seed, bool by_olabel) {
   wf_builder *builder = start_fst(num_states, num_states - 1);
   for (uint32_t s = 0; s < num_states; s++) {
     for (uint32_t k = 0; k < degree; k++) {
@@ -92,7 +103,8 @@ static wf_fst *emissions(int num_phones) {
   return finish_fst(builder, false);
 }
 
-/* --- the dictionary: "word phone phone ..."; comments after '#'; variants, "word(2)", left out ----------------------------- */
+/* --- the dictionary: "word phone phone ..."; comments after '#'; variants, "word(2)", left out ---
+ */
 
 struct word {
   int length;
@@ -118,7 +130,8 @@ static int find_phone(struct dictionary *d, const char *phone, bool add) {
 }
 
 static void add_word(struct dictionary *d, struct word word) {
-  if (d->size == d->cap) d->words = need(realloc(d->words, (d->cap = 2 * d->cap + 1024) * sizeof *d->words));
+  if (d->size == d->cap)
+    d->words = need(realloc(d->words, (d->cap = 2 * d->cap + 1024) * sizeof *d->words));
   d->words[d->size++] = word;
 }
 
@@ -149,9 +162,12 @@ static void extend(struct dictionary *d, uint32_t num_words) {
   uint64_t seed = 2003;
   uint32_t size = d->size;
   while (d->size < num_words) {
-    struct word head = d->words[below(&seed, size)], tail = d->words[below(&seed, size)], word = {0};
-    for (int k = 0; k < (head.length + 1) / 2; k++) word.phones[word.length++] = need(strdup(head.phones[k]));
-    for (int k = tail.length / 2; k < tail.length; k++) word.phones[word.length++] = need(strdup(tail.phones[k]));
+    struct word head = d->words[below(&seed, size)], tail = d->words[below(&seed, size)],
+                word = {0};
+    for (int k = 0; k < (head.length + 1) / 2; k++)
+      word.phones[word.length++] = need(strdup(head.phones[k]));
+    for (int k = tail.length / 2; k < tail.length; k++)
+      word.phones[word.length++] = need(strdup(tail.phones[k]));
     add_word(d, word);
   }
 }
@@ -172,7 +188,9 @@ static wf_fst *lexicon(struct dictionary *d, uint32_t num_words) {
     uint32_t from = 1, to;
     for (int k = 0; k < d->words[i].length; k++, from = to) {
       check(wf_builder_add_states(builder, 1, &to, &g_err), &g_err);
-      wf_arc arc = {.nextstate = to, .ilabel = k == 0 ? (int32_t)i + 1 : 0, .olabel = 1 + find_phone(d, d->words[i].phones[k], false)};
+      wf_arc arc = {.nextstate = to,
+                    .ilabel = k == 0 ? (int32_t)i + 1 : 0,
+                    .olabel = 1 + find_phone(d, d->words[i].phones[k], false)};
       check(wf_builder_add_arc(builder, from, arc, &g_err), &g_err);
     }
     check(wf_builder_add_arc(builder, from, (wf_arc){.nextstate = 0}, &g_err), &g_err);
@@ -187,7 +205,7 @@ static void free_dictionary(struct dictionary *d) {
   free(d->words);
 }
 
-/* --- runs --------------------------------------------------------------------------------------------------------------- */
+/* --- runs -------------------------------------------------------------------------------- */
 
 struct request {
   const wf_fst **a, **b; /* [pairs], the same pair over and over */
@@ -219,17 +237,24 @@ static int compare_times(const void *x, const void *y) {
   return a < b ? -1 : a > b;
 }
 
-static uint64_t bytes_of(uint64_t states, uint64_t arcs) { return states * (sizeof(uint64_t) + sizeof(float)) + arcs * sizeof(wf_arc); }
+static uint64_t bytes_of(uint64_t states, uint64_t arcs) {
+  return states * (sizeof(uint64_t) + sizeof(float)) + arcs * sizeof(wf_arc);
+}
 
-static void print(const struct request *r, const char *way, uint64_t states, uint64_t arcs, struct times *t) {
+static void print(const struct request *r, const char *way, uint64_t states, uint64_t arcs,
+                  struct times *t) {
   wf_fst_view a = wf_fst_get_view(r->a[0]), b = wf_fst_get_view(r->b[0]);
-  uint64_t in = r->pairs * (bytes_of(a.num_states, a.num_arcs) + bytes_of(b.num_states, b.num_arcs));
+  uint64_t in =
+      r->pairs * (bytes_of(a.num_states, a.num_arcs) + bytes_of(b.num_states, b.num_arcs));
   qsort(t->wall_s, (size_t)t->count, sizeof *t->wall_s, compare_times);
   qsort(t->cpu_s, (size_t)t->count, sizeof *t->cpu_s, compare_times);
-  printf("{\"way\": \"%s\", \"pairs\": %zu, \"threads\": %d, \"states\": %llu, \"arcs\": %llu, \"cpu_s\": %.6f, \"wall_s\": %.6f, \"median_s\": %.6f, \"runs\": %d, "
-         "\"bytes_read\": %llu, \"bytes_written\": %llu}\n",
-         way, r->pairs, r->options.num_threads, (unsigned long long)states, (unsigned long long)arcs, t->cpu_s[0], t->wall_s[0], t->wall_s[t->count / 2], t->count,
-         (unsigned long long)in, (unsigned long long)bytes_of(states, arcs));
+  printf(
+      "{\"way\": \"%s\", \"pairs\": %zu, \"threads\": %d, \"states\": %llu, \"arcs\": %llu, "
+      "\"cpu_s\": %.6f, \"wall_s\": %.6f, \"median_s\": %.6f, \"runs\": %d, "
+      "\"bytes_read\": %llu, \"bytes_written\": %llu}\n",
+      way, r->pairs, r->options.num_threads, (unsigned long long)states, (unsigned long long)arcs,
+      t->cpu_s[0], t->wall_s[0], t->wall_s[t->count / 2], t->count, (unsigned long long)in,
+      (unsigned long long)bytes_of(states, arcs));
   fflush(stdout);
 }
 
@@ -240,8 +265,11 @@ static void run_host(const struct request *r, const char *way) {
   uint64_t states = 0, arcs = 0;
   for (int i = 0; i < r->repeat; i++) {
     begin_run(&times);
-    if (r->pairs == 1) check(wf_compose(r->a[0], r->b[0], &r->options, &out[0], &g_err), &g_err);
-    else check(wf_compose_batch(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, out, &g_err), &g_err);
+    if (r->pairs == 1)
+      check(wf_compose(r->a[0], r->b[0], &r->options, &out[0], &g_err), &g_err);
+    else
+      check(wf_compose_batch(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, out, &g_err),
+            &g_err);
     end_run(&times);
     states = arcs = 0;
     for (size_t p = 0; p < r->pairs; p++) {
@@ -259,7 +287,9 @@ static void run_device(const struct request *r) {
   wf_composer *composer;
   struct times times = {.count = 0};
   uint64_t states = 0, arcs = 0;
-  check(wf_composer_create(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, false, &composer, &g_err), &g_err);
+  check(wf_composer_create(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, false, &composer,
+                           &g_err),
+        &g_err);
   check(wf_composer_run(composer, &g_err), &g_err); /* makes room */
   while (times.count < r->repeat || (times.sum_s < 0.5 && times.count < MAX_RUNS)) {
     begin_run(&times);
@@ -275,14 +305,24 @@ static void run_device(const struct request *r) {
   uint32_t levels[2];
   wf__composer_levels(composer, levels);
   wf_composer_free(composer);
-  if (r->verbose) fprintf(stderr, "levels of the search: %u from the start, %u from the final states (0: both together)\n", levels[0], levels[1]);
+  if (r->verbose)
+    fprintf(
+        stderr,
+        "levels of the search: %u from the start, %u from the final states (0: both together)\n",
+        levels[0], levels[1]);
   print(r, "device", states, arcs, &times);
 }
 
-/* --- operations on the result ------------------------------------------------------------------------------------------- */
+/* --- operations on the result ------------------------------------------------------------ */
 
 enum { ARCSORT, CONNECT, INVERT, REVERSE, DISTANCE, SCORE, GRADIENTS, NUM_OPS };
-static const char *const op_names[NUM_OPS] = {"arcsort", "connect", "invert", "reverse", "shortest distance", "forward score", "forward score and gradients"};
+static const char *const op_names[NUM_OPS] = {"arcsort",
+                                              "connect",
+                                              "invert",
+                                              "reverse",
+                                              "shortest distance",
+                                              "forward score",
+                                              "forward score and gradients"};
 
 static void operate(wf_fst_batch *batch, int op, double *costs) {
   wf_fst_batch *out = NULL;
@@ -292,8 +332,12 @@ static void operate(wf_fst_batch *batch, int op, double *costs) {
     case CONNECT: check(wf_fst_batch_connect(batch, &out, &g_err), &g_err); break;
     case INVERT: check(wf_fst_batch_invert(batch, &out, &g_err), &g_err); break;
     case REVERSE: check(wf_fst_batch_reverse(batch, &out, &g_err), &g_err); break;
-    case DISTANCE: check(wf_fst_batch_shortest_distance(batch, NULL, &distances, &g_err), &g_err); break;
-    default: check(wf_fst_batch_forward_score(batch, NULL, op == GRADIENTS, costs, &g_err), &g_err); break;
+    case DISTANCE:
+      check(wf_fst_batch_shortest_distance(batch, NULL, &distances, &g_err), &g_err);
+      break;
+    default:
+      check(wf_fst_batch_forward_score(batch, NULL, op == GRADIENTS, costs, &g_err), &g_err);
+      break;
   }
   wf_fst_batch_free(out);
   wf_free(distances);
@@ -356,14 +400,22 @@ static void run(struct request *r, wf_fst *a, wf_fst *b) {
 }
 
 static bool take_flag(struct request *r, const char *text) {
-  if (strncmp(text, "--threads=", 10) == 0) r->options.num_threads = atoi(text + 10);
-  else if (strncmp(text, "--device=", 9) == 0) r->options.device = text + 9;
-  else if (strncmp(text, "--pairs=", 8) == 0) r->pairs = (size_t)atoi(text + 8);
-  else if (strncmp(text, "--repeat=", 9) == 0) r->repeat = atoi(text + 9);
-  else if (strncmp(text, "--save=", 7) == 0) r->save = text + 7;
-  else if (strcmp(text, "--ops") == 0) r->ops = true;
-  else if (strcmp(text, "--verbose") == 0) r->verbose = true;
-  else return false;
+  if (strncmp(text, "--threads=", 10) == 0)
+    r->options.num_threads = atoi(text + 10);
+  else if (strncmp(text, "--device=", 9) == 0)
+    r->options.device = text + 9;
+  else if (strncmp(text, "--pairs=", 8) == 0)
+    r->pairs = (size_t)atoi(text + 8);
+  else if (strncmp(text, "--repeat=", 9) == 0)
+    r->repeat = atoi(text + 9);
+  else if (strncmp(text, "--save=", 7) == 0)
+    r->save = text + 7;
+  else if (strcmp(text, "--ops") == 0)
+    r->ops = true;
+  else if (strcmp(text, "--verbose") == 0)
+    r->verbose = true;
+  else
+    return false;
   return r->pairs > 0 && r->repeat > 0 && r->repeat <= MAX_RUNS;
 }
 
@@ -372,10 +424,14 @@ int main(int argc, char **argv) {
   wf_compose_options_init(&r.options);
   r.options.order = 1;
   r.options.num_threads = 1;
-  bool random = argc > 5 && strcmp(argv[1], "random") == 0, words = argc > 3 && strcmp(argv[1], "words") == 0, fine = random || words;
+  bool random = argc > 5 && strcmp(argv[1], "random") == 0,
+       words = argc > 3 && strcmp(argv[1], "words") == 0, fine = random || words;
   for (int i = random ? 6 : 4; fine && i < argc; i++) fine = take_flag(&r, argv[i]);
   if (!fine) {
-    fprintf(stderr, "usage: bench_compose random STATES DEGREE LABELS TRIAL | words DICTIONARY WORDS [--threads=N] [--device=cuda] [--pairs=N] [--repeat=N] [--ops] [--verbose] [--save=PREFIX]\n");
+    fprintf(stderr,
+            "usage: bench_compose random STATES DEGREE LABELS TRIAL | words DICTIONARY WORDS "
+            "[--threads=N] [--device=cuda] [--pairs=N] [--repeat=N] [--ops] [--verbose] "
+            "[--save=PREFIX]\n");
     return 2;
   }
   wf_fst *a, *b;

@@ -1,25 +1,38 @@
-/* bench_decode.c - measures decoding of one task in as many ways as asked for; a JSON object a line. bench/decode.py makes tables of them.
+/* bench_decode.c - measures decoding of one task in as many ways as asked for; a JSON object a
+ * line. bench/decode.py makes tables of them.
  *
- *     bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=1] [--frame-shift=0.04] [--check=8] [--lm=FILE] [--lm-scale=1] RUN...
+ *     bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=1]
+ *     [--frame-shift=0.04] [--check=8] [--lm=FILE] [--lm-scale=1] RUN...
  *
  * RUN is a list of settings, comma-separated, each of which may be left out:
  *     device=cpu|cuda[:N]      where to search
- *     scores=host|pinned|device where the scores are at the beginning; host and pinned: sending them is part of the time
+ *     scores=host|pinned|device where the scores are at the beginning; host and pinned: sending
+ *     them is part of the time
  *     dtype=f32|f16|bf16       of the scores
  *     batch=400                utterances in one call of wf_decode
- *     utterances=N             to decode in one round, call after call: the first N of SCORES, which is begun anew at its end (default: the batch, but at
- *                              least 16 and --check)
+ *     utterances=N             to decode in one round, call after call: the first N of SCORES,
+ *                              which is begun anew at its end (default: the batch, but at least 16
+ *                              and --check)
  *     beam=17 max_active=10000 max_tokens=28000 threads=0
- *     lattice_beam=0           with lattices; they are then determinized once, too, by all threads, which is no part of the time
- *     determinize=0            1: lattices are determinized while others are searched, which is part of the time
- *     frames=0                 N: one utterance of N frames, those of SCORES end to end; in one round, after which the memory of host and GPU is told
- *     lm=off|device|hybrid|host|table   every word scored with the model of --lm, which lies there; table: as device, and on the CPU with its look-up table, from
+ *     lattice_beam=0           with lattices; they are then determinized once, too, by all threads,
+ *                              which is no part of the time
+ *     determinize=0            1: lattices are determinized while others are searched, which is
+ *                              part of the time
+ *     frames=0                 N: one utterance of N frames, those of SCORES end to end; in one
+ *                              round, after which the memory of host and GPU is told
+ *     lm=off|device|hybrid|host|table   every word scored with the model of --lm, which lies there;
+ *                                       table: as device, and on the CPU with its look-up table,
+ *                                       from
  *                              that run on
- *     lm_cache=0               hybrid: a cache for so many hundredths of the n-grams, besides the index
- *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU, unless they take more than 20 seconds; one at least on the CPU)
- * "seconds" in the output is the median round. "digest" covers all that wf_decode says of the first --check utterances, bit for bit: runs with
- * the same beams, max_active, dtype and frames must agree on it wherever they ran. "on_cpu" counts utterances that the GPU had no room for, all rounds together. A run that fails is an object with "error"; the others go on, and the exit code is 1.
- * Anything else that is wrong ends the program: exit code 2. */
+ *     lm_cache=0               hybrid: a cache for so many hundredths of the n-grams, besides the
+ *                              index
+ *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU, unless they
+ *                              take more than 20 seconds; one at least on the CPU)
+ * "seconds" in the output is the median round. "digest" covers all that wf_decode says of the first
+ * --check utterances, bit for bit: runs with the same beams, max_active, dtype and frames must
+ * agree on it wherever they ran. "on_cpu" counts utterances that the GPU had no room for, all
+ * rounds together. A run that fails is an object with "error"; the others go on, and the exit code
+ * is 1. Anything else that is wrong ends the program: exit code 2. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -66,9 +79,9 @@ struct bench {
   size_t num_matrices;
   struct held *held; /* [num_matrices], for the form below */
   char held_form[16];
-  struct held tiled; /* of a run with `frames` */
+  struct held tiled;        /* of a run with `frames` */
   atomic_size_t num_on_cpu; /* in this run, as messages said */
-  wf_wlm *lm;          /* NULL: none */
+  wf_wlm *lm;               /* NULL: none */
   wf_wlm_info lm_info;
   wf_decoder *decoder; /* of the last run's options, used again if they stay */
   wf_decoder_options decoder_options;
@@ -83,7 +96,7 @@ struct totals {
   wf_wer_counts wer;
 };
 
-/* --- scores in the form that a run wants --------------------------------------------------------------------------------- */
+/* --- scores in the form that a run wants ------------------------------------------------- */
 
 static size_t element_bytes(const char *dtype) { return strcmp(dtype, "f32") == 0 ? 4 : 2; }
 
@@ -106,8 +119,10 @@ static uint16_t to_float16(float x) {
 
 static void convert(const float *from, void *to, size_t size, const char *dtype) {
   if (strcmp(dtype, "f32") == 0) memcpy(to, from, size * sizeof *from);
-  for (size_t i = 0; i < size && strcmp(dtype, "bf16") == 0; i++) ((uint16_t *)to)[i] = to_bfloat16(from[i]);
-  for (size_t i = 0; i < size && strcmp(dtype, "f16") == 0; i++) ((uint16_t *)to)[i] = to_float16(from[i]);
+  for (size_t i = 0; i < size && strcmp(dtype, "bf16") == 0; i++)
+    ((uint16_t *)to)[i] = to_bfloat16(from[i]);
+  for (size_t i = 0; i < size && strcmp(dtype, "f16") == 0; i++)
+    ((uint16_t *)to)[i] = to_float16(from[i]);
 }
 
 #ifdef WARPFST_BENCH_CUDA
@@ -119,8 +134,12 @@ static void *gpu_memory(size_t bytes, bool on_device) {
   cuda_check(on_device ? cudaMalloc(&memory, bytes) : cudaMallocHost(&memory, bytes));
   return memory;
 }
-static void gpu_send(void *to, const void *from, size_t bytes) { cuda_check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)); }
-static void gpu_free(void *memory, bool on_device) { cuda_check(on_device ? cudaFree(memory) : cudaFreeHost(memory)); }
+static void gpu_send(void *to, const void *from, size_t bytes) {
+  cuda_check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+}
+static void gpu_free(void *memory, bool on_device) {
+  cuda_check(on_device ? cudaFree(memory) : cudaFreeHost(memory));
+}
 static void gpu_name(char *out, size_t size, int *num_processors) {
   struct cudaDeviceProp properties;
   cuda_check(cudaGetDeviceProperties(&properties, 0));
@@ -150,7 +169,8 @@ static void release_held(struct bench *bench) {
 static void hold(struct bench *bench, const struct run *run, size_t i) {
   struct held *held = &bench->held[i];
   const wf_matrix *matrix = &bench->matrices[i];
-  size_t size = (size_t)matrix->num_frames * (size_t)matrix->num_columns, bytes = size * element_bytes(run->dtype);
+  size_t size = (size_t)matrix->num_frames * (size_t)matrix->num_columns,
+         bytes = size * element_bytes(run->dtype);
   if (held->data != NULL || size == 0) return;
   bool device = strcmp(run->scores, "device") == 0, pinned = strcmp(run->scores, "pinned") == 0;
   if (!device && !pinned && strcmp(run->dtype, "f32") == 0) {
@@ -175,36 +195,54 @@ static void hold_all(struct bench *bench, const struct run *run, wf_scores *scor
     const wf_matrix *matrix = &bench->matrices[i % bench->num_matrices];
     hold(bench, run, i % bench->num_matrices);
     const struct held *held = &bench->held[i % bench->num_matrices];
-    scores[i] = (wf_scores){
-        .data = held->data, .num_frames = matrix->num_frames, .num_columns = matrix->num_columns, .stride = matrix->num_columns, .on_device = held->on_device};
-    scores[i].dtype = strcmp(run->dtype, "f32") == 0 ? WF_FLOAT32 : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16 : WF_BFLOAT16;
+    scores[i] = (wf_scores){.data = held->data,
+                            .num_frames = matrix->num_frames,
+                            .num_columns = matrix->num_columns,
+                            .stride = matrix->num_columns,
+                            .on_device = held->on_device};
+    scores[i].dtype = strcmp(run->dtype, "f32") == 0   ? WF_FLOAT32
+                      : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16
+                                                       : WF_BFLOAT16;
   }
 }
 
 /* One utterance of run->frames frames. */
 static void hold_tiled(struct bench *bench, const struct run *run, wf_scores *out) {
-  const size_t columns = (size_t)bench->matrices[0].num_columns, row = columns * element_bytes(run->dtype), bytes = (size_t)run->frames * row;
+  const size_t columns = (size_t)bench->matrices[0].num_columns,
+               row = columns * element_bytes(run->dtype), bytes = (size_t)run->frames * row;
   char *data = allocate((size_t)run->frames, row);
   size_t i = 0;
   for (int64_t t = 0, from = 0; t < run->frames; t++, from++) {
     for (; from == bench->matrices[i].num_frames; from = 0) i = (i + 1) % bench->num_matrices;
-    convert(bench->matrices[i].data + (size_t)from * columns, data + (size_t)t * row, columns, run->dtype);
+    convert(bench->matrices[i].data + (size_t)from * columns, data + (size_t)t * row, columns,
+            run->dtype);
   }
   bench->tiled = (struct held){.data = data, .owned = true};
   if (strcmp(run->scores, "host") != 0) {
     bool device = strcmp(run->scores, "device") == 0;
-    bench->tiled = (struct held){.data = gpu_memory(bytes, device), .on_device = device, .pinned = !device};
-    if (device) gpu_send(bench->tiled.data, data, bytes);
-    else memcpy(bench->tiled.data, data, bytes);
+    bench->tiled =
+        (struct held){.data = gpu_memory(bytes, device), .on_device = device, .pinned = !device};
+    if (device)
+      gpu_send(bench->tiled.data, data, bytes);
+    else
+      memcpy(bench->tiled.data, data, bytes);
     free(data);
   }
-  *out = (wf_scores){.data = bench->tiled.data, .num_frames = run->frames, .num_columns = (int32_t)columns, .stride = (int64_t)columns, .on_device = bench->tiled.on_device};
-  out->dtype = strcmp(run->dtype, "f32") == 0 ? WF_FLOAT32 : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16 : WF_BFLOAT16;
+  *out = (wf_scores){.data = bench->tiled.data,
+                     .num_frames = run->frames,
+                     .num_columns = (int32_t)columns,
+                     .stride = (int64_t)columns,
+                     .on_device = bench->tiled.on_device};
+  out->dtype = strcmp(run->dtype, "f32") == 0   ? WF_FLOAT32
+               : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16
+                                                : WF_BFLOAT16;
 }
 
 static void release_tiled(struct bench *bench) {
-  if (bench->tiled.on_device || bench->tiled.pinned) gpu_free(bench->tiled.data, bench->tiled.on_device);
-  else free(bench->tiled.data);
+  if (bench->tiled.on_device || bench->tiled.pinned)
+    gpu_free(bench->tiled.data, bench->tiled.on_device);
+  else
+    free(bench->tiled.data);
   bench->tiled = (struct held){0};
 }
 
@@ -213,16 +251,18 @@ static void hear(void *user, wf_log_level level, const char *text) {
   if (strstr(text, "did not fit the GPU's plan") != NULL) atomic_fetch_add(&bench->num_on_cpu, 1);
 }
 
-/* --- results -------------------------------------------------------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------------- */
 
 static void digest_bytes(uint64_t *digest, const void *data, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++) *digest = (*digest ^ ((const unsigned char *)data)[i]) * 0x100000001B3u;
+  for (size_t i = 0; i < bytes; i++)
+    *digest = (*digest ^ ((const unsigned char *)data)[i]) * 0x100000001B3u;
 }
 
 static void digest_result(uint64_t *digest, const wf_result *result) {
   double costs[] = {result->cost, result->graph_cost, result->acoustic_cost};
-  uint64_t counts[] = {(uint64_t)result->status, result->flags,    (uint64_t)result->num_decoded, result->num_words, result->num_tokens,
-                       result->num_expanded,     result->num_arcs, result->num_narrowed};
+  uint64_t counts[] = {(uint64_t)result->status, result->flags,       (uint64_t)result->num_decoded,
+                       result->num_words,        result->num_tokens,  result->num_expanded,
+                       result->num_arcs,         result->num_narrowed};
   digest_bytes(digest, costs, sizeof costs);
   digest_bytes(digest, counts, sizeof counts);
   digest_bytes(digest, result->words, result->num_words * sizeof *result->words);
@@ -231,11 +271,15 @@ static void digest_result(uint64_t *digest, const wf_result *result) {
   wf_lattice_view lattice = wf_lattice_get(result->lattice);
   digest_bytes(digest, lattice.arc_off, (lattice.num_states + 1) * sizeof *lattice.arc_off);
   digest_bytes(digest, lattice.arcs, lattice.num_arcs * sizeof *lattice.arcs);
-  digest_bytes(digest, lattice.final_graph_cost, lattice.num_states * sizeof *lattice.final_graph_cost);
+  digest_bytes(digest, lattice.final_graph_cost,
+               lattice.num_states * sizeof *lattice.final_graph_cost);
 }
 
-static void count_errors(const struct bench *bench, size_t i, const wf_result *result, wf_wer *wer) {
-  int64_t at = bench->references != NULL && bench->tiled.data == NULL ? wf_transcripts_find(bench->references, bench->matrices[i].key) : -1;
+static void count_errors(const struct bench *bench, size_t i, const wf_result *result,
+                         wf_wer *wer) {
+  int64_t at = bench->references != NULL && bench->tiled.data == NULL
+                   ? wf_transcripts_find(bench->references, bench->matrices[i].key)
+                   : -1;
   if (at < 0 || bench->words == NULL) return;
   wf_error err = {0};
   wf_transcript reference = wf_transcripts_at(bench->references, (size_t)at);
@@ -250,7 +294,8 @@ static void count_errors(const struct bench *bench, size_t i, const wf_result *r
 }
 
 /* Adds and frees. */
-static void take_results(const struct bench *bench, wf_result **results, size_t count, struct totals *out) {
+static void take_results(const struct bench *bench, wf_result **results, size_t count,
+                         struct totals *out) {
   wf_error err = {0};
   wf_wer *wer;
   check(wf_wer_create(NULL, &wer, &err), &err);
@@ -268,7 +313,8 @@ static void take_results(const struct bench *bench, wf_result **results, size_t 
     out->num_overflow += (r->flags & WF_RESULT_OVERFLOW) != 0;
     out->num_failed += r->status != WF_OK;
     if (r->lattice != NULL) out->lattice_arcs += (double)wf_lattice_get(r->lattice).num_arcs;
-    if (r->status != WF_OK && out->num_failed == 1) fprintf(stderr, "bench_decode: utterance %zu: %s\n", i, r->message);
+    if (r->status != WF_OK && out->num_failed == 1)
+      fprintf(stderr, "bench_decode: utterance %zu: %s\n", i, r->message);
     if (i < bench->check) digest_result(&out->digest, r);
     if (i < bench->num_matrices && r->status == WF_OK) count_errors(bench, i, r, wer);
     wf_result_free(results[i]);
@@ -279,7 +325,8 @@ static void take_results(const struct bench *bench, wf_result **results, size_t 
 }
 
 /* Seconds to determinize all lattices; *out_arcs: of what comes out. */
-static double determinize(wf_result **results, size_t count, const wf_decoder_options *decoding, double *out_arcs) {
+static double determinize(wf_result **results, size_t count, const wf_decoder_options *decoding,
+                          double *out_arcs) {
   wf_error err = {0};
   wf_lattice_determinize_options options;
   const wf_lattice **lattices = allocate(count, sizeof *lattices);
@@ -293,7 +340,8 @@ static double determinize(wf_result **results, size_t count, const wf_decoder_op
   double took = now_s() - start;
   *out_arcs = 0;
   for (size_t i = 0; i < count; i++) {
-    if (made[i].lattice != NULL) *out_arcs += (double)wf_compact_lattice_get(made[i].lattice).num_arcs;
+    if (made[i].lattice != NULL)
+      *out_arcs += (double)wf_compact_lattice_get(made[i].lattice).num_arcs;
     wf_compact_lattice_free(made[i].lattice);
   }
   free(lattices);
@@ -301,9 +349,11 @@ static double determinize(wf_result **results, size_t count, const wf_decoder_op
   return took;
 }
 
-/* --- one run -------------------------------------------------------------------------------------------------------------- */
+/* --- one run ----------------------------------------------------------------------------- */
 
-static int compare_doubles(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
+static int compare_doubles(const void *a, const void *b) {
+  return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+}
 
 static bool has_lm(const struct run *run) { return strcmp(run->lm, "off") != 0; }
 
@@ -313,9 +363,15 @@ static wf_status set_lm(struct bench *bench, const struct run *run, wf_error *er
   wf_ngram_scorer_options_init(&o);
   o.lm_scale = bench->lm_scale;
   const bool hybrid = strcmp(run->lm, "hybrid") == 0;
-  check(wf_config_set(wf_option_table_find("ngram_scorer"), &o, "placement", hybrid || strcmp(run->lm, "host") == 0 ? run->lm : "device", err), err);
+  check(wf_config_set(wf_option_table_find("ngram_scorer"), &o, "placement",
+                      hybrid || strcmp(run->lm, "host") == 0 ? run->lm : "device", err),
+        err);
   const uint64_t index = bench->lm_info.index_bytes;
-  if (hybrid) o.lm_gpu_bytes = (int64_t)(run->lm_cache > 0 ? (double)index + run->lm_cache / 100 * (double)(bench->lm_info.file_bytes - index) : 1);
+  if (hybrid)
+    o.lm_gpu_bytes = (int64_t)(run->lm_cache > 0
+                                   ? (double)index + run->lm_cache / 100 *
+                                                         (double)(bench->lm_info.file_bytes - index)
+                                   : 1);
   if (strcmp(run->lm, "table") == 0) check(wf_wlm_make_table(bench->lm, NULL, err), err);
   wf_status status = wf_scorer_from_lm(bench->lm, bench->words, &o, &scorer, err);
   if (status == WF_OK) status = wf_decoder_set_scorer(bench->decoder, scorer, err);
@@ -326,10 +382,13 @@ static wf_status set_lm(struct bench *bench, const struct run *run, wf_error *er
 static wf_status need_decoder(struct bench *bench, const struct run *run, wf_error *err) {
   wf_decoder_options o = run->options;
   const wf_decoder_options *old = &bench->decoder_options;
-  bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active && old->min_active == o.min_active && old->max_tokens == o.max_tokens &&
+  bool same = bench->decoder != NULL && old->beam == o.beam && old->max_active == o.max_active &&
+              old->min_active == o.min_active && old->max_tokens == o.max_tokens &&
               old->lattice_beam == o.lattice_beam && old->recombine == o.recombine &&
-              old->num_threads == o.num_threads && run->frames == 0 && /* with frames, memory is the run's alone */
-              strcmp(old->device, o.device) == 0 && strcmp(bench->decoder_lm, run->lm) == 0 && bench->decoder_cache == run->lm_cache;
+              old->num_threads == o.num_threads &&
+              run->frames == 0 && /* with frames, memory is the run's alone */
+              strcmp(old->device, o.device) == 0 && strcmp(bench->decoder_lm, run->lm) == 0 &&
+              bench->decoder_cache == run->lm_cache;
   if (same) return WF_OK;
   wf_decoder_free(bench->decoder);
   bench->decoder = NULL;
@@ -350,44 +409,77 @@ static wf_status set_determinization(struct bench *bench, const struct run *run,
 }
 
 /* One call of wf_decode after another. */
-static wf_status decode_all(struct bench *bench, const struct run *run, const wf_scores *scores, size_t count, wf_result **results, wf_error *err) {
+static wf_status decode_all(struct bench *bench, const struct run *run, const wf_scores *scores,
+                            size_t count, wf_result **results, wf_error *err) {
   wf_status status = WF_OK;
   for (size_t from = 0; from < count && status == WF_OK; from += run->batch)
-    status = wf_decode(bench->decoder, scores + from, count - from < run->batch ? count - from : run->batch, NULL, results + from, err);
+    status =
+        wf_decode(bench->decoder, scores + from,
+                  count - from < run->batch ? count - from : run->batch, NULL, results + from, err);
   return status;
 }
 
-static void print_run(const struct bench *bench, const struct run *run, const double *times, int rounds, int64_t frames, const struct totals *t, double determinize_s,
+static void print_run(const struct bench *bench, const struct run *run, const double *times,
+                      int rounds, int64_t frames, const struct totals *t, double determinize_s,
                       double compact_arcs) {
   bool gpu = strncmp(run->device, "cuda", 4) == 0;
   double seconds = times[rounds / 2], n = (double)frames > 0 ? (double)frames : 1;
   char name[256] = "cpu";
   int processors = 0;
   if (gpu) gpu_name(name, sizeof name, &processors);
-  printf("{\"device\": \"%s\", \"gpu\": \"%s\", \"processors\": %d, \"scores\": \"%s\", \"dtype\": \"%s\", \"threads\": %d", run->device, gpu ? name : "",
-         processors, run->scores, run->dtype, run->options.num_threads);
-  printf(", \"batch\": %zu, \"utterances\": %zu, \"beam\": %g, \"max_active\": %d, \"max_tokens\": %d, \"acoustic_scale\": %g", run->batch, run->utterances,
-         run->options.beam, run->options.max_active, run->options.max_tokens, bench->acoustic_scale);
-  printf(", \"frames\": %lld, \"columns\": %d, \"audio_s\": %.2f, \"rounds\": %d, \"seconds\": %.6f, \"best_s\": %.6f, \"worst_s\": %.6f", (long long)frames,
-         bench->matrices[0].num_columns, n * bench->frame_shift_s, rounds, seconds, times[0], times[rounds - 1]);
-  printf(", \"rtfx\": %.2f, \"us_per_frame\": %.4f, \"tokens_per_frame\": %.2f, \"expanded_per_frame\": %.2f, \"arcs_per_frame\": %.2f, \"arcs_per_s\": %.6g",
-         n * bench->frame_shift_s / seconds, seconds / n * 1e6, t->tokens / n, t->expanded / n, t->arcs / n, t->arcs / seconds);
-  printf(", \"narrowed_frames\": %.5f, \"narrowed\": %zu, \"overflow\": %zu, \"not_final\": %zu, \"died\": %zu, \"failed\": %zu", t->narrowed / n,
-         t->num_narrowed, t->num_overflow, t->num_not_final, t->num_died, t->num_failed);
-  if (t->wer.num_words > 0) printf(", \"wer\": %.3f, \"ref_words\": %llu", wf_wer_percent(&t->wer), (unsigned long long)t->wer.num_words);
+  printf(
+      "{\"device\": \"%s\", \"gpu\": \"%s\", \"processors\": %d, \"scores\": \"%s\", \"dtype\": "
+      "\"%s\", \"threads\": %d",
+      run->device, gpu ? name : "", processors, run->scores, run->dtype, run->options.num_threads);
+  printf(
+      ", \"batch\": %zu, \"utterances\": %zu, \"beam\": %g, \"max_active\": %d, \"max_tokens\": "
+      "%d, \"acoustic_scale\": %g",
+      run->batch, run->utterances, run->options.beam, run->options.max_active,
+      run->options.max_tokens, bench->acoustic_scale);
+  printf(
+      ", \"frames\": %lld, \"columns\": %d, \"audio_s\": %.2f, \"rounds\": %d, \"seconds\": %.6f, "
+      "\"best_s\": %.6f, \"worst_s\": %.6f",
+      (long long)frames, bench->matrices[0].num_columns, n * bench->frame_shift_s, rounds, seconds,
+      times[0], times[rounds - 1]);
+  printf(
+      ", \"rtfx\": %.2f, \"us_per_frame\": %.4f, \"tokens_per_frame\": %.2f, "
+      "\"expanded_per_frame\": %.2f, \"arcs_per_frame\": %.2f, \"arcs_per_s\": %.6g",
+      n * bench->frame_shift_s / seconds, seconds / n * 1e6, t->tokens / n, t->expanded / n,
+      t->arcs / n, t->arcs / seconds);
+  printf(
+      ", \"narrowed_frames\": %.5f, \"narrowed\": %zu, \"overflow\": %zu, \"not_final\": %zu, "
+      "\"died\": %zu, \"failed\": %zu",
+      t->narrowed / n, t->num_narrowed, t->num_overflow, t->num_not_final, t->num_died,
+      t->num_failed);
+  if (t->wer.num_words > 0)
+    printf(", \"wer\": %.3f, \"ref_words\": %llu", wf_wer_percent(&t->wer),
+           (unsigned long long)t->wer.num_words);
   if (run->options.lattice_beam > 0)
-    printf(", \"lattice_beam\": %g, \"lattice_arcs_per_frame\": %.3f, \"determinize_s\": %.6f, \"compact_arcs\": %.0f", run->options.lattice_beam, t->lattice_arcs / n,
-           determinize_s, compact_arcs);
+    printf(
+        ", \"lattice_beam\": %g, \"lattice_arcs_per_frame\": %.3f, \"determinize_s\": %.6f, "
+        "\"compact_arcs\": %.0f",
+        run->options.lattice_beam, t->lattice_arcs / n, determinize_s, compact_arcs);
   if (run->frames > 0) printf(", \"host_mib\": %.1f", t->host_mib);
-  if (gpu) printf(", \"gpu_mib\": %.1f, \"on_cpu\": %zu", (double)wf_decoder_plan(bench->decoder).total_bytes / (1 << 20), atomic_load(&bench->num_on_cpu));
-  printf(", \"determinize\": %s, \"tiled\": %s", run->determinize ? "true" : "false", run->frames > 0 ? "true" : "false");
+  if (gpu)
+    printf(", \"gpu_mib\": %.1f, \"on_cpu\": %zu",
+           (double)wf_decoder_plan(bench->decoder).total_bytes / (1 << 20),
+           atomic_load(&bench->num_on_cpu));
+  printf(", \"determinize\": %s, \"tiled\": %s", run->determinize ? "true" : "false",
+         run->frames > 0 ? "true" : "false");
   if (has_lm(run)) {
-    wf_lm_stats lm = wf_decoder_lm_stats(bench->decoder); /* of all rounds, and of the one before them */
-    printf(", \"lm\": \"%s\", \"lm_cache\": %g, \"lm_bytes\": %llu, \"lm_gpu_bytes\": %llu, \"lm_host_bytes\": %llu, \"lm_cache_hits\": %llu, \"lm_host_reads\": %llu, \"lm_bus_bytes\": %llu, \"lm_stall_s\": %.6f",
-           run->lm, run->lm_cache, (unsigned long long)bench->lm_info.file_bytes, (unsigned long long)lm.gpu_bytes, (unsigned long long)lm.host_bytes,
-           (unsigned long long)lm.cache_hits, (unsigned long long)lm.host_reads, (unsigned long long)lm.bus_bytes, lm.stall_s);
+    wf_lm_stats lm =
+        wf_decoder_lm_stats(bench->decoder); /* of all rounds, and of the one before them */
+    printf(
+        ", \"lm\": \"%s\", \"lm_cache\": %g, \"lm_bytes\": %llu, \"lm_gpu_bytes\": %llu, "
+        "\"lm_host_bytes\": %llu, \"lm_cache_hits\": %llu, \"lm_host_reads\": %llu, "
+        "\"lm_bus_bytes\": %llu, \"lm_stall_s\": %.6f",
+        run->lm, run->lm_cache, (unsigned long long)bench->lm_info.file_bytes,
+        (unsigned long long)lm.gpu_bytes, (unsigned long long)lm.host_bytes,
+        (unsigned long long)lm.cache_hits, (unsigned long long)lm.host_reads,
+        (unsigned long long)lm.bus_bytes, lm.stall_s);
   }
-  printf(", \"mean_cost\": %.9g, \"checked\": %zu, \"digest\": \"%016llx\"}\n", t->cost / (double)run->utterances, bench->check, (unsigned long long)t->digest);
+  printf(", \"mean_cost\": %.9g, \"checked\": %zu, \"digest\": \"%016llx\"}\n",
+         t->cost / (double)run->utterances, bench->check, (unsigned long long)t->digest);
   fflush(stdout);
 }
 
@@ -401,8 +493,10 @@ static bool measure(struct bench *bench, const struct run *run) {
   int64_t frames = 0;
   bool gpu = strncmp(run->device, "cuda", 4) == 0, tiled = run->frames > 0;
   int rounds = 0, least = gpu && !tiled ? 3 : 1;
-  if (tiled) hold_tiled(bench, run, scores);
-  else hold_all(bench, run, scores);
+  if (tiled)
+    hold_tiled(bench, run, scores);
+  else
+    hold_all(bench, run, scores);
   for (size_t i = 0; i < run->utterances; i++) frames += scores[i].num_frames;
   wf_status status = need_decoder(bench, run, &err);
   if (status == WF_OK) status = set_determinization(bench, run, &err);
@@ -410,15 +504,20 @@ static bool measure(struct bench *bench, const struct run *run) {
   atomic_store(&bench->num_on_cpu, 0);
   wf_set_log(hear, bench);
   if (gpu && !tiled && status == WF_OK) { /* memory, kernels: not part of any round */
-    status = decode_all(bench, run, scores, run->batch < run->utterances ? run->batch : run->utterances, results, &err);
-    if (status == WF_OK) take_results(bench, results, run->batch < run->utterances ? run->batch : run->utterances, &totals);
+    status = decode_all(bench, run, scores,
+                        run->batch < run->utterances ? run->batch : run->utterances, results, &err);
+    if (status == WF_OK)
+      take_results(bench, results, run->batch < run->utterances ? run->batch : run->utterances,
+                   &totals);
   }
-  while (status == WF_OK && rounds < MAX_ROUNDS && ((rounds < least && sum < MAX_SECONDS) || (!tiled && sum < run->seconds))) {
+  while (status == WF_OK && rounds < MAX_ROUNDS &&
+         ((rounds < least && sum < MAX_SECONDS) || (!tiled && sum < run->seconds))) {
     double start = now_s();
     status = decode_all(bench, run, scores, run->utterances, results, &err);
     sum += times[rounds++] = now_s() - start;
     if (tiled && before_mib > 0) totals.host_mib = memory_mib("VmHWM:") - before_mib;
-    if (status == WF_OK && run->options.lattice_beam > 0 && rounds == 1) determinize_s = determinize(results, run->utterances, &run->options, &compact_arcs);
+    if (status == WF_OK && run->options.lattice_beam > 0 && rounds == 1)
+      determinize_s = determinize(results, run->utterances, &run->options, &compact_arcs);
     if (status == WF_OK) take_results(bench, results, run->utterances, &totals);
   }
   wf_set_log(NULL, NULL);
@@ -428,8 +527,8 @@ static bool measure(struct bench *bench, const struct run *run) {
   } else {
     for (char *at = err.message; *at != '\0'; at++)
       if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ') *at = '\'';
-    printf("{\"error\": \"device=%s, batch %zu, beam %g, max_active %d: %s\"}\n", run->device, run->batch, run->options.beam, run->options.max_active,
-           err.message);
+    printf("{\"error\": \"device=%s, batch %zu, beam %g, max_active %d: %s\"}\n", run->device,
+           run->batch, run->options.beam, run->options.max_active, err.message);
     fflush(stdout);
     for (size_t i = 0; i < run->utterances; i++) wf_result_free(results[i]);
   }
@@ -439,12 +538,13 @@ static bool measure(struct bench *bench, const struct run *run) {
   return status == WF_OK;
 }
 
-/* --- command line ---------------------------------------------------------------------------------------------------------- */
+/* --- command line ------------------------------------------------------------------------ */
 
 static void copy_setting(char *to, size_t size, const char *value, const char *choices) {
   char wanted[32];
   snprintf(wanted, sizeof wanted, " %.20s ", value);
-  if (choices != NULL && strstr(choices, wanted) == NULL) fail("RUN: a value is not one of those allowed");
+  if (choices != NULL && strstr(choices, wanted) == NULL)
+    fail("RUN: a value is not one of those allowed");
   snprintf(to, size, "%s", value);
 }
 
@@ -452,11 +552,13 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
   wf_error err = {0};
   char copy[512];
   snprintf(copy, sizeof copy, "%s", text);
-  *out = (struct run){.device = "cpu", .scores = "host", .dtype = "f32", .batch = 400, .seconds = 1, .lm = "off"};
+  *out = (struct run){
+      .device = "cpu", .scores = "host", .dtype = "f32", .batch = 400, .seconds = 1, .lm = "off"};
   wf_decoder_options_init(&out->options);
   out->options.beam = 17;
   out->options.acoustic_scale = bench->acoustic_scale;
-  for (char *rest, *item = strtok_r(copy, ",", &rest); item != NULL; item = strtok_r(NULL, ",", &rest)) {
+  for (char *rest, *item = strtok_r(copy, ",", &rest); item != NULL;
+       item = strtok_r(NULL, ",", &rest)) {
     char *value = strchr(item, '=');
     if (value == NULL) fail("RUN: settings are name=value, comma-separated");
     *value++ = '\0';
@@ -481,7 +583,9 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
     else if (strcmp(item, "seconds") == 0)
       out->seconds = strtod(value, NULL);
     else
-      check(wf_config_set(wf_option_table_find("decoder"), &out->options, strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err), &err);
+      check(wf_config_set(wf_option_table_find("decoder"), &out->options,
+                          strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err),
+            &err);
   }
   if (out->batch == 0) fail("RUN: batch=0");
   if (has_lm(out) && bench->lm == NULL) fail("RUN: lm without --lm");
@@ -489,20 +593,24 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
   if (out->utterances < bench->check) out->utterances = bench->check;
   if (out->frames > 0) out->batch = out->utterances = 1;
   out->options.device = out->device;
-  if (out->options.max_tokens < out->options.max_active) out->options.max_tokens = out->options.max_active;
+  if (out->options.max_tokens < out->options.max_active)
+    out->options.max_tokens = out->options.max_active;
 }
 
 static bool parse_flag(struct bench *bench, const char *argument) {
   struct {
     const char *name, **to;
-  } texts[] = {{"--ref=", &bench->ref_path}, {"--words=", &bench->words_path}, {"--lm=", &bench->lm_path}};
+  } texts[] = {
+      {"--ref=", &bench->ref_path}, {"--words=", &bench->words_path}, {"--lm=", &bench->lm_path}};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     if (strncmp(argument, texts[i].name, strlen(texts[i].name)) != 0) continue;
     *texts[i].to = argument + strlen(texts[i].name);
     return true;
   }
-  return sscanf(argument, "--acoustic-scale=%f", &bench->acoustic_scale) == 1 || sscanf(argument, "--frame-shift=%lf", &bench->frame_shift_s) == 1 ||
-         sscanf(argument, "--check=%zu", &bench->check) == 1 || sscanf(argument, "--lm-scale=%f", &bench->lm_scale) == 1;
+  return sscanf(argument, "--acoustic-scale=%f", &bench->acoustic_scale) == 1 ||
+         sscanf(argument, "--frame-shift=%lf", &bench->frame_shift_s) == 1 ||
+         sscanf(argument, "--check=%zu", &bench->check) == 1 ||
+         sscanf(argument, "--lm-scale=%f", &bench->lm_scale) == 1;
 }
 
 static void load(struct bench *bench) {
@@ -519,7 +627,8 @@ static void load(struct bench *bench) {
     wf_wlm_info_init(&bench->lm_info);
     check(wf_wlm_get_info(bench->lm, &bench->lm_info, &err), &err);
   }
-  if (bench->ref_path != NULL) check(wf_transcripts_read(bench->ref_path, WF_TRANSCRIPT_AUTO, &bench->references, &err), &err);
+  if (bench->ref_path != NULL)
+    check(wf_transcripts_read(bench->ref_path, WF_TRANSCRIPT_AUTO, &bench->references, &err), &err);
   check(wf_score_reader_open(&bench->scores_path, 1, NULL, &reader, &err), &err);
   bench->matrices = allocate(MAX_MATRICES, sizeof *bench->matrices);
   for (bool done = false; bench->num_matrices < MAX_MATRICES; bench->num_matrices++) {
@@ -554,8 +663,11 @@ int main(int argc, char **argv) {
   }
   if (first_run >= argc || argv[first_run][0] == '-') {
     fprintf(stderr,
-            "usage: bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=X] [--frame-shift=SECONDS] [--check=N] [--lm=FILE] [--lm-scale=X] RUN...\n"
-            "a RUN: device=cuda,scores=device,dtype=f32,batch=400,utterances=400,beam=17,max_active=10000,threads=0,seconds=1\n");
+            "usage: bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=X] "
+            "[--frame-shift=SECONDS] [--check=N] [--lm=FILE] [--lm-scale=X] RUN...\n"
+            "a RUN: "
+            "device=cuda,scores=device,dtype=f32,batch=400,utterances=400,beam=17,max_active=10000,"
+            "threads=0,seconds=1\n");
     return 2;
   }
   load(&bench);

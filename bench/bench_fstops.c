@@ -1,12 +1,14 @@
-/* bench_fstops.c - one operation, timed in process, without reading and writing; bench/openfst_ops.cc is the counterpart over OpenFst's library.
+/* bench_fstops.c - one operation, timed in process, without reading and writing;
+ * bench/openfst_ops.cc is the counterpart over OpenFst's library.
  *
  *     bench_fstops OP IN... [--repeat=N] [--NAME=VALUE]... [-o OUT]
  *     bench_fstops compose --generate=V
  *
- * OP: compose determinize minimize rmepsilon push arcsort connect. Options are those of the operation's table. Each repetition reads its inputs afresh, so
- * that nothing worked out before is at hand. Prints a line per repetition: seconds of processor time, seconds of wall time, states, arcs.
- * --generate composes two random graphs of V states, 5 arcs each, 10 labels; --save=PREFIX writes them to PREFIX.1 and PREFIX.2 for the
- * other program. */
+ * OP: compose determinize minimize rmepsilon push arcsort connect. Options are those of the
+ * operation's table. Each repetition reads its inputs afresh, so that nothing worked out before is
+ * at hand. Prints a line per repetition: seconds of processor time, seconds of wall time, states,
+ * arcs. --generate composes two random graphs of V states, 5 arcs each, 10 labels; --save=PREFIX
+ * writes them to PREFIX.1 and PREFIX.2 for the other program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,22 +20,27 @@ enum { MAX_INPUTS = 2, DEGREE = 5, NUM_LABELS = 10 };
 
 static wf_error g_err;
 
-/* --- the operations: name, option table, call --------------------------------------------------------------------- */
+/* --- the operations: name, option table, call -------------------------------------------- */
 
-#define UNARY(op)                                                                                          \
-  static wf_status run_##op(const wf_fst *const *in, const void *options, wf_fst **out, wf_error *err) { \
-    return wf_##op(in[0], options, out, err);                                                              \
+#define UNARY(op)                                                                       \
+  static wf_status run_##op(const wf_fst *const *in, const void *options, wf_fst **out, \
+                            wf_error *err) {                                            \
+    return wf_##op(in[0], options, out, err);                                           \
   }
 UNARY(arcsort)
 UNARY(determinize)
 UNARY(minimize)
 UNARY(rmepsilon)
 UNARY(push)
-static wf_status run_connect(const wf_fst *const *in, const void *options, wf_fst **out, wf_error *err) {
+static wf_status run_connect(const wf_fst *const *in, const void *options, wf_fst **out,
+                             wf_error *err) {
   (void)options;
   return wf_connect(in[0], out, err);
 }
-static wf_status run_compose(const wf_fst *const *in, const void *options, wf_fst **out, wf_error *err) { return wf_compose(in[0], in[1], options, out, err); }
+static wf_status run_compose(const wf_fst *const *in, const void *options, wf_fst **out,
+                             wf_error *err) {
+  return wf_compose(in[0], in[1], options, out, err);
+}
 
 static const struct operation {
   const char *name;
@@ -41,11 +48,14 @@ static const struct operation {
   bool has_options;
   wf_status (*run)(const wf_fst *const *in, const void *options, wf_fst **out, wf_error *err);
 } operations[] = {
-    {"compose", 2, true, run_compose}, {"arcsort", 1, true, run_arcsort},   {"connect", 1, false, run_connect},
-    {"determinize", 1, true, run_determinize}, {"minimize", 1, true, run_minimize}, {"rmepsilon", 1, true, run_rmepsilon}, {"push", 1, true, run_push},
+    {"compose", 2, true, run_compose},   {"arcsort", 1, true, run_arcsort},
+    {"connect", 1, false, run_connect},  {"determinize", 1, true, run_determinize},
+    {"minimize", 1, true, run_minimize}, {"rmepsilon", 1, true, run_rmepsilon},
+    {"push", 1, true, run_push},
 };
 
-/* --- generated input: splitmix64, the same graphs as in the published comparison of composition ---------------------- */
+/* --- generated input: splitmix64, the same graphs as in the published comparison of composition
+ * --- */
 
 static uint64_t next_random(uint64_t *state) {
   uint64_t z = *state += 0x9E3779B97F4A7C15ULL;
@@ -53,7 +63,9 @@ static uint64_t next_random(uint64_t *state) {
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
   return z ^ (z >> 31);
 }
-static uint32_t below(uint64_t *state, uint32_t n) { return (uint32_t)(((next_random(state) >> 32) * (uint64_t)n) >> 32); }
+static uint32_t below(uint64_t *state, uint32_t n) {
+  return (uint32_t)(((next_random(state) >> 32) * (uint64_t)n) >> 32);
+}
 
 static wf_status generate(uint32_t num_states, uint64_t seed, int side, wf_fst **out) {
   wf_builder *builder;
@@ -82,7 +94,7 @@ static wf_status generate(uint32_t num_states, uint64_t seed, int side, wf_fst *
   return status;
 }
 
-/* --- the run -------------------------------------------------------------------------------------------------------- */
+/* --- the run ----------------------------------------------------------------------------- */
 
 struct request {
   const struct operation *operation;
@@ -95,7 +107,9 @@ struct request {
 
 static wf_status load(const struct request *request, wf_fst **in) {
   for (int i = 0; i < request->operation->num_inputs; i++) {
-    wf_status status = request->generate != 0 ? generate(request->generate, 1001 + (uint64_t)i, i, &in[i]) : wf_fst_read(request->paths[i], &in[i], &g_err);
+    wf_status status = request->generate != 0
+                           ? generate(request->generate, 1001 + (uint64_t)i, i, &in[i])
+                           : wf_fst_read(request->paths[i], &in[i], &g_err);
     if (status == WF_OK && request->save != NULL) {
       char path[4096];
       snprintf(path, sizeof path, "%s.%d", request->save, i + 1);
@@ -111,14 +125,17 @@ static wf_status run_once(const struct request *request, bool last) {
   wf_fst *in[MAX_INPUTS] = {NULL}, *out = NULL;
   wf_status status = load(request, in);
   double cpu = cpu_s(), wall = now_s();
-  if (status == WF_OK) status = request->operation->run((const wf_fst *const *)in, request->options, &out, &g_err);
+  if (status == WF_OK)
+    status = request->operation->run((const wf_fst *const *)in, request->options, &out, &g_err);
   cpu = cpu_s() - cpu;
   wall = now_s() - wall;
   if (status == WF_OK) {
     wf_fst_view view = wf_fst_get_view(out);
-    printf("%.6f %.6f %llu %llu\n", cpu, wall, (unsigned long long)view.num_states, (unsigned long long)view.num_arcs);
+    printf("%.6f %.6f %llu %llu\n", cpu, wall, (unsigned long long)view.num_states,
+           (unsigned long long)view.num_arcs);
   }
-  if (status == WF_OK && last && request->output != NULL) status = wf_fst_write(out, request->output, WF_FORMAT_OPENFST_VECTOR, &g_err);
+  if (status == WF_OK && last && request->output != NULL)
+    status = wf_fst_write(out, request->output, WF_FORMAT_OPENFST_VECTOR, &g_err);
   wf_fst_free(out);
   for (int i = 0; i < MAX_INPUTS; i++) wf_fst_free(in[i]);
   return status;
@@ -126,7 +143,8 @@ static wf_status run_once(const struct request *request, bool last) {
 
 static int run(const struct request *request) {
   wf_status status = WF_OK;
-  for (int i = 0; i < request->repeat && status == WF_OK; i++) status = run_once(request, i + 1 == request->repeat);
+  for (int i = 0; i < request->repeat && status == WF_OK; i++)
+    status = run_once(request, i + 1 == request->repeat);
   check(status, &g_err);
   return 0;
 }
@@ -141,16 +159,22 @@ static bool take_flag(struct request *request, const char *text) {
   const char *value = equals != NULL ? equals + 1 : "true";
   if (strcmp(name, "repeat") == 0) return (request->repeat = atoi(value)) > 0;
   if (strcmp(name, "generate") == 0) return (request->generate = (uint32_t)atoi(value)) > 0;
-  if (strcmp(name, "save") == 0) return (request->save = equals != NULL ? equals + 1 : NULL) != NULL;
-  return request->table != NULL && wf_config_set(request->table, request->options, name, value, &g_err) == WF_OK;
+  if (strcmp(name, "save") == 0)
+    return (request->save = equals != NULL ? equals + 1 : NULL) != NULL;
+  return request->table != NULL &&
+         wf_config_set(request->table, request->options, name, value, &g_err) == WF_OK;
 }
 
 static bool take_arguments(struct request *request, int argc, char **argv) {
   for (int i = 2; i < argc; i++) {
-    if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) request->output = argv[++i];
-    else if (strncmp(argv[i], "--", 2) == 0 && take_flag(request, argv[i] + 2)) continue;
-    else if (argv[i][0] != '-' && request->num_paths < MAX_INPUTS) request->paths[request->num_paths++] = argv[i];
-    else return false;
+    if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
+      request->output = argv[++i];
+    else if (strncmp(argv[i], "--", 2) == 0 && take_flag(request, argv[i] + 2))
+      continue;
+    else if (argv[i][0] != '-' && request->num_paths < MAX_INPUTS)
+      request->paths[request->num_paths++] = argv[i];
+    else
+      return false;
   }
   return request->generate != 0 || request->num_paths == request->operation->num_inputs;
 }
@@ -166,8 +190,11 @@ int main(int argc, char **argv) {
     wf_config_init(request.table, request.options);
   }
   int code = 2;
-  if (request.operation != NULL && take_arguments(&request, argc, argv)) code = run(&request);
-  else fprintf(stderr, "usage: bench_fstops OP IN... [--repeat=N] [--NAME=VALUE]... [-o OUT]   %s\n", g_err.message);
+  if (request.operation != NULL && take_arguments(&request, argc, argv))
+    code = run(&request);
+  else
+    fprintf(stderr, "usage: bench_fstops OP IN... [--repeat=N] [--NAME=VALUE]... [-o OUT]   %s\n",
+            g_err.message);
   free(request.options);
   return code;
 }

@@ -1,22 +1,30 @@
-/* bench_generate_lm.c - a language model of any size for measurements, straight into the format of `warpfst lm build`.
+/* bench_generate_lm.c - a language model of any size for measurements, straight into the format of
+ * `warpfst lm build`.
  *
- *     bench_generate_lm OUT [--words-log2=18] [--ngrams=1000000000] [--seed=1] [--memory=BYTES] [--threads=0] [--small=small.arpa] [--small-share=64]
+ *     bench_generate_lm OUT [--words-log2=18] [--ngrams=1000000000] [--seed=1] [--memory=BYTES]
+ *     [--threads=0] [--small=small.arpa] [--small-share=64]
  *
  *                       [--text=FILE] [--sentences=100000]
  *
- * OUT whose name ends in .arpa: the same model as text, of any size, for measuring `warpfst lm build`.
+ * OUT whose name ends in .arpa: the same model as text, of any size, for measuring `warpfst lm
+ * build`.
  *
- * Nothing is stored but a few tables by word: n-grams are functions of their numbers. Words are ranks 0 .. V - 1, V = 2^words_log2 - 1, of a Zipf-Mandelbrot
- * law, p(r) ~ 1 / (r + 3). The model is of order 3:
+ * Nothing is stored but a few tables by word: n-grams are functions of their numbers. Words are
+ * ranks 0 .. V - 1, V = 2^words_log2 - 1, of a Zipf-Mandelbrot law, p(r) ~ 1 / (r + 3). The model
+ * is of order 3:
  *
- *   word w has n2(w) ~ p(w)^(5/8) explicit successors; the j-th has a rank that grows as the law's quantiles do, moved within its octave of ranks by a
- *   permutation that depends on w; `w s(w, j)` is the history number off2(w) + j of level 2
- *   history (w, j) has n3 ~ (p(w) p(s(w, j)))^(5/8) arcs, to some of the explicit successors of its last word, the likelier ones denser; their `next` is the
- *   history of the last two words
+ *   word w has n2(w) ~ p(w)^(5/8) explicit successors; the j-th has a rank that grows as the law's
+ *   quantiles do, moved within its octave of ranks by a permutation that depends on w; `w s(w, j)`
+ *   is the history number off2(w) + j of level 2
+ *   history (w, j) has n3 ~ (p(w) p(s(w, j)))^(5/8) arcs, to some of the explicit successors of its
+ *   last word, the likelier ones denser; their `next` is the history of the last two words
  *
- * So contexts are closed under suffixes, as in a model estimated from text, and most arcs are in histories of many. Costs are those of unigrams less something; they
- * do not sum to 1. All arithmetic is in integers, and in products and square roots of doubles, which every platform rounds alike: the same arguments give the
- * same file everywhere. --text writes sentences that a walk over the model gives: 11 of 20 words end a trigram, 5 a bigram, 4 are any. --small writes an ARPA file of order 2 whose bigrams are the first of each word's, to make a graph of. */
+ * So contexts are closed under suffixes, as in a model estimated from text, and most arcs are in
+ * histories of many. Costs are those of unigrams less something; they do not sum to 1. All
+ * arithmetic is in integers, and in products and square roots of doubles, which every platform
+ * rounds alike: the same arguments give the same file everywhere. --text writes sentences that a
+ * walk over the model gives: 11 of 20 words end a trigram, 5 a bigram, 4 are any. --small writes an
+ * ARPA file of order 2 whose bigrams are the first of each word's, to make a graph of. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +70,9 @@ static double share(uint32_t rank) {
   return 1 / (sqrt(x) * sqrt(sqrt(sqrt(x))));
 }
 
-static uint64_t hash(const struct task *t, uint64_t a, uint64_t b) { return wf__mix64(t->seed * 0x9e3779b97f4a7c15ULL + wf__mix64(a * 0x100000001b3ULL + b + 1)); }
+static uint64_t hash(const struct task *t, uint64_t a, uint64_t b) {
+  return wf__mix64(t->seed * 0x9e3779b97f4a7c15ULL + wf__mix64(a * 0x100000001b3ULL + b + 1));
+}
 
 static uint64_t n2(const struct task *t, uint32_t w) {
   double n = t->scale2 * share(w);
@@ -79,7 +89,8 @@ static uint64_t spread(const struct task *t, uint64_t j, uint64_t n) {
 
 /* The j-th successor of w. */
 static uint32_t successor(const struct task *t, uint32_t w, uint64_t j, uint64_t n) {
-  uint64_t number = spread(t, j, n) + 1, octave = 63 - (uint64_t)__builtin_clzll(number), mask = ((uint64_t)1 << octave) - 1, h = hash(t, w, octave);
+  uint64_t number = spread(t, j, n) + 1, octave = 63 - (uint64_t)__builtin_clzll(number),
+           mask = ((uint64_t)1 << octave) - 1, h = hash(t, w, octave);
   uint64_t moved = ((number & mask) * (h | 1) + (h >> 20)) & mask;
   return (uint32_t)((((uint64_t)1 << octave) | moved) - 1);
 }
@@ -93,7 +104,8 @@ static uint64_t n3(const struct task *t, uint32_t w, uint32_t v, uint64_t n) {
 
 /* log2(x) in 2^-16, bit by bit. */
 static uint64_t log2_fixed(uint64_t x) {
-  uint64_t whole = 63 - (uint64_t)__builtin_clzll(x), bits = whole << 16, m = whole > 31 ? x >> (whole - 31) : x << (31 - whole);
+  uint64_t whole = 63 - (uint64_t)__builtin_clzll(x), bits = whole << 16,
+           m = whole > 31 ? x >> (whole - 31) : x << (31 - whole);
   for (int bit = 15; bit >= 0; bit--) {
     m = (m * m) >> 31;
     if (m >> 32) {
@@ -113,7 +125,8 @@ static void make_tables(struct task *t) {
   for (uint32_t r = 0; r < V; r++) total += ((uint64_t)1 << 40) / (r + 3);
   for (uint32_t r = 0; r < V; r++) {
     uint64_t mass = ((uint64_t)1 << 40) / (r + 3);
-    t->costs[r] = (uint32_t)((log2_fixed(total) - log2_fixed(mass)) * 2839 >> 16); /* ln 2 in 2^-12 */
+    t->costs[r] =
+        (uint32_t)((log2_fixed(total) - log2_fixed(mass)) * 2839 >> 16); /* ln 2 in 2^-12 */
     for (; q <= QUANTILES && sum * QUANTILES >= q * total; q++) t->quantiles[q] = r;
     sum += mass;
   }
@@ -126,27 +139,34 @@ static void make_tables(struct task *t) {
   for (uint32_t w = 0; w < V; w++) t->off2[w + 1] = t->off2[w] + n2(t, w);
 }
 
-/* The scale for which the histories, of which a sample is counted, have as many arcs as are wanted. */
+/* The scale for which the histories, of which a sample is counted, have as many arcs as are wanted.
+ */
 static void choose_scale3(struct task *t) {
-  double wanted = (double)t->num_ngrams - (double)t->num_words - (double)t->off2[t->num_words], low = 0, high = 1e15;
+  double wanted = (double)t->num_ngrams - (double)t->num_words - (double)t->off2[t->num_words],
+         low = 0, high = 1e15;
   enum { SAMPLES = 200000 };
   for (int round = 0; round < 60; round++) {
     t->scale3 = (low + high) / 2;
     uint64_t arcs = 0;
     for (uint64_t i = 0; i < SAMPLES; i++) {
-      uint64_t state = t->off2[t->num_words] / SAMPLES * i + hash(t, i, 77) % (t->off2[t->num_words] / SAMPLES + 1);
+      uint64_t state = t->off2[t->num_words] / SAMPLES * i +
+                       hash(t, i, 77) % (t->off2[t->num_words] / SAMPLES + 1);
       uint32_t w = 0, end = t->num_words;
       if (state >= t->off2[t->num_words]) continue;
       while (end - w > 1) {
         uint32_t middle = w + (end - w) / 2;
-        if (t->off2[middle] <= state) w = middle;
-        else end = middle;
+        if (t->off2[middle] <= state)
+          w = middle;
+        else
+          end = middle;
       }
       uint32_t v = successor(t, w, state - t->off2[w], n2(t, w));
       arcs += n3(t, w, v, n2(t, v));
     }
-    if ((double)arcs / SAMPLES * (double)t->off2[t->num_words] > wanted) high = t->scale3;
-    else low = t->scale3;
+    if ((double)arcs / SAMPLES * (double)t->off2[t->num_words] > wanted)
+      high = t->scale3;
+    else
+      low = t->scale3;
   }
 }
 
@@ -154,7 +174,9 @@ static float nats(uint64_t fixed) { return (float)fixed / 4096; }
 /* Word r has the number r + 3: 1 is <s>, 2 </s>, 0 nothing. */
 enum { BOS = 1, EOS = 2, FIRST_WORD = 3 };
 static uint32_t level1(uint32_t r) { return 1 + 1 + r; } /* state 1: <s> */
-static uint64_t level2(const struct task *t, uint64_t history) { return 2 + (uint64_t)t->num_words + history; }
+static uint64_t level2(const struct task *t, uint64_t history) {
+  return 2 + (uint64_t)t->num_words + history;
+}
 
 /* Of a bigram or trigram: the unigram's, less up to 3 nats. */
 static float cost_of(const struct task *t, uint32_t word, uint64_t h) {
@@ -172,8 +194,10 @@ static void fill_block(const struct task *t, struct block *b) {
   uint32_t w = 0, end = t->num_words;
   while (end - w > 1) {
     uint32_t middle = w + (end - w) / 2;
-    if (t->off2[middle] <= b->first) w = middle;
-    else end = middle;
+    if (t->off2[middle] <= b->first)
+      w = middle;
+    else
+      end = middle;
   }
   b->size = 0;
   for (uint64_t k = 0; k < b->count; k++) {
@@ -197,7 +221,8 @@ static void fill_block(const struct task *t, struct block *b) {
 struct batch {
   const struct task *task;
   struct block *blocks;
-  void (*use)(const struct task *t, struct block *b); /* by the thread that filled the block; NULL: nothing */
+  void (*use)(const struct task *t,
+              struct block *b); /* by the thread that filled the block; NULL: nothing */
 };
 
 static void fill_item(void *user, uint64_t item, int worker) {
@@ -207,7 +232,8 @@ static void fill_item(void *user, uint64_t item, int worker) {
 }
 
 /* Goes over level 2: threads fill blocks and `use` them, `take` gets them in order. */
-static void for_blocks(const struct task *t, void (*use)(const struct task *t, struct block *b), void (*take)(void *user, struct block *b), void *user) {
+static void for_blocks(const struct task *t, void (*use)(const struct task *t, struct block *b),
+                       void (*take)(void *user, struct block *b), void *user) {
   wf_error err = {0};
   wf__pool *pool;
   struct block *blocks = calloc(BLOCKS, sizeof *blocks);
@@ -231,7 +257,9 @@ static void for_blocks(const struct task *t, void (*use)(const struct task *t, s
   wf__pool_free(pool);
 }
 
-static float backoff1(const struct task *t, uint64_t state) { return nats(1024 + (hash(t, state, 5) & 4095)); }
+static float backoff1(const struct task *t, uint64_t state) {
+  return nats(1024 + (hash(t, state, 5) & 4095));
+}
 
 /* Level 1: <s>, whose successors are as those of the likeliest word, then the words. */
 static void write_level1(const struct task *t, wf__wlm_writer *writer, uint64_t *num_arcs) {
@@ -243,7 +271,8 @@ static void write_level1(const struct task *t, wf__wlm_writer *writer, uint64_t 
     b.size = 0;
     for (uint64_t j = 0; j < n; j++) {
       uint32_t word = successor(t, w, j, n);
-      push(&b, word, cost_of(t, word, hash(t, s, j)), s == 0 ? level1(word) : level2(t, t->off2[w] + j));
+      push(&b, word, cost_of(t, word, hash(t, s, j)),
+           s == 0 ? level1(word) : level2(t, t->off2[w] + j));
     }
     *num_arcs += n;
     check(wf__wlm_writer_state(writer, 0, backoff1(t, s), b.arcs, n, &err), &err);
@@ -260,7 +289,10 @@ static void take_states(void *user, struct block *b) {
   struct level2_writer *to = user;
   wf_error err = {0};
   wf__wlm_arc *arcs = b->arcs;
-  for (uint64_t k = 0; k < b->count; arcs += b->num_arcs[k++]) check(wf__wlm_writer_state(to->writer, b->backoff[k], b->backoff_cost[k], arcs, b->num_arcs[k], &err), &err);
+  for (uint64_t k = 0; k < b->count; arcs += b->num_arcs[k++])
+    check(wf__wlm_writer_state(to->writer, b->backoff[k], b->backoff_cost[k], arcs, b->num_arcs[k],
+                               &err),
+          &err);
   to->num_arcs += b->size;
 }
 
@@ -283,12 +315,22 @@ static void generate(const struct task *t) {
   char folder[4096];
   snprintf(folder, sizeof folder, "%s", t->out);
   char *slash = strrchr(folder, '/');
-  if (slash == NULL) snprintf(folder, sizeof folder, ".");
-  else *slash = '\0';
+  if (slash == NULL)
+    snprintf(folder, sizeof folder, ".");
+  else
+    *slash = '\0';
   wf_symbols *words = make_words(t);
   wf__wlm_writer *writer;
-  wf__wlm_plan plan = {.order = 3, .words = words, .num_words = t->num_words + FIRST_WORD, .bos = BOS, .eos = EOS, .unk = WF__WLM_NONE, .start = 1, .scale = 1,
-                       .memory = t->memory, .folder = folder};
+  wf__wlm_plan plan = {.order = 3,
+                       .words = words,
+                       .num_words = t->num_words + FIRST_WORD,
+                       .bos = BOS,
+                       .eos = EOS,
+                       .unk = WF__WLM_NONE,
+                       .start = 1,
+                       .scale = 1,
+                       .memory = t->memory,
+                       .folder = folder};
   plan.num_states = level2(t, t->off2[t->num_words]);
   if (plan.num_states >= UINT32_MAX) fail("too many histories for 32 bits; fewer n-grams");
   plan.level_begin[1] = 1;
@@ -297,7 +339,8 @@ static void generate(const struct task *t) {
   uint64_t num_ngrams[WF_LM_MAX_ORDER] = {(uint64_t)t->num_words + 2};
   wf__wlm_writer_unigram(writer, BOS, INFINITY, 1);
   wf__wlm_writer_unigram(writer, EOS, nats(3 * 4096), 0);
-  for (uint32_t w = 0; w < t->num_words; w++) wf__wlm_writer_unigram(writer, w + FIRST_WORD, nats(t->costs[w]), level1(w));
+  for (uint32_t w = 0; w < t->num_words; w++)
+    wf__wlm_writer_unigram(writer, w + FIRST_WORD, nats(t->costs[w]), level1(w));
   check(wf__wlm_writer_state(writer, 0, 0, NULL, 0, &err), &err);
   write_level1(t, writer, &num_ngrams[1]);
   struct level2_writer to = {writer, 0};
@@ -306,11 +349,12 @@ static void generate(const struct task *t) {
   check(wf__wlm_writer_close(writer, num_ngrams, t->out, NULL, NULL, &err), &err);
   wf__wlm_writer_free(writer);
   wf_symbols_free(words);
-  printf("{\"words\": %u, \"states\": %llu, \"bigrams\": %llu, \"trigrams\": %llu}\n", t->num_words, (unsigned long long)plan.num_states,
-         (unsigned long long)num_ngrams[1], (unsigned long long)num_ngrams[2]);
+  printf("{\"words\": %u, \"states\": %llu, \"bigrams\": %llu, \"trigrams\": %llu}\n", t->num_words,
+         (unsigned long long)plan.num_states, (unsigned long long)num_ngrams[1],
+         (unsigned long long)num_ngrams[2]);
 }
 
-/* --- ARPA ------------------------------------------------------------------------------------------------------------- */
+/* --- ARPA -------------------------------------------------------------------------------- */
 
 enum { LINE_BYTES = 96 }; /* more than a line takes */
 
@@ -325,7 +369,8 @@ static char *put_number(char *at, uint64_t number) {
 
 /* log10 of e^-cost, to 6 decimals, of a cost that is a multiple of 2^-12, in integers. */
 static char *put_log10(char *at, float cost) {
-  uint64_t millionths = ((uint64_t)(cost * 4096) * 1060289 + 5000) / 10000, part = millionths % 1000000; /* 10^6 / (4096 ln 10) = 106.0289 */
+  uint64_t millionths = ((uint64_t)(cost * 4096) * 1060289 + 5000) / 10000,
+           part = millionths % 1000000; /* 10^6 / (4096 ln 10) = 106.0289 */
   *at++ = '-';
   at = put_number(at, millionths / 1000000);
   *at++ = '.';
@@ -340,7 +385,8 @@ static char *put_word(char *at, char before, uint32_t rank) {
 }
 
 static void spell_trigrams(const struct task *t, struct block *b) {
-  if (b->text_cap < b->size * LINE_BYTES) b->text = room(b->text, b->text_cap = 2 * b->size * LINE_BYTES, 1);
+  if (b->text_cap < b->size * LINE_BYTES)
+    b->text = room(b->text, b->text_cap = 2 * b->size * LINE_BYTES, 1);
   char *at = b->text;
   const wf__wlm_arc *arc = b->arcs;
   for (uint64_t k = 0; k < b->count; k++) {
@@ -356,7 +402,8 @@ static void spell_trigrams(const struct task *t, struct block *b) {
 }
 
 static void spell_bigrams(const struct task *t, struct block *b) {
-  if (b->text_cap < b->count * LINE_BYTES) b->text = room(b->text, b->text_cap = 2 * b->count * LINE_BYTES, 1);
+  if (b->text_cap < b->count * LINE_BYTES)
+    b->text = room(b->text, b->text_cap = 2 * b->count * LINE_BYTES, 1);
   char *at = b->text;
   for (uint64_t k = 0; k < b->count; k++) {
     uint32_t w = b->first_word[k], v = b->backoff[k] - level1(0);
@@ -393,7 +440,8 @@ static void write_arpa(const struct task *t) {
   setvbuf(file, buffer, _IOFBF, sizeof buffer);
   uint64_t trigrams = 0, starts = n2(t, 0), bigrams = t->off2[t->num_words] + starts;
   for_blocks(t, NULL, take_count, &trigrams);
-  fprintf(file, "\\data\\\nngram 1=%u\nngram 2=%llu\nngram 3=%llu\n\n\\1-grams:\n", t->num_words + 2, (unsigned long long)bigrams, (unsigned long long)trigrams);
+  fprintf(file, "\\data\\\nngram 1=%u\nngram 2=%llu\nngram 3=%llu\n\n\\1-grams:\n",
+          t->num_words + 2, (unsigned long long)bigrams, (unsigned long long)trigrams);
   *put_log10(number, nats(3 * 4096)) = '\0';
   fprintf(file, "%s\t</s>\n", number);
   *put_log10(number, backoff1(t, 0)) = '\0';
@@ -410,7 +458,8 @@ static void write_arpa(const struct task *t) {
   for_blocks(t, spell_trigrams, take_text, file);
   fprintf(file, "\n\\end\\\n");
   if (fclose(file) != 0) fail("cannot write the output");
-  printf("{\"words\": %u, \"bigrams\": %llu, \"trigrams\": %llu}\n", t->num_words, (unsigned long long)bigrams, (unsigned long long)trigrams);
+  printf("{\"words\": %u, \"bigrams\": %llu, \"trigrams\": %llu}\n", t->num_words,
+         (unsigned long long)bigrams, (unsigned long long)trigrams);
 }
 
 /* A part of the bigrams as ARPA. */
@@ -419,13 +468,16 @@ static void write_small(const struct task *t) {
   if (file == NULL) fail("cannot write the small model");
   uint64_t bigrams = 0;
   for (uint32_t w = 0; w < t->num_words; w++) bigrams += n2(t, w) / t->small_share;
-  fprintf(file, "\\data\\\nngram 1=%u\nngram 2=%llu\n\n\\1-grams:\n-99\t<s>\n%.5f\t</s>\n", t->num_words + 2, (unsigned long long)bigrams, -3 / 2.302585092994046);
-  for (uint32_t w = 0; w < t->num_words; w++) fprintf(file, "%.5f\tw%u\t-0.3\n", -(double)nats(t->costs[w]) / 2.302585092994046, w);
+  fprintf(file, "\\data\\\nngram 1=%u\nngram 2=%llu\n\n\\1-grams:\n-99\t<s>\n%.5f\t</s>\n",
+          t->num_words + 2, (unsigned long long)bigrams, -3 / 2.302585092994046);
+  for (uint32_t w = 0; w < t->num_words; w++)
+    fprintf(file, "%.5f\tw%u\t-0.3\n", -(double)nats(t->costs[w]) / 2.302585092994046, w);
   fprintf(file, "\n\\2-grams:\n");
   for (uint32_t w = 0; w < t->num_words; w++)
     for (uint64_t j = 0, n = n2(t, w); j < n / t->small_share; j++) {
       uint32_t word = successor(t, w, j, n);
-      fprintf(file, "%.5f\tw%u w%u\n", -(double)cost_of(t, word, hash(t, w + 1, j)) / 2.302585092994046, w, word);
+      fprintf(file, "%.5f\tw%u w%u\n",
+              -(double)cost_of(t, word, hash(t, w + 1, j)) / 2.302585092994046, w, word);
     }
   fprintf(file, "\n\\end\\\n");
   if (fclose(file) != 0) fail("cannot write the small model");
@@ -463,28 +515,47 @@ static void write_text(const struct task *t) {
 }
 
 int main(int argc, char **argv) {
-  static struct task t = {.num_sentences = 100000, .words_log2 = 18, .num_ngrams = 1000000000, .seed = 1, .memory = (uint64_t)4 << 30, .small_share = 64};
+  static struct task t = {.num_sentences = 100000,
+                          .words_log2 = 18,
+                          .num_ngrams = 1000000000,
+                          .seed = 1,
+                          .memory = (uint64_t)4 << 30,
+                          .small_share = 64};
   for (int i = 1; i < argc; i++) {
     const char *value = strchr(argv[i], '=');
     unsigned long long number = value != NULL ? strtoull(value + 1, NULL, 10) : 0;
-    if (argv[i][0] != '-') t.out = argv[i];
-    else if (strncmp(argv[i], "--words-log2=", 13) == 0) t.words_log2 = (int)number;
-    else if (strncmp(argv[i], "--ngrams=", 9) == 0) t.num_ngrams = number;
-    else if (strncmp(argv[i], "--seed=", 7) == 0) t.seed = number;
-    else if (strncmp(argv[i], "--memory=", 9) == 0) t.memory = number;
-    else if (strncmp(argv[i], "--threads=", 10) == 0) t.threads = (int)number;
-    else if (strncmp(argv[i], "--small-share=", 14) == 0) t.small_share = number;
-    else if (strncmp(argv[i], "--text=", 7) == 0) t.text = value + 1;
-    else if (strncmp(argv[i], "--sentences=", 12) == 0) t.num_sentences = number;
-    else if (strncmp(argv[i], "--small=", 8) == 0) t.small = value + 1;
-    else fail("unknown argument; see the head of bench/bench_generate_lm.c");
+    if (argv[i][0] != '-')
+      t.out = argv[i];
+    else if (strncmp(argv[i], "--words-log2=", 13) == 0)
+      t.words_log2 = (int)number;
+    else if (strncmp(argv[i], "--ngrams=", 9) == 0)
+      t.num_ngrams = number;
+    else if (strncmp(argv[i], "--seed=", 7) == 0)
+      t.seed = number;
+    else if (strncmp(argv[i], "--memory=", 9) == 0)
+      t.memory = number;
+    else if (strncmp(argv[i], "--threads=", 10) == 0)
+      t.threads = (int)number;
+    else if (strncmp(argv[i], "--small-share=", 14) == 0)
+      t.small_share = number;
+    else if (strncmp(argv[i], "--text=", 7) == 0)
+      t.text = value + 1;
+    else if (strncmp(argv[i], "--sentences=", 12) == 0)
+      t.num_sentences = number;
+    else if (strncmp(argv[i], "--small=", 8) == 0)
+      t.small = value + 1;
+    else
+      fail("unknown argument; see the head of bench/bench_generate_lm.c");
   }
-  if (t.out == NULL || t.words_log2 < 4 || t.words_log2 > 26 || t.small_share == 0) fail("usage: bench_generate_lm OUT.wlm|OUT.arpa [--words-log2=4..26] [--ngrams=N] ...");
+  if (t.out == NULL || t.words_log2 < 4 || t.words_log2 > 26 || t.small_share == 0)
+    fail("usage: bench_generate_lm OUT.wlm|OUT.arpa [--words-log2=4..26] [--ngrams=N] ...");
   make_tables(&t);
   choose_scale3(&t);
   const char *dot = strrchr(t.out, '.');
-  if (dot != NULL && strcmp(dot, ".arpa") == 0) write_arpa(&t);
-  else generate(&t);
+  if (dot != NULL && strcmp(dot, ".arpa") == 0)
+    write_arpa(&t);
+  else
+    generate(&t);
   if (t.small != NULL) write_small(&t);
   if (t.text != NULL) write_text(&t);
   return 0;

@@ -1,12 +1,16 @@
-/* bench_graph.c - the pipeline of a hybrid graph, timed step by step in one process: min(det(H o min(det(C o min(det(L o G)))))).
+/* bench_graph.c - the pipeline of a hybrid graph, timed step by step in one process: min(det(H o
+ * min(det(C o min(det(L o G)))))).
  *
  *     bench_graph FOLDER [--am=FOLDER] [--threads=N] [--steps=FOLDER] [--finish=HCLG] [-o OUT]
  *
- * With an acoustic model (a folder of CMU Sphinx) self-loops are added to the result, which is what OUT then holds, and last of all a graph without input epsilons is made of that. --finish takes
+ * With an acoustic model (a folder of CMU Sphinx) self-loops are added to the result, which is what
+ * OUT then holds, and last of all a graph without input epsilons is made of that. --finish takes
  * the min(...) from a file (OpenFst's) instead of building it.
  *
- * FOLDER holds L.fst, G.fst, C.fst, H.fst and info.txt, as bench/hybrid_task.py makes them. Prints a line a step: name, seconds of processor time, seconds of wall time, MiB of memory at its highest
- * during the step (all that the process holds, inputs of the step included), states, arcs. */
+ * FOLDER holds L.fst, G.fst, C.fst, H.fst and info.txt, as bench/hybrid_task.py makes them. Prints
+ * a line a step: name, seconds of processor time, seconds of wall time, MiB of memory at its
+ * highest during the step (all that the process holds, inputs of the step included), states, arcs.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +53,8 @@ static void begin(struct run *run) {
 static wf_status end(struct run *run, const char *name, wf_fst *fst) {
   double cpu = cpu_s() - run->cpu_s, wall = now_s() - run->wall_s;
   wf_fst_view view = wf_fst_get_view(fst);
-  printf("%s\t%.3f\t%.3f\t%.1f\t%llu\t%llu\n", name, cpu, wall, peak_mib(), (unsigned long long)view.num_states, (unsigned long long)view.num_arcs);
+  printf("%s\t%.3f\t%.3f\t%.1f\t%llu\t%llu\n", name, cpu, wall, peak_mib(),
+         (unsigned long long)view.num_states, (unsigned long long)view.num_arcs);
   fflush(stdout);
   wf_fst_free(run->fst);
   run->fst = fst;
@@ -119,13 +124,15 @@ static wf_status remove_disambig(struct run *run) {
   return status == WF_OK ? end(run, "relabel HCLG", out) : status;
 }
 
-/* Self-loops as mkgraph hmm adds them; H of this task has the costs of leaving a state already, so loops cost what staying does and nothing else. */
+/* Self-loops as mkgraph hmm adds them; H of this task has the costs of leaving a state already, so
+ * loops cost what staying does and nothing else. */
 static wf_status add_loops(struct run *run) {
   wf_hmm *hmm;
   wf_fst *looped = NULL, *ordered = NULL;
   wf_status status = wf_hmm_read_sphinx(run->am, &hmm, &g_err);
   if (status != WF_OK) return status;
-  for (size_t label = 1; label < hmm->labels.size; label++) hmm->labels.data[label].forward_cost = 0;
+  for (size_t label = 1; label < hmm->labels.size; label++)
+    hmm->labels.data[label].forward_cost = 0;
   begin(run);
   status = wf__hmm_add_loops(hmm, run->fst, 1 / hmm->lm_weight, &looped, &g_err);
   if (status == WF_OK) status = wf_epsilons_last(looped, &ordered, &g_err);
@@ -143,12 +150,15 @@ static wf_status remove_epsilons(struct run *run) {
 }
 
 static wf_status build(struct run *run) {
-  wf_status status = run->finish != NULL ? wf_fst_read(run->finish, &run->fst, &g_err) : load(run, "G", &run->fst);
+  wf_status status =
+      run->finish != NULL ? wf_fst_read(run->finish, &run->fst, &g_err) : load(run, "G", &run->fst);
   static const char *const levels[][2] = {{"L", "LG"}, {"C", "CLG"}, {"H", "HCLG"}};
-  for (int i = 0; i < 3 && status == WF_OK && run->finish == NULL; i++) status = add_level(run, levels[i][0], levels[i][1]);
+  for (int i = 0; i < 3 && status == WF_OK && run->finish == NULL; i++)
+    status = add_level(run, levels[i][0], levels[i][1]);
   if (status == WF_OK) status = remove_disambig(run);
   if (status == WF_OK && run->am != NULL) status = add_loops(run);
-  if (status == WF_OK && run->output != NULL) status = wf_fst_write(run->fst, run->output, WF_FORMAT_OPENFST_CONST, &g_err);
+  if (status == WF_OK && run->output != NULL)
+    status = wf_fst_write(run->fst, run->output, WF_FORMAT_OPENFST_CONST, &g_err);
   if (status == WF_OK && run->am != NULL) status = remove_epsilons(run);
   return status;
 }
@@ -157,16 +167,25 @@ int main(int argc, char **argv) {
   struct run run = {0};
   bool good = true;
   for (int i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) run.output = argv[++i];
-    else if (strncmp(argv[i], "--threads=", 10) == 0) run.num_threads = atoi(argv[i] + 10);
-    else if (strncmp(argv[i], "--steps=", 8) == 0) run.steps = argv[i] + 8;
-    else if (strncmp(argv[i], "--am=", 5) == 0) run.am = argv[i] + 5;
-    else if (strncmp(argv[i], "--finish=", 9) == 0) run.finish = argv[i] + 9;
-    else if (argv[i][0] != '-' && run.folder == NULL) run.folder = argv[i];
-    else good = false;
+    if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
+      run.output = argv[++i];
+    else if (strncmp(argv[i], "--threads=", 10) == 0)
+      run.num_threads = atoi(argv[i] + 10);
+    else if (strncmp(argv[i], "--steps=", 8) == 0)
+      run.steps = argv[i] + 8;
+    else if (strncmp(argv[i], "--am=", 5) == 0)
+      run.am = argv[i] + 5;
+    else if (strncmp(argv[i], "--finish=", 9) == 0)
+      run.finish = argv[i] + 9;
+    else if (argv[i][0] != '-' && run.folder == NULL)
+      run.folder = argv[i];
+    else
+      good = false;
   }
   if (!good || run.folder == NULL) {
-    fprintf(stderr, "usage: bench_graph FOLDER [--am=FOLDER] [--finish=HCLG] [--threads=N] [--steps=FOLDER] [-o OUT]\n");
+    fprintf(stderr,
+            "usage: bench_graph FOLDER [--am=FOLDER] [--finish=HCLG] [--threads=N] "
+            "[--steps=FOLDER] [-o OUT]\n");
     return 2;
   }
   wf_status status = build(&run);

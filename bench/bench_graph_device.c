@@ -1,13 +1,18 @@
-/* bench_graph_device.c - the steps of a hybrid graph's pipeline that a GPU can do, there and on the CPU, on the same transducers.
+/* bench_graph_device.c - the steps of a hybrid graph's pipeline that a GPU can do, there and on the
+ * CPU, on the same transducers.
  *
  *     bench_graph_device FOLDER [--device=cuda] [--repeat=N]
  *
- * FOLDER holds L.fst, G.fst, C.fst, H.fst, info.txt, as bench/hybrid_task.py makes them. For LG, CLG, HCLG: composition (the CPU's time is that of its own order, which is the faster one there; on the GPU it is the
- * canonical order), sorting of its arcs by output label, trimming of the composition made without that, its determinization, minimization of that, and the removal of the epsilons that disambiguation symbols leave in HCLG.
- * Results of both devices must be equal, byte for byte.
+ * FOLDER holds L.fst, G.fst, C.fst, H.fst, info.txt, as bench/hybrid_task.py makes them. For LG,
+ * CLG, HCLG: composition (the CPU's time is that of its own order, which is the faster one there;
+ * on the GPU it is the canonical order), sorting of its arcs by output label, trimming of the
+ * composition made without that, its determinization, minimization of that, and the removal of the
+ * epsilons that disambiguation symbols leave in HCLG. Results of both devices must be equal, byte
+ * for byte.
  *
- * Prints a line of JSON a step: sizes of the result, median seconds of wall time on the CPU by all threads, on the GPU with inputs and results there, and from host memory to
- * host memory. Without CUDA, or with --device=cpu, the CPU's alone. */
+ * Prints a line of JSON a step: sizes of the result, median seconds of wall time on the CPU by all
+ * threads, on the GPU with inputs and results there, and from host memory to host memory. Without
+ * CUDA, or with --device=cpu, the CPU's alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +63,9 @@ static double median_of(const struct bench *b, work_fn *work, void *user) {
 }
 
 static void print(const struct step *s) {
-  printf("{\"step\": \"%s\", \"level\": \"%s\", \"states\": %llu, \"arcs\": %llu, \"cpu_s\": %.6f", s->name, s->level, (unsigned long long)s->num_states, (unsigned long long)s->num_arcs, s->cpu_s);
+  printf("{\"step\": \"%s\", \"level\": \"%s\", \"states\": %llu, \"arcs\": %llu, \"cpu_s\": %.6f",
+         s->name, s->level, (unsigned long long)s->num_states, (unsigned long long)s->num_arcs,
+         s->cpu_s);
   if (s->gpu_s != 0) printf(", \"gpu_s\": %.6f, \"transfers_s\": %.6f", s->gpu_s, s->transfers_s);
   printf("}\n");
   fflush(stdout);
@@ -73,12 +80,13 @@ static void need_equal(const wf_fst *x, const wf_fst *y, const char *level) {
   wf_fst_view a = wf_fst_get_view(x), b = wf_fst_get_view(y);
   bool same = a.start == b.start && a.num_states == b.num_states && a.num_arcs == b.num_arcs;
   if (same && a.num_states != 0)
-    same = memcmp(a.arc_off, b.arc_off, (a.num_states + 1) * sizeof *a.arc_off) == 0 && memcmp(a.final_cost, b.final_cost, a.num_states * sizeof *a.final_cost) == 0 &&
+    same = memcmp(a.arc_off, b.arc_off, (a.num_states + 1) * sizeof *a.arc_off) == 0 &&
+           memcmp(a.final_cost, b.final_cost, a.num_states * sizeof *a.final_cost) == 0 &&
            memcmp(a.arcs, b.arcs, a.num_arcs * sizeof *a.arcs) == 0;
   if (!same) stop("the devices' results differ", level);
 }
 
-/* --- composition -------------------------------------------------------------------------------------------------------- */
+/* --- composition ------------------------------------------------------------------------- */
 
 struct composition {
   const wf_fst *a, *b;
@@ -93,7 +101,9 @@ static void compose_to_host(void *user) {
   check(wf_compose(c->a, c->b, &c->options, &c->out, &g_err), &g_err);
 }
 
-static void compose_on_device(void *user) { check(wf_composer_run(((struct composition *)user)->composer, &g_err), &g_err); }
+static void compose_on_device(void *user) {
+  check(wf_composer_run(((struct composition *)user)->composer, &g_err), &g_err);
+}
 
 /* The composition with `options.connect`, on the CPU. */
 static wf_fst *measure_compose(const struct bench *b, const wf_fst *left, const char *level) {
@@ -119,10 +129,11 @@ static wf_fst *measure_compose(const struct bench *b, const wf_fst *left, const 
   return result;
 }
 
-/* --- operations on the composition -------------------------------------------------------------------------------------- */
+/* --- operations on the composition ------------------------------------------------------- */
 
 enum { ARCSORT, CONNECT, DETERMINIZE, MINIMIZE, RMEPSILON };
-static const char *const op_names[] = {"arcsort", "connect", "determinize", "minimize", "rmepsilon"};
+static const char *const op_names[] = {"arcsort", "connect", "determinize", "minimize",
+                                       "rmepsilon"};
 
 struct operation {
   const wf_fst *in;
@@ -137,11 +148,16 @@ static void operate(struct operation *o) {
   wf_arcsort_options_init(&by);
   by.sort_type = BY_OLABEL;
   wf_fst_batch_free(o->out_batch);
-  if (o->op == CONNECT) check(wf_fst_batch_connect(o->in_batch, &o->out_batch, &g_err), &g_err);
-  else if (o->op == DETERMINIZE) check(wf_fst_batch_determinize(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
-  else if (o->op == MINIMIZE) check(wf_fst_batch_minimize(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
-  else if (o->op == RMEPSILON) check(wf_fst_batch_rmepsilon(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
-  else check(wf_fst_batch_arcsort(o->in_batch, &by, &o->out_batch, &g_err), &g_err);
+  if (o->op == CONNECT)
+    check(wf_fst_batch_connect(o->in_batch, &o->out_batch, &g_err), &g_err);
+  else if (o->op == DETERMINIZE)
+    check(wf_fst_batch_determinize(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
+  else if (o->op == MINIMIZE)
+    check(wf_fst_batch_minimize(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
+  else if (o->op == RMEPSILON)
+    check(wf_fst_batch_rmepsilon(o->in_batch, NULL, &o->out_batch, &g_err), &g_err);
+  else
+    check(wf_fst_batch_arcsort(o->in_batch, &by, &o->out_batch, &g_err), &g_err);
 }
 
 static void operate_in_place(void *user) { operate(user); }
@@ -162,8 +178,10 @@ static void free_operation(struct operation *o) {
 }
 
 /* Returns the CPU's result. */
-static wf_fst *measure_operation(const struct bench *b, const wf_fst *in, int op, const char *level) {
-  struct operation cpu = {.in = in, .device = "cpu", .op = op}, gpu = {.in = in, .device = b->device, .op = op};
+static wf_fst *measure_operation(const struct bench *b, const wf_fst *in, int op,
+                                 const char *level) {
+  struct operation cpu = {.in = in, .device = "cpu", .op = op},
+                   gpu = {.in = in, .device = b->device, .op = op};
   struct step step = {.name = op_names[op], .level = level};
   step.cpu_s = median_of(b, operate_to_host, &cpu);
   set_sizes(&step, cpu.out);
@@ -179,7 +197,7 @@ static wf_fst *measure_operation(const struct bench *b, const wf_fst *in, int op
   return result;
 }
 
-/* --- levels ------------------------------------------------------------------------------------------------------------- */
+/* --- levels ------------------------------------------------------------------------------ */
 
 static wf_fst *load(const struct bench *b, const char *name) {
   char path[4096];
@@ -199,7 +217,8 @@ static void measure_level(struct bench *b, const char *left_name, const char *le
   check(wf_compose(left, b->fst, &untrimmed, &whole, &g_err), &g_err);
   wf_fst_free(measure_operation(b, composed, ARCSORT, level));
   wf_fst_free(measure_operation(b, whole, CONNECT, level));
-  wf_fst *determinized = measure_operation(b, composed, DETERMINIZE, level), *minimal = measure_operation(b, determinized, MINIMIZE, level);
+  wf_fst *determinized = measure_operation(b, composed, DETERMINIZE, level),
+         *minimal = measure_operation(b, determinized, MINIMIZE, level);
   wf_fst_free(left);
   wf_fst_free(whole);
   wf_fst_free(composed);
@@ -208,7 +227,8 @@ static void measure_level(struct bench *b, const char *left_name, const char *le
   b->fst = minimal;
 }
 
-/* Of the last level's graph once its disambiguation symbols, which follow the senones, are epsilons. */
+/* Of the last level's graph once its disambiguation symbols, which follow the senones, are
+ * epsilons. */
 static void measure_rmepsilon(const struct bench *b, const char *level) {
   char path[4096];
   int32_t num_senones, count, labels[1000];
@@ -228,10 +248,14 @@ int main(int argc, char **argv) {
   struct bench b = {.device = "cpu", .repeat = 5};
   bool good = true;
   for (int i = 1; i < argc; i++) {
-    if (strncmp(argv[i], "--device=", 9) == 0) b.device = argv[i] + 9;
-    else if (strncmp(argv[i], "--repeat=", 9) == 0) b.repeat = atoi(argv[i] + 9);
-    else if (argv[i][0] != '-' && b.folder == NULL) b.folder = argv[i];
-    else good = false;
+    if (strncmp(argv[i], "--device=", 9) == 0)
+      b.device = argv[i] + 9;
+    else if (strncmp(argv[i], "--repeat=", 9) == 0)
+      b.repeat = atoi(argv[i] + 9);
+    else if (argv[i][0] != '-' && b.folder == NULL)
+      b.folder = argv[i];
+    else
+      good = false;
   }
   if (!good || b.folder == NULL || b.repeat < 1 || b.repeat > MAX_REPEAT) {
     fprintf(stderr, "usage: bench_graph_device FOLDER [--device=cuda] [--repeat=N]\n");

@@ -2,8 +2,9 @@
  *
  *     bench_latops GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM ROUNDS [NAME=VALUE ...]
  *
- * Decodes once, with lattices, then works on them ROUNDS times; NAME=VALUE are options of determinization. Prints a line of JSON: seconds of decoding, best
- * seconds of each operation, sizes. */
+ * Decodes once, with lattices, then works on them ROUNDS times; NAME=VALUE are options of
+ * determinization. Prints a line of JSON: seconds of decoding, best seconds of each operation,
+ * sizes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,10 @@ static void read_scores(struct bench *b, const char *path) {
     check(wf_score_reader_next(reader, m, &done, &err), &err);
     if (done) break;
     b->num_frames += m->num_frames;
-    b->scores[b->count++] = (wf_scores){.data = m->data, .num_frames = m->num_frames, .num_columns = m->num_columns, .stride = m->num_columns};
+    b->scores[b->count++] = (wf_scores){.data = m->data,
+                                        .num_frames = m->num_frames,
+                                        .num_columns = m->num_columns,
+                                        .stride = m->num_columns};
   }
   wf_score_reader_free(reader);
 }
@@ -100,7 +104,9 @@ int main(int argc, char **argv) {
   static struct bench b;
   wf_error err = {0};
   if (argc < 8) {
-    fprintf(stderr, "usage: bench_latops GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM ROUNDS [NAME=VALUE ...]\n");
+    fprintf(stderr,
+            "usage: bench_latops GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM ROUNDS "
+            "[NAME=VALUE ...]\n");
     return 2;
   }
   wf_lattice_determinize_options o;
@@ -111,14 +117,19 @@ int main(int argc, char **argv) {
     char *value = strchr(argv[i], '=');
     if (value == NULL) return 2;
     *value = '\0';
-    check(wf_config_set(wf_option_table_find("lattice_determinize"), &o, argv[i], value + 1, &err), &err);
+    check(wf_config_set(wf_option_table_find("lattice_determinize"), &o, argv[i], value + 1, &err),
+          &err);
   }
   read_scores(&b, argv[2]);
   double decode_s = decode(&b, argv);
   struct figures f = {.determinize_s = 1e30, .nbest_s = 1e30};
   for (int round = 0; round < atoi(argv[7]); round++) work(&b, &o, &f);
-  printf("{\"utterances\": %zu, \"frames\": %lld, \"decode_s\": %.4f, \"determinize_s\": %.4f, \"nbest_s\": %.4f, \"paths\": %llu, \"raw_states\": %llu, \"raw_arcs\": %llu, \"subsets\": %llu, "
-         "\"states\": %llu, \"arcs\": %llu, \"narrowed\": %llu, \"most_bytes\": %llu}\n",
-         b.count, (long long)b.num_frames, decode_s, f.determinize_s, f.nbest_s, f.paths, f.raw_states, f.raw_arcs, f.subsets, f.states, f.arcs, f.narrowed, f.most_bytes);
+  printf(
+      "{\"utterances\": %zu, \"frames\": %lld, \"decode_s\": %.4f, \"determinize_s\": %.4f, "
+      "\"nbest_s\": %.4f, \"paths\": %llu, \"raw_states\": %llu, \"raw_arcs\": %llu, \"subsets\": "
+      "%llu, "
+      "\"states\": %llu, \"arcs\": %llu, \"narrowed\": %llu, \"most_bytes\": %llu}\n",
+      b.count, (long long)b.num_frames, decode_s, f.determinize_s, f.nbest_s, f.paths, f.raw_states,
+      f.raw_arcs, f.subsets, f.states, f.arcs, f.narrowed, f.most_bytes);
   return 0;
 }

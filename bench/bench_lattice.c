@@ -1,11 +1,14 @@
-/* bench_lattice.c - what lattices cost on one CPU thread, how large they are, and how much of the truth they hold.
+/* bench_lattice.c - what lattices cost on one CPU thread, how large they are, and how much of the
+ * truth they hold.
  *
- *     bench_lattice GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM PRUNE_INTERVAL ROUNDS FRAMES [WORDS REFERENCES]
+ *     bench_lattice GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM PRUNE_INTERVAL ROUNDS
+ *     FRAMES [WORDS REFERENCES]
  *
- * FRAMES 0: the utterances as they are; N: one utterance of N frames, the others repeated end to end in 16 bits. Decodes all ROUNDS times without and
- * with a lattice, in turn, and prints a line of JSON: the best seconds of each, lattice sizes, memory of the process after reading and its peak in decoding.
- * With references: words, errors of the best path and of the path in each lattice that has the fewest (oracle), and utterances whose lattice holds exactly
- * what was said. */
+ * FRAMES 0: the utterances as they are; N: one utterance of N frames, the others repeated end to
+ * end in 16 bits. Decodes all ROUNDS times without and with a lattice, in turn, and prints a line
+ * of JSON: the best seconds of each, lattice sizes, memory of the process after reading and its
+ * peak in decoding. With references: words, errors of the best path and of the path in each lattice
+ * that has the fewest (oracle), and utterances whose lattice holds exactly what was said. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +37,8 @@ static uint16_t half_of(float value) {
   int32_t exponent = (int32_t)(bits >> 23 & 255) - 112;
   uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
   if (exponent <= 0) return sign;
-  return exponent > 30 ? sign | 0x7bff : sign | (uint16_t)(exponent << 10) | (uint16_t)(bits >> 13 & 1023);
+  return exponent > 30 ? sign | 0x7bff
+                       : sign | (uint16_t)(exponent << 10) | (uint16_t)(bits >> 13 & 1023);
 }
 
 static void tile(struct bench *b, int64_t num_frames) {
@@ -42,15 +46,22 @@ static void tile(struct bench *b, int64_t num_frames) {
   uint16_t *data = allocate((size_t)num_frames * (size_t)columns, sizeof *data);
   for (int64_t t = 0, i = 0, row = 0; t < num_frames; t++, row++) {
     for (; row == b->matrices[i].num_frames; row = 0) i = (i + 1) % (int64_t)b->count;
-    for (int32_t c = 0; c < columns; c++) data[t * columns + c] = half_of(b->matrices[i].data[row * columns + c]);
+    for (int32_t c = 0; c < columns; c++)
+      data[t * columns + c] = half_of(b->matrices[i].data[row * columns + c]);
   }
   for (size_t i = 0; i < b->count; i++) wf_matrix_clear(&b->matrices[i]);
-  b->scores[0] = (wf_scores){.data = data, .num_frames = num_frames, .num_columns = columns, .stride = columns, .dtype = WF_FLOAT16};
+  b->scores[0] = (wf_scores){.data = data,
+                             .num_frames = num_frames,
+                             .num_columns = columns,
+                             .stride = columns,
+                             .dtype = WF_FLOAT16};
   b->count = 1;
 }
 
-/* Fewest edits between the reference and any path: cells of (state, words of the reference heard). */
-static uint64_t oracle_errors(const struct bench *b, const wf_lattice_view *lattice, const wf_transcript *reference) {
+/* Fewest edits between the reference and any path: cells of (state, words of the reference heard).
+ */
+static uint64_t oracle_errors(const struct bench *b, const wf_lattice_view *lattice,
+                              const wf_transcript *reference) {
   size_t width = reference->num_words + 1;
   uint32_t *cells = allocate(lattice->num_states * width, sizeof *cells), least = UINT32_MAX / 2;
   int64_t *said = allocate(width, sizeof *said);
@@ -65,7 +76,9 @@ static uint64_t oracle_errors(const struct bench *b, const wf_lattice_view *latt
       const wf_lattice_arc *arc = &lattice->arcs[a];
       uint32_t *next = cells + (uint64_t)arc->nextstate * width;
       for (size_t i = 0; i < width; i++) {
-        uint32_t along = here[i] + (arc->olabel != 0), pair = i + 1 < width && arc->olabel != 0 ? here[i] + (said[i] != arc->olabel) : along;
+        uint32_t along = here[i] + (arc->olabel != 0),
+                 pair =
+                     i + 1 < width && arc->olabel != 0 ? here[i] + (said[i] != arc->olabel) : along;
         if (along < next[i]) next[i] = along;
         if (arc->olabel != 0 && i + 1 < width && pair < next[i + 1]) next[i + 1] = pair;
       }
@@ -77,7 +90,8 @@ static uint64_t oracle_errors(const struct bench *b, const wf_lattice_view *latt
 }
 
 /* Edits of the best path, as a lattice of one path. */
-static uint64_t best_errors(const struct bench *b, const wf_result *result, const wf_transcript *reference) {
+static uint64_t best_errors(const struct bench *b, const wf_result *result,
+                            const wf_transcript *reference) {
   size_t n = result->num_words;
   wf_lattice_arc *arcs = allocate(n, sizeof *arcs);
   uint64_t *off = allocate(n + 1, sizeof *off);
@@ -85,10 +99,12 @@ static uint64_t best_errors(const struct bench *b, const wf_result *result, cons
   for (size_t i = 0; i <= n; i++) {
     off[i] = i;
     final[i] = i == n ? 0 : 1e38f;
-    if (i < n) arcs[i] = (wf_lattice_arc){.olabel = result->words[i].label, .nextstate = (int32_t)i + 1};
+    if (i < n)
+      arcs[i] = (wf_lattice_arc){.olabel = result->words[i].label, .nextstate = (int32_t)i + 1};
   }
   off[n + 1] = n;
-  wf_lattice_view path = {.num_states = n + 1, .num_arcs = n, .arc_off = off, .arcs = arcs, .final_graph_cost = final};
+  wf_lattice_view path = {
+      .num_states = n + 1, .num_arcs = n, .arc_off = off, .arcs = arcs, .final_graph_cost = final};
   uint64_t errors = oracle_errors(b, &path, reference);
   free(arcs);
   free(off);
@@ -102,7 +118,9 @@ static void add_result(struct bench *b, size_t i) {
   b->states += lattice.num_states;
   b->arcs += lattice.num_arcs;
   for (uint64_t a = 0; a < lattice.num_arcs; a++) b->emitting += lattice.arcs[a].ilabel != 0;
-  int64_t at = b->references != NULL && b->matrices[i].key != NULL ? wf_transcripts_find(b->references, b->matrices[i].key) : -1;
+  int64_t at = b->references != NULL && b->matrices[i].key != NULL
+                   ? wf_transcripts_find(b->references, b->matrices[i].key)
+                   : -1;
   if (at < 0) return;
   wf_transcript reference = wf_transcripts_at(b->references, (size_t)at);
   uint64_t errors = oracle_errors(b, &lattice, &reference);
@@ -137,7 +155,10 @@ static void read_scores(struct bench *b, const char *path) {
     wf_matrix *m = &b->matrices[b->count];
     check(wf_score_reader_next(reader, m, &done, &err), &err);
     if (done) break;
-    b->scores[b->count++] = (wf_scores){.data = m->data, .num_frames = m->num_frames, .num_columns = m->num_columns, .stride = m->num_columns};
+    b->scores[b->count++] = (wf_scores){.data = m->data,
+                                        .num_frames = m->num_frames,
+                                        .num_columns = m->num_columns,
+                                        .stride = m->num_columns};
   }
   wf_score_reader_free(reader);
 }
@@ -146,7 +167,9 @@ int main(int argc, char **argv) {
   static struct bench b;
   wf_error err = {0};
   if (argc != 10 && argc != 12) {
-    fprintf(stderr, "usage: bench_lattice GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM PRUNE_INTERVAL ROUNDS FRAMES [WORDS REFERENCES]\n");
+    fprintf(stderr,
+            "usage: bench_lattice GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM "
+            "PRUNE_INTERVAL ROUNDS FRAMES [WORDS REFERENCES]\n");
     return 2;
   }
   wf_fst *fst;
@@ -181,11 +204,17 @@ int main(int argc, char **argv) {
     took = decode(&b, decoder, round + 1 == rounds);
     lattice_s = took < lattice_s ? took : lattice_s;
   }
-  printf("{\"utterances\": %zu, \"frames\": %lld, \"plain_s\": %.4f, \"lattice_s\": %.4f, \"states\": %llu, \"arcs\": %llu, \"density\": %.3f, \"read_mib\": %.1f, \"plain_mib\": %.1f, \"peak_mib\": %.1f",
-         b.count, (long long)b.num_frames, plain_s, lattice_s, (unsigned long long)b.states, (unsigned long long)b.arcs, (double)b.emitting / (double)b.num_frames, read_mib, plain_mib, memory_mib("VmHWM:"));
+  printf(
+      "{\"utterances\": %zu, \"frames\": %lld, \"plain_s\": %.4f, \"lattice_s\": %.4f, \"states\": "
+      "%llu, \"arcs\": %llu, \"density\": %.3f, \"read_mib\": %.1f, \"plain_mib\": %.1f, "
+      "\"peak_mib\": %.1f",
+      b.count, (long long)b.num_frames, plain_s, lattice_s, (unsigned long long)b.states,
+      (unsigned long long)b.arcs, (double)b.emitting / (double)b.num_frames, read_mib, plain_mib,
+      memory_mib("VmHWM:"));
   if (b.references != NULL)
-    printf(", \"words\": %llu, \"best_errors\": %llu, \"oracle_errors\": %llu, \"held\": %llu", (unsigned long long)b.spoken, (unsigned long long)b.best_errors, (unsigned long long)b.oracle_errors,
-           (unsigned long long)b.held);
+    printf(", \"words\": %llu, \"best_errors\": %llu, \"oracle_errors\": %llu, \"held\": %llu",
+           (unsigned long long)b.spoken, (unsigned long long)b.best_errors,
+           (unsigned long long)b.oracle_errors, (unsigned long long)b.held);
   printf("}\n");
   return 0;
 }

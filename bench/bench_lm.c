@@ -1,7 +1,10 @@
-/* bench_lm.c - time to read an ARPA file, or to open what `warpfst lm build` made, and queries per second on one core.
- *     bench_lm LM TEXT [SECONDS [table]]      LM: ARPA, or a file whose name ends in .wlm; TEXT: a sentence a line; table: by way of wf_wlm_make_table
- * The text is turned into labels first, so that the second figure is lookups alone. Of a .wlm the third is wf_wlm_step_many's, on LANES sentences side by side,
- * their ends left out. Prints one line of JSON. */
+/* bench_lm.c - time to read an ARPA file, or to open what `warpfst lm build` made, and queries per
+ * second on one core.
+ *     bench_lm LM TEXT [SECONDS [table]]      LM: ARPA, or a file whose name ends in .wlm; TEXT: a
+ *                                             sentence a line; table: by way of wf_wlm_make_table
+ * The text is turned into labels first, so that the second figure is lookups alone. Of a .wlm the
+ * third is wf_wlm_step_many's, on LANES sentences side by side, their ends left out. Prints one
+ * line of JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,23 +59,23 @@ static int32_t *labels_of(const wf_symbols *words, const char *path, size_t *siz
 }
 
 /* Goes over the text until the time is used; START, STEP and FINAL ask the model. */
-#define QUERY(f, labels, size, seconds, START, STEP, FINAL)                       \
-  do {                                                                            \
-    double start_s = cpu_s(), used = 0, sum = 0;                                  \
-    uint64_t queries = 0;                                                         \
-    while (used < (seconds)) {                                                    \
-      uint32_t state = START;                                                     \
-      for (size_t i = 0; i < (size); i++) {                                       \
-        int32_t word = (labels)[i];                                               \
-        float cost = word == -2 ? FINAL : STEP;                                   \
-        if (word == -2) state = START;                                            \
-        if (cost < 1e30f) sum += cost;                                            \
-      }                                                                           \
-      queries += (size);                                                          \
-      used = cpu_s() - start_s;                                                   \
-    }                                                                             \
-    (f)->queries_per_s = (double)queries / used;                                  \
-    (f)->mean_nats = sum / (double)queries;                                       \
+#define QUERY(f, labels, size, seconds, START, STEP, FINAL) \
+  do {                                                      \
+    double start_s = cpu_s(), used = 0, sum = 0;            \
+    uint64_t queries = 0;                                   \
+    while (used < (seconds)) {                              \
+      uint32_t state = START;                               \
+      for (size_t i = 0; i < (size); i++) {                 \
+        int32_t word = (labels)[i];                         \
+        float cost = word == -2 ? FINAL : STEP;             \
+        if (word == -2) state = START;                      \
+        if (cost < 1e30f) sum += cost;                      \
+      }                                                     \
+      queries += (size);                                    \
+      used = cpu_s() - start_s;                             \
+    }                                                       \
+    (f)->queries_per_s = (double)queries / used;            \
+    (f)->mean_nats = sum / (double)queries;                 \
   } while (0)
 
 static void measure_lm(const char *path, const char *text, double seconds, struct figures *f) {
@@ -84,7 +87,8 @@ static void measure_lm(const char *path, const char *text, double seconds, struc
   f->read_wall_s = now_s() - f->read_wall_s;
   f->read_cpu_s = cpu_s() - f->read_cpu_s;
   int32_t *labels = labels_of(wf_lm_words(lm), text, &size);
-  QUERY(f, labels, size, seconds, wf_lm_start(lm), wf_lm_step(lm, state, word, &state, NULL), wf_lm_final(lm, state, NULL));
+  QUERY(f, labels, size, seconds, wf_lm_start(lm), wf_lm_step(lm, state, word, &state, NULL),
+        wf_lm_final(lm, state, NULL));
   wf_lm_info_init(&info);
   check(wf_lm_get_info(lm, &info, &err), &err);
   for (int k = 1; k <= info.order; k++) f->ngrams += info.num_ngrams[k];
@@ -94,7 +98,8 @@ static void measure_lm(const char *path, const char *text, double seconds, struc
 }
 
 /* Every lane reads the text from its own place; costs are summed, and the sum is looked at. */
-static void measure_many(const wf_wlm *lm, const int32_t *labels, size_t size, double seconds, struct figures *f) {
+static void measure_many(const wf_wlm *lm, const int32_t *labels, size_t size, double seconds,
+                         struct figures *f) {
   static uint32_t states[LANES], next[LANES];
   static int32_t words[LANES];
   static float costs[LANES];
@@ -125,7 +130,8 @@ static void measure_many(const wf_wlm *lm, const int32_t *labels, size_t size, d
   f->many_per_s = sum != 0 ? (double)queries / used : 0;
 }
 
-static void measure_wlm(const char *path, const char *text, double seconds, bool table, struct figures *f) {
+static void measure_wlm(const char *path, const char *text, double seconds, bool table,
+                        struct figures *f) {
   wf_error err;
   wf_wlm *lm;
   wf_wlm_info info;
@@ -135,7 +141,8 @@ static void measure_wlm(const char *path, const char *text, double seconds, bool
   f->read_wall_s = now_s() - f->read_wall_s;
   f->read_cpu_s = cpu_s() - f->read_cpu_s;
   int32_t *labels = labels_of(wf_wlm_words(lm), text, &size);
-  QUERY(f, labels, size, seconds, wf_wlm_start(lm), wf_wlm_step(lm, state, word, &state, NULL), wf_wlm_final(lm, state, NULL));
+  QUERY(f, labels, size, seconds, wf_wlm_start(lm), wf_wlm_step(lm, state, word, &state, NULL),
+        wf_wlm_final(lm, state, NULL));
   measure_many(lm, labels, size, seconds, f);
   wf_wlm_info_init(&info);
   check(wf_wlm_get_info(lm, &info, &err), &err);
@@ -153,9 +160,14 @@ int main(int argc, char **argv) {
   struct figures f = {.read_wall_s = now_s(), .read_cpu_s = cpu_s()};
   size_t length = strlen(argv[1]);
   double seconds = argc > 3 ? atof(argv[3]) : 1;
-  if (length > 4 && strcmp(argv[1] + length - 4, ".wlm") == 0) measure_wlm(argv[1], argv[2], seconds, argc > 4, &f);
-  else measure_lm(argv[1], argv[2], seconds, &f);
-  printf("{\"ngrams\": %llu, \"bytes\": %llu, \"read_wall_s\": %.3f, \"read_cpu_s\": %.3f, \"queries_per_cpu_s\": %.0f, \"many_per_cpu_s\": %.0f, \"mean_nats\": %.4f}\n",
-         (unsigned long long)f.ngrams, (unsigned long long)f.bytes, f.read_wall_s, f.read_cpu_s, f.queries_per_s, f.many_per_s, f.mean_nats);
+  if (length > 4 && strcmp(argv[1] + length - 4, ".wlm") == 0)
+    measure_wlm(argv[1], argv[2], seconds, argc > 4, &f);
+  else
+    measure_lm(argv[1], argv[2], seconds, &f);
+  printf(
+      "{\"ngrams\": %llu, \"bytes\": %llu, \"read_wall_s\": %.3f, \"read_cpu_s\": %.3f, "
+      "\"queries_per_cpu_s\": %.0f, \"many_per_cpu_s\": %.0f, \"mean_nats\": %.4f}\n",
+      (unsigned long long)f.ngrams, (unsigned long long)f.bytes, f.read_wall_s, f.read_cpu_s,
+      f.queries_per_s, f.many_per_s, f.mean_nats);
   return 0;
 }

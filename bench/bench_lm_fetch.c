@@ -1,22 +1,31 @@
-/* bench_lm_fetch.c - how a batch best gets its n-grams from host memory on a GPU: each lane by itself, or together, each n-gram once.
+/* bench_lm_fetch.c - how a batch best gets its n-grams from host memory on a GPU: each lane by
+ * itself, or together, each n-gram once.
  *
- *     bench_lm_fetch [--gigabytes=8] [--record=3|4|8] [--lanes=400] [--rounds=1] [--frames=N] [--threads=0] [--seconds=0.2] REQUESTS...
+ *     bench_lm_fetch [--gigabytes=8] [--record=3|4|8] [--lanes=400] [--rounds=1] [--frames=N]
+ *     [--threads=0] [--seconds=0.2] REQUESTS...
  *
  * REQUESTS are what a batch asks for in a frame:
- *     trace=FILE    n-grams that a search asked for (bench_lm_traffic --trace), of its first --lanes lanes
+ *     trace=FILE    n-grams that a search asked for (bench_lm_traffic --trace), of its first
+ *                   --lanes lanes
  *     missed=FILE   those of them that the cache did not have
  *     random=N/D    N requests for D different records, evenly over the lanes
- * Records are of `record` words of 32 bits, in a table of `gigabytes` in page-locked memory, at random places. Ways to get them:
+ * Records are of `record` words of 32 bits, in a table of `gigabytes` in page-locked memory, at
+ * random places. Ways to get them:
  *     direct   each lane's block reads what the lane asks for, as the search does
- *     hashed   the batch's requests go to a hash table, the first of each reads the record (one kernel); lanes look there (another)
- *     sorted   the batch's requests are sorted, each left once; a kernel reads these; lanes find them by bisection
- *     host     the same list goes to the host, whose threads gather the records for one copy to the GPU
- * --rounds: the requests of a frame come in so many rounds that wait for each other, as those of a search do: a way begins anew with each of them.
- * --frames: no more of a trace than so many.
+ *     hashed   the batch's requests go to a hash table, the first of each reads the record (one
+ *              kernel); lanes look there (another)
+ *     sorted   the batch's requests are sorted, each left once; a kernel reads these; lanes find
+ *              them by bisection
+ *     host     the same list goes to the host, whose threads gather the records for one copy to the
+ *              GPU
+ * --rounds: the requests of a frame come in so many rounds that wait for each other, as those of a
+ * search do: a way begins anew with each of them. --frames: no more of a trace than so many.
  *
- * One JSON object a line: times in microseconds a frame of the batch, all rounds together; before that the table, with the cycles of one read that nothing waits beside. A round's
- * records are at other places of the table each time, so that no cache has them, but for the repetition that is in the requests. Every way must give each block of a lane the sum
- * of the words of what it asked for, else the program ends with an error. */
+ * One JSON object a line: times in microseconds a frame of the batch, all rounds together; before
+ * that the table, with the cycles of one read that nothing waits beside. A round's records are at
+ * other places of the table each time, so that no cache has them, but for the repetition that is in
+ * the requests. Every way must give each block of a lane the sum of the words of what it asked for,
+ * else the program ends with an error. */
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,7 +41,16 @@
 
 #include "cuda/bench/lm_fetch.h"
 
-enum { MAX_ITEMS = 64, MAX_THREADS = 128, AHEAD = 16, PIECE = 256, CHECKED = 3, PROCESSORS = 132, LEAST_DISTINCT = 4 << 20, MOST_PLACINGS = 1024 };
+enum {
+  MAX_ITEMS = 64,
+  MAX_THREADS = 128,
+  AHEAD = 16,
+  PIECE = 256,
+  CHECKED = 3,
+  PROCESSORS = 132,
+  LEAST_DISTINCT = 4 << 20,
+  MOST_PLACINGS = 1024
+};
 
 struct arguments {
   double gigabytes, seconds;
@@ -52,7 +70,8 @@ struct rounds {
   uint32_t most, most_blocks; /* requests; blocks */
 };
 
-/* Threads that wait in a loop for the next list, as a search would have them that needs its n-grams at once. */
+/* Threads that wait in a loop for the next list, as a search would have them that needs its n-grams
+ * at once. */
 struct gatherers {
   pthread_t threads[MAX_THREADS];
   int count;
@@ -100,15 +119,18 @@ static void *page_locked(size_t bytes) {
   return memory;
 }
 
-/* --- the table ------------------------------------------------------------------------------------------------------------- */
+/* --- the table --------------------------------------------------------------------------- */
 
-static uint32_t word_at(uint64_t place, int word) { return (uint32_t)wf__mix64(place << 3 | (uint64_t)word); }
+static uint32_t word_at(uint64_t place, int word) {
+  return (uint32_t)wf__mix64(place << 3 | (uint64_t)word);
+}
 
 static void fill_piece(void *user, uint64_t item, int worker) {
   const struct bench *b = user;
   (void)worker;
   for (uint64_t place = item << 16; place < (item + 1) << 16; place++)
-    for (int k = 0; k < b->table.record_words; k++) b->h_table[place * (uint64_t)b->table.record_words + (uint64_t)k] = word_at(place, k);
+    for (int k = 0; k < b->table.record_words; k++)
+      b->h_table[place * (uint64_t)b->table.record_words + (uint64_t)k] = word_at(place, k);
 }
 
 static void make_table(struct bench *b) {
@@ -116,7 +138,9 @@ static void make_table(struct bench *b) {
   wf__pool *pool;
   b->table.record_words = b->a.record;
   b->table.place_bits = 16;
-  while ((double)((uint64_t)8 * (uint64_t)b->a.record << b->table.place_bits) <= b->a.gigabytes * 1e9) b->table.place_bits++;
+  while ((double)((uint64_t)8 * (uint64_t)b->a.record << b->table.place_bits) <=
+         b->a.gigabytes * 1e9)
+    b->table.place_bits++;
   b->h_table = page_locked((uint64_t)4 * (uint64_t)b->a.record << b->table.place_bits);
   b->table.records = b->h_table;
   check(wf__pool_create(b->a.threads, &pool, &err), &err);
@@ -124,9 +148,12 @@ static void make_table(struct bench *b) {
   wf__pool_free(pool);
 }
 
-/* --- requests --------------------------------------------------------------------------------------------------------------- */
+/* --- requests ---------------------------------------------------------------------------- */
 
-static int compare_numbers(const void *a, const void *b) { return (*(const uint32_t *)a > *(const uint32_t *)b) - (*(const uint32_t *)a < *(const uint32_t *)b); }
+static int compare_numbers(const void *a, const void *b) {
+  return (*(const uint32_t *)a > *(const uint32_t *)b) -
+         (*(const uint32_t *)a < *(const uint32_t *)b);
+}
 
 static uint32_t count_distinct(const uint32_t *numbers, uint32_t num) {
   uint32_t *sorted = allocate(num, sizeof *sorted), distinct = 0;
@@ -137,14 +164,17 @@ static uint32_t count_distinct(const uint32_t *numbers, uint32_t num) {
   return distinct;
 }
 
-/* Of `counts` numbers a lane, those of round `which` of `num_rounds`: even parts of each lane's, in their order. */
-static struct round part_of(const uint32_t *numbers, const uint32_t *counts, uint32_t lanes, uint32_t which, uint32_t num_rounds) {
+/* Of `counts` numbers a lane, those of round `which` of `num_rounds`: even parts of each lane's, in
+ * their order. */
+static struct round part_of(const uint32_t *numbers, const uint32_t *counts, uint32_t lanes,
+                            uint32_t which, uint32_t num_rounds) {
   struct round round = {.first = allocate(lanes + 1, sizeof *round.first)};
   uint64_t all = 0;
   for (uint32_t lane = 0; lane < lanes; lane++) all += counts[lane];
   round.numbers = allocate(all, sizeof *round.numbers);
   for (uint32_t lane = 0; lane < lanes; numbers += counts[lane++]) {
-    const uint32_t begin = (uint32_t)((uint64_t)counts[lane] * which / num_rounds), end = (uint32_t)((uint64_t)counts[lane] * (which + 1) / num_rounds);
+    const uint32_t begin = (uint32_t)((uint64_t)counts[lane] * which / num_rounds),
+                   end = (uint32_t)((uint64_t)counts[lane] * (which + 1) / num_rounds);
     memcpy(round.numbers + round.num, numbers + begin, (end - begin) * sizeof *numbers);
     round.num += end - begin;
     round.first[lane + 1] = round.num;
@@ -153,7 +183,8 @@ static struct round part_of(const uint32_t *numbers, const uint32_t *counts, uin
   return round;
 }
 
-static void add_frame(struct rounds *rounds, const uint32_t *numbers, const uint32_t *counts, uint32_t num_rounds) {
+static void add_frame(struct rounds *rounds, const uint32_t *numbers, const uint32_t *counts,
+                      uint32_t num_rounds) {
   rounds->data = realloc(rounds->data, (rounds->count + num_rounds) * sizeof *rounds->data);
   if (rounds->data == NULL) fail("out of memory");
   for (uint32_t r = 0; r < num_rounds; r++) {
@@ -164,14 +195,17 @@ static void add_frame(struct rounds *rounds, const uint32_t *numbers, const uint
   rounds->frames++;
 }
 
-static void read_trace(const struct arguments *a, const char *path, bool missed, struct rounds *out) {
+static void read_trace(const struct arguments *a, const char *path, bool missed,
+                       struct rounds *out) {
   struct lm_trace_header header;
   FILE *file = fopen(path, "rb");
-  if (file == NULL || fread(&header, sizeof header, 1, file) != 1 || header.magic != LM_TRACE_MAGIC) fail("not a trace of bench_lm_traffic");
+  if (file == NULL || fread(&header, sizeof header, 1, file) != 1 || header.magic != LM_TRACE_MAGIC)
+    fail("not a trace of bench_lm_traffic");
   out->lanes = header.lanes < (uint32_t)a->lanes ? header.lanes : (uint32_t)a->lanes;
   uint32_t *counts = allocate(header.lanes, sizeof *counts);
   for (uint32_t frame = 0; frame < header.frames && frame < (uint32_t)a->frames; frame++) {
-    if (fread(counts, sizeof *counts, header.lanes, file) != header.lanes) fail("the trace ends too early");
+    if (fread(counts, sizeof *counts, header.lanes, file) != header.lanes)
+      fail("the trace ends too early");
     uint64_t all = 0, kept = 0, at = 0;
     for (uint32_t lane = 0; lane < header.lanes; lane++) all += counts[lane];
     uint32_t *entries = allocate(all, sizeof *entries);
@@ -189,17 +223,23 @@ static void read_trace(const struct arguments *a, const char *path, bool missed,
   fclose(file);
 }
 
-static void make_random(const struct arguments *a, unsigned num, unsigned distinct, struct rounds *out) {
-  if (distinct == 0 || distinct > num || num > 1u << 24) fail("random=N/D: 1 <= D <= N <= 16777216");
+static void make_random(const struct arguments *a, unsigned num, unsigned distinct,
+                        struct rounds *out) {
+  if (distinct == 0 || distinct > num || num > 1u << 24)
+    fail("random=N/D: 1 <= D <= N <= 16777216");
   out->lanes = (uint32_t)a->lanes;
-  uint32_t *numbers = allocate(num, sizeof *numbers), *counts = allocate(out->lanes, sizeof *counts);
-  for (uint32_t i = 0; i < num; i++) numbers[i] = i < distinct ? i : (uint32_t)(wf__mix64(i) % distinct);
+  uint32_t *numbers = allocate(num, sizeof *numbers),
+           *counts = allocate(out->lanes, sizeof *counts);
+  for (uint32_t i = 0; i < num; i++)
+    numbers[i] = i < distinct ? i : (uint32_t)(wf__mix64(i) % distinct);
   for (uint32_t i = num - 1; i > 0; i--) { /* repetition anywhere in the batch */
     const uint32_t k = (uint32_t)(wf__mix64((uint64_t)i << 32) % (i + 1)), number = numbers[i];
     numbers[i] = numbers[k];
     numbers[k] = number;
   }
-  for (uint32_t lane = 0; lane < out->lanes; lane++) counts[lane] = (uint32_t)((uint64_t)num * (lane + 1) / out->lanes - (uint64_t)num * lane / out->lanes);
+  for (uint32_t lane = 0; lane < out->lanes; lane++)
+    counts[lane] =
+        (uint32_t)((uint64_t)num * (lane + 1) / out->lanes - (uint64_t)num * lane / out->lanes);
   add_frame(out, numbers, counts, (uint32_t)a->rounds);
   free(numbers);
   free(counts);
@@ -208,8 +248,10 @@ static void make_random(const struct arguments *a, unsigned num, unsigned distin
 static struct rounds rounds_of(const struct arguments *a, const char *item) {
   struct rounds rounds = {0};
   unsigned num, distinct;
-  if (sscanf(item, "random=%u/%u", &num, &distinct) == 2) make_random(a, num, distinct, &rounds);
-  else read_trace(a, strchr(item, '=') + 1, item[0] == 'm', &rounds);
+  if (sscanf(item, "random=%u/%u", &num, &distinct) == 2)
+    make_random(a, num, distinct, &rounds);
+  else
+    read_trace(a, strchr(item, '=') + 1, item[0] == 'm', &rounds);
   return rounds;
 }
 
@@ -221,25 +263,36 @@ static void free_rounds(struct rounds *rounds) {
   free(rounds->data);
 }
 
-/* --- requests at their places ------------------------------------------------------------------------------------------------ */
+/* --- requests at their places ------------------------------------------------------------ */
 
 /* Sums that the blocks of each lane must come to. */
-static unsigned long long *sums_of(const struct bench *b, const struct round *round, const uint32_t *places, const lm_fetch_frame *frame) {
+static unsigned long long *sums_of(const struct bench *b, const struct round *round,
+                                   const uint32_t *places, const lm_fetch_frame *frame) {
   unsigned long long *sums = allocate((size_t)frame->lanes * frame->blocks_per_lane, sizeof *sums);
   for (uint32_t lane = 0; lane < frame->lanes; lane++)
     for (uint32_t i = round->first[lane]; i < round->first[lane + 1]; i++)
       for (int k = 0; k < b->table.record_words; k++)
-        sums[lane * frame->blocks_per_lane + (i - round->first[lane]) / 1024 % frame->blocks_per_lane] += word_at(places[i], k);
+        sums[lane * frame->blocks_per_lane +
+             (i - round->first[lane]) / 1024 % frame->blocks_per_lane] += word_at(places[i], k);
   return sums;
 }
 
-static struct placed place_round(const struct bench *b, const struct round *round, uint32_t lanes, uint64_t placing) {
-  struct placed placed = {.frame = {.num = round->num, .lanes = lanes, .blocks_per_lane = lanes * 2 <= PROCESSORS ? PROCESSORS / lanes : 1}};
+static struct placed place_round(const struct bench *b, const struct round *round, uint32_t lanes,
+                                 uint64_t placing) {
+  struct placed placed = {
+      .frame = {.num = round->num,
+                .lanes = lanes,
+                .blocks_per_lane = lanes * 2 <= PROCESSORS ? PROCESSORS / lanes : 1}};
   uint32_t *places = allocate(round->num, sizeof *places);
-  for (uint32_t i = 0; i < round->num; i++) places[i] = (uint32_t)(wf__mix64(placing << 32 | round->numbers[i]) >> (64 - b->table.place_bits));
-  uint32_t *d_places = on_device(round->num * sizeof *places), *d_first = on_device((lanes + 1) * sizeof *d_first);
-  try(cudaMemcpy(d_places, places, round->num * sizeof *places, cudaMemcpyHostToDevice), "requests");
-  try(cudaMemcpy(d_first, round->first, (lanes + 1) * sizeof *d_first, cudaMemcpyHostToDevice), "requests");
+  for (uint32_t i = 0; i < round->num; i++)
+    places[i] =
+        (uint32_t)(wf__mix64(placing << 32 | round->numbers[i]) >> (64 - b->table.place_bits));
+  uint32_t *d_places = on_device(round->num * sizeof *places),
+           *d_first = on_device((lanes + 1) * sizeof *d_first);
+  try(cudaMemcpy(d_places, places, round->num * sizeof *places, cudaMemcpyHostToDevice),
+      "requests");
+  try(cudaMemcpy(d_first, round->first, (lanes + 1) * sizeof *d_first, cudaMemcpyHostToDevice),
+      "requests");
   placed.frame.places = d_places;
   placed.frame.first = d_first;
   if (placing < CHECKED) placed.sums = sums_of(b, round, places, &placed.frame);
@@ -253,15 +306,17 @@ static void free_placed(struct placed *placed) {
   free(placed->sums);
 }
 
-/* --- the host gathers -------------------------------------------------------------------------------------------------------- */
+/* --- the host gathers -------------------------------------------------------------------- */
 
 static void gather_pieces(struct gatherers *g) {
   for (;;) {
-    const uint32_t begin = atomic_fetch_add(&g->next, PIECE), end = begin + PIECE < g->num ? begin + PIECE : g->num;
+    const uint32_t begin = atomic_fetch_add(&g->next, PIECE),
+                   end = begin + PIECE < g->num ? begin + PIECE : g->num;
     if (begin >= g->num) return;
     for (uint32_t i = begin; i < end; i++) {
       if (i + AHEAD < end) __builtin_prefetch(g->table + (uint64_t)g->list[i + AHEAD] * g->words);
-      memcpy(g->to + (uint64_t)i * g->words, g->table + (uint64_t)g->list[i] * g->words, g->words * sizeof *g->to);
+      memcpy(g->to + (uint64_t)i * g->words, g->table + (uint64_t)g->list[i] * g->words,
+             g->words * sizeof *g->to);
     }
   }
 }
@@ -283,7 +338,8 @@ static void gather(struct gatherers *g, uint32_t num) {
   atomic_store(&g->working, (unsigned)g->count);
   atomic_fetch_add_explicit(&g->turn, 1, memory_order_release);
   gather_pieces(g);
-  while (atomic_load(&g->working) > 0) {}
+  while (atomic_load(&g->working) > 0) {
+  }
 }
 
 static void start_gatherers(struct bench *b) {
@@ -301,11 +357,15 @@ static void stop_gatherers(struct gatherers *g) {
   atomic_store(&g->ends, false);
 }
 
-/* --- the ways ------------------------------------------------------------------------------------------------------------------ */
+/* --- the ways ---------------------------------------------------------------------------- */
 
-static void direct(struct bench *b, const lm_fetch_frame *frame) { try(lm_fetch_direct(&b->table, frame, &b->room, b->stream), "direct"); }
+static void direct(struct bench *b, const lm_fetch_frame *frame) {
+  try(lm_fetch_direct(&b->table, frame, &b->room, b->stream), "direct");
+}
 
-static void hashed(struct bench *b, const lm_fetch_frame *frame) { try(lm_fetch_hashed(&b->table, frame, &b->room, ++b->turn, b->stream), "hashed"); }
+static void hashed(struct bench *b, const lm_fetch_frame *frame) {
+  try(lm_fetch_hashed(&b->table, frame, &b->room, ++b->turn, b->stream), "hashed");
+}
 
 static void sorted(struct bench *b, const lm_fetch_frame *frame) {
   try(lm_fetch_distinct(&b->table, frame, &b->room, b->stream), "sorting");
@@ -317,11 +377,15 @@ static void host(struct bench *b, const lm_fetch_frame *frame) {
   const uint32_t turn = ++b->turn;
   try(lm_fetch_distinct(&b->table, frame, &b->room, b->stream), "sorting");
   try(lm_fetch_publish(frame, &b->room, turn, b->stream), "the list");
-  while (*b->room.list_ready >> 32 != turn) {}
+  while (*b->room.list_ready >> 32 != turn) {
+  }
   atomic_thread_fence(memory_order_acquire);
   const uint32_t num = (uint32_t)*b->room.list_ready;
   gather(&b->gatherers, num);
-  try(cudaMemcpyAsync(b->room.staged, b->h_gathered, (uint64_t)num * (uint64_t)b->table.record_words * 4, cudaMemcpyHostToDevice, b->stream), "what the host gathered");
+  try(cudaMemcpyAsync(b->room.staged, b->h_gathered,
+                      (uint64_t)num * (uint64_t)b->table.record_words * 4, cudaMemcpyHostToDevice,
+                      b->stream),
+      "what the host gathered");
   try(lm_fetch_staged(&b->table, frame, &b->room, b->stream), "look-ups");
   try(cudaStreamSynchronize(b->stream), "host"); /* what was gathered may be written over */
 }
@@ -330,11 +394,15 @@ static const struct way {
   const char *name;
   void (*fetch)(struct bench *b, const lm_fetch_frame *frame);
   bool on_host;
-} ways[] = {{"direct", direct, false}, {"hashed", hashed, false}, {"sorted", sorted, false}, {"host", host, true}};
+} ways[] = {{"direct", direct, false},
+            {"hashed", hashed, false},
+            {"sorted", sorted, false},
+            {"host", host, true}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
 static void check_way(struct bench *b, const struct way *way, const struct placed *placed) {
-  const size_t bytes = (size_t)placed->frame.lanes * placed->frame.blocks_per_lane * sizeof *b->h_sums;
+  const size_t bytes =
+      (size_t)placed->frame.lanes * placed->frame.blocks_per_lane * sizeof *b->h_sums;
   if (placed->sums == NULL) return;
   try(cudaMemsetAsync(b->room.sums, 0xff, bytes, b->stream), "sums");
   way->fetch(b, &placed->frame);
@@ -345,8 +413,10 @@ static void check_way(struct bench *b, const struct way *way, const struct place
   exit(1);
 }
 
-/* Microseconds of one round: all placings in turn, as often as the time allows. On the GPU's clock; on the host's where the host takes part. */
-static double time_way(struct bench *b, const struct way *way, const struct placed *placed, uint32_t count) {
+/* Microseconds of one round: all placings in turn, as often as the time allows. On the GPU's clock;
+ * on the host's where the host takes part. */
+static double time_way(struct bench *b, const struct way *way, const struct placed *placed,
+                       uint32_t count) {
   uint64_t times = 0;
   float ms = 0;
   const double began = now_s();
@@ -363,11 +433,13 @@ static double time_way(struct bench *b, const struct way *way, const struct plac
   return (way->on_host ? 1e6 * (now_s() - began) : 1e3 * (double)ms) / (double)times;
 }
 
-static void measure_round(struct bench *b, const struct round *round, uint32_t lanes, uint64_t salt, double us[WAYS]) {
+static void measure_round(struct bench *b, const struct round *round, uint32_t lanes, uint64_t salt,
+                          double us[WAYS]) {
   uint32_t count = LEAST_DISTINCT / (round->num_distinct + 1) + 2;
   if (count > MOST_PLACINGS) count = MOST_PLACINGS;
   struct placed *placed = allocate(count, sizeof *placed);
-  for (uint32_t i = 0; i < count; i++) placed[i] = place_round(b, round, lanes, salt * MOST_PLACINGS + i);
+  for (uint32_t i = 0; i < count; i++)
+    placed[i] = place_round(b, round, lanes, salt * MOST_PLACINGS + i);
   for (size_t w = 0; w < WAYS; w++) {
     if (ways[w].on_host) start_gatherers(b);
     for (uint32_t i = 0; i < count; i++) check_way(b, &ways[w], &placed[i]);
@@ -378,7 +450,7 @@ static void measure_round(struct bench *b, const struct round *round, uint32_t l
   free(placed);
 }
 
-/* --- running ----------------------------------------------------------------------------------------------------------------- */
+/* --- running ----------------------------------------------------------------------------- */
 
 static void make_room(struct bench *b, uint32_t num, uint32_t blocks) {
   lm_fetch_room *room = &b->room;
@@ -403,13 +475,17 @@ static void make_room(struct bench *b, uint32_t num, uint32_t blocks) {
   try(cudaMemset(room->ticket, 0, sizeof(uint32_t)), "a ticket");
   b->h_gathered = page_locked(num * record_bytes);
   b->h_sums = allocate(blocks, sizeof *b->h_sums);
-  b->gatherers = (struct gatherers){.table = b->h_table, .words = (uint32_t)b->table.record_words, .list = room->list, .to = b->h_gathered};
+  b->gatherers = (struct gatherers){.table = b->h_table,
+                                    .words = (uint32_t)b->table.record_words,
+                                    .list = room->list,
+                                    .to = b->h_gathered};
   b->turn = 0;
 }
 
 static void free_room(struct bench *b) {
   lm_fetch_room *room = &b->room;
-  void *memory[] = {room->sorted, room->distinct, room->num_distinct, room->staged, room->keys, room->records, room->slots, room->ticket, room->sums, room->scratch};
+  void *memory[] = {room->sorted,  room->distinct, room->num_distinct, room->staged, room->keys,
+                    room->records, room->slots,    room->ticket,       room->sums,   room->scratch};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) cudaFree(memory[i]);
   cudaFreeHost(room->list);
   cudaFreeHost((void *)(uintptr_t)room->list_ready);
@@ -425,12 +501,17 @@ static void measure(struct bench *b, const char *item) {
     const struct round *round = &rounds.data[i];
     num += round->num;
     distinct += round->num_distinct;
-    for (uint32_t lane = 0; lane < rounds.lanes; lane++) distinct_lane += count_distinct(round->numbers + round->first[lane], round->first[lane + 1] - round->first[lane]);
+    for (uint32_t lane = 0; lane < rounds.lanes; lane++)
+      distinct_lane += count_distinct(round->numbers + round->first[lane],
+                                      round->first[lane + 1] - round->first[lane]);
     if (round->num > 0) measure_round(b, round, rounds.lanes, i, us);
   }
   const double frames = rounds.frames;
-  printf("{\"requests\": \"%s\", \"record_bytes\": %d, \"lanes\": %u, \"rounds\": %d, \"asked\": %.0f, \"distinct_lane\": %.0f, \"distinct\": %.0f", item, 4 * b->table.record_words,
-         rounds.lanes, b->a.rounds, num / frames, distinct_lane / frames, distinct / frames);
+  printf(
+      "{\"requests\": \"%s\", \"record_bytes\": %d, \"lanes\": %u, \"rounds\": %d, \"asked\": "
+      "%.0f, \"distinct_lane\": %.0f, \"distinct\": %.0f",
+      item, 4 * b->table.record_words, rounds.lanes, b->a.rounds, num / frames,
+      distinct_lane / frames, distinct / frames);
   for (size_t w = 0; w < WAYS; w++) printf(", \"%s_us\": %.2f", ways[w].name, us[w] / frames);
   printf("}\n");
   fflush(stdout);
@@ -448,25 +529,39 @@ static void tell_table(struct bench *b) {
   }
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, device);
-  printf("{\"table_bytes\": %llu, \"record_bytes\": %d, \"latency\": %llu, \"clock_mhz\": %d, \"threads\": %d}\n",
-         (unsigned long long)4 * (unsigned)b->table.record_words << b->table.place_bits, 4 * b->table.record_words, cycles[1], khz / 1000, b->a.threads > 0 ? b->a.threads : wf__num_cpus());
+  printf(
+      "{\"table_bytes\": %llu, \"record_bytes\": %d, \"latency\": %llu, \"clock_mhz\": %d, "
+      "\"threads\": %d}\n",
+      (unsigned long long)4 * (unsigned)b->table.record_words << b->table.place_bits,
+      4 * b->table.record_words, cycles[1], khz / 1000,
+      b->a.threads > 0 ? b->a.threads : wf__num_cpus());
   fflush(stdout);
   cudaFree(d_cycles);
 }
 
 static void parse(int argc, char **argv, struct arguments *a) {
-  *a = (struct arguments){.gigabytes = 8, .seconds = 0.2, .record = 4, .lanes = 400, .rounds = 1, .frames = INT_MAX};
+  *a = (struct arguments){
+      .gigabytes = 8, .seconds = 0.2, .record = 4, .lanes = 400, .rounds = 1, .frames = INT_MAX};
   for (int i = 1; i < argc; i++) {
     const char *arg = argv[i];
-    if (strncmp(arg, "trace=", 6) == 0 || strncmp(arg, "missed=", 7) == 0 || strncmp(arg, "random=", 7) == 0) {
+    if (strncmp(arg, "trace=", 6) == 0 || strncmp(arg, "missed=", 7) == 0 ||
+        strncmp(arg, "random=", 7) == 0) {
       if (a->num_items == MAX_ITEMS) fail("too many requests");
       a->items[a->num_items++] = arg;
-    } else if (sscanf(arg, "--gigabytes=%lf", &a->gigabytes) != 1 && sscanf(arg, "--seconds=%lf", &a->seconds) != 1 && sscanf(arg, "--record=%d", &a->record) != 1 &&
-               sscanf(arg, "--lanes=%d", &a->lanes) != 1 && sscanf(arg, "--rounds=%d", &a->rounds) != 1 && sscanf(arg, "--frames=%d", &a->frames) != 1 && sscanf(arg, "--threads=%d", &a->threads) != 1)
+    } else if (sscanf(arg, "--gigabytes=%lf", &a->gigabytes) != 1 &&
+               sscanf(arg, "--seconds=%lf", &a->seconds) != 1 &&
+               sscanf(arg, "--record=%d", &a->record) != 1 &&
+               sscanf(arg, "--lanes=%d", &a->lanes) != 1 &&
+               sscanf(arg, "--rounds=%d", &a->rounds) != 1 &&
+               sscanf(arg, "--frames=%d", &a->frames) != 1 &&
+               sscanf(arg, "--threads=%d", &a->threads) != 1)
       fail("unknown argument; see the head of bench/bench_lm_fetch.c");
   }
-  if ((a->record != 3 && a->record != 4 && a->record != 8) || a->lanes < 1 || a->rounds < 1 || a->num_items == 0 || a->threads > MAX_THREADS)
-    fail("usage: bench_lm_fetch [--record=3|4|8] [--lanes=400] [--rounds=1] ... trace=FILE|missed=FILE|random=N/D ...");
+  if ((a->record != 3 && a->record != 4 && a->record != 8) || a->lanes < 1 || a->rounds < 1 ||
+      a->num_items == 0 || a->threads > MAX_THREADS)
+    fail(
+        "usage: bench_lm_fetch [--record=3|4|8] [--lanes=400] [--rounds=1] ... "
+        "trace=FILE|missed=FILE|random=N/D ...");
 }
 
 int main(int argc, char **argv) {

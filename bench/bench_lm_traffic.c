@@ -1,16 +1,25 @@
-/* bench_lm_traffic.c - what a search asks of a language model on the fly, frame by frame over a batch: how much of it is asked more than once.
+/* bench_lm_traffic.c - what a search asks of a language model on the fly, frame by frame over a
+ * batch: how much of it is asked more than once.
  *
- *     bench_lm_traffic GRAPH SCORES LM [--words=FILE] [--acoustic-scale=1] [--lm-scale=1] [--beam=17] [--max-active=10000] [--batch=400] [--cache=0.1,0.3]
+ *     bench_lm_traffic GRAPH SCORES LM [--words=FILE] [--acoustic-scale=1] [--lm-scale=1]
+ *     [--beam=17] [--max-active=10000] [--batch=400] [--cache=0.1,0.3]
  *         [--steady=FRAMES] [--trace=FILE] [--trace-frames=4]
  *
- * The first `batch` utterances of SCORES are decoded on the CPU side by side, each frame of all of them before the next, with no memory of earlier answers: as lanes of a GPU
- * would that all began at once. One JSON object: `unanswered` what an utterance's own direct-mapped memory of 2^11, 2^12 ... answers would leave of the requests; `requests` words asked after contexts; `arcs` n-grams read for them (others end at a unigram, which the index
- * has), the traffic that host memory would see; `..._lane` those different within an utterance's frame, `..._batch` within a frame of all. For each --cache, a share of
- * the n-grams' bytes: 4-way sets of 24 bytes an entry as on the GPU, filled behind each frame: `misses` n-grams that were not there when the frame began, and how many
- * of these were different. So `misses` over `misses_batch` is what putting a frame's requests together over a batch can save at most.
+ * The first `batch` utterances of SCORES are decoded on the CPU side by side, each frame of all of
+ * them before the next, with no memory of earlier answers: as lanes of a GPU would that all began
+ * at once. One JSON object: `unanswered` what an utterance's own direct-mapped memory of 2^11, 2^12
+ * ... answers would leave of the requests; `requests` words asked after contexts; `arcs` n-grams
+ * read for them (others end at a unigram, which the index has), the traffic that host memory would
+ * see; `..._lane` those different within an utterance's frame, `..._batch` within a frame of all.
+ * For each --cache, a share of the n-grams' bytes: 4-way sets of 24 bytes an entry as on the GPU,
+ * filled behind each frame: `misses` n-grams that were not there when the frame began, and how many
+ * of these were different. So `misses` over `misses_batch` is what putting a frame's requests
+ * together over a batch can save at most.
  *
- * --steady: so many frames, in all of which every lane has an utterance: each begins somewhere within one and takes another when it is done; SCORES may then have fewer than
- * `batch`. --trace: what the last frames of that asked, for bench_lm_fetch (lm_trace.h), with what the first of --cache did not have. */
+ * --steady: so many frames, in all of which every lane has an utterance: each begins somewhere
+ * within one and takes another when it is done; SCORES may then have fewer than `batch`. --trace:
+ * what the last frames of that asked, for bench_lm_fetch (lm_trace.h), with what the first of
+ * --cache did not have. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +30,15 @@
 #include "math/hash.h"
 #include "scorer/scorer.h"
 
-enum { LEAST_BITS = 11, MOST_BITS = 16, MAX_CACHES = 4, WAYS = 4, ENTRY_BYTES = 24, MAX_BATCH = 4096, TRACE_ROOM = 1 << 23 };
+enum {
+  LEAST_BITS = 11,
+  MOST_BITS = 16,
+  MAX_CACHES = 4,
+  WAYS = 4,
+  ENTRY_BYTES = 24,
+  MAX_BATCH = 4096,
+  TRACE_ROOM = 1 << 23
+};
 
 struct arguments {
   const char *graph, *scores, *lm, *words, *caches, *trace;
@@ -58,11 +75,12 @@ struct traffic {
   struct key_set lane_requests, lane_arcs, batch_requests, batch_arcs;
   struct cache caches[MAX_CACHES];
   int num_caches;
-  uint64_t unanswered[MOST_BITS + 1], *answers; /* answers: [batch][2^(MOST_BITS + 1)], all sizes of an utterance one behind the other */
+  uint64_t unanswered[MOST_BITS + 1], *answers; /* answers: [batch][2^(MOST_BITS + 1)], all sizes of
+                                                   an utterance one behind the other */
   int lane;
   uint32_t lanes;
   int64_t lane_frames; /* of all lanes */
-  bool traces; /* this frame */
+  bool traces;         /* this frame */
   struct trace trace;
 };
 
@@ -76,7 +94,7 @@ struct recorder {
   struct traffic *traffic;
 };
 
-/* --- sets of keys -------------------------------------------------------------------------------------------------------------- */
+/* --- sets of keys ------------------------------------------------------------------------ */
 
 static void set_make(struct key_set *set, int bits) {
   *set = (struct key_set){.bits = (uint64_t)bits, .now = 1};
@@ -108,11 +126,12 @@ static bool set_add(struct key_set *set, uint64_t key) {
   return true;
 }
 
-/* --- caches ------------------------------------------------------------------------------------------------------------------------ */
+/* --- caches ------------------------------------------------------------------------------ */
 
 static void cache_make(struct cache *cache, double share, uint64_t payload_bytes) {
   *cache = (struct cache){.share = share, .num_sets = 1};
-  while ((double)(2 * cache->num_sets * WAYS * ENTRY_BYTES) <= share * (double)payload_bytes) cache->num_sets *= 2;
+  while ((double)(2 * cache->num_sets * WAYS * ENTRY_BYTES) <= share * (double)payload_bytes)
+    cache->num_sets *= 2;
   cache->keys = allocate(cache->num_sets * WAYS, sizeof *cache->keys);
   cache->turns = allocate(cache->num_sets, 1);
 }
@@ -136,7 +155,7 @@ static void cache_frame(struct cache *cache, const struct key_set *asked) {
   }
 }
 
-/* --- the trace ---------------------------------------------------------------------------------------------------------------- */
+/* --- the trace --------------------------------------------------------------------------- */
 
 static void trace_open(struct trace *trace, const char *path, uint32_t lanes, uint32_t frames) {
   const struct lm_trace_header header = {LM_TRACE_MAGIC, lanes, frames};
@@ -159,10 +178,13 @@ static void trace_frame(struct trace *trace, const struct cache *cache, uint32_t
   wf_error err = {0};
   for (uint64_t i = 0; i < trace->size; i++) {
     uint32_t number;
-    check(wf__map64_insert(&trace->numbers, trace->keys[i], (uint32_t)trace->numbers.size, &number, NULL, "numbers of n-grams", &err), &err);
+    check(wf__map64_insert(&trace->numbers, trace->keys[i], (uint32_t)trace->numbers.size, &number,
+                           NULL, "numbers of n-grams", &err),
+          &err);
     trace->entries[i] = number << 1 | !cache_has(cache, trace->keys[i]);
   }
-  if (fwrite(trace->counts, sizeof *trace->counts, lanes, trace->file) != lanes || fwrite(trace->entries, sizeof *trace->entries, trace->size, trace->file) != trace->size)
+  if (fwrite(trace->counts, sizeof *trace->counts, lanes, trace->file) != lanes ||
+      fwrite(trace->entries, sizeof *trace->entries, trace->size, trace->file) != trace->size)
     fail("--trace: cannot write");
   memset(trace->counts, 0, lanes * sizeof *trace->counts);
   trace->size = 0;
@@ -177,21 +199,24 @@ static void trace_close(struct trace *trace) {
   free(trace->counts);
 }
 
-/* --- what is asked --------------------------------------------------------------------------------------------------------------- */
+/* --- what is asked ----------------------------------------------------------------------- */
 
 static wf_status record_begin(const wf_scorer *self, void *memory, uint64_t *start, wf_error *err) {
   const struct recorder *recorder = (const struct recorder *)self;
   return recorder->inner->ops->begin(recorder->inner, memory, start, err);
 }
 
-static wf_status record_step(const wf_scorer *self, void *memory, uint64_t context, int32_t label, float *cost, uint64_t *next, wf_error *err) {
+static wf_status record_step(const wf_scorer *self, void *memory, uint64_t context, int32_t label,
+                             float *cost, uint64_t *next, wf_error *err) {
   const struct recorder *recorder = (const struct recorder *)self;
   struct traffic *t = recorder->traffic;
-  const uint32_t word = (uint32_t)label < recorder->num_labels ? recorder->word_of[label] : WF__WLM_NONE;
+  const uint32_t word =
+      (uint32_t)label < recorder->num_labels ? recorder->word_of[label] : WF__WLM_NONE;
   const uint64_t request = context << 32 | (uint32_t)label;
   t->requests++;
   for (int bits = LEAST_BITS; bits <= MOST_BITS; bits++) {
-    uint64_t *place = t->answers + ((uint64_t)t->lane << (MOST_BITS + 1)) + ((uint64_t)1 << bits) + wf__spread64(wf__mix64(context) + (uint64_t)label, bits);
+    uint64_t *place = t->answers + ((uint64_t)t->lane << (MOST_BITS + 1)) + ((uint64_t)1 << bits) +
+                      wf__spread64(wf__mix64(context) + (uint64_t)label, bits);
     t->unanswered[bits] += *place != request;
     *place = request;
   }
@@ -211,16 +236,21 @@ static wf_status record_step(const wf_scorer *self, void *memory, uint64_t conte
   return recorder->inner->ops->step(recorder->inner, memory, context, label, cost, next, err);
 }
 
-static wf_status record_final(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err) {
+static wf_status record_final(const wf_scorer *self, void *memory, uint64_t context, float *cost,
+                              wf_error *err) {
   const struct recorder *recorder = (const struct recorder *)self;
   return recorder->inner->ops->final(recorder->inner, memory, context, cost, err);
 }
 
 static void record_free(wf_scorer *self) { (void)self; } /* main's */
 
-static const wf__scorer_ops record_ops = {.name = "recorder", .free = record_free, .begin = record_begin, .step = record_step, .final = record_final};
+static const wf__scorer_ops record_ops = {.name = "recorder",
+                                          .free = record_free,
+                                          .begin = record_begin,
+                                          .step = record_step,
+                                          .final = record_final};
 
-/* --- the batch --------------------------------------------------------------------------------------------------------------------- */
+/* --- the batch --------------------------------------------------------------------------- */
 
 static void end_lane(struct traffic *t) {
   set_clear(&t->lane_requests);
@@ -236,24 +266,33 @@ static void end_frame(struct traffic *t) {
   set_clear(&t->batch_arcs);
 }
 
-static void feed(struct traffic *t, int lane, wf_stream *stream, const wf_matrix *m, int64_t frame) {
+static void feed(struct traffic *t, int lane, wf_stream *stream, const wf_matrix *m,
+                 int64_t frame) {
   wf_error err = {0};
-  const wf_scores chunk = {.data = m->data + frame * m->num_columns, .num_frames = 1, .num_columns = m->num_columns, .stride = m->num_columns};
+  const wf_scores chunk = {.data = m->data + frame * m->num_columns,
+                           .num_frames = 1,
+                           .num_columns = m->num_columns,
+                           .stride = m->num_columns};
   t->lane = lane;
   check(wf_stream_accept(stream, &chunk, NULL, &err), &err);
   t->lane_frames++;
   end_lane(t);
 }
 
-/* Every lane has an utterance in every frame: the i-th begins with one of `count`, somewhere within it. */
-static void run_steady(wf_decoder *decoder, const wf_scorer *scorer, const wf_matrix *matrices, int count, const struct arguments *a, struct traffic *t) {
+/* Every lane has an utterance in every frame: the i-th begins with one of `count`, somewhere within
+ * it. */
+static void run_steady(wf_decoder *decoder, const wf_scorer *scorer, const wf_matrix *matrices,
+                       int count, const struct arguments *a, struct traffic *t) {
   struct place {
     wf_stream *stream;
     int utterance;
     int64_t frame;
   } *lanes = allocate((size_t)a->batch, sizeof *lanes);
   wf_error err = {0};
-  for (int i = 0; i < a->batch; i++) lanes[i] = (struct place){NULL, i % count, (int64_t)(wf__mix64((uint64_t)i) % (uint64_t)matrices[i % count].num_frames)};
+  for (int i = 0; i < a->batch; i++)
+    lanes[i] = (struct place){
+        NULL, i % count,
+        (int64_t)(wf__mix64((uint64_t)i) % (uint64_t)matrices[i % count].num_frames)};
   for (int frame = 0; frame < a->steady; frame++) {
     t->traces = a->trace != NULL && frame >= a->steady - a->trace_frames;
     for (int i = 0; i < a->batch; i++) {
@@ -274,7 +313,8 @@ static void run_steady(wf_decoder *decoder, const wf_scorer *scorer, const wf_ma
   free(lanes);
 }
 
-static void run(wf_decoder *decoder, const wf_scorer *scorer, wf_matrix *matrices, int count, struct traffic *t) {
+static void run(wf_decoder *decoder, const wf_scorer *scorer, wf_matrix *matrices, int count,
+                struct traffic *t) {
   wf_error err = {0};
   wf_stream **streams = allocate((size_t)count, sizeof *streams);
   int64_t longest = 0;
@@ -297,35 +337,56 @@ static void run(wf_decoder *decoder, const wf_scorer *scorer, wf_matrix *matrice
 
 static void print(const struct traffic *t) {
   const double n = (double)t->lane_frames;
-  printf("{\"batch\": %u, \"frames\": %lld, \"requests\": %.1f, \"requests_lane\": %.1f, \"requests_batch\": %.1f, \"arcs\": %.1f, \"arcs_lane\": %.1f, \"arcs_batch\": %.1f", t->lanes,
-         (long long)t->lane_frames, (double)t->requests / n, (double)t->requests_lane / n, (double)t->requests_batch / n, (double)t->arcs / n, (double)t->arcs_lane / n, (double)t->arcs_batch / n);
+  printf(
+      "{\"batch\": %u, \"frames\": %lld, \"requests\": %.1f, \"requests_lane\": %.1f, "
+      "\"requests_batch\": %.1f, \"arcs\": %.1f, \"arcs_lane\": %.1f, \"arcs_batch\": %.1f",
+      t->lanes, (long long)t->lane_frames, (double)t->requests / n, (double)t->requests_lane / n,
+      (double)t->requests_batch / n, (double)t->arcs / n, (double)t->arcs_lane / n,
+      (double)t->arcs_batch / n);
   printf(", \"unanswered\": [");
-  for (int bits = LEAST_BITS; bits <= MOST_BITS; bits++) printf("%s%.1f", bits > LEAST_BITS ? ", " : "", (double)t->unanswered[bits] / n);
+  for (int bits = LEAST_BITS; bits <= MOST_BITS; bits++)
+    printf("%s%.1f", bits > LEAST_BITS ? ", " : "", (double)t->unanswered[bits] / n);
   printf("], \"caches\": [");
   for (int i = 0; i < t->num_caches; i++) {
     const struct cache *c = &t->caches[i];
-    printf("%s{\"share\": %g, \"entries\": %llu, \"misses\": %.3f, \"misses_batch\": %.3f}", i > 0 ? ", " : "", c->share, (unsigned long long)c->num_sets * WAYS, (double)c->misses / n,
-           (double)c->misses_batch / n);
+    printf("%s{\"share\": %g, \"entries\": %llu, \"misses\": %.3f, \"misses_batch\": %.3f}",
+           i > 0 ? ", " : "", c->share, (unsigned long long)c->num_sets * WAYS,
+           (double)c->misses / n, (double)c->misses_batch / n);
   }
   printf("]}\n");
 }
 
 static void parse(int argc, char **argv, struct arguments *a) {
-  *a = (struct arguments){.acoustic_scale = 1, .lm_scale = 1, .beam = 17, .max_active = 10000, .batch = 400, .caches = "0.1,0.3", .trace_frames = 4};
+  *a = (struct arguments){.acoustic_scale = 1,
+                          .lm_scale = 1,
+                          .beam = 17,
+                          .max_active = 10000,
+                          .batch = 400,
+                          .caches = "0.1,0.3",
+                          .trace_frames = 4};
   const char **files[] = {&a->graph, &a->scores, &a->lm};
   size_t num_files = 0;
   for (int i = 1; i < argc; i++) {
     const char *arg = argv[i];
-    if (arg[0] != '-' && num_files < 3) *files[num_files++] = arg;
-    else if (strncmp(arg, "--words=", 8) == 0) a->words = arg + 8;
-    else if (strncmp(arg, "--cache=", 8) == 0) a->caches = arg + 8;
-    else if (strncmp(arg, "--trace=", 8) == 0) a->trace = arg + 8;
-    else if (sscanf(arg, "--acoustic-scale=%f", &a->acoustic_scale) != 1 && sscanf(arg, "--lm-scale=%f", &a->lm_scale) != 1 && sscanf(arg, "--beam=%f", &a->beam) != 1 &&
-             sscanf(arg, "--max-active=%d", &a->max_active) != 1 && sscanf(arg, "--batch=%d", &a->batch) != 1 && sscanf(arg, "--steady=%d", &a->steady) != 1 &&
+    if (arg[0] != '-' && num_files < 3)
+      *files[num_files++] = arg;
+    else if (strncmp(arg, "--words=", 8) == 0)
+      a->words = arg + 8;
+    else if (strncmp(arg, "--cache=", 8) == 0)
+      a->caches = arg + 8;
+    else if (strncmp(arg, "--trace=", 8) == 0)
+      a->trace = arg + 8;
+    else if (sscanf(arg, "--acoustic-scale=%f", &a->acoustic_scale) != 1 &&
+             sscanf(arg, "--lm-scale=%f", &a->lm_scale) != 1 &&
+             sscanf(arg, "--beam=%f", &a->beam) != 1 &&
+             sscanf(arg, "--max-active=%d", &a->max_active) != 1 &&
+             sscanf(arg, "--batch=%d", &a->batch) != 1 &&
+             sscanf(arg, "--steady=%d", &a->steady) != 1 &&
              sscanf(arg, "--trace-frames=%d", &a->trace_frames) != 1)
       fail("unknown argument; see the head of bench/bench_lm_traffic.c");
   }
-  if (num_files < 3 || a->batch < 1 || a->batch > MAX_BATCH) fail("usage: bench_lm_traffic GRAPH SCORES LM [--words=FILE] [--batch=1..4096] ...");
+  if (num_files < 3 || a->batch < 1 || a->batch > MAX_BATCH)
+    fail("usage: bench_lm_traffic GRAPH SCORES LM [--words=FILE] [--batch=1..4096] ...");
 }
 
 static int read_scores(const char *path, wf_matrix *out, int most) {
@@ -343,7 +404,8 @@ static int read_scores(const char *path, wf_matrix *out, int most) {
 }
 
 static void make_caches(struct traffic *t, const char *shares, uint64_t payload_bytes) {
-  for (char *end; *shares != '\0' && t->num_caches < MAX_CACHES; shares = *end == ',' ? end + 1 : end) {
+  for (char *end; *shares != '\0' && t->num_caches < MAX_CACHES;
+       shares = *end == ',' ? end + 1 : end) {
     const double share = strtod(shares, &end);
     if (end == shares) fail("--cache: shares are numbers, comma-separated");
     cache_make(&t->caches[t->num_caches++], share, payload_bytes);
@@ -367,8 +429,10 @@ int main(int argc, char **argv) {
   parse(argc, argv, &a);
   check(wf_fst_read(a.graph, &fst, &err), &err);
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
-  if (a.words != NULL) check(wf_symbols_read(a.words, &words, &err), &err);
-  else if (wf_fst_osymbols(fst) != NULL) words = wf_symbols_ref(wf_fst_osymbols(fst));
+  if (a.words != NULL)
+    check(wf_symbols_read(a.words, &words, &err), &err);
+  else if (wf_fst_osymbols(fst) != NULL)
+    words = wf_symbols_ref(wf_fst_osymbols(fst));
   check(wf_wlm_open(a.lm, &lm, &err), &err);
   wf_ngram_scorer_options_init(&scorer_options);
   scorer_options.lm_scale = a.lm_scale;
@@ -380,7 +444,8 @@ int main(int argc, char **argv) {
   wf__scorer_init(&recorder.scorer, &record_ops, recorder.inner->context_bits);
   recorder.scorer.forgets = true;
   const int count = read_scores(a.scores, matrices, a.batch);
-  if (count == 0 || (a.trace != NULL && a.steady == 0)) fail(count == 0 ? "no scores" : "--trace needs --steady");
+  if (count == 0 || (a.trace != NULL && a.steady == 0))
+    fail(count == 0 ? "no scores" : "--trace needs --steady");
   traffic.lanes = (uint32_t)(a.steady > 0 ? a.batch : count);
   wf_decoder_options_init(&options);
   options.acoustic_scale = a.acoustic_scale;
@@ -394,10 +459,14 @@ int main(int argc, char **argv) {
   set_make(&traffic.lane_arcs, 18);
   set_make(&traffic.batch_requests, 22);
   set_make(&traffic.batch_arcs, 22);
-  make_caches(&traffic, a.caches, lm->header->sections[WF__WLM_SMALL_ARCS].size + lm->header->sections[WF__WLM_LARGE_ARCS].size);
+  make_caches(&traffic, a.caches,
+              lm->header->sections[WF__WLM_SMALL_ARCS].size +
+                  lm->header->sections[WF__WLM_LARGE_ARCS].size);
   if (a.trace != NULL) trace_open(&traffic.trace, a.trace, traffic.lanes, (uint32_t)a.trace_frames);
-  if (a.steady > 0) run_steady(decoder, &recorder.scorer, matrices, count, &a, &traffic);
-  else run(decoder, &recorder.scorer, matrices, count, &traffic);
+  if (a.steady > 0)
+    run_steady(decoder, &recorder.scorer, matrices, count, &a, &traffic);
+  else
+    run(decoder, &recorder.scorer, matrices, count, &traffic);
   print(&traffic);
   trace_close(&traffic.trace);
   wf_decoder_free(decoder);

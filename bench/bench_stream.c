@@ -1,21 +1,33 @@
-/* bench_stream.c - live audio, simulated: many streams whose chunks arrive in real time; and one stream of an hour. A JSON object a line; bench/stream.py makes
- * tables of them.
+/* bench_stream.c - live audio, simulated: many streams whose chunks arrive in real time; and one
+ * stream of an hour. A JSON object a line; bench/stream.py makes tables of them.
  *
  *     bench_stream GRAPH SCORES [--SETTING=VALUE...]
- *         acoustic-scale=1 frame-shift=0.04 beam=15 max-active=10000 min-active=200 lattice-beam=0 blank=-1 threads=0 device=cpu    the decoder
- *         streams=16 chunk=0.32 seconds=20 partials=1 poisson=0    each stream says the utterances of SCORES one after the other, beginning anywhere; every `chunk` seconds a
- *                                    chunk arrives, at its own time. All that has arrived is decoded in one call, then the next such call begins. partials: after
- *                                    each chunk a partial result and the endpoint rules are asked for. poisson: the times between chunks are exponentially
- *                                    distributed, with that mean: requests as they come over a network
- *         boost=0 boost-words=0      so many phrases of two or three random words, or single words, are boosted in all streams
- *         rnnlm=MODEL arpa=FILE rnnlm-memory=1e9     all streams have this recurrent model, interpolated (0.5) with the n-gram model, which the graph was built with
+ *         acoustic-scale=1 frame-shift=0.04 beam=15 max-active=10000 min-active=200 lattice-beam=0
+ *         blank=-1 threads=0 device=cpu    the decoder streams=16 chunk=0.32 seconds=20 partials=1
+ *         poisson=0    each stream says the utterances of SCORES one after the other, beginning
+ *         anywhere; every `chunk` seconds a
+ *                                    chunk arrives, at its own time. All that has arrived is
+ *                                    decoded in one call, then the next such call begins. partials:
+ *                                    after each chunk a partial result and the endpoint rules are
+ *                                    asked for. poisson: the times between chunks are exponentially
+ *                                    distributed, with that mean: requests as they come over a
+ *                                    network
+ *         boost=0 boost-words=0      so many phrases of two or three random words, or single words,
+ *                                    are boosted in all streams
+ *         rnnlm=MODEL arpa=FILE rnnlm-memory=1e9     all streams have this recurrent model,
+ *         interpolated (0.5) with the n-gram model, which the graph was built with
  *         warm=2                     seconds before the ones that count
- *         add-words=0                instead: the time to add so many phrases of 10 random tokens to the graph
- *         hours=0 forget=0 commit=0           instead: memory of one stream that hears so many hours, utterances in a loop without a reset, as fast as it goes;
- *                                    commit: seconds after which it hands out what is decided of the lattice
+ *         add-words=0                instead: the time to add so many phrases of 10 random tokens
+ *                                    to the graph
+ *         hours=0 forget=0 commit=0           instead: memory of one stream that hears so many
+ *                                             hours, utterances in a loop without a reset, as fast
+ *                                             as it goes;
+ *                                    commit: seconds after which it hands out what is decided of
+ *                                    the lattice
  *
- * Latency of a chunk: from its arrival (the moment its last frame was spoken) until its partial is there; of the last word: until the result is there. Of the
- * latency of a chunk, `queue` is until the call that decodes it begins, `compute` the rest. */
+ * Latency of a chunk: from its arrival (the moment its last frame was spoken) until its partial is
+ * there; of the last word: until the result is there. Of the latency of a chunk, `queue` is until
+ * the call that decodes it begins, `compute` the rest. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -28,15 +40,17 @@
 enum { MAX_UTTERANCES = 100000 };
 
 struct settings {
-  double acoustic_scale, frame_shift, beam, max_active, min_active, lattice_beam, blank, threads, streams, chunk, seconds, partials, poisson, hours, forget, commit, add_words, boost, boost_words, warm, rnnlm_memory;
+  double acoustic_scale, frame_shift, beam, max_active, min_active, lattice_beam, blank, threads,
+      streams, chunk, seconds, partials, poisson, hours, forget, commit, add_words, boost,
+      boost_words, warm, rnnlm_memory;
   const char *device, *rnnlm, *arpa;
 };
 
 struct speaker {
   wf_stream *stream;
-  size_t utterance;   /* being said */
-  int64_t num_said;   /* frames of it */
-  double next_s;      /* when the next chunk arrives */
+  size_t utterance; /* being said */
+  int64_t num_said; /* frames of it */
+  double next_s;    /* when the next chunk arrives */
 };
 
 struct samples {
@@ -71,7 +85,9 @@ static void add(struct samples *samples, double value) {
   samples->data[samples->size++] = value;
 }
 
-static int compare(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
+static int compare(const void *a, const void *b) {
+  return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+}
 
 static void print_samples(const char *name, struct samples *samples) {
   static const int percents[] = {50, 95, 99};
@@ -81,14 +97,16 @@ static void print_samples(const char *name, struct samples *samples) {
   if (samples->size > 0) qsort(samples->data, samples->size, sizeof *samples->data, compare);
   for (int i = 0; i < 3; i++) {
     size_t at = samples->size * (size_t)percents[i] / 100;
-    printf(", \"%s_p%d_ms\": %.3f", name, percents[i], samples->size > 0 ? samples->data[at < samples->size ? at : samples->size - 1] : 0);
+    printf(", \"%s_p%d_ms\": %.3f", name, percents[i],
+           samples->size > 0 ? samples->data[at < samples->size ? at : samples->size - 1] : 0);
   }
 }
 
-/* --- in real time -------------------------------------------------------------------------------------------------------- */
+/* --- in real time ------------------------------------------------------------------------ */
 
 static wf_scores rows(const wf_matrix *matrix, int64_t first, int64_t count) {
-  return (wf_scores){matrix->data + first * matrix->num_columns, count, matrix->num_columns, matrix->num_columns};
+  return (wf_scores){matrix->data + first * matrix->num_columns, count, matrix->num_columns,
+                     matrix->num_columns};
 }
 
 /* Chunks that have arrived; of each speaker the next one. */
@@ -137,7 +155,8 @@ static void show(struct bench *bench, size_t k, double start) {
     speaker->num_said = 0;
     matrix = &bench->matrices[speaker->utterance];
   }
-  double next = bench->set.chunk, left = (double)(matrix->num_frames - speaker->num_said) * bench->set.frame_shift;
+  double next = bench->set.chunk,
+         left = (double)(matrix->num_frames - speaker->num_said) * bench->set.frame_shift;
   if (left < next) next = left;
   speaker->next_s += bench->set.poisson != 0 ? next * exponential(bench) : next;
 }
@@ -154,7 +173,9 @@ static void run_live(struct bench *bench, double until) {
     if (start > until) return;
     gather(bench, start);
     if (bench->num_ready > 0) {
-      check(wf_streams_advance(bench->decoder, bench->ready, bench->chunks, bench->num_ready, bench->set.partials != 0 ? bench->events : NULL, &err), &err);
+      check(wf_streams_advance(bench->decoder, bench->ready, bench->chunks, bench->num_ready,
+                               bench->set.partials != 0 ? bench->events : NULL, &err),
+            &err);
       for (size_t k = 0; k < bench->num_ready; k++) show(bench, k, start);
       bench->busy_s += now_s() - start;
       bench->num_calls++;
@@ -183,7 +204,9 @@ static void live(struct bench *bench) {
     speaker->utterance = i * 7919 % bench->num_matrices;
     speaker->next_s = begin + bench->set.chunk * (double)(i * 2654435761u % 1000) / 1000;
   }
-  run_live(bench, begin + bench->set.warm); /* not counted: memory is allocated, the first words are said */
+  run_live(
+      bench,
+      begin + bench->set.warm); /* not counted: memory is allocated, the first words are said */
   bench->chunk_ms.size = bench->wait_ms.size = bench->compute_ms.size = bench->word_ms.size = 0;
   bench->busy_s = bench->audio_s = 0;
   bench->num_calls = bench->num_batched = 0;
@@ -195,13 +218,18 @@ static void live(struct bench *bench) {
     if (now_s() - bench->speakers[i].next_s > behind) behind = now_s() - bench->speakers[i].next_s;
     wf_stream_close(bench->speakers[i].stream);
   }
-  printf("{\"streams\": %zu, \"chunk_s\": %g, \"seconds\": %.2f, \"heard_s\": %.1f, \"busy\": %.3f, \"batch\": %.2f, \"behind_s\": %.3f, \"bytes_a_stream\": %.0f", count, bench->set.chunk,
-         seconds, bench->audio_s, bench->busy_s / seconds, bench->num_calls > 0 ? (double)bench->num_batched / (double)bench->num_calls : 0, behind, (double)bytes / (double)count);
+  printf(
+      "{\"streams\": %zu, \"chunk_s\": %g, \"seconds\": %.2f, \"heard_s\": %.1f, \"busy\": %.3f, "
+      "\"batch\": %.2f, \"behind_s\": %.3f, \"bytes_a_stream\": %.0f",
+      count, bench->set.chunk, seconds, bench->audio_s, bench->busy_s / seconds,
+      bench->num_calls > 0 ? (double)bench->num_batched / (double)bench->num_calls : 0, behind,
+      (double)bytes / (double)count);
   print_samples("chunk", &bench->chunk_ms);
   print_samples("queue", &bench->wait_ms);
   print_samples("compute", &bench->compute_ms);
   print_samples("word", &bench->word_ms);
-  printf(", \"gpu_bytes_a_stream\": %llu, \"gpu_max_streams\": %llu}\n", (unsigned long long)bench->plan.stream_bytes, (unsigned long long)bench->plan.max_streams);
+  printf(", \"gpu_bytes_a_stream\": %llu, \"gpu_max_streams\": %llu}\n",
+         (unsigned long long)bench->plan.stream_bytes, (unsigned long long)bench->plan.max_streams);
   free(bench->speakers);
   free(bench->ready);
   free(bench->chunks);
@@ -243,9 +271,12 @@ static wf_scorer *boost(struct bench *bench, const wf_graph *graph, bool phrases
     boosts[i] = 3;
     words[i] = 1 + (int32_t)(i * (size_t)most / count);
     off[i + 1] = off[i] + 2 + (uint64_t)(exponential(bench) > 0.7);
-    for (uint64_t k = off[i]; k < off[i + 1] && phrases; k++) words[k] = 1 + (int32_t)(exponential(bench) * 1e6) % most;
+    for (uint64_t k = off[i]; k < off[i + 1] && phrases; k++)
+      words[k] = 1 + (int32_t)(exponential(bench) * 1e6) % most;
   }
-  check(phrases ? wf_scorer_boost_phrases(words, off, boosts, count, &scorer, &err) : wf_scorer_boost_words(words, boosts, count, &scorer, &err), &err);
+  check(phrases ? wf_scorer_boost_phrases(words, off, boosts, count, &scorer, &err)
+                : wf_scorer_boost_words(words, boosts, count, &scorer, &err),
+        &err);
   free(words);
   free(off);
   free(boosts);
@@ -255,15 +286,22 @@ static wf_scorer *boost(struct bench *bench, const wf_graph *graph, bool phrases
 static void set_scorers(struct bench *bench, const wf_fst *fst, const wf_graph *graph) {
   wf_error err = {0};
   const bool boosts = bench->set.boost > 0 || bench->set.boost_words > 0;
-  wf_scorer *scorer = bench->set.rnnlm != NULL ? recurrent(&bench->set, fst) : NULL, *boosted = boosts ? boost(bench, graph, bench->set.boost > 0) : NULL, *both = NULL;
+  wf_scorer *scorer = bench->set.rnnlm != NULL ? recurrent(&bench->set, fst) : NULL,
+            *boosted = boosts ? boost(bench, graph, bench->set.boost > 0) : NULL, *both = NULL;
   if (scorer != NULL && boosted != NULL) check(wf_scorer_chain(scorer, boosted, &both, &err), &err);
-  if (scorer != NULL || boosted != NULL) check(wf_decoder_set_scorer(bench->decoder, both != NULL ? both : scorer != NULL ? scorer : boosted, &err), &err);
+  if (scorer != NULL || boosted != NULL)
+    check(wf_decoder_set_scorer(bench->decoder,
+                                both != NULL     ? both
+                                : scorer != NULL ? scorer
+                                                 : boosted,
+                                &err),
+          &err);
   wf_scorer_free(scorer);
   wf_scorer_free(boosted);
   wf_scorer_free(both);
 }
 
-/* --- an hour in one stream --------------------------------------------------------------------------------------------------- */
+/* --- an hour in one stream --------------------------------------------------------------- */
 
 static void hours(struct bench *bench) {
   wf_error err = {0};
@@ -272,17 +310,20 @@ static void hours(struct bench *bench) {
   wf_stream_options_init(&options);
   options.forget = bench->set.forget != 0;
   check(wf_stream_open(bench->decoder, &options, &stream, &err), &err);
-  int64_t size = (int64_t)(bench->set.chunk / bench->set.frame_shift + 0.5), heard = 0, wanted = (int64_t)(bench->set.hours * 3600 / bench->set.frame_shift);
+  int64_t size = (int64_t)(bench->set.chunk / bench->set.frame_shift + 0.5), heard = 0,
+          wanted = (int64_t)(bench->set.hours * 3600 / bench->set.frame_shift);
   uint64_t most = 0;
   double next_report_s = 0, start = now_s();
   for (size_t u = 0; heard < wanted; u = (u + 1) % bench->num_matrices) {
     const wf_matrix *matrix = &bench->matrices[u];
     for (int64_t first = 0; first < matrix->num_frames && heard < wanted; first += size) {
-      wf_scores chunk = rows(matrix, first, matrix->num_frames - first < size ? matrix->num_frames - first : size);
+      wf_scores chunk = rows(matrix, first,
+                             matrix->num_frames - first < size ? matrix->num_frames - first : size);
       wf_partial partial;
       check(wf_stream_accept(stream, &chunk, NULL, &err), &err);
       heard += chunk.num_frames;
-      if (bench->set.commit > 0 && fmod((double)heard * bench->set.frame_shift, bench->set.commit) < bench->set.chunk) {
+      if (bench->set.commit > 0 &&
+          fmod((double)heard * bench->set.frame_shift, bench->set.commit) < bench->set.chunk) {
         wf_lattice *part;
         check(wf_stream_commit_lattice(stream, &part, &err), &err);
         wf_lattice_free(part);
@@ -291,9 +332,12 @@ static void hours(struct bench *bench) {
       if (bytes > most) most = bytes;
       if ((double)heard * bench->set.frame_shift < next_report_s) continue;
       check(wf_stream_partial(stream, &partial, &err), &err);
-      printf("{\"heard_s\": %.1f, \"bytes\": %llu, \"most_bytes\": %llu, \"open_frames\": %lld, \"words\": %zu, \"rtfx\": %.1f}\n", (double)heard * bench->set.frame_shift,
-             (unsigned long long)wf_stream_bytes(stream), (unsigned long long)most, (long long)(partial.num_frames - partial.stable_frames), partial.num_words,
-             (double)heard * bench->set.frame_shift / (now_s() - start));
+      printf(
+          "{\"heard_s\": %.1f, \"bytes\": %llu, \"most_bytes\": %llu, \"open_frames\": %lld, "
+          "\"words\": %zu, \"rtfx\": %.1f}\n",
+          (double)heard * bench->set.frame_shift, (unsigned long long)wf_stream_bytes(stream),
+          (unsigned long long)most, (long long)(partial.num_frames - partial.stable_frames),
+          partial.num_words, (double)heard * bench->set.frame_shift / (now_s() - start));
       next_report_s += bench->set.hours * 360;
       most = 0;
     }
@@ -301,19 +345,23 @@ static void hours(struct bench *bench) {
   wf_stream_close(stream);
 }
 
-/* --- added words ------------------------------------------------------------------------------------------------------------------- */
+/* --- added words ------------------------------------------------------------------------- */
 
 /* Processor time, the best of five. */
 static void add_words(struct bench *bench, const wf_graph *graph) {
   enum { LENGTH = 10 };
   size_t count = (size_t)bench->set.add_words;
-  int32_t *labels = allocate(count * LENGTH, sizeof *labels), num_tokens = wf_graph_min_columns(graph);
+  int32_t *labels = allocate(count * LENGTH, sizeof *labels),
+          num_tokens = wf_graph_min_columns(graph);
   wf_spoken_word *words = allocate(count, sizeof *words);
   wf_added_phrase *phrases = allocate(count, sizeof *phrases);
   wf_error err = {0};
   double best = INFINITY;
-  for (size_t i = 0; i < count * LENGTH; i++) labels[i] = 2 + (int32_t)(exponential(bench) * 1e6) % (num_tokens - 1); /* the blank is 1 */
-  for (size_t i = 0; i < count; i++) words[i] = (wf_spoken_word){1 + (int32_t)i, labels + i * LENGTH, LENGTH}, phrases[i] = (wf_added_phrase){&words[i], 1, 0};
+  for (size_t i = 0; i < count * LENGTH; i++)
+    labels[i] = 2 + (int32_t)(exponential(bench) * 1e6) % (num_tokens - 1); /* the blank is 1 */
+  for (size_t i = 0; i < count; i++)
+    words[i] = (wf_spoken_word){1 + (int32_t)i, labels + i * LENGTH, LENGTH},
+    phrases[i] = (wf_added_phrase){&words[i], 1, 0};
   for (int i = 0; i < 5; i++) {
     wf_graph *added;
     clock_t start = clock();
@@ -328,7 +376,7 @@ static void add_words(struct bench *bench, const wf_graph *graph) {
   free(phrases);
 }
 
-/* --- command line --------------------------------------------------------------------------------------------------------------- */
+/* --- command line ------------------------------------------------------------------------ */
 
 static void parse(struct settings *set, const char *argument) {
   const struct {
@@ -342,15 +390,32 @@ static void parse(struct settings *set, const char *argument) {
   const struct {
     const char *name;
     double *value;
-  } known[] = {{"acoustic-scale", &set->acoustic_scale}, {"frame-shift", &set->frame_shift}, {"beam", &set->beam},         {"max-active", &set->max_active},
-               {"lattice-beam", &set->lattice_beam},     {"blank", &set->blank},             {"threads", &set->threads},   {"streams", &set->streams},
-               {"chunk", &set->chunk},                   {"seconds", &set->seconds},         {"partials", &set->partials}, {"hours", &set->hours},
-               {"forget", &set->forget},                 {"poisson", &set->poisson},     {"add-words", &set->add_words}, {"commit", &set->commit},
-               {"boost", &set->boost},                   {"boost-words", &set->boost_words}, {"warm", &set->warm},
-               {"min-active", &set->min_active},         {"rnnlm-memory", &set->rnnlm_memory}};
+  } known[] = {{"acoustic-scale", &set->acoustic_scale},
+               {"frame-shift", &set->frame_shift},
+               {"beam", &set->beam},
+               {"max-active", &set->max_active},
+               {"lattice-beam", &set->lattice_beam},
+               {"blank", &set->blank},
+               {"threads", &set->threads},
+               {"streams", &set->streams},
+               {"chunk", &set->chunk},
+               {"seconds", &set->seconds},
+               {"partials", &set->partials},
+               {"hours", &set->hours},
+               {"forget", &set->forget},
+               {"poisson", &set->poisson},
+               {"add-words", &set->add_words},
+               {"commit", &set->commit},
+               {"boost", &set->boost},
+               {"boost-words", &set->boost_words},
+               {"warm", &set->warm},
+               {"min-active", &set->min_active},
+               {"rnnlm-memory", &set->rnnlm_memory}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     size_t size = strlen(known[i].name);
-    if (strncmp(argument, "--", 2) != 0 || strncmp(argument + 2, known[i].name, size) != 0 || argument[2 + size] != '=') continue;
+    if (strncmp(argument, "--", 2) != 0 || strncmp(argument + 2, known[i].name, size) != 0 ||
+        argument[2 + size] != '=')
+      continue;
     *known[i].value = atof(argument + 3 + size);
     return;
   }
@@ -372,7 +437,18 @@ static void read_scores(struct bench *bench, const char *path) {
 }
 
 int main(int argc, char **argv) {
-  struct bench bench = {.set = {.acoustic_scale = 1, .frame_shift = 0.04, .beam = 15, .max_active = 10000, .min_active = 200, .blank = -1, .streams = 16, .chunk = 0.32, .seconds = 20, .partials = 1, .warm = 2, .rnnlm_memory = 1e9}};
+  struct bench bench = {.set = {.acoustic_scale = 1,
+                                .frame_shift = 0.04,
+                                .beam = 15,
+                                .max_active = 10000,
+                                .min_active = 200,
+                                .blank = -1,
+                                .streams = 16,
+                                .chunk = 0.32,
+                                .seconds = 20,
+                                .partials = 1,
+                                .warm = 2,
+                                .rnnlm_memory = 1e9}};
   if (argc < 3) fail("usage: bench_stream GRAPH SCORES [--SETTING=VALUE...]");
   for (int i = 3; i < argc; i++) parse(&bench.set, argv[i]);
   if ((bench.set.rnnlm != NULL) != (bench.set.arpa != NULL)) fail("--rnnlm and --arpa go together");
@@ -391,14 +467,18 @@ int main(int argc, char **argv) {
   options.device = bench.set.device;
   check(wf_fst_read(argv[1], &fst, &err), &err);
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
-  const wf_stream_shape shape = {.scored = bench.set.boost > 0 || bench.set.boost_words > 0 || bench.set.rnnlm != NULL};
+  const wf_stream_shape shape = {.scored = bench.set.boost > 0 || bench.set.boost_words > 0 ||
+                                           bench.set.rnnlm != NULL};
   check(wf_plan_streams(graph, &options, &shape, &bench.plan, &err), &err);
   check(wf_decoder_create(graph, &options, &bench.decoder, &err), &err);
   read_scores(&bench, argv[2]);
   set_scorers(&bench, fst, graph);
-  if (bench.set.add_words > 0) add_words(&bench, graph);
-  else if (bench.set.hours > 0) hours(&bench);
-  else live(&bench);
+  if (bench.set.add_words > 0)
+    add_words(&bench, graph);
+  else if (bench.set.hours > 0)
+    hours(&bench);
+  else
+    live(&bench);
   for (size_t i = 0; i < bench.num_matrices; i++) wf_matrix_clear(&bench.matrices[i]);
   free(bench.matrices);
   free(bench.chunk_ms.data);

@@ -1,4 +1,5 @@
-/* common.h - what the drivers of this folder share: clocks, and ending with a message where something fails. */
+/* common.h - what the drivers of this folder share: clocks, and ending with a message where
+ * something fails. */
 #ifndef BENCH_COMMON_H
 #define BENCH_COMMON_H
 

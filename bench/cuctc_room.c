@@ -1,8 +1,11 @@
-/* cuctc_room.c - more shared memory for torchaudio's cuda_ctc_decoder, loaded before it with LD_PRELOAD by bench/peer_cuctc.py.
+/* cuctc_room.c - more shared memory for torchaudio's cuda_ctc_decoder, loaded before it with
+ * LD_PRELOAD by bench/peer_cuctc.py.
  *
- * One of its kernels writes up to 12 bytes per beam beyond the shared memory it asked for (pytorch/audio issues 3754 and 4181: a float* advanced by
- * sizeof(float) * beam). Older GPUs let that pass; an H200 stops with "illegal address". Every launch of the process that asks for dynamic shared memory gets
- * 4 KiB more here, which is room enough for beams up to 340 and changes nothing else.
+ * One of its kernels writes up to 12 bytes per beam beyond the shared memory it asked for
+ * (pytorch/audio issues 3754 and 4181: a float* advanced by sizeof(float) * beam). Older GPUs let
+ * that pass; an H200 stops with "illegal address". Every launch of the process that asks for
+ * dynamic shared memory gets 4 KiB more here, which is room enough for beams up to 340 and changes
+ * nothing else.
  *
  *     cc -O2 -shared -fPIC -o cuctc_room.so cuctc_room.c -ldl */
 #define _GNU_SOURCE
@@ -26,8 +29,10 @@ static void *real_push(void) {
 
 typedef unsigned push_fn(struct grid, struct grid, size_t, void *);
 
-unsigned __cudaPushCallConfiguration(struct grid blocks, struct grid threads, size_t shared_bytes, void *stream);
-unsigned __cudaPushCallConfiguration(struct grid blocks, struct grid threads, size_t shared_bytes, void *stream) {
+unsigned __cudaPushCallConfiguration(struct grid blocks, struct grid threads, size_t shared_bytes,
+                                     void *stream);
+unsigned __cudaPushCallConfiguration(struct grid blocks, struct grid threads, size_t shared_bytes,
+                                     void *stream) {
   static push_fn *next;
   if (next == NULL) *(void **)&next = real_push();
   if (shared_bytes > 0 && shared_bytes <= 44 * 1024) shared_bytes += 4096;

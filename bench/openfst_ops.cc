@@ -1,10 +1,12 @@
-// openfst_ops.cc - the counterpart of bench_fstops.c: one OpenFst operation in process, timed without reading and writing.
+// openfst_ops.cc - the counterpart of bench_fstops.c: one OpenFst operation in process, timed
+// without reading and writing.
 //
 //     openfst_ops OP IN... [--repeat=N]
 //
-// Built by bench/run.sh against libfst. Each repetition reads its inputs afresh, so that nothing worked out before is at hand. Prints a line per repetition:
-// seconds of processor time, seconds of wall time, states, arcs. What is run is what OpenFst's tools run with their default flags; minimize
-// is fstencode --encode_labels, fstminimize, fstencode --decode.
+// Built by bench/run.sh against libfst. Each repetition reads its inputs afresh, so that nothing
+// worked out before is at hand. Prints a line per repetition: seconds of processor time, seconds of
+// wall time, states, arcs. What is run is what OpenFst's tools run with their default flags;
+// minimize is fstencode --encode_labels, fstminimize, fstencode --decode.
 #include <fst/fstlib.h>
 
 #include <cstdio>
@@ -35,7 +37,10 @@ static void Minimize(Fst *fst) {
 static const std::map<std::string, std::function<void(const Inputs &, Fst *)>> kInto = {
     {"compose", [](const Inputs &in, Fst *out) { fst::Compose(*in[0], *in[1], out); }},
     {"determinize", [](const Inputs &in, Fst *out) { fst::Determinize(*in[0], out); }},
-    {"push", [](const Inputs &in, Fst *out) { fst::Push<fst::StdArc, fst::REWEIGHT_TO_INITIAL>(*in[0], out, fst::kPushWeights); }},
+    {"push",
+     [](const Inputs &in, Fst *out) {
+       fst::Push<fst::StdArc, fst::REWEIGHT_TO_INITIAL>(*in[0], out, fst::kPushWeights);
+     }},
 };
 static const std::map<std::string, std::function<void(Fst *)>> kInPlace = {
     {"minimize", Minimize},
@@ -53,8 +58,10 @@ static bool RunOnce(const std::string &op, const std::vector<std::string> &paths
   Fst out;
   const auto into = kInto.find(op);
   const double cpu = Seconds(CLOCK_PROCESS_CPUTIME_ID), wall = Seconds(CLOCK_MONOTONIC);
-  if (into != kInto.end()) into->second(in, &out);
-  else kInPlace.at(op)(in[0].get());
+  if (into != kInto.end())
+    into->second(in, &out);
+  else
+    kInPlace.at(op)(in[0].get());
   const double cpu_end = Seconds(CLOCK_PROCESS_CPUTIME_ID), wall_end = Seconds(CLOCK_MONOTONIC);
   const Fst &result = into != kInto.end() ? out : *in[0];
   size_t arcs = 0;
@@ -68,11 +75,14 @@ int main(int argc, char **argv) {
   int repeat = 1;
   for (int i = 2; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument.rfind("--repeat=", 0) == 0) repeat = std::atoi(argument.c_str() + 9);
-    else paths.push_back(argument);
+    if (argument.rfind("--repeat=", 0) == 0)
+      repeat = std::atoi(argument.c_str() + 9);
+    else
+      paths.push_back(argument);
   }
   const std::string op = argc > 1 ? argv[1] : "";
-  if ((kInto.count(op) == 0 && kInPlace.count(op) == 0) || paths.size() != (op == "compose" ? 2u : 1u)) {
+  if ((kInto.count(op) == 0 && kInPlace.count(op) == 0) ||
+      paths.size() != (op == "compose" ? 2u : 1u)) {
     std::fprintf(stderr, "usage: openfst_ops OP IN... [--repeat=N]\n");
     return 2;
   }

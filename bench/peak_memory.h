@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Freed memory goes back to the system, and the peak so far is forgotten. False where that is not allowed. */
+/* Freed memory goes back to the system, and the peak so far is forgotten. False where that is not
+ * allowed. */
 static inline bool forget_peak(void) {
   malloc_trim(0);
   FILE *file = fopen("/proc/self/clear_refs", "w");

@@ -1,5 +1,7 @@
-// peer_kenlm.cc - KenLM's queries per second on one core, as bench_lm measures ours; built by bench/run.sh from the sources of PyPI's kenlm.
-//     peer_kenlm MODEL TEXT [SECONDS]      MODEL: ARPA, or a binary file of build_binary (probing or trie); TEXT: a sentence a line
+// peer_kenlm.cc - KenLM's queries per second on one core, as bench_lm measures ours; built by
+// bench/run.sh from the sources of PyPI's kenlm.
+//     peer_kenlm MODEL TEXT [SECONDS]      MODEL: ARPA, or a binary file of build_binary (probing
+//     or trie); TEXT: a sentence a line
 // Words are looked up first, as in bench_lm, so that the figure is model queries alone.
 #include <chrono>
 #include <cstdio>
@@ -19,13 +21,15 @@ static double cpu_s() {
   return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-template <class Model> static void measure(const char *path, const char *text, double seconds) {
+template <class Model>
+static void measure(const char *path, const char *text, double seconds) {
   Model model(path);
   std::vector<lm::WordIndex> words;
   std::ifstream file(text);
   const lm::WordIndex end = model.GetVocabulary().EndSentence();
   for (std::string line, word; std::getline(file, line); words.push_back(end))
-    for (std::istringstream in(line); in >> word;) words.push_back(model.GetVocabulary().Index(word));
+    for (std::istringstream in(line); in >> word;)
+      words.push_back(model.GetVocabulary().Index(word));
   double start = cpu_s(), used = 0, sum = 0;
   unsigned long long queries = 0;
   while (used < seconds) {
@@ -37,7 +41,8 @@ template <class Model> static void measure(const char *path, const char *text, d
     queries += words.size();
     used = cpu_s() - start;
   }
-  std::printf("{\"queries_per_cpu_s\": %.0f, \"mean_nats\": %.4f}\n", queries / used, -sum * 2.302585092994046 / queries);
+  std::printf("{\"queries_per_cpu_s\": %.0f, \"mean_nats\": %.4f}\n", queries / used,
+              -sum * 2.302585092994046 / queries);
 }
 
 int main(int argc, char **argv) {
@@ -45,7 +50,9 @@ int main(int argc, char **argv) {
   double seconds = argc > 3 ? std::atof(argv[3]) : 1;
   lm::ngram::ModelType type = lm::ngram::PROBING;
   lm::ngram::RecognizeBinary(argv[1], type);
-  if (type == lm::ngram::TRIE) measure<lm::ngram::TrieModel>(argv[1], argv[2], seconds);
-  else measure<lm::ngram::ProbingModel>(argv[1], argv[2], seconds);
+  if (type == lm::ngram::TRIE)
+    measure<lm::ngram::TrieModel>(argv[1], argv[2], seconds);
+  else
+    measure<lm::ngram::ProbingModel>(argv[1], argv[2], seconds);
   return 0;
 }

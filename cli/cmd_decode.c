@@ -1,7 +1,7 @@
 /* cmd_decode.c - acoustic scores to words.
  *
- * Score matrices are read in batches of bounded size, decoded over all threads, written in the order they came. An utterance that cannot
- * be read or decoded is reported and the others go on. */
+ * Score matrices are read in batches of bounded size, decoded over all threads, written in the
+ * order they came. An utterance that cannot be read or decoded is reported and the others go on. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -15,60 +15,14 @@
 #include "boosts.h"
 #include "columns.h"
 #include "decode_chunks.h"
-#include "decode_lattices.h"
+#include "decode_run.h"
 #include "lm_report.h"
 #include "nbest_output.h"
 #include "rnnlm_scorer.h"
 
 enum { BATCH_BYTES = 256 << 20, GPU_BATCH_BYTES = 2000 << 20, MAX_FLAGS = 5 };
 
-struct decode_run {
-  const char *output, *words_path, *columns_path, *reference, *summary_path, *boost_path, *boosts_path, *lm_path;
-  bool json, lm_table;
-  double chunk_s; /* 0: whole utterances */
-  int64_t max_batch;
-  wf_decoder_options decoder_options;
-  wf_ngram_scorer_options scorer_options;
-  rnnlm_source rnnlm;
-  wf_scorer *lm; /* of every utterance: large n-gram model, recurrent model, or both */
-  wf_score_reader_options reader_options;
-  wf_result_writer_options writer_options;
-  aligner_source aligner; /* of a graph that does not know how its words are made of tokens; --am also gives columns */
-  wf_fst *fst;
-  wf_graph *graph;
-  wf_decoder *decoder;
-  wf_symbols *words;
-  wf_score_reader *reader;
-  wf_result_writer *writer;
-  decode_lattices lattices;
-  wf_transcripts *references;
-  wf_wer *wer;
-  boost_set *boosts; /* NULL: none */
-  added_request added_request;
-  added_set *added; /* NULL: none */
-  wf_progress progress;
-  double fraction[2];     /* of the input: before and behind the batch; negative if not known */
-  bool results_on_screen; /* the progress bar makes room for them */
-  /* the batch */
-  wf_matrix *matrices; /* [max_batch] */
-  wf_error *errors;    /* [max_batch] message non-empty: could not be read */
-  wf_scores *scores;   /* [max_batch] */
-  const wf_scorer **scorers; /* [max_batch] */
-  const wf_graph **graphs;   /* [max_batch] */
-  wf_result **results; /* [max_batch] */
-  size_t size;
-  uint64_t most_bytes; /* of scores */
-  /* the sums */
-  uint64_t num_utterances, num_failed, num_not_final, num_narrowed, num_overflowed, num_died, num_missing;
-  bool lost_rest; /* of an archive that could not be followed to its end */
-  bool no_memory; /* for some utterance */
-  int64_t num_frames;
-  uint64_t num_tokens, num_arcs;
-  uint64_t lattice_states, lattice_arcs, lattice_emitting; /* emitting: arcs that consume a frame */
-  double decode_s;
-};
-
-/* --- graph, tables, files ------------------------------------------------------------------------------------------------- */
+/* --- graph, tables, files ---------------------------------------------------------------- */
 
 static wf_status no_memory(wf_error *err, const char *what) {
   err->code = WF_ERR_MEMORY;
@@ -76,7 +30,8 @@ static wf_status no_memory(wf_error *err, const char *what) {
   return WF_ERR_MEMORY;
 }
 
-/* The graph is read from a file, so what makes it unfit is told as malformed input, with the file's name. */
+/* The graph is read from a file, so what makes it unfit is told as malformed input, with the file's
+ * name. */
 static wf_status make_graph(struct decode_run *run, const char *path, wf_error *err) {
   column_table columns = {0};
   wf_error why = {0};
@@ -97,16 +52,19 @@ static wf_status check_blank(const struct decode_run *run, wf_error *err) {
   int32_t blank = run->decoder_options.blank, num_columns = wf_graph_min_columns(run->graph);
   if (blank < num_columns) return WF_OK;
   err->code = WF_ERR_ARGUMENT;
-  snprintf(err->message, sizeof err->message, "--blank is column %d, but the graph reads columns 0 to %d", blank, num_columns - 1);
+  snprintf(err->message, sizeof err->message,
+           "--blank is column %d, but the graph reads columns 0 to %d", blank, num_columns - 1);
   return WF_ERR_ARGUMENT;
 }
 
-/* Every word is then scored with the large model. Without words, the graph's labels are taken as the model's own. */
+/* Every word is then scored with the large model. Without words, the graph's labels are taken as
+ * the model's own. */
 static wf_status set_lm(struct decode_run *run, wf_error *err) {
   wf_wlm *lm;
   wf_status status = wf_wlm_open(run->lm_path, &lm, err);
   if (status == WF_OK && run->lm_table) status = wf_wlm_make_table(lm, NULL, err);
-  if (status == WF_OK) status = wf_scorer_from_lm(lm, run->words, &run->scorer_options, &run->lm, err);
+  if (status == WF_OK)
+    status = wf_scorer_from_lm(lm, run->words, &run->scorer_options, &run->lm, err);
   if (status == WF_OK) status = wf_decoder_set_scorer(run->decoder, run->lm, err);
   wf_wlm_free(lm);
   return status;
@@ -116,7 +74,8 @@ static wf_status set_lm(struct decode_run *run, wf_error *err) {
 static wf_status set_rnnlm(struct decode_run *run, wf_error *err) {
   wf_scorer *both = NULL;
   wf_status status = rnnlm_scorer_open(&run->rnnlm, run->words, err);
-  if (status == WF_OK && run->lm != NULL) status = wf_scorer_chain(run->lm, run->rnnlm.scorer, &both, err);
+  if (status == WF_OK && run->lm != NULL)
+    status = wf_scorer_chain(run->lm, run->rnnlm.scorer, &both, err);
   if (status == WF_OK && run->lm == NULL) both = wf_scorer_ref(run->rnnlm.scorer);
   if (status != WF_OK) return status;
   wf_scorer_free(run->lm);
@@ -126,24 +85,34 @@ static wf_status set_rnnlm(struct decode_run *run, wf_error *err) {
 
 static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_error *err) {
   wf_status status = wf_fst_read(args[0], &run->fst, err);
-  if (status == WF_OK && run->words_path != NULL) status = wf_symbols_read(run->words_path, &run->words, err);
-  if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL) run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
+  if (status == WF_OK && run->words_path != NULL)
+    status = wf_symbols_read(run->words_path, &run->words, err);
+  if (status == WF_OK && run->words == NULL && wf_fst_osymbols(run->fst) != NULL)
+    run->words = wf_symbols_ref(wf_fst_osymbols(run->fst));
   if (status == WF_OK) status = aligner_attach(&run->aligner, run->words, &run->fst, err);
   if (status == WF_OK) status = make_graph(run, args[0], err);
   if (status == WF_OK) status = check_blank(run, err);
-  if (status == WF_OK) status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
-  if (status == WF_OK && (run->added_request.all_path != NULL || run->added_request.each_path != NULL))
+  if (status == WF_OK)
+    status = wf_decoder_create(run->graph, &run->decoder_options, &run->decoder, err);
+  if (status == WF_OK &&
+      (run->added_request.all_path != NULL || run->added_request.each_path != NULL))
     status = added_read(&run->added_request, run->graph, &run->words, &run->added, err);
   if (status == WF_OK && run->lm_path != NULL) status = set_lm(run, err);
   if (status == WF_OK && run->rnnlm.path != NULL) status = set_rnnlm(run, err);
   if (status == WF_OK && (run->boost_path != NULL || run->boosts_path != NULL))
     status = boosts_read(run->boost_path, run->boosts_path, run->words, run->lm, &run->boosts, err);
-  if (status == WF_OK && run->reference != NULL) status = wf_transcripts_read(run->reference, WF_TRANSCRIPT_AUTO, &run->references, err);
+  if (status == WF_OK && run->reference != NULL)
+    status = wf_transcripts_read(run->reference, WF_TRANSCRIPT_AUTO, &run->references, err);
   if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);
-  if (status == WF_OK) status = wf_score_reader_open((const char *const *)args + 1, (size_t)num_args - 1, &run->reader_options, &run->reader, err);
-  if (status == WF_OK) status = wf_result_writer_open(run->output, &run->writer_options, &run->writer, err);
+  if (status == WF_OK)
+    status = wf_score_reader_open((const char *const *)args + 1, (size_t)num_args - 1,
+                                  &run->reader_options, &run->reader, err);
+  if (status == WF_OK)
+    status = wf_result_writer_open(run->output, &run->writer_options, &run->writer, err);
   if (status == WF_OK) status = decode_lattices_prepare(&run->lattices, run->decoder, err);
-  if (status == WF_OK) status = decode_lattices_open(&run->lattices, &run->writer_options, (size_t)run->max_batch, err);
+  if (status == WF_OK)
+    status =
+        decode_lattices_open(&run->lattices, &run->writer_options, (size_t)run->max_batch, err);
   size_t n = (size_t)run->max_batch;
   run->matrices = calloc(n, sizeof *run->matrices);
   run->errors = calloc(n, sizeof *run->errors);
@@ -151,12 +120,14 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   run->results = calloc(n, sizeof *run->results);
   run->scorers = calloc(n, sizeof *run->scorers);
   run->graphs = calloc(n, sizeof *run->graphs);
-  bool complete = run->matrices != NULL && run->errors != NULL && run->scores != NULL && run->results != NULL && run->scorers != NULL && run->graphs != NULL;
+  bool complete = run->matrices != NULL && run->errors != NULL && run->scores != NULL &&
+                  run->results != NULL && run->scorers != NULL && run->graphs != NULL;
   if (status == WF_OK && !complete) status = no_memory(err, "a batch");
   return status;
 }
 
-/* Reads up to max_batch utterances or most_bytes. Returns false at the end of the input with nothing read. */
+/* Reads up to max_batch utterances or most_bytes. Returns false at the end of the input with
+ * nothing read. */
 static bool read_batch(struct decode_run *run) {
   uint64_t bytes = 0;
   run->size = 0;
@@ -174,23 +145,29 @@ static bool read_batch(struct decode_run *run) {
       run->lost_rest = run->lost_rest || lost;
       cli_note("%s%s", err->message, lost ? "; the rest of that archive is lost" : "");
     }
-    run->scores[run->size] = status == WF_OK ? (wf_scores){matrix->data, matrix->num_frames, matrix->num_columns, matrix->num_columns} : (wf_scores){0};
-    bytes += (uint64_t)run->scores[run->size].num_frames * (uint64_t)run->scores[run->size].num_columns * sizeof(float);
+    run->scores[run->size] = status == WF_OK ? (wf_scores){matrix->data, matrix->num_frames,
+                                                           matrix->num_columns, matrix->num_columns}
+                                             : (wf_scores){0};
+    bytes += (uint64_t)run->scores[run->size].num_frames *
+             (uint64_t)run->scores[run->size].num_columns * sizeof(float);
     run->size++;
   }
   run->fraction[1] = wf_score_reader_fraction(run->reader);
   return run->size > 0;
 }
 
-static const char *word_text(const struct decode_run *run, int32_t label, char *scratch, size_t size) {
+static const char *word_text(const struct decode_run *run, int32_t label, char *scratch,
+                             size_t size) {
   const char *text = run->words != NULL ? wf_symbols_text(run->words, label) : NULL;
   if (text != NULL) return text;
   snprintf(scratch, size, "%d", label);
   return scratch;
 }
 
-/* Adds the utterance to the word error rate, if there are references. A failed one counts as nothing recognised, as in `warpfst score`. */
-static wf_status add_to_wer(struct decode_run *run, const wf_hypothesis *hypothesis, wf_error *err) {
+/* Adds the utterance to the word error rate, if there are references. A failed one counts as
+ * nothing recognised, as in `warpfst score`. */
+static wf_status add_to_wer(struct decode_run *run, const wf_hypothesis *hypothesis,
+                            wf_error *err) {
   if (run->wer == NULL) return WF_OK;
   int64_t at = wf_transcripts_find(run->references, hypothesis->key);
   if (at < 0) {
@@ -200,7 +177,8 @@ static wf_status add_to_wer(struct decode_run *run, const wf_hypothesis *hypothe
   const char **texts = malloc((hypothesis->num_words + 1) * sizeof *texts);
   if (texts == NULL) return no_memory(err, "the words of a result");
   for (size_t i = 0; i < hypothesis->num_words; i++) texts[i] = hypothesis->words[i].text;
-  wf_transcript reference = wf_transcripts_at(run->references, (size_t)at), said = {hypothesis->key, texts, hypothesis->num_words};
+  wf_transcript reference = wf_transcripts_at(run->references, (size_t)at),
+                said = {hypothesis->key, texts, hypothesis->num_words};
   wf_status status = wf_wer_add(run->wer, &reference, &said, NULL, err);
   free(texts);
   return status;
@@ -219,42 +197,54 @@ static void add_to_sums(struct decode_run *run, const wf_result *result) {
   wf_lattice_view lattice = wf_lattice_get(result->lattice);
   run->lattice_states += lattice.num_states;
   run->lattice_arcs += lattice.num_arcs;
-  for (uint64_t a = 0; a < lattice.num_arcs; a++) run->lattice_emitting += lattice.arcs[a].ilabel != 0;
+  for (uint64_t a = 0; a < lattice.num_arcs; a++)
+    run->lattice_emitting += lattice.arcs[a].ilabel != 0;
 }
 
 /* To the word error rate and to the outputs. */
-static wf_status put_hypothesis(struct decode_run *run, const wf_hypothesis *hypothesis, wf_error *err) {
+static wf_status put_hypothesis(struct decode_run *run, const wf_hypothesis *hypothesis,
+                                wf_error *err) {
   wf_status status = add_to_wer(run, hypothesis, err);
   if (status == WF_OK) status = wf_result_writer_put(run->writer, hypothesis, err);
   return status == WF_OK ? decode_lattices_put_hypothesis(&run->lattices, hypothesis, err) : status;
 }
 
 /* What could not be read has been told; without a key there is nothing to write. */
-static wf_status put_failure(struct decode_run *run, const char *key, const wf_error *read_error, const wf_result *result, wf_error *err) {
-  wf_hypothesis hypothesis = {.key = key, .error = read_error->code != WF_OK ? read_error->message : result->message};
+static wf_status put_failure(struct decode_run *run, const char *key, const wf_error *read_error,
+                             const wf_result *result, wf_error *err) {
+  wf_hypothesis hypothesis = {
+      .key = key, .error = read_error->code != WF_OK ? read_error->message : result->message};
   run->num_failed++;
-  run->no_memory = run->no_memory || (read_error->code != WF_OK ? read_error->code : result->status) == WF_ERR_MEMORY;
+  run->no_memory = run->no_memory ||
+                   (read_error->code != WF_OK ? read_error->code : result->status) == WF_ERR_MEMORY;
   if (read_error->code == WF_OK) cli_note("utterance '%s': %s", key, result->message);
   return key != NULL ? put_hypothesis(run, &hypothesis, err) : WF_OK;
 }
 
 /* How words of utterance i are found in its alignment; NULL: not known. */
-static const wf_word_aligner *aligner_of(const struct decode_run *run, size_t i) { return wf_graph_word_aligner(run->graphs[i] != NULL ? run->graphs[i] : run->graph); }
+static const wf_word_aligner *aligner_of(const struct decode_run *run, size_t i) {
+  return wf_graph_word_aligner(run->graphs[i] != NULL ? run->graphs[i] : run->graph);
+}
 
 /* The n best word sequences as alternatives. */
-static wf_status put_with_nbest(struct decode_run *run, size_t i, wf_hypothesis *hypothesis, wf_error *err) {
+static wf_status put_with_nbest(struct decode_run *run, size_t i, wf_hypothesis *hypothesis,
+                                wf_error *err) {
   wf_nbest *nbest;
   wf_status status = decode_lattices_nbest(&run->lattices, i, &nbest, err);
-  if (status != WF_OK || nbest == NULL) return status == WF_OK ? put_hypothesis(run, hypothesis, err) : status;
+  if (status != WF_OK || nbest == NULL)
+    return status == WF_OK ? put_hypothesis(run, hypothesis, err) : status;
   size_t count = wf_nbest_count(nbest), num_words = 0, at = 0;
   for (size_t k = 0; k < count; k++) num_words += wf_nbest_at(nbest, k).num_words;
   wf_alternative *alternatives = malloc((count + 1) * sizeof *alternatives);
   wf_timed_word *words = malloc((num_words + 1) * sizeof *words);
   char(*scratch)[12] = malloc((num_words + 1) * sizeof *scratch);
-  if (alternatives == NULL || words == NULL || scratch == NULL) status = no_memory(err, "alternatives");
+  if (alternatives == NULL || words == NULL || scratch == NULL)
+    status = no_memory(err, "alternatives");
   for (size_t k = 0; k < count && status == WF_OK; k++) {
     wf_lattice_path path = wf_nbest_at(nbest, k);
-    alternatives[k] = (wf_alternative){words + at, path.num_words, path.graph_cost + path.acoustic_cost, path.graph_cost, path.acoustic_cost};
+    alternatives[k] =
+        (wf_alternative){words + at, path.num_words, path.graph_cost + path.acoustic_cost,
+                         path.graph_cost, path.acoustic_cost};
     status = nbest_words(&path, aligner_of(run, i), run->words, words + at, scratch + at, err);
     at += path.num_words;
   }
@@ -268,18 +258,24 @@ static wf_status put_with_nbest(struct decode_run *run, size_t i, wf_hypothesis 
   return status;
 }
 
-static wf_status put_words(struct decode_run *run, size_t i, const wf_result *result, wf_error *err) {
+static wf_status put_words(struct decode_run *run, size_t i, const wf_result *result,
+                           wf_error *err) {
   static const struct {
     uint32_t bit;
     const char *name;
-  } names[MAX_FLAGS - 1] = {{WF_RESULT_NOT_FINAL, "not_final"}, {WF_RESULT_NARROWED, "narrowed"}, {WF_RESULT_OVERFLOW, "overflow"}, {WF_RESULT_DIED, "died"}};
+  } names[MAX_FLAGS - 1] = {{WF_RESULT_NOT_FINAL, "not_final"},
+                            {WF_RESULT_NARROWED, "narrowed"},
+                            {WF_RESULT_OVERFLOW, "overflow"},
+                            {WF_RESULT_DIED, "died"}};
   const char *flags[MAX_FLAGS]; /* these, and "times_estimated" */
   wf_timed_word *words = malloc((result->num_words + 1) * sizeof *words);
   char(*scratch)[12] = malloc((result->num_words + 1) * sizeof *scratch);
-  wf_status status = words != NULL && scratch != NULL ? WF_OK : no_memory(err, "the words of a result");
+  wf_status status =
+      words != NULL && scratch != NULL ? WF_OK : no_memory(err, "the words of a result");
   for (size_t w = 0; w < result->num_words && status == WF_OK; w++) {
     const wf_word *word = &result->words[w];
-    words[w] = (wf_timed_word){word_text(run, word->label, scratch[w], sizeof *scratch), word->start_frame, word->end_frame, -1};
+    words[w] = (wf_timed_word){word_text(run, word->label, scratch[w], sizeof *scratch),
+                               word->start_frame, word->end_frame, -1};
   }
   if (status == WF_OK) status = decode_lattices_confidences(&run->lattices, i, result, words, err);
   wf_hypothesis hypothesis = {.key = run->matrices[i].key,
@@ -311,7 +307,9 @@ static wf_status put_batch(struct decode_run *run, wf_error *err) {
     } else {
       add_to_sums(run, result);
       status = put_words(run, i, result, err);
-      if (status == WF_OK) status = decode_lattices_put_lattice(&run->lattices, i, key, result, aligner_of(run, i), err);
+      if (status == WF_OK)
+        status =
+            decode_lattices_put_lattice(&run->lattices, i, key, result, aligner_of(run, i), err);
     }
   }
   return status;
@@ -324,16 +322,23 @@ static bool show_progress(void *user, const char *stage, double fraction) {
   uint64_t done = run->num_utterances + run->num_failed + (uint64_t)(fraction * (double)run->size);
   snprintf(text, sizeof text, "%s, %llu utterances", stage, (unsigned long long)done);
   bool known = run->fraction[0] >= 0 && run->fraction[1] >= run->fraction[0];
-  return run->progress.fn(run->progress.user, text, known ? run->fraction[0] + fraction * (run->fraction[1] - run->fraction[0]) : -1);
+  return run->progress.fn(
+      run->progress.user, text,
+      known ? run->fraction[0] + fraction * (run->fraction[1] - run->fraction[0]) : -1);
 }
 
 static wf_status decode_batch(struct decode_run *run, const wf_progress *progress, wf_error *err) {
-  for (size_t i = 0; i < run->size && run->boosts != NULL; i++) run->scorers[i] = boosts_for(run->boosts, run->matrices[i].key);
-  for (size_t i = 0; i < run->size && run->added != NULL; i++) run->graphs[i] = added_for(run->added, run->matrices[i].key);
-  if (run->chunk_s <= 0) return wf_decode_each(run->decoder, run->scores, run->scorers, run->graphs, run->size, progress, run->results, err);
+  for (size_t i = 0; i < run->size && run->boosts != NULL; i++)
+    run->scorers[i] = boosts_for(run->boosts, run->matrices[i].key);
+  for (size_t i = 0; i < run->size && run->added != NULL; i++)
+    run->graphs[i] = added_for(run->added, run->matrices[i].key);
+  if (run->chunk_s <= 0)
+    return wf_decode_each(run->decoder, run->scores, run->scorers, run->graphs, run->size, progress,
+                          run->results, err);
   double frames = run->chunk_s / (double)run->writer_options.frame_shift;
   int64_t num_frames = frames < 1 ? 1 : frames < 1e9 ? (int64_t)(frames + 0.5) : 1000000000;
-  return decode_in_chunks(run->decoder, run->scores, run->scorers, run->graphs, run->size, num_frames, run->results, err);
+  return decode_in_chunks(run->decoder, run->scores, run->scorers, run->graphs, run->size,
+                          num_frames, run->results, err);
 }
 
 static wf_status decode_all(struct decode_run *run, wf_error *err) {
@@ -343,7 +348,8 @@ static wf_status decode_all(struct decode_run *run, wf_error *err) {
     double start = cli_now_s();
     status = decode_batch(run, &progress, err);
     run->decode_s += cli_now_s() - start;
-    if (status == WF_OK) status = decode_lattices_batch(&run->lattices, run->results, run->size, err);
+    if (status == WF_OK)
+      status = decode_lattices_batch(&run->lattices, run->results, run->size, err);
     if (status == WF_OK) status = put_batch(run, err);
     decode_lattices_clear(&run->lattices);
     for (size_t i = 0; i < run->size; i++) {
@@ -352,96 +358,6 @@ static wf_status decode_all(struct decode_run *run, wf_error *err) {
     }
   }
   return status;
-}
-
-/* --- the summary ---------------------------------------------------------------------------------------------------------- */
-
-struct summary {
-  double audio_s, frames, seconds; /* the last never 0 */
-  double tokens, arcs;             /* a frame */
-  double density;                  /* arcs of the lattices that cross a frame */
-  wf_wer_counts totals;
-};
-
-/* Where it was decoded, and what the largest batch took there: on each GPU, and page-locked on the host. */
-static void print_device(FILE *out, const struct decode_run *run) {
-  wf_plan plan = wf_decoder_plan(run->decoder);
-  const char *device = run->decoder_options.device;
-  fprintf(out, ", \"device\": \"%s\", \"gpus\": %d", device != NULL && device[0] != '\0' ? device : "cpu", plan.num_gpus);
-  if (plan.num_gpus == 0) return;
-  fprintf(out, ", \"gpu_bytes\": {\"graph\": %llu, \"lanes\": %llu, \"trace\": %llu, \"scores\": %llu, \"results\": %llu, \"total\": %llu, \"pinned\": %llu}",
-          (unsigned long long)plan.graph_bytes, (unsigned long long)plan.lane_bytes, (unsigned long long)plan.trace_bytes, (unsigned long long)plan.score_bytes,
-          (unsigned long long)plan.result_bytes, (unsigned long long)plan.total_bytes, (unsigned long long)plan.pinned_bytes);
-  lm_report_print(out, run->decoder, run->decode_s, true);
-}
-
-static void print_json(FILE *out, const struct decode_run *run, const struct summary *sum) {
-  fprintf(out,
-          "{\"utterances\": %llu, \"failed\": %llu, \"not_final\": %llu, \"narrowed\": %llu, \"overflow\": %llu, \"died\": %llu, \"hours\": %.6f, "
-          "\"decode_seconds\": %.6f, \"rtfx\": %.2f, \"frames_per_second\": %.1f, \"tokens_per_frame\": %.2f, \"arcs_per_frame\": %.2f",
-          (unsigned long long)run->num_utterances, (unsigned long long)run->num_failed, (unsigned long long)run->num_not_final,
-          (unsigned long long)run->num_narrowed, (unsigned long long)run->num_overflowed, (unsigned long long)run->num_died,
-          sum->audio_s / 3600, run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, sum->tokens, sum->arcs);
-  print_device(out, run);
-  if (run->decoder_options.lattice_beam > 0)
-    fprintf(out, ", \"lattice_states\": %llu, \"lattice_arcs\": %llu, \"lattice_density\": %.4f", (unsigned long long)run->lattice_states,
-            (unsigned long long)run->lattice_arcs, sum->density);
-  rnnlm_scorer_print(out, &run->rnnlm, true);
-  if (run->lattices.determinizes)
-    fprintf(out, ", \"determinize_seconds\": %.6f, \"determinize_narrowed\": %llu", run->lattices.seconds, (unsigned long long)run->lattices.num_narrowed);
-  if (run->wer != NULL) {
-    double percent = wf_wer_percent(&sum->totals);
-    fprintf(out, isfinite(percent) ? ", \"wer\": %.4f" : ", \"wer\": null", percent);
-    fprintf(out, ", \"words\": %llu", (unsigned long long)sum->totals.num_words);
-  }
-  fprintf(out, "}\n");
-}
-
-static void print_line(const struct decode_run *run, const struct summary *sum) {
-  fprintf(stderr, "%llu utterances (", (unsigned long long)run->num_utterances);
-  if (run->num_failed > 0) fprintf(stderr, "%llu more failed, ", (unsigned long long)run->num_failed);
-  if (run->num_not_final > 0) fprintf(stderr, "%llu not final, ", (unsigned long long)run->num_not_final);
-  fprintf(stderr, "%llu narrowed), %.3f h in %.2f s: RTFx %.1f, %.0f frames/s, %.0f tokens a frame\n", (unsigned long long)run->num_narrowed, sum->audio_s / 3600,
-          run->decode_s, sum->audio_s / sum->seconds, sum->frames / sum->seconds, sum->tokens);
-  if (run->num_narrowed > 0)
-    fprintf(stderr, "narrowed: --max-active (%d) or --max-tokens (%d) cut the beam; higher may find better words\n", run->decoder_options.max_active,
-            run->decoder_options.max_tokens);
-  if (run->decoder_options.lattice_beam > 0)
-    fprintf(stderr, "lattices: %llu states, %llu arcs, density %.1f\n", (unsigned long long)run->lattice_states, (unsigned long long)run->lattice_arcs, sum->density);
-  lm_report_print(stderr, run->decoder, run->decode_s, false);
-  rnnlm_scorer_print(stderr, &run->rnnlm, false);
-  if (run->lattices.determinizes) {
-    if (run->chunk_s > 0) fprintf(stderr, "determinized in %.2f s", run->lattices.seconds);
-    else fprintf(stderr, "determinized while decoding");
-    fprintf(stderr, ", %llu with a narrower beam for lack of room\n", (unsigned long long)run->lattices.num_narrowed);
-  }
-  if (run->wer == NULL) return;
-  uint64_t wrong = sum->totals.num_substitutions + sum->totals.num_deletions + sum->totals.num_insertions;
-  fprintf(stderr, "WER %.2f%% (%llu of %llu words", wf_wer_percent(&sum->totals), (unsigned long long)wrong, (unsigned long long)sum->totals.num_words);
-  if (run->num_missing > 0) fprintf(stderr, "; %llu utterances without a reference", (unsigned long long)run->num_missing);
-  fprintf(stderr, ")\n");
-}
-
-static wf_status tell_summary(const struct decode_run *run, wf_error *err) {
-  struct summary sum = {.audio_s = (double)run->num_frames * (double)run->writer_options.frame_shift,
-                        .frames = (double)run->num_frames,
-                        .seconds = run->decode_s > 0 ? run->decode_s : 1e-9};
-  sum.tokens = run->num_frames > 0 ? (double)run->num_tokens / sum.frames : 0;
-  sum.arcs = run->num_frames > 0 ? (double)run->num_arcs / sum.frames : 0;
-  sum.density = run->num_frames > 0 ? (double)run->lattice_emitting / sum.frames : 0;
-  if (run->wer != NULL) sum.totals = wf_wer_totals(run->wer);
-  cli_progress_end();
-  if (run->json) print_json(stderr, run, &sum);
-  else print_line(run, &sum);
-  if (run->summary_path == NULL) return WF_OK;
-  FILE *file = fopen(run->summary_path, "w");
-  if (file != NULL) print_json(file, run, &sum);
-  bool written = file != NULL && ferror(file) == 0;
-  if (file != NULL && fclose(file) != 0) written = false;
-  if (written) return WF_OK;
-  err->code = WF_ERR_IO;
-  snprintf(err->message, sizeof err->message, "%s: cannot write: %s", run->summary_path, strerror(errno));
-  return WF_ERR_IO;
 }
 
 static void close_all(struct decode_run *run) {
@@ -466,7 +382,8 @@ static void close_all(struct decode_run *run) {
   rnnlm_scorer_free(&run->rnnlm);
 }
 
-/* Anything else that results go to may show them on the terminal: the terminal itself, or a pipe to a pager. */
+/* Anything else that results go to may show them on the terminal: the terminal itself, or a pipe to
+ * a pager. */
 static bool is_plain_file(int fd) {
   struct stat info;
   return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
@@ -487,31 +404,56 @@ int cmd_decode(int argc, char **argv) {
   struct decode_run run = {.output = "-", .max_batch = 1024};
   cli_parser parser = {
       .usage = "GRAPH SCORES... [--words words.txt] [-o OUT]",
-      .about = "Decodes acoustic scores (Kaldi archives or scp, .npy or .sen files, folders of them, '-') with a decoding graph, and writes words.\n"
-               "A summary ends on standard error: utterances, hours, RTFx (seconds of audio per second of decoding), frames per second, tokens per frame.\n"
-               "Exit code 1: some utterances failed; 3: part of the input is lost, too. Examples:\n"
-               "  warpfst decode TLG.wfst logp/ --words words.txt --acoustic-scale=0.7\n"
-               "  warpfst decode HCLG.fst scores.scp --words words.txt --format=ctm -o out.ctm --ref text\n"
-               "  warpfst decode TLG.wfst logp/ --words words.txt --lattice=lat.ark --nbest=10 --ctm=out.ctm --json-lines=out.jsonl\n"
-               "  warpfst decode TLG.wfst logp/ --words words.txt --device=cuda:0,1",
+      .about =
+          "Decodes acoustic scores (Kaldi archives or scp, .npy or .sen files, folders of them, "
+          "'-') with a decoding graph, and writes words.\n"
+          "A summary ends on standard error: utterances, hours, RTFx (seconds of audio per second "
+          "of decoding), frames per second, tokens per frame.\n"
+          "Exit code 1: some utterances failed; 3: part of the input is lost, too. Examples:\n"
+          "  warpfst decode TLG.wfst logp/ --words words.txt --acoustic-scale=0.7\n"
+          "  warpfst decode HCLG.fst scores.scp --words words.txt --format=ctm -o out.ctm --ref "
+          "text\n"
+          "  warpfst decode TLG.wfst logp/ --words words.txt --lattice=lat.ark --nbest=10 "
+          "--ctm=out.ctm --json-lines=out.jsonl\n"
+          "  warpfst decode TLG.wfst logp/ --words words.txt --device=cuda:0,1",
       .min_args = 2,
       .max_args = -1};
-  cli_flag_str(&parser, "output", 'o', &run.output, "FILE", "where to write results ('-': standard output, the default)");
-  cli_flag_str(&parser, "words", 'w', &run.words_path, "FILE", "symbol table of the words (default: the graph's own, else numbers)");
-  cli_flag_str(&parser, "columns", 0, &run.columns_path, "FILE", "`label column` lines (default: GRAPH.columns if it is there, else column = label - 1)");
-  cli_flag_str(&parser, "am", 0, &run.aligner.am.path, "MODEL", "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the final.mdl whose pdfs the scores are");
+  cli_flag_str(&parser, "output", 'o', &run.output, "FILE",
+               "where to write results ('-': standard output, the default)");
+  cli_flag_str(&parser, "words", 'w', &run.words_path, "FILE",
+               "symbol table of the words (default: the graph's own, else numbers)");
+  cli_flag_str(
+      &parser, "columns", 0, &run.columns_path, "FILE",
+      "`label column` lines (default: GRAPH.columns if it is there, else column = label - 1)");
+  cli_flag_str(&parser, "am", 0, &run.aligner.am.path, "MODEL",
+               "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the "
+               "final.mdl whose pdfs the scores are");
   aligner_decode_flags(&parser, &run.aligner);
-  cli_flag_str(&parser, "ref", 0, &run.reference, "FILE", "reference words, `id word word ...`: the summary then ends with the word error rate");
+  cli_flag_str(
+      &parser, "ref", 0, &run.reference, "FILE",
+      "reference words, `id word word ...`: the summary then ends with the word error rate");
   decode_lattices_flags(&parser, &run.lattices);
-  cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N", "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, 2 GB for a GPU)");
-  cli_flag_str(&parser, "boost", 0, &run.boost_path, "FILE", "favour phrases: lines `word word ... boost`, the boost of the whole phrase in nats, at most beam / 2 or so");
-  cli_flag_str(&parser, "utterance-boosts", 0, &run.boosts_path, "FILE", "lines `utterance FILE`: such a list for single utterances, on top of --boost");
+  cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N",
+               "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, "
+               "2 GB for a GPU)");
+  cli_flag_str(&parser, "boost", 0, &run.boost_path, "FILE",
+               "favour phrases: lines `word word ... boost`, the boost of the whole phrase in "
+               "nats, at most beam / 2 or so");
+  cli_flag_str(&parser, "utterance-boosts", 0, &run.boosts_path, "FILE",
+               "lines `utterance FILE`: such a list for single utterances, on top of --boost");
   added_flags(&parser, &run.added_request);
-  cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS", "decode as streams, chunk by chunk (counted by --frame-shift), with the same results");
-  cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE", "large language model, or difference, made by 'warpfst lm build': every word is scored with it as it is hypothesised");
-  cli_flag_bool(&parser, "lm-table", 0, &run.lm_table, "on a CPU: a table of its n-grams in memory first (21 bytes each); look-ups are faster, results the same");
+  cli_flag_f64(
+      &parser, "chunk", 0, &run.chunk_s, "SECONDS",
+      "decode as streams, chunk by chunk (counted by --frame-shift), with the same results");
+  cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE",
+               "large language model, or difference, made by 'warpfst lm build': every word is "
+               "scored with it as it is hypothesised");
+  cli_flag_bool(&parser, "lm-table", 0, &run.lm_table,
+                "on a CPU: a table of its n-grams in memory first (21 bytes each); look-ups are "
+                "faster, results the same");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
-  cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE", "also write the summary as JSON there");
+  cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE",
+               "also write the summary as JSON there");
   cli_table(&parser, "decoder", &run.decoder_options);
   cli_table(&parser, "ngram_scorer", &run.scorer_options);
   rnnlm_scorer_flags(&parser, &run.rnnlm);
@@ -525,7 +467,10 @@ int cmd_decode(int argc, char **argv) {
   decode_lattices_settle(&run.lattices, &run.decoder_options);
   wf_error err = {0};
   run.progress = cli_progress();
-  run.most_bytes = run.decoder_options.device != NULL && strncmp(run.decoder_options.device, "cuda", 4) == 0 ? GPU_BATCH_BYTES : BATCH_BYTES;
+  run.most_bytes =
+      run.decoder_options.device != NULL && strncmp(run.decoder_options.device, "cuda", 4) == 0
+          ? GPU_BATCH_BYTES
+          : BATCH_BYTES;
   run.results_on_screen = strcmp(run.output, "-") == 0 && !is_plain_file(STDOUT_FILENO);
   wf_status status = open_all(&run, parser.args, parser.num_args, &err);
   if (status == WF_OK) status = decode_all(&run, &err);
@@ -534,7 +479,7 @@ int cmd_decode(int argc, char **argv) {
     run.writer = NULL;
   }
   if (status == WF_OK) status = decode_lattices_close(&run.lattices, &err);
-  if (status == WF_OK) status = tell_summary(&run, &err);
+  if (status == WF_OK) status = decode_tell_summary(&run, &err);
   if (status != WF_OK) {
     err.code = status;
     code = cli_fail(&err);

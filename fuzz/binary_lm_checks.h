@@ -1,5 +1,5 @@
-/* binary_lm_checks.h - what a binary language model of arbitrary bytes must stand once it is accepted: queries without NaN or a state out of range,
- * and pruning. */
+/* binary_lm_checks.h - what a binary language model of arbitrary bytes must stand once it is
+ * accepted: queries without NaN or a state out of range, and pruning. */
 #ifndef FUZZ_BINARY_LM_CHECKS_H
 #define FUZZ_BINARY_LM_CHECKS_H
 
@@ -20,7 +20,8 @@ static void check_model(const wf_lm *lm) {
     random = random * 6364136223846793005ULL + 1442695040888963407ULL;
     int32_t order, word = (int32_t)((random >> 33) % (lm->num_labels + 2)) - 1;
     float cost = wf_lm_step(lm, state, word, &state, &order);
-    check(!isnan(cost) && cost != -INFINITY && state < lm->num_states && order >= 0 && order <= lm->order);
+    check(!isnan(cost) && cost != -INFINITY && state < lm->num_states && order >= 0 &&
+          order <= lm->order);
     check(!isnan(wf_lm_final(lm, state, &order)) && order <= lm->order);
     if (i % 20 == 19) state = wf_lm_start(lm);
   }

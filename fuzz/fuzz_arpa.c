@@ -1,5 +1,6 @@
-/* fuzz_arpa.c - the ARPA reader on arbitrary bytes, with its own words and with a given table; what it accepts must answer queries without
- * NaN or a state out of range, back off to smaller states, convert to acceptors in order, and survive pruning. */
+/* fuzz_arpa.c - the ARPA reader on arbitrary bytes, with its own words and with a given table; what
+ * it accepts must answer queries without NaN or a state out of range, back off to smaller states,
+ * convert to acceptors in order, and survive pruning. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -20,7 +21,8 @@ static void check_queries(const wf_lm *lm) {
     random = random * 6364136223846793005ULL + 1442695040888963407ULL;
     int32_t order, word = (int32_t)((random >> 33) % (lm->num_labels + 2)) - 1;
     float cost = wf_lm_step(lm, state, word, &state, &order);
-    check(!isnan(cost) && cost != -INFINITY && state < lm->num_states && order >= 0 && order <= lm->order);
+    check(!isnan(cost) && cost != -INFINITY && state < lm->num_states && order >= 0 &&
+          order <= lm->order);
     check(!isnan(wf_lm_final(lm, state, &order)) && order <= lm->order);
     if (i % 20 == 19) state = wf_lm_start(lm);
   }
@@ -72,7 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     wf_lm *lm;
     wf_arpa_stats stats;
     wf_arpa_stats_init(&stats);
-    wf_status status = wf__lm_read_arpa_input(&input, pass == 0 ? NULL : words, NULL, &lm, &stats, NULL, &err);
+    wf_status status =
+        wf__lm_read_arpa_input(&input, pass == 0 ? NULL : words, NULL, &lm, &stats, NULL, &err);
     check((status == WF_OK) == (lm != NULL));
     if (lm == NULL) continue;
     check_queries(lm);

@@ -1,5 +1,6 @@
-/* fuzz_kaldi_am.c - any bytes as the files of a Kaldi model. The first byte chooses: 't' a tree, 'p' phones.txt, 'b' word_boundary.txt, each beside a sound rest; else a
- * model. What is accepted must give sound HMMs for random windows. */
+/* fuzz_kaldi_am.c - any bytes as the files of a Kaldi model. The first byte chooses: 't' a tree,
+ * 'p' phones.txt, 'b' word_boundary.txt, each beside a sound rest; else a model. What is accepted
+ * must give sound HMMs for random windows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,10 +9,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char g_model[] = "<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 2 3 4 5 </ForPhones> <State> 0 <PdfClass> 0 <Transition> 0 0.5 <Transition> 1 0.5 </State> "
-                              "<State> 1 </State> </TopologyEntry> </Topology> <Triples> 6 1 0 0 1 0 1 2 0 1 3 0 0 4 0 0 5 0 1 </Triples> "
-                              "<LogProbs> [ 0 -1 -0.5 -1 -0.5 -1 -0.5 -1 -0.5 -1 -0.5 -1 -0.5 ] </LogProbs> </TransitionModel> ";
-static const char g_tree[] = "ContextDependency 3 1 ToPdf SE 0 [ 1 2 ] { CE 0 CE 1 } EndContextDependency ";
+static const char g_model[] =
+    "<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 2 3 4 5 </ForPhones> <State> 0 "
+    "<PdfClass> 0 <Transition> 0 0.5 <Transition> 1 0.5 </State> "
+    "<State> 1 </State> </TopologyEntry> </Topology> <Triples> 6 1 0 0 1 0 1 2 0 1 3 0 0 4 0 0 5 0 "
+    "1 </Triples> "
+    "<LogProbs> [ 0 -1 -0.5 -1 -0.5 -1 -0.5 -1 -0.5 -1 -0.5 -1 -0.5 ] </LogProbs> "
+    "</TransitionModel> ";
+static const char g_tree[] =
+    "ContextDependency 3 1 ToPdf SE 0 [ 1 2 ] { CE 0 CE 1 } EndContextDependency ";
 static const char g_phones[] = "<eps> 0\nA_B 1\nA_I 2\nA_E 3\nA_S 4\nSIL 5\n#0 6\n#1 7\n";
 static const char g_boundary[] = "A_B begin\nA_I internal\nA_E end\nA_S singleton\nSIL nonword\n";
 
@@ -21,7 +27,8 @@ static void check(wf_hmm *hmm) {
   wf_fst *h;
   int32_t window[WF__HMM_MAX_WIDTH], type;
   for (uint32_t i = 0; i < 50 && hmm->width > 0; i++) {
-    for (int32_t k = 0; k < hmm->width; k++) window[k] = (int32_t)(i * 7919u * (uint32_t)(k + 3) >> 2) % (hmm->num_phones + 1);
+    for (int32_t k = 0; k < hmm->width; k++)
+      window[k] = (int32_t)(i * 7919u * (uint32_t)(k + 3) >> 2) % (hmm->num_phones + 1);
     if (window[hmm->central] == 0) window[hmm->central] = 1;
     (void)hmm->methods->find_type(hmm, window, &type, &err);
   }
@@ -41,11 +48,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int fuzzed = data[0] == 't' ? TREE : data[0] == 'p' ? PHONES : data[0] == 'b' ? BOUNDARY : MODEL;
   for (int i = 0; i < COUNT; i++) {
     const void *bytes = i == fuzzed ? (const void *)(data + 1) : texts[i];
-    if (wf__input_from_memory(bytes, i == fuzzed ? size - 1 : strlen(texts[i]), "fuzz", &inputs[i], &err) != WF_OK) abort();
+    if (wf__input_from_memory(bytes, i == fuzzed ? size - 1 : strlen(texts[i]), "fuzz", &inputs[i],
+                              &err) != WF_OK)
+      abort();
   }
   wf__lang_inputs lang = {&inputs[PHONES], &inputs[BOUNDARY], NULL};
   if (fuzzed == MODEL) lang = (wf__lang_inputs){0};
-  if (wf__hmm_read_kaldi_inputs("fuzz", &inputs[MODEL], &inputs[TREE], &lang, &hmm, &err) == WF_OK) {
+  if (wf__hmm_read_kaldi_inputs("fuzz", &inputs[MODEL], &inputs[TREE], &lang, &hmm, &err) ==
+      WF_OK) {
     check(hmm);
     wf_hmm_free(hmm);
   }

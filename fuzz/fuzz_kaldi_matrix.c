@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   wf_matrix matrix = {0};
   bool lost = false;
   if (wf__source_memory(data, size, "fuzz.ark", &source, &err) == WF_OK) {
-    while (!lost && wf__kaldi_read_key(&source, false, &matrix.key, &err) == WF_OK && matrix.key != NULL) {
+    while (!lost && wf__kaldi_read_key(&source, false, &matrix.key, &err) == WF_OK &&
+           matrix.key != NULL) {
       if (wf__kaldi_read_value(&source, 1, &matrix, &lost, &err) == WF_OK) {
         lost = false;
         wf_matrix_check(&matrix, &err);

@@ -1,4 +1,5 @@
-/* fuzz_lattice.c - any bytes as a lattice archive; what is accepted must be a lattice, convert both ways, and be written. */
+/* fuzz_lattice.c - any bytes as a lattice archive; what is accepted must be a lattice, convert both
+ * ways, and be written. */
 #include <stdlib.h>
 
 #include "io/kaldi_archive.h"
@@ -14,7 +15,9 @@ static void use(wf_lattice_entry *entry, wf__output *output) {
     wf_lattice_view view = wf_lattice_get(entry->raw);
     for (uint64_t s = 0; s < view.num_states; s++)
       for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++)
-        if (view.arcs[a].nextstate <= (int64_t)s || (uint64_t)view.arcs[a].nextstate >= view.num_states) abort();
+        if (view.arcs[a].nextstate <= (int64_t)s ||
+            (uint64_t)view.arcs[a].nextstate >= view.num_states)
+          abort();
     wf__kaldi_write_raw_text(output, &view, 1, NULL);
     if (wf_compact_lattice_from_raw(entry->raw, &compact, &err) != WF_OK) abort();
   } else {
@@ -38,7 +41,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     wf__loose_lattice loose;
     wf_lattice_entry entry = {0};
     const wf__lattice_wish wish = {1, 1, 0};
-    if (wf__kaldi_read_lattice(&source, NULL, &loose, &lost, &err) == WF_OK && wf__loose_finish(&loose, &wish, &entry, &err) == WF_OK) use(&entry, output);
+    if (wf__kaldi_read_lattice(&source, NULL, &loose, &lost, &err) == WF_OK &&
+        wf__loose_finish(&loose, &wish, &entry, &err) == WF_OK)
+      use(&entry, output);
     wf__loose_free(&loose);
     wf_lattice_entry_clear(&entry);
     free(key);

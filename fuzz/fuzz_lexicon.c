@@ -1,6 +1,7 @@
-/* fuzz_lexicon.c - any bytes as a lexicon, and as a list of merges to spell words with; what is accepted must make a sound L.
- * The first byte chooses: bit 7 merges, bits 0-1 the lexicon's format, bit 2 skips unknown tokens, bit 3 takes word(2) for word,
- * bit 4 means a table without a blank. */
+/* fuzz_lexicon.c - any bytes as a lexicon, and as a list of merges to spell words with; what is
+ * accepted must make a sound L. The first byte chooses: bit 7 merges, bits 0-1 the lexicon's
+ * format, bit 2 skips unknown tokens, bit 3 takes word(2) for word, bit 4 means a table without a
+ * blank. */
 #include <stdlib.h>
 
 #include "fst/fst.h"
@@ -28,8 +29,17 @@ static void check(wf_lexicon *lexicon) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const char *const token_texts[] = {"<blk>", "\xE2\x96\x81", "a", "b", "ab", "aba", "0.5", "\xE2\x96\x81" "a"};
-  static const char *const word_texts[] = {"<eps>", "a", "abab", "aabbaba", "bbbbbbbbbbbbbbbb", "<unk>", "b\xC3\xA9"};
+  static const char *const token_texts[] = {"<blk>",
+                                            "\xE2\x96\x81",
+                                            "a",
+                                            "b",
+                                            "ab",
+                                            "aba",
+                                            "0.5",
+                                            "\xE2\x96\x81"
+                                            "a"};
+  static const char *const word_texts[] = {
+      "<eps>", "a", "abab", "aabbaba", "bbbbbbbbbbbbbbbb", "<unk>", "b\xC3\xA9"};
   if (size == 0) return 0;
   wf_symbols *tokens = table_of(token_texts, 8), *words = table_of(word_texts, 7);
   wf_lexicon_options options;
@@ -41,8 +51,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   options.variants = data[0] >> 3 & 1;
   if (data[0] >> 4 & 1) options.blank = "";
   if (wf__input_from_memory(data + 1, size - 1, "input", &input, NULL) == WF_OK) {
-    wf_status status = data[0] & 0x80 ? wf__lexicon_spell_input(words, tokens, &options, &input, &lexicon, NULL)
-                                      : wf__lexicon_read_input(&input, tokens, &options, &lexicon, NULL);
+    wf_status status =
+        data[0] & 0x80 ? wf__lexicon_spell_input(words, tokens, &options, &input, &lexicon, NULL)
+                       : wf__lexicon_read_input(&input, tokens, &options, &lexicon, NULL);
     if (status == WF_OK) check(lexicon);
     wf__input_close(&input);
   }

@@ -1,4 +1,5 @@
-/* fuzz_native.c - any bytes as a native file: as they are, and with the checksums set right so that the checks behind them are reached. */
+/* fuzz_native.c - any bytes as a native file: as they are, and with the checksums set right so that
+ * the checks behind them are reached. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

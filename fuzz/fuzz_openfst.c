@@ -1,4 +1,5 @@
-/* fuzz_openfst.c - any bytes as an fst file. What is accepted must be sound, and must survive being written and read again. */
+/* fuzz_openfst.c - any bytes as an fst file. What is accepted must be sound, and must survive being
+ * written and read again. */
 #include <stdint.h>
 #include <stdlib.h>
 

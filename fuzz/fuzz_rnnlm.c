@@ -1,5 +1,5 @@
-/* fuzz_rnnlm.c - toolkit models from arbitrary bytes: two bytes of length and the vocabulary, then the network. What is accepted must score sentences and step
- * without NaN. */
+/* fuzz_rnnlm.c - toolkit models from arbitrary bytes: two bytes of length and the vocabulary, then
+ * the network. What is accepted must score sentences and step without NaN. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -25,7 +25,8 @@ static void use(const wf_rnnlm *rnnlm) {
   char *state = malloc(2 * info.state_bytes);
   if (state == NULL) return;
   wf_rnnlm_start(rnnlm, state);
-  check((wf_rnnlm_step(rnnlm, 1, state, words, costs, state + info.state_bytes, &err) == WF_OK) == !rnnlm->reverse);
+  check((wf_rnnlm_step(rnnlm, 1, state, words, costs, state + info.state_bytes, &err) == WF_OK) ==
+        !rnnlm->reverse);
   free(state);
 }
 
@@ -35,7 +36,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (vocab_size > size - 2) return 0;
   wf__input vocab = {.data = data + 2, .size = vocab_size, .path = "words"}, net;
   wf_error err;
-  if (wf__input_from_memory(data + 2 + vocab_size, size - 2 - vocab_size, "network", &net, &err) != WF_OK) return 0;
+  if (wf__input_from_memory(data + 2 + vocab_size, size - 2 - vocab_size, "network", &net, &err) !=
+      WF_OK)
+    return 0;
   wf_rnnlm *rnnlm;
   wf_status status = wf__rnnlm_read_inputs(&vocab, &net, &rnnlm, &err);
   check((status == WF_OK) == (rnnlm != NULL));

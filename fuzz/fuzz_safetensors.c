@@ -1,4 +1,5 @@
-/* fuzz_safetensors.c - recurrent models in safetensors files from arbitrary bytes, with a table of four words; what is accepted must score. */
+/* fuzz_safetensors.c - recurrent models in safetensors files from arbitrary bytes, with a table of
+ * four words; what is accepted must score. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   check((status == WF_OK) == (rnnlm != NULL));
   if (rnnlm != NULL) {
     float costs[5];
-    check(wf_rnnlm_score(rnnlm, (int32_t[]){1, 2, 3, 1}, (uint64_t[]){0, 4}, 1, 1, costs, &err) == WF_OK);
+    check(wf_rnnlm_score(rnnlm, (int32_t[]){1, 2, 3, 1}, (uint64_t[]){0, 4}, 1, 1, costs, &err) ==
+          WF_OK);
     for (int i = 0; i < 5; i++) check(!isnan(costs[i]));
   }
   wf_rnnlm_free(rnnlm);

@@ -1,7 +1,9 @@
-/* fuzz_sphinx_lm.c - the reader of Sphinx's trie language models on arbitrary bytes. The tables of a real file are hundreds of kilobytes that mean nothing to the
- * layout, so an input is a file without its magic and tables:
+/* fuzz_sphinx_lm.c - the reader of Sphinx's trie language models on arbitrary bytes. The tables of
+ * a real file are hundreds of kilobytes that mean nothing to the layout, so an input is a file
+ * without its magic and tables:
  *     u8 order, u32 counts[order], ..., and what follows the tables
- * and the tables are put in here. What is accepted must answer queries without NaN or a state out of range, and survive pruning. */
+ * and the tables are put in here. What is accepted must answer queries without NaN or a state out
+ * of range, and survive pruning. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +18,16 @@ static size_t make_file(const uint8_t *data, size_t size, uint8_t **out) {
   static const char magic[] = "Trie Language Model";
   size_t order = size > 0 ? data[0] : 0, head = 1 + 4 * order;
   if (order > 8 || size < head) return 0;
-  size_t tables = order > 1 ? 4 + 4 * 65536 * (2 * order - 3) : 0, total = sizeof magic - 1 + size + tables;
+  size_t tables = order > 1 ? 4 + 4 * 65536 * (2 * order - 3) : 0,
+         total = sizeof magic - 1 + size + tables;
   uint8_t *at = *out = malloc(total);
   if (at == NULL) return 0;
   memcpy(at, magic, sizeof magic - 1);
   at += sizeof magic - 1;
   memcpy(at, data, head);
   at += head;
-  for (size_t i = 0; i < tables / 4; i++) { /* -(i mod 65536) in base 1.0001, now and then something odd */
+  for (size_t i = 0; i < tables / 4;
+       i++) { /* -(i mod 65536) in base 1.0001, now and then something odd */
     float value = i % 4099 == 4098 ? (i % 2 == 0 ? NAN : 40000.0f) : -(float)(i % 65536);
     memcpy(at + 4 * i, &value, 4);
   }

@@ -1,4 +1,5 @@
-/* fuzz_symbols.c - any bytes as a symbol table, text and binary; what is accepted must survive its binary form. */
+/* fuzz_symbols.c - any bytes as a symbol table, text and binary; what is accepted must survive its
+ * binary form. */
 #include <stdint.h>
 #include <stdlib.h>
 

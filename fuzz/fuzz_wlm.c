@@ -1,8 +1,11 @@
-/* fuzz_wlm.c - large language models from arbitrary bytes. What is opened must answer without leaving its arrays, and what verify finds sound without NaN.
+/* fuzz_wlm.c - large language models from arbitrary bytes. What is opened must answer without
+ * leaving its arrays, and what verify finds sound without NaN.
  *
- * A model's sections lie 4096 bytes apart, mostly zeros, so the models that inputs start from are built here, once, and an input says what to change:
+ * A model's sections lie 4096 bytes apart, mostly zeros, so the models that inputs start from are
+ * built here, once, and an input says what to change:
  *
- *   0..3    model (none, exact, codebook, difference) | 4: sums are made to fit again | edits of 4 bytes: section (8: header), offset (2), new byte
+ *   0..3    model (none, exact, codebook, difference) | 4: sums are made to fit again | edits of 4
+ *           bytes: section (8: header), offset (2), new byte
  *   'A'     the rest is an ARPA file to build from
  *   0x89    all of it is the file */
 #include <math.h>
@@ -30,16 +33,22 @@ static void put_file(const char *path, const void *data, size_t size) {
   check(fclose(file) == 0);
 }
 
-/* Bigrams of every number of arcs up to WORDS, so that there are small and large states, and a few trigrams. */
+/* Bigrams of every number of arcs up to WORDS, so that there are small and large states, and a few
+ * trigrams. */
 static size_t spell_model(char *text, size_t room, bool small) {
-  size_t at = (size_t)snprintf(text, room, "\\data\\\nngram 1=%d\nngram 2=%d\nngram 3=%d\n\\1-grams:\n-99 <s> -0.5\n-1 </s>\n-2 <unk>\n", WORDS + 3, small ? WORDS : WORDS * (WORDS - 1) / 2,
-                               small ? 0 : WORDS - 2);
-  for (int w = 0; w < WORDS; w++) at += (size_t)snprintf(text + at, room - at, "-1.%d w%d -0.25\n", w, w);
+  size_t at = (size_t)snprintf(
+      text, room,
+      "\\data\\\nngram 1=%d\nngram 2=%d\nngram 3=%d\n\\1-grams:\n-99 <s> -0.5\n-1 </s>\n-2 <unk>\n",
+      WORDS + 3, small ? WORDS : WORDS * (WORDS - 1) / 2, small ? 0 : WORDS - 2);
+  for (int w = 0; w < WORDS; w++)
+    at += (size_t)snprintf(text + at, room - at, "-1.%d w%d -0.25\n", w, w);
   at += (size_t)snprintf(text + at, room - at, "\\2-grams:\n");
   for (int w = 0; w < WORDS; w++)
-    for (int i = 0; small ? i < 1 : i < w; i++) at += (size_t)snprintf(text + at, room - at, "-0.%d w%d w%d\n", 1 + w + i, w, i);
+    for (int i = 0; small ? i < 1 : i < w; i++)
+      at += (size_t)snprintf(text + at, room - at, "-0.%d w%d w%d\n", 1 + w + i, w, i);
   at += (size_t)snprintf(text + at, room - at, "\\3-grams:\n");
-  for (int w = 2; w < WORDS && !small; w++) at += (size_t)snprintf(text + at, room - at, "-0.1 w%d w1 w0\n", w);
+  for (int w = 2; w < WORDS && !small; w++)
+    at += (size_t)snprintf(text + at, room - at, "-0.1 w%d w1 w0\n", w);
   return at + (size_t)snprintf(text + at, room - at, "\\end\\\n");
 }
 
@@ -82,7 +91,8 @@ static uint64_t ask(const wf_wlm *lm, bool sound) {
       uint32_t next;
       int32_t order;
       float cost = wf_wlm_step(lm, s, w, &next, &order);
-      check(next < lm->view.num_states && order >= 0 && order <= WF_LM_MAX_ORDER && !(sound && isnan(cost)));
+      check(next < lm->view.num_states && order >= 0 && order <= WF_LM_MAX_ORDER &&
+            !(sound && isnan(cost)));
       uint32_t bits;
       memcpy(&bits, &cost, sizeof bits);
       sum = sum * 31 + bits + next;
@@ -98,7 +108,8 @@ static void use(wf_wlm *lm, bool must_be_sound) {
   bool sound = wf_wlm_verify(lm, NULL, &err) == WF_OK;
   check(sound || !must_be_sound);
   uint64_t sum = ask(lm, sound);
-  bool table = wf_wlm_make_table(lm, NULL, &err) == WF_OK; /* what is sound can have one, which answers the same */
+  bool table = wf_wlm_make_table(lm, NULL, &err) ==
+               WF_OK; /* what is sound can have one, which answers the same */
   check(table || !sound);
   check(ask(lm, sound) == sum || !sound);
   wf_wlm_info info;
@@ -146,7 +157,8 @@ static void open_edited(uint8_t which, const uint8_t *edits, size_t size) {
     if (length > 0) bytes[begin + (edits[1] | (uint64_t)edits[2] << 8) % length] = edits[3];
   }
   for (int i = 0; i < WF__WLM_SECTIONS && (which & FIT); i++)
-    if (h->sections[i].offset <= g_sizes[m] && h->sections[i].size <= g_sizes[m] - h->sections[i].offset)
+    if (h->sections[i].offset <= g_sizes[m] &&
+        h->sections[i].size <= g_sizes[m] - h->sections[i].offset)
       h->sections[i].crc = wf__wlm_crc(0, bytes + h->sections[i].offset, h->sections[i].size);
   if (which & FIT) h->crc = wf__wlm_crc(0, h, offsetof(wf__wlm_header, crc));
   open_bytes(bytes, g_sizes[m], memcmp(bytes, g_models[m], g_sizes[m]) == 0);
@@ -156,8 +168,11 @@ static void open_edited(uint8_t which, const uint8_t *edits, size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (g_models[0] == NULL) make_models();
   if (size == 0) return 0;
-  if (data[0] == 'A') open_built(data + 1, size - 1);
-  else if (data[0] == 0x89) open_bytes(data, size, false);
-  else open_edited(data[0], data + 1, size - 1);
+  if (data[0] == 'A')
+    open_built(data + 1, size - 1);
+  else if (data[0] == 0x89)
+    open_bytes(data, size, false);
+  else
+    open_edited(data[0], data + 1, size - 1);
   return 0;
 }

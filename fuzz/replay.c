@@ -1,5 +1,6 @@
-/* replay.c - runs a fuzz target over the files of the folders (or the files) named on the command line, and over every prefix-cut and
- * some byte flips of each, so that a plain build tests what a fuzzer found before. */
+/* replay.c - runs a fuzz target over the files of the folders (or the files) named on the command
+ * line, and over every prefix-cut and some byte flips of each, so that a plain build tests what a
+ * fuzzer found before. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -39,7 +40,9 @@ static void run_file(const char *path) {
     state = state * 6364136223846793005ULL + 1442695040888963407ULL;
     size_t at = (size_t)(state >> 33) % size;
     uint8_t old = data[at];
-    data[at] = (uint8_t)(i % 3 == 0 ? 0xff : i % 3 == 1 ? old ^ (1u << (state >> 20 & 7)) : state >> 56);
+    data[at] = (uint8_t)(i % 3 == 0   ? 0xff
+                         : i % 3 == 1 ? old ^ (1u << (state >> 20 & 7))
+                                      : state >> 56);
     run(data, size);
     data[at] = old;
   }

@@ -1,17 +1,17 @@
-/* decode_oracle.c - docs/reference/semantics.md in dense arrays and full sorts: one entry per place (state, or pair of state and context) and frame, all
- * of them looked at in every step. */
+/* decode_oracle.c - docs/reference/semantics.md in dense arrays and full sorts: one entry per place
+ * (state, or pair of state and context) and frame, all of them looked at in every step. */
 #include "decode_oracle.h"
 
 #include <float.h>
 
-/* --- the oracle ----------------------------------------------------------------------------------------------------- */
+/* --- the oracle -------------------------------------------------------------------------- */
 
 struct cell {
-  float cost;        /* INFINITY: no token */
-  uint64_t arc;      /* UINT64_MAX: start */
-  int64_t prev;      /* place */
-  int context;       /* of the scorer */
-  bool same_frame;   /* prev is a token of this frame, else of the one before */
+  float cost;      /* INFINITY: no token */
+  uint64_t arc;    /* UINT64_MAX: start */
+  int64_t prev;    /* place */
+  int context;     /* of the scorer */
+  bool same_frame; /* prev is a token of this frame, else of the one before */
 };
 
 static int by_cost_then_place(const void *a, const void *b, void *context) {
@@ -30,7 +30,8 @@ static uint32_t ranked(struct cell *cells, uint64_t n, uint32_t *order) {
   return count;
 }
 
-/* 1/1024 if epsilon arcs form a cycle and one of them is negative (or could be made so by word_score). By transitive closure. */
+/* 1/1024 if epsilon arcs form a cycle and one of them is negative (or could be made so by
+ * word_score). By transitive closure. */
 static float epsilon_slack(const wf_fst_view *view, float word_score) {
   uint64_t n = view->num_states;
   bool *reach = calloc(n * n, 1), negative = false, cycle = false;
@@ -43,20 +44,25 @@ static float epsilon_slack(const wf_fst_view *view, float word_score) {
     }
   for (uint64_t k = 0; k < n; k++)
     for (uint64_t i = 0; i < n; i++)
-      for (uint64_t j = 0; j < n && reach[i * n + k]; j++) reach[i * n + j] = reach[i * n + j] || reach[k * n + j];
+      for (uint64_t j = 0; j < n && reach[i * n + k]; j++)
+        reach[i * n + j] = reach[i * n + j] || reach[k * n + j];
   for (uint64_t s = 0; s < n; s++) cycle = cycle || reach[s * n + s];
   free(reach);
   return cycle && negative ? 1.0f / 1024 : 0;
 }
 
-oracle_space oracle_space_of(const wf_fst *fst, const oracle_scorer *scorer, const wf_decoder_options *options) {
-  oracle_space space = {.view = wf_fst_get_view(fst), .scorer = scorer, .pairs = scorer != NULL && options->recombine == 0};
+oracle_space oracle_space_of(const wf_fst *fst, const oracle_scorer *scorer,
+                             const wf_decoder_options *options) {
+  oracle_space space = {.view = wf_fst_get_view(fst),
+                        .scorer = scorer,
+                        .pairs = scorer != NULL && options->recombine == 0};
   space.size = space.view.num_states * (space.pairs ? (uint64_t)scorer->num_contexts : 1);
   return space;
 }
 
 /* False when more than `most` places have tokens in the end. */
-static bool close_over_epsilons(const oracle_space *space, struct cell *cells, float cutoff, float word_score, float slack, uint32_t most) {
+static bool close_over_epsilons(const oracle_space *space, struct cell *cells, float cutoff,
+                                float word_score, float slack, uint32_t most) {
   const wf_fst_view *view = &space->view;
   uint64_t n = space->size;
   struct cell *before = malloc(n * sizeof *before);
@@ -73,13 +79,19 @@ static bool close_over_epsilons(const oracle_space *space, struct cell *cells, f
         const wf_arc *arc = &view->arcs[a];
         if (arc->ilabel != 0) continue;
         int context;
-        float extra = oracle_scorer_step(space, before[i].context, arc->olabel, &context), cost = before[i].cost + arc->weight;
+        float extra = oracle_scorer_step(space, before[i].context, arc->olabel, &context),
+              cost = before[i].cost + arc->weight;
         if (arc->olabel != 0) cost -= word_score;
         if (arc->olabel != 0 && space->scorer != NULL) cost += extra;
         uint64_t to = oracle_place(space, arc->nextstate, context);
         if (cost > cutoff || cost >= before[to].cost - slack) continue;
-        if (next[to] && (cost > cells[to].cost || (cost == cells[to].cost && (a > cells[to].arc || (a == cells[to].arc && (int64_t)i > cells[to].prev))))) continue;
-        cells[to] = (struct cell){.cost = cost, .arc = a, .prev = (int64_t)i, .context = context, .same_frame = true};
+        if (next[to] &&
+            (cost > cells[to].cost ||
+             (cost == cells[to].cost &&
+              (a > cells[to].arc || (a == cells[to].arc && (int64_t)i > cells[to].prev)))))
+          continue;
+        cells[to] = (struct cell){
+            .cost = cost, .arc = a, .prev = (int64_t)i, .context = context, .same_frame = true};
         next[to] = any = true;
       }
     }
@@ -105,30 +117,38 @@ static int by_cost_then_arc(const void *a, const void *b) {
   const oracle_candidate *x = a, *y = b;
   if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
   if (x->arc != y->arc) return x->arc < y->arc ? -1 : 1;
-  return x->from < y->from ? -1 : x->from > y->from; /* one arc starts in one state, so places go by context */
+  return x->from < y->from
+             ? -1
+             : x->from > y->from; /* one arc starts in one state, so places go by context */
 }
 
 /* The first `admitted` candidates, the best of each place. Returns how many places. */
-static uint32_t recombine(const oracle_space *space, const oracle_candidate *candidates, size_t admitted, struct cell *to) {
+static uint32_t recombine(const oracle_space *space, const oracle_candidate *candidates,
+                          size_t admitted, struct cell *to) {
   uint32_t count = 0;
   for (uint64_t i = 0; i < space->size; i++) to[i] = (struct cell){.cost = INFINITY};
   for (size_t i = 0; i < admitted; i++) {
     const oracle_candidate *c = &candidates[i];
     if (to[c->to].cost != INFINITY) continue; /* they come best first */
-    to[c->to] = (struct cell){.cost = c->cost, .arc = c->arc, .prev = c->from, .context = c->context};
+    to[c->to] =
+        (struct cell){.cost = c->cost, .arc = c->arc, .prev = c->from, .context = c->context};
     count++;
   }
   return count;
 }
 
-/* One frame from the first `sources` places of `order`, epsilons included. Returns flags; false through *fits if nothing can fit. `seen` receives the
- * cutoff and the candidates let in. */
-static uint32_t advance(const oracle_space *space, const wf_decoder_options *o, const struct cell *from, const uint32_t *order, uint32_t sources,
-                        const float *row, float slack, struct cell *to, bool *fits, oracle_frame *seen) {
+/* One frame from the first `sources` places of `order`, epsilons included. Returns flags; false
+ * through *fits if nothing can fit. `seen` receives the cutoff and the candidates let in. */
+static uint32_t advance(const oracle_space *space, const wf_decoder_options *o,
+                        const struct cell *from, const uint32_t *order, uint32_t sources,
+                        const float *row, float slack, struct cell *to, bool *fits,
+                        oracle_frame *seen) {
   const wf_fst_view *view = &space->view;
-  oracle_candidate *candidates = malloc((view->num_arcs * (space->size / view->num_states) + 1) * sizeof *candidates);
+  oracle_candidate *candidates =
+      malloc((view->num_arcs * (space->size / view->num_states) + 1) * sizeof *candidates);
   size_t count = 0, admitted = 0;
-  uint32_t most = (uint32_t)(o->max_tokens > o->max_active ? o->max_tokens : o->max_active), flags = 0;
+  uint32_t most = (uint32_t)(o->max_tokens > o->max_active ? o->max_tokens : o->max_active),
+           flags = 0;
   size_t least = (size_t)(o->min_active < o->max_active ? o->min_active : o->max_active);
   for (uint32_t i = 0; i < sources; i++) {
     uint64_t state = oracle_state(space, order[i]);
@@ -138,12 +158,14 @@ static uint32_t advance(const oracle_space *space, const wf_decoder_options *o, 
       float loglike = row[arc->ilabel - 1];
       float acoustic = loglike == -INFINITY ? INFINITY : -(o->acoustic_scale * loglike);
       int context;
-      float extra = oracle_scorer_step(space, from[order[i]].context, arc->olabel, &context), cost = from[order[i]].cost + arc->weight;
+      float extra = oracle_scorer_step(space, from[order[i]].context, arc->olabel, &context),
+            cost = from[order[i]].cost + arc->weight;
       if (arc->olabel != 0) cost -= o->word_score;
       if (arc->olabel != 0 && space->scorer != NULL) cost += extra;
       cost += acoustic;
       int64_t place = (int64_t)oracle_place(space, arc->nextstate, context);
-      if (cost != INFINITY) candidates[count++] = (oracle_candidate){cost, a, order[i], place, context};
+      if (cost != INFINITY)
+        candidates[count++] = (oracle_candidate){cost, a, order[i], place, context};
     }
   }
   qsort(candidates, count, sizeof *candidates, by_cost_then_arc);
@@ -188,7 +210,10 @@ static void take_down(struct cell *cells, uint64_t n, oracle_frame *seen) {
   normalise(cells, n);
   for (uint64_t s = 0; s < n; s++) {
     seen->relative[s] = cells[s].cost;
-    for (uint64_t at = s; cells[at].cost != INFINITY && cells[at].same_frame && cells[at].arc != UINT64_MAX; at = (uint64_t)cells[at].prev) seen->depth[s]++;
+    for (uint64_t at = s;
+         cells[at].cost != INFINITY && cells[at].same_frame && cells[at].arc != UINT64_MAX;
+         at = (uint64_t)cells[at].prev)
+      seen->depth[s]++;
   }
 }
 
@@ -204,8 +229,9 @@ void oracle_free_trellis(oracle_trellis *trellis) {
   free(trellis->frames);
 }
 
-static void trace_back(const oracle_space *space, const wf_decoder_options *o, const wf_scores *scores, struct cell **frames, int64_t frame,
-                       int64_t place, oracle_result *out) {
+static void trace_back(const oracle_space *space, const wf_decoder_options *o,
+                       const wf_scores *scores, struct cell **frames, int64_t frame, int64_t place,
+                       oracle_result *out) {
   const wf_fst_view *view = &space->view;
   uint64_t reversed[2048];
   int count = 0, context = 0;
@@ -237,25 +263,31 @@ static void trace_back(const oracle_space *space, const wf_decoder_options *o, c
   }
   if (out->num_words > 0) out->words[out->num_words - 1].end_frame = (int32_t)t;
   for (int w = 0; w < out->num_words && o->blank >= 0; w++)
-    while (out->words[w].end_frame > out->words[w].start_frame + 1 && last[out->words[w].end_frame - 1] == o->blank) out->words[w].end_frame--;
+    while (out->words[w].end_frame > out->words[w].start_frame + 1 &&
+           last[out->words[w].end_frame - 1] == o->blank)
+      out->words[w].end_frame--;
   out->acoustic_cost = o->acoustic_scale == 0 ? 0 : 0 - (double)o->acoustic_scale * loglike;
-  if (space->scorer != NULL && !(out->flags & WF_RESULT_NOT_FINAL)) out->scorer_cost += (double)space->scorer->final[context];
+  if (space->scorer != NULL && !(out->flags & WF_RESULT_NOT_FINAL))
+    out->scorer_cost += (double)space->scorer->final[context];
 }
 
 /* Cost of a token at the end; `final`: with those of ending in its state and context. */
-static float ending(const oracle_space *space, const struct cell *cells, uint64_t place, bool final) {
+static float ending(const oracle_space *space, const struct cell *cells, uint64_t place,
+                    bool final) {
   float cost = cells[place].cost;
   if (!final || cost == INFINITY) return cost;
   cost += space->view.final_cost[oracle_state(space, place)];
   return space->scorer != NULL ? cost + space->scorer->final[cells[place].context] : cost;
 }
 
-void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scores *scores, oracle_result *out, oracle_trellis *trellis) {
+void oracle_decode(const wf_fst *fst, const wf_decoder_options *o, const wf_scores *scores,
+                   oracle_result *out, oracle_trellis *trellis) {
   oracle_space space = oracle_space_of(fst, NULL, o);
   oracle_decode_in(&space, o, scores, out, trellis);
 }
 
-void oracle_decode_in(const oracle_space *space, const wf_decoder_options *o, const wf_scores *scores, oracle_result *out, oracle_trellis *trellis) {
+void oracle_decode_in(const oracle_space *space, const wf_decoder_options *o,
+                      const wf_scores *scores, oracle_result *out, oracle_trellis *trellis) {
   const wf_fst_view *view = &space->view;
   uint64_t n = space->size;
   struct cell **frames = calloc((size_t)scores->num_frames + 1, sizeof *frames);
@@ -263,7 +295,8 @@ void oracle_decode_in(const oracle_space *space, const wf_decoder_options *o, co
   memset(out, 0, sizeof *out);
   frames[0] = malloc(n * sizeof **frames);
   for (uint64_t s = 0; s < n; s++) frames[0][s] = (struct cell){.cost = INFINITY};
-  frames[0][oracle_place(space, (uint64_t)view->start, 0)] = (struct cell){.cost = 0, .arc = UINT64_MAX};
+  frames[0][oracle_place(space, (uint64_t)view->start, 0)] =
+      (struct cell){.cost = 0, .arc = UINT64_MAX};
   float slack = epsilon_slack(view, space->scorer != NULL ? 1 : o->word_score);
   uint32_t most = (uint32_t)(o->max_tokens > o->max_active ? o->max_tokens : o->max_active);
   out->fits = close_over_epsilons(space, frames[0], o->beam, o->word_score, slack, most);
@@ -280,7 +313,9 @@ void oracle_decode_in(const oracle_space *space, const wf_decoder_options *o, co
     }
     frames[t + 1] = malloc(n * sizeof **frames);
     for (uint32_t i = 0; i < sources; i++) seen[t].selected[order[i]] = true;
-    out->flags |= advance(space, o, frames[t], order, sources, (const float *)scores->data + t * scores->stride, slack, frames[t + 1], &out->fits, &seen[t + 1]);
+    out->flags |= advance(space, o, frames[t], order, sources,
+                          (const float *)scores->data + t * scores->stride, slack, frames[t + 1],
+                          &out->fits, &seen[t + 1]);
     bool any = false;
     for (uint64_t s = 0; s < n; s++) any = any || frames[t + 1][s].cost != INFINITY;
     if (!any) {
@@ -292,7 +327,8 @@ void oracle_decode_in(const oracle_space *space, const wf_decoder_options *o, co
   out->num_decoded = t;
   int64_t best = -1;
   float best_cost = INFINITY;
-  for (int pass = 0; pass < 2 && best < 0; pass++) { /* final states first, then any; after dying only the sources count */
+  for (int pass = 0; pass < 2 && best < 0;
+       pass++) { /* final states first, then any; after dying only the sources count */
     if (pass == 0 && (out->flags & WF_RESULT_DIED)) continue;
     if (pass == 1) out->flags |= WF_RESULT_NOT_FINAL;
     for (uint64_t s = 0; s < n; s++) {
@@ -301,13 +337,16 @@ void oracle_decode_in(const oracle_space *space, const wf_decoder_options *o, co
     }
   }
   if (out->fits) trace_back(space, o, scores, frames, t, best, out);
-  if (out->fits && !(out->flags & WF_RESULT_NOT_FINAL)) out->graph_cost += (double)view->final_cost[oracle_state(space, (uint64_t)best)];
+  if (out->fits && !(out->flags & WF_RESULT_NOT_FINAL))
+    out->graph_cost += (double)view->final_cost[oracle_state(space, (uint64_t)best)];
   for (int64_t i = 0; i <= scores->num_frames; i++) free(frames[i]);
   free(frames);
   free(order);
   oracle_trellis all = {.num_frames = scores->num_frames, .frames = seen};
-  if (trellis == NULL) oracle_free_trellis(&all);
-  else *trellis = all;
+  if (trellis == NULL)
+    oracle_free_trellis(&all);
+  else
+    *trellis = all;
 }
 
 double oracle_best_cost(const wf_fst *fst, const wf_decoder_options *o, const wf_scores *scores) {
@@ -322,8 +361,10 @@ double oracle_best_cost(const wf_fst *fst, const wf_decoder_options *o, const wf
       for (uint64_t s = 0; s < n; s++)
         for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) {
           const wf_arc *arc = &view.arcs[a];
-          double cost = now[s] + (double)arc->weight - (arc->olabel != 0 ? (double)o->word_score : 0);
-          if (arc->ilabel == 0 && cost < now[arc->nextstate] - 1e-9) now[arc->nextstate] = cost, any = true;
+          double cost =
+              now[s] + (double)arc->weight - (arc->olabel != 0 ? (double)o->word_score : 0);
+          if (arc->ilabel == 0 && cost < now[arc->nextstate] - 1e-9)
+            now[arc->nextstate] = cost, any = true;
         }
     }
     if (t == scores->num_frames) break;
@@ -332,8 +373,10 @@ double oracle_best_cost(const wf_fst *fst, const wf_decoder_options *o, const wf
       for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) {
         const wf_arc *arc = &view.arcs[a];
         if (arc->ilabel == 0) continue;
-        double loglike = (double)((const float *)scores->data)[t * scores->stride + arc->ilabel - 1];
-        double cost = now[s] + (double)arc->weight - (arc->olabel != 0 ? (double)o->word_score : 0) +
+        double loglike =
+            (double)((const float *)scores->data)[t * scores->stride + arc->ilabel - 1];
+        double cost = now[s] + (double)arc->weight -
+                      (arc->olabel != 0 ? (double)o->word_score : 0) +
                       (loglike == -INFINITY ? INFINITY : -(double)o->acoustic_scale * loglike);
         if (cost < next[arc->nextstate]) next[arc->nextstate] = cost;
       }

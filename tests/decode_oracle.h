@@ -1,4 +1,5 @@
-/* decode_oracle.h - an independent, slow decoder: docs/reference/semantics.md put into dense arrays and full sorts.
+/* decode_oracle.h - an independent, slow decoder: docs/reference/semantics.md put into dense arrays
+ * and full sorts.
  *
  * It shares nothing with the library but the public header. */
 #ifndef TESTS_DECODE_ORACLE_H
@@ -14,20 +15,26 @@ typedef struct oracle_scorer {
   float *final; /* [num_contexts] */
 } oracle_scorer;
 
-/* What there can be a token for: each state of the graph, or, with a scorer and recombine=pair, each pair: place = state * num_contexts + context. */
+/* What there can be a token for: each state of the graph, or, with a scorer and recombine=pair,
+ * each pair: place = state * num_contexts + context. */
 typedef struct oracle_space {
   wf_fst_view view;
   const oracle_scorer *scorer; /* NULL: none */
   bool pairs;
   uint64_t size; /* places */
 } oracle_space;
-oracle_space oracle_space_of(const wf_fst *fst, const oracle_scorer *scorer, const wf_decoder_options *options);
+oracle_space oracle_space_of(const wf_fst *fst, const oracle_scorer *scorer,
+                             const wf_decoder_options *options);
 static inline uint64_t oracle_place(const oracle_space *space, uint64_t state, int context) {
   return space->pairs ? state * (uint64_t)space->scorer->num_contexts + (uint64_t)context : state;
 }
-static inline uint64_t oracle_state(const oracle_space *space, uint64_t place) { return space->pairs ? place / (uint64_t)space->scorer->num_contexts : place; }
-/* The scorer's cost of an arc's word, and the context behind it; 0 and `context` if it has no word or there is no scorer. */
-static inline float oracle_scorer_step(const oracle_space *space, int context, int32_t word, int *next) {
+static inline uint64_t oracle_state(const oracle_space *space, uint64_t place) {
+  return space->pairs ? place / (uint64_t)space->scorer->num_contexts : place;
+}
+/* The scorer's cost of an arc's word, and the context behind it; 0 and `context` if it has no word
+ * or there is no scorer. */
+static inline float oracle_scorer_step(const oracle_space *space, int context, int32_t word,
+                                       int *next) {
   *next = context;
   if (space->scorer == NULL || word == 0) return 0;
   int at = context * space->scorer->num_words + word - 1;
@@ -55,10 +62,10 @@ typedef struct oracle_candidate {
 
 /* What the search had in its hands, frame by frame; frame 0 is the start's closure. */
 typedef struct oracle_frame {
-  float *cost;      /* [size] before step 6; +infinity: no token */
-  float *relative;  /* [size] after it */
-  int *depth;       /* [size] epsilon arcs since the last frame, along the way the token came */
-  bool *selected;   /* [size] by step 1 of the next frame; all false if there was none */
+  float *cost;     /* [size] before step 6; +infinity: no token */
+  float *relative; /* [size] after it */
+  int *depth;      /* [size] epsilon arcs since the last frame, along the way the token came */
+  bool *selected;  /* [size] by step 1 of the next frame; all false if there was none */
   float cutoff;
   oracle_candidate *let_in;
   size_t num_let_in;
@@ -68,12 +75,17 @@ typedef struct oracle_trellis {
   oracle_frame *frames;
 } oracle_trellis;
 
-/* The graph must have its epsilon arcs last; column = label - 1. `trellis` may be NULL; else free it, also when the task does not fit. */
-void oracle_decode_in(const oracle_space *space, const wf_decoder_options *options, const wf_scores *scores, oracle_result *out, oracle_trellis *trellis);
+/* The graph must have its epsilon arcs last; column = label - 1. `trellis` may be NULL; else free
+ * it, also when the task does not fit. */
+void oracle_decode_in(const oracle_space *space, const wf_decoder_options *options,
+                      const wf_scores *scores, oracle_result *out, oracle_trellis *trellis);
 /* Without a scorer. */
-void oracle_decode(const wf_fst *fst, const wf_decoder_options *options, const wf_scores *scores, oracle_result *out, oracle_trellis *trellis);
+void oracle_decode(const wf_fst *fst, const wf_decoder_options *options, const wf_scores *scores,
+                   oracle_result *out, oracle_trellis *trellis);
 void oracle_free_trellis(oracle_trellis *trellis);
-/* Cost of the best complete path over all frames, with no pruning, in double; +infinity if there is none. */
-double oracle_best_cost(const wf_fst *fst, const wf_decoder_options *options, const wf_scores *scores);
+/* Cost of the best complete path over all frames, with no pruning, in double; +infinity if there is
+ * none. */
+double oracle_best_cost(const wf_fst *fst, const wf_decoder_options *options,
+                        const wf_scores *scores);
 
 #endif

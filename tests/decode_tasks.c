@@ -3,7 +3,7 @@
 
 #include "lattice_paths.h"
 
-/* --- random tasks --------------------------------------------------------------------------------------------------- */
+/* --- random tasks ------------------------------------------------------------------------ */
 
 static float potential(uint32_t state) { return (float)(state * 37 % 17) / 8 - 1; }
 bool test_add_potentials(test_rng *rng, uint32_t state, wf_arc *arc) {
@@ -37,15 +37,19 @@ struct decode_task test_random_task(uint64_t seed) {
   static const int32_t rooms[] = {1, 3, 8, 28000};
   task.options.max_tokens = rooms[test_below(&rng, 4)];
   task.options.acoustic_scale = test_below(&rng, 4) == 0 ? 0.1f : 1;
-  task.options.word_score = test_below(&rng, 3) == 0 ? -0.3f : 0; /* a penalty makes no cycle negative */
+  task.options.word_score =
+      test_below(&rng, 3) == 0 ? -0.3f : 0; /* a penalty makes no cycle negative */
   task.options.blank = test_below(&rng, 2) == 0 ? 0 : -1;
   task.options.num_threads = 1;
   int64_t num_frames = test_below(&rng, 12);
-  task.scores = (wf_scores){.num_frames = num_frames, .num_columns = num_columns, .stride = num_columns + 2};
+  task.scores =
+      (wf_scores){.num_frames = num_frames, .num_columns = num_columns, .stride = num_columns + 2};
   task.data = malloc((size_t)(num_frames * task.scores.stride + 1) * sizeof *task.data);
   for (int64_t i = 0; i < num_frames * task.scores.stride; i++) {
     uint32_t kind = test_below(&rng, 20); /* coarse values make ties common; some are impossible */
-    task.data[i] = kind == 0 ? -INFINITY : kind < 12 ? -(float)test_below(&rng, 9) / 4 : -test_unit(&rng) * 5;
+    task.data[i] = kind == 0   ? -INFINITY
+                   : kind < 12 ? -(float)test_below(&rng, 9) / 4
+                               : -test_unit(&rng) * 5;
   }
   task.scores.data = task.data;
   return task;
@@ -66,11 +70,14 @@ wf_result *test_decode_alone(struct decode_task *task) {
   return result;
 }
 
-void test_random_batch(struct decode_task *task, wf_scores *batch, float **data, size_t count, uint64_t seed, int64_t max_frames) {
+void test_random_batch(struct decode_task *task, wf_scores *batch, float **data, size_t count,
+                       uint64_t seed, int64_t max_frames) {
   test_rng rng = {seed};
   for (size_t i = 0; i < count; i++) {
     int64_t num_frames = test_below(&rng, (uint32_t)max_frames);
-    batch[i] = (wf_scores){.num_frames = num_frames, .num_columns = task->scores.num_columns, .stride = task->scores.num_columns};
+    batch[i] = (wf_scores){.num_frames = num_frames,
+                           .num_columns = task->scores.num_columns,
+                           .stride = task->scores.num_columns};
     data[i] = malloc((size_t)(num_frames * batch[i].stride + 1) * sizeof **data);
     for (int64_t k = 0; k < num_frames * batch[i].stride; k++) data[i][k] = -test_unit(&rng) * 4;
     batch[i].data = data[i];
@@ -101,7 +108,7 @@ void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_
   for (int i = 0; i < 2; i++) wf_decoder_free(decoders[i]);
 }
 
-/* --- formats of scores ------------------------------------------------------------------------------------------------ */
+/* --- formats of scores ------------------------------------------------------------------- */
 
 size_t test_score_size(wf_dtype dtype) { return dtype == WF_FLOAT32 ? 4 : 2; }
 
@@ -126,21 +133,29 @@ void test_put_score(void *data, int64_t i, float value, wf_dtype dtype) {
     ((uint16_t *)data)[i] = (uint16_t)bits;
 }
 
-/* --- results ---------------------------------------------------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------------- */
 
 static bool same(const wf_result *a, const wf_result *b) {
-  return a->status == b->status && a->flags == b->flags && a->num_words == b->num_words && a->num_frames == b->num_frames && a->num_decoded == b->num_decoded &&
-         a->cost == b->cost && a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost && a->scorer_cost == b->scorer_cost && a->num_tokens == b->num_tokens &&
-         a->num_arcs == b->num_arcs && a->num_expanded == b->num_expanded && a->num_narrowed == b->num_narrowed &&
+  return a->status == b->status && a->flags == b->flags && a->num_words == b->num_words &&
+         a->num_frames == b->num_frames && a->num_decoded == b->num_decoded && a->cost == b->cost &&
+         a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost &&
+         a->scorer_cost == b->scorer_cost && a->num_tokens == b->num_tokens &&
+         a->num_arcs == b->num_arcs && a->num_expanded == b->num_expanded &&
+         a->num_narrowed == b->num_narrowed &&
          (a->num_words == 0 || memcmp(a->words, b->words, a->num_words * sizeof *a->words) == 0) &&
          (a->alignment == NULL) == (b->alignment == NULL) && /* a stream that forgets has none */
-         (a->num_decoded == 0 || a->alignment == NULL || memcmp(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment) == 0);
+         (a->num_decoded == 0 || a->alignment == NULL ||
+          memcmp(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment) == 0);
 }
 
 static void print_result(const char *name, const wf_result *r) {
-  print_message("%s: status %d (%s) flags %u decoded %lld of %lld, cost %.9g = %.9g + %.9g + %.9g, words %zu tokens %llu arcs %llu expanded %llu narrowed %llu\n", name,
-                r->status, r->message, r->flags, (long long)r->num_decoded, (long long)r->num_frames, r->cost, r->graph_cost, r->acoustic_cost, r->scorer_cost, r->num_words,
-                (unsigned long long)r->num_tokens, (unsigned long long)r->num_arcs, (unsigned long long)r->num_expanded, (unsigned long long)r->num_narrowed);
+  print_message(
+      "%s: status %d (%s) flags %u decoded %lld of %lld, cost %.9g = %.9g + %.9g + %.9g, words %zu "
+      "tokens %llu arcs %llu expanded %llu narrowed %llu\n",
+      name, r->status, r->message, r->flags, (long long)r->num_decoded, (long long)r->num_frames,
+      r->cost, r->graph_cost, r->acoustic_cost, r->scorer_cost, r->num_words,
+      (unsigned long long)r->num_tokens, (unsigned long long)r->num_arcs,
+      (unsigned long long)r->num_expanded, (unsigned long long)r->num_narrowed);
 }
 
 void test_assert_same_result(const wf_result *a, const wf_result *b) {
@@ -150,28 +165,36 @@ void test_assert_same_result(const wf_result *a, const wf_result *b) {
   fail_msg("the results differ");
 }
 
-static bool same_lattice(const wf_lattice *a, const wf_lattice *b) { return a != NULL && b != NULL ? test_same_raw(a, b) : a == b; }
+static bool same_lattice(const wf_lattice *a, const wf_lattice *b) {
+  return a != NULL && b != NULL ? test_same_raw(a, b) : a == b;
+}
 
 void test_assert_same_batch(uint64_t seed, wf_result **a, wf_result **b, size_t count) {
   for (size_t i = 0; i < count; i++) {
     bool alike = same(a[i], b[i]) && same_lattice(a[i]->lattice, b[i]->lattice);
-    if (!alike) print_message("seed %llu, utterance %zu of %zu\n", (unsigned long long)seed, i, count);
+    if (!alike)
+      print_message("seed %llu, utterance %zu of %zu\n", (unsigned long long)seed, i, count);
     test_assert_same_result(a[i], b[i]);
     if (alike) continue;
     for (int k = 0; k < 2; k++) {
       const wf_lattice *lattice = (k == 0 ? a : b)[i]->lattice;
-      if (lattice == NULL) print_message("no lattice\n");
-      else print_message("a lattice of %llu states, %llu arcs\n", (unsigned long long)wf_lattice_get(lattice).num_states, (unsigned long long)wf_lattice_get(lattice).num_arcs);
+      if (lattice == NULL)
+        print_message("no lattice\n");
+      else
+        print_message("a lattice of %llu states, %llu arcs\n",
+                      (unsigned long long)wf_lattice_get(lattice).num_states,
+                      (unsigned long long)wf_lattice_get(lattice).num_arcs);
     }
     fail_msg("the lattices differ");
   }
 }
 
-/* --- streams ---------------------------------------------------------------------------------------------------------- */
+/* --- streams ----------------------------------------------------------------------------- */
 
 wf_scores test_rows(const wf_scores *scores, int64_t first, int64_t count) {
   wf_scores part = *scores;
-  part.data = (const char *)scores->data + (size_t)(first * scores->stride) * test_score_size(scores->dtype);
+  part.data = (const char *)scores->data +
+              (size_t)(first * scores->stride) * test_score_size(scores->dtype);
   part.num_frames = count;
   return count == 0 ? (wf_scores){0} : part;
 }
@@ -186,9 +209,11 @@ void test_assert_same_partials(wf_stream *const *streams) {
   assert_int_equal(partial[0].num_frames, partial[1].num_frames);
   assert_int_equal(partial[0].start_frame, partial[1].start_frame);
   assert_int_equal(partial[0].flags, partial[1].flags);
-  assert_int_equal(partial[0].num_stable, partial[1].num_stable); /* both have just looked for more */
+  assert_int_equal(partial[0].num_stable,
+                   partial[1].num_stable); /* both have just looked for more */
   assert_int_equal(partial[0].stable_frames, partial[1].stable_frames);
-  for (size_t i = 0; i < partial[0].num_words; i++) assert_memory_equal(&partial[0].words[i], &partial[1].words[i], sizeof(wf_word));
+  for (size_t i = 0; i < partial[0].num_words; i++)
+    assert_memory_equal(&partial[0].words[i], &partial[1].words[i], sizeof(wf_word));
 }
 
 void test_assert_same_event(const wf_stream_event *a, const wf_stream_event *b) {
@@ -201,7 +226,8 @@ void test_free_results(wf_result **results, size_t count) {
   for (size_t i = 0; i < count; i++) wf_result_free(results[i]);
 }
 
-void test_decode_on(const char *device, const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, size_t count, wf_result **results) {
+void test_decode_on(const char *device, const wf_graph *graph, wf_decoder_options options,
+                    const wf_scores *batch, size_t count, wf_result **results) {
   wf_error err = {0};
   wf_decoder *decoder;
   options.device = device;
@@ -219,7 +245,8 @@ bool test_no_gpu(void) {
   wf_decoder_options_init(&options);
   options.device = "cuda";
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
-  bool missing = wf_decoder_create(graph, &options, &decoder, &err) != WF_OK && strstr(err.message, "no GPU") != NULL;
+  bool missing = wf_decoder_create(graph, &options, &decoder, &err) != WF_OK &&
+                 strstr(err.message, "no GPU") != NULL;
   if (missing) printf("skipped: %s\n", err.message);
   wf_decoder_free(decoder);
   wf_graph_free(graph);
@@ -230,7 +257,13 @@ bool test_no_gpu(void) {
 struct decode_task test_large_task(void) {
   test_rng rng = {9};
   wf_error err = {0};
-  test_fst_shape shape = {.num_states = 60000, .num_arcs = 240000, .num_ilabels = 50, .num_olabels = 2000, .epsilon_share = 0.12f, .final_share = 0.1f, .max_weight = 3};
+  test_fst_shape shape = {.num_states = 60000,
+                          .num_arcs = 240000,
+                          .num_ilabels = 50,
+                          .num_olabels = 2000,
+                          .epsilon_share = 0.12f,
+                          .final_share = 0.1f,
+                          .max_weight = 3};
   wf_fst *fst = test_random_fst(&rng, &shape);
   struct decode_task task = {.scores = {.num_columns = 50}};
   assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
@@ -239,7 +272,8 @@ struct decode_task test_large_task(void) {
 }
 
 void test_set_large_limits(struct decode_task *task, size_t k) {
-  static const int32_t actives[] = {500, 7000, 20000}, tokens[] = {1000, 14000, 28000, 60000, 110000};
+  static const int32_t actives[] = {500, 7000, 20000},
+                       tokens[] = {1000, 14000, 28000, 60000, 110000};
   wf_decoder_options_init(&task->options);
   task->options.beam = k % 2 == 0 ? 6 : 9;
   task->options.max_active = actives[k % 3];

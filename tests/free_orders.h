@@ -1,11 +1,22 @@
-/* free_orders.h - the objects of a decoder's user, freed in every order; what is left is used in between. */
+/* free_orders.h - the objects of a decoder's user, freed in every order; what is left is used in
+ * between. */
 #ifndef TESTS_FREE_ORDERS_H
 #define TESTS_FREE_ORDERS_H
 
 #include "random_scorers.h"
 #include "random_words.h"
 
-enum { FREED_GRAPH, FREED_WORDS, FREED_DECODER, FREED_STREAM, FREED_OTHER_STREAM, FREED_SCORER, FREED_LATTICE, NUM_FREED, NUM_FREE_ORDERS = 5040 };
+enum {
+  FREED_GRAPH,
+  FREED_WORDS,
+  FREED_DECODER,
+  FREED_STREAM,
+  FREED_OTHER_STREAM,
+  FREED_SCORER,
+  FREED_LATTICE,
+  NUM_FREED,
+  NUM_FREE_ORDERS = 5040
+};
 
 /* An object that was freed is NULL. */
 struct freed_objects {
@@ -20,7 +31,8 @@ static inline struct freed_objects freed_objects_make(const char *device, const 
   wf_error err = {0};
   struct freed_objects o = {0};
   uint64_t seed = 1;
-  while (!is_fitting(seed, &o.task) || o.task.task.scores.num_frames < 4) free_added(&o.task), seed++;
+  while (!is_fitting(seed, &o.task) || o.task.task.scores.num_frames < 4)
+    free_added(&o.task), seed++;
   test_rng rng = {seed};
   wf_decoder_options options = o.task.task.options;
   wf_result *result;

@@ -1,8 +1,8 @@
-/* lattice_oracle.c - the lattice by brute force. States of the lattice are numbered node = frame * (number of places) + place
- * until the order is made. */
+/* lattice_oracle.c - the lattice by brute force. States of the lattice are numbered node = frame *
+ * (number of places) + place until the order is made. */
 #include "lattice_oracle.h"
 
-/* --- what stays, and the canonical order ------------------------------------------------------------------------------ */
+/* --- what stays, and the canonical order ------------------------------------------------- */
 
 struct edge {
   uint64_t from, to; /* nodes */
@@ -58,7 +58,9 @@ static size_t sort_nodes(const struct draft *draft, struct node *nodes) {
       const struct edge *edge = &draft->edges[i];
       if (!edge->kept) continue;
       used[edge->from] = used[edge->to] = true;
-      if (edge->from / n != edge->to / n || level[edge->to] > level[edge->from] || level[edge->from] == n) continue;
+      if (edge->from / n != edge->to / n || level[edge->to] > level[edge->from] ||
+          level[edge->from] == n)
+        continue;
       level[edge->to] = level[edge->from] + 1;
       assert_true(draft->may_cycle || level[edge->to] < n);
       changed = true;
@@ -78,15 +80,24 @@ static int compare_edges(const void *a, const void *b) {
   return x->arc < y->arc ? -1 : x->arc > y->arc;
 }
 
-static wf_lattice_arc arc_of(const struct draft *draft, const struct edge *edge, const int32_t *number) {
+static wf_lattice_arc arc_of(const struct draft *draft, const struct edge *edge,
+                             const int32_t *number) {
   const wf_arc *arc = &draft->graph->arcs[edge->arc];
   uint64_t n = draft->space->size;
   int64_t frame = (int64_t)(edge->from / n);
-  int context = draft->space->pairs ? (int)(edge->from % n % (uint64_t)draft->space->scorer->num_contexts) : 0;
-  wf_lattice_arc out = {.ilabel = arc->ilabel, .olabel = arc->olabel, .graph_cost = arc->weight, .nextstate = number[edge->to]};
+  int context = draft->space->pairs
+                    ? (int)(edge->from % n % (uint64_t)draft->space->scorer->num_contexts)
+                    : 0;
+  wf_lattice_arc out = {.ilabel = arc->ilabel,
+                        .olabel = arc->olabel,
+                        .graph_cost = arc->weight,
+                        .nextstate = number[edge->to]};
   if (arc->olabel != 0) out.graph_cost -= draft->options->word_score;
   out.scorer_cost = oracle_scorer_step(draft->space, context, arc->olabel, &context);
-  if (arc->ilabel != 0) out.acoustic_cost = -(draft->options->acoustic_scale * ((const float *)draft->scores->data)[frame * draft->scores->stride + arc->ilabel - 1]);
+  if (arc->ilabel != 0)
+    out.acoustic_cost =
+        -(draft->options->acoustic_scale *
+          ((const float *)draft->scores->data)[frame * draft->scores->stride + arc->ilabel - 1]);
   return out;
 }
 
@@ -98,23 +109,37 @@ static void finish(struct draft *draft, wf_lattice_view *out) {
   size_t count = sort_nodes(draft, nodes), at;
   uint64_t *off = malloc((count + 1) * sizeof *off);
   wf_lattice_arc *arcs = malloc((draft->num_edges + 1) * sizeof *arcs);
-  float *final_graph = malloc(count * sizeof *final_graph), *final_scorer = calloc(count, sizeof *final_scorer);
+  float *final_graph = malloc(count * sizeof *final_graph),
+        *final_scorer = calloc(count, sizeof *final_scorer);
   int32_t *frames = malloc(count * sizeof *frames);
   uint64_t num_arcs = 0;
   for (size_t i = 0; i < count; i++) number[nodes[i].node] = (int32_t)i;
-  if (draft->num_edges > 0) qsort(draft->edges, draft->num_edges, sizeof *draft->edges, compare_edges);
+  if (draft->num_edges > 0)
+    qsort(draft->edges, draft->num_edges, sizeof *draft->edges, compare_edges);
   for (size_t i = 0; i < count; i++) {
     off[i] = num_arcs;
     frames[i] = (int32_t)nodes[i].frame;
     bool ends = nodes[i].frame == (uint64_t)draft->num_frames && draft->ends[nodes[i].place];
-    final_graph[i] = !ends ? INFINITY : draft->final ? draft->graph->final_cost[oracle_state(draft->space, nodes[i].place)] : 0;
-    if (ends && draft->final && draft->space->pairs) final_scorer[i] = draft->space->scorer->final[nodes[i].place % (uint64_t)draft->space->scorer->num_contexts];
+    final_graph[i] = !ends ? INFINITY
+                     : draft->final
+                         ? draft->graph->final_cost[oracle_state(draft->space, nodes[i].place)]
+                         : 0;
+    if (ends && draft->final && draft->space->pairs)
+      final_scorer[i] = draft->space->scorer
+                            ->final[nodes[i].place % (uint64_t)draft->space->scorer->num_contexts];
     for (at = 0; at < draft->num_edges; at++)
-      if (draft->edges[at].from == nodes[i].node && draft->edges[at].kept) arcs[num_arcs++] = arc_of(draft, &draft->edges[at], number);
+      if (draft->edges[at].from == nodes[i].node && draft->edges[at].kept)
+        arcs[num_arcs++] = arc_of(draft, &draft->edges[at], number);
   }
   off[count] = num_arcs;
-  *out = (wf_lattice_view){.num_states = count, .num_arcs = num_arcs, .arc_off = off, .arcs = arcs, .final_graph_cost = final_graph,
-                           .final_acoustic_cost = calloc(count, sizeof(float)), .frames = frames, .final_scorer_cost = final_scorer};
+  *out = (wf_lattice_view){.num_states = count,
+                           .num_arcs = num_arcs,
+                           .arc_off = off,
+                           .arcs = arcs,
+                           .final_graph_cost = final_graph,
+                           .final_acoustic_cost = calloc(count, sizeof(float)),
+                           .frames = frames,
+                           .final_scorer_cost = final_scorer};
   free(nodes);
   free(number);
   free(draft->edges);
@@ -130,7 +155,7 @@ void oracle_free_view(wf_lattice_view *view) {
   free((void *)(uintptr_t)view->frames);
 }
 
-/* --- from the slow decoder's trellis ---------------------------------------------------------------------------------- */
+/* --- from the slow decoder's trellis ----------------------------------------------------- */
 
 /* reach[i * n + j]: j can be reached from i over one epsilon arc or more. */
 static bool *epsilon_reach(const wf_fst_view *view) {
@@ -141,19 +166,22 @@ static bool *epsilon_reach(const wf_fst_view *view) {
       if (view->arcs[a].ilabel == 0) reach[s * n + view->arcs[a].nextstate] = true;
   for (uint64_t k = 0; k < n; k++)
     for (uint64_t i = 0; i < n; i++)
-      for (uint64_t j = 0; j < n && reach[i * n + k]; j++) reach[i * n + j] = reach[i * n + j] || reach[k * n + j];
+      for (uint64_t j = 0; j < n && reach[i * n + k]; j++)
+        reach[i * n + j] = reach[i * n + j] || reach[k * n + j];
   return reach;
 }
 
 static float excess(float cost, float token) { return cost - token > 0 ? cost - token : 0; }
 
-static void add_epsilon_edges(struct draft *draft, const oracle_frame *frame, uint64_t t, const bool *reach) {
+static void add_epsilon_edges(struct draft *draft, const oracle_frame *frame, uint64_t t,
+                              const bool *reach) {
   const oracle_space *space = draft->space;
   const wf_fst_view *view = draft->graph;
   uint64_t n = space->size, num_states = view->num_states;
   for (uint64_t i = 0; i < n; i++) {
     uint64_t s = oracle_state(space, i);
-    for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1] && frame->cost[i] != INFINITY; a++) {
+    for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1] && frame->cost[i] != INFINITY;
+         a++) {
       const wf_arc *arc = &view->arcs[a];
       int context = space->pairs ? (int)(i % (uint64_t)space->scorer->num_contexts) : 0;
       float extra = oracle_scorer_step(space, context, arc->olabel, &context);
@@ -165,24 +193,33 @@ static void add_epsilon_edges(struct draft *draft, const oracle_frame *frame, ui
       if (cost > frame->cutoff) continue;
       bool cyclic = next == s || (reach[s * num_states + next] && reach[next * num_states + s]);
       if (cyclic && frame->depth[i] >= frame->depth[to]) continue;
-      add_edge(draft, (struct edge){t * n + i, t * n + to, a, excess(cost, frame->cost[to]), false});
+      add_edge(draft,
+               (struct edge){t * n + i, t * n + to, a, excess(cost, frame->cost[to]), false});
     }
   }
 }
 
-bool oracle_lattice(const wf_fst *fst, const wf_decoder_options *options, const wf_scores *scores, wf_lattice_view *out) {
+bool oracle_lattice(const wf_fst *fst, const wf_decoder_options *options, const wf_scores *scores,
+                    wf_lattice_view *out) {
   oracle_space space = oracle_space_of(fst, NULL, options);
   return oracle_lattice_in(&space, options, scores, out);
 }
 
-bool oracle_lattice_in(const oracle_space *space, const wf_decoder_options *options, const wf_scores *scores, wf_lattice_view *out) {
+bool oracle_lattice_in(const oracle_space *space, const wf_decoder_options *options,
+                       const wf_scores *scores, wf_lattice_view *out) {
   uint64_t n = space->size;
   oracle_result *result = malloc(sizeof *result);
   oracle_trellis trellis;
   oracle_decode_in(space, options, scores, result, &trellis);
-  struct draft draft = {.space = space, .graph = &space->view, .options = options, .scores = scores, .num_frames = result->num_decoded,
-                        .ends = calloc(n, sizeof(bool)), .final = !(result->flags & WF_RESULT_NOT_FINAL)};
-  bool fits = result->fits, died = (result->flags & WF_RESULT_DIED) != 0, *reach = epsilon_reach(&space->view);
+  struct draft draft = {.space = space,
+                        .graph = &space->view,
+                        .options = options,
+                        .scores = scores,
+                        .num_frames = result->num_decoded,
+                        .ends = calloc(n, sizeof(bool)),
+                        .final = !(result->flags & WF_RESULT_NOT_FINAL)};
+  bool fits = result->fits, died = (result->flags & WF_RESULT_DIED) != 0,
+       *reach = epsilon_reach(&space->view);
   free(result);
   if (fits) {
     uint64_t num_nodes = ((uint64_t)draft.num_frames + 1) * n;
@@ -191,7 +228,9 @@ bool oracle_lattice_in(const oracle_space *space, const wf_decoder_options *opti
       for (size_t i = 0; i < frame->num_let_in; i++) {
         const oracle_candidate *c = &frame->let_in[i];
         uint64_t to = (uint64_t)c->to;
-        add_edge(&draft, (struct edge){((uint64_t)t - 1) * n + (uint64_t)c->from, (uint64_t)t * n + to, c->arc, excess(c->cost, frame->cost[to]), false});
+        add_edge(&draft,
+                 (struct edge){((uint64_t)t - 1) * n + (uint64_t)c->from, (uint64_t)t * n + to,
+                               c->arc, excess(c->cost, frame->cost[to]), false});
       }
       add_epsilon_edges(&draft, frame, (uint64_t)t, reach);
     }
@@ -200,8 +239,11 @@ bool oracle_lattice_in(const oracle_space *space, const wf_decoder_options *opti
     for (uint64_t i = 0; i < num_nodes; i++) extra[i] = INFINITY;
     float *ending = extra + (uint64_t)draft.num_frames * n;
     for (uint64_t s = 0; s < n; s++) {
-      if (!died || last->selected[s]) ending[s] = last->relative[s] + (draft.final ? space->view.final_cost[oracle_state(space, s)] : 0);
-      if (draft.final && space->pairs && ending[s] != INFINITY) ending[s] += space->scorer->final[s % (uint64_t)space->scorer->num_contexts];
+      if (!died || last->selected[s])
+        ending[s] =
+            last->relative[s] + (draft.final ? space->view.final_cost[oracle_state(space, s)] : 0);
+      if (draft.final && space->pairs && ending[s] != INFINITY)
+        ending[s] += space->scorer->final[s % (uint64_t)space->scorer->num_contexts];
       if (ending[s] < least) least = ending[s];
     }
     for (uint64_t s = 0; s < n; s++) {
@@ -216,7 +258,9 @@ bool oracle_lattice_in(const oracle_space *space, const wf_decoder_options *opti
         if (through < extra[edge->from]) extra[edge->from] = through, changed = true;
       }
     }
-    for (size_t i = 0; i < draft.num_edges; i++) draft.edges[i].kept = draft.edges[i].excess + extra[draft.edges[i].to] <= options->lattice_beam;
+    for (size_t i = 0; i < draft.num_edges; i++)
+      draft.edges[i].kept =
+          draft.edges[i].excess + extra[draft.edges[i].to] <= options->lattice_beam;
     free(extra);
     finish(&draft, out);
   } else {
@@ -227,18 +271,19 @@ bool oracle_lattice_in(const oracle_space *space, const wf_decoder_options *opti
   return fits;
 }
 
-/* --- from all paths --------------------------------------------------------------------------------------------------- */
+/* --- from all paths ---------------------------------------------------------------------- */
 
 struct listing {
   struct draft *draft;
-  double best;      /* of all paths; first found, then used */
-  bool marking;     /* the second time round */
+  double best;  /* of all paths; first found, then used */
+  bool marking; /* the second time round */
   size_t num_paths, limit;
   size_t path[256]; /* edges from the start on */
   int length;
 };
 
-/* All ways on from `node`, whose cost so far is `cost`. Edges [off[node], off[node + 1]) leave it. */
+/* All ways on from `node`, whose cost so far is `cost`. Edges [off[node], off[node + 1]) leave it.
+ */
 static void list_paths(struct listing *listing, const size_t *off, uint64_t node, double cost) {
   struct draft *draft = listing->draft;
   uint64_t n = draft->graph->num_states;
@@ -263,7 +308,9 @@ static void list_paths(struct listing *listing, const size_t *off, uint64_t node
     if (again) continue;
     double step = (double)arc->weight - (arc->olabel != 0 ? (double)draft->options->word_score : 0);
     if (arc->ilabel != 0)
-      step -= (double)draft->options->acoustic_scale * (double)((const float *)draft->scores->data)[(int64_t)(node / n) * draft->scores->stride + arc->ilabel - 1];
+      step -= (double)draft->options->acoustic_scale *
+              (double)((const float *)draft->scores
+                           ->data)[(int64_t)(node / n) * draft->scores->stride + arc->ilabel - 1];
     if (step == INFINITY) continue;
     assert_true(listing->length < 256);
     listing->path[listing->length++] = i;
@@ -272,17 +319,28 @@ static void list_paths(struct listing *listing, const size_t *off, uint64_t node
   }
 }
 
-bool enumerated_lattice(const wf_fst *fst, const wf_decoder_options *options, const wf_scores *scores, int64_t num_frames, bool final, size_t limit, wf_lattice_view *out) {
+bool enumerated_lattice(const wf_fst *fst, const wf_decoder_options *options,
+                        const wf_scores *scores, int64_t num_frames, bool final, size_t limit,
+                        wf_lattice_view *out) {
   wf_fst_view view = wf_fst_get_view(fst);
   uint64_t n = view.num_states, num_nodes = ((uint64_t)num_frames + 1) * n;
   oracle_space space = oracle_space_of(fst, NULL, options);
-  struct draft draft = {.space = &space, .graph = &view, .options = options, .scores = scores, .num_frames = num_frames, .ends = calloc(n, sizeof(bool)), .final = final, .may_cycle = true};
+  struct draft draft = {.space = &space,
+                        .graph = &view,
+                        .options = options,
+                        .scores = scores,
+                        .num_frames = num_frames,
+                        .ends = calloc(n, sizeof(bool)),
+                        .final = final,
+                        .may_cycle = true};
   size_t *off = malloc((num_nodes + 1) * sizeof *off);
   for (uint64_t node = 0; node < num_nodes; node++) {
     off[node] = draft.num_edges;
     for (uint64_t a = view.arc_off[node % n]; a < view.arc_off[node % n + 1]; a++) {
       uint64_t frame = node / n + (view.arcs[a].ilabel != 0);
-      if (frame <= (uint64_t)num_frames) add_edge(&draft, (struct edge){.from = node, .to = frame * n + view.arcs[a].nextstate, .arc = a});
+      if (frame <= (uint64_t)num_frames)
+        add_edge(&draft,
+                 (struct edge){.from = node, .to = frame * n + view.arcs[a].nextstate, .arc = a});
     }
   }
   off[num_nodes] = draft.num_edges;
@@ -302,22 +360,29 @@ bool enumerated_lattice(const wf_fst *fst, const wf_decoder_options *options, co
   return within;
 }
 
-/* --- checks ----------------------------------------------------------------------------------------------------------- */
+/* --- checks ------------------------------------------------------------------------------ */
 
-bool oracle_same_lattice(const wf_lattice_view *lattice, const wf_lattice_view *expected, uint64_t seed) {
-  bool same = lattice->num_states == expected->num_states && lattice->num_arcs == expected->num_arcs;
+bool oracle_same_lattice(const wf_lattice_view *lattice, const wf_lattice_view *expected,
+                         uint64_t seed) {
+  bool same =
+      lattice->num_states == expected->num_states && lattice->num_arcs == expected->num_arcs;
   for (uint64_t s = 0; s < lattice->num_states && same; s++)
-    same = lattice->arc_off[s + 1] == expected->arc_off[s + 1] && lattice->frames[s] == expected->frames[s] &&
-           lattice->final_graph_cost[s] == expected->final_graph_cost[s] && lattice->final_acoustic_cost[s] == 0 &&
+    same = lattice->arc_off[s + 1] == expected->arc_off[s + 1] &&
+           lattice->frames[s] == expected->frames[s] &&
+           lattice->final_graph_cost[s] == expected->final_graph_cost[s] &&
+           lattice->final_acoustic_cost[s] == 0 &&
            lattice->final_scorer_cost[s] == expected->final_scorer_cost[s];
   for (uint64_t a = 0; a < lattice->num_arcs && same; a++) {
     const wf_lattice_arc *x = &lattice->arcs[a], *y = &expected->arcs[a];
-    same = x->ilabel == y->ilabel && x->olabel == y->olabel && x->graph_cost == y->graph_cost && x->acoustic_cost == y->acoustic_cost &&
-           x->scorer_cost == y->scorer_cost && x->nextstate == y->nextstate;
+    same = x->ilabel == y->ilabel && x->olabel == y->olabel && x->graph_cost == y->graph_cost &&
+           x->acoustic_cost == y->acoustic_cost && x->scorer_cost == y->scorer_cost &&
+           x->nextstate == y->nextstate;
   }
   if (!same)
-    printf("seed %llu: %llu states, %llu arcs, expected %llu states, %llu arcs\n", (unsigned long long)seed, (unsigned long long)lattice->num_states,
-           (unsigned long long)lattice->num_arcs, (unsigned long long)expected->num_states, (unsigned long long)expected->num_arcs);
+    printf("seed %llu: %llu states, %llu arcs, expected %llu states, %llu arcs\n",
+           (unsigned long long)seed, (unsigned long long)lattice->num_states,
+           (unsigned long long)lattice->num_arcs, (unsigned long long)expected->num_states,
+           (unsigned long long)expected->num_arcs);
   return same;
 }
 
@@ -339,7 +404,8 @@ void oracle_check_shape(const wf_lattice_view *lattice, int64_t num_frames) {
   for (uint64_t s = n; s-- > 0;) {
     to_end[s] = lattice->final_graph_cost[s] != INFINITY;
     assert_true(!to_end[s] || lattice->frames[s] == num_frames);
-    for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) to_end[s] = to_end[s] || to_end[lattice->arcs[a].nextstate];
+    for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++)
+      to_end[s] = to_end[s] || to_end[lattice->arcs[a].nextstate];
     assert_true(to_end[s]);
   }
   free(from_start);
@@ -349,10 +415,12 @@ void oracle_check_shape(const wf_lattice_view *lattice, int64_t num_frames) {
 double oracle_lattice_best(const wf_lattice_view *lattice) {
   double *cost = malloc((lattice->num_states + 1) * sizeof *cost);
   for (uint64_t s = lattice->num_states; s-- > 0;) {
-    cost[s] = (double)lattice->final_graph_cost[s] + (double)lattice->final_acoustic_cost[s] + (double)lattice->final_scorer_cost[s];
+    cost[s] = (double)lattice->final_graph_cost[s] + (double)lattice->final_acoustic_cost[s] +
+              (double)lattice->final_scorer_cost[s];
     for (uint64_t a = lattice->arc_off[s]; a < lattice->arc_off[s + 1]; a++) {
       const wf_lattice_arc *arc = &lattice->arcs[a];
-      double through = (double)arc->graph_cost + (double)arc->acoustic_cost + (double)arc->scorer_cost + cost[arc->nextstate];
+      double through = (double)arc->graph_cost + (double)arc->acoustic_cost +
+                       (double)arc->scorer_cost + cost[arc->nextstate];
       if (through < cost[s]) cost[s] = through;
     }
   }

@@ -1,4 +1,5 @@
-/* lattice_paths.h - small random lattices, and all paths of a lattice one by one: what tests of lattices compare with. */
+/* lattice_paths.h - small random lattices, and all paths of a lattice one by one: what tests of
+ * lattices compare with. */
 #ifndef TESTS_LATTICE_PATHS_H
 #define TESTS_LATTICE_PATHS_H
 
@@ -7,10 +8,11 @@
 typedef struct test_lattice_shape {
   int num_frames;
   int32_t num_words, num_labels; /* 1 .. n */
-  float epsilon_share;           /* chance that a compact arc has no word, that a raw arc has none */
-  float eighths;                 /* costs are multiples of 1/8 up to this, exact in sums */
+  float epsilon_share; /* chance that a compact arc has no word, that a raw arc has none */
+  float eighths;       /* costs are multiples of 1/8 up to this, exact in sums */
 } test_lattice_shape;
-/* States at frames 0 .. num_frames, arcs over zero to three frames; final states at the end. With `loose`, arcs have any number of labels, so that frames differ. */
+/* States at frames 0 .. num_frames, arcs over zero to three frames; final states at the end. With
+ * `loose`, arcs have any number of labels, so that frames differ. */
 wf_compact_lattice *test_random_compact(test_rng *rng, const test_lattice_shape *shape, bool loose);
 wf_lattice *test_random_raw(test_rng *rng, const test_lattice_shape *shape);
 

@@ -1,5 +1,6 @@
-/* random_scorers.h - random scorers of every kind that is plain arrays: boosts of words and of phrases, n-gram models, chains of up to three. Their words are the
- * labels 1 .. 4 of decode_tasks.h, and 5. */
+/* random_scorers.h - random scorers of every kind that is plain arrays: boosts of words and of
+ * phrases, n-gram models, chains of up to three. Their words are the labels 1 .. 4 of
+ * decode_tasks.h, and 5. */
 #ifndef TESTS_RANDOM_SCORERS_H
 #define TESTS_RANDOM_SCORERS_H
 
@@ -77,8 +78,12 @@ static inline wf_scorer *random_ngram(test_rng *rng, const wf_symbols *words, bo
     wf_ngram_scorer_options_init(&options);
     options.lm_scale = test_below(rng, 3) == 0 ? 0.5f : 1;
     options.placement = (int32_t)test_below(rng, 3);
-    options.lm_gpu_bytes = test_below(rng, 2) ? (int64_t)test_below(rng, 40000) : 0; /* these models are a few kB: too little, or room for a small cache */
-    if (wf_scorer_from_lm(lm, words, &options, &scorer, &err) != WF_OK) scorer = NULL; /* it may know none of the words */
+    options.lm_gpu_bytes =
+        test_below(rng, 2)
+            ? (int64_t)test_below(rng, 40000)
+            : 0; /* these models are a few kB: too little, or room for a small cache */
+    if (wf_scorer_from_lm(lm, words, &options, &scorer, &err) != WF_OK)
+      scorer = NULL; /* it may know none of the words */
     wf_wlm_free(lm);
   }
   return scorer;
@@ -89,13 +94,16 @@ static inline wf_symbols *random_scorer_words(void) {
   wf_symbols *words;
   static const char *const texts[] = {"<eps>", "c", "a", "d", "b", "e"};
   assert_ok(wf_symbols_create("words", &words, &err));
-  for (int64_t i = 0; i <= RANDOM_WORDS; i++) assert_ok(wf_symbols_add(words, texts[i], i, NULL, &err));
+  for (int64_t i = 0; i <= RANDOM_WORDS; i++)
+    assert_ok(wf_symbols_add(words, texts[i], i, NULL, &err));
   return words;
 }
 
 static inline wf_scorer *random_part(test_rng *rng, const wf_symbols *words) {
   uint32_t kind = test_below(rng, 4);
-  return kind == 0 ? random_word_boost(rng) : kind == 1 ? random_phrase_boost(rng) : random_ngram(rng, words, kind == 2);
+  return kind == 0   ? random_word_boost(rng)
+         : kind == 1 ? random_phrase_boost(rng)
+                     : random_ngram(rng, words, kind == 2);
 }
 
 static inline wf_scorer *random_scorer(test_rng *rng, const wf_symbols *words) {
@@ -113,10 +121,13 @@ static inline wf_scorer *random_scorer(test_rng *rng, const wf_symbols *words) {
 }
 
 /* The scorer with one or two others, in any order and shape. */
-static inline wf_scorer *random_chain(test_rng *rng, const wf_scorer *scorer, const wf_symbols *words) {
+static inline wf_scorer *random_chain(test_rng *rng, const wf_scorer *scorer,
+                                      const wf_symbols *words) {
   wf_error err = {0};
-  wf_scorer *parts[3] = {wf_scorer_ref(scorer), random_part(rng, words), random_part(rng, words)}, *pair, *chain;
-  const int count = 2 + (int)test_below(rng, 2), swap = (int)test_below(rng, 3), at = count == 3 ? swap : swap % 2;
+  wf_scorer *parts[3] = {wf_scorer_ref(scorer), random_part(rng, words), random_part(rng, words)},
+            *pair, *chain;
+  const int count = 2 + (int)test_below(rng, 2), swap = (int)test_below(rng, 3),
+            at = count == 3 ? swap : swap % 2;
   wf_scorer *first = parts[0];
   parts[0] = parts[at];
   parts[at] = first;

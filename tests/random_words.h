@@ -1,5 +1,5 @@
-/* random_words.h - random tasks whose graphs have places for words, and words for them: few labels and words, so that phrases begin alike, sound alike, or are the
- * same. */
+/* random_words.h - random tasks whose graphs have places for words, and words for them: few labels
+ * and words, so that phrases begin alike, sound alike, or are the same. */
 #ifndef TESTS_RANDOM_WORDS_H
 #define TESTS_RANDOM_WORDS_H
 
@@ -14,14 +14,18 @@ struct phrases {
   size_t count;
 };
 
-/* Labels 2 .. num_tokens; few of them, so that phrases begin alike, sound alike, or are the same. */
+/* Labels 2 .. num_tokens; few of them, so that phrases begin alike, sound alike, or are the same.
+ */
 static inline void random_phrases(test_rng *rng, int32_t num_tokens, struct phrases *out) {
   out->count = test_below(rng, MAX_PHRASES + 1);
   for (size_t i = 0; i < out->count; i++) {
-    out->list[i] = (wf_added_phrase){out->words[i], 1 + test_below(rng, MAX_WORDS), (float)((int)test_below(rng, 9) - 2) / 8};
+    out->list[i] = (wf_added_phrase){out->words[i], 1 + test_below(rng, MAX_WORDS),
+                                     (float)((int)test_below(rng, 9) - 2) / 8};
     for (size_t k = 0; k < out->list[i].num_words; k++) {
-      out->words[i][k] = (wf_spoken_word){1 + (int32_t)test_below(rng, 6), out->labels[i][k], 1 + test_below(rng, MAX_LABELS)};
-      for (size_t l = 0; l < MAX_LABELS; l++) out->labels[i][k][l] = 2 + (int32_t)test_below(rng, (uint32_t)num_tokens - 1);
+      out->words[i][k] = (wf_spoken_word){1 + (int32_t)test_below(rng, 6), out->labels[i][k],
+                                          1 + test_below(rng, MAX_LABELS)};
+      for (size_t l = 0; l < MAX_LABELS; l++)
+        out->labels[i][k][l] = 2 + (int32_t)test_below(rng, (uint32_t)num_tokens - 1);
     }
   }
 }
@@ -54,11 +58,14 @@ static inline wf_fst *with_places(test_rng *rng, const wf_fst *fst, int32_t num_
   assert_ok(wf_builder_set_start(builder, (uint32_t)view.start, &err));
   for (uint32_t s = 0; s < view.num_states; s++) {
     bool place = test_below(rng, 2) == 0;
-    if (view.final_cost[s] != INFINITY) assert_ok(wf_builder_set_final(builder, s, view.final_cost[s], &err));
+    if (view.final_cost[s] != INFINITY)
+      assert_ok(wf_builder_set_final(builder, s, view.final_cost[s], &err));
     for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) {
       wf_arc arc = view.arcs[a];
-      if (place && test_below(rng, 2) == 0) arc.ilabel = num_tokens + 1 + (int32_t)test_below(rng, NUM_CLASSES), arc.olabel = 0;
-      else if (place && arc.nextstate == s && arc.olabel == 0) continue; /* not another loop */
+      if (place && test_below(rng, 2) == 0)
+        arc.ilabel = num_tokens + 1 + (int32_t)test_below(rng, NUM_CLASSES), arc.olabel = 0;
+      else if (place && arc.nextstate == s && arc.olabel == 0)
+        continue; /* not another loop */
       assert_ok(wf_builder_add_arc(builder, s, arc, &err));
     }
     if (place) assert_ok(wf_builder_add_arc(builder, s, (wf_arc){s, 0, 1, 0}, &err));
@@ -69,7 +76,8 @@ static inline wf_fst *with_places(test_rng *rng, const wf_fst *fst, int32_t num_
   return out;
 }
 
-/* A random task whose graph has places; `with` is its graph with words, NULL if nothing can be added. */
+/* A random task whose graph has places; `with` is its graph with words, NULL if nothing can be
+ * added. */
 struct added_task {
   struct decode_task task;
   wf_fst *fst;
@@ -79,10 +87,12 @@ struct added_task {
 };
 
 /* NULL: no path goes through the class. */
-static inline wf_graph *with_phrases(const wf_graph *graph, const char *word_class, const struct phrases *phrases) {
+static inline wf_graph *with_phrases(const wf_graph *graph, const char *word_class,
+                                     const struct phrases *phrases) {
   wf_error err = {0};
   wf_graph *out;
-  if (wf_graph_add_phrases(graph, word_class, phrases->list, phrases->count, &out, &err) == WF_OK) return out;
+  if (wf_graph_add_phrases(graph, word_class, phrases->list, phrases->count, &out, &err) == WF_OK)
+    return out;
   assert_non_null(strstr(err.message, "no path"));
   return NULL;
 }
@@ -96,7 +106,8 @@ static inline bool is_fitting(uint64_t seed, struct added_task *out) {
   out->fst = with_places(&rng, wf_graph_fst(out->task.graph), out->num_tokens);
   wf_graph_free(out->task.graph);
   out->task.graph = NULL;
-  if (wf_graph_create(out->fst, NULL, 0, &out->task.graph, &err) != WF_OK) return false; /* a cycle of negative cost, now that the blank is free */
+  if (wf_graph_create(out->fst, NULL, 0, &out->task.graph, &err) != WF_OK)
+    return false; /* a cycle of negative cost, now that the blank is free */
   for (int c = 0; c < NUM_CLASSES; c++) random_phrases(&rng, out->num_tokens, &out->phrases[c]);
   out->with = with_phrases(out->task.graph, "<c>", &out->phrases[0]);
   if (out->with == NULL) return false;

@@ -1,4 +1,5 @@
-/* rnn_chains.h - decoding tasks whose utterances have a recurrent scorer, alone or in chains with others. */
+/* rnn_chains.h - decoding tasks whose utterances have a recurrent scorer, alone or in chains with
+ * others. */
 #ifndef TESTS_RNN_CHAINS_H
 #define TESTS_RNN_CHAINS_H
 
@@ -8,21 +9,29 @@
 
 enum { UTTERANCES = 10, LONGEST = 9, INPUTS = 4 };
 
-static inline wf_scorer *scorer_over(const wf_rnnlm *rnnlm, const models *m, const wf_rnn_scorer_options *o) {
+static inline wf_scorer *scorer_over(const wf_rnnlm *rnnlm, const models *m,
+                                     const wf_rnn_scorer_options *o) {
   wf_error err = {0};
   wf_scorer *scorer;
   assert_ok(wf_scorer_from_rnnlm(rnnlm, m->ngram, m->small, m->words, o, &scorer, &err));
   return scorer;
 }
 
-static inline bool is_close(double a, double b) { return a == b || fabs(a - b) <= 1e-4; /* both may be infinite */ }
+static inline bool is_close(double a, double b) {
+  return a == b || fabs(a - b) <= 1e-4; /* both may be infinite */
+}
 
 /* Words as on the CPU, costs but for rounding. */
 static inline void check_alike(uint64_t seed, int u, const wf_result *got, const wf_result *want) {
-  bool alike = got->status == want->status && got->flags == want->flags && got->num_words == want->num_words && is_close(got->cost, want->cost) &&
+  bool alike = got->status == want->status && got->flags == want->flags &&
+               got->num_words == want->num_words && is_close(got->cost, want->cost) &&
                is_close(got->scorer_cost, want->scorer_cost);
-  for (size_t i = 0; alike && i < got->num_words; i++) alike = got->words[i].label == want->words[i].label && got->words[i].start_frame == want->words[i].start_frame;
-  if (!alike) fail_msg("seed %d, utterance %d: cost %.9g, on the CPU %.9g (%s)", (int)seed, u, got->cost, want->cost, got->message);
+  for (size_t i = 0; alike && i < got->num_words; i++)
+    alike = got->words[i].label == want->words[i].label &&
+            got->words[i].start_frame == want->words[i].start_frame;
+  if (!alike)
+    fail_msg("seed %d, utterance %d: cost %.9g, on the CPU %.9g (%s)", (int)seed, u, got->cost,
+             want->cost, got->message);
 }
 
 /* Utterances, some with a recurrent scorer alone, some in chains, their own or others'. */
@@ -55,7 +64,8 @@ static inline void make_chain_task(uint64_t seed, test_rng *rng, chain_task *t) 
   t->options.num_threads = 2;
   t->chains[0] = scorer_over(t->m.rnnlm, &t->m, &o);
   t->num_chains = 1 + test_below(rng, MOST_CHAINS);
-  for (uint32_t k = 1; k < t->num_chains; k++) t->chains[k] = random_chain(rng, t->chains[0], t->words);
+  for (uint32_t k = 1; k < t->num_chains; k++)
+    t->chains[k] = random_chain(rng, t->chains[0], t->words);
   for (int u = 0; u < UTTERANCES; u++) {
     t->scorers[u] = t->chains[test_below(rng, t->num_chains)];
     for (int i = 0; i < LONGEST * INPUTS; i++) t->data[u][i] = -3 * test_unit(rng);

@@ -1,17 +1,27 @@
-/* rnn_models.h - a random recurrent model, two small n-gram models and the words of a graph, for tests of the recurrent scorer. */
+/* rnn_models.h - a random recurrent model, two small n-gram models and the words of a graph, for
+ * tests of the recurrent scorer. */
 #ifndef TESTS_RNN_MODELS_H
 #define TESTS_RNN_MODELS_H
 
 #include "rnnlm_oracle.h"
 
-enum { NUM_LABELS = 7 }; /* words of the graph, from 1: w1 .. w5, one that only the n-gram models know, one that nobody knows */
+enum {
+  NUM_LABELS = 7
+}; /* words of the graph, from 1: w1 .. w5, one that only the n-gram models know, one that nobody
+      knows */
 static const char *const label_text[] = {"<eps>", "w1", "w2", "w3", "w4", "w5", "rare", "never"};
 
 static const char *const ngram_text =
-    "\\data\\\nngram 1=9\nngram 2=6\nngram 3=2\n\\1-grams:\n-99\t<s>\t-0.3\n-1.1\t</s>\n-2\t<unk>\n-0.5\tw1\t-0.2\n-0.8\tw2\t-0.1\n-0.9\tw3\t-0.4\n-1.2\tw4\n-1.3\tw5\n-1.9\trare\t-0.1\n"
-    "\\2-grams:\n-0.2\t<s> w1\t-0.1\n-0.6\tw1 w2\t-0.3\n-0.4\tw2 w3\n-0.3\tw3 </s>\n-0.7\tw3 w1\n-0.9\trare w2\n\\3-grams:\n-0.1\t<s> w1 w2\n-0.25\tw1 w2 w3\n\\end\\\n";
+    "\\data\\\nngram 1=9\nngram 2=6\nngram "
+    "3=2\n\\1-grams:\n-99\t<s>\t-0.3\n-1.1\t</"
+    "s>\n-2\t<unk>\n-0.5\tw1\t-0.2\n-0.8\tw2\t-0.1\n-0.9\tw3\t-0.4\n-1.2\tw4\n-1.3\tw5\n-1."
+    "9\trare\t-0.1\n"
+    "\\2-grams:\n-0.2\t<s> w1\t-0.1\n-0.6\tw1 w2\t-0.3\n-0.4\tw2 w3\n-0.3\tw3 </s>\n-0.7\tw3 "
+    "w1\n-0.9\trare w2\n\\3-grams:\n-0.1\t<s> w1 w2\n-0.25\tw1 w2 w3\n\\end\\\n";
 static const char *const small_text =
-    "\\data\\\nngram 1=9\nngram 2=3\n\\1-grams:\n-99\t<s>\t-0.2\n-1\t</s>\n-1.5\t<unk>\n-0.7\tw1\t-0.3\n-0.7\tw2\n-0.8\tw3\t-0.1\n-0.9\tw4\n-1.1\tw5\n-2.2\trare\n"
+    "\\data\\\nngram 1=9\nngram "
+    "2=3\n\\1-grams:\n-99\t<s>\t-0.2\n-1\t</"
+    "s>\n-1.5\t<unk>\n-0.7\tw1\t-0.3\n-0.7\tw2\n-0.8\tw3\t-0.1\n-0.9\tw4\n-1.1\tw5\n-2.2\trare\n"
     "\\2-grams:\n-0.4\t<s> w1\n-0.5\tw1 w2\n-0.2\tw3 </s>\n\\end\\\n";
 
 typedef struct models {
@@ -24,16 +34,25 @@ typedef struct models {
 static models random_models(test_rng *rng) {
   static const char *const types[] = {"sigmoid", "gru-full", "scrn5", "tanh"};
   wf_error err = {0};
-  models m = {.r = {.type = types[test_below(rng, 4)], .version = 6, .num_layers = 1 + (int)test_below(rng, 2), .arity = 2, .hidden = 40, .num_words = 6, .lnz = 2}};
+  models m = {.r = {.type = types[test_below(rng, 4)],
+                    .version = 6,
+                    .num_layers = 1 + (int)test_below(rng, 2),
+                    .arity = 2,
+                    .hidden = 40,
+                    .num_words = 6,
+                    .lnz = 2}};
   m.r.order = (int)test_below(rng, 5);
   m.r.num_cells = m.r.order > 0 ? 300 : 0;
   m.r.nce = test_below(rng, 3) == 0;
   test_rnn_fill(&m.r, rng);
   assert_ok(wf_rnnlm_open(test_rnn_write(&m.r), NULL, &m.rnnlm, &err));
-  assert_ok(wf_lm_read_arpa(test_write_file("ngram.arpa", ngram_text, strlen(ngram_text)), NULL, NULL, &m.ngram, NULL, NULL, &err));
-  assert_ok(wf_lm_read_arpa(test_write_file("small.arpa", small_text, strlen(small_text)), NULL, NULL, &m.small, NULL, NULL, &err));
+  assert_ok(wf_lm_read_arpa(test_write_file("ngram.arpa", ngram_text, strlen(ngram_text)), NULL,
+                            NULL, &m.ngram, NULL, NULL, &err));
+  assert_ok(wf_lm_read_arpa(test_write_file("small.arpa", small_text, strlen(small_text)), NULL,
+                            NULL, &m.small, NULL, NULL, &err));
   assert_ok(wf_symbols_create("words", &m.words, &err));
-  for (int i = 0; i <= NUM_LABELS; i++) assert_ok(wf_symbols_add(m.words, label_text[i], i, NULL, &err));
+  for (int i = 0; i <= NUM_LABELS; i++)
+    assert_ok(wf_symbols_add(m.words, label_text[i], i, NULL, &err));
   return m;
 }
 
@@ -58,11 +77,19 @@ static wf_rnn_scorer_options random_options(test_rng *rng) {
 }
 
 /* For test_changed_fst: epsilon arcs lead to larger states, so there are finitely many paths. */
-static bool forward_epsilons(test_rng *rng, uint32_t state, wf_arc *arc) { return arc->ilabel > 0 || arc->nextstate > state; }
+static bool forward_epsilons(test_rng *rng, uint32_t state, wf_arc *arc) {
+  return arc->ilabel > 0 || arc->nextstate > state;
+}
 
 /* Of the words, with so many input labels. */
 static inline wf_fst *random_word_fst(test_rng *rng, int32_t num_inputs) {
-  test_fst_shape shape = {.num_states = 12, .num_arcs = 50, .num_ilabels = num_inputs, .num_olabels = NUM_LABELS, .epsilon_share = 0.15f, .final_share = 0.7f, .max_weight = 2};
+  test_fst_shape shape = {.num_states = 12,
+                          .num_arcs = 50,
+                          .num_ilabels = num_inputs,
+                          .num_olabels = NUM_LABELS,
+                          .epsilon_share = 0.15f,
+                          .final_share = 0.7f,
+                          .max_weight = 2};
   return test_changed_fst(test_random_fst(rng, &shape), rng, forward_epsilons);
 }
 

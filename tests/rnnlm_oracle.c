@@ -1,7 +1,9 @@
 /* rnnlm_oracle.c - see rnnlm_oracle.h. */
 #include "rnnlm_oracle.h"
 
-static bool is(const test_rnn *r, const char *prefix) { return strncmp(r->type, prefix, strlen(prefix)) == 0; }
+static bool is(const test_rnn *r, const char *prefix) {
+  return strncmp(r->type, prefix, strlen(prefix)) == 0;
+}
 
 static int scrn_context(const test_rnn *r) {
   int c = atoi(r->type + (is(r, "scrnfast") ? 8 : 4));
@@ -18,12 +20,18 @@ static size_t layer_matrices(const test_rnn *r, int layer) {
   return (layer > 0 ? 2 : 1) * h * h;
 }
 
-static size_t layer_vectors(const test_rnn *r) { return is(r, "gru") ? 2 * (size_t)r->hidden : is(r, "scrn") ? (size_t)scrn_context(r) : 0; }
+static size_t layer_vectors(const test_rnn *r) {
+  return is(r, "gru") ? 2 * (size_t)r->hidden : is(r, "scrn") ? (size_t)scrn_context(r) : 0;
+}
 
 static float random_weight(test_rng *rng) { return test_unit(rng) - 0.5f; }
 
 test_rnn test_random_rnn(test_rng *rng, const char *type, int variant) {
-  test_rnn r = {.type = type, .version = 6, .num_layers = 1 + (int)test_below(rng, 3), .arity = 2 + variant % 3, .lnz = 9};
+  test_rnn r = {.type = type,
+                .version = 6,
+                .num_layers = 1 + (int)test_below(rng, 3),
+                .arity = 2 + variant % 3,
+                .lnz = 9};
   r.num_words = (r.arity - 1) * (20 + (int)test_below(rng, 30)) + 1;
   r.hidden = 5 + (int)test_below(rng, 15);
   r.nce = variant == 1;
@@ -43,7 +51,8 @@ void test_rnn_fill(test_rnn *r, test_rng *rng) {
   r->counts = malloc(v * sizeof(int64_t));
   assert_true(r->floats != NULL && r->cells != NULL && r->counts != NULL);
   for (size_t i = 0; i < r->num_floats; i++) r->floats[i] = random_weight(rng);
-  for (size_t i = 0; i < r->num_cells; i++) r->cells[i] = test_below(rng, 3) == 0 ? 0 : random_weight(rng);
+  for (size_t i = 0; i < r->num_cells; i++)
+    r->cells[i] = test_below(rng, 3) == 0 ? 0 : random_weight(rng);
   int64_t count = 20 + test_below(rng, 1000);
   r->counts[0] = test_below(rng, 300);
   for (size_t w = 1; w < v; w++) {
@@ -64,8 +73,10 @@ const char *test_rnn_write(const test_rnn *r) {
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   for (int w = 0; w < r->num_words; w++) {
-    if (w == 0) fprintf(file, "</s> %lld\n", (long long)r->counts[0]);
-    else fprintf(file, "w%d %lld\n", w, (long long)r->counts[w]);
+    if (w == 0)
+      fprintf(file, "</s> %lld\n", (long long)r->counts[0]);
+    else
+      fprintf(file, "w%d %lld\n", w, (long long)r->counts[w]);
   }
   fclose(file);
   char net[600], type[64] = {0};
@@ -90,7 +101,7 @@ const char *test_rnn_write(const test_rnn *r) {
   return path;
 }
 
-/* --- hidden layers ------------------------------------------------------------------------------------------------ */
+/* --- hidden layers ----------------------------------------------------------------------- */
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
@@ -102,13 +113,17 @@ static void multiply(const float *m, size_t rows, size_t cols, const double *x, 
 
 enum { MAX_HIDDEN = 64 };
 
-static void step_gru(const test_rnn *r, const float *m, const float *bias, const double *x, double *h) {
+static void step_gru(const test_rnn *r, const float *m, const float *bias, const double *x,
+                     double *h) {
   size_t n = (size_t)r->hidden;
-  bool input = strcmp(r->type, "gru-insyn") == 0 || strcmp(r->type, "gru-full") == 0, biased = strcmp(r->type, "gru-bias") == 0 || strcmp(r->type, "gru-full") == 0;
+  bool input = strcmp(r->type, "gru-insyn") == 0 || strcmp(r->type, "gru-full") == 0,
+       biased = strcmp(r->type, "gru-bias") == 0 || strcmp(r->type, "gru-full") == 0;
   double gate[3][MAX_HIDDEN] = {{0}}, reset[MAX_HIDDEN];
   for (int g = 0; g < 3; g++) {
-    if (input) multiply(m + (size_t)(2 * g) * n * n, n, n, x, gate[g]);
-    else memcpy(gate[g], x, n * sizeof(double));
+    if (input)
+      multiply(m + (size_t)(2 * g) * n * n, n, n, x, gate[g]);
+    else
+      memcpy(gate[g], x, n * sizeof(double));
     if (biased && g < 2)
       for (size_t i = 0; i < n; i++) gate[g][i] += (double)bias[(size_t)g * n + i];
   }
@@ -119,7 +134,8 @@ static void step_gru(const test_rnn *r, const float *m, const float *bias, const
   for (size_t i = 0; i < n; i++) h[i] = (tanh(gate[2][i]) - h[i]) * sigmoid(gate[1][i]) + h[i];
 }
 
-static void step_scrn(const test_rnn *r, int layer, const float *m, const float *decay, const double *x, double *h) {
+static void step_scrn(const test_rnn *r, int layer, const float *m, const float *decay,
+                      const double *x, double *h) {
   size_t n = (size_t)r->hidden, c = (size_t)scrn_context(r), f = n - c;
   const float *B = m, *P = B + c * n, *A = P + f * c, *R = A + f * n;
   bool direct = is(r, "scrnfast") && layer == 0;
@@ -140,12 +156,17 @@ static void step_scrn(const test_rnn *r, int layer, const float *m, const float 
 static void step_simple(const test_rnn *r, int layer, const float *m, const double *x, double *h) {
   size_t n = (size_t)r->hidden;
   double z[MAX_HIDDEN] = {0};
-  if (layer > 0) multiply(m + n * n, n, n, x, z);
-  else memcpy(z, x, n * sizeof(double));
+  if (layer > 0)
+    multiply(m + n * n, n, n, x, z);
+  else
+    memcpy(z, x, n * sizeof(double));
   multiply(m, n, n, h, z);
   for (size_t i = 0; i < n; i++) {
     double relu = z[i] > 0 ? z[i] : 0;
-    h[i] = is(r, "sigmoid") ? sigmoid(z[i]) : is(r, "tanh") ? tanh(z[i]) : strcmp(r->type, "relu-trunc") == 0 && relu > 20 ? 20 : relu;
+    h[i] = is(r, "sigmoid")                                  ? sigmoid(z[i])
+           : is(r, "tanh")                                   ? tanh(z[i])
+           : strcmp(r->type, "relu-trunc") == 0 && relu > 20 ? 20
+                                                             : relu;
   }
 }
 
@@ -156,16 +177,19 @@ static void step_hidden(const test_rnn *r, int word, double h[][MAX_HIDDEN]) {
   double x[MAX_HIDDEN];
   for (size_t i = 0; i < n; i++) x[i] = (double)r->floats[(size_t)word * n + i];
   for (int l = 0; l < r->num_layers; l++) {
-    if (is(r, "gru")) step_gru(r, m, vector, x, h[l]);
-    else if (is(r, "scrn")) step_scrn(r, l, m, vector, x, h[l]);
-    else step_simple(r, l, m, x, h[l]);
+    if (is(r, "gru"))
+      step_gru(r, m, vector, x, h[l]);
+    else if (is(r, "scrn"))
+      step_scrn(r, l, m, vector, x, h[l]);
+    else
+      step_simple(r, l, m, x, h[l]);
     m += layer_matrices(r, l);
     vector += layer_vectors(r);
     memcpy(x, h[l], n * sizeof(double));
   }
 }
 
-/* --- output ------------------------------------------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------ */
 
 int test_rnn_path(const test_rnn *r, int word, int *node, int *branch) {
   int v = r->num_words, a = r->arity, inner = (v - 1) / (a - 1), total = v + inner;
@@ -195,14 +219,18 @@ int test_rnn_path(const test_rnn *r, int word, int *node, int *branch) {
   return depth;
 }
 
-static const uint64_t table[36] = {108641969, 116049371, 125925907, 133333309, 145678979, 175308587, 197530793, 234567803, 251851741, 264197411, 330864029, 399999781,
-                                   407407183, 459258997, 479012069, 545678687, 560493491, 607407037, 629629243, 656789717, 716048933, 718518067, 725925469, 733332871,
-                                   753085943, 755555077, 782715551, 790122953, 812345159, 814814293, 893826581, 923456189, 940740127, 953085797, 985184539, 990122807};
+static const uint64_t table[36] = {
+    108641969, 116049371, 125925907, 133333309, 145678979, 175308587, 197530793, 234567803,
+    251851741, 264197411, 330864029, 399999781, 407407183, 459258997, 479012069, 545678687,
+    560493491, 607407037, 629629243, 656789717, 716048933, 718518067, 725925469, 733332871,
+    753085943, 755555077, 782715551, 790122953, 812345159, 814814293, 893826581, 923456189,
+    940740127, 953085797, 985184539, 990122807};
 
 /* First cell of the feature of order o + 1 of a prediction after past[0 .. size). */
 static uint64_t feature(const test_rnn *r, const int32_t *past, size_t size, int o) {
   uint64_t hash = table[0] * table[1];
-  for (uint64_t i = 1; i <= (uint64_t)o; i++) hash += table[((uint64_t)o * table[i] + i) % 36] * ((uint64_t)past[size - i] + 1);
+  for (uint64_t i = 1; i <= (uint64_t)o; i++)
+    hash += table[((uint64_t)o * table[i] + i) % 36] * ((uint64_t)past[size - i] + 1);
   return hash % (r->num_cells - (uint64_t)r->num_words);
 }
 
@@ -213,11 +241,16 @@ static double row_dot(const test_rnn *r, int row, const double *h) {
   return sum;
 }
 
-static double cost_of(const test_rnn *r, const int32_t *past, size_t size, int word, const double *h) {
-  int orders = r->num_cells == 0 ? 0 : r->order < (int)size + 1 ? r->order : (int)size + 1, node[4096], branch[4096];
+static double cost_of(const test_rnn *r, const int32_t *past, size_t size, int word,
+                      const double *h) {
+  int orders = r->num_cells == 0          ? 0
+               : r->order < (int)size + 1 ? r->order
+                                          : (int)size + 1,
+      node[4096], branch[4096];
   if (r->nce) {
     double score = row_dot(r, word, h) - (double)r->lnz;
-    for (int o = 0; o < orders; o++) score += (double)r->cells[feature(r, past, size, o) + (uint64_t)word];
+    for (int o = 0; o < orders; o++)
+      score += (double)r->cells[feature(r, past, size, o) + (uint64_t)word];
     return -score;
   }
   double cost = 0;
@@ -226,11 +259,14 @@ static double cost_of(const test_rnn *r, const int32_t *past, size_t size, int w
     int first = node[i] * (r->arity - 1);
     for (int o = 0; o < orders; o++)
       for (int j = 0; j < r->arity - 1; j++)
-        if (o < orders && fabs((double)r->cells[feature(r, past, size, o) + (uint64_t)(first + j)]) < 1e-6) orders = o;
+        if (o < orders &&
+            fabs((double)r->cells[feature(r, past, size, o) + (uint64_t)(first + j)]) < 1e-6)
+          orders = o;
     double total = 1, mine = 1; /* the last branch has score 0 */
     for (int j = 0; j < r->arity - 1; j++) {
       double score = row_dot(r, first + j, h);
-      for (int o = 0; o < orders; o++) score += (double)r->cells[feature(r, past, size, o) + (uint64_t)(first + j)];
+      for (int o = 0; o < orders; o++)
+        score += (double)r->cells[feature(r, past, size, o) + (uint64_t)(first + j)];
       total += exp(score);
       if (j == branch[i]) mine = exp(score);
     }

@@ -4,7 +4,9 @@
 
 #include "cuda/compose/sparse_gpu.h"
 
-static inline wf_status compose_sides(const wf_fst *a, const wf_fst *b, const wf__compose_job *job, const wf_compose_options *options, wf__gpu_batch **out, wf_error *err) {
+static inline wf_status compose_sides(const wf_fst *a, const wf_fst *b, const wf__compose_job *job,
+                                      const wf_compose_options *options, wf__gpu_batch **out,
+                                      wf_error *err) {
   wf__sparse *sparse;
   wf__sparse_counts counts;
   WF__TRY(wf__sparse_create(job, a, b, 0, &sparse, err));
@@ -13,9 +15,15 @@ static inline wf_status compose_sides(const wf_fst *a, const wf_fst *b, const wf
   return status;
 }
 
-static inline wf_status compose_sparsely(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf__gpu_batch **out, wf_error *err) {
+static inline wf_status compose_sparsely(const wf_fst *a, const wf_fst *b,
+                                         const wf_compose_options *options, wf__gpu_batch **out,
+                                         wf_error *err) {
   wf__compose_side a_side = {0}, b_side = {0};
-  wf__compose_job job = {.a = &a_side, .b = &b_side, .filter = options->filter, .connect = options->connect, .canonical = true};
+  wf__compose_job job = {.a = &a_side,
+                         .b = &b_side,
+                         .filter = options->filter,
+                         .connect = options->connect,
+                         .canonical = true};
   *out = NULL;
   wf_status status = wf__compose_side_init(&a_side, a, true, err);
   if (status == WF_OK) status = wf__compose_side_init(&b_side, b, false, err);

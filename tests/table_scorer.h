@@ -1,4 +1,5 @@
-/* table_scorer.h - scorers with few contexts, given as tables: for the oracle as they are, for the library behind its interface. */
+/* table_scorer.h - scorers with few contexts, given as tables: for the oracle as they are, for the
+ * library behind its interface. */
 #ifndef TESTS_TABLE_SCORER_H
 #define TESTS_TABLE_SCORER_H
 
@@ -6,9 +7,10 @@
 
 typedef struct table_scorer_shape {
   int max_contexts, num_words;
-  bool negative;   /* costs may be negative, but no cycle of words is */
-  bool wide;       /* contexts are numbers of 64 bits, else few; and questions are answered many at a time, contexts forgotten when they may be */
-  bool coarse;     /* costs are 0 or 1/4, so that nearly everything ties */
+  bool negative; /* costs may be negative, but no cycle of words is */
+  bool wide;     /* contexts are numbers of 64 bits, else few; and questions are answered many at a
+                    time, contexts forgotten when they may be */
+  bool coarse;   /* costs are 0 or 1/4, so that nearly everything ties */
 } table_scorer_shape;
 
 /* Random tables; words above num_words have none. Free with test_free_tables. */

@@ -1,25 +1,31 @@
-/* test_added_words.c - words added at run time, against three static graphs: the one that the library writes out (every bit, lattices and streams included), one in
- * which each place of a class has a chain of its own for each phrase, and one whose grammar had the words from the start. */
+/* test_added_words.c - words added at run time, against three static graphs: the one that the
+ * library writes out (every bit, lattices and streams included), one in which each place of a class
+ * has a chain of its own for each phrase, and one whose grammar had the words from the start. */
 #include "lattice_paths.h"
 #include "random_words.h"
 #include "table_scorer.h"
 
 static wf_error err;
 
-/* --- graphs with a chain for each phrase ----------------------------------------------------------------------------------- */
+/* --- graphs with a chain for each phrase ------------------------------------------------- */
 
 /* A chain for the phrase from `from` to `to`: compact CTC as docs/how-to/topologies.md draws it. */
-static void add_chain(wf_builder *builder, uint32_t from, uint32_t to, float weight, const wf_added_phrase *phrase) {
+static void add_chain(wf_builder *builder, uint32_t from, uint32_t to, float weight,
+                      const wf_added_phrase *phrase) {
   uint32_t at;
   assert_ok(wf_builder_add_states(builder, 1, &at, &err));
   assert_ok(wf_builder_add_arc(builder, from, (wf_arc){at, weight, 0, 0}, &err));
   for (size_t k = 0; k < phrase->num_words; k++)
     for (size_t l = 0; l < phrase->words[k].num_labels; l++) {
       int32_t label = phrase->words[k].labels[l];
-      bool first = k == 0 && l == 0, last = k + 1 == phrase->num_words && l + 1 == phrase->words[k].num_labels;
+      bool first = k == 0 && l == 0,
+           last = k + 1 == phrase->num_words && l + 1 == phrase->words[k].num_labels;
       uint32_t held, after = to;
       assert_ok(wf_builder_add_states(builder, 1, &held, &err));
-      assert_ok(wf_builder_add_arc(builder, at, (wf_arc){held, first ? phrase->cost : 0, label, l == 0 ? phrase->words[k].word : 0}, &err));
+      assert_ok(wf_builder_add_arc(
+          builder, at,
+          (wf_arc){held, first ? phrase->cost : 0, label, l == 0 ? phrase->words[k].word : 0},
+          &err));
       assert_ok(wf_builder_add_arc(builder, held, (wf_arc){held, 0, label, 0}, &err));
       if (!last) {
         assert_ok(wf_builder_add_states(builder, 1, &after, &err));
@@ -40,12 +46,14 @@ static wf_graph *with_chains(const wf_fst *fst, int32_t num_tokens, const struct
   assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
   assert_ok(wf_builder_set_start(builder, (uint32_t)view.start, &err));
   for (uint32_t s = 0; s < view.num_states; s++) {
-    if (view.final_cost[s] != INFINITY) assert_ok(wf_builder_set_final(builder, s, view.final_cost[s], &err));
+    if (view.final_cost[s] != INFINITY)
+      assert_ok(wf_builder_set_final(builder, s, view.final_cost[s], &err));
     for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) {
       const wf_arc *arc = &view.arcs[a];
       int32_t c = arc->ilabel - num_tokens - 1;
       if (c < 0) assert_ok(wf_builder_add_arc(builder, s, *arc, &err));
-      for (size_t i = 0; c >= 0 && i < phrases[c].count; i++) add_chain(builder, s, arc->nextstate, arc->weight, &phrases[c].list[i]);
+      for (size_t i = 0; c >= 0 && i < phrases[c].count; i++)
+        add_chain(builder, s, arc->nextstate, arc->weight, &phrases[c].list[i]);
     }
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
@@ -64,7 +72,7 @@ static wf_graph *written_out(const wf_graph *graph) {
   return out;
 }
 
-/* --- every bit ----------------------------------------------------------------------------------------------------------------- */
+/* --- every bit --------------------------------------------------------------------------- */
 
 static void assert_same(const wf_result *a, const wf_result *b) {
   test_assert_same_result(a, b);
@@ -75,13 +83,15 @@ static void assert_same(const wf_result *a, const wf_result *b) {
 }
 
 /* In chunks, on a stream that says something with the bare graph first. */
-static wf_result *decode_stream(wf_decoder *decoder, const struct added_task *task, const wf_scorer *scorer, test_rng *rng) {
+static wf_result *decode_stream(wf_decoder *decoder, const struct added_task *task,
+                                const wf_scorer *scorer, test_rng *rng) {
   wf_stream *stream;
   wf_result *result;
   assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
   assert_ok(wf_stream_set_scorer(stream, scorer, &err));
   assert_ok(wf_stream_accept(stream, &task->task.scores, NULL, &err));
-  if (task->task.scores.num_frames > 0) assert_int_equal(wf_stream_set_graph(stream, task->with, &err), WF_ERR_STATE);
+  if (task->task.scores.num_frames > 0)
+    assert_int_equal(wf_stream_set_graph(stream, task->with, &err), WF_ERR_STATE);
   assert_ok(wf_stream_finish(stream, &result, &err));
   wf_result_free(result);
   assert_ok(wf_stream_reset(stream, &err));
@@ -111,7 +121,8 @@ static void test_every_bit(void **state) {
       free_added(&task);
       continue;
     }
-    oracle_scorer tables = test_random_tables(&rng, &(table_scorer_shape){3, 6, false, seed % 2 == 0, seed % 4 == 1});
+    oracle_scorer tables =
+        test_random_tables(&rng, &(table_scorer_shape){3, 6, false, seed % 2 == 0, seed % 4 == 1});
     wf_scorer *scorer = seed % 5 == 0 ? test_table_scorer(&tables, seed % 2 == 0) : NULL;
     wf_graph *all = written_out(task.with);
     wf_decoder *decoder, *whole;
@@ -130,8 +141,10 @@ static void test_every_bit(void **state) {
     said += expected->num_words > 0;
     with_lattice += expected->lattice != NULL;
     scored += scorer != NULL;
-    bare_differs += results[1]->status != expected->status || results[1]->cost != expected->cost || results[1]->num_tokens != expected->num_tokens;
-    wf_fst_view view = wf_fst_get_view(wf_graph_fst(all)), base = wf_fst_get_view(wf_graph_fst(task.task.graph));
+    bare_differs += results[1]->status != expected->status || results[1]->cost != expected->cost ||
+                    results[1]->num_tokens != expected->num_tokens;
+    wf_fst_view view = wf_fst_get_view(wf_graph_fst(all)),
+                base = wf_fst_get_view(wf_graph_fst(task.task.graph));
     entered += view.num_states > base.num_states + 2;
     wf_result_free(expected);
     wf_result_free(streamed);
@@ -143,12 +156,15 @@ static void test_every_bit(void **state) {
     test_free_tables(&tables);
     free_added(&task);
   }
-  print_message("%llu tasks, %llu say something, %llu with lattice, %llu scored; added words change %llu\n", (unsigned long long)tried, (unsigned long long)said,
-                (unsigned long long)with_lattice, (unsigned long long)scored, (unsigned long long)bare_differs);
-  assert_true(tried > 1000 && said > 300 && with_lattice > 100 && scored > 200 && bare_differs > 300 && entered > 500);
+  print_message(
+      "%llu tasks, %llu say something, %llu with lattice, %llu scored; added words change %llu\n",
+      (unsigned long long)tried, (unsigned long long)said, (unsigned long long)with_lattice,
+      (unsigned long long)scored, (unsigned long long)bare_differs);
+  assert_true(tried > 1000 && said > 300 && with_lattice > 100 && scored > 200 &&
+              bare_differs > 300 && entered > 500);
 }
 
-/* --- the same language --------------------------------------------------------------------------------------------------------- */
+/* --- the same language ------------------------------------------------------------------- */
 
 static wf_result *decode_wide(const wf_graph *graph, const wf_scores *scores) {
   wf_decoder_options options;
@@ -179,12 +195,15 @@ static void test_chains(void **state) {
       free_added(&task);
       continue;
     }
-    for (int64_t i = 0; i < task.task.scores.num_frames * task.task.scores.stride; i++) task.task.data[i] = -test_unit(&rng) * 5; /* ties would allow other words */
+    for (int64_t i = 0; i < task.task.scores.num_frames * task.task.scores.stride; i++)
+      task.task.data[i] = -test_unit(&rng) * 5; /* ties would allow other words */
     wf_graph *chains = with_chains(task.fst, task.num_tokens, task.phrases);
-    wf_result *expected = decode_wide(chains, &task.task.scores), *result = decode_wide(task.with, &task.task.scores);
+    wf_result *expected = decode_wide(chains, &task.task.scores),
+              *result = decode_wide(task.with, &task.task.scores);
     assert_int_equal(result->status, expected->status);
     assert_int_equal(result->flags, expected->flags);
-    if (expected->flags == 0 && expected->status == WF_OK) { /* within a phrase its cost may have been paid or not */
+    if (expected->flags == 0 &&
+        expected->status == WF_OK) { /* within a phrase its cost may have been paid or not */
       assert_true(fabs(result->cost - expected->cost) < 1e-4);
       compared += expected->num_words > 0;
       alike += expected->num_words > 0 && has_words_of(result, expected);
@@ -195,11 +214,12 @@ static void test_chains(void **state) {
     wf_graph_free(chains);
     free_added(&task);
   }
-  print_message("%llu tasks, %llu with words and an end, the same words in %llu\n", (unsigned long long)tried, (unsigned long long)compared, (unsigned long long)alike);
+  print_message("%llu tasks, %llu with words and an end, the same words in %llu\n",
+                (unsigned long long)tried, (unsigned long long)compared, (unsigned long long)alike);
   assert_true(compared > 200 && alike * 10 > compared * 9); /* words that sound alike tie */
 }
 
-/* --- as if they had been there ------------------------------------------------------------------------------------------------- */
+/* --- as if they had been there ----------------------------------------------------------- */
 
 static wf_symbols *table_of(const char *text) {
   wf_symbols *table;
@@ -209,11 +229,13 @@ static wf_symbols *table_of(const char *text) {
 
 static wf_lexicon *lexicon_of(const char *text, const wf_symbols *tokens) {
   wf_lexicon *lexicon;
-  assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", text, strlen(text)), tokens, NULL, &lexicon, &err));
+  assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", text, strlen(text)), tokens, NULL,
+                            &lexicon, &err));
   return lexicon;
 }
 
-static wf_status build(const wf_lexicon *lexicon, const wf_fst *grammar, const wf_symbols *words, const char *classes, int32_t topology, wf_ctc_graph_result *out) {
+static wf_status build(const wf_lexicon *lexicon, const wf_fst *grammar, const wf_symbols *words,
+                       const char *classes, int32_t topology, wf_ctc_graph_result *out) {
   wf_ctc_graph_parts parts;
   wf_ctc_graph_options options;
   wf_ctc_graph_parts_init(&parts);
@@ -228,16 +250,24 @@ static wf_status build(const wf_lexicon *lexicon, const wf_fst *grammar, const w
 
 enum { GO = 1, TO = 2, PLACE = 3, PARIS = 4, ROME = 5, AROMA = 6, COMPACT = 1 };
 
-/* "go" and "to" in the grammar with costs; <place> after "to", or at the start; then perhaps "go" again. */
-static const char *const class_grammar = "0 1 1 1 0.5;1 2 2 2 0.25;2 3 3 3 1;0 3 3 3 2;3 1 1 1 0.125;3 0.25;1 3";
+/* "go" and "to" in the grammar with costs; <place> after "to", or at the start; then perhaps "go"
+ * again. */
+static const char *const class_grammar =
+    "0 1 1 1 0.5;1 2 2 2 0.25;2 3 3 3 1;0 3 3 3 2;3 1 1 1 0.125;3 0.25;1 3";
 /* The same with the three words in its place, at costs 0.5, 0, 1. */
-static const char *const word_grammar = "0 1 1 1 0.5;1 2 2 2 0.25;2 3 4 4 1.5;2 3 5 5 1;2 3 6 6 2;0 3 4 4 2.5;0 3 5 5 2;0 3 6 6 3;3 1 1 1 0.125;3 0.25;1 3";
+static const char *const word_grammar =
+    "0 1 1 1 0.5;1 2 2 2 0.25;2 3 4 4 1.5;2 3 5 5 1;2 3 6 6 2;0 3 4 4 2.5;0 3 5 5 2;0 3 6 6 3;3 1 "
+    "1 1 0.125;3 0.25;1 3";
 
 static void test_from_the_start(void **state) {
   (void)state;
-  wf_symbols *tokens = table_of("<blk> 0\na 1\nr 2\no 3\nm 4\ng 5\n"), *words = table_of("<eps> 0\ngo 1\nto 2\n<place> 3\nparis 4\nrome 5\naroma 6\n#0 7\n");
-  wf_lexicon *some = lexicon_of("go g o\nto m o\n", tokens), *all = lexicon_of("go g o\nto m o\nparis r a r\nrome r o m\naroma a r o m a\n", tokens);
-  wf_fst *with_class = test_fst_of(WF_TROPICAL, class_grammar), *with_words = test_fst_of(WF_TROPICAL, word_grammar);
+  wf_symbols *tokens = table_of("<blk> 0\na 1\nr 2\no 3\nm 4\ng 5\n"),
+             *words = table_of("<eps> 0\ngo 1\nto 2\n<place> 3\nparis 4\nrome 5\naroma 6\n#0 7\n");
+  wf_lexicon *some = lexicon_of("go g o\nto m o\n", tokens),
+             *all =
+                 lexicon_of("go g o\nto m o\nparis r a r\nrome r o m\naroma a r o m a\n", tokens);
+  wf_fst *with_class = test_fst_of(WF_TROPICAL, class_grammar),
+         *with_words = test_fst_of(WF_TROPICAL, word_grammar);
   wf_ctc_graph_result base, whole;
   wf_graph *graph, *added, *expected;
   assert_ok(build(some, with_class, words, "<place>", COMPACT, &base));
@@ -261,7 +291,8 @@ static void test_from_the_start(void **state) {
     assert_int_equal(a->flags, b->flags);
     assert_true(fabs(a->cost - b->cost) < 1e-4);
     assert_int_equal(a->num_words, b->num_words);
-    for (size_t i = 0; i < a->num_words; i++) assert_int_equal(a->words[i].label, b->words[i].label);
+    for (size_t i = 0; i < a->num_words; i++)
+      assert_int_equal(a->words[i].label, b->words[i].label);
     for (size_t i = 0; i < a->num_words; i++) with_place += a->words[i].label >= PARIS;
     wf_result *bare = decode_wide(graph, &scores);
     for (size_t i = 0; i < bare->num_words; i++) assert_true(bare->words[i].label < PLACE);
@@ -283,7 +314,7 @@ static void test_from_the_start(void **state) {
   wf_symbols_free(words);
 }
 
-/* --- errors -------------------------------------------------------------------------------------------------------------------- */
+/* --- errors ------------------------------------------------------------------------------ */
 
 static void assert_refused(wf_status status, wf_status expected, const char *says) {
   assert_int_equal(status, expected);
@@ -292,16 +323,23 @@ static void assert_refused(wf_status status, wf_status expected, const char *say
 
 static void test_build_errors(void **state) {
   (void)state;
-  wf_symbols *tokens = table_of("<blk> 0\na 1\n"), *words = table_of("<eps> 0\ngo 1\nto 2\n<place> 3\n<other> 4\n#0 5\n");
+  wf_symbols *tokens = table_of("<blk> 0\na 1\n"),
+             *words = table_of("<eps> 0\ngo 1\nto 2\n<place> 3\n<other> 4\n#0 5\n");
   wf_lexicon *lexicon = lexicon_of("go a\n", tokens);
   wf_fst *grammar = test_fst_of(WF_TROPICAL, class_grammar);
   wf_ctc_graph_result made;
-  assert_refused(build(lexicon, grammar, words, "<city>", COMPACT, &made), WF_ERR_ARGUMENT, "class '<city>' is not in the word table");
-  assert_refused(build(lexicon, grammar, words, "<place>,place", COMPACT, &made), WF_ERR_ARGUMENT, "angle brackets");
-  assert_refused(build(lexicon, grammar, words, "<place>,<place>", COMPACT, &made), WF_ERR_ARGUMENT, "given twice");
-  assert_refused(build(lexicon, grammar, words, "<place>,<other>", COMPACT, &made), WF_ERR_ARGUMENT, "'<other>' is nowhere in the grammar");
+  assert_refused(build(lexicon, grammar, words, "<city>", COMPACT, &made), WF_ERR_ARGUMENT,
+                 "class '<city>' is not in the word table");
+  assert_refused(build(lexicon, grammar, words, "<place>,place", COMPACT, &made), WF_ERR_ARGUMENT,
+                 "angle brackets");
+  assert_refused(build(lexicon, grammar, words, "<place>,<place>", COMPACT, &made), WF_ERR_ARGUMENT,
+                 "given twice");
+  assert_refused(build(lexicon, grammar, words, "<place>,<other>", COMPACT, &made), WF_ERR_ARGUMENT,
+                 "'<other>' is nowhere in the grammar");
   for (int32_t topology = 0; topology < 4; topology++)
-    if (topology != COMPACT) assert_refused(build(lexicon, grammar, words, "<place>", topology, &made), WF_ERR_UNSUPPORTED, "need 'compact'");
+    if (topology != COMPACT)
+      assert_refused(build(lexicon, grammar, words, "<place>", topology, &made), WF_ERR_UNSUPPORTED,
+                     "need 'compact'");
   wf_fst_free(grammar);
   wf_lexicon_free(lexicon);
   wf_symbols_free(tokens);
@@ -321,7 +359,8 @@ static wf_graph *small_graph(const char *text, bool named) {
   return graph;
 }
 
-static wf_status try_phrase(const wf_graph *graph, const char *word_class, wf_spoken_word word, float cost) {
+static wf_status try_phrase(const wf_graph *graph, const char *word_class, wf_spoken_word word,
+                            float cost) {
   wf_added_phrase phrase = {&word, 1, cost};
   wf_graph *out;
   wf_status status = wf_graph_add_phrases(graph, word_class, &phrase, 1, &out, &err);
@@ -332,8 +371,10 @@ static wf_status try_phrase(const wf_graph *graph, const char *word_class, wf_sp
 
 static void test_errors(void **state) {
   (void)state;
-  wf_graph *graph = small_graph("0 0 1 0 0;0 1 4 0 1;1 1 1 0 0;1 2 5 0 0;2 0", true), *plain = small_graph("0 0 1 0 0;0 1 2 1 1;1 0", false);
-  wf_graph *one = small_graph("0 0 1 0 0;0 1 4 0 1;1 0", true), *loopless = small_graph("0 1 4 0 1;1 0", true);
+  wf_graph *graph = small_graph("0 0 1 0 0;0 1 4 0 1;1 1 1 0 0;1 2 5 0 0;2 0", true),
+           *plain = small_graph("0 0 1 0 0;0 1 2 1 1;1 0", false);
+  wf_graph *one = small_graph("0 0 1 0 0;0 1 4 0 1;1 0", true),
+           *loopless = small_graph("0 1 4 0 1;1 0", true);
   const int32_t labels[] = {2, 3, 2};
   wf_spoken_word good = {7, labels, 3};
   assert_ok(try_phrase(graph, "<c>", good, 0));
@@ -345,16 +386,22 @@ static void test_errors(void **state) {
   assert_refused(try_phrase(loopless, "<c>", good, 0), WF_ERR_UNSUPPORTED, "topology compact");
   assert_refused(try_phrase(graph, "<c>", good, NAN), WF_ERR_ARGUMENT, "cost");
   assert_refused(try_phrase(graph, "<c>", good, INFINITY), WF_ERR_ARGUMENT, "cost");
-  assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){0, labels, 3}, 0), WF_ERR_ARGUMENT, "no word label");
-  assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, labels, 0}, 0), WF_ERR_ARGUMENT, "without a pronunciation");
-  assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, (const int32_t[]){1}, 1}, 0), WF_ERR_ARGUMENT, "the blank in a pronunciation");
-  assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, (const int32_t[]){4}, 1}, 0), WF_ERR_ARGUMENT, "label 4 is no token");
+  assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){0, labels, 3}, 0), WF_ERR_ARGUMENT,
+                 "no word label");
+  assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, labels, 0}, 0), WF_ERR_ARGUMENT,
+                 "without a pronunciation");
+  assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, (const int32_t[]){1}, 1}, 0),
+                 WF_ERR_ARGUMENT, "the blank in a pronunciation");
+  assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, (const int32_t[]){4}, 1}, 0),
+                 WF_ERR_ARGUMENT, "label 4 is no token");
   wf_added_phrase empty = {NULL, 0, 0};
   wf_graph *out, *again;
-  assert_refused(wf_graph_add_phrases(graph, "<c>", &empty, 1, &out, &err), WF_ERR_ARGUMENT, "no words");
+  assert_refused(wf_graph_add_phrases(graph, "<c>", &empty, 1, &out, &err), WF_ERR_ARGUMENT,
+                 "no words");
   wf_added_phrase phrase = {&good, 1, 0};
   assert_ok(wf_graph_add_phrases(graph, "<c>", &phrase, 1, &out, &err));
-  assert_refused(wf_graph_add_phrases(out, "<c>", &phrase, 1, &again, &err), WF_ERR_ARGUMENT, "has words already");
+  assert_refused(wf_graph_add_phrases(out, "<c>", &phrase, 1, &again, &err), WF_ERR_ARGUMENT,
+                 "has words already");
   wf_decoder *decoder;
   wf_stream *stream;
   assert_ok(wf_decoder_create(one, NULL, &decoder, &err));
@@ -363,7 +410,8 @@ static void test_errors(void **state) {
   wf_scores scores = {.num_columns = 3, .stride = 3};
   const wf_graph *graphs[] = {out};
   wf_result *result;
-  assert_refused(wf_decode_each(decoder, &scores, NULL, graphs, 1, NULL, &result, &err), WF_ERR_ARGUMENT, "that of its decoder");
+  assert_refused(wf_decode_each(decoder, &scores, NULL, graphs, 1, NULL, &result, &err),
+                 WF_ERR_ARGUMENT, "that of its decoder");
   wf_stream_close(stream);
   wf_decoder_free(decoder);
   wf_graph_free(out);
@@ -381,8 +429,10 @@ static void test_order(void **state) {
     struct phrases a, b;
     random_phrases(&rng, 3, &a);
     random_phrases(&rng, 3, &b);
-    wf_graph *graph = small_graph("0 0 1 0 0;0 1 4 0 1;1 1 1 0 0;1 2 5 0 0;2 2 1 0 0;2 0 4 0 0.5;2 0", true);
-    wf_graph *first = with_phrases(graph, "<c>", &a), *second = with_phrases(graph, "<d>", &b), *ab = with_phrases(first, "<d>", &b), *ba = with_phrases(second, "<c>", &a);
+    wf_graph *graph =
+        small_graph("0 0 1 0 0;0 1 4 0 1;1 1 1 0 0;1 2 5 0 0;2 2 1 0 0;2 0 4 0 0.5;2 0", true);
+    wf_graph *first = with_phrases(graph, "<c>", &a), *second = with_phrases(graph, "<d>", &b),
+             *ab = with_phrases(first, "<d>", &b), *ba = with_phrases(second, "<c>", &a);
     wf_fst *x, *y;
     bool equal;
     assert_ok(wf_graph_to_fst(ab, &x, &err));
@@ -401,8 +451,9 @@ static void test_order(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_bit), cmocka_unit_test(test_chains), cmocka_unit_test(test_from_the_start),
-      cmocka_unit_test(test_build_errors), cmocka_unit_test(test_errors), cmocka_unit_test(test_order),
+      cmocka_unit_test(test_every_bit),      cmocka_unit_test(test_chains),
+      cmocka_unit_test(test_from_the_start), cmocka_unit_test(test_build_errors),
+      cmocka_unit_test(test_errors),         cmocka_unit_test(test_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,8 @@ static void test_symbols(void **state) {
   wf_symbols_free(symbols);
 }
 
-/* Tables inside OpenFst's files may hold an empty symbol: read, kept and written there, but not in a text file. */
+/* Tables inside OpenFst's files may hold an empty symbol: read, kept and written there, but not in
+ * a text file. */
 static void test_empty_symbol(void **state) {
   (void)state;
   wf_error err = {0};
@@ -73,7 +74,8 @@ static void test_empty_symbol(void **state) {
 
 static void test_symbols_bad(void **state) {
   (void)state;
-  static const char *const bad[] = {"a\n", "a b\n", "a 1 2\n", "a -1\n", "a 1\na 2\n", "a 1\nb 1\n", "a 4294967296\n", "\xff 3\n"};
+  static const char *const bad[] = {"a\n",        "a b\n",      "a 1 2\n",        "a -1\n",
+                                    "a 1\na 2\n", "a 1\nb 1\n", "a 4294967296\n", "\xff 3\n"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     wf_error err = {0};
     wf_symbols *symbols;
@@ -109,7 +111,8 @@ static void test_builder(void **state) {
   assert_int_equal(wf_builder_finish(builder, NULL, NULL, &fst, &err), WF_ERR_ARGUMENT);
   /* Several at once: all or none. */
   const uint32_t sources[] = {0, 0};
-  wf_arc arcs[] = {{.nextstate = 0, .weight = 1, .ilabel = 2, .olabel = 3}, {.nextstate = 0, .ilabel = -1}};
+  wf_arc arcs[] = {{.nextstate = 0, .weight = 1, .ilabel = 2, .olabel = 3},
+                   {.nextstate = 0, .ilabel = -1}};
   assert_int_equal(wf_builder_add_arcs(builder, sources, arcs, 2, &err), WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "-1:0"));
   arcs[1].ilabel = 5;
@@ -152,7 +155,9 @@ static void test_options(void **state) {
 /* Messages quote input; what steers a terminal does not get into them. */
 static void test_messages(void **state) {
   (void)state;
-  static const char text[] = "a \x1b]0;title\x07\xC2\x9B" "31m\x7F\xC3\xA9\n";
+  static const char text[] =
+      "a \x1b]0;title\x07\xC2\x9B"
+      "31m\x7F\xC3\xA9\n";
   wf_error err = {0};
   wf_symbols *symbols;
   const char *path = test_write_file("odd.txt", text, strlen(text));
@@ -161,7 +166,9 @@ static void test_messages(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_symbols), cmocka_unit_test(test_empty_symbol), cmocka_unit_test(test_symbols_bad), cmocka_unit_test(test_builder),
-                                     cmocka_unit_test(test_options), cmocka_unit_test(test_messages)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_symbols),     cmocka_unit_test(test_empty_symbol),
+      cmocka_unit_test(test_symbols_bad), cmocka_unit_test(test_builder),
+      cmocka_unit_test(test_options),     cmocka_unit_test(test_messages)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_blank.c - blank_penalty and blank_skip_threshold: what docs/reference/semantics.md makes of the scores, done to a copy here, and the oracle on it. */
+/* test_blank.c - blank_penalty and blank_skip_threshold: what docs/reference/semantics.md makes of
+ * the scores, done to a copy here, and the oracle on it. */
 #include "decode_oracle.h"
 #include "decode_tasks.h"
 #include "lattice_oracle.h"
@@ -15,7 +16,8 @@ struct reduced {
 static struct reduced reduce(const struct decode_task *task) {
   const wf_decoder_options *o = &task->options;
   const wf_scores *scores = &task->scores;
-  struct reduced out = {.data = malloc((size_t)(scores->num_frames * scores->num_columns + 1) * sizeof *out.data)};
+  struct reduced out = {
+      .data = malloc((size_t)(scores->num_frames * scores->num_columns + 1) * sizeof *out.data)};
   float limit = (float)log((double)o->blank_skip_threshold);
   bool before = false;
   int64_t kept = 0;
@@ -29,7 +31,10 @@ static struct reduced reduce(const struct decode_task *task) {
     out.data[kept * scores->num_columns + o->blank] -= o->blank_penalty;
     out.number[kept++] = t;
   }
-  out.scores = (wf_scores){.data = out.data, .num_frames = kept, .num_columns = scores->num_columns, .stride = scores->num_columns};
+  out.scores = (wf_scores){.data = out.data,
+                           .num_frames = kept,
+                           .num_columns = scores->num_columns,
+                           .stride = scores->num_columns};
   return out;
 }
 
@@ -45,16 +50,21 @@ static struct decode_task blank_task(uint64_t seed) {
 }
 
 /* Ends of words, starts and all, from the alignment by the rules of "What is reported". */
-static void check_words(const wf_result *result, const struct reduced *reduced, const oracle_result *expected, const struct decode_task *task) {
+static void check_words(const wf_result *result, const struct reduced *reduced,
+                        const oracle_result *expected, const struct decode_task *task) {
   const wf_arc *arcs = wf_fst_get_view(wf_graph_fst(task->graph)).arcs;
   int32_t label_of[64] = {0}; /* by original frame */
   wf_word words[512];
-  int64_t k = 0, end = expected->flags & WF_RESULT_DIED ? reduced->number[expected->num_decoded] : task->scores.num_frames, next = 0;
+  int64_t k = 0,
+          end = expected->flags & WF_RESULT_DIED ? reduced->number[expected->num_decoded]
+                                                 : task->scores.num_frames,
+          next = 0;
   int count = 0;
   for (int i = 0; i < expected->num_arcs; i++) {
     const wf_arc *arc = &arcs[expected->arcs[i]];
     bool more = k < expected->num_decoded;
-    if (arc->olabel != 0) words[count++] = (wf_word){arc->olabel, (int32_t)(more ? reduced->number[k] : next), 0};
+    if (arc->olabel != 0)
+      words[count++] = (wf_word){arc->olabel, (int32_t)(more ? reduced->number[k] : next), 0};
     if (arc->ilabel != 0) {
       label_of[reduced->number[k]] = arc->ilabel;
       next = reduced->number[k++] + 1;
@@ -65,17 +75,23 @@ static void check_words(const wf_result *result, const struct reduced *reduced, 
   assert_int_equal(result->num_words, count);
   for (int w = 0; w < count; w++) {
     int64_t stop = w + 1 < count ? words[w + 1].start_frame : end;
-    while (stop > words[w].start_frame + 1 && (label_of[stop - 1] == 0 || label_of[stop - 1] == task->options.blank + 1)) stop--;
+    while (stop > words[w].start_frame + 1 &&
+           (label_of[stop - 1] == 0 || label_of[stop - 1] == task->options.blank + 1))
+      stop--;
     words[w].end_frame = (int32_t)stop;
     assert_memory_equal(&result->words[w], &words[w], sizeof *words);
   }
 }
 
-static void check_lattice(const wf_result *result, const struct reduced *reduced, wf_decoder_options plain, const struct decode_task *task, uint64_t seed) {
+static void check_lattice(const wf_result *result, const struct reduced *reduced,
+                          wf_decoder_options plain, const struct decode_task *task, uint64_t seed) {
   wf_lattice_view expected, lattice = wf_lattice_get(result->lattice);
   assert_true(oracle_lattice(wf_graph_fst(task->graph), &plain, &reduced->scores, &expected));
-  int32_t *frames = (int32_t *)(uintptr_t)expected.frames, last = expected.num_states > 0 ? frames[expected.num_states - 1] : 0;
-  for (uint64_t s = 0; s < expected.num_states; s++) frames[s] = frames[s] == last ? (int32_t)result->num_decoded : (int32_t)reduced->number[frames[s]];
+  int32_t *frames = (int32_t *)(uintptr_t)expected.frames,
+          last = expected.num_states > 0 ? frames[expected.num_states - 1] : 0;
+  for (uint64_t s = 0; s < expected.num_states; s++)
+    frames[s] =
+        frames[s] == last ? (int32_t)result->num_decoded : (int32_t)reduced->number[frames[s]];
   if (!oracle_same_lattice(&lattice, &expected, seed)) fail();
   oracle_free_view(&expected);
 }
@@ -100,7 +116,8 @@ static void test_against_oracle(void **state) {
     assert_int_equal(result->status, expected->fits ? WF_OK : WF_ERR_LIMIT);
     if (expected->fits) {
       assert_int_equal(result->flags, expected->flags);
-      assert_true(result->graph_cost == expected->graph_cost && result->acoustic_cost == expected->acoustic_cost);
+      assert_true(result->graph_cost == expected->graph_cost &&
+                  result->acoustic_cost == expected->acoustic_cost);
       check_words(result, &reduced, expected, &task);
       if (result->lattice != NULL) check_lattice(result, &reduced, plain, &task, seed);
       tasks++;
@@ -143,6 +160,7 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_oracle), cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_oracle),
+                                     cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_boost.c - boosts of phrases: their sums against counting by hand, decoding with them (alone and chained with another scorer) against the oracle bit for
- * bit, on random lists. */
+/* test_boost.c - boosts of phrases: their sums against counting by hand, decoding with them (alone
+ * and chained with another scorer) against the oracle bit for bit, on random lists. */
 #include "decode_tasks.h"
 #include "scorer/scorer.h"
 #include "table_scorer.h"
@@ -15,10 +15,16 @@ struct list {
   float boosts[MAX_PHRASES];
 };
 
-static int length_of(const struct list *list, int i) { return (int)(list->off[i + 1] - list->off[i]); }
-static const int32_t *words_of(const struct list *list, int i) { return list->words + list->off[i]; }
+static int length_of(const struct list *list, int i) {
+  return (int)(list->off[i + 1] - list->off[i]);
+}
+static const int32_t *words_of(const struct list *list, int i) {
+  return list->words + list->off[i];
+}
 
-static bool same_words(const int32_t *a, const int32_t *b, int count) { return memcmp(a, b, (size_t)count * sizeof *a) == 0; }
+static bool same_words(const int32_t *a, const int32_t *b, int count) {
+  return memcmp(a, b, (size_t)count * sizeof *a) == 0;
+}
 
 /* Different phrases; negative boosts too. */
 static struct list random_list(test_rng *rng) {
@@ -29,7 +35,9 @@ static struct list random_list(test_rng *rng) {
     int32_t *words = list.words + list.off[list.count];
     for (int k = 0; k < length; k++) words[k] = 1 + (int32_t)test_below(rng, NUM_WORDS);
     bool known = false;
-    for (int i = 0; i < list.count; i++) known = known || (length_of(&list, i) == length && same_words(words_of(&list, i), words, length));
+    for (int i = 0; i < list.count; i++)
+      known =
+          known || (length_of(&list, i) == length && same_words(words_of(&list, i), words, length));
     if (known) continue;
     list.boosts[list.count++] = (float)((int)test_below(rng, 48) - 8) / 8;
     list.off[list.count] = list.off[list.count - 1] + (uint64_t)length;
@@ -37,15 +45,18 @@ static struct list random_list(test_rng *rng) {
   return list;
 }
 
-/* --- by hand --------------------------------------------------------------------------------------------------------------- */
+/* --- by hand ----------------------------------------------------------------------------- */
 
-/* Longest end of what was heard that begins a phrase; pending is the greatest share of those that go on. */
+/* Longest end of what was heard that begins a phrase; pending is the greatest share of those that
+ * go on. */
 static float pending(const struct list *list, const int32_t *heard, int size, int *out_length) {
   for (int length = size < MAX_LENGTH ? size : MAX_LENGTH; length > 0; length--) {
     bool begins = false;
     float most = 0;
     for (int i = 0; i < list->count; i++) {
-      if (length_of(list, i) < length || !same_words(words_of(list, i), heard + size - length, length)) continue;
+      if (length_of(list, i) < length ||
+          !same_words(words_of(list, i), heard + size - length, length))
+        continue;
       begins = true;
       float share = list->boosts[i] * (float)length / (float)length_of(list, i);
       if (length_of(list, i) > length && share > most) most = share;
@@ -62,14 +73,16 @@ static float earned(const struct list *list, const int32_t *heard, int size) {
   float sum = 0;
   for (int i = 0; i < list->count; i++) {
     int length = length_of(list, i);
-    if (length <= size && same_words(words_of(list, i), heard + size - length, length)) sum += list->boosts[i];
+    if (length <= size && same_words(words_of(list, i), heard + size - length, length))
+      sum += list->boosts[i];
   }
   return sum;
 }
 
 static wf_scorer *scorer_of(const struct list *list) {
   wf_scorer *scorer;
-  assert_ok(wf_scorer_boost_phrases(list->words, list->off, list->boosts, (size_t)list->count, &scorer, &err));
+  assert_ok(wf_scorer_boost_phrases(list->words, list->off, list->boosts, (size_t)list->count,
+                                    &scorer, &err));
   return scorer;
 }
 
@@ -104,7 +117,7 @@ static void test_sums(void **state) {
   assert_true(occurrences > 20000 && given_back > 10000);
 }
 
-/* --- decoding --------------------------------------------------------------------------------------------------------------- */
+/* --- decoding ---------------------------------------------------------------------------- */
 
 /* Contexts are beginnings of phrases, in the order in which the list has them first. */
 struct beginning {
@@ -112,7 +125,8 @@ struct beginning {
   int length;
 };
 
-static int find_beginning(const struct beginning *all, int count, const int32_t *words, int length) {
+static int find_beginning(const struct beginning *all, int count, const int32_t *words,
+                          int length) {
   for (int c = 0; c < count; c++)
     if (all[c].length == length && same_words(all[c].words, words, length)) return c;
   return -1;
@@ -123,9 +137,11 @@ static oracle_scorer tables_of(const struct list *list) {
   int count = 1;
   for (int i = 0; i < list->count; i++)
     for (int length = 1; length <= length_of(list, i); length++)
-      if (find_beginning(all, count, words_of(list, i), length) < 0) all[count++] = (struct beginning){words_of(list, i), length};
+      if (find_beginning(all, count, words_of(list, i), length) < 0)
+        all[count++] = (struct beginning){words_of(list, i), length};
   size_t size = (size_t)count * NUM_WORDS;
-  oracle_scorer tables = {count, NUM_WORDS, malloc(size * sizeof(int)), malloc(size * sizeof(float)), malloc((size_t)count * sizeof(float))};
+  oracle_scorer tables = {count, NUM_WORDS, malloc(size * sizeof(int)),
+                          malloc(size * sizeof(float)), malloc((size_t)count * sizeof(float))};
   for (int c = 0; c < count; c++) {
     int32_t heard[MAX_LENGTH + 1];
     int length;
@@ -134,27 +150,36 @@ static oracle_scorer tables_of(const struct list *list) {
     for (int w = 0; w < NUM_WORDS; w++) {
       heard[all[c].length] = w + 1;
       float after = pending(list, heard, all[c].length + 1, &length);
-      tables.next[c * NUM_WORDS + w] = find_beginning(all, count, heard + all[c].length + 1 - length, length);
-      tables.cost[c * NUM_WORDS + w] = tables.final[c] - after - earned(list, heard, all[c].length + 1);
+      tables.next[c * NUM_WORDS + w] =
+          find_beginning(all, count, heard + all[c].length + 1 - length, length);
+      tables.cost[c * NUM_WORDS + w] =
+          tables.final[c] - after - earned(list, heard, all[c].length + 1);
     }
   }
   return tables;
 }
 
-static void check_decoding(struct decode_task *task, const oracle_scorer *tables, const wf_scorer *scorer, uint64_t seed, int *num_compared) {
+static void check_decoding(struct decode_task *task, const oracle_scorer *tables,
+                           const wf_scorer *scorer, uint64_t seed, int *num_compared) {
   oracle_space space = oracle_space_of(wf_graph_fst(task->graph), tables, &task->options);
   oracle_result *expected = malloc(sizeof *expected);
   wf_result *result;
   wf_decoder *decoder;
   assert_ok(wf_decoder_create(task->graph, &task->options, &decoder, &err));
   assert_ok(wf_decode_scored(decoder, &task->scores, &scorer, 1, NULL, &result, &err));
-  if (result->status != WF_ERR_NEGATIVE_CYCLE) { /* words on epsilon cycles, boosted round and round */
+  if (result->status !=
+      WF_ERR_NEGATIVE_CYCLE) { /* words on epsilon cycles, boosted round and round */
     oracle_decode_in(&space, &task->options, &task->scores, expected, NULL);
     assert_int_equal(result->status, expected->fits ? WF_OK : WF_ERR_LIMIT);
-    if (expected->fits && (result->flags != expected->flags || result->graph_cost != expected->graph_cost || result->acoustic_cost != expected->acoustic_cost ||
-                           result->scorer_cost != expected->scorer_cost || (int)result->num_words != expected->num_words ||
-                           (result->num_words > 0 && memcmp(result->words, expected->words, result->num_words * sizeof(wf_word)) != 0)))
-      fail_msg("seed %llu: scorer cost %.9g, expected %.9g", (unsigned long long)seed, result->scorer_cost, expected->scorer_cost);
+    if (expected->fits &&
+        (result->flags != expected->flags || result->graph_cost != expected->graph_cost ||
+         result->acoustic_cost != expected->acoustic_cost ||
+         result->scorer_cost != expected->scorer_cost ||
+         (int)result->num_words != expected->num_words ||
+         (result->num_words > 0 &&
+          memcmp(result->words, expected->words, result->num_words * sizeof(wf_word)) != 0)))
+      fail_msg("seed %llu: scorer cost %.9g, expected %.9g", (unsigned long long)seed,
+               result->scorer_cost, expected->scorer_cost);
     *num_compared += expected->fits && result->num_words > 0;
   }
   wf_result_free(result);
@@ -184,7 +209,8 @@ static void test_decoding(void **state) {
     check_decoding(&task, &tables, scorer, seed, &alone);
     if (seed % 3 == 0) { /* with what stands for an n-gram model */
       table_scorer_shape shape = {.max_contexts = 4, .num_words = NUM_WORDS};
-      oracle_scorer model = test_random_tables(&rng, &shape), both = test_chained_tables(&tables, &model);
+      oracle_scorer model = test_random_tables(&rng, &shape),
+                    both = test_chained_tables(&tables, &model);
       wf_scorer *second = test_table_scorer(&model, false), *chain;
       assert_ok(wf_scorer_chain(scorer, second, &chain, &err));
       check_decoding(&task, &both, chain, seed, &chained);
@@ -200,7 +226,7 @@ static void test_decoding(void **state) {
   assert_true(alone > 800 && chained > 200);
 }
 
-/* --- sizes, errors ------------------------------------------------------------------------------------------------------------ */
+/* --- sizes, errors ----------------------------------------------------------------------- */
 
 static void test_many(void **state) {
   (void)state;
@@ -238,25 +264,31 @@ static void test_bad_lists(void **state) {
     uint64_t off[3];
     float boosts[2];
     const char *message;
-  } bad[] = {{{1, 2}, {0, 0, 2}, {1, 1}, "no words"}, {{1, 0}, {0, 1, 2}, {1, 1}, "no label"}, {{1, -5}, {0, 2, 2}, {1, 1}, "no label"},
-             {{1, 2}, {0, 2, 1}, {1, 1}, "ends before"}, {{1, 2}, {0, 1, 2}, {1, NAN}, "at most"}, {{1, 2}, {0, 1, 2}, {2e6f, 1}, "at most"},
+  } bad[] = {{{1, 2}, {0, 0, 2}, {1, 1}, "no words"},   {{1, 0}, {0, 1, 2}, {1, 1}, "no label"},
+             {{1, -5}, {0, 2, 2}, {1, 1}, "no label"},  {{1, 2}, {0, 2, 1}, {1, 1}, "ends before"},
+             {{1, 2}, {0, 1, 2}, {1, NAN}, "at most"},  {{1, 2}, {0, 1, 2}, {2e6f, 1}, "at most"},
              {{1, 2, 1, 2}, {0, 2, 4}, {1, 2}, "twice"}};
   wf_scorer *scorer;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    assert_int_equal(wf_scorer_boost_phrases(bad[i].words, bad[i].off, bad[i].boosts, 2, &scorer, &err), WF_ERR_ARGUMENT);
+    assert_int_equal(
+        wf_scorer_boost_phrases(bad[i].words, bad[i].off, bad[i].boosts, 2, &scorer, &err),
+        WF_ERR_ARGUMENT);
     assert_null(scorer);
-    if (strstr(err.message, bad[i].message) == NULL) fail_msg("'%s' is not about '%s'", err.message, bad[i].message);
+    if (strstr(err.message, bad[i].message) == NULL)
+      fail_msg("'%s' is not about '%s'", err.message, bad[i].message);
   }
   static const int32_t same[] = {1, 2, 1, 2};
   static const uint64_t off[] = {0, 2, 4};
   static const float boosts[] = {1, 1};
-  assert_ok(wf_scorer_boost_phrases(same, off, boosts, 2, &scorer, &err)); /* the same said twice is fine */
+  assert_ok(wf_scorer_boost_phrases(same, off, boosts, 2, &scorer,
+                                    &err)); /* the same said twice is fine */
   wf_scorer_free(scorer);
   assert_ok(wf_scorer_boost_phrases(NULL, off, NULL, 0, &scorer, &err));
   wf_scorer_free(scorer);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_decoding), cmocka_unit_test(test_many), cmocka_unit_test(test_bad_lists)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_decoding),
+                                     cmocka_unit_test(test_many), cmocka_unit_test(test_bad_lists)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,13 @@
-/* test_check_scores.c - scores that look wrong: each cause is told once, by its numbers, and what is right stays silent; and min_active by the kind of graph. */
+/* test_check_scores.c - scores that look wrong: each cause is told once, by its numbers, and what
+ * is right stays silent; and min_active by the kind of graph. */
 #include "decode_tasks.h"
 
 enum { NUM_TOKENS = 40, BLANK = 3, NUM_FRAMES = 90, NUM_COLUMNS = NUM_TOKENS + 2 };
 
 static wf_error err;
 
-/* A CTC graph of tokens as words; `named`: with a table of them, else nothing says that it is one. The blank is not the first column. */
+/* A CTC graph of tokens as words; `named`: with a table of them, else nothing says that it is one.
+ * The blank is not the first column. */
 static wf_graph *make_graph(const char *blank_name, bool named) {
   wf_symbols *symbols;
   wf_fst *fst, *with_names;
@@ -29,7 +31,8 @@ static wf_graph *make_graph(const char *blank_name, bool named) {
   return graph;
 }
 
-/* Log-posteriors as models give them: the blank in most frames, another token in the others, with room for two more columns. */
+/* Log-posteriors as models give them: the blank in most frames, another token in the others, with
+ * room for two more columns. */
 struct matrix {
   float data[NUM_FRAMES * NUM_COLUMNS];
   wf_scores scores;
@@ -40,29 +43,51 @@ static void fill(struct matrix *m, uint64_t seed) {
   for (int t = 0; t < NUM_FRAMES; t++) {
     double row[NUM_TOKENS], sum = 0;
     int best = t % 3 == 0 ? (int)test_below(&rng, NUM_TOKENS) : BLANK;
-    for (int c = 0; c < NUM_TOKENS; c++) sum += row[c] = exp((c == best ? 7 : 0) + 3 * (double)test_unit(&rng));
+    for (int c = 0; c < NUM_TOKENS; c++)
+      sum += row[c] = exp((c == best ? 7 : 0) + 3 * (double)test_unit(&rng));
     for (int c = 0; c < NUM_TOKENS; c++) m->data[t * NUM_COLUMNS + c] = (float)log(row[c] / sum);
     m->data[t * NUM_COLUMNS + NUM_TOKENS] = m->data[t * NUM_COLUMNS + NUM_TOKENS + 1] = -20;
   }
-  m->scores = (wf_scores){.data = m->data, .num_frames = NUM_FRAMES, .num_columns = NUM_TOKENS, .stride = NUM_COLUMNS};
+  m->scores = (wf_scores){
+      .data = m->data, .num_frames = NUM_FRAMES, .num_columns = NUM_TOKENS, .stride = NUM_COLUMNS};
 }
 
 static float *at(struct matrix *m, int t, int c) { return &m->data[t * NUM_COLUMNS + c]; }
-#define FOR_EACH(m, x)                         \
-  for (int t = 0; t < NUM_FRAMES; t++)         \
-    for (int c = 0; c < NUM_TOKENS; c++) {     \
-      float *const x = at(m, t, c);            \
+#define FOR_EACH(m, x)                     \
+  for (int t = 0; t < NUM_FRAMES; t++)     \
+    for (int c = 0; c < NUM_TOKENS; c++) { \
+      float *const x = at(m, t, c);        \
       (void)x
 
-/* --- what may be done to them -------------------------------------------------------------------------------------------- */
+/* --- what may be done to them ------------------------------------------------------------ */
 
 typedef void change_fn(struct matrix *m);
 static void nothing(struct matrix *m) { (void)m; }
-static void probabilities(struct matrix *m) { FOR_EACH(m, x); *x = expf(*x); } }
-static void base_10(struct matrix *m) { FOR_EACH(m, x); *x = (float)((double)*x / log(10)); } }
-static void negated(struct matrix *m) { FOR_EACH(m, x); *x = -*x; } }
-static void logits(struct matrix *m) { FOR_EACH(m, x); *x += 9 + (float)(t % 5); } }
-static void likelihoods(struct matrix *m) { FOR_EACH(m, x); *x -= 50; } }
+static void probabilities(struct matrix *m) {
+  FOR_EACH(m, x);
+  *x = expf(*x);
+}
+}
+static void base_10(struct matrix *m) {
+  FOR_EACH(m, x);
+  *x = (float)((double)*x / log(10));
+}
+}
+static void negated(struct matrix *m) {
+  FOR_EACH(m, x);
+  *x = -*x;
+}
+}
+static void logits(struct matrix *m) {
+  FOR_EACH(m, x);
+  *x += 9 + (float)(t % 5);
+}
+}
+static void likelihoods(struct matrix *m) {
+  FOR_EACH(m, x);
+  *x -= 50;
+}
+}
 static void column_more(struct matrix *m) { m->scores.num_columns++; }
 static void zeros_behind(struct matrix *m) {
   for (int t = 0; t < NUM_FRAMES; t++) *at(m, t, NUM_TOKENS) = 0;
@@ -77,48 +102,69 @@ static void shifted(struct matrix *m) {
 }
 static void transposed(struct matrix *m) {
   static float copy[NUM_TOKENS][NUM_FRAMES];
-  FOR_EACH(m, x); copy[c][t] = *x; }
-  memcpy(m->data, copy, sizeof copy);
-  m->scores = (wf_scores){.data = m->data, .num_frames = NUM_TOKENS, .num_columns = NUM_FRAMES, .stride = NUM_FRAMES};
+  FOR_EACH(m, x);
+  copy[c][t] = *x;
 }
-/* Right: rounded to 6 bits of mantissa, a penalty on the blank, divided by the mean of each column, or scaled. */
+memcpy(m->data, copy, sizeof copy);
+m->scores = (wf_scores){
+    .data = m->data, .num_frames = NUM_TOKENS, .num_columns = NUM_FRAMES, .stride = NUM_FRAMES};
+}
+/* Right: rounded to 6 bits of mantissa, a penalty on the blank, divided by the mean of each column,
+ * or scaled. */
 static void rounded(struct matrix *m) {
   FOR_EACH(m, x);
-    int exponent;
-    float fraction = frexpf(*x, &exponent);
-    *x = ldexpf(roundf(fraction * 64) / 64, exponent);
-  }
+  int exponent;
+  float fraction = frexpf(*x, &exponent);
+  *x = ldexpf(roundf(fraction * 64) / 64, exponent);
 }
-static void with_penalty(struct matrix *m) { FOR_EACH(m, x); *x -= c == BLANK ? 5 : 0; } }
+}
+static void with_penalty(struct matrix *m) {
+  FOR_EACH(m, x);
+  *x -= c == BLANK ? 5 : 0;
+}
+}
 static void without_priors(struct matrix *m) {
   double prior[NUM_TOKENS] = {0};
-  FOR_EACH(m, x); prior[c] += exp((double)*x) / NUM_FRAMES; }
-  FOR_EACH(m, x); *x -= (float)log(prior[c]); }
+  FOR_EACH(m, x);
+  prior[c] += exp((double)*x) / NUM_FRAMES;
 }
-static void scaled(struct matrix *m) { FOR_EACH(m, x); *x *= 0.8f; } }
-static void impossible(struct matrix *m) { FOR_EACH(m, x); *x = *x < -8 ? -INFINITY : *x; } }
+FOR_EACH(m, x);
+*x -= (float)log(prior[c]);
+}
+}
+static void scaled(struct matrix *m) {
+  FOR_EACH(m, x);
+  *x *= 0.8f;
+}
+}
+static void impossible(struct matrix *m) {
+  FOR_EACH(m, x);
+  *x = *x < -8 ? -INFINITY : *x;
+}
+}
 
 static const struct {
   change_fn *change;
   const char *message; /* a part of it; NULL: what is right */
-} cases[] = {{nothing, NULL},
-             {rounded, NULL},
-             {with_penalty, NULL},
-             {without_priors, NULL},
-             {scaled, NULL},
-             {impossible, NULL},
-             {probabilities, "look like probabilities"},
-             {base_10, "logarithms to base 10"},
-             {negated, "look like costs"},
-             {logits, "Are they logits or likelihoods"},
-             {likelihoods, "Are they logits or likelihoods"},
-             {transposed, "look transposed: 40 frames, as many as the graph has tokens, of 90 columns"},
-             {column_more, "the scores have 41 columns, the graph's table has 40 tokens"},
-             {zeros_behind, "the scores have 41 columns, the graph's table has 40 tokens"},
-             {shifted, "Is the blank column 4"}};
+} cases[] = {
+    {nothing, NULL},
+    {rounded, NULL},
+    {with_penalty, NULL},
+    {without_priors, NULL},
+    {scaled, NULL},
+    {impossible, NULL},
+    {probabilities, "look like probabilities"},
+    {base_10, "logarithms to base 10"},
+    {negated, "look like costs"},
+    {logits, "Are they logits or likelihoods"},
+    {likelihoods, "Are they logits or likelihoods"},
+    {transposed, "look transposed: 40 frames, as many as the graph has tokens, of 90 columns"},
+    {column_more, "the scores have 41 columns, the graph's table has 40 tokens"},
+    {zeros_behind, "the scores have 41 columns, the graph's table has 40 tokens"},
+    {shifted, "Is the blank column 4"}};
 enum { NUM_CASES = sizeof cases / sizeof *cases };
 
-/* --- tests --------------------------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------- */
 
 struct said {
   int times;
@@ -144,7 +190,8 @@ static wf_decoder *open_decoder(const wf_graph *graph, int32_t check, int32_t th
 enum { WARN, ERROR, OFF, BATCH = 5 };
 
 /* Twice the same batch: what is said, of which results. */
-static void decode(const wf_graph *graph, int32_t check, const struct matrix *m, wf_result **results, struct said *said) {
+static void decode(const wf_graph *graph, int32_t check, const struct matrix *m,
+                   wf_result **results, struct said *said) {
   wf_scores batch[BATCH];
   wf_decoder *decoder = open_decoder(graph, check, 2);
   *said = (struct said){0};
@@ -159,7 +206,8 @@ static void decode(const wf_graph *graph, int32_t check, const struct matrix *m,
 
 static void test_causes(void **state) {
   (void)state;
-  static const char *const names[] = {"<blk>", "_"}; /* a usual name, and what the graph's start loops on */
+  static const char *const names[] = {"<blk>",
+                                      "_"}; /* a usual name, and what the graph's start loops on */
   static struct matrix m;
   wf_result *results[BATCH], *silent[BATCH];
   struct said said;
@@ -170,7 +218,8 @@ static void test_causes(void **state) {
     cases[k / 2].change(&m);
     decode(graph, WARN, &m, results, &said);
     assert_int_equal(said.times, message != NULL);
-    if (message != NULL && strstr(said.last, message) == NULL) fail_msg("'%s' is not in '%s'", message, said.last);
+    if (message != NULL && strstr(said.last, message) == NULL)
+      fail_msg("'%s' is not in '%s'", message, said.last);
     decode(graph, OFF, &m, silent, &said);
     assert_int_equal(said.times, 0);
     test_assert_same_batch((uint64_t)k, results, silent, BATCH);
@@ -187,7 +236,8 @@ static void test_causes(void **state) {
   }
 }
 
-/* A graph that does not say that it is one of CTC takes any scores: those of hybrid models are no posteriors. */
+/* A graph that does not say that it is one of CTC takes any scores: those of hybrid models are no
+ * posteriors. */
 static void test_other_graphs(void **state) {
   (void)state;
   static struct matrix m;
@@ -195,7 +245,8 @@ static void test_other_graphs(void **state) {
   struct said said;
   wf_graph *graph = make_graph("<blk>", false);
   for (int k = 0; k < NUM_CASES; k++) {
-    if (cases[k].change == probabilities || cases[k].change == transposed) continue; /* too flat: see test_narrowed */
+    if (cases[k].change == probabilities || cases[k].change == transposed)
+      continue; /* too flat: see test_narrowed */
     fill(&m, 1);
     cases[k].change(&m);
     decode(graph, ERROR, &m, results, &said);
@@ -301,22 +352,24 @@ static void test_odd_scores(void **state) {
   struct said said;
   wf_graph *graph = make_graph("<blk>", true);
   fill(&m, 1);
-  FOR_EACH(&m, x); *x = NAN; }
-  decode(graph, WARN, &m, results, &said);
-  assert_int_equal(said.times, 0);
-  assert_non_null(strstr(results[0]->message, "NaN"));
-  test_free_results(results, BATCH);
-  m.scores.num_frames = 0;
-  decode(graph, ERROR, &m, results, &said);
-  assert_int_equal(results[0]->status, WF_OK);
-  test_free_results(results, BATCH);
-  fill(&m, 1);
-  transposed(&m);
-  m.scores.num_columns = 20; /* fewer than the graph reads: an error in any case */
-  decode(graph, OFF, &m, results, &said);
-  assert_non_null(strstr(results[0]->message, "are they transposed?"));
-  test_free_results(results, BATCH);
-  wf_graph_free(graph);
+  FOR_EACH(&m, x);
+  *x = NAN;
+}
+decode(graph, WARN, &m, results, &said);
+assert_int_equal(said.times, 0);
+assert_non_null(strstr(results[0]->message, "NaN"));
+test_free_results(results, BATCH);
+m.scores.num_frames = 0;
+decode(graph, ERROR, &m, results, &said);
+assert_int_equal(results[0]->status, WF_OK);
+test_free_results(results, BATCH);
+fill(&m, 1);
+transposed(&m);
+m.scores.num_columns = 20; /* fewer than the graph reads: an error in any case */
+decode(graph, OFF, &m, results, &said);
+assert_non_null(strstr(results[0]->message, "are they transposed?"));
+test_free_results(results, BATCH);
+wf_graph_free(graph);
 }
 
 static uint64_t tokens_with(const wf_graph *graph, const wf_scores *scores, int32_t min_active) {
@@ -348,7 +401,10 @@ static void test_min_active(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_causes),   cmocka_unit_test(test_other_graphs), cmocka_unit_test(test_streams), cmocka_unit_test(test_late),
-                                     cmocka_unit_test(test_narrowed), cmocka_unit_test(test_odd_scores),   cmocka_unit_test(test_min_active)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_causes),    cmocka_unit_test(test_other_graphs),
+      cmocka_unit_test(test_streams),   cmocka_unit_test(test_late),
+      cmocka_unit_test(test_narrowed),  cmocka_unit_test(test_odd_scores),
+      cmocka_unit_test(test_min_active)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

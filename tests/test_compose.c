@@ -1,8 +1,10 @@
-/* test_compose.c - composition against its definition (all pairs of paths), and state by state against OpenFst's fstcompose. */
+/* test_compose.c - composition against its definition (all pairs of paths), and state by state
+ * against OpenFst's fstcompose. */
 #include "testing.h"
 
 enum { SEQUENCE = 1, ALT_SEQUENCE, MATCH, NO_MATCH, TRIVIAL, NULL_FILTER, NUM_FILTERS };
-static const char *const filter_names[] = {"auto", "sequence", "alt_sequence", "match", "no_match", "trivial", "null"};
+static const char *const filter_names[] = {"auto",     "sequence", "alt_sequence", "match",
+                                           "no_match", "trivial",  "null"};
 
 static wf_fst *compose(const wf_fst *a, const wf_fst *b, int filter, bool connect) {
   wf_error err = {0};
@@ -19,21 +21,27 @@ static wf_fst *compose(const wf_fst *a, const wf_fst *b, int filter, bool connec
 static void assert_identical(const wf_fst *x, const wf_fst *y, const char *what) {
   wf_fst_view a = wf_fst_get_view(x), b = wf_fst_get_view(y);
   if (a.num_states != b.num_states || a.num_arcs != b.num_arcs || a.start != b.start)
-    fail_msg("%s: %llu states, %llu arcs, start %lld against %llu, %llu, %lld", what, (unsigned long long)a.num_states, (unsigned long long)a.num_arcs, (long long)a.start,
+    fail_msg("%s: %llu states, %llu arcs, start %lld against %llu, %llu, %lld", what,
+             (unsigned long long)a.num_states, (unsigned long long)a.num_arcs, (long long)a.start,
              (unsigned long long)b.num_states, (unsigned long long)b.num_arcs, (long long)b.start);
   for (uint64_t s = 0; s < a.num_states; s++) {
-    if (a.final_cost[s] != b.final_cost[s]) fail_msg("%s: final cost of state %llu: %g against %g", what, (unsigned long long)s, a.final_cost[s], b.final_cost[s]);
-    if (a.arc_off[s + 1] != b.arc_off[s + 1]) fail_msg("%s: arcs of state %llu", what, (unsigned long long)s);
+    if (a.final_cost[s] != b.final_cost[s])
+      fail_msg("%s: final cost of state %llu: %g against %g", what, (unsigned long long)s,
+               a.final_cost[s], b.final_cost[s]);
+    if (a.arc_off[s + 1] != b.arc_off[s + 1])
+      fail_msg("%s: arcs of state %llu", what, (unsigned long long)s);
   }
   for (uint64_t i = 0; i < a.num_arcs; i++) {
     const wf_arc *p = &a.arcs[i], *q = &b.arcs[i];
-    if (p->nextstate != q->nextstate || p->weight != q->weight || p->ilabel != q->ilabel || p->olabel != q->olabel)
-      fail_msg("%s: arc %llu: %d:%d/%g -> %u against %d:%d/%g -> %u", what, (unsigned long long)i, p->ilabel, p->olabel, p->weight, p->nextstate, q->ilabel, q->olabel, q->weight,
+    if (p->nextstate != q->nextstate || p->weight != q->weight || p->ilabel != q->ilabel ||
+        p->olabel != q->olabel)
+      fail_msg("%s: arc %llu: %d:%d/%g -> %u against %d:%d/%g -> %u", what, (unsigned long long)i,
+               p->ilabel, p->olabel, p->weight, p->nextstate, q->ilabel, q->olabel, q->weight,
                q->nextstate);
   }
 }
 
-/* --- the definition: every pair of successful paths ---------------------------------------------------------------- */
+/* --- the definition: every pair of successful paths -------------------------------------- */
 
 enum { MAX_PATH = 12, MAX_PATHS = 4000 };
 
@@ -66,13 +74,15 @@ static void walk(const wf_fst_view *view, uint64_t state, struct path *path, str
   }
 }
 
-/* Ways to interleave m epsilons of one side with n of the other: one for the filters that choose; binomial(m + n, n) if they move one at a time;
- * Delannoy numbers if they may also move together; only in step, as symbols, for null. */
+/* Ways to interleave m epsilons of one side with n of the other: one for the filters that choose;
+ * binomial(m + n, n) if they move one at a time; Delannoy numbers if they may also move together;
+ * only in step, as symbols, for null. */
 static double ways(int filter, int m, int n) {
   if (filter == NULL_FILTER) return m == n;
   if (filter != NO_MATCH && filter != TRIVIAL) return 1;
   if (m == 0 || n == 0) return 1;
-  return ways(filter, m - 1, n) + ways(filter, m, n - 1) + (filter == TRIVIAL ? ways(filter, m - 1, n - 1) : 0);
+  return ways(filter, m - 1, n) + ways(filter, m, n - 1) +
+         (filter == TRIVIAL ? ways(filter, m - 1, n - 1) : 0);
 }
 
 static int epsilons_from(const int32_t *labels, int size, int *at) {
@@ -92,11 +102,16 @@ static double meetings(const struct path *a, const struct path *b, int filter) {
   }
 }
 
-static int compare_pairs(const void *x, const void *y) { return strcmp(((const test_pair *)x)->key, ((const test_pair *)y)->key); }
+static int compare_pairs(const void *x, const void *y) {
+  return strcmp(((const test_pair *)x)->key, ((const test_pair *)y)->key);
+}
 
-static double log_add(double a, double b) { return a < b ? a - log1p(exp(a - b)) : b - log1p(exp(b - a)); }
+static double log_add(double a, double b) {
+  return a < b ? a - log1p(exp(a - b)) : b - log1p(exp(b - a));
+}
 
-static test_relation expected(const struct paths *a, const struct paths *b, int filter, wf_semiring semiring) {
+static test_relation expected(const struct paths *a, const struct paths *b, int filter,
+                              wf_semiring semiring) {
   test_relation out = {.pairs = malloc(sizeof(test_pair) * (a->size * b->size + 1))};
   assert_non_null(out.pairs);
   for (size_t i = 0; i < a->size; i++) {
@@ -110,7 +125,8 @@ static test_relation expected(const struct paths *a, const struct paths *b, int 
         if (x->in[k] != 0) used += (size_t)snprintf(key + used, sizeof key - used, "%d ", x->in[k]);
       used += (size_t)snprintf(key + used, sizeof key - used, ": ");
       for (int k = 0; k < y->size; k++)
-        if (y->out[k] != 0) used += (size_t)snprintf(key + used, sizeof key - used, "%d ", y->out[k]);
+        if (y->out[k] != 0)
+          used += (size_t)snprintf(key + used, sizeof key - used, "%d ", y->out[k]);
       double cost = x->cost + y->cost - (semiring == WF_LOG ? log(count) : 0);
       out.pairs[out.size++] = (test_pair){strdup(key), cost};
     }
@@ -165,7 +181,8 @@ static void test_definition(void **state) {
     for (int filter = 0; filter < NUM_FILTERS; filter++) {
       test_relation want = expected(a_paths, b_paths, filter, shape.semiring);
       wf_fst *all = compose(a, b, filter, false), *trimmed = compose(a, b, filter, true);
-      test_relation got = test_enumerate(all, 30, 2000000), got_trimmed = test_enumerate(trimmed, 30, 2000000);
+      test_relation got = test_enumerate(all, 30, 2000000),
+                    got_trimmed = test_enumerate(trimmed, 30, 2000000);
       test_assert_same_relation(&want, &got, 1e-4);
       test_assert_same_relation(&want, &got_trimmed, 1e-4);
       assert_true((wf_fst_get_view(trimmed).start < 0) == (want.size == 0));
@@ -192,7 +209,8 @@ static void test_definition(void **state) {
 static void test_multiplicity(void **state) {
   (void)state;
   static const double counts[] = {1, 1, 1, 1, 6, 13, 1};
-  wf_fst *a = test_fst_of(WF_LOG, "0 1 1 0;1 2 2 0;2"), *b = test_fst_of(WF_LOG, "0 1 0 3;1 2 0 4;2");
+  wf_fst *a = test_fst_of(WF_LOG, "0 1 1 0;1 2 2 0;2"),
+         *b = test_fst_of(WF_LOG, "0 1 0 3;1 2 0 4;2");
   for (int filter = 0; filter < NUM_FILTERS; filter++) {
     wf_fst *c = compose(a, b, filter, true);
     test_relation got = test_enumerate(c, 10, 100);
@@ -205,7 +223,7 @@ static void test_multiplicity(void **state) {
   wf_fst_free(b);
 }
 
-/* --- against OpenFst ----------------------------------------------------------------------------------------------- */
+/* --- against OpenFst --------------------------------------------------------------------- */
 
 static wf_fst *read_fst(const char *name) {
   wf_error err = {0};
@@ -219,7 +237,8 @@ static void write_fst(const wf_fst *fst, const char *name) {
   assert_ok(wf_fst_write(fst, test_temp_path(name), WF_FORMAT_OPENFST_VECTOR, &err));
 }
 
-static void compare_with_openfst(test_rng *rng, const test_fst_shape *shape, const test_fst_shape *other) {
+static void compare_with_openfst(test_rng *rng, const test_fst_shape *shape,
+                                 const test_fst_shape *other) {
   wf_error err = {0};
   wf_fst *a = test_random_fst(rng, shape), *b = test_random_fst(rng, other);
   write_fst(a, "a.fst");
@@ -227,9 +246,12 @@ static void compare_with_openfst(test_rng *rng, const test_fst_shape *shape, con
   char folder[512];
   snprintf(folder, sizeof folder, "%s", test_temp_path("a.fst"));
   *strrchr(folder, '/') = '\0';
-  test_shell("cd %s && fstarcsort --sort_type=olabel a.fst as.fst && fstarcsort --sort_type=ilabel b.fst bs.fst && "
-             "for f in auto sequence alt_sequence match no_match trivial null; do for c in true false; do "
-             "fstcompose --compose_filter=$f --connect=$c as.fst bs.fst $f.$c.fst || exit 1; done; done", folder);
+  test_shell(
+      "cd %s && fstarcsort --sort_type=olabel a.fst as.fst && fstarcsort --sort_type=ilabel b.fst "
+      "bs.fst && "
+      "for f in auto sequence alt_sequence match no_match trivial null; do for c in true false; do "
+      "fstcompose --compose_filter=$f --connect=$c as.fst bs.fst $f.$c.fst || exit 1; done; done",
+      folder);
   wf_fst *as = read_fst("as.fst"), *bs = read_fst("bs.fst");
   for (int filter = 0; filter < NUM_FILTERS; filter++) {
     for (int connect = 0; connect < 2; connect++) {
@@ -265,25 +287,51 @@ static void test_openfst_small(void **state) {
   }
 }
 
-/* Long states, wide and narrow alphabets (indices, bisection, merging), triples by the ten thousand (growth, then the plain array). */
+/* Long states, wide and narrow alphabets (indices, bisection, merging), triples by the ten thousand
+ * (growth, then the plain array). */
 static void test_openfst_large(void **state) {
   (void)state;
   test_rng rng = {6};
-  test_fst_shape many = {.num_states = 300, .num_arcs = 1500, .num_ilabels = 30, .num_olabels = 12, .epsilon_share = 0.1f, .final_share = 0.02f, .max_weight = 9};
-  test_fst_shape hub = {.num_states = 40, .num_arcs = 6000, .num_ilabels = 2000, .num_olabels = 90, .epsilon_share = 0.01f, .final_share = 0.05f, .max_weight = 9};
-  test_fst_shape sparse = {.num_states = 500, .num_arcs = 1200, .num_ilabels = 90, .num_olabels = 2000, .epsilon_share = 0.3f, .final_share = 0.01f, .max_weight = 9};
-  test_fst_shape narrow = {.num_states = 90, .num_arcs = 400, .num_ilabels = 12, .num_olabels = 30, .epsilon_share = 0.2f, .final_share = 0.05f, .max_weight = 9};
+  test_fst_shape many = {.num_states = 300,
+                         .num_arcs = 1500,
+                         .num_ilabels = 30,
+                         .num_olabels = 12,
+                         .epsilon_share = 0.1f,
+                         .final_share = 0.02f,
+                         .max_weight = 9};
+  test_fst_shape hub = {.num_states = 40,
+                        .num_arcs = 6000,
+                        .num_ilabels = 2000,
+                        .num_olabels = 90,
+                        .epsilon_share = 0.01f,
+                        .final_share = 0.05f,
+                        .max_weight = 9};
+  test_fst_shape sparse = {.num_states = 500,
+                           .num_arcs = 1200,
+                           .num_ilabels = 90,
+                           .num_olabels = 2000,
+                           .epsilon_share = 0.3f,
+                           .final_share = 0.01f,
+                           .max_weight = 9};
+  test_fst_shape narrow = {.num_states = 90,
+                           .num_arcs = 400,
+                           .num_ilabels = 12,
+                           .num_olabels = 30,
+                           .epsilon_share = 0.2f,
+                           .final_share = 0.05f,
+                           .max_weight = 9};
   compare_with_openfst(&rng, &many, &narrow);
   compare_with_openfst(&rng, &narrow, &many);
   compare_with_openfst(&rng, &sparse, &hub);
   compare_with_openfst(&rng, &hub, &sparse);
 }
 
-/* --- failure arcs -------------------------------------------------------------------------------------------------- */
+/* --- failure arcs ------------------------------------------------------------------------ */
 
 enum { PHI = 9, NUM_LABELS = 3 };
 
-/* What failure arcs mean, written out: for every state and label the arcs of the first state along the failure arcs that has any. */
+/* What failure arcs mean, written out: for every state and label the arcs of the first state along
+ * the failure arcs that has any. */
 static wf_fst *spell_out(const wf_fst *fst, bool phi_final) {
   wf_error err = {0};
   wf_fst_view view = wf_fst_get_view(fst);
@@ -292,7 +340,8 @@ static wf_fst *spell_out(const wf_fst *fst, bool phi_final) {
   assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
   assert_ok(wf_builder_set_start(builder, (uint32_t)view.start, &err));
   for (uint32_t s = 0; s < view.num_states; s++) {
-    for (int32_t label = -1; label <= NUM_LABELS; label++) { /* -1 stands for the end of the string */
+    for (int32_t label = -1; label <= NUM_LABELS;
+         label++) { /* -1 stands for the end of the string */
       float cost = 0;
       for (uint64_t at = s;;) {
         const wf_arc *failure = NULL;
@@ -321,7 +370,8 @@ static wf_fst *spell_out(const wf_fst *fst, bool phi_final) {
   return out;
 }
 
-/* An acyclic fst with failure arcs from some states to larger ones, in any place among their arcs. */
+/* An acyclic fst with failure arcs from some states to larger ones, in any place among their arcs.
+ */
 static wf_fst *random_with_failures(test_rng *rng, const test_fst_shape *shape) {
   wf_error err = {0};
   wf_fst *plain = test_random_fst(rng, shape), *out;
@@ -333,10 +383,17 @@ static wf_fst *random_with_failures(test_rng *rng, const test_fst_shape *shape) 
   for (uint32_t s = 0; s < view.num_states; s++) {
     if (s + 1 < view.num_states && test_below(rng, 3) != 0) {
       uint32_t to = s + 1 + test_below(rng, (uint32_t)view.num_states - s - 1);
-      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = to, .weight = 0.25f * (float)test_below(rng, 9), .ilabel = PHI, .olabel = test_below(rng, 2) ? PHI : 0}, &err));
+      assert_ok(wf_builder_add_arc(builder, s,
+                                   (wf_arc){.nextstate = to,
+                                            .weight = 0.25f * (float)test_below(rng, 9),
+                                            .ilabel = PHI,
+                                            .olabel = test_below(rng, 2) ? PHI : 0},
+                                   &err));
     }
-    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) assert_ok(wf_builder_add_arc(builder, s, view.arcs[i], &err));
-    if (view.final_cost[s] != INFINITY) assert_ok(wf_builder_set_final(builder, s, view.final_cost[s], &err));
+    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++)
+      assert_ok(wf_builder_add_arc(builder, s, view.arcs[i], &err));
+    if (view.final_cost[s] != INFINITY)
+      assert_ok(wf_builder_set_final(builder, s, view.final_cost[s], &err));
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
   wf_builder_free(builder);
@@ -366,7 +423,8 @@ static void test_failure(void **state) {
         options.phi_label = PHI;
         options.phi_final = phi_final;
         assert_ok(wf_compose(a, b, &options, &c, &err));
-        test_relation want = expected(a_paths, b_paths, filter, shape.semiring), got = test_enumerate(c, 40, 2000000);
+        test_relation want = expected(a_paths, b_paths, filter, shape.semiring),
+                      got = test_enumerate(c, 40, 2000000);
         test_assert_same_relation(&want, &got, 1e-4);
         sizes[phi_final] += want.size;
         test_relation_free(&want);
@@ -386,9 +444,10 @@ static void test_failure(void **state) {
   assert_true(finals_matter > 30);
 }
 
-/* --- errors and limits --------------------------------------------------------------------------------------------- */
+/* --- errors and limits ------------------------------------------------------------------- */
 
-static void expect(const char *a_text, const char *b_text, int32_t phi_label, int64_t max_states, wf_status want, const char *message) {
+static void expect(const char *a_text, const char *b_text, int32_t phi_label, int64_t max_states,
+                   wf_status want, const char *message) {
   wf_error err = {0};
   wf_fst *a = test_fst_of(WF_TROPICAL, a_text), *b = test_fst_of(WF_TROPICAL, b_text), *c;
   wf_compose_options options;
@@ -397,7 +456,8 @@ static void expect(const char *a_text, const char *b_text, int32_t phi_label, in
   options.max_states = max_states;
   assert_int_equal(wf_compose(a, b, &options, &c, &err), want);
   if (want != WF_OK) assert_null(c);
-  if (want != WF_OK && strstr(err.message, message) == NULL) fail_msg("'%s' lacks '%s'", err.message, message);
+  if (want != WF_OK && strstr(err.message, message) == NULL)
+    fail_msg("'%s' lacks '%s'", err.message, message);
   wf_fst_free(a);
   wf_fst_free(b);
   wf_fst_free(c);
@@ -426,7 +486,8 @@ static void test_errors(void **state) {
 static void test_empty(void **state) {
   (void)state;
   wf_error err = {0};
-  wf_fst *a = test_fst_of(WF_TROPICAL, "0 1 1 1;1"), *b = test_fst_of(WF_TROPICAL, "0 1 2 2;1"), *c, *d, *e;
+  wf_fst *a = test_fst_of(WF_TROPICAL, "0 1 1 1;1"), *b = test_fst_of(WF_TROPICAL, "0 1 2 2;1"), *c,
+         *d, *e;
   assert_ok(wf_compose(a, b, NULL, &c, &err));
   assert_int_equal(wf_fst_get_view(c).start, -1);
   assert_int_equal(wf_fst_get_view(c).num_states, 0);
@@ -438,8 +499,10 @@ static void test_empty(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_definition),    cmocka_unit_test(test_multiplicity), cmocka_unit_test(test_openfst_small),
-                                     cmocka_unit_test(test_openfst_large), cmocka_unit_test(test_failure),      cmocka_unit_test(test_errors),
-                                     cmocka_unit_test(test_empty)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_definition),    cmocka_unit_test(test_multiplicity),
+      cmocka_unit_test(test_openfst_small), cmocka_unit_test(test_openfst_large),
+      cmocka_unit_test(test_failure),       cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_empty)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

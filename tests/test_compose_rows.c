@@ -1,4 +1,5 @@
-/* test_compose_rows.c - composition in the canonical order: both ways to it against the definition, any number of threads, origins, batches, limits. */
+/* test_compose_rows.c - composition in the canonical order: both ways to it against the definition,
+ * any number of threads, origins, batches, limits. */
 #include "compose_oracle.h"
 
 enum { NUM_FILTERS = 7, UNUSED_LABEL = 4000 };
@@ -30,7 +31,8 @@ static test_fst_shape random_shape(test_rng *rng, uint32_t max_states) {
                           .max_weight = 4};
 }
 
-/* Rows (what small inputs take), the search (forced by a failure label that no arc has), three threads, origins. */
+/* Rows (what small inputs take), the search (forced by a failure label that no arc has), three
+ * threads, origins. */
 static size_t check_pair(const wf_fst *a, const wf_fst *b, wf_compose_options options) {
   wf_error err = {0};
   wf_arc_origin *want_origins, *origins;
@@ -59,7 +61,8 @@ static void test_definition(void **state) {
   test_rng rng = {31};
   size_t nonempty = 0;
   for (int round = 0; round < 250; round++) {
-    test_fst_shape shape = random_shape(&rng, 9), other = random_shape(&rng, round % 10 == 0 ? 90 : 9);
+    test_fst_shape shape = random_shape(&rng, 9),
+                   other = random_shape(&rng, round % 10 == 0 ? 90 : 9);
     shape.semiring = other.semiring = test_below(&rng, 2) ? WF_LOG : WF_TROPICAL;
     wf_fst *a = test_random_fst(&rng, &shape), *b = test_random_fst(&rng, &other);
     for (int filter = 0; filter < NUM_FILTERS; filter++) {
@@ -92,7 +95,8 @@ static wf_arc *sorted_arcs(const wf_fst *fst) {
   return arcs;
 }
 
-/* The canonical result, checked against OpenFst's order, three threads against one, the search against the rows. */
+/* The canonical result, checked against OpenFst's order, three threads against one, the search
+ * against the rows. */
 static wf_fst_view check_large(wf_fst *a, wf_fst *b, const char *what) {
   wf_compose_options options = canonical_options();
   wf_fst *one = compose(a, b, &options), *openfst = compose(a, b, NULL);
@@ -120,26 +124,37 @@ static void test_published_sizes(void **state) {
   static const struct {
     uint32_t num_states, degree, num_labels, trial;
     uint64_t states, arcs;
-  } rows[] = {{256, 5, 10, 0, 43826, 109317}, {512, 5, 10, 1, 172035, 431471}, {256, 4, 8, 5, 32234, 64406},
-              {256, 8, 16, 0, 59272, 236455}, {256, 16, 32, 0, 65332, 522550}, {256, 32, 64, 0, 65534, 1047790}};
+  } rows[] = {{256, 5, 10, 0, 43826, 109317},  {512, 5, 10, 1, 172035, 431471},
+              {256, 4, 8, 5, 32234, 64406},    {256, 8, 16, 0, 59272, 236455},
+              {256, 16, 32, 0, 65332, 522550}, {256, 32, 64, 0, 65534, 1047790}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    wf_fst *a = oracle_random_graph(rows[i].num_states, rows[i].degree, rows[i].num_labels, 1001 + 10 * rows[i].trial);
-    wf_fst *b = oracle_random_graph(rows[i].num_states, rows[i].degree, rows[i].num_labels, 1002 + 10 * rows[i].trial);
+    wf_fst *a = oracle_random_graph(rows[i].num_states, rows[i].degree, rows[i].num_labels,
+                                    1001 + 10 * rows[i].trial);
+    wf_fst *b = oracle_random_graph(rows[i].num_states, rows[i].degree, rows[i].num_labels,
+                                    1002 + 10 * rows[i].trial);
     wf_fst_view view = check_large(a, b, "random graphs");
     assert_int_equal(view.num_states, rows[i].states);
     assert_int_equal(view.num_arcs, rows[i].arcs);
   }
 }
 
-/* More cells than are taken for rows at once: the search gives up on the dense one, finishes the sparse one. Epsilons, then many labels. */
+/* More cells than are taken for rows at once: the search gives up on the dense one, finishes the
+ * sparse one. Epsilons, then many labels. */
 static void test_choice(void **state) {
   (void)state;
   check_large(oracle_random_graph(1500, 4, 6, 1), oracle_random_graph(1500, 4, 6, 2), "dense");
-  check_large(oracle_random_graph(3000, 2, 2000, 3), oracle_random_graph(3000, 2, 2000, 4), "sparse");
+  check_large(oracle_random_graph(3000, 2, 2000, 3), oracle_random_graph(3000, 2, 2000, 4),
+              "sparse");
   check_large(oracle_words(500, 20, 5), oracle_emissions(90, 20, 6), "words");
   check_large(oracle_emissions(90, 20, 6), oracle_words(500, 20, 5), "words, the other way round");
   test_rng rng = {77};
-  test_fst_shape shape = {.num_states = 1200, .num_arcs = 4000, .num_ilabels = 9, .num_olabels = 9, .epsilon_share = 0.2f, .final_share = 0.02f, .max_weight = 9};
+  test_fst_shape shape = {.num_states = 1200,
+                          .num_arcs = 4000,
+                          .num_ilabels = 9,
+                          .num_olabels = 9,
+                          .epsilon_share = 0.2f,
+                          .final_share = 0.02f,
+                          .max_weight = 9};
   wf_fst *a = test_random_fst(&rng, &shape), *b = test_random_fst(&rng, &shape);
   check_large(a, b, "epsilons");
 }
@@ -160,7 +175,8 @@ static void test_batch(void **state) {
     options.order = round & 1;
     options.num_threads = round & 2 ? 3 : 1;
     size_t num_a = round & 4 ? 1 : COUNT;
-    assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, COUNT, COUNT, &options, out, &err));
+    assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, COUNT,
+                               COUNT, &options, out, &err));
     for (int i = 0; i < COUNT; i++) {
       wf_fst *want = compose(a[num_a == 1 ? 0 : i], b[i], &options);
       assert_same_bytes(out[i], want, "batch");
@@ -169,13 +185,17 @@ static void test_batch(void **state) {
     }
   }
   wf_compose_options options = canonical_options();
-  assert_int_equal(wf_compose_batch((const wf_fst *const *)a, 2, (const wf_fst *const *)b, COUNT, COUNT, &options, out, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_compose_batch((const wf_fst *const *)a, 2, (const wf_fst *const *)b, COUNT,
+                                    COUNT, &options, out, &err),
+                   WF_ERR_ARGUMENT);
   assert_ok(wf_compose_batch(NULL, 0, NULL, 0, 0, &options, out, &err));
   assert_ok(wf_fst_with_semiring(b[7], WF_LOG, &out[0], &err));
   wf_fst_free(b[7]);
   b[7] = out[0];
   options.num_threads = 2;
-  assert_int_equal(wf_compose_batch((const wf_fst *const *)a, COUNT, (const wf_fst *const *)b, COUNT, COUNT, &options, out, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_compose_batch((const wf_fst *const *)a, COUNT, (const wf_fst *const *)b,
+                                    COUNT, COUNT, &options, out, &err),
+                   WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "pair 7: "));
   for (int i = 0; i < COUNT; i++) {
     assert_null(out[i]);
@@ -184,7 +204,8 @@ static void test_batch(void **state) {
   }
 }
 
-static void expect(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf_status want, const char *message) {
+static void expect(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
+                   wf_status want, const char *message) {
   wf_error err = {0};
   wf_fst *out;
   assert_int_equal(wf_compose(a, b, options, &out, &err), want);
@@ -199,7 +220,8 @@ static void expect(const wf_fst *a, const wf_fst *b, const wf_compose_options *o
 static void test_limits(void **state) {
   (void)state;
   wf_error err = {0};
-  wf_fst *a = oracle_random_graph(256, 5, 10, 1001), *b = oracle_random_graph(256, 5, 10, 1002), *out;
+  wf_fst *a = oracle_random_graph(256, 5, 10, 1001), *b = oracle_random_graph(256, 5, 10, 1002),
+         *out;
   wf_arc_origin *origins;
   wf_compose_options options = canonical_options();
   for (int search = 0; search < 2; search++) { /* both count the states before trimming */
@@ -215,7 +237,8 @@ static void test_limits(void **state) {
     expect(a, b, &options, WF_OK, "");
     options.max_bytes = 0;
   }
-  assert_int_equal(wf_compose_with_origins(a, b, &options, &out, &origins, &err), WF_ERR_UNSUPPORTED);
+  assert_int_equal(wf_compose_with_origins(a, b, &options, &out, &origins, &err),
+                   WF_ERR_UNSUPPORTED);
   options = canonical_options();
   options.device = "cuda";
   options.order = 0;
@@ -228,7 +251,8 @@ static void test_limits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_definition), cmocka_unit_test(test_published_sizes), cmocka_unit_test(test_choice),
-                                     cmocka_unit_test(test_batch), cmocka_unit_test(test_limits)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_definition), cmocka_unit_test(test_published_sizes),
+      cmocka_unit_test(test_choice), cmocka_unit_test(test_batch), cmocka_unit_test(test_limits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_decode.c - the decoder against the oracle, bit for bit, and against unpruned dynamic programming. */
+/* test_decode.c - the decoder against the oracle, bit for bit, and against unpruned dynamic
+ * programming. */
 #include "decode_oracle.h"
 #include "decode_tasks.h"
 
@@ -17,18 +18,23 @@ static void test_against_oracle(void **state) {
       test_free_task(&task);
       continue;
     }
-    bool same = result->flags == expected->flags && result->num_decoded == expected->num_decoded && result->graph_cost == expected->graph_cost &&
-                result->acoustic_cost == expected->acoustic_cost && (int)result->num_words == expected->num_words &&
-                (result->num_words == 0 || memcmp(result->words, expected->words, result->num_words * sizeof(wf_word)) == 0);
+    bool same = result->flags == expected->flags && result->num_decoded == expected->num_decoded &&
+                result->graph_cost == expected->graph_cost &&
+                result->acoustic_cost == expected->acoustic_cost &&
+                (int)result->num_words == expected->num_words &&
+                (result->num_words == 0 ||
+                 memcmp(result->words, expected->words, result->num_words * sizeof(wf_word)) == 0);
     int64_t t = 0;
     for (int i = 0; i < expected->num_arcs; i++) {
       int32_t ilabel = wf_fst_get_view(wf_graph_fst(task.graph)).arcs[expected->arcs[i]].ilabel;
       if (ilabel != 0 && result->alignment[t++] != ilabel) same = false;
     }
     if (!same)
-      fail_msg("seed %llu: flags %u/%u decoded %lld/%lld cost %.9g+%.9g / %.9g+%.9g words %zu/%d", (unsigned long long)seed, result->flags, expected->flags,
-               (long long)result->num_decoded, (long long)expected->num_decoded, result->graph_cost, result->acoustic_cost, expected->graph_cost,
-               expected->acoustic_cost, result->num_words, expected->num_words);
+      fail_msg("seed %llu: flags %u/%u decoded %lld/%lld cost %.9g+%.9g / %.9g+%.9g words %zu/%d",
+               (unsigned long long)seed, result->flags, expected->flags,
+               (long long)result->num_decoded, (long long)expected->num_decoded, result->graph_cost,
+               result->acoustic_cost, expected->graph_cost, expected->acoustic_cost,
+               result->num_words, expected->num_words);
     finals += !(result->flags & WF_RESULT_NOT_FINAL);
     dead += (result->flags & WF_RESULT_DIED) != 0;
     narrowed += (result->flags & WF_RESULT_NARROWED) != 0;
@@ -38,7 +44,8 @@ static void test_against_oracle(void **state) {
     test_free_task(&task);
   }
   free(expected);
-  assert_true(finals > 1000 && dead > 300 && narrowed > 300 && overflown > 300 && tight > 20 && worded > 1000); /* the tasks cover what they should */
+  assert_true(finals > 1000 && dead > 300 && narrowed > 300 && overflown > 300 && tight > 20 &&
+              worded > 1000); /* the tasks cover what they should */
 }
 
 static void test_against_all_paths(void **state) {
@@ -52,7 +59,9 @@ static void test_against_all_paths(void **state) {
     wf_result *result = test_decode_alone(&task);
     assert_int_equal((result->flags & WF_RESULT_NOT_FINAL) != 0, best == INFINITY);
     if (best != INFINITY) {
-      if (fabs(result->cost - best) > 1e-4) fail_msg("seed %llu: cost %.9g, best path %.9g", (unsigned long long)seed, result->cost, best);
+      if (fabs(result->cost - best) > 1e-4)
+        fail_msg("seed %llu: cost %.9g, best path %.9g", (unsigned long long)seed, result->cost,
+                 best);
       compared++;
     }
     wf_result_free(result);
@@ -61,7 +70,7 @@ static void test_against_all_paths(void **state) {
   assert_true(compared > 1000);
 }
 
-/* --- batches, threads, long audio ------------------------------------------------------------------------------------ */
+/* --- batches, threads, long audio -------------------------------------------------------- */
 
 static void test_batches(void **state) {
   (void)state;
@@ -97,13 +106,20 @@ static void test_batches(void **state) {
   test_free_task(&task);
 }
 
-/* Long enough that the token history is collected many times; words and cost must be those of unpruned dynamic programming. */
+/* Long enough that the token history is collected many times; words and cost must be those of
+ * unpruned dynamic programming. */
 static void test_long_audio(void **state) {
   (void)state;
   test_rng rng = {3};
   struct decode_task task = {0};
   wf_error err = {0};
-  test_fst_shape shape = {.num_states = 300, .num_arcs = 1500, .num_ilabels = 8, .num_olabels = 50, .epsilon_share = 0.1f, .final_share = 0.5f, .max_weight = 2};
+  test_fst_shape shape = {.num_states = 300,
+                          .num_arcs = 1500,
+                          .num_ilabels = 8,
+                          .num_olabels = 50,
+                          .epsilon_share = 0.1f,
+                          .final_share = 0.5f,
+                          .max_weight = 2};
   wf_fst *fst = test_random_fst(&rng, &shape);
   assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
   wf_fst_free(fst);
@@ -123,7 +139,7 @@ static void test_long_audio(void **state) {
   test_free_task(&task);
 }
 
-/* --- what can be wrong ------------------------------------------------------------------------------------------------ */
+/* --- what can be wrong ------------------------------------------------------------------- */
 
 static void test_bad_scores(void **state) {
   (void)state;
@@ -134,8 +150,11 @@ static void test_bad_scores(void **state) {
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   assert_int_equal(wf_graph_min_columns(graph), 2);
   assert_ok(wf_decoder_create(graph, NULL, &decoder, &err));
-  float good[4] = {-1, -2, -3, -1}, nan[4] = {-1, -2, NAN, -1}, inf[4] = {INFINITY, 0, 0, 0}, none[4] = {-INFINITY, -INFINITY, -1, -1}, huge[4] = {0, 0, 0, -1e30f};
-  wf_scores batch[] = {{good, 2, 2, 2}, {nan, 2, 2, 2}, {inf, 2, 2, 2}, {none, 2, 2, 2}, {good, 4, 1, 1}, {good, 0, 2, 2}, {NULL, 0, 0, 0}, {good, 1, 2, 2}, {huge, 2, 2, 2}, {good, 2, 2, 1}, {NULL, 3, 2, 2}};
+  float good[4] = {-1, -2, -3, -1}, nan[4] = {-1, -2, NAN, -1}, inf[4] = {INFINITY, 0, 0, 0},
+        none[4] = {-INFINITY, -INFINITY, -1, -1}, huge[4] = {0, 0, 0, -1e30f};
+  wf_scores batch[] = {{good, 2, 2, 2}, {nan, 2, 2, 2},  {inf, 2, 2, 2},  {none, 2, 2, 2},
+                       {good, 4, 1, 1}, {good, 0, 2, 2}, {NULL, 0, 0, 0}, {good, 1, 2, 2},
+                       {huge, 2, 2, 2}, {good, 2, 2, 1}, {NULL, 3, 2, 2}};
   wf_result *results[11];
   assert_ok(wf_decode(decoder, batch, 11, NULL, results, &err));
   assert_int_equal(results[0]->status, WF_OK);
@@ -165,8 +184,10 @@ static void test_bad_graphs(void **state) {
   (void)state;
   wf_error err = {0};
   wf_graph *graph = NULL;
-  static const char *const bad[] = {"0 1 1 1 0;1 2 0 0 -1;2 1 0 0 0.5;2 0", "0 0 0 0 -0.5;0 0", "0 1 1 1 1e25;1 0"};
-  static const wf_status expected[] = {WF_ERR_NEGATIVE_CYCLE, WF_ERR_NEGATIVE_CYCLE, WF_ERR_ARGUMENT};
+  static const char *const bad[] = {"0 1 1 1 0;1 2 0 0 -1;2 1 0 0 0.5;2 0", "0 0 0 0 -0.5;0 0",
+                                    "0 1 1 1 1e25;1 0"};
+  static const wf_status expected[] = {WF_ERR_NEGATIVE_CYCLE, WF_ERR_NEGATIVE_CYCLE,
+                                       WF_ERR_ARGUMENT};
   for (size_t i = 0; i < 3; i++) {
     wf_fst *fst = test_fst_of(WF_TROPICAL, bad[i]);
     assert_int_equal(wf_graph_create(fst, NULL, 0, &graph, &err), expected[i]);
@@ -184,7 +205,8 @@ static void test_bad_graphs(void **state) {
   assert_int_equal(wf_graph_create(fine, short_columns, 1, &graph, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_graph_create(fine, negative, 2, &graph, &err), WF_ERR_ARGUMENT);
   wf_fst_free(fine);
-  /* word_score can make a cycle negative that the graph's own costs do not: an error of the utterance, not a hang. */
+  /* word_score can make a cycle negative that the graph's own costs do not: an error of the
+   * utterance, not a hang. */
   wf_fst *loop = test_fst_of(WF_TROPICAL, "0 1 1 0 0;1 1 0 5 0;1 0");
   wf_decoder_options options;
   wf_decoder_options_init(&options);
@@ -220,7 +242,8 @@ static void test_number_formats(void **state) {
   for (uint64_t seed = 1; seed <= 200; seed++) {
     struct decode_task task = test_random_task(seed);
     size_t count = (size_t)(task.scores.num_frames * task.scores.stride);
-    uint16_t *half = malloc((count + 1) * sizeof *half), *brain = malloc((count + 1) * sizeof *brain);
+    uint16_t *half = malloc((count + 1) * sizeof *half),
+             *brain = malloc((count + 1) * sizeof *brain);
     test_rng rng = {seed};
     for (size_t i = 0; i < count; i++) {
       uint32_t eighths = test_below(&rng, 64); /* -0.125 x eighths: at most 6 significant bits */
@@ -229,7 +252,10 @@ static void test_number_formats(void **state) {
       memcpy(&bits, &value, sizeof bits);
       task.data[i] = value;
       brain[i] = (uint16_t)(bits >> 16);
-      half[i] = value == 0 ? 0x8000 : eighths == 63 ? 0xfc00 : (uint16_t)(0x8000 | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 1023));
+      half[i] = value == 0 ? 0x8000
+                : eighths == 63
+                    ? 0xfc00
+                    : (uint16_t)(0x8000 | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 1023));
     }
     wf_result *full = test_decode_alone(&task);
     const void *data[] = {half, brain};
@@ -264,8 +290,10 @@ static void test_cancel(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_oracle), cmocka_unit_test(test_against_all_paths), cmocka_unit_test(test_batches),
-                                     cmocka_unit_test(test_long_audio),     cmocka_unit_test(test_bad_scores),        cmocka_unit_test(test_bad_graphs),
-                                     cmocka_unit_test(test_number_formats), cmocka_unit_test(test_cancel)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_against_oracle), cmocka_unit_test(test_against_all_paths),
+      cmocka_unit_test(test_batches),        cmocka_unit_test(test_long_audio),
+      cmocka_unit_test(test_bad_scores),     cmocka_unit_test(test_bad_graphs),
+      cmocka_unit_test(test_number_formats), cmocka_unit_test(test_cancel)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,18 @@
-/* test_decode_plan.c - the memory plan of the GPU decoder for a GPU that is not here, names of devices, padded tensors: all that needs no GPU.
- * (That decoding follows the plan: gpu/test_gpu_host.c.) */
+/* test_decode_plan.c - the memory plan of the GPU decoder for a GPU that is not here, names of
+ * devices, padded tensors: all that needs no GPU. (That decoding follows the plan:
+ * gpu/test_gpu_host.c.) */
 #include "decode_tasks.h"
 
 static wf_error err;
 
 static wf_graph *small_graph(int32_t num_columns) {
   test_rng rng = {1};
-  test_fst_shape shape = {.num_states = 1000, .num_arcs = 5000, .num_ilabels = num_columns, .num_olabels = 9, .final_share = 0.1f, .max_weight = 2};
+  test_fst_shape shape = {.num_states = 1000,
+                          .num_arcs = 5000,
+                          .num_ilabels = num_columns,
+                          .num_olabels = 9,
+                          .final_share = 0.1f,
+                          .max_weight = 2};
   wf_fst *fst = test_random_fst(&rng, &shape);
   wf_graph *graph;
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
@@ -14,10 +20,12 @@ static wf_graph *small_graph(int32_t num_columns) {
   return graph;
 }
 
-static wf_plan plan_of(const wf_graph *graph, const wf_decoder_options *options, wf_batch_shape shape) {
+static wf_plan plan_of(const wf_graph *graph, const wf_decoder_options *options,
+                       wf_batch_shape shape) {
   wf_plan plan;
   assert_ok(wf_plan_bytes(graph, options, &shape, &plan, &err));
-  assert_true(plan.total_bytes == plan.graph_bytes + plan.lane_bytes + plan.trace_bytes + plan.score_bytes + plan.result_bytes);
+  assert_true(plan.total_bytes == plan.graph_bytes + plan.lane_bytes + plan.trace_bytes +
+                                      plan.score_bytes + plan.result_bytes);
   return plan;
 }
 
@@ -28,7 +36,11 @@ static void test_plan(void **state) {
   wf_decoder_options_init(&options);
   options.device = "cuda";
   options.max_tokens = options.max_active = 10000; /* one block a lane */
-  const wf_batch_shape shape = {.num_utterances = 400, .max_frames = 1000, .sum_frames = 300000, .num_processors = 132, .on_device = true};
+  const wf_batch_shape shape = {.num_utterances = 400,
+                                .max_frames = 1000,
+                                .sum_frames = 300000,
+                                .num_processors = 132,
+                                .on_device = true};
   wf_plan plan = plan_of(graph, &options, shape);
   /* 16 bytes a state, 16 an arc, at multiples of 256 */
   assert_int_equal(plan.graph_bytes, 16128 + 80128);
@@ -37,14 +49,19 @@ static void test_plan(void **state) {
   assert_int_equal(plan.num_gpus, 1);
   assert_int_equal(plan.score_bytes, 0);
   assert_true(plan.available_bytes == UINT64_MAX);
-  /* a token is 8 bytes of history, and a frame has at most 10,000 of them, with an eighth to spare */
-  assert_true(plan.trace_bytes > 132ull * 1000 * 11250 * 8 && plan.trace_bytes < 132ull * 1000 * 11700 * 8);
-  /* with lattices 16, and 16 KB a frame for arcs; four flights fill the GPU, and eight are on their way */
+  /* a token is 8 bytes of history, and a frame has at most 10,000 of them, with an eighth to spare
+   */
+  assert_true(plan.trace_bytes > 132ull * 1000 * 11250 * 8 &&
+              plan.trace_bytes < 132ull * 1000 * 11700 * 8);
+  /* with lattices 16, and 16 KB a frame for arcs; four flights fill the GPU, and eight are on their
+   * way */
   options.lattice_beam = 8;
   wf_plan with = plan_of(graph, &options, shape);
   assert_int_equal(with.num_lanes, 12 * 33);
-  assert_true(with.trace_bytes > 396ull * 1000 * 11250 * 16 && with.trace_bytes < 396ull * 1000 * 11750 * 16);
-  assert_true(with.result_bytes > 396ull * 1000 * 16384 && with.result_bytes < 396ull * 1000 * 20000);
+  assert_true(with.trace_bytes > 396ull * 1000 * 11250 * 16 &&
+              with.trace_bytes < 396ull * 1000 * 11750 * 16);
+  assert_true(with.result_bytes > 396ull * 1000 * 16384 &&
+              with.result_bytes < 396ull * 1000 * 20000);
   options.lattice_beam = 0;
   /* few utterances get more blocks each, at most 8 */
   wf_batch_shape one = shape;
@@ -59,7 +76,8 @@ static void test_plan(void **state) {
   host.on_device = false;
   plan = plan_of(graph, &options, host);
   assert_int_equal(plan.num_lanes, 6 * 33);
-  assert_true(plan.score_bytes >= 6ull * 33 * 1000 * 100 * 4 && plan.score_bytes < 6ull * (33 * 1000 * 100 * 4 + 33 * 256 + 256));
+  assert_true(plan.score_bytes >= 6ull * 33 * 1000 * 100 * 4 &&
+              plan.score_bytes < 6ull * (33 * 1000 * 100 * 4 + 33 * 256 + 256));
   assert_true(plan.pinned_bytes >= 2ull * 13200000 && plan.pinned_bytes < 2ull * 13200000 + 100000);
   host.dtype = WF_FLOAT16;
   assert_true(plan_of(graph, &options, host).score_bytes < plan.score_bytes * 51 / 100);
@@ -77,7 +95,8 @@ static void test_plan(void **state) {
   wf_graph_free(graph);
 }
 
-/* Less and less memory: never more than allowed, history first, then lanes; at last an error that says what to do. */
+/* Less and less memory: never more than allowed, history first, then lanes; at last an error that
+ * says what to do. */
 static void test_limits(void **state) {
   (void)state;
   wf_graph *graph = small_graph(100);
@@ -87,7 +106,11 @@ static void test_limits(void **state) {
   for (int form = 0; form < 4; form++) {
     const bool on_device = form % 2;
     options.lattice_beam = form < 2 ? 0 : 8;
-    wf_batch_shape shape = {.num_utterances = 400, .max_frames = 3500, .sum_frames = 400 * 1500, .num_processors = 132, .on_device = on_device};
+    wf_batch_shape shape = {.num_utterances = 400,
+                            .max_frames = 3500,
+                            .sum_frames = 400 * 1500,
+                            .num_processors = 132,
+                            .on_device = on_device};
     wf_plan full = plan_of(graph, &options, shape), plan = full;
     int32_t lanes = full.num_lanes;
     options.gpu_memory = (int64_t)full.total_bytes;
@@ -97,9 +120,11 @@ static void test_limits(void **state) {
       options.gpu_memory = options.gpu_memory * 9 / 10;
       status = wf_plan_bytes(graph, &options, &shape, &plan, &err);
       if (status != WF_OK) break;
-      assert_true(plan.total_bytes <= (uint64_t)options.gpu_memory && plan.num_lanes <= lanes && plan.num_lanes > 0);
+      assert_true(plan.total_bytes <= (uint64_t)options.gpu_memory && plan.num_lanes <= lanes &&
+                  plan.num_lanes > 0);
       lanes = plan.num_lanes;
-      if ((uint64_t)options.gpu_memory > full.total_bytes * 3 / 4) assert_int_equal(lanes, full.num_lanes);
+      if ((uint64_t)options.gpu_memory > full.total_bytes * 3 / 4)
+        assert_int_equal(lanes, full.num_lanes);
     }
     assert_int_equal(status, WF_ERR_MEMORY);
     assert_int_equal(plan.total_bytes, 0);
@@ -109,12 +134,14 @@ static void test_limits(void **state) {
   }
   options.lattice_beam = 0;
   /* what takes most is what to lower */
-  wf_batch_shape shape = {.num_utterances = 1000000, .max_frames = 10, .num_processors = 132, .on_device = true};
+  wf_batch_shape shape = {
+      .num_utterances = 1000000, .max_frames = 10, .num_processors = 132, .on_device = true};
   options.gpu_memory = 100000000;
   assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
   assert_non_null(strstr(err.message, "lower the batch (1000000 utterances)"));
   options.max_active = options.max_tokens = 30000;
-  shape = (wf_batch_shape){.num_utterances = 1, .max_frames = 1000, .num_processors = 132, .on_device = true};
+  shape = (wf_batch_shape){
+      .num_utterances = 1, .max_frames = 1000, .num_processors = 132, .on_device = true};
   options.gpu_memory = 3000000;
   assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
   assert_non_null(strstr(err.message, "lower max_active (30000)"));
@@ -126,7 +153,8 @@ static void test_limits(void **state) {
   assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_LIMIT);
   assert_non_null(strstr(err.message, "max_active of 230000"));
   options.max_active = options.max_tokens = 10000;
-  shape = (wf_batch_shape){.num_utterances = 100000, .max_frames = INT32_MAX, .num_processors = 132};
+  shape =
+      (wf_batch_shape){.num_utterances = 100000, .max_frames = INT32_MAX, .num_processors = 132};
   options.gpu_memory = 1000000000000;
   assert_int_equal(wf_plan_bytes(graph, &options, &shape, &(wf_plan){0}, &err), WF_ERR_MEMORY);
   shape.num_utterances = 4000000000u;
@@ -136,7 +164,8 @@ static void test_limits(void **state) {
   wf_graph_free(graph);
 }
 
-/* Streams: what each takes, how many fit, to the byte; what does not fit is told with what to lower. */
+/* Streams: what each takes, how many fit, to the byte; what does not fit is told with what to
+ * lower. */
 static void test_streams(void **state) {
   (void)state;
   wf_graph *graph = small_graph(100);
@@ -153,7 +182,8 @@ static void test_streams(void **state) {
     assert_int_equal(plan.stream_bytes, (shape.scored ? 2 : 1) * 32000);
     assert_int_equal(plan.num_gpus, 1);
     assert_int_equal(plan.num_lanes, 132);
-    assert_true(plan.total_bytes == plan.graph_bytes + plan.lane_bytes + 1000 * plan.stream_bytes && plan.available_bytes == UINT64_MAX && plan.max_streams > 1000000000);
+    assert_true(plan.total_bytes == plan.graph_bytes + plan.lane_bytes + 1000 * plan.stream_bytes &&
+                plan.available_bytes == UINT64_MAX && plan.max_streams > 1000000000);
     options.gpu_memory = (int64_t)plan.total_bytes; /* exactly */
     assert_ok(wf_plan_streams(graph, &options, &shape, &least, &err));
     assert_int_equal(least.max_streams, 1000);
@@ -190,16 +220,22 @@ static void test_device_names(void **state) {
   static const struct {
     const char *text;
     int32_t num_gpus;
-  } good[] = {{"cpu", 0}, {"", 0}, {NULL, 0}, {"cuda", 1}, {"cuda:3", 1}, {"cuda:0,1", 2}, {"cuda:7,7,7", 3}, {"cuda:all", 1}};
-  static const char *const bad[] = {"gpu",      "cuda:",     "cuda:x", "cuda:-1",    "cuda:0,", "cuda:,0",
-                                    "cuda:0;1", "cuda:1024", "CUDA",   "cuda:0,all", "cpu:0",   "cuda:1.5"};
+  } good[] = {{"cpu", 0},    {"", 0},         {NULL, 0},         {"cuda", 1},
+              {"cuda:3", 1}, {"cuda:0,1", 2}, {"cuda:7,7,7", 3}, {"cuda:all", 1}};
+  static const char *const bad[] = {"gpu",     "cuda:",      "cuda:x",   "cuda:-1",
+                                    "cuda:0,", "cuda:,0",    "cuda:0;1", "cuda:1024",
+                                    "CUDA",    "cuda:0,all", "cpu:0",    "cuda:1.5"};
   wf_graph *graph = small_graph(3);
   wf_decoder_options options;
   wf_decoder *decoder;
   wf_decoder_options_init(&options);
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     options.device = good[i].text;
-    assert_int_equal(plan_of(graph, &options, (wf_batch_shape){.num_utterances = 4, .max_frames = 9, .num_processors = 132}).num_gpus, good[i].num_gpus);
+    assert_int_equal(
+        plan_of(graph, &options,
+                (wf_batch_shape){.num_utterances = 4, .max_frames = 9, .num_processors = 132})
+            .num_gpus,
+        good[i].num_gpus);
   }
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     options.device = bad[i];
@@ -215,11 +251,13 @@ static void test_padded(void **state) {
   static const float data[60];
   const int64_t lengths[] = {4, 0, 5, 1};
   wf_scores list[4];
-  wf_padded_scores padded = {.data = data, .num_utterances = 4, .max_frames = 5, .num_columns = 3, .lengths = lengths};
+  wf_padded_scores padded = {
+      .data = data, .num_utterances = 4, .max_frames = 5, .num_columns = 3, .lengths = lengths};
   assert_ok(wf_scores_from_padded(&padded, list, &err));
   for (int i = 0; i < 4; i++) {
     assert_ptr_equal(list[i].data, data + i * 15);
-    assert_true(list[i].num_frames == lengths[i] && list[i].num_columns == 3 && list[i].stride == 3 && list[i].dtype == WF_FLOAT32 && !list[i].on_device);
+    assert_true(list[i].num_frames == lengths[i] && list[i].num_columns == 3 &&
+                list[i].stride == 3 && list[i].dtype == WF_FLOAT32 && !list[i].on_device);
   }
   padded.dtype = WF_BFLOAT16;
   padded.frame_stride = 4;
@@ -228,7 +266,8 @@ static void test_padded(void **state) {
   padded.lengths = NULL;
   assert_ok(wf_scores_from_padded(&padded, list, &err));
   assert_ptr_equal(list[2].data, (const char *)data + 2 * 19 * 2);
-  assert_true(list[2].num_frames == 5 && list[2].stride == 4 && list[2].dtype == WF_BFLOAT16 && list[2].on_device);
+  assert_true(list[2].num_frames == 5 && list[2].stride == 4 && list[2].dtype == WF_BFLOAT16 &&
+              list[2].on_device);
   padded.utterance_stride = 18;
   assert_int_equal(wf_scores_from_padded(&padded, list, &err), WF_ERR_ARGUMENT);
   padded.utterance_stride = 0;
@@ -247,7 +286,8 @@ static void test_padded(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan), cmocka_unit_test(test_limits), cmocka_unit_test(test_streams), cmocka_unit_test(test_device_names),
-                                     cmocka_unit_test(test_padded)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_plan), cmocka_unit_test(test_limits), cmocka_unit_test(test_streams),
+      cmocka_unit_test(test_device_names), cmocka_unit_test(test_padded)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

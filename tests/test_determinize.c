@@ -1,12 +1,16 @@
-/* test_determinize.c - determinization: against its definition on hundreds of small fsts, against OpenFst's tool on larger ones. */
+/* test_determinize.c - determinization: against its definition on hundreds of small fsts, against
+ * OpenFst's tool on larger ones. */
 #include "testing.h"
 
 static wf_error err;
 static const wf_semiring semirings[2] = {WF_TROPICAL, WF_LOG};
 
-/* Pairs are sorted by key "input : output", so one input's outputs are neighbours unless one input is a prefix of another; hence the search. */
+/* Pairs are sorted by key "input : output", so one input's outputs are neighbours unless one input
+ * is a prefix of another; hence the search. */
 static size_t input_size(const char *key) { return (size_t)(strchr(key, ':') - key); }
-static bool same_input(const char *a, const char *b) { return input_size(a) == input_size(b) && memcmp(a, b, input_size(a)) == 0; }
+static bool same_input(const char *a, const char *b) {
+  return input_size(a) == input_size(b) && memcmp(a, b, input_size(a)) == 0;
+}
 
 static bool functional(const test_relation *relation) {
   for (size_t i = 0; i < relation->size; i++)
@@ -31,8 +35,10 @@ static void keep_best(test_relation *relation, bool *tied) {
   }
   size_t kept = 0;
   for (size_t i = 0; i < relation->size; i++) {
-    if (relation->pairs[i].key[0] == '!') free(relation->pairs[i].key);
-    else relation->pairs[kept++] = relation->pairs[i];
+    if (relation->pairs[i].key[0] == '!')
+      free(relation->pairs[i].key);
+    else
+      relation->pairs[kept++] = relation->pairs[i];
   }
   relation->size = kept;
 }
@@ -58,12 +64,14 @@ static void check_witness(const test_relation *relation) {
     size_t size = strcspn(at, "\"");
     snprintf(output[k], sizeof output[k], "%.*s", (int)size, at);
     at += size + strlen("\" and \"");
-    snprintf(keys[k], sizeof keys[k], "%s%s: %s%s", input, input[0] != '\0' ? " " : "", output[k], output[k][0] != '\0' ? " " : "");
+    snprintf(keys[k], sizeof keys[k], "%s%s: %s%s", input, input[0] != '\0' ? " " : "", output[k],
+             output[k][0] != '\0' ? " " : "");
   }
   assert_string_not_equal(keys[0], keys[1]);
   for (int k = 0; k < 2; k++) {
     bool found = false;
-    for (size_t i = 0; i < relation->size; i++) found = found || strcmp(relation->pairs[i].key, keys[k]) == 0;
+    for (size_t i = 0; i < relation->size; i++)
+      found = found || strcmp(relation->pairs[i].key, keys[k]) == 0;
     if (!found) fail_msg("'%s' is no pair of the relation: %s", keys[k], err.message);
   }
 }
@@ -71,8 +79,15 @@ static void check_witness(const test_relation *relation) {
 static int g_functional, g_not_functional, g_best;
 
 static void determinize_one(test_rng *rng, int i) {
-  test_fst_shape shape = {.num_states = 3 + test_below(rng, 5), .num_arcs = 3 + test_below(rng, 11), .num_ilabels = 2, .num_olabels = 2, .epsilon_share = 0.3f,
-                          .final_share = 0.2f, .max_weight = 3, .acyclic = true, .semiring = semirings[i % 2]};
+  test_fst_shape shape = {.num_states = 3 + test_below(rng, 5),
+                          .num_arcs = 3 + test_below(rng, 11),
+                          .num_ilabels = 2,
+                          .num_olabels = 2,
+                          .epsilon_share = 0.3f,
+                          .final_share = 0.2f,
+                          .max_weight = 3,
+                          .acyclic = true,
+                          .semiring = semirings[i % 2]};
   wf_fst *fst = test_random_fst(rng, &shape), *result;
   wf_determinize_options o;
   wf_determinize_options_init(&o);
@@ -115,9 +130,12 @@ static void test_determinize_small(void **unused) {
 
 static bool label_cost(test_rng *rng, uint32_t state, wf_arc *arc) {
   arc->olabel = arc->ilabel;
-  /* the cost depends on the label alone, so all paths of a string cost the same and the cyclic fst can be determinized */
-  if (arc->ilabel != 0) arc->weight = (float)arc->ilabel * 0.5f;
-  else if (arc->nextstate <= state && arc->weight < 2) arc->weight += 2; /* epsilon cycles lose mass */
+  /* the cost depends on the label alone, so all paths of a string cost the same and the cyclic fst
+   * can be determinized */
+  if (arc->ilabel != 0)
+    arc->weight = (float)arc->ilabel * 0.5f;
+  else if (arc->nextstate <= state && arc->weight < 2)
+    arc->weight += 2; /* epsilon cycles lose mass */
   return true;
 }
 
@@ -131,9 +149,18 @@ static void test_determinize_cycles(void **unused) {
   test_rng rng = {3};
   int done = 0;
   for (int i = 0; i < 200; i++) {
-    test_fst_shape shape = {.num_states = 3 + test_below(&rng, 4), .num_arcs = 4 + test_below(&rng, 8), .num_ilabels = 2, .num_olabels = 2, .epsilon_share = 0.3f,
-                            .final_share = 0.4f, .max_weight = 3, .acceptor = true, .semiring = semirings[i % 2]};
-    wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng, shape.semiring == WF_TROPICAL ? epsilons_free : label_cost), *result;
+    test_fst_shape shape = {.num_states = 3 + test_below(&rng, 4),
+                            .num_arcs = 4 + test_below(&rng, 8),
+                            .num_ilabels = 2,
+                            .num_olabels = 2,
+                            .epsilon_share = 0.3f,
+                            .final_share = 0.4f,
+                            .max_weight = 3,
+                            .acceptor = true,
+                            .semiring = semirings[i % 2]};
+    wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng,
+                                   shape.semiring == WF_TROPICAL ? epsilons_free : label_cost),
+           *result;
     wf_determinize_options o;
     wf_determinize_options_init(&o);
     o.rmepsilon = true;
@@ -147,7 +174,8 @@ static void test_determinize_cycles(void **unused) {
       assert_true(wf_fst_properties(result) & WF_PROP_NO_IEPSILONS);
       wf_fst_free(result);
     } else {
-      assert_int_equal(status, WF_ERR_NOT_DETERMINIZABLE); /* log: path sums of a string need not have twins */
+      assert_int_equal(
+          status, WF_ERR_NOT_DETERMINIZABLE); /* log: path sums of a string need not have twins */
     }
     wf_fst_free(fst);
   }
@@ -167,10 +195,13 @@ static void test_determinize_refusals(void **unused) {
   wf_determinize_options o;
   wf_determinize_options_init(&o);
   o.max_states = 50;
-  refuse("0 1 1 1 0;0 2 1 1 0;1 1 2 2 1;2 2 2 2 2;1 3 3 3;2 3 4 4;3", &o, "1 2 2 2"); /* not twins: the costs drift apart */
+  refuse("0 1 1 1 0;0 2 1 1 0;1 1 2 2 1;2 2 2 2 2;1 3 3 3;2 3 4 4;3", &o,
+         "1 2 2 2"); /* not twins: the costs drift apart */
   o.max_states = 0;
-  refuse("0 1 1 0;0 2 1 0;1 1 2 0;2 2 2 5;1 3 3 0;2 3 4 0;3", &o, "10000"); /* the outputs drift apart */
-  refuse("0 1 1 7;0 2 1 7;1 3 2 5;2 3 2 6;3 4 3 3;4", &o, "input \"1 2 3\" has outputs \"7 5 3\" and \"7 6 3\"");
+  refuse("0 1 1 0;0 2 1 0;1 1 2 0;2 2 2 5;1 3 3 0;2 3 4 0;3", &o,
+         "10000"); /* the outputs drift apart */
+  refuse("0 1 1 7;0 2 1 7;1 3 2 5;2 3 2 6;3 4 3 3;4", &o,
+         "input \"1 2 3\" has outputs \"7 5 3\" and \"7 6 3\"");
   refuse("0 1 1 7;0 2 1 8;1;2", &o, "input \"1\" has outputs \"7\" and \"8\"");
   o.rmepsilon = true;
   refuse("0 1 1 7;1 1 0 8;1", &o, "input \"1\" has outputs");
@@ -182,10 +213,12 @@ static void test_determinize_refusals(void **unused) {
   wf_fst_free(fst);
 }
 
-/* Strings of 1 and 2 with a 1 so many places before the end: a subset for each way the last places can be, 2^20 of them. */
+/* Strings of 1 and 2 with a 1 so many places before the end: a subset for each way the last places
+ * can be, 2^20 of them. */
 static void test_default_limit(void **unused) {
   char text[2048] = "0 0 1 1;0 0 2 2;0 1 1 1;";
-  for (int s = 1; s < 20; s++) sprintf(text + strlen(text), "%d %d 1 1;%d %d 2 2;", s, s + 1, s, s + 1);
+  for (int s = 1; s < 20; s++)
+    sprintf(text + strlen(text), "%d %d 1 1;%d %d 2 2;", s, s + 1, s, s + 1);
   strcat(text, "20");
   refuse(text, NULL, "set max_states to allow more) after 1000000 states");
   wf_fst *fst = test_fst_of(WF_TROPICAL, text), *result;
@@ -196,14 +229,16 @@ static void test_default_limit(void **unused) {
   assert_int_equal(wf_fst_get_view(result).num_states, 1 << 20);
   wf_fst_free(result);
   wf_fst_free(fst);
-  refuse("0 1 1 1 0;0 2 1 1 0;1 1 2 2 1;2 2 2 2 2;1 3 3 3;2 3 4 4;3", NULL, "set max_states to allow more) after 1000000 states"); /* drifts apart for ever */
+  refuse("0 1 1 1 0;0 2 1 1 0;1 1 2 2 1;2 2 2 2 2;1 3 3 3;2 3 4 4;3", NULL,
+         "set max_states to allow more) after 1000000 states"); /* drifts apart for ever */
 }
 
 static void test_determinize_final_strings(void **unused) {
   wf_determinize_options o;
   wf_determinize_options_init(&o);
   o.subsequential_label = 6;
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 7 1;1 1 2 7 0;1 2 1 8 0;0 3 1 0 1;3 4 4 5 0;2;1;4"), *result;
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 7 1;1 1 2 7 0;1 2 1 8 0;0 3 1 0 1;3 4 4 5 0;2;1;4"),
+         *result;
   assert_ok(wf_determinize(fst, &o, &result, &err));
   wf_fst_free(result);
   wf_fst_free(fst);
@@ -222,8 +257,16 @@ static void test_determinize_final_strings(void **unused) {
 static void test_openfst_determinize(void **unused) {
   test_rng rng = {6};
   for (int i = 0; i < 24; i++) {
-    test_fst_shape shape = {.num_states = 400, .num_arcs = i % 2 != 0 ? 900 : 700, .num_ilabels = 12, .num_olabels = 12, .epsilon_share = 0,
-                            .final_share = 0.1f, .max_weight = 5, .acyclic = i % 2 != 0, .acceptor = true, .semiring = semirings[i / 2 % 2]};
+    test_fst_shape shape = {.num_states = 400,
+                            .num_arcs = i % 2 != 0 ? 900 : 700,
+                            .num_ilabels = 12,
+                            .num_olabels = 12,
+                            .epsilon_share = 0,
+                            .final_share = 0.1f,
+                            .max_weight = 5,
+                            .acyclic = i % 2 != 0,
+                            .acceptor = true,
+                            .semiring = semirings[i / 2 % 2]};
     wf_fst *fst = test_random_fst(&rng, &shape), *result;
     if (!shape.acyclic) fst = test_changed_fst(fst, &rng, label_cost);
     wf_determinize_options o;
@@ -234,7 +277,8 @@ static void test_openfst_determinize(void **unused) {
     }
     o.max_states = 200000;
     assert_ok(wf_determinize(fst, &o, &result, &err));
-    const char *in = test_save_fst(fst, "in.fst"), *ours = test_save_fst(result, "ours.fst"), *theirs = test_temp_path("theirs.fst");
+    const char *in = test_save_fst(fst, "in.fst"), *ours = test_save_fst(result, "ours.fst"),
+               *theirs = test_temp_path("theirs.fst");
     test_shell("fstconnect %s | fstdeterminize - %s", in, theirs);
     test_shell("fstequivalent --delta=0.01 %s %s", ours, theirs);
     assert_int_equal(test_states_of(ours), test_states_of(theirs));
@@ -246,15 +290,23 @@ static void test_openfst_determinize(void **unused) {
 static void test_openfst_determinize_transducers(void **unused) {
   test_rng rng = {7};
   for (int i = 0; i < 16; i++) {
-    test_fst_shape shape = {.num_states = 200, .num_arcs = 500, .num_ilabels = 6, .num_olabels = 6, .epsilon_share = 0, .final_share = 0.1f, .max_weight = 5,
-                            .acyclic = true, .semiring = WF_TROPICAL};
+    test_fst_shape shape = {.num_states = 200,
+                            .num_arcs = 500,
+                            .num_ilabels = 6,
+                            .num_olabels = 6,
+                            .epsilon_share = 0,
+                            .final_share = 0.1f,
+                            .max_weight = 5,
+                            .acyclic = true,
+                            .semiring = WF_TROPICAL};
     wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng, copy_input), *result;
     wf_determinize_options o;
     wf_determinize_options_init(&o);
     o.subsequential_label = i % 2 * 9;
     assert_ok(wf_determinize(fst, &o, &result, &err));
     const char *in = test_save_fst(fst, "in.fst"), *theirs = test_temp_path("theirs.fst");
-    test_shell("fstconnect %s | fstdeterminize --subsequential_label=%d - %s", in, o.subsequential_label, theirs);
+    test_shell("fstconnect %s | fstdeterminize --subsequential_label=%d - %s", in,
+               o.subsequential_label, theirs);
     test_assert_equivalent_to_file(result, theirs);
     wf_fst_free(result);
     wf_fst_free(fst);

@@ -1,13 +1,15 @@
-/* test_equivalence.c - equal, equivalent, randequivalent, the cost of a pair of strings, random paths.
+/* test_equivalence.c - equal, equivalent, randequivalent, the cost of a pair of strings, random
+ * paths.
  *
- * Exact equivalence is judged by all strings shorter than the two acceptors' states together: weighted acceptors that agree on those
- * agree on all (Eilenberg 1974, the equality theorem). */
+ * Exact equivalence is judged by all strings shorter than the two acceptors' states together:
+ * weighted acceptors that agree on those agree on all (Eilenberg 1974, the equality theorem). */
 #include "testing.h"
 
 #include "fstops/pair_cost.h"
 
 /* Deterministic acceptor over labels 1..num_labels; costs from {0, 1/8, ... steps/8}. */
-static wf_fst *deterministic(test_rng *rng, uint32_t num_states, int32_t num_labels, float arc_share, uint32_t steps) {
+static wf_fst *deterministic(test_rng *rng, uint32_t num_states, int32_t num_labels,
+                             float arc_share, uint32_t steps) {
   wf_error err = {0};
   wf_builder *builder;
   wf_fst *fst;
@@ -17,18 +19,21 @@ static wf_fst *deterministic(test_rng *rng, uint32_t num_states, int32_t num_lab
   for (uint32_t s = 0; s < num_states; s++) {
     for (int32_t label = 1; label <= num_labels; label++) {
       if (test_unit(rng) >= arc_share) continue;
-      wf_arc arc = {test_below(rng, num_states), (float)test_below(rng, steps + 1) / 8, label, label};
+      wf_arc arc = {test_below(rng, num_states), (float)test_below(rng, steps + 1) / 8, label,
+                    label};
       assert_ok(wf_builder_add_arc(builder, s, arc, &err));
     }
-    if (test_unit(rng) < 0.4f) assert_ok(wf_builder_set_final(builder, s, (float)test_below(rng, steps + 1) / 8, &err));
+    if (test_unit(rng) < 0.4f)
+      assert_ok(wf_builder_set_final(builder, s, (float)test_below(rng, steps + 1) / 8, &err));
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   wf_builder_free(builder);
   return fst;
 }
 
-/* The same strings at the same costs in another shape: every state twice, arcs to either copy, arcs in another order, costs moved along
- * by a potential per copy (that is 0 at the start). With `change` > 0, the change-th arc weight or final cost goes up by 1/2. */
+/* The same strings at the same costs in another shape: every state twice, arcs to either copy, arcs
+ * in another order, costs moved along by a potential per copy (that is 0 at the start). With
+ * `change` > 0, the change-th arc weight or final cost goes up by 1/2. */
 static wf_fst *disguise(test_rng *rng, const wf_fst *fst, int64_t change) {
   wf_error err = {0};
   wf_fst_view view = wf_fst_get_view(fst);
@@ -37,7 +42,8 @@ static wf_fst *disguise(test_rng *rng, const wf_fst *fst, int64_t change) {
   wf_fst *out;
   float *potential = calloc(2 * n, sizeof *potential);
   assert_non_null(potential);
-  for (uint32_t s = 0; s < 2 * n; s++) potential[s] = s == 1 ? 0 : (float)test_below(rng, 64) / 8 - 4;
+  for (uint32_t s = 0; s < 2 * n; s++)
+    potential[s] = s == 1 ? 0 : (float)test_below(rng, 64) / 8 - 4;
   assert_ok(wf_builder_create(view.semiring, &builder, &err));
   assert_ok(wf_builder_add_states(builder, 2 * n, NULL, &err));
   assert_ok(wf_builder_set_start(builder, 1, &err));
@@ -65,7 +71,9 @@ static bool same_strings(const wf_fst *a, const wf_fst *b) {
   int longest = (int)(wf_fst_get_view(a).num_states + wf_fst_get_view(b).num_states) - 1;
   test_relation x = test_enumerate(a, longest, 200000), y = test_enumerate(b, longest, 200000);
   bool same = x.size == y.size;
-  for (size_t i = 0; same && i < x.size; i++) same = strcmp(x.pairs[i].key, y.pairs[i].key) == 0 && fabs(x.pairs[i].cost - y.pairs[i].cost) < 0.01;
+  for (size_t i = 0; same && i < x.size; i++)
+    same = strcmp(x.pairs[i].key, y.pairs[i].key) == 0 &&
+           fabs(x.pairs[i].cost - y.pairs[i].cost) < 0.01;
   test_relation_free(&x);
   test_relation_free(&y);
   return same;
@@ -78,13 +86,16 @@ static void test_equivalent_small(void **state) {
   int yes = 0, no = 0;
   for (int round = 0; round < 1500; round++) {
     wf_fst *a = deterministic(&rng, 1 + test_below(&rng, 3), 2, 0.5f, round % 2), *b;
-    if (round % 3 == 0) b = deterministic(&rng, 1 + test_below(&rng, 4), 2, 0.5f, round % 2);
-    else b = disguise(&rng, a, round % 3 == 1 ? 0 : 1 + test_below(&rng, 4));
+    if (round % 3 == 0)
+      b = deterministic(&rng, 1 + test_below(&rng, 4), 2, 0.5f, round % 2);
+    else
+      b = disguise(&rng, a, round % 3 == 1 ? 0 : 1 + test_below(&rng, 4));
     bool equal, turned;
     assert_ok(wf_equivalent(a, b, 0.01f, &equal, &err));
     assert_ok(wf_equivalent(b, a, 0.01f, &turned, &err));
     bool truth = same_strings(a, b);
-    if (equal != truth) fail_msg("round %d: %d instead of %d: %s", round, equal, truth, err.message);
+    if (equal != truth)
+      fail_msg("round %d: %d instead of %d: %s", round, equal, truth, err.message);
     assert_int_equal(turned, truth);
     yes += truth;
     no += !truth;
@@ -98,7 +109,8 @@ static void test_equivalent_large(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {22};
-  wf_fst *a = deterministic(&rng, 20000, 4, 0.6f, 80), *b = disguise(&rng, a, 0), *c = disguise(&rng, a, 1);
+  wf_fst *a = deterministic(&rng, 20000, 4, 0.6f, 80), *b = disguise(&rng, a, 0),
+         *c = disguise(&rng, a, 1);
   bool equal;
   assert_ok(wf_equivalent(a, b, 0.001f, &equal, &err));
   if (!equal) fail_msg("%s", err.message);
@@ -109,14 +121,22 @@ static void test_equivalent_large(void **state) {
   wf_fst_free(c);
   wf_fst_free(a);
   /* OpenFst's determinized, pushed and minimized versions of a random acceptor. */
-  test_fst_shape shape = {.num_states = 300, .num_arcs = 500, .num_ilabels = 40, .final_share = 0.1f, .max_weight = 10, .acyclic = true, .acceptor = true};
+  test_fst_shape shape = {.num_states = 300,
+                          .num_arcs = 500,
+                          .num_ilabels = 40,
+                          .final_share = 0.1f,
+                          .max_weight = 10,
+                          .acyclic = true,
+                          .acceptor = true};
   char path[4][600];
   const char *names[] = {"raw.fst", "det.fst", "min.fst", "other.fst"};
   for (int i = 0; i < 4; i++) snprintf(path[i], sizeof path[i], "%s", test_temp_path(names[i]));
   wf_fst *raw = test_random_fst(&rng, &shape), *det, *min, *other;
   assert_ok(wf_fst_write(raw, path[0], WF_FORMAT_OPENFST_VECTOR, &err));
-  test_shell("fstdeterminize %s %s && fstminimize %s %s && fstequivalent %s %s", path[0], path[1], path[1], path[2], path[1], path[2]);
-  test_shell("fstrandgen --seed=5 --npath=500 %s | fstdeterminize - %s; ! fstequivalent %s %s", path[1], path[3], path[3], path[1]);
+  test_shell("fstdeterminize %s %s && fstminimize %s %s && fstequivalent %s %s", path[0], path[1],
+             path[1], path[2], path[1], path[2]);
+  test_shell("fstrandgen --seed=5 --npath=500 %s | fstdeterminize - %s; ! fstequivalent %s %s",
+             path[1], path[3], path[3], path[1]);
   assert_ok(wf_fst_read(path[1], &det, &err));
   assert_ok(wf_fst_read(path[2], &min, &err));
   assert_ok(wf_fst_read(path[3], &other, &err));
@@ -162,7 +182,8 @@ static void expect_equal(const char *a, const char *b, bool expected, const char
   wf_fst *x = test_fst_of(WF_LOG, a), *y = test_fst_of(WF_LOG, b);
   assert_ok(wf_equal(x, y, 0.125f, &equal, &err));
   assert_int_equal(equal, expected);
-  if (!expected && strstr(err.message, message) == NULL) fail_msg("'%s' lacks '%s'", err.message, message);
+  if (!expected && strstr(err.message, message) == NULL)
+    fail_msg("'%s' lacks '%s'", err.message, message);
   assert_ok(wf_equal(x, y, 0.125f, &equal, NULL));
   wf_fst_free(x);
   wf_fst_free(y);
@@ -185,7 +206,7 @@ static void test_equal(void **state) {
   expect_equal("0 1 1 2;0 1 2 3;1", "0 1 2 3;0 1 1 2;1", false, "arc 0");
 }
 
-/* --- costs of pairs ----------------------------------------------------------------------------------------------- */
+/* --- costs of pairs ---------------------------------------------------------------------- */
 
 static void parse_labels(const char **at, wf__labels *out) {
   out->size = 0;
@@ -217,15 +238,24 @@ static void test_pair_costs(void **state) {
   test_rng rng = {23};
   int pairs = 0;
   for (int round = 0; round < 400; round++) {
-    test_fst_shape shape = {.num_states = 6, .num_arcs = 12, .num_ilabels = 2, .num_olabels = 2, .epsilon_share = 0.4f, .final_share = 0.3f, .max_weight = 3,
-                            .acyclic = true, .semiring = round % 2 ? WF_LOG : WF_TROPICAL};
+    test_fst_shape shape = {.num_states = 6,
+                            .num_arcs = 12,
+                            .num_ilabels = 2,
+                            .num_olabels = 2,
+                            .epsilon_share = 0.4f,
+                            .final_share = 0.3f,
+                            .max_weight = 3,
+                            .acyclic = true,
+                            .semiring = round % 2 ? WF_LOG : WF_TROPICAL};
     wf_fst *fst = test_random_fst(&rng, &shape);
     test_relation all = test_enumerate(fst, 12, 100000);
     for (size_t i = 0; i < all.size; i++, pairs++) {
       double cost = pair_cost(fst, all.pairs[i].key, WF_OK);
-      if (fabs(cost - all.pairs[i].cost) > 1e-9) fail_msg("'%s': %.12g instead of %.12g", all.pairs[i].key, cost, all.pairs[i].cost);
+      if (fabs(cost - all.pairs[i].cost) > 1e-9)
+        fail_msg("'%s': %.12g instead of %.12g", all.pairs[i].key, cost, all.pairs[i].cost);
     }
-    assert_true(pair_cost(fst, "1 2 1 2 1 2 1 : 1 ", WF_OK) == INFINITY); /* six states, at most five labels */
+    assert_true(pair_cost(fst, "1 2 1 2 1 2 1 : 1 ", WF_OK) ==
+                INFINITY); /* six states, at most five labels */
     test_relation_free(&all);
     wf_fst_free(fst);
   }
@@ -235,16 +265,21 @@ static void test_pair_costs(void **state) {
 /* Epsilon cycles: geometric series in closed form. */
 static void test_pair_cycles(void **state) {
   (void)state;
-  wf_fst *loop = test_fst_of(WF_LOG, "0 0 0 0 0.01;0 1 1 2 1;1 2 0 0 0.5;2 1 0 0 0.25;2 2 3 0 1;2 0.125");
+  wf_fst *loop =
+      test_fst_of(WF_LOG, "0 0 0 0 0.01;0 1 1 2 1;1 2 0 0 0.5;2 1 0 0 0.25;2 2 3 0 1;2 0.125");
   double self = log1p(-exp(-0.01)), round_trip = log1p(-exp(-0.75)); /* log(1 - p) each */
-  assert_true(fabs(pair_cost(loop, "1 : 2 ", WF_OK) - (1 + self + 0.5 + round_trip + 0.125)) < 1e-5);
-  assert_true(fabs(pair_cost(loop, "1 3 : 2 ", WF_OK) - (1 + self + 0.5 + round_trip + 1 + round_trip + 0.125)) < 1e-5);
+  assert_true(fabs(pair_cost(loop, "1 : 2 ", WF_OK) - (1 + self + 0.5 + round_trip + 0.125)) <
+              1e-5);
+  assert_true(fabs(pair_cost(loop, "1 3 : 2 ", WF_OK) -
+                   (1 + self + 0.5 + round_trip + 1 + round_trip + 0.125)) < 1e-5);
   assert_true(pair_cost(loop, "3 : 2 ", WF_OK) == INFINITY);
   wf_fst_free(loop);
-  wf_fst *tropical = test_fst_of(WF_TROPICAL, "0 0 0 0 0.01;0 1 1 2 1;1 2 0 0 0.5;2 1 0 0 -0.5;2 2 3 0 -1;2 0.125");
+  wf_fst *tropical = test_fst_of(
+      WF_TROPICAL, "0 0 0 0 0.01;0 1 1 2 1;1 2 0 0 0.5;2 1 0 0 -0.5;2 2 3 0 -1;2 0.125");
   assert_true(fabs(pair_cost(tropical, "1 3 3 : 2 ", WF_OK) - (1 + 0.5 - 2 + 0.125)) < 1e-9);
   wf_fst_free(tropical);
-  wf_fst *diverging = test_fst_of(WF_LOG, "0 0 0 0 0;0 1 1 1;1"), *negative = test_fst_of(WF_TROPICAL, "0 1 0 0 1;1 0 0 0 -1.5;0");
+  wf_fst *diverging = test_fst_of(WF_LOG, "0 0 0 0 0;0 1 1 1;1"),
+         *negative = test_fst_of(WF_TROPICAL, "0 1 0 0 1;1 0 0 0 -1.5;0");
   pair_cost(diverging, "1 : 1 ", WF_ERR_LIMIT);
   pair_cost(negative, ": ", WF_ERR_NEGATIVE_CYCLE);
   wf_fst_free(diverging);
@@ -257,9 +292,16 @@ static void test_randequivalent(void **state) {
   test_rng rng = {24};
   int no = 0;
   for (int round = 0; round < 200; round++) {
-    test_fst_shape shape = {.num_states = 8, .num_arcs = 24, .num_ilabels = 3, .num_olabels = 2, .epsilon_share = 0.2f, .final_share = 0.3f, .max_weight = 4,
+    test_fst_shape shape = {.num_states = 8,
+                            .num_arcs = 24,
+                            .num_ilabels = 3,
+                            .num_olabels = 2,
+                            .epsilon_share = 0.2f,
+                            .final_share = 0.3f,
+                            .max_weight = 4,
                             .semiring = round % 2 ? WF_LOG : WF_TROPICAL};
-    wf_fst *a = test_random_fst(&rng, &shape), *b = disguise(&rng, a, 0), *c = disguise(&rng, a, 1 + test_below(&rng, 12));
+    wf_fst *a = test_random_fst(&rng, &shape), *b = disguise(&rng, a, 0),
+           *c = disguise(&rng, a, 1 + test_below(&rng, 12));
     wf_randequivalent_options options;
     wf_randequivalent_options_init(&options);
     options.max_length = 8;
@@ -267,8 +309,10 @@ static void test_randequivalent(void **state) {
     options.seed = round;
     bool equal;
     wf_status status = wf_randequivalent(a, b, &options, &equal, &err);
-    if (status == WF_ERR_ARGUMENT || status == WF_ERR_LIMIT) assert_true(err.message[0] != '\0'); /* no path that short; epsilons that cost nothing */
-    else if (status != WF_OK || !equal) fail_msg("round %d: %s", round, err.message);
+    if (status == WF_ERR_ARGUMENT || status == WF_ERR_LIMIT)
+      assert_true(err.message[0] != '\0'); /* no path that short; epsilons that cost nothing */
+    else if (status != WF_OK || !equal)
+      fail_msg("round %d: %s", round, err.message);
     if (status == WF_OK && wf_randequivalent(a, c, &options, &equal, &err) == WF_OK) no += !equal;
     wf_fst_free(a);
     wf_fst_free(b);
@@ -289,9 +333,10 @@ static void test_randequivalent(void **state) {
   wf_fst_free(one);
 }
 
-/* --- random paths ------------------------------------------------------------------------------------------------- */
+/* --- random paths ------------------------------------------------------------------------ */
 
-static wf_fst *draw(const wf_fst *fst, int32_t npath, int64_t seed, int32_t max_length, int select, bool keep_weights) {
+static wf_fst *draw(const wf_fst *fst, int32_t npath, int64_t seed, int32_t max_length, int select,
+                    bool keep_weights) {
   wf_error err = {0};
   wf_fst *out;
   wf_randgen_options options;
@@ -305,13 +350,20 @@ static wf_fst *draw(const wf_fst *fst, int32_t npath, int64_t seed, int32_t max_
   return out;
 }
 
-/* Every drawn path is a path of the fst with that cost, none is longer than asked, dead ends and long detours included. */
+/* Every drawn path is a path of the fst with that cost, none is longer than asked, dead ends and
+ * long detours included. */
 static void test_randgen_paths(void **state) {
   (void)state;
   test_rng rng = {25};
   int drawn = 0;
   for (int round = 0; round < 200; round++) {
-    test_fst_shape shape = {.num_states = 6, .num_arcs = 12, .num_ilabels = 3, .num_olabels = 3, .epsilon_share = 0.2f, .final_share = 0.1f, .max_weight = 4};
+    test_fst_shape shape = {.num_states = 6,
+                            .num_arcs = 12,
+                            .num_ilabels = 3,
+                            .num_olabels = 3,
+                            .epsilon_share = 0.2f,
+                            .final_share = 0.1f,
+                            .max_weight = 4};
     wf_fst *fst = test_random_fst(&rng, &shape);
     wf_error err = {0};
     wf_fst *best;
@@ -322,7 +374,8 @@ static void test_randgen_paths(void **state) {
       test_relation all = test_enumerate(fst, 7, 100000), got = test_enumerate(paths, 20, 100);
       assert_true(got.size > 0);
       assert_true(view.num_states <= 1 + 7 * 10);
-      for (size_t i = 0; i < got.size; i++) { /* the cheapest of the drawn with these labels: not below the cheapest there is */
+      for (size_t i = 0; i < got.size;
+           i++) { /* the cheapest of the drawn with these labels: not below the cheapest there is */
         size_t k = 0;
         while (k < all.size && strcmp(all.pairs[k].key, got.pairs[i].key) != 0) k++;
         if (k == all.size) fail_msg("'%s' is no path", got.pairs[i].key);
@@ -343,10 +396,15 @@ static void test_randgen_shares(void **state) {
   (void)state;
   wf_error err = {0};
   bool equal;
-  wf_fst *fst = test_fst_of(WF_LOG, "0 1 1 1 0.6931472;0 1 2 2 1.3862944;0 2 3 3 0.1;1;0 1.3862944"); /* 3 leads nowhere; 1/2, 1/4, stop 1/4 */
+  wf_fst *fst = test_fst_of(
+      WF_LOG,
+      "0 1 1 1 0.6931472;0 1 2 2 1.3862944;0 2 3 3 0.1;1;0 1.3862944"); /* 3 leads nowhere; 1/2,
+                                                                           1/4, stop 1/4 */
   for (int select = 0; select < 2; select++) {
     const int n = 12000;
-    wf_fst *paths = draw(fst, n, 9, 100, select, false), *again = draw(fst, n, 9, 100, select, false), *other = draw(fst, n, 10, 100, select, false);
+    wf_fst *paths = draw(fst, n, 9, 100, select, false),
+           *again = draw(fst, n, 9, 100, select, false),
+           *other = draw(fst, n, 10, 100, select, false);
     assert_ok(wf_equal(paths, again, 0, &equal, &err));
     assert_true(equal);
     assert_ok(wf_equal(paths, other, 0, &equal, &err));
@@ -358,7 +416,9 @@ static void test_randgen_shares(void **state) {
     assert_int_equal(count[3], 0);
     count[0] = n - count[1] - count[2];
     double expected[] = {select ? 0.25 : 1.0 / 3, select ? 0.5 : 1.0 / 3, select ? 0.25 : 1.0 / 3};
-    for (int i = 0; i < 3; i++) assert_true(fabs(count[i] - expected[i] * n) < 4 * sqrt(n * 0.25)); /* four standard deviations */
+    for (int i = 0; i < 3; i++)
+      assert_true(fabs(count[i] - expected[i] * n) <
+                  4 * sqrt(n * 0.25)); /* four standard deviations */
     wf_fst *all[] = {paths, again, other};
     for (int i = 0; i < 3; i++) wf_fst_free(all[i]);
   }
@@ -380,8 +440,14 @@ static void test_randgen_shares(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal),          cmocka_unit_test(test_equivalent_small), cmocka_unit_test(test_equivalent_large),
-                                     cmocka_unit_test(test_refused),        cmocka_unit_test(test_pair_costs),       cmocka_unit_test(test_pair_cycles),
-                                     cmocka_unit_test(test_randequivalent), cmocka_unit_test(test_randgen_paths),    cmocka_unit_test(test_randgen_shares)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal),
+                                     cmocka_unit_test(test_equivalent_small),
+                                     cmocka_unit_test(test_equivalent_large),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_pair_costs),
+                                     cmocka_unit_test(test_pair_cycles),
+                                     cmocka_unit_test(test_randequivalent),
+                                     cmocka_unit_test(test_randgen_paths),
+                                     cmocka_unit_test(test_randgen_shares)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

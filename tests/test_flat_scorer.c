@@ -1,4 +1,5 @@
-/* test_flat_scorer.c - scorers as plain arrays, as a GPU asks them, against the scorers that they were made of: every cost bit for bit, and every context. */
+/* test_flat_scorer.c - scorers as plain arrays, as a GPU asks them, against the scorers that they
+ * were made of: every cost bit for bit, and every context. */
 #include "random_scorers.h"
 #include "scorer/scorer.h"
 #include "table_scorer.h"
@@ -7,14 +8,16 @@ enum { WALKS = 20, STEPS = 15 };
 
 static wf_error err;
 
-static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *flat, int *num_contexts, int *num_said) {
+static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *flat,
+                 int *num_contexts, int *num_said) {
   void *memory = NULL;
   uint64_t context, at = flat->start, next;
   if (scorer->ops->open != NULL) assert_ok(scorer->ops->open(scorer, &memory, &err));
   assert_ok(scorer->ops->begin(scorer, memory, &context, &err));
   assert_true(context == at);
   for (int i = 0; i < STEPS; i++) {
-    const int32_t word = 1 + (int32_t)test_below(rng, RANDOM_WORDS + 1); /* and one that no scorer knows */
+    const int32_t word =
+        1 + (int32_t)test_below(rng, RANDOM_WORDS + 1); /* and one that no scorer knows */
     float cost, flat_cost, last, flat_last;
     assert_ok(scorer->ops->final(scorer, memory, context, &last, &err));
     flat_last = wf__flat_final(flat, at);
@@ -47,7 +50,8 @@ static void test_same(void **state) {
     wf_scorer_free(scorer);
   }
   wf_symbols_free(words);
-  assert_true(said > 10000 && contexts > 10000 && parts[1] > 100 && parts[2] > 100 && parts[3] > 100 && right > 50);
+  assert_true(said > 10000 && contexts > 10000 && parts[1] > 100 && parts[2] > 100 &&
+              parts[3] > 100 && right > 50);
 }
 
 static void test_refused(void **state) {
@@ -57,7 +61,8 @@ static void test_refused(void **state) {
   wf__flat_scorer flat;
   table_scorer_shape shape = {.max_contexts = 3, .num_words = 3};
   oracle_scorer tables = test_random_tables(&rng, &shape);
-  wf_scorer *boost = random_word_boost(&rng), *table = test_table_scorer(&tables, false), *two, *four, *mixed;
+  wf_scorer *boost = random_word_boost(&rng), *table = test_table_scorer(&tables, false), *two,
+            *four, *mixed;
   assert_ok(wf_scorer_chain(boost, boost, &two, &err));
   assert_ok(wf_scorer_chain(two, two, &four, &err));
   assert_ok(wf_scorer_chain(two, table, &mixed, &err));

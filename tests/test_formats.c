@@ -1,6 +1,8 @@
-/* test_formats.c - fst files and text: round trips, agreement with OpenFst's tools in both directions, and files made to hurt.
+/* test_formats.c - fst files and text: round trips, agreement with OpenFst's tools in both
+ * directions, and files made to hurt.
  *
- * OpenFst's tools are the judge of the OpenFst formats and of the text; for the native file it is the arrays themselves. */
+ * OpenFst's tools are the judge of the OpenFst formats and of the text; for the native file it is
+ * the arrays themselves. */
 #include "base/input.h"
 #include "fst/fst.h"
 #include "fst/fst_formats.h"
@@ -8,11 +10,14 @@
 #include "testing.h"
 
 enum { NUM_FORMATS = 5 };
-static const wf_fst_format formats[NUM_FORMATS] = {WF_FORMAT_NATIVE, WF_FORMAT_OPENFST_VECTOR, WF_FORMAT_OPENFST_CONST, WF_FORMAT_OPENFST_VECTOR_LOG64,
-                                                   WF_FORMAT_OPENFST_CONST_LOG64};
-static bool is_wide(wf_fst_format format) { return format == WF_FORMAT_OPENFST_VECTOR_LOG64 || format == WF_FORMAT_OPENFST_CONST_LOG64; }
+static const wf_fst_format formats[NUM_FORMATS] = {
+    WF_FORMAT_NATIVE, WF_FORMAT_OPENFST_VECTOR, WF_FORMAT_OPENFST_CONST,
+    WF_FORMAT_OPENFST_VECTOR_LOG64, WF_FORMAT_OPENFST_CONST_LOG64};
+static bool is_wide(wf_fst_format format) {
+  return format == WF_FORMAT_OPENFST_VECTOR_LOG64 || format == WF_FORMAT_OPENFST_CONST_LOG64;
+}
 
-/* --- helpers ------------------------------------------------------------------------------------------------------ */
+/* --- helpers ----------------------------------------------------------------------------- */
 
 static void assert_same_symbols(const wf_symbols *a, const wf_symbols *b) {
   assert_int_equal(a == NULL, b == NULL);
@@ -35,7 +40,8 @@ static void assert_same_fst(const wf_fst *a, const wf_fst *b) {
   assert_int_equal(x.semiring, y.semiring);
   assert_memory_equal(x.arc_off, y.arc_off, (x.num_states + 1) * sizeof *x.arc_off);
   if (x.num_arcs > 0) assert_memory_equal(x.arcs, y.arcs, x.num_arcs * sizeof *x.arcs);
-  if (x.num_states > 0) assert_memory_equal(x.final_cost, y.final_cost, x.num_states * sizeof *x.final_cost);
+  if (x.num_states > 0)
+    assert_memory_equal(x.final_cost, y.final_cost, x.num_states * sizeof *x.final_cost);
   assert_same_symbols(wf_fst_isymbols(a), wf_fst_isymbols(b));
   assert_same_symbols(wf_fst_osymbols(a), wf_fst_osymbols(b));
 }
@@ -67,7 +73,8 @@ static float random_weight(test_rng *rng) {
   }
 }
 
-/* Every kind of fst that a file may hold: states without arcs, any start, all sorts of weights, symbol tables or not. */
+/* Every kind of fst that a file may hold: states without arcs, any start, all sorts of weights,
+ * symbol tables or not. */
 static wf_fst *random_fst(test_rng *rng, wf_semiring semiring, bool acceptor) {
   wf_error err = {0};
   wf_builder *builder;
@@ -76,13 +83,16 @@ static wf_fst *random_fst(test_rng *rng, wf_semiring semiring, bool acceptor) {
   assert_ok(wf_builder_add_states(builder, n, NULL, &err));
   assert_ok(wf_builder_set_start(builder, test_below(rng, n), &err));
   for (uint32_t i = 0; i < n; i++)
-    if (test_below(rng, 3) == 0) assert_ok(wf_builder_set_final(builder, i, random_weight(rng), &err));
+    if (test_below(rng, 3) == 0)
+      assert_ok(wf_builder_set_final(builder, i, random_weight(rng), &err));
   for (uint32_t i = 0; i < m; i++) {
     int32_t ilabel = (int32_t)test_below(rng, 6);
-    wf_arc arc = {test_below(rng, n), random_weight(rng), ilabel, acceptor ? ilabel : (int32_t)test_below(rng, 9)};
+    wf_arc arc = {test_below(rng, n), random_weight(rng), ilabel,
+                  acceptor ? ilabel : (int32_t)test_below(rng, 9)};
     assert_ok(wf_builder_add_arc(builder, test_below(rng, n), arc, &err));
   }
-  wf_symbols *isymbols = test_below(rng, 3) == 0 ? make_symbols("in", 5) : NULL, *osymbols = test_below(rng, 3) == 0 ? make_symbols("out", 8) : NULL;
+  wf_symbols *isymbols = test_below(rng, 3) == 0 ? make_symbols("in", 5) : NULL,
+             *osymbols = test_below(rng, 3) == 0 ? make_symbols("out", 8) : NULL;
   wf_fst *fst;
   assert_ok(wf_builder_finish(builder, isymbols, osymbols, &fst, &err));
   wf_symbols_free(isymbols);
@@ -100,7 +110,8 @@ static wf_status read_memory(const void *data, size_t size, wf_fst **out, wf_err
   return wf__fst_read_input(&input, out, &format, error);
 }
 
-static wf_status compile_text(const char *text, const wf_symbols *symbols, const wf_text_options *options, wf_fst **out, wf_error *error) {
+static wf_status compile_text(const char *text, const wf_symbols *symbols,
+                              const wf_text_options *options, wf_fst **out, wf_error *error) {
   wf__input input;
   wf_error err = {0};
   assert_ok(wf__input_from_memory(text, strlen(text), "text", &input, &err));
@@ -109,9 +120,11 @@ static wf_status compile_text(const char *text, const wf_symbols *symbols, const
   return status;
 }
 
-static void assert_fails(wf_status status, wf_status expected, const wf_error *err, const char *fragment) {
+static void assert_fails(wf_status status, wf_status expected, const wf_error *err,
+                         const char *fragment) {
   if (status != expected || err->code != expected || strstr(err->message, fragment) == NULL)
-    fail_msg("status %d, expected %d; message '%s', expected '%s' in it", status, expected, status == WF_OK ? "" : err->message, fragment);
+    fail_msg("status %d, expected %d; message '%s', expected '%s' in it", status, expected,
+             status == WF_OK ? "" : err->message, fragment);
 }
 
 static char *write_bytes(const wf_fst *fst, wf_fst_format format, size_t *size) {
@@ -121,7 +134,7 @@ static char *write_bytes(const wf_fst *fst, wf_fst_format format, size_t *size) 
   return test_read_file(path, size);
 }
 
-/* --- round trips -------------------------------------------------------------------------------------------------- */
+/* --- round trips ------------------------------------------------------------------------- */
 
 static void test_round_trip(void **state) {
   (void)state;
@@ -187,12 +200,13 @@ static void test_gzip(void **state) {
   wf_fst_free(fst);
 }
 
-/* --- against OpenFst ---------------------------------------------------------------------------------------------- */
+/* --- against OpenFst --------------------------------------------------------------------- */
 
 static void assert_same_files(const char *a, const char *b) {
   size_t size_a, size_b;
   char *text_a = test_read_file(a, &size_a), *text_b = test_read_file(b, &size_b);
-  if (size_a != size_b || memcmp(text_a, text_b, size_a) != 0) fail_msg("%s and %s differ:\n%.2000s\n---\n%.2000s", a, b, text_a, text_b);
+  if (size_a != size_b || memcmp(text_a, text_b, size_a) != 0)
+    fail_msg("%s and %s differ:\n%.2000s\n---\n%.2000s", a, b, text_a, text_b);
   free(text_a);
   free(text_b);
 }
@@ -209,8 +223,8 @@ static void assert_same_but_properties(const char *a, const char *b, size_t at) 
   free(bytes_b);
 }
 
-/* What we write, OpenFst's tools read: fstprint of our file is our own print, byte for byte. And what fstcompile makes of that text is
- * what our compiler and writer make of it, to the byte. */
+/* What we write, OpenFst's tools read: fstprint of our file is our own print, byte for byte. And
+ * what fstcompile makes of that text is what our compiler and writer make of it, to the byte. */
 static void test_against_openfst(void **state) {
   (void)state;
   wf_error err = {0};
@@ -218,22 +232,26 @@ static void test_against_openfst(void **state) {
   for (int i = 0; i < 16; i++) {
     bool acceptor = i % 4 == 3;
     wf_fst *fst = random_fst(&rng, i % 2 ? WF_LOG : WF_TROPICAL, acceptor), *again;
-    const char *path = test_temp_path("o.fst"), *ours = test_temp_path("ours.txt"), *theirs = test_temp_path("theirs.txt"), *compiled = test_temp_path("c.fst"),
+    const char *path = test_temp_path("o.fst"), *ours = test_temp_path("ours.txt"),
+               *theirs = test_temp_path("theirs.txt"), *compiled = test_temp_path("c.fst"),
                *own = test_temp_path("own.fst");
     wf_text_options options;
     wf_text_options_init(&options);
     options.acceptor = acceptor && wf_fst_osymbols(fst) == NULL;
     options.show_weight_one = i % 3 == 0;
     options.arc_type = i % 2;
-    const char *flags[] = {options.acceptor ? "--acceptor" : "", options.show_weight_one ? "--show_weight_one" : ""};
+    const char *flags[] = {options.acceptor ? "--acceptor" : "",
+                           options.show_weight_one ? "--show_weight_one" : ""};
     for (int f = 1; f < NUM_FORMATS; f++) {
       if (is_wide(formats[f]) && i % 2 == 0) continue;
       assert_ok(wf_fst_write(fst, path, formats[f], &err));
       test_shell("fstprint %s %s %s > %s", flags[0], flags[1], path, theirs);
       assert_ok(wf_fst_print(fst, ours, NULL, NULL, &options, &err));
       assert_same_files(ours, theirs);
-      if (wf_fst_isymbols(fst) != NULL || wf_fst_osymbols(fst) != NULL) continue; /* OpenFst reorders tables */
-      test_shell("fstconvert --fst_type=%s %s | fstconvert --fst_type=%s > %s", f % 2 ? "const" : "vector", path, f % 2 ? "vector" : "const", compiled);
+      if (wf_fst_isymbols(fst) != NULL || wf_fst_osymbols(fst) != NULL)
+        continue; /* OpenFst reorders tables */
+      test_shell("fstconvert --fst_type=%s %s | fstconvert --fst_type=%s > %s",
+                 f % 2 ? "const" : "vector", path, f % 2 ? "vector" : "const", compiled);
       size_t at = 4 + 4 + (f % 2 == 1 ? 6 : 5) + 4 + (is_wide(formats[f]) ? 5 : i % 2 ? 3 : 8) + 8;
       assert_same_but_properties(compiled, path, at);
     }
@@ -241,7 +259,8 @@ static void test_against_openfst(void **state) {
     assert_ok(wf_fst_print(fst, ours, NULL, NULL, &options, &err));
     for (int keep = 0; keep < 2; keep++) {
       options.keep_state_numbering = keep;
-      test_shell("fstcompile %s --arc_type=%s %s %s %s", flags[0], i % 2 ? "log" : "standard", keep ? "--keep_state_numbering" : "", ours, compiled);
+      test_shell("fstcompile %s --arc_type=%s %s %s %s", flags[0], i % 2 ? "log" : "standard",
+                 keep ? "--keep_state_numbering" : "", ours, compiled);
       assert_ok(wf_fst_compile(ours, NULL, NULL, &options, &again, &err));
       assert_ok(wf_fst_write(again, own, WF_FORMAT_OPENFST_VECTOR, &err));
       test_shell("fstequal --delta=0 %s %s && fstinfo %s > /dev/null", compiled, own, own);
@@ -252,23 +271,25 @@ static void test_against_openfst(void **state) {
   }
 }
 
-/* Files that OpenFst's tools write in all shapes, with symbol tables: what we read prints as fstprint prints it. */
+/* Files that OpenFst's tools write in all shapes, with symbol tables: what we read prints as
+ * fstprint prints it. */
 static void test_read_openfst(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {22};
-  static const char *const makers[] = {"cat",
-                                       "fstconvert --fst_type=const",
-                                       "fstconvert --fst_type=const --fst_align=true",
-                                       "fstmap --map_type=to_log",
-                                       "fstmap --map_type=to_log64",
-                                       "fstmap --map_type=to_log | fstconvert --fst_type=const --fst_align=true",
-                                       "fstmap --map_type=to_log64 | fstconvert --fst_type=const",
-                                       "fstmap --map_type=to_log64 | fstconvert --fst_type=const --fst_align=true"};
+  static const char *const makers[] = {
+      "cat",
+      "fstconvert --fst_type=const",
+      "fstconvert --fst_type=const --fst_align=true",
+      "fstmap --map_type=to_log",
+      "fstmap --map_type=to_log64",
+      "fstmap --map_type=to_log | fstconvert --fst_type=const --fst_align=true",
+      "fstmap --map_type=to_log64 | fstconvert --fst_type=const",
+      "fstmap --map_type=to_log64 | fstconvert --fst_type=const --fst_align=true"};
   for (int i = 0; i < 3; i++) {
     wf_fst *fst = random_fst(&rng, WF_TROPICAL, false), *again;
-    const char *source = test_temp_path("s.fst"), *made = test_temp_path("made.fst"), *ours = test_temp_path("ours.txt"),
-               *theirs = test_temp_path("theirs.txt");
+    const char *source = test_temp_path("s.fst"), *made = test_temp_path("made.fst"),
+               *ours = test_temp_path("ours.txt"), *theirs = test_temp_path("theirs.txt");
     assert_ok(wf_fst_write(fst, source, WF_FORMAT_OPENFST_VECTOR, &err));
     for (size_t k = 0; k < sizeof makers / sizeof *makers; k++) {
       test_shell("cat %s | %s > %s; fstprint %s > %s", source, makers[k], made, made, theirs);
@@ -284,7 +305,7 @@ static void test_read_openfst(void **state) {
   }
 }
 
-/* --- files made to hurt ------------------------------------------------------------------------------------------- */
+/* --- files made to hurt ------------------------------------------------------------------ */
 
 /* Every proper prefix of every format is refused; so is a byte too many. */
 static void test_truncation(void **state) {
@@ -303,14 +324,16 @@ static void test_truncation(void **state) {
       assert_ok(read_memory(bytes, size, &again, &err));
       assert_same_fst(fst, again);
       wf_fst_free(again);
-      assert_int_equal(read_memory(bytes, size + 1, &again, &err), WF_ERR_FORMAT); /* test_read_file ends with a NUL */
+      assert_int_equal(read_memory(bytes, size + 1, &again, &err),
+                       WF_ERR_FORMAT); /* test_read_file ends with a NUL */
       free(bytes);
     }
     wf_fst_free(fst);
   }
 }
 
-/* A flipped bit: the native file is always refused; OpenFst's formats have no checksum, but whatever is accepted is sound. */
+/* A flipped bit: the native file is always refused; OpenFst's formats have no checksum, but
+ * whatever is accepted is sound. */
 static void test_flips(void **state) {
   (void)state;
   wf_error err = {0};
@@ -326,7 +349,8 @@ static void test_flips(void **state) {
           bytes[at] ^= (char)(1 << bit);
           wf_status status = read_memory(bytes, size, &again, &err);
           bytes[at] ^= (char)(1 << bit);
-          if (formats[f] == WF_FORMAT_NATIVE && status == WF_OK) fail_msg("native file with bit %d of byte %zu flipped was accepted", bit, at);
+          if (formats[f] == WF_FORMAT_NATIVE && status == WF_OK)
+            fail_msg("native file with bit %d of byte %zu flipped was accepted", bit, at);
           if (status != WF_OK) continue;
           wf_fst_view view = wf_fst_get_view(again);
           assert_ok(wf__fst_check(&view, "flipped", &err));
@@ -339,13 +363,24 @@ static void test_flips(void **state) {
   }
 }
 
-static void put(char *bytes, size_t at, const void *data, size_t size) { memcpy(bytes + at, data, size); }
+static void put(char *bytes, size_t at, const void *data, size_t size) {
+  memcpy(bytes + at, data, size);
+}
 
-/* Byte positions in a vector file of arc type "standard" without symbols: magic 0, "vector" 4, "standard" 14, version 26, flags 30,
- * properties 34, start 42, states 50, arcs 58, body 66. */
-enum { AT_TYPE = 8, AT_ARC_TYPE = 18, AT_VERSION = 26, AT_FLAGS = 30, AT_START = 42, AT_STATES = 50, AT_BODY = 66 };
+/* Byte positions in a vector file of arc type "standard" without symbols: magic 0, "vector" 4,
+ * "standard" 14, version 26, flags 30, properties 34, start 42, states 50, arcs 58, body 66. */
+enum {
+  AT_TYPE = 8,
+  AT_ARC_TYPE = 18,
+  AT_VERSION = 26,
+  AT_FLAGS = 30,
+  AT_START = 42,
+  AT_STATES = 50,
+  AT_BODY = 66
+};
 
-static void expect_patched(const char *bytes, size_t size, size_t at, const void *data, size_t data_size, wf_status expected, const char *fragment) {
+static void expect_patched(const char *bytes, size_t size, size_t at, const void *data,
+                           size_t data_size, wf_status expected, const char *fragment) {
   wf_error err = {0};
   wf_fst *fst;
   char *copy = malloc(size);
@@ -365,7 +400,8 @@ static void test_hostile_openfst(void **state) {
   assert_int_equal(size, AT_BODY + 2 * 12 + 16);
   const int64_t huge[] = {INT64_MAX, INT64_MIN, -2, (int64_t)1 << 31, 1 << 30, 3};
   for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
-    expect_patched(bytes, size, AT_STATES, &huge[i], 8, huge[i] > INT32_MAX ? WF_ERR_LIMIT : WF_ERR_FORMAT, "state");
+    expect_patched(bytes, size, AT_STATES, &huge[i], 8,
+                   huge[i] > INT32_MAX ? WF_ERR_LIMIT : WF_ERR_FORMAT, "state");
     expect_patched(bytes, size, AT_BODY + 4, &huge[i], 8, WF_ERR_FORMAT, "arcs");
     expect_patched(bytes, size, AT_START, &huge[i], 8, WF_ERR_FORMAT, "start state");
   }
@@ -401,11 +437,13 @@ static void test_hostile_const(void **state) {
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 3 4 0.5\n1 0.25\n");
   size_t size;
   char *bytes = write_bytes(fst, WF_FORMAT_OPENFST_CONST, &size);
-  const size_t states = AT_STATES - 1, body = AT_BODY - 1; /* "const" is one letter shorter than "vector" */
+  const size_t states = AT_STATES - 1,
+               body = AT_BODY - 1; /* "const" is one letter shorter than "vector" */
   assert_int_equal(size, body + 2 * 20 + 16);
   const int64_t huge[] = {INT64_MAX, -1, INT32_MAX, 3};
   for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
-    expect_patched(bytes, size, states, &huge[i], 8, huge[i] > INT32_MAX ? WF_ERR_LIMIT : WF_ERR_FORMAT, "");
+    expect_patched(bytes, size, states, &huge[i], 8,
+                   huge[i] > INT32_MAX ? WF_ERR_LIMIT : WF_ERR_FORMAT, "");
     expect_patched(bytes, size, states + 8, &huge[i], 8, WF_ERR_FORMAT, "arcs");
   }
   expect_patched(bytes, size, states + 8, &(int64_t){0}, 8, WF_ERR_FORMAT, "arcs");
@@ -420,7 +458,8 @@ static void test_not_an_fst(void **state) {
   (void)state;
   wf_error err = {0};
   wf_fst *fst;
-  assert_fails(wf_fst_read(test_write_file("empty", "", 0), &fst, &err), WF_ERR_FORMAT, &err, "empty");
+  assert_fails(wf_fst_read(test_write_file("empty", "", 0), &fst, &err), WF_ERR_FORMAT, &err,
+               "empty");
   assert_fails(wf_fst_read("/nowhere/at all", &fst, &err), WF_ERR_IO, &err, "/nowhere/at all");
   assert_fails(wf_fst_read("/", &fst, &err), WF_ERR_IO, &err, "directory");
   assert_fails(read_memory("0 1 1 1\n1\n", 10, &fst, &err), WF_ERR_FORMAT, &err, "compile it");
@@ -428,7 +467,8 @@ static void test_not_an_fst(void **state) {
                            "7zXZ\0rest",
                            10, &fst, &err),
                WF_ERR_UNSUPPORTED, &err, "xz");
-  assert_fails(read_memory("\x01\x02\x03\x04\x05", 5, &fst, &err), WF_ERR_FORMAT, &err, "0x04030201");
+  assert_fails(read_memory("\x01\x02\x03\x04\x05", 5, &fst, &err), WF_ERR_FORMAT, &err,
+               "0x04030201");
   const int32_t magic = WF__SYMBOLS_MAGIC;
   assert_fails(read_memory(&magic, 4, &fst, &err), WF_ERR_FORMAT, &err, "symbol table");
 }
@@ -450,12 +490,13 @@ static void test_log64_rounding(void **state) {
   assert_true(wf_fst_get_view(again).arcs[0].weight == INFINITY);
   wf_fst_free(again);
   const double bad[] = {1e39, -1e39, (double)NAN, -(double)INFINITY};
-  for (int i = 0; i < 4; i++) expect_patched(bytes, size, weight, &bad[i], 8, WF_ERR_FORMAT, "arc weight");
+  for (int i = 0; i < 4; i++)
+    expect_patched(bytes, size, weight, &bad[i], 8, WF_ERR_FORMAT, "arc weight");
   free(bytes);
   wf_fst_free(fst);
 }
 
-/* --- text --------------------------------------------------------------------------------------------------------- */
+/* --- text -------------------------------------------------------------------------------- */
 
 static void test_text_errors(void **state) {
   (void)state;
@@ -463,7 +504,8 @@ static void test_text_errors(void **state) {
     const char *text, *fragment;
     bool acceptor, keep, symbols;
   } cases[] = {
-      {"0 1 1\n", "text:1: expected 'source nextstate ilabel olabel [weight]'", false, false, false},
+      {"0 1 1\n", "text:1: expected 'source nextstate ilabel olabel [weight]'", false, false,
+       false},
       {"0 1 1 1\n1\n0 1 1 1 2 3\n", "text:3: expected", false, false, false},
       {"0 1 1 1 2\n", "text:1: expected 'source nextstate label [weight]'", true, false, false},
       {"\n\n0 1 a 1\n", "text:3: input label 'a' is not a label number", false, false, false},
@@ -490,7 +532,8 @@ static void test_text_errors(void **state) {
     wf_text_options_init(&options);
     options.acceptor = cases[i].acceptor;
     options.keep_state_numbering = cases[i].keep;
-    wf_status status = compile_text(cases[i].text, cases[i].symbols ? symbols : NULL, &options, &fst, &err);
+    wf_status status =
+        compile_text(cases[i].text, cases[i].symbols ? symbols : NULL, &options, &fst, &err);
     assert_fails(status, cases[i].keep ? WF_ERR_LIMIT : WF_ERR_FORMAT, &err, cases[i].fragment);
     assert_null(fst);
   }
@@ -506,7 +549,8 @@ static void test_text_details(void **state) {
   assert_int_equal(view.start, 0);
   assert_int_equal(view.num_states, 3);
   assert_int_equal(view.arcs[0].nextstate, 1);
-  assert_true(view.arcs[0].weight == 8 && view.final_cost[1] == INFINITY && view.final_cost[2] == 1e-3f);
+  assert_true(view.arcs[0].weight == 8 && view.final_cost[1] == INFINITY &&
+              view.final_cost[2] == 1e-3f);
   wf_fst_free(fst);
   assert_ok(compile_text("\n \t \n", NULL, NULL, &fst, &err));
   assert_int_equal(wf_fst_get_view(fst).start, -1);
@@ -515,7 +559,8 @@ static void test_text_details(void **state) {
   wf_symbols *symbols = make_symbols("in", 2);
   fst = test_fst_of(WF_TROPICAL, "0 1 1 9\n1\n");
   const char *path = test_temp_path("p.txt");
-  assert_fails(wf_fst_print(fst, path, symbols, symbols, NULL, &err), WF_ERR_ARGUMENT, &err, "output label 9 is not in the symbol table in");
+  assert_fails(wf_fst_print(fst, path, symbols, symbols, NULL, &err), WF_ERR_ARGUMENT, &err,
+               "output label 9 is not in the symbol table in");
   wf_text_options options;
   wf_text_options_init(&options);
   options.missing_symbol = "<?>";
@@ -529,7 +574,7 @@ static void test_text_details(void **state) {
   wf_fst_free(fst);
 }
 
-/* --- counts ------------------------------------------------------------------------------------------------------- */
+/* --- counts ------------------------------------------------------------------------------ */
 
 /* Reachability by brute force: spread marks until nothing changes. */
 static void test_info(void **state) {
@@ -555,7 +600,8 @@ static void test_info(void **state) {
       accessible += from[s];
       coaccessible += to[s];
       connected += from[s] && to[s];
-      if (view.arc_off[s + 1] - view.arc_off[s] > most) most = view.arc_off[s + 1] - view.arc_off[s];
+      if (view.arc_off[s + 1] - view.arc_off[s] > most)
+        most = view.arc_off[s + 1] - view.arc_off[s];
     }
     for (uint64_t k = 0; k < view.num_arcs; k++) iepsilons += view.arcs[k].ilabel == 0;
     wf_fst_info info;

@@ -1,5 +1,5 @@
-/* test_forward_score.c - total costs and gradients against sums over paths, against differences, and the CTC loss by composition against the direct
- * forward-backward recursion. */
+/* test_forward_score.c - total costs and gradients against sums over paths, against differences,
+ * and the CTC loss by composition against the direct forward-backward recursion. */
 #include "testing.h"
 
 static wf_fst *with_weight(const wf_fst *fst, uint64_t arc, float weight) {
@@ -16,7 +16,8 @@ static wf_fst *with_weight(const wf_fst *fst, uint64_t arc, float weight) {
       if (i == arc) copy.weight = weight;
       assert_ok(wf_builder_add_arc(builder, s, copy, &err));
     }
-    if (view.final_cost[s] != INFINITY) assert_ok(wf_builder_set_final(builder, s, view.final_cost[s], &err));
+    if (view.final_cost[s] != INFINITY)
+      assert_ok(wf_builder_set_final(builder, s, view.final_cost[s], &err));
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
   wf_builder_free(builder);
@@ -58,16 +59,26 @@ static void test_paths(void **state) {
   test_rng rng = {3};
   size_t nonempty = 0;
   for (int round = 0; round < 300; round++) {
-    test_fst_shape shape = {.num_states = 2 + test_below(&rng, 7), .num_arcs = 4 + test_below(&rng, 14), .num_ilabels = 3, .num_olabels = 3, .epsilon_share = 0.3f,
-                            .final_share = 0.3f, .max_weight = 3, .acyclic = true, .semiring = WF_LOG};
+    test_fst_shape shape = {.num_states = 2 + test_below(&rng, 7),
+                            .num_arcs = 4 + test_below(&rng, 14),
+                            .num_ilabels = 3,
+                            .num_olabels = 3,
+                            .epsilon_share = 0.3f,
+                            .final_share = 0.3f,
+                            .max_weight = 3,
+                            .acyclic = true,
+                            .semiring = WF_LOG};
     wf_fst *fst = test_random_fst(&rng, &shape), *tropical;
     double cost, *gradients, shares[64] = {0};
     struct walk w = {.view = wf_fst_get_view(fst), .best = INFINITY, .shares = shares};
     walk(&w, (uint64_t)w.view.start, 0, 0);
     assert_ok(wf_forward_score(fst, NULL, &cost, &gradients, &err));
-    if (w.total == 0) assert_true(cost == INFINITY);
-    else assert_true(fabs(cost + log(w.total)) < 1e-9);
-    for (uint64_t i = 0; i < w.view.num_arcs; i++) assert_true(fabs(gradients[i] - (w.total == 0 ? 0 : shares[i] / w.total)) < 1e-9);
+    if (w.total == 0)
+      assert_true(cost == INFINITY);
+    else
+      assert_true(fabs(cost + log(w.total)) < 1e-9);
+    for (uint64_t i = 0; i < w.view.num_arcs; i++)
+      assert_true(fabs(gradients[i] - (w.total == 0 ? 0 : shares[i] / w.total)) < 1e-9);
     nonempty += w.total != 0;
     wf_free(gradients);
     assert_ok(wf_fst_with_semiring(fst, WF_TROPICAL, &tropical, &err));
@@ -87,7 +98,12 @@ static void test_differences(void **state) {
   const float h = 1.0f / 256;
   size_t checked = 0, above_one = 0;
   for (int round = 0; round < 60; round++) {
-    test_fst_shape shape = {.num_states = 2 + test_below(&rng, 6), .num_arcs = 4 + test_below(&rng, 8), .num_ilabels = 3, .num_olabels = 3, .final_share = 0.5f, .max_weight = 8,
+    test_fst_shape shape = {.num_states = 2 + test_below(&rng, 6),
+                            .num_arcs = 4 + test_below(&rng, 8),
+                            .num_ilabels = 3,
+                            .num_olabels = 3,
+                            .final_share = 0.5f,
+                            .max_weight = 8,
                             .semiring = WF_LOG};
     wf_fst *fst = test_random_fst(&rng, &shape);
     wf_fst_view view = wf_fst_get_view(fst);
@@ -100,9 +116,12 @@ static void test_differences(void **state) {
     assert_int_equal(status, WF_OK);
     for (uint64_t i = 0; i < view.num_arcs && cost != INFINITY; i++) {
       if (view.arcs[i].weight < 1) continue; /* differences near a divergence say nothing */
-      wf_fst *more = with_weight(fst, i, view.arcs[i].weight + h), *less = with_weight(fst, i, view.arcs[i].weight - h);
+      wf_fst *more = with_weight(fst, i, view.arcs[i].weight + h),
+             *less = with_weight(fst, i, view.arcs[i].weight - h);
       double slope = (score(more) - score(less)) / (2 * (double)h);
-      if (fabs(slope - gradients[i]) > 1e-3 * (1 + slope)) fail_msg("round %d, arc %llu: gradient %g, difference %g", round, (unsigned long long)i, gradients[i], slope);
+      if (fabs(slope - gradients[i]) > 1e-3 * (1 + slope))
+        fail_msg("round %d, arc %llu: gradient %g, difference %g", round, (unsigned long long)i,
+                 gradients[i], slope);
       checked++;
       above_one += slope > 1.01;
       wf_fst_free(more);
@@ -115,7 +134,7 @@ static void test_differences(void **state) {
   assert_true(above_one > 0);
 }
 
-/* --- CTC ------------------------------------------------------------------------------------------------------------------ */
+/* --- CTC --------------------------------------------------------------------------------- */
 
 enum { MAX_FRAMES = 40, MAX_LABELS = 12, BLANK = 1 /* label of column 0 */ };
 
@@ -130,18 +149,26 @@ static wf_fst *emissions(const float *costs, uint32_t num_frames, uint32_t num_c
   assert_ok(wf_builder_set_final(builder, num_frames, 0, &err));
   for (uint32_t t = 0; t < num_frames; t++)
     for (uint32_t v = 0; v < num_columns; v++)
-      assert_ok(wf_builder_add_arc(builder, t, (wf_arc){.nextstate = t + 1, .weight = costs[t * num_columns + v], .ilabel = (int32_t)v + 1, .olabel = (int32_t)v + 1}, &err));
+      assert_ok(wf_builder_add_arc(builder, t,
+                                   (wf_arc){.nextstate = t + 1,
+                                            .weight = costs[t * num_columns + v],
+                                            .ilabel = (int32_t)v + 1,
+                                            .olabel = (int32_t)v + 1},
+                                   &err));
   assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
   wf_builder_free(builder);
   return out;
 }
 
-/* All alignments of a transcript of columns: blank and label states in turn; equal neighbours need a blank between. */
+/* All alignments of a transcript of columns: blank and label states in turn; equal neighbours need
+ * a blank between. */
 static wf_fst *alignments(const uint32_t *labels, uint32_t num_labels) {
   wf_error err = {0};
   wf_builder *builder;
   wf_fst *out;
-  uint32_t n = 2 * num_labels + 1; /* state s: the s-th symbol of blank, label, blank, ... was last; state n: before all */
+  uint32_t n =
+      2 * num_labels +
+      1; /* state s: the s-th symbol of blank, label, blank, ... was last; state n: before all */
   assert_ok(wf_builder_create(WF_LOG, &builder, &err));
   assert_ok(wf_builder_add_states(builder, n + 1, NULL, &err));
   assert_ok(wf_builder_set_start(builder, n, &err));
@@ -150,7 +177,8 @@ static wf_fst *alignments(const uint32_t *labels, uint32_t num_labels) {
     wf_arc arc = {.nextstate = s, .ilabel = label, .olabel = label};
     assert_ok(wf_builder_add_arc(builder, s, arc, &err));
     if (s > 0) assert_ok(wf_builder_add_arc(builder, s - 1, arc, &err));
-    if (s > 1 && s % 2 == 1 && labels[s / 2] != labels[s / 2 - 1]) assert_ok(wf_builder_add_arc(builder, s - 2, arc, &err));
+    if (s > 1 && s % 2 == 1 && labels[s / 2] != labels[s / 2 - 1])
+      assert_ok(wf_builder_add_arc(builder, s - 2, arc, &err));
     if (s < 2) assert_ok(wf_builder_add_arc(builder, n, arc, &err));
     if (s + 2 >= n) assert_ok(wf_builder_set_final(builder, s, 0, &err));
   }
@@ -159,14 +187,18 @@ static wf_fst *alignments(const uint32_t *labels, uint32_t num_labels) {
   return out;
 }
 
-static double plus(double a, double b) { return a == INFINITY ? b : b == INFINITY ? a : fmin(a, b) - log1p(exp(-fabs(a - b))); }
+static double plus(double a, double b) {
+  return a == INFINITY ? b : b == INFINITY ? a : fmin(a, b) - log1p(exp(-fabs(a - b)));
+}
 
-/* Graves et al. 2006: forward and backward variables over the extended transcript; gradient of the loss by each cost. */
-static double direct_ctc(const float *costs, uint32_t num_frames, uint32_t num_columns, const uint32_t *labels, uint32_t num_labels, double *gradients) {
+/* Graves et al. 2006: forward and backward variables over the extended transcript; gradient of the
+ * loss by each cost. */
+static double direct_ctc(const float *costs, uint32_t num_frames, uint32_t num_columns,
+                         const uint32_t *labels, uint32_t num_labels, double *gradients) {
   static double alpha[MAX_FRAMES][2 * MAX_LABELS + 1], beta[MAX_FRAMES][2 * MAX_LABELS + 1];
   uint32_t n = 2 * num_labels + 1, last = num_frames - 1;
 #define COLUMN(s) ((s) % 2 == 0 ? 0 : labels[(s) / 2])
-#define COST(t, s) (double)costs[(t) * num_columns + COLUMN(s)]
+#define COST(t, s) (double)costs[(t)*num_columns + COLUMN(s)]
 #define SKIPS(s) ((s) > 1 && (s) % 2 == 1 && labels[(s) / 2] != labels[(s) / 2 - 1])
   for (uint32_t t = 0; t < num_frames; t++) {
     for (uint32_t s = 0; s < n; s++) {
@@ -180,19 +212,23 @@ static double direct_ctc(const float *costs, uint32_t num_frames, uint32_t num_c
     for (uint32_t s = 0; s < n; s++) {
       double sum = t == last ? (s + 2 >= n ? 0 : INFINITY) : beta[t + 1][s] + COST(t + 1, s);
       if (t < last && s + 1 < n) sum = plus(sum, beta[t + 1][s + 1] + COST(t + 1, s + 1));
-      if (t < last && s + 2 < n && SKIPS(s + 2)) sum = plus(sum, beta[t + 1][s + 2] + COST(t + 1, s + 2));
+      if (t < last && s + 2 < n && SKIPS(s + 2))
+        sum = plus(sum, beta[t + 1][s + 2] + COST(t + 1, s + 2));
       beta[t][s] = sum;
     }
   }
   double loss = n > 1 ? plus(alpha[last][n - 1], alpha[last][n - 2]) : alpha[last][0];
   memset(gradients, 0, num_frames * num_columns * sizeof *gradients);
   for (uint32_t t = 0; t < num_frames && loss != INFINITY; t++)
-    for (uint32_t s = 0; s < n; s++) gradients[t * num_columns + COLUMN(s)] += exp(loss - alpha[t][s] - beta[t][s]);
+    for (uint32_t s = 0; s < n; s++)
+      gradients[t * num_columns + COLUMN(s)] += exp(loss - alpha[t][s] - beta[t][s]);
   return loss;
 }
 
 /* The loss by composition; the emissions' arcs are in the order of frames and columns. */
-static double composed_ctc(const float *costs, uint32_t num_frames, uint32_t num_columns, const uint32_t *labels, uint32_t num_labels, int32_t order, double *gradients) {
+static double composed_ctc(const float *costs, uint32_t num_frames, uint32_t num_columns,
+                           const uint32_t *labels, uint32_t num_labels, int32_t order,
+                           double *gradients) {
   wf_error err = {0};
   wf_fst *a = emissions(costs, num_frames, num_columns), *b = alignments(labels, num_labels), *c;
   wf_arc_origin *origins;
@@ -216,22 +252,29 @@ static void test_ctc(void **state) {
   test_rng rng = {8};
   size_t impossible = 0;
   for (int round = 0; round < 200; round++) {
-    uint32_t num_frames = 1 + test_below(&rng, MAX_FRAMES), num_columns = 2 + test_below(&rng, 8), num_labels = test_below(&rng, MAX_LABELS + 1), labels[MAX_LABELS];
+    uint32_t num_frames = 1 + test_below(&rng, MAX_FRAMES), num_columns = 2 + test_below(&rng, 8),
+             num_labels = test_below(&rng, MAX_LABELS + 1), labels[MAX_LABELS];
     float costs[MAX_FRAMES * 10];
     double want_gradients[MAX_FRAMES * 10], gradients[MAX_FRAMES * 10];
     for (uint32_t i = 0; i < num_labels; i++) labels[i] = 1 + test_below(&rng, num_columns - 1);
     for (uint32_t t = 0; t < num_frames; t++) {
       double sum = 0;
-      for (uint32_t v = 0; v < num_columns; v++) sum += exp(-(double)(costs[t * num_columns + v] = 6 * test_unit(&rng)));
+      for (uint32_t v = 0; v < num_columns; v++)
+        sum += exp(-(double)(costs[t * num_columns + v] = 6 * test_unit(&rng)));
       for (uint32_t v = 0; v < num_columns; v++) costs[t * num_columns + v] += (float)log(sum);
     }
     double want = direct_ctc(costs, num_frames, num_columns, labels, num_labels, want_gradients);
     for (int32_t order = 0; order < 2; order++) {
-      double loss = composed_ctc(costs, num_frames, num_columns, labels, num_labels, order, gradients);
-      if (want == INFINITY) assert_true(loss == INFINITY);
-      else assert_true(fabs(loss - want) < 1e-5);
+      double loss =
+          composed_ctc(costs, num_frames, num_columns, labels, num_labels, order, gradients);
+      if (want == INFINITY)
+        assert_true(loss == INFINITY);
+      else
+        assert_true(fabs(loss - want) < 1e-5);
       for (uint32_t i = 0; i < num_frames * num_columns; i++)
-        if (fabs(gradients[i] - want_gradients[i]) > 1e-5) fail_msg("round %d: gradient %u is %g, not %g", round, i, gradients[i], want_gradients[i]);
+        if (fabs(gradients[i] - want_gradients[i]) > 1e-5)
+          fail_msg("round %d: gradient %u is %g, not %g", round, i, gradients[i],
+                   want_gradients[i]);
     }
     impossible += want == INFINITY;
   }
@@ -253,6 +296,8 @@ static void test_empty(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_paths), cmocka_unit_test(test_differences), cmocka_unit_test(test_ctc), cmocka_unit_test(test_empty)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_paths),
+                                     cmocka_unit_test(test_differences), cmocka_unit_test(test_ctc),
+                                     cmocka_unit_test(test_empty)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

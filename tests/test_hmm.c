@@ -1,12 +1,14 @@
-/* test_hmm.c - context, H, self-loops and epsilon folding, each against its definition, with made-up models that know no toolkit. */
+/* test_hmm.c - context, H, self-loops and epsilon folding, each against its definition, with
+ * made-up models that know no toolkit. */
 #include "testing.h"
 
 #include "graph/emitting_only.h"
 #include "graph/hmm.h"
 
-/* --- context: C o LG -------------------------------------------------------------------------------------------------------- */
+/* --- context: C o LG --------------------------------------------------------------------- */
 
-/* A made-up model: a window's type is a number of its own, given out as windows come; context-free phones go by themselves. */
+/* A made-up model: a window's type is a number of its own, given out as windows come; context-free
+ * phones go by themselves. */
 enum { MAX_PHONES = 6, MAX_KEYS = 4096 };
 struct made_up {
   int64_t keys[MAX_KEYS];
@@ -27,7 +29,8 @@ static int32_t type_of_key(struct made_up *model, int64_t key) {
   return 0;
 }
 
-static wf_status find_made_up(wf_hmm *hmm, const int32_t *window, int32_t *out_type, wf_error *err) {
+static wf_status find_made_up(wf_hmm *hmm, const int32_t *window, int32_t *out_type,
+                              wf_error *err) {
   struct made_up *model = hmm->model;
   int64_t key = key_of(hmm, window);
   model->lookups++;
@@ -49,7 +52,8 @@ static wf_status find_made_up(wf_hmm *hmm, const int32_t *window, int32_t *out_t
 static void free_made_up(void *model) { free(model); }
 static const wf__hmm_class g_made_up = {find_made_up, free_made_up};
 
-static wf_hmm *make_model(int32_t width, int32_t central, int32_t num_phones, test_rng *rng, bool with_classes) {
+static wf_hmm *make_model(int32_t width, int32_t central, int32_t num_phones, test_rng *rng,
+                          bool with_classes) {
   wf_error err = {0};
   wf_hmm *hmm;
   wf_symbols *phones;
@@ -77,12 +81,15 @@ static wf_hmm *make_model(int32_t width, int32_t central, int32_t num_phones, te
   return hmm;
 }
 
-/* The definition: type of the i-th of `count` phones. Context-free phones do not mind their neighbours; those to the left of the centre are seen by their class. */
+/* The definition: type of the i-th of `count` phones. Context-free phones do not mind their
+ * neighbours; those to the left of the centre are seen by their class. */
 static int64_t expected_key(const wf_hmm *hmm, const int32_t *phones, int count, int i) {
   int32_t window[WF__HMM_MAX_WIDTH];
   for (int32_t k = 0; k < hmm->width; k++) {
     int at = i + k - hmm->central;
-    window[k] = at < 0 || at >= count ? 0 : k < hmm->central ? hmm->context_of[phones[at]] : phones[at];
+    window[k] = at < 0 || at >= count ? 0
+                : k < hmm->central    ? hmm->context_of[phones[at]]
+                                      : phones[at];
   }
   return key_of(hmm, window);
 }
@@ -92,7 +99,8 @@ static void append(char *text, size_t size, int64_t number) {
   snprintf(text + used, size - used, "%s%lld", used != 0 ? " " : "", (long long)number);
 }
 
-/* Paths of an fst as strings: types without disambiguation, disambiguation symbols, words, cost. One path is expected. */
+/* Paths of an fst as strings: types without disambiguation, disambiguation symbols, words, cost.
+ * One path is expected. */
 static void check_string(wf_hmm *hmm, test_rng *rng, int32_t num_disambig) {
   wf_error err = {0};
   wf_builder *builder;
@@ -100,31 +108,41 @@ static void check_string(wf_hmm *hmm, test_rng *rng, int32_t num_disambig) {
   wf_tally dropped = {0};
   int32_t phones[12];
   int count = 0, length = (int)test_below(rng, 9);
-  char want_types[256] = "", want_disambig[256] = "", want_words[256] = "", types[256] = "", disambig[256] = "", words[256] = "";
+  char want_types[256] = "", want_disambig[256] = "", want_words[256] = "", types[256] = "",
+       disambig[256] = "", words[256] = "";
   double want_cost = 0, cost = 0;
   assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
   assert_ok(wf_builder_add_states(builder, (uint64_t)length + 1, NULL, &err));
   assert_ok(wf_builder_set_start(builder, 0, &err));
   for (int i = 0; i < length; i++) {
     float weight = (float)test_below(rng, 8) / 8;
-    int32_t label = (int32_t)test_below(rng, (uint32_t)(hmm->num_phones + num_disambig + 1)), word = (int32_t)test_below(rng, 4);
-    assert_ok(wf_builder_add_arc(builder, (uint32_t)i, (wf_arc){(uint32_t)i + 1, weight, label, word}, &err));
-    if (label > hmm->num_phones) append(want_disambig, sizeof want_disambig, label - hmm->num_phones);
-    else if (label != 0) phones[count++] = label;
+    int32_t label = (int32_t)test_below(rng, (uint32_t)(hmm->num_phones + num_disambig + 1)),
+            word = (int32_t)test_below(rng, 4);
+    assert_ok(wf_builder_add_arc(builder, (uint32_t)i,
+                                 (wf_arc){(uint32_t)i + 1, weight, label, word}, &err));
+    if (label > hmm->num_phones)
+      append(want_disambig, sizeof want_disambig, label - hmm->num_phones);
+    else if (label != 0)
+      phones[count++] = label;
     if (word != 0) append(want_words, sizeof want_words, word);
     want_cost += (double)weight;
   }
   assert_ok(wf_builder_set_final(builder, (uint32_t)length, 0.25f, &err));
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
-  assert_ok(wf__hmm_expand(hmm, fst, num_disambig, WF__MISSING_SUBSTITUTE, 0, &dropped, &made, &err));
-  for (int i = 0; i < count; i++) append(want_types, sizeof want_types, type_of_key(hmm->model, expected_key(hmm, phones, count, i)));
+  assert_ok(
+      wf__hmm_expand(hmm, fst, num_disambig, WF__MISSING_SUBSTITUTE, 0, &dropped, &made, &err));
+  for (int i = 0; i < count; i++)
+    append(want_types, sizeof want_types,
+           type_of_key(hmm->model, expected_key(hmm, phones, count, i)));
   wf_fst_view view = wf_fst_get_view(made);
   uint64_t state = (uint64_t)view.start;
   for (; view.final_cost[state] == INFINITY; state = view.arcs[view.arc_off[state]].nextstate) {
     assert_int_equal(view.arc_off[state + 1] - view.arc_off[state], 1);
     const wf_arc *arc = &view.arcs[view.arc_off[state]];
-    if (arc->ilabel > wf__hmm_num_types(hmm)) append(disambig, sizeof disambig, arc->ilabel - wf__hmm_num_types(hmm));
-    else if (arc->ilabel != 0) append(types, sizeof types, arc->ilabel);
+    if (arc->ilabel > wf__hmm_num_types(hmm))
+      append(disambig, sizeof disambig, arc->ilabel - wf__hmm_num_types(hmm));
+    else if (arc->ilabel != 0)
+      append(types, sizeof types, arc->ilabel);
     if (arc->olabel != 0) append(words, sizeof words, arc->olabel);
     cost += (double)arc->weight;
   }
@@ -138,23 +156,34 @@ static void check_string(wf_hmm *hmm, test_rng *rng, int32_t num_disambig) {
 }
 
 static void test_context_of_strings(void **state) {
-  static const int32_t shapes[][2] = {{1, 0}, {2, 1}, {2, 0}, {3, 1}, {3, 0}, {3, 2}, {4, 1}, {5, 2}, {4, 3}};
+  static const int32_t shapes[][2] = {{1, 0}, {2, 1}, {2, 0}, {3, 1}, {3, 0},
+                                      {3, 2}, {4, 1}, {5, 2}, {4, 3}};
   test_rng rng = {11};
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (int round = 0; round < 40; round++) {
-      wf_hmm *hmm = make_model(shapes[s][0], shapes[s][1], 1 + (int32_t)test_below(&rng, MAX_PHONES - 1), &rng, round % 2 == 1);
+      wf_hmm *hmm = make_model(shapes[s][0], shapes[s][1],
+                               1 + (int32_t)test_below(&rng, MAX_PHONES - 1), &rng, round % 2 == 1);
       for (int string = 0; string < 5; string++) check_string(hmm, &rng, 2);
       wf_hmm_free(hmm);
     }
 }
 
-/* On branching fsts: C o fst has the paths that its strings have one by one. Types are compared as window keys, which are the same in both. */
+/* On branching fsts: C o fst has the paths that its strings have one by one. Types are compared as
+ * window keys, which are the same in both. */
 static void test_context_of_fsts(void **state) {
   wf_error err = {0};
   test_rng rng = {12};
   for (int round = 0; round < 60; round++) {
-    test_fst_shape shape = {.num_states = 5, .num_arcs = 9, .num_ilabels = 4, .num_olabels = 2, .epsilon_share = 0.2f, .final_share = 0.4f, .max_weight = 3, .acyclic = true};
-    int32_t width = 1 + (int32_t)test_below(&rng, 4), central = (int32_t)test_below(&rng, (uint32_t)width);
+    test_fst_shape shape = {.num_states = 5,
+                            .num_arcs = 9,
+                            .num_ilabels = 4,
+                            .num_olabels = 2,
+                            .epsilon_share = 0.2f,
+                            .final_share = 0.4f,
+                            .max_weight = 3,
+                            .acyclic = true};
+    int32_t width = 1 + (int32_t)test_below(&rng, 4),
+            central = (int32_t)test_below(&rng, (uint32_t)width);
     wf_hmm *hmm = make_model(width, central, 3, &rng, round % 2 == 1); /* label 4 is #0 */
     wf_tally dropped = {0};
     wf_fst *fst = test_random_fst(&rng, &shape), *c, *phones, *direct, *composed;
@@ -165,7 +194,8 @@ static void test_context_of_fsts(void **state) {
     assert_ok(wf_builder_add_states(builder, 1, NULL, &err));
     assert_ok(wf_builder_set_start(builder, 0, &err));
     assert_ok(wf_builder_set_final(builder, 0, 0, &err));
-    for (int32_t label = 1; label <= 4; label++) assert_ok(wf_builder_add_arc(builder, 0, (wf_arc){0, 0, label, label}, &err));
+    for (int32_t label = 1; label <= 4; label++)
+      assert_ok(wf_builder_add_arc(builder, 0, (wf_arc){0, 0, label, label}, &err));
     assert_ok(wf_builder_finish(builder, NULL, NULL, &phones, &err));
     assert_ok(wf__hmm_expand(hmm, phones, 1, WF__MISSING_SUBSTITUTE, 0, &dropped, &c, &err));
     int32_t num_types = wf__hmm_num_types(hmm);
@@ -173,7 +203,8 @@ static void test_context_of_fsts(void **state) {
     assert_ok(wf__hmm_expand(hmm, fst, 1, WF__MISSING_SUBSTITUTE, 0, &dropped, &direct, &err));
     assert_int_equal(wf__hmm_num_types(hmm), num_types);
     assert_ok(wf_compose(c, fst, NULL, &composed, &err));
-    test_relation a = test_enumerate(direct, 60, 2000000), b = test_enumerate(composed, 60, 2000000);
+    test_relation a = test_enumerate(direct, 60, 2000000),
+                  b = test_enumerate(composed, 60, 2000000);
     test_assert_same_relation(&a, &b, 1e-5);
     test_relation_free(&a);
     test_relation_free(&b);
@@ -194,36 +225,48 @@ static void test_missing_windows(void **state) {
   ((struct made_up *)hmm->model)->missing_modulus = 121; /* 1 2 1 */
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 1\n1 2 2 0\n2 3 1 0\n0 3 2 2\n3\n"), *made;
   wf_tally dropped = {0};
-  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_SUBSTITUTE, 0, &dropped, &made, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_SUBSTITUTE, 0, &dropped, &made, &err),
+                   WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "p1 p2 p1"));
-  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_ERROR, 0, &dropped, &made, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_ERROR, 0, &dropped, &made, &err),
+                   WF_ERR_ARGUMENT);
   assert_ok(wf__hmm_expand(hmm, fst, 0, WF__MISSING_DROP, 0, &dropped, &made, &err));
   assert_int_equal(dropped.count, 1);
   assert_string_equal(dropped.names[0], "p1 p2 p1");
   assert_int_equal(wf_fst_get_view(made).num_arcs, 2); /* eps:2 and the type of "2" alone */
   wf_fst_free(made);
-  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_DROP, 2, &dropped, &made, &err), WF_ERR_LIMIT);
+  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_DROP, 2, &dropped, &made, &err),
+                   WF_ERR_LIMIT);
   assert_null(made);
   hmm->width = 9;
-  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_DROP, 0, &dropped, &made, &err), WF_ERR_UNSUPPORTED);
+  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_DROP, 0, &dropped, &made, &err),
+                   WF_ERR_UNSUPPORTED);
   hmm->width = 3;
   wf_fst_free(fst);
   fst = test_fst_of(WF_TROPICAL, "0 1 3 1\n1\n");
-  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_DROP, 0, &dropped, &made, &err), WF_ERR_ARGUMENT); /* a label beyond the phones */
+  assert_int_equal(wf__hmm_expand(hmm, fst, 0, WF__MISSING_DROP, 0, &dropped, &made, &err),
+                   WF_ERR_ARGUMENT); /* a label beyond the phones */
   wf_fst_free(fst);
   wf__tally_free(&dropped);
   wf_hmm_free(hmm);
 }
 
-/* --- H ---------------------------------------------------------------------------------------------------------------------- */
+/* --- H ----------------------------------------------------------------------------------- */
 
 enum { NUM_LABELS = 5 };
 
-/* Types of any topology: cycles, several ends, ends with arcs, starts that are come back to. Each as a random connected acceptor. */
+/* Types of any topology: cycles, several ends, ends with arcs, starts that are come back to. Each
+ * as a random connected acceptor. */
 static wf_fst *random_type(test_rng *rng) {
   wf_error err = {0};
   for (;;) {
-    test_fst_shape shape = {.num_states = 2 + test_below(rng, 3), .num_arcs = 2 + test_below(rng, 4), .num_ilabels = NUM_LABELS, .num_olabels = NUM_LABELS, .final_share = 0.4f, .max_weight = 2, .acceptor = true};
+    test_fst_shape shape = {.num_states = 2 + test_below(rng, 3),
+                            .num_arcs = 2 + test_below(rng, 4),
+                            .num_ilabels = NUM_LABELS,
+                            .num_olabels = NUM_LABELS,
+                            .final_share = 0.4f,
+                            .max_weight = 2,
+                            .acceptor = true};
     wf_fst *random = test_random_fst(rng, &shape), *fst;
     assert_ok(wf_connect(random, &fst, &err));
     wf_fst_free(random);
@@ -238,7 +281,8 @@ static void fill_csr(const wf_fst *fst, wf__csr *csr) {
   wf_fst_view view = wf_fst_get_view(fst);
   for (uint64_t s = 0; s < view.num_states; s++) {
     assert_ok(wf__csr_add_state(csr, view.final_cost[s], &err));
-    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) assert_ok(wf__csr_push(csr, view.arcs[i], &err));
+    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++)
+      assert_ok(wf__csr_push(csr, view.arcs[i], &err));
   }
 }
 
@@ -248,7 +292,8 @@ static void test_h(void **state) {
   test_rng rng = {21};
   for (int round = 0; round < 60; round++) {
     wf_hmm *hmm = make_model(1, 0, 1, &rng, false);
-    for (int32_t l = 2; l <= NUM_LABELS; l++) assert_ok(wf__vec_push(&hmm->labels, ((wf__hmm_label){.column = 0}), "labels", &err));
+    for (int32_t l = 2; l <= NUM_LABELS; l++)
+      assert_ok(wf__vec_push(&hmm->labels, ((wf__hmm_label){.column = 0}), "labels", &err));
     wf_fst *types[3], *h, *string, *composed, *projected, *parts[2], *wanted;
     for (int t = 0; t < 3; t++) {
       int32_t id;
@@ -261,7 +306,8 @@ static void test_h(void **state) {
     }
     int first = (int)test_below(&rng, 3), second = (int)test_below(&rng, 3);
     char text[64];
-    snprintf(text, sizeof text, "0 1 %d %d\n1 2 5 5\n2 3 %d %d\n3\n", first + 1, first + 1, second + 1, second + 1); /* types, #1 between */
+    snprintf(text, sizeof text, "0 1 %d %d\n1 2 5 5\n2 3 %d %d\n3\n", first + 1, first + 1,
+             second + 1, second + 1); /* types, #1 between */
     string = test_fst_of(WF_TROPICAL, text);
     assert_ok(wf__hmm_to_fst(hmm, 1, 2, &h, &err));
     assert_ok(wf_compose(h, string, NULL, &composed, &err));
@@ -274,18 +320,24 @@ static void test_h(void **state) {
     parts[0] = types[first];
     parts[1] = types[second];
     assert_ok(wf_concat((const wf_fst *const *)parts, 2, &wanted, &err));
-    /* Strings of up to 6 labels; each has at most one epsilon an end, one entry each, and #1 more. */
-    test_relation a = test_enumerate(projected, 11, 4000000), b = test_enumerate(wanted, 7, 4000000);
-    for (size_t i = 0, k = 0; i < b.size; i++) { /* all of b must be in a, at its cost; what is beyond b in a is longer */
+    /* Strings of up to 6 labels; each has at most one epsilon an end, one entry each, and #1 more.
+     */
+    test_relation a = test_enumerate(projected, 11, 4000000),
+                  b = test_enumerate(wanted, 7, 4000000);
+    for (size_t i = 0, k = 0; i < b.size;
+         i++) { /* all of b must be in a, at its cost; what is beyond b in a is longer */
       while (k < a.size && strcmp(a.pairs[k].key, b.pairs[i].key) < 0) k++;
-      if (k == a.size || strcmp(a.pairs[k].key, b.pairs[i].key) != 0) fail_msg("round %d: H lacks '%s'", round, b.pairs[i].key);
-      /* Longer ways to the same string have more arcs, not more labels: labels are on every arc but one. */
+      if (k == a.size || strcmp(a.pairs[k].key, b.pairs[i].key) != 0)
+        fail_msg("round %d: H lacks '%s'", round, b.pairs[i].key);
+      /* Longer ways to the same string have more arcs, not more labels: labels are on every arc but
+       * one. */
       assert_true(fabs(a.pairs[k].cost - b.pairs[i].cost) < 1e-5);
     }
     test_relation all = test_enumerate(wanted, 13, 4000000);
     for (size_t i = 0, k = 0; i < a.size; i++) { /* and all of a in the types */
       while (k < all.size && strcmp(all.pairs[k].key, a.pairs[i].key) < 0) k++;
-      if (k == all.size || strcmp(all.pairs[k].key, a.pairs[i].key) != 0) fail_msg("round %d: H has '%s'", round, a.pairs[i].key);
+      if (k == all.size || strcmp(all.pairs[k].key, a.pairs[i].key) != 0)
+        fail_msg("round %d: H has '%s'", round, a.pairs[i].key);
     }
     test_relation_free(&all);
     test_relation_free(&a);
@@ -308,10 +360,10 @@ static void test_bad_types(void **state) {
     const char *text;
     wf_status status;
   } rows[] = {{"0 1 1 1\n1\n", WF_OK},
-              {"0 1 1 1\n1\n0\n", WF_ERR_UNSUPPORTED},           /* passed without a frame */
-              {"0 1 2 2\n1\n", WF_ERR_FORMAT},                   /* no such label */
-              {"0 1 0 0\n1\n", WF_ERR_FORMAT},                   /* epsilon */
-              {"0 1 1 1\n1\n2 1 1 1\n", WF_ERR_FORMAT},          /* not reached */
+              {"0 1 1 1\n1\n0\n", WF_ERR_UNSUPPORTED},            /* passed without a frame */
+              {"0 1 2 2\n1\n", WF_ERR_FORMAT},                    /* no such label */
+              {"0 1 0 0\n1\n", WF_ERR_FORMAT},                    /* epsilon */
+              {"0 1 1 1\n1\n2 1 1 1\n", WF_ERR_FORMAT},           /* not reached */
               {"0 1 1 1\n1\n0 2 1 1\n2 2 1 1\n", WF_ERR_FORMAT}}; /* no way out */
   wf_hmm *hmm = make_model(1, 0, 1, &rng, false);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -328,19 +380,23 @@ static void test_bad_types(void **state) {
   wf_hmm_free(hmm);
 }
 
-/* --- self-loops -------------------------------------------------------------------------------------------------------------- */
+/* --- self-loops -------------------------------------------------------------------------- */
 
 /* Labels 1 and 2 share the loop 1, 3 and 4 have their own, 5 has none. */
 static wf_hmm *make_looping_model(test_rng *rng) {
   wf_error err = {0};
   wf_hmm *hmm = make_model(1, 0, 1, rng, false);
-  for (int32_t l = 2; l <= NUM_LABELS; l++) assert_ok(wf__vec_push(&hmm->labels, ((wf__hmm_label){.column = 0}), "labels", &err));
-  for (int32_t l = 1; l <= 4; l++) hmm->labels.data[l] = (wf__hmm_label){0, l == 2 ? 1 : l, (float)(l == 2 ? 1 : l) / 2, (float)(l == 2 ? 1 : l) / 16};
+  for (int32_t l = 2; l <= NUM_LABELS; l++)
+    assert_ok(wf__vec_push(&hmm->labels, ((wf__hmm_label){.column = 0}), "labels", &err));
+  for (int32_t l = 1; l <= 4; l++)
+    hmm->labels.data[l] = (wf__hmm_label){0, l == 2 ? 1 : l, (float)(l == 2 ? 1 : l) / 2,
+                                          (float)(l == 2 ? 1 : l) / 16};
   assert_ok(wf__hmm_close(hmm, &err));
   return hmm;
 }
 
-/* Cost of the frames x as the labels of `key` ("1 2 : ..."), each once and then any number of its loop. */
+/* Cost of the frames x as the labels of `key` ("1 2 : ..."), each once and then any number of its
+ * loop. */
 static double align(const wf_hmm *hmm, const char *key, const int *x, int frames, double scale) {
   double cost[16], best = INFINITY;
   int labels[16], count = 0;
@@ -351,8 +407,13 @@ static double align(const wf_hmm *hmm, const char *key, const int *x, int frames
   for (int t = 0; t < frames; t++)
     for (int i = count - 1; i >= 0; i--) {
       const wf__hmm_label *own = &hmm->labels.data[labels[i]];
-      double stay = own->loop != 0 && x[t] == own->loop ? cost[i] + scale * (double)own->loop_cost : INFINITY, enter = INFINITY;
-      if (x[t] == labels[i]) enter = i > 0 ? cost[i - 1] + scale * (double)hmm->labels.data[labels[i - 1]].forward_cost : t == 0 ? 0 : INFINITY;
+      double stay = own->loop != 0 && x[t] == own->loop ? cost[i] + scale * (double)own->loop_cost
+                                                        : INFINITY,
+             enter = INFINITY;
+      if (x[t] == labels[i])
+        enter = i > 0 ? cost[i - 1] + scale * (double)hmm->labels.data[labels[i - 1]].forward_cost
+                : t == 0 ? 0
+                         : INFINITY;
       cost[i] = fmin(stay, enter);
     }
   best = cost[count - 1] + scale * (double)hmm->labels.data[labels[count - 1]].forward_cost;
@@ -365,17 +426,30 @@ static void test_self_loops(void **state) {
   wf_hmm *hmm = make_looping_model(&rng);
   int num_finite = 0;
   for (int round = 0; round < 150; round++) {
-    test_fst_shape shape = {.num_states = 6, .num_arcs = 12, .num_ilabels = NUM_LABELS, .num_olabels = 2, .epsilon_share = round % 2 == 0 ? 0.2f : 0, .final_share = 0.4f, .max_weight = 3, .acyclic = round % 2 == 0};
+    test_fst_shape shape = {.num_states = 6,
+                            .num_arcs = 12,
+                            .num_ilabels = NUM_LABELS,
+                            .num_olabels = 2,
+                            .epsilon_share = round % 2 == 0 ? 0.2f : 0,
+                            .final_share = 0.4f,
+                            .max_weight = 3,
+                            .acyclic = round % 2 == 0};
     float scale = (float)(1 + test_below(&rng, 3)) / 2;
     wf_fst *fst = test_random_fst(&rng, &shape), *looped;
     assert_ok(wf__hmm_add_loops(hmm, fst, scale, &looped, &err));
-    test_relation relation = test_enumerate(fst, 7, 4000000); /* every path that 6 frames can take: cyclic ones have no epsilons here */
+    test_relation relation = test_enumerate(
+        fst, 7, 4000000); /* every path that 6 frames can take: cyclic ones have no epsilons here */
     for (int string = 0; string < 30; string++) {
       int x[7], frames = (int)test_below(&rng, 7);
-      for (int t = 0; t < frames; t++) x[t] = t > 0 && test_unit(&rng) < 0.5f ? (x[t - 1] == 2 ? 1 : x[t - 1]) : 1 + (int)test_below(&rng, NUM_LABELS);
+      for (int t = 0; t < frames; t++)
+        x[t] = t > 0 && test_unit(&rng) < 0.5f ? (x[t - 1] == 2 ? 1 : x[t - 1])
+                                               : 1 + (int)test_below(&rng, NUM_LABELS);
       double wanted = INFINITY, found = test_best_cost(looped, NULL, x, frames);
-      for (size_t i = 0; i < relation.size; i++) wanted = fmin(wanted, relation.pairs[i].cost + align(hmm, relation.pairs[i].key, x, frames, (double)scale));
-      if (wanted == INFINITY ? found != INFINITY : !(fabs(found - wanted) < 1e-5)) fail_msg("round %d: %g, wanted %g", round, found, wanted);
+      for (size_t i = 0; i < relation.size; i++)
+        wanted = fmin(wanted, relation.pairs[i].cost +
+                                  align(hmm, relation.pairs[i].key, x, frames, (double)scale));
+      if (wanted == INFINITY ? found != INFINITY : !(fabs(found - wanted) < 1e-5))
+        fail_msg("round %d: %g, wanted %g", round, found, wanted);
       num_finite += wanted != INFINITY;
     }
     test_relation_free(&relation);
@@ -389,14 +463,21 @@ static void test_self_loops(void **state) {
   wf_hmm_free(hmm);
 }
 
-/* --- without epsilons -------------------------------------------------------------------------------------------------------- */
+/* --- without epsilons -------------------------------------------------------------------- */
 
 static void test_emitting_only(void **state) {
   wf_error err = {0};
   test_rng rng = {41};
   int num_refused = 0;
   for (int round = 0; round < 400; round++) {
-    test_fst_shape shape = {.num_states = 6, .num_arcs = 11, .num_ilabels = 3, .num_olabels = 2, .epsilon_share = 0.35f, .final_share = 0.3f, .max_weight = 3, .acyclic = true};
+    test_fst_shape shape = {.num_states = 6,
+                            .num_arcs = 11,
+                            .num_ilabels = 3,
+                            .num_olabels = 2,
+                            .epsilon_share = 0.35f,
+                            .final_share = 0.3f,
+                            .max_weight = 3,
+                            .acyclic = true};
     wf_fst *fst = test_random_fst(&rng, &shape), *made;
     wf_status status = wf__emitting_only(fst, 0, &made, &err);
     test_relation before = test_enumerate(fst, 12, 2000000);
@@ -405,7 +486,8 @@ static void test_emitting_only(void **state) {
       for (size_t i = 0; i < before.size; i++) {
         int labels = 0, words = 0;
         const char *colon = strchr(before.pairs[i].key, ':');
-        for (const char *at = before.pairs[i].key; *at != '\0'; at++) *(at < colon ? &labels : &words) += *at >= '0' && *at <= '9';
+        for (const char *at = before.pairs[i].key; *at != '\0'; at++)
+          *(at < colon ? &labels : &words) += *at >= '0' && *at <= '9';
         crowded = crowded || words > 1;
       }
       assert_int_equal(status, WF_ERR_UNSUPPORTED);
@@ -415,12 +497,15 @@ static void test_emitting_only(void **state) {
       wf_fst_view view = wf_fst_get_view(made);
       for (uint64_t i = 0; i < view.num_arcs; i++) assert_true(view.arcs[i].ilabel != 0);
       test_relation after = test_enumerate(made, 12, 2000000);
-      /* A path of epsilons alone from the start that writes words has no frame for them: it has no place in `after`, and must not be there. */
+      /* A path of epsilons alone from the start that writes words has no frame for them: it has no
+       * place in `after`, and must not be there. */
       test_relation kept = {before.pairs, 0};
       for (size_t i = 0; i < before.size; i++) {
         bool wordy_start = before.pairs[i].key[0] == ':' || before.pairs[i].key[1] == ':';
-        if (wordy_start && strpbrk(before.pairs[i].key, "12") != NULL) free(before.pairs[i].key);
-        else kept.pairs[kept.size++] = before.pairs[i];
+        if (wordy_start && strpbrk(before.pairs[i].key, "12") != NULL)
+          free(before.pairs[i].key);
+        else
+          kept.pairs[kept.size++] = before.pairs[i];
       }
       before.size = kept.size;
       test_assert_same_relation(&kept, &after, 1e-5);
@@ -431,7 +516,8 @@ static void test_emitting_only(void **state) {
     wf_fst_free(fst);
   }
   assert_true(num_refused < 300);
-  wf_fst *cycle = test_fst_of(WF_TROPICAL, "0 1 1 1\n1 2 0 2\n2 1 0 0\n1\n"), *made; /* epsilons that write words for ever */
+  wf_fst *cycle = test_fst_of(WF_TROPICAL, "0 1 1 1\n1 2 0 2\n2 1 0 0\n1\n"),
+         *made; /* epsilons that write words for ever */
   assert_int_equal(wf__emitting_only(cycle, 0, &made, &err), WF_ERR_LIMIT);
   wf_fst_free(cycle);
   cycle = test_fst_of(WF_TROPICAL, "0 1 1 1\n1 2 0 0 -1\n2 1 0 0\n1\n");
@@ -446,8 +532,10 @@ static void test_emitting_only(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_context_of_strings), cmocka_unit_test(test_context_of_fsts), cmocka_unit_test(test_missing_windows), cmocka_unit_test(test_h),
-      cmocka_unit_test(test_bad_types),          cmocka_unit_test(test_self_loops),      cmocka_unit_test(test_emitting_only),
+      cmocka_unit_test(test_context_of_strings), cmocka_unit_test(test_context_of_fsts),
+      cmocka_unit_test(test_missing_windows),    cmocka_unit_test(test_h),
+      cmocka_unit_test(test_bad_types),          cmocka_unit_test(test_self_loops),
+      cmocka_unit_test(test_emitting_only),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

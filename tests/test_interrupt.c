@@ -1,5 +1,6 @@
-/* test_interrupt.c - calls that their caller ends early, at moments of all kinds: they fail with WF_ERR_CANCELLED and hand out nothing, leave no file and lose no
- * memory (under sanitizers), and work as ever afterwards. */
+/* test_interrupt.c - calls that their caller ends early, at moments of all kinds: they fail with
+ * WF_ERR_CANCELLED and hand out nothing, leave no file and lose no memory (under sanitizers), and
+ * work as ever afterwards. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,7 +11,7 @@
 
 #define CTC WARPFST_SOURCE_DIR "/examples/ctc/"
 
-/* --- the caller ------------------------------------------------------------------------------------------------------------ */
+/* --- the caller -------------------------------------------------------------------------- */
 
 struct caller {
   uint64_t looks, most; /* so many looks are answered with: go on */
@@ -23,7 +24,7 @@ static bool goes_on(void *user) {
   return caller->looks++ < caller->most;
 }
 
-/* --- what it calls ----------------------------------------------------------------------------------------------------------- */
+/* --- what it calls ----------------------------------------------------------------------- */
 
 static struct inputs {
   wf_fst *fst, *other, *acceptor, *acyclic, *symbols;
@@ -40,13 +41,13 @@ static struct inputs {
 } in;
 
 /* A result that is handed out if and only if the call has succeeded, and freed. */
-#define ONE(type, free, call)                  \
-  do {                                         \
-    type *out = NULL;                          \
-    const wf_status status = (call);           \
+#define ONE(type, free, call)                       \
+  do {                                              \
+    type *out = NULL;                               \
+    const wf_status status = (call);                \
     assert_int_equal(out != NULL, status == WF_OK); \
-    free(out);                                 \
-    return status;                             \
+    free(out);                                      \
+    return status;                                  \
   } while (0)
 #define WORK(name) static wf_status name(wf_error *err)
 
@@ -64,7 +65,8 @@ WORK(compose_batch) {
   wf_compose_options_init(&o);
   o.num_threads = 3;
   for (int i = 0; i < 9; i++) many[i] = in.other;
-  const wf_status status = wf_compose_batch((const wf_fst *const *)&in.fst, 1, many, 9, 9, &o, out, err);
+  const wf_status status =
+      wf_compose_batch((const wf_fst *const *)&in.fst, 1, many, 9, 9, &o, out, err);
   for (int i = 0; i < 9; i++) {
     assert_int_equal(out[i] != NULL, status == WF_OK);
     wf_fst_free(out[i]);
@@ -143,8 +145,14 @@ WORK(lattices) {
   }
   return status;
 }
-WORK(mbr) { ONE(wf_mbr_result, wf_mbr_result_free, wf_compact_lattice_mbr(in.compact, NULL, 0, NULL, &out, err)); }
-WORK(score_words) { ONE(wf_compact_lattice, wf_compact_lattice_free, wf_compact_lattice_score(in.compact, in.scorer, 1000, &out, err)); }
+WORK(mbr) {
+  ONE(wf_mbr_result, wf_mbr_result_free,
+      wf_compact_lattice_mbr(in.compact, NULL, 0, NULL, &out, err));
+}
+WORK(score_words) {
+  ONE(wf_compact_lattice, wf_compact_lattice_free,
+      wf_compact_lattice_score(in.compact, in.scorer, 1000, &out, err));
+}
 
 WORK(models) {
   wf_lm *lm = NULL, *pruned = NULL;
@@ -158,7 +166,9 @@ WORK(models) {
   wf_lm_free(pruned);
   return status;
 }
-WORK(large_model) { return wf_wlm_build(CTC "lm3.arpa.gz", in.out, NULL, NULL, NULL, NULL, NULL, err); }
+WORK(large_model) {
+  return wf_wlm_build(CTC "lm3.arpa.gz", in.out, NULL, NULL, NULL, NULL, NULL, err);
+}
 WORK(train) {
   wf_rnnlm_train_options o;
   wf_rnnlm_train_options_init(&o);
@@ -175,7 +185,8 @@ WORK(ctc_graph) {
   wf_ctc_graph_result result = {0};
   wf_ctc_graph_parts_init(&parts);
   wf_status status = wf_symbols_read(CTC "tokens_phone.txt", &tokens, err);
-  if (status == WF_OK) status = wf_lexicon_read(CTC "lexicon_phone.txt", tokens, NULL, &lexicon, err);
+  if (status == WF_OK)
+    status = wf_lexicon_read(CTC "lexicon_phone.txt", tokens, NULL, &lexicon, err);
   if (status == WF_OK) status = wf_lexicon_words(lexicon, &words, err);
   if (status == WF_OK) status = wf_lm_read(CTC "lm3.arpa.gz", words, NULL, &lm, NULL, NULL, err);
   parts.lexicon = lexicon;
@@ -189,11 +200,34 @@ WORK(ctc_graph) {
   return status;
 }
 
-#define WORKS(X) \
-  X(compose) X(compose_threads) X(compose_batch) X(determinize) X(minimize) X(rmepsilon) X(push) X(arcsort) \
-  X(shortest_distance) X(shortest_path) X(reverse) X(randgen) X(equivalent) X(graph) X(write) X(decode) \
-  X(decode_threads) X(decode_scored) X(stream) X(lattice) X(lattices) X(mbr) X(score_words) X(models) \
-  X(large_model) X(train) X(ctc_graph)
+#define WORKS(X)       \
+  X(compose)           \
+  X(compose_threads)   \
+  X(compose_batch)     \
+  X(determinize)       \
+  X(minimize)          \
+  X(rmepsilon)         \
+  X(push)              \
+  X(arcsort)           \
+  X(shortest_distance) \
+  X(shortest_path)     \
+  X(reverse)           \
+  X(randgen)           \
+  X(equivalent)        \
+  X(graph)             \
+  X(write)             \
+  X(decode)            \
+  X(decode_threads)    \
+  X(decode_scored)     \
+  X(stream)            \
+  X(lattice)           \
+  X(lattices)          \
+  X(mbr)               \
+  X(score_words)       \
+  X(models)            \
+  X(large_model)       \
+  X(train)             \
+  X(ctc_graph)
 static const struct {
   const char *name;
   wf_status (*run)(wf_error *err);
@@ -203,7 +237,7 @@ static const struct {
 #undef ROW
 };
 
-/* --- tests ------------------------------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------- */
 
 static wf_decoder *decoder_of(int num_threads, const wf_scorer *scorer) {
   wf_error err = {0};
@@ -232,7 +266,13 @@ static int set_up(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {3};
-  test_fst_shape shape = {.num_states = 40, .num_arcs = 200, .num_ilabels = 4, .num_olabels = 4, .epsilon_share = 0.3f, .final_share = 0.3f, .max_weight = 2};
+  test_fst_shape shape = {.num_states = 40,
+                          .num_arcs = 200,
+                          .num_ilabels = 4,
+                          .num_olabels = 4,
+                          .epsilon_share = 0.3f,
+                          .final_share = 0.3f,
+                          .max_weight = 2};
   in.fst = test_random_fst(&rng, &shape);
   in.other = test_random_fst(&rng, &shape);
   shape.epsilon_share = 0;
@@ -244,7 +284,11 @@ static int set_up(void **state) {
   in.words = random_scorer_words();
   in.scorer = random_scorer(&rng, in.words);
   uint64_t seed = 1;
-  for (in.task = test_random_task(seed); in.task.scores.num_frames < 8 || in.task.options.max_tokens < 28000 || in.task.options.beam < 2; in.task = test_random_task(++seed)) test_free_task(&in.task);
+  for (in.task = test_random_task(seed);
+       in.task.scores.num_frames < 8 || in.task.options.max_tokens < 28000 ||
+       in.task.options.beam < 2;
+       in.task = test_random_task(++seed))
+    test_free_task(&in.task);
   test_random_batch(&in.task, in.batch, in.data, 12, 5, 30);
   in.decoder = decoder_of(1, NULL);
   in.threads = decoder_of(3, NULL);
@@ -284,7 +328,8 @@ static int count_files(void) {
   DIR *dir = opendir(folder);
   int count = 0;
   assert_non_null(dir);
-  for (struct dirent *entry; (entry = readdir(dir)) != NULL;) count += strncmp(entry->d_name, slash + 1, strlen(slash + 1)) == 0;
+  for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
+    count += strncmp(entry->d_name, slash + 1, strlen(slash + 1)) == 0;
   closedir(dir);
   return count;
 }
@@ -305,7 +350,9 @@ static void test_every_moment(void **state) {
       wf_set_interrupt(NULL, NULL);
       if (status == WF_OK) break;
       times++;
-      if (status != WF_ERR_CANCELLED || err.code != WF_ERR_CANCELLED || strstr(err.message, "cancelled") == NULL) fail_msg("%s: %s", works[w].name, err.message);
+      if (status != WF_ERR_CANCELLED || err.code != WF_ERR_CANCELLED ||
+          strstr(err.message, "cancelled") == NULL)
+        fail_msg("%s: %s", works[w].name, err.message);
       assert_true(caller.looks > most);
       assert_int_equal(count_files(), 0);
     }
@@ -350,6 +397,7 @@ static void test_threads(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_moment), cmocka_unit_test(test_threads)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_moment),
+                                     cmocka_unit_test(test_threads)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

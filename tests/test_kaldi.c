@@ -1,16 +1,19 @@
-/* test_kaldi.c - Kaldi's model files: what is refused, and how; hostile sizes; HMMs with non-emitting states; names and positions of phones.
- * Graphs and decodings are held against Kaldi's own in tests/cli/test_kaldi.sh. */
+/* test_kaldi.c - Kaldi's model files: what is refused, and how; hostile sizes; HMMs with
+ * non-emitting states; names and positions of phones. Graphs and decodings are held against Kaldi's
+ * own in tests/cli/test_kaldi.sh. */
 #include "testing.h"
 
 #include "graph/kaldi_files.h"
 #include "graph/kaldi_hmm.h"
 
-#define TOPOLOGY                                                                                                                              \
-  "<Topology> <TopologyEntry> <ForPhones> 1 2 </ForPhones> <State> 0 <PdfClass> 0 <Transition> 0 0.5 <Transition> 1 0.5 </State> <State> 1 </State> " \
+#define TOPOLOGY                                                                                   \
+  "<Topology> <TopologyEntry> <ForPhones> 1 2 </ForPhones> <State> 0 <PdfClass> 0 <Transition> 0 " \
+  "0.5 <Transition> 1 0.5 </State> <State> 1 </State> "                                            \
   "</TopologyEntry> </Topology> "
 #define TRIPLES "<Triples> 2 1 0 0 2 0 1 </Triples> "
 #define PROBS "<LogProbs> [ 0 -1 -0.5 -2 -0.25 ] </LogProbs> "
-#define MODEL(topology, triples, probs) "<TransitionModel> " topology triples probs "</TransitionModel> "
+#define MODEL(topology, triples, probs) \
+  "<TransitionModel> " topology triples probs "</TransitionModel> "
 #define TREE(map) "ContextDependency 3 1 ToPdf " map " EndContextDependency "
 
 static wf__input input_of(const void *data, size_t size) {
@@ -20,7 +23,8 @@ static wf__input input_of(const void *data, size_t size) {
   return input;
 }
 
-static wf_status read_hmm(const char *model, const char *tree, const char *phones, const char *boundary, const char *silence, wf_hmm **out, wf_error *err) {
+static wf_status read_hmm(const char *model, const char *tree, const char *phones,
+                          const char *boundary, const char *silence, wf_hmm **out, wf_error *err) {
   const char *texts[] = {model, tree, phones, boundary, silence};
   wf__input inputs[5];
   const wf__input *given[5] = {NULL};
@@ -36,7 +40,7 @@ static wf_status read_hmm(const char *model, const char *tree, const char *phone
   return status;
 }
 
-/* --- what is refused -------------------------------------------------------------------------------------------------------- */
+/* --- what is refused --------------------------------------------------------------------- */
 
 static void test_refused_models(void **state) {
   static const struct {
@@ -45,25 +49,44 @@ static void test_refused_models(void **state) {
       {"", "line 1: the file ends too early"},
       {"<Nnet3>", "expected '<TransitionModel>', found '<Nnet3>'"},
       {MODEL("<Topology> </Topology> ", TRIPLES, PROBS), "without phones"},
-      {"<TransitionModel>\n<Topology>\n<TopologyEntry> <ForPhones> 1 x", "line 3: expected the number of a phone"},
+      {"<TransitionModel>\n<Topology>\n<TopologyEntry> <ForPhones> 1 x",
+       "line 3: expected the number of a phone"},
       {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 1 </ForPhones>", "two HMMs"},
-      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 2000000000 </ForPhones>", "phone 2000000000"},
+      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 2000000000 </ForPhones>",
+       "phone 2000000000"},
       {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 0 </ForPhones>", "phone 0"},
-      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 1", "not in order"},
-      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 <PdfClass> 0 <Transition> 0 nan", "probability nan"},
-      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 <PdfClass> 70000 </State>", "pdf classes 70000"},
-      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 <PdfClass> 0 <Transition> 5 1 </State> <State> 1 </State> </TopologyEntry>", "to state 5 of 2"},
-      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 <PdfClass> 0 </State> <State> 1 </State> </TopologyEntry>", "has no transitions"},
-      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 <Transition> 0 1 </State> <State> 1 </State> </TopologyEntry>", "no pdf class"},
-      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 </State> </TopologyEntry>", "has 1 states"},
+      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 1",
+       "not in order"},
+      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 "
+       "<PdfClass> 0 <Transition> 0 nan",
+       "probability nan"},
+      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 "
+       "<PdfClass> 70000 </State>",
+       "pdf classes 70000"},
+      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 "
+       "<PdfClass> 0 <Transition> 5 1 </State> <State> 1 </State> </TopologyEntry>",
+       "to state 5 of 2"},
+      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 "
+       "<PdfClass> 0 </State> <State> 1 </State> </TopologyEntry>",
+       "has no transitions"},
+      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 "
+       "<Transition> 0 1 </State> <State> 1 </State> </TopologyEntry>",
+       "no pdf class"},
+      {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 </State> "
+       "</TopologyEntry>",
+       "has 1 states"},
       {MODEL(TOPOLOGY, "<Triples> 1 3 0 0 </Triples> ", PROBS), "phone 3, which has no HMM"},
       {MODEL(TOPOLOGY, "<Triples> 1 1 1 0 </Triples> ", PROBS), "not an emitting state"},
       {MODEL(TOPOLOGY, "<Triples> 1 1 0 -1 </Triples> ", PROBS), "pdfs -1 and -1"},
-      {MODEL(TOPOLOGY, "<Triples> 2 2 0 0 1 0 0 </Triples> ", PROBS), "transition-state 2 is not in order"},
+      {MODEL(TOPOLOGY, "<Triples> 2 2 0 0 1 0 0 </Triples> ", PROBS),
+       "transition-state 2 is not in order"},
       {MODEL(TOPOLOGY, "<Triples> -5 </Triples> ", PROBS), "number of transition-states is -5"},
-      {MODEL(TOPOLOGY, TRIPLES, "<LogProbs> [ 0 -1 -0.5 ] </LogProbs> "), "3 log probabilities for 4 transition-ids"},
-      {MODEL(TOPOLOGY, TRIPLES, "<LogProbs> [ 0 -1 -0.5 0.5 -0.25 ] </LogProbs> "), "transition-id 3 has the log probability 0.5"},
-      {MODEL(TOPOLOGY, TRIPLES, "<LogProbs> [ 0 -1 -inf -2 -0.25 ] </LogProbs> "), "log probability -inf"},
+      {MODEL(TOPOLOGY, TRIPLES, "<LogProbs> [ 0 -1 -0.5 ] </LogProbs> "),
+       "3 log probabilities for 4 transition-ids"},
+      {MODEL(TOPOLOGY, TRIPLES, "<LogProbs> [ 0 -1 -0.5 0.5 -0.25 ] </LogProbs> "),
+       "transition-id 3 has the log probability 0.5"},
+      {MODEL(TOPOLOGY, TRIPLES, "<LogProbs> [ 0 -1 -inf -2 -0.25 ] </LogProbs> "),
+       "log probability -inf"},
       {"<TransitionModel> " TOPOLOGY TRIPLES PROBS "<Tuples>", "expected '</TransitionModel>'"},
   };
   (void)state;
@@ -72,7 +95,8 @@ static void test_refused_models(void **state) {
     wf_error err = {0};
     assert_true(read_hmm(cases[i].model, NULL, NULL, NULL, NULL, &hmm, &err) != WF_OK);
     assert_null(hmm);
-    if (strstr(err.message, cases[i].says) == NULL) fail_msg("case %zu: '%s' lacks '%s'", i, err.message, cases[i].says);
+    if (strstr(err.message, cases[i].says) == NULL)
+      fail_msg("case %zu: '%s' lacks '%s'", i, err.message, cases[i].says);
   }
 }
 
@@ -100,12 +124,14 @@ static void test_refused_trees(void **state) {
     wf_error err = {0};
     wf__input input = input_of(cases[i].tree, strlen(cases[i].tree));
     assert_true(wf__kaldi_tree_read(&input, &tree, &err) != WF_OK);
-    if (strstr(err.message, cases[i].says) == NULL) fail_msg("case %zu: '%s' lacks '%s'", i, err.message, cases[i].says);
+    if (strstr(err.message, cases[i].says) == NULL)
+      fail_msg("case %zu: '%s' lacks '%s'", i, err.message, cases[i].says);
     wf__input_close(&input);
   }
 }
 
-/* Nodes in nodes, a million deep: no recursion. Tables in tables, each promising as many children as bytes are left: no memory for them. */
+/* Nodes in nodes, a million deep: no recursion. Tables in tables, each promising as many children
+ * as bytes are left: no memory for them. */
 static void test_hostile_trees(void **state) {
   enum { DEPTH = 1000000 };
   (void)state;
@@ -134,7 +160,7 @@ static void test_hostile_trees(void **state) {
   free(text);
 }
 
-/* --- what is made of them --------------------------------------------------------------------------------------------------- */
+/* --- what is made of them ---------------------------------------------------------------- */
 
 /* Labels: columns, loops, costs. */
 static void test_labels(void **state) {
@@ -143,7 +169,8 @@ static void test_labels(void **state) {
   int32_t *columns;
   size_t count;
   (void)state;
-  assert_ok(read_hmm(MODEL(TOPOLOGY, "<Tuples> 2 1 0 0 3 2 0 1 2 </Tuples> ", PROBS), NULL, NULL, NULL, NULL, &hmm, &err));
+  assert_ok(read_hmm(MODEL(TOPOLOGY, "<Tuples> 2 1 0 0 3 2 0 1 2 </Tuples> ", PROBS), NULL, NULL,
+                     NULL, NULL, &hmm, &err));
   assert_ok(wf_hmm_columns(hmm, &columns, &count, &err));
   assert_int_equal(count, 5);
   const int32_t expected[] = {-1, 3, 0, 2, 1}; /* the self-loop comes first in this topology */
@@ -156,18 +183,24 @@ static void test_labels(void **state) {
   wf_hmm_free(hmm);
 }
 
-/* 0 -> 1 (silent) -> 2 or the end, 0 -> 2 -> the end: paths through the HMM and their costs by hand. */
+/* 0 -> 1 (silent) -> 2 or the end, 0 -> 2 -> the end: paths through the HMM and their costs by
+ * hand. */
 static void test_non_emitting(void **state) {
   static const char model[] =
-      "<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 <PdfClass> 0 <Transition> 1 0.5 <Transition> 2 0.5 </State> "
-      "<State> 1 <Transition> 2 0.25 <Transition> 3 0.75 </State> <State> 2 <PdfClass> 1 <Transition> 3 1 </State> <State> 3 </State> "
-      "</TopologyEntry> </Topology> <Triples> 2 1 0 0 1 2 1 </Triples> <LogProbs> [ 0 -1 -2 -3 ] </LogProbs> </TransitionModel>";
+      "<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 "
+      "<PdfClass> 0 <Transition> 1 0.5 <Transition> 2 0.5 </State> "
+      "<State> 1 <Transition> 2 0.25 <Transition> 3 0.75 </State> <State> 2 <PdfClass> 1 "
+      "<Transition> 3 1 </State> <State> 3 </State> "
+      "</TopologyEntry> </Topology> <Triples> 2 1 0 0 1 2 1 </Triples> <LogProbs> [ 0 -1 -2 -3 ] "
+      "</LogProbs> </TransitionModel>";
   wf_hmm *hmm;
   wf_error err = {0};
   wf_fst *h;
   int32_t window[1] = {1}, type;
   (void)state;
-  assert_ok(read_hmm(model, "ContextDependency 1 0 ToPdf TE -1 2 ( CE 0 CE 1 ) EndContextDependency", NULL, NULL, NULL, &hmm, &err));
+  assert_ok(read_hmm(model,
+                     "ContextDependency 1 0 ToPdf TE -1 2 ( CE 0 CE 1 ) EndContextDependency", NULL,
+                     NULL, NULL, &hmm, &err));
   assert_ok(hmm->methods->find_type(hmm, window, &type, &err));
   assert_int_equal(type, 1);
   assert_ok(wf__hmm_to_fst(hmm, 1, 0, &h, &err));
@@ -181,12 +214,15 @@ static void test_non_emitting(void **state) {
   wf_hmm_free(hmm);
 }
 
-/* --- phones ------------------------------------------------------------------------------------------------------------------ */
+/* --- phones ------------------------------------------------------------------------------ */
 
 static void test_positions(void **state) {
-  static const char phones[] = "<eps> 0\nSIL 1\nSIL_B 2\nSIL_E 3\nSIL_I 4\nSIL_S 5\nA_B 6\nA_E 7\nA_I 8\nA_S 9\nB_S 10\n#0 11\n#nonterm:x 12\n#1 13\n";
+  static const char phones[] =
+      "<eps> 0\nSIL 1\nSIL_B 2\nSIL_E 3\nSIL_I 4\nSIL_S 5\nA_B 6\nA_E 7\nA_I 8\nA_S 9\nB_S 10\n#0 "
+      "11\n#nonterm:x 12\n#1 13\n";
   static const char boundary[] =
-      "SIL nonword\nSIL_B begin\nSIL_E end\nSIL_I internal\nSIL_S singleton\nA_B begin\nA_E end\nA_I internal\nA_S singleton\nB_S singleton\n";
+      "SIL nonword\nSIL_B begin\nSIL_E end\nSIL_I internal\nSIL_S singleton\nA_B begin\nA_E "
+      "end\nA_I internal\nA_S singleton\nB_S singleton\n";
   wf_hmm *hmm;
   wf_error err = {0};
   (void)state;
@@ -198,17 +234,25 @@ static void test_positions(void **state) {
   assert_int_equal(hmm->ready_disambig.data[1], 13);
   int64_t a = wf_symbols_find(wf_hmm_phones(hmm), "A");
   assert_int_equal(a, 11);
-  const int32_t forms_of_a[WF__NUM_POSITIONS] = {[WF__BEGIN] = 6, [WF__INTERNAL] = 8, [WF__END] = 7, [WF__SINGLE] = 9};
-  const int32_t forms_of_sil[WF__NUM_POSITIONS] = {[WF__BEGIN] = 2, [WF__INTERNAL] = 4, [WF__END] = 3, [WF__SINGLE] = 5};
+  const int32_t forms_of_a[WF__NUM_POSITIONS] = {
+      [WF__BEGIN] = 6, [WF__INTERNAL] = 8, [WF__END] = 7, [WF__SINGLE] = 9};
+  const int32_t forms_of_sil[WF__NUM_POSITIONS] = {
+      [WF__BEGIN] = 2, [WF__INTERNAL] = 4, [WF__END] = 3, [WF__SINGLE] = 5};
   assert_memory_equal(hmm->position_of[a], forms_of_a, sizeof forms_of_a);
   assert_memory_equal(hmm->position_of[1], forms_of_sil, sizeof forms_of_sil);
   for (int p = 0; p < WF__NUM_POSITIONS; p++) assert_int_equal(hmm->position_of[6][p], 6);
-  assert_int_equal(wf_symbols_find(wf_hmm_phones(hmm), "B"), -1); /* three of its forms are missing */
+  assert_int_equal(wf_symbols_find(wf_hmm_phones(hmm), "B"),
+                   -1); /* three of its forms are missing */
   wf_hmm_free(hmm);
-  assert_int_equal(read_hmm(MODEL(TOPOLOGY, TRIPLES, PROBS), NULL, phones, "A_B start\n", NULL, &hmm, &err), WF_ERR_FORMAT);
+  assert_int_equal(
+      read_hmm(MODEL(TOPOLOGY, TRIPLES, PROBS), NULL, phones, "A_B start\n", NULL, &hmm, &err),
+      WF_ERR_FORMAT);
   assert_non_null(strstr(err.message, "'A_B' is 'start'"));
-  assert_int_equal(read_hmm(MODEL(TOPOLOGY, TRIPLES, PROBS), NULL, phones, "C_B begin\n", NULL, &hmm, &err), WF_ERR_FORMAT);
-  assert_int_equal(read_hmm(MODEL(TOPOLOGY, TRIPLES, PROBS), NULL, phones, NULL, "X\n", &hmm, &err), WF_ERR_FORMAT);
+  assert_int_equal(
+      read_hmm(MODEL(TOPOLOGY, TRIPLES, PROBS), NULL, phones, "C_B begin\n", NULL, &hmm, &err),
+      WF_ERR_FORMAT);
+  assert_int_equal(read_hmm(MODEL(TOPOLOGY, TRIPLES, PROBS), NULL, phones, NULL, "X\n", &hmm, &err),
+                   WF_ERR_FORMAT);
   /* without names */
   assert_ok(read_hmm(MODEL(TOPOLOGY, TRIPLES, PROBS), NULL, NULL, NULL, NULL, &hmm, &err));
   assert_int_equal(wf_symbols_find(wf_hmm_phones(hmm), "2"), 2);
@@ -218,8 +262,9 @@ static void test_positions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refused_models), cmocka_unit_test(test_refused_trees), cmocka_unit_test(test_hostile_trees),
-      cmocka_unit_test(test_labels),         cmocka_unit_test(test_non_emitting),  cmocka_unit_test(test_positions),
+      cmocka_unit_test(test_refused_models), cmocka_unit_test(test_refused_trees),
+      cmocka_unit_test(test_hostile_trees),  cmocka_unit_test(test_labels),
+      cmocka_unit_test(test_non_emitting),   cmocka_unit_test(test_positions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

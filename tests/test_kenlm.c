@@ -1,5 +1,6 @@
-/* test_kenlm.c - KenLM's binary tries: files made by its build_binary from ARPA files (tests/data/lm) against these ARPA files, files that are refused,
- * and damaged files. tests/cli/test_lm_kenlm.sh compares with KenLM itself. */
+/* test_kenlm.c - KenLM's binary tries: files made by its build_binary from ARPA files
+ * (tests/data/lm) against these ARPA files, files that are refused, and damaged files.
+ * tests/cli/test_lm_kenlm.sh compares with KenLM itself. */
 #include "lm/kenlm.h"
 #include "lm_model.h"
 
@@ -14,14 +15,17 @@ static void check_num_ngrams(const wf_lm *lm, int order, const uint64_t *want) {
   for (int k = 1; k <= order; k++) assert_int_equal(info.num_ngrams[k], want[k]);
 }
 
-/* As the ARPA file, with labels of its own and of a given table. KenLM has added <unk> at 10^-100. */
+/* As the ARPA file, with labels of its own and of a given table. KenLM has added <unk> at 10^-100.
+ */
 static void test_same_as_arpa(void **unused) {
   (void)unused;
   static const struct {
     int order;
     const char *kind;
   } files[] = {{2, "trie"}, {2, "q"}, {3, "trie"}, {3, "qa"}, {4, "a"}, {5, "trie"}, {5, "a"}};
-  static const char *const letters[] = {"a", "b", "c", "d", "e", "f", "g"}, *const given[] = {"<eps>", "c", "a", "e"}, *const both[] = {"a", "c", "e"};
+  static const char *const letters[] = {"a", "b", "c", "d", "e", "f", "g"},
+                           *const given[] = {"<eps>", "c", "a", "e"},
+                           *const both[] = {"a", "c", "e"};
   wf_error err = {0};
   test_rng rng = {5};
   wf_symbols *words;
@@ -70,9 +74,11 @@ static void test_added_endings(void **unused) {
 static void expect_refused(const uint8_t *bytes, size_t size, const char *message) {
   wf_error err = {0};
   wf_lm *lm;
-  wf_status status = wf_lm_read(test_write_file("refused.bin", bytes, size), NULL, NULL, &lm, NULL, NULL, &err);
+  wf_status status =
+      wf_lm_read(test_write_file("refused.bin", bytes, size), NULL, NULL, &lm, NULL, NULL, &err);
   assert_null(lm);
-  if (status != WF_ERR_FORMAT || strstr(err.message, "refused.bin: ") == NULL || strstr(err.message, message) == NULL)
+  if (status != WF_ERR_FORMAT || strstr(err.message, "refused.bin: ") == NULL ||
+      strstr(err.message, message) == NULL)
     fail_msg("status %d, not '%s': %s", status, message, err.message);
 }
 
@@ -83,10 +89,13 @@ static void test_refused(void **unused) {
     const char *bytes, *message;
   } changes[] = {
       {33, 12, " incomplete\n", "did not finish"},
-      {49, 1, "4", "another version than 5: give the ARPA file, or build the file again, with 'build_binary trie ARPA FILE'"},
+      {49, 1, "4",
+       "another version than 5: give the ARPA file, or build the file again, with 'build_binary "
+       "trie ARPA FILE'"},
       {60, 4, "\x3f\x80\0\0", "another kind of machine"}, /* 1, the highest byte first */
       {96, 1, "\0",
-       "type 'probing', which holds hashes in place of the n-grams' words: give the ARPA file, or build a trie, with 'build_binary trie ARPA FILE'"},
+       "type 'probing', which holds hashes in place of the n-grams' words: give the ARPA file, or "
+       "build a trie, with 'build_binary trie ARPA FILE'"},
       {96, 1, "\1", "type 'probing'"},
       {96, 1, "\6", "unknown type 6"},
       {100, 1, "\0", "without the words (build_binary -v)"},
@@ -118,7 +127,8 @@ static bool is_refused(const uint8_t *bytes, size_t size) {
   wf_error err = {0};
   wf__input input = {.data = bytes, .size = size, .path = "damaged.bin"};
   wf_lm *lm;
-  wf_status status = wf__intake_run(input.path, NULL, NULL, wf__lm_read_kenlm, &input, &lm, NULL, NULL, &err);
+  wf_status status =
+      wf__intake_run(input.path, NULL, NULL, wf__lm_read_kenlm, &input, &lm, NULL, NULL, &err);
   if (status == WF_OK) {
     uint32_t state = wf_lm_start(lm), next;
     assert_false(isnan(wf_lm_step(lm, state, 1, &next, NULL)));
@@ -126,7 +136,9 @@ static bool is_refused(const uint8_t *bytes, size_t size) {
     return false;
   }
   assert_null(lm);
-  if (strstr(err.message, "damaged.bin") == NULL || (status != WF_ERR_FORMAT && status != WF_ERR_LIMIT)) fail_msg("status %d: %s", status, err.message);
+  if (strstr(err.message, "damaged.bin") == NULL ||
+      (status != WF_ERR_FORMAT && status != WF_ERR_LIMIT))
+    fail_msg("status %d: %s", status, err.message);
   return true;
 }
 
@@ -141,7 +153,8 @@ static void check_damaged(const char *path) {
   for (size_t size = 0; size < whole.size; size++) assert_true(is_refused(whole.data, size));
   for (int round = 0; round < 1000; round++) {
     memcpy(bytes, whole.data, whole.size);
-    for (int i = 0; i < round % 4 + 1; i++) bytes[test_below(&rng, (uint32_t)whole.size)] ^= (uint8_t)(1 + test_below(&rng, 255));
+    for (int i = 0; i < round % 4 + 1; i++)
+      bytes[test_below(&rng, (uint32_t)whole.size)] ^= (uint8_t)(1 + test_below(&rng, 255));
     refused += is_refused(bytes, whole.size);
   }
   assert_true(refused > 200);

@@ -1,10 +1,14 @@
-/* test_lattice_io.c - lattice archives: there and back bit for bit, states in any order, scripts, gzip, and what malformed input does. */
+/* test_lattice_io.c - lattice archives: there and back bit for bit, states in any order, scripts,
+ * gzip, and what malformed input does. */
 #include "lattice_paths.h"
 
-static const test_lattice_shape shape = {.num_frames = 6, .num_words = 5, .num_labels = 9, .epsilon_share = 0.3f, .eighths = 4};
+static const test_lattice_shape shape = {
+    .num_frames = 6, .num_words = 5, .num_labels = 9, .epsilon_share = 0.3f, .eighths = 4};
 
 /* The lattice of the one record of a source, or NULL after an error. */
-static bool read_one(const char *source, const wf_symbols *words, const wf_lattice_reader_options *options, wf_lattice_entry *out, wf_error *err) {
+static bool read_one(const char *source, const wf_symbols *words,
+                     const wf_lattice_reader_options *options, wf_lattice_entry *out,
+                     wf_error *err) {
   wf_lattice_reader *reader;
   bool done = false;
   *out = (wf_lattice_entry){0};
@@ -24,7 +28,8 @@ static bool read_one(const char *source, const wf_symbols *words, const wf_latti
   return status == WF_OK;
 }
 
-static void write_one(const char *path, const wf_symbols *words, int32_t format, const wf_lattice_entry *entry) {
+static void write_one(const char *path, const wf_symbols *words, int32_t format,
+                      const wf_lattice_entry *entry) {
   wf_error err = {0};
   wf_lattice_writer *writer;
   wf_lattice_writer_options options;
@@ -53,18 +58,25 @@ static void test_round_trips(void **state) {
     char key[] = "utt";
     bool raw = i % 2 == 0;
     wf_lattice_entry entry = {.key = key}, back;
-    if (raw) entry.raw = test_random_raw(&rng, &shape);
-    else entry.compact = test_random_compact(&rng, &shape, i % 4 == 1);
+    if (raw)
+      entry.raw = test_random_raw(&rng, &shape);
+    else
+      entry.compact = test_random_compact(&rng, &shape, i % 4 == 1);
     for (int form = 0; form < 3; form++) { /* binary, text, text with words */
       const wf_symbols *table = form == 2 ? words : NULL;
       const char *path = test_temp_path("lat");
       write_one(path, table, form > 0, &entry);
-      if (!read_one(path, table, NULL, &back, &err)) fail_msg("%d, form %d: %s", i, form, err.message);
+      if (!read_one(path, table, NULL, &back, &err))
+        fail_msg("%d, form %d: %s", i, form, err.message);
       assert_string_equal(back.key, "utt");
-      assert_true(raw ? back.raw != NULL && back.compact == NULL : back.raw == NULL && back.compact != NULL);
-      if (raw ? !test_same_raw(entry.raw, back.raw) : !test_same_compact(entry.compact, back.compact)) fail_msg("lattice %d comes back different, form %d", i, form);
+      assert_true(raw ? back.raw != NULL && back.compact == NULL
+                      : back.raw == NULL && back.compact != NULL);
+      if (raw ? !test_same_raw(entry.raw, back.raw)
+              : !test_same_compact(entry.compact, back.compact))
+        fail_msg("lattice %d comes back different, form %d", i, form);
       wf_lattice_entry_clear(&back);
-      if (form == 2) assert_false(read_one(path, NULL, NULL, &back, &err)); /* words, and no table */
+      if (form == 2)
+        assert_false(read_one(path, NULL, NULL, &back, &err)); /* words, and no table */
     }
     wf_lattice_free(entry.raw);
     wf_compact_lattice_free(entry.compact);
@@ -72,7 +84,8 @@ static void test_round_trips(void **state) {
   wf_symbols_free(words);
 }
 
-/* The text of a lattice with states renumbered at random and lines shuffled; the start's first line comes first. */
+/* The text of a lattice with states renumbered at random and lines shuffled; the start's first line
+ * comes first. */
 static char *scrambled(test_rng *rng, const char *text) {
   char *copy = strdup(text), *lines[512];
   size_t count = 0;
@@ -83,7 +96,8 @@ static char *scrambled(test_rng *rng, const char *text) {
     number[i] = number[j];
     number[j] = swap;
   }
-  for (char *line = strtok(strchr(copy, '\n'), "\n"); line != NULL; line = strtok(NULL, "\n")) lines[count++] = line;
+  for (char *line = strtok(strchr(copy, '\n'), "\n"); line != NULL; line = strtok(NULL, "\n"))
+    lines[count++] = line;
   for (size_t i = count; i > 2; i--) {
     size_t j = 1 + test_below(rng, (uint32_t)i - 1);
     char *swap = lines[i - 1];
@@ -97,8 +111,10 @@ static char *scrambled(test_rng *rng, const char *text) {
     char rest[256] = "";
     const char *tab = strchr(lines[i], '\t');
     sscanf(lines[i], "%u\t%u\t%255[^\n]", &a, &b, rest);
-    if (tab != NULL && strchr(tab + 1, '\t') != NULL) size += (size_t)sprintf(out + size, "%u %u  %s\r\n", number[a], number[b], rest);
-    else size += (size_t)sprintf(out + size, "%u%s\n", number[a], tab != NULL ? tab : "");
+    if (tab != NULL && strchr(tab + 1, '\t') != NULL)
+      size += (size_t)sprintf(out + size, "%u %u  %s\r\n", number[a], number[b], rest);
+    else
+      size += (size_t)sprintf(out + size, "%u%s\n", number[a], tab != NULL ? tab : "");
   }
   free(copy);
   return out;
@@ -111,16 +127,20 @@ static void test_any_order(void **state) {
   for (int i = 0; i < 200; i++) {
     char key[] = "utt";
     wf_lattice_entry entry = {.key = key}, back;
-    if (i % 2 == 0) entry.raw = test_random_raw(&rng, &shape);
-    else entry.compact = test_random_compact(&rng, &shape, i % 4 == 1);
+    if (i % 2 == 0)
+      entry.raw = test_random_raw(&rng, &shape);
+    else
+      entry.compact = test_random_compact(&rng, &shape, i % 4 == 1);
     const char *path = test_temp_path("lat");
     write_one(path, NULL, 1, &entry);
     size_t size;
     char *text = test_read_file(path, &size), *mixed = scrambled(&rng, text);
     const char *other = test_write_file("mixed", mixed, strlen(mixed));
     if (!read_one(other, NULL, NULL, &back, &err)) fail_msg("%s:\n%s", err.message, mixed);
-    test_lattice_paths a = i % 2 == 0 ? test_paths_of_raw(entry.raw, 1000000) : test_paths_of_compact(entry.compact, 1000000);
-    test_lattice_paths b = i % 2 == 0 ? test_paths_of_raw(back.raw, 1000000) : test_paths_of_compact(back.compact, 1000000);
+    test_lattice_paths a = i % 2 == 0 ? test_paths_of_raw(entry.raw, 1000000)
+                                      : test_paths_of_compact(entry.compact, 1000000);
+    test_lattice_paths b = i % 2 == 0 ? test_paths_of_raw(back.raw, 1000000)
+                                      : test_paths_of_compact(back.compact, 1000000);
     if (!test_same_paths(&a, &b)) fail_msg("not the same paths:\n%s\n%s", text, mixed);
     test_paths_free(&a);
     test_paths_free(&b);
@@ -147,7 +167,9 @@ static void test_conversions(void **state) {
       assert_ok(wf_lattice_from_compact(compact, &raw, &err));
     }
     assert_ok(wf_lattice_from_compact(compact, &raw_again, &err));
-    test_lattice_paths paths[3] = {test_paths_of_raw(raw, 1000000), test_paths_of_compact(compact, 1000000), test_paths_of_raw(raw_again, 1000000)};
+    test_lattice_paths paths[3] = {test_paths_of_raw(raw, 1000000),
+                                   test_paths_of_compact(compact, 1000000),
+                                   test_paths_of_raw(raw_again, 1000000)};
     assert_true(test_same_paths(&paths[0], &paths[1]) && test_same_paths(&paths[0], &paths[2]));
     if (i % 2 == 0) assert_true(test_same_raw(raw, raw_again));
     wf_lattice_view view = wf_lattice_get(raw), again = wf_lattice_get(raw_again);
@@ -173,8 +195,10 @@ static void test_scales_and_kinds(void **state) {
   assert_true(read_one(path, NULL, &options, &entry, &err));
   assert_null(entry.raw);
   wf_compact_lattice_view view = wf_compact_lattice_get(entry.compact);
-  assert_true(view.num_states == 2 && view.num_arcs == 1 && view.num_labels == 1 && view.labels[0] == 7 && view.arcs[0].word == 3);
-  assert_true(view.arcs[0].weight.graph_cost == 1 && view.arcs[0].weight.acoustic_cost == 1 && view.finals[1].graph_cost == 1 && view.finals[1].acoustic_cost == 2);
+  assert_true(view.num_states == 2 && view.num_arcs == 1 && view.num_labels == 1 &&
+              view.labels[0] == 7 && view.arcs[0].word == 3);
+  assert_true(view.arcs[0].weight.graph_cost == 1 && view.arcs[0].weight.acoustic_cost == 1 &&
+              view.finals[1].graph_cost == 1 && view.finals[1].acoustic_cost == 2);
   assert_true(view.finals[0].graph_cost == INFINITY);
   wf_lattice_entry_clear(&entry);
 }
@@ -183,7 +207,8 @@ static void test_many_records(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {3};
-  const char *path = test_temp_path("many.ark"), *script = test_temp_path("many.scp"), *zipped = test_temp_path("many.gz");
+  const char *path = test_temp_path("many.ark"), *script = test_temp_path("many.scp"),
+             *zipped = test_temp_path("many.gz");
   wf_lattice_writer *writer;
   wf_lattice_writer_options options;
   wf_lattice_writer_options_init(&options);
@@ -194,8 +219,10 @@ static void test_many_records(void **state) {
     char key[16];
     snprintf(key, sizeof key, "utt%d", i);
     entries[i] = (wf_lattice_entry){.key = strdup(key)};
-    if (i % 3 == 0) entries[i].raw = test_random_raw(&rng, &shape);
-    else entries[i].compact = test_random_compact(&rng, &shape, false);
+    if (i % 3 == 0)
+      entries[i].raw = test_random_raw(&rng, &shape);
+    else
+      entries[i].compact = test_random_compact(&rng, &shape, false);
     assert_ok(wf_lattice_writer_put(writer, &entries[i], &err));
   }
   wf_lattice_entry bad = {.key = (char[]){"a b"}, .raw = entries[0].raw};
@@ -215,7 +242,8 @@ static void test_many_records(void **state) {
     assert_ok(wf_lattice_reader_next(reader, &entry, &done, &err));
     assert_false(done);
     assert_string_equal(entry.key, want->key);
-    assert_true(want->raw != NULL ? test_same_raw(entry.raw, want->raw) : test_same_compact(entry.compact, want->compact));
+    assert_true(want->raw != NULL ? test_same_raw(entry.raw, want->raw)
+                                  : test_same_compact(entry.compact, want->compact));
     wf_lattice_entry_clear(&entry);
   }
   wf_lattice_entry entry;
@@ -242,7 +270,8 @@ static void test_malformed_text(void **state) {
       {"u \n-1 1 2 3\n\n", "expected a state, found '-1'"},
       {"u \n0 99999999999 2 3\n\n", "expected a state, found '99999999999'"},
       {"u \n0 1 2 word\n\n", "is there a table of the words?"},
-      {"u \n0 1 2 3\n1 0,0,\n\n", "line 2 of the lattice: expected an arc or final state of a raw lattice"},
+      {"u \n0 1 2 3\n1 0,0,\n\n",
+       "line 2 of the lattice: expected an arc or final state of a raw lattice"},
       {"u \n0 1 2 0,0,\n1 0,0\n\n", "of a compact lattice"},
       {"u \n0 1 2 3\n1 0 2 3\n1\n\n", "on a cycle"},
       {"u x\n", "neither a binary lattice nor one in text"},
@@ -260,7 +289,9 @@ static void test_malformed_text(void **state) {
     const char *source = prefixed;
     assert_ok(wf_lattice_reader_open(&source, 1, NULL, NULL, &reader, &err));
     assert_int_equal(wf_lattice_reader_next(reader, &entry, &done, &err), WF_ERR_FORMAT);
-    if (strstr(err.message, cases[i].message) == NULL || strstr(err.message, path) == NULL || strstr(err.message, "utterance 'u'") == NULL) fail_msg("%s\n%s", cases[i].text, err.message);
+    if (strstr(err.message, cases[i].message) == NULL || strstr(err.message, path) == NULL ||
+        strstr(err.message, "utterance 'u'") == NULL)
+      fail_msg("%s\n%s", cases[i].text, err.message);
     wf_lattice_entry_clear(&entry);
     bool lost = wf_lattice_reader_lost_rest(reader);
     assert_int_equal(lost, i + 1 == sizeof cases / sizeof *cases);
@@ -272,7 +303,8 @@ static void test_malformed_text(void **state) {
   }
 }
 
-/* Every cut of a binary archive is an error (but the one in front of the key), and no change of a byte does harm. */
+/* Every cut of a binary archive is an error (but the one in front of the key), and no change of a
+ * byte does harm. */
 static void test_damaged_binary(void **state) {
   (void)state;
   wf_error err = {0};
@@ -281,8 +313,10 @@ static void test_damaged_binary(void **state) {
     wf_lattice_entry entry = {.key = (char[]){"u"}}, back;
     test_lattice_shape small = shape;
     small.num_frames = 3;
-    if (kind == 0) entry.raw = test_random_raw(&rng, &small);
-    else entry.compact = test_random_compact(&rng, &small, true);
+    if (kind == 0)
+      entry.raw = test_random_raw(&rng, &small);
+    else
+      entry.compact = test_random_compact(&rng, &small, true);
     const char *path = test_temp_path("x");
     write_one(path, NULL, 0, &entry);
     size_t size;
@@ -315,17 +349,22 @@ static void test_damaged_binary(void **state) {
   }
 }
 
-/* States in the header that the file does not have, alignments of 2 GB, and so on: refused without asking for the memory. */
+/* States in the header that the file does not have, alignments of 2 GB, and so on: refused without
+ * asking for the memory. */
 static void test_huge_counts(void **state) {
   (void)state;
-  static const char head[] = "u \xd6\xfd\xb2\x7e\6\0\0\0vector\x10\0\0\0compactlattice44\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff\x7f\0\0\0\0\0\0\0\0\0\0\0\0";
+  static const char head[] =
+      "u "
+      "\xd6\xfd\xb2\x7e\6\0\0\0vector\x10\0\0\0compactlattice44\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\0\0"
+      "\0\0\0\0\0\0\xff\xff\xff\x7f\0\0\0\0\0\0\0\0\0\0\0\0";
   static const char huge_alignment[] = "\0\0\0\0\0\0\0\0\xff\xff\xff\x7f";
   char bytes[256];
   wf_error err = {0};
   wf_lattice_entry entry;
   memcpy(bytes, head, sizeof head - 1);
   memcpy(bytes + sizeof head - 1, huge_alignment, sizeof huge_alignment);
-  assert_false(read_one(test_write_file("huge", bytes, sizeof head + sizeof huge_alignment), NULL, NULL, &entry, &err));
+  assert_false(read_one(test_write_file("huge", bytes, sizeof head + sizeof huge_alignment), NULL,
+                        NULL, &entry, &err));
   assert_non_null(strstr(err.message, "an alignment needs 8589934588 bytes"));
 }
 
@@ -333,19 +372,25 @@ static void test_odd_ones(void **state) {
   (void)state;
   wf_error err = {0};
   wf_lattice_entry entry;
-  /* the empty lattice; a lone final state; arcs of cost Zero and states behind them go; the last lattice needs no empty line */
+  /* the empty lattice; a lone final state; arcs of cost Zero and states behind them go; the last
+   * lattice needs no empty line */
   static const struct {
     const char *text;
     bool compact;
     uint64_t num_states, num_arcs;
-  } cases[] = {{"e \n\n", true, 0, 0}, {"e \n5\n", true, 1, 0}, {"e \n5 0.5,1\n", false, 1, 0}, {"e \n0 1 4 Infinity,Infinity,\n1\n0 2 4 1,2,3_4\n2 0.25,0.5,7\n", true, 2, 1}};
+  } cases[] = {{"e \n\n", true, 0, 0},
+               {"e \n5\n", true, 1, 0},
+               {"e \n5 0.5,1\n", false, 1, 0},
+               {"e \n0 1 4 Infinity,Infinity,\n1\n0 2 4 1,2,3_4\n2 0.25,0.5,7\n", true, 2, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *path = test_write_file("odd", cases[i].text, strlen(cases[i].text));
     for (int again = 0; again < 3; again++) { /* as it is, written in binary, written in text */
       if (!read_one(path, NULL, NULL, &entry, &err)) fail_msg("%zu: %s", i, err.message);
       assert_int_equal(entry.compact != NULL, cases[i].compact);
-      uint64_t states = cases[i].compact ? wf_compact_lattice_get(entry.compact).num_states : wf_lattice_get(entry.raw).num_states;
-      uint64_t arcs = cases[i].compact ? wf_compact_lattice_get(entry.compact).num_arcs : wf_lattice_get(entry.raw).num_arcs;
+      uint64_t states = cases[i].compact ? wf_compact_lattice_get(entry.compact).num_states
+                                         : wf_lattice_get(entry.raw).num_states;
+      uint64_t arcs = cases[i].compact ? wf_compact_lattice_get(entry.compact).num_arcs
+                                       : wf_lattice_get(entry.raw).num_arcs;
       assert_int_equal(states, cases[i].num_states);
       assert_int_equal(arcs, cases[i].num_arcs);
       path = test_temp_path("again");
@@ -360,8 +405,11 @@ static void test_odd_ones(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trips),    cmocka_unit_test(test_any_order),      cmocka_unit_test(test_conversions), cmocka_unit_test(test_scales_and_kinds), cmocka_unit_test(test_many_records),
-      cmocka_unit_test(test_malformed_text), cmocka_unit_test(test_damaged_binary), cmocka_unit_test(test_huge_counts), cmocka_unit_test(test_odd_ones),
+      cmocka_unit_test(test_round_trips),    cmocka_unit_test(test_any_order),
+      cmocka_unit_test(test_conversions),    cmocka_unit_test(test_scales_and_kinds),
+      cmocka_unit_test(test_many_records),   cmocka_unit_test(test_malformed_text),
+      cmocka_unit_test(test_damaged_binary), cmocka_unit_test(test_huge_counts),
+      cmocka_unit_test(test_odd_ones),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_lattice_parts.c - lattices that a stream hands out in parts: joined, they are the offline lattice bit for bit; memory stays bounded. */
+/* test_lattice_parts.c - lattices that a stream hands out in parts: joined, they are the offline
+ * lattice bit for bit; memory stays bounded. */
 #include "decode_tasks.h"
 #include "table_scorer.h"
 
@@ -11,7 +12,8 @@ static wf_scores rows(const wf_scores *scores, int64_t first, int64_t count) {
   return part;
 }
 
-/* With lattices, often skipped blanks, and costs that seldom tie: where all ties, no token is the only one. */
+/* With lattices, often skipped blanks, and costs that seldom tie: where all ties, no token is the
+ * only one. */
 static struct decode_task part_task(uint64_t seed) {
   struct decode_task task = test_random_task(seed);
   test_rng rng = {seed * 31};
@@ -24,13 +26,16 @@ static struct decode_task part_task(uint64_t seed) {
   return task;
 }
 
-/* Do the states and arcs of `whole` from `first` on begin with those of the part? Of its last state, which is the next part's first, only the number counts. */
-static uint64_t check_part(const wf_lattice *whole, const wf_lattice *part, uint64_t first, bool last) {
+/* Do the states and arcs of `whole` from `first` on begin with those of the part? Of its last
+ * state, which is the next part's first, only the number counts. */
+static uint64_t check_part(const wf_lattice *whole, const wf_lattice *part, uint64_t first,
+                           bool last) {
   wf_lattice_view x = wf_lattice_get(whole), y = wf_lattice_get(part);
   uint64_t count = last ? y.num_states : y.num_states - 1;
   assert_true(y.num_states > 0 && first + y.num_states <= x.num_states);
   for (uint64_t s = 0; s < count; s++) {
-    assert_int_equal(x.arc_off[first + s + 1] - x.arc_off[first + s], y.arc_off[s + 1] - y.arc_off[s]);
+    assert_int_equal(x.arc_off[first + s + 1] - x.arc_off[first + s],
+                     y.arc_off[s + 1] - y.arc_off[s]);
     assert_int_equal(x.frames[first + s], y.frames[s]);
     assert_memory_equal(&x.final_graph_cost[first + s], &y.final_graph_cost[s], sizeof(float));
     assert_memory_equal(&x.final_scorer_cost[first + s], &y.final_scorer_cost[s], sizeof(float));
@@ -41,7 +46,8 @@ static uint64_t check_part(const wf_lattice *whole, const wf_lattice *part, uint
     }
   }
   if (last) return first + count;
-  assert_true(y.arc_off[count] == y.num_arcs && y.final_graph_cost[count] == 0 && x.frames[first + count] == y.frames[count]);
+  assert_true(y.arc_off[count] == y.num_arcs && y.final_graph_cost[count] == 0 &&
+              x.frames[first + count] == y.frames[count]);
   return first + count;
 }
 
@@ -52,13 +58,15 @@ static void test_parts(void **state) {
   for (uint64_t seed = 1; seed <= 4000; seed++) {
     struct decode_task task = part_task(seed);
     test_rng rng = {seed * 5};
-    oracle_scorer tables = test_random_tables(&rng, &(table_scorer_shape){3, 4, false, true, false});
+    oracle_scorer tables =
+        test_random_tables(&rng, &(table_scorer_shape){3, 4, false, true, false});
     wf_scorer *scorer = seed % 4 == 0 ? test_table_scorer(&tables, true) : NULL;
     wf_decoder *decoder;
     wf_stream *stream;
     wf_result *expected, *result;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-    assert_ok(wf_decode_scored(decoder, &task.scores, (const wf_scorer *const[]){scorer}, 1, NULL, &expected, &err));
+    assert_ok(wf_decode_scored(decoder, &task.scores, (const wf_scorer *const[]){scorer}, 1, NULL,
+                               &expected, &err));
     assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
     assert_ok(wf_stream_set_scorer(stream, scorer, &err));
     uint64_t at = 0;
@@ -66,7 +74,9 @@ static void test_parts(void **state) {
       wf_scores chunk = rows(&task.scores, fed, 1);
       wf_lattice *part = NULL;
       assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
-      if (expected->lattice == NULL || test_below(&rng, 2) == 0 || wf_stream_commit_lattice(stream, &part, &err) != WF_OK || part == NULL) continue;
+      if (expected->lattice == NULL || test_below(&rng, 2) == 0 ||
+          wf_stream_commit_lattice(stream, &part, &err) != WF_OK || part == NULL)
+        continue;
       at = check_part(expected->lattice, part, at, false);
       num_parts++;
       wf_lattice_free(part);
@@ -87,7 +97,9 @@ static void test_parts(void **state) {
     test_free_tables(&tables);
     test_free_task(&task);
   }
-  print_message("%llu parts, of %llu lattices, %llu of them scored\n", (unsigned long long)num_parts, (unsigned long long)in_parts, (unsigned long long)scored);
+  print_message("%llu parts, of %llu lattices, %llu of them scored\n",
+                (unsigned long long)num_parts, (unsigned long long)in_parts,
+                (unsigned long long)scored);
   assert_true(num_parts > 2000 && in_parts > 800 && scored > 150);
 }
 
@@ -101,7 +113,8 @@ static void test_neighbour_ends(void **state) {
     wf_result *expected, *results[2];
     wf_lattice *part;
     const int64_t half = task.scores.num_frames / 2;
-    const wf_scores first = rows(&task.scores, 0, half), rest = rows(&task.scores, half, task.scores.num_frames - half);
+    const wf_scores first = rows(&task.scores, 0, half),
+                    rest = rows(&task.scores, half, task.scores.num_frames - half);
     task.options.num_threads = 1;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     assert_ok(wf_decode(decoder, &task.scores, 1, NULL, &expected, &err));
@@ -109,7 +122,8 @@ static void test_neighbour_ends(void **state) {
     assert_ok(wf_stream_accept(streams[0], &first, NULL, &err));
     assert_ok(wf_stream_accept(streams[1], &task.scores, NULL, &err));
     assert_ok(wf_stream_finish(streams[1], &results[1], &err));
-    if (seed % 2 == 0 && wf_stream_partial_lattice(streams[0], &part, &err) == WF_OK) wf_lattice_free(part);
+    if (seed % 2 == 0 && wf_stream_partial_lattice(streams[0], &part, &err) == WF_OK)
+      wf_lattice_free(part);
     assert_ok(wf_stream_accept(streams[0], &rest, NULL, &err));
     assert_ok(wf_stream_finish(streams[0], &results[0], &err));
     for (int i = 0; i < 2; i++) {
@@ -127,7 +141,8 @@ static void test_neighbour_ends(void **state) {
 static void test_memory(void **state) {
   (void)state;
   enum { FRAMES = 30000, CHUNK = 40, COLUMNS = 6 };
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 1 0;0 2 2 2 0;1 1 3 0 0;1 0 4 0 0.5;2 2 3 0 0;2 0 5 3 0;0 0 6 0 0;0");
+  wf_fst *fst = test_fst_of(
+      WF_TROPICAL, "0 1 1 1 0;0 2 2 2 0;1 1 3 0 0;1 0 4 0 0.5;2 2 3 0 0;2 0 5 3 0;0 0 6 0 0;0");
   float *data = malloc(FRAMES * COLUMNS * sizeof *data);
   wf_decoder_options options;
   wf_decoder *decoder;
@@ -154,14 +169,17 @@ static void test_memory(void **state) {
     assert_ok(wf_stream_commit_lattice(stream[0], &part, &err));
     if (part != NULL) at = check_part(expected->lattice, part, at, false);
     wf_lattice_free(part);
-    uint64_t words = (uint64_t)fed * 3 / 2 * (sizeof(int32_t) + sizeof(wf_word)), bytes = wf_stream_bytes(stream[0]);
+    uint64_t words = (uint64_t)fed * 3 / 2 * (sizeof(int32_t) + sizeof(wf_word)),
+             bytes = wf_stream_bytes(stream[0]);
     bytes -= words < bytes ? words : bytes;
     if (bytes > most) most = bytes;
   }
-  print_message("%llu bytes at most, %llu without commits; %llu states committed\n", (unsigned long long)most, (unsigned long long)all, (unsigned long long)at);
+  print_message("%llu bytes at most, %llu without commits; %llu states committed\n",
+                (unsigned long long)most, (unsigned long long)all, (unsigned long long)at);
   assert_true(most < 400000 && all > 3000000);
   assert_ok(wf_stream_finish(stream[0], &result, &err));
-  assert_int_equal(check_part(expected->lattice, result->lattice, at, true), wf_lattice_get(expected->lattice).num_states);
+  assert_int_equal(check_part(expected->lattice, result->lattice, at, true),
+                   wf_lattice_get(expected->lattice).num_states);
   wf_result_free(result);
   wf_result_free(expected);
   for (int i = 0; i < 2; i++) wf_stream_close(stream[i]);
@@ -172,6 +190,8 @@ static void test_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_neighbour_ends), cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts),
+                                     cmocka_unit_test(test_neighbour_ends),
+                                     cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
-/* test_lattice_rescore.c - lattices and lists by another language model: every path against sums straight from the n-grams of both. */
+/* test_lattice_rescore.c - lattices and lists by another language model: every path against sums
+ * straight from the n-grams of both. */
 #include "lm_model.h"
 #include "word_paths.h"
 
-/* Scores of the words (indices of names; labels of the lattice are those of `lm`) in nats, with </s>. Words that the model lacks: `missing`. */
+/* Scores of the words (indices of names; labels of the lattice are those of `lm`) in nats, with
+ * </s>. Words that the model lacks: `missing`. */
 static double score_words(const model *m, const wf_lm *lm, const one_path *path, bool *impossible) {
   int history[MAX_PATH + 1] = {BOS}, size = 1, order;
   double sum = 0;
@@ -13,9 +15,12 @@ static double score_words(const model *m, const wf_lm *lm, const one_path *path,
       if (label(lm, names[w]) == path->words[i]) word = w;
     if (i < path->num_words && word == EOS) word = UNK;
     double log10p = score(m, history, size, word, &order);
-    if (log10p == -INFINITY) *impossible = true;
-    else sum += -log10p * ln10;
-    if (word == UNK && !m->has_unk) { /* an unknown word of a model without <unk>: the empty history is behind it */
+    if (log10p == -INFINITY)
+      *impossible = true;
+    else
+      sum += -log10p * ln10;
+    if (word == UNK && !m->has_unk) { /* an unknown word of a model without <unk>: the empty history
+                                         is behind it */
       size = 0;
       continue;
     }
@@ -41,7 +46,8 @@ static struct task make_task(test_rng *rng) {
   return task;
 }
 
-/* The words of both tables are numbered by the order of their lines, so they differ: the old model is read again with the table of the new one. */
+/* The words of both tables are numbered by the order of their lines, so they differ: the old model
+ * is read again with the table of the new one. */
 static wf_lm *with_table(const model *m, const wf_symbols *words) {
   wf_error err = {0};
   wf_lm *lm;
@@ -72,12 +78,17 @@ static wf_compact_lattice *word_lattice(test_rng *rng, const struct task *task) 
   wf_lattice *raw = random_lattice(rng, 2 + test_below(rng, 6), 4, 2, true);
   wf__lattice_arrays arrays = {0};
   wf_lattice_view view = wf_lattice_get(raw);
-  for (uint64_t s = 0; s < view.num_states; s++) { /* words of the models, now and then an unknown one */
-    assert_ok(wf__lattice_add_state(&arrays, view.final_graph_cost[s], view.final_acoustic_cost[s], 0, &err));
+  for (uint64_t s = 0; s < view.num_states;
+       s++) { /* words of the models, now and then an unknown one */
+    assert_ok(wf__lattice_add_state(&arrays, view.final_graph_cost[s], view.final_acoustic_cost[s],
+                                    0, &err));
     for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
       wf_lattice_arc arc = view.arcs[i];
       int known = task->new_model.num_words - FIRST;
-      if (arc.olabel != 0) arc.olabel = test_below(rng, 12) == 0 ? 900 : label(task->new_lm, names[FIRST + (arc.olabel - 1) % known]);
+      if (arc.olabel != 0)
+        arc.olabel = test_below(rng, 12) == 0
+                         ? 900
+                         : label(task->new_lm, names[FIRST + (arc.olabel - 1) % known]);
       assert_ok(wf__lattice_push(&arrays, arc, &err));
     }
   }
@@ -94,10 +105,13 @@ static wf_compact_lattice *word_lattice(test_rng *rng, const struct task *task) 
 }
 
 static bool same_words(const one_path *a, const one_path *b) {
-  return compare_words(a, b) == 0 && a->num_labels == b->num_labels && memcmp(a->labels, b->labels, a->num_labels * sizeof *a->labels) == 0;
+  return compare_words(a, b) == 0 && a->num_labels == b->num_labels &&
+         memcmp(a->labels, b->labels, a->num_labels * sizeof *a->labels) == 0;
 }
 
-static void check_costs(const wf_compact_lattice *lattice, const path_list *paths, const wf_rescored_costs *costs, const one_path *path, double old_cost, double new_cost) {
+static void check_costs(const wf_compact_lattice *lattice, const path_list *paths,
+                        const wf_rescored_costs *costs, const one_path *path, double old_cost,
+                        double new_cost) {
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   bool found = false;
   for (size_t i = 0; i < paths->size; i++) {
@@ -133,7 +147,8 @@ static void test_against_ngrams(void **state) {
     o.new_lm_scale = 0.75f;
     o.old_lm_scale = 0.5f;
     const wf_lm *old_or_none = seed % 5 == 0 ? NULL : old_lm;
-    assert_ok(wf_compact_lattice_rescore(lattice, old_or_none, task.new_lm, &o, &rescored, &costs, &err));
+    assert_ok(
+        wf_compact_lattice_rescore(lattice, old_or_none, task.new_lm, &o, &rescored, &costs, &err));
     path_list before = list_compact_paths(lattice), after = list_compact_paths(rescored);
     wf_nbest *list, *again;
     assert_ok(wf_compact_lattice_nbest(lattice, 1000, &list, &err));
@@ -141,19 +156,25 @@ static void test_against_ngrams(void **state) {
     size_t possible = 0;
     for (size_t i = 0; i < before.size; i++) {
       bool impossible, unknown;
-      double new_cost = 0.75 * score_words(&task.new_model, task.new_lm, &before.paths[i], &impossible);
-      double old_cost = old_or_none != NULL ? 0.5 * score_words(&task.old_model, task.new_lm, &before.paths[i], &unknown) : 0;
+      double new_cost =
+          0.75 * score_words(&task.new_model, task.new_lm, &before.paths[i], &impossible);
+      double old_cost = old_or_none != NULL ? 0.5 * score_words(&task.old_model, task.new_lm,
+                                                                &before.paths[i], &unknown)
+                                            : 0;
       one_path expected = before.paths[i];
       expected.graph += new_cost - old_cost;
       dropped += impossible;
       possible += !impossible;
       if (impossible) continue;
-      if (!has_path(&after, &expected, 1e-3)) fail_msg("seed %llu: path %zu is not there", (unsigned long long)seed, i);
+      if (!has_path(&after, &expected, 1e-3))
+        fail_msg("seed %llu: path %zu is not there", (unsigned long long)seed, i);
       check_costs(rescored, &after, &costs, &expected, old_cost, new_cost);
       bool listed = before.size > 1000;
       for (size_t k = 0; k < wf_nbest_count(again); k++) {
         wf_lattice_path path = wf_nbest_at(again, k);
-        if (path.num_words != expected.num_words || memcmp(path.words, expected.words, path.num_words * sizeof *path.words) != 0) continue;
+        if (path.num_words != expected.num_words ||
+            memcmp(path.words, expected.words, path.num_words * sizeof *path.words) != 0)
+          continue;
         listed = true;
         test_assert_close(path.graph_cost, expected.graph, 1e-3);
         test_assert_close(path.old_lm_cost, old_cost, 1e-3);
@@ -188,7 +209,8 @@ static void test_against_ngrams(void **state) {
     wf_lm_free(task.new_lm);
   }
   if (compared < 1000 || dropped < 100 || deterministic < 100)
-    fail_msg("compared %llu, dropped %llu, deterministic %llu", (unsigned long long)compared, (unsigned long long)dropped, (unsigned long long)deterministic);
+    fail_msg("compared %llu, dropped %llu, deterministic %llu", (unsigned long long)compared,
+             (unsigned long long)dropped, (unsigned long long)deterministic);
 }
 
 static void test_limit(void **state) {
@@ -205,7 +227,9 @@ static void test_limit(void **state) {
   wf_compact_lattice *out;
   wf_rescored_costs costs;
   assert_true(wf_compact_lattice_get(words.lattice).num_states > 2);
-  assert_int_equal(wf_compact_lattice_rescore(words.lattice, NULL, task.old_lm, &o, &out, &costs, &err), WF_ERR_LIMIT);
+  assert_int_equal(
+      wf_compact_lattice_rescore(words.lattice, NULL, task.old_lm, &o, &out, &costs, &err),
+      WF_ERR_LIMIT);
   assert_true(out == NULL && costs.old_arcs == NULL);
   wf_compact_lattice_free(words.lattice);
   wf_lattice_free(raw);
@@ -214,6 +238,7 @@ static void test_limit(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_ngrams), cmocka_unit_test(test_limit)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_ngrams),
+                                     cmocka_unit_test(test_limit)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_lattice_words.c - determinization, n-best lists, pruning and scaling of lattices against lists of all paths, and against OpenFst. */
+/* test_lattice_words.c - determinization, n-best lists, pruning and scaling of lattices against
+ * lists of all paths, and against OpenFst. */
 #include "decode_tasks.h"
 #include "lattice/word_determinizer.h"
 #include "lattice_paths.h"
@@ -6,22 +7,30 @@
 
 static wf_lattice *lattice_of(uint64_t seed, bool exact) {
   test_rng rng = {seed * 131 + 7};
-  return random_lattice(&rng, 2 + test_below(&rng, 9), 1 + test_below(&rng, 3), 1 + test_below(&rng, 3), exact);
+  return random_lattice(&rng, 2 + test_below(&rng, 9), 1 + test_below(&rng, 3),
+                        1 + test_below(&rng, 3), exact);
 }
 
-/* What determinization promises for paths `all` and a beam; `delta`: allowed difference of a path's costs. */
-static void check_determinized(path_list *all, const wf_compact_lattice *lattice, double beam, double delta) {
+/* What determinization promises for paths `all` and a beam; `delta`: allowed difference of a path's
+ * costs. */
+static void check_determinized(path_list *all, const wf_compact_lattice *lattice, double beam,
+                               double delta) {
   path_list best = best_of_each(all), found = list_compact_paths(lattice);
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   double least = least_cost(&best);
   uint8_t *used = calloc(view.num_arcs + 1, 1);
   assert_false(found.full);
   for (size_t i = 0; i < found.size; i++)
-    for (uint64_t k = 0; k < found.paths[i].num_arcs && cost_of_path(&found.paths[i]) <= least + beam + delta; k++) used[found.paths[i].arcs[k]] = 1;
-  for (uint64_t i = 0; i < view.num_arcs; i++) assert_true(used[i] && view.arcs[i].word != 0); /* every arc is on a path within the beam */
+    for (uint64_t k = 0;
+         k < found.paths[i].num_arcs && cost_of_path(&found.paths[i]) <= least + beam + delta; k++)
+      used[found.paths[i].arcs[k]] = 1;
+  for (uint64_t i = 0; i < view.num_arcs; i++)
+    assert_true(used[i] && view.arcs[i].word != 0); /* every arc is on a path within the beam */
   qsort(found.paths, found.size, sizeof *found.paths, by_words_then_cost);
   for (size_t i = 0; i < found.size; i++) {
-    if (i > 0) assert_true(compare_words(&found.paths[i - 1], &found.paths[i]) < 0); /* one path a word sequence */
+    if (i > 0)
+      assert_true(compare_words(&found.paths[i - 1], &found.paths[i]) <
+                  0); /* one path a word sequence */
     assert_true(has_path(all, &found.paths[i], delta));
   }
   size_t at = 0;
@@ -29,7 +38,8 @@ static void check_determinized(path_list *all, const wf_compact_lattice *lattice
     while (at < found.size && compare_words(&found.paths[at], &best.paths[i]) < 0) at++;
     bool there = at < found.size && compare_words(&found.paths[at], &best.paths[i]) == 0;
     double cost = cost_of_path(&best.paths[i]);
-    if (cost <= least + beam - delta) assert_true(there && fabs(cost_of_path(&found.paths[at]) - cost) <= delta);
+    if (cost <= least + beam - delta)
+      assert_true(there && fabs(cost_of_path(&found.paths[at]) - cost) <= delta);
     if (there) assert_true(cost_of_path(&found.paths[at]) >= cost - delta);
   }
   assert_true(best.size > 0 || view.num_states == 0);
@@ -59,7 +69,10 @@ static void test_against_all_paths(void **state) {
       assert_ok(wf_lattice_determinize(lattice, seed % 11 < 5 ? &map : NULL, &o, &out, &err));
       assert_false(out.narrowed);
       assert_true(out.beam == o.beam);
-      check_determinized(&all, out.lattice, (double)o.beam, exact && (o.delta == 0 || exact) ? 0 : o.delta == 0 ? 1e-5 : 0.02);
+      check_determinized(&all, out.lattice, (double)o.beam,
+                         exact && (o.delta == 0 || exact) ? 0
+                         : o.delta == 0                   ? 1e-5
+                                                          : 0.02);
       wf_compact_lattice_view view = wf_compact_lattice_get(out.lattice);
       compared++;
       empty += view.num_states == 0;
@@ -83,7 +96,9 @@ static void test_decoded(void **state) {
     task.options.lattice_beam = 3;
     wf_result *result = test_decode_alone(&task);
     path_list all = {0};
-    if (result->status == WF_OK && wf_lattice_get(result->lattice).num_arcs < 200 && result->num_decoded < MAX_PATH - 2) all = list_paths(result->lattice);
+    if (result->status == WF_OK && wf_lattice_get(result->lattice).num_arcs < 200 &&
+        result->num_decoded < MAX_PATH - 2)
+      all = list_paths(result->lattice);
     if (all.paths != NULL && !all.full && all.size > 0 && all.size < 1000) {
       wf_lattice_determinize_options o;
       wf_lattice_determinize_options_init(&o);
@@ -93,11 +108,15 @@ static void test_decoded(void **state) {
       check_determinized(&all, out.lattice, 3, 0.02);
       wf_compact_lattice_view view = wf_compact_lattice_get(out.lattice);
       for (uint64_t s = 0; s < view.num_states; s++)
-        if (view.finals[s].graph_cost != INFINITY) assert_int_equal(view.frames[s] + (int32_t)view.finals[s].num_labels, result->num_decoded);
+        if (view.finals[s].graph_cost != INFINITY)
+          assert_int_equal(view.frames[s] + (int32_t)view.finals[s].num_labels,
+                           result->num_decoded);
       wf_nbest *best;
       assert_ok(wf_compact_lattice_nbest(out.lattice, 1, &best, &err));
       wf_lattice_path path = wf_nbest_at(best, 0);
-      if (fabs(path.graph_cost + path.acoustic_cost - result->cost) > 1e-2) fail_msg("seed %llu: %g, not %g", (unsigned long long)seed, path.graph_cost + path.acoustic_cost, result->cost);
+      if (fabs(path.graph_cost + path.acoustic_cost - result->cost) > 1e-2)
+        fail_msg("seed %llu: %g, not %g", (unsigned long long)seed,
+                 path.graph_cost + path.acoustic_cost, result->cost);
       wf_nbest_free(best);
       compared++;
       arcs += view.num_arcs;
@@ -110,7 +129,8 @@ static void test_decoded(void **state) {
   assert_true(compared > 200 && arcs > 400);
 }
 
-/* Too little memory: the promise holds for the narrower beam that is reported, and the best path is always there. */
+/* Too little memory: the promise holds for the narrower beam that is reported, and the best path is
+ * always there. */
 static void test_narrowed(void **state) {
   (void)state;
   wf_error err = {0};
@@ -128,15 +148,18 @@ static void test_narrowed(void **state) {
       double beam = wf__exact_nats(&exact, outcome.width), least = least_cost(&all);
       path_list best = best_of_each(&all);
       size_t expected = 0;
-      for (size_t i = 0; i < best.size; i++) expected += outcome.width > 0 && cost_of_path(&best.paths[i]) <= least + beam;
+      for (size_t i = 0; i < best.size; i++)
+        expected += outcome.width > 0 && cost_of_path(&best.paths[i]) <= least + beam;
       int64_t *backward;
       assert_ok(wf__exact_backward(&out, &backward, &err));
       assert_true(fabs(wf__exact_nats(&out, backward[0]) - least) < 1e-6);
-      uint64_t *paths = calloc(out.ends.size, sizeof *paths), count = 0; /* paths to each state: enough sequences? */
+      uint64_t *paths = calloc(out.ends.size, sizeof *paths),
+               count = 0; /* paths to each state: enough sequences? */
       paths[0] = 1;
       for (uint64_t s = 0; s < out.ends.size; s++) {
         if (wf__exact_is_final(&out, s)) count += paths[s];
-        for (uint64_t i = out.arc_off.data[s]; i < out.arc_off.data[s + 1]; i++) paths[out.arcs.data[i].nextstate] += paths[s];
+        for (uint64_t i = out.arc_off.data[s]; i < out.arc_off.data[s + 1]; i++)
+          paths[out.arcs.data[i].nextstate] += paths[s];
       }
       assert_true(count >= expected && count > 0);
       assert_int_equal(outcome.narrowed, outcome.width < width);
@@ -151,7 +174,9 @@ static void test_narrowed(void **state) {
     free(all.paths);
     wf_lattice_free(lattice);
   }
-  if (narrowed <= 100 || partly <= 40) fail_msg("narrowed %llu, partly %llu", (unsigned long long)narrowed, (unsigned long long)partly);
+  if (narrowed <= 100 || partly <= 40)
+    fail_msg("narrowed %llu, partly %llu", (unsigned long long)narrowed,
+             (unsigned long long)partly);
 }
 
 static void test_nbest(void **state) {
@@ -175,13 +200,18 @@ static void test_nbest(void **state) {
       assert_int_equal(wf_nbest_count(nbest), best.size < n ? best.size : n);
       for (size_t i = 0; i < wf_nbest_count(nbest); i++) {
         wf_lattice_path path = wf_nbest_at(nbest, i);
-        one_path copy = {.num_words = path.num_words, .num_labels = path.num_labels, .graph = path.graph_cost, .acoustic = path.acoustic_cost};
+        one_path copy = {.num_words = path.num_words,
+                         .num_labels = path.num_labels,
+                         .graph = path.graph_cost,
+                         .acoustic = path.acoustic_cost};
         memcpy(copy.words, path.words, path.num_words * sizeof *path.words);
         memcpy(copy.labels, path.alignment, path.num_labels * sizeof *path.alignment);
         assert_int_equal(compare_words(&copy, &best.paths[i]), 0);
         assert_true(cost_of_path(&copy) == cost_of_path(&best.paths[i]));
         assert_true(has_path(&all, &copy, 0));
-        for (size_t w = 0; w < path.num_words; w++) assert_true(path.frames[w] >= (w > 0 ? path.frames[w - 1] : 0) && (size_t)path.frames[w] <= path.num_labels);
+        for (size_t w = 0; w < path.num_words; w++)
+          assert_true(path.frames[w] >= (w > 0 ? path.frames[w - 1] : 0) &&
+                      (size_t)path.frames[w] <= path.num_labels);
         ties += i > 0 && cost_of_path(&best.paths[i]) == cost_of_path(&best.paths[i - 1]);
         listed++;
       }
@@ -212,17 +242,23 @@ static void test_prune_and_best(void **state) {
       uint8_t *within = calloc(view.num_arcs + 1, 1);
       uint64_t expected = 0, ends = 0, ends_after = 0;
       for (size_t i = 0; i < all.size; i++)
-        for (uint64_t k = 0; k < all.paths[i].num_arcs && cost_of_path(&all.paths[i]) <= least + (double)beam; k++) within[all.paths[i].arcs[k]] = 1;
+        for (uint64_t k = 0;
+             k < all.paths[i].num_arcs && cost_of_path(&all.paths[i]) <= least + (double)beam; k++)
+          within[all.paths[i].arcs[k]] = 1;
       for (uint64_t i = 0; i < view.num_arcs; i++) expected += within[i];
       assert_int_equal(after.num_arcs, expected);
       for (uint64_t i = 0, k = 0; i < view.num_arcs; i++) { /* in the old order */
         if (!within[i]) continue;
-        assert_true(view.arcs[i].ilabel == after.arcs[k].ilabel && view.arcs[i].olabel == after.arcs[k].olabel && view.arcs[i].graph_cost == after.arcs[k].graph_cost &&
+        assert_true(view.arcs[i].ilabel == after.arcs[k].ilabel &&
+                    view.arcs[i].olabel == after.arcs[k].olabel &&
+                    view.arcs[i].graph_cost == after.arcs[k].graph_cost &&
                     view.arcs[i].acoustic_cost == after.arcs[k].acoustic_cost);
         k++;
       }
-      for (size_t i = 0; i < all.size; i++) ends += cost_of_path(&all.paths[i]) <= least + (double)beam;
-      for (size_t i = 0; i < left.size; i++) ends_after += cost_of_path(&left.paths[i]) <= least + (double)beam;
+      for (size_t i = 0; i < all.size; i++)
+        ends += cost_of_path(&all.paths[i]) <= least + (double)beam;
+      for (size_t i = 0; i < left.size; i++)
+        ends_after += cost_of_path(&left.paths[i]) <= least + (double)beam;
       assert_int_equal(ends, ends_after);
       wf_nbest *best;
       assert_ok(wf_lattice_best_path(lattice, &best, &err));
@@ -230,7 +266,10 @@ static void test_prune_and_best(void **state) {
       if (all.size > 0) {
         wf_lattice_path path = wf_nbest_at(best, 0);
         assert_true(path.graph_cost + path.acoustic_cost == least);
-        one_path copy = {.num_words = path.num_words, .num_labels = path.num_labels, .graph = path.graph_cost, .acoustic = path.acoustic_cost};
+        one_path copy = {.num_words = path.num_words,
+                         .num_labels = path.num_labels,
+                         .graph = path.graph_cost,
+                         .acoustic = path.acoustic_cost};
         memcpy(copy.words, path.words, path.num_words * sizeof *path.words);
         memcpy(copy.labels, path.alignment, path.num_labels * sizeof *path.alignment);
         assert_true(has_path(&all, &copy, 0));
@@ -270,7 +309,8 @@ static void test_compact(void **state) {
       assert_ok(wf_compact_lattice_determinize(out.lattice, &o, &again, &err));
       check_determinized(&all, again.lattice, (double)beam, 0);
       assert_ok(wf_compact_lattice_best_path(again.lattice, &best, &err));
-      assert_true(wf_nbest_at(best, 0).graph_cost + wf_nbest_at(best, 0).acoustic_cost == least_cost(&all));
+      assert_true(wf_nbest_at(best, 0).graph_cost + wf_nbest_at(best, 0).acoustic_cost ==
+                  least_cost(&all));
       wf_nbest_free(best);
       wf_compact_lattice_free(out.lattice);
       wf_compact_lattice_free(again.lattice);
@@ -295,7 +335,8 @@ static void test_scale(void **state) {
     path_list before = list_paths(lattice), after = list_paths(scaled);
     assert_int_equal(before.size, after.size);
     for (size_t i = 0; i < before.size; i++) {
-      assert_true(after.paths[i].graph == 2 * before.paths[i].graph - 0.25 * (double)before.paths[i].num_words);
+      assert_true(after.paths[i].graph ==
+                  2 * before.paths[i].graph - 0.25 * (double)before.paths[i].num_words);
       assert_true(after.paths[i].acoustic == 0.5 * before.paths[i].acoustic);
     }
     wf_determinized words;
@@ -305,8 +346,10 @@ static void test_scale(void **state) {
     path_list a = list_compact_paths(words.lattice), b = list_compact_paths(compact);
     assert_int_equal(a.size, b.size);
     for (size_t i = 0; i < a.size; i++) {
-      assert_true(fabs(b.paths[i].graph - 2 * a.paths[i].graph + 0.25 * (double)a.paths[i].num_words) < 1e-9);
-      assert_true(b.paths[i].acoustic == 0.5 * a.paths[i].acoustic && b.paths[i].num_labels == a.paths[i].num_labels);
+      assert_true(fabs(b.paths[i].graph - 2 * a.paths[i].graph +
+                       0.25 * (double)a.paths[i].num_words) < 1e-9);
+      assert_true(b.paths[i].acoustic == 0.5 * a.paths[i].acoustic &&
+                  b.paths[i].num_labels == a.paths[i].num_labels);
     }
     free(a.paths);
     free(b.paths);
@@ -329,11 +372,16 @@ static wf_fst *raw_acceptor(const wf_lattice *lattice) {
   assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
   assert_ok(wf_builder_set_start(builder, 0, &err));
   for (uint32_t s = 0; s < view.num_states; s++) {
-    assert_ok(wf_builder_set_final(builder, s, view.final_graph_cost[s] + view.final_acoustic_cost[s], &err));
+    assert_ok(wf_builder_set_final(builder, s,
+                                   view.final_graph_cost[s] + view.final_acoustic_cost[s], &err));
     for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
       const wf_lattice_arc *arc = &view.arcs[i];
       if (arc->graph_cost == INFINITY) continue;
-      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){(uint32_t)arc->nextstate, arc->graph_cost + arc->acoustic_cost, arc->olabel, arc->olabel}, &err));
+      assert_ok(wf_builder_add_arc(
+          builder, s,
+          (wf_arc){(uint32_t)arc->nextstate, arc->graph_cost + arc->acoustic_cost, arc->olabel,
+                   arc->olabel},
+          &err));
     }
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
@@ -350,10 +398,15 @@ static wf_fst *word_acceptor(const wf_compact_lattice *lattice) {
   assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
   assert_ok(wf_builder_set_start(builder, 0, &err));
   for (uint32_t s = 0; s < view.num_states; s++) {
-    assert_ok(wf_builder_set_final(builder, s, view.finals[s].graph_cost + view.finals[s].acoustic_cost, &err));
+    assert_ok(wf_builder_set_final(builder, s,
+                                   view.finals[s].graph_cost + view.finals[s].acoustic_cost, &err));
     for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
       const wf_compact_arc *arc = &view.arcs[i];
-      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){(uint32_t)arc->nextstate, arc->weight.graph_cost + arc->weight.acoustic_cost, arc->word, arc->word}, &err));
+      assert_ok(wf_builder_add_arc(
+          builder, s,
+          (wf_arc){(uint32_t)arc->nextstate, arc->weight.graph_cost + arc->weight.acoustic_cost,
+                   arc->word, arc->word},
+          &err));
     }
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
@@ -361,14 +414,16 @@ static wf_fst *word_acceptor(const wf_compact_lattice *lattice) {
   return fst;
 }
 
-/* Larger lattices, more paths than can be listed: the same sequences at the same costs as OpenFst's determinization, and, minimized, no more states than OpenFst's minimum. */
+/* Larger lattices, more paths than can be listed: the same sequences at the same costs as OpenFst's
+ * determinization, and, minimized, no more states than OpenFst's minimum. */
 static void test_openfst(void **state) {
   (void)state;
   wf_error err = {0};
   uint64_t states = 0;
   for (uint64_t seed = 1; seed <= 12; seed++) {
     test_rng rng = {seed};
-    wf_lattice *lattice = random_lattice(&rng, 40 + (uint32_t)seed * 3, 2 + test_below(&rng, 6), 0, true);
+    wf_lattice *lattice =
+        random_lattice(&rng, 40 + (uint32_t)seed * 3, 2 + test_below(&rng, 6), 0, true);
     wf_fst *raw = raw_acceptor(lattice), *theirs, *ours;
     const char *path = test_save_fst(raw, "raw.fst"), *result = test_temp_path("det.fst");
     test_shell("fstrmepsilon %s | fstconnect | fstdeterminize --delta=1e-6 - %s", path, result);
@@ -406,24 +461,31 @@ static void test_many(void **state) {
     test_rng rng = {(uint64_t)i};
     lattices[i] = i % 9 == 4 ? NULL : random_lattice(&rng, 200, 5, 5, false);
     one[i] = (wf_determinized){0};
-    if (lattices[i] != NULL) assert_ok(wf_lattice_determinize(lattices[i], NULL, &o, &one[i], &err));
+    if (lattices[i] != NULL)
+      assert_ok(wf_lattice_determinize(lattices[i], NULL, &o, &one[i], &err));
   }
   o.num_threads = 4;
-  assert_ok(wf_lattices_determinize((const wf_lattice *const *)lattices, COUNT, NULL, &o, many, &err));
+  assert_ok(
+      wf_lattices_determinize((const wf_lattice *const *)lattices, COUNT, NULL, &o, many, &err));
   for (int i = 0; i < COUNT; i++) {
     assert_int_equal(one[i].lattice == NULL, many[i].lattice == NULL);
     if (lattices[i] == NULL) continue;
-    wf_compact_lattice_view a = wf_compact_lattice_get(one[i].lattice), b = wf_compact_lattice_get(many[i].lattice);
-    assert_true(a.num_states == b.num_states && a.num_arcs == b.num_arcs && a.num_labels == b.num_labels);
+    wf_compact_lattice_view a = wf_compact_lattice_get(one[i].lattice),
+                            b = wf_compact_lattice_get(many[i].lattice);
+    assert_true(a.num_states == b.num_states && a.num_arcs == b.num_arcs &&
+                a.num_labels == b.num_labels);
     assert_memory_equal(a.labels, b.labels, a.num_labels * sizeof *a.labels);
-    for (uint64_t k = 0; k < a.num_arcs; k++) assert_true(a.arcs[k].weight.graph_cost == b.arcs[k].weight.graph_cost && a.arcs[k].nextstate == b.arcs[k].nextstate);
+    for (uint64_t k = 0; k < a.num_arcs; k++)
+      assert_true(a.arcs[k].weight.graph_cost == b.arcs[k].weight.graph_cost &&
+                  a.arcs[k].nextstate == b.arcs[k].nextstate);
     wf_compact_lattice_free(one[i].lattice);
     wf_compact_lattice_free(many[i].lattice);
     wf_lattice_free(lattices[i]);
   }
 }
 
-/* What a decoder determinizes while it decodes is what wf_lattice_determinize makes of its raw lattices. */
+/* What a decoder determinizes while it decodes is what wf_lattice_determinize makes of its raw
+ * lattices. */
 static void test_while_decoding(void **state) {
   (void)state;
   enum { COUNT = 20 };
@@ -449,11 +511,13 @@ static void test_while_decoding(void **state) {
       assert_ok(wf_decoder_set_determinization(decoder, turn == 1 ? &o : NULL, &err));
       assert_ok(wf_decode(decoder, batch, COUNT, NULL, results, &err));
       for (int i = 0; i < COUNT; i++) {
-        assert_int_equal(results[i]->determinized != NULL, turn == 1 && results[i]->lattice != NULL);
+        assert_int_equal(results[i]->determinized != NULL,
+                         turn == 1 && results[i]->lattice != NULL);
         if (results[i]->determinized == NULL) continue;
         wf_determinized alone;
         assert_ok(wf_lattice_determinize(results[i]->lattice, NULL, &o, &alone, &err));
-        assert_true(test_same_compact(alone.lattice, results[i]->determinized->lattice) && alone.beam == results[i]->determinized->beam);
+        assert_true(test_same_compact(alone.lattice, results[i]->determinized->lattice) &&
+                    alone.beam == results[i]->determinized->beam);
         arcs += wf_compact_lattice_get(alone.lattice).num_arcs;
         wf_compact_lattice_free(alone.lattice);
       }
@@ -474,7 +538,12 @@ static wf_lattice *ladder(uint32_t length, float graph_cost, float other_cost, b
   for (uint32_t s = 0; s <= length; s++) {
     assert_ok(wf__lattice_add_state(&arrays, s == length ? 0 : INFINITY, 0, (int32_t)s, &err));
     for (int k = 0; k < 2 && s < length; k++)
-      assert_ok(wf__lattice_push(&arrays, (wf_lattice_arc){.ilabel = 1 + k, .olabel = one_word ? 1 : 1 + k, .graph_cost = k == 0 ? graph_cost : other_cost, .nextstate = (int32_t)s + 1}, &err));
+      assert_ok(wf__lattice_push(&arrays,
+                                 (wf_lattice_arc){.ilabel = 1 + k,
+                                                  .olabel = one_word ? 1 : 1 + k,
+                                                  .graph_cost = k == 0 ? graph_cost : other_cost,
+                                                  .nextstate = (int32_t)s + 1},
+                                 &err));
   }
   assert_ok(wf__lattice_from_arrays(&arrays, &lattice, &err));
   return lattice;
@@ -487,7 +556,8 @@ static void test_odd(void **state) {
   wf_nbest *nbest;
   wf_lattice *pruned, *lattice = ladder(3, NAN, 1, false);
   assert_int_equal(wf_lattice_determinize(lattice, NULL, NULL, &out, &err), WF_ERR_FORMAT);
-  assert_true(out.status == WF_ERR_FORMAT && out.lattice == NULL && strstr(out.message, "NaN") != NULL);
+  assert_true(out.status == WF_ERR_FORMAT && out.lattice == NULL &&
+              strstr(out.message, "NaN") != NULL);
   assert_int_equal(wf_lattice_prune(lattice, 1, &pruned, &err), WF_ERR_FORMAT);
   wf_lattice_free(lattice);
   lattice = ladder(3, 1, 1, false);
@@ -509,7 +579,8 @@ static void test_odd(void **state) {
   wf_lattice_free(lattice);
 }
 
-/* An amount of subsets beyond all memory: the room for them is kept to, and what is best is there. */
+/* An amount of subsets beyond all memory: the room for them is kept to, and what is best is there.
+ */
 static void test_explosion(void **state) {
   (void)state;
   wf_error err = {0};
@@ -517,11 +588,19 @@ static void test_explosion(void **state) {
   wf_lattice *lattice;
   enum { LENGTH = 60, ROWS = 6 };
   test_rng rng = {5};
-  for (int s = 0; s <= LENGTH * ROWS; s++) { /* 0, then rows of states; words 1 and 2 lead to any of the next row */
-    assert_ok(wf__lattice_add_state(&arrays, s > (LENGTH - 1) * ROWS ? 0 : INFINITY, 0, s == 0 ? 0 : (s - 1) / ROWS + 1, &err));
+  for (int s = 0; s <= LENGTH * ROWS;
+       s++) { /* 0, then rows of states; words 1 and 2 lead to any of the next row */
+    assert_ok(wf__lattice_add_state(&arrays, s > (LENGTH - 1) * ROWS ? 0 : INFINITY, 0,
+                                    s == 0 ? 0 : (s - 1) / ROWS + 1, &err));
     for (int k = 0; k < 3 * ROWS && s <= (LENGTH - 1) * ROWS; k++) {
       int next = (s == 0 ? 1 : ((s - 1) / ROWS + 1) * ROWS + 1) + (int)test_below(&rng, ROWS);
-      assert_ok(wf__lattice_push(&arrays, (wf_lattice_arc){.ilabel = 1 + k, .olabel = 1 + k % 2, .graph_cost = test_unit(&rng), .acoustic_cost = test_unit(&rng), .nextstate = next}, &err));
+      assert_ok(wf__lattice_push(&arrays,
+                                 (wf_lattice_arc){.ilabel = 1 + k,
+                                                  .olabel = 1 + k % 2,
+                                                  .graph_cost = test_unit(&rng),
+                                                  .acoustic_cost = test_unit(&rng),
+                                                  .nextstate = next},
+                                 &err));
     }
   }
   assert_ok(wf__lattice_from_arrays(&arrays, &lattice, &err));
@@ -537,7 +616,8 @@ static void test_explosion(void **state) {
   assert_true(wider.narrowed && wider.beam > out.beam);
   wf_compact_lattice_free(wider.lattice);
   o.beam = out.beam;
-  assert_ok(wf_lattice_determinize(lattice, NULL, &o, &wider, &err)); /* that beam, with all the room */
+  assert_ok(
+      wf_lattice_determinize(lattice, NULL, &o, &wider, &err)); /* that beam, with all the room */
   assert_false(wider.narrowed);
   wf_nbest *a, *b;
   assert_ok(wf_compact_lattice_nbest(out.lattice, 20000, &a, &err));
@@ -546,7 +626,9 @@ static void test_explosion(void **state) {
   wf_lattice_path first = wf_nbest_at(a, 0);
   for (; same < wf_nbest_count(a) && same < wf_nbest_count(b); same++) {
     wf_lattice_path x = wf_nbest_at(a, same), y = wf_nbest_at(b, same);
-    if (x.graph_cost + x.acoustic_cost > first.graph_cost + first.acoustic_cost + (double)out.beam - 0.01) break;
+    if (x.graph_cost + x.acoustic_cost >
+        first.graph_cost + first.acoustic_cost + (double)out.beam - 0.01)
+      break;
     assert_true(fabs(x.graph_cost + x.acoustic_cost - y.graph_cost - y.acoustic_cost) < 0.01);
   }
   assert_true(same > 1000);
@@ -558,8 +640,17 @@ static void test_explosion(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_all_paths), cmocka_unit_test(test_decoded), cmocka_unit_test(test_narrowed), cmocka_unit_test(test_nbest),
-                                     cmocka_unit_test(test_prune_and_best), cmocka_unit_test(test_compact), cmocka_unit_test(test_scale), cmocka_unit_test(test_openfst),
-                                     cmocka_unit_test(test_many), cmocka_unit_test(test_while_decoding), cmocka_unit_test(test_odd), cmocka_unit_test(test_explosion)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_all_paths),
+                                     cmocka_unit_test(test_decoded),
+                                     cmocka_unit_test(test_narrowed),
+                                     cmocka_unit_test(test_nbest),
+                                     cmocka_unit_test(test_prune_and_best),
+                                     cmocka_unit_test(test_compact),
+                                     cmocka_unit_test(test_scale),
+                                     cmocka_unit_test(test_openfst),
+                                     cmocka_unit_test(test_many),
+                                     cmocka_unit_test(test_while_decoding),
+                                     cmocka_unit_test(test_odd),
+                                     cmocka_unit_test(test_explosion)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,25 +13,31 @@ static wf_symbols *table_of(const char *text) {
 }
 
 /* Tokens a..e are labels 2..6; SIL is 7. */
-static wf_symbols *small_tokens(void) { return table_of("<blk> 0\na 1\nb 2\nc 3\nd 4\ne 5\nSIL 6\n"); }
+static wf_symbols *small_tokens(void) {
+  return table_of("<blk> 0\na 1\nb 2\nc 3\nd 4\ne 5\nSIL 6\n");
+}
 
 static wf_lexicon *lexicon_of(const wf_symbols *tokens, const char *text) {
   wf_error err = {0};
   wf_lexicon *lexicon;
-  assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", text, strlen(text)), tokens, NULL, &lexicon, &err));
+  assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", text, strlen(text)), tokens, NULL,
+                            &lexicon, &err));
   return lexicon;
 }
 
-static void assert_entry(const wf_lexicon *lexicon, size_t i, const char *word, double prob, const char *labels) {
+static void assert_entry(const wf_lexicon *lexicon, size_t i, const char *word, double prob,
+                         const char *labels) {
   wf_pronunciation entry = wf_lexicon_at(lexicon, i);
   char text[256] = "";
-  for (size_t k = 0; k < entry.num_labels; k++) snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", k != 0 ? " " : "", (int)entry.labels[k]);
+  for (size_t k = 0; k < entry.num_labels; k++)
+    snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", k != 0 ? " " : "",
+             (int)entry.labels[k]);
   assert_string_equal(entry.word, word);
   assert_string_equal(text, labels);
   assert_true(fabs((double)entry.prob - prob) < 1e-6);
 }
 
-/* --- reading -------------------------------------------------------------------------------------------------------- */
+/* --- reading ----------------------------------------------------------------------------- */
 
 static void test_read_plain(void **state) {
   wf_symbols *tokens = small_tokens();
@@ -58,7 +64,8 @@ static void test_read_prob(void **state) {
   assert_string_equal(text, "x 0.5 a\ny 1 b\nx 0.00100000005 c c\n");
   free(text);
   wf_lexicon_free(lexicon);
-  /* Numbers that are tokens throughout are tokens; one that is not makes the column probabilities. */
+  /* Numbers that are tokens throughout are tokens; one that is not makes the column probabilities.
+   */
   lexicon = lexicon_of(digits, "x 1 a\ny 0.5\n");
   assert_entry(lexicon, 0, "x", 1, "2 4");
   wf_lexicon_free(lexicon);
@@ -122,18 +129,23 @@ static void test_read_errors(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     wf_error err = {0};
     wf_lexicon *lexicon = NULL;
-    wf_status status = wf_lexicon_read(test_write_file("lexicon.txt", cases[i].text, strlen(cases[i].text)), tokens, NULL, &lexicon, &err);
+    wf_status status =
+        wf_lexicon_read(test_write_file("lexicon.txt", cases[i].text, strlen(cases[i].text)),
+                        tokens, NULL, &lexicon, &err);
     assert_int_equal(status, WF_ERR_FORMAT);
     assert_null(lexicon);
-    if (strstr(err.message, cases[i].says) == NULL) fail_msg("case %zu: '%s' lacks '%s'", i, err.message, cases[i].says);
+    if (strstr(err.message, cases[i].says) == NULL)
+      fail_msg("case %zu: '%s' lacks '%s'", i, err.message, cases[i].says);
   }
   wf_error err = {0};
   wf_lexicon *lexicon;
-  assert_int_equal(wf_lexicon_read("/nonexistent/lexicon", tokens, NULL, &lexicon, &err), WF_ERR_IO);
+  assert_int_equal(wf_lexicon_read("/nonexistent/lexicon", tokens, NULL, &lexicon, &err),
+                   WF_ERR_IO);
   wf_lexicon_options options;
   wf_lexicon_options_init(&options);
   options.unknown = 1;
-  assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", "x a q\ny q\nz b\n", 14), tokens, &options, &lexicon, &err));
+  assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", "x a q\ny q\nz b\n", 14), tokens,
+                            &options, &lexicon, &err));
   assert_int_equal(wf_lexicon_num_skipped(lexicon), 2);
   assert_int_equal(wf_lexicon_count(lexicon), 1);
   assert_entry(lexicon, 0, "z", 1, "3");
@@ -156,27 +168,35 @@ static void test_word_table(void **state) {
   wf_symbols_free(tokens);
 }
 
-/* --- disambiguation --------------------------------------------------------------------------------------------------- */
+/* --- disambiguation ---------------------------------------------------------------------- */
 
 /* Random lexicons over few tokens, so that homophones and prefixes abound. */
-static wf_lexicon *random_lexicon(test_rng *rng, const wf_symbols *tokens, int max_words, int num_tokens, bool prob) {
+static wf_lexicon *random_lexicon(test_rng *rng, const wf_symbols *tokens, int max_words,
+                                  int num_tokens, bool prob) {
   char text[4096] = "";
   int words = 1 + (int)test_below(rng, (uint32_t)max_words);
   for (int i = 0; i < words; i++) {
     size_t used = strlen(text);
-    used += (size_t)snprintf(text + used, sizeof text - used, "w%u", (unsigned)test_below(rng, (uint32_t)max_words));
-    if (prob) used += (size_t)snprintf(text + used, sizeof text - used, " 0.%u5", (unsigned)test_below(rng, 10));
-    for (int k = 0, size = 1 + (int)test_below(rng, 3); k < size; k++) used += (size_t)snprintf(text + used, sizeof text - used, " %c", 'a' + (char)test_below(rng, (uint32_t)num_tokens));
+    used += (size_t)snprintf(text + used, sizeof text - used, "w%u",
+                             (unsigned)test_below(rng, (uint32_t)max_words));
+    if (prob)
+      used += (size_t)snprintf(text + used, sizeof text - used, " 0.%u5",
+                               (unsigned)test_below(rng, 10));
+    for (int k = 0, size = 1 + (int)test_below(rng, 3); k < size; k++)
+      used += (size_t)snprintf(text + used, sizeof text - used, " %c",
+                               'a' + (char)test_below(rng, (uint32_t)num_tokens));
     snprintf(text + used, sizeof text - used, "\n");
   }
   return lexicon_of(tokens, text);
 }
 
 static bool begins(const wf_pronunciation *a, const wf_pronunciation *b) {
-  return a->num_labels <= b->num_labels && memcmp(a->labels, b->labels, a->num_labels * sizeof *a->labels) == 0;
+  return a->num_labels <= b->num_labels &&
+         memcmp(a->labels, b->labels, a->num_labels * sizeof *a->labels) == 0;
 }
 
-/* Kaldi's rule, by its words: shared or proper prefix => #1, #2 ... in the order of the file among equals; otherwise none. */
+/* Kaldi's rule, by its words: shared or proper prefix => #1, #2 ... in the order of the file among
+ * equals; otherwise none. */
 static void test_disambig_rule(void **state) {
   test_rng rng = {11};
   wf_symbols *tokens = small_tokens();
@@ -191,7 +211,8 @@ static void test_disambig_rule(void **state) {
         wf_pronunciation other = wf_lexicon_at(lexicon, j);
         if (!begins(&own, &other)) continue;
         bool same = own.num_labels == other.num_labels;
-        if (same && i != j && strcmp(own.word, other.word) == 0) fail_msg("entry %zu is there twice", i);
+        if (same && i != j && strcmp(own.word, other.word) == 0)
+          fail_msg("entry %zu is there twice", i);
         equal += same;
         equal_before += same && j < i;
         longer += !same;
@@ -209,9 +230,10 @@ static void test_disambig_rule(void **state) {
   wf_symbols_free(tokens);
 }
 
-/* --- L -------------------------------------------------------------------------------------------------------------- */
+/* --- L ----------------------------------------------------------------------------------- */
 
-/* Adds every way to say `labels` as a sequence of words to `out`, as keys in the form of test_enumerate. */
+/* Adds every way to say `labels` as a sequence of words to `out`, as keys in the form of
+ * test_enumerate. */
 struct saying {
   const wf_lexicon *lexicon;
   const wf_symbols *words;
@@ -238,9 +260,11 @@ static void say(struct saying *s, int at, double cost) {
   if (at == s->size) {
     char key[512];
     size_t used = 0;
-    for (int i = 0; i < s->size; i++) used += (size_t)snprintf(key + used, sizeof key - used, "%d ", (int)s->labels[i]);
+    for (int i = 0; i < s->size; i++)
+      used += (size_t)snprintf(key + used, sizeof key - used, "%d ", (int)s->labels[i]);
     used += (size_t)snprintf(key + used, sizeof key - used, ": ");
-    for (int i = 0; i < s->num_said; i++) used += (size_t)snprintf(key + used, sizeof key - used, "%d ", (int)s->said[i]);
+    for (int i = 0; i < s->num_said; i++)
+      used += (size_t)snprintf(key + used, sizeof key - used, "%d ", (int)s->said[i]);
     for (size_t i = 0; i < s->out.size; i++) {
       if (strcmp(s->out.pairs[i].key, key) != 0) continue;
       if (cost < s->out.pairs[i].cost) s->out.pairs[i].cost = cost;
@@ -256,28 +280,36 @@ static void say(struct saying *s, int at, double cost) {
   }
   for (size_t i = 0; i < wf_lexicon_count(s->lexicon); i++) {
     wf_pronunciation entry = wf_lexicon_at(s->lexicon, i);
-    if (entry.num_labels > (size_t)(s->size - at) || memcmp(entry.labels, s->labels + at, entry.num_labels * sizeof *entry.labels) != 0) continue;
+    if (entry.num_labels > (size_t)(s->size - at) ||
+        memcmp(entry.labels, s->labels + at, entry.num_labels * sizeof *entry.labels) != 0)
+      continue;
     s->said[s->num_said++] = (int32_t)wf_symbols_find(s->words, entry.word);
     say_gap(s, at + (int)entry.num_labels, cost - log((double)entry.prob));
     s->num_said--;
   }
 }
 
-static int by_key(const void *a, const void *b) { return strcmp(((const test_pair *)a)->key, ((const test_pair *)b)->key); }
+static int by_key(const void *a, const void *b) {
+  return strcmp(((const test_pair *)a)->key, ((const test_pair *)b)->key);
+}
 
-/* Keys with at most `limit` input labels: what enumeration by arcs gives beyond that is incomplete. */
+/* Keys with at most `limit` input labels: what enumeration by arcs gives beyond that is incomplete.
+ */
 static void keep_short(test_relation *relation, int limit) {
   size_t kept = 0;
   for (size_t i = 0; i < relation->size; i++) {
     int inputs = 0;
     for (const char *c = relation->pairs[i].key; *c != ':'; c++) inputs += *c == ' ';
-    if (inputs <= limit) relation->pairs[kept++] = relation->pairs[i];
-    else free(relation->pairs[i].key);
+    if (inputs <= limit)
+      relation->pairs[kept++] = relation->pairs[i];
+    else
+      free(relation->pairs[i].key);
   }
   relation->size = kept;
 }
 
-/* Every token string up to 4 tokens over 2 tokens (and silence): words and costs of L equal those of saying it. */
+/* Every token string up to 4 tokens over 2 tokens (and silence): words and costs of L equal those
+ * of saying it. */
 static void check_sayings(test_rng *rng, const wf_symbols *tokens, bool silence, bool prob) {
   enum { MAX_SIZE = 4 };
   wf_error err = {0};
@@ -291,11 +323,15 @@ static void check_sayings(test_rng *rng, const wf_symbols *tokens, bool silence,
   assert_ok(wf_lexicon_to_fst(lexicon, NULL, &options, &fst, NULL, &err));
   test_relation found = test_enumerate(fst, MAX_SIZE + (silence ? 1 : 0), 2000000);
   keep_short(&found, MAX_SIZE);
-  struct saying s = {.lexicon = lexicon, .words = wf_fst_osymbols(fst), .silence = silence ? 7 : 0, .p_silence = 0.25};
+  struct saying s = {.lexicon = lexicon,
+                     .words = wf_fst_osymbols(fst),
+                     .silence = silence ? 7 : 0,
+                     .p_silence = 0.25};
   int letters = silence ? 3 : 2;
   for (s.size = 0; s.size <= MAX_SIZE; s.size++) {
     for (int n = 0, total = (int)pow(letters, s.size); n < total; n++) {
-      for (int i = 0, rest = n; i < s.size; i++, rest /= letters) s.labels[i] = rest % letters == 2 ? 7 : 2 + rest % letters;
+      for (int i = 0, rest = n; i < s.size; i++, rest /= letters)
+        s.labels[i] = rest % letters == 2 ? 7 : 2 + rest % letters;
       say_gap(&s, 0, 0);
     }
   }
@@ -311,11 +347,13 @@ static void check_sayings(test_rng *rng, const wf_symbols *tokens, bool silence,
 static void test_l_by_brute_force(void **state) {
   test_rng rng = {5};
   wf_symbols *tokens = small_tokens();
-  for (int round = 0; round < 60; round++) check_sayings(&rng, tokens, round % 2 == 1, round % 4 >= 2);
+  for (int round = 0; round < 60; round++)
+    check_sayings(&rng, tokens, round % 2 == 1, round % 4 >= 2);
   wf_symbols_free(tokens);
 }
 
-/* With disambiguation symbols, one input has one output (so L can be determinized), and without them it is the same L. */
+/* With disambiguation symbols, one input has one output (so L can be determinized), and without
+ * them it is the same L. */
 static void test_l_disambig(void **state) {
   test_rng rng = {6};
   wf_error err = {0};
@@ -332,7 +370,8 @@ static void test_l_disambig(void **state) {
     for (uint64_t i = 0; i < view.num_arcs; i++) {
       loops += strcmp(wf_symbols_text(wf_fst_isymbols(fst), view.arcs[i].ilabel), "#0") == 0;
       assert_true(view.arcs[i].ilabel < 8 + wf_lexicon_num_disambig(lexicon));
-      if (view.arcs[i].ilabel == 8) assert_string_equal(wf_symbols_text(wf_fst_osymbols(fst), view.arcs[i].olabel), "#0");
+      if (view.arcs[i].ilabel == 8)
+        assert_string_equal(wf_symbols_text(wf_fst_osymbols(fst), view.arcs[i].olabel), "#0");
     }
     assert_int_equal(loops, 1);
     test_relation found = test_enumerate(fst, 6, 2000000);
@@ -350,7 +389,8 @@ static void test_l_disambig(void **state) {
 
 static void test_l_words(void **state) {
   wf_error err = {0};
-  wf_symbols *tokens = small_tokens(), *words = table_of("<eps> 0\ny 7\n#0 9\n"), *none = table_of("<eps> 0\nq 7\n#0 9\n"), *no_backoff = table_of("<eps> 0\ny 1\n");
+  wf_symbols *tokens = small_tokens(), *words = table_of("<eps> 0\ny 7\n#0 9\n"),
+             *none = table_of("<eps> 0\nq 7\n#0 9\n"), *no_backoff = table_of("<eps> 0\ny 1\n");
   wf_lexicon *lexicon = lexicon_of(tokens, "x a\nx b\ny c\n");
   wf_fst *fst;
   size_t missing;
@@ -363,11 +403,13 @@ static void test_l_words(void **state) {
   assert_int_equal(view.arcs[1].olabel, 7);
   wf_fst_free(fst);
   assert_int_equal(wf_lexicon_to_fst(lexicon, none, NULL, &fst, &missing, &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_lexicon_to_fst(lexicon, no_backoff, NULL, &fst, &missing, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_lexicon_to_fst(lexicon, no_backoff, NULL, &fst, &missing, &err),
+                   WF_ERR_ARGUMENT);
   wf_lexicon_fst_options options;
   wf_lexicon_fst_options_init(&options);
   options.silence = "nope";
-  assert_int_equal(wf_lexicon_to_fst(lexicon, words, &options, &fst, &missing, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_lexicon_to_fst(lexicon, words, &options, &fst, &missing, &err),
+                   WF_ERR_ARGUMENT);
   wf_lexicon_free(lexicon);
   wf_symbols_free(tokens);
   wf_symbols_free(words);
@@ -375,9 +417,10 @@ static void test_l_words(void **state) {
   wf_symbols_free(no_backoff);
 }
 
-/* --- spelling ------------------------------------------------------------------------------------------------------- */
+/* --- spelling ---------------------------------------------------------------------------- */
 
-/* Spelling the words of the shipped lexicons gives these lexicons, made with the models' own tokenizer. */
+/* Spelling the words of the shipped lexicons gives these lexicons, made with the models' own
+ * tokenizer. */
 static void check_spelling(const char *kind, int32_t spelling, const char *merges) {
   wf_error err = {0};
   char path[512];
@@ -397,7 +440,9 @@ static void check_spelling(const char *kind, int32_t spelling, const char *merge
   assert_int_equal(wf_lexicon_count(spelled), wf_lexicon_count(read));
   for (size_t i = 0; i < wf_lexicon_count(read); i++) {
     wf_pronunciation a = wf_lexicon_at(read, i), b = wf_lexicon_at(spelled, i);
-    if (strcmp(a.word, b.word) != 0 || a.num_labels != b.num_labels || memcmp(a.labels, b.labels, a.num_labels * sizeof *a.labels) != 0) fail_msg("%s: spelled in another way", a.word);
+    if (strcmp(a.word, b.word) != 0 || a.num_labels != b.num_labels ||
+        memcmp(a.labels, b.labels, a.num_labels * sizeof *a.labels) != 0)
+      fail_msg("%s: spelled in another way", a.word);
   }
   wf_lexicon_free(read);
   wf_lexicon_free(spelled);
@@ -414,7 +459,8 @@ static void test_spelling_of_real_models(void **state) {
 static void test_spelling_by_hand(void **state) {
   wf_error err = {0};
   wf_symbols *tokens = table_of("a 0\nb 1\nab 2\nabc 3\nd 4\n\xC3\xA9 5\n<pad> 6\n|a 7\n");
-  wf_symbols *words = table_of("<eps> 0\nabd 1\nabcd 2\n<unk> 3\n#0 4\nd\xC3\xA9 5\naab 6\n<s> 7\n");
+  wf_symbols *words =
+      table_of("<eps> 0\nabd 1\nabcd 2\n<unk> 3\n#0 4\nd\xC3\xA9 5\naab 6\n<s> 7\n");
   wf_lexicon *lexicon;
   wf_lexicon_options options;
   wf_lexicon_options_init(&options);
@@ -436,7 +482,8 @@ static void test_spelling_by_hand(void **state) {
   options.spelling = 2;
   options.word_start = "|";
   assert_ok(wf_lexicon_spell(words, tokens, &options, &lexicon, &err));
-  assert_int_equal(wf_lexicon_count(lexicon), 2); /* "|d" cannot be spelled; "|abcd" leaves a "c" over */
+  assert_int_equal(wf_lexicon_count(lexicon),
+                   2); /* "|d" cannot be spelled; "|abcd" leaves a "c" over */
   assert_entry(lexicon, 1, "aab", 1, "8 3");
   wf_lexicon_free(lexicon);
   options.spelling = 3;
@@ -455,10 +502,12 @@ static void test_spelling_by_hand(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_read_plain),     cmocka_unit_test(test_read_prob),        cmocka_unit_test(test_kaldi_token_table),
-      cmocka_unit_test(test_read_errors),    cmocka_unit_test(test_word_table),       cmocka_unit_test(test_disambig_rule),
-      cmocka_unit_test(test_l_by_brute_force), cmocka_unit_test(test_l_disambig),     cmocka_unit_test(test_l_words),
-      cmocka_unit_test(test_spelling_of_real_models), cmocka_unit_test(test_spelling_by_hand),
+      cmocka_unit_test(test_read_plain),        cmocka_unit_test(test_read_prob),
+      cmocka_unit_test(test_kaldi_token_table), cmocka_unit_test(test_read_errors),
+      cmocka_unit_test(test_word_table),        cmocka_unit_test(test_disambig_rule),
+      cmocka_unit_test(test_l_by_brute_force),  cmocka_unit_test(test_l_disambig),
+      cmocka_unit_test(test_l_words),           cmocka_unit_test(test_spelling_of_real_models),
+      cmocka_unit_test(test_spelling_by_hand),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
-/* test_lm_fst.c - grammar acceptors of language models: back-off as a free choice against all choices there are, back-off as failure against
- * the exact model, by a walk over the arcs and by composition. */
+/* test_lm_fst.c - grammar acceptors of language models: back-off as a free choice against all
+ * choices there are, back-off as failure against the exact model, by a walk over the arcs and by
+ * composition. */
 #include "lm_model.h"
 
-/* Least cost of ending the sentence words[at ..] from a history, with every back-off a free choice. log10, negated. */
+/* Least cost of ending the sentence words[at ..] from a history, with every back-off a free choice.
+ * log10, negated. */
 static double best(const model *m, const int *history, int size, const int *words, int left) {
   double bow = 0, least = INFINITY;
   for (int first = size > m->order - 1 ? size - (m->order - 1) : 0; first <= size; first++) {
@@ -26,23 +28,27 @@ static bool relax(double *cost, double value) {
   return true;
 }
 
-/* Cost of the best path of an acceptor for the words, back-off arcs (label `backoff`) being free. */
+/* Cost of the best path of an acceptor for the words, back-off arcs (label `backoff`) being free.
+ */
 static double best_path(const wf_fst *fst, const int32_t *labels, int size, int32_t backoff) {
   wf_fst_view view = wf_fst_get_view(fst);
-  double *now = malloc(view.num_states * sizeof *now), *then = malloc(view.num_states * sizeof *then), least = INFINITY;
+  double *now = malloc(view.num_states * sizeof *now),
+         *then = malloc(view.num_states * sizeof *then), least = INFINITY;
   for (uint64_t s = 0; s < view.num_states; s++) now[s] = (int64_t)s == view.start ? 0 : INFINITY;
   for (int at = 0;; at++) {
     for (bool changed = true; changed;) {
       changed = false;
       for (uint64_t s = 0; s < view.num_states; s++)
         for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++)
-          if (view.arcs[a].ilabel == backoff) changed |= relax(&now[view.arcs[a].nextstate], now[s] + view.arcs[a].weight);
+          if (view.arcs[a].ilabel == backoff)
+            changed |= relax(&now[view.arcs[a].nextstate], now[s] + view.arcs[a].weight);
     }
     if (at == size) break;
     for (uint64_t s = 0; s < view.num_states; s++) then[s] = INFINITY;
     for (uint64_t s = 0; s < view.num_states; s++)
       for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++)
-        if (view.arcs[a].ilabel == labels[at]) relax(&then[view.arcs[a].nextstate], now[s] + view.arcs[a].weight);
+        if (view.arcs[a].ilabel == labels[at])
+          relax(&then[view.arcs[a].nextstate], now[s] + view.arcs[a].weight);
     memcpy(now, then, view.num_states * sizeof *now);
   }
   for (uint64_t s = 0; s < view.num_states; s++) relax(&least, now[s] + view.final_cost[s]);
@@ -77,7 +83,9 @@ static double composed_cost(const int32_t *labels, int size, const wf_fst *gramm
   assert_ok(wf_builder_set_start(builder, 0, &err));
   assert_ok(wf_builder_set_final(builder, (uint32_t)size, 0, &err));
   for (int i = 0; i < size; i++)
-    assert_ok(wf_builder_add_arc(builder, (uint32_t)i, (wf_arc){.nextstate = (uint32_t)i + 1, .ilabel = labels[i], .olabel = labels[i]}, &err));
+    assert_ok(wf_builder_add_arc(
+        builder, (uint32_t)i,
+        (wf_arc){.nextstate = (uint32_t)i + 1, .ilabel = labels[i], .olabel = labels[i]}, &err));
   wf_fst *chain, *composed;
   assert_ok(wf_builder_finish(builder, NULL, NULL, &chain, &err));
   wf_builder_free(builder);
@@ -95,7 +103,8 @@ static double composed_cost(const int32_t *labels, int size, const wf_fst *gramm
 }
 
 static void check_near(const char *what, int round, double got, double want) {
-  if (isinf(want) ? !isinf(got) : !(fabs(got - want) < 5e-5)) fail_msg("round %d, %s: cost %g, expected %g", round, what, got, want);
+  if (isinf(want) ? !isinf(got) : !(fabs(got - want) < 5e-5))
+    fail_msg("round %d, %s: cost %g, expected %g", round, what, got, want);
 }
 
 static void test_to_fst(void **unused) {
@@ -135,9 +144,11 @@ static void test_to_fst(void **unused) {
       exact += wf_lm_final(lm, state, NULL);
       double free_choice = best(&m, words, 1, words + 1, size) * ln10;
       check_near("back-off as epsilon", round, best_path(epsilon, labels, size, 0), free_choice);
-      check_near("back-off with a label", round, best_path(plain, labels, size, backoff), free_choice);
+      check_near("back-off with a label", round, best_path(plain, labels, size, backoff),
+                 free_choice);
       check_near("failure by hand", round, failure_path(failure, labels, size, backoff), exact);
-      check_near("failure by composition", round, composed_cost(labels, size, failure, backoff), exact);
+      check_near("failure by composition", round, composed_cost(labels, size, failure, backoff),
+                 exact);
     }
     wf_fst_free(epsilon);
     wf_fst_free(plain);
@@ -168,7 +179,8 @@ static void test_to_fst_options(void **unused) {
     int unks = 0;
     for (uint64_t i = 0; i < view.num_arcs; i++) {
       unks += view.arcs[i].ilabel == label(lm, "<unk>");
-      assert_true(view.arcs[i].ilabel != label(lm, "<s>") && view.arcs[i].ilabel != label(lm, "</s>"));
+      assert_true(view.arcs[i].ilabel != label(lm, "<s>") &&
+                  view.arcs[i].ilabel != label(lm, "</s>"));
       assert_int_equal(view.arcs[i].ilabel, view.arcs[i].olabel);
     }
     assert_int_equal(unks, 1 - drop);
@@ -180,6 +192,7 @@ static void test_to_fst_options(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_to_fst), cmocka_unit_test(test_to_fst_options)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_to_fst),
+                                     cmocka_unit_test(test_to_fst_options)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,13 @@
 /* test_lm_prune.c - pruning against its definitions, on models small enough to sum over every word.
  *
- * Models are brought to sum to 1 by wf_lm_prune itself (which a test of its own checks), written as ARPA text, and read by the few lines here into a
- * list of n-grams; the worth of each is worked out from that list by taking the n-gram out, making the weight of its history anew, and summing
- * p ln(p / p') over all words. Nothing is shared with the library but the ARPA text. */
+ * Models are brought to sum to 1 by wf_lm_prune itself (which a test of its own checks), written as
+ * ARPA text, and read by the few lines here into a list of n-grams; the worth of each is worked out
+ * from that list by taking the n-gram out, making the weight of its history anew, and summing p
+ * ln(p / p') over all words. Nothing is shared with the library but the ARPA text. */
 #include "lm/lm_prune.h"
 #include "lm_model.h"
 
-/* --- models from ARPA text ---------------------------------------------------------------------------------------- */
+/* --- models from ARPA text --------------------------------------------------------------- */
 
 static int number_of(const char *name, size_t size) {
   for (int i = 0; i < FIRST + 5; i++)
@@ -40,7 +41,8 @@ static void parse_arpa(const char *text, model *m) {
 }
 
 /* What the library makes of a model with these options. */
-static void prune_to(const wf_lm *lm, const wf_symbols *vocabulary, const wf_lm_prune_options *options, model *m, wf_lm_prune_stats *stats) {
+static void prune_to(const wf_lm *lm, const wf_symbols *vocabulary,
+                     const wf_lm_prune_options *options, model *m, wf_lm_prune_stats *stats) {
   wf_error err = {0};
   wf_lm *small;
   wf_lm_prune_stats_init(stats);
@@ -53,14 +55,16 @@ static void prune_to(const wf_lm *lm, const wf_symbols *vocabulary, const wf_lm_
   wf_lm_free(small);
 }
 
-/* --- the oracle --------------------------------------------------------------------------------------------------- */
+/* --- the oracle -------------------------------------------------------------------------- */
 
 static double p_of(const model *m, const int *history, int size, int word) {
   int order;
   return pow(10, score(m, history, size, word, &order));
 }
 
-static bool in_vocabulary(const model *m, int word) { return word != BOS && find(m, &word, 1) != NULL; }
+static bool in_vocabulary(const model *m, int word) {
+  return word != BOS && find(m, &word, 1) != NULL;
+}
 
 static double marginal(const model *m, const int *history, int size) {
   double p = 1;
@@ -79,12 +83,15 @@ static double worth_by_definition(const model *m, int g) {
   const struct gram *gram = &m->grams[g];
   int size = gram->size - 1;
   without = *m;
-  memmove(&without.grams[g], &without.grams[g + 1], (size_t)(m->size - g - 1) * sizeof *without.grams);
+  memmove(&without.grams[g], &without.grams[g + 1],
+          (size_t)(m->size - g - 1) * sizeof *without.grams);
   without.size--;
   double rest = 1, lower_rest = 1;
   for (int i = 0; i < without.size; i++) {
     const struct gram *other = &without.grams[i];
-    if (other->size != gram->size || memcmp(other->word, gram->word, (size_t)size * sizeof(int)) != 0) continue;
+    if (other->size != gram->size ||
+        memcmp(other->word, gram->word, (size_t)size * sizeof(int)) != 0)
+      continue;
     rest -= pow(10, other->p);
     lower_rest -= p_of(m, gram->word + 1, size - 1, other->word[size]);
   }
@@ -104,7 +111,9 @@ static double difference_by_definition(const model *m, int g) {
   int size = gram->size - 1;
   double p = pow(10, gram->p), share = marginal(m, gram->word, size);
   if (p == 0 || share == 0) return 0;
-  return share * p * (log(p) - log(pow(10, find(m, gram->word, size)->bow) * p_of(m, gram->word + 1, size - 1, gram->word[size])));
+  return share * p *
+         (log(p) - log(pow(10, find(m, gram->word, size)->bow) *
+                       p_of(m, gram->word + 1, size - 1, gram->word[size])));
 }
 
 static bool is_context_of(const struct gram *a, const struct gram *b) {
@@ -114,7 +123,10 @@ static bool is_context_of(const struct gram *a, const struct gram *b) {
 /* value[g]: the largest worth of an n-gram that g is the beginning of. */
 static void values_by_definition(const model *m, bool entropy, double *value) {
   static double own[MAX_NGRAMS];
-  for (int g = 0; g < m->size; g++) own[g] = m->grams[g].size == 1 ? INFINITY : entropy ? worth_by_definition(m, g) : difference_by_definition(m, g);
+  for (int g = 0; g < m->size; g++)
+    own[g] = m->grams[g].size == 1 ? INFINITY
+             : entropy             ? worth_by_definition(m, g)
+                                   : difference_by_definition(m, g);
   for (int g = 0; g < m->size; g++) {
     value[g] = own[g];
     for (int i = 0; i < m->size; i++)
@@ -127,7 +139,7 @@ static int compare_doubles(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* --- tests -------------------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------- */
 
 /* After every history, of n-grams or not, the probabilities of all words sum to 1: queries only. */
 static void check_sums(const model *m, const wf_lm *lm, test_rng *rng) {
@@ -138,17 +150,20 @@ static void check_sums(const model *m, const wf_lm *lm, test_rng *rng) {
       if (in_vocabulary(m, words[j])) wf_lm_step(lm, state, label_of(lm, words[j]), &state, NULL);
     double sum = exp(-(double)wf_lm_final(lm, state, NULL));
     for (int w = UNK; w < m->num_words; w++)
-      if (in_vocabulary(m, w)) sum += exp(-(double)wf_lm_step(lm, state, label_of(lm, w), &next, NULL));
+      if (in_vocabulary(m, w))
+        sum += exp(-(double)wf_lm_step(lm, state, label_of(lm, w), &next, NULL));
     if (fabs(sum - 1) > 5e-6) fail_msg("the probabilities sum to %.8f", sum);
   }
 }
 
-/* Every n-gram of `small` is in `large`, with its probability unless histories were scaled; contexts are there. */
+/* Every n-gram of `small` is in `large`, with its probability unless histories were scaled;
+ * contexts are there. */
 static void check_contained(const model *small, const model *large, bool same_p) {
   for (int i = 0; i < small->size; i++) {
     const struct gram *gram = &small->grams[i], *there = find(large, gram->word, gram->size);
     assert_non_null(there);
-    if (same_p && gram->size > 1) assert_true(gram->p == there->p || fabs(gram->p - there->p) < 3e-7);
+    if (same_p && gram->size > 1)
+      assert_true(gram->p == there->p || fabs(gram->p - there->p) < 3e-7);
     for (int k = 1; k < gram->size; k++) assert_non_null(find(small, gram->word, k));
   }
 }
@@ -161,7 +176,8 @@ static wf_lm *normalized(const wf_lm *lm) {
 }
 
 /* A threshold between two neighbouring values keeps just the n-grams above it. */
-static void check_threshold(const wf_lm *lm, const model *m, const double *value, double threshold, bool entropy) {
+static void check_threshold(const wf_lm *lm, const model *m, const double *value, double threshold,
+                            bool entropy) {
   static model small;
   wf_lm_prune_stats stats;
   wf_lm_prune_options options;
@@ -174,12 +190,16 @@ static void check_threshold(const wf_lm *lm, const model *m, const double *value
   for (int g = 0; g < m->size; g++) {
     const struct gram *gram = &m->grams[g];
     bool kept = find(&small, gram->word, gram->size) != NULL;
-    if (kept != (value[g] >= threshold)) fail_msg("an n-gram of order %d worth %g is %s at %g", gram->size, value[g], kept ? "kept" : "gone", threshold);
+    if (kept != (value[g] >= threshold))
+      fail_msg("an n-gram of order %d worth %g is %s at %g", gram->size, value[g],
+               kept ? "kept" : "gone", threshold);
     if (kept && gram->size > 1 && value[g] < least[gram->size]) least[gram->size] = value[g];
   }
   for (int k = 2; k <= m->order; k++)
-    if (!(isinf(least[k]) ? isinf(stats.least_worth[k]) : fabs(least[k] - (double)stats.least_worth[k]) < 1e-3 * least[k] + 1e-6))
-      fail_msg("the least worth of order %d is %g, not %g", k, (double)stats.least_worth[k], least[k]);
+    if (!(isinf(least[k]) ? isinf(stats.least_worth[k])
+                          : fabs(least[k] - (double)stats.least_worth[k]) < 1e-3 * least[k] + 1e-6))
+      fail_msg("the least worth of order %d is %g, not %g", k, (double)stats.least_worth[k],
+               least[k]);
   check_contained(&small, m, stats.num_scaled == 0);
 }
 
@@ -219,7 +239,8 @@ static int count(const model *m, int k) {
   return num;
 }
 
-/* Limits: never more; exactly as many where no other limit plays in; the most valuable stay; contained and summing to 1. */
+/* Limits: never more; exactly as many where no other limit plays in; the most valuable stay;
+ * contained and summing to 1. */
 static void test_limits(void **unused) {
   (void)unused;
   wf_error err = {0};
@@ -252,7 +273,8 @@ static void test_limits(void **unused) {
       assert_int_equal(small.size, wanted > count(&m, 1) ? wanted : count(&m, 1));
     }
     for (int k = 2; k <= m.order && !by_total; k++) assert_true(count(&small, k) <= limits[k]);
-    if (!by_total && m.order == 2) assert_int_equal(count(&small, 2), limits[2] < count(&m, 2) ? limits[2] : count(&m, 2));
+    if (!by_total && m.order == 2)
+      assert_int_equal(count(&small, 2), limits[2] < count(&m, 2) ? limits[2] : count(&m, 2));
     double value[MAX_NGRAMS], gone = -INFINITY, kept = INFINITY;
     if (by_total || m.order == 2) {
       values_by_definition(&m, true, value);
@@ -261,7 +283,8 @@ static void test_limits(void **unused) {
         if (there && value[g] < kept) kept = value[g];
         if (!there && value[g] > gone) gone = value[g];
       }
-      if (gone > kept * 1.001 + 1e-6) fail_msg("n-grams worth %g are gone and worth %g kept", gone, kept);
+      if (gone > kept * 1.001 + 1e-6)
+        fail_msg("n-grams worth %g are gone and worth %g kept", gone, kept);
     }
     wf_lm *again;
     assert_ok(wf_lm_prune(lm, NULL, &options, &again, NULL, NULL, &err));
@@ -272,7 +295,8 @@ static void test_limits(void **unused) {
   }
 }
 
-/* Words: the most likely, or those of a list; their unigrams keep their proportions; what was read is what was written. */
+/* Words: the most likely, or those of a list; their unigrams keep their proportions; what was read
+ * is what was written. */
 static void test_words(void **unused) {
   (void)unused;
   wf_error err = {0};
@@ -286,12 +310,14 @@ static void test_words(void **unused) {
     wf_lm_prune_options options;
     wf_lm_prune_options_init(&options);
     wf_symbols *list = NULL;
-    int num_words = count(&m, 1) - 2 - m.has_unk, wanted = 1 + (int)test_below(&rng, (uint32_t)num_words);
+    int num_words = count(&m, 1) - 2 - m.has_unk,
+        wanted = 1 + (int)test_below(&rng, (uint32_t)num_words);
     if (round % 2 == 0) {
       options.max_words = wanted;
     } else {
       assert_ok(wf_symbols_create("list", &list, &err));
-      for (int w = 0; w < wanted; w++) assert_ok(wf_symbols_add(list, names[FIRST + w], w * 7, NULL, &err));
+      for (int w = 0; w < wanted; w++)
+        assert_ok(wf_symbols_add(list, names[FIRST + w], w * 7, NULL, &err));
     }
     prune_to(lm, list, &options, &small, &stats);
     check_contained(&small, &m, false);
@@ -308,7 +334,8 @@ static void test_words(void **unused) {
     }
     assert_true(fabs(pow(10, -ratio) - stats.word_mass) < 1e-5);
     if (list == NULL) assert_true(least_kept >= most_gone);
-    for (int w = FIRST; w < m.num_words && list != NULL; w++) assert_true((find(&small, &w, 1) != NULL) == (w < FIRST + wanted && find(&m, &w, 1) != NULL));
+    for (int w = FIRST; w < m.num_words && list != NULL; w++)
+      assert_true((find(&small, &w, 1) != NULL) == (w < FIRST + wanted && find(&m, &w, 1) != NULL));
     wf_symbols_free(list);
     wf_lm_free(lm);
     wf_lm_free(loaded);
@@ -332,8 +359,10 @@ static void test_written(void **unused) {
       uint32_t s = wf_lm_start(lm), t = wf_lm_start(again);
       for (int j = 0; j < size; j++) {
         int32_t order, same_order;
-        float cost = wf_lm_step(lm, s, label_of(lm, words[j]), &s, &order), same = wf_lm_step(again, t, label_of(again, words[j]), &t, &same_order);
-        if (!(cost > 200 ? same > 200 : fabsf(cost - same) < 3e-6f) || order != same_order) fail_msg("cost %g, then %g; order %d, then %d", cost, same, order, same_order);
+        float cost = wf_lm_step(lm, s, label_of(lm, words[j]), &s, &order),
+              same = wf_lm_step(again, t, label_of(again, words[j]), &t, &same_order);
+        if (!(cost > 200 ? same > 200 : fabsf(cost - same) < 3e-6f) || order != same_order)
+          fail_msg("cost %g, then %g; order %d, then %d", cost, same, order, same_order);
         if (cost > 200) break;
       }
     }
@@ -348,7 +377,9 @@ static void test_cut(void **unused) {
   for (int round = 0; round < 2000; round++) {
     float values[40];
     int size = (int)test_below(&rng, 40), n = (int)test_below(&rng, 45), kept = 0;
-    for (int i = 0; i < size; i++) values[i] = round % 2 == 0 ? (float)test_below(&rng, 5) - 2 : ldexpf(test_unit(&rng) - 0.5f, (int)test_below(&rng, 200) - 100);
+    for (int i = 0; i < size; i++)
+      values[i] = round % 2 == 0 ? (float)test_below(&rng, 5) - 2
+                                 : ldexpf(test_unit(&rng) - 0.5f, (int)test_below(&rng, 200) - 100);
     if (size > 3) values[test_below(&rng, (uint32_t)size)] = INFINITY;
     wf__cut cut = wf__cut_at(values, (uint64_t)size, (uint64_t)n);
     float least = INFINITY, most = -INFINITY;
@@ -399,8 +430,9 @@ static void test_bad_options(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cut),     cmocka_unit_test(test_definition), cmocka_unit_test(test_limits),
-      cmocka_unit_test(test_words),   cmocka_unit_test(test_written),    cmocka_unit_test(test_bad_options),
+      cmocka_unit_test(test_cut),     cmocka_unit_test(test_definition),
+      cmocka_unit_test(test_limits),  cmocka_unit_test(test_words),
+      cmocka_unit_test(test_written), cmocka_unit_test(test_bad_options),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_mbr.c - posteriors, minimum Bayes risk, oracle and statistics against the list of all paths. */
+/* test_mbr.c - posteriors, minimum Bayes risk, oracle and statistics against the list of all paths.
+ */
 #include "lattice/compact_lattice.h"
 #include "lattice_paths.h"
 
@@ -31,13 +32,16 @@ static int distance(const int32_t *a, int num_a, const int32_t *b, int num_b) {
   return row[num_b];
 }
 
-static double expected_errors(const int32_t *words, int count, const test_lattice_paths *paths, const double *p) {
+static double expected_errors(const int32_t *words, int count, const test_lattice_paths *paths,
+                              const double *p) {
   double sum = 0;
-  for (size_t i = 0; i < paths->size; i++) sum += p[i] * distance(words, count, paths->paths[i].words, paths->paths[i].num_words);
+  for (size_t i = 0; i < paths->size; i++)
+    sum += p[i] * distance(words, count, paths->paths[i].words, paths->paths[i].num_words);
   return sum;
 }
 
-/* Every path by itself, apart from the first on: then the recursion for the edit distance is exact. */
+/* Every path by itself, apart from the first on: then the recursion for the edit distance is exact.
+ */
 static wf_compact_lattice *unfolded(const test_lattice_paths *paths) {
   wf_error err = {0};
   wf__compact_arrays arrays = {0};
@@ -46,7 +50,8 @@ static wf_compact_lattice *unfolded(const test_lattice_paths *paths) {
   assert_ok(wf__compact_add_state(&arrays, none, &err));
   int32_t next = 1;
   for (size_t i = 0; i < paths->size; i++) {
-    wf_compact_weight weight = {(float)paths->paths[i].graph, (float)paths->paths[i].acoustic, 0, 0};
+    wf_compact_weight weight = {(float)paths->paths[i].graph, (float)paths->paths[i].acoustic, 0,
+                                0};
     assert_ok(wf__compact_push(&arrays, (wf_compact_arc){0, next, weight}, &err));
     next += paths->paths[i].num_words + 1;
   }
@@ -56,14 +61,20 @@ static wf_compact_lattice *unfolded(const test_lattice_paths *paths) {
       bool last = w == paths->paths[i].num_words;
       assert_ok(wf__compact_add_state(&arrays, last ? (wf_compact_weight){0} : none, &err));
       next++;
-      if (!last) assert_ok(wf__compact_push(&arrays, (wf_compact_arc){paths->paths[i].words[w], next, {0}}, &err));
+      if (!last)
+        assert_ok(
+            wf__compact_push(&arrays, (wf_compact_arc){paths->paths[i].words[w], next, {0}}, &err));
     }
   assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err));
   return lattice;
 }
 
 static test_lattice_shape shape_of(test_rng *rng) {
-  return (test_lattice_shape){.num_frames = 2 + (int)test_below(rng, 4), .num_words = 2 + (int32_t)test_below(rng, 3), .num_labels = 3, .epsilon_share = 0.3f * (float)test_below(rng, 3), .eighths = 1 + test_unit(rng) * 3};
+  return (test_lattice_shape){.num_frames = 2 + (int)test_below(rng, 4),
+                              .num_words = 2 + (int32_t)test_below(rng, 3),
+                              .num_labels = 3,
+                              .epsilon_share = 0.3f * (float)test_below(rng, 3),
+                              .eighths = 1 + test_unit(rng) * 3};
 }
 
 static void check_bins(const wf_mbr_result *result) {
@@ -73,7 +84,8 @@ static void check_bins(const wf_mbr_result *result) {
     double sum = 0;
     for (uint64_t i = result->bin_off[b]; i < result->bin_off[b + 1]; i++) {
       sum += result->bin_words[i].posterior;
-      if (i > result->bin_off[b]) assert_true(result->bin_words[i].posterior <= result->bin_words[i - 1].posterior);
+      if (i > result->bin_off[b])
+        assert_true(result->bin_words[i].posterior <= result->bin_words[i - 1].posterior);
     }
     test_assert_close(sum, 1, 1e-9);
   }
@@ -93,8 +105,9 @@ static int words_of(const wf_mbr_result *result, int32_t *out) {
   return (int)result->num_words;
 }
 
-/* Where paths do not meet, the risk is the expected number of errors; no round makes it worse; and what is found is close to
- * the best of all paths' words (the search ends where no single place can be improved, so not always at the best). */
+/* Where paths do not meet, the risk is the expected number of errors; no round makes it worse; and
+ * what is found is close to the best of all paths' words (the search ends where no single place can
+ * be improved, so not always at the best). */
 static void test_exact_risk(void **state) {
   (void)state;
   wf_error err = {0};
@@ -120,8 +133,10 @@ static void test_exact_risk(void **state) {
       for (size_t k = 0; k < paths.size; k += 7) { /* any words, not only the best path's */
         wf_mbr_result *other;
         const test_lattice_path *path = &paths.paths[k];
-        assert_ok(wf_compact_lattice_mbr(tree, path->words, (size_t)path->num_words, &options, &other, &err));
-        test_assert_close(other->risk, expected_errors(path->words, path->num_words, &paths, p), 1e-3);
+        assert_ok(wf_compact_lattice_mbr(tree, path->words, (size_t)path->num_words, &options,
+                                         &other, &err));
+        test_assert_close(other->risk, expected_errors(path->words, path->num_words, &paths, p),
+                          1e-3);
         wf_mbr_result_free(other);
       }
       assert_ok(wf_compact_lattice_mbr(tree, NULL, 0, NULL, &result, &err));
@@ -129,7 +144,9 @@ static void test_exact_risk(void **state) {
       test_assert_close(result->risk, risk, 1e-3);
       assert_true(risk <= start + 1e-6);
       check_bins(result);
-      for (size_t k = 0; k < paths.size; k++) least = fmin(least, expected_errors(paths.paths[k].words, paths.paths[k].num_words, &paths, p));
+      for (size_t k = 0; k < paths.size; k++)
+        least =
+            fmin(least, expected_errors(paths.paths[k].words, paths.paths[k].num_words, &paths, p));
       compared++;
       better_than_best += risk < start - 1e-6;
       beaten += least < risk - 1e-3;
@@ -144,10 +161,12 @@ static void test_exact_risk(void **state) {
     wf_compact_lattice_free(lattice);
   }
   if (compared < 500 || better_than_best < 100 || beaten * 6 > compared || missed > gained)
-    fail_msg("%d compared, %d better than the best path by %g errors, %d not the best by %g", compared, better_than_best, gained, beaten, missed);
+    fail_msg("%d compared, %d better than the best path by %g errors, %d not the best by %g",
+             compared, better_than_best, gained, beaten, missed);
 }
 
-/* On the lattice itself the risk is a bound, and the words are seldom worse than the best path's. */
+/* On the lattice itself the risk is a bound, and the words are seldom worse than the best path's.
+ */
 static void test_bound(void **state) {
   (void)state;
   wf_error err = {0};
@@ -165,15 +184,21 @@ static void test_bound(void **state) {
     options.decode = false;
     assert_ok(wf_compact_lattice_mbr(lattice, NULL, 0, &options, &first, &err));
     assert_ok(wf_compact_lattice_mbr(lattice, NULL, 0, NULL, &result, &err));
-    double start = expected_errors(words, words_of(first, words), &paths, p), end = expected_errors(words, words_of(result, words), &paths, p);
-    if (first->risk < start - 1e-6 || result->risk < end - 1e-6) fail_msg("%d: risk %g for %g expected errors", i, result->risk, end);
+    double start = expected_errors(words, words_of(first, words), &paths, p),
+           end = expected_errors(words, words_of(result, words), &paths, p);
+    if (first->risk < start - 1e-6 || result->risk < end - 1e-6)
+      fail_msg("%d: risk %g for %g expected errors", i, result->risk, end);
     assert_true(result->risk <= first->risk + 1e-3);
     check_bins(first);
     check_bins(result);
     size_t best = 0;
-    for (size_t k = 1; k < paths.size; k++) best = cost_of(&paths.paths[k]) < cost_of(&paths.paths[best]) ? k : best;
+    for (size_t k = 1; k < paths.size; k++)
+      best = cost_of(&paths.paths[k]) < cost_of(&paths.paths[best]) ? k : best;
     bool is_best = false; /* of equal cost may be several */
-    for (size_t k = 0; k < paths.size; k++) is_best = is_best || (cost_of(&paths.paths[k]) <= cost_of(&paths.paths[best]) && distance(paths.paths[k].words, paths.paths[k].num_words, words, words_of(first, words)) == 0);
+    for (size_t k = 0; k < paths.size; k++)
+      is_best = is_best || (cost_of(&paths.paths[k]) <= cost_of(&paths.paths[best]) &&
+                            distance(paths.paths[k].words, paths.paths[k].num_words, words,
+                                     words_of(first, words)) == 0);
     assert_true(is_best);
     compared++;
     worse += end > start + 1e-6;
@@ -184,10 +209,12 @@ static void test_bound(void **state) {
     test_paths_free(&paths);
     wf_compact_lattice_free(lattice);
   }
-  if (compared != 1000 || worse > 50 || better < 100) fail_msg("%d compared, %d worse, %d better", compared, worse, better);
+  if (compared != 1000 || worse > 50 || better < 100)
+    fail_msg("%d compared, %d worse, %d better", compared, worse, better);
 }
 
-/* Paths through each arc, by the same walk as test_paths_of_compact: in order of final state first, then arcs. */
+/* Paths through each arc, by the same walk as test_paths_of_compact: in order of final state first,
+ * then arcs. */
 struct mass {
   const wf_compact_lattice_view *view;
   double *arcs, *finals;
@@ -199,13 +226,16 @@ static void walk(struct mass *mass, uint64_t s, int depth, double cost) {
   const wf_compact_lattice_view *view = mass->view;
   const wf_compact_weight *final = &view->finals[s];
   if (final->graph_cost < INFINITY) {
-    double p = exp(mass->total - (cost + (double)final->graph_cost + (double)final->acoustic_cost));
+    double p =
+        exp(mass->total - (cost + (double) final->graph_cost + (double) final->acoustic_cost));
     mass->finals[s] += p;
     for (int i = 0; i < depth; i++) mass->arcs[mass->arc_of[i]] += p;
   }
   for (uint64_t a = view->arc_off[s]; a < view->arc_off[s + 1]; a++) {
     mass->arc_of[depth] = a;
-    walk(mass, (uint64_t)view->arcs[a].nextstate, depth + 1, cost + (double)view->arcs[a].weight.graph_cost + (double)view->arcs[a].weight.acoustic_cost);
+    walk(mass, (uint64_t)view->arcs[a].nextstate, depth + 1,
+         cost + (double)view->arcs[a].weight.graph_cost +
+             (double)view->arcs[a].weight.acoustic_cost);
   }
 }
 
@@ -219,13 +249,18 @@ static void test_posteriors(void **state) {
     wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
     test_lattice_paths paths = test_paths_of_compact(lattice, MAX_PATHS);
     double total, sum, *p = probabilities(&paths, &total);
-    double *arcs = malloc((view.num_arcs + 1) * sizeof *arcs), *finals = malloc(view.num_states * sizeof *finals);
-    struct mass mass = {.view = &view, .arcs = calloc(view.num_arcs + 1, sizeof *arcs), .finals = calloc(view.num_states, sizeof *finals), .total = total};
+    double *arcs = malloc((view.num_arcs + 1) * sizeof *arcs),
+           *finals = malloc(view.num_states * sizeof *finals);
+    struct mass mass = {.view = &view,
+                        .arcs = calloc(view.num_arcs + 1, sizeof *arcs),
+                        .finals = calloc(view.num_states, sizeof *finals),
+                        .total = total};
     walk(&mass, 0, 0, 0);
     assert_ok(wf_compact_lattice_posteriors(lattice, arcs, finals, &sum, &err));
     test_assert_close(sum, total, 1e-9);
     for (uint64_t a = 0; a < view.num_arcs; a++) test_assert_close(arcs[a], mass.arcs[a], 1e-9);
-    for (uint64_t s = 0; s < view.num_states; s++) test_assert_close(finals[s], mass.finals[s], 1e-9);
+    for (uint64_t s = 0; s < view.num_states; s++)
+      test_assert_close(finals[s], mass.finals[s], 1e-9);
 
     wf_lattice_stats stats;
     wf_lattice_stats_init(&stats);
@@ -275,11 +310,14 @@ static void test_oracle(void **state) {
     }
     size_t num_words;
     uint64_t errors;
-    assert_ok(wf_compact_lattice_oracle(lattice, reference, (size_t)count, &words, &num_words, &errors, &err));
+    assert_ok(wf_compact_lattice_oracle(lattice, reference, (size_t)count, &words, &num_words,
+                                        &errors, &err));
     assert_int_equal(errors, least);
     assert_int_equal(distance(reference, count, words, (int)num_words), least);
     bool found = false;
-    for (size_t k = 0; k < paths.size; k++) found = found || distance(words, (int)num_words, paths.paths[k].words, paths.paths[k].num_words) == 0;
+    for (size_t k = 0; k < paths.size; k++)
+      found = found ||
+              distance(words, (int)num_words, paths.paths[k].words, paths.paths[k].num_words) == 0;
     assert_true(found);
     with_errors += least > 0;
     without += least == 0;
@@ -301,11 +339,13 @@ static void test_odd_lattices(void **state) {
   double total;
   assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err)); /* empty */
   assert_int_equal(wf_compact_lattice_mbr(lattice, NULL, 0, NULL, &result, &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_compact_lattice_oracle(lattice, NULL, 0, &words, &count, NULL, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_compact_lattice_oracle(lattice, NULL, 0, &words, &count, NULL, &err),
+                   WF_ERR_ARGUMENT);
   assert_ok(wf_compact_lattice_posteriors(lattice, NULL, NULL, &total, &err));
   assert_true(total == INFINITY);
   wf_compact_lattice_free(lattice);
-  assert_ok(wf__compact_add_state(&arrays, (wf_compact_weight){3, 4, 0, 0}, &err)); /* one state: the empty string */
+  assert_ok(wf__compact_add_state(&arrays, (wf_compact_weight){3, 4, 0, 0},
+                                  &err)); /* one state: the empty string */
   assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err));
   assert_ok(wf_compact_lattice_mbr(lattice, NULL, 0, NULL, &result, &err));
   assert_true(result->num_words == 0 && result->num_bins == 1 && result->risk == 0);
@@ -322,7 +362,9 @@ static void test_odd_lattices(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_exact_risk), cmocka_unit_test(test_bound), cmocka_unit_test(test_posteriors), cmocka_unit_test(test_oracle), cmocka_unit_test(test_odd_lattices),
+      cmocka_unit_test(test_exact_risk),   cmocka_unit_test(test_bound),
+      cmocka_unit_test(test_posteriors),   cmocka_unit_test(test_oracle),
+      cmocka_unit_test(test_odd_lattices),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

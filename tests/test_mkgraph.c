@@ -1,9 +1,11 @@
 /* test_mkgraph.c - the graph pipeline against a direct computation that builds no transducer.
  *
- * For random lexicons, language models and frame strings x: the cost of the best path of the graph for x is the minimum, over word sequences
- * W and pronunciations that make the tokens y, of
- *     cost of x as y in the topology (0 or impossible)  -  ln P(pronunciations)  +  cost of W in the LM  (+ silences).
- * The LM is held by the test as a table and asked with or without free back-off; the graph goes through every step of the library. */
+ * For random lexicons, language models and frame strings x: the cost of the best path of the graph
+ * for x is the minimum, over word sequences W and pronunciations that make the tokens y, of
+ *     cost of x as y in the topology (0 or impossible)  -  ln P(pronunciations)  +  cost of W in
+ *     the LM  (+ silences).
+ * The LM is held by the test as a table and asked with or without free back-off; the graph goes
+ * through every step of the library. */
 #include "testing.h"
 
 #include "graph/push_even.h"
@@ -13,14 +15,15 @@
 enum { CORRECT, COMPACT, MINIMAL, EESEN };
 enum { MAX_FRAMES = 6, NUM_WORDS = 3, MAX_PRONS = 5, NUM_LABELS = 4 /* blank, a, b, SIL */ };
 
-/* --- the little world: lexicon and LM ----------------------------------------------------------------------------------- */
+/* --- the little world: lexicon and LM ---------------------------------------------------- */
 
 struct pron {
   int word, labels[3], size;
   double cost;
 };
 
-/* A bigram with back-off. Index NUM_WORDS is <s> as history and </s> as next word. INFINITY: no such n-gram. */
+/* A bigram with back-off. Index NUM_WORDS is <s> as history and </s> as next word. INFINITY: no
+ * such n-gram. */
 struct world {
   struct pron prons[MAX_PRONS];
   int num_prons;
@@ -43,8 +46,12 @@ static void random_world(test_rng *rng, struct world *world) {
   }
   for (int h = 0; h <= NUM_WORDS; h++) {
     world->unigram[h] = random_log10(rng);
-    world->backoff[h] = test_unit(rng) < 0.3f ? 0 : random_log10(rng) / 2 + 0.25; /* weights above 1 are common in real models */
-    for (int w = 0; w <= NUM_WORDS; w++) world->bigram[h][w] = test_unit(rng) < 0.4f ? random_log10(rng) : INFINITY;
+    world->backoff[h] =
+        test_unit(rng) < 0.3f
+            ? 0
+            : random_log10(rng) / 2 + 0.25; /* weights above 1 are common in real models */
+    for (int w = 0; w <= NUM_WORDS; w++)
+      world->bigram[h][w] = test_unit(rng) < 0.4f ? random_log10(rng) : INFINITY;
   }
 }
 
@@ -60,12 +67,15 @@ static const char *write_arpa(const struct world *world) {
   for (int h = 0; h <= NUM_WORDS; h++)
     for (int w = 0; w <= NUM_WORDS; w++) num_bigrams += world->bigram[h][w] != INFINITY;
 #define ADD(...) used += (size_t)snprintf(text + used, sizeof text - used, __VA_ARGS__)
-  ADD("\\data\\\nngram 1=%d\nngram 2=%d\n\n\\1-grams:\n-99\t<s>\t%.6f\n%.6f\t</s>\n", NUM_WORDS + 2, num_bigrams, world->backoff[NUM_WORDS], world->unigram[NUM_WORDS]);
-  for (int w = 0; w < NUM_WORDS; w++) ADD("%.6f\t%s\t%.6f\n", world->unigram[w], word_name(w, true), world->backoff[w]);
+  ADD("\\data\\\nngram 1=%d\nngram 2=%d\n\n\\1-grams:\n-99\t<s>\t%.6f\n%.6f\t</s>\n", NUM_WORDS + 2,
+      num_bigrams, world->backoff[NUM_WORDS], world->unigram[NUM_WORDS]);
+  for (int w = 0; w < NUM_WORDS; w++)
+    ADD("%.6f\t%s\t%.6f\n", world->unigram[w], word_name(w, true), world->backoff[w]);
   ADD("\n\\2-grams:\n");
   for (int h = 0; h <= NUM_WORDS; h++)
     for (int w = 0; w <= NUM_WORDS; w++)
-      if (world->bigram[h][w] != INFINITY) ADD("%.6f\t%s %s\n", world->bigram[h][w], word_name(h, true), word_name(w, false));
+      if (world->bigram[h][w] != INFINITY)
+        ADD("%.6f\t%s %s\n", world->bigram[h][w], word_name(h, true), word_name(w, false));
   ADD("\n\\end\\\n");
 #undef ADD
   assert_true(used < sizeof text);
@@ -76,8 +86,11 @@ static const char *write_lexicon(const struct world *world) {
   char text[1024];
   size_t used = 0;
   for (int i = 0; i < world->num_prons; i++) {
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s %.9g", word_name(world->prons[i].word, false), exp(-world->prons[i].cost));
-    for (int k = 0; k < world->prons[i].size; k++) used += (size_t)snprintf(text + used, sizeof text - used, " %c", world->prons[i].labels[k] == 2 ? 'a' : 'b');
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s %.9g",
+                             word_name(world->prons[i].word, false), exp(-world->prons[i].cost));
+    for (int k = 0; k < world->prons[i].size; k++)
+      used += (size_t)snprintf(text + used, sizeof text - used, " %c",
+                               world->prons[i].labels[k] == 2 ? 'a' : 'b');
     used += (size_t)snprintf(text + used, sizeof text - used, "\n");
   }
   return test_write_file("lexicon.txt", text, used);
@@ -85,14 +98,16 @@ static const char *write_lexicon(const struct world *world) {
 
 /* Cost of word `w` (NUM_WORDS: the end) after `h`. */
 static double lm_cost(const struct world *world, int h, int w) {
-  double backed_off = -log(10) * (world->backoff[h] + world->unigram[w]), explicit_cost = -log(10) * world->bigram[h][w];
+  double backed_off = -log(10) * (world->backoff[h] + world->unigram[w]),
+         explicit_cost = -log(10) * world->bigram[h][w];
   if (world->bigram[h][w] == INFINITY) return backed_off;
   return world->failure || explicit_cost < backed_off ? explicit_cost : backed_off;
 }
 
-/* --- the direct computation ---------------------------------------------------------------------------------------------- */
+/* --- the direct computation -------------------------------------------------------------- */
 
-/* Can the topology read x as the tokens y? Straight from the definitions in docs/how-to/topologies.md. */
+/* Can the topology read x as the tokens y? Straight from the definitions in
+ * docs/how-to/topologies.md. */
 static bool reads_as(int topology, const int *x, int frames, const int *y, int size) {
   int collapsed[MAX_FRAMES], num = 0;
   if (topology == CORRECT || topology == MINIMAL) {
@@ -145,7 +160,8 @@ static void extend_gap(struct hypothesis *hyp, int history, double cost) {
 
 static void extend(struct hypothesis *hyp, int history, double cost) {
   const struct world *world = hyp->world;
-  if (reads_as(world->topology, hyp->x, hyp->frames, hyp->y, hyp->size)) hyp->best = fmin(hyp->best, cost + lm_cost(world, history, NUM_WORDS));
+  if (reads_as(world->topology, hyp->x, hyp->frames, hyp->y, hyp->size))
+    hyp->best = fmin(hyp->best, cost + lm_cost(world, history, NUM_WORDS));
   for (int i = 0; i < world->num_prons; i++) {
     const struct pron *pron = &world->prons[i];
     if (hyp->size + pron->size > hyp->frames) continue;
@@ -156,14 +172,16 @@ static void extend(struct hypothesis *hyp, int history, double cost) {
   }
 }
 
-/* --- the library's graph -------------------------------------------------------------------------------------------------- */
+/* --- the library's graph ----------------------------------------------------------------- */
 
 static wf_symbols *g_tokens;
 
 static wf_symbols *tokens(void) {
   static const char text[] = "<blk> 0\na 1\nb 2\nSIL 3\n";
   wf_error err = {0};
-  if (g_tokens == NULL) assert_ok(wf_symbols_read(test_write_file("tokens.txt", text, sizeof text - 1), &g_tokens, &err));
+  if (g_tokens == NULL)
+    assert_ok(
+        wf_symbols_read(test_write_file("tokens.txt", text, sizeof text - 1), &g_tokens, &err));
   return g_tokens;
 }
 
@@ -175,11 +193,13 @@ struct steps {
 static bool count_step(void *user, const wf_graph_step *step, const wf_fst *fst) {
   struct steps *steps = user;
   wf_fst_view view = wf_fst_get_view(fst);
-  assert_true(step->num_states == view.num_states && step->num_arcs == view.num_arcs && step->seconds >= 0 && step->peak_bytes > 0);
+  assert_true(step->num_states == view.num_states && step->num_arcs == view.num_arcs &&
+              step->seconds >= 0 && step->peak_bytes > 0);
   steps->count++;
   steps->states = step->num_states;
   steps->arcs = step->num_arcs;
-  snprintf(steps->names + strlen(steps->names), sizeof steps->names - strlen(steps->names), "%s;", step->name);
+  snprintf(steps->names + strlen(steps->names), sizeof steps->names - strlen(steps->names), "%s;",
+           step->name);
   return true;
 }
 
@@ -207,13 +227,15 @@ static wf_fst *build(const struct world *world, int32_t push) {
   parts.step_fn = count_step;
   parts.step_user = &steps;
   assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
-  assert_string_equal(steps.names, push == 2 ? "L;G;L o G;det;push;min;T;T o LG;graph;" : "L;G;L o G;det;min;T;T o LG;graph;");
+  assert_string_equal(steps.names, push == 2 ? "L;G;L o G;det;push;min;T;T o LG;graph;"
+                                             : "L;G;L o G;det;min;T;T o LG;graph;");
   wf_fst_view view = wf_fst_get_view(result.graph);
   assert_true(steps.states == view.num_states && steps.arcs == view.num_arcs);
   assert_true(wf_fst_properties(result.graph) & WF_PROP_EPSILONS_LAST);
   for (uint64_t i = 0; i < view.num_arcs; i++) {
     assert_true(view.arcs[i].ilabel >= 0 && view.arcs[i].ilabel <= NUM_LABELS);
-    if (view.arcs[i].olabel != 0) assert_true(wf_symbols_text(result.words, view.arcs[i].olabel)[0] != '#');
+    if (view.arcs[i].olabel != 0)
+      assert_true(wf_symbols_text(result.words, view.arcs[i].olabel)[0] != '#');
   }
   wf_fst *graph = wf_fst_ref(result.graph);
   wf_ctc_graph_result_free(&result);
@@ -227,14 +249,17 @@ static void check_world(test_rng *rng, struct world *world, int32_t push, int *n
   wf_fst *graph = build(world, push);
   for (int round = 0; round < 40; round++) {
     int x[MAX_FRAMES], frames = (int)test_below(rng, MAX_FRAMES + 1);
-    for (int t = 0; t < frames; t++) x[t] = t > 0 && test_unit(rng) < 0.3f ? x[t - 1] : 1 + (int)test_below(rng, world->silence ? 4 : 3);
+    for (int t = 0; t < frames; t++)
+      x[t] = t > 0 && test_unit(rng) < 0.3f ? x[t - 1]
+                                            : 1 + (int)test_below(rng, world->silence ? 4 : 3);
     struct hypothesis hyp = {.world = world, .x = x, .frames = frames, .best = INFINITY};
     extend_gap(&hyp, NUM_WORDS, 0);
     double found = test_best_cost(graph, NULL, x, frames);
     if (hyp.best == INFINITY ? found != INFINITY : !(fabs(found - hyp.best) < 0.01)) {
       char text[MAX_FRAMES + 1] = "";
       for (int t = 0; t < frames; t++) text[t] = (char)('0' + x[t]);
-      fail_msg("topology %d, silence %d, failure %d, frames '%s': %.6f, wanted %.6f", world->topology, world->silence, world->failure, text, found, hyp.best);
+      fail_msg("topology %d, silence %d, failure %d, frames '%s': %.6f, wanted %.6f",
+               world->topology, world->silence, world->failure, text, found, hyp.best);
     }
     *num_finite += hyp.best != INFINITY;
   }
@@ -245,19 +270,24 @@ static void test_against_direct_computation(void **state) {
   test_rng rng = {2024};
   int num_finite = 0;
   for (int round = 0; round < 96; round++) {
-    struct world world = {.topology = round % 4, .silence = round / 4 % 2 == 1, .failure = round / 8 % 2 == 1, .p_silence = 0.25};
+    struct world world = {.topology = round % 4,
+                          .silence = round / 4 % 2 == 1,
+                          .failure = round / 8 % 2 == 1,
+                          .p_silence = 0.25};
     random_world(&rng, &world);
     check_world(&rng, &world, round / 16 % 3, &num_finite);
   }
   assert_true(num_finite > 96 * 40 / 3);
 }
 
-/* --- even pushing ------------------------------------------------------------------------------------------------------- */
+/* --- even pushing ------------------------------------------------------------------------ */
 
-/* Probability that leaves a state; the final one counts as an arc to the start, whose potential the final costs hold already. */
+/* Probability that leaves a state; the final one counts as an arc to the start, whose potential the
+ * final costs hold already. */
 static double leaving(const wf_fst_view *view, uint64_t s) {
   double sum = view->final_cost[s] == INFINITY ? 0 : exp(-(double)view->final_cost[s]);
-  for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) sum += exp(-(double)view->arcs[i].weight);
+  for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
+    sum += exp(-(double)view->arcs[i].weight);
   return sum;
 }
 
@@ -265,14 +295,23 @@ static void test_push_even(void **state) {
   wf_error err = {0};
   test_rng rng = {77};
   for (int round = 0; round < 40; round++) {
-    test_fst_shape shape = {.num_states = 6, .num_arcs = 14, .num_ilabels = 3, .num_olabels = 3, .epsilon_share = 0.1f, .final_share = 0.4f, .max_weight = 3};
+    test_fst_shape shape = {.num_states = 6,
+                            .num_arcs = 14,
+                            .num_ilabels = 3,
+                            .num_olabels = 3,
+                            .epsilon_share = 0.1f,
+                            .final_share = 0.4f,
+                            .max_weight = 3};
     wf_fst *random = test_random_fst(&rng, &shape), *fst, *pushed;
     assert_ok(wf_connect(random, &fst, &err));
     assert_ok(wf__push_even(fst, &pushed, &err));
     wf_fst_view view = wf_fst_get_view(pushed);
     for (uint64_t s = 1; s < view.num_states; s++)
-      if (fabs(log(leaving(&view, s) / leaving(&view, 0))) > 0.01) fail_msg("round %d: state %llu has %g, state 0 %g", round, (unsigned long long)s, leaving(&view, s), leaving(&view, 0));
-    test_relation before = test_enumerate(fst, 6, 2000000), after = test_enumerate(pushed, 6, 2000000);
+      if (fabs(log(leaving(&view, s) / leaving(&view, 0))) > 0.01)
+        fail_msg("round %d: state %llu has %g, state 0 %g", round, (unsigned long long)s,
+                 leaving(&view, s), leaving(&view, 0));
+    test_relation before = test_enumerate(fst, 6, 2000000),
+                  after = test_enumerate(pushed, 6, 2000000);
     test_assert_same_relation(&before, &after, 1e-4);
     test_relation_free(&before);
     test_relation_free(&after);
@@ -282,7 +321,7 @@ static void test_push_even(void **state) {
   }
 }
 
-/* --- parts and errors ----------------------------------------------------------------------------------------------------- */
+/* --- parts and errors -------------------------------------------------------------------- */
 
 static wf_symbols *table_of(const char *text) {
   wf_error err = {0};
@@ -294,11 +333,13 @@ static wf_symbols *table_of(const char *text) {
 static wf_lexicon *lexicon_of(const char *text) {
   wf_error err = {0};
   wf_lexicon *lexicon;
-  assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", text, strlen(text)), tokens(), NULL, &lexicon, &err));
+  assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", text, strlen(text)), tokens(), NULL,
+                            &lexicon, &err));
   return lexicon;
 }
 
-/* A grammar fst: X Y or nothing. Its table lacks #0; Z has no pronunciation, W is not in the grammar. */
+/* A grammar fst: X Y or nothing. Its table lacks #0; Z has no pronunciation, W is not in the
+ * grammar. */
 static void test_grammar(void **state) {
   wf_error err = {0};
   wf_symbols *words = table_of("<eps> 0\nX 1\nY 2\nZ 3\nW 4\n");
@@ -311,7 +352,8 @@ static void test_grammar(void **state) {
   wf_ctc_graph_options_init(&options);
   parts.lexicon = lexicon;
   parts.grammar = grammar;
-  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT); /* no word table anywhere */
+  assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err),
+                   WF_ERR_ARGUMENT); /* no word table anywhere */
   parts.words = words;
   assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
   assert_int_equal(result.lm_words_missing, 1);
@@ -344,18 +386,25 @@ static void note_warning(void *user, wf_log_level level, const char *message) {
   if (level == WF_LOG_WARNING) snprintf(last, 256, "%s", message);
 }
 
-/* Half of the grammar's words are in the lexicon in another case, or one of many; letters beyond ASCII, too. An LM has left such words out when it was read. */
+/* Half of the grammar's words are in the lexicon in another case, or one of many; letters beyond
+ * ASCII, too. An LM has left such words out when it was read. */
 static void test_case(void **state) {
   static const struct {
     const char *lexicon, *message;
   } cases[] = {{"MARK a\nIS b\nÄRGER a b\nДОМ b a\n", NULL},
-               {"MARK a\nis b\nÄRGER a b\nДОМ b a\n", "1 of the 4 words of the %s are in the lexicon only in another case (upper or lower), 'IS' is the first"},
-               {"MARK a\nIS b\närger a b\nдом b a\n", "2 of the 4 words of the %s are in the lexicon only in another case (upper or lower), 'ÄRGER' is the first"},
+               {"MARK a\nis b\nÄRGER a b\nДОМ b a\n",
+                "1 of the 4 words of the %s are in the lexicon only in another case (upper or "
+                "lower), 'IS' is the first"},
+               {"MARK a\nIS b\närger a b\nдом b a\n",
+                "2 of the 4 words of the %s are in the lexicon only in another case (upper or "
+                "lower), 'ÄRGER' is the first"},
                {"MARK a\nIT b\nOTHER a b\n", NULL}};
   wf_error err = {0};
   wf_symbols *words = table_of("<eps> 0\nMARK 1\nIS 2\nÄRGER 3\nДОМ 4\n");
   wf_fst *grammar = test_fst_of(WF_TROPICAL, "0 0 1 1; 0 0 2 2; 0 0 3 3; 0 0 4 4; 0");
-  static const char arpa[] = "\\data\\\nngram 1=6\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 MARK\n-1 IS\n-1 ÄRGER\n-1 ДОМ\n\n\\end\\\n";
+  static const char arpa[] =
+      "\\data\\\nngram 1=6\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 MARK\n-1 IS\n-1 ÄRGER\n-1 "
+      "ДОМ\n\n\\end\\\n";
   for (int k = 0; k < 24; k++) {
     int mode = k / 8;
     bool with_lm = k % 2 == 1;
@@ -371,11 +420,14 @@ static void test_case(void **state) {
     options.check_words = mode;
     parts.lexicon = lexicon;
     assert_ok(wf_lexicon_words(lexicon, &spoken, &err));
-    if (with_lm) assert_ok(wf_lm_read(test_write_file("case.arpa", arpa, sizeof arpa - 1), spoken, NULL, &lm, NULL, NULL, &err));
+    if (with_lm)
+      assert_ok(wf_lm_read(test_write_file("case.arpa", arpa, sizeof arpa - 1), spoken, NULL, &lm,
+                           NULL, NULL, &err));
     parts.lm = lm;
     parts.grammar = with_lm ? NULL : grammar;
     parts.words = with_lm ? NULL : words;
-    if (cases[k / 2 % 4].message != NULL) snprintf(want, sizeof want, cases[k / 2 % 4].message, with_lm ? "language model" : "grammar");
+    if (cases[k / 2 % 4].message != NULL)
+      snprintf(want, sizeof want, cases[k / 2 % 4].message, with_lm ? "language model" : "grammar");
     wf_set_log(note_warning, last);
     wf_status status = wf_ctc_graph_build(&parts, &options, &result, &err);
     wf_set_log(NULL, NULL);
@@ -392,7 +444,9 @@ static void test_case(void **state) {
   wf_symbols_free(words);
 }
 
-static bool stop_at_det(void *user, const wf_graph_step *step, const wf_fst *fst) { return strcmp(step->name, "det") != 0; }
+static bool stop_at_det(void *user, const wf_graph_step *step, const wf_fst *fst) {
+  return strcmp(step->name, "det") != 0;
+}
 static bool stop_progress(void *user, const char *stage, double fraction) { return fraction < 0.5; }
 
 static void test_limits_and_cancelling(void **state) {
@@ -432,9 +486,10 @@ static void test_limits_and_cancelling(void **state) {
   wf_lexicon_free(lexicon);
 }
 
-/* --- the real thing ------------------------------------------------------------------------------------------------------- */
+/* --- the real thing ---------------------------------------------------------------------- */
 
-static void build_real(const char *kind, int32_t topology, bool spell, const char *merges, wf_ctc_graph_result *result) {
+static void build_real(const char *kind, int32_t topology, bool spell, const char *merges,
+                       wf_ctc_graph_result *result) {
   wf_error err = {0};
   char path[512];
   wf_symbols *table, *words = NULL;
@@ -479,7 +534,8 @@ static void test_real_size(void **state) {
   wf_ctc_graph_result_free(&result);
 }
 
-/* With spelling the words of the LM are the lexicon: the same graph as from the lexicon file, but for the names of words. */
+/* With spelling the words of the LM are the lexicon: the same graph as from the lexicon file, but
+ * for the names of words. */
 static void test_real_spelled(void **state) {
   static const struct {
     const char *kind, *merges;
@@ -505,8 +561,13 @@ static int free_tokens(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_against_direct_computation), cmocka_unit_test(test_push_even), cmocka_unit_test(test_grammar), cmocka_unit_test(test_case), cmocka_unit_test(test_limits_and_cancelling),
-      cmocka_unit_test(test_real_size), cmocka_unit_test(test_real_spelled),
+      cmocka_unit_test(test_against_direct_computation),
+      cmocka_unit_test(test_push_even),
+      cmocka_unit_test(test_grammar),
+      cmocka_unit_test(test_case),
+      cmocka_unit_test(test_limits_and_cancelling),
+      cmocka_unit_test(test_real_size),
+      cmocka_unit_test(test_real_spelled),
   };
   return cmocka_run_group_tests(tests, NULL, free_tokens);
 }

@@ -1,18 +1,25 @@
-/* test_ngram_scorer.c - decoding with a large model on the fly against decoding graphs into which the model was composed before: random models on random
- * graphs, and real speech with graphs of a small and of the large model. */
+/* test_ngram_scorer.c - decoding with a large model on the fly against decoding graphs into which
+ * the model was composed before: random models on random graphs, and real speech with graphs of a
+ * small and of the large model. */
 #include "decode_tasks.h"
 #include "lm/wlm_read.h"
 #include "lm_model.h"
 
-/* --- the model as a transducer ------------------------------------------------------------------------------------------ */
+/* --- the model as a transducer ----------------------------------------------------------- */
 
-static void add_arc(wf_builder *builder, const wf_wlm *lm, const wf_symbols *words, uint32_t state, wf__wlm_arc arc) {
+static void add_arc(wf_builder *builder, const wf_wlm *lm, const wf_symbols *words, uint32_t state,
+                    wf__wlm_arc arc) {
   wf_error err = {0};
-  int64_t label = arc.word == lm->view.eos || arc.word == lm->view.bos ? -1 : wf_symbols_find(words, wf_symbols_text(lm->words, arc.word));
-  if (label > 0) assert_ok(wf_builder_add_arc(builder, state, (wf_arc){arc.next, arc.cost, (int32_t)label, (int32_t)label}, &err));
+  int64_t label = arc.word == lm->view.eos || arc.word == lm->view.bos
+                      ? -1
+                      : wf_symbols_find(words, wf_symbols_text(lm->words, arc.word));
+  if (label > 0)
+    assert_ok(wf_builder_add_arc(
+        builder, state, (wf_arc){arc.next, arc.cost, (int32_t)label, (int32_t)label}, &err));
 }
 
-/* The model's states, arcs and failure arcs, with the labels of `words`, by going through its arrays. */
+/* The model's states, arcs and failure arcs, with the labels of `words`, by going through its
+ * arrays. */
 static wf_fst *fst_of(const wf_wlm *lm, const wf_symbols *words, int32_t phi, float scale) {
   wf_error err = {0};
   const wf__wlm_view *v = &lm->view;
@@ -22,7 +29,8 @@ static wf_fst *fst_of(const wf_wlm *lm, const wf_symbols *words, int32_t phi, fl
   assert_ok(wf_builder_add_states(builder, v->num_states, NULL, &err));
   assert_ok(wf_builder_set_start(builder, v->start, &err));
   for (uint32_t s = 0; s < v->num_states; s++) {
-    uint64_t where = v->states[s].where, first = where & (WF__WLM_LARGE - 1), count = where >> (WF__WLM_FIRST_BITS + 1), end = first + count;
+    uint64_t where = v->states[s].where, first = where & (WF__WLM_LARGE - 1),
+             count = where >> (WF__WLM_FIRST_BITS + 1), end = first + count;
     bool large = (where & WF__WLM_LARGE) != 0;
     if (large) {
       uint64_t last = wf__wlm_head(&v->buckets[end - 1]);
@@ -35,8 +43,13 @@ static wf_fst *fst_of(const wf_wlm *lm, const wf_symbols *words, int32_t phi, fl
       add_arc(builder, lm, words, s, arc);
     }
     for (uint32_t w = 0; w < v->num_words && s == 0; w++)
-      if (wf__wlm_knows(v, w)) add_arc(builder, lm, words, 0, (wf__wlm_arc){w, v->unigrams[w].cost * scale, v->unigrams[w].next});
-    if (s > 0) assert_ok(wf_builder_add_arc(builder, s, (wf_arc){v->states[s].backoff, v->states[s].backoff_cost * scale, phi, 0}, &err));
+      if (wf__wlm_knows(v, w))
+        add_arc(builder, lm, words, 0,
+                (wf__wlm_arc){w, v->unigrams[w].cost * scale, v->unigrams[w].next});
+    if (s > 0)
+      assert_ok(wf_builder_add_arc(
+          builder, s, (wf_arc){v->states[s].backoff, v->states[s].backoff_cost * scale, phi, 0},
+          &err));
     assert_ok(wf_builder_set_final(builder, s, wf_wlm_final(lm, s, NULL) * scale, &err));
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
@@ -46,19 +59,23 @@ static wf_fst *fst_of(const wf_wlm *lm, const wf_symbols *words, int32_t phi, fl
   return sorted;
 }
 
-static wf_graph *compose_graph(const wf_fst *graph, const wf_wlm *lm, const wf_symbols *words, float scale) {
+static wf_graph *compose_graph(const wf_fst *graph, const wf_wlm *lm, const wf_symbols *words,
+                               float scale) {
   wf_error err = {0};
   wf_compose_options options;
   wf_compose_options_init(&options);
   options.phi_label = (int32_t)wf_symbols_next_key(words);
   wf_fst *acceptor, *fst, *ordered;
-  if (scale == 1) assert_ok(wf_wlm_to_fst(lm, words, options.phi_label, &acceptor, &err));
-  else acceptor = fst_of(lm, words, options.phi_label, scale);
+  if (scale == 1)
+    assert_ok(wf_wlm_to_fst(lm, words, options.phi_label, &acceptor, &err));
+  else
+    acceptor = fst_of(lm, words, options.phi_label, scale);
   wf_graph *out = NULL;
   assert_ok(wf_compose(graph, acceptor, &options, &fst, &err));
   if (wf_fst_get_view(fst).start >= 0) {
     assert_ok(wf_epsilons_last(fst, &ordered, &err));
-    wf_status status = wf_graph_create(ordered, NULL, 0, &out, &err); /* costs of words may make a cycle of epsilons negative */
+    wf_status status = wf_graph_create(
+        ordered, NULL, 0, &out, &err); /* costs of words may make a cycle of epsilons negative */
     assert_true(status == WF_OK || status == WF_ERR_NEGATIVE_CYCLE);
     wf_fst_free(ordered);
   }
@@ -78,7 +95,7 @@ static wf_wlm *built(const char *arpa, const char *small, wf_wlm_options *option
   return lm;
 }
 
-/* --- random graphs and models --------------------------------------------------------------------------------------------- */
+/* --- random graphs and models ------------------------------------------------------------ */
 
 /* Labels 1 .. 5 are words of the models; `e` is in a few models only. */
 static wf_symbols *random_words(void) {
@@ -105,7 +122,8 @@ static void test_random(void **unused) {
     const char *text = model_text(&large, &rng);
     snprintf(arpa, sizeof arpa, "%s", test_write_file("large.arpa", text, strlen(text)));
     text = model_text(&small, &rng);
-    snprintf(small_arpa, sizeof small_arpa, "%s", test_write_file("small.arpa", text, strlen(text)));
+    snprintf(small_arpa, sizeof small_arpa, "%s",
+             test_write_file("small.arpa", text, strlen(text)));
     wf_wlm_options options;
     wf_wlm_options_init(&options);
     options.pack = seed % 3 == 0;
@@ -114,7 +132,8 @@ static void test_random(void **unused) {
     remove(small_arpa);
     struct decode_task task = test_random_task(seed); /* its words are 1 .. 4 */
     task.options.beam = 1e6f;
-    task.options.max_active = task.options.max_tokens = 20000; /* more than there are: tables of a million cost ten times the search */
+    task.options.max_active = task.options.max_tokens =
+        20000; /* more than there are: tables of a million cost ten times the search */
     float scale = seed % 5 == 0 ? 0.5f : 1;
     wf_ngram_scorer_options scorer_options;
     wf_ngram_scorer_options_init(&scorer_options);
@@ -128,12 +147,16 @@ static void test_random(void **unused) {
       assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
       assert_ok(wf_decode(decoder, &task.scores, 1, NULL, &result, &err));
       struct decode_task whole = task;
-      whole.graph = large.has_unk ? NULL : compose_graph(wf_graph_fst(task.graph), lm, words, scale); /* <unk> has no label to compose by */
+      whole.graph = large.has_unk ? NULL
+                                  : compose_graph(wf_graph_fst(task.graph), lm, words,
+                                                  scale); /* <unk> has no label to compose by */
       if (whole.graph != NULL) expected = test_decode_alone(&whole);
       if (expected != NULL && expected->status == WF_OK && result->status == WF_OK) {
         bool final = !(result->flags & WF_RESULT_NOT_FINAL);
         assert_int_equal(final, !(expected->flags & WF_RESULT_NOT_FINAL));
-        if (final && fabs(result->cost - expected->cost) > 1e-4) fail_msg("seed %llu: cost %.9g, of the composed graph %.9g", (unsigned long long)seed, result->cost, expected->cost);
+        if (final && fabs(result->cost - expected->cost) > 1e-4)
+          fail_msg("seed %llu: cost %.9g, of the composed graph %.9g", (unsigned long long)seed,
+                   result->cost, expected->cost);
         compared += final;
         worded += final && result->num_words > 1;
         differences += final && seed % 2 == 0 && result->scorer_cost != 0;
@@ -148,10 +171,11 @@ static void test_random(void **unused) {
     wf_wlm_free(lm);
   }
   wf_symbols_free(words);
-  if (!(compared > 30 && worded > 15 && differences > 8)) fail_msg("%d compared, %d with words, %d with differences", compared, worded, differences);
+  if (!(compared > 30 && worded > 15 && differences > 8))
+    fail_msg("%d compared, %d with words, %d with differences", compared, worded, differences);
 }
 
-/* --- real speech: examples/ctc --------------------------------------------------------------------------------------------- */
+/* --- real speech: examples/ctc ----------------------------------------------------------- */
 
 #define CTC WARPFST_SOURCE_DIR "/examples/ctc"
 
@@ -179,18 +203,23 @@ static void read_scores(wf_matrix *matrices, wf_scores *scores) {
   for (int i = 0; i < UTTERANCES; i++) {
     bool done;
     assert_ok(wf_score_reader_next(reader, &matrices[i], &done, &err));
-    scores[i] = (wf_scores){.data = matrices[i].data, .num_frames = matrices[i].num_frames, .num_columns = matrices[i].num_columns, .stride = matrices[i].num_columns};
+    scores[i] = (wf_scores){.data = matrices[i].data,
+                            .num_frames = matrices[i].num_frames,
+                            .num_columns = matrices[i].num_columns,
+                            .stride = matrices[i].num_columns};
   }
   wf_score_reader_free(reader);
 }
 
-static void decode(const wf_graph *graph, const wf_scorer *scorer, const wf_scores *scores, float lattice_beam, wf_result **results) {
+static void decode(const wf_graph *graph, const wf_scorer *scorer, const wf_scores *scores,
+                   float lattice_beam, wf_result **results) {
   wf_error err = {0};
   wf_decoder *decoder;
   wf_decoder_options options;
   wf_decoder_options_init(&options);
   options.beam = 16;
-  options.max_active = options.max_tokens = 200000; /* more than there are: test_real looks at the flags */
+  options.max_active = options.max_tokens =
+      200000; /* more than there are: test_real looks at the flags */
   options.acoustic_scale = 0.7f;
   options.num_threads = 1;
   options.lattice_beam = lattice_beam;
@@ -200,32 +229,40 @@ static void decode(const wf_graph *graph, const wf_scorer *scorer, const wf_scor
   wf_decoder_free(decoder);
 }
 
-/* --- lattices: old and new costs apart ---------------------------------------------------------------------------------------- */
+/* --- lattices: old and new costs apart --------------------------------------------------- */
 
 struct parts {
   double total, graph, acoustic, scorer;
 };
 
-static void take_better(struct parts *to, const struct parts *from, double graph, double acoustic, double scorer) {
+static void take_better(struct parts *to, const struct parts *from, double graph, double acoustic,
+                        double scorer) {
   double total = from->total + graph + acoustic + scorer;
-  if (total < to->total) *to = (struct parts){total, from->graph + graph, from->acoustic + acoustic, from->scorer + scorer};
+  if (total < to->total)
+    *to = (struct parts){total, from->graph + graph, from->acoustic + acoustic,
+                         from->scorer + scorer};
 }
 
-/* Of the best path of a raw lattice that has these words: best[s * (size + 1) + k] is that to state s with the first k of them. */
+/* Of the best path of a raw lattice that has these words: best[s * (size + 1) + k] is that to state
+ * s with the first k of them. */
 static struct parts best_of_words(wf_lattice_view raw, const int32_t *words, size_t size) {
-  struct parts *best = malloc(raw.num_states * (size + 1) * sizeof *best), out = {.total = INFINITY};
-  for (size_t i = 0; i < raw.num_states * (size + 1); i++) best[i] = (struct parts){.total = INFINITY};
+  struct parts *best = malloc(raw.num_states * (size + 1) * sizeof *best),
+               out = {.total = INFINITY};
+  for (size_t i = 0; i < raw.num_states * (size + 1); i++)
+    best[i] = (struct parts){.total = INFINITY};
   best[0] = (struct parts){0};
   for (uint64_t s = 0; s < raw.num_states; s++)
     for (size_t k = 0; k <= size; k++) {
       const struct parts *here = &best[s * (size + 1) + k];
       if (here->total == INFINITY) continue;
       if (k == size && raw.final_graph_cost[s] != INFINITY)
-        take_better(&out, here, (double)raw.final_graph_cost[s], (double)raw.final_acoustic_cost[s], (double)raw.final_scorer_cost[s]);
+        take_better(&out, here, (double)raw.final_graph_cost[s], (double)raw.final_acoustic_cost[s],
+                    (double)raw.final_scorer_cost[s]);
       for (uint64_t a = raw.arc_off[s]; a < raw.arc_off[s + 1]; a++) {
         const wf_lattice_arc *arc = &raw.arcs[a];
         if (arc->olabel != 0 && (k == size || words[k] != arc->olabel)) continue;
-        take_better(&best[(uint64_t)arc->nextstate * (size + 1) + k + (arc->olabel != 0)], here, (double)arc->graph_cost, (double)arc->acoustic_cost, (double)arc->scorer_cost);
+        take_better(&best[(uint64_t)arc->nextstate * (size + 1) + k + (arc->olabel != 0)], here,
+                    (double)arc->graph_cost, (double)arc->acoustic_cost, (double)arc->scorer_cost);
       }
     }
   free(best);
@@ -233,7 +270,8 @@ static struct parts best_of_words(wf_lattice_view raw, const int32_t *words, siz
 }
 
 /* Of the one path of a deterministic compact lattice that has these words. */
-static struct parts parts_of_words(wf_compact_lattice_view lattice, const wf_scorer_costs *costs, const int32_t *words, size_t size) {
+static struct parts parts_of_words(wf_compact_lattice_view lattice, const wf_scorer_costs *costs,
+                                   const int32_t *words, size_t size) {
   struct parts out = {0};
   uint64_t state = 0;
   for (size_t k = 0; k < size; k++) {
@@ -253,14 +291,19 @@ static struct parts parts_of_words(wf_compact_lattice_view lattice, const wf_sco
 }
 
 /* What the model says of a sentence. */
-static double model_cost(const wf_wlm *lm, const wf_symbols *words, const int32_t *labels, size_t size) {
+static double model_cost(const wf_wlm *lm, const wf_symbols *words, const int32_t *labels,
+                         size_t size) {
   uint32_t state = wf_wlm_start(lm);
   double sum = 0;
-  for (size_t k = 0; k < size; k++) sum += (double)wf_wlm_step(lm, state, (int32_t)wf_symbols_find(wf_wlm_words(lm), wf_symbols_text(words, labels[k])), &state, NULL);
+  for (size_t k = 0; k < size; k++)
+    sum += (double)wf_wlm_step(
+        lm, state, (int32_t)wf_symbols_find(wf_wlm_words(lm), wf_symbols_text(words, labels[k])),
+        &state, NULL);
   return sum + (double)wf_wlm_final(lm, state, NULL);
 }
 
-static void check_lattice(const wf_lattice *raw, const wf_wlm *lm, const wf_scorer *scorer, const wf_symbols *words, int *compared) {
+static void check_lattice(const wf_lattice *raw, const wf_wlm *lm, const wf_scorer *scorer,
+                          const wf_symbols *words, int *compared) {
   wf_error err = {0};
   wf_determinized made;
   wf_compact_lattice *split;
@@ -271,9 +314,13 @@ static void check_lattice(const wf_lattice *raw, const wf_wlm *lm, const wf_scor
   assert_ok(wf_compact_lattice_nbest(made.lattice, 40, &nbest, &err));
   for (size_t i = 0; i < wf_nbest_count(nbest); i++) {
     wf_lattice_path path = wf_nbest_at(nbest, i);
-    struct parts want = best_of_words(wf_lattice_get(raw), path.words, path.num_words), have = parts_of_words(wf_compact_lattice_get(split), &costs, path.words, path.num_words);
-    if (fabs(have.graph - want.graph) > 2e-3 || fabs(have.acoustic - want.acoustic) > 2e-3 || fabs(have.scorer - want.scorer) > 2e-3)
-      fail_msg("path %zu: %g %g %g, in the raw lattice %g %g %g", i, have.graph, have.acoustic, have.scorer, want.graph, want.acoustic, want.scorer);
+    struct parts want = best_of_words(wf_lattice_get(raw), path.words, path.num_words),
+                 have = parts_of_words(wf_compact_lattice_get(split), &costs, path.words,
+                                       path.num_words);
+    if (fabs(have.graph - want.graph) > 2e-3 || fabs(have.acoustic - want.acoustic) > 2e-3 ||
+        fabs(have.scorer - want.scorer) > 2e-3)
+      fail_msg("path %zu: %g %g %g, in the raw lattice %g %g %g", i, have.graph, have.acoustic,
+               have.scorer, want.graph, want.acoustic, want.scorer);
     assert_true(fabs(have.scorer - model_cost(lm, words, path.words, path.num_words)) < 2e-3);
     ++*compared;
   }
@@ -283,17 +330,22 @@ static void check_lattice(const wf_lattice *raw, const wf_wlm *lm, const wf_scor
   wf_compact_lattice_free(made.lattice);
 }
 
-static void assert_same_words(wf_result **a, const wf_symbols *a_words, wf_result **b, const wf_symbols *b_words, const char *what) {
+static void assert_same_words(wf_result **a, const wf_symbols *a_words, wf_result **b,
+                              const wf_symbols *b_words, const char *what) {
   for (int i = 0; i < UTTERANCES; i++) {
-    assert_true(a[i]->status == WF_OK && b[i]->status == WF_OK && a[i]->flags == 0 && b[i]->flags == 0);
-    if (fabs(a[i]->cost - b[i]->cost) > 1e-4) fail_msg("%s, utterance %d: cost %.9g, %.9g", what, i, a[i]->cost, b[i]->cost);
+    assert_true(a[i]->status == WF_OK && b[i]->status == WF_OK && a[i]->flags == 0 &&
+                b[i]->flags == 0);
+    if (fabs(a[i]->cost - b[i]->cost) > 1e-4)
+      fail_msg("%s, utterance %d: cost %.9g, %.9g", what, i, a[i]->cost, b[i]->cost);
     assert_int_equal(a[i]->num_words, b[i]->num_words);
     for (size_t w = 0; w < a[i]->num_words; w++)
-      assert_string_equal(wf_symbols_text(a_words, a[i]->words[w].label), wf_symbols_text(b_words, b[i]->words[w].label));
+      assert_string_equal(wf_symbols_text(a_words, a[i]->words[w].label),
+                          wf_symbols_text(b_words, b[i]->words[w].label));
   }
 }
 
-/* `from` with so many n-grams, and as a file has it, rounded; the path of the file goes to `path`. */
+/* `from` with so many n-grams, and as a file has it, rounded; the path of the file goes to `path`.
+ */
 static wf_lm *pruned(const wf_lm *from, const char *max_ngrams, const char *name, char path[512]) {
   wf_error err = {0};
   wf_lm *some, *out;
@@ -308,8 +360,8 @@ static wf_lm *pruned(const wf_lm *from, const char *max_ngrams, const char *name
   return out;
 }
 
-/* With the graph of a pruned model and the difference on the fly, with the difference composed into that graph, and with the graph of the large model: the same
- * words at the same costs. */
+/* With the graph of a pruned model and the difference on the fly, with the difference composed into
+ * that graph, and with the graph of the large model: the same words at the same costs. */
 static void test_real(void **unused) {
   (void)unused;
   wf_error err = {0};
@@ -318,7 +370,8 @@ static void test_real(void **unused) {
   wf_symbols *tokens;
   wf_lexicon *lexicon;
   assert_ok(wf_lm_read_arpa(CTC "/lm3.arpa.gz", NULL, NULL, &whole, NULL, NULL, &err));
-  wf_lm *large = pruned(whole, "4000,2000", "large.arpa", large_arpa), *small = pruned(whole, "1000,0", "small.arpa", small_arpa);
+  wf_lm *large = pruned(whole, "4000,2000", "large.arpa", large_arpa),
+        *small = pruned(whole, "1000,0", "small.arpa", small_arpa);
   wf_lm_free(whole);
   assert_ok(wf_symbols_read(CTC "/tokens_phone.txt", &tokens, &err));
   assert_ok(wf_lexicon_read(CTC "/lexicon_phone.txt", tokens, NULL, &lexicon, &err));
@@ -334,16 +387,20 @@ static void test_real(void **unused) {
   wf_graph *composed = compose_graph(of_small.graph, difference, of_small.words, 1);
   wf_matrix matrices[UTTERANCES] = {{0}};
   wf_scores scores[UTTERANCES];
-  wf_result *plain[UTTERANCES], *on_the_fly[UTTERANCES], *static_difference[UTTERANCES], *static_large[UTTERANCES];
+  wf_result *plain[UTTERANCES], *on_the_fly[UTTERANCES], *static_difference[UTTERANCES],
+      *static_large[UTTERANCES];
   read_scores(matrices, scores);
   decode(small_graph, NULL, scores, 0, plain);
   decode(small_graph, scorer, scores, 6, on_the_fly);
   decode(composed, NULL, scores, 0, static_difference);
   decode(large_graph, NULL, scores, 0, static_large);
-  assert_same_words(on_the_fly, of_small.words, static_difference, of_small.words, "composed difference");
-  assert_same_words(on_the_fly, of_small.words, static_large, of_large.words, "graph of the large model");
+  assert_same_words(on_the_fly, of_small.words, static_difference, of_small.words,
+                    "composed difference");
+  assert_same_words(on_the_fly, of_small.words, static_large, of_large.words,
+                    "graph of the large model");
   int changed = 0, compared = 0;
-  for (int i = 0; i < UTTERANCES; i++) check_lattice(on_the_fly[i]->lattice, difference, scorer, of_small.words, &compared);
+  for (int i = 0; i < UTTERANCES; i++)
+    check_lattice(on_the_fly[i]->lattice, difference, scorer, of_small.words, &compared);
   assert_true(compared > UTTERANCES);
   for (int i = 0; i < UTTERANCES; i++) changed += fabs(plain[i]->cost - on_the_fly[i]->cost) > 0.1;
   assert_true(changed > UTTERANCES / 2);

@@ -1,11 +1,12 @@
-/* test_optimize.c - shortest distance, epsilon removal, pushing: against definitions on hundreds of small fsts, against OpenFst's tools on larger
- * ones. (Determinization: test_determinize.c; minimization: test_minimize.c.) */
+/* test_optimize.c - shortest distance, epsilon removal, pushing: against definitions on hundreds of
+ * small fsts, against OpenFst's tools on larger ones. (Determinization: test_determinize.c;
+ * minimization: test_minimize.c.) */
 #include "testing.h"
 
 static wf_error err;
 static const wf_semiring semirings[2] = {WF_TROPICAL, WF_LOG};
 
-/* --- shortest distance -------------------------------------------------------------------------------------------- */
+/* --- shortest distance ------------------------------------------------------------------- */
 
 static void check_distances(const wf_fst *fst, int rounds, double delta) {
   wf_fst_view view = wf_fst_get_view(fst);
@@ -16,14 +17,16 @@ static void check_distances(const wf_fst *fst, int rounds, double delta) {
     float *got;
     assert_ok(wf_shortest_distance(fst, &o, &got, &err));
     double *want = test_sum_by_length(&view, reverse, rounds);
-    for (uint64_t s = 0; s < view.num_states; s++) test_assert_close((double)got[s], want[s], delta);
+    for (uint64_t s = 0; s < view.num_states; s++)
+      test_assert_close((double)got[s], want[s], delta);
     wf_free(got);
     free(want);
   }
 }
 
 static bool reweigh(test_rng *rng, uint32_t state, wf_arc *arc) {
-  arc->weight += (float)(arc->nextstate * 37 % 16) - (float)(state * 37 % 16); /* cycles keep their cost, arcs go below 0 */
+  arc->weight += (float)(arc->nextstate * 37 % 16) -
+                 (float)(state * 37 % 16); /* cycles keep their cost, arcs go below 0 */
   return true;
 }
 static bool make_light(test_rng *rng, uint32_t state, wf_arc *arc) {
@@ -35,8 +38,15 @@ static void test_distances(void **unused) {
   test_rng rng = {1};
   for (int i = 0; i < 300; i++) {
     uint32_t n = 2 + test_below(&rng, 9);
-    test_fst_shape shape = {.num_states = n, .num_arcs = test_below(&rng, 4 * n), .num_ilabels = 2, .num_olabels = 2, .epsilon_share = 0.2f,
-                            .final_share = 0.3f, .max_weight = 4, .acyclic = i % 2 != 0, .semiring = semirings[i / 2 % 2]};
+    test_fst_shape shape = {.num_states = n,
+                            .num_arcs = test_below(&rng, 4 * n),
+                            .num_ilabels = 2,
+                            .num_olabels = 2,
+                            .epsilon_share = 0.2f,
+                            .final_share = 0.3f,
+                            .max_weight = 4,
+                            .acyclic = i % 2 != 0,
+                            .semiring = semirings[i / 2 % 2]};
     wf_fst *fst = test_random_fst(&rng, &shape);
     bool cyclic_log = !shape.acyclic && shape.semiring == WF_LOG;
     if (cyclic_log) fst = test_changed_fst(fst, &rng, make_light);
@@ -63,7 +73,8 @@ static void check_least_to_end(const wf_fst *fst, int rounds) {
   free(want);
 }
 
-/* A ring that leads downwards through the numbers, so that distances to the end come a state at a time, with arcs across it. */
+/* A ring that leads downwards through the numbers, so that distances to the end come a state at a
+ * time, with arcs across it. */
 static void test_distances_against_numbering(void **unused) {
   test_rng rng = {11};
   for (int i = 0; i < 40; i++) {
@@ -75,9 +86,18 @@ static void test_distances_against_numbering(void **unused) {
     assert_ok(wf_builder_set_start(builder, n - 1, &err));
     assert_ok(wf_builder_set_final(builder, 0, 1, &err));
     for (uint32_t s = 0; s < n; s++) {
-      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = s > 0 ? s - 1 : n - 1, .weight = (float)test_below(&rng, 8) / 8, .ilabel = 1, .olabel = 1}, &err));
+      assert_ok(wf_builder_add_arc(builder, s,
+                                   (wf_arc){.nextstate = s > 0 ? s - 1 : n - 1,
+                                            .weight = (float)test_below(&rng, 8) / 8,
+                                            .ilabel = 1,
+                                            .olabel = 1},
+                                   &err));
       if (i % 4 != 0 && test_below(&rng, 3) == 0)
-        assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = test_below(&rng, n), .weight = (float)test_below(&rng, 80) / 8, .ilabel = 1}, &err));
+        assert_ok(wf_builder_add_arc(builder, s,
+                                     (wf_arc){.nextstate = test_below(&rng, n),
+                                              .weight = (float)test_below(&rng, 80) / 8,
+                                              .ilabel = 1},
+                                     &err));
     }
     assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
     wf_builder_free(builder);
@@ -88,7 +108,8 @@ static void test_distances_against_numbering(void **unused) {
   }
 }
 
-/* Such a ring of which the last states have two arcs, in whatever order. Costs of eighths: sums are exact, and gains below delta count all the same. */
+/* Such a ring of which the last states have two arcs, in whatever order. Costs of eighths: sums are
+ * exact, and gains below delta count all the same. */
 static void test_gains_below_delta(void **unused) {
   test_rng rng = {12};
   for (int i = 0; i < 20; i++) {
@@ -101,7 +122,12 @@ static void test_gains_below_delta(void **unused) {
     assert_ok(wf_builder_set_final(builder, 0, 1, &err));
     for (uint32_t s = 0; s < n; s++)
       for (int arc = 0; arc <= (s > 60); arc++)
-        assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = s > 0 ? s - 1 : n - 1, .weight = (float)test_below(&rng, 3) / 8, .ilabel = 1, .olabel = 1}, &err));
+        assert_ok(wf_builder_add_arc(builder, s,
+                                     (wf_arc){.nextstate = s > 0 ? s - 1 : n - 1,
+                                              .weight = (float)test_below(&rng, 3) / 8,
+                                              .ilabel = 1,
+                                              .olabel = 1},
+                                     &err));
     assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
     wf_builder_free(builder);
     fst = test_changed_fst(fst, &rng, reweigh);
@@ -118,7 +144,8 @@ static void expect_status(wf_semiring semiring, const char *text, wf_status want
     float *distance = NULL;
     o.reverse = reverse;
     wf_status got = wf_shortest_distance(fst, &o, &distance, &err);
-    if (got != want) fail_msg("%s%s: status %d, not %d", text, reverse ? ", reversed" : "", got, want);
+    if (got != want)
+      fail_msg("%s%s: status %d, not %d", text, reverse ? ", reversed" : "", got, want);
     assert_true((distance == NULL) == (want != WF_OK));
     wf_free(distance);
   }
@@ -137,11 +164,17 @@ static void check_large_cycle(float cost, wf_status want) {
   assert_ok(wf_builder_set_start(builder, 0, &err));
   for (uint32_t s = 0; s < n; s++)
     for (int k = 0; k < 2; k++)
-      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = k == 0 ? (s + 1) % n : test_below(&rng, n), .weight = cost, .ilabel = 1, .olabel = 1}, &err));
+      assert_ok(wf_builder_add_arc(builder, s,
+                                   (wf_arc){.nextstate = k == 0 ? (s + 1) % n : test_below(&rng, n),
+                                            .weight = cost,
+                                            .ilabel = 1,
+                                            .olabel = 1},
+                                   &err));
   assert_ok(wf_builder_set_final(builder, n - 1, 0, &err));
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   assert_int_equal(wf_shortest_distance(fst, NULL, &distance, &err), want);
-  if (want == WF_OK) { /* all mass that leaves a state arrives: the sum over states is 1 / (1 - 2 e^-cost) */
+  if (want == WF_OK) { /* all mass that leaves a state arrives: the sum over states is 1 / (1 - 2
+                          e^-cost) */
     double sum = 0;
     for (uint32_t s = 0; s < n; s++) sum += exp(-(double)distance[s]);
     assert_true(fabs(sum * (1 - 2 * exp(-(double)cost)) - 1) < 1e-3);
@@ -176,7 +209,7 @@ static void test_bad_cycles(void **unused) {
   wf_fst_free(empty);
 }
 
-/* --- epsilon removal ---------------------------------------------------------------------------------------------- */
+/* --- epsilon removal --------------------------------------------------------------------- */
 
 static bool few_labels(test_rng *rng, uint32_t state, wf_arc *arc) {
   if (arc->olabel > 1) arc->olabel = 1;
@@ -193,14 +226,24 @@ static bool few_labels_some_infinite(test_rng *rng, uint32_t state, wf_arc *arc)
 static void test_rmepsilon(void **unused) {
   test_rng rng = {4};
   for (int i = 0; i < 300; i++) {
-    test_fst_shape shape = {.num_states = 2 + test_below(&rng, 6), .num_arcs = 2 + test_below(&rng, 12), .num_ilabels = 2, .num_olabels = 2, .epsilon_share = 0.6f,
-                            .final_share = 0.3f, .max_weight = 3, .acyclic = i / 2 % 2 == 0, .semiring = semirings[i % 2]};
-    wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng, i % 5 == 0 ? few_labels_some_infinite : few_labels), *result;
+    test_fst_shape shape = {.num_states = 2 + test_below(&rng, 6),
+                            .num_arcs = 2 + test_below(&rng, 12),
+                            .num_ilabels = 2,
+                            .num_olabels = 2,
+                            .epsilon_share = 0.6f,
+                            .final_share = 0.3f,
+                            .max_weight = 3,
+                            .acyclic = i / 2 % 2 == 0,
+                            .semiring = semirings[i % 2]};
+    wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng,
+                                   i % 5 == 0 ? few_labels_some_infinite : few_labels),
+           *result;
     wf_rmepsilon_options o;
     wf_rmepsilon_options_init(&o);
     o.connect = i % 3 != 0;
     wf_status status = wf_rmepsilon(fst, &o, &result, &err);
-    if (status == WF_ERR_NEGATIVE_CYCLE && shape.semiring == WF_LOG && !shape.acyclic) { /* too many light cycles through one state */
+    if (status == WF_ERR_NEGATIVE_CYCLE && shape.semiring == WF_LOG &&
+        !shape.acyclic) { /* too many light cycles through one state */
       wf_fst_free(fst);
       continue;
     }
@@ -212,7 +255,8 @@ static void test_rmepsilon(void **unused) {
       assert_true(wf_fst_properties(result) & WF_PROP_ACCESSIBLE);
       assert_true(wf_fst_properties(result) & WF_PROP_COACCESSIBLE);
     }
-    if (!o.connect) assert_int_equal(wf_fst_get_view(result).num_states, wf_fst_get_view(fst).num_states);
+    if (!o.connect)
+      assert_int_equal(wf_fst_get_view(result).num_states, wf_fst_get_view(fst).num_states);
     wf_fst_free(result);
     wf_fst_free(fst);
   }
@@ -222,7 +266,7 @@ static void test_rmepsilon(void **unused) {
   wf_fst_free(bad);
 }
 
-/* --- pushing ------------------------------------------------------------------------------------------------------ */
+/* --- pushing ----------------------------------------------------------------------------- */
 
 /* Longest common prefix of the outputs from a state over all paths. -1: no path. */
 static int common_prefix(const wf_fst *fst, uint32_t state) {
@@ -245,8 +289,10 @@ static int common_prefix(const wf_fst *fst, uint32_t state) {
   test_relation outputs = test_enumerate(part, 40, 1000000);
   wf_fst_free(part);
   int common = -1;
-  for (size_t i = 0; i < outputs.size; i++) { /* labels are single digits, so "3 1 " is compared two characters at a time */
-    const char *text = strchr(outputs.pairs[i].key, ':') + 2, *first = strchr(outputs.pairs[0].key, ':') + 2;
+  for (size_t i = 0; i < outputs.size;
+       i++) { /* labels are single digits, so "3 1 " is compared two characters at a time */
+    const char *text = strchr(outputs.pairs[i].key, ':') + 2,
+               *first = strchr(outputs.pairs[0].key, ':') + 2;
     int size = (int)strlen(text) / 2, size_first = (int)strlen(first) / 2, same = 0;
     while (same < size && same < size_first && text[2 * same] == first[2 * same]) same++;
     if (common < 0 || same < common) common = same;
@@ -272,8 +318,15 @@ static void check_pushed_costs(const wf_fst *fst, bool to_final, uint64_t num_st
 static void test_push(void **unused) {
   test_rng rng = {5};
   for (int i = 0; i < 400; i++) {
-    test_fst_shape shape = {.num_states = 2 + test_below(&rng, 6), .num_arcs = 2 + test_below(&rng, 10), .num_ilabels = 2, .num_olabels = i % 3 == 0 ? 1 : 2,
-                            .epsilon_share = 0.3f, .final_share = 0.2f, .max_weight = 3, .acyclic = true, .semiring = semirings[i % 2]};
+    test_fst_shape shape = {.num_states = 2 + test_below(&rng, 6),
+                            .num_arcs = 2 + test_below(&rng, 10),
+                            .num_ilabels = 2,
+                            .num_olabels = i % 3 == 0 ? 1 : 2,
+                            .epsilon_share = 0.3f,
+                            .final_share = 0.2f,
+                            .max_weight = 3,
+                            .acyclic = true,
+                            .semiring = semirings[i % 2]};
     wf_fst *raw = test_random_fst(&rng, &shape), *fst, *result;
     assert_ok(wf_connect(raw, &fst, &err));
     wf_fst_free(raw);
@@ -290,14 +343,17 @@ static void test_push(void **unused) {
     assert_ok(wf_push(fst, &o, &result, &err));
     test_relation want = test_enumerate(fst, 30, 1000000);
     double total = INFINITY;
-    for (size_t k = 0; k < want.size; k++) total = test_plus(shape.semiring, total, want.pairs[k].cost);
+    for (size_t k = 0; k < want.size; k++)
+      total = test_plus(shape.semiring, total, want.pairs[k].cost);
     for (size_t k = 0; k < want.size && o.remove_total_weight; k++) want.pairs[k].cost -= total;
     test_assert_relation(result, &want, 100, 1e-3);
     test_relation_free(&want);
     uint64_t n = wf_fst_get_view(fst).num_states;
-    if (o.push_weights && !(o.push_labels && o.to_final)) check_pushed_costs(result, o.to_final, n); /* labels that wait split states */
+    if (o.push_weights && !(o.push_labels && o.to_final))
+      check_pushed_costs(result, o.to_final, n); /* labels that wait split states */
     wf_fst_view view = wf_fst_get_view(result);
-    for (uint64_t k = 0; o.push_labels && !o.to_final && k < view.num_arcs; k++) /* nothing is put out only where nothing is known yet */
+    for (uint64_t k = 0; o.push_labels && !o.to_final && k < view.num_arcs;
+         k++) /* nothing is put out only where nothing is known yet */
       if (view.arcs[k].olabel == 0) assert_true(common_prefix(result, view.arcs[k].nextstate) <= 0);
     wf_fst_free(result);
     wf_fst_free(fst);
@@ -314,7 +370,9 @@ static void test_push_labels_round_cycles(void **unused) {
   test_relation want = test_enumerate(fst, 9, 1000), got = test_enumerate(result, 40, 100000);
   for (size_t i = 0; i < want.size; i++) { /* longer paths, so the result shows more rounds */
     bool found = false;
-    for (size_t j = 0; j < got.size; j++) found = found || (strcmp(want.pairs[i].key, got.pairs[j].key) == 0 && fabs(want.pairs[i].cost - got.pairs[j].cost) < 1e-5);
+    for (size_t j = 0; j < got.size; j++)
+      found = found || (strcmp(want.pairs[i].key, got.pairs[j].key) == 0 &&
+                        fabs(want.pairs[i].cost - got.pairs[j].cost) < 1e-5);
     assert_true(found);
   }
   wf_fst_view view = wf_fst_get_view(result);
@@ -325,16 +383,24 @@ static void test_push_labels_round_cycles(void **unused) {
   wf_fst_free(fst);
 }
 
-/* --- against OpenFst's tools ---------------------------------------------------------------------------------------- */
+/* --- against OpenFst's tools ------------------------------------------------------------- */
 
 static void test_openfst_rmepsilon_and_push(void **unused) {
   test_rng rng = {8};
   for (int i = 0; i < 24; i++) {
-    test_fst_shape shape = {.num_states = 300, .num_arcs = 800, .num_ilabels = 6, .num_olabels = 6, .epsilon_share = 0.4f, .final_share = 0.1f, .max_weight = 5,
-                            .acyclic = i % 2 != 0, .semiring = i / 2 % 2 != 0 && i % 2 != 0 ? WF_LOG : WF_TROPICAL};
+    test_fst_shape shape = {.num_states = 300,
+                            .num_arcs = 800,
+                            .num_ilabels = 6,
+                            .num_olabels = 6,
+                            .epsilon_share = 0.4f,
+                            .final_share = 0.1f,
+                            .max_weight = 5,
+                            .acyclic = i % 2 != 0,
+                            .semiring = i / 2 % 2 != 0 && i % 2 != 0 ? WF_LOG : WF_TROPICAL};
     wf_fst *fst = test_random_fst(&rng, &shape), *result, *pushed, *trimmed;
     assert_ok(wf_rmepsilon(fst, NULL, &result, &err));
-    const char *in = test_save_fst(fst, "in.fst"), *ours = test_save_fst(result, "ours.fst"), *theirs = test_temp_path("theirs.fst");
+    const char *in = test_save_fst(fst, "in.fst"), *ours = test_save_fst(result, "ours.fst"),
+               *theirs = test_temp_path("theirs.fst");
     test_shell("fstrmepsilon %s %s", in, theirs);
     test_assert_equivalent_to_file(result, theirs);
     assert_int_equal(test_states_of(ours), test_states_of(theirs));
@@ -345,7 +411,8 @@ static void test_openfst_rmepsilon_and_push(void **unused) {
     assert_ok(wf_push(trimmed, &o, &pushed, &err));
     in = test_save_fst(trimmed, "trimmed.fst");
     ours = test_save_fst(pushed, "pushed.fst");
-    test_shell("fstpush --push_weights --delta=1e-6 --to_final=%s %s %s", o.to_final ? "true" : "false", in, theirs);
+    test_shell("fstpush --push_weights --delta=1e-6 --to_final=%s %s %s",
+               o.to_final ? "true" : "false", in, theirs);
     test_shell("fstequal --delta=0.01 %s %s", ours, theirs);
     wf_fst_free(pushed);
     wf_fst_free(trimmed);

@@ -1,6 +1,8 @@
-/* test_path_ties.c - which of equally good paths comes first: fewest arcs, then, read from the end, the lowest final state, the lowest arc number, and so on.
+/* test_path_ties.c - which of equally good paths comes first: fewest arcs, then, read from the end,
+ * the lowest final state, the lowest arc number, and so on.
  *
- * Weights are small integers, so that ties are many and sums exact. The oracle writes down all paths up to a cost and sorts them by the rule. */
+ * Weights are small integers, so that ties are many and sums exact. The oracle writes down all
+ * paths up to a cost and sorts them by the rule. */
 #include "testing.h"
 
 enum { MAX_ARCS = 24, MAX_PATHS = 100000, MOST_POTENTIAL = 3 };
@@ -55,33 +57,42 @@ static int by_rule(const void *a, const void *b) {
 }
 
 static void oracle_init(struct oracle *o, const wf_fst *fst, bool strings) {
-  *o = (struct oracle){.view = wf_fst_get_view(fst), .limit = 3, .strings = strings, .paths = calloc(MAX_PATHS, sizeof *o->paths)};
+  *o = (struct oracle){.view = wf_fst_get_view(fst),
+                       .limit = 3,
+                       .strings = strings,
+                       .paths = calloc(MAX_PATHS, sizeof *o->paths)};
   assert_non_null(o->paths);
   walk(o, (uint64_t)o->view.start, 0, 0);
   qsort(o->paths, o->count, sizeof *o->paths, by_rule);
   size_t kept = 0;
   for (size_t i = 0; strings && i < o->count; i++) { /* a string counts once, at its best cost */
     bool seen = false;
-    for (size_t k = 0; k < kept && !seen; k++) seen = o->paths[k].length == o->paths[i].length && memcmp(o->paths[k].from_end, o->paths[i].from_end, sizeof o->paths[k].from_end) == 0;
+    for (size_t k = 0; k < kept && !seen; k++)
+      seen = o->paths[k].length == o->paths[i].length &&
+             memcmp(o->paths[k].from_end, o->paths[i].from_end, sizeof o->paths[k].from_end) == 0;
     if (!seen) o->paths[kept++] = o->paths[i];
   }
   if (strings) o->count = kept;
 }
 
-/* Arcs have their numbers as output labels. `shift`: potentials make some weights negative but no path's cost less another's. Cycles cost at least 1. */
+/* Arcs have their numbers as output labels. `shift`: potentials make some weights negative but no
+ * path's cost less another's. Cycles cost at least 1. */
 static wf_fst *random_fst(test_rng *rng, bool acyclic, bool strings, bool shift) {
   wf_error err = {0};
   wf_builder *builder;
   wf_fst *fst;
-  uint32_t n = 1 + test_below(rng, acyclic ? 7 : 4), num_arcs = acyclic && n == 1 ? 0 : test_below(rng, acyclic ? 14 : 5);
+  uint32_t n = 1 + test_below(rng, acyclic ? 7 : 4),
+           num_arcs = acyclic && n == 1 ? 0 : test_below(rng, acyclic ? 14 : 5);
   uint32_t source[14] = {0};
   float potential[7];
-  for (uint32_t s = 0; s < n; s++) potential[s] = shift ? (float)test_below(rng, MOST_POTENTIAL + 1) : 0;
+  for (uint32_t s = 0; s < n; s++)
+    potential[s] = shift ? (float)test_below(rng, MOST_POTENTIAL + 1) : 0;
   assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
   assert_ok(wf_builder_add_states(builder, n, NULL, &err));
   assert_ok(wf_builder_set_start(builder, 0, &err));
   for (uint32_t s = 0; s < n; s++)
-    if (s + 1 == n || test_below(rng, 3) == 0) assert_ok(wf_builder_set_final(builder, s, (float)test_below(rng, 2) - potential[s], &err));
+    if (s + 1 == n || test_below(rng, 3) == 0)
+      assert_ok(wf_builder_set_final(builder, s, (float)test_below(rng, 2) - potential[s], &err));
   for (uint32_t i = 0; i < num_arcs; i++) source[i] = test_below(rng, acyclic ? n - 1 : n);
   for (uint32_t s = 0, number = 0; s < n; s++) {
     for (uint32_t i = 0; i < num_arcs; i++) {
@@ -89,7 +100,8 @@ static wf_fst *random_fst(test_rng *rng, bool acyclic, bool strings, bool shift)
       uint32_t to = acyclic ? s + 1 + test_below(rng, n - s - 1) : test_below(rng, n);
       float weight = (float)(test_below(rng, 2) + (acyclic ? 0 : 1)) + potential[to] - potential[s];
       int32_t label = 1 + (int32_t)test_below(rng, 2);
-      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){to, weight, label, strings ? label : 1 + (int32_t)number}, &err));
+      assert_ok(wf_builder_add_arc(
+          builder, s, (wf_arc){to, weight, label, strings ? label : 1 + (int32_t)number}, &err));
       number++;
     }
   }
@@ -99,11 +111,13 @@ static wf_fst *random_fst(test_rng *rng, bool acyclic, bool strings, bool shift)
 }
 
 /* Follows the path from `state` on: its labels must be those of `want`. */
-static void check_path(const wf_fst_view *view, uint32_t state, double cost, const struct path *want, bool strings) {
+static void check_path(const wf_fst_view *view, uint32_t state, double cost,
+                       const struct path *want, bool strings) {
   for (int k = 0; k < want->length; k++) {
     assert_int_equal(view->arc_off[state + 1] - view->arc_off[state], 1);
     const wf_arc *arc = &view->arcs[view->arc_off[state]];
-    assert_int_equal(arc->olabel, strings ? want->from_end[want->length - 1 - k] : want->from_end[want->length - k] + 1);
+    assert_int_equal(arc->olabel, strings ? want->from_end[want->length - 1 - k]
+                                          : want->from_end[want->length - k] + 1);
     cost += (double)arc->weight;
     state = arc->nextstate;
   }
@@ -116,15 +130,19 @@ static void check_all(const wf_fst *fst, const struct oracle *o) {
   wf_shortest_path_options options;
   wf_shortest_path_options_init(&options);
   options.unique = o->strings;
-  for (options.nshortest = 1; options.nshortest <= 40; options.nshortest = options.nshortest * 3 - 1) {
+  for (options.nshortest = 1; options.nshortest <= 40;
+       options.nshortest = options.nshortest * 3 - 1) {
     wf_fst *best;
     size_t n = (size_t)options.nshortest;
     assert_ok(wf_shortest_path(fst, &options, &best, &err));
     wf_fst_view view = wf_fst_get_view(best);
-    if (n == 1 && o->count > 0 && !o->strings) check_path(&view, (uint32_t)view.start, 0, &o->paths[0], false);
+    if (n == 1 && o->count > 0 && !o->strings)
+      check_path(&view, (uint32_t)view.start, 0, &o->paths[0], false);
     if (n > 1 && o->count > 0) { /* else all costs may be above the oracle's limit */
       assert_true(view.arc_off[1] >= (o->count < n ? o->count : n));
-      for (size_t k = 0; k < n && k < o->count; k++) check_path(&view, view.arcs[k].nextstate, (double)view.arcs[k].weight, &o->paths[k], o->strings);
+      for (size_t k = 0; k < n && k < o->count; k++)
+        check_path(&view, view.arcs[k].nextstate, (double)view.arcs[k].weight, &o->paths[k],
+                   o->strings);
     }
     wf_fst_free(best);
   }
@@ -152,7 +170,9 @@ static void test_rule(void **state) {
 static void test_tie(void **state) {
   (void)state;
   wf_error err = {0};
-  wf_fst *path, *fst = test_fst_of(WF_TROPICAL, "0 2 4 1 .25;0 4 3 2 .25;0 5 1 1 1;1 4 2 3 4;1 4 2 0 2;1 2 4 4 1.75;2 5 2 0 .5;3 2 1 1 3.5;4 5 1 2 .5;0 2;5 .5");
+  wf_fst *path, *fst = test_fst_of(WF_TROPICAL,
+                                   "0 2 4 1 .25;0 4 3 2 .25;0 5 1 1 1;1 4 2 3 4;1 4 2 0 2;1 2 4 4 "
+                                   "1.75;2 5 2 0 .5;3 2 1 1 3.5;4 5 1 2 .5;0 2;5 .5");
   assert_ok(wf_shortest_path(fst, NULL, &path, &err));
   wf_fst_view view = wf_fst_get_view(path);
   assert_int_equal(view.num_arcs, 2);

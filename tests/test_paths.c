@@ -1,7 +1,8 @@
 /* test_paths.c - shortest path, n best paths and strings, prune.
  *
- * Small fsts are judged by an enumeration of every path up to a cost; every arc costs at least 1/2, so there are finitely many. Negative
- * weights come from shifting costs by a potential per state, which moves every path's cost by the same amount. */
+ * Small fsts are judged by an enumeration of every path up to a cost; every arc costs at least 1/2,
+ * so there are finitely many. Negative weights come from shifting costs by a potential per state,
+ * which moves every path's cost by the same amount. */
 #include "testing.h"
 
 enum { max_found = 200000 };
@@ -27,7 +28,8 @@ static void mark_ends(enumeration *e) {
     changed = false;
     for (uint64_t s = 0; s < e->view.num_states; s++) {
       bool ends = e->view.final_cost[s] != INFINITY;
-      for (uint64_t i = e->view.arc_off[s]; i < e->view.arc_off[s + 1]; i++) ends = ends || e->ends[e->view.arcs[i].nextstate];
+      for (uint64_t i = e->view.arc_off[s]; i < e->view.arc_off[s + 1]; i++)
+        ends = ends || e->ends[e->view.arcs[i].nextstate];
       changed = changed || ends != e->ends[s];
       e->ends[s] = ends;
     }
@@ -50,15 +52,18 @@ static void record_path(enumeration *e, uint64_t state, int depth, double cost) 
     const wf_arc *arc = &e->view.arcs[e->stack[i]];
     e->arc_used[e->stack[i]] = 1;
     if (e->strings && arc->ilabel == 0) continue;
-    used += (size_t)snprintf(path->key + used, sizeof path->key - used, e->strings ? "%d " : "%d:%d ", arc->ilabel, arc->olabel);
+    used += (size_t)snprintf(path->key + used, sizeof path->key - used,
+                             e->strings ? "%d " : "%d:%d ", arc->ilabel, arc->olabel);
     assert_true(used < sizeof path->key);
   }
 }
 
 static void walk(enumeration *e, uint64_t state, int depth, double cost) {
-  if (cost + (double)e->view.final_cost[state] <= e->limit) record_path(e, state, depth, cost + (double)e->view.final_cost[state]);
+  if (cost + (double)e->view.final_cost[state] <= e->limit)
+    record_path(e, state, depth, cost + (double)e->view.final_cost[state]);
   for (uint64_t i = e->view.arc_off[state]; i < e->view.arc_off[state + 1]; i++) {
-    if (cost + (double)e->view.arcs[i].weight > e->limit || !e->ends[e->view.arcs[i].nextstate]) continue;
+    if (cost + (double)e->view.arcs[i].weight > e->limit || !e->ends[e->view.arcs[i].nextstate])
+      continue;
     assert_true(depth < 64);
     e->stack[depth] = i;
     walk(e, e->view.arcs[i].nextstate, depth + 1, cost + (double)e->view.arcs[i].weight);
@@ -89,7 +94,8 @@ static enumeration enumerate(const wf_fst *fst, double limit, bool strings) {
     size_t kept = 0;
     qsort(e.paths, e.size, sizeof *e.paths, by_key);
     for (size_t i = 0; i < e.size; i++)
-      if (kept == 0 || strcmp(e.paths[kept - 1].key, e.paths[i].key) != 0) e.paths[kept++] = e.paths[i];
+      if (kept == 0 || strcmp(e.paths[kept - 1].key, e.paths[i].key) != 0)
+        e.paths[kept++] = e.paths[i];
     e.size = kept;
   }
   if (e.size > 0) qsort(e.paths, e.size, sizeof *e.paths, by_cost);
@@ -132,7 +138,8 @@ static size_t read_nbest(const wf_fst *fst, bool strings, found_path *out) {
       arc = &view.arcs[view.arc_off[s]];
       out[k].cost += (double)arc->weight;
       if (strings && arc->ilabel == 0) continue;
-      used += (size_t)snprintf(out[k].key + used, sizeof out[k].key - used, strings ? "%d " : "%d:%d ", arc->ilabel, arc->olabel);
+      used += (size_t)snprintf(out[k].key + used, sizeof out[k].key - used,
+                               strings ? "%d " : "%d:%d ", arc->ilabel, arc->olabel);
       assert_true(used < sizeof out[k].key);
     }
     out[k].cost += (double)view.final_cost[s];
@@ -142,7 +149,8 @@ static size_t read_nbest(const wf_fst *fst, bool strings, found_path *out) {
 }
 
 /* Result `got` (shifted by `moved`) against all paths of the unshifted fst. */
-static void check_nbest(const wf_fst *plain, found_path *got, size_t num_got, size_t n, double moved, bool strings) {
+static void check_nbest(const wf_fst *plain, found_path *got, size_t num_got, size_t n,
+                        double moved, bool strings) {
   for (size_t i = 0; i < num_got; i++) got[i].cost -= moved;
   double last = num_got == n ? got[n - 1].cost : 17;
   enumeration all = enumerate(plain, last + 1e-4, strings);
@@ -152,9 +160,12 @@ static void check_nbest(const wf_fst *plain, found_path *got, size_t num_got, si
   for (size_t i = 0; i < num_got; i++) assert_true(fabs(got[i].cost - all.paths[i].cost) < 1e-4);
   qsort(got, num_got, sizeof *got, by_key);
   if (all.size > 0) qsort(all.paths, all.size, sizeof *all.paths, by_key);
-  size_t at = 0, below = 0; /* every result is a path of its own; every path below the last cost is there */
+  size_t at = 0,
+         below = 0; /* every result is a path of its own; every path below the last cost is there */
   for (size_t i = 0; i < num_got; i++, at++) {
-    while (at < all.size && (strcmp(all.paths[at].key, got[i].key) != 0 || fabs(all.paths[at].cost - got[i].cost) > 1e-4)) at++;
+    while (at < all.size && (strcmp(all.paths[at].key, got[i].key) != 0 ||
+                             fabs(all.paths[at].cost - got[i].cost) > 1e-4))
+      at++;
     if (at == all.size) fail_msg("'%s' at %g is no path", got[i].key, got[i].cost);
     below += got[i].cost < last - 1e-4;
   }
@@ -164,8 +175,14 @@ static void check_nbest(const wf_fst *plain, found_path *got, size_t num_got, si
 }
 
 static wf_fst *small_fst(test_rng *rng, int round, bool acceptor) {
-  test_fst_shape shape = {.num_states = 1 + test_below(rng, 6), .num_ilabels = 3, .num_olabels = 2, .epsilon_share = round % 2 ? 0.3f : 0,
-                          .final_share = 0.3f, .max_weight = round % 5 == 0 ? 0 : 2, .acyclic = round % 4 == 0, .acceptor = acceptor};
+  test_fst_shape shape = {.num_states = 1 + test_below(rng, 6),
+                          .num_ilabels = 3,
+                          .num_olabels = 2,
+                          .epsilon_share = round % 2 ? 0.3f : 0,
+                          .final_share = 0.3f,
+                          .max_weight = round % 5 == 0 ? 0 : 2,
+                          .acyclic = round % 4 == 0,
+                          .acceptor = acceptor};
   shape.num_arcs = test_below(rng, 3 * shape.num_states);
   return test_random_fst(rng, &shape);
 }
@@ -217,7 +234,9 @@ static void test_one_best(void **state) {
       assert_true(wf_fst_properties(best) & WF_PROP_TOP_SORTED);
       assert_true(one.paths[0].cost - moved == all.paths[0].cost);
       bool real = false;
-      for (size_t i = 0; i < all.size && !real; i++) real = all.paths[i].cost == all.paths[0].cost && strcmp(all.paths[i].key, one.paths[0].key) == 0;
+      for (size_t i = 0; i < all.size && !real; i++)
+        real = all.paths[i].cost == all.paths[0].cost &&
+               strcmp(all.paths[i].key, one.paths[0].key) == 0;
       assert_true(real);
     }
     enumeration_free(&all);
@@ -234,7 +253,8 @@ static size_t nbest_costs(const wf_fst *fst, double *costs, size_t room) {
   for (uint64_t i = view.arc_off[view.start]; i < view.arc_off[view.start + 1]; i++) {
     double cost = (double)view.arcs[i].weight;
     uint32_t s = view.arcs[i].nextstate;
-    for (; view.arc_off[s + 1] > view.arc_off[s]; s = view.arcs[view.arc_off[s]].nextstate) cost += (double)view.arcs[view.arc_off[s]].weight;
+    for (; view.arc_off[s + 1] > view.arc_off[s]; s = view.arcs[view.arc_off[s]].nextstate)
+      cost += (double)view.arcs[view.arc_off[s]].weight;
     assert_true(size < room);
     costs[size++] = cost + (double)view.final_cost[s];
   }
@@ -252,8 +272,15 @@ static void test_openfst_nbest(void **state) {
   test_rng rng = {13};
   for (int round = 0; round < 8; round++) {
     bool unique = round % 2 == 1;
-    test_fst_shape shape = {.num_states = 2000, .num_arcs = 20000, .num_ilabels = unique ? 12 : 50, .num_olabels = 50, .epsilon_share = unique ? 0 : 0.2f,
-                            .final_share = 0.02f, .max_weight = round < 4 ? 10 : 900, .acyclic = round % 4 < 2, .acceptor = unique};
+    test_fst_shape shape = {.num_states = 2000,
+                            .num_arcs = 20000,
+                            .num_ilabels = unique ? 12 : 50,
+                            .num_olabels = 50,
+                            .epsilon_share = unique ? 0 : 0.2f,
+                            .final_share = 0.02f,
+                            .max_weight = round < 4 ? 10 : 900,
+                            .acyclic = round % 4 < 2,
+                            .acceptor = unique};
     wf_fst *fst = test_random_fst(&rng, &shape), *ours, *theirs;
     char input[600], output[600];
     snprintf(input, sizeof input, "%s", test_temp_path("in.fst"));
@@ -277,7 +304,8 @@ static void test_openfst_nbest(void **state) {
   }
 }
 
-/* Free cycles give infinitely many paths of one cost: the n with the fewest arcs must come, and soon. */
+/* Free cycles give infinitely many paths of one cost: the n with the fewest arcs must come, and
+ * soon. */
 static void test_ties(void **state) {
   (void)state;
   wf_error err = {0};
@@ -291,9 +319,11 @@ static void test_ties(void **state) {
     assert_ok(wf_shortest_path(fst, &options, &best, &err));
     assert_int_equal(read_nbest(best, true, got), 7);
     for (int i = 0; i < 7; i++) assert_true(got[i].cost == 0.5);
-    static const char *const shortest[] = {"2 ", "1 2 ", "2 3 "}; /* 1, 2, 2 arcs, then four paths of 3 */
+    static const char *const shortest[] = {"2 ", "1 2 ",
+                                           "2 3 "}; /* 1, 2, 2 arcs, then four paths of 3 */
     assert_string_equal(got[0].key, shortest[0]);
-    for (int i = 1; i < 3; i++) assert_true(strcmp(got[i].key, shortest[1]) == 0 || strcmp(got[i].key, shortest[2]) == 0);
+    for (int i = 1; i < 3; i++)
+      assert_true(strcmp(got[i].key, shortest[1]) == 0 || strcmp(got[i].key, shortest[2]) == 0);
     for (int i = 3; i < 7; i++) assert_int_equal(strlen(got[i].key), 6);
     wf_fst_free(best);
   }
@@ -303,7 +333,8 @@ static void test_ties(void **state) {
   wf_fst_free(fst);
 }
 
-static void expect(const char *text, int32_t n, bool unique, wf_semiring semiring, wf_status expected) {
+static void expect(const char *text, int32_t n, bool unique, wf_semiring semiring,
+                   wf_status expected) {
   wf_error err = {0};
   wf_fst *fst = test_fst_of(semiring, text), *best;
   wf_shortest_path_options options;
@@ -320,7 +351,8 @@ static void expect(const char *text, int32_t n, bool unique, wf_semiring semirin
 
 static void test_errors(void **state) {
   (void)state;
-  const char *negative = "0 1 1 1;1 0 1 1 -0.5;1", *elsewhere = "0 1 1 1;0 2 1 1;2 2 1 1 -1;3 3 1 1 -1;3 1 1 1;1";
+  const char *negative = "0 1 1 1;1 0 1 1 -0.5;1",
+             *elsewhere = "0 1 1 1;0 2 1 1;2 2 1 1 -1;3 3 1 1 -1;3 1 1 1;1";
   for (int n = 1; n < 4; n++) {
     for (int unique = 0; unique < 2; unique++) {
       expect(negative, n, unique, WF_TROPICAL, WF_ERR_NEGATIVE_CYCLE);
@@ -330,7 +362,8 @@ static void test_errors(void **state) {
       expect("0 1 1 1 inf;1", n, unique, WF_TROPICAL, WF_OK);
       expect("", n, unique, WF_TROPICAL, WF_OK);
       /* A cycle that float32 rounding has put just below zero. */
-      expect("0 1 1 1 0.1;1 2 1 1 0.2;2 0 1 1 -0.30000005;1 3 0 0;3 0 0 0 -0.1000001;2", n, unique, WF_TROPICAL, WF_OK);
+      expect("0 1 1 1 0.1;1 2 1 1 0.2;2 0 1 1 -0.30000005;1 3 0 0;3 0 0 0 -0.1000001;2", n, unique,
+             WF_TROPICAL, WF_OK);
     }
   }
   expect("0 1 1 2;1", 2, true, WF_TROPICAL, WF_ERR_ARGUMENT);
@@ -345,7 +378,7 @@ static void test_errors(void **state) {
   wf_fst_free(fst);
 }
 
-/* --- prune -------------------------------------------------------------------------------------------------------- */
+/* --- prune ------------------------------------------------------------------------------- */
 
 /* What is left of an fst when only what an enumeration saw stays. */
 static wf_fst *used_part(const enumeration *e, const wf_fst_view *weights) {
@@ -365,7 +398,8 @@ static wf_fst *used_part(const enumeration *e, const wf_fst_view *weights) {
   assert_ok(wf_builder_add_states(builder, next, NULL, &err));
   if (next > 0) assert_ok(wf_builder_set_start(builder, number[view->start], &err));
   for (uint64_t s = 0; s < view->num_states; s++) {
-    if (e->final_used[s]) assert_ok(wf_builder_set_final(builder, number[s], weights->final_cost[s], &err));
+    if (e->final_used[s])
+      assert_ok(wf_builder_set_final(builder, number[s], weights->final_cost[s], &err));
     for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
       wf_arc arc = weights->arcs[i];
       arc.nextstate = number[arc.nextstate];
@@ -400,7 +434,8 @@ static void test_prune_small(void **state) {
     bool equal;
     assert_ok(wf_equal(expected, pruned, 0, &equal, &err));
     if (!equal) fail_msg("round %d: %s", round, err.message);
-    smaller += wf_fst_get_view(pruned).num_arcs < wf_fst_get_view(raw).num_arcs && wf_fst_get_view(pruned).num_arcs > 0;
+    smaller += wf_fst_get_view(pruned).num_arcs < wf_fst_get_view(raw).num_arcs &&
+               wf_fst_get_view(pruned).num_arcs > 0;
     enumeration_free(&all);
     wf_fst *fsts[] = {raw, plain, shifted, pruned, expected};
     for (size_t i = 0; i < 5; i++) wf_fst_free(fsts[i]);
@@ -413,7 +448,13 @@ static void test_prune_nstate(void **state) {
   wf_error err = {0};
   test_rng rng = {15};
   for (int round = 0; round < 300; round++) {
-    test_fst_shape shape = {.num_states = 30, .num_arcs = 70, .num_ilabels = 3, .num_olabels = 3, .final_share = 0.1f, .max_weight = round % 3 ? 3 : 0, .acyclic = round % 2};
+    test_fst_shape shape = {.num_states = 30,
+                            .num_arcs = 70,
+                            .num_ilabels = 3,
+                            .num_olabels = 3,
+                            .final_share = 0.1f,
+                            .max_weight = round % 3 ? 3 : 0,
+                            .acyclic = round % 2};
     wf_fst *fst = test_random_fst(&rng, &shape), *pruned, *best;
     assert_ok(wf_shortest_path(fst, NULL, &best, &err));
     uint64_t length = wf_fst_get_view(best).num_states;
@@ -423,8 +464,10 @@ static void test_prune_nstate(void **state) {
     assert_ok(wf_prune(fst, &options, &pruned, &err));
     wf_fst_view view = wf_fst_get_view(pruned);
     assert_true(view.num_states <= (uint64_t)options.nstate);
-    assert_true((view.num_states >= length) == (length <= (uint64_t)options.nstate)); /* the best path is in if it fits */
-    assert_true((wf_fst_properties(pruned) & (WF_PROP_ACCESSIBLE | WF_PROP_COACCESSIBLE)) == (WF_PROP_ACCESSIBLE | WF_PROP_COACCESSIBLE));
+    assert_true((view.num_states >= length) ==
+                (length <= (uint64_t)options.nstate)); /* the best path is in if it fits */
+    assert_true((wf_fst_properties(pruned) & (WF_PROP_ACCESSIBLE | WF_PROP_COACCESSIBLE)) ==
+                (WF_PROP_ACCESSIBLE | WF_PROP_COACCESSIBLE));
     if (view.num_states > 0) {
       wf_fst *again;
       bool equal;
@@ -446,8 +489,14 @@ static void test_openfst_prune(void **state) {
   wf_error err = {0};
   test_rng rng = {16};
   for (int round = 0; round < 6; round++) {
-    test_fst_shape shape = {.num_states = 3000, .num_arcs = 30000, .num_ilabels = 1000, .num_olabels = 1000, .epsilon_share = 0.1f, .final_share = 0.02f,
-                            .max_weight = 10, .acyclic = round % 2};
+    test_fst_shape shape = {.num_states = 3000,
+                            .num_arcs = 30000,
+                            .num_ilabels = 1000,
+                            .num_olabels = 1000,
+                            .epsilon_share = 0.1f,
+                            .final_share = 0.02f,
+                            .max_weight = 10,
+                            .acyclic = round % 2};
     wf_fst *fst = test_random_fst(&rng, &shape), *ours;
     char input[600], pruned[600], mine[600];
     snprintf(input, sizeof input, "%s", test_temp_path("in.fst"));
@@ -460,7 +509,8 @@ static void test_openfst_prune(void **state) {
     assert_ok(wf_prune(fst, &options, &ours, &err));
     assert_ok(wf_fst_write(ours, mine, WF_FORMAT_OPENFST_VECTOR, &err));
     assert_true(wf_fst_get_view(ours).num_states > 10);
-    test_shell("fstprune --weight=%.9g %s %s && fstisomorphic %s %s", (double)options.weight, input, pruned, pruned, mine);
+    test_shell("fstprune --weight=%.9g %s %s && fstisomorphic %s %s", (double)options.weight, input,
+               pruned, pruned, mine);
     wf_fst_free(fst);
     wf_fst_free(ours);
   }
@@ -477,7 +527,9 @@ static void test_long(void **state) {
     assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
     assert_ok(wf_builder_add_states(builder, n, NULL, &err));
     assert_ok(wf_builder_set_start(builder, 0, &err));
-    for (uint32_t s = 0; s + 1 < n; s++) assert_ok(wf_builder_add_arc(builder, s, (wf_arc){s + 1, kind == 2 ? -0.5f : 0.5f, 1, 1}, &err));
+    for (uint32_t s = 0; s + 1 < n; s++)
+      assert_ok(
+          wf_builder_add_arc(builder, s, (wf_arc){s + 1, kind == 2 ? -0.5f : 0.5f, 1, 1}, &err));
     if (kind > 0) assert_ok(wf_builder_add_arc(builder, n - 1, (wf_arc){0, 600000, 1, 1}, &err));
     assert_ok(wf_builder_set_final(builder, n - 1, 1, &err));
     assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
@@ -497,8 +549,11 @@ static void test_long(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_best),    cmocka_unit_test(test_nbest),        cmocka_unit_test(test_openfst_nbest),
-                                     cmocka_unit_test(test_ties),        cmocka_unit_test(test_errors),       cmocka_unit_test(test_prune_small),
-                                     cmocka_unit_test(test_prune_nstate), cmocka_unit_test(test_openfst_prune), cmocka_unit_test(test_long)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_one_best),      cmocka_unit_test(test_nbest),
+      cmocka_unit_test(test_openfst_nbest), cmocka_unit_test(test_ties),
+      cmocka_unit_test(test_errors),        cmocka_unit_test(test_prune_small),
+      cmocka_unit_test(test_prune_nstate),  cmocka_unit_test(test_openfst_prune),
+      cmocka_unit_test(test_long)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_pool.c - the thread pool: every item of every job is done once, by a worker that there is, and nobody comes back to a job that is done. */
+/* test_pool.c - the thread pool: every item of every job is done once, by a worker that there is,
+ * and nobody comes back to a job that is done. */
 #include <sched.h>
 
 #include "base/threads.h"
@@ -14,7 +15,8 @@ struct work {
 
 static void work_item(void *user, uint64_t item, int worker) {
   struct work *work = user;
-  if (worker < 0 || worker >= work->size || atomic_fetch_add(&work->busy[worker], 1) != 0) atomic_fetch_add(&work->wrong, 1); /* a worker does one item at a time */
+  if (worker < 0 || worker >= work->size || atomic_fetch_add(&work->busy[worker], 1) != 0)
+    atomic_fetch_add(&work->wrong, 1); /* a worker does one item at a time */
   for (uint64_t i = 0; i < item % 7; i++) sched_yield();
   atomic_fetch_add(&work->done[item], 1);
   atomic_fetch_sub(&work->busy[worker], 1);
@@ -39,10 +41,12 @@ static void test_jobs(void **state) {
       wf__job jobs[NUM_JOBS];
       uint64_t counts[NUM_JOBS + 1];
       test_rng rng = {seed};
-      const uint32_t num_jobs = 1 + test_below(&rng, NUM_JOBS), run_after = test_below(&rng, num_jobs + 1);
+      const uint32_t num_jobs = 1 + test_below(&rng, NUM_JOBS),
+                     run_after = test_below(&rng, num_jobs + 1);
       for (uint32_t k = 0; k <= NUM_JOBS; k++) {
         works[k].size = size;
-        counts[k] = test_below(&rng, 4) == 0 ? test_below(&rng, 3) : test_below(&rng, MOST_ITEMS + 1);
+        counts[k] =
+            test_below(&rng, 4) == 0 ? test_below(&rng, 3) : test_below(&rng, MOST_ITEMS + 1);
       }
       for (uint32_t k = 0; k <= num_jobs; k++) {
         if (k == run_after) {

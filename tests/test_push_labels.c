@@ -1,4 +1,5 @@
-/* test_push_labels.c - output labels pushed, by push and by minimize without encode_labels: the same pairs of strings, and no more states than OpenFst has. */
+/* test_push_labels.c - output labels pushed, by push and by minimize without encode_labels: the
+ * same pairs of strings, and no more states than OpenFst has. */
 #include "testing.h"
 
 static wf_error err;
@@ -34,9 +35,13 @@ static wf_fst *minimized(const wf_fst *fst) {
 }
 
 static void test_largest_label(void **unused) {
-  static const char *const texts[] = {"0 1 1 2147483647;0 1 2147483647 1;1", "0 1 1 2147483647;0 1 2 2147483647;1", "0 1 1 2147483647;1 2 2147483647 2147483647;2 1 3 4;2"};
+  static const char *const texts[] = {"0 1 1 2147483647;0 1 2147483647 1;1",
+                                      "0 1 1 2147483647;0 1 2 2147483647;1",
+                                      "0 1 1 2147483647;1 2 2147483647 2147483647;2 1 3 4;2"};
   for (size_t i = 0; i < 3; i++) {
-    wf_fst *fst = test_fst_of(WF_TROPICAL, texts[i]), *made[3] = {pushed(fst, false, true, false), pushed(fst, false, true, true), minimized(fst)};
+    wf_fst *fst = test_fst_of(WF_TROPICAL, texts[i]),
+           *made[3] = {pushed(fst, false, true, false), pushed(fst, false, true, true),
+                       minimized(fst)};
     for (int k = 0; k < 3; k++) {
       assert_equivalent(made[k], fst, texts[i]);
       wf_fst_free(made[k]);
@@ -45,7 +50,8 @@ static void test_largest_label(void **unused) {
   }
 }
 
-/* The start is on a cycle, so in the log semiring its distance from itself is not 0: a new start takes that off again. */
+/* The start is on a cycle, so in the log semiring its distance from itself is not 0: a new start
+ * takes that off again. */
 static void test_start_on_a_cycle(void **unused) {
   test_rng rng = {3};
   wf_fst *fst = test_fst_of(WF_LOG, "0 0 1 1 1;0 2"), *out = pushed(fst, true, false, true);
@@ -58,7 +64,13 @@ static void test_start_on_a_cycle(void **unused) {
   wf_fst_free(fst);
   size_t entered = 0;
   for (int i = 0; i < 200; i++) {
-    test_fst_shape shape = {.num_states = 1 + test_below(&rng, 5), .num_arcs = 1 + test_below(&rng, 8), .num_ilabels = 2, .num_olabels = 2, .final_share = 0.3f, .max_weight = 4, .semiring = WF_LOG};
+    test_fst_shape shape = {.num_states = 1 + test_below(&rng, 5),
+                            .num_arcs = 1 + test_below(&rng, 8),
+                            .num_ilabels = 2,
+                            .num_olabels = 2,
+                            .final_share = 0.3f,
+                            .max_weight = 4,
+                            .semiring = WF_LOG};
     wf_fst *raw = test_random_fst(&rng, &shape);
     double moved;
     fst = test_reweighted_fst(&rng, raw, 2, false, &moved); /* so that cycles have finite sums */
@@ -76,18 +88,22 @@ static void test_start_on_a_cycle(void **unused) {
 
 /* Dead ends and states that nothing reaches: strings wait nowhere there. */
 static void test_dead_ends(void **unused) {
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 2 2 2 1;0 2 1 1 .5;0 3 4 1 1;0 3 4 1 0;2 2 1 2 .5;2 2 2 1 0;3 0"), *out = pushed(fst, false, true, false);
+  wf_fst *fst = test_fst_of(WF_TROPICAL,
+                            "0 2 2 2 1;0 2 1 1 .5;0 3 4 1 1;0 3 4 1 0;2 2 1 2 .5;2 2 2 1 0;3 0"),
+         *out = pushed(fst, false, true, false);
   assert_int_equal(wf_fst_get_view(out).num_states, 3);
   assert_equivalent(out, fst, "a dead end");
   wf_fst_free(out);
   wf_fst_free(fst);
 }
 
-/* Pushed towards the final states, 8 labels come at once and before choices: to let them all wait would take thousands of states. */
+/* Pushed towards the final states, 8 labels come at once and before choices: to let them all wait
+ * would take thousands of states. */
 static void test_long_wait(void **unused) {
   char text[1024] = "";
   for (int s = 0; s < 8; s++) sprintf(text + strlen(text), "%d %d 1 9;", s, s + 1);
-  for (int s = 8; s < 24; s++) sprintf(text + strlen(text), "%d %d 1 1;%d %d 2 2;", s, s + 1, s, s + 1);
+  for (int s = 8; s < 24; s++)
+    sprintf(text + strlen(text), "%d %d 1 1;%d %d 2 2;", s, s + 1, s, s + 1);
   strcat(text, "24");
   wf_fst *fst = test_fst_of(WF_TROPICAL, text), *out = pushed(fst, false, true, true);
   assert_true(wf_fst_get_view(out).num_states < 50);
@@ -115,19 +131,30 @@ static void test_openfst_sizes(void **unused) {
   test_rng rng = {21};
   size_t grown = 0;
   for (int i = 0; i < 60; i++) {
-    test_fst_shape shape = {.num_states = 2 + test_below(&rng, 8), .num_arcs = 1 + test_below(&rng, 16), .num_ilabels = 4, .num_olabels = 2, .final_share = 0.3f, .max_weight = 1,
+    test_fst_shape shape = {.num_states = 2 + test_below(&rng, 8),
+                            .num_arcs = 1 + test_below(&rng, 16),
+                            .num_ilabels = 4,
+                            .num_olabels = 2,
+                            .final_share = 0.3f,
+                            .max_weight = 1,
                             .acyclic = i % 2 == 0};
     wf_fst *fst = test_random_fst(&rng, &shape), *other;
     const char *in = test_temp_path("in.fst"), *theirs = test_temp_path("theirs.fst");
     assert_ok(wf_fst_write(fst, in, WF_FORMAT_OPENFST_VECTOR, &err));
     for (int what = 0; what < 4 && has_paths(fst); what++) {
-      static const char *const commands[] = {"fstminimize --allow_nondet", "fstpush --push_labels", "fstpush --push_labels --push_weights", "fstpush --push_labels --to_final"};
+      static const char *const commands[] = {"fstminimize --allow_nondet", "fstpush --push_labels",
+                                             "fstpush --push_labels --push_weights",
+                                             "fstpush --push_labels --to_final"};
       wf_fst *ours = what == 0 ? minimized(fst) : pushed(fst, what == 2, true, what == 3);
       test_shell("%s %s %s", commands[what], in, theirs);
       assert_ok(wf_fst_read(theirs, &other, &err));
       wf_fst_view x = wf_fst_get_view(ours), y = wf_fst_get_view(other);
-      if (x.num_states > y.num_states) fail_msg("case %d, %s: %d states, there %d", i, commands[what], (int)x.num_states, (int)y.num_states);
-      if (what != 3 && input_epsilons(ours) > input_epsilons(other)) fail_msg("case %d, %s: %d arcs with input epsilon, there %d", i, commands[what], (int)input_epsilons(ours), (int)input_epsilons(other));
+      if (x.num_states > y.num_states)
+        fail_msg("case %d, %s: %d states, there %d", i, commands[what], (int)x.num_states,
+                 (int)y.num_states);
+      if (what != 3 && input_epsilons(ours) > input_epsilons(other))
+        fail_msg("case %d, %s: %d arcs with input epsilon, there %d", i, commands[what],
+                 (int)input_epsilons(ours), (int)input_epsilons(other));
       assert_equivalent(ours, fst, commands[what]);
       grown += x.num_states > wf_fst_get_view(fst).num_states;
       wf_fst_free(ours);
@@ -139,7 +166,9 @@ static void test_openfst_sizes(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_largest_label), cmocka_unit_test(test_start_on_a_cycle), cmocka_unit_test(test_dead_ends), cmocka_unit_test(test_long_wait),
-                                     cmocka_unit_test(test_openfst_sizes)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_largest_label), cmocka_unit_test(test_start_on_a_cycle),
+      cmocka_unit_test(test_dead_ends), cmocka_unit_test(test_long_wait),
+      cmocka_unit_test(test_openfst_sizes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

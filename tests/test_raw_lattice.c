@@ -1,4 +1,5 @@
-/* test_raw_lattice.c - the lattice of the decoder against brute force: bit for bit on random tasks, and against all paths of small graphs. */
+/* test_raw_lattice.c - the lattice of the decoder against brute force: bit for bit on random tasks,
+ * and against all paths of small graphs. */
 #include "cpu/search.h"
 #include "decode_tasks.h"
 #include "lattice_oracle.h"
@@ -7,7 +8,8 @@ static const float beams[] = {0.125f, 0.5f, 2, 8, 1000};
 
 static void test_against_oracle(void **state) {
   (void)state;
-  uint64_t compared = 0, dead = 0, not_final = 0, narrowed = 0, overflown = 0, with_epsilons = 0, several_paths = 0;
+  uint64_t compared = 0, dead = 0, not_final = 0, narrowed = 0, overflown = 0, with_epsilons = 0,
+           several_paths = 0;
   for (uint64_t seed = 1; seed <= 6000; seed++) {
     struct decode_task task = test_random_task(seed);
     task.options.lattice_beam = beams[seed % 5];
@@ -21,7 +23,9 @@ static void test_against_oracle(void **state) {
       wf_lattice_view lattice = wf_lattice_get(result->lattice);
       if (!oracle_same_lattice(&lattice, &expected, seed)) fail();
       oracle_check_shape(&lattice, result->num_decoded);
-      if (fabs(oracle_lattice_best(&lattice) - result->cost) > 1e-4) fail_msg("seed %llu: best %.9g, result %.9g", (unsigned long long)seed, oracle_lattice_best(&lattice), result->cost);
+      if (fabs(oracle_lattice_best(&lattice) - result->cost) > 1e-4)
+        fail_msg("seed %llu: best %.9g, result %.9g", (unsigned long long)seed,
+                 oracle_lattice_best(&lattice), result->cost);
       compared++;
       dead += (result->flags & WF_RESULT_DIED) != 0 && result->num_decoded > 0;
       not_final += (result->flags & WF_RESULT_NOT_FINAL) != 0 && result->num_decoded > 2;
@@ -38,16 +42,22 @@ static void test_against_oracle(void **state) {
     wf_result_free(result);
     test_free_task(&task);
   }
-  assert_true(compared > 4000 && dead > 300 && not_final > 300 && narrowed > 300 && overflown > 300 && with_epsilons > 1000 && several_paths > 1000);
+  assert_true(compared > 4000 && dead > 300 && not_final > 300 && narrowed > 300 &&
+              overflown > 300 && with_epsilons > 1000 && several_paths > 1000);
 }
 
-/* Graphs small enough to list every path. All numbers are multiples of 1/8, so that sums in float32 are exact and costs of exactly lattice_beam are common. */
+/* Graphs small enough to list every path. All numbers are multiples of 1/8, so that sums in float32
+ * are exact and costs of exactly lattice_beam are common. */
 static struct decode_task small_task(uint64_t seed) {
   wf_error err = {0};
   test_rng rng = {seed * 77 + 5};
   struct decode_task task = {0};
   static const float epsilon_shares[] = {0, 0.3f, 0.5f};
-  test_fst_shape shape = {.num_states = 2 + test_below(&rng, 6), .num_ilabels = 3, .num_olabels = 30, .final_share = 0.2f + test_unit(&rng), .max_weight = seed % 4 == 0 ? 0 : 2,
+  test_fst_shape shape = {.num_states = 2 + test_below(&rng, 6),
+                          .num_ilabels = 3,
+                          .num_olabels = 30,
+                          .final_share = 0.2f + test_unit(&rng),
+                          .max_weight = seed % 4 == 0 ? 0 : 2,
                           .epsilon_share = epsilon_shares[test_below(&rng, 3)]};
   shape.num_arcs = shape.num_states * (2 + test_below(&rng, 2));
   wf_fst *fst = test_random_fst(&rng, &shape);
@@ -62,20 +72,23 @@ static struct decode_task small_task(uint64_t seed) {
   int64_t num_frames = test_below(&rng, 7);
   task.scores = (wf_scores){.num_frames = num_frames, .num_columns = 3, .stride = 3};
   task.data = malloc((size_t)(num_frames * 3 + 1) * sizeof *task.data);
-  for (int64_t i = 0; i < num_frames * 3; i++) task.data[i] = test_below(&rng, 20) == 0 ? -INFINITY : -(float)test_below(&rng, 17) / 8;
+  for (int64_t i = 0; i < num_frames * 3; i++)
+    task.data[i] = test_below(&rng, 20) == 0 ? -INFINITY : -(float)test_below(&rng, 17) / 8;
   task.scores.data = task.data;
   return task;
 }
 
 static bool epsilons_cycle(const wf_fst *fst) {
   wf_fst_view view = wf_fst_get_view(fst);
-  bool removed = true, left[64], any = false; /* peel states without epsilons into states that are left */
+  bool removed = true, left[64],
+       any = false; /* peel states without epsilons into states that are left */
   for (uint64_t s = 0; s < view.num_states; s++) left[s] = true;
   while (removed) {
     removed = false;
     for (uint64_t s = 0; s < view.num_states; s++) {
       bool leads_on = false;
-      for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) leads_on = leads_on || (view.arcs[a].ilabel == 0 && left[view.arcs[a].nextstate]);
+      for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++)
+        leads_on = leads_on || (view.arcs[a].ilabel == 0 && left[view.arcs[a].nextstate]);
       if (left[s] && !leads_on) left[s] = false, removed = true;
     }
   }
@@ -92,7 +105,9 @@ static bool is_part(const wf_lattice_view *part, const wf_lattice_view *whole) {
       for (uint64_t r = 0; r < whole->num_states && !found; r++)
         for (uint64_t b = whole->arc_off[r]; b < whole->arc_off[r + 1] && !found; b++) {
           const wf_lattice_arc *y = &whole->arcs[b];
-          found = whole->frames[r] == part->frames[s] && x->ilabel == y->ilabel && x->olabel == y->olabel && x->graph_cost == y->graph_cost && x->acoustic_cost == y->acoustic_cost;
+          found = whole->frames[r] == part->frames[s] && x->ilabel == y->ilabel &&
+                  x->olabel == y->olabel && x->graph_cost == y->graph_cost &&
+                  x->acoustic_cost == y->acoustic_cost;
         }
       if (!found) return false;
     }
@@ -107,8 +122,10 @@ static void test_against_all_paths(void **state) {
     wf_result *result = test_decode_alone(&task);
     assert_int_equal(result->status, WF_OK);
     wf_lattice_view lattice = wf_lattice_get(result->lattice), expected;
-    bool final = !(result->flags & WF_RESULT_NOT_FINAL), cycle = epsilons_cycle(wf_graph_fst(task.graph));
-    if (enumerated_lattice(wf_graph_fst(task.graph), &task.options, &task.scores, result->num_decoded, final, 20000, &expected)) {
+    bool final = !(result->flags & WF_RESULT_NOT_FINAL),
+         cycle = epsilons_cycle(wf_graph_fst(task.graph));
+    if (enumerated_lattice(wf_graph_fst(task.graph), &task.options, &task.scores,
+                           result->num_decoded, final, 20000, &expected)) {
       if (!cycle && !oracle_same_lattice(&lattice, &expected, seed)) fail();
       if (cycle) assert_true(is_part(&lattice, &expected));
       oracle_check_shape(&lattice, result->num_decoded);
@@ -132,7 +149,8 @@ static void assert_same_bytes(const wf_lattice *x, const wf_lattice *y) {
   assert_memory_equal(a.arc_off, b.arc_off, (a.num_states + 1) * sizeof *a.arc_off);
   assert_memory_equal(a.arcs, b.arcs, a.num_arcs * sizeof *a.arcs);
   assert_memory_equal(a.frames, b.frames, a.num_states * sizeof *a.frames);
-  assert_memory_equal(a.final_graph_cost, b.final_graph_cost, a.num_states * sizeof *a.final_graph_cost);
+  assert_memory_equal(a.final_graph_cost, b.final_graph_cost,
+                      a.num_states * sizeof *a.final_graph_cost);
 }
 
 /* Pruning now and then never changes the lattice; neither does the lattice change the result. */
@@ -155,8 +173,10 @@ static void test_prune_intervals(void **state) {
       wf_result *result = test_decode_alone(&task);
       test_assert_same_result(result, plain);
       if (first != NULL) assert_same_bytes(result->lattice, first->lattice);
-      if (first == NULL) first = result;
-      else wf_result_free(result);
+      if (first == NULL)
+        first = result;
+      else
+        wf_result_free(result);
     }
     wf_result_free(first);
     wf_result_free(plain);
@@ -165,14 +185,21 @@ static void test_prune_intervals(void **state) {
   }
 }
 
-/* Long audio: what the history has room for follows the lattice, not what the search went through; the lattice is the same. */
+/* Long audio: what the history has room for follows the lattice, not what the search went through;
+ * the lattice is the same. */
 static void test_memory(void **state) {
   (void)state;
   enum { FRAMES = 10000, COLUMNS = 8 };
   wf_error err = {0};
   test_rng rng = {9};
   struct decode_task task = {0};
-  test_fst_shape shape = {.num_states = 300, .num_arcs = 1500, .num_ilabels = COLUMNS, .num_olabels = 50, .epsilon_share = 0.1f, .final_share = 0.5f, .max_weight = 2};
+  test_fst_shape shape = {.num_states = 300,
+                          .num_arcs = 1500,
+                          .num_ilabels = COLUMNS,
+                          .num_olabels = 50,
+                          .epsilon_share = 0.1f,
+                          .final_share = 0.5f,
+                          .max_weight = 2};
   wf_fst *fst = test_random_fst(&rng, &shape);
   assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
   wf_fst_free(fst);
@@ -192,14 +219,16 @@ static void test_memory(void **state) {
     assert_ok(wf__search_advance(search, &task.scores, &err));
     assert_ok(wf__search_finish(search, &task.scores, &err));
     assert_ok(wf__search_lattice(search, &task.scores, &lattices[i], &err));
-    rooms[i] = search->history.links.cap * sizeof(wf__link) + search->history.tokens.cap * sizeof(wf__past_token);
+    rooms[i] = search->history.links.cap * sizeof(wf__link) +
+               search->history.tokens.cap * sizeof(wf__past_token);
     wf__search_free(search);
   }
   assert_same_bytes(lattices[0], lattices[1]);
   wf_lattice_view lattice = wf_lattice_get(lattices[0]);
   uint64_t kept = lattice.num_arcs * sizeof(wf__link) + lattice.num_states * sizeof(wf__past_token);
   if (rooms[0] > 3 * kept || rooms[1] < 8 * rooms[0])
-    fail_msg("%llu bytes, %llu without pruning, for %llu kept", (unsigned long long)rooms[0], (unsigned long long)rooms[1], (unsigned long long)kept);
+    fail_msg("%llu bytes, %llu without pruning, for %llu kept", (unsigned long long)rooms[0],
+             (unsigned long long)rooms[1], (unsigned long long)kept);
   wf_lattice_free(lattices[0]);
   wf_lattice_free(lattices[1]);
   test_free_task(&task);
@@ -254,9 +283,13 @@ static void test_cycle_by_hand(void **state) {
   assert_ok(wf_decode(decoder, &(wf_scores){&score, 1, 1, 1}, 1, NULL, &result, &err));
   wf_lattice_view lattice = wf_lattice_get(result->lattice);
   assert_int_equal(lattice.num_states, 4); /* in the order of the graph */
-  assert_int_equal(lattice.num_arcs, 3);   /* neither 2 -> 1, which closes the cycle, nor 1 -> 3, which costs 1.5 more */
-  assert_true(lattice.arcs[0].acoustic_cost == 3 && lattice.arcs[0].nextstate == 1 && lattice.arcs[0].olabel == 5);
-  assert_true(lattice.arcs[1].nextstate == 2 && lattice.arcs[2].nextstate == 3 && lattice.arcs[2].graph_cost == 0.5f);
+  assert_int_equal(
+      lattice.num_arcs,
+      3); /* neither 2 -> 1, which closes the cycle, nor 1 -> 3, which costs 1.5 more */
+  assert_true(lattice.arcs[0].acoustic_cost == 3 && lattice.arcs[0].nextstate == 1 &&
+              lattice.arcs[0].olabel == 5);
+  assert_true(lattice.arcs[1].nextstate == 2 && lattice.arcs[2].nextstate == 3 &&
+              lattice.arcs[2].graph_cost == 0.5f);
   wf_lattice *kept = wf_lattice_ref(result->lattice); /* outlives the result */
   wf_result_free(result);
   assert_int_equal(wf_lattice_get(kept).num_arcs, 3);
@@ -266,7 +299,8 @@ static void test_cycle_by_hand(void **state) {
   wf_fst_free(fst);
 }
 
-/* Gains below the closure's slack: a token stays dearer than an epsilon arc would make it. The arc then costs nothing extra, not less than nothing. */
+/* Gains below the closure's slack: a token stays dearer than an epsilon arc would make it. The arc
+ * then costs nothing extra, not less than nothing. */
 static void test_slack(void **state) {
   (void)state;
   wf_error err = {0};
@@ -274,11 +308,17 @@ static void test_slack(void **state) {
   for (uint64_t seed = 1; seed <= 500; seed++) {
     test_rng rng = {seed};
     char text[1024];
-    int length = snprintf(text, sizeof text, "0 8 1 1 0;8 9 0 0 -0.25;9 8 0 0 0.25;8 0;9 0;"); /* the cycle that turns the slack on */
+    int length = snprintf(
+        text, sizeof text,
+        "0 8 1 1 0;8 9 0 0 -0.25;9 8 0 0 0.25;8 0;9 0;"); /* the cycle that turns the slack on */
     for (int from = 0; from < 7; from++)
       for (int k = 0; k < 3; k++) { /* multiples of 1/4096 on forward epsilons, any way otherwise */
-        int label = (int)test_below(&rng, 3), to = label == 0 ? from + 1 + (int)test_below(&rng, (uint32_t)(7 - from)) : (int)test_below(&rng, 8);
-        length += snprintf(text + length, sizeof text - (size_t)length, "%d %d %d %d %.9g;", from, to, label, (int)test_below(&rng, 2), ((double)test_below(&rng, 16) - 8) / 4096);
+        int label = (int)test_below(&rng, 3),
+            to = label == 0 ? from + 1 + (int)test_below(&rng, (uint32_t)(7 - from))
+                            : (int)test_below(&rng, 8);
+        length +=
+            snprintf(text + length, sizeof text - (size_t)length, "%d %d %d %d %.9g;", from, to,
+                     label, (int)test_below(&rng, 2), ((double)test_below(&rng, 16) - 8) / 4096);
       }
     snprintf(text + length, sizeof text - (size_t)length, "7 7 1 0 0;7 0;3 0.001");
     wf_fst *fst = test_fst_of(WF_TROPICAL, text);
@@ -305,7 +345,12 @@ static void test_slack(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_oracle), cmocka_unit_test(test_against_all_paths), cmocka_unit_test(test_prune_intervals),
-                                     cmocka_unit_test(test_memory), cmocka_unit_test(test_batches), cmocka_unit_test(test_cycle_by_hand), cmocka_unit_test(test_slack)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_oracle),
+                                     cmocka_unit_test(test_against_all_paths),
+                                     cmocka_unit_test(test_prune_intervals),
+                                     cmocka_unit_test(test_memory),
+                                     cmocka_unit_test(test_batches),
+                                     cmocka_unit_test(test_cycle_by_hand),
+                                     cmocka_unit_test(test_slack)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

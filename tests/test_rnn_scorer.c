@@ -1,19 +1,22 @@
-/* test_rnn_scorer.c - the recurrent scorer: costs against whole-sentence scoring, whatever the order of requests, the cache and the memory; decoding in one pass and in two against
- * the best of all paths, each rescored by itself. */
+/* test_rnn_scorer.c - the recurrent scorer: costs against whole-sentence scoring, whatever the
+ * order of requests, the cache and the memory; decoding in one pass and in two against the best of
+ * all paths, each rescored by itself. */
 #include "random_scorers.h"
 #include "rnn_models.h"
 #include "scorer/rnn_scorer.h"
 
-/* --- by definition ------------------------------------------------------------------------------------------------ */
+/* --- by definition ----------------------------------------------------------------------- */
 
-static double recurrent_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels, size_t size) {
+static double recurrent_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels,
+                             size_t size) {
   int32_t ids[64], kept = 0;
   double costs[65];
   int32_t last = size > 0 ? labels[size - 1] : 0;
   if (last > 5) return (double)o->unknown_cost;
   for (size_t i = 0; i + 1 < size; i++)
     if (labels[i] <= 5) ids[kept++] = labels[i]; /* label i is word i of the model */
-  int32_t most = o->history_merge_order > 0 ? o->history_merge_order - 1 : kept, from = kept > most ? kept - most : 0;
+  int32_t most = o->history_merge_order > 0 ? o->history_merge_order - 1 : kept,
+          from = kept > most ? kept - most : 0;
   ids[kept] = last;
   test_rnn_costs(&m->r, ids + from, (size_t)(kept - from) + (last != 0), costs);
   return costs[kept - from];
@@ -24,19 +27,23 @@ static double ngram_cost(const wf_lm *lm, const int32_t *labels, size_t size) {
   float cost = 0;
   for (size_t i = 0; i < size; i++) {
     if (labels[i] == 0) return (double)wf_lm_final(lm, state, NULL);
-    cost = wf_lm_step(lm, state, (int32_t)wf_symbols_find(wf_lm_words(lm), label_text[labels[i]]), &state, NULL);
+    cost = wf_lm_step(lm, state, (int32_t)wf_symbols_find(wf_lm_words(lm), label_text[labels[i]]),
+                      &state, NULL);
   }
   return (double)cost;
 }
 
 /* Cost of the last of labels[0 .. size); label 0: the end. */
-static double scorer_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels, size_t size) {
-  double recurrent = recurrent_cost(m, o, labels, size), ngram = ngram_cost(m->ngram, labels, size), small = ngram_cost(m->small, labels, size), w = (double)o->rnnlm_weight;
-  double fresh = o->interpolation == 0 ? w * recurrent + (1 - w) * ngram : -log(w * exp(-recurrent) + (1 - w) * exp(-ngram));
+static double scorer_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels,
+                          size_t size) {
+  double recurrent = recurrent_cost(m, o, labels, size), ngram = ngram_cost(m->ngram, labels, size),
+         small = ngram_cost(m->small, labels, size), w = (double)o->rnnlm_weight;
+  double fresh = o->interpolation == 0 ? w * recurrent + (1 - w) * ngram
+                                       : -log(w * exp(-recurrent) + (1 - w) * exp(-ngram));
   return (double)o->rnnlm_scale * fresh - (double)o->small_scale * small;
 }
 
-/* --- the scorer alone --------------------------------------------------------------------------------------------- */
+/* --- the scorer alone -------------------------------------------------------------------- */
 
 typedef struct visited {
   uint64_t context;
@@ -44,8 +51,10 @@ typedef struct visited {
   size_t size;
 } visited;
 
-/* Asks `num` times for random words behind random contexts seen before; both scorers must agree bit for bit, and with the definition. */
-static void check_walks(const models *m, const wf_rnn_scorer_options *o, const wf_scorer *scorer, const wf_scorer *other, test_rng *rng, int num) {
+/* Asks `num` times for random words behind random contexts seen before; both scorers must agree bit
+ * for bit, and with the definition. */
+static void check_walks(const models *m, const wf_rnn_scorer_options *o, const wf_scorer *scorer,
+                        const wf_scorer *other, test_rng *rng, int num) {
   static visited seen[4000];
   wf_error err = {0};
   void *memory, *other_memory;
@@ -59,7 +68,10 @@ static void check_walks(const models *m, const wf_rnn_scorer_options *o, const w
     assert_ok(other->ops->begin(other, other_memory, &other_start, &err));
     assert_true(other_start == seen[0].context);
     for (int i = 0; i < num; i++) {
-      const visited *from = &seen[test_below(rng, 4) == 0 ? test_below(rng, (uint32_t)size) : size - 1 - test_below(rng, size < 20 ? (uint32_t)size : 20)];
+      const visited *from =
+          &seen[test_below(rng, 4) == 0
+                    ? test_below(rng, (uint32_t)size)
+                    : size - 1 - test_below(rng, size < 20 ? (uint32_t)size : 20)];
       visited to = *from;
       uint64_t next;
       float cost, again;
@@ -69,13 +81,15 @@ static void check_walks(const models *m, const wf_rnn_scorer_options *o, const w
         assert_ok(scorer->ops->final(scorer, memory, from->context, &cost, &err));
         assert_ok(other->ops->final(other, other_memory, from->context, &again, &err));
       } else {
-        assert_ok(scorer->ops->step(scorer, memory, from->context, label, &cost, &to.context, &err));
+        assert_ok(
+            scorer->ops->step(scorer, memory, from->context, label, &cost, &to.context, &err));
         assert_ok(other->ops->step(other, other_memory, from->context, label, &again, &next, &err));
         assert_true(next == to.context);
       }
       assert_true(cost == again);
       double wanted = scorer_cost(m, o, to.labels, to.size);
-      if (fabs((double)cost - wanted) > 2e-5 * (1 + fabs(wanted))) fail_msg("%s: %.9g, by definition %.9g", m->r.type, (double)cost, wanted);
+      if (fabs((double)cost - wanted) > 2e-5 * (1 + fabs(wanted)))
+        fail_msg("%s: %.9g, by definition %.9g", m->r.type, (double)cost, wanted);
       if (label != 0 && to.size < 11 && size < 4000) seen[size++] = to;
     }
   }
@@ -106,7 +120,8 @@ static void test_walks(void **unused) {
     assert_int_equal(stats.num_utterances, 3);
     assert_int_equal(stats.num_requests, 3000);
     assert_int_equal(stats.num_evicted, 0);
-    assert_true(stats.num_hits > 0 && stats.num_hits < 3000 && stats.num_hidden <= stats.num_histories);
+    assert_true(stats.num_hits > 0 && stats.num_hits < 3000 &&
+                stats.num_hidden <= stats.num_histories);
     assert_int_equal(other_stats.num_requests, 3000);
     if (tight.rnnlm_cache == 0) assert_int_equal(other_stats.num_hits, 0);
     if (tight.rnnlm_cache == 2) shared_hits += other_stats.num_hits, hits += stats.num_hits;
@@ -119,7 +134,7 @@ static void test_walks(void **unused) {
   assert_true(shared_hits > hits); /* the same words are asked for in each utterance */
 }
 
-/* --- decoding ----------------------------------------------------------------------------------------------------- */
+/* --- decoding ---------------------------------------------------------------------------- */
 
 typedef struct brute {
   const models *m;
@@ -136,7 +151,8 @@ typedef struct brute {
 static void end_path(brute *b, double cost) {
   b->labels[b->size] = 0;
   for (size_t i = 0; i <= b->size; i++) cost += scorer_cost(b->m, b->o, b->labels, i + 1);
-  bool same = b->size == b->best_size && memcmp(b->labels, b->best_labels, b->size * sizeof *b->labels) == 0;
+  bool same = b->size == b->best_size &&
+              memcmp(b->labels, b->best_labels, b->size * sizeof *b->labels) == 0;
   if (cost >= b->best) {
     if (!same && cost < b->second) b->second = cost;
     return;
@@ -149,20 +165,25 @@ static void end_path(brute *b, double cost) {
 
 /* Every path; epsilon arcs lead to larger states, so there are finitely many. */
 static void all_paths(brute *b, uint64_t state, int64_t frame, double cost) {
-  if (frame == b->scores->num_frames && b->view.final_cost[state] != INFINITY) end_path(b, cost + (double)b->view.final_cost[state]);
+  if (frame == b->scores->num_frames && b->view.final_cost[state] != INFINITY)
+    end_path(b, cost + (double)b->view.final_cost[state]);
   for (uint64_t a = b->view.arc_off[state]; a < b->view.arc_off[state + 1]; a++) {
     const wf_arc *arc = &b->view.arcs[a];
     double next = cost + (double)arc->weight;
     if (arc->ilabel > 0 && frame == b->scores->num_frames) continue;
-    if (arc->ilabel > 0) next -= (double)((const float *)b->scores->data)[frame * b->scores->num_columns + arc->ilabel - 1];
+    if (arc->ilabel > 0)
+      next -= (double)((const float *)
+                           b->scores->data)[frame * b->scores->num_columns + arc->ilabel - 1];
     if (arc->olabel > 0) b->labels[b->size++] = arc->olabel;
     all_paths(b, arc->nextstate, frame + (arc->ilabel > 0), next);
     if (arc->olabel > 0) b->size--;
   }
 }
 
-/* The same in two passes: a lattice of everything, without the scorer; then its costs; then the best path. */
-static double two_passes(const wf_graph *graph, wf_decoder_options options, const wf_scores *scores, const wf_scorer *scorer) {
+/* The same in two passes: a lattice of everything, without the scorer; then its costs; then the
+ * best path. */
+static double two_passes(const wf_graph *graph, wf_decoder_options options, const wf_scores *scores,
+                         const wf_scorer *scorer) {
   wf_error err = {0};
   wf_decoder *decoder;
   wf_result *result;
@@ -205,7 +226,13 @@ static void test_decoding(void **unused) {
     o.rnnlm_cache = (int32_t)(seed % 3);
     wf_scorer *scorer;
     assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &o, &scorer, &err));
-    test_fst_shape shape = {.num_states = 5, .num_arcs = 13, .num_ilabels = COLUMNS, .num_olabels = NUM_LABELS, .epsilon_share = 0.25f, .final_share = 0.7f, .max_weight = 2};
+    test_fst_shape shape = {.num_states = 5,
+                            .num_arcs = 13,
+                            .num_ilabels = COLUMNS,
+                            .num_olabels = NUM_LABELS,
+                            .epsilon_share = 0.25f,
+                            .final_share = 0.7f,
+                            .max_weight = 2};
     wf_fst *fst = test_changed_fst(test_random_fst(&rng, &shape), &rng, forward_epsilons);
     wf_graph *graph;
     assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
@@ -227,24 +254,35 @@ static void test_decoding(void **unused) {
     assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
     assert_ok(wf_decode(decoder, scores, BATCH, NULL, results, &err));
     for (int u = 0; u < BATCH; u++) {
-      brute b = {.m = &m, .o = &o, .view = wf_fst_get_view(wf_graph_fst(graph)), .scores = &scores[u], .best = INFINITY, .second = INFINITY};
+      brute b = {.m = &m,
+                 .o = &o,
+                 .view = wf_fst_get_view(wf_graph_fst(graph)),
+                 .scores = &scores[u],
+                 .best = INFINITY,
+                 .second = INFINITY};
       if (b.view.start >= 0) all_paths(&b, (uint64_t)b.view.start, 0, 0);
       const wf_result *result = results[u];
       assert_int_equal(result->status, WF_OK);
       assert_int_equal((result->flags & WF_RESULT_NOT_FINAL) != 0, b.best == INFINITY);
       if (b.best == INFINITY) continue;
-      if (fabs(result->cost - b.best) > 1e-4) fail_msg("seed %d, utterance %d: cost %.9g, best of all paths %.9g", (int)seed, u, result->cost, b.best);
+      if (fabs(result->cost - b.best) > 1e-4)
+        fail_msg("seed %d, utterance %d: cost %.9g, best of all paths %.9g", (int)seed, u,
+                 result->cost, b.best);
       double rescored = b.best_size == 0 ? b.best : two_passes(graph, options, &scores[u], scorer);
-      if (fabs(rescored - b.best) > 1e-4) fail_msg("seed %d, utterance %d: in two passes %.9g, best of all paths %.9g", (int)seed, u, rescored, b.best);
+      if (fabs(rescored - b.best) > 1e-4)
+        fail_msg("seed %d, utterance %d: in two passes %.9g, best of all paths %.9g", (int)seed, u,
+                 rescored, b.best);
       if (b.second - b.best > 1e-3) {
         assert_int_equal(result->num_words, b.best_size);
-        for (size_t i = 0; i < b.best_size; i++) assert_int_equal(result->words[i].label, b.best_labels[i]);
+        for (size_t i = 0; i < b.best_size; i++)
+          assert_int_equal(result->words[i].label, b.best_labels[i]);
       }
       compared++;
       worded += b.best_size > 1;
       wf_result *alone; /* the same, whatever else is in the batch */
       assert_ok(wf_decode(decoder, &scores[u], 1, NULL, &alone, &err));
-      assert_true(alone->cost == result->cost && alone->scorer_cost == result->scorer_cost && alone->num_words == result->num_words);
+      assert_true(alone->cost == result->cost && alone->scorer_cost == result->scorer_cost &&
+                  alone->num_words == result->num_words);
       wf_result_free(alone);
     }
     for (int u = 0; u < BATCH; u++) wf_result_free(results[u]);
@@ -257,38 +295,53 @@ static void test_decoding(void **unused) {
   if (compared < 60 || worded < 30) fail_msg("compared %d, with words %d", compared, worded);
 }
 
-/* --- many utterances at one time ---------------------------------------------------------------------------------- */
+/* --- many utterances at one time --------------------------------------------------------- */
 
 enum { MANY = 70 /* more than go forward together */, LONG = 14, INPUTS = 4 };
 
 static void check_same(const wf_result *a, const wf_result *b, const char *what, int utterance) {
-  bool same = a->status == b->status && a->flags == b->flags && a->cost == b->cost && a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost &&
+  bool same = a->status == b->status && a->flags == b->flags && a->cost == b->cost &&
+              a->graph_cost == b->graph_cost && a->acoustic_cost == b->acoustic_cost &&
               a->scorer_cost == b->scorer_cost && a->num_words == b->num_words;
-  for (size_t i = 0; same && i < a->num_words; i++) same = a->words[i].label == b->words[i].label && a->words[i].start_frame == b->words[i].start_frame;
-  if (!same) fail_msg("%s, utterance %d: cost %.9g, alone %.9g; %zu words, alone %zu", what, utterance, a->cost, b->cost, a->num_words, b->num_words);
+  for (size_t i = 0; same && i < a->num_words; i++)
+    same = a->words[i].label == b->words[i].label &&
+           a->words[i].start_frame == b->words[i].start_frame;
+  if (!same)
+    fail_msg("%s, utterance %d: cost %.9g, alone %.9g; %zu words, alone %zu", what, utterance,
+             a->cost, b->cost, a->num_words, b->num_words);
 }
 
-static void decode_all(const wf_graph *graph, const wf_decoder_options *options, const wf_scorer *scorer, const wf_scores *scores, size_t at_once, wf_result **results) {
+static void decode_all(const wf_graph *graph, const wf_decoder_options *options,
+                       const wf_scorer *scorer, const wf_scores *scores, size_t at_once,
+                       wf_result **results) {
   wf_error err = {0};
   wf_decoder *decoder;
   assert_ok(wf_decoder_create(graph, options, &decoder, &err));
   assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
-  for (size_t i = 0; i < MANY; i += at_once) assert_ok(wf_decode(decoder, scores + i, MANY - i < at_once ? MANY - i : at_once, NULL, results + i, &err));
+  for (size_t i = 0; i < MANY; i += at_once)
+    assert_ok(wf_decode(decoder, scores + i, MANY - i < at_once ? MANY - i : at_once, NULL,
+                        results + i, &err));
   wf_decoder_free(decoder);
 }
 
 /* Decodes in batches of `at_once`; behind `boost`, unless it is NULL. */
-static wf_rnn_scorer_stats check_together(const models *m, const wf_rnn_scorer_options *o, const wf_scorer *boost, const wf_graph *graph, const wf_decoder_options *options,
-                                          const wf_scores *scores, size_t at_once, wf_result **alone) {
+static wf_rnn_scorer_stats check_together(const models *m, const wf_rnn_scorer_options *o,
+                                          const wf_scorer *boost, const wf_graph *graph,
+                                          const wf_decoder_options *options,
+                                          const wf_scores *scores, size_t at_once,
+                                          wf_result **alone) {
   wf_error err = {0};
   wf_scorer *scorer, *chain;
   wf_result *together[MANY];
   assert_ok(wf_scorer_from_rnnlm(m->rnnlm, m->ngram, m->small, m->words, o, &scorer, &err));
-  if (boost != NULL) assert_ok(wf_scorer_chain(boost, scorer, &chain, &err));
-  else chain = wf_scorer_ref(scorer);
+  if (boost != NULL)
+    assert_ok(wf_scorer_chain(boost, scorer, &chain, &err));
+  else
+    chain = wf_scorer_ref(scorer);
   decode_all(graph, options, chain, scores, at_once, together);
   char what[100];
-  snprintf(what, sizeof what, "%s, cache %d, memory %d, %d threads, %d at once", m->r.type, o->rnnlm_cache, (int)o->rnnlm_memory, options->num_threads, (int)at_once);
+  snprintf(what, sizeof what, "%s, cache %d, memory %d, %d threads, %d at once", m->r.type,
+           o->rnnlm_cache, (int)o->rnnlm_memory, options->num_threads, (int)at_once);
   for (int u = 0; u < MANY; u++) {
     check_same(together[u], alone[u], what, u);
     wf_result_free(together[u]);
@@ -303,7 +356,8 @@ static wf_rnn_scorer_stats check_together(const models *m, const wf_rnn_scorer_o
   return stats;
 }
 
-/* Whatever the batch, the threads, the cache and the memory: the bits of utterances decoded one by one, each question by itself. */
+/* Whatever the batch, the threads, the cache and the memory: the bits of utterances decoded one by
+ * one, each question by itself. */
 static void test_batches(void **unused) {
   (void)unused;
   wf_error err = {0};
@@ -325,7 +379,8 @@ static void test_batches(void **unused) {
     static float data[MANY][LONG * INPUTS];
     wf_scores scores[MANY];
     for (int u = 0; u < MANY; u++) {
-      for (int i = 0; i < LONG * INPUTS; i++) data[u][i] = u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some say the same */
+      for (int i = 0; i < LONG * INPUTS; i++)
+        data[u][i] = u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some say the same */
       scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, LONG + 1), INPUTS, INPUTS};
     }
     wf_result *alone[MANY];
@@ -345,9 +400,13 @@ static void test_batches(void **unused) {
       o.rnnlm_cache = 1 + kind % 2;
       o.rnnlm_memory = kind < 4 ? 65536 : 1 << 24;
       options.num_threads = 1 + kind / 2;
-      wf_rnn_scorer_stats stats = check_together(&m, &o, chained ? boost : NULL, graph, &options, scores, (size_t[]){MANY, 7, 1}[(kind + (int)seed) % 3], alone);
+      wf_rnn_scorer_stats stats =
+          check_together(&m, &o, chained ? boost : NULL, graph, &options, scores,
+                         (size_t[]){MANY, 7, 1}[(kind + (int)seed) % 3], alone);
       wf_rnn_scorer_stats *kept = kind == 4 ? &apart : &shared;
-      if (kind >= 4) kept->num_hits += stats.num_hits, kept->num_costs += stats.num_costs, kept->num_requests += stats.num_requests - stats.num_hits;
+      if (kind >= 4)
+        kept->num_hits += stats.num_hits, kept->num_costs += stats.num_costs,
+            kept->num_requests += stats.num_requests - stats.num_hits;
       sum.num_evicted += stats.num_evicted;
       sum.num_evicted_results += stats.num_evicted_results;
       sum.num_evicted_contexts += stats.num_evicted_contexts;
@@ -359,11 +418,14 @@ static void test_batches(void **unused) {
     free_models(&m);
   }
   assert_true(sum.num_evicted > 0 && sum.num_evicted_results > 0 && sum.num_evicted_contexts > 0);
-  assert_true(shared.num_hits > apart.num_hits);       /* utterances share answers */
-  assert_true(apart.num_costs < apart.num_requests);   /* and even where they do not, those asked for at the same time */
+  assert_true(shared.num_hits > apart.num_hits); /* utterances share answers */
+  assert_true(
+      apart.num_costs <
+      apart.num_requests); /* and even where they do not, those asked for at the same time */
 }
 
-/* A chain with a recurrent scorer as the GPU takes it apart: the other parts as arrays, costs added up and contexts numbered as the chain does. */
+/* A chain with a recurrent scorer as the GPU takes it apart: the other parts as arrays, costs added
+ * up and contexts numbered as the chain does. */
 static void test_flat_chains(void **unused) {
   (void)unused;
   wf_error err = {0};
@@ -400,7 +462,8 @@ static void test_flat_chains(void **unused) {
         assert_ok(chain->ops->step(chain, memory, context, word, &cost, &context, &err));
         assert_ok(twin->ops->step(twin, twin_memory, same, word, &twin_cost, &same, &err));
         assert_ok(rnn->ops->step(rnn, own_memory, own, word, &own_cost, &own, &err));
-        assert_true(cost == twin_cost && cost == wf__flat_chained(&flat, at, false, (uint32_t)word, own_cost, &at));
+        assert_true(cost == twin_cost &&
+                    cost == wf__flat_chained(&flat, at, false, (uint32_t)word, own_cost, &at));
         if (isinf(cost)) break;
         num_said += cost != own_cost;
       }
@@ -429,21 +492,31 @@ static void test_refused(void **unused) {
   wf_rnn_scorer_options_init(&o);
   wf_scorer *scorer;
   o.rnnlm_weight = 0.5f;
-  assert_int_equal(wf_scorer_from_rnnlm(m.rnnlm, NULL, m.small, m.words, &o, &scorer, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_scorer_from_rnnlm(m.rnnlm, NULL, m.small, m.words, &o, &scorer, &err),
+                   WF_ERR_ARGUMENT);
   assert_null(scorer);
   o.rnnlm_weight = 2;
-  assert_int_equal(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, NULL, m.words, &o, &scorer, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, NULL, m.words, &o, &scorer, &err),
+                   WF_ERR_ARGUMENT);
   wf_symbols *strange;
   assert_ok(wf_symbols_create("strange", &strange, &err));
   assert_ok(wf_symbols_add(strange, "nothing", 1, NULL, &err));
-  assert_int_equal(wf_scorer_from_rnnlm(m.rnnlm, NULL, NULL, strange, NULL, &scorer, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_scorer_from_rnnlm(m.rnnlm, NULL, NULL, strange, NULL, &scorer, &err),
+                   WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "knows none of the words of strange"));
   wf_symbols_free(strange);
-  test_rnn r = {.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .hidden = 4, .num_words = 6, .reverse = true};
+  test_rnn r = {.type = "sigmoid",
+                .version = 6,
+                .num_layers = 1,
+                .arity = 2,
+                .hidden = 4,
+                .num_words = 6,
+                .reverse = true};
   test_rnn_fill(&r, &rng);
   wf_rnnlm *reverse;
   assert_ok(wf_rnnlm_open(test_rnn_write(&r), NULL, &reverse, &err));
-  assert_int_equal(wf_scorer_from_rnnlm(reverse, NULL, NULL, NULL, NULL, &scorer, &err), WF_ERR_UNSUPPORTED);
+  assert_int_equal(wf_scorer_from_rnnlm(reverse, NULL, NULL, NULL, NULL, &scorer, &err),
+                   WF_ERR_UNSUPPORTED);
   assert_non_null(strstr(err.message, "from their end"));
   wf_rnnlm_free(reverse);
   test_rnn_free(&r);
@@ -456,6 +529,8 @@ static void test_refused(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_walks), cmocka_unit_test(test_decoding), cmocka_unit_test(test_batches), cmocka_unit_test(test_flat_chains), cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_walks), cmocka_unit_test(test_decoding), cmocka_unit_test(test_batches),
+      cmocka_unit_test(test_flat_chains), cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

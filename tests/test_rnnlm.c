@@ -1,5 +1,6 @@
-/* test_rnnlm.c - recurrent language models: the toolkit's own figures; random models of every kind against their definition (rnnlm_oracle.h); the same costs whatever the
- * batch, the threads and the way of asking; every malformed file refused. */
+/* test_rnnlm.c - recurrent language models: the toolkit's own figures; random models of every kind
+ * against their definition (rnnlm_oracle.h); the same costs whatever the batch, the threads and the
+ * way of asking; every malformed file refused. */
 #include <unistd.h>
 
 #include "rnnlm_oracle.h"
@@ -23,12 +24,13 @@ static void random_text(test_rng *rng, int num_words, size_t num_sentences, text
   t->num_sentences = num_sentences;
   for (size_t s = 0; s < num_sentences; s++) {
     t->first[s] = size;
-    for (uint32_t n = test_below(rng, 20); n > 0; n--) t->words[size++] = (int32_t)test_below(rng, (uint32_t)num_words);
+    for (uint32_t n = test_below(rng, 20); n > 0; n--)
+      t->words[size++] = (int32_t)test_below(rng, (uint32_t)num_words);
   }
   t->first[num_sentences] = size;
 }
 
-/* --- the toolkit's figures ---------------------------------------------------------------------------------------- */
+/* --- the toolkit's figures --------------------------------------------------------------- */
 
 static void check_toolkit(const char *name) {
   char path[512];
@@ -69,7 +71,7 @@ static void test_toolkit(void **unused) {
   check_toolkit("relu2_maxent2");
 }
 
-/* --- random models ------------------------------------------------------------------------------------------------ */
+/* --- random models ----------------------------------------------------------------------- */
 
 static void check_steps(const wf_rnnlm *rnnlm, const text *t, const float *costs) {
   wf_error err = {0};
@@ -82,7 +84,8 @@ static void check_steps(const wf_rnnlm *rnnlm, const text *t, const float *costs
   float got[200];
   for (size_t s = 0; s < n; s++) wf_rnnlm_start(rnnlm, states + s * info.state_bytes);
   for (uint64_t at = 0; at < 20; at++) { /* all sentences abreast; ended ones go on with </s> */
-    for (size_t s = 0; s < n; s++) words[s] = at < t->first[s + 1] - t->first[s] ? t->words[t->first[s] + at] : 0;
+    for (size_t s = 0; s < n; s++)
+      words[s] = at < t->first[s + 1] - t->first[s] ? t->words[t->first[s] + at] : 0;
     wf_status status = wf_rnnlm_step(rnnlm, n, states, words, got, next, &err);
     if (info.reverse) {
       assert_int_equal(status, WF_ERR_UNSUPPORTED);
@@ -90,7 +93,8 @@ static void check_steps(const wf_rnnlm *rnnlm, const text *t, const float *costs
     }
     assert_ok(status);
     for (size_t s = 0; s < n; s++)
-      if (at <= t->first[s + 1] - t->first[s]) assert_true(got[s] == costs[t->first[s] + s + at]); /* bit for bit */
+      if (at <= t->first[s + 1] - t->first[s])
+        assert_true(got[s] == costs[t->first[s] + s + at]); /* bit for bit */
     memcpy(states, next, n * info.state_bytes);
   }
   free(states);
@@ -107,14 +111,18 @@ static void check_random(test_rng *rng, test_rnn r) {
   double want[40];
   assert_ok(wf_rnnlm_score(rnnlm, t.words, t.first, t.num_sentences, 1, costs, &err));
   assert_ok(wf_rnnlm_score(rnnlm, t.words, t.first, t.num_sentences, 3, threaded, &err));
-  assert_memory_equal(costs, threaded, (t.first[t.num_sentences] + t.num_sentences) * sizeof(float));
+  assert_memory_equal(costs, threaded,
+                      (t.first[t.num_sentences] + t.num_sentences) * sizeof(float));
   for (size_t s = 0; s < t.num_sentences; s++) {
     size_t size = t.first[s + 1] - t.first[s];
     test_rnn_costs(&r, t.words + t.first[s], size, want);
-    assert_ok(wf_rnnlm_score(rnnlm, t.words + t.first[s], (uint64_t[]){0, size}, 1, 1, alone, &err));
+    assert_ok(
+        wf_rnnlm_score(rnnlm, t.words + t.first[s], (uint64_t[]){0, size}, 1, 1, alone, &err));
     for (size_t i = 0; i <= size; i++) {
       double got = (double)costs[t.first[s] + s + i];
-      if (fabs(got - want[i]) > 2e-5 * (1 + fabs(want[i]))) fail_msg("%s, sentence %zu, word %zu: %.9g, by definition %.9g", r.type, s, i, got, want[i]);
+      if (fabs(got - want[i]) > 2e-5 * (1 + fabs(want[i])))
+        fail_msg("%s, sentence %zu, word %zu: %.9g, by definition %.9g", r.type, s, i, got,
+                 want[i]);
       assert_true(alone[i] == costs[t.first[s] + s + i]);
     }
   }
@@ -125,12 +133,24 @@ static void check_random(test_rng *rng, test_rnn r) {
 
 static void test_random(void **unused) {
   (void)unused;
-  static const char *const types[] = {"sigmoid", "tanh", "relu", "relu-trunc", "gru", "gru-bias", "gru-insyn", "gru-full", "scrn3", "scrnfast3", "scrn1000"};
+  static const char *const types[] = {"sigmoid", "tanh",      "relu",      "relu-trunc",
+                                      "gru",     "gru-bias",  "gru-insyn", "gru-full",
+                                      "scrn3",   "scrnfast3", "scrn1000"};
   test_rng rng = {1};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    for (int variant = 0; variant < 4; variant++) check_random(&rng, test_random_rnn(&rng, types[i], variant));
+    for (int variant = 0; variant < 4; variant++)
+      check_random(&rng, test_random_rnn(&rng, types[i], variant));
   for (int version = 0; version < 6; version++) /* what earlier versions do not say has a default */
-    check_random(&rng, (test_rnn){.type = "sigmoid", .version = version, .nce = version == 1, .lnz = 9, .num_layers = 1, .arity = 2, .num_words = 30, .hidden = 8, .order = 3, .num_cells = 500});
+    check_random(&rng, (test_rnn){.type = "sigmoid",
+                                  .version = version,
+                                  .nce = version == 1,
+                                  .lnz = 9,
+                                  .num_layers = 1,
+                                  .arity = 2,
+                                  .num_words = 30,
+                                  .hidden = 8,
+                                  .order = 3,
+                                  .num_cells = 500});
 }
 
 /* The words of a hierarchical softmax share probability 1. */
@@ -138,7 +158,14 @@ static void test_sums_to_one(void **unused) {
   (void)unused;
   test_rng rng = {7};
   for (int arity = 2; arity <= 5; arity++) {
-    test_rnn r = {.type = "gru-full", .version = 6, .num_layers = 2, .arity = arity, .hidden = 9, .num_words = 60 * (arity - 1) + 1, .order = 3, .num_cells = 3000};
+    test_rnn r = {.type = "gru-full",
+                  .version = 6,
+                  .num_layers = 2,
+                  .arity = arity,
+                  .hidden = 9,
+                  .num_words = 60 * (arity - 1) + 1,
+                  .order = 3,
+                  .num_cells = 3000};
     test_rnn_fill(&r, &rng);
     wf_rnnlm *rnnlm = open_model(test_rnn_write(&r));
     double sum = 0;
@@ -154,13 +181,14 @@ static void test_sums_to_one(void **unused) {
   }
 }
 
-/* --- files -------------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------- */
 
 static void refuse(const char *path, wf_status code, const char *part) {
   wf_error err = {0};
   wf_rnnlm *rnnlm = (wf_rnnlm *)&err;
   wf_status status = wf_rnnlm_open(path, NULL, &rnnlm, &err);
-  if (status != code || strstr(err.message, part) == NULL) fail_msg("status %d (%s), expected %d (...%s...)", status, err.message, code, part);
+  if (status != code || strstr(err.message, part) == NULL)
+    fail_msg("status %d (%s), expected %d (...%s...)", status, err.message, code, part);
   assert_null(rnnlm);
 }
 
@@ -177,7 +205,14 @@ static void write_at(const char *path, long offset, const void *bytes, size_t si
 static void test_malformed(void **unused) {
   (void)unused;
   test_rng rng = {3};
-  test_rnn r = {.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .hidden = 4, .num_words = 10, .order = 2, .num_cells = 50};
+  test_rnn r = {.type = "sigmoid",
+                .version = 6,
+                .num_layers = 1,
+                .arity = 2,
+                .hidden = 4,
+                .num_words = 10,
+                .order = 2,
+                .num_cells = 50};
   test_rnn_fill(&r, &rng);
   const char *path = test_rnn_write(&r);
   char net[600];
@@ -201,12 +236,24 @@ static void test_malformed(void **unused) {
     size_t size;
     const char *part;
   } damages[] = {
-      {0, &(uint64_t){70004}, 8, "versions 0 to 6"},      {0, &(uint64_t){60000}, 8, "versions 0 to 6"},          {8, &(uint64_t){UINT64_MAX}, 8, "bytes of weights"},
-      {8, &(uint64_t){10}, 8, "more cells than words"},   {8, &(uint64_t){1000}, 8, "bytes of weights"},          {16, &(int32_t){-1}, 4, "MaxEnt order"},
-      {16, &(int32_t){1000}, 4, "MaxEnt order"},          {20, &(uint8_t){2}, 1, "NCE flag"},                     {21, &(float){INFINITY}, 4, "ln Z"},
-      {25, &(uint8_t){9}, 1, "reverse flag"},             {26, "lstm", 5, "layer type 'lstm'"},                   {26, "scrn0", 6, "context size"},
-      {90, &(int32_t){0}, 4, "0 layers"},                 {90, &(int32_t){INT32_MAX}, 4, "layers"},               {94, &(int32_t){3}, 4, "arity 3"},
-      {94, &(int32_t){-5}, 4, "tree of arity -5"},        {98 + 4 * 13, &(float){NAN}, 4, "byte 150: weight is"}, {90, &(int32_t){40}, 4, "bytes of weights"},
+      {0, &(uint64_t){70004}, 8, "versions 0 to 6"},
+      {0, &(uint64_t){60000}, 8, "versions 0 to 6"},
+      {8, &(uint64_t){UINT64_MAX}, 8, "bytes of weights"},
+      {8, &(uint64_t){10}, 8, "more cells than words"},
+      {8, &(uint64_t){1000}, 8, "bytes of weights"},
+      {16, &(int32_t){-1}, 4, "MaxEnt order"},
+      {16, &(int32_t){1000}, 4, "MaxEnt order"},
+      {20, &(uint8_t){2}, 1, "NCE flag"},
+      {21, &(float){INFINITY}, 4, "ln Z"},
+      {25, &(uint8_t){9}, 1, "reverse flag"},
+      {26, "lstm", 5, "layer type 'lstm'"},
+      {26, "scrn0", 6, "context size"},
+      {90, &(int32_t){0}, 4, "0 layers"},
+      {90, &(int32_t){INT32_MAX}, 4, "layers"},
+      {94, &(int32_t){3}, 4, "arity 3"},
+      {94, &(int32_t){-5}, 4, "tree of arity -5"},
+      {98 + 4 * 13, &(float){NAN}, 4, "byte 150: weight is"},
+      {90, &(int32_t){40}, 4, "bytes of weights"},
   };
   for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
     write_at(path, 0, whole, size);
@@ -229,8 +276,10 @@ static void check_vocab(const char *lines, wf_status code, const char *part) {
   float weights[100] = {0};
   fwrite(weights, 4, 2 * 3 * 4 + 16, file); /* three words */
   fclose(file);
-  if (part == NULL) wf_rnnlm_free(open_model(path));
-  else refuse(path, code, part);
+  if (part == NULL)
+    wf_rnnlm_free(open_model(path));
+  else
+    refuse(path, code, part);
 }
 
 static void test_vocabulary(void **unused) {
@@ -246,15 +295,19 @@ static void test_vocabulary(void **unused) {
   check_vocab("</s> 3\na 1\na 1\n", WF_ERR_FORMAT, "'a'");
   check_vocab("</s> 3\na 1\n", WF_ERR_FORMAT, "bytes of weights");
   refuse("/nonexistent/model", WF_ERR_IO, "cannot open");
-  /* Words are sorted by count, equal ones in the order of the file; long words are known by their first 99 bytes. */
+  /* Words are sorted by count, equal ones in the order of the file; long words are known by their
+   * first 99 bytes. */
   char lines[400], word[200];
   memset(word, 'x', 150);
   word[99] = '\0';
   snprintf(lines, sizeof lines, "</s> 0\n%s 5\nb 7\n", word);
   const char *path = test_write_file("vocab", lines, strlen(lines));
-  test_shell("rm -f '%s.nnet'; cp '%s/rnnlm/sigmoid.nnet.gz' '%s.nnet.gz'", path, TEST_DATA_DIR, path);
+  test_shell("rm -f '%s.nnet'; cp '%s/rnnlm/sigmoid.nnet.gz' '%s.nnet.gz'", path, TEST_DATA_DIR,
+             path);
   refuse(path, WF_ERR_FORMAT, "bytes of weights");
-  test_shell("{ printf '\\004\\0\\0\\0\\0\\0\\0\\0'; head -c 172 /dev/zero; } | gzip > '%s.nnet.gz'", path);
+  test_shell(
+      "{ printf '\\004\\0\\0\\0\\0\\0\\0\\0'; head -c 172 /dev/zero; } | gzip > '%s.nnet.gz'",
+      path);
   wf_rnnlm *rnnlm = open_model(path);
   assert_int_equal(wf_rnnlm_find(rnnlm, "b"), 1);
   word[99] = 'x';
@@ -262,8 +315,10 @@ static void test_vocabulary(void **unused) {
   assert_int_equal(wf_rnnlm_find(rnnlm, "c"), -1);
   wf_error err = {0};
   float costs[8];
-  assert_int_equal(wf_rnnlm_score(rnnlm, (int32_t[]){1, 3}, (uint64_t[]){0, 2}, 1, 1, costs, &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_rnnlm_score(rnnlm, (int32_t[]){1, -1}, (uint64_t[]){0, 2}, 1, 1, costs, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_rnnlm_score(rnnlm, (int32_t[]){1, 3}, (uint64_t[]){0, 2}, 1, 1, costs, &err),
+                   WF_ERR_ARGUMENT);
+  assert_int_equal(wf_rnnlm_score(rnnlm, (int32_t[]){1, -1}, (uint64_t[]){0, 2}, 1, 1, costs, &err),
+                   WF_ERR_ARGUMENT);
   wf_rnnlm_free(wf_rnnlm_ref(rnnlm));
   wf_rnnlm_free(rnnlm);
   assert_int_equal(wf_rnnlm_open(path, "nope", &rnnlm, &err), WF_ERR_ARGUMENT);
@@ -272,12 +327,18 @@ static void test_vocabulary(void **unused) {
   wf_rnnlm_free(rnnlm);
 }
 
-/* Counts that grow like Fibonacci's numbers make the deepest tree; all zero, a chain, which has a limit. */
+/* Counts that grow like Fibonacci's numbers make the deepest tree; all zero, a chain, which has a
+ * limit. */
 static void test_deep_trees(void **unused) {
   (void)unused;
   test_rng rng = {5};
   for (int words = 60; words <= 2000; words += 1940) {
-    test_rnn r = {.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .hidden = 4, .num_words = words};
+    test_rnn r = {.type = "sigmoid",
+                  .version = 6,
+                  .num_layers = 1,
+                  .arity = 2,
+                  .hidden = 4,
+                  .num_words = words};
     test_rnn_fill(&r, &rng);
     for (int w = 0; w < words; w++) r.counts[w] = 0;
     const char *path = test_rnn_write(&r);
@@ -298,7 +359,9 @@ static void test_deep_trees(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_toolkit),   cmocka_unit_test(test_random),     cmocka_unit_test(test_sums_to_one),
-                                     cmocka_unit_test(test_malformed), cmocka_unit_test(test_vocabulary), cmocka_unit_test(test_deep_trees)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_toolkit),     cmocka_unit_test(test_random),
+      cmocka_unit_test(test_sums_to_one), cmocka_unit_test(test_malformed),
+      cmocka_unit_test(test_vocabulary),  cmocka_unit_test(test_deep_trees)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

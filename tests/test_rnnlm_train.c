@@ -1,5 +1,6 @@
-/* test_rnnlm_train.c - training of recurrent language models: steps against finite differences of the definition (rnnlm_oracle.h), texts that can be learnt, the
- * same model each time with one thread, files that come back as they were written. */
+/* test_rnnlm_train.c - training of recurrent language models: steps against finite differences of
+ * the definition (rnnlm_oracle.h), texts that can be learnt, the same model each time with one
+ * thread, files that come back as they were written. */
 #include "lm/rnnlm_learn.h"
 #include "rnnlm_oracle.h"
 
@@ -43,7 +44,14 @@ static float *written_floats(const wf_rnnlm *rnnlm, const test_rnn *r) {
 }
 
 static void check_gradient(test_rng *rng, const char *type, int order) {
-  test_rnn r = {.type = type, .version = 6, .num_layers = 1, .arity = 2, .hidden = 6, .num_words = 12, .order = order, .num_cells = order > 0 ? 60 : 0};
+  test_rnn r = {.type = type,
+                .version = 6,
+                .num_layers = 1,
+                .arity = 2,
+                .hidden = 6,
+                .num_words = 12,
+                .order = order,
+                .num_cells = order > 0 ? 60 : 0};
   wf_rnnlm *rnnlm = learning_model(&r, rng);
   const float rate = 1.0f / 1024, nudge = 1.0f / 64;
   int32_t words[] = {0, 3, 1, 3, 7, 2, 0};
@@ -51,7 +59,8 @@ static void check_gradient(test_rng *rng, const char *type, int order) {
   wf_error err = {0};
   assert_ok(wf__rnn_tape_init(rnnlm, &tape, &err));
   double cost = wf__rnn_learn(rnnlm, &(wf__rnn_rates){rate, rate, 0, 0, 1e9f}, &tape, words, 7);
-  test_assert_close(cost, -log_probability(&r, words + 1, 5), 0.05); /* the first words' steps are felt by the later ones */
+  test_assert_close(cost, -log_probability(&r, words + 1, 5),
+                    0.05); /* the first words' steps are felt by the later ones */
   float *moved = written_floats(rnnlm, &r);
   size_t large = 0, num = r.num_floats + r.num_cells;
   for (size_t i = 0; i < num; i++) {
@@ -62,8 +71,10 @@ static void check_gradient(test_rng *rng, const char *type, int order) {
     double down = log_probability(&r, words + 1, 5), slope = (up - down) / (2 * (double)nudge);
     *weight = kept;
     double step = ((double)moved[i] - (double)kept) / (double)rate;
-    if (i < r.num_floats && strcmp(type, "gru") == 0 && moved[i] == 0 && slope == 0) continue; /* the unused input matrices are written as zeros */
-    if (fabs(step - slope) > 0.01 + 0.02 * fabs(slope)) fail_msg("%s: weight %zu of %zu moved by %g, slope %g", type, i, num, step, slope);
+    if (i < r.num_floats && strcmp(type, "gru") == 0 && moved[i] == 0 && slope == 0)
+      continue; /* the unused input matrices are written as zeros */
+    if (fabs(step - slope) > 0.01 + 0.02 * fabs(slope))
+      fail_msg("%s: weight %zu of %zu moved by %g, slope %g", type, i, num, step, slope);
     large += fabs(slope) > 0.05;
   }
   assert_true(large > 60);
@@ -82,12 +93,20 @@ static void test_gradients(void **unused) {
   }
 }
 
-/* With rates of zero, learning is scoring; also of sentences longer than what gradients flow through. */
+/* With rates of zero, learning is scoring; also of sentences longer than what gradients flow
+ * through. */
 static void test_cost_is_score(void **unused) {
   (void)unused;
   test_rng rng = {12};
   for (int i = 0; i < 4; i++) {
-    test_rnn r = {.type = i < 2 ? "sigmoid" : "gru", .version = 6, .num_layers = 1, .arity = 2, .hidden = 13, .num_words = 40, .order = 3, .num_cells = 500};
+    test_rnn r = {.type = i < 2 ? "sigmoid" : "gru",
+                  .version = 6,
+                  .num_layers = 1,
+                  .arity = 2,
+                  .hidden = 13,
+                  .num_words = 40,
+                  .order = 3,
+                  .num_cells = 500};
     wf_rnnlm *rnnlm = learning_model(&r, &rng);
     enum { SIZE = 3 * WF__RNN_SEGMENT + 5 };
     int32_t words[SIZE];
@@ -97,7 +116,8 @@ static void test_cost_is_score(void **unused) {
     wf_error err = {0};
     wf__rnn_tape tape;
     assert_ok(wf__rnn_tape_init(rnnlm, &tape, &err));
-    double cost = wf__rnn_learn(rnnlm, &(wf__rnn_rates){0, 0, 0, 0, 1}, &tape, words, SIZE), sum = 0;
+    double cost = wf__rnn_learn(rnnlm, &(wf__rnn_rates){0, 0, 0, 0, 1}, &tape, words, SIZE),
+           sum = 0;
     assert_ok(wf_rnnlm_score(rnnlm, words + 1, (uint64_t[]){0, SIZE - 2}, 1, 1, costs, &err));
     for (int k = 0; k < SIZE - 1; k++) sum += (double)costs[k];
     test_assert_close(cost / sum, 1, 1e-5);
@@ -107,7 +127,7 @@ static void test_cost_is_score(void **unused) {
   }
 }
 
-/* --- whole trainings ---------------------------------------------------------------------------------------------- */
+/* --- whole trainings --------------------------------------------------------------------- */
 
 /* Sentences `x y ... y x`: what ends one depends on its first word alone, which no n-gram sees. */
 static const char *write_memory_text(test_rng *rng, int lines, const char *name) {
@@ -133,7 +153,8 @@ static double perplexity(const wf_rnnlm *rnnlm, const char *sentence) {
   char copy[200], *rest = NULL;
   size_t size = 0;
   snprintf(copy, sizeof copy, "%s", sentence);
-  for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) words[size++] = wf_rnnlm_find(rnnlm, word);
+  for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+    words[size++] = wf_rnnlm_find(rnnlm, word);
   wf_error err = {0};
   double sum = 0;
   assert_ok(wf_rnnlm_score(rnnlm, words, (uint64_t[]){0, size}, 1, 1, costs, &err));
@@ -155,11 +176,15 @@ static void test_memory(void **unused) {
     options.learning_rate = 0.3f;
     options.num_threads = layer == 0 ? 1 : 3;
     wf_rnnlm *rnnlm = train(text, valid, &options);
-    /* One bit a sentence of seven tokens: 2^(1/7) = 1.104. Without memory the mean over both first words is at least
-       2^(2/7) = 1.219, and a wrong end costs no more than a right one. Threads race, so how far below it gets varies. */
-    double right = sqrt(perplexity(rnnlm, "left a b c d left") * perplexity(rnnlm, "right a b c d right"));
-    double wrong = sqrt(perplexity(rnnlm, "left a b c d right") * perplexity(rnnlm, "right a b c d left"));
-    if (right > 1.2 || wrong < 1.25) fail_msg("layer %d: perplexity %g, of wrong sentences %g", layer, right, wrong);
+    /* One bit a sentence of seven tokens: 2^(1/7) = 1.104. Without memory the mean over both first
+     * words is at least 2^(2/7) = 1.219, and a wrong end costs no more than a right one. Threads
+     * race, so how far below it gets varies. */
+    double right =
+        sqrt(perplexity(rnnlm, "left a b c d left") * perplexity(rnnlm, "right a b c d right"));
+    double wrong =
+        sqrt(perplexity(rnnlm, "left a b c d right") * perplexity(rnnlm, "right a b c d left"));
+    if (right > 1.2 || wrong < 1.25)
+      fail_msg("layer %d: perplexity %g, of wrong sentences %g", layer, right, wrong);
     wf_rnnlm_free(rnnlm);
   }
 }
@@ -209,8 +234,12 @@ static void test_refused(void **unused) {
     wf_status code;
     const char *part;
   } cases[] = {
-      {"", "a", 0, WF_ERR_FORMAT, "no words"},          {"a b\n\n", "c\n", 0, WF_ERR_FORMAT, "no sentence of known words"}, {"a </s> b", "a", 0, WF_ERR_FORMAT, ":1: '</s>'"},
-      {"a b", "a", 3, WF_ERR_ARGUMENT, "maxent_cells"}, {"a\n", "a\n", 0, WF_ERR_CANCELLED, ""},                           {"a\n", "a\n", -5, WF_ERR_ARGUMENT, "maxent_cells"},
+      {"", "a", 0, WF_ERR_FORMAT, "no words"},
+      {"a b\n\n", "c\n", 0, WF_ERR_FORMAT, "no sentence of known words"},
+      {"a </s> b", "a", 0, WF_ERR_FORMAT, ":1: '</s>'"},
+      {"a b", "a", 3, WF_ERR_ARGUMENT, "maxent_cells"},
+      {"a\n", "a\n", 0, WF_ERR_CANCELLED, ""},
+      {"a\n", "a\n", -5, WF_ERR_ARGUMENT, "maxent_cells"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[512];
@@ -219,16 +248,22 @@ static void test_refused(void **unused) {
     wf_rnnlm_train_options options;
     wf_rnnlm_train_options_init(&options);
     options.maxent_cells = cases[i].cells;
-    snprintf(text, sizeof text, "%s", test_write_file("text", cases[i].text, strlen(cases[i].text)));
+    snprintf(text, sizeof text, "%s",
+             test_write_file("text", cases[i].text, strlen(cases[i].text)));
     wf_progress progress = {cases[i].code == WF_ERR_CANCELLED ? refuse_progress : NULL, NULL};
-    wf_status status = wf_rnnlm_train(text, test_write_file("valid", cases[i].valid, strlen(cases[i].valid)), &options, NULL, NULL, &rnnlm, &progress, &err);
-    if (status != cases[i].code || strstr(err.message, cases[i].part) == NULL) fail_msg("case %zu: %d, %s", i, status, err.message);
+    wf_status status =
+        wf_rnnlm_train(text, test_write_file("valid", cases[i].valid, strlen(cases[i].valid)),
+                       &options, NULL, NULL, &rnnlm, &progress, &err);
+    if (status != cases[i].code || strstr(err.message, cases[i].part) == NULL)
+      fail_msg("case %zu: %d, %s", i, status, err.message);
     assert_null(rnnlm);
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients), cmocka_unit_test(test_cost_is_score), cmocka_unit_test(test_memory),
-                                     cmocka_unit_test(test_deterministic), cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_gradients), cmocka_unit_test(test_cost_is_score),
+      cmocka_unit_test(test_memory), cmocka_unit_test(test_deterministic),
+      cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_scorer.c - decoding with scorers against the oracle bit for bit, against unpruned dynamic programming over the composed graph, and by hand. */
+/* test_scorer.c - decoding with scorers against the oracle bit for bit, against unpruned dynamic
+ * programming over the composed graph, and by hand. */
 #include "decode_tasks.h"
 #include "lattice_oracle.h"
 #include "table_scorer.h"
@@ -16,20 +17,29 @@ static wf_result *decode_with(struct decode_task *task, const wf_scorer *scorer)
   return result;
 }
 
-static void assert_as_expected(const struct decode_task *task, const wf_result *result, const oracle_result *expected, uint64_t seed) {
+static void assert_as_expected(const struct decode_task *task, const wf_result *result,
+                               const oracle_result *expected, uint64_t seed) {
   wf_fst_view view = wf_fst_get_view(wf_graph_fst(task->graph));
-  bool same = result->flags == expected->flags && result->num_decoded == expected->num_decoded && result->graph_cost == expected->graph_cost &&
-              result->acoustic_cost == expected->acoustic_cost && result->scorer_cost == expected->scorer_cost &&
-              (int)result->num_words == expected->num_words && (result->num_words == 0 || memcmp(result->words, expected->words, result->num_words * sizeof(wf_word)) == 0);
+  bool same = result->flags == expected->flags && result->num_decoded == expected->num_decoded &&
+              result->graph_cost == expected->graph_cost &&
+              result->acoustic_cost == expected->acoustic_cost &&
+              result->scorer_cost == expected->scorer_cost &&
+              (int)result->num_words == expected->num_words &&
+              (result->num_words == 0 ||
+               memcmp(result->words, expected->words, result->num_words * sizeof(wf_word)) == 0);
   int64_t t = 0;
   for (int i = 0; i < expected->num_arcs && same; i++) {
     int32_t ilabel = view.arcs[expected->arcs[i]].ilabel;
     if (ilabel != 0 && result->alignment[t++] != ilabel) same = false;
   }
   if (!same)
-    fail_msg("seed %llu: flags %u/%u decoded %lld/%lld cost %.9g+%.9g+%.9g / %.9g+%.9g+%.9g words %zu/%d", (unsigned long long)seed, result->flags,
-             expected->flags, (long long)result->num_decoded, (long long)expected->num_decoded, result->graph_cost, result->acoustic_cost,
-             result->scorer_cost, expected->graph_cost, expected->acoustic_cost, expected->scorer_cost, result->num_words, expected->num_words);
+    fail_msg(
+        "seed %llu: flags %u/%u decoded %lld/%lld cost %.9g+%.9g+%.9g / %.9g+%.9g+%.9g words "
+        "%zu/%d",
+        (unsigned long long)seed, result->flags, expected->flags, (long long)result->num_decoded,
+        (long long)expected->num_decoded, result->graph_cost, result->acoustic_cost,
+        result->scorer_cost, expected->graph_cost, expected->acoustic_cost, expected->scorer_cost,
+        result->num_words, expected->num_words);
 }
 
 /* What the tasks have covered. */
@@ -46,21 +56,27 @@ static void count(struct coverage *seen, const wf_result *result) {
   seen->worded += result->num_words > 0;
 }
 
-static void check_lattice(const struct decode_task *task, const oracle_space *space, const wf_result *result, uint64_t seed) {
+static void check_lattice(const struct decode_task *task, const oracle_space *space,
+                          const wf_result *result, uint64_t seed) {
   wf_lattice_view lattice = wf_lattice_get(result->lattice), wanted;
   assert_true(oracle_lattice_in(space, &task->options, &task->scores, &wanted));
   if (!oracle_same_lattice(&lattice, &wanted, seed)) fail();
   oracle_check_shape(&lattice, result->num_decoded);
   if (fabs(oracle_lattice_best(&lattice) - result->cost) > 1e-4)
-    fail_msg("seed %llu: best of the lattice %.9g, result %.9g", (unsigned long long)seed, oracle_lattice_best(&lattice), result->cost);
+    fail_msg("seed %llu: best of the lattice %.9g, result %.9g", (unsigned long long)seed,
+             oracle_lattice_best(&lattice), result->cost);
   oracle_free_view(&wanted);
 }
 
 static void check_task(uint64_t seed, bool by_state, struct coverage *seen) {
   test_rng rng = {seed * 31 + 7};
   struct decode_task task = test_random_task(seed);
-  /* By state, a cycle of the graph may cost less than nothing when it goes through contexts that are no cycle. */
-  table_scorer_shape shape = {.max_contexts = 5, .num_words = NUM_WORDS, .negative = !by_state && test_below(&rng, 2) == 0, .wide = test_below(&rng, 2) == 0,
+  /* By state, a cycle of the graph may cost less than nothing when it goes through contexts that
+   * are no cycle. */
+  table_scorer_shape shape = {.max_contexts = 5,
+                              .num_words = NUM_WORDS,
+                              .negative = !by_state && test_below(&rng, 2) == 0,
+                              .wide = test_below(&rng, 2) == 0,
                               .coarse = test_below(&rng, 2) == 0};
   oracle_scorer tables = test_random_tables(&rng, &shape);
   wf_scorer *scorer = test_table_scorer(&tables, shape.wide);
@@ -80,7 +96,8 @@ static void check_task(uint64_t seed, bool by_state, struct coverage *seen) {
     count(seen, result);
     seen->contexts += tables.num_contexts > 1;
     wf_result *plain = test_decode_alone(&task);
-    seen->changed += plain->status == WF_OK && (plain->num_words != result->num_words || plain->graph_cost != result->graph_cost);
+    seen->changed += plain->status == WF_OK && (plain->num_words != result->num_words ||
+                                                plain->graph_cost != result->graph_cost);
     wf_result_free(plain);
     if (task.options.lattice_beam > 0) check_lattice(&task, &space, result, seed);
     seen->lattices += task.options.lattice_beam > 0;
@@ -93,8 +110,9 @@ static void check_task(uint64_t seed, bool by_state, struct coverage *seen) {
 }
 
 static void assert_covered(const struct coverage *c) {
-  assert_true(c->decoded > 4000 && c->finals > 800 && c->dead > 300 && c->narrowed > 300 && c->overflown > 300 && c->tight > 20 && c->worded > 1000 &&
-              c->contexts > 3000 && c->changed > 500);
+  assert_true(c->decoded > 4000 && c->finals > 800 && c->dead > 300 && c->narrowed > 300 &&
+              c->overflown > 300 && c->tight > 20 && c->worded > 1000 && c->contexts > 3000 &&
+              c->changed > 500);
 }
 
 static void test_pairs_against_oracle(void **state) {
@@ -109,11 +127,13 @@ static void test_states_against_oracle(void **state) {
   (void)state;
   struct coverage seen = {0};
   for (uint64_t seed = 1; seed <= 6000; seed++) check_task(seed, true, &seen);
-  check_task(25368, true, &seen); /* a token changes its context in the round in which it is relaxed, and what comes of the old one stays */
+  check_task(25368, true, &seen); /* a token changes its context in the round in which it is
+                                     relaxed, and what comes of the old one stays */
   assert_covered(&seen);
 }
 
-/* graph o scorer as a graph of its own: state * num_contexts + context. Costs of words are summed in the other order, so the last bits may differ. */
+/* graph o scorer as a graph of its own: state * num_contexts + context. Costs of words are summed
+ * in the other order, so the last bits may differ. */
 static wf_fst *composed(const wf_fst *fst, const oracle_scorer *tables) {
   wf_error err = {0};
   wf_fst_view view = wf_fst_get_view(fst);
@@ -125,7 +145,8 @@ static wf_fst *composed(const wf_fst *fst, const oracle_scorer *tables) {
   assert_ok(wf_builder_set_start(builder, (uint32_t)view.start * num, &err));
   for (uint32_t s = 0; s < view.num_states; s++)
     for (uint32_t c = 0; c < num; c++) {
-      assert_ok(wf_builder_set_final(builder, s * num + c, view.final_cost[s] + tables->final[c], &err));
+      assert_ok(
+          wf_builder_set_final(builder, s * num + c, view.final_cost[s] + tables->final[c], &err));
       for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) {
         wf_arc arc = view.arcs[a];
         uint32_t next = c;
@@ -143,7 +164,8 @@ static wf_fst *composed(const wf_fst *fst, const oracle_scorer *tables) {
   return out;
 }
 
-/* With everything kept, the answer is the best path of the composed graph, and the one that decoding that graph gives. */
+/* With everything kept, the answer is the best path of the composed graph, and the one that
+ * decoding that graph gives. */
 static void test_against_composed_graph(void **state) {
   (void)state;
   int compared = 0, worded = 0;
@@ -153,7 +175,8 @@ static void test_against_composed_graph(void **state) {
     struct decode_task task = test_random_task(seed);
     task.options.beam = 1e6f;
     task.options.max_active = task.options.max_tokens = 1000000;
-    table_scorer_shape shape = {.max_contexts = 5, .num_words = NUM_WORDS, .negative = true, .wide = seed % 2 == 0};
+    table_scorer_shape shape = {
+        .max_contexts = 5, .num_words = NUM_WORDS, .negative = true, .wide = seed % 2 == 0};
     oracle_scorer tables = test_random_tables(&rng, &shape);
     wf_scorer *scorer = test_table_scorer(&tables, shape.wide);
     wf_fst *fst = composed(wf_graph_fst(task.graph), &tables);
@@ -165,8 +188,10 @@ static void test_against_composed_graph(void **state) {
     assert_int_equal(result->status, WF_OK);
     assert_int_equal((result->flags & WF_RESULT_NOT_FINAL) != 0, best == INFINITY);
     assert_int_equal(result->flags, of_whole->flags);
-    if (best != INFINITY && (fabs(result->cost - best) > 1e-4 || fabs(of_whole->cost - best) > 1e-4))
-      fail_msg("seed %llu: cost %.9g, of the composed graph %.9g, best path %.9g", (unsigned long long)seed, result->cost, of_whole->cost, best);
+    if (best != INFINITY &&
+        (fabs(result->cost - best) > 1e-4 || fabs(of_whole->cost - best) > 1e-4))
+      fail_msg("seed %llu: cost %.9g, of the composed graph %.9g, best path %.9g",
+               (unsigned long long)seed, result->cost, of_whole->cost, best);
     compared += best != INFINITY;
     worded += best != INFINITY && result->num_words > 0;
     wf_result_free(result);
@@ -209,7 +234,8 @@ static uint64_t count_reachable(const wf_fst *fst, int frames) {
   return sum;
 }
 
-/* More pairs than the first table of tokens has room for. All numbers are multiples of 1/8 or 1/4, so sums are exact. */
+/* More pairs than the first table of tokens has room for. All numbers are multiples of 1/8 or 1/4,
+ * so sums are exact. */
 static void test_many_pairs(void **state) {
   (void)state;
   enum { FRAMES = 8, COLUMNS = 8, WORDS = 30 };
@@ -218,7 +244,13 @@ static void test_many_pairs(void **state) {
     test_rng rng = {seed};
     wf_error err = {0};
     struct decode_task task = {0};
-    test_fst_shape shape = {.num_states = 150, .num_arcs = 900, .num_ilabels = COLUMNS, .num_olabels = WORDS, .epsilon_share = 0.3f, .final_share = 0.5f, .max_weight = 2};
+    test_fst_shape shape = {.num_states = 150,
+                            .num_arcs = 900,
+                            .num_ilabels = COLUMNS,
+                            .num_olabels = WORDS,
+                            .epsilon_share = 0.3f,
+                            .final_share = 0.5f,
+                            .max_weight = 2};
     wf_fst *fst = test_random_fst(&rng, &shape);
     assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
     wf_fst_free(fst);
@@ -228,7 +260,11 @@ static void test_many_pairs(void **state) {
     float data[FRAMES * COLUMNS];
     for (int i = 0; i < FRAMES * COLUMNS; i++) data[i] = -(float)test_below(&rng, 17) / 8;
     task.scores = (wf_scores){data, FRAMES, COLUMNS, COLUMNS};
-    table_scorer_shape kind = {.max_contexts = 60, .num_words = WORDS, .wide = seed % 2 == 0, .coarse = true, .negative = true};
+    table_scorer_shape kind = {.max_contexts = 60,
+                               .num_words = WORDS,
+                               .wide = seed % 2 == 0,
+                               .coarse = true,
+                               .negative = true};
     oracle_scorer tables = test_random_tables(&rng, &kind);
     wf_scorer *scorer = test_table_scorer(&tables, kind.wide);
     struct decode_task whole = task;
@@ -236,7 +272,8 @@ static void test_many_pairs(void **state) {
     assert_ok(wf_graph_create(product, NULL, 0, &whole.graph, &err));
     wf_result *result = decode_with(&task, scorer), *expected = test_decode_alone(&whole);
     assert_int_equal(result->status, WF_OK);
-    assert_true(result->flags == expected->flags && result->cost == expected->cost && result->num_tokens == expected->num_tokens);
+    assert_true(result->flags == expected->flags && result->cost == expected->cost &&
+                result->num_tokens == expected->num_tokens);
     if (seed % 2 == 0) assert_int_equal(result->num_tokens, count_reachable(product, FRAMES));
     if (result->num_tokens > most) most = result->num_tokens;
     wf_result_free(result);
@@ -250,10 +287,11 @@ static void test_many_pairs(void **state) {
   assert_true(most > FRAMES * 4096);
 }
 
-/* --- chains, boosts --------------------------------------------------------------------------------------------------- */
+/* --- chains, boosts ---------------------------------------------------------------------- */
 
-/* Two scorers in a chain are the product of their tables, whether pairs of contexts fit 64 bits or are hashed. Contexts in a hash are in no order that
- * the oracle knows, so ties may fall differently: costs must agree, not paths. */
+/* Two scorers in a chain are the product of their tables, whether pairs of contexts fit 64 bits or
+ * are hashed. Contexts in a hash are in no order that the oracle knows, so ties may fall
+ * differently: costs must agree, not paths. */
 static void test_chain(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 2000; seed++) {
@@ -262,13 +300,16 @@ static void test_chain(void **state) {
     struct decode_task task = test_random_task(seed);
     bool wide = seed % 2 == 0;
     if (wide) {
-      task.options.max_active = task.options.max_tokens = 1000000; /* ties decide nothing then but paths of equal cost */
+      task.options.max_active = task.options.max_tokens =
+          1000000; /* ties decide nothing then but paths of equal cost */
       task.options.lattice_beam = 0;
     } else {
       task.options.lattice_beam = 2;
     }
-    table_scorer_shape shape = {.max_contexts = 3, .num_words = NUM_WORDS, .negative = seed % 3 == 0, .wide = wide};
-    oracle_scorer first = test_random_tables(&rng, &shape), second = test_random_tables(&rng, &shape);
+    table_scorer_shape shape = {
+        .max_contexts = 3, .num_words = NUM_WORDS, .negative = seed % 3 == 0, .wide = wide};
+    oracle_scorer first = test_random_tables(&rng, &shape),
+                  second = test_random_tables(&rng, &shape);
     oracle_scorer both = test_chained_tables(&first, &second);
     wf_scorer *a = test_table_scorer(&first, wide), *b = test_table_scorer(&second, wide), *chain;
     assert_ok(wf_scorer_chain(a, b, &chain, &err));
@@ -281,8 +322,10 @@ static void test_chain(void **state) {
     assert_int_equal(result->status, expected->fits ? WF_OK : WF_ERR_LIMIT);
     if (expected->fits && wide)
       assert_true(result->flags == expected->flags &&
-                  fabs(result->cost - expected->graph_cost - expected->acoustic_cost - expected->scorer_cost) < 1e-4);
-    /* A pair's number is not the place of the product when the second's number of contexts is no power of two, but in the same order. */
+                  fabs(result->cost - expected->graph_cost - expected->acoustic_cost -
+                       expected->scorer_cost) < 1e-4);
+    /* A pair's number is not the place of the product when the second's number of contexts is no
+     * power of two, but in the same order. */
     if (expected->fits && !wide) {
       assert_as_expected(&task, result, expected, seed);
       check_lattice(&task, &space, result, seed);
@@ -317,7 +360,8 @@ static void test_word_boost(void **state) {
       wf_result *result = decode_with(&task, scorer);
       oracle_space space = oracle_space_of(wf_graph_fst(task.graph), &tables, &task.options);
       oracle_result *expected = malloc(sizeof *expected);
-      if (result->status != WF_ERR_NEGATIVE_CYCLE) { /* a boosted word may go round over epsilons for ever */
+      if (result->status !=
+          WF_ERR_NEGATIVE_CYCLE) { /* a boosted word may go round over epsilons for ever */
         assert_int_equal(result->status, WF_OK);
         oracle_decode_in(&space, &task.options, &task.scores, expected, NULL);
         assert_as_expected(&task, result, expected, seed);
@@ -330,14 +374,17 @@ static void test_word_boost(void **state) {
   }
   wf_scorer *none = NULL;
   assert_int_equal(wf_scorer_boost_words((int32_t[]){0}, boosts, 1, &none, &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_scorer_boost_words(words, (float[]){1, 1, 2}, 3, &none, &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_scorer_boost_words(words, (float[]){NAN, 1, 2}, 3, &none, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_scorer_boost_words(words, (float[]){1, 1, 2}, 3, &none, &err),
+                   WF_ERR_ARGUMENT);
+  assert_int_equal(wf_scorer_boost_words(words, (float[]){NAN, 1, 2}, 3, &none, &err),
+                   WF_ERR_ARGUMENT);
   assert_null(none);
 }
 
-/* --- the public calls ------------------------------------------------------------------------------------------------- */
+/* --- the public calls -------------------------------------------------------------------- */
 
-/* Utterances of a batch each with a scorer of its own, the decoder's, or none, on several threads: as alone. */
+/* Utterances of a batch each with a scorer of its own, the decoder's, or none, on several threads:
+ * as alone. */
 static void test_batches(void **state) {
   (void)state;
   enum { COUNT = 30 };
@@ -390,7 +437,8 @@ static void test_batches(void **state) {
   test_free_task(&task);
 }
 
-/* Two ways into one state with different histories: the pair keeps both, and the second word decides; by state the cheaper first word wins at once. */
+/* Two ways into one state with different histories: the pair keeps both, and the second word
+ * decides; by state the cheaper first word wins at once. */
 static void test_by_hand(void **state) {
   (void)state;
   wf_error err = {0};
@@ -398,23 +446,27 @@ static void test_by_hand(void **state) {
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 1 0;0 1 1 2 0.5;1 2 1 3 0;2 0");
   int next[] = {1, 2, 0, 1, 2, 0, 1, 2, 0};
   float cost[] = {0, 0, 0, 0, 0, 5, 0, 0, 0.25f}, final[] = {1, 0, 0}, score[] = {0, 0};
-  oracle_scorer tables = {3, 3, next, cost, final}; /* word 3 costs 5 after word 1, 0.25 after word 2 */
+  oracle_scorer tables = {3, 3, next, cost,
+                          final}; /* word 3 costs 5 after word 1, 0.25 after word 2 */
   wf_scorer *scorer = test_table_scorer(&tables, false);
   assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
   wf_decoder_options_init(&task.options);
   task.scores = (wf_scores){score, 2, 1, 1};
   task.options.lattice_beam = 10;
   wf_result *result = decode_with(&task, scorer);
-  assert_true(result->num_words == 2 && result->words[0].label == 2 && result->cost == 1.75 && result->scorer_cost == 1.25 && result->graph_cost == 0.5);
+  assert_true(result->num_words == 2 && result->words[0].label == 2 && result->cost == 1.75 &&
+              result->scorer_cost == 1.25 && result->graph_cost == 0.5);
   wf_lattice_view lattice = wf_lattice_get(result->lattice);
   assert_int_equal(lattice.num_states, 4); /* state 1 twice, in order of context; state 2 once */
   assert_int_equal(lattice.num_arcs, 4);
-  assert_true(lattice.arcs[0].olabel == 1 && lattice.arcs[1].olabel == 2 && lattice.arcs[2].scorer_cost == 5 && lattice.arcs[3].scorer_cost == 0.25f);
+  assert_true(lattice.arcs[0].olabel == 1 && lattice.arcs[1].olabel == 2 &&
+              lattice.arcs[2].scorer_cost == 5 && lattice.arcs[3].scorer_cost == 0.25f);
   assert_true(lattice.final_scorer_cost[3] == 1 && lattice.final_graph_cost[3] == 0);
   wf_result_free(result);
   task.options.recombine = 1;
   wf_decoder *decoder;
-  assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err), WF_ERR_UNSUPPORTED);
+  assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err),
+                   WF_ERR_UNSUPPORTED);
   task.options.lattice_beam = 0;
   result = decode_with(&task, scorer);
   assert_true(result->num_words == 2 && result->words[0].label == 1 && result->cost == 6);
@@ -425,8 +477,13 @@ static void test_by_hand(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs_against_oracle), cmocka_unit_test(test_states_against_oracle),
-                                     cmocka_unit_test(test_against_composed_graph), cmocka_unit_test(test_many_pairs), cmocka_unit_test(test_chain), cmocka_unit_test(test_word_boost),
-                                     cmocka_unit_test(test_batches), cmocka_unit_test(test_by_hand)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs_against_oracle),
+                                     cmocka_unit_test(test_states_against_oracle),
+                                     cmocka_unit_test(test_against_composed_graph),
+                                     cmocka_unit_test(test_many_pairs),
+                                     cmocka_unit_test(test_chain),
+                                     cmocka_unit_test(test_word_boost),
+                                     cmocka_unit_test(test_batches),
+                                     cmocka_unit_test(test_by_hand)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* test_scores.c - readers and writers of score matrices, and the result writer.
  *
- * Inputs are built here byte by byte from the format descriptions, not with the library's writers. */
+ * Inputs are built here byte by byte from the format descriptions, not with the library's writers.
+ */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,8 +45,10 @@ static void put_npy(bytes *b, const char *dict, const void *values, size_t size)
   put(b, values, size);
 }
 
-/* What a reader gives: "key rows x columns first last;" or "key!" for a failure, "!" without key, "~" where the rest is lost. */
-static const char *trace(const char *const *sources, size_t count, const wf_score_reader_options *options) {
+/* What a reader gives: "key rows x columns first last;" or "key!" for a failure, "!" without key,
+ * "~" where the rest is lost. */
+static const char *trace(const char *const *sources, size_t count,
+                         const wf_score_reader_options *options) {
   static char text[4096];
   wf_error err = {0};
   wf_score_reader *reader;
@@ -60,12 +63,14 @@ static const char *trace(const char *const *sources, size_t count, const wf_scor
       assert_null(m.data);
       assert_false(done);
       assert_true(err.message[0] != '\0');
-      snprintf(text + used, sizeof text - used, "%s!%s;", m.key != NULL ? m.key : "", wf_score_reader_lost_rest(reader) ? "~" : "");
+      snprintf(text + used, sizeof text - used, "%s!%s;", m.key != NULL ? m.key : "",
+               wf_score_reader_lost_rest(reader) ? "~" : "");
     } else if (done) {
       break;
     } else {
       size_t elements = (size_t)m.num_frames * (size_t)m.num_columns;
-      snprintf(text + used, sizeof text - used, "%s %lldx%d %g %g;", m.key, (long long)m.num_frames, m.num_columns, elements ? (double)m.data[0] : 0.0,
+      snprintf(text + used, sizeof text - used, "%s %lldx%d %g %g;", m.key, (long long)m.num_frames,
+               m.num_columns, elements ? (double)m.data[0] : 0.0,
                elements ? (double)m.data[elements - 1] : 0.0);
     }
     wf_matrix_clear(&m);
@@ -98,7 +103,8 @@ static void test_kaldi_binary(void **state) {
   put_text(&b, "t  [\n  1 2\n  3 -inf ]\n");
   put_text(&b, "one [ 4 5 6 ]\nnone [ ]\nsemi [ 1;2 ; 3 ]\n");
   assert_string_equal(trace_bytes("all.ark", &b),
-                      "fm 2x3 1 6;dm 1x2 0.5 -inf;empty 0x0 0 0;c2 2x1 -32768 32767;c3 1x3 7 255;t 2x2 1 -inf;one 1x3 4 6;none 0x0 0 0;semi 3x1 1 3;");
+                      "fm 2x3 1 6;dm 1x2 0.5 -inf;empty 0x0 0 0;c2 2x1 -32768 32767;c3 1x3 7 255;t "
+                      "2x2 1 -inf;one 1x3 4 6;none 0x0 0 0;semi 3x1 1 3;");
 }
 
 /* Every byte of a CM column against the definition in doubles. */
@@ -106,7 +112,8 @@ static void test_kaldi_cm(void **state) {
   (void)state;
   wf_error err = {0};
   bytes b = {.size = 0};
-  const uint16_t p[20][4] = {{0, 1, 2, 3}, {0, 20000, 30000, 65535}, {65532, 65533, 65534, 65535}, {5, 600, 7000, 8000}};
+  const uint16_t p[20][4] = {
+      {0, 1, 2, 3}, {0, 20000, 30000, 65535}, {65532, 65533, 65534, 65535}, {5, 600, 7000, 8000}};
   enum { COLUMNS = 20 };
   const float min = -30, range = 29.5f;
   put(&b, "k \0BCM ", 7);
@@ -130,7 +137,9 @@ static void test_kaldi_cm(void **state) {
     for (int i = 0; i < 4; i++) q[i] = (double)min + (double)range * p[c][i] / 65535.0;
     for (int r = 0; r < 256; r++) {
       int v = (uint8_t)(r * 7 + c);
-      double want = v <= 64 ? q[0] + (q[1] - q[0]) * v / 64 : v <= 192 ? q[1] + (q[2] - q[1]) * (v - 64) / 128 : q[2] + (q[3] - q[2]) * (v - 192) / 63;
+      double want = v <= 64    ? q[0] + (q[1] - q[0]) * v / 64
+                    : v <= 192 ? q[1] + (q[2] - q[1]) * (v - 64) / 128
+                               : q[2] + (q[3] - q[2]) * (v - 192) / 63;
       assert_true(fabs((double)m.data[r * COLUMNS + c] - want) < 1e-5);
     }
   }
@@ -147,7 +156,8 @@ static void test_bad_records(void **state) {
   put_fm(&b, "b", 1, 1, 2);
   put_text(&b, "ragged [ 1 2\n 3 ]\nword [ 1 x ]\n");
   put_fm(&b, "c", 1, 1, 3);
-  assert_string_equal(trace_bytes("bad.ark", &b), "a 1x1 1 1;vec!;b 1x1 2 2;ragged!;word!;c 1x1 3 3;");
+  assert_string_equal(trace_bytes("bad.ark", &b),
+                      "a 1x1 1 1;vec!;b 1x1 2 2;ragged!;word!;c 1x1 3 3;");
   /* What cannot be followed costs the rest of the archive, and only that. */
   static const struct {
     const char *tail;
@@ -173,13 +183,15 @@ static void test_bad_records(void **state) {
     put_fm(&t, "a", 1, 1, 1);
     put(&t, tails[i].tail, tails[i].size);
     put_fm(&next, "z", 1, 1, 9);
-    const char *sources[2] = {test_write_file("t.ark", t.data, t.size), test_write_file("n.ark", next.data, next.size)};
+    const char *sources[2] = {test_write_file("t.ark", t.data, t.size),
+                              test_write_file("n.ark", next.data, next.size)};
     snprintf(want, sizeof want, "a 1x1 1 1;%sz 1x1 9 9;", tails[i].trace);
     assert_string_equal(trace(sources, 2, NULL), want);
   }
 }
 
-/* Each prefix of an archive gives the records that are whole, and one failure if a record was cut. */
+/* Each prefix of an archive gives the records that are whole, and one failure if a record was cut.
+ */
 static void test_truncated(void **state) {
   (void)state;
   bytes b = {.size = 0};
@@ -201,7 +213,8 @@ static void test_truncated(void **state) {
     /* The newline behind a text matrix may be missing at the end of the file. */
     while (whole < 4 && size >= ends[whole + 1] - (whole == 2)) whole++;
     bool clean = size == ends[whole] || (whole == 3 && size + 1 == ends[3]);
-    for (const char *c = trace_bytes("cut.ark", &cut); *c != '\0'; c++) good += *c == ';', failures += *c == '!';
+    for (const char *c = trace_bytes("cut.ark", &cut); *c != '\0'; c++)
+      good += *c == ';', failures += *c == '!';
     assert_int_equal(failures, clean ? 0 : 1);
     assert_int_equal(good - failures, whole);
   }
@@ -211,7 +224,8 @@ static void test_streams(void **state) {
   (void)state;
   bytes b = {.size = 0};
   for (int i = 0; i < 3; i++) put_fm(&b, "k", 40, 100, (float)i);
-  const char *plain = test_write_file("s.ark", b.data, b.size), *zipped = test_temp_path("s.ark.gz");
+  const char *plain = test_write_file("s.ark", b.data, b.size),
+             *zipped = test_temp_path("s.ark.gz");
   char want[256];
   snprintf(want, sizeof want, "%s", trace(&plain, 1, NULL));
   test_shell("gzip -c %s > %s", plain, zipped);
@@ -242,15 +256,19 @@ static void test_sources(void **state) {
   const char *ark = test_write_file("x.ark", b.data, b.size);
   float values[2] = {7, 8};
   bytes n = {.size = 0};
-  put_npy(&n, "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }\n", values, sizeof values);
+  put_npy(&n, "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }\n", values,
+          sizeof values);
   const char *npy = test_write_file("u.npy", n.data, n.size);
   char script[4096];
   snprintf(script, sizeof script,
-           "a1 %s:2\r\n\nb1\t%s:%zu\na2 %s:2[1:2]\na3 %s:2[0:0,1:2]\na4 %s:2[:,3:3]\nn %s\nn2 %s[0:0,1:1]\n"
-           "far %s:2[0:3]\nover %s:2[0:0,0:4]\nno /nonexistent/x.ark:3\nout %s:99999\nmiddle %s:5\nlast %s:2\n",
+           "a1 %s:2\r\n\nb1\t%s:%zu\na2 %s:2[1:2]\na3 %s:2[0:0,1:2]\na4 %s:2[:,3:3]\nn %s\nn2 "
+           "%s[0:0,1:1]\n"
+           "far %s:2[0:3]\nover %s:2[0:0,0:4]\nno /nonexistent/x.ark:3\nout %s:99999\nmiddle "
+           "%s:5\nlast %s:2\n",
            ark, ark, second, ark, ark, ark, npy, npy, ark, ark, ark, ark, ark);
   const char *want =
-      "a1 3x4 0 11;b1 2x2 50 53;a2 2x4 4 11;a3 1x2 1 2;a4 3x1 3 11;n 1x2 7 8;n2 1x1 8 8;far!;over!;no!;out!;middle!;last 3x4 0 11;";
+      "a1 3x4 0 11;b1 2x2 50 53;a2 2x4 4 11;a3 1x2 1 2;a4 3x1 3 11;n 1x2 7 8;n2 1x1 8 "
+      "8;far!;over!;no!;out!;middle!;last 3x4 0 11;";
   const char *scp = test_write_file("x.scp", script, strlen(script));
   assert_string_equal(trace(&scp, 1, NULL), want);
   char prefixed[1024];
@@ -264,22 +282,28 @@ static void test_sources(void **state) {
   options.scale = -2;
   const char *both[2] = {npy, ark};
   assert_non_null(strstr(trace(both, 2, &options), "-14 -16;a 3x4 -0 -22;b 2x2 -100 -106;"));
-  static const char *const bad[] = {"cat x |", "ark:gunzip -c x.gz |", "ark,zz:x", "/nonexistent", "scp:", "ark:/", "", "|x"};
+  static const char *const bad[] = {
+      "cat x |", "ark:gunzip -c x.gz |", "ark,zz:x", "/nonexistent", "scp:", "ark:/", "", "|x"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     wf_score_reader *reader;
     assert_int_not_equal(wf_score_reader_open(&bad[i], 1, NULL, &reader, &err), WF_OK);
     assert_null(reader);
   }
-  static const char *const bad_scripts[] = {"a\n", "a b\nc gunzip -c x |\n", "a x[1]\n", "a x[2:1]\n", "a x[0:1,]x]\n", "a x:99999999999999999999\n", "a \xff\n", "a [0:1]\n"};
+  static const char *const bad_scripts[] = {
+      "a\n",           "a b\nc gunzip -c x |\n",     "a x[1]\n", "a x[2:1]\n",
+      "a x[0:1,]x]\n", "a x:99999999999999999999\n", "a \xff\n", "a [0:1]\n"};
   for (size_t i = 0; i < sizeof bad_scripts / sizeof *bad_scripts; i++) {
     wf_score_reader *reader;
-    snprintf(prefixed, sizeof prefixed, "scp:%s", test_write_file("bad.scp", bad_scripts[i], strlen(bad_scripts[i])));
+    snprintf(prefixed, sizeof prefixed, "scp:%s",
+             test_write_file("bad.scp", bad_scripts[i], strlen(bad_scripts[i])));
     assert_int_not_equal(wf_score_reader_open(&source, 1, NULL, &reader, &err), WF_OK);
     assert_non_null(strstr(err.message, "bad.scp"));
   }
 }
 
-static wf_status read_npy(const bytes *b, wf_matrix *m, wf_error *err) { return wf__npy_read((const uint8_t *)b->data, b->size, "x.npy", 1, m, err); }
+static wf_status read_npy(const bytes *b, wf_matrix *m, wf_error *err) {
+  return wf__npy_read((const uint8_t *)b->data, b->size, "x.npy", 1, m, err);
+}
 
 static void test_npy_types(void **state) {
   (void)state;
@@ -290,22 +314,28 @@ static void test_npy_types(void **state) {
     const void *values;
     size_t size;
   } types[] = {
-      {"<f4", (const float[]){0, 1, 2, 3, 4, 5}, 24},     {"<f8", (const double[]){0, 1, 2, 3, 4, 5}, 48},
+      {"<f4", (const float[]){0, 1, 2, 3, 4, 5}, 24},
+      {"<f8", (const double[]){0, 1, 2, 3, 4, 5}, 48},
       {"<f2", (const uint16_t[]){0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500}, 12},
-      {"|i1", (const int8_t[]){0, 1, 2, 3, 4, 5}, 6},     {"|u1", (const uint8_t[]){0, 1, 2, 3, 4, 5}, 6},
-      {"<i2", (const int16_t[]){0, 1, 2, 3, 4, 5}, 12},   {"<u2", (const uint16_t[]){0, 1, 2, 3, 4, 5}, 12},
-      {"<i4", (const int32_t[]){0, 1, 2, 3, 4, 5}, 24},   {"<u4", (const uint32_t[]){0, 1, 2, 3, 4, 5}, 24},
+      {"|i1", (const int8_t[]){0, 1, 2, 3, 4, 5}, 6},
+      {"|u1", (const uint8_t[]){0, 1, 2, 3, 4, 5}, 6},
+      {"<i2", (const int16_t[]){0, 1, 2, 3, 4, 5}, 12},
+      {"<u2", (const uint16_t[]){0, 1, 2, 3, 4, 5}, 12},
+      {"<i4", (const int32_t[]){0, 1, 2, 3, 4, 5}, 24},
+      {"<u4", (const uint32_t[]){0, 1, 2, 3, 4, 5}, 24},
   };
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     for (int fortran = 0; fortran < 2; fortran++) {
       bytes b = {.size = 0};
       char dict[128];
-      snprintf(dict, sizeof dict, "{'shape': (%s2, 3), 'fortran_order': %s,\"descr\":'%s'}", fortran ? "1, " : "", fortran ? "True" : "False", types[i].descr);
+      snprintf(dict, sizeof dict, "{'shape': (%s2, 3), 'fortran_order': %s,\"descr\":'%s'}",
+               fortran ? "1, " : "", fortran ? "True" : "False", types[i].descr);
       put_npy(&b, dict, types[i].values, types[i].size);
       wf_matrix m = {0};
       assert_ok(read_npy(&b, &m, &err));
       for (int r = 0; r < 2; r++)
-        for (int c = 0; c < 3; c++) assert_true(m.data[r * 3 + c] == (float)(fortran ? c * 2 + r : r * 3 + c));
+        for (int c = 0; c < 3; c++)
+          assert_true(m.data[r * 3 + c] == (float)(fortran ? c * 2 + r : r * 3 + c));
       wf_matrix_clear(&m);
       for (size_t size = 0; size < b.size; size++) {
         bytes cut = b;
@@ -331,9 +361,12 @@ static void test_npy_half(void **state) {
   assert_ok(wf__npy_read(file, b.size + sizeof halves, "h.npy", 1, &m, &err));
   for (int i = 0; i < 65536; i++) {
     int exponent = i >> 10 & 31, fraction = i & 1023;
-    double want = exponent == 31 ? (fraction != 0 ? (double)NAN : (double)INFINITY) : exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25);
+    double want = exponent == 31  ? (fraction != 0 ? (double)NAN : (double)INFINITY)
+                  : exponent == 0 ? ldexp(fraction, -24)
+                                  : ldexp(1024 + fraction, exponent - 25);
     if (i & 0x8000) want = -want;
-    assert_true(isnan(want) ? isnan(m.data[i]) : (double)m.data[i] == want && !signbit(m.data[i]) == !signbit(want));
+    assert_true(isnan(want) ? isnan(m.data[i])
+                            : (double)m.data[i] == want && !signbit(m.data[i]) == !signbit(want));
   }
   m.key = NULL;
   assert_int_equal(wf_matrix_check(&m, &err), WF_ERR_FORMAT);
@@ -344,15 +377,29 @@ static void test_npy_half(void **state) {
 static void test_npy_bad(void **state) {
   (void)state;
   static const char *const bad[] = {
-      "", "{", "{}", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 1)}",
-      "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 1)}", "{'descr': '<c8', 'fortran_order': False, 'shape': (1, 1)}",
-      "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 1)}", "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2, 1)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -1)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 1)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 2147483647)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000, 0)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)} x",
-      "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)}", "{'descr': '<f4', 'other': 1, 'fortran_order': False, 'shape': (2, 1)}",
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)", "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 1)}",
-      "{'descr': 'aaaaaaaaaaaaaaaaaaaaaaaaaa', 'fortran_order': False, 'shape': (2, 1)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 2, 1)}"};
+      "",
+      "{",
+      "{}",
+      "{'descr': '<f4'}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 1)}",
+      "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 1)}",
+      "{'descr': '<c8', 'fortran_order': False, 'shape': (1, 1)}",
+      "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 1)}",
+      "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2, 1)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -1)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 1)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 2147483647)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000, 0)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)} x",
+      "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)}",
+      "{'descr': '<f4', 'other': 1, 'fortran_order': False, 'shape': (2, 1)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 1)}",
+      "{'descr': 'aaaaaaaaaaaaaaaaaaaaaaaaaa', 'fortran_order': False, 'shape': (2, 1)}",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 2, 1)}"};
   float values[2] = {1, 2};
   wf_error err = {0};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -370,7 +417,9 @@ static void test_folder(void **state) {
   (void)state;
   const char *folder = test_temp_path("npys");
   test_shell("mkdir -p %s && touch %s/readme.txt", folder, folder);
-  static const char *const dicts[3] = {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)}", "broken", "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 5)}"};
+  static const char *const dicts[3] = {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)}",
+                                       "broken",
+                                       "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 5)}"};
   float values[2] = {1, 2};
   for (int i = 2; i >= 0; i--) {
     bytes b = {.size = 0};
@@ -385,11 +434,13 @@ static void test_folder(void **state) {
 }
 
 /* Writers, read back by the reader; Python's readers judge them in test_score.sh. */
-/* PocketSphinx's logged scores: whole frames, frames with some senones, by name, from a folder and a script file. */
+/* PocketSphinx's logged scores: whole frames, frames with some senones, by name, from a folder and
+ * a script file. */
 static void test_sen(void **state) {
   (void)state;
   wf_error err = {0};
-  static const char head[] = "s3\nversion 0.1\nmdef_file /x/mdef\nn_sen 3\nlogbase 1.000100\nendhdr\n\x44\x33\x22\x11";
+  static const char head[] =
+      "s3\nversion 0.1\nmdef_file /x/mdef\nn_sen 3\nlogbase 1.000100\nendhdr\n\x44\x33\x22\x11";
   static const int16_t whole[] = {3, 7, 0, 500}, part[] = {2}, values[] = {9, 4};
   bytes b = {.size = 0};
   put(&b, head, sizeof head - 1);
@@ -412,18 +463,22 @@ static void test_sen(void **state) {
   char script[600], want[200];
   snprintf(script, sizeof script, "utt-1 %s\n", path);
   const char *scp = test_write_file("sen.scp", script, strlen(script));
-  snprintf(want, sizeof want, "utt-1 2x3 %g %g;", (double)(float)(-7 * unit), (double)(float)(-4 * unit));
+  snprintf(want, sizeof want, "utt-1 2x3 %g %g;", (double)(float)(-7 * unit),
+           (double)(float)(-4 * unit));
   assert_string_equal(trace(&scp, 1, NULL), want);
   for (size_t size = sizeof head - 1; size < b.size; size++) { /* only whole frames */
     bytes cut = b;
     cut.size = size;
     bool frames = size == sizeof head - 1 || size == sizeof head - 1 + sizeof whole;
-    if (frames != (strchr(trace_bytes("cut.sen", &cut), '!') == NULL)) fail_msg("%zu bytes: %s", size, trace_bytes("cut.sen", &cut));
+    if (frames != (strchr(trace_bytes("cut.sen", &cut), '!') == NULL))
+      fail_msg("%zu bytes: %s", size, trace_bytes("cut.sen", &cut));
   }
   static const struct {
     const char *bytes;
     size_t size;
-  } bad[] = {{"\4\0", 2}, {"\377\377", 2}, {"\2\0\2\1\0\0\0\0", 8}}; /* more than n_sen, negative, steps beyond the end */
+  } bad[] = {{"\4\0", 2},
+             {"\377\377", 2},
+             {"\2\0\2\1\0\0\0\0", 8}}; /* more than n_sen, negative, steps beyond the end */
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     b.size = sizeof head - 1;
     put(&b, bad[i].bytes, bad[i].size);
@@ -442,7 +497,8 @@ static void test_writers(void **state) {
     wf_matrix_writer_options options;
     wf_matrix_writer_options_init(&options);
     options.format = format;
-    const char *path = test_temp_path((const char *[]){"out0", "out1", "out2", "out3"}[format]), *scp = test_temp_path("out.scp");
+    const char *path = test_temp_path((const char *[]){"out0", "out1", "out2", "out3"}[format]),
+               *scp = test_temp_path("out.scp");
     if (format != 3) options.scp = scp;
     wf_matrix_writer *writer;
     wf_matrix all[4] = {0};
@@ -451,7 +507,8 @@ static void test_writers(void **state) {
       char key[16];
       snprintf(key, sizeof key, "k%d", i);
       all[i] = (wf_matrix){strdup(key), malloc(4000), i * 9, i == 0 ? 0 : 20 + i};
-      for (int64_t j = 0; j < all[i].num_frames * all[i].num_columns; j++) all[i].data[j] = i == 1 ? -3 : -20 * test_unit(&rng);
+      for (int64_t j = 0; j < all[i].num_frames * all[i].num_columns; j++)
+        all[i].data[j] = i == 1 ? -3 : -20 * test_unit(&rng);
       assert_ok(wf_matrix_writer_put(writer, &all[i], &err));
     }
     wf_matrix odd = {(char[]){"a b"}, all[1].data, 1, 1};
@@ -473,7 +530,8 @@ static void test_writers(void **state) {
       assert_string_equal(m.key, want->key);
       assert_int_equal(m.num_frames, want->num_frames);
       if (m.num_frames > 0) assert_int_equal(m.num_columns, want->num_columns);
-      for (int64_t j = 0; j < m.num_frames * m.num_columns; j++) assert_true(fabsf(m.data[j] - want->data[j]) <= (format == 2 ? 0.1f : 0));
+      for (int64_t j = 0; j < m.num_frames * m.num_columns; j++)
+        assert_true(fabsf(m.data[j] - want->data[j]) <= (format == 2 ? 0.1f : 0));
       wf_matrix_clear(&m);
     }
     wf_score_reader_free(reader);
@@ -493,7 +551,15 @@ static void check_results(int format, const char *want) {
   const wf_timed_word words[] = {{"one", 0, 10, 0.75f}, {"t\"\\\xff\xc3\xa4", 12, 25, NAN}};
   const char *const flags[] = {"not_final", "narrowed"};
   const wf_hypothesis lines[] = {
-      {.key = "u1", .words = words, .num_words = 2, .num_frames = 30, .cost = 12.5, .graph_cost = -INFINITY, .acoustic_cost = 1e-3, .flags = flags, .num_flags = 2},
+      {.key = "u1",
+       .words = words,
+       .num_words = 2,
+       .num_frames = 30,
+       .cost = 12.5,
+       .graph_cost = -INFINITY,
+       .acoustic_cost = 1e-3,
+       .flags = flags,
+       .num_flags = 2},
       {.key = "u2", .num_frames = 0},
       {.key = "u3", .words = words, .num_words = 1, .error = "score is NaN"}};
   for (int i = 0; i < 3; i++) assert_ok(wf_result_writer_put(writer, &lines[i], &err));
@@ -511,10 +577,13 @@ static void test_results(void **state) {
   check_results(1, "one t\"\\\xff\xc3\xa4\n\n\n");
   check_results(2, "u1 1 0.000 0.400 one 0.7500\nu1 1 0.480 0.520 t\"\\\xff\xc3\xa4\n");
   check_results(3,
-                "{\"key\": \"u1\", \"text\": \"one t\\\"\\\\\\ufffd\xc3\xa4\", \"words\": [{\"word\": \"one\", \"start\": 0.000, \"end\": 0.400, \"confidence\": 0.7500}, "
-                "{\"word\": \"t\\\"\\\\\\ufffd\xc3\xa4\", \"start\": 0.480, \"end\": 1.000}], \"cost\": 12.5, \"graph_cost\": null, \"acoustic_cost\": 0.001, "
+                "{\"key\": \"u1\", \"text\": \"one t\\\"\\\\\\ufffd\xc3\xa4\", \"words\": "
+                "[{\"word\": \"one\", \"start\": 0.000, \"end\": 0.400, \"confidence\": 0.7500}, "
+                "{\"word\": \"t\\\"\\\\\\ufffd\xc3\xa4\", \"start\": 0.480, \"end\": 1.000}], "
+                "\"cost\": 12.5, \"graph_cost\": null, \"acoustic_cost\": 0.001, "
                 "\"frames\": 30, \"flags\": [\"not_final\", \"narrowed\"]}\n"
-                "{\"key\": \"u2\", \"text\": \"\", \"words\": [], \"cost\": 0, \"graph_cost\": 0, \"acoustic_cost\": 0, \"frames\": 0, \"flags\": []}\n"
+                "{\"key\": \"u2\", \"text\": \"\", \"words\": [], \"cost\": 0, \"graph_cost\": 0, "
+                "\"acoustic_cost\": 0, \"frames\": 0, \"flags\": []}\n"
                 "{\"key\": \"u3\", \"error\": \"score is NaN\"}\n");
   check_results(4, "one t\"\\\xff\xc3\xa4 (u1)\n(u2)\n(u3)\n");
 }
@@ -533,10 +602,13 @@ static void test_check(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_kaldi_binary), cmocka_unit_test(test_kaldi_cm),  cmocka_unit_test(test_bad_records),
-                                     cmocka_unit_test(test_truncated),    cmocka_unit_test(test_streams),   cmocka_unit_test(test_sources),
-                                     cmocka_unit_test(test_npy_types),    cmocka_unit_test(test_npy_half),  cmocka_unit_test(test_npy_bad),
-                                     cmocka_unit_test(test_folder),       cmocka_unit_test(test_writers),   cmocka_unit_test(test_results),
-                                     cmocka_unit_test(test_check),     cmocka_unit_test(test_sen)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_kaldi_binary), cmocka_unit_test(test_kaldi_cm),
+      cmocka_unit_test(test_bad_records),  cmocka_unit_test(test_truncated),
+      cmocka_unit_test(test_streams),      cmocka_unit_test(test_sources),
+      cmocka_unit_test(test_npy_types),    cmocka_unit_test(test_npy_half),
+      cmocka_unit_test(test_npy_bad),      cmocka_unit_test(test_folder),
+      cmocka_unit_test(test_writers),      cmocka_unit_test(test_results),
+      cmocka_unit_test(test_check),        cmocka_unit_test(test_sen)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
 /* test_sphinx.c - graphs from Sphinx models against a direct computation that builds no transducer.
  *
- * For random models, lexicons and grammars, and senones x frame by frame: the cost of the graph's best path for x is the minimum, over the grammar's sentences,
- * pronunciations, and silences and noises where they may be, of
- *     the sentence's cost  +  1/lm_weight (words, pronunciations, silences, noises  +  Viterbi alignment of x to the chain of HMMs),
+ * For random models, lexicons and grammars, and senones x frame by frame: the cost of the graph's
+ * best path for x is the minimum, over the grammar's sentences, pronunciations, and silences and
+ * noises where they may be, of
+ *     the sentence's cost  +  1/lm_weight (words, pronunciations, silences, noises  +  Viterbi
+ *                          alignment of x to the chain of HMMs),
  * with each phone's HMM looked up by the rule that docs/reference/hmm.md states. */
 #include "testing.h"
 
@@ -11,7 +13,14 @@
 
 enum { A, B, SIL, NOISE, NUM_BASES };
 enum { INTERNAL, BEGIN, END, SINGLE, NUM_POSITIONS, NO_POSITION };
-enum { NUM_SENONES = 7, MAX_ROWS = 80, MAX_STATES = 2, MAX_FRAMES = 7, NUM_WORDS = 3, MAX_PRONS = 5 };
+enum {
+  NUM_SENONES = 7,
+  MAX_ROWS = 80,
+  MAX_STATES = 2,
+  MAX_FRAMES = 7,
+  NUM_WORDS = 3,
+  MAX_PRONS = 5
+};
 static const char *const g_bases[] = {"A", "B", "SIL", "+N+"};
 static const char g_letters[] = "ibes";
 
@@ -32,22 +41,28 @@ struct world {
   int style; /* 0: no silence, 1: optional, 2: edges */
 };
 
-/* --- making a world ------------------------------------------------------------------------------------------------------------ */
+/* --- making a world ---------------------------------------------------------------------- */
 
 static void random_model(test_rng *rng, struct world *world, bool triphones) {
   world->num_states = 1 + (int)test_below(rng, MAX_STATES);
   world->num_rows = 0;
-  for (int base = 0; base < NUM_BASES; base++) world->rows[world->num_rows++] = (struct row){base, -1, -1, NO_POSITION, base, {0}};
-  for (int key = 0; key < 2 * 3 * 3 * NUM_POSITIONS && triphones; key++) /* A and B between A, B, SIL */
-    if (test_unit(rng) < 0.4f) world->rows[world->num_rows++] = (struct row){key % 2, key / 2 % 3, key / 6 % 3, key / 18, (int)test_below(rng, 2), {0}};
+  for (int base = 0; base < NUM_BASES; base++)
+    world->rows[world->num_rows++] = (struct row){base, -1, -1, NO_POSITION, base, {0}};
+  for (int key = 0; key < 2 * 3 * 3 * NUM_POSITIONS && triphones;
+       key++) /* A and B between A, B, SIL */
+    if (test_unit(rng) < 0.4f)
+      world->rows[world->num_rows++] =
+          (struct row){key % 2, key / 2 % 3, key / 6 % 3, key / 18, (int)test_below(rng, 2), {0}};
   for (int i = 0; i < world->num_rows; i++)
-    for (int s = 0; s < MAX_STATES; s++) world->rows[i].senones[s] = (int)test_below(rng, NUM_SENONES);
+    for (int s = 0; s < MAX_STATES; s++)
+      world->rows[i].senones[s] = (int)test_below(rng, NUM_SENONES);
   memset(world->counts, 0, sizeof world->counts);
   for (int t = 0; t < NUM_BASES; t++)
     for (int from = 0; from < world->num_states; from++) {
       float *counts = world->counts[t][from];
       counts[from] = test_unit(rng) < 0.2f ? 0 : (float)(1 + test_below(rng, 4));
-      for (int to = from + 1; to <= world->num_states; to++) counts[to] = to > from + 1 && test_unit(rng) < 0.5f ? 0 : (float)(1 + test_below(rng, 4));
+      for (int to = from + 1; to <= world->num_states; to++)
+        counts[to] = to > from + 1 && test_unit(rng) < 0.5f ? 0 : (float)(1 + test_below(rng, 4));
     }
 }
 
@@ -77,7 +92,7 @@ static void random_world(test_rng *rng, struct world *world, int round) {
   o->epsilon = test_unit(rng) < 0.7f;
 }
 
-/* --- the world as files ---------------------------------------------------------------------------------------------------------- */
+/* --- the world as files ------------------------------------------------------------------ */
 
 struct bytes {
   uint8_t data[16384];
@@ -89,7 +104,8 @@ static void put(struct bytes *out, const void *data, size_t size) {
   out->size += size;
 }
 static void put_i32(struct bytes *out, int32_t value) { put(out, &value, 4); }
-static void put_text(struct bytes *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put_text(struct bytes *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static void put_text(struct bytes *out, const char *format, ...) {
   char text[256];
   va_list args;
@@ -101,24 +117,34 @@ static void put_text(struct bytes *out, const char *format, ...) {
 
 static void mdef_text(const struct world *world, struct bytes *out) {
   out->size = 0;
-  put_text(out, "# made up\n0.3\n%d n_base\n%d n_tri\n%d n_state_map\n%d n_tied_state\n%d n_tied_ci_state\n%d n_tied_tmat\n#\n", NUM_BASES, world->num_rows - NUM_BASES,
-           world->num_rows * (world->num_states + 1), NUM_SENONES, NUM_BASES, NUM_BASES);
+  put_text(out,
+           "# made up\n0.3\n%d n_base\n%d n_tri\n%d n_state_map\n%d n_tied_state\n%d "
+           "n_tied_ci_state\n%d n_tied_tmat\n#\n",
+           NUM_BASES, world->num_rows - NUM_BASES, world->num_rows * (world->num_states + 1),
+           NUM_SENONES, NUM_BASES, NUM_BASES);
   for (int i = 0; i < world->num_rows; i++) {
     const struct row *row = &world->rows[i];
-    if (row->left < 0) put_text(out, "%s - - - %s %d", g_bases[row->base], row->base >= SIL ? "filler" : "n/a", row->tmat);
-    else put_text(out, "%s %s %s %c n/a %d", g_bases[row->base], g_bases[row->left], g_bases[row->right], g_letters[row->position], row->tmat);
+    if (row->left < 0)
+      put_text(out, "%s - - - %s %d", g_bases[row->base], row->base >= SIL ? "filler" : "n/a",
+               row->tmat);
+    else
+      put_text(out, "%s %s %s %c n/a %d", g_bases[row->base], g_bases[row->left],
+               g_bases[row->right], g_letters[row->position], row->tmat);
     for (int s = 0; s < world->num_states; s++) put_text(out, " %d", row->senones[s]);
     put_text(out, " N\n");
   }
 }
 
-/* Sequence of senones of each row; equal ones have one number, in order of first use. Returns how many there are. */
+/* Sequence of senones of each row; equal ones have one number, in order of first use. Returns how
+ * many there are. */
 static int number_sequences(const struct world *world, int *sequence, int *first) {
   int count = 0;
   for (int i = 0; i < world->num_rows; i++) {
     sequence[i] = -1;
     for (int k = 0; k < count && sequence[i] < 0; k++)
-      if (memcmp(world->rows[first[k]].senones, world->rows[i].senones, (size_t)world->num_states * sizeof(int)) == 0) sequence[i] = k;
+      if (memcmp(world->rows[first[k]].senones, world->rows[i].senones,
+                 (size_t)world->num_states * sizeof(int)) == 0)
+        sequence[i] = k;
     if (sequence[i] >= 0) continue;
     first[count] = i;
     sequence[i] = count++;
@@ -134,7 +160,16 @@ static void mdef_binary(const struct world *world, struct bytes *out) {
   put_i32(out, 1);
   put_i32(out, sizeof description);
   put(out, description, sizeof description);
-  const int32_t head[] = {NUM_BASES, world->num_rows, world->num_states, NUM_BASES, NUM_SENONES, NUM_BASES, num_sequences, 3, 1, SIL};
+  const int32_t head[] = {NUM_BASES,
+                          world->num_rows,
+                          world->num_states,
+                          NUM_BASES,
+                          NUM_SENONES,
+                          NUM_BASES,
+                          num_sequences,
+                          3,
+                          1,
+                          SIL};
   for (size_t i = 0; i < sizeof head / sizeof *head; i++) put_i32(out, head[i]);
   size_t names = out->size;
   for (int i = 0; i < NUM_BASES; i++) put(out, g_bases[i], strlen(g_bases[i]) + 1);
@@ -142,14 +177,17 @@ static void mdef_binary(const struct world *world, struct bytes *out) {
   put(out, "treetree", 8);
   for (int i = 0; i < world->num_rows; i++) {
     const struct row *row = &world->rows[i];
-    uint8_t plain[4] = {row->base >= SIL, 0, 0, 0}, attribute[4] = {(uint8_t)row->position, (uint8_t)row->base, (uint8_t)row->left, (uint8_t)row->right};
+    uint8_t plain[4] = {row->base >= SIL, 0, 0, 0},
+            attribute[4] = {(uint8_t)row->position, (uint8_t)row->base, (uint8_t)row->left,
+                            (uint8_t)row->right};
     put_i32(out, sequence[i]);
     put_i32(out, row->tmat);
     put(out, row->left < 0 ? plain : attribute, 4);
   }
   put_i32(out, num_sequences * world->num_states);
   for (int k = 0; k < num_sequences; k++)
-    for (int s = 0; s < world->num_states; s++) put(out, (uint16_t[]){(uint16_t)world->rows[first[k]].senones[s]}, 2);
+    for (int s = 0; s < world->num_states; s++)
+      put(out, (uint16_t[]){(uint16_t)world->rows[first[k]].senones[s]}, 2);
 }
 
 /* `swap`: in the other byte order. `spoil`: a wrong checksum. */
@@ -163,20 +201,24 @@ static void tmat_file(const struct world *world, bool swap, uint32_t spoil, stru
   words[count++] = (uint32_t)(NUM_BASES * world->num_states * (world->num_states + 1));
   for (int t = 0; t < NUM_BASES; t++)
     for (int from = 0; from < world->num_states; from++)
-      for (int to = 0; to <= world->num_states; to++) memcpy(&words[count++], &world->counts[t][from][to], 4);
+      for (int to = 0; to <= world->num_states; to++)
+        memcpy(&words[count++], &world->counts[t][from][to], 4);
   for (size_t i = 1; i < count; i++) sum = (sum << 20 | sum >> 12) + words[i];
   words[count++] = sum ^ spoil;
   out->size = 0;
   put_text(out, "s3\nversion 1.0\nchksum0 yes\n  endhdr\n");
-  for (size_t i = 0; i < count; i++) put_i32(out, (int32_t)(swap ? __builtin_bswap32(words[i]) : words[i]));
+  for (size_t i = 0; i < count; i++)
+    put_i32(out, (int32_t)(swap ? __builtin_bswap32(words[i]) : words[i]));
 }
 
 static const char g_noisedict[] = "<s> SIL\n</s> SIL\n<sil> SIL\n## more\n[NOISE] +N+\n";
 
-static wf_status read_model(const struct bytes *mdef, const struct bytes *tmats, wf_hmm **out, wf_error *err) {
+static wf_status read_model(const struct bytes *mdef, const struct bytes *tmats, wf_hmm **out,
+                            wf_error *err) {
   wf__input a, b, c;
   wf_error opened = {0};
-  if (wf__input_from_memory(mdef->data, mdef->size, "mdef", &a, &opened) != WF_OK || wf__input_from_memory(tmats->data, tmats->size, "tmat", &b, &opened) != WF_OK ||
+  if (wf__input_from_memory(mdef->data, mdef->size, "mdef", &a, &opened) != WF_OK ||
+      wf__input_from_memory(tmats->data, tmats->size, "tmat", &b, &opened) != WF_OK ||
       wf__input_from_memory(g_noisedict, sizeof g_noisedict - 1, "noisedict", &c, &opened) != WF_OK)
     fail_msg("%s", opened.message);
   wf_status status = wf__hmm_read_sphinx_inputs("model", &a, &b, &c, out, err);
@@ -190,8 +232,10 @@ static wf_hmm *model_of(const struct world *world, bool binary, bool swap) {
   wf_error err = {0};
   wf_hmm *hmm;
   static struct bytes mdef, tmats;
-  if (binary) mdef_binary(world, &mdef);
-  else mdef_text(world, &mdef);
+  if (binary)
+    mdef_binary(world, &mdef);
+  else
+    mdef_text(world, &mdef);
   tmat_file(world, swap, 0, &tmats);
   assert_ok(read_model(&mdef, &tmats, &hmm, &err));
   return hmm;
@@ -206,14 +250,16 @@ static wf_lexicon *lexicon_of(const struct world *world, const wf_hmm *hmm) {
   text.size = 0;
   for (int i = 0; i < world->num_prons; i++) {
     put_text(&text, "%s %g", names[world->prons[i].word], (double)world->prons[i].prob);
-    for (int k = 0; k < world->prons[i].size; k++) put_text(&text, " %s", g_bases[world->prons[i].phones[k]]);
+    for (int k = 0; k < world->prons[i].size; k++)
+      put_text(&text, " %s", g_bases[world->prons[i].phones[k]]);
     put_text(&text, "\n");
   }
   wf_lexicon_options_init(&options);
   options.blank = "";
   options.variants = true;
   options.lexicon_format = 2;
-  assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", text.data, text.size), wf_hmm_phones(hmm), &options, &lexicon, &err));
+  assert_ok(wf_lexicon_read(test_write_file("lexicon.txt", text.data, text.size),
+                            wf_hmm_phones(hmm), &options, &lexicon, &err));
   return lexicon;
 }
 
@@ -221,13 +267,21 @@ static wf_symbols *words(void) {
   static const char text[] = "<eps> 0\nX 1\nY 2\nZ 3\n";
   static wf_symbols *table;
   wf_error err = {0};
-  if (table == NULL) assert_ok(wf_symbols_read(test_write_file("words.txt", text, sizeof text - 1), &table, &err));
+  if (table == NULL)
+    assert_ok(wf_symbols_read(test_write_file("words.txt", text, sizeof text - 1), &table, &err));
   return table;
 }
 
 static wf_fst *random_grammar(test_rng *rng) {
   for (;;) {
-    test_fst_shape shape = {.num_states = 4, .num_arcs = 7, .num_ilabels = NUM_WORDS, .num_olabels = NUM_WORDS, .final_share = 0.4f, .max_weight = 3, .acyclic = true, .acceptor = true};
+    test_fst_shape shape = {.num_states = 4,
+                            .num_arcs = 7,
+                            .num_ilabels = NUM_WORDS,
+                            .num_olabels = NUM_WORDS,
+                            .final_share = 0.4f,
+                            .max_weight = 3,
+                            .acyclic = true,
+                            .acceptor = true};
     wf_error err = {0};
     wf_fst *random = test_random_fst(rng, &shape), *fst;
     assert_ok(wf_connect(random, &fst, &err));
@@ -237,7 +291,8 @@ static wf_fst *random_grammar(test_rng *rng) {
   }
 }
 
-static wf_status build(const struct world *world, wf_hmm *hmm, const wf_lexicon *lexicon, const wf_fst *grammar, wf_hmm_graph_result *out, wf_error *err) {
+static wf_status build(const struct world *world, wf_hmm *hmm, const wf_lexicon *lexicon,
+                       const wf_fst *grammar, wf_hmm_graph_result *out, wf_error *err) {
   wf_hmm_graph_parts parts;
   wf_hmm_graph_parts_init(&parts);
   parts.hmm = hmm;
@@ -247,30 +302,35 @@ static wf_status build(const struct world *world, wf_hmm *hmm, const wf_lexicon 
   return wf_hmm_graph_build(&parts, &world->options, out, err);
 }
 
-/* --- the direct computation -------------------------------------------------------------------------------------------------------- */
+/* --- the direct computation -------------------------------------------------------------- */
 
 struct said {
   int base, position;
 };
 
-static const struct row *row_in(const struct world *world, int base, int left, int right, int position) {
+static const struct row *row_in(const struct world *world, int base, int left, int right,
+                                int position) {
   for (int i = NUM_BASES; i < world->num_rows; i++) {
     const struct row *row = &world->rows[i];
-    if (row->base == base && row->left == left && row->right == right && row->position == position) return row;
+    if (row->base == base && row->left == left && row->right == right && row->position == position)
+      return row;
   }
   return NULL;
 }
 
-static const struct row *look_up(const struct world *world, const struct said *said, int count, int i) {
+static const struct row *look_up(const struct world *world, const struct said *said, int count,
+                                 int i) {
   const struct row *row = NULL;
   int base = said[i].base, position = said[i].position;
-  int left = i == 0 || said[i - 1].base >= SIL ? SIL : said[i - 1].base, right = i + 1 == count || said[i + 1].base >= SIL ? SIL : said[i + 1].base;
+  int left = i == 0 || said[i - 1].base >= SIL ? SIL : said[i - 1].base,
+      right = i + 1 == count || said[i + 1].base >= SIL ? SIL : said[i + 1].base;
   if (base >= SIL) return &world->rows[base];
   for (int outside = 0; outside < 2; outside++) {
     if (outside && (position == BEGIN || position == SINGLE)) left = SIL;
     if (outside && (position == END || position == SINGLE)) right = SIL;
     if (row == NULL) row = row_in(world, base, left, right, position);
-    for (int other = 0; other < NUM_POSITIONS && row == NULL; other++) row = row_in(world, base, left, right, other);
+    for (int other = 0; other < NUM_POSITIONS && row == NULL; other++)
+      row = row_in(world, base, left, right, other);
   }
   return row != NULL ? row : &world->rows[base];
 }
@@ -287,29 +347,37 @@ static double go_cost(const struct world *world, int tmat, int state, int to) {
   double sum = 0;
   for (int k = 0; k <= world->num_states; k++) sum += (double)counts[k];
   double leaves = (sum - (double)counts[state]) / sum;
-  return -log(leaves) * (double)world->options.self_loop_scale - log((double)counts[to] / sum / leaves) * (double)world->options.transition_scale;
+  return -log(leaves) * (double)world->options.self_loop_scale -
+         log((double)counts[to] / sum / leaves) * (double)world->options.transition_scale;
 }
 
-static double align(const struct world *world, const struct said *said, int count, const int *x, int frames) {
-  double now[MAX_FRAMES][MAX_STATES], out[MAX_FRAMES + 1]; /* out[i]: of having left the first i phones */
+static double align(const struct world *world, const struct said *said, int count, const int *x,
+                    int frames) {
+  double now[MAX_FRAMES][MAX_STATES],
+      out[MAX_FRAMES + 1]; /* out[i]: of having left the first i phones */
   const struct row *rows[MAX_FRAMES];
   for (int i = 0; i < count; i++) rows[i] = look_up(world, said, count, i);
   for (int i = 0; i < count; i++) now[i][0] = now[i][1] = INFINITY;
   for (int i = 0; i <= count; i++) out[i] = i == 0 ? 0 : INFINITY;
   for (int t = 0; t < frames; t++) {
     for (int i = 0; i < count; i++)
-      for (int s = world->num_states - 1; s >= 0; s--) { /* what it reads is still of the frame before */
+      for (int s = world->num_states - 1; s >= 0;
+           s--) { /* what it reads is still of the frame before */
         double best = s == 0 ? out[i] : INFINITY;
-        if (world->counts[rows[i]->tmat][s][s] > 0) best = fmin(best, now[i][s] + stay_cost(world, rows[i]->tmat, s));
+        if (world->counts[rows[i]->tmat][s][s] > 0)
+          best = fmin(best, now[i][s] + stay_cost(world, rows[i]->tmat, s));
         for (int from = 0; from < s; from++)
-          if (world->counts[rows[i]->tmat][from][s] > 0) best = fmin(best, now[i][from] + go_cost(world, rows[i]->tmat, from, s));
+          if (world->counts[rows[i]->tmat][from][s] > 0)
+            best = fmin(best, now[i][from] + go_cost(world, rows[i]->tmat, from, s));
         now[i][s] = x[t] == rows[i]->senones[s] ? best : INFINITY;
       }
     out[0] = INFINITY;
     for (int i = 0; i < count; i++) {
       out[i + 1] = INFINITY;
       for (int s = 0; s < world->num_states; s++)
-        if (world->counts[rows[i]->tmat][s][world->num_states] > 0) out[i + 1] = fmin(out[i + 1], now[i][s] + go_cost(world, rows[i]->tmat, s, world->num_states));
+        if (world->counts[rows[i]->tmat][s][world->num_states] > 0)
+          out[i + 1] =
+              fmin(out[i + 1], now[i][s] + go_cost(world, rows[i]->tmat, s, world->num_states));
     }
   }
   return out[count];
@@ -333,7 +401,10 @@ static void add_phone_and_go(struct search *search, int base, int at, double cos
 }
 
 static void finish(struct search *search, double cost) {
-  search->best = fmin(search->best, search->sentence_cost + (cost + align(search->world, search->said, search->count, search->x, search->frames)) / (double)search->world->options.lm_weight);
+  search->best = fmin(search->best, search->sentence_cost +
+                                        (cost + align(search->world, search->said, search->count,
+                                                      search->x, search->frames)) /
+                                            (double)search->world->options.lm_weight);
 }
 
 /* From between the words `at` - 1 and `at` on. */
@@ -356,30 +427,42 @@ static void say(struct search *search, int at, double cost, bool may_pause) {
   }
   for (int i = 0; i < world->num_prons && at < search->num_words; i++) {
     int size = world->prons[i].size;
-    if (world->prons[i].word != search->sentence[at] || search->count + size > search->frames) continue;
-    for (int k = 0; k < size; k++) search->said[search->count++] = (struct said){world->prons[i].phones[k], size == 1 ? SINGLE : k == 0 ? BEGIN : END};
+    if (world->prons[i].word != search->sentence[at] || search->count + size > search->frames)
+      continue;
+    for (int k = 0; k < size; k++)
+      search->said[search->count++] = (struct said){world->prons[i].phones[k], size == 1 ? SINGLE
+                                                                               : k == 0  ? BEGIN
+                                                                                         : END};
     say(search, at + 1, cost - log((double)world->prons[i].prob) - log(0.5), true);
     search->count -= size;
   }
 }
 
-static double direct_cost(const struct world *world, const test_relation *sentences, const int *x, int frames) {
+static double direct_cost(const struct world *world, const test_relation *sentences, const int *x,
+                          int frames) {
   double best = INFINITY;
   for (size_t i = 0; i < sentences->size; i++) {
-    struct search search = {.world = world, .x = x, .frames = frames, .best = INFINITY, .sentence_cost = sentences->pairs[i].cost};
+    struct search search = {.world = world,
+                            .x = x,
+                            .frames = frames,
+                            .best = INFINITY,
+                            .sentence_cost = sentences->pairs[i].cost};
     for (const char *at = sentences->pairs[i].key; *at != ':'; at++)
       if (*at >= '1' && *at <= '3') search.sentence[search.num_words++] = *at - '1';
-    if (world->style == 2 && frames > 0) add_phone_and_go(&search, SIL, 0, 0, true);
-    else if (world->style != 2) say(&search, 0, 0, true);
+    if (world->style == 2 && frames > 0)
+      add_phone_and_go(&search, SIL, 0, 0, true);
+    else if (world->style != 2)
+      say(&search, 0, 0, true);
     best = fmin(best, search.best);
   }
   return best;
 }
 
-/* --- comparing -------------------------------------------------------------------------------------------------------------------------- */
+/* --- comparing --------------------------------------------------------------------------- */
 
 /* Frames that some sentence can give: its words, silences now and then, states passed through. */
-static int random_frames(test_rng *rng, const struct world *world, const test_relation *sentences, int *x) {
+static int random_frames(test_rng *rng, const struct world *world, const test_relation *sentences,
+                         int *x) {
   struct said said[MAX_FRAMES];
   int count = 0, frames = 0;
   const char *key = sentences->pairs[test_below(rng, (uint32_t)sentences->size)].key;
@@ -392,21 +475,26 @@ static int random_frames(test_rng *rng, const struct world *world, const test_re
       if (test_unit(rng) < 0.01f) return 0; /* a word without pronunciation */
     }
     if (count + world->prons[i].size + 2 > MAX_FRAMES) return 0;
-    for (int k = 0; k < world->prons[i].size; k++) said[count++] = (struct said){world->prons[i].phones[k], world->prons[i].size == 1 ? SINGLE : k == 0 ? BEGIN : END};
-    if (world->style != 0 && test_unit(rng) < 0.3f) said[count++] = (struct said){test_unit(rng) < 0.5f ? SIL : NOISE, NO_POSITION};
+    for (int k = 0; k < world->prons[i].size; k++)
+      said[count++] = (struct said){world->prons[i].phones[k], world->prons[i].size == 1 ? SINGLE
+                                                               : k == 0                  ? BEGIN
+                                                                                         : END};
+    if (world->style != 0 && test_unit(rng) < 0.3f)
+      said[count++] = (struct said){test_unit(rng) < 0.5f ? SIL : NOISE, NO_POSITION};
   }
   if (world->style == 2) said[count++] = (struct said){SIL, NO_POSITION};
   for (int i = 0; i < count; i++)
-    for (int s = 0; s < world->num_states; s++)
-      do {
+    for (int s = 0; s < world->num_states; s++) do {
         if (frames == MAX_FRAMES) return frames;
         x[frames++] = look_up(world, said, count, i)->senones[s];
       } while (test_unit(rng) < 0.25f);
-  if (frames > 0 && test_unit(rng) < 0.2f) x[test_below(rng, (uint32_t)frames)] = (int)test_below(rng, NUM_SENONES);
+  if (frames > 0 && test_unit(rng) < 0.2f)
+    x[test_below(rng, (uint32_t)frames)] = (int)test_below(rng, NUM_SENONES);
   return frames;
 }
 
-static void check_world(test_rng *rng, struct world *world, int round, int *num_finite, int *num_refused) {
+static void check_world(test_rng *rng, struct world *world, int round, int *num_finite,
+                        int *num_refused) {
   wf_error err = {0};
   wf_hmm *hmm = model_of(world, round % 2 == 0, round % 4 == 1);
   wf_lexicon *lexicon = lexicon_of(world, hmm);
@@ -415,7 +503,9 @@ static void check_world(test_rng *rng, struct world *world, int round, int *num_
   test_relation sentences = test_enumerate(grammar, 4, 100000);
   wf_status status = build(world, hmm, lexicon, grammar, &result, &err);
   bool refused = status == WF_ERR_UNSUPPORTED && !world->options.epsilon && world->style != 2;
-  bool none = status == WF_ERR_ARGUMENT && (strstr(err.message, "empty") != NULL || strstr(err.message, "in common") != NULL); /* words without pronunciation */
+  bool none = status == WF_ERR_ARGUMENT &&
+              (strstr(err.message, "empty") != NULL ||
+               strstr(err.message, "in common") != NULL); /* words without pronunciation */
   if (status != WF_OK && !refused && !none) fail_msg("round %d: %s", round, err.message);
   *num_refused += refused || none;
   if (status == WF_OK) {
@@ -427,9 +517,12 @@ static void check_world(test_rng *rng, struct world *world, int round, int *num_
     if (!world->options.epsilon) assert_true(properties & WF_PROP_NO_IEPSILONS);
     for (int k = 0; k < 25; k++) {
       int x[MAX_FRAMES], frames = random_frames(rng, world, &sentences, x);
-      double wanted = direct_cost(world, &sentences, x, frames), found = test_best_cost(result.graph, columns, x, frames);
-      if (frames == 0 && !world->options.epsilon) continue; /* the empty utterance has no arc to stand on */
-      if (wanted == INFINITY ? found != INFINITY : !(fabs(found - wanted) < 0.02)) fail_msg("round %d, %d frames: %.6f, wanted %.6f", round, frames, found, wanted);
+      double wanted = direct_cost(world, &sentences, x, frames),
+             found = test_best_cost(result.graph, columns, x, frames);
+      if (frames == 0 && !world->options.epsilon)
+        continue; /* the empty utterance has no arc to stand on */
+      if (wanted == INFINITY ? found != INFINITY : !(fabs(found - wanted) < 0.02))
+        fail_msg("round %d, %d frames: %.6f, wanted %.6f", round, frames, found, wanted);
       *num_finite += frames > 0 && wanted != INFINITY;
     }
     wf_free(columns);
@@ -488,7 +581,7 @@ static void test_text_and_binary(void **state) {
   }
 }
 
-/* --- what is wrong or missing ---------------------------------------------------------------------------------------------------------- */
+/* --- what is wrong or missing ------------------------------------------------------------ */
 
 static void test_broken_files(void **state) {
   wf_error err = {0};
@@ -502,17 +595,21 @@ static void test_broken_files(void **state) {
   tmat_file(&world, false, 0, &tmats);
   for (int kind = 0; kind < 3; kind++) {
     const struct bytes *whole = kind < 2 ? &mdef[kind] : &tmats;
-    for (size_t size = 0; size + 2 < whole->size; size++) { /* all but the last newline are needed */
+    for (size_t size = 0; size + 2 < whole->size;
+         size++) { /* all but the last newline are needed */
       memcpy(cut.data, whole->data, size);
       cut.size = size;
       err.message[0] = '\0';
-      if (read_model(kind < 2 ? &cut : &mdef[0], kind < 2 ? &tmats : &cut, &hmm, &err) == WF_OK) fail_msg("kind %d is fine with %zu of %zu bytes", kind, size, whole->size);
+      if (read_model(kind < 2 ? &cut : &mdef[0], kind < 2 ? &tmats : &cut, &hmm, &err) == WF_OK)
+        fail_msg("kind %d is fine with %zu of %zu bytes", kind, size, whole->size);
       assert_true(hmm == NULL && err.message[0] != '\0');
     }
-    for (int flip = 0; flip < 2000; flip++) { /* any byte changed: an error or another model, no harm */
+    for (int flip = 0; flip < 2000;
+         flip++) { /* any byte changed: an error or another model, no harm */
       cut = *whole;
       cut.data[test_below(&rng, (uint32_t)cut.size)] = (uint8_t)test_below(&rng, 256);
-      if (read_model(kind < 2 ? &cut : &mdef[0], kind < 2 ? &tmats : &cut, &hmm, &err) == WF_OK) wf_hmm_free(hmm);
+      if (read_model(kind < 2 ? &cut : &mdef[0], kind < 2 ? &tmats : &cut, &hmm, &err) == WF_OK)
+        wf_hmm_free(hmm);
     }
   }
   tmat_file(&world, false, 1, &tmats);
@@ -521,7 +618,8 @@ static void test_broken_files(void **state) {
   assert_int_equal(wf_hmm_read_sphinx("/nowhere", &hmm, &err), WF_ERR_IO);
 }
 
-/* Words without pronunciation and windows without a triphone: counted and named, or an error by option. */
+/* Words without pronunciation and windows without a triphone: counted and named, or an error by
+ * option. */
 static void test_missing(void **state) {
   wf_error err = {0};
   test_rng rng = {9};
@@ -578,8 +676,11 @@ static void test_parts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_against_direct_computation), cmocka_unit_test(test_text_and_binary), cmocka_unit_test(test_broken_files),
-      cmocka_unit_test(test_missing),                    cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_against_direct_computation),
+      cmocka_unit_test(test_text_and_binary),
+      cmocka_unit_test(test_broken_files),
+      cmocka_unit_test(test_missing),
+      cmocka_unit_test(test_parts),
   };
   int code = cmocka_run_group_tests(tests, NULL, NULL);
   wf_symbols_free(words());

@@ -1,5 +1,6 @@
-/* test_sphinx_lm.c - CMU Sphinx's trie language models: files made by sphinx_lm_convert from ARPA files (tests/data/lm) against these ARPA files, and
- * damaged files. The tables of such small models hold every value, so nothing is lost in them but the rounding of the logarithms. */
+/* test_sphinx_lm.c - CMU Sphinx's trie language models: files made by sphinx_lm_convert from ARPA
+ * files (tests/data/lm) against these ARPA files, and damaged files. The tables of such small
+ * models hold every value, so nothing is lost in them but the rounding of the logarithms. */
 #include "base/input.h"
 #include "lm_model.h"
 
@@ -34,7 +35,8 @@ static void test_same_as_arpa(void **unused) {
     snprintf(arpa, sizeof arpa, DATA "sphinx%d.arpa", order);
     snprintf(trie, sizeof trie, DATA "sphinx%d.lm.bin.gz", order);
     for (int pass = 0; pass < 2; pass++) {
-      wf_lm *a = read_lm(arpa, pass == 0 ? NULL : words), *b = read_lm(trie, pass == 0 ? NULL : words);
+      wf_lm *a = read_lm(arpa, pass == 0 ? NULL : words),
+            *b = read_lm(trie, pass == 0 ? NULL : words);
       check_same(a, b, &rng);
       wf_lm_free(a);
       wf_lm_free(b);
@@ -43,21 +45,24 @@ static void test_same_as_arpa(void **unused) {
   wf_symbols_free(words);
 }
 
-/* Cut anywhere, or with bytes changed outside the tables: refused, with the path in the message, or a model that answers. */
+/* Cut anywhere, or with bytes changed outside the tables: refused, with the path in the message, or
+ * a model that answers. */
 static void test_damaged(void **unused) {
   (void)unused;
   wf_error err = {0};
   test_rng rng = {4};
   wf__input whole;
   assert_ok(wf__input_open(DATA "sphinx3.lm.bin.gz", &whole, &err));
-  const size_t head = 19 + 1 + 3 * 4 + 4, tables = (size_t)3 * 65536 * 4, rest = whole.size - head - tables;
+  const size_t head = 19 + 1 + 3 * 4 + 4, tables = (size_t)3 * 65536 * 4,
+               rest = whole.size - head - tables;
   uint8_t *bytes = malloc(whole.size);
   int refused = 0;
   for (int round = 0; round < 300; round++) {
     memcpy(bytes, whole.data, whole.size);
     size_t size = whole.size;
     if (round % 3 == 0) {
-      size = round % 2 == 0 ? test_below(&rng, (uint32_t)head) : head + tables + test_below(&rng, (uint32_t)rest);
+      size = round % 2 == 0 ? test_below(&rng, (uint32_t)head)
+                            : head + tables + test_below(&rng, (uint32_t)rest);
     } else {
       for (int i = 0; i < round % 4 + 1; i++) {
         size_t at = 19 + test_below(&rng, (uint32_t)(head - 19 + rest));
@@ -76,7 +81,9 @@ static void test_damaged(void **unused) {
     }
     refused++;
     assert_null(lm);
-    if (strstr(err.message, "damaged.bin") == NULL || (status != WF_ERR_FORMAT && status != WF_ERR_LIMIT)) fail_msg("status %d: %s", status, err.message);
+    if (strstr(err.message, "damaged.bin") == NULL ||
+        (status != WF_ERR_FORMAT && status != WF_ERR_LIMIT))
+      fail_msg("status %d: %s", status, err.message);
   }
   assert_true(refused > 150);
   free(bytes);

@@ -1,4 +1,5 @@
-/* test_streams.c - streams against the same decoder's batches: whatever the chunks and the neighbours, every bit of results, partials and lattices. */
+/* test_streams.c - streams against the same decoder's batches: whatever the chunks and the
+ * neighbours, every bit of results, partials and lattices. */
 #include "decode_tasks.h"
 #include "table_scorer.h"
 
@@ -55,7 +56,8 @@ static wf_graph *endless(const wf_graph *graph) {
   assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
   assert_ok(wf_builder_set_start(builder, (uint32_t)view.start, &err));
   for (uint64_t s = 0; s < view.num_states; s++)
-    for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++) assert_ok(wf_builder_add_arc(builder, (uint32_t)s, view.arcs[a], &err));
+    for (uint64_t a = view.arc_off[s]; a < view.arc_off[s + 1]; a++)
+      assert_ok(wf_builder_add_arc(builder, (uint32_t)s, view.arcs[a], &err));
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   assert_ok(wf_graph_create(fst, NULL, 0, &out, &err));
   wf_builder_free(builder);
@@ -69,8 +71,10 @@ struct seen {
   uint64_t num_partials, num_with_stable;
 };
 
-/* A partial is the offline result of the frames so far where nothing is final; and what was stable has not changed. */
-static void check_partial(wf_stream *stream, wf_decoder *endless_decoder, const wf_scores *scores, int64_t fed, struct seen *seen) {
+/* A partial is the offline result of the frames so far where nothing is final; and what was stable
+ * has not changed. */
+static void check_partial(wf_stream *stream, wf_decoder *endless_decoder, const wf_scores *scores,
+                          int64_t fed, struct seen *seen) {
   wf_partial partial;
   wf_scores prefix = rows(scores, 0, fed);
   wf_result *expected;
@@ -83,16 +87,21 @@ static void check_partial(wf_stream *stream, wf_decoder *endless_decoder, const 
   assert_ok(wf_stream_partial(stream, &partial, &err));
   assert_int_equal(partial.num_frames, fed);
   assert_int_equal(partial.num_words, expected->num_words);
-  for (size_t i = 0; i < partial.num_words; i++) assert_memory_equal(&partial.words[i], &expected->words[i], sizeof(wf_word));
+  for (size_t i = 0; i < partial.num_words; i++)
+    assert_memory_equal(&partial.words[i], &expected->words[i], sizeof(wf_word));
   assert_int_equal(partial.flags, expected->flags & ~(uint32_t)WF_RESULT_NOT_FINAL);
-  assert_true(partial.num_stable >= seen->num_stable && partial.num_stable <= partial.num_words && partial.stable_frames <= fed);
+  assert_true(partial.num_stable >= seen->num_stable && partial.num_stable <= partial.num_words &&
+              partial.stable_frames <= fed);
   for (size_t i = 0; i < seen->num_stable; i++)
-    assert_true(partial.words[i].label == seen->words[i].label && partial.words[i].start_frame == seen->words[i].start_frame &&
-                (i + 1 == seen->num_stable || partial.words[i].end_frame == seen->words[i].end_frame));
+    assert_true(
+        partial.words[i].label == seen->words[i].label &&
+        partial.words[i].start_frame == seen->words[i].start_frame &&
+        (i + 1 == seen->num_stable || partial.words[i].end_frame == seen->words[i].end_frame));
   seen->num_stable = partial.num_stable;
   free(seen->words);
   seen->words = malloc((partial.num_stable + 1) * sizeof *seen->words);
-  if (partial.num_stable > 0) memcpy(seen->words, partial.words, partial.num_stable * sizeof *seen->words);
+  if (partial.num_stable > 0)
+    memcpy(seen->words, partial.words, partial.num_stable * sizeof *seen->words);
   seen->num_partials++;
   seen->num_with_stable += partial.num_stable > 0;
   if (expected->lattice != NULL) {
@@ -104,7 +113,8 @@ static void check_partial(wf_stream *stream, wf_decoder *endless_decoder, const 
   wf_result_free(expected);
 }
 
-/* One stream, chunks of 0 to 3 frames, looked at now and then, used twice; some with a scorer, which its twin replaces in the middle: that must change nothing. */
+/* One stream, chunks of 0 to 3 frames, looked at now and then, used twice; some with a scorer,
+ * which its twin replaces in the middle: that must change nothing. */
 static void test_chunks(void **state) {
   (void)state;
   struct seen seen = {0};
@@ -118,7 +128,8 @@ static void test_chunks(void **state) {
     wf_result *expected, *result;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     assert_ok(wf_decoder_create(no_end, &task.options, &endless_decoder, &err));
-    table_scorer_shape shape = {.max_contexts = 5, .num_words = 4, .negative = seed % 8 < 4, .wide = seed % 16 < 8};
+    table_scorer_shape shape = {
+        .max_contexts = 5, .num_words = 4, .negative = seed % 8 < 4, .wide = seed % 16 < 8};
     oracle_scorer tables = test_random_tables(&rng, &shape);
     wf_scorer *scorer = seed % 2 == 0 ? test_table_scorer(&tables, shape.wide) : NULL;
     assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
@@ -139,12 +150,14 @@ static void test_chunks(void **state) {
           assert_ok(wf_stream_set_scorer(stream, twin, &err));
           wf_scorer_free(twin);
         }
-        if (test_below(&rng, 3) == 0) check_partial(stream, endless_decoder, &task.scores, fed, &seen);
+        if (test_below(&rng, 3) == 0)
+          check_partial(stream, endless_decoder, &task.scores, fed, &seen);
       }
       assert_ok(wf_stream_finish(stream, &result, &err));
       assert_same(result, expected);
       assert_true(result->num_words >= seen.num_stable || result->status != WF_OK);
-      for (size_t i = 0; i < seen.num_stable && result->status == WF_OK; i++) assert_int_equal(result->words[i].label, seen.words[i].label);
+      for (size_t i = 0; i < seen.num_stable && result->status == WF_OK; i++)
+        assert_int_equal(result->words[i].label, seen.words[i].label);
       failed += result->status != WF_OK;
       dead += (result->flags & WF_RESULT_DIED) != 0 && result->num_decoded > 0;
       with_lattice += result->lattice != NULL;
@@ -164,10 +177,12 @@ static void test_chunks(void **state) {
     test_free_task(&task);
   }
   free(seen.words);
-  assert_true(failed > 20 && dead > 100 && with_lattice > 1000 && skipping > 300 && scored > 500 && seen.num_partials > 5000 && seen.num_with_stable > 500);
+  assert_true(failed > 20 && dead > 100 && with_lattice > 1000 && skipping > 300 && scored > 500 &&
+              seen.num_partials > 5000 && seen.num_with_stable > 500);
 }
 
-/* Many streams at once, each with its own pace, over several threads, between batches of whole utterances. */
+/* Many streams at once, each with its own pace, over several threads, between batches of whole
+ * utterances. */
 static void test_neighbours(void **state) {
   (void)state;
   enum { COUNT = 40 };
@@ -221,7 +236,8 @@ static void test_neighbours(void **state) {
   test_free_task(&task);
 }
 
-/* "read" (2) is said less clearly than "red" (1), but begins "read box", which is boosted until the list changes behind the first word. */
+/* "read" (2) is said less clearly than "red" (1), but begins "read box", which is boosted until the
+ * list changes behind the first word. */
 static void test_list_update(void **state) {
   (void)state;
   static const int32_t words[] = {2, 4};
@@ -239,7 +255,8 @@ static void test_list_update(void **state) {
   assert_ok(wf_scorer_boost_words(words, &(float){0}, 1, &words_only, &err));
   assert_ok(wf_scorer_chain(words_only, scorer, &chain, &err));
   assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
-  const wf_scorer *first[] = {scorer, scorer, chain, NULL, NULL, chain}, *second[] = {scorer, NULL, NULL, scorer, NULL, scorer};
+  const wf_scorer *first[] = {scorer, scorer, chain, NULL, NULL, chain},
+                  *second[] = {scorer, NULL, NULL, scorer, NULL, scorer};
   for (int k = 0; k < 6; k++) {
     wf_scores chunks[2] = {{data, 1, 4, 4}, {data + 4, 1, 4, 4}};
     assert_ok(wf_stream_set_scorer(stream, first[k], &err));
@@ -262,14 +279,17 @@ static void test_list_update(void **state) {
   wf_fst_free(fst);
 }
 
-/* The second chunk's first frame leaves one token of four; the closure of its second frame has more tokens than max_tokens. The scorers that come then are for the next utterance:
- * nothing looks at what is left of this one. */
+/* The second chunk's first frame leaves one token of four; the closure of its second frame has more
+ * tokens than max_tokens. The scorers that come then are for the next utterance: nothing looks at
+ * what is left of this one. */
 static void test_scorer_after_failure(void **state) {
   (void)state;
   static const int32_t words[] = {1, 2};
   static const uint64_t off[] = {0, 2};
   static const float boost = 1, data[] = {-50, 0, -50, -50, -50, 0, 0, -50, -50};
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 2 1 0;0 5 2 1 0;0 6 2 1 0;0 7 2 1 0;0 8 3 2 0;8 1 1 1 0;1 2 0 0 0;2 3 0 0 0;3 4 0 0 0;4 9 0 0 0;0;9");
+  wf_fst *fst = test_fst_of(WF_TROPICAL,
+                            "0 0 2 1 0;0 5 2 1 0;0 6 2 1 0;0 7 2 1 0;0 8 3 2 0;8 1 1 1 0;1 2 0 0 "
+                            "0;2 3 0 0 0;3 4 0 0 0;4 9 0 0 0;0;9");
   wf_graph *graph;
   wf_decoder *decoder;
   wf_decoder_options options;
@@ -282,7 +302,8 @@ static void test_scorer_after_failure(void **state) {
   options.max_active = options.max_tokens = 4;
   options.min_active = 0;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  for (int k = 0; k < 2; k++) assert_ok(wf_scorer_boost_phrases(words, off, &boost, 1, &scorers[k], &err));
+  for (int k = 0; k < 2; k++)
+    assert_ok(wf_scorer_boost_phrases(words, off, &boost, 1, &scorers[k], &err));
   assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
   for (int round = 0; round < 2; round++) {
     const wf_scores first = {data, 1, 3, 3}, second = {data + 3, 2, 3, 3};
@@ -308,12 +329,18 @@ static void test_scorer_after_failure(void **state) {
   wf_fst_free(fst);
 }
 
-/* --- long audio -------------------------------------------------------------------------------------------------------- */
+/* --- long audio -------------------------------------------------------------------------- */
 
 static struct decode_task long_task(int64_t num_frames) {
   test_rng rng = {3};
   struct decode_task task = {0};
-  test_fst_shape shape = {.num_states = 300, .num_arcs = 1500, .num_ilabels = 8, .num_olabels = 50, .epsilon_share = 0.1f, .final_share = 0.5f, .max_weight = 2};
+  test_fst_shape shape = {.num_states = 300,
+                          .num_arcs = 1500,
+                          .num_ilabels = 8,
+                          .num_olabels = 50,
+                          .epsilon_share = 0.1f,
+                          .final_share = 0.5f,
+                          .max_weight = 2};
   wf_fst *fst = test_random_fst(&rng, &shape);
   assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
   wf_fst_free(fst);
@@ -327,7 +354,8 @@ static struct decode_task long_task(int64_t num_frames) {
   return task;
 }
 
-/* Memory between chunks: a little more than the alignment and the words, however long the audio; with `forget`, and all partials, the words' sum. */
+/* Memory between chunks: a little more than the alignment and the words, however long the audio;
+ * with `forget`, and all partials, the words' sum. */
 static void test_long(void **state) {
   (void)state;
   enum { FRAMES = 30000, CHUNK = 40 };
@@ -350,13 +378,17 @@ static void test_long(void **state) {
     if (fed % 1000 == 0) {
       wf_partial partial;
       assert_ok(wf_stream_partial(stream[1], &partial, &err));
-      assert_true(partial.num_stable > 0 && partial.num_words < 2000 && partial.stable_frames > fed - 500);
-      for (size_t i = 0; i + 1 < partial.num_stable; i++) { /* each is shown once, but the last, which comes again */
+      assert_true(partial.num_stable > 0 && partial.num_words < 2000 &&
+                  partial.stable_frames > fed - 500);
+      for (size_t i = 0; i + 1 < partial.num_stable;
+           i++) { /* each is shown once, but the last, which comes again */
         assert_memory_equal(&partial.words[i], &expected->words[num_words], sizeof(wf_word));
         num_words++;
       }
     }
-    uint64_t decided = (uint64_t)fed * 3 / 2 * (sizeof(int32_t) + sizeof(wf_word)); /* at most a word a frame, arrays that have just grown */
+    uint64_t decided = (uint64_t)fed * 3 / 2 *
+                       (sizeof(int32_t) +
+                        sizeof(wf_word)); /* at most a word a frame, arrays that have just grown */
     uint64_t bytes[2] = {wf_stream_bytes(stream[0]), wf_stream_bytes(stream[1])};
     bytes[0] -= decided < bytes[0] ? decided : bytes[0];
     for (int i = 0; i < 2; i++)
@@ -368,8 +400,10 @@ static void test_long(void **state) {
   wf_result_free(result);
   assert_ok(wf_stream_finish(stream[1], &result, &err));
   assert_null(result->alignment);
-  assert_true(result->cost == expected->cost && num_words + result->num_words == expected->num_words);
-  assert_memory_equal(result->words, expected->words + num_words, result->num_words * sizeof(wf_word));
+  assert_true(result->cost == expected->cost &&
+              num_words + result->num_words == expected->num_words);
+  assert_memory_equal(result->words, expected->words + num_words,
+                      result->num_words * sizeof(wf_word));
   wf_result_free(result);
   wf_result_free(expected);
   for (int i = 0; i < 2; i++) wf_stream_close(stream[i]);
@@ -377,18 +411,30 @@ static void test_long(void **state) {
   test_free_task(&task);
 }
 
-/* --- endpoints ------------------------------------------------------------------------------------------------------------ */
+/* --- endpoints --------------------------------------------------------------------------- */
 
-/* A word of label 1 (column 0) between silences (columns 1, 2), which the graph's loops take; only silence after a word is final. */
+/* A word of label 1 (column 0) between silences (columns 1, 2), which the graph's loops take; only
+ * silence after a word is final. */
 static void test_endpoints(void **state) {
   (void)state;
   static const struct {
-    const char *said;   /* columns; '3': a word's second frame, after which no final state is near */
+    const char *said; /* columns; '3': a word's second frame, after which no final state is near */
     int32_t endpoint;
     double silence;
-  } cases[] = {{"", 0, 0},         {"1111", 0, 0.4},      {"11111", 1, 0.5},    {"12112", 1, 0.5},  {"01", 0, 0.1},   {"1011", 2, 0.2},
-               {"10111", 2, 0.3},  {"0", 0, 0},           {"00000000000", 0, 0}, {"000000000000", 5, 0}, {"0110", 0, 0}};
-  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 2 0 0;0 0 3 0 0;0 1 1 7 0;1 1 1 0 0;1 2 2 0 0;1 2 3 0 0;2 2 2 0 0;2 2 3 0 0;2 1 1 7 0;2 0");
+  } cases[] = {{"", 0, 0},
+               {"1111", 0, 0.4},
+               {"11111", 1, 0.5},
+               {"12112", 1, 0.5},
+               {"01", 0, 0.1},
+               {"1011", 2, 0.2},
+               {"10111", 2, 0.3},
+               {"0", 0, 0},
+               {"00000000000", 0, 0},
+               {"000000000000", 5, 0},
+               {"0110", 0, 0}};
+  wf_fst *fst = test_fst_of(WF_TROPICAL,
+                            "0 0 2 0 0;0 0 3 0 0;0 1 1 7 0;1 1 1 0 0;1 2 2 0 0;1 2 3 0 0;2 2 2 0 "
+                            "0;2 2 3 0 0;2 1 1 7 0;2 0");
   wf_graph *graph;
   wf_decoder_options decoder_options;
   wf_decoder *decoder;
@@ -415,12 +461,15 @@ static void test_endpoints(void **state) {
       wf_scores chunk = {row, t < size, 3, 3};
       assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
     }
-    if (event.endpoint != cases[k].endpoint) fail_msg("'%s': endpoint %d, not %d", cases[k].said, event.endpoint, cases[k].endpoint);
+    if (event.endpoint != cases[k].endpoint)
+      fail_msg("'%s': endpoint %d, not %d", cases[k].said, event.endpoint, cases[k].endpoint);
     test_assert_close(event.trailing_silence, cases[k].silence, 1e-6);
     assert_int_equal(event.num_frames, size);
     bool ends = size > 0 && cases[k].said[size - 1] != '0' && strchr(cases[k].said, '0') != NULL;
-    if (ends) assert_true(event.relative_cost == 0);
-    else assert_true(event.relative_cost > 2);
+    if (ends)
+      assert_true(event.relative_cost == 0);
+    else
+      assert_true(event.relative_cost > 2);
     wf_partial partial;
     assert_ok(wf_stream_partial(stream, &partial, &err));
     assert_int_equal(partial.start_frame, start);
@@ -439,7 +488,7 @@ static void test_endpoints(void **state) {
   wf_fst_free(fst);
 }
 
-/* --- what can be wrong ------------------------------------------------------------------------------------------------ */
+/* --- what can be wrong ------------------------------------------------------------------- */
 
 static void test_bad_chunks(void **state) {
   (void)state;
@@ -461,7 +510,8 @@ static void test_bad_chunks(void **state) {
   wf_scores whole = {nan, 3, 2, 2};
   assert_ok(wf_decode(decoder, &whole, 1, NULL, &expected, &err));
   wf_stream *three[3] = {good, bad, narrow};
-  wf_scores first[3] = {{fine, 1, 2, 2}, {nan, 2, 2, 2}, {fine, 2, 1, 1}}, second[3] = {{fine + 2, 2, 2, 2}, {nan + 4, 1, 2, 2}, {fine, 1, 2, 2}};
+  wf_scores first[3] = {{fine, 1, 2, 2}, {nan, 2, 2, 2}, {fine, 2, 1, 1}},
+            second[3] = {{fine + 2, 2, 2, 2}, {nan + 4, 1, 2, 2}, {fine, 1, 2, 2}};
   assert_ok(wf_streams_advance(decoder, three, first, 3, NULL, &err));
   assert_ok(wf_streams_advance(decoder, three, second, 3, NULL, &err));
   assert_int_equal(wf_stream_partial(bad, &partial, &err), WF_ERR_ARGUMENT);
@@ -540,7 +590,10 @@ static void test_many_channels(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chunks),      cmocka_unit_test(test_neighbours), cmocka_unit_test(test_list_update), cmocka_unit_test(test_scorer_after_failure), cmocka_unit_test(test_long),
-                                     cmocka_unit_test(test_endpoints), cmocka_unit_test(test_bad_chunks), cmocka_unit_test(test_many_channels)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_chunks),      cmocka_unit_test(test_neighbours),
+      cmocka_unit_test(test_list_update), cmocka_unit_test(test_scorer_after_failure),
+      cmocka_unit_test(test_long),        cmocka_unit_test(test_endpoints),
+      cmocka_unit_test(test_bad_chunks),  cmocka_unit_test(test_many_channels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

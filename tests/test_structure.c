@@ -1,7 +1,8 @@
-/* test_structure.c - the structural operations: against path enumeration, and array by array against OpenFst's tools. */
+/* test_structure.c - the structural operations: against path enumeration, and array by array
+ * against OpenFst's tools. */
 #include "testing.h"
 
-/* --- helpers -------------------------------------------------------------------------------------------------------- */
+/* --- helpers ----------------------------------------------------------------------------- */
 
 static test_fst_shape small_shape(test_rng *rng, bool acyclic) {
   static const float epsilons[] = {0, 0.3f, 0.6f};
@@ -24,17 +25,23 @@ static wf_fst *random_small(test_rng *rng, bool acyclic) {
 static void assert_identical(const wf_fst *x, const wf_fst *y, const char *what) {
   wf_fst_view a = wf_fst_get_view(x), b = wf_fst_get_view(y);
   if (a.num_states != b.num_states || a.num_arcs != b.num_arcs || a.start != b.start)
-    fail_msg("%s: %llu states, %llu arcs, start %lld against %llu, %llu, %lld", what, (unsigned long long)a.num_states, (unsigned long long)a.num_arcs, (long long)a.start,
+    fail_msg("%s: %llu states, %llu arcs, start %lld against %llu, %llu, %lld", what,
+             (unsigned long long)a.num_states, (unsigned long long)a.num_arcs, (long long)a.start,
              (unsigned long long)b.num_states, (unsigned long long)b.num_arcs, (long long)b.start);
   assert_int_equal(a.semiring, b.semiring);
   for (uint64_t s = 0; s < a.num_states; s++) {
-    if (a.final_cost[s] != b.final_cost[s]) fail_msg("%s: final cost of state %llu: %g against %g", what, (unsigned long long)s, a.final_cost[s], b.final_cost[s]);
-    if (a.arc_off[s + 1] != b.arc_off[s + 1]) fail_msg("%s: arcs of state %llu", what, (unsigned long long)s);
+    if (a.final_cost[s] != b.final_cost[s])
+      fail_msg("%s: final cost of state %llu: %g against %g", what, (unsigned long long)s,
+               a.final_cost[s], b.final_cost[s]);
+    if (a.arc_off[s + 1] != b.arc_off[s + 1])
+      fail_msg("%s: arcs of state %llu", what, (unsigned long long)s);
   }
   for (uint64_t i = 0; i < a.num_arcs; i++) {
     const wf_arc *p = &a.arcs[i], *q = &b.arcs[i];
-    if (p->nextstate != q->nextstate || p->weight != q->weight || p->ilabel != q->ilabel || p->olabel != q->olabel)
-      fail_msg("%s: arc %llu: %d:%d/%g -> %u against %d:%d/%g -> %u", what, (unsigned long long)i, p->ilabel, p->olabel, p->weight, p->nextstate, q->ilabel, q->olabel, q->weight,
+    if (p->nextstate != q->nextstate || p->weight != q->weight || p->ilabel != q->ilabel ||
+        p->olabel != q->olabel)
+      fail_msg("%s: arc %llu: %d:%d/%g -> %u against %d:%d/%g -> %u", what, (unsigned long long)i,
+               p->ilabel, p->olabel, p->weight, p->nextstate, q->ilabel, q->olabel, q->weight,
                q->nextstate);
   }
 }
@@ -66,12 +73,12 @@ static wf_fst *project(const wf_fst *fst, bool output) {
   assert_ok(wf_project(fst, &options, &out, &err));
   return out;
 }
-#define SIMPLE(name, call)                  \
-  static wf_fst *name(const wf_fst *fst) {  \
-    wf_error err = {0};                     \
-    wf_fst *out;                            \
-    assert_ok(call(fst, &out, &err));       \
-    return out;                             \
+#define SIMPLE(name, call)                 \
+  static wf_fst *name(const wf_fst *fst) { \
+    wf_error err = {0};                    \
+    wf_fst *out;                           \
+    assert_ok(call(fst, &out, &err));      \
+    return out;                            \
   }
 SIMPLE(connect, wf_connect)
 SIMPLE(topsort, wf_topsort)
@@ -86,13 +93,16 @@ static wf_fst *join(bool concat, const wf_fst *a, const wf_fst *b, const wf_fst 
   return out;
 }
 
-/* --- relations: the definitions ----------------------------------------------------------------------------------------- */
+/* --- relations: the definitions ---------------------------------------------------------- */
 
-static int compare_pairs(const void *x, const void *y) { return strcmp(((const test_pair *)x)->key, ((const test_pair *)y)->key); }
+static int compare_pairs(const void *x, const void *y) {
+  return strcmp(((const test_pair *)x)->key, ((const test_pair *)y)->key);
+}
 
 /* Sorts and sums equal pairs. */
 static void normalise(test_relation *relation, wf_semiring semiring) {
-  if (relation->size != 0) qsort(relation->pairs, relation->size, sizeof *relation->pairs, compare_pairs);
+  if (relation->size != 0)
+    qsort(relation->pairs, relation->size, sizeof *relation->pairs, compare_pairs);
   size_t kept = 0;
   for (size_t i = 0; i < relation->size; i++) {
     if (kept == 0 || strcmp(relation->pairs[kept - 1].key, relation->pairs[i].key) != 0) {
@@ -108,7 +118,8 @@ static void normalise(test_relation *relation, wf_semiring semiring) {
 
 static void add_pair(test_relation *relation, const char *in, const char *out, double cost) {
   if ((relation->size & (relation->size - 1)) == 0) {
-    relation->pairs = realloc(relation->pairs, (relation->size != 0 ? relation->size * 2 : 1) * sizeof *relation->pairs);
+    relation->pairs = realloc(
+        relation->pairs, (relation->size != 0 ? relation->size * 2 : 1) * sizeof *relation->pairs);
     assert_non_null(relation->pairs);
   }
   char key[1024];
@@ -132,7 +143,8 @@ static void turn_round(const char *text, char *out, size_t size) {
   out[0] = '\0';
   char copy[512], built[1200];
   snprintf(copy, sizeof copy, "%s", text);
-  for (char *save = NULL, *word = strtok_r(copy, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
+  for (char *save = NULL, *word = strtok_r(copy, " ", &save); word != NULL;
+       word = strtok_r(NULL, " ", &save)) {
     snprintf(built, sizeof built, "%s %s", word, out);
     snprintf(out, size, "%s", built);
   }
@@ -229,7 +241,8 @@ static void test_relations(void **state) {
     for (size_t i = 0; i < 2; i++) {
       want = copy_of(&ra);
       expect_relation(&want, got = same[i](a), semiring);
-      assert_true(i == 0 ? test_is_trimmed(got) : (wf_fst_properties(got) & WF_PROP_TOP_SORTED) != 0);
+      assert_true(i == 0 ? test_is_trimmed(got)
+                         : (wf_fst_properties(got) & WF_PROP_TOP_SORTED) != 0);
       wf_fst_free(got);
     }
     for (int side = 0; side < 2; side++) {
@@ -246,19 +259,27 @@ static void test_relations(void **state) {
   }
 }
 
-/* Repetitions of an fst that says one label a time, up to three: the closure's paths are counted out. */
+/* Repetitions of an fst that says one label a time, up to three: the closure's paths are counted
+ * out. */
 static void test_closure(void **state) {
   (void)state;
   test_rng rng = {4};
   for (int round = 0; round < 60; round++) {
-    test_fst_shape shape = {.num_states = 3, .num_arcs = 5, .num_ilabels = 2, .num_olabels = 2, .max_weight = 3, .acyclic = true, .semiring = round % 2 ? WF_LOG : WF_TROPICAL};
+    test_fst_shape shape = {.num_states = 3,
+                            .num_arcs = 5,
+                            .num_ilabels = 2,
+                            .num_olabels = 2,
+                            .max_weight = 3,
+                            .acyclic = true,
+                            .semiring = round % 2 ? WF_LOG : WF_TROPICAL};
     wf_fst *a = test_random_fst(&rng, &shape);
     test_relation once = test_enumerate(a, 10, 10000);
     for (int plus = 0; plus < 2; plus++) {
       wf_fst *got = closure(a, plus);
       test_relation want = {0}, power = copy_of(&once), have = test_enumerate(got, 9, 1000000);
       if (!plus) add_pair(&want, "", "", 0);
-      for (int k = 0; k < 3; k++) { /* three rounds of at most 2 arcs and an epsilon: strings up to 3 labels are complete within 9 arcs */
+      for (int k = 0; k < 3; k++) { /* three rounds of at most 2 arcs and an epsilon: strings up to
+                                       3 labels are complete within 9 arcs */
         add_all(&want, &power);
         test_relation next = product(&power, &once, shape.semiring);
         test_relation_free(&power);
@@ -270,8 +291,10 @@ static void test_closure(void **state) {
         test_relation *relation = side ? &have : &want;
         size_t kept = 0;
         for (size_t i = 0; i < relation->size; i++) {
-          if (strlen(split(relation->pairs[i].key).in) <= 6) relation->pairs[kept++] = relation->pairs[i];
-          else free(relation->pairs[i].key);
+          if (strlen(split(relation->pairs[i].key).in) <= 6)
+            relation->pairs[kept++] = relation->pairs[i];
+          else
+            free(relation->pairs[i].key);
         }
         relation->size = kept;
       }
@@ -286,7 +309,7 @@ static void test_closure(void **state) {
   }
 }
 
-/* --- connect on awkward numberings ---------------------------------------------------------------------------------------- */
+/* --- connect on awkward numberings ------------------------------------------------------- */
 
 /* Which states lie on a successful path, by the slowest way: repeat until nothing changes. */
 static void reference_useful(const wf_fst_view *view, bool *useful) {
@@ -322,7 +345,8 @@ static void check_connect(const wf_fst *fst) {
   } else {
     uint32_t *number = calloc(view.num_states + 1, sizeof *number);
     uint64_t states = 0, arcs = 0;
-    for (uint64_t s = 0; s < view.num_states; s++) number[s] = useful[s] ? (uint32_t)states++ : UINT32_MAX;
+    for (uint64_t s = 0; s < view.num_states; s++)
+      number[s] = useful[s] ? (uint32_t)states++ : UINT32_MAX;
     assert_int_equal(out.num_states, states);
     assert_int_equal(out.start, number[view.start]);
     for (uint64_t s = 0; s < view.num_states; s++) {
@@ -347,7 +371,12 @@ static void test_connect(void **state) {
   (void)state;
   test_rng rng = {7};
   for (int round = 0; round < 300; round++) {
-    test_fst_shape shape = {.num_states = 1 + test_below(&rng, 120), .num_arcs = test_below(&rng, 240), .num_ilabels = 5, .num_olabels = 5, .final_share = round % 3 ? 0.01f : 0, .max_weight = 2};
+    test_fst_shape shape = {.num_states = 1 + test_below(&rng, 120),
+                            .num_arcs = test_below(&rng, 240),
+                            .num_ilabels = 5,
+                            .num_olabels = 5,
+                            .final_share = round % 3 ? 0.01f : 0,
+                            .max_weight = 2};
     wf_fst *fst = test_random_fst(&rng, &shape);
     check_connect(fst);
     wf_fst_free(fst);
@@ -367,8 +396,10 @@ static void test_connect(void **state) {
     assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
     assert_ok(wf_builder_add_states(builder, 2 * (uint64_t)n, NULL, &err));
     for (uint32_t i = 0; i + 1 < n; i++) {
-      assert_ok(wf_builder_add_arc(builder, order[i], (wf_arc){.nextstate = n + order[i], .ilabel = 1}, &err));
-      assert_ok(wf_builder_add_arc(builder, order[i], (wf_arc){.nextstate = order[i + 1], .ilabel = 2}, &err));
+      assert_ok(wf_builder_add_arc(builder, order[i],
+                                   (wf_arc){.nextstate = n + order[i], .ilabel = 1}, &err));
+      assert_ok(wf_builder_add_arc(builder, order[i],
+                                   (wf_arc){.nextstate = order[i + 1], .ilabel = 2}, &err));
     }
     assert_ok(wf_builder_set_start(builder, order[0], &err));
     assert_ok(wf_builder_set_final(builder, order[n - 1], 1, &err));
@@ -380,14 +411,19 @@ static void test_connect(void **state) {
   }
 }
 
-/* --- arcsort, relabel, disambiguation ---------------------------------------------------------------------------------------- */
+/* --- arcsort, relabel, disambiguation ---------------------------------------------------- */
 
 static void test_arcsort(void **state) {
   (void)state;
   test_rng rng = {8};
   static const int32_t alphabets[] = {3, 70, 5000, 2000000000};
   for (int round = 0; round < 24; round++) {
-    test_fst_shape shape = {.num_states = 3, .num_arcs = 3 + 400 * (uint32_t)round, .num_ilabels = alphabets[round % 4], .num_olabels = alphabets[round % 4], .epsilon_share = 0.1f, .max_weight = 60};
+    test_fst_shape shape = {.num_states = 3,
+                            .num_arcs = 3 + 400 * (uint32_t)round,
+                            .num_ilabels = alphabets[round % 4],
+                            .num_olabels = alphabets[round % 4],
+                            .epsilon_share = 0.1f,
+                            .max_weight = 60};
     wf_fst *fst = test_random_fst(&rng, &shape);
     for (int side = 0; side < 2; side++) {
       wf_fst *got = arcsort(fst, side);
@@ -396,14 +432,17 @@ static void test_arcsort(void **state) {
         assert_int_equal(in.arc_off[s + 1], out.arc_off[s + 1]);
         uint64_t count = in.arc_off[s + 1] - in.arc_off[s];
         const wf_arc *x = in.arcs + in.arc_off[s], *y = out.arcs + in.arc_off[s];
-        for (uint64_t i = 1; i < count; i++) assert_true((side ? y[i - 1].olabel : y[i - 1].ilabel) <= (side ? y[i].olabel : y[i].ilabel));
+        for (uint64_t i = 1; i < count; i++)
+          assert_true((side ? y[i - 1].olabel : y[i - 1].ilabel) <=
+                      (side ? y[i].olabel : y[i].ilabel));
         /* Stable, and nothing lost: the arcs of one label, in the order of the input. */
         for (uint64_t probe = 0; probe < count && probe < 50; probe++) {
           int32_t label = side ? x[probe].olabel : x[probe].ilabel;
           uint64_t at = 0;
           while ((side ? y[at].olabel : y[at].ilabel) != label) at++;
           for (uint64_t i = 0; i < count; i++)
-            if ((side ? x[i].olabel : x[i].ilabel) == label) assert_memory_equal(&x[i], &y[at++], sizeof *x);
+            if ((side ? x[i].olabel : x[i].ilabel) == label)
+              assert_memory_equal(&x[i], &y[at++], sizeof *x);
         }
       }
       wf_fst_free(got);
@@ -435,14 +474,16 @@ static void test_relabel(void **state) {
   wf_fst_free(fst);
 }
 
-/* Loops where a word comes out (state 0) or the string may end (state 2), not where only a phone goes in (state 1). */
+/* Loops where a word comes out (state 0) or the string may end (state 2), not where only a phone
+ * goes in (state 1). */
 static void test_self_loops(void **state) {
   (void)state;
   wf_error err = {0};
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 2 0.5;1 2 2 0;2 0.25"), *got;
   static const int32_t ilabels[] = {10, 11}, olabels[] = {20, 21}, bad[] = {1, -1};
   assert_ok(wf_add_self_loops(fst, ilabels, olabels, 2, &got, &err));
-  wf_fst *want = test_fst_of(WF_TROPICAL, "0 1 1 2 0.5;0 0 10 20;0 0 11 21;1 2 2 0;2 2 10 20;2 2 11 21;2 0.25");
+  wf_fst *want = test_fst_of(WF_TROPICAL,
+                             "0 1 1 2 0.5;0 0 10 20;0 0 11 21;1 2 2 0;2 2 10 20;2 2 11 21;2 0.25");
   assert_identical(got, want, "add_self_loops");
   wf_fst_free(want);
   wf_fst_free(got);
@@ -451,12 +492,14 @@ static void test_self_loops(void **state) {
   wf_fst_free(fst);
 }
 
-/* --- errors, empty inputs -------------------------------------------------------------------------------------------------- */
+/* --- errors, empty inputs ---------------------------------------------------------------- */
 
 static void test_corners(void **state) {
   (void)state;
   wf_error err = {0};
-  wf_fst *cyclic = test_fst_of(WF_TROPICAL, "0 1 1 1;1 0 1 1;1"), *log_fst = test_fst_of(WF_LOG, "0 1 1 1;1"), *dead = test_fst_of(WF_TROPICAL, "0 1 1 1;2"), *out;
+  wf_fst *cyclic = test_fst_of(WF_TROPICAL, "0 1 1 1;1 0 1 1;1"),
+         *log_fst = test_fst_of(WF_LOG, "0 1 1 1;1"), *dead = test_fst_of(WF_TROPICAL, "0 1 1 1;2"),
+         *out;
   assert_int_equal(wf_topsort(cyclic, &out, &err), WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "cycle"));
   const wf_fst *mixed[] = {cyclic, log_fst};
@@ -466,8 +509,16 @@ static void test_corners(void **state) {
   assert_int_equal(wf_concat(mixed, 0, &out, &err), WF_ERR_ARGUMENT);
   wf_fst *empty = connect(dead);
   assert_int_equal(wf_fst_get_view(empty).start, -1);
-  wf_fst *results[] = {connect(empty),  topsort(empty),          invert(empty),           reverse(empty),         arcsort(empty, true), project(empty, true),
-                       closure(empty, true), join(true, empty, cyclic, NULL), join(true, cyclic, empty, cyclic), join(false, empty, empty, NULL)};
+  wf_fst *results[] = {connect(empty),
+                       topsort(empty),
+                       invert(empty),
+                       reverse(empty),
+                       arcsort(empty, true),
+                       project(empty, true),
+                       closure(empty, true),
+                       join(true, empty, cyclic, NULL),
+                       join(true, cyclic, empty, cyclic),
+                       join(false, empty, empty, NULL)};
   for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
     assert_int_equal(wf_fst_get_view(results[i]).num_states, 0);
     wf_fst_free(results[i]);
@@ -480,7 +531,7 @@ static void test_corners(void **state) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) wf_fst_free(all[i]);
 }
 
-/* --- against OpenFst ---------------------------------------------------------------------------------------------------------- */
+/* --- against OpenFst --------------------------------------------------------------------- */
 
 static void write_fst(const wf_fst *fst, const char *name) {
   wf_error err = {0};
@@ -503,7 +554,8 @@ static bool start_on_cycle(const wf_fst *fst) {
     changed = false;
     for (uint64_t s = 0; s < view.num_states; s++)
       for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++)
-        if (((int64_t)s == view.start || reached[s]) && !reached[view.arcs[i].nextstate]) changed = reached[view.arcs[i].nextstate] = true;
+        if (((int64_t)s == view.start || reached[s]) && !reached[view.arcs[i].nextstate])
+          changed = reached[view.arcs[i].nextstate] = true;
   }
   answer = reached[view.start];
   free(reached);
@@ -512,25 +564,35 @@ static bool start_on_cycle(const wf_fst *fst) {
 
 static void compare_with_openfst(test_rng *rng, const test_fst_shape *shape) {
   wf_error err = {0};
-  wf_fst *a = test_random_fst(rng, shape), *b = test_random_fst(rng, shape), *c = test_random_fst(rng, shape), *labels;
+  wf_fst *a = test_random_fst(rng, shape), *b = test_random_fst(rng, shape),
+         *c = test_random_fst(rng, shape), *labels;
   write_fst(a, "a.fst");
   write_fst(b, "b.fst");
   write_fst(c, "c.fst");
   char folder[512];
   snprintf(folder, sizeof folder, "%s", test_temp_path("a.fst"));
   *strrchr(folder, '/') = '\0';
-  test_shell("cd %s && fstconnect a.fst connect && fstclosure a.fst star && fstclosure --closure_plus a.fst plus && "
-             "fstconcat a.fst b.fst ab && fstconcat ab c.fst concat && fstinvert a.fst invert && fstreverse a.fst reverse && fstproject a.fst input && "
-             "fstproject --project_type=output a.fst output && printf '1 5\\n2 1\\n' >pairs && fstrelabel --relabel_ipairs=pairs --relabel_opairs=pairs a.fst relabel && "
-             "fstarcsort --sort_type=ilabel a.fst isort && fstarcsort --sort_type=olabel a.fst osort", folder);
+  test_shell(
+      "cd %s && fstconnect a.fst connect && fstclosure a.fst star && fstclosure --closure_plus "
+      "a.fst plus && "
+      "fstconcat a.fst b.fst ab && fstconcat ab c.fst concat && fstinvert a.fst invert && "
+      "fstreverse a.fst reverse && fstproject a.fst input && "
+      "fstproject --project_type=output a.fst output && printf '1 5\\n2 1\\n' >pairs && fstrelabel "
+      "--relabel_ipairs=pairs --relabel_opairs=pairs a.fst relabel && "
+      "fstarcsort --sort_type=ilabel a.fst isort && fstarcsort --sort_type=olabel a.fst osort",
+      folder);
   expect_file(connect(a), "connect");
   expect_file(closure(a, false), "star");
   expect_file(closure(a, true), "plus");
-  /* Whether OpenFst makes a new start depends on what the file says it knows about cycles; these two cases it gets as we do. */
+  /* Whether OpenFst makes a new start depends on what the file says it knows about cycles; these
+   * two cases it gets as we do. */
   bool cyclic = start_on_cycle(a);
   if (cyclic || shape->acyclic) {
     test_shell("cd %s && %s && fstunion u.fst b.fst ab && fstunion ab c.fst union", folder,
-               cyclic ? "cp a.fst u.fst" : shape->semiring == WF_LOG ? "fstprint a.fst | fstcompile --arc_type=log --keep_state_numbering >u.fst" : "fstprint a.fst | fstcompile --keep_state_numbering >u.fst");
+               cyclic ? "cp a.fst u.fst"
+               : shape->semiring == WF_LOG
+                   ? "fstprint a.fst | fstcompile --arc_type=log --keep_state_numbering >u.fst"
+                   : "fstprint a.fst | fstcompile --keep_state_numbering >u.fst");
     expect_file(join(false, a, b, c), "union");
   }
   expect_file(join(true, a, b, c), "concat");
@@ -564,13 +626,23 @@ static void test_openfst(void **state) {
     compare_with_openfst(&rng, &shape);
   }
   for (int acyclic = 0; acyclic < 2; acyclic++) {
-    test_fst_shape shape = {.num_states = 3000, .num_arcs = 9000, .num_ilabels = 40, .num_olabels = 40, .epsilon_share = 0.1f, .final_share = 0.005f, .max_weight = 8, .acyclic = acyclic};
+    test_fst_shape shape = {.num_states = 3000,
+                            .num_arcs = 9000,
+                            .num_ilabels = 40,
+                            .num_olabels = 40,
+                            .epsilon_share = 0.1f,
+                            .final_share = 0.005f,
+                            .max_weight = 8,
+                            .acyclic = acyclic};
     compare_with_openfst(&rng, &shape);
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_relations), cmocka_unit_test(test_closure),    cmocka_unit_test(test_connect), cmocka_unit_test(test_arcsort),
-                                     cmocka_unit_test(test_relabel),   cmocka_unit_test(test_self_loops), cmocka_unit_test(test_corners), cmocka_unit_test(test_openfst)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_relations), cmocka_unit_test(test_closure),
+      cmocka_unit_test(test_connect),   cmocka_unit_test(test_arcsort),
+      cmocka_unit_test(test_relabel),   cmocka_unit_test(test_self_loops),
+      cmocka_unit_test(test_corners),   cmocka_unit_test(test_openfst)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

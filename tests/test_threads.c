@@ -1,5 +1,6 @@
-/* test_threads.c - operations that work in threads: the same arrays, bit for bit, whatever the number of threads; on graphs large enough for threads
- * to start, and for the hard cases (residual outputs of several labels, postponed; classes that differ far away) to be met by many at once. */
+/* test_threads.c - operations that work in threads: the same arrays, bit for bit, whatever the
+ * number of threads; on graphs large enough for threads to start, and for the hard cases (residual
+ * outputs of several labels, postponed; classes that differ far away) to be met by many at once. */
 #include "testing.h"
 
 static wf_error err;
@@ -21,8 +22,9 @@ static float eighths(uint64_t key) {
   return (float)test_below(&rng, 32) / 8;
 }
 
-/* Copies of a deterministic graph of `num_kinds` states mixed up: every state is equal to the states of its kind (state % num_kinds). Kinds below `ring`
- * lie on a ring and differ only far away. Potentials move the weights about, so that only pushing shows which states are equal. */
+/* Copies of a deterministic graph of `num_kinds` states mixed up: every state is equal to the
+ * states of its kind (state % num_kinds). Kinds below `ring` lie on a ring and differ only far
+ * away. Potentials move the weights about, so that only pushing shows which states are equal. */
 static wf_fst *make_copies(uint64_t seed, uint32_t num_states, uint32_t num_kinds, uint32_t ring) {
   wf_builder *builder;
   wf_fst *fst;
@@ -36,13 +38,18 @@ static wf_fst *make_copies(uint64_t seed, uint32_t num_states, uint32_t num_kind
     uint32_t kind = s % num_kinds, degree = kind < ring ? 1 : 3 + kind % 3;
     for (uint32_t k = 0; k < degree; k++) {
       test_rng of_kind = {(uint64_t)kind << 8 | k};
-      uint32_t next_kind = kind < ring ? (kind + 1) % ring : test_below(&of_kind, num_kinds), next = next_kind + num_kinds * test_below(&rng, num_states / num_kinds);
+      uint32_t next_kind = kind < ring ? (kind + 1) % ring : test_below(&of_kind, num_kinds),
+               next = next_kind + num_kinds * test_below(&rng, num_states / num_kinds);
       if (next >= num_states) next = next_kind;
-      wf_arc arc = {.nextstate = next, .ilabel = (int32_t)(kind < ring ? 0 : k) + 1, .olabel = (int32_t)(kind < ring ? 0 : test_below(&of_kind, 3))};
-      arc.weight = (kind < ring ? 0 : eighths((uint64_t)kind << 32 | k)) + potential[s] - potential[next];
+      wf_arc arc = {.nextstate = next,
+                    .ilabel = (int32_t)(kind < ring ? 0 : k) + 1,
+                    .olabel = (int32_t)(kind < ring ? 0 : test_below(&of_kind, 3))};
+      arc.weight =
+          (kind < ring ? 0 : eighths((uint64_t)kind << 32 | k)) + potential[s] - potential[next];
       assert_ok(wf_builder_add_arc(builder, s, arc, &err));
     }
-    if (kind % 50 == 0 && (kind == 0 || kind >= ring)) assert_ok(wf_builder_set_final(builder, s, potential[s] + 20, &err));
+    if (kind % 50 == 0 && (kind == 0 || kind >= ring))
+      assert_ok(wf_builder_set_final(builder, s, potential[s] + 20, &err));
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   wf_builder_free(builder);
@@ -55,12 +62,14 @@ static void test_minimize(void **unused) {
     uint32_t num_states, num_kinds, ring;
   } shapes[] = {{90000, 700, 0}, {70000, 3000, 1000}, {40000, 39000, 0}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-    wf_fst *fst = make_copies(5 + i, shapes[i].num_states, shapes[i].num_kinds, shapes[i].ring), *alone, *together;
+    wf_fst *fst = make_copies(5 + i, shapes[i].num_states, shapes[i].num_kinds, shapes[i].ring),
+           *alone, *together;
     wf_minimize_options o;
     wf_minimize_options_init(&o);
     o.num_threads = 1;
     assert_ok(wf_minimize(fst, &o, &alone, &err));
-    assert_in_range(wf_fst_get_view(alone).num_states, shapes[i].num_kinds / 2, shapes[i].num_kinds);
+    assert_in_range(wf_fst_get_view(alone).num_states, shapes[i].num_kinds / 2,
+                    shapes[i].num_kinds);
     for (int k = 0; k < NUM_COUNTS; k++) {
       o.num_threads = thread_counts[k];
       assert_ok(wf_minimize(fst, &o, &together, &err));
@@ -98,16 +107,19 @@ static void test_shortest_distance(void **unused) {
   wf_fst_view view = wf_fst_get_view(fst);
   for (uint64_t s = 0; s < num_states; s++) {
     double best = (double)view.final_cost[s];
-    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) best = fmin(best, (double)view.arcs[i].weight + (double)alone[view.arcs[i].nextstate]);
+    for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++)
+      best = fmin(best, (double)view.arcs[i].weight + (double)alone[view.arcs[i].nextstate]);
     assert_true(best == (double)alone[s]); /* sums of eighths are exact */
   }
   wf_free(alone);
   wf_fst_free(fst);
 }
 
-/* A functional transducer that guesses: each state of a deterministic graph is there twice, for odd and for even next labels, and the way into the odd
- * one already puts out what its arcs stand for. Determinizing it joins the two, with residuals that span two labels. */
-static wf_fst *make_guessing(uint64_t seed, uint32_t num_states, uint32_t num_labels, uint32_t bad_state) {
+/* A functional transducer that guesses: each state of a deterministic graph is there twice, for odd
+ * and for even next labels, and the way into the odd one already puts out what its arcs stand for.
+ * Determinizing it joins the two, with residuals that span two labels. */
+static wf_fst *make_guessing(uint64_t seed, uint32_t num_states, uint32_t num_labels,
+                             uint32_t bad_state) {
   wf_builder *builder;
   wf_fst *fst;
   test_rng rng = {seed};
@@ -119,12 +131,19 @@ static wf_fst *make_guessing(uint64_t seed, uint32_t num_states, uint32_t num_la
       uint32_t next = label == 1 ? (s + 1) % num_states : test_below(&rng, num_states);
       float weight = (float)test_below(&rng, 32) / 8;
       for (uint32_t guess = 0; guess < 2; guess++) {
-        wf_arc arc = {.nextstate = 2 * next + guess, .weight = weight, .ilabel = (int32_t)label, .olabel = guess ? 1 + (int32_t)(next % 1000) : 0};
-        assert_ok(wf_builder_add_arc(builder, 2 * s + (s == 0 ? 0 : label % 2), arc, &err)); /* the start does not guess */
+        wf_arc arc = {.nextstate = 2 * next + guess,
+                      .weight = weight,
+                      .ilabel = (int32_t)label,
+                      .olabel = guess ? 1 + (int32_t)(next % 1000) : 0};
+        assert_ok(wf_builder_add_arc(builder, 2 * s + (s == 0 ? 0 : label % 2), arc,
+                                     &err)); /* the start does not guess */
       }
     }
     if (s % 7 == 3) assert_ok(wf_builder_set_final(builder, 2 * s, (float)(s % 16) / 8, &err));
-    if (s == bad_state) assert_ok(wf_builder_set_final(builder, 2 * s + 1, 0, &err)); /* ends with an output that the other guess does not have */
+    if (s == bad_state)
+      assert_ok(
+          wf_builder_set_final(builder, 2 * s + 1, 0,
+                               &err)); /* ends with an output that the other guess does not have */
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   wf_builder_free(builder);
@@ -172,7 +191,8 @@ static void test_determinize_fails(void **unused) {
       assert_int_equal(wf_determinize(fst, &o, &result, &together), WF_ERR_NOT_DETERMINIZABLE);
       assert_string_equal(together.message, alone.message);
     }
-    assert_non_null(strstr(alone.message, growth ? "after 12345 states" : "not functional: input \""));
+    assert_non_null(
+        strstr(alone.message, growth ? "after 12345 states" : "not functional: input \""));
     wf_fst_free(fst);
   }
 }
@@ -180,9 +200,22 @@ static void test_determinize_fails(void **unused) {
 /* Every filter, with epsilons on both sides, trimmed and not. */
 static void test_compose(void **unused) {
   test_rng rng = {31};
-  const test_fst_shape shape_a = {.num_states = 300, .num_arcs = 70000, .num_ilabels = 9, .num_olabels = 4000, .epsilon_share = 0.05f, .final_share = 0.02f, .max_weight = 4};
-  const test_fst_shape shape_b = {.num_states = 200, .num_arcs = 3000, .num_ilabels = 4000, .num_olabels = 9, .epsilon_share = 0.05f, .final_share = 0.02f, .max_weight = 4};
-  wf_fst *a = test_random_fst(&rng, &shape_a), *b = test_random_fst(&rng, &shape_b), *alone, *together;
+  const test_fst_shape shape_a = {.num_states = 300,
+                                  .num_arcs = 70000,
+                                  .num_ilabels = 9,
+                                  .num_olabels = 4000,
+                                  .epsilon_share = 0.05f,
+                                  .final_share = 0.02f,
+                                  .max_weight = 4};
+  const test_fst_shape shape_b = {.num_states = 200,
+                                  .num_arcs = 3000,
+                                  .num_ilabels = 4000,
+                                  .num_olabels = 9,
+                                  .epsilon_share = 0.05f,
+                                  .final_share = 0.02f,
+                                  .max_weight = 4};
+  wf_fst *a = test_random_fst(&rng, &shape_a), *b = test_random_fst(&rng, &shape_b), *alone,
+         *together;
   for (int32_t filter = 0; filter < 7; filter++) {
     wf_compose_options o;
     wf_compose_options_init(&o);
@@ -205,10 +238,8 @@ static void test_compose(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_compose),
-      cmocka_unit_test(test_minimize),
-      cmocka_unit_test(test_shortest_distance),
-      cmocka_unit_test(test_determinize),
+      cmocka_unit_test(test_compose),           cmocka_unit_test(test_minimize),
+      cmocka_unit_test(test_shortest_distance), cmocka_unit_test(test_determinize),
       cmocka_unit_test(test_determinize_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,14 @@
 /* test_topology.c - CTC topologies against a direct definition of what each one accepts.
  *
- * The definition cuts a frame string x into blocks, in every possible way (a bit for each gap between frames):
- *   correct  one way: cut where the frame changes; a block of blanks writes nothing, another block its token; tokens of neighbouring blocks differ
+ * The definition cuts a frame string x into blocks, in every possible way (a bit for each gap
+ * between frames):
+ *   correct  one way: cut where the frame changes; a block of blanks writes nothing, another block
+ *            its token; tokens of neighbouring blocks differ
  *   compact  a block is one blank (nothing) or a run of one token (the token)
  *   minimal  one way: every frame is a block
  *   eesen    a block is blank* a+ blank* (a); no frames, no blocks
- * Each way that fits is one path of cost 0, so the number of ways to one output is the path's multiplicity in the log semiring. */
+ * Each way that fits is one path of cost 0, so the number of ways to one output is the path's
+ * multiplicity in the log semiring. */
 #include "testing.h"
 
 enum { MAX_FRAMES = 6, MAX_TOKENS = 4, MAX_OUTPUTS = 64 };
@@ -38,7 +41,7 @@ static int ways_to(const struct outputs *outputs, uint64_t digits) {
   return 0;
 }
 
-/* --- the definition ------------------------------------------------------------------------------------------------- */
+/* --- the definition ---------------------------------------------------------------------- */
 
 static bool uniform(const int *x, int begin, int end) {
   for (int i = begin + 1; i < end; i++)
@@ -47,7 +50,8 @@ static bool uniform(const int *x, int begin, int end) {
 }
 
 /* Does the block fit the topology? `*token` is what it writes, 0 for nothing. */
-static bool block_fits(int type, const int *x, int frames, int begin, int end, int blank, int *token) {
+static bool block_fits(int type, const int *x, int frames, int begin, int end, int blank,
+                       int *token) {
   *token = x[begin] == blank ? 0 : x[begin];
   if (type == MINIMAL) return end - begin == 1;
   if (type == COMPACT) return uniform(x, begin, end) && (x[begin] != blank || end - begin == 1);
@@ -74,7 +78,7 @@ static void define(int type, const int *x, int frames, int blank, struct outputs
   }
 }
 
-/* --- what the transducer accepts -------------------------------------------------------------------------------------- */
+/* --- what the transducer accepts --------------------------------------------------------- */
 
 struct walk {
   wf_fst_view view;
@@ -93,17 +97,21 @@ static void walk(struct walk *w, uint64_t state, int at, uint64_t digits) {
     const wf_arc *arc = &view->arcs[i];
     if (arc->ilabel != 0 && (at == w->frames || arc->ilabel != w->x[at])) continue;
     assert_true(arc->weight == 0);
-    walk(w, arc->nextstate, at + (arc->ilabel != 0), arc->olabel != 0 ? digits * 10 + (uint64_t)arc->olabel : digits);
+    walk(w, arc->nextstate, at + (arc->ilabel != 0),
+         arc->olabel != 0 ? digits * 10 + (uint64_t)arc->olabel : digits);
   }
 }
 
-static void assert_same_outputs(int type, const int *x, int frames, const struct outputs *want, const struct outputs *got) {
+static void assert_same_outputs(int type, const int *x, int frames, const struct outputs *want,
+                                const struct outputs *got) {
   bool same = want->count == got->count;
-  for (int i = 0; i < want->count && same; i++) same = ways_to(got, want->items[i].digits) == want->items[i].ways;
+  for (int i = 0; i < want->count && same; i++)
+    same = ways_to(got, want->items[i].digits) == want->items[i].ways;
   if (same) return;
   char text[MAX_FRAMES + 1] = "";
   for (int i = 0; i < frames; i++) text[i] = (char)('0' + x[i]);
-  fail_msg("%s, frames '%s': %d outputs wanted, %d found, or in other numbers of ways", type_names[type], text, want->count, got->count);
+  fail_msg("%s, frames '%s': %d outputs wanted, %d found, or in other numbers of ways",
+           type_names[type], text, want->count, got->count);
 }
 
 static wf_fst *make(int32_t num_tokens, int32_t blank, int type, int32_t num_disambig, bool keep) {
@@ -129,7 +137,8 @@ static void test_all_frame_strings(void **state) {
           for (int i = 0; i < frames; i++) total *= num_tokens;
           for (int n = 0; n < total; n++, strings++) {
             struct outputs want, got = {.count = 0};
-            for (int i = 0, rest = n; i < frames; i++, rest /= num_tokens) x[i] = 1 + rest % num_tokens;
+            for (int i = 0, rest = n; i < frames; i++, rest /= num_tokens)
+              x[i] = 1 + rest % num_tokens;
             define(type, x, frames, blank + 1, &want);
             struct walk w = {wf_fst_get_view(fst), x, frames, &got};
             walk(&w, (uint64_t)w.view.start, 0, 0);
@@ -150,17 +159,22 @@ static void test_by_hand(void **state) {
     uint64_t output;
     int ways;
   } cases[] = {
-      {CORRECT, 3, {2, 2, 3}, 23, 1},    {CORRECT, 3, {2, 2, 3}, 223, 0},   {CORRECT, 3, {2, 1, 2}, 22, 1},   {CORRECT, 2, {1, 1}, 0, 1},
-      {COMPACT, 3, {2, 2, 2}, 2, 1},     {COMPACT, 3, {2, 2, 2}, 22, 2},    {COMPACT, 3, {2, 2, 2}, 222, 1},  {COMPACT, 3, {2, 1, 2}, 2, 0},
-      {MINIMAL, 4, {2, 2, 1, 3}, 223, 1}, {MINIMAL, 4, {2, 2, 1, 3}, 23, 0}, {EESEN, 3, {2, 1, 3}, 23, 2},     {EESEN, 4, {2, 1, 1, 3}, 23, 3},
-      {EESEN, 2, {1, 1}, 0, 0},          {EESEN, 0, {0}, 0, 1},             {EESEN, 2, {2, 2}, 22, 1},        {EESEN, 3, {1, 2, 1}, 2, 1},
+      {CORRECT, 3, {2, 2, 3}, 23, 1},     {CORRECT, 3, {2, 2, 3}, 223, 0},
+      {CORRECT, 3, {2, 1, 2}, 22, 1},     {CORRECT, 2, {1, 1}, 0, 1},
+      {COMPACT, 3, {2, 2, 2}, 2, 1},      {COMPACT, 3, {2, 2, 2}, 22, 2},
+      {COMPACT, 3, {2, 2, 2}, 222, 1},    {COMPACT, 3, {2, 1, 2}, 2, 0},
+      {MINIMAL, 4, {2, 2, 1, 3}, 223, 1}, {MINIMAL, 4, {2, 2, 1, 3}, 23, 0},
+      {EESEN, 3, {2, 1, 3}, 23, 2},       {EESEN, 4, {2, 1, 1, 3}, 23, 3},
+      {EESEN, 2, {1, 1}, 0, 0},           {EESEN, 0, {0}, 0, 1},
+      {EESEN, 2, {2, 2}, 22, 1},          {EESEN, 3, {1, 2, 1}, 2, 1},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct outputs got = {.count = 0};
     wf_fst *fst = make(3, 0, cases[i].type, 0, false);
     struct walk w = {wf_fst_get_view(fst), cases[i].x, cases[i].frames, &got};
     walk(&w, (uint64_t)w.view.start, 0, 0);
-    if (ways_to(&got, cases[i].output) != cases[i].ways) fail_msg("case %zu: %d ways, not %d", i, ways_to(&got, cases[i].output), cases[i].ways);
+    if (ways_to(&got, cases[i].output) != cases[i].ways)
+      fail_msg("case %zu: %d ways, not %d", i, ways_to(&got, cases[i].output), cases[i].ways);
     wf_fst_free(fst);
   }
 }
@@ -170,11 +184,15 @@ static void test_sizes(void **state) {
     static const struct {
       int type;
       uint64_t states[2], arcs[3]; /* a + b v (+ c v^2) */
-    } sizes[] = {{CORRECT, {0, 1}, {0, 0, 1}}, {COMPACT, {0, 1}, {0, 3, 0}}, {MINIMAL, {1, 0}, {0, 1, 0}}, {EESEN, {2, 1}, {1, 3, 0}}};
+    } sizes[] = {{CORRECT, {0, 1}, {0, 0, 1}},
+                 {COMPACT, {0, 1}, {0, 3, 0}},
+                 {MINIMAL, {1, 0}, {0, 1, 0}},
+                 {EESEN, {2, 1}, {1, 3, 0}}};
     for (size_t i = 0; i < 4; i++) {
       wf_fst *fst = make((int32_t)v, 0, sizes[i].type, 0, false);
       wf_fst_view view = wf_fst_get_view(fst);
-      uint64_t arcs = sizes[i].arcs[0] + sizes[i].arcs[1] * v + sizes[i].arcs[2] * v * v - (sizes[i].type == COMPACT ? 2 : 0);
+      uint64_t arcs = sizes[i].arcs[0] + sizes[i].arcs[1] * v + sizes[i].arcs[2] * v * v -
+                      (sizes[i].type == COMPACT ? 2 : 0);
       assert_int_equal(view.num_states, sizes[i].states[0] + sizes[i].states[1] * v);
       assert_int_equal(view.num_arcs, arcs);
       wf_fst_free(fst);
@@ -182,15 +200,18 @@ static void test_sizes(void **state) {
   }
 }
 
-/* --- disambiguation symbols ------------------------------------------------------------------------------------------- */
+/* --- disambiguation symbols -------------------------------------------------------------- */
 
-/* Does the transducer take frames x to z? States on the walk are few and epsilon arcs that write nothing form no cycle. */
-static bool accepts(const wf_fst_view *view, uint64_t state, const int *x, int frames, const int *z, int size) {
+/* Does the transducer take frames x to z? States on the walk are few and epsilon arcs that write
+ * nothing form no cycle. */
+static bool accepts(const wf_fst_view *view, uint64_t state, const int *x, int frames, const int *z,
+                    int size) {
   if (frames == 0 && size == 0 && view->final_cost[state] != INFINITY) return true;
   for (uint64_t i = view->arc_off[state]; i < view->arc_off[state + 1]; i++) {
     const wf_arc *arc = &view->arcs[i];
     int in = arc->ilabel != 0, out = arc->olabel != 0;
-    if ((in && (frames == 0 || arc->ilabel != *x)) || (out && (size == 0 || arc->olabel != *z))) continue;
+    if ((in && (frames == 0 || arc->ilabel != *x)) || (out && (size == 0 || arc->olabel != *z)))
+      continue;
     if (accepts(view, arc->nextstate, x + in, frames - in, z + out, size - out)) return true;
   }
   return false;
@@ -217,9 +238,12 @@ static void test_disambig_passes_anywhere(void **state) {
             for (int i = 0, rest = m; i < size; i++, rest /= LABELS) z[i] = labels[rest % LABELS];
             for (int i = 0; i < size; i++)
               if (z[i] <= V) digits = digits * 10 + (uint64_t)z[i];
-            bool expected = ways_to(&want, digits) > 0, found = accepts(&view, (uint64_t)view.start, x, frames, z, size);
+            bool expected = ways_to(&want, digits) > 0,
+                 found = accepts(&view, (uint64_t)view.start, x, frames, z, size);
             num_accepted += found;
-            if (expected != found) fail_msg("%s: x number %d of %d frames, z number %d of %d: %s", type_names[type], n, frames, m, size, found ? "accepted" : "refused");
+            if (expected != found)
+              fail_msg("%s: x number %d of %d frames, z number %d of %d: %s", type_names[type], n,
+                       frames, m, size, found ? "accepted" : "refused");
           }
         }
       }
@@ -267,8 +291,12 @@ static void test_errors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_frame_strings), cmocka_unit_test(test_by_hand), cmocka_unit_test(test_sizes),
-      cmocka_unit_test(test_disambig_passes_anywhere), cmocka_unit_test(test_keep_disambig), cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_all_frame_strings),
+      cmocka_unit_test(test_by_hand),
+      cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_disambig_passes_anywhere),
+      cmocka_unit_test(test_keep_disambig),
+      cmocka_unit_test(test_errors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

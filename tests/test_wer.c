@@ -1,9 +1,11 @@
-/* test_wer.c - alignment against an enumeration of all alignments; the forms of transcripts. tests/cli/test_score.sh compares with sclite. */
+/* test_wer.c - alignment against an enumeration of all alignments; the forms of transcripts.
+ * tests/cli/test_score.sh compares with sclite. */
 #include "io/transcripts.h"
 #include "testing.h"
 
-/* Finds, over all alignments of a[0..n) and b[0..m), the cheapest; among equals the first when steps are listed from the END of the strings in the
- * order pair, insertion, deletion. Plain recursion, no table. Steps go into `steps` from the end backwards. */
+/* Finds, over all alignments of a[0..n) and b[0..m), the cheapest; among equals the first when
+ * steps are listed from the END of the strings in the order pair, insertion, deletion. Plain
+ * recursion, no table. Steps go into `steps` from the end backwards. */
 static int cheapest(const char *a, int n, const char *b, int m, char *steps) {
   if (n == 0 && m == 0) {
     *steps = '\0';
@@ -39,9 +41,12 @@ static void test_alignment(void **state) {
   for (int round = 0; round < 600; round++) {
     char a[8], b[8], steps[64];
     const char *ref[8], *hyp[8];
-    int n = (int)test_below(&rng, 7), m = (int)test_below(&rng, 7), kinds = 1 + (int)test_below(&rng, 3);
-    for (int i = 0; i < n; i++) a[i] = (char)test_below(&rng, (uint32_t)kinds), ref[i] = letters[(int)a[i]];
-    for (int i = 0; i < m; i++) b[i] = (char)test_below(&rng, (uint32_t)kinds), hyp[i] = letters[(int)b[i]];
+    int n = (int)test_below(&rng, 7), m = (int)test_below(&rng, 7),
+        kinds = 1 + (int)test_below(&rng, 3);
+    for (int i = 0; i < n; i++)
+      a[i] = (char)test_below(&rng, (uint32_t)kinds), ref[i] = letters[(int)a[i]];
+    for (int i = 0; i < m; i++)
+      b[i] = (char)test_below(&rng, (uint32_t)kinds), hyp[i] = letters[(int)b[i]];
     int cost = cheapest(a, n, b, m, steps);
     wf_wer_counts c;
     const wf_transcript r = {"u", ref, (size_t)n}, h = {"u", hyp, (size_t)m};
@@ -52,10 +57,14 @@ static void test_alignment(void **state) {
     int at_r = 0, at_h = 0;
     for (size_t i = 0; i < size; i++) {
       assert_int_equal(pairs[i].step, steps[size - 1 - i]);
-      if (pairs[i].step == 'I') assert_null(pairs[i].reference);
-      else assert_string_equal(pairs[i].reference, ref[at_r++]);
-      if (pairs[i].step == 'D') assert_null(pairs[i].hypothesis);
-      else assert_string_equal(pairs[i].hypothesis, hyp[at_h++]);
+      if (pairs[i].step == 'I')
+        assert_null(pairs[i].reference);
+      else
+        assert_string_equal(pairs[i].reference, ref[at_r++]);
+      if (pairs[i].step == 'D')
+        assert_null(pairs[i].hypothesis);
+      else
+        assert_string_equal(pairs[i].hypothesis, hyp[at_h++]);
     }
     assert_int_equal(at_r, n);
     assert_int_equal(at_h, m);
@@ -75,14 +84,16 @@ static void test_alignment(void **state) {
   wf_wer_free(wer);
 }
 
-static wf_wer_counts score_one(const wf_wer_options *options, const char *ignore, const char *ref, const char *hyp) {
+static wf_wer_counts score_one(const wf_wer_options *options, const char *ignore, const char *ref,
+                               const char *hyp) {
   wf_error err = {0};
   char text[512];
   wf_transcripts *t;
   wf_wer *wer;
   wf_wer_counts counts;
   snprintf(text, sizeof text, "r %s\nh %s\n", ref, hyp);
-  assert_ok(wf__transcripts_parse((wf__lines){text, text + strlen(text), "t", 0}, WF_TRANSCRIPT_TEXT, &t, &err));
+  assert_ok(wf__transcripts_parse((wf__lines){text, text + strlen(text), "t", 0},
+                                  WF_TRANSCRIPT_TEXT, &t, &err));
   assert_ok(wf_wer_create(options, &wer, &err));
   if (ignore != NULL) assert_ok(wf_wer_ignore(wer, ignore, &err));
   wf_transcript r = wf_transcripts_at(t, 0), h = wf_transcripts_at(t, 1);
@@ -139,7 +150,8 @@ static const char *parse(wf_transcript_format format, const char *text, size_t s
   wf_transcripts *t;
   char *copy = malloc(size + 1);
   memcpy(copy, text, size);
-  wf_status status = wf__transcripts_parse((wf__lines){copy, copy + size, "f", 0}, format, &t, &err);
+  wf_status status =
+      wf__transcripts_parse((wf__lines){copy, copy + size, "f", 0}, format, &t, &err);
   free(copy);
   if (status != WF_OK) {
     assert_null(t);
@@ -151,7 +163,8 @@ static const char *parse(wf_transcript_format format, const char *text, size_t s
     wf_transcript u = wf_transcripts_at(t, i);
     assert_int_equal(wf_transcripts_find(t, u.key), i);
     used += (size_t)snprintf(out + used, sizeof out - used, " %s=", u.key);
-    for (size_t j = 0; j < u.num_words; j++) used += (size_t)snprintf(out + used, sizeof out - used, j > 0 ? ",%s" : "%s", u.words[j]);
+    for (size_t j = 0; j < u.num_words; j++)
+      used += (size_t)snprintf(out + used, sizeof out - used, j > 0 ? ",%s" : "%s", u.words[j]);
   }
   wf_transcripts_free(t);
   return out;
@@ -175,8 +188,11 @@ static void test_transcripts(void **state) {
       {0, "u1 1 0.0 0.5 a\nu2 1 0 1 x 0.9\nu1 A 0.5 0.1 b 1\n", "3 u1=a,b u2=x"},
       {3, "u1 1 x 0.5 a\n", "-4"},
       {3, "u1 1 0 0.5\n", "-4"},
-      {0, "{\"key\": \"u1\", \"text\": \"a b\"}\n{\"text\":\"\\u00e4\\ud83d\\ude00\\ud83d\\n\\\"x\\/\", \"n\": [1, {\"key\": \"no ] } \"}], \"key\":\"u2\"}\n"
-          "{\"key\":\"u3\",\"error\":\"e\"}\n",
+      {0,
+       "{\"key\": \"u1\", \"text\": \"a "
+       "b\"}\n{\"text\":\"\\u00e4\\ud83d\\ude00\\ud83d\\n\\\"x\\/\", \"n\": [1, {\"key\": \"no ] } "
+       "\"}], \"key\":\"u2\"}\n"
+       "{\"key\":\"u3\",\"error\":\"e\"}\n",
        "4 u1=a,b u2=\xc3\xa4\xf0\x9f\x98\x80\xef\xbf\xbd\n\"x/"},
       {4, "{\"key\": \"u1\"}\n", "-4"},
       {4, "{\"key\": 1, \"text\": \"\"}\n", "-4"},
@@ -189,14 +205,19 @@ static void test_transcripts(void **state) {
       {4, "[]\n", "-4"},
       {1, "u1 a\nu1 b\n", "-4"},
       {1, "u1 \xff\n", "-4"},
-      {4, "{\"key\": \"u\", \"text\": \"a\\u0000b\"}\n", "4 u=a\xef\xbf\xbd" "b"},
+      {4, "{\"key\": \"u\", \"text\": \"a\\u0000b\"}\n",
+       "4 u=a\xef\xbf\xbd"
+       "b"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    assert_string_equal(parse((wf_transcript_format)cases[i].format, cases[i].text, strlen(cases[i].text)), cases[i].want);
+    assert_string_equal(
+        parse((wf_transcript_format)cases[i].format, cases[i].text, strlen(cases[i].text)),
+        cases[i].want);
   assert_string_equal(parse(WF_TRANSCRIPT_TEXT, "u a\0b\n", 6), "-4");
   /* every prefix is either an error or a transcript, and nothing worse */
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (size_t size = 0; size < strlen(cases[i].text); size++) parse((wf_transcript_format)cases[i].format, cases[i].text, size);
+    for (size_t size = 0; size < strlen(cases[i].text); size++)
+      parse((wf_transcript_format)cases[i].format, cases[i].text, size);
   /* nesting costs no stack */
   enum { DEPTH = 1000000 };
   char *deep = malloc(2 * DEPTH + 64);
@@ -210,6 +231,8 @@ static void test_transcripts(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_alignment), cmocka_unit_test(test_options), cmocka_unit_test(test_long), cmocka_unit_test(test_transcripts)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_alignment),
+                                     cmocka_unit_test(test_options), cmocka_unit_test(test_long),
+                                     cmocka_unit_test(test_transcripts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

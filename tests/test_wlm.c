@@ -1,15 +1,18 @@
-/* test_wlm.c - large language models: built from random ARPA files and asked, against the definition of back-off; differences of two models; packing; sorting
- * beyond memory; damaged files. */
+/* test_wlm.c - large language models: built from random ARPA files and asked, against the
+ * definition of back-off; differences of two models; packing; sorting beyond memory; damaged files.
+ */
 #include "base/external_sort.h"
 #include "lm/wlm_read.h"
 #include "lm_model.h"
 
-static wf_wlm *build_wlm(const char *large, const char *small, wf_wlm_options *options, wf_wlm_stats *stats) {
+static wf_wlm *build_wlm(const char *large, const char *small, wf_wlm_options *options,
+                         wf_wlm_stats *stats) {
   wf_error err = {0};
   wf_wlm *lm;
   char arpa[512], subtract[512], out[512];
   snprintf(arpa, sizeof arpa, "%s", test_write_file("large.arpa", large, strlen(large)));
-  if (small != NULL) snprintf(subtract, sizeof subtract, "%s", test_write_file("small.arpa", small, strlen(small)));
+  if (small != NULL)
+    snprintf(subtract, sizeof subtract, "%s", test_write_file("small.arpa", small, strlen(small)));
   snprintf(out, sizeof out, "%s", test_temp_path("model.wlm"));
   options->subtract = small != NULL ? subtract : NULL;
   wf_wlm_stats_init(stats);
@@ -22,7 +25,9 @@ static wf_wlm *build_wlm(const char *large, const char *small, wf_wlm_options *o
   return lm;
 }
 
-static int32_t wlm_label(const wf_wlm *lm, int word) { return word == UNK ? -1 : (int32_t)wf_symbols_find(wf_wlm_words(lm), names[word]); }
+static int32_t wlm_label(const wf_wlm *lm, int word) {
+  return word == UNK ? -1 : (int32_t)wf_symbols_find(wf_wlm_words(lm), names[word]);
+}
 
 /* log10 of what the definition says; -INFINITY for probability 0. */
 static double defined(const model *m, const int *history, int size, int word) {
@@ -30,22 +35,30 @@ static double defined(const model *m, const int *history, int size, int word) {
   return score(m, history, size, word, &order);
 }
 
-static bool model_has(const model *m, int word) { return word < m->num_words && (word != UNK || m->has_unk); }
+static bool model_has(const model *m, int word) {
+  return word < m->num_words && (word != UNK || m->has_unk);
+}
 
 /* Walks random sentences; every cost must be scale * large - small. */
-static void check_costs(const model *large, const model *small, double scale, const wf_wlm *lm, test_rng *rng, double delta, uint64_t *finite, uint64_t *negative) {
+static void check_costs(const model *large, const model *small, double scale, const wf_wlm *lm,
+                        test_rng *rng, double delta, uint64_t *finite, uint64_t *negative) {
   for (int sentence = 0; sentence < 30; sentence++) {
     int words[16] = {BOS}, size = 1;
     uint32_t state = wf_wlm_start(lm);
     for (int draws = 0; draws < 20; draws++) {
       bool end = size == 11 || test_below(rng, 6) == 0;
       int word = end ? EOS : UNK + (int)test_below(rng, (uint32_t)(large->num_words - UNK));
-      if (!end && (!model_has(large, word) || (small != NULL && !model_has(small, word)))) continue; /* such words no graph has */
-      double of_large = -ln10 * defined(large, words, size, word), of_small = small != NULL ? -ln10 * defined(small, words, size, word) : 0;
-      double expected = of_large == INFINITY || of_small == INFINITY ? INFINITY : scale * of_large - of_small;
-      float cost = end ? wf_wlm_final(lm, state, NULL) : wf_wlm_step(lm, state, wlm_label(lm, word), &state, NULL);
+      if (!end && (!model_has(large, word) || (small != NULL && !model_has(small, word))))
+        continue; /* such words no graph has */
+      double of_large = -ln10 * defined(large, words, size, word),
+             of_small = small != NULL ? -ln10 * defined(small, words, size, word) : 0;
+      double expected =
+          of_large == INFINITY || of_small == INFINITY ? INFINITY : scale * of_large - of_small;
+      float cost = end ? wf_wlm_final(lm, state, NULL)
+                       : wf_wlm_step(lm, state, wlm_label(lm, word), &state, NULL);
       if (!(cost == INFINITY && expected == INFINITY) && !(fabs((double)cost - expected) <= delta))
-        fail_msg("after %d words, word %d: cost %.9g, expected %.9g (%.9g, %.9g)", size - 1, word, (double)cost, expected, of_large, of_small);
+        fail_msg("after %d words, word %d: cost %.9g, expected %.9g (%.9g, %.9g)", size - 1, word,
+                 (double)cost, expected, of_large, of_small);
       *finite += expected != INFINITY;
       *negative += expected < 0;
       if (end || cost == INFINITY) break;
@@ -54,7 +67,8 @@ static void check_costs(const model *large, const model *small, double scale, co
   }
 }
 
-/* Every state with every word, in an order of its own: to the bit what one look-up at a time gives. */
+/* Every state with every word, in an order of its own: to the bit what one look-up at a time gives.
+ */
 static void check_many(const wf_wlm *lm, test_rng *rng) {
   uint32_t num_states = (uint32_t)lm->view.num_states, num_words = lm->view.num_words + 2;
   size_t count = 0, room = 600;
@@ -78,7 +92,8 @@ static void check_many(const wf_wlm *lm, test_rng *rng) {
   free(costs);
 }
 
-/* Every word after every state, and its end: the table's answers are the file's, to the bit. It stays with the model, which is asked by way of it from here on. */
+/* Every word after every state, and its end: the table's answers are the file's, to the bit. It
+ * stays with the model, which is asked by way of it from here on. */
 static void check_table(wf_wlm *lm, test_rng *rng) {
   uint32_t num_states = (uint32_t)lm->view.num_states, num_words = lm->view.num_words + 2;
   size_t count = (size_t)num_states * num_words;
@@ -86,14 +101,17 @@ static void check_table(wf_wlm *lm, test_rng *rng) {
   float *costs = malloc(count * sizeof *costs), *finals = malloc(num_states * sizeof *finals);
   int32_t *orders = malloc(count * sizeof *orders), order;
   wf_error err = {0};
-  for (size_t i = 0; i < count; i++) costs[i] = wf_wlm_step(lm, (uint32_t)(i / num_words), (int32_t)(i % num_words) - 1, &next[i], &orders[i]);
+  for (size_t i = 0; i < count; i++)
+    costs[i] = wf_wlm_step(lm, (uint32_t)(i / num_words), (int32_t)(i % num_words) - 1, &next[i],
+                           &orders[i]);
   for (uint32_t s = 0; s < num_states; s++) finals[s] = wf_wlm_final(lm, s, NULL);
   assert_null(lm->table.memory);
   assert_ok(wf_wlm_make_table(lm, NULL, &err));
   assert_non_null(lm->table.memory);
   assert_int_equal((uintptr_t)lm->table.slots % 64, 0);
   for (size_t i = 0; i < count; i++) {
-    float cost = wf_wlm_step(lm, (uint32_t)(i / num_words), (int32_t)(i % num_words) - 1, &to, &order);
+    float cost =
+        wf_wlm_step(lm, (uint32_t)(i / num_words), (int32_t)(i % num_words) - 1, &to, &order);
     assert_memory_equal(&cost, &costs[i], sizeof cost);
     assert_true(to == next[i] && order == orders[i]);
   }
@@ -142,9 +160,11 @@ static void test_random_models(void **unused) {
     uint32_t a = wf_lm_start(reference), b = wf_wlm_start(lm);
     for (int i = 0; i < 200; i++) {
       int word = UNK + (int)test_below(&rng, (uint32_t)(m.num_words - UNK)), order = 0, same = 0;
-      float x = wf_lm_step(reference, a, label_of(reference, word), &a, &order), y = wf_wlm_step(lm, b, wlm_label(lm, word), &b, &same);
+      float x = wf_lm_step(reference, a, label_of(reference, word), &a, &order),
+            y = wf_wlm_step(lm, b, wlm_label(lm, word), &b, &same);
       assert_int_equal(order, same);
-      if (x != y && !(fabsf(x - y) < 1e-5f)) fail_msg("seed %llu: %.9g, %.9g", (unsigned long long)seed, (double)x, (double)y);
+      if (x != y && !(fabsf(x - y) < 1e-5f))
+        fail_msg("seed %llu: %.9g, %.9g", (unsigned long long)seed, (double)x, (double)y);
       x = wf_lm_final(reference, a, &order), y = wf_wlm_final(lm, b, &same);
       assert_true(order == same && (x == y || fabsf(x - y) < 1e-5f));
     }
@@ -178,7 +198,8 @@ static void test_random_differences(void **unused) {
     check_many(lm, &rng);
     wf_wlm_free(lm);
   }
-  assert_true(finite > 10000 && negative > 2000 && added > 1000 && words_added > 100 && outside > 500);
+  assert_true(finite > 10000 && negative > 2000 && added > 1000 && words_added > 100 &&
+              outside > 500);
 }
 
 /* A model subtracted from itself is nothing. */
@@ -199,18 +220,22 @@ static void test_self(void **unused) {
   wf_wlm_free(lm);
 }
 
-/* --- states with many arcs -------------------------------------------------------------------------------------------- */
+/* --- states with many arcs --------------------------------------------------------------- */
 
-/* One bigram state per count of arcs, so that every number of buckets, full and less full, occurs. */
+/* One bigram state per count of arcs, so that every number of buckets, full and less full, occurs.
+ */
 static char *wide_text(int num_words, int *num_bigrams) {
   char *text = malloc(4000000), *at = text;
   *num_bigrams = 0;
   for (int w = 0; w < num_words; w++) *num_bigrams += w;
-  at += sprintf(at, "\\data\\\nngram 1=%d\nngram 2=%d\n\\1-grams:\n-99 <s>\n-1 </s>\n", num_words + 2, *num_bigrams);
+  at += sprintf(at, "\\data\\\nngram 1=%d\nngram 2=%d\n\\1-grams:\n-99 <s>\n-1 </s>\n",
+                num_words + 2, *num_bigrams);
   for (int w = 0; w < num_words; w++) at += sprintf(at, "-%d.5 w%d -0.25\n", 1 + w % 3, w);
   at += sprintf(at, "\\2-grams:\n");
   for (int w = 0; w < num_words; w++)
-    for (int i = 0; i < w; i++) at += sprintf(at, "-0.%03d w%d w%d\n", 1 + (w * 31 + i * 7) % 999, w, (i * 3 + w) % num_words);
+    for (int i = 0; i < w; i++)
+      at +=
+          sprintf(at, "-0.%03d w%d w%d\n", 1 + (w * 31 + i * 7) % 999, w, (i * 3 + w) % num_words);
   sprintf(at, "\\end\\\n");
   return text;
 }
@@ -242,8 +267,10 @@ static void test_wide_states(void **unused) {
       for (int i = 0; i < WORDS; i++) {
         int word = (i * 3 + w) % WORDS;
         snprintf(name, sizeof name, "w%d", word);
-        double expected = i < w ? ln10 * ((1 + (w * 31 + i * 7) % 999) / 1000.0) : ln10 * (0.25 + 1.5 + word % 3);
-        float cost = wf_wlm_step(lm, state, (int32_t)wf_symbols_find(wf_wlm_words(lm), name), &next, &order);
+        double expected =
+            i < w ? ln10 * ((1 + (w * 31 + i * 7) % 999) / 1000.0) : ln10 * (0.25 + 1.5 + word % 3);
+        float cost =
+            wf_wlm_step(lm, state, (int32_t)wf_symbols_find(wf_wlm_words(lm), name), &next, &order);
         assert_int_equal(order, i < w ? 2 : 1);
         double loss = fabs((double)cost - expected);
         if (pack < 2) assert_true(loss < 1e-5);
@@ -254,7 +281,8 @@ static void test_wide_states(void **unused) {
       for (int i = 0; i < WORDS; i++) assert_true(seen[i]);
     }
     if (pack == 2) {
-      assert_true(fabs(worst - stats.loss_worst) < 1e-4 && fabs(sum / num_bigrams - stats.loss_mean) < 1e-4);
+      assert_true(fabs(worst - stats.loss_worst) < 1e-4 &&
+                  fabs(sum / num_bigrams - stats.loss_mean) < 1e-4);
       assert_true(stats.loss_worst < 0.02 && stats.loss_mean < 0.002 && stats.loss_mean > 0);
     }
     wf_wlm_free(lm);
@@ -262,7 +290,7 @@ static void test_wide_states(void **unused) {
   free(text);
 }
 
-/* --- sorting ---------------------------------------------------------------------------------------------------------- */
+/* --- sorting ----------------------------------------------------------------------------- */
 
 static int compare_records(const void *a, const void *b) {
   const uint32_t *x = a, *y = b;
@@ -277,7 +305,8 @@ static void test_sort(void **unused) {
   wf_error err = {0};
   for (uint64_t seed = 1; seed <= 40; seed++) {
     test_rng rng = {seed};
-    uint32_t count = test_below(&rng, 60000), most = seed % 3 == 0 ? 50 : UINT32_MAX, (*all)[3] = malloc((count + 1) * sizeof *all);
+    uint32_t count = test_below(&rng, 60000), most = seed % 3 == 0 ? 50 : UINT32_MAX,
+             (*all)[3] = malloc((count + 1) * sizeof *all);
     wf__sort *sort;
     assert_ok(wf__sort_create(3, 2, seed % 2 == 0 ? 1 << 15 : 1 << 22, "/tmp", &sort, &err));
     uint32_t added = 0;
@@ -291,7 +320,7 @@ static void test_sort(void **unused) {
       }
       assert_ok(wf__sort_finish(sort, &err));
       assert_int_equal(wf__sort_count(sort), added);
-      uint32_t (*sorted)[3] = malloc((added + 1) * sizeof *sorted);
+      uint32_t(*sorted)[3] = malloc((added + 1) * sizeof *sorted);
       memcpy(sorted, all, added * sizeof *sorted);
       qsort(sorted, added, sizeof *sorted, compare_records);
       for (int round = 0; round < 2; round++) {
@@ -311,7 +340,7 @@ static void test_sort(void **unused) {
   }
 }
 
-/* --- files that are not as they should be ------------------------------------------------------------------------------ */
+/* --- files that are not as they should be ------------------------------------------------ */
 
 /* Asks everything of a model, whatever is in it: nothing may crash or go on for ever. */
 static void ask_all(const wf_wlm *lm) {
@@ -344,7 +373,8 @@ static void test_damage(void **unused) {
     for (int i = 0; i < 300; i++) { /* cut short, or one byte other */
       char *bad = malloc(size);
       memcpy(bad, file, size);
-      size_t keep = i % 2 == 0 ? test_below(&rng, (uint32_t)size) : size, at = test_below(&rng, (uint32_t)size);
+      size_t keep = i % 2 == 0 ? test_below(&rng, (uint32_t)size) : size,
+             at = test_below(&rng, (uint32_t)size);
       if (i % 2 == 1) bad[at] = (char)(bad[at] ^ (1 << test_below(&rng, 8)));
       const char *path = test_write_file("bad.wlm", bad, keep);
       wf_status status = wf_wlm_open(path, &lm, &err);
@@ -364,16 +394,20 @@ static void test_damage(void **unused) {
       wf__wlm_header *h = (wf__wlm_header *)(void *)bad;
       for (int k = 0; k < 1 + i % 5; k++) {
         const wf__wlm_section *s = &h->sections[1 + test_below(&rng, WF__WLM_SECTIONS - 1)];
-        if (s->size > 0) bad[s->offset + test_below(&rng, (uint32_t)s->size)] = (char)test_below(&rng, 256);
+        if (s->size > 0)
+          bad[s->offset + test_below(&rng, (uint32_t)s->size)] = (char)test_below(&rng, 256);
       }
-      for (int k = 0; k < WF__WLM_SECTIONS; k++) h->sections[k].crc = wf__wlm_crc(0, bad + h->sections[k].offset, h->sections[k].size);
+      for (int k = 0; k < WF__WLM_SECTIONS; k++)
+        h->sections[k].crc = wf__wlm_crc(0, bad + h->sections[k].offset, h->sections[k].size);
       h->crc = wf__wlm_crc(0, h, offsetof(wf__wlm_header, crc));
       const char *path = test_write_file("bad.wlm", bad, size);
       if (wf_wlm_open(path, &lm, &err) == WF_OK) {
         bool sound = wf_wlm_verify(lm, NULL, &err) == WF_OK;
         ask_all(lm);
-        if (sound) check_table(lm, &rng);
-        else refused += wf_wlm_make_table(lm, NULL, &err) != WF_OK;
+        if (sound)
+          check_table(lm, &rng);
+        else
+          refused += wf_wlm_make_table(lm, NULL, &err) != WF_OK;
         ask_all(lm);
         wf_wlm_free(lm);
       }
@@ -390,25 +424,31 @@ static void test_bad_input(void **unused) {
   wf_error err = {0};
   const struct {
     const char *text, *expected;
-  } bad[] = {{"\\data\\\nngram 1=3\nngram 2=2\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 a\n\\2-grams:\n-1 a a\n-1 a a\n\\end\\\n", "'a a' twice"},
+  } bad[] = {{"\\data\\\nngram 1=3\nngram 2=2\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 a\n\\2-grams:\n-1 a "
+              "a\n-1 a a\n\\end\\\n",
+              "'a a' twice"},
              {"\\data\\\nngram 1=2\n\\1-grams:\n-1 <s>\n-1 a\n", "without \\end\\"},
              {"\\data\\\nngram 1=1\n\\1-grams:\n-1 a\n\\end\\\n", "no '<s>'"},
              {"hello\n", "not an ARPA file"},
              {"\\data\\\nngram 1=2\n\\1-grams:\n-1 <s>\n-1 a x y\n\\end\\\n", ":5:"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char arpa[512];
-    snprintf(arpa, sizeof arpa, "%s", test_write_file("bad.arpa", bad[i].text, strlen(bad[i].text)));
+    snprintf(arpa, sizeof arpa, "%s",
+             test_write_file("bad.arpa", bad[i].text, strlen(bad[i].text)));
     const char *out = test_temp_path("never.wlm");
     assert_int_equal(wf_wlm_build(arpa, out, NULL, NULL, NULL, NULL, NULL, &err), WF_ERR_FORMAT);
-    if (strstr(err.message, bad[i].expected) == NULL) fail_msg("'%s' lacks '%s'", err.message, bad[i].expected);
+    if (strstr(err.message, bad[i].expected) == NULL)
+      fail_msg("'%s' lacks '%s'", err.message, bad[i].expected);
     FILE *file = fopen(out, "rb");
     assert_null(file); /* nothing half-written */
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_models), cmocka_unit_test(test_random_differences), cmocka_unit_test(test_self),
-                                     cmocka_unit_test(test_wide_states),   cmocka_unit_test(test_sort),               cmocka_unit_test(test_damage),
-                                     cmocka_unit_test(test_bad_input)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_models), cmocka_unit_test(test_random_differences),
+      cmocka_unit_test(test_self),          cmocka_unit_test(test_wide_states),
+      cmocka_unit_test(test_sort),          cmocka_unit_test(test_damage),
+      cmocka_unit_test(test_bad_input)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

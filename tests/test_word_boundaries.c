@@ -1,16 +1,27 @@
-/* test_word_boundaries.c - word times that graphs give by themselves: random lexicons, grammars and scores; every way to lay the words over the labels of the best path is
- * tried; streams, batches and partials agree; graphs written and read again, and damaged. */
+/* test_word_boundaries.c - word times that graphs give by themselves: random lexicons, grammars and
+ * scores; every way to lay the words over the labels of the best path is tried; streams, batches
+ * and partials agree; graphs written and read again, and damaged. */
 #include <unistd.h>
 
 #include "fst/fst.h"
 #include "graph/word_aligner.h"
 #include "testing.h"
 
-enum { NUM_TOKENS = 5, BLANK = 0, BLANK_LABEL = 1, SILENCE = 4, MAX_WORDS = 8, MAX_PRONUNCIATIONS = 3, MAX_LENGTH = 4, MAX_FRAMES = 40, ADDED = 100,
-       LOOK_AHEAD = 8 /* words behind a word that tell how long it is */ };
+enum {
+  NUM_TOKENS = 5,
+  BLANK = 0,
+  BLANK_LABEL = 1,
+  SILENCE = 4,
+  MAX_WORDS = 8,
+  MAX_PRONUNCIATIONS = 3,
+  MAX_LENGTH = 4,
+  MAX_FRAMES = 40,
+  ADDED = 100,
+  LOOK_AHEAD = 8 /* words behind a word that tell how long it is */
+};
 static wf_error err;
 
-/* --- random tasks --------------------------------------------------------------------------------------------------------- */
+/* --- random tasks ------------------------------------------------------------------------ */
 
 struct spelled {
   int32_t word, labels[MAX_LENGTH + 1];
@@ -34,11 +45,13 @@ static const char *const token_names[NUM_TOKENS] = {"<blk>", "a", "b", "c", "sil
 static wf_symbols *make_tokens(void) {
   wf_symbols *tokens;
   assert_ok(wf_symbols_create("tokens", &tokens, &err));
-  for (int64_t i = 0; i < NUM_TOKENS; i++) assert_ok(wf_symbols_add(tokens, token_names[i], i, NULL, &err));
+  for (int64_t i = 0; i < NUM_TOKENS; i++)
+    assert_ok(wf_symbols_add(tokens, token_names[i], i, NULL, &err));
   return tokens;
 }
 
-/* Lines of the lexicon into `path`. No two words sound the same, so that the best path's words are the only ones that its labels can be. */
+/* Lines of the lexicon into `path`. No two words sound the same, so that the best path's words are
+ * the only ones that its labels can be. */
 static void make_lexicon(struct task *task, test_rng *rng, const char *path) {
   FILE *file = fopen(path, "w");
   assert_non_null(file);
@@ -70,11 +83,14 @@ static wf_fst *make_grammar(const struct task *task, test_rng *rng, const wf_sym
   assert_ok(wf_builder_set_start(builder, 0, &err));
   assert_ok(wf_builder_set_final(builder, 0, 0, &err));
   for (int w = 0; w < task->num_words + task->classes; w++) {
-    if (w < task->num_words) snprintf(text, sizeof text, "w%d", w);
-    else snprintf(text, sizeof text, "<c>");
+    if (w < task->num_words)
+      snprintf(text, sizeof text, "w%d", w);
+    else
+      snprintf(text, sizeof text, "<c>");
     int32_t label = (int32_t)wf_symbols_find(words, text);
     assert_true(label > 0);
-    assert_ok(wf_builder_add_arc(builder, 0, (wf_arc){0, (float)test_below(rng, 8) / 4, label, label}, &err));
+    assert_ok(wf_builder_add_arc(builder, 0,
+                                 (wf_arc){0, (float)test_below(rng, 8) / 4, label, label}, &err));
   }
   assert_ok(wf_builder_finish(builder, words, words, &grammar, &err));
   wf_builder_free(builder);
@@ -93,7 +109,8 @@ static void add_word(struct task *task, test_rng *rng) {
 
 static void make_scores(struct task *task, test_rng *rng) {
   task->num_frames = 1 + (int64_t)test_below(rng, MAX_FRAMES);
-  for (int64_t i = 0; i < task->num_frames * NUM_TOKENS; i++) task->scores[i] = -(float)test_below(rng, 64) / 8 - 0.125f;
+  for (int64_t i = 0; i < task->num_frames * NUM_TOKENS; i++)
+    task->scores[i] = -(float)test_below(rng, 64) / 8 - 0.125f;
   wf_decoder_options_init(&task->options);
   task->options.beam = 30;
   task->options.num_threads = 1;
@@ -147,9 +164,10 @@ static void free_task(struct task *task) {
   wf_fst_free(task->fst);
 }
 
-/* --- every way to lay words over labels ------------------------------------------------------------------------------------ */
+/* --- every way to lay words over labels -------------------------------------------------- */
 
-/* A run of frames with one label is one token or, where a token is said several times in a row, several: all but the last then have one frame. */
+/* A run of frames with one label is one token or, where a token is said several times in a row,
+ * several: all but the last then have one frame. */
 struct search {
   const struct task *task;
   const wf_result *result;
@@ -158,7 +176,9 @@ struct search {
   signed char fits[MAX_FRAMES + 1][64];
 };
 
-static bool is_silent(const struct search *s, int frame) { return s->labels[frame] == 0 || s->labels[frame] == BLANK_LABEL; }
+static bool is_silent(const struct search *s, int frame) {
+  return s->labels[frame] == 0 || s->labels[frame] == BLANK_LABEL;
+}
 
 static int skip_blanks(const struct search *s, int frame) {
   while (frame < s->num_frames && is_silent(s, frame)) frame++;
@@ -168,7 +188,8 @@ static int skip_blanks(const struct search *s, int frame) {
 /* Skipped frames, label 0, do not end a run. */
 static int run_end(const struct search *s, int frame) {
   int end = frame + 1;
-  for (int t = end; t < s->num_frames && (s->labels[t] == 0 || s->labels[t] == s->labels[frame]); t++)
+  for (int t = end; t < s->num_frames && (s->labels[t] == 0 || s->labels[t] == s->labels[frame]);
+       t++)
     if (s->labels[t] != 0) end = t + 1;
   return end;
 }
@@ -178,22 +199,28 @@ static bool is_within_run(const struct search *s, int frame) {
   int before = frame - 1, behind = frame;
   while (before >= 0 && s->labels[before] == 0) before--;
   while (behind < s->num_frames && s->labels[behind] == 0) behind++;
-  return before >= 0 && behind < s->num_frames && s->labels[before] == s->labels[behind] && s->labels[behind] != BLANK_LABEL;
+  return before >= 0 && behind < s->num_frames && s->labels[before] == s->labels[behind] &&
+         s->labels[behind] != BLANK_LABEL;
 }
 
 static bool rest_fits(struct search *s, int frame, size_t word);
 
-/* Tokens from `at` on of a pronunciation, from `frame` on. The furthest end of the word behind which the rest fits, or -1; *first: its first frame. */
-static int furthest_end(struct search *s, const struct spelled *spelled, int at, int frame, size_t word, int *first) {
+/* Tokens from `at` on of a pronunciation, from `frame` on. The furthest end of the word behind
+ * which the rest fits, or -1; *first: its first frame. */
+static int furthest_end(struct search *s, const struct spelled *spelled, int at, int frame,
+                        size_t word, int *first) {
   frame = skip_blanks(s, frame);
   if (frame == s->num_frames || s->labels[frame] != spelled->labels[at]) return -1;
   int end = run_end(s, frame), best = -1, unused;
   if (at == 0) *first = frame;
   bool last = at + 1 == spelled->count;
-  for (int whole = 0; whole < 2; whole++) { /* one frame of the run, if the same token may follow; all of it */
+  for (int whole = 0; whole < 2;
+       whole++) { /* one frame of the run, if the same token may follow; all of it */
     int to = whole ? end : frame + 1, reached;
-    if (!whole && (end - frame < 2 || (!last && spelled->labels[at + 1] != spelled->labels[at]))) continue;
-    reached = last ? (rest_fits(s, to, word + 1) ? to : -1) : furthest_end(s, spelled, at + 1, to, word, &unused);
+    if (!whole && (end - frame < 2 || (!last && spelled->labels[at + 1] != spelled->labels[at])))
+      continue;
+    reached = last ? (rest_fits(s, to, word + 1) ? to : -1)
+                   : furthest_end(s, spelled, at + 1, to, word, &unused);
     if (reached > best) best = reached;
   }
   return best;
@@ -211,7 +238,8 @@ static int lay_word(struct search *s, int frame, size_t word, int *first) {
     }
     if (best >= 0) return best;
     frame = skip_blanks(s, frame);
-    if (frame == s->num_frames || s->labels[frame] != SILENCE + 1 || is_within_run(s, frame)) return -1;
+    if (frame == s->num_frames || s->labels[frame] != SILENCE + 1 || is_within_run(s, frame))
+      return -1;
     frame = run_end(s, frame);
   }
 }
@@ -225,15 +253,20 @@ static bool rest_fits(struct search *s, int frame, size_t word) {
       return *known > 0;
     }
     if (is_within_run(s, frame)) from = -1; /* a part of a run is left */
-    while (from >= 0 && (from = skip_blanks(s, from)) < s->num_frames) from = s->labels[from] == SILENCE + 1 ? run_end(s, from) : -1;
+    while (from >= 0 && (from = skip_blanks(s, from)) < s->num_frames)
+      from = s->labels[from] == SILENCE + 1 ? run_end(s, from) : -1;
     *known = from >= 0 ? 1 : -1;
   }
   return *known > 0;
 }
 
-/* Has the result the times that trying everything gives? False: its words do not cover its labels in any way. */
+/* Has the result the times that trying everything gives? False: its words do not cover its labels
+ * in any way. */
 static bool has_right_times(const struct task *task, const wf_result *result) {
-  struct search s = {.task = task, .result = result, .labels = result->alignment, .num_frames = (int)result->num_decoded};
+  struct search s = {.task = task,
+                     .result = result,
+                     .labels = result->alignment,
+                     .num_frames = (int)result->num_decoded};
   assert_true(result->num_words < 64);
   if (!rest_fits(&s, 0, 0)) return false;
   int frame = 0;
@@ -246,7 +279,7 @@ static bool has_right_times(const struct task *task, const wf_result *result) {
   return true;
 }
 
-/* --- streams --------------------------------------------------------------------------------------------------------------- */
+/* --- streams ----------------------------------------------------------------------------- */
 
 struct shown {
   wf_word words[64];
@@ -257,12 +290,14 @@ static void check_partial(struct shown *shown, const wf_partial *partial) {
   assert_true(partial->num_stable <= partial->num_words && partial->num_words < 64);
   size_t now = partial->num_stable > 0 ? partial->num_stable - 1 : 0;
   assert_true(now >= shown->count);
-  for (size_t w = 0; w < shown->count; w++) assert_memory_equal(&partial->words[w], &shown->words[w], sizeof(wf_word));
+  for (size_t w = 0; w < shown->count; w++)
+    assert_memory_equal(&partial->words[w], &shown->words[w], sizeof(wf_word));
   if (now > 0) memcpy(shown->words, partial->words, now * sizeof(wf_word));
   shown->count = now;
 }
 
-static void check_stream(const struct task *task, wf_decoder *decoder, const wf_result *whole, test_rng *rng, bool forget) {
+static void check_stream(const struct task *task, wf_decoder *decoder, const wf_result *whole,
+                         test_rng *rng, bool forget) {
   wf_stream_options options;
   wf_stream *stream;
   wf_result *result;
@@ -274,7 +309,8 @@ static void check_stream(const struct task *task, wf_decoder *decoder, const wf_
   size_t forgotten = 0;
   for (int64_t fed = 0; fed < task->num_frames;) {
     int64_t size = test_below(rng, 6), left = task->num_frames - fed;
-    wf_scores chunk = {task->scores + fed * NUM_TOKENS, size < left ? size : left, NUM_TOKENS, NUM_TOKENS};
+    wf_scores chunk = {task->scores + fed * NUM_TOKENS, size < left ? size : left, NUM_TOKENS,
+                       NUM_TOKENS};
     wf_partial partial;
     assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
     fed += chunk.num_frames;
@@ -284,13 +320,16 @@ static void check_stream(const struct task *task, wf_decoder *decoder, const wf_
       check_partial(&shown, &partial);
       continue;
     }
-    for (size_t w = 0; w + 1 < partial.num_stable; w++) assert_memory_equal(&partial.words[w], &whole->words[forgotten + w], sizeof(wf_word));
+    for (size_t w = 0; w + 1 < partial.num_stable; w++)
+      assert_memory_equal(&partial.words[w], &whole->words[forgotten + w], sizeof(wf_word));
     forgotten += partial.num_stable > 0 ? partial.num_stable - 1 : 0;
   }
   assert_ok(wf_stream_finish(stream, &result, &err));
   assert_int_equal(result->num_words, whole->num_words - forgotten);
-  for (size_t w = 0; w < result->num_words; w++) assert_memory_equal(&result->words[w], &whole->words[forgotten + w], sizeof(wf_word));
-  for (size_t w = 0; w < shown.count; w++) assert_memory_equal(&shown.words[w], &whole->words[w], sizeof(wf_word));
+  for (size_t w = 0; w < result->num_words; w++)
+    assert_memory_equal(&result->words[w], &whole->words[forgotten + w], sizeof(wf_word));
+  for (size_t w = 0; w < shown.count; w++)
+    assert_memory_equal(&shown.words[w], &whole->words[w], sizeof(wf_word));
   if (!forget) assert_int_equal(result->num_estimated, whole->num_estimated);
   wf_result_free(result);
   wf_stream_close(stream);
@@ -306,8 +345,10 @@ static void test_times(void **state) {
     make_task(&task, &rng, *state);
     const wf_graph *own = task.graph;
     wf_scores scores = {task.scores, task.num_frames, NUM_TOKENS, NUM_TOKENS};
-    assert_ok(wf_decoder_create(task.classes ? task.base : task.graph, &task.options, &decoder, &err));
-    assert_ok(wf_decode_each(decoder, &scores, NULL, task.classes ? &own : NULL, 1, NULL, &result, &err));
+    assert_ok(
+        wf_decoder_create(task.classes ? task.base : task.graph, &task.options, &decoder, &err));
+    assert_ok(
+        wf_decode_each(decoder, &scores, NULL, task.classes ? &own : NULL, 1, NULL, &result, &err));
     assert_int_equal(result->status, WF_OK);
     if (!(result->flags & WF_RESULT_NOT_FINAL) && result->num_words <= LOOK_AHEAD + 1) {
       assert_true(has_right_times(&task, result));
@@ -317,17 +358,21 @@ static void test_times(void **state) {
     }
     not_final += (result->flags & WF_RESULT_NOT_FINAL) != 0;
     for (size_t w = 0; w < result->num_words; w++) added += result->words[w].label == ADDED;
-    for (int64_t t = 0; t < result->num_decoded; t++) with_silence += result->alignment[t] == SILENCE + 1;
-    for (size_t w = 0; w < result->num_words; w++) assert_true(result->words[w].start_frame <= result->words[w].end_frame && (w == 0 || result->words[w - 1].end_frame <= result->words[w].start_frame));
+    for (int64_t t = 0; t < result->num_decoded; t++)
+      with_silence += result->alignment[t] == SILENCE + 1;
+    for (size_t w = 0; w < result->num_words; w++)
+      assert_true(result->words[w].start_frame <= result->words[w].end_frame &&
+                  (w == 0 || result->words[w - 1].end_frame <= result->words[w].start_frame));
     for (int k = 0; k < 3; k++) check_stream(&task, decoder, result, &rng, k == 2);
     wf_result_free(result);
     wf_decoder_free(decoder);
     free_task(&task);
   }
-  assert_true(num_words > 3000 && several > 700 && not_final > 0 && added > 100 && with_silence > 100);
+  assert_true(num_words > 3000 && several > 700 && not_final > 0 && added > 100 &&
+              with_silence > 100);
 }
 
-/* --- files ------------------------------------------------------------------------------------------------------------------ */
+/* --- files ------------------------------------------------------------------------------- */
 
 static wf_fst *a_graph(const char *folder) {
   struct task task;
@@ -383,7 +428,8 @@ static void try_bytes(const uint8_t *bytes, uint64_t size, uint64_t *accepted) {
     assert_non_null(strstr(err.message, "graph.wfst"));
     return;
   }
-  assert_ok(wf_word_aligner_words(aligner, words, 4, labels, sizeof labels / sizeof *labels, placed, NULL, &err));
+  assert_ok(wf_word_aligner_words(aligner, words, 4, labels, sizeof labels / sizeof *labels, placed,
+                                  NULL, &err));
   for (int32_t unit = -1; unit < 8; unit++) (void)wf_word_aligner_unit_text(aligner, unit);
   wf_word_aligner_free(aligner);
   ++*accepted;
@@ -413,7 +459,8 @@ static void test_damage(void **state) {
   wf_fst_free(fst);
 }
 
-/* A lexicon by which every word can end in many places and none of the ways leads to the end: looking for one must not take for ever. */
+/* A lexicon by which every word can end in many places and none of the ways leads to the end:
+ * looking for one must not take for ever. */
 static void test_slow_lexicon(void **state) {
   enum { NUM_SAID = 60, NUM_LABELS = 1200, MOST_UNITS = 16 };
   char path[512];
@@ -437,8 +484,11 @@ static void test_slow_lexicon(void **state) {
   assert_ok(wf_word_aligner_from_lexicon(lexicon, words, &aligner, &err));
   for (int i = 0; i < NUM_SAID; i++) said[i] = (int32_t)wf_symbols_find(words, "word");
   for (int t = 0; t < NUM_LABELS; t++) labels[t] = t % 3 == 2 ? BLANK_LABEL : 2;
-  assert_ok(wf_word_aligner_words(aligner, said, NUM_SAID, labels, NUM_LABELS, placed, &forced, &err));
-  for (int i = 0; i < NUM_SAID; i++) assert_true(placed[i].start_frame <= placed[i].end_frame && (i == 0 || placed[i - 1].end_frame <= placed[i].start_frame));
+  assert_ok(
+      wf_word_aligner_words(aligner, said, NUM_SAID, labels, NUM_LABELS, placed, &forced, &err));
+  for (int i = 0; i < NUM_SAID; i++)
+    assert_true(placed[i].start_frame <= placed[i].end_frame &&
+                (i == 0 || placed[i - 1].end_frame <= placed[i].start_frame));
   wf_word_aligner_free(aligner);
   wf_lexicon_free(lexicon);
   wf_symbols_free(words);

@@ -1,5 +1,5 @@
-/* test_word_times.c - words in time: random utterances whose words, phones or tokens, and frames are known, as single paths and as lattices in which words
- * and labels have been moved apart. */
+/* test_word_times.c - words in time: random utterances whose words, phones or tokens, and frames
+ * are known, as single paths and as lattices in which words and labels have been moved apart. */
 #include "graph/hmm.h"
 #include "lattice/compact_lattice.h"
 #include "lattice_paths.h"
@@ -18,10 +18,17 @@ static void say(struct utterance *u, int32_t label, int times) {
   while (times-- > 0) u->labels[u->num_labels++] = label;
 }
 
-/* --- tokens with a mark: 1 blank, 2 "_a", 3 "_b", 4 "c", 5 "d", 6 "_" ----------------------------------------------------------------- */
+/* --- tokens with a mark: 1 blank, 2 "_a", 3 "_b", 4 "c", 5 "d", 6 "_" -------------------- */
 
 static wf_symbols *marked_tokens(void) {
-  static const char *const texts[] = {"<blk>", "\xE2\x96\x81" "a", "\xE2\x96\x81" "b", "c", "d", "\xE2\x96\x81"};
+  static const char *const texts[] = {"<blk>",
+                                      "\xE2\x96\x81"
+                                      "a",
+                                      "\xE2\x96\x81"
+                                      "b",
+                                      "c",
+                                      "d",
+                                      "\xE2\x96\x81"};
   wf_error err = {0};
   wf_symbols *table;
   assert_ok(wf_symbols_create("tokens", &table, &err));
@@ -31,8 +38,10 @@ static wf_symbols *marked_tokens(void) {
 
 /* A token after another: with blanks between if they are the same. */
 static void say_token(test_rng *rng, struct utterance *u, int32_t token) {
-  if (u->num_labels > 0 && u->labels[u->num_labels - 1] == token) say(u, BLANK, 1);
-  else if (test_below(rng, 3) == 0) say(u, BLANK, 1);
+  if (u->num_labels > 0 && u->labels[u->num_labels - 1] == token)
+    say(u, BLANK, 1);
+  else if (test_below(rng, 3) == 0)
+    say(u, BLANK, 1);
   u->units[u->num_units] = token;
   u->unit_start[u->num_units] = u->num_labels;
   say(u, token, 1 + (int)test_below(rng, 2));
@@ -64,7 +73,8 @@ static wf_word_aligner *marked_aligner(void) {
   return aligner;
 }
 
-/* --- phones by position: 1 SIL, 2 + 4 p + position; two states, four labels a phone: enter, loop, enter second, loop -------------------- */
+/* --- phones by position: 1 SIL, 2 + 4 p + position; two states, four labels a phone: enter, loop,
+ * enter second, loop --- */
 
 enum { NUM_BASES = 2, NUM_PHONES = 1 + 4 * NUM_BASES };
 static int32_t first_label(int32_t phone) { return phone * 4 - 3; }
@@ -94,10 +104,15 @@ static wf_word_aligner *position_aligner(void) {
   assert_ok(wf__hmm_set_phones(hmm, phones, NUM_PHONES, &err));
   wf_symbols_free(phones);
   hmm->word_position = malloc(NUM_PHONES + 1);
-  for (int32_t p = 0; p <= NUM_PHONES; p++) hmm->word_position[p] = p <= SILENCE ? -1 : (int8_t)((p - 2) % 4);
+  for (int32_t p = 0; p <= NUM_PHONES; p++)
+    hmm->word_position[p] = p <= SILENCE ? -1 : (int8_t)((p - 2) % 4);
   assert_ok(wf__vec_push(&hmm->places, ((wf__hmm_place){0}), "test", &err));
   for (int32_t p = 1; p <= NUM_PHONES; p++)
-    for (int i = 0; i < 4; i++) assert_ok(wf__vec_push(&hmm->places, ((wf__hmm_place){.phone = p, .loop = i % 2 == 1, .first = i == 0, .last = i == 2}), "test", &err));
+    for (int i = 0; i < 4; i++)
+      assert_ok(wf__vec_push(
+          &hmm->places,
+          ((wf__hmm_place){.phone = p, .loop = i % 2 == 1, .first = i == 0, .last = i == 2}),
+          "test", &err));
   assert_ok(wf_word_aligner_from_hmm(hmm, &aligner, &err));
   wf_hmm_free(hmm);
   return aligner;
@@ -121,7 +136,10 @@ static struct utterance spoken_utterance(test_rng *rng) {
     int count = 1 + (int)test_below(rng, 3);
     u.start[w] = u.num_labels;
     for (int i = 0; i < count; i++) {
-      int position = count == 1 ? WF__SINGLE : i == 0 ? WF__BEGIN : i + 1 == count ? WF__END : WF__INTERNAL;
+      int position = count == 1       ? WF__SINGLE
+                     : i == 0         ? WF__BEGIN
+                     : i + 1 == count ? WF__END
+                                      : WF__INTERNAL;
       say_phone(rng, &u, 2 + 4 * (int32_t)test_below(rng, NUM_BASES) + position);
     }
     u.end[w] = u.num_labels;
@@ -130,7 +148,7 @@ static struct utterance spoken_utterance(test_rng *rng) {
   return u;
 }
 
-/* --- one path ------------------------------------------------------------------------------------------------------------- */
+/* --- one path ---------------------------------------------------------------------------- */
 
 typedef struct utterance utterance_fn(test_rng *rng);
 
@@ -142,13 +160,17 @@ static void check_paths(const wf_word_aligner *aligner, utterance_fn *make, uint
     wf_word words[16], *units;
     uint64_t forced;
     size_t count;
-    assert_ok(wf_word_aligner_words(aligner, u.words, (size_t)u.num_words, u.labels, (size_t)u.num_labels, words, &forced, &err));
+    assert_ok(wf_word_aligner_words(aligner, u.words, (size_t)u.num_words, u.labels,
+                                    (size_t)u.num_labels, words, &forced, &err));
     assert_int_equal(forced, 0);
     for (int w = 0; w < u.num_words; w++)
-      assert_true(words[w].label == u.words[w] && words[w].start_frame == u.start[w] && words[w].end_frame == u.end[w]);
+      assert_true(words[w].label == u.words[w] && words[w].start_frame == u.start[w] &&
+                  words[w].end_frame == u.end[w]);
     assert_ok(wf_word_aligner_units(aligner, u.labels, (size_t)u.num_labels, &units, &count, &err));
     assert_int_equal(count, u.num_units);
-    for (size_t k = 0; k < count; k++) assert_true(units[k].label == u.units[k] && units[k].start_frame == u.unit_start[k] && units[k].end_frame == u.unit_end[k]);
+    for (size_t k = 0; k < count; k++)
+      assert_true(units[k].label == u.units[k] && units[k].start_frame == u.unit_start[k] &&
+                  units[k].end_frame == u.unit_end[k]);
     wf_free(units);
   }
 }
@@ -164,9 +186,10 @@ static void test_single_paths(void **state) {
   wf_word_aligner_free(aligners[1]);
 }
 
-/* --- lattices ------------------------------------------------------------------------------------------------------------- */
+/* --- lattices ---------------------------------------------------------------------------- */
 
-/* Utterances that share prefixes of labels and of words only as far as a random tree does: arcs hold any number of labels, words stand anywhere. */
+/* Utterances that share prefixes of labels and of words only as far as a random tree does: arcs
+ * hold any number of labels, words stand anywhere. */
 static wf_compact_lattice *lattice_of(test_rng *rng, const struct utterance *u, int count) {
   wf_error err = {0};
   wf__compact_arrays arrays = {0};
@@ -188,10 +211,14 @@ static wf_compact_lattice *lattice_of(test_rng *rng, const struct utterance *u, 
       wf_compact_weight weight = {1, 0.5f, 0, arrays.labels.size};
       int left = u[i].num_labels - labels, left_arcs = num_arcs[i] - k;
       weight.num_labels = last ? (uint32_t)left : test_below(rng, (uint32_t)left + 1);
-      for (uint32_t l = 0; l < weight.num_labels; l++) assert_ok(wf__vec_push(&arrays.labels, u[i].labels[labels++], "test", &err));
+      for (uint32_t l = 0; l < weight.num_labels; l++)
+        assert_ok(wf__vec_push(&arrays.labels, u[i].labels[labels++], "test", &err));
       assert_ok(wf__compact_add_state(&arrays, last ? weight : none, &err));
-      bool word = words < u[i].num_words && (left_arcs <= u[i].num_words - words || test_below(rng, 2) == 0);
-      if (!last) assert_ok(wf__compact_push(&arrays, (wf_compact_arc){word ? u[i].words[words] : 0, next + 1, weight}, &err));
+      bool word = words < u[i].num_words &&
+                  (left_arcs <= u[i].num_words - words || test_below(rng, 2) == 0);
+      if (!last)
+        assert_ok(wf__compact_push(
+            &arrays, (wf_compact_arc){word ? u[i].words[words] : 0, next + 1, weight}, &err));
       words += word && !last;
     }
     assert_int_equal(words, u[i].num_words);
@@ -200,7 +227,8 @@ static wf_compact_lattice *lattice_of(test_rng *rng, const struct utterance *u, 
   return lattice;
 }
 
-/* Is the path that of an utterance, its words in their frames? `ends`: where the labels of each word's arc end. */
+/* Is the path that of an utterance, its words in their frames? `ends`: where the labels of each
+ * word's arc end. */
 static bool is_utterance(const test_lattice_path *path, const struct utterance *u) {
   if (path->num_words != u->num_words || path->num_labels != u->num_labels) return false;
   if (memcmp(path->labels, u->labels, (size_t)u->num_labels * sizeof(int32_t)) != 0) return false;
@@ -220,7 +248,8 @@ static void check_lattices(const wf_word_aligner *aligner, utterance_fn *make, u
     uint64_t forced;
     assert_ok(wf_compact_lattice_align(lattice, aligner, NULL, &aligned, &forced, &err));
     assert_int_equal(forced, 0);
-    test_lattice_paths before = test_paths_of_compact(lattice, 100), after = test_paths_of_compact(aligned, 100);
+    test_lattice_paths before = test_paths_of_compact(lattice, 100),
+                       after = test_paths_of_compact(aligned, 100);
     assert_true(test_same_paths(&before, &after));
     for (size_t p = 0; p < after.size; p++) {
       bool found = false;
@@ -228,9 +257,13 @@ static void check_lattices(const wf_word_aligner *aligner, utterance_fn *make, u
       assert_true(found);
     }
     wf_compact_lattice_view view = wf_compact_lattice_get(aligned);
-    for (uint64_t a = 0; a < view.num_arcs; a++) { /* ends: the last label of a word's arc is not a blank */
+    for (uint64_t a = 0; a < view.num_arcs;
+         a++) { /* ends: the last label of a word's arc is not a blank */
       const wf_compact_weight *weight = &view.arcs[a].weight;
-      if (view.arcs[a].word != 0) assert_true(weight->num_labels > 0 && (make != marked_utterance || view.labels[weight->first_label + weight->num_labels - 1] != BLANK));
+      if (view.arcs[a].word != 0)
+        assert_true(weight->num_labels > 0 &&
+                    (make != marked_utterance ||
+                     view.labels[weight->first_label + weight->num_labels - 1] != BLANK));
     }
     test_paths_free(&before);
     test_paths_free(&after);
@@ -239,7 +272,8 @@ static void check_lattices(const wf_word_aligner *aligner, utterance_fn *make, u
   }
 }
 
-/* A lattice with shared states, words on arcs with their frames, of which labels move over states to the arcs behind. */
+/* A lattice with shared states, words on arcs with their frames, of which labels move over states
+ * to the arcs behind. */
 static void test_moved_labels(void **state) {
   (void)state;
   wf_error err = {0};
@@ -250,14 +284,18 @@ static void test_moved_labels(void **state) {
     wf_compact_lattice *lattice, *aligned, *again;
     const wf_compact_weight none = {.graph_cost = INFINITY};
     int columns = 1 + (int)test_below(&rng, 4);
-    uint32_t late = test_below(&rng, 3); /* labels of each column's last frames that come with the next column: blanks and token 4 */
+    uint32_t late = test_below(&rng, 3); /* labels of each column's last frames that come with the
+                                            next column: blanks and token 4 */
     for (int c = 0; c <= columns; c++) {
-      wf_compact_weight final = {c == columns ? 0.25f : INFINITY, 0, c == columns ? late : 0, arrays.labels.size};
-      for (uint32_t l = 0; l < final.num_labels; l++) assert_ok(wf__vec_push(&arrays.labels, 4, "test", &err));
+      wf_compact_weight final = {c == columns ? 0.25f : INFINITY, 0, c == columns ? late : 0,
+                                 arrays.labels.size};
+      for (uint32_t l = 0; l < final.num_labels; l++)
+        assert_ok(wf__vec_push(&arrays.labels, 4, "test", &err));
       assert_ok(wf__compact_add_state(&arrays, final.graph_cost < INFINITY ? final : none, &err));
       for (int32_t w = 1; w <= 3 && c < columns; w++) {
         wf_compact_weight weight = {(float)w, 0, 0, arrays.labels.size};
-        for (uint32_t l = 0; c > 0 && l < late; l++) assert_ok(wf__vec_push(&arrays.labels, 4, "test", &err));
+        for (uint32_t l = 0; c > 0 && l < late; l++)
+          assert_ok(wf__vec_push(&arrays.labels, 4, "test", &err));
         assert_ok(wf__vec_push(&arrays.labels, BLANK, "test", &err));
         assert_ok(wf__vec_push(&arrays.labels, 2 + w % 2, "test", &err));
         assert_ok(wf__vec_push(&arrays.labels, 5, "test", &err));
@@ -269,8 +307,11 @@ static void test_moved_labels(void **state) {
     uint64_t forced;
     assert_ok(wf_compact_lattice_align(lattice, aligner, NULL, &aligned, &forced, &err));
     assert_int_equal(forced, 0);
-    assert_ok(wf_compact_lattice_align(aligned, aligner, NULL, &again, NULL, &err)); /* aligned already: nothing moves */
-    test_lattice_paths before = test_paths_of_compact(lattice, 100), after = test_paths_of_compact(aligned, 100), third = test_paths_of_compact(again, 100);
+    assert_ok(wf_compact_lattice_align(aligned, aligner, NULL, &again, NULL,
+                                       &err)); /* aligned already: nothing moves */
+    test_lattice_paths before = test_paths_of_compact(lattice, 100),
+                       after = test_paths_of_compact(aligned, 100),
+                       third = test_paths_of_compact(again, 100);
     assert_true(test_same_paths(&before, &after) && test_same_paths(&after, &third));
     for (size_t p = 0; p < after.size; p++)
       for (int w = 0; w < columns; w++) {
@@ -296,12 +337,14 @@ static void test_lattices(void **state) {
   wf_word_aligner_free(aligners[1]);
 }
 
-/* --- lexicon -------------------------------------------------------------------------------------------------------------- */
+/* --- lexicon ----------------------------------------------------------------------------- */
 
 static void test_lexicon(void **state) {
   (void)state;
   static const char text[] = "one a\none a b\ntwo c\ntwo b c d\nthree a a\nfour d\n";
-  static const char *const tokens[] = {"<blk>", "a", "b", "c", "d"}, *const texts[] = {"<eps>", "one", "two", "three", "four"};
+  static const char *const tokens[] = {"<blk>", "a", "b", "c", "d"}, *const texts[] = {
+                                                                         "<eps>", "one", "two",
+                                                                         "three", "four"};
   wf_error err = {0};
   wf_symbols *table, *words;
   wf_lexicon *lexicon;
@@ -310,30 +353,42 @@ static void test_lexicon(void **state) {
   assert_ok(wf_symbols_create("words", &words, &err));
   for (int64_t i = 0; i < 5; i++) assert_ok(wf_symbols_add(table, tokens[i], i, NULL, &err));
   for (int64_t i = 0; i < 5; i++) assert_ok(wf_symbols_add(words, texts[i], i, NULL, &err));
-  assert_int_equal(wf_word_aligner_from_tokens(table, NULL, &aligner, &err), WF_ERR_ARGUMENT); /* no marks */
-  assert_ok(wf_lexicon_read(test_write_file("lexicon", text, sizeof text - 1), table, NULL, &lexicon, &err));
+  assert_int_equal(wf_word_aligner_from_tokens(table, NULL, &aligner, &err),
+                   WF_ERR_ARGUMENT); /* no marks */
+  assert_ok(wf_lexicon_read(test_write_file("lexicon", text, sizeof text - 1), table, NULL,
+                            &lexicon, &err));
   assert_ok(wf_word_aligner_from_lexicon(lexicon, words, &aligner, &err));
   static const struct {
     int32_t words[4], num_words, labels[16], num_labels, start[4], end[4];
     uint64_t forced;
   } cases[] = {
-      {{1, 2}, 2, {1, 2, 2, 3, 4, 1}, 6, {1, 4}, {4, 5}, 0},              /* (a b)(c), the longest that fits */
-      {{1, 2}, 2, {1, 2, 2, 3, 4, 5, 1}, 7, {1, 3}, {3, 6}, 0},           /* (a)(b c d): else d would be left */
-      {{1, 1, 4}, 3, {2, 1, 2, 3, 5}, 5, {0, 2, 4}, {1, 4, 5}, 0},        /* (a)(a b)(d) */
-      {{3, 1}, 2, {2, 1, 1, 2, 1, 2, 2}, 7, {0, 5}, {4, 7}, 0},           /* (a - a)(a) */
-      {{4}, 1, {5, 5, 1, 1}, 4, {0}, {2}, 0},                             /* blanks behind */
-      {{2, 4}, 2, {3, 5}, 2, {0, 1}, {1, 2}, 1},                          /* b alone is no `two` */
-      {{1, 3}, 2, {2, 2, 2, 2, 1, 2, 1}, 7, {0, 1}, {1, 6}, 0},           /* (a)(a - a): one run is two tokens, as topologies without blanks let it be */
-      {{3, 4}, 2, {2, 2, 5}, 3, {0, 2}, {2, 3}, 0},                       /* (a a)(d) */
-      {{4, 4}, 2, {5}, 1, {0, 1}, {1, 1}, 1},                             /* a word without a frame */
+      {{1, 2}, 2, {1, 2, 2, 3, 4, 1}, 6, {1, 4}, {4, 5}, 0}, /* (a b)(c), the longest that fits */
+      {{1, 2}, 2, {1, 2, 2, 3, 4, 5, 1}, 7, {1, 3}, {3, 6}, 0}, /* (a)(b c d): else d would be left
+                                                                 */
+      {{1, 1, 4}, 3, {2, 1, 2, 3, 5}, 5, {0, 2, 4}, {1, 4, 5}, 0}, /* (a)(a b)(d) */
+      {{3, 1}, 2, {2, 1, 1, 2, 1, 2, 2}, 7, {0, 5}, {4, 7}, 0},    /* (a - a)(a) */
+      {{4}, 1, {5, 5, 1, 1}, 4, {0}, {2}, 0},                      /* blanks behind */
+      {{2, 4}, 2, {3, 5}, 2, {0, 1}, {1, 2}, 1},                   /* b alone is no `two` */
+      {{1, 3},
+       2,
+       {2, 2, 2, 2, 1, 2, 1},
+       7,
+       {0, 1},
+       {1, 6},
+       0}, /* (a)(a - a): one run is two tokens, as topologies without blanks let it be */
+      {{3, 4}, 2, {2, 2, 5}, 3, {0, 2}, {2, 3}, 0}, /* (a a)(d) */
+      {{4, 4}, 2, {5}, 1, {0, 1}, {1, 1}, 1},       /* a word without a frame */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     wf_word got[4];
     uint64_t forced;
-    assert_ok(wf_word_aligner_words(aligner, cases[i].words, (size_t)cases[i].num_words, cases[i].labels, (size_t)cases[i].num_labels, got, &forced, &err));
+    assert_ok(wf_word_aligner_words(aligner, cases[i].words, (size_t)cases[i].num_words,
+                                    cases[i].labels, (size_t)cases[i].num_labels, got, &forced,
+                                    &err));
     assert_int_equal(forced, cases[i].forced);
     for (int w = 0; w < cases[i].num_words; w++)
-      if (got[w].label != cases[i].words[w] || got[w].start_frame != cases[i].start[w] || got[w].end_frame != cases[i].end[w])
+      if (got[w].label != cases[i].words[w] || got[w].start_frame != cases[i].start[w] ||
+          got[w].end_frame != cases[i].end[w])
         fail_msg("case %zu, word %d: %d-%d", i, w, got[w].start_frame, got[w].end_frame);
   }
   /* through a lattice: all the words on the first arcs, all the labels in the final weight */
@@ -345,13 +400,16 @@ static void test_lexicon(void **state) {
       assert_ok(wf__compact_add_state(&arrays, (wf_compact_weight){.graph_cost = INFINITY}, &err));
       assert_ok(wf__compact_push(&arrays, (wf_compact_arc){cases[i].words[w], w + 1, {0}}, &err));
     }
-    assert_ok(wf__compact_add_state(&arrays, (wf_compact_weight){0, 0, (uint32_t)cases[i].num_labels, 0}, &err));
-    for (int l = 0; l < cases[i].num_labels; l++) assert_ok(wf__vec_push(&arrays.labels, cases[i].labels[l], "test", &err));
+    assert_ok(wf__compact_add_state(
+        &arrays, (wf_compact_weight){0, 0, (uint32_t)cases[i].num_labels, 0}, &err));
+    for (int l = 0; l < cases[i].num_labels; l++)
+      assert_ok(wf__vec_push(&arrays.labels, cases[i].labels[l], "test", &err));
     assert_ok(wf__compact_finish(WF_OK, &arrays, &lattice, &err));
     assert_ok(wf_compact_lattice_align(lattice, aligner, NULL, &aligned, NULL, &err));
     test_lattice_paths paths = test_paths_of_compact(aligned, 10);
     assert_int_equal(paths.size, 1);
-    for (int w = 0; w < cases[i].num_words; w++) assert_int_equal(paths.paths[0].word_frames[w], cases[i].start[w]);
+    for (int w = 0; w < cases[i].num_words; w++)
+      assert_int_equal(paths.paths[0].word_frames[w], cases[i].start[w]);
     test_paths_free(&paths);
     wf_compact_lattice_free(lattice);
     wf_compact_lattice_free(aligned);
@@ -370,11 +428,16 @@ static void test_anything(void **state) {
   wf_word_aligner *aligners[] = {marked_aligner(), position_aligner()};
   uint64_t all_forced = 0;
   for (int i = 0; i < 600; i++) {
-    test_lattice_shape shape = {.num_frames = 1 + (int)test_below(&rng, 5), .num_words = 4, .num_labels = i % 2 == 0 ? 8 : 40, .epsilon_share = 0.4f, .eighths = 4};
+    test_lattice_shape shape = {.num_frames = 1 + (int)test_below(&rng, 5),
+                                .num_words = 4,
+                                .num_labels = i % 2 == 0 ? 8 : 40,
+                                .epsilon_share = 0.4f,
+                                .eighths = 4};
     wf_compact_lattice *lattice = test_random_compact(&rng, &shape, i % 3 == 0), *aligned;
     uint64_t forced;
     assert_ok(wf_compact_lattice_align(lattice, aligners[i % 2], NULL, &aligned, &forced, &err));
-    test_lattice_paths before = test_paths_of_compact(lattice, 200000), after = test_paths_of_compact(aligned, 200000);
+    test_lattice_paths before = test_paths_of_compact(lattice, 200000),
+                       after = test_paths_of_compact(aligned, 200000);
     assert_true(test_same_paths(&before, &after));
     all_forced += forced;
     test_paths_free(&before);
@@ -383,12 +446,14 @@ static void test_anything(void **state) {
     wf_compact_lattice_free(aligned);
   }
   assert_true(all_forced > 100);
-  test_lattice_shape shape = {.num_frames = 12, .num_words = 4, .num_labels = 8, .epsilon_share = 0, .eighths = 4};
+  test_lattice_shape shape = {
+      .num_frames = 12, .num_words = 4, .num_labels = 8, .epsilon_share = 0, .eighths = 4};
   wf_compact_lattice *lattice = test_random_compact(&rng, &shape, false), *aligned;
   wf_lattice_align_options options;
   wf_lattice_align_options_init(&options);
   options.max_arcs = 5;
-  assert_int_equal(wf_compact_lattice_align(lattice, aligners[0], &options, &aligned, NULL, &err), WF_ERR_LIMIT);
+  assert_int_equal(wf_compact_lattice_align(lattice, aligners[0], &options, &aligned, NULL, &err),
+                   WF_ERR_LIMIT);
   wf_compact_lattice_free(lattice);
   wf_word_aligner_free(aligners[0]);
   wf_word_aligner_free(aligners[1]);
@@ -396,7 +461,9 @@ static void test_anything(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_single_paths), cmocka_unit_test(test_lattices), cmocka_unit_test(test_moved_labels), cmocka_unit_test(test_lexicon), cmocka_unit_test(test_anything),
+      cmocka_unit_test(test_single_paths), cmocka_unit_test(test_lattices),
+      cmocka_unit_test(test_moved_labels), cmocka_unit_test(test_lexicon),
+      cmocka_unit_test(test_anything),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

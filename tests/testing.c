@@ -1,4 +1,5 @@
-/* testing.c - seeded random fsts, path enumeration and path sums by definition, files, for tests. */
+/* testing.c - seeded random fsts, path enumeration and path sums by definition, files, for tests.
+ */
 #include "testing.h"
 
 #include <pthread.h>
@@ -11,7 +12,9 @@ uint64_t test_next(test_rng *rng) {
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
   return z ^ (z >> 31);
 }
-uint32_t test_below(test_rng *rng, uint32_t n) { return (uint32_t)(((test_next(rng) >> 32) * n) >> 32); }
+uint32_t test_below(test_rng *rng, uint32_t n) {
+  return (uint32_t)(((test_next(rng) >> 32) * n) >> 32);
+}
 float test_unit(test_rng *rng) { return (float)(test_next(rng) >> 40) * 0x1p-24f; }
 
 static int32_t random_label(test_rng *rng, int32_t count, float epsilon_share) {
@@ -19,7 +22,9 @@ static int32_t random_label(test_rng *rng, int32_t count, float epsilon_share) {
   return 1 + (int32_t)test_below(rng, (uint32_t)count);
 }
 
-static float random_cost(test_rng *rng, float max_weight) { return (float)test_below(rng, (uint32_t)(max_weight * 8) + 1) / 8; }
+static float random_cost(test_rng *rng, float max_weight) {
+  return (float)test_below(rng, (uint32_t)(max_weight * 8) + 1) / 8;
+}
 
 wf_fst *test_random_fst(test_rng *rng, const test_fst_shape *shape) {
   wf_error err = {0};
@@ -36,25 +41,31 @@ wf_fst *test_random_fst(test_rng *rng, const test_fst_shape *shape) {
       from = to;
       to = swap;
     }
-    wf_arc arc = {.nextstate = to, .weight = random_cost(rng, shape->max_weight), .ilabel = random_label(rng, shape->num_ilabels, shape->epsilon_share)};
-    arc.olabel = shape->acceptor ? arc.ilabel : random_label(rng, shape->num_olabels, shape->epsilon_share);
+    wf_arc arc = {.nextstate = to,
+                  .weight = random_cost(rng, shape->max_weight),
+                  .ilabel = random_label(rng, shape->num_ilabels, shape->epsilon_share)};
+    arc.olabel =
+        shape->acceptor ? arc.ilabel : random_label(rng, shape->num_olabels, shape->epsilon_share);
     assert_ok(wf_builder_add_arc(builder, from, arc, &err));
   }
   for (uint32_t s = 0; s < shape->num_states; s++)
-    if (test_unit(rng) < shape->final_share || s + 1 == shape->num_states) assert_ok(wf_builder_set_final(builder, s, random_cost(rng, shape->max_weight), &err));
+    if (test_unit(rng) < shape->final_share || s + 1 == shape->num_states)
+      assert_ok(wf_builder_set_final(builder, s, random_cost(rng, shape->max_weight), &err));
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   wf_builder_free(builder);
   return fst;
 }
 
-wf_fst *test_reweighted_fst(test_rng *rng, const wf_fst *fst, float floor, bool shift, double *moved) {
+wf_fst *test_reweighted_fst(test_rng *rng, const wf_fst *fst, float floor, bool shift,
+                            double *moved) {
   wf_error err = {0};
   wf_fst_view view = wf_fst_get_view(fst);
   wf_builder *builder;
   wf_fst *out;
   float potential[64] = {0};
   assert_true(view.num_states <= 64);
-  for (uint64_t s = 0; shift && s < view.num_states; s++) potential[s] = (float)test_below(rng, 80) / 8;
+  for (uint64_t s = 0; shift && s < view.num_states; s++)
+    potential[s] = (float)test_below(rng, 80) / 8;
   *moved = view.start >= 0 ? -(double)potential[view.start] : 0;
   assert_ok(wf_builder_create(view.semiring, &builder, &err));
   assert_ok(wf_builder_add_states(builder, view.num_states, NULL, &err));
@@ -91,7 +102,8 @@ bool test_is_trimmed(const wf_fst *fst) {
     }
   }
   bool trimmed = true;
-  for (uint64_t s = 0; s < view.num_states; s++) trimmed = trimmed && marks[s] == (REACHED | USEFUL);
+  for (uint64_t s = 0; s < view.num_states; s++)
+    trimmed = trimmed && marks[s] == (REACHED | USEFUL);
   free(marks);
   return trimmed;
 }
@@ -124,7 +136,10 @@ wf_fst *test_fst_of(wf_semiring semiring, const char *text) {
     if (first) assert_ok(wf_builder_set_start(builder, from, &err));
     first = false;
     if (fields >= 4) {
-      assert_ok(wf_builder_add_arc(builder, from, (wf_arc){.nextstate = to, .weight = fields == 5 ? weight : 0, .ilabel = il, .olabel = ol}, &err));
+      assert_ok(wf_builder_add_arc(
+          builder, from,
+          (wf_arc){.nextstate = to, .weight = fields == 5 ? weight : 0, .ilabel = il, .olabel = ol},
+          &err));
     } else {
       float cost = 0;
       sscanf(copy, "%u %f", &from, &cost);
@@ -157,7 +172,7 @@ wf_fst *test_changed_fst(wf_fst *fst, test_rng *rng, test_change_fn *change) {
   return out;
 }
 
-/* --- enumeration -------------------------------------------------------------------------------------------------- */
+/* --- enumeration ------------------------------------------------------------------------- */
 
 struct walk {
   wf_fst_view view;
@@ -172,7 +187,8 @@ static void record(struct walk *walk, double cost) {
   char key[2048];
   size_t used = 0;
   for (int side = 0; side < 2; side++) {
-    for (int i = 0; i < walk->sizes[side]; i++) used += (size_t)snprintf(key + used, sizeof key - used, "%d ", walk->labels[side][i]);
+    for (int i = 0; i < walk->sizes[side]; i++)
+      used += (size_t)snprintf(key + used, sizeof key - used, "%d ", walk->labels[side][i]);
     if (side == 0) used += (size_t)snprintf(key + used, sizeof key - used, ": ");
   }
   assert_true(used < sizeof key);
@@ -226,7 +242,8 @@ test_relation test_enumerate(const wf_fst *fst, int max_arcs, size_t limit) {
   size_t kept = 0;
   for (size_t i = 0; i < out.size; i++) {
     if (kept > 0 && strcmp(out.pairs[kept - 1].key, out.pairs[i].key) == 0) {
-      out.pairs[kept - 1].cost = test_plus(wf_fst_get_view(fst).semiring, out.pairs[kept - 1].cost, out.pairs[i].cost);
+      out.pairs[kept - 1].cost =
+          test_plus(wf_fst_get_view(fst).semiring, out.pairs[kept - 1].cost, out.pairs[i].cost);
       free(out.pairs[i].key);
     } else {
       out.pairs[kept++] = out.pairs[i];
@@ -244,13 +261,17 @@ void test_relation_free(test_relation *relation) {
 
 void test_assert_same_relation(const test_relation *a, const test_relation *b, double delta) {
   for (size_t i = 0; i < a->size && i < b->size; i++) {
-    if (strcmp(a->pairs[i].key, b->pairs[i].key) != 0) fail_msg("pair %zu: '%s' against '%s'", i, a->pairs[i].key, b->pairs[i].key);
-    if (fabs(a->pairs[i].cost - b->pairs[i].cost) > delta) fail_msg("'%s': cost %.9g against %.9g", a->pairs[i].key, a->pairs[i].cost, b->pairs[i].cost);
+    if (strcmp(a->pairs[i].key, b->pairs[i].key) != 0)
+      fail_msg("pair %zu: '%s' against '%s'", i, a->pairs[i].key, b->pairs[i].key);
+    if (fabs(a->pairs[i].cost - b->pairs[i].cost) > delta)
+      fail_msg("'%s': cost %.9g against %.9g", a->pairs[i].key, a->pairs[i].cost, b->pairs[i].cost);
   }
-  if (a->size != b->size) fail_msg("%zu pairs against %zu; first beyond: '%s'", a->size, b->size, a->size > b->size ? a->pairs[b->size].key : b->pairs[a->size].key);
+  if (a->size != b->size)
+    fail_msg("%zu pairs against %zu; first beyond: '%s'", a->size, b->size,
+             a->size > b->size ? a->pairs[b->size].key : b->pairs[a->size].key);
 }
 
-/* --- sums over paths ----------------------------------------------------------------------------------------------- */
+/* --- sums over paths --------------------------------------------------------------------- */
 
 void test_assert_close(double a, double b, double delta) {
   if (a == b) return;
@@ -259,13 +280,18 @@ void test_assert_close(double a, double b, double delta) {
 
 double *test_sum_by_length(const wf_fst_view *view, bool reverse, int rounds) {
   uint64_t n = view->num_states;
-  double *sum = malloc(n * sizeof *sum), *now = malloc(n * sizeof *now), *next = malloc(n * sizeof *next);
-  for (uint64_t s = 0; s < n; s++) sum[s] = now[s] = reverse ? (double)view->final_cost[s] : (int64_t)s == view->start ? 0 : INFINITY;
+  double *sum = malloc(n * sizeof *sum), *now = malloc(n * sizeof *now),
+         *next = malloc(n * sizeof *next);
+  for (uint64_t s = 0; s < n; s++)
+    sum[s] = now[s] = reverse                     ? (double)view->final_cost[s]
+                      : (int64_t)s == view->start ? 0
+                                                  : INFINITY;
   for (int round = 0; round < rounds; round++) {
     for (uint64_t s = 0; s < n; s++) next[s] = INFINITY;
     for (uint64_t s = 0; s < n; s++) {
       for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
-        uint64_t from = reverse ? view->arcs[i].nextstate : s, to = reverse ? s : view->arcs[i].nextstate;
+        uint64_t from = reverse ? view->arcs[i].nextstate : s,
+                 to = reverse ? s : view->arcs[i].nextstate;
         next[to] = test_plus(view->semiring, next[to], now[from] + (double)view->arcs[i].weight);
       }
     }
@@ -279,17 +305,21 @@ double *test_sum_by_length(const wf_fst_view *view, bool reverse, int rounds) {
   return sum;
 }
 
-void test_assert_relation(const wf_fst *fst, const test_relation *want, int max_arcs, double delta) {
+void test_assert_relation(const wf_fst *fst, const test_relation *want, int max_arcs,
+                          double delta) {
   test_relation got = test_enumerate(fst, max_arcs, 2000000);
   test_assert_same_relation(&got, want, delta);
   test_relation_free(&got);
 }
 
-/* Cost of one string of label pairs (or input labels) over all its paths, epsilons between them in runs of up to `rounds` arcs. */
-static double string_cost(const wf_fst_view *view, const int32_t *ilabels, const int32_t *olabels, int size, bool input_only, int rounds) {
+/* Cost of one string of label pairs (or input labels) over all its paths, epsilons between them in
+ * runs of up to `rounds` arcs. */
+static double string_cost(const wf_fst_view *view, const int32_t *ilabels, const int32_t *olabels,
+                          int size, bool input_only, int rounds) {
   uint64_t n = view->num_states;
   double *at = malloc((size_t)(size + 1) * n * sizeof *at), total = INFINITY;
-  double *sum = malloc(n * sizeof *sum), *now = malloc(n * sizeof *now), *next = malloc(n * sizeof *next);
+  double *sum = malloc(n * sizeof *sum), *now = malloc(n * sizeof *now),
+         *next = malloc(n * sizeof *next);
   for (uint64_t s = 0; s < n; s++) at[s] = (int64_t)s == view->start ? 0 : INFINITY;
   for (int k = 0; k <= size; k++) {
     for (uint64_t s = 0; s < n; s++) sum[s] = now[s] = at[(uint64_t)k * n + s];
@@ -298,8 +328,10 @@ static double string_cost(const wf_fst_view *view, const int32_t *ilabels, const
       for (uint64_t s = 0; s < n; s++)
         for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
           if (view->arcs[i].ilabel == 0 && (input_only || view->arcs[i].olabel == 0))
-            next[view->arcs[i].nextstate] = test_plus(view->semiring, next[view->arcs[i].nextstate], now[s] + (double)view->arcs[i].weight);
-      for (uint64_t s = 0; s < n; s++) sum[s] = test_plus(view->semiring, sum[s], next[s]), now[s] = next[s];
+            next[view->arcs[i].nextstate] = test_plus(view->semiring, next[view->arcs[i].nextstate],
+                                                      now[s] + (double)view->arcs[i].weight);
+      for (uint64_t s = 0; s < n; s++)
+        sum[s] = test_plus(view->semiring, sum[s], next[s]), now[s] = next[s];
     }
     if (k == size) break;
     for (uint64_t s = 0; s < n; s++) at[(uint64_t)(k + 1) * n + s] = INFINITY;
@@ -307,11 +339,13 @@ static double string_cost(const wf_fst_view *view, const int32_t *ilabels, const
       for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
         const wf_arc *arc = &view->arcs[i];
         double *to = &at[(uint64_t)(k + 1) * n + arc->nextstate];
-        if (arc->ilabel == ilabels[k] && (input_only || arc->olabel == olabels[k])) *to = test_plus(view->semiring, *to, sum[s] + (double)arc->weight);
+        if (arc->ilabel == ilabels[k] && (input_only || arc->olabel == olabels[k]))
+          *to = test_plus(view->semiring, *to, sum[s] + (double)arc->weight);
       }
     }
   }
-  for (uint64_t s = 0; s < n; s++) total = test_plus(view->semiring, total, sum[s] + (double)view->final_cost[s]);
+  for (uint64_t s = 0; s < n; s++)
+    total = test_plus(view->semiring, total, sum[s] + (double)view->final_cost[s]);
   free(at);
   free(sum);
   free(now);
@@ -319,7 +353,8 @@ static double string_cost(const wf_fst_view *view, const int32_t *ilabels, const
   return total;
 }
 
-void test_assert_same_strings(const wf_fst *a, const wf_fst *b, bool input_only, int rounds, double delta) {
+void test_assert_same_strings(const wf_fst *a, const wf_fst *b, bool input_only, int rounds,
+                              double delta) {
   static const int32_t pairs[5][2] = {{1, 0}, {2, 1}, {1, 1}, {2, 0}, {0, 1}};
   wf_fst_view x = wf_fst_get_view(a), y = wf_fst_get_view(b);
   int base = input_only ? 2 : 5;
@@ -328,13 +363,15 @@ void test_assert_same_strings(const wf_fst *a, const wf_fst *b, bool input_only,
     for (int k = 0; k < size; k++) count *= base;
     for (int code = 0; code < count; code++) {
       int32_t il[3], ol[3];
-      for (int k = 0, rest = code; k < size; k++, rest /= base) il[k] = pairs[rest % base][0], ol[k] = pairs[rest % base][1];
-      test_assert_close(string_cost(&x, il, ol, size, input_only, rounds), string_cost(&y, il, ol, size, input_only, rounds), delta);
+      for (int k = 0, rest = code; k < size; k++, rest /= base)
+        il[k] = pairs[rest % base][0], ol[k] = pairs[rest % base][1];
+      test_assert_close(string_cost(&x, il, ol, size, input_only, rounds),
+                        string_cost(&y, il, ol, size, input_only, rounds), delta);
     }
   }
 }
 
-/* --- best path -------------------------------------------------------------------------------------------------------- */
+/* --- best path --------------------------------------------------------------------------- */
 
 static void close_epsilons(const wf_fst_view *view, double *cost) {
   for (bool changed = true; changed;) {
@@ -342,7 +379,8 @@ static void close_epsilons(const wf_fst_view *view, double *cost) {
     for (uint64_t s = 0; s < view->num_states; s++)
       for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++) {
         const wf_arc *arc = &view->arcs[i];
-        if (arc->ilabel != 0 || cost[s] + (double)arc->weight >= cost[arc->nextstate] - 1e-9) continue;
+        if (arc->ilabel != 0 || cost[s] + (double)arc->weight >= cost[arc->nextstate] - 1e-9)
+          continue;
         cost[arc->nextstate] = cost[s] + (double)arc->weight;
         changed = true;
       }
@@ -351,7 +389,8 @@ static void close_epsilons(const wf_fst_view *view, double *cost) {
 
 double test_best_cost(const wf_fst *fst, const int32_t *columns, const int *x, int frames) {
   wf_fst_view view = wf_fst_get_view(fst);
-  double *cost = malloc((view.num_states + 1) * sizeof *cost), *next = malloc((view.num_states + 1) * sizeof *next), best = INFINITY;
+  double *cost = malloc((view.num_states + 1) * sizeof *cost),
+         *next = malloc((view.num_states + 1) * sizeof *next), best = INFINITY;
   for (uint64_t s = 0; s < view.num_states; s++) cost[s] = (int64_t)s == view.start ? 0 : INFINITY;
   close_epsilons(&view, cost);
   for (int t = 0; t < frames; t++) {
@@ -359,7 +398,8 @@ double test_best_cost(const wf_fst *fst, const int32_t *columns, const int *x, i
     for (uint64_t s = 0; s < view.num_states; s++)
       for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
         const wf_arc *arc = &view.arcs[i];
-        if (arc->ilabel == 0 || (columns != NULL ? columns[arc->ilabel] : arc->ilabel) != x[t]) continue;
+        if (arc->ilabel == 0 || (columns != NULL ? columns[arc->ilabel] : arc->ilabel) != x[t])
+          continue;
         next[arc->nextstate] = fmin(next[arc->nextstate], cost[s] + (double)arc->weight);
       }
     close_epsilons(&view, next);
@@ -367,13 +407,14 @@ double test_best_cost(const wf_fst *fst, const int32_t *columns, const int *x, i
     cost = next;
     next = swap;
   }
-  for (uint64_t s = 0; s < view.num_states; s++) best = fmin(best, cost[s] + (double)view.final_cost[s]);
+  for (uint64_t s = 0; s < view.num_states; s++)
+    best = fmin(best, cost[s] + (double)view.final_cost[s]);
   free(cost);
   free(next);
   return best;
 }
 
-/* --- files -------------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------- */
 
 static char g_folder[256];
 static pthread_mutex_t g_folder_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -404,8 +445,10 @@ const char *test_temp_path(const char *name) {
   static _Thread_local unsigned turn;
   enter_folder();
   char *path = paths[turn++ % 8];
-  if (g_thread == 0) snprintf(path, sizeof paths[0], "%s/%s", g_folder, name);
-  else snprintf(path, sizeof paths[0], "%s/%d-%s", g_folder, g_thread, name);
+  if (g_thread == 0)
+    snprintf(path, sizeof paths[0], "%s/%s", g_folder, name);
+  else
+    snprintf(path, sizeof paths[0], "%s/%d-%s", g_folder, g_thread, name);
   return path;
 }
 
@@ -487,5 +530,8 @@ uint64_t test_seeds(uint64_t usual) {
 }
 
 void test_filter(int argc, char **argv) {
-  if (argc > 1) cmocka_set_test_filter(strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*" : argv[1]);
+  if (argc > 1)
+    cmocka_set_test_filter(
+        strcmp(argv[1], "test_small") == 0 || strcmp(argv[1], "test_kernels") == 0 ? "test_small*"
+                                                                                   : argv[1]);
 }

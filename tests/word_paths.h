@@ -1,4 +1,5 @@
-/* word_paths.h - small random lattices, and all their paths listed one by one: what operations on lattices are judged by. */
+/* word_paths.h - small random lattices, and all their paths listed one by one: what operations on
+ * lattices are judged by. */
 #ifndef TESTS_WORD_PATHS_H
 #define TESTS_WORD_PATHS_H
 
@@ -22,21 +23,29 @@ typedef struct path_list {
 } path_list;
 
 /* Costs are multiples of 1/8, exact in sums, or anything. */
-static inline float random_cost(test_rng *rng, bool exact) { return exact ? (float)((int)test_below(rng, 33) - 4) / 8 : test_unit(rng) * 5 - 0.6f; }
+static inline float random_cost(test_rng *rng, bool exact) {
+  return exact ? (float)((int)test_below(rng, 33) - 4) / 8 : test_unit(rng) * 5 - 0.6f;
+}
 
 /* Arcs lead up to four states on. `frames` of states mean nothing here. */
-static inline wf_lattice *random_lattice(test_rng *rng, uint32_t num_states, uint32_t num_words, uint32_t num_labels, bool exact) {
+static inline wf_lattice *random_lattice(test_rng *rng, uint32_t num_states, uint32_t num_words,
+                                         uint32_t num_labels, bool exact) {
   wf_error err = {0};
   wf__lattice_arrays arrays = {0};
   wf_lattice *lattice;
   for (uint32_t s = 0; s < num_states; s++) {
     bool final = s + 1 == num_states ? test_below(rng, 30) > 0 : test_below(rng, 6) == 0;
-    assert_ok(wf__lattice_add_state(&arrays, final ? random_cost(rng, exact) : INFINITY, final ? random_cost(rng, exact) : 0, (int32_t)s, &err));
+    assert_ok(wf__lattice_add_state(&arrays, final ? random_cost(rng, exact) : INFINITY,
+                                    final ? random_cost(rng, exact) : 0, (int32_t)s, &err));
     uint32_t count = s + 1 < num_states ? 1 + test_below(rng, 4) : 0;
     for (uint32_t i = 0; i < count; i++) {
       uint32_t most = num_states - 1 - s < 4 ? num_states - 1 - s : 4;
-      wf_lattice_arc arc = {.ilabel = (int32_t)test_below(rng, num_labels + 1), .olabel = test_below(rng, 2) == 0 ? 0 : (int32_t)(1 + test_below(rng, num_words)),
-                            .graph_cost = test_below(rng, 60) == 0 ? INFINITY : random_cost(rng, exact), .acoustic_cost = random_cost(rng, exact), .nextstate = (int32_t)(s + 1 + test_below(rng, most))};
+      wf_lattice_arc arc = {
+          .ilabel = (int32_t)test_below(rng, num_labels + 1),
+          .olabel = test_below(rng, 2) == 0 ? 0 : (int32_t)(1 + test_below(rng, num_words)),
+          .graph_cost = test_below(rng, 60) == 0 ? INFINITY : random_cost(rng, exact),
+          .acoustic_cost = random_cost(rng, exact),
+          .nextstate = (int32_t)(s + 1 + test_below(rng, most))};
       assert_ok(wf__lattice_push(&arrays, arc, &err));
     }
   }
@@ -49,16 +58,20 @@ static inline void put_labels(one_path *path, const int32_t *labels, size_t coun
   for (size_t i = 0; i < count; i++) path->labels[path->num_labels++] = labels[i];
 }
 
-static inline path_list no_paths(void) { return (path_list){.paths = malloc(16 * sizeof(one_path)), .room = 16}; }
+static inline path_list no_paths(void) {
+  return (path_list){.paths = malloc(16 * sizeof(one_path)), .room = 16};
+}
 
 static inline void keep_path(path_list *list, const one_path *path) {
   list->full = list->full || list->size == MAX_PATHS;
   if (list->full) return;
-  if (list->size == list->room) list->paths = realloc(list->paths, (list->room *= 2) * sizeof *list->paths);
+  if (list->size == list->room)
+    list->paths = realloc(list->paths, (list->room *= 2) * sizeof *list->paths);
   list->paths[list->size++] = *path;
 }
 
-static inline void list_from(const wf_lattice_view *view, int32_t state, one_path path, path_list *list) {
+static inline void list_from(const wf_lattice_view *view, int32_t state, one_path path,
+                             path_list *list) {
   if (list->full) return;
   if (view->final_graph_cost[state] != INFINITY) {
     one_path whole = path;
@@ -81,13 +94,14 @@ static inline void list_from(const wf_lattice_view *view, int32_t state, one_pat
   }
 }
 
-static inline void list_compact_from(const wf_compact_lattice_view *view, int32_t state, one_path path, path_list *list) {
+static inline void list_compact_from(const wf_compact_lattice_view *view, int32_t state,
+                                     one_path path, path_list *list) {
   if (list->full) return;
   const wf_compact_weight *final = &view->finals[state];
   if (final->graph_cost != INFINITY) {
     one_path whole = path;
-    whole.graph += (double)final->graph_cost;
-    whole.acoustic += (double)final->acoustic_cost;
+    whole.graph += (double) final->graph_cost;
+    whole.acoustic += (double) final->acoustic_cost;
     put_labels(&whole, view->labels + final->first_label, final->num_labels);
     keep_path(list, &whole);
   }
@@ -141,7 +155,8 @@ static inline path_list best_of_each(path_list *all) {
   path_list best = no_paths();
   qsort(all->paths, all->size, sizeof *all->paths, by_words_then_cost);
   for (size_t i = 0; i < all->size; i++)
-    if (i == 0 || compare_words(&all->paths[i], &all->paths[i - 1]) != 0) keep_path(&best, &all->paths[i]);
+    if (i == 0 || compare_words(&all->paths[i], &all->paths[i - 1]) != 0)
+      keep_path(&best, &all->paths[i]);
   return best;
 }
 
@@ -155,8 +170,10 @@ static inline double least_cost(const path_list *list) {
 static inline bool has_path(const path_list *list, const one_path *path, double delta) {
   for (size_t i = 0; i < list->size; i++) {
     const one_path *other = &list->paths[i];
-    if (compare_words(other, path) == 0 && other->num_labels == path->num_labels && memcmp(other->labels, path->labels, path->num_labels * sizeof *path->labels) == 0 &&
-        fabs(other->graph - path->graph) <= delta && fabs(other->acoustic - path->acoustic) <= delta)
+    if (compare_words(other, path) == 0 && other->num_labels == path->num_labels &&
+        memcmp(other->labels, path->labels, path->num_labels * sizeof *path->labels) == 0 &&
+        fabs(other->graph - path->graph) <= delta &&
+        fabs(other->acoustic - path->acoustic) <= delta)
       return true;
   }
   return false;

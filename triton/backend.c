@@ -1,8 +1,10 @@
 /* backend.c - the entry points that Triton Inference Server calls, and what one execution does.
  *
- *   requests of many sequences --tensors--> streams, chunks --wf_streams_advance--> partials, or results at the end of a sequence --tensors--> responses
+ *   requests of many sequences --tensors--> streams, chunks --wf_streams_advance--> partials, or
+ *   results at the end of a sequence --tensors--> responses
  *
- * The server's sequence batcher has collected the requests, at most one of each sequence; an instance is called by one thread at a time. */
+ * The server's sequence batcher has collected the requests, at most one of each sequence; an
+ * instance is called by one thread at a time. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +47,9 @@ static uint64_t now_ns(void) {
 
 static TRITONSERVER_Error *to_triton(const wf_error *err) {
   if (err->code == WF_OK) return NULL;
-  TRITONSERVER_Error_Code code = err->code == WF_ERR_MEMORY ? TRITON_UNAVAILABLE : err->code == WF_ERR_UNSUPPORTED ? TRITON_UNSUPPORTED : TRITON_INVALID_ARG;
+  TRITONSERVER_Error_Code code = err->code == WF_ERR_MEMORY        ? TRITON_UNAVAILABLE
+                                 : err->code == WF_ERR_UNSUPPORTED ? TRITON_UNSUPPORTED
+                                                                   : TRITON_INVALID_ARG;
   return TRITONSERVER_ErrorNew(code, err->message);
 }
 
@@ -53,7 +57,7 @@ static void forget(TRITONSERVER_Error *error) {
   if (error != NULL) TRITONSERVER_ErrorDelete(error);
 }
 
-/* --- one execution ---------------------------------------------------------------------------------------------------------------- */
+/* --- one execution ----------------------------------------------------------------------- */
 
 /* The correlation id as text: "n7" for the number 7, "sabc" for the text abc, "" for none. */
 static void read_id(TRITONBACKEND_Request *request, char *out, size_t size) {
@@ -72,7 +76,8 @@ static void read_id(TRITONBACKEND_Request *request, char *out, size_t size) {
 
 static wf_status take_boosts(const tw_instance *instance, struct job *job) {
   wf_scorer *scorer;
-  wf_status status = model_read_boosts(instance->model, job->tensors.boosts, job->tensors.boosts_bytes, &scorer, &job->err);
+  wf_status status = model_read_boosts(instance->model, job->tensors.boosts,
+                                       job->tensors.boosts_bytes, &scorer, &job->err);
   if (status != WF_OK) return status;
   status = wf_stream_set_scorer(job->sequence->stream, scorer, &job->err);
   wf_scorer_free(scorer);
@@ -90,18 +95,21 @@ static void prepare(tw_instance *instance, struct job *job, uint32_t number) {
     flags = TRITON_SEQUENCE_START | TRITON_SEQUENCE_END;
   }
   job->ends = (flags & TRITON_SEQUENCE_END) != 0;
-  if (instance_find(instance, id, (flags & TRITON_SEQUENCE_START) != 0, &job->sequence, &job->err) != WF_OK) {
+  if (instance_find(instance, id, (flags & TRITON_SEQUENCE_START) != 0, &job->sequence,
+                    &job->err) != WF_OK) {
     job->sequence = NULL;
     return;
   }
   if (job->sequence->in_batch) {
     job->sequence = NULL;
     job->err.code = WF_ERR_STATE;
-    snprintf(job->err.message, sizeof job->err.message, "two requests of one sequence in a batch: the model needs sequence_batching");
+    snprintf(job->err.message, sizeof job->err.message,
+             "two requests of one sequence in a batch: the model needs sequence_batching");
     return;
   }
   job->sequence->in_batch = true;
-  if (tensors_read(job->request, &job->tensors, &job->err) == WF_OK && job->tensors.boosts != NULL) take_boosts(instance, job);
+  if (tensors_read(job->request, &job->tensors, &job->err) == WF_OK && job->tensors.boosts != NULL)
+    take_boosts(instance, job);
 }
 
 static void search(tw_instance *instance, struct batch *batch) {
@@ -114,13 +122,17 @@ static void search(tw_instance *instance, struct batch *batch) {
     batch->chunks[batch->size++] = job->tensors.scores;
   }
   wf_error err = {0};
-  wf_status status = wf_streams_advance(instance->decoder, batch->streams, batch->chunks, batch->size, batch->events, &err);
+  wf_status status = wf_streams_advance(instance->decoder, batch->streams, batch->chunks,
+                                        batch->size, batch->events, &err);
   for (uint32_t k = 0; k < batch->size; k++) {
     struct job *job = &batch->jobs[batch->which[k]];
     job->event = batch->events[k];
-    if (status != WF_OK && status != WF_ERR_MEMORY) job->err = err; /* else streams say it themselves */
-    else if (!job->ends) wf_stream_partial(job->sequence->stream, &job->partial, &job->err);
-    else if (wf_stream_finish(job->sequence->stream, &job->result, &job->err) == WF_OK && job->result->status != WF_OK) {
+    if (status != WF_OK && status != WF_ERR_MEMORY)
+      job->err = err; /* else streams say it themselves */
+    else if (!job->ends)
+      wf_stream_partial(job->sequence->stream, &job->partial, &job->err);
+    else if (wf_stream_finish(job->sequence->stream, &job->result, &job->err) == WF_OK &&
+             job->result->status != WF_OK) {
       job->err.code = job->result->status;
       snprintf(job->err.message, sizeof job->err.message, "%s", job->result->message);
     }
@@ -133,24 +145,32 @@ static bool respond(tw_instance *instance, struct job *job) {
   TRITONSERVER_Error *error = TRITONBACKEND_ResponseNew(&response, job->request);
   bool good = error == NULL && job->err.code == WF_OK;
   if (error == NULL) {
-    tw_answer answer = {job->partial.words, job->partial.num_words, job->partial.num_stable, job->event.endpoint, job->partial.flags, 0};
+    tw_answer answer = {job->partial.words,  job->partial.num_words, job->partial.num_stable,
+                        job->event.endpoint, job->partial.flags,     0};
     const wf_result *result = job->result;
-    if (result != NULL) answer = (tw_answer){result->words, result->num_words, result->num_words, job->event.endpoint, result->flags, (float)result->cost};
+    if (result != NULL)
+      answer = (tw_answer){result->words,       result->num_words, result->num_words,
+                           job->event.endpoint, result->flags,     (float)result->cost};
     TRITONSERVER_Error *why = to_triton(&job->err);
-    if (why == NULL) why = tensors_write(job->request, response, &answer, instance->model->words, instance->model->settings.max_batch_size > 0);
+    if (why == NULL)
+      why = tensors_write(job->request, response, &answer, instance->model->words,
+                          instance->model->settings.max_batch_size > 0);
     good = why == NULL;
     error = TRITONBACKEND_ResponseSend(response, TRITON_RESPONSE_FINAL, why);
     forget(why);
   }
   forget(error);
-  if (job->sequence != NULL && (job->ends || job->err.code != WF_OK)) instance_drop(instance, job->sequence);
-  else if (job->sequence != NULL) job->sequence->in_batch = false;
+  if (job->sequence != NULL && (job->ends || job->err.code != WF_OK))
+    instance_drop(instance, job->sequence);
+  else if (job->sequence != NULL)
+    job->sequence->in_batch = false;
   wf_result_free(job->result);
   tensors_free(&job->tensors);
   return good;
 }
 
-static void execute(tw_instance *instance, struct batch *batch, TRITONBACKEND_ModelInstance *triton) {
+static void execute(tw_instance *instance, struct batch *batch,
+                    TRITONBACKEND_ModelInstance *triton) {
   uint64_t begin = now_ns();
   instance->num_executions++;
   for (uint32_t i = 0; i < batch->count; i++) prepare(instance, &batch->jobs[i], i);
@@ -164,28 +184,33 @@ static void execute(tw_instance *instance, struct batch *batch, TRITONBACKEND_Mo
   }
   uint64_t end = now_ns();
   for (uint32_t i = 0; i < batch->count; i++) {
-    forget(TRITONBACKEND_ModelInstanceReportStatistics(triton, batch->jobs[i].request, good != NULL && good[i], begin, compute, computed, end));
+    forget(TRITONBACKEND_ModelInstanceReportStatistics(
+        triton, batch->jobs[i].request, good != NULL && good[i], begin, compute, computed, end));
     forget(TRITONBACKEND_RequestRelease(batch->jobs[i].request, TRITON_RELEASE_ALL));
   }
-  forget(TRITONBACKEND_ModelInstanceReportBatchStatistics(triton, batch->count, begin, compute, computed, end));
+  forget(TRITONBACKEND_ModelInstanceReportBatchStatistics(triton, batch->count, begin, compute,
+                                                          computed, end));
   free(good);
 }
 
-/* --- what the server calls -------------------------------------------------------------------------------------------------------- */
+/* --- what the server calls --------------------------------------------------------------- */
 
 EXPORT TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend);
 EXPORT TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *triton);
 EXPORT TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *triton);
 EXPORT TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *triton);
 EXPORT TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *triton);
-EXPORT TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *triton, TRITONBACKEND_Request **requests, uint32_t count);
+EXPORT TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *triton,
+                                          TRITONBACKEND_Request **requests, uint32_t count);
 
 EXPORT TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend) {
   uint32_t major, minor;
   TRITONSERVER_Error *error = TRITONBACKEND_ApiVersion(&major, &minor);
   if (error != NULL) return error;
   if (major == TRITON_API_MAJOR && minor >= TRITON_API_MINOR) return NULL;
-  return TRITONSERVER_ErrorNew(TRITON_UNSUPPORTED, "warpfst: the server's backend interface is not version 1.10 or a later 1.x");
+  return TRITONSERVER_ErrorNew(
+      TRITON_UNSUPPORTED,
+      "warpfst: the server's backend interface is not version 1.10 or a later 1.x");
 }
 
 /* Folder of the model's version. For free(). */
@@ -210,7 +235,9 @@ static TRITONSERVER_Error *read_settings(TRITONBACKEND_Model *triton, tw_setting
   TRITONSERVER_Error *error = TRITONBACKEND_ModelConfig(triton, 1, &message);
   if (error != NULL) return error;
   error = TRITONSERVER_MessageSerializeToJson(message, &json, &size);
-  if (error == NULL && !settings_read(json, size, out)) error = TRITONSERVER_ErrorNew(TRITON_INTERNAL, "warpfst: the model's configuration is not the JSON that it should be");
+  if (error == NULL && !settings_read(json, size, out))
+    error = TRITONSERVER_ErrorNew(
+        TRITON_INTERNAL, "warpfst: the model's configuration is not the JSON that it should be");
   forget(TRITONSERVER_MessageDelete(message));
   return error;
 }
@@ -223,7 +250,8 @@ EXPORT TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *triton) {
   TRITONSERVER_Error *error = find_folder(triton, &folder);
   if (error != NULL) return error;
   error = read_settings(triton, &settings);
-  if (error == NULL && model_open(&settings, folder, &model, &err) != WF_OK) error = to_triton(&err);
+  if (error == NULL && model_open(&settings, folder, &model, &err) != WF_OK)
+    error = to_triton(&err);
   free(folder);
   if (error != NULL) return error;
   error = TRITONBACKEND_ModelSetState(triton, model);
@@ -260,7 +288,8 @@ EXPORT TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *triton) 
 }
 
 /* An error here leaves the requests to the server; every other failure is a response. */
-EXPORT TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *triton, TRITONBACKEND_Request **requests, uint32_t count) {
+EXPORT TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *triton,
+                                          TRITONBACKEND_Request **requests, uint32_t count) {
   void *instance;
   TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceState(triton, &instance);
   if (error != NULL) return error;
@@ -269,7 +298,8 @@ EXPORT TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *triton, T
   batch.chunks = calloc(count, sizeof *batch.chunks);
   batch.events = calloc(count, sizeof *batch.events);
   batch.which = calloc(count, sizeof *batch.which);
-  if (batch.jobs == NULL || batch.streams == NULL || batch.chunks == NULL || batch.events == NULL || batch.which == NULL) {
+  if (batch.jobs == NULL || batch.streams == NULL || batch.chunks == NULL || batch.events == NULL ||
+      batch.which == NULL) {
     error = TRITONSERVER_ErrorNew(TRITON_UNAVAILABLE, "out of memory for a batch");
   } else {
     for (uint32_t i = 0; i < count; i++) batch.jobs[i].request = requests[i];

@@ -11,13 +11,14 @@ static wf_status fail(wf_error *err, wf_status code, const char *what, const cha
   return code;
 }
 
-/* --- models ------------------------------------------------------------------------------------------------------------------- */
+/* --- models ------------------------------------------------------------------------------ */
 
 /* "FOLDER/NAME", or NAME if it begins with '/'. For free(); NULL: no memory. */
 static char *path_in(const char *folder, const char *name) {
   size_t size = strlen(folder) + strlen(name) + 2;
   char *path = malloc(size);
-  if (path != NULL) snprintf(path, size, "%s%s%s", name[0] == '/' ? "" : folder, name[0] == '/' ? "" : "/", name);
+  if (path != NULL)
+    snprintf(path, size, "%s%s%s", name[0] == '/' ? "" : folder, name[0] == '/' ? "" : "/", name);
   return path;
 }
 
@@ -30,7 +31,8 @@ static wf_status set_option(tw_model *model, const char *name, const char *value
   for (size_t t = 0; t < 2; t++) {
     const wf_option_table *table = wf_option_table_find(tables[t].table);
     for (size_t i = 0; i < table->num_rows; i++)
-      if (strcmp(table->rows[i].name, name) == 0) return wf_config_set(table, tables[t].config, name, value, err);
+      if (strcmp(table->rows[i].name, name) == 0)
+        return wf_config_set(table, tables[t].config, name, value, err);
   }
   return fail(err, WF_ERR_ARGUMENT, "config.pbtxt: no such parameter: ", name);
 }
@@ -41,11 +43,14 @@ static wf_status set_options(tw_model *model, wf_error *err) {
   model->max_sequences = 65536;
   for (size_t i = 0; i < model->settings.size; i++) {
     const char *name = model->settings.items[i].name, *value = model->settings.items[i].value;
-    if (strcmp(name, "graph") == 0 || strcmp(name, "words") == 0 || strcmp(name, "am") == 0) continue;
+    if (strcmp(name, "graph") == 0 || strcmp(name, "words") == 0 || strcmp(name, "am") == 0)
+      continue;
     if (strcmp(name, "max_sequences") == 0) {
       char *stop;
       model->max_sequences = strtoll(value, &stop, 10);
-      if (*stop != '\0' || model->max_sequences < 1) return fail(err, WF_ERR_ARGUMENT, "config.pbtxt: max_sequences must be a number from 1 on, not ", value);
+      if (*stop != '\0' || model->max_sequences < 1)
+        return fail(err, WF_ERR_ARGUMENT,
+                    "config.pbtxt: max_sequences must be a number from 1 on, not ", value);
       continue;
     }
     wf_status status = set_option(model, name, value, err);
@@ -55,18 +60,24 @@ static wf_status set_options(tw_model *model, wf_error *err) {
 }
 
 static wf_status read_graph(tw_model *model, const char *folder, wf_error *err) {
-  const char *name = settings_find(&model->settings, "graph"), *am = settings_find(&model->settings, "am");
-  if (name == NULL) return fail(err, WF_ERR_ARGUMENT, "config.pbtxt: the parameter `graph` is needed: ", "the decoding graph's file");
+  const char *name = settings_find(&model->settings, "graph"),
+             *am = settings_find(&model->settings, "am");
+  if (name == NULL)
+    return fail(err, WF_ERR_ARGUMENT,
+                "config.pbtxt: the parameter `graph` is needed: ", "the decoding graph's file");
   char *path = path_in(folder, name), *am_path = am != NULL ? path_in(folder, am) : NULL;
   wf_fst *fst = NULL;
   wf_hmm *hmm = NULL;
   int32_t *columns = NULL;
   size_t num_columns = 0;
-  wf_status status = path != NULL && (am == NULL || am_path != NULL) ? wf_fst_read(path, &fst, err) : fail(err, WF_ERR_MEMORY, "out of memory", "");
+  wf_status status = path != NULL && (am == NULL || am_path != NULL)
+                         ? wf_fst_read(path, &fst, err)
+                         : fail(err, WF_ERR_MEMORY, "out of memory", "");
   if (status == WF_OK && am != NULL) status = wf_hmm_read_kaldi(am_path, NULL, NULL, &hmm, err);
   if (status == WF_OK && am != NULL) status = wf_hmm_columns(hmm, &columns, &num_columns, err);
   if (status == WF_OK) status = wf_graph_create(fst, columns, num_columns, &model->graph, err);
-  if (status == WF_OK && wf_fst_osymbols(fst) != NULL) model->words = wf_symbols_ref(wf_fst_osymbols(fst));
+  if (status == WF_OK && wf_fst_osymbols(fst) != NULL)
+    model->words = wf_symbols_ref(wf_fst_osymbols(fst));
   wf_free(columns);
   wf_hmm_free(hmm);
   wf_fst_free(fst);
@@ -81,7 +92,8 @@ static wf_status read_words(tw_model *model, const char *folder, wf_error *err) 
   char *path = path_in(folder, name);
   wf_symbols_free(model->words);
   model->words = NULL;
-  wf_status status = path != NULL ? wf_symbols_read(path, &model->words, err) : fail(err, WF_ERR_MEMORY, "out of memory", "");
+  wf_status status = path != NULL ? wf_symbols_read(path, &model->words, err)
+                                  : fail(err, WF_ERR_MEMORY, "out of memory", "");
   free(path);
   return status;
 }
@@ -110,7 +122,7 @@ void model_close(tw_model *model) {
   free(model);
 }
 
-/* --- instances and sequences --------------------------------------------------------------------------------------------------- */
+/* --- instances and sequences ------------------------------------------------------------- */
 
 wf_status instance_open(const tw_model *model, tw_instance **out, wf_error *err) {
   *out = calloc(1, sizeof **out);
@@ -164,8 +176,10 @@ static wf_status start(tw_instance *instance, const char *id, tw_sequence **out,
   if (instance->num_sequences >= (size_t)instance->model->max_sequences) drop_idlest(instance);
   tw_sequence *made = calloc(1, sizeof *made), **bucket = bucket_of(instance, id);
   if (made != NULL) made->id = strdup(id);
-  if (made == NULL || made->id == NULL) return free(made), fail(err, WF_ERR_MEMORY, "out of memory for sequences", "");
-  wf_status status = wf_stream_open(instance->decoder, &instance->model->stream, &made->stream, err);
+  if (made == NULL || made->id == NULL)
+    return free(made), fail(err, WF_ERR_MEMORY, "out of memory for sequences", "");
+  wf_status status =
+      wf_stream_open(instance->decoder, &instance->model->stream, &made->stream, err);
   if (status != WF_OK) return free_sequence(made), status;
   made->next = *bucket;
   *bucket = made;
@@ -174,18 +188,24 @@ static wf_status start(tw_instance *instance, const char *id, tw_sequence **out,
   return WF_OK;
 }
 
-wf_status instance_find(tw_instance *instance, const char *id, bool starts, tw_sequence **out, wf_error *err) {
+wf_status instance_find(tw_instance *instance, const char *id, bool starts, tw_sequence **out,
+                        wf_error *err) {
   *out = *bucket_of(instance, id);
   while (*out != NULL && strcmp((*out)->id, id) != 0) *out = (*out)->next;
   wf_status status = WF_OK;
-  if (starts && *out == NULL) status = start(instance, id, out, err);
-  else if (starts && (status = wf_stream_reset((*out)->stream, err)) == WF_OK) status = wf_stream_set_scorer((*out)->stream, NULL, err);
-  else if (*out == NULL) status = fail(err, WF_ERR_STATE, "no sequence has begun, or it was dropped for being idle, with correlation id ", id);
+  if (starts && *out == NULL)
+    status = start(instance, id, out, err);
+  else if (starts && (status = wf_stream_reset((*out)->stream, err)) == WF_OK)
+    status = wf_stream_set_scorer((*out)->stream, NULL, err);
+  else if (*out == NULL)
+    status =
+        fail(err, WF_ERR_STATE,
+             "no sequence has begun, or it was dropped for being idle, with correlation id ", id);
   if (status == WF_OK) (*out)->last_used = instance->num_executions;
   return status;
 }
 
-/* --- boosts ---------------------------------------------------------------------------------------------------------------------- */
+/* --- boosts ------------------------------------------------------------------------------ */
 
 struct phrases {
   int32_t *words;
@@ -195,10 +215,13 @@ struct phrases {
 };
 
 /* `text` is cut into its words. */
-static wf_status add_phrase(const tw_model *model, struct phrases *phrases, char *text, wf_error *err) {
+static wf_status add_phrase(const tw_model *model, struct phrases *phrases, char *text,
+                            wf_error *err) {
   char *last = strrchr(text, ' '), *stop = NULL;
   float boost = last != NULL ? strtof(last + 1, &stop) : 0;
-  if (last == NULL || stop == last + 1 || *stop != '\0') return fail(err, WF_ERR_ARGUMENT, "expected `word word ... boost`, the boost in nats, not ", text);
+  if (last == NULL || stop == last + 1 || *stop != '\0')
+    return fail(err, WF_ERR_ARGUMENT, "expected `word word ... boost`, the boost in nats, not ",
+                text);
   *last = '\0';
   size_t begin = phrases->num_words;
   for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
@@ -214,13 +237,16 @@ static wf_status add_phrase(const tw_model *model, struct phrases *phrases, char
   return WF_OK;
 }
 
-static wf_status read_elements(const tw_model *model, const char *data, uint64_t size, struct phrases *phrases, char *scratch, wf_error *err) {
+static wf_status read_elements(const tw_model *model, const char *data, uint64_t size,
+                               struct phrases *phrases, char *scratch, wf_error *err) {
   for (uint64_t at = 0; at < size;) {
     uint32_t length;
-    if (size - at < sizeof length) return fail(err, WF_ERR_ARGUMENT, "BOOSTS: not a tensor of strings", "");
+    if (size - at < sizeof length)
+      return fail(err, WF_ERR_ARGUMENT, "BOOSTS: not a tensor of strings", "");
     memcpy(&length, data + at, sizeof length);
     at += sizeof length;
-    if (size - at < length) return fail(err, WF_ERR_ARGUMENT, "BOOSTS: not a tensor of strings", "");
+    if (size - at < length)
+      return fail(err, WF_ERR_ARGUMENT, "BOOSTS: not a tensor of strings", "");
     memcpy(scratch, data + at, length);
     scratch[length] = '\0';
     at += length;
@@ -230,15 +256,23 @@ static wf_status read_elements(const tw_model *model, const char *data, uint64_t
   return WF_OK;
 }
 
-wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, wf_scorer **out, wf_error *err) {
+wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, wf_scorer **out,
+                            wf_error *err) {
   *out = NULL;
-  if (model->words == NULL) return fail(err, WF_ERR_ARGUMENT, "BOOSTS need the model's words: ", "parameter `words`");
+  if (model->words == NULL)
+    return fail(err, WF_ERR_ARGUMENT, "BOOSTS need the model's words: ", "parameter `words`");
   /* An element of n bytes is at most n / 2 words, and n is at least 4. */
-  struct phrases phrases = {malloc((size + 1) * sizeof *phrases.words), calloc(size + 1, sizeof *phrases.off), malloc((size + 1) * sizeof *phrases.boosts), 0, 0};
+  struct phrases phrases = {malloc((size + 1) * sizeof *phrases.words),
+                            calloc(size + 1, sizeof *phrases.off),
+                            malloc((size + 1) * sizeof *phrases.boosts), 0, 0};
   char *scratch = malloc(size + 1);
-  bool room = phrases.words != NULL && phrases.off != NULL && phrases.boosts != NULL && scratch != NULL;
-  wf_status status = room ? read_elements(model, data, size, &phrases, scratch, err) : fail(err, WF_ERR_MEMORY, "out of memory for boosts", "");
-  if (status == WF_OK) status = wf_scorer_boost_phrases(phrases.words, phrases.off, phrases.boosts, phrases.num_phrases, out, err);
+  bool room =
+      phrases.words != NULL && phrases.off != NULL && phrases.boosts != NULL && scratch != NULL;
+  wf_status status = room ? read_elements(model, data, size, &phrases, scratch, err)
+                          : fail(err, WF_ERR_MEMORY, "out of memory for boosts", "");
+  if (status == WF_OK)
+    status = wf_scorer_boost_phrases(phrases.words, phrases.off, phrases.boosts,
+                                     phrases.num_phrases, out, err);
   free(phrases.words);
   free(phrases.off);
   free(phrases.boosts);

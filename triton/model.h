@@ -1,5 +1,5 @@
-/* model.h - a model of the repository: its graph and settings, which all instances share, and its instances, each with a decoder and the sequences that the server
- * has sent to it. */
+/* model.h - a model of the repository: its graph and settings, which all instances share, and its
+ * instances, each with a decoder and the sequences that the server has sent to it. */
 #ifndef WARPFST_TRITON_MODEL_H
 #define WARPFST_TRITON_MODEL_H
 
@@ -15,8 +15,9 @@ typedef struct tw_model {
   wf_symbols *words; /* NULL: words are told by number */
 } tw_model;
 
-/* Takes the settings over, also on failure. Parameters are `graph` (required), `words`, `am`, whose paths are relative to `folder`; `max_sequences`; and the options
- * of tables decoder and stream by their names. */
+/* Takes the settings over, also on failure. Parameters are `graph` (required), `words`, `am`, whose
+ * paths are relative to `folder`; `max_sequences`; and the options of tables decoder and stream by
+ * their names. */
 wf_status model_open(tw_settings *settings, const char *folder, tw_model **out, wf_error *err);
 void model_close(tw_model *model);
 
@@ -42,12 +43,17 @@ typedef struct tw_instance {
 wf_status instance_open(const tw_model *model, tw_instance **out, wf_error *err);
 void instance_close(tw_instance *instance);
 
-/* The sequence of that id: with `starts` anew, else the one that was started. The server never tells of sequences that it has dropped for being idle, so when there are
- * max_sequences, the one that was idle longest makes room. Errors: WF_ERR_STATE for one that was not started, or has been dropped. */
-wf_status instance_find(tw_instance *instance, const char *id, bool starts, tw_sequence **out, wf_error *err);
+/* The sequence of that id: with `starts` anew, else the one that was started. The server never
+ * tells of sequences that it has dropped for being idle, so when there are max_sequences, the one
+ * that was idle longest makes room. Errors: WF_ERR_STATE for one that was not started, or has been
+ * dropped. */
+wf_status instance_find(tw_instance *instance, const char *id, bool starts, tw_sequence **out,
+                        wf_error *err);
 void instance_drop(tw_instance *instance, tw_sequence *sequence);
 
-/* Boosts as BYTES tensors hold them: elements of a length (4 bytes, little-endian) and a text `word word ... boost`. Phrases with words that are unknown are passed over. */
-wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, wf_scorer **out, wf_error *err);
+/* Boosts as BYTES tensors hold them: elements of a length (4 bytes, little-endian) and a text `word
+ * word ... boost`. Phrases with words that are unknown are passed over. */
+wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, wf_scorer **out,
+                            wf_error *err);
 
 #endif

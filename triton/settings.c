@@ -22,14 +22,17 @@ static bool take(struct cursor *cursor, char c) {
   return true;
 }
 
-/* \uXXXX as UTF-8 into `out`, up to 3 bytes; characters beyond 16 bits come as they are from the server. */
+/* \uXXXX as UTF-8 into `out`, up to 3 bytes; characters beyond 16 bits come as they are from the
+ * server. */
 static int put_code(const char *hex, char *out) {
   char digits[5] = {hex[0], hex[1], hex[2], hex[3], '\0'}, *stop;
   unsigned long code = strtoul(digits, &stop, 16);
   if (*stop != '\0') return -1;
   if (code < 0x80) return out[0] = (char)code, 1;
-  if (code < 0x800) return out[0] = (char)(0xC0 | code >> 6), out[1] = (char)(0x80 | (code & 0x3F)), 2;
-  return out[0] = (char)(0xE0 | code >> 12), out[1] = (char)(0x80 | (code >> 6 & 0x3F)), out[2] = (char)(0x80 | (code & 0x3F)), 3;
+  if (code < 0x800)
+    return out[0] = (char)(0xC0 | code >> 6), out[1] = (char)(0x80 | (code & 0x3F)), 2;
+  return out[0] = (char)(0xE0 | code >> 12), out[1] = (char)(0x80 | (code >> 6 & 0x3F)),
+         out[2] = (char)(0x80 | (code & 0x3F)), 3;
 }
 
 /* A string, as a copy for free(); NULL: none, or no memory. */
@@ -100,8 +103,10 @@ static bool take_parameter(struct cursor *cursor, char *name, tw_settings *out) 
     do {
       char *key = take_string(cursor);
       good = key != NULL && take(cursor, ':');
-      if (good && strcmp(key, "string_value") == 0 && value == NULL) good = (value = take_string(cursor)) != NULL;
-      else if (good) good = skip_value(cursor, 0);
+      if (good && strcmp(key, "string_value") == 0 && value == NULL)
+        good = (value = take_string(cursor)) != NULL;
+      else if (good)
+        good = skip_value(cursor, 0);
       free(key);
     } while (good && take(cursor, ','));
     good = good && take(cursor, '}');

@@ -16,7 +16,8 @@ typedef struct tw_settings {
   int64_t max_batch_size;
 } tw_settings;
 
-/* Takes "max_batch_size" and "parameters": {"NAME": {"string_value": "VALUE"}, ...} out of the configuration. false: malformed, or out of memory. */
+/* Takes "max_batch_size" and "parameters": {"NAME": {"string_value": "VALUE"}, ...} out of the
+ * configuration. false: malformed, or out of memory. */
 bool settings_read(const char *json, size_t size, tw_settings *out);
 /* NULL: not given. */
 const char *settings_find(const tw_settings *settings, const char *name);

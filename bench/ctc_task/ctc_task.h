@@ -1,6 +1,8 @@
-/* ctc_task.h - parts of the generator of CTC decoding tasks (generate_ctc_task.c): words and text, language model, scores.
+/* ctc_task.h - parts of the generator of CTC decoding tasks (generate_ctc_task.c): words and text,
+ * language model, scores.
  *
- * Everything follows from the seed: same arguments, same files, up to the last digits of the C library's exp and log. */
+ * Everything follows from the seed: same arguments, same files, up to the last digits of the C
+ * library's exp and log. */
 #ifndef WF_BENCH_CTC_TASK_H
 #define WF_BENCH_CTC_TASK_H
 
@@ -8,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* --- random numbers: splitmix64 ----------------------------------------------------------------------------------------- */
+/* --- random numbers: splitmix64 ---------------------------------------------------------- */
 
 static inline uint64_t random_next(uint64_t *state) {
   uint64_t z = *state += 0x9E3779B97F4A7C15u;
@@ -17,8 +19,12 @@ static inline uint64_t random_next(uint64_t *state) {
   return z ^ (z >> 31);
 }
 /* In [0, 1). */
-static inline double random_unit(uint64_t *state) { return (double)(random_next(state) >> 11) * 0x1p-53; }
-static inline uint32_t random_below(uint64_t *state, uint32_t n) { return (uint32_t)(((random_next(state) >> 32) * n) >> 32); }
+static inline double random_unit(uint64_t *state) {
+  return (double)(random_next(state) >> 11) * 0x1p-53;
+}
+static inline uint32_t random_below(uint64_t *state, uint32_t n) {
+  return (uint32_t)(((random_next(state) >> 32) * n) >> 32);
+}
 /* A generator of its own for a thing with a number. */
 static inline uint64_t random_seed(uint64_t seed, uint64_t thing) {
   uint64_t state = seed ^ (thing * 0xD1342543DE82EF95u + 0x2545F4914F6CDD1Du);
@@ -26,13 +32,13 @@ static inline uint64_t random_seed(uint64_t seed, uint64_t thing) {
   return state;
 }
 
-/* --- files ---------------------------------------------------------------------------------------------------------------- */
+/* --- files ------------------------------------------------------------------------------- */
 
 /* Both say on stderr what went wrong. */
 bool file_open(const char *folder, const char *name, void **out);
 bool file_close(void *file, const char *name);
 
-/* --- words and text ------------------------------------------------------------------------------------------------------ */
+/* --- words and text ---------------------------------------------------------------------- */
 
 /* Ranks 0 .. n - 1 with weight (rank + 2.7) to the power of -exponent. */
 struct zipf {
@@ -41,15 +47,17 @@ struct zipf {
   uint32_t *guide; /* [4096 + 1] where to look for the first sum above i / 4096 of the whole */
 };
 
-/* Words are numbered by falling frequency from 0. A word's tokens are pieces[off[w] .. off[w + 1]). Token 0 is the blank; 1 .. num_starts begin a
- * word, the others go on with it, and no word is another's spelling. */
+/* Words are numbered by falling frequency from 0. A word's tokens are pieces[off[w] .. off[w + 1]).
+ * Token 0 is the blank; 1 .. num_starts begin a word, the others go on with it, and no word is
+ * another's spelling. */
 struct lexicon {
   uint32_t num_words, num_tokens, num_starts;
   uint32_t *off;
   uint16_t *pieces;
 };
 
-/* A text as numbers: SENTENCE_END closes each sentence, words are shifted by FIRST_WORD. SENTENCE_BEGIN stands for <s> in n-grams. */
+/* A text as numbers: SENTENCE_END closes each sentence, words are shifted by FIRST_WORD.
+ * SENTENCE_BEGIN stands for <s> in n-grams. */
 enum { SENTENCE_BEGIN = 0, SENTENCE_END = 1, FIRST_WORD = 2 };
 struct text {
   uint32_t *ids;
@@ -58,7 +66,8 @@ struct text {
 
 struct text_process {
   uint64_t seed;
-  struct zipf words, after_two, after_one; /* the vocabulary; ranks of favourites of a pair and of a word */
+  struct zipf words, after_two,
+      after_one; /* the vocabulary; ranks of favourites of a pair and of a word */
 };
 
 bool lexicon_make(uint32_t num_words, uint32_t num_tokens, uint64_t seed, struct lexicon *out);
@@ -69,26 +78,30 @@ void text_process_free(struct text_process *process);
 /* Adds a sentence of 5 to 90 words, half of them below 28. `random` goes on. */
 bool text_add_sentence(const struct text_process *process, uint64_t *random, struct text *text);
 
-/* --- language model ------------------------------------------------------------------------------------------------------ */
+/* --- language model ---------------------------------------------------------------------- */
 
-/* Counts `text` and writes a 3-gram ARPA file: absolute discounting, interpolated; bigrams and trigrams seen less often than the minimum left out. */
-bool lm_write(const struct text *text, uint32_t num_words, uint32_t min_bigram, uint32_t min_trigram, const char *path);
+/* Counts `text` and writes a 3-gram ARPA file: absolute discounting, interpolated; bigrams and
+ * trigrams seen less often than the minimum left out. */
+bool lm_write(const struct text *text, uint32_t num_words, uint32_t min_bigram,
+              uint32_t min_trigram, const char *path);
 
-/* --- scores -------------------------------------------------------------------------------------------------------------- */
+/* --- scores ------------------------------------------------------------------------------ */
 
 /* Posteriors of a CTC model, drawn from a description (task_scores.c has the two that are used). */
 struct score_model {
   const char *name;
-  double mean_gap;           /* nats from the best to the second best at a token's peak: exponential */
-  double next_gap;           /* from each further competitor to the next */
-  int num_competitors;       /* tokens raised at a peak besides its own */
-  double blank_competes;     /* how often the second best is the blank */
+  double mean_gap;       /* nats from the best to the second best at a token's peak: exponential */
+  double next_gap;       /* from each further competitor to the next */
+  int num_competitors;   /* tokens raised at a peak besides its own */
+  double blank_competes; /* how often the second best is the blank */
   double rest_mean, rest_sd; /* log-probability of all other tokens near a peak */
   double quiet_mean;         /* their mean where nothing is said */
 };
 extern const struct score_model score_models[2]; /* peaky, flat */
-/* Writes FOLDER/NAME.ark: a matrix [frames, num_tokens] for each sentence of `text`, with the keys of reference_key. */
-bool scores_write(const struct score_model *model, const struct lexicon *lexicon, const struct text *text, uint64_t seed, const char *folder);
+/* Writes FOLDER/NAME.ark: a matrix [frames, num_tokens] for each sentence of `text`, with the keys
+ * of reference_key. */
+bool scores_write(const struct score_model *model, const struct lexicon *lexicon,
+                  const struct text *text, uint64_t seed, const char *folder);
 void reference_key(uint32_t index, char key[16]);
 
 #endif

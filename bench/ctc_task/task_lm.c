@@ -1,9 +1,11 @@
 /* task_lm.c - a 3-gram model counted on a text, as an ARPA file.
  *
- * n-grams are packed into 64-bit keys, first word on top, sorted, and counted as runs; so a history's n-grams lie side by side, and so do the
- * histories themselves in the order below. Absolute discounting, interpolated (Ney, Essen, Kneser 1994): with discount D and the counts c of all
- * n-grams, also of those left out,
- *     p(w | h) = (c(h w) - D) / c(h) + bow(h) p(w | shorter h)     if h w is kept;  bow(h) = 1 - sum over kept w of (c(h w) - D) / c(h)
+ * n-grams are packed into 64-bit keys, first word on top, sorted, and counted as runs; so a
+ * history's n-grams lie side by side, and so do the histories themselves in the order below.
+ * Absolute discounting, interpolated (Ney, Essen, Kneser 1994): with discount D and the counts c of
+ * all n-grams, also of those left out,
+ *     p(w | h) = (c(h w) - D) / c(h) + bow(h) p(w | shorter h)     if h w is kept;  bow(h) = 1 -
+ *     sum over kept w of (c(h w) - D) / c(h)
  * which sums to one whatever is left out. */
 #include <math.h>
 #include <stdio.h>
@@ -79,7 +81,8 @@ static bool count(const struct text *text, uint32_t order, uint32_t bits, struct
   return counts != NULL;
 }
 
-/* Probabilities of single words; every word of the vocabulary has been seen once more than it was. */
+/* Probabilities of single words; every word of the vocabulary has been seen once more than it was.
+ */
 static bool make_unigrams(const struct text *text, struct model *model) {
   model->unigram = calloc(model->num_ids, sizeof *model->unigram);
   if (model->unigram == NULL) return false;
@@ -90,14 +93,16 @@ static bool make_unigrams(const struct text *text, struct model *model) {
   return true;
 }
 
-/* Drops n-grams below `minimum` and turns counts into shares: backoff(h) for each run of n-grams with the history h, in order. */
-static void drop_rare(struct ngrams *ngrams, uint32_t bits, uint32_t minimum, float *share, void (*put)(void *user, uint64_t history, double backoff),
-                      void *user) {
+/* Drops n-grams below `minimum` and turns counts into shares: backoff(h) for each run of n-grams
+ * with the history h, in order. */
+static void drop_rare(struct ngrams *ngrams, uint32_t bits, uint32_t minimum, float *share,
+                      void (*put)(void *user, uint64_t history, double backoff), void *user) {
   size_t kept = 0;
   for (size_t begin = 0, end; begin < ngrams->size; begin = end) {
     uint64_t history = ngrams->keys[begin] >> bits;
     double sum = 0, mass = 0;
-    for (end = begin; end < ngrams->size && ngrams->keys[end] >> bits == history; end++) sum += ngrams->counts[end];
+    for (end = begin; end < ngrams->size && ngrams->keys[end] >> bits == history; end++)
+      sum += ngrams->counts[end];
     for (size_t i = begin; i < end; i++) {
       if (ngrams->counts[i] < minimum) continue;
       mass += ngrams->counts[i] - discount;
@@ -110,7 +115,9 @@ static void drop_rare(struct ngrams *ngrams, uint32_t bits, uint32_t minimum, fl
   ngrams->size = kept;
 }
 
-static void put_unigram_backoff(void *user, uint64_t history, double backoff) { ((struct model *)user)->unigram_backoff[history] = (float)backoff; }
+static void put_unigram_backoff(void *user, uint64_t history, double backoff) {
+  ((struct model *)user)->unigram_backoff[history] = (float)backoff;
+}
 
 static size_t find_bigram(const struct model *model, uint64_t key) {
   uint64_t word = key >> model->bits;
@@ -137,7 +144,7 @@ static double bigram_prob(const struct model *model, const float *share, uint64_
   return (at != SIZE_MAX ? share[at] : 0) + model->unigram_backoff[history] * model->unigram[word];
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------------ */
+/* --- writing ----------------------------------------------------------------------------- */
 
 static void write_word(FILE *file, uint64_t id) {
   if (id == SENTENCE_BEGIN)
@@ -163,7 +170,9 @@ static void write_bigrams(FILE *file, const struct model *model, const float *sh
   fputs("\n\\2-grams:\n", file);
   for (size_t i = 0; i < model->bigrams.size; i++) {
     uint64_t key = model->bigrams.keys[i];
-    fprintf(file, "%.6f\t", log10(share[i] + model->unigram_backoff[key >> model->bits] * model->unigram[key & mask]));
+    fprintf(
+        file, "%.6f\t",
+        log10(share[i] + model->unigram_backoff[key >> model->bits] * model->unigram[key & mask]));
     write_word(file, key >> model->bits);
     fputc(' ', file);
     write_word(file, key & mask);
@@ -172,7 +181,8 @@ static void write_bigrams(FILE *file, const struct model *model, const float *sh
   }
 }
 
-static void write_trigrams(FILE *file, const struct model *model, const float *bigram_share, const float *share) {
+static void write_trigrams(FILE *file, const struct model *model, const float *bigram_share,
+                           const float *share) {
   uint64_t mask = ((uint64_t)1 << model->bits) - 1;
   fputs("\n\\3-grams:\n", file);
   for (size_t i = 0; i < model->trigrams.size; i++) {
@@ -187,11 +197,13 @@ static void write_trigrams(FILE *file, const struct model *model, const float *b
   }
 }
 
-static bool write_model(const char *path, const struct model *model, const float *bigram_share, const float *trigram_share) {
+static bool write_model(const char *path, const struct model *model, const float *bigram_share,
+                        const float *trigram_share) {
   FILE *file = fopen(path, "w");
   if (file == NULL) return false;
   setvbuf(file, NULL, _IOFBF, 1 << 20);
-  fprintf(file, "\\data\\\nngram 1=%u\nngram 2=%zu\nngram 3=%zu\n", model->num_ids, model->bigrams.size, model->trigrams.size);
+  fprintf(file, "\\data\\\nngram 1=%u\nngram 2=%zu\nngram 3=%zu\n", model->num_ids,
+          model->bigrams.size, model->trigrams.size);
   write_unigrams(file, model);
   write_bigrams(file, model, bigram_share);
   write_trigrams(file, model, bigram_share, trigram_share);
@@ -209,18 +221,21 @@ static bool index_bigrams(struct model *model) {
     bigrams->backoff[i] = 1;
     model->first_bigram[(bigrams->keys[i] >> model->bits) + 1]++;
   }
-  for (uint32_t id = 0; id < model->num_ids; id++) model->first_bigram[id + 1] += model->first_bigram[id];
+  for (uint32_t id = 0; id < model->num_ids; id++)
+    model->first_bigram[id + 1] += model->first_bigram[id];
   return true;
 }
 
-bool lm_write(const struct text *text, uint32_t num_words, uint32_t min_bigram, uint32_t min_trigram, const char *path) {
+bool lm_write(const struct text *text, uint32_t num_words, uint32_t min_bigram,
+              uint32_t min_trigram, const char *path) {
   struct model model = {.num_ids = num_words + FIRST_WORD, .bits = 1};
   while ((uint64_t)1 << model.bits < model.num_ids) model.bits++;
   float *bigram_share = NULL, *trigram_share = NULL;
   if (min_trigram < min_bigram) min_trigram = min_bigram; /* a kept trigram's history is kept */
   model.unigram_backoff = malloc(model.num_ids * sizeof *model.unigram_backoff);
-  bool good =
-      model.unigram_backoff != NULL && make_unigrams(text, &model) && count(text, 2, model.bits, &model.bigrams) && count(text, 3, model.bits, &model.trigrams);
+  bool good = model.unigram_backoff != NULL && make_unigrams(text, &model) &&
+              count(text, 2, model.bits, &model.bigrams) &&
+              count(text, 3, model.bits, &model.trigrams);
   if (good)
     good = (bigram_share = malloc(model.bigrams.size * sizeof *bigram_share)) != NULL &&
            (trigram_share = malloc(model.trigrams.size * sizeof *trigram_share)) != NULL;
@@ -233,9 +248,13 @@ bool lm_write(const struct text *text, uint32_t num_words, uint32_t min_bigram, 
     drop_rare(&model.trigrams, model.bits, min_trigram, trigram_share, put_bigram_backoff, &model);
     good = write_model(path, &model, bigram_share, trigram_share);
   }
-  if (good) printf("language model: %u, %zu, %zu n-grams, counted on %zu words\n", model.num_ids, model.bigrams.size, model.trigrams.size, text->size);
-  void *owned[] = {model.bigrams.keys, model.bigrams.counts,  model.bigrams.backoff, model.trigrams.keys, model.trigrams.counts,
-                   model.unigram,      model.unigram_backoff, model.first_bigram,    bigram_share,        trigram_share};
+  if (good)
+    printf("language model: %u, %zu, %zu n-grams, counted on %zu words\n", model.num_ids,
+           model.bigrams.size, model.trigrams.size, text->size);
+  void *owned[] = {model.bigrams.keys,    model.bigrams.counts,  model.bigrams.backoff,
+                   model.trigrams.keys,   model.trigrams.counts, model.unigram,
+                   model.unigram_backoff, model.first_bigram,    bigram_share,
+                   trigram_share};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
   return good;
 }

@@ -1,14 +1,19 @@
 /* task_scores.c - CTC posteriors for sentences, 25 frames a second.
  *
- * A sentence's tokens become peaks of 1 to 3 frames; between them lies blank. Each token's log-probability is
+ * A sentence's tokens become peaks of 1 to 3 frames; between them lies blank. Each token's
+ * log-probability is
  *
- *     near a peak     its own: 0; its competitors: -gap, gaps exponential; the others: rest_mean + bias + drift + lift
- *     beside a peak   (one peak in two) blank 0, the peak's token a few nats below, the others as near a peak
+ *     near a peak     its own: 0; its competitors: -gap, gaps exponential; the others: rest_mean +
+ *                     bias + drift + lift
+ *     beside a peak   (one peak in two) blank 0, the peak's token a few nats below, the others as
+ *                     near a peak
  *     elsewhere       blank 0; quiet_mean + bias + drift + lift
  *
- * and the row is then normalised. bias belongs to the token, drift goes along slowly (correlation 0.75 from frame to frame), lift raises or lowers a
- * whole frame. In one of 1 + e^gap peaks the competitor and the token trade places, as they would in a model that knows how sure it is.
- * Constants of `peaky` follow the real scores of examples/ctc (docs/engineering/performance.md compares them). */
+ * and the row is then normalised. bias belongs to the token, drift goes along slowly (correlation
+ * 0.75 from frame to frame), lift raises or lowers a whole frame. In one of 1 + e^gap peaks the
+ * competitor and the token trade places, as they would in a model that knows how sure it is.
+ * Constants of `peaky` follow the real scores of examples/ctc (docs/engineering/performance.md
+ * compares them). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +23,22 @@
 #include "warpfst.h"
 
 const struct score_model score_models[2] = {
-    {.name = "peaky", .mean_gap = 8.0, .next_gap = 3.0, .num_competitors = 2, .blank_competes = 0.5, .rest_mean = -19.5, .rest_sd = 4.0, .quiet_mean = -24},
-    {.name = "flat", .mean_gap = 2.0, .next_gap = 0.7, .num_competitors = 8, .blank_competes = 0.1, .rest_mean = -6.3, .rest_sd = 1.5, .quiet_mean = -6.8},
+    {.name = "peaky",
+     .mean_gap = 8.0,
+     .next_gap = 3.0,
+     .num_competitors = 2,
+     .blank_competes = 0.5,
+     .rest_mean = -19.5,
+     .rest_sd = 4.0,
+     .quiet_mean = -24},
+    {.name = "flat",
+     .mean_gap = 2.0,
+     .next_gap = 0.7,
+     .num_competitors = 8,
+     .blank_competes = 0.1,
+     .rest_mean = -6.3,
+     .rest_sd = 1.5,
+     .quiet_mean = -6.8},
 };
 
 enum { MAX_COMPETITORS = 8 };
@@ -38,7 +57,9 @@ struct sentence {
   uint32_t num_frames;
 };
 
-static double exponential(uint64_t *random, double mean) { return -mean * log(1 - random_unit(random)); }
+static double exponential(uint64_t *random, double mean) {
+  return -mean * log(1 - random_unit(random));
+}
 
 /* Sum of six uniforms: near enough to normal, and quick. */
 static double normal(uint64_t *random) {
@@ -51,7 +72,8 @@ static double normal(uint64_t *random) {
 }
 
 /* Tokens are mistaken for some more than for others: the k-th rival of a token, k geometric. */
-static uint16_t rival(const struct lexicon *lexicon, uint32_t token, uint64_t seed, uint64_t *random) {
+static uint16_t rival(const struct lexicon *lexicon, uint32_t token, uint64_t seed,
+                      uint64_t *random) {
   uint32_t k = (uint32_t)exponential(random, 3), other;
   do {
     uint64_t choice = random_seed(seed, ((uint64_t)token << 32) + k++);
@@ -60,7 +82,8 @@ static uint16_t rival(const struct lexicon *lexicon, uint32_t token, uint64_t se
   return (uint16_t)other;
 }
 
-static void draw_rivals(const struct score_model *model, const struct lexicon *lexicon, uint64_t seed, uint64_t *random, struct peak *peak) {
+static void draw_rivals(const struct score_model *model, const struct lexicon *lexicon,
+                        uint64_t seed, uint64_t *random, struct peak *peak) {
   uint16_t said = peak->token;
   double gap = 0;
   for (int i = 0; i < model->num_competitors; i++) {
@@ -86,19 +109,28 @@ static bool add_peak(struct sentence *sentence, struct peak peak) {
   return true;
 }
 
-/* Where the peaks are: about 2.7 words a second, a pause after one word in twelve. Peaks of the same token never touch. */
-static bool place_peaks(const struct score_model *model, const struct lexicon *lexicon, const uint32_t *words, size_t num_words, uint64_t seed,
-                        uint64_t *random, struct sentence *out) {
+/* Where the peaks are: about 2.7 words a second, a pause after one word in twelve. Peaks of the
+ * same token never touch. */
+static bool place_peaks(const struct score_model *model, const struct lexicon *lexicon,
+                        const uint32_t *words, size_t num_words, uint64_t seed, uint64_t *random,
+                        struct sentence *out) {
   uint32_t frame = 4 + random_below(random, 8), last_token = 0;
   out->num_peaks = 0;
   for (size_t i = 0; i < num_words; i++) {
     for (uint32_t at = lexicon->off[words[i]]; at < lexicon->off[words[i] + 1]; at++) {
       double width = random_unit(random);
-      struct peak peak = {.token = lexicon->pieces[at], .begin = frame, .end = frame + (width < 0.73 ? 1 : width < 0.95 ? 2 : 3), .beside = -1};
+      struct peak peak = {.token = lexicon->pieces[at],
+                          .begin = frame,
+                          .end = frame + (width < 0.73   ? 1
+                                          : width < 0.95 ? 2
+                                                         : 3),
+                          .beside = -1};
       draw_rivals(model, lexicon, seed, random, &peak);
-      if (random_unit(random) < 0.5) peak.beside = random_unit(random) < 0.5 && frame > 0 ? (int)frame - 1 : (int)peak.end;
+      if (random_unit(random) < 0.5)
+        peak.beside = random_unit(random) < 0.5 && frame > 0 ? (int)frame - 1 : (int)peak.end;
       frame = peak.end + (uint32_t)exponential(random, 2.3);
-      if (last_token == peak.token && out->peaks[out->num_peaks - 1].end == peak.begin) { /* the model would hear one token */
+      if (last_token == peak.token &&
+          out->peaks[out->num_peaks - 1].end == peak.begin) { /* the model would hear one token */
         peak.begin++;
         peak.end++;
         frame++;
@@ -121,7 +153,8 @@ static void normalise_row(float *row, uint32_t size) {
 }
 
 /* Tokens that nothing is said of, and the blank at 0. */
-static void fill_background(float *row, uint32_t size, double mean, const struct score_model *model, const float *bias, float *drift, uint64_t *random) {
+static void fill_background(float *row, uint32_t size, double mean, const struct score_model *model,
+                            const float *bias, float *drift, uint64_t *random) {
   double lift = 2.5 * model->rest_sd / 4 * normal(random);
   row[0] = 0;
   for (uint32_t v = 1; v < size; v++) {
@@ -131,7 +164,8 @@ static void fill_background(float *row, uint32_t size, double mean, const struct
   }
 }
 
-static void fill_rows(const struct score_model *model, const struct lexicon *lexicon, const struct sentence *sentence, const float *bias, float *drift,
+static void fill_rows(const struct score_model *model, const struct lexicon *lexicon,
+                      const struct sentence *sentence, const float *bias, float *drift,
                       uint64_t *random, float *rows) {
   uint32_t size = lexicon->num_tokens;
   uint8_t *near = calloc(sentence->num_frames + 2, 1); /* 1: beside a peak, 2: in it */
@@ -143,16 +177,20 @@ static void fill_rows(const struct score_model *model, const struct lexicon *lex
   }
   memset(drift, 0, size * sizeof *drift);
   for (uint32_t t = 0; t < sentence->num_frames; t++)
-    fill_background(rows + (size_t)t * size, size, near[t] ? model->rest_mean : model->quiet_mean, model, bias, drift, random);
+    fill_background(rows + (size_t)t * size, size, near[t] ? model->rest_mean : model->quiet_mean,
+                    model, bias, drift, random);
   for (size_t i = 0; i < sentence->num_peaks; i++) {
     const struct peak *peak = &sentence->peaks[i];
-    if (peak->beside >= 0 && near[peak->beside] == 1) rows[(size_t)peak->beside * size + peak->token] = (float)(-3.0 + 1.25 * normal(random));
+    if (peak->beside >= 0 && near[peak->beside] == 1)
+      rows[(size_t)peak->beside * size + peak->token] = (float)(-3.0 + 1.25 * normal(random));
     for (uint32_t t = peak->begin; t < peak->end; t++) {
       float *row = rows + (size_t)t * size;
       double wobble = 0.5 + random_unit(random);
-      row[0] = (float)(0.4 * model->rest_mean + 3 * normal(random)); /* the blank, unless it competes */
+      row[0] =
+          (float)(0.4 * model->rest_mean + 3 * normal(random)); /* the blank, unless it competes */
       if (row[0] > -1) row[0] = -1;
-      for (int k = model->num_competitors - 1; k >= 0; k--) row[peak->rivals[k]] = (float)(-peak->gaps[k] * wobble);
+      for (int k = model->num_competitors - 1; k >= 0; k--)
+        row[peak->rivals[k]] = (float)(-peak->gaps[k] * wobble);
       row[peak->token] = 0;
     }
   }
@@ -171,12 +209,16 @@ struct writing {
   uint64_t num_frames;
 };
 
-static bool write_sentence(struct writing *w, const uint32_t *words, size_t num_words, uint64_t seed, uint32_t index, wf_error *err) {
+static bool write_sentence(struct writing *w, const uint32_t *words, size_t num_words,
+                           uint64_t seed, uint32_t index, wf_error *err) {
   char key[16];
   uint64_t random = random_seed(seed, 100 + index);
-  if (!place_peaks(w->model, w->lexicon, words, num_words, seed, &random, &w->sentence)) return false;
+  if (!place_peaks(w->model, w->lexicon, words, num_words, seed, &random, &w->sentence))
+    return false;
   reference_key(index, key);
-  wf_matrix matrix = {.key = key, .num_frames = w->sentence.num_frames, .num_columns = (int32_t)w->lexicon->num_tokens};
+  wf_matrix matrix = {.key = key,
+                      .num_frames = w->sentence.num_frames,
+                      .num_columns = (int32_t)w->lexicon->num_tokens};
   matrix.data = malloc((size_t)matrix.num_frames * w->lexicon->num_tokens * sizeof *matrix.data);
   if (matrix.data == NULL) return false;
   fill_rows(w->model, w->lexicon, &w->sentence, w->bias, w->drift, &random, matrix.data);
@@ -186,16 +228,21 @@ static bool write_sentence(struct writing *w, const uint32_t *words, size_t num_
   return good;
 }
 
-bool scores_write(const struct score_model *model, const struct lexicon *lexicon, const struct text *text, uint64_t seed, const char *folder) {
+bool scores_write(const struct score_model *model, const struct lexicon *lexicon,
+                  const struct text *text, uint64_t seed, const char *folder) {
   char path[4096];
   wf_error err = {0};
-  struct writing w = {
-      .model = model, .lexicon = lexicon, .bias = malloc(lexicon->num_tokens * sizeof(float)), .drift = malloc(lexicon->num_tokens * sizeof(float))};
+  struct writing w = {.model = model,
+                      .lexicon = lexicon,
+                      .bias = malloc(lexicon->num_tokens * sizeof(float)),
+                      .drift = malloc(lexicon->num_tokens * sizeof(float))};
   uint32_t *words = malloc(128 * sizeof *words), index = 0;
   snprintf(path, sizeof path, "%s/%s.ark", folder, model->name);
-  bool good = w.bias != NULL && w.drift != NULL && words != NULL && wf_matrix_writer_open(path, NULL, &w.writer, &err) == WF_OK;
+  bool good = w.bias != NULL && w.drift != NULL && words != NULL &&
+              wf_matrix_writer_open(path, NULL, &w.writer, &err) == WF_OK;
   uint64_t random = random_seed(seed, 3);
-  for (uint32_t v = 0; v < lexicon->num_tokens && good; v++) w.bias[v] = (float)(0.62 * normal(&random));
+  for (uint32_t v = 0; v < lexicon->num_tokens && good; v++)
+    w.bias[v] = (float)(0.62 * normal(&random));
   size_t num_words = 0;
   for (size_t i = 0; i < text->size && good; i++) {
     if (text->ids[i] != SENTENCE_END) {
@@ -210,8 +257,8 @@ bool scores_write(const struct score_model *model, const struct lexicon *lexicon
   else if (w.writer != NULL)
     wf_matrix_writer_abort(w.writer);
   if (good)
-    printf("%s: %u utterances, %.2f hours, %.1f frames a word\n", path, index, (double)w.num_frames / 25 / 3600,
-           (double)w.num_frames / (double)(text->size - index));
+    printf("%s: %u utterances, %.2f hours, %.1f frames a word\n", path, index,
+           (double)w.num_frames / 25 / 3600, (double)w.num_frames / (double)(text->size - index));
   else
     fprintf(stderr, "%s: %s\n", path, err.code != WF_OK ? err.message : "out of memory");
   free(w.bias);

@@ -1,7 +1,9 @@
 /* task_words.c - words, how they are spelled, and the process that strings them together.
  *
- * What is imitated (English, 127 byte-pair pieces; measured figures in docs/engineering/performance.md): frequent words are one piece or two, rare ones six and
- * more; words share beginnings; a few followers make up most of what comes after a word or a pair of words. */
+ * What is imitated (English, 127 byte-pair pieces; measured figures in
+ * docs/engineering/performance.md): frequent words are one piece or two, rare ones six and more;
+ * words share beginnings; a few followers make up most of what comes after a word or a pair of
+ * words. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +11,14 @@
 
 #include "ctc_task.h"
 
-/* --- Zipf --------------------------------------------------------------------------------------------------------------- */
+/* --- Zipf -------------------------------------------------------------------------------- */
 
 enum { GUIDE = 4096 };
 
 static bool zipf_make(uint32_t n, double exponent, struct zipf *out) {
-  *out = (struct zipf){.n = n, .sums = malloc(n * sizeof *out->sums), .guide = malloc((GUIDE + 1) * sizeof *out->guide)};
+  *out = (struct zipf){.n = n,
+                       .sums = malloc(n * sizeof *out->sums),
+                       .guide = malloc((GUIDE + 1) * sizeof *out->guide)};
   if (out->sums == NULL || out->guide == NULL) return false;
   double sum = 0;
   for (uint32_t rank = 0; rank < n; rank++) out->sums[rank] = sum += pow(rank + 2.7, -exponent);
@@ -44,7 +48,7 @@ static uint32_t zipf_draw(const struct zipf *zipf, uint64_t *random) {
   return low;
 }
 
-/* --- spelling ----------------------------------------------------------------------------------------------------------- */
+/* --- spelling ---------------------------------------------------------------------------- */
 
 enum { LONGEST_WORD = 14 };
 
@@ -59,9 +63,11 @@ struct spelling_table {
   uint64_t mask;
 };
 
-static bool spelling_is_new(const struct lexicon *lexicon, struct spelling_table *table, const struct spelling *spelling, uint32_t word) {
+static bool spelling_is_new(const struct lexicon *lexicon, struct spelling_table *table,
+                            const struct spelling *spelling, uint32_t word) {
   uint64_t hash = spelling->size;
-  for (uint32_t i = 0; i < spelling->size; i++) hash = (hash ^ spelling->pieces[i]) * 0x9E3779B97F4A7C15u;
+  for (uint32_t i = 0; i < spelling->size; i++)
+    hash = (hash ^ spelling->pieces[i]) * 0x9E3779B97F4A7C15u;
   for (uint64_t at = (hash ^ (hash >> 29)) & table->mask;; at = (at + 1) & table->mask) {
     if (table->slots[at] == 0) {
       table->slots[at] = word + 1;
@@ -69,7 +75,9 @@ static bool spelling_is_new(const struct lexicon *lexicon, struct spelling_table
     }
     uint32_t other = table->slots[at] - 1;
     uint32_t size = lexicon->off[other + 1] - lexicon->off[other];
-    if (size == spelling->size && memcmp(&lexicon->pieces[lexicon->off[other]], spelling->pieces, size * sizeof *spelling->pieces) == 0) return false;
+    if (size == spelling->size && memcmp(&lexicon->pieces[lexicon->off[other]], spelling->pieces,
+                                         size * sizeof *spelling->pieces) == 0)
+      return false;
   }
 }
 
@@ -79,25 +87,31 @@ struct pieces {
   struct zipf starts, others, follower;
 };
 
-static uint32_t next_piece(const struct pieces *pieces, const struct lexicon *lexicon, uint32_t last, uint64_t *random) {
-  uint64_t choice = random_seed(pieces->seed, ((uint64_t)last << 32) + zipf_draw(&pieces->follower, random));
+static uint32_t next_piece(const struct pieces *pieces, const struct lexicon *lexicon,
+                           uint32_t last, uint64_t *random) {
+  uint64_t choice =
+      random_seed(pieces->seed, ((uint64_t)last << 32) + zipf_draw(&pieces->follower, random));
   return 1 + lexicon->num_starts + zipf_draw(&pieces->others, &choice);
 }
 
 /* A new word, or sometimes an earlier word's beginning and new pieces. */
-static struct spelling draw_spelling(const struct lexicon *lexicon, uint32_t word, const struct pieces *pieces, uint64_t *random) {
+static struct spelling draw_spelling(const struct lexicon *lexicon, uint32_t word,
+                                     const struct pieces *pieces, uint64_t *random) {
   struct spelling out = {.size = 0};
   double decades = log10(word + 1.0), mean = fmin(0.8 + 0.29 * decades * decades, 6.3);
-  int wish = (int)lround(mean + 1.4 * (random_unit(random) + random_unit(random) + random_unit(random) - 1.5));
+  int wish = (int)lround(
+      mean + 1.4 * (random_unit(random) + random_unit(random) + random_unit(random) - 1.5));
   uint32_t size = wish < 1 ? 1 : wish > LONGEST_WORD ? LONGEST_WORD : (uint32_t)wish;
   if (word > 50 && random_unit(random) < 0.5) {
-    uint32_t other = random_below(random, word), keep = lexicon->off[other + 1] - lexicon->off[other];
+    uint32_t other = random_below(random, word),
+             keep = lexicon->off[other + 1] - lexicon->off[other];
     if (keep >= size) keep = size > 1 ? size - 1 : 1;
     memcpy(out.pieces, &lexicon->pieces[lexicon->off[other]], keep * sizeof *out.pieces);
     out.size = keep;
   }
   if (out.size == 0) out.pieces[out.size++] = (uint16_t)(1 + zipf_draw(&pieces->starts, random));
-  for (; out.size < size; out.size++) out.pieces[out.size] = (uint16_t)next_piece(pieces, lexicon, out.pieces[out.size - 1], random);
+  for (; out.size < size; out.size++)
+    out.pieces[out.size] = (uint16_t)next_piece(pieces, lexicon, out.pieces[out.size - 1], random);
   return out;
 }
 
@@ -106,12 +120,15 @@ bool lexicon_make(uint32_t num_words, uint32_t num_tokens, uint64_t seed, struct
   struct spelling_table table = {.mask = 1023};
   uint64_t random = random_seed(seed, 1);
   while (table.mask < (uint64_t)num_words * 2) table.mask = table.mask * 2 + 1;
-  *out = (struct lexicon){.num_words = num_words, .num_tokens = num_tokens, .num_starts = (num_tokens - 1) * 45 / 100};
+  *out = (struct lexicon){
+      .num_words = num_words, .num_tokens = num_tokens, .num_starts = (num_tokens - 1) * 45 / 100};
   out->off = calloc((size_t)num_words + 1, sizeof *out->off);
   out->pieces = malloc((size_t)num_words * LONGEST_WORD * sizeof *out->pieces);
   table.slots = calloc(table.mask + 1, sizeof *table.slots);
-  bool good = out->off != NULL && out->pieces != NULL && table.slots != NULL && zipf_make(out->num_starts, 1, &pieces.starts) &&
-              zipf_make(num_tokens - 1 - out->num_starts, 1, &pieces.others) && zipf_make(1000, 2, &pieces.follower);
+  bool good = out->off != NULL && out->pieces != NULL && table.slots != NULL &&
+              zipf_make(out->num_starts, 1, &pieces.starts) &&
+              zipf_make(num_tokens - 1 - out->num_starts, 1, &pieces.others) &&
+              zipf_make(1000, 2, &pieces.follower);
   for (uint32_t word = 0; word < num_words && good; word++) {
     struct spelling spelling;
     do spelling = draw_spelling(out, word, &pieces, &random);
@@ -132,7 +149,11 @@ void lexicon_free(struct lexicon *lexicon) {
 }
 
 static bool write_token(FILE *file, const struct lexicon *lexicon, uint32_t token) {
-  return fprintf(file, token == 0 ? "<blk>" : token <= lexicon->num_starts ? "_p%u" : "p%u", token) > 0;
+  return fprintf(file,
+                 token == 0                     ? "<blk>"
+                 : token <= lexicon->num_starts ? "_p%u"
+                                                : "p%u",
+                 token) > 0;
 }
 
 bool lexicon_write(const struct lexicon *lexicon, const char *folder) {
@@ -156,11 +177,12 @@ bool lexicon_write(const struct lexicon *lexicon, const char *folder) {
   return file_close(file, "lexicon.txt");
 }
 
-/* --- text --------------------------------------------------------------------------------------------------------------- */
+/* --- text -------------------------------------------------------------------------------- */
 
 bool text_process_make(uint32_t num_words, uint64_t seed, struct text_process *out) {
   *out = (struct text_process){.seed = random_seed(seed, 2)};
-  return zipf_make(num_words, 1.2, &out->words) && zipf_make(12, 1, &out->after_two) && zipf_make(80, 1, &out->after_one);
+  return zipf_make(num_words, 1.2, &out->words) && zipf_make(12, 1, &out->after_two) &&
+         zipf_make(80, 1, &out->after_one);
 }
 
 void text_process_free(struct text_process *process) {
@@ -169,15 +191,19 @@ void text_process_free(struct text_process *process) {
   zipf_free(&process->after_one);
 }
 
-/* The k-th favourite after a context is a word drawn from the vocabulary, the same whenever it is asked for. */
+/* The k-th favourite after a context is a word drawn from the vocabulary, the same whenever it is
+ * asked for. */
 static uint32_t favourite(const struct text_process *process, uint64_t context, uint32_t k) {
   uint64_t random = random_seed(process->seed, context * 1000003 + k);
   return zipf_draw(&process->words, &random);
 }
 
-static uint32_t next_word(const struct text_process *process, uint32_t before, uint32_t last, uint64_t *random) {
+static uint32_t next_word(const struct text_process *process, uint32_t before, uint32_t last,
+                          uint64_t *random) {
   double kind = random_unit(random);
-  if (kind < 0.42) return favourite(process, ((uint64_t)before << 32) + last, zipf_draw(&process->after_two, random));
+  if (kind < 0.42)
+    return favourite(process, ((uint64_t)before << 32) + last,
+                     zipf_draw(&process->after_two, random));
   if (kind < 0.78) return favourite(process, last, zipf_draw(&process->after_one, random));
   return zipf_draw(&process->words, random);
 }
@@ -196,7 +222,8 @@ static bool text_push(struct text *text, uint32_t id) {
 
 /* Log-normal lengths: median 28 words, mean 33, which are 10 and 12 seconds of speech. */
 bool text_add_sentence(const struct text_process *process, uint64_t *random, struct text *text) {
-  double normal = sqrt(-2 * log(1 - random_unit(random))) * cos(2 * 3.14159265358979 * random_unit(random));
+  double normal =
+      sqrt(-2 * log(1 - random_unit(random))) * cos(2 * 3.14159265358979 * random_unit(random));
   long size = lround(28 * exp(0.6 * normal));
   if (size < 5) size = 5;
   if (size > 90) size = 90;

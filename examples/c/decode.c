@@ -2,12 +2,16 @@
 #include <stdio.h>
 #include <warpfst.h>
 
-static wf_status decode_next(wf_score_reader *reader, wf_decoder *decoder, const wf_symbols *words, bool *done, wf_error *err) {
+static wf_status decode_next(wf_score_reader *reader, wf_decoder *decoder, const wf_symbols *words,
+                             bool *done, wf_error *err) {
   wf_matrix matrix = {0};
   wf_result *result = NULL;
   wf_status status = wf_score_reader_next(reader, &matrix, done, err);
   if (status == WF_OK && !*done) {
-    wf_scores scores = {.data = matrix.data, .num_frames = matrix.num_frames, .num_columns = matrix.num_columns, .stride = matrix.num_columns};
+    wf_scores scores = {.data = matrix.data,
+                        .num_frames = matrix.num_frames,
+                        .num_columns = matrix.num_columns,
+                        .stride = matrix.num_columns};
     status = wf_decode(decoder, &scores, 1, NULL, &result, err);
   }
   if (result != NULL) {
@@ -38,8 +42,11 @@ int main(int argc, char **argv) {
   wf_status status = wf_fst_read(argv[1], &fst, &err);
   if (status == WF_OK) status = wf_graph_create(fst, NULL, 0, &graph, &err);
   if (status == WF_OK) status = wf_decoder_create(graph, &options, &decoder, &err);
-  if (status == WF_OK) status = wf_score_reader_open((const char *const *)argv + 2, (size_t)argc - 2, NULL, &reader, &err);
-  for (bool done = false; status == WF_OK && !done;) status = decode_next(reader, decoder, wf_fst_osymbols(fst), &done, &err);
+  if (status == WF_OK)
+    status =
+        wf_score_reader_open((const char *const *)argv + 2, (size_t)argc - 2, NULL, &reader, &err);
+  for (bool done = false; status == WF_OK && !done;)
+    status = decode_next(reader, decoder, wf_fst_osymbols(fst), &done, &err);
   if (status != WF_OK) fprintf(stderr, "decode: %s\n", err.message);
 
   wf_score_reader_free(reader);

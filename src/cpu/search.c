@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/interrupt.h"
+#include "cpu/limits.h"
 #include "cpu/links.h"
 #include "cpu/select.h"
 #include "cpu/token_table.h"
@@ -13,19 +14,7 @@
 
 enum { NEAR = 8, FAR = 20 }; /* tokens of look-ahead for arcs and for the index */
 
-/* --- selection ------------------------------------------------------------------------------------------------------ */
-
-static uint64_t rank_key(const wf__token *token) { return (uint64_t)wf__ordered_cost(token->cost) << 32 | token->state; }
-
-static bool is_within(wf__limit limit, bool scored, uint64_t key, uint64_t context) {
-  return key < limit.key || (key == limit.key && (!scored || context <= limit.context));
-}
-
-/* Turns the k-th smallest key into a limit, when several contexts may share it: `below` keys are smaller, and `ties` are the contexts of those equal. */
-static wf__limit limit_among_ties(uint64_t key, uint64_t k, uint64_t below, uint64_t *ties, uint64_t num_ties) {
-  if (below + num_ties <= k) return (wf__limit){key, UINT64_MAX};
-  return (wf__limit){key, wf__select_smallest(ties, num_ties, k - below)};
-}
+/* --- selection --------------------------------------------------------------------------- */
 
 /* The rank of the last of the `most` best tokens. */
 static wf_status rank_of_last(wf__search *search, uint64_t most, wf__limit *out, wf_error *err) {
@@ -45,8 +34,8 @@ static wf_status rank_of_last(wf__search *search, uint64_t most, wf__limit *out,
   return WF_OK;
 }
 
-/* The at most max_active best tokens become the sources of the next frame, with their records in `prev`; the best comes first, so that the
- * running cutoff is tight from the start. */
+/* The at most max_active best tokens become the sources of the next frame, with their records in
+ * `prev`; the best comes first, so that the running cutoff is tight from the start. */
 static wf_status select_sources(wf__search *search, wf_error *err) {
   uint64_t size = search->tokens.size, most = (uint64_t)search->options.max_active;
   wf__limit last = {UINT64_MAX, UINT64_MAX};
@@ -76,7 +65,7 @@ static wf_status select_sources(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
-/* --- emitting arcs -------------------------------------------------------------------------------------------------- */
+/* --- emitting arcs ----------------------------------------------------------------------- */
 
 static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t frame) {
   const int32_t *columns = search->graph->columns;
@@ -87,17 +76,10 @@ static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t
   }
 }
 
-/* Sum of two costs that stays finite, so that comparisons with +infinity mean what they say. */
-static float add_finite(float a, float b) {
-  float sum = a + b;
-  return sum < FLT_MAX ? sum : FLT_MAX;
-}
-
-static uint64_t candidate_key(float cost, uint32_t arc) { return (uint64_t)wf__ordered_cost(cost) << 32 | arc; }
-static float limit_cost(wf__limit limit) { return wf__cost_of_ordered((uint32_t)(limit.key >> 32)); }
-
-/* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one behind it. */
-TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, uint64_t *context, wf_error *err) {
+/* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one
+ * behind it. */
+TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, uint64_t *context,
+                                wf_error *err) {
   float extra;
   WF__TRY(wf__scoring_step(&search->scoring, *context, word, &extra, context, err));
   *cost += extra;
@@ -106,7 +88,8 @@ TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, u
 
 /* What to do with the candidates of a frame. */
 enum expand_mode {
-  EXPAND_RUNNING, /* tokens of all within the beam of the best so far: a superset of those within the final cutoff */
+  EXPAND_RUNNING, /* tokens of all within the beam of the best so far: a superset of those within
+                     the final cutoff */
   EXPAND_FIXED,   /* tokens of those up to `last` */
   EXPAND_COLLECT, /* no tokens: keys of those up to `last` */
   EXPAND_TIES,    /* no tokens: contexts of the sources of those whose key is last.key */
@@ -116,13 +99,18 @@ static void prefetch_index(const wf_graph *graph, uint32_t state) {
   if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->index[state]);
 }
 static void prefetch_arcs(const wf_graph *graph, uint32_t state, bool epsilons) {
-  if (!wf__is_added(graph, state)) __builtin_prefetch(&graph->view.arcs[epsilons ? graph->index[state].first_epsilon : graph->index[state].first_arc]);
+  if (!wf__is_added(graph, state))
+    __builtin_prefetch(&graph->view.arcs[epsilons ? graph->index[state].first_epsilon
+                                                  : graph->index[state].first_arc]);
 }
 
-/* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost. WF_ERR_LIMIT, without a message, when `full`. */
-TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode, wf__limit last, float *best, wf_error *err) {
+/* Expands the sources over emitting arcs; *best (EXPAND_RUNNING only) is the least cost.
+ * WF_ERR_LIMIT, without a message, when `full`. */
+TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode mode,
+                               wf__limit last, float *best, wf_error *err) {
   const wf_graph *graph = search->graph;
-  const float *label_costs = search->label_costs, beam = search->options.beam, word_score = search->options.word_score;
+  const float *label_costs = search->label_costs, beam = search->options.beam,
+              word_score = search->options.word_score;
   const wf__token *sources = search->sources.data;
   const uint64_t *contexts = search->past_contexts.data;
   uint64_t size = search->sources.size;
@@ -155,35 +143,45 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
         *best = cost;
         cutoff = add_finite(cost, beam);
       }
-      if (mode != EXPAND_RUNNING && !is_within(last, scored, candidate_key(cost, a), source_context)) continue;
+      if (mode != EXPAND_RUNNING &&
+          !is_within(last, scored, candidate_key(cost, a), source_context))
+        continue;
       if (mode == EXPAND_COLLECT) {
         WF__TRY(wf__vec_push(&search->keys, candidate_key(cost, a), "candidates", err));
         continue;
       }
       if (mode == EXPAND_TIES) {
-        if (candidate_key(cost, a) == last.key) WF__TRY(wf__vec_push(&search->keys, source_context, "candidates", err));
+        if (candidate_key(cost, a) == last.key)
+          WF__TRY(wf__vec_push(&search->keys, source_context, "candidates", err));
         continue;
       }
       wf__token *token = token_of(search, scored, arc->nextstate + run.shift, context, err);
       if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
-      if (cost < token->cost || (cost == token->cost && (a < token->arc || (scored && a == token->arc && source_context < contexts[token->prev - base])))) {
+      if (cost < token->cost ||
+          (cost == token->cost &&
+           (a < token->arc ||
+            (scored && a == token->arc && source_context < contexts[token->prev - base])))) {
         token->cost = cost;
         token->arc = a;
         token->prev = source.prev;
         if (scored) search->contexts.data[token - search->tokens.data] = context;
       }
-      if (noted != NULL) *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
+      if (noted != NULL)
+        *noted++ = (wf__link){source.prev - base, (uint32_t)(token - search->tokens.data), a, cost};
     }
     if (noted != NULL) search->candidates.size = (uint64_t)(noted - search->candidates.data);
   }
   return WF_OK;
 }
 
-TWICE wf_status expand(wf__search *search, enum expand_mode mode, wf__limit last, float *best, wf_error *err) {
-  return search->scoring.scorer != NULL ? expand_sources(search, true, mode, last, best, err) : expand_sources(search, false, mode, last, best, err);
+TWICE wf_status expand(wf__search *search, enum expand_mode mode, wf__limit last, float *best,
+                       wf_error *err) {
+  return search->scoring.scorer != NULL ? expand_sources(search, true, mode, last, best, err)
+                                        : expand_sources(search, false, mode, last, best, err);
 }
 
-/* Drops tokens above the cutoff. Their slots stay, pointing nowhere, until the frame's table is cleared. */
+/* Drops tokens above the cutoff. Their slots stay, pointing nowhere, until the frame's table is
+ * cleared. */
 static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->tokens.size, kept = 0;
   bool scored = search->scoring.scorer != NULL;
@@ -204,8 +202,6 @@ static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
   if (search->remembers) search->moved.size = size;
   return WF_OK;
 }
-
-static const wf__limit NO_LIMIT = {(uint64_t)0xff7fffffu << 32 | UINT32_MAX, UINT64_MAX}; /* the largest finite cost */
 
 static wf_status collect(wf__search *search, wf__limit last, wf_error *err) {
   search->keys.size = 0;
@@ -234,18 +230,22 @@ static wf_status admit(wf__search *search, wf__limit last, wf_error *err) {
   return expand(search, EXPAND_FIXED, last, NULL, err);
 }
 
-/* The limit that lets in what min_active asks for, when the beam alone holds fewer tokens than that. */
+/* The limit that lets in what min_active asks for, when the beam alone holds fewer tokens than
+ * that. */
 static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->options.min_active, within = 0;
   WF__TRY(collect(search, NO_LIMIT, err));
   for (uint64_t i = 0; i < search->keys.size; i++) within += search->keys.data[i] <= last->key;
   if (within >= least || search->keys.size == 0) return WF_OK;
-  if (search->keys.size <= least) *last = NO_LIMIT;
-  else last->key = wf__select_smallest(search->keys.data, search->keys.size, least) | UINT32_MAX;
+  if (search->keys.size <= least)
+    *last = NO_LIMIT;
+  else
+    last->key = wf__select_smallest(search->keys.data, search->keys.size, least) | UINT32_MAX;
   return WF_OK;
 }
 
-/* Emitting arcs of one frame, up to the cutoff that beam, min_active and max_tokens set; *last is the last let in. */
+/* Emitting arcs of one frame, up to the cutoff that beam, min_active and max_tokens set; *last is
+ * the last let in. */
 static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
   float best = INFINITY;
   uint64_t least = (uint64_t)search->options.min_active;
@@ -254,7 +254,8 @@ static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
   search->most_tokens = UINT32_MAX; /* the running cutoff may let in more than will stay */
   WF__TRY(expand(search, EXPAND_RUNNING, NO_LIMIT, &best, err));
   search->most_tokens = (uint64_t)search->options.max_tokens;
-  *last = (wf__limit){candidate_key(add_finite(best, search->options.beam), UINT32_MAX), UINT64_MAX};
+  *last =
+      (wf__limit){candidate_key(add_finite(best, search->options.beam), UINT32_MAX), UINT64_MAX};
   uint64_t narrow = last->key;
   WF__TRY(drop_above(search, limit_cost(*last), err));
   if (search->tokens.size < least) WF__TRY(widen(search, last, err));
@@ -270,36 +271,46 @@ static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
   return admit(search, *last, err);
 }
 
-/* --- epsilon arcs --------------------------------------------------------------------------------------------------- */
+/* --- epsilon arcs ------------------------------------------------------------------------ */
 
 static bool has_epsilons(const wf_graph *graph, uint32_t state) {
   wf__arc_run run = wf__epsilon_run(graph, state);
   return run.first < run.end;
 }
 
-/* One candidate of an epsilon round, into `state`. It wins if it is cheaper (by the slack) than the token was when the round began; among candidates of one
- * round the cheaper, then the smaller arc number, then the smaller context before the arc. */
-TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a, uint32_t state, float cost, uint64_t context, uint32_t round, wf_error *err) {
+/* One candidate of an epsilon round, into `state`. It wins if it is cheaper (by the slack) than the
+ * token was when the round began; among candidates of one round the cheaper, then the smaller arc
+ * number, then the smaller context before the arc. */
+TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a, uint32_t state,
+                      float cost, uint64_t context, uint32_t round, wf_error *err) {
   wf__token *token = token_of(search, scored, state, context, err);
   if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
   uint32_t to = (uint32_t)(token - search->tokens.data);
   wf__link link = {from, to, a, cost};
   if (search->remembers) WF__TRY(wf__vec_push(&search->epsilons, link, "the lattice", err));
-  bool queued = token->round == round; /* then token->cost is of this round and already below the old cost */
+  bool queued =
+      token->round == round; /* then token->cost is of this round and already below the old cost */
   const uint64_t *contexts = search->contexts.data;
   bool gain = queued ? cost < token->cost : cost < token->cost - search->epsilon_slack;
-  if (!gain) gain = queued && cost == token->cost && (a < token->arc || (scored && a == token->arc && contexts[from] < contexts[token->prev]));
+  if (!gain)
+    gain =
+        queued && cost == token->cost &&
+        (a < token->arc || (scored && a == token->arc && contexts[from] < contexts[token->prev]));
   if (!gain) return WF_OK;
   token->cost = cost;
   token->arc = a;
   token->prev = from;
   token->round = round;
   if (scored) search->contexts.data[to] = context;
-  return queued || !has_epsilons(search->graph, token->state) ? WF_OK : wf__vec_push(&search->agenda[round & 1], to, "tokens", err);
+  return queued || !has_epsilons(search->graph, token->state)
+             ? WF_OK
+             : wf__vec_push(&search->agenda[round & 1], to, "tokens", err);
 }
 
 /* No path of epsilons that goes round no cycle has this many arcs. */
-static uint64_t most_rounds(const wf__search *search) { return keeps_pairs(search) ? search->tokens.size : search->graph->num_states; }
+static uint64_t most_rounds(const wf__search *search) {
+  return keeps_pairs(search) ? search->tokens.size : search->graph->num_states;
+}
 
 /* The tokens to relax in a round as they stand before it. */
 static wf_status take_agenda(wf__search *search, uint32_t now, wf_error *err) {
@@ -307,21 +318,25 @@ static wf_status take_agenda(wf__search *search, uint32_t now, wf_error *err) {
   const uint32_t *agenda = search->agenda[now].data;
   WF__TRY(wf__vec_push(&search->rounds, search->epsilons.size, "tokens", err));
   WF__TRY(wf__vec_grow(&search->agenda_costs, size, "tokens", err));
-  for (uint64_t i = 0; i < size; i++) search->agenda_costs.data[i] = search->tokens.data[agenda[i]].cost;
+  for (uint64_t i = 0; i < size; i++)
+    search->agenda_costs.data[i] = search->tokens.data[agenda[i]].cost;
   search->agenda_costs.size = search->agenda_contexts.size = 0; /* only the room counts */
   if (search->scoring.scorer == NULL) return WF_OK;
   WF__TRY(wf__vec_grow(&search->agenda_contexts, size, "tokens", err));
-  for (uint64_t i = 0; i < size; i++) search->agenda_contexts.data[i] = search->contexts.data[agenda[i]];
+  for (uint64_t i = 0; i < size; i++)
+    search->agenda_contexts.data[i] = search->contexts.data[agenda[i]];
   return WF_OK;
 }
 
-TWICE wf_status relax_agenda(wf__search *search, bool scored, float cutoff, uint32_t round, wf_error *err) {
+TWICE wf_status relax_agenda(wf__search *search, bool scored, float cutoff, uint32_t round,
+                             wf_error *err) {
   const wf_graph *graph = search->graph;
   uint32_t now = (round - 1) & 1;
   uint64_t size = search->agenda[now].size;
   for (uint64_t i = 0; i < size; i++) {
     uint32_t from = search->agenda[now].data[i], state = search->tokens.data[from].state;
-    if (i + NEAR < size) prefetch_arcs(graph, search->tokens.data[search->agenda[now].data[i + NEAR]].state, true);
+    if (i + NEAR < size)
+      prefetch_arcs(graph, search->tokens.data[search->agenda[now].data[i + NEAR]].state, true);
     wf__arc_run run = wf__epsilon_run(graph, state);
     search->path.num_arcs += run.end - run.first;
     for (uint32_t a = run.first; a < run.end; a++) {
@@ -332,32 +347,36 @@ TWICE wf_status relax_agenda(wf__search *search, bool scored, float cutoff, uint
         cost -= search->options.word_score;
         if (scored) WF__TRY(add_scorer_cost(search, arc.olabel, &cost, &context, err));
       }
-      if (cost <= cutoff) WF__TRY(relax(search, scored, from, a, arc.nextstate, cost, context, round, err));
+      if (cost <= cutoff)
+        WF__TRY(relax(search, scored, from, a, arc.nextstate, cost, context, round, err));
     }
   }
   return WF_OK;
 }
 
-/* Relaxes epsilon arcs in rounds, each from the tokens that the one before improved, at the costs they had when it ended: so the
- * outcome does not depend on the order within a round. */
+/* Relaxes epsilon arcs in rounds, each from the tokens that the one before improved, at the costs
+ * they had when it ended: so the outcome does not depend on the order within a round. */
 static wf_status open_closure(wf__search *search, wf_error *err) {
   const wf_graph *graph = search->graph;
   search->round = 0;
   search->agenda[0].size = search->epsilons.size = search->rounds.size = 0;
   for (uint64_t i = 0; i < search->tokens.size && graph->has_epsilons; i++)
-    if (has_epsilons(graph, search->tokens.data[i].state)) WF__TRY(wf__vec_push(&search->agenda[0], (uint32_t)i, "tokens", err));
+    if (has_epsilons(graph, search->tokens.data[i].state))
+      WF__TRY(wf__vec_push(&search->agenda[0], (uint32_t)i, "tokens", err));
   return WF_OK;
 }
 
-static bool is_closed(const wf__search *search) { return search->agenda[search->round & 1].size == 0; }
+static bool is_closed(const wf__search *search) {
+  return search->agenda[search->round & 1].size == 0;
+}
 
 static wf_status close_round(wf__search *search, wf_error *err) {
   uint32_t now = search->round & 1, round = ++search->round;
-  if (round > most_rounds(search))
-    return wf__fail_cycle(err);
+  if (round > most_rounds(search)) return wf__fail_cycle(err);
   search->agenda[round & 1].size = 0;
   WF__TRY(take_agenda(search, now, err));
-  return search->scoring.scorer != NULL ? relax_agenda(search, true, search->cutoff, round, err) : relax_agenda(search, false, search->cutoff, round, err);
+  return search->scoring.scorer != NULL ? relax_agenda(search, true, search->cutoff, round, err)
+                                        : relax_agenda(search, false, search->cutoff, round, err);
 }
 
 static wf_status close_epsilons(wf__search *search, wf_error *err) {
@@ -366,7 +385,8 @@ static wf_status close_epsilons(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
-/* When the closure of the tokens of emit does not fit max_tokens, both are done again with half the candidates, until it does. */
+/* When the closure of the tokens of emit does not fit max_tokens, both are done again with half the
+ * candidates, until it does. */
 static wf_status make_room(wf__search *search, wf_error *err) {
   wf_status status = WF_ERR_LIMIT;
   while (status != WF_OK && search->full) {
@@ -375,7 +395,10 @@ static wf_status make_room(wf__search *search, wf_error *err) {
     search->full = false;
     WF__TRY(collect(search, search->last, err));
     uint64_t admitted = search->keys.size / 2;
-    if (admitted == 0) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", search->options.max_tokens);
+    if (admitted == 0)
+      return wf__fail(err, WF_ERR_LIMIT,
+                      "max_tokens (%d) is less than the epsilon closure of one state",
+                      search->options.max_tokens);
     WF__TRY(shorten(search, admitted, &search->last, err));
     WF__TRY(admit(search, search->last, err));
     search->cutoff = limit_cost(search->last);
@@ -384,30 +407,36 @@ static wf_status make_room(wf__search *search, wf_error *err) {
   return status;
 }
 
-/* --- the end of a frame --------------------------------------------------------------------------------------------- */
+/* --- the end of a frame ------------------------------------------------------------------ */
 
 /* Scores that the newest records read, for streams. */
 static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   wf__trace *trace = &search->trace;
   const wf_graph *graph = search->graph;
-  WF__TRY(wf__vec_grow(&trace->loglikes, trace->records.size - trace->loglikes.size, "the token history", err));
+  WF__TRY(wf__vec_grow(&trace->loglikes, trace->records.size - trace->loglikes.size,
+                       "the token history", err));
   for (uint64_t i = trace->loglikes.size; i < trace->records.size; i++) {
     uint32_t arc = trace->records.data[i].arc;
     int32_t label = arc == WF__NO_ARC ? 0 : wf__graph_arc(graph, arc).ilabel;
-    trace->loglikes.data[i] = label == 0 ? 0 : wf__loglike(&search->options, search->scores, search->frame, graph->columns[label]);
+    trace->loglikes.data[i] = label == 0 ? 0
+                                         : wf__loglike(&search->options, search->scores,
+                                                       search->frame, graph->columns[label]);
   }
   trace->loglikes.size = trace->records.size;
   return WF_OK;
 }
 
-/* Costs relative to the best token; records of all tokens into the trace, and what the lattice needs into its history. */
+/* Costs relative to the best token; records of all tokens into the trace, and what the lattice
+ * needs into its history. */
 static wf_status settle(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->tokens.size;
   if (search->remembers) WF__TRY(wf__search_remember(search, cutoff, err));
   float best = INFINITY;
   for (uint64_t i = 0; i < size; i++)
     if (search->tokens.data[i].cost < best) best = search->tokens.data[i].cost;
-  if (search->trace.records.size + size >= WF__TRACE_ROOT) return wf__fail(err, WF_ERR_LIMIT, "token history beyond 2^32 records; lower the beam or max_active");
+  if (search->trace.records.size + size >= WF__TRACE_ROOT)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "token history beyond 2^32 records; lower the beam or max_active");
   WF__TRY(wf__vec_grow(&search->trace.records, size, "the token history", err));
   search->trace_base = search->trace.records.size;
   for (uint64_t i = 0; i < size; i++) {
@@ -418,10 +447,11 @@ static wf_status settle(wf__search *search, float cutoff, wf_error *err) {
   }
   search->path.num_tokens += size;
   if (search->trace.keeps_loglikes) WF__TRY(keep_loglikes(search, err));
-  return wf__trace_collect(&search->trace, &search->trace_base, false, search->graph, search->committed, err);
+  return wf__trace_collect(&search->trace, &search->trace_base, false, search->graph,
+                           search->committed, err);
 }
 
-/* --- the utterance -------------------------------------------------------------------------------------------------- */
+/* --- the utterance ----------------------------------------------------------------------- */
 
 wf_status wf__search_begin(wf__search *search, wf_error *err) {
   clear_tokens(search);
@@ -431,7 +461,8 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   search->after_blank = false;
   search->path.flags = 0;
   search->path.num_decoded = 0;
-  search->path.num_tokens = search->path.num_expanded = search->path.num_arcs = search->path.num_narrowed = 0;
+  search->path.num_tokens = search->path.num_expanded = search->path.num_arcs =
+      search->path.num_narrowed = 0;
   search->died = false;
   search->full = false;
   search->most_tokens = (uint64_t)search->options.max_tokens;
@@ -439,14 +470,18 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   search->committed_sum = (wf__score_sum){search->scoring.start, 0};
   bool scored = search->scoring.scorer != NULL;
   uint32_t state = (uint32_t)search->graph->view.start;
-  wf__token *start = scored ? token_of(search, true, state, search->scoring.start, err) : token_of(search, false, state, 0, err);
+  wf__token *start = scored ? token_of(search, true, state, search->scoring.start, err)
+                            : token_of(search, false, state, 0, err);
   if (start == NULL) return WF_ERR_MEMORY;
   start->cost = 0;
   start->prev = WF__TRACE_ROOT;
   start->arc = WF__NO_ARC;
   search->cutoff = search->options.beam;
   wf_status status = close_epsilons(search, err);
-  if (search->full) return wf__fail(err, WF_ERR_LIMIT, "max_tokens (%d) is less than the epsilon closure of one state", search->options.max_tokens);
+  if (search->full)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "max_tokens (%d) is less than the epsilon closure of one state",
+                    search->options.max_tokens);
   if (status != WF_OK) return status;
   WF__TRY(settle(search, search->options.beam, err));
   search->path.num_tokens = 0; /* counted per frame; the start is none */
@@ -483,7 +518,8 @@ static wf_status begin_frame(wf__search *search, bool *waits, wf_error *err) {
 
 static wf_status ask_round(wf__search *search, bool *waits, wf_error *err) {
   uint32_t now = search->round & 1;
-  return wf__search_ask_epsilons(search, search->agenda[now].data, search->agenda[now].size, waits, err);
+  return wf__search_ask_epsilons(search, search->agenda[now].data, search->agenda[now].size, waits,
+                                 err);
 }
 
 static wf_status emit_frame(wf__search *search, bool *waits, wf_error *err) {
@@ -506,7 +542,8 @@ static wf_status emit_frame(wf__search *search, bool *waits, wf_error *err) {
 
 static wf_status end_frame(wf__search *search, wf_error *err) {
   WF__TRY(settle(search, search->cutoff, err));
-  if (search->skip_above < INFINITY) WF__TRY(wf__vec_push(&search->path.frames, (int32_t)search->path.num_decoded, "a path", err));
+  if (search->skip_above < INFINITY)
+    WF__TRY(wf__vec_push(&search->path.frames, (int32_t)search->path.num_decoded, "a path", err));
   search->path.num_decoded++;
   search->stage = WF__STAGE_FRAME;
   return WF_OK;
@@ -523,10 +560,14 @@ static wf_status close_frame(wf__search *search, bool *waits, wf_error *err) {
 wf_status wf__search_go_on(wf__search *search, bool *waits, wf_error *err) {
   *waits = false;
   while (!*waits) {
-    if (search->stage == WF__STAGE_EMIT) WF__TRY(emit_frame(search, waits, err));
-    else if (search->stage == WF__STAGE_CLOSURE) WF__TRY(close_frame(search, waits, err));
-    else if (search->died || search->next_frame == search->scores->num_frames) return WF_OK;
-    else WF__TRY(begin_frame(search, waits, err));
+    if (search->stage == WF__STAGE_EMIT)
+      WF__TRY(emit_frame(search, waits, err));
+    else if (search->stage == WF__STAGE_CLOSURE)
+      WF__TRY(close_frame(search, waits, err));
+    else if (search->died || search->next_frame == search->scores->num_frames)
+      return WF_OK;
+    else
+      WF__TRY(begin_frame(search, waits, err));
   }
   return WF_OK;
 }

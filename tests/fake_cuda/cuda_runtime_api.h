@@ -1,5 +1,6 @@
-/* cuda_runtime_api.h - the part of CUDA's runtime that src/cuda/ uses, declared for GPUs that are imitated in host memory (fake_cuda.c). The host
- * side of the GPU decoder is compiled against it, so that its order of work, its memory and its failures are tested where there is no GPU. */
+/* cuda_runtime_api.h - the part of CUDA's runtime that src/cuda/ uses, declared for GPUs that are
+ * imitated in host memory (fake_cuda.c). The host side of the GPU decoder is compiled against it,
+ * so that its order of work, its memory and its failures are tested where there is no GPU. */
 #ifndef FAKE_CUDA_RUNTIME_API_H
 #define FAKE_CUDA_RUNTIME_API_H
 
@@ -19,8 +20,18 @@ typedef enum cudaError_t {
   cudaErrorUnknown = 999
 } cudaError_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
-enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
-enum cudaDeviceAttr { cudaDevAttrClockRate = 13, cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76 };
+enum cudaMemoryType {
+  cudaMemoryTypeUnregistered,
+  cudaMemoryTypeHost,
+  cudaMemoryTypeDevice,
+  cudaMemoryTypeManaged
+};
+enum cudaDeviceAttr {
+  cudaDevAttrClockRate = 13,
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76
+};
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocPortable = 1 };
 struct cudaPointerAttributes {
   enum cudaMemoryType type;
@@ -54,24 +65,27 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 
-/* --- the imitation's own ------------------------------------------------------------------------------------------------- */
+/* --- the imitation's own ----------------------------------------------------------------- */
 
 struct fake_gpus {
-  int num_devices;                   /* 3 unless changed */
-  int num_processors;                /* 12 */
-  size_t memory_bytes;               /* of each: 1 GB */
-  int shared_kb, max_rank_bits;      /* what the kernels were compiled for: 227, 3 (gpu_profile.h); 0, 0: they have no code for the GPU */
-  int driver;                        /* version of CUDA that the driver supports, 13000; less than 12000: too old */
-  unsigned eager;                    /* 0: work is put off until somebody waits for it; else a seed: some of it is done earlier */
-  long fail_at;                      /* the call of this number fails; 0: none */
-  long lost_at;                      /* the device is lost from the call of this number on; 0: it is not */
-  bool failed_to_allocate;           /* what failed last was an allocation, on a device that was not lost */
-  long num_calls;                    /* so far */
-  long num_objects;                  /* that exist: allocations, streams, events */
+  int num_devices;              /* 3 unless changed */
+  int num_processors;           /* 12 */
+  size_t memory_bytes;          /* of each: 1 GB */
+  int shared_kb, max_rank_bits; /* what the kernels were compiled for: 227, 3 (gpu_profile.h); 0, 0:
+                                   they have no code for the GPU */
+  int driver;     /* version of CUDA that the driver supports, 13000; less than 12000: too old */
+  unsigned eager; /* 0: work is put off until somebody waits for it; else a seed: some of it is done
+                     earlier */
+  long fail_at;   /* the call of this number fails; 0: none */
+  long lost_at;   /* the device is lost from the call of this number on; 0: it is not */
+  bool failed_to_allocate; /* what failed last was an allocation, on a device that was not lost */
+  long num_calls;          /* so far */
+  long num_objects;        /* that exist: allocations, streams, events */
   size_t device_bytes, pinned_bytes; /* allocated now */
 };
 extern struct fake_gpus fake_gpus;

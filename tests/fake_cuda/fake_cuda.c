@@ -1,10 +1,13 @@
 /* fake_cuda.c - GPUs imitated in host memory.
  *
- * A stream is a list of work that is done in its own order, as late as the rules allow: when somebody waits for it, or for something that waits for
- * it. So a missing event, or a buffer filled again too early, changes results; on a real GPU it does so once in a while. A cudaMemcpy from memory that is
- * not page-locked is such work, of the default stream, for which other streams do not wait. With `eager`, some
- * work is done at random earlier moments. The first MB of memory comes filled with 0xa5, copies are checked against what was allocated, what lies beside an
- * allocation must be as it was when it is freed, and any call can be made to fail. One lock makes it all thread-safe. */
+ * A stream is a list of work that is done in its own order, as late as the rules allow: when
+ * somebody waits for it, or for something that waits for it. So a missing event, or a buffer filled
+ * again too early, changes results; on a real GPU it does so once in a while. A cudaMemcpy from
+ * memory that is not page-locked is such work, of the default stream, for which other streams do
+ * not wait. With `eager`, some work is done at random earlier moments. The first MB of memory comes
+ * filled with 0xa5, copies are checked against what was allocated, what lies beside an allocation
+ * must be as it was when it is freed, and any call can be made to fail. One lock makes it all
+ * thread-safe. */
 #include "cuda_runtime_api.h"
 #include "cuda/device/gpu_profile.h"
 
@@ -15,9 +18,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ALLOCATIONS = 4096, MAX_STREAMS = 256, MAX_DEVICES = 16, FILLED_BYTES = 1 << 20, EDGE_BYTES = 256, EDGE = 0x6b };
+enum {
+  MAX_ALLOCATIONS = 4096,
+  MAX_STREAMS = 256,
+  MAX_DEVICES = 16,
+  FILLED_BYTES = 1 << 20,
+  EDGE_BYTES = 256,
+  EDGE = 0x6b
+};
 
-struct fake_gpus fake_gpus = {.num_devices = 3, .num_processors = 12, .memory_bytes = 1000000000, .shared_kb = WF__SHARED_KB, .max_rank_bits = WF__HAS_CLUSTERS ? WF__MAX_RANK_BITS : 0, .driver = 13000};
+struct fake_gpus fake_gpus = {.num_devices = 3,
+                              .num_processors = 12,
+                              .memory_bytes = 1000000000,
+                              .shared_kb = WF__SHARED_KB,
+                              .max_rank_bits = WF__HAS_CLUSTERS ? WF__MAX_RANK_BITS : 0,
+                              .driver = 13000};
 
 struct work {
   void (*fn)(void *data);
@@ -77,11 +92,14 @@ static void do_until(struct fake_stream *stream, uint64_t number) {
 static void do_some(void) {
   for (int i = 0; i < MAX_STREAMS; i++) {
     g_seed = g_seed * 1664525u + 1013904223u;
-    if (g_streams[i] != NULL && g_streams[i]->first != NULL && g_seed >> 30 == 0) do_until(g_streams[i], g_streams[i]->num_done + 1);
+    if (g_streams[i] != NULL && g_streams[i]->first != NULL && g_seed >> 30 == 0)
+      do_until(g_streams[i], g_streams[i]->num_done + 1);
   }
 }
 
-static bool is_lost(void) { return fake_gpus.lost_at > 0 && fake_gpus.num_calls >= fake_gpus.lost_at; }
+static bool is_lost(void) {
+  return fake_gpus.lost_at > 0 && fake_gpus.num_calls >= fake_gpus.lost_at;
+}
 
 /* Every call begins here and ends with leave. False: it is the one that must fail. */
 static bool enter(void) {
@@ -104,14 +122,19 @@ static cudaError_t leave(cudaError_t code) {
 static struct allocation *find(const void *pointer) {
   for (int i = 0; i < MAX_ALLOCATIONS; i++) {
     struct allocation *a = &g_allocations[i];
-    if (a->data != NULL && (const char *)pointer >= a->data && (const char *)pointer < a->data + a->bytes) return a;
+    if (a->data != NULL && (const char *)pointer >= a->data &&
+        (const char *)pointer < a->data + a->bytes)
+      return a;
   }
   return NULL;
 }
 
-static struct fake_stream *stream_of(cudaStream_t stream) { return stream != NULL ? stream : &g_default[g_device]; }
+static struct fake_stream *stream_of(cudaStream_t stream) {
+  return stream != NULL ? stream : &g_default[g_device];
+}
 
-static bool put(struct fake_stream *stream, void (*fn)(void *), void *data, struct fake_stream *wait_for, uint64_t wait_number) {
+static bool put(struct fake_stream *stream, void (*fn)(void *), void *data,
+                struct fake_stream *wait_for, uint64_t wait_number) {
   struct work *work = malloc(sizeof *work);
   if (work == NULL) return false;
   *work = (struct work){fn, data, wait_for, wait_number, NULL};
@@ -124,10 +147,13 @@ static bool put(struct fake_stream *stream, void (*fn)(void *), void *data, stru
   return true;
 }
 
-/* --- the runtime ----------------------------------------------------------------------------------------------------------- */
+/* --- the runtime ------------------------------------------------------------------------- */
 
 const char *cudaGetErrorString(cudaError_t code) {
-  return code == cudaSuccess ? "no error" : code == cudaErrorMemoryAllocation ? "out of memory" : code == cudaErrorUnknown ? "unknown error" : "invalid";
+  return code == cudaSuccess                 ? "no error"
+         : code == cudaErrorMemoryAllocation ? "out of memory"
+         : code == cudaErrorUnknown          ? "unknown error"
+                                             : "invalid";
 }
 
 cudaError_t cudaGetLastError(void) {
@@ -140,7 +166,8 @@ enum { OLDEST_DRIVER = 12000 };
 cudaError_t cudaDriverGetVersion(int *version) { return *version = fake_gpus.driver, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { return *version = OLDEST_DRIVER, cudaSuccess; }
 
-/* WARPFST_FAKE_SHARED_KB=64: the profile of a GPU with so much shared memory and without clusters. */
+/* WARPFST_FAKE_SHARED_KB=64: the profile of a GPU with so much shared memory and without clusters.
+ */
 int wf__gpu_compiled_for(int32_t out[2]) {
   if (!enter()) return leave(cudaErrorUnknown);
   const char *shared_kb = getenv("WARPFST_FAKE_SHARED_KB");
@@ -170,7 +197,8 @@ cudaError_t cudaSetDevice(int device) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
-  if (!enter() || device < 0 || device >= fake_gpus.num_devices) return leave(cudaErrorInvalidDevice);
+  if (!enter() || device < 0 || device >= fake_gpus.num_devices)
+    return leave(cudaErrorInvalidDevice);
   switch (attribute) {
     case cudaDevAttrClockRate: *value = 1000; break; /* kHz: a microsecond a cycle */
     case cudaDevAttrComputeCapabilityMajor: *value = 7; break;
@@ -187,10 +215,13 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes) {
   return leave(cudaSuccess);
 }
 
-cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer) {
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
+                                     const void *pointer) {
   if (!enter()) return leave(cudaErrorUnknown);
   const struct allocation *a = find(pointer);
-  attributes->type = a == NULL ? cudaMemoryTypeUnregistered : a->device < 0 ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+  attributes->type = a == NULL       ? cudaMemoryTypeUnregistered
+                     : a->device < 0 ? cudaMemoryTypeHost
+                                     : cudaMemoryTypeDevice;
   attributes->device = a == NULL ? -2 : a->device;
   return leave(cudaSuccess);
 }
@@ -201,10 +232,12 @@ static cudaError_t allocate(void **out, size_t bytes, int device) {
     fake_gpus.failed_to_allocate = !is_lost();
     return leave(is_lost() ? cudaErrorUnknown : cudaErrorMemoryAllocation);
   }
-  if (device >= 0 && bytes > fake_gpus.memory_bytes - g_used[device]) return leave(cudaErrorMemoryAllocation);
+  if (device >= 0 && bytes > fake_gpus.memory_bytes - g_used[device])
+    return leave(cudaErrorMemoryAllocation);
   for (int i = 0; i < MAX_ALLOCATIONS; i++) {
     if (g_allocations[i].data != NULL) continue;
-    char *memory = aligned_alloc(EDGE_BYTES, ((bytes + EDGE_BYTES - 1) / EDGE_BYTES + 2) * EDGE_BYTES);
+    char *memory =
+        aligned_alloc(EDGE_BYTES, ((bytes + EDGE_BYTES - 1) / EDGE_BYTES + 2) * EDGE_BYTES);
     if (memory == NULL) break;
     g_allocations[i] = (struct allocation){memory + EDGE_BYTES, bytes, device};
     *out = g_allocations[i].data;
@@ -222,7 +255,9 @@ static cudaError_t allocate(void **out, size_t bytes, int device) {
 static void check_edges(const struct allocation *a) {
   for (size_t i = 0; i < EDGE_BYTES; i++) {
     if (a->data[-1 - (ptrdiff_t)i] == EDGE && a->data[a->bytes + i] == EDGE) continue;
-    fprintf(stderr, "imitated GPU: somebody wrote beside an allocation of %zu bytes, %zu from its edge\n", a->bytes, i);
+    fprintf(stderr,
+            "imitated GPU: somebody wrote beside an allocation of %zu bytes, %zu from its edge\n",
+            a->bytes, i);
     abort();
   }
 }
@@ -246,7 +281,9 @@ static cudaError_t release(void *memory) {
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes) { return allocate(out, bytes, g_device); }
-cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) { return allocate(out, bytes, -1); }
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
+  return allocate(out, bytes, -1);
+}
 cudaError_t cudaFree(void *memory) { return release(memory); }
 cudaError_t cudaFreeHost(void *memory) { return release(memory); }
 
@@ -279,7 +316,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return leave(good ? cudaSuccess : cudaErrorUnknown);
 }
 
-/* Work that is put off until somebody asks is done by the time of the answer, or one question later. */
+/* Work that is put off until somebody asks is done by the time of the answer, or one question
+ * later. */
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   static unsigned asked;
   if (!enter()) return leave(cudaErrorUnknown);
@@ -289,7 +327,9 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 
 /* Priorities say who goes first, which is of no matter to what comes out. */
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority) { return cudaStreamCreateWithFlags(out, flags); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority) {
+  return cudaStreamCreateWithFlags(out, flags);
+}
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
   *least = 0;
@@ -300,7 +340,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   if (!enter()) return leave(cudaErrorUnknown);
   if (event->stream == NULL) return leave(cudaSuccess);
-  return leave(put(stream_of(stream), NULL, NULL, event->stream, event->number) ? cudaSuccess : cudaErrorUnknown);
+  return leave(put(stream_of(stream), NULL, NULL, event->stream, event->number) ? cudaSuccess
+                                                                                : cudaErrorUnknown);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
@@ -319,7 +360,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (!enter()) return leave(cudaErrorUnknown);
-  if (stream_of(stream)->device != g_device) return leave(cudaErrorInvalidValue); /* an event belongs to the device it was made on */
+  if (stream_of(stream)->device != g_device)
+    return leave(cudaErrorInvalidValue); /* an event belongs to the device it was made on */
   *event = (struct fake_event){stream_of(stream), stream_of(stream)->num_queued};
   return leave(cudaSuccess);
 }
@@ -341,21 +383,28 @@ static void do_copy(void *data) {
   memcpy(copy->to, copy->from, copy->bytes);
 }
 
-static bool inside(const struct allocation *a, const void *pointer, size_t bytes) { return a == NULL || (const char *)pointer + bytes <= a->data + a->bytes; }
+static bool inside(const struct allocation *a, const void *pointer, size_t bytes) {
+  return a == NULL || (const char *)pointer + bytes <= a->data + a->bytes;
+}
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream) {
   if (!enter()) return leave(cudaErrorUnknown);
   if (bytes == 0) return leave(cudaSuccess); /* of anything, such as the end of an allocation */
-  const struct allocation *target = find(to), *source = find(from), *device = kind == cudaMemcpyHostToDevice ? target : source,
+  const struct allocation *target = find(to), *source = find(from),
+                          *device = kind == cudaMemcpyHostToDevice ? target : source,
                           *host = kind == cudaMemcpyHostToDevice ? source : target;
-  if (device == NULL || device->device < 0 || (host != NULL && host->device >= 0) || !inside(device, device == target ? to : from, bytes) ||
+  if (device == NULL || device->device < 0 || (host != NULL && host->device >= 0) ||
+      !inside(device, device == target ? to : from, bytes) ||
       !inside(host, host == target ? to : from, bytes))
     abort();
   struct copy *copy = malloc(sizeof *copy);
   if (copy == NULL) return leave(cudaErrorUnknown);
   *copy = (struct copy){to, from, bytes};
   if (!put(stream_of(stream), do_copy, copy, NULL, 0)) abort();
-  if (host == NULL) do_until(stream_of(stream), stream_of(stream)->num_queued); /* memory that is not page-locked is copied before the call returns */
+  if (host == NULL)
+    do_until(stream_of(stream), stream_of(stream)->num_queued); /* memory that is not page-locked is
+                                                                   copied before the call returns */
   return leave(cudaSuccess);
 }
 
@@ -392,7 +441,8 @@ static void do_staged_copy(void *data) {
   memcpy(copy->to, copy->data, copy->bytes);
 }
 
-/* As the real one: data that is not page-locked has been read when this returns, but may not have arrived. */
+/* As the real one: data that is not page-locked has been read when this returns, but may not have
+ * arrived. */
 static cudaError_t stage(void *to, const void *from, size_t bytes) {
   if (!enter()) return leave(cudaErrorUnknown);
   const struct allocation *target = find(to);

@@ -1,5 +1,6 @@
-/* fake_search.c - the kernels of search_params.h for imitated GPUs: the CPU search over what the host has put into their memory. Nothing comes from
- * the decoder itself: graph, options, scores are read back from where a kernel would read them. */
+/* fake_search.c - the kernels of search_params.h for imitated GPUs: the CPU search over what the
+ * host has put into their memory. Nothing comes from the decoder itself: graph, options, scores are
+ * read back from where a kernel would read them. */
 #include <string.h>
 
 #include "cpu/search.h"
@@ -46,19 +47,26 @@ struct uploaded {
 };
 
 static void uploaded_free(wf_scorer *self) { free(self); }
-static wf_status uploaded_begin(const wf_scorer *self, void *memory, uint64_t *start, wf_error *err) {
+static wf_status uploaded_begin(const wf_scorer *self, void *memory, uint64_t *start,
+                                wf_error *err) {
   *start = ((const struct uploaded *)self)->flat->start;
   return WF_OK;
 }
-static wf_status uploaded_step(const wf_scorer *self, void *memory, uint64_t context, int32_t word, float *cost, uint64_t *next, wf_error *err) {
+static wf_status uploaded_step(const wf_scorer *self, void *memory, uint64_t context, int32_t word,
+                               float *cost, uint64_t *next, wf_error *err) {
   *cost = wf__flat_step(((const struct uploaded *)self)->flat, context, (uint32_t)word, next);
   return WF_OK;
 }
-static wf_status uploaded_final(const wf_scorer *self, void *memory, uint64_t context, float *cost, wf_error *err) {
+static wf_status uploaded_final(const wf_scorer *self, void *memory, uint64_t context, float *cost,
+                                wf_error *err) {
   *cost = wf__flat_final(((const struct uploaded *)self)->flat, context);
   return WF_OK;
 }
-static const wf__scorer_ops uploaded_ops = {.name = "uploaded", .free = uploaded_free, .begin = uploaded_begin, .step = uploaded_step, .final = uploaded_final};
+static const wf__scorer_ops uploaded_ops = {.name = "uploaded",
+                                            .free = uploaded_free,
+                                            .begin = uploaded_begin,
+                                            .step = uploaded_step,
+                                            .final = uploaded_final};
 
 static wf_scorer *scorer_on_device(const wf__flat_scorer *flat) {
   struct uploaded *scorer = calloc(1, sizeof *scorer);
@@ -75,17 +83,21 @@ static void scribble(void *array, uint64_t bytes) {
 
 static void scribble_lattices(const wf__lane_params *p, uint64_t parts) {
   scribble(p->lattices.past, parts * p->memory.trace_cap * 8);
-  scribble(p->lattices.records, (uint64_t)p->memory.num_lanes * (p->memory.frames_cap + 1) * sizeof *p->lattices.records);
-  scribble(p->lattices.pages, (uint64_t)p->lattices.pages_cap * WF__LANE_PAGE * sizeof *p->lattices.pages);
+  scribble(p->lattices.records, (uint64_t)p->memory.num_lanes * (p->memory.frames_cap + 1) *
+                                    sizeof *p->lattices.records);
+  scribble(p->lattices.pages,
+           (uint64_t)p->lattices.pages_cap * WF__LANE_PAGE * sizeof *p->lattices.pages);
 }
 
 /* Writes to both ends of everything the lanes own. */
 static void use_lanes(const wf__lane_params *p, bool scored) {
-  uint64_t parts = (uint64_t)p->memory.num_lanes * p->memory.ranks, slots = parts * wf__lane_slots(p->shared_kb, scored);
+  uint64_t parts = (uint64_t)p->memory.num_lanes * p->memory.ranks,
+           slots = parts * wf__lane_slots(p->shared_kb, scored);
   scribble(p->memory.costs, slots * 4);
   scribble(p->memory.agenda, slots * 16);
   scribble(p->memory.trace, parts * p->memory.trace_cap * 8);
-  scribble(p->memory.path_scratch, (uint64_t)p->memory.num_lanes * p->memory.path_cap * sizeof *p->memory.path_scratch);
+  scribble(p->memory.path_scratch,
+           (uint64_t)p->memory.num_lanes * p->memory.path_cap * sizeof *p->memory.path_scratch);
   scribble(p->memory.frame_off, parts * (p->memory.frames_cap + 2) * 4);
   scribble(p->memory.index, parts * (p->memory.frames_cap + 1) * WF__LANE_INDEX * 2);
   if (p->rules.lattice_beam > 0) scribble_lattices(p, parts);
@@ -96,7 +108,8 @@ static void use_lanes(const wf__lane_params *p, bool scored) {
   scribble(p->memory.memo, parts << WF__LANE_MEMO_BITS << 4);
 }
 
-static void store_path(const wf__lane_params *p, bool scored, const wf__search *search, const wf_graph *graph, wf__lane_outcome *outcome) {
+static void store_path(const wf__lane_params *p, bool scored, const wf__search *search,
+                       const wf_graph *graph, wf__lane_outcome *outcome) {
   const wf__path *path = &search->path;
   *outcome = (wf__lane_outcome){.flags = path->flags,
                                 .num_decoded = path->num_decoded,
@@ -110,23 +123,27 @@ static void store_path(const wf__lane_params *p, bool scored, const wf__search *
   outcome->path_off = from;
   outcome->path_size = (uint32_t)path->arcs.size;
   outcome->status = WF__LANE_OK;
-  if (path->arcs.size > p->memory.path_cap || path->num_tokens > (uint64_t)p->memory.trace_cap * p->memory.ranks || from + path->arcs.size > p->work.steps_cap) {
+  if (path->arcs.size > p->memory.path_cap ||
+      path->num_tokens > (uint64_t)p->memory.trace_cap * p->memory.ranks ||
+      from + path->arcs.size > p->work.steps_cap) {
     outcome->status = WF__LANE_NO_ROOM;
     return;
   }
-  if (path->num_tokens > (uint64_t)path->num_decoded * p->memory.ranks * wf__lane_tokens(p->shared_kb, scored)) {
+  if (path->num_tokens >
+      (uint64_t)path->num_decoded * p->memory.ranks * wf__lane_tokens(p->shared_kb, scored)) {
     outcome->status = WF__LANE_TABLE_FULL;
     return;
   }
   for (uint64_t i = 0; i < path->arcs.size; i++) {
     uint32_t arc = path->arcs.data[i];
     bool consumes = wf_fst_get_view(wf_graph_fst(graph)).arcs[arc].ilabel != 0;
-    p->work.steps[from + i] = (wf__lane_step){arc, consumes ? path->loglikes.data[frame] : 0, consumes ? (uint32_t)wf__path_frame(path, frame) : 0};
+    p->work.steps[from + i] = (wf__lane_step){arc, consumes ? path->loglikes.data[frame] : 0,
+                                              consumes ? (uint32_t)wf__path_frame(path, frame) : 0};
     frame += consumes;
   }
 }
 
-/* --- lattices ------------------------------------------------------------------------------------------------------------ */
+/* --- lattices ---------------------------------------------------------------------------- */
 
 struct placed {
   uint64_t key, context; /* level, state */
@@ -139,19 +156,27 @@ static int compare_placed(const void *a, const void *b) {
   return (x->context > y->context) - (x->context < y->context);
 }
 
-static uint64_t end_of_tokens(const wf__history *history, uint64_t f) { return f + 1 == history->frames.size ? history->tokens.size : history->frames.data[f + 1].first_token; }
+static uint64_t end_of_tokens(const wf__history *history, uint64_t f) {
+  return f + 1 == history->frames.size ? history->tokens.size
+                                       : history->frames.data[f + 1].first_token;
+}
 
 /* Numbers of the frame's tokens in the order of the lattice, into numbers[token of the history]. */
 static void number_tokens(const wf__history *history, uint64_t f, uint32_t *numbers) {
-  const uint64_t first = history->frames.data[f].first_token, count = end_of_tokens(history, f) - first;
-  const uint64_t end = f + 1 == history->frames.size ? history->links.size : history->frames.data[f + 1].first_link;
+  const uint64_t first = history->frames.data[f].first_token,
+                 count = end_of_tokens(history, f) - first;
+  const uint64_t end =
+      f + 1 == history->frames.size ? history->links.size : history->frames.data[f + 1].first_link;
   struct placed *placed = calloc(count, sizeof *placed);
   for (uint64_t i = history->frames.data[f].first_epsilon; i < end; i++) {
     const wf__link *link = &history->links.data[i];
-    if (placed[link->to].key <= placed[link->from].key) placed[link->to].key = placed[link->from].key + 1;
+    if (placed[link->to].key <= placed[link->from].key)
+      placed[link->to].key = placed[link->from].key + 1;
   }
   for (uint64_t i = 0; i < count; i++)
-    placed[i] = (struct placed){placed[i].key << 32 | history->tokens.data[first + i].state, history->contexts.size > 0 ? history->contexts.data[first + i] : 0, (uint32_t)i};
+    placed[i] = (struct placed){placed[i].key << 32 | history->tokens.data[first + i].state,
+                                history->contexts.size > 0 ? history->contexts.data[first + i] : 0,
+                                (uint32_t)i};
   qsort(placed, count, sizeof *placed, compare_placed);
   for (uint64_t i = 0; i < count; i++) numbers[first + placed[i].token] = (uint32_t)i;
   free(placed);
@@ -170,9 +195,11 @@ static int compare_links(const void *a, const void *b) { /* the last one first *
 }
 
 /* Arcs and ends, in the order in which they go out. */
-static uint64_t list_links(const wf__history *history, const wf_scores *scores, const wf_graph *graph, struct fake_link *out) {
+static uint64_t list_links(const wf__history *history, const wf_scores *scores,
+                           const wf_graph *graph, struct fake_link *out) {
   const wf_arc *arcs = wf_fst_get_view(wf_graph_fst(graph)).arcs;
-  const uint64_t num_frames = history->frames.size, last_token = history->frames.data[num_frames - 1].first_token;
+  const uint64_t num_frames = history->frames.size,
+                 last_token = history->frames.data[num_frames - 1].first_token;
   uint32_t *numbers = malloc(history->tokens.size * sizeof *numbers);
   uint64_t count = 0;
   for (uint64_t f = 0; f < num_frames; f++) number_tokens(history, f, numbers);
@@ -180,17 +207,28 @@ static uint64_t list_links(const wf__history *history, const wf_scores *scores, 
     const wf__link *from = &history->links.data[i];
     while (f + 1 < num_frames && i >= history->frames.data[f + 1].first_link) f++;
     const bool consumes = arcs[from->arc].ilabel != 0;
-    const uint64_t frame = f - consumes, source = history->frames.data[frame].first_token + from->from, size = end_of_tokens(history, frame) - history->frames.data[frame].first_token;
-    const float score = consumes ? wf__score_at(scores, (int64_t)frame, arcs[from->arc].ilabel - 1) : 0;
+    const uint64_t frame = f - consumes,
+                   source = history->frames.data[frame].first_token + from->from,
+                   size = end_of_tokens(history, frame) - history->frames.data[frame].first_token;
+    const float score =
+        consumes ? wf__score_at(scores, (int64_t)frame, arcs[from->arc].ilabel - 1) : 0;
     struct fake_link *link = &out[count++];
-    *link = (struct fake_link){frame, history->contexts.size > 0 ? history->contexts.data[source] : 0,
-                               {(uint32_t)frame << 16 | numbers[source], (uint32_t)size << 16 | numbers[history->frames.data[f].first_token + from->to], from->arc, 0}};
+    *link = (struct fake_link){
+        frame,
+        history->contexts.size > 0 ? history->contexts.data[source] : 0,
+        {(uint32_t)frame << 16 | numbers[source],
+         (uint32_t)size << 16 | numbers[history->frames.data[f].first_token + from->to], from->arc,
+         0}};
     memcpy(&link->link.value, &score, sizeof score);
   }
   for (uint64_t source = last_token; source < history->tokens.size; source++) {
     if (!(history->endings.data[source - last_token] <= history->beam)) continue;
-    out[count++] = (struct fake_link){num_frames - 1, history->contexts.size > 0 ? history->contexts.data[source] : 0,
-                                      {(uint32_t)(num_frames - 1) << 16 | numbers[source], (uint32_t)(history->tokens.size - last_token) << 16, WF__LANE_ENDING, history->tokens.data[source].state}};
+    out[count++] =
+        (struct fake_link){num_frames - 1,
+                           history->contexts.size > 0 ? history->contexts.data[source] : 0,
+                           {(uint32_t)(num_frames - 1) << 16 | numbers[source],
+                            (uint32_t)(history->tokens.size - last_token) << 16, WF__LANE_ENDING,
+                            history->tokens.data[source].state}};
   }
   qsort(out, count, sizeof *out, compare_links);
   free(numbers);
@@ -198,7 +236,8 @@ static uint64_t list_links(const wf__history *history, const wf_scores *scores, 
 }
 
 /* The lattice's arcs into a chain of pages, a few to a page. False if there are not enough. */
-static bool store_lattice(const wf__lane_params *p, wf__search *search, const wf_scores *scores, const wf_graph *graph, wf__lane_outcome *outcome) {
+static bool store_lattice(const wf__lane_params *p, wf__search *search, const wf_scores *scores,
+                          const wf_graph *graph, wf__lane_outcome *outcome) {
   enum { FEW = 5 };
   wf_error err = {0};
   const wf__history *history = &search->history;
@@ -216,7 +255,8 @@ static bool store_lattice(const wf__lane_params *p, wf__search *search, const wf
       *page = (wf__lane_link){outcome->last_page, 1, 0, 0};
       outcome->last_page = *p->lattices.pages_used;
     }
-    if (history->contexts.size > 0) p->lattices.page_contexts[(page - p->lattices.pages) + page->to] = links[i].context;
+    if (history->contexts.size > 0)
+      p->lattices.page_contexts[(page - p->lattices.pages) + page->to] = links[i].context;
     page[page->to++] = links[i].link;
   }
   outcome->num_states = (uint32_t)history->tokens.size;
@@ -261,17 +301,20 @@ static void search_all(const wf__lane_params *p, bool scored) {
     wf_scorer *scorer = utterance->scorer != NULL ? scorer_on_device(utterance->scorer) : NULL;
     assert_ok(wf__search_set_scorer(search, scorer, &err));
     wf_scorer_free(scorer);
-    assert_true(search->epsilon_slack == (scorer != NULL ? p->graph.scored_slack : p->graph.epsilon_slack));
-    assert_true(scorer == NULL || p->rules.by_state != 0 || scorer->context_bits <= p->graph.context_bits);
+    assert_true(search->epsilon_slack ==
+                (scorer != NULL ? p->graph.scored_slack : p->graph.epsilon_slack));
+    assert_true(scorer == NULL || p->rules.by_state != 0 ||
+                scorer->context_bits <= p->graph.context_bits);
     wf_status status = wf__search_begin(search, &err);
     if (status == WF_OK) status = wf__search_advance(search, &scores, &err);
     if (status == WF_OK) status = wf__search_finish(search, &scores, &err);
-    if (status == WF_OK)
-      store_path(p, scored, search, graph, &p->work.outcomes[u]);
-    if (status == WF_OK && p->rules.lattice_beam > 0 && p->work.outcomes[u].status == WF__LANE_OK && !store_lattice(p, search, &scores, graph, &p->work.outcomes[u]))
+    if (status == WF_OK) store_path(p, scored, search, graph, &p->work.outcomes[u]);
+    if (status == WF_OK && p->rules.lattice_beam > 0 && p->work.outcomes[u].status == WF__LANE_OK &&
+        !store_lattice(p, search, &scores, graph, &p->work.outcomes[u]))
       p->work.outcomes[u].status = WF__LANE_NO_ROOM;
     if (status != WF_OK)
-      p->work.outcomes[u].status = status == WF_ERR_NEGATIVE_CYCLE ? WF__LANE_CYCLE : WF__LANE_CLOSURE;
+      p->work.outcomes[u].status =
+          status == WF_ERR_NEGATIVE_CYCLE ? WF__LANE_CYCLE : WF__LANE_CLOSURE;
   }
   wf__search_free(search);
   wf_graph_free(graph);
@@ -286,10 +329,16 @@ static int launch(const wf__lane_params *params, void (*run)(void *params), void
   return fake_enqueue(stream, run, copy);
 }
 
-static int launch_search(const wf__lane_params *params, void *stream) { return launch(params, run_search, stream); }
-static int launch_scored(const wf__lane_params *params, void *stream) { return launch(params, run_scored, stream); }
+static int launch_search(const wf__lane_params *params, void *stream) {
+  return launch(params, run_search, stream);
+}
+static int launch_scored(const wf__lane_params *params, void *stream) {
+  return launch(params, run_scored, stream);
+}
 /* The search has made them. */
-static int backward(const wf__lane_params *params, wf__backward_tables tables, void *stream) { return cudaSuccess; }
+static int backward(const wf__lane_params *params, wf__backward_tables tables, void *stream) {
+  return cudaSuccess;
+}
 static uint64_t global_bytes(uint32_t num_lattices) { return num_lattices; }
 
 struct check {
@@ -302,36 +351,58 @@ static void run_check(void *data) {
   const struct check *check = data;
   for (uint32_t u = 0; u < check->count; u++) {
     const wf__lane_utterance *utterance = &check->utterances[u];
-    wf_scores scores = {.data = utterance->scores, .stride = utterance->stride, .dtype = (wf_dtype)utterance->dtype};
+    wf_scores scores = {.data = utterance->scores,
+                        .stride = utterance->stride,
+                        .dtype = (wf_dtype)utterance->dtype};
     assert_true(check->bad[u] == UINT64_MAX);
     for (int64_t i = (int64_t)utterance->num_frames * utterance->num_columns - 1; i >= 0; i--) {
       int64_t t = i / utterance->num_columns, c = i % utterance->num_columns;
-      if (!wf__score_usable(wf__score_at(&scores, t, (int32_t)c))) check->bad[u] = (uint64_t)t << 32 | (uint64_t)c;
+      if (!wf__score_usable(wf__score_at(&scores, t, (int32_t)c)))
+        check->bad[u] = (uint64_t)t << 32 | (uint64_t)c;
     }
   }
 }
 
-int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad, void *stream) {
+int wf__check_scores_launch(const wf__lane_utterance *utterances, uint32_t count, uint64_t *bad,
+                            void *stream) {
   struct check *check = malloc(sizeof *check);
   *check = (struct check){utterances, count, bad};
   return fake_enqueue(stream, run_check, check);
 }
 
-static int capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes) {
+static int capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns,
+                    int *out_lanes) {
   *out_lanes = ranks <= 1 << profile->max_rank_bits ? fake_gpus.num_processors / ranks : 0;
   return cudaSuccess;
 }
 
-/* Recurrent scorers and streams need the kernels themselves: tests/simt has them. Here a decoder says that they do not fit. */
-int wf__answers_forget(const wf__lane_maker *maker, const wf__lane_holders *holders, void *stream) { return cudaErrorUnknown; }
-int wf__answers_start(const wf__lane_maker *maker, uint32_t root, void *stream) { return cudaErrorUnknown; }
-int wf__answers_claim(const wf__lane_maker *maker, uint32_t num_claims, void *stream) { return cudaErrorUnknown; }
-int wf__answers_move(const wf__lane_maker *maker, uint32_t num_claims, uint32_t step, void *stream) { return cudaErrorUnknown; }
-int wf__answers_request(const wf__lane_maker *maker, uint32_t num_questions, void *stream) { return cudaErrorUnknown; }
-int wf__answers_make(const wf__lane_maker *maker, uint32_t num_questions, void *stream) { return cudaErrorUnknown; }
-int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream) { return cudaErrorUnknown; }
+/* Recurrent scorers and streams need the kernels themselves: tests/simt has them. Here a decoder
+ * says that they do not fit. */
+int wf__answers_forget(const wf__lane_maker *maker, const wf__lane_holders *holders, void *stream) {
+  return cudaErrorUnknown;
+}
+int wf__answers_start(const wf__lane_maker *maker, uint32_t root, void *stream) {
+  return cudaErrorUnknown;
+}
+int wf__answers_claim(const wf__lane_maker *maker, uint32_t num_claims, void *stream) {
+  return cudaErrorUnknown;
+}
+int wf__answers_move(const wf__lane_maker *maker, uint32_t num_claims, uint32_t step,
+                     void *stream) {
+  return cudaErrorUnknown;
+}
+int wf__answers_request(const wf__lane_maker *maker, uint32_t num_questions, void *stream) {
+  return cudaErrorUnknown;
+}
+int wf__answers_make(const wf__lane_maker *maker, uint32_t num_questions, void *stream) {
+  return cudaErrorUnknown;
+}
+int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream) {
+  return cudaErrorUnknown;
+}
 static int unknown_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }
-static int no_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns, int *out_lanes) {
+static int no_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_columns,
+                       int *out_lanes) {
   *out_lanes = 0;
   return cudaSuccess;
 }

@@ -7,7 +7,9 @@ wf_status wf__gpu_count(int *out, wf_error *err) {
 }
 
 wf_status wf__gpu_profile_read(int device, wf__gpu_profile *out, wf_error *err) {
-  if (device > 0) return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: there are 1 GPUs, numbered from 0", device);
+  if (device > 0)
+    return wf__fail(err, WF_ERR_DEVICE, "device cuda:%d: there are 1 GPUs, numbered from 0",
+                    device);
   *out = (wf__gpu_profile){WF__SHARED_KB, WF__MAX_RANK_BITS, 1};
   return WF_OK;
 }

@@ -1,4 +1,5 @@
-/* test_gpu_compose.c - composition on the GPU against the CPU's canonical order, byte for byte. Ends with 77 where there is no GPU. */
+/* test_gpu_compose.c - composition on the GPU against the CPU's canonical order, byte for byte.
+ * Ends with 77 where there is no GPU. */
 #include "compose_oracle.h"
 
 enum { NUM_FILTERS = 7, BATCH = 20 };
@@ -12,7 +13,8 @@ static wf_compose_options options_for(const char *device) {
 }
 
 /* Both devices, with origins. */
-static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connect, const char *what) {
+static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connect,
+                       const char *what) {
   wf_error err = {0};
   wf_fst *cpu, *gpu;
   wf_arc_origin *cpu_origins, *gpu_origins;
@@ -23,7 +25,9 @@ static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connec
   options.device = "cuda";
   assert_ok(wf_compose_with_origins(a, b, &options, &gpu, &gpu_origins, &err));
   assert_same_bytes(gpu, cpu, what);
-  if (wf_fst_get_view(cpu).num_arcs != 0) assert_memory_equal(gpu_origins, cpu_origins, wf_fst_get_view(cpu).num_arcs * sizeof *cpu_origins);
+  if (wf_fst_get_view(cpu).num_arcs != 0)
+    assert_memory_equal(gpu_origins, cpu_origins,
+                        wf_fst_get_view(cpu).num_arcs * sizeof *cpu_origins);
   wf_free(cpu_origins);
   wf_free(gpu_origins);
   wf_fst_free(cpu);
@@ -44,8 +48,9 @@ static wf_fst *random_fst(test_rng *rng, uint32_t max_states, wf_semiring semiri
   return test_random_fst(rng, &shape);
 }
 
-/* Batches of random pairs, one of them against the definition: small pairs, which blocks search alone, and with a large one among them, when all blocks search all
- * pairs, a thread for each row or a block. */
+/* Batches of random pairs, one of them against the definition: small pairs, which blocks search
+ * alone, and with a large one among them, when all blocks search all pairs, a thread for each row
+ * or a block. */
 static void test_small(void **state) {
   (void)state;
   static const uint32_t max_states[] = {9, 400, 1500, 6000};
@@ -66,11 +71,14 @@ static void test_small(void **state) {
       wf_fst_free(a[BATCH - 1]);
       wf_fst_free(b[BATCH - 1]);
       a[BATCH - 1] = oracle_words(1500, 5, seed);
-      b[BATCH - 1] = oracle_random_graph(300, 1, 5, seed); /* so many words that tiles have several */
+      b[BATCH - 1] =
+          oracle_random_graph(300, 1, 5, seed); /* so many words that tiles have several */
     }
-    assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH, BATCH, &options, cpu, &err));
+    assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH,
+                               BATCH, &options, cpu, &err));
     options.device = "cuda";
-    assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH, BATCH, &options, gpu, &err));
+    assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH,
+                               BATCH, &options, gpu, &err));
     wf_fst *definition = oracle_compose(a[0], b[0], options.filter, options.connect, NULL);
     assert_same_bytes(gpu[0], definition, "definition");
     check_pair(a[1], b[1], options.filter, options.connect, "origins");
@@ -90,17 +98,21 @@ static void check_and_free(wf_fst *a, wf_fst *b, const char *what) {
   wf_fst_free(b);
 }
 
-/* A state where many words begin: rows that all blocks take together. Words as the batch's first and second pair, so that rows count through. */
+/* A state where many words begin: rows that all blocks take together. Words as the batch's first
+ * and second pair, so that rows count through. */
 static void test_small_heavy(void **state) {
   (void)state;
   check_and_free(oracle_words(1500, 9, 5), oracle_random_graph(80, 1, 9, 6), "words");
   check_and_free(oracle_words(150, 9, 5), oracle_emissions(70, 9, 6), "a few words");
   wf_error err = {0};
   wf_compose_options options = options_for(NULL);
-  wf_fst *a[3] = {oracle_words(1800, 9, 7), oracle_words(5, 9, 8), oracle_words(300, 9, 9)}, *b = oracle_random_graph(80, 1, 9, 6), *cpu[3], *gpu[3];
-  assert_ok(wf_compose_batch((const wf_fst *const *)a, 3, (const wf_fst *const *)&b, 1, 3, &options, cpu, &err));
+  wf_fst *a[3] = {oracle_words(1800, 9, 7), oracle_words(5, 9, 8), oracle_words(300, 9, 9)},
+         *b = oracle_random_graph(80, 1, 9, 6), *cpu[3], *gpu[3];
+  assert_ok(wf_compose_batch((const wf_fst *const *)a, 3, (const wf_fst *const *)&b, 1, 3, &options,
+                             cpu, &err));
   options.device = "cuda";
-  assert_ok(wf_compose_batch((const wf_fst *const *)a, 3, (const wf_fst *const *)&b, 1, 3, &options, gpu, &err));
+  assert_ok(wf_compose_batch((const wf_fst *const *)a, 3, (const wf_fst *const *)&b, 1, 3, &options,
+                             gpu, &err));
   for (int i = 0; i < 3; i++) {
     assert_same_bytes(gpu[i], cpu[i], "batch of words");
     wf_fst *all[] = {a[i], cpu[i], gpu[i]};
@@ -113,11 +125,13 @@ static void test_small_heavy(void **state) {
 static void test_small_groups(void **state) {
   (void)state;
   check_and_free(oracle_words(1700, 9, 5), oracle_random_graph(580, 1, 9, 6), "a warp each");
-  check_and_free(oracle_random_graph(260, 16, 100, 7), oracle_random_graph(260, 16, 100, 8), "both directions");
+  check_and_free(oracle_random_graph(260, 16, 100, 7), oracle_random_graph(260, 16, 100, 8),
+                 "both directions");
   check_and_free(oracle_random_graph(9, 30, 4, 7), oracle_random_graph(100, 20, 4, 8), "many arcs");
 }
 
-/* Every structure once, on as little as makes it be taken: a block a pair and a cluster a pair; a thread, a warp, a block a row. For compute-sanitizer. */
+/* Every structure once, on as little as makes it be taken: a block a pair and a cluster a pair; a
+ * thread, a warp, a block a row. For compute-sanitizer. */
 static void test_races(void **state) {
   (void)state;
   enum { PAIRS = 33 };
@@ -125,8 +139,10 @@ static void test_races(void **state) {
   test_rng rng = {3};
   wf_compose_options options = options_for("cuda");
   wf_fst *a = random_fst(&rng, 9, WF_TROPICAL), *b[PAIRS], *gpu[PAIRS], *cpu;
-  for (int i = 0; i < PAIRS; i++) b[i] = oracle_random_graph(3 + (uint32_t)i % 3, 3, 2, (uint64_t)i);
-  assert_ok(wf_compose_batch((const wf_fst *const *)&a, 1, (const wf_fst *const *)b, PAIRS, PAIRS, &options, gpu, &err));
+  for (int i = 0; i < PAIRS; i++)
+    b[i] = oracle_random_graph(3 + (uint32_t)i % 3, 3, 2, (uint64_t)i);
+  assert_ok(wf_compose_batch((const wf_fst *const *)&a, 1, (const wf_fst *const *)b, PAIRS, PAIRS,
+                             &options, gpu, &err));
   options.device = NULL;
   for (int i = 0; i < PAIRS; i++) {
     assert_ok(wf_compose(a, b[i], &options, &cpu, &err));
@@ -135,7 +151,8 @@ static void test_races(void **state) {
     for (int k = 0; k < 3; k++) wf_fst_free(all[k]);
   }
   wf_fst_free(a);
-  check_and_free(oracle_random_graph(20, 3, 3, 7), oracle_random_graph(70, 3, 3, 8), "a cluster a pair");
+  check_and_free(oracle_random_graph(20, 3, 3, 7), oracle_random_graph(70, 3, 3, 8),
+                 "a cluster a pair");
   check_and_free(oracle_words(700, 9, 5), oracle_random_graph(500, 1, 9, 6), "a thread a row");
   check_and_free(oracle_words(1700, 9, 5), oracle_random_graph(515, 1, 9, 6), "a warp a row");
   check_and_free(oracle_emissions(5, 30, 6), oracle_random_graph(20000, 6, 30, 6), "a block a row");
@@ -143,12 +160,17 @@ static void test_races(void **state) {
 
 static void test_large(void **state) {
   (void)state;
-  check_and_free(oracle_random_graph(256, 5, 10, 1001), oracle_random_graph(256, 5, 10, 1002), "256 states");
-  check_and_free(oracle_random_graph(1024, 5, 10, 1001), oracle_random_graph(1024, 5, 10, 1002), "1024 states");
-  check_and_free(oracle_random_graph(5000, 3, 10, 1001), oracle_random_graph(5000, 3, 10, 1002), "5000 states");
-  check_and_free(oracle_random_graph(256, 64, 128, 1001), oracle_random_graph(256, 64, 128, 1002), "64 arcs a state");
+  check_and_free(oracle_random_graph(256, 5, 10, 1001), oracle_random_graph(256, 5, 10, 1002),
+                 "256 states");
+  check_and_free(oracle_random_graph(1024, 5, 10, 1001), oracle_random_graph(1024, 5, 10, 1002),
+                 "1024 states");
+  check_and_free(oracle_random_graph(5000, 3, 10, 1001), oracle_random_graph(5000, 3, 10, 1002),
+                 "5000 states");
+  check_and_free(oracle_random_graph(256, 64, 128, 1001), oracle_random_graph(256, 64, 128, 1002),
+                 "64 arcs a state");
   check_and_free(oracle_words(3000, 69, 5), oracle_emissions(251, 69, 6), "words");
-  check_and_free(oracle_emissions(251, 69, 6), oracle_words(3000, 69, 5), "words, the other way round");
+  check_and_free(oracle_emissions(251, 69, 6), oracle_words(3000, 69, 5),
+                 "words, the other way round");
 }
 
 /* A composer runs again with the same result; pairs of one shared input; empty inputs. */
@@ -156,13 +178,16 @@ static void test_composer(void **state) {
   (void)state;
   wf_error err = {0};
   wf_compose_options options = options_for("cuda");
-  wf_fst *a = oracle_words(40, 9, 3), *b[3] = {oracle_emissions(50, 9, 4), test_fst_of(WF_TROPICAL, "0 1 77 77;1"), oracle_emissions(70, 9, 5)};
+  wf_fst *a = oracle_words(40, 9, 3),
+         *b[3] = {oracle_emissions(50, 9, 4), test_fst_of(WF_TROPICAL, "0 1 77 77;1"),
+                  oracle_emissions(70, 9, 5)};
   wf_fst *none;
   wf_compose_options plain = options_for(NULL);
   assert_ok(wf_compose(b[1], b[0], &plain, &none, &err));
   assert_int_equal(wf_fst_get_view(none).start, -1);
   wf_composer *composer;
-  assert_ok(wf_composer_create((const wf_fst *const *)&a, 1, (const wf_fst *const *)b, 3, 3, &options, true, &composer, &err));
+  assert_ok(wf_composer_create((const wf_fst *const *)&a, 1, (const wf_fst *const *)b, 3, 3,
+                               &options, true, &composer, &err));
   wf_fst *out, *want;
   assert_int_equal(wf_composer_get(composer, 0, &out, NULL, &err), WF_ERR_STATE);
   for (int run = 0; run < 3; run++) {
@@ -192,7 +217,8 @@ static void test_composer(void **state) {
 static void test_limits(void **state) {
   (void)state;
   wf_error err = {0};
-  wf_fst *a = oracle_random_graph(256, 5, 10, 1001), *b = oracle_random_graph(256, 5, 10, 1002), *out;
+  wf_fst *a = oracle_random_graph(256, 5, 10, 1001), *b = oracle_random_graph(256, 5, 10, 1002),
+         *out;
   wf_compose_options options = options_for("cuda");
   options.max_states = 48898;
   assert_int_equal(wf_compose(a, b, &options, &out, &err), WF_ERR_LIMIT);
@@ -213,14 +239,18 @@ static void test_limits(void **state) {
   wf_fst_free(b);
 }
 
-/* More states than a batch can number, refused before there is room for them; an input too wide for tables, composed pair by pair through many levels. */
+/* More states than a batch can number, refused before there is room for them; an input too wide for
+ * tables, composed pair by pair through many levels. */
 static void test_too_many(void **state) {
   (void)state;
   enum { COUNT = 90 }; /* 49,755,482 states each before trimming */
   wf_error err = {0};
   wf_compose_options options = options_for("cuda");
-  wf_fst *a = oracle_random_graph(8192, 5, 10, 1001), *b = oracle_random_graph(8192, 5, 10, 1002), *out[COUNT];
-  assert_int_equal(wf_compose_batch((const wf_fst *const *)&a, 1, (const wf_fst *const *)&b, 1, COUNT, &options, out, &err), WF_ERR_LIMIT);
+  wf_fst *a = oracle_random_graph(8192, 5, 10, 1001), *b = oracle_random_graph(8192, 5, 10, 1002),
+         *out[COUNT];
+  assert_int_equal(wf_compose_batch((const wf_fst *const *)&a, 1, (const wf_fst *const *)&b, 1,
+                                    COUNT, &options, out, &err),
+                   WF_ERR_LIMIT);
   assert_non_null(strstr(err.message, "in one batch"));
   options.max_states = 49755481;
   assert_int_equal(wf_compose(a, b, &options, &out[0], &err), WF_ERR_LIMIT);
@@ -248,6 +278,10 @@ static bool no_gpu(void) {
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_small_heavy), cmocka_unit_test(test_small_groups), cmocka_unit_test(test_races), cmocka_unit_test(test_large), cmocka_unit_test(test_composer), cmocka_unit_test(test_limits), cmocka_unit_test(test_too_many)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small),        cmocka_unit_test(test_small_heavy),
+      cmocka_unit_test(test_small_groups), cmocka_unit_test(test_races),
+      cmocka_unit_test(test_large),        cmocka_unit_test(test_composer),
+      cmocka_unit_test(test_limits),       cmocka_unit_test(test_too_many)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,13 @@
-/* test_gpu_decode.c - the GPU search against the CPU search, every bit of every result. Ends with 77 where there is no GPU. Also compiled for the imitated GPU
- * of tests/simt, which runs the same kernels slowly: with few seeds. */
+/* test_gpu_decode.c - the GPU search against the CPU search, every bit of every result. Ends with
+ * 77 where there is no GPU. Also compiled for the imitated GPU of tests/simt, which runs the same
+ * kernels slowly: with few seeds. */
 #include "decode_tasks.h"
 
 enum { BATCH = 24 };
 
 /* Decodes on both; the caller frees. */
-static void decode_both(const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, size_t count, wf_result **cpu, wf_result **gpu) {
+static void decode_both(const wf_graph *graph, wf_decoder_options options, const wf_scores *batch,
+                        size_t count, wf_result **cpu, wf_result **gpu) {
   test_decode_on("cpu", graph, options, batch, count, cpu);
   test_decode_on("cuda", graph, options, batch, count, gpu);
 }
@@ -32,7 +34,8 @@ static void test_random_tasks(void **state) {
     test_free_task(&task);
   }
   if (test_seeds(400) >= 400) {
-    assert_int_equal(flags_seen, WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
+    assert_int_equal(
+        flags_seen, WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
     assert_true(errors_seen > 0);
   }
 }
@@ -68,7 +71,8 @@ static void test_blank(void **state) {
   assert_true(num_skipped > 0);
 }
 
-/* A graph and beams large enough to fill tables, with every number of ranks that max_tokens and the batch call for. */
+/* A graph and beams large enough to fill tables, with every number of ranks that max_tokens and the
+ * batch call for. */
 static void test_large_tasks(void **state) {
   (void)state;
   const bool few = test_seeds(400) < 400;
@@ -101,7 +105,10 @@ static void test_capacity_edges(void **state) {
   assert_ok(wf_builder_add_states(builder, WIDTH + 1, NULL, &err));
   assert_ok(wf_builder_set_start(builder, 0, &err));
   for (uint32_t s = 1; s <= WIDTH; s++) { /* the start fans out; each state goes on by itself */
-    assert_ok(wf_builder_add_arc(builder, 0, (wf_arc){.nextstate = s, .weight = (float)s / 64, .ilabel = 1, .olabel = (int32_t)s}, &err));
+    assert_ok(wf_builder_add_arc(
+        builder, 0,
+        (wf_arc){.nextstate = s, .weight = (float)s / 64, .ilabel = 1, .olabel = (int32_t)s},
+        &err));
     assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.nextstate = s, .ilabel = 1}, &err));
     assert_ok(wf_builder_set_final(builder, s, (float)(WIDTH - s) / 16, &err));
   }
@@ -120,7 +127,9 @@ static void test_capacity_edges(void **state) {
     decode_both(graph, options, &one, 1, &cpu, &gpu);
     test_assert_same_batch((uint64_t)room, &cpu, &gpu, 1);
     assert_int_equal((cpu->flags & WF_RESULT_OVERFLOW) != 0, room < WIDTH);
-    assert_int_equal(cpu->words[0].label, room < WIDTH ? WIDTH - 1 : WIDTH); /* the state that fell out was the best in the end */
+    assert_int_equal(
+        cpu->words[0].label,
+        room < WIDTH ? WIDTH - 1 : WIDTH); /* the state that fell out was the best in the end */
     wf_result_free(cpu);
     wf_result_free(gpu);
   }
@@ -134,8 +143,10 @@ static void test_bad_scores(void **state) {
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 1 0;1 1 2 0 0;1 0");
   wf_graph *graph;
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
-  float good[4] = {-1, -2, -3, -1}, nan[4] = {-1, -2, NAN, -1}, inf[4] = {INFINITY, 0, 0, 0}, none[4] = {-INFINITY, -INFINITY, -1, -1};
-  wf_scores batch[] = {{good, 2, 2, 2}, {nan, 2, 2, 2}, {inf, 2, 2, 2}, {none, 2, 2, 2}, {good, 4, 1, 1}, {good, 0, 2, 2}, {NULL, 0, 0, 0}};
+  float good[4] = {-1, -2, -3, -1}, nan[4] = {-1, -2, NAN, -1}, inf[4] = {INFINITY, 0, 0, 0},
+        none[4] = {-INFINITY, -INFINITY, -1, -1};
+  wf_scores batch[] = {{good, 2, 2, 2}, {nan, 2, 2, 2},  {inf, 2, 2, 2}, {none, 2, 2, 2},
+                       {good, 4, 1, 1}, {good, 0, 2, 2}, {NULL, 0, 0, 0}};
   wf_result *cpu[7], *gpu[7];
   wf_decoder_options options;
   wf_decoder_options_init(&options);
@@ -168,10 +179,14 @@ static void test_races(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
-  if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
+  if (argc > 1 && strcmp(argv[1], "test_races") == 0)
+    return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
-  if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_capacity_edges), cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_blank),
-                                     cmocka_unit_test(test_large_tasks)};
+  if (argc > 1 && strcmp(argv[1], "test_small") == 0)
+    return cmocka_run_group_tests(small, NULL, NULL);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_capacity_edges), cmocka_unit_test(test_bad_scores),
+      cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_blank),
+      cmocka_unit_test(test_large_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

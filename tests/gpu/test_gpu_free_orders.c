@@ -1,5 +1,6 @@
-/* test_gpu_free_orders.c - objects may be freed in any order, also when the program ends and the CUDA runtime has gone before them. Ends with 77 where there is
- * no GPU. Also compiled for the imitated GPU of tests/simt. */
+/* test_gpu_free_orders.c - objects may be freed in any order, also when the program ends and the
+ * CUDA runtime has gone before them. Ends with 77 where there is no GPU. Also compiled for the
+ * imitated GPU of tests/simt. */
 #include <cuda_runtime_api.h>
 
 #include "free_orders.h"
@@ -11,7 +12,8 @@ static void free_what_is_left(void) {
   if (left.decoder != NULL) freed_objects_end(&left);
 }
 
-/* Every 29th of the 5,040 orders: a decoder on a GPU takes a tenth of a second to make. test_free_orders has all of them on the CPU. */
+/* Every 29th of the 5,040 orders: a decoder on a GPU takes a tenth of a second to make.
+ * test_free_orders has all of them on the CPU. */
 static void test_many_orders(void **state) {
   (void)state;
   test_free_orders("cuda", 29);
@@ -34,8 +36,10 @@ static void test_end_of_program(void **state) {
 int main(int argc, char **argv) {
   if (atexit(free_what_is_left) != 0) return 1;
   if (test_no_gpu()) return 77;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_many_orders), cmocka_unit_test(test_end_of_program)};
-  const struct CMUnitTest small[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_end_of_program)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_many_orders),
+                                     cmocka_unit_test(test_end_of_program)};
+  const struct CMUnitTest small[] = {cmocka_unit_test(test_small),
+                                     cmocka_unit_test(test_end_of_program)};
   if (argc > 1) return cmocka_run_group_tests(small, NULL, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
-/* test_gpu_host.c - the host side of the GPU decoder: every form of scores, plans and budgets of memory, the caller's stream, several GPUs, against
- * the CPU decoder, every bit of every result. Compiled with CUDA for a GPU (ends with 77 where there is none); with FAKE_CUDA for the
- * imitated GPUs of tests/fake_cuda, where failures are planted too; and with SIMT besides, where these run the kernels of src/cuda: less of everything. */
+/* test_gpu_host.c - the host side of the GPU decoder: every form of scores, plans and budgets of
+ * memory, the caller's stream, several GPUs, against the CPU decoder, every bit of every result.
+ * Compiled with CUDA for a GPU (ends with 77 where there is none); with FAKE_CUDA for the imitated
+ * GPUs of tests/fake_cuda, where failures are planted too; and with SIMT besides, where these run
+ * the kernels of src/cuda: less of everything. */
 #include <cuda_runtime_api.h>
 
 #include "base/interrupt.h"
@@ -14,15 +16,17 @@ static void assert_cuda(cudaError_t code) {
 }
 
 #ifdef FAKE_CUDA
-static const char *const devices[] = {"cuda", "cuda:2", "cuda:0,0", "cuda:0,1,2", "cuda:all", "cuda:1,0,1"};
+static const char *const devices[] = {"cuda",       "cuda:2",   "cuda:0,0",
+                                      "cuda:0,1,2", "cuda:all", "cuda:1,0,1"};
 #else
 static const char *const devices[] = {"cuda", "cuda:0,0", "cuda:all", "cuda:0,0,0"};
 #endif
 enum { NUM_DEVICES = sizeof devices / sizeof *devices };
 
-/* --- scores in every form --------------------------------------------------------------------------------------------- */
+/* --- scores in every form ---------------------------------------------------------------- */
 
-/* A batch of the same values in two forms: float32 matrices in host memory, and the form asked for. */
+/* A batch of the same values in two forms: float32 matrices in host memory, and the form asked for.
+ */
 struct forms {
   wf_scores plain[BATCH], shaped[BATCH];
   void *owned[2 * BATCH]; /* host */
@@ -36,18 +40,27 @@ static void *to_device(const void *data, size_t bytes) {
   return copy;
 }
 
-/* A matrix of `stride` elements a frame whose columns beyond num_columns, and a few of those, are NaN: nobody may look at them. */
-static wf_scores shape_matrix(const wf_scores *plain, int32_t extra, int64_t stride, wf_dtype dtype, void **owned) {
+/* A matrix of `stride` elements a frame whose columns beyond num_columns, and a few of those, are
+ * NaN: nobody may look at them. */
+static wf_scores shape_matrix(const wf_scores *plain, int32_t extra, int64_t stride, wf_dtype dtype,
+                              void **owned) {
   int64_t size = plain->num_frames * stride;
   *owned = malloc((size_t)(size + 1) * test_score_size(dtype));
   for (int64_t i = 0; i < size; i++) test_put_score(*owned, i, NAN, dtype);
   for (int64_t t = 0; t < plain->num_frames; t++)
-    for (int32_t c = 0; c < plain->num_columns; c++) test_put_score(*owned, t * stride + c, ((const float *)plain->data)[t * plain->stride + c], dtype);
-  return (wf_scores){.data = *owned, .num_frames = plain->num_frames, .num_columns = plain->num_columns + extra, .stride = stride, .dtype = dtype};
+    for (int32_t c = 0; c < plain->num_columns; c++)
+      test_put_score(*owned, t * stride + c, ((const float *)plain->data)[t * plain->stride + c],
+                     dtype);
+  return (wf_scores){.data = *owned,
+                     .num_frames = plain->num_frames,
+                     .num_columns = plain->num_columns + extra,
+                     .stride = stride,
+                     .dtype = dtype};
 }
 
 /* The graph may read fewer columns than the task has: plain then has just those. */
-static void make_forms(struct forms *forms, struct decode_task *task, uint64_t seed, int64_t max_frames, wf_dtype dtype, bool on_device) {
+static void make_forms(struct forms *forms, struct decode_task *task, uint64_t seed,
+                       int64_t max_frames, wf_dtype dtype, bool on_device) {
   test_rng rng = {seed * 77 + 5};
   float *data[BATCH];
   *forms = (struct forms){0};
@@ -55,13 +68,15 @@ static void make_forms(struct forms *forms, struct decode_task *task, uint64_t s
   for (size_t i = 0; i < BATCH; i++) {
     wf_scores *plain = &forms->plain[i];
     forms->owned[i] = data[i];
-    for (int64_t k = 0; k < plain->num_frames * plain->stride; k++) test_put_score(data[i], k, test_below(&rng, 30) == 0 ? -INFINITY : data[i][k], WF_FLOAT32);
+    for (int64_t k = 0; k < plain->num_frames * plain->stride; k++)
+      test_put_score(data[i], k, test_below(&rng, 30) == 0 ? -INFINITY : data[i][k], WF_FLOAT32);
     plain->num_columns = wf_graph_min_columns(task->graph);
     int32_t extra = (int32_t)test_below(&rng, 3) * 7;
     int64_t stride = plain->num_columns + extra + (int64_t)test_below(&rng, 2) * 3;
     forms->shaped[i] = shape_matrix(plain, extra, stride, dtype, &forms->owned[BATCH + i]);
     if (!on_device) continue;
-    forms->on_device[i] = to_device(forms->shaped[i].data, (size_t)(plain->num_frames * stride) * test_score_size(dtype));
+    forms->on_device[i] = to_device(forms->shaped[i].data,
+                                    (size_t)(plain->num_frames * stride) * test_score_size(dtype));
     forms->shaped[i].data = forms->on_device[i];
     forms->shaped[i].on_device = true;
   }
@@ -74,7 +89,9 @@ static void free_forms(struct forms *forms) {
 
 static const char *device_of(uint64_t i, bool on_device) {
   const char *device = devices[i % NUM_DEVICES];
-  return on_device && strchr(device, '0') == NULL && strcmp(device, "cuda:all") != 0 ? "cuda" : device; /* the scores lie on GPU 0 */
+  return on_device && strchr(device, '0') == NULL && strcmp(device, "cuda:all") != 0
+             ? "cuda"
+             : device; /* the scores lie on GPU 0 */
 }
 
 static void test_forms(void **state) {
@@ -96,7 +113,8 @@ static void test_forms(void **state) {
     test_decode_on(device_of(seed, on_device), task.graph, task.options, forms.shaped, BATCH, gpu);
     test_assert_same_batch(seed, cpu, gpu, BATCH);
     test_free_results(gpu, BATCH);
-    for (size_t i = 0; i < BATCH / 2; i++) forms.shaped[i] = forms.plain[i]; /* both kinds and both places in one batch */
+    for (size_t i = 0; i < BATCH / 2; i++)
+      forms.shaped[i] = forms.plain[i]; /* both kinds and both places in one batch */
     test_decode_on(device_of(seed, on_device), task.graph, task.options, forms.shaped, BATCH, gpu);
     test_assert_same_batch(seed, cpu, gpu, BATCH);
     test_free_results(gpu, BATCH);
@@ -126,10 +144,16 @@ static void test_padded(void **state) {
       lengths[i] = forms.plain[i].num_frames;
       for (int64_t t = 0; t < lengths[i]; t++)
         for (int64_t c = 0; c < columns; c++)
-          test_put_score(tensor, i * utterance_stride + t * frame_stride + c, ((const float *)forms.plain[i].data)[t * forms.plain[i].stride + c], dtype);
+          test_put_score(tensor, i * utterance_stride + t * frame_stride + c,
+                         ((const float *)forms.plain[i].data)[t * forms.plain[i].stride + c],
+                         dtype);
     }
-    wf_padded_scores padded = {
-        .data = tensor, .num_utterances = BATCH, .max_frames = longest, .num_columns = (int32_t)columns, .lengths = lengths, .dtype = dtype};
+    wf_padded_scores padded = {.data = tensor,
+                               .num_utterances = BATCH,
+                               .max_frames = longest,
+                               .num_columns = (int32_t)columns,
+                               .lengths = lengths,
+                               .dtype = dtype};
     if (seed % 2 != 0) padded.frame_stride = frame_stride;
     if (seed % 4 >= 2) padded.utterance_stride = utterance_stride;
     void *copy = to_device(tensor, (size_t)(BATCH * utterance_stride) * test_score_size(dtype));
@@ -154,7 +178,9 @@ static void test_padded(void **state) {
 /* The first bad score is told alike wherever the scores lie; the other utterances are decoded. */
 static void test_bad_scores(void **state) {
   (void)state;
-  static const uint32_t bad[3][4] = {{0x7fc00000, 0x7f800000, 0x60ad78ed, 0xe0ad78ed}, {0x7e00, 0x7c00, 0xfe00, 0xfc01}, {0x7fc0, 0x7f80, 0x60ae, 0xe0ae}};
+  static const uint32_t bad[3][4] = {{0x7fc00000, 0x7f800000, 0x60ad78ed, 0xe0ad78ed},
+                                     {0x7e00, 0x7c00, 0xfe00, 0xfc01},
+                                     {0x7fc0, 0x7f80, 0x60ae, 0xe0ae}};
   for (uint64_t seed = 300; seed < 300 + test_seeds(24); seed++) {
     struct decode_task task = test_random_task(seed);
     struct forms forms;
@@ -166,7 +192,8 @@ static void test_bad_scores(void **state) {
       const wf_scores *s = &forms.shaped[i];
       int32_t columns = forms.plain[i].num_columns;
       for (uint32_t k = test_below(&rng, 3); s->num_frames > 0 && columns > 0 && k < 3; k++) {
-        int64_t at = test_below(&rng, (uint32_t)s->num_frames) * s->stride + test_below(&rng, (uint32_t)columns);
+        int64_t at = test_below(&rng, (uint32_t)s->num_frames) * s->stride +
+                     test_below(&rng, (uint32_t)columns);
         uint32_t bits = bad[dtype][test_below(&rng, 4)];
         if (dtype == WF_FLOAT32)
           ((uint32_t *)forms.owned[BATCH + i])[at] = bits;
@@ -177,19 +204,24 @@ static void test_bad_scores(void **state) {
     test_decode_on("cpu", task.graph, task.options, forms.shaped, BATCH, cpu);
     for (int on_device = 0; on_device < 2; on_device++) {
       for (size_t i = 0; i < BATCH && on_device; i++) {
-        forms.on_device[i] = to_device(forms.shaped[i].data, (size_t)(forms.shaped[i].num_frames * forms.shaped[i].stride) * test_score_size(dtype));
+        forms.on_device[i] = to_device(
+            forms.shaped[i].data,
+            (size_t)(forms.shaped[i].num_frames * forms.shaped[i].stride) * test_score_size(dtype));
         forms.shaped[i].data = forms.on_device[i];
         forms.shaped[i].on_device = true;
       }
-      test_decode_on(device_of(seed, on_device), task.graph, task.options, forms.shaped, BATCH, gpu);
+      test_decode_on(device_of(seed, on_device), task.graph, task.options, forms.shaped, BATCH,
+                     gpu);
       test_assert_same_batch(seed, cpu, gpu, BATCH);
       for (size_t i = 0; i < BATCH; i++)
-        if (strncmp(cpu[i]->message, "score of", 8) == 0) assert_string_equal(cpu[i]->message, gpu[i]->message);
+        if (strncmp(cpu[i]->message, "score of", 8) == 0)
+          assert_string_equal(cpu[i]->message, gpu[i]->message);
       test_free_results(gpu, BATCH);
     }
     test_free_results(cpu, BATCH);
     /* host memory that is said to be the GPU's is an error, not a crash */
-    wf_scores wrong = {.data = forms.owned[0], .num_frames = 1, .num_columns = 8, .stride = 8, .on_device = true};
+    wf_scores wrong = {
+        .data = forms.owned[0], .num_frames = 1, .num_columns = 8, .stride = 8, .on_device = true};
     test_decode_on("cuda", task.graph, task.options, &wrong, 1, gpu);
     assert_int_equal(gpu[0]->status, WF_ERR_ARGUMENT);
     test_free_results(gpu, 1);
@@ -198,10 +230,11 @@ static void test_bad_scores(void **state) {
   }
 }
 
-/* --- memory ---------------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------ */
 
 static wf_batch_shape shape_of(const wf_scores *scores, size_t count) {
-  wf_batch_shape shape = {.num_utterances = count, .dtype = scores[0].dtype, .on_device = scores[0].on_device};
+  wf_batch_shape shape = {
+      .num_utterances = count, .dtype = scores[0].dtype, .on_device = scores[0].on_device};
   for (size_t i = 0; i < count; i++) {
     shape.sum_frames += scores[i].num_frames;
     if (scores[i].num_frames > shape.max_frames) shape.max_frames = scores[i].num_frames;
@@ -209,7 +242,8 @@ static wf_batch_shape shape_of(const wf_scores *scores, size_t count) {
   return shape;
 }
 
-/* Budgets from plenty to next to nothing: within each, the plan is kept and the results are the same, until an error says what to lower. */
+/* Budgets from plenty to next to nothing: within each, the plan is kept and the results are the
+ * same, until an error says what to lower. */
 static void test_budgets(void **state) {
   (void)state;
   wf_error err = {0};
@@ -243,8 +277,10 @@ static void test_budgets(void **state) {
         assert_string_equal(err.message, message);
         refused++;
       } else {
-        assert_true(plan.total_bytes <= (uint64_t)budget / (task.options.device[4] != '\0' ? 2 : 1));
-        assert_true(plan.total_bytes == plan.graph_bytes + plan.lane_bytes + plan.trace_bytes + plan.score_bytes + plan.result_bytes);
+        assert_true(plan.total_bytes <=
+                    (uint64_t)budget / (task.options.device[4] != '\0' ? 2 : 1));
+        assert_true(plan.total_bytes == plan.graph_bytes + plan.lane_bytes + plan.trace_bytes +
+                                            plan.score_bytes + plan.result_bytes);
         assert_true((plan.score_bytes == 0) == on_device);
         assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
         assert_ok(wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err));
@@ -252,9 +288,12 @@ static void test_budgets(void **state) {
         assert_memory_equal(&plan, &followed, sizeof plan);
 #ifdef FAKE_CUDA
         size_t expected = (size_t)plan.total_bytes * (size_t)plan.num_gpus, scores = 0;
-        for (size_t i = 0; i < BATCH && on_device; i++) scores += (size_t)(forms.shaped[i].num_frames * forms.shaped[i].stride) * 2 + 1;
+        for (size_t i = 0; i < BATCH && on_device; i++)
+          scores += (size_t)(forms.shaped[i].num_frames * forms.shaped[i].stride) * 2 + 1;
         assert_int_equal(fake_gpus.device_bytes, expected + scores);
-        assert_int_equal(fake_gpus.pinned_bytes, (plan.pinned_bytes + sizeof(uint32_t)) * (uint64_t)plan.num_gpus); /* and the word that stops kernels */
+        assert_int_equal(fake_gpus.pinned_bytes,
+                         (plan.pinned_bytes + sizeof(uint32_t)) *
+                             (uint64_t)plan.num_gpus); /* and the word that stops kernels */
 #endif
         test_assert_same_batch(seed, cpu, gpu, BATCH);
         test_free_results(gpu, BATCH);
@@ -281,7 +320,10 @@ static struct decode_task dense_task(uint32_t num_states, uint32_t degree) {
   assert_ok(wf_builder_set_start(builder, 0, &err));
   for (uint32_t s = 0; s < num_states; s++) {
     for (uint32_t k = 1; k <= degree; k++) {
-      wf_arc arc = {.nextstate = (s * (degree + 1) + k * 7) % num_states, .weight = (float)k / 8, .ilabel = (int32_t)k, .olabel = (int32_t)s};
+      wf_arc arc = {.nextstate = (s * (degree + 1) + k * 7) % num_states,
+                    .weight = (float)k / 8,
+                    .ilabel = (int32_t)k,
+                    .olabel = (int32_t)s};
       assert_ok(wf_builder_add_arc(builder, s, arc, &err));
     }
     assert_ok(wf_builder_set_final(builder, s, 0, &err));
@@ -295,7 +337,8 @@ static struct decode_task dense_task(uint32_t num_states, uint32_t degree) {
   return task;
 }
 
-/* A trace with room for a third: what nothing comes from any more makes room on the GPU; the imitated one has the CPU decode the longest utterances. */
+/* A trace with room for a third: what nothing comes from any more makes room on the GPU; the
+ * imitated one has the CPU decode the longest utterances. */
 static void test_no_room(void **state) {
   (void)state;
   wf_error err = {0};
@@ -336,8 +379,9 @@ static void test_no_room(void **state) {
   test_free_task(&task);
 }
 
-/* Frames of more tokens than a block holds, which the plan did not expect: those utterances are done again in wider lanes, or on the CPU if there is
- * no memory for these; the batch after knows. */
+/* Frames of more tokens than a block holds, which the plan did not expect: those utterances are
+ * done again in wider lanes, or on the CPU if there is no memory for these; the batch after knows.
+ */
 static void test_wide_frames(void **state) {
   (void)state;
   wf_error err = {0};
@@ -365,15 +409,20 @@ static void test_wide_frames(void **state) {
     assert_ok(wf_plan_bytes(task.graph, &task.options, &shape, &plan, &err));
     int32_t compiled_for[2];
     assert_cuda((cudaError_t)wf__gpu_compiled_for(compiled_for));
-    const bool is_large_gpu = compiled_for[0] == 227; /* on smaller ones max_active asks for other lanes at once */
+    const bool is_large_gpu =
+        compiled_for[0] == 227; /* on smaller ones max_active asks for other lanes at once */
     if (is_large_gpu) assert_int_equal(plan.lane_blocks, 1);
-    if (tight) task.options.gpu_memory = (int64_t)(plan.graph_bytes + (plan.total_bytes - plan.graph_bytes) / (uint64_t)plan.num_lanes) * (on_device ? 1 : 2);
+    if (tight)
+      task.options.gpu_memory = (int64_t)(plan.graph_bytes + (plan.total_bytes - plan.graph_bytes) /
+                                                                 (uint64_t)plan.num_lanes) *
+                                (on_device ? 1 : 2);
     test_decode_on("cpu", task.graph, task.options, forms.plain, BATCH, cpu);
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     wf_set_log(test_listen, &again);
     for (int batch = 0; batch < 2; batch++) {
       assert_ok(wf_decode(decoder, scores, TIMES * BATCH, NULL, gpu, &err));
-      for (int k = 0; k < TIMES; k++) test_assert_same_batch((uint64_t)form, cpu, gpu + k * BATCH, BATCH);
+      for (int k = 0; k < TIMES; k++)
+        test_assert_same_batch((uint64_t)form, cpu, gpu + k * BATCH, BATCH);
       test_free_results(gpu, TIMES * BATCH);
     }
     wf_set_log(NULL, NULL);
@@ -385,16 +434,18 @@ static void test_wide_frames(void **state) {
   test_free_task(&task);
 }
 
-/* --- order of work ------------------------------------------------------------------------------------------------------------ */
+/* --- order of work ----------------------------------------------------------------------- */
 
-/* Scores that are still on their way to the GPU, behind a long copy on the caller's stream, when wf_decode is called. */
+/* Scores that are still on their way to the GPU, behind a long copy on the caller's stream, when
+ * wf_decode is called. */
 static void test_stream(void **state) {
   (void)state;
   wf_error err = {0};
   enum { LONG_BYTES = 64 << 20, MATRIX_FLOATS = 64 };
   struct decode_task task = test_random_task(11);
   wf_decoder *decoder;
-  wf_scores host = {.num_frames = 8, .num_columns = MATRIX_FLOATS / 8, .stride = MATRIX_FLOATS / 8}, device = host;
+  wf_scores host = {.num_frames = 8, .num_columns = MATRIX_FLOATS / 8, .stride = MATRIX_FLOATS / 8},
+            device = host;
   wf_result *cpu, *gpu;
   void *pinned, *target, *big, *long_copy;
   cudaStream_t stream;
@@ -413,11 +464,13 @@ static void test_stream(void **state) {
   test_decode_on("cpu", task.graph, task.options, &host, 1, &cpu);
   task.options.device = "cuda";
   assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-  for (int round = 0; round < 3; round++) { /* the caller's stream, then the default one, which is the default */
+  for (int round = 0; round < 3;
+       round++) { /* the caller's stream, then the default one, which is the default */
     cudaStream_t use = round == 1 ? stream : NULL;
     assert_ok(wf_decoder_set_stream(decoder, use, &err));
     assert_cuda(cudaMemcpy(target, nans, sizeof nans, cudaMemcpyHostToDevice));
-    for (int k = 0; k < 10; k++) assert_cuda(cudaMemcpyAsync(big, long_copy, LONG_BYTES, cudaMemcpyHostToDevice, use));
+    for (int k = 0; k < 10; k++)
+      assert_cuda(cudaMemcpyAsync(big, long_copy, LONG_BYTES, cudaMemcpyHostToDevice, use));
     assert_cuda(cudaMemcpyAsync(target, pinned, sizeof nans, cudaMemcpyHostToDevice, use));
     assert_ok(wf_decode(decoder, &device, 1, NULL, &gpu, &err));
     test_assert_same_batch((uint64_t)round, &cpu, &gpu, 1);
@@ -444,7 +497,8 @@ static void test_stream(void **state) {
   test_free_task(&task);
 }
 
-/* One decoder, batch after batch of other sizes, orders and places: memory is reused, results do not depend on the company. */
+/* One decoder, batch after batch of other sizes, orders and places: memory is reused, results do
+ * not depend on the company. */
 static void test_reuse(void **state) {
   (void)state;
   wf_error err = {0};
@@ -485,7 +539,7 @@ static void test_reuse(void **state) {
   }
 }
 
-/* --- what goes wrong ------------------------------------------------------------------------------------------------------------ */
+/* --- what goes wrong --------------------------------------------------------------------- */
 
 static bool stop(void *user, const char *stage, double fraction) { return --*(int *)user > 0; }
 
@@ -517,7 +571,8 @@ static void test_cancel(void **state) {
   test_free_task(&task);
 }
 
-#if !defined(FAKE_CUDA) || defined(SIMT) /* a faked search calls the library, which would be interrupted, too */
+#if !defined(FAKE_CUDA) || \
+    defined(SIMT) /* a faked search calls the library, which would be interrupted, too */
 /* The same from the thread's own function, at every look. */
 static bool look(void *user) {
   wf__interrupt_ask();
@@ -578,12 +633,16 @@ static void test_no_such_gpu(void **state) {
   if (getenv("WARPFST_FAKE_SHARED_KB") == NULL) {
     fake_gpus.shared_kb = 0;
     assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err), WF_ERR_DEVICE);
-    assert_string_equal(err.message, "device cuda:0: this build has no code for GPUs of compute capability 7.0; the oldest that warpfst supports is 7.5");
+    assert_string_equal(err.message,
+                        "device cuda:0: this build has no code for GPUs of compute capability 7.0; "
+                        "the oldest that warpfst supports is 7.5");
     fake_gpus.shared_kb = real.shared_kb;
   }
   fake_gpus.driver = 11080;
   assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err), WF_ERR_DEVICE);
-  assert_string_equal(err.message, "no GPU: the NVIDIA driver is too old: it supports CUDA 11.8, this build needs 12.0");
+  assert_string_equal(
+      err.message,
+      "no GPU: the NVIDIA driver is too old: it supports CUDA 11.8, this build needs 12.0");
   fake_gpus.driver = 0;
   assert_int_equal(wf_decoder_create(task.graph, &task.options, &decoder, &err), WF_ERR_DEVICE);
   assert_string_equal(err.message, "no GPU: there is no NVIDIA driver");
@@ -596,7 +655,8 @@ static void test_no_such_gpu(void **state) {
 }
 
 #ifdef FAKE_CUDA
-/* Every call of CUDA fails once: an error comes back or the result is right, nothing is lost, and a new decoder works. */
+/* Every call of CUDA fails once: an error comes back or the result is right, nothing is lost, and a
+ * new decoder works. */
 static void test_failures(void **state) {
   (void)state;
   wf_error err = {0};
@@ -625,14 +685,17 @@ static void test_failures(void **state) {
         test_assert_same_batch((uint64_t)n, cpu, gpu, BATCH);
         test_free_results(gpu, BATCH);
       } else {
-        if (status != WF_ERR_DEVICE && status != WF_ERR_MEMORY) fail_msg("call %ld: status %d, %s", n, status, err.message);
+        if (status != WF_ERR_DEVICE && status != WF_ERR_MEMORY)
+          fail_msg("call %ld: status %d, %s", n, status, err.message);
         errors++;
       }
       wf_decoder_free(decoder);
       reached = fake_gpus.num_calls >= n;
       fake_gpus.fail_at = 0;
       assert_int_equal(cudaSetDevice(0), cudaSuccess);
-      if (fake_gpus.num_objects != objects) fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects, err.message);
+      if (fake_gpus.num_objects != objects)
+        fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects,
+                 err.message);
     }
     test_free_results(cpu, BATCH);
     free_forms(&forms);
@@ -653,7 +716,8 @@ static void test_eager(void **state) {
 }
 #endif
 
-/* Scores in device memory that look wrong are told from a copy of the frames in the middle, here of more than that may be. */
+/* Scores in device memory that look wrong are told from a copy of the frames in the middle, here of
+ * more than that may be. */
 static void test_check_on_device(void **state) {
   (void)state;
   enum { FRAMES = 20000, COLUMNS = 3, STRIDE = 16 };
@@ -662,7 +726,9 @@ static void test_check_on_device(void **state) {
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 0 0;0 0 2 1 0;0 0 3 2 0;0 0"), *named;
   struct decode_task task = {.graph = NULL};
   assert_ok(wf_symbols_create("tokens", &symbols, &err));
-  for (int i = 0; i < 4; i++) assert_ok(wf_symbols_add(symbols, (const char *[]){"<eps>", "<blk>", "a", "b"}[i], i, NULL, &err));
+  for (int i = 0; i < 4; i++)
+    assert_ok(
+        wf_symbols_add(symbols, (const char *[]){"<eps>", "<blk>", "a", "b"}[i], i, NULL, &err));
   assert_ok(wf_fst_with_symbols(fst, symbols, NULL, &named, &err));
   assert_ok(wf_graph_create(named, NULL, 0, &task.graph, &err));
   wf_decoder_options_init(&task.options);
@@ -670,9 +736,14 @@ static void test_check_on_device(void **state) {
   assert_non_null(data);
   for (int wrong = 0; wrong < 2; wrong++) {
     for (int i = 0; i < FRAMES; i++)
-      for (int c = 0; c < COLUMNS; c++) data[i * STRIDE + c] = wrong ? c == 0 ? 0.5f : 0.25f : logf(c == 0 ? 0.5f : 0.25f);
+      for (int c = 0; c < COLUMNS; c++)
+        data[i * STRIDE + c] = wrong ? c == 0 ? 0.5f : 0.25f : logf(c == 0 ? 0.5f : 0.25f);
     void *copy = to_device(data, (size_t)FRAMES * STRIDE * sizeof *data);
-    wf_scores batch[2] = {{.data = copy, .num_frames = FRAMES, .num_columns = COLUMNS, .stride = STRIDE, .on_device = true}};
+    wf_scores batch[2] = {{.data = copy,
+                           .num_frames = FRAMES,
+                           .num_columns = COLUMNS,
+                           .stride = STRIDE,
+                           .on_device = true}};
     batch[1] = batch[0];
     wf_result *results[2];
     struct test_heard heard = {"look like probabilities", 0};
@@ -684,7 +755,8 @@ static void test_check_on_device(void **state) {
     test_free_results(results, 2);
     task.options.check_scores = 1;
     test_decode_on("cuda", task.graph, task.options, batch, 2, results);
-    for (int i = 0; i < 2; i++) assert_int_equal(results[i]->status, wrong ? WF_ERR_ARGUMENT : WF_OK);
+    for (int i = 0; i < 2; i++)
+      assert_int_equal(results[i]->status, wrong ? WF_ERR_ARGUMENT : WF_OK);
     test_free_results(results, 2);
     assert_cuda(cudaFree(copy));
   }
@@ -707,23 +779,34 @@ int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   const struct CMUnitTest kernels[] = {
-      cmocka_unit_test(test_small),
-      cmocka_unit_test(test_no_room),
+    cmocka_unit_test(test_small),
+    cmocka_unit_test(test_no_room),
 #if !defined(FAKE_CUDA) || defined(SIMT)
-      cmocka_unit_test(test_interrupt),
+    cmocka_unit_test(test_interrupt),
 #endif
   };
-  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL);
-  if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
+  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0)
+    return cmocka_run_group_tests(kernels, NULL, NULL);
+  if (argc > 1 && strcmp(argv[1], "test_small") == 0)
+    return cmocka_run_group_tests(small, NULL, NULL);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_forms),    cmocka_unit_test(test_padded),      cmocka_unit_test(test_bad_scores), cmocka_unit_test(test_budgets),
-      cmocka_unit_test(test_no_room),  cmocka_unit_test(test_wide_frames), cmocka_unit_test(test_stream),     cmocka_unit_test(test_reuse),
-      cmocka_unit_test(test_cancel),   cmocka_unit_test(test_no_such_gpu),  cmocka_unit_test(test_check_on_device),
+    cmocka_unit_test(test_forms),
+    cmocka_unit_test(test_padded),
+    cmocka_unit_test(test_bad_scores),
+    cmocka_unit_test(test_budgets),
+    cmocka_unit_test(test_no_room),
+    cmocka_unit_test(test_wide_frames),
+    cmocka_unit_test(test_stream),
+    cmocka_unit_test(test_reuse),
+    cmocka_unit_test(test_cancel),
+    cmocka_unit_test(test_no_such_gpu),
+    cmocka_unit_test(test_check_on_device),
 #if !defined(FAKE_CUDA) || defined(SIMT)
-      cmocka_unit_test(test_interrupt),
+    cmocka_unit_test(test_interrupt),
 #endif
 #ifdef FAKE_CUDA
-      cmocka_unit_test(test_failures), cmocka_unit_test(test_eager),
+    cmocka_unit_test(test_failures),
+    cmocka_unit_test(test_eager),
 #endif
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* test_gpu_lattice.c - raw lattices of the GPU search against those of the CPU search, byte for byte, and against brute force. Ends with 77 where there is
- * no GPU. */
+/* test_gpu_lattice.c - raw lattices of the GPU search against those of the CPU search, byte for
+ * byte, and against brute force. Ends with 77 where there is no GPU. */
 #include "decode/decode_graph.h"
 #include "decode_tasks.h"
 #include "lattice_oracle.h"
@@ -17,7 +17,8 @@ static void free_batch(wf_result **cpu, wf_result **gpu, float **data, size_t co
 }
 
 /* What the slow decoder of the tests makes of the first utterance. */
-static void check_against_oracle(const struct decode_task *task, const wf_result *result, uint64_t seed) {
+static void check_against_oracle(const struct decode_task *task, const wf_result *result,
+                                 uint64_t seed) {
   wf_lattice_view expected;
   bool fits = oracle_lattice(wf_graph_fst(task->graph), &task->options, &task->scores, &expected);
   assert_int_equal(result->status, fits ? WF_OK : WF_ERR_LIMIT);
@@ -45,8 +46,8 @@ static int64_t count_skipped(const wf_lattice_view *lattice, int64_t num_decoded
   return count;
 }
 
-/* Everything awkward: ties, epsilon cycles, negative weights, frames without a way on, tight limits; batches of one utterance (lanes of several blocks) to
- * a dozen. */
+/* Everything awkward: ties, epsilon cycles, negative weights, frames without a way on, tight
+ * limits; batches of one utterance (lanes of several blocks) to a dozen. */
 static void test_random_tasks(void **state) {
   (void)state;
   uint32_t flags = 0;
@@ -82,11 +83,13 @@ static void test_random_tasks(void **state) {
     test_free_task(&task);
   }
   if (test_seeds(400) < 400) return;
-  assert_int_equal(flags, WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
+  assert_int_equal(flags,
+                   WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
   assert_true(arcs > 20000 && epsilons > 3000 && branches > 300 && cyclic > 300 && skipped > 50);
 }
 
-/* A lattice does not depend on the company of the utterance, its place, or the number of blocks that a lane has. */
+/* A lattice does not depend on the company of the utterance, its place, or the number of blocks
+ * that a lane has. */
 static void test_company(void **state) {
   (void)state;
   enum { MANY = 60 };
@@ -114,7 +117,8 @@ static void test_company(void **state) {
         some[i] = all[order[i]];
       }
       assert_ok(wf_decode(decoder, some, count, NULL, got, &err));
-      for (uint32_t i = 0; i < count; i++) test_assert_same_batch(seed, &want[order[i]], &got[i], 1);
+      for (uint32_t i = 0; i < count; i++)
+        test_assert_same_batch(seed, &want[order[i]], &got[i], 1);
       test_free_results(got, count);
     }
     wf_decoder_free(decoder);
@@ -127,7 +131,8 @@ static void test_company(void **state) {
   }
 }
 
-/* With scorers of all kinds, several in a batch, some utterances without; blank options in some. test_scorer.c holds the CPU's against brute force. */
+/* With scorers of all kinds, several in a batch, some utterances without; blank options in some.
+ * test_scorer.c holds the CPU's against brute force. */
 static void test_scorers(void **state) {
   (void)state;
   enum { SCORERS = 4 };
@@ -148,11 +153,14 @@ static void test_scorers(void **state) {
     const size_t count = seed % 3 == 0 ? 1 : seed % 3 == 1 ? BATCH : 4;
     test_random_batch(&task, batch, data, BATCH, seed, 20);
     for (int i = 0; i < SCORERS; i++) scorers[i] = random_scorer(&rng, words);
-    for (int i = 0; i < BATCH; i++) chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
+    for (int i = 0; i < BATCH; i++)
+      chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
     for (size_t i = 0; i < BATCH && seed % 4 > 1; i++) /* scores that tie */
-      for (int64_t k = 0; k < batch[i].num_frames * batch[i].stride; k++) data[i][k] = floorf(data[i][k]);
+      for (int64_t k = 0; k < batch[i].num_frames * batch[i].stride; k++)
+        data[i][k] = floorf(data[i][k]);
     task.options.lattice_beam = beams[seed % 4];
-    if (seed % 5 == 0 && wf_graph_min_columns(task.graph) > 0) set_blank_options(&task.options, seed);
+    if (seed % 5 == 0 && wf_graph_min_columns(task.graph) > 0)
+      set_blank_options(&task.options, seed);
     for (int k = 0; k < 2; k++) {
       wf_decoder *decoder;
       task.options.device = k == 0 ? "cpu" : "cuda";
@@ -167,11 +175,14 @@ static void test_scorers(void **state) {
     for (size_t i = 0; i < count; i++) {
       if (results[1][i]->lattice == NULL) continue;
       assert_int_equal(results[1][i]->determinized != NULL, seed % 2 == 0);
-      if (seed % 2 == 0) assert_true(test_same_compact(results[0][i]->determinized->lattice, results[1][i]->determinized->lattice));
+      if (seed % 2 == 0)
+        assert_true(test_same_compact(results[0][i]->determinized->lattice,
+                                      results[1][i]->determinized->lattice));
       wf_lattice_view lattice = wf_lattice_get(results[1][i]->lattice);
       arcs += lattice.num_arcs;
       for (uint64_t a = 0; a < lattice.num_arcs; a++) scored += lattice.arcs[a].scorer_cost != 0;
-      for (uint64_t s = 1; s < lattice.num_states; s++) pairs += lattice.frames[s] == lattice.frames[s - 1];
+      for (uint64_t s = 1; s < lattice.num_states; s++)
+        pairs += lattice.frames[s] == lattice.frames[s - 1];
     }
     test_free_results(results[0], count);
     test_free_results(results[1], count);
@@ -190,7 +201,13 @@ static struct decode_task wide_task(uint32_t num_states, uint32_t num_arcs) {
   wf_error err = {0};
   test_rng rng = {9};
   struct decode_task task = {.scores = {.num_columns = 8}};
-  test_fst_shape shape = {.num_states = num_states, .num_arcs = num_arcs, .num_ilabels = 8, .num_olabels = 50, .epsilon_share = 0.1f, .final_share = 0.5f, .max_weight = 2};
+  test_fst_shape shape = {.num_states = num_states,
+                          .num_arcs = num_arcs,
+                          .num_ilabels = 8,
+                          .num_olabels = 50,
+                          .epsilon_share = 0.1f,
+                          .final_share = 0.5f,
+                          .max_weight = 2};
   wf_fst *fst = test_random_fst(&rng, &shape);
   assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
   wf_fst_free(fst);
@@ -200,19 +217,22 @@ static struct decode_task wide_task(uint32_t num_states, uint32_t num_arcs) {
   return task;
 }
 
-/* Decodes a batch of utterances of about num_frames frames, with the smallest plan that has as many lanes if it is to be `tight`; returns how many of them
- * the GPU had no room for. */
-static void decode_with(const char *device, struct decode_task *task, const wf_scores *batch, const wf_scorer *scorer, size_t count, wf_result **results) {
+/* Decodes a batch of utterances of about num_frames frames, with the smallest plan that has as many
+ * lanes if it is to be `tight`; returns how many of them the GPU had no room for. */
+static void decode_with(const char *device, struct decode_task *task, const wf_scores *batch,
+                        const wf_scorer *scorer, size_t count, wf_result **results) {
   wf_error err = {0};
   wf_decoder *decoder;
   const wf_scorer *scorers[BATCH] = {scorer}; /* of the first utterance alone */
   task->options.device = device;
   assert_ok(wf_decoder_create(task->graph, &task->options, &decoder, &err));
-  assert_ok(wf_decode_scored(decoder, batch, scorer != NULL ? scorers : NULL, count, NULL, results, &err));
+  assert_ok(wf_decode_scored(decoder, batch, scorer != NULL ? scorers : NULL, count, NULL, results,
+                             &err));
   wf_decoder_free(decoder);
 }
 
-static int decode_long(struct decode_task *task, bool tight, const wf_scorer *scorer, int64_t num_frames, size_t count) {
+static int decode_long(struct decode_task *task, bool tight, const wf_scorer *scorer,
+                       int64_t num_frames, size_t count) {
   wf_error err = {0};
   wf_scores batch[BATCH];
   float *data[BATCH];
@@ -225,7 +245,8 @@ static int decode_long(struct decode_task *task, bool tight, const wf_scorer *sc
     const int64_t frames = num_frames - 3 * (int64_t)i, columns = task->scores.num_columns;
     data[i] = malloc((size_t)(frames * columns) * sizeof **data);
     for (int64_t k = 0; k < frames * columns; k++) data[i][k] = -test_unit(&rng) * 4;
-    batch[i] = (wf_scores){.data = data[i], .num_frames = frames, .num_columns = (int32_t)columns, .stride = columns};
+    batch[i] = (wf_scores){
+        .data = data[i], .num_frames = frames, .num_columns = (int32_t)columns, .stride = columns};
     shape.sum_frames += frames;
   }
   task->options.device = "cuda";
@@ -234,7 +255,9 @@ static int decode_long(struct decode_task *task, bool tight, const wf_scorer *sc
   for (plan = full; tight;) {
     const int64_t enough = task->options.gpu_memory;
     task->options.gpu_memory = (int64_t)(plan.total_bytes - plan.total_bytes / 128);
-    if (wf_plan_bytes(task->graph, &task->options, &shape, &plan, &err) == WF_OK && plan.num_lanes == full.num_lanes) continue;
+    if (wf_plan_bytes(task->graph, &task->options, &shape, &plan, &err) == WF_OK &&
+        plan.num_lanes == full.num_lanes)
+      continue;
     task->options.gpu_memory = enough;
     assert_ok(wf_plan_bytes(task->graph, &task->options, &shape, &plan, &err));
     assert_true(plan.trace_bytes * 2 < full.trace_bytes);
@@ -249,14 +272,16 @@ static int decode_long(struct decode_task *task, bool tight, const wf_scorer *sc
   return misfits.times;
 }
 
-/* The trace fills again and again and is pruned, by frames that were pruned before and such that were not; lanes of one block and of several. */
+/* The trace fills again and again and is pruned, by frames that were pruned before and such that
+ * were not; lanes of one block and of several. */
 static void test_pruning(void **state) {
   (void)state;
   const bool few = test_seeds(400) < 400;
   struct decode_task task = few ? wide_task(150, 600) : wide_task(400, 1600);
   for (size_t count = 1; count <= (few ? 1 : BATCH); count += BATCH - 1) {
     task.options.lattice_beam = 0.5f;
-    if (count > 1 || few) set_blank_options(&task.options, 4); /* a sixth of the frames are skipped */
+    if (count > 1 || few)
+      set_blank_options(&task.options, 4); /* a sixth of the frames are skipped */
     assert_int_equal(decode_long(&task, true, NULL, few ? 40 : 400, count), 0);
   }
   test_free_task(&task);
@@ -271,7 +296,8 @@ static void test_no_pages(void **state) {
   test_free_task(&task);
 }
 
-/* A graph in which a path of `depth` arcs, which makes room for pages, leads to where every path of as many leads to a state of its own, all final: so frames have 1, 2, 4, ... tokens. */
+/* A graph in which a path of `depth` arcs, which makes room for pages, leads to where every path of
+ * as many leads to a state of its own, all final: so frames have 1, 2, 4, ... tokens. */
 static struct decode_task tree_task(int depth) {
   wf_error err = {0};
   test_rng rng = {11};
@@ -283,11 +309,20 @@ static struct decode_task tree_task(int depth) {
   assert_ok(wf_builder_add_states(builder, all + (uint32_t)depth, NULL, &err));
   assert_ok(wf_builder_set_start(builder, all + (uint32_t)depth - 1, &err));
   for (uint32_t s = all; s < all + (uint32_t)depth; s++)
-    assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.ilabel = 1, .olabel = 0, .weight = 0, .nextstate = (int32_t)(s > all ? s - 1 : 0)}, &err));
+    assert_ok(wf_builder_add_arc(
+        builder, s,
+        (wf_arc){
+            .ilabel = 1, .olabel = 0, .weight = 0, .nextstate = (int32_t)(s > all ? s - 1 : 0)},
+        &err));
   for (uint32_t s = 0; s < all; s++) {
     if (s >= inner) assert_ok(wf_builder_set_final(builder, s, test_unit(&rng), &err));
     for (uint32_t to = 2 * s + 1; s < inner && to <= 2 * s + 2; to++)
-      assert_ok(wf_builder_add_arc(builder, s, (wf_arc){.ilabel = 1 + (int32_t)(to % 8), .olabel = (int32_t)(to % 50), .weight = test_unit(&rng), .nextstate = (int32_t)to}, &err));
+      assert_ok(wf_builder_add_arc(builder, s,
+                                   (wf_arc){.ilabel = 1 + (int32_t)(to % 8),
+                                            .olabel = (int32_t)(to % 50),
+                                            .weight = test_unit(&rng),
+                                            .nextstate = (int32_t)to},
+                                   &err));
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   wf_builder_free(builder);
@@ -299,7 +334,8 @@ static struct decode_task tree_task(int depth) {
   return task;
 }
 
-/* Frames of more tokens in the lattice than the tables of the second launch hold (on an imitated GPU these are small). */
+/* Frames of more tokens in the lattice than the tables of the second launch hold (on an imitated
+ * GPU these are small). */
 static void test_many_tokens(void **state) {
   (void)state;
 #ifdef SIMT
@@ -362,13 +398,21 @@ static void test_races(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
-  if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
+  if (argc > 1 && strcmp(argv[1], "test_races") == 0)
+    return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
-  if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
-  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_scorers), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages),
-                                       cmocka_unit_test(test_many_tokens)};
-  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL); /* on an imitated GPU */
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company), cmocka_unit_test(test_scorers), cmocka_unit_test(test_pruning), cmocka_unit_test(test_no_pages),
-                                     cmocka_unit_test(test_many_tokens),  cmocka_unit_test(test_large_tasks)};
+  if (argc > 1 && strcmp(argv[1], "test_small") == 0)
+    return cmocka_run_group_tests(small, NULL, NULL);
+  const struct CMUnitTest kernels[] = {
+      cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company),
+      cmocka_unit_test(test_scorers),      cmocka_unit_test(test_pruning),
+      cmocka_unit_test(test_no_pages),     cmocka_unit_test(test_many_tokens)};
+  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0)
+    return cmocka_run_group_tests(kernels, NULL, NULL); /* on an imitated GPU */
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company),
+      cmocka_unit_test(test_scorers),      cmocka_unit_test(test_pruning),
+      cmocka_unit_test(test_no_pages),     cmocka_unit_test(test_many_tokens),
+      cmocka_unit_test(test_large_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
-/* test_gpu_minimize.c - minimization on the GPU against wf_minimize: results byte for byte, failures word for word. Ends with 77 where there is no GPU. Also built for imitated GPUs, of one
- * thread (tests/fake_ops/) and of many (tests/simt/), which run everywhere; names of classes are so short there that they collide, and rounds so few that the CPU must go on. */
+/* test_gpu_minimize.c - minimization on the GPU against wf_minimize: results byte for byte,
+ * failures word for word. Ends with 77 where there is no GPU. Also built for imitated GPUs, of one
+ * thread (tests/fake_ops/) and of many (tests/simt/), which run everywhere; names of classes are so
+ * short there that they collide, and rounds so few that the CPU must go on. */
 #include "compose_oracle.h"
 #include "random_fsts.h"
 #include "fstops/device_batch.h"
@@ -11,7 +13,9 @@ enum { BATCH = 5 };
 int fake_fail_after = -1;
 #endif
 
-/* What was seen, so that a test can ask whether it tried anything: states of results, and by how many those are fewer than the inputs'; batches that the kernels did, left to the CPU, that fail. */
+/* What was seen, so that a test can ask whether it tried anything: states of results, and by how
+ * many those are fewer than the inputs'; batches that the kernels did, left to the CPU, that fail.
+ */
 struct tally {
   uint64_t states, merged, done, left, failed;
 };
@@ -22,21 +26,29 @@ static bool is_done_there(wf_fst *const *fsts, size_t count, const wf_minimize_o
   wf_minimize_options defaults;
   wf__gpu_batch *batch, *made;
   wf_minimize_options_init(&defaults);
-  assert_ok(wf__gpu_batch_create((const wf_fst *const *)fsts, count, wf_fst_get_view(fsts[0]).semiring, "cuda", &batch, &err));
+  assert_ok(wf__gpu_batch_create((const wf_fst *const *)fsts, count,
+                                 wf_fst_get_view(fsts[0]).semiring, "cuda", &batch, &err));
   wf_status status = wf__gpu_batch_minimize(batch, o != NULL ? o : &defaults, &made, &err);
-  assert_true(status == WF_OK || (status == WF_ERR_UNSUPPORTED && strstr(err.message, "only the CPU") != NULL));
+  assert_true(status == WF_OK ||
+              (status == WF_ERR_UNSUPPORTED && strstr(err.message, "only the CPU") != NULL));
   wf__gpu_batch_free(made);
   wf__gpu_batch_free(batch);
   return status == WF_OK;
 }
 
 /* A batch on both devices. */
-static void check(wf_fst *const *fsts, size_t count, const wf_minimize_options *o, const char *what, struct tally *tally) {
+static void check(wf_fst *const *fsts, size_t count, const wf_minimize_options *o, const char *what,
+                  struct tally *tally) {
   wf_error err = {0}, cpu_err = {0};
   wf_fst_batch *in[2], *out[2];
-  for (int k = 0; k < 2; k++) assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, count, k == 0 ? "cpu" : "cuda", &in[k], &err));
-  wf_status want = wf_fst_batch_minimize(in[0], o, &out[0], &cpu_err), got = wf_fst_batch_minimize(in[1], o, &out[1], &err);
-  if (want != got) fail_msg("%s: %s; on the CPU: %s", what, got == WF_OK ? "fine" : err.message, want == WF_OK ? "fine" : cpu_err.message);
+  for (int k = 0; k < 2; k++)
+    assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, count, k == 0 ? "cpu" : "cuda",
+                                  &in[k], &err));
+  wf_status want = wf_fst_batch_minimize(in[0], o, &out[0], &cpu_err),
+            got = wf_fst_batch_minimize(in[1], o, &out[1], &err);
+  if (want != got)
+    fail_msg("%s: %s; on the CPU: %s", what, got == WF_OK ? "fine" : err.message,
+             want == WF_OK ? "fine" : cpu_err.message);
   bool done = is_done_there(fsts, count, o);
   tally->done += done;
   tally->left += !done && want == WF_OK;
@@ -74,7 +86,8 @@ static void check_random(uint64_t seed, struct tally *tally) {
   o.encode_labels = seed % 10 != 0;
   if (seed % 5 == 0) o.delta = seed % 2 == 0 ? 0 : 0.6f;
   snprintf(what, sizeof what, "seed %llu", (unsigned long long)seed);
-  for (size_t i = 0; i < count; i++) fsts[i] = random_unfolded(&rng, seed % 8 < 2 ? WF_LOG : WF_TROPICAL);
+  for (size_t i = 0; i < count; i++)
+    fsts[i] = random_unfolded(&rng, seed % 8 < 2 ? WF_LOG : WF_TROPICAL);
   check(fsts, count, &o, what, tally);
   for (size_t i = 0; i < count; i++) wf_fst_free(fsts[i]);
 }
@@ -85,10 +98,12 @@ static void test_small_random(void **state) {
   for (uint64_t seed = 1; seed <= test_seeds(300); seed++) check_random(seed, &tally);
   if (test_seeds(300) < 20) return; /* a few seeds may have none */
   assert_true(tally.states > 6 * test_seeds(300) && tally.merged > 4 * test_seeds(300));
-  assert_true(tally.done > test_seeds(300) / 3 && tally.left > test_seeds(300) / 20 && tally.failed > test_seeds(300) / 50);
+  assert_true(tally.done > test_seeds(300) / 3 && tally.left > test_seeds(300) / 20 &&
+              tally.failed > test_seeds(300) / 50);
 }
 
-/* Two states of many arcs that are the same, in the same order or another one: beyond 1,024 arcs the CPU compares them. */
+/* Two states of many arcs that are the same, in the same order or another one: beyond 1,024 arcs
+ * the CPU compares them. */
 static wf_fst *hubs(uint32_t num_arcs, bool other_order, bool twice) {
   wf_builder *builder = builder_of(WF_TROPICAL, 5);
   add_arc(builder, 0, 1, 1, 1, 1);
@@ -111,7 +126,8 @@ static void test_small_hubs(void **state) {
   for (int kind = 0; kind < 5; kind++) {
     static const uint32_t sizes[] = {40, 100, 100, 1100, 1100};
     struct tally tally = {0};
-    wf_fst *fst = hubs(sizes[kind], kind % 2 == 0, false), *repeated = hubs(sizes[kind], false, true);
+    wf_fst *fst = hubs(sizes[kind], kind % 2 == 0, false),
+           *repeated = hubs(sizes[kind], false, true);
     check(&fst, 1, &o, "hubs", &tally);
     assert_int_equal(tally.merged, 2);
     assert_int_equal(tally.done, kind < 4);
@@ -167,7 +183,8 @@ static void test_small_collisions(void **state) {
 static void test_small_errors(void **state) {
   (void)state;
   struct tally tally = {0};
-  static const char *const texts[] = {"0 1 1 1 1;0 1 1 1 2;1", "0 1 1 1 1;1 0 1 1 -2;1", "0 1 1 1 1;0 1 2 2 1;0 1 1 1 3;1"};
+  static const char *const texts[] = {"0 1 1 1 1;0 1 1 1 2;1", "0 1 1 1 1;1 0 1 1 -2;1",
+                                      "0 1 1 1 1;0 1 2 2 1;0 1 1 1 3;1"};
   for (int i = 0; i < 3; i++) {
     wf_fst *fsts[2] = {test_fst_of(WF_TROPICAL, "0 1 1 1 1;1"), test_fst_of(WF_TROPICAL, texts[i])};
     check(fsts, 2, NULL, "errors", &tally);
@@ -180,8 +197,11 @@ static void test_small_errors(void **state) {
 static void test_races(void **state) {
   (void)state;
   struct tally tally = {0};
-  static const char *const texts[] = {"0 1 2 1 1;0 2 1 1 2;1 3 1 2 1;2 4 1 2 1;3 3 1 1 1;4 4 1 1 1;3 0.5;4 0.5", "0 1 1 1 1;1 0 1 1 2;1 2 2 1 0.5;2 1 3 1 1;1 0.5;2"};
-  wf_fst *fsts[3] = {test_fst_of(WF_TROPICAL, texts[0]), test_fst_of(WF_TROPICAL, texts[1]), hubs(70, true, false)};
+  static const char *const texts[] = {
+      "0 1 2 1 1;0 2 1 1 2;1 3 1 2 1;2 4 1 2 1;3 3 1 1 1;4 4 1 1 1;3 0.5;4 0.5",
+      "0 1 1 1 1;1 0 1 1 2;1 2 2 1 0.5;2 1 3 1 1;1 0.5;2"};
+  wf_fst *fsts[3] = {test_fst_of(WF_TROPICAL, texts[0]), test_fst_of(WF_TROPICAL, texts[1]),
+                     hubs(70, true, false)};
   check(fsts, 3, NULL, "races", &tally);
   assert_true(tally.done == 1 && tally.merged > 2);
   for (int k = 0; k < 3; k++) wf_fst_free(fsts[k]);
@@ -202,11 +222,13 @@ static void test_large(void **state) {
 }
 
 #if defined(FAKE_CUDA) && !defined(SIMT)
-/* Every call of CUDA's fails in turn: an error, no crash, nothing left behind. The second time the CPU takes over. */
+/* Every call of CUDA's fails in turn: an error, no crash, nothing left behind. The second time the
+ * CPU takes over. */
 static void test_small_failures(void **state) {
   (void)state;
   for (int twice = 0; twice < 2; twice++) {
-    wf_fst *fsts[2] = {hubs(3, true, twice != 0), test_fst_of(WF_TROPICAL, "0 1 1 1 1;2 1 1 1 1;1")};
+    wf_fst *fsts[2] = {hubs(3, true, twice != 0),
+                       test_fst_of(WF_TROPICAL, "0 1 1 1 1;2 1 1 1 1;1")};
     wf_minimize_options o;
     int calls = 0;
     wf_minimize_options_init(&o);
@@ -218,7 +240,8 @@ static void test_small_failures(void **state) {
       status = wf_fst_batch_create((const wf_fst *const *)fsts, 2, "cuda", &batch, &err);
       if (status == WF_OK) status = wf_fst_batch_minimize(batch, &o, &made, &err);
       fake_fail_after = -1;
-      assert_true(status == WF_OK || ((status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) && strstr(err.message, "CUDA") != NULL));
+      assert_true(status == WF_OK || ((status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) &&
+                                      strstr(err.message, "CUDA") != NULL));
       assert_true((made != NULL) == (status == WF_OK));
       wf_fst_batch_free(made);
       wf_fst_batch_free(batch);
@@ -232,11 +255,17 @@ static void test_small_failures(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random), cmocka_unit_test(test_small_hubs),       cmocka_unit_test(test_small_lines), cmocka_unit_test(test_small_collisions),
-                                     cmocka_unit_test(test_small_errors),
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_small_random),
+    cmocka_unit_test(test_small_hubs),
+    cmocka_unit_test(test_small_lines),
+    cmocka_unit_test(test_small_collisions),
+    cmocka_unit_test(test_small_errors),
 #if defined(FAKE_CUDA) && !defined(SIMT)
-                                     cmocka_unit_test(test_small_failures),
+    cmocka_unit_test(test_small_failures),
 #endif
-                                     cmocka_unit_test(test_races),        cmocka_unit_test(test_large)};
+    cmocka_unit_test(test_races),
+    cmocka_unit_test(test_large)
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* test_gpu_ops.c - operations on batches of fsts on the GPU against the CPU's. Ends with 77 where there is no GPU. Also built for an imitated GPU of one
- * thread (tests/fake_ops/), which runs everywhere and shows the kernels' logic, though not their races. */
+/* test_gpu_ops.c - operations on batches of fsts on the GPU against the CPU's. Ends with 77 where
+ * there is no GPU. Also built for an imitated GPU of one thread (tests/fake_ops/), which runs
+ * everywhere and shows the kernels' logic, though not their races. */
 #include "compose_oracle.h"
 #include "random_fsts.h"
 #if defined(FAKE_CUDA) && !defined(SIMT)
@@ -53,7 +54,8 @@ static void assert_same_batch(const wf_fst_batch *gpu, const wf_fst_batch *cpu, 
 }
 
 /* One operation after the other on both devices, each on the result of the last. */
-static wf_status operate(const wf_fst_batch *batch, uint32_t which, wf_fst_batch **out, wf_error *err) {
+static wf_status operate(const wf_fst_batch *batch, uint32_t which, wf_fst_batch **out,
+                         wf_error *err) {
   wf_arcsort_options by;
   wf_project_options side;
   wf_arcsort_options_init(&by);
@@ -79,7 +81,8 @@ static void test_small_structure(void **state) {
       char what[64];
       uint32_t which = test_below(&rng, 10);
       wf_fst_batch *cpu, *gpu;
-      snprintf(what, sizeof what, "seed %llu, step %d, operation %u", (unsigned long long)seed, step, which);
+      snprintf(what, sizeof what, "seed %llu, step %d, operation %u", (unsigned long long)seed,
+               step, which);
       assert_ok(operate(b.cpu, which, &cpu, &err));
       assert_ok(operate(b.gpu, which, &gpu, &err));
       assert_same_batch(gpu, cpu, what);
@@ -126,8 +129,11 @@ static void test_small_distances(void **state) {
       }
       assert_ok(wf_fst_batch_shortest_distance(b.gpu, &o, &gpu, &err));
       for (uint64_t s = 0; s < n; s++) {
-        bool same = semiring == WF_TROPICAL ? memcmp(&cpu[s], &gpu[s], sizeof cpu[s]) == 0 : cpu[s] == gpu[s] || fabsf(cpu[s] - gpu[s]) < 1e-4f;
-        if (!same) fail_msg("seed %llu, reverse %d, state %llu: %g, on the CPU %g", (unsigned long long)seed, reverse, (unsigned long long)s, (double)gpu[s], (double)cpu[s]);
+        bool same = semiring == WF_TROPICAL ? memcmp(&cpu[s], &gpu[s], sizeof cpu[s]) == 0
+                                            : cpu[s] == gpu[s] || fabsf(cpu[s] - gpu[s]) < 1e-4f;
+        if (!same)
+          fail_msg("seed %llu, reverse %d, state %llu: %g, on the CPU %g", (unsigned long long)seed,
+                   reverse, (unsigned long long)s, (double)gpu[s], (double)cpu[s]);
       }
       compared += n;
       wf_free(cpu);
@@ -176,7 +182,8 @@ static void test_small_ties(void **state) {
     wf_fst_batch *batch[2], *paths[2];
     for (int i = 0; i < FSTS; i++) fsts[i] = fst_of_ties(&rng, i % 3 == 2);
     for (int k = 0; k < 2; k++) {
-      assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, FSTS, k == 0 ? "cpu" : "cuda", &batch[k], &err));
+      assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, FSTS, k == 0 ? "cpu" : "cuda",
+                                    &batch[k], &err));
       assert_ok(wf_fst_batch_shortest_path(batch[k], &paths[k], &err));
     }
     char what[32];
@@ -197,7 +204,8 @@ static void test_small_ties(void **state) {
   assert_true(found > 5);
 }
 
-static void assert_close_gradients(const wf_fst_batch *gpu, const wf_fst_batch *cpu, wf_gradients_of of) {
+static void assert_close_gradients(const wf_fst_batch *gpu, const wf_fst_batch *cpu,
+                                   wf_gradients_of of) {
   wf_error err = {0};
   for (size_t i = 0; i < wf_fst_batch_count(cpu); i++) {
     double *x, *y;
@@ -206,7 +214,9 @@ static void assert_close_gradients(const wf_fst_batch *gpu, const wf_fst_batch *
     assert_ok(wf_fst_batch_gradients(gpu, i, of, &y, &n, &err));
     assert_int_equal(m, n);
     for (uint64_t k = 0; k < m; k++)
-      if (!(fabs(x[k] - y[k]) <= 1e-6 * (1 + x[k]))) fail_msg("fst %zu, gradient %llu of %d: %.12g, on the CPU %.12g", i, (unsigned long long)k, (int)of, y[k], x[k]);
+      if (!(fabs(x[k] - y[k]) <= 1e-6 * (1 + x[k])))
+        fail_msg("fst %zu, gradient %llu of %d: %.12g, on the CPU %.12g", i, (unsigned long long)k,
+                 (int)of, y[k], x[k]);
     wf_free(x);
     wf_free(y);
   }
@@ -221,16 +231,21 @@ static void test_small_scores(void **state) {
     struct both b = both_of(&rng, seed % 4 != 0, WF_LOG);
     double cpu[BATCH], gpu[BATCH], *none;
     uint64_t count;
-    assert_int_equal(wf_fst_batch_gradients(b.gpu, 0, WF_GRADIENTS_OF_ARCS, &none, &count, &err), WF_ERR_STATE);
+    assert_int_equal(wf_fst_batch_gradients(b.gpu, 0, WF_GRADIENTS_OF_ARCS, &none, &count, &err),
+                     WF_ERR_STATE);
     wf_status status = wf_fst_batch_forward_score(b.cpu, NULL, true, cpu, &err);
     if (status == WF_OK) {
-      for (int round = 0; round < 2; round++) assert_ok(wf_fst_batch_forward_score(b.gpu, NULL, true, gpu, &err));
+      for (int round = 0; round < 2; round++)
+        assert_ok(wf_fst_batch_forward_score(b.gpu, NULL, true, gpu, &err));
       for (size_t i = 0; i < wf_fst_batch_count(b.cpu); i++) {
-        if (!(cpu[i] == gpu[i] || fabs(cpu[i] - gpu[i]) < 1e-6 * (1 + fabs(cpu[i])))) fail_msg("seed %llu, fst %zu: %.12g, on the CPU %.12g", (unsigned long long)seed, i, gpu[i], cpu[i]);
+        if (!(cpu[i] == gpu[i] || fabs(cpu[i] - gpu[i]) < 1e-6 * (1 + fabs(cpu[i]))))
+          fail_msg("seed %llu, fst %zu: %.12g, on the CPU %.12g", (unsigned long long)seed, i,
+                   gpu[i], cpu[i]);
         finite += cpu[i] != INFINITY;
       }
       assert_close_gradients(b.gpu, b.cpu, WF_GRADIENTS_OF_ARCS);
-      assert_int_equal(wf_fst_batch_gradients(b.gpu, 0, WF_GRADIENTS_OF_FIRST, &none, &count, &err), WF_ERR_UNSUPPORTED);
+      assert_int_equal(wf_fst_batch_gradients(b.gpu, 0, WF_GRADIENTS_OF_FIRST, &none, &count, &err),
+                       WF_ERR_UNSUPPORTED);
     }
     free_both(&b);
   }
@@ -241,7 +256,9 @@ static void test_small_scores(void **state) {
 static void test_small_errors(void **state) {
   (void)state;
   wf_error err = {0};
-  wf_fst *fsts[2] = {test_fst_of(WF_TROPICAL, "0 1 1 1 1;1 0 1 1 -2;1 2 1 1 1;2"), test_fst_of(WF_TROPICAL, "0 0 1 1 0;0 1 1 1 2;1 1 1 1 0;1 2 2 2 0;2 1 2 2 0;2 1")};
+  wf_fst *fsts[2] = {
+      test_fst_of(WF_TROPICAL, "0 1 1 1 1;1 0 1 1 -2;1 2 1 1 1;2"),
+      test_fst_of(WF_TROPICAL, "0 0 1 1 0;0 1 1 1 2;1 1 1 1 0;1 2 2 2 0;2 1 2 2 0;2 1")};
   wf_fst_batch *batch, *path;
   float *distances;
   double cost;
@@ -252,16 +269,19 @@ static void test_small_errors(void **state) {
     wf_free(distances);
     assert_int_equal(wf_fst_batch_shortest_path(batch, &path, &err), want);
     wf_fst_batch_free(path);
-    assert_int_equal(wf_fst_batch_forward_score(batch, NULL, true, &cost, &err), WF_ERR_UNSUPPORTED);
+    assert_int_equal(wf_fst_batch_forward_score(batch, NULL, true, &cost, &err),
+                     WF_ERR_UNSUPPORTED);
     wf_fst_batch_free(batch);
   }
   assert_int_equal(wf_fst_batch_create(NULL, 0, "cuda", &batch, &err), WF_ERR_ARGUMENT);
-  assert_int_equal(wf_fst_batch_create((const wf_fst *const *)fsts, 2, "cuda:99", &batch, &err), WF_ERR_DEVICE);
-  assert_int_equal(wf_fst_batch_create((const wf_fst *const *)fsts, 2, "banana", &batch, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_fst_batch_create((const wf_fst *const *)fsts, 2, "cuda:99", &batch, &err),
+                   WF_ERR_DEVICE);
+  assert_int_equal(wf_fst_batch_create((const wf_fst *const *)fsts, 2, "banana", &batch, &err),
+                   WF_ERR_ARGUMENT);
   for (int i = 0; i < 2; i++) wf_fst_free(fsts[i]);
 }
 
-/* --- compositions ------------------------------------------------------------------------------------------------------- */
+/* --- compositions ------------------------------------------------------------------------ */
 
 enum { CTC = 5, COLUMNS = 30 };
 
@@ -275,7 +295,8 @@ static wf_fst *emissions(test_rng *rng, uint32_t num_frames) {
   assert_ok(wf_builder_set_start(builder, 0, &err));
   assert_ok(wf_builder_set_final(builder, num_frames, 0, &err));
   for (uint32_t t = 0; t < num_frames; t++)
-    for (int32_t v = 1; v <= COLUMNS; v++) assert_ok(wf_builder_add_arc(builder, t, (wf_arc){t + 1, 8 * test_unit(rng), v, v}, &err));
+    for (int32_t v = 1; v <= COLUMNS; v++)
+      assert_ok(wf_builder_add_arc(builder, t, (wf_arc){t + 1, 8 * test_unit(rng), v, v}, &err));
   assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
   wf_builder_free(builder);
   return out;
@@ -285,7 +306,8 @@ static wf_fst *alignments(test_rng *rng, uint32_t length) {
   wf_error err = {0};
   wf_builder *builder;
   wf_fst *out;
-  uint32_t n = 2 * length + 1; /* state s: symbol s of blank, label, blank, ... was last; n: nothing yet */
+  uint32_t n =
+      2 * length + 1; /* state s: symbol s of blank, label, blank, ... was last; n: nothing yet */
   int32_t label[128] = {0};
   for (uint32_t s = 0; s < n; s++) label[s] = s % 2 == 0 ? 1 : 2 + (int32_t)test_below(rng, 3);
   assert_ok(wf_builder_create(WF_LOG, &builder, &err));
@@ -293,11 +315,15 @@ static wf_fst *alignments(test_rng *rng, uint32_t length) {
   assert_ok(wf_builder_set_start(builder, n, &err));
   for (uint32_t from = 0; from <= n; from++) {
     for (uint32_t to = 0; to < n; to++) {
-      bool fits = from == n ? to <= 1 : to == from || to == from + 1 || (to == from + 2 && to % 2 == 1 && label[to] != label[from]);
-      if (fits) assert_ok(wf_builder_add_arc(builder, from, (wf_arc){to, 0, label[to], label[to]}, &err));
+      bool fits = from == n ? to <= 1
+                            : to == from || to == from + 1 ||
+                                  (to == from + 2 && to % 2 == 1 && label[to] != label[from]);
+      if (fits)
+        assert_ok(wf_builder_add_arc(builder, from, (wf_arc){to, 0, label[to], label[to]}, &err));
     }
   }
-  for (uint32_t s = n < 2 ? 0 : n - 2; s < n; s++) assert_ok(wf_builder_set_final(builder, s, 0, &err));
+  for (uint32_t s = n < 2 ? 0 : n - 2; s < n; s++)
+    assert_ok(wf_builder_set_final(builder, s, 0, &err));
   assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
   wf_builder_free(builder);
   return out;
@@ -307,7 +333,8 @@ static wf_fst *alignments(test_rng *rng, uint32_t length) {
 static void assert_a_frame_each(const wf_fst_batch *batch, wf_fst *const *a, const double *costs) {
   wf_error err = {0};
   for (size_t i = 0; i < CTC; i++) {
-    double *gradients, sum = 0, want = costs[i] == INFINITY ? 0 : (double)(wf_fst_get_view(a[i]).num_states - 1);
+    double *gradients,
+        sum = 0, want = costs[i] == INFINITY ? 0 : (double)(wf_fst_get_view(a[i]).num_states - 1);
     uint64_t count;
     assert_ok(wf_fst_batch_gradients(batch, i, WF_GRADIENTS_OF_FIRST, &gradients, &count, &err));
     assert_int_equal(count, wf_fst_get_view(a[i]).num_arcs);
@@ -317,7 +344,8 @@ static void assert_a_frame_each(const wf_fst_batch *batch, wf_fst *const *a, con
   }
 }
 
-/* CTC losses of a batch: composed, trimmed or sorted, scored, and the gradients taken back to the emissions. */
+/* CTC losses of a batch: composed, trimmed or sorted, scored, and the gradients taken back to the
+ * emissions. */
 static void test_small_ctc(void **state) {
   (void)state;
   wf_error err = {0};
@@ -334,7 +362,8 @@ static void test_small_ctc(void **state) {
       b[i] = alignments(&rng, test_below(&rng, 20));
     }
     options.device = NULL;
-    assert_ok(wf_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC, CTC, &options, &cpu, &err));
+    assert_ok(wf_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC,
+                                   CTC, &options, &cpu, &err));
 #if defined(FAKE_CUDA) && !defined(SIMT)
     wf_fst *fsts[CTC];
     for (size_t i = 0; i < CTC; i++) assert_ok(wf_fst_batch_get(cpu, i, &fsts[i], &err));
@@ -342,13 +371,16 @@ static void test_small_ctc(void **state) {
     for (size_t i = 0; i < CTC; i++) wf_fst_free(fsts[i]);
 #else
     options.device = "cuda";
-    assert_ok(wf_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC, CTC, &options, &gpu, &err));
+    assert_ok(wf_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC,
+                                   CTC, &options, &gpu, &err));
 #endif
     assert_same_batch(gpu, cpu, "composed");
     for (int sorted = 0; sorted < 2; sorted++) {
       assert_ok(wf_fst_batch_forward_score(cpu, NULL, true, cpu_costs, &err));
       assert_ok(wf_fst_batch_forward_score(gpu, NULL, true, gpu_costs, &err));
-      for (int i = 0; i < CTC; i++) assert_true(cpu_costs[i] == gpu_costs[i] || fabs(cpu_costs[i] - gpu_costs[i]) < 1e-9 * (1 + fabs(cpu_costs[i])));
+      for (int i = 0; i < CTC; i++)
+        assert_true(cpu_costs[i] == gpu_costs[i] ||
+                    fabs(cpu_costs[i] - gpu_costs[i]) < 1e-9 * (1 + fabs(cpu_costs[i])));
       assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_ARCS);
       assert_a_frame_each(cpu, a, cpu_costs);
 #ifndef FAKE_CUDA
@@ -390,7 +422,8 @@ static wf_status every_operation(const wf_fst *fst, bool log_semiring, wf_error 
     status = wf_fst_batch_shortest_path(batch, &out, err);
     wf_fst_batch_free(out);
   }
-  if (status == WF_OK && log_semiring) status = wf_fst_batch_forward_score(batch, NULL, true, &cost, err);
+  if (status == WF_OK && log_semiring)
+    status = wf_fst_batch_forward_score(batch, NULL, true, &cost, err);
   wf_fst *copy = NULL;
   if (status == WF_OK) status = wf_fst_batch_get(batch, 0, &copy, err);
   wf_fst_free(copy);
@@ -402,14 +435,16 @@ static wf_status every_operation(const wf_fst *fst, bool log_semiring, wf_error 
 static void test_small_failures(void **state) {
   (void)state;
   for (int log_semiring = 0; log_semiring < 2; log_semiring++) {
-    wf_fst *fst = test_fst_of(log_semiring ? WF_LOG : WF_TROPICAL, "0 1 1 2 1;0 2 2 2 1;1 1 1 1 3;1 2 3 1 1;2");
+    wf_fst *fst = test_fst_of(log_semiring ? WF_LOG : WF_TROPICAL,
+                              "0 1 1 2 1;0 2 2 2 1;1 1 1 1 3;1 2 3 1 1;2");
     int calls = 0;
     for (wf_status status = WF_ERR_MEMORY; status != WF_OK; calls++) {
       wf_error err = {0};
       fake_fail_after = calls;
       status = every_operation(fst, log_semiring != 0, &err);
       fake_fail_after = -1;
-      assert_true(status == WF_OK || ((status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) && strstr(err.message, "CUDA") != NULL));
+      assert_true(status == WF_OK || ((status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) &&
+                                      strstr(err.message, "CUDA") != NULL));
     }
     assert_true(calls > 100);
     wf_fst_free(fst);
@@ -426,7 +461,8 @@ static void test_small_join(void **state) {
   options.order = 1;
   wf_fst *a[CTC], *b[CTC], *out[CTC];
   wf_arc_origin *origins[CTC], *all_origins = calloc(1 << 20, sizeof *all_origins);
-  uint64_t state_base[CTC + 1] = {0}, arc_base[CTC + 1] = {0}, input_base[2][CTC + 1] = {{0}}, *arc_off = calloc(1 << 20, sizeof *arc_off);
+  uint64_t state_base[CTC + 1] = {0}, arc_base[CTC + 1] = {0}, input_base[2][CTC + 1] = {{0}},
+                            *arc_off = calloc(1 << 20, sizeof *arc_off);
   wf_arc *arcs = calloc(1 << 20, sizeof *arcs);
   float *final_cost = calloc(1 << 20, sizeof *final_cost);
   int64_t start[CTC];
@@ -446,15 +482,23 @@ static void test_small_join(void **state) {
     memcpy(final_cost + state_base[i], view.final_cost, view.num_states * sizeof *final_cost);
     memcpy(all_origins + arc_base[i], origins[i], view.num_arcs * sizeof *all_origins);
   }
-  wf__composed composed = {.count = CTC, .state_base = state_base, .arc_base = arc_base, .start = start, .arc_off = arc_off, .arcs = arcs, .final_cost = final_cost,
-                           .origins = all_origins, .input_base = {input_base[0], input_base[1]}};
+  wf__composed composed = {.count = CTC,
+                           .state_base = state_base,
+                           .arc_base = arc_base,
+                           .start = start,
+                           .arc_off = arc_off,
+                           .arcs = arcs,
+                           .final_cost = final_cost,
+                           .origins = all_origins,
+                           .input_base = {input_base[0], input_base[1]}};
   wf__gpu_batch *batch, *inverted, *sorted;
   double costs[CTC];
   assert_ok(wf__gpu_batch_of_composed(&composed, WF_LOG, &batch, &err));
   assert_ok(wf__gpu_batch_labels(batch, WF__INVERT, &inverted, &err));
   assert_ok(wf__gpu_batch_arcsort(inverted, false, &sorted, &err));
   assert_ok(wf__gpu_batch_forward_score(sorted, 1e-6, true, costs, &err));
-  assert_true(state_base[1] == 0 && state_base[CTC] > 100); /* one frame is too short for four labels */
+  assert_true(state_base[1] == 0 &&
+              state_base[CTC] > 100); /* one frame is too short for four labels */
   for (size_t i = 0; i < CTC; i++) {
     double cost, *gradients, *want = calloc(input_base[0][CTC] + 1, sizeof *want), *got;
     uint64_t count;
@@ -521,14 +565,17 @@ static void test_large(void **state) {
 static void test_races(void **state) {
   (void)state;
   wf_error err = {0};
-  static const char *const texts[] = {"0 1 1 2 1;0 2 2 2 1;1 1 1 1 3;1 2 3 1 1;2", "0 1 1 2 1;0 2 2 2 1;0 1 3 3 2;1 2 3 1 1;1 2 1 1 2;2"};
+  static const char *const texts[] = {"0 1 1 2 1;0 2 2 2 1;1 1 1 1 3;1 2 3 1 1;2",
+                                      "0 1 1 2 1;0 2 2 2 1;0 1 3 3 2;1 2 3 1 1;1 2 1 1 2;2"};
   for (int kind = 0; kind < 3; kind++) { /* cycles, none, none in the log semiring */
     wf_semiring semiring = kind == 2 ? WF_LOG : WF_TROPICAL;
     wf_fst *fsts[2] = {test_fst_of(semiring, texts[kind != 0]), test_fst_of(semiring, texts[1])};
     wf_fst_batch *batches[2], *made[2];
     float *distances[2];
     double cost[2][2];
-    for (int k = 0; k < 2; k++) assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, 2, k == 0 ? "cpu" : "cuda", &batches[k], &err));
+    for (int k = 0; k < 2; k++)
+      assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, 2, k == 0 ? "cpu" : "cuda",
+                                    &batches[k], &err));
     for (uint32_t which = 0; which < 10; which++) {
       for (int k = 0; k < 2; k++) assert_ok(operate(batches[k], which, &made[k], &err));
       assert_same_batch(made[1], made[0], "races");
@@ -538,16 +585,22 @@ static void test_races(void **state) {
       wf_shortest_distance_options o;
       wf_shortest_distance_options_init(&o);
       o.reverse = reverse;
-      for (int k = 0; k < 2; k++) assert_ok(wf_fst_batch_shortest_distance(batches[k], &o, &distances[k], &err));
-      for (uint64_t s = 0; s < 6; s++) assert_true(fabsf(distances[0][s] - distances[1][s]) < 1e-5f);
+      for (int k = 0; k < 2; k++)
+        assert_ok(wf_fst_batch_shortest_distance(batches[k], &o, &distances[k], &err));
+      for (uint64_t s = 0; s < 6; s++)
+        assert_true(fabsf(distances[0][s] - distances[1][s]) < 1e-5f);
       for (int k = 0; k < 2; k++) wf_free(distances[k]);
     }
     for (int k = 0; k < 2; k++) {
-      if (semiring == WF_LOG) assert_ok(wf_fst_batch_forward_score(batches[k], NULL, true, cost[k], &err));
-      else assert_ok(wf_fst_batch_shortest_path(batches[k], &made[k], &err));
+      if (semiring == WF_LOG)
+        assert_ok(wf_fst_batch_forward_score(batches[k], NULL, true, cost[k], &err));
+      else
+        assert_ok(wf_fst_batch_shortest_path(batches[k], &made[k], &err));
     }
-    if (semiring == WF_LOG) assert_close_gradients(batches[1], batches[0], WF_GRADIENTS_OF_ARCS);
-    else assert_same_batch(made[1], made[0], "paths");
+    if (semiring == WF_LOG)
+      assert_close_gradients(batches[1], batches[0], WF_GRADIENTS_OF_ARCS);
+    else
+      assert_same_batch(made[1], made[0], "paths");
     for (int k = 0; k < 2; k++) {
       if (semiring != WF_LOG) wf_fst_batch_free(made[k]);
       wf_fst_batch_free(batches[k]);
@@ -559,12 +612,20 @@ static void test_races(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_structure), cmocka_unit_test(test_small_distances), cmocka_unit_test(test_small_paths),
-                                     cmocka_unit_test(test_small_ties),
-                                     cmocka_unit_test(test_small_scores),    cmocka_unit_test(test_small_errors),    cmocka_unit_test(test_small_ctc),
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_small_structure),
+    cmocka_unit_test(test_small_distances),
+    cmocka_unit_test(test_small_paths),
+    cmocka_unit_test(test_small_ties),
+    cmocka_unit_test(test_small_scores),
+    cmocka_unit_test(test_small_errors),
+    cmocka_unit_test(test_small_ctc),
 #if defined(FAKE_CUDA) && !defined(SIMT)
-                                     cmocka_unit_test(test_small_join),      cmocka_unit_test(test_small_failures),
+    cmocka_unit_test(test_small_join),
+    cmocka_unit_test(test_small_failures),
 #endif
-                                     cmocka_unit_test(test_races),           cmocka_unit_test(test_large)};
+    cmocka_unit_test(test_races),
+    cmocka_unit_test(test_large)
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

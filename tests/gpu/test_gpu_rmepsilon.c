@@ -1,5 +1,6 @@
-/* test_gpu_rmepsilon.c - epsilon removal on the GPU against the CPU's: in the tropical semiring byte for byte. Ends with 77 where there is no GPU. Also built for imitated GPUs, of one
- * thread (tests/fake_ops/) and of many (tests/simt/), which run everywhere. */
+/* test_gpu_rmepsilon.c - epsilon removal on the GPU against the CPU's: in the tropical semiring
+ * byte for byte. Ends with 77 where there is no GPU. Also built for imitated GPUs, of one thread
+ * (tests/fake_ops/) and of many (tests/simt/), which run everywhere. */
 #include "compose_oracle.h"
 #include "random_fsts.h"
 #include "testing.h"
@@ -13,7 +14,8 @@ int fake_fail_after = -1;
 static uint64_t num_epsilons(const wf_fst *fst) {
   wf_fst_view view = wf_fst_get_view(fst);
   uint64_t count = 0;
-  for (uint64_t i = 0; i < view.num_arcs; i++) count += view.arcs[i].ilabel == 0 && view.arcs[i].olabel == 0;
+  for (uint64_t i = 0; i < view.num_arcs; i++)
+    count += view.arcs[i].ilabel == 0 && view.arcs[i].olabel == 0;
   return count;
 }
 
@@ -27,17 +29,21 @@ static void assert_same(const wf_fst *gpu, const wf_fst *cpu, const char *what) 
   assert_int_equal(x.start, y.start);
   for (uint64_t s = 0; s < x.num_states; s++) {
     assert_int_equal(x.arc_off[s + 1], y.arc_off[s + 1]);
-    assert_true(x.final_cost[s] == y.final_cost[s] || fabsf(x.final_cost[s] - y.final_cost[s]) < 1e-5f * (1 + fabsf(y.final_cost[s])));
+    assert_true(x.final_cost[s] == y.final_cost[s] ||
+                fabsf(x.final_cost[s] - y.final_cost[s]) < 1e-5f * (1 + fabsf(y.final_cost[s])));
   }
   for (uint64_t i = 0; i < x.num_arcs; i++) {
     wf_arc a = x.arcs[i], b = y.arcs[i];
     bool same = a.ilabel == b.ilabel && a.olabel == b.olabel && a.nextstate == b.nextstate;
-    if (!same || !(a.weight == b.weight || fabsf(a.weight - b.weight) < 1e-5f * (1 + fabsf(b.weight)))) fail_msg("%s: arc %llu", what, (unsigned long long)i);
+    if (!same ||
+        !(a.weight == b.weight || fabsf(a.weight - b.weight) < 1e-5f * (1 + fabsf(b.weight))))
+      fail_msg("%s: arc %llu", what, (unsigned long long)i);
   }
 }
 
 /* Each alone on the CPU, all together on the GPU. Returns the epsilons removed. */
-static uint64_t check(wf_fst *const *fsts, size_t count, const wf_rmepsilon_options *o, const char *what) {
+static uint64_t check(wf_fst *const *fsts, size_t count, const wf_rmepsilon_options *o,
+                      const char *what) {
   wf_error err = {0};
   wf_fst_batch *batch, *made;
   uint64_t removed = 0;
@@ -69,14 +75,17 @@ static void test_small_random(void **state) {
     wf_rmepsilon_options_init(&o);
     o.connect = seed % 3 != 0;
     snprintf(what, sizeof what, "seed %llu", (unsigned long long)seed);
-    for (int i = 0; i < BATCH; i++) fsts[i] = random_epsilons_fst(&rng, seed % 4 == 1 ? WF_LOG : WF_TROPICAL);
+    for (int i = 0; i < BATCH; i++)
+      fsts[i] = random_epsilons_fst(&rng, seed % 4 == 1 ? WF_LOG : WF_TROPICAL);
     removed += check(fsts, 1 + test_below(&rng, BATCH), &o, what);
     for (int i = 0; i < BATCH; i++) wf_fst_free(fsts[i]);
   }
-  if (test_seeds(300) >= 10) assert_true(removed > 5 * test_seeds(300)); /* a few seeds may have none */
+  if (test_seeds(300) >= 10)
+    assert_true(removed > 5 * test_seeds(300)); /* a few seeds may have none */
 }
 
-/* Lines of epsilons, a state of many epsilons, diamonds whose results would double at each but for merging. */
+/* Lines of epsilons, a state of many epsilons, diamonds whose results would double at each but for
+ * merging. */
 static void test_small_shapes(void **state) {
   (void)state;
   enum { LONG = 40 };
@@ -90,14 +99,20 @@ static void test_small_shapes(void **state) {
     assert_ok(wf_builder_set_final(builder, 3 * LONG + 1, 0.5f, &err));
     for (uint32_t s = 0; s < 3 * LONG + 1; s++) {
       float weight = 0.1f * (float)(s % 7);
-      if (shape == 0) assert_ok(wf_builder_add_arc(builder, s, (wf_arc){s + 1, weight, 0, 0}, &err)); /* a line, nothing else */
-      if (shape == 1) assert_ok(wf_builder_add_arc(builder, 0, (wf_arc){s + 1, weight, 0, 0}, &err)); /* a star */
+      if (shape == 0)
+        assert_ok(wf_builder_add_arc(builder, s, (wf_arc){s + 1, weight, 0, 0},
+                                     &err)); /* a line, nothing else */
+      if (shape == 1)
+        assert_ok(wf_builder_add_arc(builder, 0, (wf_arc){s + 1, weight, 0, 0}, &err)); /* a star */
       if (shape >= 2 && s + 2 < 3 * LONG + 2) {
         assert_ok(wf_builder_add_arc(builder, s, (wf_arc){s + 1, weight, 0, 0}, &err));
         assert_ok(wf_builder_add_arc(builder, s, (wf_arc){s + 2, 0.3f, 0, 0}, &err));
       }
-      if (shape != 0 && s > 0) assert_ok(wf_builder_add_arc(builder, s, (wf_arc){3 * LONG + 1, weight, 1 + (int32_t)(s % 5), 2}, &err));
-      if (shape == 3) assert_ok(wf_builder_add_arc(builder, 3 * LONG + 1, (wf_arc){s, weight, 7, 7}, &err));
+      if (shape != 0 && s > 0)
+        assert_ok(wf_builder_add_arc(
+            builder, s, (wf_arc){3 * LONG + 1, weight, 1 + (int32_t)(s % 5), 2}, &err));
+      if (shape == 3)
+        assert_ok(wf_builder_add_arc(builder, 3 * LONG + 1, (wf_arc){s, weight, 7, 7}, &err));
     }
     assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
     wf_builder_free(builder);
@@ -109,9 +124,11 @@ static void test_small_shapes(void **state) {
 static void test_small_cycles(void **state) {
   (void)state;
   wf_error err = {0};
-  static const char *const texts[] = {"0 0 0 0 1;0 1 1 1 1;1", "0 1 0 0 1;1 0 0 0 1;1 2 1 1 1;2", "0 1 1 1 1;1 2 0 0 1;2 1 0 0 1;2"};
+  static const char *const texts[] = {"0 0 0 0 1;0 1 1 1 1;1", "0 1 0 0 1;1 0 0 0 1;1 2 1 1 1;2",
+                                      "0 1 1 1 1;1 2 0 0 1;2 1 0 0 1;2"};
   for (int i = 0; i < 3; i++) {
-    wf_fst *fsts[2] = {test_fst_of(WF_TROPICAL, "0 1 0 0 1;1 2 1 1 1;2"), test_fst_of(WF_TROPICAL, texts[i])};
+    wf_fst *fsts[2] = {test_fst_of(WF_TROPICAL, "0 1 0 0 1;1 2 1 1 1;2"),
+                       test_fst_of(WF_TROPICAL, texts[i])};
     wf_fst_batch *batch, *made;
     assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, 2, "cuda", &batch, &err));
     assert_int_equal(wf_fst_batch_rmepsilon(batch, NULL, &made, &err), WF_ERR_UNSUPPORTED);
@@ -136,7 +153,9 @@ static void test_races(void **state) {
   (void)state;
   wf_rmepsilon_options o;
   wf_rmepsilon_options_init(&o);
-  wf_fst *fsts[2] = {test_fst_of(WF_TROPICAL, "0 1 0 0 1;0 2 2 2 1;1 1 1 1 3;1 2 0 0 1;1 3 1 1 2;2 3 1 1 1;3"), test_fst_of(WF_TROPICAL, "0 1 0 0 1;0 1 1 1 -1e38;1 2 1 1 -3e38;1 0 2 2 1;2")};
+  wf_fst *fsts[2] = {
+      test_fst_of(WF_TROPICAL, "0 1 0 0 1;0 2 2 2 1;1 1 1 1 3;1 2 0 0 1;1 3 1 1 2;2 3 1 1 1;3"),
+      test_fst_of(WF_TROPICAL, "0 1 0 0 1;0 1 1 1 -1e38;1 2 1 1 -3e38;1 0 2 2 1;2")};
   for (int connect = 0; connect < 2; connect++) {
     o.connect = connect != 0;
     assert_true(check(fsts, 2, &o, "races") > 0);
@@ -174,7 +193,8 @@ static void test_small_failures(void **state) {
     status = wf_fst_batch_create((const wf_fst *const *)&fst, 1, "cuda", &batch, &err);
     if (status == WF_OK) status = wf_fst_batch_rmepsilon(batch, &o, &made, &err);
     fake_fail_after = -1;
-    assert_true(status == WF_OK || ((status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) && strstr(err.message, "CUDA") != NULL));
+    assert_true(status == WF_OK || ((status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) &&
+                                    strstr(err.message, "CUDA") != NULL));
     wf_fst_batch_free(made);
     wf_fst_batch_free(batch);
   }
@@ -186,10 +206,15 @@ static void test_small_failures(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random), cmocka_unit_test(test_small_shapes), cmocka_unit_test(test_small_cycles), cmocka_unit_test(test_races),
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_small_random),
+    cmocka_unit_test(test_small_shapes),
+    cmocka_unit_test(test_small_cycles),
+    cmocka_unit_test(test_races),
 #if defined(FAKE_CUDA) && !defined(SIMT)
-                                     cmocka_unit_test(test_small_failures),
+    cmocka_unit_test(test_small_failures),
 #endif
-                                     cmocka_unit_test(test_large)};
+    cmocka_unit_test(test_large)
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

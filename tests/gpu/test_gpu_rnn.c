@@ -1,5 +1,7 @@
-/* test_gpu_rnn.c - recurrent language models on a GPU against the CPU: costs within 1e-5 (relative), for every kind of layer and output, and the same bits whatever else is
- * computed with them. Ends with 77 where there is no GPU. Also built for the imitated one (tests/simt), with small limits on what goes together. */
+/* test_gpu_rnn.c - recurrent language models on a GPU against the CPU: costs within 1e-5
+ * (relative), for every kind of layer and output, and the same bits whatever else is computed with
+ * them. Ends with 77 where there is no GPU. Also built for the imitated one (tests/simt), with
+ * small limits on what goes together. */
 #include "decode_tasks.h"
 #include "lm/rnn_device.h"
 #include "rnn_chains.h"
@@ -13,12 +15,14 @@ typedef struct text {
 } text;
 
 static text random_text(test_rng *rng, size_t num_words, size_t num_sentences, uint32_t longest) {
-  text t = {malloc(num_sentences * longest * sizeof(int32_t)), malloc((num_sentences + 1) * sizeof(uint64_t)), num_sentences};
+  text t = {malloc(num_sentences * longest * sizeof(int32_t)),
+            malloc((num_sentences + 1) * sizeof(uint64_t)), num_sentences};
   uint64_t size = 0;
   assert_true(t.words != NULL && t.first != NULL);
   for (size_t s = 0; s < num_sentences; s++) {
     t.first[s] = size;
-    for (uint32_t n = test_below(rng, longest); n > 0; n--) t.words[size++] = (int32_t)test_below(rng, (uint32_t)num_words);
+    for (uint32_t n = test_below(rng, longest); n > 0; n--)
+      t.words[size++] = (int32_t)test_below(rng, (uint32_t)num_words);
   }
   t.first[num_sentences] = size;
   return t;
@@ -36,7 +40,9 @@ static void check_model(const wf_rnnlm *lm, const text *t, const char *what) {
   assert_ok(wf_rnnlm_on_device(lm, "cuda", &on_gpu, &err));
   float *want = score_text(lm, t), *got = score_text(on_gpu, t);
   for (size_t i = 0; i < t->first[t->num_sentences] + t->num_sentences; i++)
-    if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i])))) fail_msg("%s, word %zu of %zu: %.9g on the GPU, %.9g on the CPU", what, i, (size_t)t->first[t->num_sentences], (double)got[i], (double)want[i]);
+    if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i]))))
+      fail_msg("%s, word %zu of %zu: %.9g on the GPU, %.9g on the CPU", what, i,
+               (size_t)t->first[t->num_sentences], (double)got[i], (double)want[i]);
   for (size_t s = 0; s < t->num_sentences; s += t->num_sentences / 3 + 1) {
     const uint64_t size = t->first[s + 1] - t->first[s];
     const text one = {t->words + t->first[s], (uint64_t[]){0, size}, 1};
@@ -49,7 +55,8 @@ static void check_model(const wf_rnnlm *lm, const text *t, const char *what) {
   wf_rnnlm_free(on_gpu);
 }
 
-static void check_random(test_rng *rng, test_rnn r, size_t num_sentences, uint32_t longest, float scale) {
+static void check_random(test_rng *rng, test_rnn r, size_t num_sentences, uint32_t longest,
+                         float scale) {
   wf_rnnlm *lm;
   test_rnn_fill(&r, rng);
   for (size_t i = 0; i < r.num_floats; i++) r.floats[i] *= scale;
@@ -64,7 +71,9 @@ static void check_random(test_rng *rng, test_rnn r, size_t num_sentences, uint32
 
 static void test_small_layers(void **unused) {
   (void)unused;
-  static const char *const types[] = {"sigmoid", "tanh", "relu", "relu-trunc", "gru", "gru-bias", "gru-insyn", "gru-full", "scrn3", "scrnfast3"};
+  static const char *const types[] = {"sigmoid", "tanh",     "relu",      "relu-trunc",
+                                      "gru",     "gru-bias", "gru-insyn", "gru-full",
+                                      "scrn3",   "scrnfast3"};
   for (uint64_t seed = 0; seed < test_seeds(40); seed++) {
     test_rng rng = {seed + 1};
     const int variant = (int)(seed / 10 + seed) % 4;
@@ -77,7 +86,14 @@ static void test_small_layers(void **unused) {
 static void test_small_deep_paths(void **unused) {
   (void)unused;
   test_rng rng = {5};
-  test_rnn r = {.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .num_words = 50, .hidden = 70, .order = 3, .num_cells = 3000};
+  test_rnn r = {.type = "sigmoid",
+                .version = 6,
+                .num_layers = 1,
+                .arity = 2,
+                .num_words = 50,
+                .hidden = 70,
+                .order = 3,
+                .num_cells = 3000};
   wf_rnnlm *lm;
   wf_rnnlm_info info;
   wf_rnnlm_info_init(&info);
@@ -95,7 +111,7 @@ static void test_small_deep_paths(void **unused) {
   test_rnn_free(&r);
 }
 
-/* --- PyTorch's layers ------------------------------------------------------------------------------------------------------ */
+/* --- PyTorch's layers -------------------------------------------------------------------- */
 
 typedef struct tensors {
   char header[4096];
@@ -109,19 +125,25 @@ static void add_tensor(tensors *all, test_rng *rng, const char *name, size_t row
   const size_t count = rows * (cols > 0 ? cols : 1);
   char shape[64];
   snprintf(shape, sizeof shape, cols > 0 ? "%zu,%zu" : "%zu", rows, cols);
-  all->header_size += (size_t)snprintf(all->header + all->header_size, sizeof all->header - all->header_size, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
-                                       all->header_size > 1 ? "," : "", name, shape, all->num_floats * 4, (all->num_floats + count) * 4);
+  all->header_size +=
+      (size_t)snprintf(all->header + all->header_size, sizeof all->header - all->header_size,
+                       "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
+                       all->header_size > 1 ? "," : "", name, shape, all->num_floats * 4,
+                       (all->num_floats + count) * 4);
   all->floats = realloc(all->floats, (all->num_floats + count) * sizeof *all->floats);
-  for (size_t i = 0; i < count; i++) all->floats[all->num_floats++] = (test_unit(rng) - 0.5f) * scale;
+  for (size_t i = 0; i < count; i++)
+    all->floats[all->num_floats++] = (test_unit(rng) - 0.5f) * scale;
 }
 
 /* NAME.safetensors and NAME.words; the path of the former. */
-static const char *write_torch(test_rng *rng, size_t gates, size_t num_words, size_t embed, size_t hidden, size_t num_layers) {
+static const char *write_torch(test_rng *rng, size_t gates, size_t num_words, size_t embed,
+                               size_t hidden, size_t num_layers) {
   static char path[512];
   char words[600], name[64];
   tensors all = {.header = "{", .header_size = 1};
   add_tensor(&all, rng, "embedding.weight", num_words, embed);
-  if (embed != hidden || test_below(rng, 2) == 0) add_tensor(&all, rng, "output.weight", num_words, hidden);
+  if (embed != hidden || test_below(rng, 2) == 0)
+    add_tensor(&all, rng, "output.weight", num_words, hidden);
   if (test_below(rng, 2) == 0) add_tensor(&all, rng, "output.bias", num_words, 0);
   for (size_t l = 0; l < num_layers; l++) {
     static const char *const kinds[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
@@ -134,7 +156,8 @@ static const char *write_torch(test_rng *rng, size_t gates, size_t num_words, si
   snprintf(path, sizeof path, "%s.safetensors", test_temp_path("torch"));
   FILE *file = fopen(path, "wb");
   const uint64_t size = all.header_size;
-  assert_true(file != NULL && fwrite(&size, 8, 1, file) == 1 && fwrite(all.header, 1, size, file) == size);
+  assert_true(file != NULL && fwrite(&size, 8, 1, file) == 1 &&
+              fwrite(all.header, 1, size, file) == size);
   assert_true(fwrite(all.floats, 4, all.num_floats, file) == all.num_floats && fclose(file) == 0);
   free(all.floats);
   snprintf(words, sizeof words, "%.*s.words", (int)(strlen(path) - strlen(".safetensors")), path);
@@ -146,9 +169,11 @@ static const char *write_torch(test_rng *rng, size_t gates, size_t num_words, si
   return path;
 }
 
-static void check_torch(test_rng *rng, size_t gates, size_t num_words, size_t embed, size_t hidden, size_t num_layers, size_t num_sentences) {
+static void check_torch(test_rng *rng, size_t gates, size_t num_words, size_t embed, size_t hidden,
+                        size_t num_layers, size_t num_sentences) {
   wf_rnnlm *lm;
-  assert_ok(wf_rnnlm_open(write_torch(rng, gates, num_words, embed, hidden, num_layers), NULL, &lm, &err));
+  assert_ok(wf_rnnlm_open(write_torch(rng, gates, num_words, embed, hidden, num_layers), NULL, &lm,
+                          &err));
   text t = random_text(rng, num_words, num_sentences, 6);
   check_model(lm, &t, gates == 4 ? "LSTM" : "GRU of PyTorch");
   free(t.words);
@@ -161,24 +186,30 @@ static void test_small_torch(void **unused) {
   for (uint64_t seed = 0; seed < test_seeds(12); seed++) {
     test_rng rng = {seed + 100};
     const size_t hidden = 4 + test_below(&rng, 10);
-    check_torch(&rng, 3 + seed % 2, 30 + test_below(&rng, 80), seed % 3 == 0 ? hidden : 4 + test_below(&rng, 20), hidden, 1 + test_below(&rng, 3), 1 + test_below(&rng, 20));
+    check_torch(&rng, 3 + seed % 2, 30 + test_below(&rng, 80),
+                seed % 3 == 0 ? hidden : 4 + test_below(&rng, 20), hidden, 1 + test_below(&rng, 3),
+                1 + test_below(&rng, 20));
   }
 }
 
-/* --- slots ------------------------------------------------------------------------------------------------------------------ */
+/* --- slots ------------------------------------------------------------------------------- */
 
-/* Moves that branch: two states from one, a slot used again, a state from its own slot; against one word after the other on the CPU. */
+/* Moves that branch: two states from one, a slot used again, a state from its own slot; against one
+ * word after the other on the CPU. */
 static void test_small_slots(void **unused) {
   (void)unused;
   test_rng rng = {9};
-  test_rnn r = {.type = "gru", .version = 6, .num_layers = 2, .arity = 2, .num_words = 40, .hidden = 12};
+  test_rnn r = {
+      .type = "gru", .version = 6, .num_layers = 2, .arity = 2, .num_words = 40, .hidden = 12};
   wf_rnnlm *lm, *on_gpu;
   wf__rnn_device *device;
   test_rnn_fill(&r, &rng);
   assert_ok(wf_rnnlm_open(test_rnn_write(&r), NULL, &lm, &err));
   assert_ok(wf_rnnlm_on_device(lm, "cuda:0", &on_gpu, &err));
   assert_ok(wf__rnn_device_open(on_gpu, 4, &device, &err));
-  const wf__rnn_move first[] = {{0, 1, 5, 0}, {0, 2, 6, 0}}, second[] = {{1, 3, 7, 0}, {2, 2, 8, 0}, {1, 4, 9, 0}}, third[] = {{3, 1, 10, 0}};
+  const wf__rnn_move first[] = {{0, 1, 5, 0}, {0, 2, 6, 0}},
+                     second[] = {{1, 3, 7, 0}, {2, 2, 8, 0}, {1, 4, 9, 0}},
+                     third[] = {{3, 1, 10, 0}};
   assert_ok(wf__rnn_device_advance(device, first, 2, &err));
   assert_ok(wf__rnn_device_advance(device, second, 3, &err));
   assert_ok(wf__rnn_device_advance(device, third, 1, &err));
@@ -203,7 +234,8 @@ static void test_small_slots(void **unused) {
 static void test_small_errors(void **unused) {
   (void)unused;
   test_rng rng = {3};
-  test_rnn r = {.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .num_words = 20, .hidden = 8};
+  test_rnn r = {
+      .type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .num_words = 20, .hidden = 8};
   wf_rnnlm *lm, *on_gpu;
   test_rnn_fill(&r, &rng);
   assert_ok(wf_rnnlm_open(test_rnn_write(&r), NULL, &lm, &err));
@@ -219,30 +251,40 @@ static void test_small_errors(void **unused) {
     fake_gpus.num_calls = 0;
     fake_gpus.fail_at = n;
     wf_status status = wf_rnnlm_on_device(lm, "cuda", &on_gpu, &err);
-    if (status == WF_OK) status = wf_rnnlm_score(on_gpu, (int32_t[]){1, 2, 3}, (uint64_t[]){0, 3}, 1, 1, costs, &err);
+    if (status == WF_OK)
+      status = wf_rnnlm_score(on_gpu, (int32_t[]){1, 2, 3}, (uint64_t[]){0, 3}, 1, 1, costs, &err);
     reached = fake_gpus.num_calls >= n;
     fake_gpus.fail_at = 0;
     wf_rnnlm_free(on_gpu);
-    if (fake_gpus.num_objects != objects) fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects, err.message);
+    if (fake_gpus.num_objects != objects)
+      fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects,
+               err.message);
   }
 #endif
   wf_rnnlm_free(lm);
   test_rnn_free(&r);
 }
 
-/* --- decoding ---------------------------------------------------------------------------------------------------------------- */
+/* --- decoding ---------------------------------------------------------------------------- */
 
-static void decode_with(const wf_graph *graph, wf_decoder_options options, const char *device, const wf_scorer *scorer, const wf_scores *scores, size_t at_once, wf_result **results) {
+static void decode_with(const wf_graph *graph, wf_decoder_options options, const char *device,
+                        const wf_scorer *scorer, const wf_scores *scores, size_t at_once,
+                        wf_result **results) {
   wf_decoder *decoder;
   options.device = device;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
   assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
-  for (size_t i = 0; i < UTTERANCES; i += at_once) assert_ok(wf_decode(decoder, scores + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL, results + i, &err));
+  for (size_t i = 0; i < UTTERANCES; i += at_once)
+    assert_ok(wf_decode(decoder, scores + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once,
+                        NULL, results + i, &err));
   wf_decoder_free(decoder);
 }
 
-/* The search on the GPU, too: alike, and the same bits in a batch of another size, with a model that the search itself puts there. */
-static void check_search(uint64_t seed, const wf_graph *graph, wf_decoder_options options, const wf_scorer *scorer, int cache, const wf_scores *scores, wf_result *const *want) {
+/* The search on the GPU, too: alike, and the same bits in a batch of another size, with a model
+ * that the search itself puts there. */
+static void check_search(uint64_t seed, const wf_graph *graph, wf_decoder_options options,
+                         const wf_scorer *scorer, int cache, const wf_scores *scores,
+                         wf_result *const *want) {
   wf_result *got[UTTERANCES], *other[UTTERANCES];
   if (cache == 0) return; /* refused: test_small_refused */
   decode_with(graph, options, "cuda", scorer, scores, UTTERANCES, got);
@@ -273,7 +315,8 @@ static void test_small_decoding(void **unused) {
     static float data[UTTERANCES][LONGEST * INPUTS];
     wf_scores scores[UTTERANCES];
     for (int u = 0; u < UTTERANCES; u++) {
-      for (int i = 0; i < LONGEST * INPUTS; i++) data[u][i] = u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some say the same */
+      for (int i = 0; i < LONGEST * INPUTS; i++)
+        data[u][i] = u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some say the same */
       scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, LONGEST + 1), INPUTS, INPUTS};
     }
     wf_rnnlm *on_gpu;
@@ -286,11 +329,14 @@ static void test_small_decoding(void **unused) {
     decode_with(graph, options, "cpu", there, scores, UTTERANCES, want);
     decode_with(graph, options, "cpu", here, scores, UTTERANCES, got);
     decode_with(graph, options, "cpu", here, scores, 1 + seed % 3, alone);
-    if (seed <= (test_seeds(40) + 3) / 5) check_search(seed, graph, options, seed % 4 < 2 ? there : here, seed % 4 < 2 ? 1 : o.rnnlm_cache, scores, want);
+    if (seed <= (test_seeds(40) + 3) / 5)
+      check_search(seed, graph, options, seed % 4 < 2 ? there : here,
+                   seed % 4 < 2 ? 1 : o.rnnlm_cache, scores, want);
     for (int u = 0; u < UTTERANCES; u++) {
       check_alike(seed, u, got[u], want[u]);
       words += got[u]->num_words;
-      assert_true(got[u]->cost == alone[u]->cost && got[u]->scorer_cost == alone[u]->scorer_cost); /* whatever else is in the batch */
+      assert_true(got[u]->cost == alone[u]->cost &&
+                  got[u]->scorer_cost == alone[u]->scorer_cost); /* whatever else is in the batch */
     }
     test_free_results(want, UTTERANCES);
     test_free_results(got, UTTERANCES);
@@ -305,15 +351,18 @@ static void test_small_decoding(void **unused) {
   assert_true(words > 0);
 }
 
-/* --- chains ------------------------------------------------------------------------------------------------------------------- */
+/* --- chains ------------------------------------------------------------------------------ */
 
-static void decode_each(const wf_graph *graph, wf_decoder_options options, const char *device, const wf_scorer *const *scorers, const wf_scores *scores, size_t at_once,
+static void decode_each(const wf_graph *graph, wf_decoder_options options, const char *device,
+                        const wf_scorer *const *scorers, const wf_scores *scores, size_t at_once,
                         wf_result **results) {
   wf_decoder *decoder;
   options.device = device;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
   for (size_t i = 0; i < UTTERANCES; i += at_once)
-    assert_ok(wf_decode_scored(decoder, scores + i, scorers + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL, results + i, &err));
+    assert_ok(wf_decode_scored(decoder, scores + i, scorers + i,
+                               UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL,
+                               results + i, &err));
   wf_decoder_free(decoder);
 }
 
@@ -342,12 +391,14 @@ static void test_small_chains(void **unused) {
   assert_true(num_words > 0);
 }
 
-/* --- streams ------------------------------------------------------------------------------------------------------------------ */
+/* --- streams ----------------------------------------------------------------------------- */
 
 enum { STREAMS = 4 };
 
-/* One utterance after the other in each stream, in chunks of 0 to 3 frames; some streams are closed and opened again. */
-static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *const *scorers, wf_result *const *want) {
+/* One utterance after the other in each stream, in chunks of 0 to 3 frames; some streams are closed
+ * and opened again. */
+static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *const *scorers,
+                        wf_result *const *want) {
   wf_decoder_options options = t->options;
   wf_decoder *decoder;
   wf_stream *streams[STREAMS] = {NULL};
@@ -401,7 +452,8 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
   wf_decoder_free(decoder);
 }
 
-/* The bits of batches on the GPU, whatever the chunks, the neighbours and what was forgotten meanwhile. */
+/* The bits of batches on the GPU, whatever the chunks, the neighbours and what was forgotten
+ * meanwhile. */
 static void test_small_streams(void **unused) {
   (void)unused;
   uint64_t evicted = 0;
@@ -442,7 +494,8 @@ static void test_small_streams(void **unused) {
 #endif
 }
 
-/* Another scorer in the middle of an utterance: to, from and between recurrent ones, as on the CPU. */
+/* Another scorer in the middle of an utterance: to, from and between recurrent ones, as on the CPU.
+ */
 static void test_small_stream_changes(void **unused) {
   (void)unused;
   for (uint64_t seed = 1; seed <= (test_seeds(40) + 2) / 3; seed++) {
@@ -453,7 +506,8 @@ static void test_small_stream_changes(void **unused) {
     const wf_scorer *all[] = {t.chains[0], t.chains[t.num_chains - 1], flat, NULL};
     for (int u = 0; u < UTTERANCES; u += 3) {
       wf_result *results[2];
-      const wf_scorer *scorers[3] = {all[test_below(&rng, 2)], all[test_below(&rng, 4)], all[test_below(&rng, 4)]};
+      const wf_scorer *scorers[3] = {all[test_below(&rng, 2)], all[test_below(&rng, 4)],
+                                     all[test_below(&rng, 4)]};
       if (test_below(&rng, 3) == 0) scorers[0] = flat;
       for (int k = 0; k < 2; k++) {
         wf_decoder_options options = t.options;
@@ -463,7 +517,8 @@ static void test_small_stream_changes(void **unused) {
         assert_ok(wf_decoder_create(t.graph, &options, &decoder, &err));
         assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
         for (int part = 0; part < 3; part++) {
-          const int64_t from = t.scores[u].num_frames * part / 3, end = t.scores[u].num_frames * (part + 1) / 3;
+          const int64_t from = t.scores[u].num_frames * part / 3,
+                        end = t.scores[u].num_frames * (part + 1) / 3;
           const wf_scores chunk = test_rows(&t.scores[u], from, end - from);
           assert_ok(wf_stream_set_scorer(stream, scorers[part], &err));
           assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
@@ -501,7 +556,8 @@ static void test_small_failures(void **unused) {
     fake_gpus.num_calls = 0;
     fake_gpus.fail_at = n;
     wf_status status = wf_decoder_create(t.graph, &options, &decoder, &err);
-    if (status == WF_OK) status = wf_decode_scored(decoder, scores, scorers, 2, NULL, results, &err);
+    if (status == WF_OK)
+      status = wf_decode_scored(decoder, scores, scorers, 2, NULL, results, &err);
     if (status == WF_OK) status = wf_stream_open(decoder, NULL, &stream, &err);
     if (status == WF_OK) status = wf_stream_set_scorer(stream, scorers[1], &err);
     if (status == WF_OK) status = wf_stream_accept(stream, &chunk, NULL, &err);
@@ -512,13 +568,16 @@ static void test_small_failures(void **unused) {
     wf_stream_close(stream);
     test_free_results(results, 2);
     wf_decoder_free(decoder);
-    if (fake_gpus.num_objects != objects) fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects, err.message);
+    if (fake_gpus.num_objects != objects)
+      fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects,
+               err.message);
   }
   free_chain_task(&t);
 }
 #endif
 
-/* What the search on the GPU does not do with a recurrent scorer is said when the scorer is given, or by the batch. */
+/* What the search on the GPU does not do with a recurrent scorer is said when the scorer is given,
+ * or by the batch. */
 static void test_small_refused(void **unused) {
   (void)unused;
   test_rng rng = {77};
@@ -541,13 +600,16 @@ static void test_small_refused(void **unused) {
     wf_scorer *scorer = scorer_over(m.rnnlm, &m, &o), *chain;
     assert_ok(wf_scorer_chain(scorer, scorer, &chain, &err));
     assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-    if (k < 5) assert_int_equal(wf_decoder_set_scorer(decoder, k == 4 ? chain : scorer, &err), WF_ERR_UNSUPPORTED);
+    if (k < 5)
+      assert_int_equal(wf_decoder_set_scorer(decoder, k == 4 ? chain : scorer, &err),
+                       WF_ERR_UNSUPPORTED);
     if (k == 5) { /* one utterance with, one without */
       static const float data[2 * INPUTS];
       const wf_scores scores[2] = {{data, 2, INPUTS, INPUTS}, {data, 1, INPUTS, INPUTS}};
       const wf_scorer *scorers[2] = {scorer, NULL};
       wf_result *results[2] = {NULL, NULL};
-      assert_int_equal(wf_decode_scored(decoder, scores, scorers, 2, NULL, results, &err), WF_ERR_UNSUPPORTED);
+      assert_int_equal(wf_decode_scored(decoder, scores, scorers, 2, NULL, results, &err),
+                       WF_ERR_UNSUPPORTED);
       test_free_results(results, 2);
     }
     wf_decoder_free(decoder);
@@ -563,12 +625,31 @@ static void test_small_refused(void **unused) {
 static void test_large(void **unused) {
   (void)unused;
   test_rng rng = {11};
-  check_random(&rng, (test_rnn){.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .num_words = 20001, .hidden = 200, .order = 4, .num_cells = 1000000}, 12000, 20, 0.3f);
-  check_random(&rng, (test_rnn){.type = "gru", .version = 6, .num_layers = 2, .arity = 2, .num_words = 5001, .hidden = 515, .order = 2, .num_cells = 100000}, 3000, 10, 0.1f);
+  check_random(&rng,
+               (test_rnn){.type = "sigmoid",
+                          .version = 6,
+                          .num_layers = 1,
+                          .arity = 2,
+                          .num_words = 20001,
+                          .hidden = 200,
+                          .order = 4,
+                          .num_cells = 1000000},
+               12000, 20, 0.3f);
+  check_random(&rng,
+               (test_rnn){.type = "gru",
+                          .version = 6,
+                          .num_layers = 2,
+                          .arity = 2,
+                          .num_words = 5001,
+                          .hidden = 515,
+                          .order = 2,
+                          .num_cells = 100000},
+               3000, 10, 0.1f);
   check_torch(&rng, 4, 9001, 130, 260, 2, 2000);
 }
 
-/* --- for racecheck, which takes seconds for a launch of the search: every kernel once, on next to nothing ------------------------------------- */
+/* --- for racecheck, which takes seconds for a launch of the search: every kernel once, on next to
+ * nothing --- */
 
 static void race_models(void **unused) {
   test_small_layers(unused);
@@ -576,7 +657,8 @@ static void race_models(void **unused) {
 }
 
 /* A frame, of an utterance or as the only chunk of a stream. */
-static wf_result *decode_frame(const chain_task *t, const char *device, const wf_scorer *scorer, bool streamed) {
+static wf_result *decode_frame(const chain_task *t, const char *device, const wf_scorer *scorer,
+                               bool streamed) {
   const wf_scores frame = {t->data[0], 1, INPUTS, INPUTS};
   wf_decoder_options options = t->options;
   wf_decoder *decoder;
@@ -627,7 +709,8 @@ static void race_stream(void **unused) {
 
 static bool no_gpu(void) {
   test_rng rng = {1};
-  test_rnn r = {.type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .num_words = 20, .hidden = 8};
+  test_rnn r = {
+      .type = "sigmoid", .version = 6, .num_layers = 1, .arity = 2, .num_words = 20, .hidden = 8};
   wf_rnnlm *lm, *on_gpu;
   test_rnn_fill(&r, &rng);
   wf_status status = wf_rnnlm_open(test_rnn_write(&r), NULL, &lm, &err);
@@ -641,12 +724,21 @@ static bool no_gpu(void) {
 
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
-  const struct CMUnitTest races[] = {cmocka_unit_test(race_models), cmocka_unit_test(race_chain), cmocka_unit_test(race_stream)};
-  if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
+  const struct CMUnitTest races[] = {cmocka_unit_test(race_models), cmocka_unit_test(race_chain),
+                                     cmocka_unit_test(race_stream)};
+  if (argc > 1 && strcmp(argv[1], "test_races") == 0)
+    return cmocka_run_group_tests(races, NULL, NULL);
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers), cmocka_unit_test(test_small_deep_paths), cmocka_unit_test(test_small_torch), cmocka_unit_test(test_small_slots),
-                                     cmocka_unit_test(test_small_errors), cmocka_unit_test(test_small_decoding), cmocka_unit_test(test_small_chains), cmocka_unit_test(test_small_streams),
-                                     cmocka_unit_test(test_small_stream_changes), cmocka_unit_test(test_small_refused),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers),
+                                     cmocka_unit_test(test_small_deep_paths),
+                                     cmocka_unit_test(test_small_torch),
+                                     cmocka_unit_test(test_small_slots),
+                                     cmocka_unit_test(test_small_errors),
+                                     cmocka_unit_test(test_small_decoding),
+                                     cmocka_unit_test(test_small_chains),
+                                     cmocka_unit_test(test_small_streams),
+                                     cmocka_unit_test(test_small_stream_changes),
+                                     cmocka_unit_test(test_small_refused),
 #ifdef FAKE_CUDA
                                      cmocka_unit_test(test_small_failures),
 #endif

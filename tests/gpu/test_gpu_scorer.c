@@ -1,5 +1,5 @@
-/* test_gpu_scorer.c - the GPU search with scorers against the CPU search, every bit of every result. Compiled twice, as test_gpu_host.c. Ends with 77 where there
- * is no GPU. */
+/* test_gpu_scorer.c - the GPU search with scorers against the CPU search, every bit of every
+ * result. Compiled twice, as test_gpu_host.c. Ends with 77 where there is no GPU. */
 #include "decode_tasks.h"
 #include "lm/wlm_read.h"
 #include "random_scorers.h"
@@ -10,9 +10,12 @@ enum { BATCH = 12, SCORERS = 5 };
 static wf_error err;
 
 /* Utterances that did not fit the GPU and were decoded on the CPU would prove nothing. */
-static void count_misfits(void *user, wf_log_level level, const char *text) { *(int *)user += strstr(text, "did not fit") != NULL; }
+static void count_misfits(void *user, wf_log_level level, const char *text) {
+  *(int *)user += strstr(text, "did not fit") != NULL;
+}
 
-static void decode_on(const char *device, const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, const wf_scorer *const *scorers, size_t count,
+static void decode_on(const char *device, const wf_graph *graph, wf_decoder_options options,
+                      const wf_scores *batch, const wf_scorer *const *scorers, size_t count,
                       wf_result **results) {
   wf_decoder *decoder;
   options.device = device;
@@ -21,7 +24,8 @@ static void decode_on(const char *device, const wf_graph *graph, wf_decoder_opti
   wf_decoder_free(decoder);
 }
 
-static void compare(uint64_t seed, const wf_graph *graph, wf_decoder_options options, const wf_scores *batch, const wf_scorer *const *scorers, size_t count,
+static void compare(uint64_t seed, const wf_graph *graph, wf_decoder_options options,
+                    const wf_scores *batch, const wf_scorer *const *scorers, size_t count,
                     wf_result **cpu) {
   static const char *const devices[] = {"cuda", "cuda:0,0"};
   wf_result *gpu[BATCH];
@@ -42,14 +46,17 @@ static void random_tasks(uint64_t first, uint64_t last) {
   for (uint64_t seed = first; seed <= last; seed++) {
     test_rng rng = {seed};
     struct decode_task task = test_random_task(seed);
-    const size_t count = seed % 3 == 0 ? 1 : seed % 3 == 1 ? BATCH : 3; /* few utterances: lanes of several blocks */
+    const size_t count = seed % 3 == 0   ? 1
+                         : seed % 3 == 1 ? BATCH
+                                         : 3; /* few utterances: lanes of several blocks */
     wf_scores batch[BATCH];
     float *data[BATCH];
     wf_scorer *scorers[SCORERS];
     const wf_scorer *chosen[BATCH];
     wf_result *cpu[BATCH];
     for (int i = 0; i < SCORERS; i++) scorers[i] = random_scorer(&rng, words);
-    for (int i = 0; i < BATCH; i++) chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
+    for (int i = 0; i < BATCH; i++)
+      chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
     task.options.recombine = (int32_t)(seed % 5 >= 3);
     if (seed % 5 == 3) { /* a beam that costs of wrong contexts would show in, and nothing else */
       task.options.beam = 2;
@@ -57,7 +64,8 @@ static void random_tasks(uint64_t first, uint64_t last) {
     }
     test_random_batch(&task, batch, data, BATCH, seed, 20);
     for (size_t i = 0; i < BATCH && seed % 4 > 0; i++) /* scores that tie, often or all of them */
-      for (int64_t k = 0; k < batch[i].num_frames * batch[i].stride; k++) data[i][k] = seed % 4 == 1 ? floorf(data[i][k]) : -1;
+      for (int64_t k = 0; k < batch[i].num_frames * batch[i].stride; k++)
+        data[i][k] = seed % 4 == 1 ? floorf(data[i][k]) : -1;
     batch[0] = task.scores;
     compare(seed, task.graph, task.options, batch, chosen, count, cpu);
     for (size_t i = 0; i < BATCH; i++) free(data[i]);
@@ -72,7 +80,8 @@ static void random_tasks(uint64_t first, uint64_t last) {
   }
   wf_symbols_free(words);
   if (last - first + 1 < 400) return;
-  assert_int_equal(flags_seen, WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
+  assert_int_equal(flags_seen,
+                   WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
   assert_true(said > 500 && cycles > 0);
 }
 
@@ -88,8 +97,13 @@ static void test_large_tasks(void **state) {
   test_rng rng = {9};
   const bool small = test_seeds(400) < 400;
   const uint32_t states = small ? 300 : 20000;
-  test_fst_shape shape = {
-      .num_states = states, .num_arcs = states * 4, .num_ilabels = 50, .num_olabels = 4, .epsilon_share = 0.12f, .final_share = 0.1f, .max_weight = 3};
+  test_fst_shape shape = {.num_states = states,
+                          .num_arcs = states * 4,
+                          .num_ilabels = 50,
+                          .num_olabels = 4,
+                          .epsilon_share = 0.12f,
+                          .final_share = 0.1f,
+                          .max_weight = 3};
   wf_fst *fst = test_random_fst(&rng, &shape);
   wf_symbols *words = random_scorer_words();
   struct decode_task task = {0};
@@ -122,7 +136,8 @@ static void test_large_tasks(void **state) {
   wf_graph_free(task.graph);
 }
 
-/* One decoder, batch after batch: models come and go, boosts are made anew, batches without scorers are in between. */
+/* One decoder, batch after batch: models come and go, boosts are made anew, batches without scorers
+ * are in between. */
 static void test_batches(void **state) {
   (void)state;
   wf_symbols *words = random_scorer_words();
@@ -170,25 +185,30 @@ enum { COUNTS = true };
 
 /* 32-byte sectors that records lie in, a byte at a time, on average over 256 of them. */
 static double sector_bytes(const wf_wlm *lm) {
-  const int bits = lm->view.cost_bits == 0 ? 96 : lm->view.word_bits + lm->view.next_bits + lm->view.cost_bits;
+  const int bits =
+      lm->view.cost_bits == 0 ? 96 : lm->view.word_bits + lm->view.next_bits + lm->view.cost_bits;
   int64_t sectors = 0;
   for (int64_t i = 0; i < 256; i++) sectors += (i * bits + bits - 1) / 256 - i * bits / 256 + 1;
   return 32 * (double)sectors / 256;
 }
 
-static void check_counters(wf_lm_stats stats, const wf_wlm *lm, const wf_ngram_scorer_options *options) {
+static void check_counters(wf_lm_stats stats, const wf_wlm *lm,
+                           const wf_ngram_scorer_options *options) {
   const bool on_device = options->placement == 0;
   assert_true((stats.host_bytes > 0) == !on_device && stats.gpu_bytes > 0);
   assert_true(!on_device || stats.host_reads == 0);
   assert_true(stats.cache_hits == 0 || (options->placement == 1 && options->lm_gpu_bytes > 1));
-  assert_true(fabs((double)stats.bus_bytes - (double)stats.host_reads * sector_bytes(lm)) < 3); /* each of up to three workers rounds */
-  assert_true((stats.stall_cycles > 0) == (stats.host_reads > 0) && (stats.stall_s > 0) == (stats.host_reads > 0));
+  assert_true(fabs((double)stats.bus_bytes - (double)stats.host_reads * sector_bytes(lm)) <
+              3); /* each of up to three workers rounds */
+  assert_true((stats.stall_cycles > 0) == (stats.host_reads > 0) &&
+              (stats.stall_s > 0) == (stats.host_reads > 0));
 #ifdef FAKE_CUDA /* whose clock has 1 MHz; a block has 32 warps */
   assert_true(stats.stall_s * 1e6 * 32 <= (double)stats.stall_cycles * 1.000001);
 #endif
 }
 
-static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *task, const wf_scorer *scorer) {
+static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *task,
+                                const wf_scorer *scorer) {
   wf_scores batch[BATCH];
   const wf_scorer *chosen[BATCH];
   wf_result *results[BATCH];
@@ -198,34 +218,45 @@ static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *t
   return wf_decoder_lm_stats(decoder);
 }
 
-/* Returns n-grams asked of host memory: counters of a batch, of two, and when the model has gone. */
-static uint64_t count_asked(const char *device, const struct decode_task *task, wf_wlm *lm, const wf_symbols *words, const wf_ngram_scorer_options *options, const wf_scorer *boost,
-                            int *num_gone) {
+/* Returns n-grams asked of host memory: counters of a batch, of two, and when the model has gone.
+ */
+static uint64_t count_asked(const char *device, const struct decode_task *task, wf_wlm *lm,
+                            const wf_symbols *words, const wf_ngram_scorer_options *options,
+                            const wf_scorer *boost, int *num_gone) {
   wf_scorer *scorer;
   wf_decoder *decoder;
   wf_decoder_options decoding = task->options;
   decoding.device = device;
   decoding.num_threads = 1;
-  if (wf_scorer_from_lm(lm, words, options, &scorer, &err) != WF_OK) { /* it knows none of the words */
+  if (wf_scorer_from_lm(lm, words, options, &scorer, &err) !=
+      WF_OK) { /* it knows none of the words */
     wf_wlm_free(lm);
     return 0;
   }
   assert_ok(wf_decoder_create(task->graph, &decoding, &decoder, &err));
   const wf_lm_stats none = wf_decoder_lm_stats(decoder);
-  assert_true(none.gpu_bytes + none.host_bytes + none.cache_hits + none.host_reads + none.bus_bytes + none.stall_cycles == 0 && none.stall_s == 0);
-  const wf_lm_stats first = decode_again(decoder, task, scorer), second = decode_again(decoder, task, scorer);
+  assert_true(none.gpu_bytes + none.host_bytes + none.cache_hits + none.host_reads +
+                      none.bus_bytes + none.stall_cycles ==
+                  0 &&
+              none.stall_s == 0);
+  const wf_lm_stats first = decode_again(decoder, task, scorer),
+                    second = decode_again(decoder, task, scorer);
   check_counters(first, lm, options);
   check_counters(second, lm, options);
-  const uint64_t asked = first.cache_hits + first.host_reads, both = second.cache_hits + second.host_reads;
-  assert_true(both >= asked && (asked == 0) == (both == 0) && second.host_reads >= first.host_reads && second.stall_cycles >= first.stall_cycles);
-  assert_true(second.cache_hits > 0 || both == 0 || options->lm_gpu_bytes <= 1 || options->placement != 1);
+  const uint64_t asked = first.cache_hits + first.host_reads,
+                 both = second.cache_hits + second.host_reads;
+  assert_true(both >= asked && (asked == 0) == (both == 0) &&
+              second.host_reads >= first.host_reads && second.stall_cycles >= first.stall_cycles);
+  assert_true(second.cache_hits > 0 || both == 0 || options->lm_gpu_bytes <= 1 ||
+              options->placement != 1);
   wf_scorer_free(scorer);
   wf_wlm_free(lm);
   decode_again(decoder, task, boost); /* what the threads of the host had of the scorer goes */
   const wf_lm_stats gone = decode_again(decoder, task, boost);
   *num_gone += gone.gpu_bytes + gone.host_bytes == 0;
   assert_true(gone.cache_hits == second.cache_hits && gone.host_reads == second.host_reads);
-  assert_true(gone.bus_bytes == second.bus_bytes && gone.stall_cycles == second.stall_cycles && gone.stall_s == second.stall_s);
+  assert_true(gone.bus_bytes == second.bus_bytes && gone.stall_cycles == second.stall_cycles &&
+              gone.stall_s == second.stall_s);
   wf_decoder_free(decoder);
   return both;
 }
@@ -237,7 +268,9 @@ static void test_counters(void **state) {
   wf_scorer *boost = random_word_boost(&rng);
   uint64_t asked[4] = {0};
   int num_gone[2] = {0}; /* of one worker, of three */
-  const uint64_t seeds = test_seeds(12) > 4 ? test_seeds(12) : 4; /* the first two ask for none where there is a cache */
+  const uint64_t seeds = test_seeds(12) > 4
+                             ? test_seeds(12)
+                             : 4; /* the first two ask for none where there is a cache */
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     struct decode_task task = test_random_task(seed);
     for (int k = 0; k < 4; k++) { /* on the device; with a cache and without; on the host */
@@ -245,14 +278,17 @@ static void test_counters(void **state) {
       wf_ngram_scorer_options_init(&options);
       options.placement = k == 0 ? 0 : k == 3 ? 2 : 1;
       options.lm_gpu_bytes = k == 1 ? 1 << 20 : 1;
-      asked[k] += count_asked("cuda", &task, random_lm(&rng, false), words, &options, boost, &num_gone[0]);
-      (void)count_asked("cuda:0,0,0", &task, random_lm(&rng, false), words, &options, boost, &num_gone[1]);
+      asked[k] +=
+          count_asked("cuda", &task, random_lm(&rng, false), words, &options, boost, &num_gone[0]);
+      (void)count_asked("cuda:0,0,0", &task, random_lm(&rng, false), words, &options, boost,
+                        &num_gone[1]);
     }
     test_free_task(&task);
   }
   wf_scorer_free(boost);
   wf_symbols_free(words);
-  assert_true(num_gone[0] > 0 && num_gone[1] > 0 && asked[0] == 0 && (asked[1] > 0) == COUNTS && (asked[2] > 0) == COUNTS && (asked[3] > 0) == COUNTS);
+  assert_true(num_gone[0] > 0 && num_gone[1] > 0 && asked[0] == 0 && (asked[1] > 0) == COUNTS &&
+              (asked[2] > 0) == COUNTS && (asked[3] > 0) == COUNTS);
 }
 
 /* What stays on the CPU is refused, with its name. */
@@ -302,11 +338,19 @@ static void test_races(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
-  if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
+  if (argc > 1 && strcmp(argv[1], "test_races") == 0)
+    return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
-  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_counters), cmocka_unit_test(test_refused)};
-  if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
-  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_batches), cmocka_unit_test(test_large_tasks), cmocka_unit_test(test_counters), cmocka_unit_test(test_refused)};
+  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small),
+                                       cmocka_unit_test(test_counters),
+                                       cmocka_unit_test(test_refused)};
+  if (argc > 1 && strcmp(argv[1], "test_small") == 0)
+    return cmocka_run_group_tests(small, NULL, NULL);
+  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0)
+    return cmocka_run_group_tests(kernels, NULL, NULL);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_batches),
+      cmocka_unit_test(test_large_tasks), cmocka_unit_test(test_counters),
+      cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

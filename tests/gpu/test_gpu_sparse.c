@@ -1,5 +1,6 @@
-/* test_gpu_sparse.c - composition by a hash table of pairs on the GPU against the CPU's canonical order, byte for byte. Ends with 77 where there is no GPU. Also
- * built for an imitated GPU of one thread (tests/fake_ops/), where tables begin so small that every run makes larger ones. */
+/* test_gpu_sparse.c - composition by a hash table of pairs on the GPU against the CPU's canonical
+ * order, byte for byte. Ends with 77 where there is no GPU. Also built for an imitated GPU of one
+ * thread (tests/fake_ops/), where tables begin so small that every run makes larger ones. */
 #include "compose_oracle.h"
 #include "cuda/compose/sparse_gpu.h"
 
@@ -17,7 +18,9 @@ static wf_compose_options options_for(int filter, bool connect) {
   return options;
 }
 
-static wf_status compose_sides(const wf_fst *a, const wf_fst *b, const wf__compose_job *job, const wf_compose_options *options, wf__gpu_batch **out, wf_error *err) {
+static wf_status compose_sides(const wf_fst *a, const wf_fst *b, const wf__compose_job *job,
+                               const wf_compose_options *options, wf__gpu_batch **out,
+                               wf_error *err) {
   wf__sparse *sparse;
   wf__sparse_counts counts;
   WF__TRY(wf__sparse_create(job, a, b, 0, &sparse, err));
@@ -26,9 +29,14 @@ static wf_status compose_sides(const wf_fst *a, const wf_fst *b, const wf__compo
   return status;
 }
 
-static wf_status compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options, wf__gpu_batch **out, wf_error *err) {
+static wf_status compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
+                         wf__gpu_batch **out, wf_error *err) {
   wf__compose_side a_side = {0}, b_side = {0};
-  wf__compose_job job = {.a = &a_side, .b = &b_side, .filter = options->filter, .connect = options->connect, .canonical = true};
+  wf__compose_job job = {.a = &a_side,
+                         .b = &b_side,
+                         .filter = options->filter,
+                         .connect = options->connect,
+                         .canonical = true};
   *out = NULL;
   wf_status status = wf__compose_side_init(&a_side, a, true, err);
   if (status == WF_OK) status = wf__compose_side_init(&b_side, b, false, err);
@@ -54,7 +62,8 @@ static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connec
 #if defined(FAKE_CUDA) && !defined(SIMT) /* device memory can be read */
   wf_fst_batch_view view;
   wf__gpu_batch_view(batch, &view);
-  if (view.num_arcs != 0) assert_memory_equal(view.origins, origins, view.num_arcs * sizeof *origins);
+  if (view.num_arcs != 0)
+    assert_memory_equal(view.origins, origins, view.num_arcs * sizeof *origins);
 #endif
   wf__csr_free(&csr);
   wf__gpu_batch_free(batch);
@@ -63,7 +72,8 @@ static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connec
   wf_fst_free(got);
 }
 
-static wf_fst *random_fst(test_rng *rng, uint32_t max_states, uint32_t num_labels, wf_semiring semiring) {
+static wf_fst *random_fst(test_rng *rng, uint32_t max_states, uint32_t num_labels,
+                          wf_semiring semiring) {
   static const float epsilons[] = {0, 0.2f, 0.5f};
   uint32_t num_states = 1 + test_below(rng, max_states);
   test_fst_shape shape = {.num_states = num_states,
@@ -84,8 +94,10 @@ static void test_small_pairs(void **state) {
     test_rng rng = {seed};
     wf_semiring semiring = test_below(&rng, 2) ? WF_LOG : WF_TROPICAL;
     uint32_t num_labels = 1 + test_below(&rng, 6);
-    wf_fst *a = random_fst(&rng, seed % 7 == 0 ? 60 : 12, num_labels, semiring), *b = random_fst(&rng, seed % 5 == 0 ? 60 : 12, num_labels, semiring);
-    if (wf_fst_get_view(a).start >= 0 && wf_fst_get_view(b).start >= 0) check_pair(a, b, (int)(seed % NUM_FILTERS), seed % 3 != 0);
+    wf_fst *a = random_fst(&rng, seed % 7 == 0 ? 60 : 12, num_labels, semiring),
+           *b = random_fst(&rng, seed % 5 == 0 ? 60 : 12, num_labels, semiring);
+    if (wf_fst_get_view(a).start >= 0 && wf_fst_get_view(b).start >= 0)
+      check_pair(a, b, (int)(seed % NUM_FILTERS), seed % 3 != 0);
     wf_fst_free(a);
     wf_fst_free(b);
   }
@@ -94,12 +106,14 @@ static void test_small_pairs(void **state) {
 /* States with very different numbers of arcs. */
 static void test_small_words(void **state) {
   (void)state;
-  wf_fst *words = oracle_words(300, 5, 1), *line = oracle_emissions(12, 5, 2), *graph = oracle_random_graph(40, 6, 5, 3);
+  wf_fst *words = oracle_words(300, 5, 1), *line = oracle_emissions(12, 5, 2),
+         *graph = oracle_random_graph(40, 6, 5, 3);
   check_pair(words, line, 0, true);
   check_pair(words, graph, 0, true);
   check_pair(graph, graph, 0, true);
   check_pair(graph, line, 3, false);
-  wf_fst *long_line = oracle_emissions(test_seeds(60) < 60 ? 100 : 2000, 5, 4); /* many levels of few pairs, after and before others */
+  wf_fst *long_line = oracle_emissions(test_seeds(60) < 60 ? 100 : 2000, 5,
+                                       4); /* many levels of few pairs, after and before others */
   check_pair(words, long_line, 0, true);
   wf_fst_free(long_line);
   wf_fst_free(words);
@@ -110,7 +124,8 @@ static void test_small_words(void **state) {
 /* A few levels, by one block and by several launches. For compute-sanitizer. */
 static void test_races(void **state) {
   (void)state;
-  wf_fst *words = oracle_words(60, 5, 1), *line = oracle_emissions(12, 5, 2), *graph = oracle_random_graph(12, 3, 3, 3);
+  wf_fst *words = oracle_words(60, 5, 1), *line = oracle_emissions(12, 5, 2),
+         *graph = oracle_random_graph(12, 3, 3, 3);
   check_pair(words, line, 0, true);
   check_pair(graph, graph, 3, false);
   wf_fst_free(words);
@@ -196,9 +211,13 @@ static bool no_gpu(void) {
 int main(int argc, char **argv) {
   if (no_gpu()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_pairs), cmocka_unit_test(test_small_words), cmocka_unit_test(test_small_limits), cmocka_unit_test(test_races),
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_small_pairs),
+    cmocka_unit_test(test_small_words),
+    cmocka_unit_test(test_small_limits),
+    cmocka_unit_test(test_races),
 #if defined(FAKE_CUDA) && !defined(SIMT)
-                                     cmocka_unit_test(test_small_failures),
+    cmocka_unit_test(test_small_failures),
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

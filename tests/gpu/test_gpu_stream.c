@@ -1,5 +1,6 @@
-/* test_gpu_stream.c - streams on the GPU against streams on the CPU, fed with the same chunks, and against the CPU's batches: every bit of results, words of
- * partials, events. Ends with 77 where there is no GPU. Also compiled for the imitated GPU of tests/simt. */
+/* test_gpu_stream.c - streams on the GPU against streams on the CPU, fed with the same chunks, and
+ * against the CPU's batches: every bit of results, words of partials, events. Ends with 77 where
+ * there is no GPU. Also compiled for the imitated GPU of tests/simt. */
 #include <cuda_runtime_api.h>
 
 #include "decode_tasks.h"
@@ -10,7 +11,8 @@ static wf_error err;
 /* Streams that did not fit the GPU and went on on the CPU would prove nothing. */
 static struct test_heard misfits = {"did not fit", 0};
 
-static wf_decoder *decoder_on(const char *device, const wf_graph *graph, wf_decoder_options options) {
+static wf_decoder *decoder_on(const char *device, const wf_graph *graph,
+                              wf_decoder_options options) {
   wf_decoder *decoder;
   options.device = device;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
@@ -35,11 +37,13 @@ struct pair {
   wf_stream *stream[2]; /* CPU, GPU */
 };
 
-static struct pair open_pair(const wf_graph *graph, wf_decoder_options options, const wf_stream_options *stream_options) {
+static struct pair open_pair(const wf_graph *graph, wf_decoder_options options,
+                             const wf_stream_options *stream_options) {
   struct pair pair;
   pair.decoder[0] = decoder_on("cpu", graph, options);
   pair.decoder[1] = decoder_on("cuda", graph, options);
-  for (int i = 0; i < 2; i++) assert_ok(wf_stream_open(pair.decoder[i], stream_options, &pair.stream[i], &err));
+  for (int i = 0; i < 2; i++)
+    assert_ok(wf_stream_open(pair.decoder[i], stream_options, &pair.stream[i], &err));
   return pair;
 }
 
@@ -53,7 +57,8 @@ static void close_pair(struct pair *pair) {
 static void accept_both(const struct pair *pair, const wf_scores *chunk, bool events) {
   wf_stream_event event[2];
   memset(event, 0, sizeof event);
-  for (int i = 0; i < 2; i++) assert_ok(wf_stream_accept(pair->stream[i], chunk, events ? &event[i] : NULL, &err));
+  for (int i = 0; i < 2; i++)
+    assert_ok(wf_stream_accept(pair->stream[i], chunk, events ? &event[i] : NULL, &err));
   test_assert_same_event(&event[0], &event[1]);
 }
 
@@ -69,7 +74,8 @@ static void set_both(const struct pair *pair, const wf_scorer *scorer) {
   for (int i = 0; i < 2; i++) assert_ok(wf_stream_set_scorer(pair->stream[i], scorer, &err));
 }
 
-/* One stream in chunks of 0 to 3 frames, or longer than one launch takes, looked at now and then, used twice; every other one with a scorer. */
+/* One stream in chunks of 0 to 3 frames, or longer than one launch takes, looked at now and then,
+ * used twice; every other one with a scorer. */
 static void test_chunks(void **state) {
   (void)state;
   uint64_t failed = 0, dead = 0, skipping = 0, scored = 0;
@@ -164,7 +170,8 @@ static void finish_all(wf_stream **streams, wf_result **expected, float **data, 
   }
 }
 
-/* Many streams at once, each with its own pace, between batches of whole utterances; some are closed and opened, some reset, in the middle. */
+/* Many streams at once, each with its own pace, between batches of whole utterances; some are
+ * closed and opened, some reset, in the middle. */
 static void test_neighbours(void **state) {
   (void)state;
   enum { MOST = 40 };
@@ -219,7 +226,8 @@ static void test_neighbours(void **state) {
   }
 }
 
-/* A graph and beams large enough to fill tables, with every number of blocks a lane; one chunk alone has a wide lane, too. */
+/* A graph and beams large enough to fill tables, with every number of blocks a lane; one chunk
+ * alone has a wide lane, too. */
 static void test_large_tasks(void **state) {
   (void)state;
   enum { MOST = 9 };
@@ -257,7 +265,13 @@ static void test_long(void **state) {
   enum { CHUNK = 40 };
   test_rng rng = {3};
   struct decode_task task = {0};
-  test_fst_shape shape = {.num_states = 300, .num_arcs = 1500, .num_ilabels = 8, .num_olabels = 50, .epsilon_share = 0.1f, .final_share = 0.5f, .max_weight = 2};
+  test_fst_shape shape = {.num_states = 300,
+                          .num_arcs = 1500,
+                          .num_ilabels = 8,
+                          .num_olabels = 50,
+                          .epsilon_share = 0.1f,
+                          .final_share = 0.5f,
+                          .max_weight = 2};
   wf_fst *fst = test_random_fst(&rng, &shape);
   assert_ok(wf_graph_create(fst, NULL, 0, &task.graph, &err));
   wf_fst_free(fst);
@@ -270,7 +284,8 @@ static void test_long(void **state) {
   wf_result *expected = test_decode_alone(&task), *result;
   struct pair pair = open_pair(task.graph, task.options, NULL);
   for (int64_t fed = 0; fed < num_frames; fed += CHUNK) {
-    const wf_scores chunk = test_rows(&task.scores, fed, num_frames - fed < CHUNK ? num_frames - fed : CHUNK);
+    const wf_scores chunk =
+        test_rows(&task.scores, fed, num_frames - fed < CHUNK ? num_frames - fed : CHUNK);
     accept_both(&pair, &chunk, fed % 3 == 0);
     if (fed % 1000 == 0) test_assert_same_partials(pair.stream);
     assert_true(wf_stream_bytes(pair.stream[1]) < 1500000 + (uint64_t)fed * 30);
@@ -295,10 +310,12 @@ static void test_bad_chunks(void **state) {
   wf_partial partial;
   wf_decoder_options_init(&options);
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
-  wf_decoder *decoder = decoder_on("cuda", graph, options), *cpu = decoder_on("cpu", graph, options);
+  wf_decoder *decoder = decoder_on("cuda", graph, options),
+             *cpu = decoder_on("cpu", graph, options);
   for (int i = 0; i < 3; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
   float fine[6] = {-1, -2, -3, -1, -1, -1}, nan[6] = {-1, -2, -1, -1, -1, NAN};
-  wf_scores first[3] = {{fine, 1, 2, 2}, {nan, 2, 2, 2}, {fine, 2, 1, 1}}, second[3] = {{fine + 2, 2, 2, 2}, {nan + 4, 1, 2, 2}, {fine, 1, 2, 2}};
+  wf_scores first[3] = {{fine, 1, 2, 2}, {nan, 2, 2, 2}, {fine, 2, 1, 1}},
+            second[3] = {{fine + 2, 2, 2, 2}, {nan + 4, 1, 2, 2}, {fine, 1, 2, 2}};
   assert_ok(wf_streams_advance(decoder, streams, first, 3, NULL, &err));
   assert_ok(wf_stream_partial(streams[1], &partial, &err));
   assert_ok(wf_streams_advance(decoder, streams, second, 3, NULL, &err));
@@ -309,8 +326,10 @@ static void test_bad_chunks(void **state) {
   for (int i = 0; i < 3; i++) {
     assert_ok(wf_stream_finish(streams[i], &result, &err));
     if (i < 2) test_assert_same_result(result, expected[i]);
-    if (i < 2) assert_string_equal(result->message, expected[i]->message);
-    else assert_int_equal(result->status, WF_ERR_ARGUMENT);
+    if (i < 2)
+      assert_string_equal(result->message, expected[i]->message);
+    else
+      assert_int_equal(result->status, WF_ERR_ARGUMENT);
     wf_result_free(result);
     assert_ok(wf_stream_reset(streams[i], &err));
   }
@@ -328,7 +347,8 @@ static void test_bad_chunks(void **state) {
   wf_fst_free(fst);
 }
 
-/* Scores that lie on the GPU: looked at by the kernel, over all of a chunk before any of it counts. */
+/* Scores that lie on the GPU: looked at by the kernel, over all of a chunk before any of it counts.
+ */
 static void test_device_scores(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= test_seeds(40); seed++) {
@@ -342,7 +362,8 @@ static void test_device_scores(void **state) {
     wf_stream *stream;
     void *copy;
     assert_int_equal(cudaMalloc(&copy, (size_t)size * 4 + 4), cudaSuccess);
-    assert_int_equal(cudaMemcpy(copy, task.data, (size_t)size * 4, cudaMemcpyHostToDevice), cudaSuccess);
+    assert_int_equal(cudaMemcpy(copy, task.data, (size_t)size * 4, cudaMemcpyHostToDevice),
+                     cudaSuccess);
     wf_scores there = task.scores;
     there.data = copy;
     there.on_device = true;
@@ -356,7 +377,8 @@ static void test_device_scores(void **state) {
     }
     assert_ok(wf_stream_finish(stream, &result, &err));
     test_assert_same_result(result, expected);
-    if (expected->status == WF_ERR_ARGUMENT) assert_string_equal(result->message, expected->message);
+    if (expected->status == WF_ERR_ARGUMENT)
+      assert_string_equal(result->message, expected->message);
     wf_result_free(result);
     wf_result_free(expected);
     wf_stream_close(stream);
@@ -367,17 +389,21 @@ static void test_device_scores(void **state) {
 }
 
 #ifdef FAKE_CUDA
-/* A short life of two streams, one of them with a scorer that changes; the first failure ends it. */
-static wf_status live_once(const struct decode_task *task, wf_scorer *const *scorers, wf_result **results) {
+/* A short life of two streams, one of them with a scorer that changes; the first failure ends it.
+ */
+static wf_status live_once(const struct decode_task *task, wf_scorer *const *scorers,
+                           wf_result **results) {
   wf_decoder *decoder;
   wf_stream *streams[2] = {NULL, NULL};
   wf_decoder_options options = task->options;
   options.device = "cuda";
   wf_status status = wf_decoder_create(task->graph, &options, &decoder, &err);
-  for (int i = 0; i < 2 && status == WF_OK; i++) status = wf_stream_open(decoder, NULL, &streams[i], &err);
+  for (int i = 0; i < 2 && status == WF_OK; i++)
+    status = wf_stream_open(decoder, NULL, &streams[i], &err);
   if (status == WF_OK) status = wf_stream_set_scorer(streams[0], scorers[0], &err);
   for (int64_t fed = 0; fed < 6 && status == WF_OK; fed += 3) {
-    const wf_scores chunks[2] = {test_rows(&task->scores, fed, 3), test_rows(&task->scores, fed, 3)};
+    const wf_scores chunks[2] = {test_rows(&task->scores, fed, 3),
+                                 test_rows(&task->scores, fed, 3)};
     status = wf_streams_advance(decoder, streams, chunks, 2, NULL, &err);
     if (status == WF_OK && fed == 0) status = wf_stream_set_scorer(streams[0], scorers[1], &err);
   }
@@ -402,7 +428,8 @@ static void test_failures(void **state) {
   test_rng rng = {5};
   wf_symbols *words = random_scorer_words();
   struct decode_task task = stream_task(7);
-  for (uint64_t seed = 8; task.scores.num_frames < 6 || wf_graph_min_columns(task.graph) == 0; seed++) {
+  for (uint64_t seed = 8; task.scores.num_frames < 6 || wf_graph_min_columns(task.graph) == 0;
+       seed++) {
     test_free_task(&task);
     task = stream_task(seed);
   }
@@ -422,7 +449,8 @@ static void test_failures(void **state) {
     if (status == WF_OK) {
       for (int i = 0; i < 2; i++) test_assert_same_result(results[i], expected[i]);
     } else {
-      if (status != WF_ERR_DEVICE && status != WF_ERR_MEMORY) fail_msg("call %ld: status %d, %s", n, status, err.message);
+      if (status != WF_ERR_DEVICE && status != WF_ERR_MEMORY)
+        fail_msg("call %ld: status %d, %s", n, status, err.message);
       errors++;
     }
     for (int i = 0; i < 2; i++) {
@@ -430,7 +458,9 @@ static void test_failures(void **state) {
       results[i] = NULL;
     }
     assert_int_equal(cudaSetDevice(0), cudaSuccess);
-    if (fake_gpus.num_objects != objects) fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects, err.message);
+    if (fake_gpus.num_objects != objects)
+      fail_msg("call %ld: %ld objects more than before (%s)", n, fake_gpus.num_objects - objects,
+               err.message);
   }
   test_free_results(expected, 2);
   for (int i = 0; i < 2; i++) wf_scorer_free(scorers[i]);
@@ -451,7 +481,8 @@ static void test_small(void **state) {
   test_device_scores(state);
 }
 
-/* Two streams, one with a scorer, in chunks of two frames; for racecheck, to which a barrier costs a look at all of a block's shared memory. */
+/* Two streams, one with a scorer, in chunks of two frames; for racecheck, to which a barrier costs
+ * a look at all of a block's shared memory. */
 static void test_races(void **state) {
   (void)state;
   wf_symbols *words = random_scorer_words();
@@ -502,11 +533,18 @@ static void test_kernels(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
-  if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
-  const struct CMUnitTest small[] = {cmocka_unit_test(test_small)}, kernels[] = {cmocka_unit_test(test_kernels)};
-  if (argc > 1 && strcmp(argv[1], "test_small") == 0) return cmocka_run_group_tests(small, NULL, NULL);
-  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bad_chunks), cmocka_unit_test(test_chunks), cmocka_unit_test(test_list_changes), cmocka_unit_test(test_device_scores), cmocka_unit_test(test_neighbours),
-                                     cmocka_unit_test(test_long), cmocka_unit_test(test_large_tasks)};
+  if (argc > 1 && strcmp(argv[1], "test_races") == 0)
+    return cmocka_run_group_tests(races, NULL, NULL);
+  const struct CMUnitTest small[] = {cmocka_unit_test(test_small)},
+                          kernels[] = {cmocka_unit_test(test_kernels)};
+  if (argc > 1 && strcmp(argv[1], "test_small") == 0)
+    return cmocka_run_group_tests(small, NULL, NULL);
+  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0)
+    return cmocka_run_group_tests(kernels, NULL, NULL);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_bad_chunks),   cmocka_unit_test(test_chunks),
+      cmocka_unit_test(test_list_changes), cmocka_unit_test(test_device_scores),
+      cmocka_unit_test(test_neighbours),   cmocka_unit_test(test_long),
+      cmocka_unit_test(test_large_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* test_gpu_stream_lattice.c - lattices of streams on the GPU against those of streams on the CPU, byte for byte: partial ones, parts that are handed out, and what is
- * left at the end. Ends with 77 where there is no GPU. Also compiled for the imitated GPU of tests/simt. */
+/* test_gpu_stream_lattice.c - lattices of streams on the GPU against those of streams on the CPU,
+ * byte for byte: partial ones, parts that are handed out, and what is left at the end. Ends with 77
+ * where there is no GPU. Also compiled for the imitated GPU of tests/simt. */
 #include "lattice_paths.h"
 #include "random_scorers.h"
 #include "random_words.h"
@@ -24,14 +25,17 @@ static void compare_lattices(const wf_lattice *const *lattices, uint64_t *arcs) 
 static void look(wf_stream *const *streams, bool commits, struct tally *tally) {
   wf_lattice *lattices[2];
   wf_status status[2];
-  for (int i = 0; i < 2; i++) status[i] = (commits ? wf_stream_commit_lattice : wf_stream_partial_lattice)(streams[i], &lattices[i], &err);
+  for (int i = 0; i < 2; i++)
+    status[i] = (commits ? wf_stream_commit_lattice : wf_stream_partial_lattice)(
+        streams[i], &lattices[i], &err);
   assert_int_equal(status[0], status[1]);
   compare_lattices((const wf_lattice *const *)lattices, &tally->partial_arcs);
   tally->parts += commits && lattices[0] != NULL;
   for (int i = 0; i < 2; i++) wf_lattice_free(lattices[i]);
 }
 
-static void say(wf_stream *const *streams, const wf_scores *scores, uint32_t longest, bool commits, test_rng *rng, struct tally *tally) {
+static void say(wf_stream *const *streams, const wf_scores *scores, uint32_t longest, bool commits,
+                test_rng *rng, struct tally *tally) {
   for (int64_t fed = 0; fed < scores->num_frames;) {
     wf_scores chunk = *scores;
     const int64_t count = test_below(rng, longest), left = scores->num_frames - fed;
@@ -58,12 +62,15 @@ static void finish(wf_stream *const *streams, wf_result *whole, bool commits, st
   }
   tally->scored += results[0]->scorer_cost != 0;
   tally->dead += (results[0]->flags & WF_RESULT_DIED) != 0 && results[0]->num_decoded > 0;
-  for (int64_t t = 0; t < results[0]->num_decoded && results[0]->status == WF_OK; t++) tally->skipped += results[0]->alignment[t] == 0;
+  for (int64_t t = 0; t < results[0]->num_decoded && results[0]->status == WF_OK; t++)
+    tally->skipped += results[0]->alignment[t] == 0;
   test_free_results(results, 2);
 }
 
-/* One utterance after another on a stream of each, in short chunks and in chunks that take several launches. */
-static void compare_streams(const struct decode_task *task, const wf_graph *graph, const wf_scorer *scorer, test_rng *rng, struct tally *tally) {
+/* One utterance after another on a stream of each, in short chunks and in chunks that take several
+ * launches. */
+static void compare_streams(const struct decode_task *task, const wf_graph *graph,
+                            const wf_scorer *scorer, test_rng *rng, struct tally *tally) {
   wf_decoder *decoders[2];
   wf_stream *streams[2];
   wf_result *whole;
@@ -117,17 +124,24 @@ static void test_random_tasks(void **state) {
     wf_scorer *scorer = seed % 5 < 2 ? random_scorer(&rng, words) : NULL;
     compare_streams(task, added.with, scorer, &rng, &tally);
     wf_scorer_free(scorer);
-    if (added.with != NULL) free_added(&added);
-    else test_free_task(task);
+    if (added.with != NULL)
+      free_added(&added);
+    else
+      test_free_task(task);
   }
   wf_set_log(NULL, NULL);
   wf_symbols_free(words);
   assert_int_equal(misfits.times, 0);
   if (seeds < 300) return;
-  print_message("partial arcs %llu, parts %llu, arcs %llu, scored %llu, skipped %llu, dead %llu, with words %llu\n", (unsigned long long)tally.partial_arcs,
-                (unsigned long long)tally.parts, (unsigned long long)tally.arcs, (unsigned long long)tally.scored, (unsigned long long)tally.skipped,
-                (unsigned long long)tally.dead, (unsigned long long)tally.with_words);
-  assert_true(tally.partial_arcs > 5000 && tally.parts > 20 && tally.arcs > 10000 && tally.scored > 50 && tally.skipped > 20 && tally.dead > 10 && tally.with_words > 20);
+  print_message(
+      "partial arcs %llu, parts %llu, arcs %llu, scored %llu, skipped %llu, dead %llu, with words "
+      "%llu\n",
+      (unsigned long long)tally.partial_arcs, (unsigned long long)tally.parts,
+      (unsigned long long)tally.arcs, (unsigned long long)tally.scored,
+      (unsigned long long)tally.skipped, (unsigned long long)tally.dead,
+      (unsigned long long)tally.with_words);
+  assert_true(tally.partial_arcs > 5000 && tally.parts > 20 && tally.arcs > 10000 &&
+              tally.scored > 50 && tally.skipped > 20 && tally.dead > 10 && tally.with_words > 20);
 }
 
 /* Frames large enough for lanes of several blocks, many streams in one call. */
@@ -181,8 +195,12 @@ static void test_kernels(void **state) {
 
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_wide)}, kernels[] = {cmocka_unit_test(test_kernels)},
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks),
+                                     cmocka_unit_test(test_wide)},
+                          kernels[] = {cmocka_unit_test(test_kernels)},
                           small[] = {cmocka_unit_test(test_random_tasks)};
-  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0) return cmocka_run_group_tests(kernels, NULL, NULL);
-  return argc > 1 ? cmocka_run_group_tests(small, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
+  if (argc > 1 && strcmp(argv[1], "test_kernels") == 0)
+    return cmocka_run_group_tests(kernels, NULL, NULL);
+  return argc > 1 ? cmocka_run_group_tests(small, NULL, NULL)
+                  : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* test_gpu_words.c - words added at run time, searched on the GPU and on the CPU: every bit of batches, lattices and streams. Ends with 77 where there is no GPU. Also
- * compiled for the imitated GPU of tests/simt. */
+/* test_gpu_words.c - words added at run time, searched on the GPU and on the CPU: every bit of
+ * batches, lattices and streams. Ends with 77 where there is no GPU. Also compiled for the imitated
+ * GPU of tests/simt. */
 #include "random_scorers.h"
 #include "random_words.h"
 
@@ -10,7 +11,8 @@ static wf_error err;
 /* What did not fit the GPU and was done on the CPU would prove nothing. */
 static struct test_heard misfits = {"did not fit", 0};
 
-static wf_decoder *decoder_on(const char *device, const wf_graph *graph, wf_decoder_options options) {
+static wf_decoder *decoder_on(const char *device, const wf_graph *graph,
+                              wf_decoder_options options) {
   wf_decoder *decoder;
   options.device = device;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
@@ -22,7 +24,8 @@ static void make_graphs(const struct added_task *task, test_rng *rng, const wf_g
   struct phrases others;
   random_phrases(rng, task->num_tokens, &others);
   graphs[0] = wf_graph_ref(task->with);
-  graphs[1] = with_phrases(task->task.graph, test_below(rng, 2) == 0 ? "<c>" : "<d>", &others); /* NULL if no path goes through the class */
+  graphs[1] = with_phrases(task->task.graph, test_below(rng, 2) == 0 ? "<c>" : "<d>",
+                           &others); /* NULL if no path goes through the class */
   graphs[2] = NULL;
 }
 
@@ -32,7 +35,8 @@ static void free_graphs(const wf_graph **graphs) {
 
 static int64_t longest = 20; /* frames */
 
-/* Utterances with words of their own, with the same, and without, with scorers and without, in one batch; the same decoder again with other words. */
+/* Utterances with words of their own, with the same, and without, with scorers and without, in one
+ * batch; the same decoder again with other words. */
 static void test_batches(void **state) {
   (void)state;
   uint64_t tried = 0, lattices = 0, added = 0, scored = 0, flags = 0;
@@ -57,7 +61,9 @@ static void test_batches(void **state) {
     test_random_batch(&task.task, batch, data, BATCH, seed, longest);
     batch[0] = task.task.scores;
     if (batch[0].num_frames > longest) batch[0].num_frames = longest;
-    wf_decoder *decoders[2] = {decoder_on("cpu", task.task.graph, task.task.options), decoder_on(seed % 2 == 0 ? "cuda" : "cuda:0,0", task.task.graph, task.task.options)};
+    wf_decoder *decoders[2] = {
+        decoder_on("cpu", task.task.graph, task.task.options),
+        decoder_on(seed % 2 == 0 ? "cuda" : "cuda:0,0", task.task.graph, task.task.options)};
     for (int round = 0; round < 2; round++) {
       const size_t count = round == 0 ? BATCH : 1 + test_below(&rng, BATCH);
       for (size_t i = 0; i < count; i++) {
@@ -71,7 +77,9 @@ static void test_batches(void **state) {
         lattices += chosen[i] != NULL && cpu[i]->lattice != NULL;
         scored += chosen[i] != NULL && cpu[i]->scorer_cost != 0;
         flags |= chosen[i] != NULL ? cpu[i]->flags : 0;
-        for (int64_t t = 0; t < cpu[i]->num_decoded && cpu[i]->status == WF_OK && chosen[i] != NULL; t++) added += cpu[i]->alignment[t] > 1;
+        for (int64_t t = 0; t < cpu[i]->num_decoded && cpu[i]->status == WF_OK && chosen[i] != NULL;
+             t++)
+          added += cpu[i]->alignment[t] > 1;
       }
       test_free_results(cpu, count);
       test_free_results(gpu, count);
@@ -88,7 +96,8 @@ static void test_batches(void **state) {
   assert_int_equal(misfits.times, 0);
   if (seeds < 300) return;
   assert_true(lattices > 60 && scored > 60 && added > 300);
-  assert_int_equal(flags, WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
+  assert_int_equal(flags,
+                   WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
 }
 
 /* A decoder whose own graph has words. */
@@ -110,7 +119,8 @@ static void test_own_graph(void **state) {
 }
 
 /* An utterance of a stream on both, in chunks; scorers change in the middle. */
-static void say(wf_stream *const *streams, const wf_scores *scores, wf_scorer *const *scorers, test_rng *rng, wf_result **results) {
+static void say(wf_stream *const *streams, const wf_scores *scores, wf_scorer *const *scorers,
+                test_rng *rng, wf_result **results) {
   for (int64_t fed = 0; fed < scores->num_frames;) {
     int64_t count = test_below(rng, 6);
     if (count > scores->num_frames - fed) count = scores->num_frames - fed;
@@ -126,7 +136,8 @@ static void say(wf_stream *const *streams, const wf_scores *scores, wf_scorer *c
   }
   for (int i = 0; i < 2; i++) {
     assert_ok(wf_stream_finish(streams[i], &results[i], &err));
-    results[i]->num_tokens = results[i]->num_arcs = results[i]->num_expanded = results[i]->num_narrowed = 0; /* test_list_changes of test_gpu_stream.c */
+    results[i]->num_tokens = results[i]->num_arcs = results[i]->num_expanded =
+        results[i]->num_narrowed = 0; /* test_list_changes of test_gpu_stream.c */
   }
 }
 
@@ -161,7 +172,9 @@ static void test_streams(void **state) {
         assert_ok(wf_stream_set_graph(streams[i], graphs[round], &err));
         assert_ok(wf_stream_set_scorer(streams[i], seed % 2 == 0 ? scorers[round] : NULL, &err));
       }
-      const wf_scores said_here = test_rows(&task.task.scores, 0, task.task.scores.num_frames < longest ? task.task.scores.num_frames : longest);
+      const wf_scores said_here =
+          test_rows(&task.task.scores, 0,
+                    task.task.scores.num_frames < longest ? task.task.scores.num_frames : longest);
       say(streams, &said_here, scorers, &rng, results);
       test_assert_same_result(results[0], results[1]);
       said += round < 2 && results[0]->num_words > 0;
@@ -201,7 +214,12 @@ static void test_races(void **state) {
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
-  if (argc > 1 && strcmp(argv[1], "test_races") == 0) return cmocka_run_group_tests(races, NULL, NULL);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_batches), cmocka_unit_test(test_own_graph), cmocka_unit_test(test_streams)}, small[] = {cmocka_unit_test(test_small)};
-  return argc > 1 ? cmocka_run_group_tests(small, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL); /* test_small, test_kernels */
+  if (argc > 1 && strcmp(argv[1], "test_races") == 0)
+    return cmocka_run_group_tests(races, NULL, NULL);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_batches),
+                                     cmocka_unit_test(test_own_graph),
+                                     cmocka_unit_test(test_streams)},
+                          small[] = {cmocka_unit_test(test_small)};
+  return argc > 1 ? cmocka_run_group_tests(small, NULL, NULL)
+                  : cmocka_run_group_tests(tests, NULL, NULL); /* test_small, test_kernels */
 }

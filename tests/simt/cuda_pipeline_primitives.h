@@ -1,9 +1,12 @@
-/* cuda_pipeline_primitives.h - asynchronous copies into shared memory, of the imitated processor: done at the wait, rubbish before. */
+/* cuda_pipeline_primitives.h - asynchronous copies into shared memory, of the imitated processor:
+ * done at the wait, rubbish before. */
 #ifndef SIMT_CUDA_PIPELINE_PRIMITIVES_H
 #define SIMT_CUDA_PIPELINE_PRIMITIVES_H
 #include "cuda_runtime.h"
 
-static inline void __pipeline_memcpy_async(void *to, const void *from, size_t bytes) { simt_copy_later(to, from, bytes); }
+static inline void __pipeline_memcpy_async(void *to, const void *from, size_t bytes) {
+  simt_copy_later(to, from, bytes);
+}
 static inline void __pipeline_commit() { simt_copies_commit(); }
 static inline void __pipeline_wait_prior(unsigned but) { simt_copies_wait(but); }
 #endif

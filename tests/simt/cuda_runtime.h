@@ -1,4 +1,5 @@
-/* cuda_runtime.h - CUDA's words, as far as src/cuda/ uses them, for kernels that a C++ compiler builds for the imitated processor of simt.h. */
+/* cuda_runtime.h - CUDA's words, as far as src/cuda/ uses them, for kernels that a C++ compiler
+ * builds for the imitated processor of simt.h. */
 #ifndef SIMT_CUDA_RUNTIME_H
 #define SIMT_CUDA_RUNTIME_H
 
@@ -49,14 +50,18 @@ struct alignas(16) ulonglong2 {
   unsigned long long x, y;
 };
 static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
-static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+  return {x, y, z, w};
+}
 static inline int2 make_int2(int x, int y) { return {x, y}; }
 static inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 static inline float2 make_float2(float x, float y) { return {x, y}; }
 static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-static inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y) { return {x, y}; }
+static inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y) {
+  return {x, y};
+}
 
-/* --- numbers ------------------------------------------------------------------------------------------------------------------ */
+/* --- numbers ----------------------------------------------------------------------------- */
 
 template <class A, class B>
 static inline std::common_type_t<A, B> min(A a, B b) {
@@ -87,9 +92,11 @@ static inline int __popcll(unsigned long long bits) { return __builtin_popcountl
 static inline int __ffs(int bits) { return __builtin_ffs(bits); }
 static inline int __ffsll(long long bits) { return __builtin_ffsll(bits); }
 static inline int __clz(int bits) { return bits == 0 ? 32 : __builtin_clz((unsigned)bits); }
-static inline int __clzll(long long bits) { return bits == 0 ? 64 : __builtin_clzll((unsigned long long)bits); }
+static inline int __clzll(long long bits) {
+  return bits == 0 ? 64 : __builtin_clzll((unsigned long long)bits);
+}
 
-/* --- memory ------------------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------ */
 
 template <class T>
 static inline T __ldg(const T *at) {
@@ -118,22 +125,27 @@ static inline long long clock64() { return (long long)(++simt.num_looks + simt.n
 static inline void __threadfence() { simt_touch(); }
 static inline void __threadfence_block() { simt_touch(); }
 static inline void __threadfence_system() { simt_touch(); }
-static inline size_t __cvta_generic_to_shared(const void *pointer) { return simt_shared_address(pointer); }
+static inline size_t __cvta_generic_to_shared(const void *pointer) {
+  return simt_shared_address(pointer);
+}
 
 /* On another block's shared memory, real GPUs lose 64-bit minima (docs/engineering/gpu.md). */
 template <class T>
 static inline void simt_touch_atomic(const T *at, bool ordered) {
-  if (ordered && sizeof(T) == 8 && simt_is_foreign_shared(at)) simt_fail(simt_place{}, "a 64-bit minimum or maximum in another block's shared memory is not atomic on real GPUs");
+  if (ordered && sizeof(T) == 8 && simt_is_foreign_shared(at))
+    simt_fail(
+        simt_place{},
+        "a 64-bit minimum or maximum in another block's shared memory is not atomic on real GPUs");
   if ((uintptr_t)at % sizeof(T) != 0) simt_fail(simt_place{}, "a misaligned atomic");
   simt_touch();
 }
-#define SIMT_ATOMIC(name, ordered, expression)                          \
-  template <class T>                                                    \
-  static inline T name(T *at, std::common_type_t<T> value) {            \
-    simt_touch_atomic(at, ordered);                                     \
-    const T was = *(volatile T *)at;                                    \
-    *(volatile T *)at = (T)(expression);                                \
-    return was;                                                         \
+#define SIMT_ATOMIC(name, ordered, expression)               \
+  template <class T>                                         \
+  static inline T name(T *at, std::common_type_t<T> value) { \
+    simt_touch_atomic(at, ordered);                          \
+    const T was = *(volatile T *)at;                         \
+    *(volatile T *)at = (T)(expression);                     \
+    return was;                                              \
   }
 SIMT_ATOMIC(atomicAdd, false, was + value)
 SIMT_ATOMIC(atomicSub, false, was - value)
@@ -151,7 +163,7 @@ static inline T atomicCAS(T *at, std::common_type_t<T> seen, std::common_type_t<
   return was;
 }
 
-/* --- warps and blocks ----------------------------------------------------------------------------------------------------------- */
+/* --- warps and blocks -------------------------------------------------------------------- */
 
 #define SIMT_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
@@ -166,12 +178,14 @@ static inline T simt_shuffle(unsigned mask, T value, unsigned source, simt_place
 template <class T>
 static inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, SIMT_HERE) {
   const unsigned lane = simt.current->lane;
-  return simt_shuffle(mask, value, (lane & ~(width - 1u)) | ((unsigned)source & (width - 1u)), {file, line});
+  return simt_shuffle(mask, value, (lane & ~(width - 1u)) | ((unsigned)source & (width - 1u)),
+                      {file, line});
 }
 template <class T>
 static inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, SIMT_HERE) {
   const unsigned lane = simt.current->lane, source = lane ^ (unsigned)bits;
-  return simt_shuffle(mask, value, source < (lane | (width - 1u)) + 1 ? source : lane, {file, line});
+  return simt_shuffle(mask, value, source < (lane | (width - 1u)) + 1 ? source : lane,
+                      {file, line});
 }
 template <class T>
 static inline T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, SIMT_HERE) {
@@ -183,34 +197,65 @@ static inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width 
   const unsigned lane = simt.current->lane, rank = lane & (width - 1u);
   return simt_shuffle(mask, value, rank + by < (unsigned)width ? lane + by : lane, {file, line});
 }
-static inline unsigned __ballot_sync(unsigned mask, int value, SIMT_HERE) { return (unsigned)simt_exchange(SIMT_BALLOT, mask, value != 0, 0, {file, line}); }
-static inline int __any_sync(unsigned mask, int value, SIMT_HERE) { return (int)simt_exchange(SIMT_ANY, mask, value != 0, 0, {file, line}); }
-static inline int __all_sync(unsigned mask, int value, SIMT_HERE) { return (int)simt_exchange(SIMT_ALL, mask, value != 0, 0, {file, line}); }
+static inline unsigned __ballot_sync(unsigned mask, int value, SIMT_HERE) {
+  return (unsigned)simt_exchange(SIMT_BALLOT, mask, value != 0, 0, {file, line});
+}
+static inline int __any_sync(unsigned mask, int value, SIMT_HERE) {
+  return (int)simt_exchange(SIMT_ANY, mask, value != 0, 0, {file, line});
+}
+static inline int __all_sync(unsigned mask, int value, SIMT_HERE) {
+  return (int)simt_exchange(SIMT_ALL, mask, value != 0, 0, {file, line});
+}
 template <class T>
 static inline unsigned __match_any_sync(unsigned mask, T value, SIMT_HERE) {
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof value);
   return (unsigned)simt_exchange(SIMT_MATCH_ANY, mask, bits, 0, {file, line});
 }
-static inline unsigned __reduce_add_sync(unsigned mask, unsigned value, SIMT_HERE) { return (unsigned)simt_exchange(SIMT_ADD, mask, value, 0, {file, line}); }
-static inline unsigned __reduce_min_sync(unsigned mask, unsigned value, SIMT_HERE) { return (unsigned)simt_exchange(SIMT_MIN, mask, value, 0, {file, line}); }
-static inline unsigned __reduce_max_sync(unsigned mask, unsigned value, SIMT_HERE) { return (unsigned)simt_exchange(SIMT_MAX, mask, value, 0, {file, line}); }
-static inline unsigned __reduce_and_sync(unsigned mask, unsigned value, SIMT_HERE) { return (unsigned)simt_exchange(SIMT_AND, mask, value, 0, {file, line}); }
-static inline unsigned __reduce_or_sync(unsigned mask, unsigned value, SIMT_HERE) { return (unsigned)simt_exchange(SIMT_OR, mask, value, 0, {file, line}); }
-static inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, SIMT_HERE) { return (unsigned)simt_exchange(SIMT_XOR, mask, value, 0, {file, line}); }
-static inline void __syncwarp(unsigned mask = 0xffffffffu, SIMT_HERE) { (void)simt_exchange(SIMT_SYNC, mask, 0, 0, {file, line}); }
-static inline __attribute__((always_inline)) unsigned __activemask(SIMT_HERE) { return simt_active_mask({file, line}); }
+static inline unsigned __reduce_add_sync(unsigned mask, unsigned value, SIMT_HERE) {
+  return (unsigned)simt_exchange(SIMT_ADD, mask, value, 0, {file, line});
+}
+static inline unsigned __reduce_min_sync(unsigned mask, unsigned value, SIMT_HERE) {
+  return (unsigned)simt_exchange(SIMT_MIN, mask, value, 0, {file, line});
+}
+static inline unsigned __reduce_max_sync(unsigned mask, unsigned value, SIMT_HERE) {
+  return (unsigned)simt_exchange(SIMT_MAX, mask, value, 0, {file, line});
+}
+static inline unsigned __reduce_and_sync(unsigned mask, unsigned value, SIMT_HERE) {
+  return (unsigned)simt_exchange(SIMT_AND, mask, value, 0, {file, line});
+}
+static inline unsigned __reduce_or_sync(unsigned mask, unsigned value, SIMT_HERE) {
+  return (unsigned)simt_exchange(SIMT_OR, mask, value, 0, {file, line});
+}
+static inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, SIMT_HERE) {
+  return (unsigned)simt_exchange(SIMT_XOR, mask, value, 0, {file, line});
+}
+static inline void __syncwarp(unsigned mask = 0xffffffffu, SIMT_HERE) {
+  (void)simt_exchange(SIMT_SYNC, mask, 0, 0, {file, line});
+}
+static inline __attribute__((always_inline)) unsigned __activemask(SIMT_HERE) {
+  return simt_active_mask({file, line});
+}
 static inline void __syncthreads(SIMT_HERE) { (void)simt_barrier(SIMT_BLOCK, 0, {file, line}); }
-static inline int __syncthreads_count(int value, SIMT_HERE) { return (int)simt_barrier(SIMT_BLOCK, value != 0, {file, line}); }
-static inline int __syncthreads_or(int value, SIMT_HERE) { return simt_barrier(SIMT_BLOCK, value != 0, {file, line}) != 0; }
-static inline int __syncthreads_and(int value, SIMT_HERE) { return simt_barrier(SIMT_BLOCK, value == 0, {file, line}) == 0; }
+static inline int __syncthreads_count(int value, SIMT_HERE) {
+  return (int)simt_barrier(SIMT_BLOCK, value != 0, {file, line});
+}
+static inline int __syncthreads_or(int value, SIMT_HERE) {
+  return simt_barrier(SIMT_BLOCK, value != 0, {file, line}) != 0;
+}
+static inline int __syncthreads_and(int value, SIMT_HERE) {
+  return simt_barrier(SIMT_BLOCK, value == 0, {file, line}) == 0;
+}
 
-/* --- launching ------------------------------------------------------------------------------------------------------------------ */
+/* --- launching --------------------------------------------------------------------------- */
 
 struct dim3 : simt_uint3 {
   dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : simt_uint3{a, b, c} {}
 };
-enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2, cudaLaunchAttributeClusterDimension = 4 };
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeCooperative = 2,
+  cudaLaunchAttributeClusterDimension = 4
+};
 struct cudaLaunchAttribute {
   cudaLaunchAttributeID id;
   union {
@@ -227,7 +272,10 @@ struct cudaLaunchConfig_t {
   cudaLaunchAttribute *attrs = nullptr;
   unsigned numAttrs = 0;
 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributePreferredSharedMemoryCarveout };
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize,
+  cudaFuncAttributePreferredSharedMemoryCarveout
+};
 
 template <class... P>
 struct simt_call : simt_launch {
@@ -237,12 +285,16 @@ struct simt_call : simt_launch {
 
 /* Puts the kernel on the stream; its arguments are copied now. */
 template <class... P, class... A>
-static cudaError_t simt_enqueue(const char *name, const cudaLaunchConfig_t &config, void (*kernel)(P...), A &&...arguments) {
+static cudaError_t simt_enqueue(const char *name, const cudaLaunchConfig_t &config,
+                                void (*kernel)(P...), A &&...arguments) {
   typedef simt_call<P...> call_type;
-  static_assert((std::is_trivially_copyable_v<std::decay_t<P>> && ...), "what a kernel takes is copied byte by byte");
-  call_type *call = new (malloc(sizeof(call_type))) call_type{{}, kernel, {std::forward<A>(arguments)...}};
+  static_assert((std::is_trivially_copyable_v<std::decay_t<P>> && ...),
+                "what a kernel takes is copied byte by byte");
+  call_type *call =
+      new (malloc(sizeof(call_type))) call_type{{}, kernel, {std::forward<A>(arguments)...}};
   call->call = [](simt_launch *self) {
-    std::tuple<std::decay_t<P>...> own = static_cast<call_type *>(self)->arguments; /* each thread has its own */
+    std::tuple<std::decay_t<P>...> own =
+        static_cast<call_type *>(self)->arguments; /* each thread has its own */
     std::apply(static_cast<call_type *>(self)->kernel, own);
   };
   call->name = name;
@@ -251,41 +303,57 @@ static cudaError_t simt_enqueue(const char *name, const cudaLaunchConfig_t &conf
   call->shared_bytes = ((uint32_t)config.dynamicSmemBytes + 15) & ~15u;
   call->cluster = 1;
   for (unsigned i = 0; i < config.numAttrs; i++) {
-    if (config.attrs[i].id == cudaLaunchAttributeClusterDimension) call->cluster = config.attrs[i].val.clusterDim.x;
-    if (config.attrs[i].id == cudaLaunchAttributeCooperative) call->cooperative = config.attrs[i].val.cooperative != 0;
+    if (config.attrs[i].id == cudaLaunchAttributeClusterDimension)
+      call->cluster = config.attrs[i].val.clusterDim.x;
+    if (config.attrs[i].id == cudaLaunchAttributeCooperative)
+      call->cooperative = config.attrs[i].val.cooperative != 0;
   }
   return fake_enqueue(config.stream, simt_run, static_cast<simt_launch *>(call));
 }
-#define cudaLaunchKernelEx(config, kernel, ...) simt_enqueue(#kernel, *(config), kernel, __VA_ARGS__)
+#define cudaLaunchKernelEx(config, kernel, ...) \
+  simt_enqueue(#kernel, *(config), kernel, __VA_ARGS__)
 
-/* The limit is for all threads of a process, of which one may be about to launch: so it must not change. */
+/* The limit is for all threads of a process, of which one may be about to launch: so it must not
+ * change. */
 template <class F>
 static cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute attribute, int value) {
-  return attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && (value > SIMT_MOST_SHARED || !simt_keeps_limit((const void *)kernel, value)) ? cudaErrorInvalidValue : fake_call();
+  return attribute == cudaFuncAttributeMaxDynamicSharedMemorySize &&
+                 (value > SIMT_MOST_SHARED || !simt_keeps_limit((const void *)kernel, value))
+             ? cudaErrorInvalidValue
+             : fake_call();
 }
 template <class F>
-static cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int threads, size_t shared_bytes) {
-  *blocks = shared_bytes > SIMT_MOST_SHARED ? 0 : shared_bytes > SIMT_MOST_SHARED / 2 || threads > 512 ? 1 : 2;
+static cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int threads,
+                                                                 size_t shared_bytes) {
+  *blocks = shared_bytes > SIMT_MOST_SHARED                        ? 0
+            : shared_bytes > SIMT_MOST_SHARED / 2 || threads > 512 ? 1
+                                                                   : 2;
   return fake_call();
 }
 template <class F>
-static cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, F *, const cudaLaunchConfig_t *config) {
-  *clusters = config->dynamicSmemBytes > SIMT_MOST_SHARED ? 0 : fake_gpus.num_processors / (int)(config->numAttrs > 0 ? config->attrs[0].val.clusterDim.x : 1);
+static cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, F *,
+                                                  const cudaLaunchConfig_t *config) {
+  *clusters = config->dynamicSmemBytes > SIMT_MOST_SHARED
+                  ? 0
+                  : fake_gpus.num_processors /
+                        (int)(config->numAttrs > 0 ? config->attrs[0].val.clusterDim.x : 1);
   return fake_call();
 }
 
 #define WF__PAIR_THREADS 64 /* of compose_pairs.cuh, where 16 blocks take a pair of any size */
 
-/* --- what src/cuda/device/ptx.cuh has for real GPUs -------------------------------------------------------------------------------------- */
+/* --- what src/cuda/device/ptx.cuh has for real GPUs -------------------------------------- */
 
 #define WF_CUDA_DEVICE_PTX_CUH
 #include "cuda/device/gpu_profile.h"
-#define WF__SHARED(type, name)       \
-  static uint32_t name##_offset;     \
+#define WF__SHARED(type, name)   \
+  static uint32_t name##_offset; \
   type &name = *(type *)simt_static_shared(&name##_offset, sizeof(type), alignof(type))
 #define WF__DYNAMIC_SHARED(type, name) type *const name = (type *)simt_dynamic_shared()
-#define WF__LAUNCH(kernel, grid, block, shared_bytes, stream_, ...)               \
-  simt_enqueue(#kernel, cudaLaunchConfig_t{dim3(grid), dim3(block), shared_bytes, (cudaStream_t)(stream_)}, kernel, __VA_ARGS__)
+#define WF__LAUNCH(kernel, grid, block, shared_bytes, stream_, ...)                                \
+  simt_enqueue(#kernel,                                                                            \
+               cudaLaunchConfig_t{dim3(grid), dim3(block), shared_bytes, (cudaStream_t)(stream_)}, \
+               kernel, __VA_ARGS__)
 
 template <bool CLUSTER>
 struct words {
@@ -308,13 +376,20 @@ struct words {
     simt_touch();
     return *(const uint4 *)simt_at_address(address, sizeof(uint4), !CLUSTER);
   }
-  static uint32_t swap(uint32_t address, uint32_t seen, uint32_t value) { return exchange(address, seen, value); }
-  static unsigned long long swap64(uint32_t address, unsigned long long seen, unsigned long long value) { return exchange(address, seen, value); }
+  static uint32_t swap(uint32_t address, uint32_t seen, uint32_t value) {
+    return exchange(address, seen, value);
+  }
+  static unsigned long long swap64(uint32_t address, unsigned long long seen,
+                                   unsigned long long value) {
+    return exchange(address, seen, value);
+  }
 };
 typedef words<false> own_words;
 
 static inline uint32_t load_own16(uint32_t address) { return own_words::get<uint16_t>(address); }
-static inline void store_own_pair(uint32_t address, uint32_t x, float y) { *(float2 *)simt_at_address(address, 8, true) = {simt_bits<float>(x), y}; }
+static inline void store_own_pair(uint32_t address, uint32_t x, float y) {
+  *(float2 *)simt_at_address(address, 8, true) = {simt_bits<float>(x), y};
+}
 static inline ulonglong2 load_global128(const ulonglong2 *at) { return __ldcg(at); }
 static inline uint32_t cluster_rank() { return simt.current->block->rank; }
 static inline void sync_cluster(SIMT_HERE) { (void)simt_barrier(SIMT_CLUSTER, 0, {file, line}); }
@@ -322,11 +397,21 @@ template <class T>
 static inline T *shared_of_rank(T *own, uint32_t rank) {
   return (T *)simt_shared_of(own, rank);
 }
-static inline uint32_t warp_sum(uint32_t value, SIMT_HERE) { return (uint32_t)simt_exchange(SIMT_ADD, ~0u, value, 0, {file, line}); }
-static inline uint32_t warp_min(uint32_t value, SIMT_HERE) { return (uint32_t)simt_exchange(SIMT_MIN, ~0u, value, 0, {file, line}); }
-static inline uint32_t warp_max(uint32_t value, SIMT_HERE) { return (uint32_t)simt_exchange(SIMT_MAX, ~0u, value, 0, {file, line}); }
-static inline uint32_t warp_or(uint32_t value, SIMT_HERE) { return (uint32_t)simt_exchange(SIMT_OR, ~0u, value, 0, {file, line}); }
-static inline uint32_t address_of_rank(uint32_t address, uint32_t rank) { return simt_address_of_rank(address, rank); }
+static inline uint32_t warp_sum(uint32_t value, SIMT_HERE) {
+  return (uint32_t)simt_exchange(SIMT_ADD, ~0u, value, 0, {file, line});
+}
+static inline uint32_t warp_min(uint32_t value, SIMT_HERE) {
+  return (uint32_t)simt_exchange(SIMT_MIN, ~0u, value, 0, {file, line});
+}
+static inline uint32_t warp_max(uint32_t value, SIMT_HERE) {
+  return (uint32_t)simt_exchange(SIMT_MAX, ~0u, value, 0, {file, line});
+}
+static inline uint32_t warp_or(uint32_t value, SIMT_HERE) {
+  return (uint32_t)simt_exchange(SIMT_OR, ~0u, value, 0, {file, line});
+}
+static inline uint32_t address_of_rank(uint32_t address, uint32_t rank) {
+  return simt_address_of_rank(address, rank);
+}
 /* cluster_ptx.cuh */
 #define WF_CUDA_DEVICE_CLUSTER_PTX_CUH
 template <bool CLUSTER>

@@ -1,4 +1,5 @@
-/* later.h - CUB's functions of the imitated GPU are works of a stream that the host does, one after the other. */
+/* later.h - CUB's functions of the imitated GPU are works of a stream that the host does, one after
+ * the other. */
 #ifndef SIMT_LATER_H
 #define SIMT_LATER_H
 #include <functional>

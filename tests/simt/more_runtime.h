@@ -1,5 +1,5 @@
-/* more_runtime.h - what composition and the other operations on fsts use of CUDA's runtime besides what fake_cuda/ has: pools of memory, copies within a device.
- * Comes before everything else. */
+/* more_runtime.h - what composition and the other operations on fsts use of CUDA's runtime besides
+ * what fake_cuda/ has: pools of memory, copies within a device. Comes before everything else. */
 #ifndef SIMT_MORE_RUNTIME_H
 #define SIMT_MORE_RUNTIME_H
 
@@ -17,17 +17,29 @@ extern "C" {
 
 typedef struct fake_pool *cudaMemPool_t;
 #define cudaMemcpyDeviceToDevice ((enum cudaMemcpyKind)3)
-enum { cudaMemAllocationTypePinned = 1, cudaMemLocationTypeDevice = 1, cudaMemPoolAttrReleaseThreshold = 4 };
+enum {
+  cudaMemAllocationTypePinned = 1,
+  cudaMemLocationTypeDevice = 1,
+  cudaMemPoolAttrReleaseThreshold = 4
+};
 struct cudaMemPoolProps {
   int allocType;
   struct {
     int type, id;
   } location;
 };
-static inline cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *props) { return (void)props, *pool = NULL, fake_call(); }
-static inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attribute, void *value) { return (void)pool, (void)attribute, (void)value, fake_call(); }
+static inline cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool,
+                                            const struct cudaMemPoolProps *props) {
+  return (void)props, *pool = NULL, fake_call();
+}
+static inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attribute, void *value) {
+  return (void)pool, (void)attribute, (void)value, fake_call();
+}
 static inline cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { return (void)pool, fake_call(); }
-static inline cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) { return (void)pool, (void)stream, cudaMalloc(out, bytes); }
+static inline cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t pool,
+                                                  cudaStream_t stream) {
+  return (void)pool, (void)stream, cudaMalloc(out, bytes);
+}
 /* What the stream still does with it comes first. */
 static inline cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
   cudaError_t code = cudaStreamSynchronize(stream), freed = cudaFree(memory);
@@ -44,7 +56,8 @@ static inline void more_copy_now(void *data) {
   const struct more_copy *copy = (const struct more_copy *)data;
   memmove(copy->to, copy->from, copy->bytes);
 }
-static inline cudaError_t more_copy_async(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
+static inline cudaError_t more_copy_async(void *to, const void *from, size_t bytes,
+                                          enum cudaMemcpyKind kind, cudaStream_t stream) {
   if (kind != cudaMemcpyDeviceToDevice) return cudaMemcpyAsync(to, from, bytes, kind, stream);
   struct more_copy *copy = (struct more_copy *)malloc(sizeof *copy);
   copy->to = to;

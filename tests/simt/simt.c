@@ -1,4 +1,5 @@
-/* simt.c - the imitated processor: fibers, the choice of who runs, exchanges, barriers, shared memory. */
+/* simt.c - the imitated processor: fibers, the choice of who runs, exchanges, barriers, shared
+ * memory. */
 #include "simt.h"
 
 #include <dlfcn.h>
@@ -37,7 +38,8 @@ enum {
 };
 
 struct warp {
-  uint32_t ready, waiting, asking; /* lanes that can run; wait for others of a mask; wait in __activemask */
+  uint32_t ready, waiting,
+      asking; /* lanes that can run; wait for others of a mask; wait in __activemask */
 };
 
 struct simt_state simt = {.seed = 1};
@@ -49,7 +51,8 @@ static uint64_t g_ready_warps[MOST_WARPS / 64];
 static struct simt_block g_blocks[MOST_HERE];
 static uint32_t g_num_here, g_block_warps, g_block_threads; /* blocks; of each */
 static uint32_t g_next_cluster, g_num_clusters, g_first_cluster;
-static uint64_t g_num_left, g_num_at_grid; /* threads that have come or will come; at the grid's barrier */
+static uint64_t g_num_left,
+    g_num_at_grid;              /* threads that have come or will come; at the grid's barrier */
 static uint32_t g_switch_share; /* of 256 exchanges after which another warp goes on */
 static uint32_t g_last_lane;
 static uint64_t g_random;
@@ -63,7 +66,7 @@ static uint64_t next_random(void) {
 
 bool simt_dice(uint32_t share) { return (next_random() >> 20 & 255) < share; }
 
-/* --- fibers ------------------------------------------------------------------------------------------------------------------ */
+/* --- fibers ------------------------------------------------------------------------------ */
 
 struct simt_stack {
   unsigned char *memory; /* STACK_BYTES; the lowest word is never used */
@@ -82,7 +85,8 @@ static bool g_telling; /* somebody who waits is resumed to tell where */
 static void make_stacks(void) {
   const size_t bytes = (size_t)STACKS_AT_ONCE * STACK_BYTES, align = 2 << 20;
   struct simt_stack *stacks = calloc(STACKS_AT_ONCE, sizeof *stacks);
-  unsigned char *memory = mmap(NULL, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  unsigned char *memory = mmap(NULL, bytes + align, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (stacks == NULL || memory == MAP_FAILED) abort();
   memory += -(uintptr_t)memory & (align - 1);
   if (!SIMT_ASAN) madvise(memory, bytes, MADV_HUGEPAGE);
@@ -111,7 +115,8 @@ __asm__(
     ".text\n.globl simt_switch\n.type simt_switch, @function\nsimt_switch:\n"
     "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
     "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
-    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n  popq %rcx\n  jmp *%rcx\n" /* a predictor of returns would always be wrong */
+    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n  popq %rcx\n  "
+    "jmp *%rcx\n" /* a predictor of returns would always be wrong */
     ".size simt_switch, .-simt_switch\n");
 
 static void *first_sp(struct simt_stack *stack) {
@@ -136,7 +141,8 @@ static void set_current(struct simt_thread *thread) {
   blockIdx = thread->block->index;
 }
 
-/* Goes on as thread `to`, or, if that is NULL, where simt_run was called. `from`: the stack that is left, for ever if save_sp is NULL. */
+/* Goes on as thread `to`, or, if that is NULL, where simt_run was called. `from`: the stack that is
+ * left, for ever if save_sp is NULL. */
 static void go(struct simt_stack *from, void **save_sp, struct simt_thread *to) {
   void *nowhere;
   (void)from;
@@ -158,7 +164,9 @@ static void go(struct simt_stack *from, void **save_sp, struct simt_thread *to) 
 #if SIMT_ASAN
   void *fake = NULL;
   g_from_main = from == &g_main_stack;
-  __sanitizer_start_switch_fiber(save_sp == NULL ? NULL : &fake, to == NULL ? g_main_bottom : to->stack->memory, to == NULL ? g_main_bytes : STACK_BYTES);
+  __sanitizer_start_switch_fiber(save_sp == NULL ? NULL : &fake,
+                                 to == NULL ? g_main_bottom : to->stack->memory,
+                                 to == NULL ? g_main_bytes : STACK_BYTES);
 #endif
 #if SIMT_ASSEMBLY
   simt_switch(save_sp != NULL ? save_sp : &nowhere, to == NULL ? g_main_sp : to->sp);
@@ -171,14 +179,15 @@ static void go(struct simt_stack *from, void **save_sp, struct simt_thread *to) 
 #endif
 }
 
-/* --- who runs ---------------------------------------------------------------------------------------------------------------- */
+/* --- who runs ---------------------------------------------------------------------------- */
 
 static void make_ready(uint32_t warp, uint32_t lanes) {
   g_warps[warp].ready |= lanes;
   g_ready_warps[warp / 64] |= 1ull << (warp & 63);
 }
 
-/* Nobody of the warp can go on: those who ask who is with them are told. Threads at one place are together, or in two parts. */
+/* Nobody of the warp can go on: those who ask who is with them are told. Threads at one place are
+ * together, or in two parts. */
 static void answer_active(uint32_t warp) {
   struct simt_thread *threads = g_threads + warp * 32;
   uint32_t left = g_warps[warp].asking;
@@ -190,7 +199,8 @@ static void answer_active(uint32_t warp) {
     for (uint32_t some = left; some != 0; some &= some - 1)
       if (threads[__builtin_ctz(some)].caller == caller) group |= some & -some;
     uint32_t part = simt_dice(64) ? group & (uint32_t)(next_random() >> 16) : 0;
-    for (uint32_t some = group; some != 0; some &= some - 1) threads[__builtin_ctz(some)].value = part & some & -some ? part : group & ~part;
+    for (uint32_t some = group; some != 0; some &= some - 1)
+      threads[__builtin_ctz(some)].value = part & some & -some ? part : group & ~part;
     left &= ~group;
   }
 }
@@ -203,13 +213,19 @@ static uint32_t random_warp(void) {
   for (uint32_t i = 0; i < words; i++) {
     const uint32_t word = first + i < words ? first + i : first + i - words;
     const uint64_t set = g_ready_warps[word];
-    if (set != 0) return word * 64 + (uint32_t)((__builtin_ctzll(turn == 0 ? set : set >> turn | set << (64 - turn)) + turn) & 63);
+    if (set != 0)
+      return word * 64 +
+             (uint32_t)((__builtin_ctzll(turn == 0 ? set : set >> turn | set << (64 - turn)) +
+                         turn) &
+                        63);
   }
   return UINT32_MAX;
 }
 
 /* The first lane of a set from `from` on. */
-static uint32_t next_lane(uint32_t set, uint32_t from) { return ((uint32_t)__builtin_ctz(set >> from | set << (-from & 31)) + from) & 31; }
+static uint32_t next_lane(uint32_t set, uint32_t from) {
+  return ((uint32_t)__builtin_ctz(set >> from | set << (-from & 31)) + from) & 31;
+}
 
 /* What those who are soon to run will need. */
 static void prefetch(const struct simt_thread *threads, uint32_t lane) {
@@ -233,7 +249,9 @@ static struct simt_thread *choose(uint32_t warp, bool stay) {
   }
   /* Mostly the next one, which is at hand then. */
   const uint32_t ready = g_warps[warp].ready;
-  const uint32_t lane = next_lane(ready, next_random() >> 61 == 0 ? (uint32_t)(next_random() >> 40) & 31 : (g_last_lane + 1) & 31);
+  const uint32_t lane =
+      next_lane(ready, next_random() >> 61 == 0 ? (uint32_t)(next_random() >> 40) & 31
+                                                : (g_last_lane + 1) & 31);
   g_last_lane = lane;
   prefetch(&g_threads[warp * 32], lane);
   g_warps[warp].ready = ready & ~(1u << lane);
@@ -263,8 +281,11 @@ static void end_thread(void) {
   struct simt_block *block = self->block, *first = block->cluster;
   if (self->copies != NULL) simt_copies_wait(UINT32_MAX);
   g_num_left--;
-  if (--block->num_left == 0) memset(block->window + DYNAMIC_END - simt.launch->shared_bytes, 0xa5, simt.launch->shared_bytes); /* it is gone for others, too */
-  if (--first->cluster_left == 0 && g_next_cluster < g_num_clusters) begin_cluster((uint32_t)(first - g_blocks) / simt.launch->cluster);
+  if (--block->num_left == 0)
+    memset(block->window + DYNAMIC_END - simt.launch->shared_bytes, 0xa5,
+           simt.launch->shared_bytes); /* it is gone for others, too */
+  if (--first->cluster_left == 0 && g_next_cluster < g_num_clusters)
+    begin_cluster((uint32_t)(first - g_blocks) / simt.launch->cluster);
 }
 
 /* A fiber runs a thread to its end, then, while the next one has not begun, that one. */
@@ -281,7 +302,8 @@ static void fiber(void) {
     simt.launch->call(simt.launch);
     end_thread();
     simt.current->sp = NULL;
-    if (*(uint64_t *)(void *)stack->memory != 0) simt_fail((struct simt_place){0}, "a stack of %d bytes is too small", STACK_BYTES);
+    if (*(uint64_t *)(void *)stack->memory != 0)
+      simt_fail((struct simt_place){0}, "a stack of %d bytes is too small", STACK_BYTES);
     struct simt_thread *next = choose(warp, true);
     if (next == NULL || next->sp != NULL) {
       stack->next = g_free_stacks;
@@ -294,11 +316,14 @@ static void fiber(void) {
   }
 }
 
-/* --- waiting ------------------------------------------------------------------------------------------------------------------ */
+/* --- waiting ----------------------------------------------------------------------------- */
 
-static const char *const wait_names[] = {"nothing",          "__syncwarp",       "__shfl_sync",      "__ballot_sync",    "__any_sync",    "__all_sync",
-                                         "__match_any_sync", "__reduce_add_sync", "__reduce_min_sync", "__reduce_max_sync", "__reduce_and_sync", "__reduce_or_sync",
-                                         "__reduce_xor_sync", "__activemask",     "__syncthreads",    "a cluster's sync", "a grid's sync"};
+static const char *const wait_names[] = {
+    "nothing",           "__syncwarp",        "__shfl_sync",       "__ballot_sync",
+    "__any_sync",        "__all_sync",        "__match_any_sync",  "__reduce_add_sync",
+    "__reduce_min_sync", "__reduce_max_sync", "__reduce_and_sync", "__reduce_or_sync",
+    "__reduce_xor_sync", "__activemask",      "__syncthreads",     "a cluster's sync",
+    "a grid's sync"};
 
 static uint64_t combine(enum simt_wait kind, uint64_t a, uint64_t b) {
   switch (kind) {
@@ -312,7 +337,8 @@ static uint64_t combine(enum simt_wait kind, uint64_t a, uint64_t b) {
 }
 
 /* All of the mask are there: what each of them gets. */
-static __attribute__((noinline)) void answer(enum simt_wait kind, uint32_t mask, struct simt_thread *threads) {
+static __attribute__((noinline)) void answer(enum simt_wait kind, uint32_t mask,
+                                             struct simt_thread *threads) {
   uint64_t values[32], all = 0;
   uint32_t votes = 0;
   if (kind == SIMT_SYNC) return;
@@ -329,7 +355,9 @@ static __attribute__((noinline)) void answer(enum simt_wait kind, uint32_t mask,
     struct simt_thread *thread = &threads[__builtin_ctz(some)];
     thread->value = all;
     if (kind == SIMT_SHUFFLE) {
-      if ((mask >> thread->source & 1) == 0) simt_fail(thread->place, "__shfl_sync of mask %08x reads lane %u, which is not in it", mask, thread->source);
+      if ((mask >> thread->source & 1) == 0)
+        simt_fail(thread->place, "__shfl_sync of mask %08x reads lane %u, which is not in it", mask,
+                  thread->source);
       thread->value = values[thread->source];
     } else if (kind == SIMT_MATCH_ANY) {
       thread->value = 0;
@@ -345,13 +373,16 @@ static bool all_there(enum simt_wait kind, uint32_t mask, const struct simt_thre
     const struct simt_thread *thread = &threads[__builtin_ctz(some)];
     if (thread->mask != mask) return false;
     if (thread->waits_for != kind)
-      simt_fail(simt.current->place, "lane %u of mask %08x is at %s (%s:%d), the current thread at %s", thread->lane, mask, wait_names[thread->waits_for], thread->place.file,
-                thread->place.line, wait_names[kind]);
+      simt_fail(simt.current->place,
+                "lane %u of mask %08x is at %s (%s:%d), the current thread at %s", thread->lane,
+                mask, wait_names[thread->waits_for], thread->place.file, thread->place.line,
+                wait_names[kind]);
   }
   return true;
 }
 
-uint64_t simt_exchange(enum simt_wait kind, uint32_t mask, uint64_t value, uint32_t source, struct simt_place place) {
+uint64_t simt_exchange(enum simt_wait kind, uint32_t mask, uint64_t value, uint32_t source,
+                       struct simt_place place) {
   struct simt_thread *self = simt.current, *threads = self - self->lane;
   struct warp *warp = &g_warps[self->warp];
   simt.num_exchanges++;
@@ -360,7 +391,9 @@ uint64_t simt_exchange(enum simt_wait kind, uint32_t mask, uint64_t value, uint3
   self->value = value;
   self->source = (uint8_t)source;
   self->place = place;
-  if ((mask >> self->lane & 1) == 0) simt_fail(place, "%s of mask %08x by lane %u, which is not in it", wait_names[kind], mask, self->lane);
+  if ((mask >> self->lane & 1) == 0)
+    simt_fail(place, "%s of mask %08x by lane %u, which is not in it", wait_names[kind], mask,
+              self->lane);
   warp->waiting |= 1u << self->lane;
   if ((warp->waiting & mask) == mask && all_there(kind, mask, threads)) {
     answer(kind, mask, threads);
@@ -390,8 +423,10 @@ uint32_t simt_active_mask(struct simt_place place) {
 
 static void release(const struct simt_block *from, uint32_t num_blocks) {
   const uint32_t first = (uint32_t)(from - g_blocks) * g_block_warps;
-  const uint32_t in_last = g_block_threads % 32 == 0 ? UINT32_MAX : (1u << g_block_threads % 32) - 1;
-  for (uint32_t warp = first; warp < first + num_blocks * g_block_warps; warp++) make_ready(warp, (warp + 1) % g_block_warps == 0 ? in_last : UINT32_MAX);
+  const uint32_t in_last =
+      g_block_threads % 32 == 0 ? UINT32_MAX : (1u << g_block_threads % 32) - 1;
+  for (uint32_t warp = first; warp < first + num_blocks * g_block_warps; warp++)
+    make_ready(warp, (warp + 1) % g_block_warps == 0 ? in_last : UINT32_MAX);
 }
 
 uint32_t simt_barrier(enum simt_wait kind, uint32_t value, struct simt_place place) {
@@ -412,7 +447,8 @@ uint32_t simt_barrier(enum simt_wait kind, uint32_t value, struct simt_place pla
       release(block->cluster, simt.launch->cluster);
     }
   } else {
-    if (!simt.launch->cooperative) simt_fail(place, "a grid's sync in a kernel that was not launched for it");
+    if (!simt.launch->cooperative)
+      simt_fail(place, "a grid's sync in a kernel that was not launched for it");
     if (++g_num_at_grid == (uint64_t)g_block_threads * g_num_here) {
       g_num_at_grid = 0;
       release(g_blocks, g_num_here);
@@ -422,15 +458,18 @@ uint32_t simt_barrier(enum simt_wait kind, uint32_t value, struct simt_place pla
   return block->sum;
 }
 
-/* --- what is wrong ------------------------------------------------------------------------------------------------------------- */
+/* --- what is wrong ----------------------------------------------------------------------- */
 
 static void print_calls(void) {
   void *calls[24];
   char command[800];
-  int count = backtrace(calls, 24), size = snprintf(command, sizeof command, "addr2line -Cfpie /proc/%d/exe >&2", (int)getpid());
+  int count = backtrace(calls, 24),
+      size = snprintf(command, sizeof command, "addr2line -Cfpie /proc/%d/exe >&2", (int)getpid());
   for (int i = 1; i < count && size < 760; i++) {
     Dl_info info;
-    if (dladdr(calls[i], &info) != 0) size += snprintf(command + size, sizeof command - (size_t)size, " %tx", (char *)calls[i] - (char *)info.dli_fbase - 1);
+    if (dladdr(calls[i], &info) != 0)
+      size += snprintf(command + size, sizeof command - (size_t)size, " %tx",
+                       (char *)calls[i] - (char *)info.dli_fbase - 1);
   }
   fflush(stderr);
   if (system(command) != 0) backtrace_symbols_fd(calls, count, 2);
@@ -438,7 +477,8 @@ static void print_calls(void) {
 
 static void print_thread(const struct simt_thread *thread) {
   const struct simt_block *block = thread->block;
-  fprintf(stderr, "kernel %s, block (%u, %u), thread (%u, %u)", simt.launch->name, block->index.x, block->index.y, thread->index.x, thread->index.y);
+  fprintf(stderr, "kernel %s, block (%u, %u), thread (%u, %u)", simt.launch->name, block->index.x,
+          block->index.y, thread->index.x, thread->index.y);
 }
 
 void simt_fail(struct simt_place place, const char *format, ...) {
@@ -469,14 +509,16 @@ static uint32_t g_num_stuck;
 
 static bool is_new_place(const struct simt_thread *thread) {
   for (uint32_t i = 0; i < g_num_stuck; i++)
-    if (g_stuck[i]->waits_for == thread->waits_for && g_stuck[i]->place.line == thread->place.line) return false;
+    if (g_stuck[i]->waits_for == thread->waits_for && g_stuck[i]->place.line == thread->place.line)
+      return false;
   return true;
 }
 
 static void tell_deadlock(void) {
   uint32_t lines = 0;
   fflush(stdout);
-  fprintf(stderr, "imitated GPU: deadlock in kernel %s: %llu threads are left, none can go on\n", simt.launch->name, (unsigned long long)g_num_left);
+  fprintf(stderr, "imitated GPU: deadlock in kernel %s: %llu threads are left, none can go on\n",
+          simt.launch->name, (unsigned long long)g_num_left);
   for (uint32_t warp = 0; warp < g_num_here * g_block_warps; warp++) {
     struct simt_thread *threads = &g_threads[warp * 32];
     for (uint32_t left = UINT32_MAX; left != 0;) {
@@ -484,15 +526,22 @@ static void tell_deadlock(void) {
       uint32_t group = 0;
       for (uint32_t some = left; some != 0; some &= some - 1) {
         const struct simt_thread *other = &threads[__builtin_ctz(some)];
-        if ((other->sp == NULL) == (one->sp == NULL) && (one->sp == NULL || (other->waits_for == one->waits_for && other->place.line == one->place.line))) group |= some & -some;
+        if ((other->sp == NULL) == (one->sp == NULL) &&
+            (one->sp == NULL ||
+             (other->waits_for == one->waits_for && other->place.line == one->place.line)))
+          group |= some & -some;
       }
       left &= ~group;
       const bool interesting = one->sp != NULL && is_new_place(one);
       if (interesting && g_num_stuck < 8) g_stuck[g_num_stuck++] = one;
       if ((one->sp != NULL || group != UINT32_MAX) && (interesting || lines++ < 20)) {
-        fprintf(stderr, "  block (%u, %u), warp %u, lanes %08x: ", one->block->index.x, one->block->index.y, warp % g_block_warps, group);
-        if (one->sp == NULL) fprintf(stderr, "have ended\n");
-        else fprintf(stderr, "wait at %s, %s:%d, mask %08x\n", wait_names[one->waits_for], one->place.file, one->place.line, one->waits_for < SIMT_ACTIVE ? one->mask : 0);
+        fprintf(stderr, "  block (%u, %u), warp %u, lanes %08x: ", one->block->index.x,
+                one->block->index.y, warp % g_block_warps, group);
+        if (one->sp == NULL)
+          fprintf(stderr, "have ended\n");
+        else
+          fprintf(stderr, "wait at %s, %s:%d, mask %08x\n", wait_names[one->waits_for],
+                  one->place.file, one->place.line, one->waits_for < SIMT_ACTIVE ? one->mask : 0);
       }
     }
   }
@@ -502,25 +551,30 @@ static void tell_deadlock(void) {
   for (;;) tell_where();
 }
 
-/* --- launching ---------------------------------------------------------------------------------------------------------------- */
+/* --- launching --------------------------------------------------------------------------- */
 
 static void begin_block(struct simt_block *block, uint32_t number, uint32_t rank) {
   const struct simt_launch *launch = simt.launch;
   const uint32_t at = (uint32_t)(block - g_blocks);
-  *block = (struct simt_block){.index = {number % launch->grid.x, number / launch->grid.x % launch->grid.y, number / launch->grid.x / launch->grid.y},
-                               .window = simt.windows + (size_t)at * WINDOW_BYTES,
-                               .cluster = block - rank,
-                               .rank = rank,
-                               .num_left = g_block_threads,
-                               .cluster_left = g_block_threads * launch->cluster};
-  memset(block->window, 0xa5, STATIC_BYTES < simt.static_used + 4096 ? STATIC_BYTES : simt.static_used + 4096);
+  *block = (struct simt_block){
+      .index = {number % launch->grid.x, number / launch->grid.x % launch->grid.y,
+                number / launch->grid.x / launch->grid.y},
+      .window = simt.windows + (size_t)at * WINDOW_BYTES,
+      .cluster = block - rank,
+      .rank = rank,
+      .num_left = g_block_threads,
+      .cluster_left = g_block_threads * launch->cluster};
+  memset(block->window, 0xa5,
+         STATIC_BYTES < simt.static_used + 4096 ? STATIC_BYTES : simt.static_used + 4096);
   memset(block->window + DYNAMIC_END - launch->shared_bytes, 0xa5, launch->shared_bytes);
   for (uint32_t i = 0; i < g_block_threads; i++) {
     const uint32_t warp = at * g_block_warps + i / 32;
-    g_threads[warp * 32 + i % 32] = (struct simt_thread){.block = block,
-                                                         .index = {i % launch->block.x, i / launch->block.x % launch->block.y, i / launch->block.x / launch->block.y},
-                                                         .warp = (uint16_t)warp,
-                                                         .lane = (uint8_t)(i % 32)};
+    g_threads[warp * 32 + i % 32] =
+        (struct simt_thread){.block = block,
+                             .index = {i % launch->block.x, i / launch->block.x % launch->block.y,
+                                       i / launch->block.x / launch->block.y},
+                             .warp = (uint16_t)warp,
+                             .lane = (uint8_t)(i % 32)};
   }
   for (uint32_t i = 0; i < g_block_warps; i++) g_warps[at * g_block_warps + i] = (struct warp){0};
   release(block, 1);
@@ -529,19 +583,23 @@ static void begin_block(struct simt_block *block, uint32_t number, uint32_t rank
 /* The next cluster of the grid begins. */
 static void begin_cluster(uint32_t slot) {
   const uint32_t cluster = (g_first_cluster + g_next_cluster++) % g_num_clusters;
-  for (uint32_t rank = 0; rank < simt.launch->cluster; rank++) begin_block(&g_blocks[slot * simt.launch->cluster + rank], cluster * simt.launch->cluster + rank, rank);
+  for (uint32_t rank = 0; rank < simt.launch->cluster; rank++)
+    begin_block(&g_blocks[slot * simt.launch->cluster + rank],
+                cluster * simt.launch->cluster + rank, rank);
 }
 
 /* What the seed decides for this launch: how many clusters are here, how often others go first. */
 static void choose_manner(const struct simt_launch *launch) {
   static const uint32_t yields[] = {0, 0, 0, 0, 1, 8, 64, 0}, switches[] = {0, 4, 32, 128};
-  g_random = (simt.seed * 0x9e3779b97f4a7c15u) ^ (simt.num_launches * 0xbf58476d1ce4e5b9u) ^ 0x2545f4914f6cdd1du;
+  g_random = (simt.seed * 0x9e3779b97f4a7c15u) ^ (simt.num_launches * 0xbf58476d1ce4e5b9u) ^
+             0x2545f4914f6cdd1du;
   if (g_random == 0) g_random = 1;
   for (int i = 0; i < 8; i++) next_random();
   simt.yield_share = yields[next_random() >> 20 & 7];
   g_switch_share = switches[next_random() >> 20 & 3];
   g_num_clusters = launch->grid.x * launch->grid.y * launch->grid.z / launch->cluster;
-  uint32_t most = MOST_HERE / launch->cluster, here = launch->cooperative ? g_num_clusters : 1 + (uint32_t)(next_random() >> 20) % 3;
+  uint32_t most = MOST_HERE / launch->cluster,
+           here = launch->cooperative ? g_num_clusters : 1 + (uint32_t)(next_random() >> 20) % 3;
   if (here > g_num_clusters) here = g_num_clusters;
   if (here > most) here = most;
   g_num_here = here * launch->cluster;
@@ -549,11 +607,15 @@ static void choose_manner(const struct simt_launch *launch) {
 }
 
 static void check_launch(const struct simt_launch *launch) {
-  const uint32_t threads = launch->block.x * launch->block.y * launch->block.z, blocks = launch->grid.x * launch->grid.y * launch->grid.z;
-  if (threads == 0 || threads > SIMT_MOST_THREADS || blocks == 0 || launch->cluster == 0 || launch->cluster > SIMT_MOST_CLUSTER || launch->grid.x % launch->cluster != 0 ||
+  const uint32_t threads = launch->block.x * launch->block.y * launch->block.z,
+                 blocks = launch->grid.x * launch->grid.y * launch->grid.z;
+  if (threads == 0 || threads > SIMT_MOST_THREADS || blocks == 0 || launch->cluster == 0 ||
+      launch->cluster > SIMT_MOST_CLUSTER || launch->grid.x % launch->cluster != 0 ||
       launch->shared_bytes > SIMT_MOST_SHARED || (launch->cooperative && blocks > MOST_HERE)) {
-    fprintf(stderr, "imitated GPU: kernel %s: %u blocks in clusters of %u, %u threads, %u bytes of shared memory\n", launch->name, blocks, launch->cluster, threads,
-            launch->shared_bytes);
+    fprintf(stderr,
+            "imitated GPU: kernel %s: %u blocks in clusters of %u, %u threads, %u bytes of shared "
+            "memory\n",
+            launch->name, blocks, launch->cluster, threads, launch->shared_bytes);
     abort();
   }
 }
@@ -570,9 +632,11 @@ void simt_run(void *opaque) {
   blockDim = launch->block;
   g_threads = aligned_alloc(64, (size_t)g_num_here * g_block_warps * 32 * sizeof *g_threads);
   if (simt.windows == NULL) {
-    simt.windows = mmap(NULL, (size_t)MOST_HERE * WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    simt.windows = mmap(NULL, (size_t)MOST_HERE * WINDOW_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     for (int i = 0; i < MOST_HERE && simt.windows != MAP_FAILED; i++)
-      if (mprotect(simt.windows + (size_t)i * WINDOW_BYTES + DYNAMIC_END, PAGE, PROT_NONE) != 0) abort();
+      if (mprotect(simt.windows + (size_t)i * WINDOW_BYTES + DYNAMIC_END, PAGE, PROT_NONE) != 0)
+        abort();
   }
   if (g_threads == NULL || simt.windows == MAP_FAILED) abort();
   memset(g_threads, 0, (size_t)g_num_here * g_block_warps * 32 * sizeof *g_threads);

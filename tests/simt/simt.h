@@ -1,10 +1,14 @@
-/* simt.h - a GPU's processor imitated on one CPU thread: grids, clusters, blocks, warps, threads, and how they wait for each other.
+/* simt.h - a GPU's processor imitated on one CPU thread: grids, clusters, blocks, warps, threads,
+ * and how they wait for each other.
  *
- * Each thread of a block is a fiber with a stack of its own. It runs until it has to wait for others (a barrier, an exchange within its warp), or until it
- * ends; then another one that can go on is chosen at random. Nothing holds the threads of a warp together: between two exchanges each goes as far as it can
- * alone, which the rules of the hardware allow. All that is chosen follows from a seed.
+ * Each thread of a block is a fiber with a stack of its own. It runs until it has to wait for
+ * others (a barrier, an exchange within its warp), or until it ends; then another one that can go
+ * on is chosen at random. Nothing holds the threads of a warp together: between two exchanges each
+ * goes as far as it can alone, which the rules of the hardware allow. All that is chosen follows
+ * from a seed.
  *
- * cuda_runtime.h puts CUDA's words on top of this. Kernels run as works of fake_cuda.c, under its lock, so there is one processor and no lock here. */
+ * cuda_runtime.h puts CUDA's words on top of this. Kernels run as works of fake_cuda.c, under its
+ * lock, so there is one processor and no lock here. */
 #ifndef TESTS_SIMT_H
 #define TESTS_SIMT_H
 
@@ -61,9 +65,9 @@ struct simt_place {
 
 struct simt_block {
   struct simt_uint3 index;
-  unsigned char *window; /* its shared memory: static, a gap, dynamic up to the end */
-  struct simt_block *cluster; /* first of its cluster */
-  uint32_t rank;              /* in it */
+  unsigned char *window;          /* its shared memory: static, a gap, dynamic up to the end */
+  struct simt_block *cluster;     /* first of its cluster */
+  uint32_t rank;                  /* in it */
   uint32_t num_left, num_waiting; /* threads that have not ended; that are at the block's barrier */
   uint32_t votes, sum;            /* brought to the barrier; of all, after it */
   uint32_t cluster_left, cluster_waiting; /* of the first block: threads of the cluster */
@@ -77,7 +81,7 @@ struct simt_thread {
   struct simt_place place;
   struct simt_uint3 index;
   uint32_t mask;
-  uint16_t warp; /* of all that are here */
+  uint16_t warp;        /* of all that are here */
   uint8_t lane, source; /* lane that a shuffle reads */
   uint8_t waits_for;    /* enum simt_wait */
   /* rarely */
@@ -102,7 +106,8 @@ struct simt_state {
   struct simt_launch *launch;
   unsigned char *windows; /* [SIMT_MOST_HERE][SIMT_WINDOW_BYTES] */
   uint32_t static_used;   /* of each, by all kernels so far */
-  uint32_t yield_share;   /* of 256 accesses to memory that others may change, so many let others go first */
+  uint32_t yield_share;   /* of 256 accesses to memory that others may change, so many let others go
+                             first */
 };
 extern struct simt_state simt;
 extern struct simt_uint3 threadIdx, blockIdx, blockDim, gridDim; /* of the current thread */
@@ -110,7 +115,8 @@ extern struct simt_uint3 threadIdx, blockIdx, blockDim, gridDim; /* of the curre
 /* Runs a kernel to its end; for fake_enqueue. */
 void simt_run(void *launch);
 
-uint64_t simt_exchange(enum simt_wait kind, uint32_t mask, uint64_t value, uint32_t source, struct simt_place place);
+uint64_t simt_exchange(enum simt_wait kind, uint32_t mask, uint64_t value, uint32_t source,
+                       struct simt_place place);
 uint32_t simt_active_mask(struct simt_place place);
 /* Returns the sum of the block's values, if it is the block's barrier. */
 uint32_t simt_barrier(enum simt_wait kind, uint32_t value, struct simt_place place);
@@ -121,7 +127,7 @@ static inline void simt_touch(void) {
   if (simt.yield_share != 0 && simt_dice(simt.yield_share)) simt_yield();
 }
 
-/* --- shared memory; addresses are those of the cluster: rank + 1 << 20 | offset --------------------------------------------- */
+/* --- shared memory; addresses are those of the cluster: rank + 1 << 20 | offset ---------- */
 
 void *simt_dynamic_shared(void);
 /* *offset is 0 at first, then where the variable is in each block. */
@@ -132,15 +138,18 @@ uint32_t simt_address_of_rank(uint32_t address, uint32_t rank);
 void *simt_at_address(uint32_t address, uint32_t bytes, bool own);
 bool simt_is_foreign_shared(const void *pointer);
 
-/* A copy that may happen at any time before the wait: it happens then, and until then its target holds rubbish. */
+/* A copy that may happen at any time before the wait: it happens then, and until then its target
+ * holds rubbish. */
 void simt_copy_later(void *to, const void *from, size_t bytes);
 void simt_copies_commit(void);
 /* All but the last `but` groups. */
 void simt_copies_wait(unsigned but);
-bool simt_keeps_limit(const void *kernel, int bytes); /* a limit of shared memory that the kernel has had always */
+bool simt_keeps_limit(const void *kernel,
+                      int bytes); /* a limit of shared memory that the kernel has had always */
 
 /* Tells what is wrong in the current thread, and ends the program. */
-void simt_fail(struct simt_place place, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
+void simt_fail(struct simt_place place, const char *format, ...)
+    __attribute__((noreturn, format(printf, 2, 3)));
 
 #ifdef __cplusplus
 }

@@ -1,20 +1,26 @@
-/* simt_memory.c - shared memory of the imitated blocks: where it is, its addresses, asynchronous copies into it. */
+/* simt_memory.c - shared memory of the imitated blocks: where it is, its addresses, asynchronous
+ * copies into it. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "simt.h"
 
-/* --- shared memory ------------------------------------------------------------------------------------------------------------ */
+/* --- shared memory ----------------------------------------------------------------------- */
 
-void *simt_dynamic_shared(void) { return simt.current->block->window + SIMT_DYNAMIC_END - simt.launch->shared_bytes; }
+void *simt_dynamic_shared(void) {
+  return simt.current->block->window + SIMT_DYNAMIC_END - simt.launch->shared_bytes;
+}
 
 void *simt_static_shared(uint32_t *offset, size_t bytes, size_t align) {
   if (*offset == 0) {
-    simt.static_used = (simt.static_used + (uint32_t)align + 15) / (uint32_t)align * (uint32_t)align;
+    simt.static_used =
+        (simt.static_used + (uint32_t)align + 15) / (uint32_t)align * (uint32_t)align;
     *offset = simt.static_used;
     simt.static_used += (uint32_t)bytes;
-    if (simt.static_used > SIMT_STATIC_BYTES) simt_fail((struct simt_place){0}, "more than %d bytes of static shared memory in all kernels", SIMT_STATIC_BYTES);
+    if (simt.static_used > SIMT_STATIC_BYTES)
+      simt_fail((struct simt_place){0}, "more than %d bytes of static shared memory in all kernels",
+                SIMT_STATIC_BYTES);
   }
   return simt.current->block->window + *offset;
 }
@@ -22,36 +28,48 @@ void *simt_static_shared(uint32_t *offset, size_t bytes, size_t align) {
 void *simt_shared_of(const void *own, uint32_t rank) {
   const struct simt_block *block = simt.current->block;
   const ptrdiff_t offset = (const unsigned char *)own - block->window;
-  if (offset < 0 || offset >= SIMT_DYNAMIC_END || rank >= simt.launch->cluster) simt_fail((struct simt_place){0}, "rank %u, offset %td: no shared memory", rank, offset);
+  if (offset < 0 || offset >= SIMT_DYNAMIC_END || rank >= simt.launch->cluster)
+    simt_fail((struct simt_place){0}, "rank %u, offset %td: no shared memory", rank, offset);
   return block->cluster[rank].window + offset;
 }
 
 uint32_t simt_shared_address(const void *own) {
   const struct simt_block *block = simt.current->block;
-  return (block->rank + 1) * SIMT_WINDOW_BYTES + (uint32_t)((const unsigned char *)own - block->window);
+  return (block->rank + 1) * SIMT_WINDOW_BYTES +
+         (uint32_t)((const unsigned char *)own - block->window);
 }
 
 uint32_t simt_address_of_rank(uint32_t address, uint32_t rank) {
-  if (rank >= simt.launch->cluster) simt_fail((struct simt_place){0}, "rank %u of a cluster of %u blocks", rank, simt.launch->cluster);
+  if (rank >= simt.launch->cluster)
+    simt_fail((struct simt_place){0}, "rank %u of a cluster of %u blocks", rank,
+              simt.launch->cluster);
   return (rank + 1) * SIMT_WINDOW_BYTES + address % SIMT_WINDOW_BYTES;
 }
 
 void *simt_at_address(uint32_t address, uint32_t bytes, bool own) {
   const struct simt_block *block = simt.current->block;
   const uint32_t rank = address / SIMT_WINDOW_BYTES - 1, offset = address % SIMT_WINDOW_BYTES;
-  const bool is_static = offset + bytes <= simt.static_used, is_dynamic = offset >= SIMT_DYNAMIC_END - simt.launch->shared_bytes && offset + bytes <= SIMT_DYNAMIC_END;
-  if (rank >= simt.launch->cluster || (own && rank != block->rank) || !(is_static || is_dynamic) || offset % bytes != 0)
-    simt_fail((struct simt_place){0}, "%u bytes of shared memory at address %x (rank %d, offset %x)", bytes, address, (int)rank, offset);
-  if (block->cluster[rank].num_left == 0) simt_fail((struct simt_place){0}, "shared memory of block %u of the cluster, which has ended", rank);
+  const bool is_static = offset + bytes <= simt.static_used,
+             is_dynamic = offset >= SIMT_DYNAMIC_END - simt.launch->shared_bytes &&
+                          offset + bytes <= SIMT_DYNAMIC_END;
+  if (rank >= simt.launch->cluster || (own && rank != block->rank) || !(is_static || is_dynamic) ||
+      offset % bytes != 0)
+    simt_fail((struct simt_place){0},
+              "%u bytes of shared memory at address %x (rank %d, offset %x)", bytes, address,
+              (int)rank, offset);
+  if (block->cluster[rank].num_left == 0)
+    simt_fail((struct simt_place){0}, "shared memory of block %u of the cluster, which has ended",
+              rank);
   return block->cluster[rank].window + offset;
 }
 
 bool simt_is_foreign_shared(const void *pointer) {
   const unsigned char *own = simt.current->block->window, *at = pointer;
-  return at >= simt.windows && at < simt.windows + (size_t)SIMT_MOST_HERE * SIMT_WINDOW_BYTES && (at < own || at >= own + SIMT_WINDOW_BYTES);
+  return at >= simt.windows && at < simt.windows + (size_t)SIMT_MOST_HERE * SIMT_WINDOW_BYTES &&
+         (at < own || at >= own + SIMT_WINDOW_BYTES);
 }
 
-/* --- asynchronous copies ------------------------------------------------------------------------------------------------------- */
+/* --- asynchronous copies ----------------------------------------------------------------- */
 
 struct simt_copies {
   uint32_t size, room, groups; /* groups closed */
@@ -60,7 +78,7 @@ struct simt_copies {
     const void *from;
     size_t bytes;
     uint32_t group;
-  } *data;
+  } * data;
 };
 
 void simt_copy_later(void *to, const void *from, size_t bytes) {
@@ -83,14 +101,18 @@ void simt_copies_commit(void) {
 void simt_copies_wait(unsigned but) {
   struct simt_copies *copies = simt.current->copies;
   if (copies == NULL) return;
-  if (but == UINT32_MAX && copies->size > 0) simt_fail((struct simt_place){0}, "the thread ends with %u asynchronous copies under way", copies->size);
+  if (but == UINT32_MAX && copies->size > 0)
+    simt_fail((struct simt_place){0}, "the thread ends with %u asynchronous copies under way",
+              copies->size);
   uint32_t done = 0;
-  while (done < copies->size && (but == UINT32_MAX || copies->data[done].group + but < copies->groups)) {
+  while (done < copies->size &&
+         (but == UINT32_MAX || copies->data[done].group + but < copies->groups)) {
     memcpy(copies->data[done].to, copies->data[done].from, copies->data[done].bytes);
     done++;
   }
   copies->size -= done;
-  if (copies->size > 0) memmove(copies->data, copies->data + done, copies->size * sizeof *copies->data);
+  if (copies->size > 0)
+    memmove(copies->data, copies->data + done, copies->size * sizeof *copies->data);
   if (but != UINT32_MAX) return;
   free(copies->data);
   free(copies);

@@ -1,5 +1,7 @@
-/* test_faults.c - CUDA fails: each call of a piece of work once, and the device for good from each call on. Every failure is an error of the right code that says what failed,
- * leaves no result half made and nothing behind; what comes after it is right, or is refused. On the imitated GPU, where calls can be made to fail. */
+/* test_faults.c - CUDA fails: each call of a piece of work once, and the device for good from each
+ * call on. Every failure is an error of the right code that says what failed, leaves no result half
+ * made and nothing behind; what comes after it is right, or is refused. On the imitated GPU, where
+ * calls can be made to fail. */
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
@@ -9,9 +11,15 @@
 #include "random_words.h"
 #include "sparse_pair.h"
 
-enum { BATCH = 3, FRAMES = 4, FSTS = 2, SECONDS = 60 }; /* a piece of work that takes longer hangs */
+enum {
+  BATCH = 3,
+  FRAMES = 4,
+  FSTS = 2,
+  SECONDS = 60
+}; /* a piece of work that takes longer hangs */
 
-/* A piece of work: objects that stay, and calls that are made again and again with them. Each function asserts that a failure left nothing, and that what comes out is right. */
+/* A piece of work: objects that stay, and calls that are made again and again with them. Each
+ * function asserts that a failure left nothing, and that what comes out is right. */
 struct job {
   const char *name;
   wf_status (*open)(const struct job *job, wf_error *err);
@@ -31,7 +39,7 @@ static struct {
 
 static wf_error setup_err;
 
-/* --- decoding --------------------------------------------------------------------------------------------------------------- */
+/* --- decoding ---------------------------------------------------------------------------- */
 
 enum { PLAIN, SCORED, LATTICES, WORDS, NUM_DECODINGS };
 
@@ -41,11 +49,16 @@ static struct {
   wf_scorer *scorers[2];
   wf_scores batch[BATCH];
   float *data[BATCH];
-  wf_result *want[NUM_DECODINGS][BATCH], *whole[2]; /* of batches; of streams, the second with a scorer */
+  wf_result *want[NUM_DECODINGS][BATCH],
+      *whole[2]; /* of batches; of streams, the second with a scorer */
 } d;
 
-static const wf_scorer *scorer_of(int which, size_t i) { return which == SCORED && i > 0 ? d.scorers[i - 1] : NULL; }
-static const wf_graph *graph_of(int which, size_t i) { return which == WORDS && i > 0 ? d.task.with : NULL; }
+static const wf_scorer *scorer_of(int which, size_t i) {
+  return which == SCORED && i > 0 ? d.scorers[i - 1] : NULL;
+}
+static const wf_graph *graph_of(int which, size_t i) {
+  return which == WORDS && i > 0 ? d.task.with : NULL;
+}
 
 static wf_decoder_options options_of(int which, const char *device) {
   wf_decoder_options o = d.task.task.options;
@@ -112,7 +125,8 @@ static wf_status open_decoder(const struct job *job, wf_error *err) {
 
 /* What failed may be an utterance's alone. */
 static wf_status own_status(const wf_result *result, wf_error *err) {
-  if (result->status == WF_ERR_DEVICE || result->status == WF_ERR_MEMORY) snprintf(err->message, sizeof err->message, "%s", result->message);
+  if (result->status == WF_ERR_DEVICE || result->status == WF_ERR_MEMORY)
+    snprintf(err->message, sizeof err->message, "%s", result->message);
   return result->status;
 }
 
@@ -152,14 +166,16 @@ static wf_status work_streams(const struct job *job, wf_error *err) {
   wf_lattice *lattice = NULL;
   wf_status status = WF_OK;
   for (int i = 0; i < 2 && status == WF_OK; i++) status = wf_stream_reset(now.streams[i], err);
-  if (status == WF_OK) status = wf_stream_set_scorer(now.streams[1], job->which == SCORED ? d.scorers[0] : NULL, err);
+  if (status == WF_OK)
+    status = wf_stream_set_scorer(now.streams[1], job->which == SCORED ? d.scorers[0] : NULL, err);
   for (int64_t fed = 0; fed < FRAMES && status == WF_OK; fed += 2) {
     const wf_scores chunks[2] = {test_rows(&d.batch[0], fed, 2), test_rows(&d.batch[1], fed, 2)};
     wf_stream_event events[2];
     status = wf_streams_advance(now.decoder, now.streams, chunks, 2, events, err);
   }
   if (status == WF_OK) status = wf_stream_partial(now.streams[0], &partial, err);
-  if (status == WF_OK && job->which == LATTICES) status = wf_stream_partial_lattice(now.streams[0], &lattice, err);
+  if (status == WF_OK && job->which == LATTICES)
+    status = wf_stream_partial_lattice(now.streams[0], &lattice, err);
   wf_lattice_free(lattice);
   for (int i = 0; i < 2 && status == WF_OK; i++) {
     status = wf_stream_finish(now.streams[i], &results[i], err);
@@ -167,23 +183,40 @@ static wf_status work_streams(const struct job *job, wf_error *err) {
     if (status == WF_OK) status = own_status(results[i], err);
   }
   for (int i = 0; i < 2; i++) {
-    if (status == WF_OK) test_assert_same_batch((uint64_t)i, &d.want[job->which][i], &results[i], 1);
+    if (status == WF_OK)
+      test_assert_same_batch((uint64_t)i, &d.want[job->which][i], &results[i], 1);
     wf_result_free(results[i]);
   }
   return status;
 }
 
-/* --- operations on fsts ------------------------------------------------------------------------------------------------------ */
+/* --- operations on fsts ------------------------------------------------------------------ */
 
-enum { ARCSORT, PROJECT, CONNECT, REVERSE, INVERT, RMEPSILON, DETERMINIZE, MINIMIZE, PATH, NUM_MADE, DISTANCES = NUM_MADE, SCORES };
+enum {
+  ARCSORT,
+  PROJECT,
+  CONNECT,
+  REVERSE,
+  INVERT,
+  RMEPSILON,
+  DETERMINIZE,
+  MINIMIZE,
+  PATH,
+  NUM_MADE,
+  DISTANCES = NUM_MADE,
+  SCORES
+};
 
 static wf_fst *f[3][FSTS]; /* tropical without epsilons, with epsilons, log */
 
 static void make_fsts(void) {
   for (int i = 0; i < FSTS; i++) {
-    static const char *const plain[] = {"0 1 1 2 1;0 2 2 2 1;1 1 1 1 3;1 2 3 1 1;2", "0 1 1 2 1;0 2 2 2 1;0 1 3 3 2;1 2 3 1 1;1 2 1 1 2;2"};
+    static const char *const plain[] = {"0 1 1 2 1;0 2 2 2 1;1 1 1 1 3;1 2 3 1 1;2",
+                                        "0 1 1 2 1;0 2 2 2 1;0 1 3 3 2;1 2 3 1 1;1 2 1 1 2;2"};
     f[0][i] = test_fst_of(WF_TROPICAL, plain[i]);
-    f[1][i] = test_fst_of(WF_TROPICAL, i == 0 ? "0 1 0 0 1;0 2 2 2 1;1 1 1 1 3;1 2 0 0 1;2 3 1 1 1;3" : "0 1 0 0 1;1 2 1 1 1;2");
+    f[1][i] =
+        test_fst_of(WF_TROPICAL, i == 0 ? "0 1 0 0 1;0 2 2 2 1;1 1 1 1 3;1 2 0 0 1;2 3 1 1 1;3"
+                                        : "0 1 0 0 1;1 2 1 1 1;2");
     f[2][i] = test_fst_of(WF_LOG, plain[1]);
   }
 }
@@ -193,10 +226,13 @@ static void free_fsts(void) {
     for (int i = 0; i < FSTS; i++) wf_fst_free(f[k][i]);
 }
 
-static wf_fst *const *inputs_of(const struct job *job) { return f[job->which == RMEPSILON ? 1 : job->which == SCORES ? 2 : 0]; }
+static wf_fst *const *inputs_of(const struct job *job) {
+  return f[job->which == RMEPSILON ? 1 : job->which == SCORES ? 2 : 0];
+}
 
 static wf_status open_batch(const struct job *job, wf_error *err) {
-  const wf_status status = wf_fst_batch_create((const wf_fst *const *)inputs_of(job), FSTS, "cuda", &now.batch, err);
+  const wf_status status =
+      wf_fst_batch_create((const wf_fst *const *)inputs_of(job), FSTS, "cuda", &now.batch, err);
   assert_int_equal(status != WF_OK, now.batch == NULL);
   return status;
 }
@@ -233,7 +269,9 @@ static wf_status get_all(const wf_fst_batch *batch, const wf_fst_batch *want, wf
 
 static wf_status work_made(const struct job *job, wf_error *err) {
   wf_fst_batch *there, *want, *made;
-  assert_int_equal(wf_fst_batch_create((const wf_fst *const *)inputs_of(job), FSTS, "cpu", &there, &setup_err), WF_OK);
+  assert_int_equal(
+      wf_fst_batch_create((const wf_fst *const *)inputs_of(job), FSTS, "cpu", &there, &setup_err),
+      WF_OK);
   assert_int_equal(make(job->which, there, &want, &setup_err), WF_OK);
   wf_status status = make(job->which, now.batch, &made, err);
   assert_int_equal(status != WF_OK, made == NULL);
@@ -247,11 +285,15 @@ static wf_status work_made(const struct job *job, wf_error *err) {
 static wf_status work_distances(const struct job *job, wf_error *err) {
   float *want, *got;
   wf_fst_batch *there;
-  assert_int_equal(wf_fst_batch_create((const wf_fst *const *)inputs_of(job), FSTS, "cpu", &there, &setup_err), WF_OK);
+  assert_int_equal(
+      wf_fst_batch_create((const wf_fst *const *)inputs_of(job), FSTS, "cpu", &there, &setup_err),
+      WF_OK);
   assert_int_equal(wf_fst_batch_shortest_distance(there, NULL, &want, &setup_err), WF_OK);
   const wf_status status = wf_fst_batch_shortest_distance(now.batch, NULL, &got, err);
-  if (status == WF_OK) assert_memory_equal(got, want, 6 * sizeof *got);
-  else assert_null(got);
+  if (status == WF_OK)
+    assert_memory_equal(got, want, 6 * sizeof *got);
+  else
+    assert_null(got);
   wf_free(got);
   wf_free(want);
   wf_fst_batch_free(there);
@@ -263,7 +305,8 @@ static wf_status work_scores(const struct job *job, wf_error *err) {
   uint64_t count;
   (void)job;
   wf_status status = wf_fst_batch_forward_score(now.batch, NULL, true, costs, err);
-  if (status == WF_OK) status = wf_fst_batch_gradients(now.batch, 0, WF_GRADIENTS_OF_ARCS, &gradients, &count, err);
+  if (status == WF_OK)
+    status = wf_fst_batch_gradients(now.batch, 0, WF_GRADIENTS_OF_ARCS, &gradients, &count, err);
   if (status != WF_OK) assert_null(gradients);
   for (int i = 0; i < FSTS && status == WF_OK; i++) {
     assert_int_equal(wf_forward_score(f[2][i], NULL, &want, NULL, &setup_err), WF_OK);
@@ -273,9 +316,11 @@ static wf_status work_scores(const struct job *job, wf_error *err) {
   return status;
 }
 
-/* --- compositions ------------------------------------------------------------------------------------------------------------ */
+/* --- compositions ------------------------------------------------------------------------ */
 
-static wf_status open_nothing(const struct job *job, wf_error *err) { return (void)job, (void)err, WF_OK; }
+static wf_status open_nothing(const struct job *job, wf_error *err) {
+  return (void)job, (void)err, WF_OK;
+}
 
 static wf_compose_options composing(const char *device) {
   wf_compose_options o;
@@ -302,8 +347,13 @@ static wf_status work_compose_batch(const struct job *job, wf_error *err) {
   wf_compose_options here = composing("cpu"), there = composing("cuda");
   wf_fst_batch *want, *got;
   (void)job;
-  assert_int_equal(wf_fst_batch_compose((const wf_fst *const *)f[0], FSTS, (const wf_fst *const *)f[1], FSTS, FSTS, &here, &want, &setup_err), WF_OK);
-  wf_status status = wf_fst_batch_compose((const wf_fst *const *)f[0], FSTS, (const wf_fst *const *)f[1], FSTS, FSTS, &there, &got, err);
+  assert_int_equal(
+      wf_fst_batch_compose((const wf_fst *const *)f[0], FSTS, (const wf_fst *const *)f[1], FSTS,
+                           FSTS, &here, &want, &setup_err),
+      WF_OK);
+  wf_status status =
+      wf_fst_batch_compose((const wf_fst *const *)f[0], FSTS, (const wf_fst *const *)f[1], FSTS,
+                           FSTS, &there, &got, err);
   assert_int_equal(status != WF_OK, got == NULL);
   if (status == WF_OK) status = get_all(got, want, err);
   wf_fst_batch_free(got);
@@ -314,7 +364,9 @@ static wf_status work_compose_batch(const struct job *job, wf_error *err) {
 static wf_status open_composer(const struct job *job, wf_error *err) {
   wf_compose_options there = composing("cuda");
   (void)job;
-  const wf_status status = wf_composer_create((const wf_fst *const *)f[0], FSTS, (const wf_fst *const *)f[1], FSTS, FSTS, &there, true, &now.composer, err);
+  const wf_status status =
+      wf_composer_create((const wf_fst *const *)f[0], FSTS, (const wf_fst *const *)f[1], FSTS, FSTS,
+                         &there, true, &now.composer, err);
   assert_int_equal(status != WF_OK, now.composer == NULL);
   return status;
 }
@@ -329,7 +381,8 @@ static wf_status work_composer(const struct job *job, wf_error *err) {
     status = wf_composer_get(now.composer, i, &got, &origins, err);
     if (status != WF_OK) assert_true(got == NULL && origins == NULL);
     if (status != WF_OK) break;
-    assert_int_equal(wf_compose_with_origins(f[0][i], f[1][i], &here, &want, &wanted, &setup_err), WF_OK);
+    assert_int_equal(wf_compose_with_origins(f[0][i], f[1][i], &here, &want, &wanted, &setup_err),
+                     WF_OK);
     assert_same_bytes(got, want, "composer");
     assert_memory_equal(origins, wanted, wf_fst_get_view(want).num_arcs * sizeof *origins);
     wf_free(origins);
@@ -352,7 +405,8 @@ static wf_status work_sparse(const struct job *job, wf_error *err) {
   if (status == WF_OK) status = wf__gpu_batch_get(made, 0, &csr, &start, err);
   if (status == WF_OK) {
     assert_int_equal(wf_compose(f[0][0], f[1][0], &o, &want, &setup_err), WF_OK);
-    assert_int_equal(wf__fst_from_csr(&csr, start, WF_TROPICAL, NULL, NULL, &got, &setup_err), WF_OK);
+    assert_int_equal(wf__fst_from_csr(&csr, start, WF_TROPICAL, NULL, NULL, &got, &setup_err),
+                     WF_OK);
     assert_same_bytes(got, want, "sparse composition");
     wf_fst_free(got);
     wf_fst_free(want);
@@ -362,7 +416,7 @@ static wf_status work_sparse(const struct job *job, wf_error *err) {
   return status;
 }
 
-/* --- recurrent models -------------------------------------------------------------------------------------------------------- */
+/* --- recurrent models -------------------------------------------------------------------- */
 
 static chain_task chains;
 static wf_result *recurrent[UTTERANCES];
@@ -381,7 +435,8 @@ static wf_status open_chains(const struct job *job, wf_error *err) {
 static wf_status work_chains(const struct job *job, wf_error *err) {
   wf_result *got[2];
   (void)job;
-  wf_status status = wf_decode_scored(now.decoder, chains.scores, chains.scorers, 2, NULL, got, err);
+  wf_status status =
+      wf_decode_scored(now.decoder, chains.scores, chains.scorers, 2, NULL, got, err);
   for (int i = 0; i < 2 && status != WF_OK; i++) assert_null(got[i]);
   if (status != WF_OK) return status;
   for (int i = 0; i < 2 && status == WF_OK; i++) status = own_status(got[i], err);
@@ -401,7 +456,8 @@ static wf_status work_rnnlm(const struct job *job, wf_error *err) {
   float costs[4];
   (void)job;
   const wf_status status = wf_rnnlm_score(now.rnnlm, text, sentence, 1, 1, costs, err);
-  for (int i = 0; i < 4 && status == WF_OK; i++) assert_true(fabsf(costs[i] - word_costs[i]) < 1e-4f);
+  for (int i = 0; i < 4 && status == WF_OK; i++)
+    assert_true(fabsf(costs[i] - word_costs[i]) < 1e-4f);
   return status;
 }
 
@@ -411,8 +467,11 @@ static void make_chains(void) {
   make_chain_task(1, &rng, &chains);
   for (int u = 0; u < 2; u++) chains.scores[u].num_frames = 2;
   assert_int_equal(wf_decoder_create(chains.graph, &chains.options, &decoder, &setup_err), WF_OK);
-  assert_int_equal(wf_decode_scored(decoder, chains.scores, chains.scorers, 2, NULL, recurrent, &setup_err), WF_OK);
-  assert_int_equal(wf_rnnlm_score(chains.m.rnnlm, text, sentence, 1, 1, word_costs, &setup_err), WF_OK);
+  assert_int_equal(
+      wf_decode_scored(decoder, chains.scores, chains.scorers, 2, NULL, recurrent, &setup_err),
+      WF_OK);
+  assert_int_equal(wf_rnnlm_score(chains.m.rnnlm, text, sentence, 1, 1, word_costs, &setup_err),
+                   WF_OK);
   wf_decoder_free(decoder);
 }
 
@@ -421,10 +480,11 @@ static void free_chains(void) {
   free_chain_task(&chains);
 }
 
-/* --- faults ------------------------------------------------------------------------------------------------------------------ */
+/* --- faults ------------------------------------------------------------------------------ */
 
 struct tally {
-  long told, refused, right; /* failures that were told; work after them with the same objects: refused, right */
+  long told, refused,
+      right; /* failures that were told; work after them with the same objects: refused, right */
 };
 
 static void clear_faults(void) {
@@ -433,11 +493,15 @@ static void clear_faults(void) {
 }
 
 /* The code, and a message that names what failed. */
-static void check_error(const char *name, long n, bool lost, wf_status status, const wf_error *err) {
+static void check_error(const char *name, long n, bool lost, wf_status status,
+                        const wf_error *err) {
   const wf_status want = !lost && fake_gpus.failed_to_allocate ? WF_ERR_MEMORY : WF_ERR_DEVICE;
-  if (status != want) fail_msg("%s, call %ld: status %d, not %d: %s", name, n, status, want, err->message);
-  if (strstr(err->message, "CUDA") == NULL && strstr(err->message, "GPU") == NULL) fail_msg("%s, call %ld: '%s' does not say what failed", name, n, err->message);
-  if (strstr(err->message, "CUDA: :") != NULL) fail_msg("%s, call %ld: '%s' names nothing", name, n, err->message);
+  if (status != want)
+    fail_msg("%s, call %ld: status %d, not %d: %s", name, n, status, want, err->message);
+  if (strstr(err->message, "CUDA") == NULL && strstr(err->message, "GPU") == NULL)
+    fail_msg("%s, call %ld: '%s' does not say what failed", name, n, err->message);
+  if (strstr(err->message, "CUDA: :") != NULL)
+    fail_msg("%s, call %ld: '%s' names nothing", name, n, err->message);
 }
 
 /* Opens and works; `*opened` tells how far it came. */
@@ -449,10 +513,13 @@ static wf_status attempt(const struct job *job, bool *opened, wf_error *err) {
 }
 
 static void check_left(const char *name, long n, long objects) {
-  if (fake_gpus.num_objects != objects) fail_msg("%s, call %ld: %ld objects more than before", name, n, fake_gpus.num_objects - objects);
+  if (fake_gpus.num_objects != objects)
+    fail_msg("%s, call %ld: %ld objects more than before", name, n,
+             fake_gpus.num_objects - objects);
 }
 
-/* Call n fails. What was open goes on then: after a lack of memory rightly, after another error at least not wrongly. */
+/* Call n fails. What was open goes on then: after a lack of memory rightly, after another error at
+ * least not wrongly. */
 static bool fail_once(const struct job *job, long n, long objects, struct tally *tally) {
   wf_error err;
   bool opened;
@@ -468,7 +535,9 @@ static bool fail_once(const struct job *job, long n, long objects, struct tally 
   }
   if (opened) {
     const wf_status later = job->work(job, &err);
-    if (later != WF_OK && (status != WF_ERR_DEVICE || later != WF_ERR_DEVICE)) fail_msg("%s, after call %ld failed with %d: %d, %s", job->name, n, status, later, err.message);
+    if (later != WF_OK && (status != WF_ERR_DEVICE || later != WF_ERR_DEVICE))
+      fail_msg("%s, after call %ld failed with %d: %d, %s", job->name, n, status, later,
+               err.message);
     *(later == WF_OK ? &tally->right : &tally->refused) += status != WF_OK;
   }
   close_all();
@@ -476,8 +545,10 @@ static bool fail_once(const struct job *job, long n, long objects, struct tally 
   return reached;
 }
 
-/* The device is lost from call n on, and all is closed while it is. Then there is one again, for objects made anew. */
-static void lose_device(const struct job *job, long n, long objects, bool anew, struct tally *tally) {
+/* The device is lost from call n on, and all is closed while it is. Then there is one again, for
+ * objects made anew. */
+static void lose_device(const struct job *job, long n, long objects, bool anew,
+                        struct tally *tally) {
   wf_error err;
   bool opened;
   fake_gpus.num_calls = 0;
@@ -496,7 +567,8 @@ static void lose_device(const struct job *job, long n, long objects, bool anew, 
   check_left(job->name, n, objects);
   if (!anew) return;
   status = attempt(job, &opened, &err);
-  if (status != WF_OK) fail_msg("%s, device lost at call %ld: made anew, %s", job->name, n, err.message);
+  if (status != WF_OK)
+    fail_msg("%s, device lost at call %ld: made anew, %s", job->name, n, err.message);
   close_all();
 }
 
@@ -514,7 +586,8 @@ static void check_job(const struct job *job, long step) {
     if (reached) lose_device(job, n, objects, n % (5 * step) == 1, &lost);
   }
   alarm(0);
-  print_message("%-22s %ld faults told, then %ld refused, %ld right; %ld losses of the device\n", job->name, once.told, once.refused, once.right, lost.told);
+  print_message("%-22s %ld faults told, then %ld refused, %ld right; %ld losses of the device\n",
+                job->name, once.told, once.refused, once.right, lost.told);
   assert_true(once.told > 4 && lost.told >= once.told);
 }
 
@@ -528,10 +601,11 @@ static long slow_step(void) { return test_seeds(4) >= 4 ? 1 : 7; }
 
 static void test_small_batches(void **state) {
   (void)state;
-  static const struct job jobs[] = {{"batch", open_decoder, work_batch, close_all, PLAIN},
-                                    {"batch with scorers", open_decoder, work_batch, close_all, SCORED},
-                                    {"batch with lattices", open_decoder, work_batch, close_all, LATTICES},
-                                    {"batch with added words", open_decoder, work_batch, close_all, WORDS}};
+  static const struct job jobs[] = {
+      {"batch", open_decoder, work_batch, close_all, PLAIN},
+      {"batch with scorers", open_decoder, work_batch, close_all, SCORED},
+      {"batch with lattices", open_decoder, work_batch, close_all, LATTICES},
+      {"batch with added words", open_decoder, work_batch, close_all, WORDS}};
   make_decoding();
   CHECK_JOBS(jobs, slow_step());
   free_decoding();
@@ -539,9 +613,10 @@ static void test_small_batches(void **state) {
 
 static void test_small_streams(void **state) {
   (void)state;
-  static const struct job jobs[] = {{"streams", open_streams, work_streams, close_all, PLAIN},
-                                    {"streams with scorers", open_streams, work_streams, close_all, SCORED},
-                                    {"streams with lattices", open_streams, work_streams, close_all, LATTICES}};
+  static const struct job jobs[] = {
+      {"streams", open_streams, work_streams, close_all, PLAIN},
+      {"streams with scorers", open_streams, work_streams, close_all, SCORED},
+      {"streams with lattices", open_streams, work_streams, close_all, LATTICES}};
   make_decoding();
   CHECK_JOBS(jobs, slow_step());
   free_decoding();
@@ -549,9 +624,12 @@ static void test_small_streams(void **state) {
 
 static void test_small_operations(void **state) {
   (void)state;
-  static const char *const operations[] = {"arcsort", "project", "connect", "reverse", "invert", "rmepsilon", "determinize", "minimize", "shortest path"};
+  static const char *const operations[] = {"arcsort",     "project",  "connect",
+                                           "reverse",     "invert",   "rmepsilon",
+                                           "determinize", "minimize", "shortest path"};
   make_fsts();
-  for (int which = 0; which < NUM_MADE; which++) check_job(&(struct job){operations[which], open_batch, work_made, close_all, which}, 1);
+  for (int which = 0; which < NUM_MADE; which++)
+    check_job(&(struct job){operations[which], open_batch, work_made, close_all, which}, 1);
   check_job(&(struct job){"distances", open_batch, work_distances, close_all, DISTANCES}, 1);
   check_job(&(struct job){"forward scores", open_batch, work_scores, close_all, SCORES}, 1);
   free_fsts();
@@ -559,10 +637,11 @@ static void test_small_operations(void **state) {
 
 static void test_small_compositions(void **state) {
   (void)state;
-  static const struct job jobs[] = {{"composition", open_nothing, work_compose, close_all, 0},
-                                    {"batch of compositions", open_nothing, work_compose_batch, close_all, 0},
-                                    {"composer", open_composer, work_composer, close_all, 0},
-                                    {"sparse composition", open_nothing, work_sparse, close_all, 0}};
+  static const struct job jobs[] = {
+      {"composition", open_nothing, work_compose, close_all, 0},
+      {"batch of compositions", open_nothing, work_compose_batch, close_all, 0},
+      {"composer", open_composer, work_composer, close_all, 0},
+      {"sparse composition", open_nothing, work_sparse, close_all, 0}};
   make_fsts();
   CHECK_JOBS(jobs, 1);
   free_fsts();
@@ -571,7 +650,8 @@ static void test_small_compositions(void **state) {
 static void test_small_recurrent(void **state) {
   (void)state;
   static const struct job scoring[] = {{"recurrent model", open_rnnlm, work_rnnlm, close_all, 0}};
-  static const struct job decoding[] = {{"recurrent scorer", open_chains, work_chains, close_all, 0}};
+  static const struct job decoding[] = {
+      {"recurrent scorer", open_chains, work_chains, close_all, 0}};
   make_chains();
   CHECK_JOBS(scoring, 1);
   CHECK_JOBS(decoding, 3 * slow_step());
@@ -580,9 +660,12 @@ static void test_small_recurrent(void **state) {
 
 int main(int argc, char **argv) {
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_operations), cmocka_unit_test(test_small_compositions), cmocka_unit_test(test_small_batches),
-                                     cmocka_unit_test(test_small_streams), cmocka_unit_test(test_small_recurrent)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small_operations), cmocka_unit_test(test_small_compositions),
+      cmocka_unit_test(test_small_batches), cmocka_unit_test(test_small_streams),
+      cmocka_unit_test(test_small_recurrent)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  if (fake_gpus.num_objects != 0) printf("%ld allocations, streams or events are left\n", fake_gpus.num_objects);
+  if (fake_gpus.num_objects != 0)
+    printf("%ld allocations, streams or events are left\n", fake_gpus.num_objects);
   return failed != 0 || fake_gpus.num_objects != 0;
 }

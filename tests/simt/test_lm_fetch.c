@@ -1,4 +1,5 @@
-/* test_lm_fetch.c - the ways of src/cuda/bench/lm_fetch.h to get records from host memory: all give every lane the sum of what it asked for. */
+/* test_lm_fetch.c - the ways of src/cuda/bench/lm_fetch.h to get records from host memory: all give
+ * every lane the sum of what it asked for. */
 #include "cuda_runtime_api.h"
 
 #include "cuda/bench/lm_fetch.h"
@@ -29,17 +30,28 @@ static void make(struct fetching *f, test_rng *rng) {
   f->places = memory_of(MOST * 4);
   f->first = memory_of((MOST_LANES + 1) * 4);
   f->table = (lm_fetch_table){f->records, record_words, PLACE_BITS};
-  f->room = (lm_fetch_room){.sorted = memory_of(MOST * 4), .distinct = memory_of(MOST * 4), .num_distinct = memory_of(4), .staged = memory_of((size_t)MOST * 32),
-                            .keys = memory_of((size_t)8 << SLOT_BITS), .records = memory_of((size_t)32 << SLOT_BITS), .slots = memory_of(MOST * 4), .slot_bits = SLOT_BITS,
-                            .ticket = memory_of(4), .list = memory_of(MOST * 4), .list_ready = memory_of(8), .sums = memory_of(MOST_LANES * 2 * 8)};
-  for (uint32_t i = 0; i < (uint32_t)record_words << PLACE_BITS; i++) f->records[i] = test_below(rng, 1u << 31);
+  f->room = (lm_fetch_room){.sorted = memory_of(MOST * 4),
+                            .distinct = memory_of(MOST * 4),
+                            .num_distinct = memory_of(4),
+                            .staged = memory_of((size_t)MOST * 32),
+                            .keys = memory_of((size_t)8 << SLOT_BITS),
+                            .records = memory_of((size_t)32 << SLOT_BITS),
+                            .slots = memory_of(MOST * 4),
+                            .slot_bits = SLOT_BITS,
+                            .ticket = memory_of(4),
+                            .list = memory_of(MOST * 4),
+                            .list_ready = memory_of(8),
+                            .sums = memory_of(MOST_LANES * 2 * 8)};
+  for (uint32_t i = 0; i < (uint32_t)record_words << PLACE_BITS; i++)
+    f->records[i] = test_below(rng, 1u << 31);
   assert_int_equal(lm_fetch_scratch(MOST, PLACE_BITS, &f->room.scratch_bytes), cudaSuccess);
   f->room.scratch = memory_of(f->room.scratch_bytes);
 }
 
 /* Lanes of any number of requests, none included, with much repetition. */
 static void ask(struct fetching *f, test_rng *rng) {
-  const uint32_t lanes = 1 + test_below(rng, MOST_LANES), blocks = 1 + test_below(rng, 2), range = 1 + test_below(rng, 1u << PLACE_BITS);
+  const uint32_t lanes = 1 + test_below(rng, MOST_LANES), blocks = 1 + test_below(rng, 2),
+                 range = 1 + test_below(rng, 1u << PLACE_BITS);
   uint32_t num = 0;
   memset(f->want, 0, sizeof f->want);
   for (uint32_t lane = 0; lane < lanes; lane++) {
@@ -47,7 +59,8 @@ static void ask(struct fetching *f, test_rng *rng) {
     for (uint32_t i = 0; i < count; i++) {
       f->places[num] = test_below(rng, range);
       for (int k = 0; k < f->table.record_words; k++)
-        f->want[lane * blocks + i / 1024 % blocks] += f->records[f->places[num] * (uint32_t)f->table.record_words + (uint32_t)k];
+        f->want[lane * blocks + i / 1024 % blocks] +=
+            f->records[f->places[num] * (uint32_t)f->table.record_words + (uint32_t)k];
       num++;
     }
     f->first[lane + 1] = num;
@@ -57,7 +70,8 @@ static void ask(struct fetching *f, test_rng *rng) {
 
 static void check_sums(struct fetching *f) {
   assert_int_equal(cudaStreamSynchronize(NULL), cudaSuccess);
-  for (uint32_t i = 0; i < f->frame.lanes * f->frame.blocks_per_lane; i++) assert_true(f->room.sums[i] == f->want[i]);
+  for (uint32_t i = 0; i < f->frame.lanes * f->frame.blocks_per_lane; i++)
+    assert_true(f->room.sums[i] == f->want[i]);
   memset(f->room.sums, 0xff, MOST_LANES * 2 * 8);
 }
 
@@ -65,10 +79,12 @@ static void check_sums(struct fetching *f) {
 static void gather_on_host(struct fetching *f, uint32_t turn) {
   assert_int_equal(lm_fetch_publish(&f->frame, &f->room, turn, NULL), cudaSuccess);
   assert_int_equal(cudaStreamSynchronize(NULL), cudaSuccess);
-  assert_true(*f->room.list_ready == ((uint64_t)turn << 32 | *f->room.num_distinct) && *f->room.ticket == 0);
+  assert_true(*f->room.list_ready == ((uint64_t)turn << 32 | *f->room.num_distinct) &&
+              *f->room.ticket == 0);
   memset(f->room.staged, 0xff, (size_t)MOST * 32);
   const size_t bytes = (size_t)f->table.record_words * 4;
-  for (uint32_t i = 0; i < *f->room.num_distinct; i++) memcpy((char *)f->room.staged + i * bytes, (char *)f->records + f->room.list[i] * bytes, bytes);
+  for (uint32_t i = 0; i < *f->room.num_distinct; i++)
+    memcpy((char *)f->room.staged + i * bytes, (char *)f->records + f->room.list[i] * bytes, bytes);
 }
 
 static void test_sums(void **state) {
@@ -93,9 +109,23 @@ static void test_sums(void **state) {
       assert_int_equal(lm_fetch_staged(&f.table, &f.frame, &f.room, NULL), cudaSuccess);
       check_sums(&f);
     }
-    void *memory[] = {f.records, f.places, f.first, f.room.sorted, f.room.distinct, f.room.num_distinct, f.room.staged, f.room.keys, f.room.records, f.room.slots, f.room.ticket,
-                      f.room.list, (void *)(uintptr_t)f.room.list_ready, f.room.sums, f.room.scratch};
-    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) assert_int_equal(cudaFree(memory[i]), cudaSuccess);
+    void *memory[] = {f.records,
+                      f.places,
+                      f.first,
+                      f.room.sorted,
+                      f.room.distinct,
+                      f.room.num_distinct,
+                      f.room.staged,
+                      f.room.keys,
+                      f.room.records,
+                      f.room.slots,
+                      f.room.ticket,
+                      f.room.list,
+                      (void *)(uintptr_t)f.room.list_ready,
+                      f.room.sums,
+                      f.room.scratch};
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+      assert_int_equal(cudaFree(memory[i]), cudaSuccess);
   }
 }
 

@@ -1,4 +1,5 @@
-/* test_simt.c - the imitated GPU itself: what threads exchange, barriers, clusters, orders of work; and that it finds what is wrong. */
+/* test_simt.c - the imitated GPU itself: what threads exchange, barriers, clusters, orders of work;
+ * and that it finds what is wrong. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +31,12 @@ static void test_exchanges(void **state) {
     uint32_t *out = run(seed, TRY_EXCHANGE, 0, NULL);
     for (uint32_t i = 0; i < 64; i++) {
       const uint32_t lane = i & 31, first = i & ~31u, *got = out + i * TRY_EXCHANGES;
-      uint32_t want[TRY_EXCHANGES] = {(first + 5) * 7 + 3, (lane < 3 ? i : i - 3) * 7 + 3, (lane > 28 ? i : i + 3) * 7 + 3, (i ^ 9) * 7 + 3, 0, 2};
+      uint32_t want[TRY_EXCHANGES] = {(first + 5) * 7 + 3,
+                                      (lane < 3 ? i : i - 3) * 7 + 3,
+                                      (lane > 28 ? i : i + 3) * 7 + 3,
+                                      (i ^ 9) * 7 + 3,
+                                      0,
+                                      2};
       want[8] = UINT32_MAX;
       want[11] = (first + (lane < 10 ? 9 : 31)) * 7 + 3;
       want[12] = 1;
@@ -57,8 +63,10 @@ static void test_barriers(void **state) {
     for (int barrier = 0; barrier < 2; barrier++) {
       uint32_t *out = run(seed, TRY_BARRIER, barrier, NULL);
       for (uint32_t i = 0; i < 4 * 256; i++) {
-        const uint32_t block = i / 256, want = block * 1000 + (i + 1) % 256, got = out[block * 512 + i % 256];
-        assert_int_equal(out[block * 512 + 256 + i % 256], 0xa5a5a5a5u); /* what was in shared memory at first */
+        const uint32_t block = i / 256, want = block * 1000 + (i + 1) % 256,
+                       got = out[block * 512 + i % 256];
+        assert_int_equal(out[block * 512 + 256 + i % 256],
+                         0xa5a5a5a5u); /* what was in shared memory at first */
         if (barrier) assert_int_equal(got, want);
         early += got != want;
       }
@@ -138,8 +146,10 @@ static void assert_found(int which, const char *text) {
   close(ends[0]);
   int status;
   assert_int_equal(waitpid(child, &status, 0), child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) fail_msg("wrong kernel %d ran to its end", which);
-  if (text != NULL && strstr(said, text) == NULL) fail_msg("wrong kernel %d: '%s' is not in '%s'", which, text, said);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    fail_msg("wrong kernel %d ran to its end", which);
+  if (text != NULL && strstr(said, text) == NULL)
+    fail_msg("wrong kernel %d: '%s' is not in '%s'", which, text, said);
 }
 
 static void test_wrong(void **state) {
@@ -163,7 +173,9 @@ static void test_wrong(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_exchanges), cmocka_unit_test(test_barriers), cmocka_unit_test(test_clusters),
-                                     cmocka_unit_test(test_copies),    cmocka_unit_test(test_races),    cmocka_unit_test(test_wrong)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_exchanges), cmocka_unit_test(test_barriers),
+      cmocka_unit_test(test_clusters),  cmocka_unit_test(test_copies),
+      cmocka_unit_test(test_races),     cmocka_unit_test(test_wrong)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* soak.c - the soak of the GPU backend. Each seed is a random task, done on the GPU and on the CPU; the first bit that differs ends the program with the seed, which makes the
- * same task again. Needs a GPU, or is built for the imitated one of tests/simt, which takes thousands of times as long. */
+/* soak.c - the soak of the GPU backend. Each seed is a random task, done on the GPU and on the CPU;
+ * the first bit that differs ends the program with the seed, which makes the same task again. Needs
+ * a GPU, or is built for the imitated one of tests/simt, which takes thousands of times as long. */
 #include "soak.h"
 
 #include <cuda_runtime_api.h>
@@ -9,13 +10,21 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PROGRESS_SECONDS = 10, MOST_THREADS = 256, USUAL_THREADS = 16, SHARES = 20 }; /* each thread may take 4 GB of the GPU */
+enum {
+  PROGRESS_SECONDS = 10,
+  MOST_THREADS = 256,
+  USUAL_THREADS = 16,
+  SHARES = 20
+}; /* each thread may take 4 GB of the GPU */
 
 static const struct kind {
   const char *name;
   void (*run)(test_rng *rng, struct soak_counts *counts);
   uint32_t shares; /* of the seeds */
-} kinds[] = {{"batches", soak_batches, 7}, {"streams", soak_streams, 4}, {"fsts", soak_fsts, 8}, {"recurrent", soak_recurrent, 1}};
+} kinds[] = {{"batches", soak_batches, 7},
+             {"streams", soak_streams, 4},
+             {"fsts", soak_fsts, 8},
+             {"recurrent", soak_recurrent, 1}};
 enum { NUM_KINDS = sizeof kinds / sizeof *kinds };
 
 static struct {
@@ -52,12 +61,15 @@ void soak_note(const char *format, ...) {
 
 bool soak_plant(void) { return options.plant && !atomic_flag_test_and_set(&planted); }
 
-/* A failed assertion aborts, once it has said what differs; so does a crash. The first that comes here is told, and ends the program. */
+/* A failed assertion aborts, once it has said what differs; so does a crash. The first that comes
+ * here is told, and ends the program. */
 static void report(int number) {
   char text[512];
   if (atomic_flag_test_and_set(&reported)) pause();
-  const int size = snprintf(text, sizeof text, "\nseed %llu: %s: %s: %s\nagain: --seed=%llu --seeds=1\n", (unsigned long long)now.seed, now.kind != NULL ? now.kind : "start", now.note,
-                            number == SIGABRT ? "the result is another" : "crash", (unsigned long long)now.seed);
+  const int size =
+      snprintf(text, sizeof text, "\nseed %llu: %s: %s: %s\nagain: --seed=%llu --seeds=1\n",
+               (unsigned long long)now.seed, now.kind != NULL ? now.kind : "start", now.note,
+               number == SIGABRT ? "the result is another" : "crash", (unsigned long long)now.seed);
   if (write(STDOUT_FILENO, text, (size_t)size) < size) _exit(2);
   _exit(1);
 }
@@ -101,21 +113,24 @@ static void *soak(void *unused) {
   return unused;
 }
 
-/* Utterances that did not fit the GPU and were decoded on the CPU prove little: they are counted. */
+/* Utterances that did not fit the GPU and were decoded on the CPU prove little: they are counted.
+ */
 static void count_misfits(void *user, wf_log_level level, const char *text) {
   (void)user, (void)level;
   if (strstr(text, "did not fit") != NULL) num_misfits++;
 }
 
 static void show_progress(void) {
-  fprintf(stderr, "%.0f s: %llu seeds, %llu utterances, %llu operations\n", seconds_passed(), (unsigned long long)num_seeds, (unsigned long long)num_utterances,
+  fprintf(stderr, "%.0f s: %llu seeds, %llu utterances, %llu operations\n", seconds_passed(),
+          (unsigned long long)num_seeds, (unsigned long long)num_utterances,
           (unsigned long long)num_operations);
 }
 
 static void run_threads(void) {
   pthread_t threads[MOST_THREADS];
   num_running = options.threads;
-  for (int i = 0; i < options.threads; i++) assert_int_equal(pthread_create(&threads[i], NULL, soak, NULL), 0);
+  for (int i = 0; i < options.threads; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, soak, NULL), 0);
   for (double next = PROGRESS_SECONDS; num_running > 0;) {
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     if (seconds_passed() < next) continue;
@@ -131,14 +146,18 @@ static void show_gpu(void) {
 #else
   struct cudaDeviceProp gpu;
   if (cudaGetDeviceProperties(&gpu, 0) == cudaSuccess)
-    printf("%s, compute capability %d.%d, %d multiprocessors, %.0f GB\n", gpu.name, gpu.major, gpu.minor, gpu.multiProcessorCount, (double)gpu.totalGlobalMem * 1e-9);
+    printf("%s, compute capability %d.%d, %d multiprocessors, %.0f GB\n", gpu.name, gpu.major,
+           gpu.minor, gpu.multiProcessorCount, (double)gpu.totalGlobalMem * 1e-9);
 #endif
   fflush(stdout);
 }
 
 static int usage(void) {
-  fprintf(stderr, "usage: soak_gpu [--seconds=N] [--seeds=N] [--seed=FIRST] [--threads=N] [--only=batches|streams|fsts|recurrent] [--plant]\n"
-                  "Without --seeds it runs for 60 seconds; with a thread per processor, 16 at most. --plant changes a result, which must be found.\n");
+  fprintf(stderr,
+          "usage: soak_gpu [--seconds=N] [--seeds=N] [--seed=FIRST] [--threads=N] "
+          "[--only=batches|streams|fsts|recurrent] [--plant]\n"
+          "Without --seeds it runs for 60 seconds; with a thread per processor, 16 at most. "
+          "--plant changes a result, which must be found.\n");
   return 2;
 }
 
@@ -158,14 +177,18 @@ static bool read_argument(const char *text) {
   if (strncmp(text, "--seconds=", size) == 0) return options.seconds = (double)number, true;
   if (strncmp(text, "--seeds=", size) == 0) return options.most = number, true;
   if (strncmp(text, "--seed=", size) == 0) return options.first = number, true;
-  if (strncmp(text, "--threads=", size) == 0) return options.threads = (int)number, number > 0 && number <= MOST_THREADS;
+  if (strncmp(text, "--threads=", size) == 0)
+    return options.threads = (int)number, number > 0 && number <= MOST_THREADS;
   return false;
 }
 
 int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (!read_argument(argv[i])) return usage();
-  if (options.threads == 0) options.threads = (int)sysconf(_SC_NPROCESSORS_ONLN) < USUAL_THREADS ? (int)sysconf(_SC_NPROCESSORS_ONLN) : USUAL_THREADS;
+  if (options.threads == 0)
+    options.threads = (int)sysconf(_SC_NPROCESSORS_ONLN) < USUAL_THREADS
+                          ? (int)sysconf(_SC_NPROCESSORS_ONLN)
+                          : USUAL_THREADS;
   if (options.seconds < 0) options.seconds = options.most > 0 ? 0 : 60;
   if (test_no_gpu()) return 77;
   show_gpu();
@@ -180,8 +203,11 @@ int main(int argc, char **argv) {
   next_seed = options.first;
   clock_gettime(CLOCK_MONOTONIC, &began);
   run_threads();
-  if (num_misfits > 0) printf("%llu utterances did not fit the GPU and were decoded on the CPU\n", (unsigned long long)num_misfits);
-  printf("soak: %llu utterances, %llu operations, %llu seeds, %.1f s, 0 differences\n", (unsigned long long)num_utterances, (unsigned long long)num_operations,
+  if (num_misfits > 0)
+    printf("%llu utterances did not fit the GPU and were decoded on the CPU\n",
+           (unsigned long long)num_misfits);
+  printf("soak: %llu utterances, %llu operations, %llu seeds, %.1f s, 0 differences\n",
+         (unsigned long long)num_utterances, (unsigned long long)num_operations,
          (unsigned long long)num_seeds, seconds_passed());
 #ifdef FAKE_CUDA
   if (fake_gpus.num_objects != 0) {

@@ -32,12 +32,15 @@ static void set_determinization(const struct pair *p, wf_decoder *decoder) {
 }
 
 static void open_pair(struct pair *p, const struct soak_task *task, test_rng *rng) {
-  *p = (struct pair){.task = task, .device = test_below(rng, 6) == 0 ? "cuda:0,0" : "cuda", .max_frames = soak_max_frames(task, rng)};
+  *p = (struct pair){.task = task,
+                     .device = test_below(rng, 6) == 0 ? "cuda:0,0" : "cuda",
+                     .max_frames = soak_max_frames(task, rng)};
   p->determinizes = task->task.options.lattice_beam > 0 && test_below(rng, 3) == 0;
   p->bytes = soak_score_bytes(task, p->max_frames);
   p->data = malloc(MOST * p->bytes);
   assert_non_null(p->data);
-  if (test_below(rng, 4) == 0) assert_int_equal(cudaMalloc((void **)&p->on_device, MOST * p->bytes), cudaSuccess);
+  if (test_below(rng, 4) == 0)
+    assert_int_equal(cudaMalloc((void **)&p->on_device, MOST * p->bytes), cudaSuccess);
   p->cpu = soak_decoder(task, "cpu", false);
   p->gpu = soak_decoder(task, p->device, false);
   set_determinization(p, p->cpu);
@@ -55,20 +58,26 @@ static void make_batch(const struct pair *p, test_rng *rng, struct batch *b) {
   b->count = 1 + test_below(rng, test_below(rng, 3) == 0 ? 4 : MOST);
   if (p->task->is_large) b->count = 1 + b->count / 8;
   for (size_t i = 0; i < b->count; i++) {
-    b->host[i] = b->gpu[i] = soak_scores(p->task, rng, p->max_frames, (wf_dtype)(test_below(rng, 2) ? 0 : test_below(rng, 3)), p->data + i * p->bytes);
+    b->host[i] = b->gpu[i] = soak_scores(p->task, rng, p->max_frames,
+                                         (wf_dtype)(test_below(rng, 2) ? 0 : test_below(rng, 3)),
+                                         p->data + i * p->bytes);
     b->scorers[i] = soak_any_scorer(p->task, rng);
     b->graphs[i] = soak_any_graph(p->task, rng);
     if (p->on_device == NULL || test_below(rng, 8) == 0) continue;
     b->gpu[i].data = p->on_device + i * p->bytes;
     b->gpu[i].on_device = true;
   }
-  if (p->on_device != NULL) assert_int_equal(cudaMemcpy(p->on_device, p->data, b->count * p->bytes, cudaMemcpyHostToDevice), cudaSuccess);
+  if (p->on_device != NULL)
+    assert_int_equal(cudaMemcpy(p->on_device, p->data, b->count * p->bytes, cudaMemcpyHostToDevice),
+                     cudaSuccess);
 }
 
-/* A plan that is too small is an error that says so, and another decoder has more, if not at once: the other threads' decoders come and go. */
+/* A plan that is too small is an error that says so, and another decoder has more, if not at once:
+ * the other threads' decoders come and go. */
 static void decode_on_gpu(struct pair *p, const struct batch *b, wf_result **out) {
   wf_error err = {0};
-  wf_status status = wf_decode_each(p->gpu, b->gpu, b->scorers, b->graphs, b->count, NULL, out, &err);
+  wf_status status =
+      wf_decode_each(p->gpu, b->gpu, b->scorers, b->graphs, b->count, NULL, out, &err);
   for (int tries = 0; status == WF_ERR_MEMORY && tries < TRIES; tries++) {
     for (size_t i = 0; i < b->count; i++) assert_null(out[i]);
     wf_decoder_free(p->gpu);
@@ -90,7 +99,8 @@ static void compare(wf_result **cpu, wf_result **gpu, size_t count) {
     assert_int_equal(a != NULL, b != NULL);
     if (a == NULL) continue;
     assert_int_equal(a->lattice != NULL, b->lattice != NULL);
-    if (a->lattice != NULL && !test_same_compact(a->lattice, b->lattice)) fail_msg("the determinized lattices of utterance %zu differ", i);
+    if (a->lattice != NULL && !test_same_compact(a->lattice, b->lattice))
+      fail_msg("the determinized lattices of utterance %zu differ", i);
   }
 }
 
@@ -105,7 +115,8 @@ void soak_batches(test_rng *rng, struct soak_counts *counts) {
     struct batch batch;
     make_batch(&pair, rng, &batch);
     soak_note("batch %u of %zu utterances on %s", round, batch.count, pair.device);
-    assert_ok(wf_decode_each(pair.cpu, batch.host, batch.scorers, batch.graphs, batch.count, NULL, cpu, &err));
+    assert_ok(wf_decode_each(pair.cpu, batch.host, batch.scorers, batch.graphs, batch.count, NULL,
+                             cpu, &err));
     decode_on_gpu(&pair, &batch, gpu);
     compare(cpu, gpu, batch.count);
     test_free_results(cpu, batch.count);

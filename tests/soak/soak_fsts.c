@@ -1,10 +1,16 @@
-/* soak_fsts.c - operations on batches of fsts on the GPU and on the CPU: the same bytes, or the same error. */
+/* soak_fsts.c - operations on batches of fsts on the GPU and on the CPU: the same bytes, or the
+ * same error. */
 #include "compose_oracle.h"
 #include "random_fsts.h"
 #include "soak.h"
 #include "sparse_pair.h"
 
-enum { MOST = SOAK_SMALL ? 4 : 100, ROUNDS = SOAK_SMALL ? 3 : 24, PAIRS = SOAK_SMALL ? 3 : 40, NUM_FILTERS = 7 };
+enum {
+  MOST = SOAK_SMALL ? 4 : 100,
+  ROUNDS = SOAK_SMALL ? 3 : 24,
+  PAIRS = SOAK_SMALL ? 3 : 40,
+  NUM_FILTERS = 7
+};
 
 /* A batch on the CPU and on the GPU. */
 struct both {
@@ -15,16 +21,27 @@ struct both {
 
 typedef wf_fst *random_fn(test_rng *rng, wf_semiring semiring);
 
-static wf_fst *any_fst(test_rng *rng, wf_semiring semiring) { return random_any_fst(rng, test_below(rng, 3) == 0, semiring); }
-static wf_fst *acyclic_fst(test_rng *rng, wf_semiring semiring) { return random_any_fst(rng, true, semiring); }
-static wf_fst *ties(test_rng *rng, wf_semiring semiring) { return (void)semiring, fst_of_ties(rng, test_below(rng, 3) == 0); }
-static wf_fst *relation(test_rng *rng, wf_semiring semiring) { return (void)semiring, random_relation(rng); }
+static wf_fst *any_fst(test_rng *rng, wf_semiring semiring) {
+  return random_any_fst(rng, test_below(rng, 3) == 0, semiring);
+}
+static wf_fst *acyclic_fst(test_rng *rng, wf_semiring semiring) {
+  return random_any_fst(rng, true, semiring);
+}
+static wf_fst *ties(test_rng *rng, wf_semiring semiring) {
+  return (void)semiring, fst_of_ties(rng, test_below(rng, 3) == 0);
+}
+static wf_fst *relation(test_rng *rng, wf_semiring semiring) {
+  return (void)semiring, random_relation(rng);
+}
 
 static void open_both(struct both *b, test_rng *rng, random_fn *make, wf_semiring semiring) {
   wf_error err = {0};
   b->count = 1 + test_below(rng, MOST);
-  for (size_t i = 0; i < b->count; i++) b->fsts[i] = test_below(rng, 30) == 0 ? no_states(semiring) : make(rng, semiring);
-  for (int k = 0; k < 2; k++) assert_ok(wf_fst_batch_create((const wf_fst *const *)b->fsts, b->count, k == 0 ? "cpu" : "cuda", &b->batch[k], &err));
+  for (size_t i = 0; i < b->count; i++)
+    b->fsts[i] = test_below(rng, 30) == 0 ? no_states(semiring) : make(rng, semiring);
+  for (int k = 0; k < 2; k++)
+    assert_ok(wf_fst_batch_create((const wf_fst *const *)b->fsts, b->count, k == 0 ? "cpu" : "cuda",
+                                  &b->batch[k], &err));
 }
 
 static void close_both(struct both *b) {
@@ -62,13 +79,17 @@ static void compare_batches(wf_fst_batch *const *batch, struct soak_counts *coun
   counts->operations += count;
 }
 
-/* The results of an operation on both, or its errors: `refused` is what a GPU says of what only the CPU does. */
-static void compare_made(const wf_status *status, const wf_error *err, wf_fst_batch *const *made, struct soak_counts *counts) {
+/* The results of an operation on both, or its errors: `refused` is what a GPU says of what only the
+ * CPU does. */
+static void compare_made(const wf_status *status, const wf_error *err, wf_fst_batch *const *made,
+                         struct soak_counts *counts) {
   if (status[1] == WF_ERR_UNSUPPORTED && status[0] != WF_ERR_UNSUPPORTED) {
     assert_null(made[1]);
     return;
   }
-  if (status[0] != status[1]) fail_msg("on the GPU: %s; on the CPU: %s", status[1] == WF_OK ? "fine" : err[1].message, status[0] == WF_OK ? "fine" : err[0].message);
+  if (status[0] != status[1])
+    fail_msg("on the GPU: %s; on the CPU: %s", status[1] == WF_OK ? "fine" : err[1].message,
+             status[0] == WF_OK ? "fine" : err[0].message);
   if (status[0] == WF_OK) {
     compare_batches(made, counts);
     return;
@@ -77,7 +98,8 @@ static void compare_made(const wf_status *status, const wf_error *err, wf_fst_ba
   for (int k = 0; k < 2; k++) assert_null(made[k]);
 }
 
-static wf_status restructure(const wf_fst_batch *batch, uint32_t which, wf_fst_batch **out, wf_error *err) {
+static wf_status restructure(const wf_fst_batch *batch, uint32_t which, wf_fst_batch **out,
+                             wf_error *err) {
   wf_arcsort_options by;
   wf_project_options side;
   wf_arcsort_options_init(&by);
@@ -134,7 +156,9 @@ static void soak_distances(test_rng *rng, struct soak_counts *counts) {
     assert_ok(wf_fst_batch_shortest_distance(b.batch[k], &o, &distances[k], &err));
   }
   for (uint64_t s = 0, n = states_of(&b); s < n; s++)
-    if (memcmp(&distances[0][s], &distances[1][s], sizeof(float)) != 0) fail_msg("state %llu: %.9g, on the CPU %.9g", (unsigned long long)s, (double)distances[1][s], (double)distances[0][s]);
+    if (memcmp(&distances[0][s], &distances[1][s], sizeof(float)) != 0)
+      fail_msg("state %llu: %.9g, on the CPU %.9g", (unsigned long long)s, (double)distances[1][s],
+               (double)distances[0][s]);
   for (int k = 0; k < 2; k++) wf_free(distances[k]);
   counts->operations += b.count;
   close_both(&b);
@@ -151,7 +175,9 @@ static void soak_sums(test_rng *rng, struct soak_counts *counts) {
     assert_ok(wf_fst_batch_forward_score(b.batch[k], NULL, true, costs[k], &err));
   }
   for (size_t i = 0; i < b.count; i++)
-    if (!(costs[0][i] == costs[1][i] || fabs(costs[0][i] - costs[1][i]) < 1e-9 * (1 + fabs(costs[0][i])))) fail_msg("fst %zu: %.15g, on the CPU %.15g", i, costs[1][i], costs[0][i]);
+    if (!(costs[0][i] == costs[1][i] ||
+          fabs(costs[0][i] - costs[1][i]) < 1e-9 * (1 + fabs(costs[0][i]))))
+      fail_msg("fst %zu: %.15g, on the CPU %.15g", i, costs[1][i], costs[0][i]);
   counts->operations += b.count;
   close_both(&b);
 }
@@ -182,7 +208,8 @@ static void random_how(test_rng *rng, struct how *how) {
   how->determinize.num_threads = how->minimize.num_threads = 1;
 }
 
-static wf_status make(const struct how *how, const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) {
+static wf_status make(const struct how *how, const wf_fst_batch *batch, wf_fst_batch **out,
+                      wf_error *err) {
   switch (how->by) {
     case BY_PATH: return wf_fst_batch_shortest_path(batch, out, err);
     case BY_EPSILONS: return wf_fst_batch_rmepsilon(batch, &how->rmepsilon, out, err);
@@ -191,10 +218,12 @@ static wf_status make(const struct how *how, const wf_fst_batch *batch, wf_fst_b
   }
 }
 
-/* Fsts that cannot be determinized or minimized fail their batch: those are small, so that most go well. */
+/* Fsts that cannot be determinized or minimized fail their batch: those are small, so that most go
+ * well. */
 static void soak_made(test_rng *rng, enum made_by by, struct soak_counts *counts) {
   static random_fn *const makers[] = {ties, random_epsilons_fst, relation, random_unfolded};
-  static const char *const names[] = {"shortest paths", "epsilon removal", "determinization", "minimization"};
+  static const char *const names[] = {"shortest paths", "epsilon removal", "determinization",
+                                      "minimization"};
   struct both b;
   struct how how = {.by = by};
   wf_status status[2];
@@ -206,10 +235,13 @@ static void soak_made(test_rng *rng, enum made_by by, struct soak_counts *counts
   for (int k = 0; k < 2; k++) status[k] = make(&how, b.batch[k], &made[k], &err[k]);
   compare_made(status, err, made, counts);
   for (int k = 0; k < 2; k++) wf_fst_batch_free(made[k]);
-  for (size_t i = 0; i < b.count && status[0] != WF_OK; i++) { /* one by one, then: the others are fine */
+  for (size_t i = 0; i < b.count && status[0] != WF_OK;
+       i++) { /* one by one, then: the others are fine */
     wf_fst_batch *alone[2];
     for (int k = 0; k < 2; k++) {
-      assert_int_equal(wf_fst_batch_create((const wf_fst *const *)&b.fsts[i], 1, k == 0 ? "cpu" : "cuda", &alone[k], &err[k]), WF_OK);
+      assert_int_equal(wf_fst_batch_create((const wf_fst *const *)&b.fsts[i], 1,
+                                           k == 0 ? "cpu" : "cuda", &alone[k], &err[k]),
+                       WF_OK);
       status[k] = make(&how, alone[k], &made[k], &err[k]);
     }
     compare_made(status, err, made, counts);
@@ -222,12 +254,18 @@ static void soak_made(test_rng *rng, enum made_by by, struct soak_counts *counts
   close_both(&b);
 }
 
-/* --- compositions ---------------------------------------------------------------------------------------------------------- */
+/* --- compositions ------------------------------------------------------------------------ */
 
 static wf_fst *side(test_rng *rng, uint32_t max_states, wf_semiring semiring) {
   const uint32_t n = 1 + test_below(rng, max_states);
-  test_fst_shape shape = {.num_states = n, .num_arcs = test_below(rng, n * 4 + 1), .num_ilabels = 1 + (int32_t)test_below(rng, 4), .num_olabels = 1 + (int32_t)test_below(rng, 4),
-                          .epsilon_share = (float)test_below(rng, 3) / 5, .final_share = 0.1f, .max_weight = 4, .semiring = semiring};
+  test_fst_shape shape = {.num_states = n,
+                          .num_arcs = test_below(rng, n * 4 + 1),
+                          .num_ilabels = 1 + (int32_t)test_below(rng, 4),
+                          .num_olabels = 1 + (int32_t)test_below(rng, 4),
+                          .epsilon_share = (float)test_below(rng, 3) / 5,
+                          .final_share = 0.1f,
+                          .max_weight = 4,
+                          .semiring = semiring};
   return test_random_fst(rng, &shape);
 }
 
@@ -241,7 +279,8 @@ static wf_compose_options any_composition(test_rng *rng) {
   return o;
 }
 
-/* Small pairs, which blocks search alone, with a large one among them now and then; one first fst for all, or one each. */
+/* Small pairs, which blocks search alone, with a large one among them now and then; one first fst
+ * for all, or one each. */
 static void soak_compositions(test_rng *rng, struct soak_counts *counts) {
   static const uint32_t sizes[] = {9, 30, 200, 600};
   const wf_semiring semiring = test_below(rng, 2) ? WF_LOG : WF_TROPICAL;
@@ -259,7 +298,8 @@ static void soak_compositions(test_rng *rng, struct soak_counts *counts) {
   for (int k = 0; k < 2; k++) {
     wf_error err = {0};
     o.device = k == 0 ? "cpu" : "cuda";
-    assert_ok(wf_fst_batch_compose((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, count, count, &o, &made[k], &err));
+    assert_ok(wf_fst_batch_compose((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, count,
+                                   count, &o, &made[k], &err));
   }
   compare_batches(made, counts);
   for (int k = 0; k < 2; k++) wf_fst_batch_free(made[k]);
@@ -272,7 +312,8 @@ static void soak_compositions(test_rng *rng, struct soak_counts *counts) {
 static void soak_sparse_pair(test_rng *rng, struct soak_counts *counts) {
   wf_error err = {0};
   const wf_semiring semiring = test_below(rng, 2) ? WF_LOG : WF_TROPICAL;
-  wf_fst *a = side(rng, SOAK_SMALL ? 12 : 60, semiring), *b = side(rng, SOAK_SMALL ? 20 : 200, semiring), *want, *got;
+  wf_fst *a = side(rng, SOAK_SMALL ? 12 : 60, semiring),
+         *b = side(rng, SOAK_SMALL ? 20 : 200, semiring), *want, *got;
   wf_compose_options o = any_composition(rng);
   wf__gpu_batch *batch;
   wf__csr csr = {0};
@@ -297,11 +338,17 @@ static void soak_sparse_pair(test_rng *rng, struct soak_counts *counts) {
 void soak_fsts(test_rng *rng, struct soak_counts *counts) {
   for (int round = 0; round < ROUNDS; round++) {
     const uint32_t kind = test_below(rng, 12);
-    if (kind < 4) soak_structure(rng, counts);
-    else if (kind < 5) soak_distances(rng, counts);
-    else if (kind < 6) soak_sums(rng, counts);
-    else if (kind < 10) soak_made(rng, (enum made_by)(kind - 6), counts);
-    else if (kind < 11) soak_compositions(rng, counts);
-    else soak_sparse_pair(rng, counts);
+    if (kind < 4)
+      soak_structure(rng, counts);
+    else if (kind < 5)
+      soak_distances(rng, counts);
+    else if (kind < 6)
+      soak_sums(rng, counts);
+    else if (kind < 10)
+      soak_made(rng, (enum made_by)(kind - 6), counts);
+    else if (kind < 11)
+      soak_compositions(rng, counts);
+    else
+      soak_sparse_pair(rng, counts);
   }
 }

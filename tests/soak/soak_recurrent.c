@@ -1,13 +1,17 @@
-/* soak_recurrent.c - utterances with recurrent scorers: the CPU's words, costs but for rounding, and the same bits whatever the batch. */
+/* soak_recurrent.c - utterances with recurrent scorers: the CPU's words, costs but for rounding,
+ * and the same bits whatever the batch. */
 #include "rnn_chains.h"
 #include "soak.h"
 
 enum { ROUNDS = SOAK_SMALL ? 1 : 8 };
 
-static void decode_all(wf_decoder *decoder, const chain_task *t, size_t at_once, wf_result **results) {
+static void decode_all(wf_decoder *decoder, const chain_task *t, size_t at_once,
+                       wf_result **results) {
   wf_error err = {0};
   for (size_t i = 0; i < UTTERANCES; i += at_once)
-    assert_ok(wf_decode_scored(decoder, t->scores + i, t->scorers + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL, results + i, &err));
+    assert_ok(wf_decode_scored(decoder, t->scores + i, t->scorers + i,
+                               UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL,
+                               results + i, &err));
 }
 
 void soak_recurrent(test_rng *rng, struct soak_counts *counts) {
@@ -29,7 +33,8 @@ void soak_recurrent(test_rng *rng, struct soak_counts *counts) {
     soak_note("round %d, %zu utterances at once", round, at_once);
     decode_all(decoders[1], t, at_once, round == 0 ? first : got);
     if (round == 1 && soak_plant()) got[UTTERANCES - 1]->cost += 1;
-    for (int u = 0; u < UTTERANCES; u++) round == 0 ? check_alike(0, u, first[u], want[u]) : test_assert_same_result(got[u], first[u]);
+    for (int u = 0; u < UTTERANCES; u++)
+      round == 0 ? check_alike(0, u, first[u], want[u]) : test_assert_same_result(got[u], first[u]);
     if (round > 0) test_free_results(got, UTTERANCES);
     counts->utterances += UTTERANCES;
   }

@@ -1,4 +1,5 @@
-/* soak_streams.c - streams that go forward together on the GPU and on the CPU: chunks of any size, looks, other scorers and words, utterances that are given up. */
+/* soak_streams.c - streams that go forward together on the GPU and on the CPU: chunks of any size,
+ * looks, other scorers and words, utterances that are given up. */
 #include <cuda_runtime_api.h>
 
 #include "lattice_paths.h"
@@ -33,7 +34,11 @@ static void open_crowd(struct crowd *c, const struct soak_task *task, test_rng *
   options.forget = test_below(rng, 6) == 0 && task->task.options.lattice_beam == 0;
   options.rule1_min_trailing_silence = 0.05f;
   options.rule5_min_utterance_length = 0.3f;
-  *c = (struct crowd){.task = task, .rng = rng, .count = 1 + test_below(rng, MOST), .longest = test_below(rng, 4) == 0 ? 60 : 8, .max_frames = soak_max_frames(task, rng)};
+  *c = (struct crowd){.task = task,
+                      .rng = rng,
+                      .count = 1 + test_below(rng, MOST),
+                      .longest = test_below(rng, 4) == 0 ? 60 : 8,
+                      .max_frames = soak_max_frames(task, rng)};
   c->makes_lattices = task->task.options.lattice_beam > 0;
   c->on_device = test_below(rng, 4) == 0;
   if (task->is_large) c->count = 1 + c->count / 4;
@@ -44,7 +49,8 @@ static void open_crowd(struct crowd *c, const struct soak_task *task, test_rng *
     b->data = malloc(bytes);
     assert_non_null(b->data);
     if (c->on_device) assert_int_equal(cudaMalloc((void **)&b->on_device, bytes), cudaSuccess);
-    for (int k = 0; k < 2; k++) assert_ok(wf_stream_open(c->decoder[k], &options, &b->stream[k], &err));
+    for (int k = 0; k < 2; k++)
+      assert_ok(wf_stream_open(c->decoder[k], &options, &b->stream[k], &err));
   }
 }
 
@@ -63,8 +69,12 @@ static void begin(struct crowd *c, struct both *b) {
   wf_error err = {0};
   const wf_scorer *scorer = soak_any_scorer(c->task, c->rng);
   const wf_graph *graph = soak_any_graph(c->task, c->rng);
-  b->scores = soak_scores(c->task, c->rng, c->max_frames, (wf_dtype)(test_below(c->rng, 2) ? 0 : test_below(c->rng, 3)), b->data);
-  if (c->on_device) assert_int_equal(cudaMemcpy(b->on_device, b->data, soak_score_bytes(c->task, c->max_frames), cudaMemcpyHostToDevice), cudaSuccess);
+  b->scores = soak_scores(c->task, c->rng, c->max_frames,
+                          (wf_dtype)(test_below(c->rng, 2) ? 0 : test_below(c->rng, 3)), b->data);
+  if (c->on_device)
+    assert_int_equal(cudaMemcpy(b->on_device, b->data, soak_score_bytes(c->task, c->max_frames),
+                                cudaMemcpyHostToDevice),
+                     cudaSuccess);
   for (int k = 0; k < 2; k++) {
     assert_ok(wf_stream_set_graph(b->stream[k], graph, &err));
     assert_ok(wf_stream_set_scorer(b->stream[k], scorer, &err));
@@ -77,7 +87,8 @@ static void begin(struct crowd *c, struct both *b) {
 
 static void compare_lattices(wf_lattice *const *lattices) {
   assert_int_equal(lattices[0] != NULL, lattices[1] != NULL);
-  if (lattices[0] != NULL && !test_same_raw(lattices[0], lattices[1])) fail_msg("the lattices differ");
+  if (lattices[0] != NULL && !test_same_raw(lattices[0], lattices[1]))
+    fail_msg("the lattices differ");
 }
 
 /* A partial lattice, or the part that is decided. */
@@ -85,7 +96,9 @@ static void look_at_lattice(struct both *b, bool commit) {
   wf_error err = {0};
   wf_lattice *lattices[2];
   wf_status status[2];
-  for (int k = 0; k < 2; k++) status[k] = (commit ? wf_stream_commit_lattice : wf_stream_partial_lattice)(b->stream[k], &lattices[k], &err);
+  for (int k = 0; k < 2; k++)
+    status[k] = (commit ? wf_stream_commit_lattice : wf_stream_partial_lattice)(b->stream[k],
+                                                                                &lattices[k], &err);
   assert_int_equal(status[0], status[1]);
   compare_lattices(lattices);
   b->committed = b->committed || commit;
@@ -96,7 +109,8 @@ static void look_at_lattice(struct both *b, bool commit) {
 static void disturb(struct crowd *c, struct both *b) {
   wf_error err = {0};
   if (test_below(c->rng, 3) == 0) test_assert_same_partials(b->stream);
-  if (c->makes_lattices && test_below(c->rng, 4) == 0) look_at_lattice(b, test_below(c->rng, 3) == 0);
+  if (c->makes_lattices && test_below(c->rng, 4) == 0)
+    look_at_lattice(b, test_below(c->rng, 3) == 0);
   if (c->task->has_scorers && !c->makes_lattices && test_below(c->rng, 8) == 0) {
     const wf_scorer *scorer = soak_any_scorer(c->task, c->rng);
     for (int k = 0; k < 2; k++) assert_ok(wf_stream_set_scorer(b->stream[k], scorer, &err));
@@ -142,8 +156,11 @@ static void advance(struct crowd *c) {
     num_ready++;
   }
   memset(events, 0, sizeof events);
-  for (int k = 0; k < 2; k++) assert_ok(wf_streams_advance(c->decoder[k], ready[k], chunks[k], num_ready, looks ? events[k] : NULL, &err));
-  for (size_t i = 0; i < num_ready && looks; i++) test_assert_same_event(&events[0][i], &events[1][i]);
+  for (int k = 0; k < 2; k++)
+    assert_ok(wf_streams_advance(c->decoder[k], ready[k], chunks[k], num_ready,
+                                 looks ? events[k] : NULL, &err));
+  for (size_t i = 0; i < num_ready && looks; i++)
+    test_assert_same_event(&events[0][i], &events[1][i]);
 }
 
 void soak_streams(test_rng *rng, struct soak_counts *counts) {
@@ -162,8 +179,10 @@ void soak_streams(test_rng *rng, struct soak_counts *counts) {
     for (size_t i = 0; i < c.count; i++) {
       struct both *b = &c.streams[i];
       if (!b->busy) continue;
-      if (b->fed == b->scores.num_frames && test_below(rng, 2)) finish(b, counts);
-      else disturb(&c, b);
+      if (b->fed == b->scores.num_frames && test_below(rng, 2))
+        finish(b, counts);
+      else
+        disturb(&c, b);
     }
   }
   close_crowd(&c);

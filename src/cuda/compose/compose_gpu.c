@@ -1,12 +1,15 @@
-/* compose_gpu.c - composition on a GPU from the host's side: upload, search, room for the result, fill, copies back. Pairs with few states among many possible
- * ones are composed one by one (sparse_gpu.c), the others all together.
+/* compose_gpu.c - composition on a GPU from the host's side: upload, search, room for the result,
+ * fill. Pairs with few states among many possible ones are composed one by one
+ * (sparse_gpu.c), the others all together.
  *
- * In the first run the host looks twice at the sizes, of states and of arcs, to make room; buffers are kept for the next run, which looks once, at its end. */
+ * In the first run the host looks twice at the sizes, of states and of arcs, to make room; buffers
+ * are kept for the next run, which looks once, at its end. */
 #ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "base/option_tables.h"
 #include "cuda/compose/compose_upload.h"
+#include "cuda/compose/composer.h"
 #include "cuda/compose/sparse_gpu.h"
 #include "cuda/device/cuda_call.h"
 #include "cuda/device/gpu_profile.h"
@@ -16,48 +19,72 @@
 #include "fstops/compose_device.h"
 #include "fstops/device_batch.h"
 
-#define TABLE_CELLS ((uint64_t)1 << 30)  /* up to so many possible states, their table of bits is nothing */
-enum { CELLS_PER_STATE = 512 };          /* beyond, the table from this density on */
+#define TABLE_CELLS \
+  ((uint64_t)1 << 30)           /* up to so many possible states, their table of bits is nothing */
+enum { CELLS_PER_STATE = 512 }; /* beyond, the table from this density on */
 #define COUNTED_WORDS ((uint64_t)1 << 25) /* with fewer words there cannot be 2^31 states */
 
 /* Device arrays, in the order in which the problem's come first. */
 enum buffer {
-  PAIRS, ROWS, LINK_OFF, LINKS, FORWARD_OFF, FORWARD, BACKWARD_OFF, BACKWARD, RUN_OFF, RUN_OFF_BACK, RUNS, RUNS_BACK, OFF, TO, CELLS, MOVES, ENDS, SHIFTS, MASKS, A_ARCS, B_FINAL, PARTS, PART_WORD, WORD_ROW, HEAVY, HEAVY_BACK, CHUNKS, CHUNKS_BACK,
-  ZEROED, LIST, COUNTS, REACHED_COUNT, FIRST, HALVES, FIRST_SLOT, SLOTS, ARC_OFF, FINAL_COST, ARCS, ORIGINS, SCRATCH, NUM_BUFFERS
+  PAIRS,
+  ROWS,
+  LINK_OFF,
+  LINKS,
+  FORWARD_OFF,
+  FORWARD,
+  BACKWARD_OFF,
+  BACKWARD,
+  RUN_OFF,
+  RUN_OFF_BACK,
+  RUNS,
+  RUNS_BACK,
+  OFF,
+  TO,
+  CELLS,
+  MOVES,
+  ENDS,
+  SHIFTS,
+  MASKS,
+  A_ARCS,
+  B_FINAL,
+  PARTS,
+  PART_WORD,
+  WORD_ROW,
+  HEAVY,
+  HEAVY_BACK,
+  CHUNKS,
+  CHUNKS_BACK,
+  ZEROED,
+  LIST,
+  COUNTS,
+  REACHED_COUNT,
+  FIRST,
+  HALVES,
+  FIRST_SLOT,
+  SLOTS,
+  ARC_OFF,
+  FINAL_COST,
+  ARCS,
+  ORIGINS,
+  SCRATCH,
+  NUM_BUFFERS
 };
 
-struct wf_composer {
-  wf_compose_options options;
-  int device;
-  bool with_origins, has_run;
-  cudaStream_t stream;
-  wf__gpu_compose c;
-  wf__device_buffer buffers[NUM_BUFFERS];
-  size_t count;
-  wf_fst **a, **b;           /* [count] references: symbols, pairs for the CPU */
-  wf__sparse **sparse;       /* [count]; NULL: a pair of the table */
-  wf__gpu_batch **made;      /* [count] their results */
-  struct mail *mail;         /* what comes back from a run, in pinned memory */
-  uint64_t *reached_count;   /* [count], if it is limited */
-};
+_Static_assert((int)NUM_BUFFERS == (int)WF__COMPOSER_BUFFERS, "composer.h says how many there are");
 
-/* As totals, stats, and places of wf__gpu_compose lie one behind the other. */
-struct mail {
-  uint64_t num_states, num_slots, num_arcs;
-  uint32_t levels[2]; /* of the searches; 0 for the second where both ran together */
-  wf__gpu_place places[]; /* [count + 1] */
-};
+static uint64_t mail_bytes(uint64_t num_pairs) {
+  return sizeof(struct wf__composer_mail) + (num_pairs + 1) * sizeof(wf__gpu_place);
+}
 
-static uint64_t mail_bytes(uint64_t num_pairs) { return sizeof(struct mail) + (num_pairs + 1) * sizeof(wf__gpu_place); }
-
-/* --- making ------------------------------------------------------------------------------------------------------------- */
+/* --- making ------------------------------------------------------------------------------ */
 
 static wf_status open_device(wf_composer *self, wf_error *err) {
   wf__gpu_profile profile;
   wf__devices devices;
   WF__TRY(wf__devices_parse(self->options.device, &devices, err));
   if (!devices.cuda || devices.count != 1)
-    return wf__fail(err, WF_ERR_ARGUMENT, "device %s: composition takes one GPU, cuda or cuda:N", self->options.device != NULL ? self->options.device : "cpu");
+    return wf__fail(err, WF_ERR_ARGUMENT, "device %s: composition takes one GPU, cuda or cuda:N",
+                    self->options.device != NULL ? self->options.device : "cpu");
   self->device = devices.numbers[0];
   WF__TRY(wf__gpu_profile_read(self->device, &profile, err));
   self->c.shared_bytes = (uint32_t)profile.shared_kb * 1024;
@@ -67,12 +94,18 @@ static wf_status open_device(wf_composer *self, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status upload(wf_composer *self, enum buffer which, const void *from, uint64_t count, size_t element, wf_error *err) {
-  WF__TRY(wf__device_reserve(&self->buffers[which], count * element, "the inputs of a composition", err));
-  if (count != 0) WF__CUDA_TRY(cudaMemcpyAsync(self->buffers[which].data, from, count * element, cudaMemcpyHostToDevice, self->stream), "inputs to the GPU");
+static wf_status upload(wf_composer *self, enum buffer which, const void *from, uint64_t count,
+                        size_t element, wf_error *err) {
+  WF__TRY(wf__device_reserve(&self->buffers[which], count * element, "the inputs of a composition",
+                             err));
+  if (count != 0)
+    WF__CUDA_TRY(cudaMemcpyAsync(self->buffers[which].data, from, count * element,
+                                 cudaMemcpyHostToDevice, self->stream),
+                 "inputs to the GPU");
   return WF_OK;
 }
-#define UPLOAD(self, which, vec) WF__TRY(upload(self, which, (vec).data, (vec).size, sizeof *(vec).data, err))
+#define UPLOAD(self, which, vec) \
+  WF__TRY(upload(self, which, (vec).data, (vec).size, sizeof *(vec).data, err))
 
 static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, wf_error *err) {
   UPLOAD(self, PAIRS, from->pairs);
@@ -122,9 +155,12 @@ static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, 
 
 static uint64_t all_heavy(const wf__gpu_compose *c) { return c->num_heavy[0] + c->num_heavy[1]; }
 
-/* What the host looks at, so that it is in one copy; then bits: reached, kept, fresh (of each direction, where both run together), those of heavy rows; then rows' and heavy rows' marks. */
+/* What the host looks at, so that it is in one copy; then bits: reached, kept, fresh (of each
+ * direction, where both run together), those of heavy rows; then rows' and heavy rows' marks. */
 static uint64_t zeroed_bytes(const wf__gpu_compose *c) {
-  return mail_bytes(c->num_pairs) + (c->num_words + 1) * 8 * (c->both ? 4 : 3) + all_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * (c->both ? 16 : 8) + all_heavy(c) * 8;
+  return mail_bytes(c->num_pairs) + (c->num_words + 1) * 8 * (c->both ? 4 : 3) +
+         all_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * (c->both ? 16 : 8) +
+         all_heavy(c) * 8;
 }
 
 /* Room whose size is known before a run. */
@@ -143,7 +179,9 @@ static wf_status reserve_tables(wf_composer *self, wf_error *err) {
                       {FIRST, words * 4},
                       {HALVES, words * 2 * sizeof(wf__gpu_half)},
                       {FIRST_SLOT, words * 8}};
-  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) WF__TRY(wf__device_reserve(&self->buffers[wanted[i].which], wanted[i].bytes, "tables of a composition", err));
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+    WF__TRY(wf__device_reserve(&self->buffers[wanted[i].which], wanted[i].bytes,
+                               "tables of a composition", err));
   WF__CUDA_TRY(wf__gpu_compose_place(c, NULL, &scratch, self->stream), "prefix sums");
   return wf__device_reserve(&self->buffers[SCRATCH], scratch, "prefix sums", err);
 }
@@ -171,7 +209,7 @@ static void point(wf_composer *self) {
   c->parts = at[PARTS].data;
   c->part_word = at[PART_WORD].data;
   c->word_row = at[WORD_ROW].data;
-  struct mail *mail = c->zeroed = at[ZEROED].data;
+  struct wf__composer_mail *mail = c->zeroed = at[ZEROED].data;
   uint64_t *words = (uint64_t *)mail + mail_bytes(c->num_pairs) / 8, num_words = c->num_words + 1;
   c->totals = &mail->num_states;
   c->stats = mail->levels;
@@ -193,7 +231,8 @@ static void point(wf_composer *self) {
     c->chunks[back] = at[CHUNKS + back].data;
   }
   c->counts = at[COUNTS].data;
-  c->reached_count = self->options.max_states > 0 || c->num_words > COUNTED_WORDS ? at[REACHED_COUNT].data : NULL;
+  c->reached_count =
+      self->options.max_states > 0 || c->num_words > COUNTED_WORDS ? at[REACHED_COUNT].data : NULL;
   c->first = at[FIRST].data;
   c->halves = at[HALVES].data;
   c->first_slot = at[FIRST_SLOT].data;
@@ -207,8 +246,10 @@ static void point(wf_composer *self) {
   c->room_arcs = at[ARCS].bytes / sizeof *c->arcs;
 }
 
-/* Where the table would be too large, or so large that a search must show first whether there is enough in it. */
-static wf_status add_sparse(wf_composer *self, size_t i, const wf__compose_job *job, uint64_t give_up, bool *out_gave_up, wf_error *err) {
+/* Where the table would be too large, or so large that a search must show first whether there is
+ * enough in it. */
+static wf_status add_sparse(wf_composer *self, size_t i, const wf__compose_job *job,
+                            uint64_t give_up, bool *out_gave_up, wf_error *err) {
   *out_gave_up = false;
   WF__TRY(wf__sparse_create(job, self->a[i], self->b[i], self->device, &self->sparse[i], err));
   if (give_up == UINT64_MAX) return WF_OK;
@@ -219,9 +260,14 @@ static wf_status add_sparse(wf_composer *self, size_t i, const wf__compose_job *
   return WF_OK;
 }
 
-static wf_status add_large(wf_composer *self, size_t i, uint64_t give_up, bool *out_gave_up, wf_error *err) {
+static wf_status add_large(wf_composer *self, size_t i, uint64_t give_up, bool *out_gave_up,
+                           wf_error *err) {
   wf__compose_side a = {0}, b = {0};
-  wf__compose_job job = {.a = &a, .b = &b, .filter = self->options.filter, .connect = self->options.connect, .canonical = true};
+  wf__compose_job job = {.a = &a,
+                         .b = &b,
+                         .filter = self->options.filter,
+                         .connect = self->options.connect,
+                         .canonical = true};
   wf_status status = wf__compose_side_init(&a, self->a[i], true, err);
   if (status == WF_OK) status = wf__compose_side_init(&b, self->b[i], false, err);
   if (status == WF_OK) status = add_sparse(self, i, &job, give_up, out_gave_up, err);
@@ -233,36 +279,44 @@ static wf_status add_large(wf_composer *self, size_t i, uint64_t give_up, bool *
 static wf_status add_pair(wf_composer *self, size_t i, wf__gpu_problem *problem, wf_error *err) {
   uint64_t cells;
   bool fits, gave_up = false;
-  WF__TRY(wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, TABLE_CELLS, &cells, &fits, err));
+  WF__TRY(wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, TABLE_CELLS, &cells,
+                              &fits, err));
   if (fits) return WF_OK;
-  if (cells > TABLE_CELLS && cells != UINT64_MAX) WF__TRY(add_large(self, i, cells / CELLS_PER_STATE, &gave_up, err));
+  if (cells > TABLE_CELLS && cells != UINT64_MAX)
+    WF__TRY(add_large(self, i, cells / CELLS_PER_STATE, &gave_up, err));
   if (gave_up) {
     wf__gpu_problem_drop(problem);
-    WF__TRY(wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, UINT64_MAX, &cells, &fits, err));
+    WF__TRY(wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, UINT64_MAX, &cells,
+                                &fits, err));
   }
   return fits || self->sparse[i] != NULL ? WF_OK : add_large(self, i, UINT64_MAX, &gave_up, err);
 }
 
-static wf_status make(wf_composer *self, const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, wf__gpu_problem *problem, wf_error *err) {
+static wf_status make(wf_composer *self, const wf_fst *const *a, size_t num_a,
+                      const wf_fst *const *b, size_t num_b, wf__gpu_problem *problem,
+                      wf_error *err) {
   WF__TRY(open_device(self, err));
   problem->most_words = wf__gpu_compose_most_words(self->c.shared_bytes);
   for (size_t i = 0; i < self->count; i++) {
     self->a[i] = wf_fst_ref(a[num_a == 1 ? 0 : i]);
     self->b[i] = wf_fst_ref(b[num_b == 1 ? 0 : i]);
     wf_status status = add_pair(self, i, problem, err);
-    if (status != WF_OK) return self->count == 1 ? status : wf__fail_prefix(err, status, "pair %zu", i);
+    if (status != WF_OK)
+      return self->count == 1 ? status : wf__fail_prefix(err, status, "pair %zu", i);
   }
   WF__TRY(wf__gpu_problem_close(problem, err));
   WF__TRY(upload_problem(self, problem, err));
   WF__TRY(reserve_tables(self, err));
   point(self);
-  WF__CUDA_TRY(wf__gpu_compose_word_rows(&self->c, self->buffers[WORD_ROW].data, self->stream), "rows");
+  WF__CUDA_TRY(wf__gpu_compose_word_rows(&self->c, self->buffers[WORD_ROW].data, self->stream),
+               "rows");
   WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "inputs to the GPU");
   return WF_OK;
 }
 
-static wf_status create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *o, bool with_origins, wf_composer **out,
-                        wf_error *err) {
+static wf_status create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b,
+                        size_t count, const wf_compose_options *o, bool with_origins,
+                        wf_composer **out, wf_error *err) {
   wf__gpu_problem problem = {0};
   wf_composer *self = wf__calloc(1, sizeof *self);
   *out = NULL;
@@ -275,16 +329,21 @@ static wf_status create(const wf_fst *const *a, size_t num_a, const wf_fst *cons
   self->sparse = wf__calloc(count, sizeof *self->sparse);
   self->made = wf__calloc(count, sizeof *self->made);
   self->reached_count = wf__calloc(count, sizeof *self->reached_count);
-  bool ok = self->a != NULL && self->b != NULL && self->sparse != NULL && self->made != NULL && self->reached_count != NULL;
-  wf_status status = ok ? make(self, a, num_a, b, num_b, &problem, err) : wf__fail_memory(err, count * 64, "a composer");
+  bool ok = self->a != NULL && self->b != NULL && self->sparse != NULL && self->made != NULL &&
+            self->reached_count != NULL;
+  wf_status status = ok ? make(self, a, num_a, b, num_b, &problem, err)
+                        : wf__fail_memory(err, count * 64, "a composer");
   wf__gpu_problem_free(&problem);
-  if (status == WF_OK) *out = self;
-  else wf_composer_free(self);
+  if (status == WF_OK)
+    *out = self;
+  else
+    wf_composer_free(self);
   return status;
 }
 
-wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, bool with_origins, wf_composer **out,
-                             wf_error *err) {
+wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
+                             size_t num_b, size_t count, const wf_compose_options *options,
+                             bool with_origins, wf_composer **out, wf_error *err) {
   wf_compose_options o;
   *out = NULL;
   WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
@@ -314,16 +373,21 @@ void wf_composer_free(wf_composer *composer) {
   free(composer);
 }
 
-/* --- a run -------------------------------------------------------------------------------------------------------------- */
+/* --- a run ------------------------------------------------------------------------------- */
 
-static wf_status check_bytes(const wf_composer *self, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
-  uint64_t bytes = self->c.num_words * 36 + num_states * 12 + num_arcs * (sizeof(wf_arc) + (self->with_origins ? sizeof(wf_arc_origin) : 0));
+static wf_status check_bytes(const wf_composer *self, uint64_t num_states, uint64_t num_arcs,
+                             wf_error *err) {
+  uint64_t bytes = self->c.num_words * 36 + num_states * 12 +
+                   num_arcs * (sizeof(wf_arc) + (self->with_origins ? sizeof(wf_arc_origin) : 0));
   if (self->options.max_bytes <= 0 || bytes <= (uint64_t)self->options.max_bytes) return WF_OK;
-  return wf__fail(err, WF_ERR_LIMIT, "the composition needs %llu bytes, more than %lld (max_bytes)", (unsigned long long)bytes, (long long)self->options.max_bytes);
+  return wf__fail(err, WF_ERR_LIMIT, "the composition needs %llu bytes, more than %lld (max_bytes)",
+                  (unsigned long long)bytes, (long long)self->options.max_bytes);
 }
 
-static wf_status back(wf_composer *self, void *to, const void *from, uint64_t bytes, wf_error *err) {
-  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, self->stream), "results of a composition");
+static wf_status back(wf_composer *self, void *to, const void *from, uint64_t bytes,
+                      wf_error *err) {
+  WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, self->stream),
+               "results of a composition");
   return WF_OK;
 }
 
@@ -331,31 +395,42 @@ static wf_status back(wf_composer *self, void *to, const void *from, uint64_t by
 static wf_status look(wf_composer *self, const char *what, wf_error *err) {
   wf__gpu_compose *c = &self->c;
   WF__TRY(back(self, self->mail, c->zeroed, mail_bytes(c->num_pairs), err));
-  if (c->reached_count != NULL) WF__TRY(back(self, self->reached_count, c->reached_count, self->count * 8, err));
+  if (c->reached_count != NULL)
+    WF__TRY(back(self, self->reached_count, c->reached_count, self->count * 8, err));
   WF__CUDA_TRY(cudaStreamSynchronize(self->stream), what);
   return WF_OK;
 }
 
 static wf_status check_states(const wf_composer *self, wf_error *err) {
-  uint64_t max_states = self->options.max_states > 0 ? (uint64_t)self->options.max_states : WF__MAX_STATES, sum = 0;
+  uint64_t max_states =
+               self->options.max_states > 0 ? (uint64_t)self->options.max_states : WF__MAX_STATES,
+           sum = 0;
   for (size_t i = 0; i < self->count; i++) sum += self->reached_count[i];
-  if (sum > UINT32_MAX) return wf__fail(err, WF_ERR_LIMIT, "%llu states in one batch, at most 2^32 - 1: compose fewer pairs at once", (unsigned long long)sum);
+  if (sum > UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "%llu states in one batch, at most 2^32 - 1: compose fewer pairs at once",
+                    (unsigned long long)sum);
   for (size_t i = 0; i < self->count; i++)
     if (self->reached_count[i] > max_states)
-      return wf__fail(err, WF_ERR_LIMIT, "pair %zu: the composition has more than %llu states (max_states)", i, (unsigned long long)max_states);
+      return wf__fail(err, WF_ERR_LIMIT,
+                      "pair %zu: the composition has more than %llu states (max_states)", i,
+                      (unsigned long long)max_states);
   return WF_OK;
 }
 
 static wf_status start_search(wf_composer *self, wf_error *err) {
   size_t scratch = self->buffers[SCRATCH].bytes;
   WF__CUDA_TRY(wf__gpu_compose_search(&self->c, self->stream), "the search of a composition");
-  WF__CUDA_TRY(wf__gpu_compose_place(&self->c, self->buffers[SCRATCH].data, &scratch, self->stream), "prefix sums");
+  WF__CUDA_TRY(wf__gpu_compose_place(&self->c, self->buffers[SCRATCH].data, &scratch, self->stream),
+               "prefix sums");
   return WF_OK;
 }
 
 static wf_status start_count(wf_composer *self, uint64_t num_slots, wf_error *err) {
   size_t scratch = self->buffers[SCRATCH].bytes;
-  WF__CUDA_TRY(wf__gpu_compose_count(&self->c, num_slots, self->buffers[SCRATCH].data, &scratch, self->stream), "counting arcs");
+  WF__CUDA_TRY(wf__gpu_compose_count(&self->c, num_slots, self->buffers[SCRATCH].data, &scratch,
+                                     self->stream),
+               "counting arcs");
   return WF_OK;
 }
 
@@ -366,33 +441,39 @@ static wf_status start_fill(wf_composer *self, wf_error *err) {
 
 /* Search, count, fill, with a look at the sizes before each that needs room. */
 static wf_status run_with_looks(wf_composer *self, wf_error *err) {
-  struct mail *mail = self->mail;
+  struct wf__composer_mail *mail = self->mail;
   wf__gpu_compose *c = &self->c;
   size_t scratch = 0;
   WF__TRY(start_search(self, err));
   WF__TRY(look(self, "the search of a composition", err));
   WF__TRY(check_states(self, err));
   WF__TRY(check_bytes(self, mail->num_states, 0, err));
-  WF__TRY(wf__device_reserve(&self->buffers[SLOTS], (mail->num_slots + 1) * 8, "counts of arcs", err));
-  WF__TRY(wf__device_reserve(&self->buffers[ARC_OFF], (mail->num_states + self->count) * 8, "states", err));
+  WF__TRY(
+      wf__device_reserve(&self->buffers[SLOTS], (mail->num_slots + 1) * 8, "counts of arcs", err));
+  WF__TRY(wf__device_reserve(&self->buffers[ARC_OFF], (mail->num_states + self->count) * 8,
+                             "states", err));
   WF__TRY(wf__device_reserve(&self->buffers[FINAL_COST], mail->num_states * 4, "states", err));
   point(self);
-  WF__CUDA_TRY(wf__gpu_compose_count(c, mail->num_slots, NULL, &scratch, self->stream), "prefix sums");
+  WF__CUDA_TRY(wf__gpu_compose_count(c, mail->num_slots, NULL, &scratch, self->stream),
+               "prefix sums");
   WF__TRY(wf__device_reserve(&self->buffers[SCRATCH], scratch, "prefix sums", err));
   WF__TRY(start_count(self, mail->num_slots, err));
   WF__TRY(back(self, &mail->num_arcs, c->slots + mail->num_slots, 8, err));
   WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "counting arcs");
   WF__TRY(check_bytes(self, mail->num_states, mail->num_arcs, err));
   WF__TRY(wf__device_reserve(&self->buffers[ARCS], mail->num_arcs * sizeof(wf_arc), "arcs", err));
-  if (self->with_origins) WF__TRY(wf__device_reserve(&self->buffers[ORIGINS], mail->num_arcs * sizeof(wf_arc_origin), "origins of arcs", err));
+  if (self->with_origins)
+    WF__TRY(wf__device_reserve(&self->buffers[ORIGINS], mail->num_arcs * sizeof(wf_arc_origin),
+                               "origins of arcs", err));
   point(self);
   WF__TRY(start_fill(self, err));
   return look(self, "filling the result", err);
 }
 
-/* The same in the room that the last run left, with one look at the end: the kernels write nothing where there is not enough. */
+/* The same in the room that the last run left, with one look at the end: the kernels write nothing
+ * where there is not enough. */
 static wf_status run_in_room(wf_composer *self, bool *out_fits, wf_error *err) {
-  const struct mail *mail = self->mail;
+  const struct wf__composer_mail *mail = self->mail;
   const wf__gpu_compose *c = &self->c;
   WF__TRY(start_search(self, err));
   WF__TRY(start_count(self, c->room_slots, err));
@@ -400,7 +481,8 @@ static wf_status run_in_room(wf_composer *self, bool *out_fits, wf_error *err) {
   WF__TRY(look(self, "a composition", err));
   WF__TRY(check_states(self, err));
   WF__TRY(check_bytes(self, mail->num_states, mail->num_arcs, err));
-  *out_fits = mail->num_states <= c->room_states && mail->num_slots <= c->room_slots && mail->num_arcs <= c->room_arcs;
+  *out_fits = mail->num_states <= c->room_states && mail->num_slots <= c->room_slots &&
+              mail->num_arcs <= c->room_arcs;
   return WF_OK;
 }
 
@@ -415,8 +497,10 @@ static wf_status run_sparse(wf_composer *self, wf_error *err) {
     if (self->sparse[i] == NULL) continue;
     wf__gpu_batch_free(self->made[i]);
     self->made[i] = NULL;
-    wf_status status = wf__sparse_run(self->sparse[i], &self->options, self->with_origins, &self->made[i], NULL, err);
-    if (status != WF_OK) return self->count == 1 ? status : wf__fail_prefix(err, status, "pair %zu", i);
+    wf_status status = wf__sparse_run(self->sparse[i], &self->options, self->with_origins,
+                                      &self->made[i], NULL, err);
+    if (status != WF_OK)
+      return self->count == 1 ? status : wf__fail_prefix(err, status, "pair %zu", i);
   }
   return WF_OK;
 }
@@ -427,153 +511,24 @@ wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
   if (composer->c.num_rows != 0) {
     WF__TRY(run_table(composer, err));
   } else {
-    for (size_t i = 0; i < composer->count; i++) composer->mail->places[i] = (wf__gpu_place){.start = -1};
+    for (size_t i = 0; i < composer->count; i++)
+      composer->mail->places[i] = (wf__gpu_place){.start = -1};
   }
   WF__TRY(run_sparse(composer, err));
   composer->has_run = true;
   return WF_OK;
 }
 
-/* --- results ------------------------------------------------------------------------------------------------------------ */
+/* --- for fstops/ ------------------------------------------------------------------------- */
 
-static wf_status check_result(const wf_composer *composer, size_t i, wf_error *err) {
-  if (!composer->has_run) return wf__fail(err, WF_ERR_STATE, "no result: wf_composer_run comes first");
-  if (i >= composer->count) return wf__fail(err, WF_ERR_ARGUMENT, "pair %zu of %zu", i, composer->count);
-  return WF_OK;
-}
-
-static wf_fst_view device_view(const wf_composer *self, size_t i) {
-  const wf__gpu_place *place = &self->mail->places[i];
-  const wf__gpu_batch *made = self->made[i];
-  wf_fst_view view = {.start = made != NULL ? made->start[0] : place->start, .semiring = wf_fst_get_view(self->a[i]).semiring};
-  if (view.start < 0) return view;
-  if (made != NULL) {
-    view.num_states = made->f.num_states;
-    view.num_arcs = made->f.num_arcs;
-    view.arc_off = made->f.off;
-    view.final_cost = made->f.final_cost;
-    view.arcs = made->f.arcs;
-    return view;
-  }
-  view.num_states = place[1].state_base - place[0].state_base;
-  view.num_arcs = place[1].arc_base - place[0].arc_base;
-  view.arc_off = self->c.arc_off + place->state_base + i;
-  view.final_cost = self->c.final_cost + place->state_base;
-  view.arcs = self->c.arcs + place->arc_base;
-  return view;
-}
-
-static const wf_arc_origin *device_origins(const wf_composer *self, size_t i) {
-  if (!self->with_origins) return NULL;
-  return self->made[i] != NULL ? self->made[i]->origins : self->c.origins + self->mail->places[i].arc_base;
-}
-
-wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view, const wf_arc_origin **origins, wf_error *err) {
-  *view = (wf_fst_view){.start = -1};
-  if (origins != NULL) *origins = NULL;
-  WF__TRY(check_result(composer, i, err));
-  *view = device_view(composer, i);
-  if (origins != NULL && view->start >= 0) *origins = device_origins(composer, i);
-  return WF_OK;
-}
-
-/* Arrays of a result in host memory. */
-static wf_status copy_back(const wf_composer *self, const wf_fst_view *view, const wf_arc_origin *from_origins, wf__csr *csr, wf_arc_origin *origins, wf_error *err) {
-  WF__TRY(wf__vec_grow(&csr->arc_off, view->num_states + 1, "states", err));
-  WF__TRY(wf__vec_grow(&csr->final_cost, view->num_states + 1, "states", err));
-  WF__TRY(wf__vec_grow(&csr->arcs, view->num_arcs + 1, "arcs", err));
-  if (view->num_states == 0) return WF_OK;
-  WF__CUDA_TRY(cudaSetDevice(self->device), "choosing the GPU");
-  WF__CUDA_TRY(cudaMemcpy(csr->arc_off.data, view->arc_off, view->num_states * 8, cudaMemcpyDeviceToHost), "results of a composition");
-  WF__CUDA_TRY(cudaMemcpy(csr->final_cost.data, view->final_cost, view->num_states * 4, cudaMemcpyDeviceToHost), "results of a composition");
-  WF__CUDA_TRY(cudaMemcpy(csr->arcs.data, view->arcs, view->num_arcs * sizeof(wf_arc), cudaMemcpyDeviceToHost), "results of a composition");
-  if (origins != NULL) WF__CUDA_TRY(cudaMemcpy(origins, from_origins, view->num_arcs * sizeof *origins, cudaMemcpyDeviceToHost), "results of a composition");
-  csr->arc_off.size = csr->final_cost.size = view->num_states;
-  csr->arcs.size = view->num_arcs;
-  return WF_OK;
-}
-
-wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
-  wf__csr csr = {0};
-  *out = NULL;
-  if (out_origins != NULL) *out_origins = NULL;
-  WF__TRY(check_result(composer, i, err));
-  const wf_fst *a = composer->a[i], *b = composer->b[i];
-  if (out_origins != NULL && !composer->with_origins) return wf__fail(err, WF_ERR_UNSUPPORTED, "origins were not asked for");
-  wf_fst_view view = device_view(composer, i);
-  wf_arc_origin *origins = out_origins != NULL ? wf__alloc(view.num_arcs, sizeof *origins) : NULL;
-  wf_status status = out_origins != NULL && origins == NULL ? wf__fail_memory(err, view.num_arcs * sizeof *origins, "origins of arcs") : WF_OK;
-  if (status == WF_OK) status = copy_back(composer, &view, device_origins(composer, i), &csr, origins, err);
-  if (status == WF_OK) status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
-  if (status == WF_OK && composer->options.connect) wf__fst_set_trimmed(*out);
-  wf__csr_free(&csr);
-  if (status == WF_OK && out_origins != NULL) *out_origins = origins;
-  else free(origins);
-  return status;
-}
-
-size_t wf__composer_count(const wf_composer *composer) { return composer->count; }
-
-void wf__composer_levels(const wf_composer *composer, uint32_t out[2]) {
-  bool table = composer->c.num_rows != 0;
-  for (int back = 0; back < 2; back++) out[back] = table ? composer->mail->levels[back] : 0;
-}
-
-const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side) { return side == 0 ? composer->a[i] : composer->b[i]; }
-
-/* The places of the results and of the inputs' arcs: sums over the pairs. */
-static wf_status join_results(const wf_composer *self, uint64_t *bases, int64_t *start, wf_semiring semiring, wf__gpu_batch **out, wf_error *err) {
-  size_t n = self->count + 1;
-  uint64_t *state_base = bases, *arc_base = bases + n, *a_base = bases + 2 * n, *b_base = bases + 3 * n;
-  for (size_t i = 0; i < self->count; i++) {
-    wf_fst_view view = device_view(self, i);
-    start[i] = view.start;
-    state_base[i + 1] = state_base[i] + view.num_states;
-    arc_base[i + 1] = arc_base[i] + view.num_arcs;
-    a_base[i + 1] = a_base[i] + wf_fst_get_view(self->a[i]).num_arcs;
-    b_base[i + 1] = b_base[i] + wf_fst_get_view(self->b[i]).num_arcs;
-  }
-  wf__composed composed = {.device = self->device,
-                           .count = self->count,
-                           .state_base = state_base,
-                           .arc_base = arc_base,
-                           .start = start,
-                           .arc_off = self->c.arc_off,
-                           .arcs = self->c.arcs,
-                           .final_cost = self->c.final_cost,
-                           .origins = self->with_origins ? self->c.origins : NULL,
-                           .trimmed = self->options.connect,
-                           .input_base = {a_base, b_base}};
-  if (self->made[0] != NULL) { /* the only one */
-    composed.arc_off = self->made[0]->f.off;
-    composed.arcs = self->made[0]->f.arcs;
-    composed.final_cost = self->made[0]->f.final_cost;
-    composed.origins = self->made[0]->origins;
-  }
-  return wf__gpu_batch_of_composed(&composed, semiring, out, err);
-}
-
-wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring semiring, wf__gpu_batch **out, wf_error *err) {
-  *out = NULL;
-  for (size_t i = 0; i < composer->count; i++) {
-    WF__TRY(check_result(composer, i, err));
-    if (composer->made[i] != NULL && composer->count > 1)
-      return wf__fail(err, WF_ERR_UNSUPPORTED, "pair %zu of %zu is too large for a batch: compose it alone, or use wf_composer_view", i, composer->count);
-  }
-  uint64_t *bases = wf__calloc(composer->count + 1, 4 * sizeof *bases);
-  int64_t *start = wf__calloc(composer->count, sizeof *start);
-  wf_status status = bases != NULL && start != NULL ? join_results(composer, bases, start, semiring, out, err) : wf__fail_memory(err, composer->count * 40, "a batch");
-  free(bases);
-  free(start);
-  return status;
-}
-
-wf_status wf__device_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b, size_t count, const wf_compose_options *options, wf_fst **out,
-                             wf_arc_origin **out_origins, wf_error *err) {
+wf_status wf__device_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
+                             size_t num_b, size_t count, const wf_compose_options *options,
+                             wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
   wf_composer *composer;
   WF__TRY(create(a, num_a, b, num_b, count, options, out_origins != NULL, &composer, err));
   wf_status status = wf_composer_run(composer, err);
-  for (size_t i = 0; status == WF_OK && i < count; i++) status = wf_composer_get(composer, i, &out[i], i == 0 ? out_origins : NULL, err);
+  for (size_t i = 0; status == WF_OK && i < count; i++)
+    status = wf_composer_get(composer, i, &out[i], i == 0 ? out_origins : NULL, err);
   wf_composer_free(composer);
   return status;
 }

@@ -1,199 +1,21 @@
-/* ops_gpu.c - batches of fsts in a GPU's memory, from the host's side: room, order of launches, what comes back.
- *
- * Batches that are made of one another share a context: stream and memory pool. Each owns its arrays; what an operation needs besides is given back to the
- * pool when it ends. Every operation waits for its end, so that its errors are its own. */
+/* ops_gpu.c - operations on batches of fsts in a GPU's memory (ops_batch.c), from the host's side:
+ * room, order of launches, what comes back. Every operation waits for its end, so that its errors
+ * are its own. */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include <string.h>
 
-#include "base/interrupt.h"
 #include "cuda/device/gpu_profile.h"
 #include "cuda/fstops/ops_batch.h"
 #include "decode/backend.h"
 #include "fst/properties.h"
 
-/* --- context and memory ------------------------------------------------------------------------------------------------- */
-
-void wf__gpu_context_release(wf__gpu_context *context) {
-  if (context == NULL || --context->users > 0) return;
-  cudaSetDevice(context->device);
-  if (context->pool != NULL) cudaMemPoolDestroy(context->pool);
-  if (context->stream != NULL) cudaStreamDestroy(context->stream);
-  free(context);
-}
-
-static wf_status context_open(wf__gpu_context *context, wf_error *err) {
-  struct cudaMemPoolProps props;
-  uint64_t keep = UINT64_MAX; /* freed memory stays with the pool for the next operation */
-  memset(&props, 0, sizeof props);
-  props.allocType = cudaMemAllocationTypePinned;
-  props.location.type = cudaMemLocationTypeDevice;
-  props.location.id = context->device;
-  WF__CUDA_TRY(cudaSetDevice(context->device), "choosing the GPU");
-  WF__CUDA_TRY(cudaStreamCreateWithFlags(&context->stream, cudaStreamNonBlocking), "a stream");
-  WF__CUDA_TRY(cudaMemPoolCreate(&context->pool, &props), "a memory pool");
-  WF__CUDA_TRY(cudaMemPoolSetAttribute(context->pool, cudaMemPoolAttrReleaseThreshold, &keep), "a memory pool");
-  return WF_OK;
-}
-
-wf_status wf__gpu_context_create(int device, wf__gpu_context **out, wf_error *err) {
-  wf__gpu_context *context = wf__calloc(1, sizeof *context);
-  *out = NULL;
-  if (context == NULL) return wf__fail_memory(err, sizeof *context, "a device");
-  context->device = device;
-  context->users = 1;
-  wf_status status = context_open(context, err);
-  if (status == WF_OK) *out = context;
-  else wf__gpu_context_release(context);
-  return status;
-}
-
-wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_t bytes, const char *what, void **out, wf_error *err) {
-  *out = NULL;
-  if (blocks->count == WF__GPU_MAX_BLOCKS) return wf__fail(err, WF_ERR_LIMIT, "too many arrays for %s", what);
-  cudaError_t code = cudaMallocFromPoolAsync(out, bytes != 0 ? bytes : 1, context->pool, context->stream);
-  if (code != cudaSuccess) (void)cudaGetLastError();
-  if (code == cudaErrorMemoryAllocation) return wf__fail(err, WF_ERR_MEMORY, "CUDA: no room for %s (%.3f GB)", what, (double)bytes * 1e-9);
-  if (code != cudaSuccess) return wf__cuda_fail(err, code, what);
-  blocks->at[blocks->count++] = *out;
-  return WF_OK;
-}
-
-void wf__ops_give_back(wf__gpu_context *context, wf__gpu_blocks *blocks) {
-  for (int i = 0; i < blocks->count; i++) cudaFreeAsync(blocks->at[i], context->stream);
-  blocks->count = 0;
-}
-
-wf_status wf__ops_to_device(wf__gpu_context *context, void *to, const void *from, uint64_t bytes, wf_error *err) {
-  if (bytes != 0) WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, context->stream), "fsts to the GPU");
-  return WF_OK;
-}
-
-wf_status wf__ops_to_host(wf__gpu_context *context, void *to, const void *from, uint64_t bytes, wf_error *err) {
-  if (bytes != 0) WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, context->stream), "results from the GPU");
-  return WF_OK;
-}
-
-wf_status wf__ops_finish(wf__gpu_context *context, const char *what, wf_error *err) {
-  WF__TRY(wf__interrupted(err));
-  WF__CUDA_TRY(cudaStreamSynchronize(context->stream), what);
-  return WF_OK;
-}
-
-/* --- batches ------------------------------------------------------------------------------------------------------------ */
-
-void wf__gpu_batch_free(wf__gpu_batch *batch) {
-  if (batch == NULL) return;
-  if (batch->context != NULL) {
-    cudaSetDevice(batch->context->device);
-    wf__ops_give_back(batch->context, &batch->owned);
-  }
-  wf__gpu_context_release(batch->context);
-  free(batch->state_base);
-  free(batch->arc_base);
-  free(batch->start);
-  free(batch->input_base[0]);
-  free(batch->input_base[1]);
-  free(batch);
-}
-
-/* A batch of `count` fsts without arrays. Takes a share of the context. */
-static wf_status batch_new(wf__gpu_context *context, size_t count, bool log_semiring, wf__gpu_batch **out, wf_error *err) {
-  wf__gpu_batch *batch = *out = wf__calloc(1, sizeof *batch);
-  if (batch == NULL) return wf__fail_memory(err, sizeof *batch, "a batch");
-  batch->context = context;
-  context->users++;
-  batch->log_semiring = log_semiring;
-  batch->f.num_fsts = count;
-  batch->state_base = wf__calloc(count + 1, sizeof *batch->state_base);
-  batch->arc_base = wf__calloc(count + 1, sizeof *batch->arc_base);
-  batch->start = wf__calloc(count + 1, sizeof *batch->start);
-  if (batch->state_base == NULL || batch->arc_base == NULL || batch->start == NULL) return wf__fail_memory(err, count * 24, "a batch");
-  return WF_OK;
-}
-
-wf_status wf__gpu_batch_reserve(wf__gpu_batch *batch, uint64_t num_states, uint64_t num_arcs, wf__gpu_arrays *a, wf_error *err) {
-  wf__gpu_context *c = batch->context;
-  if (num_states >= UINT32_MAX || num_arcs >= UINT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "%llu states and %llu arcs in one batch, at most 2^32 - 2", (unsigned long long)num_states, (unsigned long long)num_arcs);
-  TAKE(c, &batch->owned, a->state_base, batch->f.num_fsts + 1, "a batch");
-  TAKE(c, &batch->owned, a->start, batch->f.num_fsts + 1, "a batch");
-  TAKE(c, &batch->owned, a->off, num_states + 1, "states");
-  TAKE(c, &batch->owned, a->final_cost, num_states, "states");
-  TAKE(c, &batch->owned, a->arcs, num_arcs, "arcs");
-  batch->f.num_states = num_states;
-  batch->f.num_arcs = num_arcs;
-  batch->f.state_base = a->state_base;
-  batch->f.start = a->start;
-  batch->f.off = a->off;
-  batch->f.arcs = a->arcs;
-  batch->f.final_cost = a->final_cost;
-  return WF_OK;
-}
-
-/* Bases and starts from the device, once the arrays are filled. */
-static wf_status settle(wf__gpu_batch *batch, const char *what, wf_error *err) {
-  wf__gpu_context *c = batch->context;
-  wf__gpu_blocks scratch = {.count = 0};
-  uint64_t count = batch->f.num_fsts, *bases;
-  WF__TRY(wf__ops_take(c, &scratch, (count + 1) * sizeof *bases, "a batch", (void **)&bases, err));
-  cudaError_t code = (cudaError_t)wf__ops_arc_bases(&batch->f, bases, c->stream);
-  wf_status status = code == cudaSuccess ? wf__ops_to_host(c, batch->arc_base, bases, (count + 1) * 8, err) : wf__cuda_fail(err, code, what);
-  if (status == WF_OK) status = wf__ops_to_host(c, batch->state_base, batch->f.state_base, (count + 1) * 8, err);
-  if (status == WF_OK) status = wf__ops_to_host(c, batch->start, batch->f.start, count * 8, err);
-  if (status == WF_OK) status = wf__ops_finish(c, what, err);
-  wf__ops_give_back(c, &scratch);
-  return status;
-}
-
-/* Same bases and starts as `from`, other arrays. */
-static wf_status copy_bases(const wf__gpu_batch *from, const wf__gpu_arrays *a, wf_error *err) {
-  uint64_t count = from->f.num_fsts;
-  cudaStream_t stream = from->context->stream;
-  WF__CUDA_TRY(cudaMemcpyAsync(a->state_base, from->f.state_base, (count + 1) * 8, cudaMemcpyDeviceToDevice, stream), "a batch");
-  WF__CUDA_TRY(cudaMemcpyAsync(a->start, from->f.start, count * 8, cudaMemcpyDeviceToDevice, stream), "a batch");
-  return WF_OK;
-}
-
-wf_status wf__gpu_batch_copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a, wf_error *err) {
-  cudaStream_t stream = from->context->stream;
-  WF__CUDA_TRY(cudaMemcpyAsync(a->off, from->f.off, (from->f.num_states + 1) * 8, cudaMemcpyDeviceToDevice, stream), "states");
-  WF__CUDA_TRY(cudaMemcpyAsync(a->final_cost, from->f.final_cost, from->f.num_states * 4, cudaMemcpyDeviceToDevice, stream), "states");
-  return copy_bases(from, a, err);
-}
-
-wf_status wf__gpu_batch_input_bases(wf__gpu_batch *to, const uint64_t *const from[2], wf_error *err) {
-  for (int side = 0; side < 2; side++) {
-    uint64_t bytes = (to->f.num_fsts + 1) * sizeof **from;
-    to->input_base[side] = wf__alloc(to->f.num_fsts + 1, sizeof **from);
-    if (to->input_base[side] == NULL) return wf__fail_memory(err, bytes, "a batch");
-    memcpy(to->input_base[side], from[side], bytes);
-  }
-  return WF_OK;
-}
-
-wf_status wf__gpu_batch_make_on(wf__gpu_context *context, size_t count, bool log_semiring, wf__gpu_make_fn *make, const void *from, int how, const char *what, wf__gpu_batch **out, wf_error *err) {
-  wf__gpu_blocks scratch = {.count = 0};
-  wf__gpu_batch *batch;
-  *out = NULL;
-  WF__CUDA_TRY(cudaSetDevice(context->device), "choosing the GPU");
-  wf_status status = batch_new(context, count, log_semiring, &batch, err);
-  if (status == WF_OK) status = make(batch, from, &scratch, how, err);
-  if (status == WF_OK) status = settle(batch, what, err);
-  wf__ops_give_back(context, &scratch);
-  if (status == WF_OK) *out = batch;
-  else wf__gpu_batch_free(batch);
-  return status;
-}
-
-wf_status wf__gpu_batch_make(const wf__gpu_batch *from, wf__gpu_make_fn *make, int how, const char *what, wf__gpu_batch **out, wf_error *err) {
-  return wf__gpu_batch_make_on(from->context, from->f.num_fsts, from->log_semiring, make, from, how, what, out, err);
-}
-
-/* --- from host memory, from a composer ---------------------------------------------------------------------------------- */
+/* --- from host memory, from a composer --------------------------------------------------- */
 
 /* The arcs of one fst of a batch, their next states counting through. */
-static wf_status upload_arcs(wf__gpu_batch *batch, const wf_fst_view *view, uint64_t state_base, wf_arc *to, wf_error *err) {
-  if (state_base == 0) return wf__ops_to_device(batch->context, to, view->arcs, view->num_arcs * sizeof *to, err);
+static wf_status upload_arcs(wf__gpu_batch *batch, const wf_fst_view *view, uint64_t state_base,
+                             wf_arc *to, wf_error *err) {
+  if (state_base == 0)
+    return wf__ops_to_device(batch->context, to, view->arcs, view->num_arcs * sizeof *to, err);
   wf_arc *arcs = wf__alloc(view->num_arcs, sizeof *arcs);
   if (arcs == NULL) return wf__fail_memory(err, view->num_arcs * sizeof *arcs, "arcs");
   for (uint64_t i = 0; i < view->num_arcs; i++) {
@@ -206,7 +28,8 @@ static wf_status upload_arcs(wf__gpu_batch *batch, const wf_fst_view *view, uint
   return status;
 }
 
-static wf_status upload_fsts(wf__gpu_batch *batch, const wf_fst *const *fsts, uint64_t *off, wf_error *err) {
+static wf_status upload_fsts(wf__gpu_batch *batch, const wf_fst *const *fsts, uint64_t *off,
+                             wf_error *err) {
   wf__gpu_arrays a;
   wf__gpu_context *c = batch->context;
   uint64_t count = batch->f.num_fsts;
@@ -215,8 +38,10 @@ static wf_status upload_fsts(wf__gpu_batch *batch, const wf_fst *const *fsts, ui
   WF__TRY(wf__ops_to_device(c, a.start, batch->start, count * 8, err));
   for (size_t i = 0; i < count; i++) {
     wf_fst_view view = wf_fst_get_view(fsts[i]);
-    for (uint64_t s = 0; s < view.num_states; s++) off[batch->state_base[i] + s] = batch->arc_base[i] + view.arc_off[s];
-    WF__TRY(wf__ops_to_device(c, a.final_cost + batch->state_base[i], view.final_cost, view.num_states * 4, err));
+    for (uint64_t s = 0; s < view.num_states; s++)
+      off[batch->state_base[i] + s] = batch->arc_base[i] + view.arc_off[s];
+    WF__TRY(wf__ops_to_device(c, a.final_cost + batch->state_base[i], view.final_cost,
+                              view.num_states * 4, err));
     WF__TRY(upload_arcs(batch, &view, batch->state_base[i], a.arcs + batch->arc_base[i], err));
   }
   off[batch->state_base[count]] = batch->arc_base[count];
@@ -224,7 +49,8 @@ static wf_status upload_fsts(wf__gpu_batch *batch, const wf_fst *const *fsts, ui
   return wf__ops_finish(c, "fsts to the GPU", err);
 }
 
-static wf_status make_upload(wf__gpu_batch *batch, const void *from, wf__gpu_blocks *scratch, int how, wf_error *err) {
+static wf_status make_upload(wf__gpu_batch *batch, const void *from, wf__gpu_blocks *scratch,
+                             int how, wf_error *err) {
   const wf_fst *const *fsts = from;
   uint64_t count = batch->f.num_fsts;
   (void)scratch, (void)how;
@@ -235,36 +61,45 @@ static wf_status make_upload(wf__gpu_batch *batch, const void *from, wf__gpu_blo
     batch->arc_base[i + 1] = batch->arc_base[i] + view.num_arcs;
   }
   batch->trimmed = true;
-  for (size_t i = 0; i < count; i++) batch->trimmed = batch->trimmed && (batch->start[i] < 0 || wf__fst_known_trimmed(fsts[i]));
+  for (size_t i = 0; i < count; i++)
+    batch->trimmed = batch->trimmed && (batch->start[i] < 0 || wf__fst_known_trimmed(fsts[i]));
   uint64_t *off = wf__alloc(batch->state_base[count] + 1, sizeof *off);
-  if (off == NULL) return wf__fail_memory(err, (batch->state_base[count] + 1) * sizeof *off, "states");
+  if (off == NULL)
+    return wf__fail_memory(err, (batch->state_base[count] + 1) * sizeof *off, "states");
   wf_status status = upload_fsts(batch, fsts, off, err);
   free(off);
   return status;
 }
 
-wf_status wf__gpu_batch_create(const wf_fst *const *fsts, size_t count, wf_semiring semiring, const char *device, wf__gpu_batch **out, wf_error *err) {
+wf_status wf__gpu_batch_create(const wf_fst *const *fsts, size_t count, wf_semiring semiring,
+                               const char *device, wf__gpu_batch **out, wf_error *err) {
   wf__devices devices;
   wf__gpu_context *context;
   wf__gpu_profile profile;
   *out = NULL;
   WF__TRY(wf__devices_parse(device, &devices, err));
-  if (!devices.cuda || devices.count != 1) return wf__fail(err, WF_ERR_ARGUMENT, "device %s: a batch is on one GPU, cuda or cuda:N", device);
+  if (!devices.cuda || devices.count != 1)
+    return wf__fail(err, WF_ERR_ARGUMENT, "device %s: a batch is on one GPU, cuda or cuda:N",
+                    device);
   const int caller = wf__callers_device();
   wf_status status = wf__gpu_profile_read(devices.numbers[0], &profile, err);
   wf__give_back_device(caller);
   if (status != WF_OK) return status;
   WF__TRY(wf__gpu_context_create(devices.numbers[0], &context, err));
-  status = wf__gpu_batch_make_on(context, count, semiring == WF_LOG, make_upload, fsts, 0, "fsts to the GPU", out, err);
+  status = wf__gpu_batch_make_on(context, count, semiring == WF_LOG, make_upload, fsts, 0,
+                                 "fsts to the GPU", out, err);
   wf__gpu_context_release(context);
   return status;
 }
 
-wf_status wf__gpu_batch_create_beside(const wf__gpu_batch *beside, const wf_fst *const *fsts, wf__gpu_batch **out, wf_error *err) {
-  return wf__gpu_batch_make_on(beside->context, beside->f.num_fsts, beside->log_semiring, make_upload, fsts, 0, "fsts to the GPU", out, err);
+wf_status wf__gpu_batch_create_beside(const wf__gpu_batch *beside, const wf_fst *const *fsts,
+                                      wf__gpu_batch **out, wf_error *err) {
+  return wf__gpu_batch_make_on(beside->context, beside->f.num_fsts, beside->log_semiring,
+                               make_upload, fsts, 0, "fsts to the GPU", out, err);
 }
 
-static wf_status make_join(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int how, wf_error *err) {
+static wf_status make_join(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int how,
+                           wf_error *err) {
   const wf__composed *from = user;
   wf__gpu_context *c = batch->context;
   wf__gpu_arrays a;
@@ -272,37 +107,49 @@ static wf_status make_join(wf__gpu_batch *batch, const void *user, wf__gpu_block
   (void)how;
   batch->trimmed = from->trimmed;
   WF__TRY(wf__gpu_batch_reserve(batch, from->state_base[count], from->arc_base[count], &a, err));
-  for (size_t i = 0; i < count; i++) batch->start[i] = from->start[i] < 0 ? -1 : (int64_t)from->state_base[i] + from->start[i];
+  for (size_t i = 0; i < count; i++)
+    batch->start[i] = from->start[i] < 0 ? -1 : (int64_t)from->state_base[i] + from->start[i];
   TAKE(c, scratch, arc_base, count + 1, "a batch");
   WF__TRY(wf__ops_to_device(c, arc_base, from->arc_base, (count + 1) * 8, err));
   WF__TRY(wf__ops_to_device(c, a.state_base, from->state_base, (count + 1) * 8, err));
   WF__TRY(wf__ops_to_device(c, a.start, batch->start, count * 8, err));
-  WF__CUDA_TRY(wf__ops_join(&batch->f, arc_base, from->arc_off, from->arcs, a.off, a.arcs, c->stream), "a composition's results");
-  WF__CUDA_TRY(cudaMemcpyAsync(a.final_cost, from->final_cost, batch->f.num_states * 4, cudaMemcpyDeviceToDevice, c->stream), "a composition's results");
+  WF__CUDA_TRY(
+      wf__ops_join(&batch->f, arc_base, from->arc_off, from->arcs, a.off, a.arcs, c->stream),
+      "a composition's results");
+  WF__CUDA_TRY(cudaMemcpyAsync(a.final_cost, from->final_cost, batch->f.num_states * 4,
+                               cudaMemcpyDeviceToDevice, c->stream),
+               "a composition's results");
   if (from->origins == NULL) return WF_OK;
   TAKE(c, &batch->owned, batch->origins, batch->f.num_arcs, "origins of arcs");
-  WF__CUDA_TRY(cudaMemcpyAsync(batch->origins, from->origins, batch->f.num_arcs * sizeof *batch->origins, cudaMemcpyDeviceToDevice, c->stream), "origins of arcs");
+  WF__CUDA_TRY(
+      cudaMemcpyAsync(batch->origins, from->origins, batch->f.num_arcs * sizeof *batch->origins,
+                      cudaMemcpyDeviceToDevice, c->stream),
+      "origins of arcs");
   return wf__gpu_batch_input_bases(batch, from->input_base, err);
 }
 
-wf_status wf__gpu_batch_of_composed(const wf__composed *from, wf_semiring semiring, wf__gpu_batch **out, wf_error *err) {
+wf_status wf__gpu_batch_of_composed(const wf__composed *from, wf_semiring semiring,
+                                    wf__gpu_batch **out, wf_error *err) {
   wf__gpu_context *context;
   *out = NULL;
   WF__TRY(wf__gpu_context_create(from->device, &context, err));
-  wf_status status = wf__gpu_batch_make_on(context, from->count, semiring == WF_LOG, make_join, from, 0, "a composition's results", out, err);
+  wf_status status = wf__gpu_batch_make_on(context, from->count, semiring == WF_LOG, make_join,
+                                           from, 0, "a composition's results", out, err);
   wf__gpu_context_release(context);
   return status;
 }
 
-/* --- labels, sorting ---------------------------------------------------------------------------------------------------- */
+/* --- labels, sorting --------------------------------------------------------------------- */
 
 static wf_status keep_origins(wf__gpu_batch *batch, const wf__gpu_batch *from, wf_error *err) {
   if (from->origins == NULL) return WF_OK;
   TAKE(batch->context, &batch->owned, batch->origins, batch->f.num_arcs, "origins of arcs");
-  return wf__gpu_batch_input_bases(batch, (const uint64_t *const[2]){from->input_base[0], from->input_base[1]}, err);
+  return wf__gpu_batch_input_bases(
+      batch, (const uint64_t *const[2]){from->input_base[0], from->input_base[1]}, err);
 }
 
-static wf_status make_labels(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int how, wf_error *err) {
+static wf_status make_labels(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch,
+                             int how, wf_error *err) {
   const wf__gpu_batch *from = user;
   wf__gpu_arrays a;
   (void)scratch;
@@ -311,13 +158,20 @@ static wf_status make_labels(wf__gpu_batch *batch, const void *user, wf__gpu_blo
   WF__TRY(wf__gpu_batch_copy_states(from, &a, err));
   WF__TRY(keep_origins(batch, from, err));
   cudaStream_t stream = batch->context->stream;
-  if (from->origins != NULL) WF__CUDA_TRY(cudaMemcpyAsync(batch->origins, from->origins, from->f.num_arcs * sizeof *from->origins, cudaMemcpyDeviceToDevice, stream), "origins of arcs");
+  if (from->origins != NULL)
+    WF__CUDA_TRY(
+        cudaMemcpyAsync(batch->origins, from->origins, from->f.num_arcs * sizeof *from->origins,
+                        cudaMemcpyDeviceToDevice, stream),
+        "origins of arcs");
   WF__CUDA_TRY(wf__ops_labels(from->f.arcs, a.arcs, from->f.num_arcs, how, stream), "labels");
   return WF_OK;
 }
 
-wf_status wf__gpu_batch_labels(const wf__gpu_batch *batch, enum wf__label_change change, wf__gpu_batch **out, wf_error *err) {
-  static const int how[] = {[WF__INVERT] = WF__OPS_INVERT, [WF__PROJECT_INPUT] = WF__OPS_PROJECT_INPUT, [WF__PROJECT_OUTPUT] = WF__OPS_PROJECT_OUTPUT};
+wf_status wf__gpu_batch_labels(const wf__gpu_batch *batch, enum wf__label_change change,
+                               wf__gpu_batch **out, wf_error *err) {
+  static const int how[] = {[WF__INVERT] = WF__OPS_INVERT,
+                            [WF__PROJECT_INPUT] = WF__OPS_PROJECT_INPUT,
+                            [WF__PROJECT_OUTPUT] = WF__OPS_PROJECT_OUTPUT};
   return wf__gpu_batch_make(batch, make_labels, how[change], "labels", out, err);
 }
 
@@ -327,19 +181,23 @@ static int bits_for(uint64_t count) {
   return bits;
 }
 
-static wf_status sort(wf__gpu_context *c, wf__gpu_blocks *scratch, const uint32_t *keys, uint32_t *keys_out, const uint32_t *index, uint32_t *index_out, uint64_t count, int bits,
-                      wf_error *err) {
+static wf_status sort(wf__gpu_context *c, wf__gpu_blocks *scratch, const uint32_t *keys,
+                      uint32_t *keys_out, const uint32_t *index, uint32_t *index_out,
+                      uint64_t count, int bits, wf_error *err) {
   size_t bytes = 0;
   char *room;
   if (count == 0) return WF_OK;
-  WF__CUDA_TRY(wf__ops_sort(keys, keys_out, index, index_out, count, bits, NULL, &bytes, c->stream), "sorting");
+  WF__CUDA_TRY(wf__ops_sort(keys, keys_out, index, index_out, count, bits, NULL, &bytes, c->stream),
+               "sorting");
   TAKE(c, scratch, room, bytes, "sorting");
-  WF__CUDA_TRY(wf__ops_sort(keys, keys_out, index, index_out, count, bits, room, &bytes, c->stream), "sorting");
+  WF__CUDA_TRY(wf__ops_sort(keys, keys_out, index, index_out, count, bits, room, &bytes, c->stream),
+               "sorting");
   return WF_OK;
 }
 
 /* By label, then by source: both sorts are stable. */
-static wf_status make_arcsort(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int by_olabel, wf_error *err) {
+static wf_status make_arcsort(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch,
+                              int by_olabel, wf_error *err) {
   const wf__gpu_batch *from = user;
   wf__gpu_context *c = batch->context;
   wf__gpu_arrays a;
@@ -359,17 +217,21 @@ static wf_status make_arcsort(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   WF__CUDA_TRY(wf__ops_source(&from->f, source, c->stream), "sorting");
   WF__CUDA_TRY(wf__ops_source_keys(source, index_out, keys, m, c->stream), "sorting");
   WF__TRY(sort(c, scratch, keys, keys_out, index_out, index, m, bits_for(from->f.num_states), err));
-  WF__CUDA_TRY(wf__ops_gather(from->f.arcs, from->origins, index, m, a.arcs, batch->origins, c->stream), "sorting");
+  WF__CUDA_TRY(
+      wf__ops_gather(from->f.arcs, from->origins, index, m, a.arcs, batch->origins, c->stream),
+      "sorting");
   return WF_OK;
 }
 
-wf_status wf__gpu_batch_arcsort(const wf__gpu_batch *batch, bool by_olabel, wf__gpu_batch **out, wf_error *err) {
+wf_status wf__gpu_batch_arcsort(const wf__gpu_batch *batch, bool by_olabel, wf__gpu_batch **out,
+                                wf_error *err) {
   return wf__gpu_batch_make(batch, make_arcsort, by_olabel, "sorting", out, err);
 }
 
-/* --- trimming, mirror image --------------------------------------------------------------------------------------------- */
+/* --- trimming, mirror image -------------------------------------------------------------- */
 
-wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f, wf__gpu_incoming *in, wf_error *err) {
+wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f,
+                                wf__gpu_incoming *in, wf_error *err) {
   wf__gpu_blocks room = {.count = 0};
   uint32_t *keys, *keys_out, *index;
   TAKE(c, scratch, in->source, f->num_arcs, "incoming arcs");
@@ -380,14 +242,17 @@ wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, con
   TAKE(c, scratch, index, f->num_arcs, "incoming arcs");
   WF__CUDA_TRY(wf__ops_source(f, in->source, c->stream), "incoming arcs");
   WF__CUDA_TRY(wf__ops_next_keys(f, keys, index, c->stream), "incoming arcs");
-  wf_status status = sort(c, &room, keys, keys_out, index, in->arc, f->num_arcs, bits_for(f->num_states), err);
+  wf_status status =
+      sort(c, &room, keys, keys_out, index, in->arc, f->num_arcs, bits_for(f->num_states), err);
   wf__ops_give_back(c, &room);
   WF__TRY(status);
-  WF__CUDA_TRY(wf__ops_incoming_off(keys_out, f->num_arcs, in->off, f->num_states, c->stream), "incoming arcs");
+  WF__CUDA_TRY(wf__ops_incoming_off(keys_out, f->num_arcs, in->off, f->num_states, c->stream),
+               "incoming arcs");
   return WF_OK;
 }
 
-static wf_status scan(wf__gpu_context *c, wf__gpu_blocks *scratch, const uint32_t *in, uint32_t *out, uint64_t count, wf_error *err) {
+static wf_status scan(wf__gpu_context *c, wf__gpu_blocks *scratch, const uint32_t *in,
+                      uint32_t *out, uint64_t count, wf_error *err) {
   size_t bytes = 0;
   char *room;
   WF__CUDA_TRY(wf__ops_scan(in, out, count, NULL, &bytes, c->stream), "prefix sums");
@@ -396,7 +261,8 @@ static wf_status scan(wf__gpu_context *c, wf__gpu_blocks *scratch, const uint32_
   return WF_OK;
 }
 
-static wf_status zeroed(wf__gpu_context *c, wf__gpu_blocks *scratch, uint64_t count, uint32_t **out, wf_error *err) {
+static wf_status zeroed(wf__gpu_context *c, wf__gpu_blocks *scratch, uint64_t count, uint32_t **out,
+                        wf_error *err) {
   TAKE(c, scratch, *out, count, "marks");
   WF__CUDA_TRY(cudaMemsetAsync(*out, 0, count * sizeof **out, c->stream), "marks");
   return WF_OK;
@@ -407,7 +273,8 @@ struct trimming {
   const uint32_t *some; /* [num_fsts] in host memory: which fsts; NULL: all */
 };
 
-static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int with_origins, wf_error *err) {
+static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch,
+                              int with_origins, wf_error *err) {
   const struct trimming *trimming = user;
   const wf__gpu_batch *from = trimming->from;
   const wf__gpu_fsts *f = &from->f;
@@ -430,9 +297,11 @@ static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   TAKE(c, scratch, place, m + 1, "arcs to keep");
   for (int backward = 0; backward < 2; backward++) {
     WF__TRY(zeroed(c, scratch, n, &marks[backward], err));
-    WF__CUDA_TRY(wf__ops_reach(f, &in, backward, marks[backward], list, counts, c->stream), "a search");
+    WF__CUDA_TRY(wf__ops_reach(f, &in, backward, marks[backward], list, counts, c->stream),
+                 "a search");
   }
-  WF__CUDA_TRY(wf__ops_keep(f, &in, marks[0], marks[1], some, keep, keep_arcs, c->stream), "trimming");
+  WF__CUDA_TRY(wf__ops_keep(f, &in, marks[0], marks[1], some, keep, keep_arcs, c->stream),
+               "trimming");
   WF__TRY(scan(c, scratch, keep, number, n + 1, err));
   WF__TRY(scan(c, scratch, keep_arcs, place, m + 1, err));
   WF__TRY(wf__ops_to_host(c, &sizes[0], number + n, 4, err));
@@ -440,19 +309,32 @@ static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   WF__TRY(wf__ops_finish(c, "trimming", err));
   WF__TRY(wf__gpu_batch_reserve(batch, sizes[0], sizes[1], &a, err));
   if (with_origins) WF__TRY(keep_origins(batch, from, err));
-  WF__CUDA_TRY(wf__ops_compact(f, keep, keep_arcs, number, place, with_origins ? from->origins : NULL, a.off, a.arcs, a.final_cost, batch->origins, c->stream), "trimming");
-  WF__CUDA_TRY(wf__ops_compact_bases(f, keep, number, a.state_base, a.start, c->stream), "trimming");
+  WF__CUDA_TRY(
+      wf__ops_compact(f, keep, keep_arcs, number, place, with_origins ? from->origins : NULL, a.off,
+                      a.arcs, a.final_cost, batch->origins, c->stream),
+      "trimming");
+  WF__CUDA_TRY(wf__ops_compact_bases(f, keep, number, a.state_base, a.start, c->stream),
+               "trimming");
   return WF_OK;
 }
 
-static wf_status connect(const wf__gpu_batch *batch, const uint32_t *some, bool with_origins, wf__gpu_batch **out, wf_error *err) {
+static wf_status connect(const wf__gpu_batch *batch, const uint32_t *some, bool with_origins,
+                         wf__gpu_batch **out, wf_error *err) {
   struct trimming trimming = {batch, some};
-  return wf__gpu_batch_make_on(batch->context, batch->f.num_fsts, batch->log_semiring, make_connect, &trimming, with_origins, "trimming", out, err);
+  return wf__gpu_batch_make_on(batch->context, batch->f.num_fsts, batch->log_semiring, make_connect,
+                               &trimming, with_origins, "trimming", out, err);
 }
 
-wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return connect(batch, NULL, false, out, err); }
-wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return connect(batch, NULL, true, out, err); }
-wf_status wf__gpu_batch_connect_some(const wf__gpu_batch *batch, const uint32_t *some, wf__gpu_batch **out, wf_error *err) { return connect(batch, some, false, out, err); }
+wf_status wf__gpu_batch_connect(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) {
+  return connect(batch, NULL, false, out, err);
+}
+wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) {
+  return connect(batch, NULL, true, out, err);
+}
+wf_status wf__gpu_batch_connect_some(const wf__gpu_batch *batch, const uint32_t *some,
+                                     wf__gpu_batch **out, wf_error *err) {
+  return connect(batch, some, false, out, err);
+}
 
 static wf_status reversed_bases(wf__gpu_batch *batch, const wf__gpu_batch *from, uint64_t *shift) {
   uint64_t count = from->f.num_fsts, new_starts = 0;
@@ -466,7 +348,8 @@ static wf_status reversed_bases(wf__gpu_batch *batch, const wf__gpu_batch *from,
   return WF_OK;
 }
 
-static wf_status make_reverse(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch, int how, wf_error *err) {
+static wf_status make_reverse(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch,
+                              int how, wf_error *err) {
   const wf__gpu_batch *from = user;
   const wf__gpu_fsts *f = &from->f;
   wf__gpu_context *c = batch->context;
@@ -489,21 +372,28 @@ static wf_status make_reverse(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   if (status == WF_OK) status = wf__ops_finish(c, "the mirror image", err);
   free(host_shift);
   WF__TRY(status);
-  WF__TRY(wf__gpu_batch_reserve(batch, batch->state_base[count], f->num_arcs + num_finals, &a, err));
+  WF__TRY(
+      wf__gpu_batch_reserve(batch, batch->state_base[count], f->num_arcs + num_finals, &a, err));
   WF__TRY(wf__ops_to_device(c, a.state_base, batch->state_base, (count + 1) * 8, err));
   WF__TRY(wf__ops_to_device(c, a.start, batch->start, count * 8, err));
-  WF__CUDA_TRY(cudaMemsetAsync(a.off, 0, (batch->f.num_states + 1) * 8, c->stream), "the mirror image");
-  WF__CUDA_TRY(wf__ops_reverse(f, &in, rank, shift, a.off, a.arcs, a.final_cost, c->stream), "the mirror image");
+  WF__CUDA_TRY(cudaMemsetAsync(a.off, 0, (batch->f.num_states + 1) * 8, c->stream),
+               "the mirror image");
+  WF__CUDA_TRY(wf__ops_reverse(f, &in, rank, shift, a.off, a.arcs, a.final_cost, c->stream),
+               "the mirror image");
   return WF_OK;
 }
 
-wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) { return wf__gpu_batch_make(batch, make_reverse, 0, "the mirror image", out, err); }
+wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err) {
+  return wf__gpu_batch_make(batch, make_reverse, 0, "the mirror image", out, err);
+}
 
-/* --- what comes back ---------------------------------------------------------------------------------------------------- */
+/* --- what comes back --------------------------------------------------------------------- */
 
-wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start, wf_error *err) {
+wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start,
+                            wf_error *err) {
   wf__gpu_context *c = batch->context;
-  uint64_t state = batch->state_base[i], arc = batch->arc_base[i], n = batch->state_base[i + 1] - state, m = batch->arc_base[i + 1] - arc;
+  uint64_t state = batch->state_base[i], arc = batch->arc_base[i],
+           n = batch->state_base[i + 1] - state, m = batch->arc_base[i + 1] - arc;
   *out_start = batch->start[i] < 0 ? -1 : batch->start[i] - (int64_t)state;
   WF__CUDA_TRY(cudaSetDevice(c->device), "choosing the GPU");
   WF__TRY(wf__vec_grow(&csr->arc_off, n + 1, "states", err));
@@ -522,7 +412,16 @@ wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, 
 
 void wf__gpu_batch_view(const wf__gpu_batch *batch, wf_fst_batch_view *view) {
   const wf__gpu_fsts *f = &batch->f;
-  *view = (wf_fst_batch_view){f->num_fsts,   f->num_states,  f->num_arcs,      batch->state_base, batch->arc_base, f->off, f->arcs, f->final_cost,
-                              batch->origins, batch->gradients, {batch->input_gradients[0], batch->input_gradients[1]}};
+  *view = (wf_fst_batch_view){f->num_fsts,
+                              f->num_states,
+                              f->num_arcs,
+                              batch->state_base,
+                              batch->arc_base,
+                              f->off,
+                              f->arcs,
+                              f->final_cost,
+                              batch->origins,
+                              batch->gradients,
+                              {batch->input_gradients[0], batch->input_gradients[1]}};
 }
 #endif

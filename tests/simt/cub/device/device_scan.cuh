@@ -6,7 +6,8 @@
 namespace cub {
 struct DeviceScan {
   template <class In, class T>
-  static cudaError_t ExclusiveSum(void *scratch, size_t &bytes, In in, T *out, int64_t count, cudaStream_t stream) {
+  static cudaError_t ExclusiveSum(void *scratch, size_t &bytes, In in, T *out, int64_t count,
+                                  cudaStream_t stream) {
     if (scratch == nullptr) return bytes = 1, cudaSuccess;
     return simt_later(stream, [=] {
       T sum = 0;

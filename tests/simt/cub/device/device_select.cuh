@@ -6,7 +6,8 @@
 namespace cub {
 struct DeviceSelect {
   template <class T, class N>
-  static cudaError_t Unique(void *scratch, size_t &bytes, const T *in, T *out, N *num_out, int64_t count, cudaStream_t stream) {
+  static cudaError_t Unique(void *scratch, size_t &bytes, const T *in, T *out, N *num_out,
+                            int64_t count, cudaStream_t stream) {
     if (scratch == nullptr) return bytes = 1, cudaSuccess;
     return simt_later(stream, [=] {
       N num = 0;

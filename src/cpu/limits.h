@@ -1,0 +1,44 @@
+/* limits.h - which tokens and candidates a frame lets in: keys that rank them, limits, and ties
+ * that contexts decide. */
+#ifndef WF_CPU_LIMITS_H
+#define WF_CPU_LIMITS_H
+
+#include <float.h>
+
+#include "cpu/search.h"
+#include "cpu/select.h"
+#include "math/cost.h"
+
+static inline uint64_t rank_key(const wf__token *token) {
+  return (uint64_t)wf__ordered_cost(token->cost) << 32 | token->state;
+}
+
+static inline bool is_within(wf__limit limit, bool scored, uint64_t key, uint64_t context) {
+  return key < limit.key || (key == limit.key && (!scored || context <= limit.context));
+}
+
+/* Turns the k-th smallest key into a limit, when several contexts may share it: `below` keys are
+ * smaller, and `ties` are the contexts of those equal. */
+static inline wf__limit limit_among_ties(uint64_t key, uint64_t k, uint64_t below, uint64_t *ties,
+                                         uint64_t num_ties) {
+  if (below + num_ties <= k) return (wf__limit){key, UINT64_MAX};
+  return (wf__limit){key, wf__select_smallest(ties, num_ties, k - below)};
+}
+
+/* Sum of two costs that stays finite, so that comparisons with +infinity mean what they say. */
+static inline float add_finite(float a, float b) {
+  float sum = a + b;
+  return sum < FLT_MAX ? sum : FLT_MAX;
+}
+
+static inline uint64_t candidate_key(float cost, uint32_t arc) {
+  return (uint64_t)wf__ordered_cost(cost) << 32 | arc;
+}
+static inline float limit_cost(wf__limit limit) {
+  return wf__cost_of_ordered((uint32_t)(limit.key >> 32));
+}
+
+static const wf__limit NO_LIMIT = {(uint64_t)0xff7fffffu << 32 | UINT32_MAX,
+                                   UINT64_MAX}; /* the largest finite cost */
+
+#endif

@@ -1,0 +1,35 @@
+/* composer.h - a composition on a GPU: what making it and running it (compose_gpu.c) leave for the
+ * reading of its results (compose_results.c). */
+#ifndef WF_CUDA_COMPOSE_COMPOSER_H
+#define WF_CUDA_COMPOSE_COMPOSER_H
+
+#include "cuda/compose/compose_kernels.h"
+#include "cuda/compose/sparse_gpu.h"
+#include "cuda/device/cuda_call.h"
+#include "cuda/fstops/ops_batch.h"
+
+enum { WF__COMPOSER_BUFFERS = 41 };
+
+struct wf_composer {
+  wf_compose_options options;
+  int device;
+  bool with_origins, has_run;
+  cudaStream_t stream;
+  wf__gpu_compose c;
+  wf__device_buffer buffers[WF__COMPOSER_BUFFERS];
+  size_t count;
+  wf_fst **a, **b;                /* [count] references: symbols, pairs for the CPU */
+  wf__sparse **sparse;            /* [count]; NULL: a pair of the table */
+  wf__gpu_batch **made;           /* [count] their results */
+  struct wf__composer_mail *mail; /* what comes back from a run, in pinned memory */
+  uint64_t *reached_count;        /* [count], if it is limited */
+};
+
+/* As totals, stats, and places of wf__gpu_compose lie one behind the other. */
+struct wf__composer_mail {
+  uint64_t num_states, num_slots, num_arcs;
+  uint32_t levels[2];     /* of the searches; 0 for the second where both ran together */
+  wf__gpu_place places[]; /* [count + 1] */
+};
+
+#endif

@@ -1,0 +1,227 @@
+/* ops_batch.c - batches of fsts in a GPU's memory: their arrays, and the memory that operations
+ * take.
+ *
+ * Batches that are made of one another share a context: stream and memory pool. Each owns its
+ * arrays; what an operation needs besides is given back to the pool when it ends. */
+#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#include "cuda/fstops/ops_batch.h"
+
+#include <string.h>
+
+#include "base/interrupt.h"
+
+/* --- context and memory ------------------------------------------------------------------ */
+
+void wf__gpu_context_release(wf__gpu_context *context) {
+  if (context == NULL || --context->users > 0) return;
+  cudaSetDevice(context->device);
+  if (context->pool != NULL) cudaMemPoolDestroy(context->pool);
+  if (context->stream != NULL) cudaStreamDestroy(context->stream);
+  free(context);
+}
+
+static wf_status context_open(wf__gpu_context *context, wf_error *err) {
+  struct cudaMemPoolProps props;
+  uint64_t keep = UINT64_MAX; /* freed memory stays with the pool for the next operation */
+  memset(&props, 0, sizeof props);
+  props.allocType = cudaMemAllocationTypePinned;
+  props.location.type = cudaMemLocationTypeDevice;
+  props.location.id = context->device;
+  WF__CUDA_TRY(cudaSetDevice(context->device), "choosing the GPU");
+  WF__CUDA_TRY(cudaStreamCreateWithFlags(&context->stream, cudaStreamNonBlocking), "a stream");
+  WF__CUDA_TRY(cudaMemPoolCreate(&context->pool, &props), "a memory pool");
+  WF__CUDA_TRY(cudaMemPoolSetAttribute(context->pool, cudaMemPoolAttrReleaseThreshold, &keep),
+               "a memory pool");
+  return WF_OK;
+}
+
+wf_status wf__gpu_context_create(int device, wf__gpu_context **out, wf_error *err) {
+  wf__gpu_context *context = wf__calloc(1, sizeof *context);
+  *out = NULL;
+  if (context == NULL) return wf__fail_memory(err, sizeof *context, "a device");
+  context->device = device;
+  context->users = 1;
+  wf_status status = context_open(context, err);
+  if (status == WF_OK)
+    *out = context;
+  else
+    wf__gpu_context_release(context);
+  return status;
+}
+
+wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_t bytes,
+                       const char *what, void **out, wf_error *err) {
+  *out = NULL;
+  if (blocks->count == WF__GPU_MAX_BLOCKS)
+    return wf__fail(err, WF_ERR_LIMIT, "too many arrays for %s", what);
+  cudaError_t code =
+      cudaMallocFromPoolAsync(out, bytes != 0 ? bytes : 1, context->pool, context->stream);
+  if (code != cudaSuccess) (void)cudaGetLastError();
+  if (code == cudaErrorMemoryAllocation)
+    return wf__fail(err, WF_ERR_MEMORY, "CUDA: no room for %s (%.3f GB)", what,
+                    (double)bytes * 1e-9);
+  if (code != cudaSuccess) return wf__cuda_fail(err, code, what);
+  blocks->at[blocks->count++] = *out;
+  return WF_OK;
+}
+
+void wf__ops_give_back(wf__gpu_context *context, wf__gpu_blocks *blocks) {
+  for (int i = 0; i < blocks->count; i++) cudaFreeAsync(blocks->at[i], context->stream);
+  blocks->count = 0;
+}
+
+wf_status wf__ops_to_device(wf__gpu_context *context, void *to, const void *from, uint64_t bytes,
+                            wf_error *err) {
+  if (bytes != 0)
+    WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, context->stream),
+                 "fsts to the GPU");
+  return WF_OK;
+}
+
+wf_status wf__ops_to_host(wf__gpu_context *context, void *to, const void *from, uint64_t bytes,
+                          wf_error *err) {
+  if (bytes != 0)
+    WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, context->stream),
+                 "results from the GPU");
+  return WF_OK;
+}
+
+wf_status wf__ops_finish(wf__gpu_context *context, const char *what, wf_error *err) {
+  WF__TRY(wf__interrupted(err));
+  WF__CUDA_TRY(cudaStreamSynchronize(context->stream), what);
+  return WF_OK;
+}
+
+/* --- batches ----------------------------------------------------------------------------- */
+
+void wf__gpu_batch_free(wf__gpu_batch *batch) {
+  if (batch == NULL) return;
+  if (batch->context != NULL) {
+    cudaSetDevice(batch->context->device);
+    wf__ops_give_back(batch->context, &batch->owned);
+  }
+  wf__gpu_context_release(batch->context);
+  free(batch->state_base);
+  free(batch->arc_base);
+  free(batch->start);
+  free(batch->input_base[0]);
+  free(batch->input_base[1]);
+  free(batch);
+}
+
+/* A batch of `count` fsts without arrays. Takes a share of the context. */
+static wf_status batch_new(wf__gpu_context *context, size_t count, bool log_semiring,
+                           wf__gpu_batch **out, wf_error *err) {
+  wf__gpu_batch *batch = *out = wf__calloc(1, sizeof *batch);
+  if (batch == NULL) return wf__fail_memory(err, sizeof *batch, "a batch");
+  batch->context = context;
+  context->users++;
+  batch->log_semiring = log_semiring;
+  batch->f.num_fsts = count;
+  batch->state_base = wf__calloc(count + 1, sizeof *batch->state_base);
+  batch->arc_base = wf__calloc(count + 1, sizeof *batch->arc_base);
+  batch->start = wf__calloc(count + 1, sizeof *batch->start);
+  if (batch->state_base == NULL || batch->arc_base == NULL || batch->start == NULL)
+    return wf__fail_memory(err, count * 24, "a batch");
+  return WF_OK;
+}
+
+wf_status wf__gpu_batch_reserve(wf__gpu_batch *batch, uint64_t num_states, uint64_t num_arcs,
+                                wf__gpu_arrays *a, wf_error *err) {
+  wf__gpu_context *c = batch->context;
+  if (num_states >= UINT32_MAX || num_arcs >= UINT32_MAX)
+    return wf__fail(err, WF_ERR_LIMIT, "%llu states and %llu arcs in one batch, at most 2^32 - 2",
+                    (unsigned long long)num_states, (unsigned long long)num_arcs);
+  TAKE(c, &batch->owned, a->state_base, batch->f.num_fsts + 1, "a batch");
+  TAKE(c, &batch->owned, a->start, batch->f.num_fsts + 1, "a batch");
+  TAKE(c, &batch->owned, a->off, num_states + 1, "states");
+  TAKE(c, &batch->owned, a->final_cost, num_states, "states");
+  TAKE(c, &batch->owned, a->arcs, num_arcs, "arcs");
+  batch->f.num_states = num_states;
+  batch->f.num_arcs = num_arcs;
+  batch->f.state_base = a->state_base;
+  batch->f.start = a->start;
+  batch->f.off = a->off;
+  batch->f.arcs = a->arcs;
+  batch->f.final_cost = a->final_cost;
+  return WF_OK;
+}
+
+/* Bases and starts from the device, once the arrays are filled. */
+static wf_status settle(wf__gpu_batch *batch, const char *what, wf_error *err) {
+  wf__gpu_context *c = batch->context;
+  wf__gpu_blocks scratch = {.count = 0};
+  uint64_t count = batch->f.num_fsts, *bases;
+  WF__TRY(wf__ops_take(c, &scratch, (count + 1) * sizeof *bases, "a batch", (void **)&bases, err));
+  cudaError_t code = (cudaError_t)wf__ops_arc_bases(&batch->f, bases, c->stream);
+  wf_status status = code == cudaSuccess
+                         ? wf__ops_to_host(c, batch->arc_base, bases, (count + 1) * 8, err)
+                         : wf__cuda_fail(err, code, what);
+  if (status == WF_OK)
+    status = wf__ops_to_host(c, batch->state_base, batch->f.state_base, (count + 1) * 8, err);
+  if (status == WF_OK) status = wf__ops_to_host(c, batch->start, batch->f.start, count * 8, err);
+  if (status == WF_OK) status = wf__ops_finish(c, what, err);
+  wf__ops_give_back(c, &scratch);
+  return status;
+}
+
+/* Same bases and starts as `from`, other arrays. */
+static wf_status copy_bases(const wf__gpu_batch *from, const wf__gpu_arrays *a, wf_error *err) {
+  uint64_t count = from->f.num_fsts;
+  cudaStream_t stream = from->context->stream;
+  WF__CUDA_TRY(cudaMemcpyAsync(a->state_base, from->f.state_base, (count + 1) * 8,
+                               cudaMemcpyDeviceToDevice, stream),
+               "a batch");
+  WF__CUDA_TRY(
+      cudaMemcpyAsync(a->start, from->f.start, count * 8, cudaMemcpyDeviceToDevice, stream),
+      "a batch");
+  return WF_OK;
+}
+
+wf_status wf__gpu_batch_copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a,
+                                    wf_error *err) {
+  cudaStream_t stream = from->context->stream;
+  WF__CUDA_TRY(cudaMemcpyAsync(a->off, from->f.off, (from->f.num_states + 1) * 8,
+                               cudaMemcpyDeviceToDevice, stream),
+               "states");
+  WF__CUDA_TRY(cudaMemcpyAsync(a->final_cost, from->f.final_cost, from->f.num_states * 4,
+                               cudaMemcpyDeviceToDevice, stream),
+               "states");
+  return copy_bases(from, a, err);
+}
+
+wf_status wf__gpu_batch_input_bases(wf__gpu_batch *to, const uint64_t *const from[2],
+                                    wf_error *err) {
+  for (int side = 0; side < 2; side++) {
+    uint64_t bytes = (to->f.num_fsts + 1) * sizeof **from;
+    to->input_base[side] = wf__alloc(to->f.num_fsts + 1, sizeof **from);
+    if (to->input_base[side] == NULL) return wf__fail_memory(err, bytes, "a batch");
+    memcpy(to->input_base[side], from[side], bytes);
+  }
+  return WF_OK;
+}
+
+wf_status wf__gpu_batch_make_on(wf__gpu_context *context, size_t count, bool log_semiring,
+                                wf__gpu_make_fn *make, const void *from, int how, const char *what,
+                                wf__gpu_batch **out, wf_error *err) {
+  wf__gpu_blocks scratch = {.count = 0};
+  wf__gpu_batch *batch;
+  *out = NULL;
+  WF__CUDA_TRY(cudaSetDevice(context->device), "choosing the GPU");
+  wf_status status = batch_new(context, count, log_semiring, &batch, err);
+  if (status == WF_OK) status = make(batch, from, &scratch, how, err);
+  if (status == WF_OK) status = settle(batch, what, err);
+  wf__ops_give_back(context, &scratch);
+  if (status == WF_OK)
+    *out = batch;
+  else
+    wf__gpu_batch_free(batch);
+  return status;
+}
+
+wf_status wf__gpu_batch_make(const wf__gpu_batch *from, wf__gpu_make_fn *make, int how,
+                             const char *what, wf__gpu_batch **out, wf_error *err) {
+  return wf__gpu_batch_make_on(from->context, from->f.num_fsts, from->log_semiring, make, from, how,
+                               what, out, err);
+}
+#endif
