@@ -1,4 +1,5 @@
 # The script of `warpfst completion bash` completes commands, parts of commands, flags and their values. 'complete' is asked as the shell asks it.
+# shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 "$WARPFST" completion bash > script.bash
 bash -n script.bash

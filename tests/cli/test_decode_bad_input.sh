@@ -1,4 +1,5 @@
 # warpfst decode on bad input: each case ends with the exit code and the message that it should, and costs only what it must.
+# shellcheck shell=bash
 python=$SOURCE_DIR/build/venv/bin/python
 test -x "$python" || { echo "no $python: ./run test makes it from tests/python-requirements.txt"; exit 1; }
 fail() { echo "FAILED: $*"; exit 1; }

@@ -1,4 +1,5 @@
 # A recurrent model while decoding: it decides between words that sound alike, by what was said long before; its options; what the summary says; errors.
+# shellcheck shell=bash
 cat >words.txt <<'END'
 <eps> 0
 red 1

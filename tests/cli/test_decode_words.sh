@@ -1,4 +1,5 @@
 # Words added at run time: against OpenFst's fstreplace on a small grammar, whole and in chunks, by utterance; on real speech; what is wrong with lists.
+# shellcheck shell=bash
 fail() { echo "$*" >&2; exit 1; }
 printf '<eps> 0\ngo 1\nto 2\n<place> 3\n' >words.txt
 printf '<blk> 0\na 1\nr 2\no 3\nm 4\ng 5\n' >tokens.txt

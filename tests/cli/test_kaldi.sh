@@ -1,4 +1,5 @@
 # Kaldi models: graphs and decodings against what Kaldi's own code makes of the same random models (kaldi_oracle.py with the packages of tests/python-requirements.txt).
+# shellcheck shell=bash
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 oracle=$SOURCE_DIR/tests/cli/kaldi_oracle.py
 "$python" -c 'import kaldi_hmm_gmm, kaldifst' || { echo "no Kaldi for $python: ./run test installs tests/python-requirements.txt"; exit 1; }

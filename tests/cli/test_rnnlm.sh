@@ -1,4 +1,5 @@
 # `warpfst rnnlm`: the toolkit's figures word by word, forms of output, messages and exit codes.
+# shellcheck shell=bash
 data=$SOURCE_DIR/tests/data/rnnlm
 
 expect() { # CODE PATTERN COMMAND...: exit code and a line of the output, standard error included
