@@ -25,7 +25,7 @@ expect 'sequence' compose --filter seq
 expect 'auto sequence alt_sequence match no_match trivial null' compose --filter =
 expect '--no-connect' compose --no-c
 expect '' compose --output ''
-expect '' compose fi
+expect '' compose 'fi'
 expect '' no-such-command --
 ask ''
 [ "${#COMPREPLY[@]}" -gt 20 ] || fail "commands: ${COMPREPLY[*]}"

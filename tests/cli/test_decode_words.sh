@@ -64,7 +64,7 @@ decode --add-words list --lattice=lat.ark --nbest=3 --format=json >best.json
 printf 'mara 4\n' >boost
 decode --add-words list --boost boost -o boosted.txt
 [ "$(grep -c mara boosted.txt)" -gt "$(grep -c mara added.txt)" ] || fail "a boost for an added word does nothing"
-printf 'rag\n' >more
+printf 'rag\n' >'more'
 printf 'u003 more\nu007 more\n' >table
 decode --add-words list --utterance-words table -o each.txt
 cat list more >both
