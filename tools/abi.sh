@@ -1,4 +1,5 @@
 # abi.sh - what the library exports and what its header declares, one name a line, sorted. Sourced by update_exports.sh and the test.
+# shellcheck shell=bash
 
 # Defined dynamic symbols of a shared library; what sanitizers add is left out.
 exported_symbols() { # LIBRARY

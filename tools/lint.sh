@@ -9,7 +9,7 @@ command -v clang-tidy > /dev/null || { echo "clang-tidy is not installed (apt-ge
 files=("$@")
 [ $# -gt 0 ] || mapfile -t files < <(find src cli -name '*.c' | sort)
 failed=0
-while read -r status file; do
+while read -r status _; do
   [ "$status" = 0 ] || failed=$((failed + 1))
 done < <(printf '%s\0' "${files[@]}" | xargs -0 -P "$(nproc)" -I{} bash -c '
   out=$(clang-tidy --quiet -p "$1" "$2" 2> /dev/null) && code=0 || code=1

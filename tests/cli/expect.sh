@@ -1,4 +1,5 @@
 # expect.sh - what tests of commands that must fail share; to be sourced.
+# shellcheck shell=bash
 fail() { echo "$*" >&2; exit 1; }
 expect() { # CODE PATTERN COMMAND...
   local want=$1 pattern=$2 code=0

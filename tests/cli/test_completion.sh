@@ -1,4 +1,5 @@
 # The script of `warpfst completion bash` completes commands, parts of commands, flags and their values. 'complete' is asked as the shell asks it.
+# shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 "$WARPFST" completion bash > script.bash
 bash -n script.bash
@@ -24,7 +25,7 @@ expect 'sequence' compose --filter seq
 expect 'auto sequence alt_sequence match no_match trivial null' compose --filter =
 expect '--no-connect' compose --no-c
 expect '' compose --output ''
-expect '' compose fi
+expect '' compose 'fi'
 expect '' no-such-command --
 ask ''
 [ "${#COMPREPLY[@]}" -gt 20 ] || fail "commands: ${COMPREPLY[*]}"

@@ -1,4 +1,5 @@
 # warpfst compose: several inputs, orders, limits, threads, what it tells.
+# shellcheck shell=bash
 set -euo pipefail
 
 printf '0 1 1 2 0.5\n0 1 1 3 1\n1 0 2 2\n1\n' > a.txt

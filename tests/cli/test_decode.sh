@@ -1,4 +1,5 @@
 # warpfst decode, end to end on real scores: expected words and costs, every form of input and output, any split of the work.
+# shellcheck shell=bash
 python=$SOURCE_DIR/build/venv/bin/python
 examples=$SOURCE_DIR/examples
 test -x "$python" || { echo "no $python: ./run test makes it from tests/python-requirements.txt"; exit 1; }

@@ -1,4 +1,5 @@
 # Boosted words and phrases, for all utterances and for single ones; chunks; what is wrong with lists.
+# shellcheck shell=bash
 
 cat >words.txt <<'END'
 <eps> 0

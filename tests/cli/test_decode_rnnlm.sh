@@ -1,4 +1,5 @@
 # A recurrent model while decoding: it decides between words that sound alike, by what was said long before; its options; what the summary says; errors.
+# shellcheck shell=bash
 cat >words.txt <<'END'
 <eps> 0
 red 1
@@ -21,8 +22,8 @@ END
   printf '%s  [\n -1 -1.2 -9 -9 -9\n -9 -9 -9 -9 -1\n -9 -9 -9 -9 -1\n -9 -9 -1.1 -1 -9 ]\n' "$u"
 done; } >scores.ark
 # Who reads, reads a book, three words later; what is red, is a box.
-for i in $(seq 300); do echo 'read the the book'; done >train
-for i in $(seq 90); do echo 'red the the box'; done >>train
+for _ in $(seq 300); do echo 'read the the book'; done >train
+for _ in $(seq 90); do echo 'red the the box'; done >>train
 shuf --random-source=<(yes) train >shuffled
 "$WARPFST" rnnlm train shuffled shuffled -o lm --hidden=12 --learning-rate=0.3 >train.log
 cat >small.arpa <<'END'

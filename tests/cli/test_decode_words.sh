@@ -1,4 +1,5 @@
 # Words added at run time: against OpenFst's fstreplace on a small grammar, whole and in chunks, by utterance; on real speech; what is wrong with lists.
+# shellcheck shell=bash
 fail() { echo "$*" >&2; exit 1; }
 printf '<eps> 0\ngo 1\nto 2\n<place> 3\n' >words.txt
 printf '<blk> 0\na 1\nr 2\no 3\nm 4\ng 5\n' >tokens.txt
@@ -63,7 +64,7 @@ decode --add-words list --lattice=lat.ark --nbest=3 --format=json >best.json
 printf 'mara 4\n' >boost
 decode --add-words list --boost boost -o boosted.txt
 [ "$(grep -c mara boosted.txt)" -gt "$(grep -c mara added.txt)" ] || fail "a boost for an added word does nothing"
-printf 'rag\n' >more
+printf 'rag\n' >'more'
 printf 'u003 more\nu007 more\n' >table
 decode --add-words list --utterance-words table -o each.txt
 cat list more >both

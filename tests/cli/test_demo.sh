@@ -1,4 +1,5 @@
 # The demo: runs to its end, says what it should, and notices when a figure is off. On a copy of the examples, so that they can be spoiled.
+# shellcheck shell=bash
 cp -r "$SOURCE_DIR/examples" examples
 fail() { echo "FAILED: $*"; cat demo.txt; exit 1; }
 demo() { # CODE ARGUMENTS...

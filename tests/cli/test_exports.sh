@@ -1,4 +1,5 @@
 # The library exports exactly the functions that warpfst.h declares, and these are the ones listed in tests/abi/exports.txt.
+# shellcheck shell=bash
 source "$SOURCE_DIR/tools/abi.sh"
 fail() { echo "$1" >&2; exit 1; }
 listed=$SOURCE_DIR/tests/abi/exports.txt

@@ -1,4 +1,5 @@
 # info, print, compile, convert from the command line, side by side with OpenFst's tools.
+# shellcheck shell=bash
 fail() { echo "FAILED: $*" >&2; exit 1; }
 # expect CODE FRAGMENT COMMAND...: the command exits with CODE and says FRAGMENT on standard error.
 expect() {

@@ -1,4 +1,5 @@
 # warpfst.h compiles alone, twice, as strict C11 and as C++17, without a warning; a program that knows only the header and the library works.
+# shellcheck shell=bash
 cat > alone.c <<'END'
 #include "warpfst.h"
 #include "warpfst.h"

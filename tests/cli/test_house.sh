@@ -1,4 +1,5 @@
 # The rules of the house hold (tools/check_includes.py), and the checker sees it when they do not.
+# shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 objects=()
 for target in warpfst_objects warpfst_kernels; do

@@ -1,4 +1,5 @@
 # What `cmake --install` puts into a folder serves a C program by pkg-config and by find_package, shared and static, and has a manual page for every command.
+# shellcheck shell=bash
 fail() { echo "$*" >&2; exit 1; }
 prefix=$PWD/prefix
 cmake --install "$BUILD_DIR" --prefix "$prefix" >install.txt || { cat install.txt; exit 1; }

@@ -1,4 +1,7 @@
 # Kaldi models: graphs and decodings against what Kaldi's own code makes of the same random models (kaldi_oracle.py with the packages of tests/python-requirements.txt).
+# shellcheck shell=bash
+# The files named settings assign these (kaldi_oracle.py writes them).
+# shellcheck disable=SC2154
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 oracle=$SOURCE_DIR/tests/cli/kaldi_oracle.py
 "$python" -c 'import kaldi_hmm_gmm, kaldifst' || { echo "no Kaldi for $python: ./run test installs tests/python-requirements.txt"; exit 1; }
@@ -15,7 +18,7 @@ check() { python3 "$SOURCE_DIR/tests/cli/kaldi_check.py" "$@" || fail "seed $see
 # 1. Contexts 1/0, 2/1, 3/1, 2/0, 3/0, 3/2, 4/1; one pdf class and two, with and without positions in the word; text and binary.
 for seed in $(seq 0 9); do
   "$python" "$oracle" "$seed" "$seed" || fail "the oracle fails at seed $seed"
-  cd "$seed"
+  cd "$seed" || exit
   . ./settings
   scales="--transition-scale=$transition_scale --self-loop-scale=$self_loop_scale"
   for model in final.mdl final.bin; do "$WARPFST" am columns "$model" | cmp - columns || fail "seed $seed: columns of $model"; done
@@ -37,24 +40,24 @@ for seed in $(seq 0 9); do
   decode before.json HCLG.before.fst --am=final.mdl
   check words.ref ours.json kaldi.json table.json
   check before.ref before.json
-  cd ..
+  cd .. || exit
 done
 # The comparison can fail.
-cd 0
+cd 0 || exit
 . ./settings
 mkgraph --am=final.mdl --lang=lang --transition-scale="$transition_scale" --self-loop-scale=0.3 -o other.fst
 code=0
 "$WARPFST" randequivalent --npath=100 --max-length=60 other.fst HCLG.fst 2>err.txt || code=$?
 [ $code = 1 ] || fail "another self-loop scale makes no difference"
-cd ..
+cd .. || exit
 
 # 2. Defaults: 0.1 for self-loops, 1 for models with self-loop pdf classes of their own.
-cd 7
+cd 7 || exit
 . ./settings
 [ "$split" = 1 ] || fail "seed 7 is no chain model"
 mkgraph --am=. --lang=lang -o default.fst && mkgraph --am=. --lang=lang --self-loop-scale=1 -o one.fst
 cmp default.fst one.fst || fail "the default for chain models is not 1"
-cd ../8
+cd ../8 || exit
 mkgraph --am=. --lang=lang -o default.fst && mkgraph --am=. --lang=lang --self-loop-scale=0.1 -o tenth.fst
 cmp default.fst tenth.fst || fail "the default is not 0.1"
 

@@ -1,4 +1,5 @@
 # Lattice archives on the command line, against an independent reader and Kaldi's own code (lattice_kaldi.py, kaldifst of tests/python-requirements.txt).
+# shellcheck shell=bash
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 kaldi="$SOURCE_DIR/tests/cli/lattice_kaldi.py"
 "$python" -c 'import kaldifst' || { echo "no kaldifst for $python: ./run test installs tests/python-requirements.txt"; exit 1; }

@@ -1,5 +1,6 @@
 # `warpfst lattice prune | determinize | nbest | rescore | convert | oracle | stats` on small lattices, against the list of all their paths (lattice_ops.py); then on
 # real speech, where one command must agree with another.
+# shellcheck shell=bash
 ops="$SOURCE_DIR/tests/cli/lattice_ops.py"
 source "$SOURCE_DIR/tests/cli/expect.sh"
 lattice() { "$WARPFST" lattice "$@"; }

@@ -1,5 +1,6 @@
 # `warpfst lm`: every word as KenLM scores it (real 3-gram, generated 5-gram); the acceptor read by OpenFst's tools, and equal to the queries by
 # failure composition; messages and exit codes. KenLM comes with tests/python-requirements.txt (./run test installs it into build/venv).
+# shellcheck shell=bash
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 "$python" -c 'import kenlm' || { echo "no KenLM for $python: python3 -m venv build/venv && build/venv/bin/pip install -r tests/python-requirements.txt"; exit 1; }
 lm=$SOURCE_DIR/examples/ctc/lm3.arpa.gz

@@ -1,5 +1,6 @@
 # KenLM's binary tries: every word as KenLM itself scores it from the same file; large models and graphs are those of the ARPA file; messages.
 # KenLM comes with tests/python-requirements.txt (./run test installs it into build/venv).
+# shellcheck shell=bash
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 "$python" -c 'import kenlm' || { echo "no KenLM for $python: python3 -m venv build/venv && build/venv/bin/pip install -r tests/python-requirements.txt"; exit 1; }
 data=$SOURCE_DIR/tests/data/lm

@@ -1,5 +1,6 @@
 # `warpfst lm prune` and `lm arpa`: a real 3-gram made smaller step by step: each model within the one before, perplexity rising, KenLM of the same mind;
 # limits, word lists, threads; Sphinx's files wherever a model is read.
+# shellcheck shell=bash
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 "$python" -c 'import kenlm' || { echo "no KenLM for $python: python3 -m venv build/venv && build/venv/bin/pip install -r tests/python-requirements.txt"; exit 1; }
 lm=$SOURCE_DIR/examples/ctc/lm3.arpa.gz

@@ -1,4 +1,5 @@
 # warpfst mkgraph ctc, lexicon, topology on the example models: sizes, steps against OpenFst's tools, recognition, errors.
+# shellcheck shell=bash
 ctc=$SOURCE_DIR/examples/ctc
 fail() { echo "$*" >&2; exit 1; }
 # expect CODE PATTERN COMMAND...: the exit code, and what standard error says

@@ -1,5 +1,6 @@
 # warpfst mkgraph hmm with the acoustic model and dictionary of Debian's pocketsphinx-en-us: real speech at the costs of a peer's graphs, the graph
 # against its definition composed by OpenFst's tools, epsilons removed, what is missing, interrupted builds.
+# shellcheck shell=bash
 model=/usr/share/pocketsphinx/model/en-us hybrid=$SOURCE_DIR/examples/hybrid
 dict=$model/cmudict-en-us.dict
 fail() { echo "$*" >&2; exit 1; }

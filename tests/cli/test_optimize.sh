@@ -1,4 +1,5 @@
 # determinize, minimize, rmepsilon, push, shortestdistance: flags, files in and out, messages and exit codes; results against OpenFst's tools.
+# shellcheck shell=bash
 expect() { # expect CODE COMMAND...: runs it, its stderr in file `err`
   local want=$1 code=0
   shift

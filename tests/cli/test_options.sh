@@ -1,4 +1,5 @@
 # `warpfst options`: text, Markdown and JSON say the same about every option, and what subcommands say in their help.
+# shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 "$WARPFST" options > all.txt
 "$WARPFST" options --json > all.json

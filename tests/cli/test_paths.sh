@@ -1,4 +1,5 @@
 # shortestpath, prune, randgen, equal, equivalent, randequivalent: files, pipes, OpenFst's option names, exit codes.
+# shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 code() { local want=$1 got=0; shift; "$@" > out.txt 2> err.txt || got=$?; [ "$got" = "$want" ] || { cat err.txt >&2; fail "exit $got instead of $want: $*"; }; }
 

@@ -1,4 +1,5 @@
 # `warpfst plan`: what a batch and streams take on a GPU that is not here, how many streams fit, and what to lower.
+# shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 printf '0 1 1 1\n1 1 2 0\n1\n' | "$WARPFST" compile - graph.wfst
 plan() { "$WARPFST" plan graph.wfst --device=cuda --processors=132 --max-active=4000 --max-tokens=4000 "$@"; }

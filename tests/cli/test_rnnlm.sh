@@ -1,4 +1,5 @@
 # `warpfst rnnlm`: the toolkit's figures word by word, forms of output, messages and exit codes.
+# shellcheck shell=bash
 data=$SOURCE_DIR/tests/data/rnnlm
 
 expect() { # CODE PATTERN COMMAND...: exit code and a line of the output, standard error included
@@ -81,6 +82,7 @@ python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 while read -r model; do
   "$WARPFST" rnnlm score "$model.safetensors" "$model.text" --per-word --threads=2 >"$model.out"
 done <models.txt
+# shellcheck disable=SC2046 # a name a word
 "$python" "$SOURCE_DIR/tests/cli/rnnlm_torch.py" compare $(cat models.txt)
 [ "$(wc -l <models.txt)" = 18 ]
 expect 0 '"output": "softmax"' "$WARPFST" rnnlm info torch1.safetensors --json

@@ -1,4 +1,5 @@
 # warpfst matrix against numpy and kaldiio; warpfst score against sclite (Debian package sctk).
+# shellcheck shell=bash
 python=$SOURCE_DIR/build/venv/bin/python
 sclite() { sctk sclite "$@"; }
 test -x "$python" || { echo "no $python: ./run test makes it from tests/python-requirements.txt"; exit 1; }

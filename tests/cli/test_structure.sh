@@ -1,4 +1,5 @@
 # compose and the structural subcommands: files and flags, against OpenFst's tools.
+# shellcheck shell=bash
 printf '0 1 1 2 0.5\n0 2 2 0 1\n1 2 0 3\n2 0.25\n' >a.txt
 printf '0 1 2 4 0.5\n0 0 3 0\n1 1 3 5 1.5\n1\n' >b.txt
 fstcompile a.txt a.fst

@@ -1,4 +1,5 @@
 # The backend for Triton Inference Server in a real server on the CPU: the one in NVIDIA's PyPI package nvidia-pytriton, which ./run test puts into build/triton.
+# shellcheck shell=bash
 server=${WARPFST_TRITON_SERVER:-$SOURCE_DIR/build/triton/pytriton/tritonserver/bin/tritonserver}
 [ -x "$server" ] || { echo "no $server: ./run test installs it" >&2; exit 1; }
 ctc=$SOURCE_DIR/examples/ctc
