@@ -52,7 +52,7 @@ void test_set_large_limits(struct decode_task *task, size_t k);
 /* How often a message with this text was heard: for wf_set_log(test_listen, &heard). */
 struct test_heard {
   const char *text;
-  int times;
+  _Atomic int times; /* messages come from several threads */
 };
 void test_listen(void *heard, wf_log_level level, const char *text);
 
