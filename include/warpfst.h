@@ -91,7 +91,7 @@ WF_API const char *wf_status_text(wf_status status);
 typedef enum wf_log_level { WF_LOG_DEBUG = 0, WF_LOG_INFO = 1, WF_LOG_WARNING = 2 } wf_log_level;
 typedef void (*wf_log_fn)(void *user, wf_log_level level, const char *message);
 /* Sets the one log callback of the process (NULL: silence, the default). Call it before other
- * threads use the library. */
+ * threads use the library. `fn` may be called by several of the library's threads at once. */
 WF_API void wf_set_log(wf_log_fn fn, void *user);
 
 /* Called now and then during long work, from the thread that called the library. `fraction` is in
