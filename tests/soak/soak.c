@@ -40,6 +40,12 @@ static _Atomic uint64_t num_utterances, num_operations, num_seeds, num_misfits;
 static _Atomic int num_running;
 static atomic_flag reported = ATOMIC_FLAG_INIT, planted = ATOMIC_FLAG_INIT;
 static struct timespec began;
+struct running {
+  uint64_t seed;
+  const char *kind; /* NULL: nothing is running */
+  double since;     /* seconds after the start */
+};
+static struct running running[MOST_THREADS]; /* under the mutex */
 static _Thread_local struct {
   uint64_t seed;
   const char *kind;
@@ -96,21 +102,29 @@ static bool take_seed(uint64_t *out) {
   return some;
 }
 
-static void *soak(void *unused) {
+static void set_running(struct running *mine, struct running to) {
+  pthread_mutex_lock(&mutex);
+  *mine = to;
+  pthread_mutex_unlock(&mutex);
+}
+
+static void *soak(void *mine) {
   struct soak_counts counts = {0}, told = {0};
   while (take_seed(&now.seed)) {
     test_rng rng = {now.seed};
     const struct kind *kind = &kinds[kind_of(now.seed)];
     now.kind = kind->name;
     soak_note("begins");
+    set_running(mine, (struct running){now.seed, now.kind, seconds_passed()});
     kind->run(&rng, &counts);
+    set_running(mine, (struct running){0});
     num_utterances += counts.utterances - told.utterances;
     num_operations += counts.operations - told.operations;
     num_seeds++;
     told = counts;
   }
   num_running--;
-  return unused;
+  return NULL;
 }
 
 /* Utterances that did not fit the GPU and were decoded on the CPU prove little: they are counted.
@@ -124,13 +138,21 @@ static void show_progress(void) {
   fprintf(stderr, "%.0f s: %llu seeds, %llu utterances, %llu operations\n", seconds_passed(),
           (unsigned long long)num_seeds, (unsigned long long)num_utterances,
           (unsigned long long)num_operations);
+  pthread_mutex_lock(&mutex);
+  for (int i = 0; i < options.threads; i++) {
+    const double seconds = seconds_passed() - running[i].since;
+    if (running[i].kind != NULL && seconds >= PROGRESS_SECONDS)
+      fprintf(stderr, "  seed %llu (%s) has run for %.0f s\n", (unsigned long long)running[i].seed,
+              running[i].kind, seconds);
+  }
+  pthread_mutex_unlock(&mutex);
 }
 
 static void run_threads(void) {
   pthread_t threads[MOST_THREADS];
   num_running = options.threads;
   for (int i = 0; i < options.threads; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, soak, NULL), 0);
+    assert_int_equal(pthread_create(&threads[i], NULL, soak, &running[i]), 0);
   for (double next = PROGRESS_SECONDS; num_running > 0;) {
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     if (seconds_passed() < next) continue;
