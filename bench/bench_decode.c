@@ -6,8 +6,9 @@
  *
  * RUN is a list of settings, comma-separated, each of which may be left out:
  *     device=cpu|cuda[:N]      where to search
- *     scores=host|pinned|device where the scores are at the beginning; host and pinned: sending
- *     them is part of the time
+ *     scores=host|pinned|device
+ *                              where the scores are at the beginning; host and pinned: sending
+ *                              them is part of the time
  *     dtype=f32|f16|bf16       of the scores
  *     batch=400                utterances in one call of wf_decode
  *     utterances=N             to decode in one round, call after call: the first N of SCORES,
@@ -20,10 +21,9 @@
  *                              part of the time
  *     frames=0                 N: one utterance of N frames, those of SCORES end to end; in one
  *                              round, after which the memory of host and GPU is told
- *     lm=off|device|hybrid|host|table   every word scored with the model of --lm, which lies there;
- *                                       table: as device, and on the CPU with its look-up table,
- *                                       from
- *                              that run on
+ *     lm=off|device|hybrid|host|table
+ *                              every word scored with the model of --lm, which lies there; table:
+ *                              as device, and on the CPU with its look-up table, from that run on
  *     lm_cache=0               hybrid: a cache for so many hundredths of the n-grams, besides the
  *                              index
  *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU, unless they

@@ -2,28 +2,30 @@
  * stream of an hour. A JSON object a line; bench/stream.py makes tables of them.
  *
  *     bench_stream GRAPH SCORES [--SETTING=VALUE...]
- *         acoustic-scale=1 frame-shift=0.04 beam=15 max-active=10000 min-active=200 lattice-beam=0
- *         blank=-1 threads=0 device=cpu    the decoder streams=16 chunk=0.32 seconds=20 partials=1
- *         poisson=0    each stream says the utterances of SCORES one after the other, beginning
- *         anywhere; every `chunk` seconds a
- *                                    chunk arrives, at its own time. All that has arrived is
- *                                    decoded in one call, then the next such call begins. partials:
- *                                    after each chunk a partial result and the endpoint rules are
- *                                    asked for. poisson: the times between chunks are exponentially
- *                                    distributed, with that mean: requests as they come over a
- *                                    network
- *         boost=0 boost-words=0      so many phrases of two or three random words, or single words,
- *                                    are boosted in all streams
- *         rnnlm=MODEL arpa=FILE rnnlm-memory=1e9     all streams have this recurrent model,
- *         interpolated (0.5) with the n-gram model, which the graph was built with
- *         warm=2                     seconds before the ones that count
- *         add-words=0                instead: the time to add so many phrases of 10 random tokens
- *                                    to the graph
- *         hours=0 forget=0 commit=0           instead: memory of one stream that hears so many
- *                                             hours, utterances in a loop without a reset, as fast
- *                                             as it goes;
- *                                    commit: seconds after which it hands out what is decided of
- *                                    the lattice
+ *
+ * The decoder: acoustic-scale=1 frame-shift=0.04 beam=15 max-active=10000 min-active=200
+ * lattice-beam=0 blank=-1 threads=0 device=cpu
+ *
+ *         streams=16 chunk=0.32 seconds=20 partials=1 poisson=0
+ *                             each stream says the utterances of SCORES one after the other,
+ *                             beginning anywhere. A chunk arrives every `chunk` seconds. All that
+ *                             has arrived is decoded in one call, then the next call begins.
+ *                             partials: after each chunk a partial result and the endpoint rules
+ *                             are asked for. poisson: the times between chunks are exponentially
+ *                             distributed with that mean, as of requests over a network
+ *         warm=2              seconds before the ones that count
+ *         boost=0 boost-words=0
+ *                             so many phrases of two or three random words, or single words, are
+ *                             boosted in all streams
+ *         rnnlm=MODEL arpa=FILE rnnlm-memory=1e9
+ *                             all streams have this recurrent model, interpolated (0.5) with the
+ *                             n-gram model that the graph was built with
+ *         add-words=0         instead: the time to add so many phrases of 10 random tokens to the
+ *                             graph
+ *         hours=0 forget=0 commit=0
+ *                             instead: memory of one stream that hears so many hours, utterances
+ *                             in a loop without a reset, as fast as it goes. commit: seconds after
+ *                             which it emits the part of the lattice that is decided
  *
  * Latency of a chunk: from its arrival (the moment its last frame was spoken) until its partial is
  * there; of the last word: until the result is there. Of the latency of a chunk, `queue` is until
