@@ -44,13 +44,10 @@ struct running {
   uint64_t seed;
   const char *kind; /* NULL: nothing is running */
   double since;     /* seconds after the start */
+  char note[200];   /* of its thread alone; the others are under the mutex */
 };
-static struct running running[MOST_THREADS]; /* under the mutex */
-static _Thread_local struct {
-  uint64_t seed;
-  const char *kind;
-  char note[200];
-} now;
+static struct running running[MOST_THREADS + 1]; /* the last is the main thread's: nothing */
+static _Thread_local struct running *now = &running[MOST_THREADS];
 
 static double seconds_passed(void) {
   struct timespec t;
@@ -61,7 +58,7 @@ static double seconds_passed(void) {
 void soak_note(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(now.note, sizeof now.note, format, args);
+  vsnprintf(now->note, sizeof now->note, format, args);
   va_end(args);
 }
 
@@ -72,10 +69,10 @@ bool soak_plant(void) { return options.plant && !atomic_flag_test_and_set(&plant
 static void report(int number) {
   char text[512];
   if (atomic_flag_test_and_set(&reported)) pause();
-  const int size =
-      snprintf(text, sizeof text, "\nseed %llu: %s: %s: %s\nagain: --seed=%llu --seeds=1\n",
-               (unsigned long long)now.seed, now.kind != NULL ? now.kind : "start", now.note,
-               number == SIGABRT ? "the result is another" : "crash", (unsigned long long)now.seed);
+  const int size = snprintf(
+      text, sizeof text, "\nseed %llu: %s: %s: %s\nagain: --seed=%llu --seeds=1\n",
+      (unsigned long long)now->seed, now->kind != NULL ? now->kind : "start", now->note,
+      number == SIGABRT ? "the result is another" : "crash", (unsigned long long)now->seed);
   if (write(STDOUT_FILENO, text, (size_t)size) < size) _exit(2);
   _exit(1);
 }
@@ -88,36 +85,30 @@ static int kind_of(uint64_t seed) {
   return kind;
 }
 
-/* False: no more. */
-static bool take_seed(uint64_t *out) {
+/* The next seed for this thread. False: no more. */
+static bool take_seed(void) {
   const bool late = options.seconds > 0 && seconds_passed() >= options.seconds;
   pthread_mutex_lock(&mutex);
   const bool some = !late && (options.most == 0 || num_taken < options.most);
+  now->kind = NULL;
   if (some) {
     while (options.only >= 0 && kind_of(next_seed) != options.only) next_seed++;
-    *out = next_seed++;
+    now->seed = next_seed++;
+    now->kind = kinds[kind_of(now->seed)].name;
+    now->since = seconds_passed();
     num_taken++;
   }
   pthread_mutex_unlock(&mutex);
   return some;
 }
 
-static void set_running(struct running *mine, struct running to) {
-  pthread_mutex_lock(&mutex);
-  *mine = to;
-  pthread_mutex_unlock(&mutex);
-}
-
 static void *soak(void *mine) {
   struct soak_counts counts = {0}, told = {0};
-  while (take_seed(&now.seed)) {
-    test_rng rng = {now.seed};
-    const struct kind *kind = &kinds[kind_of(now.seed)];
-    now.kind = kind->name;
+  now = mine;
+  while (take_seed()) {
+    test_rng rng = {now->seed};
     soak_note("begins");
-    set_running(mine, (struct running){now.seed, now.kind, seconds_passed()});
-    kind->run(&rng, &counts);
-    set_running(mine, (struct running){0});
+    kinds[kind_of(now->seed)].run(&rng, &counts);
     num_utterances += counts.utterances - told.utterances;
     num_operations += counts.operations - told.operations;
     num_seeds++;

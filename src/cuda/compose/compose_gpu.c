@@ -24,56 +24,8 @@
 enum { CELLS_PER_STATE = 512 }; /* beyond, the table from this density on */
 #define COUNTED_WORDS ((uint64_t)1 << 25) /* with fewer words there cannot be 2^31 states */
 
-/* Device arrays, in the order in which the problem's come first. */
-enum buffer {
-  PAIRS,
-  ROWS,
-  LINK_OFF,
-  LINKS,
-  FORWARD_OFF,
-  FORWARD,
-  BACKWARD_OFF,
-  BACKWARD,
-  RUN_OFF,
-  RUN_OFF_BACK,
-  RUNS,
-  RUNS_BACK,
-  OFF,
-  TO,
-  CELLS,
-  MOVES,
-  ENDS,
-  SHIFTS,
-  MASKS,
-  A_ARCS,
-  B_FINAL,
-  PARTS,
-  PART_WORD,
-  WORD_ROW,
-  HEAVY,
-  HEAVY_BACK,
-  CHUNKS,
-  CHUNKS_BACK,
-  ZEROED,
-  LIST,
-  COUNTS,
-  REACHED_COUNT,
-  FIRST,
-  HALVES,
-  FIRST_SLOT,
-  SLOTS,
-  ARC_OFF,
-  FINAL_COST,
-  ARCS,
-  ORIGINS,
-  SCRATCH,
-  NUM_BUFFERS
-};
-
-_Static_assert((int)NUM_BUFFERS == (int)WF__COMPOSER_BUFFERS, "composer.h says how many there are");
-
-static uint64_t mail_bytes(uint64_t num_pairs) {
-  return sizeof(struct wf__composer_mail) + (num_pairs + 1) * sizeof(wf__gpu_place);
+static uint64_t readback_bytes(uint64_t num_pairs) {
+  return sizeof(struct wf__composer_readback) + (num_pairs + 1) * sizeof(wf__gpu_place);
 }
 
 /* --- making ------------------------------------------------------------------------------ */
@@ -90,12 +42,13 @@ static wf_status open_device(wf_composer *self, wf_error *err) {
   self->c.shared_bytes = (uint32_t)profile.shared_kb * 1024;
   self->c.has_clusters = profile.max_rank_bits > 0;
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking), "a stream");
-  WF__CUDA_TRY(cudaMallocHost((void **)&self->mail, mail_bytes(self->count)), "pinned memory");
+  WF__CUDA_TRY(cudaMallocHost((void **)&self->readback, readback_bytes(self->count)),
+               "pinned memory");
   return WF_OK;
 }
 
-static wf_status upload(wf_composer *self, enum buffer which, const void *from, uint64_t count,
-                        size_t element, wf_error *err) {
+static wf_status upload(wf_composer *self, enum wf__composer_buffer which, const void *from,
+                        uint64_t count, size_t element, wf_error *err) {
   WF__TRY(wf__device_reserve(&self->buffers[which], count * element, "the inputs of a composition",
                              err));
   if (count != 0)
@@ -158,7 +111,7 @@ static uint64_t all_heavy(const wf__gpu_compose *c) { return c->num_heavy[0] + c
 /* What the host looks at, so that it is in one copy; then bits: reached, kept, fresh (of each
  * direction, where both run together), those of heavy rows; then rows' and heavy rows' marks. */
 static uint64_t zeroed_bytes(const wf__gpu_compose *c) {
-  return mail_bytes(c->num_pairs) + (c->num_words + 1) * 8 * (c->both ? 4 : 3) +
+  return readback_bytes(c->num_pairs) + (c->num_words + 1) * 8 * (c->both ? 4 : 3) +
          all_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * (c->both ? 16 : 8) +
          all_heavy(c) * 8;
 }
@@ -169,7 +122,7 @@ static wf_status reserve_tables(wf_composer *self, wf_error *err) {
   uint64_t words = c->num_words + 1;
   size_t scratch = 0;
   struct {
-    enum buffer which;
+    enum wf__composer_buffer which;
     uint64_t bytes;
   } const wanted[] = {{WORD_ROW, words * 4},
                       {ZEROED, zeroed_bytes(c)},
@@ -209,11 +162,12 @@ static void point(wf_composer *self) {
   c->parts = at[PARTS].data;
   c->part_word = at[PART_WORD].data;
   c->word_row = at[WORD_ROW].data;
-  struct wf__composer_mail *mail = c->zeroed = at[ZEROED].data;
-  uint64_t *words = (uint64_t *)mail + mail_bytes(c->num_pairs) / 8, num_words = c->num_words + 1;
-  c->totals = &mail->num_states;
-  c->stats = mail->levels;
-  c->places = mail->places;
+  struct wf__composer_readback *readback = c->zeroed = at[ZEROED].data;
+  uint64_t *words = (uint64_t *)readback + readback_bytes(c->num_pairs) / 8,
+           num_words = c->num_words + 1;
+  c->totals = &readback->num_states;
+  c->stats = readback->levels;
+  c->places = readback->places;
   c->zeroed_bytes = zeroed_bytes(c);
   c->reached = words;
   c->kept = c->connect ? words + num_words : c->reached;
@@ -362,7 +316,7 @@ void wf_composer_free(wf_composer *composer) {
   if (composer->stream != NULL) {
     cudaSetDevice(composer->device);
     cudaStreamDestroy(composer->stream);
-    cudaFreeHost(composer->mail);
+    cudaFreeHost(composer->readback);
     for (int i = 0; i < NUM_BUFFERS; i++) cudaFree(composer->buffers[i].data);
   }
   free(composer->a);
@@ -394,7 +348,7 @@ static wf_status back(wf_composer *self, void *to, const void *from, uint64_t by
 /* Sizes and places, and what is counted to be limited, to the host. */
 static wf_status look(wf_composer *self, const char *what, wf_error *err) {
   wf__gpu_compose *c = &self->c;
-  WF__TRY(back(self, self->mail, c->zeroed, mail_bytes(c->num_pairs), err));
+  WF__TRY(back(self, self->readback, c->zeroed, readback_bytes(c->num_pairs), err));
   if (c->reached_count != NULL)
     WF__TRY(back(self, self->reached_count, c->reached_count, self->count * 8, err));
   WF__CUDA_TRY(cudaStreamSynchronize(self->stream), what);
@@ -441,29 +395,30 @@ static wf_status start_fill(wf_composer *self, wf_error *err) {
 
 /* Search, count, fill, with a look at the sizes before each that needs room. */
 static wf_status run_with_looks(wf_composer *self, wf_error *err) {
-  struct wf__composer_mail *mail = self->mail;
+  struct wf__composer_readback *readback = self->readback;
   wf__gpu_compose *c = &self->c;
   size_t scratch = 0;
   WF__TRY(start_search(self, err));
   WF__TRY(look(self, "the search of a composition", err));
   WF__TRY(check_states(self, err));
-  WF__TRY(check_bytes(self, mail->num_states, 0, err));
-  WF__TRY(
-      wf__device_reserve(&self->buffers[SLOTS], (mail->num_slots + 1) * 8, "counts of arcs", err));
-  WF__TRY(wf__device_reserve(&self->buffers[ARC_OFF], (mail->num_states + self->count) * 8,
+  WF__TRY(check_bytes(self, readback->num_states, 0, err));
+  WF__TRY(wf__device_reserve(&self->buffers[SLOTS], (readback->num_slots + 1) * 8, "counts of arcs",
+                             err));
+  WF__TRY(wf__device_reserve(&self->buffers[ARC_OFF], (readback->num_states + self->count) * 8,
                              "states", err));
-  WF__TRY(wf__device_reserve(&self->buffers[FINAL_COST], mail->num_states * 4, "states", err));
+  WF__TRY(wf__device_reserve(&self->buffers[FINAL_COST], readback->num_states * 4, "states", err));
   point(self);
-  WF__CUDA_TRY(wf__gpu_compose_count(c, mail->num_slots, NULL, &scratch, self->stream),
+  WF__CUDA_TRY(wf__gpu_compose_count(c, readback->num_slots, NULL, &scratch, self->stream),
                "prefix sums");
   WF__TRY(wf__device_reserve(&self->buffers[SCRATCH], scratch, "prefix sums", err));
-  WF__TRY(start_count(self, mail->num_slots, err));
-  WF__TRY(back(self, &mail->num_arcs, c->slots + mail->num_slots, 8, err));
+  WF__TRY(start_count(self, readback->num_slots, err));
+  WF__TRY(back(self, &readback->num_arcs, c->slots + readback->num_slots, 8, err));
   WF__CUDA_TRY(cudaStreamSynchronize(self->stream), "counting arcs");
-  WF__TRY(check_bytes(self, mail->num_states, mail->num_arcs, err));
-  WF__TRY(wf__device_reserve(&self->buffers[ARCS], mail->num_arcs * sizeof(wf_arc), "arcs", err));
+  WF__TRY(check_bytes(self, readback->num_states, readback->num_arcs, err));
+  WF__TRY(
+      wf__device_reserve(&self->buffers[ARCS], readback->num_arcs * sizeof(wf_arc), "arcs", err));
   if (self->with_origins)
-    WF__TRY(wf__device_reserve(&self->buffers[ORIGINS], mail->num_arcs * sizeof(wf_arc_origin),
+    WF__TRY(wf__device_reserve(&self->buffers[ORIGINS], readback->num_arcs * sizeof(wf_arc_origin),
                                "origins of arcs", err));
   point(self);
   WF__TRY(start_fill(self, err));
@@ -473,16 +428,16 @@ static wf_status run_with_looks(wf_composer *self, wf_error *err) {
 /* The same in the room that the last run left, with one look at the end: the kernels write nothing
  * where there is not enough. */
 static wf_status run_in_room(wf_composer *self, bool *out_fits, wf_error *err) {
-  const struct wf__composer_mail *mail = self->mail;
+  const struct wf__composer_readback *readback = self->readback;
   const wf__gpu_compose *c = &self->c;
   WF__TRY(start_search(self, err));
   WF__TRY(start_count(self, c->room_slots, err));
   WF__TRY(start_fill(self, err));
   WF__TRY(look(self, "a composition", err));
   WF__TRY(check_states(self, err));
-  WF__TRY(check_bytes(self, mail->num_states, mail->num_arcs, err));
-  *out_fits = mail->num_states <= c->room_states && mail->num_slots <= c->room_slots &&
-              mail->num_arcs <= c->room_arcs;
+  WF__TRY(check_bytes(self, readback->num_states, readback->num_arcs, err));
+  *out_fits = readback->num_states <= c->room_states && readback->num_slots <= c->room_slots &&
+              readback->num_arcs <= c->room_arcs;
   return WF_OK;
 }
 
@@ -512,7 +467,7 @@ wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
     WF__TRY(run_table(composer, err));
   } else {
     for (size_t i = 0; i < composer->count; i++)
-      composer->mail->places[i] = (wf__gpu_place){.start = -1};
+      composer->readback->places[i] = (wf__gpu_place){.start = -1};
   }
   WF__TRY(run_sparse(composer, err));
   composer->has_run = true;

@@ -19,7 +19,7 @@ static wf_status check_result(const wf_composer *composer, size_t i, wf_error *e
 }
 
 static wf_fst_view device_view(const wf_composer *self, size_t i) {
-  const wf__gpu_place *place = &self->mail->places[i];
+  const wf__gpu_place *place = &self->readback->places[i];
   const wf__gpu_batch *made = self->made[i];
   wf_fst_view view = {.start = made != NULL ? made->start[0] : place->start,
                       .semiring = wf_fst_get_view(self->a[i]).semiring};
@@ -43,7 +43,7 @@ static wf_fst_view device_view(const wf_composer *self, size_t i) {
 static const wf_arc_origin *device_origins(const wf_composer *self, size_t i) {
   if (!self->with_origins) return NULL;
   return self->made[i] != NULL ? self->made[i]->origins
-                               : self->c.origins + self->mail->places[i].arc_base;
+                               : self->c.origins + self->readback->places[i].arc_base;
 }
 
 wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view,
@@ -115,7 +115,7 @@ size_t wf__composer_count(const wf_composer *composer) { return composer->count;
 
 void wf__composer_levels(const wf_composer *composer, uint32_t out[2]) {
   bool table = composer->c.num_rows != 0;
-  for (int back = 0; back < 2; back++) out[back] = table ? composer->mail->levels[back] : 0;
+  for (int back = 0; back < 2; back++) out[back] = table ? composer->readback->levels[back] : 0;
 }
 
 const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side) {
