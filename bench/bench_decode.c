@@ -460,15 +460,17 @@ static void print_run(const struct bench *bench, const struct run *run, const do
         "\"compact_arcs\": %.0f",
         run->options.lattice_beam, t->lattice_arcs / n, determinize_s, compact_arcs);
   if (run->frames > 0) printf(", \"host_mib\": %.1f", t->host_mib);
-  if (gpu)
-    printf(", \"gpu_mib\": %.1f, \"on_cpu\": %zu",
-           (double)wf_decoder_plan(bench->decoder).total_bytes / (1 << 20),
+  if (gpu) {
+    wf_plan plan;
+    wf_decoder_plan(bench->decoder, &plan);
+    printf(", \"gpu_mib\": %.1f, \"on_cpu\": %zu", (double)plan.total_bytes / (1 << 20),
            atomic_load(&bench->num_on_cpu));
+  }
   printf(", \"determinize\": %s, \"tiled\": %s", run->determinize ? "true" : "false",
          run->frames > 0 ? "true" : "false");
   if (has_lm(run)) {
-    wf_lm_stats lm =
-        wf_decoder_lm_stats(bench->decoder); /* of all rounds, and of the one before them */
+    wf_lm_stats lm; /* of all rounds, and of the one before them */
+    wf_decoder_lm_stats(bench->decoder, &lm);
     printf(
         ", \"lm\": \"%s\", \"lm_cache\": %g, \"lm_bytes\": %llu, \"lm_gpu_bytes\": %llu, "
         "\"lm_host_bytes\": %llu, \"lm_cache_hits\": %llu, \"lm_host_reads\": %llu, "

@@ -187,7 +187,7 @@ int main(int argc, char **argv) {
     request.table = wf_option_table_find(argv[1]);
     request.options = malloc(request.table->struct_size);
     if (request.options == NULL) return 1;
-    wf_config_init(request.table, request.options);
+    wf_config_init(request.table, request.options, request.table->struct_size);
   }
   int code = 2;
   if (request.operation != NULL && take_arguments(&request, argc, argv))

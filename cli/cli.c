@@ -81,7 +81,7 @@ void cli_table(cli_parser *parser, const char *name, void *config) {
     fprintf(stderr, "warpfst: internal: option table '%s'\n", name);
     exit(CLI_USAGE);
   }
-  wf_config_init(table, config);
+  wf_config_init(table, config, table->struct_size);
   parser->tables[parser->num_tables].table = table;
   parser->tables[parser->num_tables++].config = config;
 }

@@ -16,7 +16,8 @@ struct summary {
 /* Where it was decoded, and what the largest batch took there: on each GPU, and page-locked on the
  * host. */
 static void print_device(FILE *out, const struct decode_run *run) {
-  wf_plan plan = wf_decoder_plan(run->decoder);
+  wf_plan plan;
+  wf_decoder_plan(run->decoder, &plan);
   const char *device = run->decoder_options.device;
   fprintf(out, ", \"device\": \"%s\", \"gpus\": %d",
           device != NULL && device[0] != '\0' ? device : "cpu", plan.num_gpus);

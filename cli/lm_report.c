@@ -7,7 +7,8 @@ typedef unsigned long long ull;
 static double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 void lm_report_print(FILE *out, const wf_decoder *decoder, double decode_s, bool json) {
-  const wf_lm_stats lm = wf_decoder_lm_stats(decoder);
+  wf_lm_stats lm;
+  wf_decoder_lm_stats(decoder, &lm);
   const uint64_t asked = lm.cache_hits + lm.host_reads;
   const double hits = ratio((double)lm.cache_hits, (double)asked),
                stalled = ratio(lm.stall_s, decode_s);

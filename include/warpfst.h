@@ -26,8 +26,10 @@
  *    thread at a time; different objects never interfere.
  *  - Paths: "-" is standard input or output. Anything gzipped is inflated on reading. Output is
  *    written under a temporary name and renamed when complete.
- *  - Structures whose first field is `struct_size` are set up by their _init function; fields may
- *    be added at the end.
+ *  - Structures whose first field is `struct_size` are set up by their _init function, which is
+ *    compiled into the caller. Fields may be added at their end: a program and a library of
+ *    different versions then agree on the fields that both know. Structures that end in `reserved`
+ *    keep their size; set it to zero. Other structures that the caller makes never change.
  */
 #ifndef WARPFST_H
 #define WARPFST_H
@@ -35,6 +37,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -114,6 +117,14 @@ WF_API void wf_set_interrupt(wf_interrupt_fn fn, void *user);
 /* Frees memory that the library handed out as a plain array or string. NULL is fine. */
 WF_API void wf_free(void *memory);
 
+/* Declares wf_NAME_init for a structure whose first field is its size: everything zero, and the
+ * size that the caller was compiled with. */
+#define WF_DECLARE_INIT(name)                                 \
+  static inline void wf_##name##_init(wf_##name *structure) { \
+    memset(structure, 0, sizeof *structure);                  \
+    structure->struct_size = sizeof *structure;               \
+  }
+
 /* =========================================================================================
  * 2  Option tables
  *
@@ -154,14 +165,17 @@ typedef struct wf_option_table {
 WF_API const wf_option_table *wf_option_table_at(size_t i);
 /* Table by name; NULL if there is none. */
 WF_API const wf_option_table *wf_option_table_find(const char *name);
-/* Fills `config` (struct_size bytes) with the defaults. */
-WF_API void wf_config_init(const wf_option_table *table, void *config);
+/* Fills `config`, a structure of `size` bytes, with the defaults: the fields that lie within it and
+ * that this library knows. The rest is zero. `size` is what the caller was compiled with, or
+ * table->struct_size. */
+WF_API void wf_config_init(const wf_option_table *table, void *config, size_t size);
 /* Parses `value` into the field `name` ('-' and '_' are the same in names). BOOL takes
  * true/false/1/0/yes/no. A STR field keeps the pointer. Errors: unknown name, malformed value,
- * value out of range. */
+ * value out of range, a field beyond the end of `config`. */
 WF_API wf_status wf_config_set(const wf_option_table *table, void *config, const char *name,
                                const char *value, wf_error *err);
-/* Checks struct_size and every range, as each call that takes options does first. */
+/* Checks struct_size and every range, as each call that takes options does first. A field of a
+ * newer program that this library does not know must be zero (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_config_check(const wf_option_table *table, const void *config, wf_error *err);
 
 #define WF_FIELD_F32 float
@@ -173,12 +187,14 @@ WF_API wf_status wf_config_check(const wf_option_table *table, const void *confi
 #define WF_FIELD(type, name, def, min, max, unit, help) WF_FIELD_##type name;
 /* Declares `wf_NAME_options` and `wf_NAME_options_init`. NULL options mean the defaults in every
  * call. */
-#define WF_DECLARE_OPTIONS(name, LIST) \
-  typedef struct wf_##name##_options { \
-    size_t struct_size;                \
-    LIST(WF_FIELD)                     \
-  } wf_##name##_options;               \
-  WF_API void wf_##name##_options_init(wf_##name##_options *options);
+#define WF_DECLARE_OPTIONS(name, LIST)                                        \
+  typedef struct wf_##name##_options {                                        \
+    size_t struct_size;                                                       \
+    LIST(WF_FIELD)                                                            \
+  } wf_##name##_options;                                                      \
+  static inline void wf_##name##_options_init(wf_##name##_options *options) { \
+    wf_config_init(wf_option_table_find(#name), options, sizeof *options);    \
+  }
 
 /* =========================================================================================
  * 3  Symbol tables: words or tokens <-> integer labels
@@ -334,7 +350,7 @@ typedef struct wf_fst_info {
   uint64_t max_arcs; /* of one state */
   int32_t max_ilabel, max_olabel;
 } wf_fst_info;
-WF_API void wf_fst_info_init(wf_fst_info *info);
+WF_DECLARE_INIT(fst_info)
 WF_API wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err);
 
 /* AT&T text, as OpenFst's fstcompile and fstprint read and write it: a line an arc, `source
@@ -788,7 +804,7 @@ typedef struct wf_arpa_stats {
   uint64_t
       num_created; /* n-grams created, at their backed-off probability, as contexts of others */
 } wf_arpa_stats;
-WF_API void wf_arpa_stats_init(wf_arpa_stats *stats);
+WF_DECLARE_INIT(arpa_stats)
 
 /* Reads an ARPA file. Labels come from `words`; NULL makes a table of the LM's words in the order
  * of the file, <eps> = 0. <s>, </s> and <unk> need not be in a given table. `stats` may be NULL.
@@ -819,7 +835,7 @@ typedef struct wf_lm_info {
   int32_t bos, eos, unk;         /* labels in the word table; -1: not there */
   bool has_unk;                  /* does the model give unknown words a probability? */
 } wf_lm_info;
-WF_API void wf_lm_info_init(wf_lm_info *info);
+WF_DECLARE_INIT(lm_info)
 WF_API wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *info, wf_error *err);
 /* The table given to the reader, or made by it. */
 WF_API const wf_symbols *wf_lm_words(const wf_lm *lm);
@@ -879,7 +895,7 @@ typedef struct wf_lm_prune_stats {
   uint64_t num_scaled; /* histories whose explicit probabilities were scaled: back-off weights could
                           not make them sum to 1 */
 } wf_lm_prune_stats;
-WF_API void wf_lm_prune_stats_init(wf_lm_prune_stats *stats);
+WF_DECLARE_INIT(lm_prune_stats)
 /* `stats` may be NULL. Errors: malformed max_ngrams, no word left (WF_ERR_ARGUMENT). */
 WF_API wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary,
                              const wf_lm_prune_options *options, wf_lm **out,
@@ -935,7 +951,7 @@ typedef struct wf_wlm_stats {
   uint64_t num_outside; /* n-grams left out for a word that the small model, so the graph, lacks */
   double loss_mean, loss_worst; /* pack=codebook: |cost as stored - cost| over all n-grams, nats */
 } wf_wlm_stats;
-WF_API void wf_wlm_stats_init(wf_wlm_stats *stats);
+WF_DECLARE_INIT(wlm_stats)
 /* `arpa`: ARPA, plain or gzipped, read as a stream, or a binary model as in wf_lm_read. `stats` and
  * `reading` (what the reader met) may be NULL. Errors as for wf_lm_read; WF_ERR_LIMIT beyond 2^32 -
  * 2 histories. */
@@ -963,7 +979,7 @@ typedef struct wf_wlm_info {
   int32_t cost_bits;    /* 32: exact */
   uint64_t table_bytes; /* of wf_wlm_make_table; 0: there is none */
 } wf_wlm_info;
-WF_API void wf_wlm_info_init(wf_wlm_info *info);
+WF_DECLARE_INIT(wlm_info)
 WF_API wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *info, wf_error *err);
 /* The model's own words; label = key. */
 WF_API const wf_symbols *wf_wlm_words(const wf_wlm *lm);
@@ -1042,7 +1058,7 @@ typedef struct wf_rnnlm_info {
   int32_t bos, eos, unk; /* word ids; unk -1: none */
   size_t state_bytes;    /* of one state */
 } wf_rnnlm_info;
-WF_API void wf_rnnlm_info_init(wf_rnnlm_info *info);
+WF_DECLARE_INIT(rnnlm_info)
 WF_API wf_status wf_rnnlm_get_info(const wf_rnnlm *rnnlm, wf_rnnlm_info *info, wf_error *err);
 /* The words; keys are ids. */
 WF_API const wf_symbols *wf_rnnlm_words(const wf_rnnlm *rnnlm);
@@ -1310,7 +1326,7 @@ typedef struct wf_ctc_graph_parts {
   void *step_user;
   wf_progress progress;
 } wf_ctc_graph_parts;
-WF_API void wf_ctc_graph_parts_init(wf_ctc_graph_parts *parts);
+WF_DECLARE_INIT(ctc_graph_parts)
 
 typedef struct wf_ctc_graph_result {
   wf_fst *graph;             /* symbols: token labels, words */
@@ -1360,7 +1376,7 @@ typedef struct wf_hmm_info {
   int32_t num_types;      /* distinct HMMs known so far */
   bool identity;          /* label = column + 1 for every label: the decoder needs no table */
 } wf_hmm_info;
-WF_API void wf_hmm_info_init(wf_hmm_info *info);
+WF_DECLARE_INIT(hmm_info)
 WF_API wf_status wf_hmm_get_info(const wf_hmm *hmm, wf_hmm_info *info, wf_error *err);
 /* The table `columns` for wf_graph_create: entry l is the column of label l, entry 0 is -1.
  * `*out_columns` is for wf_free. */
@@ -1438,7 +1454,7 @@ typedef struct wf_hmm_graph_parts {
   void *step_user;
   wf_progress progress;
 } wf_hmm_graph_parts;
-WF_API void wf_hmm_graph_parts_init(wf_hmm_graph_parts *parts);
+WF_DECLARE_INIT(hmm_graph_parts)
 
 typedef struct wf_hmm_graph_result {
   wf_fst *graph;             /* output symbols: words */
@@ -1591,6 +1607,7 @@ typedef struct wf_scores {
   wf_dtype dtype;
   bool on_device; /* data is memory of one of the decoder's GPUs, complete in the order of
                      wf_decoder_set_stream; else host memory */
+  uint64_t reserved[2];
 } wf_scores;
 
 /* A batch as one tensor [utterance, frame, column], padded to the longest. */
@@ -1605,6 +1622,7 @@ typedef struct wf_padded_scores {
       *lengths; /* [num_utterances] frames of each, at most max_frames; NULL: all have max_frames */
   wf_dtype dtype;
   bool on_device;
+  uint64_t reserved[2];
 } wf_padded_scores;
 /* Describes each utterance of the tensor in `scores` [num_utterances], the caller's, for wf_decode;
  * nothing is copied. Errors: a length outside [0, max_frames], strides in which frames overlap. */
@@ -1783,7 +1801,7 @@ typedef struct wf_rnn_scorer_stats {
                            frame, if no more */
   uint64_t num_evicted_results, num_evicted_contexts;
 } wf_rnn_scorer_stats;
-WF_API void wf_rnn_scorer_stats_init(wf_rnn_scorer_stats *stats);
+WF_DECLARE_INIT(rnn_scorer_stats)
 /* Errors: not a scorer of wf_scorer_from_rnnlm. */
 WF_API wf_status wf_scorer_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *stats,
                                      wf_error *err);
@@ -1815,6 +1833,7 @@ typedef struct wf_batch_shape {
   int32_t num_processors; /* 0: ask the GPU. Else plan for one of so many multiprocessors (132:
                            * H200) that need not be here; its memory is then options.gpu_memory (0:
                            * without limit) */
+  uint64_t reserved[4];
 } wf_batch_shape;
 
 /* Bytes that decoding takes on each GPU, everything allocated included. */
@@ -1833,6 +1852,7 @@ typedef struct wf_plan {
   int32_t num_gpus;         /* workers of the decoder: 0 on the CPU, which has no plan */
   int32_t lane_blocks;      /* thread blocks that search one utterance */
   int32_t num_lanes;        /* utterances with room on a GPU at one time */
+  uint64_t reserved[8];
 } wf_plan;
 /* The plan that wf_decode follows for such a batch, on the options' device. Allocates nothing on
  * the GPU. Errors: WF_ERR_MEMORY if even the smallest plan does not fit: needed and available bytes
@@ -1842,7 +1862,7 @@ WF_API wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *
                                const wf_batch_shape *shape, wf_plan *out, wf_error *err);
 /* The largest plan that the decoder has followed so far; all 0 on the CPU and, but for the graph,
  * before the first batch. */
-WF_API wf_plan wf_decoder_plan(const wf_decoder *decoder);
+WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
 /* The on-the-fly language models of a decoder on GPUs, over all GPUs and batches so far; all 0 on
  * the CPU. What is counted is counted from the decoder's first batch on, and models that are gone
  * stay in it. It is of n-grams in host memory: 0 with placement=device. */
@@ -1862,8 +1882,9 @@ typedef struct wf_lm_stats {
                    * it searches with at one time (32 a multiprocessor): divided by the time of
                    * decoding, the share of it that the GPU's warps waited for the bus. Small where
                    * a small batch leaves most of them idle */
+  uint64_t reserved[8];
 } wf_lm_stats;
-WF_API wf_lm_stats wf_decoder_lm_stats(const wf_decoder *decoder);
+WF_API void wf_decoder_lm_stats(const wf_decoder *decoder, wf_lm_stats *out);
 
 /* =========================================================================================
  * 9  Acoustic scores, results, word error rate
@@ -1968,6 +1989,7 @@ typedef struct wf_hypothesis {
   const wf_alternative
       *alternatives; /* [num_alternatives] best first: "nbest" in JSON; no other format has them */
   size_t num_alternatives;
+  uint64_t reserved[4];
 } wf_hypothesis;
 
 /* Writes hypotheses in one of
@@ -2435,7 +2457,7 @@ typedef struct wf_lattice_stats {
   double log_paths;             /* ln of the number of paths */
   double best_cost, total_cost; /* of the best path; -ln of the sum over all */
 } wf_lattice_stats;
-WF_API void wf_lattice_stats_init(wf_lattice_stats *stats);
+WF_DECLARE_INIT(lattice_stats)
 WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice,
                                               wf_lattice_stats *out, wf_error *err);
 
@@ -2598,6 +2620,7 @@ typedef struct wf_stream_event {
   double trailing_silence; /* seconds */
   double relative_cost;    /* of the best ending in a final state, above the best token, nats;
                               +infinity: there is none */
+  uint64_t reserved[4];
 } wf_stream_event;
 
 /* Decodes the next chunk of each of `count` different streams of the decoder, over all its threads.
@@ -2626,6 +2649,7 @@ typedef struct wf_partial {
   int64_t stable_frames; /* of these, the first so many are decided */
   int64_t start_frame;   /* accepted before the last reset */
   uint32_t flags;        /* WF_RESULT_NARROWED, _DIED, _OVERFLOW so far */
+  uint64_t reserved[4];
 } wf_partial;
 /* Errors: WF_ERR_STATE for a stream that is finished; the stream's own error if it has failed. */
 WF_API wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err);
@@ -2654,6 +2678,7 @@ typedef struct wf_stream_shape {
   size_t num_streams;     /* open at one time; 0: how many there can be is the question */
   bool scored;            /* some have a scorer or added words: counted as if all had */
   int32_t num_processors; /* as in wf_batch_shape */
+  uint64_t reserved[4];
 } wf_stream_shape;
 
 /* Bytes that streams take on each GPU, everything allocated included but for scorers and added
@@ -2673,6 +2698,7 @@ typedef struct wf_stream_plan {
                          for each */
   int32_t max_chunks; /* on each GPU, of one launch; a call of wf_streams_advance makes as many as
                          it needs */
+  uint64_t reserved[8];
 } wf_stream_plan;
 /* The plan that wf_stream_open follows on the options' device. Allocates nothing on the GPU.
  * Lane_bytes shrink, to 8 lanes at least, where not even one stream would fit beside them. Errors:

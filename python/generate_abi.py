@@ -38,6 +38,7 @@ def preprocess(compiler, header):
         path.write_text(source, encoding="utf-8")
         text = subprocess.run([compiler, "-E", "-P", "-I", str(header.parent), str(path)], check=True, capture_output=True, text=True).stdout
     declarations, _, options = text.partition("@options")
+    declarations = re.sub(r"static inline void wf_\w+\(.*?\}", "", declarations, flags=re.DOTALL)  # compiled into callers
     return re.sub(r"__attribute__\(\(visibility\(\"default\"\)\)\)|__declspec\(dllexport\)", "", declarations), options
 
 

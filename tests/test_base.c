@@ -146,7 +146,7 @@ static void test_options(void **state) {
   assert_int_equal(wf_config_check(table, &options, &err), WF_ERR_ARGUMENT);
   for (size_t i = 0; (table = wf_option_table_at(i)) != NULL; i++) {
     char *config = malloc(table->struct_size);
-    wf_config_init(table, config);
+    wf_config_init(table, config, table->struct_size);
     assert_ok(wf_config_check(table, config, &err));
     free(config);
   }

@@ -156,7 +156,7 @@ def check_cli(path):
 
 def check_public(path):
     for line, name, quoted in includes(path):
-        if quoted or name not in ("stdbool.h", "stddef.h", "stdint.h"):
+        if quoted or name not in ("stdbool.h", "stddef.h", "stdint.h", "string.h"):
             yield line, f"the public header includes {name}"
 
 

@@ -138,9 +138,14 @@ def decode_text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "replace")
 
 
-def as_dict(struct: Any, skip: int = 0) -> dict[str, Any]:
-    """Fields of a C structure, but for the first `skip`."""
-    return {field[0]: getattr(struct, field[0]) for field in struct._fields_[skip:]}
+def sized(kind: Any) -> Any:
+    """A C structure that begins with its size, set up for C to fill or to read."""
+    return kind(struct_size=ctypes.sizeof(kind))
+
+
+def as_dict(struct: Any) -> dict[str, Any]:
+    """Fields of a C structure, but for its size and what is reserved."""
+    return {field[0]: getattr(struct, field[0]) for field in struct._fields_ if field[0] not in ("struct_size", "reserved")}
 
 
 def take_numbers(address: int | None, typecode: str, count: int) -> array.array[Any]:

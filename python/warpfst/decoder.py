@@ -328,12 +328,16 @@ class Decoder(Handle):
 
     def plan(self) -> dict[str, int]:
         """Bytes of the largest plan that the decoder has followed so far, on each GPU (wf_plan); all 0 on the CPU."""
-        return as_dict(lib.wf_decoder_plan(self.address))
+        plan = _abi.wf_plan()
+        lib.wf_decoder_plan(self.address, ctypes.byref(plan))
+        return as_dict(plan)
 
     def lm_stats(self) -> dict[str, float]:
         """Of on-the-fly n-gram models on GPUs (`Scorer.from_lm(..., placement="hybrid")`): gpu_bytes, host_bytes, cache_hits, host_reads, the bus_bytes of these reads,
         and stall_cycles and stall_s that warps waited for them (wf_lm_stats); all 0 on the CPU."""
-        return as_dict(lib.wf_decoder_lm_stats(self.address))
+        stats = _abi.wf_lm_stats()
+        lib.wf_decoder_lm_stats(self.address, ctypes.byref(stats))
+        return as_dict(stats)
 
     def __repr__(self) -> str:
         return f"<Decoder: {self.graph!r}, {self.config!r}>" if self._address else "<Decoder, closed>"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import _abi
-from ._library import Handle, as_dict, call, create, encode_path, lib
+from ._library import Handle, as_dict, call, create, encode_path, lib, sized
 from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
 
@@ -197,10 +197,9 @@ class Fst(Handle):
 
     def info(self) -> dict[str, int]:
         """Counts of everything there is to count (`warpfst info`)."""
-        info = _abi.wf_fst_info()
-        lib.wf_fst_info_init(ctypes.byref(info))
+        info = sized(_abi.wf_fst_info)
         call("wf_fst_get_info", self.address, ctypes.byref(info))
-        return as_dict(info, skip=1)
+        return as_dict(info)
 
     def with_symbols(self, isymbols: Symbols | None = None, osymbols: Symbols | None = None) -> Fst:
         """The same arrays with other symbol tables (None: without). Cheap."""

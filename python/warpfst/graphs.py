@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, encode_text, lib
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, encode_text, lib, sized
 from .errors import ArgumentError
 from .fst import Fst
 from .lattice import WordAligner
@@ -307,8 +307,7 @@ def build_ctc_graph(
     if lexicon is None and lm is None and grammar is None and words is None:
         return _tokens_graph(table, graph_options, lexicon_options)
     made = _Parts(table, lexicon, lm, grammar, words, lexicon_options, arpa_options, graph_options.get("classes"))
-    parts = _abi.wf_ctc_graph_parts()
-    lib.wf_ctc_graph_parts_init(ctypes.byref(parts))
+    parts = sized(_abi.wf_ctc_graph_parts)
     made.fill(parts)
     return Graph(_build("ctc", parts, graph_options, progress))
 
@@ -371,8 +370,7 @@ def build_hmm_graph(
     """
     hmm = read_hmm(am, tree, lang)
     graph_options, lexicon_options, arpa_options = split(options, "hmm_graph", "lexicon", "arpa")
-    parts = _abi.wf_hmm_graph_parts()
-    lib.wf_hmm_graph_parts_init(ctypes.byref(parts))
+    parts = sized(_abi.wf_hmm_graph_parts)
     if isinstance(lexicon, Fst):
         if words is None:
             words = lexicon.osymbols

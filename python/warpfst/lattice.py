@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, exception_of, lib, take_numbers
+from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, exception_of, lib, sized, take_numbers
 from .errors import Error
 from .fst import Fst, array_view
 from .lexicon import Hmm, Lexicon
@@ -338,10 +338,9 @@ class CompactLattice(Handle):
 
     def stats(self) -> dict[str, Any]:
         """Counts, depth, best and total cost (`warpfst lattice info`)."""
-        stats = _abi.wf_lattice_stats()
-        lib.wf_lattice_stats_init(ctypes.byref(stats))
+        stats = sized(_abi.wf_lattice_stats)
         call("wf_compact_lattice_get_stats", self.address, ctypes.byref(stats))
-        return as_dict(stats, skip=1)
+        return as_dict(stats)
 
     def posteriors(self) -> tuple[array.array[float], array.array[float], float]:
         """(of arcs, of ending in states, total cost): shares of the probability of all paths. Costs count as they are."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib, take_numbers
+from ._library import Handle, as_dict, call, create, decode_text, encode_path, encode_text, lib, sized, take_numbers
 from .fst import Fst
 from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
@@ -115,10 +115,9 @@ class Hmm(Handle):
         return phones
 
     def info(self) -> dict[str, Any]:
-        info = _abi.wf_hmm_info()
-        lib.wf_hmm_info_init(ctypes.byref(info))
+        info = sized(_abi.wf_hmm_info)
         call("wf_hmm_get_info", self.address, ctypes.byref(info))
-        return as_dict(info, skip=1)
+        return as_dict(info)
 
     def columns(self) -> list[int]:
         """Column of the scores for each input label of graphs; entry 0 is -1."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib, sized
 from .fst import Fst
 from .options import c_options
 from .symbols import Symbols, SymbolsLike, as_symbols
@@ -34,10 +34,9 @@ class LM(Handle):
 
     def info(self) -> dict[str, int | list[int]]:
         """order, num_ngrams by order, num_words, num_states, num_arcs, num_bytes, labels bos, eos, unk."""
-        info = _abi.wf_lm_info()
-        lib.wf_lm_info_init(ctypes.byref(info))
+        info = sized(_abi.wf_lm_info)
         call("wf_lm_get_info", self.address, ctypes.byref(info))
-        values = as_dict(info, skip=1)
+        values = as_dict(info)
         return {**values, "num_ngrams": list(values["num_ngrams"][1 : info.order + 1])}
 
     @property

@@ -111,7 +111,7 @@ class CStruct:
         buffer: Any = ctypes.create_string_buffer(self._table.contents.struct_size)
         buffer.texts = []  # C borrows them, so they live with the memory that is passed
         self.pointer = buffer
-        lib.wf_config_init(self._table, buffer)
+        lib.wf_config_init(self._table, buffer, len(buffer))
         self._types = {row.name.decode(): row.type for row in self._rows()}
         for name, value in values.items():
             self._set(name, value)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, PythonCall, as_dict, call, create, decode_text, encode_path, encode_text, lib
+from ._library import Handle, Progress, ProgressGuard, PythonCall, as_dict, call, create, decode_text, encode_path, encode_text, lib, sized
 from .options import c_options
 from .symbols import Symbols
 
@@ -77,10 +77,9 @@ class RnnLM(Handle):
         return RnnLM(create("wf_rnnlm_on_device", self.address, None if device is None else encode_text(device)))
 
     def info(self) -> dict[str, Any]:
-        info = _abi.wf_rnnlm_info()
-        lib.wf_rnnlm_info_init(ctypes.byref(info))
+        info = sized(_abi.wf_rnnlm_info)
         call("wf_rnnlm_get_info", self.address, ctypes.byref(info))
-        values = as_dict(info, skip=1)
+        values = as_dict(info)
         return {**values, "layer_type": decode_text(values["layer_type"])}
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib, sized
 from .fst import Fst
 from .lm import LM, costs_of
 from .options import c_options
@@ -44,10 +44,9 @@ class LargeLM(Handle):
             call("wf_wlm_make_table", self.address, guard.pointer)
 
     def info(self) -> dict[str, Any]:
-        info = _abi.wf_wlm_info()
-        lib.wf_wlm_info_init(ctypes.byref(info))
+        info = sized(_abi.wf_wlm_info)
         call("wf_wlm_get_info", self.address, ctypes.byref(info))
-        values = as_dict(info, skip=1)
+        values = as_dict(info)
         return {**values, "num_ngrams": list(values["num_ngrams"][1 : info.order + 1])}
 
     @property
@@ -113,10 +112,9 @@ class Scorer(Handle):
 
     def rnn_stats(self) -> dict[str, int]:
         """What searches with a scorer of from_rnnlm did so far: requests, cache hits, hidden states computed, ..."""
-        stats = _abi.wf_rnn_scorer_stats()
-        lib.wf_rnn_scorer_stats_init(ctypes.byref(stats))
+        stats = sized(_abi.wf_rnn_scorer_stats)
         call("wf_scorer_rnn_stats", self.address, ctypes.byref(stats))
-        return as_dict(stats, skip=1)
+        return as_dict(stats)
 
     def __add__(self, other: Scorer) -> Scorer:
         return Scorer(create("wf_scorer_chain", self.address, other.address))

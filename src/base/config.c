@@ -7,6 +7,8 @@
 
 #include "base/input.h"
 
+enum { MAX_STRUCT = 1 << 16 }; /* bytes; more is a structure that was not set up */
+
 static char *field_of(void *config, const wf_option *row) { return (char *)config + row->offset; }
 
 static void store(void *config, const wf_option *row, double value) {
@@ -33,10 +35,16 @@ static size_t field_size(const wf_option *row) {
   return 4;
 }
 
-void wf_config_init(const wf_option_table *table, void *config) {
-  memset(config, 0, table->struct_size);
-  *(size_t *)config = table->struct_size;
-  for (size_t i = 0; i < table->num_rows; i++) store(config, &table->rows[i], table->rows[i].def);
+/* Does a structure of `size` bytes have the field? */
+static bool has_field(size_t size, const wf_option *row) {
+  return row->offset + field_size(row) <= size;
+}
+
+void wf_config_init(const wf_option_table *table, void *config, size_t size) {
+  memset(config, 0, size);
+  *(size_t *)config = size;
+  for (size_t i = 0; i < table->num_rows; i++)
+    if (has_field(size, &table->rows[i])) store(config, &table->rows[i], table->rows[i].def);
 }
 
 static bool same_name(const char *option, const char *name) {
@@ -90,6 +98,9 @@ wf_status wf_config_set(const wf_option_table *table, void *config, const char *
     if (same_name(table->rows[i].name, name)) row = &table->rows[i];
   if (row == NULL)
     return wf__fail(err, WF_ERR_ARGUMENT, "%s: no option named '%.80s'", table->name, name);
+  if (!has_field(*(const size_t *)config, row))
+    return wf__fail(err, WF_ERR_ARGUMENT, "%s: %s is beyond the %zu bytes of the options",
+                    table->name, row->name, *(const size_t *)config);
   if (row->type == WF_OPTION_STR) {
     *(const char **)(void *)field_of(config, row) = value;
     return WF_OK;
@@ -119,7 +130,7 @@ static wf_status check_rows(const wf_option_table *table, const void *config, si
   for (size_t i = 0; i < table->num_rows; i++) {
     const wf_option *row = &table->rows[i];
     const char *field = (const char *)config + row->offset;
-    if (row->offset + field_size(row) > known) continue;
+    if (!has_field(known, row)) continue;
     double value = 0, min = row->min, max = row->max;
     switch (row->type) {
       case WF_OPTION_F32:
@@ -145,21 +156,46 @@ static wf_status check_rows(const wf_option_table *table, const void *config, si
 }
 
 wf_status wf_config_check(const wf_option_table *table, const void *config, wf_error *err) {
-  size_t known = *(const size_t *)config;
-  if (known < sizeof(size_t) || known > table->struct_size)
-    return wf__fail(
-        err, WF_ERR_ARGUMENT,
-        "%s options: struct_size is %zu, this library knows %zu; call the _init function first",
-        table->name, known, table->struct_size);
-  return check_rows(table, config, known, err);
+  const size_t size = *(const size_t *)config;
+  WF__TRY(wf__struct_check(table->name, config, table->struct_size, err));
+  return check_rows(table, config, size, err);
 }
 
 wf_status wf__options_take(const wf_option_table *table, const void *options, void *copy,
                            wf_error *err) {
-  wf_config_init(table, copy);
+  wf_config_init(table, copy, table->struct_size);
   if (options == NULL) return WF_OK;
   WF__TRY(wf_config_check(table, options, err));
-  memcpy(copy, options, *(const size_t *)options);
-  *(size_t *)copy = table->struct_size;
+  wf__struct_take(options, copy, table->struct_size);
   return WF_OK;
+}
+
+/* --- structures that may grow ------------------------------------------------------------ */
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+wf_status wf__struct_check(const char *name, const void *theirs, size_t size, wf_error *err) {
+  const size_t given = theirs == NULL ? 0 : *(const size_t *)theirs;
+  if (given < sizeof(size_t) || given > MAX_STRUCT)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "%s: struct_size is %zu; call the structure's _init function first", name,
+                    given);
+  for (size_t at = size; at < given; at++)
+    if (((const unsigned char *)theirs)[at] != 0)
+      return wf__fail(err, WF_ERR_UNSUPPORTED,
+                      "%s: byte %zu is set, of a field that this library (%s) does not know", name,
+                      at, wf_version());
+  return WF_OK;
+}
+
+void wf__struct_take(const void *theirs, void *own, size_t size) {
+  memcpy(own, theirs, smaller(*(const size_t *)theirs, size));
+  *(size_t *)own = size;
+}
+
+void wf__struct_give(const void *own, size_t size, void *theirs) {
+  const size_t given = *(const size_t *)theirs, both = smaller(given, size);
+  memcpy(theirs, own, both);
+  memset((char *)theirs + both, 0, given - both);
+  *(size_t *)theirs = given;
 }

@@ -10,9 +10,17 @@
 #include "base/error.h"
 
 /* Copies the caller's options over the defaults into `*copy` after checking them; NULL means
- * defaults. An older caller's smaller struct_size is fine: the fields it does not know keep their
- * defaults. */
+ * defaults. Fields that an older caller does not know keep their defaults. */
 wf_status wf__options_take(const wf_option_table *table, const void *options, void *copy,
                            wf_error *err);
+
+/* Structures whose first field is the size that the caller knows; this library knows `size` bytes.
+ *
+ * Checks the size, and that what a newer caller has beyond `size` is zero. `name` for messages. */
+wf_status wf__struct_check(const char *name, const void *theirs, size_t size, wf_error *err);
+/* Copies the fields that both know into `own`, whose size becomes `size`. The others stay. */
+void wf__struct_take(const void *theirs, void *own, size_t size);
+/* Copies the fields that both know to the caller. What only the caller knows becomes zero. */
+void wf__struct_give(const void *own, size_t size, void *theirs);
 
 #endif

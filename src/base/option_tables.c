@@ -13,9 +13,6 @@
     static const wf_option_table table = {#name, sizeof(options_type), rows, \
                                           sizeof rows / sizeof *rows};       \
     return &table;                                                           \
-  }                                                                          \
-  void wf_##name##_options_init(wf_##name##_options *options) {              \
-    wf_config_init(wf__##name##_table(), options);                           \
   }
 WF__OPTION_TABLES(WF__DEFINE_TABLE)
 

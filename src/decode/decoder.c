@@ -72,16 +72,14 @@ wf_status wf_decoder_set_stream(wf_decoder *decoder, void *stream, wf_error *err
   return decoder->backend->set_stream(decoder->search, stream, err);
 }
 
-wf_plan wf_decoder_plan(const wf_decoder *decoder) {
-  wf_plan plan = {0};
-  if (decoder->backend->planned != NULL) decoder->backend->planned(decoder->search, &plan);
-  return plan;
+void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out) {
+  *out = (wf_plan){0};
+  if (decoder->backend->planned != NULL) decoder->backend->planned(decoder->search, out);
 }
 
-wf_lm_stats wf_decoder_lm_stats(const wf_decoder *decoder) {
-  wf_lm_stats stats = {0};
-  if (decoder->backend->lm_stats != NULL) decoder->backend->lm_stats(decoder->search, &stats);
-  return stats;
+void wf_decoder_lm_stats(const wf_decoder *decoder, wf_lm_stats *out) {
+  *out = (wf_lm_stats){0};
+  if (decoder->backend->lm_stats != NULL) decoder->backend->lm_stats(decoder->search, out);
 }
 
 wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options,

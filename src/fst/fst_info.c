@@ -1,9 +1,8 @@
 /* fst_info.c - what there is to count in an fst: labels, finals, states that can be reached. */
 #include <string.h>
 
+#include "base/config.h"
 #include "fst/fst.h"
-
-void wf_fst_info_init(wf_fst_info *info) { *info = (wf_fst_info){.struct_size = sizeof *info}; }
 
 enum { ACCESSIBLE = 1, COACCESSIBLE = 2 };
 
@@ -65,10 +64,7 @@ static wf_status count_reachable(const wf_fst_view *view, wf_fst_info *info, wf_
 
 wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
-  size_t struct_size = info->struct_size;
-  if (struct_size < sizeof(size_t))
-    return wf__fail(err, WF_ERR_ARGUMENT, "wf_fst_info: struct_size is %zu; use wf_fst_info_init",
-                    struct_size);
+  WF__TRY(wf__struct_check("wf_fst_info", info, sizeof *info, err));
   wf_fst_info own = {0};
   for (uint64_t s = 0; s < view.num_states; s++) {
     uint64_t count = view.arc_off[s + 1] - view.arc_off[s];
@@ -84,9 +80,6 @@ wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error *err) {
     if (arc->olabel > own.max_olabel) own.max_olabel = arc->olabel;
   }
   WF__TRY(count_reachable(&view, &own, err));
-  own.struct_size = struct_size;
-  memcpy(info, &own,
-         struct_size < sizeof own ? struct_size
-                                  : sizeof own); /* an older caller's structure ends earlier */
+  wf__struct_give(&own, sizeof own, info);
   return WF_OK;
 }

@@ -28,11 +28,6 @@ struct build {
   wf_fst *l, *g, *lg, *t, *graph;
 };
 
-void wf_ctc_graph_parts_init(wf_ctc_graph_parts *parts) {
-  memset(parts, 0, sizeof *parts);
-  parts->struct_size = sizeof *parts;
-}
-
 void wf_ctc_graph_result_free(wf_ctc_graph_result *result) {
   if (result == NULL) return;
   wf_fst_free(result->graph);
@@ -187,8 +182,6 @@ static wf_status run(struct build *build, wf_error *err) {
 }
 
 static wf_status check_parts(const wf_ctc_graph_parts *parts, wf_error *err) {
-  if (parts == NULL || parts->struct_size != sizeof *parts)
-    return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: call wf_ctc_graph_parts_init first");
   if (parts->lexicon == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: no lexicon");
   if ((parts->lm == NULL) == (parts->grammar == NULL))
     return wf__fail(err, WF_ERR_ARGUMENT,
@@ -198,10 +191,13 @@ static wf_status check_parts(const wf_ctc_graph_parts *parts, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts, const wf_ctc_graph_options *options,
+wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *given, const wf_ctc_graph_options *options,
                              wf_ctc_graph_result *out, wf_error *err) {
   *out = (wf_ctc_graph_result){0};
+  wf_ctc_graph_parts own = {0}, *parts = &own;
   struct build build = {.parts = parts};
+  WF__TRY(wf__struct_check("wf_ctc_graph_parts", given, sizeof own, err));
+  wf__struct_take(given, parts, sizeof own);
   WF__TRY(wf__options_take(wf__ctc_graph_table(), options, &build.options, err));
   WF__TRY(check_parts(parts, err));
   build.runner = (wf__step_runner){parts->step_fn, parts->step_user, &parts->progress, NULL};

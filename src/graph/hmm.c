@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/config.h"
+
 enum { MAX_TYPE_STATES = 256 };
 
 /* --- the object -------------------------------------------------------------------------- */
@@ -106,23 +108,18 @@ void wf__hmm_window_text(const wf_hmm *hmm, const int32_t *window, char *text, s
 
 const wf_symbols *wf_hmm_phones(const wf_hmm *hmm) { return hmm->lexicon_phones; }
 
-void wf_hmm_info_init(wf_hmm_info *info) {
-  memset(info, 0, sizeof *info);
-  info->struct_size = sizeof *info;
-}
-
-wf_status wf_hmm_get_info(const wf_hmm *hmm, wf_hmm_info *info, wf_error *err) {
-  if (info == NULL || info->struct_size != sizeof *info)
-    return wf__fail(err, WF_ERR_ARGUMENT, "model info: call wf_hmm_info_init first");
-  info->num_phones = (int32_t)wf_symbols_count(hmm->lexicon_phones) - 1;
-  info->width = hmm->width;
-  info->central = hmm->central;
-  info->num_labels = wf__hmm_num_labels(hmm);
-  info->num_columns = hmm->num_columns;
-  info->num_types = wf__hmm_num_types(hmm);
-  info->identity = true;
+wf_status wf_hmm_get_info(const wf_hmm *hmm, wf_hmm_info *out, wf_error *err) {
+  WF__TRY(wf__struct_check("wf_hmm_info", out, sizeof *out, err));
+  wf_hmm_info info = {.num_phones = (int32_t)wf_symbols_count(hmm->lexicon_phones) - 1,
+                      .width = hmm->width,
+                      .central = hmm->central,
+                      .num_labels = wf__hmm_num_labels(hmm),
+                      .num_columns = hmm->num_columns,
+                      .num_types = wf__hmm_num_types(hmm),
+                      .identity = true};
   for (uint64_t l = 1; l < hmm->labels.size; l++)
-    info->identity = info->identity && hmm->labels.data[l].column == (int32_t)l - 1;
+    info.identity = info.identity && hmm->labels.data[l].column == (int32_t)l - 1;
+  wf__struct_give(&info, sizeof info, out);
   return WF_OK;
 }
 

@@ -34,11 +34,6 @@ struct build {
   wf_fst *l, *g, *h, *graph; /* graph: LG, CLG, HCLG in turn */
 };
 
-void wf_hmm_graph_parts_init(wf_hmm_graph_parts *parts) {
-  memset(parts, 0, sizeof *parts);
-  parts->struct_size = sizeof *parts;
-}
-
 void wf_hmm_graph_result_free(wf_hmm_graph_result *result) {
   if (result == NULL) return;
   wf_fst_free(result->graph);
@@ -319,8 +314,6 @@ static wf_status run(struct build *build, wf_error *err) {
 }
 
 static wf_status check_parts(const wf_hmm_graph_parts *parts, wf_error *err) {
-  if (parts == NULL || parts->struct_size != sizeof *parts)
-    return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: call wf_hmm_graph_parts_init first");
   if (parts->hmm == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: no acoustic model");
   if (parts->hmm->width == 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "graph parts: %s was read without its tree",
@@ -346,10 +339,13 @@ static void move_tally(wf_tally *from, wf_tally *to) {
   *from = (wf_tally){0};
 }
 
-wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *parts, const wf_hmm_graph_options *options,
+wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *given, const wf_hmm_graph_options *options,
                              wf_hmm_graph_result *out, wf_error *err) {
   *out = (wf_hmm_graph_result){0};
+  wf_hmm_graph_parts own = {0}, *parts = &own;
   struct build build = {.parts = parts};
+  WF__TRY(wf__struct_check("wf_hmm_graph_parts", given, sizeof own, err));
+  wf__struct_take(given, parts, sizeof own);
   WF__TRY(wf__options_take(wf__hmm_graph_table(), options, &build.options, err));
   WF__TRY(check_parts(parts, err));
   build.scale = 1 / (build.options.lm_weight > 0 ? build.options.lm_weight : parts->hmm->lm_weight);

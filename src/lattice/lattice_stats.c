@@ -2,11 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "lattice/in_arcs.h"
-
-void wf_lattice_stats_init(wf_lattice_stats *stats) {
-  *stats = (wf_lattice_stats){.struct_size = sizeof *stats};
-}
 
 /* ln of the number of paths: each as cost 0, added up. */
 static double count_paths(const wf__in_arcs *in, double *log_counts) {
@@ -40,12 +37,8 @@ static void count_frames(const wf_compact_lattice_view *view, wf_lattice_stats *
 
 wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lattice_stats *out,
                                        wf_error *err) {
-  wf_lattice_stats stats = {.struct_size = sizeof stats,
-                            .best_cost = INFINITY,
-                            .total_cost = INFINITY,
-                            .log_paths = -INFINITY};
-  if (out->struct_size == 0 || out->struct_size > sizeof stats)
-    return wf__fail(err, WF_ERR_ARGUMENT, "set the structure up with wf_lattice_stats_init");
+  wf_lattice_stats stats = {.best_cost = INFINITY, .total_cost = INFINITY, .log_paths = -INFINITY};
+  WF__TRY(wf__struct_check("wf_lattice_stats", out, sizeof *out, err));
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   wf__in_arcs in;
   WF__TRY(wf__in_arcs_make(&view, &in, err));
@@ -65,8 +58,6 @@ wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice, wf_lat
     free(log_counts);
   }
   wf__in_arcs_free(&in);
-  size_t size = out->struct_size;
-  stats.struct_size = size;
-  if (status == WF_OK) memcpy(out, &stats, size);
+  if (status == WF_OK) wf__struct_give(&stats, sizeof stats, out);
   return status;
 }

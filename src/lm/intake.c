@@ -304,15 +304,10 @@ static wf_status read_and_build(wf__intake *in, wf__intake_read_fn read, void *u
   return WF_OK;
 }
 
-void wf_arpa_stats_init(wf_arpa_stats *stats) {
-  *stats = (wf_arpa_stats){.struct_size = sizeof *stats};
-}
-
 static wf_status take_options(wf__intake *in, const wf_arpa_options *options,
                               const wf_arpa_stats *stats, wf_error *err) {
   wf_arpa_options o;
-  if (stats != NULL && stats->struct_size < sizeof(size_t))
-    return wf__fail(err, WF_ERR_ARGUMENT, "wf_arpa_stats: use wf_arpa_stats_init");
+  if (stats != NULL) WF__TRY(wf__struct_check("wf_arpa_stats", stats, sizeof *stats, err));
   WF__TRY(wf__options_take(wf__arpa_table(), options, &o, err));
   in->bos = o.bos_symbol != NULL ? o.bos_symbol : "<s>";
   in->eos = o.eos_symbol != NULL ? o.eos_symbol : "</s>";
@@ -323,11 +318,7 @@ static wf_status take_options(wf__intake *in, const wf_arpa_options *options,
 
 /* What was met, to the caller, and the rest away. */
 static void end(wf__intake *in, wf_status status, wf_arpa_stats *stats) {
-  if (status == WF_OK && stats != NULL) {
-    in->stats.struct_size = stats->struct_size;
-    memcpy(stats, &in->stats,
-           stats->struct_size < sizeof in->stats ? stats->struct_size : sizeof in->stats);
-  }
+  if (status == WF_OK && stats != NULL) wf__struct_give(&in->stats, sizeof in->stats, stats);
   wf__ngram_levels_free(&in->levels);
   wf_symbols_free(in->vocab);
   wf__word_case_free(&in->cases);

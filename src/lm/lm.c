@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
+
 wf_lm *wf_lm_ref(const wf_lm *lm) {
   wf_lm *shared = (wf_lm *)(uintptr_t)lm;
   atomic_fetch_add(&shared->refs, 1);
@@ -31,15 +33,9 @@ static int32_t public_label(const wf_lm *lm, uint32_t label) {
   return label < lm->num_public ? (int32_t)label : -1;
 }
 
-void wf_lm_info_init(wf_lm_info *info) { *info = (wf_lm_info){.struct_size = sizeof *info}; }
-
 wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *out, wf_error *err) {
-  size_t struct_size = out->struct_size;
-  if (struct_size < sizeof(size_t))
-    return wf__fail(err, WF_ERR_ARGUMENT, "wf_lm_info: struct_size is %zu; use wf_lm_info_init",
-                    struct_size);
-  wf_lm_info info = {.struct_size = struct_size,
-                     .order = lm->order,
+  WF__TRY(wf__struct_check("wf_lm_info", out, sizeof *out, err));
+  wf_lm_info info = {.order = lm->order,
                      .num_states = lm->num_states,
                      .num_arcs = lm->num_arcs,
                      .has_unk = lm->unk != WF__LM_NONE};
@@ -52,9 +48,7 @@ wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *out, wf_error *err) {
   info.bos = public_label(lm, lm->bos);
   info.eos = public_label(lm, lm->eos);
   info.unk = public_label(lm, lm->unk);
-  memcpy(out, &info,
-         struct_size < sizeof info ? struct_size
-                                   : sizeof info); /* an older caller's structure ends earlier */
+  wf__struct_give(&info, sizeof info, out);
   return WF_OK;
 }
 

@@ -248,19 +248,14 @@ static wf_status prune(pruning *p, wf__pool *pool, wf_lm **out, wf_lm_prune_stat
   return wf__lm_normalize(*out, pool, &stats->num_scaled, err);
 }
 
-void wf_lm_prune_stats_init(wf_lm_prune_stats *stats) {
-  *stats = (wf_lm_prune_stats){.struct_size = sizeof *stats};
-}
-
 wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary,
                       const wf_lm_prune_options *options, wf_lm **out, wf_lm_prune_stats *stats,
                       const wf_progress *progress, wf_error *err) {
   *out = NULL;
-  if (stats != NULL && stats->struct_size < sizeof(size_t))
-    return wf__fail(err, WF_ERR_ARGUMENT, "wf_lm_prune_stats: use wf_lm_prune_stats_init");
+  if (stats != NULL) WF__TRY(wf__struct_check("wf_lm_prune_stats", stats, sizeof *stats, err));
   pruning p = {.lm = lm};
   WF__TRY(wf__options_take(wf__lm_prune_table(), options, &p.options, err));
-  wf_lm_prune_stats s = {.struct_size = stats != NULL ? stats->struct_size : 0, .word_mass = 1};
+  wf_lm_prune_stats s = {.word_mass = 1};
   for (int k = 0; k <= WF_LM_MAX_ORDER; k++) s.least_worth[k] = INFINITY;
   wf__pool *pool = NULL;
   wf_lm *fewer = NULL;
@@ -274,8 +269,7 @@ wf_status wf_lm_prune(const wf_lm *lm, const wf_symbols *vocabulary,
     wf_lm_free(*out);
     *out = NULL;
   }
-  if (status == WF_OK && stats != NULL)
-    memcpy(stats, &s, s.struct_size < sizeof s ? s.struct_size : sizeof s);
+  if (status == WF_OK && stats != NULL) wf__struct_give(&s, sizeof s, stats);
   wf_lm_free(fewer);
   wf__pool_free(pool);
   wf__lm_values_free(&p.values);

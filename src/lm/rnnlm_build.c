@@ -8,6 +8,8 @@
 
 #include "lm/rnn_device.h"
 
+#include "base/config.h"
+
 static const struct {
   const char *name;
   wf__rnn_kind kind;
@@ -205,17 +207,9 @@ wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, wf_rnnlm
   return WF_OK;
 }
 
-void wf_rnnlm_info_init(wf_rnnlm_info *info) {
-  *info = (wf_rnnlm_info){.struct_size = sizeof *info};
-}
-
 wf_status wf_rnnlm_get_info(const wf_rnnlm *lm, wf_rnnlm_info *out, wf_error *err) {
-  size_t struct_size = out->struct_size;
-  if (struct_size < sizeof(size_t))
-    return wf__fail(err, WF_ERR_ARGUMENT,
-                    "wf_rnnlm_info: struct_size is %zu; use wf_rnnlm_info_init", struct_size);
-  wf_rnnlm_info info = {.struct_size = struct_size,
-                        .output = lm->output_kind,
+  WF__TRY(wf__struct_check("wf_rnnlm_info", out, sizeof *out, err));
+  wf_rnnlm_info info = {.output = lm->output_kind,
                         .hidden_size = (int32_t)lm->hidden,
                         .embedding_size = (int32_t)lm->embed,
                         .num_layers = (int32_t)lm->num_layers,
@@ -237,7 +231,7 @@ wf_status wf_rnnlm_get_info(const wf_rnnlm *lm, wf_rnnlm_info *out, wf_error *er
   info.num_bytes = sizeof *lm + lm->dense_size * sizeof(float) + lm->num_cells * sizeof(float) +
                    path_entries * sizeof *lm->path +
                    (lm->num_words + 1) * (sizeof *lm->path_off + sizeof *lm->counts);
-  memcpy(out, &info, struct_size < sizeof info ? struct_size : sizeof info);
+  wf__struct_give(&info, sizeof info, out);
   return WF_OK;
 }
 

@@ -227,17 +227,11 @@ static wf_status build_all(wf__wlm_build *build, const char *arpa, const char *o
   return wf__wlm_join(build, out, false, err);
 }
 
-void wf_wlm_stats_init(wf_wlm_stats *stats) {
-  *stats = (wf_wlm_stats){.struct_size = sizeof *stats};
-}
-
 wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader,
                        const wf_wlm_options *options, wf_wlm_stats *stats, wf_arpa_stats *reading,
                        const wf_progress *progress, wf_error *err) {
-  wf_wlm_stats own;
-  wf_wlm_stats_init(&own);
-  if (stats != NULL && stats->struct_size < sizeof(size_t))
-    return wf__fail(err, WF_ERR_ARGUMENT, "wf_wlm_stats: use wf_wlm_stats_init");
+  wf_wlm_stats own = {0};
+  if (stats != NULL) WF__TRY(wf__struct_check("wf_wlm_stats", stats, sizeof *stats, err));
   wf__wlm_build *build = wf__calloc(1, sizeof *build);
   if (build == NULL) return wf__fail_memory(err, sizeof *build, "a language model");
   build->progress = progress;
@@ -246,9 +240,6 @@ wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options 
   if (status == WF_OK) status = build_all(build, arpa, out, reader, reading, err);
   free_build(build);
   free(build);
-  if (status == WF_OK && stats != NULL) {
-    own.struct_size = stats->struct_size;
-    memcpy(stats, &own, stats->struct_size < sizeof own ? stats->struct_size : sizeof own);
-  }
+  if (status == WF_OK && stats != NULL) wf__struct_give(&own, sizeof own, stats);
   return status;
 }

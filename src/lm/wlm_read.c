@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/config.h"
 #include "base/callbacks.h"
 #include "base/memory.h"
 #include "fst/symbols.h"
@@ -254,16 +255,10 @@ wf_status wf_wlm_verify(const wf_wlm *lm, const wf_progress *progress, wf_error 
 
 /* --- asking ------------------------------------------------------------------------------ */
 
-void wf_wlm_info_init(wf_wlm_info *info) { *info = (wf_wlm_info){.struct_size = sizeof *info}; }
-
 wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *out, wf_error *err) {
-  size_t struct_size = out->struct_size;
   const wf__wlm_header *h = lm->header;
-  if (struct_size < sizeof(size_t))
-    return wf__fail(err, WF_ERR_ARGUMENT, "wf_wlm_info: struct_size is %zu; use wf_wlm_info_init",
-                    struct_size);
-  wf_wlm_info info = {.struct_size = struct_size,
-                      .order = (int32_t)h->order,
+  WF__TRY(wf__struct_check("wf_wlm_info", out, sizeof *out, err));
+  wf_wlm_info info = {.order = (int32_t)h->order,
                       .num_states = h->num_states,
                       .num_arcs = h->num_small + h->num_large,
                       .file_bytes = h->file_size,
@@ -279,7 +274,7 @@ wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *out, wf_error *err) {
     info.table_bytes = lm->table.num_lines * WF__WLM_LINE * sizeof(wf__wlm_slot) +
                        h->num_states * sizeof(wf__wlm_hop);
   for (int i = WF__WLM_UNIGRAMS; i <= WF__WLM_BUCKETS; i++) info.index_bytes += h->sections[i].size;
-  memcpy(out, &info, struct_size < sizeof info ? struct_size : sizeof info);
+  wf__struct_give(&info, sizeof info, out);
   return WF_OK;
 }
 

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/config.h"
 #include "base/option_tables.h"
 
 enum { NONE = UINT32_MAX };
@@ -281,23 +282,15 @@ wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, 
   return WF_OK;
 }
 
-void wf_rnn_scorer_stats_init(wf_rnn_scorer_stats *stats) {
-  *stats = (wf_rnn_scorer_stats){.struct_size = sizeof *stats};
-}
-
 wf_status wf_scorer_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *out, wf_error *err) {
   if (scorer->ops != &rnn_ops && scorer->ops != &forgetful_ops)
     return wf__fail(err, WF_ERR_ARGUMENT, "not a scorer over a recurrent language model");
-  size_t struct_size = out->struct_size;
-  if (struct_size < sizeof(size_t))
-    return wf__fail(err, WF_ERR_ARGUMENT,
-                    "wf_rnn_scorer_stats: struct_size is %zu; use wf_rnn_scorer_stats_init",
-                    struct_size);
+  WF__TRY(wf__struct_check("wf_rnn_scorer_stats", out, sizeof *out, err));
   wf__rnn_scorer *rnn = (wf__rnn_scorer *)(uintptr_t)scorer;
-  wf_rnn_scorer_stats all = {.struct_size = struct_size};
+  wf_rnn_scorer_stats all = {0};
   uint64_t *figures = &all.num_utterances; /* in the order of the counts */
   for (int i = 0; i < WF__RNN_NUM_COUNTS; i++)
     figures[i] = atomic_load_explicit(&rnn->stats[i], memory_order_relaxed);
-  memcpy(out, &all, struct_size < sizeof all ? struct_size : sizeof all);
+  wf__struct_give(&all, sizeof all, out);
   return WF_OK;
 }

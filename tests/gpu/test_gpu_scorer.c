@@ -215,7 +215,9 @@ static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *t
   for (int i = 0; i < BATCH; i++) batch[i] = task->scores, chosen[i] = scorer;
   assert_ok(wf_decode_scored(decoder, batch, chosen, BATCH, NULL, results, &err));
   test_free_results(results, BATCH);
-  return wf_decoder_lm_stats(decoder);
+  wf_lm_stats stats;
+  wf_decoder_lm_stats(decoder, &stats);
+  return stats;
 }
 
 /* Returns n-grams asked of host memory: counters of a batch, of two, and when the model has gone.
@@ -234,7 +236,8 @@ static uint64_t count_asked(const char *device, const struct decode_task *task, 
     return 0;
   }
   assert_ok(wf_decoder_create(task->graph, &decoding, &decoder, &err));
-  const wf_lm_stats none = wf_decoder_lm_stats(decoder);
+  wf_lm_stats none;
+  wf_decoder_lm_stats(decoder, &none);
   assert_true(none.gpu_bytes + none.host_bytes + none.cache_hits + none.host_reads +
                       none.bus_bytes + none.stall_cycles ==
                   0 &&
