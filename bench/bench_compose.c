@@ -27,7 +27,7 @@
 
 #include "common.h"
 #include "fstops/device_batch.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 enum { MAX_PHONES = 128, MAX_LINE = 4096, MAX_LENGTH = 64, NUM_EMISSIONS = 251, MAX_RUNS = 200 };
 

@@ -45,7 +45,7 @@
 
 #include "common.h"
 #include "peak_memory.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 enum { MAX_MATRICES = 100000, MAX_ROUNDS = 64, MAX_SECONDS = 20 };
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 enum { MAX_INPUTS = 2, DEGREE = 5, NUM_LABELS = 10 };
 

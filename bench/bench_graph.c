@@ -18,7 +18,7 @@
 #include "common.h"
 #include "graph/emitting_only.h"
 #include "graph/hmm.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 struct run {
   const char *folder, *am, *steps, *finish, *output;

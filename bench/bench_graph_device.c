@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "common.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 enum { MAX_REPEAT = 100, CANONICAL = 1, BY_OLABEL = 1 };
 

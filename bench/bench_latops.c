@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 enum { MAX_UTTERANCES = 4096, NBEST = 100 };
 

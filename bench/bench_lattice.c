@@ -15,7 +15,7 @@
 
 #include "common.h"
 #include "peak_memory.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 enum { MAX_UTTERANCES = 4096 };
 

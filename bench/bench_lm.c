@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 /* Labels of the words; -2 ends a sentence. */
 static size_t read_labels(const wf_symbols *words, FILE *file, int32_t **out) {

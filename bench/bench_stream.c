@@ -37,7 +37,7 @@
 #include <string.h>
 
 #include "common.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 enum { MAX_UTTERANCES = 100000 };
 

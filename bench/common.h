@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 static inline double clock_s(clockid_t clock) {
   struct timespec t;

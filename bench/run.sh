@@ -47,7 +47,7 @@ build_kenlm() {
 use_package() {
   rm -rf build/bench/python && mkdir -p build/bench/python
   cp -r python/warpfst build/bench/python
-  python3 python/generate_abi.py cc include/warpfst.h build/bench/python/warpfst
+  python3 python/generate_abi.py cc include build/bench/python/warpfst
   export WARPFST_LIBRARY=$PWD/build/release/libwarpfst.so.0 PYTHONPATH=$PWD/build/bench/python
 }
 

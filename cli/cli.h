@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "commands.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 /* Exit codes, listed in `warpfst help`. */
 enum {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 /* Hits in caches, bytes over the bus, how long warps waited for them, after `decode_s` seconds of
  * decoding: a line if any n-gram was asked of host memory, or with `json` the figures as a member

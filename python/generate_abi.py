@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the ctypes declarations of the whole C ABI, and the types of every option table, from include/warpfst.h.
+"""Makes the ctypes declarations of the whole C ABI, and the types of every option table, from the public headers.
 
-    generate_abi.py CC HEADER OUTPUT_FOLDER
+    generate_abi.py CC INCLUDE_FOLDER OUTPUT_FOLDER
 
 The build runs it (CMakeLists.txt), so the Python package can never disagree with the library it is built with. The C preprocessor expands the
-header's X-macros; what is left is plain declarations, which are few in kind: enums, structures, callback types, functions.
+headers' X-macros; what is left is plain declarations, which are few in kind: enums, structures, callback types, functions.
 
 OUTPUT_FOLDER/_abi.py           constants, ctypes structures, callback types, FUNCTIONS = {name: (result, arguments)}
 OUTPUT_FOLDER/_option_types.py  a TypedDict an option table, for type checkers
@@ -23,10 +23,11 @@ SCALARS = {
 }  # fmt: skip
 
 
-def preprocess(compiler, header):
-    """The header's declarations without macros, and the rows of its option tables: [(table, [(type, name, default, min, max, unit, help)])]."""
-    tables = re.findall(r"^WF_DECLARE_OPTIONS\((\w+), (\w+)\)", header.read_text(encoding="utf-8"), re.MULTILINE)
-    source = f'#include "{header.name}"\n' + "".join(
+def preprocess(compiler, include):
+    """The headers' declarations without macros, and the rows of its option tables: [(table, [(type, name, default, min, max, unit, help)])]."""
+    headers = "".join(header.read_text(encoding="utf-8") for header in sorted(include.glob("*.h")))
+    tables = re.findall(r"^WF_DECLARE_OPTIONS\((\w+), (\w+)\)", headers, re.MULTILINE)
+    source = '#include "warpfst_all.h"\n' + "".join(
         [
             "#define WFPY_ROW(type, name, def, min, max, unit, help) @row type, name, unit, help @end\n",
             "@options\n",
@@ -36,7 +37,7 @@ def preprocess(compiler, header):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "abi.c")
         path.write_text(source, encoding="utf-8")
-        text = subprocess.run([compiler, "-E", "-P", "-I", str(header.parent), str(path)], check=True, capture_output=True, text=True).stdout
+        text = subprocess.run([compiler, "-E", "-P", "-I", str(include), str(path)], check=True, capture_output=True, text=True).stdout
     declarations, _, options = text.partition("@options")
     declarations = re.sub(r"static inline void wf_\w+\(.*?\}", "", declarations, flags=re.DOTALL)  # compiled into callers
     return re.sub(r"__attribute__\(\(visibility\(\"default\"\)\)\)|__declspec\(dllexport\)", "", declarations), options
@@ -147,7 +148,7 @@ class Abi:
 
     def write(self, path):
         lines = [
-            '"""The C ABI as ctypes sees it. Generated from include/warpfst.h by generate_abi.py: do not edit."""',
+            '"""The C ABI as ctypes sees it. Generated from the public headers by generate_abi.py: do not edit."""',
             "from ctypes import *  # noqa: F403",
             "",
         ]
@@ -169,7 +170,7 @@ def python_type(kind, unit):
 
 
 def write_options(options, path):
-    lines = ['"""Option tables of the library, for type checkers. Generated from include/warpfst.h by generate_abi.py: do not edit."""']
+    lines = ['"""Option tables of the library, for type checkers. Generated from the public headers by generate_abi.py: do not edit."""']
     lines += ["from __future__ import annotations", "", "import os", "from typing import Literal, TypedDict", ""]
     for table in options.split("@table ")[1:]:
         name, _, rows = table.partition(" ")
@@ -188,8 +189,8 @@ def split_row(row):
 
 
 def main():
-    compiler, header, folder = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-    declarations, options = preprocess(compiler, header)
+    compiler, include, folder = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    declarations, options = preprocess(compiler, include)
     abi = Abi()
     for text in statements(declarations):
         if re.search(r"\b(wf|WF)_\w+", text):

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 /* Asserts that a call returned WF_OK and prints its message when not. `err` must be in scope. */
 #define assert_ok(call)                                                  \

@@ -4,7 +4,7 @@
     docs/                          -+
     the package's option tables     |
     help of every command           +->  OUTPUT/pages/*.md  -> mkdocs, strict: every link and anchor must lead somewhere -> OUTPUT/site
-    include/warpfst.h, docstrings   |
+    include/*.h, docstrings         |
     bench/results.csv -> plots     -+
 
 Pages link to other files of the repository (the header, results.csv): those are copied beside them and links changed, so the site stands alone.
@@ -81,10 +81,22 @@ def prose(comment):
 
 
 def c_page():
-    """include/warpfst.h: its sections as chapters, comments as text, declarations as code."""
-    header = (ROOT / "include" / "warpfst.h").read_text(encoding="utf-8")
-    header = header[header.index("#define WF_VERSION_MAJOR") : header.rindex("#ifdef __cplusplus")]
-    lines = ["# C API", "", "From `include/warpfst.h`, which is meant to be read from top to bottom: [the whole header](../../include/warpfst.h).", ""]
+    """The public headers: each a chapter, their sections below, comments as text, declarations as code."""
+    lines = ["# C API", "", "Made from the headers under `include/`. `warpfst.h` has what decoding needs; the others stand on it.", ""]
+    for name in C_HEADERS:
+        lines += c_header(name)
+    return "\n".join(lines)
+
+
+C_HEADERS = ("warpfst.h", "warpfst_io.h", "warpfst_lm.h", "warpfst_lattice.h", "warpfst_fst.h", "warpfst_graph.h")
+
+
+def c_header(name):
+    text = (ROOT / "include" / name).read_text(encoding="utf-8")
+    about, guard, rest = text.partition("#ifndef WARPFST_")
+    header = (guard + rest)[: (guard + rest).rindex("#ifdef __cplusplus")]
+    header = header[header.index('extern "C" {\n#endif\n') + len('extern "C" {\n#endif\n') :]
+    lines = [f"## {name}", "", prose(about.strip()), "", f"[The whole header](../../include/{name}).", ""]
     code = []
 
     def flush():
@@ -97,14 +109,14 @@ def c_page():
         if piece.startswith("/* ====="):
             flush()
             title, _, rest = re.sub(r"^[ *]*=+[ */]*$", "", prose(piece.replace("=" * 20, "=")), flags=re.M).replace("=", "").strip().partition("\n")
-            lines += [f"## {' '.join(title.split())}", "", rest, ""]
+            lines += [f"### {' '.join(title.split())}", "", rest, ""]
         elif piece.startswith("/*"):
             flush()
             lines += [prose(piece), ""]
         else:
             code.extend(piece.splitlines())
     flush()
-    return "\n".join(lines)
+    return lines
 
 
 def docstring(thing):

@@ -4,7 +4,7 @@
 #define WARPFST_TRITON_MODEL_H
 
 #include "settings.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 typedef struct tw_model {
   tw_settings settings; /* options keep pointers into it */

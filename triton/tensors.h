@@ -3,7 +3,7 @@
 #define WARPFST_TRITON_TENSORS_H
 
 #include "triton_api.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 /* The tensors of a request. `scores` borrows the server's memory, or `copy` if that is in pieces.
  */

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "ctc_task.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 const struct score_model score_models[2] = {
     {.name = "peaky",

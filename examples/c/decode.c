@@ -1,6 +1,7 @@
 /* decode.c - prints the words of acoustic scores: decode GRAPH SCORES... */
 #include <stdio.h>
 #include <warpfst.h>
+#include <warpfst_io.h>
 
 static wf_status decode_next(wf_score_reader *reader, wf_decoder *decoder, const wf_symbols *words,
                              bool *done, wf_error *err) {

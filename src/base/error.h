@@ -8,7 +8,7 @@
 
 #include <stdarg.h>
 
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 #if defined(__GNUC__)
 #define WF__PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))

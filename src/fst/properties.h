@@ -2,7 +2,7 @@
 #ifndef WF_FST_PROPERTIES_H
 #define WF_FST_PROPERTIES_H
 
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 /* The properties fall in four groups by what they cost to find out. */
 #define WF__LOCAL_PROPERTIES                                                      \

@@ -8,7 +8,7 @@
 #define WF_FSTOPS_PARALLEL_H
 
 #include "base/threads.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 enum { WF__PIECE_STATES = 1 << 15, WF__SERIAL_ARCS = 1 << 16, WF__AUTO_THREADS = 16 };
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 static inline float wf__float_of_bits(uint32_t bits) {
   float value;

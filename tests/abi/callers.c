@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "structures.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 enum { GUARD = 256, MARK = 0x5a };
 

@@ -1,20 +1,18 @@
-# warpfst.h compiles alone, twice, as strict C11 and as C++17, without a warning; a program that knows only the header and the library works.
+# Each public header compiles alone, twice, as strict C11 and as C++17, without a warning; a program that knows only the headers and the library works.
 # shellcheck shell=bash
-cat > alone.c <<'END'
-#include "warpfst.h"
-#include "warpfst.h"
-int main(void) { return 0; }
-END
-cp alone.c alone.cpp
 cc=${CC:-cc} cxx=${CXX:-c++}
-"$cc" -std=c11 -pedantic -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror -I "$SOURCE_DIR/include" -c alone.c -o alone.o
-"$cxx" -std=c++17 -pedantic -Wall -Wextra -Werror -I "$SOURCE_DIR/include" -c alone.cpp -o alone_cpp.o
+for header in "$SOURCE_DIR"/include/*.h; do
+  printf '#include "%s"\n#include "%s"\nint main(void) { return 0; }\n' "$(basename "$header")" "$(basename "$header")" >alone.c
+  cp alone.c alone.cpp
+  "$cc" -std=c11 -pedantic -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror -I "$SOURCE_DIR/include" -c alone.c -o alone.o
+  "$cxx" -std=c++17 -pedantic -Wall -Wextra -Werror -I "$SOURCE_DIR/include" -c alone.cpp -o alone_cpp.o
+done
 
 cat > program.cpp <<'END'
 #include <cmath>
 #include <cstdio>
 
-#include "warpfst.h"
+#include "warpfst_fst.h"
 
 int main() {
   wf_error err;

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 #define __global__
 #define __device__

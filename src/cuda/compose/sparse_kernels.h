@@ -17,7 +17,7 @@
 #ifndef WF_CUDA_COMPOSE_SPARSE_KERNELS_H
 #define WF_CUDA_COMPOSE_SPARSE_KERNELS_H
 
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 #ifdef __cplusplus
 extern "C" {

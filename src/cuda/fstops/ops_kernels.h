@@ -16,7 +16,7 @@
 #ifndef WF_CUDA_FSTOPS_OPS_KERNELS_H
 #define WF_CUDA_FSTOPS_OPS_KERNELS_H
 
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
  * the inner dimension, whatever the rest of the grid does. */
 #include "cuda/device/grid.cuh"
 #include "cuda/rnn/rnn_kernels.h"
-#include "warpfst.h"
+#include "warpfst_all.h"
 
 /* --- matrix product ---------------------------------------------------------------------- */
 

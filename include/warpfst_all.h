@@ -1,0 +1,12 @@
+/* warpfst_all.h - every public header. */
+#ifndef WARPFST_ALL_H
+#define WARPFST_ALL_H
+
+#include "warpfst.h"
+#include "warpfst_fst.h"
+#include "warpfst_graph.h"
+#include "warpfst_io.h"
+#include "warpfst_lattice.h"
+#include "warpfst_lm.h"
+#include "warpfst_python.h"
+#endif /* WARPFST_ALL_H */
