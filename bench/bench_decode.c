@@ -414,8 +414,8 @@ static wf_status decode_all(struct bench *bench, const struct run *run, const wf
   wf_status status = WF_OK;
   for (size_t from = 0; from < count && status == WF_OK; from += run->batch)
     status =
-        wf_decode(bench->decoder, scores + from,
-                  count - from < run->batch ? count - from : run->batch, NULL, results + from, err);
+        decode_scores(bench->decoder, scores + from,
+                      count - from < run->batch ? count - from : run->batch, results + from, err);
   return status;
 }
 

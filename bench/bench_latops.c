@@ -57,7 +57,7 @@ static double decode(struct bench *b, char **argv) {
   options.num_threads = 1;
   check(wf_decoder_create(graph, &options, &decoder, &err), &err);
   double start = cpu_s();
-  check(wf_decode(decoder, b->scores, b->count, NULL, b->results, &err), &err);
+  check(decode_scores(decoder, b->scores, b->count, b->results, &err), &err);
   double took = cpu_s() - start;
   for (size_t i = 0; i < b->count; i++) b->lattices[i] = b->results[i]->lattice;
   wf_decoder_free(decoder);

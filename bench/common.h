@@ -35,4 +35,15 @@ static inline void *allocate(size_t count, size_t bytes) {
   return memory;
 }
 
+/* wf_decode of utterances that have scores alone. */
+static inline wf_status decode_scores(wf_decoder *decoder, const wf_scores *scores, size_t count,
+                                      wf_result **results, wf_error *err) {
+  wf_utterance *utterances = calloc(count, sizeof *utterances);
+  if (utterances == NULL) return WF_ERR_MEMORY;
+  for (size_t i = 0; i < count; i++) utterances[i].scores = scores[i];
+  wf_status status = wf_decode(decoder, utterances, count, NULL, results, err);
+  free(utterances);
+  return status;
+}
+
 #endif

@@ -116,12 +116,10 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   size_t n = (size_t)run->max_batch;
   run->matrices = calloc(n, sizeof *run->matrices);
   run->errors = calloc(n, sizeof *run->errors);
-  run->scores = calloc(n, sizeof *run->scores);
+  run->utterances = calloc(n, sizeof *run->utterances);
   run->results = calloc(n, sizeof *run->results);
-  run->scorers = calloc(n, sizeof *run->scorers);
-  run->graphs = calloc(n, sizeof *run->graphs);
-  bool complete = run->matrices != NULL && run->errors != NULL && run->scores != NULL &&
-                  run->results != NULL && run->scorers != NULL && run->graphs != NULL;
+  bool complete = run->matrices != NULL && run->errors != NULL && run->utterances != NULL &&
+                  run->results != NULL;
   if (status == WF_OK && !complete) status = no_memory(err, "a batch");
   return status;
 }
@@ -145,11 +143,14 @@ static bool read_batch(struct decode_run *run) {
       run->lost_rest = run->lost_rest || lost;
       cli_note("%s%s", err->message, lost ? "; the rest of that archive is lost" : "");
     }
-    run->scores[run->size] = status == WF_OK ? (wf_scores){matrix->data, matrix->num_frames,
-                                                           matrix->num_columns, matrix->num_columns}
-                                             : (wf_scores){0};
-    bytes += (uint64_t)run->scores[run->size].num_frames *
-             (uint64_t)run->scores[run->size].num_columns * sizeof(float);
+    run->utterances[run->size] = (wf_utterance){0};
+    if (status == WF_OK)
+      run->utterances[run->size].scores = (wf_scores){.data = matrix->data,
+                                                      .num_frames = matrix->num_frames,
+                                                      .num_columns = matrix->num_columns,
+                                                      .stride = matrix->num_columns};
+    bytes += (uint64_t)run->utterances[run->size].scores.num_frames *
+             (uint64_t)run->utterances[run->size].scores.num_columns * sizeof(float);
     run->size++;
   }
   run->fraction[1] = wf_score_reader_fraction(run->reader);
@@ -223,7 +224,8 @@ static wf_status put_failure(struct decode_run *run, const char *key, const wf_e
 
 /* How words of utterance i are found in its alignment; NULL: not known. */
 static const wf_word_aligner *aligner_of(const struct decode_run *run, size_t i) {
-  return wf_graph_word_aligner(run->graphs[i] != NULL ? run->graphs[i] : run->graph);
+  return wf_graph_word_aligner(run->utterances[i].graph != NULL ? run->utterances[i].graph
+                                                                : run->graph);
 }
 
 /* The n best word sequences as alternatives. */
@@ -329,16 +331,14 @@ static bool show_progress(void *user, const char *stage, double fraction) {
 
 static wf_status decode_batch(struct decode_run *run, const wf_progress *progress, wf_error *err) {
   for (size_t i = 0; i < run->size && run->boosts != NULL; i++)
-    run->scorers[i] = boosts_for(run->boosts, run->matrices[i].key);
+    run->utterances[i].scorer = boosts_for(run->boosts, run->matrices[i].key);
   for (size_t i = 0; i < run->size && run->added != NULL; i++)
-    run->graphs[i] = added_for(run->added, run->matrices[i].key);
+    run->utterances[i].graph = added_for(run->added, run->matrices[i].key);
   if (run->chunk_s <= 0)
-    return wf_decode_each(run->decoder, run->scores, run->scorers, run->graphs, run->size, progress,
-                          run->results, err);
+    return wf_decode(run->decoder, run->utterances, run->size, progress, run->results, err);
   double frames = run->chunk_s / (double)run->writer_options.frame_shift;
   int64_t num_frames = frames < 1 ? 1 : frames < 1e9 ? (int64_t)(frames + 0.5) : 1000000000;
-  return decode_in_chunks(run->decoder, run->scores, run->scorers, run->graphs, run->size,
-                          num_frames, run->results, err);
+  return decode_in_chunks(run->decoder, run->utterances, run->size, num_frames, run->results, err);
 }
 
 static wf_status decode_all(struct decode_run *run, wf_error *err) {
@@ -372,10 +372,8 @@ static void close_all(struct decode_run *run) {
   wf_wer_free(run->wer);
   free(run->matrices);
   free(run->errors);
-  free(run->scores);
+  free(run->utterances);
   free(run->results);
-  free(run->scorers);
-  free(run->graphs);
   added_free(run->added);
   boosts_free(run->boosts);
   wf_scorer_free(run->lm);

@@ -12,33 +12,33 @@ struct turn {
   size_t num_ready;
 };
 
-static void take_chunks(struct turn *turn, const wf_scores *scores, size_t count, int64_t from,
-                        int64_t num_frames) {
+static void take_chunks(struct turn *turn, const wf_utterance *utterances, size_t count,
+                        int64_t from, int64_t num_frames) {
   turn->num_ready = 0;
   for (size_t i = 0; i < count; i++) {
-    if (scores[i].num_frames <= from) continue;
-    wf_scores chunk = scores[i];
-    chunk.data = (const float *)scores[i].data + from * scores[i].stride;
+    const wf_scores *scores = &utterances[i].scores;
+    if (scores->num_frames <= from) continue;
+    wf_scores chunk = *scores;
+    chunk.data = (const float *)scores->data + from * scores->stride;
     chunk.num_frames =
-        scores[i].num_frames - from < num_frames ? scores[i].num_frames - from : num_frames;
+        scores->num_frames - from < num_frames ? scores->num_frames - from : num_frames;
     turn->ready[turn->num_ready] = turn->streams[i];
     turn->chunks[turn->num_ready++] = chunk;
   }
 }
 
-static wf_status run(wf_decoder *decoder, struct turn *turn, const wf_scores *scores,
-                     const wf_scorer *const *scorers, const wf_graph *const *graphs, size_t count,
-                     int64_t num_frames, wf_result **results, wf_error *err) {
+static wf_status run(wf_decoder *decoder, struct turn *turn, const wf_utterance *utterances,
+                     size_t count, int64_t num_frames, wf_result **results, wf_error *err) {
   wf_status status = WF_OK;
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     status = wf_stream_open(decoder, NULL, &turn->streams[i], err);
-    if (status == WF_OK && scorers != NULL && scorers[i] != NULL)
-      status = wf_stream_set_scorer(turn->streams[i], scorers[i], err);
-    if (status == WF_OK && graphs != NULL)
-      status = wf_stream_set_graph(turn->streams[i], graphs[i], err);
+    if (status == WF_OK && utterances[i].scorer != NULL)
+      status = wf_stream_set_scorer(turn->streams[i], utterances[i].scorer, err);
+    if (status == WF_OK && utterances[i].graph != NULL)
+      status = wf_stream_set_graph(turn->streams[i], utterances[i].graph, err);
   }
   for (int64_t from = 0; status == WF_OK; from += num_frames) {
-    take_chunks(turn, scores, count, from, num_frames);
+    take_chunks(turn, utterances, count, from, num_frames);
     if (turn->num_ready == 0) break;
     status = wf_streams_advance(decoder, turn->ready, turn->chunks, turn->num_ready, NULL, err);
   }
@@ -47,16 +47,15 @@ static wf_status run(wf_decoder *decoder, struct turn *turn, const wf_scores *sc
   return status;
 }
 
-wf_status decode_in_chunks(wf_decoder *decoder, const wf_scores *scores,
-                           const wf_scorer *const *scorers, const wf_graph *const *graphs,
-                           size_t count, int64_t num_frames, wf_result **results, wf_error *err) {
+wf_status decode_in_chunks(wf_decoder *decoder, const wf_utterance *utterances, size_t count,
+                           int64_t num_frames, wf_result **results, wf_error *err) {
   struct turn turn = {calloc(count + 1, sizeof *turn.streams),
                       malloc((count + 1) * sizeof *turn.ready),
                       malloc((count + 1) * sizeof *turn.chunks), 0};
   wf_status status = WF_ERR_MEMORY;
   memset(results, 0, count * sizeof *results);
   if (turn.streams != NULL && turn.ready != NULL && turn.chunks != NULL)
-    status = run(decoder, &turn, scores, scorers, graphs, count, num_frames, results, err);
+    status = run(decoder, &turn, utterances, count, num_frames, results, err);
   else
     snprintf(err->message, sizeof err->message, "out of memory for streams");
   for (size_t i = 0; i < count && turn.streams != NULL; i++) wf_stream_close(turn.streams[i]);

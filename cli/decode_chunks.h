@@ -4,10 +4,9 @@
 
 #include "cli.h"
 
-/* As wf_decode_each, but every utterance is a stream that gets its next `num_frames` frames in each
+/* As wf_decode, but every utterance is a stream that gets its next `num_frames` frames in each
  * turn. */
-wf_status decode_in_chunks(wf_decoder *decoder, const wf_scores *scores,
-                           const wf_scorer *const *scorers, const wf_graph *const *graphs,
-                           size_t count, int64_t num_frames, wf_result **results, wf_error *err);
+wf_status decode_in_chunks(wf_decoder *decoder, const wf_utterance *utterances, size_t count,
+                           int64_t num_frames, wf_result **results, wf_error *err);
 
 #endif

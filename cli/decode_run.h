@@ -39,12 +39,10 @@ struct decode_run {
   double fraction[2];     /* of the input: before and behind the batch; negative if not known */
   bool results_on_screen; /* the progress bar makes room for them */
   /* the batch */
-  wf_matrix *matrices;       /* [max_batch] */
-  wf_error *errors;          /* [max_batch] message non-empty: could not be read */
-  wf_scores *scores;         /* [max_batch] */
-  const wf_scorer **scorers; /* [max_batch] */
-  const wf_graph **graphs;   /* [max_batch] */
-  wf_result **results;       /* [max_batch] */
+  wf_matrix *matrices;      /* [max_batch] */
+  wf_error *errors;         /* [max_batch] message non-empty: could not be read */
+  wf_utterance *utterances; /* [max_batch] */
+  wf_result **results;      /* [max_batch] */
   size_t size;
   uint64_t most_bytes; /* of scores */
   /* the sums */

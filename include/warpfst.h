@@ -261,7 +261,7 @@ WF_API void wf_graph_free(wf_graph *graph);
  * <contact> or <unk>) has places for them: arcs whose input label is called #<contact> in its
  * symbol table, at which nothing is recognised until there are words. Adding them takes no copy:
  * the new graph shares its base's arrays and costs what the phrases cost, so each utterance and
- * each stream may have its own (wf_decode_each, wf_stream_set_graph). Searching it gives, bit for
+ * each stream may have its own (wf_utterance, wf_stream_set_graph). Searching it gives, bit for
  * bit, what the fst of wf_graph_to_fst would. [after Allauzen & Riley 2015, dynamic classes;
  * docs/how-to/added-words.md]
  *
@@ -444,13 +444,6 @@ typedef struct wf_result {
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 
-/* Decodes `count` utterances; results[i] (array of the caller) receives one result each, also for
- * utterances that failed by themselves. The result of an utterance does not depend on the others,
- * on their order, or on num_threads. A failing return (bad arguments, out of memory, cancelled)
- * leaves all results NULL. */
-WF_API wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count,
-                           const wf_progress *progress, wf_result **results, wf_error *err);
-
 /* Scorers: costs for words that are not in the graph, added as each word is hypothesised, before
  * pruning. A scorer is a deterministic automaton over words, made on demand: step(context, word) ->
  * (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` and never
@@ -483,19 +476,21 @@ WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second
 /* The scorer of utterances that are given none of their own, from now on; NULL, as at first: none.
  */
 WF_API wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err);
-/* As wf_decode. scorers[i], borrowed for the call, takes the place of the decoder's scorer for
- * utterance i, unless it is NULL; `scorers` itself may be NULL. */
-WF_API wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores,
-                                  const wf_scorer *const *scorers, size_t count,
-                                  const wf_progress *progress, wf_result **results, wf_error *err);
-
-/* As wf_decode_scored. graphs[i], borrowed for the call, is searched for utterance i instead of the
- * decoder's graph, unless it is NULL: that graph with words added (wf_graph_add_phrases). `graphs`
- * may be NULL. On GPUs, too, where graph and words may have 2^31 - 2 arcs in all (WF_ERR_LIMIT). */
-WF_API wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores,
-                                const wf_scorer *const *scorers, const wf_graph *const *graphs,
-                                size_t count, const wf_progress *progress, wf_result **results,
-                                wf_error *err);
+/* One utterance of a batch. Everything is borrowed for the call. */
+typedef struct wf_utterance {
+  wf_scores scores;
+  const wf_scorer *scorer; /* NULL: the decoder's */
+  const wf_graph *graph;   /* NULL: the decoder's. Else that graph with words added
+                              (wf_graph_add_phrases) */
+  uint64_t reserved[4];
+} wf_utterance;
+/* Decodes `count` utterances. results[i], an array of the caller, receives one result each, also
+ * for utterances that failed by themselves. The result of an utterance does not depend on the
+ * others, on their order, or on num_threads. A failing return leaves all results NULL: bad
+ * arguments, out of memory, cancelled, a graph that is not the decoder's. On GPUs a graph and its
+ * added words may have 2^31 - 2 arcs in all (WF_ERR_LIMIT). */
+WF_API wf_status wf_decode(wf_decoder *decoder, const wf_utterance *utterances, size_t count,
+                           const wf_progress *progress, wf_result **results, wf_error *err);
 
 /* What a batch is like, for the plan of its memory. */
 typedef struct wf_batch_shape {

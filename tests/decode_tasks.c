@@ -65,7 +65,7 @@ wf_result *test_decode_alone(struct decode_task *task) {
   wf_decoder *decoder;
   wf_result *result;
   assert_ok(wf_decoder_create(task->graph, &task->options, &decoder, &err));
-  assert_ok(wf_decode(decoder, &task->scores, 1, NULL, &result, &err));
+  assert_ok(test_decode(decoder, &task->scores, 1, NULL, &result, &err));
   wf_decoder_free(decoder);
   return result;
 }
@@ -97,9 +97,9 @@ void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_
   test_random_batch(task, batch, data, COUNT, seed, 2);
   assert_ok(wf_decoder_create(task->graph, &task->options, &decoders[0], &err));
   assert_ok(wf_decoder_create(task->graph, &on_gpu, &decoders[1], &err));
-  assert_ok(wf_decode_scored(decoders[0], batch, scorers, COUNT, NULL, want, &err));
+  assert_ok(test_decode_scored(decoders[0], batch, scorers, COUNT, NULL, want, &err));
   for (int turn = 0; turn < 2; turn++) {
-    assert_ok(wf_decode_scored(decoders[1], batch, scorers, COUNT, NULL, got, &err));
+    assert_ok(test_decode_scored(decoders[1], batch, scorers, COUNT, NULL, got, &err));
     test_assert_same_batch(seed, want, got, COUNT);
     test_free_results(got, COUNT);
   }
@@ -232,7 +232,7 @@ void test_decode_on(const char *device, const wf_graph *graph, wf_decoder_option
   wf_decoder *decoder;
   options.device = device;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  assert_ok(wf_decode(decoder, batch, count, NULL, results, &err));
+  assert_ok(test_decode(decoder, batch, count, NULL, results, &err));
   wf_decoder_free(decoder);
 }
 

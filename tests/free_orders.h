@@ -41,7 +41,7 @@ static inline struct freed_objects freed_objects_make(const char *device, const 
   o.scorer = random_scorer(&rng, words);
   assert_ok(wf_decoder_create(o.task.task.graph, &options, &o.decoder, &err));
   assert_ok(wf_decoder_set_scorer(o.decoder, o.scorer, &err));
-  assert_ok(wf_decode(o.decoder, &o.task.task.scores, 1, NULL, &result, &err));
+  assert_ok(test_decode(o.decoder, &o.task.task.scores, 1, NULL, &result, &err));
   o.lattice = result->lattice != NULL ? wf_lattice_ref(result->lattice) : NULL;
   wf_result_free(result);
   assert_ok(wf_stream_open(o.decoder, NULL, &o.stream, &err));

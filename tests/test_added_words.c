@@ -132,8 +132,8 @@ static void test_every_bit(void **state) {
     const wf_scorer *scorers[2] = {scorer, scorer};
     assert_ok(wf_decoder_create(task.task.graph, &task.task.options, &decoder, &err));
     assert_ok(wf_decoder_create(all, &task.task.options, &whole, &err));
-    assert_ok(wf_decode_scored(whole, twice, scorers, 1, NULL, &expected, &err));
-    assert_ok(wf_decode_each(decoder, twice, scorers, graphs, 2, NULL, results, &err));
+    assert_ok(test_decode_scored(whole, twice, scorers, 1, NULL, &expected, &err));
+    assert_ok(test_decode_each(decoder, twice, scorers, graphs, 2, NULL, results, &err));
     assert_same(results[0], expected);
     streamed = decode_stream(decoder, &task, scorer, &rng);
     assert_same(streamed, expected);
@@ -174,7 +174,7 @@ static wf_result *decode_wide(const wf_graph *graph, const wf_scores *scores) {
   options.beam = 1000;
   options.num_threads = 1;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  assert_ok(wf_decode(decoder, scores, 1, NULL, &result, &err));
+  assert_ok(test_decode(decoder, scores, 1, NULL, &result, &err));
   wf_decoder_free(decoder);
   return result;
 }
@@ -410,7 +410,7 @@ static void test_errors(void **state) {
   wf_scores scores = {.num_columns = 3, .stride = 3};
   const wf_graph *graphs[] = {out};
   wf_result *result;
-  assert_refused(wf_decode_each(decoder, &scores, NULL, graphs, 1, NULL, &result, &err),
+  assert_refused(test_decode_each(decoder, &scores, NULL, graphs, 1, NULL, &result, &err),
                  WF_ERR_ARGUMENT, "that of its decoder");
   wf_stream_close(stream);
   wf_decoder_free(decoder);

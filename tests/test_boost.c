@@ -166,7 +166,7 @@ static void check_decoding(struct decode_task *task, const oracle_scorer *tables
   wf_result *result;
   wf_decoder *decoder;
   assert_ok(wf_decoder_create(task->graph, &task->options, &decoder, &err));
-  assert_ok(wf_decode_scored(decoder, &task->scores, &scorer, 1, NULL, &result, &err));
+  assert_ok(test_decode_scored(decoder, &task->scores, &scorer, 1, NULL, &result, &err));
   if (result->status !=
       WF_ERR_NEGATIVE_CYCLE) { /* words on epsilon cycles, boosted round and round */
     oracle_decode_in(&space, &task->options, &task->scores, expected, NULL);

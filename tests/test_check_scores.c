@@ -197,9 +197,9 @@ static void decode(const wf_graph *graph, int32_t check, const struct matrix *m,
   *said = (struct said){0};
   wf_set_log(listen, said);
   for (int i = 0; i < BATCH; i++) batch[i] = m->scores;
-  assert_ok(wf_decode(decoder, batch, BATCH, NULL, results, &err));
+  assert_ok(test_decode(decoder, batch, BATCH, NULL, results, &err));
   test_free_results(results, BATCH);
-  assert_ok(wf_decode(decoder, batch, BATCH, NULL, results, &err));
+  assert_ok(test_decode(decoder, batch, BATCH, NULL, results, &err));
   wf_set_log(NULL, NULL);
   wf_decoder_free(decoder);
 }
@@ -304,7 +304,7 @@ static void test_late(void **state) {
     fill(&m, (uint64_t)i);
     if (i >= 300) probabilities(&m);
     m.scores.num_frames = 10;
-    assert_ok(wf_decode(decoder, &m.scores, 1, NULL, &result, &err));
+    assert_ok(test_decode(decoder, &m.scores, 1, NULL, &result, &err));
     wf_result_free(result);
     assert_true(i >= 300 || said.times == 0);
   }
@@ -330,7 +330,7 @@ static void test_narrowed(void **state) {
     assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
     wf_set_log(listen, &said);
     for (int i = 0; i < 2; i++) {
-      assert_ok(wf_decode(decoder, &m.scores, 1, NULL, &result, &err));
+      assert_ok(test_decode(decoder, &m.scores, 1, NULL, &result, &err));
       assert_true(result->num_narrowed * 2 > NUM_FRAMES);
       assert_int_equal(result->status, k / 2 == ERROR ? WF_ERR_ARGUMENT : WF_OK);
       const char *text = k / 2 == ERROR ? result->message : said.last;
@@ -381,7 +381,7 @@ static uint64_t tokens_with(const wf_graph *graph, const wf_scores *scores, int3
   options.beam = 0.5f;
   options.min_active = min_active;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  assert_ok(wf_decode(decoder, scores, 1, NULL, &result, &err));
+  assert_ok(test_decode(decoder, scores, 1, NULL, &result, &err));
   uint64_t count = result->num_tokens;
   wf_result_free(result);
   wf_decoder_free(decoder);

@@ -91,7 +91,7 @@ static void test_batches(void **state) {
     task.options.num_threads = threads;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     for (int round = 0; round < 2; round++) { /* a used decoder answers as a fresh one */
-      assert_ok(wf_decode(decoder, shuffled, COUNT, NULL, together, &err));
+      assert_ok(test_decode(decoder, shuffled, COUNT, NULL, together, &err));
       for (size_t i = 0; i < COUNT; i++) {
         test_assert_same_result(together[i], alone[(i * 7 + 3) % COUNT]);
         wf_result_free(together[i]);
@@ -156,7 +156,7 @@ static void test_bad_scores(void **state) {
                        {good, 4, 1, 1}, {good, 0, 2, 2}, {NULL, 0, 0, 0}, {good, 1, 2, 2},
                        {huge, 2, 2, 2}, {good, 2, 2, 1}, {NULL, 3, 2, 2}};
   wf_result *results[11];
-  assert_ok(wf_decode(decoder, batch, 11, NULL, results, &err));
+  assert_ok(test_decode(decoder, batch, 11, NULL, results, &err));
   assert_int_equal(results[0]->status, WF_OK);
   assert_int_equal(results[0]->num_words, 1);
   assert_int_equal(results[0]->words[0].end_frame, 2);
@@ -216,7 +216,7 @@ static void test_bad_graphs(void **state) {
   float score = 0;
   assert_ok(wf_graph_create(loop, NULL, 0, &graph, &err));
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  assert_ok(wf_decode(decoder, &(wf_scores){&score, 1, 1, 1}, 1, NULL, &result, &err));
+  assert_ok(test_decode(decoder, &(wf_scores){&score, 1, 1, 1}, 1, NULL, &result, &err));
   assert_int_equal(result->status, WF_ERR_NEGATIVE_CYCLE);
   wf_result_free(result);
   wf_decoder_free(decoder);
@@ -283,7 +283,7 @@ static void test_cancel(void **state) {
   wf_scores batch[3] = {task.scores, task.scores, task.scores};
   wf_progress progress = {stop_at_once, NULL};
   assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-  assert_int_equal(wf_decode(decoder, batch, 3, &progress, results, &err), WF_ERR_CANCELLED);
+  assert_int_equal(test_decode(decoder, batch, 3, &progress, results, &err), WF_ERR_CANCELLED);
   for (int i = 0; i < 3; i++) assert_null(results[i]);
   wf_decoder_free(decoder);
   test_free_task(&task);

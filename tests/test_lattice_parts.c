@@ -65,8 +65,8 @@ static void test_parts(void **state) {
     wf_stream *stream;
     wf_result *expected, *result;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-    assert_ok(wf_decode_scored(decoder, &task.scores, (const wf_scorer *const[]){scorer}, 1, NULL,
-                               &expected, &err));
+    assert_ok(test_decode_scored(decoder, &task.scores, (const wf_scorer *const[]){scorer}, 1, NULL,
+                                 &expected, &err));
     assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
     assert_ok(wf_stream_set_scorer(stream, scorer, &err));
     uint64_t at = 0;
@@ -117,7 +117,7 @@ static void test_neighbour_ends(void **state) {
                     rest = rows(&task.scores, half, task.scores.num_frames - half);
     task.options.num_threads = 1;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-    assert_ok(wf_decode(decoder, &task.scores, 1, NULL, &expected, &err));
+    assert_ok(test_decode(decoder, &task.scores, 1, NULL, &expected, &err));
     for (int i = 0; i < 2; i++) assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
     assert_ok(wf_stream_accept(streams[0], &first, NULL, &err));
     assert_ok(wf_stream_accept(streams[1], &task.scores, NULL, &err));
@@ -157,7 +157,7 @@ static void test_memory(void **state) {
   options.num_threads = 1;
   assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  assert_ok(wf_decode(decoder, &scores, 1, NULL, &expected, &err));
+  assert_ok(test_decode(decoder, &scores, 1, NULL, &expected, &err));
   for (int i = 0; i < 2; i++) assert_ok(wf_stream_open(decoder, NULL, &stream[i], &err));
   uint64_t most = 0, at = 0, all = 0;
   for (int64_t fed = 0; fed < FRAMES; fed += CHUNK) {

@@ -12,7 +12,7 @@ static wf_result *decode_with(struct decode_task *task, const wf_scorer *scorer)
   wf_result *result;
   assert_ok(wf_decoder_create(task->graph, &task->options, &decoder, &err));
   assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
-  assert_ok(wf_decode(decoder, &task->scores, 1, NULL, &result, &err));
+  assert_ok(test_decode(decoder, &task->scores, 1, NULL, &result, &err));
   wf_decoder_free(decoder);
   return result;
 }
@@ -413,11 +413,11 @@ static void test_batches(void **state) {
     task.options.num_threads = threads;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     assert_ok(wf_decoder_set_scorer(decoder, scorers[1], &err));
-    assert_ok(wf_decode_scored(decoder, batch, each, COUNT, NULL, together, &err));
+    assert_ok(test_decode_scored(decoder, batch, each, COUNT, NULL, together, &err));
     test_assert_same_batch(0, together, alone, COUNT);
     test_free_results(together, COUNT);
     assert_ok(wf_decoder_set_scorer(decoder, NULL, &err)); /* none any more */
-    assert_ok(wf_decode(decoder, batch, COUNT, NULL, together, &err));
+    assert_ok(test_decode(decoder, batch, COUNT, NULL, together, &err));
     for (int i = 0; i < COUNT; i++) {
       task.scores = batch[i];
       wf_result *plain = test_decode_alone(&task);

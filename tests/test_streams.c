@@ -78,7 +78,7 @@ static void check_partial(wf_stream *stream, wf_decoder *endless_decoder, const 
   wf_partial partial;
   wf_scores prefix = rows(scores, 0, fed);
   wf_result *expected;
-  assert_ok(wf_decode(endless_decoder, &prefix, 1, NULL, &expected, &err));
+  assert_ok(test_decode(endless_decoder, &prefix, 1, NULL, &expected, &err));
   if (expected->status != WF_OK) {
     assert_int_equal(wf_stream_partial(stream, &partial, &err), expected->status);
     wf_result_free(expected);
@@ -134,7 +134,7 @@ static void test_chunks(void **state) {
     wf_scorer *scorer = seed % 2 == 0 ? test_table_scorer(&tables, shape.wide) : NULL;
     assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
     assert_ok(wf_decoder_set_scorer(endless_decoder, scorer, &err));
-    assert_ok(wf_decode(decoder, &task.scores, 1, NULL, &expected, &err));
+    assert_ok(test_decode(decoder, &task.scores, 1, NULL, &expected, &err));
     assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
     for (int round = 0; round < 2; round++) {
       seen.num_stable = 0;
@@ -216,7 +216,7 @@ static void test_neighbours(void **state) {
       }
       assert_ok(wf_streams_advance(decoder, ready, chunks, num_ready, events, &err));
       if (test_below(&rng, 4) == 0) {
-        assert_ok(wf_decode(decoder, &batch[7], 1, NULL, &result, &err));
+        assert_ok(test_decode(decoder, &batch[7], 1, NULL, &result, &err));
         assert_same(result, expected[7]);
         wf_result_free(result);
       }
@@ -508,7 +508,7 @@ static void test_bad_chunks(void **state) {
   assert_ok(wf_stream_open(other, NULL, &foreign, &err));
   float fine[6] = {-1, -2, -3, -1, -1, -1}, nan[6] = {-1, -2, -1, -1, -1, NAN};
   wf_scores whole = {nan, 3, 2, 2};
-  assert_ok(wf_decode(decoder, &whole, 1, NULL, &expected, &err));
+  assert_ok(test_decode(decoder, &whole, 1, NULL, &expected, &err));
   wf_stream *three[3] = {good, bad, narrow};
   wf_scores first[3] = {{fine, 1, 2, 2}, {nan, 2, 2, 2}, {fine, 2, 1, 1}},
             second[3] = {{fine + 2, 2, 2, 2}, {nan + 4, 1, 2, 2}, {fine, 1, 2, 2}};
@@ -539,7 +539,7 @@ static void test_bad_chunks(void **state) {
   /* nothing said */
   wf_scores nothing = {0};
   wf_result *empty;
-  assert_ok(wf_decode(decoder, &nothing, 1, NULL, &empty, &err));
+  assert_ok(test_decode(decoder, &nothing, 1, NULL, &empty, &err));
   assert_ok(wf_stream_reset(good, &err));
   assert_ok(wf_stream_finish(good, &result, &err));
   assert_same(result, empty);

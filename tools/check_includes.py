@@ -208,7 +208,7 @@ def main():
             report(errors, path, check_cli(path))
         elif top == "include":
             report(errors, path, check_public(path))
-        if top != "include":  # the public header is one file on purpose
+        if top != "include":
             size_errors, size_notes = check_sizes(path)
             report(errors, path, size_errors)
             report(notes, path, size_notes)

@@ -9,11 +9,11 @@ static wf_status decode_next(wf_score_reader *reader, wf_decoder *decoder, const
   wf_result *result = NULL;
   wf_status status = wf_score_reader_next(reader, &matrix, done, err);
   if (status == WF_OK && !*done) {
-    wf_scores scores = {.data = matrix.data,
-                        .num_frames = matrix.num_frames,
-                        .num_columns = matrix.num_columns,
-                        .stride = matrix.num_columns};
-    status = wf_decode(decoder, &scores, 1, NULL, &result, err);
+    wf_utterance utterance = {.scores = {.data = matrix.data,
+                                         .num_frames = matrix.num_frames,
+                                         .num_columns = matrix.num_columns,
+                                         .stride = matrix.num_columns}};
+    status = wf_decode(decoder, &utterance, 1, NULL, &result, err);
   }
   if (result != NULL) {
     printf("%s", matrix.key);

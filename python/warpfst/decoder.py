@@ -272,12 +272,16 @@ class Decoder(Handle):
                 raise ValueError("the scores are on a GPU and the decoder is not: Decoder(..., device='cuda'), or move them (x.cpu())")
             searched = _graph_of_each(graphs, len(batch))
             scorers = [] if boost is None else for_batch(boost, [self._table if graph is None else graph._table for graph in searched], self._lm)
-            inputs = (batch.scores, _addresses(scorers), *(() if graphs is None else (_addresses(searched),)))
+            utterances = (_abi.wf_utterance * len(batch))()
+            for i, utterance in enumerate(utterances):
+                utterance.scores = batch.scores[i]
+                utterance.scorer = scorers[i].address if scorers and scorers[i] is not None else None
+                utterance.graph = searched[i].address if searched[i] is not None else None
             results = (ctypes.POINTER(_abi.wf_result) * len(batch))()
             try:
                 with ProgressGuard(progress) as guard:
                     self._busy = True
-                    call("wf_decode_scored" if graphs is None else "wf_decode_each", self.address, *inputs, len(batch), guard.pointer, results)
+                    call("wf_decode", self.address, utterances, len(batch), guard.pointer, results)
                 self._busy = False
                 return [self._take(pointer.contents, graph) for pointer, graph in zip(results, searched)]
             finally:
@@ -348,11 +352,6 @@ def _graph_of_each(graphs: Graph | Sequence[Graph | None] | None, count: int) ->
     if len(each) != count:
         raise ValueError(f"{len(each)} graphs for {count} utterances")
     return each
-
-
-def _addresses(handles: Sequence[Handle | None]) -> Any:
-    """An array of their addresses; None for none at all."""
-    return (ctypes.c_void_p * len(handles))(*(None if handle is None else handle.address for handle in handles)) if handles else None
 
 
 def _restore(graph: Graph, config: DecoderConfig, words: Symbols | None) -> Decoder:

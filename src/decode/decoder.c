@@ -227,57 +227,73 @@ wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_e
   return WF_OK;
 }
 
-wf_status wf_decode(wf_decoder *decoder, const wf_scores *scores, size_t count,
-                    const wf_progress *progress, wf_result **results, wf_error *err) {
-  return wf_decode_scored(decoder, scores, NULL, count, progress, results, err);
+/* --- one batch --------------------------------------------------------------------------- */
+
+/* The utterances as the backends take them: an array for each part. */
+struct parts {
+  wf_scores *scores;
+  bool *skip;
+  const wf_scorer **scorers; /* NULL: none has one */
+  const wf_graph **graphs;   /* NULL: none has its own */
+};
+
+static void free_parts(struct parts *parts) {
+  free(parts->scores);
+  free(parts->skip);
+  free(parts->scorers);
+  free(parts->graphs);
 }
 
-/* The scorer of each utterance; NULL if none has one. */
-static wf_status choose_scorers(const wf_decoder *decoder, const wf_scorer *const *scorers,
-                                const wf_graph *const *graphs, size_t count, const wf_scorer ***out,
-                                wf_error *err) {
-  *out = NULL;
-  if (scorers == NULL && decoder->scorer == NULL) return WF_OK;
-  const wf_scorer **chosen = wf__alloc(count, sizeof *chosen);
-  if (chosen == NULL) return wf__fail_memory(err, count * sizeof *chosen, "a batch");
-  *out = chosen;
+static wf_status take_parts(const wf_decoder *decoder, const wf_utterance *utterances, size_t count,
+                            struct parts *parts, wf_error *err) {
+  bool any_scorer = decoder->scorer != NULL, any_graph = false;
   for (size_t i = 0; i < count; i++) {
-    chosen[i] = scorers != NULL && scorers[i] != NULL ? scorers[i] : decoder->scorer;
-    WF__TRY(wf__check_scorer(decoder, graphs != NULL ? graphs[i] : NULL, chosen[i], err));
+    any_scorer = any_scorer || utterances[i].scorer != NULL;
+    any_graph = any_graph || utterances[i].graph != NULL;
+    WF__TRY(wf__check_graph(decoder, utterances[i].graph, err));
+  }
+  parts->scores = wf__alloc(count, sizeof *parts->scores);
+  parts->skip = wf__calloc(count, sizeof *parts->skip);
+  if (any_scorer) parts->scorers = wf__alloc(count, sizeof *parts->scorers);
+  if (any_graph) parts->graphs = wf__alloc(count, sizeof *parts->graphs);
+  if (parts->scores == NULL || parts->skip == NULL || (any_scorer && parts->scorers == NULL) ||
+      (any_graph && parts->graphs == NULL))
+    return wf__fail_memory(err, count * sizeof *parts->scores, "a batch");
+  for (size_t i = 0; i < count; i++) {
+    const wf_utterance *u = &utterances[i];
+    parts->scores[i] = u->scores;
+    if (any_graph) parts->graphs[i] = u->graph;
+    if (!any_scorer) continue;
+    parts->scorers[i] = u->scorer != NULL ? u->scorer : decoder->scorer;
+    WF__TRY(wf__check_scorer(decoder, u->graph, parts->scorers[i], err));
   }
   return WF_OK;
 }
 
-wf_status wf_decode_scored(wf_decoder *decoder, const wf_scores *scores,
-                           const wf_scorer *const *scorers, size_t count,
-                           const wf_progress *progress, wf_result **results, wf_error *err) {
-  return wf_decode_each(decoder, scores, scorers, NULL, count, progress, results, err);
+/* A result for each utterance. Those whose scores cannot be decoded have failed, and are skipped.
+ */
+static wf_status make_results(wf_decoder *decoder, struct parts *parts, size_t count,
+                              wf_result **results, wf_error *err) {
+  for (size_t i = 0; i < count; i++) {
+    results[i] = wf__calloc(1, sizeof **results);
+    if (results[i] == NULL) return wf__fail_memory(err, sizeof **results, "a result");
+    parts->skip[i] = !wf__check_scores(decoder->graph, &parts->scores[i], results[i]) ||
+                     !wf__scores_look_right(decoder, &parts->scores[i], results[i]);
+  }
+  return WF_OK;
 }
 
-wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores,
-                         const wf_scorer *const *scorers, const wf_graph *const *graphs,
-                         size_t count, const wf_progress *progress, wf_result **results,
-                         wf_error *err) {
+wf_status wf_decode(wf_decoder *decoder, const wf_utterance *utterances, size_t count,
+                    const wf_progress *progress, wf_result **results, wf_error *err) {
+  struct parts parts = {0};
   wf__streams_sweep(decoder);
-  bool *skip = wf__calloc(count, sizeof *skip);
-  const wf_scorer **chosen = NULL;
-  wf_status status = skip != NULL ? WF_OK : wf__fail_memory(err, count, "a batch");
   memset(results, 0, count * sizeof *results);
-  for (size_t i = 0; i < count && graphs != NULL && status == WF_OK; i++)
-    status = wf__check_graph(decoder, graphs[i], err);
-  if (status == WF_OK) status = choose_scorers(decoder, scorers, graphs, count, &chosen, err);
-  for (size_t i = 0; i < count && status == WF_OK; i++) {
-    results[i] = wf__calloc(1, sizeof **results);
-    if (results[i] == NULL)
-      status = wf__fail_memory(err, sizeof **results, "a result");
-    else
-      skip[i] = !wf__check_scores(decoder->graph, &scores[i], results[i]) ||
-                !wf__scores_look_right(decoder, &scores[i], results[i]);
-  }
-  wf__batch batch = {.scores = scores,
-                     .skip = skip,
-                     .scorers = chosen,
-                     .graphs = graphs,
+  wf_status status = take_parts(decoder, utterances, count, &parts, err);
+  if (status == WF_OK) status = make_results(decoder, &parts, count, results, err);
+  wf__batch batch = {.scores = parts.scores,
+                     .skip = parts.skip,
+                     .scorers = parts.scorers,
+                     .graphs = parts.graphs,
                      .count = count,
                      .results = results,
                      .progress = progress};
@@ -293,7 +309,6 @@ wf_status wf_decode_each(wf_decoder *decoder, const wf_scores *scores,
       results[i] = NULL;
     }
   }
-  free(chosen);
-  free(skip);
+  free_parts(&parts);
   return status;
 }

@@ -272,7 +272,7 @@ static void test_budgets(void **state) {
         named[strstr(message, "lower max_") != NULL]++;
         wf_status created = wf_decoder_create(task.graph, &task.options, &decoder, &err);
         assert_ok(created);
-        assert_int_equal(wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err), WF_ERR_MEMORY);
+        assert_int_equal(test_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err), WF_ERR_MEMORY);
         for (size_t i = 0; i < BATCH; i++) assert_null(gpu[i]);
         assert_string_equal(err.message, message);
         refused++;
@@ -283,7 +283,7 @@ static void test_budgets(void **state) {
                                             plan.score_bytes + plan.result_bytes);
         assert_true((plan.score_bytes == 0) == on_device);
         assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-        assert_ok(wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err));
+        assert_ok(test_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err));
         wf_plan followed;
         wf_decoder_plan(decoder, &followed);
         assert_memory_equal(&plan, &followed, sizeof plan);
@@ -421,7 +421,7 @@ static void test_wide_frames(void **state) {
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     wf_set_log(test_listen, &again);
     for (int batch = 0; batch < 2; batch++) {
-      assert_ok(wf_decode(decoder, scores, TIMES * BATCH, NULL, gpu, &err));
+      assert_ok(test_decode(decoder, scores, TIMES * BATCH, NULL, gpu, &err));
       for (int k = 0; k < TIMES; k++)
         test_assert_same_batch((uint64_t)form, cpu, gpu + k * BATCH, BATCH);
       test_free_results(gpu, TIMES * BATCH);
@@ -473,7 +473,7 @@ static void test_stream(void **state) {
     for (int k = 0; k < 10; k++)
       assert_cuda(cudaMemcpyAsync(big, long_copy, LONG_BYTES, cudaMemcpyHostToDevice, use));
     assert_cuda(cudaMemcpyAsync(target, pinned, sizeof nans, cudaMemcpyHostToDevice, use));
-    assert_ok(wf_decode(decoder, &device, 1, NULL, &gpu, &err));
+    assert_ok(test_decode(decoder, &device, 1, NULL, &gpu, &err));
     test_assert_same_batch((uint64_t)round, &cpu, &gpu, 1);
     wf_result_free(gpu);
   }
@@ -527,7 +527,7 @@ static void test_reuse(void **state) {
         order[k] = swap;
         some[i] = all[order[i]];
       }
-      assert_ok(wf_decode(decoder, some, count, NULL, got, &err));
+      assert_ok(test_decode(decoder, some, count, NULL, got, &err));
       for (uint32_t i = 0; i < count; i++) {
         test_assert_same_result(want[order[i]], got[i]);
         wf_result_free(got[i]);
@@ -558,11 +558,11 @@ static void test_cancel(void **state) {
   for (int calls = 1; calls < 4; calls++) {
     int left = calls;
     wf_progress progress = {stop, &left};
-    wf_status status = wf_decode(decoder, forms.shaped, BATCH, &progress, gpu, &err);
+    wf_status status = test_decode(decoder, forms.shaped, BATCH, &progress, gpu, &err);
     if (calls == 1) assert_int_equal(status, WF_ERR_CANCELLED);
     for (size_t i = 0; i < BATCH && status != WF_OK; i++) assert_null(gpu[i]);
     if (status == WF_OK) test_free_results(gpu, BATCH);
-    assert_ok(wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err));
+    assert_ok(test_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err));
     test_assert_same_batch(0, cpu, gpu, BATCH);
     test_free_results(gpu, BATCH);
   }
@@ -595,11 +595,11 @@ static void assert_interrupts(float lattice_beam) {
   for (int looks = 1; status != WF_OK; looks += 1 + looks / 8) {
     int left = looks;
     wf_set_interrupt(look, &left);
-    status = wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err);
+    status = test_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err);
     wf_set_interrupt(NULL, NULL);
     if (looks == 1 || status != WF_OK) assert_int_equal(status, WF_ERR_CANCELLED);
     for (size_t i = 0; i < BATCH && status != WF_OK; i++) assert_null(gpu[i]);
-    if (status != WF_OK) assert_ok(wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err));
+    if (status != WF_OK) assert_ok(test_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err));
     test_assert_same_batch(0, cpu, gpu, BATCH);
     test_free_results(gpu, BATCH);
   }
@@ -679,7 +679,7 @@ static void test_failures(void **state) {
       fake_gpus.fail_at = n;
       wf_status status = wf_decoder_create(task.graph, &task.options, &decoder, &err);
       if (status == WF_OK)
-        status = wf_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err);
+        status = test_decode(decoder, forms.shaped, BATCH, NULL, gpu, &err);
       else
         assert_null(decoder);
       if (status == WF_OK) {

@@ -116,7 +116,7 @@ static void test_company(void **state) {
         order[k] = swap;
         some[i] = all[order[i]];
       }
-      assert_ok(wf_decode(decoder, some, count, NULL, got, &err));
+      assert_ok(test_decode(decoder, some, count, NULL, got, &err));
       for (uint32_t i = 0; i < count; i++)
         test_assert_same_batch(seed, &want[order[i]], &got[i], 1);
       test_free_results(got, count);
@@ -167,7 +167,7 @@ static void test_scorers(void **state) {
       wf_set_log(test_listen, &misfits);
       assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
       if (seed % 2 == 0) assert_ok(wf_decoder_set_determinization(decoder, &determinizing, &err));
-      assert_ok(wf_decode_scored(decoder, batch, chosen, count, NULL, results[k], &err));
+      assert_ok(test_decode_scored(decoder, batch, chosen, count, NULL, results[k], &err));
       wf_set_log(NULL, NULL);
       wf_decoder_free(decoder);
     }
@@ -226,8 +226,8 @@ static void decode_with(const char *device, struct decode_task *task, const wf_s
   const wf_scorer *scorers[BATCH] = {scorer}; /* of the first utterance alone */
   task->options.device = device;
   assert_ok(wf_decoder_create(task->graph, &task->options, &decoder, &err));
-  assert_ok(wf_decode_scored(decoder, batch, scorer != NULL ? scorers : NULL, count, NULL, results,
-                             &err));
+  assert_ok(test_decode_scored(decoder, batch, scorer != NULL ? scorers : NULL, count, NULL,
+                               results, &err));
   wf_decoder_free(decoder);
 }
 

@@ -275,8 +275,8 @@ static void decode_with(const wf_graph *graph, wf_decoder_options options, const
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
   assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
   for (size_t i = 0; i < UTTERANCES; i += at_once)
-    assert_ok(wf_decode(decoder, scores + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once,
-                        NULL, results + i, &err));
+    assert_ok(test_decode(decoder, scores + i, UTTERANCES - i < at_once ? UTTERANCES - i : at_once,
+                          NULL, results + i, &err));
   wf_decoder_free(decoder);
 }
 
@@ -360,9 +360,9 @@ static void decode_each(const wf_graph *graph, wf_decoder_options options, const
   options.device = device;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
   for (size_t i = 0; i < UTTERANCES; i += at_once)
-    assert_ok(wf_decode_scored(decoder, scores + i, scorers + i,
-                               UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL,
-                               results + i, &err));
+    assert_ok(test_decode_scored(decoder, scores + i, scorers + i,
+                                 UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL,
+                                 results + i, &err));
   wf_decoder_free(decoder);
 }
 
@@ -473,7 +473,7 @@ static void test_small_streams(void **unused) {
       scorers[u] = test_below(&rng, 2) ? flat : NULL;
       wf_result_free(want[u]);
       assert_ok(wf_decoder_create(t.graph, &t.options, &decoder, &err));
-      assert_ok(wf_decode_scored(decoder, &t.scores[u], &scorers[u], 1, NULL, &want[u], &err));
+      assert_ok(test_decode_scored(decoder, &t.scores[u], &scorers[u], 1, NULL, &want[u], &err));
       wf_decoder_free(decoder);
     }
     wf_rnn_scorer_stats before, after;
@@ -557,7 +557,7 @@ static void test_small_failures(void **unused) {
     fake_gpus.fail_at = n;
     wf_status status = wf_decoder_create(t.graph, &options, &decoder, &err);
     if (status == WF_OK)
-      status = wf_decode_scored(decoder, scores, scorers, 2, NULL, results, &err);
+      status = test_decode_scored(decoder, scores, scorers, 2, NULL, results, &err);
     if (status == WF_OK) status = wf_stream_open(decoder, NULL, &stream, &err);
     if (status == WF_OK) status = wf_stream_set_scorer(stream, scorers[1], &err);
     if (status == WF_OK) status = wf_stream_accept(stream, &chunk, NULL, &err);
@@ -608,7 +608,7 @@ static void test_small_refused(void **unused) {
       const wf_scores scores[2] = {{data, 2, INPUTS, INPUTS}, {data, 1, INPUTS, INPUTS}};
       const wf_scorer *scorers[2] = {scorer, NULL};
       wf_result *results[2] = {NULL, NULL};
-      assert_int_equal(wf_decode_scored(decoder, scores, scorers, 2, NULL, results, &err),
+      assert_int_equal(test_decode_scored(decoder, scores, scorers, 2, NULL, results, &err),
                        WF_ERR_UNSUPPORTED);
       test_free_results(results, 2);
     }
@@ -673,7 +673,7 @@ static wf_result *decode_frame(const chain_task *t, const char *device, const wf
     assert_ok(wf_stream_finish(stream, &result, &err));
     wf_stream_close(stream);
   } else {
-    assert_ok(wf_decode_scored(decoder, &frame, &scorer, 1, NULL, &result, &err));
+    assert_ok(test_decode_scored(decoder, &frame, &scorer, 1, NULL, &result, &err));
   }
   wf_decoder_free(decoder);
   return result;

@@ -27,7 +27,7 @@ static wf_status decode(wf_decoder *decoder, const chain_task *t, int looks, wf_
   struct caller caller = {looks, time(NULL) + MOST_SECONDS};
   wf_set_interrupt(look, &caller);
   const wf_status status =
-      wf_decode_scored(decoder, t->scores, t->scorers, UTTERANCES, NULL, results, &err);
+      test_decode_scored(decoder, t->scores, t->scorers, UTTERANCES, NULL, results, &err);
   wf_set_interrupt(NULL, NULL);
   return status;
 }
@@ -87,7 +87,7 @@ static void test_small_streams(void **unused) {
     wf_result *want, *got;
     make_chain_task(seed, &rng, &t);
     wf_decoder *cpu = open_decoder(&t, "cpu");
-    assert_ok(wf_decode_scored(cpu, t.scores, t.scorers, 1, NULL, &want, &err));
+    assert_ok(test_decode_scored(cpu, t.scores, t.scorers, 1, NULL, &want, &err));
     wf_status status = WF_ERR_CANCELLED;
     for (int looks = 1; status != WF_OK; looks += 1 + looks / 4) {
       wf_decoder *decoder = open_decoder(&t, "cuda");

@@ -20,7 +20,7 @@ static void decode_on(const char *device, const wf_graph *graph, wf_decoder_opti
   wf_decoder *decoder;
   options.device = device;
   assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-  assert_ok(wf_decode_scored(decoder, batch, scorers, count, NULL, results, &err));
+  assert_ok(test_decode_scored(decoder, batch, scorers, count, NULL, results, &err));
   wf_decoder_free(decoder);
 }
 
@@ -157,8 +157,8 @@ static void test_batches(void **state) {
     const wf_scorer *chosen[BATCH];
     for (int i = 0; i < BATCH; i++) chosen[i] = turn % 3 == 2 ? NULL : i % 2 == 0 ? kept : fresh;
     test_random_batch(&task, batch, data, BATCH, (uint64_t)turn, 20);
-    assert_ok(wf_decode_scored(cpu, batch, chosen, BATCH, NULL, a, &err));
-    assert_ok(wf_decode_scored(gpu, batch, chosen, BATCH, NULL, b, &err));
+    assert_ok(test_decode_scored(cpu, batch, chosen, BATCH, NULL, a, &err));
+    assert_ok(test_decode_scored(gpu, batch, chosen, BATCH, NULL, b, &err));
     test_assert_same_batch((uint64_t)turn, a, b, BATCH);
     test_free_results(a, BATCH);
     test_free_results(b, BATCH);
@@ -213,7 +213,7 @@ static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *t
   const wf_scorer *chosen[BATCH];
   wf_result *results[BATCH];
   for (int i = 0; i < BATCH; i++) batch[i] = task->scores, chosen[i] = scorer;
-  assert_ok(wf_decode_scored(decoder, batch, chosen, BATCH, NULL, results, &err));
+  assert_ok(test_decode_scored(decoder, batch, chosen, BATCH, NULL, results, &err));
   test_free_results(results, BATCH);
   wf_lm_stats stats;
   wf_decoder_lm_stats(decoder, &stats);

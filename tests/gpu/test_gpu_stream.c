@@ -65,7 +65,7 @@ static void accept_both(const struct pair *pair, const wf_scores *chunk, bool ev
 static wf_result *decode_alone(const struct decode_task *task, const wf_scorer *scorer) {
   wf_decoder *decoder = decoder_on("cpu", task->graph, task->options);
   wf_result *result;
-  assert_ok(wf_decode_scored(decoder, &task->scores, &scorer, 1, NULL, &result, &err));
+  assert_ok(test_decode_scored(decoder, &task->scores, &scorer, 1, NULL, &result, &err));
   wf_decoder_free(decoder);
   return result;
 }
@@ -214,7 +214,7 @@ static void test_neighbours(void **state) {
       }
       assert_ok(wf_streams_advance(decoder, ready, chunks, num_ready, events, &err));
       if (test_below(&rng, 4) == 0) {
-        assert_ok(wf_decode(decoder, &batch[7], 1, NULL, &result, &err));
+        assert_ok(test_decode(decoder, &batch[7], 1, NULL, &result, &err));
         test_assert_same_result(result, expected[7]);
         wf_result_free(result);
       }
@@ -322,7 +322,7 @@ static void test_bad_chunks(void **state) {
   assert_int_equal(wf_stream_partial(streams[1], &partial, &err), WF_ERR_ARGUMENT);
   wf_scores whole = {fine, 3, 2, 2}, bad = {nan, 3, 2, 2};
   wf_result *expected[2];
-  assert_ok(wf_decode(cpu, (wf_scores[]){whole, bad}, 2, NULL, expected, &err));
+  assert_ok(test_decode(cpu, (wf_scores[]){whole, bad}, 2, NULL, expected, &err));
   for (int i = 0; i < 3; i++) {
     assert_ok(wf_stream_finish(streams[i], &result, &err));
     if (i < 2) test_assert_same_result(result, expected[i]);
@@ -335,7 +335,7 @@ static void test_bad_chunks(void **state) {
   }
   test_free_results(expected, 2);
   /* A stream that never hears anything. */
-  assert_ok(wf_decode(cpu, &(wf_scores){0}, 1, NULL, expected, &err));
+  assert_ok(test_decode(cpu, &(wf_scores){0}, 1, NULL, expected, &err));
   assert_ok(wf_stream_finish(streams[0], &result, &err));
   test_assert_same_result(result, expected[0]);
   wf_result_free(result);

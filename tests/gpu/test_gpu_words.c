@@ -70,8 +70,8 @@ static void test_batches(void **state) {
         chosen[i] = i == 0 ? task.with : graphs[test_below(&rng, GRAPHS)];
         scorers[i] = test_below(&rng, 3) > 0 ? scorer : NULL;
       }
-      assert_ok(wf_decode_each(decoders[0], batch, scorers, chosen, count, NULL, cpu, &err));
-      assert_ok(wf_decode_each(decoders[1], batch, scorers, chosen, count, NULL, gpu, &err));
+      assert_ok(test_decode_each(decoders[0], batch, scorers, chosen, count, NULL, cpu, &err));
+      assert_ok(test_decode_each(decoders[1], batch, scorers, chosen, count, NULL, gpu, &err));
       test_assert_same_batch(seed, cpu, gpu, count);
       for (size_t i = 0; i < count; i++) {
         lattices += chosen[i] != NULL && cpu[i]->lattice != NULL;

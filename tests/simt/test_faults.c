@@ -79,7 +79,7 @@ static wf_status decode(wf_decoder *decoder, int which, wf_result **out, wf_erro
     scorers[i] = scorer_of(which, i);
     graphs[i] = graph_of(which, i);
   }
-  return wf_decode_each(decoder, d.batch, scorers, graphs, BATCH, NULL, out, err);
+  return test_decode_each(decoder, d.batch, scorers, graphs, BATCH, NULL, out, err);
 }
 
 static void make_decoding(void) {
@@ -436,7 +436,7 @@ static wf_status work_chains(const struct job *job, wf_error *err) {
   wf_result *got[2];
   (void)job;
   wf_status status =
-      wf_decode_scored(now.decoder, chains.scores, chains.scorers, 2, NULL, got, err);
+      test_decode_scored(now.decoder, chains.scores, chains.scorers, 2, NULL, got, err);
   for (int i = 0; i < 2 && status != WF_OK; i++) assert_null(got[i]);
   if (status != WF_OK) return status;
   for (int i = 0; i < 2 && status == WF_OK; i++) status = own_status(got[i], err);
@@ -468,7 +468,7 @@ static void make_chains(void) {
   for (int u = 0; u < 2; u++) chains.scores[u].num_frames = 2;
   assert_int_equal(wf_decoder_create(chains.graph, &chains.options, &decoder, &setup_err), WF_OK);
   assert_int_equal(
-      wf_decode_scored(decoder, chains.scores, chains.scorers, 2, NULL, recurrent, &setup_err),
+      test_decode_scored(decoder, chains.scores, chains.scorers, 2, NULL, recurrent, &setup_err),
       WF_OK);
   assert_int_equal(wf_rnnlm_score(chains.m.rnnlm, text, sentence, 1, 1, word_costs, &setup_err),
                    WF_OK);

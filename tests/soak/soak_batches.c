@@ -83,14 +83,14 @@ static void make_batch(const struct pair *p, test_rng *rng, struct batch *b) {
 static void decode_on_gpu(struct pair *p, const struct batch *b, wf_result **out) {
   wf_error err = {0};
   wf_status status =
-      wf_decode_each(p->gpu, b->gpu, b->scorers, b->graphs, b->count, NULL, out, &err);
+      test_decode_each(p->gpu, b->gpu, b->scorers, b->graphs, b->count, NULL, out, &err);
   for (int tries = 0; status == WF_ERR_MEMORY && tries < TRIES; tries++) {
     for (size_t i = 0; i < b->count; i++) assert_null(out[i]);
     wf_decoder_free(p->gpu);
     p->gpu = soak_decoder(p->task, p->device, true);
     set_determinization(p, p->gpu);
     if (tries > 0) sleep(1);
-    status = wf_decode_each(p->gpu, b->gpu, b->scorers, b->graphs, b->count, NULL, out, &err);
+    status = test_decode_each(p->gpu, b->gpu, b->scorers, b->graphs, b->count, NULL, out, &err);
   }
   if (status != WF_OK) fail_msg("the batch fails on the GPU: %s", err.message);
 }
@@ -121,8 +121,8 @@ void soak_batches(test_rng *rng, struct soak_counts *counts) {
     struct batch batch;
     make_batch(&pair, rng, &batch);
     soak_note("batch %u of %zu utterances on %s", round, batch.count, pair.device);
-    assert_ok(wf_decode_each(pair.cpu, batch.host, batch.scorers, batch.graphs, batch.count, NULL,
-                             cpu, &err));
+    assert_ok(test_decode_each(pair.cpu, batch.host, batch.scorers, batch.graphs, batch.count, NULL,
+                               cpu, &err));
     decode_on_gpu(&pair, &batch, gpu);
     compare(cpu, gpu, batch.count);
     test_free_results(cpu, batch.count);

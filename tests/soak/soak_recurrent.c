@@ -9,9 +9,9 @@ static void decode_all(wf_decoder *decoder, const chain_task *t, size_t at_once,
                        wf_result **results) {
   wf_error err = {0};
   for (size_t i = 0; i < UTTERANCES; i += at_once)
-    assert_ok(wf_decode_scored(decoder, t->scores + i, t->scorers + i,
-                               UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL,
-                               results + i, &err));
+    assert_ok(test_decode_scored(decoder, t->scores + i, t->scorers + i,
+                                 UTTERANCES - i < at_once ? UTTERANCES - i : at_once, NULL,
+                                 results + i, &err));
 }
 
 void soak_recurrent(test_rng *rng, struct soak_counts *counts) {
