@@ -61,7 +61,7 @@ struct run {
 };
 
 /* What a run reads again and again: matrix i in the run's form. */
-struct held {
+struct copies {
   void *data;
   bool on_device, pinned, owned;
 };
@@ -77,9 +77,9 @@ struct bench {
   wf_transcripts *references;
   wf_matrix *matrices;
   size_t num_matrices;
-  struct held *held; /* [num_matrices], for the form below */
-  char held_form[16];
-  struct held tiled;        /* of a run with `frames` */
+  struct copies *copies; /* [num_matrices], for the form below */
+  char copies_form[16];
+  struct copies tiled;      /* of a run with `frames` */
   atomic_size_t num_on_cpu; /* in this run, as messages said */
   wf_wlm *lm;               /* NULL: none */
   wf_wlm_info lm_info;
@@ -156,50 +156,50 @@ static void gpu_free(void *memory, bool on_device) {}
 static void gpu_name(char *out, size_t size, int *num_processors) { fail("built without CUDA"); }
 #endif
 
-static void release_held(struct bench *bench) {
+static void release_copies(struct bench *bench) {
   for (size_t i = 0; i < bench->num_matrices; i++) {
-    if (bench->held[i].on_device || bench->held[i].pinned)
-      gpu_free(bench->held[i].data, bench->held[i].on_device);
-    else if (bench->held[i].owned)
-      free(bench->held[i].data);
-    bench->held[i] = (struct held){0};
+    if (bench->copies[i].on_device || bench->copies[i].pinned)
+      gpu_free(bench->copies[i].data, bench->copies[i].on_device);
+    else if (bench->copies[i].owned)
+      free(bench->copies[i].data);
+    bench->copies[i] = (struct copies){0};
   }
 }
 
 static void hold(struct bench *bench, const struct run *run, size_t i) {
-  struct held *held = &bench->held[i];
+  struct copies *copies = &bench->copies[i];
   const wf_matrix *matrix = &bench->matrices[i];
   size_t size = (size_t)matrix->num_frames * (size_t)matrix->num_columns,
          bytes = size * element_bytes(run->dtype);
-  if (held->data != NULL || size == 0) return;
+  if (copies->data != NULL || size == 0) return;
   bool device = strcmp(run->scores, "device") == 0, pinned = strcmp(run->scores, "pinned") == 0;
   if (!device && !pinned && strcmp(run->dtype, "f32") == 0) {
-    *held = (struct held){.data = matrix->data};
+    *copies = (struct copies){.data = matrix->data};
     return;
   }
   void *host = pinned ? gpu_memory(bytes, false) : allocate(bytes, 1);
   convert(matrix->data, host, size, run->dtype);
-  *held = (struct held){.data = host, .pinned = pinned, .owned = true};
+  *copies = (struct copies){.data = host, .pinned = pinned, .owned = true};
   if (!device) return;
-  *held = (struct held){.data = gpu_memory(bytes, true), .on_device = true};
-  gpu_send(held->data, host, bytes);
+  *copies = (struct copies){.data = gpu_memory(bytes, true), .on_device = true};
+  gpu_send(copies->data, host, bytes);
   free(host);
 }
 
 static void hold_all(struct bench *bench, const struct run *run, wf_scores *scores) {
   char form[32];
   snprintf(form, sizeof form, "%s %s", run->scores, run->dtype);
-  if (strcmp(form, bench->held_form) != 0) release_held(bench);
-  snprintf(bench->held_form, sizeof bench->held_form, "%.15s", form);
+  if (strcmp(form, bench->copies_form) != 0) release_copies(bench);
+  snprintf(bench->copies_form, sizeof bench->copies_form, "%.15s", form);
   for (size_t i = 0; i < run->utterances; i++) {
     const wf_matrix *matrix = &bench->matrices[i % bench->num_matrices];
     hold(bench, run, i % bench->num_matrices);
-    const struct held *held = &bench->held[i % bench->num_matrices];
-    scores[i] = (wf_scores){.data = held->data,
+    const struct copies *copies = &bench->copies[i % bench->num_matrices];
+    scores[i] = (wf_scores){.data = copies->data,
                             .num_frames = matrix->num_frames,
                             .num_columns = matrix->num_columns,
                             .stride = matrix->num_columns,
-                            .on_device = held->on_device};
+                            .on_device = copies->on_device};
     scores[i].dtype = strcmp(run->dtype, "f32") == 0   ? WF_FLOAT32
                       : strcmp(run->dtype, "f16") == 0 ? WF_FLOAT16
                                                        : WF_BFLOAT16;
@@ -217,11 +217,11 @@ static void hold_tiled(struct bench *bench, const struct run *run, wf_scores *ou
     convert(bench->matrices[i].data + (size_t)from * columns, data + (size_t)t * row, columns,
             run->dtype);
   }
-  bench->tiled = (struct held){.data = data, .owned = true};
+  bench->tiled = (struct copies){.data = data, .owned = true};
   if (strcmp(run->scores, "host") != 0) {
     bool device = strcmp(run->scores, "device") == 0;
     bench->tiled =
-        (struct held){.data = gpu_memory(bytes, device), .on_device = device, .pinned = !device};
+        (struct copies){.data = gpu_memory(bytes, device), .on_device = device, .pinned = !device};
     if (device)
       gpu_send(bench->tiled.data, data, bytes);
     else
@@ -243,7 +243,7 @@ static void release_tiled(struct bench *bench) {
     gpu_free(bench->tiled.data, bench->tiled.on_device);
   else
     free(bench->tiled.data);
-  bench->tiled = (struct held){0};
+  bench->tiled = (struct copies){0};
 }
 
 static void hear(void *user, wf_log_level level, const char *text) {
@@ -639,14 +639,14 @@ static void load(struct bench *bench) {
   }
   wf_score_reader_free(reader);
   if (bench->num_matrices == 0) fail("no scores");
-  bench->held = allocate(bench->num_matrices, sizeof *bench->held);
+  bench->copies = allocate(bench->num_matrices, sizeof *bench->copies);
 }
 
 static void unload(struct bench *bench) {
-  release_held(bench);
+  release_copies(bench);
   for (size_t i = 0; i < bench->num_matrices; i++) wf_matrix_clear(&bench->matrices[i]);
   free(bench->matrices);
-  free(bench->held);
+  free(bench->copies);
   wf_decoder_free(bench->decoder);
   wf_wlm_free(bench->lm);
   wf_transcripts_free(bench->references);

@@ -27,7 +27,7 @@ struct bench {
   int64_t num_frames;
   wf_symbols *words;
   wf_transcripts *references;
-  uint64_t states, arcs, emitting, spoken, best_errors, oracle_errors, held;
+  uint64_t states, arcs, emitting, spoken, best_errors, oracle_errors, with_reference;
 };
 
 /* Truncated to binary16; scores are within its range. */
@@ -127,7 +127,7 @@ static void add_result(struct bench *b, size_t i) {
   b->spoken += reference.num_words;
   b->best_errors += best_errors(b, result, &reference);
   b->oracle_errors += errors;
-  b->held += errors == 0;
+  b->with_reference += errors == 0;
 }
 
 /* Seconds; the results are summed up if they have lattices and it is the last round. */
@@ -212,9 +212,11 @@ int main(int argc, char **argv) {
       (unsigned long long)b.arcs, (double)b.emitting / (double)b.num_frames, read_mib, plain_mib,
       memory_mib("VmHWM:"));
   if (b.references != NULL)
-    printf(", \"words\": %llu, \"best_errors\": %llu, \"oracle_errors\": %llu, \"held\": %llu",
-           (unsigned long long)b.spoken, (unsigned long long)b.best_errors,
-           (unsigned long long)b.oracle_errors, (unsigned long long)b.held);
+    printf(
+        ", \"words\": %llu, \"best_errors\": %llu, \"oracle_errors\": %llu, \"with_reference\": "
+        "%llu",
+        (unsigned long long)b.spoken, (unsigned long long)b.best_errors,
+        (unsigned long long)b.oracle_errors, (unsigned long long)b.with_reference);
   printf("}\n");
   return 0;
 }

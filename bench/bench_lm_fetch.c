@@ -519,7 +519,7 @@ static void measure(struct bench *b, const char *item) {
   free_rounds(&rounds);
 }
 
-static void tell_table(struct bench *b) {
+static void measure_table(struct bench *b) {
   unsigned long long *d_cycles = on_device(sizeof *d_cycles), cycles[2];
   int khz = 0, device = 0;
   for (uint32_t i = 0; i < 2; i++) { /* the first finds nothing translated */
@@ -571,7 +571,7 @@ int main(int argc, char **argv) {
   try(cudaEventCreate(&b.begin), "an event");
   try(cudaEventCreate(&b.end), "an event");
   make_table(&b);
-  tell_table(&b);
+  measure_table(&b);
   for (int i = 0; i < b.a.num_items; i++) measure(&b, b.a.items[i]);
   cudaFreeHost(b.h_table);
   return 0;

@@ -49,7 +49,7 @@ def figures_of(task, beam, r, frames_per_hour, command):
     setup = f"{'an hour' if r['utterances'] == 1 else str(r['utterances']) + ' utterances'}, beam {command[3]}, max_active {command[4]}, lattice_beam {beam}, 1 thread"
     rows = [("without", seconds / r["plain_s"], "RTFx"), ("with", seconds / r["lattice_s"], "RTFx"), ("density", r["density"], "arcs/frame")]
     if "words" in r:
-        rows += [("WER", 100 * r["best_errors"] / r["words"], "%"), ("oracle WER", 100 * r["oracle_errors"] / r["words"], "%"), ("lattices with the reference", r["held"], "utterances")]
+        rows += [("WER", 100 * r["best_errors"] / r["words"], "%"), ("oracle WER", 100 * r["oracle_errors"] / r["words"], "%"), ("lattices with the reference", r["with_reference"], "utterances")]
     if r["utterances"] == 1:
         rows += [("memory beyond scores and graph, without", r["plain_mib"] - r["read_mib"], "MiB"), ("memory beyond scores and graph, with", r["peak_mib"] - r["read_mib"], "MiB")]
     return [(f"lattice {task}, {what}", setup, measure.figure(value), unit) for what, value, unit in rows]

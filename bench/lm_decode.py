@@ -35,7 +35,7 @@ def generate(programs, path, ngrams):
     return subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, env=programs.environment)
 
 
-def tell_model(programs, path):
+def model_info(programs, path):
     """Size, share of the index, and seconds to open it once it is cached."""
     for _ in range(2):
         begin = time.monotonic()
@@ -150,7 +150,7 @@ def main():
     programs = decode_tasks.Programs(arguments.programs)
     task, path = prepare(programs, arguments, arguments.device.startswith("cuda"))
     task.seconds, task.cpu_utterances = arguments.seconds, min(task.cpu_utterances, 32)
-    known, figures = tell_model(programs, path)
+    known, figures = model_info(programs, path)
     rows = []
     with open(arguments.save or os.devnull, "w", encoding="utf-8") as save:
         for row in execute(task, programs, path, arguments):

@@ -217,14 +217,14 @@ class Task:
         lacking = sum(p == 0 for p in self.held_out.of[self.best])
         self.unknown = -math.log(lacking / len(self.held_out.of[self.best]) / (len(known) - sum(1 for _ in open(self.rnn, encoding="utf-8"))))
 
-    def tell_text(self):
+    def text_table(self):
         rows = []
         for name, sentences in self.parts.items():
             words = [word for sentence in sentences for word in sentence]
             rows.append([name, len(sentences), len(words), len(set(words)), percent(words.count("<unk>") / len(words))])
         return measure.table(["text", "sentences", "words", "different", "<unk>, %"], rows)
 
-    def tell_models(self):
+    def model_table(self):
         rows = [["en-us", "", f"{self.held_out.perplexity({'en-us': 1.0}):.1f}"], ["3-gram model of the text", f"{self.with_text['text']:.3f}", f"{self.held_out.perplexity(self.with_text):.1f}"]]
         for name in self.rnns:
             shares = self.held_out.fit("en-us", name)
@@ -293,8 +293,8 @@ def main():
     sets = {"LibriVox": hybrid.score("LibriVox", None), **{name: hybrid.score(name, wav) for name, wav in (each.split("=", 1) for each in arguments.wav)}}
     task = Task(arguments)
     print("from " + ", ".join(f"{novel}.txt" for novel in austen.NOVELS) + "\n")
-    print(task.tell_text() + "\n")
-    models = task.tell_models()
+    print(task.text_table() + "\n")
+    models = task.model_table()
     print(measure.table(["with en-us", "share", "held-out perplexity"], models) + "\n", flush=True)
     figures = [("text of the domain, held-out perplexity", f"en-us with {name}, share {share}" if share else "en-us", value, "perplexity") for name, share, value in models]
     for name, work in sets.items():

@@ -462,7 +462,7 @@ int cmd_decode(int argc, char **argv) {
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  decode_lattices_settle(&run.lattices, &run.decoder_options);
+  decode_lattices_finish(&run.lattices, &run.decoder_options);
   wf_error err = {0};
   run.progress = cli_progress();
   run.most_bytes =
@@ -477,7 +477,7 @@ int cmd_decode(int argc, char **argv) {
     run.writer = NULL;
   }
   if (status == WF_OK) status = decode_lattices_close(&run.lattices, &err);
-  if (status == WF_OK) status = decode_tell_summary(&run, &err);
+  if (status == WF_OK) status = decode_report_summary(&run, &err);
   if (status != WF_OK) {
     err.code = status;
     code = cli_fail(&err);

@@ -83,9 +83,9 @@ static void print_table(const wf_fst *fst, wf_fst_format format, const struct co
   }
   for (int i = 0; i < NUM_COUNTS; i++)
     printf("%-30s%" PRId64 "\n", counts[i].name, counts[i].value);
-  uint32_t held = wf_fst_properties(fst);
+  uint32_t properties_of = wf_fst_properties(fst);
   for (int i = 0; i < NUM_PROPERTIES; i++)
-    printf("%-30s%s\n", properties[i].name, held & properties[i].bit ? "yes" : "no");
+    printf("%-30s%s\n", properties[i].name, properties_of & properties[i].bit ? "yes" : "no");
 }
 
 static void print_json(const wf_fst *fst, wf_fst_format format, const struct count *counts) {
@@ -104,11 +104,11 @@ static void print_json(const wf_fst *fst, wf_fst_format format, const struct cou
   }
   for (int i = 0; i < NUM_COUNTS; i++)
     printf(", \"%s\": %" PRId64, counts[i].json, counts[i].value);
-  uint32_t held = wf_fst_properties(fst);
+  uint32_t properties_of = wf_fst_properties(fst);
   printf(", \"properties\": {");
   for (int i = 0; i < NUM_PROPERTIES; i++)
     printf("%s\"%s\": %s", i > 0 ? ", " : "", properties[i].json,
-           held & properties[i].bit ? "true" : "false");
+           properties_of & properties[i].bit ? "true" : "false");
   printf("}}\n");
 }
 

@@ -126,7 +126,7 @@ static wf_status run_all(mbr_run *run, wf_error *err) {
   return status;
 }
 
-static void tell_summary(const mbr_run *run) {
+static void print_summary(const mbr_run *run) {
   cli_progress_end();
   fprintf(stderr, "%llu lattices, %llu words, %.1f errors expected",
           (unsigned long long)run->input.num_lattices, (unsigned long long)run->num_words,
@@ -184,7 +184,7 @@ int cmd_lattice_mbr(int argc, char **argv) {
     status = wf_transcripts_read(run.reference, WF_TRANSCRIPT_AUTO, &run.references, &err);
   if (status == WF_OK && run.reference != NULL) status = wf_wer_create(NULL, &run.wer, &err);
   if (status == WF_OK) status = run_all(&run, &err);
-  if (status == WF_OK) tell_summary(&run);
+  if (status == WF_OK) print_summary(&run);
   code = status == WF_OK ? lattice_exit_code(&run.input) : cli_fail(&err);
   lattice_close(&run.input);
   wf_word_aligner_free(run.aligner.aligner);

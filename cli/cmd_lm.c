@@ -101,7 +101,7 @@ int cmd_lm_info(int argc, char **argv) {
   lm_flags(&parser, &source);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (lm_is_wlm(parser.args[0])) return lm_tell_wlm(parser.args[0], json);
+  if (lm_is_wlm(parser.args[0])) return lm_report_wlm(parser.args[0], json);
   wf_lm *lm;
   wf_arpa_stats stats;
   wf_arpa_stats_init(&stats);

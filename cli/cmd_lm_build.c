@@ -54,7 +54,7 @@ static void print_info(const char *path, const wf_wlm_info *info, double seconds
   printf("%-22s%.3f s\n", "opened in", seconds);
 }
 
-int lm_tell_wlm(const char *path, bool json) {
+int lm_report_wlm(const char *path, bool json) {
   wf_error err = {0};
   wf_wlm *lm;
   wf_wlm_info info;

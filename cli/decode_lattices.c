@@ -36,7 +36,7 @@ void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices) {
   cli_rules(parser, rules);
 }
 
-void decode_lattices_settle(decode_lattices *lattices, wf_decoder_options *options) {
+void decode_lattices_finish(decode_lattices *lattices, wf_decoder_options *options) {
   lattices->confidence =
       lattices->confidence || lattices->ctm_path != NULL || lattices->json_path != NULL;
   lattices->determinizes =

@@ -22,7 +22,7 @@ typedef struct decode_lattices {
 
 void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices);
 /* After parsing: gives lattice_beam a default if lattices are needed. */
-void decode_lattices_settle(decode_lattices *lattices, wf_decoder_options *options);
+void decode_lattices_finish(decode_lattices *lattices, wf_decoder_options *options);
 wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer_options *writing,
                                size_t max_batch, wf_error *err);
 /* Has the decoder determinize lattices while it decodes, if that is wanted. */

@@ -57,6 +57,6 @@ struct decode_run {
 };
 
 /* Writes the summary: a line or, with --json, JSON on standard error; JSON to --summary's file. */
-wf_status decode_tell_summary(const struct decode_run *run, wf_error *err);
+wf_status decode_report_summary(const struct decode_run *run, wf_error *err);
 
 #endif

@@ -99,7 +99,7 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
   fprintf(stderr, ")\n");
 }
 
-wf_status decode_tell_summary(const struct decode_run *run, wf_error *err) {
+wf_status decode_report_summary(const struct decode_run *run, wf_error *err) {
   struct summary sum = {
       .audio_s = (double)run->num_frames * (double)run->writer_options.frame_shift,
       .frames = (double)run->num_frames,

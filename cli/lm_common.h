@@ -26,6 +26,6 @@ int lm_load(const char *path, const lm_source *source, wf_lm **out, wf_arpa_stat
 /* Is the file a large model made by `lm build`? */
 bool lm_is_wlm(const char *path);
 /* `lm info` of one. */
-int lm_tell_wlm(const char *path, bool json);
+int lm_report_wlm(const char *path, bool json);
 
 #endif

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "lm/intake.h"
+#include "lm/ngram_collector.h"
 #include "lm/lm.h"
 
 static void check(bool holds) {
@@ -42,10 +42,11 @@ static void check_pruned(const wf_lm *lm) {
   wf_lm_free(small);
 }
 
-static void check_reader(wf__input *input, wf__intake_read_fn read) {
+static void check_reader(wf__input *input, wf__ngram_read_fn read) {
   wf_lm *lm;
   wf_error err;
-  wf_status status = wf__intake_run(input->path, NULL, NULL, read, input, &lm, NULL, NULL, &err);
+  wf_status status =
+      wf__collect_ngrams(input->path, NULL, NULL, read, input, &lm, NULL, NULL, &err);
   check((status == WF_OK) == (lm != NULL));
   if (lm == NULL) return;
   check_model(lm);

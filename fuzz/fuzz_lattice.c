@@ -38,13 +38,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (wf__output_open("/dev/null", &output, &err) != WF_OK) abort();
   if (wf__source_memory(data, size, "fuzz.ark", &source, &err) != WF_OK) abort();
   while (!lost && wf__kaldi_read_key(&source, true, &key, &err) == WF_OK && key != NULL) {
-    wf__loose_lattice loose;
+    wf__unsorted_lattice unsorted;
     wf_lattice_entry entry = {0};
     const wf__lattice_wish wish = {1, 1, 0};
-    if (wf__kaldi_read_lattice(&source, NULL, &loose, &lost, &err) == WF_OK &&
-        wf__loose_finish(&loose, &wish, &entry, &err) == WF_OK)
+    if (wf__kaldi_read_lattice(&source, NULL, &unsorted, &lost, &err) == WF_OK &&
+        wf__unsorted_finish(&unsorted, &wish, &entry, &err) == WF_OK)
       use(&entry, output);
-    wf__loose_free(&loose);
+    wf__unsorted_free(&unsorted);
     wf_lattice_entry_clear(&entry);
     free(key);
     key = NULL;

@@ -28,16 +28,16 @@ static int32_t maybe_word(test_rng *rng, const test_lattice_shape *shape) {
 }
 
 wf_compact_lattice *test_random_compact(test_rng *rng, const test_lattice_shape *shape,
-                                        bool loose) {
+                                        bool unaligned) {
   wf_error err = {0};
   wf__compact_arrays arrays = {0};
   wf_compact_lattice *lattice;
   int frame_of[256], count = draw_states(rng, shape->num_frames, frame_of, 256);
   for (int s = 0; s < count; s++) {
     wf_compact_weight final = {.graph_cost = INFINITY};
-    if (s == count - 1 || (loose && test_below(rng, 8) == 0)) {
+    if (s == count - 1 || (unaligned && test_below(rng, 8) == 0)) {
       final = (wf_compact_weight){cost(rng, shape), cost(rng, shape),
-                                  loose ? test_below(rng, 3) : 0, arrays.labels.size};
+                                  unaligned ? test_below(rng, 3) : 0, arrays.labels.size};
       for (uint32_t i = 0; i < final.num_labels; i++)
         assert_ok(wf__vec_push(&arrays.labels,
                                1 + (int32_t)test_below(rng, (uint32_t)shape->num_labels), "test",
@@ -53,7 +53,7 @@ wf_compact_lattice *test_random_compact(test_rng *rng, const test_lattice_shape 
       int frames = frame_of[target] - frame_of[s];
       if (k > 0 && (frames > 3 || test_below(rng, 3) == 0)) continue;
       wf_compact_weight weight = {cost(rng, shape), cost(rng, shape),
-                                  loose ? test_below(rng, 4) : (uint32_t)frames,
+                                  unaligned ? test_below(rng, 4) : (uint32_t)frames,
                                   arrays.labels.size};
       for (uint32_t i = 0; i < weight.num_labels; i++)
         assert_ok(wf__vec_push(&arrays.labels,

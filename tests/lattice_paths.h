@@ -12,8 +12,9 @@ typedef struct test_lattice_shape {
   float eighths;       /* costs are multiples of 1/8 up to this, exact in sums */
 } test_lattice_shape;
 /* States at frames 0 .. num_frames, arcs over zero to three frames; final states at the end. With
- * `loose`, arcs have any number of labels, so that frames differ. */
-wf_compact_lattice *test_random_compact(test_rng *rng, const test_lattice_shape *shape, bool loose);
+ * `unaligned`, arcs have any number of labels, so that frames differ. */
+wf_compact_lattice *test_random_compact(test_rng *rng, const test_lattice_shape *shape,
+                                        bool unaligned);
 wf_lattice *test_random_raw(test_rng *rng, const test_lattice_shape *shape);
 
 /* One successful path. */

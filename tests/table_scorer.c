@@ -125,23 +125,24 @@ static wf_status table_final(const wf_scorer *opaque, void *memory, uint64_t con
   return WF_OK;
 }
 
-/* As a scorer that answers many questions at one time; it forgets all that it may whenever it can,
+/* As a scorer that answers many requests at one time; it forgets all that it may whenever it can,
  * so that a context which the library uses and does not call live fails the test. */
 static wf_status table_join(const wf_scorer *self, void *first, void **memory, wf_error *err) {
   return table_open(self, memory, err);
 }
 
-static wf_status table_ask(const wf_scorer *self, void *memory, const wf__question *questions,
-                           uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err) {
-  assert_true(num_asked >= count);
+static wf_status table_request(const wf_scorer *self, void *memory,
+                               const wf__score_request *requests, uint64_t count,
+                               uint64_t num_requests, uint64_t *num_noted, wf_error *err) {
+  assert_true(num_requests >= count);
   for (uint64_t i = 0; i < count; i++)
-    number_of((const struct table_scorer *)self, memory, questions[i].context);
+    number_of((const struct table_scorer *)self, memory, requests[i].context);
   *num_noted = count;
   return WF_OK;
 }
 
-static wf_status table_answer(const wf_scorer *self, void *const *memories, size_t count,
-                              wf__pool *pool, wf_error *err) {
+static wf_status table_score_requests(const wf_scorer *self, void *const *memories, size_t count,
+                                      wf__pool *pool, wf_error *err) {
   return WF_OK;
 }
 
@@ -153,18 +154,18 @@ static wf_status table_keep(const wf_scorer *opaque, void *const *memories,
   for (size_t m = 0; m < count; m++) {
     struct table_memory *memory = memories[m];
     for (int c = 0; c < self->tables->num_contexts; c++) {
-      bool held = false;
+      bool live_now = false;
       for (uint64_t i = 0; i < live[m].size; i++)
-        held = held || live[m].data[i] == context_of(self, c);
-      memory->seen[c] = memory->seen[c] && held;
+        live_now = live_now || live[m].data[i] == context_of(self, c);
+      memory->seen[c] = memory->seen[c] && live_now;
     }
   }
   return WF_OK;
 }
 
 static const wf__scorer_batch_ops table_batch_ops = {.join = table_join,
-                                                     .ask = table_ask,
-                                                     .answer = table_answer,
+                                                     .request = table_request,
+                                                     .score = table_score_requests,
                                                      .is_full = table_is_full,
                                                      .keep = table_keep};
 static const wf__scorer_ops table_ops = {.name = "tables",

@@ -8,7 +8,7 @@
 typedef struct table_scorer_shape {
   int max_contexts, num_words;
   bool negative; /* costs may be negative, but no cycle of words is */
-  bool wide;     /* contexts are numbers of 64 bits, else few; and questions are answered many at a
+  bool wide;     /* contexts are numbers of 64 bits, else few; and requests are answered many at a
                     time, contexts forgotten when they may be */
   bool coarse;   /* costs are 0 or 1/4, so that nearly everything ties */
 } table_scorer_shape;

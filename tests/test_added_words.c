@@ -20,18 +20,18 @@ static void add_chain(wf_builder *builder, uint32_t from, uint32_t to, float wei
       int32_t label = phrase->words[k].labels[l];
       bool first = k == 0 && l == 0,
            last = k + 1 == phrase->num_words && l + 1 == phrase->words[k].num_labels;
-      uint32_t held, after = to;
-      assert_ok(wf_builder_add_states(builder, 1, &held, &err));
+      uint32_t state, after = to;
+      assert_ok(wf_builder_add_states(builder, 1, &state, &err));
       assert_ok(wf_builder_add_arc(
           builder, at,
-          (wf_arc){held, first ? phrase->cost : 0, label, l == 0 ? phrase->words[k].word : 0},
+          (wf_arc){state, first ? phrase->cost : 0, label, l == 0 ? phrase->words[k].word : 0},
           &err));
-      assert_ok(wf_builder_add_arc(builder, held, (wf_arc){held, 0, label, 0}, &err));
+      assert_ok(wf_builder_add_arc(builder, state, (wf_arc){state, 0, label, 0}, &err));
       if (!last) {
         assert_ok(wf_builder_add_states(builder, 1, &after, &err));
         assert_ok(wf_builder_add_arc(builder, after, (wf_arc){after, 0, 1, 0}, &err));
       }
-      assert_ok(wf_builder_add_arc(builder, held, (wf_arc){after, 0, 0, 0}, &err));
+      assert_ok(wf_builder_add_arc(builder, state, (wf_arc){after, 0, 0, 0}, &err));
       at = after;
     }
 }

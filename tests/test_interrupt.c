@@ -20,7 +20,7 @@ struct caller {
 /* Wants to be asked at every look, not every few hundredths of a second. */
 static bool goes_on(void *user) {
   struct caller *caller = user;
-  wf__interrupt_ask();
+  wf__interrupt_poll();
   return caller->looks++ < caller->most;
 }
 

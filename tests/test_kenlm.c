@@ -128,7 +128,7 @@ static bool is_refused(const uint8_t *bytes, size_t size) {
   wf__input input = {.data = bytes, .size = size, .path = "damaged.bin"};
   wf_lm *lm;
   wf_status status =
-      wf__intake_run(input.path, NULL, NULL, wf__lm_read_kenlm, &input, &lm, NULL, NULL, &err);
+      wf__collect_ngrams(input.path, NULL, NULL, wf__lm_read_kenlm, &input, &lm, NULL, NULL, &err);
   if (status == WF_OK) {
     uint32_t state = wf_lm_start(lm), next;
     assert_false(isnan(wf_lm_step(lm, state, 1, &next, NULL)));

@@ -1,7 +1,7 @@
 /* test_rnnlm_train.c - training of recurrent language models: steps against finite differences of
  * the definition (rnnlm_oracle.h), texts that can be learnt, the same model each time with one
  * thread, files that come back as they were written. */
-#include "lm/rnnlm_learn.h"
+#include "lm/rnnlm_update.h"
 #include "rnnlm_oracle.h"
 
 static wf_rnnlm *open_model(const char *path) {
@@ -58,7 +58,8 @@ static void check_gradient(test_rng *rng, const char *type, int order) {
   wf__rnn_tape tape;
   wf_error err = {0};
   assert_ok(wf__rnn_tape_init(rnnlm, &tape, &err));
-  double cost = wf__rnn_learn(rnnlm, &(wf__rnn_rates){rate, rate, 0, 0, 1e9f}, &tape, words, 7);
+  double cost =
+      wf__rnn_update_estimates(rnnlm, &(wf__rnn_rates){rate, rate, 0, 0, 1e9f}, &tape, words, 7);
   test_assert_close(cost, -log_probability(&r, words + 1, 5),
                     0.05); /* the first words' steps are felt by the later ones */
   float *moved = written_floats(rnnlm, &r);
@@ -116,7 +117,8 @@ static void test_cost_is_score(void **unused) {
     wf_error err = {0};
     wf__rnn_tape tape;
     assert_ok(wf__rnn_tape_init(rnnlm, &tape, &err));
-    double cost = wf__rnn_learn(rnnlm, &(wf__rnn_rates){0, 0, 0, 0, 1}, &tape, words, SIZE),
+    double cost =
+               wf__rnn_update_estimates(rnnlm, &(wf__rnn_rates){0, 0, 0, 0, 1}, &tape, words, SIZE),
            sum = 0;
     assert_ok(wf_rnnlm_score(rnnlm, words + 1, (uint64_t[]){0, SIZE - 2}, 1, 1, costs, &err));
     for (int k = 0; k < SIZE - 1; k++) sum += (double)costs[k];

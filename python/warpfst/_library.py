@@ -59,7 +59,7 @@ def version() -> str:
 
 
 _log_callback: Any = None  # C calls it for as long as the process lives
-_unsaid: collections.deque[str] = collections.deque()  # warnings of C, from any thread; `tell_warnings` is called when C has returned
+_unsaid: collections.deque[str] = collections.deque()  # warnings of C, from any thread; `report_warnings` is called when C has returned
 
 
 def _keep(level: str, message: str) -> None:
@@ -67,7 +67,7 @@ def _keep(level: str, message: str) -> None:
         _unsaid.append(message)
 
 
-def tell_warnings() -> None:
+def report_warnings() -> None:
     """Hands C's warnings to Python's `warnings`, for the line that called this package. Raises the first if the user has made errors of them."""
     while _unsaid:
         frame, depth = sys._getframe(1), 2
@@ -171,7 +171,7 @@ class Handle:
         _set_context(self._owner, ctypes.cast(cast(Any, self._forget or self._free), ctypes.c_void_p))
         self._address: int | None = address
         if _unsaid:
-            tell_warnings()
+            report_warnings()
 
     @property
     def address(self) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, exception_of, lib, tell_warnings
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, decode_text, exception_of, lib, report_warnings
 from .errors import ArgumentError, Error, LimitError, StateError
 from .fst import Fst
 from .graphs import Graph, Path
@@ -206,7 +206,7 @@ class Decoder(Handle):
             if self._busy:
                 raise StateError("called from a progress callback of the same decoder")
             yield
-        tell_warnings()
+        report_warnings()
 
     def set_stream(self, stream: Any) -> None:
         """GPU scores are ready in the order of this stream, for decoding after what it holds at the call.

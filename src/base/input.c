@@ -22,7 +22,7 @@ static wf_status read_all(int fd, const char *path, byte_vec *bytes, wf_error *e
   for (;;) {
     WF__TRY(wf__vec_grow(bytes, (size_t)1 << 16, path, err));
     ssize_t got = read(fd, bytes->data + bytes->size, (size_t)(bytes->cap - bytes->size));
-    if (got < 0 && errno == EINTR) wf__interrupt_ask();
+    if (got < 0 && errno == EINTR) wf__interrupt_poll();
     WF__TRY(wf__interrupted(err));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return wf__fail(err, WF_ERR_IO, "%s: cannot read: %s", path, strerror(errno));

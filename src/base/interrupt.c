@@ -52,7 +52,7 @@ wf_status wf__interrupted(wf_error *err) {
   return wf__stopped() ? wf__fail(err, WF_ERR_CANCELLED, "cancelled") : WF_OK;
 }
 
-void wf__interrupt_ask(void) { t_own.next_ns = 0; }
+void wf__interrupt_poll(void) { t_own.next_ns = 0; }
 
 struct wf__interrupt *wf__interrupt_current(void) {
   return t_current;
@@ -64,4 +64,4 @@ struct wf__interrupt *wf__interrupt_exchange(struct wf__interrupt *current) {
   return old;
 }
 
-bool wf__interrupt_asks(void) { return t_current != NULL && t_current == &t_own; }
+bool wf__interrupt_polls(void) { return t_current != NULL && t_current == &t_own; }

@@ -20,7 +20,7 @@ static inline wf_status wf__interrupted_at(uint64_t step, wf_error *err) {
 
 /* The next look asks the caller's function, whenever it was asked last: something has just
  * happened, or is about to call foreign code. */
-void wf__interrupt_ask(void);
+void wf__interrupt_poll(void);
 
 /* Whom this thread works for; NULL: nobody who could interrupt. */
 typedef struct wf__interrupt wf__interrupt;
@@ -28,6 +28,6 @@ wf__interrupt *wf__interrupt_current(void);
 /* From now on for somebody else; returns whom it worked for. */
 wf__interrupt *wf__interrupt_exchange(wf__interrupt *current);
 /* Must this thread ask the caller's function while it waits? */
-bool wf__interrupt_asks(void);
+bool wf__interrupt_polls(void);
 
 #endif

@@ -151,7 +151,7 @@ static void enqueue(wf__pool *pool, wf__job *job, bool first) {
  * whether to stop, which the others cannot do. */
 static void wait_done(wf__pool *pool) {
   struct timespec until;
-  if (!wf__interrupt_asks()) {
+  if (!wf__interrupt_polls()) {
     pthread_cond_wait(&pool->done, &pool->mutex);
     return;
   }

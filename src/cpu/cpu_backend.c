@@ -64,8 +64,8 @@ static void run_item(void *user, uint64_t item, int worker) {
   uint32_t i = job->order[item];
   if (atomic_load(&job->failed) != 0) return;
   wf_error *err = &job->errors[worker];
-  wf_status status = wf__cpu_blame(job->batch, i, decode_one(job, i, worker, err),
-                                   err); /* its own fault: the others go on */
+  wf_status status = wf__cpu_record_error(job->batch, i, decode_one(job, i, worker, err),
+                                          err); /* its own fault: the others go on */
   uint64_t done = atomic_fetch_add(&job->done, 1) + 1;
   /* Worker 0 is the calling thread, the one that may call back. */
   if (status == WF_OK && worker == 0)
@@ -83,8 +83,8 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
   wf_status status = order != NULL && errors != NULL
                          ? wf__longest_first(batch, order, &count, err)
                          : wf__fail_memory(err, batch->count * 4, "a batch");
-  if (status == WF_OK && wf__cpu_goes_together(batch, order, count)) {
-    status = wf__cpu_decode_together(self, batch, order, count, err);
+  if (status == WF_OK && wf__cpu_can_batch(batch, order, count)) {
+    status = wf__cpu_decode_batch(self, batch, order, count, err);
   } else if (status == WF_OK) {
     struct job job = {.self = self, .batch = batch, .order = order, .errors = errors};
     atomic_init(&job.done, 0);

@@ -31,13 +31,14 @@ wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf
                       uint32_t i, wf_error *err);
 /* Writes an utterance's own failure into its result. Returns what is left to fail the batch: WF_OK
  * or WF_ERR_MEMORY. */
-wf_status wf__cpu_blame(const wf__batch *batch, uint32_t i, wf_status status, const wf_error *err);
+wf_status wf__cpu_record_error(const wf__batch *batch, uint32_t i, wf_status status,
+                               const wf_error *err);
 
-/* cpu_lanes.c: all utterances with one scorer, which answers many questions at one time. `order`:
+/* cpu_lanes.c: all utterances with one scorer, which answers many requests at one time. `order`:
  * the utterances, longest first. */
-bool wf__cpu_goes_together(const wf__batch *batch, const uint32_t *order, uint32_t count);
-wf_status wf__cpu_decode_together(struct wf__cpu_backend *self, const wf__batch *batch,
-                                  const uint32_t *order, uint32_t count, wf_error *err);
+bool wf__cpu_can_batch(const wf__batch *batch, const uint32_t *order, uint32_t count);
+wf_status wf__cpu_decode_batch(struct wf__cpu_backend *self, const wf__batch *batch,
+                               const uint32_t *order, uint32_t count, wf_error *err);
 void wf__cpu_free_lanes(struct wf__cpu_backend *self);
 
 extern const wf__stream_backend wf__cpu_streams; /* cpu_streams.c */

@@ -1,9 +1,9 @@
 /* cpu_lanes.c - utterances of a batch that go forward together, since their scorer answers the
- * questions of all of them faster than those of each.
+ * requests of all of them faster than those of each.
  *
  *   round:  every lane, in parallel:  begin its utterance | go on from the answers, frame after
- *   frame --> questions, or the result
- *           the scorer, over the same threads:  answers to the questions of all lanes
+ *   frame --> requests, or the result
+ *           the scorer, over the same threads:  answers to the requests of all lanes
  *           lanes that are done take the next utterances
  *
  * A lane asks once or a few times a frame and does not wait for others to reach the same frame.
@@ -32,7 +32,7 @@ struct together {
   struct lane *lanes;
 };
 
-bool wf__cpu_goes_together(const wf__batch *batch, const uint32_t *order, uint32_t count) {
+bool wf__cpu_can_batch(const wf__batch *batch, const uint32_t *order, uint32_t count) {
   if (batch->scorers == NULL || batch->graphs != NULL || count == 0)
     return false; /* lanes keep their graph */
   const wf_scorer *scorer = batch->scorers[order[0]];
@@ -77,7 +77,7 @@ static wf_status run_lane(const struct together *t, struct lane *lane) {
     WF__TRY(wf__search_go_on(lane->search, &lane->waits, &lane->err));
     if (lane->waits) return WF_OK;
     lane->phase = ENDS;
-    WF__TRY(wf__search_ask_endings(lane->search, &lane->waits, &lane->err));
+    WF__TRY(wf__search_request_endings(lane->search, &lane->waits, &lane->err));
     if (lane->waits) return WF_OK;
   }
   if (lane->phase == IDLE) return WF_OK;
@@ -91,7 +91,7 @@ static void run_item(void *user, uint64_t item, int worker) {
   if (lane->utterance == NONE) return;
   wf_status status = run_lane(t, lane);
   if (status != WF_OK) lane->phase = IDLE, lane->waits = false;
-  lane->status = wf__cpu_blame(t->batch, lane->utterance, status, &lane->err);
+  lane->status = wf__cpu_record_error(t->batch, lane->utterance, status, &lane->err);
 }
 
 /* What a round leaves to do: failures, answers, results to count. */
@@ -110,7 +110,7 @@ static wf_status end_round(struct together *t, size_t num_lanes, wf__search *con
     lane->utterance = NONE;
     ++*num_done;
   }
-  return waits ? wf__search_answer(searches, num_lanes, t->self->pool, err) : WF_OK;
+  return waits ? wf__search_score_requests(searches, num_lanes, t->self->pool, err) : WF_OK;
 }
 
 static wf_status run_rounds(struct together *t, size_t num_lanes, wf__search *const *searches,
@@ -131,8 +131,8 @@ static wf_status run_rounds(struct together *t, size_t num_lanes, wf__search *co
   return WF_OK;
 }
 
-wf_status wf__cpu_decode_together(struct wf__cpu_backend *self, const wf__batch *batch,
-                                  const uint32_t *order, uint32_t count, wf_error *err) {
+wf_status wf__cpu_decode_batch(struct wf__cpu_backend *self, const wf__batch *batch,
+                               const uint32_t *order, uint32_t count, wf_error *err) {
   size_t num_lanes = count < MAX_LANES ? count : MAX_LANES;
   WF__TRY(open_lanes(self, num_lanes, batch->scorers[order[0]], err));
   struct together t = {self, batch, wf__calloc(num_lanes, sizeof *t.lanes)};

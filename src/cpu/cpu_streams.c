@@ -67,9 +67,9 @@ void wf__history_exchange(wf__history *a, wf__history *b) {
   wf__vec_swap(&a->contexts, &b->contexts);
   wf__vec_swap(&a->links, &b->links);
   wf__vec_swap(&a->loglikes, &b->loglikes);
-  const uint64_t settled = a->num_settled;
-  a->num_settled = b->num_settled;
-  b->num_settled = settled;
+  const uint64_t pruned = a->num_pruned_frames;
+  a->num_pruned_frames = b->num_pruned_frames;
+  b->num_pruned_frames = pruned;
   a->endings.size = b->endings.size = 0; /* of another stream's end */
 }
 
@@ -111,7 +111,7 @@ static wf_status load(wf__search *search, wf__channel *channel, wf_error *err) {
   exchange(search, channel);
   search->committed = &channel->committed;
   search->trace.keeps_loglikes = true;
-  search->history.keeps_loglikes = search->remembers;
+  search->history.keeps_loglikes = search->keeps_lattice;
   search->goes_on = false;
   wf__search_set_graph(search, channel->graph);
   search->epsilon_slack =
@@ -260,7 +260,7 @@ wf_status wf__channel_find_contexts(void *self, wf__channel *channel, wf_error *
 }
 
 /* What a scorer gave in advance is taken back (sign 1) with it, and given (-1) by the next. */
-static void settle_pending(wf__search *search, float sign) {
+static void add_pending(wf__search *search, float sign) {
   const wf__scoring *scoring = &search->scoring;
   for (uint64_t i = 0; i < search->tokens.size && scoring->scorer != NULL; i++)
     search->tokens.data[i].cost +=
@@ -362,11 +362,11 @@ static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer 
   if (status == WF_OK) {
     for (uint64_t i = 0; i < count && search->scoring.scorer != NULL; i++)
       old_contexts[i] = wf__search_context(search, i);
-    settle_pending(search, 1);
+    add_pending(search, 1);
     status = wf__search_set_scorer(search, scorer, err);
   }
   if (status == WF_OK) status = listen_again(search, words, num_words, err);
-  if (status == WF_OK) settle_pending(search, -1);
+  if (status == WF_OK) add_pending(search, -1);
   if (status == WF_OK) status = recombine(search, old_contexts, err);
   free(old_contexts);
   return store(search, channel, status, err);

@@ -46,7 +46,8 @@ wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf
   return wf__result_determinize(batch, batch->results[i], err);
 }
 
-wf_status wf__cpu_blame(const wf__batch *batch, uint32_t i, wf_status status, const wf_error *err) {
+wf_status wf__cpu_record_error(const wf__batch *batch, uint32_t i, wf_status status,
+                               const wf_error *err) {
   if (status == WF_OK || status == WF_ERR_MEMORY || status == WF_ERR_CANCELLED) return status;
   wf__result_fail(batch->results[i], status, err);
   return WF_OK;

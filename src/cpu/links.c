@@ -106,7 +106,7 @@ static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__search_remember(wf__search *search, float cutoff, wf_error *err) {
+wf_status wf__search_keep_links(wf__search *search, float cutoff, wf_error *err) {
   wf__history *history = &search->history;
   uint64_t size = search->tokens.size;
   WF__TRY(wf__history_begin_frame(history, search->path.num_decoded, err));

@@ -6,6 +6,6 @@
 
 /* Adds the frame that the search has just closed, costs not yet normalised, with the links into it
  * and within it. */
-wf_status wf__search_remember(wf__search *search, float cutoff, wf_error *err);
+wf_status wf__search_keep_links(wf__search *search, float cutoff, wf_error *err);
 
 #endif

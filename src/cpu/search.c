@@ -80,9 +80,9 @@ static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t
  * behind it. */
 TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, uint64_t *context,
                                 wf_error *err) {
-  float extra;
-  WF__TRY(wf__scoring_step(&search->scoring, *context, word, &extra, context, err));
-  *cost += extra;
+  float added;
+  WF__TRY(wf__scoring_step(&search->scoring, *context, word, &added, context, err));
+  *cost += added;
   return WF_OK;
 }
 
@@ -125,7 +125,7 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
     uint64_t source_context = scored ? contexts[source.prev - base] : 0;
     if (mode == EXPAND_RUNNING) search->path.num_arcs += run.end - run.first;
     wf__link *noted = NULL;
-    if (search->remembers && mode <= EXPAND_FIXED) {
+    if (search->keeps_lattice && mode <= EXPAND_FIXED) {
       WF__TRY(wf__vec_grow(&search->candidates, run.end - run.first, "the lattice", err));
       noted = search->candidates.data + search->candidates.size;
     }
@@ -185,10 +185,10 @@ TWICE wf_status expand(wf__search *search, enum expand_mode mode, wf__limit last
 static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->tokens.size, kept = 0;
   bool scored = search->scoring.scorer != NULL;
-  if (search->remembers) WF__TRY(wf__vec_grow(&search->moved, size, "the lattice", err));
+  if (search->keeps_lattice) WF__TRY(wf__vec_grow(&search->moved, size, "the lattice", err));
   for (uint64_t i = 0; i < size; i++) {
     wf__token token = search->tokens.data[i];
-    if (search->remembers) search->moved.data[i] = (uint32_t)kept;
+    if (search->keeps_lattice) search->moved.data[i] = (uint32_t)kept;
     if (token.cost > cutoff) {
       search->slots[token.slot].token = NONE;
       continue;
@@ -199,7 +199,7 @@ static wf_status drop_above(wf__search *search, float cutoff, wf_error *err) {
   }
   search->tokens.size = kept;
   if (scored) search->contexts.size = kept;
-  if (search->remembers) search->moved.size = size;
+  if (search->keeps_lattice) search->moved.size = size;
   return WF_OK;
 }
 
@@ -287,7 +287,7 @@ TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a
   if (token == NULL) return search->full ? WF_ERR_LIMIT : WF_ERR_MEMORY;
   uint32_t to = (uint32_t)(token - search->tokens.data);
   wf__link link = {from, to, a, cost};
-  if (search->remembers) WF__TRY(wf__vec_push(&search->epsilons, link, "the lattice", err));
+  if (search->keeps_lattice) WF__TRY(wf__vec_push(&search->epsilons, link, "the lattice", err));
   bool queued =
       token->round == round; /* then token->cost is of this round and already below the old cost */
   const uint64_t *contexts = search->contexts.data;
@@ -304,7 +304,7 @@ TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a
   if (scored) search->contexts.data[to] = context;
   return queued || !has_epsilons(search->graph, token->state)
              ? WF_OK
-             : wf__vec_push(&search->agenda[round & 1], to, "tokens", err);
+             : wf__vec_push(&search->frontier[round & 1], to, "tokens", err);
 }
 
 /* No path of epsilons that goes round no cycle has this many arcs. */
@@ -313,36 +313,36 @@ static uint64_t most_rounds(const wf__search *search) {
 }
 
 /* The tokens to relax in a round as they stand before it. */
-static wf_status take_agenda(wf__search *search, uint32_t now, wf_error *err) {
-  uint64_t size = search->agenda[now].size;
-  const uint32_t *agenda = search->agenda[now].data;
+static wf_status take_frontier(wf__search *search, uint32_t now, wf_error *err) {
+  uint64_t size = search->frontier[now].size;
+  const uint32_t *frontier = search->frontier[now].data;
   WF__TRY(wf__vec_push(&search->rounds, search->epsilons.size, "tokens", err));
-  WF__TRY(wf__vec_grow(&search->agenda_costs, size, "tokens", err));
+  WF__TRY(wf__vec_grow(&search->frontier_costs, size, "tokens", err));
   for (uint64_t i = 0; i < size; i++)
-    search->agenda_costs.data[i] = search->tokens.data[agenda[i]].cost;
-  search->agenda_costs.size = search->agenda_contexts.size = 0; /* only the room counts */
+    search->frontier_costs.data[i] = search->tokens.data[frontier[i]].cost;
+  search->frontier_costs.size = search->frontier_contexts.size = 0; /* only the room counts */
   if (search->scoring.scorer == NULL) return WF_OK;
-  WF__TRY(wf__vec_grow(&search->agenda_contexts, size, "tokens", err));
+  WF__TRY(wf__vec_grow(&search->frontier_contexts, size, "tokens", err));
   for (uint64_t i = 0; i < size; i++)
-    search->agenda_contexts.data[i] = search->contexts.data[agenda[i]];
+    search->frontier_contexts.data[i] = search->contexts.data[frontier[i]];
   return WF_OK;
 }
 
-TWICE wf_status relax_agenda(wf__search *search, bool scored, float cutoff, uint32_t round,
-                             wf_error *err) {
+TWICE wf_status relax_frontier(wf__search *search, bool scored, float cutoff, uint32_t round,
+                               wf_error *err) {
   const wf_graph *graph = search->graph;
   uint32_t now = (round - 1) & 1;
-  uint64_t size = search->agenda[now].size;
+  uint64_t size = search->frontier[now].size;
   for (uint64_t i = 0; i < size; i++) {
-    uint32_t from = search->agenda[now].data[i], state = search->tokens.data[from].state;
+    uint32_t from = search->frontier[now].data[i], state = search->tokens.data[from].state;
     if (i + NEAR < size)
-      prefetch_arcs(graph, search->tokens.data[search->agenda[now].data[i + NEAR]].state, true);
+      prefetch_arcs(graph, search->tokens.data[search->frontier[now].data[i + NEAR]].state, true);
     wf__arc_run run = wf__epsilon_run(graph, state);
     search->path.num_arcs += run.end - run.first;
     for (uint32_t a = run.first; a < run.end; a++) {
       wf_arc arc = wf__graph_arc(graph, a);
-      float cost = search->agenda_costs.data[i] + arc.weight;
-      uint64_t context = scored ? search->agenda_contexts.data[i] : 0;
+      float cost = search->frontier_costs.data[i] + arc.weight;
+      uint64_t context = scored ? search->frontier_contexts.data[i] : 0;
       if (arc.olabel != 0) {
         cost -= search->options.word_score;
         if (scored) WF__TRY(add_scorer_cost(search, arc.olabel, &cost, &context, err));
@@ -359,24 +359,24 @@ TWICE wf_status relax_agenda(wf__search *search, bool scored, float cutoff, uint
 static wf_status open_closure(wf__search *search, wf_error *err) {
   const wf_graph *graph = search->graph;
   search->round = 0;
-  search->agenda[0].size = search->epsilons.size = search->rounds.size = 0;
+  search->frontier[0].size = search->epsilons.size = search->rounds.size = 0;
   for (uint64_t i = 0; i < search->tokens.size && graph->has_epsilons; i++)
     if (has_epsilons(graph, search->tokens.data[i].state))
-      WF__TRY(wf__vec_push(&search->agenda[0], (uint32_t)i, "tokens", err));
+      WF__TRY(wf__vec_push(&search->frontier[0], (uint32_t)i, "tokens", err));
   return WF_OK;
 }
 
 static bool is_closed(const wf__search *search) {
-  return search->agenda[search->round & 1].size == 0;
+  return search->frontier[search->round & 1].size == 0;
 }
 
 static wf_status close_round(wf__search *search, wf_error *err) {
   uint32_t now = search->round & 1, round = ++search->round;
   if (round > most_rounds(search)) return wf__fail_cycle(err);
-  search->agenda[round & 1].size = 0;
-  WF__TRY(take_agenda(search, now, err));
-  return search->scoring.scorer != NULL ? relax_agenda(search, true, search->cutoff, round, err)
-                                        : relax_agenda(search, false, search->cutoff, round, err);
+  search->frontier[round & 1].size = 0;
+  WF__TRY(take_frontier(search, now, err));
+  return search->scoring.scorer != NULL ? relax_frontier(search, true, search->cutoff, round, err)
+                                        : relax_frontier(search, false, search->cutoff, round, err);
 }
 
 static wf_status close_epsilons(wf__search *search, wf_error *err) {
@@ -428,9 +428,9 @@ static wf_status keep_loglikes(wf__search *search, wf_error *err) {
 
 /* Costs relative to the best token; records of all tokens into the trace, and what the lattice
  * needs into its history. */
-static wf_status settle(wf__search *search, float cutoff, wf_error *err) {
+static wf_status finish_frame(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->tokens.size;
-  if (search->remembers) WF__TRY(wf__search_remember(search, cutoff, err));
+  if (search->keeps_lattice) WF__TRY(wf__search_keep_links(search, cutoff, err));
   float best = INFINITY;
   for (uint64_t i = 0; i < size; i++)
     if (search->tokens.data[i].cost < best) best = search->tokens.data[i].cost;
@@ -483,7 +483,7 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
                     "max_tokens (%d) is less than the epsilon closure of one state",
                     search->options.max_tokens);
   if (status != WF_OK) return status;
-  WF__TRY(settle(search, search->options.beam, err));
+  WF__TRY(finish_frame(search, search->options.beam, err));
   search->path.num_tokens = 0; /* counted per frame; the start is none */
   return WF_OK;
 }
@@ -513,13 +513,13 @@ static wf_status begin_frame(wf__search *search, bool *waits, wf_error *err) {
   set_label_costs(search, search->scores, t);
   WF__TRY(select_sources(search, err));
   search->stage = WF__STAGE_EMIT;
-  return wf__search_ask_emitting(search, waits, err);
+  return wf__search_request_emitting(search, waits, err);
 }
 
-static wf_status ask_round(wf__search *search, bool *waits, wf_error *err) {
+static wf_status request_round(wf__search *search, bool *waits, wf_error *err) {
   uint32_t now = search->round & 1;
-  return wf__search_ask_epsilons(search, search->agenda[now].data, search->agenda[now].size, waits,
-                                 err);
+  return wf__search_request_epsilons(search, search->frontier[now].data, search->frontier[now].size,
+                                     waits, err);
 }
 
 static wf_status emit_frame(wf__search *search, bool *waits, wf_error *err) {
@@ -537,11 +537,11 @@ static wf_status emit_frame(wf__search *search, bool *waits, wf_error *err) {
   search->num_arcs_emitted = search->path.num_arcs;
   WF__TRY(open_closure(search, err));
   search->stage = WF__STAGE_CLOSURE;
-  return ask_round(search, waits, err);
+  return request_round(search, waits, err);
 }
 
 static wf_status end_frame(wf__search *search, wf_error *err) {
-  WF__TRY(settle(search, search->cutoff, err));
+  WF__TRY(finish_frame(search, search->cutoff, err));
   if (search->skip_above < INFINITY)
     WF__TRY(wf__vec_push(&search->path.frames, (int32_t)search->path.num_decoded, "a path", err));
   search->path.num_decoded++;
@@ -554,7 +554,7 @@ static wf_status close_frame(wf__search *search, bool *waits, wf_error *err) {
   wf_status status = close_round(search, err);
   if (status != WF_OK && search->full) status = make_room(search, err);
   if (status != WF_OK) return status;
-  return ask_round(search, waits, err);
+  return request_round(search, waits, err);
 }
 
 wf_status wf__search_go_on(wf__search *search, bool *waits, wf_error *err) {
@@ -577,7 +577,7 @@ wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_err
   wf__search_feed(search, scores);
   WF__TRY(wf__search_go_on(search, &waits, err));
   while (waits) {
-    WF__TRY(wf__search_answer(&search, 1, NULL, err));
+    WF__TRY(wf__search_score_requests(&search, 1, NULL, err));
     WF__TRY(wf__search_go_on(search, &waits, err));
   }
   return WF_OK;

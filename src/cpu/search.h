@@ -64,11 +64,11 @@ typedef struct wf__search {
   wf__slot *slots;
   int slot_bits;
   WF__VEC(uint32_t) used_slots;
-  float *label_costs;          /* [num_labels] acoustic cost of each input label in this frame */
-  WF__VEC(uint64_t) keys;      /* (ordered cost, state or arc): scratch of selections */
-  WF__VEC(uint32_t) agenda[2]; /* tokens to relax in this epsilon round and the next */
-  WF__VEC(float) agenda_costs;
-  WF__VEC(uint64_t) agenda_contexts;
+  float *label_costs;            /* [num_labels] acoustic cost of each input label in this frame */
+  WF__VEC(uint64_t) keys;        /* (ordered cost, state or arc): scratch of selections */
+  WF__VEC(uint32_t) frontier[2]; /* tokens to relax in this epsilon round and the next */
+  WF__VEC(float) frontier_costs;
+  WF__VEC(uint64_t) frontier_contexts;
   wf__trace trace;
   uint64_t trace_base; /* record of tokens.data[0] in the trace */
   wf__path *committed; /* of a stream: what all tokens share and nothing can change any more, cut
@@ -82,12 +82,12 @@ typedef struct wf__search {
   float cutoff;              /* of the frame */
   uint32_t round;            /* of its closure */
   uint64_t num_arcs_emitted; /* path.num_arcs before the closure */
-  wf__context_vec live;      /* scratch of questions.c */
+  wf__context_vec live;      /* scratch of score_requests.c */
   float skip_above;          /* score of the blank beyond which a frame is blank for sure */
   bool after_blank;          /* the last frame was */
   bool goes_on;              /* wf__search_finish is only to look: the path may end anywhere */
   /* For the lattice, if one is asked for (links.c). */
-  bool remembers; /* lattice_beam > 0 */
+  bool keeps_lattice; /* lattice_beam > 0 */
   wf__history history;
   wf__link_vec
       candidates; /* that met a token of the frame in the making; `excess` is the cost still */
@@ -117,13 +117,13 @@ wf_status wf__search_begin(wf__search *search, wf_error *err);
 /* The next frames to consume; they must stay until they are consumed. */
 void wf__search_feed(wf__search *search, const wf_scores *scores);
 /* Consumes them to their end or until no token is left (then path.flags gets WF_RESULT_DIED).
- * *waits: with a scorer that answers many questions at one time, the search has asked and goes on,
+ * *waits: with a scorer that answers many requests at one time, the search has asked and goes on,
  * from where it stands, after the answer. */
 wf_status wf__search_go_on(wf__search *search, bool *waits, wf_error *err);
 /* Feeds, and goes on to the end, answering by itself. */
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err);
 /* Asks what wf__search_finish will need to know. It does so itself, too. */
-wf_status wf__search_ask_endings(wf__search *search, bool *waits, wf_error *err);
+wf_status wf__search_request_endings(wf__search *search, bool *waits, wf_error *err);
 /* Best path into search->path, which stays valid until the next begin. `scores` holds all frames
  * from the first on, or is NULL if the trace has kept what was read of them; of a stream the path
  * is what comes behind the committed prefix. */
@@ -136,14 +136,14 @@ wf_status wf__search_endings(wf__search *search, bool final, wf_error *err);
 wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out,
                              wf_error *err);
 
-/* questions.c, for a scorer that answers many questions at one time: those over the emitting arcs
- * of the sources, and over the epsilon arcs of the agenda. */
-wf_status wf__search_ask_emitting(wf__search *search, bool *waits, wf_error *err);
-wf_status wf__search_ask_epsilons(wf__search *search, const uint32_t *agenda, uint64_t size,
-                                  bool *waits, wf_error *err);
+/* score_requests.c, for a scorer that answers many requests at one time: those over the emitting
+ * arcs of the sources, and over the epsilon arcs of the frontier. */
+wf_status wf__search_request_emitting(wf__search *search, bool *waits, wf_error *err);
+wf_status wf__search_request_epsilons(wf__search *search, const uint32_t *frontier, uint64_t size,
+                                      bool *waits, wf_error *err);
 /* Lets the searches' scorers, whose memories are joined, answer all that was asked. */
-wf_status wf__search_answer(wf__search *const *searches, size_t count, wf__pool *pool,
-                            wf_error *err);
+wf_status wf__search_score_requests(wf__search *const *searches, size_t count, wf__pool *pool,
+                                    wf_error *err);
 
 /* Number that a source, or after dying a token, had among the tokens of its frame. */
 static inline uint64_t wf__search_source_number(const wf__search *search, const wf__token *source) {

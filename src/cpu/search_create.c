@@ -10,7 +10,7 @@ wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *opt
   search->options = *options;
   wf__decoder_limits(&search->options, graph);
   search->epsilon_slack = wf__epsilon_slack(graph, options, false);
-  search->remembers = options->lattice_beam > 0;
+  search->keeps_lattice = options->lattice_beam > 0;
   search->skip_above = wf__skip_above(options);
   search->label_costs = wf__alloc((uint64_t)graph->num_labels, sizeof *search->label_costs);
   wf_status status = search->label_costs != NULL
@@ -31,15 +31,15 @@ void wf__search_free(wf__search *search) {
   wf__scoring_free(&search->scoring);
   wf__vec_free(&search->contexts);
   wf__vec_free(&search->past_contexts);
-  wf__vec_free(&search->agenda_contexts);
+  wf__vec_free(&search->frontier_contexts);
   free(search->slots);
   wf__vec_free(&search->used_slots);
   free(search->label_costs);
   wf__vec_free(&search->keys);
   wf__vec_free(&search->live);
-  wf__vec_free(&search->agenda[0]);
-  wf__vec_free(&search->agenda[1]);
-  wf__vec_free(&search->agenda_costs);
+  wf__vec_free(&search->frontier[0]);
+  wf__vec_free(&search->frontier[1]);
+  wf__vec_free(&search->frontier_costs);
   wf__history_free(&search->history);
   wf__vec_free(&search->candidates);
   wf__vec_free(&search->epsilons);

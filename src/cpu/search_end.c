@@ -12,13 +12,13 @@
 static wf_status ending_cost(wf__search *search, uint64_t i, bool with_final, float *cost,
                              wf_error *err) {
   const wf__token *token = &search->tokens.data[i];
-  float extra = 0;
+  float added = 0;
   *cost = token->cost;
   if (!with_final) return WF_OK;
   *cost += wf__graph_final(search->graph, token->state);
   if (*cost == INFINITY || search->scoring.scorer == NULL) return WF_OK;
-  WF__TRY(wf__scoring_final(&search->scoring, wf__search_context(search, i), &extra, err));
-  *cost += extra;
+  WF__TRY(wf__scoring_final(&search->scoring, wf__search_context(search, i), &added, err));
+  *cost += added;
   return WF_OK;
 }
 
@@ -70,8 +70,8 @@ static wf_status read_loglikes(wf__search *search, const wf_scores *scores, wf_e
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err) {
   uint32_t number = NONE;
   bool waits;
-  WF__TRY(wf__search_ask_endings(search, &waits, err));
-  if (waits) WF__TRY(wf__search_answer(&search, 1, NULL, err));
+  WF__TRY(wf__search_request_endings(search, &waits, err));
+  if (waits) WF__TRY(wf__search_score_requests(&search, 1, NULL, err));
   if (!search->died && !search->goes_on) WF__TRY(best_token(search, true, &number, err));
   search->path.final_cost =
       number != NONE ? wf__graph_final(search->graph, search->tokens.data[number].state) : 0;

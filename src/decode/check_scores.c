@@ -24,9 +24,9 @@ static const double TOLERANCE = 0.05;
  * the blank smaller, but not of all. */
 static const double MOST_TYPICAL_SUM = 100, LEAST_LARGEST_SUM = 0.01;
 
-static void tell(wf_decoder *decoder, enum cause cause, wf_result *result, const char *format, ...)
+static void warn(wf_decoder *decoder, enum cause cause, wf_result *result, const char *format, ...)
     WF__PRINTF(4, 5);
-static void tell(wf_decoder *decoder, enum cause cause, wf_result *result, const char *format,
+static void warn(wf_decoder *decoder, enum cause cause, wf_result *result, const char *format,
                  ...) {
   char message[sizeof result->message];
   bool fails = decoder->options.check_scores == ERROR,
@@ -101,31 +101,31 @@ static int compare(const void *a, const void *b) {
 
 /* Says what is wrong with frames of which not all sum to 1. False: it is nothing that can be told.
  */
-static bool tell_sums(wf_decoder *decoder, const wf_scores *scores, int count, double *sums,
-                      wf_result *result) {
+static bool check_sums(wf_decoder *decoder, const wf_scores *scores, int count, double *sums,
+                       wf_result *result) {
   int32_t num_tokens = decoder->graph->num_tokens;
   qsort(sums, (size_t)count, sizeof *sums, compare);
   double typical = sums[count / 2], largest = sums[count - 1];
   if (fits(scores, count, PLAIN)) {
-    tell(decoder, PROBABILITIES, result,
+    warn(decoder, PROBABILITIES, result,
          "the scores look like probabilities: each frame's sum to 1. Log-probabilities are "
          "expected: take the natural logarithm");
   } else if (fits(scores, count, TEN)) {
-    tell(decoder, BASE_10, result,
+    warn(decoder, BASE_10, result,
          "the scores look like logarithms to base 10. Natural logarithms are expected: multiply "
          "the scores by 2.302585");
   } else if (fits(scores, count, MINUS)) {
-    tell(decoder, NEGATED, result,
+    warn(decoder, NEGATED, result,
          "the scores look like costs, -ln P: none is below 0. Log-probabilities are expected: "
          "negate the scores");
   } else if (is_transposed(scores, num_tokens)) {
-    tell(decoder, TRANSPOSED, result,
+    warn(decoder, TRANSPOSED, result,
          "the scores look transposed: %lld frames, as many as the graph has tokens, of %d columns. "
          "Give them as [frames, columns]",
          (long long)scores->num_frames, scores->num_columns);
   } else if (num_tokens == 0 || num_tokens == scores->num_columns) {
     if (typical <= MOST_TYPICAL_SUM && largest >= LEAST_LARGEST_SUM) return false;
-    tell(decoder, UNNORMALISED, result,
+    warn(decoder, UNNORMALISED, result,
          "exp of a frame's scores sums to %.3g (median), not to 1. Are they logits or likelihoods? "
          "Log-probabilities are expected: take log_softmax",
          typical);
@@ -137,10 +137,10 @@ static bool tell_sums(wf_decoder *decoder, const wf_scores *scores, int count, d
 
 /* --- columns ----------------------------------------------------------------------------- */
 
-static bool tell_columns(wf_decoder *decoder, const wf_scores *scores, wf_result *result) {
+static bool check_columns(wf_decoder *decoder, const wf_scores *scores, wf_result *result) {
   int32_t num_tokens = decoder->graph->num_tokens, num_columns = scores->num_columns;
   if (num_tokens == 0 || num_tokens == num_columns) return false;
-  tell(decoder, COLUMNS, result,
+  warn(decoder, COLUMNS, result,
        "the scores have %d columns, the graph's table has %d tokens. Are scores and graph of the "
        "same model, with no column too many or too few?",
        num_columns, num_tokens);
@@ -149,7 +149,8 @@ static bool tell_columns(wf_decoder *decoder, const wf_scores *scores, wf_result
 
 /* Counts the most probable columns. The blank hardly ever is, another column mostly: then that one
  * will be the blank. */
-static bool tell_blank(wf_decoder *decoder, const wf_scores *scores, int count, wf_result *result) {
+static bool check_blank(wf_decoder *decoder, const wf_scores *scores, int count,
+                        wf_result *result) {
   wf__score_check *check = &decoder->check;
   uint64_t num_columns = (uint64_t)scores->num_columns, top = 0,
            blank = (uint64_t)decoder->graph->blank_column;
@@ -172,7 +173,7 @@ static bool tell_blank(wf_decoder *decoder, const wf_scores *scores, int count, 
   if (check->num_frames < MOST_FRAMES || num_top * 2 < check->num_frames ||
       num_blank * 4 + 8 > num_top)
     return false;
-  tell(decoder, BLANK, result,
+  warn(decoder, BLANK, result,
        "the blank, column %d, is the most probable token in %llu of the %llu frames looked at, "
        "column %d in %llu. Is the blank column %d, or are columns shifted?",
        (int)blank, (unsigned long long)num_blank, (unsigned long long)check->num_frames, (int)top,
@@ -191,9 +192,9 @@ static void look(wf_decoder *decoder, const wf_scores *scores, wf_result *result
     if (isnan(sums[i])) return; /* the search will say so */
     good = good && is_one(sums[i]);
   }
-  if (!good && tell_sums(decoder, scores, count, sums, result)) return;
-  if (tell_columns(decoder, scores, result)) return;
-  (void)tell_blank(decoder, scores, count, result);
+  if (!good && check_sums(decoder, scores, count, sums, result)) return;
+  if (check_columns(decoder, scores, result)) return;
+  (void)check_blank(decoder, scores, count, result);
 }
 
 /* Frames in the middle of an utterance in GPU memory, in ours. */
@@ -241,7 +242,7 @@ void wf__check_narrowed(wf_decoder *decoder, wf_result *result) {
     return;
   if (mode == WARN && decoder->check.told != 0)
     return; /* what is wrong with the scores is the reason */
-  tell(decoder, NARROWED, result,
+  warn(decoder, NARROWED, result,
        "max_active=%d tokens were reached in %llu of %lld frames, so the search is narrower than "
        "beam=%g. Raise max_active, or lower beam or acoustic_scale",
        decoder->options.max_active, (unsigned long long)result->num_narrowed,

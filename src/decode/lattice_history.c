@@ -8,7 +8,7 @@ void wf__history_clear(wf__history *history, float beam) {
   history->beam = beam;
   history->frames.size = history->tokens.size = history->contexts.size = history->links.size =
       history->loglikes.size = history->endings.size = 0;
-  history->num_settled = 0;
+  history->num_pruned_frames = 0;
 }
 
 void wf__history_free(wf__history *history) {
@@ -36,7 +36,7 @@ void wf__history_free(wf__history *history) {
 wf_status wf__history_copy(const wf__history *from, wf__history *to, wf_error *err) {
   wf__history_clear(to, from->beam);
   to->keeps_loglikes = from->keeps_loglikes;
-  to->num_settled = from->num_settled;
+  to->num_pruned_frames = from->num_pruned_frames;
   COPY(frames);
   COPY(tokens);
   COPY(contexts);
@@ -103,15 +103,15 @@ static void relax(const wf__history *history, uint64_t first, uint64_t end, wf__
                   const wf__past_token *to) {
   for (uint64_t i = end; i > first; i--) {
     wf__link link = history->links.data[i - 1];
-    float extra = link.excess + to[link.to].extra;
-    float best = from[link.from].extra;
-    from[link.from].extra = extra < best ? extra : best;
+    float extra_cost = link.excess + to[link.to].extra_cost;
+    float best = from[link.from].extra_cost;
+    from[link.from].extra_cost = extra_cost < best ? extra_cost : best;
   }
 }
 
 static bool as_before(const wf__history *history, const wf__past_token *tokens, uint64_t count) {
   for (uint64_t i = 0; i < count; i++)
-    if (tokens[i].extra != history->before.data[i]) return false;
+    if (tokens[i].extra_cost != history->before.data[i]) return false;
   return true;
 }
 
@@ -123,7 +123,7 @@ static wf_status work_out(wf__history *history, uint64_t *first, wf_error *err) 
     struct span now = span_of(history, f);
     wf__past_token *tokens = history->tokens.data + now.first_token;
     relax(history, now.first_epsilon, now.end_link, tokens, tokens);
-    if (f < newest && f < history->num_settled &&
+    if (f < newest && f < history->num_pruned_frames &&
         as_before(history, tokens, now.end_token - now.first_token)) {
       *first = f + 1;
       return WF_OK;
@@ -134,8 +134,8 @@ static wf_status work_out(wf__history *history, uint64_t *first, wf_error *err) 
     history->before.size = 0;
     WF__TRY(wf__vec_grow(&history->before, num_sources, "the lattice", err));
     for (uint64_t i = 0; i < num_sources; i++) {
-      history->before.data[i] = sources[i].extra;
-      sources[i].extra = INFINITY;
+      history->before.data[i] = sources[i].extra_cost;
+      sources[i].extra_cost = INFINITY;
     }
     relax(history, now.first_link, now.first_epsilon, sources, tokens);
   }
@@ -153,7 +153,7 @@ static uint64_t keep_links(wf__history *history, uint64_t first, uint64_t end, u
   for (uint64_t i = first; i < end; i++) {
     wf__link link = links[i];
     if (loglikes != NULL) loglikes[kept] = loglikes[i];
-    bool keep = link.excess + targets[link.to].extra <= beam;
+    bool keep = link.excess + targets[link.to].extra_cost <= beam;
     if (from != NULL) link.from = from[link.from];
     link.to = to[link.to];
     links[kept] = link; /* no branch, which nobody could predict */
@@ -167,7 +167,7 @@ static void renumber(const wf__past_token *tokens, uint64_t count, float beam, u
   uint32_t next = 0;
   for (uint64_t i = 0; i < count; i++) {
     numbers[i] = next;
-    next += tokens[i].extra <= beam;
+    next += tokens[i].extra_cost <= beam;
   }
 }
 
@@ -179,7 +179,7 @@ static uint64_t keep_tokens(wf__history *history, uint64_t first, uint64_t end, 
     wf__past_token token = tokens[i];
     tokens[kept] = token;
     if (contexts != NULL) contexts[kept] = contexts[i];
-    kept += token.extra <= beam;
+    kept += token.extra_cost <= beam;
   }
   return kept;
 }
@@ -220,13 +220,14 @@ wf_status wf__history_prune(wf__history *history, wf_error *err) {
   uint64_t first;
   WF__TRY(work_out(history, &first, err));
   WF__TRY(slide(history, first, err));
-  history->num_settled = history->frames.size;
+  history->num_pruned_frames = history->frames.size;
   return WF_OK;
 }
 
 wf_status wf__history_end(wf__history *history, wf_error *err) {
   wf__past_token *tokens =
       history->tokens.data + history->frames.data[history->frames.size - 1].first_token;
-  for (uint64_t i = 0; i < history->endings.size; i++) tokens[i].extra = history->endings.data[i];
+  for (uint64_t i = 0; i < history->endings.size; i++)
+    tokens[i].extra_cost = history->endings.data[i];
   return wf__history_prune(history, err);
 }

@@ -39,7 +39,7 @@ typedef struct wf__link_vec {
 
 typedef struct wf__past_token {
   uint32_t state;
-  float extra; /* cost of the best way through it above the best way of all */
+  float extra_cost; /* cost of the best way through it above the best way of all */
 } wf__past_token;
 
 typedef struct wf__past_frame {
@@ -63,9 +63,9 @@ typedef struct wf__history {
   WF__VEC(float)
   endings; /* of the newest frame's tokens, at the end of the utterance: cost of ending there above
               the best ending */
-  uint64_t num_settled;  /* frames there were at the last pruning: their extra costs stand until
-                            those of later frames change */
-  WF__VEC(float) before; /* scratch: extra costs of a frame at the last pruning */
+  uint64_t num_pruned_frames;    /* frames there were at the last pruning: their extra costs stand
+                              until    those of later frames change */
+  WF__VEC(float) before;         /* scratch: extra costs of a frame at the last pruning */
   WF__VEC(uint32_t) renumber[2]; /* scratch: new numbers of a frame's tokens, and of those before */
   WF__VEC(wf__epsilon_node) nodes; /* scratch of wf__history_add_epsilons, by token */
   WF__VEC(uint32_t) queue;

@@ -23,7 +23,7 @@ static bool only_source(const wf__history *history, uint64_t f, uint32_t *out) {
 
 /* The latest such frame that the last pruning has seen; 0: there is none but perhaps the first. */
 static uint64_t find_cut(const wf__history *history, uint32_t *token) {
-  for (uint64_t f = history->num_settled; f-- > 2;)
+  for (uint64_t f = history->num_pruned_frames; f-- > 2;)
     if (only_source(history, f, token)) return f - 1;
   return 0;
 }
@@ -81,7 +81,7 @@ static void drop_part(wf__history *history, uint64_t f, uint32_t token) {
     frame->first_link -= gone_links;
     frame->first_epsilon -= gone_links;
   }
-  history->num_settled -= f;
+  history->num_pruned_frames -= f;
 }
 
 wf_status wf__history_take_part(wf__history *history, wf__history *part, int64_t *num_frames,

@@ -93,7 +93,7 @@ uint64_t wf_stream_bytes(const wf_stream *stream) {
 /* --- the end of the path, as it stands --------------------------------------------------- */
 
 /* Takes what is decided into the account; `now`: also what nobody has noticed yet. */
-static wf_status take_stem(wf_stream *stream, bool now, wf_error *err) {
+static wf_status take_committed_prefix(wf_stream *stream, bool now, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   WF__TRY(stream->backend->committed(decoder->search, stream->channel, now, &stream->part, err));
   WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
@@ -157,7 +157,7 @@ static wf_status after_chunk(wf_stream *stream, const wf_scores *chunk, wf_strea
                              wf_error *err) {
   wf_result *result = stream->result;
   result->num_frames += chunk->num_frames > 0 ? chunk->num_frames : 0;
-  if (result->status == WF_OK) WF__TRY(take_stem(stream, false, err));
+  if (result->status == WF_OK) WF__TRY(take_committed_prefix(stream, false, err));
   if (event == NULL) return WF_OK;
   *event = (wf_stream_event){.num_frames = result->num_frames, .relative_cost = INFINITY};
   return result->status == WF_OK ? look_for_endpoint(stream, event, err) : WF_OK;
@@ -284,7 +284,7 @@ wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err) {
   *out = (wf_partial){0};
   WF__TRY(check_alive(stream, err));
   forget(stream);
-  WF__TRY(take_stem(stream, true, err));
+  WF__TRY(take_committed_prefix(stream, true, err));
   struct mark mark = mark_account(&stream->account);
   uint64_t num_stable = wf__account_num_stable(&stream->account, stream->graph);
   wf_status status = add_open_path(stream, err);
@@ -314,8 +314,8 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
         err, WF_ERR_STATE,
         "with lattices, a scorer is for a whole utterance: set it before the first chunk");
   if (begun)
-    WF__TRY(take_stem(stream, true, err)); /* all that is certain by now counts with the scorer
-                                              before, whenever it was collected */
+    WF__TRY(take_committed_prefix(stream, true, err)); /* all that is certain by now counts with the
+                                              scorer before, whenever it was collected */
   if (result != NULL && result->status != WF_OK)
     stream->backend->reset(
         decoder->search, stream->channel); /* of a failed utterance nothing is left to go on with */
@@ -367,7 +367,7 @@ static wf_status finish(wf_stream *stream, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   wf_result *result = stream->result;
   forget(stream);
-  WF__TRY(take_stem(stream, false, err));
+  WF__TRY(take_committed_prefix(stream, false, err));
   WF__TRY(stream->backend->path(decoder->search, stream->channel, false, &stream->part, err));
   WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
   WF__TRY(wf__account_finish(&stream->account, result, stream->graph, &decoder->options,

@@ -193,8 +193,8 @@ wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32
   return WF_OK;
 }
 
-wf_status wf__lexicon_tell_skipped(wf_lexicon *lexicon, wf__span word, wf__span token,
-                                   wf_error *err) {
+wf_status wf__lexicon_report_skipped(wf_lexicon *lexicon, wf__span word, wf__span token,
+                                     wf_error *err) {
   char text[200];
   snprintf(text, sizeof text, "%.*s (%.*s)", WF__SPAN_ARG(word), WF__SPAN_ARG(token));
   return wf__tally_add(&lexicon->skipped, text, err);
@@ -274,7 +274,7 @@ static wf_status read_entry(struct reader *reader, wf__span rest, wf_error *err)
                             WF__SPAN_ARG(field));
     if (label == 0 && reader->skip_unknown) {
       lexicon->labels.size = label_off;
-      return wf__lexicon_tell_skipped(lexicon, word, field, err);
+      return wf__lexicon_report_skipped(lexicon, word, field, err);
     }
     if (label == 0)
       return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,

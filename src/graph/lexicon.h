@@ -46,8 +46,8 @@ wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const c
 wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, float prob,
                           uint64_t label_off, wf_error *err);
 /* For wf_lexicon_skipped. */
-wf_status wf__lexicon_tell_skipped(wf_lexicon *lexicon, wf__span word, wf__span token,
-                                   wf_error *err);
+wf_status wf__lexicon_report_skipped(wf_lexicon *lexicon, wf__span word, wf__span token,
+                                     wf_error *err);
 /* Drops repeated entries and numbers the disambiguation symbols. Error if there are no entries. */
 wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err);
 

@@ -121,8 +121,8 @@ static wf_status add_spoken(const wf__lg *lg, const wf__map64 *spoken, wf__word_
 
 /* A tenth of the grammar's words is spoken only in another case: that will not be what was wanted.
  */
-static wf_status tell_case(const wf__lg *lg, const wf__word_case *cases, uint64_t num_used,
-                           wf_error *err) {
+static wf_status warn_of_case(const wf__lg *lg, const wf__word_case *cases, uint64_t num_used,
+                              wf_error *err) {
   uint64_t found = cases->num_found, all = num_used;
   const char *first = cases->first;
   if (lg->lm != NULL) { /* words that reading it has left out already */
@@ -156,7 +156,7 @@ static wf_status count_missing(wf__lg *lg, const wf__map64 *used, const wf__map6
     WF__TRY(wf__tally_add(&lg->lm_words_missing, text, err));
     WF__TRY(wf__word_case_missing(cases, (wf__span){text, strlen(text)}, err));
   }
-  return tell_case(lg, cases, num_used, err);
+  return warn_of_case(lg, cases, num_used, err);
 }
 
 static wf_status tally_lm_words(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken,
@@ -176,16 +176,16 @@ static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *
 
 /* Counts a word of the lexicon that the grammar does not use; `told` holds those counted before, as
  * a word may have several entries. */
-static wf_status tell_unused(wf__lg *lg, wf_symbols *told, const char *word, wf_error *err) {
-  int64_t next = wf_symbols_next_key(told), key;
-  WF__TRY(wf_symbols_add(told, word, -1, &key, err));
+static wf_status tally_unused(wf__lg *lg, wf_symbols *reported, const char *word, wf_error *err) {
+  int64_t next = wf_symbols_next_key(reported), key;
+  WF__TRY(wf_symbols_add(reported, word, -1, &key, err));
   return key == next ? wf__tally_add(&lg->lexicon_words_missing, word, err) : WF_OK;
 }
 
 /* keep[i]: is the i-th pronunciation's word used by the grammar? Counts words that are missing on
  * either side. */
-static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken, wf_symbols *told,
-                             bool *keep, wf_error *err) {
+static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken,
+                             wf_symbols *reported, bool *keep, wf_error *err) {
   const wf_lexicon *lexicon = lg->given_lexicon;
   uint64_t num_kept = 0;
   for (size_t i = 0; i < wf_lexicon_count(lexicon); i++) {
@@ -199,7 +199,7 @@ static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoke
     if (keep[i])
       num_kept++;
     else
-      WF__TRY(tell_unused(lg, told, word, err));
+      WF__TRY(tally_unused(lg, reported, word, err));
   }
   return num_kept != 0 ? WF_OK : fail_disjoint(lg, lexicon->name, err);
 }
@@ -208,15 +208,15 @@ static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *sp
                                 wf_error *err) {
   size_t count = wf_lexicon_count(lg->given_lexicon);
   bool *keep = wf__alloc(count, sizeof *keep);
-  wf_symbols *told = NULL;
-  wf_status status = keep != NULL ? wf_symbols_create("words", &told, err)
+  wf_symbols *reported = NULL;
+  wf_status status = keep != NULL ? wf_symbols_create("words", &reported, err)
                                   : wf__fail_memory(err, count, "words of a lexicon");
-  if (status == WF_OK) status = match_words(lg, used, spoken, told, keep, err);
+  if (status == WF_OK) status = match_words(lg, used, spoken, reported, keep, err);
   if (status == WF_OK)
     status = wf__lexicon_select(lg->given_lexicon, keep, lg->always_marked, &lg->lexicon, err);
   if (status == WF_OK) lg->num_disambig = wf_lexicon_num_disambig(lg->lexicon);
   free(keep);
-  wf_symbols_free(told);
+  wf_symbols_free(reported);
   return status;
 }
 

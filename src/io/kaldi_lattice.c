@@ -21,7 +21,7 @@ enum {
 
 struct binary {
   wf__source *source;
-  wf__loose_lattice *out;
+  wf__unsorted_lattice *out;
   bool wide; /* costs are f64 */
   int64_t num_states;
 };
@@ -126,14 +126,14 @@ static wf_status read_weight(struct binary *b, wf_compact_weight *weight, wf_err
     costs[0] = (double)narrow[0];
     costs[1] = (double)narrow[1];
   }
-  if (!wf__loose_weight_is_good(costs[0], costs[1]))
+  if (!wf__unsorted_weight_is_good(costs[0], costs[1]))
     return wf__source_fail(b->source, err, WF_ERR_FORMAT, "weight %g,%g", costs[0], costs[1]);
   *weight = (wf_compact_weight){.graph_cost = (float)costs[0], .acoustic_cost = (float)costs[1]};
   return b->out->compact ? read_labels(b, weight, err) : WF_OK;
 }
 
 static wf_status read_arc(struct binary *b, wf_error *err) {
-  wf__loose_arc arc;
+  wf__unsorted_arc arc;
   const uint8_t *bytes;
   WF__TRY(wf__source_take(b->source, 8, "an arc", &bytes, err));
   arc.ilabel = i32_at(bytes);
@@ -170,7 +170,7 @@ static wf_status read_state(struct binary *b, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status read_binary(wf__source *source, wf__loose_lattice *out, wf_error *err) {
+static wf_status read_binary(wf__source *source, wf__unsorted_lattice *out, wf_error *err) {
   struct binary b = {.source = source, .out = out};
   WF__TRY(read_header(&b, err));
   for (int64_t s = 0; s < b.num_states; s++) WF__TRY(read_state(&b, err));
@@ -178,9 +178,9 @@ static wf_status read_binary(wf__source *source, wf__loose_lattice *out, wf_erro
 }
 
 wf_status wf__kaldi_read_lattice(wf__source *source, const wf_symbols *words,
-                                 wf__loose_lattice *out, bool *lost, wf_error *err) {
+                                 wf__unsorted_lattice *out, bool *lost, wf_error *err) {
   int byte;
-  *out = (wf__loose_lattice){.start = -1};
+  *out = (wf__unsorted_lattice){.start = -1};
   *lost = true;
   WF__TRY(wf__source_peek(source, &byte, err));
   while (byte == ' ' || byte == '\t' || byte == '\r') {

@@ -14,7 +14,7 @@
 #define WF_IO_KALDI_LATTICE_H
 
 #include "base/output.h"
-#include "io/loose_lattice.h"
+#include "io/unsorted_lattice.h"
 #include "lattice/lattice.h"
 #include "io/source.h"
 
@@ -22,10 +22,10 @@
  * numbers. On failure `*lost` tells whether the place behind the value is unknown; `out` is to be
  * freed in any case. */
 wf_status wf__kaldi_read_lattice(wf__source *source, const wf_symbols *words,
-                                 wf__loose_lattice *out, bool *lost, wf_error *err);
+                                 wf__unsorted_lattice *out, bool *lost, wf_error *err);
 /* The text form, from behind the key's line; kaldi_lattice_text.c. */
 wf_status wf__kaldi_read_lattice_text(wf__source *source, const wf_symbols *words,
-                                      wf__loose_lattice *out, bool *lost, wf_error *err);
+                                      wf__unsorted_lattice *out, bool *lost, wf_error *err);
 
 /* Write one value, behind "key ". Acoustic costs are divided by `divisor`. */
 void wf__kaldi_write_raw(wf__output *output, const wf_lattice_view *lattice, float divisor);

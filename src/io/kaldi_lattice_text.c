@@ -14,7 +14,7 @@ enum { MAX_FIELDS = 5, KIND_UNKNOWN = 0, KIND_RAW, KIND_COMPACT };
 
 struct text_arc {
   uint32_t source;
-  wf__loose_arc arc;
+  wf__unsorted_arc arc;
 };
 
 struct text_final {
@@ -25,7 +25,7 @@ struct text_final {
 struct text_lattice {
   const wf__source *source; /* for messages */
   const wf_symbols *words;
-  wf__loose_lattice *out;
+  wf__unsorted_lattice *out;
   int kind;
   uint64_t line; /* within the lattice, from 1 */
   uint32_t start;
@@ -114,7 +114,7 @@ static wf_status parse_weight(struct text_lattice *t, wf__span field, wf_compact
   double costs[2];
   if (count_commas(field) != (t->kind == KIND_COMPACT ? 2 : 1) ||
       !wf__parse_f64(graph, &costs[0]) || !wf__parse_f64(acoustic, &costs[1]) ||
-      !wf__loose_weight_is_good(costs[0], costs[1]))
+      !wf__unsorted_weight_is_good(costs[0], costs[1]))
     return bad_line(t, err,
                     t->kind == KIND_COMPACT ? "expected graph cost, acoustic cost and labels, found"
                                             : "expected graph and acoustic cost, found",
@@ -225,7 +225,7 @@ static void sort_numbers(struct text_lattice *t) {
 
 /* Arcs by source state, in the order of the lines: counted, then put in place. */
 static wf_status arrange(struct text_lattice *t, wf_error *err) {
-  wf__loose_lattice *out = t->out;
+  wf__unsorted_lattice *out = t->out;
   uint64_t num_states = t->states.size;
   out->compact = t->kind != KIND_RAW;
   out->start = num_states > 0 ? (int64_t)place_of(t, t->start) : -1;
@@ -241,7 +241,7 @@ static wf_status arrange(struct text_lattice *t, wf_error *err) {
     out->arc_off.data[place_of(t, t->arcs.data[i].source) + 1]++;
   for (uint64_t s = 0; s < num_states; s++) out->arc_off.data[s + 1] += out->arc_off.data[s];
   for (uint64_t i = 0; i < t->arcs.size; i++) {
-    wf__loose_arc arc = t->arcs.data[i].arc;
+    wf__unsorted_arc arc = t->arcs.data[i].arc;
     arc.target = place_of(t, arc.target);
     out->arcs.data[out->arc_off.data[place_of(t, t->arcs.data[i].source)]++] = arc;
   }
@@ -254,7 +254,7 @@ static wf_status arrange(struct text_lattice *t, wf_error *err) {
 }
 
 wf_status wf__kaldi_read_lattice_text(wf__source *source, const wf_symbols *words,
-                                      wf__loose_lattice *out, bool *lost, wf_error *err) {
+                                      wf__unsorted_lattice *out, bool *lost, wf_error *err) {
   struct text_lattice t = {.source = source, .words = words, .out = out};
   wf_status content = WF_OK, status = read_lines(&t, source, &content, err);
   *lost = status != WF_OK;

@@ -50,13 +50,13 @@ static wf_status read_lattice(void *user, wf__source *source, const wf__score_en
   const struct lattice_target *target = user;
   if (entry != NULL && (entry->has_rows || entry->has_columns))
     return wf__fail(err, WF_ERR_FORMAT, "%s: a lattice has no range of rows", source->path);
-  wf__loose_lattice loose;
-  wf_status status = wf__kaldi_read_lattice(source, target->reader->words, &loose, lost, err);
+  wf__unsorted_lattice unsorted;
+  wf_status status = wf__kaldi_read_lattice(source, target->reader->words, &unsorted, lost, err);
   if (status == WF_OK) {
-    status = wf__loose_finish(&loose, &target->reader->wish, target->out, err);
+    status = wf__unsorted_finish(&unsorted, &target->reader->wish, target->out, err);
     if (status != WF_OK) wf__fail_prefix(err, status, "%s", source->path);
   }
-  wf__loose_free(&loose);
+  wf__unsorted_free(&unsorted);
   return status;
 }
 

@@ -95,7 +95,7 @@ static wf_status read_some(const wf__source *source, uint8_t *to, size_t size, s
                            wf_error *err) {
   for (;;) {
     ssize_t n = read(source->stream->fd, to, size);
-    if (n < 0 && errno == EINTR) wf__interrupt_ask();
+    if (n < 0 && errno == EINTR) wf__interrupt_poll();
     WF__TRY(wf__interrupted(err));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)

@@ -1,4 +1,4 @@
-/* arpa.c - ARPA text to words and n-grams for the intake.
+/* arpa.c - ARPA text to words and n-grams for the collector.
  *
  *   \data\            header: counts[k]
  *   ngram 1=3
@@ -15,7 +15,7 @@
 #include <zlib.h>
 
 #include "base/callbacks.h"
-#include "lm/intake.h"
+#include "lm/ngram_collector.h"
 
 enum { MAX_FIELDS = WF_LM_MAX_ORDER + 3, WINDOW_BYTES = 1 << 20, MOST_LINE_BYTES = 1 << 26 };
 
@@ -25,7 +25,7 @@ typedef struct reader {
   char *window;
   size_t window_bytes;
   bool ended; /* nothing is left behind the window */
-  wf__intake *intake;
+  wf__ngram_collector *collector;
   wf__lines lines;
   const char *begin;
   wf__span line; /* the current one: of the header, or the head of a section */
@@ -41,7 +41,7 @@ static bool is_text(wf__span span, const char *text) {
   return strlen(text) == span.size && memcmp(span.data, text, span.size) == 0;
 }
 
-/* Puts path and line before an error of the intake that concerns the file. */
+/* Puts path and line before an error of the collector that concerns the file. */
 static wf_status at_line(const reader *r, wf_status status, wf_error *err) {
   if (status != WF_ERR_FORMAT && status != WF_ERR_LIMIT) return status;
   return wf__fail_prefix(err, status, "%s:%llu", r->lines.path,
@@ -103,7 +103,7 @@ static wf_status parse_cost(const reader *r, wf__span text, const char *what, fl
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is not a finite number or -inf",
                           what, WF__SPAN_ARG(text));
   *out = (float)(-2.302585092994045684 * log10p) + 0.0f; /* + 0: never -0 */
-  if (!wf__intake_is_cost(*out))
+  if (!wf__collector_is_cost(*out))
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is out of range", what,
                           WF__SPAN_ARG(text));
   return WF_OK;
@@ -118,11 +118,11 @@ static wf_status find_words(reader *r, int k, const wf__span *text, wf_error *er
     same++;
   r->last.num_words = same; /* should one of the rest fail */
   for (int i = same; i < k; i++) {
-    int64_t key = wf_symbols_find_bytes(r->intake->vocab, text[i].data, text[i].size);
+    int64_t key = wf_symbols_find_bytes(r->collector->vocab, text[i].data, text[i].size);
     if (key <= 0)
       return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "'%.*s' is not among the unigrams",
                             WF__SPAN_ARG(text[i]));
-    r->last.label[i] = (uint32_t)r->intake->label_of.data[key];
+    r->last.label[i] = (uint32_t)r->collector->label_of.data[key];
     r->last.text[i] = text[i];
     r->last.num_words = i + 1;
   }
@@ -147,15 +147,16 @@ static wf_status add_ngram(reader *r, int k, wf__span line, wf_error *err) {
   float cost, backoff = 0;
   WF__TRY(parse_cost(r, fields[0], "probability", &cost, err));
   if (num_fields == k + 2) WF__TRY(parse_cost(r, fields[k + 1], "back-off weight", &backoff, err));
-  if (k == r->intake->levels.order && backoff != 0)
+  if (k == r->collector->levels.order && backoff != 0)
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT,
                           "an n-gram of the highest order has the back-off weight '%.*s'",
                           WF__SPAN_ARG(fields[k + 1]));
   if (k == 1)
-    WF__TRY(at_line(r, wf__intake_word(r->intake, fields[1], r->last.label, err), err));
+    WF__TRY(at_line(r, wf__collector_add_word(r->collector, fields[1], r->last.label, err), err));
   else
     WF__TRY(find_words(r, k, fields + 1, err));
-  return at_line(r, wf__intake_ngram(r->intake, k, r->last.label, cost, backoff, err), err);
+  return at_line(r, wf__collector_add_ngram(r->collector, k, r->last.label, cost, backoff, err),
+                 err);
 }
 
 /* --- sections ---------------------------------------------------------------------------- */
@@ -177,8 +178,8 @@ static wf__span trim(wf__span line) {
 static wf_status read_section(reader *r, int k, wf_error *err) {
   uint64_t least_bytes = 2 * (uint64_t)k + 2,
            left = (uint64_t)(r->lines.end - r->lines.at) / least_bytes, num = 0;
-  if (r->intake->sink == NULL)
-    WF__TRY(wf__vec_grow(&r->intake->levels.level[k].ngrams,
+  if (r->collector->sink == NULL)
+    WF__TRY(wf__vec_grow(&r->collector->levels.level[k].ngrams,
                          r->counts[k] < left ? r->counts[k] : left, "n-grams", err));
   r->last.num_words = 0;
   for (bool more;;) {
@@ -197,7 +198,7 @@ static wf_status read_section(reader *r, int k, wf_error *err) {
                           ? -1
                           : (double)(r->lines.at - r->begin) / (double)(r->lines.end - r->begin);
     if (num % 65536 == 0)
-      WF__TRY(wf__progress(r->intake->progress, "reading n-grams", fraction, err));
+      WF__TRY(wf__progress(r->collector->progress, "reading n-grams", fraction, err));
   }
   if (num != r->counts[k])
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT,
@@ -223,15 +224,15 @@ static wf_status read_count(reader *r, wf_error *err) {
   if (k < 0 || count < 0)
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT,
                           "expected 'ngram ORDER=COUNT', found '%.*s'", WF__SPAN_ARG(r->line));
-  if (k != r->intake->levels.order + 1)
+  if (k != r->collector->levels.order + 1)
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT,
                           "expected the count of %d-grams, found that of %lld-grams",
-                          r->intake->levels.order + 1, (long long)k);
+                          r->collector->levels.order + 1, (long long)k);
   if (k > WF_LM_MAX_ORDER)
     return wf__lines_fail(&r->lines, err, WF_ERR_LIMIT, "orders above %d are not supported",
                           WF_LM_MAX_ORDER);
   r->counts[k] = (uint64_t)count;
-  r->intake->levels.order = (int)k;
+  r->collector->levels.order = (int)k;
   return WF_OK;
 }
 
@@ -249,18 +250,18 @@ static wf_status read_header(reader *r, wf_error *err) {
     if (r->line.size > 0 && r->line.data[0] == '\\') break;
     if (!is_blank(r->line)) WF__TRY(read_count(r, err));
   }
-  if (r->intake->levels.order == 0)
+  if (r->collector->levels.order == 0)
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "the header holds no 'ngram 1=COUNT'");
   return WF_OK;
 }
 
-static wf_status read_text(void *user, wf__intake *intake, wf_error *err) {
+static wf_status read_text(void *user, wf__ngram_collector *collector, wf_error *err) {
   reader *r = user;
-  r->intake = intake;
-  r->lines = r->input != NULL ? wf__lines_of(r->input) : (wf__lines){.path = intake->path};
+  r->collector = collector;
+  r->lines = r->input != NULL ? wf__lines_of(r->input) : (wf__lines){.path = collector->path};
   r->begin = r->lines.at;
   WF__TRY(read_header(r, err));
-  for (int k = 1; k <= intake->levels.order; k++) {
+  for (int k = 1; k <= collector->levels.order; k++) {
     char head[32];
     snprintf(head, sizeof head, "\\%d-grams:", k);
     if (is_text(trim(r->line), head))
@@ -268,7 +269,7 @@ static wf_status read_text(void *user, wf__intake *intake, wf_error *err) {
     else if (r->counts[k] > 0)
       return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected '%s', found '%.*s'", head,
                             WF__SPAN_ARG(r->line));
-    WF__TRY(at_line(r, wf__intake_end_level(intake, k, err), err));
+    WF__TRY(at_line(r, wf__collector_end_level(collector, k, err), err));
   }
   if (!is_text(trim(r->line), "\\end\\"))
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "expected '\\end\\', found '%.*s'",
@@ -282,7 +283,7 @@ wf_status wf__lm_read_arpa_input(const wf__input *input, const wf_symbols *words
                                  const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
                                  const wf_progress *progress, wf_error *err) {
   reader r = {.input = input};
-  return wf__intake_run(input->path, words, options, read_text, &r, out, stats, progress, err);
+  return wf__collect_ngrams(input->path, words, options, read_text, &r, out, stats, progress, err);
 }
 
 wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_arpa_options *options,
@@ -297,7 +298,7 @@ wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words, const wf_ar
 }
 
 wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options,
-                             const wf__intake_sink *sink, wf__intake_facts *facts,
+                             const wf__ngram_sink *sink, wf__ngram_stream_info *info,
                              wf_arpa_stats *stats, const wf_progress *progress, wf_error *err) {
   reader r = {.stream =
                   strcmp(path, "-") == 0 ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path, "rb")};
@@ -306,7 +307,7 @@ wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options,
                     strerror(errno));
   gzbuffer(r.stream, 1 << 17);
   wf_status status =
-      wf__intake_stream(path, options, read_text, &r, sink, facts, stats, progress, err);
+      wf__stream_ngrams(path, options, read_text, &r, sink, info, stats, progress, err);
   gzclose(r.stream);
   free(r.window);
   return status;

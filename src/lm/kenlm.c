@@ -270,7 +270,7 @@ static wf_status read_all(kenlm *lm, wf_error *err) {
   WF__TRY(read_header(lm, err));
   WF__TRY(read_tables(lm, err));
   WF__TRY(read_levels(lm, err));
-  t->intake->levels.order = (int)t->order;
+  t->collector->levels.order = (int)t->order;
   uint64_t size = wf__cursor_left(&t->cursor);
   if (size < sizeof "<unk>" || memcmp(t->cursor.at, "<unk>", sizeof "<unk>") != 0)
     return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT,
@@ -285,10 +285,10 @@ bool wf__lm_is_kenlm(const wf__input *input) {
   return input->size >= sizeof magic - 1 && memcmp(input->data, magic, sizeof magic - 1) == 0;
 }
 
-wf_status wf__lm_read_kenlm(void *user, wf__intake *intake, wf_error *err) {
+wf_status wf__lm_read_kenlm(void *user, wf__ngram_collector *collector, wf_error *err) {
   const wf__input *input = user;
   kenlm lm = {.trie = {.input = input,
-                       .intake = intake,
+                       .collector = collector,
                        .cursor = wf__cursor_of(input),
                        .read_entry = read_entry,
                        .format = &lm}};

@@ -2,11 +2,11 @@
 #ifndef WF_LM_KENLM_H
 #define WF_LM_KENLM_H
 
-#include "lm/intake.h"
+#include "lm/ngram_collector.h"
 
 /* By its first bytes: any of KenLM's binary formats, also those that wf__lm_read_kenlm refuses. */
 bool wf__lm_is_kenlm(const wf__input *input);
-/* wf__intake_read_fn; `input`: the wf__input. */
-wf_status wf__lm_read_kenlm(void *input, wf__intake *intake, wf_error *err);
+/* wf__ngram_read_fn; `input`: the wf__input. */
+wf_status wf__lm_read_kenlm(void *input, wf__ngram_collector *collector, wf_error *err);
 
 #endif

@@ -4,7 +4,7 @@
 #include "lm/kenlm.h"
 #include "lm/sphinx_lm.h"
 
-wf__intake_read_fn wf__binary_lm_reader(const wf__input *start) {
+wf__ngram_read_fn wf__binary_lm_reader(const wf__input *start) {
   return wf__lm_is_sphinx(start)  ? wf__lm_read_sphinx
          : wf__lm_is_kenlm(start) ? wf__lm_read_kenlm
                                   : NULL;
@@ -16,10 +16,10 @@ wf_status wf_lm_read(const char *path, const wf_symbols *words, const wf_arpa_op
   *out = NULL;
   wf__input input;
   WF__TRY(wf__input_open(path, &input, err));
-  wf__intake_read_fn read = wf__binary_lm_reader(&input);
+  wf__ngram_read_fn read = wf__binary_lm_reader(&input);
   wf_status status =
       read != NULL
-          ? wf__intake_run(input.path, words, options, read, &input, out, stats, progress, err)
+          ? wf__collect_ngrams(input.path, words, options, read, &input, out, stats, progress, err)
           : wf__lm_read_arpa_input(&input, words, options, out, stats, progress, err);
   wf__input_close(&input);
   return status;

@@ -30,8 +30,8 @@ wf_status wf__reversed_trie_words(wf__reversed_trie *t, uint64_t size, wf_error 
     if (stop == NULL || stop == at)
       return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "word %llu of %llu is %s", i,
                              num_words, stop == NULL ? "missing" : "empty");
-    wf_status status = wf__intake_word(t->intake, (wf__span){at, (size_t)(stop - at)},
-                                       &t->label_of.data[t->label_of.size++], err);
+    wf_status status = wf__collector_add_word(t->collector, (wf__span){at, (size_t)(stop - at)},
+                                              &t->label_of.data[t->label_of.size++], err);
     if (status != WF_OK) return wf__fail_prefix(err, status, "%s: word %llu", t->input->path, i);
     at = stop + 1;
   }
@@ -41,7 +41,7 @@ wf_status wf__reversed_trie_words(wf__reversed_trie *t, uint64_t size, wf_error 
 static wf_status add_ngram(wf__reversed_trie *t, uint32_t k, const wf__trie_entry *entry,
                            const uint32_t *label, wf_error *err) {
   float backoff = k < t->order ? entry->backoff : 0;
-  if (!wf__intake_is_cost(entry->cost) || !wf__intake_is_cost(backoff))
+  if (!wf__collector_is_cost(entry->cost) || !wf__collector_is_cost(backoff))
     return wf__fail(err, WF_ERR_FORMAT,
                     "%s: %u-gram %llu has the log probability %g and log back-off weight %g",
                     t->input->path, k, (unsigned long long)t->position[k], -(double)entry->cost,
@@ -50,9 +50,11 @@ static wf_status add_ngram(wf__reversed_trie *t, uint32_t k, const wf__trie_entr
     uint64_t all = 1;
     for (uint32_t j = 1; j <= t->order; j++) all += t->counts[j];
     double fraction = (double)t->num_done / (double)all;
-    WF__TRY(wf__progress(t->intake->progress, "reading n-grams", fraction < 1 ? fraction : 1, err));
+    WF__TRY(
+        wf__progress(t->collector->progress, "reading n-grams", fraction < 1 ? fraction : 1, err));
   }
-  wf_status status = wf__intake_ngram(t->intake, (int)k, label, entry->cost, backoff, err);
+  wf_status status =
+      wf__collector_add_ngram(t->collector, (int)k, label, entry->cost, backoff, err);
   return status == WF_ERR_FORMAT ? wf__fail_prefix(err, status, "%s: %u-gram %llu", t->input->path,
                                                    k, (unsigned long long)t->position[k])
                                  : status;
@@ -86,14 +88,14 @@ static wf_status walk(wf__reversed_trie *t, uint32_t k, uint32_t wanted, uint64_
 }
 
 wf_status wf__reversed_trie_ngrams(wf__reversed_trie *t, wf_error *err) {
-  wf__intake *intake = t->intake;
+  wf__ngram_collector *collector = t->collector;
   for (uint32_t k = 1; k <= t->order; k++) {
     uint32_t label[WF_LM_MAX_ORDER];
     memset(t->position, 0, sizeof t->position);
-    if (intake->sink == NULL)
-      WF__TRY(wf__vec_grow(&intake->levels.level[k].ngrams, t->counts[k], "n-grams", err));
+    if (collector->sink == NULL)
+      WF__TRY(wf__vec_grow(&collector->levels.level[k].ngrams, t->counts[k], "n-grams", err));
     WF__TRY(walk(t, 1, k, t->counts[1], label, err));
-    wf_status status = wf__intake_end_level(intake, (int)k, err);
+    wf_status status = wf__collector_end_level(collector, (int)k, err);
     if (status != WF_OK)
       return status == WF_ERR_FORMAT ? wf__fail_prefix(err, status, "%s", t->input->path) : status;
   }

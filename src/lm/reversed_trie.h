@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "lm/intake.h"
+#include "lm/ngram_collector.h"
 #include "math/score.h"
 
 typedef struct wf__trie_entry {
@@ -25,7 +25,7 @@ typedef struct wf__trie_entry {
 typedef struct wf__reversed_trie wf__reversed_trie;
 struct wf__reversed_trie {
   const wf__input *input;
-  wf__intake *intake;
+  wf__ngram_collector *collector;
   wf__cursor cursor;
   uint32_t order;
   uint64_t counts[WF_LM_MAX_ORDER + 1];

@@ -91,8 +91,8 @@ INLINE void outer_add(float *rows, size_t num_rows, size_t stride, float keep, f
   }
 }
 
-INLINE void learn_row(float *row, const float *hidden, float *delta, size_t n, float gradient,
-                      float keep, float step) {
+INLINE void update_row(float *row, const float *hidden, float *delta, size_t n, float gradient,
+                       float keep, float step) {
   for (size_t k = 0; k < n; k += WF__LANES) {
     v8 *at = (v8 *)(row + k);
     *(v8 *)(delta + k) += gradient * *at;
@@ -166,7 +166,7 @@ TWICE(outer_add,
       (float *rows, size_t num_rows, size_t stride, float keep, float scale, const float *d,
        size_t d_stride, const float *x, size_t x_stride, size_t count),
       (rows, num_rows, stride, keep, scale, d, d_stride, x, x_stride, count))
-TWICE(learn_row,
+TWICE(update_row,
       (float *row, const float *hidden, float *delta, size_t n, float gradient, float keep,
        float step),
       (row, hidden, delta, n, gradient, keep, step))

@@ -30,8 +30,8 @@ void wf__transposed_dot(const float *rows, size_t num_rows, size_t stride, const
 void wf__outer_add(float *rows, size_t num_rows, size_t stride, float keep, float scale,
                    const float *d, size_t d_stride, const float *x, size_t x_stride, size_t count);
 /* An output row moves: delta += gradient row, then row = keep row + step hidden. */
-void wf__learn_row(float *row, const float *hidden, float *delta, size_t n, float gradient,
-                   float keep, float step);
+void wf__update_row(float *row, const float *hidden, float *delta, size_t n, float gradient,
+                    float keep, float step);
 /* In place, elementwise. Relative error of the exponential below 2e-7. exp takes values up to 88.
  */
 void wf__vec_exp(float *x, size_t n);

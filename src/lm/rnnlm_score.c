@@ -141,7 +141,7 @@ void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state) {
   memset(state, 0, state_bytes(rnnlm));
   memcpy(state, rnnlm->start, wf__rnn_state_floats(rnnlm) * sizeof(float));
   int32_t *words = (int32_t *)state + wf__rnn_state_floats(rnnlm);
-  wf__rnn_remember(rnnlm, words + 1, words, rnnlm->bos);
+  wf__rnn_push_word(rnnlm, words + 1, words, rnnlm->bos);
 }
 
 /* Up to SLOTS of them. */
@@ -162,7 +162,7 @@ static void step_some(const wf_rnnlm *lm, size_t count, const uint8_t *states, c
     memcpy(next + i * bytes, from[i], bytes);
     to[i] = (float *)(void *)(next + i * bytes);
     int32_t *previous = (int32_t *)(void *)(to[i] + floats);
-    wf__rnn_remember(lm, previous + 1, previous, words[i]);
+    wf__rnn_push_word(lm, previous + 1, previous, words[i]);
   }
   wf__rnn_advance(lm, count, from, words, to, work);
 }

@@ -21,8 +21,8 @@ typedef struct wf__sentence {
 } wf__sentence;
 
 /* Puts a word before those that a cost can depend on besides the hidden state. */
-static inline void wf__rnn_remember(const wf_rnnlm *lm, int32_t *previous, int32_t *num_previous,
-                                    int32_t word) {
+static inline void wf__rnn_push_word(const wf_rnnlm *lm, int32_t *previous, int32_t *num_previous,
+                                     int32_t word) {
   int32_t room = wf__rnn_history(lm);
   if (room == 0) return;
   if (*num_previous < room) ++*num_previous;
@@ -36,7 +36,7 @@ static inline void wf__sentence_begin(const wf__sentences *text, uint64_t number
   out->length = text->first[number + 1] - text->first[number];
   out->at = 0;
   out->num_previous = 0;
-  wf__rnn_remember(text->lm, out->previous, &out->num_previous, text->lm->bos);
+  wf__rnn_push_word(text->lm, out->previous, &out->num_previous, text->lm->bos);
 }
 
 static inline int32_t wf__sentence_word(const wf__sentences *text, const wf__sentence *sentence) {
@@ -51,7 +51,7 @@ static inline uint64_t wf__sentence_place(const wf__sentences *text, const wf__s
 }
 
 static inline void wf__sentence_go_on(const wf_rnnlm *lm, wf__sentence *sentence, int32_t word) {
-  wf__rnn_remember(lm, sentence->previous, &sentence->num_previous, word);
+  wf__rnn_push_word(lm, sentence->previous, &sentence->num_previous, word);
   sentence->at++;
 }
 

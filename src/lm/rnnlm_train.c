@@ -1,7 +1,7 @@
 /* rnnlm_train.c - training: texts to ids, first weights, epochs.
  *
- *   text --> words by falling count --> wf_rnnlm of random weights --epochs of wf__rnn_learn, each
- *   then validated by wf_rnnlm_score--> wf_rnnlm
+ *   text --> words by falling count --> wf_rnnlm of random weights --epochs of
+ * wf__rnn_update_estimates, each then validated by wf_rnnlm_score--> wf_rnnlm
  *
  * Threads take blocks of sentences in order; with one thread that is the order of the text. */
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "base/interrupt.h"
 #include "base/option_tables.h"
 #include "base/threads.h"
-#include "lm/rnnlm_learn.h"
+#include "lm/rnnlm_update.h"
 #include "math/hash.h"
 
 enum { BLOCK = 64 }; /* sentences a thread takes at a time */
@@ -209,7 +209,7 @@ struct training {
   wf_error *err;
 };
 
-static void learn_block(void *user, uint64_t item, int worker) {
+static void update_block(void *user, uint64_t item, int worker) {
   struct training *t = user;
   if (atomic_load_explicit(&t->stop, memory_order_relaxed) || wf__stopped()) return;
   uint64_t end =
@@ -217,8 +217,8 @@ static void learn_block(void *user, uint64_t item, int worker) {
   for (uint64_t s = item * BLOCK; s < end; s++) {
     uint64_t first = t->text.first.data[s];
     t->costs[worker] +=
-        wf__rnn_learn(t->lm, &t->rates, &t->tapes[worker], t->text.words.data + first,
-                      t->text.first.data[s + 1] - first);
+        wf__rnn_update_estimates(t->lm, &t->rates, &t->tapes[worker], t->text.words.data + first,
+                                 t->text.first.data[s + 1] - first);
   }
   if (worker != 0) return; /* the caller's own thread */
   char stage[40];
@@ -260,7 +260,7 @@ static wf_status run_epoch(struct training *t, wf__pool *pool, wf_rnnlm_epoch *r
                            double *entropy, wf_error *err) {
   double begin = seconds_now(), cost = 0;
   for (int i = 0; i < t->num_threads; i++) t->costs[i] = 0;
-  wf__pool_run(pool, (num_sentences(&t->text) + BLOCK - 1) / BLOCK, learn_block, t);
+  wf__pool_run(pool, (num_sentences(&t->text) + BLOCK - 1) / BLOCK, update_block, t);
   WF__TRY(t->status);
   WF__TRY(wf__interrupted(err));
   for (int i = 0; i < t->num_threads; i++) cost += t->costs[i];

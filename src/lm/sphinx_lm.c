@@ -1,5 +1,5 @@
 /* sphinx_lm.c - CMU Sphinx's trie language models (`en-us.lm.bin`) to words and n-grams for the
- * intake.
+ * collector.
  *
  *   "Trie Language Model"  u8 order  u32 counts[order]                    all little-endian
  *   if order > 1:   i32 unused, then tables of float32: for each order 2 .. order - 1
@@ -111,7 +111,7 @@ static wf_status read_all(sphinx_lm *lm, wf_error *err) {
   uint32_t size;
   WF__TRY(read_header(&lm->trie, err));
   WF__TRY(read_layout(lm, err));
-  lm->trie.intake->levels.order = (int)lm->trie.order;
+  lm->trie.collector->levels.order = (int)lm->trie.order;
   WF__TRY(wf__read_u32(&lm->trie.cursor, &size, "the size of the words", err));
   WF__TRY(wf__reversed_trie_words(&lm->trie, size, err));
   return wf__reversed_trie_ngrams(&lm->trie, err);
@@ -121,10 +121,10 @@ bool wf__lm_is_sphinx(const wf__input *input) {
   return input->size >= sizeof magic - 1 && memcmp(input->data, magic, sizeof magic - 1) == 0;
 }
 
-wf_status wf__lm_read_sphinx(void *user, wf__intake *intake, wf_error *err) {
+wf_status wf__lm_read_sphinx(void *user, wf__ngram_collector *collector, wf_error *err) {
   const wf__input *input = user;
   sphinx_lm lm = {.trie = {.input = input,
-                           .intake = intake,
+                           .collector = collector,
                            .cursor = wf__cursor_of(input),
                            .read_entry = read_entry,
                            .format = &lm}};

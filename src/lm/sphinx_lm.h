@@ -2,11 +2,11 @@
 #ifndef WF_LM_SPHINX_LM_H
 #define WF_LM_SPHINX_LM_H
 
-#include "lm/intake.h"
+#include "lm/ngram_collector.h"
 
 /* By its first bytes. */
 bool wf__lm_is_sphinx(const wf__input *input);
-/* wf__intake_read_fn; `input`: the wf__input. */
-wf_status wf__lm_read_sphinx(void *input, wf__intake *intake, wf_error *err);
+/* wf__ngram_read_fn; `input`: the wf__input. */
+wf_status wf__lm_read_sphinx(void *input, wf__ngram_collector *collector, wf_error *err);
 
 #endif

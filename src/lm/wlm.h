@@ -341,8 +341,8 @@ static inline WF__HD void wf__wlm_fetch_state(const wf__wlm_view *view, uint64_t
  * tells the processor to go on from there before `next` has come from memory: the look-ups of a
  * sentence, each of which needs the state that the one before found, then overlap. A compiler that
  * knew the two to be the same would take `next`. */
-static inline WF__HD uint32_t wf__wlm_settle(const wf__wlm_view *view, uint32_t word,
-                                             uint32_t next) {
+static inline WF__HD uint32_t wf__wlm_next_state(const wf__wlm_view *view, uint32_t word,
+                                                 uint32_t next) {
 #if !defined(WF__WLM_CACHED) && !defined(__CUDACC__) && defined(__GNUC__)
   uint32_t guess = view->unigrams[word].next, same = guess;
   __asm__("" : "+r"(same));
@@ -374,7 +374,7 @@ static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state
     else
       wf__wlm_fetch(&view->unigrams[word]);
     if (wf__wlm_find(view, record.where, word, hash, &arc)) {
-      *next = wf__wlm_settle(view, word, arc.next < view->num_states ? arc.next : 0);
+      *next = wf__wlm_next_state(view, word, arc.next < view->num_states ? arc.next : 0);
       *at = state;
       wf__wlm_fetch(&view->states[*next]);
       return cost + arc.cost;

@@ -32,8 +32,8 @@ static wf_status end_order(wf__wlm_build *build, int n, wf_error *err) {
   return n > 1 ? wf__sort_finish(build->required[n - 1], err) : WF_OK;
 }
 
-static wf_status put(void *user, const wf__intake *intake, int n, const uint32_t *label, float cost,
-                     float backoff, wf_error *err) {
+static wf_status put(void *user, const wf__ngram_collector *collector, int n, const uint32_t *label,
+                     float cost, float backoff, wf_error *err) {
   wf__wlm_build *build = user;
   if (n != build->last_order) {
     WF__TRY(make_sorts(build, n, err));
@@ -43,15 +43,15 @@ static wf_status put(void *user, const wf__intake *intake, int n, const uint32_t
   }
   if (n == 1 && build->small.lm != NULL)
     while (build->small.num_words <= label[0])
-      WF__TRY(wf__wlm_small_map(&build->small, intake,
-                                wf_symbols_text(intake->vocab, build->small.num_words), err));
+      WF__TRY(wf__wlm_small_map(&build->small, collector,
+                                wf_symbols_text(collector->vocab, build->small.num_words), err));
   uint32_t backwards[WF_LM_MAX_ORDER];
   bool outside = false, same = true;
   for (int i = 0; i < n; i++) {
     backwards[i] = label[n - 1 - i];
     outside =
         outside || (build->small.lm != NULL && build->small.label_of[label[i]] == WF__LM_NONE &&
-                    !(n == 1 && label[i] == intake->levels.unk));
+                    !(n == 1 && label[i] == collector->levels.unk));
   }
   if (outside) {
     build->stats->num_outside++;
@@ -69,7 +69,7 @@ static wf_status put(void *user, const wf__intake *intake, int n, const uint32_t
 
 /* By its first bytes, since a gzipped ARPA file must not be opened as a whole. A pipe's bytes come
  * only once. NULL: ARPA. */
-static wf__intake_read_fn binary_reader(const char *path) {
+static wf__ngram_read_fn binary_reader(const char *path) {
   uint8_t bytes[WF__BINARY_LM_START];
   struct stat info;
   FILE *file = strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode)
@@ -83,40 +83,40 @@ static wf__intake_read_fn binary_reader(const char *path) {
 
 static wf_status read_large(wf__wlm_build *build, const char *path, const wf_arpa_options *reader,
                             wf_arpa_stats *reading, wf_error *err) {
-  wf__intake_sink sink = {put, build};
-  wf__intake_read_fn binary = binary_reader(path);
+  wf__ngram_sink sink = {put, build};
+  wf__ngram_read_fn binary = binary_reader(path);
   if (binary != NULL) {
     wf__input input;
     WF__TRY(wf__input_open(path, &input, err));
-    wf_status status = wf__intake_stream(input.path, reader, binary, &input, &sink, &build->facts,
+    wf_status status = wf__stream_ngrams(input.path, reader, binary, &input, &sink, &build->info,
                                          reading, build->progress, err);
     wf__input_close(&input);
     WF__TRY(status);
   } else {
-    WF__TRY(wf__lm_stream_arpa(path, reader, &sink, &build->facts, reading, build->progress, err));
+    WF__TRY(wf__lm_stream_arpa(path, reader, &sink, &build->info, reading, build->progress, err));
   }
   WF__TRY(end_order(build, build->last_order, err));
-  if (build->small.lm != NULL && build->small.lm->order > build->facts.order)
+  if (build->small.lm != NULL && build->small.lm->order > build->info.order)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "the small model is of order %d, the large one of order %d",
-                    build->small.lm->order, build->facts.order);
-  build->num_words = (uint32_t)wf_symbols_next_key(build->facts.words);
-  WF__TRY(make_sorts(build, build->facts.order, err));
+                    build->small.lm->order, build->info.order);
+  build->num_words = (uint32_t)wf_symbols_next_key(build->info.words);
+  WF__TRY(make_sorts(build, build->info.order, err));
   if (build->small.lm != NULL) WF__TRY(wf__wlm_small_require(build, err));
-  for (int n = 1; n <= build->facts.order; n++) WF__TRY(wf__sort_finish(build->required[n], err));
+  for (int n = 1; n <= build->info.order; n++) WF__TRY(wf__sort_finish(build->required[n], err));
   return WF_OK;
 }
 
 /* --- missing n-grams --------------------------------------------------------------------- */
 
 static bool any_missing(const wf__wlm_build *build) {
-  for (int n = 1; n <= build->facts.order; n++)
+  for (int n = 1; n <= build->info.order; n++)
     if (build->num_missing[n] > 0) return true;
   return false;
 }
 
 /* What the model gives w_1, written backwards, after the others. */
-static float ask(const wf_wlm *lm, int n, const uint32_t *backwards) {
+static float cost_of(const wf_wlm *lm, int n, const uint32_t *backwards) {
   const wf__wlm_view *v = &lm->view;
   uint32_t state = 0, at, next;
   for (int i = n; i-- > 1;) {
@@ -151,12 +151,12 @@ static wf_status create_order(wf__wlm_build *build, const wf_wlm *lm, int n, wf_
   uint32_t words[WF_LM_MAX_ORDER + 1];
   size_t bytes = ((size_t)n + 1) * sizeof *words;
   for (uint64_t i = 0; i < build->num_missing[n]; i++) {
-    WF__TRY(wf__spool_read(&build->missing[n], i * bytes, words, bytes, err));
+    WF__TRY(wf__spill_buffer_read(&build->missing[n], i * bytes, words, bytes, err));
     if (words[n] & WF__REQUIRED_BY_SMALL)
       build->stats->num_added++;
     else
       build->stats->num_created++;
-    WF__TRY(wf__wlm_add_gram(build, n, words, ask(lm, n, words), 0, err));
+    WF__TRY(wf__wlm_add_gram(build, n, words, cost_of(lm, n, words), 0, err));
     if (n > 1)
       WF__TRY(
           wf__wlm_require(build, n - 1, words + 1, WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err));
@@ -170,7 +170,7 @@ static wf_status create_missing(wf__wlm_build *build, wf_error *err) {
   wf_status status = WF_OK;
   for (int n = 1; n <= build->longest_known && status == WF_OK; n++)
     status = create_order(build, lm, n, err);
-  for (int n = 1; n <= build->facts.order && status == WF_OK; n++) {
+  for (int n = 1; n <= build->info.order && status == WF_OK; n++) {
     status = wf__sort_finish(build->grams[n], err);
     if (status == WF_OK) status = wf__sort_finish(build->required[n], err);
   }
@@ -186,11 +186,11 @@ static void free_build(wf__wlm_build *build) {
     wf__sort_free(build->required[n]);
     wf__sort_free(build->states[n]);
     wf__sort_free(build->arcs[n]);
-    wf__spool_free(&build->missing[n]);
+    wf__spill_buffer_free(&build->missing[n]);
   }
   wf__vec_free(&build->unigrams);
   wf__wlm_small_free(&build->small);
-  wf_symbols_free(build->facts.words);
+  wf_symbols_free(build->info.words);
   free(build->folder);
 }
 
@@ -213,7 +213,7 @@ static wf_status build_all(wf__wlm_build *build, const char *arpa, const char *o
   WF__TRY(read_large(build, arpa, reader, reading, err));
   WF__TRY(wf__wlm_merge(build, err));
   for (int round = 0; any_missing(build); round++) {
-    if (round > 2 * build->facts.order)
+    if (round > 2 * build->info.order)
       return wf__fail(err, WF_ERR_FORMAT, "%s: contexts of n-grams cannot be created", arpa);
     WF__TRY(create_missing(build, err));
     WF__TRY(wf__wlm_merge(build, err));

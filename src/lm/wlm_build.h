@@ -24,8 +24,8 @@
 
 #include "base/external_sort.h"
 #include "base/memory.h"
-#include "base/spool.h"
-#include "lm/intake.h"
+#include "base/spill_buffer.h"
+#include "lm/ngram_collector.h"
 #include "lm/wlm_file.h"
 
 enum {
@@ -50,7 +50,7 @@ typedef struct wf__wlm_build {
   char *folder;
   const wf_progress *progress;
   wf_wlm_stats *stats;
-  wf__intake_facts facts;
+  wf__ngram_stream_info info;
   uint32_t num_words;
   wf__wlm_small small;
   wf__sort *grams[WF_LM_MAX_ORDER + 1], *required[WF_LM_MAX_ORDER + 1],
@@ -60,8 +60,8 @@ typedef struct wf__wlm_build {
   uint64_t num_states[WF_LM_MAX_ORDER + 1],
       num_ngrams[WF_LM_MAX_ORDER]; /* by level; by order from 1 */
   WF__VEC(wf__wlm_arc) unigrams;   /* `next` is the number in level 1, or WF__LM_NONE: state 0 */
-  wf__spool missing[WF_LM_MAX_ORDER + 1]; /* required n-grams that are not there: w_n .. w_1, flags,
-                                             one after the other */
+  wf__spill_buffer missing[WF_LM_MAX_ORDER + 1]; /* required n-grams that are not there: w_n .. w_1,
+                                             flags, one after the other */
   uint64_t num_missing[WF_LM_MAX_ORDER + 1];
   int longest_known; /* n-grams of at most so many words can be asked of the model without the
                         missing ones */
@@ -96,8 +96,8 @@ wf_status wf__wlm_small_read(wf__wlm_small *small, const char *path, const wf_ar
                              wf_error *err);
 void wf__wlm_small_free(wf__wlm_small *small);
 /* Maps one more word of the large model, whose label is small->num_words. */
-wf_status wf__wlm_small_map(wf__wlm_small *small, const wf__intake *intake, const char *text,
-                            wf_error *err);
+wf_status wf__wlm_small_map(wf__wlm_small *small, const wf__ngram_collector *collector,
+                            const char *text, wf_error *err);
 /* Adds the small model's words to the large one, and its n-grams to what is required. */
 wf_status wf__wlm_small_require(wf__wlm_build *build, wf_error *err);
 /* State of the small model after the history w_k .. w_1. */

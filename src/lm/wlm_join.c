@@ -81,7 +81,7 @@ static wf_status write_unigrams(struct join *join, wf_error *err) {
     const wf__wlm_arc *unigram = &build->unigrams.data[w];
     if (unigram->word == WF__LM_NONE) continue;
     double small =
-        subtracts(join) && w != build->facts.bos ? wf__wlm_small_cost(&build->small, 0, w) : 0;
+        subtracts(join) && w != build->info.bos ? wf__wlm_small_cost(&build->small, 0, w) : 0;
     wf__wlm_writer_unigram(join->writer, w, fold(join, unigram->cost, small),
                            unigram->next == WF__LM_NONE ? 0 : state_of(join, 1, unigram->next));
   }
@@ -92,7 +92,7 @@ static wf_status write_all(struct join *join, const char *path, wf_error *err) {
   wf__wlm_build *build = join->build;
   wf__wlm_loss loss;
   WF__TRY(write_unigrams(join, err));
-  for (int k = 1; k < build->facts.order; k++) WF__TRY(join_level(join, k, err));
+  for (int k = 1; k < build->info.order; k++) WF__TRY(join_level(join, k, err));
   WF__TRY(wf__wlm_writer_close(join->writer, build->num_ngrams, path, &loss, build->progress, err));
   if (join->plain) return WF_OK;
   build->stats->loss_mean = loss.mean;
@@ -102,21 +102,21 @@ static wf_status write_all(struct join *join, const char *path, wf_error *err) {
 
 wf_status wf__wlm_join(wf__wlm_build *build, const char *path, bool plain, wf_error *err) {
   const wf_wlm_options *o = &build->options;
-  const wf__intake_facts *facts = &build->facts;
+  const wf__ngram_stream_info *info = &build->info;
   struct join join = {.build = build, .plain = plain};
   uint64_t num_states = 1;
-  for (int k = 1; k < facts->order; num_states += build->num_states[k++])
+  for (int k = 1; k < info->order; num_states += build->num_states[k++])
     join.level_begin[k] = num_states;
   if (num_states >= UINT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "%llu histories; at most 2^32 - 2 can be numbered",
                     (unsigned long long)num_states);
-  uint32_t bos = build->unigrams.data[facts->bos].next;
-  wf__wlm_plan plan = {.order = facts->order,
-                       .words = facts->words,
+  uint32_t bos = build->unigrams.data[info->bos].next;
+  wf__wlm_plan plan = {.order = info->order,
+                       .words = info->words,
                        .num_words = build->num_words,
-                       .bos = facts->bos,
-                       .eos = facts->eos != WF__LM_NONE ? facts->eos : 0,
-                       .unk = facts->unk,
+                       .bos = info->bos,
+                       .eos = info->eos != WF__LM_NONE ? info->eos : 0,
+                       .unk = info->unk,
                        .start = bos == WF__LM_NONE ? 0 : state_of(&join, 1, bos),
                        .num_states = num_states,
                        .scale = plain ? 1 : o->lm_scale,
@@ -128,7 +128,7 @@ wf_status wf__wlm_join(wf__wlm_build *build, const char *path, bool plain, wf_er
                        .folder = build->folder};
   memcpy(plan.level_begin, join.level_begin, sizeof plan.level_begin);
   wf_status status = wf__wlm_writer_create(&plan, &join.writer, err);
-  for (int k = 1; k < facts->order && status == WF_OK; k++) {
+  for (int k = 1; k < info->order && status == WF_OK; k++) {
     status = wf__sort_rewind(build->states[k], err);
     if (status == WF_OK) status = wf__sort_rewind(build->arcs[k + 1], err);
   }

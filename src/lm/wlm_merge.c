@@ -32,7 +32,7 @@ static wf_status fail_twice(const wf__wlm_build *build, int n, const uint32_t *w
   char text[256] = "";
   size_t used = 0;
   for (int i = n; i-- > 0 && used < sizeof text;) {
-    const char *word = wf_symbols_text(build->facts.words, words[i]);
+    const char *word = wf_symbols_text(build->info.words, words[i]);
     used += (size_t)snprintf(text + used, sizeof text - used, "%.40s%s", word != NULL ? word : "?",
                              i > 0 ? " " : "");
   }
@@ -48,8 +48,8 @@ static wf_status take(struct merge *m, int n, uint32_t flags, wf_error *err) {
                                                  gram, m->stack[m->depth].size) != 0)
     m->depth--;
   wf__wlm_place shorter = m->stack[m->depth].state, own = shorter;
-  bool first = n == 1 && gram[0] == build->facts.bos, end = gram[0] == build->facts.eos;
-  bool state = n < build->facts.order && !end && ((flags & WF__REQUIRED_STATE) || backoff != 0);
+  bool first = n == 1 && gram[0] == build->info.bos, end = gram[0] == build->info.eos;
+  bool state = n < build->info.order && !end && ((flags & WF__REQUIRED_STATE) || backoff != 0);
   if (state) {
     own = (wf__wlm_place){(uint32_t)n, (uint32_t)build->num_states[n]++};
     if (build->num_states[n] >= UINT32_MAX - 1)
@@ -89,14 +89,15 @@ static wf_status note_missing(struct merge *m, int n, const uint32_t *words, uin
   record[n] = flags;
   m->build->num_missing[n]++;
   if ((flags & WF__REQUIRED_CONTEXT) && n < m->build->longest_known) m->build->longest_known = n;
-  return wf__spool_write(&m->build->missing[n], record, ((size_t)n + 1) * sizeof *record, err);
+  return wf__spill_buffer_write(&m->build->missing[n], record, ((size_t)n + 1) * sizeof *record,
+                                err);
 }
 
 /* Order whose next n-gram comes first; 0 at the end. */
 static int first_of(const struct merge *m) {
   int best = 0;
   const uint32_t *best_words = NULL;
-  for (int n = 1; n <= m->build->facts.order; n++)
+  for (int n = 1; n <= m->build->info.order; n++)
     for (int i = 0; i < 2; i++) {
       const uint32_t *words = i == 0 ? m->gram[n] : m->required[n];
       if (words == NULL || (best != 0 && compare(words, n, best_words, best) >= 0)) continue;
@@ -126,21 +127,21 @@ static wf_status step(struct merge *m, int n, wf_error *err) {
 
 /* Empties what an earlier merge made. */
 static wf_status prepare(wf__wlm_build *build, wf_error *err) {
-  uint64_t memory = (uint64_t)build->options.memory / 2 / (uint64_t)(2 * build->facts.order);
-  for (int n = 1; n <= build->facts.order; n++) {
+  uint64_t memory = (uint64_t)build->options.memory / 2 / (uint64_t)(2 * build->info.order);
+  for (int n = 1; n <= build->info.order; n++) {
     wf__sort_free(build->states[n]);
     wf__sort_free(build->arcs[n]);
     build->states[n] = build->arcs[n] = NULL;
     build->num_states[n] = build->num_ngrams[n - 1] = 0;
-    wf__spool_free(&build->missing[n]);
-    build->missing[n] = wf__spool_of(memory / 4, build->folder);
+    wf__spill_buffer_free(&build->missing[n]);
+    build->missing[n] = wf__spill_buffer_of(memory / 4, build->folder);
     build->num_missing[n] = 0;
     WF__TRY(wf__sort_create((uint32_t)n + 3, (uint32_t)n, memory, build->folder, &build->states[n],
                             err));
     WF__TRY(
         wf__sort_create((uint32_t)n + 3, (uint32_t)n, memory, build->folder, &build->arcs[n], err));
   }
-  build->longest_known = build->facts.order;
+  build->longest_known = build->info.order;
   build->unigrams.size = 0;
   WF__TRY(wf__vec_grow(&build->unigrams, build->num_words, "unigrams", err));
   for (uint32_t w = 0; w < build->num_words; w++)
@@ -154,7 +155,7 @@ wf_status wf__wlm_merge(wf__wlm_build *build, wf_error *err) {
       .build =
           build}; /* the empty suffix is at the bottom of the stack; its state is that of level 0 */
   uint64_t done = 0, total = 0;
-  for (int n = 1; n <= build->facts.order; n++) {
+  for (int n = 1; n <= build->info.order; n++) {
     WF__TRY(wf__sort_rewind(build->grams[n], err));
     WF__TRY(wf__sort_rewind(build->required[n], err));
     WF__TRY(wf__sort_next(build->grams[n], &m.gram[n], err));
@@ -167,7 +168,7 @@ wf_status wf__wlm_merge(wf__wlm_build *build, wf_error *err) {
       WF__TRY(wf__progress(build->progress, "finding histories", (double)done / (double)(total + 1),
                            err));
   }
-  for (int n = 1; n <= build->facts.order; n++) {
+  for (int n = 1; n <= build->info.order; n++) {
     WF__TRY(wf__sort_finish(build->states[n], err));
     WF__TRY(wf__sort_finish(build->arcs[n], err));
   }

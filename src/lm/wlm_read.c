@@ -300,7 +300,7 @@ float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next
   *next = 0;
   if (order != NULL) *order = 0;
   if (state >= v->num_states || known == WF__WLM_NONE || !wf__wlm_knows(v, known)) return INFINITY;
-  float cost = wf__wlm_ask(lm, state, known, next, &at);
+  float cost = wf__wlm_cost(lm, state, known, next, &at);
   if (order != NULL) *order = order_of(lm, at);
   return cost;
 }
@@ -327,7 +327,7 @@ float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order) {
   uint32_t next, at;
   if (order != NULL) *order = 0;
   if (state >= v->num_states || !wf__wlm_knows(v, v->eos)) return INFINITY;
-  float cost = wf__wlm_ask(lm, state, v->eos, &next, &at);
+  float cost = wf__wlm_cost(lm, state, v->eos, &next, &at);
   if (order != NULL) *order = order_of(lm, at);
   return cost;
 }

@@ -19,8 +19,8 @@ struct wf_wlm {
 };
 
 /* As wf__wlm_step, whichever way is there. */
-static inline float wf__wlm_ask(const wf_wlm *lm, uint32_t state, uint32_t word, uint32_t *next,
-                                uint32_t *at) {
+static inline float wf__wlm_cost(const wf_wlm *lm, uint32_t state, uint32_t word, uint32_t *next,
+                                 uint32_t *at) {
   if (lm->table.memory != NULL)
     return wf__wlm_table_step(&lm->view, &lm->table, state, word, next, at);
   return wf__wlm_step(&lm->view, state, word, next, at);

@@ -13,15 +13,15 @@ void wf__wlm_small_free(wf__wlm_small *small) {
   free(small->label_of);
 }
 
-wf_status wf__wlm_small_map(wf__wlm_small *small, const wf__intake *intake, const char *text,
-                            wf_error *err) {
+wf_status wf__wlm_small_map(wf__wlm_small *small, const wf__ngram_collector *collector,
+                            const char *text, wf_error *err) {
   const wf_lm *lm = small->lm;
   uint32_t word = small->num_words, label = WF__LM_NONE;
-  if (word == intake->levels.bos)
+  if (word == collector->levels.bos)
     label = lm->bos;
-  else if (word == intake->levels.eos)
+  else if (word == collector->levels.eos)
     label = lm->eos;
-  else if (word == intake->levels.unk)
+  else if (word == collector->levels.unk)
     label = lm->unk;
   else if (wf_symbols_find(lm->words, text) > 0)
     label = (uint32_t)wf_symbols_find(lm->words, text);
@@ -86,21 +86,21 @@ static wf_status match_words(struct enumeration *e, wf_error *err) {
   for (uint32_t label = 0; label < lm->num_labels; label++) e->word_of[label] = WF__LM_NONE;
   for (uint32_t word = 0; word < build->small.num_words; word++)
     if (build->small.label_of[word] != WF__LM_NONE) e->word_of[build->small.label_of[word]] = word;
-  if (build->facts.unk != WF__LM_NONE) {
+  if (build->info.unk != WF__LM_NONE) {
     const uint32_t *gram;
     WF__TRY(wf__sort_rewind(build->grams[1], err));
     do {
       WF__TRY(wf__sort_next(build->grams[1], &gram, err));
-      if (gram != NULL && gram[0] == build->facts.unk) unknown = wf__float_from_bits(gram[1]);
+      if (gram != NULL && gram[0] == build->info.unk) unknown = wf__float_from_bits(gram[1]);
     } while (gram != NULL);
   }
   for (uint32_t label = 0; label < lm->num_labels; label++) {
     if (!wf__lm_knows(lm, label) || e->word_of[label] != WF__LM_NONE) continue;
     const char *text = wf_symbols_text(lm->words, label);
     int64_t word;
-    if (text == NULL || wf_symbols_find(build->facts.words, text) >= 0)
+    if (text == NULL || wf_symbols_find(build->info.words, text) >= 0)
       continue; /* one of <s>, </s>, <unk>, by another name */
-    WF__TRY(wf_symbols_add(build->facts.words, text, -1, &word, err));
+    WF__TRY(wf_symbols_add(build->info.words, text, -1, &word, err));
     uint32_t *larger = realloc(build->small.label_of, ((size_t)word + 1) * sizeof *larger),
              added = (uint32_t)word;
     if (larger == NULL)
@@ -109,7 +109,7 @@ static wf_status match_words(struct enumeration *e, wf_error *err) {
     larger[word] = label;
     build->small.num_words = build->num_words = added + 1;
     e->word_of[label] = added;
-    if (label == lm->unk) build->facts.unk = added;
+    if (label == lm->unk) build->info.unk = added;
     build->stats->num_words_added++;
     WF__TRY(wf__wlm_add_gram(build, 1, &added, unknown, 0, err));
   }

@@ -62,7 +62,7 @@ static inline float wf__wlm_table_step(const wf__wlm_view *view, const wf__wlm_a
     const wf__wlm_slot *slot = wf__wlm_table_find(table, state, word);
     if (slot != NULL) {
       *at = state;
-      *next = wf__wlm_settle(view, word, slot->next);
+      *next = wf__wlm_next_state(view, word, slot->next);
       wf__wlm_fetch(&table->hops[*next]);
       return cost + slot->cost;
     }

@@ -1,4 +1,4 @@
-/* wlm_writer.c - states and arcs into the sections of the file, which grow side by side in spools
+/* wlm_writer.c - states and arcs into the sections of the file, which grow side by side in spills
  * and are joined at the end. */
 #include <math.h>
 #include <zlib.h>
@@ -6,7 +6,7 @@
 #include "base/callbacks.h"
 #include "base/memory.h"
 #include "base/output.h"
-#include "base/spool.h"
+#include "base/spill_buffer.h"
 #include "fst/symbols.h"
 #include "lm/wlm_file.h"
 
@@ -21,7 +21,7 @@ enum { SAMPLE = 1 << 20, COPY_BYTES = 1 << 20 };
 struct wf__wlm_writer {
   wf__wlm_plan plan;
   wf__wlm_unigram *unigrams;
-  wf__spool spools[WF__WLM_SECTIONS]; /* STATES to LARGE_ARCS */
+  wf__spill_buffer spills[WF__WLM_SECTIONS]; /* STATES to LARGE_ARCS */
   uint64_t num_states, num_small, num_buckets, num_large;
   WF__VEC(wf__wlm_arc) sorted;
   WF__VEC(uint64_t) slots;
@@ -37,7 +37,7 @@ uint32_t wf__wlm_crc(uint32_t crc, const void *data, uint64_t size) {
 
 void wf__wlm_writer_free(wf__wlm_writer *writer) {
   if (writer == NULL) return;
-  for (int i = 0; i < WF__WLM_SECTIONS; i++) wf__spool_free(&writer->spools[i]);
+  for (int i = 0; i < WF__WLM_SECTIONS; i++) wf__spill_buffer_free(&writer->spills[i]);
   wf__vec_free(&writer->sorted);
   wf__vec_free(&writer->slots);
   free(writer->unigrams);
@@ -52,7 +52,7 @@ wf_status wf__wlm_writer_create(const wf__wlm_plan *plan, wf__wlm_writer **out, 
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a language model");
   writer->plan = *plan;
   for (int i = 0; i < WF__WLM_SECTIONS; i++)
-    writer->spools[i] = wf__spool_of(plan->memory / 6, plan->folder);
+    writer->spills[i] = wf__spill_buffer_of(plan->memory / 6, plan->folder);
   writer->unigrams = wf__alloc(plan->num_words, sizeof *writer->unigrams);
   writer->sample = wf__alloc(SAMPLE, sizeof *writer->sample);
   if (writer->unigrams == NULL || writer->sample == NULL) {
@@ -104,11 +104,11 @@ static wf_status add_buckets(wf__wlm_writer *writer, uint64_t num, uint64_t coun
         .head = {(uint16_t)head, (uint16_t)(head >> 16), (uint16_t)(head >> 32)}};
     for (uint64_t i = 0; i < size; i++)
       bucket.tags[i] = wf__wlm_tag(wf__wlm_hash(writer->sorted.data[placed + i].word));
-    WF__TRY(wf__spool_write(&writer->spools[WF__WLM_BUCKETS], &bucket, sizeof bucket, err));
+    WF__TRY(wf__spill_buffer_write(&writer->spills[WF__WLM_BUCKETS], &bucket, sizeof bucket, err));
     placed += size;
   }
-  WF__TRY(wf__spool_write(&writer->spools[WF__WLM_LARGE_ARCS], writer->sorted.data,
-                          num * sizeof(wf__wlm_arc), err));
+  WF__TRY(wf__spill_buffer_write(&writer->spills[WF__WLM_LARGE_ARCS], writer->sorted.data,
+                                 num * sizeof(wf__wlm_arc), err));
   writer->num_buckets += count;
   writer->num_large += num;
   return WF_OK;
@@ -137,8 +137,8 @@ static wf_status add_small(wf__wlm_writer *writer, const wf__wlm_arc *arcs, uint
   uint16_t tags[WF__WLM_SMALL];
   for (uint64_t i = 0; i < num; i++) tags[i] = wf__wlm_tag(wf__wlm_hash(arcs[i].word));
   writer->num_small += num;
-  WF__TRY(wf__spool_write(&writer->spools[WF__WLM_TAGS], tags, num * sizeof *tags, err));
-  return wf__spool_write(&writer->spools[WF__WLM_SMALL_ARCS], arcs, num * sizeof *arcs, err);
+  WF__TRY(wf__spill_buffer_write(&writer->spills[WF__WLM_TAGS], tags, num * sizeof *tags, err));
+  return wf__spill_buffer_write(&writer->spills[WF__WLM_SMALL_ARCS], arcs, num * sizeof *arcs, err);
 }
 
 /* Every cost while there is room; after that every so many-th, in place of another. */
@@ -162,7 +162,7 @@ wf_status wf__wlm_writer_state(wf__wlm_writer *writer, uint32_t backoff, float b
   else
     WF__TRY(add_large(writer, arcs, num, &state.where, err));
   writer->num_states++;
-  return wf__spool_write(&writer->spools[WF__WLM_STATES], &state, sizeof state, err);
+  return wf__spill_buffer_write(&writer->spills[WF__WLM_STATES], &state, sizeof state, err);
 }
 
 /* --- packing ----------------------------------------------------------------------------- */
@@ -260,20 +260,20 @@ static void begin(struct file *file, int section) {
   file->header.sections[section].offset = wf__output_offset(file->output);
 }
 
-static wf_status put_spool(struct file *file, wf__wlm_writer *writer, int section, wf_error *err) {
-  wf__spool *spool = &writer->spools[section];
+static wf_status put_spill(struct file *file, wf__wlm_writer *writer, int section, wf_error *err) {
+  wf__spill_buffer *spill = &writer->spills[section];
   uint8_t *buffer = wf__alloc(COPY_BYTES, 1);
   wf_status status =
       buffer != NULL ? WF_OK : wf__fail_memory(err, COPY_BYTES, "writing a language model");
-  uint64_t size = wf__spool_size(spool);
+  uint64_t size = wf__spill_buffer_size(spill);
   begin(file, section);
   for (uint64_t at = 0; at < size && status == WF_OK; at += COPY_BYTES) {
     uint64_t part = size - at < COPY_BYTES ? size - at : COPY_BYTES;
-    status = wf__spool_read(spool, at, buffer, part, err);
+    status = wf__spill_buffer_read(spill, at, buffer, part, err);
     if (status == WF_OK) put(file, section, buffer, part);
   }
   free(buffer);
-  wf__spool_free(spool);
+  wf__spill_buffer_free(spill);
   return status;
 }
 
@@ -291,8 +291,8 @@ static wf_status put_packed(struct file *file, wf__wlm_writer *writer, int secti
   begin(file, section);
   for (uint64_t at = 0; at < num && status == WF_OK; at += BLOCK) {
     uint64_t count = num - at < BLOCK ? num - at : BLOCK;
-    status = wf__spool_read(&writer->spools[section], at * sizeof *arcs, arcs, count * sizeof *arcs,
-                            err);
+    status = wf__spill_buffer_read(&writer->spills[section], at * sizeof *arcs, arcs,
+                                   count * sizeof *arcs, err);
     memset(packed, 0, MOST_BYTES + 8);
     for (uint64_t i = 0; i < count && status == WF_OK; i++) {
       uint32_t code;
@@ -308,7 +308,7 @@ static wf_status put_packed(struct file *file, wf__wlm_writer *writer, int secti
   }
   free(arcs);
   free(packed);
-  wf__spool_free(&writer->spools[section]);
+  wf__spill_buffer_free(&writer->spills[section]);
   return status;
 }
 
@@ -356,7 +356,7 @@ static wf_status put_sections(struct file *file, wf__wlm_writer *writer,
                          section == WF__WLM_SMALL_ARCS ? writer->num_small : writer->num_large,
                          err));
     else
-      WF__TRY(put_spool(file, writer, section, err));
+      WF__TRY(put_spill(file, writer, section, err));
   }
   begin(file, WF__WLM_CODEBOOK);
   if (writer->codebook != NULL)

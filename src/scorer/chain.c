@@ -23,8 +23,8 @@ struct memory {
   void *parts[2];
   wf__map64 pair_of; /* hash -> place in pairs */
   pair_vec pairs;
-  uint64_t most_pairs;      /* more are worth looking through for those that can go */
-  wf__question_vec wonders; /* scratch: questions to a part */
+  uint64_t most_pairs;            /* more are worth looking through for those that can go */
+  wf__score_request_vec requests; /* scratch: requests to a part */
 };
 
 enum { FEW_PAIRS = 100000 };
@@ -44,7 +44,7 @@ static void chain_close(const wf_scorer *self, void *opaque) {
     if (memory->parts[i] != NULL) chain->parts[i]->ops->close(chain->parts[i], memory->parts[i]);
   wf__map64_free(&memory->pair_of);
   wf__vec_free(&memory->pairs);
-  wf__vec_free(&memory->wonders);
+  wf__vec_free(&memory->requests);
   free(memory);
 }
 
@@ -162,28 +162,29 @@ static const char *chain_flatten(const wf_scorer *self, wf__flat_scorer *out) {
   return NULL;
 }
 
-/* --- many questions at one time: those of the parts that take them so -------------------- */
+/* --- many requests at one time: those of the parts that take them so -------------------- */
 
 static const wf__scorer_batch_ops *batch_of(const struct chain *chain, int part) {
   return chain->parts[part]->ops->batch;
 }
 
-static wf_status chain_ask(const wf_scorer *self, void *opaque, const wf__question *questions,
-                           uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err) {
+static wf_status chain_request(const wf_scorer *self, void *opaque,
+                               const wf__score_request *requests, uint64_t count,
+                               uint64_t num_requests, uint64_t *num_noted, wf_error *err) {
   const struct chain *chain = (const struct chain *)self;
   struct memory *memory = opaque;
   *num_noted = 0;
   for (int i = 0; i < 2; i++) {
     if (batch_of(chain, i) == NULL) continue;
     uint64_t noted;
-    memory->wonders.size = 0;
+    memory->requests.size = 0;
     for (uint64_t q = 0; q < count; q++) {
-      wf__question question = {split(chain, memory, questions[q].context).contexts[i],
-                               questions[q].word};
-      WF__TRY(wf__vec_push(&memory->wonders, question, "questions to a scorer", err));
+      wf__score_request request = {split(chain, memory, requests[q].context).contexts[i],
+                                   requests[q].word};
+      WF__TRY(wf__vec_push(&memory->requests, request, "requests to a scorer", err));
     }
-    WF__TRY(batch_of(chain, i)->ask(chain->parts[i], memory->parts[i], memory->wonders.data, count,
-                                    num_asked, &noted, err));
+    WF__TRY(batch_of(chain, i)->request(chain->parts[i], memory->parts[i], memory->requests.data,
+                                        count, num_requests, &noted, err));
     *num_noted += noted;
   }
   return WF_OK;
@@ -196,14 +197,14 @@ static void **memories_of(void *const *memories, size_t count, int part) {
   return parts;
 }
 
-static wf_status chain_answer(const wf_scorer *self, void *const *memories, size_t count,
-                              wf__pool *pool, wf_error *err) {
+static wf_status chain_score_requests(const wf_scorer *self, void *const *memories, size_t count,
+                                      wf__pool *pool, wf_error *err) {
   const struct chain *chain = (const struct chain *)self;
   wf_status status = WF_OK;
   for (int i = 0; i < 2 && status == WF_OK; i++) {
     if (batch_of(chain, i) == NULL) continue;
     void **parts = memories_of(memories, count, i);
-    status = parts != NULL ? batch_of(chain, i)->answer(chain->parts[i], parts, count, pool, err)
+    status = parts != NULL ? batch_of(chain, i)->score(chain->parts[i], parts, count, pool, err)
                            : wf__fail_memory(err, count * sizeof *parts, "a batch");
     free(parts);
   }
@@ -287,12 +288,12 @@ static wf_status chain_keep(const wf_scorer *self, void *const *memories,
   .begin = chain_begin, .step = chain_step, .final = chain_final, .pending = chain_pending, \
   .flatten = chain_flatten
 static const wf__scorer_batch_ops chain_batch_ops = {.join = chain_join,
-                                                     .ask = chain_ask,
-                                                     .answer = chain_answer,
+                                                     .request = chain_request,
+                                                     .score = chain_score_requests,
                                                      .is_full = chain_is_full,
                                                      .keep = chain_keep};
 static const wf__scorer_ops chain_ops = {CHAIN_OPS},
-                            chain_asking_ops = {CHAIN_OPS, .batch = &chain_batch_ops};
+                            chain_batching_ops = {CHAIN_OPS, .batch = &chain_batch_ops};
 
 wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out,
                           wf_error *err) {
@@ -302,7 +303,7 @@ wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_sc
   int bits = first->context_bits + second->context_bits;
   chain->hashed = bits > 64;
   bool batches = first->ops->batch != NULL || second->ops->batch != NULL;
-  wf__scorer_init(&chain->scorer, batches ? &chain_asking_ops : &chain_ops,
+  wf__scorer_init(&chain->scorer, batches ? &chain_batching_ops : &chain_ops,
                   chain->hashed ? 64 : bits);
   chain->scorer.forgets = first->forgets || second->forgets;
   chain->parts[0] = wf_scorer_ref(first);
@@ -315,7 +316,7 @@ wf_status wf__scorer_exchange(const wf_scorer *scorer, const wf_scorer *part, co
                               wf_scorer **out, wf_error *err) {
   wf_scorer *parts[2] = {NULL, NULL};
   *out = NULL;
-  if (scorer->ops != &chain_ops && scorer->ops != &chain_asking_ops) {
+  if (scorer->ops != &chain_ops && scorer->ops != &chain_batching_ops) {
     *out = wf_scorer_ref(scorer == part ? with : scorer);
     return WF_OK;
   }

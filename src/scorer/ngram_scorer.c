@@ -39,7 +39,7 @@ static wf_status ngram_step(const wf_scorer *self, void *memory, uint64_t contex
   *cost = INFINITY;
   if (word != WF__WLM_NONE)
     *cost = sound(ngram->options.lm_scale *
-                  wf__wlm_ask(ngram->lm, (uint32_t)context, word, &state, &at));
+                  wf__wlm_cost(ngram->lm, (uint32_t)context, word, &state, &at));
   *next = state;
   return WF_OK;
 }

@@ -1,6 +1,6 @@
-/* rnn_batch.c - questions of all searches of a batch to the recurrent scorer, answered together.
+/* rnn_batch.c - requests of all searches of a batch to the recurrent scorer, answered together.
  *
- *   questions of the lanes --results--> those without an answer --(context, label)--> jobs,
+ *   requests of the lanes --results--> those without an answer --(context, label)--> jobs,
  *   distinct ones --history--> groups a block of groups: hidden states by matrix products, then the
  *   costs of its jobs, both over the threads
  *
@@ -17,26 +17,27 @@ enum {
   DEVICE_HISTORIES = 1 << 16 /* at once */
 };
 
-wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *questions,
-                      uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err) {
+wf_status wf__rnn_request_scores(const wf_scorer *self, void *memory,
+                                 const wf__score_request *requests, uint64_t count,
+                                 uint64_t num_requests, uint64_t *num_noted, wf_error *err) {
   wf__rnn_lane *lane = memory;
   const wf__rnn_memory *m = &lane->group->memory;
   int32_t num_labels = ((const wf__rnn_scorer *)self)->num_labels;
-  lane->asks = true;
+  lane->batched = true;
   for (uint64_t i = 0; i < count; i++) {
-    if (questions[i].word >= num_labels) continue; /* no word of the table: step knows */
+    if (requests[i].word >= num_labels) continue; /* no word of the table: step knows */
     wf__rnn_result *entry =
-        wf__rnn_result_at(&m->results, questions[i].context, questions[i].word, lane->utterance);
+        wf__rnn_result_at(&m->results, requests[i].context, requests[i].word, lane->utterance);
     if (entry->word == 0)
-      WF__TRY(wf__vec_push(&lane->asked, questions[i], "questions to a scorer", err));
+      WF__TRY(wf__vec_push(&lane->requests, requests[i], "requests to a scorer", err));
     else
       __atomic_store_n(&entry->epoch, m->round_epoch,
                        __ATOMIC_RELAXED); /* others may say the same at the same time */
   }
-  lane->counts.requests += num_asked;
-  lane->counts.hits += num_asked - lane->asked.size;
-  *num_noted = lane->asked.size;
-  wf__rnn_tell(self, &lane->counts);
+  lane->counts.requests += num_requests;
+  lane->counts.hits += num_requests - lane->requests.size;
+  *num_noted = lane->requests.size;
+  wf__rnn_report_counts(self, &lane->counts);
   return WF_OK;
 }
 
@@ -54,72 +55,72 @@ wf_status wf__rnn_keep(const wf_scorer *self, void *const *memories, const wf__c
   return wf__rnn_memory_keep(m, live, count, err);
 }
 
-/* --- from questions to jobs -------------------------------------------------------------- */
+/* --- from requests to jobs -------------------------------------------------------------- */
 
 static wf_status find_job(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b,
-                          wf__question question, uint32_t *job, wf_error *err) {
+                          wf__score_request request, uint32_t *job, wf_error *err) {
   uint64_t mask = b->table.size - 1,
-           at = wf__mix64(question.context + ((uint64_t)(uint32_t)question.word << 32)) & mask;
+           at = wf__mix64(request.context + ((uint64_t)(uint32_t)request.word << 32)) & mask;
   for (; b->table.data[at] != 0; at = (at + 1) & mask) {
     *job = b->table.data[at] - 1;
-    if (b->jobs.data[*job].label == question.word &&
-        m->contexts.data[b->jobs.data[*job].place].hash == question.context)
+    if (b->jobs.data[*job].label == request.word &&
+        m->contexts.data[b->jobs.data[*job].place].hash == request.context)
       return WF_OK;
   }
   uint32_t place;
-  WF__TRY(wf__rnn_find(rnn, m, question.context, &place, err));
+  WF__TRY(wf__rnn_find(rnn, m, request.context, &place, err));
   if (place == NONE)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "the recurrent scorer has no context %llx in this utterance",
-                    (unsigned long long)question.context);
+                    (unsigned long long)request.context);
   m->contexts.data[place].epoch = m->epoch;
   wf__rnn_job fresh = {
-      .place = place, .label = question.word, .word = wf__rnn_word_of(rnn, question.word)};
+      .place = place, .label = request.word, .word = wf__rnn_word_of(rnn, request.word)};
   *job = (uint32_t)b->jobs.size;
   b->table.data[at] = *job + 1;
-  return wf__vec_push(&b->jobs, fresh, "questions to a scorer", err);
+  return wf__vec_push(&b->jobs, fresh, "requests to a scorer", err);
 }
 
 static wf_status gather(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b,
                         void *const *memories, size_t count, wf_error *err) {
   uint64_t total = 0, room = 64;
-  for (size_t i = 0; i < count; i++) total += ((wf__rnn_lane *)memories[i])->asked.size;
+  for (size_t i = 0; i < count; i++) total += ((wf__rnn_lane *)memories[i])->requests.size;
   if (total > UINT32_MAX / 4)
-    return wf__fail(err, WF_ERR_LIMIT, "%llu questions to the recurrent scorer at one time",
+    return wf__fail(err, WF_ERR_LIMIT, "%llu requests to the recurrent scorer at one time",
                     (unsigned long long)total);
   WF__TRY(wf__rnn_results_reserve(&m->results, total, err));
   while (room < 2 * total) room *= 2;
   b->jobs.size = b->readers.size = b->table.size = 0;
-  WF__TRY(wf__vec_grow(&b->table, room, "questions to a scorer", err));
+  WF__TRY(wf__vec_grow(&b->table, room, "requests to a scorer", err));
   b->table.size = room;
   memset(b->table.data, 0, room * sizeof *b->table.data);
   for (size_t i = 0; i < count; i++) {
     wf__rnn_lane *lane = memories[i];
-    for (uint64_t q = 0; q < lane->asked.size; q++) {
-      wf__question question = lane->asked.data[q];
-      wf__rnn_reader reader = {.entry = wf__rnn_result_at(&m->results, question.context,
-                                                          question.word, lane->utterance)};
+    for (uint64_t q = 0; q < lane->requests.size; q++) {
+      wf__score_request request = lane->requests.data[q];
+      wf__rnn_reader reader = {
+          .entry = wf__rnn_result_at(&m->results, request.context, request.word, lane->utterance)};
       if (reader.entry->word != 0) { /* asked twice in this frame */
         lane->counts.hits++;
         continue;
       }
-      WF__TRY(find_job(rnn, m, b, question, &reader.job, err));
+      WF__TRY(find_job(rnn, m, b, request, &reader.job, err));
       *reader.entry = (wf__rnn_result){
-          .context = question.context, .word = question.word, .utterance = lane->utterance};
+          .context = request.context, .word = request.word, .utterance = lane->utterance};
       m->results.size++;
-      WF__TRY(wf__vec_push(&b->readers, reader, "questions to a scorer", err));
+      WF__TRY(wf__vec_push(&b->readers, reader, "requests to a scorer", err));
     }
-    lane->asked.size = 0;
+    lane->requests.size = 0;
   }
   return WF_OK;
 }
 
-/* Jobs by history. Those without a question to the model count as behind the root, whose state is
+/* Jobs by history. Those without a request to the model count as behind the root, whose state is
  * always there. */
 static wf_status group_jobs(wf__rnn_memory *m, wf__rnn_batch *b, wf_error *err) {
   b->histories.size = b->first.size = b->order.size = 0;
-  WF__TRY(wf__vec_grow(&b->first, b->jobs.size + 2, "questions to a scorer", err));
-  WF__TRY(wf__vec_grow(&b->order, b->jobs.size, "questions to a scorer", err));
+  WF__TRY(wf__vec_grow(&b->first, b->jobs.size + 2, "requests to a scorer", err));
+  WF__TRY(wf__vec_grow(&b->order, b->jobs.size, "requests to a scorer", err));
   memset(b->first.data, 0, (b->jobs.size + 2) * sizeof *b->first.data);
   for (uint64_t i = 0; i < b->jobs.size; i++) {
     wf__rnn_job *job = &b->jobs.data[i];
@@ -127,7 +128,7 @@ static wf_status group_jobs(wf__rnn_memory *m, wf__rnn_batch *b, wf_error *err) 
     uint32_t *group = &m->histories.data[history].group;
     if (*group >= b->histories.size || b->histories.data[*group] != history) {
       *group = (uint32_t)b->histories.size;
-      WF__TRY(wf__vec_push(&b->histories, history, "questions to a scorer", err));
+      WF__TRY(wf__vec_push(&b->histories, history, "requests to a scorer", err));
     }
     job->group = *group;
     b->first.data[job->group + 2]++;
@@ -150,21 +151,21 @@ struct costing {
 };
 
 /* The model's part of all of them, on a GPU, into the jobs' costs. */
-static wf_status ask_device(const struct costing *c, wf_error *err) {
+static wf_status costs_on_device(const struct costing *c, wf_error *err) {
   wf__rnn_batch *b = c->batch;
   const uint64_t most = c->end - c->first;
-  b->asked_histories.size = b->asked_words.size = b->recurrent.size = 0;
-  WF__TRY(wf__vec_grow(&b->asked_histories, most, "questions to a scorer", err));
-  WF__TRY(wf__vec_grow(&b->asked_words, most, "questions to a scorer", err));
-  WF__TRY(wf__vec_grow(&b->recurrent, most, "questions to a scorer", err));
+  b->request_histories.size = b->request_words.size = b->recurrent.size = 0;
+  WF__TRY(wf__vec_grow(&b->request_histories, most, "requests to a scorer", err));
+  WF__TRY(wf__vec_grow(&b->request_words, most, "requests to a scorer", err));
+  WF__TRY(wf__vec_grow(&b->recurrent, most, "requests to a scorer", err));
   for (uint64_t i = c->first; i < c->end; i++) {
     const wf__rnn_job *job = &b->jobs.data[b->order.data[i]];
     if (job->word < 0) continue;
-    b->asked_histories.data[b->asked_histories.size++] = b->histories.data[job->group];
-    b->asked_words.data[b->asked_words.size++] = job->word;
+    b->request_histories.data[b->request_histories.size++] = b->histories.data[job->group];
+    b->request_words.data[b->request_words.size++] = job->word;
   }
-  WF__TRY(wf__rnn_device_costs_behind(c->memory, b->asked_histories.data, b->asked_words.data,
-                                      b->asked_words.size, b->recurrent.data, err));
+  WF__TRY(wf__rnn_device_costs_behind(c->memory, b->request_histories.data, b->request_words.data,
+                                      b->request_words.size, b->recurrent.data, err));
   const float *cost = b->recurrent.data;
   for (uint64_t i = c->first; i < c->end; i++) {
     wf__rnn_job *job = &b->jobs.data[b->order.data[i]];
@@ -207,12 +208,12 @@ static wf_status compute(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_b
   size_t at_once =
       (size_t)(pool != NULL ? wf__pool_size(pool) : 1) * BLOCKS_PER_THREAD * WF__RNN_BLOCK;
   if (m->device != NULL) at_once = DEVICE_HISTORIES;
-  if (at_once > wf__rnn_most_settled(m)) at_once = wf__rnn_most_settled(m);
+  if (at_once > wf__rnn_epoch_limit(m)) at_once = wf__rnn_epoch_limit(m);
   for (uint64_t group = 0; group < b->histories.size; group += at_once) {
     uint64_t num = b->histories.size - group < at_once ? b->histories.size - group : at_once;
     struct costing c = {rnn, m, b, b->first.data[group], b->first.data[group + num]};
-    WF__TRY(wf__rnn_settle(m, b->histories.data + group, num, pool, err));
-    if (m->device != NULL) WF__TRY(ask_device(&c, err));
+    WF__TRY(wf__rnn_begin_epoch(m, b->histories.data + group, num, pool, err));
+    if (m->device != NULL) WF__TRY(costs_on_device(&c, err));
     uint64_t num_items = (c.end - c.first + JOBS_AT_ONCE - 1) / JOBS_AT_ONCE;
     if (pool != NULL && num_items > 1)
       wf__pool_run(pool, num_items, cost_jobs, &c);
@@ -222,8 +223,8 @@ static wf_status compute(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_b
   return WF_OK;
 }
 
-static wf_status answer(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b,
-                        void *const *memories, size_t count, wf__pool *pool, wf_error *err) {
+static wf_status score(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_batch *b,
+                       void *const *memories, size_t count, wf__pool *pool, wf_error *err) {
   WF__TRY(gather(rnn, m, b, memories, count, err));
   WF__TRY(group_jobs(m, b, err));
   WF__TRY(compute(rnn, m, b, pool, err));
@@ -238,16 +239,16 @@ static wf_status answer(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_ba
   return WF_OK;
 }
 
-wf_status wf__rnn_answer(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool,
-                         wf_error *err) {
+wf_status wf__rnn_score_requests(const wf_scorer *self, void *const *memories, size_t count,
+                                 wf__pool *pool, wf_error *err) {
   wf__rnn_group *group = ((wf__rnn_lane *)memories[0])->group;
   wf__rnn_memory *m = &group->memory;
   wf_status status =
-      answer((const wf__rnn_scorer *)self, m, &group->batch, memories, count, pool, err);
+      score((const wf__rnn_scorer *)self, m, &group->batch, memories, count, pool, err);
   if (status != WF_OK) wf__rnn_results_clear(&m->results); /* some are no answers yet */
   m->counts.costs += group->batch.jobs.size;
-  m->counts.answers++;
+  m->counts.rounds++;
   m->round_epoch = ++m->epoch;
-  wf__rnn_tell(self, &m->counts);
+  wf__rnn_report_counts(self, &m->counts);
   return status;
 }

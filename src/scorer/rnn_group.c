@@ -5,7 +5,7 @@
 
 #include "scorer/rnn_scorer.h"
 
-void wf__rnn_tell(const wf_scorer *self, wf__rnn_counts *counts) {
+void wf__rnn_report_counts(const wf_scorer *self, wf__rnn_counts *counts) {
   atomic_uint_fast64_t *stats =
       ((wf__rnn_scorer *)(uintptr_t)self)->stats; /* figures, not part of what the scorer is */
   uint64_t all[WF__RNN_NUM_COUNTS];
@@ -22,8 +22,8 @@ static void free_batch(wf__rnn_batch *batch) {
   wf__vec_free(&batch->histories);
   wf__vec_free(&batch->first);
   wf__vec_free(&batch->order);
-  wf__vec_free(&batch->asked_histories);
-  wf__vec_free(&batch->asked_words);
+  wf__vec_free(&batch->request_histories);
+  wf__vec_free(&batch->request_words);
   wf__vec_free(&batch->recurrent);
 }
 
@@ -59,18 +59,18 @@ wf_status wf__rnn_open(const wf_scorer *self, void **out, wf_error *err) {
 wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err) {
   wf__rnn_lane *lane = first;
   WF__TRY(open_lane(lane->group, memory, err));
-  lane->asks = ((wf__rnn_lane *)*memory)->asks = true;
+  lane->batched = ((wf__rnn_lane *)*memory)->batched = true;
   return WF_OK;
 }
 
 void wf__rnn_close(const wf_scorer *self, void *opaque) {
   wf__rnn_lane *lane = opaque;
   if (lane == NULL) return;
-  wf__rnn_tell(self, &lane->counts);
+  wf__rnn_report_counts(self, &lane->counts);
   if (atomic_fetch_sub(&lane->group->refs, 1) == 1) {
-    wf__rnn_tell(self, &lane->group->memory.counts);
+    wf__rnn_report_counts(self, &lane->group->memory.counts);
     free_group(lane->group);
   }
-  wf__vec_free(&lane->asked);
+  wf__vec_free(&lane->requests);
   free(lane);
 }

@@ -40,7 +40,7 @@ typedef struct wf__rnn_context {
 
 /* In the order of wf_rnn_scorer_stats. */
 typedef struct wf__rnn_counts {
-  uint64_t utterances, requests, hits, histories, hidden, recomputed, evicted, costs, answers,
+  uint64_t utterances, requests, hits, histories, hidden, recomputed, evicted, costs, rounds,
       evicted_results, evicted_contexts;
 } wf__rnn_counts;
 
@@ -121,14 +121,14 @@ static inline uint32_t wf__rnn_context_at(const wf__rnn_memory *memory, uint64_t
 
 wf_status wf__rnn_states_init(wf__rnn_memory *memory, uint64_t bytes, wf_error *err);
 void wf__rnn_states_free(wf__rnn_memory *memory);
-/* Histories that one call of wf__rnn_settle takes. */
-static inline size_t wf__rnn_most_settled(const wf__rnn_memory *memory) {
+/* Histories that one call of wf__rnn_begin_epoch takes. */
+static inline size_t wf__rnn_epoch_limit(const wf__rnn_memory *memory) {
   return memory->num_slots / 2;
 }
 /* Begins an epoch: states of these histories, distinct ones, and with softmax their norms, are
  * there until the next. */
-wf_status wf__rnn_settle(wf__rnn_memory *memory, const uint32_t *histories, size_t count,
-                         wf__pool *pool, wf_error *err);
+wf_status wf__rnn_begin_epoch(wf__rnn_memory *memory, const uint32_t *histories, size_t count,
+                              wf__pool *pool, wf_error *err);
 /* Questions to the model behind histories that are settled (or the root): -ln p(words[i] |
  * histories[i]). Without a device, for any number of threads at a time. */
 void wf__rnn_costs_behind(const wf__rnn_memory *memory, const uint32_t *histories,
@@ -138,6 +138,6 @@ wf_status wf__rnn_device_costs_behind(wf__rnn_memory *memory, const uint32_t *hi
                                       const int32_t *words, size_t count, float *costs,
                                       wf_error *err);
 /* With one: computes the states of memory->items. */
-wf_status wf__rnn_device_settle(wf__rnn_memory *memory, wf_error *err);
+wf_status wf__rnn_device_compute_states(wf__rnn_memory *memory, wf_error *err);
 
 #endif

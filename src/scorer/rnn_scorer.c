@@ -4,7 +4,7 @@
  *   label --tables by word--> id in each model; cost = rnnlm_scale * mix(recurrent, n-gram) -
  *   small_scale * small
  *
- * Here: questions one by one, and the making. Questions of many searches at one time: rnn_batch.c.
+ * Here: requests one by one, and the making. Questions of many searches at one time: rnn_batch.c.
  * Costs: rnn_costs.c. What searches share: rnn_group.c. What is remembered: rnn_memory.h. */
 #include "scorer/rnn_scorer.h"
 
@@ -45,9 +45,9 @@ static wf_status begin(const wf__rnn_scorer *rnn, wf__rnn_lane *lane, uint64_t *
 static wf_status rnn_begin(const wf_scorer *self, void *opaque, uint64_t *start, wf_error *err) {
   const wf__rnn_scorer *rnn = (const wf__rnn_scorer *)self;
   wf__rnn_lane *lane = opaque;
-  wf__rnn_tell(self, &lane->counts);
+  wf__rnn_report_counts(self, &lane->counts);
   lane->counts.utterances = 1;
-  lane->asked.size = 0;
+  lane->requests.size = 0;
   if (rnn->options.rnnlm_cache != WF__RNN_CACHE_SHARED)
     lane->utterance = (lane->number << 20) + (++lane->num_utterances & 0xfffff);
   pthread_mutex_lock(&lane->group->lock);
@@ -56,9 +56,9 @@ static wf_status rnn_begin(const wf_scorer *self, void *opaque, uint64_t *start,
   return status;
 }
 
-/* --- questions --------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------- */
 
-/* One question, worked out. */
+/* One request, worked out. */
 static wf_status work_out(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t context,
                           int32_t label, wf__rnn_result *out, wf_error *err) {
   uint32_t place;
@@ -71,7 +71,7 @@ static wf_status work_out(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t
   int32_t word = wf__rnn_word_of(rnn, label);
   float recurrent = rnn->options.unknown_cost;
   if (word >= 0) {
-    WF__TRY(wf__rnn_settle(m, &at.history, 1, NULL, err));
+    WF__TRY(wf__rnn_begin_epoch(m, &at.history, 1, NULL, err));
     if (m->device != NULL)
       WF__TRY(wf__rnn_device_costs_behind(m, &at.history, &word, 1, &recurrent, err));
     else
@@ -87,7 +87,7 @@ static bool is_recent(const void *user, const wf__rnn_result *entry) {
   return entry->epoch >= *(const uint32_t *)user;
 }
 
-static wf_status remember(wf__rnn_memory *m, const wf__rnn_result *result, wf_error *err) {
+static wf_status keep_result(wf__rnn_memory *m, const wf__rnn_result *result, wf_error *err) {
   if (wf__rnn_results_are_many(&m->results)) {
     uint32_t before = wf__rnn_results_cutoff(&m->results, m->epoch);
     uint64_t size = m->results.size;
@@ -103,11 +103,11 @@ static wf_status remember(wf__rnn_memory *m, const wf__rnn_result *result, wf_er
   return WF_OK;
 }
 
-/* A question of one search by itself: an answer that is there, or a new one. Searches that ask in
+/* A request of one search by itself: an answer that is there, or a new one. Searches that ask in
  * advance read the table and leave it as it is. Others, which say of no context that it is in use,
  * keep what they get here, and find every context that they were given among the contexts. */
-static wf_status ask_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t context, int32_t label,
-                         wf__rnn_result *out, wf_error *err) {
+static wf_status score_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t context,
+                           int32_t label, wf__rnn_result *out, wf_error *err) {
   const wf__rnn_scorer *rnn = (const wf__rnn_scorer *)self;
   wf__rnn_memory *m = &lane->group->memory;
   bool keeps = m->results.entries != NULL;
@@ -117,7 +117,7 @@ static wf_status ask_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t con
   if (hit) {
     out->cost = entry->cost;
     out->next = entry->next;
-    if (lane->asks) return WF_OK; /* counted when asked */
+    if (lane->batched) return WF_OK; /* counted when asked */
   }
   lane->counts.requests++;
   lane->counts.hits += hit;
@@ -126,7 +126,7 @@ static wf_status ask_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t con
   wf_status status = hit ? wf__rnn_find(rnn, m, out->next, &place, err)
                          : work_out(rnn, m, context, label, out, err);
   out->utterance = lane->utterance;
-  if (status == WF_OK && !hit && keeps && !lane->asks) status = remember(m, out, err);
+  if (status == WF_OK && !hit && keeps && !lane->batched) status = keep_result(m, out, err);
   pthread_mutex_unlock(&lane->group->lock);
   return status;
 }
@@ -137,7 +137,7 @@ static wf_status rnn_step(const wf_scorer *self, void *opaque, uint64_t context,
   *next = context;
   *cost = INFINITY;
   if (word >= ((const wf__rnn_scorer *)self)->num_labels) return WF_OK; /* no word of the table */
-  WF__TRY(ask_one(self, opaque, context, word, &result, err));
+  WF__TRY(score_one(self, opaque, context, word, &result, err));
   *cost = result.cost;
   *next = result.next;
   return WF_OK;
@@ -147,10 +147,11 @@ static wf_status rnn_final(const wf_scorer *self, void *opaque, uint64_t context
                            wf_error *err) {
   wf__rnn_lane *lane = opaque;
   wf__rnn_result result;
-  WF__TRY(ask_one(self, lane, context, WF__END_OF_WORDS, &result, err));
+  WF__TRY(score_one(self, lane, context, WF__END_OF_WORDS, &result, err));
   *cost = result.cost;
-  wf__rnn_tell(self, &lane->counts); /* the end is near: figures asked for now are complete */
-  if (is_alone(lane)) wf__rnn_tell(self, &lane->group->memory.counts);
+  wf__rnn_report_counts(self,
+                        &lane->counts); /* the end is near: figures asked for now are complete */
+  if (is_alone(lane)) wf__rnn_report_counts(self, &lane->group->memory.counts);
   return WF_OK;
 }
 
@@ -159,8 +160,8 @@ static const char *rnn_flatten(const wf_scorer *self, wf__flat_scorer *out) {
 }
 
 static const wf__scorer_batch_ops batch_ops = {.join = wf__rnn_join,
-                                               .ask = wf__rnn_ask,
-                                               .answer = wf__rnn_answer,
+                                               .request = wf__rnn_request_scores,
+                                               .score = wf__rnn_score_requests,
                                                .is_full = wf__rnn_is_full,
                                                .keep = wf__rnn_keep};
 static const wf__scorer_ops rnn_ops = {.name = "recurrent",
@@ -257,28 +258,28 @@ const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer) {
   return scorer != NULL && scorer->ops == &rnn_ops ? (const wf__rnn_scorer *)scorer : NULL;
 }
 
-wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, wf_scorer **out,
-                              wf_error *err) {
+wf_status wf__rnn_cpu_scorer(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, wf_scorer **out,
+                             wf_error *err) {
   enum { MEMORY = 1 << 20 };
   *out = NULL;
-  wf__rnn_scorer *twin = wf__calloc(1, sizeof *twin);
+  wf__rnn_scorer *cpu_scorer = wf__calloc(1, sizeof *cpu_scorer);
   wf__rnn_labels *labels = wf__alloc((uint64_t)rnn->num_labels, sizeof *labels);
-  if (twin == NULL || labels == NULL) {
-    free(twin);
+  if (cpu_scorer == NULL || labels == NULL) {
+    free(cpu_scorer);
     free(labels);
-    return wf__fail_memory(err, sizeof *twin + (uint64_t)rnn->num_labels * sizeof *labels,
+    return wf__fail_memory(err, sizeof *cpu_scorer + (uint64_t)rnn->num_labels * sizeof *labels,
                            "a scorer");
   }
   memcpy(labels, rnn->labels, (size_t)rnn->num_labels * sizeof *labels);
-  wf__scorer_init(&twin->scorer, &rnn_ops, rnn->scorer.context_bits);
-  twin->rnnlm = wf_rnnlm_ref(rnnlm);
-  twin->ngram = rnn->ngram != NULL ? wf_lm_ref(rnn->ngram) : NULL;
-  twin->small = rnn->small != NULL ? wf_lm_ref(rnn->small) : NULL;
-  twin->options = rnn->options;
-  if (twin->options.rnnlm_memory > MEMORY) twin->options.rnnlm_memory = MEMORY;
-  twin->labels = labels;
-  twin->num_labels = rnn->num_labels;
-  *out = &twin->scorer;
+  wf__scorer_init(&cpu_scorer->scorer, &rnn_ops, rnn->scorer.context_bits);
+  cpu_scorer->rnnlm = wf_rnnlm_ref(rnnlm);
+  cpu_scorer->ngram = rnn->ngram != NULL ? wf_lm_ref(rnn->ngram) : NULL;
+  cpu_scorer->small = rnn->small != NULL ? wf_lm_ref(rnn->small) : NULL;
+  cpu_scorer->options = rnn->options;
+  if (cpu_scorer->options.rnnlm_memory > MEMORY) cpu_scorer->options.rnnlm_memory = MEMORY;
+  cpu_scorer->labels = labels;
+  cpu_scorer->num_labels = rnn->num_labels;
+  *out = &cpu_scorer->scorer;
   return WF_OK;
 }
 

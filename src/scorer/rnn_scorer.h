@@ -29,7 +29,7 @@ typedef struct wf__rnn_scorer {
   atomic_uint_fast64_t stats[WF__RNN_NUM_COUNTS];
 } wf__rnn_scorer;
 
-/* A distinct question of a frame. */
+/* A distinct request of a frame. */
 typedef struct wf__rnn_job {
   uint32_t place; /* of its context */
   uint32_t group; /* of its history */
@@ -48,12 +48,12 @@ typedef struct wf__rnn_reader {
 typedef struct wf__rnn_batch {
   WF__VEC(wf__rnn_job) jobs;
   WF__VEC(wf__rnn_reader) readers;
-  WF__VEC(uint32_t) table;           /* (context, label) -> job + 1 */
-  WF__VEC(uint32_t) histories;       /* distinct ones, by group */
-  WF__VEC(uint32_t) first;           /* [groups + 1] of `order` */
-  WF__VEC(uint32_t) order;           /* jobs, group by group */
-  WF__VEC(uint32_t) asked_histories; /* with a GPU: its questions and their answers */
-  WF__VEC(int32_t) asked_words;
+  WF__VEC(uint32_t) table;             /* (context, label) -> job + 1 */
+  WF__VEC(uint32_t) histories;         /* distinct ones, by group */
+  WF__VEC(uint32_t) first;             /* [groups + 1] of `order` */
+  WF__VEC(uint32_t) order;             /* jobs, group by group */
+  WF__VEC(uint32_t) request_histories; /* with a GPU: its requests and their answers */
+  WF__VEC(int32_t) request_words;
   WF__VEC(float) recurrent;
 } wf__rnn_batch;
 
@@ -68,8 +68,9 @@ typedef struct wf__rnn_lane {
   wf__rnn_group *group;
   uint32_t number, num_utterances;
   uint32_t utterance; /* in the table of results; 0: of all */
-  wf__question_vec asked;
-  bool asks; /* its questions come through wf__rnn_ask first, and it says which contexts it holds */
+  wf__score_request_vec requests;
+  bool batched; /* its requests come through wf__rnn_request_scores first, and it says which
+                   contexts it holds */
   wf__rnn_counts counts;
 } wf__rnn_lane;
 
@@ -80,15 +81,15 @@ const wf_scorer *wf__rnn_part_of(const wf_scorer *scorer);
 const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer);
 /* The same with another copy of the recurrent model, and little memory: for costs along single
  * paths. */
-wf_status wf__rnn_scorer_twin(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, wf_scorer **out,
-                              wf_error *err);
+wf_status wf__rnn_cpu_scorer(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, wf_scorer **out,
+                             wf_error *err);
 
 /* rnn_group.c: open, join and close as in wf__scorer_ops and wf__scorer_batch_ops. */
 wf_status wf__rnn_open(const wf_scorer *self, void **out, wf_error *err);
 wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err);
 void wf__rnn_close(const wf_scorer *self, void *memory);
 /* Adds what was counted to the scorer's figures, and counts from 0 again. */
-void wf__rnn_tell(const wf_scorer *self, wf__rnn_counts *counts);
+void wf__rnn_report_counts(const wf_scorer *self, wf__rnn_counts *counts);
 
 /* rnn_costs.c */
 /* Words of a history that count; UINT32_MAX: all. */
@@ -110,10 +111,11 @@ wf_status wf__rnn_find(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, uint64
                        uint32_t *place, wf_error *err);
 
 /* rnn_batch.c: see wf__scorer_batch_ops. */
-wf_status wf__rnn_ask(const wf_scorer *self, void *memory, const wf__question *questions,
-                      uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err);
-wf_status wf__rnn_answer(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool,
-                         wf_error *err);
+wf_status wf__rnn_request_scores(const wf_scorer *self, void *memory,
+                                 const wf__score_request *requests, uint64_t count,
+                                 uint64_t num_requests, uint64_t *num_noted, wf_error *err);
+wf_status wf__rnn_score_requests(const wf_scorer *self, void *const *memories, size_t count,
+                                 wf__pool *pool, wf_error *err);
 bool wf__rnn_is_full(const wf_scorer *self, const void *memory);
 wf_status wf__rnn_keep(const wf_scorer *self, void *const *memories, const wf__context_vec *live,
                        size_t count, wf_error *err);

@@ -7,7 +7,7 @@ enum { NONE = UINT32_MAX };
 static uint32_t device_slot(uint32_t slot) { return slot == NONE ? WF__RNN_START_SLOT : slot + 1; }
 
 /* A word of each item at a time. */
-wf_status wf__rnn_device_settle(wf__rnn_memory *m, wf_error *err) {
+wf_status wf__rnn_device_compute_states(wf__rnn_memory *m, wf_error *err) {
   WF__TRY(wf__vec_grow(&m->moves, m->items.size, "hidden states", err));
   WF__TRY(wf__vec_grow(&m->settled, m->items.size, "hidden states", err));
   uint32_t step = 0;
@@ -35,12 +35,12 @@ wf_status wf__rnn_device_costs_behind(wf__rnn_memory *m, const uint32_t *histori
   const uint64_t order = m->lm->maxent_order > 0 ? (uint64_t)m->lm->maxent_order : 0;
   wf__rnn_request request = {0};
   m->requests.size = m->hashes.size = 0;
-  WF__TRY(wf__vec_grow(&m->requests, count, "questions to a scorer", err));
+  WF__TRY(wf__vec_grow(&m->requests, count, "requests to a scorer", err));
   for (size_t i = 0; i < count; i++) {
     if (i == 0 || histories[i] != histories[i - 1]) {
       int32_t previous[WF_RNNLM_MAX_ORDER];
       int num = 0;
-      WF__TRY(wf__vec_grow(&m->hashes, order, "questions to a scorer", err));
+      WF__TRY(wf__vec_grow(&m->hashes, order, "requests to a scorer", err));
       for (uint32_t h = histories[i]; h != NONE && num < num_previous;
            h = m->histories.data[h].parent)
         previous[num++] = m->histories.data[h].word;

@@ -138,8 +138,8 @@ static void drop_items(wf__rnn_memory *m) {
   }
 }
 
-wf_status wf__rnn_settle(wf__rnn_memory *m, const uint32_t *histories, size_t count, wf__pool *pool,
-                         wf_error *err) {
+wf_status wf__rnn_begin_epoch(wf__rnn_memory *m, const uint32_t *histories, size_t count,
+                              wf__pool *pool, wf_error *err) {
   m->epoch++;
   m->items.size = m->path.size = 0;
   for (size_t i = 0; i < count; i++) WF__TRY(add_item(m, histories[i], err));
@@ -149,7 +149,7 @@ wf_status wf__rnn_settle(wf__rnn_memory *m, const uint32_t *histories, size_t co
   if (m->device == NULL) WF__TRY(need_works(m, alone ? 1 : (uint64_t)wf__pool_size(pool), err));
   take_slots(m);
   if (m->device != NULL) {
-    wf_status status = wf__rnn_device_settle(m, err);
+    wf_status status = wf__rnn_device_compute_states(m, err);
     if (status != WF_OK) drop_items(m);
     return status;
   }

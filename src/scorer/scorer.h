@@ -26,30 +26,30 @@
 #include "scorer/flat_scorer.h"
 
 /* What does `word` cost behind `context`? With WF__END_OF_WORDS: what does ending there cost? */
-typedef struct wf__question {
+typedef struct wf__score_request {
   uint64_t context;
   int32_t word;
-} wf__question;
+} wf__score_request;
 enum { WF__END_OF_WORDS = -1 };
-typedef WF__VEC(wf__question) wf__question_vec;
+typedef WF__VEC(wf__score_request) wf__score_request_vec;
 typedef WF__VEC(uint64_t) wf__context_vec;
 
-/* A scorer that answers many questions at one time faster than one by one offers these, all of
+/* A scorer that answers many requests at one time faster than one by one offers these, all of
  * them. Searches whose memories are joined go on, each by itself, until they need answers; when all
  * have asked, one `answer` serves them together; then they go on. */
 typedef struct wf__scorer_batch_ops {
   /* A memory that shares what it learns with `first`. Closed as any other, in any order. */
   wf_status (*join)(const wf_scorer *self, void *first, void **memory, wf_error *err);
-  /* Notes those of the questions that need `answer`; *num_noted: how many. `num_asked`: how many
+  /* Notes those of the requests that need `answer`; *num_noted: how many. `num_requests`: how many
    * there were before the caller left out repeated ones, for the statistics. At the same time as
    * others' calls, but `answer` and `keep`. */
-  wf_status (*ask)(const wf_scorer *self, void *memory, const wf__question *questions,
-                   uint64_t count, uint64_t num_asked, uint64_t *num_noted, wf_error *err);
+  wf_status (*request)(const wf_scorer *self, void *memory, const wf__score_request *requests,
+                       uint64_t count, uint64_t num_requests, uint64_t *num_noted, wf_error *err);
   /* Answers what these memories, all that are joined, have noted: until they ask again, `step` and
    * `final` have these answers at once. Everything works without, too, one by one. pool NULL: on
    * this thread. */
-  wf_status (*answer)(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool,
-                      wf_error *err);
+  wf_status (*score)(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool,
+                     wf_error *err);
   /* Have the contexts of past words grown beyond what they may take? */
   bool (*is_full)(const wf_scorer *self, const void *memory);
   /* Before `answer`: live[i] are the contexts that the search of memories[i] may still use (and
@@ -78,7 +78,7 @@ typedef struct wf__scorer_ops {
   /* Appends its parts; NULL, or what cannot be flat, for a message. The operation is NULL: this
    * scorer. */
   const char *(*flatten)(const wf_scorer *self, wf__flat_scorer *out);
-  const wf__scorer_batch_ops *batch; /* NULL: questions are asked one by one */
+  const wf__scorer_batch_ops *batch; /* NULL: requests are asked one by one */
 } wf__scorer_ops;
 
 /* First member of every scorer's structure. */

@@ -8,7 +8,7 @@ static void close_scorer(wf__scoring *scoring) {
   scoring->memory = NULL;
   wf_scorer_free(scoring->scorer);
   scoring->scorer = NULL;
-  scoring->questions.size = scoring->num_asked = 0;
+  scoring->requests.size = scoring->num_requests = 0;
 }
 
 wf_status wf__scoring_set(wf__scoring *scoring, const wf_scorer *scorer, wf_error *err) {
@@ -33,12 +33,12 @@ void wf__scoring_forget(wf__scoring *scoring) {
     memset(scoring->cache, 0, sizeof *scoring->cache << WF__SCORING_CACHE_BITS);
 }
 
-wf_status wf__scoring_ask(wf__scoring *scoring, bool *waits, wf_error *err) {
+wf_status wf__scoring_submit(wf__scoring *scoring, bool *waits, wf_error *err) {
   uint64_t num_noted;
-  WF__TRY(scoring->scorer->ops->batch->ask(scoring->scorer, scoring->memory,
-                                           scoring->questions.data, scoring->questions.size,
-                                           scoring->num_asked, &num_noted, err));
-  scoring->questions.size = scoring->num_asked = 0;
+  WF__TRY(scoring->scorer->ops->batch->request(scoring->scorer, scoring->memory,
+                                               scoring->requests.data, scoring->requests.size,
+                                               scoring->num_requests, &num_noted, err));
+  scoring->requests.size = scoring->num_requests = 0;
   *waits = num_noted > 0;
   return WF_OK;
 }
@@ -72,5 +72,5 @@ void wf__scoring_free(wf__scoring *scoring) {
   close_scorer(scoring);
   free(scoring->cache);
   scoring->cache = NULL;
-  wf__vec_free(&scoring->questions);
+  wf__vec_free(&scoring->requests);
 }

@@ -2,11 +2,11 @@
  *
  *   cache [2^CACHE_BITS]  {context, next, word, cost}   direct-mapped; word 0: empty; cost NaN:
  *                         asked, not answered yet
- *   questions             of a scorer that answers many at one time: those of a frame, gathered
+ *   requests             of a scorer that answers many at one time: those of a frame, gathered
  *                         before the frame needs the answers
  *
  * Tokens wait in a state for many frames and propose the same words after the same contexts each
- * time, so most questions have just been asked. */
+ * time, so most requests have just been asked. */
 #ifndef WF_SCORER_SCORING_H
 #define WF_SCORER_SCORING_H
 
@@ -28,9 +28,9 @@ typedef struct wf__scoring {
   void *memory;
   wf__scored *cache; /* made by begin or resume */
   uint64_t start;    /* context at the start of the utterance */
-  wf__question_vec questions;
-  uint64_t
-      num_asked; /* questions since the last wf__scoring_ask, those that the cache knew included */
+  wf__score_request_vec requests;
+  uint64_t num_requests; /* requests since the last wf__scoring_submit, those that the cache knew
+                            included */
 } wf__scoring;
 
 /* Takes another scorer, or NULL for none. */
@@ -51,24 +51,24 @@ void wf__scoring_forget(wf__scoring *scoring);
 static inline bool wf__scoring_batches(const wf__scoring *scoring) {
   return scoring->scorer != NULL && scoring->scorer->ops->batch != NULL;
 }
-/* Hands the questions noted by wf__scoring_wonder to the memory; *waits: it must answer before the
+/* Hands the requests noted by wf__scoring_request to the memory; *waits: it must answer before the
  * search goes on. */
-wf_status wf__scoring_ask(wf__scoring *scoring, bool *waits, wf_error *err);
+wf_status wf__scoring_submit(wf__scoring *scoring, bool *waits, wf_error *err);
 
 static inline wf__scored *wf__scoring_place(const wf__scoring *scoring, uint64_t context,
                                             int32_t word) {
   return &scoring->cache[wf__spread64(wf__mix64(context) + (uint64_t)word, WF__SCORING_CACHE_BITS)];
 }
 
-/* Notes a question that will be asked, once. */
-static inline wf_status wf__scoring_wonder(wf__scoring *scoring, uint64_t context, int32_t word,
-                                           wf_error *err) {
+/* Notes a request that will be asked, once. */
+static inline wf_status wf__scoring_request(wf__scoring *scoring, uint64_t context, int32_t word,
+                                            wf_error *err) {
   wf__scored *kept = wf__scoring_place(scoring, context, word);
-  scoring->num_asked++;
+  scoring->num_requests++;
   if (kept->context == context && kept->word == word) return WF_OK;
   *kept = (wf__scored){.context = context, .word = word, .cost = NAN};
-  wf__question question = {context, word};
-  return wf__vec_push(&scoring->questions, question, "questions to a scorer", err);
+  wf__score_request request = {context, word};
+  return wf__vec_push(&scoring->requests, request, "requests to a scorer", err);
 }
 
 static inline wf_status wf__scoring_step(wf__scoring *scoring, uint64_t context, int32_t word,

@@ -319,9 +319,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 /* Work that is put off until somebody asks is done by the time of the answer, or one question
  * later. */
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  static unsigned asked;
+  static unsigned word_candidates;
   if (!enter()) return leave(cudaErrorUnknown);
-  if (++asked % 3 == 0) return leave(cudaErrorNotReady);
+  if (++word_candidates % 3 == 0) return leave(cudaErrorNotReady);
   do_until(stream_of(stream), stream_of(stream)->num_queued);
   return leave(cudaSuccess);
 }

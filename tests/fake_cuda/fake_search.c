@@ -94,7 +94,7 @@ static void use_lanes(const wf__lane_params *p, bool scored) {
   uint64_t parts = (uint64_t)p->memory.num_lanes * p->memory.ranks,
            slots = parts * wf__lane_slots(p->shared_kb, scored);
   scribble(p->memory.costs, slots * 4);
-  scribble(p->memory.agenda, slots * 16);
+  scribble(p->memory.frontier, slots * 16);
   scribble(p->memory.trace, parts * p->memory.trace_cap * 8);
   scribble(p->memory.path_scratch,
            (uint64_t)p->memory.num_lanes * p->memory.path_cap * sizeof *p->memory.path_scratch);
@@ -378,26 +378,28 @@ static int capacity(const wf__gpu_profile *profile, int ranks, int32_t num_colum
 
 /* Recurrent scorers and streams need the kernels themselves: tests/simt has them. Here a decoder
  * says that they do not fit. */
-int wf__answers_forget(const wf__lane_maker *maker, const wf__lane_holders *holders, void *stream) {
+int wf__word_scores_evict(const wf__rnn_state_tables *tables, const wf__lane_holders *holders,
+                          void *stream) {
   return cudaErrorUnknown;
 }
-int wf__answers_start(const wf__lane_maker *maker, uint32_t root, void *stream) {
+int wf__word_scores_start(const wf__rnn_state_tables *tables, uint32_t root, void *stream) {
   return cudaErrorUnknown;
 }
-int wf__answers_claim(const wf__lane_maker *maker, uint32_t num_claims, void *stream) {
+int wf__word_scores_claim(const wf__rnn_state_tables *tables, uint32_t num_claims, void *stream) {
   return cudaErrorUnknown;
 }
-int wf__answers_move(const wf__lane_maker *maker, uint32_t num_claims, uint32_t step,
-                     void *stream) {
+int wf__word_scores_move(const wf__rnn_state_tables *tables, uint32_t num_claims, uint32_t step,
+                         void *stream) {
   return cudaErrorUnknown;
 }
-int wf__answers_request(const wf__lane_maker *maker, uint32_t num_questions, void *stream) {
+int wf__word_scores_request(const wf__rnn_state_tables *tables, uint32_t num_missing,
+                            void *stream) {
   return cudaErrorUnknown;
 }
-int wf__answers_make(const wf__lane_maker *maker, uint32_t num_questions, void *stream) {
+int wf__word_scores_make(const wf__rnn_state_tables *tables, uint32_t num_missing, void *stream) {
   return cudaErrorUnknown;
 }
-int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream) {
+int wf__word_scores_copy(void *to, const void *from, uint64_t bytes, void *stream) {
   return cudaErrorUnknown;
 }
 static int unknown_launch(const wf__lane_params *params, void *stream) { return cudaErrorUnknown; }

@@ -576,7 +576,7 @@ static void test_cancel(void **state) {
     defined(SIMT) /* a faked search calls the library, which would be interrupted, too */
 /* The same from the thread's own function, at every look. */
 static bool look(void *user) {
-  wf__interrupt_ask();
+  wf__interrupt_poll();
   return --*(int *)user > 0;
 }
 

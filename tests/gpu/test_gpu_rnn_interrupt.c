@@ -18,7 +18,7 @@ struct caller {
 /* The caller's function, asked at every look. */
 static bool look(void *user) {
   struct caller *caller = user;
-  wf__interrupt_ask();
+  wf__interrupt_poll();
   return caller->looks == TO_THE_END ? time(NULL) < caller->end : --caller->looks > 0;
 }
 

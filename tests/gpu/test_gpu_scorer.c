@@ -246,9 +246,9 @@ static uint64_t count_asked(const char *device, const struct decode_task *task, 
                     second = decode_again(decoder, task, scorer);
   check_counters(first, lm, options);
   check_counters(second, lm, options);
-  const uint64_t asked = first.cache_hits + first.host_reads,
+  const uint64_t word_candidates = first.cache_hits + first.host_reads,
                  both = second.cache_hits + second.host_reads;
-  assert_true(both >= asked && (asked == 0) == (both == 0) &&
+  assert_true(both >= word_candidates && (word_candidates == 0) == (both == 0) &&
               second.host_reads >= first.host_reads && second.stall_cycles >= first.stall_cycles);
   assert_true(second.cache_hits > 0 || both == 0 || options->lm_gpu_bytes <= 1 ||
               options->placement != 1);
@@ -269,7 +269,7 @@ static void test_counters(void **state) {
   wf_symbols *words = random_scorer_words();
   test_rng rng = {5};
   wf_scorer *boost = random_word_boost(&rng);
-  uint64_t asked[4] = {0};
+  uint64_t word_candidates[4] = {0};
   int num_gone[2] = {0}; /* of one worker, of three */
   const uint64_t seeds = test_seeds(12) > 4
                              ? test_seeds(12)
@@ -281,7 +281,7 @@ static void test_counters(void **state) {
       wf_ngram_scorer_options_init(&options);
       options.placement = k == 0 ? 0 : k == 3 ? 2 : 1;
       options.lm_gpu_bytes = k == 1 ? 1 << 20 : 1;
-      asked[k] +=
+      word_candidates[k] +=
           count_asked("cuda", &task, random_lm(&rng, false), words, &options, boost, &num_gone[0]);
       (void)count_asked("cuda:0,0,0", &task, random_lm(&rng, false), words, &options, boost,
                         &num_gone[1]);
@@ -290,8 +290,9 @@ static void test_counters(void **state) {
   }
   wf_scorer_free(boost);
   wf_symbols_free(words);
-  assert_true(num_gone[0] > 0 && num_gone[1] > 0 && asked[0] == 0 && (asked[1] > 0) == COUNTS &&
-              (asked[2] > 0) == COUNTS && (asked[3] > 0) == COUNTS);
+  assert_true(num_gone[0] > 0 && num_gone[1] > 0 && word_candidates[0] == 0 &&
+              (word_candidates[1] > 0) == COUNTS && (word_candidates[2] > 0) == COUNTS &&
+              (word_candidates[3] > 0) == COUNTS);
 }
 
 /* What stays on the CPU is refused, with its name. */

@@ -9,15 +9,15 @@
 template <class F>
 static cudaError_t simt_later(cudaStream_t stream, F work) {
   auto run = [](void *data) {
-    std::function<void()> *held = *(std::function<void()> **)data;
-    (*held)();
-    delete held;
+    std::function<void()> *copy = *(std::function<void()> **)data;
+    (*copy)();
+    delete copy;
   };
   void **data = (void **)malloc(sizeof *data);
-  std::function<void()> *held = new std::function<void()>(work);
-  *data = held;
+  std::function<void()> *copy = new std::function<void()>(work);
+  *data = copy;
   const cudaError_t code = fake_enqueue(stream, run, data);
-  if (code != cudaSuccess) delete held; /* data is gone */
+  if (code != cudaSuccess) delete copy; /* data is gone */
   return code;
 }
 #endif

@@ -79,7 +79,7 @@ struct simt_stack {
 static struct simt_stack *g_free_stacks;
 static void *g_main_sp;
 static struct simt_stack g_main_stack;
-static bool g_telling; /* somebody who waits is resumed to tell where */
+static bool g_reporting; /* somebody who waits is resumed to tell where */
 
 /* Huge pages: a switch of fibers is as fast as their stacks are at hand. */
 static void make_stacks(void) {
@@ -188,7 +188,7 @@ static void make_ready(uint32_t warp, uint32_t lanes) {
 
 /* Nobody of the warp can go on: those who ask who is with them are told. Threads at one place are
  * together, or in two parts. */
-static void answer_active(uint32_t warp) {
+static void complete_active(uint32_t warp) {
   struct simt_thread *threads = g_threads + warp * 32;
   uint32_t left = g_warps[warp].asking;
   make_ready(warp, left);
@@ -234,17 +234,17 @@ static void prefetch(const struct simt_thread *threads, uint32_t lane) {
   __builtin_prefetch(&threads[(lane + 4) & 31]);
 }
 
-static void tell_deadlock(void);
+static void report_deadlock(void);
 
 /* Who goes on when a thread of this warp cannot, or lets others go first. NULL: all have ended. */
 static struct simt_thread *choose(uint32_t warp, bool stay) {
-  if (g_warps[warp].ready == 0 && g_warps[warp].asking != 0) answer_active(warp);
+  if (g_warps[warp].ready == 0 && g_warps[warp].asking != 0) complete_active(warp);
   if (g_warps[warp].ready == 0 || !stay) {
     if (g_warps[warp].ready == 0) g_ready_warps[warp / 64] &= ~(1ull << (warp & 63));
     warp = random_warp();
     if (warp == UINT32_MAX) {
       if (g_num_left == 0) return NULL;
-      tell_deadlock();
+      report_deadlock();
     }
   }
   /* Mostly the next one, which is at hand then. */
@@ -258,13 +258,13 @@ static struct simt_thread *choose(uint32_t warp, bool stay) {
   return &g_threads[warp * 32 + lane];
 }
 
-static void tell_where(void);
+static void report_where(void);
 
 /* The current thread waits, or lets others go first; returns when it is its turn again. */
 static void park(bool stay) {
   struct simt_thread *self = simt.current, *next = choose(self->warp, stay);
   if (next != self) go(self->stack, &self->sp, next);
-  while (g_telling) tell_where();
+  while (g_reporting) report_where();
   self->waits_for = SIMT_RUNS;
 }
 
@@ -337,8 +337,8 @@ static uint64_t combine(enum simt_wait kind, uint64_t a, uint64_t b) {
 }
 
 /* All of the mask are there: what each of them gets. */
-static __attribute__((noinline)) void answer(enum simt_wait kind, uint32_t mask,
-                                             struct simt_thread *threads) {
+static __attribute__((noinline)) void complete_wait(enum simt_wait kind, uint32_t mask,
+                                                    struct simt_thread *threads) {
   uint64_t values[32], all = 0;
   uint32_t votes = 0;
   if (kind == SIMT_SYNC) return;
@@ -396,7 +396,7 @@ uint64_t simt_exchange(enum simt_wait kind, uint32_t mask, uint64_t value, uint3
               self->lane);
   warp->waiting |= 1u << self->lane;
   if ((warp->waiting & mask) == mask && all_there(kind, mask, threads)) {
-    answer(kind, mask, threads);
+    complete_wait(kind, mask, threads);
     warp->waiting &= ~mask;
     make_ready(self->warp, mask);
     if (!simt_dice(g_switch_share)) { /* this one goes on */
@@ -497,7 +497,7 @@ void simt_fail(struct simt_place place, const char *format, ...) {
 }
 
 /* In a thread that waits: its calls, then back. */
-static void tell_where(void) {
+static void report_where(void) {
   struct simt_thread *self = simt.current;
   fprintf(stderr, "  the calls of one of them:\n");
   print_calls();
@@ -514,7 +514,7 @@ static bool is_new_place(const struct simt_thread *thread) {
   return true;
 }
 
-static void tell_deadlock(void) {
+static void report_deadlock(void) {
   uint32_t lines = 0;
   fflush(stdout);
   fprintf(stderr, "imitated GPU: deadlock in kernel %s: %llu threads are left, none can go on\n",
@@ -545,10 +545,10 @@ static void tell_deadlock(void) {
       }
     }
   }
-  g_telling = true;
+  g_reporting = true;
   static struct simt_stack nobodys;
   go(simt.current->stack != NULL ? simt.current->stack : &nobodys, &simt.current->sp, NULL);
-  for (;;) tell_where();
+  for (;;) report_where();
 }
 
 /* --- launching --------------------------------------------------------------------------- */
@@ -646,8 +646,9 @@ void simt_run(void *opaque) {
   g_num_at_grid = 0;
   for (uint32_t slot = 0; slot * launch->cluster < g_num_here; slot++) begin_cluster(slot);
   go(&g_main_stack, &g_main_sp, choose(0, false));
-  for (uint32_t i = 0; g_telling && i < g_num_stuck; i++) go(&g_main_stack, &g_main_sp, g_stuck[i]);
-  if (g_telling) abort();
+  for (uint32_t i = 0; g_reporting && i < g_num_stuck; i++)
+    go(&g_main_stack, &g_main_sp, g_stuck[i]);
+  if (g_reporting) abort();
   free(g_threads);
   simt.current = NULL;
 }

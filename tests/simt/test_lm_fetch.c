@@ -49,7 +49,7 @@ static void make(struct fetching *f, test_rng *rng) {
 }
 
 /* Lanes of any number of requests, none included, with much repetition. */
-static void ask(struct fetching *f, test_rng *rng) {
+static void make_requests(struct fetching *f, test_rng *rng) {
   const uint32_t lanes = 1 + test_below(rng, MOST_LANES), blocks = 1 + test_below(rng, 2),
                  range = 1 + test_below(rng, 1u << PLACE_BITS);
   uint32_t num = 0;
@@ -95,7 +95,7 @@ static void test_sums(void **state) {
     simt.seed = seed;
     make(&f, &rng);
     for (uint32_t turn = 1; turn <= TURNS; turn++) {
-      ask(&f, &rng);
+      make_requests(&f, &rng);
       assert_int_equal(lm_fetch_direct(&f.table, &f.frame, &f.room, NULL), cudaSuccess);
       check_sums(&f);
       assert_int_equal(lm_fetch_hashed(&f.table, &f.frame, &f.room, turn, NULL), cudaSuccess);

@@ -268,7 +268,7 @@ __device__ static u64 heavy_at(const wf__gpu_compose &c, const direction &d, u32
 }
 
 template <int W>
-__device__ static void set_heavy_aside(const wf__gpu_compose &c, const direction &d) {
+__device__ static void defer_heavy(const wf__gpu_compose &c, const direction &d) {
   for (u64 h = (u64)d.block * THREADS + threadIdx.x; h < c.num_heavy[d.back];
        h += (u64)d.num_blocks * THREADS) {
     u32 row = c.heavy[d.back][h], *dirty = &dirty_of(c, d, d.level)[row];
@@ -504,7 +504,7 @@ __device__ static void visit_level(const wf__gpu_compose &c, const direction &d,
   if constexpr (GROUP == 1) {
     if (count == 0) return;
     const direction own = d; /* in registers */
-    set_heavy_aside<W>(c, own);
+    defer_heavy<W>(c, own);
     visit_chunks<W>(c, own);
     visit_narrow<W>(c, own);
   } else {

@@ -165,7 +165,7 @@ void wf__sparse_free(wf__sparse *sparse) {
   if (sparse == NULL) return;
   if (sparse->context != NULL) {
     cudaSetDevice(sparse->context->device);
-    wf__ops_give_back(sparse->context, &sparse->owned);
+    wf__ops_release(sparse->context, &sparse->owned);
     wf__gpu_context_release(sparse->context);
   }
   free(sparse);
@@ -215,7 +215,7 @@ static wf_status grow(struct run *run, uint64_t num_slots, wf_error *err) {
     code = cudaMemcpyAsync(table.list, run->table.list, run->count * sizeof *table.list,
                            cudaMemcpyDeviceToDevice, c->stream);
   if (status == WF_OK && code != cudaSuccess) status = wf__cuda_fail(err, code, "pairs of states");
-  wf__ops_give_back(c, &old);
+  wf__ops_release(c, &old);
   run->table = table;
   return status;
 }
@@ -275,7 +275,7 @@ static wf_status expand(struct run *run, uint64_t first, uint64_t count, bool *o
   if (status == WF_OK)
     status = wf__ops_to_host(c, &progress, run->table.progress, sizeof progress, err);
   if (status == WF_OK) status = wf__ops_finish(c, "pairs of states", err);
-  wf__ops_give_back(c, &room);
+  wf__ops_release(c, &room);
   WF__TRY(status);
   *out_full = progress.full != 0;
   run->count = progress.count < run->table.room ? progress.count : run->table.room;
@@ -407,16 +407,16 @@ static wf_status fill(struct run *run, bool connect, wf__gpu_batch **out, wf_err
     *out = whole;
     return WF_OK;
   }
-  wf__ops_give_back(run->self->context, run->scratch);
-  wf__ops_give_back(run->self->context, &run->room);
+  wf__ops_release(run->self->context, run->scratch);
+  wf__ops_release(run->self->context, &run->room);
   wf_status status = wf__gpu_batch_trim(whole, out, err);
   wf__gpu_batch_free(whole);
   return status;
 }
 
 static void end(struct run *run) {
-  wf__ops_give_back(run->self->context, run->scratch);
-  wf__ops_give_back(run->self->context, &run->room);
+  wf__ops_release(run->self->context, run->scratch);
+  wf__ops_release(run->self->context, &run->room);
 }
 
 wf_status wf__sparse_search(const wf__sparse *sparse, uint64_t give_up, bool *out_gave_up,

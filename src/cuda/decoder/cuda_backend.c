@@ -41,7 +41,7 @@ static void cuda_close(void *opaque) {
   if (self->cpu != NULL) wf__cpu_backend.close(self->cpu);
   free(self->workers);
   free(self);
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
 }
 
 static wf_status open_worker(struct wf__cuda_backend *self, int device, wf_error *err) {
@@ -113,7 +113,7 @@ static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *opti
   for (int i = 0; i < devices.count && status == WF_OK; i++)
     status = open_worker(self, devices.numbers[i], err);
   if (status == WF_OK) status = open_threads(self, err);
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
   if (status != WF_OK) {
     cuda_close(self);
     return status;
@@ -184,7 +184,7 @@ static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *opti
                                  wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
     if (status == WF_OK && plan.bytes.total_bytes > out->total_bytes) *out = plan.bytes;
   }
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
   if (status != WF_OK) *out = (wf_plan){0};
   return status;
 }
@@ -210,7 +210,7 @@ static wf_status cuda_plan_streams(const wf_graph *graph, const wf_decoder_optio
                                     wf__devices_sharing(&devices, devices.numbers[i]), &plan, err);
     if (status == WF_OK && (i == 0 || plan.max_streams < out->max_streams)) *out = plan;
   }
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
   if (status != WF_OK) *out = (wf_stream_plan){0};
   return status;
 }
@@ -228,7 +228,7 @@ static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
     if (cudaSetDevice(self->workers[i].device) == cudaSuccess)
       wf__gpu_add_lm_stats(&self->workers[i], out);
   out->stall_s /= self->num_workers; /* each worker's is an average over warps */
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
 }
 
 /* --- a batch ----------------------------------------------------------------------------- */
@@ -378,7 +378,7 @@ static wf_status cuda_decode(void *opaque, const wf__batch *batch, wf_error *err
   int caller = wf__callers_device();
   if (status == WF_OK) status = take_scorers(self, batch, err);
   if (status == WF_OK) status = decode_rounds(self, &work, order, homes, err);
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
   if (status == WF_ERR_DEVICE) self->broken = true;
   pthread_mutex_destroy(&work.mutex);
   free(work.utterances);

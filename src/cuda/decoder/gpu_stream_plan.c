@@ -7,8 +7,9 @@ static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void lay_out_out(wf__stream_plan *plan, bool scored, bool lattices) {
   const uint64_t sizes[WF__NUM_STREAM_OUT] = {
-      plan->chunk_size * sizeof(wf__lane_advance), plan->ancestors_cap * sizeof(wf__lane_ancestor),
-      scored && lattices ? plan->ancestors_cap * sizeof(uint64_t) : 0,
+      plan->chunk_size * sizeof(wf__lane_advance),
+      plan->back_pointers_cap * sizeof(wf__back_pointer),
+      scored && lattices ? plan->back_pointers_cap * sizeof(uint64_t) : 0,
       plan->links_cap * sizeof(wf__lane_chunk_link)};
   plan->out_bytes = wf__lay_out_arrays(sizes, WF__NUM_STREAM_OUT, plan->out_off);
 }
@@ -25,8 +26,8 @@ static void lay_out(wf__stream_plan *plan, const wf_graph *graph, const wf_decod
   plan->window_bytes =
       max_u64(chunk_bytes, min_u64(plan->chunk_size * chunk_bytes, WF__STREAM_WINDOW_BYTES));
   const bool lattices = options->lattice_beam > 0;
-  plan->ancestors_cap =
-      max_u64((frames + 1) * tokens, (uint64_t)plan->chunk_size * WF__STREAM_ANCESTORS);
+  plan->back_pointers_cap =
+      max_u64((frames + 1) * tokens, (uint64_t)plan->chunk_size * WF__STREAM_BACK_POINTERS_EACH);
   plan->links_cap = lattices ? (uint64_t)plan->chunk_size * WF__STREAM_ARCS : 0;
   lay_out_out(plan, scored, lattices);
   const wf__lane_shape shape = {.parts = parts,

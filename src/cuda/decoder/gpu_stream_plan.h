@@ -5,8 +5,8 @@
  *                    run at once; streams beyond that wait in the kernel's queue
  *           slots    [max_tokens] tokens of a stream, or their contexts; many in a slab
  *   pinned  block    the transfer block on the host's side: sent in one copy, as far as it is used
- *           out      written by the kernel: [chunk_size] wf__lane_advance, [ancestors_cap]
- *                    wf__lane_ancestor; for lattices their contexts, [links_cap]
+ *           out      written by the kernel: [chunk_size] wf__lane_advance, [back_pointers_cap]
+ *                    wf__back_pointer; for lattices their contexts, [links_cap]
  *                    wf__lane_chunk_link
  *
  * Plain C without CUDA: plans are made on machines without a GPU, too. */
@@ -16,18 +16,18 @@
 #include "cuda/decoder/gpu_plan.h"
 
 enum {
-  WF__STREAM_FRAMES = 16,      /* of a chunk in one launch */
-  WF__STREAM_CHUNKS = 8,       /* of a launch, for each block that runs at once */
-  WF__STREAM_ANCESTORS = 2048, /* room for a chunk's, on average */
-  WF__STREAM_ARCS = 4096,      /* and for those of its lattice */
+  WF__STREAM_FRAMES = 16,               /* of a chunk in one launch */
+  WF__STREAM_CHUNKS = 8,                /* of a launch, for each block that runs at once */
+  WF__STREAM_BACK_POINTERS_EACH = 2048, /* room for a chunk's, on average */
+  WF__STREAM_ARCS = 4096,               /* and for those of its lattice */
 };
 #define WF__STREAM_WINDOW_BYTES (64 << 20) /* scores of a launch; of one chunk at least */
 #define WF__STREAM_SLAB_BYTES (16 << 20)
 
 typedef enum wf__stream_out {
   WF__STREAM_ADVANCES,
-  WF__STREAM_ANCESTRY,
-  WF__STREAM_ANCESTOR_CONTEXTS,
+  WF__STREAM_BACK_POINTERS,
+  WF__STREAM_BACK_POINTER_CONTEXTS,
   WF__STREAM_CHUNK_LINKS,
   WF__NUM_STREAM_OUT
 } wf__stream_out;
@@ -35,7 +35,7 @@ typedef enum wf__stream_out {
 typedef struct wf__stream_plan {
   uint32_t parts;      /* blocks at one time */
   uint32_t chunk_size; /* chunks of a launch at most */
-  uint64_t ancestors_cap, links_cap, window_bytes;
+  uint64_t back_pointers_cap, links_cap, window_bytes;
   wf__lane_memory lane_memory;
   wf__transfer_plan transfer;
   uint64_t bytes; /* of both on the GPU, one behind the other: all but graph and slots */

@@ -35,7 +35,7 @@ static void channel_close(void *opaque, void *opaque_channel) {
       wf__rnn_scoring_leave(channel->scorer->rnn_scoring, channel);
     wf__gpu_release_scorer(channel->worker, &channel->scorer);
     wf__gpu_release_words(channel->worker, &channel->words);
-    wf__give_back_device(caller);
+    wf__restore_device(caller);
   }
   channel->worker->streams->num_channels--;
   wf__cpu_streams.close(NULL, channel); /* frees it: base is its first member */
@@ -100,7 +100,7 @@ static wf_status channel_open(void *opaque, void **out, wf_error *err) {
   *out = NULL;
   const int caller = wf__callers_device();
   const wf_status status = open_on(self, choose_worker(self), out, err);
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
   return status;
 }
 
@@ -120,7 +120,7 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
     return wf__fail(err, WF_ERR_DEVICE, "an earlier CUDA error left this decoder unusable");
   const int caller = wf__callers_device();
   const wf_status status = wf__streams_advance(self, batch, channels, err);
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
   if (status == WF_ERR_DEVICE) self->broken = true;
   return status;
 }
@@ -239,7 +239,7 @@ static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer 
   if (scorer == (channel->scorer != NULL ? channel->scorer->scorer : NULL)) return WF_OK;
   const int caller = wf__callers_device();
   const wf_status status = change_scorer(opaque, channel, scorer, words, num_words, err);
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
   return status;
 }
 
@@ -249,7 +249,7 @@ static wf_status set_graph(void *opaque, void *opaque_channel, const wf_graph *g
                            wf_error *err) {
   const int caller = wf__callers_device();
   const wf_status status = change_graph(opaque, opaque_channel, graph, err);
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
   return status;
 }
 
@@ -267,7 +267,7 @@ static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_la
   if (on_gpu) {
     const int caller = wf__callers_device();
     const wf_status status = wf__streams_to_cpu(self, channel, err);
-    wf__give_back_device(caller);
+    wf__restore_device(caller);
     WF__TRY(status);
     if (!goes_on && channel->ending == UINT32_MAX) base->path.flags |= WF_RESULT_NOT_FINAL;
   }

@@ -153,7 +153,7 @@ wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err);
 /* read_stream_links.c */
 /* What a chunk has emitted. Contexts are NULL without a scorer. */
 typedef struct wf__chunk_out {
-  const wf__lane_ancestor *tokens;
+  const wf__back_pointer *tokens;
   const uint64_t *contexts;
   const wf__lane_chunk_link *links;
   uint32_t num_tokens, num_links;

@@ -22,12 +22,13 @@ void wf__lane_memory_plan(const wf__lane_shape *shape, wf__lane_memory *out) {
                  scored = shape->scored, lattices = shape->lattices, streams = shape->streams;
   const uint64_t sizes[WF__NUM_LANE_ARRAYS] = {
       [WF__ARRAY_COSTS] = slots * 4,
-      [WF__ARRAY_AGENDA] = slots * 16,
+      [WF__ARRAY_FRONTIER] = slots * 16,
       [WF__ARRAY_WORD_LOG] = scored * parts * WF__LANE_WORD_LOG * sizeof(wf__lane_logged),
       [WF__ARRAY_LISTED] = scored * parts * WF__LANE_LISTED_BYTES,
       [WF__ARRAY_ENTRIES] = scored * slots * 16,
       [WF__ARRAY_SOURCES] = scored * slots * 8,
-      [WF__ARRAY_ASKED] = scored * parts * WF__LANE_ASKED * sizeof(wf__lane_asked),
+      [WF__ARRAY_WORD_CANDIDATES] =
+          scored * parts * WF__LANE_WORD_CANDIDATES * sizeof(wf__word_candidate),
       [WF__ARRAY_MEMO] = scored * parts * sizeof(uint64_t) * 2 << WF__LANE_MEMO_BITS,
       [WF__ARRAY_TRACE] = tokens * 8,
       [WF__ARRAY_CONTEXTS] = scored * tokens * 16,
@@ -50,12 +51,12 @@ void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_pa
   void *at[WF__NUM_LANE_ARRAYS];
   for (int i = 0; i < WF__NUM_LANE_ARRAYS; i++) at[i] = base + memory->off[i];
   p->memory.costs = at[WF__ARRAY_COSTS];
-  p->memory.agenda = at[WF__ARRAY_AGENDA];
+  p->memory.frontier = at[WF__ARRAY_FRONTIER];
   p->memory.word_log = at[WF__ARRAY_WORD_LOG];
   p->memory.listed = at[WF__ARRAY_LISTED];
   p->memory.entries = at[WF__ARRAY_ENTRIES];
   p->memory.sources = at[WF__ARRAY_SOURCES];
-  p->memory.asked = at[WF__ARRAY_ASKED];
+  p->memory.word_candidates = at[WF__ARRAY_WORD_CANDIDATES];
   p->memory.memo = at[WF__ARRAY_MEMO];
   p->memory.trace = at[WF__ARRAY_TRACE];
   p->memory.contexts = at[WF__ARRAY_CONTEXTS];
@@ -65,7 +66,7 @@ void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_pa
   p->lattices.records = at[WF__ARRAY_RECORDS];
   p->streams.links = at[WF__ARRAY_LINKS];
   p->streams.rows = at[WF__ARRAY_ROWS];
-  p->streams.handed = at[WF__ARRAY_EMITTED];
+  p->streams.emitted = at[WF__ARRAY_EMITTED];
   p->memory.trace_cap = memory->trace_cap;
   p->memory.trace_room = memory->trace_room;
   p->memory.frames_cap = memory->frames_cap;

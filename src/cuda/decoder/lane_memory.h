@@ -24,12 +24,12 @@ uint64_t wf__lay_out_arrays(const uint64_t *sizes, int count, uint64_t *off);
 typedef enum wf__lane_array {
   /* of one frame */
   WF__ARRAY_COSTS,
-  WF__ARRAY_AGENDA,
+  WF__ARRAY_FRONTIER,
   WF__ARRAY_WORD_LOG, /* this and the next five for searches with scorers */
   WF__ARRAY_LISTED,
   WF__ARRAY_ENTRIES,
   WF__ARRAY_SOURCES,
-  WF__ARRAY_ASKED,
+  WF__ARRAY_WORD_CANDIDATES,
   WF__ARRAY_MEMO,
   /* of all frames so far */
   WF__ARRAY_TRACE,

@@ -121,7 +121,7 @@ static wf_status add_chunk(const wf__gpu_channel *channel, const wf__chunk_out *
     WF__TRY(add_links(scratch, &frames, f, err));
     WF__TRY(add_tokens(&channel->base, out, frames.first[f], frames.first[f + 1], history, err));
   }
-  if (history->frames.size - history->num_settled <
+  if (history->frames.size - history->num_pruned_frames <
       (uint64_t)channel->worker->options.lattice_prune_interval)
     return WF_OK;
   return wf__history_prune(history, err);

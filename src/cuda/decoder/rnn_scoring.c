@@ -23,7 +23,7 @@ enum {
   LEAST_BITS = WF__RNN_SCORING_BITS,
   MOST_BITS = 29,
   LEAST_SLOTS = 1 << (LEAST_BITS - 2),
-  FRAMES_REMEMBERED = 8 /* of each lane between evictions, at least */
+  FRAMES_KEPT = 8 /* of each lane between evictions, at least */
 };
 enum { NONE = UINT32_MAX };
 
@@ -43,7 +43,7 @@ static wf_status make_array(struct wf__rnn_scoring *a, enum wf__rnn_array which,
   a->arrays[which].bytes = bytes;
   cudaError_t code = cudaMemsetAsync(data, 0, bytes, a->stream);
   if (code == cudaSuccess && keeps && old != NULL)
-    code = (cudaError_t)wf__answers_copy(data, old, old_bytes, a->stream);
+    code = (cudaError_t)wf__word_scores_copy(data, old, old_bytes, a->stream);
   if (code == cudaSuccess) code = cudaStreamSynchronize(a->stream);
   cudaFree(old);
   return code == cudaSuccess ? WF_OK : wf__cuda_fail(err, code, what);
@@ -63,15 +63,15 @@ static wf_status send_array(struct wf__rnn_scoring *a, enum wf__rnn_array which,
 
 /* All that grows with the numbers of contexts and slots, larger than before or new. */
 static wf_status make_tables(struct wf__rnn_scoring *a, wf_error *err) {
-  wf__lane_maker *m = &a->maker;
+  wf__rnn_state_tables *m = &a->tables;
   const uint64_t contexts = m->max_contexts, slots = m->max_slots;
-  WF__TRY(make_array(a, WF__RNN_ARRAY_TABLE, 2 * contexts * sizeof(wf__lane_answer), false, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_TABLE, 2 * contexts * sizeof(wf__word_score), false, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_PLACES, 2 * contexts * sizeof(wf__lane_home), false, err));
   WF__TRY(
       make_array(a, WF__RNN_ARRAY_CONTEXTS, (contexts + 1) * sizeof(wf__lane_context), true, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_WORDS, (contexts + 1) * m->num_words * sizeof(int32_t), true,
                      err));
-  WF__TRY(make_array(a, WF__RNN_ARRAY_QUESTIONS, contexts * sizeof(uint32_t), false, err));
+  WF__TRY(make_array(a, WF__RNN_ARRAY_MISSING, contexts * sizeof(uint32_t), false, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_CLAIMS, contexts * sizeof(uint32_t), false, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_FREE_CONTEXTS, contexts * sizeof(uint32_t), false, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_CONTEXT_LIVES, contexts + 1, false, err));
@@ -82,7 +82,7 @@ static wf_status make_tables(struct wf__rnn_scoring *a, wf_error *err) {
   WF__TRY(make_array(a, WF__RNN_ARRAY_ROOTS, contexts / 2 * sizeof *m->roots, true, err));
   WF__TRY(make_array(a, WF__RNN_ARRAY_STARTS, contexts / 2 * sizeof *m->starts, true, err));
   m->roots = a->arrays[WF__RNN_ARRAY_ROOTS].data;
-  m->answers.starts = m->starts = a->arrays[WF__RNN_ARRAY_STARTS].data;
+  m->word_scores.starts = m->starts = a->arrays[WF__RNN_ARRAY_STARTS].data;
   m->place_bits = (uint32_t)a->bits + 1;
   m->places = a->arrays[WF__RNN_ARRAY_PLACES].data;
   m->words = a->arrays[WF__RNN_ARRAY_WORDS].data;
@@ -91,12 +91,12 @@ static wf_status make_tables(struct wf__rnn_scoring *a, wf_error *err) {
   m->context_lives = a->arrays[WF__RNN_ARRAY_CONTEXT_LIVES].data;
   m->slot_lives = a->arrays[WF__RNN_ARRAY_SLOT_LIVES].data;
   m->hashes = a->arrays[WF__RNN_ARRAY_HASHES].data;
-  m->answers.bits = (uint32_t)a->bits + 1;
-  m->answers.table = a->arrays[WF__RNN_ARRAY_TABLE].data;
-  m->answers.contexts = a->arrays[WF__RNN_ARRAY_CONTEXTS].data;
-  m->answers.questions = a->arrays[WF__RNN_ARRAY_QUESTIONS].data;
-  m->answers.claims = a->arrays[WF__RNN_ARRAY_CLAIMS].data;
-  m->answers.counters = a->arrays[WF__RNN_ARRAY_COUNTERS].data;
+  m->word_scores.bits = (uint32_t)a->bits + 1;
+  m->word_scores.table = a->arrays[WF__RNN_ARRAY_TABLE].data;
+  m->word_scores.contexts = a->arrays[WF__RNN_ARRAY_CONTEXTS].data;
+  m->word_scores.missing = a->arrays[WF__RNN_ARRAY_MISSING].data;
+  m->word_scores.claims = a->arrays[WF__RNN_ARRAY_CLAIMS].data;
+  m->word_scores.counters = a->arrays[WF__RNN_ARRAY_COUNTERS].data;
   return WF_OK;
 }
 
@@ -114,19 +114,21 @@ static wf_status wait_for_counters(struct wf__rnn_scoring *a, wf_error *err) {
 }
 
 /* Sends where the streams' contexts are. */
-static wf_status send_held(struct wf__rnn_scoring *a, wf_error *err) {
-  wf__lane_held *held = wf__alloc(a->channels.size, sizeof *held);
-  if (held == NULL) return wf__fail_memory(err, a->channels.size * sizeof *held, what);
+static wf_status send_stream_contexts(struct wf__rnn_scoring *a, wf_error *err) {
+  wf__stream_contexts *stream_contexts = wf__alloc(a->channels.size, sizeof *stream_contexts);
+  if (stream_contexts == NULL)
+    return wf__fail_memory(err, a->channels.size * sizeof *stream_contexts, what);
   for (uint64_t i = 0; i < a->channels.size; i++) {
     const wf__gpu_channel *channel = a->channels.data[i];
-    held[i] = (wf__lane_held){channel->contexts, wf__streams_num_tokens(channel), 0};
+    stream_contexts[i] =
+        (wf__stream_contexts){channel->contexts, wf__streams_num_tokens(channel), 0};
   }
-  wf_status status =
-      wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_HELD, a->channels.size * sizeof *held, err);
+  wf_status status = wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_STREAM_CONTEXTS,
+                                             a->channels.size * sizeof *stream_contexts, err);
   if (status == WF_OK)
-    status = wf__device_send(a->arrays[WF__RNN_ARRAY_HELD].data, held,
-                             a->channels.size * sizeof *held, a->stream, what, err);
-  free(held);
+    status = wf__device_send(a->arrays[WF__RNN_ARRAY_STREAM_CONTEXTS].data, stream_contexts,
+                             a->channels.size * sizeof *stream_contexts, a->stream, what, err);
+  free(stream_contexts);
   for (uint64_t r = 0; r < a->root_states.size; r++)
     if (a->root_states.data[r] == WF__ROOT_LEFT) a->root_states.data[r] = WF__ROOT_FREE;
   return status;
@@ -137,21 +139,22 @@ wf_status wf__rnn_scoring_forget(struct wf__rnn_scoring *a, const wf__lane_param
   static const enum wf__rnn_array cleared[] = {WF__RNN_ARRAY_TABLE, WF__RNN_ARRAY_PLACES,
                                                WF__RNN_ARRAY_CONTEXT_LIVES,
                                                WF__RNN_ARRAY_SLOT_LIVES, WF__RNN_ARRAY_COUNTERS};
-  wf__lane_maker *m = &a->maker;
+  wf__rnn_state_tables *m = &a->tables;
   const uint64_t num_requests = a->counters->num_requests;
   const uint32_t free_contexts = m->num_free_contexts, free_slots = m->num_free_slots;
   for (size_t i = 0; i < sizeof cleared / sizeof *cleared; i++)
     WF__CUDA_TRY(
         cudaMemsetAsync(a->arrays[cleared[i]].data, 0, a->arrays[cleared[i]].bytes, a->stream),
         what);
-  if (a->streams) WF__TRY(send_held(a, err));
-  const wf__lane_holders holders = {.contexts = p != NULL ? p->memory.contexts : NULL,
-                                    .parts = p != NULL ? p->memory.num_lanes * p->memory.ranks : 0,
-                                    .trace_cap = p != NULL ? p->memory.trace_cap : 0,
-                                    .held = a->arrays[WF__RNN_ARRAY_HELD].data,
-                                    .num_held = (uint32_t)a->channels.size,
-                                    .starts_stay = a->streams};
-  WF__CUDA_TRY(wf__answers_forget(m, &holders, a->stream), what);
+  if (a->streams) WF__TRY(send_stream_contexts(a, err));
+  const wf__lane_holders holders = {
+      .contexts = p != NULL ? p->memory.contexts : NULL,
+      .parts = p != NULL ? p->memory.num_lanes * p->memory.ranks : 0,
+      .trace_cap = p != NULL ? p->memory.trace_cap : 0,
+      .stream_contexts = a->arrays[WF__RNN_ARRAY_STREAM_CONTEXTS].data,
+      .num_streams = (uint32_t)a->channels.size,
+      .starts_stay = a->streams};
+  WF__CUDA_TRY(wf__word_scores_evict(m, &holders, a->stream), what);
   WF__TRY(fetch_counters(a, err));
   m->num_free_contexts = a->counters->free_contexts;
   m->num_free_slots = a->counters->free_slots;
@@ -168,7 +171,7 @@ wf_status wf__rnn_scoring_forget(struct wf__rnn_scoring *a, const wf__lane_param
 }
 
 wf_status wf__rnn_scoring_grow(struct wf__rnn_scoring *a, const wf__lane_params *p, wf_error *err) {
-  wf__lane_maker *m = &a->maker;
+  wf__rnn_state_tables *m = &a->tables;
   if (a->bits + 1 >= a->number_bits || a->bits + 1 > MOST_BITS)
     return wf__fail(err, WF_ERR_LIMIT, "2^%d contexts of a recurrent scorer on the GPU", a->bits);
   a->bits++;
@@ -214,7 +217,7 @@ static wf_status send_lm(struct wf__rnn_scoring *a, enum wf__rnn_array which, co
 }
 
 static wf_status send_models(struct wf__rnn_scoring *a, const wf__rnn_scorer *rnn, wf_error *err) {
-  wf__lane_maker *m = &a->maker;
+  wf__rnn_state_tables *m = &a->tables;
   uint64_t factors[WF_RNNLM_MAX_ORDER * WF_RNNLM_MAX_ORDER];
   wf__rnn_hash_factors(a->lm, factors, &m->first_factor, &m->modulus);
   WF__TRY(send_array(a, WF__RNN_ARRAY_FACTORS, factors,
@@ -231,11 +234,11 @@ static wf_status send_models(struct wf__rnn_scoring *a, const wf__rnn_scorer *rn
 
 /* Numbers of contexts and slots that rnnlm_memory has room for. */
 static void choose_sizes(struct wf__rnn_scoring *a, uint64_t bytes) {
-  wf__lane_maker *m = &a->maker;
+  wf__rnn_state_tables *m = &a->tables;
   const uint64_t slot =
       wf__rnn_state_floats(a->lm) * sizeof(float) + m->order * sizeof(uint64_t) + 9;
   const uint64_t context = sizeof(wf__lane_context) + m->num_words * sizeof(int32_t) +
-                           2 * (sizeof(wf__lane_home) + sizeof(wf__lane_answer)) + 13;
+                           2 * (sizeof(wf__lane_home) + sizeof(wf__word_score)) + 13;
   uint64_t slots = bytes / 2 / slot;
   if (slots < LEAST_SLOTS) slots = LEAST_SLOTS;
   if (slots > NONE / (m->order + 2)) slots = NONE / (m->order + 2);
@@ -247,26 +250,27 @@ static void choose_sizes(struct wf__rnn_scoring *a, uint64_t bytes) {
   m->max_contexts = (uint32_t)1 << a->bits;
 }
 
-static wf_status make_maker(struct wf__rnn_scoring *a, const wf__rnn_scorer *rnn, wf_error *err) {
-  wf__lane_maker *m = &a->maker;
+static wf_status make_state_tables(struct wf__rnn_scoring *a, const wf__rnn_scorer *rnn,
+                                   wf_error *err) {
+  wf__rnn_state_tables *m = &a->tables;
   const wf_rnn_scorer_options *o = &rnn->options;
   const uint32_t order = a->lm->maxent_order > 0 ? (uint32_t)a->lm->maxent_order : 0,
                  kept = wf__rnn_words_kept(rnn);
-  *m = (wf__lane_maker){.rnnlm_scale = o->rnnlm_scale,
-                        .small_scale = o->small_scale,
-                        .weight = o->rnnlm_weight,
-                        .unknown_cost = o->unknown_cost,
-                        .linear = o->interpolation,
-                        .bos = a->lm->bos,
-                        .eos = a->lm->eos,
-                        .order = order,
-                        .words_kept = kept,
-                        .num_roots = 1, /* that of the scorer alone: the array is zero */
-                        .start_ngram = rnn->ngram != NULL ? wf_lm_start(rnn->ngram) : 0,
-                        .start_small = rnn->small != NULL ? wf_lm_start(rnn->small) : 0};
+  *m = (wf__rnn_state_tables){.rnnlm_scale = o->rnnlm_scale,
+                              .small_scale = o->small_scale,
+                              .weight = o->rnnlm_weight,
+                              .unknown_cost = o->unknown_cost,
+                              .linear = o->interpolation,
+                              .bos = a->lm->bos,
+                              .eos = a->lm->eos,
+                              .order = order,
+                              .words_kept = kept,
+                              .num_roots = 1, /* that of the scorer alone: the array is zero */
+                              .start_ngram = rnn->ngram != NULL ? wf_lm_start(rnn->ngram) : 0,
+                              .start_small = rnn->small != NULL ? wf_lm_start(rnn->small) : 0};
   m->num_words = order > 1 ? order - 1 : 0;
   if (kept != NONE && kept > m->num_words) m->num_words = kept;
-  m->answers.num_labels = (uint32_t)rnn->num_labels;
+  m->word_scores.num_labels = (uint32_t)rnn->num_labels;
   a->own_roots = o->rnnlm_cache != WF__RNN_CACHE_SHARED;
   choose_sizes(a, (uint64_t)o->rnnlm_memory);
   WF__TRY(wf__rnn_device_open(a->lm, m->max_slots, &a->device, err));
@@ -316,9 +320,9 @@ static wf_status fill_scoring(struct wf__rnn_scoring *a, int device, const wf_sc
     a->lm = wf_rnnlm_ref(rnn->rnnlm);
   else
     WF__TRY(wf_rnnlm_on_device(rnn->rnnlm, name, &a->lm, err));
-  WF__TRY(wf__rnn_scorer_twin(rnn, a->lm->base, &a->cpu_scorer, err));
+  WF__TRY(wf__rnn_cpu_scorer(rnn, a->lm->base, &a->cpu_scorer, err));
   WF__CUDA_TRY(cudaSetDevice(device), "choosing the GPU");
-  return make_maker(a, rnn, err);
+  return make_state_tables(a, rnn, err);
 }
 
 wf_status wf__rnn_scoring_open(int device, const wf_scorer *scorer, int number_bits,
@@ -353,7 +357,7 @@ void wf__gpu_drain_rnn_scorings(const wf__gpu_worker *worker) {
 
 wf_status wf__rnn_scoring_set_roots(struct wf__rnn_scoring *a, const wf__flat_scorer *const *roots,
                                     uint32_t count, bool forgets, wf_error *err) {
-  wf__lane_maker *m = &a->maker;
+  wf__rnn_state_tables *m = &a->tables;
   while (count >= m->max_contexts / 2) WF__TRY(wf__rnn_scoring_grow(a, NULL, err));
   WF__TRY(wf__device_send(a->arrays[WF__RNN_ARRAY_ROOTS].data, roots, count * sizeof *roots,
                           a->stream, what, err));
@@ -371,8 +375,8 @@ static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *s
   WF__CUDA_TRY(cudaMemsetAsync((char *)a->arrays[WF__RNN_ARRAY_COUNTERS].data + kept, 0,
                                sizeof *a->counters - kept, a->stream),
                what);
-  a->maker.answers.questions_cap = a->maker.max_contexts - a->num_scores;
-  p->answers = a->maker.answers;
+  a->tables.word_scores.missing_cap = a->tables.max_contexts - a->num_scores;
+  p->word_scores = a->tables.word_scores;
   WF__TRY(wf__gpu_launch(search->kind, p, a->stream, err));
   WF__TRY(wait_for_counters(a, err));
   a->num_frames += a->counters->num_frames;
@@ -381,12 +385,12 @@ static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *s
 
 /* Makes all scores that were requested. */
 static wf_status make_scores(struct wf__rnn_scoring *a, wf_error *err) {
-  wf__lane_maker *m = &a->maker;
-  const uint32_t questions = a->counters->num_questions, claims = a->counters->num_claims;
+  wf__rnn_state_tables *m = &a->tables;
+  const uint32_t missing = a->counters->num_missing, claims = a->counters->num_claims;
   const uint32_t steps = m->words_kept == NONE ? 1 : m->words_kept;
-  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_REQUESTS, questions * sizeof *m->requests, err));
-  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_COSTS, questions * sizeof *m->costs, err));
-  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_MADE_AT, questions * sizeof *m->made_at, err));
+  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_REQUESTS, missing * sizeof *m->requests, err));
+  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_COSTS, missing * sizeof *m->costs, err));
+  WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_MADE_AT, missing * sizeof *m->made_at, err));
   WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_MOVES, claims * sizeof *m->moves, err));
   WF__TRY(wf__rnn_scoring_reserve(a, WF__RNN_ARRAY_SLOTS, claims * sizeof *m->slots, err));
   m->requests = a->arrays[WF__RNN_ARRAY_REQUESTS].data;
@@ -395,25 +399,25 @@ static wf_status make_scores(struct wf__rnn_scoring *a, wf_error *err) {
   m->moves = a->arrays[WF__RNN_ARRAY_MOVES].data;
   m->slots = a->arrays[WF__RNN_ARRAY_SLOTS].data;
   if (claims > 0) {
-    WF__CUDA_TRY(wf__answers_claim(m, claims, a->stream), what);
+    WF__CUDA_TRY(wf__word_scores_claim(m, claims, a->stream), what);
     for (uint32_t step = 0; step < steps; step++) {
-      WF__CUDA_TRY(wf__answers_move(m, claims, step, a->stream), what);
+      WF__CUDA_TRY(wf__word_scores_move(m, claims, step, a->stream), what);
       WF__TRY(wf__rnn_device_advance_there(a->device, m->moves, claims, err));
     }
     WF__TRY(wf__rnn_device_norms_there(a->device, m->slots, claims, err));
   }
-  WF__CUDA_TRY(wf__answers_request(m, questions, a->stream), what);
-  WF__TRY(wf__rnn_device_costs_there(a->device, m->requests, questions, m->hashes, m->costs, err));
-  WF__CUDA_TRY(wf__answers_make(m, questions, a->stream), what);
+  WF__CUDA_TRY(wf__word_scores_request(m, missing, a->stream), what);
+  WF__TRY(wf__rnn_device_costs_there(a->device, m->requests, missing, m->hashes, m->costs, err));
+  WF__CUDA_TRY(wf__word_scores_make(m, missing, a->stream), what);
   WF__TRY(fetch_counters(a, err));
   if (a->counters->clash != 0)
     return wf__fail(err, WF_ERR_LIMIT,
                     "two contexts of the recurrent language model have the same 64-bit hash");
   m->num_free_contexts -= a->counters->num_made;
   m->num_free_slots -= claims;
-  a->num_scores += questions;
-  a->counts.answers++;
-  a->counts.costs += questions;
+  a->num_scores += missing;
+  a->counts.rounds++;
+  a->counts.costs += missing;
   a->counts.hidden += claims;
   a->counts.recomputed += (uint64_t)claims * (steps - 1);
   a->counts.histories += a->counters->num_made;
@@ -426,10 +430,10 @@ static wf_status run_rounds(struct wf__rnn_scoring *a, const wf__rnn_search *sea
   while (a->counters->num_waiting > 0) {
     WF__TRY(wf__interrupted(err));
     const wf__lane_counters *c = a->counters;
-    const bool fits = c->num_questions <= a->maker.answers.questions_cap &&
-                      c->num_questions <= a->maker.num_free_contexts &&
-                      c->num_claims <= a->maker.num_free_slots;
-    const bool lasts = a->num_frames >= (uint64_t)FRAMES_REMEMBERED * c->num_waiting;
+    const bool fits = c->num_missing <= a->tables.word_scores.missing_cap &&
+                      c->num_missing <= a->tables.num_free_contexts &&
+                      c->num_claims <= a->tables.num_free_slots;
+    const bool lasts = a->num_frames >= (uint64_t)FRAMES_KEPT * c->num_waiting;
     if (fits)
       WF__TRY(make_scores(a, err));
     else
@@ -446,7 +450,7 @@ static void count_search(struct wf__rnn_scoring *a, uint64_t costs, uint64_t num
   a->counts.hits += a->counters->num_requests > a->counts.costs - costs
                         ? a->counters->num_requests - (a->counts.costs - costs)
                         : 0;
-  wf__rnn_tell(a->scorer, &a->counts);
+  wf__rnn_report_counts(a->scorer, &a->counts);
 }
 
 /* Roots of utterances that share nothing. */
@@ -476,7 +480,7 @@ wf_status wf__rnn_scoring_search(struct wf__rnn_scoring *a, const wf__rnn_search
   WF__TRY(wf__rnn_scoring_reserve(
       a, WF__RNN_ARRAY_SAVED,
       (uint64_t)p->memory.num_lanes * p->memory.ranks * sizeof(wf__lane_saved), err));
-  a->maker.answers.saved = a->arrays[WF__RNN_ARRAY_SAVED].data;
+  a->tables.word_scores.saved = a->arrays[WF__RNN_ARRAY_SAVED].data;
   a->counters->num_requests = 0;
   WF__CUDA_TRY(cudaMemsetAsync(a->arrays[WF__RNN_ARRAY_SAVED].data, 0,
                                a->arrays[WF__RNN_ARRAY_SAVED].bytes, a->stream),

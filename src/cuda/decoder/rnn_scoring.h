@@ -22,7 +22,7 @@ enum wf__rnn_array {
   WF__RNN_ARRAY_PLACES,
   WF__RNN_ARRAY_CONTEXTS,
   WF__RNN_ARRAY_WORDS,
-  WF__RNN_ARRAY_QUESTIONS,
+  WF__RNN_ARRAY_MISSING,
   WF__RNN_ARRAY_CLAIMS,
   WF__RNN_ARRAY_FREE_CONTEXTS,
   WF__RNN_ARRAY_CONTEXT_LIVES,
@@ -45,7 +45,7 @@ enum wf__rnn_array {
   WF__RNN_ARRAY_FACTORS,
   WF__RNN_ARRAY_NGRAM,
   WF__RNN_ARRAY_SMALL,
-  WF__RNN_ARRAY_HELD,
+  WF__RNN_ARRAY_STREAM_CONTEXTS,
   WF__NUM_RNN_ARRAYS
 };
 
@@ -71,7 +71,7 @@ struct wf__rnn_scoring {
   wf_rnnlm *lm; /* on this GPU */
   wf__rnn_device *device;
   cudaStream_t stream; /* the device's */
-  wf__lane_maker maker;
+  wf__rnn_state_tables tables;
   struct {
     void *data;
     uint64_t bytes;

@@ -16,7 +16,7 @@ bool wf__gpu_copy_scores(void *opaque, const void *from, uint64_t bytes, void *t
     code = cudaSetDevice(attributes.device);
     there = code == cudaSuccess &&
             wf__gpu_read_back(self->stream, to, from, bytes, "scores", NULL) == WF_OK;
-    wf__give_back_device(caller);
+    wf__restore_device(caller);
   }
   if (code != cudaSuccess) (void)cudaGetLastError(); /* the search meets it, too, and says so */
   return there && code == cudaSuccess;

@@ -33,7 +33,7 @@ wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *er
 }
 
 /* Adds the numbers of the frames that the emitted tokens have read. */
-static wf_status add_frames(wf__channel *base, const wf__lane_ancestor *from, uint32_t count,
+static wf_status add_frames(wf__channel *base, const wf__back_pointer *from, uint32_t count,
                             wf_error *err) {
   int64_t last = -1;
   for (uint32_t i = 0; i < count; i++) {
@@ -47,9 +47,9 @@ static wf_status add_frames(wf__channel *base, const wf__lane_ancestor *from, ui
   return WF_OK;
 }
 
-static wf_status add_ancestors(wf__channel *base, const wf__lane_ancestor *from,
-                               const wf__lane_advance *advance, wf_error *err) {
-  const uint64_t size = base->trace.records.size, count = advance->num_ancestors;
+static wf_status add_back_pointers(wf__channel *base, const wf__back_pointer *from,
+                                   const wf__lane_advance *advance, wf_error *err) {
+  const uint64_t size = base->trace.records.size, count = advance->num_back_pointers;
   WF__TRY(wf__vec_grow(&base->trace.records, count, "the token history", err));
   WF__TRY(wf__vec_grow(&base->trace.loglikes, count, "the token history", err));
   wf__trace_record *records = base->trace.records.data + size;
@@ -82,15 +82,15 @@ static wf_status begin_scoring(wf__gpu_channel *channel, int thread, wf_error *e
 static wf__chunk_out emitted(const wf__gpu_channel *channel, const wf__lane_advance *advance) {
   const wf__gpu_streams *streams = channel->worker->streams;
   return (wf__chunk_out){
-      .tokens = (const wf__lane_ancestor *)wf__streams_out(streams, WF__STREAM_ANCESTRY) +
-                advance->ancestors_off,
-      .contexts = channel->scorer != NULL
-                      ? (const uint64_t *)wf__streams_out(streams, WF__STREAM_ANCESTOR_CONTEXTS) +
-                            advance->ancestors_off
-                      : NULL,
+      .tokens = (const wf__back_pointer *)wf__streams_out(streams, WF__STREAM_BACK_POINTERS) +
+                advance->back_pointers_off,
+      .contexts = channel->scorer != NULL ? (const uint64_t *)wf__streams_out(
+                                                streams, WF__STREAM_BACK_POINTER_CONTEXTS) +
+                                                advance->back_pointers_off
+                                          : NULL,
       .links = (const wf__lane_chunk_link *)wf__streams_out(streams, WF__STREAM_CHUNK_LINKS) +
                advance->links_off,
-      .num_tokens = advance->num_ancestors,
+      .num_tokens = advance->num_back_pointers,
       .num_links = advance->num_links};
 }
 
@@ -106,7 +106,7 @@ wf_status wf__streams_take_advance(wf__gpu_channel *channel, const wf__lane_adva
     WF__TRY(add_frames(base, out.tokens, out.num_tokens, err));
   if (out.num_tokens > 0 && channel->worker->options.lattice_beam > 0)
     WF__TRY(wf__streams_add_history(channel, &out, path->num_decoded, thread, err));
-  if (out.num_tokens > 0) WF__TRY(add_ancestors(base, out.tokens, advance, err));
+  if (out.num_tokens > 0) WF__TRY(add_back_pointers(base, out.tokens, advance, err));
   path->flags |= advance->flags;
   path->num_decoded += (int64_t)advance->num_decoded;
   path->num_tokens += advance->num_tokens;
@@ -124,9 +124,9 @@ wf_status wf__streams_take_advance(wf__gpu_channel *channel, const wf__lane_adva
   channel->final_cost = advance->final_cost;
   channel->select_key = advance->select_key;
   channel->select_context = advance->select_context;
-  /* Without new ancestors this is a look at the tokens: the committed prefix may have been read
+  /* Without new back-pointers this is a look at the tokens: the committed prefix may have been read
    * already. */
-  if (advance->num_ancestors == 0) return WF_OK;
+  if (advance->num_back_pointers == 0) return WF_OK;
   channel->collected = false;
   const bool full = base->trace.records.size > 2 * base->trace.live + WF__CHANNEL_COLLECT;
   return full || channel->watched ? wf__streams_collect(channel, thread, err) : WF_OK;

@@ -25,7 +25,7 @@ wf_status wf__rnn_scoring_acquire(wf__gpu_worker *worker, const wf_scorer *score
     WF__TRY(
         wf__rnn_scoring_open(worker->device, scorer, wf__gpu_context_bits(worker->graph), at, err));
     (*at)->streams = true;
-    (*at)->maker.num_roots = 0;
+    (*at)->tables.num_roots = 0;
   }
   *out = *at;
   (*out)->num_users++;
@@ -56,21 +56,21 @@ static wf_status find_root(struct wf__rnn_scoring *a, uint32_t *root, wf_error *
   for (int tries = 0; tries < 2; tries++) {
     for (*root = 0; *root < a->root_states.size && a->root_states.data[*root] != WF__ROOT_FREE;)
       ++*root;
-    if (*root + 1 < a->maker.max_contexts / 2 && a->maker.num_free_contexts > 0) return WF_OK;
+    if (*root + 1 < a->tables.max_contexts / 2 && a->tables.num_free_contexts > 0) return WF_OK;
     WF__TRY((tries == 0 ? wf__rnn_scoring_forget : wf__rnn_scoring_grow)(a, NULL, err));
   }
-  return *root + 1 < a->maker.max_contexts / 2 && a->maker.num_free_contexts > 0
+  return *root + 1 < a->tables.max_contexts / 2 && a->tables.num_free_contexts > 0
              ? WF_OK
              : wf__fail(err, WF_ERR_LIMIT, "too many chains with one recurrent scorer");
 }
 
 wf_status wf__rnn_scoring_add_root(struct wf__rnn_scoring *a, const wf__flat_scorer *chain,
                                    uint32_t *root, wf_error *err) {
-  wf__lane_maker *m = &a->maker;
+  wf__rnn_state_tables *m = &a->tables;
   WF__TRY(find_root(a, root, err));
   WF__TRY(wf__device_send((char *)a->arrays[WF__RNN_ARRAY_ROOTS].data + *root * sizeof chain,
                           &chain, sizeof chain, a->stream, what, err));
-  WF__CUDA_TRY(wf__answers_start(m, *root, a->stream), what);
+  WF__CUDA_TRY(wf__word_scores_start(m, *root, a->stream), what);
   WF__CUDA_TRY(cudaStreamSynchronize(a->stream), what);
   if (*root == a->root_states.size)
     WF__TRY(wf__vec_push(&a->root_states, (uint8_t)WF__ROOT_FREE, what, err));

@@ -137,11 +137,11 @@ static wf_status submit_items(wf__gpu_worker *worker, wf__search_launch *launch,
   launch->ranks = 1u << bits;
   wf__lane_params p = wf__gpu_search_params(&streams->room, &worker->params, launch);
   p.streams.advances = outcomes(streams);
-  p.streams.ancestors = wf__streams_out(streams, WF__STREAM_ANCESTRY);
-  p.streams.ancestor_contexts = wf__streams_out(streams, WF__STREAM_ANCESTOR_CONTEXTS);
+  p.streams.back_pointers = wf__streams_out(streams, WF__STREAM_BACK_POINTERS);
+  p.streams.back_pointer_contexts = wf__streams_out(streams, WF__STREAM_BACK_POINTER_CONTEXTS);
   p.streams.chunk_links = wf__streams_out(streams, WF__STREAM_CHUNK_LINKS);
   p.streams.chunk_links_cap = streams->plan.links_cap;
-  p.streams.ancestors_cap = streams->plan.ancestors_cap;
+  p.streams.back_pointers_cap = streams->plan.back_pointers_cap;
   p.graph.arc_sources = streams->arc_sources;
   return wf__gpu_submit(&streams->room, launch, &p, streams->stream, err);
 }
@@ -263,7 +263,7 @@ static wf_status read_outcome(const struct round *round, uint64_t number, int th
                        ? WF__ITEM_GOES_ON
                        : WF__ITEM_DONE;
       return wf__streams_take_advance(item->channel, advance, thread, err);
-    case WF__LANE_NO_ANCESTORS: return WF_OK;
+    case WF__LANE_NO_BACK_POINTERS: return WF_OK;
     case WF__LANE_TABLE_FULL:
       item->bits = wider_bits(streams);
       if (item->bits == 0)

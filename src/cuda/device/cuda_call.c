@@ -14,7 +14,7 @@ int wf__callers_device(void) {
   return device;
 }
 
-void wf__give_back_device(int device) {
+void wf__restore_device(int device) {
   int now = device;
   if (device >= 0 && cudaGetDevice(&now) == cudaSuccess && now != device) cudaSetDevice(device);
 }

@@ -19,7 +19,7 @@ wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
 /* The calling thread's current device: -1 if there is none. Whoever changes it for a while gives
  * the caller's back. */
 int wf__callers_device(void);
-void wf__give_back_device(int device);
+void wf__restore_device(int device);
 
 typedef struct wf__device_buffer {
   void *data;

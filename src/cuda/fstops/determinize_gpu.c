@@ -192,7 +192,7 @@ static wf_status count_items(struct determinization *self, wf__gpu_blocks *room,
     WF__CUDA_TRY(wf__determinize_count(&self->s, level, self->c->stream), "subsets");
     WF__TRY(add_up(self, room, level->item_off, level->num_elements + 1, &level->num_items, err));
     if (level->num_items <= WF__DET_ITEMS || level->num_subsets == 1) break;
-    wf__ops_give_back(self->c, room);
+    wf__ops_release(self->c, room);
     level->num_subsets = (level->num_subsets + 1) / 2;
   }
   if (level->num_items >= UINT32_MAX)
@@ -292,7 +292,7 @@ static wf_status do_levels(struct determinization *self, bool *out_more, wf_erro
                                .label_bits = self->label_bits,
                                .state_bits = self->state_bits};
     wf_status status = do_level(self, &room, &level, out_more, err);
-    wf__ops_give_back(self->c, &room);
+    wf__ops_release(self->c, &room);
     WF__TRY(status);
     first += level.num_subsets;
     first_element += level.num_elements;
@@ -312,7 +312,7 @@ static wf_status find_all(struct determinization *self, const wf__gpu_batch *fro
     WF__TRY(begin(self, from, err));
     WF__TRY(do_levels(self, &more, err));
     if (!more) return WF_OK;
-    wf__ops_give_back(self->c, self->scratch);
+    wf__ops_release(self->c, self->scratch);
     if (self->needed.subsets > self->room.subsets) self->room.subsets = 4 * self->needed.subsets;
     if (self->needed.slots > self->s.num_slots / 4 * 3) self->room.slots = 2 * self->needed.slots;
     if (self->needed.elements > self->room.elements)
@@ -504,7 +504,7 @@ static wf_status look_at_labels(struct determinization *self, wf_error *err) {
                          ? wf__ops_to_host(self->c, found, on_device, sizeof found, err)
                          : wf__cuda_fail(err, code, "labels");
   if (status == WF_OK) status = wf__ops_finish(self->c, "labels", err);
-  wf__ops_give_back(self->c, &room);
+  wf__ops_release(self->c, &room);
   WF__TRY(status);
   self->label_bits = bits_for(found[0]);
   if (self->o->rmepsilon && found[1] != 0)

@@ -65,7 +65,7 @@ wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_
   return WF_OK;
 }
 
-void wf__ops_give_back(wf__gpu_context *context, wf__gpu_blocks *blocks) {
+void wf__ops_release(wf__gpu_context *context, wf__gpu_blocks *blocks) {
   for (int i = 0; i < blocks->count; i++) cudaFreeAsync(blocks->at[i], context->stream);
   blocks->count = 0;
 }
@@ -98,7 +98,7 @@ void wf__gpu_batch_free(wf__gpu_batch *batch) {
   if (batch == NULL) return;
   if (batch->context != NULL) {
     cudaSetDevice(batch->context->device);
-    wf__ops_give_back(batch->context, &batch->owned);
+    wf__ops_release(batch->context, &batch->owned);
   }
   wf__gpu_context_release(batch->context);
   free(batch->state_base);
@@ -161,7 +161,7 @@ static wf_status settle(wf__gpu_batch *batch, const char *what, wf_error *err) {
     status = wf__ops_to_host(c, batch->state_base, batch->f.state_base, (count + 1) * 8, err);
   if (status == WF_OK) status = wf__ops_to_host(c, batch->start, batch->f.start, count * 8, err);
   if (status == WF_OK) status = wf__ops_finish(c, what, err);
-  wf__ops_give_back(c, &scratch);
+  wf__ops_release(c, &scratch);
   return status;
 }
 
@@ -211,7 +211,7 @@ wf_status wf__gpu_batch_make_on(wf__gpu_context *context, size_t count, bool log
   wf_status status = batch_new(context, count, log_semiring, &batch, err);
   if (status == WF_OK) status = make(batch, from, &scratch, how, err);
   if (status == WF_OK) status = settle(batch, what, err);
-  wf__ops_give_back(context, &scratch);
+  wf__ops_release(context, &scratch);
   if (status == WF_OK)
     *out = batch;
   else

@@ -52,7 +52,7 @@ wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_
 #define TAKE(context, blocks, pointer, count, what)                                  \
   WF__TRY(wf__ops_take(context, blocks, (uint64_t)(count) * sizeof *(pointer), what, \
                        (void **)&(pointer), err))
-void wf__ops_give_back(wf__gpu_context *context, wf__gpu_blocks *blocks);
+void wf__ops_release(wf__gpu_context *context, wf__gpu_blocks *blocks);
 
 /* Copies on the context's stream; wf__ops_finish waits for it. */
 wf_status wf__ops_to_device(wf__gpu_context *context, void *to, const void *from, uint64_t bytes,

@@ -83,7 +83,7 @@ wf_status wf__gpu_batch_create(const wf_fst *const *fsts, size_t count, wf_semir
                     device);
   const int caller = wf__callers_device();
   wf_status status = wf__gpu_profile_read(devices.numbers[0], &profile, err);
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
   if (status != WF_OK) return status;
   WF__TRY(wf__gpu_context_create(devices.numbers[0], &context, err));
   status = wf__gpu_batch_make_on(context, count, semiring == WF_LOG, make_upload, fsts, 0,
@@ -244,7 +244,7 @@ wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, con
   WF__CUDA_TRY(wf__ops_next_keys(f, keys, index, c->stream), "incoming arcs");
   wf_status status =
       sort(c, &room, keys, keys_out, index, in->arc, f->num_arcs, bits_for(f->num_states), err);
-  wf__ops_give_back(c, &room);
+  wf__ops_release(c, &room);
   WF__TRY(status);
   WF__CUDA_TRY(wf__ops_incoming_off(keys_out, f->num_arcs, in->off, f->num_states, c->stream),
                "incoming arcs");

@@ -131,7 +131,7 @@ wf_status wf__gpu_batch_distances(const wf__gpu_batch *batch, bool reverse, doub
   *out_count = batch->f.num_states;
   if (*out == NULL) return wf__fail_memory(err, batch->f.num_states * sizeof **out, "distances");
   wf_status status = get_distances(batch, reverse, delta, &scratch, *out, err);
-  wf__ops_give_back(batch->context, &scratch);
+  wf__ops_release(batch->context, &scratch);
   if (status == WF_OK) return WF_OK;
   free(*out);
   *out = NULL;
@@ -187,7 +187,7 @@ wf_status wf__gpu_batch_forward_score(wf__gpu_batch *batch, double delta, bool w
                                       double *out_costs, wf_error *err) {
   wf__gpu_blocks scratch = {.count = 0};
   wf_status status = get_score(batch, delta, with_gradients, &scratch, out_costs, err);
-  wf__ops_give_back(batch->context, &scratch);
+  wf__ops_release(batch->context, &scratch);
   return status;
 }
 

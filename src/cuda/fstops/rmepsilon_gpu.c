@@ -265,7 +265,7 @@ static wf_status remove_epsilons(struct removal *self, const struct request *req
   for (uint32_t k = 1; k < self->num_levels; k++) {
     wf__gpu_blocks room = {.count = 0};
     wf_status status = do_level(self, k, &room, err);
-    wf__ops_give_back(c, &room);
+    wf__ops_release(c, &room);
     WF__TRY(status);
   }
   return write_result(self, drop, batch, err);
@@ -286,7 +286,7 @@ static wf_status make_removal(wf__gpu_batch *batch, const void *user, wf__gpu_bl
     return wf__gpu_batch_copy_states(request->from, &a, err);
   }
   wf_status status = remove_epsilons(&self, request, batch, err);
-  wf__ops_give_back(self.c, &self.pools);
+  wf__ops_release(self.c, &self.pools);
   free(self.level_state);
   free(self.level_arc);
   return status;
@@ -321,7 +321,7 @@ static wf_status trim_and_remove(const wf__gpu_batch *batch, bool connect, uint3
   bool any_behind = false;
   WF__CUDA_TRY(cudaSetDevice(batch->context->device), "choosing the GPU");
   wf_status status = find_moderate(batch, &scratch, before, err);
-  wf__ops_give_back(batch->context, &scratch);
+  wf__ops_release(batch->context, &scratch);
   WF__TRY(status);
   for (uint64_t i = 0; i < batch->f.num_fsts; i++) {
     behind[i] = connect && !before[i];

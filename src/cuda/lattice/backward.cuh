@@ -86,7 +86,7 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, c
   constexpr u32 AT_ONCE = 4;
   back_work &work = memory::work();
   back_marks &known = work.marks[turn];
-  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0],
+  const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0],
             size = *table.size;
   const u32 *sources = p->graph.in_sources[EPSILONS];
   u32 *marks = memory::marks_at(turn, p->lattices.back_bits);
@@ -100,7 +100,7 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, c
         count = arcs_into<EPSILONS>(state_of(table.keys[slot]), known, &first);
     }
     __syncwarp();
-    arc_share<POLICY> share(boxes, in_warp(), first, count, 0);
+    arc_share<POLICY> share(arc_ranges, in_warp(), first, count, 0);
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 at;
       float zero;
@@ -272,16 +272,16 @@ template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, u32 number,
                                                        const back_table &table,
                                                        const back_table &before) {
-  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
+  const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0];
   const float best = records()[number].best;
   const u64 last = records()[number + 1].last,
             last_context = SCORED ? records()[number + 1].last_context : 0;
   const uint16_t *ranks = memory::ranks_at(p->lattices.back_bits);
-  arc_share<POLICY> share(boxes, in_warp(), token.info.x, token.info.y - token.info.x,
+  arc_share<POLICY> share(arc_ranges, in_warp(), token.info.x, token.info.y - token.info.x,
                           __uint_as_float(in_warp()));
   for (u32 k0 = 0; k0 < share.total; k0 += 32) {
     u32 a, to_rank = 0, slot = ALL;
-    float who, extra = INFINITY, score = 0;
+    float who, extra_cost = INFINITY, score = 0;
     u64 none;
     share.at(k0, in_warp(), &a, &who, &none);
     const int from = (int)(__float_as_uint(who) & 31);
@@ -304,11 +304,11 @@ __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, 
         to_rank = ranks[target];
         if (candidate <= FLT_MAX &&
             is_up_to((u64)ordered(candidate) << 32 | a, source_context, last, last_context))
-          extra = table.extra_over(target, candidate, p->rules.lattice_beam);
+          extra_cost = table.extra_cost_over(target, candidate, p->rules.lattice_beam);
       }
     }
-    if (extra <= p->rules.lattice_beam)
-      slot = before.put(source, key_of(source, source_context), source_cost, extra);
+    if (extra_cost <= p->rules.lattice_beam)
+      slot = before.put(source, key_of(source, source_context), source_cost, extra_cost);
     __syncwarp();
     stage_links(slot != ALL, slot, to_rank, a, __float_as_uint(score));
   }
@@ -320,13 +320,13 @@ template <class POLICY, int RANKS>
 template <bool OUT>
 __device__ void searcher<POLICY, RANKS>::take_epsilons(const back_token &token, u32 number,
                                                        const back_table &table) {
-  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
+  const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0];
   const float cutoff = cost_of((u32)(records()[number].last >> 32));
-  arc_share<POLICY> share(boxes, in_warp(), token.info.y, token.info.z - token.info.y,
+  arc_share<POLICY> share(arc_ranges, in_warp(), token.info.y, token.info.z - token.info.y,
                           __uint_as_float(in_warp()));
   for (u32 k0 = 0; k0 < share.total; k0 += 32) {
     u32 a, to = 0, target = ALL;
-    float who, extra = INFINITY;
+    float who, extra_cost = INFINITY;
     u64 none;
     share.at(k0, in_warp(), &a, &who, &none);
     const int from = (int)(__float_as_uint(who) & 31);
@@ -340,20 +340,21 @@ __device__ void searcher<POLICY, RANKS>::take_epsilons(const back_token &token, 
       to = arc.x & 0x7fffffffu;
       float candidate = __fadd_rn(source_cost, __uint_as_float(arc.y));
       if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
-      const bool ask = table.may_have(to);
+      const bool in_table = table.may_have(to);
       if constexpr (SCORED)
-        if (ask && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
-      if (ask && candidate <= cutoff) target = table.find(key_of(to, to_context));
-      if (target != ALL) extra = table.extra_over(target, candidate, p->rules.lattice_beam);
+        if (in_table && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
+      if (in_table && candidate <= cutoff) target = table.find(key_of(to, to_context));
+      if (target != ALL)
+        extra_cost = table.extra_cost_over(target, candidate, p->rules.lattice_beam);
     }
     __syncwarp();
-    const bool live =
-        leads_on(extra <= p->rules.lattice_beam, source, source_context, to, to_context, number);
+    const bool live = leads_on(extra_cost <= p->rules.lattice_beam, source, source_context, to,
+                               to_context, number);
     if (OUT && live) memory::work().any_epsilons = 1;
     if (OUT)
       stage_links(live, slot, target | IN_FRAME, a, 0);
     else if (live)
-      table.put(source, key_of(source, source_context), source_cost, extra);
+      table.put(source, key_of(source, source_context), source_cost, extra_cost);
     __syncwarp();
   }
 }
@@ -484,7 +485,7 @@ __device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const back_table 
 /* The lattice into pages. False if a frame has more tokens within the beam than a table holds,
  * there are not enough pages, or the host says stop. */
 template <class POLICY, int RANKS>
-__device__ bool searcher<POLICY, RANKS>::go_back() {
+__device__ bool searcher<POLICY, RANKS>::run_backward() {
   back_work &work = memory::work();
   u32 which = 0;
   if (tid() == 0) {
@@ -545,10 +546,10 @@ __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
           (u64)atomicAdd((u32 *)p->lattices.global_tables, 1u) * memory::global_bytes();
     __syncthreads();
   }
-  frame = records()[0].settled;
+  frame = records()[0].pruned_frames;
   row_frame = (u32)outcome->num_decoded;
   begin_marks();
-  const bool fits = go_back();
+  const bool fits = run_backward();
   __syncthreads();
   if (tid() != 0) return;
   outcome->last_page = memory::work().page + 1;

@@ -2,7 +2,7 @@
  * order of the lattice (docs/reference/semantics.md), so that the host has nothing to look up.
  *
  *   staged   {slot of the source | its earlier arcs << 16; number or slot of the target; arc; bits
- *            of its score, of an end the state} in the lane's agenda, which the search needs no
+ *            of its score, of an end the state} in the lane's frontier, which the search needs no
  *            more. Arcs of one token are staged by one warp at a time, as the graph numbers them
  *   levels   of the frame's tokens: arcs on the longest path of epsilons that leads there
  *   ranks    their numbers: by level, then by key

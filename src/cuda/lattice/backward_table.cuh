@@ -28,8 +28,8 @@ constexpr u32 GLOBAL_BITS =
     14; /* of tables in device memory, for utterances that find no room in shared memory */
 constexpr u32 GLOBAL_HEAD = 256; /* bytes before the first of these */
 constexpr u32 WINDOW = WF__BACK_WINDOW, MOST_MARKED = WF__BACK_MARKED;
-constexpr u32 MARK_BITS = 15; /* of a bitmap of marks */
-constexpr u32 HELD_BITS = 14; /* of a bitmap of states in a table, with scorers */
+constexpr u32 MARK_BITS = 15;   /* of a bitmap of marks */
+constexpr u32 BITMAP_BITS = 14; /* of a bitmap of states in a table, with scorers */
 constexpr u32 HUB = WF__BACK_HUB,
               MOST_HUBS = 16; /* arcs into a state that a warp is not left alone with; such states
                                  in a table, or all tokens are looked at */
@@ -61,8 +61,8 @@ struct back_work {
   char *global_tables;                      /* of the lattice, if its tables are in device memory */
 };
 
-__device__ __forceinline__ u32 held_bit(u32 state) {
-  return state * 0x9E3779B1u >> (32 - HELD_BITS);
+__device__ __forceinline__ u32 bitmap_bit(u32 state) {
+  return state * 0x9E3779B1u >> (32 - BITMAP_BITS);
 }
 
 /* --- a table ----------------------------------------------------------------------------- */
@@ -75,12 +75,12 @@ struct back_table {
       sizeof(token_key) + sizeof(float) + sizeof(int) + sizeof(uint16_t);
   token_key *keys;
   float *costs;
-  int *extras;
+  int *extra_costs;
   uint16_t *places;
   u32 *news; /* bitmap of the slots whose extra costs an epsilon round has changed; NULL: nobody
                 asks */
   u32 *any_news;
-  u32 *held; /* with scorers: bitmap of its states */
+  u32 *bitmap; /* with scorers: bitmap of its states */
   u32 *size;
   u32 *bound, *full; /* of the block's work */
   u32 mask;
@@ -89,9 +89,10 @@ struct back_table {
   __device__ __forceinline__ void clear() const {
     for (u32 i = tid(); i <= mask; i += BACK_THREADS) {
       keys[i] = NO_STATE;
-      extras[i] = __float_as_int(INFINITY);
+      extra_costs[i] = __float_as_int(INFINITY);
     }
-    for (u32 i = tid(); POLICY::SCORED && i < 1u << (HELD_BITS - 5); i += BACK_THREADS) held[i] = 0;
+    for (u32 i = tid(); POLICY::SCORED && i < 1u << (BITMAP_BITS - 5); i += BACK_THREADS)
+      bitmap[i] = 0;
     if (tid() == 0) *size = 0;
   }
 
@@ -102,8 +103,8 @@ struct back_table {
 
   /* False: no token of the graph's state is in the table, whatever its context. */
   __device__ __forceinline__ bool may_have(u32 state) const {
-    const u32 bit = held_bit(state);
-    return !POLICY::SCORED || (*(volatile u32 *)&held[bit >> 5] >> (bit & 31) & 1) != 0;
+    const u32 bit = bitmap_bit(state);
+    return !POLICY::SCORED || (*(volatile u32 *)&bitmap[bit >> 5] >> (bit & 31) & 1) != 0;
   }
 
   /* Slot of the key's token; ALL: it is not there. */
@@ -120,16 +121,16 @@ struct back_table {
 
   /* Extra cost of a candidate for the token in a slot, +infinity if it is not known to be within
    * the beam. */
-  __device__ __forceinline__ float extra_over(u32 slot, float candidate, float beam) const {
-    const float extra = __int_as_float(*(volatile int *)&extras[slot]);
-    if (!(extra <= beam)) return INFINITY; /* it is being put there */
+  __device__ __forceinline__ float extra_cost_over(u32 slot, float candidate, float beam) const {
+    const float extra_cost = __int_as_float(*(volatile int *)&extra_costs[slot]);
+    if (!(extra_cost <= beam)) return INFINITY; /* it is being put there */
     __threadfence_block();
     const float cost = *(volatile float *)&costs[slot];
-    return __fadd_rn(candidate > cost ? __fsub_rn(candidate, cost) : 0, extra);
+    return __fadd_rn(candidate > cost ? __fsub_rn(candidate, cost) : 0, extra_cost);
   }
 
   /* The token has a way on at this extra cost. Returns its slot, ALL if there is none. */
-  __device__ __forceinline__ u32 put(u32 state, token_key key, float cost, float extra) const {
+  __device__ __forceinline__ u32 put(u32 state, token_key key, float cost, float extra_cost) const {
     u32 at = home_of(key);
     for (u32 left = mask + 1;; at = (at + 1) & mask) {
       token_key seen = *(volatile token_key *)&keys[at];
@@ -146,12 +147,12 @@ struct back_table {
         return ALL;
       }
     }
-    if (POLICY::SCORED) atomicOr(&held[held_bit(state) >> 5], 1u << (held_bit(state) & 31));
+    if (POLICY::SCORED) atomicOr(&bitmap[bitmap_bit(state) >> 5], 1u << (bitmap_bit(state) & 31));
     *(volatile float *)&costs[at] = cost; /* all who come write the same */
     __threadfence_block();
-    if (atomicMin(&extras[at], __float_as_int(extra)) <= __float_as_int(extra))
+    if (atomicMin(&extra_costs[at], __float_as_int(extra_cost)) <= __float_as_int(extra_cost))
       return at; /* never negative, so the bits are ordered */
-    atomicMax(bound, ordered(__fsub_rn(cost, extra)));
+    atomicMax(bound, ordered(__fsub_rn(cost, extra_cost)));
     if (news != NULL) {
       atomicOr(&news[at >> 5], 1u << (at & 31));
       *any_news = 1;
@@ -210,16 +211,16 @@ struct back_memory {
   static __device__ __forceinline__ table table_at(u32 which, u32 bits) {
     static_assert(sizeof(back_work) <= sizeof(lane_shared::hist),
                   "back_work must fit the histogram");
-    static_assert(2 * sizeof(u32) << (HELD_BITS - 5) <= sizeof(lane_shared::agenda),
-                  "the bitmaps must fit the agenda");
+    static_assert(2 * sizeof(u32) << (BITMAP_BITS - 5) <= sizeof(lane_shared::frontier),
+                  "the bitmaps must fit the frontier");
     static_assert(offset() % 16 == 0, "the tables must be aligned");
     char *at = tables() + which * (table::SLOT_BYTES << bits);
     table t;
     t.keys = (token_key *)at;
     t.costs = (float *)(at + (sizeof(token_key) << bits));
-    t.extras = (int *)(t.costs + (1u << bits));
-    t.places = (uint16_t *)(t.extras + (1u << bits));
-    t.held = (u32 *)own().agenda + which * (1u << (HELD_BITS - 5));
+    t.extra_costs = (int *)(t.costs + (1u << bits));
+    t.places = (uint16_t *)(t.extra_costs + (1u << bits));
+    t.bitmap = (u32 *)own().frontier + which * (1u << (BITMAP_BITS - 5));
     t.news = t.any_news = NULL;
     t.size = &work().size[which];
     t.bound = &work().bound;
@@ -255,7 +256,7 @@ struct back_memory {
   }
   static __device__ __forceinline__ u32 *bin_sums() { return own().hist_all; }
   static __device__ __forceinline__ u32 *bin_heads() {
-    return (u32 *)own().boxes[BACK_WARPS];
+    return (u32 *)own().arc_ranges[BACK_WARPS];
   } /* the block has half as many warps as the search */
 
   static __device__ __forceinline__ void clear_marks(u32 turn, u32 bits) {

@@ -107,7 +107,8 @@ __device__ u32 searcher<POLICY, RANKS>::look_up(token_key key, u32 *owner) {
 /* Extra cost of a candidate for the key's token of frame `number`, in the table; +infinity if there
  * is none. */
 template <class POLICY, int RANKS>
-__device__ float searcher<POLICY, RANKS>::extra_over(float candidate, token_key key, u32 number) {
+__device__ float searcher<POLICY, RANKS>::extra_cost_over(float candidate, token_key key,
+                                                          u32 number) {
   u32 owner;
   const u32 at = look_up(key, &owner);
   if (at == ALL) return INFINITY;
@@ -120,9 +121,10 @@ __device__ float searcher<POLICY, RANKS>::extra_over(float candidate, token_key 
 /* Token i of the frame that begins at `first` has a way on at this extra cost. True if it had none
  * within the beam before. */
 template <class POLICY, int RANKS>
-__device__ bool searcher<POLICY, RANKS>::improve(u32 i, u32 first, float extra) {
-  const int was = atomicMin((int *)&past()[first + i].y,
-                            __float_as_int(extra)); /* never negative, so the bits are ordered */
+__device__ bool searcher<POLICY, RANKS>::improve(u32 i, u32 first, float extra_cost) {
+  const int was =
+      atomicMin((int *)&past()[first + i].y,
+                __float_as_int(extra_cost)); /* never negative, so the bits are ordered */
   return __int_as_float(was) > p->rules.lattice_beam;
 }
 
@@ -154,11 +156,11 @@ __device__ float searcher<POLICY, RANKS>::least_candidate(float cost, int epsilo
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
   lattice_work &work = work_of(l, l.rank());
-  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
+  const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
   const wf__lane_frame here = records()[number], next = records()[number + 1];
   const float best = here.best, beam = p->rules.lattice_beam;
-  float *before = (float *)agenda();
+  float *before = (float *)frontier();
   load_row(row);
   for (u32 i = tid(); i < size; i += THREADS) {
     before[i] = __ldcg(past() + first + i).y;
@@ -186,7 +188,7 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
                            here.select, here.select_context))
         info = state_at(states(), state);
     }
-    arc_share<POLICY> share(boxes, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
+    arc_share<POLICY> share(arc_ranges, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 a;
       float which;
@@ -209,8 +211,8 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
         live = live && candidate <= bound &&
                is_up_to((u64)ordered(candidate) << 32 | a, from, next.last, next.last_context);
         if (live) {
-          const float extra = extra_over(candidate, key_of(to, context), number + 1);
-          if (extra <= beam) improve(i, first, extra);
+          const float extra_cost = extra_cost_over(candidate, key_of(to, context), number + 1);
+          if (extra_cost <= beam) improve(i, first, extra_cost);
         }
       }
       __syncwarp();
@@ -223,7 +225,7 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::relax_epsilons(u32 number, u32 round) {
   lattice_work &work = work_of(l, l.rank());
-  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
+  const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
   const float beam = p->rules.lattice_beam, bound = furthest(),
               cutoff = cost_of((u32)(records()[number].last >> 32));
@@ -236,10 +238,10 @@ __device__ void searcher<POLICY, RANKS>::relax_epsilons(u32 number, u32 round) {
       if (least_candidate(known.x, 1) <= bound)
         info = state_at(states(), __ldcg(trace() + first + mine).x);
     }
-    arc_share<POLICY> share(boxes, in_warp(), info.y, info.z - info.y, __uint_as_float(mine));
+    arc_share<POLICY> share(arc_ranges, in_warp(), info.y, info.z - info.y, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 a, state = 0, to = 0;
-      float which, cost = 0, extra = INFINITY;
+      float which, cost = 0, extra_cost = INFINITY;
       u64 none, context = 0, to_context = 0;
       share.at(k0, in_warp(), &a, &which, &none);
       const u32 i = __float_as_uint(which);
@@ -251,22 +253,22 @@ __device__ void searcher<POLICY, RANKS>::relax_epsilons(u32 number, u32 round) {
         to = arc.x & 0x7fffffffu;
         float candidate = __fadd_rn(cost, __uint_as_float(arc.y));
         if (arc.w != 0) candidate = __fsub_rn(candidate, p->rules.word_score);
-        const bool ask = may_hold(to);
+        const bool in_table = may_hold(to);
         if constexpr (SCORED)
-          if (ask && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
-        if (ask && candidate <= cutoff)
-          extra = extra_over(candidate, key_of(to, to_context), number);
+          if (in_table && arc.w != 0) candidate = word_cost(arc.w, candidate, &to_context);
+        if (in_table && candidate <= cutoff)
+          extra_cost = extra_cost_over(candidate, key_of(to, to_context), number);
       }
       __syncwarp();
-      const bool live = leads_on(extra <= beam, state, context, to, to_context, number);
-      const bool better = live && extra < __ldcg(past() + first + i).y,
-                 improved = better && improve(i, first, extra);
+      const bool live = leads_on(extra_cost <= beam, state, context, to, to_context, number);
+      const bool better = live && extra_cost < __ldcg(past() + first + i).y,
+                 improved = better && improve(i, first, extra_cost);
       u32 slot;
       u64 old;
       l.offer_own(improved, key_of(state, context), i, &slot, &old);
       if (improved) note_state(state);
       if (better) {
-        atomicMax(&work.bound, ordered(__fsub_rn(cost, extra)));
+        atomicMax(&work.bound, ordered(__fsub_rn(cost, extra_cost)));
         work.changed[round % 3] = 1;
       }
       __syncwarp();
@@ -330,7 +332,7 @@ __device__ bool searcher<POLICY, RANKS>::close_back(u32 number) {
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::as_before(u32 number) {
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
-  const float *before = (const float *)agenda();
+  const float *before = (const float *)frontier();
   u32 changed = 0;
   for (u32 i = tid(); i < size; i += THREADS) changed += __ldcg(past() + first + i).y != before[i];
   return l.sum(changed) == 0;
@@ -341,7 +343,7 @@ __device__ bool searcher<POLICY, RANKS>::as_before(u32 number) {
 /* Makes room in the trace between two frames. False if there is none. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ bool searcher<POLICY, RANKS>::prune() {
-  const u32 newest = frame - 1, settled = records()[0].settled, next = own().next;
+  const u32 newest = frame - 1, pruned_frames = records()[0].pruned_frames, next = own().next;
   u32 from = 0, row = next; /* the first whose scores have not been searched */
   bool fits = true;
   __pipeline_wait_prior(0); /* a row may be on its way */
@@ -353,7 +355,7 @@ __device__ __noinline__ bool searcher<POLICY, RANKS>::prune() {
     if (number < newest && !close_back(number)) fits = false;
     if (own().full != 0) fits = false;
     if (!fits) break;
-    if (number < newest && number < settled && as_before(number)) {
+    if (number < newest && number < pruned_frames && as_before(number)) {
       from = number + 1;
       break;
     }
@@ -365,7 +367,7 @@ __device__ __noinline__ bool searcher<POLICY, RANKS>::prune() {
   l.sync();
   if (fits) {
     fits = slide(from);
-    if (l.rank() == 0 && tid() == 0) records()[0].settled = frame;
+    if (l.rank() == 0 && tid() == 0) records()[0].pruned_frames = frame;
   }
   l.clear(SLOT_BITS);
   l.sync();

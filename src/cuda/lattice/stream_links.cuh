@@ -5,8 +5,8 @@
  * gone over again with the arithmetic of the search, the token that each leads to is looked up in
  * the trace, and tokens learn what the best way on from them costs above that of the best way of
  * all. What is beyond the beam by then is so for good. The rest goes to the host: tokens as
- * ancestors (stream_ends.cuh), links between them by their numbers. The host has the history from
- * there on, which later chunks prune further.
+ * back-pointers (stream_ends.cuh), links between them by their numbers. The host has the history
+ * from there on, which later chunks prune further.
  *
  *   past   {cost, extra} of every token beside the trace; extra costs are minima, kept as ordered
  *          integers: no order of threads can show */
@@ -20,8 +20,9 @@ namespace wf_search {
 /* A candidate for a token of frame `number`, by one thread: its cost above that token's, and with
  * that token's extra cost. */
 template <class POLICY, int RANKS>
-__device__ float searcher<POLICY, RANKS>::extra_of(float candidate, u32 state, u64 context,
-                                                   u32 number, link_end *to, float *excess) const {
+__device__ float searcher<POLICY, RANKS>::extra_cost_of(float candidate, u32 state, u64 context,
+                                                        u32 number, link_end *to,
+                                                        float *excess) const {
   to->place = locate(state, context, number, &to->rank);
   if (to->place == ALL) return INFINITY;
   const float2 target =
@@ -58,7 +59,7 @@ __device__ bool searcher<POLICY, RANKS>::may_link(u32 from, u64 from_context, u3
 
 /* Number that the host knows a token of frame `number` by. */
 template <class POLICY, int RANKS>
-__device__ u32 searcher<POLICY, RANKS>::handed_number(link_end token, u32 number) const {
+__device__ u32 searcher<POLICY, RANKS>::emitted_number(link_end token, u32 number) const {
   if (number == 0 && resumes())
     return __ldcg(
                &(trace() + ((int64_t)token.rank - l.rank()) * p->memory.trace_cap)[token.place].y) |
@@ -78,8 +79,8 @@ __device__ void searcher<POLICY, RANKS>::put_chunk_links(bool live, u64 off, u32
   first = __shfl_sync(ALL, first, 0);
   if (live)
     p->streams.chunk_links[off + first + __popc(votes & ((1u << in_warp()) - 1))] =
-        wf__lane_chunk_link{handed_number({l.rank(), from}, from_frame),
-                            handed_number(to, to_frame),
+        wf__lane_chunk_link{emitted_number({l.rank(), from}, from_frame),
+                            emitted_number(to, to_frame),
                             arc,
                             score,
                             excess,
@@ -94,7 +95,7 @@ __device__ void searcher<POLICY, RANKS>::put_chunk_links(bool live, u64 off, u32
 template <class POLICY, int RANKS>
 template <bool EPSILONS, bool OUT>
 __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *count) {
-  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
+  const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0];
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first,
             target = EPSILONS ? number : number + 1;
   const wf__lane_frame *const here = records() + number, *const next = records() + target;
@@ -124,7 +125,7 @@ __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *co
       if (selected && (!OUT || known.y <= beam)) info = state_at(states(), state);
       if (EPSILONS) info.x = info.y, info.y = info.z;
     }
-    arc_share<POLICY> share(boxes, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
+    arc_share<POLICY> share(arc_ranges, in_warp(), info.x, info.y - info.x, __uint_as_float(mine));
     for (u32 k0 = 0; k0 < share.total; k0 += 32) {
       u32 a;
       float which, excess = 0, score = 0;
@@ -150,16 +151,16 @@ __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *co
         else
           live = candidate <= FLT_MAX &&
                  is_up_to((u64)ordered(candidate) << 32 | a, from, last, last_context);
-        float extra = INFINITY;
-        if (live) extra = extra_of(candidate, next_state, context, target, &to, &excess);
-        live = extra <= beam && (!EPSILONS || may_link(__ldcg(trace() + i).x & ~MARKED, from,
-                                                       next_state, context, number));
+        float extra_cost = INFINITY;
+        if (live) extra_cost = extra_cost_of(candidate, next_state, context, target, &to, &excess);
+        live = extra_cost <= beam && (!EPSILONS || may_link(__ldcg(trace() + i).x & ~MARKED, from,
+                                                            next_state, context, number));
         if (!EPSILONS && live) score = penalised(loglike(row_of(row), arc.z), arc.z);
         if (!OUT && live) {
           const int was =
               atomicMin((int *)&past()[i].y,
-                        __float_as_int(extra)); /* never negative, so the bits are ordered */
-          changed = changed || __int_as_float(was) > extra;
+                        __float_as_int(extra_cost)); /* never negative, so the bits are ordered */
+          changed = changed || __int_as_float(was) > extra_cost;
           ++*count;
         }
       }
@@ -201,7 +202,7 @@ __device__ __noinline__ u32 searcher<POLICY, RANKS>::find_chunk_links(u32 first)
 
 /* The links to the host, which has room for them from `off` on. */
 template <class POLICY, int RANKS>
-__device__ __noinline__ void searcher<POLICY, RANKS>::hand_out_links(u32 first, u64 off) {
+__device__ __noinline__ void searcher<POLICY, RANKS>::emit_links(u32 first, u64 off) {
   if (l.rank() == 0 && tid() == 0) own().num_near = 0;
   l.sync();
   for (u32 number = first > 0 ? first - 1 : 0; number < frame; number++) {

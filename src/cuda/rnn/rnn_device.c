@@ -51,7 +51,7 @@ static const float *weights(const wf__rnn_device *d, const float *data) {
 }
 
 /* The calling thread keeps its current device. */
-static void give_back(int device) {
+static void restore_device(int device) {
   if (device >= 0) cudaSetDevice(device);
   (void)cudaGetLastError(); /* of what was freed: all else has been told */
 }
@@ -68,7 +68,7 @@ static wf_status find_device(const char *name, int *number, wf_error *err) {
   *number = devices.count == 1 ? devices.numbers[0] : 0;
   const int caller = wf__callers_device();
   const wf_status status = wf__gpu_profile_read(*number, &profile, err);
-  wf__give_back_device(caller);
+  wf__restore_device(caller);
   return status;
 }
 
@@ -97,7 +97,7 @@ wf_status wf__rnn_weights_send(const wf_rnnlm *lm, const char *name, wf__rnn_wei
   w->number = number;
   const int caller = wf__callers_device();
   wf_status status = send_all(lm, w, err);
-  give_back(caller);
+  restore_device(caller);
   if (status == WF_OK)
     *out = w;
   else
@@ -113,7 +113,7 @@ void wf__rnn_weights_free(wf__rnn_weights *w) {
   cudaFree(w->cells.data);
   cudaFree(w->path_off.data);
   cudaFree(w->path.data);
-  give_back(caller);
+  restore_device(caller);
   free(w);
 }
 
@@ -202,7 +202,7 @@ wf_status wf__rnn_device_open(const wf_rnnlm *lm, uint64_t num_slots, wf__rnn_de
   d->num_slots = num_slots;
   const int caller = wf__callers_device();
   wf_status status = open_device(d, err);
-  give_back(caller);
+  restore_device(caller);
   if (status != WF_OK) {
     wf__rnn_device_close(d);
     return status;
@@ -221,7 +221,7 @@ void wf__rnn_device_close(wf__rnn_device *d) {
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) cudaFree(buffers[i]->data);
   cudaFreeHost(d->host_transfer);
   if (d->stream != NULL) cudaStreamDestroy(d->stream);
-  give_back(caller);
+  restore_device(caller);
   wf_rnnlm_free(d->lm);
   free(d);
 }
@@ -360,7 +360,7 @@ wf_status wf__rnn_device_advance(wf__rnn_device *d, const wf__rnn_move *moves, u
     status = put(d, 0, moves + first, some * sizeof *moves, true, err);
     if (status == WF_OK) status = advance(d, d->transfer.data, (uint32_t)some, err);
   }
-  give_back(caller);
+  restore_device(caller);
   return status;
 }
 
@@ -410,7 +410,7 @@ wf_status wf__rnn_device_norms(wf__rnn_device *d, const uint32_t *slots, uint64_
         status == WF_OK ? norms_of(d, d->transfer.data, (uint32_t)some) : (int)cudaSuccess;
     if (code != cudaSuccess) status = wf__cuda_fail(err, (cudaError_t)code, "norms of the softmax");
   }
-  give_back(caller);
+  restore_device(caller);
   return status;
 }
 
@@ -431,8 +431,8 @@ static wf_status costs_of_transfer(wf__rnn_device *d, const wf__rnn_request *req
                                    uint64_t count, float *costs, wf_error *err) {
   const uint64_t costs_at = count * sizeof *requests;
   WF__TRY(put(d, 0, requests, count * sizeof *requests, true, err));
-  WF__CUDA_TRY(wf__rnn_ask_costs(&d->output, d->transfer.data, (uint32_t)count, d->hashes.data,
-                                 (float *)((char *)d->transfer.data + costs_at), d->stream),
+  WF__CUDA_TRY(wf__rnn_output_costs(&d->output, d->transfer.data, (uint32_t)count, d->hashes.data,
+                                    (float *)((char *)d->transfer.data + costs_at), d->stream),
                "costs of words");
   WF__CUDA_TRY(cudaMemcpyAsync(d->host_transfer + costs_at, (char *)d->transfer.data + costs_at,
                                count * sizeof *costs, cudaMemcpyDeviceToHost, d->stream),
@@ -459,7 +459,7 @@ wf_status wf__rnn_device_costs(wf__rnn_device *d, const wf__rnn_request *request
   for (uint64_t first = 0; first < count && status == WF_OK; first += at_once)
     status = costs_of_transfer(
         d, requests + first, count - first < at_once ? count - first : at_once, costs + first, err);
-  give_back(caller);
+  restore_device(caller);
   return status;
 }
 
@@ -467,8 +467,9 @@ wf_status wf__rnn_device_costs_there(wf__rnn_device *d, const wf__rnn_request *r
                                      uint64_t count, const uint64_t *hashes, float *costs,
                                      wf_error *err) {
   if (count > 0)
-    WF__CUDA_TRY(wf__rnn_ask_costs(&d->output, requests, (uint32_t)count, hashes, costs, d->stream),
-                 "costs of words");
+    WF__CUDA_TRY(
+        wf__rnn_output_costs(&d->output, requests, (uint32_t)count, hashes, costs, d->stream),
+        "costs of words");
   return WF_OK;
 }
 

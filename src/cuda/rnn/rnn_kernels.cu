@@ -312,7 +312,7 @@ __device__ static double binary_path(const wf__rnn_output &o, question q, int32_
 }
 
 /* Arity above 2: arity - 1 scores a node, the last branch has score 0. */
-__device__ static double wide_path(const wf__rnn_output &o, question q, int32_t word) {
+__device__ static double nary_path(const wf__rnn_output &o, question q, int32_t word) {
   const u32 own = (u32)o.arity - 1;
   double cost = 0;
   for (u64 i = o.path_off[word]; i < o.path_off[word + 1]; i++) {
@@ -347,7 +347,7 @@ __global__ static void __launch_bounds__(THREADS)
                         r.orders};
     double cost;
     if (o.kind == WF_RNNLM_HIERARCHICAL) {
-      cost = o.arity == 2 ? binary_path(o, q, r.word) : wide_path(o, q, r.word);
+      cost = o.arity == 2 ? binary_path(o, q, r.word) : nary_path(o, q, r.word);
     } else {
       double score =
           (double)(sum_of_warp(partial_dot(o.rows + (u64)r.word * o.stride, q.top, o.stride)) +
@@ -360,8 +360,8 @@ __global__ static void __launch_bounds__(THREADS)
           cost == cost ? (float)cost : INFINITY; /* not NaN: cells are not checked on reading */
   }
 }
-int wf__rnn_ask_costs(const wf__rnn_output *o, const wf__rnn_request *requests, u32 count,
-                      const u64 *hashes, float *costs, void *stream) {
+int wf__rnn_output_costs(const wf__rnn_output *o, const wf__rnn_request *requests, u32 count,
+                         const u64 *hashes, float *costs, void *stream) {
   return LAUNCH(costs_kernel, (u64)count * LANES, stream, *o, requests, count, hashes, costs);
 }
 

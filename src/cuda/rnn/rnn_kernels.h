@@ -71,8 +71,8 @@ typedef struct wf__rnn_output {
   float nce_lnz;
 } wf__rnn_output;
 
-int wf__rnn_ask_costs(const wf__rnn_output *output, const wf__rnn_request *requests, uint32_t count,
-                      const uint64_t *hashes, float *costs, void *stream);
+int wf__rnn_output_costs(const wf__rnn_output *output, const wf__rnn_request *requests,
+                         uint32_t count, const uint64_t *hashes, float *costs, void *stream);
 
 /* Norms: the states of some slots as rows of `stride` floats; then blocks of scores [count][num]
  * added to high, sum [count]; then norms of the slots. */

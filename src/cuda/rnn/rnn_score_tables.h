@@ -26,8 +26,8 @@ typedef struct wf__lane_lm {
 } wf__lane_lm;
 
 /* What scores are made of. */
-typedef struct wf__lane_maker {
-  wf__lane_answers answers;
+typedef struct wf__rnn_state_tables {
+  wf__word_scores word_scores;
   wf__lane_home *places;
   int32_t *words;
   uint32_t *free_contexts, *free_slots; /* stacks */
@@ -53,42 +53,44 @@ typedef struct wf__lane_maker {
   uint32_t max_contexts, max_slots, num_roots;
   uint32_t num_free_contexts, num_free_slots; /* of the stacks */
   uint32_t start_ngram, start_small;
-} wf__lane_maker;
+} wf__rnn_state_tables;
 
 /* All return a cudaError_t; `stream` is a cudaStream_t. */
 
 /* A stream's tokens. */
-typedef struct wf__lane_held {
+typedef struct wf__stream_contexts {
   const uint64_t *contexts;
   uint32_t count, zero;
-} wf__lane_held;
+} wf__stream_contexts;
 
 /* Who holds contexts: tokens of the lanes' newest frames, those of streams, and, if they stay,
  * starts that are not 0. */
 typedef struct wf__lane_holders {
   const uint64_t *contexts; /* [parts][trace_cap][2] of the lanes */
   uint32_t parts, trace_cap;
-  const wf__lane_held *held;
-  uint32_t num_held;
+  const wf__stream_contexts *stream_contexts;
+  uint32_t num_streams;
   int32_t starts_stay; /* else they are made anew: contexts 1 to num_roots */
 } wf__lane_holders;
 
 /* Evicts all that nobody refers to. The tables of scores and places must be zero before, as the
  * counters. */
-int wf__answers_forget(const wf__lane_maker *maker, const wf__lane_holders *holders, void *stream);
+int wf__word_scores_evict(const wf__rnn_state_tables *tables, const wf__lane_holders *holders,
+                          void *stream);
 /* Makes the start of a root, a context from the stack. */
-int wf__answers_start(const wf__lane_maker *maker, uint32_t root, void *stream);
+int wf__word_scores_start(const wf__rnn_state_tables *tables, uint32_t root, void *stream);
 /* Slots and features for the claims. */
-int wf__answers_claim(const wf__lane_maker *maker, uint32_t num_claims, void *stream);
+int wf__word_scores_claim(const wf__rnn_state_tables *tables, uint32_t num_claims, void *stream);
 /* Moves of the claims; with merged histories step `step` of `words_kept` from the beginning of the
  * sentence. */
-int wf__answers_move(const wf__lane_maker *maker, uint32_t num_claims, uint32_t step, void *stream);
+int wf__word_scores_move(const wf__rnn_state_tables *tables, uint32_t num_claims, uint32_t step,
+                         void *stream);
 /* The recurrent model's part of the requests. */
-int wf__answers_request(const wf__lane_maker *maker, uint32_t num_questions, void *stream);
+int wf__word_scores_request(const wf__rnn_state_tables *tables, uint32_t num_missing, void *stream);
 /* Costs, contexts behind. */
-int wf__answers_make(const wf__lane_maker *maker, uint32_t num_questions, void *stream);
+int wf__word_scores_make(const wf__rnn_state_tables *tables, uint32_t num_missing, void *stream);
 /* Room for more contexts than before. */
-int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream);
+int wf__word_scores_copy(void *to, const void *from, uint64_t bytes, void *stream);
 
 #ifdef __cplusplus
 }

@@ -20,7 +20,7 @@ __device__ static u64 context_hash(u64 history, u32 ngram, u32 small) {
 }
 
 /* That of the whole chain. */
-__device__ static u64 number_of(const wf__lane_maker &m, const wf__lane_context &context) {
+__device__ static u64 number_of(const wf__rnn_state_tables &m, const wf__lane_context &context) {
   const u64 own = context_hash(context.history, context.ngram, context.small);
   const wf__flat_scorer *chain = m.roots[context.root];
   return chain == nullptr ? own : wf__flat_number(chain, context.flat, own);
@@ -33,7 +33,7 @@ __device__ static u64 place_key(u64 number, u32 root) {
 }
 
 /* Place of a key, free ones taken; *taken: by this thread. */
-__device__ static u32 take_place(const wf__lane_maker &m, u64 key, bool *taken) {
+__device__ static u32 take_place(const wf__rnn_state_tables &m, u64 key, bool *taken) {
   const u32 mask = (1u << m.place_bits) - 1;
   for (u32 at = (u32)wf__mix64(key) & mask;; at = (at + 1) & mask) {
     const u64 seen = atomicCAS((ull *)&m.places[at].hash, 0ull, (ull)key);
@@ -45,7 +45,7 @@ __device__ static u32 take_place(const wf__lane_maker &m, u64 key, bool *taken) 
 /* --- features ---------------------------------------------------------------------------- */
 
 /* As wf__rnn_hashes: the words, then <s>. */
-__device__ static void make_features(const wf__lane_maker &m, const int32_t *words, u32 depth,
+__device__ static void make_features(const wf__rnn_state_tables &m, const int32_t *words, u32 depth,
                                      u64 *hashes) {
   const u32 count = depth + 2 < m.order ? depth + 2 : m.order;
   for (u32 o = 0; o < count; o++) {
@@ -58,14 +58,15 @@ __device__ static void make_features(const wf__lane_maker &m, const int32_t *wor
 
 /* --- forgetting -------------------------------------------------------------------------- */
 
-__device__ static void keep_context(const wf__lane_maker &m, u32 number) {
-  const wf__lane_context &context = m.answers.contexts[number];
+__device__ static void keep_context(const wf__rnn_state_tables &m, u32 number) {
+  const wf__lane_context &context = m.word_scores.contexts[number];
   m.context_lives[number] = 1;
   m.slot_lives[context.state < WF__LANE_CLAIMED ? context.state : context.before] = 1;
 }
 
-__global__ static void keep_kernel(const wf__lane_maker m, const u64 *contexts, u32 trace_cap) {
-  const wf__lane_saved saved = m.answers.saved[blockIdx.x];
+__global__ static void keep_kernel(const wf__rnn_state_tables m, const u64 *contexts,
+                                   u32 trace_cap) {
+  const wf__lane_saved saved = m.word_scores.saved[blockIdx.x];
   if (saved.stage == WF__LANE_IDLE || saved.stage == WF__LANE_BEGINS) return;
   const u64 *newest =
       contexts + 2 * ((u64)blockIdx.x * trace_cap + saved.trace_used - saved.num_sources);
@@ -73,13 +74,14 @@ __global__ static void keep_kernel(const wf__lane_maker m, const u64 *contexts, 
     keep_context(m, (u32)newest[2 * i]);
 }
 
-__global__ static void keep_held_kernel(const wf__lane_maker m, const wf__lane_held *held) {
-  const wf__lane_held stream = held[blockIdx.x];
+__global__ static void keep_streams_kernel(const wf__rnn_state_tables m,
+                                           const wf__stream_contexts *stream_contexts) {
+  const wf__stream_contexts stream = stream_contexts[blockIdx.x];
   for (u32 i = threadIdx.x; i < stream.count; i += THREADS)
     keep_context(m, (u32)stream.contexts[i]);
 }
 
-__device__ static void make_start(const wf__lane_maker &m, u32 root, u32 number) {
+__device__ static void make_start(const wf__rnn_state_tables &m, u32 root, u32 number) {
   const wf__flat_scorer *chain = m.roots[root];
   wf__lane_context start = {0,
                             ROOT_HASH,
@@ -93,11 +95,11 @@ __device__ static void make_start(const wf__lane_maker &m, u32 root, u32 number)
                             root,
                             0};
   start.hash = number_of(m, start);
-  m.answers.contexts[number] = start;
+  m.word_scores.contexts[number] = start;
   m.starts[root] = number;
 }
 
-__global__ static void starts_kernel(const wf__lane_maker m, int stay) {
+__global__ static void starts_kernel(const wf__rnn_state_tables m, int stay) {
   FOR_ALL(i, m.num_roots) {
     if (stay && m.starts[i] == 0) continue;
     if (!stay) make_start(m, (u32)i, (u32)i + 1);
@@ -107,24 +109,24 @@ __global__ static void starts_kernel(const wf__lane_maker m, int stay) {
 }
 
 /* The context on top of the stack to its place. */
-__global__ static void start_kernel(const wf__lane_maker m, u32 root) {
+__global__ static void start_kernel(const wf__rnn_state_tables m, u32 root) {
   const u32 number = m.free_contexts[m.num_free_contexts - 1];
   bool taken;
   make_start(m, root, number);
-  m.places[take_place(m, place_key(m.answers.contexts[number].hash, root), &taken)].context =
+  m.places[take_place(m, place_key(m.word_scores.contexts[number].hash, root), &taken)].context =
       number;
 }
-int wf__answers_start(const wf__lane_maker *m, uint32_t root, void *stream) {
+int wf__word_scores_start(const wf__rnn_state_tables *m, uint32_t root, void *stream) {
   return (int)WF__LAUNCH(start_kernel, dim3(1), 1, 0, stream, *m, root);
 }
 
 /* What lives to its place, all other numbers to the stacks. */
-__global__ static void sweep_kernel(const wf__lane_maker m) {
-  wf__lane_counters *counters = m.answers.counters;
+__global__ static void sweep_kernel(const wf__rnn_state_tables m) {
+  wf__lane_counters *counters = m.word_scores.counters;
   FOR_ALL(i, m.max_contexts) {
     const u32 number = (u32)i + 1;
     if (m.context_lives[number]) {
-      wf__lane_context &context = m.answers.contexts[number];
+      wf__lane_context &context = m.word_scores.contexts[number];
       bool taken;
       m.places[take_place(m, place_key(context.hash, context.root), &taken)].context = number;
       if (context.state == WF__LANE_CLAIMED) context.state = WF__LANE_NO_SLOT;
@@ -136,15 +138,16 @@ __global__ static void sweep_kernel(const wf__lane_maker m) {
   if (!m.slot_lives[i + 1]) m.free_slots[atomicAdd(&counters->free_slots, 1u)] = (u32)i + 1;
 }
 
-int wf__answers_forget(const wf__lane_maker *m, const wf__lane_holders *who, void *stream) {
+int wf__word_scores_evict(const wf__rnn_state_tables *m, const wf__lane_holders *who,
+                          void *stream) {
   int code = m->num_roots > 0 ? LAUNCH(starts_kernel, m->num_roots, stream, *m, who->starts_stay)
                               : (int)cudaSuccess;
   if (code == cudaSuccess && who->parts > 0)
     code = (int)WF__LAUNCH(keep_kernel, dim3(who->parts), THREADS, 0, stream, *m, who->contexts,
                            who->trace_cap);
-  if (code == cudaSuccess && who->num_held > 0)
-    code =
-        (int)WF__LAUNCH(keep_held_kernel, dim3(who->num_held), THREADS, 0, stream, *m, who->held);
+  if (code == cudaSuccess && who->num_streams > 0)
+    code = (int)WF__LAUNCH(keep_streams_kernel, dim3(who->num_streams), THREADS, 0, stream, *m,
+                           who->stream_contexts);
   return code == cudaSuccess
              ? LAUNCH(sweep_kernel, m->max_contexts > m->max_slots ? m->max_contexts : m->max_slots,
                       stream, *m)
@@ -154,29 +157,29 @@ int wf__answers_forget(const wf__lane_maker *m, const wf__lane_holders *who, voi
 __global__ static void copy_kernel(u32 *to, const u32 *from, u64 count) {
   FOR_ALL(i, count) to[i] = from[i];
 }
-int wf__answers_copy(void *to, const void *from, uint64_t bytes, void *stream) {
+int wf__word_scores_copy(void *to, const void *from, uint64_t bytes, void *stream) {
   return LAUNCH(copy_kernel, bytes / 4, stream, (u32 *)to, (const u32 *)from, bytes / 4);
 }
 
 /* --- hidden states ----------------------------------------------------------------------- */
 
-__global__ static void claim_kernel(const wf__lane_maker m, u32 count) {
+__global__ static void claim_kernel(const wf__rnn_state_tables m, u32 count) {
   FOR_ALL(i, count) {
-    const u32 number = m.answers.claims[i], slot = m.free_slots[m.num_free_slots - 1 - i];
-    wf__lane_context &context = m.answers.contexts[number];
+    const u32 number = m.word_scores.claims[i], slot = m.free_slots[m.num_free_slots - 1 - i];
+    wf__lane_context &context = m.word_scores.contexts[number];
     context.state = m.slots[i] = slot;
     make_features(m, m.words + (u64)number * m.num_words, context.depth,
                   m.hashes + (u64)slot * m.order);
   }
 }
-int wf__answers_claim(const wf__lane_maker *m, uint32_t count, void *stream) {
+int wf__word_scores_claim(const wf__rnn_state_tables *m, uint32_t count, void *stream) {
   return LAUNCH(claim_kernel, count, stream, *m, count);
 }
 
-__global__ static void move_kernel(const wf__lane_maker m, u32 count, u32 step) {
+__global__ static void move_kernel(const wf__rnn_state_tables m, u32 count, u32 step) {
   FOR_ALL(i, count) {
-    const u32 number = m.answers.claims[i];
-    const wf__lane_context &context = m.answers.contexts[number];
+    const u32 number = m.word_scores.claims[i];
+    const wf__lane_context &context = m.word_scores.contexts[number];
     wf__rnn_move move = {context.before, m.slots[i], context.word, 0};
     if (m.words_kept !=
         WF__LANE_NO_SLOT) { /* shorter histories read their first word until it is their turn */
@@ -188,28 +191,29 @@ __global__ static void move_kernel(const wf__lane_maker m, u32 count, u32 step) 
     m.moves[i] = move;
   }
 }
-int wf__answers_move(const wf__lane_maker *m, uint32_t count, uint32_t step, void *stream) {
+int wf__word_scores_move(const wf__rnn_state_tables *m, uint32_t count, uint32_t step,
+                         void *stream) {
   return LAUNCH(move_kernel, count, stream, *m, count, step);
 }
 
 /* --- costs ------------------------------------------------------------------------------- */
 
 /* Word of the recurrent model to ask for; -1: none. */
-__device__ static int32_t word_of(const wf__lane_maker &m, u32 label) {
+__device__ static int32_t word_of(const wf__rnn_state_tables &m, u32 label) {
   if (m.weight == 0) return -1;
   return label == WF__LANE_END_OF_WORDS ? m.eos : m.labels[label].rnn;
 }
 
-__global__ static void request_kernel(const wf__lane_maker m, u32 count) {
+__global__ static void request_kernel(const wf__rnn_state_tables m, u32 count) {
   FOR_ALL(i, count) {
-    const u64 key = m.answers.table[m.answers.questions[i]].key;
-    const wf__lane_context &context = m.answers.contexts[key >> 32];
+    const u64 key = m.word_scores.table[m.word_scores.missing[i]].key;
+    const wf__lane_context &context = m.word_scores.contexts[key >> 32];
     const u32 orders = context.depth + 2 < m.order ? context.depth + 2 : m.order;
     m.requests[i] =
         wf__rnn_request{context.state, word_of(m, (u32)key), context.state * m.order, orders};
   }
 }
-int wf__answers_request(const wf__lane_maker *m, uint32_t count, void *stream) {
+int wf__word_scores_request(const wf__rnn_state_tables *m, uint32_t count, void *stream) {
   return LAUNCH(request_kernel, count, stream, *m, count);
 }
 
@@ -255,7 +259,7 @@ __device__ static double log_add(double a, double b) {
   return (a < b ? a : b) - log1p(exp(a < b ? a - b : b - a));
 }
 
-__device__ static float mixed_cost(const wf__lane_maker &m, float recurrent, float ngram,
+__device__ static float mixed_cost(const wf__rnn_state_tables &m, float recurrent, float ngram,
                                    float small) {
   const double weight = m.weight, a = recurrent, b = ngram;
   double fresh = weight == 1 ? a : b;
@@ -268,8 +272,9 @@ __device__ static float mixed_cost(const wf__lane_maker &m, float recurrent, flo
 
 /* The context behind a word of the recurrent model (-1: none), but for the states of the n-gram
  * models; words[0 .. num_words) are its last. */
-__device__ static wf__lane_context behind(const wf__lane_maker &m, const wf__lane_context &from,
-                                          int32_t word, const int32_t *last) {
+__device__ static wf__lane_context behind(const wf__rnn_state_tables &m,
+                                          const wf__lane_context &from, int32_t word,
+                                          const int32_t *last) {
   wf__lane_context to = from;
   if (word < 0) return to; /* the history is what it was */
   to.word = word;
@@ -287,13 +292,13 @@ __device__ static wf__lane_context behind(const wf__lane_maker &m, const wf__lan
   return to;
 }
 
-__global__ static void make_kernel(const wf__lane_maker m, u32 count) {
+__global__ static void make_kernel(const wf__rnn_state_tables m, u32 count) {
   FOR_ALL(i, count) {
-    wf__lane_answer &answer = m.answers.table[m.answers.questions[i]];
-    const u32 number = (u32)(answer.key >> 32), label = (u32)answer.key;
+    wf__word_score &score = m.word_scores.table[m.word_scores.missing[i]];
+    const u32 number = (u32)(score.key >> 32), label = (u32)score.key;
     const bool ends = label == WF__LANE_END_OF_WORDS;
     const wf__rnn_labels ids = ends ? wf__rnn_labels{-1, -1, -1} : m.labels[label];
-    const wf__lane_context from = m.answers.contexts[number];
+    const wf__lane_context from = m.word_scores.contexts[number];
     const int32_t *last = m.words + (u64)number * m.num_words;
     u32 ngram, small;
     const float ngram_cost = lm_cost(m.ngram, from.ngram, ends, ids.ngram, &ngram),
@@ -303,7 +308,7 @@ __global__ static void make_kernel(const wf__lane_maker m, u32 count) {
     float cost =
         mixed_cost(m, m.requests[i].word < 0 ? m.unknown_cost : m.costs[i], ngram_cost, small_cost);
     if (chain != nullptr) cost = wf__flat_chained(chain, from.flat, ends, label, cost, &flat);
-    answer.cost = cost;
+    score.cost = cost;
     m.made_at[i] = WF__LANE_NO_SLOT;
     if (ends || cost == INFINITY) continue; /* nobody goes there */
     wf__lane_context to = behind(m, from, ids.rnn, last);
@@ -316,37 +321,38 @@ __global__ static void make_kernel(const wf__lane_maker m, u32 count) {
     m.made_at[i] = at;
     if (!taken) continue;
     const u32 made =
-        m.free_contexts[m.num_free_contexts - 1 - atomicAdd(&m.answers.counters->num_made, 1u)];
+        m.free_contexts[m.num_free_contexts - 1 - atomicAdd(&m.word_scores.counters->num_made, 1u)];
     int32_t *words = m.words + (u64)made * m.num_words;
     for (u32 k = 0; k < m.num_words; k++)
       words[k] = ids.rnn < 0 ? last[k] : k == 0 ? ids.rnn : last[k - 1];
-    m.answers.contexts[made] = to;
+    m.word_scores.contexts[made] = to;
     m.places[at].context = made;
   }
 }
 
 /* After make_kernel: who is behind the answers, and whether that is the one meant. */
-__global__ static void link_kernel(const wf__lane_maker m, u32 count) {
+__global__ static void link_kernel(const wf__rnn_state_tables m, u32 count) {
   FOR_ALL(i, count) {
-    wf__lane_answer &answer = m.answers.table[m.answers.questions[i]];
-    const u32 number = (u32)(answer.key >> 32), at = m.made_at[i];
+    wf__word_score &score = m.word_scores.table[m.word_scores.missing[i]];
+    const u32 number = (u32)(score.key >> 32), at = m.made_at[i];
     if (at == WF__LANE_NO_SLOT) {
-      answer.next = number; /* of no use, but an answer */
+      score.next = number; /* of no use, but an answer */
       continue;
     }
     const u32 next = m.places[at].context;
-    const wf__lane_context &from = m.answers.contexts[number], &to = m.answers.contexts[next];
-    const int32_t word = m.labels[(u32)answer.key].rnn;
+    const wf__lane_context &from = m.word_scores.contexts[number],
+                           &to = m.word_scores.contexts[next];
+    const int32_t word = m.labels[(u32)score.key].rnn;
     const u32 depth = word < 0                    ? from.depth
                       : from.depth < m.words_kept ? from.depth + 1
                                                   : m.words_kept;
-    answer.next = next;
+    score.next = next;
     if (to.depth != depth || (depth > 0 && to.word != (word < 0 ? from.word : word)))
-      m.answers.counters->clash = 1;
+      m.word_scores.counters->clash = 1;
   }
 }
 
-int wf__answers_make(const wf__lane_maker *m, uint32_t count, void *stream) {
+int wf__word_scores_make(const wf__rnn_state_tables *m, uint32_t count, void *stream) {
   const int code = LAUNCH(make_kernel, count, stream, *m, count);
   return code == cudaSuccess ? LAUNCH(link_kernel, count, stream, *m, count) : code;
 }

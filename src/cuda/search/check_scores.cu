@@ -1,5 +1,4 @@
-/* check_scores.cu - looks for scores that are no numbers to search with, among those that lie on
- * the GPU. */
+/* check_scores.cu - finds unusable scores (NaN, +infinity, beyond 1e20) in GPU memory. */
 #include <cuda_runtime.h>
 
 #include "cuda/device/ptx.cuh"

@@ -1,13 +1,13 @@
-/* compact_history.cuh - room in a full trace: tokens that nothing of the newest frame comes from
- * are dropped. Long audio then needs little more than what is still open, as few tokens of old
- * frames are anybody's way back.
+/* compact_history.cuh - makes room in a full trace: drops tokens that no token of the newest
+ * frame can be traced back to. Few tokens of old frames remain, so long audio needs little more
+ * memory than its newest frames.
  *
- * Backward over the frames, tokens mark those they come from (the mark is a bit of the state; a bit
- * of the arc says that it has been followed); forward, the marked ones move together, and the
- * frame's index follows. All tokens of the newest frame stay.
+ * Backward over the frames, tokens mark their predecessors (the mark is a bit of the state; a
+ * bit of the arc says that it has been followed). Forward, the marked tokens are compacted, and
+ * the frame's index is updated. All tokens of the newest frame stay.
  *
- * Where lattices are asked for, tokens stay that may still be in one (prune_history.cuh), and what
- * is known of them moves along. */
+ * With lattices, tokens that may still be in one stay, too (prune_history.cuh), and their costs
+ * move with them. */
 #ifndef WF_CUDA_SEARCH_COMPACT_HISTORY_CUH
 #define WF_CUDA_SEARCH_COMPACT_HISTORY_CUH
 
@@ -64,8 +64,8 @@ __device__ u32 searcher<POLICY, RANKS>::find_token(u32 state, u64 context, u32 n
   return ALL; /* cannot be */
 }
 
-/* Follows the arcs of this block's marked tokens of a frame (all of its tokens, if it is the
- * newest) that have not been followed. True if that marked a token of the same frame. */
+/* Follows the arcs, not followed before, of this block's marked tokens of a frame (of all tokens
+ * in the newest). Returns true if that marked a token of the same frame. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::follow_arcs(u32 number) {
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
@@ -93,8 +93,8 @@ __device__ bool searcher<POLICY, RANKS>::follow_arcs(u32 number) {
   return __any_sync(ALL, again);
 }
 
-/* Place of each live thread among those of the block, behind *count that came before; *count goes
- * behind them all. By the whole block; a barrier follows before the next use. */
+/* Place of each live thread among those of the block, from *count on; *count is advanced past
+ * them. Called by the whole block; a barrier must follow before the next use. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::place_in_block(bool live, u32 *count) {
   const u32 votes = __ballot_sync(ALL, live);
@@ -107,29 +107,30 @@ __device__ u32 searcher<POLICY, RANKS>::place_in_block(bool live, u32 *count) {
   return place;
 }
 
-/* Moves this block's tokens of a frame that are marked or may be in the lattice, or all, to `to`;
- * the index follows. Returns how many. `first`, `size`: where they were. */
+/* Moves this block's tokens of a frame (those that are marked or may be in the lattice, or all)
+ * to `to` and updates the index. Returns their number. `first`, `size`: where they were. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::move_tokens(u32 number, bool all, u32 first, u32 size,
                                                     u32 to) {
-  uint16_t *groups = index() + (u64)number * WF__LANE_INDEX, *kept_before = own().agenda[0];
+  uint16_t *groups = index() + (u64)number * WF__LANE_INDEX, *kept_before = own().frontier[0];
   const u32 group = tid() < WF__LANE_GROUPS ? groups[tid()] : ALL;
   u32 count = 0;
   for (u32 base = 0; base < size; base += THREADS) {
     const u32 i = base + tid();
     const uint2 token = i < size ? __ldcg(trace() + first + i) : make_uint2(0, 0);
-    const float2 known = remembers() && i < size ? __ldcg(past() + first + i) : make_float2(0, 0);
+    const float2 known =
+        keeps_lattice() && i < size ? __ldcg(past() + first + i) : make_float2(0, 0);
     const bool kept =
         i < size &&
-        (all || (remembers() ? known.y <= p->rules.lattice_beam : (token.x & MARKED) != 0));
+        (all || (keeps_lattice() ? known.y <= p->rules.lattice_beam : (token.x & MARKED) != 0));
     ulonglong2 pair = make_ulonglong2(0, 0);
     if (SCORED && kept) pair = contexts()[first + i];
     const u32 place = place_in_block(kept, &count);
     kept_before[tid()] = (uint16_t)place;
     if (kept)
       trace()[to + place] = make_uint2(
-          token.x & ~MARKED, remembers() || token.y == NO_ARC ? token.y : token.y & ~FOLLOWED);
-    if (kept && remembers()) past()[to + place] = known;
+          token.x & ~MARKED, keeps_lattice() || token.y == NO_ARC ? token.y : token.y & ~FOLLOWED);
+    if (kept && keeps_lattice()) past()[to + place] = known;
     if (SCORED && kept) contexts()[to + place] = pair;
     __syncthreads();
     if (group != ALL && group - base < THREADS && group < size)
@@ -140,8 +141,8 @@ __device__ u32 searcher<POLICY, RANKS>::move_tokens(u32 number, bool all, u32 fi
   return count;
 }
 
-/* Moves what stays of the frames from `from` on together. False if so much stays that the trace
- * would soon be full again. */
+/* Compacts the frames from `from` on. Returns false if so much stays that the trace would soon
+ * be full again. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::slide(u32 from) {
   u32 first = frame_off()[from], to = first;
@@ -149,7 +150,7 @@ __device__ bool searcher<POLICY, RANKS>::slide(u32 from) {
   for (u32 number = from; number < frame; number++) {
     const u32 end = frame_off()[number + 1];
     const u32 count = move_tokens(number, number + 1 == frame, first, end - first, to);
-    __syncthreads(); /* everybody has read where the frame ends */
+    __syncthreads(); /* all threads have read where the frame ends */
     if (tid() == 0) frame_off()[number] = to;
     first = end;
     to += count;

@@ -1,27 +1,28 @@
-/* deferred_scores.h - a recurrent scorer at work on a GPU: what the search with it
- * (deferred_scores.cuh) looks up there. How answers are made: rnn_score_tables.h. Plain C.
+/* deferred_scores.h - the tables of a recurrent scorer that the search (deferred_scores.cuh)
+ * reads. How scores are made: rnn_score_tables.h. Plain C.
  *
  *   contexts  [max_contexts + 1]  by number: the 64-bit number that the CPU's scorer gives it, its
  *             history's, hidden state, states of the n-gram models, and of chained scorers
  *   words     [..][num_words]     beside them: the last words, latest first, as many as features or
- *             merged histories ask for
+ *             merged histories need
  *   places    [2^place_bits]      number of the CPU's scorer -> number here
- *   answers   [2^answer_bits]     (context, word) -> cost, context behind; at most half full
+ *   table     [2^bits]            (context, word) -> cost, context behind; at most half full
  *   states, hashes                hidden states (lm/rnn_device.h) and MaxEnt features of a history,
  *                                 by slot; slot 0: behind <s>
  *
- * A round: lanes enter what they miss among the answers, and thereby ask for it, once however many
- * ask; and claim hidden states that this takes. Then, all at one time: hidden states; the recurrent
- * model's costs; mixing with n-gram models; contexts behind, found or made. Then the lanes go on.
+ * A round: lanes enter the scores that they miss into the table, each score once, and claim the
+ * hidden states that these need. Then all of them are computed together: hidden states, the
+ * recurrent model's costs, mixing with n-gram models, and the next contexts. Then the lanes
+ * continue.
  *
- * Contexts are made when an answer leads to them, and get a hidden state when a token asks behind
- * them. When there is no room, everything is forgotten but the contexts that tokens of the lanes'
- * newest frames are in, with what their hidden states take; numbers and slots that are left stay as
- * they are. Nothing in a search depends on numbers here: a token carries the upper half of the
- * CPU's number above its own, so ties are broken as on the CPU.
+ * A context is made when a score leads to it. It gets a hidden state when a score after it is
+ * requested. When the tables fill up, everything is evicted except the contexts of tokens in the
+ * lanes' newest frames and their hidden states; these keep their numbers and slots. The search
+ * does not depend on the numbers: a token carries the upper half of the CPU's number above its
+ * own, so ties are broken as on the CPU.
  *
- * A root is where utterances start that share their contexts: those of one chain of scorers, or a
- * single one. */
+ * A root is the start of utterances that share their contexts: those with the same chain of
+ * scorers, or one utterance. */
 #ifndef WF_CUDA_SEARCH_DEFERRED_SCORES_H
 #define WF_CUDA_SEARCH_DEFERRED_SCORES_H
 
@@ -31,11 +32,11 @@
 extern "C" {
 #endif
 
-typedef struct wf__lane_answer {
+typedef struct wf__word_score {
   uint64_t key; /* context << 32 | word; 0: free */
   float cost;
   uint32_t next; /* 0: not answered yet */
-} wf__lane_answer;
+} wf__word_score;
 #define WF__LANE_END_OF_WORDS 0xffffffffu
 
 typedef struct wf__lane_context {
@@ -52,11 +53,11 @@ typedef struct wf__lane_context {
 #define WF__LANE_NO_SLOT 0xffffffffu
 #define WF__LANE_CLAIMED 0xfffffffeu
 
-/* Of a launch of lanes; then of the round. */
+/* Counters of a launch, then of the round. */
 typedef struct wf__lane_counters {
-  uint64_t num_requests;  /* of all frames so far */
-  uint32_t num_waiting;   /* lanes that are not done */
-  uint32_t num_questions; /* may be more than there is room for */
+  uint64_t num_requests; /* of all frames so far */
+  uint32_t num_waiting;  /* lanes that are not done */
+  uint32_t num_missing;  /* may be more than fit */
   uint32_t num_claims;
   uint32_t num_made;                  /* contexts */
   uint32_t clash;                     /* two contexts have the same 64-bit number */
@@ -65,17 +66,17 @@ typedef struct wf__lane_counters {
 } wf__lane_counters;
 
 /* What lanes see. */
-typedef struct wf__lane_answers {
-  wf__lane_answer *table;
+typedef struct wf__word_scores {
+  wf__word_score *table;
   wf__lane_context *contexts;
-  uint32_t *questions; /* [questions_cap] places in the table */
-  uint32_t *claims;    /* [max_contexts] contexts that ask for a hidden state */
+  uint32_t *missing; /* [missing_cap] places in the table */
+  uint32_t *claims;  /* [max_contexts] contexts that need a hidden state */
   wf__lane_counters *counters;
   struct wf__lane_saved *saved; /* [parts] */
-  uint32_t bits, questions_cap; /* of the table; how many more may be asked */
+  uint32_t bits, missing_cap;   /* of the table; room in `missing` */
   const uint32_t *starts;       /* [roots] context that utterances start in */
   uint32_t num_labels, zero;
-} wf__lane_answers;
+} wf__word_scores;
 
 #ifdef __cplusplus
 }

@@ -8,22 +8,22 @@
 namespace wf_search {
 
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::put_agenda(u32 rank, u32 which, u32 place,
-                                                                    u32 slot) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::put_frontier(u32 rank, u32 which,
+                                                                      u32 place, u32 slot) {
   if (place < THREADS)
-    l.of(rank).agenda[which][place] = (uint16_t)slot;
+    l.of(rank).frontier[which][place] = (uint16_t)slot;
   else
-    (agenda() + ((int64_t)rank - l.rank()) * 2 * SLOTS + which * SLOTS)[place].x = slot;
+    (frontier() + ((int64_t)rank - l.rank()) * 2 * SLOTS + which * SLOTS)[place].x = slot;
 }
 
 template <class POLICY, int RANKS>
-__device__ __forceinline__ u32 searcher<POLICY, RANKS>::get_agenda(u32 which, u32 place) {
-  return place < THREADS ? load_own16(l.base + OFFSET(agenda) + (which * THREADS + place) * 2)
-                         : agenda()[which * SLOTS + place].x;
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::get_frontier(u32 which, u32 place) {
+  return place < THREADS ? load_own16(l.base + OFFSET(frontier) + (which * THREADS + place) * 2)
+                         : frontier()[which * SLOTS + place].x;
 }
 
-/* Is the candidate cheaper by the slack than what an earlier round left? (It is than what is
- * fresh.) `at` is the home slot. */
+/* Is the candidate cheaper, by more than the slack, than the cost an earlier round left? (It is
+ * cheaper than a cost of this round.) `at` is the home slot. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::gains(u32 rank, u32 at, token_key key,
                                                                float candidate) const {
@@ -32,8 +32,9 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::gains(u32 rank, u32 at,
          candidate < __fsub_rn(cost_of((u32)(value >> 32)), slack());
 }
 
-/* A candidate of each live thread of the warp, over epsilon arc `a` from a token of context `from`
- * to one of context `to`, offered to the table; what it improves goes on the agenda `next`. */
+/* A candidate of each live thread of the warp, over epsilon arc `a` from a token of context
+ * `from` to one of context `to`, is offered to the table. A slot that it improves goes on the
+ * frontier `next`. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::relax_to(bool live, u32 a, uint4 arc,
                                                                   float candidate, u64 from, u64 to,
@@ -55,14 +56,14 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::relax_to(bool live, u32
   if (old == NO_TOKEN) atomicAdd(&l.of(rank).inserted, 1u);
   if (old == NO_TOKEN ||
       ((u32)old & FRESH) == 0) { /* the first improvement of this slot in this round */
-    u32 place = atomicAdd(&l.of(rank).agenda_size[next], 1u);
-    put_agenda(rank, next, place, slot);
-    if (key & HAS_EPSILONS) l.of(rank).agenda_work[next] = 1;
+    u32 place = atomicAdd(&l.of(rank).frontier_size[next], 1u);
+    put_frontier(rank, next, place, slot);
+    if (key & HAS_EPSILONS) l.of(rank).frontier_work[next] = 1;
   }
 }
 
-/* Epsilon arc `a` from a token of this cost and context, of each live thread of the warp. Those
- * with words that a scorer must be asked for are put aside. */
+/* Epsilon arc `a` from a token of this cost and context, of each live thread of the warp. Arcs
+ * whose words need the scorer are gathered for later. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::relax(bool live, u32 a, float cost,
                                                                u64 context, float cutoff,
@@ -86,61 +87,61 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::relax(bool live, u32 a,
   relax_to(live, a, arc, cost, context, to, cutoff, next);
 }
 
-/* Of this round, those that were put aside, from number `first` on. */
+/* Relaxes the gathered arcs of this round, from number `first` on. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::relax_words(u32 first, float cutoff,
                                                                      u32 next) {
   __syncthreads(); /* all are there */
   mark(PHASE_CLOSURE_ARCS);
-  const u32 end = min(num_asked(), (u32)WF__LANE_ASKED);
+  const u32 end = min(num_word_candidates(), (u32)WF__LANE_WORD_CANDIDATES);
   for (u32 base = first + warp() * 32; base < end; base += THREADS) {
     const u32 i = base + in_warp();
     const bool live = i < end;
-    const wf__lane_asked word = asked_word(live, i);
+    const wf__word_candidate word = word_candidate(live, i);
     u64 to = word.from;
-    const float cost = live ? remembered_cost(word.word, word.cost, &to) : 0;
+    const float cost = live ? memoized_cost(word.word, word.cost, &to) : 0;
     relax_to(live, word.arc, make_uint4(word.next, 0, 0, word.word), cost, word.from, to, cutoff,
              next);
     __syncwarp();
   }
 }
 
-/* Relaxes epsilon arcs round by round, from the agenda that settle_emission or begin made; a
+/* Relaxes epsilon arcs round by round, from the frontier that finish_emission or begin made; a
  * barrier has passed since. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutoff) {
   const uint4 *const states = this->states();
-  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
+  const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0];
   for (u64 rounds = 0;; rounds++) {
-    const u32 now = agenda_now, next = now ^ 1, size = own().agenda_size[now];
+    const u32 now = frontier_now, next = now ^ 1, size = own().frontier_size[now];
     u32 work = 0;
 #pragma unroll
-    for (int r = 0; r < RANKS; r++) work |= l.of(r).agenda_work[now];
+    for (int r = 0; r < RANKS; r++) work |= l.of(r).frontier_work[now];
     if constexpr (GATHERS)
       if (!has_all_words()) return WF__LANE_NO_ROOM;
     if (work == 0) return WF__LANE_OK; /* nothing improved that has epsilon arcs */
 #ifdef WF_LANE_PROFILE
     if (tid() == 0) {
       own().rounds++;
-      own().agenda_entries += size;
+      own().frontier_entries += size;
     }
 #endif
-    if constexpr (SCORED) { /* where costs of words make a cycle negative, too many tokens may come
-                               before too many rounds, and count first */
+    if constexpr (SCORED) { /* if word costs make a cycle negative, there may be too many tokens
+                               before there are too many rounds; that error has priority */
       u64 tokens = num_emitted;
 #pragma unroll
       for (int r = 0; r < RANKS; r++) tokens += l.of(r).inserted;
-      if (own().full != 0) return WF__LANE_OK; /* close sees it */
+      if (own().full != 0) return WF__LANE_OK; /* close checks it */
       if (tokens > p->rules.max_tokens) return CLOSURE_OVERFLOW;
       if (rounds + 1 > (by_state() ? all_states() : tokens)) return WF__LANE_CYCLE;
-      if (by_state() && !settle_contexts()) return WF__LANE_NO_ROOM;
+      if (by_state() && !place_contexts()) return WF__LANE_NO_ROOM;
     } else if (rounds > p->graph.num_states) {
       return WF__LANE_CYCLE;
     }
     u32 first_word = 0;
-    if constexpr (GATHERS) first_word = num_asked();
-    /* What the last round improved is no longer fresh, and everybody relaxes from the costs it
-     * left: a thread's first entry is kept at hand. */
+    if constexpr (GATHERS) first_word = num_word_candidates();
+    /* The last round's improvements become old costs, and all threads relax from them. A thread
+     * keeps its first entry in registers. */
     const u32 grain = min(32u, (size + WARPS - 1) / WARPS);
     uint4 info = make_uint4(0, 0, 0, 0);
     float my_cost = 0;
@@ -148,36 +149,36 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutof
     for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
       const u32 i = base + in_warp();
       if (in_warp() >= grain || i >= size) break;
-      u32 at = get_agenda(now, i);
+      u32 at = get_frontier(now, i);
       const ulonglong2 entry = l.entry_at(at);
       const token_key key = (token_key)entry.x;
       const u64 value = entry.y;
       float cost = cost_of((u32)(value >> 32));
       if ((u32)value & FRESH) l.put_value(at, value & ~(u64)FRESH);
       if (i >= THREADS) {
-        agenda()[now * SLOTS + i].y = __float_as_uint(cost);
+        frontier()[now * SLOTS + i].y = __float_as_uint(cost);
         continue;
       }
       if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
       my_cost = cost;
       my_context = context_at(at, key);
     }
-    if (tid() == 0) own().agenda_size[next] = own().agenda_work[next] = 0;
+    if (tid() == 0) own().frontier_size[next] = own().frontier_work[next] = 0;
     l.sync();
-    mark(PHASE_AGENDA);
+    mark(PHASE_FRONTIER);
     for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
       const u32 i = base + in_warp();
       if (base >= THREADS) {
         info = make_uint4(0, 0, 0, 0);
         if (i < size) {
-          uint2 entry = agenda()[now * SLOTS + i];
+          uint2 entry = frontier()[now * SLOTS + i];
           token_key key = l.key_at(entry.x);
           if (key & HAS_EPSILONS) info = state_at(states, state_of(key));
           my_cost = __uint_as_float(entry.y);
           my_context = context_at(entry.x, key);
         }
       }
-      arc_share<POLICY> share(boxes, in_warp(), info.y, info.z - info.y, my_cost, my_context);
+      arc_share<POLICY> share(arc_ranges, in_warp(), info.y, info.z - info.y, my_cost, my_context);
       if (in_warp() == 0) frame_arcs += share.total;
       for (u32 k0 = 0; k0 < share.total; k0 += 32) {
         u32 a;
@@ -185,26 +186,27 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutof
         u64 context;
         share.at(k0, in_warp(), &a, &candidate, &context);
         relax(k0 + in_warp() < share.total, a, candidate, context, cutoff, next);
-        __syncwarp(); /* else those who probed longer go on alone, arc after arc */
+        __syncwarp(); /* else the threads that probed longer would continue alone, arc after arc */
       }
     }
     if constexpr (GATHERS)
       if (has_scorer()) relax_words(first_word, cutoff, next);
     mark(PHASE_CLOSURE_WORDS);
-    agenda_now = next;
-    l.sync(); /* the agenda of the next round stands */
+    frontier_now = next;
+    l.sync(); /* the frontier of the next round is complete */
     mark(PHASE_CLOSURE_WAIT);
 #ifdef WF_LANE_PROFILE
     if constexpr (GATHERS)
-      if (tid() == 0) own().closure_words += num_asked() - first_word;
+      if (tid() == 0) own().closure_words += num_word_candidates() - first_word;
 #endif
   }
 }
 
-/* A candidate of each live thread of the warp, which came by mail: to the table, and what it
- * improves to the agenda `next`. */
+/* Puts a received candidate of each live thread of the warp into the table, and the slots that
+ * it improves on the frontier `next`. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::read_mail(bool live, u32 place, u32 next) {
+__device__ __forceinline__ void searcher<POLICY, RANKS>::take_exchanged(bool live, u32 place,
+                                                                        u32 next) {
   u64 value = NO_TOKEN, old;
   u32 key = 0, rank, slot;
   if (live) {
@@ -220,25 +222,24 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::read_mail(bool live, u3
   if (!l.offer_own(live, key, value, &slot, &old)) return;
   if (old == NO_TOKEN) atomicAdd(&own().inserted, 1u);
   if (old == NO_TOKEN || ((u32)old & FRESH) == 0)
-    put_agenda(l.rank(), next, atomicAdd(&own().agenda_size[next], 1u), slot);
+    put_frontier(l.rank(), next, atomicAdd(&own().frontier_size[next], 1u), slot);
 }
 
-/* The same for a lane of several blocks, while their tables leave room for mail: candidates go to
- * the block that owns the state, which offers them to its own table. One barrier of the lane a
- * round, and nobody probes another block's memory. */
+/* The same for a lane of several blocks while their tables leave room for an exchange buffer.
+ * Candidates are sent to the block that owns the state, which offers them to its own table. A
+ * round takes one barrier of the lane, and no block probes another block's memory. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds_by_mail(float cutoff) {
+__device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds_by_exchange(float cutoff) {
   const float word_score = p->rules.word_score;
   const uint4 *const arcs = this->arcs(), *const states = this->states();
-  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
-  const u32 room =
-      (SLOTS - (1u << l.bits)) /
-      2;         /* slots for the mail of one round; that of the next may arrive while it is read */
-  u32 which = 1; /* of num_listed and sent; the emission used 0 */
+  const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0];
+  const u32 room = (SLOTS - (1u << l.bits)) / 2; /* slots for the candidates of one round; those of
+                                                    the next may arrive while these are read */
+  u32 which = 1;                                 /* of num_listed and sent; the emission used 0 */
   for (u64 rounds = 0;; rounds++, which ^= 1) {
     if (rounds > p->graph.num_states) return WF__LANE_CYCLE;
-    const u32 mail = (1u << l.bits) + which * room;
-    const u32 now = agenda_now, next = now ^ 1, size = own().agenda_size[now],
+    const u32 exchange = (1u << l.bits) + which * room;
+    const u32 now = frontier_now, next = now ^ 1, size = own().frontier_size[now],
               grain = min(32u, (size + WARPS - 1) / WARPS);
     bool sent = false;
     for (u32 base = warp() * grain; base < size; base += WARPS * grain) {
@@ -246,13 +247,13 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds_by_mail(flo
       uint4 info = make_uint4(0, 0, 0, 0);
       float cost = 0;
       if (in_warp() < grain && i < size) {
-        u32 at = get_agenda(now, i), key = own_words::load(l.base + OFFSET(keys) + at * 4);
+        u32 at = get_frontier(now, i), key = own_words::load(l.base + OFFSET(keys) + at * 4);
         u64 value = own_words::load64(l.base + OFFSET(values) + at * 8);
         cost = cost_of((u32)(value >> 32));
         if ((u32)value & FRESH) own().values[at] = value & ~(u64)FRESH;
         if (key & HAS_EPSILONS) info = __ldg(states + (key & ~HAS_EPSILONS));
       }
-      arc_share<POLICY> share(boxes, in_warp(), info.y, info.z - info.y, cost);
+      arc_share<POLICY> share(arc_ranges, in_warp(), info.y, info.z - info.y, cost);
       if (in_warp() == 0) frame_arcs += share.total;
       for (u32 k0 = 0; k0 < share.total; k0 += 32) {
         u32 a;
@@ -267,24 +268,24 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds_by_mail(flo
           if (arc.w != 0) candidate = __fsub_rn(candidate, word_score);
           live = candidate <= cutoff;
         }
-        l.send(live, which, mail, mail + room, arc.x,
+        l.send(live, which, exchange, exchange + room, arc.x,
                (u64)ordered(candidate) << 32 | FRESH | (a + 1));
         sent = sent || __any_sync(ALL, live);
       }
     }
     if (sent && in_warp() < RANKS) l.of(in_warp()).sent[which] = 1;
     if (tid() == 0)
-      own().agenda_size[next] = own().num_listed[which ^ 1] = own().sent[which ^ 1] = 0;
-    l.sync(); /* the mail has arrived */
+      own().frontier_size[next] = own().num_listed[which ^ 1] = own().sent[which ^ 1] = 0;
+    l.sync(); /* the candidates have arrived */
     if (own().sent[which] == 0) return WF__LANE_OK;
     const u32 listed = own().num_listed[which], count = min(listed, room);
     if (listed > count && tid() < RANKS) l.of(tid()).full = 1;
     for (u32 first = 0; first < count; first += THREADS) {
-      read_mail(first + tid() < count, mail + first + tid(), next);
+      take_exchanged(first + tid() < count, exchange + first + tid(), next);
       __syncwarp();
     }
-    agenda_now = next;
-    __syncthreads(); /* the agenda of the next round stands */
+    frontier_now = next;
+    __syncthreads(); /* the frontier of the next round is complete */
   }
 }
 
@@ -296,7 +297,8 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::close(float cutoff) {
   if constexpr (SCORED)
     status = relax_rounds(cutoff);
   else
-    status = RANKS > 1 && l.bits < SLOT_BITS ? relax_rounds_by_mail(cutoff) : relax_rounds(cutoff);
+    status =
+        RANKS > 1 && l.bits < SLOT_BITS ? relax_rounds_by_exchange(cutoff) : relax_rounds(cutoff);
   if (status != WF__LANE_OK) return status;
   u32 inserted = 0;
 #pragma unroll
@@ -312,12 +314,12 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::close(float cutoff) {
   return full ? WF__LANE_TABLE_FULL : WF__LANE_OK;
 }
 
-/* The closure of frame t's candidates up to the key `last` where the first try failed: in a larger
- * table, or of fewer of them if it makes too many tokens. */
+/* Repeats the closure of frame t's candidates up to the key `last` after the first try failed:
+ * in a larger table, or of fewer candidates if it makes too many tokens. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::close_again(int status, u64 last, u32 t) {
   l.sync();
-  __pipeline_wait_prior(0); /* the next frame's row was on its way */
+  __pipeline_wait_prior(0); /* the next frame's row was being fetched */
   load_row(t);
   finish_row();
   while (status < 0) {

@@ -9,14 +9,15 @@ namespace wf_search {
 
 /* --- selection of sources ---------------------------------------------------------------- */
 
-/* Exact key of the want-th source by (cost, state): 256 even steps of cost, then a count among the
- * few of the right step. False, with nothing done, if those are not few. */
+/* Exact key of the want-th source by (cost, state): a histogram of 256 equal steps of cost, then
+ * a count among the few sources of the right step. Returns false, with nothing changed, if they
+ * are not few. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::select_by_cost(u64 want) {
   const float scale = p->rules.beam > 1e-20f ? 256 / p->rules.beam : 0;
   const uint2 *tokens = this->tokens();
-  u64 *near = (u64 *)own().boxes;
-  constexpr u32 MOST = sizeof(own().boxes) / sizeof *near;
+  u64 *near = (u64 *)own().arc_ranges;
+  constexpr u32 MOST = sizeof(own().arc_ranges) / sizeof *near;
   if (tid() < 256) own().hist[tid()] = 0;
   if (tid() == 0) own().num_near = 0;
   __syncthreads();
@@ -30,7 +31,7 @@ __device__ bool searcher<POLICY, RANKS>::select_by_cost(u64 want) {
     u64 key = (u64)ordered(cost) << 32 | tokens[i].x;
     for (int r = 0; r < RANKS; r++) {
       u32 place = atomicAdd(&l.of(r).num_near, 1u);
-      if (place < MOST) ((u64 *)l.of(r).boxes)[place] = key;
+      if (place < MOST) ((u64 *)l.of(r).arc_ranges)[place] = key;
     }
   }
   l.sync();
@@ -52,8 +53,8 @@ __device__ bool searcher<POLICY, RANKS>::select_by_cost(u64 want) {
   return true;
 }
 
-/* Exact key of the want-th source by (cost, state); by radix selection, eight bits at a time, where
- * select_by_cost gives up. */
+/* Exact key of the want-th source by (cost, state), by radix selection of eight bits at a time.
+ * Used if select_by_cost returns false. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ u64 searcher<POLICY, RANKS>::select_rank(u64 want) {
   if (select_by_cost(want)) {
@@ -90,13 +91,13 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::select_sources() {
     if (narrow) own().flags |= 2; /* WF_RESULT_NARROWED */
   }
   if (narrow)
-    f.select_key = aside([&](searcher &self) { return self.select_rank(p->rules.max_active); });
+    f.select_key = cold_path([&](searcher &self) { return self.select_rank(p->rules.max_active); });
 }
 
 /* --- emitting arcs ----------------------------------------------------------------------- */
 
-/* The next sources of this warp, `grain` of them: whoever is free takes them in the pass that every
- * frame makes. */
+/* The next `grain` sources of this warp. In the first pass of a frame, warps take them
+ * dynamically. */
 template <class POLICY, int RANKS>
 template <int MODE>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::next_batch(u32 before, u32 grain) {
@@ -155,11 +156,11 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider(const candidat
     if constexpr (SCORED)
       if (live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
   }
-  __syncwarp(); /* else those who probed longer go on alone, arc after arc */
+  __syncwarp(); /* else the threads that probed longer would continue alone, arc after arc */
 }
 
-/* The candidates put aside: the first pass of a frame asks the scorer, whole warps at a time, and
- * keeps what it says for the other passes. */
+/* The gathered candidates over arcs with words. The first pass of a frame calls the scorer, a
+ * whole warp at a time, and keeps the results for the other passes. */
 template <class POLICY, int RANKS>
 template <int MODE>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::consider_words(const candidate_rule &rule,
@@ -168,30 +169,31 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider_words(const ca
   if (FIRST_PASS) {
     __syncthreads(); /* all are there */
     mark(PHASE_ARCS);
-    f.num_words = min(num_asked(), (u32)WF__LANE_ASKED);
+    f.num_words = min(num_word_candidates(), (u32)WF__LANE_WORD_CANDIDATES);
   }
   for (u32 base = warp() * 32; base < f.num_words; base += THREADS) {
     const u32 i = base + in_warp();
     const bool live = i < f.num_words;
-    wf__lane_asked word = asked_word(live, i);
+    wf__word_candidate word = word_candidate(live, i);
     if (FIRST_PASS && live) {
       u64 to = word.from;
-      word.cost = __fadd_rn(remembered_cost(word.word, word.cost, &to), label_cost((u32)word.to));
-      asked()[i].to = word.to = to;
-      asked()[i].cost = word.cost;
+      word.cost = __fadd_rn(memoized_cost(word.word, word.cost, &to), label_cost((u32)word.to));
+      word_candidates()[i].to = word.to = to;
+      word_candidates()[i].cost = word.cost;
     }
     consider<MODE>(rule, live, word.arc, make_uint4(word.next, 0, 0, word.word), word.cost,
                    word.from, word.to, my_count);
   }
 }
 
-/* Goes over the emitting arcs of the selected sources. RUNNING (against the running best) and FIXED
- * fill the table; LIST sends them, those far above the running best left out if rule.shift says so,
- * to the lists of the ranks that own their states (key among the values, next state among the
- * keys); STEPS counts candidates by even steps of cost, or puts the keys of one step into the
- * agenda's memory; HIST only looks; COUNT returns how many candidates there are and, in the upper
- * half, how many of them the rule lets in. A warp takes up to 32 sources at a time and shares out
- * their arcs evenly; the next sources and arcs are on their way while it works. */
+/* Expands the emitting arcs of the selected sources. RUNNING (compared with the running best)
+ * and FIXED fill the table. LIST sends candidates to the lists of the ranks that own their
+ * states (key among the values, next state among the keys); with rule.shift it drops those well
+ * above the running best. STEPS counts candidates by equal steps of cost, or writes the keys of
+ * one step to the frontier's memory. HIST only counts. COUNT returns the number of candidates
+ * and, in the upper half, how many of them the rule accepts. A warp takes up to 32 sources at a
+ * time and distributes their arcs evenly over its threads; the next sources and arcs are
+ * prefetched. */
 template <class POLICY, int RANKS>
 template <int MODE>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::expand(const candidate_rule &rule) {
@@ -199,7 +201,7 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::expand(const candidate_r
   const uint2 *tokens = this->tokens();
   const float *const source_costs = costs();
   const uint4 *const arcs = this->arcs(), *const states = this->states();
-  const u32 boxes = l.base + OFFSET(boxes) + warp() * (u32)sizeof own().boxes[0];
+  const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0];
   const u32 grain = min(32u, (f.num_sources + WARPS - 1) / WARPS);
   u64 my_count = 0;
   constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
@@ -217,7 +219,7 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::expand(const candidate_r
   if (mine && is_selected(cost, state, context)) info = state_at(states, state);
   while (base < f.num_sources) {
     base = next_batch<MODE>(base, grain);
-    arc_share<POLICY> share(boxes, in_warp(), info.x, info.y - info.x, cost, context);
+    arc_share<POLICY> share(arc_ranges, in_warp(), info.x, info.y - info.x, cost, context);
     mine = in_warp() < grain && base + in_warp() < f.num_sources;
     if (mine) {
       state = tokens[base + in_warp()].x;
@@ -277,9 +279,9 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::keep_near(bool live, u6
   if (live && place < 2 * SLOTS) near_keys()[place] = key;
 }
 
-/* Lists, where nobody needs the agenda, the candidates at most `last` that share a step of cost
- * with the k-th of them, and makes *k its rank among these. The 256 steps divide `span` from
- * `origin` on evenly. False if a rank has no room for its share. */
+/* Lists, in the frontier's memory, the candidates up to `last` in the same step of cost as the
+ * k-th of them, and sets *k to its rank among these. There are 256 equal steps in `span` from
+ * `origin` on. Returns false if a rank's part does not fit. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::list_near(u64 last, float origin, float span, u64 *k) {
   candidate_rule rule = {last, NO_STEP, 0, origin, span > 1e-20f ? 256 / span : 0};
@@ -298,9 +300,10 @@ __device__ bool searcher<POLICY, RANKS>::list_near(u64 last, float origin, float
   return fits;
 }
 
-/* Key of the k-th candidate by (cost, arc) among those at most `last`; by cost alone, its low half
- * is all ones. By radix selection, eight bits at a time, among those of its step of cost (`origin`:
- * where the steps begin); among all where these are too many. The agenda is lost. */
+/* Key of the k-th candidate by (cost, arc) among those up to `last`; by cost alone, its low half
+ * is all ones. Radix selection of eight bits at a time among the candidates in its step of cost
+ * (`origin`: where the steps begin), or among all if these are too many. Overwrites the
+ * frontier. */
 template <class POLICY, int RANKS>
 __device__ u64 searcher<POLICY, RANKS>::candidate_rank(u64 k, u64 last, float origin,
                                                        bool cost_only) {
@@ -332,11 +335,11 @@ __device__ u64 searcher<POLICY, RANKS>::candidate_rank(u64 k, u64 last, float or
   return cost_only ? rule.prefix << 32 | 0xffffffffu : rule.prefix;
 }
 
-/* After the candidates: drops tokens above the cutoff (DROPS: there may be some) and puts those
- * with epsilon arcs on the agenda. Returns the lane's number of tokens. */
+/* After all candidates are in the table: drops tokens above the cutoff (DROPS: there may be
+ * some) and puts tokens with epsilon arcs on the frontier. Returns the lane's number of tokens. */
 template <class POLICY, int RANKS>
 template <bool DROPS>
-__device__ __forceinline__ u64 searcher<POLICY, RANKS>::settle_emission(float cutoff) {
+__device__ __forceinline__ u64 searcher<POLICY, RANKS>::finish_emission(float cutoff) {
   u32 kept = 0;
   const u32 limit = ordered(cutoff), end = 1u << l.bits;
   for (u32 first = tid(); first < end; first += AHEAD * THREADS) {
@@ -357,40 +360,40 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::settle_emission(float cu
       u32 vote = __ballot_sync(ALL, epsilons), at_list = 0;
       if (vote == 0) continue;
       if (in_warp() == 0) {
-        at_list = atomicAdd(&own().agenda_size[agenda_now], (u32)__popc(vote));
-        own().agenda_work[agenda_now] = 1;
+        at_list = atomicAdd(&own().frontier_size[frontier_now], (u32)__popc(vote));
+        own().frontier_work[frontier_now] = 1;
       }
       at_list = __shfl_sync(ALL, at_list, 0);
       if (epsilons)
-        put_agenda(l.rank(), agenda_now, at_list + __popc(vote & ((1u << in_warp()) - 1)), at);
+        put_frontier(l.rank(), frontier_now, at_list + __popc(vote & ((1u << in_warp()) - 1)), at);
     }
   }
   if (in_warp() < RANKS && kept > 0) atomicAdd(&l.of(in_warp()).kept, kept);
-  l.sync(); /* the agenda stands too */
+  l.sync(); /* the frontier is complete too */
   return num_emitted = own().kept;
 }
 
-/* Tokens of the candidates whose key is at most `last`; *num is how many. In a table of full size;
- * with scorers, where to empty that takes long, in one as large as it was if that has room. False
- * if a rank's table was full. */
+/* Makes the tokens of the candidates with keys up to `last`; *num is their number. The table has
+ * its full size. With scorers, clearing that takes long, so the table keeps its size if there is
+ * room. Returns false if a rank's table was full. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::admit(u64 last, u64 *num) {
   u32 bits = SCORED && own().full == 0 ? l.bits : SLOT_BITS;
   for (;; bits = SLOT_BITS) {
-    l.sync(); /* nobody still looks at the table that was */
+    l.sync(); /* no thread still reads the old table */
     if (SCORED)
       l.empty_slots();
     else
       l.clear(SLOT_BITS);
     if (tid() == 0) own().begin_frame();
     l.bits = bits;
-    agenda_now = 0;
+    frontier_now = 0;
     l.sync();
     candidate_rule rule = {last, 0, 0};
     expand<EXPAND_FIXED>(rule);
     l.sync();
     if (own().full == 0) {
-      *num = settle_emission<false>(FLT_MAX);
+      *num = finish_emission<false>(FLT_MAX);
       return true;
     }
     if (bits == SLOT_BITS) break;
@@ -403,8 +406,8 @@ __device__ bool searcher<POLICY, RANKS>::admit(u64 last, u64 *num) {
 
 /* --- frames of few candidates ------------------------------------------------------------ */
 
-/* Puts a candidate of each live thread of the warp on a list: of the rank that owns its state; with
- * scorers of this one, {`rank`, key, `context`}. */
+/* Appends a candidate of each live thread of the warp to the list of the rank that owns its
+ * state; with scorers to this rank's list, as {`rank`, key, `context`}. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::list_candidate(bool live, token_key key,
                                                                         u64 rank, u64 context) {
@@ -422,18 +425,18 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::list_candidate(bool liv
   }
 }
 
-/* Cost of the k-th candidate of the lane's lists by cost, as an ordered cost; `size` of them are
- * this rank's. As select_by_cost: even steps of cost, here over four beams from the best on, then a
- * count among the few of the right step; by radix selection where those are not few. */
+/* Ordered cost of the k-th cheapest candidate of the lane's lists; `size` of them are this
+ * rank's. As select_by_cost: equal steps of cost, here over four beams from the best on, then a
+ * count among the few of the right step; by radix selection if they are not few. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::listed_rank(u32 k, u32 size) {
   const float best = cost_of(own().best), scale = p->rules.beam > 1e-20f ? 64 / p->rules.beam : 0;
-  u32 *near = (u32 *)own().boxes, bin;
-  constexpr u32 MOST = sizeof(own().boxes) / sizeof *near;
+  u32 *near = (u32 *)own().arc_ranges, bin;
+  constexpr u32 MOST = sizeof(own().arc_ranges) / sizeof *near;
   if (tid() < 256) own().hist[tid()] = 0;
   if (tid() == 0) own().num_near = 0;
   __syncthreads();
-  u32 beyond = 0; /* all in one step, so not one by one */
+  u32 beyond = 0; /* all are in one step, so radix selection */
   for (u32 i = tid(); i < size; i += THREADS) {
     u32 step = (u32)fminf((cost_of(listed_order(i)) - best) * scale, 255);
     if (step == 255)
@@ -449,12 +452,13 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::listed_rank(u32 k, u32 s
     if ((u32)fminf((cost_of(order) - best) * scale, 255) != bin) continue;
     for (int r = 0; r < RANKS; r++) {
       u32 place = atomicAdd(&l.of(r).num_near, 1u);
-      if (place < MOST) ((u32 *)l.of(r).boxes)[place] = order;
+      if (place < MOST) ((u32 *)l.of(r).arc_ranges)[place] = order;
     }
   }
   l.sync();
   const u32 count = own().num_near;
-  if (count > MOST) return aside([&](searcher &self) { return self.listed_radix_rank(k, size); });
+  if (count > MOST)
+    return cold_path([&](searcher &self) { return self.listed_radix_rank(k, size); });
   for (u32 i = tid(); i < count; i += THREADS) {
     u32 mine = near[i], below = 0, same = 0;
     for (u32 n = 0; n < count; n++) {
@@ -462,7 +466,7 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::listed_rank(u32 k, u32 s
       same += near[n] == mine;
     }
     if (below < want && want <= below + same)
-      atomicExch(&own().select_key, (u64)mine); /* all who are equal write the same */
+      atomicExch(&own().select_key, (u64)mine); /* equal candidates write the same value */
   }
   __syncthreads();
   return own().select_key;
@@ -487,8 +491,8 @@ __device__ __noinline__ u64 searcher<POLICY, RANKS>::listed_radix_rank(u32 k, u3
   return prefix;
 }
 
-/* Offers the listed candidates whose key is above `above` (0: all) and at most `last`. Returns this
- * thread's number of them. */
+/* Offers the listed candidates with keys above `above` (0: all) and up to `last` to the table.
+ * Returns this thread's number of them. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::insert_listed(u32 size, u64 above,
                                                                       u64 last) {
@@ -520,17 +524,17 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::insert_listed(u32 size, 
   return count;
 }
 
-/* The emission by way of lists of the candidates: of all of them if they are few, which makes
- * min_active cheap; else of those near the best, which spares a lane of several blocks the probing
- * of each other's tables; with scorers, so that whole warps offer those that are within the beam.
- * False if there are too many for that: then the table is empty again. */
+/* Emission through lists of candidates. Few candidates are all listed, which makes min_active
+ * cheap. Otherwise those near the best are listed, so that the blocks of a lane do not probe
+ * each other's tables, and with scorers so that whole warps offer the candidates within the
+ * beam. Returns false if there are too many; the table is then empty again. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all_of_them, u64 *last,
                                                                         u64 *num) {
   expand<EXPAND_LIST>(candidate_rule{0, 0, all_of_them ? 0 : 1});
   l.sync();
   if constexpr (GATHERS)
-    if (!has_all_words()) return false; /* the other way finds that, too */
+    if (!has_all_words()) return false; /* the other method finds that, too */
   const u32 room = room_of_list(), best = own().best, size = min(own().num_listed[0], room);
   bool fits = true;
 #pragma unroll
@@ -561,7 +565,7 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all
     }
   }
   note_standing();
-  *num = fits && best != ALL ? settle_emission<false>(FLT_MAX) : 0; /* with a barrier of the lane */
+  *num = fits && best != ALL ? finish_emission<false>(FLT_MAX) : 0; /* with a barrier of the lane */
   if (fits && own().full == 0) {
     if (best == ALL) l.sync();
     if (tid() == 0) own().num_listed[0] = 0;
@@ -580,12 +584,12 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all
   } else {
     l.clear(SLOT_BITS);
   }
-  agenda_now = 0;
+  frontier_now = 0;
   l.sync();
   return false;
 }
 
-/* What an emission needs that made too many or too few tokens; `full`: the table had no room for
+/* Corrects an emission that made too many or too few tokens; `full`: the table had no room for
  * the candidates up to `last`. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::emit_rest(bool full, u64 *last, u64 *num) {
@@ -613,7 +617,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::emit_rest(bool full, u64 *l
  * of that cutoff. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ int searcher<POLICY, RANKS>::emit(u64 *last, u64 *num) {
-  agenda_now = 0;
+  frontier_now = 0;
   frame_arcs = 0;
   f.last_context = NO_TOKEN;
   const bool few = f.total_sources <= RANKS * WF__LANE_FEW;
@@ -632,13 +636,13 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::emit(u64 *last, u64 *num
     if (best == ALL) return WF__LANE_OK;
     const float cutoff = add_finite(cost_of(best), p->rules.beam);
     *last = (u64)ordered(cutoff) << 32 | 0xffffffffu;
-    if (!full) *num = settle_emission<true>(cutoff);
+    if (!full) *num = finish_emission<true>(cutoff);
   }
-  mark(PHASE_SETTLE);
+  mark(PHASE_FINISH);
   if (!full && *num <= p->rules.max_tokens && ((listed && few) || *num >= p->rules.min_active))
     return WF__LANE_OK;
   u64 key = *last, count = *num;
-  int status = aside([&](searcher &self) {
+  int status = cold_path([&](searcher &self) {
     u64 k = key, n = count;
     int code = self.emit_rest(full, &k, &n);
     key = k;

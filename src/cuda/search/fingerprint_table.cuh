@@ -1,10 +1,10 @@
 /* fingerprint_table.cuh - a lane's table of tokens with fingerprints of the keys in (distributed)
  * shared memory, keys of 64 bits and values in device memory; token_table.cuh says what they are.
  *
- * A fingerprint has 16 bits, the first of them the key's. Key and value are in device memory by the
- * same slot, where one load shows both. Two keys may have one fingerprint: whoever finds one looks
- * at the key, and goes on to the next slot if that is another. A home is eight slots, taken in the
- * order 0, 2, 4, 6, 1, 3, 5, 7. */
+ * A fingerprint has 16 bits, the first of them the key's. Key and value are in device memory by
+ * the same slot, where one load shows both. Two keys may have the same fingerprint: a thread
+ * that finds it compares the key, and continues with the next slot if the keys differ. A home is
+ * eight slots, taken in the order 0, 2, 4, 6, 1, 3, 5, 7. */
 #ifndef WF_CUDA_SEARCH_FINGERPRINT_TABLE_CUH
 #define WF_CUDA_SEARCH_FINGERPRINT_TABLE_CUH
 
@@ -64,14 +64,14 @@ struct fingerprint_table : slot_table<POLICY, RANKS> {
     return __ldcg((const u64 *)(entries + (u64)rank * SLOTS + slot) + 1);
   }
 
-  /* Empties the table, whatever is in it, and sets its size for what comes. Without `entries_too`,
-   * device memory is as it is when the table is empty. */
+  /* Empties the table from any state and sets its size for the next frame. Without
+   * `entries_too`, device memory is already that of an empty table. */
   __device__ void clear(u32 new_bits, bool entries_too = true) {
     for (u32 i = tid(); i < SLOTS && entries_too; i += THREADS)
       __stcg(own_entries() + i, make_ulonglong2(NO_STATE, NO_TOKEN));
     this->free_slots(new_bits);
   }
-  /* The same for this block's part of a table that is as a frame left it. */
+  /* The same for this block's part of a table after a frame. */
   __device__ __forceinline__ void empty_slots() {
     for (u32 at = tid(); at < 1u << bits; at += THREADS) free_slot(at);
   }
@@ -93,8 +93,8 @@ struct fingerprint_table : slot_table<POLICY, RANKS> {
     return zero_halves(words.x) >> 15 | zero_halves(words.y) >> 14 | zero_halves(words.z) >> 13 |
            zero_halves(words.w) >> 12;
   }
-  /* Of the eight slots from an address on, the first behind `done` (those looked at before, in the
-   * order in which they are taken) that is free or has the fingerprint; GROUP if none does. */
+  /* Of the eight slots from an address on, the first after `done` (those checked before, in the
+   * order in which slots are taken) that is free or has the fingerprint; GROUP if there is none. */
   template <bool CLUSTER>
   static __device__ __forceinline__ u32 first_of(u32 address, u32 print, bool *is_free, u32 *done) {
     const uint4 eight = words<CLUSTER>::load128(address);
@@ -109,8 +109,8 @@ struct fingerprint_table : slot_table<POLICY, RANKS> {
     *done |= first | (first - 1);
     return 2 * (place & 3) + (place >> 4);
   }
-  /* Puts a fingerprint into a slot, whose address is given, if that is free and nobody changes its
-   * neighbour meanwhile. */
+  /* Puts a fingerprint into the slot at an address, if that is free and no other thread changes
+   * its neighbour meanwhile. */
   template <bool CLUSTER>
   static __device__ __forceinline__ bool take_slot(u32 address, u32 print) {
     const u32 shift = (address & 2) * 8, word = words<CLUSTER>::load(address & ~3u);
@@ -143,12 +143,13 @@ struct fingerprint_table : slot_table<POLICY, RANKS> {
     return NO_TOKEN;
   }
 
-  /* Offers a candidate of each live thread of a warp to the part of the table at shared memory `to`
-   * and device memory `there`; `at` is the home slot. Called by whole warps. True if it lowered the
-   * slot's value. *slot says where and *old what stood there, NO_TOKEN if there is no slot. The
-   * value is lowered by a 64-bit minimum in device memory, which is atomic. Who takes a slot puts
-   * the key there at once, so that nobody waits for it long. Without TELLS nobody waits for the
-   * minimum either: then *old may be more than what it found. */
+  /* Offers a candidate of each live thread of a warp to the part of the table at shared memory
+   * `to` and device memory `there`; `at` is the home slot. Called by whole warps. Returns true
+   * if it lowered the slot's value. *slot is the slot and *old its old value, NO_TOKEN if there
+   * is no slot. The value is lowered by an atomic 64-bit minimum in device memory. The thread
+   * that takes a slot writes the key there at once, so that others do not wait long. Without
+   * TELLS no thread waits for the minimum either: *old may then be larger than the value that it
+   * replaced. */
   template <bool CLUSTER, bool TELLS>
   __device__ __forceinline__ bool offer_at(bool live, u32 to, ulonglong2 *there, u32 at,
                                            token_key key, u64 value, u32 *slot, u64 *old) {
@@ -170,7 +171,7 @@ struct fingerprint_table : slot_table<POLICY, RANKS> {
             break;
           }
           done = before;
-          continue; /* another key took the slot, or its neighbour: look again */
+          continue; /* another key took the slot, or its neighbour: check again */
         }
         if (left-- == 0) {
           for (int r = 0; r < RANKS; r++) this->of(r).full = 1;

@@ -1,5 +1,5 @@
-/* lane.cuh - the blocks that search an utterance together: what a block has in shared memory,
- * barriers and small collective operations of a lane, arcs shared out to the threads of a warp. */
+/* lane.cuh - the blocks that search an utterance together: a block's shared memory, barriers and
+ * collective operations of a lane, the distribution of arcs over the threads of a warp. */
 #ifndef WF_CUDA_SEARCH_LANE_CUH
 #define WF_CUDA_SEARCH_LANE_CUH
 
@@ -16,10 +16,10 @@ constexpr u32 THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
 constexpr u32 FRESH = 0x80000000u, MARKED = 0x80000000u; /* MARKED: of a state in the trace */
-constexpr u32 MAX_PROBES = 256; /* if so many homes, or a quarter of the table, are taken from a
-                                   key's own on, the table counts as full */
-constexpr u32 WITH_EPSILONS = 0x80000000u; /* of an arc in the trace, if lattices are asked for: the
-                                              state has epsilon arcs. NO_ARC has it always */
+constexpr u32 MAX_PROBES = 256; /* the table counts as full if so many homes from a key's own on, or
+                                   a quarter of the table, are taken */
+constexpr u32 WITH_EPSILONS = 0x80000000u; /* of an arc in the trace, with lattices: the state has
+                                              epsilon arcs. NO_ARC always has it */
 
 __device__ __forceinline__ u32 ordered(float cost) {
   u32 bits = __float_as_uint(cost);
@@ -53,7 +53,7 @@ __device__ __forceinline__ u32 tid() { return threadIdx.x; }
 __device__ __forceinline__ u32 warp() { return threadIdx.x >> 5; }
 __device__ __forceinline__ u32 in_warp() { return threadIdx.x & 31; }
 
-/* Where the cycles of a frame go, as WF_LANE_PROFILE tells. */
+/* Phases of a frame, for WF_LANE_PROFILE. */
 enum lane_phase {
   PHASE_BEGIN,
   PHASE_WAIT,
@@ -61,9 +61,9 @@ enum lane_phase {
   PHASE_ARCS,
   PHASE_WORDS,
   PHASE_TABLE,
-  PHASE_SETTLE,
+  PHASE_FINISH,
   PHASE_REST,
-  PHASE_AGENDA,
+  PHASE_FRONTIER,
   PHASE_CLOSURE_ARCS,
   PHASE_CLOSURE_WORDS,
   PHASE_CLOSURE_WAIT,
@@ -75,57 +75,57 @@ enum lane_phase {
 
 /* --- shared memory of a block ------------------------------------------------------------ */
 
-/* What searches with scorers have in it; others: nothing. */
+/* Of searches with scorers; empty otherwise. */
 template <bool SCORED>
 struct scorer_shared {};
 template <>
 struct scorer_shared<true> {
-  u64 box_contexts[WARPS][32];    /* beside `boxes` */
+  u64 range_contexts[WARPS][32];  /* beside `boxes` */
   wf__flat_scorer scorer;         /* of the utterance, if it has one */
   wf__lane_words words;           /* added to its graph */
   const wf__flat_scorer *memo_of; /* whose answers the memo has */
-  u32 num_asked;                  /* words of the frame's emitting arcs, on this rank */
+  u32 num_word_candidates;        /* words of the frame's emitting arcs, on this rank */
   u32 num_logged;                 /* candidates in the log of this rank */
-  u32 num_settled; /* with recombine=state: of these, those whose contexts are where they belong */
-  u32 select_left; /* with select_key: how many of the sources with that key are in, 0: all */
+  u32 num_placed;  /* with recombine=state: of these, those whose contexts have been placed */
+  u32 select_left; /* with select_key: number of sources with that key that are expanded, 0: all */
   u32 all_stand; /* each slot that is taken has a token, and the best of them is `best` or `lowest`
                   */
-  u32 lowest;    /* best of those that epsilons made on this rank, ordered */
+  u32 lowest;    /* best of the tokens made by epsilon arcs on this rank, ordered */
 };
 
 template <bool DEFERRED>
 struct deferred_shared {};
 template <>
 struct deferred_shared<true> {
-  u32 asks; /* some answer is missing */
+  u32 missing; /* some answer is missing */
   u64 num_requests;
 };
 
-/* The table comes last: the backward pass (backward.cuh) has its own in its place. */
+/* The table comes last: the backward pass (backward.cuh) puts its own table there. */
 template <class POLICY>
 struct lane_shared {
   typedef typename POLICY::table table;
   u32 hist[256];
-  u32 hist_all[256];      /* summed over the ranks */
-  uint2 boxes[WARPS][32]; /* of each warp: what the arcs of its tokens share */
-  uint16_t agenda[2][THREADS];
+  u32 hist_all[256];           /* summed over the ranks */
+  uint2 arc_ranges[WARPS][32]; /* of each warp: what the arcs of its tokens share */
+  uint16_t frontier[2][THREADS];
   u64 exchange[2][8]; /* one cell per rank: results of its block, in turns */
   u64 warp_values[WARPS];
   u32 warp_counts[WARPS];
   u32 best;     /* running best candidate, ordered */
   u32 kept;     /* tokens of all ranks after the emission */
-  u32 inserted; /* tokens that epsilons made in this frame, on this rank */
-  u32 num_near; /* keys in `boxes` while sources are selected */
+  u32 inserted; /* tokens made by epsilon arcs in this frame, on this rank */
+  u32 num_near; /* keys in `arc_ranges` while sources are selected */
   u64 select_key;
-  u64 last; /* candidate that the frame let in */
+  u64 last; /* last candidate that the frame accepted */
   u32 next; /* frame of the scores to be searched next */
   u32 full; /* on any rank */
-  u32 agenda_size[2];
-  u32 agenda_work[2]; /* some entry has epsilon arcs */
-  u32 next_batch;     /* sources taken so far */
+  u32 frontier_size[2];
+  u32 frontier_work[2]; /* some entry has epsilon arcs */
+  u32 next_batch;       /* sources taken so far */
   u32 num_listed[2]; /* candidates in the list of this rank, or sent to it in this epsilon round and
                         the next */
-  u32 sent[2];       /* somebody sent a candidate in this round */
+  u32 sent[2];       /* a block sent a candidate in this round */
   u32 utterance;
   wf__lane_utterance scores;
   u32 flags;   /* this and the sums are kept by thread 0 */
@@ -134,7 +134,7 @@ struct lane_shared {
   scorer_shared<POLICY::SCORED> with_scorer;
   deferred_shared<POLICY::DEFERRED> with_deferred;
 #ifdef WF_LANE_PROFILE
-  long long phase[NUM_PHASES], since, rounds, agenda_entries, closure_words;
+  long long phase[NUM_PHASES], since, rounds, frontier_entries, closure_words;
 #endif
   alignas(16) u64 values[table::shared_values(WF__SHARED_KB)];
   typename table::fingerprint
@@ -144,16 +144,16 @@ struct lane_shared {
   __device__ __forceinline__ void begin_frame() {
     kept = inserted = full = next_batch = num_listed[0] = num_listed[1] = sent[0] = sent[1] = 0;
     best = ALL;
-    agenda_size[0] = agenda_size[1] = agenda_work[0] = agenda_work[1] = 0;
+    frontier_size[0] = frontier_size[1] = frontier_work[0] = frontier_work[1] = 0;
     if constexpr (POLICY::SCORED) {
-      with_scorer.num_logged = with_scorer.num_settled = with_scorer.all_stand = 0;
+      with_scorer.num_logged = with_scorer.num_placed = with_scorer.all_stand = 0;
       with_scorer.lowest = ALL;
     }
   }
 };
 
-/* Bytes before the row of costs, and columns that have room in it; wider rows are read where they
- * are. The host learns from the profile what the device's code was compiled for. */
+/* Bytes before the row of costs, and the number of columns that fit it; longer rows are read
+ * from device memory. The host reads from the profile what the device's code was compiled for. */
 template <class POLICY>
 __host__ __device__ constexpr u32 bytes_before_row(int shared_kb) {
   typedef typename POLICY::table table;
@@ -209,8 +209,8 @@ struct lane {
     if (RANKS == 1) return own();
     return *shared_of_rank(&own(), r);
   }
-  /* Every thread of the lane gets the combination of every rank's value. Two syncs apart from the
-   * next use of the same cell. */
+  /* Combines the values of all ranks; every thread of the lane gets the result. The same cell
+   * may be used again after two syncs. */
   template <typename F>
   __device__ __forceinline__ u64 combine(u64 mine, F f) {
     if (RANKS == 1) return mine;
@@ -222,7 +222,7 @@ struct lane {
     for (int r = 1; r < RANKS; r++) all = f(all, own().exchange[turn][r]);
     return all;
   }
-  /* Sum or minimum over all threads of the lane, given to all. */
+  /* Sum or minimum over all threads of the lane; all get the result. */
   __device__ __forceinline__ u64 sum(u64 value) {
 #pragma unroll
     for (int d = 16; d > 0; d >>= 1) value += __shfl_xor_sync(ALL, value, d);
@@ -249,22 +249,23 @@ struct lane {
 
 /* --- arcs of a warp's tokens ------------------------------------------------------------- */
 
-/* Shares the arcs of a warp's 32 tokens out evenly: for k0 = 0, 32, ... every thread gets arc
- * number k0 + its own number of all of them. */
+/* Distributes the arcs of a warp's 32 tokens evenly: for k0 = 0, 32, ... every thread gets arc
+ * number k0 + its lane. */
 template <class POLICY>
 struct arc_share {
   typedef wf_search::lane_shared<POLICY> lane_shared;
-  u32 box; /* address of {first arc - arcs before it, cost} of the tokens that have arcs */
+  u32 range; /* address of {first arc - arcs before it, cost} of the tokens that have arcs */
   u32 before, degree, total, started;
 
-  /* From a box to that of the token's context. */
+  /* Offset from a range to the token's context. */
   static __device__ __forceinline__ u32 to_context() {
-    return OFFSET(with_scorer) + (u32)offsetof(scorer_shared<true>, box_contexts) - OFFSET(boxes);
+    return OFFSET(with_scorer) + (u32)offsetof(scorer_shared<true>, range_contexts) -
+           OFFSET(arc_ranges);
   }
 
-  __device__ __forceinline__ arc_share(u32 boxes, u32 lane, u32 first, u32 arcs, float cost,
+  __device__ __forceinline__ arc_share(u32 arc_ranges, u32 lane, u32 first, u32 arcs, float cost,
                                        u64 context = 0)
-      : box(boxes), degree(arcs), started(0) {
+      : range(arc_ranges), degree(arcs), started(0) {
     u32 upto = arcs;
 #pragma unroll
     for (int d = 1; d < 32; d <<= 1) {
@@ -274,8 +275,8 @@ struct arc_share {
     total = __shfl_sync(ALL, upto, 31);
     before = upto - arcs;
     u32 some = __ballot_sync(ALL, arcs > 0);
-    __syncwarp(); /* nobody still reads the boxes of the 32 tokens before */
-    const u32 mine = box + 8 * __popc(some & ((1u << lane) - 1));
+    __syncwarp(); /* no thread still reads the ranges of the previous 32 tokens */
+    const u32 mine = range + 8 * __popc(some & ((1u << lane) - 1));
     if (arcs > 0) store_own_pair(mine, first - before, cost);
     if (POLICY::SCORED && arcs > 0)
       store_own_pair(mine + to_context(), (u32)context, __uint_as_float((u32)(context >> 32)));
@@ -285,7 +286,7 @@ struct arc_share {
   __device__ __forceinline__ void at(u32 k0, u32 lane, u32 *arc, float *cost, u64 *context) {
     u32 from = before - k0;
     u32 starts = warp_or(degree > 0 && from < 32 ? 1u << from : 0);
-    const u32 mine = box + 8 * (started + __popc(starts & ((2u << lane) - 1)) - 1);
+    const u32 mine = range + 8 * (started + __popc(starts & ((2u << lane) - 1)) - 1);
     u64 own = own_words::load64(mine);
     *context = POLICY::SCORED ? own_words::load64(mine + to_context()) : 0;
     started += __popc(starts);

@@ -1,5 +1,5 @@
-/* policy.cuh - what a search kernel is made for, as a type: the template parameter POLICY of
- * everything in search/ and lattice/. Each file of instances/ compiles one policy. */
+/* policy.cuh - the variants of a search kernel: the template parameter POLICY of everything in
+ * search/ and lattice/. Each file of instances/ compiles one policy. */
 #ifndef WF_CUDA_SEARCH_POLICY_CUH
 #define WF_CUDA_SEARCH_POLICY_CUH
 
@@ -27,10 +27,10 @@ enum backward_memory { BACKWARD_IN_SHARED, BACKWARD_IN_GLOBAL };
 /* How a block keeps the tokens of a frame (token_table.cuh). */
 struct keys_in_shared {
   typedef u32 token_key;
-  typedef u32 fingerprint; /* what shared memory has of a key: all of it */
-  static constexpr u32 AHEAD =
-      1; /* slots whose values are on their way at a time, in passes over the table */
-  static constexpr u32 SPARE = 3; /* slots of a table for each one that a frame is likely to take */
+  typedef u32 fingerprint;        /* shared memory has the whole key */
+  static constexpr u32 AHEAD = 1; /* values in flight at a time, in passes over the table */
+  static constexpr u32 SPARE =
+      3; /* slots of a table for each token that a frame is expected to have */
   __host__ __device__ static constexpr u32 slot_bits(int shared_kb) {
     return WF__PLAIN_SLOT_BITS(shared_kb);
   }

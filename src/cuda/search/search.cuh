@@ -22,8 +22,9 @@ namespace wf_search {
 
 /* --- the end of a frame ------------------------------------------------------------------ */
 
-/* Table to costs and trace, in table order, this warp's tokens from place `to` on; empties the
- * table. REMEMBERS: for a lattice, too. `words`: find_sources has found some. */
+/* Writes this warp's tokens from the table to costs and trace, in table order, from place `to`
+ * on, and empties the table. REMEMBERS: also the records for a lattice. `words`: find_sources
+ * has found some. */
 template <class POLICY, int RANKS>
 template <bool REMEMBERS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, float best,
@@ -61,7 +62,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, fl
         costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
         u32 arc = ((u32)value & ~FRESH) - 1;
         if (REMEMBERS && LATTICES && (key & HAS_EPSILONS) != 0)
-          arc |= WITH_EPSILONS; /* streams have another use for the bit */
+          arc |= WITH_EPSILONS; /* streams use the bit for something else */
         trace()[trace_used + place] = make_uint2(state_of(key), arc);
         if (SCORED) {
           u64 source = sources_at[k];
@@ -86,18 +87,17 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, fl
   if (SCORED) records()[frame - 1].select_context = f.select_context;
 }
 
-/* Apart from the search, whose registers are dear; of a copy, as what others can point to is read
- * again after every store. */
+/* Not inlined, to save the search's registers. It works on a copy, since memory that can be
+ * aliased is read again after every store. */
 template <class POLICY, int RANKS>
-__device__ __noinline__ bool searcher<POLICY, RANKS>::remember_tokens(u32 to, float best,
-                                                                      bool words) {
+__device__ __noinline__ bool searcher<POLICY, RANKS>::record_frame(u32 to, float best, bool words) {
   searcher copy = *this;
   copy.template write_tokens<true>(to, best, words);
   return true;
 }
 
-/* Table to costs and trace, in table order; empties the table. RENORMALISES: costs become relative
- * to the best. False if the trace is full. */
+/* Writes the tokens from the table to costs and trace, in table order, and empties the table.
+ * RENORMALISES: costs become relative to the best. Returns false if the trace is full. */
 template <class POLICY, int RANKS>
 template <bool RENORMALISES>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::finish_frame() {
@@ -149,14 +149,15 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::finish_frame() {
   const u64 most = l.combine((u64)(trace_used + total > p->memory.trace_room) << 32 | taken,
                              [](u64 a, u64 b) { return max(a, b); });
   if (frame > p->memory.frames_cap) return false;
-  if (most >> 32 && !remembers() && !aside([total](searcher &self) { return self.collect(total); }))
+  if (most >> 32 && !keeps_lattice() &&
+      !cold_path([total](searcher &self) { return self.collect(total); }))
     return false;
   bool words = false;
   if constexpr (SCORED)
     if (!find_sources(&words)) return false;
   mark(PHASE_FIRST_PASS);
-  if (remembers())
-    aside([to, best, words](searcher &self) { return self.remember_tokens(to, best, words); });
+  if (keeps_lattice())
+    cold_path([to, best, words](searcher &self) { return self.record_frame(to, best, words); });
   else
     write_tokens<false>(to, best, words);
   if (tid() == 0) {
@@ -173,10 +174,10 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::finish_frame() {
   f.num_sources = total;
   f.total_sources = packed & 0xffffffffu;
   if constexpr (LATTICES)
-    if (most >> 32 && remembers() && !aside([](searcher &self) { return self.prune(); }))
+    if (most >> 32 && keeps_lattice() && !cold_path([](searcher &self) { return self.prune(); }))
       return false;
-  /* The next frame's table: at most a third full, or half with scorers, if that frame is much like
-   * these. */
+  /* The size of the next frame's table: at most a third full, or half with scorers, if that
+   * frame is like the last ones. */
   f.usual_size = max((u32)most, f.usual_size - f.usual_size / 8);
   l.bits = WF__LANE_MIN_BITS;
   while (l.bits < SLOT_BITS && (1u << l.bits) < SPARE * f.usual_size) l.bits++;
@@ -188,7 +189,7 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::finish_frame() {
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::begin() {
   l.clear(SLOT_BITS);
-  agenda_now = 0;
+  frontier_now = 0;
   frame = trace_used = frame_arcs = 0;
   f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0, 0};
   if (SCORED)
@@ -210,25 +211,25 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::begin() {
             &old); /* arc + 1 == 0: NO_ARC */
     if (by_state() && tid() == 0) sources()[slot] = start_context();
     if (tid() == 0 && info.y < info.z) {
-      own().agenda_size[0] = own().agenda_work[0] = 1;
-      put_agenda(l.rank(), 0, 0, slot);
+      own().frontier_size[0] = own().frontier_work[0] = 1;
+      put_frontier(l.rank(), 0, 0, slot);
     }
   }
   l.sync();
   int status = close(p->rules.beam);
   if constexpr (DEFERRED)
-    if (waits()) return CLOSURE_ASKS;
+    if (waits()) return CLOSURE_WAITS;
   if (status < 0) status = status == CLOSURE_OVERFLOW ? WF__LANE_CLOSURE : WF__LANE_TABLE_FULL;
   if (tid() == 0) {
     own().last = (u64)ordered(p->rules.beam) << 32 | 0xffffffffu;
     own().next = 0;
   }
-  if (remembers() && l.rank() == 0 && tid() == 0) records()[0].settled = 0;
+  if (keeps_lattice() && l.rank() == 0 && tid() == 0) records()[0].pruned_frames = 0;
   if (status == WF__LANE_OK && !finish_frame<true>()) status = WF__LANE_NO_ROOM;
   return status;
 }
 
-/* Of ending in source i of this rank. */
+/* Cost of ending in source i of this rank. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ float searcher<POLICY, RANKS>::ending_cost(u32 i) const {
   float cost = __fadd_rn(costs()[i], final_of(tokens()[i].x));
@@ -237,8 +238,8 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::ending_cost(u32 i) con
   return cost;
 }
 
-/* Key (cost of ending there, state) of the best token to end in, a `final` one if asked for; all
- * ones: there is none. *context: the least of those that are equal, with scorers. */
+/* Key (cost of ending there, state) of the best token to end in; `final`: on final states only.
+ * All ones: there is none. *context: with scorers, the least among equal ones. */
 template <class POLICY, int RANKS>
 __device__ u64 searcher<POLICY, RANKS>::best_end(bool final, bool died, u64 *context) {
   const uint2 *tokens = this->tokens();
@@ -261,8 +262,8 @@ __device__ u64 searcher<POLICY, RANKS>::best_end(bool final, bool died, u64 *con
   return best;
 }
 
-/* Best token, the way back, the outcome. Called by all threads after the last frame; `end` is the
- * first that was not searched. */
+/* Finds the best token, traces it back and writes the outcome. Called by all threads after the
+ * last frame; `end` is the first that was not searched. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end,
                                                             wf__lane_outcome *outcome) {
@@ -270,7 +271,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end,
   const u64 with_final = best_end(true, died, &context),
             any = best_end(false, died, with_final == NO_TOKEN ? &context : &none);
   if constexpr (DEFERRED)
-    if (waits()) return CLOSURE_ASKS;
+    if (waits()) return CLOSURE_WAITS;
   const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
   const u64 best = with_final != NO_TOKEN ? with_final : any;
   if (l.rank() == 0 && warp() == 0) {
@@ -292,7 +293,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end,
         number--;
         row = row_before(row);
         epsilons = 0;
-      } else if (++epsilons > most_rounds()) { /* with recombine=state: round and round */
+      } else if (++epsilons > most_rounds()) { /* with recombine=state: a cycle */
         status = WF__LANE_CYCLE;
         break;
       }
@@ -327,14 +328,15 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end,
     }
   }
   if constexpr (LATTICES) {
-    if (remembers()) set_endings(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32)));
-    if (remembers() && l.rank() == 0 && tid() == 0)
-      records()[0].settled = frame; /* for the way back */
+    if (keeps_lattice()) set_endings(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32)));
+    if (keeps_lattice() && l.rank() == 0 && tid() == 0)
+      records()[0].pruned_frames = frame; /* for the way back */
   }
   return 0;
 }
 
-/* Every 64th frame: host memory is far away. All ranks must agree, so the first one tells them. */
+/* Checked every 64th frame, since reads of host memory are slow. All ranks must agree, so rank 0
+ * shares what it read. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::look_at_host() {
   if (l.rank() == 0 && tid() < RANKS && frame % 64 == 1 && p->work.stop != nullptr)
@@ -347,11 +349,11 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
   begin_marks();
   u32 t = 0;
   if constexpr (STREAMS) {
-    if (!aside([](searcher &self) { return self.check_values(); })) return;
+    if (!cold_path([](searcher &self) { return self.check_values(); })) return;
     t = first_row();
   }
   load_row(t);
-  int status = aside([](searcher &self) {
+  int status = cold_path([](searcher &self) {
     if constexpr (STREAMS)
       return self.resume();
     else
@@ -364,7 +366,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
     u64 last, tokens;
     finish_row();
     if (!STREAMS) look_at_host();
-    l.sync(); /* scores, tokens and the empty table stand */
+    l.sync(); /* scores, tokens and the empty table are complete */
     if (!STREAMS && own().stopped != 0) {
       status = WF__LANE_STOPPED;
       break;
@@ -389,7 +391,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
     }
     status = close(cost_of((u32)(last >> 32)));
     if (status < 0)
-      status = aside([&](searcher &self) { return self.close_again(status, last, t); });
+      status = cold_path([&](searcher &self) { return self.close_again(status, last, t); });
     mark(PHASE_CLOSE);
     if (status == WF__LANE_OK && !finish_frame<true>()) status = WF__LANE_NO_ROOM;
     if (STREAMS && l.rank() == 0 && tid() == 0) rows()[frame - 1] = t;
@@ -399,23 +401,25 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
   l.sync();
 #ifdef WF_LANE_PROFILE
   if (blockIdx.x == 0 && tid() == 0) {
-    static const char *const names[] = {
-        "begin",  "wait",     "select",    "arcs",         "words", "table",      "settle", "rest",
-        "agenda", "its arcs", "its words", "its barriers", "close", "first pass", "writing"};
+    static const char *const names[] = {"begin",    "wait",       "select",    "arcs",
+                                        "words",    "table",      "settle",    "rest",
+                                        "frontier", "its arcs",   "its words", "its barriers",
+                                        "close",    "first pass", "writing"};
     const double n = num_frames;
     printf(
         "%u frames, a frame: %.0f arcs, %.0f tokens, %.1f rounds, %.0f on agendas, %.0f words in "
         "them; cycles:",
         num_frames, own().num_arcs / n, own().num_tokens / n, own().rounds / n,
-        own().agenda_entries / n, own().closure_words / n);
+        own().frontier_entries / n, own().closure_words / n);
     for (int i = PHASE_WAIT; i < NUM_PHASES; i++) printf(" %s %.0f", names[i], own().phase[i] / n);
     printf("\n");
   }
 #endif
   if constexpr (STREAMS)
-    aside([&](searcher &self) { return self.suspend(died, t, status); });
+    cold_path([&](searcher &self) { return self.suspend(died, t, status); });
   else if (status == WF__LANE_OK)
-    aside([&](searcher &self) { return self.finish(died, t, &p->work.outcomes[own().utterance]); });
+    cold_path(
+        [&](searcher &self) { return self.finish(died, t, &p->work.outcomes[own().utterance]); });
   else if (l.rank() == 0 && tid() == 0)
     p->work.outcomes[own().utterance].status = status;
 }
@@ -429,7 +433,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::run() {
     if (l.rank() == 0 && tid() < RANKS) {
       u32 place = 0;
       if (tid() == 0)
-        place = LATTICES && remembers() ? blockIdx.x / RANKS : atomicAdd(p->work.queue, 1u);
+        place = LATTICES && keeps_lattice() ? blockIdx.x / RANKS : atomicAdd(p->work.queue, 1u);
       place = __shfl_sync((1u << RANKS) - 1, place, 0);
       lane_shared &sh = l.of(tid());
       sh.utterance = place < p->work.num_utterances ? p->work.order[place] : ALL;
@@ -439,11 +443,10 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::run() {
     l.sync();
     u32 u = own().utterance;
     if (u == ALL) return;
-    if constexpr (GATHERS) forget_answers();
+    if constexpr (GATHERS) clear_memo();
     if constexpr (SCORED) load_scorer();
     decode();
-  } while (!LATTICES ||
-           !remembers()); /* of a lattice's utterance, the lane's memory is still needed */
+  } while (!LATTICES || !keeps_lattice()); /* with lattices, the lane's memory is still needed */
 }
 
 }  // namespace wf_search

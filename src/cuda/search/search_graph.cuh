@@ -1,10 +1,10 @@
 /* search_graph.cuh - states and arcs of the graph by number, those of words added at run time
  * (decode_graph.h) included.
  *
- * Words are added to single utterances or streams, which are then searched by the kernels for
- * scorers; the others know nothing of them. Behind the graph's S states and A arcs come copies of
- * the phrase tree of each class, in numbers alone, one for each place of the class: the same
- * numbers as on the CPU, by which ties are decided.
+ * Words are added to single utterances or streams. These are searched by the kernels with
+ * scorers; the other kernels do not support added words. After the graph's S states and A arcs
+ * come the numbers of copies of each class's phrase tree, one copy for each place of the class.
+ * The numbers are the same as on the CPU, since they decide ties.
  *
  *   state >= S   class -> copy, state of the tree    {first arc, first epsilon, end} of the tree +
  *                first arc of the copy
@@ -19,8 +19,8 @@
 
 namespace wf_search {
 
-/* The utterance's words to shared memory; none, and what else the decoder's own graph has, if it
- * has none. A barrier follows. */
+/* Copies the utterance's added words to shared memory; without any, the description of the
+ * decoder's own graph. A barrier follows. */
 template <class POLICY>
 static __device__ __forceinline__ void load_words(const wf__lane_params *p) {
   lane_shared<POLICY> &own = own_shared<POLICY>();
@@ -67,8 +67,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_added_arc(u32 arc) c
   return SCORED && arc >= p->graph.num_arcs;
 }
 
-/* The class whose copies have the state: the last one with words that begins there or before. Then
- * that of an arc. */
+/* The class that a copied state belongs to: the last one with words that begins at the state or
+ * before. The next function does the same for an arc. */
 template <class POLICY>
 static __device__ __forceinline__ const wf__lane_class &class_of_state(u32 state) {
   const wf__lane_words &words = own_shared<POLICY>().with_scorer.words;
@@ -84,7 +84,7 @@ static __device__ __forceinline__ const wf__lane_class &class_of_arc(u32 arc) {
   return words.classes[c];
 }
 
-/* Functions of their own: they are called from many places, and seldom. */
+/* Not inlined: they are called from many places, and seldom. */
 template <class POLICY>
 static __device__ __noinline__ uint4 added_state(u32 state) {
   const wf__lane_class &c = class_of_state<POLICY>(state);

@@ -1,23 +1,23 @@
-/* search_params.h - what the host hands to the search kernels. Plain C, shared by the host and the
+/* search_params.h - the parameters of the search kernels. Plain C, shared by the host and the
  * kernels.
  *
- * A lane is a cluster of 1, 2, 4 or 8 thread blocks that owns one utterance at a time and loops
- * over its frames; it takes the next utterance from a queue when it has finished one. All memory of
- * a lane is planned before the launch:
+ * A lane is a cluster of 1, 2, 4 or 8 thread blocks. It searches one utterance at a time, frame
+ * by frame, and then takes the next one from a queue. All memory of a lane is planned before the
+ * launch:
  *
  *   per block of a lane (rank)
  *     shared    table of the frame: keys [SLOTS] states, values [SLOTS] (ordered cost << 32 | arc);
  *               the scores of the frame. SLOTS is what the GPU has room for (WF__PLAIN_SLOT_BITS)
  *     costs     [SLOTS]  of the tokens to expand next, in table order; their states are the trace's
  *               last
- *     agenda    [2][SLOTS] {table slot, cost} improved in this epsilon round and the next (the
+ *     frontier  [2][SLOTS] {table slot, cost} improved in this epsilon round and the next (the
  *               first 1,024 slots in shared memory)
  *     trace     {state, arc} of every token of every frame, with the offsets of frames and of
- *               groups of table slots in them, so that a token is found again by its state: the way
- *               back needs no links
- *     past      {cost, extra} of the same tokens, if lattices are asked for (backward.cuh)
+ *               groups of table slots in them, so that a token is found again by its state: the
+ *               backtrace needs no links
+ *     past      {cost, extra cost} of the same tokens, with lattices (backward.cuh)
  *   per lane
- *     records   of the frames: what else decides which arcs are in the lattice
+ *     records   of the frames: the limits that decide which arcs are in the lattice
  *   for all lanes
  *     pages     of arcs of lattices; those of an utterance are a chain. With scorers, contexts
  *               beside them
@@ -38,32 +38,33 @@
  *               context of those that stand is the one a token came from (a token that an arc
  *               without a word led to has the same context as before)
  *     sources   [2^15] by slot: where that minimum is found
- *     asked     candidates over arcs with words: gathered first, so that whole warps ask the
- *               scorer. What it said of emitting arcs stays for other passes over them
- *     memo      [2^15] what the scorer has said, by context and word, since the launch began or the
- *               lane took another scorer
+ *     word_candidates
+ *               candidates over arcs with words: gathered first, so that whole warps call the
+ *               scorer. The scores of emitting arcs are kept for the other passes over them
+ *     memo      [2^15] cache of the scorer's results by context and word, since the launch began or
+ *               the lane took another scorer
  *
- * With recombine=state the key is the state alone; the log has every candidate that was the best of
- * its slot when it came, with the context that it leads to; those that stand put theirs into
- * `sources`, where the next round of epsilons and the next frame find them. Utterances to whose
- * graph words were added (search_graph.cuh) go with those that have scorers.
+ * With recombine=state the key is the state alone. The log has every candidate that was the best
+ * of its slot when it came, with the context that it leads to. The candidates that remain the
+ * best write their contexts to `sources`, where the next epsilon round and the next frame read
+ * them. Utterances with words added at run time (search_graph.cuh) use the kernels with scorers.
  *
- * For streams (stream_ends.cuh has what differs) an "utterance" is a chunk of a
- * stream, whose tokens the lane takes from the stream's memory and puts back behind the chunk:
+ * For streams (stream_ends.cuh has what differs) an "utterance" is a chunk of a stream, whose
+ * tokens the lane reads from the stream's memory and writes back after the chunk:
  *
  *   per stream
  *     tokens    [max_tokens] {cost, state} of the newest frame; contexts beside them
  *   per block of a lane
  *     links     {where the token came from, its number among those emitted} beside the trace
- *     past      {cost, extra} as above, if lattices are asked for (stream_links.cuh)
+ *     past      {cost, extra cost} as above, with lattices (stream_links.cuh)
  *   for all lanes, in host memory
- *     ancestors of the chunk: what the newest frame's tokens came from, frame after frame, and
- *     these tokens themselves; for lattices, all that may be in one, and links
- *               between them. The host keeps the history of a stream
+ *     back_pointers
+ *               of the chunk: the tokens that the newest frame's tokens came from, frame after
+ *               frame, and these tokens themselves; with lattices, all tokens that may be in one,
+ *               and links between them. The host keeps the history of a stream
  *
  * Searches with a recurrent scorer end where scores are missing and go on in the next launch
- * (deferred_scores.cuh).
- */
+ * (deferred_scores.cuh). */
 #ifndef WF_CUDA_SEARCH_SEARCH_PARAMS_H
 #define WF_CUDA_SEARCH_SEARCH_PARAMS_H
 
@@ -87,9 +88,9 @@ enum {
   WF__LANE_INDEX =
       WF__LANE_GROUPS + 2,     /* first token of each group, and the size of the table (bits) */
   WF__LANE_WORD_LOG = 1 << 17, /* entries of a rank's */
-  WF__LANE_ASKED = 1 << 17,    /* the same of its words */
+  WF__LANE_WORD_CANDIDATES = 1 << 17, /* the same of its words */
 #ifndef WF__LANE_MEMO_BITS
-  WF__LANE_MEMO_BITS = 15, /* of a rank's memo: 2^15 answers of the scorer */
+  WF__LANE_MEMO_BITS = 15, /* of a rank's memo: 2^15 results of the scorer */
 #endif
 #ifndef WF__LANE_LISTED
   WF__LANE_LISTED = 1 << 16, /* the same of its candidates; frames of more do without */
@@ -120,15 +121,15 @@ enum {
   WF__LANE_OK = 0,
   WF__LANE_CLOSURE = 1, /* max_tokens is less than the closure of one candidate */
   WF__LANE_NO_ROOM =
-      2, /* trace or path too small on the device: the host decodes this utterance itself */
-  WF__LANE_CYCLE = 3, /* epsilons go round for ever */
+      2, /* the trace or path on the device is too small: the host decodes this utterance */
+  WF__LANE_CYCLE = 3, /* the epsilon closure does not end */
   WF__LANE_TABLE_FULL =
       4, /* the table of one block too small: the host tries again with more blocks a lane */
-  WF__LANE_LARGE_LATTICE = 6,  /* frames of the lattice too large for WF__BACKWARD_SMALL */
-  WF__LANE_GLOBAL_LATTICE = 7, /* and for WF__BACKWARD_LARGE */
-  WF__LANE_STOPPED = 8,        /* by the host, which wants no result */
-  WF__LANE_NO_ANCESTORS =
-      5, /* of a chunk: no room for what it hands out; nothing has changed, the host tries again */
+  WF__LANE_LARGE_LATTICE = 6,    /* frames of the lattice too large for WF__BACKWARD_SMALL */
+  WF__LANE_GLOBAL_LATTICE = 7,   /* and for WF__BACKWARD_LARGE */
+  WF__LANE_STOPPED = 8,          /* the host cancelled the search */
+  WF__LANE_NO_BACK_POINTERS = 5, /* of a chunk: no room for its back-pointers or links. Nothing has
+                                    changed, the host tries again */
 };
 
 /* A state of the graph, or of a phrase tree. */
@@ -137,7 +138,7 @@ typedef struct wf__lane_state {
   float final_cost;
 } wf__lane_state;
 
-/* A place where words of a class may stand; those of a class one after the other. */
+/* A place where words of a class may occur. The places of a class are contiguous. */
 typedef struct wf__lane_place {
   uint32_t target; /* where it leads | 2^31 if that has epsilon arcs */
   float weight;
@@ -145,8 +146,8 @@ typedef struct wf__lane_place {
 } wf__lane_place;
 #define WF__LANE_NO_PLACE 0xffffffffu
 
-/* The words of a class: a phrase tree (decode/phrase_tree.h), of which each of its places has a
- * copy in numbers alone. num_states is 0 if it has no words. */
+/* The words of a class: a phrase tree (decode/phrase_tree.h). Each place of the class has a copy
+ * of its state numbers only. num_states is 0 if the class has no words. */
 typedef struct wf__lane_class {
   const void *states, *arcs;       /* of the tree, as those of the graph */
   uint32_t first_state, first_arc; /* of the first copy */
@@ -154,7 +155,7 @@ typedef struct wf__lane_class {
   uint32_t first_place, root_mark; /* root_mark: 2^31 if the root has epsilon arcs */
 } wf__lane_class;
 
-/* A graph with words added. */
+/* A graph with words added at run time. */
 typedef struct wf__lane_words {
   const wf__lane_class *classes;
   uint32_t num_classes;
@@ -180,13 +181,13 @@ typedef struct wf__lane_logged {
 
 /* A candidate over an arc with a word: those of the frame's emitting arcs, then those of its
  * epsilons. */
-typedef struct wf__lane_asked {
+typedef struct wf__word_candidate {
   uint64_t from; /* context before the word */
   uint32_t arc;
   float cost;          /* without the scorer and the label; of emitting arcs, then with both */
   uint64_t to;         /* the arc's column; of emitting arcs, then the context behind the word */
   uint32_t word, next; /* of the arc */
-} wf__lane_asked;
+} wf__word_candidate;
 
 /* One step of a path. */
 typedef struct wf__lane_step {
@@ -207,29 +208,29 @@ typedef struct wf__lane_outcome {
   uint32_t num_states, num_links; /* of the lattice; ends count as links */
 } wf__lane_outcome;
 
-/* An arc of a lattice, or an end: everything else about it the graph says. Tokens of a frame are
- * numbered in the order of the lattice (docs/reference/semantics.md), and so the arcs lie, the last
- * one first: a chain of pages is read from its end. The first entry of a page is {page before it in
- * the chain + 1, entries used}. */
+/* An arc of a lattice, or an end. The rest comes from the graph. Tokens of a frame are numbered
+ * in the order of the lattice (docs/reference/semantics.md). Arcs are in the same order, the
+ * last one first: a chain of pages is read from its end. The first entry of a page is {previous
+ * page of the chain + 1, entries used}. */
 typedef struct wf__lane_link {
   uint32_t from; /* low 16 bits of the frame << 16 | number of the token that it leaves */
   uint32_t to;   /* tokens of that frame << 16 | number of the token that it leads to, in the next
-                    frame, of an epsilon arc in the same */
+                    frame, in the same frame for an epsilon arc */
   uint32_t arc;  /* WF__LANE_ENDING: none, this token may be the end */
   uint32_t
       value; /* bits of the score that it read; 0 for epsilon arcs; of an end, the token's state */
 } wf__lane_link;
 #define WF__LANE_ENDING 0xffffffffu
 
-/* What besides the tokens of a frame decides which arcs between them there are. */
+/* The limits of a frame that decide, together with its tokens, which arcs it has. */
 typedef struct wf__lane_frame {
   uint64_t last;   /* candidate that was let in: ordered cost << 32 | arc; the cost is the cutoff of
                       the closure */
   uint64_t select; /* token that was expanded: ordered cost << 32 | state */
   uint64_t last_context, select_context; /* with scorers: of those with these keys */
   float best;                            /* cost of a token, subtracted from all of them */
-  uint32_t settled; /* in frame 0: frames there were when the trace was last pruned; after the
-                       search, frames in all */
+  uint32_t pruned_frames; /* in frame 0: the number of frames when the trace was last pruned; after
+                             the search, of all frames */
 } wf__lane_frame;
 
 /* --- streams ----------------------------------------------------------------------------- */
@@ -239,27 +240,26 @@ typedef struct wf__lane_token {
   uint32_t state;
 } wf__lane_token;
 
-/* What a lane must know of the chunk besides its scores. */
+/* The input of a chunk besides its scores. */
 typedef struct wf__lane_chunk {
   wf__lane_token *tokens;           /* the stream's memory */
   uint64_t *contexts;               /* NULL without scorers */
   uint32_t num_tokens;              /* 0: the utterance begins */
   uint32_t usual_size, after_blank; /* as the last chunk left them */
-  uint32_t
-      num_unchecked; /* frames from the chunk's first on whose values nobody has looked at yet */
+  uint32_t num_unchecked; /* frames, from the chunk's first on, whose values are not checked yet */
   uint32_t only_check, zero;
 } wf__lane_chunk;
 
-/* What came of it. */
+/* The outcome of a chunk. */
 typedef struct wf__lane_advance {
   int32_t status;
   uint32_t flags;
   uint64_t bad; /* least frame << 32 | column of an unusable score; all ones: none */
   uint64_t num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed; /* of this chunk */
-  uint64_t ancestors_off, links_off;
-  uint32_t num_links;     /* of the lattice */
-  uint32_t num_ancestors; /* 0: no frame was searched, the tokens are what they were; else the last
-                             num_newest are the newest frame's tokens */
+  uint64_t back_pointers_off, links_off;
+  uint32_t num_links;         /* of the lattice */
+  uint32_t num_back_pointers; /* 0: no frame was searched and the tokens are unchanged; else the
+                                 last num_newest are the newest frame's tokens */
   uint32_t num_newest;
   uint32_t best,
       ending; /* of the newest tokens: the best one; the best to end in, all ones: none is final */
@@ -270,16 +270,16 @@ typedef struct wf__lane_advance {
                                           context were expanded */
 } wf__lane_advance;
 
-/* A token on the way back from the newest frame. */
-typedef struct wf__lane_ancestor {
-  uint32_t prev; /* number in the chunk's ancestors, or of the tokens before the chunk |
+/* A token that the newest frame's tokens can be traced back to. */
+typedef struct wf__back_pointer {
+  uint32_t prev; /* number among the chunk's back-pointers, or among the tokens before the chunk |
                     WF__LANE_OLD; WF__LANE_NO_PREV: the utterance's start */
   uint32_t arc;
   float loglike; /* that it read; 0 for epsilon arcs */
   uint32_t row;  /* of the chunk, that its frame read */
-} wf__lane_ancestor;
-/* A link of the lattice between two tokens that a chunk hands out; `from` may be of before the
- * chunk, as prev above. */
+} wf__back_pointer;
+/* A link of the lattice between two tokens that a chunk emits; `from` may be a token from before
+ * the chunk, as prev above. */
 typedef struct wf__lane_chunk_link {
   uint32_t from, to, arc;
   float loglike, excess; /* excess: the arc's cost above that of the token it leads to */
@@ -290,11 +290,11 @@ typedef struct wf__lane_chunk_link {
 #define WF__LANE_NO_PREV 0xffffffffu
 #define WF__LANE_EPSILON 0x80000000u /* of arc_sources */
 
-/* --- lanes that wait for answers (deferred_scores.cuh) ----------------------------------- */
+/* --- lanes that wait for scores (deferred_scores.cuh) ------------------------------------ */
 
 enum { WF__LANE_IDLE, WF__LANE_BEGINS, WF__LANE_SEARCHES, WF__LANE_ENDS };
 
-/* Of a block whose lane waits: where its frame, or the end, begins. */
+/* State of a block whose lane waits, at the beginning of its frame or of the end. */
 typedef struct wf__lane_saved {
   uint32_t stage, utterance, row, died;
   uint32_t frame, trace_used, bits, num_sources, usual_size, flags;
@@ -302,15 +302,15 @@ typedef struct wf__lane_saved {
   uint64_t num_tokens, num_expanded, num_narrowed, num_arcs, num_requests;
 } wf__lane_saved;
 
-/* With scorers, the candidates of a frame: first of each {ordered cost << 32 | arc, |
- * WF__LANE_LISTED_WORD if that has a word; key}, then, of those that will be logged, the context of
- * the token it comes from; with recombine=state, of that it leads to. */
+/* With scorers, the listed candidates of a frame: first {ordered cost << 32 | arc, |
+ * WF__LANE_LISTED_WORD if the arc has a word; key} of each, then the context of the source token
+ * of those that will be logged. With recombine=state it is the context of the target token. */
 #define WF__LANE_LISTED_BYTES (WF__LANE_LISTED * (uint64_t)24)
 #define WF__LANE_LISTED_WORD 0x80000000u
 
-/* --- what a launch is given -------------------------------------------------------------- */
+/* --- parameters of a launch -------------------------------------------------------------- */
 
-/* The graph, as its decoder has copied it to the GPU. */
+/* The graph in GPU memory. */
 typedef struct wf__lane_graph {
   const void *arcs;   /* [num_arcs] {nextstate | 2^31 if it has epsilon arcs, weight, column
                          (emitting) or -1, olabel} */
@@ -323,8 +323,8 @@ typedef struct wf__lane_graph {
   int32_t context_bits;              /* of a key, with scorers */
   float epsilon_slack, scored_slack; /* scored_slack: of utterances that have a scorer */
   /* for lattices */
-  float least_weights[2]; /* of the emitting arcs, of the epsilon arcs: no candidate costs less than
-                             its token and this */
+  float least_weights[2]; /* least weight of the emitting arcs and of the epsilon arcs: a candidate
+                             costs at least its token's cost plus this */
   const uint32_t
       *components; /* [num_states] which epsilon cycles a state is in; NULL if there are none */
   const uint32_t *in_offsets[2],
@@ -337,24 +337,24 @@ typedef struct wf__lane_graph {
 /* The decoder's options. */
 typedef struct wf__lane_rules {
   float beam, acoustic_scale, word_score;
-  float blank_penalty, skip_above; /* of a run of frames whose blank scores more than skip_above,
-                                      all but the first are skipped */
+  float blank_penalty, skip_above; /* in a run of frames whose blank scores above skip_above, all
+                                      but the first are skipped */
   int32_t blank;                   /* column, or -1 */
   uint32_t max_active, min_active, max_tokens;
   float lattice_beam; /* 0: no lattices, and none of their memory */
   uint32_t by_state;  /* recombine=state: keys have the context 0 */
 } wf__lane_rules;
 
-/* What is to be searched, and what comes of it. */
+/* The utterances to search, and the outcomes. */
 typedef struct wf__lane_work {
   const wf__lane_utterance *utterances;
   const uint32_t *order; /* [num_utterances] longest first */
   uint32_t num_utterances;
   uint32_t *queue;      /* next place in order */
-  const uint32_t *stop; /* in host memory: not 0, the search is to end; NULL: nobody says so */
+  const uint32_t *stop; /* in host memory: not 0 cancels the search; may be NULL */
   wf__lane_outcome *outcomes;
   wf__lane_step *steps; /* paths of the utterances, one after the other, in no order */
-  uint64_t *steps_used; /* of streams: the ancestors used */
+  uint64_t *steps_used; /* of streams: the back-pointers used */
   uint64_t steps_cap;
 } wf__lane_work;
 
@@ -362,28 +362,28 @@ typedef struct wf__lane_work {
 typedef struct wf__lane_arrays {
   uint32_t num_lanes, ranks;
   uint32_t trace_cap, frames_cap, path_cap;
-  uint32_t trace_room; /* of trace_cap: what it may hold before it is collected; a lattice wants
-                          another frame to fit behind it */
+  uint32_t trace_room; /* the trace is collected beyond this, at most trace_cap; with lattices
+                          another frame must fit after it */
   float *costs;        /* [parts][slots] of the newest tokens */
-  void *agenda;        /* [parts][2][slots] {slot, cost} */
+  void *frontier;      /* [parts][2][slots] {slot, cost} */
   void *trace;         /* [parts][trace_cap] {state, arc} */
   wf__lane_step *path_scratch; /* [lanes][path_cap], reversed */
   uint32_t *frame_off;         /* [parts][frames_cap + 2] */
   uint16_t *index;             /* [parts][frames_cap + 1][WF__LANE_INDEX] */
   /* with scorers */
-  uint64_t *contexts;        /* [parts][trace_cap][2] */
-  uint64_t *sources;         /* [parts][slots] */
-  wf__lane_logged *word_log; /* [parts][WF__LANE_WORD_LOG] */
-  wf__lane_asked *asked;     /* [parts][WF__LANE_ASKED] */
+  uint64_t *contexts;                  /* [parts][trace_cap][2] */
+  uint64_t *sources;                   /* [parts][slots] */
+  wf__lane_logged *word_log;           /* [parts][WF__LANE_WORD_LOG] */
+  wf__word_candidate *word_candidates; /* [parts][WF__LANE_WORD_CANDIDATES] */
   void *memo;    /* [parts][2^WF__LANE_MEMO_BITS] {tag << 32 | cost, tag << 32 | next context};
                     word_scores.cuh */
   void *entries; /* [parts][slots] {key, value} */
   void *listed;  /* [parts][WF__LANE_LISTED_BYTES] */
 } wf__lane_arrays;
 
-/* For lattices: what the search remembers, and where the backward pass writes. */
+/* For lattices: what the search keeps, and where the backward pass writes. */
 typedef struct wf__lane_lattices {
-  void *past;              /* [parts][trace_cap] {cost, extra} */
+  void *past;              /* [parts][trace_cap] {cost, extra cost} */
   wf__lane_frame *records; /* [lanes][frames_cap + 1] */
   wf__lane_link *pages;    /* [pages_cap][WF__LANE_PAGE] */
   uint64_t *page_contexts; /* [pages_cap][WF__LANE_PAGE] with scorers: of the links' sources */
@@ -392,18 +392,18 @@ typedef struct wf__lane_lattices {
   void *global_tables; /* WF__BACKWARD_GLOBAL: {lattices begun, 0, then of each its tables} */
 } wf__lane_lattices;
 
-/* For streams: chunks, and what they hand out. */
+/* For streams: chunks, and what they emit. */
 typedef struct wf__lane_streams {
-  const wf__lane_chunk *chunks; /* [num_utterances] */
-  wf__lane_advance *advances;   /* [num_utterances] */
-  wf__lane_ancestor *ancestors; /* [ancestors_cap], *steps_used of them used */
-  uint64_t ancestors_cap;
-  uint64_t *ancestor_contexts;      /* beside the ancestors, with lattices and scorers */
+  const wf__lane_chunk *chunks;    /* [num_utterances] */
+  wf__lane_advance *advances;      /* [num_utterances] */
+  wf__back_pointer *back_pointers; /* [back_pointers_cap], *steps_used of them used */
+  uint64_t back_pointers_cap;
+  uint64_t *back_pointer_contexts;  /* beside the back-pointers, with lattices and scorers */
   wf__lane_chunk_link *chunk_links; /* [chunk_links_cap], *chunk_links_used of them used */
   uint64_t *chunk_links_used, chunk_links_cap;
-  void *links;      /* [parts][trace_cap] {rank << 28 | place, number} */
-  uint32_t *rows;   /* [lanes][frames_cap + 2] row of the chunk that each frame read */
-  uint32_t *handed; /* [parts][frames_cap + 2] ancestors of the rank in earlier frames */
+  void *links;       /* [parts][trace_cap] {rank << 28 | place, number} */
+  uint32_t *rows;    /* [lanes][frames_cap + 2] row of the chunk that each frame read */
+  uint32_t *emitted; /* [parts][frames_cap + 2] back-pointers of the rank in earlier frames */
 } wf__lane_streams;
 
 typedef struct wf__lane_params {
@@ -413,17 +413,18 @@ typedef struct wf__lane_params {
   wf__lane_arrays memory;
   wf__lane_lattices lattices;
   wf__lane_streams streams;
-  wf__lane_answers answers; /* of a recurrent scorer */
-  int32_t shared_kb;        /* of the GPU's profile */
+  wf__word_scores word_scores; /* of a recurrent scorer */
+  int32_t shared_kb;           /* of the GPU's profile */
 } wf__lane_params;
 
-/* Arcs a graph may have: an arc number shares its word of the table with one bit. */
+/* Largest number of arcs of a graph: an arc number shares a 32-bit word of the table with one
+ * bit. */
 #define WF__LANE_MAX_ARCS 0x7ffffffeu
 
 /* --- kernels ----------------------------------------------------------------------------- */
 
-/* Where the backward pass of lattices has its tables: in shared memory, of two blocks a processor
- * or of one; in device memory. Each level does what the one before had no room for. */
+/* Where the backward pass keeps its tables: in shared memory (two blocks a multiprocessor, or
+ * one), or in device memory. Each level takes the lattices that did not fit the one before. */
 typedef enum wf__backward_tables {
   WF__BACKWARD_SMALL,
   WF__BACKWARD_LARGE,
@@ -431,8 +432,8 @@ typedef enum wf__backward_tables {
   WF__BACKWARD_LEVELS
 } wf__backward_tables;
 
-/* What is searched for: utterances without scorers, with scorers, with a recurrent scorer, whose
- * scores are made between launches; then the same for chunks of streams. */
+/* Kinds of search: without a scorer, with one, with a recurrent scorer (scores are computed
+ * between launches); then the same for chunks of streams. */
 typedef enum wf__search_kind {
   WF__SEARCH_PLAIN,
   WF__SEARCH_SCORED,
@@ -443,11 +444,11 @@ typedef enum wf__search_kind {
 
 /* The kernels of a kind. All calls return a cudaError_t; `stream` is a cudaStream_t. */
 typedef struct wf__search_kernels {
-  /* With lattices there are as many lanes as utterances. With deferred scores, lanes that
-   * counters.num_waiting counts go on in the next launch. */
+  /* With lattices there is one lane for each utterance. With deferred scores, the lanes counted
+   * by counters.num_waiting continue in the next launch. */
   int (*launch)(const wf__lane_params *params, void *stream);
-  /* When that is done, of the same params: makes the lattices whose outcome asks for these tables.
-   * NULL: there are none of this kind. */
+  /* After launch, with the same params: makes the lattices whose outcome requires these tables.
+   * NULL: this kind makes no lattices. */
   int (*backward)(const wf__lane_params *params, wf__backward_tables tables, void *stream);
   /* Bytes of params.global_tables for so many lattices. */
   uint64_t (*global_bytes)(uint32_t num_lattices);

@@ -1,10 +1,10 @@
-/* searcher.cuh - the state of one block's share in the search of an utterance, and what all steps
- * need: scores, ranks.
+/* searcher.cuh - the state of one block in the search of an utterance, and what all steps use:
+ * scores, ranks.
  *
- * What a block reads and writes in a frame: the tokens of the frame before (state from the trace,
- * cost beside it), candidates into the table (expand.cuh), epsilon rounds within it
- * (epsilon_closure.cuh), tokens out to the trace (search.cuh). Costs are compared, never summed
- * across threads, so the order of threads cannot show. */
+ * In a frame a block reads the previous frame's tokens (states from the trace, costs beside it),
+ * puts candidates into the table (expand.cuh), relaxes epsilon arcs in rounds within the table
+ * (epsilon_closure.cuh), and writes the tokens to the trace (search.cuh). Costs are compared,
+ * never summed across threads, so the result does not depend on the order of threads. */
 #ifndef WF_CUDA_SEARCH_SEARCHER_CUH
 #define WF_CUDA_SEARCH_SEARCHER_CUH
 
@@ -18,19 +18,18 @@ struct frame_state {
   u32 num_sources;    /* of this rank */
   u64 total_sources;  /* of the lane */
   u64 select_key;     /* sources above this (ordered cost, state) are not expanded */
-  u64 select_context; /* with scorers: of those that have this key, sources above this context are
-                         not either */
-  u64 last_context;   /* with scorers: of the candidates that have the key of the last one let in,
-                         those from contexts above this are not in */
-  u32 num_words;      /* with a scorer: emitting arcs with words, on this rank */
-  u32 usual_size;     /* of the lane's table: falling maximum over the last frames of the slots that
-                         were taken */
-  u32 crowded; /* with scorers: least number of sources whose candidates were too many for a list;
-                  0: they never were */
+  u64 select_context; /* with scorers: the largest context among the sources with this key that is
+                         expanded */
+  u64 last_context; /* with scorers: the largest context among the candidates with the last accepted
+                       key that is accepted */
+  u32 num_words;    /* with a scorer: emitting arcs with words, on this rank */
+  u32 usual_size;   /* of the lane's table: decaying maximum of the slots used in the last frames */
+  u32 crowded; /* with scorers: least number of sources whose candidates did not fit a list; 0: all
+                  did */
 };
 
 struct candidate_rule {
-  u64 last;   /* FIXED, COUNT, STEPS, HIST: largest key let in; TIES: the only one */
+  u64 last;   /* FIXED, COUNT, STEPS, HIST: largest key accepted; TIES: the only one */
   u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's; STEPS:
                  the step to list, NO_STEP: all are to be counted */
   int shift;
@@ -49,7 +48,11 @@ enum expand_mode {
 };
 
 /* Outcome of a closure that is not WF__LANE_*. */
-enum { CLOSURE_OVERFLOW = -1, CLOSURE_GROW = -2, CLOSURE_ASKS = -3 /* answers are missing */ };
+enum {
+  CLOSURE_OVERFLOW = -1,
+  CLOSURE_GROW = -2,
+  CLOSURE_WAITS = -3 /* scores are missing: the lane waits for them */
+};
 
 template <class POLICY>
 struct back_table; /* backward_table.cuh */
@@ -69,13 +72,13 @@ struct deferred_state<true> {
   u32 frame_words; /* on arcs of this frame, this thread's share */
 };
 
-/* What a thread keeps at hand during a launch. */
+/* The state of a thread during a launch. */
 template <class POLICY, int RANKS>
 struct searcher : deferred_state<POLICY::DEFERRED> {
   static constexpr bool SCORED = POLICY::SCORED, DEFERRED = POLICY::DEFERRED,
                         STREAMS = POLICY::STREAMS, LATTICES = POLICY::LATTICES;
   static constexpr bool GATHERS =
-      SCORED && !DEFERRED; /* candidates over arcs with words, to ask for them together */
+      SCORED && !DEFERRED; /* candidates over arcs with words, to score them together */
   typedef token_table<POLICY, RANKS> table;
   typedef typename POLICY::table::token_key token_key;
   typedef wf_search::lane_shared<POLICY> lane_shared;
@@ -87,8 +90,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
 
   table l;
   const wf__lane_params *p;
-  u32 agenda_now;
-  u32 row_frame; /* whose scores are at hand */
+  u32 frontier_now;
+  u32 row_frame; /* whose scores are in shared memory */
   bool row_in_shared;
   u32 frame; /* trace frames written */
   u32 trace_used;
@@ -111,7 +114,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ void begin_marks() {
     if (tid() != 0) return;
     for (int i = 0; i < NUM_PHASES; i++) own().phase[i] = 0;
-    own().rounds = own().agenda_entries = own().closure_words = 0;
+    own().rounds = own().frontier_entries = own().closure_words = 0;
     own().since = clock64();
   }
 #else
@@ -143,8 +146,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ float *costs() const {
     return p->memory.costs + (u64)blockIdx.x * SLOTS;
   }
-  __device__ __forceinline__ uint2 *agenda() const {
-    return (uint2 *)p->memory.agenda + (u64)blockIdx.x * 2 * SLOTS;
+  __device__ __forceinline__ uint2 *frontier() const {
+    return (uint2 *)p->memory.frontier + (u64)blockIdx.x * 2 * SLOTS;
   }
   __device__ __forceinline__ uint2 *trace() const {
     return (uint2 *)p->memory.trace + (u64)blockIdx.x * p->memory.trace_cap;
@@ -161,8 +164,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ wf__lane_logged *word_log() const {
     return p->memory.word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG;
   }
-  __device__ __forceinline__ wf__lane_asked *asked() const {
-    return p->memory.asked + (u64)blockIdx.x * WF__LANE_ASKED;
+  __device__ __forceinline__ wf__word_candidate *word_candidates() const {
+    return p->memory.word_candidates + (u64)blockIdx.x * WF__LANE_WORD_CANDIDATES;
   }
   __device__ __forceinline__ ulonglong2 *memo() const {
     return (ulonglong2 *)p->memory.memo + ((u64)blockIdx.x << WF__LANE_MEMO_BITS);
@@ -205,7 +208,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const {
     return by_state() ? __ldcg(sources() + slot) : context_of(key);
   }
-  /* With scorers: the table's tokens all stand, and the best of them is known (scorer_shared). */
+  /* With scorers: all tokens of the table are final, and the best of them is known
+   * (scorer_shared). */
   __device__ __forceinline__ bool all_stand() const {
     if constexpr (SCORED)
       return own().with_scorer.all_stand != 0;
@@ -240,7 +244,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   }
   /* A context's number with what decides ties above it. */
   __device__ __forceinline__ u64 ranked(u32 context) const {
-    return (u64)(__ldg(&p->answers.contexts[context].hash) >> 32) << 32 | context;
+    return (u64)(__ldg(&p->word_scores.contexts[context].hash) >> 32) << 32 | context;
   }
   __device__ __forceinline__ float slack() const;
   __device__ __forceinline__ u64 start_context() const;
@@ -248,7 +252,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ float word_cost(u32 word, float cost, u64 *context) const;
   __device__ __forceinline__ void log_candidate(u32 word, u32 rank, u32 slot, u64 value, u64 from,
                                                 u64 to);
-  __device__ bool settle_contexts();
+  __device__ bool place_contexts();
   __device__ bool find_sources(bool *any);
   __device__ __forceinline__ void keep_selected(u64 key, u64 below, u64 same, u64 want);
   __device__ __forceinline__ u32 selected_left() const;
@@ -259,7 +263,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ float deferred_cost(u32 word, float cost, u64 *context) const;
   __device__ float deferred_final_cost(u64 context) const;
   __device__ __forceinline__ float ending_cost(u32 i) const;
-  __device__ __forceinline__ bool remembers() const {
+  __device__ __forceinline__ bool keeps_lattice() const {
     return !DEFERRED && p->rules.lattice_beam > 0;
   }
   __device__ __forceinline__ float2 *past() const {
@@ -278,10 +282,10 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
     return (const char *)own().scores.scores +
            (int64_t)t * own().scores.stride * (own().scores.dtype == 0 ? 4 : 2);
   }
-  /* Steps that most frames never take; called on a copy, so that the searcher they are called for
-   * can live in registers. */
+  /* Runs a step that most frames do not take. It works on a copy, so that the searcher itself
+   * can stay in registers. */
   template <typename F>
-  __device__ __forceinline__ auto aside(F step) {
+  __device__ __forceinline__ auto cold_path(F step) {
     searcher copy = *this;
     auto result = step(copy);
     *this = copy;
@@ -313,14 +317,14 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ void consider(const candidate_rule &rule, bool live, u32 a, uint4 arc,
                                            float candidate, u64 from, u64 to, u64 *my_count);
   __device__ __forceinline__ void gather_word(bool waits, u32 a, uint4 arc, float cost, u64 from);
-  __device__ __forceinline__ wf__lane_asked asked_word(bool live, u32 i) const;
+  __device__ __forceinline__ wf__word_candidate word_candidate(bool live, u32 i) const;
   __device__ __forceinline__ bool is_logged(u32 word) const;
-  __device__ void forget_answers();
-  __device__ __forceinline__ float remembered_cost(u32 word, float cost, u64 *context) const;
+  __device__ void clear_memo();
+  __device__ __forceinline__ float memoized_cost(u32 word, float cost, u64 *context) const;
   template <int MODE>
   __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
   __device__ __forceinline__ bool has_all_words();
-  __device__ __forceinline__ u64 *near_keys() const { return (u64 *)agenda(); }
+  __device__ __forceinline__ u64 *near_keys() const { return (u64 *)frontier(); }
   /* Candidates of this block: with scorers in device memory, else in slots of the table that the
    * frame does not use. */
   __device__ __forceinline__ ulonglong2 *listed() const {
@@ -347,28 +351,28 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);
   __device__ __forceinline__ bool emit_from_list(bool all_of_them, u64 *last, u64 *num_tokens);
   template <bool DROPS>
-  __device__ __forceinline__ u64 settle_emission(float cutoff);
+  __device__ __forceinline__ u64 finish_emission(float cutoff);
   __device__ bool admit(u64 last, u64 *num_tokens);
   __device__ __noinline__ int emit_rest(bool full, u64 *last, u64 *num_tokens);
   __device__ __forceinline__ int emit(u64 *last, u64 *num_tokens);
-  __device__ __forceinline__ void put_agenda(u32 rank, u32 which, u32 place, u32 slot);
-  __device__ __forceinline__ u32 get_agenda(u32 which, u32 place);
+  __device__ __forceinline__ void put_frontier(u32 rank, u32 which, u32 place, u32 slot);
+  __device__ __forceinline__ u32 get_frontier(u32 which, u32 place);
   __device__ __forceinline__ bool gains(u32 rank, u32 at, token_key key, float candidate) const;
   __device__ __forceinline__ void relax(bool live, u32 a, float cost, u64 context, float cutoff,
                                         u32 next);
   __device__ __forceinline__ void relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from,
                                            u64 to, float cutoff, u32 next);
   __device__ __forceinline__ void relax_words(u32 first, float cutoff, u32 next);
-  __device__ __forceinline__ u32 num_asked() const;
+  __device__ __forceinline__ u32 num_word_candidates() const;
   __device__ __forceinline__ void forget_words();
   __device__ __forceinline__ int relax_rounds(float cutoff);
-  __device__ __forceinline__ void read_mail(bool live, u32 place, u32 next);
-  __device__ __forceinline__ int relax_rounds_by_mail(float cutoff);
+  __device__ __forceinline__ void take_exchanged(bool live, u32 place, u32 next);
+  __device__ __forceinline__ int relax_rounds_by_exchange(float cutoff);
   __device__ __forceinline__ int close(float cutoff);
   __device__ __noinline__ int close_again(int status, u64 last, u32 t);
   template <bool REMEMBERS>
   __device__ __forceinline__ void write_tokens(u32 to, float best, bool words);
-  __device__ __noinline__ bool remember_tokens(u32 to, float best, bool words);
+  __device__ __noinline__ bool record_frame(u32 to, float best, bool words);
   template <bool RENORMALISES>
   __device__ __forceinline__ bool finish_frame();
   __device__ __forceinline__ void look_at_host();
@@ -381,14 +385,14 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ bool slide(u32 from);
   __device__ __noinline__ bool collect(u32 total);
   __device__ void fill_table(u32 number);
-  /* No path of epsilons that goes round no cycle has this many arcs. */
+  /* No acyclic path of epsilon arcs has this many arcs. */
   __device__ __forceinline__ u32 most_rounds() const {
     return SCORED && !by_state() ? RANKS * SLOTS : all_states();
   }
   __device__ __forceinline__ void note_state(u32 state);
   __device__ __forceinline__ bool may_hold(u32 state) const;
   __device__ u32 look_up(token_key key, u32 *owner);
-  __device__ float extra_over(float candidate, token_key key, u32 number);
+  __device__ float extra_cost_over(float candidate, token_key key, u32 number);
   __device__ bool improve(u32 i, u32 first, float extra);
   __device__ float furthest();
   __device__ float least_candidate(float cost, int epsilon) const;
@@ -401,15 +405,15 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ bool as_before(u32 number);
   __device__ __noinline__ bool prune();
   __device__ void set_endings(bool died, bool final, float least);
-  /* Of the backward pass, when the search is done. */
+  /* The backward pass, after the search. */
   static constexpr u32 MOST_GATHERED =
       RANKS * SLOTS /
-      2; /* tokens with epsilon arcs that there is room for; the newest frame's are not gathered */
+      2; /* room for tokens with epsilon arcs; the newest frame's are not gathered */
   static constexpr u32 MOST_STAGED =
-      RANKS * SLOTS < 0xffff
-          ? RANKS * SLOTS
-          : 0xffff; /* arcs of a frame: the agenda's room, and 16 bits to count those of a token */
-  __device__ __forceinline__ uint4 *staged() const { return (uint4 *)agenda(); }
+      RANKS * SLOTS < 0xffff ? RANKS * SLOTS
+                             : 0xffff; /* most arcs of a frame: the size of the frontier, and 16
+                                          bits to count the arcs of a token */
+  __device__ __forceinline__ uint4 *staged() const { return (uint4 *)frontier(); }
   __device__ __forceinline__ uint2 *gathered_tokens() const {
     return (uint2 *)costs();
   } /* {state, number in the frame} */
@@ -446,7 +450,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ bool close_table(u32 number, back_table table);
   __device__ void take_endings(u32 number, const back_table &table);
   __device__ void clear_for(u32 number, const back_table &table);
-  __device__ bool go_back();
+  __device__ bool run_backward();
   __device__ u64 best_end(bool final, bool died, u64 *context);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode();
@@ -465,8 +469,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ u32 *rows() const {
     return p->streams.rows + (u64)(blockIdx.x / RANKS) * (p->memory.frames_cap + 2);
   }
-  __device__ __forceinline__ u32 *handed() const {
-    return p->streams.handed + (u64)blockIdx.x * (p->memory.frames_cap + 2);
+  __device__ __forceinline__ u32 *emitted() const {
+    return p->streams.emitted + (u64)blockIdx.x * (p->memory.frames_cap + 2);
   }
   __device__ __forceinline__ bool resumes() const {
     return STREAMS && __ldg(&p->streams.chunks[own().utterance].num_tokens) > 0;
@@ -480,21 +484,21 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ u32 number_of(u32 rank, u32 place, u32 number) const;
   __device__ u32 newest_before() const;
   __device__ u32 number_of_end(u64 key, u64 context, bool final);
-  __device__ bool hand_out(u32 first, u64 *off, u32 *size);
+  __device__ bool emit_back_pointers(u32 first, u64 *off, u32 *size);
   __device__ void save_tokens(const wf__lane_chunk &chunk);
-  __device__ int hand_out_all(u32 first, wf__lane_advance *out);
+  __device__ int emit_chunk(u32 first, wf__lane_advance *out);
   __device__ u32 source_by_thread(u32 arc) const;
-  __device__ float extra_of(float candidate, u32 state, u64 context, u32 number, link_end *to,
-                            float *excess) const;
+  __device__ float extra_cost_of(float candidate, u32 state, u64 context, u32 number, link_end *to,
+                                 float *excess) const;
   __device__ u32 epsilons_behind(u32 state, u64 context, u32 number) const;
   __device__ bool may_link(u32 from, u64 from_context, u32 to, u64 to_context, u32 number) const;
-  __device__ u32 handed_number(link_end token, u32 number) const;
+  __device__ u32 emitted_number(link_end token, u32 number) const;
   __device__ void put_chunk_links(bool live, u64 off, u32 from, u32 from_frame, link_end to,
                                   u32 to_frame, u32 arc, float score, float excess);
   template <bool EPSILONS, bool OUT>
   __device__ bool pass_links(u32 number, u64 off, u32 *count);
   __device__ __noinline__ u32 find_chunk_links(u32 first);
-  __device__ __noinline__ void hand_out_links(u32 first, u64 off);
+  __device__ __noinline__ void emit_links(u32 first, u64 off);
   __device__ __noinline__ int suspend(bool died, u32 end, int status);
 };
 
@@ -522,8 +526,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_skipped(u32 t) const
          loglike(row_of(t - 1), (u32)p->rules.blank) > p->rules.skip_above;
 }
 
-/* The frame to search after frame t, or the number of frames if there is none; told to all of a
- * warp. */
+/* The frame to search after frame t, or the number of frames if there is none; the same for all
+ * threads of a warp. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::row_after(u32 t) const {
   if (p->rules.skip_above == INFINITY) return t + 1;
@@ -545,8 +549,8 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::row_before(u32 t) const 
   }
 }
 
-/* Begins to fetch the scores of a frame; after finish_row and a barrier, everybody sees their
- * costs. */
+/* Begins to fetch the scores of a frame. After finish_row and a barrier, all threads can read
+ * their costs. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::load_row(u32 t) {
   if (t >= (u32)own().scores.num_frames) return;
@@ -562,7 +566,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::load_row(u32 t) {
   __pipeline_commit();
 }
 
-/* Scores to costs: each thread those that it fetched. */
+/* Converts scores to costs; each thread those that it fetched. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::finish_row() {
   __pipeline_wait_prior(0);
@@ -572,8 +576,8 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::finish_row() {
 
 /* --- ranks ------------------------------------------------------------------------------- */
 
-/* Given the ranks' histograms: the bin that holds the want-th entry, and how many entries lie below
- * it. */
+/* From the ranks' histograms: the bin that contains the want-th entry, and the number of entries
+ * below it. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::pick_bin(u64 want, u32 *bin) {
   l.sync();

@@ -38,22 +38,22 @@ struct shared_table : slot_table<POLICY, RANKS> {
     own().keys[slot] = FREE;
   }
 
-  /* Empties the table, whatever is in it, and sets its size for what comes. */
+  /* Empties the table from any state and sets its size for the next frame. */
   __device__ void clear(u32 new_bits) {
     ulonglong2 *values = (ulonglong2 *)own().values;
     for (u32 i = tid(); i < SLOTS / 2; i += THREADS)
       values[i] = make_ulonglong2(NO_TOKEN, NO_TOKEN);
     this->free_slots(new_bits);
   }
-  /* The same for this block's part of a table that is as a frame left it. */
+  /* The same for this block's part of a table after a frame. */
   __device__ __forceinline__ void empty_slots() {
     for (u32 at = tid(); at < 1u << bits; at += THREADS) free_slot(at);
   }
 
   /* --- all of it --- */
 
-  /* Of the four keys from an address on, the first that is free or `key`; GROUP if none is. *seen
-   * is what stands there. */
+  /* Of the four keys from an address on, the first that is free or `key`; GROUP if none is.
+   * *seen is the key found there. */
   template <bool CLUSTER>
   static __device__ __forceinline__ u32 first_of(u32 address, u32 key, u32 *seen) {
     const uint4 four = words<CLUSTER>::load128(address);
@@ -83,14 +83,14 @@ struct shared_table : slot_table<POLICY, RANKS> {
     return NO_TOKEN;
   }
 
-  /* Offers a candidate of each live thread of a warp to the table of the block whose shared memory
-   * is at `to`; `at` is the home slot there. Called by whole warps: they wait for each other
-   * between finding a slot and lowering its value, else those who are done first would go on alone.
-   * (With the threads that happen to be active in place of the warp, the compiler's own convergence
-   * barriers and that wait could wait for each other: docs/engineering/gpu.md.) True if it lowered
-   * the slot's value; then *slot says where and *old what stood there. By compare-and-swap: a
-   * 64-bit minimum is no faster on the block's own shared memory, and not atomic on another block's
-   * (docs/engineering/gpu.md). */
+  /* Offers a candidate of each live thread of a warp to the table of the block whose shared
+   * memory is at `to`; `at` is the home slot there. Called by whole warps: the threads
+   * synchronise between finding a slot and lowering its value, else the first ones would
+   * continue alone. (With the threads that happen to be active in place of the warp, the
+   * compiler's own convergence barriers and that wait could wait for each other:
+   * docs/engineering/gpu.md.) Returns true if it lowered the slot's value; then *slot is the
+   * slot and *old its old value. By compare-and-swap: a 64-bit minimum is no faster on the
+   * block's own shared memory, and not atomic on another block's (docs/engineering/gpu.md). */
   template <bool CLUSTER>
   __device__ __forceinline__ bool offer_at(bool live, u32 to, u32 at, token_key key, u64 value,
                                            u32 *slot, u64 *old) {
@@ -106,7 +106,7 @@ struct shared_table : slot_table<POLICY, RANKS> {
           at += which;
           break;
         }
-        continue; /* another state took the slot: look again */
+        continue; /* another state took the slot: check again */
       }
       if (left-- == 0) {
         for (int r = 0; r < RANKS; r++) this->of(r).full = 1;
@@ -144,8 +144,8 @@ struct shared_table : slot_table<POLICY, RANKS> {
   }
 
   /* Appends a candidate of each live thread of the warp to the list of the rank that owns its
-   * state, in the slots [begin, end) behind the part of the table in use. What does not fit is only
-   * counted. */
+   * state, in the slots [begin, end) behind the part of the table in use. Candidates that do not
+   * fit are only counted. */
   __device__ __forceinline__ void send(bool live, u32 which, u32 begin, u32 end, token_key key,
                                        u64 value) {
     u32 rank = 0, slot;

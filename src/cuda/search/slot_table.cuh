@@ -1,5 +1,5 @@
-/* slot_table.cuh - what the tables of tokens have in common (token_table.cuh): slots of shared
- * memory, each with a key or its fingerprint, which say whether it is taken. */
+/* slot_table.cuh - the common part of the token tables (token_table.cuh): slots of shared
+ * memory, each with a key or its fingerprint, or FREE. */
 #ifndef WF_CUDA_SEARCH_SLOT_TABLE_CUH
 #define WF_CUDA_SEARCH_SLOT_TABLE_CUH
 

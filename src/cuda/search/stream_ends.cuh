@@ -1,14 +1,14 @@
-/* stream_ends.cuh - the two ends of a chunk of a stream: its tokens into the lane (gather) and out
- * of it (scatter), and what they came from to the host.
+/* stream_ends.cuh - the two ends of a chunk of a stream: its tokens are copied into the lane
+ * (gather) and out of it (scatter), and their back-pointers to the host.
  *
- * Gather: the tokens go into the frame's table, as candidates do, and out of it as a frame does; so
- * any lane, of any number of blocks, can take any stream. That frame, number 0, has the tokens'
- * numbers where others have arcs. An utterance that begins has its start there.
+ * Gather: the tokens are put into the frame's table like candidates, and written from it like a
+ * frame. So any lane, of any number of blocks, can take any stream. In that frame, number 0, the
+ * tokens' numbers stand in place of arcs. If the utterance begins, frame 0 has its start.
  *
- * Scatter: backward over the chunk's frames, tokens mark those they come from; forward, the marked
- * ones and all of the newest frame are numbered, in the order frame, rank, place; then they go to
- * the host, each with its arc, what that read, and the number of the one before. A thread follows a
- * token by itself, since those of the newest frame are many. */
+ * Scatter: backward over the chunk's frames, tokens mark their predecessors. Forward, the marked
+ * tokens and all of the newest frame are numbered by frame, rank, place. Then each is emitted to
+ * the host with its arc, the score that the arc read, and the number of its predecessor. One
+ * thread follows a token, since the newest frame has many. */
 #ifndef WF_CUDA_SEARCH_STREAM_ENDS_CUH
 #define WF_CUDA_SEARCH_STREAM_ENDS_CUH
 
@@ -18,8 +18,8 @@ namespace wf_search {
 
 /* --- before the search ------------------------------------------------------------------- */
 
-/* Looks at the chunk's scores, if nobody has. False, with the outcome told, if there is nothing to
- * search. */
+/* Checks the chunk's scores if they are unchecked. Returns false, with the outcome written, if
+ * there is nothing to search. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ bool searcher<POLICY, RANKS>::check_values() {
   const wf__lane_chunk &chunk = p->streams.chunks[own().utterance];
@@ -50,13 +50,13 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::first_row() const {
   return loglike(row_of(0), (u32)p->rules.blank) > p->rules.skip_above ? row_after(0) : 0;
 }
 
-/* The stream's tokens into the table and to the trace as frame 0; those of the start, if the
+/* Puts the stream's tokens into the table and the trace as frame 0, or the start tokens if the
  * utterance begins. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::resume() {
   const wf__lane_chunk chunk = p->streams.chunks[own().utterance];
   if (chunk.num_tokens == 0) return begin();
-  agenda_now = 0;
+  frontier_now = 0;
   frame = trace_used = frame_arcs = num_emitted = 0;
   f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0, chunk.usual_size};
   if (SCORED)
@@ -92,7 +92,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::resume() {
   return finish_frame<false>() ? WF__LANE_OK : WF__LANE_NO_ROOM;
 }
 
-/* --- the way back ------------------------------------------------------------------------ */
+/* --- backtrace --------------------------------------------------------------------------- */
 
 /* As find_token, by one thread. */
 template <class POLICY, int RANKS>
@@ -138,8 +138,8 @@ __device__ u32 searcher<POLICY, RANKS>::source_by_thread(u32 arc) const {
   return __ldg(p->graph.arc_sources + arc);
 }
 
-/* Links this block's marked tokens of a frame (all, of the newest) to those they came from, and
- * marks these. True if that marked one of the same frame. */
+/* Links this block's marked tokens of a frame (all tokens of the newest) to their predecessors
+ * and marks these. Returns true if that marked a token of the same frame. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::link_tokens(u32 number) {
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
@@ -162,14 +162,14 @@ __device__ bool searcher<POLICY, RANKS>::link_tokens(u32 number) {
   return again;
 }
 
-/* Numbers this block's tokens to hand out, from frame `first` on; handed() says how many there are
+/* Numbers the tokens that this block emits, from frame `first` on; emitted() has their number
  * before each frame. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::number_tokens(u32 first) {
   u32 count = 0;
   for (u32 number = first; number < frame; number++) {
     const u32 begin = frame_off()[number], size = frame_off()[number + 1] - begin;
-    if (tid() == 0) handed()[number] = count;
+    if (tid() == 0) emitted()[number] = count;
     for (u32 base = 0; base < size; base += THREADS) {
       const u32 i = base + tid();
       const bool live =
@@ -179,18 +179,18 @@ __device__ void searcher<POLICY, RANKS>::number_tokens(u32 first) {
       __syncthreads();
     }
   }
-  if (tid() == 0) handed()[frame] = count;
+  if (tid() == 0) emitted()[frame] = count;
   l.sync();
 }
 
-/* Number among all that the lane hands out: frame by frame, in each rank by rank. */
+/* Number among all tokens that the lane emits: frame by frame, in each rank by rank. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::number_of(u32 rank, u32 place, u32 number) const {
   const int64_t parts = (int64_t)rank - l.rank();
   const u32 mine = __ldcg(&(links() + parts * p->memory.trace_cap)[place].y);
   if (RANKS == 1) return mine;
   const u32 stride = p->memory.frames_cap + 2,
-            *counts = handed() - (int64_t)l.rank() * stride + number;
+            *counts = emitted() - (int64_t)l.rank() * stride + number;
   u32 before = mine - __ldcg(counts + rank * stride);
   for (u32 r = 0; r < RANKS; r++) before += __ldcg(counts + r * stride + (r < rank ? 1 : 0));
   return before;
@@ -206,13 +206,12 @@ __device__ u32 searcher<POLICY, RANKS>::newest_before() const {
   return before;
 }
 
-/* --- what goes out ----------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------ */
 
 /* Number among the newest tokens of the one that best_end found; all ones if it found none. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::number_of_end(u64 key, u64 context, bool final) {
-  const bool same =
-      resumes() && frame == 1; /* tokens that were there before the chunk have their numbers */
+  const bool same = resumes() && frame == 1; /* tokens from before the chunk keep their numbers */
   const u32 before = newest_before();
   u64 number = ALL;
   for (u32 i = tid(); i < f.num_sources && key != NO_TOKEN; i += THREADS) {
@@ -224,43 +223,46 @@ __device__ u32 searcher<POLICY, RANKS>::number_of_end(u64 key, u64 context, bool
   return (u32)l.least(number);
 }
 
-/* All numbered tokens to the host, *size of them from *off on. False if there is no room. */
+/* Emits all numbered tokens to the host, *size of them from *off on. Returns false if there is
+ * no room. */
 template <class POLICY, int RANKS>
-__device__ bool searcher<POLICY, RANKS>::hand_out(u32 first, u64 *off, u32 *size) {
-  *size = (u32)l.sum(tid() == 0 ? handed()[frame] : 0);
+__device__ bool searcher<POLICY, RANKS>::emit_back_pointers(u32 first, u64 *off, u32 *size) {
+  *size = (u32)l.sum(tid() == 0 ? emitted()[frame] : 0);
   *off = l.sum(l.rank() == 0 && tid() == 0 ? atomicAdd((u64 *)p->work.steps_used, (u64)*size) : 0);
-  if (*off + *size > p->streams.ancestors_cap) return false;
+  if (*off + *size > p->streams.back_pointers_cap) return false;
   for (u32 number = first; number < frame; number++) {
     const u32 begin = frame_off()[number], count = frame_off()[number + 1] - begin;
     const u32 row = number > 0 ? __ldcg(rows() + number) : WF__LANE_NO_ROW;
     for (u32 i = tid(); i < count; i += THREADS) {
       const uint2 token = __ldcg(trace() + begin + i);
       if (number + 1 < frame && (token.x & MARKED) == 0) continue;
-      uint4 ancestor = make_uint4(WF__LANE_NO_PREV, NO_ARC, 0, row);
+      uint4 back_pointer = make_uint4(WF__LANE_NO_PREV, NO_ARC, 0, row);
       if (token.y != NO_ARC) {
         const u32 arc = token.y & ~FOLLOWED, link = links()[begin + i].x,
                   rank = RANKS == 1 ? 0 : link >> 28, place = link & 0x0fffffff;
         const int column = (int)arc_at(arcs(), arc).z;
         const u32 came_from = column >= 0 ? number - 1 : number;
-        ancestor.y = arc;
+        back_pointer.y = arc;
         if (came_from >= first)
-          ancestor.x = number_of(rank, place, came_from);
+          back_pointer.x = number_of(rank, place, came_from);
         else
-          ancestor.x =
+          back_pointer.x =
               __ldcg(&(trace() + ((int64_t)rank - l.rank()) * p->memory.trace_cap)[place].y) |
               WF__LANE_OLD;
         if (column >= 0)
-          ancestor.z = __float_as_uint(penalised(loglike(row_of(row), (u32)column), (u32)column));
+          back_pointer.z =
+              __float_as_uint(penalised(loglike(row_of(row), (u32)column), (u32)column));
       }
       const u64 at = *off + number_of(l.rank(), begin + i, number);
-      ((uint4 *)p->streams.ancestors)[at] = ancestor;
-      if (SCORED && remembers()) p->streams.ancestor_contexts[at] = traced_context(begin + i);
+      ((uint4 *)p->streams.back_pointers)[at] = back_pointer;
+      if (SCORED && keeps_lattice())
+        p->streams.back_pointer_contexts[at] = traced_context(begin + i);
     }
   }
   return true;
 }
 
-/* The newest frame's tokens to the stream's memory. */
+/* Writes the newest frame's tokens to the stream's memory. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::save_tokens(const wf__lane_chunk &chunk) {
   const u32 before = newest_before();
@@ -270,12 +272,12 @@ __device__ void searcher<POLICY, RANKS>::save_tokens(const wf__lane_chunk &chunk
   }
 }
 
-/* Tokens, and what is between them of the lattice. WF__LANE_NO_ANCESTORS if others have taken the
- * room, WF__LANE_NO_ROOM if there is not enough. */
+/* Emits the tokens, and the lattice's links between them. WF__LANE_NO_BACK_POINTERS if other
+ * lanes have taken the room, WF__LANE_NO_ROOM if the room is too small in any case. */
 template <class POLICY, int RANKS>
-__device__ int searcher<POLICY, RANKS>::hand_out_all(u32 first, wf__lane_advance *out) {
+__device__ int searcher<POLICY, RANKS>::emit_chunk(u32 first, wf__lane_advance *out) {
   l.sync();
-  if (remembers()) out->num_links = find_chunk_links(first);
+  if (keeps_lattice()) out->num_links = find_chunk_links(first);
   if (out->num_links > p->streams.chunk_links_cap) return WF__LANE_NO_ROOM;
   for (u32 number = frame; number-- > first;) {
     bool again = true;
@@ -286,18 +288,19 @@ __device__ int searcher<POLICY, RANKS>::hand_out_all(u32 first, wf__lane_advance
   }
   number_tokens(first);
   u64 off;
-  if (!hand_out(first, &off, &out->num_ancestors)) return WF__LANE_NO_ANCESTORS;
-  out->ancestors_off = off;
+  if (!emit_back_pointers(first, &off, &out->num_back_pointers)) return WF__LANE_NO_BACK_POINTERS;
+  out->back_pointers_off = off;
   if (out->num_links == 0) return WF__LANE_OK;
   out->links_off = l.sum(l.rank() == 0 && tid() == 0
                              ? atomicAdd((u64 *)p->streams.chunk_links_used, (u64)out->num_links)
                              : 0);
-  if (out->links_off + out->num_links > p->streams.chunk_links_cap) return WF__LANE_NO_ANCESTORS;
-  hand_out_links(first, out->links_off);
+  if (out->links_off + out->num_links > p->streams.chunk_links_cap)
+    return WF__LANE_NO_BACK_POINTERS;
+  emit_links(first, out->links_off);
   return WF__LANE_OK;
 }
 
-/* The end of the chunk: `end` is the first row that was not searched. Nothing has changed if the
+/* Ends the chunk: `end` is the first row that was not searched. Nothing has changed if the
  * status is not WF__LANE_OK. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end, int status) {
@@ -309,7 +312,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end,
     u64 context, end_context;
     const u64 best = best_end(false, died, &context), ending = best_end(true, died, &end_context);
     if constexpr (DEFERRED)
-      if (waits()) return CLOSURE_ASKS;
+      if (waits()) return CLOSURE_WAITS;
     out.best = number_of_end(best, context, false);
     out.ending = number_of_end(ending, end_context, true);
     out.best_cost = cost_of((u32)(best >> 32));
@@ -319,11 +322,11 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end,
     }
     const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
     out.num_arcs = arcs_seen;
-    out.num_newest = chunk.num_tokens; /* as they were saved, also those that are one here since
-                                          another scorer came */
+    out.num_newest = chunk.num_tokens; /* as they were saved, also those that are one here since the
+                                          scorer was replaced */
     if (frame > 1 || !resumed) {
       out.num_newest = (u32)f.total_sources;
-      status = hand_out_all(resumed ? 1 : 0, &out);
+      status = emit_chunk(resumed ? 1 : 0, &out);
       if (status == WF__LANE_OK) save_tokens(chunk);
     }
   }

@@ -1,5 +1,5 @@
-/* word_scores.cuh - what the search does with a scorer (docs/reference/semantics.md, "With a
- * scorer"): costs of words, which context a token came from, ties that contexts decide. */
+/* word_scores.cuh - the search with a scorer (docs/reference/semantics.md, "With a scorer"):
+ * costs of words, the context that a token came from, ties decided by contexts. */
 #ifndef WF_CUDA_SEARCH_WORD_SCORES_CUH
 #define WF_CUDA_SEARCH_WORD_SCORES_CUH
 
@@ -7,8 +7,8 @@
 
 namespace wf_search {
 
-/* With scorers: the utterance's scorer, and words, to shared memory; a scorer of no parts, which
- * adds 0 and has the context 0, if it has none. */
+/* With scorers: copies the utterance's scorer and added words to shared memory. An utterance
+ * without a scorer gets one without parts, which adds 0 and has the context 0. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::load_scorer() {
   load_words<POLICY>(p);
@@ -41,26 +41,24 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::slack() const {
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::start_context() const {
   if constexpr (DEFERRED)
-    return ranked(__ldg(p->answers.starts + own().scores.root));
+    return ranked(__ldg(p->word_scores.starts + own().scores.root));
   else if constexpr (SCORED)
     return own().with_scorer.scorer.start;
   else
     return 0;
 }
 
-/* A function of its own: it is called from many places, and its loops would crowd their registers.
- */
+/* Not inlined: it is called from many places, and its loops would raise their register pressure. */
 template <class POLICY>
 static __device__ __noinline__ float step_scorer(u32 word, u64 *context) {
   uint64_t next;
-  const float extra =
+  const float added =
       wf__flat_step(&own_shared<POLICY>().with_scorer.scorer, *context, word, &next);
   *context = next;
-  return extra;
+  return added;
 }
 
-/* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one
- * behind it. */
+/* Adds the scorer's cost to a word's cost. *context advances over the word. */
 template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::word_cost(u32 word, float cost, u64 *context) const {
   if constexpr (DEFERRED)
@@ -77,64 +75,64 @@ __device__ float searcher<POLICY, RANKS>::final_cost_of(u64 context) const {
     return wf__flat_final(&own().with_scorer.scorer, context);
 }
 
-/* --- asking, many at a time -------------------------------------------------------------- */
+/* --- word candidates, scored by whole warps ---------------------------------------------- */
 
-/* Puts a candidate over an arc with a word of each waiting thread of the warp aside: `cost` is that
- * before the scorer and the label. A look-up waits for memory several times, and few threads of a
- * warp have a word: so they are asked for together, by whole warps. */
+/* Gathers a candidate over an arc with a word of each waiting thread of the warp; `cost` is
+ * without the scorer and the label. A look-up waits for memory several times, and few threads of
+ * a warp have a word. So candidates are gathered first and scored by whole warps. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::gather_word(bool waits, u32 a, uint4 arc,
                                                                      float cost, u64 from) {
   const u32 vote = __ballot_sync(ALL, waits);
   if (vote == 0) return;
   u32 place = 0;
-  if (in_warp() == 0) place = atomicAdd(&own().with_scorer.num_asked, (u32)__popc(vote));
+  if (in_warp() == 0) place = atomicAdd(&own().with_scorer.num_word_candidates, (u32)__popc(vote));
   place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
-  if (!waits || place >= WF__LANE_ASKED) return;
-  ulonglong2 *to = (ulonglong2 *)(asked() + place);
+  if (!waits || place >= WF__LANE_WORD_CANDIDATES) return;
+  ulonglong2 *to = (ulonglong2 *)(word_candidates() + place);
   to[0] = make_ulonglong2(from, (u64)__float_as_uint(cost) << 32 | a);
   to[1] = make_ulonglong2(arc.z, (u64)(arc.x) << 32 | arc.w);
 }
 
 template <class POLICY, int RANKS>
-__device__ __forceinline__ wf__lane_asked searcher<POLICY, RANKS>::asked_word(bool live,
-                                                                              u32 i) const {
-  if (!live) return wf__lane_asked{0, 0, 0, 0, 0, 0};
-  const ulonglong2 *at = (const ulonglong2 *)(asked() + i), first = at[0], second = at[1];
-  return wf__lane_asked{first.x,  (u32)first.y,  __uint_as_float((u32)(first.y >> 32)),
-                        second.x, (u32)second.y, (u32)(second.y >> 32)};
+__device__ __forceinline__ wf__word_candidate searcher<POLICY, RANKS>::word_candidate(bool live,
+                                                                                      u32 i) const {
+  if (!live) return wf__word_candidate{0, 0, 0, 0, 0, 0};
+  const ulonglong2 *at = (const ulonglong2 *)(word_candidates() + i), first = at[0], second = at[1];
+  return wf__word_candidate{first.x,  (u32)first.y,  __uint_as_float((u32)(first.y >> 32)),
+                            second.x, (u32)second.y, (u32)(second.y >> 32)};
 }
 
 template <class POLICY, int RANKS>
-__device__ __forceinline__ u32 searcher<POLICY, RANKS>::num_asked() const {
-  return own().with_scorer.num_asked;
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::num_word_candidates() const {
+  return own().with_scorer.num_word_candidates;
 }
 
-/* After a barrier of the lane: was there room for the words of all ranks? */
+/* After a barrier of the lane: did the word candidates of all ranks fit? */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_all_words() {
   u32 most = 0;
 #pragma unroll
-  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).with_scorer.num_asked);
-  return most <= WF__LANE_ASKED;
+  for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).with_scorer.num_word_candidates);
+  return most <= WF__LANE_WORD_CANDIDATES;
 }
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::forget_words() {
-  if constexpr (SCORED) own().with_scorer.num_asked = 0;
+  if constexpr (SCORED) own().with_scorer.num_word_candidates = 0;
 }
 
-/* --- answers remembered ------------------------------------------------------------------ */
+/* --- memo of scores ---------------------------------------------------------------------- */
 
-/* Most words are asked after the same context frame after frame, and an answer takes some ten reads
- * that wait for each other. So a block keeps what the scorer said, by a hash of context and word
- * that can be undone: of its MEMO_KEY_BITS bits the upper ones are the place, and the others, + 1,
- * the tag that both words of an entry have. Threads read and write without locks: all that is ever
- * stored with a tag is the one answer it stands for. Tag 0: empty. Contexts and words that do not
- * fit the key are asked for every time. */
+/* Most words are looked up after the same context in frame after frame, and a look-up takes
+ * about ten dependent reads. So a block caches the scorer's results by an invertible hash of
+ * context and word. The upper bits of its MEMO_KEY_BITS bits are the place; the others, + 1, are
+ * the tag in both words of an entry. Threads read and write without locks, because a tag at a
+ * place stands for one result only. Tag 0: empty. Contexts and words that do not fit the key are
+ * looked up every time. */
 constexpr int MEMO_TAG_BITS = 31, MEMO_KEY_BITS = MEMO_TAG_BITS + WF__LANE_MEMO_BITS;
 
-/* False: not to be kept. */
+/* False: not to be cached. */
 template <class POLICY>
 static __device__ __forceinline__ bool place_in_memo(u64 context, u32 word, u32 *place, u32 *tag) {
   const int bits = own_shared<POLICY>().with_scorer.scorer.bits, word_bits = MEMO_KEY_BITS - bits;
@@ -151,8 +149,8 @@ static __device__ __forceinline__ bool place_in_memo(u64 context, u32 word, u32 
 
 /* As word_cost. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ float searcher<POLICY, RANKS>::remembered_cost(u32 word, float cost,
-                                                                          u64 *context) const {
+__device__ __forceinline__ float searcher<POLICY, RANKS>::memoized_cost(u32 word, float cost,
+                                                                        u64 *context) const {
   u32 place, tag;
   const bool kept = place_in_memo<POLICY>(*context, word, &place, &tag);
   if (kept) {
@@ -162,17 +160,17 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::remembered_cost(u32 wo
       return __fadd_rn(cost, __uint_as_float((u32)entry.x));
     }
   }
-  const float extra = step_scorer<POLICY>(word, context);
+  const float added = step_scorer<POLICY>(word, context);
   if (kept)
     __stcg(memo() + place,
-           make_ulonglong2((u64)tag << 32 | __float_as_uint(extra), (u64)tag << 32 | *context));
-  return __fadd_rn(cost, extra);
+           make_ulonglong2((u64)tag << 32 | __float_as_uint(added), (u64)tag << 32 | *context));
+  return __fadd_rn(cost, added);
 }
 
-/* Where the lane has another scorer than before, or the launch begins; with a barrier of the block
- * before anybody asks. */
+/* When the lane takes another scorer, or the launch begins. A barrier of the block must follow
+ * before the next look-up. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::forget_answers() {
+__device__ void searcher<POLICY, RANKS>::clear_memo() {
   const wf__flat_scorer *now = own().scores.scorer;
   if (own().with_scorer.memo_of == now) return;
   for (u32 i = tid(); i < 1u << WF__LANE_MEMO_BITS; i += THREADS)
@@ -181,10 +179,10 @@ __device__ void searcher<POLICY, RANKS>::forget_answers() {
   if (tid() == 0) own().with_scorer.memo_of = now;
 }
 
-/* --- which context a token came from ----------------------------------------------------- */
+/* --- the context that a token came from -------------------------------------------------- */
 
-/* Is a candidate that became the best of its slot, or is as good as that, to be logged? One of a
- * word is, as others keep their context; each of them with recombine=state. */
+/* Must a candidate that became the best of its slot, or is equal to it, be logged? Candidates
+ * with a word must, as the others keep their context; with recombine=state all must. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_logged(u32 word) const {
   return (word != 0 || by_state()) &&
@@ -201,32 +199,34 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::log_candidate(u32 word,
     word_log()[place] = wf__lane_logged{value, by_state() ? to : from, rank << 16 | slot, 0};
 }
 
-/* With recombine=state, between two barriers: candidates logged since the last time that stand in
- * their slots put their contexts into `sources` of the slot's rank. No two that stand are of one
- * slot, since a state has one token, and a slot's value falls. False if a log was too small. */
+/* With recombine=state, between two barriers: newly logged candidates that are still the best of
+ * their slots write their contexts to `sources` of the slot's rank. A slot has at most one such
+ * candidate, since a state has one token and a slot's value only decreases. Returns false if a
+ * log was too small. */
 template <class POLICY, int RANKS>
-__device__ bool searcher<POLICY, RANKS>::settle_contexts() {
+__device__ bool searcher<POLICY, RANKS>::place_contexts() {
   u32 most = 0;
 #pragma unroll
   for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).with_scorer.num_logged);
   const u32 size = most <= WF__LANE_WORD_LOG ? own().with_scorer.num_logged : 0;
-  for (u32 i = own().with_scorer.num_settled + tid(); i < size; i += THREADS) {
+  for (u32 i = own().with_scorer.num_placed + tid(); i < size; i += THREADS) {
     const wf__lane_logged entry = word_log()[i];
     const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
     if (((l.value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) == 0)
       sources_of(rank)[slot] = entry.source;
   }
   l.sync();
-  if (tid() == 0) own().with_scorer.num_settled = size;
+  if (tid() == 0) own().with_scorer.num_placed = size;
   return most <= WF__LANE_WORD_LOG;
 }
 
-/* After the closure: the least context among those that offered what stands in a slot, into
- * `sources` of the slot's rank. *any: is there any on any rank? False if a log was too small. */
+/* After the closure: writes to `sources` of a slot's rank the least context among the candidates
+ * with the slot's final value. *any: is there one on any rank? Returns false if a log was too
+ * small. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::find_sources(bool *any) {
   *any = false;
-  if (by_state()) return settle_contexts();
+  if (by_state()) return place_contexts();
   u32 most = 0;
 #pragma unroll
   for (int r = 0; r < RANKS; r++) most = max(most, l.of(r).with_scorer.num_logged);
@@ -239,13 +239,13 @@ __device__ bool searcher<POLICY, RANKS>::find_sources(bool *any) {
       continue; /* something better came */
     atomicMin(sources_of(rank) + slot, (u64)entry.source);
   }
-  l.sync(); /* in every case: the next frame clears the counts that others may still have to read */
+  l.sync(); /* always: the next frame clears the counts that other blocks may still read */
   return most <= WF__LANE_WORD_LOG;
 }
 
 /* --- ties -------------------------------------------------------------------------------- */
 
-/* Of the sources near the last one to let in: is this one it? All who are equal write the same. */
+/* Is this source the last one to accept? Equal sources write the same value. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::keep_selected(u64 key, u64 below, u64 same,
                                                                        u64 want) {

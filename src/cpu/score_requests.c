@@ -1,51 +1,53 @@
-/* questions.c - what a search will ask its scorer, before it does: so that a scorer that answers
- * many questions faster together can do so.
+/* score_requests.c - what a search will ask its scorer, before it does: so that a scorer that
+ * answers many requests faster together can do so.
  *
- * The search asks about every word of every arc it looks at, whatever the answer; so the questions
+ * The search asks about every word of every arc it looks at, whatever the answer; so the requests
  * of a step are known before it, from the contexts of its tokens and the words of their arcs. A
- * question that is missed here is answered by itself. */
+ * request that is missed here is answered by itself. */
 #include <math.h>
 
 #include "cpu/search.h"
 
 /* Over these arcs from a context. */
-static wf_status wonder(wf__search *search, wf__arc_run run, uint64_t context, wf_error *err) {
+static wf_status request_words(wf__search *search, wf__arc_run run, uint64_t context,
+                               wf_error *err) {
   for (uint32_t a = run.first; a < run.end; a++) {
     const int32_t word = wf__graph_arc(search->graph, a).olabel;
-    if (word != 0) WF__TRY(wf__scoring_wonder(&search->scoring, context, word, err));
+    if (word != 0) WF__TRY(wf__scoring_request(&search->scoring, context, word, err));
   }
   return WF_OK;
 }
 
-wf_status wf__search_ask_emitting(wf__search *search, bool *waits, wf_error *err) {
+wf_status wf__search_request_emitting(wf__search *search, bool *waits, wf_error *err) {
   if (!wf__scoring_batches(&search->scoring)) return WF_OK;
   for (uint64_t i = 0; i < search->sources.size; i++) {
     const wf__token *source = &search->sources.data[i];
-    WF__TRY(wonder(search, wf__emitting_run(search->graph, source->state),
-                   search->past_contexts.data[wf__search_source_number(search, source)], err));
+    WF__TRY(request_words(search, wf__emitting_run(search->graph, source->state),
+                          search->past_contexts.data[wf__search_source_number(search, source)],
+                          err));
   }
-  return wf__scoring_ask(&search->scoring, waits, err);
+  return wf__scoring_submit(&search->scoring, waits, err);
 }
 
-wf_status wf__search_ask_epsilons(wf__search *search, const uint32_t *agenda, uint64_t size,
-                                  bool *waits, wf_error *err) {
+wf_status wf__search_request_epsilons(wf__search *search, const uint32_t *frontier, uint64_t size,
+                                      bool *waits, wf_error *err) {
   if (!search->graph->has_epsilon_words || !wf__scoring_batches(&search->scoring)) return WF_OK;
   for (uint64_t i = 0; i < size; i++) {
-    wf__arc_run run = wf__epsilon_run(search->graph, search->tokens.data[agenda[i]].state);
-    WF__TRY(wonder(search, run, search->contexts.data[agenda[i]], err));
+    wf__arc_run run = wf__epsilon_run(search->graph, search->tokens.data[frontier[i]].state);
+    WF__TRY(request_words(search, run, search->contexts.data[frontier[i]], err));
   }
-  return wf__scoring_ask(&search->scoring, waits, err);
+  return wf__scoring_submit(&search->scoring, waits, err);
 }
 
-wf_status wf__search_ask_endings(wf__search *search, bool *waits, wf_error *err) {
+wf_status wf__search_request_endings(wf__search *search, bool *waits, wf_error *err) {
   *waits = false;
   if (search->died || !wf__scoring_batches(&search->scoring)) return WF_OK;
   for (uint64_t i = 0; i < search->tokens.size; i++) {
     if (wf__graph_final(search->graph, search->tokens.data[i].state) == INFINITY) continue;
-    WF__TRY(
-        wf__scoring_wonder(&search->scoring, wf__search_context(search, i), WF__END_OF_WORDS, err));
+    WF__TRY(wf__scoring_request(&search->scoring, wf__search_context(search, i), WF__END_OF_WORDS,
+                                err));
   }
-  return wf__scoring_ask(&search->scoring, waits, err);
+  return wf__scoring_submit(&search->scoring, waits, err);
 }
 
 /* --- answers ----------------------------------------------------------------------------- */
@@ -76,7 +78,7 @@ static wf_status forget_others(wf__search *const *searches, void *const *memorie
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     status = find_live(searches[i], err);
     live[i] = searches[i]->live;
-    wf__scoring_forget(&searches[i]->scoring); /* what it says of the questions just asked, too:
+    wf__scoring_forget(&searches[i]->scoring); /* what it says of the requests just asked, too:
                                                   they are answered in the memory */
   }
   const wf_scorer *scorer = searches[0]->scoring.scorer;
@@ -85,8 +87,8 @@ static wf_status forget_others(wf__search *const *searches, void *const *memorie
   return status;
 }
 
-wf_status wf__search_answer(wf__search *const *searches, size_t count, wf__pool *pool,
-                            wf_error *err) {
+wf_status wf__search_score_requests(wf__search *const *searches, size_t count, wf__pool *pool,
+                                    wf_error *err) {
   const wf_scorer *scorer = searches[0]->scoring.scorer;
   void **memories = wf__alloc(count, sizeof *memories);
   if (memories == NULL) return wf__fail_memory(err, count * sizeof *memories, "a batch");
@@ -97,7 +99,7 @@ wf_status wf__search_answer(wf__search *const *searches, size_t count, wf__pool 
     full = full || scorer->ops->batch->is_full(scorer, memories[i]);
   }
   if (full) status = forget_others(searches, memories, count, err);
-  if (status == WF_OK) status = scorer->ops->batch->answer(scorer, memories, count, pool, err);
+  if (status == WF_OK) status = scorer->ops->batch->score(scorer, memories, count, pool, err);
   free(memories);
   return status;
 }

@@ -1,4 +1,4 @@
-/* rnnlm_learn.c - one sentence of training: forward, output, backward through time, update.
+/* rnnlm_update.c - one sentence of training: forward, output, backward through time, update.
  *
  *   embedding --> hidden[t + 1] = layer(x, hidden[t]) --> path of the next word: each node's row
  *   and MaxEnt cells move at once delta[t]: gradient of ln p at hidden[t + 1], gathered from the
@@ -6,7 +6,7 @@
  *
  * The recurrent matrices move once a segment, by the sum over its positions. Gradients are of ln p,
  * so steps add. */
-#include "lm/rnnlm_learn.h"
+#include "lm/rnnlm_update.h"
 
 #include <stdlib.h>
 
@@ -41,8 +41,8 @@ static void prefetch_cells(const wf_rnnlm *lm, const uint64_t *hash, int orders,
 }
 
 /* Returns -ln p(word); adds its gradient at the hidden vector to delta. */
-static double learn_path(wf_rnnlm *lm, const wf__rnn_rates *rates, const float *hidden,
-                         const uint64_t *hash, int orders, int32_t word, float *delta) {
+static double update_path(wf_rnnlm *lm, const wf__rnn_rates *rates, const float *hidden,
+                          const uint64_t *hash, int orders, int32_t word, float *delta) {
   double product = 1;
   size_t n = lm->output.stride;
   for (uint64_t i = lm->path_off[word]; i < lm->path_off[word + 1]; i++) {
@@ -55,8 +55,8 @@ static double learn_path(wf_rnnlm *lm, const wf__rnn_rates *rates, const float *
     product *= zero ? (double)p : 1 - (double)p;
     if (product < 1e-280) product = 1e-280; /* the figure is only for the eye */
     float gradient = clipped((zero ? 1 : 0) - p, rates->clip);
-    wf__learn_row(row, hidden, delta, n, gradient, 1 - rates->weights_l2,
-                  rates->weights * gradient);
+    wf__update_row(row, hidden, delta, n, gradient, 1 - rates->weights_l2,
+                   rates->weights * gradient);
     for (int o = 0; o < orders; o++) {
       float *cell = &lm->own_cells[hash[o] + node];
       *cell = *cell * (1 - rates->cells_l2) + rates->cells * gradient;
@@ -66,8 +66,8 @@ static double learn_path(wf_rnnlm *lm, const wf__rnn_rates *rates, const float *
 }
 
 /* Positions [begin, begin + count) of the sentence: words[t + 1] from hidden row t + 1 - begin. */
-static double learn_outputs(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
-                            const int32_t *words, size_t begin, size_t count) {
+static double update_outputs(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
+                             const int32_t *words, size_t begin, size_t count) {
   size_t n = lm->output.stride;
   double cost = 0;
   uint64_t hash[2][WF_RNNLM_MAX_ORDER];
@@ -84,8 +84,8 @@ static double learn_outputs(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_ta
       prefetch_cells(lm, hash[i & 1], orders[i & 1], words[t + 1]);
     }
     if (i > 0)
-      cost += learn_path(lm, rates, tape->hidden + i * n, hash[(i - 1) & 1], orders[(i - 1) & 1],
-                         words[t], tape->delta + (i - 1) * n);
+      cost += update_path(lm, rates, tape->hidden + i * n, hash[(i - 1) & 1], orders[(i - 1) & 1],
+                          words[t], tape->delta + (i - 1) * n);
   }
   return cost;
 }
@@ -171,8 +171,8 @@ static void move_matrix(const wf_rnnlm *lm, const wf__rnn_rates *rates, const wf
   wf__outer_add(m->data, lm->hidden, n, 1 - rates->weights_l2, rates->weights, d, n, x, n, count);
 }
 
-static double learn_segment(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
-                            const int32_t *words, size_t begin, size_t count) {
+static double update_segment(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
+                             const int32_t *words, size_t begin, size_t count) {
   size_t n = wf__padded(lm->hidden);
   bool gru = lm->kind == WF__RNN_GRU;
   const wf__rnn_matrix *m = lm->layers[0].matrix;
@@ -183,7 +183,7 @@ static double learn_segment(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_ta
     else
       forward_sigmoid(lm, x, tape->hidden + i * n, tape->hidden + (i + 1) * n);
   }
-  double cost = learn_outputs(lm, rates, tape, words, begin, count);
+  double cost = update_outputs(lm, rates, tape, words, begin, count);
   memset(tape->back, 0, n * sizeof(float));
   for (size_t i = count; i-- > 0;)
     (gru ? backward_gru : backward_sigmoid)(lm, tape, i, rates->clip);
@@ -201,14 +201,14 @@ static double learn_segment(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_ta
   return cost;
 }
 
-double wf__rnn_learn(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
-                     const int32_t *words, size_t size) {
+double wf__rnn_update_estimates(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
+                                const int32_t *words, size_t size) {
   double cost = 0;
   memset(tape->hidden, 0, wf__padded(lm->hidden) * sizeof(float));
   for (size_t begin = 0; begin + 1 < size; begin += WF__RNN_SEGMENT) {
     size_t left = size - 1 - begin;
-    cost += learn_segment(lm, rates, tape, words, begin,
-                          left < WF__RNN_SEGMENT ? left : WF__RNN_SEGMENT);
+    cost += update_segment(lm, rates, tape, words, begin,
+                           left < WF__RNN_SEGMENT ? left : WF__RNN_SEGMENT);
   }
   return cost;
 }

@@ -1,9 +1,9 @@
-/* intake.c - which words and n-grams of a file go into a model, and under which labels.
+/* ngram_collector.c - which words and n-grams of a file go into a model, and under which labels.
  *
  * Words are numbered in the order of the unigrams (`vocab`); label_of[] says which label each has,
  * or OUTSIDE if the caller's table lacks it. An n-gram finds its context by walking down the levels
  * below. */
-#include "lm/intake.h"
+#include "lm/ngram_collector.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const double ln10 = 2.302585092994045684;
 static bool is_text(wf__span span, const char *text) {
   return strlen(text) == span.size && memcmp(span.data, text, span.size) == 0;
 }
-static bool is_unk(const wf__intake *in, wf__span span) {
+static bool is_unk(const wf__ngram_collector *in, wf__span span) {
   return in->unk != NULL ? is_text(span, in->unk)
                          : is_text(span, "<unk>") || is_text(span, "<UNK>");
 }
@@ -27,7 +27,7 @@ static bool is_unk(const wf__intake *in, wf__span span) {
 /* --- words ------------------------------------------------------------------------------- */
 
 /* Labels of <s>, </s> and <unk> in a given table, or internal ones behind it. */
-static wf_status take_words(wf__intake *in, wf_error *err) {
+static wf_status take_words(wf__ngram_collector *in, wf_error *err) {
   wf__ngram_levels *levels = &in->levels;
   levels->bos = levels->eos = levels->unk = WF__LM_NONE;
   if (in->words == NULL) return WF_OK;
@@ -49,7 +49,7 @@ static wf_status take_words(wf__intake *in, wf_error *err) {
 }
 
 /* Counts a word outside the table that is in it in another case. */
-static wf_status look_at_case(wf__intake *in, wf__span word, wf_error *err) {
+static wf_status look_at_case(wf__ngram_collector *in, wf__span word, wf_error *err) {
   const char *text;
   bool known = in->cases.lower != NULL;
   for (size_t i = 0; !known && (text = wf_symbols_at(in->words, i, NULL)) != NULL; i++)
@@ -58,7 +58,7 @@ static wf_status look_at_case(wf__intake *in, wf__span word, wf_error *err) {
 }
 
 /* Label of the unigram `text`, number `key` of the vocabulary. */
-static wf_status label_word(wf__intake *in, wf__span text, int64_t key, int32_t *out,
+static wf_status label_word(wf__ngram_collector *in, wf__span text, int64_t key, int32_t *out,
                             wf_error *err) {
   wf__ngram_levels *levels = &in->levels;
   bool bos = is_text(text, in->bos), eos = is_text(text, in->eos), unk = is_unk(in, text);
@@ -89,7 +89,8 @@ static wf_status label_word(wf__intake *in, wf__span text, int64_t key, int32_t 
   return WF_OK;
 }
 
-wf_status wf__intake_word(wf__intake *in, wf__span text, uint32_t *out, wf_error *err) {
+wf_status wf__collector_add_word(wf__ngram_collector *in, wf__span text, uint32_t *out,
+                                 wf_error *err) {
   if (!wf__is_utf8(text)) return wf__fail(err, WF_ERR_FORMAT, "the word is not UTF-8");
   if (memchr(text.data, '\0', text.size) != NULL)
     return wf__fail(err, WF_ERR_FORMAT, "the word holds a NUL byte");
@@ -114,7 +115,7 @@ wf_status wf__intake_word(wf__intake *in, wf__span text, uint32_t *out, wf_error
 
 /* The node of the context of an n-gram of order k, or WF__LM_NONE after noting the prefixes that
  * are missing. */
-static wf_status find_context(wf__intake *in, int k, const uint32_t *label, uint32_t *out,
+static wf_status find_context(wf__ngram_collector *in, int k, const uint32_t *label, uint32_t *out,
                               wf_error *err) {
   int same = 0;
   while (same < k - 1 && same < in->last.num_words && label[same] == in->last.label[same]) same++;
@@ -140,7 +141,7 @@ static wf_status find_context(wf__intake *in, int k, const uint32_t *label, uint
 }
 
 /* Refused, skipped or fine? `*merge`: the last word stands for <unk>. */
-static bool wanted(wf__intake *in, int k, const uint32_t *label, bool *merge) {
+static bool wanted(wf__ngram_collector *in, int k, const uint32_t *label, bool *merge) {
   const wf__ngram_levels *levels = &in->levels;
   for (int i = 0; i < k; i++) {
     if ((label[i] == levels->bos && i > 0) || (label[i] == levels->eos && i + 1 < k)) {
@@ -161,8 +162,8 @@ static bool wanted(wf__intake *in, int k, const uint32_t *label, bool *merge) {
   return true;
 }
 
-wf_status wf__intake_ngram(wf__intake *in, int k, const uint32_t *label, float cost, float backoff,
-                           wf_error *err) {
+wf_status wf__collector_add_ngram(wf__ngram_collector *in, int k, const uint32_t *label, float cost,
+                                  float backoff, wf_error *err) {
   in->stats.num_lines[k]++;
   if (cost < 0 && label[k - 1] != in->levels.bos) {
     if (cost < (float)(-ln10 * largest_positive))
@@ -184,7 +185,7 @@ wf_status wf__intake_ngram(wf__intake *in, int k, const uint32_t *label, float c
 /* --- levels ------------------------------------------------------------------------------ */
 
 /* The n-gram `i` of level k, which is not yet indexed, is there twice. */
-static wf_status fail_twice(const wf__intake *in, int k, uint64_t i, wf_error *err) {
+static wf_status fail_twice(const wf__ngram_collector *in, int k, uint64_t i, wf_error *err) {
   char text[256] = "";
   for (int level = k; level > 0; level--) { /* from the last word to the first */
     const wf__ngram *ngram = &in->levels.level[level].ngrams.data[i];
@@ -198,13 +199,13 @@ static wf_status fail_twice(const wf__intake *in, int k, uint64_t i, wf_error *e
   return wf__fail(err, WF_ERR_FORMAT, "the %d-grams above give '%s' twice", k, text);
 }
 
-static bool has_unigram(const wf__intake *in, uint32_t label) {
+static bool has_unigram(const wf__ngram_collector *in, uint32_t label) {
   if (label == WF__LM_NONE) return false;
   return in->sink != NULL ? label < in->levels.num_public
                           : wf__ngram_find(&in->levels, 1, 0, label) != WF__LM_NONE;
 }
 
-static wf_status check_specials(const wf__intake *in, wf_error *err) {
+static wf_status check_specials(const wf__ngram_collector *in, wf_error *err) {
   const wf__ngram_levels *levels = &in->levels;
   if (!has_unigram(in, levels->bos))
     return wf__fail(err, WF_ERR_FORMAT, "no '%s' among the unigrams above", in->bos);
@@ -215,7 +216,7 @@ static wf_status check_specials(const wf__intake *in, wf_error *err) {
 }
 
 /* Adds the contexts noted the first time, sorts, and indexes. */
-wf_status wf__intake_end_level(wf__intake *in, int k, wf_error *err) {
+wf_status wf__collector_end_level(wf__ngram_collector *in, int k, wf_error *err) {
   wf__ngram_levels *levels = &in->levels;
   wf__ngram_level *level = &levels->level[k];
   if (k == 1 && in->words == NULL) {
@@ -245,7 +246,7 @@ wf_status wf__intake_end_level(wf__intake *in, int k, wf_error *err) {
 
 /* --- the whole --------------------------------------------------------------------------- */
 
-static wf_status start(wf__intake *in, wf_error *err) {
+static wf_status start(wf__ngram_collector *in, wf_error *err) {
   wf__ngram_levels_free(&in->levels);
   wf_symbols_free(in->vocab);
   in->vocab = NULL;
@@ -259,7 +260,7 @@ static wf_status start(wf__intake *in, wf_error *err) {
   return take_words(in, err);
 }
 
-static void warn(const wf__intake *in) {
+static void warn(const wf__ngram_collector *in) {
   const wf_arpa_stats *stats = &in->stats;
   const char *path = in->path;
   if (stats->num_refused > 0)
@@ -279,14 +280,14 @@ static void warn(const wf__intake *in) {
             (unsigned long long)stats->num_oov_skipped, (unsigned long long)stats->num_oov_merged);
 }
 
-static bool any_missing(const wf__intake *in) {
+static bool any_missing(const wf__ngram_collector *in) {
   for (int k = 1; k <= WF_LM_MAX_ORDER; k++)
     if (in->missing[k].size > 0) return true;
   return false;
 }
 
-static wf_status read_and_build(wf__intake *in, wf__intake_read_fn read, void *user, wf_lm **out,
-                                wf_error *err) {
+static wf_status read_and_build(wf__ngram_collector *in, wf__ngram_read_fn read, void *user,
+                                wf_lm **out, wf_error *err) {
   WF__TRY(start(in, err));
   WF__TRY(read(user, in, err));
   if (any_missing(in)) {
@@ -304,7 +305,7 @@ static wf_status read_and_build(wf__intake *in, wf__intake_read_fn read, void *u
   return WF_OK;
 }
 
-static wf_status take_options(wf__intake *in, const wf_arpa_options *options,
+static wf_status take_options(wf__ngram_collector *in, const wf_arpa_options *options,
                               const wf_arpa_stats *stats, wf_error *err) {
   wf_arpa_options o;
   if (stats != NULL) WF__TRY(wf__struct_check("wf_arpa_stats", stats, sizeof *stats, err));
@@ -317,7 +318,7 @@ static wf_status take_options(wf__intake *in, const wf_arpa_options *options,
 }
 
 /* What was met, to the caller, and the rest away. */
-static void end(wf__intake *in, wf_status status, wf_arpa_stats *stats) {
+static void end(wf__ngram_collector *in, wf_status status, wf_arpa_stats *stats) {
   if (status == WF_OK && stats != NULL) wf__struct_give(&in->stats, sizeof in->stats, stats);
   wf__ngram_levels_free(&in->levels);
   wf_symbols_free(in->vocab);
@@ -326,31 +327,32 @@ static void end(wf__intake *in, wf_status status, wf_arpa_stats *stats) {
   for (int k = 0; k <= WF_LM_MAX_ORDER; k++) wf__vec_free(&in->missing[k]);
 }
 
-wf_status wf__intake_run(const char *path, const wf_symbols *words, const wf_arpa_options *options,
-                         wf__intake_read_fn read, void *user, wf_lm **out, wf_arpa_stats *stats,
-                         const wf_progress *progress, wf_error *err) {
+wf_status wf__collect_ngrams(const char *path, const wf_symbols *words,
+                             const wf_arpa_options *options, wf__ngram_read_fn read, void *user,
+                             wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress,
+                             wf_error *err) {
   *out = NULL;
-  wf__intake in = {.path = path, .words = words, .progress = progress};
+  wf__ngram_collector in = {.path = path, .words = words, .progress = progress};
   WF__TRY(take_options(&in, options, stats, err));
   wf_status status = read_and_build(&in, read, user, out, err);
   end(&in, status, stats);
   return status;
 }
 
-wf_status wf__intake_stream(const char *path, const wf_arpa_options *options,
-                            wf__intake_read_fn read, void *user, const wf__intake_sink *sink,
-                            wf__intake_facts *facts, wf_arpa_stats *stats,
+wf_status wf__stream_ngrams(const char *path, const wf_arpa_options *options,
+                            wf__ngram_read_fn read, void *user, const wf__ngram_sink *sink,
+                            wf__ngram_stream_info *info, wf_arpa_stats *stats,
                             const wf_progress *progress, wf_error *err) {
-  *facts = (wf__intake_facts){0};
-  wf__intake in = {.path = path, .progress = progress, .sink = sink};
+  *info = (wf__ngram_stream_info){0};
+  wf__ngram_collector in = {.path = path, .progress = progress, .sink = sink};
   WF__TRY(take_options(&in, options, stats, err));
   wf_status status = start(&in, err);
   if (status == WF_OK) status = read(user, &in, err);
   if (status == WF_OK) {
     const wf__ngram_levels *levels = &in.levels;
-    *facts =
-        (wf__intake_facts){wf_symbols_ref(in.vocab), levels->order, levels->bos,
-                           has_unigram(&in, levels->eos) ? levels->eos : WF__LM_NONE, levels->unk};
+    *info = (wf__ngram_stream_info){wf_symbols_ref(in.vocab), levels->order, levels->bos,
+                                    has_unigram(&in, levels->eos) ? levels->eos : WF__LM_NONE,
+                                    levels->unk};
     in.stats.order = levels->order;
     warn(&in);
   }

@@ -1,7 +1,7 @@
-/* rnnlm_learn.h - stochastic gradient descent, one sentence at a time, for rnnlm_train.c and its
+/* rnnlm_update.h - stochastic gradient descent, one sentence at a time, for rnnlm_train.c and its
  * test. */
-#ifndef WF_LM_RNNLM_LEARN_H
-#define WF_LM_RNNLM_LEARN_H
+#ifndef WF_LM_RNNLM_UPDATE_H
+#define WF_LM_RNNLM_UPDATE_H
 
 #include "lm/rnnlm.h"
 
@@ -32,7 +32,7 @@ void wf__rnn_tape_free(wf__rnn_tape *tape);
  * (nats) under the weights as they were met. Several threads may do this on one model: their writes
  * may overwrite one another, which costs little (Recht et al., "Hogwild!", 2011) but makes the
  * result depend on timing. */
-double wf__rnn_learn(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
-                     const int32_t *words, size_t size);
+double wf__rnn_update_estimates(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
+                                const int32_t *words, size_t size);
 
 #endif

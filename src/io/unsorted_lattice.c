@@ -1,5 +1,5 @@
-/* loose_lattice.c - from what a file tells to a lattice in topological order. */
-#include "io/loose_lattice.h"
+/* unsorted_lattice.c - from what a file tells to a lattice in topological order. */
+#include "io/unsorted_lattice.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,72 +11,72 @@
 enum { DROPPED = UINT32_MAX };
 #define MAX_COST 1e30
 
-void wf__loose_free(wf__loose_lattice *loose) {
-  wf__vec_free(&loose->arc_off);
-  wf__vec_free(&loose->arcs);
-  wf__vec_free(&loose->finals);
-  wf__vec_free(&loose->labels);
+void wf__unsorted_free(wf__unsorted_lattice *unsorted) {
+  wf__vec_free(&unsorted->arc_off);
+  wf__vec_free(&unsorted->arcs);
+  wf__vec_free(&unsorted->finals);
+  wf__vec_free(&unsorted->labels);
 }
 
-bool wf__loose_weight_is_good(double graph_cost, double acoustic_cost) {
+bool wf__unsorted_weight_is_good(double graph_cost, double acoustic_cost) {
   if (graph_cost == (double)INFINITY || acoustic_cost == (double)INFINITY)
     return graph_cost == acoustic_cost;
   return fabs(graph_cost) <= MAX_COST && fabs(acoustic_cost) <= MAX_COST; /* false for NaN */
 }
 
-static uint64_t arcs_end(const wf__loose_lattice *loose, uint64_t s) {
-  return s + 1 < loose->arc_off.size ? loose->arc_off.data[s + 1] : loose->arcs.size;
+static uint64_t arcs_end(const wf__unsorted_lattice *unsorted, uint64_t s) {
+  return s + 1 < unsorted->arc_off.size ? unsorted->arc_off.data[s + 1] : unsorted->arcs.size;
 }
 
 /* An arc of cost Zero is one that is not there. */
 static bool is_zero(const wf_compact_weight *weight) { return weight->graph_cost == INFINITY; }
 
-static wf_status check_targets(const wf__loose_lattice *loose, wf_error *err) {
-  uint64_t num_states = loose->arc_off.size;
+static wf_status check_targets(const wf__unsorted_lattice *unsorted, wf_error *err) {
+  uint64_t num_states = unsorted->arc_off.size;
   if (num_states > INT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "a lattice of %" PRIu64 " states, at most 2^31-1",
                     num_states);
-  if (loose->start >= (int64_t)num_states || loose->start < -1)
+  if (unsorted->start >= (int64_t)num_states || unsorted->start < -1)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "start state %" PRId64 " of a lattice of %" PRIu64 " states", loose->start,
+                    "start state %" PRId64 " of a lattice of %" PRIu64 " states", unsorted->start,
                     num_states);
   for (uint64_t s = 0; s < num_states; s++)
-    for (uint64_t a = loose->arc_off.data[s]; a < arcs_end(loose, s); a++)
-      if (loose->arcs.data[a].target >= num_states)
+    for (uint64_t a = unsorted->arc_off.data[s]; a < arcs_end(unsorted, s); a++)
+      if (unsorted->arcs.data[a].target >= num_states)
         return wf__fail(err, WF_ERR_FORMAT,
                         "an arc of state %" PRIu64 " leads to state %" PRIu32 " of %" PRIu64, s,
-                        loose->arcs.data[a].target, num_states);
+                        unsorted->arcs.data[a].target, num_states);
   return WF_OK;
 }
 
 /* Start 0, arcs upwards, every state reached? `seen`: [num_states], zeros. */
-static bool is_in_order(const wf__loose_lattice *loose, bool *seen) {
-  if (loose->start != 0) return false;
+static bool is_in_order(const wf__unsorted_lattice *unsorted, bool *seen) {
+  if (unsorted->start != 0) return false;
   seen[0] = true;
-  for (uint64_t s = 0; s < loose->arc_off.size; s++) {
+  for (uint64_t s = 0; s < unsorted->arc_off.size; s++) {
     if (!seen[s]) return false;
-    for (uint64_t a = loose->arc_off.data[s]; a < arcs_end(loose, s); a++) {
-      if (is_zero(&loose->arcs.data[a].weight)) continue;
-      if (loose->arcs.data[a].target <= s) return false;
-      seen[loose->arcs.data[a].target] = true;
+    for (uint64_t a = unsorted->arc_off.data[s]; a < arcs_end(unsorted, s); a++) {
+      if (is_zero(&unsorted->arcs.data[a].weight)) continue;
+      if (unsorted->arcs.data[a].target <= s) return false;
+      seen[unsorted->arcs.data[a].target] = true;
     }
   }
   return true;
 }
 
 /* The bare graph of the lattice, for wf__topological_order. */
-static wf_status bare_graph(const wf__loose_lattice *loose, uint64_t **arc_off, wf_arc **arcs,
+static wf_status bare_graph(const wf__unsorted_lattice *unsorted, uint64_t **arc_off, wf_arc **arcs,
                             wf_error *err) {
-  uint64_t num_states = loose->arc_off.size, count = 0;
+  uint64_t num_states = unsorted->arc_off.size, count = 0;
   *arc_off = wf__alloc(num_states + 1, sizeof **arc_off);
-  *arcs = wf__alloc(loose->arcs.size, sizeof **arcs);
+  *arcs = wf__alloc(unsorted->arcs.size, sizeof **arcs);
   if (*arc_off == NULL || *arcs == NULL)
-    return wf__fail_memory(err, loose->arcs.size * sizeof **arcs, "sorting a lattice");
+    return wf__fail_memory(err, unsorted->arcs.size * sizeof **arcs, "sorting a lattice");
   for (uint64_t s = 0; s < num_states; s++) {
     (*arc_off)[s] = count;
-    for (uint64_t a = loose->arc_off.data[s]; a < arcs_end(loose, s); a++)
-      if (!is_zero(&loose->arcs.data[a].weight))
-        (*arcs)[count++] = (wf_arc){.nextstate = loose->arcs.data[a].target};
+    for (uint64_t a = unsorted->arc_off.data[s]; a < arcs_end(unsorted, s); a++)
+      if (!is_zero(&unsorted->arcs.data[a].weight))
+        (*arcs)[count++] = (wf_arc){.nextstate = unsorted->arcs.data[a].target};
   }
   (*arc_off)[num_states] = count;
   return WF_OK;
@@ -84,14 +84,14 @@ static wf_status bare_graph(const wf__loose_lattice *loose, uint64_t **arc_off, 
 
 /* The states that the start reaches, in topological order: all that come behind it in one. `order`
  * [num_states], `*count` of them. */
-static wf_status sort_states(const wf__loose_lattice *loose, uint32_t **order, uint64_t *count,
-                             wf_error *err) {
-  uint64_t num_states = loose->arc_off.size, *arc_off = NULL, skip = 0;
+static wf_status sort_states(const wf__unsorted_lattice *unsorted, uint32_t **order,
+                             uint64_t *count, wf_error *err) {
+  uint64_t num_states = unsorted->arc_off.size, *arc_off = NULL, skip = 0;
   wf_arc *arcs = NULL;
   *order = NULL;
-  wf_status status = bare_graph(loose, &arc_off, &arcs, err);
+  wf_status status = bare_graph(unsorted, &arc_off, &arcs, err);
   if (status == WF_OK) {
-    wf_fst_view view = {.start = loose->start,
+    wf_fst_view view = {.start = unsorted->start,
                         .num_states = num_states,
                         .num_arcs = arc_off[num_states],
                         .arc_off = arc_off,
@@ -102,21 +102,21 @@ static wf_status sort_states(const wf__loose_lattice *loose, uint32_t **order, u
   free(arc_off);
   free(arcs);
   WF__TRY(status);
-  while ((*order)[skip] != loose->start) skip++;
+  while ((*order)[skip] != unsorted->start) skip++;
   *count = num_states - skip;
   for (uint64_t i = 0; i < *count; i++) (*order)[i] = (*order)[i + skip];
   return WF_OK;
 }
 
-static wf_status find_order(const wf__loose_lattice *loose, uint32_t **order, uint64_t *count,
+static wf_status find_order(const wf__unsorted_lattice *unsorted, uint32_t **order, uint64_t *count,
                             wf_error *err) {
-  uint64_t num_states = loose->arc_off.size;
+  uint64_t num_states = unsorted->arc_off.size;
   bool *seen = wf__calloc(num_states, sizeof *seen);
   *order = NULL;
   if (seen == NULL) return wf__fail_memory(err, num_states, "sorting a lattice");
-  bool sorted = is_in_order(loose, seen);
+  bool sorted = is_in_order(unsorted, seen);
   free(seen);
-  if (!sorted) return sort_states(loose, order, count, err);
+  if (!sorted) return sort_states(unsorted, order, count, err);
   *count = num_states;
   *order = wf__alloc(num_states, sizeof **order);
   if (*order == NULL) return wf__fail_memory(err, num_states * sizeof **order, "sorting a lattice");
@@ -132,16 +132,16 @@ static wf_compact_weight scaled(const wf_compact_weight *weight, const wf__latti
   return w;
 }
 
-static wf_status to_compact(wf__loose_lattice *loose, const uint32_t *order, uint64_t count,
+static wf_status to_compact(wf__unsorted_lattice *unsorted, const uint32_t *order, uint64_t count,
                             const uint32_t *number, const wf__lattice_wish *wish,
                             wf_compact_lattice **out, wf_error *err) {
   wf__compact_arrays arrays = {0};
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < count && status == WF_OK; i++) {
-    status = wf__compact_add_state(&arrays, scaled(&loose->finals.data[order[i]], wish), err);
-    for (uint64_t a = loose->arc_off.data[order[i]];
-         a < arcs_end(loose, order[i]) && status == WF_OK; a++) {
-      const wf__loose_arc *arc = &loose->arcs.data[a];
+    status = wf__compact_add_state(&arrays, scaled(&unsorted->finals.data[order[i]], wish), err);
+    for (uint64_t a = unsorted->arc_off.data[order[i]];
+         a < arcs_end(unsorted, order[i]) && status == WF_OK; a++) {
+      const wf__unsorted_arc *arc = &unsorted->arcs.data[a];
       if (!is_zero(&arc->weight))
         status = wf__compact_push(
             &arrays,
@@ -149,21 +149,21 @@ static wf_status to_compact(wf__loose_lattice *loose, const uint32_t *order, uin
             err);
     }
   }
-  return wf__compact_finish_with(status, &arrays, &loose->labels, out, err);
+  return wf__compact_finish_with(status, &arrays, &unsorted->labels, out, err);
 }
 
-static wf_status to_raw(const wf__loose_lattice *loose, const uint32_t *order, uint64_t count,
+static wf_status to_raw(const wf__unsorted_lattice *unsorted, const uint32_t *order, uint64_t count,
                         const uint32_t *number, const wf__lattice_wish *wish, wf_lattice **out,
                         wf_error *err) {
   wf__lattice_arrays arrays = {0};
-  wf_status status = wf__lattice_reserve(&arrays, count, loose->arcs.size, err);
+  wf_status status = wf__lattice_reserve(&arrays, count, unsorted->arcs.size, err);
   for (uint64_t i = 0; i < count && status == WF_OK; i++) {
-    wf_compact_weight final = scaled(&loose->finals.data[order[i]], wish);
+    wf_compact_weight final = scaled(&unsorted->finals.data[order[i]], wish);
     status = wf__lattice_add_state(&arrays, final.graph_cost, final.acoustic_cost,
                                    WF__FRAMES_UNKNOWN, err);
-    for (uint64_t a = loose->arc_off.data[order[i]];
-         a < arcs_end(loose, order[i]) && status == WF_OK; a++) {
-      const wf__loose_arc *arc = &loose->arcs.data[a];
+    for (uint64_t a = unsorted->arc_off.data[order[i]];
+         a < arcs_end(unsorted, order[i]) && status == WF_OK; a++) {
+      const wf__unsorted_arc *arc = &unsorted->arcs.data[a];
       wf_compact_weight weight = scaled(&arc->weight, wish);
       if (is_zero(&weight)) continue;
       status =
@@ -193,25 +193,25 @@ static wf_status convert(wf_lattice_entry *entry, int32_t kind, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__loose_finish(wf__loose_lattice *loose, const wf__lattice_wish *wish,
-                           wf_lattice_entry *out, wf_error *err) {
+wf_status wf__unsorted_finish(wf__unsorted_lattice *unsorted, const wf__lattice_wish *wish,
+                              wf_lattice_entry *out, wf_error *err) {
   uint32_t *order = NULL, *number = NULL;
   uint64_t count = 0;
   wf_status status;
-  WF__TRY_GOTO(status, check_targets(loose, err), done);
-  if (loose->start >= 0) WF__TRY_GOTO(status, find_order(loose, &order, &count, err), done);
-  number = wf__alloc(loose->arc_off.size, sizeof *number);
+  WF__TRY_GOTO(status, check_targets(unsorted, err), done);
+  if (unsorted->start >= 0) WF__TRY_GOTO(status, find_order(unsorted, &order, &count, err), done);
+  number = wf__alloc(unsorted->arc_off.size, sizeof *number);
   if (number == NULL)
-    WF__TRY_GOTO(status, wf__fail_memory(err, loose->arc_off.size * sizeof *number, "a lattice"),
+    WF__TRY_GOTO(status, wf__fail_memory(err, unsorted->arc_off.size * sizeof *number, "a lattice"),
                  done);
-  for (uint64_t s = 0; s < loose->arc_off.size; s++) number[s] = DROPPED;
+  for (uint64_t s = 0; s < unsorted->arc_off.size; s++) number[s] = DROPPED;
   for (uint64_t i = 0; i < count; i++) number[order[i]] = (uint32_t)i;
-  status = loose->compact ? to_compact(loose, order, count, number, wish, &out->compact, err)
-                          : to_raw(loose, order, count, number, wish, &out->raw, err);
+  status = unsorted->compact ? to_compact(unsorted, order, count, number, wish, &out->compact, err)
+                             : to_raw(unsorted, order, count, number, wish, &out->raw, err);
   if (status == WF_OK) status = convert(out, wish->kind, err);
 done:
   free(order);
   free(number);
-  wf__loose_free(loose);
+  wf__unsorted_free(unsorted);
   return status;
 }

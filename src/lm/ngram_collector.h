@@ -1,0 +1,93 @@
+/* ngram_collector.h - words and n-grams on their way from a reader to the automaton: the rules for
+ * odd files, the same for every format.
+ *
+ *   arpa.c, sphinx_lm.c, kenlm.c --words, n-grams--> ngram_collector.c --sorted levels-->
+ * ngram_levels.c, lm_build.c
+ *
+ * A reader hands in all unigrams (wf__collector_add_word, then wf__collector_add_ngram), ends that
+ * level, hands in the bigrams, and so on. Contexts that the file lacks (`a b c` without `a b`)
+ * cannot be put into a sorted level, so they are noted with all their prefixes in missing[], and
+ * the reader, which has the file in memory, is run again with them added. That is rare. */
+#ifndef WF_LM_NGRAM_COLLECTOR_H
+#define WF_LM_NGRAM_COLLECTOR_H
+
+#include "base/input.h"
+#include "fst/word_case.h"
+#include "lm/ngram_levels.h"
+
+#define WF__LM_OUTSIDE                                                                         \
+  INT32_MAX /* label of words that the caller's table lacks; no label of a table, as those are \
+               limited */
+
+/* Where n-grams go that are not to be held in memory: label[0 .. k) of the table that the collector
+ * makes, costs in nats. */
+typedef struct wf__ngram_collector wf__ngram_collector;
+typedef struct wf__ngram_sink {
+  wf_status (*put)(void *user, const wf__ngram_collector *collector, int k, const uint32_t *label,
+                   float cost, float backoff, wf_error *err);
+  void *user;
+} wf__ngram_sink;
+
+struct wf__ngram_collector {
+  const char *path;        /* of the file, for messages */
+  const wf_symbols *words; /* the caller's, or NULL */
+  wf_symbols *vocab; /* words of the LM; with words == NULL the table handed out, keys = labels */
+  WF__VEC(int32_t) label_of;   /* [key in vocab] label, or WF__LM_OUTSIDE */
+  const char *bos, *eos, *unk; /* unk NULL: <unk> or <UNK> */
+  int oov;
+  bool words_have_unk;
+  wf__word_case cases; /* of words outside the table */
+  wf__ngram_levels levels;
+  WF__VEC(uint32_t)
+  missing[WF_LM_MAX_ORDER + 1]; /* [k]: labels of contexts of k words to create, k after k */
+  bool again;                   /* second time: missing[] is complete */
+  struct {
+    uint32_t label[WF_LM_MAX_ORDER], node[WF_LM_MAX_ORDER];
+    int num_words,
+        num_nodes; /* words of its context, and how many of their prefixes are known as nodes */
+    bool noted;    /* its context is missing, and noted */
+  } last; /* the n-gram before: consecutive ones that share first words share the walk to their
+             context */
+  wf_arpa_stats stats;
+  const wf_progress *progress;
+  const wf__ngram_sink *sink; /* NULL: into `levels` */
+};
+
+/* A reader's part: all levels of one file into the collector; sets levels.order before it ends
+ * level
+ * 1. `user` is the reader. */
+typedef wf_status (*wf__ngram_read_fn)(void *user, wf__ngram_collector *collector, wf_error *err);
+/* Runs the reader, once or twice, and builds the model. `path` must outlive the call. */
+wf_status wf__collect_ngrams(const char *path, const wf_symbols *words,
+                             const wf_arpa_options *options, wf__ngram_read_fn read, void *user,
+                             wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress,
+                             wf_error *err);
+
+/* Runs the reader once, with every n-gram that the rules let in going to the sink; neither order,
+ * nor contexts, nor doubles are looked at. */
+typedef struct wf__ngram_stream_info {
+  wf_symbols *words; /* <eps> 0, the words from 1 in the order of the unigrams; the caller's to
+                        free, also on failure */
+  int order;
+  uint32_t bos, eos, unk; /* WF__LM_NONE: not there (never bos) */
+} wf__ngram_stream_info;
+wf_status wf__stream_ngrams(const char *path, const wf_arpa_options *options,
+                            wf__ngram_read_fn read, void *user, const wf__ngram_sink *sink,
+                            wf__ngram_stream_info *info, wf_arpa_stats *stats,
+                            const wf_progress *progress, wf_error *err);
+/* That, of an ARPA file or stream ("-"), gzipped or not. */
+wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options,
+                             const wf__ngram_sink *sink, wf__ngram_stream_info *info,
+                             wf_arpa_stats *stats, const wf_progress *progress, wf_error *err);
+
+/* What a reader calls; errors name no place in the file. A new word, and its label. */
+wf_status wf__collector_add_word(wf__ngram_collector *collector, wf__span text, uint32_t *label,
+                                 wf_error *err);
+/* The n-gram label[0 .. k), costs in nats. Probabilities above 1 are refused or taken as 1. */
+wf_status wf__collector_add_ngram(wf__ngram_collector *collector, int k, const uint32_t *label,
+                                  float cost, float backoff, wf_error *err);
+wf_status wf__collector_end_level(wf__ngram_collector *collector, int k, wf_error *err);
+/* Costs that no file may hold: NaN, and so far below 0 that sums would not stay finite. */
+static inline bool wf__collector_is_cost(float cost) { return cost >= -1e30f; }
+
+#endif
