@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ._library import encode_text
 from .decoder import Decoder, Result
-from .errors import UnsupportedError
+from .errors import IgnoredOptionWarning, UnsupportedError
 from .graphs import Graph, build_ctc_graph
 from .lexicon import Lexicon
 from .lm import LM
@@ -22,6 +23,16 @@ _BLANK, _SPACE, _WORD_START = "<blk>", "|", "\u2581"
 _BLANKS = ("", "<pad>", "[PAD]", "<blank>", "<blk>", "<s>")
 _EXTRA_FRAME = 1
 _TOKEN_BEAM = 12.0
+
+
+def _ignores(why: str, **given: tuple[Any, Any]) -> None:
+    """Warns of options given as (value, default) whose value is not the default, as they have no effect."""
+    for name, (value, default) in given.items():
+        if value is not default and value != default:
+            warnings.warn(f"{name}={value!r} has no effect: {why}", IgnoredOptionWarning, stacklevel=3)
+
+
+_OWN_SEARCH = "this search has a beam of its own (beam_prune_logp)"
 
 
 class _Alphabet:
@@ -117,7 +128,8 @@ class BeamSearchDecoderCTC:
         hotword_weight: float = 10.0,
         lm_start_state: Any = None,
     ) -> str:
-        """Best text of [frames, labels] logits or log-probabilities. beam_width and token_min_logp, which shape pyctcdecode's search, do nothing here."""
+        """Best text of [frames, labels] logits or log-probabilities. beam_width and token_min_logp, which shape pyctcdecode's search, do nothing here (IgnoredOptionWarning)."""
+        _ignores(_OWN_SEARCH, beam_width=(beam_width, 100), token_min_logp=(token_min_logp, -5.0))
         return self._text(self._decode([logits], beam_prune_logp, hotwords, hotword_weight, lm_start_state)[0])
 
     def decode_batch(
@@ -131,6 +143,8 @@ class BeamSearchDecoderCTC:
         hotword_weight: float = 10.0,
     ) -> list[str]:
         """`pool` is not used: the batch is decoded in threads, or on the GPU."""
+        _ignores(_OWN_SEARCH, beam_width=(beam_width, 100), token_min_logp=(token_min_logp, -5.0))
+        _ignores("the batch is decoded in threads of the library, or on the GPU", pool=(pool, None))
         return [self._text(result) for result in self._decode(logits_list, beam_prune_logp, hotwords, hotword_weight)]
 
     def decode_beams(
@@ -144,7 +158,8 @@ class BeamSearchDecoderCTC:
         hotword_weight: float = 10.0,
         lm_start_state: Any = None,
     ) -> list[tuple[str, None, list[tuple[str, tuple[int, int]]], float, float]]:
-        """One beam: (text, None, [(word, (first frame, frame behind))], logit score, combined score)."""
+        """One beam, the best: (text, None, [(word, (first frame, frame behind))], logit score, combined score)."""
+        _ignores(_OWN_SEARCH, beam_width=(beam_width, 100), token_min_logp=(token_min_logp, -5.0), prune_history=(prune_history, False))
         result = self._decode([logits], beam_prune_logp, hotwords, hotword_weight, lm_start_state)[0]
         frames = result.num_frames - _EXTRA_FRAME
         words = [(word.text, (min(word.start, frames), min(word.end, frames))) for word in result.words] if self._words else self._spans(result, frames)
@@ -182,6 +197,10 @@ def build_ctcdecoder(
     The model is an ARPA file, plain or gzipped, or KenLM's binary trie (not `probing`). With one, or with `unigrams`, only their words are recognised (unk_score_offset does nothing), pieces are
     spelled one way, longest first, and the scores are the same: logits + alpha ln P + beta a word. Without both, text comes from the labels alone.
     """
+    if kenlm_model_path is not None or unigrams is not None:
+        _ignores("only the words of the model or of unigrams are recognised", unk_score_offset=(unk_score_offset, -10.0))
+    else:
+        _ignores("there is no language model", alpha=(alpha, 0.5), beta=(beta, 1.5), unk_score_offset=(unk_score_offset, -10.0))
     if not lm_score_boundary:
         raise UnsupportedError("lm_score_boundary=False is not supported: sentences begin with <s> and end with </s>")
     alphabet = _Alphabet(labels)
@@ -232,6 +251,7 @@ def cuda_ctc_decoder(tokens: str | os.PathLike[str] | Sequence[str], nbest: int 
     beam_size and blank_skip_threshold make torchaudio's search cheaper; here nothing is skipped, and the best path needs no beam. Of several hypotheses those are there that
     are within 12 nats of the best; each has the score of its best path.
     """
+    _ignores("the best path needs no beam, and no frame is skipped", beam_size=(beam_size, 10), blank_skip_threshold=(blank_skip_threshold, 0.95))
     if nbest < 1:
         raise ValueError(f"nbest is {nbest}")
     if isinstance(tokens, (str, os.PathLike)):

@@ -17,8 +17,7 @@ from .fst import Fst
 from .graphs import Graph, Path
 from .lattice import CompactLattice, Lattice, LatticePath, WordAligner
 from .options import DecoderConfig, c_options
-from .rnnlm import RnnLM
-from .scorers import Boost, LargeLM, Scorer, as_scorer, for_batch
+from .scorers import AnyLM, Boost, as_scorer, for_batch, lm_scorer
 from .scores import LEGACY_STREAM, Batch
 from .streams import Stream, StreamEvent, event_of
 from .symbols import ExtendedSymbols, Symbols
@@ -53,18 +52,28 @@ class Hypothesis(NamedTuple):
 class Result:
     """What came out of one utterance.
 
-    An utterance can fail by itself, for example by NaN among its scores: `error` is then the exception that reading any of the rest raises.
+    An utterance can fail by itself, for example by NaN among its scores. Then `error` is the exception that says why, and reading any other attribute but `num_frames` raises it:
+    FormatError for scores that are no numbers, ArgumentError for a matrix that does not fit the graph, OutOfMemoryError, LimitError. The other utterances have their results.
 
-    text           words joined by blanks
-    words          [Word(text, start, end, label, confidence)], from the first frame of the word's first token to the last of its last; confidences are worked out when
-                   words are first asked for
-    cost           graph_cost + acoustic_cost + scorer_cost of the best path, nats; less is better
-    flags          any of "not_final", "narrowed", "died", "overflow"; "times_estimated": the graph cannot tell how (all or some of) its words are made of tokens, and their
-                   times are rough (Graph.word_aligner)
-    alignment      input label of each frame, array("i")
-    num_frames, num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed   as in wf_result
-    lattice        every path within lattice_beam of the best, or None
-    nbest(n)       the n best word sequences
+    text            str: the words joined by blanks
+    words           list of Word(text, start, end, label, confidence): frames [start, end), from the first of the word's first token to the last of its last. With a lattice,
+                    `confidence` is the word's posterior; it is worked out when words are first read
+    cost            float, nats: graph_cost + acoustic_cost + scorer_cost of the best path; less is better
+    graph_cost      float, nats: arc weights, less word_score for each word, and the final cost
+    acoustic_cost   float, nats: -acoustic_scale times the log-likelihoods
+    scorer_cost     float, nats: of boosts and language models given while decoding
+    flags           frozenset of str: "not_final", no final state was reached; "narrowed", max_active cut the beam in some frame; "overflow", max_tokens did; "died", every token
+                    became impossible at frame num_decoded; "times_estimated", the graph cannot tell how some words are made of tokens, so their times are rough (Graph.word_aligner)
+    alignment       array("i"): the input label of each frame; 0 where blank_skip_threshold skipped it
+    lattice         Lattice of every path within lattice_beam of the best, or None without lattice_beam. Not in pickles
+    error           the exception, or None
+    num_frames      frames of the scores
+    num_decoded     frames decoded: num_frames, unless "died"
+    num_tokens      tokens kept, summed over frames
+    num_expanded    tokens expanded, summed over frames
+    num_arcs        arcs looked at
+    num_narrowed    frames in which max_active cut the beam
+    nbest(n)        the n best word sequences
     """
 
     __slots__ = ("_aligner", "_compact", "_text_of", "_values", "error", "num_frames")
@@ -155,14 +164,14 @@ class Decoder(Handle):
         config: DecoderConfig | None = None,
         *,
         words: Symbols | None = None,
-        lm: LargeLM | Path | Scorer | None = None,
-        rnnlm: RnnLM | Path | Scorer | None = None,
+        lm: AnyLM | Sequence[AnyLM] | None = None,
         **options: Unpack[DecoderOptions],
     ) -> None:
         """`words`: table of the output labels (default: the graph's own, else numbers).
 
-        `lm`: a large n-gram model to score with on the fly; `rnnlm`: a recurrent one. Their costs are added to the graph's and to each other: a graph without a model, or one
-        whose own is taken back: a difference (`LargeLM.build(..., subtract=)`), a Scorer (`Scorer.from_rnnlm(..., small=)`).
+        `lm`: a language model of any kind (LM, LargeLM, RnnLM), its path, a Scorer, or a list of such, to score with while decoding. Its costs are added to the graph's. So the
+        graph has no model of its own, or its costs are taken back: by a difference (`LargeLM.build(..., subtract=)`) or a Scorer (`Scorer.from_rnnlm(..., small=)`). An ARPA file,
+        or an LM, becomes a LargeLM first, in a temporary file; `LargeLM.build` does that once and for all.
         """
         self.graph = graph if isinstance(graph, Graph) else Graph(graph) if isinstance(graph, Fst) else Graph.load(graph)
         base = config if config is not None else DecoderConfig()
@@ -175,9 +184,7 @@ class Decoder(Handle):
         self._stream = LEGACY_STREAM
         self._scored = False
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
-        first = lm if isinstance(lm, Scorer) or lm is None else Scorer.from_lm(lm, self.words)
-        second = rnnlm if isinstance(rnnlm, Scorer) or rnnlm is None else Scorer.from_rnnlm(rnnlm, words=self.words)
-        self._lm = first + second if first is not None and second is not None else first or second
+        self._lm = None if lm is None else lm_scorer(lm, self.words)
         super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
         self.set_boost(None)
 
@@ -273,10 +280,11 @@ class Decoder(Handle):
             searched = _graph_of_each(graphs, len(batch))
             scorers = [] if boost is None else for_batch(boost, [self._table if graph is None else graph._table for graph in searched], self._lm)
             utterances = (_abi.wf_utterance * len(batch))()
-            for i, utterance in enumerate(utterances):
+            for i, (utterance, graph) in enumerate(zip(utterances, searched)):
+                scorer = scorers[i] if scorers else None
                 utterance.scores = batch.scores[i]
-                utterance.scorer = scorers[i].address if scorers and scorers[i] is not None else None
-                utterance.graph = searched[i].address if searched[i] is not None else None
+                utterance.scorer = None if scorer is None else scorer.address
+                utterance.graph = None if graph is None else graph.address
             results = (ctypes.POINTER(_abi.wf_result) * len(batch))()
             try:
                 with ProgressGuard(progress) as guard:

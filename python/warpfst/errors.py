@@ -16,6 +16,10 @@ class InputWarning(UserWarning):
     """Input that is likely wrong: scores that are no log-probabilities, words that differ in case, lines left out. `warnings.filterwarnings` silences them or makes them errors."""
 
 
+class IgnoredOptionWarning(UserWarning):
+    """An option of warpfst.compat was given that has no effect here."""
+
+
 class ArgumentError(Error, ValueError):
     """Among others: scores with NaN."""
 

@@ -18,12 +18,25 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._option_types import ArpaOptions, LmFstOptions, LmPruneOptions
+    from .rnnlm import RnnLM
+    from .scorers import LargeLM
 
 
 class LM(Handle):
     """A back-off n-gram model. Immutable: any number of threads may use it at once."""
 
     _free = lib.wf_lm_free
+
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> LM | LargeLM | RnnLM:
+        """Opens a language model of any kind, which is told from the file.
+
+        A file of `LargeLM.build` or `warpfst lm build` becomes a LargeLM, a recurrent model (NAME with NAME.nnet beside it, or NAME.safetensors) an RnnLM. Anything else is read
+        by `LM.read`: ARPA, plain or gzipped, KenLM's binary trie, CMU Sphinx's binary model. `Decoder(lm=...)` takes all of them.
+        """
+        from . import scorers
+
+        return scorers.open_model(path)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], words: SymbolsLike | None = None, *, progress: Progress | None = None, **options: Unpack[ArpaOptions]) -> LM:

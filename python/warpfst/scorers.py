@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pathlib
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
@@ -118,6 +120,61 @@ class Scorer(Handle):
 
     def __add__(self, other: Scorer) -> Scorer:
         return Scorer(create("wf_scorer_chain", self.address, other.address))
+
+
+_MAPPED = b"\x89WLM\r\n\x1a\n"  # the beginning of a LargeLM's file
+
+
+def open_model(path: str | os.PathLike[str]) -> LM | LargeLM | RnnLM:
+    """What LM.open does."""
+    if _is_recurrent(path):
+        return RnnLM.open(path)
+    return LargeLM.open(path) if _is_mapped(path) else LM.read(path)
+
+
+def _is_recurrent(path: str | os.PathLike[str]) -> bool:
+    name = os.fspath(path)
+    return name.endswith(".safetensors") or any(os.path.exists(f"{name}.nnet{end}") for end in ("", ".gz"))
+
+
+def _is_mapped(path: str | os.PathLike[str]) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_MAPPED)) == _MAPPED
+    except OSError:
+        return False  # reading it says what is wrong
+
+
+def _mapped(model: LM | str | os.PathLike[str]) -> LargeLM:
+    """The model as a mapped file, which has no name any more once it is open."""
+    with tempfile.TemporaryDirectory() as folder:
+        source: str | os.PathLike[str] = pathlib.Path(folder, "model.arpa")
+        if isinstance(model, LM):
+            model.write_arpa(source)
+        else:
+            source = model
+        return LargeLM.build(source, pathlib.Path(folder, "model.wlm"))
+
+
+AnyLM = Union[LM, LargeLM, RnnLM, Scorer, str, "os.PathLike[str]"]
+
+
+def lm_scorer(lm: AnyLM | Sequence[AnyLM], words: Symbols | None) -> Scorer:
+    """A model of any kind as a scorer; several as the sum of theirs."""
+    if isinstance(lm, Scorer):
+        return lm
+    if isinstance(lm, (str, os.PathLike)):
+        lm = RnnLM.open(lm) if _is_recurrent(lm) else LargeLM.open(lm) if _is_mapped(lm) else _mapped(lm)
+    if isinstance(lm, RnnLM):
+        return Scorer.from_rnnlm(lm, words=words)
+    if isinstance(lm, (LM, LargeLM)):
+        return Scorer.from_lm(lm if isinstance(lm, LargeLM) else _mapped(lm), words)
+    if not isinstance(lm, Sequence) or len(lm) == 0:
+        raise TypeError(f"lm: expected a model, its path, a Scorer, or a list of such, not {type(lm).__name__}")
+    first, *others = (lm_scorer(one, words) for one in lm)
+    for other in others:
+        first = first + other
+    return first
 
 
 Boost = Union[Scorer, Mapping[str, float], Mapping[int, float]]

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -163,3 +164,28 @@ def test_what_is_not_supported_says_so(tmp_path):
         build_ctcdecoder(LETTERS, tmp_path / "none.arpa")
     with pytest.raises(ValueError, match="alpha"):
         build_ctcdecoder(LETTERS, CTC / "lm3.arpa.gz", alpha=0)
+
+
+def test_options_without_effect_are_warned_of():
+    labels, tokens = ["", "a", "b"], ["<blk>", "a", "b"]
+    scores = log_softmax(np.zeros((4, 3)))
+    decoder = build_ctcdecoder(labels)
+    for call, names in (
+        (lambda: decoder.decode(scores, beam_width=5), ["beam_width"]),
+        (lambda: decoder.decode(scores, token_min_logp=-1.0), ["token_min_logp"]),
+        (lambda: decoder.decode_beams(scores, beam_width=5, prune_history=True), ["beam_width", "prune_history"]),
+        (lambda: decoder.decode_batch(object(), [scores]), ["pool"]),
+        (lambda: build_ctcdecoder(labels, unk_score_offset=-5.0), ["unk_score_offset"]),
+        (lambda: build_ctcdecoder(labels, beta=0.5), ["beta"]),
+        (lambda: cuda_ctc_decoder(tokens, beam_size=50), ["beam_size"]),
+    ):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            call()
+        told = [str(one.message).partition("=")[0] for one in found if one.category is wf.IgnoredOptionWarning]
+        assert told == names and all(one.filename == __file__ for one in found if one.category is wf.IgnoredOptionWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", wf.IgnoredOptionWarning)
+        decoder.decode(scores, beam_prune_logp=-8.0)
+        decoder.decode_batch(None, [scores])
+        cuda_ctc_decoder(tokens)

@@ -73,6 +73,29 @@ def test_large_language_model_on_the_fly(ctc_scores, references, tmp_path):
         pickle.dumps(rescored)
 
 
+def test_language_models_of_any_kind(ctc_scores, tmp_path):
+    arpa, tokens, lexicon = CTC / "lm3.arpa.gz", CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt"
+    large = wf.LargeLM.build(arpa, tmp_path / "lm.wlm")
+    recurrent = ROOT / "tests" / "data" / "rnnlm" / "sigmoid"
+    kinds = {arpa: wf.LM, tmp_path / "lm.wlm": wf.LargeLM, recurrent: wf.RnnLM}
+    for path, kind in kinds.items():
+        assert type(wf.LM.open(path)) is kind
+    assert wf.LM.open(arpa).costs("THE END") == pytest.approx(large.costs("THE END"), abs=1e-3)
+    with pytest.raises(wf.FileError, match="nothing.arpa"):
+        wf.LM.open(tmp_path / "nothing.arpa")
+    graph = wf.build_ctc_graph(tokens, lexicon)  # no model of its own
+    matrices = list(ctc_scores.values())[:4]
+    expected = [(r.text, r.cost) for r in wf.Decoder(graph, lm=large, acoustic_scale=0.7).decode(matrices)]
+    for lm in (arpa, str(tmp_path / "lm.wlm"), wf.LM.read(arpa), wf.LM.open(arpa), [large], wf.Scorer.from_lm(large, graph.words)):
+        results = wf.Decoder(graph, lm=lm, acoustic_scale=0.7).decode(matrices)
+        assert [r.text for r in results] == [text for text, _ in expected]
+        assert [r.cost for r in results] == pytest.approx([cost for _, cost in expected], rel=1e-6)  # an LM is written as ARPA text in between
+    assert [r.text for r in wf.Decoder(graph, acoustic_scale=0.7).decode(matrices)] != [text for text, _ in expected]
+    for wrong in (3, [], {"lm": 1}):
+        with pytest.raises(TypeError, match="lm: expected"):
+            wf.Decoder(graph, lm=wrong)
+
+
 def test_recurrent_model_on_the_fly(rng):
     model = wf.RnnLM.open(ROOT / "tests" / "data" / "rnnlm" / "sigmoid")
     texts = [text for text, _ in model.words if not text.startswith("<")][:12]
@@ -80,7 +103,7 @@ def test_recurrent_model_on_the_fly(rng):
     graph = wf.Graph(wf.Fst.from_arcs([(0, 0, i, i, 0.0) for i in range(1, 13)], {0: 0.0}, osymbols=words))
     scores = rng.normal(0, 2, (4, 12)).astype(np.float32)
     scorer = wf.Scorer.from_rnnlm(model, words=words)
-    with wf.Decoder(graph, rnnlm=model, **WIDE) as named, wf.Decoder(graph, lm=wf.Scorer.boost({1: 0.5}), rnnlm=scorer, **WIDE) as both:
+    with wf.Decoder(graph, lm=model, **WIDE) as named, wf.Decoder(graph, lm=[wf.Scorer.boost({1: 0.5}), scorer], **WIDE) as both:
         assert math.isclose(named.decode(scores)[0].cost, wf.Decoder(graph, lm=wf.Scorer.from_rnnlm(model, words=words), **WIDE).decode(scores)[0].cost, abs_tol=1e-6)
         boosted = both.decode(scores)[0]
         assert math.isclose(boosted.scorer_cost, sum(model.costs([boosted.text])[0]) - 0.5 * boosted.text.split().count(texts[0]), abs_tol=1e-3)

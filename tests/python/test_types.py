@@ -22,7 +22,7 @@ confidence: float = decoder.decode([])[0].words[0].confidence  # WRONG
 batch = wf.FstBatch.compose([graph.fst], graph.fst, order="canonical")
 costs: list[float] = list(batch.forward_score(gradients=True))
 batch.gradients(0, of="third")  # WRONG
-wf.Decoder(graph, rnnlm=3)  # WRONG
+wf.Decoder(graph, lm=3)  # WRONG
 added = graph.add_words({"anna lee": 0.5}, pronunciations={"anna": "AE N AH"}, word_start="_")
 decoder.decode([], graphs=[added, None])[0].text
 decoder.decode([], graphs="added")  # WRONG
