@@ -42,7 +42,7 @@ class Word(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """One of the n best word sequences. `words`: with times, as in Result.words; None where the graph cannot tell them (Graph.word_aligner)."""
+    """One of the n best word sequences. `words`: with times, as in Result.words; None if the graph has no word aligner (Graph.word_aligner)."""
 
     text: str
     labels: list[int]
@@ -59,7 +59,7 @@ class Result:
     words          [Word(text, start, end, label, confidence)], from the first frame of the word's first token to the last of its last; confidences are worked out when
                    words are first asked for
     cost           graph_cost + acoustic_cost + scorer_cost of the best path, nats; less is better
-    flags          any of "not_final", "narrowed", "died", "overflow"; "times_estimated": the graph cannot tell how (all or some of) its words are made of tokens, and their
+    flags          any of "not_final", "narrowed", "died", "overflow"; "times_estimated": the graph has no word aligner (for all or some of its words), and their
                    times are rough (Graph.word_aligner)
     alignment      input label of each frame, array("i")
     num_frames, num_decoded, num_tokens, num_expanded, num_arcs, num_narrowed   as in wf_result
