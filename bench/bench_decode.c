@@ -20,7 +20,7 @@
  *     determinize=0            1: lattices are determinized while others are searched, which is
  *                              part of the time
  *     frames=0                 N: one utterance of N frames, those of SCORES end to end; in one
- *                              round, after which the memory of host and GPU is told
+ *                              round, after which the memory of host and GPU is reported
  *     lm=off|device|hybrid|host|table
  *                              every word scored with the model of --lm, which lies there; table:
  *                              as device, and on the CPU with its look-up table, from that run on
@@ -485,7 +485,7 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   fflush(stdout);
 }
 
-/* False if it failed, which is told as the run's result. */
+/* False if it failed, which is reported as the run's result. */
 static bool measure(struct bench *bench, const struct run *run) {
   wf_error err = {0};
   wf_scores *scores = allocate(run->utterances, sizeof *scores);

@@ -75,7 +75,7 @@ struct traffic {
   struct key_set lane_requests, lane_arcs, batch_requests, batch_arcs;
   struct cache caches[MAX_CACHES];
   int num_caches;
-  uint64_t unanswered[MOST_BITS + 1], *answers; /* answers: [batch][2^(MOST_BITS + 1)], all sizes of
+  uint64_t missed[MOST_BITS + 1], *tables; /* tables: [batch][2^(MOST_BITS + 1)], all sizes of
                                                    an utterance one behind the other */
   int lane;
   uint32_t lanes;
@@ -215,9 +215,9 @@ static wf_status record_step(const wf_scorer *self, void *memory, uint64_t conte
   const uint64_t request = context << 32 | (uint32_t)label;
   t->requests++;
   for (int bits = LEAST_BITS; bits <= MOST_BITS; bits++) {
-    uint64_t *place = t->answers + ((uint64_t)t->lane << (MOST_BITS + 1)) + ((uint64_t)1 << bits) +
+    uint64_t *place = t->tables + ((uint64_t)t->lane << (MOST_BITS + 1)) + ((uint64_t)1 << bits) +
                       wf__spread64(wf__mix64(context) + (uint64_t)label, bits);
-    t->unanswered[bits] += *place != request;
+    t->missed[bits] += *place != request;
     *place = request;
   }
   t->requests_lane += set_add(&t->lane_requests, request);
@@ -345,7 +345,7 @@ static void print(const struct traffic *t) {
       (double)t->arcs_batch / n);
   printf(", \"unanswered\": [");
   for (int bits = LEAST_BITS; bits <= MOST_BITS; bits++)
-    printf("%s%.1f", bits > LEAST_BITS ? ", " : "", (double)t->unanswered[bits] / n);
+    printf("%s%.1f", bits > LEAST_BITS ? ", " : "", (double)t->missed[bits] / n);
   printf("], \"caches\": [");
   for (int i = 0; i < t->num_caches; i++) {
     const struct cache *c = &t->caches[i];
@@ -454,7 +454,7 @@ int main(int argc, char **argv) {
   if (options.max_tokens < a.max_active) options.max_tokens = a.max_active;
   options.num_threads = 1;
   check(wf_decoder_create(graph, &options, &decoder, &err), &err);
-  traffic.answers = allocate((size_t)traffic.lanes << (MOST_BITS + 1), sizeof *traffic.answers);
+  traffic.tables = allocate((size_t)traffic.lanes << (MOST_BITS + 1), sizeof *traffic.tables);
   set_make(&traffic.lane_requests, 18);
   set_make(&traffic.lane_arcs, 18);
   set_make(&traffic.batch_requests, 22);

@@ -167,7 +167,7 @@ def with_positions(phones):
 
 
 def write_lexicon(lexicon, words, phones, backoff_label, path):
-    """L, and how many disambiguation symbols it took. Words are told apart by base phones, since phones of different positions can share an HMM."""
+    """L, and how many disambiguation symbols it took. Words are distinguished by base phones, since phones of different positions can share an HMM."""
     entries = [(word, pron) for word in words for pron in lexicon[word]]
     times = collections.Counter(tuple(pron) for _, pron in entries)
     prefixes = {pron[:i] for pron in times for i in range(1, len(pron))}

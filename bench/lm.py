@@ -81,10 +81,10 @@ def compare_forms(arpa, text, arguments):
     rates, together = {name: 0.0 for name in runs}, {name: 0.0 for name in runs}
     for _ in range(arguments.repeat):
         for name, (program, model) in runs.items():
-            answer = query([program, model, text], arguments.seconds, *(["table"] if name == TABLE else []))
-            rates[name] = max(rates[name], answer["queries_per_cpu_s"])
-            together[name] = max(together[name], answer.get("many_per_cpu_s", 0))
-            sizes[name] = answer.get("bytes", model.stat().st_size)
+            result = query([program, model, text], arguments.seconds, *(["table"] if name == TABLE else []))
+            rates[name] = max(rates[name], result["queries_per_cpu_s"])
+            together[name] = max(together[name], result.get("many_per_cpu_s", 0))
+            sizes[name] = result.get("bytes", model.stat().st_size)
     ngrams = query([*runs["wlm"], text], 0.1)["ngrams"]
     exact = perplexity(runs["wlm"][1], text)
     rows, figures = [], []

@@ -2,7 +2,7 @@
 """lm --device=cpu|cuda[:N] [--size=full|small|tiny] [--ngrams=N] [--lm=FILE] [--lm-scale=X] [--batches=1,50,400] [--programs=FOLDER] [--work=FOLDER] [--seconds=1] [--save=FILE] [--record]
 
 Decoding with a large n-gram model on the fly, against the graph alone. The graph is that of `bench decode`: full has 200,000 words and LibriSpeech's size. The model is
-generated beside it over the same words (bench_generate_lm, a part of the time; --ngrams: 200M, 20M or 300k unless told). Its costs are made up, so words and word error
+generated beside it over the same words (bench_generate_lm, a part of the time; --ngrams: 200M, 20M or 300k by default). Its costs are made up, so words and word error
 rates say nothing; the work is that of a real model, and on the fly there are more tokens than without, since paths with other histories do not meet: the table tells how many.
 With --hybrid-graph, --hybrid-scores and --hybrid-words: the hybrid task of `bench decode`. --lm: a model that is there, of `lm build`, instead of a generated one.
 
@@ -124,7 +124,7 @@ def check(rows):
 
 
 def parse(parser):
-    """What is told, with what every measurement of a task with a model can be told."""
+    """The figures of a run, with those that every measurement of a task with a model has."""
     parser.add_argument("--ngrams", type=int, help="of the generated model")
     parser.add_argument("--lm", type=pathlib.Path, help="a model, instead of generating one")
     parser.add_argument("--lm-scale", type=float, help="default: 0.1; 1 with --lm")

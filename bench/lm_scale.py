@@ -20,8 +20,8 @@ def opened(programs, model):
     """Cost of `lm info`, the second time, when what it reads is cached; and what it says."""
     for _ in range(2):
         cost = measure.timed(["env", f"LD_LIBRARY_PATH={programs.environment['LD_LIBRARY_PATH']}", programs.warpfst, "lm", "info", model], measure.last_core())
-    told = subprocess.run([programs.warpfst, "lm", "info", "--json", model], stdout=subprocess.PIPE, check=True, text=True, env=programs.environment).stdout
-    return cost, json.loads(told.splitlines()[-1])
+    report = subprocess.run([programs.warpfst, "lm", "info", "--json", model], stdout=subprocess.PIPE, check=True, text=True, env=programs.environment).stdout
+    return cost, json.loads(report.splitlines()[-1])
 
 
 def measure_file(programs, arguments):

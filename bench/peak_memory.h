@@ -14,8 +14,8 @@ static inline bool forget_peak(void) {
   malloc_trim(0);
   FILE *file = fopen("/proc/self/clear_refs", "w");
   if (file == NULL) return false;
-  bool told = fputs("5", file) >= 0;
-  return fclose(file) == 0 && told;
+  bool written = fputs("5", file) >= 0;
+  return fclose(file) == 0 && written;
 }
 
 /* "VmRSS:", memory now, or "VmHWM:", its peak. */

@@ -5,7 +5,7 @@ Recurrent models on a GPU beside the CPU of the same machine, wall time: text sc
 answers shared by all utterances or each with its own, many at a time and one by one; then naively (no cache, no deduplication) on one thread; then the search on the CPU's threads with the
 model on either, and naively with the model on the GPU. With --words=1000000 --parts=decode --hidden=100 it is the paper's setting. Chains: the same on the GPU with boosts beside the
 recurrent model, 100 phrases for all utterances or three phrases for each. Streams: bench_stream on the GPU, chunks of 0.4 s as they come over a network, with the model and without.
-Each run is told on stderr when it is done. In a folder of ./run pack-gpu it takes the programs that lie beside it. Rows that would begin after --seconds are left out, and said so.
+Each run is reported on stderr when it is done. In a folder of ./run pack-gpu it takes the programs that lie beside it. Rows that would begin after --seconds are left out, and said so.
 """
 import argparse
 import json

@@ -98,8 +98,8 @@ static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer 
           list_error(err, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, path, 0, why.message);
   }
   if (status == WF_OK && list.num_unknown > 0)
-    cli_note("%s: %zu phrases passed over, with words that the graph has not ('%s' is the first)",
-             path, list.num_unknown, list.unknown);
+    cli_note("%s: %zu phrases ignored, with words that the graph lacks ('%s' is the first)", path,
+             list.num_unknown, list.unknown);
   free(line);
   free(list.words);
   free(list.off);

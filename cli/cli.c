@@ -351,7 +351,7 @@ int cli_usage(const char *format, ...) {
   va_start(args, format);
   print_message(format, args);
   va_end(args);
-  fprintf(stderr, "(warpfst %s --help tells more)\n", g_command[0] != '\0' ? g_command : "COMMAND");
+  fprintf(stderr, "(see warpfst %s --help)\n", g_command[0] != '\0' ? g_command : "COMMAND");
   return CLI_USAGE;
 }
 

@@ -111,7 +111,8 @@ int cli_parse(cli_parser *parser, int argc, char **argv);
 int cli_failure_code(uint64_t num_failed, bool lost_rest, bool no_memory);
 /* Prints "warpfst NAME: message" and returns the exit code that fits the error. */
 int cli_fail(const wf_error *err);
-/* CLI_USAGE with a message if the command line breaks a rule, else -1. What has no effect is told.
+/* CLI_USAGE with a message if the command line breaks a rule, else -1. Options without effect are
+ * reported.
  */
 int cli_check_rules(const cli_parser *parser);
 /* Prints "warpfst NAME: ..." and a hint to --help; returns CLI_USAGE. */

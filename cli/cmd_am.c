@@ -45,7 +45,7 @@ static int am_info(int argc, char **argv) {
   bool json = false;
   am_source source = {0};
   cli_parser parser = {.usage = "MODEL [--tree=FILE] [--lang=FOLDER]",
-                       .about = "Tells what is in an acoustic model.",
+                       .about = "Describes an acoustic model.",
                        .min_args = 1,
                        .max_args = 1};
   cli_flag_bool(&parser, "json", 0, &json, "one line of JSON instead of a table");

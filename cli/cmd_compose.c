@@ -8,7 +8,7 @@ struct request {
   bool stats;
 };
 
-static void tell(const wf_fst *fst, const char *what, double seconds) {
+static void report(const wf_fst *fst, const char *what, double seconds) {
   wf_fst_view view = wf_fst_get_view(fst);
   fprintf(stderr, "%-32s %12llu %12llu %10.3f %10.0f\n", what, (unsigned long long)view.num_states,
           (unsigned long long)view.num_arcs, seconds, (double)cli_peak_bytes() / (1 << 20));
@@ -19,13 +19,13 @@ static int compose_with(const struct request *request, wf_fst **left, const char
   wf_error err = {0};
   wf_fst *right = NULL, *out = NULL;
   int code = cli_read_fst(path, &right);
-  if (code == CLI_OK && request->stats) tell(right, path, 0);
+  if (code == CLI_OK && request->stats) report(right, path, 0);
   double begin = cli_now_s();
   if (code == CLI_OK && wf_compose(*left, right, &request->options, &out, &err) != WF_OK)
     code = cli_fail(&err);
   wf_fst_free(right);
   if (code != CLI_OK) return code;
-  if (request->stats) tell(out, "composed", cli_now_s() - begin);
+  if (request->stats) report(out, "composed", cli_now_s() - begin);
   wf_fst_free(*left);
   *left = out;
   return CLI_OK;
@@ -53,7 +53,7 @@ int cmd_compose(int argc, char **argv) {
   cli_flag_output(&parser, &output, &format);
   cli_flag_str(&parser, "compose_filter", 0, &filter, "FILTER", "the same as --filter");
   cli_flag_bool(&parser, "stats", 0, &request.stats,
-                "tell sizes, seconds, and peak memory on standard error");
+                "report sizes, seconds, and peak memory on standard error");
   cli_table(&parser, "compose", &request.options);
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
@@ -68,7 +68,7 @@ int cmd_compose(int argc, char **argv) {
   code = cli_read_fst(parser.args[0], &result);
   if (request.stats)
     fprintf(stderr, "%-32s %12s %12s %10s %10s\n", "", "states", "arcs", "seconds", "peak MiB");
-  if (code == CLI_OK && request.stats) tell(result, parser.args[0], 0);
+  if (code == CLI_OK && request.stats) report(result, parser.args[0], 0);
   for (int i = 1; i < num_inputs && code == CLI_OK; i++)
     code = compose_with(&request, &result, parser.args[i]);
   if (code == CLI_OK) code = cli_write_fst(result, output, format);

@@ -30,8 +30,8 @@ static wf_status no_memory(wf_error *err, const char *what) {
   return WF_ERR_MEMORY;
 }
 
-/* The graph is read from a file, so what makes it unfit is told as malformed input, with the file's
- * name. */
+/* The graph is read from a file, so what makes it unfit is reported as malformed input, with the
+ * file's name. */
 static wf_status make_graph(struct decode_run *run, const char *path, wf_error *err) {
   column_table columns = {0};
   wf_error why = {0};
@@ -210,7 +210,7 @@ static wf_status put_hypothesis(struct decode_run *run, const wf_hypothesis *hyp
   return status == WF_OK ? decode_lattices_put_hypothesis(&run->lattices, hypothesis, err) : status;
 }
 
-/* What could not be read has been told; without a key there is nothing to write. */
+/* What could not be read has been reported; without a key there is nothing to write. */
 static wf_status put_failure(struct decode_run *run, const char *key, const wf_error *read_error,
                              const wf_result *result, wf_error *err) {
   wf_hypothesis hypothesis = {

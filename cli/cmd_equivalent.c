@@ -19,7 +19,7 @@ int cmd_equivalent(int argc, char **argv) {
                        .max_args = 2};
   cli_flag_f64(&parser, "delta", 0, &delta, "N",
                "costs closer than this are the same (default: 0.0009765625 nats)");
-  cli_flag_bool(&parser, "quiet", 'q', &quiet, "do not tell the difference");
+  cli_flag_bool(&parser, "quiet", 'q', &quiet, "do not report the difference");
   int code = cli_parse(&parser, argc, argv);
   return code >= 0 ? code
                    : cli_compare_fsts(parser.args[0], parser.args[1], compare, &delta, quiet);

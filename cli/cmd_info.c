@@ -115,10 +115,9 @@ static void print_json(const wf_fst *fst, wf_fst_format format, const struct cou
 int cmd_info(int argc, char **argv) {
   bool json = false;
   wf_error err;
-  cli_parser parser = {
-      .usage = "[FST]",
-      .about = "Tells what is in an fst file: its type, sizes, labels and properties.",
-      .max_args = 1};
+  cli_parser parser = {.usage = "[FST]",
+                       .about = "Describes an fst file: its type, sizes, labels and properties.",
+                       .max_args = 1};
   cli_flag_bool(&parser, "json", 0, &json, "one line of JSON instead of a table");
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;

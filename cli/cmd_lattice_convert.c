@@ -30,7 +30,7 @@ int cmd_lattice_convert(int argc, char **argv) {
           "Writes lattices in another format (--format), kind (--kind), or with scaled costs; "
           "with\n"
           "--tokens or --am, aligned: an arc for every word, over its frames (give a determinized "
-          "lattice). Lattices that cannot be read or written are told\n"
+          "lattice). Lattices that cannot be read or written are reported\n"
           "and left out (exit code 1; 3 if the rest of an archive was lost). Examples:\n"
           "  warpfst lattice convert lat.ark.gz -o - --format=text --words=words.txt\n"
           "  warpfst lattice convert lat.scp -o part.ark --scp=part.scp --acoustic-scale=0.1",

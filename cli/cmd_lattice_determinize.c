@@ -73,18 +73,19 @@ int cmd_lattice_determinize(int argc, char **argv) {
   const char *output = NULL, *am = NULL;
   int32_t *table = NULL;
   wf_lattice_writer_options writer_options;
-  cli_parser parser = {.usage = "LATTICES... -o OUT",
-                       .about =
-                           "Writes compact lattices with one path for each word sequence: its best "
-                           "one, with its alignment (Povey et al. 2012). A lattice for which\n"
-                           "--max-bytes does not suffice is complete for a narrower beam, which is "
-                           "told. Kaldi's archives have acoustic costs without the scale of the\n"
-                           "search; give it as --acoustic-scale, and as --acoustic-divisor for the "
-                           "output. Example:\n"
-                           "  warpfst lattice determinize raw.ark -o lat.ark --beam=8 "
-                           "--acoustic-scale=0.1 --acoustic-divisor=0.1",
-                       .min_args = 1,
-                       .max_args = -1};
+  cli_parser parser = {
+      .usage = "LATTICES... -o OUT",
+      .about =
+          "Writes compact lattices with one path for each word sequence: its best "
+          "one, with its alignment (Povey et al. 2012). A lattice for which\n"
+          "--max-bytes does not suffice is complete for a narrower beam, which is "
+          "reported. Kaldi's archives have acoustic costs without the scale of the\n"
+          "search; give it as --acoustic-scale, and as --acoustic-divisor for the "
+          "output. Example:\n"
+          "  warpfst lattice determinize raw.ark -o lat.ark --beam=8 "
+          "--acoustic-scale=0.1 --acoustic-divisor=0.1",
+      .min_args = 1,
+      .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
   cli_flag_str(
       &parser, "am", 0, &am, "MODEL",

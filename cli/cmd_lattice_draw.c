@@ -3,7 +3,7 @@
 
 #include "lattice_common.h"
 
-/* The lattice with the key, or the first; failures on the way are told. False if there is none. */
+/* The lattice with the key, or the first; errors are reported. False if there is none. */
 static bool find(lattice_input *input, const char *key, wf_lattice_entry *entry) {
   while (lattice_next(input, entry)) {
     if (key == NULL || strcmp(entry->key, key) == 0) return true;

@@ -15,7 +15,7 @@ typedef struct mbr_run {
   wf_lattice_determinize_options determinizing; /* of raw lattices */
   wf_result_writer_options writing;
   wf_result_writer *writer;
-  FILE *sausages; /* NULL: not asked for */
+  FILE *sausages; /* NULL: not requested */
   wf_transcripts *references;
   wf_wer *wer;
   double risk;
@@ -168,7 +168,7 @@ int cmd_lattice_mbr(int argc, char **argv) {
   cli_flag_str(&parser, "sausages", 0, &run.sausage_path, "FILE",
                "also write the sausages, one JSON object an utterance");
   cli_flag_str(&parser, "ref", 0, &run.reference, "FILE",
-               "reference words, `id word word ...`: tell the word error rate");
+               "reference words, `id word word ...`: report the word error rate");
   lattice_flags(&parser, &run.input);
   aligner_flags(&parser, &run.aligner);
   cli_table(&parser, "mbr", &run.options);

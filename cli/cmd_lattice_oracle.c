@@ -87,7 +87,7 @@ int cmd_lattice_oracle(int argc, char **argv) {
   wf_result_writer_options_init(&run.writing);
   cli_parser parser = {.usage = "LATTICES... --ref FILE [-o OUT]",
                        .about =
-                           "Finds in each lattice the words closest to its reference, and tells "
+                           "Finds in each lattice the words closest to its reference, and reports "
                            "their word error rate: the least that any choice of paths could\n"
                            "reach. Example:\n"
                            "  warpfst lattice oracle lat.ark --ref=text --words=words.txt",

@@ -63,15 +63,16 @@ int cmd_lattice_stats(int argc, char **argv) {
   bool each = false, json = false;
   lattice_input input = {0};
   sums all = {0};
-  cli_parser parser = {.usage = "LATTICES...",
-                       .about =
-                           "Tells how large lattices are: states, arcs, arcs with a word, frames, "
-                           "and depth, the number of arcs that cross a frame on average.\n"
-                           "With --each, a line a lattice first: key frames states arcs word_arcs "
-                           "final depth log_paths best_cost total_cost.",
-                       .min_args = 1,
-                       .max_args = -1};
-  cli_flag_bool(&parser, "each", 0, &each, "also tell every lattice's own");
+  cli_parser parser = {
+      .usage = "LATTICES...",
+      .about =
+          "Reports how large lattices are: states, arcs, arcs with a word, frames, "
+          "and depth, the number of arcs that cross a frame on average.\n"
+          "With --each, a line a lattice first: key frames states arcs word_arcs "
+          "final depth log_paths best_cost total_cost.",
+      .min_args = 1,
+      .max_args = -1};
+  cli_flag_bool(&parser, "each", 0, &each, "also report every lattice");
   cli_flag_bool(&parser, "json", 0, &json, "JSON, one object a line");
   lattice_flags(&parser, &input);
   int code = cli_parse(&parser, argc, argv);

@@ -92,11 +92,10 @@ static void print_table(const wf_lm_info *info, const wf_arpa_stats *stats, doub
 int cmd_lm_info(int argc, char **argv) {
   bool json = false;
   lm_source source = {0};
-  cli_parser parser = {
-      .usage = "LM",
-      .about = "Tells what is in a language model, and what was odd about its file.",
-      .min_args = 1,
-      .max_args = 1};
+  cli_parser parser = {.usage = "LM",
+                       .about = "Describes a language model and the oddities of its file.",
+                       .min_args = 1,
+                       .max_args = 1};
   cli_flag_bool(&parser, "json", 0, &json, "one line of JSON instead of a table");
   lm_flags(&parser, &source);
   int code = cli_parse(&parser, argc, argv);

@@ -113,7 +113,7 @@ int cmd_lm_build(int argc, char **argv) {
   cli_flag_str(&parser, "arpa", 0, &arpa, "FILE",
                "the large model (or the first argument): ARPA, plain or gzipped, '-', or a binary "
                "of Sphinx or KenLM (trie)");
-  cli_flag_bool(&parser, "quiet", 'q', &quiet, "tell nothing");
+  cli_flag_bool(&parser, "quiet", 'q', &quiet, "report nothing");
   cli_table(&parser, "arpa", &reader);
   cli_table(&parser, "wlm", &options);
   cli_rules(&parser, rules);

@@ -68,13 +68,13 @@ int cmd_lm_prune(int argc, char **argv) {
                            "    warpfst lm prune large.arpa.gz --threshold=1e-8 -o small.arpa\n"
                            "    warpfst lm prune en-us.lm.bin --max-words=20000 "
                            "--max-ngrams=184000,97000 -o small.arpa\n"
-                           "What was kept is told on standard error.",
+                           "Reports what was kept on standard error.",
                        .min_args = 1,
                        .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write ('-': standard output)");
   cli_flag_str(&parser, "vocabulary", 0, &vocabulary_path, "FILE",
                "words to keep, the first field of each line");
-  cli_flag_bool(&parser, "quiet", 'q', &quiet, "tell nothing");
+  cli_flag_bool(&parser, "quiet", 'q', &quiet, "report nothing");
   lm_flags(&parser, &source);
   cli_table(&parser, "lm_prune", &options);
   int code = cli_parse(&parser, argc, argv);

@@ -13,7 +13,7 @@ struct totals {
   bool lost_rest, no_memory;
 };
 
-/* Next good matrix; failures are told and counted. false at the end. */
+/* Next good matrix; errors are reported and counted. false at the end. */
 static bool next_matrix(wf_score_reader *reader, struct totals *totals, const wf_progress *progress,
                         wf_matrix *matrix) {
   for (;;) {
@@ -88,7 +88,7 @@ static int info(int argc, char **argv) {
                            "mean score of every utterance; the totals go to\n"
                            "standard error. SCORES: Kaldi archives or script files, .npy and .sen "
                            "files, folders of them, '-'. Scores that a decoder\n"
-                           "would refuse (NaN, +infinity) are told and make the exit code 1.",
+                           "would refuse (NaN, +infinity) are reported and make the exit code 1.",
                        .min_args = 1,
                        .max_args = -1};
   cli_flag_bool(&parser, "json", 0, &json, "one JSON object a line");
@@ -156,7 +156,7 @@ static int copy(int argc, char **argv) {
                            "Converts acoustic scores. OUT is a Kaldi archive ('-': standard "
                            "output), or a folder (its name ends in '/', or it exists)\n"
                            "that receives one KEY.npy an utterance. Utterances that cannot be read "
-                           "or written are told and left out (exit code 1;\n"
+                           "or written are reported and left out (exit code 1;\n"
                            "3 if the rest of an archive was lost).",
                        .min_args = 1,
                        .max_args = -1};

@@ -1,5 +1,5 @@
 /* cmd_mkgraph.c - `warpfst mkgraph`; and `mkgraph ctc`: a decoding graph from tokens, lexicon and
- * language model, each step told as it ends. */
+ * language model, each step reported as it ends. */
 #include <stdlib.h>
 #include <string.h>
 

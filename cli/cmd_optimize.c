@@ -22,7 +22,7 @@ int cmd_determinize(int argc, char **argv) {
       .about =
           "Weighted determinization on the input side, of functional transducers. When the input "
           "is not functional, or the result grows beyond "
-          "--max-states, the message shows an input string that tells why. A GPU refuses the log "
+          "--max-states, the message shows an input string as evidence. A GPU refuses the log "
           "semiring, --rmepsilon where arcs have epsilon input, and outputs "
           "more than 255 labels behind the input."};
   cli_table(&parser, "determinize", &request.options);

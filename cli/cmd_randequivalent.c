@@ -17,7 +17,7 @@ int cmd_randequivalent(int argc, char **argv) {
                            "(with the pair) if something does.",
                        .min_args = 2,
                        .max_args = 2};
-  cli_flag_bool(&parser, "quiet", 'q', &quiet, "do not tell the difference");
+  cli_flag_bool(&parser, "quiet", 'q', &quiet, "do not report the difference");
   cli_table(&parser, "randequivalent", &options);
   int code = cli_parse(&parser, argc, argv);
   return code >= 0 ? code

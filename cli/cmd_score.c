@@ -207,18 +207,19 @@ int cmd_score(int argc, char **argv) {
   cli_strs ignored = {0};
   struct job job = {0};
   wf_wer_options options;
-  cli_parser parser = {.usage = "REF HYP",
-                       .about =
-                           "Word error rate of hypotheses against references, aligned as NIST's "
-                           "sclite does (insertion 3, deletion 3, substitution 4).\n"
-                           "REF and HYP: Kaldi text (`key word word`), sclite trn (`word word "
-                           "(key)`), CTM, or JSON lines with \"key\" and \"text\",\n"
-                           "told apart by content. Letter case counts unless --ignore-case (which "
-                           "is what sclite does by default).\n"
-                           "Exit code 1 if an utterance is in one file only (HYP as CTM excepted: "
-                           "it has no lines for silence).",
-                       .min_args = 2,
-                       .max_args = 2};
+  cli_parser parser = {
+      .usage = "REF HYP",
+      .about =
+          "Word error rate of hypotheses against references, aligned as NIST's "
+          "sclite does (insertion 3, deletion 3, substitution 4).\n"
+          "REF and HYP: Kaldi text (`key word word`), sclite trn (`word word "
+          "(key)`), CTM, or JSON lines with \"key\" and \"text\",\n"
+          "distinguished by content. Letter case counts unless --ignore-case (which "
+          "is what sclite does by default).\n"
+          "Exit code 1 if an utterance is in one file only (HYP as CTM excepted: "
+          "it has no lines for silence).",
+      .min_args = 2,
+      .max_args = 2};
   cli_flag_bool(&parser, "json", 0, &job.json, "one JSON object");
   cli_flag_bool(&parser, "per-utt", 0, &job.per_utt,
                 "counts of every utterance, separated by tabs");

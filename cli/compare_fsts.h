@@ -1,4 +1,5 @@
-/* compare_fsts.h - what equal, equivalent and randequivalent share: read two fsts, ask, tell. */
+/* compare_fsts.h - the common part of equal, equivalent and randequivalent: read two fsts, compare,
+ * report. */
 #ifndef WARPFST_CLI_COMPARE_FSTS_H
 #define WARPFST_CLI_COMPARE_FSTS_H
 

@@ -6,7 +6,7 @@
 #include "cli.h"
 
 typedef struct decode_lattices {
-  const char *path, *ctm_path, *json_path; /* NULL: not asked for */
+  const char *path, *ctm_path, *json_path; /* NULL: not requested */
   bool raw, unaligned, confidence;
   int64_t num_best;
   float acoustic_scale; /* of the search */
@@ -35,7 +35,7 @@ wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *res
 /* Confidences of the words of result i; left as they are without lattices. */
 wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result,
                                       wf_timed_word *words, wf_error *err);
-/* The n best word sequences of utterance i; NULL if not asked for. */
+/* The n best word sequences of utterance i; NULL if not requested. */
 wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, wf_nbest **out, wf_error *err);
 /* To the files beside the main one. */
 wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis,

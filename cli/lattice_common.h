@@ -31,17 +31,17 @@ typedef struct lattice_input {
 /* Adds --words, --input-words and the options of the reader. */
 void lattice_flags(cli_parser *parser, lattice_input *input);
 wf_status lattice_open(lattice_input *input, char **sources, int num_sources, wf_error *err);
-/* Next good lattice, to be cleared; what cannot be read is told on standard error and counted.
+/* Next good lattice, to be cleared; what cannot be read is reported on standard error and counted.
  * False at the end. */
 bool lattice_next(lattice_input *input, wf_lattice_entry *entry);
-/* Tells and counts a lattice with which the command failed, and clears the error. Returns false if
- * no others are worth trying: no memory, no output. */
+/* Reports and counts a lattice with which the command failed, and clears the error. Returns false
+ * if no others are worth trying: no memory, no output. */
 bool lattice_failed(lattice_input *input, const wf_lattice_entry *entry, wf_error *err);
 /* CLI_OK, CLI_NO (some failed), CLI_INPUT (part of the input is lost). */
 int lattice_exit_code(const lattice_input *input);
 void lattice_close(lattice_input *input);
 
-/* Makes the lattice of the entry compact: a raw one is determinized. Tells if the beam had to be
+/* Makes the lattice of the entry compact: a raw one is determinized. Reports if the beam had to be
  * narrowed for lack of room. */
 wf_status lattice_make_compact(wf_lattice_entry *entry,
                                const wf_lattice_determinize_options *options, wf_error *err);

@@ -1,4 +1,4 @@
-/* lm_report.c - what a summary tells of on-the-fly language models on GPUs (wf_decoder_lm_stats).
+/* lm_report.c - the summary of on-the-fly language models on GPUs (wf_decoder_lm_stats).
  */
 #include "lm_report.h"
 

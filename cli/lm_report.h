@@ -1,4 +1,4 @@
-/* lm_report.h - what a summary tells of on-the-fly language models on GPUs. */
+/* lm_report.h - the summary of on-the-fly language models on GPUs. */
 #ifndef WARPFST_CLI_LM_REPORT_H
 #define WARPFST_CLI_LM_REPORT_H
 

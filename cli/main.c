@@ -28,7 +28,7 @@ static void print_commands(FILE *out) {
   fprintf(out,
           "\nIn the Python package alone (pip install 'warpfst[audio]')\n"
           "  transcribe        recordings to words\n"
-          "\n'warpfst COMMAND --help' tells the flags of a command. Files may be '-' (standard "
+          "\n'warpfst COMMAND --help' lists the flags of a command. Files may be '-' (standard "
           "input or output); gzipped input is inflated."
           "\nExit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 bad input or output, 4 out "
           "of memory or beyond a limit, 5 GPU.\n");

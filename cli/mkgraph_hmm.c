@@ -1,5 +1,5 @@
 /* mkgraph_hmm.c - `warpfst mkgraph hmm`: a decoding graph from a hybrid acoustic model, lexicon and
- * language model, each step told as it ends. */
+ * language model, each step reported as it ends. */
 #include "mkgraph_hmm.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct parts {
   wf_hmm_graph_result result;
 };
 
-/* --- telling what happens ---------------------------------------------------------------- */
+/* --- reports ----------------------------------------------------------------------------- */
 
 struct odd {
   const char *name, *text;

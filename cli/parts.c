@@ -1,4 +1,4 @@
-/* parts.c - finds the part of a subcommand that is asked for. */
+/* parts.c - finds the part of a subcommand that is requested. */
 #include "parts.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, con
     fprintf(out, "usage: warpfst %s %s\n\n%s\n\n", command, usage, about);
     for (size_t i = 0; i < num_parts; i++)
       fprintf(out, "  %-*s%s\n", (int)strlen(command) + 15, parts[i].full_name, parts[i].summary);
-    fprintf(out, "\n'warpfst %s PART --help' tells the flags.\n", command);
+    fprintf(out, "\n'warpfst %s PART --help' lists the flags.\n", command);
     return argc < 2 ? CLI_USAGE : CLI_OK;
   }
   for (size_t i = 0; i < num_parts; i++) {

@@ -10,7 +10,7 @@ typedef struct cli_part {
   int (*run)(int argc, char **argv); /* argv[0] is the full name */
 } cli_part;
 
-/* Runs the part that argv[1] names; tells the list if it names none. `usage`: "PART LM [ARGUMENTS]
+/* Runs the part that argv[1] names; prints the list if it names none. `usage`: "PART LM [ARGUMENTS]
  * [FLAGS]"; `about`: a sentence or two. */
 int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, const char *about,
                  int argc, char **argv);

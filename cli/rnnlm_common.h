@@ -13,7 +13,7 @@ int cmd_rnnlm_lattice(int argc, char **argv);
 
 static const double rnnlm_ln10 = 2.302585092994045684;
 
-/* Opens a model, on a GPU if `device` names one, or tells why not. */
+/* Opens a model, on a GPU if `device` names one, or reports why not. */
 int rnnlm_load(const char *path, const char *unk_symbol, const char *device, wf_rnnlm **out);
 
 /* Sentences of a text in ids of a model; what wf_rnnlm_score takes. Zero-initialised is empty. */
@@ -25,7 +25,7 @@ typedef struct rnnlm_text {
   size_t word_room, line_room;
 } rnnlm_text;
 /* Empties `text` and reads up to max_lines lines into it; false at the end of the file, or with
- * *code set (told). */
+ * *code set (reported). */
 bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t max_lines,
                      rnnlm_text *text, int *code);
 void rnnlm_text_free(rnnlm_text *text);

@@ -1,4 +1,4 @@
-/* step_report.h - the steps of a graph's building, told as they end: a table on standard error,
+/* step_report.h - the steps of a graph's building, reported as they end: a table on standard error,
  * JSON, files. */
 #ifndef WARPFST_CLI_STEP_REPORT_H
 #define WARPFST_CLI_STEP_REPORT_H

@@ -109,13 +109,13 @@ static wf_status add_line(struct reading *reading, char *text, const char *path,
                         "with tabs between");
   }
   wf_status status = add_words(reading, phrase, words, err);
-  size_t told = 0;
-  for (char *column; status == WF_OK && (column = next_column(&text)) != NULL; told++) {
-    if (told == phrase->num_words)
+  size_t num_columns = 0;
+  for (char *column; status == WF_OK && (column = next_column(&text)) != NULL; num_columns++) {
+    if (num_columns == phrase->num_words)
       return list_error(err, WF_ERR_FORMAT, path, line,
                         "more pronunciations than words; tabs stand between those of single words");
-    status = add_pronunciation(reading, &reading->word[phrase->first_word + told], column, path,
-                               line, err);
+    status = add_pronunciation(reading, &reading->word[phrase->first_word + num_columns], column,
+                               path, line, err);
   }
   if (status == WF_OK) reading->num_phrases++;
   return status;
@@ -313,7 +313,7 @@ static const cli_rule rules[] = {
 
 void added_flags(cli_parser *parser, added_request *request) {
   cli_flag_str(parser, "add-words", 0, &request->all_path, "FILE",
-               "words that the graph has not (mkgraph ctc --classes): lines `phrase`, or tabs "
+               "words to add at run time (mkgraph ctc --classes): lines `phrase`, or tabs "
                "between phrase, cost in nats, tokens of each word");
   cli_flag_str(parser, "utterance-words", 0, &request->each_path, "FILE",
                "lines `utterance FILE`: such a list for single utterances, on top of --add-words");

@@ -1,4 +1,4 @@
-/* word_lists.h - lists of words that the graph has not, for all utterances and for single ones. */
+/* word_lists.h - lists of words added at run time, for all utterances and for single ones. */
 #ifndef WARPFST_CLI_WORD_LISTS_H
 #define WARPFST_CLI_WORD_LISTS_H
 

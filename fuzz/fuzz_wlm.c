@@ -84,7 +84,7 @@ static void make_models(void) {
 }
 
 /* Every word after the first states; returns a sum over the answers. */
-static uint64_t ask(const wf_wlm *lm, bool sound) {
+static uint64_t query(const wf_wlm *lm, bool sound) {
   uint64_t sum = 0;
   for (uint32_t s = 0; s < lm->view.num_states && s < 100; s++) {
     for (int32_t w = -1; w < WORDS + 6; w++) {
@@ -107,11 +107,11 @@ static void use(wf_wlm *lm, bool must_be_sound) {
   wf_error err;
   bool sound = wf_wlm_verify(lm, NULL, &err) == WF_OK;
   check(sound || !must_be_sound);
-  uint64_t sum = ask(lm, sound);
+  uint64_t sum = query(lm, sound);
   bool table = wf_wlm_make_table(lm, NULL, &err) ==
                WF_OK; /* what is sound can have one, which answers the same */
   check(table || !sound);
-  check(ask(lm, sound) == sum || !sound);
+  check(query(lm, sound) == sum || !sound);
   wf_wlm_info info;
   wf_wlm_info_init(&info);
   check(wf_wlm_get_info(lm, &info, &err) == WF_OK);

@@ -1,5 +1,5 @@
-/* test_check_scores.c - scores that look wrong: each cause is told once, by its numbers, and what
- * is right stays silent; and min_active by the kind of graph. */
+/* test_check_scores.c - scores that look wrong: each cause is reported once, by its numbers, and
+ * what is right stays silent; and min_active by the kind of graph. */
 #include "decode_tasks.h"
 
 enum { NUM_TOKENS = 40, BLANK = 3, NUM_FRAMES = 90, NUM_COLUMNS = NUM_TOKENS + 2 };
@@ -263,7 +263,7 @@ static void test_streams(void **state) {
   wf_graph *graph = make_graph("<blk>", true);
   for (int k = 0; k < 2 * NUM_CASES; k++) {
     bool fails = k % 2 == 1, wrong = cases[k / 2].message != NULL;
-    if (cases[k / 2].change == transposed) continue; /* in chunks it cannot be told */
+    if (cases[k / 2].change == transposed) continue; /* in chunks it cannot be detected */
     struct said said = {0};
     wf_decoder *decoder = open_decoder(graph, fails ? ERROR : WARN, 1);
     wf_stream *stream;

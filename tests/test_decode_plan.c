@@ -53,7 +53,7 @@ static void test_plan(void **state) {
    */
   assert_true(plan.trace_bytes > 132ull * 1000 * 11250 * 8 &&
               plan.trace_bytes < 132ull * 1000 * 11700 * 8);
-  /* with lattices 16, and 16 KB a frame for arcs; four flights fill the GPU, and eight are on their
+  /* with lattices 16, and 16 KB a frame for arcs; four chunks fill the GPU, and eight are on their
    * way */
   options.lattice_beam = 8;
   wf_plan with = plan_of(graph, &options, shape);
@@ -71,7 +71,7 @@ static void test_plan(void **state) {
   assert_int_equal(plan_of(graph, &options, one).num_lanes, 1);
   one.num_utterances = 30;
   assert_int_equal(plan_of(graph, &options, one).lane_blocks, 4);
-  /* scores from host memory: at most six flights of 33 utterances */
+  /* scores from host memory: at most six chunks of 33 utterances */
   wf_batch_shape host = shape;
   host.on_device = false;
   plan = plan_of(graph, &options, host);
@@ -164,7 +164,7 @@ static void test_limits(void **state) {
   wf_graph_free(graph);
 }
 
-/* Streams: what each takes, how many fit, to the byte; what does not fit is told with what to
+/* Streams: what each takes, how many fit, to the byte; what does not fit is reported with what to
  * lower. */
 static void test_streams(void **state) {
   (void)state;

@@ -40,7 +40,7 @@ static struct inputs {
   const char *text, *out;
 } in;
 
-/* A result that is handed out if and only if the call has succeeded, and freed. */
+/* A result that is returned if and only if the call has succeeded, and freed. */
 #define ONE(type, free, call)                       \
   do {                                              \
     type *out = NULL;                               \

@@ -51,7 +51,7 @@ static uint64_t check_part(const wf_lattice *whole, const wf_lattice *part, uint
   return first + count;
 }
 
-/* Parts handed out at any time, joined, are the offline lattice. */
+/* Parts returned at any time, joined, are the offline lattice. */
 static void test_parts(void **state) {
   (void)state;
   uint64_t num_parts = 0, in_parts = 0, scored = 0;

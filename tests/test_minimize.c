@@ -11,7 +11,7 @@ struct unfolded {
   uint32_t n, core;
   int32_t num_ilabels, num_olabels;
   bool acyclic, acceptor, weighted,
-      two_outputs; /* two_outputs: two arcs a label, told apart by their output */
+      two_outputs; /* two_outputs: two arcs a label, distinguished by their output */
   wf_semiring semiring;
 };
 
@@ -63,7 +63,7 @@ static double plus(wf_semiring semiring, double a, double b) {
   return (a < b ? a : b) - log1p(exp(-fabs(a - b)));
 }
 
-/* Number of classes of states told apart by strings: rounds of comparing every state with every
+/* Number of classes of states distinguished by strings: rounds of comparing every state with every
  * other. Costs after pushing, by definition. */
 static uint32_t naive_classes(const wf_fst *fst, bool push) {
   wf_fst_view view = wf_fst_get_view(fst);

@@ -435,47 +435,48 @@ static void test_flat_chains(void **unused) {
     test_rng rng = {seed};
     models m = random_models(&rng);
     wf_rnn_scorer_options o = random_options(&rng);
-    wf_scorer *rnn, *chain, *twin;
+    wf_scorer *rnn, *chain, *exchanged;
     assert_ok(wf_scorer_from_rnnlm(m.rnnlm, m.ngram, m.small, m.words, &o, &rnn, &err));
     chain = random_chain(&rng, rnn, words);
     assert_true(wf__rnn_part_of(chain) == rnn && wf__rnn_part_of(rnn) == rnn);
-    assert_ok(wf__scorer_exchange(chain, rnn, rnn, &twin, &err));
+    assert_ok(wf__scorer_exchange(chain, rnn, rnn, &exchanged, &err));
     wf__flat_scorer flat;
     assert_null(wf__scorer_flatten(chain, &flat));
-    void *memory, *own_memory, *twin_memory;
+    void *memory, *own_memory, *exchanged_memory;
     assert_ok(chain->ops->open(chain, &memory, &err));
-    assert_ok(twin->ops->open(twin, &twin_memory, &err));
+    assert_ok(exchanged->ops->open(exchanged, &exchanged_memory, &err));
     assert_ok(rnn->ops->open(rnn, &own_memory, &err));
     for (int walk = 0; walk < 10; walk++) {
       uint64_t context, own, same, at = flat.start;
       assert_ok(chain->ops->begin(chain, memory, &context, &err));
-      assert_ok(twin->ops->begin(twin, twin_memory, &same, &err));
+      assert_ok(exchanged->ops->begin(exchanged, exchanged_memory, &same, &err));
       assert_ok(rnn->ops->begin(rnn, own_memory, &own, &err));
       for (int i = 0; i < 8; i++) {
         const int32_t word = 1 + (int32_t)test_below(&rng, NUM_LABELS);
-        float cost, own_cost, twin_cost;
+        float cost, own_cost, exchanged_cost;
         uint64_t next;
         assert_true(same == context && wf__flat_number(&flat, at, own) == context);
         assert_ok(chain->ops->final(chain, memory, context, &cost, &err));
         assert_ok(rnn->ops->final(rnn, own_memory, own, &own_cost, &err));
         assert_true(cost == wf__flat_chained(&flat, at, true, 0, own_cost, &next));
         assert_ok(chain->ops->step(chain, memory, context, word, &cost, &context, &err));
-        assert_ok(twin->ops->step(twin, twin_memory, same, word, &twin_cost, &same, &err));
+        assert_ok(exchanged->ops->step(exchanged, exchanged_memory, same, word, &exchanged_cost,
+                                       &same, &err));
         assert_ok(rnn->ops->step(rnn, own_memory, own, word, &own_cost, &own, &err));
-        assert_true(cost == twin_cost &&
+        assert_true(cost == exchanged_cost &&
                     cost == wf__flat_chained(&flat, at, false, (uint32_t)word, own_cost, &at));
         if (isinf(cost)) break;
         num_said += cost != own_cost;
       }
     }
     chain->ops->close(chain, memory);
-    twin->ops->close(twin, twin_memory);
+    exchanged->ops->close(exchanged, exchanged_memory);
     rnn->ops->close(rnn, own_memory);
     wf_scorer *two;
     assert_ok(wf_scorer_chain(rnn, rnn, &two, &err));
     assert_string_equal(wf__scorer_flatten(two, &flat), "chain of more than one recurrent scorer");
     assert_null(wf__rnn_part_of(two));
-    wf_scorer *all[] = {rnn, chain, twin, two};
+    wf_scorer *all[] = {rnn, chain, exchanged, two};
     for (int i = 0; i < 4; i++) wf_scorer_free(all[i]);
     free_models(&m);
   }

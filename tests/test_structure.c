@@ -549,7 +549,7 @@ static void expect_file(wf_fst *got, const char *name) {
 
 static bool start_on_cycle(const wf_fst *fst) {
   wf_fst_view view = wf_fst_get_view(fst);
-  bool *reached = calloc(view.num_states, 1), answer;
+  bool *reached = calloc(view.num_states, 1), found;
   for (bool changed = true; changed;) {
     changed = false;
     for (uint64_t s = 0; s < view.num_states; s++)
@@ -557,9 +557,9 @@ static bool start_on_cycle(const wf_fst *fst) {
         if (((int64_t)s == view.start || reached[s]) && !reached[view.arcs[i].nextstate])
           changed = reached[view.arcs[i].nextstate] = true;
   }
-  answer = reached[view.start];
+  found = reached[view.start];
   free(reached);
-  return answer;
+  return found;
 }
 
 static void compare_with_openfst(test_rng *rng, const test_fst_shape *shape) {

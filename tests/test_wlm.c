@@ -343,7 +343,7 @@ static void test_sort(void **unused) {
 /* --- files that are not as they should be ------------------------------------------------ */
 
 /* Asks everything of a model, whatever is in it: nothing may crash or go on for ever. */
-static void ask_all(const wf_wlm *lm) {
+static void query_all(const wf_wlm *lm) {
   for (uint32_t s = 0; s < lm->view.num_states && s < 50; s++)
     for (int32_t w = -1; w < 12; w++) {
       uint32_t next;
@@ -380,7 +380,7 @@ static void test_damage(void **unused) {
       wf_status status = wf_wlm_open(path, &lm, &err);
       if (keep < size) assert_int_equal(status, WF_ERR_FORMAT);
       if (status == WF_OK) { /* a byte of the padding */
-        ask_all(lm);
+        query_all(lm);
         assert_memory_equal(lm->header, file, sizeof *lm->header);
         wf_wlm_free(lm);
       }
@@ -403,12 +403,12 @@ static void test_damage(void **unused) {
       const char *path = test_write_file("bad.wlm", bad, size);
       if (wf_wlm_open(path, &lm, &err) == WF_OK) {
         bool sound = wf_wlm_verify(lm, NULL, &err) == WF_OK;
-        ask_all(lm);
+        query_all(lm);
         if (sound)
           check_table(lm, &rng);
         else
           refused += wf_wlm_make_table(lm, NULL, &err) != WF_OK;
-        ask_all(lm);
+        query_all(lm);
         wf_wlm_free(lm);
       }
       remove(path);

@@ -145,15 +145,15 @@ static bool respond(tw_instance *instance, struct job *job) {
   TRITONSERVER_Error *error = TRITONBACKEND_ResponseNew(&response, job->request);
   bool good = error == NULL && job->err.code == WF_OK;
   if (error == NULL) {
-    tw_answer answer = {job->partial.words,  job->partial.num_words, job->partial.num_stable,
+    tw_output output = {job->partial.words,  job->partial.num_words, job->partial.num_stable,
                         job->event.endpoint, job->partial.flags,     0};
     const wf_result *result = job->result;
     if (result != NULL)
-      answer = (tw_answer){result->words,       result->num_words, result->num_words,
+      output = (tw_output){result->words,       result->num_words, result->num_words,
                            job->event.endpoint, result->flags,     (float)result->cost};
     TRITONSERVER_Error *why = to_triton(&job->err);
     if (why == NULL)
-      why = tensors_write(job->request, response, &answer, instance->model->words,
+      why = tensors_write(job->request, response, &output, instance->model->words,
                           instance->model->settings.max_batch_size > 0);
     good = why == NULL;
     error = TRITONBACKEND_ResponseSend(response, TRITON_RESPONSE_FINAL, why);

@@ -12,7 +12,7 @@ typedef struct tw_model {
   wf_stream_options stream;
   int64_t max_sequences;
   wf_graph *graph;
-  wf_symbols *words; /* NULL: words are told by number */
+  wf_symbols *words; /* NULL: words are given by number */
 } tw_model;
 
 /* Takes the settings over, also on failure. Parameters are `graph` (required), `words`, `am`, whose
@@ -52,7 +52,7 @@ wf_status instance_find(tw_instance *instance, const char *id, bool starts, tw_s
 void instance_drop(tw_instance *instance, tw_sequence *sequence);
 
 /* Boosts as BYTES tensors hold them: elements of a length (4 bytes, little-endian) and a text `word
- * word ... boost`. Phrases with words that are unknown are passed over. */
+ * word ... boost`. Phrases with words that are unknown are ignored. */
 wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, wf_scorer **out,
                             wf_error *err);
 

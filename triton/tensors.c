@@ -11,7 +11,7 @@ static wf_status fail(wf_error *err, wf_status code, const char *message) {
   return code;
 }
 
-/* A failing call of the server's is told without its words. */
+/* An error of the server's API is reported without its message. */
 static bool failed(TRITONSERVER_Error *error) {
   if (error == NULL) return false;
   TRITONSERVER_ErrorDelete(error);
@@ -150,13 +150,13 @@ static const char *text_of(const wf_symbols *words, int32_t label, char scratch[
 
 /* Words as one string with blanks between, or as a string each. */
 static TRITONSERVER_Error *put_words(TRITONBACKEND_Response *response, const char *name,
-                                     const tw_answer *answer, const wf_symbols *words, bool apart,
+                                     const tw_output *output, const wf_symbols *words, bool apart,
                                      bool batched) {
   char scratch[12], *at;
   void *buffer;
-  uint64_t text_bytes = 0, num = answer->num_words;
+  uint64_t text_bytes = 0, num = output->num_words;
   for (size_t i = 0; i < num; i++)
-    text_bytes += strlen(text_of(words, answer->words[i].label, scratch));
+    text_bytes += strlen(text_of(words, output->words[i].label, scratch));
   int64_t shape[] = {apart ? (int64_t)num : 1};
   uint64_t num_bytes = apart ? text_bytes + 4 * num : 4 + text_bytes + (num > 0 ? num - 1 : 0);
   TRITONSERVER_Error *error =
@@ -166,7 +166,7 @@ static TRITONSERVER_Error *put_words(TRITONBACKEND_Response *response, const cha
   uint32_t whole = (uint32_t)(num_bytes - 4);
   if (!apart) memcpy(at, &whole, 4), at += 4;
   for (size_t i = 0; i < num; i++) {
-    const char *text = text_of(words, answer->words[i].label, scratch);
+    const char *text = text_of(words, output->words[i].label, scratch);
     uint32_t size = (uint32_t)strlen(text);
     if (apart)
       memcpy(at, &size, 4), at += 4;
@@ -189,40 +189,40 @@ static TRITONSERVER_Error *put_number(TRITONBACKEND_Response *response, const ch
 }
 
 static TRITONSERVER_Error *put_frames(TRITONBACKEND_Response *response, const char *name,
-                                      const tw_answer *answer, bool batched) {
+                                      const tw_output *output, bool batched) {
   void *buffer;
-  int64_t shape[] = {(int64_t)answer->num_words, 2};
+  int64_t shape[] = {(int64_t)output->num_words, 2};
   TRITONSERVER_Error *error =
-      put(response, name, TRITON_INT32, shape, 2, batched, answer->num_words * 8, &buffer);
-  for (size_t i = 0; i < answer->num_words && error == NULL; i++)
+      put(response, name, TRITON_INT32, shape, 2, batched, output->num_words * 8, &buffer);
+  for (size_t i = 0; i < output->num_words && error == NULL; i++)
     memcpy((char *)buffer + 8 * i,
-           (const int32_t[]){answer->words[i].start_frame, answer->words[i].end_frame}, 8);
+           (const int32_t[]){output->words[i].start_frame, output->words[i].end_frame}, 8);
   return error;
 }
 
 TRITONSERVER_Error *tensors_write(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
-                                  const tw_answer *answer, const wf_symbols *words, bool batched) {
+                                  const tw_output *output, const wf_symbols *words, bool batched) {
   uint32_t count = 0;
   TRITONSERVER_Error *error = TRITONBACKEND_RequestOutputCount(request, &count);
   for (uint32_t i = 0; i < count && error == NULL; i++) {
     const char *name;
-    int32_t num_stable = (int32_t)answer->num_stable;
+    int32_t num_stable = (int32_t)output->num_stable;
     error = TRITONBACKEND_RequestOutputName(request, i, &name);
     if (error != NULL) break;
     if (strcmp(name, "TEXT") == 0)
-      error = put_words(response, name, answer, words, false, batched);
+      error = put_words(response, name, output, words, false, batched);
     else if (strcmp(name, "WORDS") == 0)
-      error = put_words(response, name, answer, words, true, batched);
+      error = put_words(response, name, output, words, true, batched);
     else if (strcmp(name, "STABLE") == 0)
       error = put_number(response, name, TRITON_INT32, &num_stable, batched);
     else if (strcmp(name, "ENDPOINT") == 0)
-      error = put_number(response, name, TRITON_INT32, &answer->endpoint, batched);
+      error = put_number(response, name, TRITON_INT32, &output->endpoint, batched);
     else if (strcmp(name, "FLAGS") == 0)
-      error = put_number(response, name, TRITON_INT32, &answer->flags, batched);
+      error = put_number(response, name, TRITON_INT32, &output->flags, batched);
     else if (strcmp(name, "COST") == 0)
-      error = put_number(response, name, TRITON_FP32, &answer->cost, batched);
+      error = put_number(response, name, TRITON_FP32, &output->cost, batched);
     else if (strcmp(name, "FRAMES") == 0)
-      error = put_frames(response, name, answer, batched);
+      error = put_frames(response, name, output, batched);
     else
       error = TRITONSERVER_ErrorNew(
           TRITON_INVALID_ARG, "outputs are TEXT, WORDS, FRAMES, STABLE, ENDPOINT, FLAGS, COST");

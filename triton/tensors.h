@@ -21,17 +21,17 @@ wf_status tensors_read(TRITONBACKEND_Request *request, tw_tensors *out, wf_error
 void tensors_free(tw_tensors *tensors);
 
 /* What is said so far. */
-typedef struct tw_answer {
+typedef struct tw_output {
   const wf_word *words; /* [num_words] */
   size_t num_words, num_stable;
   int32_t endpoint;
   uint32_t flags; /* WF_RESULT_ */
   float cost;     /* of a result; 0 of a partial */
-} tw_answer;
+} tw_output;
 
 /* Puts the outputs that were asked for into the response: TEXT, WORDS, STABLE, ENDPOINT, FLAGS,
  * FRAMES, COST. `batched`: shapes begin with 1. */
 TRITONSERVER_Error *tensors_write(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
-                                  const tw_answer *answer, const wf_symbols *words, bool batched);
+                                  const tw_output *output, const wf_symbols *words, bool batched);
 
 #endif

@@ -149,7 +149,7 @@ def as_dict(struct: Any) -> dict[str, Any]:
 
 
 def take_numbers(address: int | None, typecode: str, count: int) -> array.array[Any]:
-    """An array over a copy of memory that C handed out, which goes back to C."""
+    """An array over a copy of memory that C returned, which goes back to C."""
     numbers = array.array(typecode)
     if count and address:
         numbers.frombytes(ctypes.string_at(address, numbers.itemsize * count))

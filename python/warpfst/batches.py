@@ -146,7 +146,7 @@ class Composer(Handle):
     _free = lib.wf_composer_free
 
     def __init__(self, a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, *, with_origins: bool = False, **options: Unpack[ComposeOptions]) -> None:
-        """Pairs as in compose_batch; options as in `compose`, with device="cuda" and order="canonical" unless told otherwise. Not with phi_label."""
+        """Pairs as in compose_batch; options as in `compose`, with device="cuda" and order="canonical" by default. Not with phi_label."""
         left, right, self._count = pair_count(a, b)
         given: Any = {"device": "cuda", "order": "canonical", **options}
         inputs = (addresses(left), len(left), addresses(right), len(right), self._count, c_options("compose", given), with_origins)

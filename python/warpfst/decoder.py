@@ -41,7 +41,7 @@ class Word(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """One of the n best word sequences. `words`: with times, as in Result.words; None where the graph cannot tell them (Graph.word_aligner)."""
+    """One of the n best word sequences. `words`: with times, as in Result.words; None if the graph has no word aligner (Graph.word_aligner)."""
 
     text: str
     labels: list[int]
@@ -63,7 +63,7 @@ class Result:
     acoustic_cost   float, nats: -acoustic_scale times the log-likelihoods
     scorer_cost     float, nats: of boosts and language models given while decoding
     flags           frozenset of str: "not_final", no final state was reached; "narrowed", max_active cut the beam in some frame; "overflow", max_tokens did; "died", every token
-                    became impossible at frame num_decoded; "times_estimated", the graph cannot tell how some words are made of tokens, so their times are rough (Graph.word_aligner)
+                    became impossible at frame num_decoded; "times_estimated", the graph has no word aligner for some words, so their times are rough (Graph.word_aligner)
     alignment       array("i"): the input label of each frame; 0 where blank_skip_threshold skipped it
     lattice         Lattice of every path within lattice_beam of the best, or None without lattice_beam. Not in pickles
     error           the exception, or None

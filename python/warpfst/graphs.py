@@ -146,7 +146,7 @@ class Graph(Handle):
 
     @property
     def word_aligner(self) -> WordAligner | None:
-        """How its words are found in alignments, added words included; None: it cannot tell, and word times are estimates."""
+        """How its words are found in alignments, added words included; None: unknown, and word times are estimates."""
         address = lib.wf_graph_word_aligner(self.address)
         return WordAligner(lib.wf_word_aligner_ref(address)) if address else None
 
@@ -195,14 +195,14 @@ def _restore(graph: Graph, added: Sequence[tuple[str | None, tuple[_Spoken, ...]
 
 
 def _tokens_of(words: Sequence[str], pronunciations: Pronunciations, tokens: Symbols | None, options: Mapping[str, Any]) -> dict[str, list[tuple[int, ...]]]:
-    """Labels of each word's tokens, one or several ways: as told, else as spelled."""
+    """Labels of each word's tokens, one or several ways: as given, else as spelled."""
     if tokens is None:
         raise ArgumentError("the graph has no table of tokens")
-    told = {word: pronunciations[word] for word in words if word in pronunciations}
-    spelled = [word for word in words if word not in told]
+    given = {word: pronunciations[word] for word in words if word in pronunciations}
+    spelled = [word for word in words if word not in given]
     found: dict[str, list[tuple[int, ...]]] = {word: [] for word in words}
     settings = {"blank": "", **options}
-    for source in ([Lexicon.from_dict(told, tokens, blank="")] if told else []) + ([Lexicon.spell(spelled, tokens, **settings)] if spelled else []):
+    for source in ([Lexicon.from_dict(given, tokens, blank="")] if given else []) + ([Lexicon.spell(spelled, tokens, **settings)] if spelled else []):
         for word, _, labels in source:
             found[word].append(labels)
     return found

@@ -206,7 +206,7 @@ class Mbr(NamedTuple):
 
 
 class WordAligner(Handle):
-    """How alignments, one label a frame, tell where words begin and end. Immutable.
+    """How alignments, one label a frame, determine where words begin and end. Immutable.
 
     Graphs made by build_ctc_graph and build_hmm_graph carry one (`Graph.word_aligner`), and the decoder takes word times from it. For a graph from elsewhere make one and
     `Graph(fst.with_word_aligner(aligner))`.
@@ -221,7 +221,7 @@ class WordAligner(Handle):
 
     @classmethod
     def from_hmm_lexicon(cls, hmm: Hmm, lexicon: Lexicon, words: Symbols) -> WordAligner:
-        """Models whose labels tell their phone (CMU Sphinx, Kaldi), with a lexicon over `hmm.phones`; `words`: the table of the graph's words."""
+        """Models whose labels determine their phone (CMU Sphinx, Kaldi), with a lexicon over `hmm.phones`; `words`: the table of the graph's words."""
         return cls(create("wf_word_aligner_from_hmm_lexicon", hmm.address, lexicon.address, words.address))
 
     @classmethod
@@ -270,7 +270,7 @@ class CompactLattice(Handle):
         self._aligner = aligner  # of a determinized lattice: that of the graph, for word times; None: times are those of the arcs
 
     def _timed(self) -> CompactLattice:
-        """With arcs over the frames of their words, if that can be told."""
+        """With arcs over the frames of their words, if that is known."""
         return self if self._aligner is None else self.align(self._aligner)
 
     @property

@@ -51,22 +51,22 @@ class RnnLM(Handle):
     ) -> RnnLM:
         """Trains a model on a text, a sentence a line, until the validation text gains no more (`warpfst rnnlm train`). `on_epoch` is called after each round."""
 
-        def tell(address: int) -> None:
+        def report(address: int) -> None:
             raw = _abi.wf_rnnlm_epoch.from_address(address)
             if on_epoch is not None:
                 on_epoch(Epoch(*(getattr(raw, name) for name in Epoch._fields)))
 
         def goes_on(stage: str, fraction: float) -> bool:
-            return not told.has_raised and (progress is None or progress(stage, fraction) is not False)
+            return not reporter.has_raised and (progress is None or progress(stage, fraction) is not False)
 
-        told = PythonCall(tell)
+        reporter = PythonCall(report)
         callback = ctypes.cast(lib.wf_python_epoch, _abi.wf_rnnlm_epoch_fn)
-        inputs = (encode_path(train_text), encode_path(valid_text), c_options("rnnlm_train", options), callback, told.pointer)
+        inputs = (encode_path(train_text), encode_path(valid_text), c_options("rnnlm_train", options), callback, reporter.pointer)
         try:
             with ProgressGuard(goes_on) as guard:
                 return cls(create("wf_rnnlm_train", *inputs, after=(guard.pointer,)))
         finally:
-            told.raise_kept()
+            reporter.raise_kept()
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """PATH and PATH.nnet in the toolkit's format."""

@@ -104,7 +104,7 @@ class Tensor(NamedTuple):
 def _get_buffer(source: Any) -> _Buffer | None:
     try:
         return _Buffer(source)
-    except (BufferError, TypeError, ValueError):  # none, or of a type that buffers cannot tell
+    except (BufferError, TypeError, ValueError):  # none, or of a type that buffers cannot describe
         return None
 
 

@@ -1,4 +1,4 @@
-/* callbacks.h - what the library tells its caller while a call runs: log messages and progress. */
+/* callbacks.h - log messages and progress reports to the caller during a call. */
 #ifndef WF_BASE_CALLBACKS_H
 #define WF_BASE_CALLBACKS_H
 
@@ -7,8 +7,8 @@
 /* To the process's log callback, if there is one. */
 void wf__log(wf_log_level level, const char *format, ...) WF__PRINTF(2, 3);
 
-/* Reports progress; WF_ERR_CANCELLED when the callback, or the thread's function of
- * wf_set_interrupt, says stop. */
+/* Reports progress; WF_ERR_CANCELLED if the callback, or the thread's function of
+ * wf_set_interrupt, cancels. */
 wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction,
                        wf_error *err);
 

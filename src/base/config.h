@@ -1,4 +1,4 @@
-/* config.h - what a call does with the options it is given.
+/* config.h - how a call takes its options.
  *
  *     wf_compose_options o;
  *     WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));

@@ -21,11 +21,11 @@ wf_status wf__fail(wf_error *err, wf_status code, const char *format, ...) WF__P
 /* Puts "text: " before the message already in err; returns its code. For adding a file name on the
  * way out. */
 wf_status wf__fail_prefix(wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(3, 4);
-/* Out of memory while asking for `bytes` for `what`. */
+/* Out of memory while allocating `bytes` for `what`. */
 wf_status wf__fail_memory(wf_error *err, uint64_t bytes, const char *what);
 #if defined(__clang_analyzer__)
-/* The static analyzer cannot see into error.c; so it learns that what fails does not return WF_OK.
- * (The definitions put the names in parentheses, which keeps macros out.) */
+/* For the static analyzer, which cannot see error.c: wf__fail does not return WF_OK. (The
+ * definitions put the names in parentheses, which keeps macros out.) */
 #define wf__fail(err, code, ...) (wf__fail(err, code, __VA_ARGS__), (code))
 #define wf__fail_prefix(err, code, ...) (wf__fail_prefix(err, code, __VA_ARGS__), (code))
 #define wf__fail_memory(err, bytes, what) (wf__fail_memory(err, bytes, what), WF_ERR_MEMORY)

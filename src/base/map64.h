@@ -35,7 +35,7 @@ static inline uint32_t wf__map64_find(const wf__map64 *map, uint64_t key) {
 }
 
 /* Inserts key -> value unless the key is there. `*out_value` is the value that stands; `*out_new`
- * (may be NULL) tells which. */
+ * (may be NULL) says which. */
 static inline wf_status wf__map64_insert(wf__map64 *map, uint64_t key, uint32_t value,
                                          uint32_t *out_value, bool *out_new, const char *what,
                                          wf_error *err) {

@@ -3,8 +3,8 @@
  * A file is written without a name in the same folder, so that nothing is left of a process that is
  * killed; wf__output_close gives it the name PATH if no file has that, else PATH.tmp.PID, and
  * renames. Where the system cannot do that it is PATH.tmp.PID from the start. Write errors are kept
- * and told once, at close, so that callers need not check each write. "-" goes to standard output
- * directly. */
+ * and reported once, at close, so that callers need not check each write. "-" goes to standard
+ * output directly. */
 #ifndef WF_BASE_OUTPUT_H
 #define WF_BASE_OUTPUT_H
 

@@ -1,5 +1,5 @@
-/* spill_buffer.h - bytes in the order of writing, in memory up to a limit and beyond it in an
- * unnamed file; then read from the first on, once or again. */
+/* spill_buffer.h - a sequential buffer of bytes: in memory up to a limit, beyond it in an
+ * unnamed file. */
 #ifndef WF_BASE_SPILL_BUFFER_H
 #define WF_BASE_SPILL_BUFFER_H
 

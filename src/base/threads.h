@@ -1,7 +1,7 @@
 /* threads.h - a fixed pool of workers, and jobs for it: as many calls of a function as there are
  * items.
  *
- * Items are handed out by a counter, so uneven ones balance; results must not depend on which
+ * Items are assigned by a counter, so uneven ones balance; results must not depend on which
  * worker ran an item. One thread uses a pool from outside; it works too, so a pool of 1 starts no
  * thread. wf__pool_run waits for its job; wf__pool_start leaves one to the others, with
  * wf__pool_run before, meanwhile, after: what is to be waited for goes first. */

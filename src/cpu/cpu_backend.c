@@ -67,7 +67,7 @@ static void run_item(void *user, uint64_t item, int worker) {
   wf_status status = wf__cpu_record_error(job->batch, i, decode_one(job, i, worker, err),
                                           err); /* its own fault: the others go on */
   uint64_t done = atomic_fetch_add(&job->done, 1) + 1;
-  /* Worker 0 is the calling thread, the one that may call back. */
+  /* Worker 0 is the calling thread, which may call the caller's functions. */
   if (status == WF_OK && worker == 0)
     status = wf__progress(job->batch->progress, "decoding",
                           (double)done / (double)job->batch->count, err);

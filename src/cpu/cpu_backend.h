@@ -1,5 +1,4 @@
-/* cpu_backend.h - a decoder's threads and their searches, as its batches and its streams use them.
- */
+/* cpu_backend.h - a decoder's threads and their searches, shared by its batches and its streams. */
 #ifndef WF_CPU_CPU_BACKEND_H
 #define WF_CPU_CPU_BACKEND_H
 
@@ -18,24 +17,24 @@ struct wf__cpu_backend {
 /* cpu_utterance.c */
 /* The worker's search. */
 wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **out, wf_error *err);
-/* Fails the result, unless its scores were bad before, if one of these is. The first of them is the
- * utterance's frame `first`. */
+/* Fails the result if one of these scores is bad, unless it has failed before. `first`: number
+ * of their first frame in the utterance. */
 bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t first,
                           wf_result *result);
-/* Begins utterance i of a batch in a search that has its scorer; false: its scores are bad, and its
- * result says so. */
+/* Begins utterance i of a batch in a search that has its scorer. Returns false if its scores are
+ * bad; its result has then failed. */
 wf_status wf__cpu_begin(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch,
                         uint32_t i, bool *good, wf_error *err);
-/* Fills its result, when its frames are consumed. */
+/* Fills its result, after all frames. */
 wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch,
                       uint32_t i, wf_error *err);
-/* Writes an utterance's own failure into its result. Returns what is left to fail the batch: WF_OK
- * or WF_ERR_MEMORY. */
+/* Records an utterance's own error in its result. Returns the status of the batch: WF_OK or
+ * WF_ERR_MEMORY. */
 wf_status wf__cpu_record_error(const wf__batch *batch, uint32_t i, wf_status status,
                                const wf_error *err);
 
-/* cpu_lanes.c: all utterances with one scorer, which answers many requests at one time. `order`:
- * the utterances, longest first. */
+/* cpu_lanes.c: decodes utterances that share a scorer with batch operations. `order`: the
+ * utterances, longest first. */
 bool wf__cpu_can_batch(const wf__batch *batch, const uint32_t *order, uint32_t count);
 wf_status wf__cpu_decode_batch(struct wf__cpu_backend *self, const wf__batch *batch,
                                const uint32_t *order, uint32_t count, wf_error *err);

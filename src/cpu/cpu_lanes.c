@@ -1,13 +1,13 @@
-/* cpu_lanes.c - utterances of a batch that go forward together, since their scorer answers the
- * requests of all of them faster than those of each.
+/* cpu_lanes.c - utterances of a batch that are searched together, since their scorer serves the
+ * requests of all of them in one batch.
  *
  *   round:  every lane, in parallel:  begin its utterance | go on from the answers, frame after
  *   frame --> requests, or the result
  *           the scorer, over the same threads:  answers to the requests of all lanes
  *           lanes that are done take the next utterances
  *
- * A lane asks once or a few times a frame and does not wait for others to reach the same frame.
- * Results do not depend on who shares a round. */
+ * A lane submits requests once or a few times a frame and does not wait for others to reach the
+ * same frame. Results do not depend on which lanes share a round. */
 #include <stdlib.h>
 
 #include "base/callbacks.h"
@@ -63,7 +63,7 @@ static wf_status open_lanes(struct wf__cpu_backend *self, size_t count, const wf
   return WF_OK;
 }
 
-/* Until it waits or its result is there. */
+/* Runs the lane until it waits or its result is complete. */
 static wf_status run_lane(const struct together *t, struct lane *lane) {
   const wf__batch *batch = t->batch;
   lane->waits = false;
@@ -94,7 +94,7 @@ static void run_item(void *user, uint64_t item, int worker) {
   lane->status = wf__cpu_record_error(t->batch, lane->utterance, status, &lane->err);
 }
 
-/* What a round leaves to do: failures, answers, results to count. */
+/* After a round: handles errors, counts results, and scores the requests. */
 static wf_status end_round(struct together *t, size_t num_lanes, wf__search *const *searches,
                            uint32_t *num_done, wf_error *err) {
   bool waits = false;

@@ -1,9 +1,8 @@
-/* cpu_streams.c - streams on the CPU: each worker's search is a lane, into which a channel's state
- * is moved for a chunk and out of which it is moved again.
+/* cpu_streams.c - streams on the CPU: each worker's search is a lane. A channel's state is moved
+ * into it for a chunk, and out of it afterwards.
  *
- * What is long moves by exchange of pointers. Tables and scratch, which are larger than all that,
- * stay with the lane; so thousands of channels can be open.
- */
+ * Long arrays are moved by exchanging pointers. Tables and scratch, which are larger still, stay
+ * with the lane, so thousands of channels can be open. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@ static wf_status channel_open(void *self, void **out, wf_error *err) {
   return WF_OK;
 }
 
-/* Of a stream that says nothing nothing is kept. */
+/* Frees all arrays: an idle stream keeps no memory. */
 static void channel_reset(void *self, void *opaque) {
   wf__channel *channel = opaque;
   wf__vec_free(&channel->tokens);
@@ -105,8 +104,7 @@ void wf__copy_statistics(const wf__path *from, wf__path *to) {
   to->num_narrowed = from->num_narrowed;
 }
 
-/* Makes the lane go on where the channel was left; afterwards store() must follow, whatever
- * happens. */
+/* Moves the channel's state into the lane. store() must follow in every case. */
 static wf_status load(wf__search *search, wf__channel *channel, wf_error *err) {
   exchange(search, channel);
   search->committed = &channel->committed;
@@ -259,7 +257,7 @@ wf_status wf__channel_find_contexts(void *self, wf__channel *channel, wf_error *
   return store(search, channel, status, err);
 }
 
-/* What a scorer gave in advance is taken back (sign 1) with it, and given (-1) by the next. */
+/* Refunds the pending boosts of the old scorer (sign 1), and adds those of the new one (-1). */
 static void add_pending(wf__search *search, float sign) {
   const wf__scoring *scoring = &search->scoring;
   for (uint64_t i = 0; i < search->tokens.size && scoring->scorer != NULL; i++)
@@ -267,7 +265,8 @@ static void add_pending(wf__search *search, float sign) {
         sign * wf__scorer_pending(scoring->scorer, scoring->memory, wf__search_context(search, i));
 }
 
-/* A token, and what decides which of those that a change of scorer has made equal stays. */
+/* A token, and the key that decides which of several tokens, made equal by a change of scorer,
+ * stays. */
 struct changed_token {
   uint64_t state, context; /* context: the new scorer's */
   float cost;
@@ -283,7 +282,7 @@ static int by_state_context_cost(const void *a, const void *b) {
   return x->old_context < y->old_context ? -1 : x->old_context > y->old_context;
 }
 
-/* After dying: tokens say themselves which records and contexts are theirs. */
+/* After dying: the tokens have the numbers of their records and contexts. */
 static void keep_dead_tokens(wf__search *search, const bool *stays) {
   uint64_t kept = 0;
   for (uint64_t i = 0; i < search->tokens.size; i++)
@@ -502,7 +501,7 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
   return store(search, opaque_channel, status, err);
 }
 
-/* The lattice takes its history apart, so while the stream goes on it is made of a copy. */
+/* Making the lattice destroys the history, so while the stream continues it is made from a copy. */
 static wf_status partial_lattice(wf__search *search, wf_lattice **out, wf_error *err) {
   uint32_t flags = search->path.flags;
   wf__history copy = {0}, original = search->history;

@@ -1,10 +1,10 @@
-/* cpu_streams.h - what is kept of a stream between chunks: a channel. A GPU's streams keep theirs
- * here too, but for the tokens.
+/* cpu_streams.h - the state of a stream between chunks: a channel. Streams on a GPU use it, too,
+ * except for the tokens.
  *
  *   tokens           {cost, state, source}   of the newest frame
- *   trace, history   what they lead back to
+ *   trace, history   their back-pointers and links
  *   path             statistics, flags, numbers of frames
- *   committed        arcs cut off the trace, until they are asked for */
+ *   committed        arcs cut off the trace, until they are read */
 #ifndef WF_CPU_CPU_STREAMS_H
 #define WF_CPU_CPU_STREAMS_H
 
@@ -38,7 +38,7 @@ typedef struct wf__channel {
   bool after_blank, died;
 } wf__channel;
 
-/* Gives back room that a long chunk took and that the stream will not need again soon. */
+/* Frees memory that a long chunk took and that the stream will not need soon. */
 #define wf__vec_shrink(vec)                                                                    \
   do {                                                                                         \
     uint64_t wf__cap = (vec)->size + (vec)->size / 2 + 64;                                     \

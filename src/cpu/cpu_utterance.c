@@ -1,5 +1,5 @@
-/* cpu_utterance.c - one utterance and the search that it is given: its scores checked, its result
- * filled, its own error in its result. */
+/* cpu_utterance.c - one utterance and its search: checks its scores, fills its result, records
+ * its own error. */
 #include "base/interrupt.h"
 #include "cpu/cpu_backend.h"
 #include "math/score.h"

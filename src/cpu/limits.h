@@ -1,5 +1,5 @@
-/* limits.h - which tokens and candidates a frame lets in: keys that rank them, limits, and ties
- * that contexts decide. */
+/* limits.h - which tokens and candidates a frame accepts: keys that rank them, limits, and ties
+ * decided by contexts. */
 #ifndef WF_CPU_LIMITS_H
 #define WF_CPU_LIMITS_H
 
@@ -25,7 +25,7 @@ static inline wf__limit limit_among_ties(uint64_t key, uint64_t k, uint64_t belo
   return (wf__limit){key, wf__select_smallest(ties, num_ties, k - below)};
 }
 
-/* Sum of two costs that stays finite, so that comparisons with +infinity mean what they say. */
+/* Sum of two costs that stays finite, so that comparisons with +infinity keep their meaning. */
 static inline float add_finite(float a, float b) {
   float sum = a + b;
   return sum < FLT_MAX ? sum : FLT_MAX;

@@ -1,8 +1,8 @@
 /* links.c - a closed frame of the search as tokens and links of the lattice's history.
  *
- * The search noted the candidates that met a token; now that the costs of tokens stand, they become
- * links. A link whose excess alone is above lattice_beam can be in no lattice and is dropped at
- * once. */
+ * The search recorded the candidates of each token. Now that the tokens' costs are final, the
+ * candidates become links. A link whose excess alone is above lattice_beam can be in no lattice
+ * and is dropped at once. */
 #include "cpu/links.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static wf_status add_emitting(wf__search *search, float cutoff, wf_error *err) {
   return WF_OK;
 }
 
-/* Epsilon arcs behind each token since the frame's score, along the way it came. */
+/* Number of epsilon arcs on each token's path since the frame's score. */
 static wf_status count_depths(wf__search *search, wf_error *err) {
   const wf__token *tokens = search->tokens.data;
   uint64_t size = search->tokens.size;
@@ -89,7 +89,7 @@ static wf_status add_epsilons(wf__search *search, wf_error *err) {
                                   search->tokens.size, err);
 }
 
-/* What the frame's links read of its scores, for streams. */
+/* The scores that the frame's links read, for streams. */
 static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   wf__history *history = &search->history;
   const wf_graph *graph = search->graph;

@@ -1,9 +1,9 @@
-/* score_requests.c - what a search will ask its scorer, before it does: so that a scorer that
- * answers many requests faster together can do so.
+/* score_requests.c - submits the score requests of a step of the search before it needs them, so
+ * that a scorer can compute them as a batch.
  *
- * The search asks about every word of every arc it looks at, whatever the answer; so the requests
- * of a step are known before it, from the contexts of its tokens and the words of their arcs. A
- * request that is missed here is answered by itself. */
+ * The search scores every word of every arc that it expands. So the requests of a step are known
+ * beforehand, from the contexts of its tokens and the words of their arcs. A request that is
+ * missed here is scored on its own. */
 #include <math.h>
 
 #include "cpu/search.h"
@@ -59,8 +59,8 @@ static wf_status add_live(wf__search *search, const uint64_t *contexts, uint64_t
   return WF_OK;
 }
 
-/* Every context that the search may still name: of tokens and of those before them, of the lattice
- * so far, and of the words that are settled. */
+/* Every context that the search may still use: of the tokens and the previous frame's tokens, of
+ * the lattice so far, and of the committed words. */
 static wf_status find_live(wf__search *search, wf_error *err) {
   search->live.size = 0;
   WF__TRY(add_live(search, &search->scoring.start, 1, err));
@@ -78,8 +78,8 @@ static wf_status forget_others(wf__search *const *searches, void *const *memorie
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     status = find_live(searches[i], err);
     live[i] = searches[i]->live;
-    wf__scoring_forget(&searches[i]->scoring); /* what it says of the requests just asked, too:
-                                                  they are answered in the memory */
+    wf__scoring_forget(
+        &searches[i]->scoring); /* also the new requests: their scores are in the scorer's memory */
   }
   const wf_scorer *scorer = searches[0]->scoring.scorer;
   if (status == WF_OK) status = scorer->ops->batch->keep(scorer, memories, live, count, err);

@@ -76,8 +76,7 @@ static void set_label_costs(wf__search *search, const wf_scores *scores, int64_t
   }
 }
 
-/* Adds what the scorer says to a word's cost; *context goes from the one before the word to the one
- * behind it. */
+/* Adds the scorer's cost to a word's cost. *context advances over the word. */
 TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, uint64_t *context,
                                 wf_error *err) {
   float added;
@@ -86,7 +85,7 @@ TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, u
   return WF_OK;
 }
 
-/* What to do with the candidates of a frame. */
+/* The modes of expansion. */
 enum expand_mode {
   EXPAND_RUNNING, /* tokens of all within the beam of the best so far: a superset of those within
                      the final cutoff */
@@ -117,7 +116,7 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
   uint32_t base = (uint32_t)search->trace_base;
   float cutoff = mode == EXPAND_RUNNING ? FLT_MAX : limit_cost(last);
   for (uint64_t i = 0; i < size; i++) {
-    /* States come in no order the memory could guess; their arcs are asked for well ahead. */
+    /* States are in random order, so their arcs are prefetched. */
     if (i + FAR < size) prefetch_index(graph, sources[i + FAR].state);
     if (i + NEAR < size) prefetch_arcs(graph, sources[i + NEAR].state, false);
     wf__token source = sources[i];
@@ -230,8 +229,7 @@ static wf_status admit(wf__search *search, wf__limit last, wf_error *err) {
   return expand(search, EXPAND_FIXED, last, NULL, err);
 }
 
-/* The limit that lets in what min_active asks for, when the beam alone holds fewer tokens than
- * that. */
+/* The limit that min_active requires if the beam alone holds fewer tokens. */
 static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->options.min_active, within = 0;
   WF__TRY(collect(search, NO_LIMIT, err));
@@ -244,14 +242,14 @@ static wf_status widen(wf__search *search, wf__limit *last, wf_error *err) {
   return WF_OK;
 }
 
-/* Emitting arcs of one frame, up to the cutoff that beam, min_active and max_tokens set; *last is
- * the last let in. */
+/* Expands the emitting arcs of one frame up to the cutoff of beam, min_active and max_tokens;
+ * *last is the last accepted candidate. */
 static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
   float best = INFINITY;
   uint64_t least = (uint64_t)search->options.min_active;
   clear_tokens(search);
   search->full = false;
-  search->most_tokens = UINT32_MAX; /* the running cutoff may let in more than will stay */
+  search->most_tokens = UINT32_MAX; /* the running cutoff may accept more than will stay */
   WF__TRY(expand(search, EXPAND_RUNNING, NO_LIMIT, &best, err));
   search->most_tokens = (uint64_t)search->options.max_tokens;
   *last =
@@ -278,9 +276,9 @@ static bool has_epsilons(const wf_graph *graph, uint32_t state) {
   return run.first < run.end;
 }
 
-/* One candidate of an epsilon round, into `state`. It wins if it is cheaper (by the slack) than the
- * token was when the round began; among candidates of one round the cheaper, then the smaller arc
- * number, then the smaller context before the arc. */
+/* Offers one candidate of an epsilon round to `state`. It wins if it is cheaper (by more than
+ * the slack) than the token was when the round began. Among candidates of one round the cheaper
+ * wins, then the smaller arc number, then the smaller context before the arc. */
 TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a, uint32_t state,
                       float cost, uint64_t context, uint32_t round, wf_error *err) {
   wf__token *token = token_of(search, scored, state, context, err);
@@ -307,12 +305,12 @@ TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a
              : wf__vec_push(&search->frontier[round & 1], to, "tokens", err);
 }
 
-/* No path of epsilons that goes round no cycle has this many arcs. */
+/* No acyclic path of epsilon arcs has this many arcs. */
 static uint64_t most_rounds(const wf__search *search) {
   return keeps_pairs(search) ? search->tokens.size : search->graph->num_states;
 }
 
-/* The tokens to relax in a round as they stand before it. */
+/* Copies the tokens to relax in a round as they are before it. */
 static wf_status take_frontier(wf__search *search, uint32_t now, wf_error *err) {
   uint64_t size = search->frontier[now].size;
   const uint32_t *frontier = search->frontier[now].data;
@@ -391,7 +389,7 @@ static wf_status make_room(wf__search *search, wf_error *err) {
   wf_status status = WF_ERR_LIMIT;
   while (status != WF_OK && search->full) {
     search->path.flags |= WF_RESULT_OVERFLOW;
-    search->path.num_arcs = search->num_arcs_emitted; /* only the closure that stands is counted */
+    search->path.num_arcs = search->num_arcs_emitted; /* only the final closure is counted */
     search->full = false;
     WF__TRY(collect(search, search->last, err));
     uint64_t admitted = search->keys.size / 2;
@@ -409,7 +407,7 @@ static wf_status make_room(wf__search *search, wf_error *err) {
 
 /* --- the end of a frame ------------------------------------------------------------------ */
 
-/* Scores that the newest records read, for streams. */
+/* Keeps the scores that the newest records read, for streams. */
 static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   wf__trace *trace = &search->trace;
   const wf_graph *graph = search->graph;
@@ -426,8 +424,8 @@ static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
-/* Costs relative to the best token; records of all tokens into the trace, and what the lattice
- * needs into its history. */
+/* Finishes a frame: makes costs relative to the best token, and adds the tokens to the trace
+ * and, for the lattice, to the history. */
 static wf_status finish_frame(wf__search *search, float cutoff, wf_error *err) {
   uint64_t size = search->tokens.size;
   if (search->keeps_lattice) WF__TRY(wf__search_keep_links(search, cutoff, err));
@@ -488,7 +486,7 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
-/* Of a run of frames that are blank for sure, all but the first. */
+/* Is this frame skipped? All but the first of a run of certainly blank frames are. */
 static bool is_skipped(wf__search *search, const wf_scores *scores, int64_t t) {
   if (search->skip_above == INFINITY) return false;
   bool after_blank = search->after_blank;

@@ -37,8 +37,8 @@ typedef struct wf__token_vec {
   uint64_t size, cap;
 } wf__token_vec;
 
-/* The last of a ranking that is let in. Keys alone tell candidates and tokens apart, but for
- * contexts, which come after them. */
+/* The last accepted entry of a ranking. Keys are distinct except for contexts, which decide
+ * ties. */
 typedef struct wf__limit {
   uint64_t key, context;
 } wf__limit;
@@ -71,8 +71,8 @@ typedef struct wf__search {
   WF__VEC(uint64_t) frontier_contexts;
   wf__trace trace;
   uint64_t trace_base; /* record of tokens.data[0] in the trace */
-  wf__path *committed; /* of a stream: what all tokens share and nothing can change any more, cut
-                          off the trace; else NULL */
+  wf__path *committed; /* of a stream: the committed prefix, which all tokens share, cut off the
+                          trace; else NULL */
   wf__score_sum committed_sum; /* what the scorer said of it */
   const wf_scores *scores;     /* those being searched, and the frame in them */
   int64_t frame;
@@ -85,18 +85,17 @@ typedef struct wf__search {
   wf__context_vec live;      /* scratch of score_requests.c */
   float skip_above;          /* score of the blank beyond which a frame is blank for sure */
   bool after_blank;          /* the last frame was */
-  bool goes_on;              /* wf__search_finish is only to look: the path may end anywhere */
-  /* For the lattice, if one is asked for (links.c). */
+  bool goes_on; /* wf__search_finish makes a partial result: the path may end anywhere */
+  /* For the lattice, if there is one (links.c). */
   bool keeps_lattice; /* lattice_beam > 0 */
   wf__history history;
-  wf__link_vec
-      candidates; /* that met a token of the frame in the making; `excess` is the cost still */
+  wf__link_vec candidates; /* of the current frame's tokens; `excess` is still the cost */
   WF__VEC(uint32_t)
-  moved;                 /* numbers that these tokens got when some were dropped; empty: none was */
+  moved;                 /* new numbers of these tokens after some were dropped; empty: none was */
   wf__link_vec epsilons; /* the same for epsilon arcs, round by round */
   WF__VEC(uint64_t) rounds; /* first of `epsilons` of each round */
   WF__VEC(uint32_t) depths; /* scratch of links.c, by token */
-  uint64_t most_tokens;     /* tokens a frame may have now; token_of sets `full` beyond */
+  uint64_t most_tokens;     /* most tokens of a frame; token_of sets `full` beyond */
   bool full;
   bool died; /* no token was left: `tokens` are the last sources, their records in `prev` */
   wf__path path;
@@ -117,31 +116,31 @@ wf_status wf__search_begin(wf__search *search, wf_error *err);
 /* The next frames to consume; they must stay until they are consumed. */
 void wf__search_feed(wf__search *search, const wf_scores *scores);
 /* Consumes them to their end or until no token is left (then path.flags gets WF_RESULT_DIED).
- * *waits: with a scorer that answers many requests at one time, the search has asked and goes on,
- * from where it stands, after the answer. */
+ * *waits: with a scorer that has batch operations, the search has submitted requests and must be
+ * continued after they are scored. */
 wf_status wf__search_go_on(wf__search *search, bool *waits, wf_error *err);
-/* Feeds, and goes on to the end, answering by itself. */
+/* Feeds and continues to the end, scoring its own requests. */
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err);
-/* Asks what wf__search_finish will need to know. It does so itself, too. */
+/* Submits the requests that wf__search_finish will need. It also does so itself. */
 wf_status wf__search_request_endings(wf__search *search, bool *waits, wf_error *err);
 /* Best path into search->path, which stays valid until the next begin. `scores` holds all frames
- * from the first on, or is NULL if the trace has kept what was read of them; of a stream the path
- * is what comes behind the committed prefix. */
+ * from the first on, or is NULL if the trace has kept the scores that were read. Of a stream the
+ * path begins after the committed prefix. */
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
-/* With a lattice: into history.endings what ending in each of the newest frame's tokens costs,
- * above the least of them. `final`: on final states; else anywhere, after dying where the search
- * went on. wf__search_lattice does so itself. */
+/* With a lattice: sets history.endings to the cost of ending in each of the newest frame's
+ * tokens, above the least of them. `final`: on final states only; else anywhere, after dying
+ * where the search continued. wf__search_lattice does so itself. */
 wf_status wf__search_endings(wf__search *search, bool final, wf_error *err);
-/* After wf__search_finish, once, if the options ask for a lattice. */
+/* After wf__search_finish, once, if the options include a lattice. */
 wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out,
                              wf_error *err);
 
-/* score_requests.c, for a scorer that answers many requests at one time: those over the emitting
- * arcs of the sources, and over the epsilon arcs of the frontier. */
+/* score_requests.c, for a scorer with batch operations: submits requests for the emitting arcs
+ * of the sources, and for the epsilon arcs of the frontier. */
 wf_status wf__search_request_emitting(wf__search *search, bool *waits, wf_error *err);
 wf_status wf__search_request_epsilons(wf__search *search, const uint32_t *frontier, uint64_t size,
                                       bool *waits, wf_error *err);
-/* Lets the searches' scorers, whose memories are joined, answer all that was asked. */
+/* Scores all requests of the searches, whose scorers' memories are joined. */
 wf_status wf__search_score_requests(wf__search *const *searches, size_t count, wf__pool *pool,
                                     wf_error *err);
 
@@ -149,7 +148,8 @@ wf_status wf__search_score_requests(wf__search *const *searches, size_t count, w
 static inline uint64_t wf__search_source_number(const wf__search *search, const wf__token *source) {
   return source->prev - search->trace_base;
 }
-/* Context of tokens[i], of the newest frame, once it is settled. There must be a scorer. */
+/* Context of tokens[i] of the newest frame, after the frame is finished. There must be a
+ * scorer. */
 static inline uint64_t wf__search_context(const wf__search *search, uint64_t i) {
   return search->died
              ? search->past_contexts.data[wf__search_source_number(search, &search->tokens.data[i])]

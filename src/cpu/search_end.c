@@ -1,5 +1,5 @@
-/* search_end.c - the end of the search, or a look at it before that: which token the path ends in,
- * the way back, the lattice. */
+/* search_end.c - the end of the search, or a partial result: the last token of the path, the
+ * backtrace, the lattice. */
 #include <math.h>
 
 #include "cpu/search.h"
@@ -7,8 +7,8 @@
 
 #define NONE UINT32_MAX
 
-/* What ending in tokens[i] of the newest frame costs: its cost, and `with_final` those of the graph
- * and of the scorer. */
+/* Cost of ending in tokens[i] of the newest frame: its cost and, `with_final`, the final costs
+ * of graph and scorer. */
 static wf_status ending_cost(wf__search *search, uint64_t i, bool with_final, float *cost,
                              wf_error *err) {
   const wf__token *token = &search->tokens.data[i];

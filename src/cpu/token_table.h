@@ -1,5 +1,5 @@
-/* token_table.h - the tokens of a frame by state, or by state and context; part of search.c, where
- * the compiler can see into it. search_create.c makes the first slots.
+/* token_table.h - the tokens of a frame by state, or by state and context; part of search.c, so
+ * that the compiler can inline it. search_create.c makes the first slots.
  *
  * Slots are an open-addressing table, cleared frame by frame through the list of those in use. */
 #ifndef WF_CPU_TOKEN_TABLE_H
@@ -12,9 +12,8 @@
 
 #define NONE UINT32_MAX
 
-/* What runs once per arc comes twice from the compiler: for searches without a scorer, which pay
- * nothing for those with one, and for these. Such functions take `scored`, a constant where they
- * are called. */
+/* Functions that run once per arc are compiled twice, for searches with and without a scorer, so
+ * that the latter pay nothing. They take `scored`, a constant at each call. */
 #define TWICE static inline __attribute__((always_inline))
 
 static inline void clear_tokens(wf__search *search) {
@@ -27,7 +26,7 @@ static inline void clear_tokens(wf__search *search) {
 
 enum { RECOMBINE_PAIR, RECOMBINE_STATE };
 
-/* Are tokens of one state and different contexts apart? */
+/* Are tokens of one state with different contexts kept apart? */
 static inline bool keeps_pairs(const wf__search *search) {
   return search->scoring.scorer != NULL && search->options.recombine == RECOMBINE_PAIR;
 }

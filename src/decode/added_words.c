@@ -1,5 +1,5 @@
-/* added_words.c - graphs with words added at run time: made of a base and phrase trees, walked by
- * number, written out as an fst. */
+/* added_words.c - graphs with words added at run time: made from a base and phrase trees,
+ * addressed by number, converted to an fst. */
 #include <math.h>
 #include <string.h>
 
@@ -111,8 +111,8 @@ static wf_status find_class(const wf_graph *graph, const char *word_class, int32
   return WF_OK;
 }
 
-/* What the graph's arcs say about epsilons, as decode_graph.c finds it out where they are all
- * written. */
+/* The graph's epsilon properties, which decode_graph.c computes for graphs whose arcs are all in
+ * memory. */
 static void look_at_class(wf_graph *graph, int32_t c) {
   const wf__phrase_tree *tree = graph->added[c].tree;
   graph->has_negative_epsilons = graph->has_negative_epsilons || tree->has_negative_epsilons;

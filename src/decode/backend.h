@@ -1,7 +1,8 @@
-/* backend.h - what a search backend must offer, and what every backend shares.
+/* backend.h - the interface of a search backend, and code shared by all backends.
  *
- * Utterances come checked (columns, NaN) from decoder.c and go back as a path of arcs; words, times
- * and costs are made from the path by best_path.c, so that they cannot differ between backends. */
+ * decoder.c checks the utterances' columns and options. A backend returns a path of arcs.
+ * best_path.c makes words, times and costs from the path, so they cannot differ between
+ * backends. */
 #ifndef WF_DECODE_BACKEND_H
 #define WF_DECODE_BACKEND_H
 
@@ -16,12 +17,12 @@ typedef struct wf__path {
   WF__VEC(uint32_t) arcs;  /* arcs of the graph, one after the other */
   WF__VEC(float) loglikes; /* score that each consuming arc read */
   WF__VEC(int32_t)
-  frames; /* number of its frame, and of the next one if there is one yet; empty if no frames are
+  frames; /* number of each frame read, and of the next one if there is one; empty if no frames are
              skipped */
   float final_cost;    /* of the last state, 0 if not final or died */
-  float relative_cost; /* of a path that goes on: of ending in a final state, above the best token;
-                          +infinity: there is none */
-  double scorer_cost;  /* of the whole path up to here, whatever part this is; 0 without a scorer */
+  float relative_cost; /* of an unfinished path: cost of ending in a final state, above the best
+                          token; +infinity: there is none */
+  double scorer_cost;  /* of the whole path up to here; 0 without a scorer */
   uint32_t flags;      /* WF_RESULT_* */
   int64_t num_decoded;
   uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
@@ -45,15 +46,15 @@ static inline const wf_graph *wf__batch_graph(const wf__batch *batch, size_t i,
   return batch->graphs != NULL && batch->graphs[i] != NULL ? batch->graphs[i] : decoders;
 }
 
-/* Streams. What a backend keeps of one between chunks is a channel, its own: the newest frame's
- * tokens, the trace behind them down to what all tokens share, the lattice's history. One call at a
- * time for all channels of a decoder. */
+/* Streams. A channel is the backend's state of a stream between chunks: the newest frame's
+ * tokens, their trace back to the committed prefix, the lattice's history. One call at a time
+ * for all channels of a decoder. */
 typedef struct wf__stream_backend {
   wf_status (*open)(void *self, void **channel, wf_error *err);
   void (*close)(void *self, void *channel);
-  /* From now on; NULL: none. In the middle of an utterance, contexts are those behind words[0 ..
-   * num_words), which are decided, and what follows them; what the scorer before has added stays.
-   */
+  /* Sets the scorer from now on; NULL: none. In mid-utterance it starts from each token's own
+   * word history, which begins with the committed words[0 .. num_words). Costs that the old
+   * scorer has added stay. */
   wf_status (*set_scorer)(void *self, void *channel, const wf_scorer *scorer, const wf_word *words,
                           size_t num_words, wf_error *err);
   /* For utterances that have not begun: the decoder's graph or one with words added to it,
@@ -63,18 +64,17 @@ typedef struct wf__stream_backend {
   void (*reset)(void *self, void *channel);
   uint64_t (*bytes)(const void *self, const void *channel);
   /* Gathers the channels that are not skipped into lanes, consumes batch->scores[i] with each,
-   * scatters them back. batch->results[i] holds the frames accepted before; it takes the status and
-   * message of a stream that fails, and then only the values of its scores are looked at. Fails,
-   * with all others advanced, if one ran out of memory. */
+   * scatters them back. batch->results[i] has the number of frames accepted before, and gets the
+   * status and message of a stream that fails; the scores of a failed stream are only checked.
+   * Fails, with all others advanced, if one ran out of memory. */
   wf_status (*advance)(void *self, const wf__batch *batch, void *const *channels, wf_error *err);
-  /* What nothing can change any more and has not been handed over yet: arcs that all tokens share.
-   * `now`: look for more first. */
+  /* Returns the committed prefix since the last call: arcs that all tokens share. `now`: looks
+   * for more first. */
   wf_status (*committed)(void *self, void *channel, bool now, wf__path *out, wf_error *err);
-  /* From there to the best ending, or, if it `goes_on`, to the best token and with relative_cost.
-   */
+  /* The path from the committed prefix to the best ending or, if it `goes_on`, to the best token,
+   * with relative_cost. */
   wf_status (*path)(void *self, void *channel, bool goes_on, wf__path *out, wf_error *err);
-  /* The part of the lattice that nothing can change any more, which is dropped; NULL: there is
-   * none. */
+  /* Takes the final part of the lattice out of the channel; NULL: there is none. */
   wf_status (*commit_lattice)(void *self, void *channel, wf_lattice **out, wf_error *err);
   /* Without `goes_on`, after path and for the last time before reset. */
   wf_status (*lattice)(void *self, void *channel, bool goes_on, wf_lattice **out, wf_error *err);
@@ -84,7 +84,7 @@ typedef struct wf__backend {
   const char *name;
   wf_status (*open)(const wf_graph *graph, const wf_decoder_options *options, void **out,
                     wf_error *err);
-  /* Fails only for reasons that are not an utterance's own. */
+  /* Fails only for errors that are not of a single utterance. */
   wf_status (*decode)(void *self, const wf__batch *batch, wf_error *err);
   void (*close)(void *self);
   /* The rest is NULL on the CPU. */
@@ -158,20 +158,18 @@ typedef struct wf__account {
 /* Adds a part of the path. */
 wf_status wf__account_add(wf__account *account, const wf_graph *graph,
                           const wf_decoder_options *options, const wf__path *part, wf_error *err);
-/* Times of words that what was added decides, whatever follows. Only of what cannot be taken back.
- */
+/* Decides the times of words that no later frame can change. Only for parts that are never rolled
+ * back. */
 wf_status wf__account_decide(wf__account *account, const wf_graph *graph, wf_error *err);
-/* How many words nothing can change any more, but for the times of the last of them. After
- * wf__account_decide. */
+/* Number of words that are final, except for the times of the last. After wf__account_decide. */
 uint64_t wf__account_num_stable(const wf__account *account, const wf_graph *graph);
 /* Brings alignment and times of words up to frame `end`, as if the path ended there; more may
  * follow. */
 wf_status wf__account_close(wf__account *account, const wf_graph *graph,
                             const wf_decoder_options *options, int64_t end, wf_error *err);
-/* Drops the first `num_words` words and the alignment before what is left. */
+/* Drops the first `num_words` words and their alignment. */
 void wf__account_forget(wf__account *account, const wf_graph *graph, uint64_t num_words);
-/* Into the result, which takes the arrays over; what the path says of its end, and its statistics,
- * come from `path`. */
+/* Fills the result, which takes over the arrays; the path's end and statistics come from `path`. */
 wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_graph *graph,
                              const wf_decoder_options *options, const wf__path *path,
                              wf_error *err);
@@ -201,7 +199,7 @@ void wf__result_fail(wf_result *result, wf_status status, const wf_error *err);
 /* Fails the utterance whose score of this frame and column is NaN, +infinity or beyond 1e20. */
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value);
 
-/* What "cpu", "cuda", "cuda:N", "cuda:N,M" and "cuda:all" name. */
+/* Parses "cpu", "cuda", "cuda:N", "cuda:N,M" and "cuda:all". */
 enum { WF__MAX_WORKERS = 64 };
 typedef struct wf__devices {
   bool cuda;

@@ -8,7 +8,7 @@
 
 #include "decode/backend.h"
 
-/* --- estimates: of graphs that do not tell how words are made of tokens ------------------ */
+/* --- estimates: of graphs without a word aligner ------------------ */
 
 /* A word starts with the first frame consumed at or after the arc that carries it. It ends where
  * the next one starts, less the frames at its end whose column is the blank, or that were skipped

@@ -1,5 +1,5 @@
-/* check_scores.c - tells probabilities, base-10 logarithms, negated, transposed or shifted scores
- * from log-posteriors by the numbers of a few frames. */
+/* check_scores.c - detects probabilities, base-10 logarithms, and negated, transposed or shifted
+ * scores from the values of a few frames. */
 #include "decode/check_scores.h"
 
 #include <stdarg.h>
@@ -30,13 +30,13 @@ static void warn(wf_decoder *decoder, enum cause cause, wf_result *result, const
                  ...) {
   char message[sizeof result->message];
   bool fails = decoder->options.check_scores == ERROR,
-       again = (decoder->check.told & 1u << cause) != 0;
+       again = (decoder->check.warned & 1u << cause) != 0;
   if (again && !fails) return;
   va_list args;
   va_start(args, format);
   vsnprintf(message, sizeof message, format, args);
   va_end(args);
-  decoder->check.told |= 1u << cause;
+  decoder->check.warned |= 1u << cause;
   if (!fails) {
     wf__log(WF_LOG_WARNING, "%s (check_scores=off: no such warnings)", message);
     return;
@@ -69,7 +69,7 @@ static double sum_of_frame(const wf_scores *scores, int64_t frame, enum scale sc
   return sum;
 }
 
-/* Do all frames looked at sum to 1 on this scale, and have all scores its sign? */
+/* Do all sampled frames sum to 1 on this scale, and do all scores have its sign? */
 static bool fits(const wf_scores *scores, int count, enum scale scale) {
   for (int i = 0; i < count; i++) {
     int64_t frame = frame_at(scores, i, count);
@@ -99,8 +99,7 @@ static int compare(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* Says what is wrong with frames of which not all sum to 1. False: it is nothing that can be told.
- */
+/* Reports the cause if not all frames sum to 1. Returns false if the cause is unknown. */
 static bool check_sums(wf_decoder *decoder, const wf_scores *scores, int count, double *sums,
                        wf_result *result) {
   int32_t num_tokens = decoder->graph->num_tokens;
@@ -147,8 +146,8 @@ static bool check_columns(wf_decoder *decoder, const wf_scores *scores, wf_resul
   return true;
 }
 
-/* Counts the most probable columns. The blank hardly ever is, another column mostly: then that one
- * will be the blank. */
+/* Counts the most probable column of frames. If it is hardly ever the blank, but mostly another
+ * column, that one is probably the blank. */
 static bool check_blank(wf_decoder *decoder, const wf_scores *scores, int count,
                         wf_result *result) {
   wf__score_check *check = &decoder->check;
@@ -197,7 +196,7 @@ static void look(wf_decoder *decoder, const wf_scores *scores, wf_result *result
   (void)check_blank(decoder, scores, count, result);
 }
 
-/* Frames in the middle of an utterance in GPU memory, in ours. */
+/* Copies frames from the middle of an utterance in GPU memory to host memory. */
 static bool fetch(wf_decoder *decoder, const wf_scores *scores, wf_scores *out) {
   uint64_t frame_bytes = (uint64_t)scores->stride * wf__dtype_bytes(scores->dtype);
   if (decoder->backend->copy_scores == NULL || frame_bytes > BLOCK_BYTES) return false;
@@ -240,7 +239,7 @@ void wf__check_narrowed(wf_decoder *decoder, wf_result *result) {
   if (mode == OFF || result->status != WF_OK ||
       result->num_narrowed * 2 <= (uint64_t)result->num_decoded)
     return;
-  if (mode == WARN && decoder->check.told != 0)
+  if (mode == WARN && decoder->check.warned != 0)
     return; /* what is wrong with the scores is the reason */
   warn(decoder, NARROWED, result,
        "max_active=%d tokens were reached in %llu of %lld frames, so the search is narrower than "

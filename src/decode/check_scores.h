@@ -1,9 +1,8 @@
-/* check_scores.h - scores that look wrong, told once for each decoder and cause.
+/* check_scores.h - scores that look wrong, reported once for each decoder and cause.
  *
  * A CTC graph expects log-posteriors: exp of each frame sums to 1. Wrong scores give wrong words
- * without an error, but most kinds can be told from the numbers of a few frames. The calling thread
- * looks at utterances in their order, before the search: so what is said does not depend on
- * threads. */
+ * without an error, but most kinds can be detected from the values of a few frames. The calling
+ * thread checks utterances in order, before the search, so messages do not depend on threads. */
 #ifndef WF_DECODE_CHECK_SCORES_H
 #define WF_DECODE_CHECK_SCORES_H
 
@@ -11,15 +10,15 @@
 
 typedef struct wf__score_check {
   uint64_t num_seen;      /* utterances, and chunks of streams */
-  uint32_t told;          /* a bit for each cause */
+  uint32_t warned;        /* a bit for each cause */
   uint64_t num_frames;    /* looked at for the place of the blank */
   WF__VEC(uint64_t) best; /* [columns] of these: frames in which the column is the most probable */
   WF__VEC(char) block;    /* frames copied from a GPU */
 } wf__score_check;
 
 struct wf_decoder;
-/* Looks at an utterance's scores, or a chunk's, which have passed wf__check_scores. False: they
- * look wrong, and check_scores=error puts that into the result. */
+/* Checks an utterance's scores, or a chunk's, which have passed wf__check_scores. Returns false
+ * if they look wrong and check_scores=error, with the error in the result. */
 bool wf__scores_look_right(struct wf_decoder *decoder, const wf_scores *scores, wf_result *result);
 /* Of a finished utterance: was the beam cut by max_active in most frames? */
 void wf__check_narrowed(struct wf_decoder *decoder, wf_result *result);

@@ -1,4 +1,4 @@
-/* decode_graph.c - checks an fst and lays it out for the search. */
+/* decode_graph.c - checks an fst and makes the search's layout of it. */
 #include "decode/decode_graph.h"
 
 #include "base/interrupt.h"
@@ -8,7 +8,7 @@
 
 enum {
   MAX_LABEL = 1 << 26
-}; /* tables go up to the largest label: one stray label must not ask for gigabytes */
+}; /* tables go up to the largest label: one stray label must not require gigabytes */
 
 static wf_status make_index(wf_graph *graph, wf_error *err) {
   const wf_fst_view *view = &graph->view;

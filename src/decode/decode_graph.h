@@ -1,4 +1,4 @@
-/* decode_graph.h - the graph as the search walks it.
+/* decode_graph.h - the graph in the search's layout.
  *
  *   index   [num_states + 1]  {first_arc, first_epsilon}: emitting arcs of s are [first_arc,
  *           first_epsilon),
@@ -75,18 +75,18 @@ struct wf_graph {
   uint64_t num_states, num_arcs; /* with those of added words */
 };
 
-/* How much cheaper an epsilon path must be to replace a token: 0, except where epsilons go in
- * cycles and some are negative, as words may be that a scorer has its say on. There rounding could
- * make a cycle of cost zero look like a gain for ever. */
+/* How much cheaper an epsilon path must be to replace a token. 0 unless the graph has an epsilon
+ * cycle and negative epsilon weights (a scorer's boosts count as such): there rounding could
+ * make a cycle of cost zero look like a gain each time. */
 float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options, bool scored);
 
-/* Classes of an fst: its input labels with names such as #<contact>. `*out_fst` is a copy in which
- * their arcs are epsilons of weight +infinity to a new last state, and `*out` tells where they led;
- * both NULL if there are none. */
+/* Classes of an fst: its input labels with names such as #<contact>. `*out_fst` is a copy in
+ * which their arcs are epsilons of weight +infinity to a new last state, and `*out` has their
+ * old targets; both NULL if there are none. */
 wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fst, wf_error *err);
 /* Label that the state loops on without a word; 0: none, or several. */
 int32_t wf__loop_label(const wf_fst_view *view, uint64_t state);
-/* Fills in the numbers of arcs, once they stand, and the blank. */
+/* Fills in the numbers of arcs, after these are final, and the blank. */
 wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_error *err);
 /* The place that an arc is; NULL if it is none. */
 const wf__class_site *wf__class_site_of(const wf__classes *classes, uint32_t arc);
@@ -116,8 +116,7 @@ static inline wf__arc_run wf__emitting_run(const wf_graph *graph, uint32_t state
   return (wf__arc_run){graph->view.arcs + index.first_arc, index.first_arc, index.first_epsilon, 0};
 }
 
-/* Epsilon arcs of a state; only `first` and `end` mean anything: ask wf__graph_arc, which knows
- * where they lead. */
+/* Epsilon arcs of a state; only `first` and `end` are valid: use wf__graph_arc for the arcs. */
 static inline wf__arc_run wf__epsilon_run(const wf_graph *graph, uint32_t state) {
   if (wf__is_added(graph, state)) return wf__added_run(graph, state, true);
   return (wf__arc_run){NULL, graph->index[state].first_epsilon, graph->index[state + 1].first_arc,

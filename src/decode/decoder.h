@@ -23,14 +23,14 @@ struct wf_decoder {
 /* One more reference, for wf_decoder_free. */
 wf_decoder *wf__decoder_ref(wf_decoder *decoder);
 
-/* Says in the utterance's own result if its scores are no matrix, or have too few columns, and
- * returns false then. Values are the backend's to check. */
+/* Returns false, with the error in the utterance's result, if its scores are no matrix or have
+ * too few columns. The backend checks the values. */
 bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);
 /* May an utterance of the decoder search this graph (NULL: its own)? */
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err);
 
-/* Can the decoder's device ask this scorer (NULL: none) when it searches the graph (NULL: the
- * decoder's own)? */
+/* Does the decoder's device support this scorer (NULL: none) with the graph (NULL: the decoder's
+ * own)? */
 wf_status wf__check_scorer(const wf_decoder *decoder, const wf_graph *graph,
                            const wf_scorer *scorer, wf_error *err);
 

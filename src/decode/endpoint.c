@@ -70,7 +70,7 @@ int32_t wf__endpoint(const wf__endpointer *endpointer, int64_t num_frames, int64
     const wf__endpoint_rule *rule = &endpointer->rules[i];
     bool cheap =
         relative_cost <= (double)rule->max_relative_cost || rule->max_relative_cost >= 1e30f;
-    /* A hundredth of a frame for products such as 3 x 0.04 that miss what was meant. */
+    /* A tolerance of a hundredth of a frame for rounding in products such as 3 x 0.04. */
     double tolerance = endpointer->frame_seconds * 0.01;
     if ((num_frames > num_silent || !rule->must_contain_nonsilence) &&
         silence + tolerance >= (double)rule->min_trailing_silence && cheap &&

@@ -1,5 +1,4 @@
-/* endpoint.h - has the speaker finished? Kaldi's five rules over what a stream knows after a chunk.
- */
+/* endpoint.h - endpoint detection: Kaldi's five rules, applied to a stream after a chunk. */
 #ifndef WF_DECODE_ENDPOINT_H
 #define WF_DECODE_ENDPOINT_H
 

@@ -54,7 +54,7 @@ void wf__history_begin_epsilons(wf__history *history) {
   history->frames.data[history->frames.size - 1].first_epsilon = history->links.size;
 }
 
-/* In topological order (Kahn 1962): links of a token come when all links into it have. */
+/* Sorts in topological order (Kahn 1962): links of a token come after all links into it. */
 wf_status wf__history_add_epsilons(wf__history *history, const wf__link *epsilons, uint64_t size,
                                    uint64_t num_tokens, wf_error *err) {
   uint64_t tail = 0;
@@ -98,7 +98,7 @@ static struct span span_of(const wf__history *history, uint64_t f) {
                        newest ? history->links.size : frame[1].first_link};
 }
 
-/* Best ways on from the sources of the links [first, end), backward. */
+/* Lowers the extra costs of the sources of the links [first, end), backward. */
 static void relax(const wf__history *history, uint64_t first, uint64_t end, wf__past_token *from,
                   const wf__past_token *to) {
   for (uint64_t i = end; i > first; i--) {
@@ -115,8 +115,8 @@ static bool as_before(const wf__history *history, const wf__past_token *tokens, 
   return true;
 }
 
-/* Extra costs, from those of the newest frame back to the first one, or to a settled frame in which
- * nothing changed. Returns the first frame that something may be dropped from. */
+/* Computes extra costs from the newest frame back to the first, or to a frame of an earlier
+ * pruning in which nothing changed. Returns the first frame that something may be dropped from. */
 static wf_status work_out(wf__history *history, uint64_t *first, wf_error *err) {
   uint64_t newest = history->frames.size - 1;
   for (uint64_t f = newest;; f--) {
@@ -162,7 +162,7 @@ static uint64_t keep_links(wf__history *history, uint64_t first, uint64_t end, u
   return kept;
 }
 
-/* Numbers that the tokens will have when those beyond the beam are gone. */
+/* New numbers of the tokens after those beyond the beam are dropped. */
 static void renumber(const wf__past_token *tokens, uint64_t count, float beam, uint32_t *numbers) {
   uint32_t next = 0;
   for (uint64_t i = 0; i < count; i++) {
@@ -184,8 +184,8 @@ static uint64_t keep_tokens(wf__history *history, uint64_t first, uint64_t end, 
   return kept;
 }
 
-/* Slides together what is within the beam, from frame `first` on. A link that is within it has both
- * its tokens within it. */
+/* Compacts the tokens and links within the beam, from frame `first` on. Both tokens of a link
+ * within the beam are within it. */
 static wf_status slide(wf__history *history, uint64_t first, wf_error *err) {
   uint64_t num_tokens = history->frames.data[first].first_token,
            num_links = history->frames.data[first].first_link;

@@ -1,9 +1,9 @@
-/* lattice_history.h - what a search remembers for the lattice: its tokens, and the links between
- * them that may still be in it.
+/* lattice_history.h - a search's history for the lattice: tokens, and links between them that
+ * may still be in it.
  *
  *   frames  [num_frames + 1]  {first_token, first_link, first_epsilon, number}   frame 0 is the
  *           start's closure
- *   tokens                    {state, extra}                             frame after frame
+ *   tokens                    {state, extra_cost}                        frame after frame
  *   contexts                  of the tokens, if there is a scorer
  *   links                     {from, to, arc, excess}                    of frame f: [first_link,
  *                             first_epsilon) from tokens of f - 1 to tokens of f,
@@ -13,12 +13,11 @@
  *                             epsilons; only for streams, which do not see their
  *                                                                        scores again
  *
- * The search adds frames at the end. wf__history_prune works out backward from the newest frame
- * what every token and link costs above the best way (docs/reference/semantics.md, "Lattice"), and
- * slides what is within the beam together. While the utterance goes on, every token of the newest
- * frame may turn out best, so the extra costs are lower bounds: what goes would have gone at the
- * end too, and what stays is what may still be in the lattice. So memory follows the lattice, not
- * the search. */
+ * The search adds frames at the end. wf__history_prune computes, backward from the newest frame,
+ * the extra cost of every token and link above the best path (docs/reference/semantics.md,
+ * "Lattice"), and compacts those within the beam. During the utterance every token of the newest
+ * frame may turn out best, so extra costs are lower bounds: what is dropped would be dropped at
+ * the end, too. So memory grows with the lattice, not with the search. */
 #ifndef WF_DECODE_LATTICE_HISTORY_H
 #define WF_DECODE_LATTICE_HISTORY_H
 
@@ -39,7 +38,7 @@ typedef struct wf__link_vec {
 
 typedef struct wf__past_token {
   uint32_t state;
-  float extra_cost; /* cost of the best way through it above the best way of all */
+  float extra_cost; /* cost of the best path through it above the best path of all */
 } wf__past_token;
 
 typedef struct wf__past_frame {
@@ -63,9 +62,9 @@ typedef struct wf__history {
   WF__VEC(float)
   endings; /* of the newest frame's tokens, at the end of the utterance: cost of ending there above
               the best ending */
-  uint64_t num_pruned_frames;    /* frames there were at the last pruning: their extra costs stand
-                              until    those of later frames change */
-  WF__VEC(float) before;         /* scratch: extra costs of a frame at the last pruning */
+  uint64_t num_pruned_frames; /* number of frames at the last pruning: their extra costs are valid
+                                 until those of later frames change */
+  WF__VEC(float) before;      /* scratch: extra costs of a frame at the last pruning */
   WF__VEC(uint32_t) renumber[2]; /* scratch: new numbers of a frame's tokens, and of those before */
   WF__VEC(wf__epsilon_node) nodes; /* scratch of wf__history_add_epsilons, by token */
   WF__VEC(uint32_t) queue;
@@ -73,8 +72,8 @@ typedef struct wf__history {
 
 void wf__history_clear(wf__history *history, float beam);
 void wf__history_free(wf__history *history);
-/* Begins the next frame. Its links, its epsilon links (wf__history_begin_epsilons between) and its
- * tokens, with extra 0, are then pushed by the caller, and with a scorer their contexts. */
+/* Begins the next frame. The caller then pushes its links, its epsilon links (after
+ * wf__history_begin_epsilons), its tokens with extra cost 0 and, with a scorer, their contexts. */
 wf_status wf__history_begin_frame(wf__history *history, int64_t number, wf_error *err);
 void wf__history_begin_epsilons(wf__history *history);
 /* The newest frame's epsilon links, fewer than 2^32, in runs by source; they make no cycle. */
@@ -82,19 +81,20 @@ wf_status wf__history_add_epsilons(wf__history *history, const wf__link *epsilon
                                    uint64_t num_tokens, wf_error *err);
 /* `to` becomes a copy of all but the endings; it keeps its memory. */
 wf_status wf__history_copy(const wf__history *from, wf__history *to, wf_error *err);
-/* Drops what cannot be within the beam any more. Numbers of tokens in the newest frame stay. */
+/* Drops tokens and links that cannot be within the beam any more. Numbers of tokens in the
+ * newest frame stay. */
 wf_status wf__history_prune(wf__history *history, wf_error *err);
-/* The last pruning: `endings`, filled by the caller for every token of the newest frame, take the
- * place of 0. What is left then is the lattice. */
+/* The last pruning: `endings`, filled by the caller for every token of the newest frame, replace
+ * the extra costs of 0. The rest is the lattice. */
 wf_status wf__history_end(wf__history *history, wf_error *err);
 /* Takes what is before the latest token that every path goes through out of the history, into
  * `part` (empty: there is none), a history of `*num_frames` that is pruned and has its endings.
  * lattice_parts.c. */
 wf_status wf__history_take_part(wf__history *history, wf__history *part, int64_t *num_frames,
                                 wf_error *err);
-/* The lattice in its canonical order, of `num_frames` frames, skipped ones included. `scores` holds
- * them all, or is NULL if loglikes are kept; `final`: endings are on final states and cost what the
- * graph and the scorer say, else nothing. */
+/* Makes the lattice in its canonical order, of `num_frames` frames, skipped ones included.
+ * `scores` holds them all, or is NULL if loglikes are kept. `final`: endings are on final states
+ * and have the final costs of graph and scorer; else they cost nothing. */
 wf_status wf__history_lattice(const wf__history *history, const wf_graph *graph,
                               const wf_decoder_options *options, const wf_scores *scores,
                               wf__scoring *scoring, int64_t num_frames, bool final,

@@ -1,11 +1,11 @@
-/* lattice_parts.c - cuts the history where every path goes through one token: what is before it is
- * lattice for good.
+/* lattice_parts.c - cuts the history where every path goes through one token: the part before it
+ * is final.
  *
  *   frame f:  a --eps--> B, and all links of frame f + 1 come from B     =>     frames 0 .. f,
  *   which end in B     and     B, frames f + 1 on
  *
- * The best way of all goes through B, whatever comes; so what a token before B costs extra is what
- * it costs extra on the way to B, and that stands. */
+ * The best path goes through B in any case. So the extra cost of a token before B is that of its
+ * path to B, which is final. */
 #include <math.h>
 #include <string.h>
 

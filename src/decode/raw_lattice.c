@@ -1,5 +1,5 @@
-/* raw_lattice.c - from what is left of a history to a lattice: states and arcs in an order that the
- * lattice alone decides.
+/* raw_lattice.c - makes a lattice from a pruned history: states and arcs in an order that
+ * depends on the lattice alone.
  *
  * States go by frame, then by level (arcs on the longest epsilon path that leads to them within the
  * frame), then by state of the graph, then by context; the arcs of a state by their number in the

@@ -1,10 +1,9 @@
-/* stream.c - the public stream: takes chunks to the backend, and makes words of what the backend
- * emits.
+/* stream.c - the public stream: passes chunks to the backend, and makes words from what the
+ * backend emits.
  *
- *   decided   account   words, times and sums of what nothing can change any more: committed
+ *   decided   account   words, times and sums that cannot change any more: committed
  *             prefixes, as the backend cuts them off
- *   open      path    from there to the best token or ending, looked up when asked for
- */
+ *   open      path    from there to the best token or ending, looked up on request */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,7 +91,7 @@ uint64_t wf_stream_bytes(const wf_stream *stream) {
 
 /* --- the end of the path, as it stands --------------------------------------------------- */
 
-/* Takes what is decided into the account; `now`: also what nobody has noticed yet. */
+/* Adds the committed prefix to the account; `now`: looks for more of it first. */
 static wf_status take_committed_prefix(wf_stream *stream, bool now, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   WF__TRY(stream->backend->committed(decoder->search, stream->channel, now, &stream->part, err));
@@ -100,7 +99,7 @@ static wf_status take_committed_prefix(wf_stream *stream, bool now, wf_error *er
   return wf__account_decide(&stream->account, stream->graph, err);
 }
 
-/* An account as it was, for the time that an open path is in it. */
+/* The saved state of an account while an open path is in it. */
 struct mark {
   uint64_t num_words, num_aligned;
   wf_word last;
@@ -152,7 +151,7 @@ static wf_status look_for_endpoint(wf_stream *stream, wf_stream_event *event, wf
   return status;
 }
 
-/* What one stream of the batch has to be told and to tell. */
+/* The input and the outcome of one stream of the batch. */
 static wf_status after_chunk(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
                              wf_error *err) {
   wf_result *result = stream->result;
@@ -183,8 +182,7 @@ static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *stre
   return status;
 }
 
-/* Is the chunk a matrix that the backend may look into? After bad scores nothing more is looked at.
- */
+/* Is the chunk a matrix that the backend may read? After bad scores no more are read. */
 static bool check_chunk(const wf_stream *stream, const wf_scores *chunk) {
   wf_result *result = stream->result, said = {0};
   if (result->status == WF_ERR_ARGUMENT) return false;
@@ -314,17 +312,17 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
         err, WF_ERR_STATE,
         "with lattices, a scorer is for a whole utterance: set it before the first chunk");
   if (begun)
-    WF__TRY(take_committed_prefix(stream, true, err)); /* all that is certain by now counts with the
-                                              scorer before, whenever it was collected */
+    WF__TRY(take_committed_prefix(
+        stream, true, err)); /* everything committed by now is scored by the old scorer */
   if (result != NULL && result->status != WF_OK)
-    stream->backend->reset(
-        decoder->search, stream->channel); /* of a failed utterance nothing is left to go on with */
+    stream->backend->reset(decoder->search,
+                           stream->channel); /* a failed utterance cannot continue */
   wf_status status = stream->backend->set_scorer(decoder->search, stream->channel, scorer,
                                                  stream->account.words.data,
                                                  begun ? stream->account.words.size : 0, err);
   if (status == WF_OK) stream->scorer = scorer;
   if (status == WF_OK || !begun) return status;
-  result->status = status; /* its contexts are neither the old ones nor the new */
+  result->status = status; /* its contexts are neither the old nor the new ones */
   snprintf(result->message, sizeof result->message, "another scorer in the middle: %s",
            wf_status_text(status));
   return status;

@@ -13,11 +13,11 @@ struct wf_stream {
   void *channel;
   wf_stream_options options;
   wf__endpointer endpointer;
-  wf_result *result; /* that will be handed out, with the stream's own error if it has failed; NULL:
-                        finished */
+  wf_result
+      *result; /* the next result, with the stream's own error if it has failed; NULL: finished */
   wf__account account;
-  size_t num_shown; /* of its words: by the last partial, as stable. All but the last may be
-                       forgotten */
+  size_t num_shown; /* words that the last partial result reported as stable. All but the last may
+                       be dropped */
   int64_t start_frame;
   wf__path part;          /* scratch */
   WF__VEC(wf_word) words; /* of the last partial */
@@ -27,7 +27,7 @@ struct wf_stream {
 
 /* stream_free.c: frees a stream and what it holds, all but its reference to the decoder. */
 void wf__stream_free(wf_stream *stream);
-/* Closes streams that were abandoned. By the thread that uses the decoder. */
+/* Closes abandoned streams. Called by the thread that uses the decoder. */
 void wf__streams_sweep(wf_decoder *decoder);
 
 #endif

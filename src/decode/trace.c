@@ -1,21 +1,21 @@
-/* trace.c - garbage collection of the token history: mark backwards from the living, slide down,
- * renumber. */
+/* trace.c - garbage collection of the token history: marks backward from the live records,
+ * compacts, renumbers. */
 #include "decode/trace.h"
 
 #include <string.h>
 
 enum { COLLECT_AT_LEAST = 1 << 18 }; /* records; below this, collecting costs more than it saves */
 
-/* What a record is while marking. Afterwards the numbers that live records get, plus one, take the
- * place of these. */
+/* State of a record while marking. Afterwards replaced by the new numbers of live records, plus
+ * one. */
 enum {
   DEAD = 0,
   COMMITTED = 1,
   FORK = 2
-}; /* fork: more than one way leads on from here, or one ends here */
+}; /* fork: several paths continue from here, or one ends here */
 
-/* Marks what the records from `first` on lead back to. Returns the number of ways that start at the
- * root. */
+/* Marks the predecessors of the records from `first` on. Returns the number of paths that start
+ * at the root. */
 static uint32_t mark_living(const wf__trace *trace, uint64_t first, uint32_t *mark) {
   const wf__trace_record *records = trace->records.data;
   uint64_t size = trace->records.size;
@@ -57,7 +57,7 @@ static wf_status cut_committed(wf__trace *trace, uint64_t first, uint32_t *mark,
   return WF_OK;
 }
 
-/* Moves the living down; `mark` holds their new numbers plus one. */
+/* Compacts the live records; `mark` has their new numbers plus one. */
 static void slide(wf__trace *trace, const uint32_t *mark) {
   wf__trace_record *records = trace->records.data;
   float *loglikes = trace->keeps_loglikes ? trace->loglikes.data : NULL;

@@ -1,15 +1,15 @@
-/* trace.h - the history of tokens: who came from whom, over which arc.
+/* trace.h - the history of tokens: the predecessor and the arc of each.
  *
  *   records   {prev, arc}  one per token kept, frame after frame; prev is a record's number,
  *             WF__TRACE_ROOT before the first arc
  *   loglikes  float        of each record's arc, 0 if it consumes nothing; only for streams, which
  *             do not see their scores again
  *
- * Only what the living tokens lead back to is ever needed. wf__trace_collect drops the rest when
- * the records have doubled since the last time, so memory follows the live history (a tree that
- * thins out quickly backwards), not the length of the audio. What is left of that tree starts with
- * a committed prefix that all tokens share: for streams it is cut off and handed over, since
- * nothing can change it any more. */
+ * Only records that live tokens can be traced back to are needed. wf__trace_collect drops the
+ * others when the records have doubled since the last time. So memory grows with the live
+ * history (a tree that thins out quickly backward), not with the length of the audio. The tree
+ * begins with the committed prefix, which all tokens share. For streams it is cut off and
+ * emitted, since it cannot change any more. */
 #ifndef WF_DECODE_TRACE_H
 #define WF_DECODE_TRACE_H
 
@@ -31,12 +31,13 @@ typedef struct wf__trace {
   uint64_t renumber_cap;
 } wf__trace;
 
-/* The error of epsilon arcs that lower a cost each time round. The search or whoever goes back
- * along the trace may be the first to find it. */
+/* The error of an epsilon cycle of negative cost. The search or a backtrace may be the first to
+ * find it. */
 wf_status wf__fail_cycle(wf_error *err);
-/* Drops what no record in [first_live, size) leads back to, if it is time (or `force`). Live
- * records move down, in order; *first_live follows them. With `committed` (needs loglikes) what all
- * of them share before first_live is dropped too, and appended to its arcs and loglikes. */
+/* Drops records that no record in [first_live, size) can be traced back to, if it is time (or
+ * `force`). Compacts live records in order and updates *first_live. With `committed` (needs
+ * loglikes) the prefix that all of them share before first_live is moved to its arcs and
+ * loglikes. */
 wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force,
                             const wf_graph *graph, wf__path *committed, wf_error *err);
 /* Appends the arcs that lead from the root to record `at` to those of the path, with loglikes if

@@ -1,4 +1,4 @@
-/* word_classes.c - finds the places of a graph where words may be put in at run time: arcs whose
+/* word_classes.c - finds the places of a graph where words may be added at run time: arcs whose
  * input label is called #<NAME>. */
 #include <math.h>
 #include <string.h>

@@ -16,7 +16,7 @@
 #define WF__OPENFST_MAGIC 2125659606
 
 /* Reads any binary format. Takes the input over: it is empty afterwards, as a native fst goes on
- * living in its bytes. `*format` tells what it was. */
+ * living in its bytes. `*format` is its format. */
 wf_status wf__fst_read_input(wf__input *input, wf_fst **out, wf_fst_format *format, wf_error *err);
 wf_status wf__fst_write_to(const wf_fst *fst, wf_fst_format format, wf__output *output,
                            wf_error *err);

@@ -106,7 +106,7 @@ static wf_status check_header(const wf__input *input, const struct native_header
     return wf__fail(err, WF_ERR_FORMAT, "%s: unknown semiring %u", path, h->semiring);
   if (h->file_size != input->size)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "%s: the file is %s: %llu bytes, the header tells of %llu" REMEDY, path,
+                    "%s: the file is %s: %llu bytes, the header says %llu" REMEDY, path,
                     input->size < h->file_size ? "cut short" : "too long",
                     (unsigned long long)input->size, (unsigned long long)h->file_size);
   if (h->num_states > WF__MAX_STATES || h->num_arcs > input->size / sizeof(wf_arc))
@@ -123,7 +123,7 @@ static wf_status check_sections(const wf__input *input, const struct native_head
                              h->num_states * sizeof(float)};
   uint64_t at = sizeof *h;
   for (int i = 0; i < num_sections(h); i++) {
-    const struct section told = section_of(h, i), *section = &told;
+    const struct section declared = section_of(h, i), *section = &declared;
     for (uint64_t pad = aligned(at); at < pad; at++)
       if (at < input->size && input->data[at] != 0)
         return wf__fail(err, WF_ERR_FORMAT, "%s: byte %llu between sections is not 0" REMEDY,

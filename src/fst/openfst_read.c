@@ -262,7 +262,7 @@ static wf_status read_const_states(wf__cursor *cursor, const struct header *h, w
   if (num_arcs > wf__cursor_left(cursor) / h->arc_bytes)
     return wf__cursor_fail(
         cursor, err, WF_ERR_FORMAT,
-        "the header tells of %llu arcs, but the file has room for %llu: truncated or damaged",
+        "the header says %llu arcs, but the file has room for %llu: truncated or damaged",
         (unsigned long long)num_arcs, (unsigned long long)(wf__cursor_left(cursor) / h->arc_bytes));
   WF__TRY(reserve(csr, num_states, num_arcs, err));
   uint64_t arcs = 0;
@@ -284,7 +284,7 @@ static wf_status read_const_states(wf__cursor *cursor, const struct header *h, w
   }
   if (arcs != num_arcs)
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
-                           "the states hold %llu arcs, the header tells of %llu",
+                           "the states hold %llu arcs, the header says %llu",
                            (unsigned long long)arcs, (unsigned long long)num_arcs);
   csr->arc_off.size = csr->final_cost.size = num_states;
   return WF_OK;

@@ -1,4 +1,4 @@
-/* compose_job.h - a composition from the inside: what is asked for, the two inputs made ready, the
+/* compose_job.h - a composition from the inside: what is requested, the two inputs made ready, the
  * arrays that come out, and the two ways there:
  *
  *   compose_search.c   pair by pair, a hash table of those reached: sparse results, OpenFst's

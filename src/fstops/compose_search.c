@@ -43,7 +43,7 @@ struct chunk {
   WF__VEC(uint64_t) arc_end; /* [states] */
   WF__VEC(wf_arc) arcs;
   WF__VEC(uint64_t) triples;      /* where the arcs lead */
-  WF__VEC(wf_arc_origin) origins; /* of the arcs, if they are asked for */
+  WF__VEC(wf_arc_origin) origins; /* of the arcs, if they are requested */
 };
 
 /* Composer and chunk: what expanding takes. */

@@ -77,8 +77,8 @@ static void take_symbols(wf_fst_batch *batch, size_t i, const wf_symbols *isymbo
     if (from[side] != NULL) batch->symbols[side][i] = wf_symbols_ref(from[side]);
 }
 
-/* The result of a function that makes a batch: handed out, or freed where that failed. */
-static wf_status hand_out(wf_status status, wf_fst_batch *batch, wf_fst_batch **out) {
+/* The result of a function that makes a batch: returned, or freed where that failed. */
+static wf_status give_result(wf_status status, wf_fst_batch *batch, wf_fst_batch **out) {
   *out = NULL;
   if (status == WF_OK)
     *out = batch;
@@ -100,7 +100,7 @@ wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const cha
   }
   if (status == WF_OK && is_gpu(device))
     status = wf__gpu_batch_create(fsts, count, semiring, device, &batch->gpu, err);
-  return hand_out(status, batch, out);
+  return give_result(status, batch, out);
 }
 
 static wf_status compose_on_cpu(wf_fst_batch *batch, const wf_fst *const *a, size_t num_a,
@@ -138,7 +138,7 @@ wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fs
   wf_status status = batch_new(count, count != 0 ? wf_fst_get_view(a[0]).semiring : WF_TROPICAL,
                                false, &batch, err);
   if (status == WF_OK) status = compose_on_cpu(batch, a, num_a, b, num_b, &o, err);
-  return hand_out(status, batch, out);
+  return give_result(status, batch, out);
 }
 
 wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err) {
@@ -152,10 +152,10 @@ wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_
     take_symbols(batch, i, wf_fst_isymbols(wf__composer_input(composer, i, 0)),
                  wf_fst_osymbols(wf__composer_input(composer, i, 1)));
   if (status == WF_OK) status = wf__gpu_batch_of_composer(composer, semiring, &batch->gpu, err);
-  return hand_out(status, batch, out);
+  return give_result(status, batch, out);
 }
 
-/* --- asking ------------------------------------------------------------------------------ */
+/* --- queries ----------------------------------------------------------------------------- */
 
 size_t wf_fst_batch_count(const wf_fst_batch *batch) { return batch->count; }
 
@@ -311,7 +311,7 @@ static wf_status operate_with(const wf_fst_batch *from, enum operation op, const
   }
   if (status == WF_OK && from->gpu != NULL)
     status = on_gpu(from->gpu, op, options, &batch->gpu, err);
-  return hand_out(status, batch, out);
+  return give_result(status, batch, out);
 }
 
 static wf_status operate(const wf_fst_batch *from, enum operation op, wf_fst_batch **out,
@@ -405,7 +405,7 @@ static wf_status minimize_on_cpu(const wf_fst_batch *from, const wf_minimize_opt
   if (status == WF_OK) status = minimize_each(from, o, batch, made, err);
   for (size_t i = 0; i < from->count; i++) wf_fst_free(made[i]);
   free(made);
-  return hand_out(status, batch, out);
+  return give_result(status, batch, out);
 }
 
 wf_status wf_fst_batch_minimize(const wf_fst_batch *batch, const wf_minimize_options *options,

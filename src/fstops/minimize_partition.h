@@ -7,7 +7,7 @@
 #include "base/threads.h"
 #include "fstops/scc.h"
 
-/* What tells two arcs of a state apart. */
+/* What distinguishes two arcs of a state. */
 typedef struct wf__arc_key {
   uint64_t labels; /* ilabel << 32 | olabel */
   uint64_t rest;   /* bin of the weight << 32 | class of the next state */

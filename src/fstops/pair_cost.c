@@ -95,7 +95,7 @@ static wf_status settle(product *p, wf_error *err) {
 }
 
 /* Hands the settled level on to the next two over arcs that consume labels. */
-static wf_status hand_on(product *p, wf_error *err) {
+static wf_status pass_on(product *p, wf_error *err) {
   const wf__pair_level *level = level_of(p, p->level);
   for (uint64_t k = 0; k < level->cells.size; k++) {
     wf__pair_cell from = level->cells.data[k];
@@ -138,7 +138,7 @@ wf_status wf__pair_cost(const wf_fst_view *view, const wf__labels *input, const 
   for (p.level = 0; p.level <= last; p.level++) {
     WF__TRY(settle(&p, err));
     if (p.level == last) break;
-    WF__TRY(hand_on(&p, err));
+    WF__TRY(pass_on(&p, err));
     clear(level_of(&p, p.level));
   }
   const wf__pair_level *level = level_of(&p, last);

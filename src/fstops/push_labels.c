@@ -53,8 +53,9 @@ static wf_status put_label(struct pusher *pusher, int32_t olabel, uint32_t rest,
   return olabel == 0 ? WF_OK : wf__string_put(pusher->strings, (uint32_t)olabel, rest, out, err);
 }
 
-/* Tells the neighbours of `from`: those of its component, or those of others. */
-static wf_status tell(struct pusher *pusher, uint32_t from, bool same_component, wf_error *err) {
+/* Updates the neighbours of `from`: those of its component, or those of others. */
+static wf_status update_neighbours(struct pusher *pusher, uint32_t from, bool same_component,
+                                   wf_error *err) {
   uint32_t component = pusher->scc.component[from];
   for (uint64_t i = pusher->off[from]; i < pusher->off[from + 1]; i++) {
     const wf_arc *arc = &pusher->arcs[i];
@@ -73,7 +74,7 @@ static wf_status tell(struct pusher *pusher, uint32_t from, bool same_component,
   return WF_OK;
 }
 
-static wf_status settle_component(struct pusher *pusher, uint32_t component, wf_error *err) {
+static wf_status solve_component(struct pusher *pusher, uint32_t component, wf_error *err) {
   uint32_t first = pusher->scc.off[component], end = pusher->scc.off[component + 1];
   pusher->queue.size = 0;
   for (uint32_t i = first; i < end; i++) {
@@ -86,11 +87,11 @@ static wf_status settle_component(struct pusher *pusher, uint32_t component, wf_
     uint32_t s = pusher->queue.data[head];
     WF__TRY(wf__interrupted_at(head, err));
     pusher->queued[s] = 0;
-    WF__TRY(tell(pusher, s, true, err));
+    WF__TRY(update_neighbours(pusher, s, true, err));
   }
   for (uint32_t i = first; i < end; i++) {
     uint32_t s = pusher->scc.order[i];
-    if (pusher->potential[s] != WF__STRING_NONE) WF__TRY(tell(pusher, s, false, err));
+    if (pusher->potential[s] != WF__STRING_NONE) WF__TRY(update_neighbours(pusher, s, false, err));
   }
   return WF_OK;
 }
@@ -108,7 +109,7 @@ static wf_status find_potentials(struct pusher *pusher, bool to_final, wf_error 
   }
   for (uint32_t k = 0; k < pusher->scc.num_components; k++) {
     WF__TRY(wf__interrupted_at(k, err));
-    WF__TRY(settle_component(pusher, to_final ? k : pusher->scc.num_components - 1 - k, err));
+    WF__TRY(solve_component(pusher, to_final ? k : pusher->scc.num_components - 1 - k, err));
   }
   return WF_OK;
 }

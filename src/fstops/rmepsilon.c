@@ -4,7 +4,7 @@
  * An epsilon arc is one with both labels 0. The result of a state is its own labelled arcs together
  * with, for each epsilon arc to t, the result of t at that arc's cost. States are done in reverse
  * topological order of the epsilon arcs, so each result is made once from finished ones. Inside a
- * cycle of epsilons the distances between its states are found first (wf__settler).
+ * cycle of epsilons the distances between its states are found first (wf__distance_solver).
  *
  *   result of s   no epsilon arcs:                    its arcs in the input, in place only way on
  *                 is one epsilon arc:     an alias: the result of another state at a cost no
@@ -18,9 +18,9 @@
 #include "fstops/connect.h"
 #include "fstops/shortest_distance.h"
 
-/* Kept: the start, or entered by a labelled arc. Reached: on some path from the start. Asked:
+/* Kept: the start, or entered by a labelled arc. Reached: on some path from the start. Needed:
  * entered by an epsilon arc. */
-enum { KEPT = 1, REACHED = 2, ASKED = 4 };
+enum { KEPT = 1, REACHED = 2, NEEDED = 4 };
 
 struct result {
   const wf_arc *in_place; /* NULL: in the pool */
@@ -45,7 +45,7 @@ struct merger {
 struct remover {
   const wf_fst_view *view;
   wf__scc scc;
-  wf__settler settler;
+  wf__distance_solver solver;
   uint8_t *marks;
   struct result *results;
   WF__VEC(wf_arc) pool;
@@ -188,7 +188,7 @@ static wf_status finish_state(struct remover *remover, uint32_t state, wf_error 
                         .alias_cost = (double)arcs[0].weight + (alias ? next->alias_cost : 0)};
     return WF_OK;
   }
-  if (!(remover->marks[state] & ASKED)) {
+  if (!(remover->marks[state] & NEEDED)) {
     *result = (struct result){.later = true, .alias = state};
     return WF_OK;
   }
@@ -202,12 +202,12 @@ static wf_status finish_state(struct remover *remover, uint32_t state, wf_error 
 static wf_status finish_cycle(struct remover *remover, uint32_t component, wf_error *err) {
   const uint32_t *states = remover->scc.order + remover->scc.off[component];
   uint32_t size = remover->scc.off[component + 1] - remover->scc.off[component];
-  double *dist = remover->settler.dist;
+  double *dist = remover->solver.dist;
   for (uint32_t i = 0; i < size; i++) {
     WF__TRY(wf__interrupted(err));
     for (uint32_t j = 0; j < size; j++) dist[states[j]] = INFINITY;
     dist[states[i]] = 0;
-    WF__TRY(wf__settle(&remover->settler, component, err));
+    WF__TRY(wf__solve_distances(&remover->solver, component, err));
     merger_start(&remover->merger);
     for (uint32_t j = 0; j < size; j++)
       if (dist[states[j]] != INFINITY) WF__TRY(add_state(remover, states[j], dist[states[j]], err));
@@ -245,7 +245,7 @@ static wf_status mark_states(struct remover *remover, wf_error *err) {
       const wf_arc *arc = &view->arcs[i];
       if (!(remover->marks[arc->nextstate] & REACHED)) queue[tail++] = arc->nextstate;
       remover->marks[arc->nextstate] |=
-          wf__arc_is(arc, WF__ARCS_EPSILON) ? ASKED | REACHED : KEPT | REACHED;
+          wf__arc_is(arc, WF__ARCS_EPSILON) ? NEEDED | REACHED : KEPT | REACHED;
     }
   }
   free(queue);
@@ -324,7 +324,8 @@ static wf_status remove_epsilons(struct remover *remover, double delta, bool dro
   WF__TRY(mark_states(remover, err));
   WF__TRY(wf__scc_find(view, WF__ARCS_EPSILON, &remover->scc, err));
   if (!remover->scc.acyclic)
-    WF__TRY(wf__settler_init(&remover->settler, view, &remover->scc, WF__ARCS_EPSILON, delta, err));
+    WF__TRY(wf__distance_solver_init(&remover->solver, view, &remover->scc, WF__ARCS_EPSILON, delta,
+                                     err));
   remover->results = wf__alloc(view->num_states, sizeof *remover->results);
   if (remover->results == NULL)
     return wf__fail_memory(err, view->num_states * sizeof *remover->results, "epsilon removal");
@@ -358,7 +359,7 @@ static wf_status rmepsilon_connected(const wf_fst *fst, double delta, bool drop,
       start -= !(remover.marks[s] & KEPT);
   }
   if (status == WF_OK && trim && start >= 0) status = wf__csr_connect(&csr, &start, false, err);
-  wf__settler_free(&remover.settler);
+  wf__distance_solver_free(&remover.solver);
   wf__scc_free(&remover.scc);
   free(remover.marks);
   free(remover.results);

@@ -43,7 +43,7 @@ static double at_end(const wf_fst_view *view, uint64_t s) {
   return (double)view->final_cost[s] + 0.0;
 }
 
-/* To the final states, no cycles: every state asks the states after it. */
+/* To the final states, no cycles: every state reads the states after it. */
 static void pull(const wf_fst_view *view, const wf__scc *scc, double *dist) {
   for (uint64_t k = view->num_states; k-- > 0;) {
     uint32_t s = scc->order[k];
@@ -140,16 +140,16 @@ static wf_status sweep(const wf_fst_view *view, wf__pool *pool, double *dist, bo
 
 /* --- by components ----------------------------------------------------------------------- */
 
-/* From the states whose distance is set: every state tells the states after it, component by
+/* From the states whose distance is set: every state updates the states after it, component by
  * component. With `backwards` the graph's arcs are those of the components' graph turned round. */
-static wf_status push(wf__settler *settler, bool backwards, wf_error *err) {
-  const wf_fst_view *graph = settler->graph;
-  const wf__scc *scc = settler->scc;
-  double *dist = settler->dist;
+static wf_status push(wf__distance_solver *solver, bool backwards, wf_error *err) {
+  const wf_fst_view *graph = solver->graph;
+  const wf__scc *scc = solver->scc;
+  double *dist = solver->dist;
   for (uint32_t k = 0; k < scc->num_components; k++) {
     uint32_t component = backwards ? scc->num_components - 1 - k : k;
     WF__TRY(wf__interrupted_at(k, err));
-    if (!scc->acyclic) WF__TRY(wf__settle(settler, component, err));
+    if (!scc->acyclic) WF__TRY(wf__solve_distances(solver, component, err));
     for (uint32_t j = scc->off[component]; j < scc->off[component + 1]; j++) {
       uint32_t s = scc->order[j];
       if (dist[s] == INFINITY) continue;
@@ -194,33 +194,34 @@ wf_status wf__shortest_distance(const wf_fst_view *view, bool reverse, double de
     WF__TRY(status);
   }
   wf__scc scc = {0};
-  wf__settler settler = {0};
+  wf__distance_solver solver = {0};
   wf__incoming incoming = {0};
   wf_fst_view graph = *view;
   wf_status status;
   WF__TRY_GOTO(status, wf__scc_find(view, WF__ARCS_ALL, &scc, err), done);
-  WF__TRY_GOTO(status, wf__settler_init(&settler, &graph, &scc, WF__ARCS_ALL, delta, err), done);
+  WF__TRY_GOTO(status, wf__distance_solver_init(&solver, &graph, &scc, WF__ARCS_ALL, delta, err),
+               done);
   if (reverse && scc.acyclic) {
-    pull(view, &scc, settler.dist);
+    pull(view, &scc, solver.dist);
   } else if (reverse) {
     WF__TRY_GOTO(status, wf__incoming_find(view, &incoming, err), done);
     graph.arc_off = incoming.off;
     graph.arcs = incoming.arcs;
-    for (uint64_t s = 0; s < view->num_states; s++) settler.dist[s] = at_end(view, s);
-    status = push(&settler, true, err);
+    for (uint64_t s = 0; s < view->num_states; s++) solver.dist[s] = at_end(view, s);
+    status = push(&solver, true, err);
     if (status == WF_OK && view->semiring == WF_TROPICAL)
-      status = sweep_rest(view, pool, settler.dist, err);
+      status = sweep_rest(view, pool, solver.dist, err);
   } else {
-    if (view->start >= 0) settler.dist[view->start] = 0;
-    status = push(&settler, false, err);
+    if (view->start >= 0) solver.dist[view->start] = 0;
+    status = push(&solver, false, err);
   }
   if (status == WF_OK) {
-    *out = settler.dist;
-    settler.dist = NULL;
+    *out = solver.dist;
+    solver.dist = NULL;
   }
 done:
   wf__incoming_free(&incoming);
-  wf__settler_free(&settler);
+  wf__distance_solver_free(&solver);
   wf__scc_free(&scc);
   return status;
 }

@@ -3,7 +3,7 @@
  *
  * The graph is walked component by component in topological order. Between components every
  * distance is final once all components before are done, so acyclic graphs cost one pass. Inside a
- * component with a cycle a wf__settler iterates. */
+ * component with a cycle a wf__distance_solver iterates. */
 #ifndef WF_FSTOPS_SHORTEST_DISTANCE_H
 #define WF_FSTOPS_SHORTEST_DISTANCE_H
 
@@ -29,9 +29,9 @@ wf_status wf__incoming_find(const wf_fst_view *view, wf__incoming *out, wf_error
 void wf__incoming_free(wf__incoming *incoming);
 
 /* Distances inside one component. The caller puts into dist[s], for the states of a component, the
- * sum of what enters there from outside (+infinity: nothing); wf__settle replaces it by the sum
- * over all ways on from there inside the component. */
-typedef struct wf__settler {
+ * sum of what enters there from outside (+infinity: nothing); wf__solve_distances replaces it by
+ * the sum over all ways on from there inside the component. */
+typedef struct wf__distance_solver {
   const wf_fst_view *graph;
   const wf__scc *scc;
   wf__arc_kind kind; /* arcs of other kinds do not exist */
@@ -43,13 +43,14 @@ typedef struct wf__settler {
   uint32_t *queue, *hops;
   uint8_t *queued;
   wf__heap heap;
-} wf__settler;
+} wf__distance_solver;
 
-wf_status wf__settler_init(wf__settler *settler, const wf_fst_view *graph, const wf__scc *scc,
-                           wf__arc_kind kind, double delta, wf_error *err);
+wf_status wf__distance_solver_init(wf__distance_solver *solver, const wf_fst_view *graph,
+                                   const wf__scc *scc, wf__arc_kind kind, double delta,
+                                   wf_error *err);
 /* Errors: WF_ERR_NEGATIVE_CYCLE when the sum does not exist. */
-wf_status wf__settle(wf__settler *settler, uint32_t component, wf_error *err);
-void wf__settler_free(wf__settler *settler);
+wf_status wf__solve_distances(wf__distance_solver *solver, uint32_t component, wf_error *err);
+void wf__distance_solver_free(wf__distance_solver *solver);
 
 /* wf_shortest_distance in double; `*out` [num_states] is for free(). The same whatever the number
  * of threads. */

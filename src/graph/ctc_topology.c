@@ -116,8 +116,8 @@ wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_o
 
 wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_options *options,
                            int32_t num_classes, wf_fst **out, wf_error *err) {
-  static wf_status (*const makers[])(struct making *, wf_error *) = {make_correct, make_compact,
-                                                                     make_minimal, make_eesen};
+  static wf_status (*const builders[])(struct making *, wf_error *) = {make_correct, make_compact,
+                                                                       make_minimal, make_eesen};
   *out = NULL;
   wf_topology_options o;
   WF__TRY(wf__options_take(wf__topology_table(), options, &o, err));
@@ -141,7 +141,7 @@ wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_
                           .blank = blank + 1,
                           .num_disambig = o.num_disambig,
                           .keep_disambig = o.keep_disambig};
-  wf_status status = makers[o.type](&making, err);
+  wf_status status = builders[o.type](&making, err);
   if (status == WF_OK) return wf__fst_from_csr(&making.csr, 0, WF_TROPICAL, NULL, NULL, out, err);
   wf__csr_free(&making.csr);
   return status;

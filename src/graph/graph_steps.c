@@ -29,9 +29,9 @@ wf_status wf__step_run(wf__step_runner *runner, const wf__step *step, size_t i, 
   if (status != WF_OK) return wf__fail_prefix(err, status, "%s", step->stage);
   if (runner->step_fn == NULL) return WF_OK;
   wf_fst_view view = wf_fst_get_view(runner->made);
-  wf_graph_step told = {step->name,    step->file,      view.num_states,
-                        view.num_arcs, now_s() - begin, peak_bytes()};
-  if (runner->step_fn(runner->step_user, &told, runner->made)) return WF_OK;
+  wf_graph_step report = {step->name,    step->file,      view.num_states,
+                          view.num_arcs, now_s() - begin, peak_bytes()};
+  if (runner->step_fn(runner->step_user, &report, runner->made)) return WF_OK;
   return wf__fail(err, WF_ERR_CANCELLED, "cancelled after %s", step->stage);
 }
 

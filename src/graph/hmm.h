@@ -63,7 +63,7 @@ typedef struct wf__hmm_place {
 typedef struct wf__hmm_class {
   /* HMM type of a window of hmm->width phones (1 .. number of types), made on demand by
    * wf__hmm_add_type. 0: the model has none, and no rule helps; the caller decides. A type found by
-   * a rule for missing windows is to be told to wf__tally_add(&hmm->substituted, ...), named by
+   * a rule for missing windows must call wf__tally_add(&hmm->substituted, ...), named by
    * wf__hmm_window_text.
    * Called once for each distinct window. */
   wf_status (*find_type)(wf_hmm *hmm, const int32_t *window, int32_t *out_type, wf_error *err);
@@ -97,7 +97,7 @@ struct wf_hmm {
   ready_disambig; /* labels of #0, #1, ... in an L made by the toolkit itself, whose other input
                      labels are those of `phones` */
 
-  /* what alignments tell */
+  /* for alignments */
   int8_t *word_position; /* [num_phones + 1] of `phones`: WF__BEGIN ... WF__SINGLE, -1: not of a
                             word; NULL: not known */
   WF__VEC(wf__hmm_place) places; /* by label; empty: not known */

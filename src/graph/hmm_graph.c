@@ -229,7 +229,7 @@ static wf_status make_emitting_only(void *user, wf_error *err) {
   return WF_OK;
 }
 
-/* How words are found in alignments, where model and lexicon can tell. */
+/* How words are found in alignments, if model and lexicon allow it. */
 static wf_status add_boundaries(const struct build *build, wf_fst *graph, wf_error *err) {
   const wf_hmm *hmm = build->parts->hmm;
   wf_word_aligner *aligner;

@@ -77,7 +77,7 @@ wf_status wf__kaldi_expect(wf__kaldi_stream *stream, const char *text, wf_error 
 
 /* --- numbers ----------------------------------------------------------------------------- */
 
-/* The byte that tells the size of a binary number. */
+/* The byte with the size of a binary number. */
 static wf_status read_size(wf__kaldi_stream *stream, uint8_t *out, const char *what,
                            wf_error *err) {
   return wf__read_bytes(&stream->cursor, out, 1, what, err);

@@ -174,8 +174,8 @@ static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *
       lexicon, lg->lm != NULL ? "language model" : "grammar");
 }
 
-/* Counts a word of the lexicon that the grammar does not use; `told` holds those counted before, as
- * a word may have several entries. */
+/* Counts a word of the lexicon that the grammar does not use; `reported` holds those counted
+ * before, as a word may have several entries. */
 static wf_status tally_unused(wf__lg *lg, wf_symbols *reported, const char *word, wf_error *err) {
   int64_t next = wf_symbols_next_key(reported), key;
   WF__TRY(wf_symbols_add(reported, word, -1, &key, err));

@@ -60,7 +60,7 @@ static wf_status read_row(struct s3_reader *reader, const wf__tmats *tmats, int3
 }
 
 static wf_status read_tmats(struct s3_reader *reader, wf__tmats *tmats, wf_error *err) {
-  uint32_t matrices, from, to, total, sum, told;
+  uint32_t matrices, from, to, total, sum, stored;
   WF__TRY(read_word(reader, &matrices, "number of matrices", err));
   WF__TRY(read_word(reader, &from, "number of states", err));
   WF__TRY(read_word(reader, &to, "number of states", err));
@@ -83,10 +83,11 @@ static wf_status read_tmats(struct s3_reader *reader, wf__tmats *tmats, wf_error
   wf__span checked;
   if (!wf__s3_value(&reader->s3, "chksum0", &checked) || !is_text(checked, "yes")) return WF_OK;
   sum = reader->sum;
-  WF__TRY(read_word(reader, &told, "checksum", err));
-  return told == sum ? WF_OK
-                     : wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT,
-                                       "the checksum is 0x%08x; the data's is 0x%08x", told, sum);
+  WF__TRY(read_word(reader, &stored, "checksum", err));
+  return stored == sum
+             ? WF_OK
+             : wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT,
+                               "the checksum is 0x%08x; the data's is 0x%08x", stored, sum);
 }
 
 wf_status wf__tmats_read(const wf__input *input, wf__tmats *out, wf_error *err) {

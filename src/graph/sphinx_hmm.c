@@ -92,7 +92,7 @@ static wf_status make_labels(wf_hmm *hmm, struct sphinx *sphinx, wf_error *err) 
   return WF_OK;
 }
 
-/* Which phone and state each senone belongs to. Where phones share senones nothing can be told: no
+/* Which phone and state each senone belongs to. Where phones share senones nothing is known: no
  * places. */
 static wf_status make_places(wf_hmm *hmm, const struct sphinx *sphinx, wf_error *err) {
   const wf__mdef *mdef = &sphinx->mdef;

@@ -1,7 +1,7 @@
 /* sphinx_s3.h - the frame of CMU Sphinx's binary parameter files: model parameters and logged
  * scores.
  *
- *     s3 \n  name value \n ...  endhdr \n   uint32 0x11223344 (tells the byte order)   data */
+ *     s3 \n  name value \n ...  endhdr \n   uint32 0x11223344 (gives the byte order)   data */
 #ifndef WF_GRAPH_SPHINX_S3_H
 #define WF_GRAPH_SPHINX_S3_H
 

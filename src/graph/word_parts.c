@@ -1,4 +1,4 @@
-/* word_parts.c - units of an alignment, and the three ways to tell which of them are a word: phones
+/* word_parts.c - units of an alignment, and the three ways to find which of them are a word: phones
  * that know their place in it, tokens that begin a word, and a lexicon. */
 #include <string.h>
 

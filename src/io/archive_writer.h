@@ -8,7 +8,7 @@
 typedef struct wf__archive_writer {
   char *path;
   wf__output *archive;
-  wf__output *script; /* NULL if not asked for */
+  wf__output *script; /* NULL if not requested */
 } wf__archive_writer;
 
 /* `script` may be NULL. Aborted on failure. */

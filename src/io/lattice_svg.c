@@ -158,7 +158,7 @@ static void put_arc(const struct canvas *c, uint64_t s, uint64_t a, uint64_t num
 }
 
 /* How many arcs before this one join the same two states; they bend away from each other. */
-static uint64_t earlier_twins(const wf_compact_lattice_view *view, uint64_t s, uint64_t a) {
+static uint64_t earlier_parallel_arcs(const wf_compact_lattice_view *view, uint64_t s, uint64_t a) {
   uint64_t count = 0, first = a - view->arc_off[s] > 64 ? a - 64 : view->arc_off[s];
   for (uint64_t b = first; b < a; b++) count += view->arcs[b].nextstate == view->arcs[a].nextstate;
   return count;
@@ -190,7 +190,8 @@ void wf__picture_write_html(const wf__picture *p, wf__output *output) {
   for (int best = 0; best <= 1; best++) /* the best path lies on top */
     for (uint64_t s = 0; s < p->view.num_states; s++)
       for (uint64_t a = p->view.arc_off[s]; a < p->view.arc_off[s + 1]; a++)
-        if (p->arc_is_best[a] == (best == 1)) put_arc(&c, s, a, earlier_twins(&p->view, s, a));
+        if (p->arc_is_best[a] == (best == 1))
+          put_arc(&c, s, a, earlier_parallel_arcs(&p->view, s, a));
   put_states(&c);
   wf__write_text(output, "</svg>\n</div>\n</body>\n</html>\n");
 }

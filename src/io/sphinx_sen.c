@@ -1,4 +1,4 @@
-/* sphinx_sen.c - see sphinx_sen.h. The file tells no number of frames: they are counted first, then
+/* sphinx_sen.c - see sphinx_sen.h. The file has no number of frames: they are counted first, then
  * read. */
 #include "io/sphinx_sen.h"
 
@@ -12,7 +12,7 @@ enum { NOT_SCORED = 32767, SCORE_SHIFT = 10 };
 
 static int16_t read_i16(const uint8_t *at) { return (int16_t)(at[0] | at[1] << 8); }
 
-/* Reads one frame into `row` (NULL: passes over it). */
+/* Reads one frame into `row` (NULL: skips it). */
 static wf_status read_frame(wf__cursor *cursor, int32_t num_senones, float unit, float *row,
                             wf_error *err) {
   const uint8_t *head, *steps = NULL, *scores;

@@ -37,7 +37,7 @@ static wf_status keep_text(wf_transcripts *t, wf__span text, const char **out, w
   return WF_OK;
 }
 
-/* The utterance of a key, new if need be; `again` tells whether the key may have been there. */
+/* The utterance of a key, new if need be; `again` says whether the key may have been there. */
 static wf_status enter_key(wf_transcripts *t, const wf__lines *lines, wf__span key, bool again,
                            uint32_t *index, wf_error *err) {
   if (key.size == 0) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "the utterance key is empty");

@@ -1,4 +1,4 @@
-/* unsorted_lattice.c - from what a file tells to a lattice in topological order. */
+/* unsorted_lattice.c - makes a lattice in topological order from the contents of a file. */
 #include "io/unsorted_lattice.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* unsorted_lattice.h - a lattice as a file tells it: either kind, states in any order, any start.
+/* unsorted_lattice.h - a lattice as a file has it: either kind, states in any order, any start.
  * What the formats are parsed into, before it becomes a wf_lattice or a wf_compact_lattice.
  *
  *     arc_off  [0 .. num_states)    arcs of state s: from arc_off[s] to arc_off[s + 1], of the last

@@ -1,17 +1,16 @@
-/* align_lattice.c - words of paths and lattices in time: an arc for every word, over the frames of
- * the word.
+/* align_lattice.c - word alignment of paths and lattices: an arc for every word, over the frames
+ * of the word.
  *
- * Determinization moves words and labels apart: an arc's labels may belong to the word before or
- * behind. All paths are followed with queues of words and labels that are not placed yet; whenever
- * the front of the queues is known to be a word (word_aligner.h), that becomes an arc of the
- * result. (The idea of Kaldi's lattice-align-words.) States of the result are what can stand behind
- * such an arc:
+ * After determinization an arc's labels may belong to the previous or the next word. All paths
+ * are followed with queues of words and labels that are not aligned yet. When the front of the
+ * queues is known to be a word (word_aligner.h), it becomes an arc of the result. (The idea of
+ * Kaldi's lattice-align-words.) States of the result are:
  *
  *     place = (state of the lattice, words waiting, labels waiting)       state num_states: behind
  *     the end
  *
  * From a place, a depth-first search over the lattice's arcs fills the queues until a part is
- * known; costs on the way are those of the new arc. */
+ * known. Costs of its arcs are added to the new arc. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -33,8 +32,8 @@ struct new_arc {
   wf_compact_arc arc;
 };
 
-/* A state on the way of the search; what it found in the queues is cut off when the search leaves
- * it. */
+/* A state of the depth-first search. The queues are cut back to their sizes when the search
+ * leaves it. */
 struct step {
   uint32_t state;
   uint64_t next_arc;
@@ -118,8 +117,8 @@ static wf_status front(struct alignment *a, bool ended, wf__part *part, wf_error
   return WF_OK;
 }
 
-/* The part at the front as an arc from `from`; what is behind it waits at the place that the arc
- * leads to. */
+/* Makes an arc from `from` of the part at the front; the rest of the queues belongs to the place
+ * that the arc leads to. */
 static wf_status add_arc(struct alignment *a, uint32_t from, uint32_t state, const wf__part *part,
                          double graph_cost, double acoustic_cost, wf_error *err) {
   bool word = part->kind == WF__PART_WORD;
@@ -174,8 +173,8 @@ static wf_status wait_for(struct alignment *a, int32_t word, const wf_compact_we
   return WF_OK;
 }
 
-/* What the queues allow at a state just entered: an arc of the result, an end, or to look further.
- */
+/* At a state just entered: makes an arc of the result or an end, or continues the search, as the
+ * queues allow. */
 static wf_status enter(struct alignment *a, uint32_t from, uint32_t state, double graph_cost,
                        double acoustic_cost, wf_error *err) {
   wf__part part;

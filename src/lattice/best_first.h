@@ -1,8 +1,7 @@
-/* best_first.h - a queue of numbered things, of which the first in an order given by the user comes
- * out next: a binary heap.
+/* best_first.h - a priority queue of numbers in an order given by the user: a binary heap.
  *
- * `before(user, a, b)` must be a strict total order, or equal things come in any, though always the
- * same, order. */
+ * `before(user, a, b)` must be a strict total order; else equal entries come in an unspecified,
+ * but deterministic, order. */
 #ifndef WF_LATTICE_BEST_FIRST_H
 #define WF_LATTICE_BEST_FIRST_H
 

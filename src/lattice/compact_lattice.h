@@ -1,5 +1,5 @@
-/* compact_lattice.h - the compact lattice from the inside: the arrays of wf_compact_lattice_view in
- * one object, filled once by whoever makes it. */
+/* compact_lattice.h - the compact lattice from the inside: the arrays of wf_compact_lattice_view
+ * in one object, filled once. */
 #ifndef WF_LATTICE_COMPACT_LATTICE_H
 #define WF_LATTICE_COMPACT_LATTICE_H
 
@@ -26,9 +26,10 @@ static inline wf_status wf__compact_push(wf__compact_arrays *arrays, wf_compact_
   return WF_OK;
 }
 void wf__compact_arrays_free(wf__compact_arrays *arrays);
-/* The end of whoever filled the arrays with success or failure `status`: the lattice, which takes
- * them over, or nothing; they are empty after. Finds the states' frames. WF_ERR_FORMAT if an arc
- * does not lead to a later state or an alignment lies outside of the labels. */
+/* Finishes the construction, which ended with `status`: makes the lattice, which takes over the
+ * arrays, or nothing; the arrays are empty afterwards. Computes the states' frames.
+ * WF_ERR_FORMAT if an arc does not lead to a later state or an alignment lies outside of the
+ * labels. */
 wf_status wf__compact_finish(wf_status status, wf__compact_arrays *arrays, wf_compact_lattice **out,
                              wf_error *err);
 /* The same with labels that were gathered elsewhere, and are taken from there. */

@@ -1,5 +1,4 @@
-/* exact_lattice.c - lattices with integer costs: conversion, distances, reduction to what is within
- * the beam. */
+/* exact_lattice.c - lattices with integer costs: conversion, distances, pruning. */
 #include "lattice/exact_lattice.h"
 
 #include <inttypes.h>
@@ -236,7 +235,7 @@ wf_status wf__exact_backward(const wf__exact_lattice *lattice, int64_t **out, wf
 
 /* --- reduction --------------------------------------------------------------------------- */
 
-/* A state in the middle of a chain is passed over if at most one of the arcs before and after it
+/* A state in the middle of a chain is skipped if at most one of the arcs before and after it
  * has a word. */
 struct reduction {
   const wf__exact_lattice *from;
@@ -275,7 +274,7 @@ static void mark(struct reduction *r) {
   }
 }
 
-/* The arc, and what it runs into as long as that is a chain. */
+/* The arc, merged with the chain after it. */
 static wf_status push_chain(struct reduction *r, const wf__exact_arc *first, wf_error *err) {
   wf__exact_arc arc = *first;
   WF__TRY(wf__vec_grow(&r->to.arcs, 1, "lattice arcs", err));

@@ -10,7 +10,7 @@
  *   arc_off [num_states + 1]   arcs of s: [arc_off[s], arc_off[s + 1]), each to a later state
  *   arcs                       {costs, word, next state, its part of the alignment:
  *                              labels[first_label ..]}
- *   ends    [num_states]       what it costs to end, and the alignment that is still to come;
+ *   ends    [num_states]       cost of ending, and the rest of the alignment;
  *           cost.graph WF__NEVER: not final */
 #ifndef WF_LATTICE_EXACT_LATTICE_H
 #define WF_LATTICE_EXACT_LATTICE_H
@@ -78,12 +78,12 @@ wf_status wf__exact_add_state(wf__exact_lattice *lattice, wf__exact_end end, wf_
 /* Writes the last arc_off. */
 wf_status wf__exact_finish(wf__exact_lattice *lattice, wf_error *err);
 
-/* Costs of the best way from the start to each state, and of the best way on; WF__NEVER where there
- * is none. [num_states], for free(). */
+/* Costs of the best path from the start to each state, and from there to the end; WF__NEVER if
+ * there is none. [num_states], for free(). */
 wf_status wf__exact_forward(const wf__exact_lattice *lattice, int64_t **out, wf_error *err);
 wf_status wf__exact_backward(const wf__exact_lattice *lattice, int64_t **out, wf_error *err);
-/* Replaces the lattice by one without what is on no path within `width` of the best, in which
- * chains of arcs that hold one word at most are one arc. */
+/* Prunes states and arcs on no path within `width` of the best, and merges chains of arcs with
+ * at most one word into one arc. */
 wf_status wf__exact_reduce(wf__exact_lattice *lattice, int64_t width, wf_error *err);
 
 #endif

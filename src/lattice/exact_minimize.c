@@ -1,5 +1,5 @@
-/* exact_minimize.c - merges equal states of an acyclic lattice, last ones first, so that their next
- * states are merged already. */
+/* exact_minimize.c - merges equal states of an acyclic lattice, last ones first, so that their
+ * next states are already merged. */
 #include "lattice/exact_minimize.h"
 
 #include <string.h>
@@ -60,8 +60,7 @@ static bool same(const struct merging *m, uint64_t s, uint64_t t) {
   return true;
 }
 
-/* Drops the states that others stand for. Numbers keep their order, so arcs lead to later states
- * still. */
+/* Drops merged states. Numbers keep their order, so arcs still lead to later states. */
 static wf_status compact(wf__exact_lattice *lattice, uint32_t *into, wf_error *err) {
   uint64_t n = wf__exact_num_states(lattice), num_states = 0, num_arcs = 0;
   uint32_t *number = wf__alloc(n, sizeof *number);

@@ -1,5 +1,5 @@
-/* in_arcs.h - a compact lattice seen from the end of its arcs, with probabilities: what posteriors,
- * minimum Bayes risk and counting work along.
+/* in_arcs.h - the arcs of a compact lattice by target, with probabilities: used by posteriors,
+ * minimum Bayes risk and counting.
  *
  * Final states get an arc without a word to one more state, the end, so that paths are all those
  * from state 0 to the end:

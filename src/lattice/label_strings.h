@@ -4,9 +4,10 @@
  *   node 0          the empty string
  *   node k          the string of `parent`, and `label` behind it; `size` labels in all
  *
- * The first few children of a node are a chain, newest first, mostly next to it in memory; further
- * ones, and those of node 0, are found by a hash table. Equal strings have equal numbers, so that
- * comparing is free, and the longest common prefix of two is where their ways to the root meet. */
+ * The first few children of a node are a chain, newest first, mostly next to it in memory;
+ * further ones, and those of node 0, are found by a hash table. Equal strings have equal
+ * numbers, so comparing is free, and the longest common prefix of two is where their paths to
+ * the root meet. */
 #ifndef WF_LATTICE_LABEL_STRINGS_H
 #define WF_LATTICE_LABEL_STRINGS_H
 
@@ -15,7 +16,7 @@
 typedef struct wf__label_node {
   uint32_t parent, size;
   int32_t label;
-  uint32_t stripped; /* memory of wf__labels_strip: what became of this node in round `round` */
+  uint32_t stripped; /* memory of wf__labels_strip: this node's result in round `round` */
   uint32_t round;
   uint32_t child, sibling; /* first child, next child of the same parent; 0: none */
 } wf__label_node;
@@ -32,7 +33,8 @@ enum {
   WF__BYTES_OF_STRING = 44
 }; /* a node, and what tables take for it at most */
 
-/* Empties the tree, but for the empty string; memory is kept. Zero-initialised is fine, too. */
+/* Empties the tree, except for the empty string; memory is kept. The tree may be
+ * zero-initialised. */
 wf_status wf__labels_begin(wf__labels *labels, wf_error *err);
 void wf__labels_free(wf__labels *labels);
 static inline uint64_t wf__labels_bytes(const wf__labels *labels) {

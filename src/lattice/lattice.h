@@ -1,5 +1,5 @@
-/* lattice.h - the raw lattice from the inside: the arrays of wf_lattice_view in one object, filled
- * once by whoever makes it. */
+/* lattice.h - the raw lattice from the inside: the arrays of wf_lattice_view in one object,
+ * filled once. */
 #ifndef WF_LATTICE_LATTICE_H
 #define WF_LATTICE_LATTICE_H
 
@@ -45,7 +45,8 @@ static inline float wf__lattice_final_cost(const wf_lattice_view *view, uint64_t
   return view->final_graph_cost[state] + view->final_scorer_cost[state];
 }
 void wf__lattice_arrays_free(wf__lattice_arrays *arrays);
-/* Takes the arrays over (empty after, also on failure). Every arc must lead to a later state. */
+/* Makes the lattice, which takes over the arrays (empty afterwards, also on failure). Every arc
+ * must lead to a later state. */
 wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* lattice_convert.c - a raw lattice as a compact one and back, path by path: nothing is
- * determinized, no path appears or goes.
+ * determinized, and the set of paths stays the same.
  *
  *     raw       s --label:word / g, a--> t                    an arc for every frame
  *     compact   s --word / g, a, (label label ...)--> t       an arc for any number of frames */

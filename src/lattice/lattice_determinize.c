@@ -1,5 +1,5 @@
-/* lattice_determinize.c - determinization of lattices as the caller sees it: over words, or over
- * phones and then words; one lattice, or many on a pool.
+/* lattice_determinize.c - the public determinization of lattices: over words, or over phones and
+ * then words; one lattice, or many on a pool.
  *
  *   wf_lattice -> graph of words -> determinized over words -> minimized -> wf_compact_lattice
  *   wf_lattice, wf_compact_lattice -> exact -> (labels word.phone -> determinized ->) graph of
@@ -132,7 +132,7 @@ static wf_status determinize_exact(wf__word_determinizer *det, wf__exact_lattice
   return status;
 }
 
-static wf_status settle(wf_determinized *out, wf_status status, const wf_error *why,
+static wf_status finish(wf_determinized *out, wf_status status, const wf_error *why,
                         wf_error *err) {
   if (status != WF_OK) {
     *out = (wf_determinized){.status = status};
@@ -166,7 +166,7 @@ wf_status wf_lattice_determinize(const wf_lattice *lattice, const wf_lattice_pho
   *out = (wf_determinized){0};
   wf_status status = determinize_raw(&det, lattice, phones, &o, out, &why);
   wf__word_determinizer_free(&det);
-  return settle(out, status, &why, err);
+  return finish(out, status, &why, err);
 }
 
 wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice,
@@ -182,7 +182,7 @@ wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice,
   wf_status status = wf__exact_from_compact(lattice, &exact, &why);
   if (status == WF_OK) status = determinize_exact(&det, &exact, NULL, &o, out, &why);
   wf__word_determinizer_free(&det);
-  return settle(out, status, &why, err);
+  return finish(out, status, &why, err);
 }
 
 /* --- many lattices ----------------------------------------------------------------------- */
@@ -239,7 +239,7 @@ void wf__lattice_determinize(wf__determinizers *determinizers, const wf_lattice 
   wf_status status = det != NULL ? determinize_raw(det, lattice, phones, o, out, &why)
                                  : wf__fail_memory(&why, sizeof *det, "determinization");
   if (det != NULL) put_back(determinizers, det);
-  settle(out, status, &why, NULL);
+  finish(out, status, &why, NULL);
 }
 
 struct many {

@@ -5,12 +5,12 @@
 
 #include "base/error.h"
 
-/* As many determinizers as have been at work at once. */
+/* A pool of determinizers, one for each concurrent call. */
 typedef struct wf__determinizers wf__determinizers;
 
 wf_status wf__determinizers_create(wf__determinizers **out, wf_error *err);
 void wf__determinizers_free(wf__determinizers *determinizers);
-/* wf_lattice_determinize with options that were taken; what goes wrong is told in `out`. From any
+/* wf_lattice_determinize with options that were taken; problems are reported in `out`. From any
  * thread. */
 void wf__lattice_determinize(wf__determinizers *determinizers, const wf_lattice *lattice,
                              const wf_lattice_phones *phones,

@@ -1,12 +1,11 @@
-/* lattice_prune.c - lattices without what is on no path within a beam of the best; costs, order and
- * all else stay as they are. */
+/* lattice_prune.c - removes states and arcs on no path within a beam of the best; costs and
+ * order stay the same. */
 #include <math.h>
 #include <string.h>
 
 #include "lattice/exact_lattice.h"
 
-/* What stays. Arcs of the exact lattice are those of the lattice without the ones of cost
- * +infinity. */
+/* The states and arcs that stay. The exact lattice lacks the lattice's arcs of cost +infinity. */
 struct pruning {
   wf__exact_lattice exact;
   int64_t *forward, *backward;

@@ -1,9 +1,9 @@
 /* lattice_rescore.c - a lattice composed with the difference of two language models.
  *
- * States of the composition are (state of the lattice, histories of both models), found from the
- * lattice's first state to its last, so that every one is complete before it is passed on;
- * `next_here` links those of one lattice state. What leads nowhere, because the new model forbids
- * words, is dropped at the end. */
+ * States of the composition are (state of the lattice, histories of both models), made from the
+ * lattice's first state to its last, so that every one is complete before it is expanded;
+ * `next_here` links those of one lattice state. States that lead to no end, because the new
+ * model forbids words, are dropped at the end. */
 #include <string.h>
 
 #include "base/interrupt.h"

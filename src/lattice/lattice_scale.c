@@ -1,5 +1,5 @@
-/* lattice_scale.c - a lattice with other weights on language model, acoustics and number of words.
- */
+/* lattice_scale.c - scales a lattice's language model and acoustic costs, and adds a cost for each
+ * word. */
 #include <math.h>
 #include <string.h>
 

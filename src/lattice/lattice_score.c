@@ -1,12 +1,11 @@
-/* lattice_score.c - a compact lattice composed with a scorer: two passes where decoding with the
- * scorer makes one.
+/* lattice_score.c - a compact lattice composed with a scorer: second-pass rescoring.
  *
  * States of the composition are (state of the lattice, context), made from the lattice's first
- * state to its last; those of one lattice state are linked in the order of making. In the end what
- * leads to no final state is left out.
+ * state to its last; those of one lattice state are linked in the order of making. At the end,
+ * states that lead to no final state are dropped.
  *
- * wf_compact_lattice_scorer_costs goes the same way over a lattice whose costs have the scorer's in
- * them already: nothing is added, and what the scorer says of each arc is told. */
+ * wf_compact_lattice_scorer_costs composes a lattice whose costs already include the scorer's.
+ * It adds nothing, and reports each arc's scorer cost. */
 #include <math.h>
 #include <string.h>
 

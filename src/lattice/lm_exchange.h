@@ -1,5 +1,5 @@
-/* lm_exchange.h - one language model for another, word by word: what lattices and lists are
- * rescored with. */
+/* lm_exchange.h - replaces one language model by another, word by word, to rescore lattices and
+ * lists. */
 #ifndef WF_LATTICE_LM_EXCHANGE_H
 #define WF_LATTICE_LM_EXCHANGE_H
 

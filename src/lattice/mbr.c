@@ -10,9 +10,9 @@
  *                    comes to state n
  *     bins[q]        word -> probability of being aligned to place q: a bin of the sausage
  *
- * Every place then takes the most probable word of its bin, and all is done again until no place
- * changes. `ahead` at the end is the expected number of errors of R: exactly, where no two paths
- * meet before the end, else from above, since the least is taken after the mean. */
+ * Then every place takes the most probable word of its bin, until no place changes. `ahead` at
+ * the end is the expected number of errors of R. It is exact if no two paths meet before the
+ * end; otherwise it is an upper bound, since the minimum is taken after the mean. */
 #include <math.h>
 #include <string.h>
 
@@ -23,8 +23,8 @@
 
 enum { MAX_ROUNDS = 100 };
 #define MAX_CELLS ((uint64_t)1 << 28)
-/* On top of an insertion that is aligned to no place: words rather go to an empty place of R, and
- * so into a bin. */
+/* Penalty of an insertion that is aligned to no place, so that words prefer an empty place of R,
+ * and thus a bin. */
 #define UNPLACED 1e-5
 
 /* A word of a bin. */

@@ -1,4 +1,4 @@
-/* nbest.c - lists of paths: making them, looking at them, the list of the one best path. */
+/* nbest.c - lists of paths: construction, access, the list of the single best path. */
 #include "lattice/nbest.h"
 
 #include <string.h>
@@ -74,8 +74,8 @@ wf_status wf__nbest_end(wf_nbest *nbest, const wf__exact_lattice *lattice, uint6
 
 /* --- the best path ----------------------------------------------------------------------- */
 
-/* From the start along arcs that lose nothing; sums are exact, so there always is one, or an end.
- */
+/* From the start along arcs of the best path; sums are exact, so there is always such an arc or an
+ * end. */
 static wf_status walk(wf_nbest *nbest, const wf__exact_lattice *lattice, const int64_t *backward,
                       wf_error *err) {
   wf__exact_cost cost = {0, 0};

@@ -1,6 +1,6 @@
 /* nbest.h - a list of paths under construction, and its finished form.
  *
- *   words, frames, alignment   of all paths, one behind the other
+ *   words, frames, alignment   of all paths, one after the other
  *   entries                    where each path's parts begin, its costs */
 #ifndef WF_LATTICE_NBEST_H
 #define WF_LATTICE_NBEST_H

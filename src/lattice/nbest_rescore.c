@@ -1,4 +1,4 @@
-/* nbest_rescore.c - a list of paths by another language model: new costs, new order. */
+/* nbest_rescore.c - rescores a list of paths with another language model and sorts it again. */
 #include <string.h>
 
 #include "base/option_tables.h"

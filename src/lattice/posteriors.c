@@ -1,5 +1,4 @@
-/* posteriors.c - how much of the probability of all paths goes over each arc of a compact lattice.
- */
+/* posteriors.c - posterior probabilities of the arcs of a compact lattice. */
 #include <math.h>
 
 #include "lattice/in_arcs.h"

@@ -1,12 +1,12 @@
-/* word_closure.c - what a subset of determinization reaches without a word, and by which arcs it
- * then leaves.
+/* word_closure.c - the closure of a subset of determinization over arcs without words, and the
+ * arcs with words that leave it.
  *
- * In two rounds: first on from what is on paths worth an arc; they say by which words arcs will
- * leave. Then on from what is not, as far as it leads to these words. States are passed on in the
- * order of their numbers, which is topological: a set of bits, of which the lowest comes next. Of
- * equally good ways to a state the first in the lattice stands: an element before a hop, then the
- * lowest hop. Alignments are spelled out only where the closure is left, from the hops that led
- * there. */
+ * There are two rounds. The first follows states on paths that are worth an arc; it decides the
+ * words of the arcs. The second follows the other states, as far as they lead to these words.
+ * States are expanded in the order of their numbers, which is topological: a set of bits, lowest
+ * first. Among equally good paths to a state the first in the lattice wins: an element before a
+ * hop, then the lowest hop. Alignments are built only where the closure is left, from the hops
+ * that led there. */
 #include <string.h>
 
 #include "lattice/word_determinizer.h"
@@ -63,7 +63,7 @@ static void try_end(wf__word_determinizer *det, uint32_t state, int64_t limit) {
   closure->end_state = state;
 }
 
-/* What run() goes on with: read once, so that no store makes the compiler read it again. */
+/* Local copies for run(), so that stores do not make the compiler read them again. */
 struct passing {
   wf__word_state *states;
   const wf__word_hop *hops;
@@ -87,9 +87,9 @@ static inline uint64_t other_if(uint64_t mask, uint64_t value, uint64_t other) {
   return value ^ ((value ^ other) & mask);
 }
 
-/* Along a hop. Whether a way is the better one is anybody's guess, so there is no branch on it, and
- * what is written does not decide where: else what comes next would have to wait. The bit of the
- * state that it leads to, if that is in word `at` of those that wait in this round. */
+/* Follows a hop. Whether it is the better path is unpredictable, so there is no branch on it,
+ * and no address depends on what is written, so later hops need not wait. Returns the bit of the
+ * target state, if that is in word `at` of this round's set. */
 static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_here,
                                 int64_t graph_here, uint32_t k, uint32_t at, bool second) {
   const wf__word_hop *hop = &p->hops[k];
@@ -191,7 +191,7 @@ static inline void run(wf__word_determinizer *det, struct passing *p, uint32_t f
 
 /* --- ways out ---------------------------------------------------------------------------- */
 
-/* Finds the words that have a way of cost `worth` at most; their bits. */
+/* Finds the words with a path of cost `worth` at most; returns their bits. */
 static uint64_t find_alive(wf__word_determinizer *det, int64_t worth) {
   wf__word_closure *closure = &det->closure;
   uint64_t alive = 0;
@@ -259,8 +259,8 @@ static void sort_ways(wf__way_out *ways, wf__way_out *spare, uint64_t count) {
   if (from != ways) memcpy(ways, from, count * sizeof *ways);
 }
 
-/* Puts the ways by words worth an arc together, but for those beyond the beam of the word's best.
- */
+/* Gathers the paths by words that are worth an arc, except those beyond the beam of the word's
+ * best. */
 static void choose_ways(wf__word_determinizer *det) {
   wf__word_closure *closure = &det->closure;
   wf__word_found *words = closure->words.data;

@@ -11,7 +11,7 @@ static inline int64_t binned(const wf__word_determinizer *det, int64_t cost) {
   return det->bin == 0 ? cost : (cost + ((int64_t)1 << (det->bin - 1))) >> det->bin;
 }
 
-/* A sum, so that one element need not wait for the other. */
+/* A sum, so that elements are independent of each other. */
 static uint32_t hash_of(const wf__word_determinizer *det, const wf__word_element *elements,
                         uint32_t count) {
   uint64_t hash = count;
@@ -60,8 +60,8 @@ static wf_status grow_slots(wf__word_determinizer *det, wf_error *err) {
   return WF_OK;
 }
 
-/* Of two subsets with equally good paths, the one farther along: so that a path is complete soon.
- */
+/* Of two subsets with equally good paths, the later one comes first, so that paths are completed
+ * soon. */
 static bool goes_first(const void *user, wf__queued a, wf__queued b) {
   const wf__word_determinizer *det = user;
   if (a.cost != b.cost) return a.cost < b.cost;
@@ -118,8 +118,8 @@ static inline bool is_better(const wf__way_out *a, const wf__way_out *b) {
   return a->graph != b->graph ? a->graph < b->graph : a->exit < b->exit;
 }
 
-/* The ways with one word, sorted by state: keeps the best to each state in place, and how many
- * there are. */
+/* Paths with one word, sorted by state: keeps the best to each state in place and returns their
+ * number. */
 static uint64_t keep_best(wf__way_out *ways, uint64_t count) {
   uint64_t kept = 0;
   for (uint64_t i = 0; i < count; i++) {
@@ -131,7 +131,7 @@ static uint64_t keep_best(wf__way_out *ways, uint64_t count) {
   return kept;
 }
 
-/* Takes the least cost and what is common to all strings from the last `count` elements. */
+/* Removes the least cost and the longest common prefix from the last `count` elements. */
 static wf_status normalize(wf__word_determinizer *det, uint64_t count, wf__exact_cost *least,
                            uint32_t *common, wf_error *err) {
   wf__word_element *elements = det->elements.data + det->elements.size - count;

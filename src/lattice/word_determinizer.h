@@ -1,15 +1,15 @@
-/* word_determinizer.h - pruned determinization of a lattice over its words: subsets, and what leads
- * from one to the next.
+/* word_determinizer.h - pruned determinization of a lattice over its words: subsets, and arcs
+ * between them.
  *
  *   wf__word_graph --wf__word_determinizer_run--> wf__exact_lattice, deterministic
  *
- * A state of the result is a subset: elements (state of the input; cost; string) sorted by state.
- * Cost and string are what the way there still owes: what is beyond the cost of its cheapest
- * element and beyond the labels that all share, which the arcs of the result have already. Elements
- * are where arcs with words lead to; what can be reached from there without a word is worked out
- * when the subset is expanded (word_closure.c). Subsets are expanded best first, by the cost of the
- * best path through them, which is exact: so each is expanded once, with its least cost from the
- * start, and what memory does not suffice for is the worst. */
+ * A state of the result is a subset: elements (state of the input; cost; string) sorted by
+ * state. Cost and string are residuals: relative to the cost of the cheapest element and to the
+ * common prefix of all strings, which the arcs of the result already have. Elements are the
+ * targets of arcs with words. States reached from there without a word are found when the subset
+ * is expanded (word_closure.c). Subsets are expanded best first, by the exact cost of the best
+ * path through them. So each is expanded once, with its least cost from the start, and if memory
+ * runs out, only the worst are missing. */
 #ifndef WF_LATTICE_WORD_DETERMINIZER_H
 #define WF_LATTICE_WORD_DETERMINIZER_H
 
@@ -56,7 +56,7 @@ typedef struct wf__word_found {
   int32_t word;
 } wf__word_found;
 
-/* States that are to be passed on, a bit for each: in the first round, in the second. */
+/* States to expand, a bit for each: in the first round, in the second. */
 typedef struct wf__word_waiting {
   uint64_t first, second;
 } wf__word_waiting;
@@ -109,7 +109,7 @@ wf_status wf__word_determinizer_run(wf__word_determinizer *det, int64_t delta, u
 void wf__word_determinizer_free(wf__word_determinizer *det);
 /* About as much as it holds. */
 uint64_t wf__word_determinizer_bytes(const wf__word_determinizer *det);
-/* The same for what is within `width` of the best path of a lattice, once. */
+/* The same for a lattice pruned to `width` of its best path, once. */
 wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int64_t delta,
                                 uint64_t max_bytes, wf__exact_lattice *out,
                                 wf__word_outcome *outcome, wf_error *err);
@@ -119,9 +119,9 @@ wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int6
 wf_status wf__word_closure_begin(wf__word_closure *closure, const wf__word_graph *graph,
                                  wf_error *err);
 void wf__word_closure_free(wf__word_closure *closure);
-/* Finds what the elements reach without a word at a cost that, with the best way on from there, is
- * at most `limit`. Fills the end, and the ways by words for which there is one of cost `worth` at
- * most: those that are within the beam of the word's best. */
+/* Finds the states that the elements reach without a word, at a cost that is at most `limit`
+ * with the best path to the end. Fills the end, and the paths by words that have one of cost
+ * `worth` at most: those within the beam of the word's best. */
 void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *subset, int64_t limit,
                            int64_t worth);
 /* String of the way to a state that was reached. */

@@ -1,5 +1,5 @@
-/* word_graph.c - cuts a lattice to the beam, makes one arc of chains that hold one word at most,
- * and takes it apart for closures: in three passes over its arcs. */
+/* word_graph.c - prunes a lattice to the beam, merges chains with at most one word into one arc,
+ * and separates arcs for closures: in three passes over its arcs. */
 #include "lattice/word_graph.h"
 
 #include <inttypes.h>
@@ -126,7 +126,7 @@ static inline bool ends_within(const wf__word_graph *graph, const struct source 
 }
 
 /* Costs from the start within the beam, and numbers of the states that are not in the middle of a
- * chain: those are passed over if at most one of the arcs of the chain up to and behind them has a
+ * chain: those are skipped if at most one of the arcs of the chain up to and behind them has a
  * word. */
 static inline void find_forward(wf__word_graph *graph, const struct source *from, int64_t cutoff) {
   wf__word_place *places = graph->places.data;
@@ -180,7 +180,7 @@ static wf_status put_exit(wf__word_graph *graph, wf__word_exit exit, wf_error *e
   return wf__vec_push(&graph->exits, exit, "determinization", err);
 }
 
-/* An arc, and what it runs into as long as that is a chain. */
+/* An arc, merged with the chain after it. */
 static inline wf_status put_chain(wf__word_graph *graph, const struct source *from, uint64_t i,
                                   wf__exact_cost cost, int64_t backward, wf_error *err) {
   const wf__word_place *places = graph->places.data;

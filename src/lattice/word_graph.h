@@ -1,5 +1,5 @@
-/* word_graph.h - a lattice cut to the beam as determinization goes through it: arcs without words
- * apart from those with, and costs that need no look at what comes behind.
+/* word_graph.h - a lattice pruned to the beam, in the layout of determinization: arcs without
+ * words are separate, and costs include the best path to the end.
  *
  *   states [num_states + 1]   those of the lattice, in its order, without what is beyond the beam
  *                             or in the middle of a chain
@@ -7,9 +7,9 @@
  *          order
  *   exits  [states[s].exits, states[s + 1].exits)    arcs of s with one
  *
- * The cost of a hop or an exit is what the best path through it costs more than the best that goes
- * on from its state. So the sum of them along a way, with the best cost from where it begins, is
- * the cost of the best path that continues it. */
+ * The cost of a hop or an exit is the cost of the best path through it above the best path from
+ * its state. So their sum along a path, plus the best cost from its beginning, is the cost of
+ * the best path that continues it. */
 #ifndef WF_LATTICE_WORD_GRAPH_H
 #define WF_LATTICE_WORD_GRAPH_H
 
@@ -40,7 +40,7 @@ typedef struct wf__word_end {
   wf__word_part part;
 } wf__word_end;
 
-/* A state, with what the closure that is being made knows of it. */
+/* A state, with its data in the current closure. */
 typedef struct wf__word_state {
   int64_t cost;  /* of the best path through it and an element; WF__NEVER: not reached */
   int64_t graph; /* of the best way here */
@@ -76,7 +76,7 @@ typedef struct wf__word_graph {
   wf__word_state
       *states; /* each in one cache line; the one behind the last has the ends of hops and exits */
   WF__VEC(uint64_t)
-  words; /* [num_states, while it is made states of the lattice] bits of those that may come next */
+  words; /* [num_states; of the lattice's states while it is made] bits of possible next states */
   WF__VEC(wf__word_hop) hops;
   WF__VEC(wf__word_part) parts; /* [hops] */
   WF__VEC(wf__word_exit) exits;
@@ -85,9 +85,9 @@ typedef struct wf__word_graph {
   wf__map64 numbers; /* of words, from 0 */
 } wf__word_graph;
 
-/* What is within `beam` nats. `*fits` false: the costs want another unit than 2^-40, or are none,
- * and the lattice has to be made exact first. Memory is kept from one to the next; zero-initialised
- * at first. */
+/* Prunes to `beam` nats. `*fits` false: the costs need a unit other than 2^-40, or are invalid,
+ * and the lattice must be made exact first. Memory is reused between lattices; zero-initialise
+ * it at first. */
 wf_status wf__word_graph_from_lattice(wf__word_graph *graph, const wf_lattice *lattice, double beam,
                                       bool *fits, wf_error *err);
 wf_status wf__word_graph_from_exact(wf__word_graph *graph, const wf__exact_lattice *lattice,

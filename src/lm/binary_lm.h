@@ -4,7 +4,7 @@
 
 #include "lm/ngram_collector.h"
 
-enum { WF__BINARY_LM_START = 64 }; /* bytes that are enough to tell */
+enum { WF__BINARY_LM_START = 64 }; /* bytes that identify a format */
 
 /* The reader, whose `user` is the wf__input, of a file that starts with these bytes; NULL: ARPA
  * text. */

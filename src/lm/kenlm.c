@@ -4,7 +4,7 @@
  *   "mmap lm http://kheafield.com/code format version 5\n"  NUL up to byte 56
  *   all little-endian
  *   f32 0, 1, -0.5   u32 1, 0xffffffff, 0   u64 1
- *                    tells machines apart
+ *                    identifies the machine
  *   u8 order, 3 unused   f32 unused   u32 type   u8 has the words, 3 unused   u32 version of the
  *                        type   u64 counts[order]   4 unused
  *   words            u64 counts[1] - 1, u64 hashes[counts[1]]: unused here

@@ -152,7 +152,7 @@ static void collect(void *user, float *value, float behind) {
     *value = -INFINITY;
 }
 
-static void settle(void *user, float *value, float behind) {
+static void set_value(void *user, float *value, float behind) {
   choice *c = user;
   bool kept = behind > -INFINITY ? wf__cut_keeps(&c->contexts, behind)
                                  : *value > -INFINITY && wf__cut_keeps(&c->others, *value);
@@ -181,7 +181,7 @@ static void choose_order(pruning *p, int k) {
   c.others = wf__cut_at(c.keys + c.room_of_keys - c.num_others, c.num_others, limit - contexts);
   for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k]; state++) {
     c.best = -INFINITY;
-    visit_state(p, k, state, settle, &c);
+    visit_state(p, k, state, set_value, &c);
     p->best[state] = c.best;
   }
 }

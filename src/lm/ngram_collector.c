@@ -113,8 +113,8 @@ wf_status wf__collector_add_word(wf__ngram_collector *in, wf__span text, uint32_
 
 /* --- n-grams ----------------------------------------------------------------------------- */
 
-/* The node of the context of an n-gram of order k, or WF__LM_NONE after noting the prefixes that
- * are missing. */
+/* The node of the context of an n-gram of order k, or WF__LM_NONE after recording the missing
+ * prefixes. */
 static wf_status find_context(wf__ngram_collector *in, int k, const uint32_t *label, uint32_t *out,
                               wf_error *err) {
   int same = 0;
@@ -215,7 +215,7 @@ static wf_status check_specials(const wf__ngram_collector *in, wf_error *err) {
   return WF_OK;
 }
 
-/* Adds the contexts noted the first time, sorts, and indexes. */
+/* Adds the contexts recorded the first time, sorts, and indexes. */
 wf_status wf__collector_end_level(wf__ngram_collector *in, int k, wf_error *err) {
   wf__ngram_levels *levels = &in->levels;
   wf__ngram_level *level = &levels->level[k];
@@ -317,7 +317,7 @@ static wf_status take_options(wf__ngram_collector *in, const wf_arpa_options *op
   return WF_OK;
 }
 
-/* What was met, to the caller, and the rest away. */
+/* Passes the statistics to the caller, and frees the rest. */
 static void end(wf__ngram_collector *in, wf_status status, wf_arpa_stats *stats) {
   if (status == WF_OK && stats != NULL) wf__struct_give(&in->stats, sizeof in->stats, stats);
   wf__ngram_levels_free(&in->levels);

@@ -1,13 +1,14 @@
-/* ngram_collector.h - words and n-grams on their way from a reader to the automaton: the rules for
- * odd files, the same for every format.
+/* ngram_collector.h - collects words and n-grams from a reader, with the same rules for odd
+ * files in every format.
  *
  *   arpa.c, sphinx_lm.c, kenlm.c --words, n-grams--> ngram_collector.c --sorted levels-->
  * ngram_levels.c, lm_build.c
  *
- * A reader hands in all unigrams (wf__collector_add_word, then wf__collector_add_ngram), ends that
- * level, hands in the bigrams, and so on. Contexts that the file lacks (`a b c` without `a b`)
- * cannot be put into a sorted level, so they are noted with all their prefixes in missing[], and
- * the reader, which has the file in memory, is run again with them added. That is rare. */
+ * A reader adds all unigrams (wf__collector_add_word, then wf__collector_add_ngram), ends that
+ * level, adds the bigrams, and so on. Contexts that the file lacks (`a b c` without `a b`)
+ * cannot be inserted into a sorted level. They are recorded with all their prefixes in
+ * missing[], and the reader, which has the file in memory, is run again with them added. That is
+ * rare. */
 #ifndef WF_LM_NGRAM_COLLECTOR_H
 #define WF_LM_NGRAM_COLLECTOR_H
 
@@ -19,7 +20,7 @@
   INT32_MAX /* label of words that the caller's table lacks; no label of a table, as those are \
                limited */
 
-/* Where n-grams go that are not to be held in memory: label[0 .. k) of the table that the collector
+/* Takes n-grams that are not kept in memory: label[0 .. k) of the table that the collector
  * makes, costs in nats. */
 typedef struct wf__ngram_collector wf__ngram_collector;
 typedef struct wf__ngram_sink {
@@ -31,7 +32,7 @@ typedef struct wf__ngram_sink {
 struct wf__ngram_collector {
   const char *path;        /* of the file, for messages */
   const wf_symbols *words; /* the caller's, or NULL */
-  wf_symbols *vocab; /* words of the LM; with words == NULL the table handed out, keys = labels */
+  wf_symbols *vocab; /* words of the LM; with words == NULL the model's table, keys = labels */
   WF__VEC(int32_t) label_of;   /* [key in vocab] label, or WF__LM_OUTSIDE */
   const char *bos, *eos, *unk; /* unk NULL: <unk> or <UNK> */
   int oov;
@@ -63,8 +64,8 @@ wf_status wf__collect_ngrams(const char *path, const wf_symbols *words,
                              wf_lm **out, wf_arpa_stats *stats, const wf_progress *progress,
                              wf_error *err);
 
-/* Runs the reader once, with every n-gram that the rules let in going to the sink; neither order,
- * nor contexts, nor doubles are looked at. */
+/* Runs the reader once and passes every accepted n-gram to the sink. Order, contexts and
+ * duplicates are not checked. */
 typedef struct wf__ngram_stream_info {
   wf_symbols *words; /* <eps> 0, the words from 1 in the order of the unigrams; the caller's to
                         free, also on failure */
@@ -80,14 +81,14 @@ wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options,
                              const wf__ngram_sink *sink, wf__ngram_stream_info *info,
                              wf_arpa_stats *stats, const wf_progress *progress, wf_error *err);
 
-/* What a reader calls; errors name no place in the file. A new word, and its label. */
+/* Called by readers; errors do not name the place in the file. Adds a word; returns its label. */
 wf_status wf__collector_add_word(wf__ngram_collector *collector, wf__span text, uint32_t *label,
                                  wf_error *err);
 /* The n-gram label[0 .. k), costs in nats. Probabilities above 1 are refused or taken as 1. */
 wf_status wf__collector_add_ngram(wf__ngram_collector *collector, int k, const uint32_t *label,
                                   float cost, float backoff, wf_error *err);
 wf_status wf__collector_end_level(wf__ngram_collector *collector, int k, wf_error *err);
-/* Costs that no file may hold: NaN, and so far below 0 that sums would not stay finite. */
+/* False for costs that no file may have: NaN, or so far below 0 that sums would not stay finite. */
 static inline bool wf__collector_is_cost(float cost) { return cost >= -1e30f; }
 
 #endif

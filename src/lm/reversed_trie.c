@@ -61,9 +61,9 @@ static wf_status add_ngram(wf__reversed_trie *t, uint32_t k, const wf__trie_entr
 }
 
 /* The next entries of order k, up to `end`, and what is below them down to order `wanted`, whose
- * n-grams go to the collector. The words of entry and ancestors are label[wanted - k] ..
- * label[wanted - 1]. Each order is passed once from its beginning, so that no file makes the walk
- * long. Depth: the order. */
+ * n-grams go to the collector. The words of the entry and its parents are label[wanted - k] ..
+ * label[wanted - 1]. Each order is passed once from its beginning, so that no file makes the
+ * walk long. Depth: the order. */
 static wf_status walk(wf__reversed_trie *t, uint32_t k, uint32_t wanted, uint64_t end,
                       uint32_t *label, wf_error *err) {
   if (end < t->position[k] || end > t->counts[k])

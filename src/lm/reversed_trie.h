@@ -1,5 +1,5 @@
-/* reversed_trie.h - what the binary language models of CMU Sphinx (sphinx_lm.c) and KenLM (kenlm.c)
- * share: n-grams in a trie that is read backwards.
+/* reversed_trie.h - the common part of the binary language models of CMU Sphinx (sphinx_lm.c)
+ * and KenLM (kenlm.c): n-grams in a reversed trie.
  *
  * A unigram is the LAST word of an n-gram, a child is the word before its parent. The entries of an
  * order lie in one array, children of one entry side by side, in the order of their parents: so
@@ -40,7 +40,7 @@ struct wf__reversed_trie {
 /* The words of the unigrams, in their order, each ended by NUL: `size` bytes at the cursor, which
  * end the file. */
 wf_status wf__reversed_trie_words(wf__reversed_trie *trie, uint64_t size, wf_error *err);
-/* All orders into the collector, after the words. */
+/* Adds all orders to the collector, after the words. */
 wf_status wf__reversed_trie_ngrams(wf__reversed_trie *trie, wf_error *err);
 /* An order that is 0 or too high. */
 wf_status wf__reversed_trie_check_order(const wf__reversed_trie *trie, wf_error *err);

@@ -2,7 +2,7 @@
  * words at one time. Defined in src/cuda/rnn/rnn_device.c.
  *
  *   slots  hidden states, in the GPU's memory, numbered by the caller; 0 is the state behind <s>,
- *          which is always there
+ *          which always exists
  *
  * Every sum has one fixed order, so that a state and a cost do not depend on what else is computed
  * with them; it is not the CPU's order (lm/rnnlm_math.h), so the last bits differ from the CPU's.

@@ -31,7 +31,7 @@ typedef struct wf__rnn_request {
   uint32_t first_hash, orders;
 } wf__rnn_request;
 
-/* A word of the graph in the models that a recurrent scorer asks. */
+/* A word of the graph in the models of a recurrent scorer. */
 typedef struct wf__rnn_labels {
   int32_t rnn, ngram, small; /* rnn -1: the model lacks it */
 } wf__rnn_labels;

@@ -161,7 +161,7 @@ void wf__rnn_work_free(wf__rnn_work *work);
 void wf__rnn_advance(const wf_rnnlm *lm, size_t count, const float *const *from,
                      const int32_t *words, float *const *to, wf__rnn_work *work);
 
-/* One question: -ln p(word | state), with the words before it, latest first. */
+/* One query: -ln p(word | state), with the words before it, latest first. */
 typedef struct wf__rnn_query {
   const float *state;
   const int32_t *previous; /* [num_previous], as many as there are, up to wf__rnn_history */

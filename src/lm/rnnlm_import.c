@@ -5,8 +5,8 @@
  *                              rnn.bias_ih_lK, rnn.bias_hh_lK [G H]    output.weight [V, H]
  *                              output.bias [V]
  *
- * G is 4 for LSTM and 3 for GRU, which the shapes tell. In memory each gate's rows are padded to a
- * multiple of WF__LANES, so that gates start aligned. */
+ * G is 4 for LSTM and 3 for GRU; the shapes decide which. In memory each gate's rows are padded
+ * to a multiple of WF__LANES, so that gates start aligned. */
 #include <stdio.h>
 
 #include "lm/rnnlm.h"

@@ -111,7 +111,7 @@ static double query_cost(const wf_rnnlm *lm, const wf__rnn_query *query, const u
   return (double)(lm->output_kind == WF_RNNLM_NCE ? lm->nce_lnz : query->log_norm) - score;
 }
 
-/* Cells are all over a large table; so those of the queries to come are asked for early. */
+/* Cells are spread over a large table, so those of the next queries are prefetched. */
 struct looked_up {
   uint64_t hash[WF_RNNLM_MAX_ORDER];
   int orders;

@@ -73,7 +73,7 @@ static double update_outputs(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_t
   uint64_t hash[2][WF_RNNLM_MAX_ORDER];
   int orders[2] = {0, 0};
   memset(tape->delta, 0, count * n * sizeof(float));
-  for (size_t i = 0; i <= count; i++) { /* looks up position i while i - 1 is learnt */
+  for (size_t i = 0; i <= count; i++) { /* looks up position i while i - 1 is updated */
     size_t t = begin + i;
     if (i < count) {
       int32_t previous[WF_RNNLM_MAX_ORDER];

@@ -15,7 +15,8 @@ typedef struct wf__rnn_rates {
   float clip; /* bound of each gradient at a hidden unit or an output score */
 } wf__rnn_rates;
 
-/* What one thread remembers of a segment: rows of padded(H) floats, all from one allocation. */
+/* A thread's activations and gradients of a segment: rows of padded(H) floats, all from one
+ * allocation. */
 typedef struct wf__rnn_tape {
   float *memory;
   float *hidden; /* [SEGMENT + 1] */

@@ -1,5 +1,4 @@
-/* safetensors.c - reads what safetensors.h tells: a strict reader of the little JSON that such
- * headers consist of. */
+/* safetensors.c - a strict reader of the subset of JSON in safetensors headers. */
 #include "lm/safetensors.h"
 
 #include <string.h>

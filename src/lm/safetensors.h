@@ -1,7 +1,7 @@
 /* safetensors.h - the tensors of a safetensors file: u64 size of the header | header, JSON {"NAME":
  * {"dtype", "shape", "data_offsets"}, ...} | data.
  *
- * Every tensor is checked against the file's length before it is handed out; nothing is copied. */
+ * Every tensor is checked against the file's length before it is returned; nothing is copied. */
 #ifndef WF_LM_SAFETENSORS_H
 #define WF_LM_SAFETENSORS_H
 

@@ -26,8 +26,7 @@
  * Arcs are 12 bytes, or, packed, records of record_bits bits: word, next, then the float's bits or
  * the number of a value in a codebook.
  *
- * Nothing here trusts the file: numbers out of range end a look-up as if the word were not there.
- */
+ * Nothing here trusts the file: numbers out of range end a look-up as if the word were missing. */
 #ifndef WF_LM_WLM_H
 #define WF_LM_WLM_H
 
@@ -125,11 +124,11 @@ static inline WF__HD wf__wlm_arc wf__wlm_arc_at(const wf__wlm_view *view, const 
 }
 
 #ifdef WF__WLM_CACHED
-/* For ngram_cache.cuh: arrays are aligned there, and arcs may lie in host memory, with a cache of
- * them in front. An entry of the cache is three words of 64 bits, {tag | word}, {tag | cost}, {tag
- * | next}; the tag stands for one arc, and all that is ever stored with it is what that arc says.
- * So threads that read and write an entry at one time need no lock: three words with the right tag
- * are the arc, whoever wrote them. Tag 0: empty. */
+/* For ngram_cache.cuh: arrays are aligned there, and arcs may lie in host memory, with a cache
+ * of them in front. An entry of the cache is three words of 64 bits, {tag | word}, {tag | cost},
+ * {tag | next}; the tag stands for one arc, so every thread stores the same values with it. So
+ * threads that read and write an entry at the same time need no lock: three words with the right
+ * tag are the arc. Tag 0: empty. */
 enum { WF__WLM_WAYS = 4, WF__WLM_ENTRY = 3 };
 
 /* `size` bits, at most 32, from bit `at` of three words on. */
@@ -256,7 +255,7 @@ static inline WF__HD uint32_t wf__wlm_bucket_hits(const wf__wlm_bucket *bucket, 
 
 static inline WF__HD uint32_t wf__wlm_small_hits(const uint16_t *tags, uint64_t first,
                                                  uint64_t count, uint16_t tag) {
-  uint32_t hits = 0; /* all tags are asked for before the first has come */
+  uint32_t hits = 0; /* all tags are fetched before the first is used */
   for (uint32_t i = 0; i < WF__WLM_SMALL; i++)
     hits |= (uint32_t)(i < count && tags[first + i] == tag) << i;
   return hits;
@@ -325,7 +324,7 @@ static inline WF__HD void wf__wlm_fetch(const void *place) { (void)place; }
 static inline void wf__wlm_fetch(const void *place) { __builtin_prefetch(place); }
 #endif
 
-/* Asks memory for what wf__wlm_find will read first. */
+/* Prefetches what wf__wlm_find will read first. */
 static inline WF__HD void wf__wlm_fetch_state(const wf__wlm_view *view, uint64_t where,
                                               uint64_t hash) {
   uint64_t first = where & (WF__WLM_LARGE - 1), count = where >> (WF__WLM_FIRST_BITS + 1);
@@ -337,10 +336,9 @@ static inline WF__HD void wf__wlm_fetch_state(const wf__wlm_view *view, uint64_t
   }
 }
 
-/* `next`, the state behind `word`. Most often that is the state of the word alone, so a branch
- * tells the processor to go on from there before `next` has come from memory: the look-ups of a
- * sentence, each of which needs the state that the one before found, then overlap. A compiler that
- * knew the two to be the same would take `next`. */
+/* `next`, the state after `word`. Most often that is the state of the word alone. A branch on it
+ * lets the processor speculate before `next` has been read, so that the dependent look-ups of a
+ * sentence overlap. (If the compiler knew both to be equal, it would use `next`.) */
 static inline WF__HD uint32_t wf__wlm_next_state(const wf__wlm_view *view, uint32_t word,
                                                  uint32_t next) {
 #if !defined(WF__WLM_CACHED) && !defined(__CUDACC__) && defined(__GNUC__)

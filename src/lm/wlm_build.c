@@ -1,5 +1,5 @@
-/* wlm_build.c - reading the large model into sorts, and as many rounds of building as missing
- * n-grams ask for. */
+/* wlm_build.c - reads the large model into sorts, and builds it in as many rounds as missing
+ * n-grams require. */
 #include "lm/wlm_build.h"
 
 #include <stdio.h>
@@ -115,7 +115,7 @@ static bool any_missing(const wf__wlm_build *build) {
   return false;
 }
 
-/* What the model gives w_1, written backwards, after the others. */
+/* The model's cost of w_1 (n-grams are written backwards) after the others. */
 static float cost_of(const wf_wlm *lm, int n, const uint32_t *backwards) {
   const wf__wlm_view *v = &lm->view;
   uint32_t state = 0, at, next;
@@ -145,8 +145,7 @@ static wf_status build_without(wf__wlm_build *build, wf_wlm **out, wf_error *err
   return status == WF_OK ? wf__wlm_open_input(&input, out, err) : status;
 }
 
-/* Adds the missing n-grams of n words at what the model gives them. Their contexts are required in
- * turn. */
+/* Adds the missing n-grams of n words at the model's costs. Their contexts are required in turn. */
 static wf_status create_order(wf__wlm_build *build, const wf_wlm *lm, int n, wf_error *err) {
   uint32_t words[WF_LM_MAX_ORDER + 1];
   size_t bytes = ((size_t)n + 1) * sizeof *words;

@@ -15,10 +15,10 @@
  *   states[k]    w_k .. w_1 | state to back off to, cost
  *   arcs[n]      w_(n-1) .. w_1, w_n | cost, next state
  *
- * A state is {level, number within it}, until all are counted. What is required and missing is
- * given the probability that the model without it gives it: the model is built, asked, and built
- * again. N-grams whose context is missing are not in that model, so what is longer than such a
- * context waits for the next round. */
+ * A state is {level, number within it}, until all are counted. A required n-gram that is missing
+ * gets its probability from the model without it: the model is built, queried, and built again.
+ * N-grams whose context is missing are not in that model, so longer ones wait for the next
+ * round. */
 #ifndef WF_LM_WLM_BUILD_H
 #define WF_LM_WLM_BUILD_H
 
@@ -63,7 +63,7 @@ typedef struct wf__wlm_build {
   wf__spill_buffer missing[WF_LM_MAX_ORDER + 1]; /* required n-grams that are not there: w_n .. w_1,
                                              flags, one after the other */
   uint64_t num_missing[WF_LM_MAX_ORDER + 1];
-  int longest_known; /* n-grams of at most so many words can be asked of the model without the
+  int longest_known; /* n-grams of at most so many words can be queried in the model without the
                         missing ones */
 } wf__wlm_build;
 

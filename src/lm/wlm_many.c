@@ -1,9 +1,9 @@
 /* wlm_many.c - many look-ups at once, each to the bit what wf__wlm_step gives.
  *
- * A look-up in a model larger than the caches is a chain of three or more reads that nothing can
- * foresee: state, tags, arc, and the state that it backs off to. So GROUP look-ups go through the
- * stages side by side; each stage reads what the one before asked the memory for. Whoever is done
- * makes room for the next.
+ * A look-up in a model larger than the caches is a chain of three or more unpredictable reads:
+ * state, tags, arc, and the back-off state. So GROUP look-ups go through the stages side by
+ * side; each stage reads what the previous one has prefetched. A finished look-up makes room for
+ * the next.
  *
  *   seek   state -> its tags or bucket            match   tags -> an arc, or on to the back-off
  *          state            take   arc -> cost, next state */
@@ -37,7 +37,7 @@ static void seek(const wf__wlm_view *view, struct query *q) {
   wf__wlm_fetch_state(view, q->where, q->hash);
 }
 
-/* Has the first bucket, or the small state, an arc with the word's tag? It is asked for. */
+/* Has the first bucket, or the small state, an arc with the word's tag? Prefetches it. */
 static bool match(const wf__wlm_view *view, struct query *q) {
   uint64_t first = q->where & (WF__WLM_LARGE - 1), count = q->where >> (WF__WLM_FIRST_BITS + 1);
   uint16_t tag = wf__wlm_tag(q->hash);
@@ -62,7 +62,7 @@ static bool match(const wf__wlm_view *view, struct query *q) {
   return hits != 0 || (head & WF__WLM_MORE);
 }
 
-/* Looks at the arc, and at whatever else may have the word. */
+/* Checks the arc, and any other that may have the word. */
 static bool take(const wf__wlm_view *view, const struct query *q, float *cost, uint32_t *next) {
   wf__wlm_arc arc;
   bool large = (q->where & WF__WLM_LARGE) != 0,
@@ -115,7 +115,7 @@ static void advance(const wf__wlm_view *view, struct query *queries, int size, f
   }
 }
 
-/* The next look-up that there is something to look up for; false at the end. */
+/* The next look-up of a word that the model knows; false at the end. */
 static bool begin_next(const wf__wlm_view *view, const uint32_t *states, const uint32_t *words,
                        size_t count, size_t *at, float *costs, uint32_t *next, struct query *out) {
   for (; *at < count; (*at)++) {

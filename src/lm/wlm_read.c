@@ -1,4 +1,4 @@
-/* wlm_read.c - opening, checking and asking a large language model. */
+/* wlm_read.c - opening, checking and querying a large language model. */
 #include "lm/wlm_read.h"
 
 #include <math.h>

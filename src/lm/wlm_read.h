@@ -10,7 +10,7 @@
 
 struct wf_wlm {
   atomic_uint_fast32_t refs;
-  atomic_uint_fast32_t num_copies; /* of these references, those that copies on GPUs hold */
+  atomic_uint_fast32_t num_copies; /* number of these references held by copies on GPUs */
   wf__input input;
   const wf__wlm_header *header; /* in the file */
   wf_symbols *words;
@@ -18,7 +18,7 @@ struct wf_wlm {
   wf__wlm_arc_table table; /* memory NULL: none */
 };
 
-/* As wf__wlm_step, whichever way is there. */
+/* As wf__wlm_step, through the table if there is one. */
 static inline float wf__wlm_cost(const wf_wlm *lm, uint32_t state, uint32_t word, uint32_t *next,
                                  uint32_t *at) {
   if (lm->table.memory != NULL)

@@ -1,5 +1,5 @@
-/* wlm_table.c - the look-up table of a large language model in memory: made, asked many times at
- * once. */
+/* wlm_table.c - the look-up table of a large language model in memory, and batched look-ups in
+ * it. */
 #include "lm/wlm_table.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 #define MALFORMED "%s: state %llu is malformed; see wf_wlm_verify"
 
-struct maker {
+struct builder {
   const wf_wlm *lm;
   wf__wlm_arc_table *table;
   uint64_t num_arcs,
@@ -29,45 +29,47 @@ static void add(wf__wlm_arc_table *table, const wf__wlm_view *view, uint32_t sta
 }
 
 /* Arcs [first, first + count) of a state. */
-static bool add_arcs(struct maker *maker, uint32_t state, const uint8_t *arcs, uint64_t first,
+static bool add_arcs(struct builder *builder, uint32_t state, const uint8_t *arcs, uint64_t first,
                      uint64_t count, uint64_t num) {
-  const wf__wlm_view *view = &maker->lm->view;
-  maker->num_arcs += count;
-  if (first + count > num || maker->num_arcs > view->num_small + view->num_large) return false;
+  const wf__wlm_view *view = &builder->lm->view;
+  builder->num_arcs += count;
+  if (first + count > num || builder->num_arcs > view->num_small + view->num_large) return false;
   for (uint64_t i = first; i < first + count; i++) {
     wf__wlm_arc arc = wf__wlm_arc_at(view, arcs, i);
-    add(maker->table, view, state, &arc);
+    add(builder->table, view, state, &arc);
   }
   return true;
 }
 
-static bool add_state(struct maker *maker, uint32_t state) {
-  const wf__wlm_view *view = &maker->lm->view;
+static bool add_state(struct builder *builder, uint32_t state) {
+  const wf__wlm_view *view = &builder->lm->view;
   const wf__wlm_state *record = &view->states[state];
   uint64_t first = record->where & (WF__WLM_LARGE - 1),
            count = record->where >> (WF__WLM_FIRST_BITS + 1);
-  maker->table->hops[state] =
+  builder->table->hops[state] =
       (wf__wlm_hop){record->backoff < state ? record->backoff : 0, record->backoff_cost};
   if (!(record->where & WF__WLM_LARGE))
     return count <= WF__WLM_SMALL &&
-           add_arcs(maker, state, view->small, first, count, view->num_small);
-  maker->num_buckets += count;
-  if (first + count > view->num_buckets || maker->num_buckets > view->num_buckets) return false;
+           add_arcs(builder, state, view->small, first, count, view->num_small);
+  builder->num_buckets += count;
+  if (first + count > view->num_buckets || builder->num_buckets > view->num_buckets) return false;
   for (uint64_t b = first; b < first + count; b++) {
     uint64_t head = wf__wlm_head(&view->buckets[b]),
              base = head & (((uint64_t)1 << WF__WLM_BASE_BITS) - 1),
              size = head >> WF__WLM_BASE_BITS & 15;
-    if (size > WF__WLM_BUCKET || !add_arcs(maker, state, view->large, base, size, view->num_large))
+    if (size > WF__WLM_BUCKET ||
+        !add_arcs(builder, state, view->large, base, size, view->num_large))
       return false;
   }
   return true;
 }
 
-static wf_status fill(struct maker *maker, const wf_progress *progress, wf_error *err) {
-  const wf__wlm_view *view = &maker->lm->view;
+static wf_status fill(struct builder *builder, const wf_progress *progress, wf_error *err) {
+  const wf__wlm_view *view = &builder->lm->view;
   for (uint64_t s = 1; s < view->num_states; s++) {
-    if (!add_state(maker, (uint32_t)s))
-      return wf__fail(err, WF_ERR_FORMAT, MALFORMED, maker->lm->input.path, (unsigned long long)s);
+    if (!add_state(builder, (uint32_t)s))
+      return wf__fail(err, WF_ERR_FORMAT, MALFORMED, builder->lm->input.path,
+                      (unsigned long long)s);
     if (s % 65536 == 0)
       WF__TRY(wf__progress(progress, "making the look-up table",
                            (double)s / (double)view->num_states, err));
@@ -93,8 +95,8 @@ wf_status wf_wlm_make_table(wf_wlm *lm, const wf_progress *progress, wf_error *e
   table.slots = (wf__wlm_slot *)(void *)(((uintptr_t)table.memory + line_bytes - 1) / line_bytes *
                                          line_bytes);
   table.hops[0] = (wf__wlm_hop){0, 0};
-  struct maker maker = {.lm = lm, .table = &table};
-  wf_status status = fill(&maker, progress, err);
+  struct builder builder = {.lm = lm, .table = &table};
+  wf_status status = fill(&builder, progress, err);
   if (status != WF_OK)
     wf__wlm_table_free(&table);
   else

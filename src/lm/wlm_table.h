@@ -1,13 +1,13 @@
-/* wlm_table.h - a large language model's arcs once more, in memory, as a hash table by (state,
- * word): for a CPU that has memory to spare and look-ups to hurry.
+/* wlm_table.h - a copy of a large language model's arcs in memory, as a hash table by (state,
+ * word): faster look-ups on the CPU for more memory.
  *
  *   lines  [num_lines][4]  {state, word, cost, next}: one line of the processor's caches; a full
  *          line's rest is in the next one; state 0: empty
  *   hops   [num_states]    {back-off state, back-off cost}
  *
- * A look-up in the file is a chain of reads: state, tags, arc. Here a state's back-off and its arc
- * are read side by side, one line each. Numbers were checked when the table was made. The answers
- * are wf__wlm_step's, bit for bit. */
+ * A look-up in the file is a chain of reads: state, tags, arc. Here a state's back-off and its
+ * arc are read side by side, one line each. Numbers were checked when the table was made. The
+ * results are those of wf__wlm_step, bit for bit. */
 #ifndef WF_LM_WLM_TABLE_H
 #define WF_LM_WLM_TABLE_H
 

@@ -1,15 +1,15 @@
-/* flat_scorer.h - a scorer as plain arrays and the one way to ask them, on the CPU and on a GPU:
- * what a scorer must be to work there.
+/* flat_scorer.h - a scorer as plain arrays, and the look-ups in them, on the CPU and on a GPU. A
+ * scorer must have this form to run on a GPU.
  *
  * Boosts and n-gram models are such scorers, and chains of up to three of these. A flat scorer
- * answers as the scorer it was made of, bit for bit, and its contexts are the same numbers: each
- * part's take as few bits as it needs, first's above second's,
+ * gives the same scores as the scorer it was made from, bit for bit, and its contexts are the
+ * same numbers. Each part's context takes as few bits as it needs, first's above second's,
  *
  *     context  =  parts[0]'s | parts[1]'s | parts[2]'s        parts[i]'s = context >> shift &
  *              (2^bits - 1)
  *
- * One part of a chain may be a recurrent scorer, which is no arrays: it takes no bits here, and is
- * asked elsewhere. Then these functions are for the other parts. */
+ * One part of a chain may be a recurrent scorer, which has no arrays. It takes no bits here and
+ * is scored elsewhere; these functions then cover the other parts. */
 #ifndef WF_SCORER_FLAT_SCORER_H
 #define WF_SCORER_FLAT_SCORER_H
 
@@ -145,7 +145,7 @@ static inline WF__HD float wf__flat_step(const wf__flat_scorer *scorer, uint64_t
   return wf__flat_total(scorer, sum);
 }
 
-/* With a recurrent part, whose answer is `recurrent`; to end with `ends`. */
+/* With a recurrent part, whose cost is `recurrent`; `ends`: the cost of ending. */
 static inline WF__HD float wf__flat_chained(const wf__flat_scorer *scorer, uint64_t context,
                                             bool ends, uint32_t word, float recurrent,
                                             uint64_t *next) {

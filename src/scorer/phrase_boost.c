@@ -1,19 +1,18 @@
-/* phrase_boost.c - boosts for phrases: the automaton of Aho & Corasick 1975 over words, with boosts
- * given in advance and taken back.
+/* phrase_boost.c - boosts for phrases: the automaton of Aho & Corasick 1975 over words, with
+ * boosts added in advance and refunded.
  *
  *   nodes  the trie of the phrases; node 0: no phrase is under way. A context is the node of the
  *          longest end of what was said that begins a phrase.
  *   next   {node, word} -> node   in the trie only; where it ends, the failure node says what is
  *          left of what was said
  *
- * What a word sequence gets in all is the sum of the boosts of all occurrences of phrases in it. So
- * that the beginning of a phrase survives the beam, each of its words brings its share of the boost
- * ahead of time, which is what is pending in the node; leaving the phrase, or the end of the
- * utterance, takes it back:
+ * The total of a word sequence is the sum of the boosts of all occurrences of phrases in it. So
+ * that the beginning of a phrase survives the beam, each of its words adds its share of the
+ * boost in advance (`pending` of the node). If the phrase is not completed, or the utterance
+ * ends, the share is refunded:
  *
  *     cost of u --word--> v  =  pending(u) - pending(v) - (boosts of the phrases that end at v)
- *                            cost of ending at u  =  pending(u)
- */
+ *                            cost of ending at u  =  pending(u) */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +73,7 @@ static wf_status add_phrase(struct phrase_boost *boost, size_t number, const int
   return WF_OK;
 }
 
-/* Where `word` leads from a node, by way of failure nodes. */
+/* Next node after `word`, through failure nodes. */
 static uint32_t follow(const struct phrase_boost *boost, uint32_t node, int32_t word) {
   for (;;) {
     uint32_t child = wf__map64_find(&boost->next, key_of(node, word));

@@ -1,11 +1,11 @@
-/* rnn_batch.c - requests of all searches of a batch to the recurrent scorer, answered together.
+/* rnn_batch.c - scores the requests of all searches of a batch to the recurrent scorer together.
  *
  *   requests of the lanes --results--> those without an answer --(context, label)--> jobs,
  *   distinct ones --history--> groups a block of groups: hidden states by matrix products, then the
  *   costs of its jobs, both over the threads
  *
- * A job's cost is a function of its context and label: products sum in one order whatever the batch
- * (lm/rnnlm_math.h). So answers do not depend on who else asks. */
+ * A job's cost is a function of its context and label: products sum in one order whatever the
+ * batch (lm/rnnlm_math.h). So scores do not depend on other requests. */
 #include <string.h>
 
 #include "scorer/rnn_scorer.h"
@@ -32,7 +32,7 @@ wf_status wf__rnn_request_scores(const wf_scorer *self, void *memory,
       WF__TRY(wf__vec_push(&lane->requests, requests[i], "requests to a scorer", err));
     else
       __atomic_store_n(&entry->epoch, m->round_epoch,
-                       __ATOMIC_RELAXED); /* others may say the same at the same time */
+                       __ATOMIC_RELAXED); /* other threads may set the same at the same time */
   }
   lane->counts.requests += num_requests;
   lane->counts.hits += num_requests - lane->requests.size;
@@ -49,7 +49,7 @@ wf_status wf__rnn_keep(const wf_scorer *self, void *const *memories, const wf__c
                        size_t count, wf_error *err) {
   wf__rnn_memory *m = &((wf__rnn_lane *)memories[0])->group->memory;
   uint32_t place;
-  for (size_t i = 0; i < count; i++) /* before the results that lead to them go */
+  for (size_t i = 0; i < count; i++) /* before the results that lead to them are evicted */
     for (uint64_t k = 0; k < live[i].size; k++)
       WF__TRY(wf__rnn_find((const wf__rnn_scorer *)self, m, live[i].data[k], &place, err));
   return wf__rnn_memory_keep(m, live, count, err);
@@ -115,8 +115,8 @@ static wf_status gather(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_ba
   return WF_OK;
 }
 
-/* Jobs by history. Those without a request to the model count as behind the root, whose state is
- * always there. */
+/* Sorts jobs by history. Jobs that do not need the model count as after the root, whose state
+ * always exists. */
 static wf_status group_jobs(wf__rnn_memory *m, wf__rnn_batch *b, wf_error *err) {
   b->histories.size = b->first.size = b->order.size = 0;
   WF__TRY(wf__vec_grow(&b->first, b->jobs.size + 2, "requests to a scorer", err));
@@ -150,7 +150,7 @@ struct costing {
   uint64_t first, end; /* of `order` */
 };
 
-/* The model's part of all of them, on a GPU, into the jobs' costs. */
+/* Computes the model's part of all jobs' costs on a GPU. */
 static wf_status costs_on_device(const struct costing *c, wf_error *err) {
   wf__rnn_batch *b = c->batch;
   const uint64_t most = c->end - c->first;

@@ -1,5 +1,5 @@
-/* rnn_costs.c - the cost of a word in a context, from what the recurrent model says of it, and the
- * context that the word leads to. */
+/* rnn_costs.c - the cost of a word in a context, from the recurrent model's cost, and the next
+ * context. */
 #include <math.h>
 
 #include "math/cost.h"

@@ -1,5 +1,5 @@
-/* rnn_group.c - the memories of searches: opened as lanes, joined to groups, closed; and what they
- * have counted. */
+/* rnn_group.c - the memories of searches: opened as lanes, joined to groups, closed; and their
+ * statistics. */
 #include <stdlib.h>
 #include <string.h>
 

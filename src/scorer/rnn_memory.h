@@ -1,17 +1,17 @@
-/* rnn_memory.h - what the recurrent scorer remembers: of one search, or of many that ask together.
+/* rnn_memory.h - the memory of the recurrent scorer: of one search, or of many in a batch.
  *
  *   histories  tree of words: {parent, word, hash, slot}   0: behind <s>            hash -> history
  *              by map
  *   contexts   {history, state of the n-gram model, state of the small model}       hash -> context
  *              by map: these hashes are the scorer's contexts
- *   slots      hidden states, a fixed number; a history's slot is NONE until a cost is asked for
+ *   slots      hidden states, a fixed number; a history's slot is NONE until a cost is requested
  *              behind it, and again when it is evicted
  *   results    {context, word, utterance} -> cost, next context                     rnn_results.h;
  *              `context` is always among contexts, `next` often is not yet
  *
- * A hidden state is computed from the nearest history above that has one, those of many histories
- * in one go. What is computed does not depend on what else is, nor on what was evicted: states come
- * out bit for bit as before.
+ * A hidden state is computed from the nearest history above that has one; those of many
+ * histories together. The result depends neither on other computations nor on evictions: states
+ * are the same bit for bit.
  *
  * Epochs count the blocks of histories whose states are computed together, about one a frame.
  * States, contexts and results carry that of their last use; where room is short, old ones go
@@ -71,7 +71,7 @@ typedef struct wf__rnn_memory {
   WF__VEC(int32_t) path;
   WF__VEC(wf__rnn_work) works; /* one a thread */
   WF__VEC(wf__rnn_move) moves; /* on their way to the GPU, and so on */
-  WF__VEC(uint32_t) settled;
+  WF__VEC(uint32_t) computed_slots;
   WF__VEC(wf__rnn_request) requests;
   WF__VEC(uint64_t) hashes;
   wf__rnn_results results;
@@ -86,14 +86,14 @@ enum { WF__RNN_ROOT = 0, WF__RNN_BLOCK = 32 /* states that one thread computes a
 wf_status wf__rnn_memory_init(const wf_rnnlm *lm, uint64_t bytes, bool keep_results,
                               wf__rnn_memory *memory, wf_error *err);
 void wf__rnn_memory_free(wf__rnn_memory *memory);
-/* Forgets histories, contexts and results; the root remains. */
+/* Evicts histories, contexts and results; the root remains. */
 wf_status wf__rnn_memory_clear(wf__rnn_memory *memory, wf_error *err);
 static inline bool wf__rnn_memory_is_full(const wf__rnn_memory *memory) {
   return memory->histories.size + memory->contexts.size > memory->collect_at ||
          (memory->results.entries != NULL && wf__rnn_results_are_many(&memory->results));
 }
-/* Forgets the oldest results and contexts, but not these contexts (numbers that are no contexts are
- * fine), and histories that lead to none. */
+/* Evicts the oldest results and contexts, except these contexts (numbers that are no contexts
+ * are allowed), and histories without contexts. */
 wf_status wf__rnn_memory_keep(wf__rnn_memory *memory, const wf__context_vec *live, size_t count,
                               wf_error *err);
 
@@ -129,8 +129,8 @@ static inline size_t wf__rnn_epoch_limit(const wf__rnn_memory *memory) {
  * there until the next. */
 wf_status wf__rnn_begin_epoch(wf__rnn_memory *memory, const uint32_t *histories, size_t count,
                               wf__pool *pool, wf_error *err);
-/* Questions to the model behind histories that are settled (or the root): -ln p(words[i] |
- * histories[i]). Without a device, for any number of threads at a time. */
+/* Costs after histories of this epoch (or the root): -ln p(words[i] | histories[i]). Without a
+ * device, for any number of threads at a time. */
 void wf__rnn_costs_behind(const wf__rnn_memory *memory, const uint32_t *histories,
                           const int32_t *words, size_t count, float *costs);
 /* The same with one (rnn_slots.c). Equal histories should be next to one another. */

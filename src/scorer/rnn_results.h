@@ -1,9 +1,9 @@
-/* rnn_results.h - answers that the recurrent scorer keeps: an open-addressing table, at most half
+/* rnn_results.h - the recurrent scorer's cached scores: an open-addressing table, at most half
  * full.
  *
  *   entries [2^bits]  {context, next, word, cost, epoch, utterance}   word 0: empty
- *   origins [2^bits]  place of an entry by its `next`: how a context came about, before anyone asks
- *                     for it in its own right */
+ *   origins [2^bits]  place of an entry by its `next`: where a context comes from, before it is
+ *                     requested itself */
 #ifndef WF_SCORER_RNN_RESULTS_H
 #define WF_SCORER_RNN_RESULTS_H
 
@@ -46,7 +46,7 @@ void wf__rnn_results_link(wf__rnn_results *results, const wf__rnn_result *entry)
 /* An entry that leads to the context, or NULL. */
 const wf__rnn_result *wf__rnn_results_origin(const wf__rnn_results *results, uint64_t next);
 
-/* Where the answer is, or belongs if there is none: then the entry's word is 0. */
+/* The entry of the score, or a free entry for it, whose word is 0. */
 static inline wf__rnn_result *wf__rnn_result_at(const wf__rnn_results *results, uint64_t context,
                                                 int32_t word, uint32_t utterance) {
   uint64_t mask = ((uint64_t)1 << results->bits) - 1,

@@ -4,8 +4,8 @@
  *   label --tables by word--> id in each model; cost = rnnlm_scale * mix(recurrent, n-gram) -
  *   small_scale * small
  *
- * Here: requests one by one, and the making. Questions of many searches at one time: rnn_batch.c.
- * Costs: rnn_costs.c. What searches share: rnn_group.c. What is remembered: rnn_memory.h. */
+ * Here: single requests, and the scorer's creation. Requests of many searches together:
+ * rnn_batch.c. Costs: rnn_costs.c. Shared by searches: rnn_group.c. Memory: rnn_memory.h. */
 #include "scorer/rnn_scorer.h"
 
 #include <math.h>
@@ -103,9 +103,9 @@ static wf_status keep_result(wf__rnn_memory *m, const wf__rnn_result *result, wf
   return WF_OK;
 }
 
-/* A request of one search by itself: an answer that is there, or a new one. Searches that ask in
- * advance read the table and leave it as it is. Others, which say of no context that it is in use,
- * keep what they get here, and find every context that they were given among the contexts. */
+/* A single request: a cached score or a new one. Searches that submit requests in advance only
+ * read the table. Others do not report contexts in use; they cache the scores made here, and
+ * every context that they were given stays among the contexts. */
 static wf_status score_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t context,
                            int32_t label, wf__rnn_result *out, wf_error *err) {
   const wf__rnn_scorer *rnn = (const wf__rnn_scorer *)self;
@@ -149,8 +149,8 @@ static wf_status rnn_final(const wf_scorer *self, void *opaque, uint64_t context
   wf__rnn_result result;
   WF__TRY(score_one(self, lane, context, WF__END_OF_WORDS, &result, err));
   *cost = result.cost;
-  wf__rnn_report_counts(self,
-                        &lane->counts); /* the end is near: figures asked for now are complete */
+  wf__rnn_report_counts(
+      self, &lane->counts); /* at the end of an utterance, so that statistics are complete */
   if (is_alone(lane)) wf__rnn_report_counts(self, &lane->group->memory.counts);
   return WF_OK;
 }
@@ -173,7 +173,7 @@ static const wf__scorer_ops rnn_ops = {.name = "recurrent",
                                        .final = rnn_final,
                                        .flatten = rnn_flatten,
                                        .batch = &batch_ops};
-/* rnnlm_cache=none: what deduplication and caches save is measured against this. */
+/* rnnlm_cache=none: the baseline for measuring deduplication and caches. */
 static const wf__scorer_ops forgetful_ops = {.name = "recurrent",
                                              .free = rnn_free,
                                              .open = wf__rnn_open,

@@ -3,8 +3,8 @@
  *   lane, lane, lane --> group {lock, memory, batch}   a lane is the memory of one search; those
  *   joined are one group
  *
- * Between two answers (rnn_batch.c) searches run in parallel: they read `results`, and nothing else
- * of the group without the lock. */
+ * Between two rounds of scoring (rnn_batch.c) searches run in parallel: without the lock they
+ * read `results` only. */
 #ifndef WF_SCORER_RNN_SCORER_H
 #define WF_SCORER_RNN_SCORER_H
 
@@ -38,13 +38,13 @@ typedef struct wf__rnn_job {
   uint64_t next;
 } wf__rnn_job;
 
-/* Where its answer belongs: more than once if several utterances ask. */
+/* An entry that gets its score; several if several utterances request it. */
 typedef struct wf__rnn_reader {
   wf__rnn_result *entry;
   uint32_t job;
 } wf__rnn_reader;
 
-/* Scratch of an answer. */
+/* Scratch of a round of scoring. */
 typedef struct wf__rnn_batch {
   WF__VEC(wf__rnn_job) jobs;
   WF__VEC(wf__rnn_reader) readers;
@@ -52,7 +52,7 @@ typedef struct wf__rnn_batch {
   WF__VEC(uint32_t) histories;         /* distinct ones, by group */
   WF__VEC(uint32_t) first;             /* [groups + 1] of `order` */
   WF__VEC(uint32_t) order;             /* jobs, group by group */
-  WF__VEC(uint32_t) request_histories; /* with a GPU: its requests and their answers */
+  WF__VEC(uint32_t) request_histories; /* with a GPU: its requests and their scores */
   WF__VEC(int32_t) request_words;
   WF__VEC(float) recurrent;
 } wf__rnn_batch;
@@ -69,15 +69,15 @@ typedef struct wf__rnn_lane {
   uint32_t number, num_utterances;
   uint32_t utterance; /* in the table of results; 0: of all */
   wf__score_request_vec requests;
-  bool batched; /* its requests come through wf__rnn_request_scores first, and it says which
-                   contexts it holds */
+  bool batched; /* its requests come through wf__rnn_request_scores first, and it reports the
+                   contexts in use */
   wf__rnn_counts counts;
 } wf__rnn_lane;
 
-/* The recurrent scorer that keeps answers, if this is one or a chain of up to three with one; else
+/* The recurrent scorer with a cache, if this is one or a chain of up to three with one; else
  * NULL. */
 const wf_scorer *wf__rnn_part_of(const wf_scorer *scorer);
-/* The scorer, if it is a recurrent one that keeps answers; else NULL. */
+/* The scorer, if it is a recurrent one with a cache; else NULL. */
 const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer);
 /* The same with another copy of the recurrent model, and little memory: for costs along single
  * paths. */
@@ -88,13 +88,13 @@ wf_status wf__rnn_cpu_scorer(const wf__rnn_scorer *rnn, const wf_rnnlm *rnnlm, w
 wf_status wf__rnn_open(const wf_scorer *self, void **out, wf_error *err);
 wf_status wf__rnn_join(const wf_scorer *self, void *first, void **memory, wf_error *err);
 void wf__rnn_close(const wf_scorer *self, void *memory);
-/* Adds what was counted to the scorer's figures, and counts from 0 again. */
+/* Adds the counts to the scorer's statistics and clears them. */
 void wf__rnn_report_counts(const wf_scorer *self, wf__rnn_counts *counts);
 
 /* rnn_costs.c */
-/* Words of a history that count; UINT32_MAX: all. */
+/* Number of words of a history that matter; UINT32_MAX: all. */
 uint32_t wf__rnn_words_kept(const wf__rnn_scorer *rnn);
-/* Word of the recurrent model to ask for; -1: its cost is not needed, or unknown_cost. */
+/* Word of the recurrent model to score; -1: its cost is not needed, or unknown_cost. */
 int32_t wf__rnn_word_of(const wf__rnn_scorer *rnn, int32_t label);
 /* The scorer's cost from the recurrent model's; *behind is the context with the n-gram models'
  * states moved on. */

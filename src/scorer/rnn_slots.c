@@ -1,5 +1,5 @@
-/* rnn_slots.c - hidden states in a GPU's memory, and costs behind them: what rnn_states.c computes
- * on the CPU. Slot s of the memory is slot s + 1 there. */
+/* rnn_slots.c - hidden states in a GPU's memory, and costs after them; the counterpart of
+ * rnn_states.c. Slot s of the memory is slot s + 1 there. */
 #include "scorer/rnn_memory.h"
 
 enum { NONE = UINT32_MAX };
@@ -9,7 +9,7 @@ static uint32_t device_slot(uint32_t slot) { return slot == NONE ? WF__RNN_START
 /* A word of each item at a time. */
 wf_status wf__rnn_device_compute_states(wf__rnn_memory *m, wf_error *err) {
   WF__TRY(wf__vec_grow(&m->moves, m->items.size, "hidden states", err));
-  WF__TRY(wf__vec_grow(&m->settled, m->items.size, "hidden states", err));
+  WF__TRY(wf__vec_grow(&m->computed_slots, m->items.size, "hidden states", err));
   uint32_t step = 0;
   do {
     m->moves.size = 0;
@@ -24,8 +24,8 @@ wf_status wf__rnn_device_compute_states(wf__rnn_memory *m, wf_error *err) {
     step++;
   } while (m->moves.size > 0);
   for (uint64_t i = 0; i < m->items.size; i++)
-    m->settled.data[i] = device_slot(m->items.data[i].to);
-  return wf__rnn_device_norms(m->device, m->settled.data, m->items.size, err);
+    m->computed_slots.data[i] = device_slot(m->items.data[i].to);
+  return wf__rnn_device_norms(m->device, m->computed_slots.data, m->items.size, err);
 }
 
 wf_status wf__rnn_device_costs_behind(wf__rnn_memory *m, const uint32_t *histories,

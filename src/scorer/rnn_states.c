@@ -39,7 +39,7 @@ wf_status wf__rnn_states_init(wf__rnn_memory *m, uint64_t bytes, wf_error *err) 
 void wf__rnn_states_free(wf__rnn_memory *m) {
   wf__rnn_device_close(m->device);
   wf__vec_free(&m->moves);
-  wf__vec_free(&m->settled);
+  wf__vec_free(&m->computed_slots);
   wf__vec_free(&m->requests);
   wf__vec_free(&m->hashes);
   free(m->states);
@@ -52,9 +52,8 @@ void wf__rnn_states_free(wf__rnn_memory *m) {
   wf__vec_free(&m->path);
 }
 
-/* A slot for a new state, of those unused for long. Where the hand goes round without finding one,
- * younger ones may go, but none of this epoch: there are as many as histories to settle and states
- * above them, at most all. */
+/* Evicts a slot for a new state, one that was not used for long. If the clock hand goes round
+ * without finding one, younger ones may be evicted, but none of this epoch. */
 static uint32_t free_slot(wf__rnn_memory *m) {
   if (m->num_used < m->num_slots) return (uint32_t)m->num_used++;
   for (;;) {

@@ -3,19 +3,19 @@
  *
  *   context --word--> cost, next context        final(context) -> cost
  *
- * A wf_scorer is immutable and shared between threads. What it learns about one utterance (an LM's
- * hidden states, interned pairs of contexts) goes into a memory of its own, one for each search,
- * which the search opens, begins anew for every utterance, and closes.
+ * A wf_scorer is immutable and shared between threads. The state of one utterance (an LM's
+ * hidden states, interned pairs of contexts) is in a separate memory, one for each search. The
+ * search opens it, begins it anew for every utterance, and closes it.
  *
- * A context is a 64-bit number that the words before it determine, and nothing else: not the order
- * in which contexts were first asked for, nor what other utterances said. Tokens are told apart and
- * ties are broken by it, so equal contexts on two backends are equal numbers. Two contexts with the
- * same number are the same context. An automaton with states gives its state's number; one without
- * takes a 64-bit hash of the history.
+ * A context is a 64-bit number determined by the words before it alone, not by the order of
+ * requests or by other utterances. Contexts distinguish tokens and break ties, so equal contexts
+ * on two backends are equal numbers. Two contexts with the same number are the same context. An
+ * automaton with states gives its state's number; one without takes a 64-bit hash of the
+ * history.
  *
- * Costs are finite, at most 1e20 in magnitude, or +infinity (the word is impossible); they may be
- * negative. step and final are functions of their arguments alone, so callers may keep results and
- * ask in any order. */
+ * Costs are finite, at most 1e20 in magnitude, or +infinity (the word is impossible); they may
+ * be negative. step and final are functions of their arguments alone, so callers may keep
+ * results and call them in any order. */
 #ifndef WF_SCORER_SCORER_H
 #define WF_SCORER_SCORER_H
 
@@ -25,7 +25,7 @@
 #include "base/threads.h"
 #include "scorer/flat_scorer.h"
 
-/* What does `word` cost behind `context`? With WF__END_OF_WORDS: what does ending there cost? */
+/* A request for the cost of `word` after `context`; of ending there if it is WF__END_OF_WORDS. */
 typedef struct wf__score_request {
   uint64_t context;
   int32_t word;
@@ -34,26 +34,26 @@ enum { WF__END_OF_WORDS = -1 };
 typedef WF__VEC(wf__score_request) wf__score_request_vec;
 typedef WF__VEC(uint64_t) wf__context_vec;
 
-/* A scorer that answers many requests at one time faster than one by one offers these, all of
- * them. Searches whose memories are joined go on, each by itself, until they need answers; when all
- * have asked, one `answer` serves them together; then they go on. */
+/* A scorer that computes many requests at a time faster than one by one has all of these
+ * operations. Searches with joined memories run independently until they need scores. When all
+ * have submitted their requests, one call of `score` serves them together; then they continue. */
 typedef struct wf__scorer_batch_ops {
-  /* A memory that shares what it learns with `first`. Closed as any other, in any order. */
+  /* Opens a memory that shares its tables with `first`. It is closed as any other, in any order. */
   wf_status (*join)(const wf_scorer *self, void *first, void **memory, wf_error *err);
-  /* Notes those of the requests that need `answer`; *num_noted: how many. `num_requests`: how many
-   * there were before the caller left out repeated ones, for the statistics. At the same time as
-   * others' calls, but `answer` and `keep`. */
+  /* Keeps those of the requests that need `score`; *num_noted: their number. `num_requests`: for
+   * the statistics, the number of requests before the caller left out repeated ones. May run at
+   * the same time as other calls, except `score` and `keep`. */
   wf_status (*request)(const wf_scorer *self, void *memory, const wf__score_request *requests,
                        uint64_t count, uint64_t num_requests, uint64_t *num_noted, wf_error *err);
-  /* Answers what these memories, all that are joined, have noted: until they ask again, `step` and
-   * `final` have these answers at once. Everything works without, too, one by one. pool NULL: on
-   * this thread. */
+  /* Computes the requests kept by these memories, which must be all that are joined. Until the
+   * next `request`, `step` and `final` return these scores at once. They also work without, one
+   * by one. pool NULL: on this thread. */
   wf_status (*score)(const wf_scorer *self, void *const *memories, size_t count, wf__pool *pool,
                      wf_error *err);
-  /* Have the contexts of past words grown beyond what they may take? */
+  /* Have the contexts outgrown their memory limit? */
   bool (*is_full)(const wf_scorer *self, const void *memory);
-  /* Before `answer`: live[i] are the contexts that the search of memories[i] may still use (and
-   * others, perhaps long gone). Any others may be forgotten. */
+  /* Before `score`: live[i] are the contexts that the search of memories[i] may still use (and
+   * perhaps unused ones). All others may be evicted. */
   wf_status (*keep)(const wf_scorer *self, void *const *memories, const wf__context_vec *live,
                     size_t count, wf_error *err);
 } wf__scorer_batch_ops;
@@ -65,20 +65,19 @@ typedef struct wf__scorer_ops {
    * everywhere). close(NULL) is fine. */
   wf_status (*open)(const wf_scorer *self, void **memory, wf_error *err);
   void (*close)(const wf_scorer *self, void *memory);
-  /* A new utterance: contexts of the last one mean nothing any more. */
+  /* Begins a new utterance; contexts of the last one become invalid. */
   wf_status (*begin)(const wf_scorer *self, void *memory, uint64_t *start, wf_error *err);
   /* `context` is the start or was `next` before, in this utterance; word > 0. */
   wf_status (*step)(const wf_scorer *self, void *memory, uint64_t context, int32_t word,
                     float *cost, uint64_t *next, wf_error *err);
   wf_status (*final)(const wf_scorer *self, void *memory, uint64_t context, float *cost,
                      wf_error *err);
-  /* What the scorer has given in advance for words that are not said yet, to be taken back if
-   * another scorer takes its place; NULL: nothing. */
+  /* Pending part of partial phrases' boosts, refunded if the scorer is replaced; NULL: none. */
   float (*pending)(const wf_scorer *self, const void *memory, uint64_t context);
-  /* Appends its parts; NULL, or what cannot be flat, for a message. The operation is NULL: this
-   * scorer. */
+  /* Appends its parts. Returns NULL or, for a message, what cannot be flat. If the operation is
+   * NULL, the scorer itself cannot. */
   const char *(*flatten)(const wf_scorer *self, wf__flat_scorer *out);
-  const wf__scorer_batch_ops *batch; /* NULL: requests are asked one by one */
+  const wf__scorer_batch_ops *batch; /* NULL: words are scored one by one */
 } wf__scorer_ops;
 
 /* First member of every scorer's structure. */
@@ -86,8 +85,7 @@ struct wf_scorer {
   const wf__scorer_ops *ops;
   atomic_uint_fast32_t refs;
   int context_bits; /* contexts are below 2^context_bits: 0 (one context) to 64 */
-  bool forgets; /* answers are not to be kept, so that it can be measured what keeping them is worth
-                 */
+  bool forgets;     /* scores are not cached, to measure what caching is worth */
 };
 
 static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, int context_bits) {
@@ -107,7 +105,7 @@ wf__flat_part *wf__flat_push(wf__flat_scorer *out, int kind, uint64_t num_contex
 /* The same chain with another scorer in place of one of its parts; `scorer` may be that part. */
 wf_status wf__scorer_exchange(const wf_scorer *scorer, const wf_scorer *part, const wf_scorer *with,
                               wf_scorer **out, wf_error *err);
-/* The part of an operation `flatten` itself: as it says. */
+/* Flattens one part; returns as the operation `flatten`. */
 const char *wf__flatten_part(const wf_scorer *self, wf__flat_scorer *out);
 
 static inline float wf__scorer_pending(const wf_scorer *self, const void *memory,

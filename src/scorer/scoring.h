@@ -1,12 +1,12 @@
-/* scoring.h - a scorer at work on one utterance: its memory, and a cache of its answers.
+/* scoring.h - a scorer in use by one search: its memory, and a cache of its scores.
  *
  *   cache [2^CACHE_BITS]  {context, next, word, cost}   direct-mapped; word 0: empty; cost NaN:
- *                         asked, not answered yet
- *   requests             of a scorer that answers many at one time: those of a frame, gathered
- *                         before the frame needs the answers
+ *                         requested, not scored yet
+ *   requests              of a scorer with batch operations: those of a frame, gathered before
+ *                         the frame needs the scores
  *
- * Tokens wait in a state for many frames and propose the same words after the same contexts each
- * time, so most requests have just been asked. */
+ * Tokens stay in a state for many frames and propose the same words after the same contexts each
+ * time, so most requests hit the cache. */
 #ifndef WF_SCORER_SCORING_H
 #define WF_SCORER_SCORING_H
 
@@ -39,8 +39,7 @@ wf_status wf__scoring_set(wf__scoring *scoring, const wf_scorer *scorer, wf_erro
 wf_status wf__scoring_join(wf__scoring *scoring, const wf__scoring *first, wf_error *err);
 /* A new utterance. */
 wf_status wf__scoring_begin(wf__scoring *scoring, wf_error *err);
-/* Exchanges scorers and what they have learnt about their utterances; the caches stay where they
- * are. */
+/* Exchanges scorers and their memories; the caches stay. */
 void wf__scoring_exchange(wf__scoring *scoring, wf__scoring *other);
 /* Goes on with an utterance that was begun before an exchange. */
 wf_status wf__scoring_resume(wf__scoring *scoring, wf_error *err);
@@ -51,8 +50,8 @@ void wf__scoring_forget(wf__scoring *scoring);
 static inline bool wf__scoring_batches(const wf__scoring *scoring) {
   return scoring->scorer != NULL && scoring->scorer->ops->batch != NULL;
 }
-/* Hands the requests noted by wf__scoring_request to the memory; *waits: it must answer before the
- * search goes on. */
+/* Submits the requests of wf__scoring_request; *waits: they must be scored before the search
+ * continues. */
 wf_status wf__scoring_submit(wf__scoring *scoring, bool *waits, wf_error *err);
 
 static inline wf__scored *wf__scoring_place(const wf__scoring *scoring, uint64_t context,
@@ -60,7 +59,7 @@ static inline wf__scored *wf__scoring_place(const wf__scoring *scoring, uint64_t
   return &scoring->cache[wf__spread64(wf__mix64(context) + (uint64_t)word, WF__SCORING_CACHE_BITS)];
 }
 
-/* Notes a request that will be asked, once. */
+/* Adds a request unless it is in the cache. */
 static inline wf_status wf__scoring_request(wf__scoring *scoring, uint64_t context, int32_t word,
                                             wf_error *err) {
   wf__scored *kept = wf__scoring_place(scoring, context, word);

@@ -78,7 +78,7 @@ python3 "$SOURCE_DIR/bench/decode.py" --load=broken.jsonl > broken.txt || code=$
 code=0
 "$BUILD_DIR/bench/bench_decode" work/ctc_task_tiny/TLG.wfst work/ctc_task_tiny/peaky.ark beam=-1 2> /dev/null || code=$?
 [ $code = 2 ] || fail "bench_decode takes a beam of -1"
-# A run that cannot be made (there is no GPU 99) is told, and the next one goes on.
+# A run that cannot be made (there is no GPU 99) is reported, and the next one goes on.
 code=0
 "$BUILD_DIR/bench/bench_decode" work/ctc_task_tiny/TLG.wfst work/ctc_task_tiny/peaky.ark --check=1 device=cuda:99,utterances=1 utterances=1,batch=1,seconds=0 > two.txt || code=$?
 [ $code = 1 ] && [ "$(wc -l < two.txt)" = 2 ] && head -1 two.txt | grep '^{"error": "device=cuda:99' > /dev/null && tail -1 two.txt | grep '"rtfx"' > /dev/null || fail "$(cat two.txt)"

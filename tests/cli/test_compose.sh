@@ -1,4 +1,4 @@
-# warpfst compose: several inputs, orders, limits, threads, what it tells.
+# warpfst compose: several inputs, orders, limits, threads, what it reports.
 # shellcheck shell=bash
 set -euo pipefail
 
@@ -27,9 +27,9 @@ cmp ours.fst positional.fst
 cmp one.fst two.fst
 fstisomorphic one.fst abc.fst
 
-"$WARPFST" compose a.fst b.fst ours.fst --stats 2> told
-grep -q 'peak MiB' told
-grep -Eq '^composed +[1-9]' told
+"$WARPFST" compose a.fst b.fst ours.fst --stats 2> report
+grep -q 'peak MiB' report
+grep -Eq '^composed +[1-9]' report
 
 code() { local got=0; "$@" > out 2> err || got=$?; echo $got; }
 [ "$(code "$WARPFST" compose a.fst b.fst x.fst --max-states=1)" = 4 ]

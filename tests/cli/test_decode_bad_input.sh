@@ -85,7 +85,7 @@ expect 1 '"failed": 2.*"wer": 40.0000, "words": 10' g.wfst nan.ark --ref=ref.txt
 expect 0 "^WER 0.00% (0 of 4 words; 3 utterances without a reference)" g.wfst good.ark --ref=<(head -2 ref.txt)
 expect 1 "utterance 'u1': score of frame 2, column 1 is -1e+30" g.wfst huge.ark && prints 'u0 1 2\nu1\nu2 1 2\nu3 1 2\nu4 1 2\n'
 
-# No frames, one frame, nothing possible: results, told by flags.
+# No frames, one frame, nothing possible: results, shown by flags.
 expect 0 "^5 utterances (4 not final, 0 narrowed)" g.wfst special --format=json && cp out.txt special.json
 "$python" -c "
 import json
@@ -108,7 +108,7 @@ kaldiio.save_ark('mixed.ark', {'thin': np.zeros((3, 2), 'f4'), 'wide': np.zeros(
 expect 1 "utterance 'thin': scores have 2 columns, the graph reads column 2 (input labels up to 3)" wide.wfst mixed.ark && prints 'thin\nwide 1\n'
 expect 1 "^0 utterances (5 more failed, 0 narrowed), 0.000 h in 0.00 s: RTFx 0.0, 0 frames/s, 0 tokens" wide.wfst good.ark && prints 'u0\nu1\nu2\nu3\nu4\n'
 
-# Archives cut short: what came before is decoded, the loss is told, later sources go on.
+# Archives cut short: what came before is decoded, the loss is reported, later sources go on.
 size=$(stat -c %s good.ark)
 head -c $((size - 60)) good.ark > cut.ark
 expect 3 "utterance 'u4': cut.ark: byte [0-9]*: file ends early.*the rest of that archive is lost" g.wfst cut.ark && prints 'u0 1 2\nu1 1 2\nu2 1 2\nu3 1 2\nu4\n'
@@ -127,7 +127,7 @@ for at in $(seq 1 7 $((size - 1))); do # wherever it is cut
   [ $code = 3 ] || { [ $code = 0 ] && [ $(((at - whole * 18 - 4 * whole * (whole + 5)))) = 0 ]; } || fail "cut at $at: exit code $code"
 done
 
-# Files of a folder: the bad one is told, the others go on.
+# Files of a folder: the bad one is reported, the others go on.
 cp -r good folder
 echo garbage > folder/u1.npy
 "$python" - <<'E2'

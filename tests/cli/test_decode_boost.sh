@@ -49,7 +49,7 @@ cmp whole.json chunks.json
 
 printf 'read 1\nunheard of 3\n' >unknown.boost
 decode --boost unknown.boost >/dev/null
-grep -q "unknown.boost: 1 phrases passed over.*'unheard'" log
+grep -q "unknown.boost: 1 phrases ignored.*'unheard'" log
 
 wrong() { # CODE PATTERN ARGUMENTS...
   local code=$1 pattern=$2 got=0

@@ -1,4 +1,4 @@
-# Flags: what does nothing is told, what contradicts or is out of range is refused, what is mistyped gets a suggestion; streams that are closed.
+# Flags: what does nothing is reported, what contradicts or is out of range is refused, what is mistyped gets a suggestion; streams that are closed.
 # shellcheck shell=bash
 source "$SOURCE_DIR/tests/cli/expect.sh"
 printf '0 1 1 1\n1 1 1 0\n1 2 2 2 0.5\n2\n' | "$WARPFST" compile - -o g.wfst

@@ -55,7 +55,7 @@ mkdir scores && cp "$ctc"/logp_phone/0000300*.npy scores/
 "$WARPFST" mkgraph ctc -q --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact -o TLG.wfst --words-out=words.txt
 "$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --frame-shift=0.04 --lattice=det.ark --unaligned-lattice --nbest=5 --ctm=out.ctm --json-lines=out.jsonl -o hyp.txt 2>err.txt
 
-# Word times: the same in every output and from every way to tell them; a graph from elsewhere needs to be told, or says that they are estimates.
+# Word times: the same in every output and from every way to give them; a graph from elsewhere needs a lexicon, or reports that they are estimates.
 decode_times() { "$WARPFST" decode "$@" scores --acoustic-scale=0.5 --frame-shift=0.04 --format=ctm 2>/dev/null; }
 decode_times TLG.wfst >times.ctm
 cmp <(cut -d' ' -f1-5 out.ctm) times.ctm

@@ -17,7 +17,7 @@ mkgraph() { "$WARPFST" mkgraph ctc "$@"; }
 mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact \
   -o graph.wfst --keep-steps=steps --words-out=words.txt --json >report.json 2>table.txt
 for step in L G 'L o G' det min T 'T o LG' graph; do grep -q "^$step  *[0-9]" table.txt || fail "no row for $step"; done
-grep -q 'words of the lexicon that the LM lacks: 719' table.txt || fail "missing words are not told"
+grep -q 'words of the lexicon that the LM lacks: 719' table.txt || fail "missing words are not reported"
 python3 - <<'PY'
 import json
 report = json.load(open('report.json'))

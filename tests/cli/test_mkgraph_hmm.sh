@@ -86,7 +86,7 @@ fstcompose reference/H.fst clg.fst reference.fst
 # And the other judge, on the same two (without symbol tables, which it would compare).
 for name in reference small; do "$WARPFST" print --numeric $name.fst | fstcompile - $name.bare.fst; done
 fstequivalent --random --delta=0.03 --npath=15 --max_length=60 --seed=7 reference.bare.fst small.bare.fst || fail "OpenFst says that the graph differs from its definition"
-# A graph with another word cost is told apart: the comparison can fail.
+# A graph with another word cost is distinguished: the comparison can fail.
 mkgraph --lexicon=$dict --lm=small.arpa --word-prob=0.4 -o other.fst -q
 expect 1 '' "$WARPFST" randequivalent other.fst reference.fst --npath=50 --delta=0.03 --max-length=400 --seed=5
 
@@ -101,7 +101,7 @@ printf 'zero ZH ZH ZH\n' >odd.dict
 expect 0 'phones in a context that the model lacks, with the HMM of another: [1-9]' mkgraph --lexicon=odd.dict --lm=odd.arpa -o odd.wfst
 expect 2 "no HMM for 'SIL ZH_b ZH_i'" mkgraph --lexicon=odd.dict --lm=odd.arpa --missing-hmm=error -o no.wfst
 expect 0 'left out: 1 (SIL ZH_b ZH_i)' mkgraph --lexicon=odd.dict --lm=odd.arpa --missing-hmm=drop -o odd.wfst # "" is still a sentence
-! grep -q 'HMM of another' err.txt || fail "what was left out is told as substituted, too"
+! grep -q 'HMM of another' err.txt || fail "what was left out is reported as substituted, too"
 printf 'nothing Z\n' >odd.dict
 expect 2 'no word in common' mkgraph --lexicon=odd.dict --lm=odd.arpa -o no.wfst
 # Nothing left: by words that have no pronunciation, by a grammar without an end, by phones without an HMM.
@@ -129,7 +129,7 @@ import struct
 open('tiny/transition_matrices', 'wb').write(b's3\nendhdr\n' + struct.pack('<I4i6f', 0x11223344, 3, 1, 2, 6, 1, 1, 3, 1, 1, 3))"
 printf 'zero A B\n' >tiny/dict
 "$WARPFST" mkgraph hmm --am=tiny --lexicon=tiny/dict --lm=odd.arpa -o tiny.wfst 2>err.txt
-grep -q 'tiny.wfst.columns holds the columns' err.txt || fail "the table of columns is not told"
+grep -q 'tiny.wfst.columns holds the columns' err.txt || fail "the table of columns is not reported"
 diff tiny.wfst.columns <(printf '1 0\n2 1\n3 1\n')
 python3 -c "
 import struct

@@ -88,7 +88,7 @@ for line in open('info.json'):
     assert (o['frames'], o['columns']) == m.shape and abs(o['min'] - m.min()) < 1e-4 and abs(o['max'] - m.max()) < 1e-4 and abs(o['mean'] - m.mean()) < 1e-4
 assert not w"
 
-# --- faults: each is told, costs its own utterance, and shows in the exit code --------------------------------------------
+# --- faults: each is reported, costs its own utterance, and shows in the exit code --------------------------------------------
 cp -r npy faulty && echo garbage > faulty/utt-2.npy
 fails_with 1 "utt-2" "$WARPFST" matrix copy faulty -o faulty.ark
 test "$("$WARPFST" matrix info faulty.ark 2> /dev/null | wc -l)" = 4

@@ -75,7 +75,7 @@ same got.fst want.fst
 test "$(fstprint got2.fst | awk '$3 == 10 || $3 == 11' | wc -l)" = 0
 test "$(fstprint got2.fst | awk '$4 == 20 && $3 == 0' | wc -l)" = 3
 
-# what goes wrong is told, and leaves no output behind
+# what goes wrong is reported, and leaves no output behind
 # refuses CODE TEXT COMMAND...: the exit code and a part of the message
 refuses() {
   local code=$1 text=$2 got=0

@@ -70,10 +70,10 @@ class Server:
             request["parameters"] = {"sequence_id": sequence, "sequence_start": start, "sequence_end": end}
         header = json.dumps(request).encode()
         status, body = self.ask("POST", "/v2/models/warpfst/infer", header + data, {"Inference-Header-Content-Length": str(len(header))})
-        answer = json.loads(body)
+        output = json.loads(body)
         if status != 200:
-            raise Refused(answer["error"])
-        return {output["name"]: output["data"] for output in answer["outputs"]}
+            raise Refused(output["error"])
+        return {output["name"]: output["data"] for output in output["outputs"]}
 
     def stop(self):
         self.process.terminate()
@@ -81,25 +81,25 @@ class Server:
 
 
 def stream(server, scores, sequence, chunk, boosts=None):
-    """Chunk by chunk; what was stable stays. Returns the last answer."""
+    """Chunk by chunk; what was stable stays. Returns the last output."""
     frames, columns, data = scores
     row, stable = 4 * columns, []
     for first in range(0, frames, chunk):
         last = first + chunk >= frames
-        answer = server.infer(min(chunk, frames - first), columns, data[row * first:row * (first + chunk)], sequence, first == 0, last, boosts if first == 0 else None)
-        assert answer["TEXT"] == [" ".join(answer["WORDS"])] and len(answer["FRAMES"]) == 2 * len(answer["WORDS"]), answer
-        assert answer["WORDS"][:len(stable)] == stable, (stable, answer)
-        stable = answer["WORDS"][:answer["STABLE"][0]]
-    return answer
+        output = server.infer(min(chunk, frames - first), columns, data[row * first:row * (first + chunk)], sequence, first == 0, last, boosts if first == 0 else None)
+        assert output["TEXT"] == [" ".join(output["WORDS"])] and len(output["FRAMES"]) == 2 * len(output["WORDS"]), output
+        assert output["WORDS"][:len(stable)] == stable, (stable, output)
+        stable = output["WORDS"][:output["STABLE"][0]]
+    return output
 
 
-def check(answer, expected):
-    assert answer["TEXT"] == [expected["text"]], (answer, expected)
+def check(output, expected):
+    assert output["TEXT"] == [expected["text"]], (output, expected)
     frames = [round(word[edge] / 0.04) for word in expected["words"] for edge in ("start", "end")]
-    assert answer["FRAMES"] == frames, (answer, expected)
+    assert output["FRAMES"] == frames, (output, expected)
     bits = {"not_final": 1, "narrowed": 2, "died": 4, "overflow": 8}
-    assert answer["FLAGS"] == [sum(bits[flag] for flag in expected["flags"])], (answer, expected)
-    assert abs(answer["COST"][0] - expected["cost"]) < 1e-3, (answer, expected)
+    assert output["FLAGS"] == [sum(bits[flag] for flag in expected["flags"])], (output, expected)
+    assert abs(output["COST"][0] - expected["cost"]) < 1e-3, (output, expected)
 
 
 def refuse(server, says, *args, **named):

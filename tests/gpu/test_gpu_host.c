@@ -175,7 +175,8 @@ static void test_padded(void **state) {
   }
 }
 
-/* The first bad score is told alike wherever the scores lie; the other utterances are decoded. */
+/* The first bad score is reported alike wherever the scores lie; the other utterances are decoded.
+ */
 static void test_bad_scores(void **state) {
   (void)state;
   static const uint32_t bad[3][4] = {{0x7fc00000, 0x7f800000, 0x60ad78ed, 0xe0ad78ed},
@@ -702,7 +703,7 @@ static void test_failures(void **state) {
     free_forms(&forms);
     test_free_task(&task);
   }
-  print_message("%d planted failures were told\n", errors);
+  print_message("%d planted failures were reported\n", errors);
   assert_true(errors > 100);
 }
 
@@ -717,8 +718,8 @@ static void test_eager(void **state) {
 }
 #endif
 
-/* Scores in device memory that look wrong are told from a copy of the frames in the middle, here of
- * more than that may be. */
+/* Scores in device memory that look wrong are detected from a copy of the frames in the middle,
+ * here of more than that may be. */
 static void test_check_on_device(void **state) {
   (void)state;
   enum { FRAMES = 20000, COLUMNS = 3, STRIDE = 16 };

@@ -222,9 +222,9 @@ static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *t
 
 /* Returns n-grams asked of host memory: counters of a batch, of two, and when the model has gone.
  */
-static uint64_t count_asked(const char *device, const struct decode_task *task, wf_wlm *lm,
-                            const wf_symbols *words, const wf_ngram_scorer_options *options,
-                            const wf_scorer *boost, int *num_gone) {
+static uint64_t count_requested(const char *device, const struct decode_task *task, wf_wlm *lm,
+                                const wf_symbols *words, const wf_ngram_scorer_options *options,
+                                const wf_scorer *boost, int *num_gone) {
   wf_scorer *scorer;
   wf_decoder *decoder;
   wf_decoder_options decoding = task->options;
@@ -281,10 +281,10 @@ static void test_counters(void **state) {
       wf_ngram_scorer_options_init(&options);
       options.placement = k == 0 ? 0 : k == 3 ? 2 : 1;
       options.lm_gpu_bytes = k == 1 ? 1 << 20 : 1;
-      word_candidates[k] +=
-          count_asked("cuda", &task, random_lm(&rng, false), words, &options, boost, &num_gone[0]);
-      (void)count_asked("cuda:0,0,0", &task, random_lm(&rng, false), words, &options, boost,
-                        &num_gone[1]);
+      word_candidates[k] += count_requested("cuda", &task, random_lm(&rng, false), words, &options,
+                                            boost, &num_gone[0]);
+      (void)count_requested("cuda:0,0,0", &task, random_lm(&rng, false), words, &options, boost,
+                            &num_gone[1]);
     }
     test_free_task(&task);
   }

@@ -466,7 +466,7 @@ static void test_failures(void **state) {
   for (int i = 0; i < 2; i++) wf_scorer_free(scorers[i]);
   wf_symbols_free(words);
   test_free_task(&task);
-  print_message("%d planted failures were told\n", errors);
+  print_message("%d planted failures were reported\n", errors);
   assert_true(errors > 30);
 }
 #else

@@ -1,5 +1,5 @@
 /* test_gpu_stream_lattice.c - lattices of streams on the GPU against those of streams on the CPU,
- * byte for byte: partial ones, parts that are handed out, and what is left at the end. Ends with 77
+ * byte for byte: partial ones, parts that are returned, and what is left at the end. Ends with 77
  * where there is no GPU. Also compiled for the imitated GPU of tests/simt. */
 #include "lattice_paths.h"
 #include "random_scorers.h"

@@ -48,7 +48,7 @@ def _script(blocks):
 
 
 def run_page(page, folder):
-    """[(code, expected or None, printed)] of each block; AssertionError with what was told if one fails."""
+    """[(code, expected or None, printed)] of each block; AssertionError with what was reported if one fails."""
     blocks = blocks_of(page)
     path = lay_out(folder)
     (folder / "page.py").write_text(_script(blocks), encoding="utf-8")

@@ -153,8 +153,8 @@ def test_torch(graph, matrices, dtype):
         wf.Decoder(graph).decode(tensor, lengths)
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_torchs_streams_are_respected(graph, matrices, told):
+@pytest.mark.parametrize("stream_given", [False, True])
+def test_torchs_streams_are_respected(graph, matrices, stream_given):
     """Scores that a slow kernel on a side stream has still to write; by DLPack's rule alone, and with set_stream."""
     torch = framework("torch")
     batch, lengths = padded(matrices)
@@ -166,7 +166,7 @@ def test_torchs_streams_are_respected(graph, matrices, told):
     with torch.cuda.stream(side):
         torch.cuda._sleep(400_000_000)  # a fifth of a second or so
         scores.copy_(wanted, non_blocking=True)
-        if told:
+        if stream_given:
             decoder.set_stream(torch.cuda.current_stream())
         assert values(decoder.decode(scores, lengths)) == expected
 

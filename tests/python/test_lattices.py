@@ -180,10 +180,10 @@ def test_words_and_tokens_of_a_path(ctc_graph, ctc_scores):
     expected = [(ctc_graph.fst.isymbols.text(label), group[0][0], group[-1][0] + 1) for label, group in by_hand if label not in (0, blank)]
     assert [(aligner.unit_text(unit.label), unit.start, unit.end) for unit in units] == expected
     # A word goes from its first token to its last, and these are a pronunciation of it.
-    told = {(one.word, one.labels) for one in lexicon}
+    entries = {(one.word, one.labels) for one in lexicon}
     for word in words:
         inside = [unit for unit in units if word.start <= unit.start < word.end]
-        assert (inside[0].start, inside[-1].end) == (word.start, word.end) and (ctc_graph.words.text(word.label), tuple(unit.label for unit in inside)) in told
+        assert (inside[0].start, inside[-1].end) == (word.start, word.end) and (ctc_graph.words.text(word.label), tuple(unit.label for unit in inside)) in entries
 
 
 def test_many_lattices_at_once(ctc_graph, ctc_scores, tmp_path):

@@ -23,7 +23,7 @@ def test_gpu_tests_run_from_a_folder(tmp_path):
     run = subprocess.run([sys.executable, "-m", "pytest", "-rs", "test_gpu.py"], capture_output=True, text=True, cwd=tmp_path, env=environment)
     if wf.cuda_available() is None:
         assert run.returncode == 0 and "passed" in run.stdout, run.stdout
-    else:  # not "passed": every one is told as skipped, and why
+    else:  # not "passed": every one is reported as skipped, and why
         assert run.returncode == 0 and "skipped" in run.stdout and "passed" not in run.stdout and "no GPU: " in run.stdout, run.stdout + run.stderr
 
 

@@ -186,8 +186,8 @@ static void make_ready(uint32_t warp, uint32_t lanes) {
   g_ready_warps[warp / 64] |= 1ull << (warp & 63);
 }
 
-/* Nobody of the warp can go on: those who ask who is with them are told. Threads at one place are
- * together, or in two parts. */
+/* No thread of the warp can continue: those that wait in __activemask get their result. Threads at
+ * one place are together, or in two parts. */
 static void complete_active(uint32_t warp) {
   struct simt_thread *threads = g_threads + warp * 32;
   uint32_t left = g_warps[warp].asking;

@@ -483,8 +483,8 @@ static void free_chains(void) {
 /* --- faults ------------------------------------------------------------------------------ */
 
 struct tally {
-  long told, refused,
-      right; /* failures that were told; work after them with the same objects: refused, right */
+  long reported, refused, right; /* failures that were reported; work after them with the same
+                                    objects: refused, right */
 };
 
 static void clear_faults(void) {
@@ -504,7 +504,7 @@ static void check_error(const char *name, long n, bool lost, wf_status status,
     fail_msg("%s, call %ld: '%s' names nothing", name, n, err->message);
 }
 
-/* Opens and works; `*opened` tells how far it came. */
+/* Opens and works; `*opened` says how far it came. */
 static wf_status attempt(const struct job *job, bool *opened, wf_error *err) {
   *err = (wf_error){0};
   wf_status status = job->open(job, err);
@@ -531,7 +531,7 @@ static bool fail_once(const struct job *job, long n, long objects, struct tally 
   clear_faults();
   if (status != WF_OK) {
     check_error(job->name, n, false, status, &err);
-    tally->told++;
+    tally->reported++;
   }
   if (opened) {
     const wf_status later = job->work(job, &err);
@@ -556,7 +556,7 @@ static void lose_device(const struct job *job, long n, long objects, bool anew,
   wf_status status = attempt(job, &opened, &err);
   if (status != WF_OK) {
     check_error(job->name, n, true, status, &err);
-    tally->told++;
+    tally->reported++;
   }
   if (opened && status != WF_OK) { /* again */
     status = job->work(job, &err);
@@ -586,9 +586,10 @@ static void check_job(const struct job *job, long step) {
     if (reached) lose_device(job, n, objects, n % (5 * step) == 1, &lost);
   }
   alarm(0);
-  print_message("%-22s %ld faults told, then %ld refused, %ld right; %ld losses of the device\n",
-                job->name, once.told, once.refused, once.right, lost.told);
-  assert_true(once.told > 4 && lost.told >= once.told);
+  print_message(
+      "%-22s %ld faults reported, then %ld refused, %ld right; %ld losses of the device\n",
+      job->name, once.reported, once.refused, once.right, lost.reported);
+  assert_true(once.reported > 4 && lost.reported >= once.reported);
 }
 
 static void check_jobs(const struct job *jobs, size_t count, long step) {

@@ -65,7 +65,7 @@ void soak_note(const char *format, ...) {
 bool soak_plant(void) { return options.plant && !atomic_flag_test_and_set(&planted); }
 
 /* A failed assertion aborts, once it has said what differs; so does a crash. The first that comes
- * here is told, and ends the program. */
+ * here is reported, and ends the program. */
 static void report(int number) {
   char text[512];
   if (atomic_flag_test_and_set(&reported)) pause();
@@ -103,16 +103,16 @@ static bool take_seed(void) {
 }
 
 static void *soak(void *mine) {
-  struct soak_counts counts = {0}, told = {0};
+  struct soak_counts counts = {0}, before = {0};
   now = mine;
   while (take_seed()) {
     test_rng rng = {now->seed};
     soak_note("begins");
     kinds[kind_of(now->seed)].run(&rng, &counts);
-    num_utterances += counts.utterances - told.utterances;
-    num_operations += counts.operations - told.operations;
+    num_utterances += counts.utterances - before.utterances;
+    num_operations += counts.operations - before.operations;
     num_seeds++;
-    told = counts;
+    before = counts;
   }
   num_running--;
   return NULL;

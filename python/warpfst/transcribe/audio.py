@@ -92,7 +92,7 @@ def resample(samples: np.ndarray, own_rate: int, rate: int) -> np.ndarray:
 def resampled(chunks: Iterable[np.ndarray], own_rate: int, rate: int, block_seconds: float = _RESAMPLE_SECONDS) -> Iterator[np.ndarray]:
     """`resample` block by block: a block has a margin on either side, whose outer half is faded to nothing. What fits one block is resampled at once.
 
-    held  | margin | block | margin |     the next one begins at the first margin's end
+    samples| margin | block | margin |     the next one begins at the first margin's end
     """
     import numpy as np
 
@@ -103,7 +103,7 @@ def resampled(chunks: Iterable[np.ndarray], own_rate: int, rate: int, block_seco
     margin = math.ceil(_MARGIN_SECONDS * own_rate / unit) * unit
     block = max(int(min(block_seconds * own_rate, _RESAMPLE_SAMPLES)) // unit * unit, margin)
     fade = np.square(np.sin(np.linspace(0, np.pi / 2, margin // 2))).astype(np.float32)
-    held, lead = np.zeros(0, np.float32), 0
+    samples, lead = np.zeros(0, np.float32), 0
 
     def at_rate(count: int) -> int:
         return count * rate // own_rate
@@ -114,13 +114,13 @@ def resampled(chunks: Iterable[np.ndarray], own_rate: int, rate: int, block_seco
         return resample(piece, own_rate, rate)[at_rate(lead) : end]
 
     for chunk in chunks:
-        held = np.concatenate([held, chunk])
-        while len(held) > lead + block + margin:
-            piece = held[: lead + block + margin].copy()
+        samples = np.concatenate([samples, chunk])
+        while len(samples) > lead + block + margin:
+            piece = samples[: lead + block + margin].copy()
             piece[-len(fade) :] *= fade[::-1]
             yield put(piece, at_rate(lead + block))
-            held, lead = held[lead + block - margin :], margin
-    yield put(held, None)
+            samples, lead = samples[lead + block - margin :], margin
+    yield put(samples, None)
 
 
 def _quietest(samples: np.ndarray, rate: int) -> int:
@@ -170,21 +170,21 @@ def cut(chunks: Iterable[np.ndarray], rate: int, max_seconds: float, *, at_pause
     import numpy as np
 
     longest = int(max_seconds * rate)
-    begin, held = 0, np.zeros(0, np.float32)
+    begin, samples = 0, np.zeros(0, np.float32)
     for chunk in chunks:
-        held = np.concatenate([held, chunk])
+        samples = np.concatenate([samples, chunk])
         while True:
-            end = _pause(held[:longest], rate) if at_pauses else None
-            if end is None and len(held) > longest:
-                end = _quietest(held[:longest], rate)
+            end = _pause(samples[:longest], rate) if at_pauses else None
+            if end is None and len(samples) > longest:
+                end = _quietest(samples[:longest], rate)
             if end is None:
                 break
-            skipped = _lead(held[:end], rate) if at_pauses else 0
-            yield begin + skipped, held[skipped:end]
-            begin, held = begin + end, held[end:]
-    if len(held) or begin == 0:
-        skipped = _lead(held, rate) if at_pauses else 0
-        yield begin + skipped, held[skipped:]
+            skipped = _lead(samples[:end], rate) if at_pauses else 0
+            yield begin + skipped, samples[skipped:end]
+            begin, samples = begin + end, samples[end:]
+    if len(samples) or begin == 0:
+        skipped = _lead(samples, rate) if at_pauses else 0
+        yield begin + skipped, samples[skipped:]
 
 
 def _without(chunks: Iterable[np.ndarray], count: int) -> Iterator[np.ndarray]:

@@ -81,9 +81,9 @@ class Config(NamedTuple):
         _fail(self.path, key, why)
 
     @contextmanager
-    def blamed(self, key: str) -> Iterator[None]:
+    def errors_at(self, key: str) -> Iterator[None]:
         """Errors of what is done with a key's value name the file and the key."""
-        with _blamed(self.path, key):
+        with _errors_at(self.path, key):
             yield
 
     def file(self, name: str) -> pathlib.Path:
@@ -96,7 +96,7 @@ def _fail(path: pathlib.Path, key: str, why: object) -> NoReturn:
 
 
 @contextmanager
-def _blamed(path: pathlib.Path, key: str) -> Iterator[None]:
+def _errors_at(path: pathlib.Path, key: str) -> Iterator[None]:
     try:
         yield
     except (Error, ValueError, TypeError, OSError) as why:
@@ -187,9 +187,9 @@ def read_config(path: pathlib.Path) -> Config:
     _check_graph(path, graph)
     _check_names(path, decoder, names("decoder"), "decoder.")
     for name, value in decoder.items():
-        with _blamed(path, f"decoder.{name}"):
+        with _errors_at(path, f"decoder.{name}"):
             DecoderConfig(**{name: value})
-    with _blamed(path, "decoder"):
+    with _errors_at(path, "decoder"):
         DecoderConfig(**decoder)
     acoustic = _filled(path, "acoustic_model", config.get("acoustic_model", {}), _ACOUSTIC_MODEL)
     return Config(path, acoustic, features, graph, decoder, path.parent / tokens, float(config["frame_shift"]))

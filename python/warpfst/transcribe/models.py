@@ -105,7 +105,7 @@ class CtcModel(Model):
         frames.frame_length_ms, frames.frame_shift_ms = given["frame_length_ms"], given["frame_shift_ms"]
         frames.window_type, frames.preemph_coeff = given["window"], given["preemphasis"]
         mels.num_bins, mels.low_freq, mels.high_freq = given["num_mel_bins"], given["low_freq"], given["high_freq"]
-        with self._config.blamed("features"):
+        with self._config.errors_at("features"):
             fbank.OnlineFbank(options)
         return options
 
@@ -145,7 +145,7 @@ class CtcModel(Model):
     def build_graph(self) -> Graph:
         config = self._config
         parts: dict[str, Any] = {name: config.file(value) if name in GRAPH_PATHS else value for name, value in config.graph.items()}
-        with config.blamed("graph"):
+        with config.errors_at("graph"):
             if "file" in parts:
                 return Graph.load(parts["file"])
             if "grammar" in parts and parts["grammar"].suffix == ".txt":
@@ -217,13 +217,13 @@ class SphinxModel(Model):
 
 
 def open_model(folder: pathlib.Path, device: str, num_threads: int) -> Model:
-    makers: list[Callable[[], Model]] = []
+    loaders: list[Callable[[], Model]] = []
     if (folder / "config.json").exists():
-        makers.append(lambda: CtcModel(folder, device, num_threads))
+        loaders.append(lambda: CtcModel(folder, device, num_threads))
     else:
         for mdef in [folder / "mdef", *sorted(folder.glob("*/mdef"))]:
             if mdef.exists():
-                makers.append(lambda mdef=mdef: SphinxModel(folder, mdef))  # type: ignore[misc]
-    if len(makers) != 1:
-        raise ValueError(f"{folder}: {'several acoustic models' if makers else 'neither config.json nor a Sphinx model (mdef)'} in it")
-    return makers[0]()
+                loaders.append(lambda mdef=mdef: SphinxModel(folder, mdef))  # type: ignore[misc]
+    if len(loaders) != 1:
+        raise ValueError(f"{folder}: {'several acoustic models' if loaders else 'neither config.json nor a Sphinx model (mdef)'} in it")
+    return loaders[0]()

@@ -34,13 +34,13 @@ class _Bytes:
 
     def __init__(self, descriptor: int, interrupts: Interrupts) -> None:
         self._descriptor, self._interrupts = descriptor, interrupts
-        self._held, self._num_read = b"", 0
+        self._buffer, self._num_read = b"", 0
 
     def some(self) -> bytes:
-        held, self._held = self._held, b""
+        buffer, self._buffer = self._buffer, b""
         try:
             with self._interrupts.raising():
-                return held or os.read(self._descriptor, _READ_BYTES)
+                return buffer or os.read(self._descriptor, _READ_BYTES)
         except KeyboardInterrupt:
             return b""
 
@@ -54,7 +54,7 @@ class _Bytes:
             if not (more := self.some()):
                 raise ValueError(f"ends in the WAV header, after {len(data)} of {count} bytes")
             data += more
-        self._held = data[count:]
+        self._buffer = data[count:]
         return data[:count]
 
 

@@ -91,7 +91,7 @@ wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out,
   WF__TRY(check_result(composer, i, err));
   const wf_fst *a = composer->a[i], *b = composer->b[i];
   if (out_origins != NULL && !composer->with_origins)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "origins were not asked for");
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "origins were not requested");
   wf_fst_view view = device_view(composer, i);
   wf_arc_origin *origins = out_origins != NULL ? wf__alloc(view.num_arcs, sizeof *origins) : NULL;
   wf_status status = out_origins != NULL && origins == NULL

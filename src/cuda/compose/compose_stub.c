@@ -1,4 +1,4 @@
-/* compose_stub.c - what a build without CUDA says when asked to compose on a GPU. */
+/* compose_stub.c - the errors of a build without CUDA for composition on a GPU. */
 #ifndef WARPFST_CUDA
 #include "fstops/compose_device.h"
 #include "fstops/device_batch.h"

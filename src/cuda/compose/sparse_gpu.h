@@ -13,7 +13,7 @@ typedef struct wf__sparse_counts {
   uint64_t num_pairs, num_levels, num_items; /* reached; levels of breadth; items of the fill */
 } wf__sparse_counts;
 
-/* `job` has the inputs and what is asked for; `a` and `b` are the inputs as given, for origins. */
+/* `job` has the inputs and what is requested; `a` and `b` are the inputs as given, for origins. */
 wf_status wf__sparse_create(const wf__compose_job *job, const wf_fst *a, const wf_fst *b,
                             int device, wf__sparse **out, wf_error *err);
 void wf__sparse_free(wf__sparse *sparse);

@@ -11,7 +11,7 @@
 
 #include "base/callbacks.h"
 
-enum { MAX_THREADS = 32 }; /* of a worker: more do not fill page-locked memory any faster */
+enum { MAX_THREADS = 32 }; /* of a worker: more threads do not fill page-locked memory faster */
 
 /* --- opening and closing ----------------------------------------------------------------- */
 
@@ -50,7 +50,7 @@ static wf_status open_worker(struct wf__cuda_backend *self, int device, wf_error
   worker->options = self->options;
   worker->device = device;
   WF__TRY(wf__device_limits_read(device, self->graph->min_columns, &worker->limits, err));
-  self->num_workers++; /* from here on there is something to close */
+  self->num_workers++; /* from here on the backend must be closed */
   WF__CUDA_TRY(cudaStreamCreateWithFlags(&worker->copy_stream, cudaStreamNonBlocking), "a stream");
   cudaEvent_t *events[] = {&worker->window_sent[0], &worker->window_sent[1], &worker->copied,
                            &worker->entered};
@@ -132,7 +132,7 @@ static wf_status cuda_set_stream(void *opaque, void *stream, wf_error *err) {
 
 /* --- the plan ---------------------------------------------------------------------------- */
 
-/* What the GPU's workers may use together: what is free and what they have allocated. */
+/* Memory that the GPU's workers may use together: the free memory and what they have allocated. */
 static wf_status read_available(struct wf__cuda_backend *self, wf__gpu_worker *worker,
                                 wf_error *err) {
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
@@ -151,7 +151,7 @@ static wf_status make_plan(struct wf__cuda_backend *self, wf__gpu_worker *worker
                            sharing, &worker->plan, err);
 }
 
-/* Plans of all workers first: the memory of one must not depend on what another has allocated
+/* Makes the plans of all workers first, so that none depends on what another has allocated
  * meanwhile. */
 static wf_status make_plans(struct wf__cuda_backend *self, const wf_batch_shape *shape,
                             wf_error *err) {
@@ -174,8 +174,7 @@ static wf_status cuda_plan(const wf_graph *graph, const wf_decoder_options *opti
   WF__TRY(list_devices(options->device, &devices, err));
   int caller = wf__callers_device();
   wf_status status = WF_OK;
-  for (int i = 0; i < devices.count && status == WF_OK;
-       i++) { /* the largest, should the GPUs differ */
+  for (int i = 0; i < devices.count && status == WF_OK; i++) { /* the largest, if the GPUs differ */
     wf__device_limits limits = {0};
     wf__gpu_plan plan;
     status = wf__device_limits_read(devices.numbers[i], graph->min_columns, &limits, err);
@@ -199,7 +198,7 @@ static wf_status cuda_plan_streams(const wf_graph *graph, const wf_decoder_optio
   int caller = wf__callers_device();
   wf_status status = WF_OK;
   for (int i = 0; i < devices.count && status == WF_OK;
-       i++) { /* the one with the least room, should the GPUs differ */
+       i++) { /* the one with the least memory, if the GPUs differ */
     wf__device_limits limits = {0};
     wf_stream_plan plan;
     status = wf__device_limits_read(devices.numbers[i], graph->min_columns, &limits, err);
@@ -233,8 +232,8 @@ static void cuda_lm_stats(const void *opaque, wf_lm_stats *out) {
 
 /* --- a batch ----------------------------------------------------------------------------- */
 
-/* Where an utterance's scores lie: in host memory, on one of our GPUs, or, with the result failed,
- * neither. */
+/* Where an utterance's scores are: in host memory or on one of our GPUs; if neither, the result
+ * fails. */
 static wf_status find_home(const struct wf__cuda_backend *self, const wf_scores *scores,
                            wf_result *result, int *home, wf_error *err) {
   WF__TRY(wf__gpu_find_scores(scores, result, home, err));
@@ -298,7 +297,7 @@ static void run_worker(void *user, uint64_t item, int thread) {
   struct job *job = user;
   wf_error err = {0};
   wf__work_queue *work = job->work;
-  /* Thread 0 is the calling one, which may call back. */
+  /* Thread 0 is the calling thread, which may call the caller's functions. */
   wf_status status = wf__gpu_work(&job->self->workers[item], work, job->self->stream,
                                   thread == 0 ? work->batch->progress : NULL, &err);
   int none = 0;
@@ -315,7 +314,7 @@ static wf_status decode_queued(struct wf__cuda_backend *self, wf__work_queue *wo
   WF__TRY(make_plans(self, shape, err));
   for (int i = 0; i < self->num_workers; i++)
     wf__gpu_take(&self->workers[i], &self->workers[i].chunks[0],
-                 work); /* before others take more: each gets one */
+                 work); /* each worker gets one before others take more */
   wf__pool_run(self->pool, (uint64_t)self->num_workers, run_worker, &job);
   if (job.error.code == WF_OK) return WF_OK;
   if (err != NULL) *err = job.error;

@@ -1,5 +1,5 @@
-/* cuda_stub.c - what a build without CUDA says when asked for a GPU. Memory can be planned for one
- * that is elsewhere. */
+/* cuda_stub.c - the errors of a build without CUDA. Memory can be planned for a GPU of another
+ * machine. */
 #ifndef WARPFST_CUDA
 #include "cuda/decoder/gpu_stream_plan.h"
 

@@ -1,5 +1,5 @@
-/* gpu_memory.c - what a worker holds on its GPU: the graph for good, the workspace as the plans
- * ask for it. */
+/* gpu_memory.c - a worker's memory on its GPU: the graph, kept for its lifetime, and the
+ * workspace, sized by the plans. */
 #ifdef WARPFST_CUDA
 #include <math.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 enum {
   UPLOAD_STATES = 1 << 18,
   RESERVED_BYTES = 64 << 20
-}; /* reserved: what CUDA itself takes on the way */
+}; /* reserved: memory that CUDA itself allocates later */
 
 wf_status wf__gpu_free_memory(uint64_t *out, wf_error *err) {
   size_t free_bytes = 0, all_bytes = 0;
@@ -43,7 +43,7 @@ static uint32_t marked_state(const wf_graph *graph, uint32_t state) {
   return index[0].first_epsilon < index[1].first_arc ? state | 0x80000000u : state;
 }
 
-/* Number of the place that the arc is, class by class. */
+/* Number of the place for added words that the arc is, class by class. */
 static uint32_t place_number(const wf_graph *graph, uint64_t arc) {
   const wf__class_site *site = wf__class_site_of(graph->classes, (uint32_t)arc);
   return site != NULL ? graph->classes->first_ranked[site->word_class] + site->rank
@@ -148,8 +148,8 @@ static wf_status upload_sources(wf__gpu_worker *worker, bool epsilons, char **to
   return status;
 }
 
-/* What only lattices ask of the graph: `to` has room for the components, if there are any, and the
- * sources. */
+/* The graph's arrays that only lattices need; `to` has room for the components, if there are
+ * any, and the sources. */
 static wf_status upload_for_lattices(wf__gpu_worker *worker, char *to, wf_error *err) {
   const wf_graph *graph = worker->graph;
   float least[2] = {0, 0};

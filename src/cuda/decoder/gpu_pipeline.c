@@ -41,7 +41,7 @@ wf_status wf__gpu_is_done(cudaStream_t stream, bool *out, wf_error *err) {
   if (code != cudaErrorNotReady)
     WF__CUDA_TRY(code, "results from the GPU");
   else
-    (void)cudaGetLastError(); /* an answer, but the next launch may take it for its own error */
+    (void)cudaGetLastError(); /* not an error, but the next launch would report it as its own */
   return WF_OK;
 }
 
@@ -63,7 +63,7 @@ wf_status wf__gpu_read_back(cudaStream_t stream, void *to, const void *from, uin
   return WF_OK;
 }
 
-/* --- what goes to the CPU, what is wrong ------------------------------------------------- */
+/* --- scores for the CPU, errors ---------------------------------------------------------- */
 
 wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStream_t stream,
                                  wf_scores *host, void **copy, wf_error *err) {
@@ -77,7 +77,7 @@ wf_status wf__gpu_scores_to_host(const wf_scores *scores, int64_t from, cudaStre
   if (!scores->on_device || host->num_frames == 0) return WF_OK;
   const uint64_t bytes = ((uint64_t)(host->num_frames - 1) * (uint64_t)scores->stride +
                           (uint64_t)scores->num_columns) *
-                         element; /* the last row may end with its last column */
+                         element; /* the last row may lack the padding */
   *copy = wf__alloc(bytes, 1);
   if (*copy == NULL) return wf__fail_memory(err, bytes, "scores");
   WF__TRY(wf__gpu_read_back(stream, *copy, host->data, bytes, "scores from the GPU", err));
@@ -112,9 +112,9 @@ wf_status wf__gpu_outcome_error(int32_t outcome, const wf_decoder_options *optio
   return wf__fail_cycle(err);
 }
 
-/* --- what the next plan should know ------------------------------------------------------ */
+/* --- estimates for the next plan --------------------------------------------------------- */
 
-enum { OFTEN = 8 }; /* lanes too small for one in so many utterances are too small */
+enum { OFTEN = 8 }; /* lanes count as too small if they are for one in so many utterances */
 
 void wf__search_tally_add(wf__search_tally *tally, int32_t outcome, uint64_t tokens,
                           uint64_t frames) {

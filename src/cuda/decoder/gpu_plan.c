@@ -1,4 +1,4 @@
-/* gpu_plan.c - the plan of gpu_plan.h: choose lanes and chunks, take the largest that fits. */
+/* gpu_plan.c - the plan of gpu_plan.h: chooses lanes and chunks, the largest that fit. */
 #include "cuda/decoder/gpu_plan.h"
 
 #include <stdio.h>
@@ -9,18 +9,18 @@ enum {
   FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block
                        brings (docs/engineering/gpu.md) */
   LEAST_TRACE =
-      8, /* the trace gets room for at least one in so many of the tokens a frame can have */
+      8, /* the trace has room for at least one in so many of the tokens that a frame can have */
   LEAST_NUMBER_BITS = 20, /* of a recurrent scorer's contexts, of which there are many */
   MOST_KEPT = 64,         /* words of merged histories */
   LINKS = 1024,           /* arcs of the lattice that a frame gets room for, at least LEAST_LINKS */
   LEAST_LINKS = 32,
-  FEW_CHUNKS = 6, /* at a time: of host scores four fill the GPU, two are on their way; with
-                     lattices as many again are on their way back */
+  FEW_CHUNKS = 6, /* at a time: with host scores four fill the GPU and two are being copied; with
+                     lattices as many again are being read back */
   GIGA = 1000000000
 };
 
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
-/* Entries of a trace, so that they fill blocks of 256 bytes: what a plan grows by is then known to
+/* Entries of a trace, rounded to blocks of 256 bytes, so that the growth of a plan is known to
  * the byte. */
 static uint64_t whole_blocks(uint64_t entries) {
   return min_u64((entries + 31) & ~(uint64_t)31, 0xf0000000u);
@@ -83,8 +83,8 @@ uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *op
          2 * wf__round_up_256((num_states + 1) * 4) + wf__round_up_256(num_arcs * 4) + 256;
 }
 
-/* Tokens that a block may have in one frame beyond what the trace has room for: of a lattice the
- * trace is pruned when they are in it. */
+/* Tokens of one frame that a block may have beyond the trace's limit: with lattices the trace is
+ * pruned after they are added. */
 static uint64_t tokens_beyond(const wf_decoder_options *options, uint64_t slots) {
   return options->lattice_beam > 0 ? min_u64((uint64_t)options->max_tokens, slots) : 0;
 }
@@ -93,7 +93,7 @@ uint64_t wf__gpu_available(const wf__device_limits *limits, const wf_decoder_opt
                                  : limits->available;
 }
 
-/* One way to do the batch; the largest that fits is taken. */
+/* A candidate plan; the largest that fits is taken. */
 struct attempt {
   uint32_t num_chunks, lanes, chunk_size;
 };
@@ -127,8 +127,9 @@ int wf__gpu_spread_lanes(int least, uint64_t blocks, uint64_t num_utterances,
   return bits;
 }
 
-/* The least size for max_active tokens, or twice what frames of earlier batches had; an utterance
- * with larger frames is done again in a larger lane, or, where there is none, on the CPU. */
+/* The least size for max_active tokens, or twice what frames of earlier batches had; an
+ * utterance with larger frames is decoded again in a larger lane or, if there is none, on the
+ * CPU. */
 static wf_status choose_least(const wf_graph *graph, const wf_decoder_options *options,
                               const wf__device_limits *limits, bool smallest, int *out,
                               wf_error *err) {
@@ -179,7 +180,7 @@ static uint64_t count_pages(uint64_t frames, uint64_t chunk_size, uint64_t links
   return ceil_div(frames * links, WF__LANE_PAGE - 32) + chunk_size * (WF__BACK_THREADS / 32);
 }
 
-/* Sizes of everything: the trace has `trace` entries a block, lattices `links` arcs a frame. */
+/* All sizes: the trace has `trace` entries a block, lattices `links` arcs a frame. */
 static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_options *options,
                     const wf_batch_shape *shape, const wf__device_limits *limits,
                     const struct attempt *attempt, uint64_t trace, uint64_t links) {
@@ -256,7 +257,7 @@ static bool shrink(struct attempt *attempt, bool lanes_wait) {
   return true;
 }
 
-/* What to lower is what takes most of the smallest plan. */
+/* The error if nothing fits: names the option to lower, by what takes most of the smallest plan. */
 static wf_status fail_for_lack(const wf_decoder_options *options, const wf_batch_shape *shape,
                                const wf_plan *need, wf_error *err) {
   char advice[160];
@@ -296,7 +297,7 @@ static wf_status make(const wf_graph *graph, const wf_decoder_options *options,
     shape.sum_frames = (int64_t)shape.num_utterances * shape.max_frames;
   if (shape.sum_frames >> 48 != 0)
     return wf__fail(err, WF_ERR_LIMIT, "a batch of %lld frames", (long long)shape.sum_frames);
-  /* Scores in device memory may all lie on one GPU; others go to whoever is free. */
+  /* Scores in device memory may all be on one GPU; others go to any free worker. */
   const uint64_t share =
       ceil_div(shape.num_utterances, (uint64_t)(shape.on_device ? num_sharing : num_workers));
   uint32_t lanes;
@@ -306,7 +307,7 @@ static wf_status make(const wf_graph *graph, const wf_decoder_options *options,
   if ((!shape.on_device || lattices) &&
       !limits->deferred) { /* the host makes lattices of one chunk while others are searched */
     attempt.chunk_size = attempt.lanes =
-        (uint32_t)ceil_div(lanes, 4); /* four chunks fill the GPU, others are on their way */
+        (uint32_t)ceil_div(lanes, 4); /* four chunks fill the GPU, others are being copied */
     attempt.num_chunks = (uint32_t)min_u64(lattices ? WF__MAX_CHUNKS : FEW_CHUNKS,
                                            ceil_div(shape.num_utterances, attempt.chunk_size));
   }
@@ -327,8 +328,7 @@ static wf_status make(const wf_graph *graph, const wf_decoder_options *options,
     if (!shrink(&attempt, shape.on_device && !lattices))
       return fail_for_lack(options, &shape, &out->bytes, err);
   }
-  /* The trace grows into what is left; not into all that happens to be free, though, which others
-   * may need. */
+  /* The trace grows into the rest, but not into all free memory, which other programs may need. */
   uint64_t room = available - out->bytes.total_bytes,
            parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_chunks;
   if (options->gpu_memory == 0 && available != UINT64_MAX) room = min_u64(room, available / 2);
@@ -354,7 +354,7 @@ wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *opt
       make(graph, options, shape, limits, num_workers, num_sharing, false, out, err);
   return status == WF_ERR_MEMORY
              ? make(graph, options, shape, limits, num_workers, num_sharing, true, out, err)
-             : status; /* what a small lane has no room for goes to the CPU */
+             : status; /* utterances that do not fit a small lane go to the CPU */
 }
 
 wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing,

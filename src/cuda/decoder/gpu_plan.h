@@ -1,5 +1,4 @@
-/* gpu_plan.h - how much memory a batch takes on a GPU and where it lies, worked out before
- * anything is allocated.
+/* gpu_plan.h - the memory plan of a batch on a GPU, made before anything is allocated.
  *
  * A batch is decoded in chunks of utterances. Several chunks are in flight at a time, so that the
  * scores of one are copied while others are searched or read back. Scores that are on the GPU
@@ -9,8 +8,8 @@
  *   scorers    models, boosts                 as the batch needs them: upload_scorers.c
  *   workspace  chunk 0 | chunk 1 | ...        each chunk_bytes: the arrays of wf__batch_array
  *   pinned     window 0 | window 1 | transfer block 0 | ... | readback 0 | ...   page-locked:
- *              scores on their way to the GPU; the chunks' transfer blocks (lane_memory.h); with
- *              lattices, their paths and arcs on the way back
+ *              scores to be copied to the GPU; the chunks' transfer blocks (lane_memory.h); with
+ *              lattices, paths and arcs read back
  *
  * Everything begins at a multiple of 256 bytes. Plain C without CUDA: plans are made on machines
  * without a GPU, too. */
@@ -27,7 +26,7 @@ enum {
   WF__LANE_SIZES = 2 * WF__LARGE_LANE
 };
 
-#ifndef WF__WINDOW_BYTES            /* a test makes them small, to see every boundary */
+#ifndef WF__WINDOW_BYTES            /* a test makes them small, to test every boundary */
 #define WF__WINDOW_BYTES (32 << 20) /* scores staged at a time: 0.6 ms on the bus */
 #define WF__PIECE_BYTES (1 << 18)   /* of a window that a thread fills at a time */
 #define WF__STEP_BYTES (1 << 14)    /* of a piece that are checked right after they were copied */
@@ -36,9 +35,9 @@ enum {
                 memory: 1 ms on the bus */
 #endif
 
-/* What the plan must know of a GPU and of a batch's scorers. The size of a lane is a number: its
- * blocks as a power of two, plus WF__LARGE_LANE if their tables are the larger ones of searches
- * with scorers. */
+/* The limits of a GPU and of a batch's scorers that the plan needs. The size of a lane is a
+ * number: its blocks as a power of two, plus WF__LARGE_LANE if their tables are the larger ones
+ * of searches with scorers. */
 typedef struct wf__device_limits {
   wf__gpu_profile profile;
   int lanes[WF__LANE_SIZES]; /* of each size, that run at once; 0: none does */
@@ -66,7 +65,7 @@ typedef enum wf__batch_array {
 typedef struct wf__gpu_plan {
   int size;       /* of a lane */
   uint32_t ranks; /* blocks a lane */
-  bool smallest;  /* there is no memory for larger lanes */
+  bool smallest;  /* there is not enough memory for larger lanes */
   bool scored;    /* lanes are large: some utterance has a scorer, or frames are too large for other
                      lanes */
   uint32_t num_chunks;
@@ -100,7 +99,7 @@ int wf__gpu_spread_lanes(int least, uint64_t blocks, uint64_t num_utterances,
                          uint64_t usual_tokens);
 /* Bits that a key of the search has left for contexts. */
 int wf__gpu_context_bits(const wf_graph *graph);
-/* WF_ERR_UNSUPPORTED, with what it is, unless the GPU search can ask the scorer. */
+/* WF_ERR_UNSUPPORTED, with the reason, unless the GPU search supports the scorer. */
 wf_status wf__gpu_check_scorer(const wf_graph *graph, const wf_decoder_options *options,
                                const wf_scorer *scorer, wf_error *err);
 

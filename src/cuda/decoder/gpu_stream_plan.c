@@ -1,5 +1,5 @@
-/* gpu_stream_plan.c - the plan of gpu_stream_plan.h: as many blocks as run at once, half as many
- * again and again if they do not fit; the rest is for streams. */
+/* gpu_stream_plan.c - the plan of gpu_stream_plan.h: as many blocks as run at once, halved until
+ * they fit; the rest is for streams. */
 #include "cuda/decoder/gpu_stream_plan.h"
 
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -76,7 +76,7 @@ wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *
   }
 }
 
-/* --- for those who ask ------------------------------------------------------------------- */
+/* --- wf_plan_streams --------------------------------------------------------------------- */
 
 wf_status wf__gpu_plan_streams(const wf_graph *graph, const wf_decoder_options *options,
                                const wf_stream_shape *shape, const wf__device_limits *limits,

@@ -1,5 +1,4 @@
-/* gpu_stream_plan.h - how much memory streams take on a GPU and where it lies, worked out before
- * anything is allocated.
+/* gpu_stream_plan.h - the memory plan of streams on a GPU, made before anything is allocated.
  *
  *   GPU     memory   arrays of the lanes | transfer block (lane_memory.h), for as many lanes as
  *                    run at once; streams beyond that wait in the kernel's queue
@@ -38,7 +37,7 @@ typedef struct wf__stream_plan {
   uint64_t back_pointers_cap, links_cap, window_bytes;
   wf__lane_memory lane_memory;
   wf__transfer_plan transfer;
-  uint64_t bytes; /* of both on the GPU, one behind the other: all but graph and slots */
+  uint64_t bytes; /* of both on the GPU, one after the other: all but graph and slots */
   uint64_t out_off[WF__NUM_STREAM_OUT],
       out_bytes;       /* pinned_bytes is out_bytes and transfer.bytes */
   uint64_t slot_bytes; /* of a stream's tokens, and again of their contexts */
@@ -51,7 +50,7 @@ typedef struct wf__stream_plan {
 wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *options,
                                const wf__device_limits *limits, int num_sharing, bool scored,
                                wf__stream_plan *out, wf_error *err);
-/* What wf_plan_streams tells of it, for `num_workers`. */
+/* What wf_plan_streams reports of it, for `num_workers`. */
 wf_status wf__gpu_plan_streams(const wf_graph *graph, const wf_decoder_options *options,
                                const wf_stream_shape *shape, const wf__device_limits *limits,
                                int num_workers, int num_sharing, wf_stream_plan *out,

@@ -1,5 +1,5 @@
-/* gpu_streams.c - streams on GPUs: what the decoder asks of a backend's streams. Their histories
- * are those of the CPU's streams (cpu_streams.h). */
+/* gpu_streams.c - streams on GPUs: the stream operations of the backend. Histories are those of
+ * the CPU's streams (cpu_streams.h). */
 #ifdef WARPFST_CUDA
 #include <math.h>
 #include <stdio.h>
@@ -125,8 +125,7 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
   return status;
 }
 
-/* The start's tokens, of a stream that has had no chunk; or what is best among the tokens there
- * are. */
+/* Makes the start's tokens if the stream has had no chunk, or finds the best of its tokens. */
 static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
   const wf_scores none = {0};
   const bool skip = false;
@@ -137,7 +136,7 @@ static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
   return said.status == WF_OK ? WF_OK : wf__fail(err, said.status, "%s", said.message);
 }
 
-/* --- what has come out ------------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------------- */
 
 static wf_status committed(void *opaque, void *opaque_channel, bool now, wf__path *out,
                            wf_error *err) {
@@ -179,7 +178,7 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
   out->final_cost = final ? channel->final_cost : 0;
   out->relative_cost =
       (channel->ending != UINT32_MAX ? channel->ending_cost : INFINITY) - channel->best_cost;
-  out->scorer_cost = base->committed_sum.cost; /* what a scorer that is gone has said stays said */
+  out->scorer_cost = base->committed_sum.cost; /* costs that a replaced scorer has added stay */
   return base->scoring.scorer != NULL
              ? sum_scorer_costs(base, &channel->worker->scorings[0], final, out, err)
              : WF_OK;
@@ -204,7 +203,7 @@ static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel 
              : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
 }
 
-/* Does the channel hold contexts of the scorer from now on? */
+/* Does the channel refer to contexts of the scorer from now on? */
 static wf_status join_scoring(wf__gpu_channel *channel, const wf__shared_scorer *scorer_there,
                               wf_error *err) {
   if (scorer_there == NULL || scorer_there->rnn_scoring == NULL) return WF_OK;
@@ -255,8 +254,8 @@ static wf_status set_graph(void *opaque, void *opaque_channel, const wf_graph *g
 
 /* --- lattices ---------------------------------------------------------------------------- */
 
-/* The history is that of the CPU's streams, whose code makes lattices; for the ends it needs the
- * newest tokens, which stay on the GPU, too. */
+/* The history is that of the CPU's streams, and the same code makes lattices. The ends need the
+ * newest tokens, which stay on the GPU as well. */
 static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_lattice **out,
                          wf_error *err) {
   struct wf__cuda_backend *self = opaque;

@@ -1,19 +1,19 @@
-/* gpu_streams.h - streams on GPUs: what a worker has for them.
+/* gpu_streams.h - streams on GPUs: a worker's part.
  *
- *   gpu_streams.c         channels; what has come out of them
- *   gpu_stream_plan.c     how much memory, before any is allocated
+ *   gpu_streams.c         channels and their results
+ *   gpu_stream_plan.c     the memory plan
  *   stream_memory.c       memory
  *   stream_rounds.c       chunks to the GPU, the CPU for what does not fit
- *   stream_outcomes.c     what comes back, into the channels
+ *   stream_outcomes.c     adds the outcomes of a chunk to its channel
  *   gpu_submit.c          the launches of a round, as for batches (gpu_submit.h)
  *   stream_rnn_scoring.c  recurrent scorers of streams
  *   stream_transfer.c     tokens to the CPU and back
  *   read_stream_links.c   histories of lattices from what the kernel emits
  *
- * A stream belongs to one worker. Between chunks its newest tokens are in the GPU's memory. All
- * else is in a wf__channel, as for streams of the CPU: the kernel emits what the tokens came from,
- * chunk by chunk. So a stream's memory on the GPU does not grow, and the same code works on a
- * history for GPU and CPU (committed prefixes, paths, words, endpoints).
+ * A stream belongs to one worker. Between chunks its newest tokens are in the GPU's memory. The
+ * rest is in a wf__channel, as for streams of the CPU: after each chunk the kernel emits the
+ * tokens' back-pointers. So a stream's memory on the GPU does not grow, and the same code works
+ * on a history for GPU and CPU (committed prefixes, paths, words, endpoints).
  *
  * A call of wf_streams_advance is one or several rounds. A round takes up to WF__STREAM_FRAMES
  * frames of each stream: one copy, one launch for streams without scorers and one for those with,
@@ -41,7 +41,7 @@ typedef struct wf__gpu_channel {
   float best_cost, ending_cost, final_cost;
   uint64_t select_key, select_context; /* the same */
   bool collected;                      /* the committed prefix was cut off since the last chunk */
-  bool watched; /* partial results are asked for: the pool's threads collect after each chunk */
+  bool watched; /* partial results are wanted: the pool's threads collect after each chunk */
   bool stale;   /* another scorer has changed costs: `best` and `ending` are not known */
   bool large;   /* its frames have more tokens than the tables of searches without scorers hold */
   bool on_cpu;  /* until the utterance ends, as it did not fit the GPU */
@@ -65,7 +65,7 @@ typedef struct wf__stream_item {
     WF__ITEM_GOES_ON,
     WF__ITEM_LARGE,
     WF__ITEM_TO_CPU
-  } then; /* what is left to do; LARGE: it goes on with the larger tables */
+  } then; /* next action; LARGE: continue with the larger tables */
 } wf__stream_item;
 
 typedef WF__VEC(wf__stream_item) wf__stream_items;
@@ -101,12 +101,12 @@ typedef struct wf__gpu_streams {
   wf__stream_scratch *scratch; /* [pool size] */
 } wf__gpu_streams;
 
-/* A part of what the kernels write to host memory. */
+/* A part of the kernels' output in host memory. */
 static inline void *wf__streams_out(const wf__gpu_streams *streams, wf__stream_out part) {
   return streams->out + streams->plan.out_off[part];
 }
 
-/* Tokens in the stream's slot, also while a round is on its way. */
+/* Tokens in the stream's slot, also during a round. */
 static inline uint32_t wf__streams_num_tokens(const wf__gpu_channel *channel) {
   const wf__gpu_streams *streams = channel->worker->streams;
   const wf__lane_advance *advances = wf__streams_out(streams, WF__STREAM_ADVANCES);
@@ -142,16 +142,16 @@ wf_status wf__streams_take_advance(wf__gpu_channel *channel, const wf__lane_adva
 wf_status wf__streams_collect(wf__gpu_channel *channel, int thread, wf_error *err);
 
 /* stream_transfer.c */
-/* Copies the stream's tokens to the CPU, where it goes on. */
+/* Copies the stream's tokens to the CPU, where it continues. */
 wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *channel,
                              wf_error *err);
 /* Opens the CPU's streams, unless they are open. */
 wf_status wf__streams_open_cpu(struct wf__cuda_backend *self, wf_error *err);
-/* Copies the stream's tokens from the CPU to the GPU, where it goes on. */
+/* Copies the stream's tokens from the CPU to the GPU, where it continues. */
 wf_status wf__streams_to_gpu(wf__gpu_channel *channel, wf_error *err);
 
 /* read_stream_links.c */
-/* What a chunk has emitted. Contexts are NULL without a scorer. */
+/* The tokens and links that a chunk has emitted. Contexts are NULL without a scorer. */
 typedef struct wf__chunk_out {
   const wf__back_pointer *tokens;
   const uint64_t *contexts;
@@ -163,7 +163,7 @@ wf_status wf__streams_add_history(wf__gpu_channel *channel, const wf__chunk_out 
                                   int thread, wf_error *err);
 
 /* stream_rnn_scoring.c: recurrent scorers of streams. */
-/* Shares what searches with the scorer; opens it on the current device if no stream has it. */
+/* Acquires the scoring of the scorer; opens it on the current device if no stream uses it. */
 wf_status wf__rnn_scoring_acquire(wf__gpu_worker *worker, const wf_scorer *recurrent,
                                   struct wf__rnn_scoring **out, wf_error *err);
 void wf__rnn_scoring_release(struct wf__rnn_scoring *rnn_scoring);
@@ -178,8 +178,8 @@ wf_status wf__rnn_scoring_fit(struct wf__rnn_scoring *rnn_scoring, const wf_grap
 wf_status wf__rnn_scoring_add_root(struct wf__rnn_scoring *rnn_scoring,
                                    const wf__flat_scorer *chain, uint32_t *root, wf_error *err);
 void wf__rnn_scoring_drop_root(struct wf__rnn_scoring *rnn_scoring, uint32_t root);
-/* Says that the stream's slot holds contexts of the scorer, and that it does no more. A stream may
- * join several times and leaves as often. */
+/* Registers, and unregisters, a stream whose slot refers to contexts of the scorer. A stream may
+ * join several times and must leave as often. */
 wf_status wf__rnn_scoring_join(struct wf__rnn_scoring *rnn_scoring, wf__gpu_channel *channel,
                                wf_error *err);
 void wf__rnn_scoring_leave(struct wf__rnn_scoring *rnn_scoring, const wf__gpu_channel *channel);

@@ -10,7 +10,7 @@
 
 struct wf__rnn_scoring;
 
-/* Where searches work: the arrays of the lanes and a transfer block. It owns nothing. */
+/* The memory of searches: the arrays of the lanes and a transfer block. It owns nothing. */
 typedef struct wf__search_room {
   const wf__lane_memory *lane_memory;
   const wf__transfer_plan *transfer_plan;
@@ -36,8 +36,8 @@ typedef struct wf__search_launch {
 /* Bytes that `rows` frames take when they are packed to `columns` columns; 0 for scores that lie
  * on the GPU, which are read there. */
 uint64_t wf__gpu_packed_bytes(const wf_scores *scores, int64_t rows, int32_t columns);
-/* The utterance as kernels see it, without scorer, root and words: `rows` frames from frame `from`
- * on. `packed`: where they are on the GPU if they come from host memory. */
+/* Describes the utterance to the kernels, without scorer, root and words: `rows` frames from
+ * frame `from` on. `packed`: their address on the GPU if they come from host memory. */
 wf__lane_utterance wf__gpu_describe(const wf_scores *scores, int64_t from, int64_t rows,
                                     int32_t columns, const void *packed);
 
@@ -46,11 +46,11 @@ wf__lane_utterance wf__gpu_describe(const wf_scores *scores, int64_t from, int64
 wf_status wf__gpu_send_transfer(const wf__search_room *room, uint64_t score_bytes,
                                 cudaStream_t stream, wf_error *err);
 
-/* The parameters of a launch. `shared`: graph, options and what else is not in the room. */
+/* The parameters of a launch. `shared`: graph, options and all else outside this memory. */
 wf__lane_params wf__gpu_search_params(const wf__search_room *room, const wf__lane_params *shared,
                                       const wf__search_launch *launch);
 
-/* Starts the search behind what is on the stream. Waits for nothing, unless scores are deferred:
+/* Starts the search after the work on the stream. Does not wait, unless scores are deferred:
  * then it returns when the search is done. */
 wf_status wf__gpu_submit(const wf__search_room *room, const wf__search_launch *launch,
                          wf__lane_params *params, cudaStream_t stream, wf_error *err);

@@ -1,9 +1,9 @@
 /* gpu_worker.c - a GPU's share of a batch, chunk after chunk: scores, search, results. Several
  * chunks are in flight at a time.
  *
- * An utterance that does not fit the plan (its trace or its path is longer than planned) is
- * decoded again by the CPU, which finds the same. One whose frames do not fit the lane is left to
- * the next round, which has larger lanes. */
+ * An utterance that does not fit the plan (its trace or path is longer than planned) is decoded
+ * again by the CPU, with the same result. One whose frames do not fit the lane is left to the
+ * next round, with larger lanes. */
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_worker.h"
 
@@ -72,7 +72,7 @@ static wf__search_launch launch_of(const wf__gpu_worker *worker, const wf__batch
                              .num_begun = chunk->count};
 }
 
-/* What all launches for the chunk have, the search and the backward passes. */
+/* Parameters of all launches for the chunk: the search and the backward passes. */
 static wf__lane_params chunk_params(const wf__gpu_worker *worker, const wf__batch_chunk *chunk) {
   const wf__gpu_plan *plan = &worker->plan;
   const wf__search_launch launch = launch_of(worker, chunk);
@@ -88,7 +88,7 @@ static wf__lane_params chunk_params(const wf__gpu_worker *worker, const wf__batc
   return p;
 }
 
-/* Counters, bad scores and outcomes, on their way to host memory. */
+/* Starts the copy of counters, bad scores and outcomes to host memory. */
 static wf_status fetch_outcomes(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
                                 cudaStream_t stream, wf_error *err) {
   const uint64_t *off = worker->plan.transfer.off, from = off[WF__TRANSFER_COUNTERS];
@@ -108,8 +108,7 @@ static wf_status make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *ch
   return fetch_outcomes(worker, chunk, chunk->back_stream, err);
 }
 
-/* Puts everything on the chunk's streams. Nothing here waits, but for the scores of a recurrent
- * scorer. */
+/* Queues all work on the chunk's streams. Waits only for the scores of a recurrent scorer. */
 static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf_error *err) {
   const wf__search_launch launch = launch_of(worker, chunk);
   wf__lane_params p = chunk_params(worker, chunk);
@@ -130,7 +129,7 @@ static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf
 
 /* --- results ----------------------------------------------------------------------------- */
 
-/* Decodes an utterance on the CPU that the plan has no room for. */
+/* Decodes an utterance that does not fit the plan on the CPU. */
 static wf_status decode_on_cpu(wf__gpu_worker *worker, wf__batch_chunk *chunk,
                                const wf_graph *graph, const wf_scores *scores,
                                const wf_scorer *scorer, int thread, wf_result *result,
@@ -166,7 +165,7 @@ static wf_status sum_scorer_costs(const wf_graph *graph, const wf_scorer *scorer
   return status;
 }
 
-/* Makes words, times and costs of the path that the GPU found. */
+/* Makes words, times and costs from the path that the GPU found. */
 static wf_status fill_from_path(const wf__gpu_worker *worker, const wf_graph *graph,
                                 const wf__lane_outcome *outcome, const wf__lane_step *steps,
                                 const wf_scorer *scorer, int thread, wf_result *result,
@@ -265,7 +264,7 @@ int wf__gpu_next_size(const wf__gpu_worker *worker) {
   return worker->plan.smallest ? 0 : wf__gpu_larger_size(&worker->limits, worker->plan.size);
 }
 
-/* What the next plan should know of these utterances. */
+/* Statistics of these utterances for the next plan. */
 static void update_estimates(wf__gpu_worker *worker, const wf__batch_chunk *chunk) {
   const wf__lane_outcome *outcomes = wf__chunk_transfer(chunk, WF__TRANSFER_OUTCOMES);
   wf__search_tally tally = {0};
@@ -328,7 +327,7 @@ static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__batch_ch
   if (tables == WF__BACKWARD_GLOBAL &&
       cudaMalloc(&chunk->global_tables,
                  wf__search_kernels_of[kind_of(worker)].global_bytes(count)) != cudaSuccess) {
-    (void)cudaGetLastError(); /* or the next launch takes it for its own error */
+    (void)cudaGetLastError(); /* or the next launch would report it as its own error */
     chunk->global_tables = NULL;
     return WF_OK;
   }
@@ -364,7 +363,7 @@ static int free_window(const wf__gpu_worker *worker) {
 static wf_status fetch_results(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue *work,
                                int window, wf_error *err) {
   const wf__transfer_counters *used = wf__chunk_transfer(chunk, WF__TRANSFER_COUNTERS);
-  const wf__gpu_plan *plan = &worker->plan; /* kernels count what they have no room for, too */
+  const wf__gpu_plan *plan = &worker->plan; /* kernels also count what did not fit */
   const uint64_t num_steps =
       used->steps_used < plan->steps_cap ? used->steps_used : plan->steps_cap;
   const uint64_t num_links =
@@ -386,7 +385,7 @@ static wf_status fetch_results(wf__gpu_worker *worker, wf__batch_chunk *chunk, w
   return WF_OK;
 }
 
-/* The copies are there: starts the pool's threads, which make the results of them. */
+/* After the copies have arrived: starts the pool's threads, which make the results. */
 static void fill(wf__gpu_worker *worker, wf__batch_chunk *chunk) {
   atomic_fetch_add(&chunk->readback.work->num_done, chunk->count);
   chunk->stage = WF__CHUNK_FILLED;
@@ -417,8 +416,8 @@ static wf_status report_progress(const wf__work_queue *work, const wf_progress *
                       (double)atomic_load(&work->num_done) / (double)work->num_all, err);
 }
 
-/* Where the chunks are: the oldest that is searched, the oldest whose search has ended, one whose
- * results are being made, one whose results are made. */
+/* The state of the chunks in flight: the oldest being searched, the oldest whose search has
+ * ended, one whose results are being made, one whose results are complete. */
 struct view {
   wf__batch_chunk *oldest, *back, *filling, *filled;
   uint32_t searched, copied;
@@ -524,7 +523,8 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *calle
     WF__CUDA_TRY(cudaStreamWaitEvent(worker->chunks[k].stream, worker->entered, 0),
                  "the caller's stream");
   wf_status status = run_chunks(worker, work, progress, err);
-  if (status != WF_OK) { /* nothing may be in flight when the caller gets its scores back */
+  if (status !=
+      WF_OK) { /* nothing may be in flight when the call returns, as the scores are the caller's */
     __atomic_store_n(worker->stop, 1, __ATOMIC_SEQ_CST);
     for (uint32_t k = 0; k < worker->plan.num_chunks; k++) {
       cudaStreamSynchronize(worker->chunks[k].stream);

@@ -1,9 +1,9 @@
 /* gpu_worker.h - one GPU's worker: its graph, its memory, its chunks in flight (gpu_plan.h) and
- * the work queue that it takes them from. A batch's way through this folder:
+ * the work queue that it takes them from. The files of a batch, in order:
  *
  *   cuda_backend.c         checks; the decoder's workers, one host thread each; the work queue
- *   gpu_plan.c             how much memory, before any is allocated
- *   lane_memory.c          where the arrays of lanes and the transfer block lie
+ *   gpu_plan.c             the memory plan
+ *   lane_memory.c          the layout of the lanes' arrays and the transfer block
  *   gpu_memory.c           graph and workspace on the GPU
  *   upload_scorers.c       scorers on the GPU
  *   upload_added_words.c   words added to the graph, on the GPU
@@ -13,7 +13,7 @@
  *   batch_rnn_scoring.c    the recurrent scorer of the batch and its chains
  *   rnn_scoring.c          the rounds of a search with a recurrent scorer (rnn_scoring.h)
  *   gpu_pipeline.c         waits, reads back, reports errors (gpu_pipeline.h)
- *   read_lattice.c         the lattice of an utterance from what a lane wrote of it
+ *   read_lattice.c         the lattice of an utterance from the arcs that a lane wrote
  *
  * Streams have gpu_streams.h. */
 #ifndef WF_CUDA_DECODER_GPU_WORKER_H
@@ -36,8 +36,8 @@ typedef struct wf__work_queue {
   const wf__batch *batch;
   uint32_t *utterances; /* their numbers, queue by queue, longest first */
   struct {
-    int device; /* where the scores lie: only its workers take from here; -1: host memory, any
-                   worker */
+    int device; /* GPU of the scores: only its workers take from here; -1: host memory, any worker
+                 */
     uint32_t next, end; /* of `utterances` */
   } queues[WF__MAX_WORKERS + 1];
   int num_queues;
@@ -56,18 +56,18 @@ typedef struct wf__gpu_pages {
   uint64_t *contexts;   /* beside them; NULL without scorers */
 } wf__gpu_pages;
 
-/* Results of a chunk in host memory. The pool's threads make the utterances' results of them. */
+/* Results of a chunk in host memory, from which the pool's threads make the utterances' results. */
 typedef struct wf__readback {
   struct wf__gpu_worker *worker;
   struct wf__batch_chunk *chunk;
   wf__work_queue *work;
-  int window; /* of the worker's, where the arrays lie as far as they fit; -1: none */
+  int window; /* readback window of the worker for the arrays that fit it; -1: none */
   wf__lane_step *steps;
   wf__gpu_pages pages;
   wf_error error; /* of the thread that set work->failed */
 } wf__readback;
 
-/* What is done with a chunk: it is searched, its results are copied, then filled in. */
+/* State of a chunk: searched, results being copied, results being filled in. */
 typedef enum wf__chunk_stage {
   WF__CHUNK_SEARCHED,
   WF__CHUNK_COPIED,
@@ -91,7 +91,7 @@ typedef struct wf__batch_chunk {
   wf__job job; /* makes the readback's results */
 } wf__batch_chunk;
 
-/* A language model on the GPU. It stays as long as somebody besides workers refers to it. */
+/* A language model on the GPU. It stays as long as an owner besides the workers has it. */
 typedef struct wf__gpu_model {
   wf_wlm *lm;
   int32_t placement;
@@ -101,7 +101,7 @@ typedef struct wf__gpu_model {
   wf__wlm_view view; /* over these */
 } wf__gpu_model;
 
-/* An array of a scorer, and where it lies on the GPU. */
+/* An array of a scorer, and its address on the GPU. */
 typedef struct wf__gpu_piece {
   const void *data;
   uint64_t bytes, at;
@@ -123,7 +123,7 @@ typedef struct wf__gpu_scorers {
   wf__gpu_lm_counts gone; /* of models that were freed */
 } wf__gpu_scorers;
 
-/* A scorer that streams share. It has memory of its own and is sent once, not with every chunk. */
+/* A scorer shared by streams. It has its own memory and is sent once, not with every chunk. */
 typedef struct wf__shared_scorer {
   wf_scorer *scorer;
   uint64_t users;
@@ -136,7 +136,7 @@ typedef struct wf__shared_scorer {
   struct wf__shared_scorer *next;
 } wf__shared_scorer;
 
-/* Words added to a graph. They stay as long as the last batch or a stream is searched with them. */
+/* Words added to a graph. They stay as long as the last batch or a stream uses them. */
 typedef struct wf__shared_words {
   wf_graph *graph;
   uint64_t users;
@@ -160,7 +160,7 @@ typedef struct wf__gpu_worker {
   uint32_t *stop; /* page-locked: kernels end when it is not 0 */
   cudaEvent_t window_sent[2], copied, entered;
   int window;     /* to fill next */
-  int usual_size; /* least size of lanes that a batch begins with: smaller ones were too small too
+  int usual_size; /* least size of lanes that a batch begins with; smaller ones were too small too
                      often */
   wf__gpu_plan plan;
   wf_plan largest;        /* plan so far */
@@ -174,11 +174,12 @@ typedef struct wf__gpu_worker {
   wf__shared_scorer *shared_scorers;       /* that streams have */
   wf__shared_words *shared_words;
   WF__VEC(wf__shared_words *) batch_words;
-  wf__map64 words_of;            /* address of a graph of the batch -> number in batch_words */
-  wf__scoring *scorings;         /* [pool size] for costs of scorers along paths */
-  wf__search **searches;         /* [pool size] for what does not fit the plan, made on first use */
-  wf_error *errors;              /* [pool size] scratch */
-  struct wf__gpu_drafts *drafts; /* [pool size] of lattices; NULL unless there are any */
+  wf__map64 words_of;    /* address of a graph of the batch -> number in batch_words */
+  wf__scoring *scorings; /* [pool size] for costs of scorers along paths */
+  wf__search *
+      *searches;    /* [pool size] for utterances that do not fit the plan, made on first use */
+  wf_error *errors; /* [pool size] scratch */
+  struct wf__gpu_drafts *drafts;   /* [pool size] of lattices; NULL unless there are any */
   struct wf__gpu_streams *streams; /* made for the first stream */
 } wf__gpu_worker;
 
@@ -197,14 +198,14 @@ wf_status wf__device_limits_read(int device, int32_t num_columns, wf__device_lim
 /* Bytes free on the current device. */
 wf_status wf__gpu_free_memory(uint64_t *out, wf_error *err);
 wf_status wf__gpu_upload_graph(wf__gpu_worker *worker, wf_error *err);
-/* Makes the worker's memory what worker->plan says; it only grows. */
+/* Allocates the worker's memory as worker->plan says; it only grows. */
 wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err);
 void wf__gpu_release(wf__gpu_worker *worker);
 
 /* upload_scorers.c */
 /* Sends the batch's scorers to the worker's GPU. Sets limits.scored and limits.scorer_bytes. */
 wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
-/* Where an utterance's scorer is on the GPU; NULL: it has none. */
+/* Address of an utterance's scorer on the GPU; NULL: it has none. */
 static inline const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *worker,
                                                        const wf__batch *batch, uint32_t utterance) {
   const wf_scorer *scorer = batch->scorers != NULL ? batch->scorers[utterance] : NULL;
@@ -216,7 +217,7 @@ static inline const wf__flat_scorer *wf__gpu_scorer_of(const wf__gpu_worker *wor
              : NULL;
 }
 void wf__gpu_close_scorers(wf__gpu_worker *worker);
-/* Shares the scorer, which is sent to the current device if no stream has it yet. */
+/* Acquires the scorer. It is sent to the current device if no stream has it yet. */
 wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer,
                                  wf__shared_scorer **out, wf_error *err);
 /* Ends the sharing; *place may be NULL and becomes NULL. */
@@ -230,8 +231,8 @@ const wf__flat_scorer *wf__shared_scorer_there(const wf__shared_scorer *scorer);
 wf_status wf__gpu_take_words(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err);
 const wf__lane_words *wf__gpu_words_of(const wf__gpu_worker *worker, const wf_graph *graph);
 void wf__gpu_close_words(wf__gpu_worker *worker);
-/* Shares the words added to a graph, *out = NULL if it has none. They are sent to the current
- * device if nobody has them yet. */
+/* Acquires the words added to a graph; *out = NULL if it has none. They are sent to the current
+ * device if no other owner has them. */
 wf_status wf__gpu_acquire_words(wf__gpu_worker *worker, const wf_graph *graph,
                                 wf__shared_words **out, wf_error *err);
 /* Ends the sharing; *place may be NULL and becomes NULL. */
@@ -257,7 +258,7 @@ uint32_t wf__batch_rnn_root(const wf__gpu_worker *worker, const wf__batch *batch
 /* The same scorer of the batch with its recurrent part on the CPU. */
 const wf_scorer *wf__batch_rnn_cpu_scorer(const wf__gpu_worker *worker, const wf_scorer *scorer);
 void wf__gpu_close_rnn_scorings(wf__gpu_worker *worker);
-/* Waits for what recurrent scorers have put on their streams, for calls that end early. */
+/* Waits for the work on the recurrent scorers' streams; for calls that end early. */
 void wf__gpu_drain_rnn_scorings(const wf__gpu_worker *worker);
 
 /* upload_scores.c */
@@ -266,22 +267,22 @@ void wf__gpu_drain_rnn_scorings(const wf__gpu_worker *worker);
 wf_status wf__gpu_send_scores(wf__gpu_worker *worker, wf__batch_chunk *chunk,
                               const wf__batch *batch, wf_error *err);
 
-/* Is some score of the first columns unusable? For scores in host memory. */
+/* Is any score of the first columns unusable? For scores in host memory. */
 bool wf__gpu_any_bad(const wf_scores *scores, int32_t num_columns);
 
 /* read_lattice.c */
 wf_status wf__gpu_drafts_create(int count, struct wf__gpu_drafts **out, wf_error *err);
 void wf__gpu_drafts_free(struct wf__gpu_drafts *drafts, int count);
-/* The lattice of an utterance that a lane has finished, from its graph, its best path and its chain
- * of pages; `thread` of the worker's pool, whose scoring has the utterance's scorer if it is
- * `scored`. */
+/* Makes the lattice of an utterance that a lane has finished, from its graph, its best path and
+ * its chain of pages. `thread`: of the worker's pool; its scoring has the utterance's scorer if
+ * it is `scored`. */
 wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph,
                           const wf__lane_outcome *outcome, const wf__lane_step *path,
                           const wf__gpu_pages *pages, bool scored, int thread, wf_lattice **out,
                           wf_error *err);
 
 /* gpu_worker.c */
-/* Writes what the kernels must know of graph and options. */
+/* Writes the kernels' parameters of graph and options. */
 void wf__gpu_fill_options(wf__lane_params *params, const wf_graph *graph,
                           const wf_decoder_options *options);
 /* Takes up to plan.chunk_size utterances for the chunk; chunk->count 0: none were left. */

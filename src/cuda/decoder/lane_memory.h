@@ -1,10 +1,10 @@
-/* lane_memory.h - the memory that a search's lanes and the host share on a GPU: where each array
- * lies, and how the kernels' parameters come to point there. Batches and streams use it alike.
+/* lane_memory.h - the layout of the memory of a search's lanes on a GPU, and the kernels'
+ * pointers to it. Batches and streams both use it.
  *
- *   lane arrays      what the thread blocks of all lanes own, one array behind the other
- *   transfer block   what host and GPU tell each other, laid out alike on both sides
+ *   lane arrays      the memory of the thread blocks of all lanes, one array after the other
+ *   transfer block   the data that host and GPU exchange, in the same layout on both sides
  *
- * Everything begins at a multiple of 256 bytes. An array that a search has no use for takes none.
+ * Every array begins at a multiple of 256 bytes. Arrays that a search does not use are empty.
  *
  * Plain C without CUDA: plans are made on machines without a GPU, too. */
 #ifndef WF_CUDA_DECODER_LANE_MEMORY_H
@@ -12,15 +12,15 @@
 
 #include "cuda/search/search_params.h"
 
-/* Bytes that begin at a multiple of 256 take so many. */
+/* `bytes`, rounded up to a multiple of 256. */
 static inline uint64_t wf__round_up_256(uint64_t bytes) { return (bytes + 255) & ~(uint64_t)255; }
-/* Where `count` arrays of these sizes in bytes begin, one behind the other. Returns the bytes of
+/* Offsets of `count` arrays of these sizes in bytes, one after the other. Returns the bytes of
  * all. */
 uint64_t wf__lay_out_arrays(const uint64_t *sizes, int count, uint64_t *off);
 
 /* --- lane arrays ------------------------------------------------------------------------- */
 
-/* search_params.h says what they hold. */
+/* search_params.h describes them. */
 typedef enum wf__lane_array {
   /* of one frame */
   WF__ARRAY_COSTS,
@@ -44,13 +44,14 @@ typedef enum wf__lane_array {
   WF__NUM_LANE_ARRAYS
 } wf__lane_array;
 
-/* What the sizes of the arrays depend on. */
+/* The parameters of the arrays' sizes. */
 typedef struct wf__lane_shape {
   uint64_t parts;                             /* thread blocks of all lanes */
   uint64_t lanes;                             /* the most there may be of these blocks */
   uint64_t slots;                             /* of a block's table */
   uint64_t trace_cap, trace_room, frames_cap; /* as in wf__lane_params */
-  bool scored, lattices, streams; /* searches have scorers, make lattices, are chunks of streams */
+  bool scored, lattices,
+      streams; /* whether searches have scorers, make lattices, are chunks of streams */
 } wf__lane_shape;
 
 typedef struct wf__lane_memory {
@@ -61,9 +62,9 @@ typedef struct wf__lane_memory {
 
 /* Bytes of a token in the trace and the arrays beside it. */
 uint64_t wf__lane_token_bytes(bool scored, bool lattices);
-/* Where the arrays of such lanes lie. */
+/* The layout of the arrays of such lanes. */
 void wf__lane_memory_plan(const wf__lane_shape *shape, wf__lane_memory *out);
-/* Points the parameters to the arrays, which begin at `base` in device memory. */
+/* Sets the parameters' pointers to the arrays, which begin at `base` in device memory. */
 void wf__lane_memory_fill(const wf__lane_memory *memory, char *base, wf__lane_params *params);
 
 /* --- the transfer block ------------------------------------------------------------------ */
@@ -79,13 +80,13 @@ typedef enum wf__transfer_part {
   WF__TRANSFER_BAD, /* [chunk_size] uint64_t least frame << 32 | column of an unusable score; all
                        ones: none. Batches */
   WF__TRANSFER_OUTCOMES,  /* [chunk_size] wf__lane_outcome. Batches */
-  WF__TRANSFER_SCORES,    /* of streams: packed scores, sent as far as they are used */
+  WF__TRANSFER_SCORES,    /* of streams: packed scores; only the used part is sent */
   WF__TRANSFER_NUMBERS,   /* [chunk_size] uint32_t number in the batch; not sent, nor is the next */
   WF__TRANSFER_SCORE_OFF, /* [chunk_size + 1] uint64_t where each utterance's scores begin */
   WF__NUM_TRANSFER_PARTS
 } wf__transfer_part;
 
-/* Zero before a search, then what it has used and taken. */
+/* Counters of a search; zero before it. */
 typedef struct wf__transfer_counters {
   uint64_t steps_used; /* steps of paths; of streams, tokens that were emitted */
   uint64_t links_used; /* links that streams emitted */
@@ -107,7 +108,7 @@ typedef struct wf__transfer {
   char *device;
 } wf__transfer;
 
-/* Points the parameters to the block on the GPU. `launch`: 0 or 1, whose queue it is. */
+/* Sets the parameters' pointers to the block on the GPU. `launch`: 0 or 1, selects the queue. */
 void wf__transfer_fill(const wf__transfer_plan *plan, const wf__transfer *block, int launch,
                        wf__lane_params *params);
 

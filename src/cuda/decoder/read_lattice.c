@@ -1,13 +1,12 @@
 /* read_lattice.c - the raw lattice of an utterance from the arcs that the GPU found to be in it
  * (backward.cuh).
  *
- * They come in the order of the lattice, the last one first, in a chain of pages; every token has
- * an arc that leaves it or is an end. So what is left is to read the chain from its end: a state
- * where the token changes, its arcs with the labels and costs that the graph has for them, and
- * where frames begin.
+ * The arcs are in the order of the lattice, the last one first, in a chain of pages. Every token
+ * has an arc that leaves it, or is an end. So the chain is read from its end: a new state begins
+ * when the token changes, and labels and costs come from the graph.
  *
- * A thread has to keep up with what a GPU finds in the time of a few dozen frames, so nothing is
- * looked up but the graph's arcs, which are fetched ahead. */
+ * A thread must keep up with the GPU, so only the graph's arcs are looked up, and they are
+ * prefetched. */
 #ifdef WARPFST_CUDA
 #include <math.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 #include "cuda/decoder/gpu_worker.h"
 #include "lattice/lattice.h"
 
-enum { AHEAD = 24 }; /* arcs of the graph that are on their way to the cache */
+enum { AHEAD = 24 }; /* arcs of the graph that are being prefetched */
 
 /* One for each thread, used again and again. */
 struct wf__gpu_drafts {
@@ -68,7 +67,7 @@ static void begin_state(struct reading *r, const wf__lane_link *link) {
   a->frames.data[s] = (int32_t)(r->frame + 1 < r->num_frames ? r->rows[r->frame + 1] : r->end_row);
 }
 
-/* The state begun last may be the end, at what the graph and the scorer say if that is `final`. */
+/* Makes the last state an end, with the final cost of graph and scorer if `final`. */
 static wf_status put_ending(struct reading *r, const wf__lane_link *link, uint64_t context,
                             wf_error *err) {
   const uint64_t s = r->arrays->arc_off.size - 1;

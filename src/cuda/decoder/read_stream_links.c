@@ -1,12 +1,12 @@
 /* read_stream_links.c - the history of a stream's lattice, chunk by chunk, from the tokens and
  * links that the kernel emits (stream_links.cuh).
  *
- *   tokens   frame by frame, told apart by the row that they read; those of the newest frame are
+ *   tokens   frame by frame; the row that they read gives the frame; those of the newest frame are
  *            all there, and the next chunk's links count them from 0
  *   links    in no order: sorted by the frame that they lead to, consuming ones first
  *
- * It is the history that the CPU's streams have (decode/lattice_history.h), so pruning, parts and
- * lattices are made by the same code. */
+ * The CPU's streams have the same history (decode/lattice_history.h), so the same code prunes it
+ * and makes parts and lattices. */
 #ifdef WARPFST_CUDA
 #include <stdlib.h>
 #include <string.h>

@@ -16,7 +16,7 @@
 #include "cuda/decoder/rnn_scoring.h"
 #include "lm/lm.h"
 
-#ifndef WF__RNN_SCORING_BITS /* a test makes it small, so that there is something to forget */
+#ifndef WF__RNN_SCORING_BITS /* a test makes it small, to test eviction */
 #define WF__RNN_SCORING_BITS 10
 #endif
 enum {
@@ -31,7 +31,7 @@ static const char what[] = "a recurrent scorer on the GPU";
 
 /* --- memory ------------------------------------------------------------------------------ */
 
-/* An array of so many bytes; `keeps`: what is in it already, else it is zero. */
+/* Makes an array of so many bytes. `keeps`: with the old contents; else it is zero. */
 static wf_status make_array(struct wf__rnn_scoring *a, enum wf__rnn_array which, uint64_t bytes,
                             bool keeps, wf_error *err) {
   void *old = a->arrays[which].data, *data = NULL;
@@ -61,7 +61,7 @@ static wf_status send_array(struct wf__rnn_scoring *a, enum wf__rnn_array which,
   return wf__device_send(a->arrays[which].data, data, bytes, a->stream, what, err);
 }
 
-/* All that grows with the numbers of contexts and slots, larger than before or new. */
+/* Makes the arrays that grow with the numbers of contexts and slots, or makes them larger. */
 static wf_status make_tables(struct wf__rnn_scoring *a, wf_error *err) {
   wf__rnn_state_tables *m = &a->tables;
   const uint64_t contexts = m->max_contexts, slots = m->max_slots;
@@ -105,7 +105,7 @@ static wf_status fetch_counters(struct wf__rnn_scoring *a, wf_error *err) {
                            sizeof *a->counters, "the search kernel", err);
 }
 
-/* The same of a search, which may take long: the call may end first. */
+/* The same for a search, which may take long: the call may be cancelled first. */
 static wf_status wait_for_counters(struct wf__rnn_scoring *a, wf_error *err) {
   WF__CUDA_TRY(cudaMemcpyAsync(a->counters, a->arrays[WF__RNN_ARRAY_COUNTERS].data,
                                sizeof *a->counters, cudaMemcpyDeviceToHost, a->stream),
@@ -191,7 +191,7 @@ static uint64_t after(uint64_t *at, uint64_t bytes) {
   return from;
 }
 
-/* A back-off model's arrays, one behind the other. */
+/* A back-off model's arrays, one after the other. */
 static wf_status send_lm(struct wf__rnn_scoring *a, enum wf__rnn_array which, const wf_lm *lm,
                          wf__lane_lm *out, wf_error *err) {
   *out = (wf__lane_lm){0};
@@ -367,7 +367,7 @@ wf_status wf__rnn_scoring_set_roots(struct wf__rnn_scoring *a, const wf__flat_sc
 
 /* --- rounds ------------------------------------------------------------------------------ */
 
-/* A launch of the lanes; counters say what came of it. */
+/* Launches the lanes; the counters are the outcome. */
 static wf_status launch_lanes(struct wf__rnn_scoring *a, const wf__rnn_search *search,
                               wf_error *err) {
   wf__lane_params *p = search->params;
@@ -453,7 +453,7 @@ static void count_search(struct wf__rnn_scoring *a, uint64_t costs, uint64_t num
   wf__rnn_report_counts(a->scorer, &a->counts);
 }
 
-/* Roots of utterances that share nothing. */
+/* Makes a root for each utterance. */
 static wf_status set_own_roots(struct wf__rnn_scoring *a, const wf__lane_utterance *utterances,
                                uint32_t count, wf_error *err) {
   const wf__flat_scorer **roots = wf__alloc(count, sizeof *roots);
@@ -471,9 +471,8 @@ wf_status wf__rnn_scoring_search(struct wf__rnn_scoring *a, const wf__rnn_search
   WF__TRY(wf__gpu_wait(search->entered, "utterances to the GPU",
                        err)); /* and other searches, which have taken from the queue */
   if (a->incomplete)
-    WF__TRY(
-        wf__rnn_scoring_forget(a, NULL, err)); /* or lanes would wait for scores that nobody makes:
-                                                  what the table lists is not requested again */
+    WF__TRY(wf__rnn_scoring_forget(a, NULL, err)); /* or lanes would wait for ever: scores listed in
+                                                      the table are not requested again */
   a->incomplete = true;
   if (a->own_roots && !a->streams)
     WF__TRY(set_own_roots(a, search->utterances, p->work.num_utterances, err));

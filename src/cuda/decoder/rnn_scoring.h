@@ -77,9 +77,8 @@ struct wf__rnn_scoring {
     uint64_t bytes;
   } arrays[WF__NUM_RNN_ARRAYS];
   wf__lane_counters *counters; /* page-locked */
-  bool
-      incomplete; /* the last search ended early: some of the table's requests are without scores */
-  int bits;       /* of max_contexts */
+  bool incomplete;     /* the last search ended early: some requests in the table have no scores */
+  int bits;            /* of max_contexts */
   uint32_t num_scores; /* in the table */
   uint64_t num_frames; /* searched since the tables were last emptied */
   wf__rnn_counts counts;

@@ -1,4 +1,4 @@
-/* sample_scores.c - a few frames of scores from a GPU, for the check of what they look like. */
+/* sample_scores.c - copies a few frames of scores from a GPU, for the plausibility check. */
 #ifdef WARPFST_CUDA
 #include <cuda_runtime_api.h>
 
@@ -18,7 +18,7 @@ bool wf__gpu_copy_scores(void *opaque, const void *from, uint64_t bytes, void *t
             wf__gpu_read_back(self->stream, to, from, bytes, "scores", NULL) == WF_OK;
     wf__restore_device(caller);
   }
-  if (code != cudaSuccess) (void)cudaGetLastError(); /* the search meets it, too, and says so */
+  if (code != cudaSuccess) (void)cudaGetLastError(); /* the search finds and reports it, too */
   return there && code == cudaSuccess;
 }
 #endif

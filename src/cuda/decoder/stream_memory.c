@@ -3,8 +3,8 @@
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_streams.h"
 
-/* The state that each arc leaves, and whether it reads a frame: what the kernel needs to go back
- * from the newest tokens. */
+/* The state that each arc leaves, and whether it reads a frame: the kernel needs both for the
+ * backtrace from the newest tokens. */
 static wf_status upload_sources(wf__gpu_worker *worker, wf_error *err) {
   const wf_graph *graph = worker->graph;
   const uint64_t count = graph->view.num_arcs;

@@ -1,4 +1,4 @@
-/* stream_outcomes.c - what a chunk's search has found, into the channel. */
+/* stream_outcomes.c - adds the outcome of a chunk's search to the channel. */
 #ifdef WARPFST_CUDA
 #include <math.h>
 
@@ -124,8 +124,8 @@ wf_status wf__streams_take_advance(wf__gpu_channel *channel, const wf__lane_adva
   channel->final_cost = advance->final_cost;
   channel->select_key = advance->select_key;
   channel->select_context = advance->select_context;
-  /* Without new back-pointers this is a look at the tokens: the committed prefix may have been read
-   * already. */
+  /* Without new back-pointers the tokens are unchanged, and the committed prefix may have been
+   * read already. */
   if (advance->num_back_pointers == 0) return WF_OK;
   channel->collected = false;
   const bool full = base->trace.records.size > 2 * base->trace.live + WF__CHANNEL_COLLECT;

@@ -13,7 +13,7 @@ wf_status wf__rnn_scoring_acquire(wf__gpu_worker *worker, const wf_scorer *score
   while (*at != NULL && (*at)->scorer != scorer) at = &(*at)->next;
   if (*at == NULL) {
     for (at = &worker->stream_scorings;
-         (a = *at) != NULL;) { /* what nobody holds any more has stayed until now, lest it be made
+         (a = *at) != NULL;) { /* unused scorings are kept until now, so that they are not made
                                   again and again */
       if (a->num_users > 0)
         at = &a->next;
@@ -51,7 +51,7 @@ wf_status wf__rnn_scoring_fit(struct wf__rnn_scoring *a, const wf_graph *graph, 
   return WF_OK;
 }
 
-/* A root that nothing comes from; more room if there is none. */
+/* Finds an unused root; makes room if there is none. */
 static wf_status find_root(struct wf__rnn_scoring *a, uint32_t *root, wf_error *err) {
   for (int tries = 0; tries < 2; tries++) {
     for (*root = 0; *root < a->root_states.size && a->root_states.data[*root] != WF__ROOT_FREE;)

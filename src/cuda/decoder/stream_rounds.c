@@ -1,5 +1,5 @@
-/* stream_rounds.c - chunks of streams to the GPU, round by round, and what comes back into the
- * channels.
+/* stream_rounds.c - searches chunks of streams on the GPU, round by round, and adds the outcomes
+ * to the channels.
  *
  *   check    values of scores in host memory, by the pool's threads; the kernel checks others
  *   round    pack and describe the scores | submit | wait | into the channels, by the pool's
@@ -61,8 +61,8 @@ static wf_status choose_items(wf__gpu_worker *worker, const wf__batch *batch, ui
   return WF_OK;
 }
 
-/* Blocks a lane, as bits: for the expected tokens, what some item asks for, and more if there are
- * few items and large frames. */
+/* Blocks a lane, as bits: for the expected tokens, at least what an item requires, and more if
+ * there are few items and large frames. */
 static int choose_bits(const wf__gpu_worker *worker, bool scored) {
   const wf__gpu_streams *streams = worker->streams;
   const uint64_t room = wf__lane_tokens(worker->limits.profile.shared_kb, scored),
@@ -183,8 +183,7 @@ static void order_items(const wf__gpu_worker *worker, uint32_t *num_plain, uint3
       if (scoring_of(&streams->items.data[i]) == rnn_scoring) order[at++] = (uint32_t)i;
 }
 
-/* Packs the round and puts it on the worker's stream. Nothing here waits, but for recurrent
- * scorers. */
+/* Packs the round and queues it on the worker's stream. Waits only for recurrent scorers. */
 static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker,
                         const wf__batch *batch, wf_error *err) {
   wf__gpu_streams *streams = worker->streams;
@@ -231,7 +230,7 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker,
   return submit_deferred(worker, num_plain + num_scored, err);
 }
 
-/* --- what comes back --------------------------------------------------------------------- */
+/* --- outcomes ---------------------------------------------------------------------------- */
 
 static int wider_bits(const wf__gpu_streams *streams) {
   for (int bits = streams->round_bits + 1; bits <= WF__MAX_RANK_BITS; bits++)
@@ -239,7 +238,7 @@ static int wider_bits(const wf__gpu_streams *streams) {
   return 0;
 }
 
-/* Takes one item's outcome. item->then says what is left to do with it. */
+/* Takes one item's outcome and sets item->then, the next action. */
 static wf_status read_outcome(const struct round *round, uint64_t number, int thread,
                               wf_error *err) {
   wf__gpu_worker *worker = round->worker;
@@ -288,7 +287,7 @@ static void finish_item(void *user, uint64_t number, int thread) {
   wf__result_fail(round->batch->results[item->index], status, err);
 }
 
-/* What the next round should know of these chunks. */
+/* Statistics of these chunks for the next round. */
 static void update_estimates(wf__gpu_streams *streams) {
   wf__search_tally tally = {0};
   for (uint64_t i = 0; i < streams->items.size; i++) {
@@ -362,7 +361,7 @@ static void check_item(void *user, uint64_t i, int thread) {
     (void)wf__cpu_check_values(scores, columns, result->num_frames, result);
 }
 
-/* Do the scores lie where the stream is searched? Else its result says so. */
+/* Are the scores in host memory or on the stream's GPU? If not, the result fails. */
 static wf_status check_home(const wf__gpu_worker *worker, const wf_scores *scores,
                             wf_result *result, wf_error *err) {
   wf_error own;
@@ -422,7 +421,8 @@ static void fail_all(const wf__batch *batch, const wf__stream_items *items, cons
     wf__result_fail(batch->results[items->data[i].index], why->code, why);
 }
 
-/* Waits for all rounds, as nothing may be on its way when the caller gets its scores back. */
+/* Waits for all rounds: nothing may be in flight when the call returns, as the scores are the
+ * caller's. */
 static void abandon(struct wf__cuda_backend *self, const wf__batch *batch, wf_status status) {
   const wf_error why = {.code = status, .message = "cancelled"};
   for (int i = 0; i < self->num_workers; i++) {

@@ -1,11 +1,10 @@
-/* upload_added_words.c - words added to graphs, on a GPU: the phrase trees that search_graph.cuh
- * walks by number.
+/* upload_added_words.c - words added to graphs, on a GPU: the phrase trees of search_graph.cuh.
  *
  *   memory of a graph   wf__lane_words | wf__lane_class of each class | tree: states, arcs |
  *                       tree ...    at multiples of 256 bytes
  *
- * A graph's words are sent once and stay while streams or the last batch have it, so a list for
- * all utterances is not sent with every batch. */
+ * A graph's words are sent once and stay while streams or the last batch use the graph. So a
+ * list for all utterances is not sent with every batch. */
 #ifdef WARPFST_CUDA
 #include <math.h>
 #include <string.h>
@@ -35,7 +34,7 @@ static void write_tree(const wf_graph *graph, const wf__phrase_tree *tree, wf__l
   }
 }
 
-/* Everything as it will be on the GPU, where it begins at `there`. */
+/* Builds the image of the GPU memory, which begins at address `there`. */
 static void write_words(const wf_graph *graph, const wf__gpu_worker *worker, char *all,
                         const char *there) {
   const uint64_t count = (uint64_t)graph->classes->count,
@@ -119,7 +118,7 @@ void wf__gpu_release_words(wf__gpu_worker *worker, wf__shared_words **place) {
 
 /* --- of a batch -------------------------------------------------------------------------- */
 
-/* Ends the sharing of the first `count` of the batch's words. */
+/* Releases the first `count` of the batch's words. */
 static void release_first(wf__gpu_worker *worker, uint64_t count) {
   for (uint64_t i = 0; i < count; i++) wf__gpu_release_words(worker, &worker->batch_words.data[i]);
   worker->batch_words.size -= count;

@@ -1,6 +1,6 @@
 /* upload_scorers.c - scorers on a GPU, as flat_scorer.h has them.
  *
- *   models  each in memory of its own, sent once: the decoder keeps it while anybody else does
+ *   models  each in its own memory, sent once; the decoder keeps it while another owner does
  *   memory  [flats] wf__flat_scorer, then their other arrays, at multiples of 256 bytes: boosts
  *           and the words of models, sent for each batch; what several scorers share is there
  *           once */
@@ -24,7 +24,7 @@ static uint64_t bus_bytes(const wf__wlm_view *view, uint64_t reads) {
   return reads * (256 + bits - divisor) / 8;
 }
 
-/* What has been counted of a model so far. */
+/* The counts of a model so far. */
 static void add_counts(const wf__gpu_model *model, wf__gpu_lm_counts *counts) {
   uint64_t counters[WF__WLM_COUNTERS] = {0};
   if (model->view.counters == NULL) return;
@@ -44,7 +44,7 @@ static void free_model(wf__gpu_model *model) {
   wf_wlm_free(model->lm);
 }
 
-/* Frees models that nobody holds but workers, of this decoder or another. */
+/* Frees models that only workers (of any decoder) still own. */
 static void drop_unused(wf__gpu_scorers *scorers) {
   uint64_t kept = 0;
   for (uint64_t i = 0; i < scorers->models.size; i++) {
@@ -77,8 +77,8 @@ static bool is_on_host(int32_t placement, int section) {
 
 static uint64_t cache_bytes(int bits) { return sizeof(uint64_t) * 4 * 3 << bits; }
 
-/* Bytes on both sides, and the size of the cache: what the index leaves of lm_gpu_bytes. Tags of 32
- * bits ask for at least 2^7 sets. */
+/* Bytes on both sides, and the size of the cache: what the index leaves of lm_gpu_bytes. Tags of
+ * 32 bits require at least 2^7 sets. */
 static void plan_model(wf__gpu_model *model) {
   const wf__wlm_header *header = model->lm->header;
   for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
@@ -238,7 +238,7 @@ static const void *on_device(const wf__gpu_scorers *scorers, const void *data) {
   return number != WF__MAP64_NONE ? scorers->memory + scorers->pieces.data[number].at : NULL;
 }
 
-/* Everything but the models, pointers as they are on the GPU, in one copy. */
+/* Sends everything but the models, with pointers as on the GPU, in one copy. */
 static wf_status send_all(wf__gpu_worker *worker, wf__gpu_scorers *scorers, uint64_t bytes,
                           wf_error *err) {
   char *all = wf__calloc(bytes, 1);
@@ -279,7 +279,7 @@ static wf_status make_room(wf__gpu_scorers *scorers, uint64_t bytes, wf_error *e
   return WF_OK;
 }
 
-/* Where each piece goes; returns how many bytes all of them take. */
+/* Sets the place of each piece; returns the bytes of all. */
 static uint64_t lay_out(wf__gpu_scorers *scorers) {
   uint64_t bytes = wf__round_up_256(scorers->flats.size * sizeof *scorers->flats.data);
   for (uint64_t i = 0; i < scorers->pieces.size; i++) {
@@ -328,7 +328,7 @@ void wf__gpu_close_scorers(wf__gpu_worker *worker) {
 
 /* --- scorers of streams ------------------------------------------------------------------ */
 
-/* With a recurrent part: where it starts, when the others are there. */
+/* With a recurrent part: makes its root, after the other parts are sent. */
 static wf_status acquire_rnn_scoring(wf__gpu_worker *worker, wf__shared_scorer *shared,
                                      const wf_scorer *recurrent, wf_error *err) {
   uint32_t root;

@@ -3,8 +3,7 @@
  * The scores of a chunk, one utterance after the other at multiples of 256 bytes, rows packed to
  * the columns that the graph reads, are one range of bytes. It is sent window by window: threads
  * fill a page-locked window, one asynchronous copy sends it, and meanwhile they fill the other
- * one. Values are checked on the way, while they are in the cache; the GPU need not look at them a
- * second time. */
+ * one. Values are checked while they are in the cache, so the GPU need not check them. */
 #ifdef WARPFST_CUDA
 #include <string.h>
 

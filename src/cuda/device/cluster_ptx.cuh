@@ -1,12 +1,11 @@
-/* cluster_ptx.cuh - more instructions on shared memory by address, as in ptx.cuh: setting bits, and
- * what a block tells the others of its cluster. */
+/* cluster_ptx.cuh - more instructions on shared memory by address, as in ptx.cuh: setting bits,
+ * also in other blocks of the cluster. */
 #ifndef WF_CUDA_DEVICE_CLUSTER_PTX_CUH
 #define WF_CUDA_DEVICE_CLUSTER_PTX_CUH
 
 #include "cuda/device/ptx.cuh"
 
-/* CLUSTER: in the memory of any block of the cluster, and so that all of them find the bits behind
- * a barrier. */
+/* CLUSTER: in the memory of any block of the cluster; all blocks see the bits after a barrier. */
 template <bool CLUSTER>
 __device__ __forceinline__ void set_shared_bits(uint32_t address, uint32_t bits) {
   if (CLUSTER)

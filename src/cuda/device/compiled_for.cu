@@ -1,5 +1,4 @@
-/* compiled_for.cu - tells the host which layout the kernels have on the current GPU
- * (gpu_profile.h). */
+/* compiled_for.cu - reports which layout the kernels have on the current GPU (gpu_profile.h). */
 #include <cuda_runtime.h>
 
 #include "cuda/device/gpu_profile.h"

@@ -16,8 +16,8 @@ wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
     if (cuda_code != cudaSuccess) return wf__cuda_fail(err, cuda_code, what); \
   } while (0)
 
-/* The calling thread's current device: -1 if there is none. Whoever changes it for a while gives
- * the caller's back. */
+/* The calling thread's current device: -1 if there is none. A function that changes it restores
+ * the caller's. */
 int wf__callers_device(void);
 void wf__restore_device(int device);
 
@@ -32,7 +32,7 @@ typedef struct wf__device_buffer {
 wf_status wf__device_send(void *to, const void *from, uint64_t bytes, cudaStream_t stream,
                           const char *what, wf_error *err);
 
-/* Room for `bytes`; what was in it is lost when it grows. */
+/* Makes room for `bytes`; the contents are lost when it grows. */
 wf_status wf__device_reserve(wf__device_buffer *buffer, uint64_t bytes, const char *what,
                              wf_error *err);
 

@@ -9,7 +9,7 @@ wf_status wf__gpu_count(int *out, wf_error *err) {
   int driver = 0, runtime = 0;
   const cudaError_t code = cudaGetDeviceCount(out);
   if (code == cudaSuccess && *out > 0) return WF_OK;
-  (void)cudaGetLastError(); /* or the next launch takes it for its own error */
+  (void)cudaGetLastError(); /* or the next launch would report it as its own error */
   if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
     return wf__fail(err, WF_ERR_DEVICE, "no GPU: there is no NVIDIA driver");
   if (code == cudaErrorInsufficientDriver && cudaRuntimeGetVersion(&runtime) == cudaSuccess)

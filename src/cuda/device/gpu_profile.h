@@ -1,5 +1,5 @@
-/* gpu_profile.h - what a GPU offers the kernels, and what they were compiled for. Plain C and CUDA
- * C++.
+/* gpu_profile.h - the limits of a GPU that kernels depend on, and the profile they were compiled
+ * for. Plain C and CUDA C++.
  *
  * Kernels are compiled for each architecture with the layout that its shared memory has room for;
  * the host reads from the code that the driver has chosen for a GPU which one that is. Without
@@ -54,7 +54,7 @@ typedef struct wf__gpu_profile {
   int32_t num_processors;
 } wf__gpu_profile;
 
-/* GPUs that there are, at least one. WF_ERR_DEVICE if there is none, or the driver is too old. */
+/* Number of GPUs, at least one. WF_ERR_DEVICE if there is none, or the driver is too old. */
 wf_status wf__gpu_count(int *out, wf_error *err);
 /* Of a GPU by its number, which becomes the thread's current one. WF_ERR_DEVICE if there is no such
  * GPU, if it is too old for this build, or if the driver is. */

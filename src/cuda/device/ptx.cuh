@@ -1,6 +1,6 @@
-/* ptx.cuh - what the kernels say in words of their own: instructions that CUDA C++ has no function
- * for, shared memory, launches. Everything that only nvcc understands is here, so that tests/simt/
- * can put an imitated GPU in its place. */
+/* ptx.cuh - the kernels' own primitives: instructions that CUDA C++ has no function for, shared
+ * memory, launches. Everything that only nvcc compiles is here, so that tests/simt/ can replace
+ * it by an imitated GPU. */
 #ifndef WF_CUDA_DEVICE_PTX_CUH
 #define WF_CUDA_DEVICE_PTX_CUH
 
@@ -14,14 +14,13 @@
  * at launch. */
 #define WF__SHARED(type, name) __shared__ type name
 #define WF__DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
-/* The launch's own error: one that is left of a call before, the caller's perhaps, is cleared
- * first. */
+/* Returns the launch's own error: an error left by an earlier call is cleared first. */
 #define WF__LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
   ((void)cudaGetLastError(),                                       \
    kernel<<<grid, block, shared_bytes, (cudaStream_t)(stream)>>>(__VA_ARGS__), cudaGetLastError())
 
-/* Words of shared memory by address, for the inner loops: a block of a cluster that names its
- * shared memory asks the hardware where that is, before every access. CLUSTER: of any block of the
+/* Words of shared memory by address, for the inner loops: in a cluster, access by name would
+ * look up the address of the block's shared memory every time. CLUSTER: of any block of the
  * cluster. The order among these is kept; barriers order them with all else. */
 template <bool CLUSTER>
 struct words {
@@ -90,15 +89,14 @@ __device__ __forceinline__ uint32_t load_own16(uint32_t address) {
 __device__ __forceinline__ void store_own_pair(uint32_t address, uint32_t x, float y) {
   asm volatile("st.volatile.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(x), "f"(y));
 }
-/* Two words of global memory as they are in the L2 cache, each as a whole; asked for again every
- * time. */
+/* Two words of global memory from the L2 cache, each read as a whole; read again every time. */
 __device__ __forceinline__ ulonglong2 load_global128(const ulonglong2 *at) {
   ulonglong2 v;
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(at));
   return v;
 }
-/* A block's number in its cluster; the wait for all of the cluster's threads; where block `rank` of
- * it has what is here at `own`. Without clusters nobody calls them. */
+/* A block's number in its cluster; the barrier of the cluster's threads; the address in block
+ * `rank` that corresponds to `own` here. Not called without clusters. */
 #if WF__HAS_CLUSTERS
 __device__ __forceinline__ uint32_t cluster_rank() {
   return cooperative_groups::this_cluster().block_rank();
@@ -117,7 +115,7 @@ __device__ __forceinline__ T *shared_of_rank(T *own, uint32_t) {
 }
 #endif
 
-/* Of the values of all threads of a warp; each gets the result. */
+/* Reduces the values of all threads of a warp; each gets the result. */
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 __device__ __forceinline__ uint32_t warp_sum(uint32_t value) {
   return __reduce_add_sync(0xffffffffu, value);
@@ -152,7 +150,7 @@ __device__ __forceinline__ uint32_t warp_or(uint32_t value) {
 }
 #endif
 
-/* Where a rank of the cluster has what is here at `address`. */
+/* The address in another rank of the cluster that corresponds to `address` here. */
 __device__ __forceinline__ uint32_t address_of_rank(uint32_t address, uint32_t rank) {
   uint32_t there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));

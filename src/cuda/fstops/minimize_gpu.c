@@ -50,7 +50,7 @@ static wf_status reserve(struct minimization *self, wf_error *err) {
 }
 
 static wf_status refuse(uint32_t trouble, wf_error *err) {
-  const char *what = trouble == WF__MIN_UNSETTLED     ? "distances to the end that do not settle"
+  const char *what = trouble == WF__MIN_DIVERGED      ? "distances to the end that do not converge"
                      : trouble == WF__MIN_REPEATED    ? "two arcs of a state with the same labels"
                      : trouble == WF__MIN_MANY_ROUNDS ? "states that differ far away"
                                                       : "hashes of states that collide";
@@ -58,7 +58,7 @@ static wf_status refuse(uint32_t trouble, wf_error *err) {
                       : wf__fail(err, WF_ERR_UNSUPPORTED, "%s: only the CPU minimizes that", what);
 }
 
-/* Costs pushed, arcs of one state told apart. */
+/* Costs pushed, arcs of one state distinguished. */
 static wf_status prepare(struct minimization *self, wf_error *err) {
   wf__gpu_context *c = self->c;
   const wf__gpu_minimization *m = &self->m;

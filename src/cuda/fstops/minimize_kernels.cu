@@ -68,7 +68,7 @@ __global__ static void distances_kernel(const wf__gpu_minimization m) {
     grid_sync();
     if (__ldcg(any) == 0) break;
     if (round < MOST_FALLS) continue;
-    if (this_thread() == 0) m.counts[WF__MIN_TROUBLE] = WF__MIN_UNSETTLED;
+    if (this_thread() == 0) m.counts[WF__MIN_TROUBLE] = WF__MIN_DIVERGED;
     break;
   }
 }

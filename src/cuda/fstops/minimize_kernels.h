@@ -20,12 +20,7 @@ extern "C" {
 #endif
 
 /* Why only the CPU can go on. */
-enum {
-  WF__MIN_UNSETTLED = 1,
-  WF__MIN_REPEATED = 2,
-  WF__MIN_MANY_ROUNDS = 4,
-  WF__MIN_DIFFERENT = 8
-};
+enum { WF__MIN_DIVERGED = 1, WF__MIN_REPEATED = 2, WF__MIN_MANY_ROUNDS = 4, WF__MIN_DIFFERENT = 8 };
 /* What is in `counts`: three of each of the running rounds, then one of each. */
 enum {
   WF__MIN_FELL = 0,

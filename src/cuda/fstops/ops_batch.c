@@ -148,7 +148,7 @@ wf_status wf__gpu_batch_reserve(wf__gpu_batch *batch, uint64_t num_states, uint6
 }
 
 /* Bases and starts from the device, once the arrays are filled. */
-static wf_status settle(wf__gpu_batch *batch, const char *what, wf_error *err) {
+static wf_status finish(wf__gpu_batch *batch, const char *what, wf_error *err) {
   wf__gpu_context *c = batch->context;
   wf__gpu_blocks scratch = {.count = 0};
   uint64_t count = batch->f.num_fsts, *bases;
@@ -210,7 +210,7 @@ wf_status wf__gpu_batch_make_on(wf__gpu_context *context, size_t count, bool log
   WF__CUDA_TRY(cudaSetDevice(context->device), "choosing the GPU");
   wf_status status = batch_new(context, count, log_semiring, &batch, err);
   if (status == WF_OK) status = make(batch, from, &scratch, how, err);
-  if (status == WF_OK) status = settle(batch, what, err);
+  if (status == WF_OK) status = finish(batch, what, err);
   wf__ops_release(context, &scratch);
   if (status == WF_OK)
     *out = batch;

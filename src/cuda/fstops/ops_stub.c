@@ -1,4 +1,4 @@
-/* ops_stub.c - what a build without CUDA says when asked for a batch of fsts on a GPU. No such
+/* ops_stub.c - the errors of a build without CUDA for batches of fsts on a GPU. No such
  * batch can exist, so the other calls are never made. */
 #ifndef WARPFST_CUDA
 #include "fstops/device_batch.h"

@@ -28,7 +28,7 @@ static wf_status too_many_rounds(const wf__gpu_batch *batch, uint64_t rounds, wf
   if (!batch->log_semiring && batch->f.num_states < rounds)
     return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "a cycle of negative cost");
   return wf__fail(err, WF_ERR_NEGATIVE_CYCLE,
-                  "sums over the paths of a cycle do not settle in %llu rounds",
+                  "sums over the paths of a cycle do not converge in %llu rounds",
                   (unsigned long long)rounds);
 }
 

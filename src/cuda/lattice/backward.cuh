@@ -1,28 +1,28 @@
 /* backward.cuh - the raw lattice of an utterance (docs/reference/semantics.md, "Lattice"), made
- * backward from the newest frame when its lane has searched it. Launched behind the search: one
- * small block an utterance, as only a few dozen tokens of a frame are in a lattice, so several
- * share a processor.
+ * backward from the newest frame after the search. The kernel runs after the search, with one
+ * small block an utterance: only a few dozen tokens of a frame are in a lattice, so several
+ * blocks share a multiprocessor.
  *
- * The search notes no arcs. It keeps each token's cost, and of each frame what decided which
- * candidates were let in; arcs are gone over again, with the arithmetic of the search, between the
- * few tokens that matter:
+ * The search records no arcs. It keeps each token's cost and each frame's limits of accepted
+ * candidates. The backward pass expands arcs again, with the arithmetic of the search, between
+ * the few tokens within the beam:
  *
- *   table   tokens of frame t within the beam: key -> {cost, extra}; extra: cost of the best way
- *           through it above that of the best way of all (backward_table.cuh)
+ *   table   tokens of frame t within the beam: key -> {cost, extra cost}: the cost of the best path
+ *           through the token above the best path of all (backward_table.cuh)
  *   marks   a bitmap of the states with arcs to the table's states, so of all tokens of t - 1 only
- *           some hundred are looked at
+ *           some hundred are examined
  *   list    these tokens: over consuming arcs; then, round by round, over epsilon arcs within t -
  *           1, of those that have any, which the first pass has gathered in the lane's `costs`
  *
- * What is within the beam over the arcs of the listed tokens makes the table of t - 1; when that
- * stands, its arcs are put in order and go out to pages (backward_emit.cuh). Extra costs are minima
- * over ways, kept as ordered integers: no order of threads can show.
+ * Tokens within the beam over the arcs of the listed tokens make the table of t - 1. When it is
+ * complete, its arcs are sorted and written to pages (backward_emit.cuh). Extra costs are minima
+ * over paths, kept as ordered integers, so the result does not depend on the order of threads.
  *
- * A frame is a chain of short steps of the whole block, so barriers are few: what a step needs
- * cleared, an earlier one has cleared, and bitmaps are used in turns.
+ * A frame is a chain of short steps of the whole block. To save barriers, each step clears
+ * memory for a later one, and bitmaps are used in turns.
  *
- * With a scorer, states are pairs (state, context), and the scorer is asked again: a bitmap of the
- * graph's states in the table tells which arcs are worth asking for. */
+ * With a scorer, states are pairs (state, context), and words are scored again, but only for
+ * arcs to states in the table (a bitmap of the graph's states). */
 #ifndef WF_CUDA_LATTICE_BACKWARD_CUH
 #define WF_CUDA_LATTICE_BACKWARD_CUH
 
@@ -51,9 +51,9 @@ __device__ __forceinline__ void set_mark(u32 *marks, u32 state) {
     atomicOr(&marks[mark >> 5], 1u << (mark & 31));
 }
 
-/* The arcs into a state of the table that are to be marked. Those of words added to the graph are
- * in no list: all of their tokens are looked at anyway, but epsilon arcs lead to them from others.
- */
+/* The arcs into a state of the table whose sources are marked. Arcs of added words are in no
+ * list: all of their tokens are examined anyway, except that epsilon arcs lead to them from
+ * other states. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::arcs_into(u32 state, back_marks &marks,
@@ -77,8 +77,9 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::arcs_into(u32 state, bac
   return 0;
 }
 
-/* Marks the states that consuming arcs, or epsilon arcs, lead from to states of the table; `news`:
- * only to those of these slots. By the whole block; a barrier before, and behind it. */
+/* Marks the states that consuming arcs, or epsilon arcs, lead from to states of the table;
+ * `news`: only to those of these slots. Called by the whole block, with a barrier before and
+ * after. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS>
 __device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, const u32 *news,
@@ -128,8 +129,8 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, c
   if (num_hubs > 0) __syncthreads();
 }
 
-/* From here on place_of_token knows the tokens of frame `number`: those of one rank after those of
- * the other. By the first warp, with barriers of the block before and after. */
+/* Prepares place_of_token for frame `number`: tokens are numbered rank after rank. Called by the
+ * first warp, with barriers of the block before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::open_frame(u32 number) {
   back_work &work = memory::work();
@@ -164,8 +165,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_gathered() const {
   return memory::work().gathers != 0 && memory::work().num_gathered <= MOST_GATHERED;
 }
 
-/* Room in one of the block's lists, of *size entries so far, for all threads that the votes of a
- * warp tell. Returns where it begins: places go by vote, then by thread. */
+/* Reserves places in one of the block's lists, of *size entries so far, for all threads in the
+ * votes of a warp. Returns the first place; places are in the order of votes, then of threads. */
 template <u32 AT_ONCE>
 __device__ __forceinline__ u32 place_in_list(u32 *size, const u32 votes[AT_ONCE]) {
   u32 count = 0, at = 0;
@@ -176,9 +177,9 @@ __device__ __forceinline__ u32 place_in_list(u32 *size, const u32 votes[AT_ONCE]
   return __shfl_sync(ALL, at, 0);
 }
 
-/* Those of the frame's tokens from `window` on whose states are marked into the list, counted from
- * there. EPSILONS: of those that have epsilon arcs, which an earlier pass over all has put
- * together, if there was room. By the whole block; a barrier before and behind it. */
+/* Lists the frame's tokens from `window` on whose states are marked, numbered from there.
+ * EPSILONS: only tokens with epsilon arcs, which an earlier pass has gathered if there was room.
+ * Called by the whole block, with a barrier before and after. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS>
 __device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 turn) {
@@ -266,8 +267,8 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F 
 
 /* --- ways on ----------------------------------------------------------------------------- */
 
-/* Over the consuming arcs of a warp's tokens of frame `number`, to those of the next in `table`:
- * who is within the beam goes to `before`, the arcs are staged. */
+/* Follows the consuming arcs of a warp's tokens of frame `number` to tokens of the next frame in
+ * `table`. Tokens within the beam are put into `before`, and the arcs are staged. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, u32 number,
                                                        const back_table &table,
@@ -314,8 +315,8 @@ __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, 
   }
 }
 
-/* The same over the epsilon arcs within frame `number`, once. OUT: extra costs stand, and the arcs
- * are staged. */
+/* The same for the epsilon arcs within frame `number`, once. OUT: extra costs are final, and the
+ * arcs are staged. */
 template <class POLICY, int RANKS>
 template <bool OUT>
 __device__ void searcher<POLICY, RANKS>::take_epsilons(const back_token &token, u32 number,
@@ -366,8 +367,8 @@ searcher<POLICY, RANKS>::context_at(const ulonglong2 *contexts) const {
   return SCORED ? __ldg((const u64 *)contexts) : 0;
 }
 
-/* From the tokens of frame `number`, which is open, to those of the next, in `table`; what is
- * within the beam goes to `before`. */
+/* From the tokens of frame `number`, which is open, to those of the next in `table`; puts tokens
+ * within the beam into `before`. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::step_back(u32 number, const back_table &table,
                                                    const back_table &before) {
@@ -380,7 +381,7 @@ __device__ void searcher<POLICY, RANKS>::step_back(u32 number, const back_table 
   });
 }
 
-/* Over the epsilon arcs of the marked tokens of frame `number`, which is open, once. */
+/* Relaxes the epsilon arcs of the marked tokens of frame `number`, which is open, once. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::relax_back(u32 number, const back_table &table, u32 turn) {
   const u32 highest = memory::work().bound;
@@ -396,7 +397,7 @@ __device__ void searcher<POLICY, RANKS>::relax_back(u32 number, const back_table
 }
 
 /* Stages the epsilon arcs within frame `number` between tokens of the table, whose extra costs
- * stand. */
+ * are final. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const back_table &table) {
   const u32 bits = p->lattices.back_bits, size = *table.size,
@@ -416,11 +417,11 @@ __device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const back_t
   }
 }
 
-/* Extra costs of frame `number`, which is open, over its epsilon arcs, in rounds of arcs to what
- * the last one has changed: these arcs make no cycle, so every order of relaxing them ends with the
- * same costs. Then the arcs are staged. False if they go round for ever, which cannot be. By the
- * whole block, with barriers before and after; bitmaps of marks and news are empty, but for those
- * that the consuming arcs were marked in. */
+/* Computes the extra costs of frame `number`, which is open, over its epsilon arcs, in rounds of
+ * arcs to the tokens that the last round changed. These arcs make no cycle, so every order of
+ * relaxing them gives the same costs. Then stages the arcs. Returns false if the rounds do not
+ * end, which cannot happen. Called by the whole block, with barriers before and after. Bitmaps
+ * of marks and news are empty, except those that the consuming arcs were marked in. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::close_table(u32 number, back_table table) {
   const u32 bits = p->lattices.back_bits;
@@ -446,8 +447,8 @@ __device__ bool searcher<POLICY, RANKS>::close_table(u32 number, back_table tabl
 
 /* --- the way back ------------------------------------------------------------------------ */
 
-/* Tokens of the newest frame, which is open, that may be the end: their extra costs are what ending
- * costs. */
+/* Takes the tokens of the newest frame, which is open, that may be the end; their extra costs
+ * are the costs of ending. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const back_table &table) {
   const u32 size = memory::work().ends[RANKS - 1];
@@ -482,8 +483,8 @@ __device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const back_table 
   open_frame(number);
 }
 
-/* The lattice into pages. False if a frame has more tokens within the beam than a table holds,
- * there are not enough pages, or the host says stop. */
+/* Writes the lattice to pages. Returns false if a frame has more tokens within the beam than a
+ * table holds, pages run out, or the host cancels. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::run_backward() {
   back_work &work = memory::work();
@@ -525,8 +526,8 @@ __device__ bool searcher<POLICY, RANKS>::run_backward() {
   return true;
 }
 
-/* Of the utterances whose lattice is `wanted` (WF__LANE_OK: all that were searched;
- * WF__LANE_LARGE_LATTICE, WF__LANE_GLOBAL_LATTICE: those that found no room in smaller tables). */
+/* For the utterances whose lattice is `wanted` (WF__LANE_OK: all that were searched;
+ * WF__LANE_LARGE_LATTICE, WF__LANE_GLOBAL_LATTICE: those that did not fit smaller tables). */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
   if (tid() == 0) {

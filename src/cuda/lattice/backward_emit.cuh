@@ -1,5 +1,5 @@
-/* backward_emit.cuh - what goes out of the way back (backward.cuh): the arcs of a frame, in the
- * order of the lattice (docs/reference/semantics.md), so that the host has nothing to look up.
+/* backward_emit.cuh - the output of the backward pass (backward.cuh): the arcs of a frame in the
+ * order of the lattice (docs/reference/semantics.md), so that the host need not sort.
  *
  *   staged   {slot of the source | its earlier arcs << 16; number or slot of the target; arc; bits
  *            of its score, of an end the state} in the lane's frontier, which the search needs no
@@ -26,8 +26,8 @@ constexpr u32 BINS = 256;
 static_assert(BACK_WARPS * 2 <= WARPS && sizeof(lane_shared<plain>::hist_all) >= BINS * sizeof(u32),
               "the bins must fit");
 
-/* Bins are in the order of (level, key): if there are levels, four parts, the last of which is one
- * bin. (Rounding keeps the order of states.) */
+/* Bin of (level, key); bins are in their order. With levels there are four parts, the last of
+ * which is one bin. (Rounding keeps the order of states.) */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::bin_of(const back_table &table,
                                                                const u32 *levels, u32 slot) const {
@@ -38,8 +38,8 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::bin_of(const back_table 
   return level * num_steps + (level < 3 ? min((u32)step, num_steps - 1) : 0);
 }
 
-/* Stages arcs of the live threads of a warp; `slot`: of the token that the arc leaves, in the table
- * whose frame goes out next. */
+/* Stages arcs of the live threads of a warp; `slot`: of the source token, in the table whose
+ * frame is written next. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::stage_links(bool live, u32 slot, u32 to, u32 arc,
                                                      u32 value) {
@@ -61,8 +61,8 @@ __device__ void searcher<POLICY, RANKS>::stage_links(bool live, u32 slot, u32 to
   __syncwarp();
 }
 
-/* Levels of the tokens from the frame's epsilon arcs, which make no cycle. By the whole block; a
- * barrier before, and after. */
+/* Computes the levels of the tokens from the frame's epsilon arcs, which make no cycle. Called
+ * by the whole block, with a barrier before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::find_levels(u32 count) {
   u32 *levels = memory::levels_at(p->lattices.back_bits);
@@ -79,7 +79,7 @@ __device__ void searcher<POLICY, RANKS>::find_levels(u32 count) {
   }
 }
 
-/* Of the tokens whose order is in question: does that in one slot come before the other? */
+/* Does the token in one slot come before the token in the other? */
 template <class TABLE>
 __device__ __forceinline__ bool comes_before(const TABLE &table, const u32 *levels, u32 slot,
                                              u32 level, typename TABLE::token_key key) {
@@ -87,7 +87,7 @@ __device__ __forceinline__ bool comes_before(const TABLE &table, const u32 *leve
   return other < level || (other == level && table.keys[slot] < key);
 }
 
-/* Ranks of few tokens: each is compared with all. Several threads a token. */
+/* Ranks few tokens: each is compared with all others, by several threads a token. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::rank_few(const back_table &table, const u32 *levels) {
   const u32 bits = p->lattices.back_bits, size = *table.size;
@@ -113,8 +113,8 @@ __device__ void searcher<POLICY, RANKS>::rank_few(const back_table &table, const
   }
 }
 
-/* Ranks of many: in bins, whose order is that of the tokens in them, with those of the same bin. By
- * the whole block; a barrier before, and after. */
+/* Ranks many tokens: puts them into ordered bins and compares them within a bin. Called by the
+ * whole block, with a barrier before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::rank_many(const back_table &table, const u32 *levels) {
   const u32 bits = p->lattices.back_bits, size = *table.size;
@@ -157,8 +157,8 @@ __device__ void searcher<POLICY, RANKS>::rank_many(const back_table &table, cons
   }
 }
 
-/* Numbers of the table's tokens, and where their arcs go. By the whole block; a barrier before, and
- * after. */
+/* Numbers the table's tokens and places their arcs. Called by the whole block, with a barrier
+ * before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::rank_tokens(const back_table &table, u32 num_staged) {
   const bool leveled = memory::work().any_epsilons != 0;
@@ -170,7 +170,7 @@ __device__ void searcher<POLICY, RANKS>::rank_tokens(const back_table &table, u3
     rank_many(table, levels);
 }
 
-/* Room for that many entries behind those written last; new pages are linked to the ones before. By
+/* Reserves `count` entries after the last ones; links new pages to the previous ones. Called by
  * one thread. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::reserve_links(u32 count) {
@@ -196,8 +196,8 @@ __device__ void searcher<POLICY, RANKS>::reserve_links(u32 count) {
   work.fill = 1 + rest - (num_pages - 1) * (WF__LANE_PAGE - 1);
 }
 
-/* The staged arcs of frame `number` into pages. By the whole block, whose barrier is behind
- * reserve_links. */
+/* Writes the staged arcs of frame `number` to pages. Called by the whole block, after
+ * reserve_links and a barrier. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::write_links(u32 number, const back_table &table,
                                                      u32 count) {
@@ -220,9 +220,9 @@ __device__ void searcher<POLICY, RANKS>::write_links(u32 number, const back_tabl
   }
 }
 
-/* Puts the staged arcs of frame `number`, whose tokens are all those in the table, into pages;
- * false if there are not enough, or a table was too small. By the whole block, with barriers
- * before; `next`, a step for the time when the arcs are written, and a barrier behind it. */
+/* Sorts the staged arcs of frame `number` and writes them to pages; the table has all tokens of
+ * the frame. Returns false if pages ran out or a table was too small. Called by the whole block
+ * after a barrier. `next` is a step done while the arcs are written; a barrier follows it. */
 template <class POLICY, int RANKS>
 template <typename F>
 __device__ bool searcher<POLICY, RANKS>::put_frame(u32 number, const back_table &table, F next) {
@@ -243,8 +243,8 @@ __device__ bool searcher<POLICY, RANKS>::put_frame(u32 number, const back_table 
   return true;
 }
 
-/* Tells the last page how much of it is used, and clears the rest, as pages are copied whole. By
- * the whole block. */
+/* Writes to the last page how much of it is used, and clears the rest, as whole pages are
+ * copied. Called by the whole block. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::close_page() {
   const u32 page = memory::work().page, fill = memory::work().fill;

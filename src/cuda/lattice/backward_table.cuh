@@ -1,8 +1,8 @@
-/* backward_table.cuh - tables of tokens for the backward pass (backward.cuh), and what else its
- * block holds in shared memory, behind what the search keeps in front of its own table:
+/* backward_table.cuh - tables of tokens for the backward pass (backward.cuh), and the rest of
+ * its block's shared memory, which begins where the search's own table would be:
  *
- *   2 x {keys, costs, extras [2^bits], places [2^bits] of the slots taken}
- *   list   [WINDOW] tokens looked at; while the frame's arcs are put in order (backward_emit.cuh),
+ *   2 x {keys, costs, extra_costs [2^bits], places [2^bits] of the slots taken}
+ *   list   [WINDOW] tokens examined; while the frame's arcs are sorted (backward_emit.cuh),
  *          levels of its tokens, by slot
  *   marks  2 bitmaps, in turns
  *   news   2 bitmaps of the slots that an epsilon round has changed, in turns
@@ -15,24 +15,24 @@
 
 namespace wf_search {
 
-#ifndef WF__BACK_BITS /* a test makes them small, to see every boundary */
+#ifndef WF__BACK_BITS /* a test makes them small, to test every boundary */
 #define WF__BACK_BITS \
   (POLICY::SCORED ? 10 : 11) /* slots of a table are 2^this: two blocks a processor */
 #define WF__BACK_LARGE_BITS 12
 #define WF__BACK_WINDOW 8192  /* tokens of a frame that are listed at a time */
-#define WF__BACK_MARKED 16384 /* arcs into a state; if one has more, all tokens are looked at */
+#define WF__BACK_MARKED 16384 /* arcs into a state; if one has more, all tokens are examined */
 #define WF__BACK_HUB 256
 #endif
 constexpr u32 BACK_THREADS = WF__BACK_THREADS, BACK_WARPS = BACK_THREADS / 32;
 constexpr u32 GLOBAL_BITS =
-    14; /* of tables in device memory, for utterances that find no room in shared memory */
+    14; /* of tables in device memory, for utterances that do not fit shared memory */
 constexpr u32 GLOBAL_HEAD = 256; /* bytes before the first of these */
 constexpr u32 WINDOW = WF__BACK_WINDOW, MOST_MARKED = WF__BACK_MARKED;
 constexpr u32 MARK_BITS = 15;   /* of a bitmap of marks */
 constexpr u32 BITMAP_BITS = 14; /* of a bitmap of states in a table, with scorers */
 constexpr u32 HUB = WF__BACK_HUB,
-              MOST_HUBS = 16; /* arcs into a state that a warp is not left alone with; such states
-                                 in a table, or all tokens are looked at */
+              MOST_HUBS = 16; /* arcs into a state that are shared by several warps; number of such
+                                 states in a table, beyond which all tokens are examined */
 constexpr u32 NO_PAGE = 0xffffffffu;
 
 /* What is known of the marks of a bitmap. */
@@ -43,7 +43,7 @@ struct back_marks {
 
 /* In lane_shared.hist. */
 struct back_work {
-  u32 bound;              /* of the newest table's tokens: the largest cost - extra, ordered */
+  u32 bound;              /* of the newest table's tokens: the largest cost - extra cost, ordered */
   u32 size[2];            /* tokens in either table */
   u32 ends[8], shifts[8]; /* of the ranks' tokens among those of a frame; from there to their places
                              in the rank's trace */
@@ -77,8 +77,8 @@ struct back_table {
   float *costs;
   int *extra_costs;
   uint16_t *places;
-  u32 *news; /* bitmap of the slots whose extra costs an epsilon round has changed; NULL: nobody
-                asks */
+  u32 *news; /* bitmap of the slots whose extra costs an epsilon round has changed; NULL: not needed
+              */
   u32 *any_news;
   u32 *bitmap; /* with scorers: bitmap of its states */
   u32 *size;
@@ -129,7 +129,7 @@ struct back_table {
     return __fadd_rn(candidate > cost ? __fsub_rn(candidate, cost) : 0, extra_cost);
   }
 
-  /* The token has a way on at this extra cost. Returns its slot, ALL if there is none. */
+  /* Lowers the token's extra cost to this. Returns its slot, ALL if there is no room. */
   __device__ __forceinline__ u32 put(u32 state, token_key key, float cost, float extra_cost) const {
     u32 at = home_of(key);
     for (u32 left = mask + 1;; at = (at + 1) & mask) {
@@ -182,7 +182,7 @@ struct back_memory {
                ? WINDOW * (u32)sizeof(uint16_t)
                : (u32)sizeof(u32) << bits;
   }
-  /* Followers of tokens in a bin (backward_emit.cuh) are where marks are, if there is room. */
+  /* The chains of tokens in a bin (backward_emit.cuh) use the memory of marks, if they fit. */
   __host__ __device__ static constexpr u32 follower_bytes(u32 bits) {
     return sizeof(uint16_t) << bits <= 2 * ((1u << MARK_BITS) / 8) ? 0
                                                                    : (u32)sizeof(uint16_t) << bits;

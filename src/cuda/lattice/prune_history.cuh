@@ -1,24 +1,24 @@
-/* prune_history.cuh - what a lane does for the raw lattice of its utterance
- * (docs/reference/semantics.md, "Lattice") while it searches: makes room in a full trace. The
- * lattice itself is made when the search is done (backward.cuh).
+/* prune_history.cuh - makes room in a full trace during a search with a raw lattice
+ * (docs/reference/semantics.md, "Lattice"). The lattice itself is made after the search
+ * (backward.cuh).
  *
- * Tokens keep their costs. prune(), between two frames: backward from the newest one, as if every
- * token of it were an end, to a frame in which nothing has changed since the last time; what is
- * beyond the beam by then would be at the end, too, and is dropped. Arcs between tokens that stayed
- * are found again at the end, so only tokens are kept.
+ * Tokens keep their costs. prune() runs between two frames. It goes backward from the newest
+ * frame, as if each of its tokens were an end, to a frame in which nothing has changed since the
+ * last time. Tokens beyond the beam would be beyond it at the end, too, and are dropped. Arcs
+ * between the remaining tokens are found again at the end, so only tokens are kept.
  *
  *   table   tokens of frame t within the beam: state -> its place in the frame     <- arcs from the
  *           tokens of t - 1, of t if they are epsilons
- *   past    {cost, extra} of every token; extra: cost of the best way through it above that of the
- *           best way of all
+ *   past    {cost, extra cost} of every token: the cost of the best path through it above the
+ *           best path of all
  *
- * With a scorer, states are pairs (state, context), and the scorer is asked again. Nothing is known
- * of the least that a word may cost, so a bitmap of the graph's states in the table tells which
- * arcs are worth asking for.
+ * With a scorer, states are pairs (state, context), and words are scored again. Word costs have
+ * no known lower bound, so only arcs to states in the table (a bitmap of the graph's states) are
+ * scored.
  *
- * A token whose cost and the least that an arc may add are beyond every cost that could lead to a
- * token in the table is passed over with its arcs. Extra costs are minima over ways, kept as
- * ordered integers: no order of threads can show. */
+ * A token is ignored, with its arcs, if its cost plus the least cost of an arc exceeds every
+ * cost that could lead to a token in the table. Extra costs are minima over paths, kept as
+ * ordered integers, so the result does not depend on the order of threads. */
 #ifndef WF_CUDA_LATTICE_PRUNE_HISTORY_CUH
 #define WF_CUDA_LATTICE_PRUNE_HISTORY_CUH
 
@@ -26,12 +26,12 @@
 
 namespace wf_search {
 
-/* In lane_shared.hist, which nothing here needs otherwise. (hist_all is the bitmap of states, with
- * scorers.) */
+/* In lane_shared.hist, which is unused here. (With scorers, hist_all is the bitmap of states.) */
 struct lattice_work {
-  u32 bound;       /* of this rank's tokens in the table: the largest cost - extra, ordered */
+  u32 bound;       /* of this rank's tokens in the table: the largest cost - extra cost, ordered */
   u32 least_label; /* cost of the best column of the frame, ordered */
-  u32 changed[3];  /* an extra cost of this rank, in this epsilon round, the next, the one before */
+  u32 changed[3];  /* whether an extra cost of this rank changed, in this epsilon round, the next,
+                      the previous one */
 };
 static_assert(sizeof(lattice_work) <= sizeof(lane_shared<plain>::hist),
               "lattice_work must fit the histogram");
@@ -43,7 +43,7 @@ __device__ __forceinline__ lattice_work &work_of(LANE &l, u32 rank) {
 
 /* --- the table of a frame ---------------------------------------------------------------- */
 
-/* Notes that a token of the graph's state is in the lane's table, whatever its context. */
+/* Records that the lane's table has a token of the graph's state, in any context. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::note_state(u32 state) {
   constexpr u32 BITS = 8 * sizeof own().hist_all;
@@ -51,7 +51,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::note_state(u32 state) {
   for (int r = 0; SCORED && r < RANKS; r++) atomicOr(&l.of(r).hist_all[bit >> 5], 1u << (bit & 31));
 }
 
-/* False: no token of the graph's state is in the lane's table, whatever its context. */
+/* False: the lane's table has no token of the graph's state, in any context. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::may_hold(u32 state) const {
   constexpr u32 BITS = 8 * sizeof own().hist_all;
@@ -59,8 +59,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::may_hold(u32 state) con
   return !SCORED || (*(volatile u32 *)&own().hist_all[bit >> 5] >> (bit & 31) & 1) != 0;
 }
 
-/* Puts this rank's tokens of the frame that are within the beam into the table, emptied and as
- * large as the frame calls for. Barriers of the lane before and after. */
+/* Puts this rank's tokens of the frame within the beam into the table, emptied and sized for the
+ * frame. Barriers of the lane before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::fill_table(u32 number) {
   lattice_work &work = work_of(l, l.rank());
@@ -118,8 +118,8 @@ __device__ float searcher<POLICY, RANKS>::extra_cost_over(float candidate, token
   return __fadd_rn(candidate > target.x ? __fsub_rn(candidate, target.x) : 0, target.y);
 }
 
-/* Token i of the frame that begins at `first` has a way on at this extra cost. True if it had none
- * within the beam before. */
+/* Lowers the extra cost of token i of the frame that begins at `first`. Returns true if it was
+ * beyond the beam before. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::improve(u32 i, u32 first, float extra_cost) {
   const int was =
@@ -128,8 +128,8 @@ __device__ bool searcher<POLICY, RANKS>::improve(u32 i, u32 first, float extra_c
   return __int_as_float(was) > p->rules.lattice_beam;
 }
 
-/* What a candidate may cost at most if its extra cost is within the beam, for any token in the
- * table; what rounding may add is in it. */
+/* Largest cost of a candidate whose extra cost is within the beam, for any token in the table,
+ * rounding errors included. */
 template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::furthest() {
   u32 bound = 0;
@@ -139,9 +139,9 @@ __device__ float searcher<POLICY, RANKS>::furthest() {
   return cost + beam + (fabsf(cost) + beam) * (1.0f / (1 << 18));
 }
 
-/* No candidate over a consuming (0) or an epsilon arc (1) from a token of this cost, less its
- * acoustic cost, is cheaper: rounding keeps order. A scorer may favour words by any amount, and
- * added words bring weights of their own. */
+/* Lower bound of the cost, without acoustic cost, of a candidate over a consuming (0) or an
+ * epsilon arc (1) from a token of this cost; rounding is monotonic. There is none with a scorer,
+ * as boosts may be of any size, and added words have their own weights. */
 template <class POLICY, int RANKS>
 __device__ float searcher<POLICY, RANKS>::least_candidate(float cost, int epsilon) const {
   if (has_scorer() || has_words()) return -INFINITY;
@@ -151,8 +151,8 @@ __device__ float searcher<POLICY, RANKS>::least_candidate(float cost, int epsilo
 
 /* --- ways on from a frame's tokens ------------------------------------------------------- */
 
-/* Over consuming arcs: from the tokens of frame `number` to those of the next, which are in the
- * table; they read the scores of frame `row`. */
+/* Relaxes consuming arcs from the tokens of frame `number` to those of the next, which are in
+ * the table; the arcs read the scores of frame `row`. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
   lattice_work &work = work_of(l, l.rank());
@@ -220,8 +220,8 @@ __device__ void searcher<POLICY, RANKS>::relax_emitting(u32 number, u32 row) {
   }
 }
 
-/* Over the epsilon arcs between tokens of frame `number`, once; those within the beam are in the
- * table, and who becomes one of them is put there. */
+/* Relaxes the epsilon arcs between tokens of frame `number`, once. Tokens within the beam are in
+ * the table; tokens that come within it are added. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::relax_epsilons(u32 number, u32 round) {
   lattice_work &work = work_of(l, l.rank());
@@ -290,7 +290,7 @@ __device__ u32 searcher<POLICY, RANKS>::depth_of(u32 state, u64 context, u32 num
   }
 }
 
-/* May a live thread's epsilon arc be in a lattice, which has no cycles? Asked by a whole warp. */
+/* May a live thread's epsilon arc be in a lattice, which has no cycles? Called by a whole warp. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::leads_on(bool live, u32 from, u64 from_context, u32 to,
                                                   u64 to_context, u32 number) {
@@ -308,9 +308,9 @@ __device__ bool searcher<POLICY, RANKS>::leads_on(bool live, u32 from, u64 from_
   return live;
 }
 
-/* Extra costs of frame `number` over its epsilon arcs, in rounds until nothing changes: these arcs
- * make no cycle, so every order of relaxing them ends with the same costs. False if they go round
- * for ever, which cannot be. */
+/* Computes the extra costs of frame `number` over its epsilon arcs, in rounds until nothing
+ * changes. These arcs make no cycle, so every order of relaxing them gives the same costs.
+ * Returns false if the rounds do not end, which cannot happen. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::close_back(u32 number) {
   if (!p->graph.has_epsilons) return true;
@@ -340,7 +340,7 @@ __device__ bool searcher<POLICY, RANKS>::as_before(u32 number) {
 
 /* --- pruning ----------------------------------------------------------------------------- */
 
-/* Makes room in the trace between two frames. False if there is none. */
+/* Makes room in the trace between two frames. Returns false if it cannot. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ bool searcher<POLICY, RANKS>::prune() {
   const u32 newest = frame - 1, pruned_frames = records()[0].pruned_frames, next = own().next;
@@ -375,8 +375,8 @@ __device__ __noinline__ bool searcher<POLICY, RANKS>::prune() {
   return fits;
 }
 
-/* What ending in each token of the newest frame costs above the best ending, which costs `least`.
- */
+/* Sets the extra costs of the newest frame's tokens: the cost of ending there above that of the
+ * best ending, `least`. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::set_endings(bool died, bool final, float least) {
   const uint2 *tokens = this->tokens();

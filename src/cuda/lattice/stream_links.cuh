@@ -1,15 +1,15 @@
-/* stream_links.cuh - what a chunk of a stream adds to the raw lattice (docs/reference/semantics.md,
- * "Lattice"), found when the chunk has been searched.
+/* stream_links.cuh - the part of the raw lattice (docs/reference/semantics.md, "Lattice") that a
+ * chunk of a stream adds, found after the chunk has been searched.
  *
- * As if every token of the newest frame were an end: backward over the chunk's frames, arcs are
- * gone over again with the arithmetic of the search, the token that each leads to is looked up in
- * the trace, and tokens learn what the best way on from them costs above that of the best way of
- * all. What is beyond the beam by then is so for good. The rest goes to the host: tokens as
- * back-pointers (stream_ends.cuh), links between them by their numbers. The host has the history
- * from there on, which later chunks prune further.
+ * Every token of the newest frame is treated as an end. Backward over the chunk's frames, arcs
+ * are expanded again with the arithmetic of the search, and their targets are looked up in the
+ * trace; this gives each token's extra cost, that of the best path through it above the best
+ * path of all. Tokens beyond the beam stay beyond it. The others are emitted to the host: tokens
+ * as back-pointers (stream_ends.cuh), links between them by their numbers. The host keeps the
+ * history, and later chunks prune it further.
  *
- *   past   {cost, extra} of every token beside the trace; extra costs are minima, kept as ordered
- *          integers: no order of threads can show */
+ *   past   {cost, extra cost} of every token beside the trace; extra costs are minima, kept as
+ *          ordered integers, so the result does not depend on the order of threads */
 #ifndef WF_CUDA_LATTICE_STREAM_LINKS_CUH
 #define WF_CUDA_LATTICE_STREAM_LINKS_CUH
 
@@ -57,7 +57,7 @@ __device__ bool searcher<POLICY, RANKS>::may_link(u32 from, u64 from_context, u3
   return epsilons_behind(from, from_context, number) < epsilons_behind(to, to_context, number);
 }
 
-/* Number that the host knows a token of frame `number` by. */
+/* The host's number of a token of frame `number`. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::emitted_number(link_end token, u32 number) const {
   if (number == 0 && resumes())
@@ -67,8 +67,8 @@ __device__ u32 searcher<POLICY, RANKS>::emitted_number(link_end token, u32 numbe
   return number_of(token.rank, token.place, number);
 }
 
-/* Links of the live threads of a warp, from this block's tokens at `from`, to the host; the lane
- * has room for them from `off` on. */
+/* Emits the links of the live threads of a warp, from this block's tokens at `from`; the lane's
+ * room begins at `off`. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::put_chunk_links(bool live, u64 off, u32 from,
                                                          u32 from_frame, link_end to, u32 to_frame,
@@ -88,10 +88,10 @@ __device__ void searcher<POLICY, RANKS>::put_chunk_links(bool live, u64 off, u32
   __syncwarp();
 }
 
-/* Goes over the arcs from the tokens of frame `number`: consuming ones, which lead to the next
- * frame, or epsilons, which stay. OUT: what is within the beam goes out from `off` on. Else extra
- * costs fall; *count is raised by the links of this thread that are within the beam. True if an
- * extra cost has changed. */
+/* Relaxes the arcs from the tokens of frame `number`: consuming arcs, which lead to the next
+ * frame, or epsilon arcs, which stay in it. OUT: emits the links within the beam from `off` on.
+ * Otherwise lowers extra costs and adds to *count this thread's links within the beam. Returns
+ * true if an extra cost has changed. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS, bool OUT>
 __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *count) {
@@ -171,8 +171,8 @@ __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *co
   return changed;
 }
 
-/* Extra costs of the chunk's tokens, of which those within the beam are marked; returns the number
- * of links. `first`: the frame that its tokens begin with. */
+/* Computes the extra costs of the chunk's tokens and marks those within the beam. Returns the
+ * number of links. `first`: the first frame of the chunk's tokens. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ u32 searcher<POLICY, RANKS>::find_chunk_links(u32 first) {
   u32 count = 0;
@@ -200,7 +200,7 @@ __device__ __noinline__ u32 searcher<POLICY, RANKS>::find_chunk_links(u32 first)
   return (u32)l.sum(count);
 }
 
-/* The links to the host, which has room for them from `off` on. */
+/* Emits the links to the host, from `off` on. */
 template <class POLICY, int RANKS>
 __device__ __noinline__ void searcher<POLICY, RANKS>::emit_links(u32 first, u64 off) {
   if (l.rank() == 0 && tid() == 0) own().num_near = 0;

@@ -5,7 +5,7 @@
  *                    here; cells; paths. Once for all that use the model
  *   slots            states [num_slots + 1][state], norms [num_slots + 1]
  *   rows             what the moves of one launch need: inputs, previous states, products
- *   transfer block   page-locked: moves or requests on their way to the GPU, costs on their way
+ *   transfer block   page-locked: moves or requests to the GPU, costs from the
  *                    back */
 #ifdef WARPFST_CUDA
 #include "cuda/device/cuda_call.h"
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#ifndef WF__RNN_ROWS /* a test makes them small, to see what does not go together */
+#ifndef WF__RNN_ROWS /* a test makes them small, to test the splitting */
 #define WF__RNN_ROWS 4096
 #define WF__RNN_NORM_COLUMNS 4096
 #endif
@@ -45,7 +45,7 @@ struct wf__rnn_device {
   wf__rnn_output output;
 };
 
-/* Where the GPU has what is at `data` among the weights; NULL for NULL. */
+/* The GPU address of `data` among the weights; NULL for NULL. */
 static const float *weights(const wf__rnn_device *d, const float *data) {
   return data != NULL ? (const float *)d->lm->on_device->dense.data + (data - d->lm->dense) : NULL;
 }
@@ -53,7 +53,7 @@ static const float *weights(const wf__rnn_device *d, const float *data) {
 /* The calling thread keeps its current device. */
 static void restore_device(int device) {
   if (device >= 0) cudaSetDevice(device);
-  (void)cudaGetLastError(); /* of what was freed: all else has been told */
+  (void)cudaGetLastError(); /* of cudaFree: all other errors have been reported */
 }
 
 /* --- weights ----------------------------------------------------------------------------- */
@@ -228,8 +228,7 @@ void wf__rnn_device_close(wf__rnn_device *d) {
 
 /* --- the transfer block ------------------------------------------------------------------ */
 
-/* Sends data to place `at` of the transfer block. `wait`: waits first for what the block holds,
- * which may still be on its way. */
+/* Sends data to place `at` of the transfer block. `wait`: waits first for the block's last copy. */
 static wf_status put(wf__rnn_device *d, uint64_t at, const void *data, uint64_t bytes, bool wait,
                      wf_error *err) {
   static const char what[] = "requests to the recurrent language model";
@@ -320,7 +319,7 @@ static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rn
       rows, weights(d, layer->vector[0]), weights(d, layer->vector[1]), d->stream);
 }
 
-/* Puts moves, which are on the GPU, on the stream. */
+/* Queues moves, which are on the GPU, on the stream. */
 static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, uint32_t count,
                          wf_error *err) {
   const wf_rnnlm *lm = d->lm;

@@ -1,17 +1,17 @@
 /* rnn_kernels.cu - kernels of recurrent language models (rnn_kernels.h): one matrix product, the
- * cells of all kinds of layers, and costs, a warp a question.
+ * cells of all kinds of layers, and costs, one warp a request.
  *
- * Why an own product: BLAS libraries pick another order of summation for another number of rows,
- * and results must not depend on the batch. Here each element is one chain of multiply-adds over
- * the inner dimension, whatever the rest of the grid does. */
+ * Why not BLAS: BLAS libraries choose the order of summation by the number of rows, and results
+ * must not depend on the batch. Here each element is one chain of multiply-adds over the inner
+ * dimension. */
 #include "cuda/device/grid.cuh"
 #include "cuda/rnn/rnn_kernels.h"
 #include "warpfst_all.h"
 
 /* --- matrix product ---------------------------------------------------------------------- */
 
-/* A block computes TILE rows of W by TILE vectors, a thread 4 by 4 of them; DEPTH columns at a time
- * go through shared memory, transposed, and the next ones are on their way meanwhile. */
+/* A block computes TILE rows of W by TILE vectors, a thread 4 by 4 of them; DEPTH columns at a
+ * time go through shared memory, transposed, while the next ones are fetched. */
 enum { TILE = 64, DEPTH = 16, PER_THREAD = 4 };
 
 struct product_tiles {
@@ -173,8 +173,8 @@ int wf__rnn_torch_gru(const wf__rnn_rows *r, const float *bias_ih, const float *
   return LAUNCH(torch_gru_kernel, (u64)r->count * r->stride, stream, *r, bias_ih, bias_hh);
 }
 
-/* Gates input, forget, cell, output. A layer's part of a state is the hidden vector, then the cell;
- * only this thread looks at its element of the cell. */
+/* Gates input, forget, cell, output. A layer's part of a state is the hidden vector, then the
+ * cell; only this thread reads its element of the cell. */
 __global__ static void torch_lstm_kernel(const wf__rnn_rows r, const float *bias_ih,
                                          const float *bias_hh) {
   FOR_ALL(i, (u64)r.count * r.stride) {
@@ -252,7 +252,7 @@ __device__ static float partial_dot(const float *row, const float *top, u32 stri
   return sum;
 }
 
-/* A question at work, the same in all lanes of its warp. */
+/* A request being computed, the same in all lanes of its warp. */
 struct question {
   const float *top;
   const u64 *hash;
@@ -284,7 +284,7 @@ __device__ static double binary_path(const wf__rnn_output &o, question q, int32_
     for (u32 i = 0; mine && i < q.orders; i++)
       if (fabsf(__ldg(o.cells + q.hash[i] + node)) < 1e-6f && i < alive) alive = i;
 #pragma unroll
-    for (u32 d = 1; d < LANES; d *= 2) { /* what ends at a node has ended further down */
+    for (u32 d = 1; d < LANES; d *= 2) { /* paths that end at a node have ended further down */
       const u32 above = __shfl_up_sync(ALL_LANES, alive, d);
       if (this_lane() >= d && above < alive) alive = above;
     }

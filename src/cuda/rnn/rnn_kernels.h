@@ -1,4 +1,4 @@
-/* rnn_kernels.h - what rnn_device.c hands to the kernels of recurrent language models. Plain C.
+/* rnn_kernels.h - the parameters of the kernels of recurrent language models. Plain C.
  *
  * Matrices and vectors are as on the CPU (lm/rnnlm.h): rows padded with zeros to a multiple of 8
  * floats. A layer takes rows, one for each move: input and previous state are gathered, products

@@ -36,7 +36,7 @@ typedef struct wf__rnn_state_tables {
   const wf__flat_scorer *const
       *roots;       /* [num_roots] the chain, whose recurrent part this is; NULL: that alone */
   uint32_t *starts; /* [num_roots] */
-  wf__rnn_request *requests; /* [questions] of the round, and so on */
+  wf__rnn_request *requests; /* [requests] of the round, and so on */
   float *costs;
   uint32_t *made_at;   /* places of the contexts behind */
   wf__rnn_move *moves; /* [claims] */
@@ -63,8 +63,8 @@ typedef struct wf__stream_contexts {
   uint32_t count, zero;
 } wf__stream_contexts;
 
-/* Who holds contexts: tokens of the lanes' newest frames, those of streams, and, if they stay,
- * starts that are not 0. */
+/* The references to contexts: tokens of the lanes' newest frames, tokens of streams and, if they
+ * stay, starts that are not 0. */
 typedef struct wf__lane_holders {
   const uint64_t *contexts; /* [parts][trace_cap][2] of the lanes */
   uint32_t parts, trace_cap;
@@ -73,8 +73,8 @@ typedef struct wf__lane_holders {
   int32_t starts_stay; /* else they are made anew: contexts 1 to num_roots */
 } wf__lane_holders;
 
-/* Evicts all that nobody refers to. The tables of scores and places must be zero before, as the
- * counters. */
+/* Evicts everything without a reference. The tables of scores and places and the counters must
+ * be zero before. */
 int wf__word_scores_evict(const wf__rnn_state_tables *tables, const wf__lane_holders *holders,
                           void *stream);
 /* Makes the start of a root, a context from the stack. */
@@ -89,7 +89,7 @@ int wf__word_scores_move(const wf__rnn_state_tables *tables, uint32_t num_claims
 int wf__word_scores_request(const wf__rnn_state_tables *tables, uint32_t num_missing, void *stream);
 /* Costs, contexts behind. */
 int wf__word_scores_make(const wf__rnn_state_tables *tables, uint32_t num_missing, void *stream);
-/* Room for more contexts than before. */
+/* Copies an array to a larger one. */
 int wf__word_scores_copy(void *to, const void *from, uint64_t bytes, void *stream);
 
 #ifdef __cplusplus

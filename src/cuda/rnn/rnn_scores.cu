@@ -1,5 +1,5 @@
-/* rnn_scores.cu - kernels that make a recurrent scorer's answers for lanes of the search
- * (rnn_score_tables.h); a thread a question. */
+/* rnn_scores.cu - kernels that compute a recurrent scorer's scores for lanes of the search
+ * (rnn_score_tables.h), one thread a request. */
 #include "cuda/device/ngram_cache.cuh"
 
 #include "cuda/device/grid.cuh"
@@ -26,13 +26,13 @@ __device__ static u64 number_of(const wf__rnn_state_tables &m, const wf__lane_co
   return chain == nullptr ? own : wf__flat_number(chain, context.flat, own);
 }
 
-/* What it goes by among the places: each root has its own. Not 0. */
+/* Key of a context among the places; each root has its own keys. Not 0. */
 __device__ static u64 place_key(u64 number, u32 root) {
   const u64 key = root > 0 ? wf__hash_combine(number, root) : number;
   return key + (key == 0);
 }
 
-/* Place of a key, free ones taken; *taken: by this thread. */
+/* Finds or takes the place of a key; *taken: by this thread. */
 __device__ static u32 take_place(const wf__rnn_state_tables &m, u64 key, bool *taken) {
   const u32 mask = (1u << m.place_bits) - 1;
   for (u32 at = (u32)wf__mix64(key) & mask;; at = (at + 1) & mask) {
@@ -108,7 +108,7 @@ __global__ static void starts_kernel(const wf__rnn_state_tables m, int stay) {
   }
 }
 
-/* The context on top of the stack to its place. */
+/* Puts the context on top of the stack into its place. */
 __global__ static void start_kernel(const wf__rnn_state_tables m, u32 root) {
   const u32 number = m.free_contexts[m.num_free_contexts - 1];
   bool taken;
@@ -120,7 +120,7 @@ int wf__word_scores_start(const wf__rnn_state_tables *m, uint32_t root, void *st
   return (int)WF__LAUNCH(start_kernel, dim3(1), 1, 0, stream, *m, root);
 }
 
-/* What lives to its place, all other numbers to the stacks. */
+/* Puts live contexts into their places and all other numbers on the stacks. */
 __global__ static void sweep_kernel(const wf__rnn_state_tables m) {
   wf__lane_counters *counters = m.word_scores.counters;
   FOR_ALL(i, m.max_contexts) {
@@ -198,7 +198,7 @@ int wf__word_scores_move(const wf__rnn_state_tables *m, uint32_t count, uint32_t
 
 /* --- costs ------------------------------------------------------------------------------- */
 
-/* Word of the recurrent model to ask for; -1: none. */
+/* Word of the recurrent model to score; -1: none. */
 __device__ static int32_t word_of(const wf__rnn_state_tables &m, u32 label) {
   if (m.weight == 0) return -1;
   return label == WF__LANE_END_OF_WORDS ? m.eos : m.labels[label].rnn;
@@ -270,8 +270,8 @@ __device__ static float mixed_cost(const wf__rnn_state_tables &m, float recurren
   return fabs(cost) <= 1e20 ? (float)cost : INFINITY;
 }
 
-/* The context behind a word of the recurrent model (-1: none), but for the states of the n-gram
- * models; words[0 .. num_words) are its last. */
+/* The context after a word of the recurrent model (-1: none), without the states of the n-gram
+ * models; words[0 .. num_words) are its last words. */
 __device__ static wf__lane_context behind(const wf__rnn_state_tables &m,
                                           const wf__lane_context &from, int32_t word,
                                           const int32_t *last) {
@@ -330,7 +330,7 @@ __global__ static void make_kernel(const wf__rnn_state_tables m, u32 count) {
   }
 }
 
-/* After make_kernel: who is behind the answers, and whether that is the one meant. */
+/* After make_kernel: sets the next context of each score, and checks that it is the right one. */
 __global__ static void link_kernel(const wf__rnn_state_tables m, u32 count) {
   FOR_ALL(i, count) {
     wf__word_score &score = m.word_scores.table[m.word_scores.missing[i]];

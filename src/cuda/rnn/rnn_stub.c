@@ -1,5 +1,5 @@
-/* rnn_stub.c - what a build without CUDA says when asked for a recurrent model on a GPU. None can
- * exist, so the other calls are never made. */
+/* rnn_stub.c - the errors of a build without CUDA for recurrent models on a GPU. None can be
+ * opened, so the other calls are never made. */
 #ifndef WARPFST_CUDA
 #include "lm/rnn_device.h"
 

@@ -402,7 +402,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
 #ifdef WF_LANE_PROFILE
   if (blockIdx.x == 0 && tid() == 0) {
     static const char *const names[] = {"begin",    "wait",       "select",    "arcs",
-                                        "words",    "table",      "settle",    "rest",
+                                        "words",    "table",      "finish",    "rest",
                                         "frontier", "its arcs",   "its words", "its barriers",
                                         "close",    "first pass", "writing"};
     const double n = num_frames;

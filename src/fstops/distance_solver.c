@@ -1,0 +1,237 @@
+/* distance_solver.c - distances inside one strongly connected component.
+ *
+ * Tropical, no negative cost:  Dijkstra.
+ * Tropical, negative costs:    label correcting with a queue; a way of as many arcs as the
+ * component has states has gone round a cycle and gained.
+ * Log:                         every state holds the mass that has reached it and not yet been
+ * passed on (Mohri 2002, fig. 2); self-loops are
+ *                              summed in closed form. Mass too small to matter waits until more
+ *                              arrives, so none is lost. */
+#include <stdlib.h>
+
+#include "base/interrupt.h"
+#include "fstops/shortest_distance.h"
+
+wf_status wf__distance_solver_init(wf__distance_solver *solver, const wf_fst_view *graph,
+                                   const wf__scc *scc, wf__arc_kind kind, double delta,
+                                   wf_error *err) {
+  *solver = (wf__distance_solver){
+      .graph = graph, .scc = scc, .kind = kind, .delta = delta > 1e-12 ? delta : 1e-12};
+  solver->dist = wf__alloc(graph->num_states, sizeof(double));
+  if (solver->dist == NULL)
+    return wf__fail_memory(err, graph->num_states * sizeof(double), "distances");
+  for (uint64_t s = 0; s < graph->num_states; s++) solver->dist[s] = INFINITY;
+  return WF_OK;
+}
+
+void wf__distance_solver_free(wf__distance_solver *solver) {
+  free(solver->dist);
+  free(solver->pending);
+  free(solver->star);
+  free(solver->queue);
+  free(solver->hops);
+  free(solver->queued);
+  wf__vec_free(&solver->heap);
+  *solver = (wf__distance_solver){0};
+}
+
+static wf_status make_scratch(wf__distance_solver *solver, wf_error *err) {
+  if (solver->queued != NULL) return WF_OK;
+  uint64_t n = solver->graph->num_states;
+  solver->queue = wf__alloc(n, sizeof *solver->queue);
+  solver->hops = wf__alloc(n, sizeof *solver->hops);
+  solver->pending = wf__alloc(n, sizeof *solver->pending);
+  solver->star = wf__alloc(n, sizeof *solver->star);
+  solver->queued = wf__calloc(n, 1);
+  if (solver->queue == NULL || solver->hops == NULL || solver->pending == NULL ||
+      solver->star == NULL || solver->queued == NULL)
+    return wf__fail_memory(err, n * 25, "distances");
+  return WF_OK;
+}
+
+/* The arcs of a state that stay inside its component. */
+static inline bool inside(const wf__distance_solver *solver, uint32_t component,
+                          const wf_arc *arc) {
+  return solver->scc->component[arc->nextstate] == component && arc->weight != INFINITY &&
+         wf__arc_is(arc, solver->kind);
+}
+
+static wf_status dijkstra(wf__distance_solver *solver, uint32_t component, wf_error *err) {
+  const wf_fst_view *graph = solver->graph;
+  double *dist = solver->dist;
+  solver->heap.size = 0;
+  for (uint32_t i = solver->scc->off[component]; i < solver->scc->off[component + 1]; i++) {
+    uint32_t s = solver->scc->order[i];
+    if (dist[s] != INFINITY)
+      WF__TRY(wf__heap_push(&solver->heap, (wf__heap_entry){.cost = dist[s], .item = s}, err));
+  }
+  for (uint64_t step = 0; solver->heap.size > 0; step++) {
+    WF__TRY(wf__interrupted_at(step, err));
+    wf__heap_entry top = wf__heap_pop(&solver->heap);
+    if (top.cost > dist[top.item]) continue;
+    for (uint64_t i = graph->arc_off[top.item]; i < graph->arc_off[top.item + 1]; i++) {
+      const wf_arc *arc = &graph->arcs[i];
+      double cost = top.cost + (double)arc->weight;
+      if (cost >= dist[arc->nextstate] || !inside(solver, component, arc)) continue;
+      dist[arc->nextstate] = cost;
+      WF__TRY(wf__heap_push(&solver->heap, (wf__heap_entry){.cost = cost, .item = arc->nextstate},
+                            err));
+    }
+  }
+  return WF_OK;
+}
+
+static wf_status negative_cycle(uint32_t state, wf_error *err) {
+  return wf__fail(err, WF_ERR_NEGATIVE_CYCLE,
+                  "a cycle through state %u has negative cost, so there is no best path", state);
+}
+
+static wf_status correct_labels(wf__distance_solver *solver, uint32_t component, wf_error *err) {
+  WF__TRY(make_scratch(solver, err));
+  const wf_fst_view *graph = solver->graph;
+  double *dist = solver->dist;
+  uint32_t first = solver->scc->off[component], size = solver->scc->off[component + 1] - first,
+           head = 0, count = 0;
+  for (uint32_t i = 0; i < size; i++) {
+    uint32_t s = solver->scc->order[first + i];
+    solver->hops[s] = 0;
+    solver->queued[s] = dist[s] != INFINITY;
+    if (solver->queued[s]) solver->queue[count++] = s;
+  }
+  for (uint64_t step = 0; count > 0; step++) {
+    WF__TRY(wf__interrupted_at(step, err));
+    uint32_t s = solver->queue[head];
+    head = head + 1 == size ? 0 : head + 1;
+    count--;
+    solver->queued[s] = 0;
+    for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
+      const wf_arc *arc = &graph->arcs[i];
+      double cost = dist[s] + (double)arc->weight;
+      uint32_t next = arc->nextstate;
+      /* A gain below delta is rounding: without this a cycle of cost zero could seem negative. */
+      if (!(dist[next] == INFINITY || cost < dist[next] - solver->delta) ||
+          !inside(solver, component, arc))
+        continue;
+      if (next == s) return negative_cycle(s, err);
+      dist[next] = cost;
+      solver->hops[next] = solver->hops[s] + 1;
+      if (solver->hops[next] >= size) return negative_cycle(next, err);
+      if (solver->queued[next]) continue;
+      solver->queued[next] = 1;
+      uint32_t tail = head + count++;
+      solver->queue[tail >= size ? tail - size : tail] = next;
+    }
+  }
+  return WF_OK;
+}
+
+static wf_status diverges(uint32_t state, wf_error *err) {
+  return wf__fail(
+      err, WF_ERR_NEGATIVE_CYCLE,
+      "the sum over the paths of a cycle through state %u does not converge (log semiring)", state);
+}
+
+/* Moves what entered to `pending`, queues those states, works out the closed form of self-loops;
+ * counts the arcs inside. */
+static wf_status start_mass(wf__distance_solver *solver, uint32_t component, uint32_t *count,
+                            uint64_t *num_arcs, wf_error *err) {
+  const wf_fst_view *graph = solver->graph;
+  for (uint32_t i = solver->scc->off[component]; i < solver->scc->off[component + 1]; i++) {
+    uint32_t s = solver->scc->order[i];
+    double loop = INFINITY;
+    for (uint64_t j = graph->arc_off[s]; j < graph->arc_off[s + 1]; j++) {
+      if (!inside(solver, component, &graph->arcs[j])) continue;
+      ++*num_arcs;
+      if (graph->arcs[j].nextstate == s) loop = wf__log_add(loop, (double)graph->arcs[j].weight);
+    }
+    if (loop <= 0) return diverges(s, err);
+    solver->star[s] = loop == INFINITY ? 0 : log1p(-exp(-loop));
+    solver->pending[s] = solver->dist[s];
+    solver->dist[s] = INFINITY;
+    solver->queued[s] = solver->pending[s] != INFINITY;
+    if (solver->queued[s]) solver->queue[(*count)++] = s;
+  }
+  return WF_OK;
+}
+
+/* Detects sums that diverge. Each time all arcs might have been passed once, the mass under way
+ * is weighed. Where the sum exists that mass dies away in the end; when its least weight in a
+ * window of 16 rounds has not fallen for three windows, it does not. */
+struct watch {
+  uint64_t num_arcs, passed, next_weighing;
+  double lightest, previous; /* costs: the highest cost is the least mass */
+  int num_weighed, num_windows;
+};
+
+enum { WEIGHINGS_IN_WINDOW = 16, WINDOWS_OF_GROWTH = 3, MOST_ROUNDS = 20000 };
+
+static bool grows(struct watch *watch, const wf__distance_solver *solver, uint32_t size,
+                  uint32_t head, uint32_t count) {
+  if (watch->passed < watch->next_weighing) return false;
+  watch->next_weighing = watch->passed + watch->num_arcs;
+  double mass = INFINITY;
+  for (uint32_t i = 0; i < count; i++)
+    mass = wf__log_add(
+        mass, solver->pending[solver->queue[head + i < size ? head + i : head + i - size]]);
+  if (watch->num_weighed == 0 || mass > watch->lightest) watch->lightest = mass;
+  if (++watch->num_weighed < WEIGHINGS_IN_WINDOW) return false;
+  watch->num_windows = watch->lightest <= watch->previous ? watch->num_windows + 1 : 0;
+  watch->previous = watch->lightest;
+  watch->num_weighed = 0;
+  return watch->num_windows >= WINDOWS_OF_GROWTH || watch->passed / MOST_ROUNDS > watch->num_arcs;
+}
+
+static wf_status sum_mass(wf__distance_solver *solver, uint32_t component, wf_error *err) {
+  WF__TRY(make_scratch(solver, err));
+  const wf_fst_view *graph = solver->graph;
+  double *dist = solver->dist, *pending = solver->pending, margin = -log(solver->delta);
+  uint32_t first = solver->scc->off[component], size = solver->scc->off[component + 1] - first,
+           head = 0, count = 0;
+  struct watch watch = {.previous = -INFINITY};
+  WF__TRY(start_mass(solver, component, &count, &watch.num_arcs, err));
+  for (uint64_t step = 0; count > 0; step++) {
+    WF__TRY(wf__interrupted_at(step, err));
+    uint32_t s = solver->queue[head];
+    if (grows(&watch, solver, size, head, count)) return diverges(s, err);
+    head = head + 1 == size ? 0 : head + 1;
+    count--;
+    solver->queued[s] = 0;
+    double mass = pending[s] + solver->star[s];
+    pending[s] = INFINITY;
+    dist[s] = wf__log_add(dist[s], mass);
+    watch.passed += graph->arc_off[s + 1] - graph->arc_off[s];
+    if (!(dist[s] > -1e300)) return diverges(s, err);
+    for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
+      const wf_arc *arc = &graph->arcs[i];
+      uint32_t next = arc->nextstate;
+      if (next == s || !inside(solver, component, arc)) continue;
+      pending[next] = wf__log_add(pending[next], mass + (double)arc->weight);
+      if (solver->queued[next] || pending[next] > dist[next] + margin) continue;
+      solver->queued[next] = 1;
+      uint32_t tail = head + count++;
+      solver->queue[tail >= size ? tail - size : tail] = next;
+    }
+  }
+  for (uint32_t i = first; i < first + size; i++) {
+    uint32_t s = solver->scc->order[i];
+    dist[s] = wf__log_add(dist[s], pending[s]);
+  }
+  return WF_OK;
+}
+
+wf_status wf__solve_distances(wf__distance_solver *solver, uint32_t component, wf_error *err) {
+  const wf_fst_view *graph = solver->graph;
+  bool entered = false, cyclic = false, negative = false;
+  for (uint32_t i = solver->scc->off[component]; i < solver->scc->off[component + 1]; i++) {
+    uint32_t s = solver->scc->order[i];
+    entered = entered || solver->dist[s] != INFINITY;
+    for (uint64_t j = graph->arc_off[s]; j < graph->arc_off[s + 1]; j++) {
+      if (!inside(solver, component, &graph->arcs[j])) continue;
+      cyclic = true;
+      negative = negative || graph->arcs[j].weight < 0;
+    }
+  }
+  if (!entered || !cyclic) return WF_OK;
+  if (graph->semiring == WF_LOG) return sum_mass(solver, component, err);
+  return negative ? correct_labels(solver, component, err) : dijkstra(solver, component, err);
+}
