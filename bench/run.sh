@@ -13,7 +13,8 @@
 #   rnnlm_hybrid  recurrent and n-gram models of Jane Austen's novels on the hybrid task: perplexity, word error rate; not in `all`
 #   word_times  how many word times are exact, for every kind of graph; not in `all`
 #   fly      a large n-gram model on the fly: exactness, word error rate and speed on the hybrid task; not in `all`
-#   all      the others
+#   all      those that do not say that they are not in it
+#   help     this text
 # `WHAT --help` tells the arguments; --record puts the figures into bench/results.csv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -32,7 +33,10 @@ build_kenlm() {
   [ "$program" -nt bench/peer_kenlm.cc ] && return
   echo "building $program" >&2
   mkdir -p "$folder/objects"
-  ls "$folder"/kenlm-*.tar.gz >/dev/null 2>&1 || build/venv/bin/python -m pip download --quiet --no-deps --no-binary kenlm -d "$folder" "$(grep '^kenlm==' tests/python-requirements.txt)"
+  if ! ls "$folder"/kenlm-*.tar.gz >/dev/null 2>&1; then
+    echo "downloading KenLM's sources into $folder" >&2
+    build/venv/bin/python -m pip download --quiet --no-deps --no-binary kenlm -d "$folder" "$(grep '^kenlm==' tests/python-requirements.txt)"
+  fi
   tar xzf "$folder"/kenlm-*.tar.gz --strip-components=1 -C "$folder"
   local flags=(-O3 -DNDEBUG -DKENLM_MAX_ORDER=6 -DHAVE_ZLIB -w -I"$folder") source
   for source in "$folder"/lm/*.cc "$folder"/util/*.cc "$folder"/util/double-conversion/*.cc; do
@@ -51,7 +55,9 @@ use_package() {
   export WARPFST_LIBRARY=$PWD/build/release/libwarpfst.so.0 PYTHONPATH=$PWD/build/bench/python
 }
 
-what=${1:-all}
+usage() { sed -n '/^# run.sh /,/^set /s/^# \{0,1\}//p' bench/run.sh; }
+
+what=${1:-help}
 shift || true
 case $what in
   fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
@@ -77,5 +83,6 @@ case $what in
       bash bench/run.sh "$each" "$@"
     done
     ;;
-  *) sed -n '2,15s/^# \{0,1\}//p' bench/run.sh >&2; exit 2 ;;
+  help | --help | -h) usage ;;
+  *) printf 'no measurement "%s"\n\n' "$what" >&2; usage >&2; exit 2 ;;
 esac

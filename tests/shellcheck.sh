@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 command -v shellcheck >/dev/null || { echo 'shellcheck is not installed'; exit 77; }
-mapfile -t scripts < <(find bench examples packaging tests tools -name '*.sh' -o -name '*.sbatch')
+mapfile -t scripts < <(find bench examples packaging tests tools -name run -prune -o -name '*.sh' -print -o -name '*.sbatch' -print)
 [ "${#scripts[@]}" -ge 40 ] || { echo "only ${#scripts[@]} scripts found"; exit 1; }
-shellcheck --severity=warning run .ci/run "${scripts[@]}"
+shellcheck --severity=warning .ci/run "${scripts[@]}"
+shellcheck --severity=warning --external-sources --check-sourced run # and tools/run/*.sh, which it sources

@@ -10,6 +10,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 environment=$1 folder=$2 requirements=$here/cuda12_requirements.txt
 cmp -s "$here/install_cuda12.sh" "$folder/made_by" && cmp -s "$requirements" "$folder/made_of" && exit
 
+printf "\n== installing a CUDA toolkit of PyPI's packages into %s (300 MB)\n" "$folder" >&2
 rm -rf "$folder" "$folder.new"
 mkdir -p "$folder.new"
 packages=$folder.new/packages

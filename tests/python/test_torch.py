@@ -1,6 +1,6 @@
 """warpfst.torch against torch's own CTC loss and against finite differences; tensors of torch as scores. Skipped where torch is not installed.
 
-Debian's torch is built for the CPU and its Python, so `./run test` runs this file with that one (run: test_python_torch).
+Debian's torch is built for the CPU and its Python, so `./run test` runs this file with that one (tools/run/python.sh: test_python_torch).
 """
 
 import math

@@ -1,0 +1,142 @@
+# install.sh - all that ./run installs, and ./run setup. Each function installs what is missing, says so before, and
+# does nothing if nothing is. Sourced by ./run in the repository's root.
+# shellcheck shell=bash
+
+# Every installation is announced here.
+announce() { say "installing $*"; }
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+# Debian's packages.
+need() {
+  local missing=() package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null)" = 'ii ' ] || missing+=("$package")
+  done
+  [ ${#missing[@]} = 0 ] && return
+  if ! command -v apt-get >/dev/null; then
+    say "no apt-get here, so nothing is installed; needed, by Debian's names: ${missing[*]}"
+    return
+  fi
+  announce "${missing[*]} (packages of the system, with apt-get)"
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Those of them that this distribution has.
+need_if_any() {
+  local package
+  for package in "$@"; do
+    if apt-cache show "$package" >/dev/null 2>&1; then need "$package"; fi
+  done
+}
+
+# Python packages into an environment, which is made if it is not there. Bytecode is made as modules are imported: of a
+# hundred megabytes of packages few are.
+install_python() { # ENVIRONMENT [PIP ARGUMENTS...]
+  local env=$1
+  shift
+  announce "Python packages into $env: $*"
+  [ -x "$env/bin/python" ] || python3 -m venv "$env"
+  "$env/bin/pip" --quiet --disable-pip-version-check install --no-compile "$@"
+}
+
+# An environment with the pinned packages of a requirements file.
+need_python() { # ENVIRONMENT REQUIREMENTS
+  need python3 python3-venv python3-dev
+  if cmp -s "$2" "$1/installed.txt"; then return; fi
+  install_python "$1" -r "$2" || return 1
+  cp "$2" "$1/installed.txt"
+}
+
+# A compiler, CMake 3.22 and zlib. Changes PATH where the system's CMake is older.
+need_build() {
+  need gcc g++ make ninja-build cmake pkg-config zlib1g-dev
+  local version
+  version=$(cmake --version | sed -n '1s/[^0-9]*\([0-9]*\.[0-9]*\).*/\1/p')
+  [ "$(printf '%s\n3.22\n' "$version" | sort -V | head -1)" != 3.22 ] || return 0
+  need python3 python3-venv
+  [ -x build/cmake/bin/cmake ] || install_python build/cmake 'cmake>=3.22'
+  PATH="$PWD/build/cmake/bin:$PATH"
+}
+
+# A real Triton Inference Server for tests of the backend: the one in NVIDIA's package for PyTriton, without what that
+# needs. After build/venv.
+need_triton() {
+  local version=0.7.0
+  [ "$(cat build/triton/version 2>/dev/null)" = $version ] && return
+  announce "a Triton server into build/triton (150 MB)"
+  install_python build/venv --no-deps --upgrade --target build/triton "nvidia-pytriton==$version"
+  chmod +x build/triton/pytriton/tritonserver/bin/tritonserver
+  echo $version >build/triton/version
+}
+
+# What builds wheels and compiles for other systems.
+need_wheel_tools() { need_python build/wheels/env tools/wheel_requirements.txt; }
+
+# --- what each verb needs ------------------------------------------------------------------------------------------
+
+needs_build() { need_build; }
+needs_demo() { need_build; }
+needs_demo_hybrid() {
+  need_build
+  need pocketsphinx pocketsphinx-en-us pocketsphinx-testdata
+}
+needs_test_bare() { need debootstrap; }
+test_packages() {
+  need_build
+  need debootstrap libcmocka-dev libfst-tools sctk time pocketsphinx pocketsphinx-en-us pocketsphinx-testdata \
+    python3-venv shellcheck
+  need_if_any python3-torch clang-format-14
+}
+needs_test() {
+  test_packages
+  need_python build/venv tests/python-requirements.txt
+  need_triton
+}
+needs_test_gpu() {
+  [ -z "${1:-}" ] || return 0 # of a folder: nothing
+  need_build
+  need libcmocka-dev
+}
+needs_soak() { needs_test_gpu; }
+needs_pack_gpu() { # [FOLDER [compose|graph]]
+  needs_test_gpu
+  need python3 python3-pip
+  case ${2:-all} in graph) need libfst-tools pocketsphinx-en-us python3-numpy ;; *) need xz-utils ;; esac
+}
+needs_fuzz() {
+  need_build
+  need clang "libclang-rt-$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p')-dev"
+}
+needs_bench() { # [WHAT]
+  local what=${1:-all}
+  need_build
+  need libcmocka-dev python3 libfst-tools libfst-dev time util-linux
+  case $what in
+    graph | hybrid | fly | rnnlm_hybrid) need pocketsphinx pocketsphinx-en-us pocketsphinx-testdata python3-numpy ;;
+  esac
+  case $what in rnnlm_hybrid) need r-cran-janeaustenr ;; esac
+  case $what in lm | all) need pocketsphinx-en-us && need_python build/venv tests/python-requirements.txt ;; esac
+}
+needs_wheel() { # [cpu]
+  need_build
+  need_wheel_tools
+  [ "${1:-gpu}" = cpu ] || tools/install_cuda12.sh build/wheels/env build/cuda12
+}
+needs_docs() {
+  need_build
+  need_python build/docs/env docs/requirements.txt
+}
+
+do_setup() { # [VERB [ARGUMENTS...]]
+  local verb=${1:-build}
+  shift || true
+  if ! declare -F "needs_${verb//-/_}" >/dev/null; then
+    printf 'run: no verb "%s" to install for\n\n' "$verb" >&2
+    usage >&2
+    exit 2
+  fi
+  "needs_${verb//-/_}" "$@"
+  say "all that \`./run $verb\` needs is installed"
+}
