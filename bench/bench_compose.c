@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "common.h"
-#include "fstops/device_batch.h"
+#include "fstops/composer.h"
 #include "warpfst_all.h"
 
 enum { MAX_PHONES = 128, MAX_LINE = 4096, MAX_LENGTH = 64, NUM_EMISSIONS = 251, MAX_RUNS = 200 };
@@ -258,7 +258,18 @@ static void print(const struct request *r, const char *way, uint64_t states, uin
   fflush(stdout);
 }
 
-/* Host to host, by the batched call. */
+static void compose_pairs(const struct request *r, wf_fst **out) {
+  wf_composer *composer;
+  check(wf_composer_create(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, false, &composer,
+                           &g_err),
+        &g_err);
+  check(wf_composer_run(composer, &g_err), &g_err);
+  for (size_t p = 0; p < r->pairs; p++)
+    check(wf_composer_get(composer, p, &out[p], NULL, &g_err), &g_err);
+  wf_composer_free(composer);
+}
+
+/* Host to host. */
 static void run_host(const struct request *r, const char *way) {
   wf_fst **out = need(calloc(r->pairs, sizeof *out));
   struct times times = {.count = 0};
@@ -268,8 +279,7 @@ static void run_host(const struct request *r, const char *way) {
     if (r->pairs == 1)
       check(wf_compose(r->a[0], r->b[0], &r->options, &out[0], &g_err), &g_err);
     else
-      check(wf_compose_batch(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, out, &g_err),
-            &g_err);
+      compose_pairs(r, out);
     end_run(&times);
     states = arcs = 0;
     for (size_t p = 0; p < r->pairs; p++) {
@@ -302,8 +312,8 @@ static void run_device(const struct request *r) {
     states += view.num_states;
     arcs += view.num_arcs;
   }
-  uint32_t levels[2];
-  wf__composer_levels(composer, levels);
+  uint32_t levels[2] = {0, 0};
+  if (composer->gpu != NULL) wf__gpu_composer_levels(composer->gpu, levels);
   wf_composer_free(composer);
   if (r->verbose)
     fprintf(

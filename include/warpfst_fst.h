@@ -238,37 +238,30 @@ WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_o
 typedef struct wf_arc_origin {
   uint32_t a, b;
 } wf_arc_origin;
-/* wf_compose, and the origin of each arc of the result (an array of num_arcs for wf_free): what
- * carries gradients back to the inputs. Not with phi_label (WF_ERR_UNSUPPORTED), where an arc may
- * come from several. Inputs of at most 2^32 - 2 arcs. */
-WF_API wf_status wf_compose_with_origins(const wf_fst *a, const wf_fst *b,
-                                         const wf_compose_options *options, wf_fst **out,
-                                         wf_arc_origin **out_origins, wf_error *err);
-/* `count` compositions in one call: out[i] of a[i] and b[i]. num_a is `count`, or 1 for the same
- * first fst everywhere; num_b likewise. Threads share the pairs. On failure every out[i] is NULL;
- * the message names the first pair that failed. */
-WF_API wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
-                                  size_t num_b, size_t count, const wf_compose_options *options,
-                                  wf_fst **out, wf_error *err);
 
-/* Compositions that stay on a GPU: the inputs are uploaded and made ready once, then composed any
- * number of times; results stay in device memory until they are asked for. One thread at a time.
- * `options` as for wf_compose, with a GPU as device and order=canonical; phi_label is not
- * supported. */
+/* Compositions of many pairs, and of one where the origins of its arcs are wanted. The inputs are
+ * made ready once, on the CPU or on a GPU (options->device), and composed any number of times. On
+ * the CPU threads share the pairs. On a GPU a run is a few launches for all pairs together, and the
+ * results stay in its memory until they are requested. One thread at a time. */
 typedef struct wf_composer wf_composer;
-/* Pairs as in wf_compose_batch. `with_origins`: those of the arcs are made too. Pairs whose table
- * of all states would be large and nearly empty are composed one by one, with a hash table. */
+/* Pair i is a[i] and b[i]. num_a is `count`, or 1 for the same first fst everywhere; num_b
+ * likewise. `with_origins`: the origins of arcs are kept. They carry gradients back to the inputs.
+ * Errors: origins with phi_label, where an arc may come from several (WF_ERR_UNSUPPORTED); on a GPU
+ * phi_label and an order other than canonical (WF_ERR_UNSUPPORTED); inputs of more than 2^32 - 2
+ * arcs (WF_ERR_LIMIT). On a GPU, pairs whose table of all states would be large and nearly empty
+ * are composed one by one, with a hash table. */
 WF_API wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
                                     size_t num_b, size_t count, const wf_compose_options *options,
                                     bool with_origins, wf_composer **out, wf_error *err);
-/* Composes all pairs, on the device, in a few launches for all of them together. Errors:
- * wf_compose's, and WF_ERR_DEVICE. */
+/* Composes all pairs. Errors: those of wf_compose, and WF_ERR_DEVICE. The message names the first
+ * pair that failed; there are no results then. */
 WF_API wf_status wf_composer_run(wf_composer *composer, wf_error *err);
-/* Result of pair i after a run: pointers into device memory, valid until the next run. `*origins`
- * (the argument may be NULL): of its arcs, in device memory, or NULL if they were not asked for. */
+/* Result of pair i after a run: pointers into the memory of the device, valid until the next run.
+ * `*origins` (the argument may be NULL): of its arcs, in the same memory, or NULL if they were not
+ * requested. */
 WF_API wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view,
                                   const wf_arc_origin **origins, wf_error *err);
-/* A copy of it in host memory. `out_origins` may be NULL, else receives an array for wf_free. */
+/* The result in host memory. `out_origins` may be NULL, else receives an array for wf_free. */
 WF_API wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out,
                                  wf_arc_origin **out_origins, wf_error *err);
 WF_API void wf_composer_free(wf_composer *composer);
@@ -427,13 +420,8 @@ WF_API wf_status wf_reverse(const wf_fst *fst, wf_fst **out, wf_error *err);
 typedef struct wf_fst_batch wf_fst_batch;
 WF_API wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const char *device,
                                      wf_fst_batch **out, wf_error *err);
-/* wf_compose_batch on options->device (on a GPU: order=canonical), with the origins of arcs, which
- * carry gradients back to the inputs. */
-WF_API wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
-                                      size_t num_b, size_t count, const wf_compose_options *options,
-                                      wf_fst_batch **out, wf_error *err);
-/* What a composer has made in its last run, copied within the device. Errors: one of several pairs
- * was composed with a hash table (WF_ERR_UNSUPPORTED). */
+/* The results of a composer's last run, with their origins, on its device. Errors: one of several
+ * pairs was composed with a hash table (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err);
 WF_API size_t wf_fst_batch_count(const wf_fst_batch *batch);
 /* A copy of the i-th in host memory. */

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "calls.h"
 #include "warpfst_all.h"
 
 /* Asserts that a call returned WF_OK and prints its message when not. `err` must be in scope. */
@@ -119,20 +120,5 @@ void test_filter(int argc, char **argv);
 bool test_no_gpu_for_batches(void);
 /* Runs a shell command, fails the test unless it exits with 0. */
 void test_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* --- decoding ---------------------------------------------------------------------------- */
-
-/* wf_decode of utterances whose parts are arrays: scorers[i] and graphs[i] of scores[i]; either
- * array may be NULL, as may its entries. */
-wf_status test_decode_each(wf_decoder *decoder, const wf_scores *scores,
-                           const wf_scorer *const *scorers, const wf_graph *const *graphs,
-                           size_t count, const wf_progress *progress, wf_result **results,
-                           wf_error *err);
-/* The same without graphs, and without scorers. */
-wf_status test_decode_scored(wf_decoder *decoder, const wf_scores *scores,
-                             const wf_scorer *const *scorers, size_t count,
-                             const wf_progress *progress, wf_result **results, wf_error *err);
-wf_status test_decode(wf_decoder *decoder, const wf_scores *scores, size_t count,
-                      const wf_progress *progress, wf_result **results, wf_error *err);
 
 #endif

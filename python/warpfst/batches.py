@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import _abi
 from ._library import Handle, call, create, encode_text, lib, take_numbers
+from .errors import UnsupportedError
 from .fst import Fst, choose
-from .operations import Composition, addresses, pair_count
+from .operations import Composition, addresses, composed, pair_count, result_with_origins
 from .options import c_options
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class FstBatch(Handle):
     def compose(cls, a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, **options: Unpack[ComposeOptions]) -> FstBatch:
         """Compositions pair by pair, or of one fst with each of many, on the device= of the options (a GPU: order="canonical"). Gradients go back to the inputs."""
         left, right, count = pair_count(a, b)
-        return cls(create("wf_fst_batch_compose", addresses(left), len(left), addresses(right), len(right), count, c_options("compose", options)))
+        with composed(left, right, count, options, with_origins=True) as composer:
+            return cls(create("wf_composer_batch", composer))
 
     def __len__(self) -> int:
         return int(lib.wf_fst_batch_count(self.address))
@@ -137,7 +139,7 @@ class DeviceFst(NamedTuple):
 
 
 class Composer(Handle):
-    """Compositions that stay on a GPU: inputs are uploaded and made ready once, then composed any number of times. One thread at a time.
+    """Compositions of many pairs on one device: inputs are made ready once, then composed any number of times. On a GPU results stay there until they are requested. One thread at a time.
 
         composer = wf.Composer(emissions, graphs, device="cuda:1")
         composer.run(); composer[0]; composer.view(0).weights; composer.batch().forward_score()
@@ -149,6 +151,7 @@ class Composer(Handle):
         """Pairs as in compose_batch; options as in `compose`, with device="cuda" and order="canonical" by default. Not with phi_label."""
         left, right, self._count = pair_count(a, b)
         given: Any = {"device": "cuda", "order": "canonical", **options}
+        self._on_gpu = given["device"] not in (None, "", "cpu")
         inputs = (addresses(left), len(left), addresses(right), len(right), self._count, c_options("compose", given), with_origins)
         super().__init__(create("wf_composer_create", *inputs))
 
@@ -170,12 +173,12 @@ class Composer(Handle):
 
     def with_origins(self, i: int) -> Composition:
         """The same and the origins of its arcs, as compose_with_origins; needs with_origins=True."""
-        origins = ctypes.c_void_p()
-        fst = Fst(create("wf_composer_get", self.address, self._checked(i), after=(ctypes.byref(origins),)))
-        return Composition(fst, take_numbers(origins.value, "I", 2 * fst.num_arcs))
+        return result_with_origins(self.address, self._checked(i))
 
     def view(self, i: int) -> DeviceFst:
-        """The i-th result where it is, without a copy; good until the next run."""
+        """The i-th result in GPU memory, without a copy; good until the next run."""
+        if not self._on_gpu:
+            raise UnsupportedError("the composer is on the CPU, where composer[i] copies nothing")
         raw, origins = _abi.wf_fst_view(), ctypes.c_void_p()
         call("wf_composer_view", self.address, self._checked(i), ctypes.byref(raw), ctypes.byref(origins))
         offsets, arcs, finals = (ctypes.cast(pointer, ctypes.c_void_p).value for pointer in (raw.arc_off, raw.arcs, raw.final_cost))

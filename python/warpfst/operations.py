@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import ctypes
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._library import call, create, take_numbers
+from ._library import call, create, lib, take_numbers
 from .fst import Fst
 from .options import c_options
 
@@ -48,18 +49,34 @@ class Composition(NamedTuple):
 
 def compose_with_origins(a: Fst, b: Fst, **options: Unpack[types.ComposeOptions]) -> Composition:
     """`compose`, with the origins that carry gradients back to the inputs (`forward_score`)."""
+    with composed([a], [b], 1, options, with_origins=True) as composer:
+        return result_with_origins(composer, 0)
+
+
+@contextlib.contextmanager
+def composed(left: Sequence[Fst], right: Sequence[Fst], count: int, options: Mapping[str, Any], with_origins: bool = False) -> Iterator[int]:
+    """The address of a composer that has run."""
+    address = create("wf_composer_create", addresses(left), len(left), addresses(right), len(right), count, c_options("compose", options), with_origins)
+    try:
+        call("wf_composer_run", address)
+        yield address
+    finally:
+        lib.wf_composer_free(address)
+
+
+def result_with_origins(composer: int, i: int) -> Composition:
     origins = ctypes.c_void_p()
-    fst = Fst(create("wf_compose_with_origins", a.address, b.address, c_options("compose", options), after=(ctypes.byref(origins),)))
+    fst = Fst(create("wf_composer_get", composer, i, after=(ctypes.byref(origins),)))
     return Composition(fst, take_numbers(origins.value, "I", 2 * fst.num_arcs))
 
 
 def compose_batch(a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, **options: Unpack[types.ComposeOptions]) -> list[Fst]:
     """Many compositions in one call, in threads: pair by pair, or one fst with each of many."""
     left, right, count = pair_count(a, b)
-    out = (ctypes.c_void_p * count)()
-    if count:
-        call("wf_compose_batch", addresses(left), len(left), addresses(right), len(right), count, c_options("compose", options), out)
-    return [Fst(address) for address in out if address is not None]
+    if count == 0:
+        return []
+    with composed(left, right, count, options) as composer:
+        return [Fst(create("wf_composer_get", composer, i, after=(None,))) for i in range(count)]
 
 
 def arcsort(fst: Fst, **options: Unpack[types.ArcsortOptions]) -> Fst:

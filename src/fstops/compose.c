@@ -10,7 +10,7 @@
 #include "base/option_tables.h"
 #include "fst/properties.h"
 #include "fstops/arcsort.h"
-#include "fstops/compose_device.h"
+#include "fstops/composer.h"
 #include "fstops/compose_filter.h"
 #include "fstops/compose_job.h"
 #include "fstops/parallel.h"
@@ -25,7 +25,7 @@ enum {
 
 /* --- one pair ---------------------------------------------------------------------------- */
 
-static int32_t auto_threads(void) {
+int32_t wf__compose_auto_threads(void) {
   return wf__num_cpus() < WF__AUTO_THREADS ? wf__num_cpus() : WF__AUTO_THREADS;
 }
 
@@ -33,7 +33,7 @@ static int32_t auto_threads(void) {
 static wf_status compose_rows(wf__compose_job *job, uint64_t cells, wf__compose_output *out,
                               bool *out_fits, wf_error *err) {
   int32_t num_threads = job->num_threads != 0 ? job->num_threads
-                        : cells > SMALL_CELLS ? auto_threads()
+                        : cells > SMALL_CELLS ? wf__compose_auto_threads()
                                               : 1;
   if (num_threads > 1) WF__TRY(wf__pool_create(num_threads, &job->pool, err));
   wf_status status = wf__compose_rows(job, out, out_fits, err);
@@ -136,8 +136,8 @@ static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose
 }
 
 /* `out_origins` may be NULL. */
-static wf_status compose_fst(const wf_fst *a, const wf_fst *b, const wf_compose_options *o,
-                             wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
+wf_status wf__compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_options *o,
+                           wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
   wf__compose_output made = {.start = -1, .with_origins = out_origins != NULL};
   uint64_t num_a = wf_fst_get_view(a).num_arcs, num_b = wf_fst_get_view(b).num_arcs;
   WF__TRY(wf__same_semiring(a, b, err));
@@ -157,124 +157,5 @@ static wf_status compose_fst(const wf_fst *a, const wf_fst *b, const wf_compose_
     made.origins.data = NULL;
   }
   wf__compose_output_free(&made);
-  return status;
-}
-
-/* --- the calls --------------------------------------------------------------------------- */
-
-static bool on_device(const wf_compose_options *o) {
-  return o->device != NULL && o->device[0] != '\0' && strcmp(o->device, "cpu") != 0;
-}
-
-wf_status wf__compose_check(size_t num_a, size_t num_b, size_t count,
-                            const wf_compose_options *options, wf_error *err) {
-  if ((num_a != 1 && num_a != count) || (num_b != 1 && num_b != count))
-    return wf__fail(err, WF_ERR_ARGUMENT,
-                    "%zu and %zu fsts for %zu compositions: neither one nor as many", num_a, num_b,
-                    count);
-  if (!on_device(options)) return WF_OK;
-  if (options->order != ORDER_CANONICAL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "device %s composes in the canonical order only: set order=canonical",
-                    options->device);
-  if (options->phi_label != 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s does not take failure arcs (phi_label)",
-                    options->device);
-  return WF_OK;
-}
-
-static wf_status compose_one(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
-                             wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
-  wf_compose_options o;
-  WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
-  WF__TRY(wf__compose_check(1, 1, 1, &o, err));
-  if (out_origins != NULL && o.phi_label != 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "origins of arcs with phi_label: an arc may come from several");
-  if (on_device(&o)) return wf__device_compose(&a, 1, &b, 1, 1, &o, out, out_origins, err);
-  return compose_fst(a, b, &o, out, out_origins, err);
-}
-
-wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
-                     wf_fst **out, wf_error *err) {
-  *out = NULL;
-  return compose_one(a, b, options, out, NULL, err);
-}
-
-wf_status wf_compose_with_origins(const wf_fst *a, const wf_fst *b,
-                                  const wf_compose_options *options, wf_fst **out,
-                                  wf_arc_origin **out_origins, wf_error *err) {
-  *out = NULL;
-  *out_origins = NULL;
-  return compose_one(a, b, options, out, out_origins, err);
-}
-
-struct batch {
-  const wf_fst *const *a, *const *b;
-  size_t num_a, num_b;
-  const wf_compose_options *options;
-  wf_fst **out;
-  wf_error *errors; /* [threads], of the first pair a thread failed at */
-  uint64_t *failed; /* [threads], that pair; UINT64_MAX: none */
-};
-
-static void compose_item(void *user, uint64_t item, int worker) {
-  struct batch *batch = user;
-  wf_error err;
-  wf_status status =
-      compose_fst(batch->a[batch->num_a == 1 ? 0 : item], batch->b[batch->num_b == 1 ? 0 : item],
-                  batch->options, &batch->out[item], NULL, &err);
-  if (status == WF_OK || item > batch->failed[worker]) return;
-  batch->failed[worker] = item;
-  batch->errors[worker] = err;
-}
-
-static wf_status run_batch(struct batch *batch, wf__pool *pool, size_t count, wf_error *err) {
-  uint64_t num_workers = pool == NULL ? 1 : (uint64_t)wf__pool_size(pool), first = 0;
-  batch->errors = wf__calloc(num_workers, sizeof *batch->errors);
-  batch->failed = wf__alloc(num_workers, sizeof *batch->failed);
-  wf_status status = batch->errors == NULL || batch->failed == NULL
-                         ? wf__fail_memory(err, num_workers * sizeof *batch->errors, "a batch")
-                         : WF_OK;
-  if (status == WF_OK) {
-    memset(batch->failed, 0xff, num_workers * sizeof *batch->failed);
-    if (pool != NULL) status = wf__pool_try(pool, count, compose_item, batch, err);
-    for (size_t i = 0; pool == NULL && i < count; i++) compose_item(batch, i, 0);
-    for (uint64_t i = 1; i < num_workers; i++)
-      if (batch->failed[i] < batch->failed[first]) first = i;
-    if (status == WF_OK && batch->failed[first] != UINT64_MAX)
-      status = wf__fail(err, batch->errors[first].code, "pair %llu: %s",
-                        (unsigned long long)batch->failed[first], batch->errors[first].message);
-  }
-  free(batch->errors);
-  free(batch->failed);
-  return status;
-}
-
-wf_status wf_compose_batch(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
-                           size_t num_b, size_t count, const wf_compose_options *options,
-                           wf_fst **out, wf_error *err) {
-  wf_compose_options o;
-  wf__pool *pool = NULL;
-  for (size_t i = 0; i < count; i++) out[i] = NULL;
-  WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
-  WF__TRY(wf__compose_check(num_a, num_b, count, &o, err));
-  if (count == 0) return WF_OK;
-  wf_status status;
-  if (on_device(&o)) {
-    status = wf__device_compose(a, num_a, b, num_b, count, &o, out, NULL, err);
-  } else {
-    if (o.num_threads != 1)
-      WF__TRY(wf__pool_create(o.num_threads != 0 ? o.num_threads : auto_threads(), &pool, err));
-    o.num_threads = 1; /* of each pair */
-    struct batch batch = {
-        .a = a, .b = b, .num_a = num_a, .num_b = num_b, .options = &o, .out = out};
-    status = run_batch(&batch, pool, count, err);
-    wf__pool_free(pool);
-  }
-  for (size_t i = 0; status != WF_OK && i < count; i++) {
-    wf_fst_free(out[i]);
-    out[i] = NULL;
-  }
   return status;
 }

@@ -3,7 +3,7 @@
 #ifndef WF_FSTOPS_DEVICE_BATCH_H
 #define WF_FSTOPS_DEVICE_BATCH_H
 
-#include "fst/fst.h"
+#include "fstops/composer.h"
 
 typedef struct wf__gpu_batch wf__gpu_batch;
 
@@ -33,7 +33,7 @@ wf_status wf__gpu_batch_create_beside(const wf__gpu_batch *beside, const wf_fst 
                                       wf__gpu_batch **out, wf_error *err);
 wf_status wf__gpu_batch_of_composed(const wf__composed *from, wf_semiring semiring,
                                     wf__gpu_batch **out, wf_error *err);
-wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring semiring,
+wf_status wf__gpu_batch_of_composer(const wf__gpu_composer *composer, wf_semiring semiring,
                                     wf__gpu_batch **out, wf_error *err);
 void wf__gpu_batch_free(wf__gpu_batch *batch);
 
@@ -68,12 +68,5 @@ wf_status wf__gpu_batch_gradients(const wf__gpu_batch *batch, size_t i, wf_gradi
 wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start,
                             wf_error *err);
 void wf__gpu_batch_view(const wf__gpu_batch *batch, wf_fst_batch_view *view);
-
-/* What src/cuda/ knows of a composer, for its batch. */
-size_t wf__composer_count(const wf_composer *composer);
-/* Levels of the last run's searches, from the start and from the final states; the second 0 where
- * both ran together, both 0 without a table of bits. */
-void wf__composer_levels(const wf_composer *composer, uint32_t out[2]);
-const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "base/option_tables.h"
 #include "fstops/arcsort.h"
-#include "fstops/compose_device.h"
 #include "fstops/device_batch.h"
 #include "fstops/shortest_distance.h"
 
@@ -103,55 +102,31 @@ wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const cha
   return give_result(status, batch, out);
 }
 
-static wf_status compose_on_cpu(wf_fst_batch *batch, const wf_fst *const *a, size_t num_a,
-                                const wf_fst *const *b, size_t num_b, const wf_compose_options *o,
-                                wf_error *err) {
+/* The results of a composer on the CPU, shared, and copies of their origins. */
+static wf_status take_results(wf_fst_batch *batch, const wf_composer *composer, wf_error *err) {
   for (size_t i = 0; i < batch->count; i++) {
     struct cpu_item *item = &batch->items[i];
-    const wf_fst *sides[2] = {a[num_a == 1 ? 0 : i], b[num_b == 1 ? 0 : i]};
-    wf_status status =
-        wf_compose_with_origins(sides[0], sides[1], o, &item->fst, &item->origins, err);
-    if (status != WF_OK) return wf__fail_prefix(err, status, "pair %zu", i);
-    take_symbols(batch, i, wf_fst_isymbols(sides[0]), wf_fst_osymbols(sides[1]));
+    WF__TRY(wf_composer_get(composer, i, &item->fst, composer->with_origins ? &item->origins : NULL,
+                            err));
     for (int side = 0; side < 2; side++)
-      item->num_inputs[side] = wf_fst_get_view(sides[side]).num_arcs;
+      item->num_inputs[side] = wf_fst_get_view(composer->inputs[side][i]).num_arcs;
   }
   return WF_OK;
 }
 
-wf_status wf_fst_batch_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
-                               size_t num_b, size_t count, const wf_compose_options *options,
-                               wf_fst_batch **out, wf_error *err) {
-  wf_compose_options o;
-  wf_fst_batch *batch;
-  *out = NULL;
-  WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
-  WF__TRY(wf__compose_check(num_a, num_b, count, &o, err));
-  if (is_gpu(o.device)) {
-    wf_composer *composer;
-    WF__TRY(wf_composer_create(a, num_a, b, num_b, count, &o, true, &composer, err));
-    wf_status status = wf_composer_run(composer, err);
-    if (status == WF_OK) status = wf_composer_batch(composer, out, err);
-    wf_composer_free(composer);
-    return status;
-  }
-  wf_status status = batch_new(count, count != 0 ? wf_fst_get_view(a[0]).semiring : WF_TROPICAL,
-                               false, &batch, err);
-  if (status == WF_OK) status = compose_on_cpu(batch, a, num_a, b, num_b, &o, err);
-  return give_result(status, batch, out);
-}
-
 wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err) {
   wf_fst_batch *batch;
-  size_t count = wf__composer_count(composer);
-  *out = NULL;
+  const size_t count = composer->count;
   wf_semiring semiring =
-      count != 0 ? wf_fst_get_view(wf__composer_input(composer, 0, 0)).semiring : WF_TROPICAL;
-  wf_status status = batch_new(count, semiring, true, &batch, err);
+      count != 0 ? wf_fst_get_view(composer->inputs[0][0]).semiring : WF_TROPICAL;
+  wf_status status = batch_new(count, semiring, composer->gpu != NULL, &batch, err);
   for (size_t i = 0; status == WF_OK && i < count; i++)
-    take_symbols(batch, i, wf_fst_isymbols(wf__composer_input(composer, i, 0)),
-                 wf_fst_osymbols(wf__composer_input(composer, i, 1)));
-  if (status == WF_OK) status = wf__gpu_batch_of_composer(composer, semiring, &batch->gpu, err);
+    take_symbols(batch, i, wf_fst_isymbols(composer->inputs[0][i]),
+                 wf_fst_osymbols(composer->inputs[1][i]));
+  if (status == WF_OK)
+    status = composer->gpu != NULL
+                 ? wf__gpu_batch_of_composer(composer->gpu, semiring, &batch->gpu, err)
+                 : take_results(batch, composer, err);
   return give_result(status, batch, out);
 }
 

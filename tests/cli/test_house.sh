@@ -61,7 +61,7 @@ calls fst/other.c 'int high(void);\nint other(void) { return high(); }\n'
 calls fst/high.c 'int other(void);\nint high(void) { return other(); }\n'
 refused 'src/fst/high.c: 2 files call each other: fst/high.c calls other of fst/other.c; fst/other.c calls high of fst/high.c'
 mkdir -p tree/src/fstops
-echo '/* x */ int wf__device_other(void);' > tree/src/fstops/compose_device.h
+echo '/* x */ int wf__device_other(void);' > tree/src/fstops/composer.h
 rm tree/src/fst/high.c tree/src/fst/other.c
 calls fstops/port.c 'int wf__device_other(void);\nint port(void) { return wf__device_other(); }\n'
 calls cuda/compose/device.c 'int port(void);\nint wf__device_other(void) { return port(); }\n'

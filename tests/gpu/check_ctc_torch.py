@@ -35,7 +35,7 @@ class Library:
         self.c.wf_builder_set_final.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_float, ctypes.c_void_p]
         self.c.wf_builder_add_states.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p]
         self.c.wf_builder_set_start.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
-        self.c.wf_free.argtypes = self.c.wf_fst_free.argtypes = self.c.wf_builder_free.argtypes = self.c.wf_fst_batch_free.argtypes = [ctypes.c_void_p]
+        self.c.wf_free.argtypes = self.c.wf_fst_free.argtypes = self.c.wf_builder_free.argtypes = self.c.wf_fst_batch_free.argtypes = self.c.wf_composer_free.argtypes = [ctypes.c_void_p]
 
     def call(self, name, *arguments):
         error = Error()
@@ -91,11 +91,15 @@ def ours(library, log_probs, lengths, targets, device):
     a = (ctypes.c_void_p * count)(*(emissions(library, costs[i][: lengths[i]]) for i in range(count)))
     b = (ctypes.c_void_p * count)(*(alignments(library, target) for target in targets))
     options = library.options("compose", order="canonical", device=device)
-    batch, losses, occupancy, seconds = ctypes.c_void_p(), (ctypes.c_double * count)(), [], []
+    batch, composer, losses, occupancy, seconds = ctypes.c_void_p(), ctypes.c_void_p(), (ctypes.c_double * count)(), [], []
     for _ in range(3):  # the first makes the GPU ready
         library.c.wf_fst_batch_free(batch)
         begin = time.perf_counter()
-        library.call("wf_fst_batch_compose", a, ctypes.c_size_t(count), b, ctypes.c_size_t(count), ctypes.c_size_t(count), options, ctypes.byref(batch))
+        size = ctypes.c_size_t(count)
+        library.call("wf_composer_create", a, size, b, size, size, options, ctypes.c_bool(True), ctypes.byref(composer))
+        library.call("wf_composer_run", composer)
+        library.call("wf_composer_batch", composer, ctypes.byref(batch))
+        library.c.wf_composer_free(composer)
         library.call("wf_fst_batch_forward_score", batch, None, ctypes.c_bool(True), losses)
         seconds.append(time.perf_counter() - begin)
     for i in range(count):

@@ -21,9 +21,9 @@ static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connec
   wf_compose_options options = options_for(NULL);
   options.filter = filter;
   options.connect = connect;
-  assert_ok(wf_compose_with_origins(a, b, &options, &cpu, &cpu_origins, &err));
+  assert_ok(test_compose_with_origins(a, b, &options, &cpu, &cpu_origins, &err));
   options.device = "cuda";
-  assert_ok(wf_compose_with_origins(a, b, &options, &gpu, &gpu_origins, &err));
+  assert_ok(test_compose_with_origins(a, b, &options, &gpu, &gpu_origins, &err));
   assert_same_bytes(gpu, cpu, what);
   if (wf_fst_get_view(cpu).num_arcs != 0)
     assert_memory_equal(gpu_origins, cpu_origins,
@@ -74,11 +74,11 @@ static void test_small(void **state) {
       b[BATCH - 1] =
           oracle_random_graph(300, 1, 5, seed); /* so many words that tiles have several */
     }
-    assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH,
-                               BATCH, &options, cpu, &err));
+    assert_ok(test_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH,
+                                 BATCH, &options, cpu, &err));
     options.device = "cuda";
-    assert_ok(wf_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH,
-                               BATCH, &options, gpu, &err));
+    assert_ok(test_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH,
+                                 BATCH, &options, gpu, &err));
     wf_fst *definition = oracle_compose(a[0], b[0], options.filter, options.connect, NULL);
     assert_same_bytes(gpu[0], definition, "definition");
     check_pair(a[1], b[1], options.filter, options.connect, "origins");
@@ -108,11 +108,11 @@ static void test_small_heavy(void **state) {
   wf_compose_options options = options_for(NULL);
   wf_fst *a[3] = {oracle_words(1800, 9, 7), oracle_words(5, 9, 8), oracle_words(300, 9, 9)},
          *b = oracle_random_graph(80, 1, 9, 6), *cpu[3], *gpu[3];
-  assert_ok(wf_compose_batch((const wf_fst *const *)a, 3, (const wf_fst *const *)&b, 1, 3, &options,
-                             cpu, &err));
+  assert_ok(test_compose_batch((const wf_fst *const *)a, 3, (const wf_fst *const *)&b, 1, 3,
+                               &options, cpu, &err));
   options.device = "cuda";
-  assert_ok(wf_compose_batch((const wf_fst *const *)a, 3, (const wf_fst *const *)&b, 1, 3, &options,
-                             gpu, &err));
+  assert_ok(test_compose_batch((const wf_fst *const *)a, 3, (const wf_fst *const *)&b, 1, 3,
+                               &options, gpu, &err));
   for (int i = 0; i < 3; i++) {
     assert_same_bytes(gpu[i], cpu[i], "batch of words");
     wf_fst *all[] = {a[i], cpu[i], gpu[i]};
@@ -141,8 +141,8 @@ static void test_races(void **state) {
   wf_fst *a = random_fst(&rng, 9, WF_TROPICAL), *b[PAIRS], *gpu[PAIRS], *cpu;
   for (int i = 0; i < PAIRS; i++)
     b[i] = oracle_random_graph(3 + (uint32_t)i % 3, 3, 2, (uint64_t)i);
-  assert_ok(wf_compose_batch((const wf_fst *const *)&a, 1, (const wf_fst *const *)b, PAIRS, PAIRS,
-                             &options, gpu, &err));
+  assert_ok(test_compose_batch((const wf_fst *const *)&a, 1, (const wf_fst *const *)b, PAIRS, PAIRS,
+                               &options, gpu, &err));
   options.device = NULL;
   for (int i = 0; i < PAIRS; i++) {
     assert_ok(wf_compose(a, b[i], &options, &cpu, &err));
@@ -248,8 +248,8 @@ static void test_too_many(void **state) {
   wf_compose_options options = options_for("cuda");
   wf_fst *a = oracle_random_graph(8192, 5, 10, 1001), *b = oracle_random_graph(8192, 5, 10, 1002),
          *out[COUNT];
-  assert_int_equal(wf_compose_batch((const wf_fst *const *)&a, 1, (const wf_fst *const *)&b, 1,
-                                    COUNT, &options, out, &err),
+  assert_int_equal(test_compose_batch((const wf_fst *const *)&a, 1, (const wf_fst *const *)&b, 1,
+                                      COUNT, &options, out, &err),
                    WF_ERR_LIMIT);
   assert_non_null(strstr(err.message, "in one batch"));
   options.max_states = 49755481;

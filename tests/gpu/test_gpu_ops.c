@@ -362,8 +362,8 @@ static void test_small_ctc(void **state) {
       b[i] = alignments(&rng, test_below(&rng, 20));
     }
     options.device = NULL;
-    assert_ok(wf_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC,
-                                   CTC, &options, &cpu, &err));
+    assert_ok(test_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC,
+                                     CTC, &options, &cpu, &err));
 #if defined(FAKE_CUDA) && !defined(SIMT)
     wf_fst *fsts[CTC];
     for (size_t i = 0; i < CTC; i++) assert_ok(wf_fst_batch_get(cpu, i, &fsts[i], &err));
@@ -371,8 +371,8 @@ static void test_small_ctc(void **state) {
     for (size_t i = 0; i < CTC; i++) wf_fst_free(fsts[i]);
 #else
     options.device = "cuda";
-    assert_ok(wf_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC,
-                                   CTC, &options, &gpu, &err));
+    assert_ok(test_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC,
+                                     CTC, &options, &gpu, &err));
 #endif
     assert_same_batch(gpu, cpu, "composed");
     for (int sorted = 0; sorted < 2; sorted++) {
@@ -469,7 +469,7 @@ static void test_small_join(void **state) {
   for (size_t i = 0; i < CTC; i++) {
     a[i] = emissions(&rng, 1 + 12 * (uint32_t)i);
     b[i] = alignments(&rng, 4);
-    assert_ok(wf_compose_with_origins(a[i], b[i], &options, &out[i], &origins[i], &err));
+    assert_ok(test_compose_with_origins(a[i], b[i], &options, &out[i], &origins[i], &err));
     wf_fst_view view = wf_fst_get_view(out[i]);
     start[i] = view.start;
     state_base[i + 1] = state_base[i] + view.num_states;

@@ -270,13 +270,28 @@ def test_other_weights(rng):
     assert wf.Fst.from_text("").with_weights([]).num_states == 0
 
 
-def test_composers_need_a_gpu(rng):
-    a, b = (random_fst(rng)[2] for _ in range(2))
-    if wf.cuda_available() is None:
-        return  # test_gpu.py
-    with pytest.raises((wf.DeviceError, wf.UnsupportedError)):
-        wf.Composer(a, b)
-    with pytest.raises(wf.Error):
-        wf.Composer(a, b, device="cpu")
+def test_composers(rng):
+    left, right = ([random_fst(rng)[2] for _ in range(5)] for _ in range(2))
+    with wf.Composer(left, right, with_origins=True, device="cpu") as composer:
+        with pytest.raises(wf.StateError):
+            composer[0]
+        for _ in range(2):
+            composer.run()
+        for i, (a, b) in enumerate(zip(left, right)):
+            expected = wf.compose_with_origins(a, b, order="canonical")
+            assert wf.equal(composer[i], expected.fst) and composer.with_origins(i).origins == expected.origins
+            assert wf.equal(composer.batch()[i], expected.fst)
+        with pytest.raises(wf.UnsupportedError, match="copies nothing"):
+            composer.view(0)
+        with pytest.raises(IndexError):
+            composer[5]
+    with wf.Composer(left, right, device="cpu") as composer:
+        composer.run()
+        with pytest.raises(wf.UnsupportedError, match="origins"):
+            composer.with_origins(0)
+    a, b = left[0], right[0]
+    if wf.cuda_available() is not None:
+        with pytest.raises((wf.DeviceError, wf.UnsupportedError)):
+            wf.Composer(a, b)
     with pytest.raises(ValueError, match="make no pairs"):
         wf.Composer([a, a], [b, b, b])

@@ -9,14 +9,14 @@
 
 #include "base/option_tables.h"
 #include "cuda/compose/compose_upload.h"
-#include "cuda/compose/composer.h"
+#include "cuda/compose/gpu_composer.h"
 #include "cuda/compose/sparse_gpu.h"
 #include "cuda/device/cuda_call.h"
 #include "cuda/device/gpu_profile.h"
 #include "cuda/fstops/ops_batch.h"
 #include "decode/backend.h"
 #include "fst/properties.h"
-#include "fstops/compose_device.h"
+#include "fstops/composer.h"
 #include "fstops/device_batch.h"
 
 #define TABLE_CELLS \
@@ -30,7 +30,7 @@ static uint64_t readback_bytes(uint64_t num_pairs) {
 
 /* --- making ------------------------------------------------------------------------------ */
 
-static wf_status open_device(wf_composer *self, wf_error *err) {
+static wf_status open_device(wf__gpu_composer *self, wf_error *err) {
   wf__gpu_profile profile;
   wf__devices devices;
   WF__TRY(wf__devices_parse(self->options.device, &devices, err));
@@ -47,7 +47,7 @@ static wf_status open_device(wf_composer *self, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status upload(wf_composer *self, enum wf__composer_buffer which, const void *from,
+static wf_status upload(wf__gpu_composer *self, enum wf__composer_buffer which, const void *from,
                         uint64_t count, size_t element, wf_error *err) {
   WF__TRY(wf__device_reserve(&self->buffers[which], count * element, "the inputs of a composition",
                              err));
@@ -60,7 +60,8 @@ static wf_status upload(wf_composer *self, enum wf__composer_buffer which, const
 #define UPLOAD(self, which, vec) \
   WF__TRY(upload(self, which, (vec).data, (vec).size, sizeof *(vec).data, err))
 
-static wf_status upload_problem(wf_composer *self, const wf__gpu_problem *from, wf_error *err) {
+static wf_status upload_problem(wf__gpu_composer *self, const wf__gpu_problem *from,
+                                wf_error *err) {
   UPLOAD(self, PAIRS, from->pairs);
   UPLOAD(self, ROWS, from->rows);
   UPLOAD(self, LINK_OFF, from->link_off);
@@ -117,7 +118,7 @@ static uint64_t zeroed_bytes(const wf__gpu_compose *c) {
 }
 
 /* Room whose size is known before a run. */
-static wf_status reserve_tables(wf_composer *self, wf_error *err) {
+static wf_status reserve_tables(wf__gpu_composer *self, wf_error *err) {
   const wf__gpu_compose *c = &self->c;
   uint64_t words = c->num_words + 1;
   size_t scratch = 0;
@@ -139,7 +140,7 @@ static wf_status reserve_tables(wf_composer *self, wf_error *err) {
   return wf__device_reserve(&self->buffers[SCRATCH], scratch, "prefix sums", err);
 }
 
-static void point(wf_composer *self) {
+static void point(wf__gpu_composer *self) {
   wf__gpu_compose *c = &self->c;
   const wf__device_buffer *at = self->buffers;
   c->pairs = at[PAIRS].data;
@@ -202,7 +203,7 @@ static void point(wf_composer *self) {
 
 /* Where the table would be too large, or so large that a search must show first whether there is
  * enough in it. */
-static wf_status add_sparse(wf_composer *self, size_t i, const wf__compose_job *job,
+static wf_status add_sparse(wf__gpu_composer *self, size_t i, const wf__compose_job *job,
                             uint64_t give_up, bool *out_gave_up, wf_error *err) {
   *out_gave_up = false;
   WF__TRY(wf__sparse_create(job, self->a[i], self->b[i], self->device, &self->sparse[i], err));
@@ -214,7 +215,7 @@ static wf_status add_sparse(wf_composer *self, size_t i, const wf__compose_job *
   return WF_OK;
 }
 
-static wf_status add_large(wf_composer *self, size_t i, uint64_t give_up, bool *out_gave_up,
+static wf_status add_large(wf__gpu_composer *self, size_t i, uint64_t give_up, bool *out_gave_up,
                            wf_error *err) {
   wf__compose_side a = {0}, b = {0};
   wf__compose_job job = {.a = &a,
@@ -230,7 +231,8 @@ static wf_status add_large(wf_composer *self, size_t i, uint64_t give_up, bool *
   return status;
 }
 
-static wf_status add_pair(wf_composer *self, size_t i, wf__gpu_problem *problem, wf_error *err) {
+static wf_status add_pair(wf__gpu_composer *self, size_t i, wf__gpu_problem *problem,
+                          wf_error *err) {
   uint64_t cells;
   bool fits, gave_up = false;
   WF__TRY(wf__gpu_problem_add(problem, self->a[i], self->b[i], &self->options, TABLE_CELLS, &cells,
@@ -246,14 +248,13 @@ static wf_status add_pair(wf_composer *self, size_t i, wf__gpu_problem *problem,
   return fits || self->sparse[i] != NULL ? WF_OK : add_large(self, i, UINT64_MAX, &gave_up, err);
 }
 
-static wf_status make(wf_composer *self, const wf_fst *const *a, size_t num_a,
-                      const wf_fst *const *b, size_t num_b, wf__gpu_problem *problem,
-                      wf_error *err) {
+static wf_status make(wf__gpu_composer *self, wf_fst *const *a, wf_fst *const *b,
+                      wf__gpu_problem *problem, wf_error *err) {
   WF__TRY(open_device(self, err));
   problem->most_words = wf__gpu_compose_most_words(self->c.shared_bytes);
   for (size_t i = 0; i < self->count; i++) {
-    self->a[i] = wf_fst_ref(a[num_a == 1 ? 0 : i]);
-    self->b[i] = wf_fst_ref(b[num_b == 1 ? 0 : i]);
+    self->a[i] = wf_fst_ref(a[i]);
+    self->b[i] = wf_fst_ref(b[i]);
     wf_status status = add_pair(self, i, problem, err);
     if (status != WF_OK)
       return self->count == 1 ? status : wf__fail_prefix(err, status, "pair %zu", i);
@@ -268,11 +269,11 @@ static wf_status make(wf_composer *self, const wf_fst *const *a, size_t num_a,
   return WF_OK;
 }
 
-static wf_status create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b, size_t num_b,
-                        size_t count, const wf_compose_options *o, bool with_origins,
-                        wf_composer **out, wf_error *err) {
+wf_status wf__gpu_composer_create(wf_fst *const *a, wf_fst *const *b, size_t count,
+                                  const wf_compose_options *o, bool with_origins,
+                                  wf__gpu_composer **out, wf_error *err) {
   wf__gpu_problem problem = {0};
-  wf_composer *self = wf__calloc(1, sizeof *self);
+  wf__gpu_composer *self = wf__calloc(1, sizeof *self);
   *out = NULL;
   if (self == NULL) return wf__fail_memory(err, sizeof *self, "a composer");
   self->options = *o;
@@ -285,27 +286,17 @@ static wf_status create(const wf_fst *const *a, size_t num_a, const wf_fst *cons
   self->reached_count = wf__calloc(count, sizeof *self->reached_count);
   bool ok = self->a != NULL && self->b != NULL && self->sparse != NULL && self->made != NULL &&
             self->reached_count != NULL;
-  wf_status status = ok ? make(self, a, num_a, b, num_b, &problem, err)
-                        : wf__fail_memory(err, count * 64, "a composer");
+  wf_status status =
+      ok ? make(self, a, b, &problem, err) : wf__fail_memory(err, count * 64, "a composer");
   wf__gpu_problem_free(&problem);
   if (status == WF_OK)
     *out = self;
   else
-    wf_composer_free(self);
+    wf__gpu_composer_free(self);
   return status;
 }
 
-wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
-                             size_t num_b, size_t count, const wf_compose_options *options,
-                             bool with_origins, wf_composer **out, wf_error *err) {
-  wf_compose_options o;
-  *out = NULL;
-  WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
-  WF__TRY(wf__compose_check(num_a, num_b, count, &o, err));
-  return create(a, num_a, b, num_b, count, &o, with_origins, out, err);
-}
-
-void wf_composer_free(wf_composer *composer) {
+void wf__gpu_composer_free(wf__gpu_composer *composer) {
   if (composer == NULL) return;
   for (size_t i = 0; i < composer->count; i++) {
     if (composer->a != NULL) wf_fst_free(composer->a[i]);
@@ -329,7 +320,7 @@ void wf_composer_free(wf_composer *composer) {
 
 /* --- a run ------------------------------------------------------------------------------- */
 
-static wf_status check_bytes(const wf_composer *self, uint64_t num_states, uint64_t num_arcs,
+static wf_status check_bytes(const wf__gpu_composer *self, uint64_t num_states, uint64_t num_arcs,
                              wf_error *err) {
   uint64_t bytes = self->c.num_words * 36 + num_states * 12 +
                    num_arcs * (sizeof(wf_arc) + (self->with_origins ? sizeof(wf_arc_origin) : 0));
@@ -338,7 +329,7 @@ static wf_status check_bytes(const wf_composer *self, uint64_t num_states, uint6
                   (unsigned long long)bytes, (long long)self->options.max_bytes);
 }
 
-static wf_status back(wf_composer *self, void *to, const void *from, uint64_t bytes,
+static wf_status back(wf__gpu_composer *self, void *to, const void *from, uint64_t bytes,
                       wf_error *err) {
   WF__CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, self->stream),
                "results of a composition");
@@ -346,7 +337,7 @@ static wf_status back(wf_composer *self, void *to, const void *from, uint64_t by
 }
 
 /* Sizes and places, and what is counted to be limited, to the host. */
-static wf_status look(wf_composer *self, const char *what, wf_error *err) {
+static wf_status look(wf__gpu_composer *self, const char *what, wf_error *err) {
   wf__gpu_compose *c = &self->c;
   WF__TRY(back(self, self->readback, c->zeroed, readback_bytes(c->num_pairs), err));
   if (c->reached_count != NULL)
@@ -355,7 +346,7 @@ static wf_status look(wf_composer *self, const char *what, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status check_states(const wf_composer *self, wf_error *err) {
+static wf_status check_states(const wf__gpu_composer *self, wf_error *err) {
   uint64_t max_states =
                self->options.max_states > 0 ? (uint64_t)self->options.max_states : WF__MAX_STATES,
            sum = 0;
@@ -372,7 +363,7 @@ static wf_status check_states(const wf_composer *self, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status start_search(wf_composer *self, wf_error *err) {
+static wf_status start_search(wf__gpu_composer *self, wf_error *err) {
   size_t scratch = self->buffers[SCRATCH].bytes;
   WF__CUDA_TRY(wf__gpu_compose_search(&self->c, self->stream), "the search of a composition");
   WF__CUDA_TRY(wf__gpu_compose_place(&self->c, self->buffers[SCRATCH].data, &scratch, self->stream),
@@ -380,7 +371,7 @@ static wf_status start_search(wf_composer *self, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status start_count(wf_composer *self, uint64_t num_slots, wf_error *err) {
+static wf_status start_count(wf__gpu_composer *self, uint64_t num_slots, wf_error *err) {
   size_t scratch = self->buffers[SCRATCH].bytes;
   WF__CUDA_TRY(wf__gpu_compose_count(&self->c, num_slots, self->buffers[SCRATCH].data, &scratch,
                                      self->stream),
@@ -388,13 +379,13 @@ static wf_status start_count(wf_composer *self, uint64_t num_slots, wf_error *er
   return WF_OK;
 }
 
-static wf_status start_fill(wf_composer *self, wf_error *err) {
+static wf_status start_fill(wf__gpu_composer *self, wf_error *err) {
   WF__CUDA_TRY(wf__gpu_compose_fill(&self->c, self->stream), "filling the result");
   return WF_OK;
 }
 
 /* Search, count, fill, with a look at the sizes before each that needs room. */
-static wf_status run_with_looks(wf_composer *self, wf_error *err) {
+static wf_status run_with_looks(wf__gpu_composer *self, wf_error *err) {
   struct wf__composer_readback *readback = self->readback;
   wf__gpu_compose *c = &self->c;
   size_t scratch = 0;
@@ -427,7 +418,7 @@ static wf_status run_with_looks(wf_composer *self, wf_error *err) {
 
 /* The same in the room that the last run left, with one look at the end: the kernels write nothing
  * where there is not enough. */
-static wf_status run_in_room(wf_composer *self, bool *out_fits, wf_error *err) {
+static wf_status run_in_room(wf__gpu_composer *self, bool *out_fits, wf_error *err) {
   const struct wf__composer_readback *readback = self->readback;
   const wf__gpu_compose *c = &self->c;
   WF__TRY(start_search(self, err));
@@ -441,13 +432,13 @@ static wf_status run_in_room(wf_composer *self, bool *out_fits, wf_error *err) {
   return WF_OK;
 }
 
-static wf_status run_table(wf_composer *self, wf_error *err) {
+static wf_status run_table(wf__gpu_composer *self, wf_error *err) {
   bool fits = false;
   if (self->buffers[ARCS].data != NULL) WF__TRY(run_in_room(self, &fits, err));
   return fits ? WF_OK : run_with_looks(self, err);
 }
 
-static wf_status run_sparse(wf_composer *self, wf_error *err) {
+static wf_status run_sparse(wf__gpu_composer *self, wf_error *err) {
   for (size_t i = 0; i < self->count; i++) {
     if (self->sparse[i] == NULL) continue;
     wf__gpu_batch_free(self->made[i]);
@@ -460,7 +451,7 @@ static wf_status run_sparse(wf_composer *self, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
+wf_status wf__gpu_composer_run(wf__gpu_composer *composer, wf_error *err) {
   composer->has_run = false;
   WF__CUDA_TRY(cudaSetDevice(composer->device), "choosing the GPU");
   if (composer->c.num_rows != 0) {
@@ -472,19 +463,5 @@ wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
   WF__TRY(run_sparse(composer, err));
   composer->has_run = true;
   return WF_OK;
-}
-
-/* --- for fstops/ ------------------------------------------------------------------------- */
-
-wf_status wf__device_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
-                             size_t num_b, size_t count, const wf_compose_options *options,
-                             wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
-  wf_composer *composer;
-  WF__TRY(create(a, num_a, b, num_b, count, options, out_origins != NULL, &composer, err));
-  wf_status status = wf_composer_run(composer, err);
-  for (size_t i = 0; status == WF_OK && i < count; i++)
-    status = wf_composer_get(composer, i, &out[i], i == 0 ? out_origins : NULL, err);
-  wf_composer_free(composer);
-  return status;
 }
 #endif

@@ -3,22 +3,22 @@
 #ifdef WARPFST_CUDA
 #include <string.h>
 
-#include "cuda/compose/composer.h"
+#include "cuda/compose/gpu_composer.h"
 #include "fst/properties.h"
-#include "fstops/compose_device.h"
+#include "fstops/composer.h"
 #include "fstops/device_batch.h"
 
 /* --- results ----------------------------------------------------------------------------- */
 
-static wf_status check_result(const wf_composer *composer, size_t i, wf_error *err) {
+static wf_status check_result(const wf__gpu_composer *composer, size_t i, wf_error *err) {
   if (!composer->has_run)
-    return wf__fail(err, WF_ERR_STATE, "no result: wf_composer_run comes first");
+    return wf__fail(err, WF_ERR_STATE, "no result: wf__gpu_composer_run comes first");
   if (i >= composer->count)
     return wf__fail(err, WF_ERR_ARGUMENT, "pair %zu of %zu", i, composer->count);
   return WF_OK;
 }
 
-static wf_fst_view device_view(const wf_composer *self, size_t i) {
+static wf_fst_view device_view(const wf__gpu_composer *self, size_t i) {
   const wf__gpu_place *place = &self->readback->places[i];
   const wf__gpu_batch *made = self->made[i];
   wf_fst_view view = {.start = made != NULL ? made->start[0] : place->start,
@@ -40,14 +40,14 @@ static wf_fst_view device_view(const wf_composer *self, size_t i) {
   return view;
 }
 
-static const wf_arc_origin *device_origins(const wf_composer *self, size_t i) {
+static const wf_arc_origin *device_origins(const wf__gpu_composer *self, size_t i) {
   if (!self->with_origins) return NULL;
   return self->made[i] != NULL ? self->made[i]->origins
                                : self->c.origins + self->readback->places[i].arc_base;
 }
 
-wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view,
-                           const wf_arc_origin **origins, wf_error *err) {
+wf_status wf__gpu_composer_view(const wf__gpu_composer *composer, size_t i, wf_fst_view *view,
+                                const wf_arc_origin **origins, wf_error *err) {
   *view = (wf_fst_view){.start = -1};
   if (origins != NULL) *origins = NULL;
   WF__TRY(check_result(composer, i, err));
@@ -57,7 +57,7 @@ wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *v
 }
 
 /* Arrays of a result in host memory. */
-static wf_status copy_back(const wf_composer *self, const wf_fst_view *view,
+static wf_status copy_back(const wf__gpu_composer *self, const wf_fst_view *view,
                            const wf_arc_origin *from_origins, wf__csr *csr, wf_arc_origin *origins,
                            wf_error *err) {
   WF__TRY(wf__vec_grow(&csr->arc_off, view->num_states + 1, "states", err));
@@ -83,8 +83,8 @@ static wf_status copy_back(const wf_composer *self, const wf_fst_view *view,
   return WF_OK;
 }
 
-wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out,
-                          wf_arc_origin **out_origins, wf_error *err) {
+wf_status wf__gpu_composer_get(const wf__gpu_composer *composer, size_t i, wf_fst **out,
+                               wf_arc_origin **out_origins, wf_error *err) {
   wf__csr csr = {0};
   *out = NULL;
   if (out_origins != NULL) *out_origins = NULL;
@@ -111,19 +111,13 @@ wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out,
   return status;
 }
 
-size_t wf__composer_count(const wf_composer *composer) { return composer->count; }
-
-void wf__composer_levels(const wf_composer *composer, uint32_t out[2]) {
+void wf__gpu_composer_levels(const wf__gpu_composer *composer, uint32_t out[2]) {
   bool table = composer->c.num_rows != 0;
   for (int back = 0; back < 2; back++) out[back] = table ? composer->readback->levels[back] : 0;
 }
 
-const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side) {
-  return side == 0 ? composer->a[i] : composer->b[i];
-}
-
 /* The places of the results and of the inputs' arcs: sums over the pairs. */
-static wf_status join_results(const wf_composer *self, uint64_t *bases, int64_t *start,
+static wf_status join_results(const wf__gpu_composer *self, uint64_t *bases, int64_t *start,
                               wf_semiring semiring, wf__gpu_batch **out, wf_error *err) {
   size_t n = self->count + 1;
   uint64_t *state_base = bases, *arc_base = bases + n, *a_base = bases + 2 * n,
@@ -156,16 +150,16 @@ static wf_status join_results(const wf_composer *self, uint64_t *bases, int64_t 
   return wf__gpu_batch_of_composed(&composed, semiring, out, err);
 }
 
-wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring semiring,
+wf_status wf__gpu_batch_of_composer(const wf__gpu_composer *composer, wf_semiring semiring,
                                     wf__gpu_batch **out, wf_error *err) {
   *out = NULL;
   for (size_t i = 0; i < composer->count; i++) {
     WF__TRY(check_result(composer, i, err));
     if (composer->made[i] != NULL && composer->count > 1)
-      return wf__fail(
-          err, WF_ERR_UNSUPPORTED,
-          "pair %zu of %zu is too large for a batch: compose it alone, or use wf_composer_view", i,
-          composer->count);
+      return wf__fail(err, WF_ERR_UNSUPPORTED,
+                      "pair %zu of %zu is too large for a batch: compose it alone, or use "
+                      "wf__gpu_composer_view",
+                      i, composer->count);
   }
   uint64_t *bases = wf__calloc(composer->count + 1, 4 * sizeof *bases);
   int64_t *start = wf__calloc(composer->count, sizeof *start);

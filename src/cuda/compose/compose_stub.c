@@ -1,6 +1,5 @@
 /* compose_stub.c - the errors of a build without CUDA for composition on a GPU. */
 #ifndef WARPFST_CUDA
-#include "fstops/compose_device.h"
 #include "fstops/device_batch.h"
 
 static wf_status no_device(const char *device, wf_error *err) {
@@ -8,38 +7,34 @@ static wf_status no_device(const char *device, wf_error *err) {
                   device != NULL ? device : "cuda");
 }
 
-wf_status wf__device_compose(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
-                             size_t num_b, size_t count, const wf_compose_options *options,
-                             wf_fst **out, wf_arc_origin **out_origins, wf_error *err) {
+wf_status wf__gpu_composer_create(wf_fst *const *a, wf_fst *const *b, size_t count,
+                                  const wf_compose_options *options, bool with_origins,
+                                  wf__gpu_composer **out, wf_error *err) {
+  *out = NULL;
   return no_device(options->device, err);
 }
 
-wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
-                             size_t num_b, size_t count, const wf_compose_options *options,
-                             bool with_origins, wf_composer **out, wf_error *err) {
-  *out = NULL;
-  return no_device(options != NULL ? options->device : NULL, err);
-}
-
-wf_status wf_composer_run(wf_composer *composer, wf_error *err) { return no_device(NULL, err); }
-
-wf_status wf_composer_view(const wf_composer *composer, size_t i, wf_fst_view *view,
-                           const wf_arc_origin **origins, wf_error *err) {
+wf_status wf__gpu_composer_run(wf__gpu_composer *composer, wf_error *err) {
   return no_device(NULL, err);
 }
 
-wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst **out,
-                          wf_arc_origin **out_origins, wf_error *err) {
+wf_status wf__gpu_composer_view(const wf__gpu_composer *composer, size_t i, wf_fst_view *view,
+                                const wf_arc_origin **origins, wf_error *err) {
+  return no_device(NULL, err);
+}
+
+wf_status wf__gpu_composer_get(const wf__gpu_composer *composer, size_t i, wf_fst **out,
+                               wf_arc_origin **out_origins, wf_error *err) {
   *out = NULL;
   return no_device(NULL, err);
 }
 
-void wf_composer_free(wf_composer *composer) {}
+void wf__gpu_composer_free(wf__gpu_composer *composer) {}
+void wf__gpu_composer_levels(const wf__gpu_composer *composer, uint32_t out[2]) {
+  out[0] = out[1] = 0;
+}
 
-size_t wf__composer_count(const wf_composer *composer) { return 0; }
-void wf__composer_levels(const wf_composer *composer, uint32_t out[2]) { out[0] = out[1] = 0; }
-const wf_fst *wf__composer_input(const wf_composer *composer, size_t i, int side) { return NULL; }
-wf_status wf__gpu_batch_of_composer(const wf_composer *composer, wf_semiring semiring,
+wf_status wf__gpu_batch_of_composer(const wf__gpu_composer *composer, wf_semiring semiring,
                                     wf__gpu_batch **out, wf_error *err) {
   return no_device(NULL, err);
 }

@@ -1,7 +1,7 @@
-/* composer.h - a composition on a GPU: what making it and running it (compose_gpu.c) leave for the
- * reading of its results (compose_results.c). */
-#ifndef WF_CUDA_COMPOSE_COMPOSER_H
-#define WF_CUDA_COMPOSE_COMPOSER_H
+/* gpu_composer.h - a composition on a GPU: what making it and running it (compose_gpu.c) leave for
+ * the reading of its results (compose_results.c). */
+#ifndef WF_CUDA_COMPOSE_GPU_COMPOSER_H
+#define WF_CUDA_COMPOSE_GPU_COMPOSER_H
 
 #include "cuda/compose/compose_kernels.h"
 #include "cuda/compose/sparse_gpu.h"
@@ -54,7 +54,7 @@ enum wf__composer_buffer {
   NUM_BUFFERS
 };
 
-struct wf_composer {
+struct wf__gpu_composer {
   wf_compose_options options;
   int device;
   bool with_origins, has_run;
