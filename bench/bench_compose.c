@@ -1,22 +1,14 @@
 /* bench_compose.c - composition on the inputs of the published comparison (Sengupta, Pratap, Hannun
  * 2021), timed in process.
  *
- *     bench_compose random STATES DEGREE LABELS TRIAL [FLAGS]     two random graphs
- *     bench_compose words DICTIONARY WORDS [FLAGS]                closure of a pronunciation
- *     lexicon with a line of 251 states and 69 phones; words
- *                                                                 that the dictionary lacks are
- *                                                                 made of the beginning of one and
- *                                                                 the end of another
+ *     bench_compose random [--FLAG=VALUE...]      two random graphs
+ *     bench_compose words [--FLAG=VALUE...]       closure of a pronunciation lexicon with a line of
+ *                                                 251 states and 69 phones; words that the
+ *                                                 dictionary lacks are made of the beginning of one
+ *                                                 and the end of another
  *
- * --threads=N     canonical order on N threads (default 1; 0: all)
- * --device=cuda   two lines: results that stay on the device, the inputs being there; and
- *                 everything with uploads and copies back
- * --pairs=N       the same pair N times in one batched call
- * --verbose       tells the levels of the GPU's search on standard error
- * --ops           instead: operations on the composition (log semiring), each on the CPU and, with
- *                 --device, on the GPU, where inputs and results stay
- * --repeat=N      runs (default 3); --save=PREFIX writes the sorted inputs to PREFIX.1 and PREFIX.2
- *                 and stops
+ * --help lists the flags. With --device two lines: results that stay on the device, the inputs
+ * being there; and everything with uploads and copies back.
  *
  * Prints a JSON line per way: states, arcs of all pairs; seconds of processor and wall time of the
  * best run; the median wall time; bytes of the inputs and of the results, which must be read and
@@ -409,50 +401,63 @@ static void run(struct request *r, wf_fst *a, wf_fst *b) {
   free(r->b);
 }
 
-static bool take_flag(struct request *r, const char *text) {
-  if (strncmp(text, "--threads=", 10) == 0)
-    r->options.num_threads = atoi(text + 10);
-  else if (strncmp(text, "--device=", 9) == 0)
-    r->options.device = text + 9;
-  else if (strncmp(text, "--pairs=", 8) == 0)
-    r->pairs = (size_t)atoi(text + 8);
-  else if (strncmp(text, "--repeat=", 9) == 0)
-    r->repeat = atoi(text + 9);
-  else if (strncmp(text, "--save=", 7) == 0)
-    r->save = text + 7;
-  else if (strcmp(text, "--ops") == 0)
-    r->ops = true;
-  else if (strcmp(text, "--verbose") == 0)
-    r->verbose = true;
-  else
-    return false;
-  return r->pairs > 0 && r->repeat > 0 && r->repeat <= MAX_RUNS;
+/* What the inputs are. */
+struct shape {
+  int64_t states, degree, labels, trial, words;
+  const char *dictionary;
+};
+
+static bool read_arguments(int argc, char **argv, struct request *r, struct shape *shape) {
+  int64_t threads = 1, pairs = 1, repeat = 3;
+  const struct flag flags[] = {
+      {"states", "random: of each graph", .integer = &shape->states},
+      {"degree", "random: arcs of a state", .integer = &shape->degree},
+      {"labels", "random: different labels", .integer = &shape->labels},
+      {"trial", "random: number of the pair, seed of the graphs", .integer = &shape->trial},
+      {"dictionary", "words: file of pronunciations, as CMUdict", .text = &shape->dictionary},
+      {"words", "words: of the lexicon", .integer = &shape->words},
+      {"threads", "canonical order on N threads; 0: all", .integer = &threads},
+      {"device", "cuda: there, too", .text = &r->options.device},
+      {"pairs", "the same pair N times in one batched call", .integer = &pairs},
+      {"repeat", "runs", .integer = &repeat},
+      {"ops",
+       "instead: operations on the composition in the log semiring, on the CPU and the device",
+       .yes = &r->ops},
+      {"verbose", "tells the levels of the GPU's search on standard error", .yes = &r->verbose},
+      {"save", "writes the sorted inputs to TEXT.1 and TEXT.2 and stops", .text = &r->save}};
+  const struct command command = {.arguments = "random|words [FLAGS]",
+                                  .purpose = "Composition of generated inputs, timed.",
+                                  .flags = flags,
+                                  .num_flags = sizeof flags / sizeof *flags};
+  const char *kind = NULL;
+  read_flags(&command, argc, argv, 1, 1, &kind);
+  bool random = strcmp(kind, "random") == 0;
+  if (!random && strcmp(kind, "words") != 0) usage_error("%s: neither random nor words", kind);
+  if (!random && shape->dictionary == NULL) usage_error("words needs --dictionary");
+  if (pairs < 1 || repeat < 1 || repeat > MAX_RUNS) usage_error("--pairs or --repeat");
+  if (shape->states < 1 || shape->labels < 1 || shape->words < 1)
+    usage_error("--states, --labels or --words");
+  r->options.num_threads = (int32_t)threads;
+  r->pairs = (size_t)pairs;
+  r->repeat = (int)repeat;
+  return random;
 }
 
 int main(int argc, char **argv) {
-  struct request r = {.pairs = 1, .repeat = 3};
+  struct request r = {0};
+  struct shape shape = {.states = 256, .degree = 5, .labels = 10, .words = 1000};
   wf_compose_options_init(&r.options);
   r.options.order = 1;
-  r.options.num_threads = 1;
-  bool random = argc > 5 && strcmp(argv[1], "random") == 0,
-       words = argc > 3 && strcmp(argv[1], "words") == 0, fine = random || words;
-  for (int i = random ? 6 : 4; fine && i < argc; i++) fine = take_flag(&r, argv[i]);
-  if (!fine) {
-    fprintf(stderr,
-            "usage: bench_compose random STATES DEGREE LABELS TRIAL | words DICTIONARY WORDS "
-            "[--threads=N] [--device=cuda] [--pairs=N] [--repeat=N] [--ops] [--verbose] "
-            "[--save=PREFIX]\n");
-    return 2;
-  }
   wf_fst *a, *b;
-  if (random) {
-    uint32_t size[4];
-    for (int i = 0; i < 4; i++) size[i] = (uint32_t)atoi(argv[2 + i]);
-    a = random_graph(size[0], size[1], size[2], 1001 + 10 * (uint64_t)size[3], true);
-    b = random_graph(size[0], size[1], size[2], 1002 + 10 * (uint64_t)size[3], false);
+  if (read_arguments(argc, argv, &r, &shape)) {
+    uint32_t states = (uint32_t)shape.states, degree = (uint32_t)shape.degree,
+             labels = (uint32_t)shape.labels;
+    uint64_t trial = 10 * (uint64_t)shape.trial;
+    a = random_graph(states, degree, labels, 1001 + trial, true);
+    b = random_graph(states, degree, labels, 1002 + trial, false);
   } else {
-    struct dictionary d = read_dictionary(argv[2]);
-    a = lexicon(&d, (uint32_t)atoi(argv[3]));
+    struct dictionary d = read_dictionary(shape.dictionary);
+    a = lexicon(&d, (uint32_t)shape.words);
     b = emissions(d.num_phones);
     free_dictionary(&d);
   }

@@ -1,14 +1,12 @@
 /* bench_fstops.c - one operation, timed in process, without reading and writing;
  * bench/openfst_ops.cc is the counterpart over OpenFst's library.
  *
- *     bench_fstops OP IN... [--repeat=N] [--NAME=VALUE]... [-o OUT]
+ *     bench_fstops OP IN... [--FLAG=VALUE...]      --help lists the flags
  *     bench_fstops compose --generate=V
  *
- * OP: compose determinize minimize rmepsilon push arcsort connect. Options are those of the
- * operation's table. Each repetition reads its inputs afresh, so that nothing worked out before is
- * at hand. Prints a line per repetition: seconds of processor time, seconds of wall time, states,
- * arcs. --generate composes two random graphs of V states, 5 arcs each, 10 labels; --save=PREFIX
- * writes them to PREFIX.1 and PREFIX.2 for the other program. */
+ * OP: compose determinize minimize rmepsilon push arcsort connect. Each repetition reads its inputs
+ * afresh, so that nothing worked out before is at hand. Prints a line per repetition: seconds of
+ * processor time, seconds of wall time, states, arcs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,14 +99,14 @@ struct request {
   const wf_option_table *table;
   void *options;
   const char *paths[MAX_INPUTS], *output, *save;
-  int num_paths, repeat;
-  uint32_t generate;
+  int num_paths;
+  int64_t repeat, generate;
 };
 
 static wf_status load(const struct request *request, wf_fst **in) {
   for (int i = 0; i < request->operation->num_inputs; i++) {
     wf_status status = request->generate != 0
-                           ? generate(request->generate, 1001 + (uint64_t)i, i, &in[i])
+                           ? generate((uint32_t)request->generate, 1001 + (uint64_t)i, i, &in[i])
                            : wf_fst_read(request->paths[i], &in[i], &g_err);
     if (status == WF_OK && request->save != NULL) {
       char path[4096];
@@ -141,60 +139,65 @@ static wf_status run_once(const struct request *request, bool last) {
   return status;
 }
 
-static int run(const struct request *request) {
+static void run(const struct request *request) {
   wf_status status = WF_OK;
-  for (int i = 0; i < request->repeat && status == WF_OK; i++)
+  for (int64_t i = 0; i < request->repeat && status == WF_OK; i++)
     status = run_once(request, i + 1 == request->repeat);
   check(status, &g_err);
-  return 0;
 }
 
-static bool take_flag(struct request *request, const char *text) {
+/* --NAME=VALUE, or --NAME for true, of the operation's options. */
+static bool take_option(void *user, const char *text) {
+  const struct request *request = user;
   char name[64];
-  const char *equals = strchr(text, '=');
-  size_t size = equals != NULL ? (size_t)(equals - text) : strlen(text);
-  if (size >= sizeof name) return false;
-  memcpy(name, text, size);
-  name[size] = '\0';
-  const char *value = equals != NULL ? equals + 1 : "true";
-  if (strcmp(name, "repeat") == 0) return (request->repeat = atoi(value)) > 0;
-  if (strcmp(name, "generate") == 0) return (request->generate = (uint32_t)atoi(value)) > 0;
-  if (strcmp(name, "save") == 0)
-    return (request->save = equals != NULL ? equals + 1 : NULL) != NULL;
-  return request->table != NULL &&
-         wf_config_set(request->table, request->options, name, value, &g_err) == WF_OK;
+  const char *value = strchr(text, '=');
+  snprintf(name, sizeof name, "%.*s", value != NULL ? (int)(value - text) : (int)strlen(text),
+           text);
+  if (request->table == NULL || wf_config_set(request->table, request->options, name,
+                                              value != NULL ? value + 1 : "true", &g_err) != WF_OK)
+    usage_error("--%s: %s", text, g_err.message);
+  return true;
 }
 
-static bool take_arguments(struct request *request, int argc, char **argv) {
-  for (int i = 2; i < argc; i++) {
-    if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
-      request->output = argv[++i];
-    else if (strncmp(argv[i], "--", 2) == 0 && take_flag(request, argv[i] + 2))
-      continue;
-    else if (argv[i][0] != '-' && request->num_paths < MAX_INPUTS)
-      request->paths[request->num_paths++] = argv[i];
-    else
-      return false;
-  }
-  return request->generate != 0 || request->num_paths == request->operation->num_inputs;
+/* The first argument, which the options depend on, is found before the flags are read. */
+static void set_operation(struct request *request, const char *name) {
+  for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+    if (strcmp(name, operations[i].name) == 0) request->operation = &operations[i];
+  if (request->operation == NULL || !request->operation->has_options) return;
+  request->table = wf_option_table_find(name);
+  request->options = allocate(1, request->table->struct_size);
+  wf_config_init(request->table, request->options, request->table->struct_size);
+}
+
+static void read_arguments(int argc, char **argv, struct request *request) {
+  const struct flag flags[] = {
+      {"repeat", "times", .integer = &request->repeat},
+      {"generate", "composes two random graphs of N states, 5 arcs each, 10 labels; 0: reads IN",
+       .integer = &request->generate},
+      {"save", "writes the inputs to TEXT.1 and TEXT.2", .text = &request->save},
+      {"output", "file for the result", .text = &request->output}};
+  const struct command command = {.arguments = "OP IN... [FLAGS]",
+                                  .purpose = "One operation, timed in process.",
+                                  .flags = flags,
+                                  .num_flags = sizeof flags / sizeof *flags,
+                                  .take_other = take_option,
+                                  .user = request,
+                                  .others = "--NAME=VALUE               an option of `warpfst OP`"};
+  const char *arguments[1 + MAX_INPUTS] = {NULL};
+  if (argc > 1) set_operation(request, argv[1]);
+  request->num_paths = read_flags(&command, argc, argv, 1, 1 + MAX_INPUTS, arguments) - 1;
+  for (int i = 0; i < request->num_paths; i++) request->paths[i] = arguments[1 + i];
+  if (request->operation == NULL) usage_error("%s: no such operation", argv[1]);
+  if (request->repeat < 1 || request->generate < 0) usage_error("--repeat or --generate");
+  int wanted = request->generate != 0 ? 0 : request->operation->num_inputs;
+  if (request->num_paths != wanted)
+    usage_error("%s needs %d inputs", request->operation->name, wanted);
 }
 
 int main(int argc, char **argv) {
   struct request request = {.repeat = 1};
-  for (size_t i = 0; i < sizeof operations / sizeof *operations && argc > 1; i++)
-    if (strcmp(argv[1], operations[i].name) == 0) request.operation = &operations[i];
-  if (request.operation != NULL && request.operation->has_options) {
-    request.table = wf_option_table_find(argv[1]);
-    request.options = malloc(request.table->struct_size);
-    if (request.options == NULL) return 1;
-    wf_config_init(request.table, request.options, request.table->struct_size);
-  }
-  int code = 2;
-  if (request.operation != NULL && take_arguments(&request, argc, argv))
-    code = run(&request);
-  else
-    fprintf(stderr, "usage: bench_fstops OP IN... [--repeat=N] [--NAME=VALUE]... [-o OUT]   %s\n",
-            g_err.message);
+  read_arguments(argc, argv, &request);
+  run(&request);
   free(request.options);
-  return code;
+  return 0;
 }

@@ -1,10 +1,9 @@
 /* bench_latops.c - what determinization, n-best lists and rescoring cost on one CPU thread.
  *
- *     bench_latops GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM ROUNDS [NAME=VALUE ...]
+ *     bench_latops GRAPH SCORES [--FLAG=VALUE...]      --help lists the flags
  *
- * Decodes once, with lattices, then works on them ROUNDS times; NAME=VALUE are options of
- * determinization. Prints a line of JSON: seconds of decoding, best seconds of each operation,
- * sizes. */
+ * Decodes once, with lattices, then works on them in rounds. Prints a line of JSON: seconds of
+ * decoding, best seconds of each operation, sizes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,19 +40,25 @@ static void read_scores(struct bench *b, const char *path) {
   wf_score_reader_free(reader);
 }
 
-static double decode(struct bench *b, char **argv) {
+struct arguments {
+  const char *paths[2]; /* graph, scores */
+  double acoustic_scale, beam, lattice_beam;
+  int64_t max_active, rounds;
+};
+
+static double decode(struct bench *b, const struct arguments *a) {
   wf_error err = {0};
   wf_fst *fst;
   wf_graph *graph;
   wf_decoder *decoder;
   wf_decoder_options options;
-  check(wf_fst_read(argv[1], &fst, &err), &err);
+  check(wf_fst_read(a->paths[0], &fst, &err), &err);
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
   wf_decoder_options_init(&options);
-  options.acoustic_scale = strtof(argv[3], NULL);
-  options.beam = strtof(argv[4], NULL);
-  options.max_active = atoi(argv[5]);
-  options.lattice_beam = strtof(argv[6], NULL);
+  options.acoustic_scale = (float)a->acoustic_scale;
+  options.beam = (float)a->beam;
+  options.max_active = (int32_t)a->max_active;
+  options.lattice_beam = (float)a->lattice_beam;
   options.num_threads = 1;
   check(wf_decoder_create(graph, &options, &decoder, &err), &err);
   double start = cpu_s();
@@ -100,30 +105,54 @@ static void work(struct bench *b, const wf_lattice_determinize_options *o, struc
   }
 }
 
+/* --determinize-NAME=VALUE. */
+static bool take_option(void *options, const char *text) {
+  static const char prefix[] = "determinize-";
+  char name[64];
+  wf_error err = {0};
+  const char *value = strchr(text, '=');
+  if (strncmp(text, prefix, sizeof prefix - 1) != 0 || value == NULL) return false;
+  text += sizeof prefix - 1;
+  snprintf(name, sizeof name, "%.*s", (int)(value - text), text);
+  check(wf_config_set(wf_option_table_find("lattice_determinize"), options, name, value + 1, &err),
+        &err);
+  return true;
+}
+
+static void read_arguments(int argc, char **argv, struct arguments *a,
+                           wf_lattice_determinize_options *o) {
+  const struct flag flags[] = {
+      {"acoustic-scale", "of the scores", .real = &a->acoustic_scale},
+      {"beam", "of the search, nats", .real = &a->beam},
+      {"max-active", "tokens a frame at most", .integer = &a->max_active},
+      {"lattice-beam", "of lattices and of determinization, nats", .real = &a->lattice_beam},
+      {"rounds", "of work on the lattices; the best one counts", .integer = &a->rounds}};
+  const struct command command = {
+      .arguments = "GRAPH SCORES [FLAGS]",
+      .purpose = "What determinization, n-best lists and rescoring cost on one CPU thread.",
+      .flags = flags,
+      .num_flags = sizeof flags / sizeof *flags,
+      .take_other = take_option,
+      .user = o,
+      .others = "--determinize-NAME=VALUE   an option of `warpfst lattice determinize`"};
+  wf_lattice_determinize_options_init(o);
+  o->num_threads = 1;
+  o->beam = -1;
+  read_flags(&command, argc, argv, 2, 2, a->paths);
+  if (o->beam < 0) o->beam = (float)a->lattice_beam;
+  if (a->rounds < 1) usage_error("--rounds must be at least 1");
+}
+
 int main(int argc, char **argv) {
   static struct bench b;
-  wf_error err = {0};
-  if (argc < 8) {
-    fprintf(stderr,
-            "usage: bench_latops GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM ROUNDS "
-            "[NAME=VALUE ...]\n");
-    return 2;
-  }
+  struct arguments a = {
+      .acoustic_scale = 1, .beam = 15, .max_active = 7000, .lattice_beam = 8, .rounds = 5};
   wf_lattice_determinize_options o;
-  wf_lattice_determinize_options_init(&o);
-  o.beam = strtof(argv[6], NULL);
-  o.num_threads = 1;
-  for (int i = 8; i < argc; i++) {
-    char *value = strchr(argv[i], '=');
-    if (value == NULL) return 2;
-    *value = '\0';
-    check(wf_config_set(wf_option_table_find("lattice_determinize"), &o, argv[i], value + 1, &err),
-          &err);
-  }
-  read_scores(&b, argv[2]);
-  double decode_s = decode(&b, argv);
+  read_arguments(argc, argv, &a, &o);
+  read_scores(&b, a.paths[1]);
+  double decode_s = decode(&b, &a);
   struct figures f = {.determinize_s = 1e30, .nbest_s = 1e30};
-  for (int round = 0; round < atoi(argv[7]); round++) work(&b, &o, &f);
+  for (int64_t round = 0; round < a.rounds; round++) work(&b, &o, &f);
   printf(
       "{\"utterances\": %zu, \"frames\": %lld, \"decode_s\": %.4f, \"determinize_s\": %.4f, "
       "\"nbest_s\": %.4f, \"paths\": %llu, \"raw_states\": %llu, \"raw_arcs\": %llu, \"subsets\": "

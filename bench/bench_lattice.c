@@ -1,14 +1,12 @@
 /* bench_lattice.c - what lattices cost on one CPU thread, how large they are, and how much of the
  * truth they hold.
  *
- *     bench_lattice GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM PRUNE_INTERVAL ROUNDS
- *     FRAMES [WORDS REFERENCES]
+ *     bench_lattice GRAPH SCORES [--FLAG=VALUE...]      --help lists the flags
  *
- * FRAMES 0: the utterances as they are; N: one utterance of N frames, the others repeated end to
- * end in 16 bits. Decodes all ROUNDS times without and with a lattice, in turn, and prints a line
- * of JSON: the best seconds of each, lattice sizes, memory of the process after reading and its
- * peak in decoding. With references: words, errors of the best path and of the path in each lattice
- * that has the fewest (oracle), and utterances whose lattice holds exactly what was said. */
+ * Decodes all in rounds without and with a lattice, in turn, and prints a line of JSON: the best
+ * seconds of each, lattice sizes, memory of the process after reading and its peak in decoding.
+ * With references: words, errors of the best path and of the path in each lattice that has the
+ * fewest (oracle), and utterances whose lattice holds exactly what was said. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,8 +92,8 @@ static uint64_t best_errors(const struct bench *b, const wf_result *result,
                             const wf_transcript *reference) {
   size_t n = result->num_words;
   wf_lattice_arc *arcs = allocate(n, sizeof *arcs);
-  uint64_t *off = allocate(n + 1, sizeof *off);
-  float *final = allocate(n, sizeof *final);
+  uint64_t *off = allocate(n + 2, sizeof *off);
+  float *final = allocate(n + 1, sizeof *final);
   for (size_t i = 0; i <= n; i++) {
     off[i] = i;
     final[i] = i == n ? 0 : 1e38f;
@@ -163,45 +161,77 @@ static void read_scores(struct bench *b, const char *path) {
   wf_score_reader_free(reader);
 }
 
+struct arguments {
+  const char *paths[2]; /* graph, scores */
+  const char *words, *references;
+  double acoustic_scale, beam, lattice_beam;
+  int64_t max_active, prune_interval, rounds, frames;
+};
+
+static void read_arguments(int argc, char **argv, struct arguments *a) {
+  const struct flag flags[] = {
+      {"acoustic-scale", "of the scores", .real = &a->acoustic_scale},
+      {"beam", "of the search, nats", .real = &a->beam},
+      {"max-active", "tokens a frame at most", .integer = &a->max_active},
+      {"lattice-beam", "nats", .real = &a->lattice_beam},
+      {"prune-interval", "frames between prunings of the lattice", .integer = &a->prune_interval},
+      {"rounds", "without and with lattices; the best one counts", .integer = &a->rounds},
+      {"frames", "one utterance of N frames, the others end to end in 16 bits; 0: as they are",
+       .integer = &a->frames},
+      {"words", "symbol table, with --references", .text = &a->words},
+      {"references", "what was said: errors are counted", .text = &a->references}};
+  const struct command command = {
+      .arguments = "GRAPH SCORES [FLAGS]",
+      .purpose =
+          "What lattices cost on one CPU thread, how large they are, and how much of the "
+          "truth they hold.",
+      .flags = flags,
+      .num_flags = sizeof flags / sizeof *flags};
+  read_flags(&command, argc, argv, 2, 2, a->paths);
+  if (a->rounds < 1) usage_error("--rounds must be at least 1");
+  if ((a->words != NULL) != (a->references != NULL))
+    usage_error("--words and --references go together");
+}
+
 int main(int argc, char **argv) {
   static struct bench b;
   wf_error err = {0};
-  if (argc != 10 && argc != 12) {
-    fprintf(stderr,
-            "usage: bench_lattice GRAPH SCORES ACOUSTIC_SCALE BEAM MAX_ACTIVE LATTICE_BEAM "
-            "PRUNE_INTERVAL ROUNDS FRAMES [WORDS REFERENCES]\n");
-    return 2;
-  }
+  struct arguments a = {.acoustic_scale = 1,
+                        .beam = 15,
+                        .max_active = 7000,
+                        .lattice_beam = 8,
+                        .prune_interval = 25,
+                        .rounds = 3};
+  read_arguments(argc, argv, &a);
   wf_fst *fst;
   wf_graph *graph;
   wf_decoder *plain, *decoder;
-  check(wf_fst_read(argv[1], &fst, &err), &err);
+  check(wf_fst_read(a.paths[0], &fst, &err), &err);
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
-  read_scores(&b, argv[2]);
-  if (argc == 12) {
-    check(wf_symbols_read(argv[10], &b.words, &err), &err);
-    check(wf_transcripts_read(argv[11], WF_TRANSCRIPT_AUTO, &b.references, &err), &err);
+  read_scores(&b, a.paths[1]);
+  if (a.words != NULL) {
+    check(wf_symbols_read(a.words, &b.words, &err), &err);
+    check(wf_transcripts_read(a.references, WF_TRANSCRIPT_AUTO, &b.references, &err), &err);
   }
   wf_decoder_options options;
   wf_decoder_options_init(&options);
-  options.acoustic_scale = strtof(argv[3], NULL);
-  options.beam = strtof(argv[4], NULL);
-  options.max_active = atoi(argv[5]);
+  options.acoustic_scale = (float)a.acoustic_scale;
+  options.beam = (float)a.beam;
+  options.max_active = (int32_t)a.max_active;
   options.num_threads = 1;
   check(wf_decoder_create(graph, &options, &plain, &err), &err);
-  options.lattice_beam = strtof(argv[6], NULL);
-  options.lattice_prune_interval = atoi(argv[7]);
+  options.lattice_beam = (float)a.lattice_beam;
+  options.lattice_prune_interval = (int32_t)a.prune_interval;
   check(wf_decoder_create(graph, &options, &decoder, &err), &err);
-  if (atoll(argv[9]) > 0 && b.count > 0) tile(&b, atoll(argv[9]));
+  if (a.frames > 0 && b.count > 0) tile(&b, a.frames);
   for (size_t i = 0; i < b.count; i++) b.num_frames += b.scores[i].num_frames;
   if (!forget_peak()) return 1;
   double read_mib = memory_mib("VmRSS:"), plain_s = 1e30, lattice_s = 1e30, plain_mib = 0;
-  int rounds = atoi(argv[8]);
-  for (int round = 0; round < rounds; round++) {
+  for (int64_t round = 0; round < a.rounds; round++) {
     double took = decode(&b, plain, false);
     plain_s = took < plain_s ? took : plain_s;
     if (round == 0) plain_mib = memory_mib("VmHWM:");
-    took = decode(&b, decoder, round + 1 == rounds);
+    took = decode(&b, decoder, round + 1 == a.rounds);
     lattice_s = took < lattice_s ? took : lattice_s;
   }
   printf(

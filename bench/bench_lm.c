@@ -1,7 +1,7 @@
 /* bench_lm.c - time to read an ARPA file, or to open what `warpfst lm build` made, and queries per
  * second on one core.
- *     bench_lm LM TEXT [SECONDS [table]]      LM: ARPA, or a file whose name ends in .wlm; TEXT: a
- *                                             sentence a line; table: by way of wf_wlm_make_table
+ *     bench_lm LM TEXT [--seconds=1] [--table]    LM: ARPA, or a file whose name ends in .wlm;
+ *                                                 TEXT: a sentence a line
  * The text is turned into labels first, so that the second figure is lookups alone. Of a .wlm the
  * third is wf_wlm_step_many's, on LANES sentences side by side, their ends left out. Prints one
  * line of JSON. */
@@ -153,17 +153,23 @@ static void measure_wlm(const char *path, const char *text, double seconds, bool
 }
 
 int main(int argc, char **argv) {
-  if (argc < 3) {
-    fprintf(stderr, "usage: bench_lm LM TEXT [SECONDS [table]]\n");
-    return 2;
-  }
+  const char *paths[2];
+  double seconds = 1;
+  bool table = false;
+  const struct flag flags[] = {{"seconds", "of queries, processor time", .real = &seconds},
+                               {"table", "of a .wlm: by way of wf_wlm_make_table", .yes = &table}};
+  const struct command command = {
+      .arguments = "LM TEXT [FLAGS]",
+      .purpose = "Time to read or open a language model, and queries per second on one core.",
+      .flags = flags,
+      .num_flags = sizeof flags / sizeof *flags};
+  read_flags(&command, argc, argv, 2, 2, paths);
   struct figures f = {.read_wall_s = now_s(), .read_cpu_s = cpu_s()};
-  size_t length = strlen(argv[1]);
-  double seconds = argc > 3 ? atof(argv[3]) : 1;
-  if (length > 4 && strcmp(argv[1] + length - 4, ".wlm") == 0)
-    measure_wlm(argv[1], argv[2], seconds, argc > 4, &f);
+  size_t length = strlen(paths[0]);
+  if (length > 4 && strcmp(paths[0] + length - 4, ".wlm") == 0)
+    measure_wlm(paths[0], paths[1], seconds, table, &f);
   else
-    measure_lm(argv[1], argv[2], seconds, &f);
+    measure_lm(paths[0], paths[1], seconds, &f);
   printf(
       "{\"ngrams\": %llu, \"bytes\": %llu, \"read_wall_s\": %.3f, \"read_cpu_s\": %.3f, "
       "\"queries_per_cpu_s\": %.0f, \"many_per_cpu_s\": %.0f, \"mean_nats\": %.4f}\n",

@@ -1,31 +1,15 @@
 /* bench_stream.c - live audio, simulated: many streams whose chunks arrive in real time; and one
  * stream of an hour. A JSON object a line; bench/stream.py makes tables of them.
  *
- *     bench_stream GRAPH SCORES [--SETTING=VALUE...]
+ *     bench_stream GRAPH SCORES [--FLAG=VALUE...]      --help lists the flags
  *
- * The decoder: acoustic-scale=1 frame-shift=0.04 beam=15 max-active=10000 min-active=200
- * lattice-beam=0 blank=-1 threads=0 device=cpu
- *
- *         streams=16 chunk=0.32 seconds=20 partials=1 poisson=0
- *                             each stream says the utterances of SCORES one after the other,
- *                             beginning anywhere. A chunk arrives every `chunk` seconds. All that
- *                             has arrived is decoded in one call, then the next call begins.
- *                             partials: after each chunk a partial result and the endpoint rules
- *                             are asked for. poisson: the times between chunks are exponentially
- *                             distributed with that mean, as of requests over a network
- *         warm=2              seconds before the ones that count
- *         boost=0 boost-words=0
- *                             so many phrases of two or three random words, or single words, are
- *                             boosted in all streams
- *         rnnlm=MODEL arpa=FILE rnnlm-memory=1e9
- *                             all streams have this recurrent model, interpolated (0.5) with the
- *                             n-gram model that the graph was built with
- *         add-words=0         instead: the time to add so many phrases of 10 random tokens to the
- *                             graph
- *         hours=0 forget=0 commit=0
- *                             instead: memory of one stream that hears so many hours, utterances
- *                             in a loop without a reset, as fast as it goes. commit: seconds after
- *                             which it emits the part of the lattice that is decided
+ * Each stream says the utterances of SCORES one after the other, beginning anywhere. A chunk
+ * arrives every --chunk seconds. All that has arrived is decoded in one call, then the next call
+ * begins. With --poisson the times between chunks are exponentially distributed with that mean, as
+ * of requests over a network. Phrases of --boost are two or three random words. Those of
+ * --add-words are 10 random tokens. A recurrent model is interpolated (0.5) with the n-gram model
+ * that the graph was built with. With --hours one stream hears the utterances in a loop without a
+ * reset, as fast as it goes.
  *
  * Latency of a chunk: from its arrival (the moment its last frame was spoken) until its partial is
  * there; of the last word: until the result is there. Of the latency of a chunk, `queue` is until
@@ -380,48 +364,42 @@ static void add_words(struct bench *bench, const wf_graph *graph) {
 
 /* --- command line ------------------------------------------------------------------------ */
 
-static void parse(struct settings *set, const char *argument) {
-  const struct {
-    const char *name, **value;
-  } texts[] = {{"--device=", &set->device}, {"--rnnlm=", &set->rnnlm}, {"--arpa=", &set->arpa}};
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    if (strncmp(argument, texts[i].name, strlen(texts[i].name)) != 0) continue;
-    *texts[i].value = argument + strlen(texts[i].name);
-    return;
-  }
-  const struct {
-    const char *name;
-    double *value;
-  } known[] = {{"acoustic-scale", &set->acoustic_scale},
-               {"frame-shift", &set->frame_shift},
-               {"beam", &set->beam},
-               {"max-active", &set->max_active},
-               {"lattice-beam", &set->lattice_beam},
-               {"blank", &set->blank},
-               {"threads", &set->threads},
-               {"streams", &set->streams},
-               {"chunk", &set->chunk},
-               {"seconds", &set->seconds},
-               {"partials", &set->partials},
-               {"hours", &set->hours},
-               {"forget", &set->forget},
-               {"poisson", &set->poisson},
-               {"add-words", &set->add_words},
-               {"commit", &set->commit},
-               {"boost", &set->boost},
-               {"boost-words", &set->boost_words},
-               {"warm", &set->warm},
-               {"min-active", &set->min_active},
-               {"rnnlm-memory", &set->rnnlm_memory}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    size_t size = strlen(known[i].name);
-    if (strncmp(argument, "--", 2) != 0 || strncmp(argument + 2, known[i].name, size) != 0 ||
-        argument[2 + size] != '=')
-      continue;
-    *known[i].value = atof(argument + 3 + size);
-    return;
-  }
-  fail(argument);
+static void read_arguments(int argc, char **argv, struct settings *set, const char **paths) {
+  const struct flag flags[] = {
+      {"device", "where to search: cpu (as none) or cuda", .text = &set->device},
+      {"rnnlm", "recurrent model for all streams, with --arpa", .text = &set->rnnlm},
+      {"arpa", "n-gram model that the graph was made with", .text = &set->arpa},
+      {"acoustic-scale", "of the scores", .real = &set->acoustic_scale},
+      {"frame-shift", "seconds", .real = &set->frame_shift},
+      {"beam", "of the search, nats", .real = &set->beam},
+      {"max-active", "tokens a frame at most", .real = &set->max_active},
+      {"min-active", "tokens a frame at least", .real = &set->min_active},
+      {"lattice-beam", "nats; 0: no lattices", .real = &set->lattice_beam},
+      {"blank", "label of the blank; -1: none is skipped", .real = &set->blank},
+      {"threads", "0: all", .real = &set->threads},
+      {"streams", "at the same time", .real = &set->streams},
+      {"chunk", "seconds of audio in a chunk", .real = &set->chunk},
+      {"seconds", "to go on for", .real = &set->seconds},
+      {"warm", "seconds before, not counted", .real = &set->warm},
+      {"partials", "1: partial results and the endpoint rules after each chunk",
+       .real = &set->partials},
+      {"poisson", "1: chunks arrive in Poisson processes", .real = &set->poisson},
+      {"hours", "instead: hours of one stream, and its memory", .real = &set->hours},
+      {"forget", "with --hours, 1: what is final is forgotten", .real = &set->forget},
+      {"commit",
+       "with --hours: seconds after which the decided part of the lattice is emitted; 0: none",
+       .real = &set->commit},
+      {"add-words", "instead: time to add N phrases to the graph", .real = &set->add_words},
+      {"boost", "phrases boosted in all streams", .real = &set->boost},
+      {"boost-words", "single words boosted in all streams", .real = &set->boost_words},
+      {"rnnlm-memory", "bytes for states and scores of the recurrent model",
+       .real = &set->rnnlm_memory}};
+  const struct command command = {.arguments = "GRAPH SCORES [FLAGS]",
+                                  .purpose = "Streams in real time.",
+                                  .flags = flags,
+                                  .num_flags = sizeof flags / sizeof *flags};
+  read_flags(&command, argc, argv, 2, 2, paths);
+  if ((set->rnnlm != NULL) != (set->arpa != NULL)) usage_error("--rnnlm and --arpa go together");
 }
 
 static void read_scores(struct bench *bench, const char *path) {
@@ -451,9 +429,8 @@ int main(int argc, char **argv) {
                                 .partials = 1,
                                 .warm = 2,
                                 .rnnlm_memory = 1e9}};
-  if (argc < 3) fail("usage: bench_stream GRAPH SCORES [--SETTING=VALUE...]");
-  for (int i = 3; i < argc; i++) parse(&bench.set, argv[i]);
-  if ((bench.set.rnnlm != NULL) != (bench.set.arpa != NULL)) fail("--rnnlm and --arpa go together");
+  const char *paths[2];
+  read_arguments(argc, argv, &bench.set, paths);
   wf_error err = {0};
   wf_fst *fst;
   wf_graph *graph;
@@ -467,13 +444,13 @@ int main(int argc, char **argv) {
   options.blank = (int32_t)bench.set.blank;
   options.num_threads = (int32_t)bench.set.threads;
   options.device = bench.set.device;
-  check(wf_fst_read(argv[1], &fst, &err), &err);
+  check(wf_fst_read(paths[0], &fst, &err), &err);
   check(wf_graph_create(fst, NULL, 0, &graph, &err), &err);
   const wf_stream_shape shape = {.scored = bench.set.boost > 0 || bench.set.boost_words > 0 ||
                                            bench.set.rnnlm != NULL};
   check(wf_plan_streams(graph, &options, &shape, &bench.plan, &err), &err);
   check(wf_decoder_create(graph, &options, &bench.decoder, &err), &err);
-  read_scores(&bench, argv[2]);
+  read_scores(&bench, paths[1]);
   set_scorers(&bench, fst, graph);
   if (bench.set.add_words > 0)
     add_words(&bench, graph);

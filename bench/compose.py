@@ -64,17 +64,25 @@ def dictionary(programs):
     return path
 
 
+def random_flags(states, degree, trial):
+    return ["random", f"--states={states}", f"--degree={degree}", f"--labels={2 * degree}", f"--trial={trial}"]
+
+
+def words_flags(programs, words):
+    return ["words", f"--dictionary={dictionary(programs)}", f"--words={words}"]
+
+
 def cases(only, programs):
     """(table, name, arguments of bench_compose, GTN's seconds, states, arcs)"""
     if "random" in only:
-        yield from (("random", f"random {v}", ["random", v, 5, 10, trial], *known) for v, trial, *known in RANDOM)
+        yield from (("random", f"random {v}", random_flags(v, 5, trial), *known) for v, trial, *known in RANDOM)
     if "degree" in only:
-        yield from (("degree", f"degree {d}", ["random", 256, d, 2 * d, trial], *known) for d, trial, *known in DEGREE)
+        yield from (("degree", f"degree {d}", random_flags(256, d, trial), *known) for d, trial, *known in DEGREE)
     if "words" in only:
-        yield from (("words", f"words {n}", ["words", dictionary(programs), n], *known) for n, *known in WORDS)
+        yield from (("words", f"words {n}", words_flags(programs, n), *known) for n, *known in WORDS)
     if "batch" in only:
         states, arcs = RANDOM[0][3:]
-        yield "batch", f"{NUM_PAIRS} x random 256", ["random", 256, 5, 10, 0, f"--pairs={NUM_PAIRS}"], None, NUM_PAIRS * states, NUM_PAIRS * arcs
+        yield "batch", f"{NUM_PAIRS} x random 256", [*random_flags(256, 5, 0), f"--pairs={NUM_PAIRS}"], None, NUM_PAIRS * states, NUM_PAIRS * arcs
 
 
 def write_bytes_per_s():
@@ -139,7 +147,7 @@ def measure_gpu(case, arguments):
 def measure_ops(arguments):
     """A result for each operation and case."""
     for words, count in OPS:
-        command = ["words", dictionary(arguments.programs), words, f"--pairs={count}", "--ops", f"--device={arguments.device}", f"--repeat={arguments.repeat}"]
+        command = [*words_flags(arguments.programs, words), f"--pairs={count}", "--ops", f"--device={arguments.device}", f"--repeat={arguments.repeat}"]
         lines = ways(arguments.programs, command)
         for cpu, gpu in zip(lines[: len(lines) // 2], lines[len(lines) // 2:]):
             yield {"table": "ops", "case": f"{count} x words {words}", "op": cpu["way"].rsplit(", ", 1)[0], "states": cpu["states"], "arcs": cpu["arcs"], "cpu_wall_s": cpu["median_s"],

@@ -144,8 +144,7 @@ class Model:
         self.counts[0][(UNK,)] = 1
         with open(path, "w", encoding="utf-8") as out:
             out.write("\\data\\\n")
-            for order, ngrams in enumerate(levels, 1):
-                out.write(f"ngram {order}={len(ngrams)}\n")
+            out.writelines(f"ngram {order}={len(ngrams)}\n" for order, ngrams in enumerate(levels, 1))
             for order, ngrams in enumerate(levels, 1):
                 out.write(f"\n\\{order}-grams:\n")
                 for ngram in ngrams:
@@ -169,12 +168,10 @@ def main():
     os.makedirs(arguments.folder, exist_ok=True)
     words = [f"w{rank + 1:05d}" for rank in range(arguments.words)]
     with open(os.path.join(arguments.folder, "tokens.txt"), "w", encoding="utf-8") as out:
-        for column, token in enumerate(["<blk>"] + CONSONANTS + VOWELS):
-            out.write(f"{token} {column}\n")
+        out.writelines(f"{token} {column}\n" for column, token in enumerate(["<blk>"] + CONSONANTS + VOWELS))
     with open(os.path.join(arguments.folder, "lexicon.txt"), "w", encoding="utf-8") as out:
         for word, variants in zip(words, pronunciations(arguments.words, random)):
-            for phones in variants:
-                out.write(f"{word} {' '.join(phones)}\n")
+            out.writelines(f"{word} {' '.join(phones)}\n" for phones in variants)
     model = Model(words, sentences(arguments.words, arguments.tokens, random))
     sizes = model.write(os.path.join(arguments.folder, "lm.arpa"))
     print(f"{arguments.words} words, n-grams {sizes}")

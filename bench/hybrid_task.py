@@ -183,8 +183,7 @@ def write_lexicon(lexicon, words, phones, backoff_label, path):
                 labels.append(disambig + seen[key])
             states = [1, *range(num_states, num_states + len(labels) - 1), 1]
             num_states += len(labels) - 1
-            for i, label in enumerate(labels):
-                file.write(f"{states[i]} {states[i + 1]} {label} {words[word] if i == 0 else 0}\n")
+            file.writelines(f"{states[i]} {states[i + 1]} {label} {words[word] if i == 0 else 0}\n" for i, label in enumerate(labels))
         file.write("2\n")
     return max(times.values()) + 1
 
@@ -218,7 +217,7 @@ class AcousticModel:
         """The type of a triphone; for a missing one, that of another position, then with silence outside the word, then the base phone's."""
         outer = ("SIL" if position in "bs" else left, "SIL" if position in "es" else right)
         windows = [(left, right, p) for p in position + POSITIONS] + [(*outer, p) for p in position + POSITIONS]
-        return next((self.of_window[base, *window] for window in windows if (base, *window) in self.of_window), self.of_base[base])
+        return next((self.of_window[(base, *window)] for window in windows if (base, *window) in self.of_window), self.of_base[base])
 
 
 def write_contexts(model, phones, num_disambig, path):

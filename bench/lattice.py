@@ -29,24 +29,39 @@ CTC = ROOT / "examples" / "ctc"
 PROGRAM = ROOT / "build" / "release" / "bench" / "bench_lattice"
 
 
+MAX_ACTIVE = 7000
+
+
+def search(files, acoustic_scale, beam):
+    return [*files, f"--acoustic-scale={acoustic_scale}", f"--beam={beam}", f"--max-active={MAX_ACTIVE}"]
+
+
+def errors(words, references):
+    return [f"--words={words}", f"--references={references}"]
+
+
+def setting(command, name):
+    return next(str(word).partition("=")[2] for word in command if str(word).startswith(f"--{name}="))
+
+
 def ctc_task():
     graph, words = BUILD / "lattice_ctc.wfst", BUILD / "lattice_ctc.words"
     measure.run(measure.WARPFST, "mkgraph", "ctc", f"--tokens={CTC / 'tokens_phone.txt'}", f"--lexicon={CTC / 'lexicon_phone.txt'}", f"--lm={CTC / 'lm3.arpa.gz'}", "--topology=compact", f"--words-out={words}", "-q", "-o", graph)
-    return "CTC phones", 90_000, [graph, CTC / "logp_phone", "0.7", "15", "7000"], [words, CTC / "text"]
+    return "CTC phones", 90_000, search([graph, CTC / "logp_phone"], 0.7, 15), errors(words, CTC / "text")
 
 
 def hybrid_task(a):
-    return "hybrid HCLG", 360_000, [a.hybrid_graph, a.hybrid_scores, "0.1538", "13", "7000"], [a.hybrid_words, a.hybrid_ref] if a.hybrid_words and a.hybrid_ref else []
+    return "hybrid HCLG", 360_000, search([a.hybrid_graph, a.hybrid_scores], 0.1538, 13), errors(a.hybrid_words, a.hybrid_ref) if a.hybrid_words and a.hybrid_ref else []
 
 
 def measured(command, beam, repeat, frames, references):
-    words = measure.pinned([PROGRAM, *command, beam, "25", repeat, frames, *references], measure.last_core())
+    words = measure.pinned([PROGRAM, *command, f"--lattice-beam={beam}", f"--rounds={repeat}", f"--frames={frames}", *references], measure.last_core())
     return json.loads(measure.run(*words))
 
 
 def figures_of(task, beam, r, frames_per_hour, command):
     seconds = 3600 * r["frames"] / frames_per_hour
-    setup = f"{'an hour' if r['utterances'] == 1 else str(r['utterances']) + ' utterances'}, beam {command[3]}, max_active {command[4]}, lattice_beam {beam}, 1 thread"
+    setup = f"{'an hour' if r['utterances'] == 1 else str(r['utterances']) + ' utterances'}, beam {setting(command, 'beam')}, max_active {MAX_ACTIVE}, lattice_beam {beam}, 1 thread"
     rows = [("without", seconds / r["plain_s"], "RTFx"), ("with", seconds / r["lattice_s"], "RTFx"), ("density", r["density"], "arcs/frame")]
     if "words" in r:
         rows += [("WER", 100 * r["best_errors"] / r["words"], "%"), ("oracle WER", 100 * r["oracle_errors"] / r["words"], "%"), ("lattices with the reference", r["with_reference"], "utterances")]
@@ -57,9 +72,9 @@ def figures_of(task, beam, r, frames_per_hour, command):
 
 def work_figures(task, command, frames_per_hour):
     """What is made of lattices, against making them: processor time."""
-    r = json.loads(measure.run(*measure.pinned([PROGRAM.with_name("bench_latops"), *command, "8", "5"], measure.last_core())))
+    r = json.loads(measure.run(*measure.pinned([PROGRAM.with_name("bench_latops"), *command, "--lattice-beam=8", "--rounds=5"], measure.last_core())))
     seconds = 3600 * r["frames"] / frames_per_hour
-    setup = f"{r['utterances']} utterances, beam {command[3]}, max_active {command[4]}, lattice_beam 8, 1 thread"
+    setup = f"{r['utterances']} utterances, beam {setting(command, 'beam')}, max_active {MAX_ACTIVE}, lattice_beam 8, 1 thread"
     return [(f"lattice {task}, determinization", setup, measure.figure(seconds / r["determinize_s"]), "RTFx"),
             (f"lattice {task}, determinization of decoding", setup, measure.figure(100 * r["determinize_s"] / r["decode_s"]), "%"),
             (f"lattice {task}, arcs raw", setup, str(r["raw_arcs"]), "arcs"), (f"lattice {task}, arcs determinized", setup, str(r["arcs"]), "arcs"),
@@ -77,11 +92,11 @@ def distance(a, b):
 
 def results_figures(task, command, references, n=100):
     """What is made of the lattices: word error rates of minimum Bayes risk and of the best among the n best, by the commands."""
-    graph, scores, acoustic_scale, beam, max_active = command
-    words, ref = references
+    graph, scores, *flags = command
+    words, ref = setting(references, "words"), setting(references, "references")
     lattices, lists = BUILD / "lattice_results.ark", BUILD / "lattice_nbest.txt"
-    measure.run(measure.WARPFST, "decode", graph, scores, f"--acoustic-scale={acoustic_scale}", f"--beam={beam}", f"--max-active={max_active}", "--lattice-beam=8", f"--lattice={lattices}", "-o", BUILD / "lattice_hyp.txt")
-    scaled = [lattices, f"--acoustic-scale={acoustic_scale}", f"--words={words}"]
+    measure.run(measure.WARPFST, "decode", graph, scores, *flags, "--lattice-beam=8", f"--lattice={lattices}", "-o", BUILD / "lattice_hyp.txt")
+    scaled = [lattices, f"--acoustic-scale={setting(command, 'acoustic-scale')}", f"--words={words}"]
     mbr = measure.run(measure.WARPFST, "lattice", "mbr", *scaled, f"--ref={ref}", "-o", BUILD / "lattice_mbr.txt")
     measure.run(measure.WARPFST, "lattice", "nbest", *scaled, f"--n={n}", "-o", lists)
     said = {key: text for key, *text in map(str.split, open(ref, encoding="utf-8"))}
@@ -93,7 +108,7 @@ def results_figures(task, command, references, n=100):
     if not least:
         sys.exit(f"{ref}: no reference of any utterance; a line is `key word word ...`")
     share = 100 * sum(least.values()) / sum(len(said[key]) for key in least)
-    setup = f"{len(least)} utterances, beam {beam}, max_active {max_active}, lattice_beam 8"
+    setup = f"{len(least)} utterances, beam {setting(command, 'beam')}, max_active {MAX_ACTIVE}, lattice_beam 8"
     return [(f"lattice {task}, WER by minimum Bayes risk", setup, re.search(r"WER ([0-9.]+)%", mbr).group(1), "%"), (f"lattice {task}, oracle WER of {n}-best lists", setup, measure.figure(share), "%")]
 
 

@@ -54,7 +54,7 @@ TABLE = "wlm, and its table in memory"
 
 
 def query(command, seconds, *more):
-    done = subprocess.run(measure.pinned([*command, str(seconds), *more], measure.last_core()), stdout=subprocess.PIPE, check=True, text=True)
+    done = subprocess.run(measure.pinned([*command, f"--seconds={seconds}", *more], measure.last_core()), stdout=subprocess.PIPE, check=True, text=True)
     return json.loads(done.stdout)
 
 
@@ -71,7 +71,7 @@ def compare_forms(arpa, text, arguments):
         runs[name] = [bench, BUILD / f"en-us.{name.replace(' ', '_').replace(',', '')}.wlm"]
         costs[name] = measure.timed([measure.WARPFST, "lm", "build", arpa, "-o", runs[name][1], *flags], core)
     runs[TABLE] = runs["wlm"]
-    costs[TABLE] = measure.timed([bench, runs["wlm"][1], text, 0.01, "table"], core) + costs["wlm"]
+    costs[TABLE] = measure.timed([bench, runs["wlm"][1], text, "--seconds=0.01", "--table"], core) + costs["wlm"]
     for kind in ("probing", "trie"):
         if not KENLM.exists():
             continue
@@ -81,7 +81,7 @@ def compare_forms(arpa, text, arguments):
     rates, together = {name: 0.0 for name in runs}, {name: 0.0 for name in runs}
     for _ in range(arguments.repeat):
         for name, (program, model) in runs.items():
-            result = query([program, model, text], arguments.seconds, *(["table"] if name == TABLE else []))
+            result = query([program, model, text], arguments.seconds, *(["--table"] if name == TABLE else []))
             rates[name] = max(rates[name], result["queries_per_cpu_s"])
             together[name] = max(together[name], result.get("many_per_cpu_s", 0))
             sizes[name] = result.get("bytes", model.stat().st_size)
@@ -128,7 +128,7 @@ def main():
         if not arguments.forms:
             tasks.append(("en-us", BUILD / "en-us.arpa", BUILD / "en-us.text"))
     for name, lm, text in tasks:
-        command = measure.pinned([ROOT / "build" / "release" / "bench" / "bench_lm", lm, text, "1"], measure.last_core())
+        command = measure.pinned([ROOT / "build" / "release" / "bench" / "bench_lm", lm, text, "--seconds=1"], measure.last_core())
         runs = [json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout) for _ in range(arguments.repeat)]
         read_s, rate = min(run["read_cpu_s"] for run in runs), max(run["queries_per_cpu_s"] for run in runs)
         ngrams, mib = runs[0]["ngrams"], runs[0]["bytes"] / 2**20

@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 
 import decode_tasks
 import lm_decode

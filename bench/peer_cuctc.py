@@ -204,7 +204,7 @@ def peer(task, decoder, arguments, programs, preload=None, **settings):
     environment = {**os.environ, **({"LD_PRELOAD": str(preload)} if preload else {})}
     about = {"task": task["name"], "decoder": {"cuctc": "torchaudio cuda_ctc_decoder", "flashlight": "flashlight-text"}[decoder] + (", with cuctc_room.so" if preload else "")}
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, env=environment, timeout=100)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=100)
         out, last_words, code = done.stdout, done.stderr, done.returncode
     except subprocess.TimeoutExpired as stopped:
         out, last_words, code = (stopped.stdout or b"").decode(), "not done after 100 s", -1

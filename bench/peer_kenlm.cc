@@ -1,11 +1,12 @@
 // peer_kenlm.cc - KenLM's queries per second on one core, as bench_lm measures ours; built by
 // bench/run.sh from the sources of PyPI's kenlm.
-//     peer_kenlm MODEL TEXT [SECONDS]      MODEL: ARPA, or a binary file of build_binary (probing
-//     or trie); TEXT: a sentence a line
+//     peer_kenlm MODEL TEXT [--seconds=1]      MODEL: ARPA, or a binary file of build_binary
+//     (probing or trie); TEXT: a sentence a line
 // Words are looked up first, as in bench_lm, so that the figure is model queries alone.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <sstream>
@@ -47,7 +48,8 @@ static void measure(const char *path, const char *text, double seconds) {
 
 int main(int argc, char **argv) {
   if (argc < 3) return 2;
-  double seconds = argc > 3 ? std::atof(argv[3]) : 1;
+  double seconds =
+      argc > 3 && std::strncmp(argv[3], "--seconds=", 10) == 0 ? std::atof(argv[3] + 10) : 1;
   lm::ngram::ModelType type = lm::ngram::PROBING;
   lm::ngram::RecognizeBinary(argv[1], type);
   if (type == lm::ngram::TRIE)

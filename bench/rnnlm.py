@@ -87,7 +87,7 @@ def decoding(core):
     rnnlm = [f"--rnnlm={model}", f"--rnnlm-small={CTC}/lm3.arpa.gz", f"--rnnlm-ngram={CTC}/lm3.arpa.gz", "--rnnlm-weight=0.5"]
     for name, flags in (("no recurrent model", []), ("no cache", [*rnnlm, "--rnnlm-cache=none"]), ("cache of the utterance", rnnlm), ("shared cache", [*rnnlm, "--rnnlm-cache=shared"]),
                         ("cache of the utterance, merge order 4", [*rnnlm, "--history-merge-order=4"])):
-        done = subprocess.run(measure.pinned([*base, *flags], core), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True)
+        done = subprocess.run(measure.pinned([*base, *flags], core), capture_output=True, check=True, text=True)
         summary = json.loads(done.stderr.splitlines()[-1])
         yield name, summary, measure.timed([*base, *flags], core).cpu_s
 

@@ -22,7 +22,7 @@ PACKED = (HERE / "warpfst").exists()
 if PACKED:
     measure.WARPFST, measure.BUILD = HERE / "warpfst", HERE / "work"
     os.environ["LD_LIBRARY_PATH"] = str(HERE)
-import rnnlm_scale  # noqa: E402  (takes the paths of measure)
+import rnnlm_scale  # takes the paths of measure
 
 if PACKED:
     rnnlm_scale.GENERATE = HERE / "generate_ctc_task"

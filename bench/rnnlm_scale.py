@@ -23,10 +23,8 @@ def widen(model, hidden, out):
         wide.write(struct.pack("<QQi", hidden, cells, order))
         padding = bytes(4 * (hidden - old))
         for rows, new_rows in ((lines, lines), (lines, lines), (old, hidden)):  # embedding, output, recurrent
-            for _ in range(rows):
-                wide.write(net.read(4 * old) + padding)
-            for _ in range(new_rows - rows):
-                wide.write(bytes(4 * hidden))
+            wide.writelines(net.read(4 * old) + padding for _ in range(rows))
+            wide.writelines(bytes(4 * hidden) for _ in range(new_rows - rows))
         while block := net.read(1 << 24):
             wide.write(block)
     out.write_text(model.read_text(encoding="utf-8"), encoding="utf-8")

@@ -300,8 +300,7 @@ def main():
     task = decode_tasks.real_ctc(Programs(), arguments.ctc_data, None)
     task.words_file = measure.BUILD / "stream_words.txt"
     with open(task.words_file, "w", encoding="utf-8") as file:  # the words that the graph has
-        for line in open(decode_tasks.CTC / "lexicon_phone.txt", encoding="utf-8"):
-            file.write(line.split()[0] + "\n")
+        file.writelines(line.split()[0] + "\n" for line in open(decode_tasks.CTC / "lexicon_phone.txt", encoding="utf-8"))
     found = []
     for part in parts:
         found += {"live": lambda: live(task, arguments.seconds), "server": lambda: server(task, arguments.seconds), "triton": lambda: triton(task, arguments.seconds),

@@ -7,6 +7,7 @@ bench/plots.py draws the rows of the first.
 """
 
 import argparse
+import functools
 import pathlib
 import tempfile
 import time
@@ -61,7 +62,7 @@ def by_beam():
     with tempfile.TemporaryDirectory() as name:
         for placement, graph, make in decoders(pathlib.Path(name)):
             for beam in BEAMS:
-                speed, percent, _ = utterances.measure(lambda: make(beam))
+                speed, percent, _ = utterances.measure(functools.partial(make, beam))
                 setup = f"200 utterances, {placement}, {graph.fst.num_arcs} arcs, beam={beam}, max_active=7000"
                 print(f"{setup}: {speed:6.0f} x real time, WER {percent:.2f}%")
                 yield from (("sweep CTC phones", setup, f"{speed:.0f}", "RTFx"), ("sweep CTC phones", f"{setup}, WER", f"{percent:.2f}", "%"))
@@ -75,7 +76,7 @@ def by_min_active(data):
         graph = wf.build_ctc_graph(CTC / f"tokens_{kind}.txt", CTC / f"lexicon_{kind}.txt", CTC / "lm3.arpa.gz", topology="compact")
         for beam in (8, 10, 12, 15):
             for least in MIN_ACTIVE:
-                speed, percent, tokens = utterances.measure(lambda: wf.Decoder(graph, beam=beam, min_active=least, **OPTIONS))
+                speed, percent, tokens = utterances.measure(functools.partial(wf.Decoder, graph, beam=beam, min_active=least, **OPTIONS))
                 setup = f"200 utterances, {kind}, {graph.fst.num_arcs} arcs, beam={beam}, min_active={least}, max_active=7000"
                 print(f"{setup}: {speed:6.0f} x real time, WER {percent:.2f}%, {tokens:.0f} tokens a frame", flush=True)
                 yield from (("sweep min_active", setup, f"{speed:.0f}", "RTFx"), ("sweep min_active", f"{setup}, WER", f"{percent:.2f}", "%"))

@@ -181,7 +181,7 @@ def ctc_rows(data, count, gpu):
             graph = wf.build_ctc_graph(tokens=data / f"tokens_{kind}.txt", lexicon=data / f"lexicon_{kind}.txt", lm=data / "lm3.arpa.gz", topology=topology)
             texts = {graph.words.find(word): units for word, units in spelled.items()}
 
-            def right_of(result):
+            def right_of(result, tokens=tokens, texts=texts):
                 runs = runs_of(result.alignment, lambda label: label in (0, tokens["<blk>"]))
                 return lay_words([word.label for word in result.words], runs, texts)
 

@@ -58,10 +58,10 @@ def commands_page():
     """The help of every command, and of the parts of those that have parts."""
     overview = program("help")
     lines = ["# Command line", "", "```text", overview.rstrip(), "```", ""]
-    names = ["transcribe", *dict.fromkeys(re.findall(r"^  ([a-z]+)  +\S", overview, re.M))]
+    names = ["transcribe", *dict.fromkeys(re.findall(r"^  ([a-z]+)  +\S", overview, re.MULTILINE))]
     for name in names:
         text = program(name, "--help")
-        parts = re.findall(rf"^  {name} ([a-z]+)  +\S", text, re.M) or (["ctc", "hmm"] if name == "mkgraph" else [])
+        parts = re.findall(rf"^  {name} ([a-z]+)  +\S", text, re.MULTILINE) or (["ctc", "hmm"] if name == "mkgraph" else [])
         for title, shown in [(name, text), *((f"{name} {part}", program(name, part, "--help")) for part in parts)]:
             lines += [f"## {title}", "", "```text", shown.rstrip(), "```", ""]
     return "\n".join(lines)
@@ -105,10 +105,10 @@ def c_header(name):
             lines.extend(["```c", text, "```", ""])
         code.clear()
 
-    for piece in re.split(r"^(/\*(?:.|\n)*?\*/)\n", header, flags=re.M):
+    for piece in re.split(r"^(/\*(?:.|\n)*?\*/)\n", header, flags=re.MULTILINE):
         if piece.startswith("/* ====="):
             flush()
-            title, _, rest = re.sub(r"^[ *]*=+[ */]*$", "", prose(piece.replace("=" * 20, "=")), flags=re.M).replace("=", "").strip().partition("\n")
+            title, _, rest = re.sub(r"^[ *]*=+[ */]*$", "", prose(piece.replace("=" * 20, "=")), flags=re.MULTILINE).replace("=", "").strip().partition("\n")
             lines += [f"### {' '.join(title.split())}", "", rest, ""]
         elif piece.startswith("/*"):
             flush()
@@ -237,7 +237,7 @@ def check_search(site):
     text = (site / "search" / "search_index.js").read_text(encoding="utf-8")
     entries = json.loads(text[text.index("{") :])["docs"]
     for words, page in SYNONYMS.items():
-        found = {entry["location"].partition("#")[0] for entry in entries if re.search(rf"\b{words}\b", entry["text"], re.I)}
+        found = {entry["location"].partition("#")[0] for entry in entries if re.search(rf"\b{words}\b", entry["text"], re.IGNORECASE)}
         assert page in found, f"search: '{words}' is found in {found or 'no page'}, not in {page}"
     for page in set(site.rglob("*.html")) - {site / "404.html"}:  # that one is for servers
         scripts = re.findall(r'<script[^>]* src="([^"]*)"', page.read_text(encoding="utf-8"))

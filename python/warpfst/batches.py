@@ -17,7 +17,16 @@ from .options import c_options
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._option_types import ArcsortOptions, ComposeOptions, DeterminizeOptions, ForwardScoreOptions, MinimizeOptions, ProjectOptions, RmepsilonOptions, ShortestDistanceOptions
+    from ._option_types import (
+        ArcsortOptions,
+        ComposeOptions,
+        DeterminizeOptions,
+        ForwardScoreOptions,
+        MinimizeOptions,
+        ProjectOptions,
+        RmepsilonOptions,
+        ShortestDistanceOptions,
+    )
 
 Source = Literal["arcs", "first", "second"]
 _SOURCES: tuple[Source, ...] = ("arcs", "first", "second")

@@ -258,7 +258,7 @@ def decode(graph, columns, scores):
     decoder.decode(khg.DecodableCtc(by_id))
     if not decoder.reached_final():
         return None
-    ok, path = decoder.get_best_path()
+    _, path = decoder.get_best_path()
     _, _, words, weight = kaldifst.get_linear_symbol_sequence(path)
     return words, weight.value1 + weight.value2
 
@@ -315,8 +315,7 @@ def make(seed, folder):
     numbers = np.random.default_rng(seed)
     with open(folder / "scores.ark", "wb") as ark:
         scores = [numbers.normal(0, 3, (rng.randint(6, 25), num_pdfs)).astype(np.float32) for _ in range(5)]
-        for u, matrix in enumerate(scores):
-            ark.write(f"utt{u} ".encode() + b"\0BFM " + i32(matrix.shape[0]) + i32(matrix.shape[1]) + matrix.tobytes())
+        ark.writelines(f"utt{u} ".encode() + b"\0BFM " + i32(matrix.shape[0]) + i32(matrix.shape[1]) + matrix.tobytes() for u, matrix in enumerate(scores))
     for graph, name, ref in zip(graphs, ("HCLG.fst", "HCLG.before.fst"), ("words.ref", "before.ref")):
         graph.write(str(folder / name))
         lines = []
@@ -325,7 +324,7 @@ def make(seed, folder):
             if best is not None:
                 lines.append(f"utt{u} {best[1]:.4f} " + " ".join(f"word{w}" for w in best[0]))
         (folder / ref).write_text("\n".join(lines) + "\n")
-    settings = dict(num_phones=num_phones, width=width, central=central, transition_scale=transition_scale, self_loop_scale=self_loop_scale, num_ids=len(columns) - 1, num_pdfs=num_pdfs, split=int(split))
+    settings = {"num_phones": num_phones, "width": width, "central": central, "transition_scale": transition_scale, "self_loop_scale": self_loop_scale, "num_ids": len(columns) - 1, "num_pdfs": num_pdfs, "split": int(split)}
     (folder / "settings").write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
 
 

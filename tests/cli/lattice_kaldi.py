@@ -44,7 +44,7 @@ def read_value(data, at):
 
     assert take("i") == MAGIC and text() == "vector"
     number, compact = TYPES[text()]
-    version, flags, properties, start, num_states, num_arcs = take("iiQqqq")
+    version, flags, properties, start, num_states, _ = take("iiQqqq")
     assert version == 2 and flags == 0 and properties & 3 == 3
     lattice = Lattice(compact)
     lattice.start = start
@@ -188,7 +188,7 @@ def word_frames(labels, places, role):
 def times(folder, ark):
     places = {int(f[0]): tuple(map(int, f[1:])) for f in map(str.split, open(folder + "/places"))}
     names = dict(line.split() for line in open(folder + "/lang/phones.txt"))
-    boundary = [name for name in os.listdir(folder + "/lang/phones") if name.startswith("word_boundary")][0]
+    boundary = next(name for name in os.listdir(folder + "/lang/phones") if name.startswith("word_boundary"))
     role = {int(names.get(f[0], f[0])): f[1] for f in map(str.split, open(folder + "/lang/phones/" + boundary))}
     rng, paths, words = random.Random(1), 0, 0
     for key, (lattice, _, _) in read_archive(ark).items():

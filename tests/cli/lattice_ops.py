@@ -117,8 +117,7 @@ def generate(seed):
             n = rng.randint(2, 7)
             for s in range(n - 1):
                 targets = [s + 1] + [rng.randint(s + 1, n - 1) for _ in range(rng.randint(0, 2))]
-                for t in targets:
-                    out.write(f"{s} {t} {rng.randint(0, 3)} {rng.choice([0, 0, 1, 2, 3, 4])} {rng.randint(0, 32) / 8},{rng.randint(-8, 32) / 8}\n")
+                out.writelines(f"{s} {t} {rng.randint(0, 3)} {rng.choice([0, 0, 1, 2, 3, 4])} {rng.randint(0, 32) / 8},{rng.randint(-8, 32) / 8}\n" for t in targets)
             if rng.random() < 0.5:
                 out.write(f"{rng.randint(1, n - 1)} {rng.randint(0, 16) / 8},0\n" if n > 2 else "")
             out.write(f"{n - 1} {rng.randint(0, 8) / 8},0.25\n\n")

@@ -51,10 +51,10 @@ class Server:
             time.sleep(0.1)
         raise SystemExit("the server is not ready")
 
-    def ask(self, method, path, body=None, headers={}):
+    def ask(self, method, path, body=None, headers=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            connection.request(method, path, body, headers)
+            connection.request(method, path, body, headers or {})
             response = connection.getresponse()
             return response.status, response.read()
         finally:

@@ -99,7 +99,7 @@ class LongChunk(Batch):
 
 
 class Determinize(Batch):
-    options = {"lattice_beam": 10}
+    options = {"lattice_beam": 10}  # noqa: RUF012
 
     def __init__(self):
         super().__init__()

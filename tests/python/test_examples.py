@@ -20,7 +20,7 @@ PAGES = [page for page in all_pages() if blocks_of(page) and page.stem != "train
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_example(script):
-    expected = re.sub(r"^# ?", "", script.read_text(encoding="utf-8").split("\n# prints:\n")[1], flags=re.M)
+    expected = re.sub(r"^# ?", "", script.read_text(encoding="utf-8").split("\n# prints:\n")[1], flags=re.MULTILINE)
     run = subprocess.run([sys.executable, script], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout == expected
@@ -81,7 +81,7 @@ def test_flashlight_weights(tmp_path, monkeypatch):
     pages.lay_out(tmp_path)
     monkeypatch.chdir(tmp_path)
     made = {}
-    exec(blocks_of(ROOT / "docs" / "migrating" / "flashlight.md")[0][1], made)
+    exec(blocks_of(ROOT / "docs" / "migrating" / "flashlight.md")[0][1], made)  # noqa: S102
     options = {name: made["decoder"].config[name] for name in ("acoustic_scale", "word_score", "beam")}
     graph, lm = wf.build_ctc_graph("tokens.txt", "lexicon.txt", "lm.arpa.gz", backoff="failure"), wf.LM.read("lm.arpa.gz")
     for key in ("000030012", "000030024"):

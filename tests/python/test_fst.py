@@ -33,7 +33,7 @@ def test_arrays_are_views_of_what_was_built(rng):
 
 
 def test_views_outlive_the_fst(rng):
-    arcs, _, fst = random_fst(rng)
+    _, _, fst = random_fst(rng)
     view = np.asarray(fst.arcs)
     before = view.copy()
     fst.close()
@@ -258,7 +258,7 @@ def test_gradients_of_a_batch_of_compositions(rng):
 
 
 def test_other_weights(rng):
-    arcs, finals, fst = random_fst(rng)
+    _, _, fst = random_fst(rng)
     fst = fst.with_symbols(wf.Symbols(["<eps>", "a", "b", "c"]))
     doubled = fst.with_weights([2 * weight for weight in np.asarray(fst.arcs)["weight"]])
     assert wf.equal(doubled.with_weights(np.asarray(fst.arcs)["weight"]), fst) and doubled.isymbols.text(1) == "a"

@@ -66,7 +66,7 @@ def test_text_of_a_command_line():
 
 
 def test_bools_take_bools():
-    for table, option in ((table, option) for table in wf.tables() for option in wf.describe(table) if option.type == "bool"):
+    for table, option in ((name, option) for name in wf.tables() for option in wf.describe(name) if option.type == "bool"):
         assert wf.Options(table, **{option.name: np.bool_(True)})[option.name] is True
         for wrong in ("true", 1, None):
             with pytest.raises(TypeError, match=f"{option.name}: expected True or False"):

@@ -9,10 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pages import ROOT, check_page  # noqa: E402
+from pages import ROOT, check_page
 
-import warpfst as wf  # noqa: E402
-from warpfst import torch as wft  # noqa: E402
+import warpfst as wf
+from warpfst import torch as wft
 
 
 def random_batch(seed, count=6, frames=12, columns=5):
@@ -45,7 +45,7 @@ def test_ctc_loss_is_torchs(seed, reduction):
 
 
 def test_other_blanks_and_impossible_targets():
-    logits, lengths, _ = random_batch(9, count=2, frames=6)
+    logits, _, _ = random_batch(9, count=2, frames=6)
     targets, sizes = torch.tensor([0, 2, 1, 1, 1, 1, 1]), torch.tensor([2, 5])  # the second needs 9 frames
     x = logits.log_softmax(2).transpose(0, 1)
     theirs = torch.nn.functional.ctc_loss(x, targets, torch.tensor([6, 6]), sizes, blank=4, reduction="none")
@@ -59,7 +59,7 @@ def test_other_blanks_and_impossible_targets():
 def lattice_like_graph(seed, columns=3, states=4):
     """An fst over columns + 1 with epsilons upwards and cycles of labels."""
     generator = torch.Generator().manual_seed(seed)
-    draw = lambda high: int(torch.randint(0, high, (1,), generator=generator))  # noqa: E731
+    draw = lambda high: int(torch.randint(0, high, (1,), generator=generator))
     arcs = [(0, 0, 1, 1, 0.5), (states - 1, states - 1, 2, 0, 0.25)]
     for _ in range(8):
         source, target = draw(states), draw(states)
@@ -74,7 +74,7 @@ def test_gradcheck_of_scores_and_weights(seed):
     generator = torch.Generator().manual_seed(100 + seed)
     scores = torch.randn((2, 4, 3), generator=generator, dtype=torch.float64).requires_grad_()
     weights = torch.tensor([arc.weight for s in range(graph.num_states) for arc in graph.arcs_of(s)], dtype=torch.float64).requires_grad_()
-    cost = lambda x, w: wft.composition_cost(x, [4, 3], graph, w)  # noqa: E731
+    cost = lambda x, w: wft.composition_cost(x, [4, 3], graph, w)
     assert torch.isfinite(cost(scores, weights)).all()
     assert torch.autograd.gradcheck(cost, (scores, weights), eps=1e-2, atol=2e-3, nondet_tol=0)
     alone = wf.Fst.from_arcs([(0, 1, 1, 1, 0.0), (0, 1, 2, 2, 0.0), (1, 1, 3, 3, 0.0), (1, 2, 1, 1, 0.0)], {2: 0.5, 1: 0.0})

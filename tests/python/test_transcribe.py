@@ -32,7 +32,7 @@ def reference_fbank(samples, bins=80, rate=16000):
     frames -= frames.mean(axis=1, keepdims=True)
     frames -= 0.97 * np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
     power = np.abs(np.fft.rfft(frames * (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(400) / 399)) ** 0.85, 512)) ** 2
-    mel = lambda hertz: 1127 * np.log(1 + hertz / 700)  # noqa: E731
+    mel = lambda hertz: 1127 * np.log(1 + hertz / 700)
     edges = np.linspace(mel(20), mel(rate / 2), bins + 2)
     place = mel(np.arange(257) * rate / 512)
     slopes = [np.minimum((place - lo) / (mid - lo), (hi - place) / (hi - mid)) for lo, mid, hi in zip(edges, edges[1:], edges[2:])]
@@ -122,7 +122,7 @@ def test_long_recordings_are_cut_at_quiet_places(capsys, tmp_path, rng):
     period = len(card) + len(pause)
     assert len(pieces) >= 5 and all(end - begin <= 48000 for begin, end in pieces) and pieces[0][0] == 0 and pieces[-1][1] == 6 * period
     assert all(a[1] == b[0] and a[1] % period > len(card) for a, b in zip(pieces, pieces[1:]))
-    status, out, _ = transcribe(capsys, tmp_path / "long.wav", "--model", CARDS, "--max-seconds", 3, "--format", "json")
+    _, out, _ = transcribe(capsys, tmp_path / "long.wav", "--model", CARDS, "--max-seconds", 3, "--format", "json")
     words = json.loads(out)["words"]
     assert [word["word"] for word in words] == ["five"] * 12
     assert all(index * period / 16000 - 0.25 <= words[2 * index]["start"] < words[2 * index + 1]["end"] <= (index + 1) * period / 16000 for index in range(6))

@@ -145,7 +145,7 @@ def _load(path: pathlib.Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as why:
         raise ValueError(f"{path}: {why}") from None
     if not isinstance(config, dict):
-        raise ValueError(f"{path}: expected an object of JSON, {{...}}")
+        raise ValueError(f"{path}: expected an object of JSON, {{...}}")  # noqa: TRY004
     return config
 
 
