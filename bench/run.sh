@@ -52,7 +52,7 @@ use_package() {
   rm -rf build/bench/python && mkdir -p build/bench/python
   cp -r python/warpfst build/bench/python
   python3 python/generate_abi.py cc include build/bench/python/warpfst
-  export WARPFST_LIBRARY=$PWD/build/release/libwarpfst.so.0 PYTHONPATH=$PWD/build/bench/python
+  export WARPFST_LIBRARY=$PWD/build/release/libwarpfst.so.0.2 PYTHONPATH=$PWD/build/bench/python
 }
 
 usage() { sed -n '/^# run.sh /,/^set /s/^# \{0,1\}//p' bench/run.sh; }

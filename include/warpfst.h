@@ -51,7 +51,7 @@ extern "C" {
 #endif
 
 #define WF_VERSION_MAJOR 0
-#define WF_VERSION_MINOR 1
+#define WF_VERSION_MINOR 2
 #define WF_VERSION_PATCH 0
 
 #if defined(_WIN32)

@@ -11,3 +11,8 @@ declared_functions() { # HEADER
   "${CC:-cc}" -std=c11 -E -P "$1" | tr '\n' ' ' | sed 's/__attribute__((visibility("default")))/\n@/g' |
     sed -nE 's/^@[^(;]*[ *](wf_[a-z0-9_]+) *\(.*/\1/p' | LC_ALL=C sort -u
 }
+
+# The binary interface of a library with debug information, as libabigail writes it: what the headers of a folder declare.
+dump_abi() { # LIBRARY HEADERS
+  abidw --headers-dir "$2" --drop-private-types --exported-interfaces-only --no-corpus-path --no-comp-dir-path --no-show-locs "$1"
+}

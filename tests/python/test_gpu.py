@@ -2,7 +2,7 @@
 
 Needs nothing of this repository but the package and fake_tensors.py beside this file, so that a packed folder can run it where nothing can be installed (`./run pack-gpu DIR`):
 
-    cd DIR && PYTHONPATH=python WARPFST_LIBRARY=$PWD/libwarpfst.so.0 python3 -m pytest -rs test_gpu.py
+    cd DIR && PYTHONPATH=python WARPFST_LIBRARY=$PWD/libwarpfst.so.0.2 python3 -m pytest -rs test_gpu.py
 
 Skipped, saying why, where there is no GPU; tests of a framework also where that is not installed.
 """

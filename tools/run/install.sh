@@ -85,7 +85,7 @@ needs_demo_hybrid() {
 needs_test_bare() { need debootstrap; }
 test_packages() {
   need_build
-  need debootstrap libcmocka-dev libfst-tools sctk time pocketsphinx pocketsphinx-en-us pocketsphinx-testdata \
+  need debootstrap libcmocka-dev abigail-tools libfst-tools sctk time pocketsphinx pocketsphinx-en-us pocketsphinx-testdata \
     python3-venv shellcheck
   need_if_any python3-torch clang-format-14
 }

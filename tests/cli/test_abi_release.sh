@@ -1,0 +1,33 @@
+# The library's binary interface is that of the last release of this major.minor version, or has more (libabigail). Needs debug information in the library.
+# shellcheck shell=bash
+source "$SOURCE_DIR/tools/abi.sh"
+command -v abidiff abidw >/dev/null || { echo 'skipped: no abigail-tools'; exit 77; }
+readelf -S "$WARPFST_LIB" | grep -q debug_info || { echo 'skipped: the library has no debug information (the sanitize preset has)'; exit 77; }
+version=$("$WARPFST" version | sed -n 's/^[^ ]* \([0-9]*\.[0-9]*\)\..*/\1/p')
+recorded=$SOURCE_DIR/tests/abi/warpfst-$version.abi.xz
+[ -f "$recorded" ] || { echo "no $recorded: tools/record_abi.sh LIBRARY makes it"; exit 1; }
+xz -dc "$recorded" >release.abi
+dump_abi "$WARPFST_LIB" "$SOURCE_DIR/include" >now.abi
+
+# Structures that begin with their size may grow at the end (tests/abi/callers.c).
+cat >grows.abignore <<'END'
+[suppress_type]
+  name_regexp = ^wf_.*_(options|info|stats|parts)$
+  has_data_member_inserted_at = end
+END
+compare() { abidiff --suppressions grows.abignore --no-added-syms release.abi "$1" >changes.txt; }
+compare now.abi || { cat changes.txt; exit 1; }
+
+# The comparison sees a function that is gone, and a field that has moved.
+sed "s/'wf_decode'/'wf_decode_gone'/g; s/wf_decode@/wf_decode_gone@/g" now.abi >gone.abi
+! compare gone.abi || { echo 'a missing function goes unseen'; exit 1; }
+python3 - <<'END'
+import pathlib, re
+text = pathlib.Path("now.abi").read_text()
+begin = text.index("name='wf_utterance'")
+end = text.index("</class-decl>", begin)
+moved = re.sub(r"layout-offset-in-bits='(\d+)'", lambda m: f"layout-offset-in-bits='{int(m[1]) + 64}'", text[begin:end])
+assert moved != text[begin:end]
+pathlib.Path("moved.abi").write_text(text[:begin] + moved + text[end:])
+END
+! compare moved.abi || { echo 'a field that has moved goes unseen'; exit 1; }
