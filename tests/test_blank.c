@@ -1,8 +1,61 @@
-/* test_blank.c - blank_penalty and blank_skip_threshold: what docs/reference/semantics.md makes of
- * the scores, done to a copy here, and the oracle on it. */
+/* test_blank.c - blank_penalty and blank_skip_threshold (docs/reference/semantics.md, Blank).
+ *
+ * First examples by hand. Then random tasks: the same is done to a copy of the scores, which the
+ * oracle decodes. */
 #include "decode_oracle.h"
 #include "decode_tasks.h"
+#include "example.h"
 #include "lattice_oracle.h"
+
+/* --- examples by hand -------------------------------------------------------------------- */
+
+/* CTC with one token A, which is word 1. Column 0 is the blank, column 1 is A.
+ *
+ *   blank +-+         A:1         +-+ A
+ *         v |  --------------->   v |
+ *        ((0))                   ((1))
+ *              <---------------
+ *                   blank                */
+#define ONE_TOKEN "0 0 1 0\n0 1 2 1\n1 1 2 0\n1 0 1 0\n0\n1\n"
+
+/* The blank costs 0.5 and A costs 1: no word. A penalty of 1 makes the blank cost 1.5. */
+static void test_example_penalty(void **state) {
+  (void)state;
+  static const float scores[] = {-0.5f, -1};
+  struct example e = example_of(ONE_TOKEN, scores, 1, 2);
+  e.options.blank = 0;
+  example_expect(&e, NULL, "", 0.5, 0);
+  e.options.blank_penalty = 1;
+  example_expect(&e, NULL, "1[0,1)", 1, 0);
+}
+
+/* The penalty changes the log-likelihood, so acoustic_scale applies to it: 0.5 * (0.5 + 0.25). */
+static void test_example_penalty_is_scaled(void **state) {
+  (void)state;
+  static const float scores[] = {-0.5f, -1};
+  struct example e = example_of(ONE_TOKEN, scores, 1, 2);
+  e.options.blank = 0;
+  e.options.blank_penalty = 0.25f;
+  e.options.acoustic_scale = 0.5f;
+  example_expect(&e, NULL, "", 0.375, 0);
+}
+
+/* Three frames of blank for sure (e^-0.125 = 0.88 is above 0.5), then A. The first of the run is
+ * searched, the others are skipped: 0.125 + 0.25. Frames keep their numbers. */
+static void test_example_skipped_frames(void **state) {
+  (void)state;
+  static const float scores[] = {-0.125f, -4, -0.125f, -4, -0.125f, -4, -4, -0.25f};
+  struct example e = example_of(ONE_TOKEN, scores, 4, 2);
+  e.options.blank = 0;
+  e.options.blank_skip_threshold = 0.5f;
+  example_expect(&e, NULL, "1[3,4)", 0.375, 0);
+  wf_result *result = example_decode(&e, NULL);
+  const int32_t alignment[] = {1, 0, 0, 2}; /* labels: column + 1; 0 where a frame was skipped */
+  assert_memory_equal(result->alignment, alignment, sizeof alignment);
+  wf_result_free(result);
+}
+
+/* --- random tasks ------------------------------------------------------------------------- */
 
 static wf_error err;
 
@@ -160,7 +213,9 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_oracle),
-                                     cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_example_penalty), cmocka_unit_test(test_example_penalty_is_scaled),
+      cmocka_unit_test(test_example_skipped_frames), cmocka_unit_test(test_against_oracle),
+      cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,68 @@
-/* test_boost.c - boosts of phrases: their sums against counting by hand, decoding with them (alone
- * and chained with another scorer) against the oracle bit for bit, on random lists. */
+/* test_boost.c - boosts of phrases.
+ *
+ * First examples by hand. Then random lists: sums against counting, and decoding with them, alone
+ * and chained with another scorer, against the oracle, bit for bit. */
 #include "decode_tasks.h"
+#include "example.h"
 #include "scorer/scorer.h"
 #include "table_scorer.h"
+
+/* --- examples by hand -------------------------------------------------------------------- */
+
+/* Any string of the words 1 and 2, a frame each. The log-likelihoods are those of 1 and of 2.
+ *
+ *    1:1 +-+
+ *        v |
+ *       ((0))           frame 0:   0    -0.25
+ *        ^ |            frame 1:  -0.25  0
+ *    2:2 +-+
+ *
+ *   "1 2" costs 0, "1 1" and "2 2" cost 0.25, "2 1" costs 0.5. */
+static struct example two_frames(void) {
+  static const float scores[] = {0, -0.25f, -0.25f, 0};
+  return example_of("0 0 1 1 0\n0 0 2 2 0\n0\n", scores, 2, 2);
+}
+
+static wf_scorer *phrases_of(size_t count, const int32_t *words, const uint64_t *off,
+                             const float *boosts) {
+  wf_error failure = {0};
+  wf_scorer *scorer;
+  if (wf_scorer_boost_phrases(words, off, boosts, count, &scorer, &failure) != WF_OK)
+    fail_msg("%s", failure.message);
+  return scorer;
+}
+
+/* The phrase "2 1" with 1 nat: 0.5 - 1 = -0.5 beats "1 2". */
+static void test_example_phrase(void **state) {
+  (void)state;
+  struct example e = two_frames();
+  wf_scorer *scorer = phrases_of(1, (int32_t[]){2, 1}, (uint64_t[]){0, 2}, (float[]){1});
+  example_expect(&e, NULL, "1[0,1) 2[1,2)", 0, 0);
+  example_expect(&e, scorer, "2[0,1) 1[1,2)", -0.5, 0);
+  wf_scorer_free(scorer);
+}
+
+/* A phrase that is not completed gives nothing: "2 2" has two thirds of "2 2 2" in advance, which
+ * go back at the end. */
+static void test_example_incomplete_phrase(void **state) {
+  (void)state;
+  struct example e = two_frames();
+  wf_scorer *scorer = phrases_of(1, (int32_t[]){2, 2, 2}, (uint64_t[]){0, 3}, (float[]){3});
+  example_expect(&e, scorer, "1[0,1) 2[1,2)", 0, 0);
+  wf_scorer_free(scorer);
+}
+
+/* Overlapping phrases add up: "1 1" has "1" twice and "1 1" once, 0.5 + 0.5 + 1; 0.25 - 2. */
+static void test_example_overlapping_phrases(void **state) {
+  (void)state;
+  struct example e = two_frames();
+  wf_scorer *scorer =
+      phrases_of(2, (int32_t[]){1, 1, 1}, (uint64_t[]){0, 1, 3}, (float[]){0.5f, 1});
+  example_expect(&e, scorer, "1[0,1) 1[1,2)", -1.75, 0);
+  wf_scorer_free(scorer);
+}
+
+/* --- random tasks ------------------------------------------------------------------------- */
 
 enum { NUM_WORDS = 4, MAX_PHRASES = 8, MAX_LENGTH = 4, MAX_HEARD = 40 };
 
@@ -288,7 +348,12 @@ static void test_bad_lists(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_decoding),
-                                     cmocka_unit_test(test_many), cmocka_unit_test(test_bad_lists)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_phrase),
+                                     cmocka_unit_test(test_example_incomplete_phrase),
+                                     cmocka_unit_test(test_example_overlapping_phrases),
+                                     cmocka_unit_test(test_sums),
+                                     cmocka_unit_test(test_decoding),
+                                     cmocka_unit_test(test_many),
+                                     cmocka_unit_test(test_bad_lists)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

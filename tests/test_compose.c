@@ -1,6 +1,52 @@
-/* test_compose.c - composition against its definition (all pairs of paths), and state by state
- * against OpenFst's fstcompose. */
+/* test_compose.c - composition: x:z for every x:y of the first fst and y:z of the second, at the
+ * sum of their costs.
+ *
+ * First examples by hand. Then random fsts against the definition (all pairs of paths), and state
+ * by state against OpenFst's fstcompose. */
+#include "example.h"
 #include "testing.h"
+
+/* --- examples by hand -------------------------------------------------------------------- */
+
+static void expect_composition(const char *a, const char *b, size_t count, const char *const *pairs,
+                               const double *costs) {
+  wf_error err = {0};
+  wf_fst *x = test_fst_of(WF_TROPICAL, a), *y = test_fst_of(WF_TROPICAL, b), *out;
+  assert_ok(wf_compose(x, y, NULL, &out, &err));
+  example_expect_paths(out, count, pairs, costs);
+  wf_fst_free(x);
+  wf_fst_free(y);
+  wf_fst_free(out);
+}
+
+/*       1:2/0.5                  2:3/1                       1:3/1.5
+ *   (0) -------> ((1))/0.25  o   (0) -------> ((1))/0.125  =  (0) -------> ((1))/0.375   */
+static void test_example_one_arc(void **state) {
+  (void)state;
+  expect_composition("0 1 1 2 0.5\n1 0.25\n", "0 1 2 3 1\n1 0.125\n", 1,
+                     (const char *const[]){"1 : 3"}, (const double[]){1.875});
+}
+
+/* An arc of the first fst without output moves while the second waits, and an arc of the second
+ * without input while the first waits: "1 2" says 5, which becomes "7 8".
+ *
+ *       1:-/0.5      2:5                   5:7/0.25      -:8
+ *   (0) -----> (1) -----> ((2))    o   (0) -----> (1) -----> ((2))    */
+static void test_example_epsilons(void **state) {
+  (void)state;
+  expect_composition("0 1 1 0 0.5\n1 2 2 5\n2\n", "0 1 5 7 0.25\n1 2 0 8\n2\n", 1,
+                     (const char *const[]){"1 2 : 7 8"}, (const double[]){0.75});
+}
+
+/* Every arc with output y meets every arc with input y: two times two paths. */
+static void test_example_all_pairs(void **state) {
+  (void)state;
+  expect_composition("0 1 1 5 1\n0 1 2 5 2\n1\n", "0 1 5 3 0.25\n0 1 5 4 0.5\n1\n", 4,
+                     (const char *const[]){"1 : 3", "1 : 4", "2 : 3", "2 : 4"},
+                     (const double[]){1.25, 1.5, 2.25, 2.5});
+}
+
+/* --- random tasks ------------------------------------------------------------------------- */
 
 enum { SEQUENCE = 1, ALT_SEQUENCE, MATCH, NO_MATCH, TRIVIAL, NULL_FILTER, NUM_FILTERS };
 static const char *const filter_names[] = {"auto",     "sequence", "alt_sequence", "match",
@@ -499,10 +545,15 @@ static void test_empty(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_definition),    cmocka_unit_test(test_multiplicity),
-      cmocka_unit_test(test_openfst_small), cmocka_unit_test(test_openfst_large),
-      cmocka_unit_test(test_failure),       cmocka_unit_test(test_errors),
-      cmocka_unit_test(test_empty)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_one_arc),
+                                     cmocka_unit_test(test_example_epsilons),
+                                     cmocka_unit_test(test_example_all_pairs),
+                                     cmocka_unit_test(test_definition),
+                                     cmocka_unit_test(test_multiplicity),
+                                     cmocka_unit_test(test_openfst_small),
+                                     cmocka_unit_test(test_openfst_large),
+                                     cmocka_unit_test(test_failure),
+                                     cmocka_unit_test(test_errors),
+                                     cmocka_unit_test(test_empty)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,101 @@
-/* test_decode.c - the decoder against the oracle, bit for bit, and against unpruned dynamic
- * programming. */
+/* test_decode.c - what the decoder computes (docs/reference/semantics.md).
+ *
+ * First examples by hand, a rule each. Then thousands of random tasks against an oracle that shares
+ * no code with the library, bit for bit, and against unpruned dynamic programming. */
 #include "decode_oracle.h"
 #include "decode_tasks.h"
+#include "example.h"
+
+/* --- examples by hand -------------------------------------------------------------------- */
+
+/* Word 1 is the token A, one frame or more; word 2 is one frame of the token B.
+ *
+ *          A:1/0.5           B:2/0.25
+ *   (0) -------------> (1) -------------> ((2))/0.125
+ *                      ^ |
+ *                      +-+  A:-/0.0625                      */
+#define TWO_WORDS    \
+  "0 1 1 1 0.5\n"    \
+  "1 1 1 0 0.0625\n" \
+  "1 2 2 2 0.25\n"   \
+  "2 0.125\n"
+static const float two_words[] = {-1,    -2,      /* frame 0: A, B */
+                                  -0.5f, -3,      /* frame 1 */
+                                  -4,    -0.25f}; /* frame 2 */
+
+/* Three frames: A, A, B.
+ *   graph     0.5 + 0.0625 + 0.25 + 0.125 (final) = 0.9375
+ *   acoustic  1 + 0.5 + 0.25                      = 1.75
+ *   cost                                            2.6875 */
+static void test_example_best_path(void **state) {
+  (void)state;
+  struct example e = example_of(TWO_WORDS, two_words, 3, 2);
+  example_expect(&e, NULL, "1[0,2) 2[2,3)", 2.6875, 0);
+}
+
+/* acoustic_scale is a factor on log-likelihoods alone: 0.9375 + 0.5 * 1.75. */
+static void test_example_acoustic_scale(void **state) {
+  (void)state;
+  struct example e = example_of(TWO_WORDS, two_words, 3, 2);
+  e.options.acoustic_scale = 0.5f;
+  example_expect(&e, NULL, "1[0,2) 2[2,3)", 1.8125, 0);
+}
+
+/* word_score is subtracted for each word: 2.6875 - 2 * 0.5. */
+static void test_example_word_score(void **state) {
+  (void)state;
+  struct example e = example_of(TWO_WORDS, two_words, 3, 2);
+  e.options.word_score = 0.5f;
+  example_expect(&e, NULL, "1[0,2) 2[2,3)", 1.6875, 0);
+}
+
+/* After two frames the token of state 1 (A, A) costs 0.5 + 0.0625 + 1 + 0.5 = 2.0625. That of state
+ * 2 (A, B) costs 0.5 + 0.25 + 0.125 + 1 + 3 = 4.875, but state 2 is final: it wins. */
+static void test_example_final_states_win(void **state) {
+  (void)state;
+  struct example e = example_of(TWO_WORDS, two_words, 2, 2);
+  example_expect(&e, NULL, "1[0,1) 2[1,2)", 4.875, 0);
+}
+
+/* After one frame there is no token in a final state: the best token, without a final cost. */
+static void test_example_not_final(void **state) {
+  (void)state;
+  struct example e = example_of(TWO_WORDS, two_words, 1, 2);
+  example_expect(&e, NULL, "1[0,1)", 1.5, WF_RESULT_NOT_FINAL);
+}
+
+/* Frame 1: the self-loop costs 0.0625 + 0.5 = 0.5625 beyond the token it leaves, the arc to state 2
+ * costs 0.25 + 3 = 3.25. A beam of 1 drops what is above 0.5625 + 1, so state 2 is lost. With a
+ * min_active of 2 both stay. */
+static void test_example_beam(void **state) {
+  (void)state;
+  struct example e = example_of(TWO_WORDS, two_words, 2, 2);
+  e.options.beam = 1;
+  example_expect(&e, NULL, "1[0,2)", 2.0625, WF_RESULT_NOT_FINAL);
+  e.options.min_active = 2;
+  example_expect(&e, NULL, "1[0,1) 2[1,2)", 4.875, 0);
+}
+
+/* A log-likelihood of -infinity makes an arc impossible. Without any arc the search dies; the
+ * result covers the frames before. */
+static void test_example_died(void **state) {
+  (void)state;
+  static const float scores[] = {-1, -2, -INFINITY, -INFINITY, -4, -0.25f};
+  struct example e = example_of(TWO_WORDS, scores, 3, 2);
+  example_expect(&e, NULL, "1[0,1)", 1.5, WF_RESULT_DIED | WF_RESULT_NOT_FINAL);
+}
+
+/* Arcs with label 0 (epsilon) read no frame. One frame, two arcs: 0.5 + 1 + 0.25.
+ *
+ *          A:1/0.5           -:2/0.25
+ *   (0) -------------> (1) -------------> ((2))   */
+static void test_example_epsilon(void **state) {
+  (void)state;
+  struct example e = example_of("0 1 1 1 0.5\n1 2 0 2 0.25\n2\n", two_words, 1, 2);
+  example_expect(&e, NULL, "1[0,1) 2[1,1)", 1.75, 0);
+}
+
+/* --- random tasks ------------------------------------------------------------------------- */
 
 static void test_against_oracle(void **state) {
   (void)state;
@@ -290,10 +384,21 @@ static void test_cancel(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_against_oracle), cmocka_unit_test(test_against_all_paths),
-      cmocka_unit_test(test_batches),        cmocka_unit_test(test_long_audio),
-      cmocka_unit_test(test_bad_scores),     cmocka_unit_test(test_bad_graphs),
-      cmocka_unit_test(test_number_formats), cmocka_unit_test(test_cancel)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_best_path),
+                                     cmocka_unit_test(test_example_acoustic_scale),
+                                     cmocka_unit_test(test_example_word_score),
+                                     cmocka_unit_test(test_example_final_states_win),
+                                     cmocka_unit_test(test_example_not_final),
+                                     cmocka_unit_test(test_example_beam),
+                                     cmocka_unit_test(test_example_died),
+                                     cmocka_unit_test(test_example_epsilon),
+                                     cmocka_unit_test(test_against_oracle),
+                                     cmocka_unit_test(test_against_all_paths),
+                                     cmocka_unit_test(test_batches),
+                                     cmocka_unit_test(test_long_audio),
+                                     cmocka_unit_test(test_bad_scores),
+                                     cmocka_unit_test(test_bad_graphs),
+                                     cmocka_unit_test(test_number_formats),
+                                     cmocka_unit_test(test_cancel)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,44 @@
-/* test_determinize.c - determinization: against its definition on hundreds of small fsts, against
- * OpenFst's tool on larger ones. */
+/* test_determinize.c - determinization: at most one arc for each input label at each state.
+ *
+ * First examples by hand. Then hundreds of small fsts against the definition, and larger ones
+ * against OpenFst's tool. */
+#include "example.h"
 #include "testing.h"
+
+/* --- examples by hand -------------------------------------------------------------------- */
+
+/* Two arcs for label 1. The result has one, at the lesser cost. What the other costs more, 2 - 1,
+ * is paid behind it.
+ *
+ *         1/1      2/3                          1/1        2/3
+ *      /------(1)------\                   (0) ----> (1) ------->((2))
+ *   (0)                 ((3))     becomes                \------/
+ *      \------(2)------/                                   3/2
+ *         1/2      3/1                                             */
+static void test_example_residual_cost(void **state) {
+  (void)state;
+  wf_error failure = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 1 1\n0 2 1 1 2\n1 3 2 2 3\n2 3 3 3 1\n3\n"),
+         *expected = test_fst_of(WF_TROPICAL, "0 1 1 1 1\n1 2 2 2 3\n1 2 3 3 2\n2\n"), *out;
+  bool equal;
+  if (wf_determinize(fst, NULL, &out, &failure) != WF_OK) fail_msg("%s", failure.message);
+  assert_int_equal(wf_equal(out, expected, 0, &equal, &failure), WF_OK);
+  if (!equal) fail_msg("%s", failure.message);
+  wf_fst_free(fst);
+  wf_fst_free(expected);
+  wf_fst_free(out);
+}
+
+/* One input with two outputs has no deterministic equal. */
+static void test_example_not_functional(void **state) {
+  (void)state;
+  wf_error failure = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 2\n0 1 1 3\n1\n"), *out;
+  assert_int_equal(wf_determinize(fst, NULL, &out, &failure), WF_ERR_NOT_DETERMINIZABLE);
+  wf_fst_free(fst);
+}
+
+/* --- random tasks ------------------------------------------------------------------------- */
 
 static wf_error err;
 static const wf_semiring semirings[2] = {WF_TROPICAL, WF_LOG};
@@ -315,6 +353,8 @@ static void test_openfst_determinize_transducers(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_example_residual_cost),
+      cmocka_unit_test(test_example_not_functional),
       cmocka_unit_test(test_determinize_small),
       cmocka_unit_test(test_determinize_cycles),
       cmocka_unit_test(test_determinize_refusals),

@@ -1,9 +1,48 @@
 /* test_path_ties.c - which of equally good paths comes first: fewest arcs, then, read from the end,
  * the lowest final state, the lowest arc number, and so on.
  *
+ * First an example for each part of the rule. Then random fsts.
+ *
  * Weights are small integers, so that ties are many and sums exact. The oracle writes down all
  * paths up to a cost and sorts them by the rule. */
+#include "example.h"
 #include "testing.h"
+
+/* --- examples by hand -------------------------------------------------------------------- */
+
+static void expect_first(const char *text, const char *pair, double cost) {
+  wf_error err = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, text), *out;
+  assert_ok(wf_shortest_path(fst, NULL, &out, &err));
+  example_expect_paths(out, 1, &pair, &cost);
+  wf_fst_free(fst);
+  wf_fst_free(out);
+}
+
+/* "1 2" and "3" cost 2 each: fewest arcs.
+ *
+ *      1/1      2/1
+ *   (0) --> (1) --> ((2))
+ *      \-----------/
+ *           3/2             */
+static void test_example_fewest_arcs(void **state) {
+  (void)state;
+  expect_first("0 1 1 1 1\n1 2 2 2 1\n0 2 3 3 2\n2\n", "3 : 3", 2);
+}
+
+/* As many arcs, two ends: the lowest final state, though its arc comes later. */
+static void test_example_lowest_final_state(void **state) {
+  (void)state;
+  expect_first("0 2 4 4 1\n0 1 5 5 1\n1\n2\n", "5 : 5", 1);
+}
+
+/* Two arcs between the same states: the lowest arc number, which is the first in the file. */
+static void test_example_lowest_arc(void **state) {
+  (void)state;
+  expect_first("0 1 5 5 1\n0 1 4 4 1\n1\n", "5 : 5", 1);
+}
+
+/* --- random tasks ------------------------------------------------------------------------- */
 
 enum { MAX_ARCS = 24, MAX_PATHS = 100000, MOST_POTENTIAL = 3 };
 
@@ -183,6 +222,9 @@ static void test_tie(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_rule), cmocka_unit_test(test_tie)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_fewest_arcs),
+                                     cmocka_unit_test(test_example_lowest_final_state),
+                                     cmocka_unit_test(test_example_lowest_arc),
+                                     cmocka_unit_test(test_rule), cmocka_unit_test(test_tie)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,57 @@
 /* test_paths.c - shortest path, n best paths and strings, prune.
  *
- * Small fsts are judged by an enumeration of every path up to a cost; every arc costs at least 1/2,
- * so there are finitely many. Negative weights come from shifting costs by a potential per state,
- * which moves every path's cost by the same amount. */
+ * First examples by hand. Then random fsts: small fsts are judged by an enumeration of every path
+ * up to a cost; every arc costs at least 1/2, so there are finitely many. Negative weights come
+ * from shifting costs by a potential per state, which moves every path's cost by the same amount.
+ */
+#include "example.h"
 #include "testing.h"
+
+/* --- examples by hand -------------------------------------------------------------------- */
+
+/* Two paths: "1 2" costs 1 + 1 = 2, "3 4" costs 0.5 + 2 = 2.5.
+ *
+ *         1/1      2/1
+ *      /------(1)------\
+ *   (0)                 ((3))
+ *      \------(2)------/
+ *         3/0.5    4/2          */
+#define TWO_PATHS "0 1 1 1 1\n1 3 2 2 1\n0 2 3 3 0.5\n2 3 4 4 2\n3\n"
+static const char *const two_paths[] = {"1 2 : 1 2", "3 4 : 3 4"};
+static const double two_costs[] = {2, 2.5};
+
+static void test_example_shortest_path(void **state) {
+  (void)state;
+  wf_error failure = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, TWO_PATHS), *out;
+  wf_shortest_path_options options;
+  wf_shortest_path_options_init(&options);
+  for (int n = 1; n <= 3; n++) { /* of three there are two */
+    options.nshortest = n;
+    assert_int_equal(wf_shortest_path(fst, &options, &out, &failure), WF_OK);
+    example_expect_paths(out, n < 2 ? 1 : 2, two_paths, two_costs);
+    wf_fst_free(out);
+  }
+  wf_fst_free(fst);
+}
+
+/* prune keeps the paths within `weight` of the best; a path of exactly that is in. */
+static void test_example_prune(void **state) {
+  (void)state;
+  wf_error failure = {0};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, TWO_PATHS), *out;
+  wf_prune_options options;
+  wf_prune_options_init(&options);
+  for (int i = 0; i < 3; i++) {
+    options.weight = (const float[]){0.25f, 0.5f, 1}[i];
+    assert_int_equal(wf_prune(fst, &options, &out, &failure), WF_OK);
+    example_expect_paths(out, i == 0 ? 1 : 2, two_paths, two_costs);
+    wf_fst_free(out);
+  }
+  wf_fst_free(fst);
+}
+
+/* --- random tasks ------------------------------------------------------------------------- */
 
 enum { max_found = 200000 };
 
@@ -549,11 +597,16 @@ static void test_long(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_best),      cmocka_unit_test(test_nbest),
-      cmocka_unit_test(test_openfst_nbest), cmocka_unit_test(test_ties),
-      cmocka_unit_test(test_errors),        cmocka_unit_test(test_prune_small),
-      cmocka_unit_test(test_prune_nstate),  cmocka_unit_test(test_openfst_prune),
-      cmocka_unit_test(test_long)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_shortest_path),
+                                     cmocka_unit_test(test_example_prune),
+                                     cmocka_unit_test(test_one_best),
+                                     cmocka_unit_test(test_nbest),
+                                     cmocka_unit_test(test_openfst_nbest),
+                                     cmocka_unit_test(test_ties),
+                                     cmocka_unit_test(test_errors),
+                                     cmocka_unit_test(test_prune_small),
+                                     cmocka_unit_test(test_prune_nstate),
+                                     cmocka_unit_test(test_openfst_prune),
+                                     cmocka_unit_test(test_long)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,63 @@
-/* test_raw_lattice.c - the lattice of the decoder against brute force: bit for bit on random tasks,
- * and against all paths of small graphs. */
+/* test_raw_lattice.c - the lattice of the decoder: what is in it, and what it costs.
+ *
+ * First examples by hand. Then random tasks against brute force, bit for bit, and against all paths
+ * of small graphs. */
 #include "cpu/search.h"
 #include "decode_tasks.h"
+#include "example.h"
 #include "lattice_oracle.h"
+
+/* --- examples by hand -------------------------------------------------------------------- */
+
+/* Two words for one frame of the token A, whose log-likelihood is -1. Word 2 costs 0.5 more.
+ *
+ *        A:1/0
+ *      /-------\
+ *   (0)         ((1))
+ *      \-------/
+ *        A:2/0.5         */
+static void expect_arcs(float lattice_beam, uint64_t num_arcs) {
+  static const float scores[] = {-1};
+  struct example e = example_of("0 1 1 1 0\n0 1 1 2 0.5\n1\n", scores, 1, 1);
+  e.options.lattice_beam = lattice_beam;
+  wf_result *result = example_decode(&e, NULL);
+  const wf_lattice_view lattice = wf_lattice_get(result->lattice);
+  assert_int_equal(lattice.num_states, 2);
+  assert_int_equal(lattice.num_arcs, num_arcs);
+  for (uint64_t i = 0; i < num_arcs; i++) {
+    assert_int_equal(lattice.arcs[i].ilabel, 1);
+    assert_int_equal(lattice.arcs[i].olabel, i + 1);
+    assert_true(lattice.arcs[i].graph_cost == 0.5f * (float)i); /* apart from the acoustic cost */
+    assert_true(lattice.arcs[i].acoustic_cost == 1);
+  }
+  assert_true(lattice.final_graph_cost[0] == INFINITY && lattice.final_graph_cost[1] == 0);
+  assert_int_equal(lattice.frames[1], 1);
+  wf_result_free(result);
+}
+
+static void test_example_lattice_beam(void **state) {
+  (void)state;
+  expect_arcs(8, 2);     /* both words */
+  expect_arcs(0.25f, 1); /* the best alone */
+  expect_arcs(0.5f, 2);  /* a path of exactly the beam is in */
+}
+
+/* The search's beam prunes first: what it has dropped is in no lattice, however wide. */
+static void test_example_search_beam(void **state) {
+  (void)state;
+  static const float scores[] = {-1};
+  struct example e = example_of("0 1 1 1 0\n0 2 1 2 0.5\n1\n2\n", scores, 1, 1);
+  e.options.lattice_beam = 8;
+  wf_result *wide = example_decode(&e, NULL);
+  e.options.beam = 0.25f;
+  wf_result *narrow = example_decode(&e, NULL);
+  assert_int_equal(wf_lattice_get(wide->lattice).num_arcs, 2);
+  assert_int_equal(wf_lattice_get(narrow->lattice).num_arcs, 1);
+  wf_result_free(wide);
+  wf_result_free(narrow);
+}
+
+/* --- random tasks ------------------------------------------------------------------------- */
 
 static const float beams[] = {0.125f, 0.5f, 2, 8, 1000};
 
@@ -345,7 +400,9 @@ static void test_slack(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_oracle),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_lattice_beam),
+                                     cmocka_unit_test(test_example_search_beam),
+                                     cmocka_unit_test(test_against_oracle),
                                      cmocka_unit_test(test_against_all_paths),
                                      cmocka_unit_test(test_prune_intervals),
                                      cmocka_unit_test(test_memory),

@@ -1,8 +1,62 @@
-/* test_scorer.c - decoding with scorers against the oracle bit for bit, against unpruned dynamic
- * programming over the composed graph, and by hand. */
+/* test_scorer.c - decoding with scorers: costs for words that are not in the graph.
+ *
+ * First examples by hand. Then random tasks against the oracle, bit for bit, and against unpruned
+ * dynamic programming over the composed graph. */
 #include "decode_tasks.h"
+#include "example.h"
 #include "lattice_oracle.h"
 #include "table_scorer.h"
+
+/* --- examples by hand -------------------------------------------------------------------- */
+
+/* Two words for one frame of the token A, whose log-likelihood is -1.
+ *
+ *        A:1/0
+ *      /-------\
+ *   (0)         ((1))
+ *      \-------/
+ *        A:2/0.25        */
+static struct example two_choices(void) {
+  static const float scores[] = {-1};
+  return example_of("0 1 1 1 0\n0 1 1 2 0.25\n1\n", scores, 1, 1);
+}
+
+static wf_scorer *boost_of(int32_t word, float nats) {
+  wf_error err = {0};
+  wf_scorer *scorer;
+  assert_ok(wf_scorer_boost_words(&word, &nats, 1, &scorer, &err));
+  return scorer;
+}
+
+/* Without a scorer word 1 wins: 0 + 1. With 0.5 nats for word 2: 0.25 + 1 - 0.5 = 0.75 against 1.
+ */
+static void test_example_boost(void **state) {
+  (void)state;
+  struct example e = two_choices();
+  wf_scorer *scorer = boost_of(2, 0.5f);
+  example_expect(&e, NULL, "1[0,1)", 1, 0);
+  example_expect(&e, scorer, "2[0,1)", 0.75, 0);
+  wf_result *result = example_decode(&e, scorer);
+  assert_true(result->graph_cost == 0.25 && result->acoustic_cost == 1); /* what the graph says */
+  assert_true(result->scorer_cost == -0.5);                              /* what the scorer says */
+  wf_result_free(result);
+  wf_scorer_free(scorer);
+}
+
+/* A chain adds what its scorers say: -0.5 + 0.125. */
+static void test_example_chain(void **state) {
+  (void)state;
+  wf_error err = {0};
+  struct example e = two_choices();
+  wf_scorer *favoured = boost_of(2, 0.5f), *disfavoured = boost_of(2, -0.125f), *chain;
+  assert_ok(wf_scorer_chain(favoured, disfavoured, &chain, &err));
+  wf_scorer_free(favoured);
+  wf_scorer_free(disfavoured); /* the chain keeps them */
+  example_expect(&e, chain, "2[0,1)", 0.875, 0);
+  wf_scorer_free(chain);
+}
+
+/* --- random tasks ------------------------------------------------------------------------- */
 
 enum { NUM_WORDS = 4 }; /* of test_random_task */
 
@@ -477,7 +531,9 @@ static void test_by_hand(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs_against_oracle),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_boost),
+                                     cmocka_unit_test(test_example_chain),
+                                     cmocka_unit_test(test_pairs_against_oracle),
                                      cmocka_unit_test(test_states_against_oracle),
                                      cmocka_unit_test(test_against_composed_graph),
                                      cmocka_unit_test(test_many_pairs),

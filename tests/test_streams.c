@@ -1,7 +1,57 @@
-/* test_streams.c - streams against the same decoder's batches: whatever the chunks and the
- * neighbours, every bit of results, partials and lattices. */
+/* test_streams.c - utterances whose scores come in chunks.
+ *
+ * First an example by hand. Then random chunks and neighbours against the same decoder's batches:
+ * every bit of results, partials and lattices. */
 #include "decode_tasks.h"
+#include "example.h"
 #include "table_scorer.h"
+
+/* --- an example by hand ------------------------------------------------------------------ */
+
+/* The graph and scores of test_decode.c's first example.
+ *
+ *          A:1/0.5           B:2/0.25
+ *   (0) -------------> (1) -------------> ((2))/0.125
+ *                      ^ |
+ *                      +-+  A:-/0.0625
+ *
+ * A frame at a time: the partial is the best token's, in a final state or not. The result is that
+ * of the whole matrix. After a reset the stream takes the next utterance. */
+static void test_example_chunks(void **state) {
+  (void)state;
+  static const float scores[] = {-1, -2, -0.5f, -3, -4, -0.25f};
+  static const char *const partials[] = {"1[0,1)", "1[0,2)", "1[0,2) 2[2,3)"};
+  struct example e =
+      example_of("0 1 1 1 0.5\n1 1 1 0 0.0625\n1 2 2 2 0.25\n2 0.125\n", scores, 3, 2);
+  wf_error failure = {0};
+  wf_graph *graph;
+  wf_decoder *decoder = example_decoder(&e, &graph);
+  wf_stream *stream;
+  if (wf_stream_open(decoder, NULL, &stream, &failure) != WF_OK) fail_msg("%s", failure.message);
+  for (int round = 0; round < 2; round++) {
+    wf_result *result;
+    for (int t = 0; t < 3; t++) {
+      wf_scores chunk = e.scores;
+      wf_partial partial;
+      chunk.data = scores + 2 * t;
+      chunk.num_frames = 1;
+      assert_int_equal(wf_stream_accept(stream, &chunk, NULL, &failure), WF_OK);
+      assert_int_equal(wf_stream_partial(stream, &partial, &failure), WF_OK);
+      assert_string_equal(example_words(partial.words, partial.num_words), partials[t]);
+      assert_int_equal(partial.num_frames, t + 1);
+    }
+    assert_int_equal(wf_stream_finish(stream, &result, &failure), WF_OK);
+    assert_string_equal(example_words(result->words, result->num_words), "1[0,2) 2[2,3)");
+    test_assert_close(result->cost, 2.6875, 1e-6);
+    wf_result_free(result);
+    assert_int_equal(wf_stream_reset(stream, &failure), WF_OK);
+  }
+  wf_stream_close(stream);
+  wf_decoder_free(decoder);
+  wf_graph_free(graph);
+}
+
+/* --- random tasks ------------------------------------------------------------------------- */
 
 static wf_error err;
 
@@ -590,10 +640,14 @@ static void test_many_channels(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_chunks),      cmocka_unit_test(test_neighbours),
-      cmocka_unit_test(test_list_update), cmocka_unit_test(test_scorer_after_failure),
-      cmocka_unit_test(test_long),        cmocka_unit_test(test_endpoints),
-      cmocka_unit_test(test_bad_chunks),  cmocka_unit_test(test_many_channels)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_chunks),
+                                     cmocka_unit_test(test_chunks),
+                                     cmocka_unit_test(test_neighbours),
+                                     cmocka_unit_test(test_list_update),
+                                     cmocka_unit_test(test_scorer_after_failure),
+                                     cmocka_unit_test(test_long),
+                                     cmocka_unit_test(test_endpoints),
+                                     cmocka_unit_test(test_bad_chunks),
+                                     cmocka_unit_test(test_many_channels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
