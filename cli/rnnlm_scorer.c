@@ -63,7 +63,7 @@ void rnnlm_scorer_print(FILE *out, const rnnlm_source *source, bool json) {
             ", \"histories\": %" PRIu64 ", \"hidden_states\": %" PRIu64 ", \"recomputed\": %" PRIu64
             ", \"evicted\": %" PRIu64 ", \"evicted_results\": %" PRIu64
             ", \"evicted_contexts\": %" PRIu64 "}",
-            stats.num_requests, stats.num_hits, hits, stats.num_costs, stats.num_answers,
+            stats.num_requests, stats.num_hits, hits, stats.num_costs, stats.num_rounds,
             stats.num_histories, stats.num_hidden, stats.num_recomputed, stats.num_evicted,
             stats.num_evicted_results, stats.num_evicted_contexts);
   else

@@ -23,10 +23,10 @@
  *  - Functions that can fail return a wf_status: WF_OK (0) or a negative error. The optional last
  *    argument `wf_error *err` (may be NULL) then holds the code and a message that names the file
  *    and place. On failure the `out` arguments are left NULL/zero and own nothing.
- *  - What a function hands out through `T **out` belongs to the caller and goes back through the
- *    matching free, which accepts NULL. `const T *` results belong to the object they were asked
- *    of.
- *  - Objects keep what they are made of alive (a stream its decoder, a decoder its graph and
+ *  - What a function returns through `T **out` belongs to the caller, who frees it with the
+ *    matching free function, which accepts NULL. `const T *` results belong to the object that the
+ *    function was called on.
+ *  - Objects keep alive what they are made of (a stream its decoder, a decoder its graph and
  *    scorer): free them in any order.
  *  - Immutable objects (wf_fst, wf_lm, wf_wlm, wf_graph, wf_scorer) may be used by any number of
  *    threads at once. Mutable ones (wf_builder, wf_symbols while being filled, wf_decoder) by one
@@ -113,15 +113,15 @@ typedef struct wf_progress {
   void *user;
 } wf_progress;
 
-/* Called every few hundredths of a second during every long call that this thread makes, from this
- * thread. Return false to cancel, and go on returning it until the call has failed with
- * WF_ERR_CANCELLED: within 0.1 s but for single launches on a GPU. Nothing is left half-written,
- * and all objects stay usable; a stream whose chunk was not finished has failed, until it is reset.
- * Each thread has its own function; NULL, the default: none. */
+/* Called from this thread, every few hundredths of a second, during every long call that it makes.
+ * Return false to cancel, and keep returning false until the call fails with WF_ERR_CANCELLED. That
+ * takes at most 0.1 s, or longer if one launch on a GPU does. No file is left half-written, and all
+ * objects stay usable; a stream whose chunk was not finished has failed until it is reset. Each
+ * thread has its own function; NULL, the default: none. */
 typedef bool (*wf_interrupt_fn)(void *user);
 WF_API void wf_set_interrupt(wf_interrupt_fn fn, void *user);
 
-/* Frees memory that the library handed out as a plain array or string. NULL is fine. */
+/* Frees a plain array or string that the library returned. NULL is fine. */
 WF_API void wf_free(void *memory);
 
 /* Declares wf_NAME_init for a structure whose first field is its size: everything zero, and the
@@ -334,8 +334,8 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
 
 /* What check_scores looks for. A CTC graph, one whose input symbols name tokens and a blank,
- * expects log-posteriors of these tokens. So with one, some frames of an utterance are looked at,
- * and what can be told from the numbers is named: probabilities, base-10 logarithms, negated or
+ * expects log-posteriors of these tokens. With such a graph some frames of an utterance are
+ * examined, and the message names what is wrong: probabilities, base-10 logarithms, negated or
  * transposed scores, another number of columns than tokens, logits or likelihoods (frames that sum
  * to far less or more than 1), the blank in another column. With any graph: max_active cut the beam
  * in most frames. Results stay the same, except that `error` fails the utterance. Which utterances
@@ -349,10 +349,10 @@ WF_API wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_optio
                                    wf_decoder **out, wf_error *err);
 /* Streams that are still open keep what they need of the decoder, and stay usable. */
 WF_API void wf_decoder_free(wf_decoder *decoder);
-/* From now on wf_decode on a GPU starts after the work that `stream` (a cudaStream_t) holds at the
- * call; so scores may still be on their way. The stream is borrowed and must outlive its use. NULL,
- * the default: the legacy default stream. Errors: a decoder on the CPU (WF_ERR_UNSUPPORTED) or on
- * several GPUs (WF_ERR_ARGUMENT: a stream belongs to one). */
+/* From now on wf_decode on a GPU waits for the work that is in `stream` (a cudaStream_t) at the
+ * call, such as the kernels that compute the scores. The stream is borrowed and must outlive its
+ * use. NULL, the default: the legacy default stream. Errors: a decoder on the CPU
+ * (WF_ERR_UNSUPPORTED) or on several GPUs (WF_ERR_ARGUMENT: a stream belongs to one). */
 WF_API wf_status wf_decoder_set_stream(wf_decoder *decoder, void *stream, wf_error *err);
 
 typedef enum wf_dtype { WF_FLOAT32 = 0, WF_FLOAT16 = 1, WF_BFLOAT16 = 2 } wf_dtype;
@@ -409,7 +409,7 @@ enum {
   WF_RESULT_OVERFLOW = 1 << 3, /* max_tokens cut the beam in at least one frame */
 };
 
-/* What came out of one utterance. Owned by the caller: wf_result_free. */
+/* The result of one utterance. Owned by the caller: wf_result_free. */
 typedef struct wf_result {
   wf_status status; /* WF_OK, or why this utterance failed; then only `message` and `num_frames`
                        mean anything */
@@ -460,11 +460,11 @@ WF_API void wf_scorer_free(wf_scorer *scorer);
 WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_t count,
                                        wf_scorer **out, wf_error *err);
 /* Favours phrases, boosts[i] nats for each occurrence of phrase i, which is words[phrase_off[i]] ..
- * words[phrase_off[i + 1] - 1] (phrase_off has count + 1 entries). Each word of a phrase brings its
- * share at once, so that the phrase survives the beam; it is taken back when another word follows,
- * or the end. So a result's words have in the end what the phrases in them add up to, overlapping
- * ones included. Of phrases with a common beginning the greatest share is given in advance. Tens of
- * thousands are fine: a step is a few hash look-ups. At most beam / 2 a phrase is advised. The
+ * words[phrase_off[i + 1] - 1] (phrase_off has count + 1 entries). Each word of a phrase gets its
+ * share at once, so that the phrase survives the beam. The shares are refunded when another word
+ * follows, or the end. So a result has in the end the sum of the boosts of the phrases in it,
+ * overlapping ones included. Phrases with a common prefix give the greatest share in advance. Tens
+ * of thousands are fine: a step is a few hash look-ups. At most beam / 2 a phrase is advised. The
  * arrays are copied. Errors: an empty phrase, a label that is not positive, a boost beyond 1e6, a
  * phrase given twice with different boosts. [Aho & Corasick 1975] */
 WF_API wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_off,
@@ -492,7 +492,7 @@ typedef struct wf_utterance {
 WF_API wf_status wf_decode(wf_decoder *decoder, const wf_utterance *utterances, size_t count,
                            const wf_progress *progress, wf_result **results, wf_error *err);
 
-/* What a batch is like, for the plan of its memory. */
+/* The size of a batch, for the plan of its memory. */
 typedef struct wf_batch_shape {
   size_t num_utterances;
   int64_t max_frames; /* of the longest utterance */
@@ -536,12 +536,12 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
  * 6  Streams
  *
  * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish,
- * then wf_stream_reset for the next utterance, or wf_stream_close. Whatever the chunks and whatever
- * else was decoded meanwhile, the result is that of wf_decode for all scores in one matrix, bit for
- * bit, lattice included. What all tokens share is decided and leaves the search, so memory follows
- * what is still open and not the length of the audio (docs/engineering/streaming.md has figures).
- * Streams belong to their decoder and are used by its thread. A stream keeps its decoder alive:
- * either may be freed first. On GPUs, too.
+ * then wf_stream_reset for the next utterance, or wf_stream_close. The result, lattice included, is
+ * bit for bit that of wf_decode for all scores in one matrix. It does not depend on the chunks or
+ * on what else was decoded meanwhile. The path that all tokens share is decided and leaves the
+ * search, so memory grows with the undecided part and not with the audio
+ * (docs/engineering/streaming.md has figures). Streams belong to their decoder and are used by its
+ * thread. A stream keeps its decoder alive: either may be freed first. On CPUs and GPUs.
  * ========================================================================================= */
 
 /* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, in seconds (frame_seconds
@@ -583,17 +583,17 @@ WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *op
                                 wf_stream **out, wf_error *err);
 /* Drops what is unfinished. NULL is fine. */
 WF_API void wf_stream_close(wf_stream *stream);
-/* The same from any thread, also while another one uses the decoder: it is done when that is used
- * next, or freed. */
+/* As wf_stream_close, from any thread, even while another thread uses the decoder. The stream is
+ * closed when the decoder is next used, or freed. */
 WF_API void wf_stream_abandon(wf_stream *stream);
 
 /* The scorer of this stream from now on, resets included; NULL: none. At first it is
- * the decoder's at wf_stream_open. In the middle of an utterance the new scorer takes the words so
- * far as context, of every token its own, but has no say on them: what the old one added to costs
- * stays, but for what it gave in advance for the rest of a phrase. `scorer_cost` of the result then
- * is what each said of the words that were certain when it was set aside, and the last of all the
- * rest. Tokens that have the same state and context from then on recombine at once. Errors:
- * WF_ERR_STATE in the middle of an utterance if lattices are made. */
+ * the decoder's at wf_stream_open. In mid-utterance the new scorer starts from each token's own
+ * word history. It does not rescore it: costs already added stay, except partial-phrase boosts,
+ * which are refunded. `scorer_cost` of the result is then the sum of each scorer's cost of the
+ * words that were decided while it was set, and the last scorer's of the others. Tokens with the
+ * same state and context under the new scorer recombine at once. Errors: WF_ERR_STATE in
+ * mid-utterance if lattices are made. */
 WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
 
 /* The graph of this stream's utterances from now on: the decoder's (or NULL), or that with words
@@ -601,10 +601,10 @@ WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer
  * middle of an utterance; WF_ERR_ARGUMENT for another graph. */
 WF_API wf_status wf_stream_set_graph(wf_stream *stream, const wf_graph *graph, wf_error *err);
 
-/* What there is to know after a chunk. */
+/* The state of a stream after a chunk. */
 typedef struct wf_stream_event {
-  int32_t endpoint;        /* 0: none; 1 to 5: the first rule that holds. Nothing follows from it by
-                              itself: finish and reset, or go on */
+  int32_t endpoint;        /* 0: none; 1 to 5: the first rule that holds. The stream does not end
+                              by itself: finish and reset it, or go on */
   int64_t num_frames;      /* accepted since the last reset */
   double trailing_silence; /* seconds */
   double relative_cost;    /* of the best ending in a final state, above the best token, nats;
@@ -614,15 +614,15 @@ typedef struct wf_stream_event {
 
 /* Decodes the next chunk of each of `count` different streams of the decoder, over all its threads.
  * A chunk has any number of frames, also none (data may then be NULL); chunks are borrowed for the
- * call. events[i] (`events` may be NULL, which saves their work) tells of stream i. A stream whose
- * scores are bad or whose search fails has failed by itself, as an utterance of wf_decode:
- * wf_stream_finish says so, further chunks are passed over, and the others go on. Errors:
+ * call. events[i] is of stream i; `events` may be NULL, which saves their work. A stream whose
+ * scores are bad or whose search fails has failed by itself, as an utterance of wf_decode does:
+ * wf_stream_finish returns the error, further chunks are ignored, and the others go on. Errors:
  * WF_ERR_STATE for a finished stream, WF_ERR_ARGUMENT for one given twice or of another decoder,
  * both before anything is done; WF_ERR_MEMORY: streams for which there was none have failed. */
 WF_API wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams,
                                     const wf_scores *chunks, size_t count, wf_stream_event *events,
                                     wf_error *err);
-/* The same for one. */
+/* wf_streams_advance for one stream. */
 WF_API wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
                                   wf_error *err);
 
@@ -652,7 +652,7 @@ WF_API uint64_t wf_stream_bytes(const wf_stream *stream);
 
 /* Streams as they are to be open on GPUs. */
 typedef struct wf_stream_shape {
-  size_t num_streams;     /* open at one time; 0: how many there can be is the question */
+  size_t num_streams;     /* open at one time; 0: plan for as many as fit */
   bool scored;            /* some have a scorer or added words: counted as if all had */
   int32_t num_processors; /* as in wf_batch_shape */
   uint64_t reserved[4];

@@ -58,7 +58,7 @@ WF_API wf_status wf_lm_read_arpa(const char *path, const wf_symbols *words,
                                  const wf_progress *progress, wf_error *err);
 /* Reads a model of any format, recognised by its content: an ARPA file as above, CMU Sphinx's trie
  * language model (`en-us.lm.bin`), or KenLM's binary trie (`build_binary trie`), by the same rules.
- * Errors: as above; in a binary file they name the byte or the n-gram. */
+ * Errors: as above; for a binary file the message names the byte or the n-gram. */
 WF_API wf_status wf_lm_read(const char *path, const wf_symbols *words,
                             const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,
                             const wf_progress *progress, wf_error *err);
@@ -80,8 +80,8 @@ WF_DECLARE_INIT(lm_info)
 WF_API wf_status wf_lm_get_info(const wf_lm *lm, wf_lm_info *info, wf_error *err);
 /* The table given to the reader, or made by it. */
 WF_API const wf_symbols *wf_lm_words(const wf_lm *lm);
-/* Has the model an n-gram of its own for this word? False for <s>, </s>, <unk> and labels outside
- * the table: unknown words. */
+/* True if the model has a unigram for this word. False for <s>, </s>, <unk>, and labels outside the
+ * table, which are unknown words. */
 WF_API bool wf_lm_knows(const wf_lm *lm, int32_t word);
 
 /* Queries: exact (failure) semantics, costs in nats, summed in float32 in the order of the back-off
@@ -200,8 +200,8 @@ WF_API wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_o
                               const wf_wlm_options *options, wf_wlm_stats *stats,
                               wf_arpa_stats *reading, const wf_progress *progress, wf_error *err);
 /* Maps the file. A file that is truncated or damaged in its header is refused; the sums of all
- * sections are checked up to 256 MB, of larger files by wf_wlm_verify. Whatever is in the file,
- * asking it is safe. */
+ * sections are checked up to 256 MB, of larger files by wf_wlm_verify. Queries are memory-safe
+ * whatever the file holds. */
 WF_API wf_status wf_wlm_open(const char *path, wf_wlm **out, wf_error *err);
 WF_API wf_wlm *wf_wlm_ref(const wf_wlm *lm);
 WF_API void wf_wlm_free(wf_wlm *lm);
@@ -230,22 +230,22 @@ WF_API uint32_t wf_wlm_start(const wf_wlm *lm);
 WF_API float wf_wlm_step(const wf_wlm *lm, uint32_t state, int32_t word, uint32_t *next,
                          int32_t *order);
 WF_API float wf_wlm_final(const wf_wlm *lm, uint32_t state, int32_t *order);
-/* Puts the arcs into memory once more, as a table that look-ups on the CPU are several times as
- * fast with: about 21 bytes an n-gram above order 1 and 8 a state; reads the whole file. Answers
- * stay what they are, bit for bit. Before any other thread has the model; a scorer made of it uses
- * the table, too. Errors: a file whose states share arcs (WF_ERR_FORMAT), memory. */
+/* Builds an in-memory table that makes look-ups on the CPU several times faster. It takes about 21
+ * bytes per n-gram above order 1 and 8 per state, and reads the whole file. Costs are the same
+ * bits. Not thread-safe: call it before sharing the model. Scorers made from the model use the
+ * table. Errors: a file whose states share arcs (WF_ERR_FORMAT), memory. */
 WF_API wf_status wf_wlm_make_table(wf_wlm *lm, const wf_progress *progress, wf_error *err);
-/* `count` look-ups at once, to the bit what wf_wlm_step gives for each (states[i], words[i]): in a
- * model larger than the processor's caches several times as fast, since they wait for memory
- * together. */
+/* `count` look-ups at once. Each (states[i], words[i]) gets the same bits as from wf_wlm_step. In a
+ * model larger than the processor's caches this is several times faster, because the look-ups wait
+ * for memory together. */
 WF_API void wf_wlm_step_many(const wf_wlm *lm, const uint32_t *states, const int32_t *words,
                              size_t count, float *costs, uint32_t *next);
-/* The model as an acceptor over `words` (NULL: its own), found by their texts, for wf_compose with
- * phi_label = backoff_label: a graph composed with it, decoded without a scorer, gives what the
- * graph gives with wf_scorer_from_lm, but for words that the model lacks, which have no arcs here.
- * Every final cost is resolved through back-off. The composition can be far larger than both: each
- * state of the graph once for every history it is reached with. Errors: backoff_label not positive,
- * or a word's. */
+/* The model as an acceptor over `words` (NULL: its own; words are matched by text). It is meant for
+ * wf_compose with phi_label = backoff_label. A graph composed with it and decoded without a scorer
+ * gives the same as the graph decoded with wf_scorer_from_lm, except that words that the model
+ * lacks have no arcs. Every final cost is resolved through back-off. The composition can be far
+ * larger than both: it has each state of the graph once for every history that reaches it. Errors:
+ * backoff_label is not positive, or is a word's. */
 WF_API wf_status wf_wlm_to_fst(const wf_wlm *lm, const wf_symbols *words, int32_t backoff_label,
                                wf_fst **out, wf_error *err);
 
@@ -307,11 +307,11 @@ WF_API const wf_symbols *wf_rnnlm_words(const wf_rnnlm *rnnlm);
  * words by their first 99 bytes. */
 WF_API int32_t wf_rnnlm_find(const wf_rnnlm *rnnlm, const char *word);
 
-/* The same model with its weights in a GPU's memory, too: wf_rnnlm_score of it and scorers made of
- * it compute there, all else on the CPU. Costs are the CPU's but for the order of sums: within
- * 1e-4, and the same bits whatever else is computed with them. `device`: cuda or cuda:N; NULL or
- * cpu: the model as it was. Errors: no such GPU, too little memory there, a library without CUDA
- * (WF_ERR_DEVICE). */
+/* The same model with a copy of its weights in a GPU's memory. wf_rnnlm_score and scorers made from
+ * it compute there; everything else runs on the CPU. Costs differ from the CPU's by the order of
+ * sums only (within 1e-4). They do not depend on what else is computed at the same time. `device`:
+ * cuda or cuda:N; NULL or cpu: the model unchanged. Errors: no such GPU, too little memory there, a
+ * library without CUDA (WF_ERR_DEVICE). */
 WF_API wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, wf_rnnlm **out,
                                     wf_error *err);
 
@@ -323,12 +323,12 @@ WF_API wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, w
 WF_API wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint64_t *first,
                                 size_t num_sentences, int num_threads, float *costs, wf_error *err);
 
-/* One word at a time. A state is info.state_bytes plain bytes, aligned to 4: the hidden vectors
- * behind the words so far and the last words. Copy it as you like. */
+/* One word at a time. A state is info.state_bytes plain bytes, aligned to 4. It holds the hidden
+ * vectors after the words so far, and the last words. It may be copied with memcpy. */
 WF_API void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state);
-/* For i < count: costs[i] (NULL: not wanted) = -ln p(words[i] | states[i]), and the i-th state of
- * `next` (NULL: not wanted; not `states` itself) is that behind the word. Results do not depend on
- * `count` or on what else is in the call. Errors: a word outside the vocabulary, a reverse model
+/* For i < count: costs[i] = -ln p(words[i] | states[i]), and the i-th state of `next` is the state
+ * after the word. Either may be NULL; `next` must not be `states`. Results do not depend on `count`
+ * or on what else is in the call. Errors: a word outside the vocabulary, a reverse model
  * (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *states,
                                const int32_t *words, float *costs, void *next, wf_error *err);
@@ -420,14 +420,14 @@ WF_API wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words,
  * recurrent model's ids. A word that the recurrent model lacks, and for which it has no unknown
  * word, costs unknown_cost and leaves the history as it is. A context is what all models need to
  * know: the words so far (their last history_merge_order - 1 if that is set) and the states of the
- * n-gram models. Utterances of a batch on the CPU go forward together where all have the same
- * scorer (or chain): what they ask in a frame is deduplicated and answered by a few matrix
- * products. What rnnlm_memory has no room for is forgotten, the oldest first, and worked out again
- * if need be; contexts that a search still holds stay, and the words that lead to them, even beyond
- * it. Results do not depend on the batch, rnnlm_cache and rnnlm_memory, bit for bit; only the time
- * does. With device=cuda the search and everything that it asks for are on the GPU, in batches
- * whose utterances all have this scorer (alone or in a chain of up to three) and in streams,
- * without lattices and recombine=state: the same words, costs within rounding
+ * n-gram models. On the CPU, utterances of a batch that all have the same scorer (or chain) advance
+ * together: their requests of a frame are deduplicated and scored by a few matrix products. When
+ * rnnlm_memory is full, the oldest entries are evicted and recomputed on demand. Contexts that a
+ * search references are never evicted, nor are the words that lead to them, even beyond the limit.
+ * The batch, rnnlm_cache and rnnlm_memory change the time but not one bit of the results.
+ * With device=cuda the search and its scoring run on the GPU. This holds for streams, and for
+ * batches whose utterances all have this scorer (alone or in a chain of up to three), without
+ * lattices and without recombine=state. Words are the same, costs equal within rounding
  * (docs/engineering/rnnlm.md).
  * Errors: reverse model (WF_ERR_UNSUPPORTED), no word of `words` known. */
 #define WF_RNN_SCORER_OPTIONS(X)                                                              \
@@ -457,17 +457,16 @@ WF_API wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram,
 typedef struct wf_rnn_scorer_stats {
   size_t struct_size;
   uint64_t num_utterances;
-  uint64_t num_requests;  /* costs asked for: one a word of an arc that the search looks at */
-  uint64_t num_hits;      /* of these, answered before, in this frame or an earlier one */
-  uint64_t num_histories; /* distinct histories made */
-  uint64_t
-      num_hidden; /* hidden states computed, as a cost was first asked for behind that history */
-  uint64_t num_recomputed; /* steps repeated on the way to states that had been evicted */
+  uint64_t num_requests;   /* costs requested: one for each word on an arc that the search visits */
+  uint64_t num_hits;       /* requests found in the cache, from this frame or an earlier one */
+  uint64_t num_histories;  /* distinct histories made */
+  uint64_t num_hidden;     /* hidden states computed: at the first request after that history */
+  uint64_t num_recomputed; /* steps repeated to restore evicted states */
   uint64_t num_evicted;    /* hidden states */
-  uint64_t num_costs; /* worked out: what is left of requests - hits when utterances of a batch that
-                         ask the same at the same time get one answer */
-  uint64_t num_answers; /* times that questions of a batch were answered together: about one a
-                           frame, if no more */
+  uint64_t num_costs;  /* costs computed: requests - hits, less equal requests that utterances of a
+                          batch made at the same time */
+  uint64_t num_rounds; /* times that the requests of a batch were scored together: about one a
+                          frame */
   uint64_t num_evicted_results, num_evicted_contexts;
 } wf_rnn_scorer_stats;
 WF_DECLARE_INIT(rnn_scorer_stats)
@@ -475,9 +474,9 @@ WF_DECLARE_INIT(rnn_scorer_stats)
 WF_API wf_status wf_scorer_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stats *stats,
                                      wf_error *err);
 
-/* The on-the-fly language models of a decoder on GPUs, over all GPUs and batches so far; all 0 on
- * the CPU. What is counted is counted from the decoder's first batch on, and models that are gone
- * stay in it. It is of n-grams in host memory: 0 with placement=device. */
+/* Counters of the on-the-fly language models of a decoder on GPUs, over all GPUs and batches so
+ * far; all 0 on the CPU. They start at the decoder's first batch and include models that were freed
+ * since. Reads are of n-grams in host memory: 0 with placement=device. */
 typedef struct wf_lm_stats {
   uint64_t gpu_bytes, host_bytes;  /* held now, caches included; page-locked host memory */
   uint64_t cache_hits, host_reads; /* n-grams (the model's arcs) found in the cache; read from host
@@ -487,9 +486,9 @@ typedef struct wf_lm_stats {
                           * n-gram's record lies in, on average over its places (40 bytes a read
                           * where the model is not packed). Fewer move where threads of a warp read
                           * one sector together, or the GPU's own caches still have it */
-  uint64_t stall_cycles; /* of the GPU's clock that warps waited for these reads, summed over warps:
-                          * a wait of a warp counts once, however many of its threads read. Other
-                          * warps may have worked meanwhile */
+  uint64_t stall_cycles; /* GPU clock cycles that warps waited for these reads, summed over warps.
+                          * A wait of a warp counts once, however many of its threads read. Other
+                          * warps may run meanwhile */
   double stall_s; /* the same in seconds at the GPU's highest clock, on average over the warps that
                    * it searches with at one time (32 a multiprocessor): divided by the time of
                    * decoding, the share of it that the GPU's warps waited for the bus. Small where
