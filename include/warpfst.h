@@ -243,37 +243,39 @@ typedef struct wf_graph wf_graph;
 
 /* `columns`: column of the score matrix for each input label: label l reads columns[l], 0 < l <
  * num_columns_entries (Kaldi's transition-id to pdf table); NULL: column = label - 1. An fst whose
- * states have their epsilon arcs last (WF_PROP_EPSILONS_LAST) is used in place, any other is copied
- * in that order.
+ * states have their epsilon arcs last (WF_PROP_EPSILONS_LAST) is used without a copy. Any other is
+ * copied in that order.
  * Errors: empty fst, a label outside the table, 2^32 - 1 arcs or more, a finite weight beyond 1e20,
  * a cycle of epsilon-input arcs with negative cost (WF_ERR_NEGATIVE_CYCLE, naming a state on it).
  * The semiring does not matter: the search is for the best path. */
 WF_API wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns,
                                  size_t num_columns_entries, wf_graph **out, wf_error *err);
-/* The fst the graph searches; state and arc numbers in results refer to it. */
+/* The fst that is searched. State and arc numbers in results refer to it. */
 WF_API const wf_fst *wf_graph_fst(const wf_graph *graph);
 /* Score matrices need at least this many columns. */
 WF_API int32_t wf_graph_min_columns(const wf_graph *graph);
 WF_API wf_graph *wf_graph_ref(const wf_graph *graph);
 WF_API void wf_graph_free(wf_graph *graph);
 
-/* Words added at run time. A graph built with classes (wf_ctc_graph_options.classes, such as
- * <contact> or <unk>) has places for them: arcs whose input label is called #<contact> in its
- * symbol table, at which nothing is recognised until there are words. Adding them takes no copy:
- * the new graph shares its base's arrays and costs what the phrases cost, so each utterance and
- * each stream may have its own (wf_utterance, wf_stream_set_graph). Searching it gives, bit for
- * bit, what the fst of wf_graph_to_fst would. [after Allauzen & Riley 2015, dynamic classes;
- * docs/how-to/added-words.md]
+/* Words added at run time [after Allauzen & Riley 2015, dynamic classes;
+ * docs/how-to/added-words.md].
  *
- * A word is the output label that results will have, which the graph's word table need not know,
- * and the input labels of its tokens (label = column + 1), without blanks. Words are written as
- * early as the phrases of the class allow. `cost` (nats) of the phrase comes on top of what the
- * grammar says of the class: -ln P(phrase | class). Of a phrase given twice with the same labels
- * and words the cheaper counts. `word_class` NULL: the only one. Another class: add to the result.
- * Everything is copied. Errors: no such class, or it has words already; a label that is no token; a
- * word without labels; a finite cost is needed; a graph that is not of topology compact
- * (WF_ERR_UNSUPPORTED); 2^31 states or more in numbers, those of the phrases counting once for each
- * place of the class (WF_ERR_LIMIT). */
+ * A graph built with classes (wf_ctc_graph_options.classes, such as <contact> or <unk>) has arcs
+ * whose input label is called #<contact> in its symbol table. They match nothing until words are
+ * added. The new graph shares the arrays of its base and adds memory for the phrases alone. So each
+ * utterance and each stream may have its own (wf_utterance, wf_stream_set_graph). The results are,
+ * bit for bit, those of the fst that wf_graph_to_fst makes.
+ *
+ * A word has an output label, which results will show, and the input labels of its tokens (label =
+ * column + 1), without blanks. The graph's word table need not have the label. The word's arc comes
+ * as early as the phrases of the class allow. `cost` is -ln P(phrase | class), in nats, and is
+ * added to the grammar's cost of the class. If a phrase is given twice, with the same labels and
+ * words, the cheaper counts. `word_class` may be NULL if the graph has one class. To fill a second
+ * class, call this again with the result. Everything is copied.
+ *
+ * Errors: no such class, or it has words already; a label that is no token; a word without labels;
+ * a cost that is not finite; a topology other than compact (WF_ERR_UNSUPPORTED); 2^31 states or
+ * more, those of the phrases counted once for each arc of the class (WF_ERR_LIMIT). */
 typedef struct wf_spoken_word {
   int32_t word;
   const int32_t *labels; /* [num_labels] */
@@ -290,6 +292,7 @@ WF_API wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_cl
 /* Its classes, 0 <= i < num_classes: "<contact>"; NULL beyond them. */
 WF_API int32_t wf_graph_num_classes(const wf_graph *graph);
 WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
+
 /* =========================================================================================
  * 5  The decoder, scorers
  * ========================================================================================= */
@@ -304,7 +307,7 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
     "widen the beam to let at least this many candidates in (at most max_active); -1: 20 with a " \
     "CTC graph, 200 with any other")                                                              \
   X(I32, max_tokens, 28000, 1, 1073741823, "states",                                              \
-    "room for the tokens of a frame (at least max_active); beyond it the beam narrows by rank")   \
+    "most tokens of a frame; beyond it the beam narrows. If less than max_active, raised to it")  \
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                          \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")         \
   X(I32, blank, -1, -1, 2147483647, "column",                                                     \
@@ -312,8 +315,8 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
   X(F32, blank_penalty, 0, -1e6, 1e6, "nats",                                                     \
     "subtracted from the blank's log-likelihood (needs blank); positive makes fewer deletions")   \
   X(F32, blank_skip_threshold, 1, 0, 1, "probability",                                            \
-    "pass over frames whose blank is likelier than this, but for the first of each run (needs "   \
-    "blank); 1: none")                                                                            \
+    "skip frames whose blank is likelier than this, except the first of each run (needs blank); " \
+    "1: none")                                                                                    \
   X(F32, lattice_beam, 0, 0, 1e30, "nats",                                                        \
     "make a lattice of every path within this cost of the best (8 is usual); 0: none")            \
   X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames",                                     \

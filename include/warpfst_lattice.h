@@ -72,12 +72,11 @@ WF_API wf_compact_lattice_view wf_compact_lattice_get(const wf_compact_lattice *
 WF_API wf_compact_lattice *wf_compact_lattice_ref(const wf_compact_lattice *lattice);
 WF_API void wf_compact_lattice_free(wf_compact_lattice *lattice);
 
-/* --- lattices: pruning, scaling, determinization, n-best, rescoring (docs/how-to/lattices.md) ---
- */
+/* --- pruning, scaling, determinization, n-best, rescoring (docs/how-to/lattices.md) ------- */
 
-/* A new lattice of the arcs on paths within `beam` nats of the best, and of the ends of such paths;
- * the order of states and arcs is kept. Sums are exact (integers; docs/engineering/lattices.md), so
- * an arc just within the beam is in. Errors: beam negative or NaN. */
+/* A new lattice of the arcs and final states on paths within `beam` nats of the best. The order of
+ * states and arcs is kept. Sums are exact (integers; docs/engineering/lattices.md), so a path of
+ * exactly the beam is kept. Errors: beam negative or NaN. */
 WF_API wf_status wf_lattice_prune(const wf_lattice *lattice, float beam, wf_lattice **out,
                                   wf_error *err);
 WF_API wf_status wf_compact_lattice_prune(const wf_compact_lattice *lattice, float beam,
@@ -115,30 +114,32 @@ WF_API size_t wf_nbest_count(const wf_nbest *nbest);
 WF_API wf_lattice_path wf_nbest_at(const wf_nbest *nbest, size_t i);
 WF_API void wf_nbest_free(wf_nbest *nbest);
 
-/* The best path, as a list of one; of none for a lattice without paths. Ties: the path that leaves
- * the other by an earlier arc. */
+/* The best path, as a list of one path, or of none for a lattice without paths. Ties: where two
+ * paths part, the one that takes the earlier arc. */
 WF_API wf_status wf_lattice_best_path(const wf_lattice *lattice, wf_nbest **out, wf_error *err);
 WF_API wf_status wf_compact_lattice_best_path(const wf_compact_lattice *lattice, wf_nbest **out,
                                               wf_error *err);
-/* The n best word sequences, each once, with the costs and the alignment of their path. Order: by
- * cost, then by words (labels compared one by one; a sequence before those that continue it). Fewer
- * come where there are fewer. Time goes with what is found, not with the lattice. Errors: two arcs
- * of a state with one word, or an arc without a word: WF_ERR_ARGUMENT
- * (wf_compact_lattice_determinize makes such a lattice fit). */
+/* The n best word sequences, each once, with the costs and the alignment of its best path; fewer if
+ * the lattice has fewer. Order: by cost, then by words, label by label, a sequence before those
+ * that continue it. The time depends on what is found, not on the size of the lattice. Errors:
+ * WF_ERR_ARGUMENT if two arcs of a state have the same word, or an arc has none
+ * (wf_compact_lattice_determinize makes a lattice without either). */
 WF_API wf_status wf_compact_lattice_nbest(const wf_compact_lattice *lattice, size_t n,
                                           wf_nbest **out, wf_error *err);
 
 /* Pruned determinization over words (Povey et al. 2012, "Generating exact lattices in the WFST
- * framework"): an acceptor in which a word sequence has one path at most. Every sequence whose best
- * path is within `beam` of the best of all is there, at the costs and with the alignment of its
- * best path; every arc is on such a path. Sequences beyond the beam may come along where they share
- * all their arcs with others: at the cost and with the alignment of one of their paths. Sums are
- * exact. With delta > 0, costs that differ by less may be taken for the same, once an arc: that
- * helps only where equal costs come rounded differently, as in lattices of other tools.
- * With `phones` (wf_lattice_phones) lattices of HMMs are determinized over phones and words first,
- * then over words: the same sequences, another order of work. The tables are bounded by max_bytes:
- * what does not fit is left out by cost, worst first. Then the result is that of a narrower beam,
- * which is reported. */
+ * framework"): an acceptor in which a word sequence has at most one path.
+ *
+ * It has every word sequence whose best path is within `beam` of the best path of all, with the
+ * costs and the alignment of the sequence's best path. Every arc is on such a path. A sequence
+ * beyond the beam may be in the result if others use all of its arcs; it then has the cost and
+ * alignment of one of its paths. Sums are exact. With delta > 0, costs that differ by less may
+ * count as equal, once an arc. That helps only if equal costs were rounded differently, as in
+ * lattices of other tools. With `phones` (wf_lattice_phones), lattices of HMMs are determinized
+ * over phones and words first, then over words: the result has the same sequences.
+ *
+ * max_bytes bounds the tables. If they are full, the most costly subsets are dropped. The result is
+ * then that of a narrower beam, which is reported. */
 #define WF_LATTICE_DETERMINIZE_OPTIONS(X)                                              \
   X(F32, beam, 8, 0, 1e30, "nats", "keep word sequences within this cost of the best") \
   X(I64, max_bytes, 268435456, 65536, 1e15, "bytes",                                   \
@@ -176,30 +177,29 @@ WF_API wf_status wf_lattice_determinize(const wf_lattice *lattice, const wf_latt
 WF_API wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice,
                                                 const wf_lattice_determinize_options *options,
                                                 wf_determinized *out, wf_error *err);
-/* `count` lattices over num_threads threads; NULL entries are passed over. A lattice that fails
- * says so in out[i]. A failing return leaves no lattices. */
+/* `count` lattices over num_threads threads; NULL entries are skipped. The error of a
+ * lattice is in out[i]. A failing return leaves no lattices. */
 WF_API wf_status wf_lattices_determinize(const wf_lattice *const *lattices, size_t count,
                                          const wf_lattice_phones *phones,
                                          const wf_lattice_determinize_options *options,
                                          wf_determinized *out, wf_error *err);
 
-/* From now on the decoder determinizes lattices as they come, each by the thread of its pool that
- * has made it, while others search (or the GPU does): results of wf_decode have `determinized`, as
- * wf_lattice_determinize fills it without phones. num_threads is not looked at. NULL, as at first:
- * it does not. Streams' results have none. Errors: WF_ERR_ARGUMENT for a decoder that makes no
- * lattices. */
+/* Makes wf_decode determinize each lattice, in the thread that made it, while other threads or the
+ * GPU go on with the search. Results then have `determinized`, as wf_lattice_determinize fills it
+ * without phones. num_threads has no effect. `options` NULL, the default: no determinization.
+ * Results of streams have none. Errors: WF_ERR_ARGUMENT for a decoder that makes no lattices. */
 WF_API wf_status wf_decoder_set_determinization(wf_decoder *decoder,
                                                 const wf_lattice_determinize_options *options,
                                                 wf_error *err);
 
-/* Another language model in place of the first: to the graph costs of every path comes new_lm_scale
- * times the cost of its words by `new_lm`, with the end of the sentence, less old_lm_scale times
- * that by `old_lm` (NULL: nothing is taken away). Exact back-off (wf_lm_step), so a graph made with
- * backoff=epsilon, which may have found a cheaper way to back off, is off by that. Labels of both
- * models are those of the lattice's words. Words that a model does not know cost what it gives
- * <unk>; a word that has no cost in the old model keeps what it has, one that has none in the new
- * model goes, with its paths. States are split by the models' histories, no more: a deterministic
- * lattice stays so. WF_ERR_LIMIT beyond max_states. */
+/* Replaces the language model. The graph cost of every path gains new_lm_scale times the cost of
+ * its words, and of the sentence end, in `new_lm`. It loses old_lm_scale times their cost in
+ * `old_lm` (NULL: it loses nothing). Back-off is exact (wf_lm_step). A graph made with
+ * backoff=epsilon may have taken a cheaper back-off; such paths keep the difference. The labels of
+ * both models are those of the lattice's words. A word that a model does not know has its cost of
+ * <unk>. A word without a cost in the old model keeps its cost; a path with a word without a cost
+ * in the new model is removed. States are split by the models' histories, so a deterministic
+ * lattice stays deterministic. WF_ERR_LIMIT beyond max_states. */
 #define WF_LATTICE_RESCORE_OPTIONS(X)                                         \
   X(F32, new_lm_scale, 1, 0, 1e6, "", "factor on the costs of the new model") \
   X(F32, old_lm_scale, 1, 0, 1e6, "",                                         \
@@ -219,40 +219,40 @@ WF_API wf_status wf_compact_lattice_rescore(const wf_compact_lattice *lattice, c
                                             const wf_lattice_rescore_options *options,
                                             wf_compact_lattice **out, wf_rescored_costs *out_costs,
                                             wf_error *err);
-/* The lattice with the costs of a scorer added to its graph costs, that of the end
- * included: what decoding with the scorer gives, of the paths that are in the lattice. States are
- * split by the scorer's contexts: with a recurrent model, by the words before them, unless
- * history_merge_order says how many count. Words that the scorer forbids go, with their paths.
+/* Adds the costs of a scorer, that of the end included, to the graph costs: what decoding with the
+ * scorer gives for the paths of the lattice. States are split by the scorer's contexts. With a
+ * recurrent model these are all words before, or the last ones if history_merge_order is set. Paths
+ * with a word of infinite cost are removed.
  * Errors: WF_ERR_LIMIT beyond max_states; those of the scorer. */
 WF_API wf_status wf_compact_lattice_score(const wf_compact_lattice *lattice,
                                           const wf_scorer *scorer, int64_t max_states,
                                           wf_compact_lattice **out, wf_error *err);
-/* What a scorer says of each arc and end of a compact lattice. Owned by the caller:
+/* The costs of a scorer for each arc and final state of a compact lattice. Owned by the caller:
  * wf_scorer_costs_free. */
 typedef struct wf_scorer_costs {
   float *arcs;   /* [num_arcs] */
   float *finals; /* [num_states] 0 where not final */
 } wf_scorer_costs;
 WF_API void wf_scorer_costs_free(wf_scorer_costs *costs);
-/* Old and new costs apart in a compact lattice that was decoded with a scorer, whose costs are part
- * of its graph costs (a raw lattice has them by themselves): the same paths at the same costs,
- * states split by the scorer's contexts, and `out_costs`, the scorer's part of each arc. graph_cost
- * less that is what the graph, with the model that it was built with, says. Sums along paths are
- * exact up to rounding; determinization may have moved the rest of a cost along the path. Errors:
- * as of wf_compact_lattice_score. */
+/* Separates the costs of a scorer from those of the graph. In a compact lattice that was decoded
+ * with a scorer they are part of graph_cost; a raw lattice has a field of its own for them. The
+ * result has the same paths at the same costs, with states split by the scorer's contexts.
+ * `out_costs` has the scorer's part of each arc; graph_cost less it is the graph's own part. Sums
+ * along paths are exact up to rounding. Single arcs may differ, as determinization moves costs
+ * along a path. Errors: those of wf_compact_lattice_score. */
 WF_API wf_status wf_compact_lattice_scorer_costs(const wf_compact_lattice *lattice,
                                                  const wf_scorer *scorer, int64_t max_states,
                                                  wf_compact_lattice **out,
                                                  wf_scorer_costs *out_costs, wf_error *err);
-/* The same of a list, put in the new order; paths that the new model makes impossible are left out.
- */
+/* wf_compact_lattice_rescore for a list, sorted anew. Paths that the new model makes impossible are
+ * removed. */
 WF_API wf_status wf_nbest_rescore(const wf_nbest *nbest, const wf_lm *old_lm, const wf_lm *new_lm,
                                   const wf_lattice_rescore_options *options, wf_nbest **out,
                                   wf_error *err);
 
-/* A compact lattice with an arc for every arc of a raw one, and the way back: an arc for every
- * label of an alignment, costs and word on the first. The paths stay what they are; nothing is
- * determinized. */
+/* Converts between the two forms, path by path, without determinization. To compact: an arc for
+ * each arc. From compact: an arc for each label of an alignment, with the costs and the word on the
+ * first. */
 WF_API wf_status wf_compact_lattice_from_raw(const wf_lattice *lattice, wf_compact_lattice **out,
                                              wf_error *err);
 WF_API wf_status wf_lattice_from_compact(const wf_compact_lattice *lattice, wf_lattice **out,
@@ -276,7 +276,7 @@ WF_API void wf_lattice_entry_clear(wf_lattice_entry *entry);
  * thread at a time. */
 #define WF_LATTICE_READER_OPTIONS(X)                                                  \
   X(ENUM, kind, 0, 0, 0, "any|raw|compact",                                           \
-    "kind of lattice to hand out: as the archive has it, or converted path by path")  \
+    "kind of lattice to return: as the archive has it, or converted path by path")    \
   X(F32, lm_scale, 1, -1e6, 1e6, "", "factor on the graph costs of lattices as read") \
   X(F32, acoustic_scale, 1, -1e6, 1e6, "", "factor on the acoustic costs of lattices as read")
 WF_DECLARE_OPTIONS(lattice_reader, WF_LATTICE_READER_OPTIONS)
@@ -321,14 +321,14 @@ WF_API wf_status wf_lattice_writer_close(wf_lattice_writer *writer, wf_error *er
 /* Frees and drops what was written (NULL is fine). */
 WF_API void wf_lattice_writer_abort(wf_lattice_writer *writer);
 
-/* --- lattices: posteriors, minimum Bayes risk, oracle, statistics
- * (docs/reference/lattice-formats.md) --- */
+/* --- posteriors, minimum Bayes risk, oracle, statistics (docs/reference/lattice-formats.md) */
 
-/* Share of the probability of all paths that goes over each arc, and that ends in each state; sums
- * in double. `arc_posteriors` [num_arcs], `final_posteriors` [num_states] and `out_total` (-ln of
- * the sum over all paths; +infinity if there are none) may be NULL. Costs count as they are: scale
- * them first (the reader's options, wf_compact_lattice_scale), or probabilities come out far too
- * sharp. */
+/* The posterior of each arc, and of ending in each state: its share of the probability of all
+ * paths. Sums are in double. `arc_posteriors` [num_arcs], `final_posteriors` [num_states] and
+ * `out_total`
+ * (-ln of the sum over all paths; +infinity if there are none) may be NULL. Costs are taken as they
+ * are. Unscaled acoustic costs give posteriors near 0 and 1: scale them first (the reader's
+ * options, wf_compact_lattice_scale). */
 WF_API wf_status wf_compact_lattice_posteriors(const wf_compact_lattice *lattice,
                                                double *arc_posteriors, double *final_posteriors,
                                                double *out_total, wf_error *err);
@@ -359,8 +359,8 @@ typedef struct wf_mbr_result {
   wf_sausage_word *bin_words; /* words of bin b: [bin_off[b], bin_off[b + 1]), most probable first;
                                  their posteriors sum up to 1 */
 } wf_mbr_result;
-/* Starts from `words` [num_words], or from those of the best path if NULL. Costs count as they are.
- * Times are those of arcs: take a lattice that wf_compact_lattice_align has made. Errors: a lattice
+/* Starts from `words` [num_words], or from those of the best path if NULL. Costs are taken as they
+ * are. Times are those of arcs, so give it a lattice of wf_compact_lattice_align. Errors: a lattice
  * without paths; WF_ERR_LIMIT beyond 2^28 states x places. */
 WF_API wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_t *words,
                                         size_t num_words, const wf_mbr_options *options,
@@ -389,11 +389,11 @@ WF_DECLARE_INIT(lattice_stats)
 WF_API wf_status wf_compact_lattice_get_stats(const wf_compact_lattice *lattice,
                                               wf_lattice_stats *out, wf_error *err);
 
-/* --- lattices: words in time (docs/reference/lattice-formats.md) ------------------------- */
+/* --- word times (docs/reference/lattice-formats.md) -------------------------------------- */
 
-/* How alignments, one label a frame, tell where words begin and end. Immutable, reference counted:
- * any number of threads may use one. Graphs made by wf_ctc_graph_build and wf_hmm_graph_build carry
- * one, and the decoder takes word times from it; for a graph from elsewhere make one and
+/* Finds where words begin and end in an alignment, which has one label a frame. Immutable,
+ * reference counted, for any number of threads. Graphs of wf_ctc_graph_build and wf_hmm_graph_build
+ * carry one, which the decoder uses for word times. For other graphs, make one and attach it with
  * wf_fst_with_word_aligner. */
 typedef struct wf_word_aligner wf_word_aligner;
 /* Kaldi models read with a lang folder that has phones/word_boundary.txt: a word goes from a phone
@@ -444,11 +444,10 @@ WF_API wf_status wf_word_aligner_units(const wf_word_aligner *aligner, const int
                                        size_t num_labels, wf_word **out_units, size_t *out_count,
                                        wf_error *err);
 
-/* The same paths with an arc for every word that has just the frames of the word as its alignment,
- * and arcs without a word for what is between words. Deterministic input
- * (wf_compact_lattice_determinize) keeps the result small; one that is not may take more than
- * max_arcs: WF_ERR_LIMIT. `*out_forced` (may be NULL): arcs whose labels are not those of a word.
- */
+/* The same paths, with alignments cut at word boundaries: an arc for every word, with the word's
+ * frames, and arcs without a word for what is between words. Deterministic input
+ * (wf_compact_lattice_determinize) keeps the result small. Beyond max_arcs: WF_ERR_LIMIT.
+ * `*out_forced` (may be NULL): arcs whose labels are not those of a word. */
 #define WF_LATTICE_ALIGN_OPTIONS(X) \
   X(I64, max_arcs, 10000000, 1, 2147483647, "arcs", "refuse to make an aligned lattice of more")
 WF_DECLARE_OPTIONS(lattice_align, WF_LATTICE_ALIGN_OPTIONS)

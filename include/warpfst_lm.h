@@ -99,20 +99,22 @@ WF_API float wf_lm_final(const wf_lm *lm, uint32_t state, int32_t *order);
  * Probability 0 is -99, as is that of <s>. */
 WF_API wf_status wf_lm_write_arpa(const wf_lm *lm, const char *path, wf_error *err);
 
-/* A smaller model. First the words: those that `vocabulary` lacks (NULL: none) and all but the
- * max_words most likely go, with every n-gram that holds them; <s>, </s> and <unk> stay. Then
- * n-grams, by what the model loses without each: with criterion=entropy the relative rise of its
- * perplexity, as in Stolcke, "Entropy-based pruning of backoff language models" (1998), and SRILM's
- * `ngram -prune`, the probability of a history being the model's own; with criterion=difference p(h
- * w) (ln p(w|h) - ln of what back-off gives), as in Seymore and Rosenfeld, "Scalable backoff
- * language models" (1996). n-grams below `threshold` go, and of the others the least valuable until
- * the limits hold; contexts of n-grams that stay do stay, and n-grams without their context go. At
- * last the unigrams are scaled and the back-off weights computed anew, so that the probabilities
- * after each history sum to
- * 1. So every n-gram of the result is one of `lm`, under the same labels of the same word table,
- *    and, above order 1, has the probability it has
- * there (but see num_scaled). The options' defaults remove nothing. The result does not depend on
- * num_threads. */
+/* A smaller model, in three steps.
+ *
+ * 1. Words. Those that `vocabulary` lacks (NULL: none) and all but the max_words most likely are
+ *    removed, with every n-gram that holds them. <s>, </s> and <unk> stay.
+ * 2. n-grams. Each has a worth, which is what the model loses without it. criterion=entropy: the
+ *    relative rise of the model's perplexity, with the model's own probabilities of histories
+ *    (Stolcke, "Entropy-based pruning of backoff language models", 1998; `ngram -prune` of SRILM).
+ *    criterion=difference: p(h w) times (ln p(w|h) - ln of the backed-off probability) (Seymore and
+ *    Rosenfeld, "Scalable backoff language models", 1996). n-grams below `threshold` are removed,
+ *    then the least valuable until the limits hold. The contexts of kept n-grams are kept.
+ * 3. Probabilities. The unigrams are scaled, and the back-off weights computed anew, so that the
+ *    probabilities after each history sum to 1.
+ *
+ * Every n-gram of the result is one of `lm`, with the same labels and, above order 1, the same
+ * probability (but see num_scaled). The defaults of the options remove nothing. The result does not
+ * depend on num_threads. */
 #define WF_LM_PRUNE_OPTIONS(X)                                                                 \
   X(F32, threshold, 0, 0, 1e30, "", "leave out n-grams worth less than this, such as 1e-8")    \
   X(ENUM, criterion, 0, 0, 0, "entropy|difference",                                            \

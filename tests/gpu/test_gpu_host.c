@@ -428,7 +428,10 @@ static void test_wide_frames(void **state) {
       test_free_results(gpu, TIMES * BATCH);
     }
     wf_set_log(NULL, NULL);
-    if (is_large_gpu) assert_int_equal(again.times, 1);
+    /* A decoder's only worker knows after the first batch. Of several, one may meet its first wide
+     * frame in the second. */
+    if (is_large_gpu)
+      assert_in_range(again.times, 1, strchr(task.options.device, ',') == NULL ? 1 : 2);
     wf_decoder_free(decoder);
     test_free_results(cpu, BATCH);
     free_forms(&forms);
