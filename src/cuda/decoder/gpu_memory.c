@@ -235,9 +235,10 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
     chunk->count = 0;
     if (chunk->stream == NULL)
       WF__CUDA_TRY(cudaStreamCreateWithFlags(&chunk->stream, cudaStreamNonBlocking), "a stream");
-    if (worker->options.lattice_beam > 0 && chunk->back_stream == NULL)
-      WF__CUDA_TRY(cudaStreamCreateWithPriority(&chunk->back_stream, cudaStreamNonBlocking, first),
-                   "a stream");
+    if (worker->options.lattice_beam > 0 && chunk->backward_stream == NULL)
+      WF__CUDA_TRY(
+          cudaStreamCreateWithPriority(&chunk->backward_stream, cudaStreamNonBlocking, first),
+          "a stream");
     if (worker->options.lattice_beam > 0 && chunk->searched == NULL)
       WF__CUDA_TRY(cudaEventCreateWithFlags(&chunk->searched, cudaEventDisableTiming), "an event");
   }
@@ -249,7 +250,8 @@ void wf__gpu_release(wf__gpu_worker *worker) {
   (void)cudaSetDevice(worker->device);
   for (int i = 0; i < WF__MAX_CHUNKS; i++) {
     if (worker->chunks[i].stream != NULL) cudaStreamDestroy(worker->chunks[i].stream);
-    if (worker->chunks[i].back_stream != NULL) cudaStreamDestroy(worker->chunks[i].back_stream);
+    if (worker->chunks[i].backward_stream != NULL)
+      cudaStreamDestroy(worker->chunks[i].backward_stream);
     if (worker->chunks[i].searched != NULL) cudaEventDestroy(worker->chunks[i].searched);
   }
   cudaEvent_t events[] = {worker->window_sent[0], worker->window_sent[1], worker->copied,

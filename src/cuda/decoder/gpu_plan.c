@@ -177,7 +177,7 @@ static void add_array(wf__gpu_plan *plan, wf__batch_array array, uint64_t bytes)
 /* Pages for the lattices of a chunk, `links` arcs a frame on average; the last page of each warp is
  * seldom full. */
 static uint64_t count_pages(uint64_t frames, uint64_t chunk_size, uint64_t links) {
-  return ceil_div(frames * links, WF__LANE_PAGE - 32) + chunk_size * (WF__BACK_THREADS / 32);
+  return ceil_div(frames * links, WF__LANE_PAGE - 32) + chunk_size * (WF__BACKWARD_THREADS / 32);
 }
 
 /* All sizes: the trace has `trace` entries a block, lattices `links` arcs a frame. */

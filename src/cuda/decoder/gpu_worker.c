@@ -103,9 +103,9 @@ static wf_status make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *ch
                                wf__backward_tables tables, wf_error *err) {
   wf__lane_params p = chunk_params(worker, chunk);
   p.lattices.global_tables = chunk->global_tables;
-  WF__CUDA_TRY(wf__search_kernels_of[kind_of(worker)].backward(&p, tables, chunk->back_stream),
+  WF__CUDA_TRY(wf__search_kernels_of[kind_of(worker)].backward(&p, tables, chunk->backward_stream),
                "the kernel of lattices");
-  return fetch_outcomes(worker, chunk, chunk->back_stream, err);
+  return fetch_outcomes(worker, chunk, chunk->backward_stream, err);
 }
 
 /* Queues all work on the chunk's streams. Waits only for the scores of a recurrent scorer. */
@@ -123,7 +123,8 @@ static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf
   WF__TRY(wf__gpu_submit(&chunk->room, &launch, &p, chunk->stream, err));
   if (p.rules.lattice_beam == 0) return fetch_outcomes(worker, chunk, chunk->stream, err);
   WF__CUDA_TRY(cudaEventRecord(chunk->searched, chunk->stream), "the search kernel");
-  WF__CUDA_TRY(cudaStreamWaitEvent(chunk->back_stream, chunk->searched, 0), "the search kernel");
+  WF__CUDA_TRY(cudaStreamWaitEvent(chunk->backward_stream, chunk->searched, 0),
+               "the search kernel");
   return make_lattices(worker, chunk, WF__BACKWARD_SMALL, err);
 }
 
@@ -332,7 +333,7 @@ static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__batch_ch
     return WF_OK;
   }
   WF__TRY(make_lattices(worker, chunk, tables, err));
-  return wf__gpu_wait(chunk->back_stream, "the kernel of lattices", err);
+  return wf__gpu_wait(chunk->backward_stream, "the kernel of lattices", err);
 }
 
 /* For a chunk whose kernels have ended. */
@@ -345,7 +346,7 @@ static void free_global_tables(wf__batch_chunk *chunk) {
 static wf_status wait_for(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf_error *err) {
   WF__TRY(wf__gpu_wait(chunk->stream, "the search kernel", err));
   if (worker->options.lattice_beam == 0) return WF_OK;
-  WF__TRY(wf__gpu_wait(chunk->back_stream, "the kernel of lattices", err));
+  WF__TRY(wf__gpu_wait(chunk->backward_stream, "the kernel of lattices", err));
   for (wf__backward_tables tables = WF__BACKWARD_LARGE; tables < WF__BACKWARD_LEVELS; tables++)
     WF__TRY(make_larger_lattices(worker, chunk, tables, err));
   free_global_tables(chunk);
@@ -441,7 +442,7 @@ static wf_status look_at(wf__gpu_worker *worker, wf__batch_chunk *chunk, struct 
   if (chunk->stage != WF__CHUNK_SEARCHED) return WF_OK;
   view->searched++;
   if (view->oldest == NULL || chunk->number < view->oldest->number) view->oldest = chunk;
-  WF__TRY(wf__gpu_is_done(chunk->back_stream, &done, err));
+  WF__TRY(wf__gpu_is_done(chunk->backward_stream, &done, err));
   if (done && (view->back == NULL || chunk->number < view->back->number)) view->back = chunk;
   return WF_OK;
 }
@@ -528,8 +529,8 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *calle
     __atomic_store_n(worker->stop, 1, __ATOMIC_SEQ_CST);
     for (uint32_t k = 0; k < worker->plan.num_chunks; k++) {
       cudaStreamSynchronize(worker->chunks[k].stream);
-      if (worker->chunks[k].back_stream != NULL)
-        cudaStreamSynchronize(worker->chunks[k].back_stream);
+      if (worker->chunks[k].backward_stream != NULL)
+        cudaStreamSynchronize(worker->chunks[k].backward_stream);
       free_global_tables(&worker->chunks[k]);
       if (worker->chunks[k].stage != WF__CHUNK_SEARCHED)
         release_chunk(worker, &worker->chunks[k], NULL);

@@ -77,8 +77,8 @@ typedef enum wf__chunk_stage {
 /* A chunk of utterances in flight. */
 typedef struct wf__batch_chunk {
   cudaStream_t stream;
-  cudaStream_t back_stream; /* for lattices: runs behind `searched`, with priority, as its kernels
-                               use few processors but keep the memory of a whole search */
+  cudaStream_t backward_stream; /* for lattices: runs behind `searched`, with priority, as its
+                               kernels use few processors but keep the memory of a whole search */
   cudaEvent_t searched;
   char *memory;         /* its share of the workspace */
   void *global_tables;  /* WF__BACKWARD_GLOBAL's, while it runs; owned */

@@ -56,7 +56,7 @@ __device__ __forceinline__ void set_mark(u32 *marks, u32 state) {
  * other states. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS>
-__device__ __forceinline__ u32 searcher<POLICY, RANKS>::arcs_into(u32 state, back_marks &marks,
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::arcs_into(u32 state, backward_marks &marks,
                                                                   u32 *first) {
   *first = 0;
   if (is_added(state)) {
@@ -82,15 +82,15 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::arcs_into(u32 state, bac
  * after. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS>
-__device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, const u32 *news,
+__device__ void searcher<POLICY, RANKS>::mark_sources(const backward_table &table, const u32 *news,
                                                       u32 turn) {
   constexpr u32 AT_ONCE = 4;
-  back_work &work = memory::work();
-  back_marks &known = work.marks[turn];
+  backward_work &work = memory::work();
+  backward_marks &known = work.marks[turn];
   const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0],
             size = *table.size;
   const u32 *sources = p->graph.in_sources[EPSILONS];
-  u32 *marks = memory::marks_at(turn, p->lattices.back_bits);
+  u32 *marks = memory::marks_at(turn, p->lattices.backward_bits);
   const u32 grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
   if (tid() == 0) work.num_listed = 0;
   for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
@@ -133,7 +133,7 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const back_table &table, c
  * first warp, with barriers of the block before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::open_frame(u32 number) {
-  back_work &work = memory::work();
+  backward_work &work = memory::work();
   if (warp() != 0) return;
   const u32 *off =
       frame_off() + (u64)min(in_warp(), RANKS - 1u) * (p->memory.frames_cap + 2) + number;
@@ -153,7 +153,7 @@ __device__ void searcher<POLICY, RANKS>::open_frame(u32 number) {
 /* Place of token i of the frame in the traces of the lane. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::place_of_token(u32 i) const {
-  const back_work &work = memory::work();
+  const backward_work &work = memory::work();
   u32 rank = 0;
 #pragma unroll
   for (u32 r = 0; r + 1 < RANKS; r++) rank += i >= work.ends[r];
@@ -184,10 +184,10 @@ template <class POLICY, int RANKS>
 template <bool EPSILONS>
 __device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 turn) {
   constexpr u32 AT_ONCE = 4;
-  back_work &work = memory::work();
+  backward_work &work = memory::work();
   const u32 size = min(WINDOW, end - window);
-  uint16_t *list = memory::list_at(p->lattices.back_bits);
-  const u32 *marks = memory::marks_at(turn, p->lattices.back_bits);
+  uint16_t *list = memory::list_at(p->lattices.backward_bits);
+  const u32 *marks = memory::marks_at(turn, p->lattices.backward_bits);
   if (window > 0) {
     __syncthreads(); /* nobody reads the list before */
     if (tid() == 0) work.num_listed = 0;
@@ -243,7 +243,7 @@ __device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 tur
 template <class POLICY, int RANKS>
 template <bool EPSILONS, typename F>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F take) {
-  const uint16_t *list = memory::list_at(p->lattices.back_bits);
+  const uint16_t *list = memory::list_at(p->lattices.backward_bits);
   const bool gathered = EPSILONS && has_gathered();
   const u32 end = gathered ? memory::work().num_gathered : memory::work().ends[RANKS - 1];
   for (u32 window = 0; window < end; window += WINDOW) {
@@ -271,13 +271,13 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F 
  * `table`. Tokens within the beam are put into `before`, and the arcs are staged. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, u32 number,
-                                                       const back_table &table,
-                                                       const back_table &before) {
+                                                       const backward_table &table,
+                                                       const backward_table &before) {
   const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0];
   const float best = records()[number].best;
   const u64 last = records()[number + 1].last,
             last_context = SCORED ? records()[number + 1].last_context : 0;
-  const uint16_t *ranks = memory::ranks_at(p->lattices.back_bits);
+  const uint16_t *ranks = memory::ranks_at(p->lattices.backward_bits);
   arc_share<POLICY> share(arc_ranges, in_warp(), token.info.x, token.info.y - token.info.x,
                           __uint_as_float(in_warp()));
   for (u32 k0 = 0; k0 < share.total; k0 += 32) {
@@ -320,7 +320,7 @@ __device__ void searcher<POLICY, RANKS>::take_emitting(const back_token &token, 
 template <class POLICY, int RANKS>
 template <bool OUT>
 __device__ void searcher<POLICY, RANKS>::take_epsilons(const back_token &token, u32 number,
-                                                       const back_table &table) {
+                                                       const backward_table &table) {
   const u32 arc_ranges = l.base + OFFSET(arc_ranges) + warp() * (u32)sizeof own().arc_ranges[0];
   const float cutoff = cost_of((u32)(records()[number].last >> 32));
   arc_share<POLICY> share(arc_ranges, in_warp(), token.info.y, token.info.z - token.info.y,
@@ -370,8 +370,8 @@ searcher<POLICY, RANKS>::context_at(const ulonglong2 *contexts) const {
 /* From the tokens of frame `number`, which is open, to those of the next in `table`; puts tokens
  * within the beam into `before`. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::step_back(u32 number, const back_table &table,
-                                                   const back_table &before) {
+__device__ void searcher<POLICY, RANKS>::step_back(u32 number, const backward_table &table,
+                                                   const backward_table &before) {
   const wf__lane_frame here = records()[number];
   for_listed<false>(0, [&](bool live, back_token &token) {
     if (live && is_up_to((u64)ordered(__fsub_rn(token.cost, here.best)) << 32 | token.state,
@@ -383,7 +383,8 @@ __device__ void searcher<POLICY, RANKS>::step_back(u32 number, const back_table 
 
 /* Relaxes the epsilon arcs of the marked tokens of frame `number`, which is open, once. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::relax_back(u32 number, const back_table &table, u32 turn) {
+__device__ void searcher<POLICY, RANKS>::relax_back(u32 number, const backward_table &table,
+                                                    u32 turn) {
   const u32 highest = memory::work().bound;
   const float beam = p->rules.lattice_beam, cost_bound = cost_of(highest),
               bound = highest == 0
@@ -399,8 +400,8 @@ __device__ void searcher<POLICY, RANKS>::relax_back(u32 number, const back_table
 /* Stages the epsilon arcs within frame `number` between tokens of the table, whose extra costs
  * are final. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const back_table &table) {
-  const u32 bits = p->lattices.back_bits, size = *table.size,
+__device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const backward_table &table) {
+  const u32 bits = p->lattices.backward_bits, size = *table.size,
             grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
   u32 *levels = memory::levels_at(bits);
   for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) levels[i] = 0;
@@ -423,8 +424,8 @@ __device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const back_t
  * end, which cannot happen. Called by the whole block, with barriers before and after. Bitmaps
  * of marks and news are empty, except those that the consuming arcs were marked in. */
 template <class POLICY, int RANKS>
-__device__ bool searcher<POLICY, RANKS>::close_table(u32 number, back_table table) {
-  const u32 bits = p->lattices.back_bits;
+__device__ bool searcher<POLICY, RANKS>::close_table(u32 number, backward_table table) {
+  const u32 bits = p->lattices.backward_bits;
   for (u32 round = 0;; round++) {
     const u32 now = round & 1, turn = now ^ 1; /* consuming arcs have had turn 0 */
     if (round > most_rounds()) return false;
@@ -450,7 +451,7 @@ __device__ bool searcher<POLICY, RANKS>::close_table(u32 number, back_table tabl
 /* Takes the tokens of the newest frame, which is open, that may be the end; their extra costs
  * are the costs of ending. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const back_table &table) {
+__device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const backward_table &table) {
   const u32 size = memory::work().ends[RANKS - 1];
   for (u32 base = warp() * 32; base < size; base += BACK_THREADS) {
     const u32 i = base + in_warp();
@@ -467,8 +468,8 @@ __device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const back_tab
 
 /* Makes room for a frame's tokens, and their arcs. By the whole block. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const back_table &table) {
-  const u32 bits = p->lattices.back_bits;
+__device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const backward_table &table) {
+  const u32 bits = p->lattices.backward_bits;
   uint16_t *counts = memory::counts_at(bits);
   table.clear();
   for (u32 turn = 0; turn < 2; turn++) {
@@ -487,18 +488,18 @@ __device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const back_table 
  * table holds, pages run out, or the host cancels. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::run_backward() {
-  back_work &work = memory::work();
+  backward_work &work = memory::work();
   u32 which = 0;
   if (tid() == 0) {
     work.page = NO_PAGE;
     work.fill = work.num_states = work.num_links = work.no_room = work.no_pages = work.full = 0;
   }
-  clear_for(frame - 1, memory::table_at(0, p->lattices.back_bits));
+  clear_for(frame - 1, memory::table_at(0, p->lattices.backward_bits));
   __syncthreads();
-  take_endings(frame - 1, memory::table_at(0, p->lattices.back_bits));
+  take_endings(frame - 1, memory::table_at(0, p->lattices.backward_bits));
   for (u32 number = frame - 1;; number--) {
-    const back_table table = memory::table_at(which, p->lattices.back_bits),
-                     before = memory::table_at(which ^ 1, p->lattices.back_bits);
+    const backward_table table = memory::table_at(which, p->lattices.backward_bits),
+                         before = memory::table_at(which ^ 1, p->lattices.backward_bits);
     if (tid() == 0) {
       work.gathers = number + 1 < frame;
       if ((frame - 1 - number) % 64 == 0 && p->work.stop != nullptr)

@@ -18,10 +18,11 @@ namespace wf_search {
 constexpr u32 IN_FRAME =
     0x80000000u; /* of a staged target: a slot of the same table, else a number in the next frame */
 
-#ifndef WF__BACK_FEW
-#define WF__BACK_FEW 128
+#ifndef WF__BACKWARD_FEW
+#define WF__BACKWARD_FEW 128
 #endif
-constexpr u32 FEW_RANKED = WF__BACK_FEW; /* tokens of a frame that are compared each with each */
+constexpr u32 FEW_RANKED =
+    WF__BACKWARD_FEW; /* tokens of a frame that are compared each with each */
 constexpr u32 BINS = 256;
 static_assert(BACK_WARPS * 2 <= WARPS && sizeof(lane_shared<plain>::hist_all) >= BINS * sizeof(u32),
               "the bins must fit");
@@ -29,7 +30,7 @@ static_assert(BACK_WARPS * 2 <= WARPS && sizeof(lane_shared<plain>::hist_all) >=
 /* Bin of (level, key); bins are in their order. With levels there are four parts, the last of
  * which is one bin. (Rounding keeps the order of states.) */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ u32 searcher<POLICY, RANKS>::bin_of(const back_table &table,
+__device__ __forceinline__ u32 searcher<POLICY, RANKS>::bin_of(const backward_table &table,
                                                                const u32 *levels, u32 slot) const {
   const u32 level = levels != NULL ? min(levels[slot], 3u) : 0,
             num_steps = levels != NULL ? BINS / 4 : BINS;
@@ -43,10 +44,10 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::bin_of(const back_table 
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::stage_links(bool live, u32 slot, u32 to, u32 arc,
                                                      u32 value) {
-  back_work &work = memory::work();
+  backward_work &work = memory::work();
   const u32 votes = __ballot_sync(ALL, live), below = (1u << in_warp()) - 1;
   if (votes == 0) return;
-  uint16_t *counts = memory::counts_at(p->lattices.back_bits);
+  uint16_t *counts = memory::counts_at(p->lattices.backward_bits);
   const u32 peers = __match_any_sync(ALL, live ? slot : ALL),
             which = live ? counts[slot] + __popc(peers & below) : 0;
   __syncwarp();
@@ -65,7 +66,7 @@ __device__ void searcher<POLICY, RANKS>::stage_links(bool live, u32 slot, u32 to
  * by the whole block, with a barrier before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::find_levels(u32 count) {
-  u32 *levels = memory::levels_at(p->lattices.back_bits);
+  u32 *levels = memory::levels_at(p->lattices.backward_bits);
   bool changed = true;
   while (__syncthreads_or(changed) != 0) {
     changed = false;
@@ -89,8 +90,8 @@ __device__ __forceinline__ bool comes_before(const TABLE &table, const u32 *leve
 
 /* Ranks few tokens: each is compared with all others, by several threads a token. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::rank_few(const back_table &table, const u32 *levels) {
-  const u32 bits = p->lattices.back_bits, size = *table.size;
+__device__ void searcher<POLICY, RANKS>::rank_few(const backward_table &table, const u32 *levels) {
+  const u32 bits = p->lattices.backward_bits, size = *table.size;
   const uint16_t *counts = memory::counts_at(bits);
   u32 parts = 1;
   while (parts < 32 && 2 * parts * size <= BACK_THREADS) parts *= 2;
@@ -116,8 +117,8 @@ __device__ void searcher<POLICY, RANKS>::rank_few(const back_table &table, const
 /* Ranks many tokens: puts them into ordered bins and compares them within a bin. Called by the
  * whole block, with a barrier before and after. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::rank_many(const back_table &table, const u32 *levels) {
-  const u32 bits = p->lattices.back_bits, size = *table.size;
+__device__ void searcher<POLICY, RANKS>::rank_many(const backward_table &table, const u32 *levels) {
+  const u32 bits = p->lattices.backward_bits, size = *table.size;
   const uint16_t *counts = memory::counts_at(bits);
   u32 *sums = memory::bin_sums(), *heads = memory::bin_heads();
   uint16_t *next = memory::followers_at(bits); /* in the bin: slot + 1; 0: none */
@@ -160,9 +161,9 @@ __device__ void searcher<POLICY, RANKS>::rank_many(const back_table &table, cons
 /* Numbers the table's tokens and places their arcs. Called by the whole block, with a barrier
  * before and after. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::rank_tokens(const back_table &table, u32 num_staged) {
+__device__ void searcher<POLICY, RANKS>::rank_tokens(const backward_table &table, u32 num_staged) {
   const bool leveled = memory::work().any_epsilons != 0;
-  const u32 *levels = leveled ? memory::levels_at(p->lattices.back_bits) : NULL;
+  const u32 *levels = leveled ? memory::levels_at(p->lattices.backward_bits) : NULL;
   if (leveled) find_levels(num_staged);
   if (*table.size <= FEW_RANKED)
     rank_few(table, levels);
@@ -174,7 +175,7 @@ __device__ void searcher<POLICY, RANKS>::rank_tokens(const back_table &table, u3
  * one thread. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::reserve_links(u32 count) {
-  back_work &work = memory::work();
+  backward_work &work = memory::work();
   work.page_before = work.page;
   work.fill_before = work.fill;
   const u32 left = work.page == NO_PAGE ? 0 : WF__LANE_PAGE - work.fill;
@@ -199,10 +200,10 @@ __device__ void searcher<POLICY, RANKS>::reserve_links(u32 count) {
 /* Writes the staged arcs of frame `number` to pages. Called by the whole block, after
  * reserve_links and a barrier. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::write_links(u32 number, const back_table &table,
+__device__ void searcher<POLICY, RANKS>::write_links(u32 number, const backward_table &table,
                                                      u32 count) {
-  const back_work &work = memory::work();
-  const u32 bits = p->lattices.back_bits, size = *table.size,
+  const backward_work &work = memory::work();
+  const u32 bits = p->lattices.backward_bits, size = *table.size,
             left = work.page_before == NO_PAGE ? 0 : WF__LANE_PAGE - work.fill_before;
   const uint16_t *ranks = memory::ranks_at(bits), *firsts = memory::firsts_at(bits);
   for (u32 i = tid(); i < count; i += BACK_THREADS) {
@@ -225,8 +226,9 @@ __device__ void searcher<POLICY, RANKS>::write_links(u32 number, const back_tabl
  * after a barrier. `next` is a step done while the arcs are written; a barrier follows it. */
 template <class POLICY, int RANKS>
 template <typename F>
-__device__ bool searcher<POLICY, RANKS>::put_frame(u32 number, const back_table &table, F next) {
-  back_work &work = memory::work();
+__device__ bool searcher<POLICY, RANKS>::put_frame(u32 number, const backward_table &table,
+                                                   F next) {
+  backward_work &work = memory::work();
   const u32 count = work.num_staged, size = *table.size;
   if (work.full != 0 || work.no_room != 0) return false;
   rank_tokens(table, count);

@@ -15,34 +15,36 @@
 
 namespace wf_search {
 
-#ifndef WF__BACK_BITS /* a test makes them small, to test every boundary */
-#define WF__BACK_BITS \
+#ifndef WF__BACKWARD_BITS /* a test makes them small, to test every boundary */
+#define WF__BACKWARD_BITS \
   (POLICY::SCORED ? 10 : 11) /* slots of a table are 2^this: two blocks a processor */
-#define WF__BACK_LARGE_BITS 12
-#define WF__BACK_WINDOW 8192  /* tokens of a frame that are listed at a time */
-#define WF__BACK_MARKED 16384 /* arcs into a state; if one has more, all tokens are examined */
-#define WF__BACK_HUB 256
+#define WF__BACKWARD_LARGE_BITS 12
+#define WF__BACKWARD_WINDOW 8192 /* tokens of a frame that are listed at a time */
+#define WF__BACKWARD_MARKED                                            \
+  16384 /* arcs into a state; if one has more, all tokens are examined \
+         */
+#define WF__BACKWARD_HUB 256
 #endif
-constexpr u32 BACK_THREADS = WF__BACK_THREADS, BACK_WARPS = BACK_THREADS / 32;
+constexpr u32 BACK_THREADS = WF__BACKWARD_THREADS, BACK_WARPS = BACK_THREADS / 32;
 constexpr u32 GLOBAL_BITS =
     14; /* of tables in device memory, for utterances that do not fit shared memory */
 constexpr u32 GLOBAL_HEAD = 256; /* bytes before the first of these */
-constexpr u32 WINDOW = WF__BACK_WINDOW, MOST_MARKED = WF__BACK_MARKED;
+constexpr u32 WINDOW = WF__BACKWARD_WINDOW, MOST_MARKED = WF__BACKWARD_MARKED;
 constexpr u32 MARK_BITS = 15;   /* of a bitmap of marks */
 constexpr u32 BITMAP_BITS = 14; /* of a bitmap of states in a table, with scorers */
-constexpr u32 HUB = WF__BACK_HUB,
+constexpr u32 HUB = WF__BACKWARD_HUB,
               MOST_HUBS = 16; /* arcs into a state that are shared by several warps; number of such
                                  states in a table, beyond which all tokens are examined */
 constexpr u32 NO_PAGE = 0xffffffffu;
 
 /* What is known of the marks of a bitmap. */
-struct back_marks {
+struct backward_marks {
   u32 any, all; /* something is marked; all is */
   u32 num_hubs, hub_first[MOST_HUBS], hub_count[MOST_HUBS];
 };
 
 /* In lane_shared.hist. */
-struct back_work {
+struct backward_work {
   u32 bound;              /* of the newest table's tokens: the largest cost - extra cost, ordered */
   u32 size[2];            /* tokens in either table */
   u32 ends[8], shifts[8]; /* of the ranks' tokens among those of a frame; from there to their places
@@ -50,7 +52,7 @@ struct back_work {
   u32 num_listed, num_gathered,
       gathers;     /* num_gathered: tokens with epsilon arcs, if the frame `gathers` them */
   u32 any_news[2]; /* an epsilon round has changed something; in turns */
-  back_marks marks[2];
+  backward_marks marks[2];
   u32 num_staged, any_epsilons; /* arcs of the frame; some are epsilons */
   u32 page,
       fill; /* written to last, NO_PAGE if none is, and its entries so far, the first one counted */
@@ -68,7 +70,7 @@ __device__ __forceinline__ u32 bitmap_bit(u32 state) {
 /* --- a table ----------------------------------------------------------------------------- */
 
 template <class POLICY>
-struct back_table {
+struct backward_table {
   typedef typename POLICY::table::token_key token_key;
   static constexpr token_key NO_STATE = ~(token_key)0;
   static constexpr u32 SLOT_BYTES =
@@ -164,16 +166,16 @@ struct back_table {
 /* --- where all of it lies ---------------------------------------------------------------- */
 
 template <class POLICY>
-struct back_memory {
+struct backward_layout {
   typedef wf_search::lane_shared<POLICY> lane_shared;
-  typedef back_table<POLICY> table;
+  typedef backward_table<POLICY> table;
   typedef typename table::token_key token_key;
   /* Slots of tables in shared memory: two blocks a processor, or one. */
-  static constexpr u32 SMALL_BITS = WF__BACK_BITS, LARGE_BITS = WF__BACK_LARGE_BITS;
+  static constexpr u32 SMALL_BITS = WF__BACKWARD_BITS, LARGE_BITS = WF__BACKWARD_LARGE_BITS;
 
   static __device__ __forceinline__ lane_shared &own() { return own_shared<POLICY>(); }
-  static __device__ __forceinline__ back_work &work() {
-    return *reinterpret_cast<back_work *>(own().hist);
+  static __device__ __forceinline__ backward_work &work() {
+    return *reinterpret_cast<backward_work *>(own().hist);
   }
 
   __host__ __device__ static constexpr u32 offset() { return OFFSET(values); }
@@ -209,8 +211,8 @@ struct back_memory {
       return (char *)&own() + offset();
   }
   static __device__ __forceinline__ table table_at(u32 which, u32 bits) {
-    static_assert(sizeof(back_work) <= sizeof(lane_shared::hist),
-                  "back_work must fit the histogram");
+    static_assert(sizeof(backward_work) <= sizeof(lane_shared::hist),
+                  "backward_work must fit the histogram");
     static_assert(2 * sizeof(u32) << (BITMAP_BITS - 5) <= sizeof(lane_shared::frontier),
                   "the bitmaps must fit the frontier");
     static_assert(offset() % 16 == 0, "the tables must be aligned");

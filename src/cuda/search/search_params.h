@@ -97,8 +97,8 @@ enum {
 #endif
   WF__LANE_MAX_ROW =
       5200, /* columns whose costs fit shared memory; wider rows are read where they are */
-  WF__BACK_THREADS = 512, /* of a block that makes a lattice */
-  WF__LANE_PAGE = 256,    /* entries of 16 bytes in a page, wf__lane_link */
+  WF__BACKWARD_THREADS = 512, /* of a block that makes a lattice */
+  WF__LANE_PAGE = 256,        /* entries of 16 bytes in a page, wf__lane_link */
 };
 
 /* Slots of a block's table, as powers of two, where a block has so much shared memory. A table of
@@ -388,8 +388,8 @@ typedef struct wf__lane_lattices {
   wf__lane_link *pages;    /* [pages_cap][WF__LANE_PAGE] */
   uint64_t *page_contexts; /* [pages_cap][WF__LANE_PAGE] with scorers: of the links' sources */
   uint32_t *pages_used, pages_cap;
-  uint32_t back_bits;  /* slots of a table of the backward pass: 2^this */
-  void *global_tables; /* WF__BACKWARD_GLOBAL: {lattices begun, 0, then of each its tables} */
+  uint32_t backward_bits; /* slots of a table of the backward pass: 2^this */
+  void *global_tables;    /* WF__BACKWARD_GLOBAL: {lattices begun, 0, then of each its tables} */
 } wf__lane_lattices;
 
 /* For streams: chunks, and what they emit. */

@@ -55,10 +55,10 @@ enum {
 };
 
 template <class POLICY>
-struct back_table; /* backward_table.cuh */
+struct backward_table; /* backward_table.cuh */
 template <class POLICY>
-struct back_memory;
-struct back_marks;
+struct backward_layout;
+struct backward_marks;
 struct back_token; /* backward.cuh */
 /* A token at one end of a link: its block, and its place in that block's trace. */
 struct link_end {
@@ -82,8 +82,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   typedef token_table<POLICY, RANKS> table;
   typedef typename POLICY::table::token_key token_key;
   typedef wf_search::lane_shared<POLICY> lane_shared;
-  typedef wf_search::back_table<POLICY> back_table;
-  typedef back_memory<POLICY> memory; /* of the backward pass */
+  typedef wf_search::backward_table<POLICY> backward_table;
+  typedef backward_layout<POLICY> memory; /* of the backward pass */
   static constexpr u32 SLOT_BITS = table::SLOT_BITS, SLOTS = table::SLOTS,
                        AHEAD = POLICY::table::AHEAD, SPARE = POLICY::table::SPARE;
   static constexpr token_key NO_STATE = table::NO_STATE, HAS_EPSILONS = table::HAS_EPSILONS;
@@ -420,36 +420,37 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ bool has_gathered() const;
   __device__ void stage_links(bool live, u32 slot, u32 to, u32 arc, u32 value);
   __device__ void find_levels(u32 count);
-  __device__ __forceinline__ u32 bin_of(const back_table &table, const u32 *levels, u32 slot) const;
-  __device__ void rank_few(const back_table &table, const u32 *levels);
-  __device__ void rank_many(const back_table &table, const u32 *levels);
-  __device__ void rank_tokens(const back_table &table, u32 num_staged);
+  __device__ __forceinline__ u32 bin_of(const backward_table &table, const u32 *levels,
+                                        u32 slot) const;
+  __device__ void rank_few(const backward_table &table, const u32 *levels);
+  __device__ void rank_many(const backward_table &table, const u32 *levels);
+  __device__ void rank_tokens(const backward_table &table, u32 num_staged);
   __device__ void reserve_links(u32 count);
-  __device__ void write_links(u32 number, const back_table &table, u32 count);
+  __device__ void write_links(u32 number, const backward_table &table, u32 count);
   template <typename F>
-  __device__ bool put_frame(u32 number, const back_table &table, F next);
+  __device__ bool put_frame(u32 number, const backward_table &table, F next);
   __device__ void close_page();
   template <bool EPSILONS>
-  __device__ __forceinline__ u32 arcs_into(u32 state, back_marks &marks, u32 *first);
+  __device__ __forceinline__ u32 arcs_into(u32 state, backward_marks &marks, u32 *first);
   template <bool EPSILONS>
-  __device__ void mark_sources(const back_table &table, const u32 *news, u32 turn);
+  __device__ void mark_sources(const backward_table &table, const u32 *news, u32 turn);
   __device__ void open_frame(u32 number);
   __device__ __forceinline__ u64 place_of_token(u32 i) const;
   template <bool EPSILONS>
   __device__ u32 list_tokens(u32 window, u32 end, u32 turn);
   template <bool EPSILONS, typename F>
   __device__ __forceinline__ void for_listed(u32 turn, F take);
-  __device__ void take_emitting(const back_token &token, u32 number, const back_table &table,
-                                const back_table &before);
+  __device__ void take_emitting(const back_token &token, u32 number, const backward_table &table,
+                                const backward_table &before);
   template <bool OUT>
-  __device__ void take_epsilons(const back_token &token, u32 number, const back_table &table);
+  __device__ void take_epsilons(const back_token &token, u32 number, const backward_table &table);
   __device__ __forceinline__ u64 context_at(const ulonglong2 *contexts) const;
-  __device__ void step_back(u32 number, const back_table &table, const back_table &before);
-  __device__ void relax_back(u32 number, const back_table &table, u32 turn);
-  __device__ void stage_epsilons(u32 number, const back_table &table);
-  __device__ bool close_table(u32 number, back_table table);
-  __device__ void take_endings(u32 number, const back_table &table);
-  __device__ void clear_for(u32 number, const back_table &table);
+  __device__ void step_back(u32 number, const backward_table &table, const backward_table &before);
+  __device__ void relax_back(u32 number, const backward_table &table, u32 turn);
+  __device__ void stage_epsilons(u32 number, const backward_table &table);
+  __device__ bool close_table(u32 number, backward_table table);
+  __device__ void take_endings(u32 number, const backward_table &table);
+  __device__ void clear_for(u32 number, const backward_table &table);
   __device__ bool run_backward();
   __device__ u64 best_end(bool final, bool died, u64 *context);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);

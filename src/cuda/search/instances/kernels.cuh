@@ -106,21 +106,21 @@ static int search_capacity(const wf__gpu_profile *profile, int ranks, int32_t nu
 template <class POLICY>
 static int launch_backward(const wf__lane_params *params, wf__backward_tables tables,
                            void *stream) {
-  typedef back_memory<POLICY> memory;
+  typedef backward_layout<POLICY> memory;
   wf__lane_params p = *params;
   uint32_t bytes = memory::offset();
   const int wanted = tables == WF__BACKWARD_SMALL   ? WF__LANE_OK
                      : tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE
                                                     : WF__LANE_GLOBAL_LATTICE;
   if (POLICY::BACKWARD_GLOBAL) {
-    p.lattices.back_bits = GLOBAL_BITS;
+    p.lattices.backward_bits = GLOBAL_BITS;
     const cudaError_t code =
         cudaMemsetAsync(p.lattices.global_tables, 0, GLOBAL_HEAD, (cudaStream_t)stream);
     if (code != cudaSuccess) return code;
   } else {
-    p.lattices.back_bits = memory::fitting_bits(
+    p.lattices.backward_bits = memory::fitting_bits(
         params->shared_kb, tables == WF__BACKWARD_LARGE ? memory::LARGE_BITS : memory::SMALL_BITS);
-    bytes = memory::shared_bytes(p.lattices.back_bits);
+    bytes = memory::shared_bytes(p.lattices.backward_bits);
   }
   return with_ranks(params->memory.ranks, [&](auto n) -> int {
     constexpr int RANKS = decltype(n)::value;
@@ -138,7 +138,7 @@ static int launch_backward(const wf__lane_params *params, wf__backward_tables ta
 
 template <class POLICY>
 static uint64_t backward_global_bytes(uint32_t num_lattices) {
-  return GLOBAL_HEAD + (uint64_t)num_lattices * back_memory<POLICY>::global_bytes();
+  return GLOBAL_HEAD + (uint64_t)num_lattices * backward_layout<POLICY>::global_bytes();
 }
 
 }  // namespace wf_search
