@@ -20,6 +20,7 @@ import subprocess
 import sys
 
 import py_mini_racer
+
 import warpfst as wf
 import warpfst.compat
 import warpfst.transcribe.cluster
