@@ -304,6 +304,7 @@ def check_search(site):
 
 
 def main():
+    subprocess.run([sys.executable, ROOT / "tools" / "pictures.py", "--check"], check=True)
     output = pathlib.Path(sys.argv[1]).resolve()
     pages = output / "pages"
     shutil.rmtree(pages, ignore_errors=True)
