@@ -122,7 +122,7 @@ PLOTS = (
 
 
 def draw(path, xlabel, ylabel, lines, axes):
-    figure, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+    figure, axis = plt.subplots(figsize=(4.8, 3.4), layout="constrained")
     for (label, points), marker in zip(sorted(lines.items()), "osD^v"):
         axis.plot(*zip(*points), marker=marker, markersize=4, label=label)
     axis.set(xlabel=xlabel, ylabel=ylabel, **axes)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the documentation site: build_docs.py OUTPUT_FOLDER. Needs the installed package, mkdocs-material and matplotlib (`./run docs`).
+"""Makes the documentation site: build_docs.py OUTPUT_FOLDER. Needs the installed package and docs/requirements.txt (`./run docs`).
 
     docs/                          -+
     the package's option tables     |
@@ -18,6 +18,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+import py_mini_racer
 
 import warpfst as wf
 import warpfst.compat
@@ -215,14 +217,23 @@ def bring_links(page, source, pages):
     page.write_text(re.sub(r"(\[[^\]\n]*\])\(([^)#\s]*)(#[^)\s]*)?\)", changed, text), encoding="utf-8")
 
 
-# What people call things elsewhere, and the page that each must lead to.
-SYNONYMS = {
+# What people call things elsewhere, and the page that each must lead to: one of the first RANK that the search shows.
+RANK = 3
+SEARCHES = {
     "hotwords": "how-to/hotwords.html",
+    "biasing": "how-to/hotwords.html",
     "contextual biasing": "how-to/hotwords.html",
+    "keyword spotting": "how-to/hotwords.html",
+    "word timestamps": "how-to/word-times.html",
     "timestamps": "how-to/word-times.html",
     "forced alignment": "how-to/word-times.html",
+    "confidence": "how-to/word-times.html",
+    "n-best": "how-to/lattices.html",
     "shallow fusion": "concepts/scorer.html",
-    "kenlm": "tutorials/large-lm.html",
+    "KenLM": "how-to/lm.html",
+    "streaming": "how-to/streaming.html",
+    "endpointing": "how-to/streaming.html",
+    "punctuation": "how-to/transcribe.html",
     "huggingface": "how-to/own-model.html",
     "out-of-vocabulary": "how-to/added-words.html",
     "multi-gpu": "how-to/several-gpus.html",
@@ -230,15 +241,62 @@ SYNONYMS = {
     "ray": "tutorials/scale-out.html",
     "confusion network": "concepts/lattice.html",
 }
+ALSO_CALLED = re.compile(r"^Also called: (.*?)\.(?=\s|$)", re.MULTILINE | re.DOTALL)
+
+
+def tag_page(page):
+    """Other names of a page's subject ("Also called: ...") become its tags, which the search ranks above titles and text."""
+    text = page.read_text(encoding="utf-8")
+    names = ALSO_CALLED.search(text)
+    if names:
+        assert not text.startswith("---"), f"{page}: has a front matter already"
+        tags = [" ".join(re.sub(r"[()]", "", name).split()) for name in names[1].split(",")]
+        page.write_text(f"---\ntags: {json.dumps(tags)}\n---\n\n{text}", encoding="utf-8")
+
+
+class Search:
+    """The search of the site itself: its worker's script and its index, in a JavaScript engine."""
+
+    HARNESS = """
+        var self = this, console = {warn() {}}, listener, answer;
+        function addEventListener(name, called) { listener = called; }
+        function postMessage(message) { answer = message; }
+        function send(type, data) { answer = null; listener({data: {type, data}}); }
+    """
+
+    def __init__(self, site, index):
+        (worker,) = (site / "assets" / "javascripts" / "workers").glob("search.*.min.js")
+        self.engine = py_mini_racer.MiniRacer()
+        self.engine.eval(self.HARNESS)
+        self.engine.eval(worker.read_text(encoding="utf-8"))
+        self.engine.eval(f"send(0, {json.dumps({**index, 'options': {}})})")
+        assert json.loads(self.engine.eval("JSON.stringify(answer)"))["type"] == 1, "the search does not start"
+
+    def pages(self, words):
+        """Pages found, best first."""
+        self.engine.eval(f"send(2, {json.dumps(words)})")
+        found = json.loads(self.engine.eval("JSON.stringify(answer)"))
+        return [sections[0]["location"].partition("#")[0] for sections in found["data"]["items"]]
+
+
+def misses(search):
+    """Searches whose page is not among the first ones, with what is."""
+    found = {words: search.pages(words)[:RANK] for words in SEARCHES}
+    return {words: found[words] for words, page in SEARCHES.items() if page not in found[words]}
+
+
+def without_synonyms(index):
+    docs = [{**entry, "text": re.sub(r"Also called:.*?</p>", "</p>", entry["text"], flags=re.DOTALL)} for entry in index["docs"]]
+    return {**index, "docs": [{field: entry[field] for field in entry if field != "tags"} for entry in docs]}
 
 
 def check_search(site):
-    """Search works in pages opened as files, and finds what people type."""
+    """Search works in pages opened as files, and what people type finds its page."""
     text = (site / "search" / "search_index.js").read_text(encoding="utf-8")
-    entries = json.loads(text[text.index("{") :])["docs"]
-    for words, page in SYNONYMS.items():
-        found = {entry["location"].partition("#")[0] for entry in entries if re.search(rf"\b{words}\b", entry["text"], re.IGNORECASE)}
-        assert page in found, f"search: '{words}' is found in {found or 'no page'}, not in {page}"
+    index = json.loads(text[text.index("{") :])
+    missed = misses(Search(site, index))
+    assert not missed, f"search: not found among the first {RANK}: {missed}"
+    assert misses(Search(site, without_synonyms(index))), "search: the check does not notice that synonyms are missing"
     for page in set(site.rglob("*.html")) - {site / "404.html"}:  # that one is for servers
         scripts = re.findall(r'<script[^>]* src="([^"]*)"', page.read_text(encoding="utf-8"))
         assert not [script for script in scripts if not (page.parent / script).exists()], f"{page}: a script is not in the site: {scripts}"
@@ -246,6 +304,7 @@ def check_search(site):
 
 
 def main():
+    subprocess.run([sys.executable, ROOT / "tools" / "pictures.py", "--check"], check=True)
     output = pathlib.Path(sys.argv[1]).resolve()
     pages = output / "pages"
     shutil.rmtree(pages, ignore_errors=True)
@@ -258,6 +317,7 @@ def main():
     for page in pages.rglob("*.md"):
         relative = page.relative_to(pages)
         bring_links(page, DOCS / relative, pages)
+        tag_page(page)
     (output / "mkdocs.yml").write_text((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), encoding="utf-8")
     subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", output / "mkdocs.yml", "--site-dir", output / "site"], check=True)
     check_search(output / "site")

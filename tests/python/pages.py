@@ -1,6 +1,6 @@
 """Runs the code of a page of the documentation, in a folder with the files it speaks of.
 
-Blocks marked `python` and `bash` run in order, the Python ones in one process; a block marked `text` right behind one is what it prints. Blocks with other marks (`py`, `sh`, `c`) are not run.
+Blocks marked `python` and `bash` run in order, the Python ones in one process; a block marked `text` right behind one is what it prints. Blocks with other marks (`py`, `sh`, `c`): test_blocks.py.
 """
 
 import os

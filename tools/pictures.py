@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""pictures.py [FOLDER | --check]: the pictures of the pages as SVG files, docs/pictures unless told. With --check, fails unless those in the tree are these (tools/build_docs.py).
+
+A picture is 360 units wide with text of 11 to 13, so that it can be read on a telephone, and has a white ground, so that it can in a dark theme. Figures are rows of bench/results.csv.
+"""
+
+import math
+import pathlib
+import sys
+from xml.sax.saxutils import escape
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "bench"))
+
+import plots
+
+WIDTH = 360
+INK, GREY, BLUE, RED, PALE = "#1f2933", "#66707a", "#1558b0", "#b3261e", "#e3ecf8"
+
+
+def text(x, y, words, anchor="middle", size=12, colour=INK, weight="normal"):
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" font-size="{size}" fill="{colour}" font-weight="{weight}">{escape(str(words))}</text>'
+
+
+def arrow(x1, y1, x2, y2, colour=INK, width=1.3, dash=""):
+    dash = f' stroke-dasharray="{dash}"' if dash else ""
+    return f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{colour}" stroke-width="{width}"{dash} marker-end="url(#{colour[1:]})"/>'
+
+
+def picture(title, height, parts):
+    heads = "".join(
+        f'<marker id="{colour[1:]}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z" fill="{colour}"/></marker>'
+        for colour in (INK, GREY, BLUE, RED)
+    )
+    frame = f'<rect width="{WIDTH}" height="{height}" rx="6" fill="#ffffff"/>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH * 1.5:g}" height="{height * 1.5:g}" viewBox="0 0 {WIDTH} {height}" role="img" font-family="Helvetica, Arial, sans-serif">'
+    return "\n".join([head, f"<title>{escape(title)}</title>", f"<defs>{heads}</defs>", frame, *parts, "</svg>", ""])
+
+
+def token(x, y, state, cost, colour=INK, fill=PALE):
+    box = f'<rect x="{x}" y="{y}" width="84" height="26" fill="{fill}" stroke="{colour}"/>'
+    return [box, text(x + 8, y + 17, state, "start", colour=colour), text(x + 76, y + 17, f"{cost:.1f}", "end", colour=colour)]
+
+
+def frame():
+    """Beam 5: 3.2 is the best, 9.4 is beyond 8.2. Of two candidates in state 8 the one that costs 3.5 stays."""
+    left, right = 12, 240
+    parts = [text(left + 42, 20, "frame t", weight="bold"), text(right + 42, 20, "frame t+1", weight="bold")]
+    for x in (left, right):
+        parts += [text(x + 8, 38, "state", "start", 11, GREY), text(x + 76, 38, "cost", "end", 11, GREY)]
+    for y, state, cost in ((46, 4, 2.0), (96, 7, 2.6), (166, 9, 3.1)):
+        parts += token(left, y, f"{state}", cost)
+    for y, state, cost in ((46, 5, 3.2), (92, 8, 3.5), (138, 12, 3.8)):
+        parts += token(right, y, f"{state}", cost)
+    parts += token(right, 200, "11", 9.4, RED, "#ffffff")
+    parts += [arrow(96, 56, 239, 56), arrow(96, 62, 239, 98, GREY), arrow(96, 109, 239, 106), arrow(96, 179, 239, 212, RED)]
+    parts += [text(168, 51, "+ 1.2", size=11), text(152, 92, "4.0, loses", size=11, colour=GREY), text(122, 105, "+ 0.9", size=11), text(150, 184, "+ 6.3", size=11, colour=RED)]
+    parts += [arrow(282, 118, 282, 137, BLUE), text(290, 132, "\N{GREEK SMALL LETTER EPSILON} + 0.3", "start", 11, BLUE)]
+    parts += [f'<line x1="226" y1="186" x2="350" y2="186" stroke="{RED}" stroke-dasharray="5 3"/>', text(350, 180, "beam: 3.2 + 5 = 8.2", "end", 11, RED)]
+    parts += [arrow(239, 68, 97, 68, BLUE, 1, "2 3"), arrow(239, 114, 97, 116, BLUE, 1, "2 3")]
+    parts += [text(12, 250, "black: arcs that read a frame; + their cost and the score's", "start", 11), text(12, 267, "grey: recombined, the cheaper of two in state 8 stays", "start", 11, GREY)]
+    parts += [text(12, 284, "red: cut by the beam", "start", 11, RED), text(12, 301, "blue: epsilon closure; dotted: back-pointers", "start", 11, BLUE)]
+    return picture("One frame of the search: arcs from the tokens of a frame, beam, recombination, epsilon closure, back-pointers", 312, parts)
+
+
+def lattice():
+    places = {0: (26, 80), 1: (120, 36), 2: (120, 124), 3: (224, 80), 4: (330, 80)}
+    arcs = [(0, 1, "IS 0.2", 62, 46, BLUE), (0, 2, "HE'S 1.9", 58, 120, INK), (1, 3, "GOING 1.1", 182, 44, BLUE), (2, 3, "GOING 0.8", 186, 122, INK)]
+    parts = []
+    for start, end, words, x, y, colour in arcs:
+        (x1, y1), (x2, y2) = places[start], places[end]
+        far = math.hypot(x2 - x1, y2 - y1)
+        dx, dy = (x2 - x1) * 14 / far, (y2 - y1) * 14 / far
+        parts += [arrow(x1 + dx, y1 + dy, x2 - dx, y2 - dy, colour, 2 if colour == BLUE else 1.3), text(x, y, words, colour=colour)]
+    for bend, words, colour in ((-34, "HOME 0.5", BLUE), (34, "ROME 2.1", INK)):
+        start, end = (235, 80 + bend / 4), (318, 80 + bend / 4)
+        parts.append(f'<path d="M{start[0]} {start[1]} Q277 {80 + bend * 1.3:g} {end[0]} {end[1]}" fill="none" stroke="{colour}" stroke-width="{2 if colour == BLUE else 1.3}" marker-end="url(#{colour[1:]})"/>')
+        parts.append(text(284, 80 + bend * 0.85 + (-6 if bend < 0 else 14), words, colour=colour))
+    for state, (x, y) in places.items():
+        parts += [f'<circle cx="{x}" cy="{y}" r="13" fill="{PALE}" stroke="{INK}"/>', text(x, y + 4, state)]
+    parts.append(f'<circle cx="330" cy="80" r="10" fill="none" stroke="{INK}"/>')
+    parts += [text(12, 162, "best path: 0.2 + 1.1 + 0.5 = 1.8", "start", 11, BLUE), text(12, 179, "others: 3.2, 3.4, 4.8, all within lattice_beam 8 of it", "start", 11)]
+    return picture("A lattice of four word sequences, with costs; the best path is IS GOING HOME", 190, parts)
+
+
+def row(setup):
+    (found,) = {(float(line["figure"]), line["commit"]) for line in plots.rows() if line["what"] == "decode lexicon-free CTC, generated peaky" and line["setup"] == setup}
+    return found
+
+
+def peers():
+    bars = [
+        ("one H200", None, None),
+        ("warpfst", "400 utterances, warpfst, beam 17, max_active 10000, best path, GPU, batch 400", BLUE),
+        ("cuda_ctc_decoder", "400 utterances, cuda_ctc_decoder, beam_size 10, blank_skip_threshold 1, with cuctc_room.so, batch 400", GREY),
+        ("16 CPU cores", None, None),
+        ("warpfst", "400 utterances, warpfst, beam 17, max_active 10000, best path, all processors, batch 400", BLUE),
+        ("flashlight-text", "400 utterances, flashlight-text, beam_size 10, 16 processes, batch 400", GREY),
+    ]
+    most, y, parts, commits = 400000, 36, [text(12, 20, "CTC without a lexicon: seconds of audio a second (RTFx)", "start", 12, weight="bold")], set()
+    for label, setup, colour in bars:
+        if setup is None:
+            parts.append(text(12, y + 14, label, "start", 11, GREY))
+            y += 21
+            continue
+        figure, commit = row(setup)
+        commits.add(commit)
+        parts += [text(108, y + 14, label, "end", 11), f'<rect x="114" y="{y + 2}" width="{190 * figure / most:.1f}" height="16" fill="{colour}"/>']
+        parts.append(text(119 + 190 * figure / most, y + 14, f"{figure:,.0f}", "start", 11, weight="bold" if colour == BLUE else "normal"))
+        y += 23
+    parts.append(text(12, y + 18, f"400 generated utterances; bench/results.csv, {', '.join(sorted(commits))}", "start", 11, GREY))
+    return picture("RTFx of warpfst, torchaudio's cuda_ctc_decoder and flashlight-text on the same machine", y + 30, parts)
+
+
+def error_rate():
+    """Word error rate against RTFx: lines of plots.gpu_error_by_speed, RTFx on a logarithmic axis."""
+    _, _, lines, _ = plots.gpu_error_by_speed(plots.rows())
+    speeds = [x for points in lines.values() for x, _ in points]
+    errors = [y for points in lines.values() for _, y in points]
+    low, high = math.log2(min(speeds)) - 0.2, math.log2(max(speeds)) + 0.2
+    bottom, top = math.floor(min(errors)), math.ceil(max(errors))
+
+    def place(x, y):
+        return 42 + 306 * (math.log2(x) - low) / (high - low), 196 - 164 * (y - bottom) / (top - bottom)
+
+    parts = [text(12, 20, "Word error rate, %", "start", 12, weight="bold")]
+    step = max(1, (top - bottom) // 5)
+    for error in range(bottom, top + 1, step):
+        y = place(speeds[0], error)[1]
+        parts += [f'<line x1="42" y1="{y:.1f}" x2="348" y2="{y:.1f}" stroke="#d5dadf"/>', text(36, y + 4, error, "end", 11)]
+    for speed in (1000, 2000, 5000, 10000, 20000, 50000, 100000):
+        if low < math.log2(speed) < high:
+            parts.append(text(place(speed, bottom)[0], 213, f"{speed:,}", size=11))
+    parts.append(text(195, 230, "seconds of audio a second (RTFx)", size=11))
+    for number, ((label, points), colour) in enumerate(zip(sorted(lines.items()), (GREY, BLUE, RED))):
+        placed = [place(*point) for point in points]
+        parts.append(f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in placed)}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in placed]
+        parts.append(text(54, 48 + 15 * number, " ".join(label.split()), "start", 11, colour))
+    return picture("Word error rate against RTFx, by max_active; beams of 8 to 17 along each line", 240, parts)
+
+
+PICTURES = {"frame.svg": frame, "lattice.svg": lattice, "peers.svg": peers, "error-rate.svg": error_rate}
+
+
+def check(folder=ROOT / "docs" / "pictures"):
+    stale = [name for name, draw in PICTURES.items() if not (folder / name).exists() or (folder / name).read_text(encoding="utf-8") != draw()]
+    assert not stale, f"{stale} are not what tools/pictures.py draws: run it"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        check()
+        sys.exit()
+    target = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "pictures"
+    target.mkdir(parents=True, exist_ok=True)
+    for name, draw in PICTURES.items():
+        (target / name).write_text(draw(), encoding="utf-8")
