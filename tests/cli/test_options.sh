@@ -10,9 +10,9 @@ grep -q "no_such_table" err.txt
 "$WARPFST" options --json --markdown > out.txt 2>&1 && fail "two formats at once"
 diff prune.txt - <<'END'
 prune
-  weight                   float32  width around the best path
+  weight                   float32  beam around the best path
                                     default: 1e+30 nats; range: 0 .. 1e+30
-  nstate                   int64    keep at most this many states, best first; 0: all
+  nstate                   int64    maximum number of states, best first; 0: no limit
                                     default: 0 states; range: 0 .. 2147483647
 END
 "$WARPFST" prune --help > help.txt
