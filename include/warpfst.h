@@ -27,16 +27,16 @@
  *    matching free function, which accepts NULL. `const T *` results belong to the object that the
  *    function was called on.
  *  - Objects keep a reference to the objects they are made from (a stream to its decoder, a decoder
- * to its graph and scorer). Free them in any order.
+ *    to its graph and scorer). Free them in any order.
  *  - Immutable objects (wf_fst, wf_lm, wf_wlm, wf_graph, wf_scorer) may be used by any number of
  *    threads at once. Mutable ones (wf_builder, wf_symbols while being filled, wf_decoder) by one
  *    thread at a time; different objects never interfere.
  *  - Paths: "-" is standard input or output. Anything gzipped is inflated on reading. Output is
  *    written under a temporary name and renamed when complete.
  *  - Structures whose first field is `struct_size` are set up by their _init function, which is
- * compiled into the caller. Fields may be added at their end: a program and a library of different
- * versions then agree on the fields that both know. Structures that end in `reserved` keep their
- * size; set `reserved` to zero. Other structures that the caller makes never change.
+ *    compiled into the caller. Fields may be added at their end: a program and a library of
+ *    different versions then agree on the fields that both know. Structures that end in `reserved`
+ *    keep their size; set `reserved` to zero. Other structures that the caller makes never change.
  */
 #ifndef WARPFST_H
 #define WARPFST_H
@@ -546,11 +546,13 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
  * thread. A stream keeps its decoder alive: either may be freed first. On CPUs and GPUs.
  * ========================================================================================= */
 
-/* Endpointing: five rules, as in Kaldi, applied after each chunk. A rule holds if, in seconds
- * (frame_seconds a frame), silence at the end of the best path >= min_trailing_silence, and ending
- * in a final state costs at most max_relative_cost more than the best token, and the utterance is
- * at least min_utterance_length long, and (if must_contain_nonsilence) not all silence. The best
- * path is that of wf_stream_partial; skipped frames are silence. */
+/* Endpointing: five rules, as in Kaldi, applied after each chunk. Times are in seconds
+ * (frame_seconds a frame). A rule holds if all of these do:
+ *  - The silence at the end of the best path is at least min_trailing_silence.
+ *  - The best token in a final state costs at most max_relative_cost more than the best token.
+ *  - The utterance is at least min_utterance_length long.
+ *  - If must_contain_nonsilence: the utterance is not all silence.
+ * The best path is that of wf_stream_partial; skipped frames are silence. */
 #define WF__ENDPOINT_RULE(X, n, contain, trailing, cost, length)                         \
   X(BOOL, rule##n##_must_contain_nonsilence, contain, 0, 1, "",                          \
     "endpoint rule " #n ": only after speech")                                           \

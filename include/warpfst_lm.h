@@ -102,15 +102,16 @@ WF_API wf_status wf_lm_write_arpa(const wf_lm *lm, const char *path, wf_error *e
 /* Prunes a model in three steps.
  *
  * 1. Words. Words that are not in `vocabulary` are removed (NULL: keep all), then all but the
- * max_words most likely. Every n-gram with a removed word is removed. <s>, </s> and <unk> stay.
+ *    max_words most likely. Every n-gram with a removed word is removed. <s>, </s> and <unk> stay.
  * 2. n-grams. Each has a worth: what the model loses without it. criterion=entropy: the relative
- * increase of the model's perplexity, with the model's own probabilities of histories (Stolcke,
- * "Entropy-based pruning of backoff language models", 1998; `ngram -prune` of SRILM).
- * criterion=difference: p(h w) times (ln p(w|h) - ln of the backed-off probability) (Seymore and
- * Rosenfeld, "Scalable backoff language models", 1996). n-grams below `threshold` are removed, then
- * the n-grams of least worth until the limits are met. The contexts of kept n-grams are kept.
+ *    increase of the model's perplexity, with the model's own probabilities of histories (Stolcke,
+ *    "Entropy-based pruning of backoff language models", 1998; `ngram -prune` of SRILM).
+ *    criterion=difference: p(h w) times (ln p(w|h) - ln of the backed-off probability) (Seymore and
+ *    Rosenfeld, "Scalable backoff language models", 1996). n-grams below `threshold` are removed,
+ *    then the n-grams of least worth until the limits are met. The contexts of kept n-grams are
+ *    kept.
  * 3. Probabilities. The unigrams are scaled and the back-off weights recomputed, so that the
- * probabilities after each history sum to 1.
+ *    probabilities after each history sum to 1.
  *
  * Every n-gram of the result is also in `lm`, with the same labels. Above order 1 it has the same
  * probability, except in the histories that num_scaled counts. The default options remove nothing.
