@@ -1,12 +1,13 @@
 /* lm_score.c - the worth of each n-gram of a model. The n-gram `h w` has the explicit p = p(w|h),
- * and p' = p(w|h') after the shorter history h'. a = N / D is the back-off weight of h, where N = 1
- * - sum p and D = 1 - sum p' over the explicit words of h. Without the n-gram the weight is b = (N
- * + p) / (D + p') and relative entropy of the two models = -p(h) { p [ln p' + ln b - ln p] + N [ln
- * b - ln a] } (Stolcke 1998, "Entropy-based pruning of backoff language models", equation 5: the
- * sum over all words, in closed form). exp(relative entropy) - 1 is the relative increase of the
- * perplexity. p(h) is the product of the model's own probabilities along h; <s> has the probability
- * of </s>. A worth does not depend on the pruning of other n-grams, so the states are independent.
- * The pool works on chunks of states. */
+ * and p' = p(w|h') after the shorter history h'. a = N / D is the back-off weight of h, where N =
+ * 1 - sum p and D = 1 - sum p' over the explicit words of h. Without the n-gram the weight is b =
+ * (N + p) / (D + p') and
+ *     relative entropy of the two models = -p(h) { p [ln p' + ln b - ln p] + N [ln b - ln a] }
+ * (Stolcke 1998, "Entropy-based pruning of backoff language models", equation 5: the sum over all
+ * words, in closed form). exp(relative entropy) - 1 is the relative increase of the perplexity.
+ * p(h) is the product of the model's own probabilities along h; <s> has the probability of </s>. A
+ * worth does not depend on the pruning of other n-grams, so the states are independent. The pool
+ * works on chunks of states. */
 #include <string.h>
 
 #include "base/interrupt.h"
