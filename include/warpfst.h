@@ -1,15 +1,15 @@
 /* warpfst.h - weighted finite-state transducers and speech decoding, on CPUs and NVIDIA GPUs.
  *
- * This header has what decoding needs. Read it from top to bottom:
+ * This header has the decoding API, in this order:
  *
  *    1 status, errors, log, progress      4 graphs
  *    2 option tables                      5 the decoder, scorers
  *    3 symbol tables                      6 streams
  *
- * The others stand on it:
+ * The other headers include it:
  *
  *    warpfst_io.h        score files, result files, word error rate
- *    warpfst_lm.h        n-gram and recurrent language models, and scorers made of them
+ *    warpfst_lm.h        n-gram and recurrent language models, and scorers made from them
  *    warpfst_lattice.h   lattices: files, n-best lists, rescoring, confidences
  *    warpfst_fst.h       transducers: building, files, operations, composition
  *    warpfst_graph.h     lexicons, HMMs, decoding graphs
@@ -26,8 +26,8 @@
  *  - What a function returns through `T **out` belongs to the caller, who frees it with the
  *    matching free function, which accepts NULL. `const T *` results belong to the object that the
  *    function was called on.
- *  - Objects keep alive what they are made of (a stream its decoder, a decoder its graph and
- *    scorer): free them in any order.
+ *  - Objects keep a reference to the objects they are made from (a stream to its decoder, a decoder
+ *    to its graph and scorer). Free them in any order.
  *  - Immutable objects (wf_fst, wf_lm, wf_wlm, wf_graph, wf_scorer) may be used by any number of
  *    threads at once. Mutable ones (wf_builder, wf_symbols while being filled, wf_decoder) by one
  *    thread at a time; different objects never interfere.
@@ -36,7 +36,7 @@
  *  - Structures whose first field is `struct_size` are set up by their _init function, which is
  *    compiled into the caller. Fields may be added at their end: a program and a library of
  *    different versions then agree on the fields that both know. Structures that end in `reserved`
- *    keep their size; set it to zero. Other structures that the caller makes never change.
+ *    keep their size; set `reserved` to zero. Other structures that the caller makes never change.
  */
 #ifndef WARPFST_H
 #define WARPFST_H
@@ -104,8 +104,8 @@ typedef void (*wf_log_fn)(void *user, wf_log_level level, const char *message);
  * threads use the library. `fn` may be called by several of the library's threads at once. */
 WF_API void wf_set_log(wf_log_fn fn, void *user);
 
-/* Called now and then during long work, from the thread that called the library. `fraction` is in
- * [0, 1], or negative when unknown; `stage` is a short phrase. Return false to cancel: the call
+/* Called from time to time during long work, from the thread that called the library. `fraction` is
+ * in [0, 1], or negative when unknown; `stage` is a short phrase. Return false to cancel: the call
  * then fails with WF_ERR_CANCELLED. */
 typedef bool (*wf_progress_fn)(void *user, const char *stage, double fraction);
 typedef struct wf_progress {
@@ -241,16 +241,16 @@ WF_API void wf_fst_free(wf_fst *fst);
  * Immutable, reference counted. */
 typedef struct wf_graph wf_graph;
 
-/* `columns`: column of the score matrix for each input label: label l reads columns[l], 0 < l <
- * num_columns_entries (Kaldi's transition-id to pdf table); NULL: column = label - 1. An fst whose
- * states have their epsilon arcs last (WF_PROP_EPSILONS_LAST) is used without a copy. Any other is
- * copied in that order.
- * Errors: empty fst, a label outside the table, 2^32 - 1 arcs or more, a finite weight beyond 1e20,
- * a cycle of epsilon-input arcs with negative cost (WF_ERR_NEGATIVE_CYCLE, naming a state on it).
- * The semiring does not matter: the search is for the best path. */
+/* `columns`: the column of the score matrix for each input label (Kaldi's transition-id to pdf
+ * table). Label l reads columns[l], 0 < l < num_columns_entries. NULL: column = label - 1. An fst
+ * whose states have their epsilon arcs last (WF_PROP_EPSILONS_LAST) is used without a copy. Any
+ * other is copied in that order. Errors: empty fst, a label outside the table, 2^32 - 1 arcs or
+ * more, a finite weight beyond 1e20, a cycle of epsilon-input arcs with negative cost
+ * (WF_ERR_NEGATIVE_CYCLE, naming a state on it). The semiring has no effect: the search is for the
+ * best path. */
 WF_API wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns,
                                  size_t num_columns_entries, wf_graph **out, wf_error *err);
-/* The fst that is searched. State and arc numbers in results refer to it. */
+/* The fst of the search. State and arc numbers in results refer to it. */
 WF_API const wf_fst *wf_graph_fst(const wf_graph *graph);
 /* Score matrices need at least this many columns. */
 WF_API int32_t wf_graph_min_columns(const wf_graph *graph);
@@ -289,7 +289,7 @@ typedef struct wf_added_phrase {
 WF_API wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class,
                                       const wf_added_phrase *phrases, size_t count, wf_graph **out,
                                       wf_error *err);
-/* Its classes, 0 <= i < num_classes: "<contact>"; NULL beyond them. */
+/* Name of class i of the graph, such as "<contact>"; NULL unless 0 <= i < num_classes. */
 WF_API int32_t wf_graph_num_classes(const wf_graph *graph);
 WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
 
@@ -297,8 +297,8 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
  * 5  The decoder, scorers
  * ========================================================================================= */
 
-/* The search (docs/reference/semantics.md says exactly what is computed, so that every backend
- * gives the same bits). */
+/* Options of the search. docs/reference/semantics.md defines the computation exactly; every backend
+ * gives the same bits. */
 #define WF_DECODER_OPTIONS(X)                                                                     \
   X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")           \
   X(I32, max_active, 10000, 1, 2147483647, "states",                                              \
@@ -309,7 +309,7 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
   X(I32, max_tokens, 28000, 1, 1073741823, "states",                                              \
     "most tokens of a frame; beyond it the beam narrows. If less than max_active, raised to it")  \
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                          \
-  X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; positive favours more words")         \
+  X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; a positive score gives more words")   \
   X(I32, blank, -1, -1, 2147483647, "column",                                                     \
     "column of the CTC blank or of silence, which ends words; -1: none")                          \
   X(F32, blank_penalty, 0, -1e6, 1e6, "nats",                                                     \
@@ -362,16 +362,16 @@ typedef enum wf_dtype { WF_FLOAT32 = 0, WF_FLOAT16 = 1, WF_BFLOAT16 = 2 } wf_dty
 
 /* Log-likelihoods or log-posteriors of one utterance, natural logarithm: frame t, column c at
  * data[t * stride + c]. -infinity: impossible. NaN, +infinity and finite values beyond 1e20 fail
- * the utterance. Columns from wf_graph_min_columns on are not looked at. Borrowed for the duration
- * of the call. */
+ * the utterance. Columns from wf_graph_min_columns on are ignored. Borrowed for the duration of the
+ * call. */
 typedef struct wf_scores {
   const void *data;
   int64_t num_frames;
   int32_t num_columns;
   int64_t stride; /* elements from one frame to the next, >= num_columns */
   wf_dtype dtype;
-  bool on_device; /* data is memory of one of the decoder's GPUs, complete in the order of
-                     wf_decoder_set_stream; else host memory */
+  bool on_device; /* data is in memory of one of the decoder's GPUs, and is complete in the stream
+                     of wf_decoder_set_stream; else in host memory */
   uint64_t reserved[2];
 } wf_scores;
 
@@ -396,64 +396,63 @@ WF_API wf_status wf_scores_from_padded(const wf_padded_scores *padded, wf_scores
 
 /* One word of the best path. Frames are half-open: [start_frame, end_frame), from the first frame
  * of the word's first token (or phone) to the last of its last. In a graph without a word aligner
- * they are estimates: a word goes from the frame at which the graph says it to that of the next
- * word, which can be late. */
+ * they are estimates: a word lasts from the frame of its output label to the frame of the next one,
+ * which can be late. */
 typedef struct wf_word {
   int32_t label; /* olabel */
   int32_t start_frame, end_frame;
 } wf_word;
 
 enum {
-  WF_RESULT_NOT_FINAL = 1 << 0, /* no token was in a final state at the end: the best token's path,
-                                   without final cost */
+  WF_RESULT_NOT_FINAL = 1 << 0, /* no token was in a final state at the end; the path is the best
+                                   token's, without a final cost */
   WF_RESULT_NARROWED = 1 << 1,  /* max_active cut the beam in at least one frame */
-  WF_RESULT_DIED = 1 << 2, /* every token became impossible at frame `num_decoded`; the words are
-                              those up to there */
+  WF_RESULT_DIED =
+      1 << 2, /* no token survived frame `num_decoded`; the words are those before it */
   WF_RESULT_OVERFLOW = 1 << 3, /* max_tokens cut the beam in at least one frame */
 };
 
 /* The result of one utterance. Owned by the caller: wf_result_free. */
 typedef struct wf_result {
-  wf_status status; /* WF_OK, or why this utterance failed; then only `message` and `num_frames`
-                       mean anything */
+  wf_status status; /* WF_OK, or the error of this utterance. After an error only `message` and
+                       `num_frames` are valid */
   char message[256];
   uint32_t flags; /* WF_RESULT_* */
   int64_t num_frames;
   int64_t num_decoded;  /* frames consumed: num_frames unless WF_RESULT_DIED */
-  double cost;          /* graph_cost + acoustic_cost + scorer_cost, of the best path, nats */
+  double cost;          /* of the best path, nats: graph_cost + acoustic_cost + scorer_cost */
   double graph_cost;    /* arc weights (less word_score a word) and the final cost */
   double acoustic_cost; /* -acoustic_scale * log-likelihoods */
   wf_word *words;       /* [num_words] */
   size_t num_words;
   int32_t
       *alignment; /* [num_decoded] input label of each frame; 0: skipped (blank_skip_threshold) */
-  uint64_t num_tokens; /* summed over frames: tokens kept; expanded; arcs looked at; frames in which
-                          max_active cut */
+  uint64_t num_tokens; /* sums over frames: tokens kept, tokens expanded, arcs visited, frames
+                          narrowed by max_active */
   uint64_t num_expanded;
   uint64_t num_arcs;
   uint64_t num_narrowed;
   struct wf_lattice *lattice; /* every path within lattice_beam of the best; NULL if
                                  lattice_beam is 0. Freed with the result: wf_lattice_ref keeps it.
                                  2^31 states or more fail the utterance */
-  double scorer_cost;   /* of the words and, unless not final, of ending after them; 0 without a
-                           scorer. Part of `cost` */
-  size_t num_estimated; /* words whose times are estimates: all of them in a graph without a word
-                           aligner (wf_graph_word_aligner); else those whose labels are not one of
-                           their pronunciations, as at the end of an utterance that is cut off
-                           within a word */
+  double scorer_cost;   /* part of `cost`: scorer costs of the words and, in a final state, of the
+                           end; 0 without a scorer */
+  size_t num_estimated; /* words with estimated times. Without a word aligner
+                           (wf_graph_word_aligner): all. With one: words with labels that match none
+                           of their pronunciations, such as a last word that is cut off */
   struct wf_determinized
-      *determinized; /* what became of `lattice`; NULL unless wf_decoder_set_determinization asked
-                        for it. Freed with the result; its lattice may be taken out of it */
+      *determinized; /* the determinized `lattice`; NULL unless wf_decoder_set_determinization
+                        enabled it. Freed with the result; the caller may take its lattice */
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 
 /* Scorers: costs for words that are not in the graph, added as each word is hypothesised, before
  * pruning. A scorer is a deterministic automaton over words, made on demand: step(context, word) ->
- * (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` and never
- * builds it; so the result is that of decoding the composed graph, up to the beam. Words are output
+ * (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` without
+ * building it. The result is that of decoding the composed graph, up to the beam. Words are output
  * labels of the graph. Immutable, reference counted, for any number of decoders and threads at
  * once. On a GPU: boosts, n-gram models, and chains of up to three of these (else
- * WF_ERR_UNSUPPORTED, which names what). */
+ * WF_ERR_UNSUPPORTED; the message names the scorer). */
 typedef struct wf_scorer wf_scorer;
 WF_API wf_scorer *wf_scorer_ref(const wf_scorer *scorer);
 WF_API void wf_scorer_free(wf_scorer *scorer);
@@ -465,75 +464,75 @@ WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts
 /* Favours phrases, boosts[i] nats for each occurrence of phrase i, which is words[phrase_off[i]] ..
  * words[phrase_off[i + 1] - 1] (phrase_off has count + 1 entries). Each word of a phrase gets its
  * share at once, so that the phrase survives the beam. The shares are refunded when another word
- * follows, or the end. So a result has in the end the sum of the boosts of the phrases in it,
- * overlapping ones included. Phrases with a common prefix give the greatest share in advance. Tens
- * of thousands are fine: a step is a few hash look-ups. At most beam / 2 a phrase is advised. The
- * arrays are copied. Errors: an empty phrase, a label that is not positive, a boost beyond 1e6, a
- * phrase given twice with different boosts. [Aho & Corasick 1975] */
+ * follows, or the end. A result finally has the sum of the boosts of its phrases, overlapping ones
+ * included. For phrases with a common prefix the largest share is given in advance. Tens of
+ * thousands of phrases are possible: a step is a few hash look-ups. At most beam / 2 a phrase is
+ * advised. The arrays are copied. Errors: an empty phrase, a label that is not positive, a boost
+ * beyond 1e6, a phrase given twice with different boosts. [Aho & Corasick 1975] */
 WF_API wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_off,
                                          const float *boosts, size_t count, wf_scorer **out,
                                          wf_error *err);
 /* The sum of two scorers. */
 WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out,
                                  wf_error *err);
-/* The scorer of utterances that are given none of their own, from now on; NULL, as at first: none.
+/* Sets the default scorer, for utterances without one of their own. NULL, the initial value: none.
  */
 WF_API wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err);
 /* One utterance of a batch. Everything is borrowed for the call. */
 typedef struct wf_utterance {
   wf_scores scores;
   const wf_scorer *scorer; /* NULL: the decoder's */
-  const wf_graph *graph;   /* NULL: the decoder's. Else that graph with words added
+  const wf_graph *graph;   /* NULL: the decoder's graph. Else the decoder's graph with added words
                               (wf_graph_add_phrases) */
   uint64_t reserved[4];
 } wf_utterance;
-/* Decodes `count` utterances. results[i], an array of the caller, receives one result each, also
- * for utterances that failed by themselves. The result of an utterance does not depend on the
- * others, on their order, or on num_threads. A failing return leaves all results NULL: bad
- * arguments, out of memory, cancelled, a graph that is not the decoder's. On GPUs a graph and its
- * added words may have 2^31 - 2 arcs in all (WF_ERR_LIMIT). */
+/* Decodes `count` utterances. results[i] receives the result of utterance i, also if that utterance
+ * failed. The array is the caller's. The result of an utterance does not depend on the others, on
+ * their order, or on num_threads. If the call itself fails, all results are NULL: bad arguments,
+ * out of memory, cancelled, a graph that is not the decoder's. On GPUs a graph and its added words
+ * may have 2^31 - 2 arcs in all (WF_ERR_LIMIT). */
 WF_API wf_status wf_decode(wf_decoder *decoder, const wf_utterance *utterances, size_t count,
                            const wf_progress *progress, wf_result **results, wf_error *err);
 
-/* The size of a batch, for the plan of its memory. */
+/* The size of a batch, for planning its memory. */
 typedef struct wf_batch_shape {
   size_t num_utterances;
   int64_t max_frames; /* of the longest utterance */
   int64_t sum_frames; /* of all; 0: num_utterances * max_frames */
   wf_dtype dtype;
   bool on_device;         /* all scores are already on the GPU */
-  int32_t num_processors; /* 0: ask the GPU. Else plan for one of so many multiprocessors (132:
-                           * H200) that need not be here; its memory is then options.gpu_memory (0:
-                           * without limit) */
+  int32_t num_processors; /* 0: plan for the GPU of options.device. Else plan for a GPU with this
+                             many multiprocessors (H200: 132), which need not be present. Its memory
+                             is options.gpu_memory (0: no limit) */
   uint64_t reserved[4];
 } wf_batch_shape;
 
-/* Bytes that decoding takes on each GPU, everything allocated included. */
+/* Memory of decoding on each GPU, in bytes. Includes all allocations. */
 typedef struct wf_plan {
   uint64_t graph_bytes; /* the graph, language models and boosts */
-  uint64_t lane_bytes;  /* what utterances that are searched at one time work with; grows with
-                           max_tokens */
-  uint64_t trace_bytes; /* their token history. It gets room for full frames if that fits, else what
-                         * is left; what needs more at the end is decoded on the CPU, with the same
-                         * result */
-  uint64_t score_bytes; /* scores from host memory that are on the GPU at one time */
-  uint64_t result_bytes;    /* utterances and paths */
-  uint64_t total_bytes;     /* the sum */
+  uint64_t
+      lane_bytes; /* work space of the utterances searched at one time; grows with max_tokens */
+  uint64_t trace_bytes;  /* token history of these utterances: sized for full frames if that fits,
+                            else the remaining memory. An utterance that needs more is decoded on the
+                            CPU, with the same result */
+  uint64_t score_bytes;  /* buffers for scores copied from host memory */
+  uint64_t result_bytes; /* utterances and paths */
+  uint64_t total_bytes;  /* sum of the above */
   uint64_t available_bytes; /* the limit: gpu_memory or what is free; UINT64_MAX: none is known */
   uint64_t pinned_bytes;    /* page-locked host memory, for each GPU */
   int32_t num_gpus;         /* workers of the decoder: 0 on the CPU, which has no plan */
   int32_t lane_blocks;      /* thread blocks that search one utterance */
-  int32_t num_lanes;        /* utterances with room on a GPU at one time */
+  int32_t num_lanes;        /* utterances searched on a GPU at one time */
   uint64_t reserved[8];
 } wf_plan;
-/* The plan that wf_decode follows for such a batch, on the options' device. Allocates nothing on
- * the GPU. Errors: WF_ERR_MEMORY if even the smallest plan does not fit: needed and available bytes
- * and the option to lower are in the message (wf_decode fails so, too); WF_ERR_LIMIT if max_tokens
- * is beyond what the search on any GPU holds; WF_ERR_DEVICE as for wf_decoder_create. */
+/* Returns the memory plan of wf_decode for a batch of this shape, on the options' device. Allocates
+ * nothing on the GPU. Errors: WF_ERR_MEMORY, as from wf_decode, if the smallest plan does not fit
+ * (the message has the needed and available bytes and the option to lower); WF_ERR_LIMIT if
+ * max_tokens is above the limit of the GPU search; WF_ERR_DEVICE as for wf_decoder_create. */
 WF_API wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options,
                                const wf_batch_shape *shape, wf_plan *out, wf_error *err);
-/* The largest plan that the decoder has followed so far; all 0 on the CPU and, but for the graph,
- * before the first batch. */
+/* Returns the largest plan that the decoder has used so far. All fields are 0 on the CPU. Before
+ * the first batch only the graph's are not. */
 WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
 /* =========================================================================================
  * 6  Streams
@@ -541,35 +540,37 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
  * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish,
  * then wf_stream_reset for the next utterance, or wf_stream_close. The result, lattice included, is
  * bit for bit that of wf_decode for all scores in one matrix. It does not depend on the chunks or
- * on what else was decoded meanwhile. The path that all tokens share is decided and leaves the
- * search, so memory grows with the undecided part and not with the audio
+ * on what else was decoded meanwhile. The prefix that all tokens share is decided and removed from
+ * the search. Memory grows with the undecided part, not with the audio
  * (docs/engineering/streaming.md has figures). Streams belong to their decoder and are used by its
  * thread. A stream keeps its decoder alive: either may be freed first. On CPUs and GPUs.
  * ========================================================================================= */
 
-/* Endpointing: five rules as Kaldi's, after each chunk. A rule holds if, in seconds (frame_seconds
- * a frame),
- *     silence at the end of the best path >= min_trailing_silence, and ending in a final state
- *     costs at most max_relative_cost more than the best token, and the utterance is at least
- *     min_utterance_length long, and (if must_contain_nonsilence) not all silence.
+/* Endpointing: five rules, as in Kaldi, applied after each chunk. Times are in seconds
+ * (frame_seconds a frame). A rule holds if all of these do:
+ *  - The silence at the end of the best path is at least min_trailing_silence.
+ *  - The best token in a final state costs at most max_relative_cost more than the best token.
+ *  - The utterance is at least min_utterance_length long.
+ *  - If must_contain_nonsilence: the utterance is not all silence.
  * The best path is that of wf_stream_partial; skipped frames are silence. */
-#define WF__ENDPOINT_RULE(X, n, contain, trailing, cost, length)                  \
-  X(BOOL, rule##n##_must_contain_nonsilence, contain, 0, 1, "",                   \
-    "endpoint rule " #n ": only after something was said")                        \
-  X(F32, rule##n##_min_trailing_silence, trailing, 0, 1e30, "seconds",            \
-    "endpoint rule " #n ": at least so much silence at the end")                  \
-  X(F32, rule##n##_max_relative_cost, cost, 0, 1e30, "nats",                      \
-    "endpoint rule " #n ": a final state within this of the best; 1e30: or none") \
-  X(F32, rule##n##_min_utterance_length, length, 0, 1e30, "seconds",              \
-    "endpoint rule " #n ": at least so long an utterance")
+#define WF__ENDPOINT_RULE(X, n, contain, trailing, cost, length)                         \
+  X(BOOL, rule##n##_must_contain_nonsilence, contain, 0, 1, "",                          \
+    "endpoint rule " #n ": only after speech")                                           \
+  X(F32, rule##n##_min_trailing_silence, trailing, 0, 1e30, "seconds",                   \
+    "endpoint rule " #n ": minimum silence at the end")                                  \
+  X(F32, rule##n##_max_relative_cost, cost, 0, 1e30, "nats",                             \
+    "endpoint rule " #n                                                                  \
+    ": maximum cost of a final state above the best token; 1e30: no final state needed") \
+  X(F32, rule##n##_min_utterance_length, length, 0, 1e30, "seconds",                     \
+    "endpoint rule " #n ": minimum length of the utterance")
 #define WF_STREAM_OPTIONS(X)                                                                       \
   X(F32, frame_seconds, 0.01, 1e-6, 1e6, "seconds",                                                \
     "duration of a frame of the scores, for endpoint rules")                                       \
   X(STR, silence, 0, 0, 0, "COLUMNS",                                                              \
     "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank always is")  \
   X(BOOL, forget, 0, 0, 1, "",                                                                     \
-    "what a partial has shown as stable is dropped, but for the last word: memory does not grow, " \
-    "the result has what is left and no alignment")                                                \
+    "drop words once a partial result has returned them as stable, except the last: memory stays " \
+    "bounded; the final result has only the remaining words and no alignment")                     \
   WF__ENDPOINT_RULE(X, 1, 0, 5, 1e30, 0)                                                           \
   WF__ENDPOINT_RULE(X, 2, 1, 0.5, 2, 0)                                                            \
   WF__ENDPOINT_RULE(X, 3, 1, 1, 8, 0)                                                              \
@@ -578,13 +579,13 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
 WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
 
 typedef struct wf_stream wf_stream;
-/* Thousands may be open: one that has no scores yet takes two kilobytes; on a GPU 8 bytes of its
- * memory for each of max_tokens, twice that with a scorer. There it belongs to one of the decoder's
- * GPUs. Errors: WF_ERR_UNSUPPORTED on a GPU if lattices are made; WF_ERR_MEMORY if the GPU holds no
- * more; a malformed list of silence columns. */
+/* Opens a stream. Thousands may be open: a stream without scores takes two kilobytes, and on a GPU
+ * 8 * max_tokens bytes of its memory, twice that with a scorer. A stream belongs to one of the
+ * decoder's GPUs. Errors: WF_ERR_UNSUPPORTED on a GPU if lattices are made; WF_ERR_MEMORY if the
+ * GPU has no memory left; a malformed list of silence columns. */
 WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options,
                                 wf_stream **out, wf_error *err);
-/* Drops what is unfinished. NULL is fine. */
+/* Closes the stream and discards an unfinished utterance. NULL is allowed. */
 WF_API void wf_stream_close(wf_stream *stream);
 /* As wf_stream_close, from any thread, even while another thread uses the decoder. The stream is
  * closed when the decoder is next used, or freed. */
@@ -600,28 +601,28 @@ WF_API void wf_stream_abandon(wf_stream *stream);
 WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
 
 /* The graph of this stream's utterances from now on: the decoder's (or NULL), or that with words
- * added (wf_graph_add_phrases). It is kept for as long as it is needed. Errors: WF_ERR_STATE in the
- * middle of an utterance; WF_ERR_ARGUMENT for another graph. */
+ * added (wf_graph_add_phrases). The stream keeps a reference while it needs the graph. Errors:
+ * WF_ERR_STATE in the middle of an utterance; WF_ERR_ARGUMENT for another graph. */
 WF_API wf_status wf_stream_set_graph(wf_stream *stream, const wf_graph *graph, wf_error *err);
 
 /* The state of a stream after a chunk. */
 typedef struct wf_stream_event {
-  int32_t endpoint;        /* 0: none; 1 to 5: the first rule that holds. The stream does not end
-                              by itself: finish and reset it, or go on */
+  int32_t endpoint;        /* 0: none; 1 to 5: the first rule that holds. The stream does not end by
+                              itself: finish and reset it, or continue */
   int64_t num_frames;      /* accepted since the last reset */
   double trailing_silence; /* seconds */
-  double relative_cost;    /* of the best ending in a final state, above the best token, nats;
-                              +infinity: there is none */
+  double relative_cost;    /* of the best token in a final state, above the best token, nats;
+                              +infinity: none is final */
   uint64_t reserved[4];
 } wf_stream_event;
 
 /* Decodes the next chunk of each of `count` different streams of the decoder, over all its threads.
  * A chunk has any number of frames, also none (data may then be NULL); chunks are borrowed for the
- * call. events[i] is of stream i; `events` may be NULL, which saves their work. A stream whose
- * scores are bad or whose search fails has failed by itself, as an utterance of wf_decode does:
- * wf_stream_finish returns the error, further chunks are ignored, and the others go on. Errors:
- * WF_ERR_STATE for a finished stream, WF_ERR_ARGUMENT for one given twice or of another decoder,
- * both before anything is done; WF_ERR_MEMORY: streams for which there was none have failed. */
+ * call. events[i] is of stream i; `events` may be NULL, which saves computing them. Bad scores or a
+ * failed search fail only their own stream, as in wf_decode: further chunks of it are ignored, and
+ * wf_stream_finish returns the error. Errors: WF_ERR_STATE for a finished stream and
+ * WF_ERR_ARGUMENT for a duplicate stream or one of another decoder, both before any work;
+ * WF_ERR_MEMORY: the streams that got no memory have failed. */
 WF_API wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams,
                                     const wf_scores *chunks, size_t count, wf_stream_event *events,
                                     wf_error *err);
@@ -629,61 +630,63 @@ WF_API wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *strea
 WF_API wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
                                   wf_error *err);
 
-/* The best hypothesis so far: the best token's, in a final state or not. */
+/* The best hypothesis so far: the path of the best token, in a final state or not. */
 typedef struct wf_partial {
-  const wf_word *words; /* [num_words]; frames count from the last reset. The stream's, until the
-                           next call with it */
+  const wf_word *words; /* [num_words]; frames count from the last reset. Owned by the stream; valid
+                           until the next call with it */
   size_t num_words;
-  size_t num_stable; /* of the words, the first so many will not change any more, but for the times
-                        of the last of them */
-  size_t num_estimated;  /* words whose times are estimates, as in wf_result */
+  size_t num_stable; /* the first num_stable words will not change, except the times of the last of
+                        these */
+  size_t num_estimated;  /* words with estimated times, as in wf_result */
   int64_t num_frames;    /* accepted */
-  int64_t stable_frames; /* of these, the first so many are decided */
+  int64_t stable_frames; /* the first stable_frames frames are decided */
   int64_t start_frame;   /* accepted before the last reset */
   uint32_t flags;        /* WF_RESULT_NARROWED, _DIED, _OVERFLOW so far */
   uint64_t reserved[4];
 } wf_partial;
-/* Errors: WF_ERR_STATE for a stream that is finished; the stream's own error if it has failed. */
+/* Returns the partial result. Errors: WF_ERR_STATE for a finished stream; the stream's own error if
+ * it has failed. */
 WF_API wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err);
-/* Ends the utterance: its result, as wf_decode gives it. After that only reset and close are
+/* Ends the utterance and returns its result, as from wf_decode. After that only reset and close are
  * possible. */
 WF_API wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err);
 /* Makes the stream, finished or not, ready for a new utterance; frames count from 0 again. */
 WF_API wf_status wf_stream_reset(wf_stream *stream, wf_error *err);
-/* Bytes that the stream holds between chunks, results and lattice history included. */
+/* Returns the memory of the stream between chunks in bytes, results and lattice history included.
+ */
 WF_API uint64_t wf_stream_bytes(const wf_stream *stream);
 
-/* Streams as they are to be open on GPUs. */
+/* The number of streams on GPUs, for planning their memory. */
 typedef struct wf_stream_shape {
-  size_t num_streams;     /* open at one time; 0: plan for as many as fit */
-  bool scored;            /* some have a scorer or added words: counted as if all had */
+  size_t num_streams; /* open at one time; 0: as many as fit */
+  bool scored; /* some streams have a scorer or added words; the plan then assumes that all have */
   int32_t num_processors; /* as in wf_batch_shape */
   uint64_t reserved[4];
 } wf_stream_shape;
 
-/* Bytes that streams take on each GPU, everything allocated included but for scorers and added
- * words. */
+/* Memory of streams on each GPU, in bytes. Includes all allocations except scorers and added words.
+ */
 typedef struct wf_stream_plan {
   uint64_t graph_bytes;
-  uint64_t lane_bytes;   /* what chunks that are searched at one time work with, whatever the number
-                            of streams */
-  uint64_t stream_bytes; /* of each open stream: its newest tokens; grows with max_tokens. All else
-                            of a stream is in host memory (wf_stream_bytes) */
+  uint64_t lane_bytes;   /* work space of the chunks searched at one time; does not depend on the
+                            number of streams */
+  uint64_t stream_bytes; /* per open stream: its newest tokens; grows with max_tokens. The rest of a
+                            stream is in host memory (wf_stream_bytes) */
   uint64_t total_bytes;  /* graph, lanes, and this GPU's share of num_streams */
   uint64_t available_bytes; /* the limit: gpu_memory or what is free; UINT64_MAX: none is known */
   uint64_t pinned_bytes;    /* page-locked host memory, for each GPU */
-  uint64_t max_streams;     /* that can be open at one time, on all GPUs together */
+  uint64_t max_streams;     /* maximum of open streams, over all GPUs */
   int32_t num_gpus;         /* workers of the decoder: 0 on the CPU, which has no plan */
-  int32_t num_lanes;  /* thread blocks on each GPU: chunks searched at one time while one block does
-                         for each */
-  int32_t max_chunks; /* on each GPU, of one launch; a call of wf_streams_advance makes as many as
-                         it needs */
+  int32_t num_lanes;  /* thread blocks on each GPU: the number of chunks searched at one time with
+                         one block each */
+  int32_t max_chunks; /* maximum of chunks per launch on each GPU; wf_streams_advance launches as
+                         often as it needs */
   uint64_t reserved[8];
 } wf_stream_plan;
-/* The plan that wf_stream_open follows on the options' device. Allocates nothing on the GPU.
- * Lane_bytes shrink, to 8 lanes at least, where not even one stream would fit beside them. Errors:
- * WF_ERR_MEMORY if so many streams, or the smallest plan, do not fit, with needed and available
- * bytes and the option to lower in the message; else as wf_plan_bytes. */
+/* Returns the memory plan of wf_stream_open on the options' device. Allocates nothing on the GPU.
+ * lane_bytes shrinks, down to 8 lanes, if otherwise not even one stream fits. Errors: WF_ERR_MEMORY
+ * if the streams or the smallest plan do not fit (the message has the needed and available bytes
+ * and the option to lower); others as for wf_plan_bytes. */
 WF_API wf_status wf_plan_streams(const wf_graph *graph, const wf_decoder_options *options,
                                  const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* callbacks.c - calls of the caller's functions for log messages and for progress. */
+/* callbacks.c - calls of the log and progress callbacks. */
 #include "base/callbacks.h"
 
 #include "base/interrupt.h"
@@ -18,7 +18,7 @@ void wf__log(wf_log_level level, const char *format, ...) {
   va_start(args, format);
   wf__format_text(text, sizeof text, format, args);
   va_end(args);
-  wf__interrupt_poll(); /* a callback of ctypes would lose a KeyboardInterrupt that is due */
+  wf__interrupt_poll(); /* a pending KeyboardInterrupt would be lost in a ctypes callback */
   (void)wf__stopped();
   g_log_fn(g_log_user, level, text);
 }

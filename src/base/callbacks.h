@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 
-/* To the process's log callback, if there is one. */
+/* Formats a message and passes it to the process's log callback, if any. */
 void wf__log(wf_log_level level, const char *format, ...) WF__PRINTF(2, 3);
 
-/* Reports progress; WF_ERR_CANCELLED if the callback, or the thread's function of
- * wf_set_interrupt, cancels. */
+/* Reports progress. Returns WF_ERR_CANCELLED if the callback or the thread's function of
+ * wf_set_interrupt cancels. */
 wf_status wf__progress(const wf_progress *progress, const char *stage, double fraction,
                        wf_error *err);
 

@@ -7,7 +7,8 @@
 
 #include "base/input.h"
 
-enum { MAX_STRUCT = 1 << 16 }; /* bytes; more is a structure that was not set up */
+/* Bytes. A larger size means that the structure was not initialised. */
+enum { MAX_STRUCT = 1 << 16 };
 
 static char *field_of(void *config, const wf_option *row) { return (char *)config + row->offset; }
 
@@ -35,7 +36,7 @@ static size_t field_size(const wf_option *row) {
   return 4;
 }
 
-/* Does a structure of `size` bytes have the field? */
+/* True if a structure of `size` bytes contains the field. */
 static bool has_field(size_t size, const wf_option *row) {
   return row->offset + field_size(row) <= size;
 }
@@ -135,7 +136,7 @@ static wf_status check_rows(const wf_option_table *table, const void *config, si
     switch (row->type) {
       case WF_OPTION_F32:
         value = *(const float *)(const void *)field;
-        min = (double)(float)min; /* the limits round as the value did */
+        min = (double)(float)min; /* round the limits as the value was rounded */
         max = (double)(float)max;
         break;
       case WF_OPTION_I32: value = *(const int32_t *)(const void *)field; break;

@@ -1,4 +1,4 @@
-/* config.h - how a call takes its options.
+/* config.h - how a call reads its options.
  *
  *     wf_compose_options o;
  *     WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
@@ -14,13 +14,15 @@
 wf_status wf__options_take(const wf_option_table *table, const void *options, void *copy,
                            wf_error *err);
 
-/* Structures whose first field is the size that the caller knows; this library knows `size` bytes.
- *
- * Checks the size, and that what a newer caller has beyond `size` is zero. `name` for messages. */
+/* For structures with struct_size as the first field; this library's version has `size` bytes.
+ * Checks struct_size, and that the fields of a newer caller beyond `size` are zero. `name` is used
+ * in messages. */
 wf_status wf__struct_check(const char *name, const void *theirs, size_t size, wf_error *err);
-/* Copies the fields that both know into `own`, whose size becomes `size`. The others stay. */
+/* Copies the fields that both versions have into `own`, and sets its struct_size to `size`. The
+ * other fields of `own` stay unchanged. */
 void wf__struct_take(const void *theirs, void *own, size_t size);
-/* Copies the fields that both know to the caller. What only the caller knows becomes zero. */
+/* Copies the fields that both versions have to the caller. Fields that only the caller has become
+ * zero. */
 void wf__struct_give(const void *own, size_t size, void *theirs);
 
 #endif

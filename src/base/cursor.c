@@ -49,7 +49,8 @@ wf_status wf__read_bytes(wf__cursor *cursor, void *out, size_t size, const char 
   return WF_OK;
 }
 
-/* Every platform we build for is little-endian, as the formats are; the build refuses others. */
+/* The file formats are little-endian and are read in place, so the build needs a little-endian
+ * platform. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "warpfst reads little-endian files in place and needs a little-endian machine"
 #endif
@@ -131,10 +132,10 @@ bool wf__parse_i64(wf__span text, int64_t *out) {
   return true;
 }
 
-/* Decimals of up to 19 digits with a small exponent are exact in one rounding step when mantissa
- * and power both fit; the rest, and the special values, take strtod's way on a NUL-ended copy. The
- * library never calls setlocale; a host program that sets a locale with a decimal comma gets the
- * fast path for everything an ARPA or FST text holds. */
+/* Decimals of up to 19 digits with a small exponent need one rounding step if mantissa and power
+ * are both exact. Other numbers and special values go through strtod on a NUL-terminated copy. The
+ * library never calls setlocale. If the host program sets a locale with a decimal comma, the
+ * numbers of ARPA and FST texts still take the fast path. */
 bool wf__parse_f64(wf__span text, double *out) {
   static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,

@@ -18,8 +18,7 @@
 
 /* Fills err (may be NULL) and returns code. */
 wf_status wf__fail(wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(3, 4);
-/* Puts "text: " before the message already in err; returns its code. For adding a file name on the
- * way out. */
+/* Prepends "text: ", such as a file name, to the message in err. Returns `code`. */
 wf_status wf__fail_prefix(wf_error *err, wf_status code, const char *format, ...) WF__PRINTF(3, 4);
 /* Out of memory while allocating `bytes` for `what`. */
 wf_status wf__fail_memory(wf_error *err, uint64_t bytes, const char *what);
@@ -33,8 +32,8 @@ wf_status wf__fail_memory(wf_error *err, uint64_t bytes, const char *what);
 /* Clears err at the start of a public call. */
 void wf__error_clear(wf_error *err);
 
-/* Formats as vsnprintf does. Bytes of input in messages must not steer a terminal: control bytes
- * become '?', also U+0080 to U+009F. */
+/* Formats as vsnprintf does. Replaces control characters, U+0080 to U+009F included, by '?',
+ * because messages may quote input and must not control a terminal. */
 void wf__format_text(char *text, size_t size, const char *format, va_list args) WF__PRINTF(3, 0);
 
 /* Returns the status of a failing expression. */

@@ -17,24 +17,24 @@ enum {
 };
 
 struct run {
-  uint64_t first, count; /* records of the file; of the run in memory, count alone */
+  uint64_t first, count; /* range of records in the file; the run in memory uses count alone */
   uint64_t at;           /* next to read */
-  uint32_t *buffer;      /* what was read ahead; the run in memory: all of it */
-  uint64_t begin, end;   /* records of the run that are in the buffer */
+  uint32_t *buffer;      /* records read ahead; for the run in memory, all of its records */
+  uint64_t begin, end;   /* range of the run's records in the buffer */
   bool in_memory;
 };
 
 struct wf__sort {
   uint32_t record_words, key_words;
-  uint64_t most;               /* records in memory while adding */
-  uint64_t memory, read_bytes; /* read_bytes: of each run in the file */
+  uint64_t most;               /* maximum of records in memory while adding */
+  uint64_t memory, read_bytes; /* read_bytes: size of the read buffer of each run in the file */
   const char *folder;
   int fd; /* -1: no file yet */
   uint64_t in_file, count;
   WF__VEC(uint32_t) records; /* being added, or the run in memory */
   WF__VEC(struct run) runs;
-  WF__VEC(uint32_t) heap; /* runs that are not at their end, least record first */
-  bool given; /* the record of heap[0] is the caller's: its run moves on at the next call */
+  WF__VEC(uint32_t) heap; /* unfinished runs, smallest record first */
+  bool given; /* the caller has the record of heap[0]; its run advances at the next call */
 };
 
 wf_status wf__sort_create(uint32_t record_words, uint32_t key_words, uint64_t memory,
@@ -83,8 +83,8 @@ static bool is_sorted(const wf__sort *sort, uint64_t count) {
   return true;
 }
 
-/* One pass: stable, by one digit of word `word`. False if all have the same digit, and nothing was
- * done. */
+/* One stable pass of the radix sort, by one digit of word `word`. Returns false, without moving
+ * records, if all have the same digit. */
 static bool scatter(const wf__sort *sort, const uint32_t *from, uint32_t *to, uint64_t count,
                     uint32_t word, int shift) {
   uint64_t slots[1 << DIGIT_BITS] = {0}, sum = 0;
@@ -150,7 +150,7 @@ wf_status wf__sort_finish(wf__sort *sort, wf_error *err) {
   free_buffers(sort);
   for (uint64_t i = 0; i < sort->runs.size; i++) sort->runs.data[i].buffer = NULL;
   if (sort->runs.size > 0 && sort->runs.data[sort->runs.size - 1].in_memory)
-    sort->runs.size--; /* more was added to it */
+    sort->runs.size--; /* more records were added to it */
   if (sort->records.size > sort->most / SMALL_SHARE * sort->record_words) {
     WF__TRY(spill(sort, err));
     wf__vec_free(&sort->records);

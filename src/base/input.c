@@ -12,8 +12,8 @@
 #include "base/interrupt.h"
 #include "base/memory.h"
 
-/* Text, graphs and lattices shrink 3 to 50 times. What shrinks more is not one of them: up to 1,032
- * times, a small file would fill the memory. */
+/* Text, graphs and lattices compress 3 to 50 times. gzip compresses up to 1,032 times, so a small
+ * malicious file could fill the memory. Higher ratios are refused. */
 enum { MOST_RATIO = 200, UNCHECKED_BYTES = 64 << 20 };
 
 typedef WF__VEC(uint8_t) byte_vec;
@@ -82,7 +82,7 @@ static wf_status inflate_all(const char *path, const uint8_t *data, size_t size,
   return status;
 }
 
-/* Gives the input the bytes of `vec`, inflated if they are gzip. Takes the vector over. */
+/* Makes `vec` the content of the input, inflated if it is gzip. Takes ownership of the vector. */
 static wf_status adopt(byte_vec *vec, wf__input *out, wf_error *err) {
   if (vec->size >= 2 && vec->data[0] == 0x1f && vec->data[1] == 0x8b) {
     byte_vec plain = {0};

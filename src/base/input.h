@@ -18,8 +18,8 @@ typedef struct wf__input {
   bool mapped;
 } wf__input;
 
-/* Errors: cannot open/read, a directory, gzip stream damaged or truncated or unlikely to be meant
- * (more than 64 MB and 200 times its size). */
+/* Errors: the file cannot be opened or read, is a directory, or is a gzip stream that is damaged,
+ * truncated or suspicious (inflates to more than 64 MB and 200 times its size). */
 wf_status wf__input_open(const char *path, wf__input *out, wf_error *err);
 /* An input over a copy of bytes in memory; `name` stands for the path in messages. */
 wf_status wf__input_from_memory(const void *data, size_t size, const char *name, wf__input *out,
@@ -34,8 +34,7 @@ typedef struct wf__cursor {
 wf__cursor wf__cursor_of(const wf__input *input);
 size_t wf__cursor_left(const wf__cursor *cursor);
 uint64_t wf__cursor_offset(const wf__cursor *cursor);
-/* Little-endian scalars and raw bytes; `what` names the thing for the message "path: truncated at
- * byte N: WHAT needs K more". */
+/* Little-endian scalars and raw bytes; `what` names the item in the error message. */
 wf_status wf__read_bytes(wf__cursor *cursor, void *out, size_t size, const char *what,
                          wf_error *err);
 wf_status wf__read_i32(wf__cursor *cursor, int32_t *out, const char *what, wf_error *err);
@@ -72,11 +71,11 @@ bool wf__next_line(wf__lines *lines, wf__span *line);
 bool wf__next_field(wf__span *rest, wf__span *field);
 wf_status wf__lines_fail(const wf__lines *lines, wf_error *err, wf_status code, const char *format,
                          ...) WF__PRINTF(4, 5);
-/* Whole span is one number? Locale-free. Floats accept "inf", "infinity", "nan" in any case, with
- * sign. */
+/* Parse the whole span as one number; false if it is not one. Independent of the locale. Floats
+ * accept "inf", "infinity" and "nan" in any case, with sign. */
 bool wf__parse_i64(wf__span text, int64_t *out);
 bool wf__parse_f64(wf__span text, double *out);
-/* Is the span valid UTF-8 (no surrogates, no overlong forms)? */
+/* True if the span is valid UTF-8 (no surrogates, no overlong forms). */
 bool wf__is_utf8(wf__span text);
 /* %.*s arguments for a span, cut at 80 bytes for messages. */
 #define WF__SPAN_ARG(span) (int)((span).size > 80 ? 80 : (span).size), (span).data

@@ -1,4 +1,4 @@
-/* interrupt.c - the caller's wish to end a call, one of each thread. */
+/* interrupt.c - cancellation of calls, by one callback per thread. */
 #include "base/interrupt.h"
 
 #include <stdatomic.h>
@@ -9,7 +9,7 @@ enum { PERIOD_NS = 30 * 1000 * 1000 };
 struct wf__interrupt {
   wf_interrupt_fn fn;
   void *user;
-  uint64_t next_ns; /* when the function is asked again */
+  uint64_t next_ns; /* time of the next call of the function */
   atomic_bool stopped;
 };
 
@@ -24,7 +24,7 @@ void wf_set_interrupt(wf_interrupt_fn fn, void *user) {
   t_current = fn != NULL ? &t_own : NULL;
 }
 
-/* In steps of a few milliseconds, which is quick to read. */
+/* Monotonic time with a resolution of a few milliseconds; fast to read. */
 static uint64_t coarse_ns(void) {
   struct timespec time;
 #if defined(CLOCK_MONOTONIC_COARSE)

@@ -2,7 +2,7 @@
  * power-of-two size.
  *
  * Keys may be anything but WF__MAP64_EMPTY. There is no removal; wf__map64_clear keeps the memory.
- * Iteration order is not offered on purpose: results must not depend on it. */
+ * There is no iteration, so that results cannot depend on its order. */
 #ifndef WF_BASE_MAP64_H
 #define WF_BASE_MAP64_H
 
@@ -19,7 +19,7 @@ typedef struct wf__map64 {
   int bits; /* 2^bits slots; 0: nothing allocated */
 } wf__map64;
 
-/* Makes room for `count` keys in all. */
+/* Reserves space for `count` keys in total. */
 wf_status wf__map64_reserve(wf__map64 *map, uint64_t count, const char *what, wf_error *err);
 void wf__map64_clear(wf__map64 *map);
 void wf__map64_free(wf__map64 *map);
@@ -34,8 +34,8 @@ static inline uint32_t wf__map64_find(const wf__map64 *map, uint64_t key) {
   }
 }
 
-/* Inserts key -> value unless the key is there. `*out_value` is the value that stands; `*out_new`
- * (may be NULL) says which. */
+/* Inserts key -> value unless the key is there. `*out_value` is the stored value; `*out_new` (may
+ * be NULL) is true if it was inserted. */
 static inline wf_status wf__map64_insert(wf__map64 *map, uint64_t key, uint32_t value,
                                          uint32_t *out_value, bool *out_new, const char *what,
                                          wf_error *err) {

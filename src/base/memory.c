@@ -6,10 +6,9 @@
 
 enum { HUGE_MIN_BYTES = 1 << 22, PAGE_BYTES = 1 << 12 };
 
-/* Asks for huge pages under a large block: fewer page faults while it is filled, and fewer misses
- * of the address cache when it is read at random. Whole pages round the block, so that a block with
- * a mapping of its own stays one mapping, which realloc can move. Advice only: failure does not
- * matter. */
+/* Requests huge pages for a large block: fewer page faults on writing and fewer TLB misses on
+ * random reads. The range is extended to whole pages, so that a block with its own mapping stays
+ * one mapping, which realloc can move. Failure is ignored. */
 static void *prefer_huge_pages(void *memory, size_t bytes) {
 #ifdef MADV_HUGEPAGE
   if (memory != NULL && bytes >= HUGE_MIN_BYTES) {

@@ -1,6 +1,7 @@
 /* memory.h - checked allocation, growable arrays, arenas.
  *
- * Nothing here aborts: NULL or a status comes back, and sizes are multiplied with overflow checks.
+ * Nothing here aborts: failure returns NULL or a status. Products of sizes are checked for
+ * overflow.
  */
 #ifndef WF_BASE_MEMORY_H
 #define WF_BASE_MEMORY_H
@@ -24,7 +25,7 @@ char *wf__strndup(const char *text, size_t size);
     uint64_t cap;  \
   }
 
-/* Makes room for `extra` more elements (amortised doubling). */
+/* Reserves space for `extra` more elements (amortised doubling). */
 #define wf__vec_grow(vec, extra, what, err)                                                     \
   (wf__likely((vec)->cap - (vec)->size >= (uint64_t)(extra))                                    \
        ? WF_OK                                                                                  \

@@ -5,7 +5,7 @@
 
 #define WF__ROW(type, name, def, min, max, unit, help) \
   {#name, WF_OPTION_##type, offsetof(options_type, name), def, min, max, unit, help},
-/* The typedef inside the function is what lets one row macro serve every structure. */
+/* The typedef inside the function lets one row macro work for every structure. */
 #define WF__DEFINE_TABLE(name, LIST)                                         \
   const wf_option_table *wf__##name##_table(void) {                          \
     typedef wf_##name##_options options_type;                                \

@@ -19,8 +19,7 @@ struct wf__output {
   char *path, *temporary; /* temporary is NULL when writing straight to `path` (standard output,
                              devices, pipes) */
   int fd;
-  bool named; /* does `temporary` exist? Else the file has no name yet, so that it goes with the
-                 process, however that ends */
+  bool named; /* `temporary` exists. Else the file is unnamed and disappears with the process */
   int error;  /* first errno */
   size_t used;
   uint64_t offset; /* of the start of the buffer in the file */
@@ -47,10 +46,10 @@ static void flush(wf__output *output) {
   output->used = 0;
 }
 
-/* A file without a name in the folder of `path`; -1 where the file system has none. */
+/* Opens an unnamed file in the folder of `path`; -1 if the file system does not support it. */
 static int open_unnamed(const char *path) {
 #if defined(O_TMPFILE)
-  if (access("/proc/self/fd", X_OK) != 0) return -1; /* it could not be given a name */
+  if (access("/proc/self/fd", X_OK) != 0) return -1; /* an unnamed file could not be named later */
   const char *slash = strrchr(path, '/');
   if (slash == NULL) return open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   char *folder = wf__strndup(path, slash == path ? 1 : (size_t)(slash - path));
@@ -63,7 +62,7 @@ static int open_unnamed(const char *path) {
 #endif
 }
 
-/* Gives the file its name at once if no file has it, else a temporary one. */
+/* Gives the file its final name if no file has it, else a temporary name. */
 static bool name_file(wf__output *output) {
   char link_path[64];
   if (output->named) return true;
@@ -73,7 +72,7 @@ static bool name_file(wf__output *output) {
     output->temporary = NULL;
     return true;
   }
-  unlink(output->temporary); /* of a process with this number, long gone */
+  unlink(output->temporary); /* left by an earlier process with this id */
   output->named = linkat(AT_FDCWD, link_path, AT_FDCWD, output->temporary, AT_SYMLINK_FOLLOW) == 0;
   return output->named;
 }

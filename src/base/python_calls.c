@@ -1,16 +1,14 @@
-/* python_calls.c - calls into Python that lose no exception.
- *
- * A KeyboardInterrupt comes whenever Python's evaluation loop looks for signals, and it does so
- * before a function's first statement. A callback of ctypes has nobody to hand such an exception
- * to: it prints it and goes on. Here the interpreter is called from C, and the exception is kept
- * for whoever made the call. */
+/* python_calls.c - calls into Python that keep exceptions. Python raises KeyboardInterrupt when its
+ * evaluation loop checks for signals, which may be before a function's first statement. A ctypes
+ * callback cannot pass on such an exception: it prints it and continues. Here C code calls the
+ * interpreter and keeps the exception for the caller. */
 #include "base/error.h"
 
 static wf_python g_python;
 
 void wf_python_use(const wf_python *python) { g_python = *python; }
 
-/* With the interpreter's lock. */
+/* Needs the interpreter's lock. */
 static bool keep_raised(wf_python_call *call) {
   g_python.PyErr_Fetch(&call->raised[0], &call->raised[1], &call->raised[2]);
   return false;
@@ -25,7 +23,7 @@ bool wf_python_check(void *user) {
   return good;
 }
 
-/* With the interpreter's lock: what the callable has returned, as a truth value. */
+/* Converts the result of the callable to a truth value. Needs the interpreter's lock. */
 static bool take_result(wf_python_call *call, void *result) {
   const int truth = result != NULL ? g_python.PyObject_IsTrue(result) : -1;
   if (truth < 0) keep_raised(call);

@@ -1,4 +1,4 @@
-/* spill_buffer.c - a buffer that flows over into a file. */
+/* spill_buffer.c - a buffer that spills to a file. */
 #include "base/spill_buffer.h"
 
 #include <string.h>

@@ -10,8 +10,8 @@
 
 #include "base/memory.h"
 
-/* Without a name from the start, where the file system has such files: else whoever is killed
- * between the two steps leaves one behind. */
+/* Opens an unnamed file if the file system supports it. Creating and then unlinking a file would
+ * leave it behind if the process is killed in between. */
 static int open_unnamed(const char *folder, char *path) {
 #if defined(O_TMPFILE)
   int unnamed = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);

@@ -19,9 +19,8 @@ struct wf__pool {
   pthread_t *threads;
   pthread_mutex_t mutex;
   pthread_cond_t wake, done;
-  wf__job *
-      jobs; /* with items that nobody has begun, or had when last looked at; the next to do first */
-  int num_idle; /* helper threads that wait for a job */
+  wf__job *jobs; /* queue of jobs that may have items not yet started, next first */
+  int num_idle;  /* helper threads waiting for a job */
   bool stop;
 };
 
@@ -50,7 +49,7 @@ static bool work_once(wf__job *job, int worker) {
   return true;
 }
 
-/* With the mutex. */
+/* Needs the mutex. */
 static void unqueue(wf__pool *pool, wf__job *job) {
   if (!job->queued) return;
   wf__job **place = &pool->jobs;
@@ -59,8 +58,8 @@ static void unqueue(wf__pool *pool, wf__job *job) {
   job->queued = false;
 }
 
-/* With the mutex, which is free while items are done: all that are left of the job, or one. False
- * if there was none. */
+/* Runs the remaining items of the job, or one of them. False if none was left. Needs the mutex,
+ * which is released while an item runs. */
 static bool work(wf__pool *pool, wf__job *job, bool all, int worker) {
   job->busy++;
   pthread_mutex_unlock(&pool->mutex);
@@ -104,7 +103,8 @@ wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err) {
   *out = NULL;
   if (num_threads <= 0) num_threads = wf__num_cpus();
   if (num_threads > 4096)
-    return wf__fail(err, WF_ERR_ARGUMENT, "%d threads asked for, at most 4096", num_threads);
+    return wf__fail(err, WF_ERR_ARGUMENT, "%d threads requested, at most 4096 are possible",
+                    num_threads);
   wf__pool *pool = wf__calloc(1, sizeof *pool);
   if (pool == NULL) return wf__fail_memory(err, sizeof *pool, "a thread pool");
   pool->size = num_threads;
@@ -132,7 +132,7 @@ wf_status wf__pool_create(int num_threads, wf__pool **out, wf_error *err) {
 
 int wf__pool_size(const wf__pool *pool) { return pool->size; }
 
-/* With the mutex: the job is the next to do, or the last one. */
+/* Puts the job first or last in the queue. Needs the mutex. */
 static void enqueue(wf__pool *pool, wf__job *job, bool first) {
   const uint64_t num_items = job->num_items;
   wf__job **place = &pool->jobs;
@@ -147,8 +147,8 @@ static void enqueue(wf__pool *pool, wf__job *job, bool first) {
     for (uint64_t i = 0; i < num_items; i++) pthread_cond_signal(&pool->wake);
 }
 
-/* With the mutex, which is free meanwhile: until something is done, or it is time to ask the caller
- * whether to stop, which the others cannot do. */
+/* Waits until a job finishes, or until it is time to call the caller's interrupt function, which
+ * only this thread may do. Needs the mutex, which is released meanwhile. */
 static void wait_done(wf__pool *pool) {
   struct timespec until;
   if (!wf__interrupt_polls()) {
@@ -164,7 +164,7 @@ static void wait_done(wf__pool *pool) {
   pthread_mutex_lock(&pool->mutex);
 }
 
-/* With the mutex. */
+/* Needs the mutex. */
 static void wait_for(wf__pool *pool, wf__job *job) {
   work(pool, job, true, 0);
   while (job->busy > 0) wait_done(pool);

@@ -1,10 +1,8 @@
-/* threads.h - a fixed pool of workers, and jobs for it: as many calls of a function as there are
- * items.
- *
- * Items are assigned by a counter, so uneven ones balance; results must not depend on which
- * worker ran an item. One thread uses a pool from outside; it works too, so a pool of 1 starts no
- * thread. wf__pool_run waits for its job; wf__pool_start leaves one to the others, with
- * wf__pool_run before, meanwhile, after: what is to be waited for goes first. */
+/* threads.h - a fixed pool of workers. A job calls a function once for each of its items. A counter
+ * assigns the items, so uneven items balance. Results must not depend on which worker ran an item.
+ * One thread uses a pool from outside. It works too, so a pool of 1 starts no thread. wf__pool_run
+ * waits for its job. wf__pool_start leaves its job to the other workers; wf__pool_run may be called
+ * meanwhile, and its job goes first. */
 #ifndef WF_BASE_THREADS_H
 #define WF_BASE_THREADS_H
 
@@ -23,28 +21,28 @@ int wf__pool_size(const wf__pool *pool);
 /* Calls fn(user, item, worker) for every item in [0, num_items), worker in [0, size). Returns when
  * all are done. */
 void wf__pool_run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user);
-/* The same, but items are left out once the call is to end (base/interrupt.h): WF_ERR_CANCELLED,
- * also if none was. */
+/* As wf__pool_run, but skips the remaining items if the call is cancelled (base/interrupt.h). Then
+ * returns WF_ERR_CANCELLED, also if no item was skipped. */
 wf_status wf__pool_try(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *user,
                        wf_error *err);
-/* A job that goes on while the caller does something else. Memory is the caller's; it stays where
- * it is until wf__pool_is_done. */
+/* A job that runs in the background. The caller owns the memory, which must not move before
+ * wf__pool_is_done. */
 typedef struct wf__job {
   wf__task_fn fn;
   void *user;
   uint64_t num_items;
-  struct wf__interrupt *interrupt; /* of whom it is done for */
+  struct wf__interrupt *interrupt; /* of the call that the job belongs to */
   bool may_stop;
   atomic_uint_fast64_t next_item;
-  int busy; /* workers at it */
+  int busy; /* workers that run its items */
   bool queued;
   struct wf__job *next;
 } wf__job;
 void wf__pool_start(wf__pool *pool, wf__job *job, uint64_t num_items, wf__task_fn fn, void *user);
 bool wf__pool_is_done(wf__pool *pool, const wf__job *job);
-/* The caller does one item of what was started; false if there is none left. */
+/* The caller runs one item of a started job; false if none is left. */
 bool wf__pool_help(wf__pool *pool);
-/* Returns when the job is done; the caller works at it. */
+/* Runs items of the job in the calling thread, and returns when the job is done. */
 void wf__pool_wait(wf__pool *pool, wf__job *job);
 void wf__pool_free(wf__pool *pool);
 

@@ -20,15 +20,15 @@
 enum { MAX_FIELDS = WF_LM_MAX_ORDER + 3, WINDOW_BYTES = 1 << 20, MOST_LINE_BYTES = 1 << 26 };
 
 typedef struct reader {
-  const wf__input *input; /* the whole file, or NULL: it comes through `window`, piece by piece */
+  const wf__input *input; /* the whole file, or NULL: it is read through `window` in pieces */
   gzFile stream;          /* of plain text, too */
   char *window;
   size_t window_bytes;
-  bool ended; /* nothing is left behind the window */
+  bool ended; /* the window holds the end of the stream */
   wf__ngram_collector *collector;
   wf__lines lines;
   const char *begin;
-  wf__span line; /* the current one: of the header, or the head of a section */
+  wf__span line; /* the current line, of the header or the head of a section */
   uint64_t counts[WF_LM_MAX_ORDER + 1];
   struct {
     wf__span text[WF_LM_MAX_ORDER];
@@ -41,7 +41,7 @@ static bool is_text(wf__span span, const char *text) {
   return strlen(text) == span.size && memcmp(span.data, text, span.size) == 0;
 }
 
-/* Puts path and line before an error of the collector that concerns the file. */
+/* Prepends path and line to an error of the collector about the file. */
 static wf_status at_line(const reader *r, wf_status status, wf_error *err) {
   if (status != WF_ERR_FORMAT && status != WF_ERR_LIMIT) return status;
   return wf__fail_prefix(err, status, "%s:%llu", r->lines.path,
@@ -50,8 +50,8 @@ static wf_status at_line(const reader *r, wf_status status, wf_error *err) {
 
 /* --- lines ------------------------------------------------------------------------------- */
 
-/* Gets more of the stream behind what is left in the window; makes the window larger if it is full
- * of one line. */
+/* Reads more of the stream after the rest of the window. Enlarges the window if one line fills it.
+ */
 static wf_status refill(reader *r, wf_error *err) {
   size_t left = (size_t)(r->lines.end - r->lines.at);
   if (left == r->window_bytes) {
@@ -81,7 +81,7 @@ static wf_status refill(reader *r, wf_error *err) {
   return WF_OK;
 }
 
-/* The next line into r->line; false through *more at the end of the file. */
+/* Reads the next line into r->line; sets *more to false at the end of the file. */
 static wf_status next_line(reader *r, bool *more, wf_error *err) {
   while (r->input == NULL && !r->ended &&
          (r->lines.at == r->lines.end ||
@@ -109,14 +109,14 @@ static wf_status parse_cost(const reader *r, wf__span text, const char *what, fl
   return WF_OK;
 }
 
-/* Labels of the words of an n-gram of order k >= 2, to r->last.label; looks up only what differs
- * from the line before. */
+/* Finds the labels of the words of an n-gram of order k >= 2, in r->last.label. Looks up only the
+ * words that differ from the previous line. */
 static wf_status find_words(reader *r, int k, const wf__span *text, wf_error *err) {
   int same = 0;
   while (same < k && same < r->last.num_words && text[same].size == r->last.text[same].size &&
          memcmp(text[same].data, r->last.text[same].data, text[same].size) == 0)
     same++;
-  r->last.num_words = same; /* should one of the rest fail */
+  r->last.num_words = same; /* in case a later word is not found */
   for (int i = same; i < k; i++) {
     int64_t key = wf_symbols_find_bytes(r->collector->vocab, text[i].data, text[i].size);
     if (key <= 0)
@@ -166,15 +166,15 @@ static bool is_blank(wf__span line) {
   return !wf__next_field(&line, &field);
 }
 
-/* Trailing blanks off. */
+/* Removes trailing blanks. */
 static wf__span trim(wf__span line) {
   while (line.size > 0 && (line.data[line.size - 1] == ' ' || line.data[line.size - 1] == '\t'))
     line.size--;
   return line;
 }
 
-/* The lines of section k, up to the next line that starts with a backslash, which becomes the
- * current one. */
+/* Reads the lines of section k up to the next line that starts with a backslash, which becomes the
+ * current line. */
 static wf_status read_section(reader *r, int k, wf_error *err) {
   uint64_t least_bytes = 2 * (uint64_t)k + 2,
            left = (uint64_t)(r->lines.end - r->lines.at) / least_bytes, num = 0;

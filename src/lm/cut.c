@@ -1,5 +1,5 @@
-/* cut.c - the n largest of many floats, by bytes from the highest: four passes, whatever the values
- * are. */
+/* cut.c - the n largest of many floats: a radix selection by bytes from the highest, in four passes
+ * for any values. */
 #include <string.h>
 
 #include "lm/lm_prune.h"
@@ -23,7 +23,7 @@ wf__cut wf__cut_at(const float *values, uint64_t num, uint64_t n) {
   if (n >= num) return (wf__cut){-INFINITY, UINT64_MAX};
   if (n == 0) return (wf__cut){INFINITY, 0};
   uint32_t prefix = 0, mask = 0;
-  uint64_t room = n; /* how many with the prefix so far are wanted */
+  uint64_t room = n; /* number of values to select among those with the prefix so far */
   for (int shift = 24; shift >= 0; shift -= 8) {
     uint64_t counts[256] = {0};
     for (uint64_t i = 0; i < num; i++) {

@@ -25,13 +25,14 @@
  *   text             the words in the order of the unigrams, each ended by NUL
  *
  * The trie is reversed (reversed_trie.h). Values are log10. A probability of 31 bits lacks its
- * sign, which is minus. Quantised values are places in the tables. Types 4 and 5 leave the highest
- * bits of `first child` out: they are the number of steps[1 ..] up to the entry's number.
+ * sign, which is minus. Quantised values are places in the tables. Types 4 and 5 do not store the
+ * highest bits of `first child`. Their value is the number of steps[1 ..] that are at most the
+ * entry's number.
  *
- * A trie needs every ending `b c` of an n-gram `a b c`. Where the ARPA file lacks one, KenLM adds
- * it, at the probability that back-off gives it and with back-off weight 1. Nothing marks such an
- * n-gram; it is read as any other, and changes no probability. Nor does KenLM mark an <unk> that it
- * added. */
+ * A trie needs every suffix `b c` of an n-gram `a b c`. KenLM adds suffixes that the ARPA file
+ * lacks, at their backed-off probability and with back-off weight 1. The file does not mark them.
+ * They are read as any other n-gram and change no probability. An <unk> that KenLM added is not
+ * marked either. */
 #include "lm/kenlm.h"
 
 #include "lm/reversed_trie.h"
@@ -77,7 +78,7 @@ static float read_value(const packed *level, const uint8_t *table, uint64_t offs
                                : wf__float_of_bits((uint32_t)value | sign));
 }
 
-/* First child of entry i, which may be the one behind the last. */
+/* First child of entry i; i may be one past the last entry. */
 static uint64_t first_child(const kenlm *lm, const packed *level, uint64_t i) {
   uint64_t offset = i * level->entry_bits + lm->word_bits + lm->backoff_bits + lm->probability_bits;
   uint64_t first = 0, last = level->num_steps;
@@ -172,7 +173,7 @@ static wf_status read_header(kenlm *lm, wf_error *err) {
   for (uint32_t k = 1; k <= t->order; k++) {
     WF__TRY(wf__read_u64(&t->cursor, &t->counts[k], "a count of n-grams", err));
     if (t->counts[k] / 8 >
-        t->input->size) /* a bit each, at the very least; sizes below cannot overflow */
+        t->input->size) /* at least a bit each; the sizes below cannot overflow */
       return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "%llu %u-grams in %llu bytes",
                              (unsigned long long)t->counts[k], k,
                              (unsigned long long)t->input->size);
@@ -187,7 +188,7 @@ static wf_status read_header(kenlm *lm, wf_error *err) {
   return wf__read_view(&t->cursor, &at, t->counts[1] * 8, "the hashes of the words", err);
 }
 
-/* Tables of quantised values, or none; and how many bits a value takes in an entry. */
+/* Reads the tables of quantised values, if any, and the number of bits of a value in an entry. */
 static wf_status read_tables(kenlm *lm, wf_error *err) {
   wf__reversed_trie *t = &lm->trie;
   lm->probability_bits = 31;
@@ -215,8 +216,9 @@ static wf_status read_tables(kenlm *lm, wf_error *err) {
   return WF_OK;
 }
 
-/* The highest bits of `first child`, as many as make the file smallest: each costs a bit an entry
- * if it stays, twice the steps of 64 bits if it goes. */
+/* Reads the steps, which encode the highest bits of `first child`. KenLM removes the number of bits
+ * that makes the file smallest: a stored bit takes one bit per entry, a removed bit doubles the
+ * number of 64-bit steps. */
 static wf_status read_steps(kenlm *lm, uint32_t k, wf_error *err) {
   wf__reversed_trie *t = &lm->trie;
   packed *level = &lm->level[k];
@@ -236,8 +238,8 @@ static wf_status read_steps(kenlm *lm, uint32_t k, wf_error *err) {
     level->next_bits = width - chop;
     level->num_steps = num_steps;
   }
-  /* The head was at `at`; the array starts 8 bytes behind the next multiple of 8, with the step to
-   * 0. */
+  /* The array starts 8 bytes after the next multiple of 8 from the head at `at`. Its first step is
+   * to 0. */
   const uint64_t pad = (8 - (wf__cursor_offset(&t->cursor) - 2) % 8) % 8;
   WF__TRY(wf__read_view(&t->cursor, &level->steps, 8 * (2 + level->num_steps) + 7 - 2,
                         "the steps of pointers", err));
@@ -245,7 +247,7 @@ static wf_status read_steps(kenlm *lm, uint32_t k, wf_error *err) {
   return WF_OK;
 }
 
-/* Views of the entries; all sizes are checked against the bytes that are there. */
+/* Sets the views of the entries. All sizes are checked against the size of the file. */
 static wf_status read_levels(kenlm *lm, wf_error *err) {
   wf__reversed_trie *t = &lm->trie;
   WF__TRY(wf__read_view(&t->cursor, &lm->unigrams, (t->counts[1] + 2) * UNIGRAM_BYTES,

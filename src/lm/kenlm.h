@@ -4,7 +4,8 @@
 
 #include "lm/ngram_collector.h"
 
-/* By its first bytes: any of KenLM's binary formats, also those that wf__lm_read_kenlm refuses. */
+/* True if the first bytes are those of any binary format of KenLM, including formats that
+ * wf__lm_read_kenlm refuses. */
 bool wf__lm_is_kenlm(const wf__input *input);
 /* wf__ngram_read_fn; `input`: the wf__input. */
 wf_status wf__lm_read_kenlm(void *input, wf__ngram_collector *collector, wf_error *err);

@@ -1,4 +1,4 @@
-/* lm.c - the language model as an object: lifetime, facts, queries. */
+/* lm.c - the language model as an object: lifetime, info, queries. */
 #include "lm/lm.h"
 
 #include <stdlib.h>

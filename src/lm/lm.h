@@ -1,4 +1,4 @@
-/* lm.h - the back-off automaton from the inside, and the step that everything else is made of.
+/* lm.h - the arrays of the back-off automaton, and its step function.
  *
  *   ARPA text --arpa.c--> n-grams, level by level --ngram_levels.c (sort)--> lm_build.c --> wf_lm
  *   --> lm.c (queries), lm_to_fst.c
@@ -34,8 +34,8 @@ struct wf_lm {
   uint32_t bos, eos, unk; /* labels; unk is WF__LM_NONE if the model has no <unk> */
   uint32_t start;
   uint32_t num_public, num_labels;
-  uint64_t num_outside; /* words of the file that the given word table lacks; of these, how many it
-                           has in another case, and the first */
+  uint64_t num_outside; /* words of the file that the given word table lacks; the number of these
+                           that it has in another case, and the first one */
   uint64_t num_other_case;
   char other_case[64];
   uint64_t num_states, num_arcs;
@@ -52,7 +52,7 @@ static inline bool wf__lm_knows(const wf_lm *lm, uint32_t word) {
   return word < lm->num_labels && lm->unigrams[word].next != WF__LM_NONE;
 }
 
-/* First arc of [first, first + num) whose word is not below `word`; first + num if there is none.
+/* First arc of [first, first + num) with a word >= `word`; first + num if there is none.
  */
 static inline const wf__lm_arc *wf__lm_lower_bound(const wf__lm_arc *first, uint64_t num,
                                                    uint32_t word) {
@@ -73,7 +73,7 @@ static inline const wf__lm_arc *wf__lm_find(const wf_lm *lm, uint32_t state, uin
   return arc != end && arc->word == word ? arc : NULL;
 }
 
-/* Cost of a word that the model knows; `*at` is the state whose arc was taken. */
+/* Cost of a word that has a unigram. Sets `*at` to the state that has the arc taken. */
 static inline float wf__lm_step_known(const wf_lm *lm, uint32_t state, uint32_t word,
                                       uint32_t *next, uint32_t *at) {
   float cost = 0;
@@ -98,13 +98,14 @@ static inline int32_t wf__lm_level(const wf_lm *lm, uint32_t state) {
   return level;
 }
 
-/* Is `next`, behind an arc of an n-gram of k words, the state of just these words? Else it is that
- * of a suffix. Every state but <s> and 0 is one once. */
+/* True if `next`, the target of the arc of an n-gram of k words, is the state of exactly these
+ * words. Else it is the state of a suffix. Every state except <s> and 0 is the own state of exactly
+ * one arc. */
 static inline bool wf__lm_is_own_state(const wf_lm *lm, int k, uint32_t next) {
   return k < lm->order && next >= lm->level_begin[k];
 }
 
-/* Has a state an n-gram for </s> of its own? */
+/* True if the state has an explicit n-gram for </s>. */
 static inline bool wf__lm_has_own_final(const wf_lm *lm, uint32_t state) {
   return lm->final_order[state] == wf__lm_level(lm, state) + 1;
 }

@@ -1,19 +1,17 @@
-/* lm_normalize.c - probabilities that sum to 1 after every history.
- *
- * With S the explicit probabilities after h, and D what the words that are not explicit have after
- * the shorter history h', the back-off weight is (1 - S) / D. 1 less the probabilities of the
- * explicit words would do for D, were it not for float32: where little is left, errors of 1e-7 in
- * what sums to 1 would be most of it. So mass[] keeps to what the probabilities after each history
- * sum in double, rounded costs and all. */
+/* lm_normalize.c - makes the probabilities after every history sum to 1. Let S be the sum of the
+ * explicit probabilities after h, and D the probability of the other words after the shorter
+ * history h'. The back-off weight is (1 - S) / D. D is a difference of sums. In float32 the sum
+ * after h' is 1 only within 1e-7, which would dominate a small D. So mass[] keeps the actual sum
+ * after each history in double, computed from the rounded costs. */
 #include "base/memory.h"
 #include "base/interrupt.h"
 #include "lm/lm_prune.h"
 
 enum { CHUNK = 1024 };
 static const double smallest_rest =
-    1e-6; /* 1 - S: less is an error of rounding in the model given */
+    1e-6; /* 1 - S: smaller values are rounding errors of the given model */
 static const double smallest_lower =
-    1e-10; /* D: less is an error of rounding here, and every word is explicit */
+    1e-10; /* D: smaller values are rounding errors, and every word is explicit */
 
 typedef struct normalizing {
   wf_lm *lm;
@@ -24,7 +22,7 @@ typedef struct normalizing {
 
 static double probability(float cost) { return exp(-(double)cost); }
 
-/* Probability 1 may come out a little larger. */
+/* Rounding may make a probability slightly larger than 1. */
 static float add_cost(float cost, double more) {
   double sum = (double)cost + more;
   return sum > 0 ? (float)sum : 0;
@@ -39,7 +37,7 @@ static double sum_unigrams(const wf_lm *lm) {
 
 static void normalize_unigrams(normalizing *n) {
   wf_lm *lm = n->lm;
-  double sum = sum_unigrams(lm), more = sum > 0 ? log(sum) : 0; /* 0: nothing can be done */
+  double sum = sum_unigrams(lm), more = sum > 0 ? log(sum) : 0; /* 0: cannot be scaled */
   if (lm->final_order[0] == 1) lm->final_cost[0] = add_cost(lm->final_cost[0], more);
   for (uint32_t w = 0; w < lm->num_labels; w++)
     if (wf__lm_knows(lm, w)) lm->unigrams[w].cost = add_cost(lm->unigrams[w].cost, more);
@@ -80,8 +78,7 @@ static void sum_state(const normalizing *n, uint32_t state, double *sum, double 
   }
 }
 
-/* The explicit probabilities by a factor, together with the back-off weight if there is something
- * to back off to. */
+/* Scales the explicit probabilities, and the back-off weight if there are words to back off to. */
 static void scale_state(wf_lm *lm, uint32_t state, double sum, double lower_rest) {
   wf__lm_state *from = &lm->states[state];
   double total = sum + (lower_rest > 0 ? probability(from->backoff_cost) * lower_rest : 0),
@@ -127,7 +124,7 @@ wf_status wf__lm_normalize(wf_lm *lm, wf__pool *pool, uint64_t *num_scaled, wf_e
   normalize_unigrams(&n);
   wf_status status = WF_OK;
   for (int level = 1; level < lm->order && status == WF_OK;
-       level++) { /* the back-off of a state is of a lower level, and complete */
+       level++) { /* the back-off state has a lower level and is complete */
     n.first = lm->level_begin[level];
     n.end = lm->level_begin[level + 1];
     status = wf__pool_try(pool, (n.end - n.first + CHUNK - 1) / CHUNK, normalize_chunk, &n, err);

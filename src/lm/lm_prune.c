@@ -1,11 +1,10 @@
-/* lm_prune.c - which words and n-grams of a model stay.
- *
- * Each n-gram has a worth of its own (lm_score.c). Contexts must stay as long as an n-gram needs
- * them, so from the highest order down
+/* lm_prune.c - selects the words and n-grams to keep. Each n-gram has its own worth (lm_score.c).
+ * The context of a kept n-gram must be kept, so from the highest order down
  *     value = max(own worth, values of the n-grams that it is the context of)
- * for those that stay, -infinity for the others. best[state] is that maximum over the n-grams after
- * a history. A limit on one order is then a cut among its n-grams, contexts first; a limit on all
- * is one cut through all values, as no context is worth less than what needs it. */
+ * for kept n-grams, -infinity for the others. best[state] is the maximum value of the n-grams after
+ * a history. A limit on one order then selects the largest values of that order, contexts first. A
+ * limit on all orders selects the largest of all values, because no context has a smaller value
+ * than an n-gram that needs it. */
 #include "lm/lm_prune.h"
 
 #include <string.h>
@@ -21,8 +20,8 @@ typedef struct pruning {
   wf_lm_prune_options options;
   uint64_t limit[WF_LM_MAX_ORDER + 1]; /* by order; UINT64_MAX: none */
   wf__lm_values values;
-  float *best; /* [num_states] -infinity: no n-gram after it stays */
-  float *keys; /* values to cut through */
+  float *best; /* [num_states] -infinity: no n-gram after it is kept */
+  float *keys; /* values for wf__cut */
 } pruning;
 
 /* --- words ------------------------------------------------------------------------------- */
@@ -36,7 +35,7 @@ static bool is_candidate(const wf_lm *lm, const wf_symbols *vocabulary, uint32_t
   return vocabulary == NULL || wf_symbols_find(vocabulary, wf_symbols_text(lm->words, word)) >= 0;
 }
 
-/* kept[num_labels]; their share of the unigrams' probability, and how many. */
+/* Sets kept[num_labels], the sum of the kept words' unigram probabilities, and their number. */
 static wf_status choose_words(const wf_lm *lm, const wf_symbols *vocabulary, uint64_t max_words,
                               bool *kept, double *mass, uint64_t *num_kept, wf_error *err) {
   float *likely = wf__alloc(lm->num_labels, sizeof *likely);
@@ -64,7 +63,7 @@ static wf_status choose_words(const wf_lm *lm, const wf_symbols *vocabulary, uin
                        : wf__fail(err, WF_ERR_ARGUMENT, "no word of the language model is left");
 }
 
-/* The model of the words that stay; sums to 1 too, so that worths are those of that model. */
+/* Makes the model of the kept words. It is normalised, so that worths refer to this model. */
 static wf_status restrict_words(const wf_lm *lm, const bool *kept, wf__pool *pool, wf_lm **out,
                                 wf_error *err) {
   wf__lm_values all;
@@ -113,7 +112,7 @@ static wf_status parse_limits(pruning *p, wf_error *err) {
   return WF_OK;
 }
 
-/* Goes through the n-grams of one order; f(p, value of the n-gram, best value behind it or
+/* Visits the n-grams of one order: f(p, value of the n-gram, best value of its continuations or
  * -infinity). */
 typedef void (*visit_fn)(void *user, float *value, float behind);
 
@@ -131,12 +130,12 @@ static void visit_order(const pruning *p, int k, visit_fn visit, void *user) {
     visit_state(p, k, state, visit, user);
 }
 
-/* One order, in three goes: threshold and the keys of what is left; the cuts; the values. */
+/* One order, in three passes: threshold and keys of the rest; cuts; values. */
 typedef struct choice {
   float threshold;
   float *keys;
   uint64_t num_contexts,
-      num_others; /* keys of contexts, from the front; of the others, from the back */
+      num_others; /* number of keys of contexts, from the front, and of the others, from the back */
   uint64_t room_of_keys;
   wf__cut contexts, others;
   float best;
@@ -204,8 +203,9 @@ static void cut_all(void *user, float *value, float behind) {
   if (*value > -INFINITY && !wf__cut_keeps(&t->cut, *value)) *value = -INFINITY;
 }
 
-/* Lower orders first, so that among equals the context comes before what needs it. What lost its
- * context in a limit of its order is still counted here: the result may be smaller than allowed. */
+/* Lower orders come first, so that among equal values a context precedes the n-grams that need it.
+ * N-grams that lost their context to the limit of an order are still counted, so the result may be
+ * smaller than the limit. */
 static void choose_total(pruning *p) {
   uint64_t wanted = (uint64_t)p->options.max_total, fixed = p->lm->num_ngrams[1];
   for (int k = 2; k < p->options.min_order && k <= p->lm->order; k++) fixed += p->lm->num_ngrams[k];

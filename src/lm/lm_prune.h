@@ -1,4 +1,4 @@
-/* lm_prune.h - the steps of pruning, apart, for wf_lm_prune and for its tests.
+/* lm_prune.h - the separate steps of pruning, for wf_lm_prune and its tests.
  *
  *   model --score--> a value for each n-gram --choose (lm_prune.c)--> values, -infinity for what
  *   goes --rebuild--> model --normalize--> model */
@@ -8,30 +8,30 @@
 #include "base/threads.h"
 #include "lm/lm.h"
 
-/* A value for each n-gram above order 1; -infinity: to be left out. */
+/* A value for each n-gram above order 1; -infinity: remove it. */
 typedef struct wf__lm_values {
   float *arc;   /* [num_arcs] */
-  float *final; /* [num_states] n-grams that end in </s>; read only where the state has one of its
-                   own, and not for state 0 */
+  float *final; /* [num_states] n-grams that end in </s>; used only for states other than 0 with an
+                   explicit one */
 } wf__lm_values;
 wf_status wf__lm_values_alloc(const wf_lm *lm, wf__lm_values *out, wf_error *err);
 void wf__lm_values_free(wf__lm_values *values);
 
-/* What the model loses without an n-gram. entropy: the relative rise of its perplexity; else the
- * weighted difference. */
+/* Computes what the model loses without each n-gram. entropy: the relative increase of its
+ * perplexity; else the weighted difference. */
 wf_status wf__lm_score(const wf_lm *lm, bool entropy, wf__pool *pool, wf__lm_values *values,
                        wf_error *err);
-/* The model of the unigrams in word_kept[num_labels] (NULL: all; <s>, </s> and <unk> stay in any
- * case) and of the n-grams whose value is not -infinity and whose words and context stay, over the
- * same word table. Its back-off weights are those of `lm`, not those that make it sum to 1. */
+/* Makes a model over the same word table. It has the unigrams in word_kept[num_labels] (NULL: all;
+ * <s>, </s> and <unk> always stay), and the n-grams with a value above -infinity if their words and
+ * context are kept. Back-off weights are copied from `lm`; the result is not normalised. */
 wf_status wf__lm_rebuild(const wf_lm *lm, const bool *word_kept, const wf__lm_values *values,
                          wf_lm **out, wf_error *err);
-/* Makes the probabilities after each history sum to 1, the shortest histories first: by their
- * back-off weights, and where these cannot (the explicit probabilities sum to 1 or more, or nothing
- * is left to back off to) by a factor on the explicit ones; counts those in `*num_scaled`. */
+/* Makes the probabilities after each history sum to 1, shortest histories first, by setting the
+ * back-off weights. If the explicit probabilities sum to 1 or more, or no word is left to back off
+ * to, they are scaled instead. `*num_scaled` counts these histories. */
 wf_status wf__lm_normalize(wf_lm *lm, wf__pool *pool, uint64_t *num_scaled, wf_error *err);
 
-/* The n largest of a set of values: those above `value`, and the first `room` of those equal to it.
+/* The n largest of a set of values: all above `value`, and the first `room` of those equal to it.
  */
 typedef struct wf__cut {
   float value;

@@ -1,4 +1,4 @@
-/* lm_read.c - a language model from a file, whatever its format. */
+/* lm_read.c - reads a language model of any format. */
 #include "lm/arpa.h"
 #include "lm/binary_lm.h"
 #include "lm/kenlm.h"

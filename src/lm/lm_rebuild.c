@@ -1,9 +1,7 @@
-/* lm_rebuild.c - a model from some of the n-grams of another.
- *
- * The states and arcs of a model are in the order of its n-grams, so the levels that wf__lm_build
- * takes are written one after another, sorted:
- *     node_of[state]  index, in the level of its length, of the n-gram that is the state's history;
- *                     NONE if that is left out */
+/* lm_rebuild.c - makes a model from a subset of the n-grams of another. The states and arcs of a
+ * model are in the order of its n-grams, so the levels for wf__lm_build are written in sorted
+ * order: node_of[state]  index, in the level of its length, of the n-gram that is the state's
+ * history; NONE if that is left out */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -30,7 +28,7 @@ static bool keeps_final(const rebuild *r, uint32_t state) {
   return r->values->final[state] > -INFINITY && wf__lm_has_own_final(r->lm, state);
 }
 
-/* Cost of the back-off of a history that still has n-grams; without any, 0: then it is no state. */
+/* Back-off cost of a history. 0 if no n-gram follows it; then it is no state. */
 static float backoff_of(const rebuild *r, uint32_t state) {
   const wf__lm_state *from = &r->lm->states[state];
   bool needed = keeps_final(r, state);
@@ -63,7 +61,8 @@ static wf_status push_unigrams(rebuild *r, wf_error *err) {
   return WF_OK;
 }
 
-/* n-grams of order k after the history `state`; </s> goes to its place among the words. */
+/* Adds the n-grams of order k after the history `state`, with </s> in sorted order among the words.
+ */
 static wf_status push_arcs(rebuild *r, int k, uint32_t state, wf_error *err) {
   const wf_lm *lm = r->lm;
   uint32_t context = r->node_of[state];

@@ -1,15 +1,13 @@
-/* lm_score.c - what each n-gram is worth to a model.
- *
- * For the n-gram `h w` with explicit p = p(w|h), p' = p(w|h') after the shorter history h', and a =
- * N / D the back-off weight of h, where N = 1 - sum p and D = 1 - sum p' over the explicit words of
- * h. Without the n-gram the weight is b = (N + p) / (D + p') and
+/* lm_score.c - the worth of each n-gram of a model. The n-gram `h w` has the explicit p = p(w|h),
+ * and p' = p(w|h') after the shorter history h'. a = N / D is the back-off weight of h, where N =
+ * 1 - sum p and D = 1 - sum p' over the explicit words of h. Without the n-gram the weight is b =
+ * (N + p) / (D + p') and
  *     relative entropy of the two models = -p(h) { p [ln p' + ln b - ln p] + N [ln b - ln a] }
  * (Stolcke 1998, "Entropy-based pruning of backoff language models", equation 5: the sum over all
- * words, in closed form). Its exponential less 1 is the relative rise of the perplexity. p(h) is
- * the product of the model's own probabilities along h; <s> counts as </s> does.
- *
- * Nothing here depends on what else is pruned, so states are independent of each other: chunks of
- * them go to the pool. */
+ * words, in closed form). exp(relative entropy) - 1 is the relative increase of the perplexity.
+ * p(h) is the product of the model's own probabilities along h; <s> has the probability of </s>. A
+ * worth does not depend on the pruning of other n-grams, so the states are independent. The pool
+ * works on chunks of states. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -42,7 +40,8 @@ void wf__lm_values_free(wf__lm_values *values) {
   *values = (wf__lm_values){0};
 }
 
-/* p(h) of every state: each is reached by one n-gram, its own, from the state of its first words.
+/* Computes p(h) of every state. The n-gram of a state leads to it from the state of all its words
+ * but the last.
  */
 static void find_marginals(scoring *s) {
   const wf_lm *lm = s->lm;
@@ -63,7 +62,7 @@ static void find_marginals(scoring *s) {
   }
 }
 
-/* The history of one state, in the letters above. */
+/* The quantities of one history, named as above. */
 typedef struct history {
   double marginal, rest, lower_rest, log_backoff; /* p(h), N, D, ln a */
 } history;

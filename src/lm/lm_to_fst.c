@@ -1,11 +1,11 @@
 /* lm_to_fst.c - the grammar acceptor of a language model (G of TLG and HCLG; as Kaldi's arpa2fst,
  * Povey et al.).
  *
- * LM states keep their order; those that the start does not reach, and "useless" ones that can only
- * back off, are left out:
- *     target(s) = s, or where its back-offs lead, their costs added up
+ * LM states keep their order. States that the start does not reach, and "useless" states that can
+ * only back off, are left out:
+ *     target(s) = s, or the state that its back-offs lead to, with the sum of their costs
  *     id_of[s]  = state of the fst, or NONE
- * A first sweep over the reachable states numbers them, a second writes their arcs. */
+ * A first pass over the reachable states numbers them, a second pass writes their arcs. */
 #include <string.h>
 
 #include "base/config.h"
@@ -26,11 +26,10 @@ enum { FAILURE = 1 };
 static bool has_arc(const grammar *g, uint32_t word, float cost) {
   if (word >= g->lm->num_public || (g->options.drop_unk && word == g->lm->unk)) return false;
   return cost != INFINITY ||
-         g->options.backoff ==
-             FAILURE; /* even an arc that nobody may take keeps its word from backing off */
+         g->options.backoff == FAILURE; /* even an impossible arc keeps its word from backing off */
 }
 
-/* Can the state do nothing but back off? */
+/* True if the state can only back off. */
 static bool is_useless(const grammar *g, uint32_t state) {
   const wf_lm *lm = g->lm;
   if (!g->options.remove_useless || state == 0 || state == lm->start ||

@@ -1,4 +1,4 @@
-/* lm_types.h - the arrays of a back-off model (lm.h) as a GPU sees them, too. Plain C. */
+/* lm_types.h - the arrays of a back-off model (lm.h), shared with GPU code. Plain C. */
 #ifndef WF_LM_LM_TYPES_H
 #define WF_LM_LM_TYPES_H
 

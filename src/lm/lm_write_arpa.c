@@ -1,6 +1,6 @@
 /* lm_write_arpa.c - a model as ARPA text.
  *
- * Orders are written one after the other. The words of a history are found from its state by way of
+ * Orders are written in sequence. The words of a history are found from its state through
  *     parent[state], last[state]   the history without its last word, and that word */
 #include <math.h>
 
@@ -20,13 +20,14 @@ static const char *text_of(const wf_lm *lm, uint32_t word) {
   if (word < lm->num_public) return wf_symbols_text(lm->words, word);
   return word == lm->bos   ? "<s>"
          : word == lm->eos ? "</s>"
-                           : "<unk>"; /* those that the word table lacks */
+                           : "<unk>"; /* the word table lacks them */
 }
 
-/* log10 with 7 decimals, written by hand because there are millions; -99 for probability 0. */
+/* Writes log10 with 7 decimals; -99 for probability 0. Own code, because printf is slow for
+ * millions of numbers. */
 static void write_log10(writer *w, float cost) {
   double value = -(double)cost / ln10;
-  if (value < -99) value = -99; /* as good as 0 */
+  if (value < -99) value = -99; /* counts as probability 0 */
   if (value > 1e6) {
     wf__printf(w->output, "%.9g", value);
     return;

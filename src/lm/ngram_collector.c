@@ -1,8 +1,7 @@
-/* ngram_collector.c - which words and n-grams of a file go into a model, and under which labels.
- *
- * Words are numbered in the order of the unigrams (`vocab`); label_of[] says which label each has,
- * or OUTSIDE if the caller's table lacks it. An n-gram finds its context by walking down the levels
- * below. */
+/* ngram_collector.c - selects the words and n-grams of a file for a model, and assigns labels.
+ * Words are numbered in the order of the unigrams (`vocab`). label_of[] has the label of each word,
+ * or OUTSIDE if the caller's table lacks it. The context of an n-gram is found by a search through
+ * the lower levels. */
 #include "lm/ngram_collector.h"
 
 #include <stdio.h>
@@ -26,7 +25,8 @@ static bool is_unk(const wf__ngram_collector *in, wf__span span) {
 
 /* --- words ------------------------------------------------------------------------------- */
 
-/* Labels of <s>, </s> and <unk> in a given table, or internal ones behind it. */
+/* Finds the labels of <s>, </s> and <unk> in a given table, or assigns internal labels after its
+ * end. */
 static wf_status take_words(wf__ngram_collector *in, wf_error *err) {
   wf__ngram_levels *levels = &in->levels;
   levels->bos = levels->eos = levels->unk = WF__LM_NONE;
@@ -48,7 +48,7 @@ static wf_status take_words(wf__ngram_collector *in, wf_error *err) {
   return WF_OK;
 }
 
-/* Counts a word outside the table that is in it in another case. */
+/* Counts a word that the table has only in another case. */
 static wf_status look_at_case(wf__ngram_collector *in, wf__span word, wf_error *err) {
   const char *text;
   bool known = in->cases.lower != NULL;
@@ -113,8 +113,8 @@ wf_status wf__collector_add_word(wf__ngram_collector *in, wf__span text, uint32_
 
 /* --- n-grams ----------------------------------------------------------------------------- */
 
-/* The node of the context of an n-gram of order k, or WF__LM_NONE after recording the missing
- * prefixes. */
+/* Finds the node of the context of an n-gram of order k. WF__LM_NONE: it is missing; its missing
+ * prefixes are recorded. */
 static wf_status find_context(wf__ngram_collector *in, int k, const uint32_t *label, uint32_t *out,
                               wf_error *err) {
   int same = 0;
@@ -140,7 +140,7 @@ static wf_status find_context(wf__ngram_collector *in, int k, const uint32_t *la
   return WF_OK;
 }
 
-/* Refused, skipped or fine? `*merge`: the last word stands for <unk>. */
+/* False if the n-gram is refused or skipped. `*merge`: the last word counts as <unk>. */
 static bool wanted(wf__ngram_collector *in, int k, const uint32_t *label, bool *merge) {
   const wf__ngram_levels *levels = &in->levels;
   for (int i = 0; i < k; i++) {
@@ -184,7 +184,7 @@ wf_status wf__collector_add_ngram(wf__ngram_collector *in, int k, const uint32_t
 
 /* --- levels ------------------------------------------------------------------------------ */
 
-/* The n-gram `i` of level k, which is not yet indexed, is there twice. */
+/* Reports a duplicate: n-gram `i` of level k, which is not yet indexed. */
 static wf_status fail_twice(const wf__ngram_collector *in, int k, uint64_t i, wf_error *err) {
   char text[256] = "";
   for (int level = k; level > 0; level--) { /* from the last word to the first */
@@ -215,7 +215,7 @@ static wf_status check_specials(const wf__ngram_collector *in, wf_error *err) {
   return WF_OK;
 }
 
-/* Adds the contexts recorded the first time, sorts, and indexes. */
+/* Adds the contexts recorded in the first run, sorts the level, and indexes it. */
 wf_status wf__collector_end_level(wf__ngram_collector *in, int k, wf_error *err) {
   wf__ngram_levels *levels = &in->levels;
   wf__ngram_level *level = &levels->level[k];

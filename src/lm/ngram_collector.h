@@ -1,14 +1,13 @@
-/* ngram_collector.h - collects words and n-grams from a reader, with the same rules for odd
+/* ngram_collector.h - collects words and n-grams from a reader, with the same rules for irregular
  * files in every format.
  *
  *   arpa.c, sphinx_lm.c, kenlm.c --words, n-grams--> ngram_collector.c --sorted levels-->
  * ngram_levels.c, lm_build.c
  *
  * A reader adds all unigrams (wf__collector_add_word, then wf__collector_add_ngram), ends that
- * level, adds the bigrams, and so on. Contexts that the file lacks (`a b c` without `a b`)
- * cannot be inserted into a sorted level. They are recorded with all their prefixes in
- * missing[], and the reader, which has the file in memory, is run again with them added. That is
- * rare. */
+ * level, adds the bigrams, and so on. Contexts that the file lacks (`a b c` without `a b`) cannot
+ * be inserted into a sorted level. They are recorded with all their prefixes in missing[], and the
+ * reader, which has the file in memory, is run again with them added. This is rare. */
 #ifndef WF_LM_NGRAM_COLLECTOR_H
 #define WF_LM_NGRAM_COLLECTOR_H
 
@@ -37,26 +36,25 @@ struct wf__ngram_collector {
   const char *bos, *eos, *unk; /* unk NULL: <unk> or <UNK> */
   int oov;
   bool words_have_unk;
-  wf__word_case cases; /* of words outside the table */
+  wf__word_case cases; /* case counts of words outside the table */
   wf__ngram_levels levels;
   WF__VEC(uint32_t)
   missing[WF_LM_MAX_ORDER + 1]; /* [k]: labels of contexts of k words to create, k after k */
-  bool again;                   /* second time: missing[] is complete */
+  bool again;                   /* second run: missing[] is complete */
   struct {
     uint32_t label[WF_LM_MAX_ORDER], node[WF_LM_MAX_ORDER];
-    int num_words,
-        num_nodes; /* words of its context, and how many of their prefixes are known as nodes */
-    bool noted;    /* its context is missing, and noted */
-  } last; /* the n-gram before: consecutive ones that share first words share the walk to their
-             context */
+    int num_words, num_nodes; /* number of words of its context, and number of their prefixes with
+                                 known nodes */
+    bool noted;               /* its context is missing and has been recorded */
+  } last; /* the previous n-gram: consecutive n-grams with common first words share the search for
+             their context */
   wf_arpa_stats stats;
   const wf_progress *progress;
   const wf__ngram_sink *sink; /* NULL: into `levels` */
 };
 
-/* A reader's part: all levels of one file into the collector; sets levels.order before it ends
- * level
- * 1. `user` is the reader. */
+/* Reads all levels of one file into the collector. Sets levels.order before it ends level 1. `user`
+ * is the reader. */
 typedef wf_status (*wf__ngram_read_fn)(void *user, wf__ngram_collector *collector, wf_error *err);
 /* Runs the reader, once or twice, and builds the model. `path` must outlive the call. */
 wf_status wf__collect_ngrams(const char *path, const wf_symbols *words,
@@ -76,7 +74,7 @@ wf_status wf__stream_ngrams(const char *path, const wf_arpa_options *options,
                             wf__ngram_read_fn read, void *user, const wf__ngram_sink *sink,
                             wf__ngram_stream_info *info, wf_arpa_stats *stats,
                             const wf_progress *progress, wf_error *err);
-/* That, of an ARPA file or stream ("-"), gzipped or not. */
+/* The same for an ARPA file or stream ("-"), gzipped or not. */
 wf_status wf__lm_stream_arpa(const char *path, const wf_arpa_options *options,
                              const wf__ngram_sink *sink, wf__ngram_stream_info *info,
                              wf_arpa_stats *stats, const wf_progress *progress, wf_error *err);
@@ -88,7 +86,7 @@ wf_status wf__collector_add_word(wf__ngram_collector *collector, wf__span text, 
 wf_status wf__collector_add_ngram(wf__ngram_collector *collector, int k, const uint32_t *label,
                                   float cost, float backoff, wf_error *err);
 wf_status wf__collector_end_level(wf__ngram_collector *collector, int k, wf_error *err);
-/* False for costs that no file may have: NaN, or so far below 0 that sums would not stay finite. */
+/* False for invalid costs: NaN, or so far below 0 that sums would not stay finite. */
 static inline bool wf__collector_is_cost(float cost) { return cost >= -1e30f; }
 
 #endif

@@ -68,9 +68,9 @@ static wf_status sort(wf__ngram_level *level, uint64_t num_labels, wf_error *err
   return status;
 }
 
-/* Puts `b` (later in the file) into the equal n-gram `a`. A created one gives way to a real one;
- * words outside the vocabulary add up with each other and with <unk> itself. False if both are
- * real: the file gives the n-gram twice. */
+/* Merges `b` (later in the file) into the same n-gram `a`. A real n-gram replaces a created one.
+ * Probabilities of words outside the vocabulary are added to each other and to <unk>. False if both
+ * are real: the file has a duplicate. */
 static bool merge(wf__ngram *a, const wf__ngram *b) {
   if (isnan(b->cost)) return true;
   if (isnan(a->cost)) {

@@ -1,4 +1,4 @@
-/* ngram_levels.h - n-grams on their way from text to automaton: one array per order, sorted by
+/* ngram_levels.h - n-grams between reading and the automaton: one array per order, sorted by
  * (context, word).
  *
  * The n-gram w1..wk of level k is {context, word, cost, back-off}: `context` is the index of
@@ -12,9 +12,8 @@
 
 typedef struct wf__ngram {
   uint32_t context, word;
-  float cost;    /* NaN: created as the context of another, costs what back-off gives it */
-  float backoff; /* NaN: stands for a word outside the vocabulary, to be added to the probability of
-                    <unk> */
+  float cost;    /* NaN: created as a context; its cost is the backed-off one */
+  float backoff; /* NaN: a word outside the vocabulary, to be added to the probability of <unk> */
 } wf__ngram;
 
 typedef struct wf__ngram_level {
@@ -30,8 +29,8 @@ typedef struct wf__ngram_levels {
   wf__ngram_level level[WF_LM_MAX_ORDER + 1]; /* [0] is unused */
 } wf__ngram_levels;
 
-/* Sorts level k (those below are sorted), merges what stands for <unk>, and indexes it. An n-gram
- * given twice is an error: its index is left in `*twice` and WF_ERR_FORMAT returned without a
+/* Sorts level k, merges entries of <unk>, and indexes the level. Lower levels must be sorted. A
+ * duplicate n-gram is an error: `*twice` is its index, and WF_ERR_FORMAT is returned without a
  * message. */
 wf_status wf__ngram_level_sort(wf__ngram_levels *levels, int k, uint64_t *twice, wf_error *err);
 /* Index in level k of the n-gram `context word`, or WF__LM_NONE. */
@@ -39,7 +38,7 @@ uint32_t wf__ngram_find(const wf__ngram_levels *levels, int k, uint32_t context,
 void wf__ngram_level_free(wf__ngram_level *level);
 void wf__ngram_levels_free(wf__ngram_levels *levels);
 
-/* The automaton; frees the levels as it goes. `words` gets one more reference. */
+/* Builds the automaton. Frees each level after use. Takes a reference to `words`. */
 wf_status wf__lm_build(wf__ngram_levels *levels, const wf_symbols *words, wf_lm **out,
                        const wf_progress *progress, wf_error *err);
 

@@ -1,5 +1,5 @@
-/* reversed_trie.c - the walk over a reversed trie of n-grams, with all checks of what the file
- * says. */
+/* reversed_trie.c - traversal of a reversed trie of n-grams, with all checks of the file's content.
+ */
 #include "lm/reversed_trie.h"
 
 #include "base/callbacks.h"
@@ -60,10 +60,10 @@ static wf_status add_ngram(wf__reversed_trie *t, uint32_t k, const wf__trie_entr
                                  : status;
 }
 
-/* The next entries of order k, up to `end`, and what is below them down to order `wanted`, whose
- * n-grams go to the collector. The words of the entry and its parents are label[wanted - k] ..
- * label[wanted - 1]. Each order is passed once from its beginning, so that no file makes the
- * walk long. Depth: the order. */
+/* Visits the next entries of order k, up to `end`, and their descendants down to order `wanted`.
+ * The n-grams of that order are passed to the collector. The words of the entry and its parents are
+ * label[wanted - k] .. label[wanted - 1]. Each order is read once from its beginning, so the time
+ * is linear for any file. The recursion depth is the order. */
 static wf_status walk(wf__reversed_trie *t, uint32_t k, uint32_t wanted, uint64_t end,
                       uint32_t *label, wf_error *err) {
   if (end < t->position[k] || end > t->counts[k])

@@ -2,12 +2,10 @@
  * and KenLM (kenlm.c): n-grams in a reversed trie.
  *
  * A unigram is the LAST word of an n-gram, a child is the word before its parent. The entries of an
- * order lie in one array, children of one entry side by side, in the order of their parents: so
- * those of entry i of order k are the entries [end of the children of i - 1, end of the children of
- * i) of order k + 1.
- *
- * Contexts are found from the first word on, so orders are handed to the n-gram collector one after
- * the other, each by a walk from the unigrams down to it. */
+ * order are one array. The children of an entry are adjacent, in the order of their parents: the
+ * children of entry i of order k are the entries [end of the children of i - 1, end of the children
+ * of i) of order k + 1. Contexts are found from the first word on, so the orders are passed to the
+ * n-gram collector in sequence, each by a traversal from the unigrams. */
 #ifndef WF_LM_REVERSED_TRIE_H
 #define WF_LM_REVERSED_TRIE_H
 
@@ -31,18 +29,18 @@ struct wf__reversed_trie {
   uint64_t counts[WF_LM_MAX_ORDER + 1];
   wf__trie_entry (*read_entry)(const void *format, uint32_t k, uint64_t i); /* i < counts[k] */
   const void *format;
-  /* The walk's own. */
+  /* State of the traversal. */
   WF__VEC(uint32_t) label_of;             /* by number of the word */
-  uint64_t position[WF_LM_MAX_ORDER + 1]; /* entries of the order that the walk has passed */
+  uint64_t position[WF_LM_MAX_ORDER + 1]; /* number of visited entries of the order */
   uint64_t num_done;                      /* n-grams, for progress */
 };
 
-/* The words of the unigrams, in their order, each ended by NUL: `size` bytes at the cursor, which
- * end the file. */
+/* Reads the words of the unigrams in their order, each ended by NUL: the last `size` bytes of the
+ * file, at the cursor. */
 wf_status wf__reversed_trie_words(wf__reversed_trie *trie, uint64_t size, wf_error *err);
 /* Adds all orders to the collector, after the words. */
 wf_status wf__reversed_trie_ngrams(wf__reversed_trie *trie, wf_error *err);
-/* An order that is 0 or too high. */
+/* Fails if the order is 0 or too high. */
 wf_status wf__reversed_trie_check_order(const wf__reversed_trie *trie, wf_error *err);
 
 /* Little-endian values anywhere. */
@@ -54,18 +52,18 @@ static inline uint64_t wf__load_u64(const uint8_t *at) {
 }
 static inline float wf__load_f32(const uint8_t *at) { return wf__float_of_bits(wf__load_u32(at)); }
 
-/* Up to 57 bits, the lowest first; up to 8 bytes behind the first one are read. */
+/* Reads up to 57 bits, lowest first. Accesses up to 8 bytes after the first one. */
 static inline uint64_t wf__read_bits(const uint8_t *bits, uint64_t offset, uint32_t width) {
   return wf__load_u64(bits + offset / 8) >> (offset % 8) & (((uint64_t)1 << width) - 1);
 }
-/* Bits that the numbers up to `largest` take. */
+/* Number of bits for values up to `largest`. */
 static inline uint32_t wf__bit_width(uint64_t largest) {
   uint32_t width = 0;
   for (; largest != 0; largest >>= 1) width++;
   return width;
 }
-/* Bytes of `count` entries packed without gaps, one more for where the last one's children end, and
- * 8 that keep wf__read_bits inside. */
+/* Bytes of `count` entries packed without gaps, one more entry for the end of the last one's
+ * children, and 8 bytes of padding for wf__read_bits. */
 static inline uint64_t wf__packed_bytes(uint64_t count, uint64_t entry_bits) {
   return ((count + 1) * entry_bits + 7) / 8 + 8;
 }

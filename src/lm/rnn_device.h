@@ -1,18 +1,18 @@
-/* rnn_device.h - a recurrent language model on a GPU: states of many histories and costs of many
- * words at one time. Defined in src/cuda/rnn/rnn_device.c.
+/* rnn_device.h - a recurrent language model on a GPU: computes states of many histories and costs
+ * of many words at once. Defined in src/cuda/rnn/rnn_device.c.
  *
- *   slots  hidden states, in the GPU's memory, numbered by the caller; 0 is the state behind <s>,
+ *   slots  hidden states, in the GPU's memory, numbered by the caller; 0 is the state after <s>,
  *          which always exists
  *
- * Every sum has one fixed order, so that a state and a cost do not depend on what else is computed
- * with them; it is not the CPU's order (lm/rnnlm_math.h), so the last bits differ from the CPU's.
- * One call at a time. */
+ * Every sum has one fixed order, so that a state and a cost do not depend on other computations in
+ * the same call. It is not the CPU's order (lm/rnnlm_math.h), so the last bits differ from the
+ * CPU's. One call at a time. */
 #ifndef WF_LM_RNN_DEVICE_H
 #define WF_LM_RNN_DEVICE_H
 
 #include "lm/rnnlm.h"
 
-/* A model's arrays in a GPU's memory. `name`: as in wf_decoder_options.device, one GPU. */
+/* A model's arrays in a GPU's memory. `name`: one GPU, as in wf_decoder_options.device. */
 typedef struct wf__rnn_weights wf__rnn_weights;
 wf_status wf__rnn_weights_send(const wf_rnnlm *lm, const char *name, wf__rnn_weights **out,
                                wf_error *err);
@@ -23,17 +23,17 @@ int wf__rnn_weights_where(const wf__rnn_weights *weights);
 typedef struct wf__rnn_device wf__rnn_device;
 enum { WF__RNN_START_SLOT = 0 };
 
-/* Of a model that is on a GPU; slots 0 to num_slots. Keeps a reference to the model. */
+/* Opens a model that is on a GPU, with slots 0 to num_slots. Keeps a reference to the model. */
 wf_status wf__rnn_device_open(const wf_rnnlm *lm, uint64_t num_slots, wf__rnn_device **out,
                               wf_error *err);
 void wf__rnn_device_close(wf__rnn_device *device);
 
-/* `to` of all moves differ, and are no other move's `from`. */
+/* The `to` of all moves must differ, and must not be the `from` of another move. */
 wf_status wf__rnn_device_advance(wf__rnn_device *device, const wf__rnn_move *moves, uint64_t count,
                                  wf_error *err);
 
-/* Softmax: costs behind these slots need their norms; again whenever their states have changed.
- * That of slot 0 is always there. With other outputs this does nothing. */
+/* Softmax: computes the norms of these slots. Costs need them, and they must be recomputed when a
+ * state changes. The norm of slot 0 always exists. With other outputs this does nothing. */
 wf_status wf__rnn_device_norms(wf__rnn_device *device, const uint32_t *slots, uint64_t count,
                                wf_error *err);
 
@@ -41,8 +41,8 @@ wf_status wf__rnn_device_costs(wf__rnn_device *device, const wf__rnn_request *re
                                uint64_t count, const uint64_t *hashes, uint64_t num_hashes,
                                float *costs, wf_error *err);
 
-/* The same for arrays that are on this GPU, which is the current device: nothing here waits, all of
- * it goes to the stream (a cudaStream_t). */
+/* The same for arrays on this GPU, which is the current device. These functions do not wait: all
+ * work is enqueued in the stream (a cudaStream_t). */
 void *wf__rnn_device_stream(const wf__rnn_device *device);
 wf_status wf__rnn_device_advance_there(wf__rnn_device *device, const wf__rnn_move *moves,
                                        uint64_t count, wf_error *err);
@@ -51,7 +51,7 @@ wf_status wf__rnn_device_norms_there(wf__rnn_device *device, const uint32_t *slo
 wf_status wf__rnn_device_costs_there(wf__rnn_device *device, const wf__rnn_request *requests,
                                      uint64_t count, const uint64_t *hashes, float *costs,
                                      wf_error *err);
-/* More slots; states stay. */
+/* Adds slots; states are kept. */
 wf_status wf__rnn_device_grow(wf__rnn_device *device, uint64_t num_slots, wf_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* rnn_types.h - what a recurrent model's host code and its kernels on a GPU share: kinds of layers,
- * moves, requests. */
+/* rnn_types.h - types shared by the host code and the GPU kernels of a recurrent model: layer
+ * types, moves, requests. */
 #ifndef WF_LM_RNN_TYPES_H
 #define WF_LM_RNN_TYPES_H
 
@@ -16,22 +16,22 @@ typedef enum wf__rnn_kind {
   WF__RNN_TORCH_LSTM,
 } wf__rnn_kind;
 
-/* Slot `to` becomes the state behind `word` after that in slot `from`. */
+/* Slot `to` becomes the state after `word` from the state in slot `from`. */
 typedef struct wf__rnn_move {
   uint32_t from, to;
   int32_t word;
   uint32_t zero;
 } wf__rnn_move;
 
-/* -ln p(word | slot), nothing for a word below 0; the MaxEnt features are hashes[first_hash ..
- * first_hash + orders), as wf__rnn_hashes has them. */
+/* Request of -ln p(word | slot); ignored for a word below 0. The MaxEnt features are
+ * hashes[first_hash .. first_hash + orders), from wf__rnn_hashes. */
 typedef struct wf__rnn_request {
   uint32_t slot;
   int32_t word;
   uint32_t first_hash, orders;
 } wf__rnn_request;
 
-/* A word of the graph in the models of a recurrent scorer. */
+/* The ids of a graph's word in the models of a recurrent scorer. */
 typedef struct wf__rnn_labels {
   int32_t rnn, ngram, small; /* rnn -1: the model lacks it */
 } wf__rnn_labels;

@@ -1,4 +1,4 @@
-/* rnnlm.h - the recurrent language model from the inside.
+/* rnnlm.h - internals of the recurrent language model.
  *
  *   rnnlm_read.c, rnnlm_import.c, rnnlm_train.c --> wf_rnnlm --> rnnlm_hidden.c: state + word ->
  *   next hidden state
@@ -36,12 +36,12 @@ enum {
   WF__RNN_SOFTMAX_BLOCK = 256
 };
 
-typedef struct wf__rnn_matrix { /* data NULL: not there */
+typedef struct wf__rnn_matrix { /* data NULL: absent */
   float *data;
   size_t rows, cols, stride;
 } wf__rnn_matrix;
 
-/* Which matrix is which. */
+/* Indices of the matrices. */
 enum { WF__RNN_W = 0, WF__RNN_I = 1 }; /* simple: recurrent, input */
 enum {
   WF__GRU_RI = 0,
@@ -86,12 +86,12 @@ struct wf_rnnlm {
   uint64_t *path_off; /* [V + 1] */
   uint32_t *path;
   int32_t max_path;
-  float *start; /* hidden state behind <s> */
+  float *start; /* hidden state after <s> */
   float *dense; /* holds every matrix and vector */
   size_t dense_size, dense_used;
-  float *own_cells; /* what `cells` points at, unless they are the file's */
+  float *own_cells; /* memory of `cells`, unless they are mapped from the file */
   wf__input file;
-  wf_rnnlm *base; /* whose arrays these are, if this is the same model on a GPU; else NULL */
+  wf_rnnlm *base; /* owner of the arrays, if this is a copy of the model for a GPU; else NULL */
   struct wf__rnn_weights *on_device; /* rnn_device.h; NULL: on the CPU */
 };
 
@@ -105,7 +105,8 @@ static inline size_t wf__rnn_state_floats(const wf_rnnlm *lm) {
 static inline const float *wf__rnn_top(const wf_rnnlm *lm, const float *state) {
   return state + wf__rnn_layer_floats(lm) * (lm->num_layers - 1);
 }
-/* Words before the predicted one that a cost can depend on, besides the hidden state. */
+/* Number of words before the predicted one that a cost depends on directly, not through the hidden
+ * state. */
 static inline int wf__rnn_history(const wf_rnnlm *lm) {
   return lm->maxent_order > 1 ? lm->maxent_order - 1 : 0;
 }
@@ -117,27 +118,27 @@ static inline float wf__rnn_cell(const wf_rnnlm *lm, uint64_t i) {
 
 /* --- making one (rnnlm_build.c) ---------------------------------------------------------- */
 
-/* What a toolkit model of this layer type consists of; fills kind, flags and the shapes of every
- * matrix and vector (data NULL). */
+/* Sets the layer type of a toolkit model: kind, flags, and the shapes of all matrices and vectors
+ * (data NULL). */
 wf_status wf__rnn_set_type(wf_rnnlm *lm, const char *layer_type, wf_error *err);
 void wf__rnn_shape_layers(wf_rnnlm *lm);
 /* Toolkit models: number of floats before the cells in the file. */
 uint64_t wf__rnn_file_floats(const wf_rnnlm *lm);
-/* Visits the file's matrices and vectors in its order. `used`: does scoring need it? */
+/* Visits the file's matrices and vectors in its order. `used`: scoring needs it. */
 typedef wf_status (*wf__rnn_visit_fn)(void *user, float **data, size_t rows, size_t cols, bool used,
                                       wf_error *err);
 wf_status wf__rnn_visit(wf_rnnlm *lm, wf__rnn_visit_fn visit, void *user, wf_error *err);
-/* Room in `dense`, which must be large enough; zeroed. */
+/* Takes zeroed space from `dense`, which must be large enough. */
 float *wf__rnn_take(wf_rnnlm *lm, size_t rows, size_t cols);
-/* Allocates `dense` for what wf__rnn_visit says is used. */
+/* Allocates `dense` for the arrays that wf__rnn_visit marks as used. */
 wf_status wf__rnn_alloc_dense(wf_rnnlm *lm, wf_error *err);
-/* Allocates `dense` with room for `floats`, zeroed. */
+/* Allocates `dense` with `floats` zeroed elements. */
 wf_status wf__rnn_alloc_floats(wf_rnnlm *lm, uint64_t floats, wf_error *err);
-/* The Huffman tree of `counts`. */
+/* Builds the Huffman tree of `counts`. */
 wf_status wf__rnn_build_tree(wf_rnnlm *lm, const char *path, wf_error *err);
-/* Last step: the state behind <s>. */
+/* Last step: computes the state after <s>. */
 wf_status wf__rnn_finish(wf_rnnlm *lm, wf_error *err);
-/* Reads a toolkit model from its two files, already open; takes over `net`, also when it fails. */
+/* Reads a toolkit model from its two open files. Takes ownership of `net`, also on failure. */
 wf_status wf__rnnlm_read_inputs(const wf__input *vocab, wf__input *net, wf_rnnlm **out,
                                 wf_error *err);
 /* Reads a safetensors model from its file and its words. */
@@ -157,14 +158,14 @@ wf_status wf__rnn_work_init(const wf_rnnlm *lm, size_t max_batch, wf__rnn_work *
                             wf_error *err);
 void wf__rnn_work_free(wf__rnn_work *work);
 
-/* to[i] = state behind words[i] after from[i], i < count <= max_batch. to[i] may be from[i]. */
+/* to[i] = state after words[i] from from[i], i < count <= max_batch. to[i] may be from[i]. */
 void wf__rnn_advance(const wf_rnnlm *lm, size_t count, const float *const *from,
                      const int32_t *words, float *const *to, wf__rnn_work *work);
 
 /* One query: -ln p(word | state), with the words before it, latest first. */
 typedef struct wf__rnn_query {
   const float *state;
-  const int32_t *previous; /* [num_previous], as many as there are, up to wf__rnn_history */
+  const int32_t *previous; /* [num_previous], at most wf__rnn_history */
   int32_t num_previous;
   int32_t word;
   float log_norm; /* softmax: of the state */
@@ -173,11 +174,11 @@ typedef struct wf__rnn_query {
 void wf__rnn_log_norms(const wf_rnnlm *lm, size_t count, const float *const *states, float *out,
                        wf__rnn_work *work);
 void wf__rnn_costs(const wf_rnnlm *lm, size_t count, const wf__rnn_query *queries, float *costs);
-/* First cells of the MaxEnt features of a prediction, from order 1 up; returns how many orders
- * there are. */
+/* Computes the first cells of the MaxEnt features of a prediction, from order 1 up. Returns the
+ * number of orders. */
 int wf__rnn_hashes(const wf_rnnlm *lm, const int32_t *previous, int num_previous, uint64_t *hash);
-/* What they are made of: hash[o] = (*first + sum of factors[o * order + i] * (previous[i] + 1), i <
- * o) modulo *modulus; `factors` has room for order * order. */
+/* Returns the parameters of the hashes: hash[o] = (*first + sum of factors[o * order + i] *
+ * (previous[i] + 1), i < o) modulo *modulus. `factors` has order * order elements. */
 void wf__rnn_hash_factors(const wf_rnnlm *lm, uint64_t *factors, uint64_t *first,
                           uint64_t *modulus);
 

@@ -1,5 +1,5 @@
 /* rnnlm_build.c - the recurrent LM as an object: the shapes of each layer type, memory for the
- * weights, lifetime, facts.
+ * weights, lifetime, info.
  *
  * One visit of all matrices and vectors, in the order of the toolkit's file, serves reading,
  * writing, allocation and the trainer. */
@@ -54,7 +54,7 @@ static wf__rnn_matrix shape(size_t rows, size_t cols) {
   return (wf__rnn_matrix){NULL, rows, cols, wf__padded(cols)};
 }
 
-/* Of the toolkit's types. */
+/* Sets the shapes of the toolkit's layer types. */
 void wf__rnn_shape_layers(wf_rnnlm *lm) {
   size_t h = lm->hidden, c = lm->scrn_context;
   lm->embedding = lm->output = shape(lm->num_words, h);
@@ -96,7 +96,7 @@ wf_status wf__rnn_visit(wf_rnnlm *lm, wf__rnn_visit_fn visit, void *user, wf_err
     int count = lm->kind == WF__RNN_GRU    ? 6
                 : lm->kind == WF__RNN_SCRN ? 4
                 : l > 0                    ? 2
-                        : 1; /* the first simple layer adds the embedding as it is */
+                        : 1; /* the first simple layer adds the embedding directly */
     for (int i = 0; i < count; i++) {
       wf__rnn_matrix *m = &lm->layers[l].matrix[i];
       WF__TRY(visit(user, &m->data, m->rows, m->cols, matrix_used(lm, l, i), err));
@@ -121,7 +121,7 @@ static wf_status count_floats(void *user, float **data, size_t rows, size_t cols
 uint64_t wf__rnn_file_floats(const wf_rnnlm *lm) {
   struct tally tally = {0};
   wf__rnn_visit((wf_rnnlm *)(uintptr_t)lm, count_floats, &tally,
-                NULL); /* only counts: nothing is changed, nothing fails */
+                NULL); /* only counts; cannot fail */
   return tally.in_file;
 }
 

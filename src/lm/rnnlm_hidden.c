@@ -1,4 +1,4 @@
-/* rnnlm_hidden.c - the recurrent layers: states and words to next states, many at a time.
+/* rnnlm_hidden.c - the recurrent layers: compute the next states from states and words, in batches.
  *
  *   embedding row --> layer 0 --> layer 1 ... each: (input, previous state of the layer) -> its
  *   next state
@@ -34,7 +34,7 @@ void wf__rnn_work_free(wf__rnn_work *work) {
   *work = (wf__rnn_work){0};
 }
 
-/* One layer at work: rows of `stride` floats. */
+/* The computation of one layer: rows of `stride` floats. */
 struct step {
   const wf_rnnlm *lm;
   const wf__rnn_layer *layer;

@@ -23,14 +23,14 @@ typedef struct import {
   wf__tensor *embedding, *output, *output_bias;
 } import;
 
-/* Marks the tensor as used; NULL if there is none of that name. */
+/* Returns the tensor of that name and marks it as used; NULL if there is none. */
 static wf__tensor *take(import *m, const char *name) {
   wf__tensor *tensor = wf__tensor_find(&m->tensors, name);
   if (tensor != NULL) tensor->used = true;
   return tensor;
 }
 
-/* Of PyTorch's word language model example, too. */
+/* Also accepts the names of PyTorch's word language model example. */
 static wf__tensor *take_either(import *m, const char *name, const char *other) {
   wf__tensor *tensor = take(m, name);
   return tensor != NULL ? tensor : take(m, other);
@@ -125,7 +125,7 @@ static wf_status find_layers(import *m, wf_error *err) {
     lm->num_layers = l + 1;
   }
   for (uint64_t i = 0; i < m->tensors.size;
-       i++) /* what it does to the scores is unknown: dropping it would be wrong */
+       i++) /* its effect on the scores is unknown, so it cannot be ignored */
     if (!m->tensors.data[i].used)
       return wf__fail(err, WF_ERR_UNSUPPORTED,
                       "%s: tensor %.*s has no place in an LSTM or GRU language model, or is there "
@@ -145,8 +145,8 @@ static uint64_t num_floats(const import *m) {
   return total;
 }
 
-/* Rows of `tensor` (NULL: zeros) into room of their own; `gate_rows` rows of each gate are followed
- * by padding. */
+/* Copies the rows of `tensor` (NULL: zeros) into new memory, with padding after the `gate_rows`
+ * rows of each gate. */
 static wf_status copy(import *m, const wf__tensor *tensor, size_t gates, size_t gate_rows,
                       size_t cols, wf__rnn_matrix *out, wf_error *err) {
   size_t stride = wf__padded(cols), padded_rows = gates == 1 ? gate_rows : wf__padded(gate_rows);
@@ -164,7 +164,7 @@ static wf_status copy(import *m, const wf__tensor *tensor, size_t gates, size_t 
   return WF_OK;
 }
 
-/* The gates of a bias as one row with padding behind each gate. */
+/* Copies the gates of a bias as one row, with padding after each gate. */
 static wf_status copy_bias(import *m, const wf__tensor *tensor, float **out, wf_error *err) {
   size_t hidden = m->lm->hidden, padded = wf__padded(hidden);
   *out = wf__rnn_take(m->lm, 1, m->gates * padded);

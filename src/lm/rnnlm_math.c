@@ -11,7 +11,7 @@ typedef int32_t v8i __attribute__((vector_size(32), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Across the lanes, in pairs that are the same for every instruction set. */
+/* Sum over the lanes, in an order of pairs that is the same for every instruction set. */
 INLINE float across(const v8 *v) {
   const float *l = (const float *)v;
   return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));

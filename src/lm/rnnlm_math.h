@@ -1,10 +1,10 @@
 /* rnnlm_math.h - float32 vectors and matrices of the recurrent LM.
  *
- * Vectors are padded with zeros to a multiple of WF__LANES; a matrix is its rows one after the
- * other, each padded so. Every sum is made in one fixed order (eight lanes, then across), whatever
- * the number of vectors in a call, the processor, and the place of a vector in the batch: so
- * results do not depend on batching. On x86-64 the same code is compiled twice, for AVX2 and for
- * what every processor has; no fused multiply-add, so both agree bit for bit. */
+ * Vectors are padded with zeros to a multiple of WF__LANES; a matrix is a sequence of padded rows.
+ * Every sum has one fixed order (eight lanes, then the sum over the lanes). It does not depend on
+ * the number of vectors in a call, the position in the batch, or the processor. So results do not
+ * depend on batching. On x86-64 the code is compiled twice, for AVX2 and for the baseline. Fused
+ * multiply-add is not used, so both agree bit for bit. */
 #ifndef WF_LM_RNNLM_MATH_H
 #define WF_LM_RNNLM_MATH_H
 
@@ -25,11 +25,11 @@ void wf__axpy(float a, const float *x, float *y, size_t n);
 /* y[0, stride) += sum_i d[i] rows[i]: the transposed product. */
 void wf__transposed_dot(const float *rows, size_t num_rows, size_t stride, const float *d,
                         float *y);
-/* rows[i] = keep * rows[i] + scale * sum_t d[t][i] x[t]: the step of a weight matrix over `count`
+/* rows[i] = keep * rows[i] + scale * sum_t d[t][i] x[t]: the update of a weight matrix over `count`
  * positions. */
 void wf__outer_add(float *rows, size_t num_rows, size_t stride, float keep, float scale,
                    const float *d, size_t d_stride, const float *x, size_t x_stride, size_t count);
-/* An output row moves: delta += gradient row, then row = keep row + step hidden. */
+/* Updates an output row: delta += gradient row, then row = keep row + step hidden. */
 void wf__update_row(float *row, const float *hidden, float *delta, size_t n, float gradient,
                     float keep, float step);
 /* In place, elementwise. Relative error of the exponential below 2e-7. exp takes values up to 88.

@@ -5,7 +5,8 @@
  * or of the word (NCE). */
 #include "lm/rnnlm.h"
 
-/* The constants of the toolkit's hash function: a model's cells are where these put them. */
+/* The constants of the toolkit's hash function, which determine the positions of a model's cells.
+ */
 static const uint64_t primes[] = {108641969, 116049371, 125925907, 133333309, 145678979, 175308587,
                                   197530793, 234567803, 251851741, 264197411, 330864029, 399999781,
                                   407407183, 459258997, 479012069, 545678687, 560493491, 607407037,
@@ -40,12 +41,12 @@ int wf__rnn_hashes(const wf_rnnlm *lm, const int32_t *previous, int num_previous
   return count;
 }
 
-/* ln(1 + e^x) for each of a word's nodes is taken of their product, to need one logarithm; beyond
- * this it is taken before. */
+/* The sum of ln(1 + e^x) over a word's nodes is computed as one logarithm of the product. Above
+ * this value the logarithm is taken early. */
 static const double big_product = 1e250;
 
-/* Orders that count at the cells [at, at + num): an order one of whose cells is (nearly) zero was
- * never trained there; it and all higher ones are out. */
+/* Number of orders to use at the cells [at, at + num). An order with a cell that is (nearly) zero
+ * was never trained there; it and all higher orders are ignored. */
 static int live_orders(const wf_rnnlm *lm, const uint64_t *hash, int orders, uint64_t at, int num) {
   for (int o = 0; o < orders; o++)
     for (int j = 0; j < num; j++)
@@ -80,7 +81,7 @@ static double binary_path(const wf_rnnlm *lm, const float *top, const uint64_t *
   return cost + log(product);
 }
 
-/* Arity above 2: arity - 1 scores a node, the last branch has score 0. */
+/* Arity above 2: a node has arity - 1 scores; the last branch has score 0. */
 static double wide_path(const wf_rnnlm *lm, const float *top, const uint64_t *hash, int orders,
                         int32_t word) {
   double cost = 0;
@@ -111,7 +112,7 @@ static double query_cost(const wf_rnnlm *lm, const wf__rnn_query *query, const u
   return (double)(lm->output_kind == WF_RNNLM_NCE ? lm->nce_lnz : query->log_norm) - score;
 }
 
-/* Cells are spread over a large table, so those of the next queries are prefetched. */
+/* Cells are spread over a large table, so the cells of the next queries are prefetched. */
 struct looked_up {
   uint64_t hash[WF_RNNLM_MAX_ORDER];
   int orders;
@@ -123,7 +124,7 @@ static void look_up(const wf_rnnlm *lm, const wf__rnn_query *query, struct looke
   for (uint64_t i = lm->path_off[query->word]; i < lm->path_off[query->word + 1]; i++) {
     __builtin_prefetch(lm->output.data +
                        (lm->path[i] >> 1) *
-                           lm->output.stride); /* the rest of a row follows by itself */
+                           lm->output.stride); /* the hardware prefetches the rest of a row */
     for (int o = 0; o < out->orders; o++)
       __builtin_prefetch(lm->cells + (out->hash[o] + (lm->path[i] >> 1)) * sizeof(float));
   }
@@ -148,8 +149,7 @@ static void add_block(float *scores, size_t num, float *high, double *sum) {
   float top = *high;
   for (size_t i = 0; i < num; i++) top = scores[i] > top ? scores[i] : top;
   for (size_t i = 0; i < num; i++) scores[i] -= top;
-  for (size_t i = num; i < wf__padded(num); i++)
-    scores[i] = 0; /* the block has room for the padding */
+  for (size_t i = num; i < wf__padded(num); i++) scores[i] = 0; /* the block includes the padding */
   wf__vec_exp(scores, wf__padded(num));
   double block = 0;
   for (size_t i = 0; i < num; i++) block += (double)scores[i];
@@ -163,9 +163,8 @@ void wf__rnn_log_norms(const wf_rnnlm *lm, size_t count, const float *const *sta
   for (size_t i = 0; i < count; i++)
     memcpy(work->input + i * stride, wf__rnn_top(lm, states[i]), stride * sizeof(float));
   float *high = work->previous;
-  double *sums =
-      (double *)(void *)
-          work->gates; /* [count]: two floats of room each, as a hidden vector has eight or more */
+  double *sums = (double *)(void *)
+                     work->gates; /* [count]: two floats each; a hidden vector has at least eight */
   for (size_t i = 0; i < count; i++) high[i] = -1e30f, sums[i] = 0;
   for (size_t begin = 0; begin < lm->num_words; begin += block) {
     size_t num = lm->num_words - begin < block ? lm->num_words - begin : block;

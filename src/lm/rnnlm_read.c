@@ -23,8 +23,7 @@ typedef struct entry {
 typedef WF__VEC(entry) entries;
 
 static int compare_entries(
-    const void *a,
-    const void *b) { /* falling counts; equal ones in the order of the file: stable */
+    const void *a, const void *b) { /* decreasing counts; equal counts in the order of the file */
   const entry *x = a, *y = b;
   if (x->count != y->count) return x->count < y->count ? 1 : -1;
   return x->text.data < y->text.data ? -1 : x->text.data > y->text.data;

@@ -1,8 +1,6 @@
-/* rnnlm_score.c - the public queries: whole sentences, and single words with the state in the
- * caller's hands.
- *
- * Sentences are scored SLOTS at a time, one word of each in a step; a slot whose sentence ends
- * takes the next one of its chunk. Chunks are the work items of the threads. */
+/* rnnlm_score.c - the public queries: whole sentences, and single words with states owned by the
+ * caller. Sentences are scored SLOTS at a time, one word of each per step. When its sentence ends,
+ * a slot takes the next sentence of its chunk. Chunks are the work items of the threads. */
 #include <stdlib.h>
 
 #include "base/interrupt.h"
@@ -11,8 +9,8 @@
 
 enum { SLOTS = 32, CHUNK = 512 };
 
-/* Costs of queries; with softmax, those of the same state next to one another share its norm. Up to
- * work->max_batch queries. */
+/* Computes the costs of up to work->max_batch queries. With softmax, adjacent queries of the same
+ * state share its norm. */
 static void costs_of(const wf_rnnlm *lm, size_t count, wf__rnn_query *queries, float *costs,
                      wf__rnn_work *work) {
   if (lm->output_kind == WF_RNNLM_SOFTMAX) {
@@ -55,7 +53,7 @@ static void begin_sentence(const struct scoring *s, struct thread *thread, size_
          wf__rnn_state_floats(lm) * sizeof(float));
 }
 
-/* One word of each of the slots [0, active). */
+/* Scores one word of each of the slots [0, active). */
 static void score_words(const struct scoring *s, struct thread *thread, size_t active) {
   const wf_rnnlm *lm = s->text.lm;
   wf__rnn_query queries[SLOTS];
@@ -144,7 +142,7 @@ void wf_rnnlm_start(const wf_rnnlm *rnnlm, void *state) {
   wf__rnn_push_word(rnnlm, words + 1, words, rnnlm->bos);
 }
 
-/* Up to SLOTS of them. */
+/* Steps up to SLOTS states. */
 static void step_some(const wf_rnnlm *lm, size_t count, const uint8_t *states, const int32_t *words,
                       float *costs, uint8_t *next, wf__rnn_work *work) {
   wf__rnn_query queries[SLOTS];

@@ -1,7 +1,6 @@
-/* rnnlm_score_device.c - whole sentences on a GPU, thousands at a time, one word of each in a step.
- *
- * A row reads a sentence, its state in a slot of its own; when the sentence ends, it takes the next
- * one of the text, or the last row its place. */
+/* rnnlm_score_device.c - scores whole sentences on a GPU, thousands at a time, one word of each per
+ * step. A row reads a sentence and has its own slot for the state. When the sentence ends, the row
+ * takes the next sentence of the text, or the last row replaces it. */
 #include <stdlib.h>
 
 #include "lm/rnn_device.h"

@@ -21,7 +21,8 @@ static inline WF__HD double wf__log_add(double a, double b) {
   return low - log1p(exp(-gap));
 }
 
-/* A cost as it is stored: what no float can hold becomes the nearest that may be stored. */
+/* Converts a cost to its stored form: a cost outside the range of float becomes the nearest valid
+ * one. */
 static inline WF__HD float wf__cost_to_float(double cost) {
   return cost > FLT_MAX ? INFINITY : cost < -FLT_MAX ? -FLT_MAX : (float)cost;
 }
@@ -39,8 +40,8 @@ static inline float wf__cost_of_ordered(uint32_t ordered) {
   return cost;
 }
 
-/* Costs in the same bin of width 1 / inverse_delta count as the same; inverse_delta 0: only equal
- * ones do. */
+/* Bin of a cost: costs in the same bin of width 1 / inverse_delta count as equal. inverse_delta 0:
+ * only equal costs do. */
 static inline WF__HD uint32_t wf__cost_bin(double inverse_delta, float cost) {
   double scaled = (double)cost * inverse_delta;
   if (inverse_delta != 0 && scaled > -1e9 && scaled < 1e9)

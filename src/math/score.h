@@ -1,4 +1,4 @@
-/* score.h - one score of a matrix in any of its number formats, as float32. */
+/* score.h - reads a score of any dtype as float32. */
 #ifndef WF_MATH_SCORE_H
 #define WF_MATH_SCORE_H
 
@@ -23,7 +23,7 @@ static inline float wf__float_of_half(uint16_t half) {
   return sign != 0 ? -tiny : tiny;
 }
 
-/* Not NaN, not +infinity, not beyond 1e20. */
+/* False for NaN, +infinity and values beyond 1e20. */
 static inline bool wf__score_usable(float value) {
   return value <= 1e20f && (value >= -1e20f || value == -INFINITY);
 }
