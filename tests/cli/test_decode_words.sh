@@ -87,7 +87,7 @@ printf 'roma\t\tr <blk> o\n' >bad5
 printf 'u1\n' >bad6
 wrong 3 "'rome' cannot be spelled" --add-words bad1
 wrong 3 'bad2:1: expected a phrase' --add-words bad2
-wrong 3 "bad3:1: the model has no token 'q'" --add-words bad3
+wrong 3 "bad3:1: unknown token 'q'" --add-words bad3
 wrong 3 'bad4:1: more pronunciations' --add-words bad4
 wrong 2 'blank in a pronunciation' --add-words bad5
 wrong 3 'bad6:1: expected' --utterance-words bad6
