@@ -17,7 +17,7 @@ page() {
 
 "$program" help >"$folder/overview"
 # What the Python package alone has is no command of this program.
-sed -n '/^In the Python package/,/^$/d; s/^  \([a-z][a-z]*\)   *\(.*\)$/\1 \2/p' "$folder/overview" >"$folder/commands"
+sed -n '/^Only in the Python package/,/^$/d; s/^  \([a-z][a-z]*\)   *\(.*\)$/\1 \2/p' "$folder/overview" >"$folder/commands"
 [ -s "$folder/commands" ] || { echo "man_pages.sh: no commands in '$program help'" >&2; exit 1; }
 while read -r command summary; do
   "$program" "$command" --help >"$folder/help" </dev/null

@@ -97,7 +97,7 @@ wrong 2 "no class '<city>'" --add-words list --add-to '<city>'
 grep -q "need 'compact'" log
 "$WARPFST" compile - no.fst <<<"0 0 1 1"
 "$WARPFST" decode no.fst scores.ark --words words.txt --add-words list >out 2>log && fail "no class"
-grep -q 'no place for added words' log
+grep -q 'no class for added words' log
 
 # 4. Real speech: a model without the words that are rare in the texts, and each utterance's own rare words in place of <unk>.
 ctc=$SOURCE_DIR/examples/ctc

@@ -64,7 +64,7 @@ expect 2 'unknown flag --lattice-prune: did you mean --lattice-prune-interval?' 
 expect 2 '^warpfst decode: unknown flag --zzzzzzzz$' decode --zzzzzzzz
 expect 2 "unknown command 'latice': did you mean 'lattice'?" "$WARPFST" latice
 expect 2 "^warpfst: unknown command 'frobnicate' ('warpfst help' lists all)$" "$WARPFST" frobnicate
-expect 2 "'transcribe' is in the Python package" "$WARPFST" transcribe
+expect 2 "'transcribe' is only in the Python package" "$WARPFST" transcribe
 expect 2 "unknown subcommand 'foo', expected one of info, copy" "$WARPFST" matrix foo
 expect 2 "unknown subcommand 'ctx': did you mean 'ctc'? Subcommands: ctc, hmm" "$WARPFST" mkgraph ctx
 expect 2 "unknown subcommand 'stat': did you mean 'stats'?" "$WARPFST" lattice stat

@@ -60,7 +60,7 @@ for program in project/build/with-cmake project/build/with-cmake-static; do [ ! 
 
 # Manual pages: one for each command and part, sound, and with every flag of the help.
 pages=$prefix/share/man/man1
-commands=$("$WARPFST" help | sed -n '/^In the Python package/,/^$/d; s/^  \([a-z]*\)  .*/\1/p')
+commands=$("$WARPFST" help | sed -n '/^Only in the Python package/,/^$/d; s/^  \([a-z]*\)  .*/\1/p')
 for command in $commands; do [ -s "$pages/warpfst-$command.1" ] || fail "no manual page for $command"; done
 for page in warpfst.1 warpfst-mkgraph-ctc.1 warpfst-lattice-prune.1 warpfst-lm-build.1; do grep -q '^\.SH SYNOPSIS' "$pages/$page" || fail "$page: no synopsis"; done
 grep -q '^warpfst\\-prune \\- remove paths that are far from the best$' "$pages/warpfst-prune.1" || fail "warpfst-prune.1: $(head -3 "$pages/warpfst-prune.1")"
