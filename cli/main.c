@@ -27,7 +27,7 @@ static void print_commands(FILE *out) {
   }
   fprintf(out,
           "\nOnly in the Python package (pip install 'warpfst[audio]')\n"
-          " transcribe transcribe recordings\n"
+          "  transcribe        transcribe recordings\n"
           "\n'warpfst COMMAND --help' lists the flags of a command. Files may be '-' (standard "
           "input or output); gzipped input is decompressed."
           "\nExit codes: 0 done, 1 no (not equal, or some utterances failed), 2 wrong usage, 3 bad "

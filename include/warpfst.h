@@ -553,27 +553,29 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
  *     costs at most max_relative_cost more than the best token, and the utterance is at least
  *     min_utterance_length long, and (if must_contain_nonsilence) not all silence.
  * The best path is that of wf_stream_partial; skipped frames are silence. */
-#define WF__ENDPOINT_RULE(X, n, contain, trailing, cost, length)                  \
-  X(BOOL, rule##n##_must_contain_nonsilence, contain, 0, 1, "",                   \
-    "endpoint rule " #n ": only after something was said")                        \
-  X(F32, rule##n##_min_trailing_silence, trailing, 0, 1e30, "seconds",            \
-    "endpoint rule " #n ": at least so much silence at the end")                  \
-  X(F32, rule##n##_max_relative_cost, cost, 0, 1e30, "nats",                      \
-    "endpoint rule " #n ": a final state within this of the best; 1e30: or none") \
-  X(F32, rule##n##_min_utterance_length, length, 0, 1e30, "seconds",              \
-    "endpoint rule " #n ": at least so long an utterance")
-#define WF_STREAM_OPTIONS(X)                                                                       \
-  X(F32, frame_seconds, 0.01, 1e-6, 1e6, "seconds",                                                \
-    "duration of a frame of the scores, for endpoint rules")                                       \
-  X(STR, silence, 0, 0, 0, "COLUMNS",                                                              \
-    "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank always is")  \
-  X(BOOL, forget, 0, 0, 1, "",                                                                     \
-    "what a partial has shown as stable is dropped, but for the last word: memory does not grow, " \
-    "the result has what is left and no alignment")                                                \
-  WF__ENDPOINT_RULE(X, 1, 0, 5, 1e30, 0)                                                           \
-  WF__ENDPOINT_RULE(X, 2, 1, 0.5, 2, 0)                                                            \
-  WF__ENDPOINT_RULE(X, 3, 1, 1, 8, 0)                                                              \
-  WF__ENDPOINT_RULE(X, 4, 1, 2, 1e30, 0)                                                           \
+#define WF__ENDPOINT_RULE(X, n, contain, trailing, cost, length)                               \
+  X(BOOL, rule##n##_must_contain_nonsilence, contain, 0, 1, "",                                \
+    "endpoint rule " #n ": only after speech")                                                 \
+  X(F32, rule##n##_min_trailing_silence, trailing, 0, 1e30, "seconds",                         \
+    "endpoint rule " #n ": minimum trailing silence")                                          \
+  X(F32, rule##n##_max_relative_cost, cost, 0, 1e30, "nats",                                   \
+    "endpoint rule " #n                                                                        \
+    ": maximum cost of the best final state relative to the best token; 1e30: no final state " \
+    "needed")                                                                                  \
+  X(F32, rule##n##_min_utterance_length, length, 0, 1e30, "seconds",                           \
+    "endpoint rule " #n ": minimum length of the utterance")
+#define WF_STREAM_OPTIONS(X)                                                                      \
+  X(F32, frame_seconds, 0.01, 1e-6, 1e6, "seconds",                                               \
+    "duration of a frame of the scores, for endpoint rules")                                      \
+  X(STR, silence, 0, 0, 0, "COLUMNS",                                                             \
+    "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank always is") \
+  X(BOOL, forget, 0, 0, 1, "",                                                                    \
+    "drop words that a partial result has reported as stable, except the last: memory does not "  \
+    "grow; the final result has the remaining words and no alignment")                            \
+  WF__ENDPOINT_RULE(X, 1, 0, 5, 1e30, 0)                                                          \
+  WF__ENDPOINT_RULE(X, 2, 1, 0.5, 2, 0)                                                           \
+  WF__ENDPOINT_RULE(X, 3, 1, 1, 8, 0)                                                             \
+  WF__ENDPOINT_RULE(X, 4, 1, 2, 1e30, 0)                                                          \
   WF__ENDPOINT_RULE(X, 5, 0, 0, 1e30, 20)
 WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
 

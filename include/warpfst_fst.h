@@ -149,7 +149,7 @@ WF_API wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error 
  * fields apart by blanks or tabs; the start is the first line's source; a weight left out is One
  * (0), Zero is "Infinity". */
 #define WF_TEXT_OPTIONS(X)                                                       \
-  X(BOOL, acceptor, 0, 0, 1, "", "lines hold one label, used on both sides")     \
+  X(BOOL, acceptor, 0, 0, 1, "", "text lines have one label, for both sides")    \
   X(BOOL, keep_state_numbering, 0, 0, 1, "",                                     \
     "keep the state numbers of the text; else number by first appearance")       \
   X(BOOL, show_weight_one, 0, 0, 1, "", "print weights of One (0) too")          \
@@ -181,7 +181,7 @@ WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symb
 /* The operations with this option work in threads, on fsts large enough for that to pay. */
 #define WF_OPTION_NUM_THREADS(X)             \
   X(I32, num_threads, 0, 0, 4096, "threads", \
-    "threads to work with; 0: one per processor, 16 at most. The result is the same")
+    "number of threads; 0: one per processor, at most 16. Does not change the result")
 
 /* Arcs of each state sorted, stable. */
 #define WF_ARCSORT_OPTIONS(X) X(ENUM, sort_type, 0, 0, 0, "ilabel|olabel", "label to sort by")
@@ -218,7 +218,7 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
   X(I32, phi_label, 0, 0, 2147483647, "label",                                                  \
     "failure label on the input side of the second fst; 0: none")                               \
   X(I64, max_states, 0, 0, 2147483647, "states",                                                \
-    "refuse to grow beyond this, before trimming; 0: 2^31 - 1")                                 \
+    "fail if the result has more states before trimming; 0: 2^31 - 1")                          \
   X(BOOL, phi_final, 0, 0, 1, "",                                                               \
     "states of the second fst that are not final take the final cost behind their failure arc") \
   WF_OPTION_NUM_THREADS(X)                                                                      \
@@ -274,15 +274,16 @@ WF_API void wf_composer_free(wf_composer *composer);
  * there is no end. The limit is by default 64 times the trimmed input's states, and at least
  * 1,000,000. The result is trimmed; states are numbered breadth first, then those of the chains
  * that spell outputs of several labels (with input epsilon); arcs are sorted by input label. */
-#define WF_DETERMINIZE_OPTIONS(X)                                                               \
-  X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are the same")   \
-  X(BOOL, rmepsilon, 0, 0, 1, "",                                                               \
-    "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")        \
-  X(BOOL, allow_nonfunctional, 0, 0, 1, "", "keep the best output where one input has several") \
-  X(I32, subsequential_label, 0, 0, 2147483647, "label",                                        \
-    "input label of arcs that emit final output strings; 0: epsilon")                           \
-  X(I64, max_states, 0, 0, 2147483647, "states",                                                \
-    "give up beyond this, with a witness; 0: 64 times the input's, at least 1000000")           \
+#define WF_DETERMINIZE_OPTIONS(X)                                                                \
+  X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are the same")    \
+  X(BOOL, rmepsilon, 0, 0, 1, "",                                                                \
+    "treat arcs with epsilon input as no input (epsilon closure) instead of as a label")         \
+  X(BOOL, allow_nonfunctional, 0, 0, 1, "", "keep the best output where one input has several")  \
+  X(I32, subsequential_label, 0, 0, 2147483647, "label",                                         \
+    "input label of arcs that emit final output strings; 0: epsilon")                            \
+  X(I64, max_states, 0, 0, 2147483647, "states",                                                 \
+    "fail if the result has more states, and show an input string as evidence; 0: 64 times the " \
+    "input's states, at least 1000000")                                                          \
   WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options,
@@ -372,8 +373,8 @@ WF_API void wf_add_origin_gradients(const wf_arc_origin *origins, const double *
  * final state, or else the lower arc number (counted over the whole fst) where they first differ.
  * Distinct strings likewise, with labels for arcs. Cycles and negative weights are fine; a negative
  * cycle on the way to a final state is WF_ERR_NEGATIVE_CYCLE. */
-#define WF_SHORTEST_PATH_OPTIONS(X)                        \
-  X(I32, nshortest, 1, 1, 2147483647, "paths", "how many") \
+#define WF_SHORTEST_PATH_OPTIONS(X)                               \
+  X(I32, nshortest, 1, 1, 2147483647, "paths", "number of paths") \
   X(BOOL, unique, 0, 0, 1, "", "distinct strings only (more than one: acceptors)")
 WF_DECLARE_OPTIONS(shortest_path, WF_SHORTEST_PATH_OPTIONS)
 WF_API wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_options *options,
@@ -525,7 +526,7 @@ WF_API wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bo
   X(F32, delta, 0.0009765625, 0, 1e9, "nats", "allowed difference of costs")      \
   X(I32, npath, 10, 1, 2147483647, "paths", "random paths to draw from each fst") \
   X(I32, max_length, 1000, 1, 2147483647, "arcs", "longest path to draw")         \
-  X(I64, seed, 1, 0, 9007199254740992.0, "", "of the random paths")
+  X(I64, seed, 1, 0, 9007199254740992.0, "", "seed of the random paths")
 WF_DECLARE_OPTIONS(randequivalent, WF_RANDEQUIVALENT_OPTIONS)
 WF_API wf_status wf_randequivalent(const wf_fst *a, const wf_fst *b,
                                    const wf_randequivalent_options *options, bool *out_equal,
@@ -538,11 +539,11 @@ WF_API wf_status wf_randequivalent(const wf_fst *a, const wf_fst *b,
  * longer than max_length is WF_ERR_ARGUMENT. The same seed gives the same paths on every machine.
  */
 #define WF_RANDGEN_OPTIONS(X)                                                                   \
-  X(I32, npath, 1, 1, 2147483647, "paths", "how many to draw")                                  \
+  X(I32, npath, 1, 1, 2147483647, "paths", "number of paths to draw")                           \
   X(I32, max_length, 100000, 0, 2147483647, "arcs", "longest path to draw")                     \
   X(ENUM, select, 0, 0, 0, "uniform|log_prob", "every arc alike, or by probability exp(-cost)") \
   X(BOOL, keep_weights, 0, 0, 1, "", "give the paths their costs")                              \
-  X(I64, seed, 1, 0, 9007199254740992.0, "", "of the random choices")
+  X(I64, seed, 1, 0, 9007199254740992.0, "", "seed of the random choices")
 WF_DECLARE_OPTIONS(randgen, WF_RANDGEN_OPTIONS)
 WF_API wf_status wf_randgen(const wf_fst *fst, const wf_randgen_options *options, wf_fst **out,
                             wf_error *err);

@@ -106,7 +106,7 @@ WF_API void wf_lexicon_free(wf_lexicon *lexicon);
  * with, -ln(1 - silence_prob) without (Mohri, Pereira, Riley 2002; the construction is Kaldi's). */
 #define WF_LEXICON_FST_OPTIONS(X)                                                              \
   X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)") \
-  X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of silence where it may be")  \
+  X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of optional silence")         \
   X(BOOL, disambig, 1, 0, 1, "", "add disambiguation symbols")
 WF_DECLARE_OPTIONS(lexicon_fst, WF_LEXICON_FST_OPTIONS)
 /* `words` gives the output labels; NULL: wf_lexicon_words. Words that the table does not have are
@@ -149,7 +149,7 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
 #define WF_CTC_GRAPH_OPTIONS(X)                                                                    \
   X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen", "CTC topology")                      \
   X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)")     \
-  X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of silence where it may be")      \
+  X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of optional silence")             \
   X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                     \
     "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc "       \
     "(exact costs, large graph)")                                                                  \
@@ -158,7 +158,7 @@ WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err
     "continuations")                                                                               \
   X(BOOL, keep_disambig, 0, 0, 1, "", "leave disambiguation symbols on the input side (to debug)") \
   X(I64, max_states, 0, 0, 2147483647, "states",                                                   \
-    "give up when a step grows beyond this; 0: 2^31 - 1")                                          \
+    "fail if the result of a step has more states; 0: 2^31 - 1")                                   \
   X(STR, classes, 0, 0, 0, "<A>,<B>,..",                                                           \
     "words of the grammar that stand for words added at run time, such as <contact> or <unk>: "    \
     "decode --add-words (topology compact)")                                                       \
@@ -299,7 +299,7 @@ WF_API wf_status wf_hmm_phone_starts(const wf_hmm *hmm, int32_t **out_phones, si
     "arcs without input; --no-epsilon folds them into the arcs before them: nearly twice the "     \
     "arcs, for decoders that want a frame on every arc")                                           \
   X(I64, max_states, 0, 0, 2147483647, "states",                                                   \
-    "give up when a step grows beyond this; 0: 2^31 - 1")                                          \
+    "fail if the result of a step has more states; 0: 2^31 - 1")                                   \
   X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                  \
     "a tenth of the LM's words or more are in the lexicon only in another case (upper or lower): " \
     "a warning to the log, an error, or nothing")

@@ -115,16 +115,16 @@ WF_API wf_status wf_lm_write_arpa(const wf_lm *lm, const char *path, wf_error *e
  * Every n-gram of the result is one of `lm`, with the same labels and, above order 1, the same
  * probability (but see num_scaled). The defaults of the options remove nothing. The result does not
  * depend on num_threads. */
-#define WF_LM_PRUNE_OPTIONS(X)                                                                 \
-  X(F32, threshold, 0, 0, 1e30, "", "leave out n-grams worth less than this, such as 1e-8")    \
-  X(ENUM, criterion, 0, 0, 0, "entropy|difference",                                            \
-    "worth of an n-gram: rise of the perplexity without it, or weighted difference")           \
-  X(STR, max_ngrams, 0, 0, 0, "N2,N3,..",                                                      \
-    "keep at most N2 bigrams, N3 trigrams and so on (empty or left out: no limit)")            \
-  X(I64, max_total, 0, 0, 9e15, "n-grams",                                                     \
-    "keep at most so many n-grams of all orders together, unigrams included; 0: no limit")     \
-  X(I64, max_words, 0, 0, 9e15, "words", "keep only the most likely words; 0: all")            \
-  X(I32, min_order, 2, 2, 16, "words", "n-grams of fewer words stay, whatever they are worth") \
+#define WF_LM_PRUNE_OPTIONS(X)                                                                    \
+  X(F32, threshold, 0, 0, 1e30, "", "remove n-grams whose worth is less than this, such as 1e-8") \
+  X(ENUM, criterion, 0, 0, 0, "entropy|difference",                                               \
+    "worth of an n-gram: rise of the perplexity without it, or weighted difference")              \
+  X(STR, max_ngrams, 0, 0, 0, "N2,N3,..",                                                         \
+    "keep at most N2 bigrams, N3 trigrams and so on (empty or left out: no limit)")               \
+  X(I64, max_total, 0, 0, 9e15, "n-grams",                                                        \
+    "keep at most this many n-grams of all orders, unigrams included; 0: no limit")               \
+  X(I64, max_words, 0, 0, 9e15, "words", "keep only the most likely words; 0: all")               \
+  X(I32, min_order, 2, 2, 16, "words", "n-grams of a lower order are never removed")              \
   X(I32, num_threads, 0, 0, 1024, "threads", "0: one per processor")
 WF_DECLARE_OPTIONS(lm_prune, WF_LM_PRUNE_OPTIONS)
 
@@ -178,10 +178,11 @@ typedef struct wf_wlm wf_wlm; /* reference counted, immutable */
   X(F32, lm_scale, 1, 1e-6, 1e6, "", "factor on the large model's costs")                        \
   X(ENUM, pack, 0, 0, 0, "none|exact|codebook",                                                  \
     "arcs of 12 bytes; of as many bits as they need; the same with costs rounded to a codebook") \
-  X(I32, cost_bits, 8, 2, 16, "bits", "pack=codebook: of each cost")                             \
+  X(I32, cost_bits, 8, 2, 16, "bits", "pack=codebook: bits per cost")                            \
   X(I64, memory, 1073741824, 1048576, 9e15, "bytes",                                             \
-    "memory to sort in, besides the words and the small model; beyond it, temporary files")      \
-  X(STR, temporary, 0, 0, 0, "FOLDER", "of temporary files (default: that of the output)")
+    "memory for sorting, without the words and the small model; more data goes to temporary "    \
+    "files")                                                                                     \
+  X(STR, temporary, 0, 0, 0, "FOLDER", "directory of temporary files (default: that of the output)")
 WF_DECLARE_OPTIONS(wlm, WF_WLM_OPTIONS)
 /* What building met and made. Set up with wf_wlm_stats_init. */
 typedef struct wf_wlm_stats {
@@ -354,9 +355,9 @@ WF_API wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *
   X(F32, maxent_l2, 1e-6, 0, 0.1, "", "the same of the MaxEnt weights")                           \
   X(F32, clip, 1, 0, 1e9, "", "bound of each gradient")                                           \
   X(F32, min_gain, 0.001, 0, 1, "",                                                               \
-    "epochs that gain less halve the learning rates, then end the training")                      \
-  X(I32, max_epochs, 50, 1, 10000, "epochs", "end after so many in any case")                     \
-  X(I64, seed, 1, 0, 9e15, "", "of the first weights")                                            \
+    "an epoch that gains less halves the learning rates; the next one ends the training")         \
+  X(I32, max_epochs, 50, 1, 10000, "epochs", "stop after this many epochs")                       \
+  X(I64, seed, 1, 0, 9e15, "", "seed of the initial weights")                                     \
   X(I32, num_threads, 1, 0, 1024, "threads",                                                      \
     "0: one per processor. With 1 the model is the same each time; with more it depends on "      \
     "timing")
