@@ -28,7 +28,7 @@ static const cli_rule decode_rules[] = {
 
 void aligner_flags(cli_parser *parser, aligner_source *source) {
   cli_flag_str(parser, "graph", 0, &source->graph_path, "FILE",
-               "word times by what a graph of 'warpfst mkgraph' knows of its words");
+               "find words in alignments with the tables of a graph built by 'warpfst mkgraph'");
   common_flags(parser, source);
   cli_flag_str(parser, "am", 0, &source->am.path, "MODEL",
                "word times of hybrid models: Kaldi's final.mdl or the folder with it; with "

@@ -4,7 +4,7 @@
 
 #include "am_model.h"
 
-/* At most one of graph, tokens and am. None given: word times stay as they come. */
+/* At most one of graph, tokens and am. Without any, word times are not changed. */
 typedef struct aligner_source {
   const char *graph_path, *tokens_path, *lexicon_path;
   am_source am;
@@ -15,9 +15,9 @@ typedef struct aligner_source {
 void aligner_flags(cli_parser *parser, aligner_source *source);
 /* --tokens, --lexicon, --lang, for a command that has --am already. */
 void aligner_decode_flags(cli_parser *parser, aligner_source *source);
-/* Makes source->aligner. `words` may be NULL unless there is a lexicon. */
+/* Makes source->aligner. `words` may be NULL if there is no lexicon. */
 wf_status aligner_open(aligner_source *source, const wf_symbols *words, wf_error *err);
-/* Gives a graph from elsewhere what it lacks; nothing if no flag asks for it. */
+/* Attaches the aligner's tables to a graph that has none. Does nothing without the flags. */
 wf_status aligner_attach(aligner_source *source, const wf_symbols *words, wf_fst **fst,
                          wf_error *err);
 /* Aligns the entry's compact lattice, if there is an aligner. */

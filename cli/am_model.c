@@ -45,7 +45,7 @@ wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_err
   if (am_is_sphinx(source)) {
     if (source->tree != NULL || source->lang != NULL)
       return fail(err, WF_ERR_ARGUMENT, source->path,
-                  "no final.mdl in it, so --tree and --lang mean nothing");
+                  "no final.mdl in this folder; --tree and --lang need one");
     return wf_hmm_read_sphinx(source->path, out, err);
   }
   snprintf(folder, sizeof folder, "%s", source->path);

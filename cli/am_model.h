@@ -11,11 +11,12 @@ typedef struct am_source {
 
 /* --tree and --lang. */
 void am_flags(cli_parser *parser, am_source *source);
-/* Reads it. A tree that is not named lies beside final.mdl; without one the model will do for
- * tables, and if `needs_tree` it is an error. */
+/* Reads the model. The default tree is `tree` beside final.mdl. A missing tree is an error if
+ * `needs_tree`; without it only tables can be made. */
 wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_error *err);
 bool am_is_sphinx(const am_source *source);
-/* `label column` lines, whole or not at all; '-' is standard output. Returns the exit code. */
+/* Writes `label column` lines; the file appears complete or not at all. '-' is standard output.
+ * Returns the exit code. */
 int am_write_columns(const wf_hmm *hmm, const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* boosts.c - reads lists of phrases, `word word ... boost` a line, and tables of such lists by
- * utterance. */
+/* boosts.c - reads lists of phrases, one `word word ... boost` a line, and tables that assign lists
+ * to utterances. */
 #include "boosts.h"
 
 #include <ctype.h>
@@ -14,7 +14,7 @@
 struct boost_set {
   wf_scorer *all;
   utterance_lists utterances;
-  wf_scorer **scorers; /* [utterances.num_lists] as the lists say, on top of what all have */
+  wf_scorer **scorers; /* [utterances.num_lists] each includes `all` */
 };
 
 /* A list under construction. */
@@ -24,7 +24,7 @@ struct phrases {
   float *boosts;
   size_t num_words, num_phrases, word_cap, phrase_cap;
   size_t num_unknown;
-  char unknown[64]; /* first word that is not in the table */
+  char unknown[64]; /* first unknown word */
 };
 
 /* --- a list of phrases ------------------------------------------------------------------- */
@@ -36,13 +36,13 @@ static bool add_word(struct phrases *list, const wf_symbols *table, const char *
     *known = false;
     return true;
   }
-  if (!list_room((void **)&list->words, list->num_words, &list->word_cap, sizeof *list->words))
+  if (!list_reserve((void **)&list->words, list->num_words, &list->word_cap, sizeof *list->words))
     return false;
   list->words[list->num_words++] = (int32_t)label;
   return true;
 }
 
-/* `text` is cut into its words. */
+/* Modifies `text`. */
 static wf_status add_line(struct phrases *list, const wf_symbols *table, char *text,
                           const char *path, int line, wf_error *err) {
   size_t size = strlen(text);
@@ -67,9 +67,9 @@ static wf_status add_line(struct phrases *list, const wf_symbols *table, char *t
     return WF_OK;
   }
   size_t cap = list->phrase_cap;
-  if (!list_room((void **)&list->boosts, list->num_phrases, &list->phrase_cap,
-                 sizeof *list->boosts) ||
-      !list_room((void **)&list->off, list->num_phrases + 1, &cap, sizeof *list->off))
+  if (!list_reserve((void **)&list->boosts, list->num_phrases, &list->phrase_cap,
+                    sizeof *list->boosts) ||
+      !list_reserve((void **)&list->off, list->num_phrases + 1, &cap, sizeof *list->off))
     return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   list->off[0] = 0;
   list->boosts[list->num_phrases++] = boost;
@@ -98,8 +98,8 @@ static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer 
           list_error(err, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, path, 0, why.message);
   }
   if (status == WF_OK && list.num_unknown > 0)
-    cli_note("%s: %zu phrases ignored, with words that the graph lacks ('%s' is the first)", path,
-             list.num_unknown, list.unknown);
+    cli_note("%s: %zu phrases ignored: they have words that are not in the graph (first: '%s')",
+             path, list.num_unknown, list.unknown);
   free(line);
   free(list.words);
   free(list.off);
@@ -109,7 +109,7 @@ static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer 
 
 /* --- lists by utterance ------------------------------------------------------------------ */
 
-/* Puts `first` (may be NULL) before it. */
+/* Chains `first` (may be NULL) before `*scorer`. */
 static wf_status put_before(const wf_scorer *first, wf_scorer **scorer, wf_error *err) {
   if (first == NULL) return WF_OK;
   wf_scorer *own = *scorer;
@@ -119,7 +119,7 @@ static wf_status put_before(const wf_scorer *first, wf_scorer **scorer, wf_error
   return status;
 }
 
-/* Each list is read once, however many utterances have it. */
+/* Reads each distinct list once. */
 static wf_status read_lists(boost_set *set, const char *path, const wf_symbols *words,
                             wf_error *err) {
   wf_status status = utterance_lists_read(path, &set->utterances, err);

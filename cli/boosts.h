@@ -5,12 +5,12 @@
 #include "cli.h"
 
 typedef struct boost_set boost_set;
-/* `all_path`: a list for every utterance; `each_path`: lines `id list`, lists for single
- * utterances, which come on top of that. Either may be NULL. A phrase with a word that the table
- * has not is ignored, and noted. `base` (may be NULL): a scorer that comes first for all. */
+/* `all_path`: a list for all utterances. `each_path`: lines `utterance list`, lists for single
+ * utterances, in addition to all_path. Either may be NULL. Phrases with unknown words are ignored
+ * and reported. `base` (may be NULL): a scorer chained before the boosts of all utterances. */
 wf_status boosts_read(const char *all_path, const char *each_path, const wf_symbols *words,
                       const wf_scorer *base, boost_set **out, wf_error *err);
-/* The scorer for an utterance, of the set; NULL: none. */
+/* The scorer of an utterance, owned by the set; NULL: none. */
 const wf_scorer *boosts_for(const boost_set *set, const char *key);
 void boosts_free(boost_set *set);
 

@@ -183,7 +183,7 @@ struct match {
   const wf_option *row;
   void *config;
   const wf_option_table *table;
-  const char **text; /* where the parser keeps what is given */
+  const char **text; /* where the parser stores the value */
   bool negated, is_bool;
 };
 
@@ -230,8 +230,8 @@ static int apply(const struct match *match, const char *name, const char *value)
   if (match->flag != NULL) {
     const char *takes = match->is_bool ? "true or false" : match->flag->value;
     if (!set_flag(match->flag, value))
-      return cli_usage("%s: '%s' is not what --%s takes (%s)", name, value, match->flag->name,
-                       takes);
+      return cli_usage("%s: invalid value '%s' for --%s, expected %s", name, value,
+                       match->flag->name, takes);
     if (!in_range(match->flag))
       return cli_usage("--%s is outside [%.10g, %.10g]", match->flag->name, match->flag->min,
                        match->flag->max);
@@ -256,7 +256,7 @@ static int unknown_flag(const cli_parser *parser, const char *text, size_t dashe
   return cli_usage("unknown flag %.*s: did you mean %s?", (int)(size + dashes), text, name);
 }
 
-/* One flag at argv[*i]; moves *i over a separate value. */
+/* Parses the flag at argv[*i]. Advances *i if the value is a separate argument. */
 static int parse_flag(cli_parser *parser, int argc, char **argv, int *i) {
   const char *text = argv[*i], *name = text + (text[1] == '-' ? 2 : 1);
   size_t size = strcspn(name, "=");
@@ -310,14 +310,14 @@ int cli_parse(cli_parser *parser, int argc, char **argv) {
   if (parser->num_args < parser->min_args)
     return cli_usage("too few arguments; usage: warpfst %s %s", g_command, parser->usage);
   if (parser->max_args >= 0 && parser->num_args > parser->max_args)
-    return cli_usage("one argument too many: '%s'", parser->args[parser->max_args]);
+    return cli_usage("unexpected argument '%s'", parser->args[parser->max_args]);
   return cli_check_rules(parser);
 }
 
 /* --- messages ---------------------------------------------------------------------------- */
 
-/* Names and keys in messages come from files. Control bytes in them would reach the terminal: they
- * become '?', also U+0080 to U+009F. */
+/* Names and keys in messages come from files. Control characters, U+0080 to U+009F included, are
+ * printed as '?' so that they cannot control the terminal. */
 static void print_message(const char *format, va_list args) {
   char text[4096];
   vsnprintf(text, sizeof text, format, args);

@@ -1,4 +1,4 @@
-/* cli.h - what every subcommand shares: flags from option tables, errors, progress, exit codes.
+/* cli.h - shared by all subcommands: flags from option tables, errors, progress, exit codes.
  *
  * A subcommand is one file cli/cmd_NAME.c with `int cmd_NAME(int argc, char **argv)` and a row in
  * commands.h. It sees only the public header. A run:
@@ -7,7 +7,7 @@
  *     output)"); cli_table(&parser, "compose", &options);
  *     int code = cli_parse(&parser, argc, argv);      // may print help
  *     if (code >= 0) return code;
- *     parser.args[0 .. parser.num_args)               // what is left
+ *     parser.args[0 .. parser.num_args) // positional arguments
  */
 #ifndef WARPFST_CLI_CLI_H
 #define WARPFST_CLI_CLI_H
@@ -22,11 +22,11 @@
 /* Exit codes, listed in `warpfst help`. */
 enum {
   CLI_OK = 0,
-  CLI_NO = 1,     /* the answer is no: not equal, not equivalent, some utterances failed */
+  CLI_NO = 1,     /* not equal, not equivalent, or some utterances failed */
   CLI_USAGE = 2,  /* the command line is wrong */
-  CLI_INPUT = 3,  /* a file is missing, unreadable, malformed; or output cannot be written */
+  CLI_INPUT = 3,  /* input missing, unreadable or malformed; output not writable */
   CLI_LIMIT = 4,  /* out of memory, beyond a limit, not determinizable */
-  CLI_DEVICE = 5, /* GPU missing or failed */
+  CLI_DEVICE = 5, /* no GPU, or a GPU error */
 };
 
 typedef enum cli_kind { CLI_BOOL, CLI_I64, CLI_F64, CLI_STR, CLI_STRS } cli_kind;
@@ -43,12 +43,12 @@ typedef struct cli_flag {
   void *target;
   const char *value; /* placeholder in the help text, "FILE" */
   const char *help;
-  double min, max;  /* of numbers; both 0: any */
-  const char *text; /* on the command line; NULL: not there */
+  double min, max;  /* range of a number; both 0: no limits */
+  const char *text; /* value on the command line; NULL: not given */
 } cli_flag;
 
 /* A flag that depends on others. A flag is a name, a name with a value ("format=ctm"), or the name
- * of an option table: any option of it. */
+ * of an option table, which stands for all its options. */
 typedef struct cli_rule {
   const char *flag; /* NULL: end of the list */
   enum {
@@ -56,8 +56,8 @@ typedef struct cli_rule {
     CLI_USELESS_WITH,
     CLI_NEEDS,
     CLI_EXCLUDES
-  } kind;             /* a warning, a warning, an error, an error */
-  const char *others; /* flags with '|' between them, one of which suffices */
+  } kind;             /* the USELESS ones warn, the others are errors */
+  const char *others; /* "a|b|c": any one of them suffices */
 } cli_rule;
 
 enum { CLI_MAX_FLAGS = 48, CLI_MAX_TABLES = 6, CLI_MAX_ROWS = 64, CLI_MAX_RULES = 12 };
@@ -72,10 +72,10 @@ typedef struct cli_parser {
   struct {
     const wf_option_table *table;
     void *config;
-    const char *texts[CLI_MAX_ROWS]; /* on the command line; NULL: not there */
+    const char *texts[CLI_MAX_ROWS]; /* values on the command line; NULL: not given */
   } tables[CLI_MAX_TABLES];
   size_t num_tables;
-  const cli_rule *rules[CLI_MAX_RULES]; /* lists */
+  const cli_rule *rules[CLI_MAX_RULES]; /* each ends with flag NULL */
   size_t num_rules;
   char **args;
   int num_args;
@@ -89,47 +89,46 @@ void cli_flag_f64(cli_parser *parser, const char *name, char letter, double *tar
                   const char *value, const char *help);
 void cli_flag_str(cli_parser *parser, const char *name, char letter, const char **target,
                   const char *value, const char *help);
-/* May be given several times; each adds to the list. Free the items with free(). */
+/* A flag that may be repeated; each value is appended to the list. Free the items with free(). */
 void cli_flag_strs(cli_parser *parser, const char *name, char letter, cli_strs *target,
                    const char *value, const char *help);
-/* Refuses numbers outside [min, max] for a flag added before. */
+/* Sets the range [min, max] of a numeric flag added before. */
 void cli_flag_range(cli_parser *parser, const char *name, double min, double max);
-/* Lets cli_parse check a list of rules. */
+/* Adds a list of rules for cli_parse to check. */
 void cli_rules(cli_parser *parser, const cli_rule *rules);
-/* Makes a flag of every row of the library's table `name`, and fills config with the defaults. */
+/* Adds a flag for each row of the option table `name`. Sets config to the defaults. */
 void cli_table(cli_parser *parser, const char *name, void *config);
 
 /* Parses argv[1..]; argv[0] is the subcommand's name. Flags: --name=value, --name value, -x value;
- * '-' and '_' are the same; BOOL flags stand alone, take =true/=false, or --no-name. A flag given
- * twice is an error, unless it makes a list. A single dash before a long name works too, as
- * OpenFst's tools accept it. "--" ends the flags. Returns -1 to go on, or the exit code after
- * --help or a usage error (already printed). */
+ * '-' and '_' are the same. A BOOL flag is --name, --name=true, --name=false or --no-name. A flag
+ * given twice is an error unless it may be repeated. A single dash before a long name works too, as
+ * in OpenFst's tools. "--" ends the flags. Returns -1 to continue, or the exit code after --help or
+ * a usage error, which is already printed. */
 int cli_parse(cli_parser *parser, int argc, char **argv);
 
-/* The exit code of a command that went on after some utterances failed: out of memory, the rest of
- * an archive lost, others. */
+/* The exit code of a command that continued after failed utterances. In order of precedence: out of
+ * memory, rest of an archive lost, any failure. */
 int cli_failure_code(uint64_t num_failed, bool lost_rest, bool no_memory);
-/* Prints "warpfst NAME: message" and returns the exit code that fits the error. */
+/* Prints "warpfst NAME: message" and returns the exit code for err->code. */
 int cli_fail(const wf_error *err);
-/* CLI_USAGE with a message if the command line breaks a rule, else -1. Options without effect are
- * reported.
- */
+/* Checks the rules. Prints a message and returns CLI_USAGE for an error, else -1. Warns of options
+ * without effect. */
 int cli_check_rules(const cli_parser *parser);
-/* Prints "warpfst NAME: ..." and a hint to --help; returns CLI_USAGE. */
+/* Prints "warpfst NAME: ..." and a pointer to --help. Returns CLI_USAGE. */
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* "warpfst NAME: ..." on stderr. */
+/* Prints "warpfst NAME: ..." to stderr. */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *cli_command_name(void);
 /* The NAME of messages before cli_parse sets it. */
 void cli_set_command(const char *name);
 
-/* A progress bar on stderr if that is a terminal, else nothing. Finish with cli_progress_end. */
+/* A progress bar if stderr is a terminal, else no progress. End it with cli_progress_end. */
 wf_progress cli_progress(void);
 void cli_progress_end(void);
 
-/* A string as a JSON string literal, with quotes. */
+/* Prints a string as a JSON string literal with quotes. */
 void cli_json_string(FILE *out, const char *text);
-/* Seconds on a steady clock; peak memory of the process in bytes. */
+/* Seconds of a monotonic clock; peak resident memory of the process in bytes. */
 double cli_now_s(void);
 uint64_t cli_peak_bytes(void);
 

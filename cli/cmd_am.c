@@ -1,5 +1,5 @@
-/* cmd_am.c - `warpfst am`: what is in a hybrid acoustic model, and which column of the scores its
- * labels mean. */
+/* cmd_am.c - `warpfst am`: describes a hybrid acoustic model and lists the score column of each
+ * label. */
 
 #include "am_model.h"
 #include "parts.h"

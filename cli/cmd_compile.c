@@ -8,7 +8,7 @@ struct request {
   wf_text_options text;
 };
 
-/* As fstcompile: the tables stay behind unless asked for. */
+/* As fstcompile: symbol tables are stored only on request. */
 static wf_status keep_symbols(const struct request *request, wf_fst **fst, wf_error *err) {
   wf_fst *changed;
   wf_status status =

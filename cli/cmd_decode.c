@@ -30,8 +30,7 @@ static wf_status no_memory(wf_error *err, const char *what) {
   return WF_ERR_MEMORY;
 }
 
-/* The graph is read from a file, so what makes it unfit is reported as malformed input, with the
- * file's name. */
+/* An unusable graph is reported as malformed input, with the name of its file. */
 static wf_status make_graph(struct decode_run *run, const char *path, wf_error *err) {
   column_table columns = {0};
   wf_error why = {0};
@@ -202,7 +201,7 @@ static void add_to_sums(struct decode_run *run, const wf_result *result) {
     run->lattice_emitting += lattice.arcs[a].ilabel != 0;
 }
 
-/* To the word error rate and to the outputs. */
+/* Adds a hypothesis to the word error rate and writes it to the outputs. */
 static wf_status put_hypothesis(struct decode_run *run, const wf_hypothesis *hypothesis,
                                 wf_error *err) {
   wf_status status = add_to_wer(run, hypothesis, err);
@@ -210,7 +209,7 @@ static wf_status put_hypothesis(struct decode_run *run, const wf_hypothesis *hyp
   return status == WF_OK ? decode_lattices_put_hypothesis(&run->lattices, hypothesis, err) : status;
 }
 
-/* What could not be read has been reported; without a key there is nothing to write. */
+/* Read errors have been reported already. Without a key there is nothing to write. */
 static wf_status put_failure(struct decode_run *run, const char *key, const wf_error *read_error,
                              const wf_result *result, wf_error *err) {
   wf_hypothesis hypothesis = {
@@ -317,7 +316,7 @@ static wf_status put_batch(struct decode_run *run, wf_error *err) {
   return status;
 }
 
-/* Share of the whole input from the share of the batch. */
+/* Converts the fraction of the batch to the fraction of the whole input. */
 static bool show_progress(void *user, const char *stage, double fraction) {
   const struct decode_run *run = user;
   char text[64];
@@ -422,7 +421,7 @@ int cmd_decode(int argc, char **argv) {
                "symbol table of the words (default: the graph's own, else numbers)");
   cli_flag_str(
       &parser, "columns", 0, &run.columns_path, "FILE",
-      "`label column` lines (default: GRAPH.columns if it is there, else column = label - 1)");
+      "`label column` lines (default: GRAPH.columns if it exists, else column = label - 1)");
   cli_flag_str(&parser, "am", 0, &run.aligner.am.path, "MODEL",
                "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the "
                "final.mdl whose pdfs the scores are");
@@ -431,24 +430,24 @@ int cmd_decode(int argc, char **argv) {
       &parser, "ref", 0, &run.reference, "FILE",
       "reference words, `id word word ...`: the summary then ends with the word error rate");
   decode_lattices_flags(&parser, &run.lattices);
-  cli_flag_i64(&parser, "batch", 0, &run.max_batch, "N",
-               "utterances read and decoded at once (default: 1024, and at most 256 MB of scores, "
-               "2 GB for a GPU)");
+  cli_flag_i64(
+      &parser, "batch", 0, &run.max_batch, "N",
+      "utterances per batch (default: 1024, with at most 256 MB of scores, or 2 GB on a GPU)");
   cli_flag_str(&parser, "boost", 0, &run.boost_path, "FILE",
                "favour phrases: lines `word word ... boost`, the boost of the whole phrase in "
                "nats, at most beam / 2 or so");
   cli_flag_str(&parser, "utterance-boosts", 0, &run.boosts_path, "FILE",
-               "lines `utterance FILE`: such a list for single utterances, on top of --boost");
+               "lines `utterance FILE`: boosts of single utterances, in addition to --boost");
   added_flags(&parser, &run.added_request);
   cli_flag_f64(
       &parser, "chunk", 0, &run.chunk_s, "SECONDS",
-      "decode as streams, chunk by chunk (counted by --frame-shift), with the same results");
+      "decode as streams, in chunks of this many seconds (see --frame-shift); same results");
   cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE",
                "large language model, or difference, made by 'warpfst lm build': every word is "
                "scored with it as it is hypothesised");
   cli_flag_bool(&parser, "lm-table", 0, &run.lm_table,
-                "on a CPU: a table of its n-grams in memory first (21 bytes each); look-ups are "
-                "faster, results the same");
+                "on a CPU: build an in-memory table of the n-grams (21 bytes each); faster "
+                "look-ups, same results");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE",
                "also write the summary as JSON there");

@@ -1,4 +1,4 @@
-/* cmd_equal.c - `warpfst equal`: the same fst? */
+/* cmd_equal.c - `warpfst equal`: compares two fsts state by state and arc by arc. */
 #include "compare_fsts.h"
 
 static wf_status compare(const wf_fst *a, const wf_fst *b, const void *user, bool *out_same,

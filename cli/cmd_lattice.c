@@ -5,13 +5,12 @@
 int cmd_lattice(int argc, char **argv) {
   static const cli_part parts[] = {
       {"lattice convert", "another format, kind or scale", cmd_lattice_convert},
-      {"lattice mbr", "words of least expected errors, confidences, sausages", cmd_lattice_mbr},
-      {"lattice oracle", "word error rate of the best words that lattices hold",
-       cmd_lattice_oracle},
+      {"lattice mbr", "minimum Bayes risk words, confidences, sausages", cmd_lattice_mbr},
+      {"lattice oracle", "lowest word error rate among the paths", cmd_lattice_oracle},
       {"lattice stats", "sizes and densities", cmd_lattice_stats},
       {"lattice draw", "a picture to look at: a page with an SVG, or for Graphviz",
        cmd_lattice_draw},
-      {"lattice prune", "what is on paths near the best", cmd_lattice_prune},
+      {"lattice prune", "keep the paths near the best", cmd_lattice_prune},
       {"lattice determinize", "one path for each word sequence", cmd_lattice_determinize},
       {"lattice nbest", "the n best word sequences", cmd_lattice_nbest},
       {"lattice rescore", "another language model in place of the first", cmd_lattice_rescore},

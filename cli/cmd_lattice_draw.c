@@ -28,8 +28,7 @@ int cmd_lattice_draw(int argc, char **argv) {
           "Draws the lattice KEY, or the first one: OUT.html is a page with an SVG in it, for any "
           "browser; OUT.dot or OUT.gv is for Graphviz. Time goes\n"
           "to the right. With --tokens or --am words lie where they are spoken. Raw lattices are "
-          "determinized; --beam makes\n"
-          "less of large ones. Examples:\n"
+          "determinized. --beam\nprunes large ones. Examples:\n"
           "  warpfst lattice draw lat.ark --key=utt1 --words=words.txt -o utt1.html\n"
           "  warpfst lattice draw lat.ark --words=words.txt -o - --format=dot | dot -Tpdf > "
           "lat.pdf",

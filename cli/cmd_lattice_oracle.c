@@ -1,5 +1,5 @@
-/* cmd_lattice_oracle.c - `warpfst lattice oracle`: what a perfect choice among the paths of
- * lattices would get right. */
+/* cmd_lattice_oracle.c - `warpfst lattice oracle`: the lowest word error rate among the paths of
+ * each lattice. */
 #include <stdlib.h>
 
 #include "lattice_common.h"

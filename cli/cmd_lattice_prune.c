@@ -1,5 +1,4 @@
-/* cmd_lattice_prune.c - `warpfst lattice prune`: what is on paths near the best, and nothing else.
- */
+/* cmd_lattice_prune.c - `warpfst lattice prune`: keeps the arcs on paths near the best. */
 #include "lattice_common.h"
 
 static wf_status prune_all(lattice_input *input, double beam, wf_lattice_writer *writer,

@@ -11,7 +11,8 @@ struct rescore_run {
   wf_lattice_writer *writer;
 };
 
-/* Raw lattices are determinized: models would otherwise be asked once an alignment. */
+/* Raw lattices are determinized first, so that each word sequence is scored once, not once per
+ * alignment. */
 static wf_status rescore(const struct rescore_run *run, const wf_lattice_entry *entry,
                          wf_compact_lattice **out, wf_error *err) {
   wf_determinized words = {0};
@@ -51,9 +52,9 @@ int cmd_lattice_rescore(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LATTICES... -o OUT --lm=NEW [--old-lm=OLD] --words=words.txt",
       .about =
-          "Takes the costs of the model that lattices were decoded with from their paths and puts "
-          "those of another one there: exact back-off, with the\n"
-          "end of the sentence. Writes compact lattices; raw ones are determinized first. Without "
+          "Replaces the costs of the model that lattices were decoded with by those of another "
+          "model, with exact back-off and the\nend of the sentence. Writes compact lattices; raw "
+          "ones are determinized first. Without "
           "--old-lm costs are added. Example:\n"
           "  warpfst lattice rescore lat.ark -o new.ark --old-lm=small.arpa --lm=large.arpa.gz "
           "--words=words.txt",

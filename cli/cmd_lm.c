@@ -16,7 +16,7 @@ int cmd_lm(int argc, char **argv) {
        cmd_lm_prune},
       {"lm arpa", "the model as an ARPA file", cmd_lm_arpa},
       {"lm build", "a large model, or the difference of two, for scoring on the fly", cmd_lm_build},
-      {"lm verify", "is what lm build made sound?", cmd_lm_verify},
+      {"lm verify", "check a file made by lm build", cmd_lm_verify},
   };
   return cli_run_part(parts, sizeof parts / sizeof *parts, "PART LM [ARGUMENTS] [FLAGS]",
                       "n-gram language models in ARPA files, plain or gzipped, or in binary files "

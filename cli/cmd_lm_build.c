@@ -141,7 +141,7 @@ int cmd_lm_verify(int argc, char **argv) {
   cli_parser parser = {.usage = "LM.wlm",
                        .about =
                            "Checks every sum, number and look-up table of a model made by 'warpfst "
-                           "lm build'. Says nothing if it is sound.",
+                           "lm build'. Prints nothing if the file is valid.",
                        .min_args = 1,
                        .max_args = 1};
   int code = cli_parse(&parser, argc, argv);

@@ -7,7 +7,7 @@
 
 #include "parts.h"
 
-/* What a run over the sources has met. */
+/* Sums over all sources. */
 struct totals {
   uint64_t utterances, frames, failed;
   bool lost_rest, no_memory;

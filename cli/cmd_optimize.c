@@ -1,5 +1,4 @@
-/* cmd_optimize.c - the subcommands that make an fst smaller or faster to walk: determinize,
- * minimize, rmepsilon, push. */
+/* cmd_optimize.c - the subcommands determinize, minimize, rmepsilon and push. */
 #include "unary.h"
 
 struct determinize_request {

@@ -1,5 +1,5 @@
-/* cmd_options.c - `warpfst options`: every option table of the library, for people, documentation
- * and programs. */
+/* cmd_options.c - `warpfst options`: prints the library's option tables as text, Markdown or JSON.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 
 static const char *const type_names[] = {"float32", "int32", "int64", "bool", "enum", "string"};
 
-/* The index-th of "a|b|c". */
+/* Choice number `index` of "a|b|c". */
 static const char *choice(const char *choices, int index, int *size) {
   while (index-- > 0 && strchr(choices, '|') != NULL) choices = strchr(choices, '|') + 1;
   *size = (int)strcspn(choices, "|");
   return choices;
 }
 
-/* The number as short as it comes back the same. */
+/* The shortest text that reads back as the same number. */
 static void number(char *text, size_t size, double value) {
   for (int digits = 6; digits <= 17; digits++) {
     double again = NAN;
@@ -72,7 +72,7 @@ static void print_text(const wf_option_table *table) {
   }
 }
 
-/* Text inside a cell: bars would end it, and angle brackets would be taken for HTML. */
+/* Escapes the text of a cell: '|' would end it, and '<' would start HTML. */
 static void print_cell(const char *text) {
   for (; *text != '\0'; text++) {
     if (*text == '<')
@@ -155,9 +155,9 @@ int cmd_options(int argc, char **argv) {
   bool markdown = false, json = false;
   cli_parser parser = {.usage = "[TABLE] [--markdown | --json]",
                        .about =
-                           "Lists the options of one table, or of all: name, type, default, range, "
-                           "unit, meaning. The same tables make the flags of "
-                           "the subcommands and the option structures of the library.",
+                           "Lists the options of one table, or of all tables: name, type, default, "
+                           "range, unit, meaning. The flags of the subcommands and the option "
+                           "structures of the library are made from these tables.",
                        .max_args = 1};
   cli_flag_bool(&parser, "markdown", 0, &markdown, "as Markdown tables");
   cli_flag_bool(&parser, "json", 0, &json, "as JSON: a list of tables");

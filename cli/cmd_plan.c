@@ -1,5 +1,5 @@
-/* cmd_plan.c - warpfst plan: memory that a batch of utterances, or open streams, take on a GPU,
- * which need not be here. */
+/* cmd_plan.c - `warpfst plan`: GPU memory of a batch of utterances or of open streams. The GPU need
+ * not be present. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,18 +90,19 @@ int cmd_plan(int argc, char **argv) {
           "--gpu-memory=80000000000",
       .min_args = 1,
       .max_args = 1};
-  cli_flag_i64(&parser, "utterances", 0, &request.utterances, "N", "plan for a batch of so many");
+  cli_flag_i64(&parser, "utterances", 0, &request.utterances, "N",
+               "plan for a batch of this many utterances");
   cli_flag_i64(&parser, "frames", 0, &request.frames, "N",
-               "of the longest utterance (default: 1000)");
+               "frames of the longest utterance (default: 1000)");
   cli_flag_bool(&parser, "on-device", 0, &request.on_device,
                 "the batch's scores are already on the GPU");
   cli_flag_i64(&parser, "streams", 0, &request.streams, "N",
-               "plan for so many open streams; 0: how many fit");
+               "plan for this many open streams; 0: as many as fit");
   cli_flag_bool(&parser, "scored", 0, &request.scored,
                 "the streams have scorers (boosts, language models) or added words");
   cli_flag_i64(&parser, "processors", 0, &request.processors, "N",
-               "plan for a GPU of so many multiprocessors that need not be here (132: H200), with "
-               "--gpu-memory");
+               "plan for a GPU that is not present: its number of multiprocessors (132: H200), "
+               "with --gpu-memory");
   cli_flag_bool(&parser, "json", 0, &request.json, "print JSON");
   cli_table(&parser, "decoder", &options);
   cli_flag_range(&parser, "utterances", 0, 1e15);

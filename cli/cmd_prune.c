@@ -1,4 +1,4 @@
-/* cmd_prune.c - `warpfst prune`: drops what is far from the best path. */
+/* cmd_prune.c - `warpfst prune`: removes paths that are far from the best. */
 #include "fst_output.h"
 
 int cmd_prune(int argc, char **argv) {

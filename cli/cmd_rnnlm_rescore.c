@@ -270,7 +270,7 @@ int cmd_rnnlm_rescore(int argc, char **argv) {
   cli_flag_str(&parser, "small", 0, &small, "FILE",
                "n-gram model whose costs the graph costs hold (ARPA)");
   cli_flag_str(&parser, "unk", 0, &unk, "WORD",
-               "word of the recurrent model that unknown words count as");
+               "word of the recurrent model that stands for unknown words");
   cli_flag_bool(&parser, "best", 0, &r.best, "only the best of each key, as 'KEY WORD...'");
   cli_flag_f64(&parser, "acoustic-scale", 0, &r.acoustic_scale, "X",
                "factor on acoustic costs (default: 1)");
@@ -278,7 +278,7 @@ int cmd_rnnlm_rescore(int argc, char **argv) {
                "threads; 0: one per processor (default: 1)");
   cli_flag_range(&parser, "threads", 0, 1024);
   cli_flag_str(&parser, "device", 0, &device, "DEVICE",
-               "where the recurrent model works: cpu, cuda or cuda:N (default: cpu)");
+               "device of the recurrent model: cpu, cuda or cuda:N (default: cpu)");
   cli_table(&parser, "rnn_scorer", &r.options);
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
@@ -286,7 +286,7 @@ int cmd_rnnlm_rescore(int argc, char **argv) {
   if (r.options.rnnlm_weight < 1 && ngram == NULL && small == NULL)
     return cli_usage("--rnnlm-weight below 1 needs --ngram or --small");
   if (r.options.history_merge_order != 0)
-    return cli_usage("whole sentences are scored: --history-merge-order means nothing here");
+    return cli_usage("--history-merge-order cannot be used here: whole sentences are scored");
   code = load_models(&r, parser.args[0], unk, device, ngram, small);
   if (code == CLI_OK) code = rescore_file(&r, parser.num_args > 1 ? parser.args[1] : "-");
   wf_rnnlm_free(r.rnnlm);

@@ -6,7 +6,7 @@
 #include "fst_output.h"
 #include "unary.h"
 
-/* What arcsort and connect are asked for. */
+/* Options of arcsort and connect. */
 struct device_request {
   wf_arcsort_options by;
   const char *device; /* NULL: the CPU, without a batch */

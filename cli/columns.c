@@ -1,4 +1,4 @@
-/* columns.c - reads `label column` lines, or takes the columns of an acoustic model. */
+/* columns.c - reads `label column` lines, or the columns of an acoustic model. */
 #include "columns.h"
 
 #include <ctype.h>
@@ -37,8 +37,8 @@ static wf_status set_column(column_table *columns, long label, long column, wf_e
   return WF_OK;
 }
 
-/* `label column` lines, for graphs whose input labels are not column + 1. Labels may share a
- * column, as Kaldi's transition-ids do. */
+/* Reads `label column` lines, for graphs where the input label is not column + 1. Several labels
+ * may have the same column, as Kaldi's transition-ids do. */
 static wf_status read_columns(const char *path, column_table *out, wf_error *err) {
   char *line = NULL;
   size_t cap = 0;
@@ -72,7 +72,7 @@ static wf_status read_columns(const char *path, column_table *out, wf_error *err
   return err->code;
 }
 
-/* Those of an acoustic model. */
+/* The columns of an acoustic model. */
 static wf_status take_columns(const char *path, column_table *out, wf_error *err) {
   am_source source = {.path = path};
   wf_hmm *hmm;

@@ -1,4 +1,4 @@
-/* columns.h - the column of the scores that each input label of a graph means. */
+/* columns.h - maps the input labels of a graph to columns of the scores. */
 #ifndef WARPFST_CLI_COLUMNS_H
 #define WARPFST_CLI_COLUMNS_H
 
@@ -9,8 +9,8 @@ typedef struct column_table {
   size_t size, cap;
 } column_table;
 
-/* The table of --columns or --am, or else the one that `warpfst mkgraph` put beside the graph, or
- * none. Free data with free(), on errors too. */
+/* Reads the table of --columns, else of --am, else GRAPH.columns as written by `warpfst mkgraph`,
+ * else none. Free data with free(), on errors too. */
 wf_status columns_find(const char *columns_path, const char *am_path, const char *graph,
                        column_table *out, wf_error *err);
 

@@ -1,4 +1,4 @@
-/* compare_fsts.c - two files, one question, an exit code. */
+/* compare_fsts.c - see compare_fsts.h. */
 #include "compare_fsts.h"
 
 #include "fst_output.h"

@@ -5,11 +5,11 @@
 
 #include "cli.h"
 
-/* The question put to the library; `user` holds its options. */
+/* A comparison of the library; `user` points to its options. */
 typedef wf_status (*cli_compare_fn)(const wf_fst *a, const wf_fst *b, const void *user,
                                     bool *out_same, wf_error *err);
-/* CLI_OK if they are the same; CLI_NO, with the difference on stderr unless `quiet`, if not; else
- * the code of the error it printed. */
+/* CLI_OK if the fsts are the same. CLI_NO if not, with the difference on stderr unless `quiet`.
+ * Else the exit code of an error that has been printed. */
 int cli_compare_fsts(const char *first, const char *second, cli_compare_fn compare,
                      const void *user, bool quiet);
 

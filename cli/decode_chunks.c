@@ -1,5 +1,4 @@
-/* decode_chunks.c - whole utterances fed chunk by chunk, all streams in turn: what live audio would
- * give. */
+/* decode_chunks.c - decodes whole utterances as streams, chunk by chunk, to simulate live audio. */
 #include "decode_chunks.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* decode_lattices.h - what `warpfst decode` makes of lattices: determinized archives, confidences,
- * n-best lists, more files of results. */
+/* decode_lattices.h - lattice outputs of `warpfst decode`: determinized archives, confidences,
+ * n-best lists, further result files. */
 #ifndef WARPFST_CLI_DECODE_LATTICES_H
 #define WARPFST_CLI_DECODE_LATTICES_H
 
@@ -25,7 +25,7 @@ void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices);
 void decode_lattices_finish(decode_lattices *lattices, wf_decoder_options *options);
 wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer_options *writing,
                                size_t max_batch, wf_error *err);
-/* Has the decoder determinize lattices while it decodes, if that is wanted. */
+/* Sets the decoder to determinize lattices while it decodes, if they are requested. */
 wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *decoder,
                                   wf_error *err);
 /* Takes the determinized lattices of a batch out of its results; determinizes those that the

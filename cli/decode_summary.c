@@ -86,7 +86,7 @@ static void print_line(const struct decode_run *run, const struct summary *sum) 
       fprintf(stderr, "determinized in %.2f s", run->lattices.seconds);
     else
       fprintf(stderr, "determinized while decoding");
-    fprintf(stderr, ", %llu with a narrower beam for lack of room\n",
+    fprintf(stderr, ", %llu with a narrower beam (max_bytes reached)\n",
             (unsigned long long)run->lattices.num_narrowed);
   }
   if (run->wer == NULL) return;

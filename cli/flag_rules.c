@@ -1,4 +1,5 @@
-/* flag_rules.c - flags that need others, say nothing without them, or exclude each other. */
+/* flag_rules.c - checks flags that need others, have no effect without them, or exclude each other.
+ */
 #include "flag_rules.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@ void cli_flag_name(const char *flag, char *out, size_t size) {
     if (*c == '_') *c = '-';
 }
 
-/* `value` NULL: any value but that of a flag that is off. Numbers are compared as such. */
+/* `value` NULL matches any value except "false". Numbers are compared by value. */
 static bool same_value(const char *text, const char *value, size_t size) {
   if (text == NULL) return false;
   if (value == NULL) return strcmp(text, "false") != 0;
@@ -31,7 +32,7 @@ static bool same_value(const char *text, const char *value, size_t size) {
          a == b;
 }
 
-/* The flag on the command line that `term` means, from number *at on; NULL: none. */
+/* The next flag on the command line that matches `term`, starting at number *at; NULL: none. */
 static const char *given(const cli_parser *parser, const char *term, size_t size, size_t *at) {
   const char *equals = memchr(term, '=', size), *value = equals != NULL ? equals + 1 : NULL;
   size_t name_size = equals != NULL ? (size_t)(equals - term) : size,
@@ -58,7 +59,7 @@ static const char *given(const cli_parser *parser, const char *term, size_t size
   return NULL;
 }
 
-/* The first of "a|b=value|c" that is on the command line; NULL: none. */
+/* The first term of "a|b=value|c" that is on the command line; NULL: none. */
 static const char *any_given(const cli_parser *parser, const char *terms, size_t *size) {
   for (const char *term = terms;; term += *size + 1) {
     size_t at = 0;
@@ -69,19 +70,19 @@ static const char *any_given(const cli_parser *parser, const char *terms, size_t
 }
 
 /* "--a, --b=value or --c". */
-static void list_terms(const char *terms, char *out, size_t room) {
+static void list_terms(const char *terms, char *out, size_t size) {
   size_t used = 0;
   out[0] = '\0';
-  for (const char *term = terms; *term != '\0' && used < room;) {
-    size_t size = strcspn(term, "|");
-    bool last = term[size] == '\0', first = term == terms;
-    int put = snprintf(out + used, room - used, "%s--%.*s",
+  for (const char *term = terms; *term != '\0' && used < size;) {
+    size_t length = strcspn(term, "|");
+    bool last = term[length] == '\0', first = term == terms;
+    int put = snprintf(out + used, size - used, "%s--%.*s",
                        first  ? ""
                        : last ? " or "
                               : ", ",
-                       (int)size, term);
+                       (int)length, term);
     used += put > 0 ? (size_t)put : 0;
-    term += size + !last;
+    term += length + !last;
   }
 }
 
@@ -94,9 +95,9 @@ static int check_rule(const cli_parser *parser, const cli_rule *rule) {
                *other = any_given(parser, rule->others, &size);
     list_terms(rule->others, others, sizeof others);
     if (rule->kind == CLI_USELESS_WITHOUT && other == NULL)
-      cli_note("warning: %s%s does nothing without %s", name, value, others);
+      cli_note("warning: %s%s has no effect without %s", name, value, others);
     if (rule->kind == CLI_USELESS_WITH && other != NULL)
-      cli_note("warning: %s%s does nothing with --%.*s", name, value, (int)size, other);
+      cli_note("warning: %s%s has no effect with --%.*s", name, value, (int)size, other);
     if (rule->kind == CLI_NEEDS && other == NULL)
       return cli_usage("%s%s needs %s", name, value, others);
     if (rule->kind == CLI_EXCLUDES && other != NULL)

@@ -1,4 +1,4 @@
-/* fst_output.c - fst files of subcommands: format by name or by flag. */
+/* fst_output.c - reads and writes fst files; the format follows from the flag or the file name. */
 #include "fst_output.h"
 
 #include <string.h>

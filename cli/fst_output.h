@@ -1,5 +1,4 @@
-/* fst_output.h - reading and writing fsts in subcommands, so that every one of them names files and
- * formats alike.
+/* fst_output.h - reads and writes fsts with the same flags in all subcommands.
  *
  *     wf_fst *fst;
  *     int code = cli_read_fst(path, &fst);                   // prints the error if (code !=
@@ -8,26 +7,26 @@
  *     code = cli_write_fst(result, output, format);          // format: the value of --format, or
  *     NULL
  *
- * A name that ends in ".wfst" gets the native file, any other an OpenFst vector file, unless
- * --format says otherwise. */
+ * Without --format, a name that ends in ".wfst" is written in the native format, any other as an
+ * OpenFst vector file. */
 #ifndef WARPFST_CLI_FST_OUTPUT_H
 #define WARPFST_CLI_FST_OUTPUT_H
 
 #include "cli.h"
 
-/* Help texts and placeholders of the two flags that go with it. */
+/* Help texts and placeholders of --output and --format. */
 #define CLI_FORMAT_VALUE "native|vector|const"
 #define CLI_FORMAT_HELP "file format (default: native for names in .wfst, else OpenFst vector)"
 #define CLI_OUTPUT_HELP "where to write ('-': standard output, the default)"
 
 /* Adds --output/-o and --format. Set *output and *format to NULL before. */
 void cli_flag_output(cli_parser *parser, const char **output, const char **format);
-/* CLI_OK, or the exit code of the error it printed. */
+/* CLI_OK, or the exit code of an error that has been printed. */
 int cli_read_fst(const char *path, wf_fst **out);
-/* path NULL: standard output. format NULL: by name. CLI_OK, or the exit code of the error it
- * printed. */
+/* path NULL: standard output. format NULL: by name. CLI_OK, or the exit code of an error that has
+ * been printed. */
 int cli_write_fst(const wf_fst *fst, const char *path, const char *format);
-/* The format that cli_write_fst would choose; CLI_OK or a usage error. */
+/* The format that cli_write_fst uses. CLI_OK or a usage error. */
 int cli_fst_format(const char *path, const char *format, wf_fst_format *out);
 
 #endif

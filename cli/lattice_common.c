@@ -69,7 +69,7 @@ wf_status lattice_make_compact(wf_lattice_entry *entry,
   wf_status status = wf_lattice_determinize(entry->raw, NULL, options, &made, err);
   if (status != WF_OK) return status;
   if (made.narrowed)
-    cli_note("utterance '%s': determinized with beam %g for lack of room (--max-bytes)", entry->key,
+    cli_note("utterance '%s': beam narrowed to %g because --max-bytes was reached", entry->key,
              (double)made.beam);
   wf_lattice_free(entry->raw);
   entry->raw = NULL;

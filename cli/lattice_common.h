@@ -31,8 +31,8 @@ typedef struct lattice_input {
 /* Adds --words, --input-words and the options of the reader. */
 void lattice_flags(cli_parser *parser, lattice_input *input);
 wf_status lattice_open(lattice_input *input, char **sources, int num_sources, wf_error *err);
-/* Next good lattice, to be cleared; what cannot be read is reported on standard error and counted.
- * False at the end. */
+/* The next readable lattice; the caller clears it. Unreadable lattices are reported on standard
+ * error and counted. False at the end. */
 bool lattice_next(lattice_input *input, wf_lattice_entry *entry);
 /* Reports and counts a lattice with which the command failed, and clears the error. Returns false
  * if no others are worth trying: no memory, no output. */
@@ -42,13 +42,13 @@ int lattice_exit_code(const lattice_input *input);
 void lattice_close(lattice_input *input);
 
 /* Makes the lattice of the entry compact: a raw one is determinized. Reports if the beam had to be
- * narrowed for lack of room. */
+ * narrowed because max_bytes was reached. */
 wf_status lattice_make_compact(wf_lattice_entry *entry,
                                const wf_lattice_determinize_options *options, wf_error *err);
 
 /* Text of a word, or its number in `scratch`. */
 const char *lattice_word_text(const wf_symbols *words, int32_t label, char scratch[12]);
-/* Fills `err` in for lack of memory. */
+/* Sets `err` to an out-of-memory error. */
 wf_status lattice_no_memory(wf_error *err);
 
 #endif

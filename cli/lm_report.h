@@ -6,9 +6,9 @@
 
 #include "warpfst_all.h"
 
-/* Hits in caches, bytes over the bus, how long warps waited for them, after `decode_s` seconds of
- * decoding: a line if any n-gram was asked of host memory, or with `json` the figures as a member
- * "lm", with a comma before it, if there is a model. */
+/* Prints cache hits, bytes read over the bus and the share of time that warps waited for them.
+ * `decode_s`: seconds of decoding. Prints a line if any n-gram was read from host memory; with
+ * `json`, prints `, "lm": {...}` if there is a model. */
 void lm_report_print(FILE *out, const wf_decoder *decoder, double decode_s, bool json);
 
 #endif

@@ -1,4 +1,4 @@
-/* main.c - the program: finds the subcommand and runs it. */
+/* main.c - finds the subcommand and runs it. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +26,12 @@ static void print_commands(FILE *out) {
     fprintf(out, "  %-18s%s\n", commands[i].name, commands[i].summary);
   }
   fprintf(out,
-          "\nIn the Python package alone (pip install 'warpfst[audio]')\n"
-          "  transcribe        recordings to words\n"
+          "\nOnly in the Python package (pip install 'warpfst[audio]')\n"
+          "  transcribe        transcribe recordings\n"
           "\n'warpfst COMMAND --help' lists the flags of a command. Files may be '-' (standard "
-          "input or output); gzipped input is inflated."
-          "\nExit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 bad input or output, 4 out "
-          "of memory or beyond a limit, 5 GPU.\n");
+          "input or output); gzipped input is decompressed."
+          "\nExit codes: 0 done, 1 no (not equal, or some utterances failed), 2 wrong usage, 3 bad "
+          "input or output, 4 out of memory or over a limit, 5 GPU error.\n");
 }
 
 static void print_log(void *user, wf_log_level level, const char *message) {
@@ -44,7 +44,7 @@ static int unknown_command(const char *name) {
   for (size_t i = 0; commands[i].name != NULL; i++)
     cli_suggest(&near, name, strlen(name), commands[i].name);
   if (strcmp(name, "transcribe") == 0)
-    cli_note("'transcribe' is in the Python package alone: pip install 'warpfst[audio]'");
+    cli_note("'transcribe' is only in the Python package: pip install 'warpfst[audio]'");
   else if (near.best != NULL)
     cli_note("unknown command '%s': did you mean '%s'? ('warpfst help' lists all)", name,
              near.best);
@@ -68,8 +68,9 @@ static int run(int argc, char **argv) {
   return unknown_command(argv[1]);
 }
 
-/* A file opened as number 0, 1 or 2 would get what is meant for a standard stream. What is closed
- * becomes /dev/null, opened such that reading or writing fails as before. */
+/* If a standard stream is closed, the next open() would reuse its number, and output for the stream
+ * would enter that file. So closed streams are opened on /dev/null, in the mode in which their use
+ * still fails. */
 static void fill_standard_streams(void) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);

@@ -1,5 +1,5 @@
 /* output_guard.c - removes the library's temporary output files when a signal ends the program. The
- * handler only unlinks names made before. */
+ * handler only calls unlink with names prepared before. */
 #include "output_guard.h"
 
 #include <limits.h>

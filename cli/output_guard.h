@@ -1,10 +1,10 @@
-/* output_guard.h - interrupted builds leave no half-written file behind. */
+/* output_guard.h - removes half-written files when a command is interrupted. */
 #ifndef WARPFST_CLI_OUTPUT_GUARD_H
 #define WARPFST_CLI_OUTPUT_GUARD_H
 
-/* From now on SIGINT, SIGTERM and SIGHUP remove the temporary file under which the library writes
- * `path`, then end the program as they would have. NULL and "-" are fine. At most 64 paths; further
- * ones are not covered. */
+/* After this call SIGINT, SIGTERM and SIGHUP remove the temporary file of the output `path` before
+ * they end the program. NULL and "-" are ignored. At most 64 paths; further paths are not guarded.
+ */
 void cli_guard_output(const char *path);
 
 #endif

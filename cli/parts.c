@@ -1,4 +1,4 @@
-/* parts.c - finds the part of a subcommand that is requested. */
+/* parts.c - finds and runs a part of a subcommand. */
 #include "parts.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, con
   }
   for (size_t i = 0; i < num_parts; i++) {
     if (strcmp(parts[i].full_name + strlen(command) + 1, argv[1]) != 0) continue;
-    static char name[32]; /* the parser wants argv[0], and messages start with it */
+    static char name[32]; /* argv[0] of the part; messages start with it */
     snprintf(name, sizeof name, "%s", parts[i].full_name);
     argv[1] = name;
     return parts[i].run(argc - 1, argv + 1);
@@ -33,7 +33,7 @@ int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, con
   }
   cli_set_command(command);
   if (near.best != NULL)
-    return cli_usage("unknown subcommand '%s': did you mean '%s'? There are %s", argv[1], near.best,
-                     list);
-  return cli_usage("unknown subcommand '%s': there are %s", argv[1], list);
+    return cli_usage("unknown subcommand '%s': did you mean '%s'? Subcommands: %s", argv[1],
+                     near.best, list);
+  return cli_usage("unknown subcommand '%s', expected one of %s", argv[1], list);
 }

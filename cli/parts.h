@@ -1,4 +1,4 @@
-/* parts.h - subcommands of subcommands: `warpfst lm query` and the like. */
+/* parts.h - parts of subcommands, such as `warpfst lm query`. */
 #ifndef WARPFST_CLI_PARTS_H
 #define WARPFST_CLI_PARTS_H
 
@@ -10,8 +10,8 @@ typedef struct cli_part {
   int (*run)(int argc, char **argv); /* argv[0] is the full name */
 } cli_part;
 
-/* Runs the part that argv[1] names; prints the list if it names none. `usage`: "PART LM [ARGUMENTS]
- * [FLAGS]"; `about`: a sentence or two. */
+/* Runs the part named by argv[1], or prints the list of parts if there is no argument or --help.
+ * `usage`: "PART LM [ARGUMENTS] [FLAGS]"; `about`: one or two sentences. */
 int cli_run_part(const cli_part *parts, size_t num_parts, const char *usage, const char *about,
                  int argc, char **argv);
 

@@ -21,11 +21,11 @@ void rnnlm_scorer_flags(cli_parser *parser, rnnlm_source *source) {
   cli_flag_str(parser, "rnnlm-ngram", 0, &source->ngram_path, "FILE",
                "n-gram model (ARPA) to interpolate the recurrent one with");
   cli_flag_str(parser, "rnnlm-small", 0, &source->small_path, "FILE",
-               "n-gram model (ARPA) that the graph was built with: its costs are taken away");
+               "n-gram model (ARPA) that the graph was built with: its costs are subtracted");
   cli_flag_str(parser, "rnnlm-unk", 0, &source->unk, "WORD",
-               "word of the recurrent model that unknown words count as");
+               "word of the recurrent model that stands for unknown words");
   cli_flag_str(parser, "rnnlm-device", 0, &source->device, "DEVICE",
-               "where the recurrent model works if the search is on the CPU: cpu, cuda or cuda:N "
+               "device of the recurrent model if the search is on the CPU: cpu, cuda or cuda:N "
                "(default: cpu)");
   cli_table(parser, "rnn_scorer", &source->options);
   cli_rules(parser, rules);

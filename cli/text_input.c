@@ -1,4 +1,4 @@
-/* text_input.c - opens text files behind their byte order mark. */
+/* text_input.c - opens text files and skips a byte order mark. */
 #include "text_input.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ FILE *cli_open_text(const char *path) {
   if (file == NULL) return NULL;
   size_t same = 0;
   int byte = getc(file);
-  if (byte == EOF && ferror(file)) { /* a folder */
+  if (byte == EOF && ferror(file)) { /* a directory */
     int code = errno;
     cli_close_text(file);
     errno = code;

@@ -1,13 +1,13 @@
-/* text_input.h - text files that commands read line by line themselves. */
+/* text_input.h - text files read line by line. */
 #ifndef WARPFST_CLI_TEXT_INPUT_H
 #define WARPFST_CLI_TEXT_INPUT_H
 
 #include <stdio.h>
 
-/* fopen for reading, "-" for standard input. The place is behind a byte order mark of UTF-8, if
- * there is one. NULL with errno. */
+/* Opens a file for reading; "-" is standard input. Skips a UTF-8 byte order mark. NULL on errors,
+ * with errno set. */
 FILE *cli_open_text(const char *path);
-/* fclose, unless it is standard input. */
+/* Closes the file unless it is standard input. */
 void cli_close_text(FILE *file);
 
 #endif

@@ -17,7 +17,7 @@ wf_status list_error(wf_error *err, wf_status code, const char *path, int line,
   return code;
 }
 
-bool list_room(void **data, size_t size, size_t *cap, size_t element) {
+bool list_reserve(void **data, size_t size, size_t *cap, size_t element) {
   if (size < *cap) return true;
   size_t more = *cap * 2 + 64;
   void *grown = realloc(*data, more * element);
@@ -46,7 +46,7 @@ static wf_status read_lines(const char *path, utterance_lists *lists, wf_error *
     if (list != NULL) list += strspn(list, " \t");
     if (list == NULL || list[0] == '\0')
       status = list_error(err, WF_ERR_FORMAT, path, number, "expected `utterance list`");
-    else if (!list_room((void **)&lists->items, lists->size, &lists->cap, sizeof *lists->items))
+    else if (!list_reserve((void **)&lists->items, lists->size, &lists->cap, sizeof *lists->items))
       status = list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
     if (status != WF_OK) break;
     utterance_list *item = &lists->items[lists->size++];
@@ -75,7 +75,7 @@ wf_status utterance_lists_read(const char *path, utterance_lists *lists, wf_erro
   for (size_t i = 1; i < lists->size; i++) {
     if (strcmp(lists->items[i - 1].key, lists->items[i].key) != 0) continue;
     err->code = WF_ERR_FORMAT;
-    snprintf(err->message, sizeof err->message, "%s: utterance '%.80s' is there twice", path,
+    snprintf(err->message, sizeof err->message, "%s: utterance '%.80s' occurs twice", path,
              lists->items[i].key);
     return WF_ERR_FORMAT;
   }

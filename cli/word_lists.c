@@ -1,8 +1,8 @@
-/* word_lists.c - reads lists of added words, spells those without a pronunciation, and makes a
+/* word_lists.c - reads lists of added words, spells words without a pronunciation, and makes a
  * graph for each list.
  *
- *   phrases  [num_phrases]  {words [first_word, first_word + num_words), cost}         of all
- *            lists, one behind the other
+ *   phrases  [num_phrases]  {words [first_word, first_word + num_words), cost} of all
+ *            lists, concatenated
  *   words    [num_words]    {label, tokens [first_token, first_token + num_tokens)}    num_tokens
  *            0: to be spelled
  */
@@ -33,10 +33,10 @@ struct added_set {
   wf_graph **graphs; /* [utterances.num_lists] */
 };
 
-/* What has been read of the lists. */
+/* The lists as read so far. */
 struct reading {
   const wf_symbols *tokens; /* input labels of the graph */
-  wf_symbols *words;        /* those of the graph, and new ones */
+  wf_symbols *words;        /* words of the graph and added words */
   struct word *word;
   struct phrase *phrase;
   int32_t *token;
@@ -45,7 +45,7 @@ struct reading {
 
 /* --- a list ------------------------------------------------------------------------------ */
 
-/* Cuts the column at `*at` off, without blanks around it; NULL: there is none. */
+/* Splits off the column at `*at` and trims it; NULL: no more columns. */
 static char *next_column(char **at) {
   char *column = *at;
   if (column == NULL) return NULL;
@@ -63,10 +63,10 @@ static wf_status add_pronunciation(struct reading *reading, struct word *word, c
   word->first_token = reading->num_tokens;
   for (char *text = strtok(column, " "); text != NULL; text = strtok(NULL, " ")) {
     int64_t label = wf_symbols_find(reading->tokens, text);
-    snprintf(message, sizeof message, "the model has no token '%.80s'", text);
+    snprintf(message, sizeof message, "unknown token '%.80s'", text);
     if (label <= 0 || label > INT32_MAX) return list_error(err, WF_ERR_FORMAT, path, line, message);
-    if (!list_room((void **)&reading->token, reading->num_tokens, &reading->token_cap,
-                   sizeof *reading->token))
+    if (!list_reserve((void **)&reading->token, reading->num_tokens, &reading->token_cap,
+                      sizeof *reading->token))
       return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
     reading->token[reading->num_tokens++] = (int32_t)label;
   }
@@ -80,8 +80,8 @@ static wf_status add_words(struct reading *reading, struct phrase *phrase, char 
   phrase->first_word = reading->num_words;
   for (char *text = strtok(column, " "); text != NULL; text = strtok(NULL, " ")) {
     int64_t label;
-    if (!list_room((void **)&reading->word, reading->num_words, &reading->word_cap,
-                   sizeof *reading->word))
+    if (!list_reserve((void **)&reading->word, reading->num_words, &reading->word_cap,
+                      sizeof *reading->word))
       return list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
     wf_status status =
         wf_symbols_add(reading->words, text, wf_symbols_find(reading->words, text), &label, err);
@@ -96,24 +96,25 @@ static wf_status add_line(struct reading *reading, char *text, const char *path,
                           wf_error *err) {
   char *words = next_column(&text), *cost = next_column(&text), *stop;
   if (words[0] == '\0' || words[0] == '#') return WF_OK;
-  if (!list_room((void **)&reading->phrase, reading->num_phrases, &reading->phrase_cap,
-                 sizeof *reading->phrase))
+  if (!list_reserve((void **)&reading->phrase, reading->num_phrases, &reading->phrase_cap,
+                    sizeof *reading->phrase))
     return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   struct phrase *phrase = &reading->phrase[reading->num_phrases];
   *phrase = (struct phrase){0};
   if (cost != NULL && cost[0] != '\0') {
     phrase->cost = strtof(cost, &stop);
     if (*stop != '\0' || !isfinite(phrase->cost))
-      return list_error(err, WF_ERR_FORMAT, path, line,
-                        "expected a phrase, its cost in nats, and how its words are pronounced, "
-                        "with tabs between");
+      return list_error(
+          err, WF_ERR_FORMAT, path, line,
+          "expected a phrase, its cost in nats and the tokens of each word, separated by tabs");
   }
   wf_status status = add_words(reading, phrase, words, err);
   size_t num_columns = 0;
   for (char *column; status == WF_OK && (column = next_column(&text)) != NULL; num_columns++) {
     if (num_columns == phrase->num_words)
-      return list_error(err, WF_ERR_FORMAT, path, line,
-                        "more pronunciations than words; tabs stand between those of single words");
+      return list_error(
+          err, WF_ERR_FORMAT, path, line,
+          "more pronunciations than words; expected one tab-separated column for each word");
     status = add_pronunciation(reading, &reading->word[phrase->first_word + num_columns], column,
                                path, line, err);
   }
@@ -136,7 +137,8 @@ static wf_status read_list(struct reading *reading, const char *path, wf_error *
 
 /* --- spelling ---------------------------------------------------------------------------- */
 
-/* The words without a pronunciation, each once: other words may have letters that are no tokens. */
+/* The words without a pronunciation, each once. Other words are left out: they may have letters
+ * that are not tokens. */
 static wf_status list_unspelled(const struct reading *reading, wf_symbols **out, wf_error *err) {
   wf_status status = wf_symbols_create("the added words", out, err);
   for (size_t i = 0; i < reading->num_words && status == WF_OK; i++)
@@ -150,8 +152,8 @@ static wf_status take_spelling(struct reading *reading, const wf_pronunciation *
                                struct word *out, wf_error *err) {
   *out = (struct word){.first_token = reading->num_tokens, .num_tokens = pron->num_labels};
   for (size_t i = 0; i < pron->num_labels; i++) {
-    if (!list_room((void **)&reading->token, reading->num_tokens, &reading->token_cap,
-                   sizeof *reading->token))
+    if (!list_reserve((void **)&reading->token, reading->num_tokens, &reading->token_cap,
+                      sizeof *reading->token))
       return list_error(err, WF_ERR_MEMORY, "added words", 0, "out of memory");
     reading->token[reading->num_tokens++] = pron->labels[i];
   }
@@ -178,7 +180,7 @@ static wf_status spell_all(struct reading *reading, const wf_lexicon *lexicon, w
   return status;
 }
 
-/* Gives words without a pronunciation the tokens that spell them. */
+/* Spells the words without a pronunciation. */
 static wf_status spell(struct reading *reading, const added_request *request, wf_error *err) {
   wf_symbols *wanted = NULL;
   wf_lexicon *lexicon = NULL;
@@ -199,7 +201,8 @@ static wf_status spell(struct reading *reading, const added_request *request, wf
 
 /* --- graphs ------------------------------------------------------------------------------ */
 
-/* The graph with the phrases [0, num_common), which all utterances have, and [first, end). */
+/* Makes the graph with the phrases [0, num_common), which are common to all utterances, and [first,
+ * end). */
 static wf_status add_phrases(const struct reading *reading, const wf_graph *graph,
                              const char *word_class, size_t num_common, size_t first, size_t end,
                              wf_graph **out, wf_error *err) {
@@ -267,7 +270,7 @@ wf_status added_read(const added_request *request, const wf_graph *graph, wf_sym
   if (wf_graph_num_classes(graph) == 0)
     return list_error(
         err, WF_ERR_ARGUMENT, first, 0,
-        "the graph has no place for added words; build it with `mkgraph ctc --classes=...`");
+        "the graph has no class for added words; build it with `mkgraph ctc --classes=...`");
   added_set *set = calloc(1, sizeof *set);
   if (set == NULL) return list_error(err, WF_ERR_MEMORY, first, 0, "out of memory");
   wf_status status = copy_table(*words, &reading.words, err);
@@ -313,19 +316,20 @@ static const cli_rule rules[] = {
 
 void added_flags(cli_parser *parser, added_request *request) {
   cli_flag_str(parser, "add-words", 0, &request->all_path, "FILE",
-               "words to add at run time (mkgraph ctc --classes): lines `phrase`, or tabs "
-               "between phrase, cost in nats, tokens of each word");
-  cli_flag_str(parser, "utterance-words", 0, &request->each_path, "FILE",
-               "lines `utterance FILE`: such a list for single utterances, on top of --add-words");
+               "words added at run time: lines `phrase`, or phrase, cost in nats and tokens of "
+               "each word, separated by tabs. The graph must have classes (mkgraph ctc --classes)");
+  cli_flag_str(
+      parser, "utterance-words", 0, &request->each_path, "FILE",
+      "lines `utterance FILE`: added words of single utterances, in addition to --add-words");
   cli_flag_str(parser, "add-to", 0, &request->word_class, "<CLASS>",
-               "where they stand (default: the graph's only class)");
+               "class of the graph that the words are added to (default: the graph's only class)");
   cli_flag_str(parser, "word-start", 0, &request->word_start, "TEXT",
-               "spelling of added words: put before each (default: U+2581 if a token begins with "
-               "it, else nothing)");
+               "spelling of added words: prefix of each word (default: U+2581 if a token begins "
+               "with it, else none)");
   cli_flag_str(
       parser, "merges", 0, &request->merges, "FILE",
       "spelling of added words: byte-pair merges, best first (default: longest token first)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
-               "write the word table with the added words, for the lattices");
+               "write the word table with the added words, to read the lattices with");
   cli_rules(parser, rules);
 }

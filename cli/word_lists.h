@@ -4,24 +4,24 @@
 
 #include "cli.h"
 
-/* As given on the command line; all may be NULL. */
+/* Values of the flags; NULL: not given. */
 typedef struct added_request {
-  const char *all_path;            /* a list for every utterance */
-  const char *each_path;           /* lines `utterance list`, on top of that */
-  const char *word_class;          /* NULL: the graph's only one */
-  const char *word_start, *merges; /* for spelling */
-  const char *words_out;           /* where to write the word table with them */
+  const char *all_path;            /* list for all utterances */
+  const char *each_path;           /* lines `utterance list`, in addition to all_path */
+  const char *word_class;          /* NULL: the graph's only class */
+  const char *word_start, *merges; /* options of spelling */
+  const char *words_out;           /* where to write the extended word table */
 } added_request;
 void added_flags(cli_parser *parser, added_request *request);
 
-/* A line of a list is a phrase, or, with tabs between, a phrase, its cost, and how each of its
- * words is pronounced, in tokens. The cost may be empty or left out, and so may pronunciations:
- * words are then spelled with the tokens. */
+/* A line of a list has columns separated by tabs: a phrase, its cost in nats, and the tokens of
+ * each of its words. The cost may be empty or left out. Words without a pronunciation are spelled
+ * with the tokens. */
 typedef struct added_set added_set;
-/* `words` becomes a table that has the new words, too. */
+/* Replaces `*words` by a copy that includes the added words. */
 wf_status added_read(const added_request *request, const wf_graph *graph, wf_symbols **words,
                      added_set **out, wf_error *err);
-/* The graph for an utterance, of the set; NULL: the decoder's own. */
+/* The graph of an utterance, owned by the set; NULL: the decoder's graph. */
 const wf_graph *added_for(const added_set *set, const char *key);
 void added_free(added_set *set);
 

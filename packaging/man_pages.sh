@@ -17,12 +17,12 @@ page() {
 
 "$program" help >"$folder/overview"
 # What the Python package alone has is no command of this program.
-sed -n '/^In the Python package/,/^$/d; s/^  \([a-z][a-z]*\)   *\(.*\)$/\1 \2/p' "$folder/overview" >"$folder/commands"
+sed -n '/^Only in the Python package/,/^$/d; s/^  \([a-z][a-z]*\)   *\(.*\)$/\1 \2/p' "$folder/overview" >"$folder/commands"
 [ -s "$folder/commands" ] || { echo "man_pages.sh: no commands in '$program help'" >&2; exit 1; }
 while read -r command summary; do
   "$program" "$command" --help >"$folder/help" </dev/null
   page "$command" "$summary" '.BR warpfst (1)' <"$folder/help"
-  # Parts: "  lattice prune     what is on paths near the best", or `warpfst mkgraph ctc --help` in the text.
+  # Parts: "  lattice prune     keep the paths near the best", or `warpfst mkgraph ctc --help` in the text.
   sed -n "s/^  $command \([a-z][a-z]*\)   *\(.*\)$/\1 \2/p" "$folder/help" >"$folder/parts"
   grep -o "warpfst $command [a-z][a-z]* --help" "$folder/help" | sed "s/^warpfst $command \([a-z]*\) --help/\1 $summary (\1)/" >>"$folder/parts" || true
   while read -r part summary; do

@@ -1,4 +1,4 @@
-"""Many transducers at once on one device: what training composes and sums up, batch by batch."""
+"""Batches of transducers on one device, for training."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SOURCES: tuple[Source, ...] = ("arcs", "first", "second")
 
 
 class FstBatch(Handle):
-    """Fsts of one semiring on the CPU or a GPU, where the results of operations stay too until `batch[i]` asks for them. One thread at a time."""
+    """Fsts of one semiring on the CPU or a GPU. Results of operations stay there until `batch[i]` copies them. Not thread-safe."""
 
     _free = lib.wf_fst_batch_free
 
@@ -75,7 +75,7 @@ class FstBatch(Handle):
         return self._made("invert")
 
     def minimize(self, **options: Unpack[MinimizeOptions]) -> FstBatch:
-        """On a GPU, too, the CPU does `encode_labels` off, pushed weights of the log semiring, and two arcs of a state with the same labels."""
+        """In a GPU batch the CPU computes three cases: `encode_labels` off, weight pushing in the log semiring, two arcs of a state with equal labels."""
         return self._made("minimize", c_options("minimize", options))
 
     def project(self, **options: Unpack[ProjectOptions]) -> FstBatch:
@@ -85,7 +85,7 @@ class FstBatch(Handle):
         return self._made("reverse")
 
     def rmepsilon(self, **options: Unpack[RmepsilonOptions]) -> FstBatch:
-        """A GPU refuses cycles of epsilons."""
+        """Epsilon cycles are an error on a GPU."""
         return self._made("rmepsilon", c_options("rmepsilon", options))
 
     def shortest_path(self) -> FstBatch:
@@ -148,7 +148,8 @@ class DeviceFst(NamedTuple):
 
 
 class Composer(Handle):
-    """Compositions of many pairs on one device: inputs are made ready once, then composed any number of times. On a GPU results stay there until they are requested. One thread at a time.
+    """Composes many pairs on one device. Inputs are prepared once and composed any number of times. On a GPU, results stay there until requested.
+    Not thread-safe.
 
         composer = wf.Composer(emissions, graphs, device="cuda:1")
         composer.run(); composer[0]; composer.view(0).weights; composer.batch().forward_score()
@@ -165,7 +166,7 @@ class Composer(Handle):
         super().__init__(create("wf_composer_create", *inputs))
 
     def run(self) -> None:
-        """Composes all pairs, in a few launches for all of them together."""
+        """Composes all pairs with a few kernel launches."""
         call("wf_composer_run", self.address)
 
     def __len__(self) -> int:

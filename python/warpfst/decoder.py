@@ -50,14 +50,15 @@ class Hypothesis(NamedTuple):
 
 
 class Result:
-    """What came out of one utterance.
+    """The result of one utterance.
 
-    An utterance can fail by itself, for example by NaN among its scores. Then `error` is the exception that says why, and reading any other attribute but `num_frames` raises it:
-    FormatError for scores that are no numbers, ArgumentError for a matrix that does not fit the graph, OutOfMemoryError, LimitError. The other utterances have their results.
+    An utterance can fail without affecting the others, for example because of NaN scores. Then `error` is the exception, and reading any attribute except
+    `num_frames` raises it:
+    FormatError for scores that are no numbers, ArgumentError for a matrix that does not fit the graph, OutOfMemoryError, LimitError.
 
     text            str: the words joined by blanks
     words           list of Word(text, start, end, label, confidence): frames [start, end), from the first of the word's first token to the last of its last. With a lattice,
-                    `confidence` is the word's posterior; it is worked out when words are first read
+                    `confidence` is the word's posterior; it is computed when `words` is first read
     cost            float, nats: graph_cost + acoustic_cost + scorer_cost of the best path; less is better
     graph_cost      float, nats: arc weights, less word_score for each word, and the final cost
     acoustic_cost   float, nats: -acoustic_scale times the log-likelihoods
@@ -71,7 +72,7 @@ class Result:
     num_decoded     frames decoded: num_frames, unless "died"
     num_tokens      tokens kept, summed over frames
     num_expanded    tokens expanded, summed over frames
-    num_arcs        arcs looked at
+    num_arcs        arcs expanded
     num_narrowed    frames in which max_active cut the beam
     nbest(n)        the n best word sequences
     """
@@ -113,7 +114,7 @@ class Result:
         return self._values[name]
 
     def __reduce__(self) -> Any:
-        """Pickles carry everything but the lattice."""
+        """Pickles everything except the lattice."""
         return Result, (self.num_frames, {**self._values, "words": self.words, "lattice": None} if self._values else {}, self.error)
 
     def _determinized(self) -> CompactLattice:
@@ -179,7 +180,7 @@ class Decoder(Handle):
         self._own_words = words
         self._table = words if words is not None else self.graph._table
         self._texts: dict[int, str] = {}
-        self._lock = threading.RLock()  # the thread that has it may come by again, in a callback
+        self._lock = threading.RLock()  # a callback may call the decoder again in the same thread
         self._busy = False
         self._stream = LEGACY_STREAM
         self._scored = False
@@ -199,7 +200,7 @@ class Decoder(Handle):
         return _restore, (self.graph, self.config, self._own_words)
 
     def close(self) -> None:
-        """Frees the decoder now, after a call of another thread that is under way."""
+        """Frees the decoder. Waits for a running call of another thread."""
         for stream in list(self._streams):
             stream.close()
         if self._address is not None:
@@ -208,7 +209,7 @@ class Decoder(Handle):
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """One call at a time; from within a progress callback, none."""
+        """Allows one call at a time, and none from within a progress callback."""
         with self._lock:
             if self._busy:
                 raise StateError("called from a progress callback of the same decoder")
@@ -229,7 +230,7 @@ class Decoder(Handle):
             self._stream = handle if handle != 0 else LEGACY_STREAM
 
     def set_boost(self, boost: Boost | None) -> None:
-        """Words and phrases to favour in utterances for which `decode` is given none. None: none."""
+        """Default boosts, for utterances without boosts of their own in `decode`. None: no boosts."""
         scorer = as_scorer(boost, self._table, self._lm)
         with self._turn():
             if scorer is not None or self._scored:
@@ -237,7 +238,7 @@ class Decoder(Handle):
             self._scored = scorer is not None
 
     def stream(self, **options: Unpack[StreamOptions]) -> Stream:
-        """An utterance whose scores come in chunks; options are those of endpointing."""
+        """An utterance whose scores arrive in chunks. Options: describe("stream")."""
         with self._turn():
             stream = Stream(self, c_options("stream", options))
         self._streams.add(stream)
@@ -263,7 +264,7 @@ class Decoder(Handle):
         graphs: Graph | Sequence[Graph | None] | None = None,
         progress: Progress | None = None,
     ) -> list[Result]:
-        """Decodes a batch: one Result an utterance, whatever the others are like.
+        """Decodes a batch. Returns one Result per utterance; it does not depend on the others.
 
         log_probs  natural logarithms, [frames, columns], [utterance, frame, column], or a list of [frames, columns]: float32, float16, or bfloat16 of numpy, torch, cupy, jax
                    or anything else that speaks the buffer protocol or DLPack, on the CPU or (for a decoder on one) on a GPU. Nothing is copied on the host, but for float64,
@@ -305,7 +306,7 @@ class Decoder(Handle):
         return text
 
     def _texts_of(self, graph: Graph | None) -> Callable[[int], str]:
-        """Texts of the labels of an utterance that was searched for in a graph with words of its own."""
+        """Label texts of an utterance that was decoded with added words."""
         table = None if graph is None else graph._table
         return (lambda label: table.added(label) or self._text(label)) if isinstance(table, ExtendedSymbols) else self._text
 
@@ -339,7 +340,7 @@ class Decoder(Handle):
         return Result(raw.num_frames, values, None, self._texts_of(graph), aligner)
 
     def plan(self) -> dict[str, int]:
-        """Bytes of the largest plan that the decoder has followed so far, on each GPU (wf_plan); all 0 on the CPU."""
+        """Bytes of the largest plan executed so far, on each GPU (wf_plan); all 0 on the CPU."""
         plan = _abi.wf_plan()
         lib.wf_decoder_plan(self.address, ctypes.byref(plan))
         return as_dict(plan)

@@ -1,4 +1,4 @@
-"""Streams: utterances whose scores come in chunks. Made by Decoder.stream; the result is that of Decoder.decode for all scores at once, bit for bit."""
+"""Streams: utterances whose scores arrive in chunks. Made by Decoder.stream; the result is that of Decoder.decode for all scores at once, bit for bit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StreamEvent(NamedTuple):
-    """What there is to know after a chunk. `endpoint`: 0, or 1 to 5, the first endpoint rule that holds; nothing follows from it by itself."""
+    """Status after a chunk. `endpoint`: the first endpoint rule that holds, 1 to 5, or 0. The caller decides whether to finish."""
 
     endpoint: int
     num_frames: int
@@ -26,7 +26,7 @@ class StreamEvent(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """The best hypothesis so far. The first `num_stable` words will not change any more, but for the times of the last of them."""
+    """The best hypothesis so far. The first `num_stable` words are final, except the times of the last one."""
 
     words: list[Word]
     num_stable: int
@@ -44,7 +44,7 @@ def event_of(raw: Any) -> StreamEvent:
 
 
 class Stream(Handle):
-    """One utterance after the other: accept chunks, finish, reset. Calls take turns with those of the decoder and its other streams."""
+    """Decodes utterances one after the other: accept chunks, finish, reset. Calls wait for running calls of the decoder and its other streams."""
 
     _free, _forget = lib.wf_stream_close, lib.wf_stream_abandon
 
@@ -54,13 +54,13 @@ class Stream(Handle):
         super().__init__(create("wf_stream_open", decoder.address, options))
 
     def close(self) -> None:
-        """Drops what is unfinished."""
+        """Frees the stream and drops an unfinished utterance."""
         if self._address is not None:
             with self._decoder._turn():
                 super().close()
 
     def set_boost(self, boost: Boost | None) -> None:
-        """Words to favour from now on, on top of the decoder's language model; None: none."""
+        """Boosts from the next chunk on, in addition to the decoder's language model; None: no boosts."""
         scorer = as_scorer(boost, self._decoder._table if self._graph is None else self._graph._table, self._decoder._lm)
         with self._decoder._turn():
             call("wf_stream_set_scorer", self.address, scorer and scorer.address)
@@ -91,15 +91,15 @@ class Stream(Handle):
         return Partial(words, raw.num_stable, raw.num_frames, raw.stable_frames, raw.start_frame)
 
     def partial_lattice(self) -> Lattice:
-        """The lattice of what has come so far, any token being an end (needs lattice_beam)."""
+        """The lattice of the frames so far; every token counts as final. Needs lattice_beam."""
         with self._decoder._turn():
             return Lattice(create("wf_stream_partial_lattice", self.address), self._word_aligner)
 
     def commit_lattice(self) -> Lattice | None:
-        """Takes out the part of the lattice that nothing can change any more, from where the last part ended; None: there is none yet.
+        """Removes and returns the part of the lattice that is final, from the end of the last part on; None: no new part.
 
-        So memory stays bounded while lattices are made of hours of audio. The parts one behind the other, and behind them the result's lattice, are the whole: the last state of each is the
-        first of the next. Frames count from the last reset. Needs lattice_beam.
+        This bounds memory for hours of audio. The parts and the result's lattice, concatenated, are the whole lattice: the last state
+        of a part is the first state of the next. Frames count from the last reset. Needs lattice_beam.
         """
         out = ctypes.c_void_p()
         with self._decoder._turn():
@@ -123,5 +123,5 @@ class Stream(Handle):
 
     @property
     def num_bytes(self) -> int:
-        """Held between chunks."""
+        """Bytes kept between chunks."""
         return int(lib.wf_stream_bytes(self.address))

@@ -3,8 +3,8 @@
     emissions (one state a frame, an arc a column)  o  graph (input label = column + 1)  ->  total cost = -ln sum over paths of exp(-cost)
                    ^ gradient                            ^ gradient
 
-What is composed is the CPU's or the GPU's work, after the tensors' device. Emissions go by way of host memory. Costs are float32 on arcs and summed in double.
-Gradients are worked out with the cost, once: there is no second derivative.
+Compositions run on the device of the tensors. Emissions are copied through host memory. Costs are float32 on arcs and summed in double.
+Gradients are computed with the cost. There are no second derivatives.
 """
 
 from __future__ import annotations

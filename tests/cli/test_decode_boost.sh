@@ -68,7 +68,7 @@ wrong 3 'bad2:1: expected' --boost bad2
 wrong 3 'bad3:1: expected' --boost bad3
 wrong 3 'twice' --boost bad4
 wrong 3 'bad5:1: expected' --utterance-boosts bad5
-wrong 3 "'u1' is there twice" --utterance-boosts bad6
+wrong 3 "'u1' occurs twice" --utterance-boosts bad6
 wrong 3 'cannot\|No such file' --boost missing
 
 # On top of a language model, as chained scorers, whole and in chunks.

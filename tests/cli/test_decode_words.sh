@@ -87,7 +87,7 @@ printf 'roma\t\tr <blk> o\n' >bad5
 printf 'u1\n' >bad6
 wrong 3 "'rome' cannot be spelled" --add-words bad1
 wrong 3 'bad2:1: expected a phrase' --add-words bad2
-wrong 3 "bad3:1: the model has no token 'q'" --add-words bad3
+wrong 3 "bad3:1: unknown token 'q'" --add-words bad3
 wrong 3 'bad4:1: more pronunciations' --add-words bad4
 wrong 2 'blank in a pronunciation' --add-words bad5
 wrong 3 'bad6:1: expected' --utterance-words bad6
@@ -97,7 +97,7 @@ wrong 2 "no class '<city>'" --add-words list --add-to '<city>'
 grep -q "need 'compact'" log
 "$WARPFST" compile - no.fst <<<"0 0 1 1"
 "$WARPFST" decode no.fst scores.ark --words words.txt --add-words list >out 2>log && fail "no class"
-grep -q 'no place for added words' log
+grep -q 'no class for added words' log
 
 # 4. Real speech: a model without the words that are rare in the texts, and each utterance's own rare words in place of <unk>.
 ctc=$SOURCE_DIR/examples/ctc

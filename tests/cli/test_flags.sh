@@ -8,7 +8,7 @@ decode() { "$WARPFST" decode g.wfst s.ark "$@"; }
 
 # --- nothing comes of it: one sentence, the run goes on --------------------------------------------------------------------------
 idle() { # FLAG OTHERS
-  expect 0 "^warpfst decode: warning: ${1%%=*} does nothing without $2$" decode "$1"
+  expect 0 "^warpfst decode: warning: ${1%%=*} has no effect without $2$" decode "$1"
   [ "$(cat out.txt)" = 'u0 1 2' ] && [ "$(grep -c warning err.txt)" = 1 ] || fail "$1: $(cat out.txt err.txt)"
 }
 idle --nbest=3 '--format=json or --json-lines'
@@ -31,13 +31,13 @@ quiet --nbest=3 --json-lines=x.json
 quiet --confidence --format=ctm --channel=2
 quiet --raw-lattice --lattice=x.ark
 quiet --no-lm-table --no-confidence
-expect 0 'warning: --merges does nothing with --lexicon' "$WARPFST" mkgraph ctc --tokens="$SOURCE_DIR/examples/ctc/tokens_phone.txt" \
+expect 0 'warning: --merges has no effect with --lexicon' "$WARPFST" mkgraph ctc --tokens="$SOURCE_DIR/examples/ctc/tokens_phone.txt" \
   --lexicon="$SOURCE_DIR/examples/ctc/lexicon_phone.txt" --lm="$SOURCE_DIR/examples/ctc/lm3.arpa.gz" --merges=none -q -o x.wfst
-expect 0 'warning: --scored does nothing without --streams' "$WARPFST" plan g.wfst --utterances=5 --scored
-expect 0 'warning: --keep-isymbols does nothing without --isymbols' "$WARPFST" compile --keep_isymbols /dev/null x.fst
+expect 0 'warning: --scored has no effect without --streams' "$WARPFST" plan g.wfst --utterances=5 --scored
+expect 0 'warning: --keep-isymbols has no effect without --isymbols' "$WARPFST" compile --keep_isymbols /dev/null x.fst
 decode --lattice=lat.ark > /dev/null 2>&1
-expect 0 'warning: --frame-shift does nothing without --format=slf' "$WARPFST" lattice convert lat.ark -o x.ark --frame-shift=0.04
-expect 0 'warning: --channel does nothing without --format=ctm' "$WARPFST" lattice nbest lat.ark --channel=B
+expect 0 'warning: --frame-shift has no effect without --format=slf' "$WARPFST" lattice convert lat.ark -o x.ark --frame-shift=0.04
+expect 0 'warning: --channel has no effect without --format=ctm' "$WARPFST" lattice nbest lat.ark --channel=B
 
 # --- contradictions and ranges ---------------------------------------------------------------------------------------------------
 expect 2 '--lattice-beam=0 and --lattice exclude each other' decode --lattice-beam=0.0 --lattice=x.ark
@@ -53,7 +53,7 @@ expect 2 '--am and --tokens exclude each other' "$WARPFST" lattice draw lat.ark 
 expect 2 '--n is outside \[1,' "$WARPFST" lattice nbest lat.ark --n=0
 expect 2 '--beam is outside \[0,' "$WARPFST" lattice prune lat.ark -o x.ark --beam=-1
 expect 2 '--processors is outside' "$WARPFST" plan g.wfst --streams=1 --processors=-1
-expect 2 "'maybe' is not what --json takes (true or false)" decode --json=maybe
+expect 2 "invalid value 'maybe' for --json, expected true or false" decode --json=maybe
 expect 2 '--no-json takes no value' decode --no-json=true
 expect 2 'exclude each other' "$WARPFST" options --markdown --json
 
@@ -64,9 +64,9 @@ expect 2 'unknown flag --lattice-prune: did you mean --lattice-prune-interval?' 
 expect 2 '^warpfst decode: unknown flag --zzzzzzzz$' decode --zzzzzzzz
 expect 2 "unknown command 'latice': did you mean 'lattice'?" "$WARPFST" latice
 expect 2 "^warpfst: unknown command 'frobnicate' ('warpfst help' lists all)$" "$WARPFST" frobnicate
-expect 2 "'transcribe' is in the Python package" "$WARPFST" transcribe
-expect 2 "unknown subcommand 'foo': there are info, copy" "$WARPFST" matrix foo
-expect 2 "unknown subcommand 'ctx': did you mean 'ctc'? There are ctc, hmm" "$WARPFST" mkgraph ctx
+expect 2 "'transcribe' is only in the Python package" "$WARPFST" transcribe
+expect 2 "unknown subcommand 'foo', expected one of info, copy" "$WARPFST" matrix foo
+expect 2 "unknown subcommand 'ctx': did you mean 'ctc'? Subcommands: ctc, hmm" "$WARPFST" mkgraph ctx
 expect 2 "unknown subcommand 'stat': did you mean 'stats'?" "$WARPFST" lattice stat
 "$WARPFST" help | grep '^  transcribe .*recordings' > /dev/null || fail "help does not list transcribe"
 "$WARPFST" help | grep '^Exit codes: 0 done, 1 .*, 2 .*, 3 .*, 4 out of memory.*, 5 GPU' > /dev/null || fail "help does not list the exit codes"

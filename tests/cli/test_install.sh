@@ -60,10 +60,10 @@ for program in project/build/with-cmake project/build/with-cmake-static; do [ ! 
 
 # Manual pages: one for each command and part, sound, and with every flag of the help.
 pages=$prefix/share/man/man1
-commands=$("$WARPFST" help | sed -n '/^In the Python package/,/^$/d; s/^  \([a-z]*\)  .*/\1/p')
+commands=$("$WARPFST" help | sed -n '/^Only in the Python package/,/^$/d; s/^  \([a-z]*\)  .*/\1/p')
 for command in $commands; do [ -s "$pages/warpfst-$command.1" ] || fail "no manual page for $command"; done
 for page in warpfst.1 warpfst-mkgraph-ctc.1 warpfst-lattice-prune.1 warpfst-lm-build.1; do grep -q '^\.SH SYNOPSIS' "$pages/$page" || fail "$page: no synopsis"; done
-grep -q '^warpfst\\-prune \\- drop what is far from the best path$' "$pages/warpfst-prune.1" || fail "warpfst-prune.1: $(head -3 "$pages/warpfst-prune.1")"
+grep -q '^warpfst\\-prune \\- remove paths that are far from the best$' "$pages/warpfst-prune.1" || fail "warpfst-prune.1: $(head -3 "$pages/warpfst-prune.1")"
 "$WARPFST" decode --help | grep -oE '^  (-., )?--[a-z0-9-]+' | grep -oE -- '--.*' >flags.txt
 sed -n '/^\.TP$/{n;s/\\-/-/g;p}' "$pages/warpfst-decode.1" | grep -oE -- '--[a-z0-9-]+' >shown.txt
 [ "$(wc -l <flags.txt)" -gt 30 ] && diff flags.txt shown.txt || fail "warpfst-decode.1 has other flags than the help"

@@ -48,26 +48,26 @@ def _number(least: float, most: float, kind: Callable[[str], float] = float) -> 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("warpfst transcribe", description="Audio to text.", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("audio", nargs="*", type=pathlib.Path, help="audio files, or folders of them; - is standard input")
-    parser.add_argument("--list", type=pathlib.Path, metavar="FILE", help="more of them: lines `key path`")
+    parser.add_argument("audio", nargs="*", type=pathlib.Path, help="audio files or folders; -: standard input")
+    parser.add_argument("--list", type=pathlib.Path, metavar="FILE", help="list of audio files: lines `key path`")
     parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="config.json, acoustic model and graph; or a Sphinx model")
-    parser.add_argument("--graph", type=pathlib.Path, metavar="FILE", help="decoding graph: read if it is there, else made and kept there")
+    parser.add_argument("--graph", type=pathlib.Path, metavar="FILE", help="decoding graph: read if it exists, else built and written")
     parser.add_argument("--format", choices=FORMATS, default="text", help="(default: text)")
-    parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER", help="a file a recording, KEY.txt and so on (default: standard output)")
-    parser.add_argument("--resume", action="store_true", help="leave out recordings whose file is in the output folder, go on with long ones that were begun")
+    parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER", help="folder for one file per recording (default: standard output)")
+    parser.add_argument("--resume", action="store_true", help="skip recordings whose file is in the output folder and continue long ones that were begun")
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="part I of N (from 0) of the recordings, by their keys: for arrays of jobs")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N (default: cpu)")
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the decoder, such as beam=12 (warpfst options decoder)"
     )
     most = _number(1, 1e6)
-    parser.add_argument("--batch-seconds", type=most, default=Limits().batch_seconds, metavar="S", help="audio decoded at once (default: 120)")
-    parser.add_argument("--max-seconds", type=most, default=Limits().max_seconds, metavar="S", help="longer recordings are cut at quiet places (default: 30)")
+    parser.add_argument("--batch-seconds", type=most, default=Limits().batch_seconds, metavar="S", help="seconds of audio per batch (default: 120)")
+    parser.add_argument("--max-seconds", type=most, default=Limits().max_seconds, metavar="S", help="cut longer recordings at pauses, in seconds (default: 30)")
     rate = _number(audio.MIN_RATE, audio.MAX_RATE, int)
     parser.add_argument("--rate", type=rate, metavar="N", help="standard input is raw samples: s16le, one channel, so many a second")
     parser.add_argument("--num-threads", type=_number(0, 1024, int), default=0, metavar="N", help="0: one per processor (default)")
     parser.add_argument("--ref", type=pathlib.Path, metavar="FILE", help="reference words by key: the word error rate ends the summary")
-    parser.add_argument("--progress", action="store_true", help="a line on standard error after every batch, also where that is no terminal")
+    parser.add_argument("--progress", action="store_true", help="print a line after every batch, even if standard error is not a terminal")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
     return parser
 
@@ -101,7 +101,7 @@ class Run:
         return None if self.arguments.output is None else output_file(self.arguments.output, key, self.arguments.format)
 
     def recordings(self) -> list[Recording]:
-        """What is to do, short ones first, so that batches are of one length."""
+        """The pending recordings, short ones first, so that a batch has similar lengths."""
         found = find(self.arguments.audio, [] if self.arguments.list is None else read_list(self.arguments.list))
         if not found:
             raise ValueError("no audio files given")

@@ -31,7 +31,7 @@ _LM_THRESHOLD = 1e-7  # prunes the distributed Sphinx model to a graph for a sma
 
 
 class Model:
-    """What `transcribe` needs of a model. Times of results are frames of `frame_shift` seconds."""
+    """The interface of a model. Times of results are frames of `frame_shift` seconds."""
 
     sample_rate: int
     frame_shift: float
@@ -46,7 +46,7 @@ class Model:
         raise NotImplementedError
 
     def decoder(self, graph_file: pathlib.Path | None, options: dict[str, Any]) -> Decoder:
-        """`graph_file` is read if it is there, else made."""
+        """Reads `graph_file` if it exists, else builds it."""
         if graph_file is not None and graph_file.exists():
             graph = Graph.load(graph_file)
         else:
