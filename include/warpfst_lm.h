@@ -170,7 +170,7 @@ WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options,
                               wf_error *err);
 
 /* A large n-gram model for on-the-fly scoring, in a memory-mapped file. wf_wlm_build makes the file
- * once, from an ARPA file of any size; opening it takes no time. With `subtract` the model is the
+ * once, from an ARPA file of any size; opening it maps it. With `subtract` the model is the
  * exact difference scale * large - small. The difference is again a back-off model, which has every
  * n-gram of the small model. A graph built with the small model and scored with the difference has
  * the costs of a graph built with the large model. States, costs and unknown words are those of
