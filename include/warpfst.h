@@ -581,8 +581,8 @@ WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
 typedef struct wf_stream wf_stream;
 /* Opens a stream. Thousands may be open: a stream without scores takes two kilobytes, and on a GPU
  * 8 * max_tokens bytes of its memory, twice that with a scorer. A stream belongs to one of the
- * decoder's GPUs. Errors: WF_ERR_UNSUPPORTED on a GPU if lattices are made; WF_ERR_MEMORY if the
- * GPU has no memory left; a malformed list of silence columns. */
+ * decoder's GPUs. Errors: WF_ERR_UNSUPPORTED if the decoder's scorer works on the CPU only;
+ * WF_ERR_MEMORY if the GPU has no memory left; a malformed list of silence columns. */
 WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options,
                                 wf_stream **out, wf_error *err);
 /* Closes the stream and discards an unfinished utterance. NULL is allowed. */
