@@ -83,12 +83,13 @@ def lattice():
     return picture("A lattice of four word sequences, with costs; the best path is IS GOING HOME", 190, parts)
 
 
-def row(setup):
-    (found,) = {(float(line["figure"]), line["commit"]) for line in plots.rows() if line["what"] == "decode lexicon-free CTC, generated peaky" and line["setup"] == setup}
+def row(table, setup):
+    (found,) = {(float(line["figure"]), line["commit"]) for line in table if line["what"] == "decode lexicon-free CTC, generated peaky" and line["setup"] == setup}
     return found
 
 
 def peers():
+    table = plots.rows()
     bars = [
         ("one H200", None, None),
         ("warpfst", "400 utterances, warpfst, beam 17, max_active 10000, best path, GPU, batch 400", BLUE),
@@ -103,7 +104,7 @@ def peers():
             parts.append(text(12, y + 14, label, "start", 11, GREY))
             y += 21
             continue
-        figure, commit = row(setup)
+        figure, commit = row(table, setup)
         commits.add(commit)
         parts += [text(108, y + 14, label, "end", 11), f'<rect x="114" y="{y + 2}" width="{190 * figure / most:.1f}" height="16" fill="{colour}"/>']
         parts.append(text(119 + 190 * figure / most, y + 14, f"{figure:,.0f}", "start", 11, weight="bold" if colour == BLUE else "normal"))

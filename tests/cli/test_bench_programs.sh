@@ -1,6 +1,5 @@
 # The flags of the programs under bench/: each runs on a small input for a moment, and its flags do what they say.
 # shellcheck shell=bash
-[ -x "$BUILD_DIR"/bench/generate_ctc_task ] || { echo "skipped: built without -DWARPFST_BENCH=ON"; exit 77; }
 bench=$BUILD_DIR/bench ctc=$SOURCE_DIR/examples/ctc
 fail() { echo "FAILED: $*" >&2; exit 1; }
 field() { # NAME, of a line of JSON

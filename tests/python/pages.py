@@ -26,6 +26,7 @@ def blocks_of(page):
 
 
 def lay_out(folder):
+    """Files that pages speak of, and the program; returns the program's folder."""
     for file in CTC.iterdir():
         os.symlink(file, folder / file.name)
     links = {"scores": CTC / "logp_phone", "tokens.txt": CTC / "tokens_phone.txt", "lexicon.txt": CTC / "lexicon_phone.txt", "lm.arpa.gz": CTC / "lm3.arpa.gz"}
@@ -39,6 +40,13 @@ def lay_out(folder):
     return program.parent
 
 
+def run_in(folder, command):
+    """Runs a command in a folder, laid out first, with the program on its path."""
+    path = lay_out(folder)
+    environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+
+
 def _script(blocks):
     lines = ["import subprocess, sys", "import numpy", "log_probs = [numpy.load(f'scores/{key}.npy') for key in ('000030012', '000030024')]"]
     for language, code, _ in blocks:
@@ -50,10 +58,8 @@ def _script(blocks):
 def run_page(page, folder):
     """[(code, expected or None, printed)] of each block; AssertionError with what was reported if one fails."""
     blocks = blocks_of(page)
-    path = lay_out(folder)
     (folder / "page.py").write_text(_script(blocks), encoding="utf-8")
-    environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
-    run = subprocess.run([sys.executable, "page.py"], capture_output=True, text=True, cwd=folder, env=environment)
+    run = run_in(folder, [sys.executable, "page.py"])
     assert run.returncode == 0, f"{page}\n{run.stdout}\n{run.stderr}"
     printed = run.stdout.split(_MARK)[1:]
     assert len(printed) == len(blocks)
