@@ -68,7 +68,7 @@ static wf_status restrict_words(const wf_lm *lm, const bool *kept, wf__pool *poo
                                 wf_error *err) {
   wf__lm_values all;
   uint64_t num_scaled;
-  wf_status status = wf__lm_values_alloc(lm, &all, err); /* zeros: everything */
+  wf_status status = wf__lm_values_alloc(lm, &all, err); /* zeros: keeps every n-gram */
   if (status == WF_OK) status = wf__lm_rebuild(lm, kept, &all, out, err);
   if (status == WF_OK) status = wf__lm_normalize(*out, pool, &num_scaled, err);
   wf__lm_values_free(&all);
@@ -130,12 +130,12 @@ static void visit_order(const pruning *p, int k, visit_fn visit, void *user) {
     visit_state(p, k, state, visit, user);
 }
 
-/* One order, in three passes: threshold and keys of the rest; cuts; values. */
+/* The choice within one order, in three passes: threshold and keys of the rest; cuts; values. Keys
+ * of contexts fill `keys` from the front, the other keys from the back. */
 typedef struct choice {
   float threshold;
   float *keys;
-  uint64_t num_contexts,
-      num_others; /* number of keys of contexts, from the front, and of the others, from the back */
+  uint64_t num_contexts, num_others; /* numbers of keys */
   uint64_t room_of_keys;
   wf__cut contexts, others;
   float best;

@@ -1,7 +1,7 @@
-/* lm_rebuild.c - makes a model from a subset of the n-grams of another. The states and arcs of a
- * model are in the order of its n-grams, so the levels for wf__lm_build are written in sorted
- * order: node_of[state]  index, in the level of its length, of the n-gram that is the state's
- * history; NONE if that is left out */
+/* lm_rebuild.c - makes a model from a subset of the n-grams of another model. The states and arcs
+ * of a model are in the order of its n-grams, so the levels for wf__lm_build are written in sorted
+ * order. node_of[state] is the index, in the level of its length, of the n-gram that is the state's
+ * history; WF__LM_NONE if that n-gram is removed. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -28,7 +28,7 @@ static bool keeps_final(const rebuild *r, uint32_t state) {
   return r->values->final[state] > -INFINITY && wf__lm_has_own_final(r->lm, state);
 }
 
-/* Back-off cost of a history. 0 if no n-gram follows it; then it is no state. */
+/* Back-off cost of a history. 0 if no n-gram follows it, so that it does not become a state. */
 static float backoff_of(const rebuild *r, uint32_t state) {
   const wf__lm_state *from = &r->lm->states[state];
   bool needed = keeps_final(r, state);

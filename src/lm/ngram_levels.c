@@ -68,9 +68,9 @@ static wf_status sort(wf__ngram_level *level, uint64_t num_labels, wf_error *err
   return status;
 }
 
-/* Merges `b` (later in the file) into the same n-gram `a`. A real n-gram replaces a created one.
- * Probabilities of words outside the vocabulary are added to each other and to <unk>. False if both
- * are real: the file has a duplicate. */
+/* Merges `b` into `a`, an entry of the same n-gram that is earlier in the file. An n-gram of the
+ * file replaces a created one. Probabilities of words outside the vocabulary are added to each
+ * other and to <unk>. False if neither is a special case: the file has a duplicate. */
 static bool merge(wf__ngram *a, const wf__ngram *b) {
   if (isnan(b->cost)) return true;
   if (isnan(a->cost)) {
