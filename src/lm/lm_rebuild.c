@@ -83,9 +83,9 @@ static wf_status push_arcs(rebuild *r, int k, uint32_t state, wf_error *err) {
 
 static wf_status push_all(rebuild *r, wf_error *err) {
   const wf_lm *lm = r->lm;
-  uint64_t twice;
+  uint64_t duplicate;
   WF__TRY(push_unigrams(r, err));
-  WF__TRY(wf__ngram_level_sort(&r->levels, 1, &twice, err));
+  WF__TRY(wf__ngram_level_sort(&r->levels, 1, &duplicate, err));
   r->levels.order = 1;
   for (int k = 2; k <= lm->order; k++) {
     for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k]; state++) {
@@ -93,7 +93,7 @@ static wf_status push_all(rebuild *r, wf_error *err) {
       if (r->node_of[state] != WF__LM_NONE) WF__TRY(push_arcs(r, k, (uint32_t)state, err));
     }
     if (r->levels.level[k].ngrams.size == 0) break;
-    WF__TRY(wf__ngram_level_sort(&r->levels, k, &twice, err));
+    WF__TRY(wf__ngram_level_sort(&r->levels, k, &duplicate, err));
     r->levels.order = k;
   }
   return WF_OK;

@@ -185,7 +185,7 @@ wf_status wf__collector_add_ngram(wf__ngram_collector *in, int k, const uint32_t
 /* --- levels ------------------------------------------------------------------------------ */
 
 /* Reports a duplicate: n-gram `i` of level k, which is not yet indexed. */
-static wf_status fail_twice(const wf__ngram_collector *in, int k, uint64_t i, wf_error *err) {
+static wf_status fail_duplicate(const wf__ngram_collector *in, int k, uint64_t i, wf_error *err) {
   char text[256] = "";
   for (int level = k; level > 0; level--) { /* from the last word to the first */
     const wf__ngram *ngram = &in->levels.level[level].ngrams.data[i];
@@ -233,9 +233,9 @@ wf_status wf__collector_end_level(wf__ngram_collector *in, int k, wf_error *err)
       return wf__fail(err, WF_ERR_FORMAT, "a context could not be created");
     WF__TRY(wf__vec_push(&level->ngrams, ngram, "n-grams", err));
   }
-  uint64_t twice = 0;
-  wf_status status = wf__ngram_level_sort(levels, k, &twice, err);
-  if (status == WF_ERR_FORMAT) return fail_twice(in, k, twice, err);
+  uint64_t duplicate = 0;
+  wf_status status = wf__ngram_level_sort(levels, k, &duplicate, err);
+  if (status == WF_ERR_FORMAT) return fail_duplicate(in, k, duplicate, err);
   WF__TRY(status);
   for (uint64_t i = 0; i < level->ngrams.size; i++)
     in->stats.num_created += isnan(level->ngrams.data[i].cost);

@@ -30,9 +30,9 @@ typedef struct wf__ngram_levels {
 } wf__ngram_levels;
 
 /* Sorts level k, merges entries of <unk>, and indexes the level. Lower levels must be sorted. A
- * duplicate n-gram is an error: `*twice` becomes its index, and WF_ERR_FORMAT is returned without
- * a message. */
-wf_status wf__ngram_level_sort(wf__ngram_levels *levels, int k, uint64_t *twice, wf_error *err);
+ * duplicate n-gram is an error: `*duplicate` becomes its index, and WF_ERR_FORMAT is returned
+ * without a message. */
+wf_status wf__ngram_level_sort(wf__ngram_levels *levels, int k, uint64_t *duplicate, wf_error *err);
 /* Index in level k of the n-gram `context word`, or WF__LM_NONE. */
 uint32_t wf__ngram_find(const wf__ngram_levels *levels, int k, uint32_t context, uint32_t word);
 void wf__ngram_level_free(wf__ngram_level *level);

@@ -27,8 +27,8 @@ static int compare(const uint32_t *a, int a_size, const uint32_t *b, int b_size)
   return a_size - b_size;
 }
 
-static wf_status fail_twice(const wf__wlm_build *build, int n, const uint32_t *words,
-                            wf_error *err) {
+static wf_status fail_duplicate(const wf__wlm_build *build, int n, const uint32_t *words,
+                                wf_error *err) {
   char text[256] = "";
   size_t used = 0;
   for (int i = n; i-- > 0 && used < sizeof text;) {
@@ -122,7 +122,7 @@ static wf_status step(struct merge *m, int n, wf_error *err) {
   WF__TRY(take(m, n, flags, err));
   WF__TRY(wf__sort_next(build->grams[n], &m->gram[n], err));
   if (m->gram[n] != NULL && compare(m->gram[n], n, words, n) == 0)
-    return fail_twice(build, n, words, err);
+    return fail_duplicate(build, n, words, err);
   return WF_OK;
 }
 
