@@ -1,6 +1,5 @@
 /* kaldi_lattice.h - lattices as values of Kaldi archives: an fst with Kaldi's arc types, without
- * the
- * "\0B" that marks other binary values.
+ * the "\0B" that marks other binary values.
  *
  *   binary   header of an OpenFst VectorFst (see openfst_read.c) with arc type "lattice4",
  *            "lattice8", "compactlattice44" or "compactlattice84", then for each state:

@@ -262,10 +262,9 @@ wf_status wf__score_spec_parse(const char *source, wf__score_spec *out, wf_error
   if (text.size == 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "'%s': no path given for the scores", source);
   if (text.data[text.size - 1] == '|' || text.data[0] == '|')
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "'%s' is a pipe, but commands are not supported: pipe the archive in and give "
-                    "'-' as source",
-                    source);
+    return wf__fail(
+        err, WF_ERR_UNSUPPORTED,
+        "'%s' is a pipe; commands are not run: pipe the archive in and give '-' as source", source);
   out->path = wf__strndup(text.data, text.size);
   wf_status status = out->path != NULL ? parse_path(out->path, kind, out, err)
                                        : wf__fail_memory(err, text.size, "a path");

@@ -128,7 +128,8 @@ static wf_status read_header(wf__cursor *cursor, wf_rnnlm *lm, wf_error *err) {
   if (version > 6 || lm->hidden == 0)
     return wf__cursor_fail(
         cursor, err, WF_ERR_FORMAT,
-        "version %llu, expected 0 to 6, and hidden size %zu: this is not a faster-rnnlm network",
+        "version %llu (expected 0 to 6), hidden size %zu (expected 1 to 9999): not a faster-rnnlm "
+        "network",
         (unsigned long long)version, lm->hidden);
   WF__TRY(wf__read_u64(cursor, &lm->num_cells, "number of MaxEnt cells", err));
   WF__TRY(wf__read_i32(cursor, &lm->maxent_order, "MaxEnt order", err));
