@@ -84,8 +84,8 @@ static wf_status bare_graph(const wf__unsorted_lattice *unsorted, uint64_t **arc
   return WF_OK;
 }
 
-/* Sorts the states topologically, and keeps those from the start on: the first `*count` elements of
- * `order`, which has num_states. */
+/* Sorts the states topologically. wf__topological_order puts states that the start does not reach
+ * before the start; they are removed, so the order is the first `*count` elements of `order`. */
 static wf_status sort_states(const wf__unsorted_lattice *unsorted, uint32_t **order,
                              uint64_t *count, wf_error *err) {
   uint64_t num_states = unsorted->arc_off.size, *arc_off = NULL, skip = 0;
