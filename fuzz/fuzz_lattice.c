@@ -40,9 +40,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   while (!lost && wf__kaldi_read_key(&source, true, &key, &err) == WF_OK && key != NULL) {
     wf__unsorted_lattice unsorted;
     wf_lattice_entry entry = {0};
-    const wf__lattice_wish wish = {1, 1, 0};
+    const wf__lattice_conversion conversion = {1, 1, 0};
     if (wf__kaldi_read_lattice(&source, NULL, &unsorted, &lost, &err) == WF_OK &&
-        wf__unsorted_finish(&unsorted, &wish, &entry, &err) == WF_OK)
+        wf__unsorted_finish(&unsorted, &conversion, &entry, &err) == WF_OK)
       use(&entry, output);
     wf__unsorted_free(&unsorted);
     wf_lattice_entry_clear(&entry);

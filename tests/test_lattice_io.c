@@ -269,7 +269,7 @@ static void test_malformed_text(void **state) {
       {"u \n0 1 2 3 -inf,-inf\n\n", "expected graph and acoustic cost"},
       {"u \n-1 1 2 3\n\n", "expected a state, found '-1'"},
       {"u \n0 99999999999 2 3\n\n", "expected a state, found '99999999999'"},
-      {"u \n0 1 2 word\n\n", "is there a table of the words?"},
+      {"u \n0 1 2 word\n\n", "or give a word table"},
       {"u \n0 1 2 3\n1 0,0,\n\n",
        "line 2 of the lattice: expected an arc or final state of a raw lattice"},
       {"u \n0 1 2 0,0,\n1 0,0\n\n", "of a compact lattice"},

@@ -236,8 +236,8 @@ static void test_malformed(void **unused) {
     size_t size;
     const char *part;
   } damages[] = {
-      {0, &(uint64_t){70004}, 8, "versions 0 to 6"},
-      {0, &(uint64_t){60000}, 8, "versions 0 to 6"},
+      {0, &(uint64_t){70004}, 8, "expected 0 to 6"},
+      {0, &(uint64_t){60000}, 8, "expected 0 to 6"},
       {8, &(uint64_t){UINT64_MAX}, 8, "bytes of weights"},
       {8, &(uint64_t){10}, 8, "more cells than words"},
       {8, &(uint64_t){1000}, 8, "bytes of weights"},

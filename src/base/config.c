@@ -184,7 +184,7 @@ wf_status wf__struct_check(const char *name, const void *theirs, size_t size, wf
   for (size_t at = size; at < given; at++)
     if (((const unsigned char *)theirs)[at] != 0)
       return wf__fail(err, WF_ERR_UNSUPPORTED,
-                      "%s: byte %zu is set, of a field that this library (%s) does not know", name,
+                      "%s: byte %zu is set, but its field is unknown to this library (%s)", name,
                       at, wf_version());
   return WF_OK;
 }

@@ -3,7 +3,7 @@
  *     wf_compose_options o;
  *     WF__TRY(wf__options_take(wf__compose_table(), options, &o, err));
  *
- * The tables themselves: option_tables.h. */
+ * option_tables.h has the tables. */
 #ifndef WF_BASE_CONFIG_H
 #define WF_BASE_CONFIG_H
 

@@ -132,10 +132,11 @@ bool wf__parse_i64(wf__span text, int64_t *out) {
   return true;
 }
 
-/* Decimals of up to 19 digits with a small exponent need one rounding step if mantissa and power
- * are both exact. Other numbers and special values go through strtod on a NUL-terminated copy. The
- * library never calls setlocale. If the host program sets a locale with a decimal comma, the
- * numbers of ARPA and FST texts still take the fast path. */
+/* Fast path: a decimal without exponent, of at most 19 digits and 22 decimal places, whose digits
+ * as an integer are below 2^53. Integer and power of ten are then exact, so the division rounds
+ * once. Numbers of ARPA and FST texts usually take it. Other numbers and special values go through
+ * strtod on a NUL-terminated copy, with the decimal point of the current locale. (The library never
+ * calls setlocale, but the program may.) */
 bool wf__parse_f64(wf__span text, double *out) {
   static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,

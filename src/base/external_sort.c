@@ -18,7 +18,7 @@ enum {
 
 struct run {
   uint64_t first, count; /* range of records in the file; the run in memory uses count alone */
-  uint64_t at;           /* next to read */
+  uint64_t at;           /* index of the next record to read */
   uint32_t *buffer;      /* records read ahead; for the run in memory, all of its records */
   uint64_t begin, end;   /* range of the run's records in the buffer */
   bool in_memory;
@@ -26,7 +26,7 @@ struct run {
 
 struct wf__sort {
   uint32_t record_words, key_words;
-  uint64_t most;               /* maximum of records in memory while adding */
+  uint64_t most;               /* maximum number of records in memory while adding */
   uint64_t memory, read_bytes; /* read_bytes: size of the read buffer of each run in the file */
   const char *folder;
   int fd; /* -1: no file yet */
@@ -34,7 +34,7 @@ struct wf__sort {
   WF__VEC(uint32_t) records; /* being added, or the run in memory */
   WF__VEC(struct run) runs;
   WF__VEC(uint32_t) heap; /* unfinished runs, smallest record first */
-  bool given; /* the caller has the record of heap[0]; its run advances at the next call */
+  bool given; /* the caller holds the record of heap[0]; its run advances at the next call */
 };
 
 wf_status wf__sort_create(uint32_t record_words, uint32_t key_words, uint64_t memory,
@@ -44,7 +44,7 @@ wf_status wf__sort_create(uint32_t record_words, uint32_t key_words, uint64_t me
   sort->record_words = record_words;
   sort->key_words = key_words;
   sort->memory = memory;
-  sort->most = memory / (2 * 4 * (uint64_t)record_words); /* the radix sort needs them twice */
+  sort->most = memory / (2 * 4 * (uint64_t)record_words); /* the radix sort needs a copy */
   if (sort->most < 1024) sort->most = 1024;
   sort->folder = folder;
   sort->fd = -1;
@@ -84,7 +84,7 @@ static bool is_sorted(const wf__sort *sort, uint64_t count) {
 }
 
 /* One stable pass of the radix sort, by one digit of word `word`. Returns false, without moving
- * records, if all have the same digit. */
+ * records, if all records have the same digit. */
 static bool scatter(const wf__sort *sort, const uint32_t *from, uint32_t *to, uint64_t count,
                     uint32_t word, int shift) {
   uint64_t slots[1 << DIGIT_BITS] = {0}, sum = 0;

@@ -18,9 +18,9 @@ wf_status wf__sort_create(uint32_t record_words, uint32_t key_words, uint64_t me
                           const char *folder, wf__sort **out, wf_error *err);
 wf_status wf__sort_add(wf__sort *sort, const uint32_t *record, wf_error *err);
 /* Ends adding and starts reading. Unless the records are few, they are written to the file, which
- * frees memory for others. */
+ * frees their memory for other uses. */
 wf_status wf__sort_finish(wf__sort *sort, wf_error *err);
-/* The next record, or NULL at the end; valid until the call after. */
+/* Gets the next record, NULL at the end. It is valid until the next call. */
 wf_status wf__sort_next(wf__sort *sort, const uint32_t **record, wf_error *err);
 /* Restarts reading from the first record. */
 wf_status wf__sort_rewind(wf__sort *sort, wf_error *err);

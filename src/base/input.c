@@ -66,7 +66,7 @@ static wf_status inflate_all(const char *path, const uint8_t *data, size_t size,
       bool more = stream.avail_in > 0 || consumed < size;
       if (!more || inflateReset(&stream) != Z_OK) break;
       if (stream.avail_in > 0 && *stream.next_in != 0x1f)
-        break; /* trailing padding, as gzip(1) ignores */
+        break; /* trailing padding, which gzip(1) ignores too */
     } else if (code == Z_BUF_ERROR && stream.avail_in == 0 && consumed == size) {
       status = wf__fail(err, WF_ERR_FORMAT, "%s: gzip stream ends early, after %llu bytes of text",
                         path, (unsigned long long)out->size);
@@ -82,7 +82,7 @@ static wf_status inflate_all(const char *path, const uint8_t *data, size_t size,
   return status;
 }
 
-/* Makes `vec` the content of the input, inflated if it is gzip. Takes ownership of the vector. */
+/* Sets the input's content to `vec`, inflated if it is gzip. Takes ownership of the vector. */
 static wf_status adopt(byte_vec *vec, wf__input *out, wf_error *err) {
   if (vec->size >= 2 && vec->data[0] == 0x1f && vec->data[1] == 0x8b) {
     byte_vec plain = {0};

@@ -1,7 +1,7 @@
-/* input.h - whole files as bytes, and a cursor over bytes that cannot leave them.
+/* input.h - whole files as bytes, and a bounds-checked cursor over bytes.
  *
- *   wf__input   the bytes of a file: mapped if it is regular and plain, read into memory if it is a
- *               pipe ("-"), inflated if it starts with the gzip magic
+ *   wf__input   the bytes of a file: mapped if it is an uncompressed regular file, read into memory
+ *               if it is a pipe or standard input ("-"), inflated if it starts with the gzip magic
  *   wf__cursor  a position in bytes; every read checks the bounds and names path and offset when it
  *               fails
  */
@@ -21,7 +21,7 @@ typedef struct wf__input {
 /* Errors: the file cannot be opened or read, is a directory, or is a gzip stream that is damaged,
  * truncated or suspicious (inflates to more than 64 MB and 200 times its size). */
 wf_status wf__input_open(const char *path, wf__input *out, wf_error *err);
-/* An input over a copy of bytes in memory; `name` stands for the path in messages. */
+/* Makes an input from a copy of bytes in memory. Messages show `name` as the path. */
 wf_status wf__input_from_memory(const void *data, size_t size, const char *name, wf__input *out,
                                 wf_error *err);
 void wf__input_close(wf__input *input);
@@ -43,10 +43,10 @@ wf_status wf__read_i64(wf__cursor *cursor, int64_t *out, const char *what, wf_er
 wf_status wf__read_u64(wf__cursor *cursor, uint64_t *out, const char *what, wf_error *err);
 wf_status wf__read_f32(wf__cursor *cursor, float *out, const char *what, wf_error *err);
 wf_status wf__read_f64(wf__cursor *cursor, double *out, const char *what, wf_error *err);
-/* Points at `size` bytes in place. */
+/* Sets `*out` to the next `size` bytes, without copying them. */
 wf_status wf__read_view(wf__cursor *cursor, const uint8_t **out, uint64_t size, const char *what,
                         wf_error *err);
-/* wf__fail with "path: byte OFFSET: " in front. */
+/* As wf__fail, with "path: byte OFFSET: " before the message. */
 wf_status wf__cursor_fail(const wf__cursor *cursor, wf_error *err, wf_status code,
                           const char *format, ...) WF__PRINTF(4, 5);
 
@@ -64,10 +64,11 @@ typedef struct wf__lines {
 } wf__lines;
 
 wf__lines wf__lines_of(const wf__input *input);
-/* Next line without its end ("\n" or "\r\n"), the first without a byte order mark of UTF-8; false
- * at the end of the file. */
+/* Gets the next line without its end ("\n" or "\r\n"); false at the end of the file. A UTF-8 byte
+ * order mark at the start of the file is skipped. */
 bool wf__next_line(wf__lines *lines, wf__span *line);
-/* Next run of characters other than blank and tab; false at the end. Advances `rest`. */
+/* Gets the next field: a run of characters other than blank and tab. Advances `rest`; false at the
+ * end. */
 bool wf__next_field(wf__span *rest, wf__span *field);
 wf_status wf__lines_fail(const wf__lines *lines, wf_error *err, wf_status code, const char *format,
                          ...) WF__PRINTF(4, 5);

@@ -16,11 +16,11 @@ static inline wf_status wf__interrupted_at(uint64_t step, wf_error *err) {
   return step % 1024 == 0 ? wf__interrupted(err) : WF_OK;
 }
 
-/* Makes the next check call the caller's function, whenever its last call was. Used before calls of
- * foreign code and after events. */
+/* Makes the next check call the caller's function at once. Used before the log callback and after a
+ * signal interrupts a read (EINTR). */
 void wf__interrupt_poll(void);
 
-/* The interrupt state of the call that this thread works for; NULL: none. */
+/* The interrupt state of the call that this thread works for, or NULL. */
 typedef struct wf__interrupt wf__interrupt;
 wf__interrupt *wf__interrupt_current(void);
 /* Sets the state that this thread works for; returns the previous one. */

@@ -34,8 +34,8 @@ static inline uint32_t wf__map64_find(const wf__map64 *map, uint64_t key) {
   }
 }
 
-/* Inserts key -> value unless the key is there. `*out_value` is the stored value; `*out_new` (may
- * be NULL) is true if it was inserted. */
+/* Inserts key -> value unless the map has the key. `*out_value` is the stored value; `*out_new`
+ * (may be NULL) is true if the key was inserted. */
 static inline wf_status wf__map64_insert(wf__map64 *map, uint64_t key, uint32_t value,
                                          uint32_t *out_value, bool *out_new, const char *what,
                                          wf_error *err) {

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 
-/* num * size bytes, uninitialised / zeroed; NULL on overflow or lack of memory. num == 0 gives a
- * valid pointer. */
+/* Allocate num * size bytes, uninitialised or zeroed. NULL on overflow or lack of memory. num == 0
+ * gives a valid pointer. */
 void *wf__alloc(uint64_t num, size_t size);
 void *wf__calloc(uint64_t num, size_t size);
 char *wf__strndup(const char *text, size_t size);

@@ -1,5 +1,5 @@
-/* option_tables.h - every option table of the library. One row here declares, defines and lists a
- * table. */
+/* option_tables.h - all option tables of the library. One row here declares a table, defines it and
+ * adds it to the list. */
 #ifndef WF_BASE_OPTION_TABLES_H
 #define WF_BASE_OPTION_TABLES_H
 

@@ -16,10 +16,10 @@
 enum { BUFFER_BYTES = 1 << 17 };
 
 struct wf__output {
-  char *path, *temporary; /* temporary is NULL when writing straight to `path` (standard output,
+  char *path, *temporary; /* temporary: NULL when writing directly to `path` (standard output,
                              devices, pipes) */
   int fd;
-  bool named; /* `temporary` exists. Else the file is unnamed and disappears with the process */
+  bool named; /* `temporary` exists; else the file is unnamed and disappears with the process */
   int error;  /* first errno */
   size_t used;
   uint64_t offset; /* of the start of the buffer in the file */
@@ -62,7 +62,7 @@ static int open_unnamed(const char *path) {
 #endif
 }
 
-/* Gives the file its final name if no file has it, else a temporary name. */
+/* Links the file to its final name if that is free, else to the temporary name. */
 static bool name_file(wf__output *output) {
   char link_path[64];
   if (output->named) return true;

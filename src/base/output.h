@@ -1,8 +1,9 @@
-/* output.h - buffered, atomic output. The file is written unnamed in the same folder, so that a
- * killed process leaves nothing behind. wf__output_close names it PATH if there is no such file,
- * else PATH.tmp.PID, and renames that to PATH. If the system has no unnamed files, it is
- * PATH.tmp.PID from the start. The first write error is kept and reported at close, so callers need
- * not check each write. "-" goes to standard output directly. */
+/* output.h - buffered, atomic output. The data goes to an unnamed file in the target folder, so a
+ * killed process leaves nothing behind. wf__output_close links it to PATH if PATH does not exist;
+ * else it links it to PATH.tmp.PID and renames that to PATH. If the file system does not support
+ * unnamed files, the file is PATH.tmp.PID from the start. The first write error is kept and
+ * reported at close, so callers need not check each write. "-" writes directly to standard output.
+ */
 #ifndef WF_BASE_OUTPUT_H
 #define WF_BASE_OUTPUT_H
 

@@ -1,7 +1,7 @@
 /* python_calls.c - calls into Python that keep exceptions. Python raises KeyboardInterrupt when its
  * evaluation loop checks for signals, which may be before a function's first statement. A ctypes
- * callback cannot pass on such an exception: it prints it and continues. Here C code calls the
- * interpreter and keeps the exception for the caller. */
+ * callback cannot propagate such an exception: it prints it and continues. So C code calls the
+ * interpreter here and keeps the exception for the caller. */
 #include "base/error.h"
 
 static wf_python g_python;

@@ -58,8 +58,8 @@ static void unqueue(wf__pool *pool, wf__job *job) {
   job->queued = false;
 }
 
-/* Runs the remaining items of the job, or one of them. False if none was left. Needs the mutex,
- * which is released while an item runs. */
+/* Runs one item of the job, with `all` all remaining items. False if no item was left. Needs the
+ * mutex, which is released while items run. */
 static bool work(wf__pool *pool, wf__job *job, bool all, int worker) {
   job->busy++;
   pthread_mutex_unlock(&pool->mutex);

@@ -1,4 +1,4 @@
-/* archive_writer.c - keys and places of an archive. */
+/* archive_writer.c - keys of an archive, and their offsets for the script file. */
 #include "io/archive_writer.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ wf_status wf__archive_open(wf__archive_writer *writer, const char *path, const c
     return wf__fail(err, WF_ERR_ARGUMENT, "no output path given");
   if (script != NULL && strcmp(path, "-") == 0)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "a script file needs an archive with a name to point into");
+                    "a script file cannot point into standard output: give the archive a name");
   writer->path = wf__strndup(path, strlen(path));
   wf_status status = writer->path != NULL ? wf__output_open(path, &writer->archive, err)
                                           : wf__fail_memory(err, strlen(path), "a path");
@@ -25,7 +25,7 @@ wf_status wf__archive_open(wf__archive_writer *writer, const char *path, const c
 wf_status wf__archive_put_key(wf__archive_writer *writer, const char *key, wf_error *err) {
   if (key == NULL || key[0] == '\0' || strpbrk(key, " \t\r\n") != NULL)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "the key '%.80s' holds blanks or nothing, which an archive cannot",
+                    "the key '%.80s' is empty or contains blanks, which an archive does not allow",
                     key != NULL ? key : "");
   wf__write_text(writer->archive, key);
   wf__write_text(writer->archive, " ");

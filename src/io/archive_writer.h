@@ -1,5 +1,4 @@
-/* archive_writer.h - a Kaldi archive being written, with a script file that points into it on
- * request. */
+/* archive_writer.h - writes a Kaldi archive and, on request, a script file that points into it. */
 #ifndef WF_IO_ARCHIVE_WRITER_H
 #define WF_IO_ARCHIVE_WRITER_H
 
@@ -11,13 +10,13 @@ typedef struct wf__archive_writer {
   wf__output *script; /* NULL if not requested */
 } wf__archive_writer;
 
-/* `script` may be NULL. Aborted on failure. */
+/* Opens both files. `script` may be NULL. On failure nothing is left open. */
 wf_status wf__archive_open(wf__archive_writer *writer, const char *path, const char *script,
                            wf_error *err);
-/* Writes "key " and notes the place behind it; the value is the caller's to write to
- * writer->archive. Error: a key with blanks, or none. */
+/* Writes "key " to the archive and the offset after it to the script file. The caller then writes
+ * the value to writer->archive. Error: a key that is empty or contains blanks. */
 wf_status wf__archive_put_key(wf__archive_writer *writer, const char *key, wf_error *err);
-/* Completes both files. Frees, also when it fails. */
+/* Completes both files. Frees the writer's memory, also on failure. */
 wf_status wf__archive_close(wf__archive_writer *writer, wf_error *err);
 void wf__archive_abort(wf__archive_writer *writer);
 

@@ -16,7 +16,7 @@ int wf__float_text(float value, char text[WF__FLOAT_TEXT_BYTES]) {
     size = snprintf(text, WF__FLOAT_TEXT_BYTES, "%.*g", digits, (double)value);
     if (strtof(text, NULL) == value) break;
   }
-  const char *point = localeconv()->decimal_point; /* of one byte in the locales there are */
+  const char *point = localeconv()->decimal_point; /* assumed to be one byte */
   char *at = point[0] != '.' ? strchr(text, point[0]) : NULL;
   if (at != NULL) *at = '.';
   return size;

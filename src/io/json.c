@@ -1,5 +1,5 @@
-/* json.c - JSON strings out and in. The reader walks the text once with a counter for depth, so
- * nesting costs nothing. */
+/* json.c - writes and reads JSON. The reader scans the text once and counts the nesting depth, so
+ * it needs no recursion. */
 #include "io/json.h"
 
 #include <math.h>
@@ -93,7 +93,8 @@ static bool take_hex(struct json *json, uint32_t *code) {
   return true;
 }
 
-/* Behind a backslash. Lone surrogates and NUL, which no text can hold, become U+FFFD. */
+/* Reads the rest of an escape sequence, after the backslash. Lone surrogates and NUL become U+FFFD.
+ */
 static bool take_escape(struct json *json, wf__text *out) {
   static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
   if (json->at == json->end) return fail(json, "ends inside a string");
@@ -117,7 +118,7 @@ static bool take_escape(struct json *json, wf__text *out) {
   return append_code(json, out, code == 0 || (code >= 0xD800 && code < 0xE000) ? 0xFFFD : code);
 }
 
-/* A string literal, into `out` unless NULL. */
+/* Reads a string literal into `out` (NULL: skips it). */
 static bool take_string(struct json *json, wf__text *out) {
   if (!take(json, '"')) return fail(json, "expected a string");
   if (!append(json, out, "", 0)) return false;
@@ -135,7 +136,7 @@ static bool take_string(struct json *json, wf__text *out) {
   return true;
 }
 
-/* Any value: brackets are counted, not matched by kind. */
+/* Skips any value. Brackets are counted, but their kinds are not compared. */
 static bool skip_value(struct json *json) {
   uint64_t depth = 0;
   const char *start = json->at;
@@ -178,7 +179,7 @@ bool wf__json_members(wf__span line, const char *const *names, wf__text *texts, 
     good = good && (take(&json, '}') || fail(&json, "expected ',' or '}'"));
   }
   skip_blanks(&json);
-  if (good && json.at != json.end) good = fail(&json, "text behind the object");
+  if (good && json.at != json.end) good = fail(&json, "text after the object");
   wf__vec_free(&name);
   *problem = json.problem;
   return good;

@@ -36,11 +36,12 @@ wf_status wf__kaldi_read_key(wf__source *source, bool lines, char **key, wf_erro
   bool blank = byte == ' ' || byte == '\t';
   if (!blank && !(lines && byte == '\n'))
     return wf__source_fail(
-        source, err, WF_ERR_FORMAT, "%s behind the key '%.*s', expected a blank and a value",
+        source, err, WF_ERR_FORMAT, "%s after the key '%.*s', expected a blank and a value",
         byte < 0 ? "end of file" : "end of line", WF__SPAN_ARG(((wf__span){text, size})));
   if (blank) source->at++;
-  size_t mark =
-      size > 3 && memcmp(text, WF__BYTE_ORDER_MARK, 3) == 0 ? 3 : 0; /* of a text archive */
+  size_t mark = size > 3 && memcmp(text, WF__BYTE_ORDER_MARK, 3) == 0
+                    ? 3
+                    : 0; /* text archives can have one */
   *key = wf__strndup(text + mark, size - mark);
   return *key != NULL ? WF_OK : wf__fail_memory(err, size + 1, "a key");
 }
@@ -59,7 +60,7 @@ static float f32_at(const uint8_t *bytes) {
 }
 static uint16_t u16_at(const uint8_t *bytes) { return (uint16_t)(bytes[0] | bytes[1] << 8); }
 
-/* '\4' int32 '\4' int32. */
+/* Reads '\4' int32 rows '\4' int32 columns. */
 static wf_status read_dimensions(wf__source *source, int32_t *rows, int32_t *columns,
                                  wf_error *err) {
   const uint8_t *bytes;
@@ -93,7 +94,7 @@ static wf_status read_plain(wf__source *source, size_t element, wf_matrix *out, 
   return WF_OK;
 }
 
-/* One column of a CM matrix: three straight pieces, over bytes 0..64, 64..192 and 192..255. */
+/* Decodes a column of a CM matrix: three linear pieces, over bytes 0..64, 64..192 and 192..255. */
 typedef struct cm_line {
   float from[3], step[3];
 } cm_line;
@@ -106,8 +107,8 @@ static cm_line cm_line_of(const uint8_t *header, float min, float range) {
                     (p[3] - p[2]) * (1.0f / 63.0f)}};
 }
 
-/* Column-major bytes to row-major floats, a strip of columns at a time so that writes fill whole
- * cache lines. */
+/* Converts column-major bytes to row-major floats. Processes a strip of columns at a time, so that
+ * writes fill whole cache lines. */
 static void expand_cm(const uint8_t *bytes, float min, float range, wf_matrix *out) {
   enum { STRIP = 16 };
   size_t rows = (size_t)out->num_frames, columns = (size_t)out->num_columns;
@@ -152,7 +153,7 @@ static wf_status read_compressed(wf__source *source, int kind, wf_matrix *out, b
   return WF_OK;
 }
 
-/* Vectors are no scores, but their end is known. */
+/* Fails, because a vector is not a score matrix, but skips it, so that reading can continue. */
 static wf_status skip_vector(wf__source *source, size_t element, bool *lost, wf_error *err) {
   const uint8_t *bytes;
   WF__TRY(wf__source_take(source, 5, "vector size", &bytes, err));
@@ -161,8 +162,8 @@ static wf_status skip_vector(wf__source *source, size_t element, bool *lost, wf_
     return wf__source_fail(source, err, WF_ERR_FORMAT, "malformed vector");
   WF__TRY(wf__source_take(source, (uint64_t)size * element, "vector", &bytes, err));
   *lost = false;
-  return wf__source_fail(source, err, WF_ERR_FORMAT, "a vector of %d values, expected a matrix",
-                         size);
+  return wf__source_fail(source, err, WF_ERR_FORMAT,
+                         "found a vector of %d values, expected a matrix", size);
 }
 
 static wf_status read_binary(wf__source *source, wf_matrix *out, bool *lost, wf_error *err) {
@@ -172,7 +173,7 @@ static wf_status read_binary(wf__source *source, wf_matrix *out, bool *lost, wf_
     WF__TRY(wf__source_take(source, 1, "matrix type", &byte, err));
     if (*byte == ' ') break;
     if (size == sizeof token - 1 || *byte < ' ' || *byte > '~')
-      return wf__source_fail(source, err, WF_ERR_FORMAT, "no matrix type behind the binary mark");
+      return wf__source_fail(source, err, WF_ERR_FORMAT, "no matrix type after the binary mark");
     token[size] = (char)*byte;
   }
   if (strcmp(token, "FM") == 0) return read_plain(source, sizeof(float), out, lost, err);
@@ -183,7 +184,7 @@ static wf_status read_binary(wf__source *source, wf_matrix *out, bool *lost, wf_
   if (strcmp(token, "FV") == 0) return skip_vector(source, sizeof(float), lost, err);
   if (strcmp(token, "DV") == 0) return skip_vector(source, sizeof(double), lost, err);
   return wf__source_fail(source, err, WF_ERR_UNSUPPORTED,
-                         "Kaldi type '%s', expected a matrix (FM, DM, CM, CM2, CM3)", token);
+                         "found type '%s', expected a matrix (FM, DM, CM, CM2, CM3)", token);
 }
 
 wf_status wf__kaldi_read_value(wf__source *source, float scale, wf_matrix *out, bool *lost,

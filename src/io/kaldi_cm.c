@@ -1,5 +1,5 @@
-/* kaldi_cm.c - compresses a score matrix to 8 bits a value: per column a line of three pieces
- * through its quartiles. */
+/* kaldi_cm.c - compresses a score matrix to 8 bits per value. Each column is quantised with a
+ * piecewise linear curve through its minimum, first and third quartile, and maximum. */
 #include "io/kaldi_cm.h"
 
 #include <math.h>
@@ -22,8 +22,8 @@ static uint16_t clamp_u16(int value, int low, int high) {
   return (uint16_t)(value < low ? low : value > high ? high : value);
 }
 
-/* Smallest, quarter, three-quarter, largest of the sorted column, made strictly rising so that no
- * piece of the line is flat. */
+/* Minimum, quartiles and maximum of the sorted column, made strictly ascending so that no piece of
+ * the curve is flat. */
 static void percentiles(const float *sorted, size_t size, float min, float range, uint16_t p[4]) {
   p[0] = clamp_u16(quantize(sorted[0], min, range), 0, 65532);
   p[1] = clamp_u16(quantize(sorted[size / 4], min, range), p[0] + 1, 65533);
@@ -58,7 +58,7 @@ static wf_status find_range(const wf_matrix *matrix, float *min, float *range, w
   if (*range > 0 && !isfinite(*range))
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "the range of the scores overflows float32 in the compressed form");
-  if (!(*range > 0)) *range = 1 + fabsf(*min); /* all the same */
+  if (!(*range > 0)) *range = 1 + fabsf(*min); /* all scores are equal */
   return WF_OK;
 }
 

@@ -1,5 +1,5 @@
-/* kaldi_lattice.c - binary lattices of Kaldi archives; layout: kaldi_lattice.h. No count in a file
- * is believed: memory grows with the bytes that come. */
+/* kaldi_lattice.c - binary lattices of Kaldi archives; layout: kaldi_lattice.h. Counts in a file
+ * are not trusted: memory grows with the bytes that are really read. */
 #include "io/kaldi_lattice.h"
 
 #include <inttypes.h>
@@ -37,14 +37,15 @@ static int64_t i64_at(const uint8_t *bytes) {
   return value;
 }
 
-/* i32 size, bytes. */
+/* Reads a string: i32 size, bytes. */
 static wf_status read_type(wf__source *source, const char *what, char out[MAX_TYPE_BYTES + 1],
                            wf_error *err) {
   const uint8_t *bytes;
   WF__TRY(wf__source_take(source, 4, what, &bytes, err));
   int32_t size = i32_at(bytes);
   if (size < 0 || size > MAX_TYPE_BYTES)
-    return wf__source_fail(source, err, WF_ERR_FORMAT, "%s of %d bytes", what, size);
+    return wf__source_fail(source, err, WF_ERR_FORMAT, "%s has %d bytes, expected 0 to %d", what,
+                           size, MAX_TYPE_BYTES);
   WF__TRY(wf__source_take(source, (uint64_t)size, what, &bytes, err));
   for (int32_t i = 0; i < size; i++)
     out[i] = bytes[i] > ' ' && bytes[i] < 0x7f ? (char)bytes[i] : '?';
@@ -73,8 +74,8 @@ static wf_status read_header(struct binary *b, wf_error *err) {
   while (type < NUM_TYPES && strcmp(types[type].name, arc_type) != 0) type++;
   if (strcmp(fst_type, "vector") != 0 || type == NUM_TYPES)
     return wf__source_fail(source, err, WF_ERR_UNSUPPORTED,
-                           "an fst of type '%s' with '%s' arcs, expected a vector fst with arcs "
-                           "lattice4 or compactlattice44",
+                           "found an fst of type '%s' with arcs '%s', expected a vector fst with "
+                           "arcs lattice4 or compactlattice44",
                            fst_type, arc_type);
   b->out->compact = types[type].compact;
   b->wide = types[type].wide;
@@ -82,15 +83,16 @@ static wf_status read_header(struct binary *b, wf_error *err) {
                           err)); /* version, flags, properties, start, states, arcs */
   if (i32_at(bytes) != HEADER_VERSION)
     return wf__source_fail(source, err, WF_ERR_UNSUPPORTED,
-                           "version %d of a vector fst; can read %d", i32_at(bytes),
+                           "vector fst of version %d, expected version %d", i32_at(bytes),
                            HEADER_VERSION);
   if (i32_at(bytes + 4) & FLAG_TABLES)
-    return wf__source_fail(source, err, WF_ERR_UNSUPPORTED, "a lattice with symbol tables inside");
+    return wf__source_fail(source, err, WF_ERR_UNSUPPORTED,
+                           "the lattice has embedded symbol tables, which are not supported");
   b->out->start = i64_at(bytes + 16);
   b->num_states = i64_at(bytes + 24);
   if (b->num_states < 0)
-    return wf__source_fail(source, err, WF_ERR_FORMAT, "%" PRId64 " states in the header",
-                           b->num_states);
+    return wf__source_fail(source, err, WF_ERR_FORMAT,
+                           "the number of states in the header is %" PRId64, b->num_states);
   return WF_OK;
 }
 
@@ -99,7 +101,8 @@ static wf_status read_labels(struct binary *b, wf_compact_weight *weight, wf_err
   WF__TRY(wf__source_take(b->source, 4, "the length of an alignment", &bytes, err));
   int32_t count = i32_at(bytes);
   if (count < 0)
-    return wf__source_fail(b->source, err, WF_ERR_FORMAT, "an alignment of %d labels", count);
+    return wf__source_fail(b->source, err, WF_ERR_FORMAT,
+                           "the number of labels of an alignment is %d", count);
   WF__TRY(wf__source_take(b->source, (uint64_t)count * 4, "an alignment", &bytes, err));
   weight->num_labels = (uint32_t)count;
   weight->first_label = b->out->labels.size;
@@ -107,7 +110,8 @@ static wf_status read_labels(struct binary *b, wf_compact_weight *weight, wf_err
   for (int32_t i = 0; i < count; i++) {
     int32_t label = i32_at(bytes + 4 * (size_t)i);
     if (label <= 0)
-      return wf__source_fail(b->source, err, WF_ERR_FORMAT, "label %d in an alignment", label);
+      return wf__source_fail(b->source, err, WF_ERR_FORMAT,
+                             "label %d in an alignment, expected 1 or more", label);
     b->out->labels.data[b->out->labels.size++] = label;
   }
   return WF_OK;
@@ -127,7 +131,8 @@ static wf_status read_weight(struct binary *b, wf_compact_weight *weight, wf_err
     costs[1] = (double)narrow[1];
   }
   if (!wf__unsorted_weight_is_good(costs[0], costs[1]))
-    return wf__source_fail(b->source, err, WF_ERR_FORMAT, "weight %g,%g", costs[0], costs[1]);
+    return wf__source_fail(b->source, err, WF_ERR_FORMAT, "invalid weight %g,%g", costs[0],
+                           costs[1]);
   *weight = (wf_compact_weight){.graph_cost = (float)costs[0], .acoustic_cost = (float)costs[1]};
   return b->out->compact ? read_labels(b, weight, err) : WF_OK;
 }
@@ -139,16 +144,17 @@ static wf_status read_arc(struct binary *b, wf_error *err) {
   arc.ilabel = i32_at(bytes);
   arc.olabel = i32_at(bytes + 4);
   if (arc.ilabel < 0 || arc.olabel < 0)
-    return wf__source_fail(b->source, err, WF_ERR_FORMAT, "arc with labels %d:%d", arc.ilabel,
-                           arc.olabel);
+    return wf__source_fail(b->source, err, WF_ERR_FORMAT,
+                           "an arc has labels %d:%d, expected 0 or more", arc.ilabel, arc.olabel);
   if (b->out->compact && arc.ilabel != arc.olabel)
     return wf__source_fail(b->source, err, WF_ERR_FORMAT,
-                           "arc with labels %d:%d in a compact lattice, which is an acceptor",
+                           "an arc has labels %d:%d, expected equal labels in a compact lattice",
                            arc.ilabel, arc.olabel);
   WF__TRY(read_weight(b, &arc.weight, err));
   WF__TRY(wf__source_take(b->source, 4, "an arc", &bytes, err));
   if (i32_at(bytes) < 0 || i32_at(bytes) >= b->num_states)
-    return wf__source_fail(b->source, err, WF_ERR_FORMAT, "arc to state %d of %" PRId64,
+    return wf__source_fail(b->source, err, WF_ERR_FORMAT,
+                           "an arc leads to state %d, but there are %" PRId64 " states",
                            i32_at(bytes), b->num_states);
   arc.target = (uint32_t)i32_at(bytes);
   WF__TRY(wf__vec_grow(&b->out->arcs, 1, "lattice arcs", err));
@@ -165,7 +171,8 @@ static wf_status read_state(struct binary *b, wf_error *err) {
   WF__TRY(wf__source_take(b->source, COUNT_BYTES, "the number of arcs", &bytes, err));
   int64_t count = i64_at(bytes);
   if (count < 0)
-    return wf__source_fail(b->source, err, WF_ERR_FORMAT, "a state of %" PRId64 " arcs", count);
+    return wf__source_fail(b->source, err, WF_ERR_FORMAT,
+                           "the number of arcs of a state is %" PRId64, count);
   for (int64_t i = 0; i < count; i++) WF__TRY(read_arc(b, err));
   return WF_OK;
 }
@@ -201,7 +208,7 @@ wf_status wf__kaldi_read_lattice(wf__source *source, const wf_symbols *words,
 static void write_header(wf__output *output, const char *arc_type, uint64_t num_states) {
   const int32_t magic = WF__OPENFST_MAGIC, sizes[2] = {6, (int32_t)strlen(arc_type)},
                 version_and_flags[2] = {HEADER_VERSION, 0};
-  const uint64_t expanded_and_mutable = 3; /* Kaldi's tools work other properties out */
+  const uint64_t expanded_and_mutable = 3; /* Kaldi's tools compute other properties */
   const int64_t counts[3] = {num_states > 0 ? 0 : -1, (int64_t)num_states, 0};
   wf__write(output, &magic, sizeof magic);
   wf__write(output, &sizes[0], 4);

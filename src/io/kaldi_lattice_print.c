@@ -1,7 +1,7 @@
-/* kaldi_lattice_print.c - lattices as text, for archives: the start's block first, then the other
- * states in order: arcs, then the final weight. Weights of 0 without labels are left out; a state
- * with neither arcs nor a final weight gets a line with Infinity, so that it exists when the text
- * is read. */
+/* kaldi_lattice_print.c - writes lattices as text, for archives. States are written in order, the
+ * start state first: arcs, then the final weight. Weights of 0 without labels are left out. A state
+ * with neither arcs nor a final weight gets a line with the weight Infinity, so that it exists when
+ * the text is read. */
 #include <math.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ void wf__kaldi_write_raw_text(wf__output *output, const wf_lattice_view *lattice
   wf__write(output, "\n", 1);
 }
 
-/* A tab and the weight, unless it is 0 without labels. */
+/* Writes a tab and the weight, unless the weight is 0 without labels. */
 static void put_weight(wf__output *output, const wf_compact_lattice_view *lattice,
                        const wf_compact_weight *weight, float divisor) {
   bool zero = weight->graph_cost == INFINITY;

@@ -1,8 +1,8 @@
 /* kaldi_lattice_text.c - lattices of text archives; format: kaldi_lattice.h. A lattice ends at an
- * empty line, so a malformed one costs only itself.
+ * empty line, so reading continues after a malformed lattice.
  *
- * Which kind it is shows at the first line that only one kind has: five fields, or a weight with
- * one comma: raw; three fields, or a weight with two commas: compact; a lattice of lone final
+ * The first line that only one kind can have decides the kind. Raw: five fields, or a weight with
+ * one comma. Compact: three fields, or a weight with two commas. A lattice that has only final
  * states without weights counts as compact. States keep the order of their numbers. */
 #include <inttypes.h>
 #include <math.h>
@@ -31,13 +31,13 @@ struct text_lattice {
   uint32_t start;
   WF__VEC(struct text_arc) arcs;
   WF__VEC(struct text_final) finals;
-  WF__VEC(uint32_t) states; /* every number met, then sorted, once each */
+  WF__VEC(uint32_t) states; /* every state number found; later sorted and without duplicates */
 };
 
 /* --- lines and fields -------------------------------------------------------------------- */
 
-/* Next line without its end; `*found` false at the end of the input. The span is valid until the
- * source is asked again. */
+/* Gets the next line without its end; `*found` is false at the end of the input. The span is valid
+ * until the next use of the source. */
 static wf_status next_line(wf__source *source, wf__span *line, bool *found, wf_error *err) {
   uint64_t left = wf__source_left(source), looked = 0;
   const uint8_t *end = NULL;
@@ -82,17 +82,16 @@ static wf_status parse_state(struct text_lattice *t, wf__span field, uint32_t *o
 static wf_status parse_word(const struct text_lattice *t, wf__span field, int32_t *out,
                             wf_error *err) {
   if (t->words == NULL)
-    return parse_number(t, field, 0,
-                        "expected the number of a word (is there a table of the words?), found",
+    return parse_number(t, field, 0, "expected the number of a word (or give a word table), found",
                         out, err);
   int64_t key = wf_symbols_find_bytes(t->words, field.data, field.size);
   if (key < 0 && field.size == 5 && memcmp(field.data, "<eps>", 5) == 0) key = 0;
-  if (key < 0 || key > INT32_MAX) return bad_line(t, err, "not in the table of words:", field);
+  if (key < 0 || key > INT32_MAX) return bad_line(t, err, "not in the word table:", field);
   *out = (int32_t)key;
   return WF_OK;
 }
 
-/* Takes the part up to the next `separator` off `rest`; the last part ends with the text. */
+/* Removes the part up to the next `separator` from the front of `rest` and returns it. */
 static wf__span take_part(wf__span *rest, char separator) {
   const char *end = memchr(rest->data, separator, rest->size);
   wf__span part = {rest->data, end != NULL ? (size_t)(end - rest->data) : rest->size};
@@ -134,7 +133,7 @@ static wf_status parse_weight(struct text_lattice *t, wf__span field, wf_compact
 
 /* --- lines to arcs ----------------------------------------------------------------------- */
 
-/* What the line says about the kind; KIND_UNKNOWN if both have such lines. */
+/* Kind of lattice that has such a line; KIND_UNKNOWN if both kinds have. */
 static int kind_of_line(const wf__span *fields, size_t count) {
   if (count == 5) return KIND_RAW;
   if (count == 3) return KIND_COMPACT;
@@ -180,7 +179,8 @@ static wf_status parse_line(struct text_lattice *t, wf__span line, const wf__spa
   return wf__vec_push(&t->finals, final, "lattice states", err);
 }
 
-/* Follows the lattice to its empty line also behind an error, which is kept in `*status`. */
+/* Reads up to the empty line that ends the lattice, even after an error in a line, which is kept in
+ * `*status`. */
 static wf_status read_lines(struct text_lattice *t, wf__source *source, wf_status *status,
                             wf_error *err) {
   for (;;) {
@@ -197,18 +197,18 @@ static wf_status read_lines(struct text_lattice *t, wf__source *source, wf_statu
   }
 }
 
-/* --- to states in order ------------------------------------------------------------------ */
+/* --- states in order --------------------------------------------------------------------- */
 
 static int compare_states(const void *a, const void *b) {
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   return x < y ? -1 : x > y;
 }
 
-/* Place of a state among the sorted numbers. */
+/* Index of a state in the sorted numbers. */
 static uint32_t place_of(const struct text_lattice *t, uint32_t state) {
   const uint32_t *first = t->states.data;
   if (state < t->states.size && first[state] == state)
-    return state; /* numbered without gaps, as usual */
+    return state; /* usual case: numbered without gaps */
   return (uint32_t)((const uint32_t *)bsearch(&state, first, t->states.size, sizeof *first,
                                               compare_states) -
                     first);
@@ -223,7 +223,7 @@ static void sort_numbers(struct text_lattice *t) {
   t->states.size = kept;
 }
 
-/* Arcs by source state, in the order of the lines: counted, then put in place. */
+/* Sorts arcs by source state with a counting sort, which keeps the order of the lines. */
 static wf_status arrange(struct text_lattice *t, wf_error *err) {
   wf__unsorted_lattice *out = t->out;
   uint64_t num_states = t->states.size;
@@ -246,7 +246,7 @@ static wf_status arrange(struct text_lattice *t, wf_error *err) {
     out->arcs.data[out->arc_off.data[place_of(t, t->arcs.data[i].source)]++] = arc;
   }
   for (uint64_t s = num_states; s > 0; s--)
-    out->arc_off.data[s] = out->arc_off.data[s - 1]; /* each had moved to its end */
+    out->arc_off.data[s] = out->arc_off.data[s - 1]; /* the scatter advanced each to its end */
   if (num_states > 0) out->arc_off.data[0] = 0;
   out->arc_off.size = out->finals.size = num_states;
   out->arcs.size = t->arcs.size;

@@ -5,12 +5,12 @@
 
 #include "io/kaldi_archive.h"
 
-/* What has been read of a matrix. Faults are kept while the text is followed to its "]", so that
- * the archive can go on behind it. */
+/* A matrix being read. After an error the text is still read up to the "]", so that reading can
+ * continue with the next record. The error is kept in `status`. */
 struct text_matrix {
   WF__VEC(float) values;
-  int64_t rows, columns; /* of the complete rows; columns -1 before the first */
-  int64_t in_row;
+  int64_t rows, columns; /* of the complete rows; columns is -1 before the first */
+  int64_t in_row;        /* values in the current row */
   wf_status status;
   wf_error *err;
   wf__source *source;
@@ -22,7 +22,7 @@ static void end_row(struct text_matrix *m) {
   if (m->in_row == 0 || m->status != WF_OK) return;
   if (m->columns >= 0 && m->in_row != m->columns)
     m->status = wf__source_fail(m->source, m->err, WF_ERR_FORMAT,
-                                "row %lld has %lld values, the rows before have %lld",
+                                "row %lld has %lld values, expected %lld as in the rows before",
                                 (long long)m->rows, (long long)m->in_row, (long long)m->columns);
   m->columns = m->in_row;
   m->in_row = 0;
@@ -41,8 +41,7 @@ static void add_value(struct text_matrix *m, const char *text, size_t size) {
   m->in_row++;
 }
 
-/* A run of characters up to a blank, a row's end or "]"; what exceeds `cap` is counted but dropped,
- * which makes it no number. */
+/* Reads characters up to a blank, the end of the row or "]". Drops characters beyond `cap`. */
 static wf_status read_word(wf__source *source, char *text, size_t cap, size_t *size,
                            wf_error *err) {
   *size = 0;
@@ -96,8 +95,8 @@ wf_status wf__kaldi_read_text(wf__source *source, float scale, wf_matrix *out, b
   wf_status status = read_rows(&m, err);
   if (status == WF_OK) status = skip_blanks(source, &byte, err);
   if (status == WF_OK && byte != '\n' && byte >= 0)
-    status = wf__source_fail(source, err, WF_ERR_FORMAT,
-                             "text behind ']', expected the end of the line");
+    status =
+        wf__source_fail(source, err, WF_ERR_FORMAT, "text after ']', expected the end of the line");
   if (status == WF_OK) {
     if (byte == '\n') source->at++;
     *lost = false;

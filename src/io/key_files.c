@@ -1,4 +1,4 @@
-/* key_files.c - folders of files named by keys. */
+/* key_files.c - folders of files named after keys. */
 #include "io/key_files.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ wf_status wf__key_folder_open(const char *path, wf__key_folder *out, wf_error *e
 wf_status wf__key_folder_file(wf__key_folder *folder, const char *key, const char *suffix,
                               wf__output **out, wf_error *err) {
   if (key == NULL || strchr(key, '/') != NULL || key[0] == '.' || key[0] == '\0')
-    return wf__fail(err, WF_ERR_ARGUMENT, "the key '%.80s' cannot be the name of a file",
+    return wf__fail(err, WF_ERR_ARGUMENT, "the key '%.80s' cannot be a file name",
                     key != NULL ? key : "");
   int64_t before = wf_symbols_find(folder->keys, key), number = ++folder->num_keys;
   if (before >= 0)

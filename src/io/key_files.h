@@ -1,4 +1,4 @@
-/* key_files.h - a folder with one file an utterance, named by its key. */
+/* key_files.h - a folder with one file per utterance, named after its key. */
 #ifndef WF_IO_KEY_FILES_H
 #define WF_IO_KEY_FILES_H
 
@@ -6,14 +6,14 @@
 
 typedef struct wf__key_folder {
   char *path;
-  wf_symbols *keys; /* of the files so far: number of the utterance, from 1 */
-  int64_t num_keys; /* of all utterances so far */
+  wf_symbols *keys; /* keys of the files so far -> number of the utterance, from 1 */
+  int64_t num_keys; /* number of utterances so far, including duplicates */
 } wf__key_folder;
 
-/* Makes the folder if it is not there. */
+/* Creates the folder if it does not exist. */
 wf_status wf__key_folder_open(const char *path, wf__key_folder *out, wf_error *err);
-/* Opens FOLDER/KEY + suffix. Errors: a key that cannot be the name of a file; one that came before:
- * its file would be overwritten. */
+/* Opens the file FOLDER/KEY with the suffix appended. Errors: a key that cannot be a file name; a
+ * key that was used before, because its file would be overwritten. */
 wf_status wf__key_folder_file(wf__key_folder *folder, const char *key, const char *suffix,
                               wf__output **out, wf_error *err);
 void wf__key_folder_close(wf__key_folder *folder);

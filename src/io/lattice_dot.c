@@ -1,9 +1,9 @@
-/* lattice_dot.c - a lattice for Graphviz: `dot -Tsvg`. */
+/* lattice_dot.c - writes a lattice for Graphviz (`dot -Tsvg`). */
 #include <math.h>
 
 #include "io/lattice_picture.h"
 
-/* Inside of a quoted string. */
+/* Writes text inside a quoted string. */
 static void put_quoted(wf__output *output, const char *text) {
   for (; *text != '\0'; text++) {
     if (*text == '"' || *text == '\\') wf__write(output, "\\", 1);

@@ -1,5 +1,4 @@
-/* lattice_draw.c - draws a lattice into a file: lays it out and writes it in the format that is
- * asked for. */
+/* lattice_draw.c - draws a lattice: computes the layout and writes it in the requested format. */
 #include "base/option_tables.h"
 #include "io/lattice_picture.h"
 
@@ -11,7 +10,7 @@ wf_status wf_compact_lattice_draw(const wf_compact_lattice *lattice, const char 
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   if (view.num_arcs > (uint64_t)taken.max_arcs)
     return wf__fail(err, WF_ERR_LIMIT,
-                    "a lattice of %llu arcs is too large to look at (max_arcs %lld); prune it",
+                    "the lattice has %llu arcs, more than max_arcs (%lld); prune it",
                     (unsigned long long)view.num_arcs, (long long)taken.max_arcs);
   wf__picture picture;
   wf__output *output;

@@ -1,4 +1,4 @@
-/* lattice_picture.c - where states go in a picture of a lattice. */
+/* lattice_picture.c - computes the positions of states in a picture of a lattice. */
 #include "io/lattice_picture.h"
 
 #include <math.h>
@@ -54,13 +54,13 @@ static wf_status mark_best(wf__picture *p, const wf__in_arcs *in, wf_error *err)
   return WF_OK;
 }
 
-/* Lanes 0, 1, -1, 2, -2 ... as 0, 1, 2, 3, 4 ... */
+/* Maps lanes 0, 1, -1, 2, -2, ... to 0, 1, 2, 3, 4, ... */
 static uint64_t index_of_lane(int32_t lane) {
   return lane > 0 ? (uint64_t)lane * 2 - 1 : (uint64_t)(-(int64_t)lane) * 2;
 }
 
-/* The free lane nearest to `wanted`; lane 0 is the best path's. `taken` [num_states * 2 + 3]: by
- * lane, the last place with a state, -1 before any. */
+/* The free lane nearest to `wanted`, except lane 0, which is for the best path. `taken`
+ * [num_states * 2 + 3] has the last occupied place of each lane, by index_of_lane; -1: none. */
 static int32_t free_lane(const int64_t *taken, int32_t wanted, int64_t place) {
   for (int32_t distance = 0;; distance++)
     for (int sign = 1; sign >= -1; sign -= 2) {

@@ -1,4 +1,4 @@
-/* lattice_reader.c - the stream of lattices: every record of the sources as a lattice. */
+/* lattice_reader.c - reads the records of the sources as lattices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 struct wf_lattice_reader {
   wf__records records;
   wf_symbols *words;
-  wf__lattice_wish wish;
+  wf__lattice_conversion conversion;
 };
 
 void wf_lattice_entry_clear(wf_lattice_entry *entry) {
@@ -35,7 +35,7 @@ wf_status wf_lattice_reader_open(const char *const *sources, size_t num_sources,
   }
   reader->records.lines = true;
   reader->words = words != NULL ? wf_symbols_ref(words) : NULL;
-  reader->wish = (wf__lattice_wish){taken.lm_scale, taken.acoustic_scale, taken.kind};
+  reader->conversion = (wf__lattice_conversion){taken.lm_scale, taken.acoustic_scale, taken.kind};
   *out = reader;
   return WF_OK;
 }
@@ -49,11 +49,11 @@ static wf_status read_lattice(void *user, wf__source *source, const wf__score_en
                               bool *lost, wf_error *err) {
   const struct lattice_target *target = user;
   if (entry != NULL && (entry->has_rows || entry->has_columns))
-    return wf__fail(err, WF_ERR_FORMAT, "%s: a lattice has no range of rows", source->path);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: a lattice cannot have a range", source->path);
   wf__unsorted_lattice unsorted;
   wf_status status = wf__kaldi_read_lattice(source, target->reader->words, &unsorted, lost, err);
   if (status == WF_OK) {
-    status = wf__unsorted_finish(&unsorted, &target->reader->wish, target->out, err);
+    status = wf__unsorted_finish(&unsorted, &target->reader->conversion, target->out, err);
     if (status != WF_OK) wf__fail_prefix(err, status, "%s", source->path);
   }
   wf__unsorted_free(&unsorted);

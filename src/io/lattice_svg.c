@@ -1,7 +1,8 @@
-/* lattice_svg.c - a lattice as a page of HTML with an SVG in it: no script, no other file.
+/* lattice_svg.c - writes a lattice as an HTML page with an embedded SVG, without scripts or other
+ * files.
  *
- * Time goes to the right; what stands higher or lower means nothing. Arcs are as dark as they are
- * probable. Pointing at an arc shows its costs. */
+ * Time goes to the right; the vertical position has no meaning. More probable arcs are darker. The
+ * tooltip of an arc shows its costs. */
 #include <math.h>
 #include <string.h>
 
@@ -18,8 +19,8 @@ enum {
   WIDEST = 1 << 20
 };
 
-/* Text between tags and in attributes. What is not UTF-8 becomes U+FFFD, what XML cannot hold a
- * blank. */
+/* Escapes text for elements and attributes. Bytes that are not UTF-8 become U+FFFD, control
+ * characters become blanks. */
 static void put_escaped(wf__output *output, const char *text) {
   const uint8_t *at = (const uint8_t *)text, *end = at + strlen(text);
   while (at < end) {
@@ -58,7 +59,7 @@ static double y_of(const struct canvas *c, uint64_t state) {
   return MARGIN + LANE_HEIGHT * ((double)(c->p->highest - c->p->lanes[state]) + 1);
 }
 
-/* So wide that words of the best path find room on their arcs, and that a short lattice fills a
+/* Wide enough that the words of the best path fit on their arcs, and that a short lattice fills the
  * screen. */
 static double pixels_per_place(const wf__picture *p) {
   double most = p->timed ? 2 : 60;
@@ -106,7 +107,7 @@ static void put_head(const struct canvas *c) {
   wf__write_text(output, ". Darker arcs are more probable; point at one for its costs.</p>\n");
 }
 
-/* Seconds, at round distances of some 80 pixels or more. */
+/* Writes the time axis: labels in seconds at a round step of at least about 80 pixels. */
 static void put_axis(const struct canvas *c) {
   static const double steps[] = {0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000};
   wf__output *output = c->output;
@@ -157,7 +158,7 @@ static void put_arc(const struct canvas *c, uint64_t s, uint64_t a, uint64_t num
   wf__write_text(output, "</g>\n");
 }
 
-/* How many arcs before this one join the same two states; they bend away from each other. */
+/* Number of earlier arcs between the same two states. Parallel arcs are bent differently. */
 static uint64_t earlier_parallel_arcs(const wf_compact_lattice_view *view, uint64_t s, uint64_t a) {
   uint64_t count = 0, first = a - view->arc_off[s] > 64 ? a - 64 : view->arc_off[s];
   for (uint64_t b = first; b < a; b++) count += view->arcs[b].nextstate == view->arcs[a].nextstate;
@@ -187,7 +188,7 @@ void wf__picture_write_html(const wf__picture *p, wf__output *output) {
              "<div>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\">\n",
              c.width, c.height);
   put_axis(&c);
-  for (int best = 0; best <= 1; best++) /* the best path lies on top */
+  for (int best = 0; best <= 1; best++) /* the best path last, so that it is on top */
     for (uint64_t s = 0; s < p->view.num_states; s++)
       for (uint64_t a = p->view.arc_off[s]; a < p->view.arc_off[s + 1]; a++)
         if (p->arc_is_best[a] == (best == 1))

@@ -1,4 +1,5 @@
-/* lattice_writer.c - lattices to a Kaldi archive, binary or text, or to a folder of SLF files. */
+/* lattice_writer.c - writes lattices to a Kaldi archive, binary or text, or to a folder of SLF
+ * files. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +17,9 @@ struct wf_lattice_writer {
   bool flush_each;
   double frame_shift;
   float divisor;
-  wf__key_folder folder; /* SLF */
+  wf__key_folder folder; /* for SLF */
   wf_symbols *words;
-  wf__archive_writer files; /* else */
+  wf__archive_writer files; /* for the other formats */
 };
 
 wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words,
@@ -32,7 +33,7 @@ wf_status wf_lattice_writer_open(const char *path, const wf_symbols *words,
   bool slf = taken.format == FORMAT_SLF;
   if (slf && taken.scp != NULL)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "a script file needs an archive with a name to point into");
+                    "a script file needs an archive, but the output is a folder of SLF files");
   wf_lattice_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a lattice writer");
   wf_status status = slf ? wf__key_folder_open(path, &writer->folder, err)
@@ -108,7 +109,7 @@ static wf_status put_in_archive(wf_lattice_writer *writer, const wf_lattice_entr
 wf_status wf_lattice_writer_put(wf_lattice_writer *writer, const wf_lattice_entry *entry,
                                 wf_error *err) {
   if ((entry->raw == NULL) == (entry->compact == NULL))
-    return wf__fail(err, WF_ERR_ARGUMENT, "a lattice to write is either raw or compact");
+    return wf__fail(err, WF_ERR_ARGUMENT, "expected either a raw or a compact lattice");
   if (writer->format != FORMAT_ARK && writer->words != NULL)
     WF__TRY(check_words(entry, writer->words, err));
   return writer->format == FORMAT_SLF ? put_slf(writer, entry, err)

@@ -1,4 +1,4 @@
-/* matrix.c - the score matrix itself: shape, memory, checks. */
+/* matrix.c - the score matrix: shape, memory, checks. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,13 +14,13 @@ void wf_matrix_clear(wf_matrix *matrix) {
 wf_status wf__matrix_shape(wf_matrix *matrix, int64_t num_frames, int64_t num_columns,
                            uint64_t *elements, const char *name, wf_error *err) {
   if (num_frames < 0 || num_columns < 0)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: a matrix of %lld x %lld", name, (long long)num_frames,
-                    (long long)num_columns);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the size of a matrix is %lld x %lld", name,
+                    (long long)num_frames, (long long)num_columns);
   if (num_columns > INT32_MAX ||
       (num_columns > 0 && (uint64_t)num_frames > SIZE_MAX / 16 / (uint64_t)num_columns))
     return wf__fail(err, WF_ERR_LIMIT, "%s: a matrix of %lld x %lld is too large", name,
                     (long long)num_frames, (long long)num_columns);
-  /* Frames that take no bytes could be claimed by the billion. */
+  /* Frames without columns take no bytes, so a small file could claim billions of them. */
   if (num_columns == 0 && num_frames > 0)
     return wf__fail(err, WF_ERR_FORMAT, "%s: a matrix of %lld frames without columns", name,
                     (long long)num_frames);
@@ -49,7 +49,7 @@ wf_status wf_matrix_check(const wf_matrix *matrix, wf_error *err) {
     const float *row = matrix->data + (size_t)t * (size_t)matrix->num_columns;
     bool good = true;
     for (int32_t c = 0; c < matrix->num_columns; c++)
-      good &= row[c] < INFINITY; /* false for NaN too; no branch, so it runs in vectors */
+      good &= row[c] < INFINITY; /* false for NaN too; branch-free, so it is vectorised */
     if (good) continue;
     for (int32_t c = 0; c < matrix->num_columns; c++)
       if (!(row[c] < INFINITY))

@@ -1,5 +1,5 @@
-/* matrix_writer.c - score matrices to a Kaldi archive (with a script file on request) or a folder
- * of .npy. */
+/* matrix_writer.c - writes score matrices to a Kaldi archive (with a script file on request) or to
+ * a folder of .npy files. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ enum { FORMAT_ARK, FORMAT_TEXT, FORMAT_COMPRESSED, FORMAT_NPY };
 
 struct wf_matrix_writer {
   int32_t format;
-  wf__key_folder folder;    /* .npy */
-  wf__archive_writer files; /* else */
+  wf__key_folder folder;    /* for .npy */
+  wf__archive_writer files; /* for the other formats */
 };
 
 wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options *options,
@@ -30,7 +30,7 @@ wf_status wf_matrix_writer_open(const char *path, const wf_matrix_writer_options
   WF__TRY(wf__options_take(wf__matrix_writer_table(), options, &taken, err));
   if (taken.scp != NULL && taken.format == FORMAT_NPY)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "a script file needs an archive with a name to point into");
+                    "a script file needs an archive, but the output is a folder of .npy files");
   wf_matrix_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a matrix writer");
   writer->format = taken.format;
@@ -64,8 +64,8 @@ static void put_text(wf__output *output, const wf_matrix *matrix) {
 
 static wf_status check_dimensions(const wf_matrix *matrix, wf_error *err) {
   if (matrix->num_frames > INT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "%s: Kaldi's matrices hold less than 2^31 rows",
-                    matrix->key);
+    return wf__fail(err, WF_ERR_LIMIT, "%s: %lld frames, a Kaldi matrix has fewer than 2^31",
+                    matrix->key, (long long)matrix->num_frames);
   return WF_OK;
 }
 

@@ -41,7 +41,7 @@ static wf_status expect(wf__cursor *text, char c, wf_error *err) {
                        : wf__cursor_fail(text, err, WF_ERR_FORMAT, "npy header: expected '%c'", c);
 }
 
-/* A quoted string without escapes into `out`, which must hold it. */
+/* Reads a quoted string without escapes into `out`. Fails if it does not fit. */
 static wf_status take_string(wf__cursor *text, char *out, size_t cap, wf_error *err) {
   char quote = take(text, '\'') ? '\'' : '"';
   if (quote == '"') WF__TRY(expect(text, '"', err));
@@ -75,7 +75,7 @@ static wf_status take_shape(wf__cursor *text, npy_header *header, wf_error *err)
       return wf__cursor_fail(text, err, WF_ERR_FORMAT, "npy array of more than %d dimensions",
                              MAX_DIMENSIONS);
     header->shape[header->num_dimensions++] = size;
-    take(text, 'L'); /* as Python 2 wrote */
+    take(text, 'L'); /* suffix of Python 2's long integers */
     if (!take(text, ',')) {
       WF__TRY(expect(text, ')', err));
       break;
@@ -119,7 +119,7 @@ static wf_status parse_header(wf__cursor *text, npy_header *header, wf_error *er
   }
   skip_blanks(text);
   if (text->at != text->end)
-    return wf__cursor_fail(text, err, WF_ERR_FORMAT, "npy header: text behind '}'");
+    return wf__cursor_fail(text, err, WF_ERR_FORMAT, "npy header: text after '}'");
   if (!header->has_descr || !header->has_order || !header->has_shape)
     return wf__cursor_fail(text, err, WF_ERR_FORMAT, "npy header lacks %s",
                            !header->has_descr   ? "'descr'"
@@ -146,7 +146,7 @@ static wf_status read_header(wf__cursor *file, npy_header *header, wf_error *err
 
 /* --- values ------------------------------------------------------------------------------ */
 
-/* IEEE half to single: exact. */
+/* Converts an IEEE half to a single; exact. */
 static float half_to_float(uint16_t half) {
   uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31,
            fraction = half & 1023, bits;
@@ -180,8 +180,8 @@ static size_t element_size(const char *descr) {
   return 0;
 }
 
-/* Element i of the file goes to place i, or in Fortran order (frames fastest) to its place in the
- * other order. */
+/* Element i of the file goes to index i; in Fortran order (frames vary fastest) it goes to its
+ * index in row-major order. */
 #define CONVERT_ROW(name, size, type, convert)                                        \
   if (strcmp(header->descr, name) == 0) {                                             \
     for (uint64_t outer = 0, i = 0; outer < num_outer; outer++) {                     \

@@ -1,4 +1,4 @@
-/* records.c - the walk over archives and script files. */
+/* records.c - iteration over archives and script files. */
 #include "io/records.h"
 
 #include <string.h>
@@ -8,8 +8,7 @@
 wf_status wf__records_open(const char *const *sources, size_t num_sources, wf__records *out,
                            wf_error *err) {
   *out = (wf__records){0};
-  if (num_sources == 0 || sources == NULL)
-    return wf__fail(err, WF_ERR_ARGUMENT, "no source to read from given");
+  if (num_sources == 0 || sources == NULL) return wf__fail(err, WF_ERR_ARGUMENT, "no source given");
   out->specs = wf__calloc(num_sources, sizeof *out->specs);
   wf_status status = out->specs != NULL ? WF_OK
                                         : wf__fail_memory(err, num_sources * sizeof *out->specs,
@@ -41,7 +40,7 @@ void wf__records_close(wf__records *records) {
   *records = (wf__records){0};
 }
 
-/* The next record of an archive, or `*end`. */
+/* Reads the next record of an archive, or sets `*end`. */
 static wf_status next_in_archive(wf__records *records, wf__record_fn *read, void *user, char **key,
                                  bool *end, wf_error *err) {
   bool lost = true;

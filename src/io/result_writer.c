@@ -26,7 +26,7 @@ wf_status wf_result_writer_open(const char *path, const wf_result_writer_options
   WF__TRY(wf__options_take(wf__result_writer_table(), options, &taken, err));
   const char *channel = taken.channel != NULL ? taken.channel : "1";
   if (channel[0] == '\0' || strpbrk(channel, " \t\r\n") != NULL)
-    return wf__fail(err, WF_ERR_ARGUMENT, "'%.80s' is no name of a channel", channel);
+    return wf__fail(err, WF_ERR_ARGUMENT, "channel '%.80s' is empty or contains blanks", channel);
   wf_result_writer *writer = wf__calloc(1, sizeof *writer);
   if (writer == NULL) return wf__fail_memory(err, sizeof *writer, "a result writer");
   writer->format = taken.format;
@@ -92,7 +92,7 @@ static void put_json_numbers(wf__output *output, double cost, double graph_cost,
   }
 }
 
-/* Adds a word to words joined by blanks; NUL-ended. */
+/* Appends a word to words joined by blanks. The text ends with NUL. */
 static wf_status join(wf__text *text, const char *word, wf_error *err) {
   size_t size = strlen(word);
   WF__TRY(wf__vec_grow(text, size + 2, "a result", err));

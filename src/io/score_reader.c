@@ -1,4 +1,4 @@
-/* score_reader.c - the stream of score matrices: every record of the sources as a matrix. */
+/* score_reader.c - reads the records of the sources as score matrices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ void wf_score_reader_free(wf_score_reader *reader) {
   free(reader);
 }
 
-/* Keeps the rows and columns of the ranges. The array stays as large as it was. */
+/* Keeps only the rows and columns of the ranges. The array is not reallocated. */
 static wf_status cut_ranges(const wf__score_entry *entry, wf_matrix *out, wf_error *err) {
   int64_t first_row = 0, last_row = out->num_frames - 1, first_column = 0,
           last_column = out->num_columns - 1;
@@ -47,7 +47,7 @@ static wf_status cut_ranges(const wf__score_entry *entry, wf_matrix *out, wf_err
   if (entry->has_columns) first_column = entry->columns[0], last_column = entry->columns[1];
   if (last_row >= out->num_frames || last_column >= out->num_columns)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "%s: the range goes to row %lld, column %lld; the matrix is %lld x %d",
+                    "%s: the range ends at row %lld, column %lld, but the matrix is %lld x %d",
                     entry->path, (long long)last_row, (long long)last_column,
                     (long long)out->num_frames, out->num_columns);
   size_t width = (size_t)(last_column - first_column + 1), old = (size_t)out->num_columns;
@@ -59,7 +59,8 @@ static wf_status cut_ranges(const wf__score_entry *entry, wf_matrix *out, wf_err
   return WF_OK;
 }
 
-/* A file with one matrix, or a place in an archive. `source` holds the whole file. */
+/* Reads a file with one matrix, or a record at an offset of an archive. `source` has the whole
+ * file. */
 static wf_status read_entry(wf__source *source, const wf__score_entry *entry, float scale,
                             wf_matrix *out, wf_error *err) {
   bool lost;
@@ -67,7 +68,7 @@ static wf_status read_entry(wf__source *source, const wf__score_entry *entry, fl
       .data = source->at, .size = (size_t)wf__source_left(source), .path = source->path};
   size_t length = strlen(entry->path);
   if (length > 4 && strcmp(entry->path + length - 4, ".npy") == 0 && entry->offset != 0)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: an npy file takes no offset", entry->path);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: an npy file cannot have an offset", entry->path);
   if (entry->offset == 0 && (wf__is_npy(rest.data, rest.size) ||
                              (length > 4 && strcmp(entry->path + length - 4, ".npy") == 0)))
     WF__TRY(wf__npy_read(rest.data, rest.size, rest.path, scale, out, err));

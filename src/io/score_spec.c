@@ -30,7 +30,7 @@ static wf__span trim(wf__span text) {
   return text;
 }
 
-/* "3:10" or ":" or "" (everything). */
+/* Parses "3:10", or ":" or "" for everything. */
 static bool parse_range(wf__span text, int64_t range[2], bool *given) {
   *given = text.size > 0 && !(text.size == 1 && text.data[0] == ':');
   if (!*given) return true;
@@ -42,7 +42,7 @@ static bool parse_range(wf__span text, int64_t range[2], bool *given) {
          range[1] >= range[0];
 }
 
-/* Takes "[rows]" or "[rows,columns]" off the end of the text. */
+/* Removes "[rows]" or "[rows,columns]" from the end of the text and parses it. */
 static bool take_ranges(wf__span *text, wf__score_entry *entry) {
   if (text->size == 0 || text->data[text->size - 1] != ']') return true;
   const char *open = memrchr(text->data, '[', text->size);
@@ -59,13 +59,13 @@ static bool take_ranges(wf__span *text, wf__score_entry *entry) {
          parse_range(columns, entry->columns, &entry->has_columns);
 }
 
-/* Takes ":12345" off the end of the text. */
+/* Removes ":12345" from the end of the text and parses it. */
 static bool take_offset(wf__span *text, wf__score_entry *entry) {
   const char *colon = memrchr(text->data, ':', text->size);
   if (colon == NULL) return true;
   wf__span digits = {colon + 1, (size_t)(text->data + text->size - colon - 1)};
   for (size_t i = 0; i < digits.size; i++)
-    if (digits.data[i] < '0' || digits.data[i] > '9') return true; /* part of the name */
+    if (digits.data[i] < '0' || digits.data[i] > '9') return true; /* part of the path */
   int64_t offset = 0;
   if (digits.size == 0) return true;
   if (!wf__parse_i64(digits, &offset)) return false;
@@ -85,7 +85,7 @@ static wf_status parse_script_line(const wf__lines *lines, wf__span line, wf__sc
   rest = trim(rest);
   if (rest.size == 0)
     return wf__lines_fail(lines, err, WF_ERR_FORMAT,
-                          "'%.*s' has no path behind it, expected `key path`", WF__SPAN_ARG(key));
+                          "no path after the key '%.*s', expected `key path`", WF__SPAN_ARG(key));
   if (rest.data[rest.size - 1] == '|' || rest.data[0] == '|')
     return wf__lines_fail(
         lines, err, WF_ERR_UNSUPPORTED,
@@ -100,7 +100,7 @@ static wf_status parse_script_line(const wf__lines *lines, wf__span line, wf__sc
   rest = trim(rest);
   if (rest.size == 0)
     return wf__lines_fail(lines, err, WF_ERR_FORMAT,
-                          "'%.*s' has no path behind it, expected `key path`", WF__SPAN_ARG(key));
+                          "no path after the key '%.*s', expected `key path`", WF__SPAN_ARG(key));
   entry->key = wf__strndup(key.data, key.size);
   entry->path = wf__strndup(rest.data, rest.size);
   return entry->key != NULL && entry->path != NULL
@@ -134,12 +134,12 @@ static bool has_suffix(const char *name, const char *suffix) {
   return size > tail && strcmp(name + size - tail, suffix) == 0;
 }
 
-/* Names of files that hold one matrix. */
+/* True for the name of a file that has one matrix. */
 static bool has_matrix_suffix(const char *name) {
   return has_suffix(name, ".npy") || has_suffix(name, ".sen");
 }
 
-/* folder may be NULL. The key is the name without folder and suffix. */
+/* Adds a file; `folder` may be NULL. The key is the name without folder and suffix. */
 static wf_status add_file(wf__score_spec *out, const char *folder, const char *name,
                           wf_error *err) {
   WF__TRY(wf__vec_grow(&out->entries, 1, "a list of files", err));
@@ -179,7 +179,8 @@ static wf_status read_folder(const char *path, wf__score_spec *out, wf_error *er
 
 enum kind { KIND_UNKNOWN, KIND_ARCHIVE, KIND_SCRIPT };
 
-/* Takes "ark:" or "scp,p,cs:" off the text. A name with other text before its colon is a file's. */
+/* Removes "ark:" or "scp,p,cs:" from the front of the text. Other text before a colon is part of a
+ * file name. */
 static wf_status take_prefix(const char **text, enum kind *kind, wf_error *err) {
   static const char *const options[] = {"b",  "t",   "o", "no", "s", "ns",
                                         "cs", "ncs", "p", "np", "bg"};
@@ -205,8 +206,9 @@ static wf_status take_prefix(const char **text, enum kind *kind, wf_error *err) 
   return WF_OK;
 }
 
-/* An archive has a binary mark, '[', an fst's magic number or the end of the line behind its first
- * key. A file with nothing there is taken for an archive too, empty or cut short. */
+/* Guesses the kind of a file. In an archive the first key is followed by a binary mark, '[', the
+ * magic number of an fst, or the end of the line. A file without anything after the first key
+ * counts as an archive too, empty or truncated. `*one`: the file is a single matrix. */
 static wf_status guess(wf__source *source, bool *one, enum kind *kind, wf_error *err) {
   enum { LOOK_BYTES = 8192 };
   WF__TRY(wf__source_need(source, LOOK_BYTES, err));
@@ -220,7 +222,7 @@ static wf_status guess(wf__source *source, bool *one, enum kind *kind, wf_error 
   bool key_alone = has_key && memchr(field.data, '\n', field.size) != NULL; /* on its line */
   *kind = !has_key || key_alone || text.size == 0 || strchr("[\n\xd6", *text.data) != NULL
               ? KIND_ARCHIVE
-              : KIND_SCRIPT; /* strchr finds '\0', too */
+              : KIND_SCRIPT; /* strchr also finds '\0', the first byte of the binary mark */
   return WF_OK;
 }
 
@@ -235,7 +237,7 @@ static wf_status parse_path(const char *path, enum kind kind, wf__score_spec *ou
                       kind == KIND_ARCHIVE ? "n archive" : " script file");
     return read_folder(path, out, err);
   }
-  /* What comes through a pipe can be read only once. */
+  /* A pipe can be read only once, so its content cannot be guessed. */
   if (kind == KIND_UNKNOWN && (is_stdin || !S_ISREG(info.st_mode))) kind = KIND_ARCHIVE;
   if (kind == KIND_UNKNOWN) {
     wf__source source;
@@ -262,8 +264,7 @@ wf_status wf__score_spec_parse(const char *source, wf__score_spec *out, wf_error
   if (text.data[text.size - 1] == '|' || text.data[0] == '|')
     return wf__fail(
         err, WF_ERR_UNSUPPORTED,
-        "'%s' is a pipe; commands are not run here: pipe the archive in and name the source '-'",
-        source);
+        "'%s' is a pipe; commands are not run: pipe the archive in and give '-' as source", source);
   out->path = wf__strndup(text.data, text.size);
   wf_status status = out->path != NULL ? parse_path(out->path, kind, out, err)
                                        : wf__fail_memory(err, text.size, "a path");

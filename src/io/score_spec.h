@@ -1,9 +1,9 @@
-/* score_spec.h - what a score source named on the command line is, and the script files that name
- * many.
+/* score_spec.h - parses score sources, as given on the command line, and script files.
  *
- *     "ark,t:foo"  -> archive foo          folder       -> its .npy and .sen files, sorted
- *     "scp:foo"    -> entries of foo       foo          -> by content: .npy, .sen, archive, script
- *                  file */
+ *     "ark,t:foo"  archive foo
+ *     "scp:foo"    the entries of script file foo
+ *     folder       its .npy and .sen files, sorted by key
+ *     foo          .npy or .sen file, archive or script file, by content */
 #ifndef WF_IO_SCORE_SPEC_H
 #define WF_IO_SCORE_SPEC_H
 
@@ -21,13 +21,14 @@ typedef struct wf__score_entry {
 
 typedef struct wf__score_spec {
   char *path;
-  bool is_archive; /* else the entries say it all */
+  bool is_archive; /* else `entries` are the records */
   WF__VEC(wf__score_entry) entries;
 } wf__score_spec;
 
-/* Reads script files and folders whole; archives only have to exist. The error names the source. */
+/* Reads script files and folders completely. Archives only have to exist. Error messages name the
+ * source. */
 wf_status wf__score_spec_parse(const char *source, wf__score_spec *out, wf_error *err);
-/* Script lines from memory, for tests and fuzzing. */
+/* Parses a script file in memory; for tests and fuzzing too. */
 wf_status wf__score_script_parse(wf__lines lines, wf__score_spec *out, wf_error *err);
 void wf__score_spec_free(wf__score_spec *spec);
 

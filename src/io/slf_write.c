@@ -1,20 +1,20 @@
-/* slf_write.c - compact lattices in HTK's Standard Lattice Format, as SRILM's lattice-tool and
- * others read it:
+/* slf_write.c - writes compact lattices in HTK's Standard Lattice Format, which SRILM's
+ * lattice-tool and others read:
  *
  *     VERSION=1.0  UTTERANCE=key  base=2.71828...        natural logarithms
  *     N=nodes L=links
  *     I=node t=seconds
- *     J=link S=node E=node W=word a=acoustic log-likelihood l=the rest
+ *     J=link S=node E=node W=word a=acoustic log-likelihood l=graph log-probability
  *
- * Words are on links. Final costs are those of links without a word (!NULL) to one more node, the
- * end. */
+ * Words are on links. Each final state has a link without a word (!NULL) to an additional end node.
+ * It has the final cost. */
 #include <math.h>
 #include <string.h>
 
 #include "io/float_text.h"
 #include "io/slf.h"
 
-/* A quote or backslash in front would begin a quoted string. */
+/* Escapes backslashes, and a quote at the start, which would begin a quoted string. */
 static void put_word(wf__output *output, const wf_symbols *words, int32_t word) {
   const char *text = word != 0 && words != NULL ? wf_symbols_text(words, word) : NULL;
   if (word == 0) {

@@ -17,11 +17,11 @@ enum { CHUNK_BYTES = 1 << 16 };
 struct wf__stream {
   int fd;
   bool ended, gzip, started;
-  bool between_members; /* gzip: a member is complete, another may follow */
+  bool between_members; /* gzip: a member has ended, another may follow */
   z_stream inflate;
-  uint8_t *buffer; /* [cap]; holds the window */
+  uint8_t *buffer; /* [cap] contains the window */
   uint64_t cap;
-  uint8_t raw[CHUNK_BYTES]; /* read, not inflated yet (gzip only) */
+  uint8_t raw[CHUNK_BYTES]; /* gzip: bytes read but not inflated yet */
 };
 
 static wf_status name_source(wf__source *source, const char *path, wf_error *err) {
@@ -105,7 +105,7 @@ static wf_status read_some(const wf__source *source, uint8_t *to, size_t size, s
   }
 }
 
-/* Puts at least one byte at `to`, or sets stream->ended. */
+/* Inflates at least one byte to `to`, or sets stream->ended. */
 static wf_status inflate_some(wf__source *source, uint8_t *to, size_t size, size_t *got,
                               wf_error *err) {
   struct wf__stream *stream = source->stream;
@@ -124,7 +124,7 @@ static wf_status inflate_some(wf__source *source, uint8_t *to, size_t size, size
       z->avail_in = (uInt)raw;
     }
     if (stream->between_members) {
-      if (*z->next_in != 0x1f) { /* padding behind the last member */
+      if (*z->next_in != 0x1f) { /* padding after the last member */
         stream->ended = true;
         return WF_OK;
       }
@@ -147,7 +147,7 @@ static wf_status inflate_some(wf__source *source, uint8_t *to, size_t size, size
   return WF_OK;
 }
 
-/* The first bytes decide whether the stream is gzip. */
+/* Reads the first bytes, which tell whether the stream is gzip. */
 static wf_status start(wf__source *source, uint8_t *to, size_t size, size_t *got, wf_error *err) {
   struct wf__stream *stream = source->stream;
   size_t have = 0, more = 1;
@@ -170,7 +170,7 @@ static wf_status start(wf__source *source, uint8_t *to, size_t size, size_t *got
   return WF_OK;
 }
 
-/* Room for at least CHUNK_BYTES behind the window, which moves to the front of the buffer. */
+/* Moves the window to the front of the buffer. Makes room for at least CHUNK_BYTES after it. */
 static wf_status make_room(wf__source *source, wf_error *err) {
   struct wf__stream *stream = source->stream;
   uint64_t left = wf__source_left(source);

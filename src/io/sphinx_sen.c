@@ -1,5 +1,5 @@
-/* sphinx_sen.c - see sphinx_sen.h. The file has no number of frames: they are counted first, then
- * read. */
+/* sphinx_sen.c - see sphinx_sen.h. The file does not have the number of frames, so a first pass
+ * counts them and a second pass reads them. */
 #include "io/sphinx_sen.h"
 
 #include <math.h>
@@ -19,8 +19,8 @@ static wf_status read_frame(wf__cursor *cursor, int32_t num_senones, float unit,
   WF__TRY(wf__read_view(cursor, &head, 2, "number of active senones", err));
   int32_t active = read_i16(head);
   if (active < 0 || active > num_senones)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%d active senones of %d", (int)active,
-                           (int)num_senones);
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%d active senones, expected 0 to %d",
+                           (int)active, (int)num_senones);
   if (active < num_senones)
     WF__TRY(wf__read_view(cursor, &steps, (uint64_t)active, "active senones", err));
   WF__TRY(wf__read_view(cursor, &scores, (uint64_t)active * 2, "senone scores", err));
@@ -30,8 +30,8 @@ static wf_status read_frame(wf__cursor *cursor, int32_t num_senones, float unit,
   for (int32_t i = 0, senone = 0; i < active; i++) {
     senone = steps != NULL ? senone + steps[i] : i;
     if (senone >= num_senones)
-      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "senone %d of %d", (int)senone,
-                             (int)num_senones);
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "senone %d, expected less than %d",
+                             (int)senone, (int)num_senones);
     row[senone] = unit * (float)read_i16(scores + 2 * (size_t)i);
   }
   return WF_OK;
@@ -41,7 +41,8 @@ static wf_status read_header(const wf__s3 *s3, const char *path, int64_t *num_se
                              double *logbase, wf_error *err) {
   wf__span text;
   if (s3->swap)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: senone scores in big-endian order", path);
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "%s: senone scores are big-endian, which is not supported", path);
   if (!wf__s3_value(s3, "n_sen", &text) || !wf__parse_i64(text, num_senones) || *num_senones < 1 ||
       *num_senones > INT16_MAX)
     return wf__fail(err, WF_ERR_FORMAT,
@@ -64,8 +65,8 @@ wf_status wf__sen_read(const wf__input *input, float scale, wf_matrix *out, wf_e
   for (; wf__cursor_left(&cursor) != 0; num_frames++)
     WF__TRY(read_frame(&cursor, (int32_t)num_senones, 0, NULL, err));
   WF__TRY(wf__matrix_shape(out, num_frames, num_senones, &elements, input->path, err));
-  /* A frame without active senones takes two bytes and a whole row: no more than 256 times what the
-   * file has. */
+  /* A frame without active senones takes two bytes in the file, but a whole row in memory. Limits
+   * the number of scores to 128 per byte of the file. */
   if (elements / 128 > input->size)
     return wf__fail(err, WF_ERR_FORMAT, "%s: nearly all of %lld frames are empty", input->path,
                     (long long)num_frames);

@@ -1,11 +1,12 @@
-/* transcripts.c - word strings by utterance from Kaldi text, sclite trn, CTM and JSON lines.
+/* transcripts.c - reads transcripts: the words of utterances, from Kaldi text, sclite trn, CTM and
+ * JSON lines.
  *
- *     keys: symbol table, key -> index of the utterance
- *     utterances[i] = {key, first word, number of words}; words: one array of pointers into the
- *     arena, utterance by utterance
+ *     keys         symbol table, key -> index of the utterance
+ *     utterances   {key, first word, number of words}
+ *     words        pointers into the arena, utterance by utterance
  *
- * CTM may come back to a key, so its lines are collected first and grouped at the end (stable
- * counting by utterance). */
+ * The lines of an utterance need not be adjacent in CTM, so its words are collected in the order of
+ * the lines and sorted by utterance at the end (stable counting sort). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ static wf_status keep_text(wf_transcripts *t, wf__span text, const char **out, w
   return WF_OK;
 }
 
-/* The utterance of a key, new if need be; `again` says whether the key may have been there. */
+/* Finds or adds the utterance of a key. If `again` is false, the key must be new. */
 static wf_status enter_key(wf_transcripts *t, const wf__lines *lines, wf__span key, bool again,
                            uint32_t *index, wf_error *err) {
   if (key.size == 0) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "the utterance key is empty");
@@ -95,7 +96,7 @@ static wf_status read_text_line(wf_transcripts *t, const wf__lines *lines, wf__s
   return add_words(t, lines, index, line, err);
 }
 
-/* "words (key)": splits the key off the end. */
+/* Splits "words (key)". */
 static bool split_trn(wf__span line, wf__span *words, wf__span *key) {
   line = trim(line);
   if (line.size < 3 || line.data[line.size - 1] != ')') return false;
@@ -112,7 +113,7 @@ static wf_status read_trn_line(wf_transcripts *t, const wf__lines *lines, wf__sp
   wf__span words, key, rest;
   uint32_t index;
   if (!split_trn(line, &words, &key))
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "no (key) at the end of the line");
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected (key) at the end of the line");
   rest = words;
   for (wf__span word; wf__next_field(&rest, &word);)
     if (word.size == 1 && *word.data == '{')
@@ -122,7 +123,7 @@ static wf_status read_trn_line(wf_transcripts *t, const wf__lines *lines, wf__sp
   return add_words(t, lines, index, words, err);
 }
 
-/* `key channel start duration word [confidence]` */
+/* Splits `key channel start duration word [confidence]`. */
 static bool split_ctm(wf__span line, wf__span fields[6]) {
   int count = 0;
   double number;
@@ -176,7 +177,7 @@ static bool is_comment(wf_transcript_format format, wf__span line) {
          line.data[0] == ';' && line.data[1] == ';';
 }
 
-/* The special form that all lines fit. */
+/* The first of JSON, trn and CTM that all lines match; else text. */
 static wf_transcript_format guess_format(wf__lines lines) {
   bool json = true, trn = true, ctm = true, any = false;
   for (wf__span line; (json || trn || ctm) && wf__next_line(&lines, &line);) {
@@ -206,7 +207,7 @@ static wf_status read_line(wf_transcripts *t, const wf__lines *lines, wf__span l
   }
 }
 
-/* CTM: brings the words of each utterance together, in the order of the lines. */
+/* CTM: sorts the words by utterance; those of an utterance stay in the order of the lines. */
 static wf_status group_words(wf_transcripts *t, wf_error *err) {
   const char **grouped = wf__alloc(t->words.size, sizeof *grouped);
   if (grouped == NULL) return wf__fail_memory(err, t->words.size * sizeof *grouped, "transcripts");

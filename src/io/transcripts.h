@@ -1,4 +1,4 @@
-/* transcripts.h - word strings by utterance, from bytes in memory. */
+/* transcripts.h - parses transcripts in memory. */
 #ifndef WF_IO_TRANSCRIPTS_H
 #define WF_IO_TRANSCRIPTS_H
 

@@ -1,4 +1,4 @@
-/* unsorted_lattice.c - makes a lattice in topological order from the contents of a file. */
+/* unsorted_lattice.c - makes a topologically sorted lattice from a lattice as read from a file. */
 #include "io/unsorted_lattice.h"
 
 #include <inttypes.h>
@@ -28,28 +28,30 @@ static uint64_t arcs_end(const wf__unsorted_lattice *unsorted, uint64_t s) {
   return s + 1 < unsorted->arc_off.size ? unsorted->arc_off.data[s + 1] : unsorted->arcs.size;
 }
 
-/* An arc of cost Zero is one that is not there. */
+/* Arcs of weight Zero are ignored. */
 static bool is_zero(const wf_compact_weight *weight) { return weight->graph_cost == INFINITY; }
 
 static wf_status check_targets(const wf__unsorted_lattice *unsorted, wf_error *err) {
   uint64_t num_states = unsorted->arc_off.size;
   if (num_states > INT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "a lattice of %" PRIu64 " states, at most 2^31-1",
-                    num_states);
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "the lattice has %" PRIu64 " states, at most 2^31-1 are supported", num_states);
   if (unsorted->start >= (int64_t)num_states || unsorted->start < -1)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "start state %" PRId64 " of a lattice of %" PRIu64 " states", unsorted->start,
-                    num_states);
+                    "the start state is %" PRId64 ", but the lattice has %" PRIu64 " states",
+                    unsorted->start, num_states);
   for (uint64_t s = 0; s < num_states; s++)
     for (uint64_t a = unsorted->arc_off.data[s]; a < arcs_end(unsorted, s); a++)
       if (unsorted->arcs.data[a].target >= num_states)
         return wf__fail(err, WF_ERR_FORMAT,
-                        "an arc of state %" PRIu64 " leads to state %" PRIu32 " of %" PRIu64, s,
-                        unsorted->arcs.data[a].target, num_states);
+                        "an arc of state %" PRIu64 " leads to state %" PRIu32
+                        ", but there are %" PRIu64 " states",
+                        s, unsorted->arcs.data[a].target, num_states);
   return WF_OK;
 }
 
-/* Start 0, arcs upwards, every state reached? `seen`: [num_states], zeros. */
+/* True if the start is state 0, every arc leads to a higher state, and every state is reachable.
+ * `seen` is [num_states], zeroed. */
 static bool is_in_order(const wf__unsorted_lattice *unsorted, bool *seen) {
   if (unsorted->start != 0) return false;
   seen[0] = true;
@@ -64,7 +66,7 @@ static bool is_in_order(const wf__unsorted_lattice *unsorted, bool *seen) {
   return true;
 }
 
-/* The bare graph of the lattice, for wf__topological_order. */
+/* Makes the graph of the lattice, without weights and labels, for wf__topological_order. */
 static wf_status bare_graph(const wf__unsorted_lattice *unsorted, uint64_t **arc_off, wf_arc **arcs,
                             wf_error *err) {
   uint64_t num_states = unsorted->arc_off.size, count = 0;
@@ -82,8 +84,8 @@ static wf_status bare_graph(const wf__unsorted_lattice *unsorted, uint64_t **arc
   return WF_OK;
 }
 
-/* The states that the start reaches, in topological order: all that come behind it in one. `order`
- * [num_states], `*count` of them. */
+/* Sorts the states topologically. wf__topological_order puts states that the start does not reach
+ * before the start; they are removed, so the order is the first `*count` elements of `order`. */
 static wf_status sort_states(const wf__unsorted_lattice *unsorted, uint32_t **order,
                              uint64_t *count, wf_error *err) {
   uint64_t num_states = unsorted->arc_off.size, *arc_off = NULL, skip = 0;
@@ -124,47 +126,49 @@ static wf_status find_order(const wf__unsorted_lattice *unsorted, uint32_t **ord
   return WF_OK;
 }
 
-static wf_compact_weight scaled(const wf_compact_weight *weight, const wf__lattice_wish *wish) {
+static wf_compact_weight scaled(const wf_compact_weight *weight,
+                                const wf__lattice_conversion *conversion) {
   wf_compact_weight w = *weight;
   if (is_zero(&w)) return (wf_compact_weight){.graph_cost = INFINITY, .acoustic_cost = 0};
-  w.graph_cost *= wish->lm_scale;
-  w.acoustic_cost *= wish->acoustic_scale;
+  w.graph_cost *= conversion->lm_scale;
+  w.acoustic_cost *= conversion->acoustic_scale;
   return w;
 }
 
 static wf_status to_compact(wf__unsorted_lattice *unsorted, const uint32_t *order, uint64_t count,
-                            const uint32_t *number, const wf__lattice_wish *wish,
+                            const uint32_t *number, const wf__lattice_conversion *conversion,
                             wf_compact_lattice **out, wf_error *err) {
   wf__compact_arrays arrays = {0};
   wf_status status = WF_OK;
   for (uint64_t i = 0; i < count && status == WF_OK; i++) {
-    status = wf__compact_add_state(&arrays, scaled(&unsorted->finals.data[order[i]], wish), err);
+    status =
+        wf__compact_add_state(&arrays, scaled(&unsorted->finals.data[order[i]], conversion), err);
     for (uint64_t a = unsorted->arc_off.data[order[i]];
          a < arcs_end(unsorted, order[i]) && status == WF_OK; a++) {
       const wf__unsorted_arc *arc = &unsorted->arcs.data[a];
       if (!is_zero(&arc->weight))
-        status = wf__compact_push(
-            &arrays,
-            (wf_compact_arc){arc->olabel, (int32_t)number[arc->target], scaled(&arc->weight, wish)},
-            err);
+        status = wf__compact_push(&arrays,
+                                  (wf_compact_arc){arc->olabel, (int32_t)number[arc->target],
+                                                   scaled(&arc->weight, conversion)},
+                                  err);
     }
   }
   return wf__compact_finish_with(status, &arrays, &unsorted->labels, out, err);
 }
 
 static wf_status to_raw(const wf__unsorted_lattice *unsorted, const uint32_t *order, uint64_t count,
-                        const uint32_t *number, const wf__lattice_wish *wish, wf_lattice **out,
-                        wf_error *err) {
+                        const uint32_t *number, const wf__lattice_conversion *conversion,
+                        wf_lattice **out, wf_error *err) {
   wf__lattice_arrays arrays = {0};
   wf_status status = wf__lattice_reserve(&arrays, count, unsorted->arcs.size, err);
   for (uint64_t i = 0; i < count && status == WF_OK; i++) {
-    wf_compact_weight final = scaled(&unsorted->finals.data[order[i]], wish);
+    wf_compact_weight final = scaled(&unsorted->finals.data[order[i]], conversion);
     status = wf__lattice_add_state(&arrays, final.graph_cost, final.acoustic_cost,
                                    WF__FRAMES_UNKNOWN, err);
     for (uint64_t a = unsorted->arc_off.data[order[i]];
          a < arcs_end(unsorted, order[i]) && status == WF_OK; a++) {
       const wf__unsorted_arc *arc = &unsorted->arcs.data[a];
-      wf_compact_weight weight = scaled(&arc->weight, wish);
+      wf_compact_weight weight = scaled(&arc->weight, conversion);
       if (is_zero(&weight)) continue;
       status =
           wf__lattice_push(&arrays,
@@ -179,7 +183,7 @@ static wf_status to_raw(const wf__unsorted_lattice *unsorted, const uint32_t *or
   return status;
 }
 
-/* The other kind, if it is wanted. */
+/* Converts the lattice if the other kind is requested. */
 static wf_status convert(wf_lattice_entry *entry, int32_t kind, wf_error *err) {
   if (kind == 1 && entry->compact != NULL) {
     WF__TRY(wf_lattice_from_compact(entry->compact, &entry->raw, err));
@@ -193,8 +197,9 @@ static wf_status convert(wf_lattice_entry *entry, int32_t kind, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__unsorted_finish(wf__unsorted_lattice *unsorted, const wf__lattice_wish *wish,
-                              wf_lattice_entry *out, wf_error *err) {
+wf_status wf__unsorted_finish(wf__unsorted_lattice *unsorted,
+                              const wf__lattice_conversion *conversion, wf_lattice_entry *out,
+                              wf_error *err) {
   uint32_t *order = NULL, *number = NULL;
   uint64_t count = 0;
   wf_status status;
@@ -206,9 +211,10 @@ wf_status wf__unsorted_finish(wf__unsorted_lattice *unsorted, const wf__lattice_
                  done);
   for (uint64_t s = 0; s < unsorted->arc_off.size; s++) number[s] = DROPPED;
   for (uint64_t i = 0; i < count; i++) number[order[i]] = (uint32_t)i;
-  status = unsorted->compact ? to_compact(unsorted, order, count, number, wish, &out->compact, err)
-                             : to_raw(unsorted, order, count, number, wish, &out->raw, err);
-  if (status == WF_OK) status = convert(out, wish->kind, err);
+  status = unsorted->compact
+               ? to_compact(unsorted, order, count, number, conversion, &out->compact, err)
+               : to_raw(unsorted, order, count, number, conversion, &out->raw, err);
+  if (status == WF_OK) status = convert(out, conversion->kind, err);
 done:
   free(order);
   free(number);

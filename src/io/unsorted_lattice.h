@@ -1,9 +1,10 @@
-/* unsorted_lattice.h - a lattice as a file has it: either kind, states in any order, any start.
- * What the formats are parsed into, before it becomes a wf_lattice or a wf_compact_lattice.
+/* unsorted_lattice.h - a lattice as read from a file, of either kind: states in any order, any
+ * start state. Readers produce it; wf__unsorted_finish makes a wf_lattice or wf_compact_lattice of
+ * it.
  *
- *     arc_off  [0 .. num_states)    arcs of state s: from arc_off[s] to arc_off[s + 1], of the last
- *              state to the end
- *     labels   alignments (compact lattices), by weight.first_label and num_labels */
+ *     arc_off  [num_states]; the arcs of state s are [arc_off[s], arc_off[s + 1]), those of the
+ *              last state end at the end of `arcs`
+ *     labels   alignments of compact lattices, indexed by weight.first_label */
 #ifndef WF_IO_UNSORTED_LATTICE_H
 #define WF_IO_UNSORTED_LATTICE_H
 
@@ -13,7 +14,7 @@
 
 typedef struct wf__unsorted_arc {
   uint32_t target;
-  int32_t ilabel, olabel; /* both the word in a compact lattice */
+  int32_t ilabel, olabel; /* in a compact lattice both are the word */
   wf_compact_weight weight;
 } wf__unsorted_arc;
 
@@ -26,21 +27,22 @@ typedef struct wf__unsorted_lattice {
   wf__label_vec labels;
 } wf__unsorted_lattice;
 
-/* How costs are changed on the way, and which kind is wanted: 0 as it is, 1 raw, 2 compact. */
-typedef struct wf__lattice_wish {
+/* Factors on the costs, and the kind to make: 0 the kind of the file, 1 raw, 2 compact. */
+typedef struct wf__lattice_conversion {
   float lm_scale, acoustic_scale;
   int32_t kind;
-} wf__lattice_wish;
+} wf__lattice_conversion;
 
-/* Is the weight one that a lattice may have: both costs at most 1e30 in magnitude, or both
- * +infinity (Zero)? */
+/* True for a valid weight: both costs at most 1e30 in magnitude, or both +infinity (Zero). */
 bool wf__unsorted_weight_is_good(double graph_cost, double acoustic_cost);
 
 void wf__unsorted_free(wf__unsorted_lattice *unsorted);
-/* Checks targets and start, puts states in topological order from the start (as they are, if they
- * are so already; what the start does not reach is dropped), scales, converts. Empties `unsorted`,
- * also on failure. Errors (WF_ERR_FORMAT): arcs to states that do not exist, cycles. */
-wf_status wf__unsorted_finish(wf__unsorted_lattice *unsorted, const wf__lattice_wish *wish,
-                              wf_lattice_entry *out, wf_error *err);
+/* Checks the targets of arcs and the start state, sorts the states topologically, removes states
+ * that are not reachable from the start, scales costs, and converts to the requested kind. Keeps
+ * the order if it is topological already. Empties `unsorted`, also on failure. WF_ERR_FORMAT for
+ * arcs to states that do not exist and for cycles. */
+wf_status wf__unsorted_finish(wf__unsorted_lattice *unsorted,
+                              const wf__lattice_conversion *conversion, wf_lattice_entry *out,
+                              wf_error *err);
 
 #endif

@@ -1,10 +1,9 @@
-/* wer.c - alignment of reference and hypothesis, and the counts that make the word error rate.
+/* wer.c - alignment of reference and hypothesis, and the counts of the word error rate.
  *
- * The table of the dynamic programme keeps two rows of costs and, for every cell, the step that
- * leads to it in two bits:
+ * The dynamic programming keeps one row of costs and, for every cell, its best step in two bits:
  *
  *             hypothesis ->             step: 0 pair, 1 insertion, 2 deletion
- *     reference  [.][.][.][.]           four cells a byte, row by row
+ *     reference  [.][.][.][.]           four cells per byte, row by row
  *         |      [.][.][.][.]
  */
 #include <math.h>
@@ -21,14 +20,14 @@ enum { STEP_PAIR, STEP_INSERTION, STEP_DELETION };
 #define MAX_LENGTH ((uint64_t)1 << 29) /* so that costs fit 32 bits */
 
 typedef struct token {
-  const char *text; /* as shown */
-  uint32_t id;      /* same id: same word */
+  const char *text; /* as in the transcript */
+  uint32_t id;      /* of the folded text: equal words have equal ids */
 } token;
 typedef WF__VEC(token) tokens;
 
 struct wf_wer {
   wf_wer_options options;
-  wf_symbols *words;   /* text (folded) -> id, of everything seen */
+  wf_symbols *words;   /* folded text -> id */
   wf_symbols *ignored; /* folded words to drop */
   wf_wer_counts totals;
   wf__arena arena; /* texts of the last utterance */
@@ -67,7 +66,7 @@ void wf_wer_free(wf_wer *wer) {
 
 /* --- words to tokens --------------------------------------------------------------------- */
 
-/* The form in which words are compared, in wer->folded. */
+/* Sets wer->folded to the form of a word that is compared: in lower case if ignore_case is set. */
 static wf_status fold(wf_wer *wer, const char *text, size_t size, wf_error *err) {
   wer->folded.size = 0;
   WF__TRY(wf__vec_grow(&wer->folded, size + 1, "a word", err));
@@ -134,8 +133,8 @@ static inline int get_step(const uint8_t *steps, uint64_t cell) {
   return steps[cell >> 2] >> ((cell & 3) * 2) & 3;
 }
 
-/* Fills the steps (zeroed by the caller). Among equal costs a pair comes before an insertion before
- * a deletion. */
+/* Fills the steps, which the caller has zeroed. At equal cost, a pair is preferred to an insertion,
+ * and an insertion to a deletion. */
 static void fill_steps(const tokens *r, const tokens *h, uint32_t *row, uint8_t *steps) {
   uint64_t width = h->size + 1;
   for (uint64_t j = 0; j < width; j++) {
@@ -159,7 +158,7 @@ static void fill_steps(const tokens *r, const tokens *h, uint32_t *row, uint8_t 
   }
 }
 
-/* From the last cell back to the first; pairs come out reversed and are turned round. */
+/* Follows the steps from the last cell back to the first, then reverses the pairs. */
 static wf_status trace_back(wf_wer *wer, const uint8_t *steps, wf_error *err) {
   const tokens *r = &wer->reference, *h = &wer->hypothesis;
   uint64_t i = r->size, j = h->size, width = h->size + 1;
@@ -183,7 +182,7 @@ static wf_status trace_back(wf_wer *wer, const uint8_t *steps, wf_error *err) {
 static wf_status align(wf_wer *wer, const char *key, wf_error *err) {
   uint64_t rows = wer->reference.size + 1, columns = wer->hypothesis.size + 1;
   if (rows > MAX_LENGTH || columns > MAX_LENGTH || rows > MAX_CELLS / columns)
-    return wf__fail(err, WF_ERR_LIMIT, "%s: %llu words against %llu are too many to align", key,
+    return wf__fail(err, WF_ERR_LIMIT, "%s: %llu and %llu words are too many to align", key,
                     (unsigned long long)rows - 1, (unsigned long long)columns - 1);
   uint32_t *row = wf__alloc(columns, sizeof *row);
   uint8_t *steps = wf__calloc(rows * columns / 4 + 1, 1);

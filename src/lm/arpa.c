@@ -20,21 +20,21 @@
 enum { MAX_FIELDS = WF_LM_MAX_ORDER + 3, WINDOW_BYTES = 1 << 20, MOST_LINE_BYTES = 1 << 26 };
 
 typedef struct reader {
-  const wf__input *input; /* the whole file, or NULL: it is read through `window` in pieces */
-  gzFile stream;          /* of plain text, too */
+  const wf__input *input; /* the whole file; NULL: the file is read in pieces through `window` */
+  gzFile stream;          /* gzread also reads uncompressed text */
   char *window;
   size_t window_bytes;
   bool ended; /* the window holds the end of the stream */
   wf__ngram_collector *collector;
   wf__lines lines;
   const char *begin;
-  wf__span line; /* the current line, of the header or the head of a section */
+  wf__span line; /* the current line */
   uint64_t counts[WF_LM_MAX_ORDER + 1];
   struct {
     wf__span text[WF_LM_MAX_ORDER];
     uint32_t label[WF_LM_MAX_ORDER];
-    int num_words; /* looked up */
-  } last;          /* the line before */
+    int num_words; /* number of words in `text` and `label` */
+  } last;          /* words of the previous n-gram and their labels */
 } reader;
 
 static bool is_text(wf__span span, const char *text) {
@@ -50,8 +50,8 @@ static wf_status at_line(const reader *r, wf_status status, wf_error *err) {
 
 /* --- lines ------------------------------------------------------------------------------- */
 
-/* Reads more of the stream after the rest of the window. Enlarges the window if one line fills it.
- */
+/* Moves the unread bytes to the front of the window and reads more of the stream after them.
+ * Enlarges the window if one line fills it. */
 static wf_status refill(reader *r, wf_error *err) {
   size_t left = (size_t)(r->lines.end - r->lines.at);
   if (left == r->window_bytes) {
@@ -73,11 +73,11 @@ static wf_status refill(reader *r, wf_error *err) {
   if (code == Z_MEM_ERROR) return wf__fail_memory(err, r->window_bytes, r->lines.path);
   if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
     return wf__lines_fail(&r->lines, err, code == Z_ERRNO ? WF_ERR_IO : WF_ERR_FORMAT,
-                          "cannot read on: %s", code == Z_ERRNO ? strerror(errno) : message);
+                          "cannot read: %s", code == Z_ERRNO ? strerror(errno) : message);
   r->ended = got == 0;
   r->lines.at = r->window;
   r->lines.end = r->window + left + got;
-  r->last.num_words = 0; /* their texts have moved */
+  r->last.num_words = 0; /* r->last.text pointed into the old window */
   return WF_OK;
 }
 
@@ -102,21 +102,21 @@ static wf_status parse_cost(const reader *r, wf__span text, const char *what, fl
   if (isnan(log10p) || log10p == INFINITY)
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is not a finite number or -inf",
                           what, WF__SPAN_ARG(text));
-  *out = (float)(-2.302585092994045684 * log10p) + 0.0f; /* + 0: never -0 */
+  *out = (float)(-2.302585092994045684 * log10p) + 0.0f; /* + 0 turns -0 into 0 */
   if (!wf__collector_is_cost(*out))
     return wf__lines_fail(&r->lines, err, WF_ERR_FORMAT, "%s '%.*s' is out of range", what,
                           WF__SPAN_ARG(text));
   return WF_OK;
 }
 
-/* Finds the labels of the words of an n-gram of order k >= 2, in r->last.label. Looks up only the
- * words that differ from the previous line. */
+/* Sets r->last.label to the labels of the words of an n-gram of order k >= 2. Skips the look-up of
+ * the leading words that are those of the previous n-gram. */
 static wf_status find_words(reader *r, int k, const wf__span *text, wf_error *err) {
   int same = 0;
   while (same < k && same < r->last.num_words && text[same].size == r->last.text[same].size &&
          memcmp(text[same].data, r->last.text[same].data, text[same].size) == 0)
     same++;
-  r->last.num_words = same; /* in case a later word is not found */
+  r->last.num_words = same; /* stays consistent if a later word is not found */
   for (int i = same; i < k; i++) {
     int64_t key = wf_symbols_find_bytes(r->collector->vocab, text[i].data, text[i].size);
     if (key <= 0)
@@ -277,7 +277,7 @@ static wf_status read_text(void *user, wf__ngram_collector *collector, wf_error 
   return WF_OK;
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------- */
 
 wf_status wf__lm_read_arpa_input(const wf__input *input, const wf_symbols *words,
                                  const wf_arpa_options *options, wf_lm **out, wf_arpa_stats *stats,

@@ -1,10 +1,10 @@
-/* cut.c - the n largest of many floats: a radix selection by bytes from the highest, in four passes
- * for any values. */
+/* cut.c - the n largest of many floats, by radix selection: four passes, one byte a pass, from the
+ * highest byte. */
 #include <string.h>
 
 #include "lm/lm_prune.h"
 
-/* Order of unsigned numbers = order of floats. */
+/* Maps floats to unsigned integers of the same order. */
 static uint32_t ordered(float value) {
   uint32_t bits;
   value += 0.0f; /* -0 is 0 */

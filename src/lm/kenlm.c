@@ -1,38 +1,38 @@
 /* kenlm.c - KenLM's binary tries (`build_binary trie`, with or without -q, -b and -a) to words and
  * n-grams for the collector.
  *
- *   "mmap lm http://kheafield.com/code format version 5\n"  NUL up to byte 56
- *   all little-endian
- *   f32 0, 1, -0.5   u32 1, 0xffffffff, 0   u64 1
- *                    identifies the machine
- *   u8 order, 3 unused   f32 unused   u32 type   u8 has the words, 3 unused   u32 version of the
- *                        type   u64 counts[order]   4 unused
- *   words            u64 counts[1] - 1, u64 hashes[counts[1]]: unused here
- *   type 3 and 5:    u8 version, prob_bits, backoff_bits, 5 unused; then tables of f32: for each
- *   order 2 .. order - 1 probabilities[2^prob_bits],
- *                    back-offs[2^backoff_bits]; for the highest order probabilities[2^prob_bits]
- *   unigrams         {f32 probability, f32 back-off, u64 first child} [counts[1] + 2], <unk> first,
- *                    the rest in the order of their hashes
- *   orders 2 ..      type 4 and 5, below the highest order: u8 version, chop_bits; from the next
- *   multiple of 8 bytes on u64 unused, steps[]; padded to 7 more
- *                    packed entries [counts[k] + 1], the lowest bit first, padded to whole bytes
- *                    and 8 more:
- *                        word, bits(counts[1]) | probability 31 | back-off 32 | first child,
- *                        bits(counts[k + 1])             below the highest, type 2 and 4 word,
- *                        bits(counts[1]) | back-off, backoff_bits | probability, prob_bits | first
- *                        child               type 3 and 5 word, bits(counts[1]) | probability
- *                        the highest
- *   text             the words in the order of the unigrams, each ended by NUL
+ * Layout, little-endian, a word's bits W = bits(counts[1]):
  *
- * The trie is reversed (reversed_trie.h). Values are log10. A probability of 31 bits lacks its
- * sign, which is minus. Quantised values are places in the tables. Types 4 and 5 do not store the
- * highest bits of `first child`. Their value is the number of steps[1 ..] that are at most the
- * entry's number.
+ *   magic        "mmap lm http://kheafield.com/code format version 5\n", NUL up to byte 56
+ *   machine      f32 0, 1, -0.5; u32 1, 0xffffffff, 0; u64 1: the sizes and byte order of types
+ *   parameters   u8 order, 3 unused bytes; f32 unused; u32 type; u8 has words, 3 unused bytes;
+ *                u32 version of the type; u64 counts[order]; 4 unused bytes
+ *   vocabulary   u64 counts[1] - 1, u64 hashes[counts[1]]; not used here
+ *   tables       types 3 and 5 (quantised): u8 version, prob_bits, backoff_bits, 5 unused bytes;
+ *                for each order from 2: f32 probabilities[2^prob_bits] and, except for the highest
+ *                order, f32 back-offs[2^backoff_bits]
+ *   unigrams     {f32 probability, f32 back-off, u64 first child}[counts[1] + 2]: <unk> first, the
+ *                others in the order of their hashes
+ *   order k >= 2, each:
+ *     steps      types 4 and 5 (array compression), except for the highest order: u8 version,
+ *                chop_bits; padding to a multiple of 8 bytes; u64 unused, u64 steps[]; padding
+ *     entries    packed[counts[k] + 1], lowest bit first, padded to whole bytes and 8 more bytes.
+ *                Fields and their widths in bits:
+ *                  types 2 and 4  word W, probability 31, back-off 32, first child
+ *                  types 3 and 5  word W, back-off backoff_bits, probability prob_bits, first child
+ *                  The highest order has neither back-off nor first child. `first child` is
+ *                  bits(counts[k + 1]) wide, in types 4 and 5 less the bits that the steps encode.
+ *   text         the words in the order of the unigrams, each ended by NUL
+ *
+ * The trie is reversed (reversed_trie.h). Values are log10. A probability of 31 bits is stored
+ * without its sign, which is always minus. Quantised values are indices into the tables. Types 4
+ * and 5 do not store the highest bits of `first child`: these are the number of steps[1 ..] that
+ * are at most the index of the entry.
  *
  * A trie needs every suffix `b c` of an n-gram `a b c`. KenLM adds suffixes that the ARPA file
- * lacks, at their backed-off probability and with back-off weight 1. The file does not mark them.
- * They are read as any other n-gram and change no probability. An <unk> that KenLM added is not
- * marked either. */
+ * lacks, with their backed-off probability and back-off weight 1. The file does not mark them. They
+ * are read like any other n-gram and change no probability. An <unk> that KenLM added is not marked
+ * either. */
 #include "lm/kenlm.h"
 
 #include "lm/reversed_trie.h"
@@ -48,7 +48,7 @@ enum {
   QUANTISED_TRIE = 3,
   ARRAY_TRIE = 4,
   QUANTISED_ARRAY_TRIE = 5
-}; /* below: probing */
+}; /* lower types are probing hash tables */
 
 /* Entries of one order above 1. */
 typedef struct packed {
@@ -64,12 +64,13 @@ typedef struct kenlm {
   wf__reversed_trie trie;
   uint32_t type, word_bits, probability_bits, backoff_bits;
   const uint8_t *unigrams;
-  packed level[WF_LM_MAX_ORDER + 1]; /* from 2 */
+  packed level[WF_LM_MAX_ORDER + 1]; /* by order, from 2 */
 } kenlm;
 
 /* --- entries ----------------------------------------------------------------------------- */
 
-static float cost_of(float log10p) { return (float)(-ln10 * (double)log10p) + 0.0f; } /* never -0 */
+/* + 0 turns -0 into 0. */
+static float cost_of(float log10p) { return (float)(-ln10 * (double)log10p) + 0.0f; }
 
 static float read_value(const packed *level, const uint8_t *table, uint64_t offset, uint32_t width,
                         uint32_t sign) {
@@ -82,7 +83,7 @@ static float read_value(const packed *level, const uint8_t *table, uint64_t offs
 static uint64_t first_child(const kenlm *lm, const packed *level, uint64_t i) {
   uint64_t offset = i * level->entry_bits + lm->word_bits + lm->backoff_bits + lm->probability_bits;
   uint64_t first = 0, last = level->num_steps;
-  while (first < last) { /* steps[first ..] are above i */
+  while (first < last) { /* binary search for the number of steps that are at most i */
     uint64_t middle = first + (last - first) / 2;
     if (wf__load_u64(level->steps + 8 * middle) <= i)
       first = middle + 1;
@@ -173,7 +174,7 @@ static wf_status read_header(kenlm *lm, wf_error *err) {
   for (uint32_t k = 1; k <= t->order; k++) {
     WF__TRY(wf__read_u64(&t->cursor, &t->counts[k], "a count of n-grams", err));
     if (t->counts[k] / 8 >
-        t->input->size) /* at least a bit each; the sizes below cannot overflow */
+        t->input->size) /* each takes at least a bit, so the sizes below cannot overflow */
       return wf__cursor_fail(&t->cursor, err, WF_ERR_FORMAT, "%llu %u-grams in %llu bytes",
                              (unsigned long long)t->counts[k], k,
                              (unsigned long long)t->input->size);
@@ -216,9 +217,9 @@ static wf_status read_tables(kenlm *lm, wf_error *err) {
   return WF_OK;
 }
 
-/* Reads the steps, which encode the highest bits of `first child`. KenLM removes the number of bits
- * that makes the file smallest: a stored bit takes one bit per entry, a removed bit doubles the
- * number of 64-bit steps. */
+/* Reads the steps, which encode the highest bits of `first child`. KenLM chooses the number of
+ * removed bits that makes the file smallest: a stored bit takes one bit per entry, a removed bit
+ * doubles the number of 64-bit steps. The file does not say how many, so it is computed again. */
 static wf_status read_steps(kenlm *lm, uint32_t k, wf_error *err) {
   wf__reversed_trie *t = &lm->trie;
   packed *level = &lm->level[k];
@@ -238,8 +239,8 @@ static wf_status read_steps(kenlm *lm, uint32_t k, wf_error *err) {
     level->next_bits = width - chop;
     level->num_steps = num_steps;
   }
-  /* The array starts 8 bytes after the next multiple of 8 from the head at `at`. Its first step is
-   * to 0. */
+  /* After the head at `at`: padding to a multiple of 8 bytes, 8 unused bytes, then steps[0], which
+   * is 0 and is skipped. */
   const uint64_t pad = (8 - (wf__cursor_offset(&t->cursor) - 2) % 8) % 8;
   WF__TRY(wf__read_view(&t->cursor, &level->steps, 8 * (2 + level->num_steps) + 7 - 2,
                         "the steps of pointers", err));
@@ -281,7 +282,7 @@ static wf_status read_all(kenlm *lm, wf_error *err) {
   return wf__reversed_trie_ngrams(t, err);
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------- */
 
 bool wf__lm_is_kenlm(const wf__input *input) {
   return input->size >= sizeof magic - 1 && memcmp(input->data, magic, sizeof magic - 1) == 0;

@@ -1,23 +1,23 @@
 /* lm.h - the arrays of the back-off automaton, and its step function.
  *
- *   ARPA text --arpa.c--> n-grams, level by level --ngram_levels.c (sort)--> lm_build.c --> wf_lm
- *   --> lm.c (queries), lm_to_fst.c
+ *   ARPA text --arpa.c--> n-grams by order --ngram_levels.c (sort)--> lm_build.c --> wf_lm
+ *     --> lm.c (queries), lm_to_fst.c
  *
- *   unigrams [num_labels]   {cost, next} by label: the arcs of state 0; next = WF__LM_NONE where
- *                           the label is no word of the model
- *   states [num_states + 1] {first_arc, back-off state, back-off cost}; the arcs of s end where
- *   those of s + 1 begin
- *   arcs [num_arcs]         {word, cost, next}, sorted by word within a state; none of state 0,
- *                           none for </s>
- *   final_cost, final_order per state: cost of </s> resolved through back-off, and the order of the
- *   n-gram that gave it
+ *   unigrams [num_labels]    {cost, next} by label: the arcs of state 0; next is WF__LM_NONE if the
+ *                            label is not a word of the model
+ *   states [num_states + 1]  {first_arc, back-off state, back-off cost}; the arcs of state s are
+ *                            [states[s].first_arc, states[s + 1].first_arc)
+ *   arcs [num_arcs]          {word, cost, next}, sorted by word within a state; neither those of
+ *                            state 0 nor those for </s>
+ *   final_cost, final_order  [num_states] cost of </s>, resolved through back-off, and the order of
+ *                            the n-gram that it comes from
  *
- * States are numbered by length of history: those with k words are [level_begin[k], level_begin[k +
- * 1]), so a back-off always leads to a smaller number. The states are closed under dropping the
- * last word: the history h w is a state only if h is one with an arc for w.
+ * States are numbered by length of history: those of k words are [level_begin[k], level_begin[k +
+ * 1]), so a back-off always leads to a smaller number. A history `h w` is a state only if `h` is a
+ * state with an arc for w.
  *
- * Labels: those of the word table are below num_public; <s>, </s> and <unk> get labels from there
- * on if the table lacks them. */
+ * Labels of the word table are below num_public. <s>, </s> and <unk> get labels from num_public on
+ * if the table lacks them. */
 #ifndef WF_LM_LM_H
 #define WF_LM_LM_H
 
@@ -34,10 +34,9 @@ struct wf_lm {
   uint32_t bos, eos, unk; /* labels; unk is WF__LM_NONE if the model has no <unk> */
   uint32_t start;
   uint32_t num_public, num_labels;
-  uint64_t num_outside; /* words of the file that the given word table lacks; the number of these
-                           that it has in another case, and the first one */
-  uint64_t num_other_case;
-  char other_case[64];
+  uint64_t num_outside;    /* words of the file that the given word table lacks */
+  uint64_t num_other_case; /* those of them that the table has in another case */
+  char other_case[64];     /* the first of these */
   uint64_t num_states, num_arcs;
   uint64_t level_begin[WF_LM_MAX_ORDER + 1];
   uint64_t num_ngrams[WF_LM_MAX_ORDER + 1];
@@ -52,8 +51,7 @@ static inline bool wf__lm_knows(const wf_lm *lm, uint32_t word) {
   return word < lm->num_labels && lm->unigrams[word].next != WF__LM_NONE;
 }
 
-/* First arc of [first, first + num) with a word >= `word`; first + num if there is none.
- */
+/* First arc of [first, first + num) with a word >= `word`; first + num if there is none. */
 static inline const wf__lm_arc *wf__lm_lower_bound(const wf__lm_arc *first, uint64_t num,
                                                    uint32_t word) {
   while (num > 0) {
@@ -98,9 +96,9 @@ static inline int32_t wf__lm_level(const wf_lm *lm, uint32_t state) {
   return level;
 }
 
-/* True if `next`, the target of the arc of an n-gram of k words, is the state of exactly these
- * words. Else it is the state of a suffix. Every state except <s> and 0 is the own state of exactly
- * one arc. */
+/* `next` is the target of the arc of an n-gram of k words. True if it is the state of exactly these
+ * words, false if it is the state of a suffix. Every state but 0 and that of <s> is the own state
+ * of exactly one arc. */
 static inline bool wf__lm_is_own_state(const wf_lm *lm, int k, uint32_t next) {
   return k < lm->order && next >= lm->level_begin[k];
 }

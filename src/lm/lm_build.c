@@ -1,15 +1,14 @@
 /* lm_build.c - from sorted n-grams to the automaton.
  *
  * (1) An n-gram below the highest order becomes a state if it is a context or has a back-off
- * weight; the others would behave exactly as the
- *     history they back off to. States are numbered level by level in the order of the n-grams, so
- *     arcs are written one after another.
- * (2) Level by level, for the n-gram `h w`: where its longest proper suffix that is a state lies is
- * what the automaton itself
- *     answers for w from the back-off of h, whose arcs exist by then (as in Aho & Corasick 1975).
- *     That is the back-off of the state `h w`, or, if that is none, the target of the arc. The
- *     words of a context ascend, so the search moves on from the last find.
- * (3) Costs of </s> go down the back-off chain once, for good. */
+ *     weight. Any other n-gram would behave exactly as the history that it backs off to. States are
+ *     numbered level by level in the order of the n-grams, so arcs are written sequentially.
+ * (2) Levels are linked in ascending order. For the n-gram `h w`, a step with w from the back-off
+ *     state of h leads to the state of its longest proper suffix. The arcs that this step needs are
+ *     of lower levels and exist already (as in Aho & Corasick 1975). That suffix is the back-off
+ *     state of `h w`, or the target of the arc if `h w` is not a state. The words of a context
+ *     ascend, so each search starts at the previous match.
+ * (3) The costs of </s> are resolved through back-off, in one pass. */
 #include <string.h>
 
 #include "base/callbacks.h"
@@ -84,16 +83,16 @@ static void add_unigrams(build *b) {
   }
 }
 
-/* First arc at or after `from` whose word is not below `word`, by steps that double: short when
- * words come in order. */
+/* First arc at or after `from` with a word >= `word`. Galloping search: fast if that arc is near
+ * `from`. */
 static const wf__lm_arc *gallop(const wf__lm_arc *from, const wf__lm_arc *end, uint32_t word) {
   uint64_t left = (uint64_t)(end - from), step = 1;
   while (step < left && from[step - 1].word < word) step *= 2;
-  uint64_t low = step / 2; /* all before from[low] are below */
+  uint64_t low = step / 2; /* words before from[low] are smaller */
   return wf__lm_lower_bound(from + low, (step < left ? step : left) - low, word);
 }
 
-/* Arcs of state `h`, of level k - 1, from its n-grams [first, last) of level k. */
+/* Adds the arcs of state `h` of level k - 1, from its n-grams [first, last) of level k. */
 static void add_arcs(build *b, int k, uint32_t h, uint64_t first, uint64_t last) {
   wf_lm *lm = b->lm;
   const wf__ngram *ngrams = b->levels->level[k].ngrams.data;

@@ -105,7 +105,7 @@ static void normalize_state(normalizing *n, uint32_t state) {
   }
   n->mass[state] = sum + (lower_rest > 0 ? probability(from->backoff_cost) * lower_rest : 0);
   if (wf__lm_has_own_final(lm, state)) return;
-  lm->final_cost[state] = from->backoff_cost + lm->final_cost[from->backoff]; /* resolved anew */
+  lm->final_cost[state] = from->backoff_cost + lm->final_cost[from->backoff]; /* resolved again */
   lm->final_order[state] = lm->final_order[from->backoff];
 }
 

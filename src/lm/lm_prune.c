@@ -68,7 +68,7 @@ static wf_status restrict_words(const wf_lm *lm, const bool *kept, wf__pool *poo
                                 wf_error *err) {
   wf__lm_values all;
   uint64_t num_scaled;
-  wf_status status = wf__lm_values_alloc(lm, &all, err); /* zeros: everything */
+  wf_status status = wf__lm_values_alloc(lm, &all, err); /* zeros: keeps every n-gram */
   if (status == WF_OK) status = wf__lm_rebuild(lm, kept, &all, out, err);
   if (status == WF_OK) status = wf__lm_normalize(*out, pool, &num_scaled, err);
   wf__lm_values_free(&all);
@@ -114,7 +114,7 @@ static wf_status parse_limits(pruning *p, wf_error *err) {
 
 /* Visits the n-grams of one order: f(p, value of the n-gram, best value of its continuations or
  * -infinity). */
-typedef void (*visit_fn)(void *user, float *value, float behind);
+typedef void (*visit_fn)(void *user, float *value, float continuation);
 
 static void visit_state(const pruning *p, int k, uint64_t state, visit_fn visit, void *user) {
   const wf_lm *lm = p->lm;
@@ -130,36 +130,36 @@ static void visit_order(const pruning *p, int k, visit_fn visit, void *user) {
     visit_state(p, k, state, visit, user);
 }
 
-/* One order, in three passes: threshold and keys of the rest; cuts; values. */
+/* The choice within one order, in three passes: threshold and keys of the rest; cuts; values. Keys
+ * of contexts fill `keys` from the front, the other keys from the back. */
 typedef struct choice {
   float threshold;
   float *keys;
-  uint64_t num_contexts,
-      num_others; /* number of keys of contexts, from the front, and of the others, from the back */
+  uint64_t num_contexts, num_others; /* numbers of keys */
   uint64_t room_of_keys;
   wf__cut contexts, others;
   float best;
 } choice;
 
-static void collect(void *user, float *value, float behind) {
+static void collect(void *user, float *value, float continuation) {
   choice *c = user;
-  if (behind > -INFINITY)
-    c->keys[c->num_contexts++] = behind;
+  if (continuation > -INFINITY)
+    c->keys[c->num_contexts++] = continuation;
   else if (*value >= c->threshold)
     c->keys[c->room_of_keys - ++c->num_others] = *value;
   else
     *value = -INFINITY;
 }
 
-static void set_value(void *user, float *value, float behind) {
+static void set_value(void *user, float *value, float continuation) {
   choice *c = user;
-  bool kept = behind > -INFINITY ? wf__cut_keeps(&c->contexts, behind)
-                                 : *value > -INFINITY && wf__cut_keeps(&c->others, *value);
+  bool kept = continuation > -INFINITY ? wf__cut_keeps(&c->contexts, continuation)
+                                       : *value > -INFINITY && wf__cut_keeps(&c->others, *value);
   if (!kept) {
     *value = -INFINITY;
     return;
   }
-  if (behind > *value) *value = behind;
+  if (continuation > *value) *value = continuation;
   if (*value > c->best) c->best = *value;
 }
 
@@ -191,14 +191,14 @@ typedef struct total {
   wf__cut cut;
 } total;
 
-static void collect_all(void *user, float *value, float behind) {
-  (void)behind;
+static void collect_all(void *user, float *value, float continuation) {
+  (void)continuation;
   total *t = user;
   if (*value > -INFINITY) t->keys[t->num++] = *value;
 }
 
-static void cut_all(void *user, float *value, float behind) {
-  (void)behind;
+static void cut_all(void *user, float *value, float continuation) {
+  (void)continuation;
   total *t = user;
   if (*value > -INFINITY && !wf__cut_keeps(&t->cut, *value)) *value = -INFINITY;
 }
@@ -215,8 +215,8 @@ static void choose_total(pruning *p) {
   for (int k = p->options.min_order; k <= p->lm->order; k++) visit_order(p, k, cut_all, &t);
 }
 
-static void least(void *user, float *value, float behind) {
-  (void)behind;
+static void least(void *user, float *value, float continuation) {
+  (void)continuation;
   float *smallest = user;
   if (*value > -INFINITY && *value < *smallest) *smallest = *value;
 }

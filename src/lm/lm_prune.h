@@ -1,7 +1,7 @@
 /* lm_prune.h - the separate steps of pruning, for wf_lm_prune and its tests.
  *
- *   model --score--> a value for each n-gram --choose (lm_prune.c)--> values, -infinity for what
- *   goes --rebuild--> model --normalize--> model */
+ *   model --score--> a value for each n-gram --choose (lm_prune.c)--> values, -infinity for n-grams
+ *     to remove --rebuild--> model --normalize--> model */
 #ifndef WF_LM_LM_PRUNE_H
 #define WF_LM_LM_PRUNE_H
 
@@ -17,8 +17,8 @@ typedef struct wf__lm_values {
 wf_status wf__lm_values_alloc(const wf_lm *lm, wf__lm_values *out, wf_error *err);
 void wf__lm_values_free(wf__lm_values *values);
 
-/* Computes what the model loses without each n-gram. entropy: the relative increase of its
- * perplexity; else the weighted difference. */
+/* Computes what the model loses without each n-gram: with `entropy` the relative increase of its
+ * perplexity, else the weighted difference. */
 wf_status wf__lm_score(const wf_lm *lm, bool entropy, wf__pool *pool, wf__lm_values *values,
                        wf_error *err);
 /* Makes a model over the same word table. It has the unigrams in word_kept[num_labels] (NULL: all;

@@ -1,7 +1,7 @@
-/* lm_rebuild.c - makes a model from a subset of the n-grams of another. The states and arcs of a
- * model are in the order of its n-grams, so the levels for wf__lm_build are written in sorted
- * order: node_of[state]  index, in the level of its length, of the n-gram that is the state's
- * history; NONE if that is left out */
+/* lm_rebuild.c - makes a model from a subset of the n-grams of another model. The states and arcs
+ * of a model are in the order of its n-grams, so the levels for wf__lm_build are written in sorted
+ * order. node_of[state] is the index, in the level of its length, of the n-gram that is the state's
+ * history; WF__LM_NONE if that n-gram is removed. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -28,7 +28,7 @@ static bool keeps_final(const rebuild *r, uint32_t state) {
   return r->values->final[state] > -INFINITY && wf__lm_has_own_final(r->lm, state);
 }
 
-/* Back-off cost of a history. 0 if no n-gram follows it; then it is no state. */
+/* Back-off cost of a history. 0 if no n-gram follows it, so that it does not become a state. */
 static float backoff_of(const rebuild *r, uint32_t state) {
   const wf__lm_state *from = &r->lm->states[state];
   bool needed = keeps_final(r, state);
@@ -83,9 +83,9 @@ static wf_status push_arcs(rebuild *r, int k, uint32_t state, wf_error *err) {
 
 static wf_status push_all(rebuild *r, wf_error *err) {
   const wf_lm *lm = r->lm;
-  uint64_t twice;
+  uint64_t duplicate;
   WF__TRY(push_unigrams(r, err));
-  WF__TRY(wf__ngram_level_sort(&r->levels, 1, &twice, err));
+  WF__TRY(wf__ngram_level_sort(&r->levels, 1, &duplicate, err));
   r->levels.order = 1;
   for (int k = 2; k <= lm->order; k++) {
     for (uint64_t state = lm->level_begin[k - 1]; state < lm->level_begin[k]; state++) {
@@ -93,7 +93,7 @@ static wf_status push_all(rebuild *r, wf_error *err) {
       if (r->node_of[state] != WF__LM_NONE) WF__TRY(push_arcs(r, k, (uint32_t)state, err));
     }
     if (r->levels.level[k].ngrams.size == 0) break;
-    WF__TRY(wf__ngram_level_sort(&r->levels, k, &twice, err));
+    WF__TRY(wf__ngram_level_sort(&r->levels, k, &duplicate, err));
     r->levels.order = k;
   }
   return WF_OK;

@@ -40,9 +40,8 @@ void wf__lm_values_free(wf__lm_values *values) {
   *values = (wf__lm_values){0};
 }
 
-/* Computes p(h) of every state. The n-gram of a state leads to it from the state of all its words
- * but the last.
- */
+/* Computes p(h) of every state. The arc of the n-gram of a state comes from the state of all its
+ * words but the last. */
 static void find_marginals(scoring *s) {
   const wf_lm *lm = s->lm;
   s->marginal[0] = 1;
@@ -103,12 +102,12 @@ static void score_state(scoring *s, uint32_t state) {
   for (uint64_t a = from->first_arc; a < from[1].first_arc; a++) {
     uint32_t next, at;
     float lower = expf(-wf__lm_step_known(lm, from->backoff, lm->arcs[a].word, &next, &at));
-    s->values->arc[a] = lower; /* until the sums are known */
+    s->values->arc[a] = lower; /* replaced below, when the sums are known */
     h.rest -= exp(-(double)lm->arcs[a].cost);
     h.lower_rest -= (double)lower;
   }
   double backoff_cost = (double)from->backoff_cost;
-  if (h.rest < smallest_rest || h.lower_rest < smallest_rest) { /* as the model has it */
+  if (h.rest < smallest_rest || h.lower_rest < smallest_rest) { /* use the model's back-off */
     if (h.lower_rest < smallest_rest) h.lower_rest = smallest_rest;
     h.rest = exp(-backoff_cost) * h.lower_rest;
   }

@@ -1,11 +1,12 @@
 /* lm_to_fst.c - the grammar acceptor of a language model (G of TLG and HCLG; as Kaldi's arpa2fst,
  * Povey et al.).
  *
- * LM states keep their order. States that the start does not reach, and "useless" states that can
- * only back off, are left out:
- *     target(s) = s, or the state that its back-offs lead to, with the sum of their costs
- *     id_of[s]  = state of the fst, or NONE
- * A first pass over the reachable states numbers them, a second pass writes their arcs. */
+ * LM states keep their order. States that are not reachable from the start are left out, and so are
+ * "useless" states, which can only back off:
+ *     target(s) = s; if s is useless, the first state on its back-off chain that is not, with the
+ *                 sum of the back-off costs
+ *     id_of[s]  = state of the fst, or WF__LM_NONE
+ * A first pass numbers the reachable states, a second pass writes their arcs. */
 #include <string.h>
 
 #include "base/config.h"
@@ -25,8 +26,8 @@ enum { FAILURE = 1 };
 
 static bool has_arc(const grammar *g, uint32_t word, float cost) {
   if (word >= g->lm->num_public || (g->options.drop_unk && word == g->lm->unk)) return false;
-  return cost != INFINITY ||
-         g->options.backoff == FAILURE; /* even an impossible arc keeps its word from backing off */
+  /* With failure arcs, even an arc of infinite cost keeps its word from backing off. */
+  return cost != INFINITY || g->options.backoff == FAILURE;
 }
 
 /* True if the state can only back off. */
@@ -48,7 +49,7 @@ static uint32_t target(const grammar *g, uint32_t state, float *cost) {
   return state;
 }
 
-/* --- which states ------------------------------------------------------------------------ */
+/* --- reachable states -------------------------------------------------------------------- */
 
 typedef WF__VEC(uint32_t) state_vec;
 
@@ -83,7 +84,7 @@ static wf_status reach(grammar *g, state_vec *queue, wf_error *err) {
   return WF_OK;
 }
 
-/* --- their arcs -------------------------------------------------------------------------- */
+/* --- arcs -------------------------------------------------------------------------------- */
 
 static wf_status push(grammar *g, uint32_t ilabel, uint32_t olabel, float cost, uint32_t next,
                       wf_error *err) {
@@ -110,7 +111,7 @@ static wf_status add_state(grammar *g, uint32_t state, wf_error *err) {
   uint64_t a = lm->states[state].first_arc, end = lm->states[state + 1].first_arc;
   for (bool pending = true; a < end || pending;) {
     if (pending &&
-        (a == end || lm->arcs[a].word > backoff_label)) { /* its place among the sorted labels */
+        (a == end || lm->arcs[a].word > backoff_label)) { /* keeps the arcs sorted by label */
       const wf__lm_state *from = &lm->states[state];
       if (from->backoff_cost != INFINITY)
         WF__TRY(push(g, backoff_label, 0, from->backoff_cost, from->backoff, err));

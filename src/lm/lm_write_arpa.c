@@ -1,7 +1,8 @@
 /* lm_write_arpa.c - a model as ARPA text.
  *
- * Orders are written in sequence. The words of a history are found from its state through
- *     parent[state], last[state]   the history without its last word, and that word */
+ * Orders are written in sequence. The words of a history are found from its state:
+ *     parent[state]   state of the history without its last word
+ *     last[state]     that word */
 #include <math.h>
 
 #include "base/memory.h"
@@ -43,8 +44,8 @@ static void write_log10(writer *w, float cost) {
   wf__write(w->output, at, (size_t)(text + sizeof text - at));
 }
 
-/* `log10p <words of the history> word [log10 back-off]`; `state`: that of the n-gram itself, or 0.
- */
+/* Writes `log10p <words of the history> word [log10 back-off]`. `state` is the state of the n-gram,
+ * or 0. */
 static void write_ngram(writer *w, float cost, uint32_t history, uint32_t word, uint32_t state) {
   write_log10(w, cost);
   uint32_t words[WF_LM_MAX_ORDER];

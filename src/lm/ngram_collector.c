@@ -25,8 +25,8 @@ static bool is_unk(const wf__ngram_collector *in, wf__span span) {
 
 /* --- words ------------------------------------------------------------------------------- */
 
-/* Finds the labels of <s>, </s> and <unk> in a given table, or assigns internal labels after its
- * end. */
+/* Finds the labels of <s>, </s> and <unk> in the caller's table. If it lacks them, assigns labels
+ * after the table's last one. */
 static wf_status take_words(wf__ngram_collector *in, wf_error *err) {
   wf__ngram_levels *levels = &in->levels;
   levels->bos = levels->eos = levels->unk = WF__LM_NONE;
@@ -57,7 +57,7 @@ static wf_status look_at_case(wf__ngram_collector *in, wf__span word, wf_error *
   return wf__word_case_missing(&in->cases, word, err);
 }
 
-/* Label of the unigram `text`, number `key` of the vocabulary. */
+/* Finds the label of the unigram `text`, which has number `key` in the vocabulary. */
 static wf_status label_word(wf__ngram_collector *in, wf__span text, int64_t key, int32_t *out,
                             wf_error *err) {
   wf__ngram_levels *levels = &in->levels;
@@ -113,8 +113,8 @@ wf_status wf__collector_add_word(wf__ngram_collector *in, wf__span text, uint32_
 
 /* --- n-grams ----------------------------------------------------------------------------- */
 
-/* Finds the node of the context of an n-gram of order k. WF__LM_NONE: it is missing; its missing
- * prefixes are recorded. */
+/* Finds the node of the context of an n-gram of order k. If it is missing, sets WF__LM_NONE and
+ * records the context and its missing prefixes. */
 static wf_status find_context(wf__ngram_collector *in, int k, const uint32_t *label, uint32_t *out,
                               wf_error *err) {
   int same = 0;
@@ -140,7 +140,7 @@ static wf_status find_context(wf__ngram_collector *in, int k, const uint32_t *la
   return WF_OK;
 }
 
-/* False if the n-gram is refused or skipped. `*merge`: the last word counts as <unk>. */
+/* False if the n-gram is refused or skipped. Sets `*merge` if its last word counts as <unk>. */
 static bool wanted(wf__ngram_collector *in, int k, const uint32_t *label, bool *merge) {
   const wf__ngram_levels *levels = &in->levels;
   for (int i = 0; i < k; i++) {
@@ -185,7 +185,7 @@ wf_status wf__collector_add_ngram(wf__ngram_collector *in, int k, const uint32_t
 /* --- levels ------------------------------------------------------------------------------ */
 
 /* Reports a duplicate: n-gram `i` of level k, which is not yet indexed. */
-static wf_status fail_twice(const wf__ngram_collector *in, int k, uint64_t i, wf_error *err) {
+static wf_status fail_duplicate(const wf__ngram_collector *in, int k, uint64_t i, wf_error *err) {
   char text[256] = "";
   for (int level = k; level > 0; level--) { /* from the last word to the first */
     const wf__ngram *ngram = &in->levels.level[level].ngrams.data[i];
@@ -233,9 +233,9 @@ wf_status wf__collector_end_level(wf__ngram_collector *in, int k, wf_error *err)
       return wf__fail(err, WF_ERR_FORMAT, "a context could not be created");
     WF__TRY(wf__vec_push(&level->ngrams, ngram, "n-grams", err));
   }
-  uint64_t twice = 0;
-  wf_status status = wf__ngram_level_sort(levels, k, &twice, err);
-  if (status == WF_ERR_FORMAT) return fail_twice(in, k, twice, err);
+  uint64_t duplicate = 0;
+  wf_status status = wf__ngram_level_sort(levels, k, &duplicate, err);
+  if (status == WF_ERR_FORMAT) return fail_duplicate(in, k, duplicate, err);
   WF__TRY(status);
   for (uint64_t i = 0; i < level->ngrams.size; i++)
     in->stats.num_created += isnan(level->ngrams.data[i].cost);
@@ -244,7 +244,7 @@ wf_status wf__collector_end_level(wf__ngram_collector *in, int k, wf_error *err)
   return k == 1 ? check_specials(in, err) : WF_OK;
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------- */
 
 static wf_status start(wf__ngram_collector *in, wf_error *err) {
   wf__ngram_levels_free(&in->levels);

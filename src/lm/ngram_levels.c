@@ -68,9 +68,9 @@ static wf_status sort(wf__ngram_level *level, uint64_t num_labels, wf_error *err
   return status;
 }
 
-/* Merges `b` (later in the file) into the same n-gram `a`. A real n-gram replaces a created one.
- * Probabilities of words outside the vocabulary are added to each other and to <unk>. False if both
- * are real: the file has a duplicate. */
+/* Merges `b` into `a`, an entry of the same n-gram that is earlier in the file. An n-gram of the
+ * file replaces a created one. Probabilities of words outside the vocabulary are added to each
+ * other and to <unk>. False if neither is a special case: the file has a duplicate. */
 static bool merge(wf__ngram *a, const wf__ngram *b) {
   if (isnan(b->cost)) return true;
   if (isnan(a->cost)) {
@@ -104,7 +104,8 @@ static wf_status index_level(wf__ngram_levels *levels, int k, wf_error *err) {
   return WF_OK;
 }
 
-wf_status wf__ngram_level_sort(wf__ngram_levels *levels, int k, uint64_t *twice, wf_error *err) {
+wf_status wf__ngram_level_sort(wf__ngram_levels *levels, int k, uint64_t *duplicate,
+                               wf_error *err) {
   wf__ngram_level *level = &levels->level[k];
   level->num_contexts = k == 1 ? 1 : levels->level[k - 1].ngrams.size;
   WF__TRY(sort(level, levels->num_labels, err));
@@ -114,7 +115,7 @@ wf_status wf__ngram_level_sort(wf__ngram_levels *levels, int k, uint64_t *twice,
     bool same = kept > 0 && ngrams[kept - 1].context == ngrams[i].context &&
                 ngrams[kept - 1].word == ngrams[i].word;
     if (same && !merge(&ngrams[kept - 1], &ngrams[i])) {
-      *twice = i;
+      *duplicate = i;
       return WF_ERR_FORMAT;
     }
     if (!same) ngrams[kept++] = ngrams[i];

@@ -1,9 +1,9 @@
-/* ngram_levels.h - n-grams between reading and the automaton: one array per order, sorted by
- * (context, word).
+/* ngram_levels.h - the n-grams of a file, from which the automaton is built: one array per order,
+ * sorted by (context, word).
  *
  * The n-gram w1..wk of level k is {context, word, cost, back-off}: `context` is the index of
- * w1..w(k-1) in level k - 1 once that is sorted, `word` the label of wk. first[c] .. first[c + 1]
- * are the n-grams of level k with context c. Level 1 has the one context 0. */
+ * w1..w(k-1) in the sorted level k - 1, `word` is the label of wk. The n-grams of level k with
+ * context c are [first[c], first[c + 1]). Level 1 has one context, 0. */
 #ifndef WF_LM_NGRAM_LEVELS_H
 #define WF_LM_NGRAM_LEVELS_H
 
@@ -12,7 +12,7 @@
 
 typedef struct wf__ngram {
   uint32_t context, word;
-  float cost;    /* NaN: created as a context; its cost is the backed-off one */
+  float cost;    /* NaN: created as a missing context; lm_build.c sets the backed-off cost */
   float backoff; /* NaN: a word outside the vocabulary, to be added to the probability of <unk> */
 } wf__ngram;
 
@@ -30,9 +30,9 @@ typedef struct wf__ngram_levels {
 } wf__ngram_levels;
 
 /* Sorts level k, merges entries of <unk>, and indexes the level. Lower levels must be sorted. A
- * duplicate n-gram is an error: `*twice` is its index, and WF_ERR_FORMAT is returned without a
- * message. */
-wf_status wf__ngram_level_sort(wf__ngram_levels *levels, int k, uint64_t *twice, wf_error *err);
+ * duplicate n-gram is an error: `*duplicate` becomes its index, and WF_ERR_FORMAT is returned
+ * without a message. */
+wf_status wf__ngram_level_sort(wf__ngram_levels *levels, int k, uint64_t *duplicate, wf_error *err);
 /* Index in level k of the n-gram `context word`, or WF__LM_NONE. */
 uint32_t wf__ngram_find(const wf__ngram_levels *levels, int k, uint32_t context, uint32_t word);
 void wf__ngram_level_free(wf__ngram_level *level);

@@ -1,5 +1,4 @@
-/* reversed_trie.c - traversal of a reversed trie of n-grams, with all checks of the file's content.
- */
+/* reversed_trie.c - traversal of a reversed trie of n-grams. Checks everything that it reads. */
 #include "lm/reversed_trie.h"
 
 #include "base/callbacks.h"
@@ -61,9 +60,9 @@ static wf_status add_ngram(wf__reversed_trie *t, uint32_t k, const wf__trie_entr
 }
 
 /* Visits the next entries of order k, up to `end`, and their descendants down to order `wanted`.
- * The n-grams of that order are passed to the collector. The words of the entry and its parents are
- * label[wanted - k] .. label[wanted - 1]. Each order is read once from its beginning, so the time
- * is linear for any file. The recursion depth is the order. */
+ * Passes the n-grams of that order to the collector. The words of the entry and its ancestors are
+ * label[wanted - k] .. label[wanted - 1]. Each order is read once, from its beginning, so the time
+ * is linear for any file. The recursion depth is at most `wanted`. */
 static wf_status walk(wf__reversed_trie *t, uint32_t k, uint32_t wanted, uint64_t end,
                       uint32_t *label, wf_error *err) {
   if (end < t->position[k] || end > t->counts[k])

@@ -1,11 +1,11 @@
 /* reversed_trie.h - the common part of the binary language models of CMU Sphinx (sphinx_lm.c)
  * and KenLM (kenlm.c): n-grams in a reversed trie.
  *
- * A unigram is the LAST word of an n-gram, a child is the word before its parent. The entries of an
- * order are one array. The children of an entry are adjacent, in the order of their parents: the
- * children of entry i of order k are the entries [end of the children of i - 1, end of the children
- * of i) of order k + 1. Contexts are found from the first word on, so the orders are passed to the
- * n-gram collector in sequence, each by a traversal from the unigrams. */
+ * A unigram is the LAST word of an n-gram; a child is the word before its parent. The entries of an
+ * order form one array, in which siblings are adjacent and in the order of their parents: the
+ * children of entry i of order k are the entries [children_end of i - 1, children_end of i) of
+ * order k + 1. The n-gram collector must have all contexts of an order before the next order. So
+ * each order is passed to it by a separate traversal from the unigrams. */
 #ifndef WF_LM_REVERSED_TRIE_H
 #define WF_LM_REVERSED_TRIE_H
 
@@ -15,7 +15,7 @@
 #include "math/score.h"
 
 typedef struct wf__trie_entry {
-  uint64_t word;         /* its number; unchecked */
+  uint64_t word;         /* index of its unigram; unchecked */
   float cost, backoff;   /* nats; unchecked */
   uint64_t children_end; /* unchecked; unused at the highest order */
 } wf__trie_entry;
@@ -30,20 +30,20 @@ struct wf__reversed_trie {
   wf__trie_entry (*read_entry)(const void *format, uint32_t k, uint64_t i); /* i < counts[k] */
   const void *format;
   /* State of the traversal. */
-  WF__VEC(uint32_t) label_of;             /* by number of the word */
+  WF__VEC(uint32_t) label_of;             /* [counts[1]] label of each unigram */
   uint64_t position[WF_LM_MAX_ORDER + 1]; /* number of visited entries of the order */
   uint64_t num_done;                      /* n-grams, for progress */
 };
 
-/* Reads the words of the unigrams in their order, each ended by NUL: the last `size` bytes of the
- * file, at the cursor. */
+/* Reads the words of the unigrams, each ended by NUL, in the order of the unigrams. They take the
+ * last `size` bytes of the file, where the cursor is. */
 wf_status wf__reversed_trie_words(wf__reversed_trie *trie, uint64_t size, wf_error *err);
-/* Adds all orders to the collector, after the words. */
+/* Adds the n-grams of all orders to the collector. Call it after the words have been read. */
 wf_status wf__reversed_trie_ngrams(wf__reversed_trie *trie, wf_error *err);
 /* Fails if the order is 0 or too high. */
 wf_status wf__reversed_trie_check_order(const wf__reversed_trie *trie, wf_error *err);
 
-/* Little-endian values anywhere. */
+/* Read little-endian values at any alignment. */
 static inline uint32_t wf__load_u32(const uint8_t *at) {
   return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
@@ -52,7 +52,7 @@ static inline uint64_t wf__load_u64(const uint8_t *at) {
 }
 static inline float wf__load_f32(const uint8_t *at) { return wf__float_of_bits(wf__load_u32(at)); }
 
-/* Reads up to 57 bits, lowest first. Accesses up to 8 bytes after the first one. */
+/* Reads up to 57 bits, lowest first. Accesses 8 bytes. */
 static inline uint64_t wf__read_bits(const uint8_t *bits, uint64_t offset, uint32_t width) {
   return wf__load_u64(bits + offset / 8) >> (offset % 8) & (((uint64_t)1 << width) - 1);
 }
@@ -62,8 +62,8 @@ static inline uint32_t wf__bit_width(uint64_t largest) {
   for (; largest != 0; largest >>= 1) width++;
   return width;
 }
-/* Bytes of `count` entries packed without gaps, one more entry for the end of the last one's
- * children, and 8 bytes of padding for wf__read_bits. */
+/* Bytes of `count` packed entries, one more entry for the end of the last one's children, and 8
+ * bytes of padding for wf__read_bits. */
 static inline uint64_t wf__packed_bytes(uint64_t count, uint64_t entry_bits) {
   return ((count + 1) * entry_bits + 7) / 8 + 8;
 }

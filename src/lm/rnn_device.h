@@ -1,48 +1,50 @@
 /* rnn_device.h - a recurrent language model on a GPU: computes states of many histories and costs
  * of many words at once. Defined in src/cuda/rnn/rnn_device.c.
  *
- *   slots  hidden states, in the GPU's memory, numbered by the caller; 0 is the state after <s>,
- *          which always exists
+ *   slots  hidden states in the GPU's memory, numbered by the caller; slot 0 always holds the state
+ *          after <s>
  *
- * Every sum has one fixed order, so that a state and a cost do not depend on other computations in
- * the same call. It is not the CPU's order (lm/rnnlm_math.h), so the last bits differ from the
- * CPU's. One call at a time. */
+ * Every sum has one fixed order, so that a state or cost does not depend on the other computations
+ * of the call. It is not the CPU's order (lm/rnnlm_math.h), so the last bits differ from the CPU's.
+ * Not thread-safe. */
 #ifndef WF_LM_RNN_DEVICE_H
 #define WF_LM_RNN_DEVICE_H
 
 #include "lm/rnnlm.h"
 
-/* A model's arrays in a GPU's memory. `name`: one GPU, as in wf_decoder_options.device. */
+/* A model's arrays in a GPU's memory. `name` names one GPU, as in wf_decoder_options.device. */
 typedef struct wf__rnn_weights wf__rnn_weights;
 wf_status wf__rnn_weights_send(const wf_rnnlm *lm, const char *name, wf__rnn_weights **out,
                                wf_error *err);
 void wf__rnn_weights_free(wf__rnn_weights *weights);
-/* Number of the GPU. */
+/* CUDA device index. */
 int wf__rnn_weights_where(const wf__rnn_weights *weights);
 
 typedef struct wf__rnn_device wf__rnn_device;
 enum { WF__RNN_START_SLOT = 0 };
 
-/* Opens a model that is on a GPU, with slots 0 to num_slots. Keeps a reference to the model. */
+/* Opens a model that is on a GPU, with slots 0 .. num_slots. Keeps a reference to the model. */
 wf_status wf__rnn_device_open(const wf_rnnlm *lm, uint64_t num_slots, wf__rnn_device **out,
                               wf_error *err);
 void wf__rnn_device_close(wf__rnn_device *device);
 
-/* The `to` of all moves must differ, and must not be the `from` of another move. */
+/* Computes the next states. The `to` slots must differ from each other, and none may be the `from`
+ * slot of another move. */
 wf_status wf__rnn_device_advance(wf__rnn_device *device, const wf__rnn_move *moves, uint64_t count,
                                  wf_error *err);
 
 /* Softmax: computes the norms of these slots. Costs need them, and they must be recomputed when a
- * state changes. The norm of slot 0 always exists. With other outputs this does nothing. */
+ * state changes. Slot 0 always has its norm. Does nothing for other outputs. */
 wf_status wf__rnn_device_norms(wf__rnn_device *device, const uint32_t *slots, uint64_t count,
                                wf_error *err);
 
+/* Computes costs[i] of requests[i]. */
 wf_status wf__rnn_device_costs(wf__rnn_device *device, const wf__rnn_request *requests,
                                uint64_t count, const uint64_t *hashes, uint64_t num_hashes,
                                float *costs, wf_error *err);
 
-/* The same for arrays on this GPU, which is the current device. These functions do not wait: all
- * work is enqueued in the stream (a cudaStream_t). */
+/* The same for arrays in this GPU's memory. The GPU must be the current device. These functions do
+ * not wait: they enqueue all work in the stream (a cudaStream_t). */
 void *wf__rnn_device_stream(const wf__rnn_device *device);
 wf_status wf__rnn_device_advance_there(wf__rnn_device *device, const wf__rnn_move *moves,
                                        uint64_t count, wf_error *err);

@@ -1,22 +1,20 @@
 /* rnnlm.h - internals of the recurrent language model.
  *
- *   rnnlm_read.c, rnnlm_import.c, rnnlm_train.c --> wf_rnnlm --> rnnlm_hidden.c: state + word ->
- *   next hidden state
- *                                                            --> rnnlm_output.c: state + word ->
- *                                                            cost --> rnnlm_score.c: sentences,
- *                                                            public calls
+ *   rnnlm_read.c, rnnlm_import.c, rnnlm_train.c --> wf_rnnlm
+ *     --> rnnlm_hidden.c  (state, word) -> next hidden state
+ *     --> rnnlm_output.c  (state, word) -> cost
+ *     --> rnnlm_score.c   sentences, public calls
  *
- *   embedding [V][E]      row w enters when word w is read                 (padded rows:
- *                         rnnlm_math.h)
- *   layers                their matrices and vectors, by the enums below
- *   output [rows][H]      a row a word (NCE, softmax), or a row a node and branch (hierarchical
- *                         softmax)
- *   cells [num_cells]     MaxEnt weights, float32 of any alignment, often mapped
- *   path_off, path        Huffman tree: the path of word w from the root is path[path_off[w]] ..
- *                         path[path_off[w + 1] - 1], node * arity + branch
+ *   embedding [V][E]      row w is the input for word w (rows are padded: rnnlm_math.h)
+ *   layers                their matrices and vectors, indexed by the enums below
+ *   output [rows][H]      NCE and softmax: a row per word; hierarchical softmax: arity - 1 rows per
+ *                         node
+ *   cells [num_cells]     MaxEnt weights: float32, unaligned, often in a mapped file
+ *   path_off, path        Huffman tree: the path from the root to word w is [path_off[w],
+ *                         path_off[w + 1]) of `path`, an entry is node * arity + branch
  *
- * A hidden state is, layer by layer, padded(H) floats (LSTM: 2 padded(H), hidden then cell); all
- * zero before <s>. */
+ * A hidden state has padded(H) floats per layer (LSTM: 2 padded(H), hidden then cell). Before <s>
+ * it is all zeros. */
 #ifndef WF_LM_RNNLM_H
 #define WF_LM_RNNLM_H
 
@@ -50,9 +48,9 @@ enum {
   WF__GRU_UW = 3,
   WF__GRU_QI = 4,
   WF__GRU_QW = 5
-}; /* toolkit's GRU */
+}; /* the toolkit's GRU */
 enum { WF__SCRN_B = 0, WF__SCRN_P = 1, WF__SCRN_A = 2, WF__SCRN_R = 3 };
-enum { WF__TORCH_IH = 0, WF__TORCH_HH = 1 }; /* gates stacked */
+enum { WF__TORCH_IH = 0, WF__TORCH_HH = 1 }; /* the gates' rows one after another */
 enum { WF__GRU_RESET_BIAS = 0, WF__GRU_UPDATE_BIAS = 1 };
 enum { WF__RNN_MAX_MATRICES = 6, WF__RNN_MAX_VECTORS = 2 };
 
@@ -65,7 +63,7 @@ typedef struct wf__rnn_layer {
 struct wf_rnnlm {
   atomic_int refs;
   wf_symbols *words;
-  int64_t *counts; /* [V] NULL without */
+  int64_t *counts; /* [V], or NULL */
   size_t num_words, hidden, embed, num_layers;
   wf__rnn_kind kind;
   char layer_type[64];
@@ -78,7 +76,7 @@ struct wf_rnnlm {
   float nce_lnz;
   int32_t bos, eos, unk;
   wf__rnn_matrix embedding, output;
-  float *output_bias; /* [V], NULL without */
+  float *output_bias; /* [V], or NULL */
   wf__rnn_layer layers[WF__RNN_MAX_LAYERS];
   int32_t maxent_order;
   uint64_t num_cells;
@@ -116,19 +114,19 @@ static inline float wf__rnn_cell(const wf_rnnlm *lm, uint64_t i) {
   return value;
 }
 
-/* --- making one (rnnlm_build.c) ---------------------------------------------------------- */
+/* --- construction (rnnlm_build.c) -------------------------------------------------------- */
 
-/* Sets the layer type of a toolkit model: kind, flags, and the shapes of all matrices and vectors
- * (data NULL). */
+/* Sets the layer type of a toolkit model: its kind and flags. */
 wf_status wf__rnn_set_type(wf_rnnlm *lm, const char *layer_type, wf_error *err);
+/* Sets the shapes of all matrices of a toolkit model, with data NULL. */
 void wf__rnn_shape_layers(wf_rnnlm *lm);
 /* Toolkit models: number of floats before the cells in the file. */
 uint64_t wf__rnn_file_floats(const wf_rnnlm *lm);
-/* Visits the file's matrices and vectors in its order. `used`: scoring needs it. */
+/* Visits the matrices and vectors in the order of the file. `used`: scoring needs this one. */
 typedef wf_status (*wf__rnn_visit_fn)(void *user, float **data, size_t rows, size_t cols, bool used,
                                       wf_error *err);
 wf_status wf__rnn_visit(wf_rnnlm *lm, wf__rnn_visit_fn visit, void *user, wf_error *err);
-/* Takes zeroed space from `dense`, which must be large enough. */
+/* Takes zeroed space for [rows][padded(cols)] floats from `dense`, which must be large enough. */
 float *wf__rnn_take(wf_rnnlm *lm, size_t rows, size_t cols);
 /* Allocates `dense` for the arrays that wf__rnn_visit marks as used. */
 wf_status wf__rnn_alloc_dense(wf_rnnlm *lm, wf_error *err);
@@ -145,7 +143,7 @@ wf_status wf__rnnlm_read_inputs(const wf__input *vocab, wf__input *net, wf_rnnlm
 wf_status wf__rnnlm_read_safetensors(const wf__input *file, const wf_symbols *words, wf_rnnlm **out,
                                      wf_error *err);
 
-/* --- running one ------------------------------------------------------------------------- */
+/* --- inference --------------------------------------------------------------------------- */
 
 /* Scratch memory of one thread, for up to max_batch states at a time. */
 typedef struct wf__rnn_work {
@@ -162,7 +160,7 @@ void wf__rnn_work_free(wf__rnn_work *work);
 void wf__rnn_advance(const wf_rnnlm *lm, size_t count, const float *const *from,
                      const int32_t *words, float *const *to, wf__rnn_work *work);
 
-/* One query: -ln p(word | state), with the words before it, latest first. */
+/* A query for -ln p(word | state). `previous` are the words before it, latest first. */
 typedef struct wf__rnn_query {
   const float *state;
   const int32_t *previous; /* [num_previous], at most wf__rnn_history */
@@ -174,8 +172,8 @@ typedef struct wf__rnn_query {
 void wf__rnn_log_norms(const wf_rnnlm *lm, size_t count, const float *const *states, float *out,
                        wf__rnn_work *work);
 void wf__rnn_costs(const wf_rnnlm *lm, size_t count, const wf__rnn_query *queries, float *costs);
-/* Computes the first cells of the MaxEnt features of a prediction, from order 1 up. Returns the
- * number of orders. */
+/* Computes hash[o], the first cell of the MaxEnt feature of order o + 1 of a prediction. Returns
+ * the number of orders. */
 int wf__rnn_hashes(const wf_rnnlm *lm, const int32_t *previous, int num_previous, uint64_t *hash);
 /* Returns the parameters of the hashes: hash[o] = (*first + sum of factors[o * order + i] *
  * (previous[i] + 1), i < o) modulo *modulus. `factors` has order * order elements. */

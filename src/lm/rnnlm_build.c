@@ -1,8 +1,8 @@
 /* rnnlm_build.c - the recurrent LM as an object: the shapes of each layer type, memory for the
  * weights, lifetime, info.
  *
- * One visit of all matrices and vectors, in the order of the toolkit's file, serves reading,
- * writing, allocation and the trainer. */
+ * wf__rnn_visit visits all matrices and vectors in the order of the toolkit's file. Reading,
+ * writing, allocation and training use it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ static wf_status set_scrn(wf_rnnlm *lm, const char *digits, bool fast, wf_error 
   int64_t context;
   if (!wf__parse_i64((wf__span){digits, strlen(digits)}, &context) || context < 1)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "layer type %s: a context size is expected behind 'scrn' or 'scrnfast'",
+                    "layer type %s: expected a context size after 'scrn' or 'scrnfast'",
                     lm->layer_type);
   lm->kind = WF__RNN_SCRN;
   lm->scrn_fast = fast;
@@ -45,8 +45,8 @@ wf_status wf__rnn_set_type(wf_rnnlm *lm, const char *layer_type, wf_error *err) 
     return WF_OK;
   }
   return wf__fail(err, WF_ERR_FORMAT,
-                  "layer type '%s' is none of sigmoid, tanh, relu, relu-trunc, gru, gru-bias, "
-                  "gru-insyn, gru-full, scrnN, scrnfastN",
+                  "layer type '%s' is unknown, expected sigmoid, tanh, relu, relu-trunc, gru, "
+                  "gru-bias, gru-insyn, gru-full, scrnN or scrnfastN",
                   lm->layer_type);
 }
 

@@ -1,7 +1,7 @@
 /* rnnlm_hidden.c - the recurrent layers: compute the next states from states and words, in batches.
  *
- *   embedding row --> layer 0 --> layer 1 ... each: (input, previous state of the layer) -> its
- *   next state
+ *   embedding row --> layer 0 --> layer 1 ...
+ *   each layer: (input, its previous state) -> its next state
  *
  * The inputs and previous states of a layer are gathered into rows, so that each weight matrix is
  * read once for the whole batch. */
@@ -54,7 +54,7 @@ static void add(float *y, const float *x, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += x[i];
 }
 
-/* values[0, hidden) is the new hidden vector of state i; the padding becomes zero. */
+/* Stores values[0, hidden) as the new hidden vector of state i. Sets the padding to zero. */
 static void store(const struct step *s, size_t i, const float *values) {
   float *to = s->to[i] + s->offset;
   memcpy(to, values, s->lm->hidden * sizeof *to);
@@ -88,8 +88,8 @@ static void simple_layer(const struct step *s) {
   }
 }
 
-/* gate += input through matrix `which`, or the input itself in variants without input matrices; +=
- * bias. */
+/* Adds to each gate the input, multiplied by matrix `which` if the variant has input matrices, and
+ * the bias if it is not NULL. */
 static void add_input(const struct step *s, int which, const float *bias, float *gate) {
   wf__rnn_work *w = s->work;
   const float *input = w->input;
@@ -123,8 +123,8 @@ static void gru_layer(const struct step *s) {
   for (size_t i = 0; i < s->count; i++) store(s, i, w->gates + i * s->stride);
 }
 
-/* The first c values of the state are the slow context, the rest the fast hidden units. One state
- * at a time: these models are rare. */
+/* The first c values of the state are the slow context, the others the fast hidden units. Processes
+ * one state at a time, because these models are rare. */
 static void scrn_state(const struct step *s, size_t i) {
   const wf_rnnlm *lm = s->lm;
   const wf__rnn_matrix *m = s->layer->matrix;
@@ -156,8 +156,8 @@ static void scrn_state(const struct step *s, size_t i) {
   store(s, i, context);
 }
 
-/* PyTorch: gates of the input and of the previous state, each with its bias, stacked by padded(H)
- * rows. */
+/* Gates of PyTorch layers: work->gates from the input, work->gates2 from the previous state, each
+ * with its bias. Each gate takes padded(H) values. */
 static void torch_gates(const struct step *s, int num_gates) {
   wf__rnn_work *w = s->work;
   product(&s->layer->matrix[WF__TORCH_IH], w->input, s->input_stride, s->count, w->gates,

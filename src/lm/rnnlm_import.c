@@ -1,12 +1,12 @@
 /* rnnlm_import.c - LSTM and GRU language models of PyTorch from safetensors files (layout:
  * docs/how-to/rnnlm.md).
  *
- *   embedding.weight [V, E]    rnn.weight_ih_lK [G H, in]  rnn.weight_hh_lK [G H, H]
- *                              rnn.bias_ih_lK, rnn.bias_hh_lK [G H]    output.weight [V, H]
- *                              output.bias [V]
+ *   embedding.weight [V, E]
+ *   rnn.weight_ih_lK [G H, in]  rnn.weight_hh_lK [G H, H]  rnn.bias_ih_lK, rnn.bias_hh_lK [G H]
+ *   output.weight [V, H]        output.bias [V]
  *
- * G is 4 for LSTM and 3 for GRU; the shapes decide which. In memory each gate's rows are padded
- * to a multiple of WF__LANES, so that gates start aligned. */
+ * G is the number of gates: 4 for LSTM, 3 for GRU. The shapes tell which it is. In memory the rows
+ * of each gate are padded to a multiple of WF__LANES, so that gates start aligned. */
 #include <stdio.h>
 
 #include "lm/rnnlm.h"
@@ -42,14 +42,13 @@ static wf__tensor *take_layer(import *m, const char *part, size_t layer) {
   return take(m, name);
 }
 
-/* cols 0: a vector. */
+/* Checks type and shape: [rows] if cols is 0, else [rows, cols]. */
 static wf_status check_shape(const import *m, const wf__tensor *tensor, uint64_t rows,
                              uint64_t cols, wf_error *err) {
   if (strcmp(tensor->dtype, "F32") != 0 && strcmp(tensor->dtype, "F16") != 0 &&
       strcmp(tensor->dtype, "BF16") != 0)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "%s: %.*s is of type %s; F32, F16 and BF16 can be read", m->file->path,
-                    WF__SPAN_ARG(tensor->name), tensor->dtype);
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: %.*s is of type %s, expected F32, F16 or BF16",
+                    m->file->path, WF__SPAN_ARG(tensor->name), tensor->dtype);
   bool fits = cols == 0
                   ? tensor->num_dims == 1 && tensor->dims[0] == rows
                   : tensor->num_dims == 2 && tensor->dims[0] == rows && tensor->dims[1] == cols;
@@ -63,9 +62,8 @@ static wf_status check_shape(const import *m, const wf__tensor *tensor, uint64_t
 }
 
 static wf_status missing(const import *m, const char *name, wf_error *err) {
-  return wf__fail(err, WF_ERR_FORMAT,
-                  "%s: no tensor %s (docs/how-to/rnnlm.md lists what there must be)", m->file->path,
-                  name);
+  return wf__fail(err, WF_ERR_FORMAT, "%s: no tensor %s (docs/how-to/rnnlm.md lists the tensors)",
+                  m->file->path, name);
 }
 
 static wf_status find_sizes(import *m, wf_error *err) {
@@ -88,8 +86,8 @@ static wf_status find_sizes(import *m, wf_error *err) {
                     (unsigned long long)hidden);
   if (rows != 3 * hidden && rows != 4 * hidden)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "%s: rnn.weight_hh_l0 is [%llu, %llu]: neither an LSTM's (4 times as many rows "
-                    "as columns) nor a GRU's (3 times)",
+                    "%s: rnn.weight_hh_l0 is [%llu, %llu], expected 4 (LSTM) or 3 (GRU) times as "
+                    "many rows as columns",
                     m->file->path, (unsigned long long)rows, (unsigned long long)hidden);
   m->gates = rows == 4 * hidden ? 4 : 3;
   lm->num_words = words;
@@ -100,8 +98,8 @@ static wf_status find_sizes(import *m, wf_error *err) {
   WF__TRY(check_shape(m, m->embedding, words, embed, err));
   if (m->output == NULL && embed != hidden)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "%s: no output.weight, and embedding.weight cannot take its place: %zu "
-                    "columns, hidden size %zu",
+                    "%s: no output.weight, and embedding.weight cannot replace it: it has %zu "
+                    "columns, the hidden size is %zu",
                     m->file->path, lm->embed, lm->hidden);
   if (m->output != NULL) WF__TRY(check_shape(m, m->output, words, hidden, err));
   return m->output_bias != NULL ? check_shape(m, m->output_bias, words, 0, err) : WF_OK;
@@ -124,12 +122,12 @@ static wf_status find_layers(import *m, wf_error *err) {
     if (bias_hh != NULL) WF__TRY(check_shape(m, bias_hh, rows, 0, err));
     lm->num_layers = l + 1;
   }
-  for (uint64_t i = 0; i < m->tensors.size;
-       i++) /* its effect on the scores is unknown, so it cannot be ignored */
+  /* The effect of an unknown tensor on the scores is unknown, so it is not ignored. */
+  for (uint64_t i = 0; i < m->tensors.size; i++)
     if (!m->tensors.data[i].used)
       return wf__fail(err, WF_ERR_UNSUPPORTED,
-                      "%s: tensor %.*s has no place in an LSTM or GRU language model, or is there "
-                      "twice (docs/how-to/rnnlm.md)",
+                      "%s: tensor %.*s is a duplicate or not part of an LSTM or GRU language model "
+                      "(docs/how-to/rnnlm.md)",
                       m->file->path, WF__SPAN_ARG(m->tensors.data[i].name));
   return WF_OK;
 }
@@ -145,8 +143,8 @@ static uint64_t num_floats(const import *m) {
   return total;
 }
 
-/* Copies the rows of `tensor` (NULL: zeros) into new memory, with padding after the `gate_rows`
- * rows of each gate. */
+/* Copies the rows of `tensor` (NULL: zeros) into new memory, and pads the `gate_rows` rows of each
+ * gate. */
 static wf_status copy(import *m, const wf__tensor *tensor, size_t gates, size_t gate_rows,
                       size_t cols, wf__rnn_matrix *out, wf_error *err) {
   size_t stride = wf__padded(cols), padded_rows = gates == 1 ? gate_rows : wf__padded(gate_rows);
@@ -164,7 +162,7 @@ static wf_status copy(import *m, const wf__tensor *tensor, size_t gates, size_t 
   return WF_OK;
 }
 
-/* Copies the gates of a bias as one row, with padding after each gate. */
+/* Copies a bias as one row, and pads each gate. */
 static wf_status copy_bias(import *m, const wf__tensor *tensor, float **out, wf_error *err) {
   size_t hidden = m->lm->hidden, padded = wf__padded(hidden);
   *out = wf__rnn_take(m->lm, 1, m->gates * padded);
@@ -182,7 +180,7 @@ static wf_status copy_all(import *m, wf_error *err) {
   wf_rnnlm *lm = m->lm;
   WF__TRY(wf__rnn_alloc_floats(lm, num_floats(m), err));
   WF__TRY(copy(m, m->embedding, 1, lm->num_words, lm->embed, &lm->embedding, err));
-  lm->output = lm->embedding; /* tied */
+  lm->output = lm->embedding; /* tied weights, unless there is an output matrix */
   if (m->output != NULL)
     WF__TRY(copy(m, m->output, 1, lm->num_words, lm->hidden, &lm->output, err));
   wf__rnn_matrix bias = {0};
@@ -205,14 +203,14 @@ static wf_status take_words(import *m, const wf_symbols *words, wf_error *err) {
   for (size_t i = 0; i < lm->num_words || i < wf_symbols_count(words); i++)
     if (i >= lm->num_words || wf_symbols_text(words, (int64_t)i) == NULL)
       return wf__fail(err, WF_ERR_FORMAT,
-                      "%s: %zu words; %s has %zu rows: ids from 0, one for each row, are expected",
+                      "%s: %zu words, but %s has %zu rows: expected ids from 0, one for each row",
                       wf_symbols_name(words), wf_symbols_count(words), m->file->path,
                       lm->num_words);
   lm->words = wf_symbols_ref(words);
   lm->eos = (int32_t)wf_symbols_find(words, "</s>");
   if (lm->eos < 0) lm->eos = (int32_t)wf_symbols_find(words, "<eos>");
   if (lm->eos < 0)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: no word </s> (nor <eos>)", wf_symbols_name(words));
+    return wf__fail(err, WF_ERR_FORMAT, "%s: no word </s> or <eos>", wf_symbols_name(words));
   lm->bos = (int32_t)wf_symbols_find(words, "<s>");
   if (lm->bos < 0) lm->bos = lm->eos;
   return WF_OK;

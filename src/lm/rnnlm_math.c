@@ -1,7 +1,7 @@
 /* rnnlm_math.c - the kernels of rnnlm_math.h, each written once over vectors of eight floats.
  *
- * A product takes four rows by two vectors at a time: eight sums of eight lanes in registers, six
- * loads for eight multiply-adds. */
+ * A matrix product processes tiles of four rows by two vectors: eight sums of eight lanes stay in
+ * registers, and six loads serve eight multiply-adds. */
 #include "lm/rnnlm_math.h"
 
 #include <stdbool.h>
@@ -71,7 +71,7 @@ INLINE void outer_add(float *rows, size_t num_rows, size_t stride, float keep, f
     float *row = rows + i * stride;
     size_t k = 0;
     for (; k + 4 * WF__LANES <= stride;
-         k += 4 * WF__LANES) { /* sums stay in registers over the positions */
+         k += 4 * WF__LANES) { /* sums over the positions stay in registers */
       v8 sum[4] = {{0}};
       for (size_t t = 0; t < count; t++)
         for (int j = 0; j < 4; j++)

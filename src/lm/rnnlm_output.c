@@ -1,8 +1,8 @@
 /* rnnlm_output.c - costs of words: hierarchical softmax and NCE with MaxEnt features, full softmax.
  *
- * A MaxEnt feature of order o is a hash of the last o words; the sum of its cell and of those of
- * the lower orders is added to the score of each node on the path of a word (hierarchical softmax),
- * or of the word (NCE). */
+ * A MaxEnt feature of order o is a hash of the last o - 1 words. It selects a block of cells, one
+ * for each output row. The cells of a row, summed over all orders, are added to the score of that
+ * row: a node on the path of the word (hierarchical softmax), or the word (NCE). */
 #include "lm/rnnlm.h"
 
 /* The constants of the toolkit's hash function, which determine the positions of a model's cells.
@@ -41,8 +41,8 @@ int wf__rnn_hashes(const wf_rnnlm *lm, const int32_t *previous, int num_previous
   return count;
 }
 
-/* The sum of ln(1 + e^x) over a word's nodes is computed as one logarithm of the product. Above
- * this value the logarithm is taken early. */
+/* The sum of ln(1 + e^x) over a word's nodes is computed as the logarithm of a product. If the
+ * product exceeds this value, its logarithm is added to the sum and the product restarts at 1. */
 static const double big_product = 1e250;
 
 /* Number of orders to use at the cells [at, at + num). An order with a cell that is (nearly) zero
@@ -112,7 +112,8 @@ static double query_cost(const wf_rnnlm *lm, const wf__rnn_query *query, const u
   return (double)(lm->output_kind == WF_RNNLM_NCE ? lm->nce_lnz : query->log_norm) - score;
 }
 
-/* Cells are spread over a large table, so the cells of the next queries are prefetched. */
+/* The cells of a query are scattered over a large table, so those of the next queries are
+ * prefetched. */
 struct looked_up {
   uint64_t hash[WF_RNNLM_MAX_ORDER];
   int orders;
@@ -144,7 +145,7 @@ void wf__rnn_costs(const wf_rnnlm *lm, size_t count, const wf__rnn_query *querie
 
 /* --- full softmax ------------------------------------------------------------------------ */
 
-/* Adds a block of scores to the running ln sum e^score = high + ln(sum). */
+/* Adds a block of scores to a running log-sum-exp, kept as high + ln(sum). */
 static void add_block(float *scores, size_t num, float *high, double *sum) {
   float top = *high;
   for (size_t i = 0; i < num; i++) top = scores[i] > top ? scores[i] : top;

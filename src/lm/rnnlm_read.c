@@ -2,12 +2,13 @@
  * (little-endian binary).
  *
  *   u64 version * 10000 + hidden size | u64 MaxEnt cells | i32 MaxEnt order
- *   version 6 adds: u8 NCE | f32 ln Z | u8 reverse | char[64] layer type | i32 layers | i32 arity
- *   (earlier versions end earlier; 1 is 0 with NCE) f32 embedding, output, recurrent matrices of
- *   all layers, their vectors, MaxEnt cells
+ *   from version 2: u8 NCE | f32 ln Z        from version 3: u8 reverse
+ *   from version 4: char[64] layer type      from version 5: i32 layers
+ *   from version 6: i32 arity                (version 1 is version 0 with NCE)
+ *   f32 embedding, output, recurrent matrices of all layers, vectors of all layers, MaxEnt cells
  *
- * The sizes follow from the header and the number of words; they are compared with the file's
- * length before anything is allocated. */
+ * The sizes follow from the header and the number of words. They are compared with the length of
+ * the file before anything is allocated. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +23,8 @@ typedef struct entry {
 } entry;
 typedef WF__VEC(entry) entries;
 
-static int compare_entries(
-    const void *a, const void *b) { /* decreasing counts; equal counts in the order of the file */
+static int compare_entries(const void *a,
+                           const void *b) { /* by decreasing count; equal counts in file order */
   const entry *x = a, *y = b;
   if (x->count != y->count) return x->count < y->count ? 1 : -1;
   return x->text.data < y->text.data ? -1 : x->text.data > y->text.data;
@@ -127,7 +128,8 @@ static wf_status read_header(wf__cursor *cursor, wf_rnnlm *lm, wf_error *err) {
   if (version > 6 || lm->hidden == 0)
     return wf__cursor_fail(
         cursor, err, WF_ERR_FORMAT,
-        "version %llu and hidden size %zu, versions 0 to 6 are known: no faster-rnnlm network?",
+        "version %llu (expected 0 to 6), hidden size %zu (expected 1 to 9999): not a faster-rnnlm "
+        "network",
         (unsigned long long)version, lm->hidden);
   WF__TRY(wf__read_u64(cursor, &lm->num_cells, "number of MaxEnt cells", err));
   WF__TRY(wf__read_i32(cursor, &lm->maxent_order, "MaxEnt order", err));
@@ -219,7 +221,7 @@ wf_status wf__rnnlm_read_inputs(const wf__input *vocab, wf__input *net, wf_rnnlm
 
 /* --- opening ----------------------------------------------------------------------------- */
 
-/* `path` without its last `cut` bytes and with `suffix`. */
+/* Returns a copy of `path` with its last `cut` bytes replaced by `suffix`. */
 static char *path_with(const char *path, size_t cut, const char *suffix) {
   size_t size = strlen(path) - cut;
   char *joined = wf__alloc(size + strlen(suffix) + 1, 1);

@@ -1,6 +1,7 @@
 /* rnnlm_score.c - the public queries: whole sentences, and single words with states owned by the
- * caller. Sentences are scored SLOTS at a time, one word of each per step. When its sentence ends,
- * a slot takes the next sentence of its chunk. Chunks are the work items of the threads. */
+ * caller. Each thread scores SLOTS sentences at a time, one word of each per step. When a sentence
+ * ends, its slot takes the next sentence of the chunk. A chunk is CHUNK sentences, the work item of
+ * a thread. */
 #include <stdlib.h>
 
 #include "base/interrupt.h"
@@ -9,8 +10,8 @@
 
 enum { SLOTS = 32, CHUNK = 512 };
 
-/* Computes the costs of up to work->max_batch queries. With softmax, adjacent queries of the same
- * state share its norm. */
+/* Computes the costs of up to work->max_batch queries. Sets their log_norm if the output is a
+ * softmax. */
 static void costs_of(const wf_rnnlm *lm, size_t count, wf__rnn_query *queries, float *costs,
                      wf__rnn_work *work) {
   if (lm->output_kind == WF_RNNLM_SOFTMAX) {
@@ -129,7 +130,7 @@ wf_status wf_rnnlm_score(const wf_rnnlm *rnnlm, const int32_t *words, const uint
 
 /* --- single words ------------------------------------------------------------------------ */
 
-/* A public state: hidden floats | number of previous words | previous words, latest first. */
+/* Layout of a public state: hidden floats, number of previous words, these words, latest first. */
 static size_t state_bytes(const wf_rnnlm *lm) {
   return wf__rnn_state_floats(lm) * sizeof(float) +
          (1 + (size_t)wf__rnn_history(lm)) * sizeof(int32_t);

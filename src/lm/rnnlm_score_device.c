@@ -1,6 +1,7 @@
 /* rnnlm_score_device.c - scores whole sentences on a GPU, thousands at a time, one word of each per
- * step. A row reads a sentence and has its own slot for the state. When the sentence ends, the row
- * takes the next sentence of the text, or the last row replaces it. */
+ * step. Each row processes one sentence and has its own slot for the hidden state. When the
+ * sentence ends, the row takes the next sentence of the text. If there is none, the last row is
+ * moved here. */
 #include <stdlib.h>
 
 #include "lm/rnn_device.h"
@@ -10,14 +11,14 @@ enum { MOST_ROWS = 8192 };
 
 struct row {
   wf__sentence sentence;
-  uint32_t own;  /* its slot */
-  uint32_t slot; /* where its state is now: at first that of the start */
+  uint32_t own;  /* the row's slot */
+  uint32_t slot; /* slot that holds its state: WF__RNN_START_SLOT at first, then `own` */
 };
 
 struct rows {
   wf__sentences text;
   wf__rnn_device *device;
-  uint64_t count; /* at work */
+  uint64_t count; /* active rows */
   struct row *all;
   uint32_t *slots; /* of the rows, for the norms */
   wf__rnn_request *requests;
@@ -50,7 +51,7 @@ static void free_rows(struct rows *r) {
   free(r->costs);
 }
 
-/* A word of each row: its cost, then the states of those that go on. */
+/* Scores one word of each row, then advances the rows whose sentences continue. */
 static wf_status score_words(struct rows *r, float *costs, wf_error *err) {
   const wf_rnnlm *lm = r->text.lm;
   uint64_t num_hashes = 0, num_moves = 0;

@@ -1,11 +1,11 @@
-/* rnnlm_sentences.h - the sentences of a text, word by word, for rnnlm_score.c (on the CPU) and
- * rnnlm_score_device.c (on a GPU). */
+/* rnnlm_sentences.h - iterates over the words of sentences, for rnnlm_score.c (CPU) and
+ * rnnlm_score_device.c (GPU). */
 #ifndef WF_LM_RNNLM_SENTENCES_H
 #define WF_LM_RNNLM_SENTENCES_H
 
 #include "lm/rnnlm.h"
 
-/* As wf_rnnlm_score has them. */
+/* The arguments of wf_rnnlm_score. */
 typedef struct wf__sentences {
   const wf_rnnlm *lm;
   const int32_t *words;
@@ -13,14 +13,15 @@ typedef struct wf__sentences {
   uint64_t count;
 } wf__sentences;
 
-/* A sentence that is being read. */
+/* Position in a sentence. */
 typedef struct wf__sentence {
-  uint64_t number, length, at; /* the word to predict next; at == length: </s>; beyond: done */
+  uint64_t number, length;
+  uint64_t at; /* index of the word to predict next; length: </s>; length + 1: done */
   int32_t previous[WF_RNNLM_MAX_ORDER]; /* latest first */
   int32_t num_previous;
 } wf__sentence;
 
-/* Puts a word before those that a cost can depend on besides the hidden state. */
+/* Adds a word to the words that a cost depends on besides the hidden state (wf__rnn_history). */
 static inline void wf__rnn_push_word(const wf_rnnlm *lm, int32_t *previous, int32_t *num_previous,
                                      int32_t word) {
   int32_t room = wf__rnn_history(lm);
@@ -45,7 +46,7 @@ static inline int32_t wf__sentence_word(const wf__sentences *text, const wf__sen
   return text->words[text->first[sentence->number] + at];
 }
 
-/* Where the cost of that word goes. */
+/* Index of the current word's cost in the result of wf_rnnlm_score. */
 static inline uint64_t wf__sentence_place(const wf__sentences *text, const wf__sentence *sentence) {
   return text->first[sentence->number] + sentence->number + sentence->at;
 }
@@ -55,10 +56,10 @@ static inline void wf__sentence_go_on(const wf_rnnlm *lm, wf__sentence *sentence
   sentence->at++;
 }
 
-/* Are these words of the vocabulary? */
+/* WF_ERR_ARGUMENT if a word is not in the vocabulary. */
 wf_status wf__rnn_check_words(const wf_rnnlm *lm, const int32_t *words, uint64_t count,
                               wf_error *err);
-/* As wf_rnnlm_score, with a model that is on a GPU (rnnlm_score_device.c). */
+/* As wf_rnnlm_score, for a model on a GPU (rnnlm_score_device.c). */
 wf_status wf__rnn_score_on_device(const wf__sentences *text, float *costs, wf_error *err);
 
 #endif

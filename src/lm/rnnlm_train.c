@@ -1,9 +1,9 @@
-/* rnnlm_train.c - training: texts to ids, first weights, epochs.
+/* rnnlm_train.c - training: texts to ids, initial weights, epochs.
  *
- *   text --> words by falling count --> wf_rnnlm of random weights --epochs of
- * wf__rnn_update_estimates, each then validated by wf_rnnlm_score--> wf_rnnlm
+ *   text --> words by decreasing count --> wf_rnnlm with random weights --epochs--> wf_rnnlm
+ *   epoch: wf__rnn_update_estimates on all sentences, then validation by wf_rnnlm_score
  *
- * Threads take blocks of sentences in order; with one thread that is the order of the text. */
+ * Threads take blocks of sentences in order. One thread processes them in the order of the text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -15,13 +15,13 @@
 #include "lm/rnnlm_update.h"
 #include "math/hash.h"
 
-enum { BLOCK = 64 }; /* sentences a thread takes at a time */
+enum { BLOCK = 64 }; /* number of sentences that a thread takes at a time */
 
-/* Sentences in ids; those to train on with <s> before and </s> behind each. */
+/* Sentences as word ids. Each training sentence has <s> before it and </s> after it. */
 typedef struct corpus {
   WF__VEC(int32_t) words;
   WF__VEC(uint64_t) first; /* [num_sentences + 1] */
-  uint64_t num_oov;        /* sentences left out */
+  uint64_t num_oov;        /* sentences left out because of unknown words */
 } corpus;
 
 static void corpus_free(corpus *text) {
@@ -71,7 +71,8 @@ static wf_status read_line(wf_symbols *words, wf__span line, bool training, wf__
   return wf__vec_push(&text->first, text->words.size, "a text", err);
 }
 
-/* Words get keys as they appear (training), or must be there. */
+/* Reads a text. With `training` new words get keys in the order of their first occurrence; else
+ * sentences with unknown words are left out. */
 static wf_status read_text(const char *path, wf_symbols *words, bool training, corpus *text,
                            wf_error *err) {
   wf__input input;
@@ -101,7 +102,7 @@ static int by_count(const void *a, const void *b) {
   return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* Numbers the words by falling count, </s> first, in `lm` and in the text. */
+/* Numbers the words by decreasing count, with </s> first, in `lm` and in the text. */
 static wf_status rank_words(wf_rnnlm *lm, const wf_symbols *found, corpus *text, wf_error *err) {
   size_t n = lm->num_words = wf_symbols_count(found);
   ranked *rank = wf__calloc(n, sizeof *rank);
@@ -140,7 +141,7 @@ static wf_status read_training_text(const char *path, wf_rnnlm *lm, corpus *text
   return status;
 }
 
-/* --- first weights ----------------------------------------------------------------------- */
+/* --- initial weights --------------------------------------------------------------------- */
 
 static float random_unit(uint64_t *state) { /* [-1, 1) */
   *state += 0x9e3779b97f4a7c15ULL;
@@ -157,7 +158,7 @@ static wf_status init_floats(void *user, float **data, size_t rows, size_t cols,
   struct init *init = user;
   if (!used) return WF_OK;
   *data = wf__rnn_take(init->lm, rows, cols);
-  /* The output begins at zero: every node undecided. */
+  /* The output is zero at first, so each node gives both branches probability 1/2. */
   float size = data == &init->lm->output.data      ? 0
                : data == &init->lm->embedding.data ? 0.1f
                                                    : 1 / sqrtf((float)cols);
@@ -182,7 +183,7 @@ static wf_status init_model(const wf_rnnlm_train_options *options, wf_rnnlm *lm,
   if (options->maxent_cells > 0 && lm->num_cells <= lm->num_words)
     return wf__fail(
         err, WF_ERR_ARGUMENT,
-        "maxent_cells is %lld, but the text has %zu words: twice as many cells at least",
+        "maxent_cells is %lld, expected at least twice the number of words, which is %zu",
         (long long)options->maxent_cells, lm->num_words);
   lm->maxent_order = lm->num_cells > 0 ? options->maxent_order : 0;
   lm->own_cells = wf__calloc(lm->num_cells, sizeof(float));
@@ -204,7 +205,7 @@ struct training {
   double *costs;       /* [num_threads] */
   const wf_progress *progress;
   int32_t epoch;
-  wf_status status; /* of the progress callback, which thread 0 calls */
+  wf_status status; /* result of the progress callback, which worker 0 calls */
   atomic_bool stop;
   wf_error *err;
 };
@@ -220,7 +221,7 @@ static void update_block(void *user, uint64_t item, int worker) {
         wf__rnn_update_estimates(t->lm, &t->rates, &t->tapes[worker], t->text.words.data + first,
                                  t->text.first.data[s + 1] - first);
   }
-  if (worker != 0) return; /* the caller's own thread */
+  if (worker != 0) return; /* worker 0 is the calling thread */
   char stage[40];
   snprintf(stage, sizeof stage, "training, epoch %d", t->epoch);
   t->status =
@@ -234,10 +235,10 @@ static double seconds_now(void) {
   return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Mean cost of a validation token. */
+/* Computes the mean cost of the validation tokens, in nats. */
 static wf_status validate(struct training *t, double *entropy, wf_error *err) {
   wf_rnnlm *lm = t->lm;
-  free(lm->start); /* the weights have moved */
+  free(lm->start); /* computed with the old weights */
   lm->start = NULL;
   WF__TRY(wf__rnn_finish(lm, err));
   uint64_t tokens = t->valid.words.size + num_sentences(&t->valid);

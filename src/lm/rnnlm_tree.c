@@ -1,10 +1,10 @@
-/* rnnlm_tree.c - the Huffman tree of a hierarchical softmax, built from word counts exactly as the
- * faster-rnnlm toolkit does, since its file does not hold it.
+/* rnnlm_tree.c - the Huffman tree of a hierarchical softmax. The faster-rnnlm toolkit does not
+ * store the tree in its file, so it is built from the word counts exactly as the toolkit builds it.
  *
- * Nodes 0 .. V - 1 are the words, the most frequent first; inner nodes follow in the order they are
- * made. Two queues, both from light to heavy: the words from the last to the first, and the inner
- * nodes. A new node takes the lightest `arity` of their heads, a word only if it is strictly
- * lighter. */
+ * Nodes 0 .. V - 1 are the words, the most frequent first. Inner nodes follow in the order of their
+ * creation. There are two queues in ascending order of weight: the words from last to first, and
+ * the inner nodes. A new node takes `arity` children one by one, each the lighter head of the two
+ * queues; if both weigh the same, the inner node. */
 #include <stdlib.h>
 
 #include "lm/rnnlm.h"
@@ -32,7 +32,7 @@ static void merge(const wf_rnnlm *lm, struct tree *tree) {
   }
 }
 
-/* Depths, from the root down: a parent has a larger number than its children. */
+/* Computes the depths, from the root down. A parent has a larger number than its children. */
 static wf_status measure(wf_rnnlm *lm, struct tree *tree, const char *path, wf_error *err) {
   uint64_t total = 0;
   for (uint64_t i = tree->num_nodes - 1; i-- > 0;) {
@@ -40,7 +40,7 @@ static wf_status measure(wf_rnnlm *lm, struct tree *tree, const char *path, wf_e
     if (tree->depth[i] > WF__RNN_MAX_PATH)
       return wf__fail(
           err, WF_ERR_LIMIT,
-          "%s: the word counts make a Huffman tree deeper than %d; are they the counts of a text?",
+          "%s: the Huffman tree of the word counts is deeper than %d; are they counts of a text?",
           path, WF__RNN_MAX_PATH);
     if (i >= lm->num_words) continue;
     total += tree->depth[i];
@@ -69,7 +69,7 @@ static void write_paths(wf_rnnlm *lm, const struct tree *tree) {
 wf_status wf__rnn_build_tree(wf_rnnlm *lm, const char *path, wf_error *err) {
   uint64_t words = lm->num_words, arity = (uint64_t)lm->arity;
   if (words < 2)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: a hierarchical softmax needs two words at least",
+    return wf__fail(err, WF_ERR_FORMAT, "%s: a hierarchical softmax needs at least two words",
                     path);
   if (arity < 2 || arity > 255 || (words - 1) % (arity - 1) != 0)
     return wf__fail(

@@ -1,11 +1,12 @@
-/* rnnlm_update.c - one sentence of training: forward, output, backward through time, update.
+/* rnnlm_update.c - training on one sentence: forward, output, backward through time, update.
  *
- *   embedding --> hidden[t + 1] = layer(x, hidden[t]) --> path of the next word: each node's row
- *   and MaxEnt cells move at once delta[t]: gradient of ln p at hidden[t + 1], gathered from the
- *   nodes, then carried back from t + 1 to t
+ *   forward    hidden[t + 1] = layer(embedding, hidden[t])
+ *   output     for each node on the path of the next word: adds its gradient to delta[t], then
+ *              updates the node's row and MaxEnt cells at once
+ *   backward   delta[t], the gradient of ln p at hidden[t + 1], is propagated from t + 1 to t
+ *   update     recurrent matrices: once per segment, by the sum over its positions
  *
- * The recurrent matrices move once a segment, by the sum over its positions. Gradients are of ln p,
- * so steps add. */
+ * Gradients are of ln p, which is maximised, so updates are added. */
 #include "lm/rnnlm_update.h"
 
 #include <stdlib.h>
@@ -40,7 +41,8 @@ static void prefetch_cells(const wf_rnnlm *lm, const uint64_t *hash, int orders,
       __builtin_prefetch(&lm->own_cells[hash[o] + (lm->path[i] >> 1)], 1);
 }
 
-/* Returns -ln p(word); adds its gradient at the hidden vector to delta. */
+/* Updates the nodes on the path of a word. Returns -ln p(word). Adds the gradient of ln p at the
+ * hidden vector to delta. */
 static double update_path(wf_rnnlm *lm, const wf__rnn_rates *rates, const float *hidden,
                           const uint64_t *hash, int orders, int32_t word, float *delta) {
   double product = 1;
@@ -53,7 +55,7 @@ static double update_path(wf_rnnlm *lm, const wf__rnn_rates *rates, const float 
     float p = 1 / (1 + expf(-score)); /* of branch 0 */
     bool zero = (lm->path[i] & 1) == 0;
     product *= zero ? (double)p : 1 - (double)p;
-    if (product < 1e-280) product = 1e-280; /* the figure is only for the eye */
+    if (product < 1e-280) product = 1e-280; /* the returned cost is only reported */
     float gradient = clipped((zero ? 1 : 0) - p, rates->clip);
     wf__update_row(row, hidden, delta, n, gradient, 1 - rates->weights_l2,
                    rates->weights * gradient);
@@ -65,7 +67,8 @@ static double update_path(wf_rnnlm *lm, const wf__rnn_rates *rates, const float 
   return -log(product);
 }
 
-/* Positions [begin, begin + count) of the sentence: words[t + 1] from hidden row t + 1 - begin. */
+/* Trains the outputs at positions t in [begin, begin + count): words[t + 1] is predicted from row
+ * t + 1 - begin of tape->hidden. */
 static double update_outputs(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_tape *tape,
                              const int32_t *words, size_t begin, size_t count) {
   size_t n = lm->output.stride;
@@ -73,7 +76,7 @@ static double update_outputs(wf_rnnlm *lm, const wf__rnn_rates *rates, wf__rnn_t
   uint64_t hash[2][WF_RNNLM_MAX_ORDER];
   int orders[2] = {0, 0};
   memset(tape->delta, 0, count * n * sizeof(float));
-  for (size_t i = 0; i <= count; i++) { /* looks up position i while i - 1 is updated */
+  for (size_t i = 0; i <= count; i++) { /* prefetches position i, then updates position i - 1 */
     size_t t = begin + i;
     if (i < count) {
       int32_t previous[WF_RNNLM_MAX_ORDER];
@@ -128,7 +131,8 @@ static void forward_gru(const wf_rnnlm *lm, wf__rnn_tape *tape, size_t i, const 
   zero_padding(lm, hidden);
 }
 
-/* delta row i becomes the gradient at the layer's sum, back[0] what flows to the state before. */
+/* Turns row i of delta into the gradient before the activation. Sets the first vector of `back` to
+ * the gradient at the previous state. */
 static void backward_sigmoid(const wf_rnnlm *lm, wf__rnn_tape *tape, size_t i, float clip) {
   size_t n = wf__padded(lm->hidden);
   float *d = tape->delta + i * n, *back = tape->back;

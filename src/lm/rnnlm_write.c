@@ -52,7 +52,7 @@ wf_status wf_rnnlm_write(const wf_rnnlm *lm, const char *path, wf_error *err) {
   wf_status status = wf__output_open(net, &output, err);
   if (status == WF_OK) {
     write_header(lm, output);
-    status = wf__rnn_visit((wf_rnnlm *)(uintptr_t)lm, write_floats, output, err); /* only read */
+    status = wf__rnn_visit((wf_rnnlm *)(uintptr_t)lm, write_floats, output, err); /* lm unchanged */
     wf__write(output, lm->cells, lm->num_cells * sizeof(float));
     status = wf__output_close(output, err);
   }

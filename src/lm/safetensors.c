@@ -32,7 +32,7 @@ static wf_status expect(reader *r, char what) {
   return WF_OK;
 }
 
-/* Between the quotes, escapes as they stand. */
+/* Reads a string literal. `*out` is the text between the quotes, with escapes unresolved. */
 static wf_status read_string(reader *r, wf__span *out) {
   WF__TRY(expect(r, '"'));
   const char *begin = r->at;
@@ -47,7 +47,7 @@ static bool is(wf__span text, const char *what) {
   return text.size == strlen(what) && memcmp(text.data, what, text.size) == 0;
 }
 
-/* The next member's key of an object that was opened, or *done after its end. */
+/* Reads the key of the next member of an object, or sets *done at its end. */
 static wf_status next_key(reader *r, bool first, wf__span *key, bool *done) {
   *done = peek(r) == '}';
   if (*done) return expect(r, '}');

@@ -1,7 +1,10 @@
-/* safetensors.h - the tensors of a safetensors file: u64 size of the header | header, JSON {"NAME":
- * {"dtype", "shape", "data_offsets"}, ...} | data.
+/* safetensors.h - the tensors of a safetensors file:
  *
- * Every tensor is checked against the file's length before it is returned; nothing is copied. */
+ *   u64 size of the header
+ *   header, JSON: {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+ *   data
+ *
+ * Every tensor is checked against the length of the file. Data is not copied. */
 #ifndef WF_LM_SAFETENSORS_H
 #define WF_LM_SAFETENSORS_H
 
@@ -15,16 +18,16 @@ typedef struct wf__tensor {
   char dtype[8];
   size_t num_dims;
   uint64_t dims[WF__TENSOR_MAX_DIMS];
-  const uint8_t *data; /* of any alignment */
-  bool used;           /* by whoever reads the model */
+  const uint8_t *data; /* unaligned */
+  bool used;           /* for the caller, who marks the tensors that it has used */
 } wf__tensor;
 
 typedef WF__VEC(wf__tensor) wf__tensors;
 
-/* Names point into the file. Metadata is skipped. Errors name the byte. */
+/* Names point into the file. Metadata is skipped. Error messages have the byte offset. */
 wf_status wf__safetensors_read(const wf__input *file, wf__tensors *out, wf_error *err);
 wf__tensor *wf__tensor_find(const wf__tensors *tensors, const char *name);
-/* Number i of a tensor of dtype F32, F16 or BF16. */
+/* Element i of a tensor of dtype F32, F16 or BF16. */
 float wf__tensor_at(const wf__tensor *tensor, uint64_t i);
 
 #endif

@@ -1,29 +1,28 @@
 /* sphinx_lm.c - CMU Sphinx's trie language models (`en-us.lm.bin`) to words and n-grams for the
  * collector.
  *
- *   "Trie Language Model"  u8 order  u32 counts[order]                    all little-endian
- *   if order > 1:   i32 unused, then tables of float32: for each order 2 .. order - 1
- *   probabilities[65536], back-offs[65536]; for the
- *                   highest order probabilities[65536]
- *   unigrams        {float32 probability, float32 back-off, u32 first child} [counts[1] + 1]
- *   orders 2 ..     packed entries [counts[k] + 1], the lowest bit first, each order padded to
- *   whole bytes and 8 more:
- *                       word, bits(counts[1]) | back-off 16 | probability 16 | first child,
- *                       bits(counts[k + 1])       below the highest word, bits(counts[1]) |
- *                       probability 16                                                        the
- *                       highest
- *   words           i32 size, then the words in the order of the unigrams, each ended by NUL
+ * Layout, little-endian:
+ *
+ *   "Trie Language Model", u8 order, u32 counts[order]
+ *   tables      if order > 1: i32 unused, then for each order from 2: f32 probabilities[65536] and,
+ *               except for the highest order, f32 back-offs[65536]
+ *   unigrams    {f32 probability, f32 back-off, u32 first child}[counts[1] + 1]
+ *   order k >= 2, each: packed entries[counts[k] + 1], lowest bit first, padded to whole bytes and
+ *               8 more bytes. Fields and their widths in bits:
+ *                 below the highest order  word bits(counts[1]), back-off 16, probability 16,
+ *                                          first child bits(counts[k + 1])
+ *                 highest order            word bits(counts[1]), probability 16
+ *   words       i32 size, then the words in the order of the unigrams, each ended by NUL
  *
  * The trie is reversed (reversed_trie.h). Children of entry i are the entries [first child of i,
- * first child of i + 1) of the order above. 16-bit values are places in the tables; all values are
- * logarithms to base 1.0001. */
+ * first child of i + 1) of the next higher order. 16-bit values are indices into the tables. All
+ * values are logarithms to base 1.0001. */
 #include "lm/sphinx_lm.h"
 
 #include "lm/reversed_trie.h"
 
-static const char magic[] = "Trie Language Model"; /* without its NUL in the file */
-static const double ln_base =
-    9.9995000333308335e-05; /* ln 1.0001, what sphinxbase writes its models in */
+static const char magic[] = "Trie Language Model";    /* without its NUL in the file */
+static const double ln_base = 9.9995000333308335e-05; /* ln 1.0001, the base of the logarithms */
 enum { TABLE_SIZE = 65536, UNIGRAM_BYTES = 12, QUANT_BITS = 16 };
 
 /* Entries of one order above 1. */
@@ -38,10 +37,10 @@ typedef struct sphinx_lm {
   wf__reversed_trie trie;
   uint32_t word_bits;
   const uint8_t *unigrams;
-  packed level[WF_LM_MAX_ORDER + 1]; /* from 2 */
+  packed level[WF_LM_MAX_ORDER + 1]; /* by order, from 2 */
 } sphinx_lm;
 
-/* Cost in nats of a logarithm to base 1.0001; +0: never -0. */
+/* Converts a logarithm to base 1.0001 to a cost in nats. + 0 turns -0 into 0. */
 static float cost_of(const uint8_t *at) {
   return (float)(-ln_base * (double)wf__load_f32(at)) + 0.0f;
 }
@@ -81,7 +80,7 @@ static wf_status read_header(wf__reversed_trie *t, wf_error *err) {
   return WF_OK;
 }
 
-/* Views of the tables and entries; all sizes are checked against the bytes that are there. */
+/* Sets the views of the tables and entries. All sizes are checked against the size of the file. */
 static wf_status read_layout(sphinx_lm *lm, wf_error *err) {
   wf__reversed_trie *t = &lm->trie;
   const uint8_t *unused;

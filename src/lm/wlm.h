@@ -1,32 +1,32 @@
-/* wlm.h - the large language model from the inside: arrays in a mapped file, made for looking words
- * up, on the CPU and as they are on a GPU.
+/* wlm.h - the large language model: arrays of a mapped file, laid out for look-ups. The CPU and the
+ * GPU use the same layout.
  *
- *   unigrams  [num_words]   {cost, next} by word: the arcs of state 0, the empty history; next =
- *             WF__WLM_NONE where there is no such word
- *   states    [num_states]  {where, back-off state, back-off cost}, 16 bytes; a back-off always
- *             leads to a smaller number
- *   tags      [num_small]   16 bits of the word's hash, for states of at most WF__WLM_SMALL arcs:
- *             those of a state are compared at one go
- *   buckets   [num_buckets] {base, count, 13 tags}, 32 bytes, one memory sector: arcs of larger
- *             states, by hash
- *   small     [num_small]   {word, cost, next}: the arcs behind `tags`, sorted by word within a
- *             state
- *   large     [num_large]   the arcs behind `buckets`, bucket after bucket
+ *   unigrams  [num_words]    {cost, next} by word: the arcs of state 0, the empty history. next is
+ *                            WF__WLM_NONE if the model lacks the word
+ *   states    [num_states]   {where, back-off state, back-off cost}, 16 bytes. A back-off always
+ *                            leads to a smaller number
+ *   tags      [num_small]    16 bits of the word's hash, for small states: those of at most
+ *                            WF__WLM_SMALL arcs. All tags of a state are compared at once
+ *   buckets   [num_buckets]  {base, count, more, 13 tags}, 32 bytes, one memory sector: hash tables
+ *                            of the arcs of large states
+ *   small     [num_small]    {word, cost, next}: the arcs of `tags`, sorted by word within a state
+ *   large     [num_large]    the arcs of `buckets`, in the order of the buckets
  *
- *   where = first (39 bits) | large (1 bit) | count (24 bits)    small: arcs and tags [first, first
- *   + count)
- *                                                                large: buckets [first, first +
- *                                                                count)
+ *   where = first (39 bits) | large (1 bit) | count (24 bits)
+ *     small state: arcs and tags [first, first + count)
+ *     large state: buckets [first, first + count)
  *
- * A word's home is bucket hash * count / 2^32 of its state. Arcs that a full bucket has no room for
- * are in the next one (`more`). So a word that a state does not have is known from one record and
- * one sector of tags, but for 1 in 5,000; arcs themselves are read where a tag agrees. Everything
- * but the arcs is the index that a GPU keeps; arcs may stay in host memory.
+ * The home bucket of a word is hash * count / 2^32 of its state. Arcs that do not fit into a full
+ * bucket go to the next one (`more` is set). A look-up reads the state and one sector of tags, and
+ * then only arcs whose tag matches. So if the state lacks the word, no arc is read, except in 1 of
+ * 5,000 look-ups. A GPU keeps everything but the arcs, the index, in its memory. The arcs may stay
+ * in host memory.
  *
- * Arcs are 12 bytes, or, packed, records of record_bits bits: word, next, then the float's bits or
- * the number of a value in a codebook.
+ * An arc takes 12 bytes. A packed arc takes word_bits + next_bits + cost_bits bits: word, next,
+ * then the bits of the float or an index into the codebook.
  *
- * Nothing here trusts the file: numbers out of range end a look-up as if the word were missing. */
+ * The file is not trusted: a look-up that finds a number out of range ends as if the word were
+ * missing. */
 #ifndef WF_LM_WLM_H
 #define WF_LM_WLM_H
 
@@ -65,8 +65,7 @@ typedef struct wf__wlm_arc {
   uint32_t next;
 } wf__wlm_arc;
 
-/* What is counted of arcs in host memory: found in the cache, read, and the cycles that warps
- * waited for what they read. */
+/* Counters for arcs in host memory: cache hits, reads, cycles that warps waited for the reads. */
 enum { WF__WLM_HITS, WF__WLM_READS, WF__WLM_WAITED, WF__WLM_COUNTERS };
 
 typedef struct wf__wlm_view {
@@ -75,20 +74,20 @@ typedef struct wf__wlm_view {
   const uint16_t *tags;
   const wf__wlm_bucket *buckets;
   const uint8_t *small, *large;
-  const float *codebook; /* of packed arcs; NULL: their costs are floats */
+  const float *codebook; /* costs of packed arcs; NULL: packed arcs have floats */
   uint64_t num_states, num_small, num_buckets, num_large;
   uint32_t num_words, start;
   uint32_t bos, eos, unk;                  /* unk: WF__WLM_NONE if there is none */
   uint8_t word_bits, next_bits, cost_bits; /* 0: arcs are not packed */
   /* On a GPU, if arcs are in host memory: see wf__wlm_read_arc. */
-  uint64_t *counters; /* [WF__WLM_COUNTERS]; NULL: there is nothing to count */
-  uint64_t *cache;    /* [2^cache_bits][4][3]; NULL: none */
+  uint64_t *counters; /* [WF__WLM_COUNTERS]; NULL: neither counting nor cache */
+  uint64_t *cache;    /* [2^cache_bits][WF__WLM_WAYS][WF__WLM_ENTRY]; NULL: none */
   int32_t cache_bits;
 } wf__wlm_view;
 
 static inline WF__HD uint64_t wf__wlm_hash(uint32_t word) { return wf__mix64((uint64_t)word + 1); }
 static inline WF__HD uint16_t wf__wlm_tag(uint64_t hash) { return (uint16_t)hash; }
-/* Bucket of a state's `count` that the word belongs to. */
+/* Home bucket of a word, among the `count` buckets of a state. */
 static inline WF__HD uint64_t wf__wlm_home(uint64_t hash, uint64_t count) {
   return ((hash >> 32) * count) >> 32;
 }
@@ -98,7 +97,7 @@ static inline WF__HD uint64_t wf__wlm_head(const wf__wlm_bucket *bucket) {
          (uint64_t)bucket->head[2] << 32;
 }
 
-/* `size` bits, at most 32, from bit `at` on. The array has 8 bytes more than it needs. */
+/* Reads `size` bits, at most 32, at bit `at`. The array must have 8 bytes of padding. */
 static inline WF__HD uint32_t wf__wlm_bits(const uint8_t *bytes, uint64_t at, int size) {
   uint64_t word;
   memcpy(&word, bytes + at / 8, sizeof word);
@@ -124,14 +123,14 @@ static inline WF__HD wf__wlm_arc wf__wlm_arc_at(const wf__wlm_view *view, const 
 }
 
 #ifdef WF__WLM_CACHED
-/* For ngram_cache.cuh: arrays are aligned there, and arcs may lie in host memory, with a cache
- * of them in front. An entry of the cache is three words of 64 bits, {tag | word}, {tag | cost},
- * {tag | next}; the tag stands for one arc, so every thread stores the same values with it. So
- * threads that read and write an entry at the same time need no lock: three words with the right
- * tag are the arc. Tag 0: empty. */
+/* For ngram_cache.cuh. There the arrays are aligned, and arcs may be in host memory, with a
+ * set-associative cache in GPU memory. A cache entry is three 64-bit words: {tag | word},
+ * {tag | cost}, {tag | next}. Set and tag identify one arc, so every thread stores the same values
+ * with a tag. So no lock is needed: if all three words have the right tag, they are the arc, even
+ * if other threads write the entry meanwhile. Tag 0: empty. */
 enum { WF__WLM_WAYS = 4, WF__WLM_ENTRY = 3 };
 
-/* `size` bits, at most 32, from bit `at` of three words on. */
+/* Extracts `size` bits, at most 32, at bit `at` of three 64-bit words. */
 static inline WF__HD uint32_t wf__wlm_field(uint64_t low, uint64_t middle, uint64_t high, int at,
                                             int size) {
   if (at >= 64) low = middle, middle = high, at -= 64;
@@ -192,13 +191,13 @@ static inline WF__HD wf__wlm_arc wf__wlm_read_arc(const wf__wlm_view *view, cons
   return arc;
 }
 
-/* 16 bytes that one instruction reads: threads of a warp that look at different places wait for
- * each instruction, however little it reads. */
+/* 16 bytes, read by one instruction. The threads of a warp read scattered addresses, so the number
+ * of load instructions matters, not the number of bytes. */
 typedef struct __attribute__((aligned(16))) wf__wlm_pair {
   uint64_t low, high;
 } wf__wlm_pair;
 
-/* Which of eight tags are this one: a bit each. */
+/* Compares eight tags with `tag`. Returns a bit mask of the matches. */
 static inline WF__HD uint32_t wf__wlm_equal(wf__wlm_pair tags, uint16_t tag) {
   uint32_t equal = 0;
   for (int i = 0; i < 4; i++)
@@ -215,7 +214,7 @@ static inline WF__HD uint32_t wf__wlm_bucket_hits(const wf__wlm_bucket *bucket, 
   return (wf__wlm_equal(first, tag) | wf__wlm_equal(second, tag) << 8) >> 3;
 }
 
-/* Of `count` tags from number `first` on, which may begin in the middle of 16 bytes. */
+/* The same for the tags [first, first + count), which need not be aligned to 16 bytes. */
 static inline WF__HD uint32_t wf__wlm_small_hits(const uint16_t *tags, uint64_t first,
                                                  uint64_t count, uint16_t tag) {
   const wf__wlm_pair *pairs = (const wf__wlm_pair *)(const void *)tags + first / 8;
@@ -255,7 +254,7 @@ static inline WF__HD uint32_t wf__wlm_bucket_hits(const wf__wlm_bucket *bucket, 
 
 static inline WF__HD uint32_t wf__wlm_small_hits(const uint16_t *tags, uint64_t first,
                                                  uint64_t count, uint16_t tag) {
-  uint32_t hits = 0; /* all tags are fetched before the first is used */
+  uint32_t hits = 0; /* no early exit: all tags can be loaded at once */
   for (uint32_t i = 0; i < WF__WLM_SMALL; i++)
     hits |= (uint32_t)(i < count && tags[first + i] == tag) << i;
   return hits;
@@ -269,7 +268,7 @@ static inline WF__HD wf__wlm_unigram wf__wlm_unigram_at(const wf__wlm_view *view
 }
 #endif
 
-/* Number of the lowest bit that is set. */
+/* Index of the lowest set bit. */
 static inline WF__HD uint32_t wf__wlm_lowest(uint32_t bits) {
 #ifdef __CUDA_ARCH__
   return (uint32_t)__ffs((int)bits) - 1;
@@ -278,8 +277,8 @@ static inline WF__HD uint32_t wf__wlm_lowest(uint32_t bits) {
 #endif
 }
 
-/* Tags that agree are gone through by their bits: on a GPU, the first that each thread of a warp
- * has is then read at one time, wherever it stands. */
+/* The arcs with a matching tag are visited through the bit mask of matches. On a GPU, the threads
+ * of a warp thus read their first matching arcs together, wherever these are in their buckets. */
 static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t first,
                                              uint64_t count, uint32_t word, uint64_t hash,
                                              wf__wlm_arc *out) {
@@ -300,7 +299,7 @@ static inline WF__HD bool wf__wlm_find_large(const wf__wlm_view *view, uint64_t 
   return false;
 }
 
-/* The explicit arc of a state other than 0. */
+/* Finds the explicit arc of a state other than 0; false if there is none. */
 static inline WF__HD bool wf__wlm_find(const wf__wlm_view *view, uint64_t where, uint32_t word,
                                        uint64_t hash, wf__wlm_arc *out) {
   uint64_t first = where & (WF__WLM_LARGE - 1), count = where >> (WF__WLM_FIRST_BITS + 1);
@@ -324,7 +323,7 @@ static inline WF__HD void wf__wlm_fetch(const void *place) { (void)place; }
 static inline void wf__wlm_fetch(const void *place) { __builtin_prefetch(place); }
 #endif
 
-/* Prefetches what wf__wlm_find will read first. */
+/* Prefetches the tags that wf__wlm_find reads. */
 static inline WF__HD void wf__wlm_fetch_state(const wf__wlm_view *view, uint64_t where,
                                               uint64_t hash) {
   uint64_t first = where & (WF__WLM_LARGE - 1), count = where >> (WF__WLM_FIRST_BITS + 1);
@@ -336,16 +335,17 @@ static inline WF__HD void wf__wlm_fetch_state(const wf__wlm_view *view, uint64_t
   }
 }
 
-/* `next`, the state after `word`. Most often that is the state of the word alone. A branch on it
- * lets the processor speculate before `next` has been read, so that the dependent look-ups of a
- * sentence overlap. (If the compiler knew both to be equal, it would use `next`.) */
+/* Returns `next`, the state after `word`. Most often it is the state of the word alone. A branch on
+ * that lets the processor speculate before `next` has been loaded, so that the dependent look-ups
+ * of a sentence overlap. The asm statement hides that both values are equal there: the compiler
+ * would else use `next`. */
 static inline WF__HD uint32_t wf__wlm_next_state(const wf__wlm_view *view, uint32_t word,
                                                  uint32_t next) {
 #if !defined(WF__WLM_CACHED) && !defined(__CUDACC__) && defined(__GNUC__)
   uint32_t guess = view->unigrams[word].next, same = guess;
   __asm__("" : "+r"(same));
   if (next == guess) {
-    __asm__ volatile(""); /* a branch, not a choice between two values */
+    __asm__ volatile(""); /* forces a branch instead of a conditional move */
     return same;
   }
 #else
@@ -365,8 +365,7 @@ static inline WF__HD float wf__wlm_step(const wf__wlm_view *view, uint32_t state
   if (state != 0) wf__wlm_fetch_state(view, record.where, hash);
   while (state != 0) {
     const uint32_t backoff = record.backoff < state ? record.backoff : 0;
-    const wf__wlm_state lower =
-        wf__wlm_state_at(view, backoff); /* most likely the next to be asked */
+    const wf__wlm_state lower = wf__wlm_state_at(view, backoff); /* most likely needed next */
     if (backoff != 0)
       wf__wlm_fetch_state(view, lower.where, hash);
     else

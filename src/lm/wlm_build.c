@@ -1,5 +1,5 @@
-/* wlm_build.c - reads the large model into sorts, and builds it in as many rounds as missing
- * n-grams require. */
+/* wlm_build.c - reads the large model into external sorts and builds it. Missing n-grams can make
+ * several rounds necessary. */
 #include "lm/wlm_build.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static wf_status make_sorts(wf__wlm_build *build, int order, wf_error *err) {
   return WF_OK;
 }
 
-/* Ends adding to the sorts of an order, so that the next has the memory. */
+/* Finishes the sorts of an order, which frees their memory for the next order. */
 static wf_status end_order(wf__wlm_build *build, int n, wf_error *err) {
   WF__TRY(wf__sort_finish(build->grams[n], err));
   return n > 1 ? wf__sort_finish(build->required[n - 1], err) : WF_OK;
@@ -67,8 +67,9 @@ static wf_status put(void *user, const wf__ngram_collector *collector, int n, co
                                           WF__REQUIRED_STATE | WF__REQUIRED_CONTEXT, err);
 }
 
-/* By its first bytes, since a gzipped ARPA file must not be opened as a whole. A pipe's bytes come
- * only once. NULL: ARPA. */
+/* Selects the reader by the first bytes of the file; NULL: ARPA. Does not use wf__input_open, which
+ * would inflate a gzipped ARPA file into memory. Pipes count as ARPA, because their bytes can be
+ * read only once. */
 static wf__ngram_read_fn binary_reader(const char *path) {
   uint8_t bytes[WF__BINARY_LM_START];
   struct stat info;
@@ -98,7 +99,7 @@ static wf_status read_large(wf__wlm_build *build, const char *path, const wf_arp
   WF__TRY(end_order(build, build->last_order, err));
   if (build->small.lm != NULL && build->small.lm->order > build->info.order)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "the small model is of order %d, the large one of order %d",
+                    "the small model has order %d, which is above the large model's order %d",
                     build->small.lm->order, build->info.order);
   build->num_words = (uint32_t)wf_symbols_next_key(build->info.words);
   WF__TRY(make_sorts(build, build->info.order, err));
@@ -115,7 +116,7 @@ static bool any_missing(const wf__wlm_build *build) {
   return false;
 }
 
-/* The model's cost of w_1 (n-grams are written backwards) after the others. */
+/* The model's cost of the last word of the n-gram, backwards[0], after the others. */
 static float cost_of(const wf_wlm *lm, int n, const uint32_t *backwards) {
   const wf__wlm_view *v = &lm->view;
   uint32_t state = 0, at, next;
@@ -130,7 +131,7 @@ static float cost_of(const wf_wlm *lm, int n, const uint32_t *backwards) {
              : wf__wlm_step(v, state, backwards[0], &next, &at);
 }
 
-/* The model without the missing n-grams, in a file that has lost its name. */
+/* Builds the model without the missing n-grams, in a file that is then unlinked. */
 static wf_status build_without(wf__wlm_build *build, wf_wlm **out, wf_error *err) {
   *out = NULL;
   size_t size = strlen(build->folder) + 64;
@@ -145,7 +146,7 @@ static wf_status build_without(wf__wlm_build *build, wf_wlm **out, wf_error *err
   return status == WF_OK ? wf__wlm_open_input(&input, out, err) : status;
 }
 
-/* Adds the missing n-grams of n words at the model's costs. Their contexts are required in turn. */
+/* Adds the missing n-grams of n words with the model's costs, and requires their contexts. */
 static wf_status create_order(wf__wlm_build *build, const wf_wlm *lm, int n, wf_error *err) {
   uint32_t words[WF_LM_MAX_ORDER + 1];
   size_t bytes = ((size_t)n + 1) * sizeof *words;
@@ -177,7 +178,7 @@ static wf_status create_missing(wf__wlm_build *build, wf_error *err) {
   return status;
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- build ------------------------------------------------------------------------------- */
 
 static void free_build(wf__wlm_build *build) {
   for (int n = 0; n <= WF_LM_MAX_ORDER; n++) {

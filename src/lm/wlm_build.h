@@ -1,24 +1,26 @@
-/* wlm_build.h - from n-grams in any order to the states and arcs of a large model, in memory that
- * does not grow with the model.
+/* wlm_build.h - builds the states and arcs of a large model from n-grams in any order, with a
+ * memory limit that does not depend on the size of the model.
  *
  *   reader --wlm_build.c--> grams[n], required[n] --wlm_merge.c--> states[k], arcs[n]
- *   --wlm_join.c--> wlm_writer.c
+ *     --wlm_join.c--> wlm_writer.c
  *
- * All of them are external sorts. Written backwards, w_n .. w_1, the suffixes of an n-gram are
- * prefixes of its key, so in sorted order they come just before it: one merge over all orders finds
- * for each n-gram its longest suffix that is a state. Arcs are then sorted by their context,
- * written backwards too, which is the order of the states, so a second merge brings them together.
+ * All of these are external sorts (key | data):
  *
  *   grams[n]     w_n .. w_1 | cost, back-off
- *   required[n]  w_n .. w_1 | flags      n-grams that must exist: contexts of others, and those of
- *                the small model
- *   states[k]    w_k .. w_1 | state to back off to, cost
+ *   required[n]  w_n .. w_1 | flags            n-grams that must exist: contexts of other n-grams,
+ *                                              and n-grams of the small model
+ *   states[k]    w_k .. w_1 | back-off state, back-off cost
  *   arcs[n]      w_(n-1) .. w_1, w_n | cost, next state
  *
- * A state is {level, number within it}, until all are counted. A required n-gram that is missing
- * gets its probability from the model without it: the model is built, queried, and built again.
- * N-grams whose context is missing are not in that model, so longer ones wait for the next
- * round. */
+ * Keys are words in reverse order, w_n .. w_1. The suffixes of an n-gram are then prefixes of its
+ * key and come just before it in sorted order. So one merge over all orders finds the longest
+ * suffix of each n-gram that is a state. Arcs are sorted by their context in reverse order, which
+ * is the order of the states, so a second merge joins states and arcs.
+ *
+ * Until all states are counted, a state is {level, number within the level}. A required n-gram that
+ * is missing gets its probability from the model without it: the model is built, queried, and built
+ * again. N-grams whose context is missing are not in that model, so longer n-grams wait for the
+ * next round. */
 #ifndef WF_LM_WLM_BUILD_H
 #define WF_LM_WLM_BUILD_H
 
@@ -32,12 +34,12 @@ enum {
   WF__REQUIRED_STATE = 1,
   WF__REQUIRED_BY_SMALL = 2,
   WF__REQUIRED_CONTEXT = 4
-}; /* CONTEXT: of an n-gram that is there */
+}; /* CONTEXT: the context of an n-gram that exists */
 
 /* The model that is subtracted. */
 typedef struct wf__wlm_small {
   wf_lm *lm;          /* NULL: none */
-  uint32_t *label_of; /* [num_words of the large model] its label, or WF__LM_NONE */
+  uint32_t *label_of; /* [num_words] label of each word of the large model, or WF__LM_NONE */
   uint32_t num_words;
 } wf__wlm_small;
 
@@ -55,16 +57,15 @@ typedef struct wf__wlm_build {
   wf__wlm_small small;
   wf__sort *grams[WF_LM_MAX_ORDER + 1], *required[WF_LM_MAX_ORDER + 1],
       *states[WF_LM_MAX_ORDER + 1], *arcs[WF_LM_MAX_ORDER + 1];
-  uint32_t last_context[WF_LM_MAX_ORDER]; /* of the n-gram before, backwards */
+  uint32_t last_context[WF_LM_MAX_ORDER]; /* context of the previous n-gram, reversed */
   int last_order;
-  uint64_t num_states[WF_LM_MAX_ORDER + 1],
-      num_ngrams[WF_LM_MAX_ORDER]; /* by level; by order from 1 */
-  WF__VEC(wf__wlm_arc) unigrams;   /* `next` is the number in level 1, or WF__LM_NONE: state 0 */
-  wf__spill_buffer missing[WF_LM_MAX_ORDER + 1]; /* required n-grams that are not there: w_n .. w_1,
-                                             flags, one after the other */
+  uint64_t num_states[WF_LM_MAX_ORDER + 1]; /* by level */
+  uint64_t num_ngrams[WF_LM_MAX_ORDER];     /* by order, from 1 */
+  WF__VEC(wf__wlm_arc) unigrams; /* `next`: number in level 1, or WF__LM_NONE for state 0 */
+  wf__spill_buffer missing[WF_LM_MAX_ORDER + 1]; /* missing required n-grams: w_n .. w_1, flags */
   uint64_t num_missing[WF_LM_MAX_ORDER + 1];
-  int longest_known; /* n-grams of at most so many words can be queried in the model without the
-                        missing ones */
+  int longest_known; /* n-grams of up to this length can be queried in the model without the missing
+                        ones */
 } wf__wlm_build;
 
 /* Bits of a float in a record. */
@@ -79,26 +80,27 @@ static inline float wf__float_from_bits(uint32_t bits) {
   return value;
 }
 
-/* wlm_grams.c: records of `grams` and of `required`. */
+/* wlm_grams.c: add records to `grams` and `required`. `backwards` is w_n .. w_1. */
 wf_status wf__wlm_add_gram(wf__wlm_build *build, int n, const uint32_t *backwards, float cost,
                            float backoff, wf_error *err);
 wf_status wf__wlm_require(wf__wlm_build *build, int n, const uint32_t *backwards, uint32_t flags,
                           wf_error *err);
 
-/* wlm_merge.c: states, arcs, unigrams and missing n-grams of what is in grams and required, which
- * must be finished. */
+/* wlm_merge.c: makes states, arcs, unigrams and missing n-grams from grams and required, which must
+ * be finished. */
 wf_status wf__wlm_merge(wf__wlm_build *build, wf_error *err);
-/* wlm_join.c: the file. `plain`: without the small model, scale and packing. */
+/* wlm_join.c: writes the file. `plain`: without subtraction of the small model, scale and packing.
+ */
 wf_status wf__wlm_join(wf__wlm_build *build, const char *path, bool plain, wf_error *err);
 
 /* wlm_small.c */
 wf_status wf__wlm_small_read(wf__wlm_small *small, const char *path, const wf_arpa_options *reader,
                              wf_error *err);
 void wf__wlm_small_free(wf__wlm_small *small);
-/* Maps one more word of the large model, whose label is small->num_words. */
+/* Maps the next word of the large model, number small->num_words, to the small model. */
 wf_status wf__wlm_small_map(wf__wlm_small *small, const wf__ngram_collector *collector,
                             const char *text, wf_error *err);
-/* Adds the small model's words to the large one, and its n-grams to what is required. */
+/* Adds the words of the small model to the large one, and its n-grams to `required`. */
 wf_status wf__wlm_small_require(wf__wlm_build *build, wf_error *err);
 /* State of the small model after the history w_k .. w_1. */
 uint32_t wf__wlm_small_state(const wf__wlm_small *small, int k, const uint32_t *backwards);

@@ -1,5 +1,5 @@
-/* wlm_grams.c - puts n-grams, as records, into a build's sorts: those that the model has, and those
- * that it must have. */
+/* wlm_grams.c - adds n-grams to the external sorts of a build: n-grams of the file (grams) and
+ * n-grams that must exist (required). */
 #include "lm/wlm_build.h"
 
 wf_status wf__wlm_add_gram(wf__wlm_build *build, int n, const uint32_t *backwards, float cost,

@@ -1,4 +1,5 @@
-/* wlm_join.c - states with their arcs, level by level, less the small model, into the file. */
+/* wlm_join.c - joins states and arcs, level by level, subtracts the small model, and writes the
+ * file. */
 #include <math.h>
 
 #include "base/callbacks.h"
@@ -12,7 +13,7 @@ struct join {
   WF__VEC(wf__wlm_arc) arcs; /* of one state */
 };
 
-/* scale * large - small; a probability of 0 in either is one in the difference. */
+/* scale * large - small. A probability of 0 in either model is 0 in the difference. */
 static float fold(const struct join *join, float large, double small) {
   if (join->plain) return large;
   if (large == INFINITY || small == INFINITY) return INFINITY;
@@ -52,8 +53,8 @@ static int compare(const uint32_t *a, const uint32_t *b, int size) {
   return 0;
 }
 
-/* States of level k and arcs of order k + 1. Arcs whose context is no state wait for it to be
- * created. */
+/* Merges the states of level k with the arcs of order k + 1. Arcs whose context is not a state are
+ * left out: the context is missing and will be created for the next round. */
 static wf_status join_level(struct join *join, int k, wf_error *err) {
   wf__wlm_build *build = join->build;
   const uint32_t *state, *arc;
@@ -108,7 +109,7 @@ wf_status wf__wlm_join(wf__wlm_build *build, const char *path, bool plain, wf_er
   for (int k = 1; k < info->order; num_states += build->num_states[k++])
     join.level_begin[k] = num_states;
   if (num_states >= UINT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "%llu histories; at most 2^32 - 2 can be numbered",
+    return wf__fail(err, WF_ERR_LIMIT, "%llu histories, at most 2^32 - 2 are supported",
                     (unsigned long long)num_states);
   uint32_t bos = build->unigrams.data[info->bos].next;
   wf__wlm_plan plan = {.order = info->order,

@@ -1,12 +1,12 @@
-/* wlm_many.c - many look-ups at once, each to the bit what wf__wlm_step gives.
+/* wlm_many.c - batched look-ups. The results are those of wf__wlm_step, bit for bit.
  *
- * A look-up in a model larger than the caches is a chain of three or more unpredictable reads:
- * state, tags, arc, and the back-off state. So GROUP look-ups go through the stages side by
- * side; each stage reads what the previous one has prefetched. A finished look-up makes room for
- * the next.
+ * A look-up in a model larger than the caches is a chain of three or more cache misses: state,
+ * tags, arc, back-off state. So GROUP look-ups go through the stages together, and each stage reads
+ * what the previous one has prefetched. A finished look-up is replaced by the next.
  *
- *   seek   state -> its tags or bucket            match   tags -> an arc, or on to the back-off
- *          state            take   arc -> cost, next state */
+ *   seek    state -> its tags or bucket
+ *   match   tags -> an arc, or the back-off state if no tag matches
+ *   take    arc -> cost and next state */
 #include "lm/wlm_many.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 enum { GROUP = 32 };
 
 struct query {
-  uint64_t hash, where, place; /* place: of the arc that has the word's tag */
+  uint64_t hash, where, place; /* place: index of the arc with the word's tag */
   uint32_t state, word, backoff;
   size_t number;
   float cost, backoff_cost;
@@ -26,7 +26,7 @@ static void fetch_arc(const wf__wlm_view *view, const uint8_t *arcs, uint64_t i)
                       ? 8 * sizeof(wf__wlm_arc)
                       : (uint64_t)view->word_bits + view->next_bits + view->cost_bits;
   wf__wlm_fetch(arcs + i * bits / 8);
-  wf__wlm_fetch(arcs + (i * bits + bits - 1) / 8); /* it may lie across two lines */
+  wf__wlm_fetch(arcs + (i * bits + bits - 1) / 8); /* it may straddle two cache lines */
 }
 
 static void seek(const wf__wlm_view *view, struct query *q) {
@@ -37,7 +37,8 @@ static void seek(const wf__wlm_view *view, struct query *q) {
   wf__wlm_fetch_state(view, q->where, q->hash);
 }
 
-/* Has the first bucket, or the small state, an arc with the word's tag? Prefetches it. */
+/* True if the home bucket or the small state may have the word: a tag matches, or the search must
+ * go on in the next bucket. Prefetches the arc of the first matching tag. */
 static bool match(const wf__wlm_view *view, struct query *q) {
   uint64_t first = q->where & (WF__WLM_LARGE - 1), count = q->where >> (WF__WLM_FIRST_BITS + 1);
   uint16_t tag = wf__wlm_tag(q->hash);
@@ -62,7 +63,7 @@ static bool match(const wf__wlm_view *view, struct query *q) {
   return hits != 0 || (head & WF__WLM_MORE);
 }
 
-/* Checks the arc, and any other that may have the word. */
+/* Checks the arc at q->place. If it has another word, does the full search. */
 static bool take(const wf__wlm_view *view, const struct query *q, float *cost, uint32_t *next) {
   wf__wlm_arc arc;
   bool large = (q->where & WF__WLM_LARGE) != 0,
@@ -91,7 +92,7 @@ static void back_off(const wf__wlm_view *view, struct query *q) {
     wf__wlm_fetch(&view->unigrams[q->word]);
 }
 
-/* Each look-up one state further. */
+/* Advances each look-up by one state. */
 static void advance(const wf__wlm_view *view, struct query *queries, int size, float *costs,
                     uint32_t *next) {
   for (int i = 0; i < size; i++)
@@ -115,7 +116,7 @@ static void advance(const wf__wlm_view *view, struct query *queries, int size, f
   }
 }
 
-/* The next look-up of a word that the model knows; false at the end. */
+/* Starts the next look-up that needs one; false at the end. */
 static bool begin_next(const wf__wlm_view *view, const uint32_t *states, const uint32_t *words,
                        size_t count, size_t *at, float *costs, uint32_t *next, struct query *out) {
   for (; *at < count; (*at)++) {

@@ -1,4 +1,4 @@
-/* wlm_many.h - many look-ups at once in a large language model. */
+/* wlm_many.h - batched look-ups in a large language model. */
 #ifndef WF_LM_WLM_MANY_H
 #define WF_LM_WLM_MANY_H
 
@@ -6,8 +6,8 @@
 
 #include "lm/wlm.h"
 
-/* costs[i], next[i]: of words[i], which the model knows, or WF__WLM_NONE: +infinity and state 0,
- * after states[i]; the same for states out of range. */
+/* Sets costs[i] and next[i] for words[i] after states[i]. A word must be in the model or be
+ * WF__WLM_NONE. For WF__WLM_NONE and for states out of range, sets +infinity and state 0. */
 void wf__wlm_step_many(const wf__wlm_view *view, const uint32_t *states, const uint32_t *words,
                        size_t count, float *costs, uint32_t *next);
 

@@ -1,22 +1,22 @@
-/* wlm_merge.c - all n-grams in the order of their words written backwards: every suffix comes
- * before what ends in it. */
+/* wlm_merge.c - merges the n-grams of all orders, sorted by their words in reverse order, so that
+ * every suffix comes before the n-grams that end in it. */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/callbacks.h"
 #include "lm/wlm_build.h"
 
-/* N-grams on the way to the current one: each is a suffix of the next. */
+/* Entry of the stack of suffixes of the current n-gram: each is a suffix of the next. */
 struct suffix {
   int size;
-  uint32_t words[WF_LM_MAX_ORDER]; /* backwards */
-  wf__wlm_place state;             /* its longest suffix that is one, itself included */
+  uint32_t words[WF_LM_MAX_ORDER]; /* reversed */
+  wf__wlm_place state; /* of the longest suffix of these words that is a state; may be all words */
 };
 
 struct merge {
   wf__wlm_build *build;
   const uint32_t *gram[WF_LM_MAX_ORDER + 1],
-      *required[WF_LM_MAX_ORDER + 1]; /* next of each sort, NULL at its end */
+      *required[WF_LM_MAX_ORDER + 1]; /* next record of each sort, NULL at its end */
   struct suffix stack[WF_LM_MAX_ORDER + 1];
   int depth;
 };
@@ -27,8 +27,8 @@ static int compare(const uint32_t *a, int a_size, const uint32_t *b, int b_size)
   return a_size - b_size;
 }
 
-static wf_status fail_twice(const wf__wlm_build *build, int n, const uint32_t *words,
-                            wf_error *err) {
+static wf_status fail_duplicate(const wf__wlm_build *build, int n, const uint32_t *words,
+                                wf_error *err) {
   char text[256] = "";
   size_t used = 0;
   for (int i = n; i-- > 0 && used < sizeof text;) {
@@ -39,7 +39,8 @@ static wf_status fail_twice(const wf__wlm_build *build, int n, const uint32_t *w
   return wf__fail(err, WF_ERR_FORMAT, "the %d-grams give '%s' twice", n, text);
 }
 
-/* The n-gram at gram[n], which is a state if flags say so or it has a back-off weight. */
+/* Processes the n-gram at gram[n]. It is a state if `flags` has WF__REQUIRED_STATE or it has a
+ * back-off weight. */
 static wf_status take(struct merge *m, int n, uint32_t flags, wf_error *err) {
   wf__wlm_build *build = m->build;
   const uint32_t *gram = m->gram[n];
@@ -53,7 +54,7 @@ static wf_status take(struct merge *m, int n, uint32_t flags, wf_error *err) {
   if (state) {
     own = (wf__wlm_place){(uint32_t)n, (uint32_t)build->num_states[n]++};
     if (build->num_states[n] >= UINT32_MAX - 1)
-      return wf__fail(err, WF_ERR_LIMIT, "2^32 histories of %d words", n);
+      return wf__fail(err, WF_ERR_LIMIT, "too many histories of %d words: at least 2^32 - 2", n);
   }
   struct suffix *top = &m->stack[++m->depth];
   top->size = n;
@@ -93,7 +94,7 @@ static wf_status note_missing(struct merge *m, int n, const uint32_t *words, uin
                                 err);
 }
 
-/* Order whose next n-gram comes first; 0 at the end. */
+/* Order of the smallest next n-gram; 0 at the end. */
 static int first_of(const struct merge *m) {
   int best = 0;
   const uint32_t *best_words = NULL;
@@ -121,11 +122,11 @@ static wf_status step(struct merge *m, int n, wf_error *err) {
   WF__TRY(take(m, n, flags, err));
   WF__TRY(wf__sort_next(build->grams[n], &m->gram[n], err));
   if (m->gram[n] != NULL && compare(m->gram[n], n, words, n) == 0)
-    return fail_twice(build, n, words, err);
+    return fail_duplicate(build, n, words, err);
   return WF_OK;
 }
 
-/* Empties what an earlier merge made. */
+/* Clears the results of an earlier merge. */
 static wf_status prepare(wf__wlm_build *build, wf_error *err) {
   uint64_t memory = (uint64_t)build->options.memory / 2 / (uint64_t)(2 * build->info.order);
   for (int n = 1; n <= build->info.order; n++) {
@@ -153,7 +154,7 @@ wf_status wf__wlm_merge(wf__wlm_build *build, wf_error *err) {
   WF__TRY(prepare(build, err));
   struct merge m = {
       .build =
-          build}; /* the empty suffix is at the bottom of the stack; its state is that of level 0 */
+          build}; /* the bottom of the stack is the empty suffix, whose state is that of level 0 */
   uint64_t done = 0, total = 0;
   for (int n = 1; n <= build->info.order; n++) {
     WF__TRY(wf__sort_rewind(build->grams[n], err));

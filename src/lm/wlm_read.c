@@ -22,7 +22,7 @@ bool wf__wlm_is(const wf__input *input) {
 
 /* --- the header -------------------------------------------------------------------------- */
 
-/* count * size bytes, without overflow. */
+/* True if bytes == count * size. Cannot overflow. */
 static bool is_size(uint64_t bytes, uint64_t count, uint64_t size) {
   return bytes / size == count && bytes % size == 0;
 }
@@ -56,7 +56,7 @@ static wf_status check_header(const wf__input *input, const wf__wlm_header *h, w
   if (h->version != WF__WLM_VERSION)
     return wf__fail(
         err, WF_ERR_FORMAT,
-        "%s: version %u of the format, this program reads version %d; build the model anew",
+        "%s: format version %u, expected version %d; build the model again with this version",
         input->path, h->version, WF__WLM_VERSION);
   if (wf__wlm_crc(0, h, offsetof(wf__wlm_header, crc)) != h->crc)
     return wf__fail(err, WF_ERR_FORMAT, "%s: the header is damaged" REMEDY, input->path);
@@ -136,7 +136,8 @@ static wf_status take(wf_wlm *lm, wf_error *err) {
   WF__TRY(wf__symbols_read_binary(&cursor, &lm->words, err));
   set_view(lm);
   if (!wf__wlm_knows(&lm->view, lm->view.bos))
-    return wf__fail(err, WF_ERR_FORMAT, "%s: a model without a start" REMEDY, input->path);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: the model has no start of sentence (<s>)" REMEDY,
+                    input->path);
   return WF_OK;
 }
 
@@ -249,11 +250,11 @@ wf_status wf_wlm_verify(const wf_wlm *lm, const wf_progress *progress, wf_error 
       return wf__fail(err, WF_ERR_FORMAT, "%s: the unigram of word %u is malformed" REMEDY,
                       lm->input.path, w);
   if (small != v->num_small || buckets != v->num_buckets || large != v->num_large)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: arcs that belong to no state" REMEDY, lm->input.path);
+    return wf__fail(err, WF_ERR_FORMAT, "%s: some arcs belong to no state" REMEDY, lm->input.path);
   return WF_OK;
 }
 
-/* --- asking ------------------------------------------------------------------------------ */
+/* --- queries ----------------------------------------------------------------------------- */
 
 wf_status wf_wlm_get_info(const wf_wlm *lm, wf_wlm_info *out, wf_error *err) {
   const wf__wlm_header *h = lm->header;

@@ -10,15 +10,15 @@
 
 struct wf_wlm {
   atomic_uint_fast32_t refs;
-  atomic_uint_fast32_t num_copies; /* number of these references held by copies on GPUs */
+  atomic_uint_fast32_t num_copies; /* number of references that copies on GPUs hold */
   wf__input input;
-  const wf__wlm_header *header; /* in the file */
+  const wf__wlm_header *header; /* in the mapped file */
   wf_symbols *words;
   wf__wlm_view view;
-  wf__wlm_arc_table table; /* memory NULL: none */
+  wf__wlm_arc_table table; /* table.memory NULL: none */
 };
 
-/* As wf__wlm_step, through the table if there is one. */
+/* As wf__wlm_step; uses the table if there is one. */
 static inline float wf__wlm_cost(const wf_wlm *lm, uint32_t state, uint32_t word, uint32_t *next,
                                  uint32_t *at) {
   if (lm->table.memory != NULL)
@@ -27,7 +27,7 @@ static inline float wf__wlm_cost(const wf_wlm *lm, uint32_t state, uint32_t word
 }
 
 bool wf__wlm_is(const wf__input *input);
-/* wf_wlm_open of bytes that are there; takes the input over, also on failure. */
+/* As wf_wlm_open, from an open input. Takes ownership of the input, also on failure. */
 wf_status wf__wlm_open_input(wf__input *input, wf_wlm **out, wf_error *err);
 
 #endif

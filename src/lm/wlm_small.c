@@ -1,4 +1,4 @@
-/* wlm_small.c - the model that is subtracted: small enough for memory. */
+/* wlm_small.c - the small model, which is subtracted. It is kept in memory. */
 #include <math.h>
 
 #include "lm/wlm_build.h"
@@ -67,18 +67,18 @@ double wf__wlm_small_cost(const wf__wlm_small *small, uint32_t state, uint32_t w
   return cost + (double)lm->unigrams[label].cost;
 }
 
-/* --- what the large model must have ------------------------------------------------------ */
+/* --- n-grams that the large model must have ---------------------------------------------- */
 
 struct enumeration {
   wf__wlm_build *build;
   const wf_lm *lm;
-  uint32_t *word_of; /* [num_labels] of the large model */
-  uint32_t *parent;  /* [num_states] history without its last word */
-  uint32_t *last;    /* [num_states] that word, a label */
+  uint32_t *word_of; /* [num_labels] word of the large model, or WF__LM_NONE */
+  uint32_t *parent;  /* [num_states] state of the history without its last word */
+  uint32_t *last;    /* [num_states] label of that last word */
 };
 
-/* The large model's word of each label; words that it lacks are added, at the cost of its unknown
- * word. */
+/* Finds the large model's word for each label. Words that it lacks are added, with the cost of its
+ * unknown word. */
 static wf_status match_words(struct enumeration *e, wf_error *err) {
   wf__wlm_build *build = e->build;
   const wf_lm *lm = e->lm;
@@ -99,7 +99,7 @@ static wf_status match_words(struct enumeration *e, wf_error *err) {
     const char *text = wf_symbols_text(lm->words, label);
     int64_t word;
     if (text == NULL || wf_symbols_find(build->info.words, text) >= 0)
-      continue; /* one of <s>, </s>, <unk>, by another name */
+      continue; /* <s>, </s> or <unk> under another name */
     WF__TRY(wf_symbols_add(build->info.words, text, -1, &word, err));
     uint32_t *larger = realloc(build->small.label_of, ((size_t)word + 1) * sizeof *larger),
              added = (uint32_t)word;
@@ -116,7 +116,7 @@ static wf_status match_words(struct enumeration *e, wf_error *err) {
   return wf__sort_finish(build->grams[1], err);
 }
 
-/* The n-gram of history and label, if the large model has its words. */
+/* Requires the n-gram of a history and a label, if the large model has all its words. */
 static wf_status require(struct enumeration *e, uint32_t history, uint32_t label, bool state,
                          wf_error *err) {
   uint32_t words[WF_LM_MAX_ORDER];
@@ -130,7 +130,7 @@ static wf_status require(struct enumeration *e, uint32_t history, uint32_t label
                          (state ? WF__REQUIRED_STATE : 0) | WF__REQUIRED_BY_SMALL, err);
 }
 
-/* Histories of level k + 1 out of those of level k, and the n-grams of order k + 1. */
+/* Requires the n-grams of order k + 1. Sets parent and last of the states of level k + 1. */
 static wf_status enumerate(struct enumeration *e, int k, wf_error *err) {
   const wf_lm *lm = e->lm;
   if (k == 0) {

@@ -1,5 +1,4 @@
-/* wlm_table.c - the look-up table of a large language model in memory, and batched look-ups in
- * it. */
+/* wlm_table.c - builds the in-memory look-up table of a large language model; batched look-ups. */
 #include "lm/wlm_table.h"
 
 #include <math.h>
@@ -13,11 +12,12 @@
 struct builder {
   const wf_wlm *lm;
   wf__wlm_arc_table *table;
-  uint64_t num_arcs,
-      num_buckets; /* so far: more than there are only if states of a damaged file share them */
+  uint64_t num_arcs, num_buckets; /* so far; can exceed those of the file only if the file is
+                                     damaged and states share arcs */
 };
 
-/* A word that a damaged file has twice in a state counts once, as it does there. */
+/* Adds an arc. If a damaged file has two arcs of a state for one word, only the first counts, as in
+ * look-ups in the file. */
 static void add(wf__wlm_arc_table *table, const wf__wlm_view *view, uint32_t state,
                 const wf__wlm_arc *arc) {
   uint64_t slot = wf__wlm_line(table, state, arc->word) * WF__WLM_LINE,
@@ -28,7 +28,7 @@ static void add(wf__wlm_arc_table *table, const wf__wlm_view *view, uint32_t sta
       (wf__wlm_slot){state, arc->word, arc->cost, arc->next < view->num_states ? arc->next : 0};
 }
 
-/* Arcs [first, first + count) of a state. */
+/* Adds the arcs [first, first + count) of a state; false if the file is malformed. */
 static bool add_arcs(struct builder *builder, uint32_t state, const uint8_t *arcs, uint64_t first,
                      uint64_t count, uint64_t num) {
   const wf__wlm_view *view = &builder->lm->view;

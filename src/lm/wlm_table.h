@@ -1,13 +1,13 @@
-/* wlm_table.h - a copy of a large language model's arcs in memory, as a hash table by (state,
- * word): faster look-ups on the CPU for more memory.
+/* wlm_table.h - a copy of a large language model's arcs in memory, as a hash table with (state,
+ * word) as key. Look-ups on the CPU are faster, but need more memory.
  *
- *   lines  [num_lines][4]  {state, word, cost, next}: one line of the processor's caches; a full
- *          line's rest is in the next one; state 0: empty
+ *   slots  [num_lines][4]  {state, word, cost, next}; four slots are one cache line. Arcs that do
+ *                          not fit into a full line are in the next one. State 0: empty slot
  *   hops   [num_states]    {back-off state, back-off cost}
  *
- * A look-up in the file is a chain of reads: state, tags, arc. Here a state's back-off and its
- * arc are read side by side, one line each. Numbers were checked when the table was made. The
- * results are those of wf__wlm_step, bit for bit. */
+ * A look-up in the file is a chain of dependent reads: state, tags, arc. Here the back-off of a
+ * state and its arc are independent reads of one cache line each. Numbers are checked when the
+ * table is built. The results are those of wf__wlm_step, bit for bit. */
 #ifndef WF_LM_WLM_TABLE_H
 #define WF_LM_WLM_TABLE_H
 
@@ -30,7 +30,7 @@ typedef struct wf__wlm_hop {
 
 typedef struct wf__wlm_arc_table {
   void *memory;
-  wf__wlm_slot *slots; /* in memory, at a multiple of 64 bytes */
+  wf__wlm_slot *slots; /* in `memory`, aligned to 64 bytes */
   wf__wlm_hop *hops;
   uint64_t num_lines; /* fewer than 2^32 */
 } wf__wlm_arc_table;

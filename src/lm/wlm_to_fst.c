@@ -1,6 +1,6 @@
-/* wlm_to_fst.c - a large model, or a difference of two, as an acceptor with failure arcs: what
- * decoding on the fly composes with its graph, to compose it before. States are those of the model,
- * under their numbers. */
+/* wlm_to_fst.c - converts a large model, or a difference of two models, to an acceptor with failure
+ * arcs. Decoding with a scorer composes the model with the graph on the fly; this acceptor allows
+ * composition in advance. States keep the numbers of the model. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -9,12 +9,12 @@
 
 struct acceptor {
   const wf_wlm *lm;
-  int32_t *label_of; /* [num_words] of the table; 0: no arcs */
+  int32_t *label_of; /* [num_words] label in the word table; 0: none, the word gets no arcs */
   int32_t backoff_label;
   wf__csr csr;
 };
 
-/* A damaged file may hold anything. */
+/* Replaces invalid costs, which a damaged file may have, by +infinity. */
 static float sound(float cost) { return fabsf(cost) <= 1e20f ? cost : INFINITY; }
 
 static wf_status push(struct acceptor *a, const wf__wlm_arc *arc, wf_error *err) {
@@ -78,7 +78,7 @@ static wf_status push_states(struct acceptor *a, wf_error *err) {
   return WF_OK;
 }
 
-/* Words of the table by their texts. <unk> is a word like any other here. */
+/* Maps words to labels of the word table by their texts. <unk> is treated like any other word. */
 static wf_status map_words(struct acceptor *a, const wf_symbols *words, wf_error *err) {
   const wf__wlm_view *v = &a->lm->view;
   a->label_of = wf__calloc(v->num_words, sizeof *a->label_of);
@@ -101,7 +101,7 @@ wf_status wf_wlm_to_fst(const wf_wlm *lm, const wf_symbols *words, int32_t backo
   if (words == NULL) words = lm->words;
   if (backoff_label <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "backoff_label is %d; a label above 0 that is no word's expected",
+                    "backoff_label is %d, expected a label above 0 that is not a word",
                     backoff_label);
   struct acceptor a = {.lm = lm, .backoff_label = backoff_label};
   wf_status status = map_words(&a, words, err);

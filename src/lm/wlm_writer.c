@@ -1,5 +1,5 @@
-/* wlm_writer.c - states and arcs into the sections of the file, which grow side by side in spills
- * and are joined at the end. */
+/* wlm_writer.c - writes states and arcs to the sections of the file. The sections grow in parallel,
+ * each in a spill buffer, and are concatenated at the end. */
 #include <math.h>
 #include <zlib.h>
 
@@ -25,9 +25,9 @@ struct wf__wlm_writer {
   uint64_t num_states, num_small, num_buckets, num_large;
   WF__VEC(wf__wlm_arc) sorted;
   WF__VEC(uint64_t) slots;
-  uint64_t num_seen; /* arcs whose costs were offered to the sample */
-  float *sample;     /* [SAMPLE] every so many-th cost */
-  float *codebook;   /* [2^pack] rising */
+  uint64_t num_seen; /* number of finite costs so far, for the sample */
+  float *sample;     /* [SAMPLE] random sample of the costs */
+  float *codebook;   /* [2^pack] ascending */
   double loss_sum, loss_worst;
 };
 
@@ -77,9 +77,9 @@ static int by_word(const void *a, const void *b) {
   return (x->word > y->word) - (x->word < y->word);
 }
 
-/* Sorts the arcs, which come in the order of words, by home among `count` buckets; writer->slots[b]
- * is then the end of home b. Returns how many buckets the arcs reach: more than `count` if the last
- * ones are too full. */
+/* Sorts the arcs, which are in the order of words, by their home among `count` buckets.
+ * writer->slots[b] becomes the end of the arcs with home b. Returns the number of buckets that the
+ * arcs need, which is more than `count` if the overflow of the last buckets does not fit. */
 static uint64_t fill_buckets(wf__wlm_writer *writer, const wf__wlm_arc *arcs, uint64_t num,
                              uint64_t count) {
   uint64_t *slots = writer->slots.data, placed = 0;
@@ -118,15 +118,16 @@ static wf_status add_large(wf__wlm_writer *writer, const wf__wlm_arc *arcs, uint
                            uint64_t *where, wf_error *err) {
   uint64_t count = num <= WF__WLM_BUCKET ? 1
                                          : (num * 5 + WF__WLM_BUCKET * 4 - 1) /
-                                               (WF__WLM_BUCKET * 4); /* four fifths full */
+                                               (WF__WLM_BUCKET * 4); /* at most 80 % full */
   writer->sorted.size = writer->slots.size = 0;
   WF__TRY(wf__vec_grow(&writer->sorted, num, "a language model", err));
-  for (;; count++) { /* until the last bucket has room for what is left */
+  for (;; count++) { /* until all arcs fit */
     WF__TRY(wf__vec_grow(&writer->slots, count + 2, "a language model", err));
     if (fill_buckets(writer, arcs, num, count) == count) break;
   }
   if (count >= (uint64_t)1 << 24 || writer->num_buckets + count >= WF__WLM_LARGE)
-    return wf__fail(err, WF_ERR_LIMIT, "a history with %llu successors", (unsigned long long)num);
+    return wf__fail(err, WF_ERR_LIMIT, "a history has %llu successors, which is too many",
+                    (unsigned long long)num);
   *where = writer->num_buckets | WF__WLM_LARGE | count << (WF__WLM_FIRST_BITS + 1);
   return add_buckets(writer, num, count, err);
 }
@@ -141,7 +142,7 @@ static wf_status add_small(wf__wlm_writer *writer, const wf__wlm_arc *arcs, uint
   return wf__spill_buffer_write(&writer->spills[WF__WLM_SMALL_ARCS], arcs, num * sizeof *arcs, err);
 }
 
-/* Every cost while there is room; after that every so many-th, in place of another. */
+/* Updates the sample by reservoir sampling (Algorithm R). */
 static void sample_costs(wf__wlm_writer *writer, const wf__wlm_arc *arcs, uint64_t num) {
   for (uint64_t i = 0; i < num; i++) {
     if (!isfinite(arcs[i].cost)) continue;
@@ -172,8 +173,8 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Values such that equal shares of the sample are nearest to each, the last one +infinity:
- * quantiles, then two rounds of Lloyd's means. */
+/* Makes the codebook: quantiles of the sample, refined by two rounds of Lloyd's algorithm. The last
+ * value is +infinity. */
 static wf_status make_codebook(wf__wlm_writer *writer, wf_error *err) {
   uint64_t count = (uint64_t)1 << writer->plan.pack,
            size = writer->num_seen < SAMPLE ? writer->num_seen : SAMPLE, used = count - 1;
@@ -202,9 +203,9 @@ static wf_status make_codebook(wf__wlm_writer *writer, wf_error *err) {
 }
 
 static uint32_t code_of(wf__wlm_writer *writer, float cost) {
-  uint32_t low = 0, high = (1u << writer->plan.pack) - 1; /* that of +infinity */
+  uint32_t low = 0, high = (1u << writer->plan.pack) - 1; /* high: the code of +infinity */
   if (cost == INFINITY) return high;
-  for (high--; low < high;) { /* the last value that is not above cost */
+  for (high--; low < high;) { /* binary search for the last value that is at most `cost` */
     uint32_t middle = low + (high - low + 1) / 2;
     if (writer->codebook[middle] <= cost)
       low = middle;
@@ -246,7 +247,7 @@ static void put(struct file *file, int section, const void *data, uint64_t size)
   file->header.sections[section].crc = wf__wlm_crc(file->header.sections[section].crc, data, size);
 }
 
-/* Zeros, at least `least`, up to where the next section begins. */
+/* Writes zeros, at least `least` bytes, up to a multiple of WF__WLM_ALIGNMENT. */
 static void align(struct file *file, uint64_t least) {
   static const char zeros[WF__WLM_ALIGNMENT];
   uint64_t at = wf__output_offset(file->output),
@@ -277,7 +278,7 @@ static wf_status put_spill(struct file *file, wf__wlm_writer *writer, int sectio
   return status;
 }
 
-/* Arcs, packed: blocks of 4096 arcs, which fill whole bytes. */
+/* Writes packed arcs in blocks of 4096. The number of bits of a block is a multiple of 8. */
 static wf_status put_packed(struct file *file, wf__wlm_writer *writer, int section, uint64_t num,
                             wf_error *err) {
   enum { BLOCK = 4096, MOST_BYTES = BLOCK * 12 };

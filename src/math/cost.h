@@ -1,8 +1,8 @@
-/* cost.h - arithmetic on costs: log-add, costs as they are stored, and floats as integers that keep
- * their order.
+/* cost.h - arithmetic on costs: log-add, conversion to the stored float, and an order-preserving
+ * map from floats to integers.
  *
- * These define results bit for bit on every backend; files that include this are compiled without
- * contraction of a*b+c. */
+ * Results must agree bit for bit on every backend, so files that include this are compiled without
+ * fused multiply-add (-ffp-contract=off, -fmad=false). */
 #ifndef WF_MATH_COST_H
 #define WF_MATH_COST_H
 
@@ -13,7 +13,7 @@
 
 #include "math/hash.h"
 
-/* -log(e^-a + e^-b); +infinity is the zero. */
+/* -log(e^-a + e^-b); +infinity is the semiring's Zero. */
 static inline WF__HD double wf__log_add(double a, double b) {
   if (a == INFINITY) return b;
   if (b == INFINITY) return a;
@@ -40,8 +40,8 @@ static inline float wf__cost_of_ordered(uint32_t ordered) {
   return cost;
 }
 
-/* Bin of a cost: costs in the same bin of width 1 / inverse_delta count as equal. inverse_delta 0:
- * only equal costs do. */
+/* Bin of a cost, for comparison within a tolerance: bins are 1 / inverse_delta wide. With
+ * inverse_delta 0 only equal costs share a bin. */
 static inline WF__HD uint32_t wf__cost_bin(double inverse_delta, float cost) {
   double scaled = (double)cost * inverse_delta;
   if (inverse_delta != 0 && scaled > -1e9 && scaled < 1e9)

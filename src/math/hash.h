@@ -10,7 +10,7 @@
 #define WF__HD
 #endif
 
-/* Finaliser of MurmurHash3 (64 bits): every input bit moves every output bit. */
+/* Finaliser of MurmurHash3 (64 bits): every input bit affects every output bit. */
 static inline WF__HD uint64_t wf__mix64(uint64_t x) {
   x ^= x >> 33;
   x *= 0xff51afd7ed558ccdULL;
@@ -20,7 +20,7 @@ static inline WF__HD uint64_t wf__mix64(uint64_t x) {
   return x;
 }
 
-/* Cheap spread of a 64-bit key over a table of 2^bits slots (Fibonacci hashing). */
+/* Cheap hash of a 64-bit key to a slot of a table of 2^bits slots (Fibonacci hashing). */
 static inline WF__HD uint32_t wf__spread64(uint64_t x, int bits) {
   return (uint32_t)((x * 0x9e3779b97f4a7c15ULL) >> (64 - bits));
 }

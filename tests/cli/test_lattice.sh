@@ -21,7 +21,7 @@ for kind in raw compact; do
   lattice convert - -o - <$kind.gz | cmp - $kind.ark
   lattice convert - -o - --words="$coffee/words.txt" --format=text <$kind.ark >$kind.words.txt
   lattice convert $kind.words.txt --input-words="$coffee/words.txt" -o - | cmp - $kind.ark
-  expect 1 "is there a table of the words" lattice convert ark:$kind.words.txt -o /dev/null
+  expect 1 "or give a word table" lattice convert ark:$kind.words.txt -o /dev/null
 done
 cmp lat.ark raw.ark
 lattice convert compact.ark --kind=raw -o - | cmp - raw.ark
@@ -93,7 +93,7 @@ printf '<eps> 0\n<b>&"\x27bad 1\n\\"q 2\n' >nasty.txt
 lattice draw nasty.lat --words=nasty.txt -o nasty.html
 lattice draw nasty.lat --words=nasty.txt -o nasty.dot
 "$python" "$SOURCE_DIR/tests/cli/lattice_results.py" pictures "$key"
-expect 4 "too large to look at" lattice draw det.ark --words=words.txt --max-arcs=3 -o x.html
+expect 4 "more than max_arcs" lattice draw det.ark --words=words.txt --max-arcs=3 -o x.html
 expect 3 "there is no lattice of nobody" lattice draw det.ark --key=nobody -o x.html
 
 # The example, with the commands of its README.
