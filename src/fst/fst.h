@@ -41,8 +41,8 @@ void wf__csr_free(wf__csr *csr);
 wf_status wf__fst_from_csr(wf__csr *csr, int64_t start, wf_semiring semiring,
                            const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out,
                            wf_error *err);
-/* Makes an fst over arrays that it does not own, such as those of a mapped file. When the last fst
- * that uses them is freed, `release(keeper)` is called. It is also called on failure. */
+/* Makes an fst over existing arrays, such as those of a mapped file. `release(keeper)` frees them
+ * together with the last fst that uses them, or at once if the call fails. */
 wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), void *keeper,
                               wf_fst **out, wf_error *err);
 /* Checks that the start, offsets, states, labels and weights are in range. For data from outside
