@@ -61,8 +61,8 @@ static wf_status make_state(struct delay *d, struct waiting at, wf_error *err) {
   uint32_t at_end = at.string;
   if (final_cost != INFINITY && final_string != NULL)
     WF__TRY(wf__string_concat(d->strings, at.string, final_string[at.state], &at_end, err));
-  bool owes = final_cost != INFINITY && at_end != 0;
-  WF__TRY(wf__csr_add_state(&d->made, owes ? INFINITY : final_cost, err));
+  bool pending = final_cost != INFINITY && at_end != 0;
+  WF__TRY(wf__csr_add_state(&d->made, pending ? INFINITY : final_cost, err));
   uint64_t end = at.state + 1 < d->num_states ? csr->arc_off.data[at.state + 1] : csr->arcs.size;
   for (uint64_t i = csr->arc_off.data[at.state]; i < end; i++) {
     wf_arc arc = csr->arcs.data[i];
@@ -74,9 +74,9 @@ static wf_status make_state(struct delay *d, struct waiting at, wf_error *err) {
       WF__TRY(wf__string_concat(d->strings, at.string, string, &string, err));
     WF__TRY(put_arc(d, arc, string, err));
   }
-  return owes ? put_arc(d, (wf_arc){.nextstate = (uint32_t)d->num_states, .weight = final_cost},
-                        at_end, err)
-              : WF_OK;
+  return pending ? put_arc(d, (wf_arc){.nextstate = (uint32_t)d->num_states, .weight = final_cost},
+                           at_end, err)
+                 : WF_OK;
 }
 
 /* Sets number[k], the final number of state k of the result. The first pair found for each input

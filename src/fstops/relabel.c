@@ -1,5 +1,5 @@
-/* relabel.c - labels replaced by pairs {old, new}. Pairs go into a hash map; the table of a side
- * that is relabelled is dropped, for it would name the new labels wrongly. */
+/* relabel.c - replaces labels by a list of pairs {old, new}, with a hash map. The symbol table of a
+ * relabelled side is dropped, because it does not describe the new labels. */
 #include "base/map64.h"
 #include "fstops/csr_copy.h"
 
@@ -15,8 +15,8 @@ static wf_status take_pairs(wf__map64 *map, const int32_t (*pairs)[2], size_t nu
     WF__TRY(wf__map64_insert(map, (uint64_t)pairs[i][0], (uint32_t)pairs[i][1], &stands, &fresh,
                              "label pairs", err));
     if (!fresh)
-      return wf__fail(err, WF_ERR_ARGUMENT, "%s pair %zu: label %d is listed twice", side, i + 1,
-                      pairs[i][0]);
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s pair %zu: label %d occurs in an earlier pair", side,
+                      i + 1, pairs[i][0]);
   }
   return WF_OK;
 }
