@@ -414,8 +414,10 @@ static void test_hostile_openfst(void **state) {
   expect_patched(bytes, size, arc + 4, &(int32_t){-2}, 4, WF_ERR_FORMAT, "negative label 3:-2");
   expect_patched(bytes, size, arc + 8, &(float){NAN}, 4, WF_ERR_FORMAT, "byte 78: arc weight");
   expect_patched(bytes, size, arc + 8, &(float){-INFINITY}, 4, WF_ERR_FORMAT, "arc weight");
-  expect_patched(bytes, size, arc + 12, &(int32_t){2}, 4, WF_ERR_FORMAT, "state 2 of 2");
-  expect_patched(bytes, size, arc + 12, &(int32_t){-1}, 4, WF_ERR_FORMAT, "state -1 of 2");
+  expect_patched(bytes, size, arc + 12, &(int32_t){2}, 4, WF_ERR_FORMAT,
+                 "state 2, but there are only 2 states");
+  expect_patched(bytes, size, arc + 12, &(int32_t){-1}, 4, WF_ERR_FORMAT,
+                 "state -1, but there are only 2 states");
   expect_patched(bytes, size, AT_BODY, &(float){NAN}, 4, WF_ERR_FORMAT, "final weight of state 0");
   /* The number of states left open, as a writer to a pipe may: read to the end. */
   put(bytes, AT_STATES, &(int64_t){-1}, 8);

@@ -305,7 +305,7 @@ static wf_status read_const(wf__cursor *cursor, const struct header *h, wf__csr 
   return WF_OK;
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- reading a file ---------------------------------------------------------------------- */
 
 static wf_status read_body(wf__cursor *cursor, const struct header *h, wf__csr *csr,
                            wf_error *err) {

@@ -107,6 +107,7 @@ static void write_vector(const wf_fst_view *view, struct shape shape, wf__output
 static void write_const(const wf_fst_view *view, struct shape shape, wf__output *output) {
   for (uint64_t s = 0; s < view->num_states; s++) {
     uint64_t first = view->arc_off[s], last = view->arc_off[s + 1];
+    /* first arc, number of arcs, input epsilons, output epsilons */
     uint32_t row[4] = {(uint32_t)first, (uint32_t)(last - first), 0, 0};
     for (uint64_t i = first; i < last; i++) {
       row[2] += view->arcs[i].ilabel == 0;

@@ -357,7 +357,7 @@ done:
   return status;
 }
 
-/* --- choice ------------------------------------------------------------------------------ */
+/* --- choosing the algorithm -------------------------------------------------------------- */
 
 static bool has_negative(const wf__search_graph *graph) {
   for (uint64_t i = 0; i < graph->arc_off[graph->num_states]; i++)

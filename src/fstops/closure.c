@@ -1,6 +1,6 @@
 /* closure.c - Kleene closure. Every final state gets an epsilon arc back to the start, with its
- * final cost as weight. For star, a new last state becomes the start: it is final with cost 0 and
- * has an epsilon arc to the old start. OpenFst makes the same structure. */
+ * final cost as weight. The star closure also has a new start state, numbered last: it is final
+ * with cost 0 and has an epsilon arc to the old start. OpenFst makes the same structure. */
 #include "base/option_tables.h"
 #include "fstops/csr_copy.h"
 

@@ -4,7 +4,7 @@
  *   bits    [num_rows * num_words]    pairs found
  *   fresh   [num_rows * num_words]    pairs found whose steps have not been taken yet
  *   full    [num_rows * num_summary]  one bit for each word of `fresh`: is it not 0?
- *   dirty   [num_rows] bits           by rank: has the row any bit in `fresh`?
+ *   dirty   [num_rows] bits           by rank: does the row have any bit in `fresh`?
  *
  * A visit takes the fresh bits of a row, applies each kind of step to them once, and adds the
  * result to every row that a step of that kind leads to. Rows are visited in sweeps by rank, which

@@ -2,8 +2,8 @@
  * label that is matched: the output label of the first fst, the input label of the second. The
  * labels are copied into an array, and states with many arcs have an index.
  *
- *   labels   [num_arcs]      label of each arc; a state's epsilons come first
- *   index    for some states first[label - low] is the first arc with that or a larger label
+ *   labels   [num_arcs]    label of each arc; a state's epsilons come first
+ *   index    [some states] first[label - low] is the first arc with that or a larger label
  *
  * A small composition visits few states, so its sides are not prepared (they are "lazy"). The
  * labels are read from the arcs, there is no index, and the search checks whether a state's arcs

@@ -121,7 +121,7 @@ static wf_status mark_coaccessible(const wf_fst_view *view, uint64_t *good, wf_e
   return status;
 }
 
-/* --- keeping ----------------------------------------------------------------------------- */
+/* --- removing states --------------------------------------------------------------------- */
 
 /* Sets number[s] to the new number of state s, or to WF__DROPPED. `*num_kept` may equal num_states.
  */

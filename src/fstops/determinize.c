@@ -139,7 +139,7 @@ static wf_status intern(void *user, void *from, uint64_t first, wf_error *err) {
 
 static void free_chunk(void *chunk) { wf__det_chunk_free(chunk); }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- the operation ----------------------------------------------------------------------- */
 
 static wf_status run(wf__determinizer *det, wf__pool *pool, bool *trimmed, wf_error *err) {
   int num_workers = wf__pool_size(pool);

@@ -3,9 +3,8 @@
  * The arcs of all elements of the subset are sorted by (input label, next state) and split into
  * runs with the same input label. A run becomes one arc. The arc emits the longest common prefix of
  * the run's outputs and has the sum of their costs as weight. The rest of the outputs and costs
- * become the residuals of the target subset. A run of a single arc, the usual case in practice,
- * leads to
- * {(state, empty, 0)}. */
+ * become the residuals of the target subset. A run of one arc, the usual case in practice, leads to
+ * the subset {(state, empty, 0)}. */
 #include <string.h>
 
 #include "fstops/determinize.h"

@@ -3,9 +3,9 @@
  *   tropical, no negative cost   Dijkstra's algorithm
  *   tropical, negative costs     label correcting with a queue. If a best path has as many arcs as
  *                                the component has states, it contains a cycle of negative cost.
- *   log                          each state holds the mass that has reached it and was not passed
- * on yet (Mohri 2002, fig. 2). Self-loops are summed in closed form. Negligible mass waits until
- * more arrives, so none is lost. */
+ *   log                          each state holds the mass that reached it and was not passed on
+ *                                yet (Mohri 2002, fig. 2). Self-loops are summed in closed form.
+ *                                Negligible mass waits until more arrives, so none is lost. */
 #include <stdlib.h>
 
 #include "base/interrupt.h"

@@ -26,7 +26,7 @@ static bool is_gpu(const char *device) {
   return device != NULL && device[0] != '\0' && strcmp(device, "cpu") != 0;
 }
 
-/* --- making ------------------------------------------------------------------------------ */
+/* --- creation ---------------------------------------------------------------------------- */
 
 static void forget_gradients(struct cpu_item *item) {
   free(item->gradients);
@@ -404,7 +404,7 @@ wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_batch **o
   return operate(batch, SHORTEST_PATH, out, err);
 }
 
-/* --- sums -------------------------------------------------------------------------------- */
+/* --- distances and scores ---------------------------------------------------------------- */
 
 static wf_status distances_on_cpu(const wf_fst_batch *batch, const wf_shortest_distance_options *o,
                                   float **out, wf_error *err) {

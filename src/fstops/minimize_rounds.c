@@ -408,7 +408,7 @@ static wf_status check(struct rounds *rounds, bool *stable, wf_error *err) {
   return WF_OK;
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- the algorithm ----------------------------------------------------------------------- */
 
 static wf_status allocate(struct rounds *rounds, wf_error *err) {
   uint64_t n = rounds->num_states, size = rounds->num_pieces * WF__PIECE_STATES,

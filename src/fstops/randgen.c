@@ -1,4 +1,4 @@
-/* randgen.c - wf_randgen: random paths in parallel from a common start state. */
+/* randgen.c - wf_randgen: an fst of random paths that share only the start state. */
 #include "base/option_tables.h"
 #include "base/interrupt.h"
 #include "fstops/path_sampler.h"

@@ -231,7 +231,7 @@ static bool cyclic(const struct remover *remover, uint32_t component) {
   return false;
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- the operation ----------------------------------------------------------------------- */
 
 static wf_status mark_states(struct remover *remover, wf_error *err) {
   const wf_fst_view *view = remover->view;

@@ -1,5 +1,5 @@
-/* shortest_path.c - wf_shortest_path: makes the best path as a chain of states; nshortest.c finds
- * several paths. */
+/* shortest_path.c - wf_shortest_path: one best path as a chain of states. For several paths, see
+ * nshortest.c. */
 #include "fst/fst.h"
 
 #include "base/option_tables.h"
