@@ -524,7 +524,7 @@ static void test_text_errors(void **state) {
       {"0 -Infinity\n", "NaN or -infinity", false, false, false},
       {"0 1 1 1 BadNumber\n", "'BadNumber' is not a weight", false, false, false},
       {"0 1 1 1 1,5\n", "'1,5' is not a weight", false, false, false},
-      {"0 2147483647 1 1\n", "state number 2147483647 is far beyond", false, true, false},
+      {"0 2147483647 1 1\n", "state number 2147483647 is too large", false, true, false},
   };
   wf_symbols *symbols = make_symbols("in", 5);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -15,8 +15,8 @@ static wf_status take_pairs(wf__map64 *map, const int32_t (*pairs)[2], size_t nu
     WF__TRY(wf__map64_insert(map, (uint64_t)pairs[i][0], (uint32_t)pairs[i][1], &stands, &fresh,
                              "label pairs", err));
     if (!fresh)
-      return wf__fail(err, WF_ERR_ARGUMENT, "%s pair %zu: label %d occurs in an earlier pair", side,
-                      i + 1, pairs[i][0]);
+      return wf__fail(err, WF_ERR_ARGUMENT, "%s pair %zu: label %d is listed twice", side, i + 1,
+                      pairs[i][0]);
   }
   return WF_OK;
 }
