@@ -414,8 +414,10 @@ static void test_hostile_openfst(void **state) {
   expect_patched(bytes, size, arc + 4, &(int32_t){-2}, 4, WF_ERR_FORMAT, "negative label 3:-2");
   expect_patched(bytes, size, arc + 8, &(float){NAN}, 4, WF_ERR_FORMAT, "byte 78: arc weight");
   expect_patched(bytes, size, arc + 8, &(float){-INFINITY}, 4, WF_ERR_FORMAT, "arc weight");
-  expect_patched(bytes, size, arc + 12, &(int32_t){2}, 4, WF_ERR_FORMAT, "state 2 of 2");
-  expect_patched(bytes, size, arc + 12, &(int32_t){-1}, 4, WF_ERR_FORMAT, "state -1 of 2");
+  expect_patched(bytes, size, arc + 12, &(int32_t){2}, 4, WF_ERR_FORMAT,
+                 "state 2, but there are only 2 states");
+  expect_patched(bytes, size, arc + 12, &(int32_t){-1}, 4, WF_ERR_FORMAT,
+                 "state -1, but there are only 2 states");
   expect_patched(bytes, size, AT_BODY, &(float){NAN}, 4, WF_ERR_FORMAT, "final weight of state 0");
   /* The number of states left open, as a writer to a pipe may: read to the end. */
   put(bytes, AT_STATES, &(int64_t){-1}, 8);
@@ -522,7 +524,7 @@ static void test_text_errors(void **state) {
       {"0 -Infinity\n", "NaN or -infinity", false, false, false},
       {"0 1 1 1 BadNumber\n", "'BadNumber' is not a weight", false, false, false},
       {"0 1 1 1 1,5\n", "'1,5' is not a weight", false, false, false},
-      {"0 2147483647 1 1\n", "state number 2147483647 is far beyond", false, true, false},
+      {"0 2147483647 1 1\n", "state number 2147483647 is too large", false, true, false},
   };
   wf_symbols *symbols = make_symbols("in", 5);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -11,19 +11,19 @@ struct wf__fst_storage {
   atomic_uint_fast32_t refs;
   void (*release)(void *);
   void *keeper;
-  atomic_uint_fast32_t
-      properties[4]; /* by group, see properties.h; 0: not worked out yet (bit 31 marks "known") */
+  /* one word per group (properties.h); 0 until computed, bit 31 is set once it is */
+  atomic_uint_fast32_t properties[4];
 };
 
 struct wf_fst {
   atomic_uint_fast32_t refs;
   wf_fst_view view;
   wf_symbols *isymbols, *osymbols;
-  struct boundaries *boundaries; /* NULL: none */
+  struct boundaries *boundaries; /* word boundaries (fst.h), or NULL */
   struct wf__fst_storage *storage;
 };
 
-/* Bytes shared by fsts. */
+/* Word-boundary data, reference-counted and shared by fsts. */
 struct boundaries {
   atomic_uint_fast32_t refs;
   uint64_t size;
@@ -54,7 +54,8 @@ static void release_csr(void *keeper) {
   free(keeper);
 }
 
-/* Gives back memory reserved beyond use, when there is enough of it to matter. */
+/* Shrinks an array's allocation to its size if at least 1,024 elements and an eighth of the size
+ * are unused. A failed realloc is ignored. */
 static void shrink(void **data, uint64_t *cap, uint64_t size, size_t element) {
   if (*cap - size < 1024 || *cap - size < size / 8) return;
   void *moved = realloc(*data, size != 0 ? (size_t)(size * element) : 1);
@@ -66,7 +67,7 @@ static void shrink(void **data, uint64_t *cap, uint64_t size, size_t element) {
 static wf_status close_csr(wf__csr *csr, int64_t start, wf_error *err) {
   if (start < 0) csr->arc_off.size = csr->final_cost.size = csr->arcs.size = 0;
   WF__TRY(wf__vec_grow(&csr->arc_off, 1, "states", err));
-  WF__TRY(wf__vec_grow(&csr->arcs, 1, "arcs", err)); /* so that data is never NULL */
+  WF__TRY(wf__vec_grow(&csr->arcs, 1, "arcs", err)); /* so that data is not NULL without arcs */
   WF__TRY(wf__vec_grow(&csr->final_cost, 1, "states", err));
   csr->arc_off.data[csr->arc_off.size++] = csr->arcs.size;
   shrink((void **)&csr->arcs.data, &csr->arcs.cap, csr->arcs.size, sizeof(wf_arc));
@@ -254,16 +255,18 @@ static bool is_cost(float cost) { return !isnan(cost) && cost != -INFINITY; }
 wf_status wf__fst_check(const wf_fst_view *view, const char *name, wf_error *err) {
   uint64_t n = view->num_states;
   if (n > WF__MAX_STATES)
-    return wf__fail(err, WF_ERR_LIMIT, "%s: %llu states, at most 2^31-1", name,
+    return wf__fail(err, WF_ERR_LIMIT, "%s: %llu states, expected at most 2^31-1", name,
                     (unsigned long long)n);
   if (view->start < -1 || view->start >= (int64_t)n || (view->start < 0 && n != 0))
-    return wf__fail(err, WF_ERR_FORMAT, "%s: start state %lld of %llu states", name,
+    return wf__fail(err, WF_ERR_FORMAT, "%s: start state %lld is out of range (%llu states)", name,
                     (long long)view->start, (unsigned long long)n);
   if (view->arc_off[0] != 0 || view->arc_off[n] != view->num_arcs)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: arc offsets do not span the arcs", name);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "%s: the arc offsets do not run from 0 to the number of arcs", name);
   for (uint64_t s = 0; s < n; s++) {
     if (view->arc_off[s] > view->arc_off[s + 1] || view->arc_off[s + 1] > view->num_arcs)
-      return wf__fail(err, WF_ERR_FORMAT, "%s: arc offsets fall at state %llu", name,
+      return wf__fail(err, WF_ERR_FORMAT,
+                      "%s: the arc offsets decrease or pass the number of arcs at state %llu", name,
                       (unsigned long long)s);
     if (!is_cost(view->final_cost[s]))
       return wf__fail(err, WF_ERR_FORMAT, "%s: final cost of state %llu is NaN or -infinity", name,
@@ -272,7 +275,8 @@ wf_status wf__fst_check(const wf_fst_view *view, const char *name, wf_error *err
   for (uint64_t i = 0; i < view->num_arcs; i++) {
     const wf_arc *arc = &view->arcs[i];
     if (arc->nextstate >= n)
-      return wf__fail(err, WF_ERR_FORMAT, "%s: arc %llu leads to state %u of %llu", name,
+      return wf__fail(err, WF_ERR_FORMAT,
+                      "%s: arc %llu leads to state %u, but there are only %llu states", name,
                       (unsigned long long)i, arc->nextstate, (unsigned long long)n);
     if (arc->ilabel < 0 || arc->olabel < 0)
       return wf__fail(err, WF_ERR_FORMAT, "%s: arc %llu has a negative label", name,
@@ -340,8 +344,8 @@ wf_status wf_builder_add_states(wf_builder *builder, uint64_t count, uint32_t *o
 
 static wf_status check_state(const wf_builder *builder, uint32_t state, wf_error *err) {
   if (state < builder->final_cost.size) return WF_OK;
-  return wf__fail(err, WF_ERR_ARGUMENT, "state %u of %llu", state,
-                  (unsigned long long)builder->final_cost.size);
+  return wf__fail(err, WF_ERR_ARGUMENT, "state %u does not exist, the builder has %llu states",
+                  state, (unsigned long long)builder->final_cost.size);
 }
 
 wf_status wf_builder_set_start(wf_builder *builder, uint32_t state, wf_error *err) {
@@ -379,7 +383,8 @@ wf_status wf_builder_add_arc(wf_builder *builder, uint32_t state, wf_arc arc, wf
   return wf_builder_add_arcs(builder, &state, &arc, 1, err);
 }
 
-/* Counting sort by state; stable, so arcs of a state keep their order. */
+/* Counting sort by state. It is stable, so the arcs of a state keep the order in which they were
+ * added. */
 static wf_status fill_csr(const wf_builder *builder, wf__csr *csr, wf_error *err) {
   uint64_t n = builder->final_cost.size, m = builder->arcs.size;
   WF__TRY(wf__vec_grow(&csr->arc_off, n + 2, "states", err));

@@ -1,11 +1,12 @@
-/* fst.h - the immutable transducer container from the inside.
+/* fst.h - the library's internal interface to fsts: how arrays become an immutable fst.
  *
- *   arc_off   [0 .. num_states]     arcs of s: [arc_off[s], arc_off[s+1])
- *   arcs      16 bytes each         {nextstate, weight, ilabel, olabel}
- *   final     one float a state     +infinity: not final
+ *   arc_off     [0 .. num_states]     the arcs of s are [arc_off[s], arc_off[s+1])
+ *   arcs        16 bytes each         {nextstate, weight, ilabel, olabel}
+ *   final_cost  one float per state   +infinity: not final
  *
- * The arrays live in a wf__fst_storage shared by every fst made over them (with other symbols or
- * another semiring): malloc'ed, or inside a mapped native file. */
+ * The arrays belong to a reference-counted wf__fst_storage. Fsts that differ only in symbols or
+ * semiring share one storage. The arrays are allocated with malloc, or they lie inside a
+ * memory-mapped native file. */
 #ifndef WF_FST_FST_H
 #define WF_FST_FST_H
 
@@ -17,10 +18,9 @@
 #define WF__MAX_STATES ((uint64_t)INT32_MAX) /* state ids and labels fit 31 bits */
 #define WF__MAX_LABEL INT32_MAX
 
-/* Arrays under construction, in the order of states: what operations fill. Zero-initialised is
- * empty.
- *     wf__csr_add_state, then wf__csr_push for each of its arcs, then the next state.
- * arc_off[s] is written by wf__csr_add_state; finish writes the last. */
+/* The arrays of an fst under construction. A zero-initialised wf__csr is empty.
+ * Operations fill it state by state: wf__csr_add_state, then wf__csr_push for each arc of that
+ * state. wf__csr_add_state writes arc_off[s]; wf__fst_from_csr appends the last offset. */
 typedef struct wf__csr {
   WF__VEC(uint64_t) arc_off;
   WF__VEC(float) final_cost;
@@ -35,30 +35,33 @@ static inline wf_status wf__csr_push(wf__csr *csr, wf_arc arc, wf_error *err) {
 }
 void wf__csr_free(wf__csr *csr);
 
-/* Takes the arrays over (csr is empty after, also on failure). start -1: no start state, then all
- * states are dropped. Checks nothing but array sizes: nextstates and start must be in range. */
+/* Makes an fst of the arrays and takes ownership of them: `csr` is empty afterwards, also on
+ * failure. If `start` is -1, all states are dropped. Only the sizes of the arrays are checked; the
+ * caller guarantees that `start` and every nextstate are in range. */
 wf_status wf__fst_from_csr(wf__csr *csr, int64_t start, wf_semiring semiring,
                            const wf_symbols *isymbols, const wf_symbols *osymbols, wf_fst **out,
                            wf_error *err);
-/* An fst over arrays that `release(keeper)` frees, for mapped files. */
+/* Makes an fst over existing arrays, such as those of a mapped file. `release(keeper)` frees them
+ * together with the last fst that uses them, or at once if the call fails. */
 wf_status wf__fst_from_arrays(const wf_fst_view *view, void (*release)(void *), void *keeper,
                               wf_fst **out, wf_error *err);
-/* Full check of states, labels, weights in range: for data that comes from outside. Message says
- * what and where. */
+/* Checks that the start, offsets, states, labels and weights are in range. For data from outside
+ * the library. `name` begins the error message. */
 wf_status wf__fst_check(const wf_fst_view *view, const char *name, wf_error *err);
 
-/* How words are found in alignments, as bytes that graph/word_aligner.h makes and reads: what a
- * decoding graph carries so that words come with their times. Shared by fsts made over the same
- * arrays, kept in native files. `set` is for an fst that nobody else has yet; size 0: none. */
+/* Word boundaries: how words are found in alignments, encoded as bytes by graph/word_aligner.h. A
+ * decoding graph carries them so that results have word times. Native files store them, and fsts
+ * over the same arrays share them. Call `set` only before the fst is shared; size 0 removes them.
+ */
 wf_status wf__fst_set_boundaries(wf_fst *fst, const void *bytes, uint64_t size, wf_error *err);
-/* For an operation that keeps paths, labels and words as they are. */
+/* For operations that keep paths, labels and words unchanged. */
 void wf__fst_copy_boundaries(wf_fst *fst, const wf_fst *from);
-/* NULL and 0: none. */
+/* Returns NULL and sets `*size` to 0 if there are none. */
 const void *wf__fst_boundaries(const wf_fst *fst, uint64_t *size);
 
-/* Common first line of binary operations. */
+/* Fails if the semirings differ. Binary operations call it first. */
 wf_status wf__same_semiring(const wf_fst *a, const wf_fst *b, wf_error *err);
-/* The fst without states. */
+/* Makes an fst without states. */
 wf_status wf__fst_empty(wf_semiring semiring, wf_fst **out, wf_error *err);
 
 static inline bool wf__is_final(const wf_fst_view *view, uint64_t state) {

@@ -3,9 +3,9 @@
  *   source nextstate ilabel olabel [weight]      an arc; acceptors: source nextstate label [weight]
  *   state [weight]                               a final state
  *
- * Fields are apart by blanks and tabs; empty lines are skipped; a weight left out is One. The first
- * line's source is the start. States get numbers in order of appearance unless the text's are kept;
- * then unmentioned ones in between exist too. */
+ * Fields are separated by blanks and tabs. Empty lines are skipped. A missing weight is One. The
+ * source of the first line is the start state. States are numbered in order of appearance, unless
+ * the numbers in the text are kept; then the numbers that it skips become states, too. */
 #include "base/config.h"
 #include "base/map64.h"
 #include "base/option_tables.h"
@@ -20,7 +20,8 @@ struct compiler {
   wf_builder *builder;
   wf__map64 numbers; /* state number in the text -> state */
   uint64_t num_states;
-  uint64_t state_limit; /* for kept numbers: what the size of the text makes plausible */
+  /* with kept numbers: the largest count that is plausible for a text of this size */
+  uint64_t state_limit;
 };
 
 static wf_status add_states_up_to(struct compiler *c, uint64_t count, wf_error *err) {
@@ -38,7 +39,7 @@ static wf_status parse_state(struct compiler *c, wf__span text, uint32_t *out, w
   if (c->options.keep_state_numbering) {
     if ((uint64_t)number >= c->state_limit)
       return wf__lines_fail(&c->lines, err, WF_ERR_LIMIT,
-                            "state number %lld is far beyond what a text of this size needs; "
+                            "state number %lld is too large for a text of this size; "
                             "compile without keep_state_numbering",
                             (long long)number);
     *out = (uint32_t)number;

@@ -1,12 +1,11 @@
-/* fst_files.c - fst files by name: opens, recognises the format by content, and hands over to its
- * reader or writer. */
+/* fst_files.c - opens fst files by name, detects the format from the content, and calls its reader
+ * or writer. */
 #include <string.h>
 
 #include "fst/fst_formats.h"
 #include "fst/symbols.h"
 
-/* Text that fstcompile would take: the first line is a few short fields. Only to choose a helpful
- * message. */
+/* Does the file look like text for fstcompile? This only selects a helpful error message. */
 static bool looks_like_text(const wf__input *input) {
   size_t size = input->size < 256 ? input->size : 256;
   for (size_t i = 0; i < size; i++)

@@ -1,11 +1,10 @@
-/* fst_formats.h - readers and writers of fst files from the inside: bytes in memory -> fst, fst ->
- * output.
+/* fst_formats.h - internal interface to the readers (bytes in memory to an fst) and writers (an fst
+ * to an output) of fst files.
  *
- *   fst_files.c        opens files, recognises formats, picks one of
- *   openfst_read.c     OpenFst VectorFst and ConstFst
- *   openfst_write.c
- *   native_file.c      our own mapped file (its layout is drawn there)
- *   fst_compile.c, fst_print.c   AT&T text */
+ *   fst_files.c                       opens files, detects the format, calls one of the others
+ *   openfst_read.c, openfst_write.c   OpenFst's VectorFst and ConstFst
+ *   native_file.c                     warpfst's memory-mapped file (layout: see there)
+ *   fst_compile.c, fst_print.c        AT&T text */
 #ifndef WF_FST_FST_FORMATS_H
 #define WF_FST_FST_FORMATS_H
 
@@ -15,8 +14,8 @@
 
 #define WF__OPENFST_MAGIC 2125659606
 
-/* Reads any binary format. Takes the input over: it is empty afterwards, as a native fst goes on
- * living in its bytes. `*format` is its format. */
+/* Reads any binary format and sets `*format`. Takes ownership of the input, which is empty
+ * afterwards: a native fst keeps using its bytes. */
 wf_status wf__fst_read_input(wf__input *input, wf_fst **out, wf_fst_format *format, wf_error *err);
 wf_status wf__fst_write_to(const wf_fst *fst, wf_fst_format format, wf__output *output,
                            wf_error *err);
@@ -26,14 +25,14 @@ wf_status wf__openfst_read(const wf__input *input, wf_fst **out, wf_fst_format *
 wf_status wf__openfst_write(const wf_fst *fst, wf_fst_format format, wf__output *output,
                             wf_error *err);
 
-/* Takes the input over, as wf__fst_read_input. */
+/* Takes ownership of the input, as wf__fst_read_input does. */
 wf_status wf__native_read(wf__input *input, wf_fst **out, wf_error *err);
 wf_status wf__native_write(const wf_fst *fst, wf__output *output, wf_error *err);
 
 /* Does the file start with the native magic? */
 bool wf__native_is(const wf__input *input);
 
-/* wf_fst_compile and wf_fst_print on bytes. */
+/* wf_fst_compile from bytes in memory, and wf_fst_print to an open output. */
 wf_status wf__fst_compile_input(const wf__input *input, const wf_symbols *isymbols,
                                 const wf_symbols *osymbols, const wf_text_options *options,
                                 wf_fst **out, wf_error *err);

@@ -1,4 +1,4 @@
-/* fst_info.c - what there is to count in an fst: labels, finals, states that can be reached. */
+/* fst_info.c - counts an fst's labels, epsilons, final, accessible and coaccessible states. */
 #include <string.h>
 
 #include "base/config.h"
@@ -6,8 +6,8 @@
 
 enum { ACCESSIBLE = 1, COACCESSIBLE = 2 };
 
-/* Marks what can be reached from the `count` states already in `queue`, over arcs given as
- * targets[off[s] .. off[s + 1]), `stride` words apart. */
+/* Breadth-first search: marks the states reachable from the first `count` states of `queue`, over
+ * arcs whose targets are targets[off[s] .. off[s + 1]), `stride` 32-bit words apart. */
 static void spread(const uint64_t *off, const uint32_t *targets, size_t stride, uint8_t mark,
                    uint8_t *marks, uint32_t *queue, uint64_t count) {
   for (uint64_t head = 0; head < count; head++) {
@@ -20,8 +20,8 @@ static void spread(const uint64_t *off, const uint32_t *targets, size_t stride, 
   }
 }
 
-/* Reversed arcs: sources of the arcs into s are from[off[s] .. off[s + 1]). `off` has n + 2 zeros.
- */
+/* Reverses the arcs: the sources of the arcs into s are from[off[s] .. off[s + 1]). On entry, `off`
+ * must hold n + 2 zeros. */
 static void reverse_arcs(const wf_fst_view *view, uint64_t *off, uint32_t *from) {
   for (uint64_t i = 0; i < view->num_arcs; i++) off[view->arcs[i].nextstate + 2]++;
   for (uint64_t s = 0; s < view->num_states; s++) off[s + 2] += off[s + 1];

@@ -1,9 +1,9 @@
-/* fst_print.c - an fst to AT&T text, byte for byte as OpenFst's fstprint writes it (format:
+/* fst_print.c - writes an fst as AT&T text, byte for byte as OpenFst's fstprint (format:
  * fst_compile.c).
  *
- * The start's block comes first, then the other states in order: arcs, then the final cost. A state
- * with neither arcs nor a final cost gets a line of its own with Infinity, so that it exists when
- * the text is compiled. */
+ * The start state comes first, then the other states in order. Of each state, the arcs come first,
+ * then the final cost. A state with neither arcs nor a final cost gets a line with the final cost
+ * Infinity, so that compiling the text recreates it. */
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct printer {
   wf_text_options options;
 };
 
-/* Decimal digits of `value` at `to`; returns the end. */
+/* Writes the decimal digits of `value` to `to` and returns the end. */
 static char *put_number(char *to, uint32_t value) {
   char digits[10];
   int count = 0;
@@ -29,7 +29,8 @@ static char *put_number(char *to, uint32_t value) {
   return to;
 }
 
-/* Nine significant digits, as C++ streams print them with precision 9; at most 32 characters. */
+/* Writes nine significant digits, as a C++ stream of precision 9 does. Needs at most 32 characters.
+ * Returns the end. */
 static char *put_weight(char *to, float weight) {
   if (weight == INFINITY) return (char *)memcpy(to, "Infinity", 8) + 8;
   if (weight > 0 && weight < 1e9f && weight == (float)(uint32_t)weight)
@@ -43,8 +44,8 @@ static char *put_weight(char *to, float weight) {
   return to + size;
 }
 
-/* Writes a label; `line` is the unwritten text of the line so far and is started anew when a symbol
- * is written. */
+/* Appends a label to the line. `line` holds the text that was not written yet. A symbol is written
+ * to the output directly, after which the line is empty again. */
 static wf_status print_label(struct printer *p, const wf_symbols *symbols, int32_t label,
                              const char *side, char *line, char **end, wf_error *err) {
   *(*end)++ = '\t';

@@ -1,16 +1,16 @@
-/* native_file.c - warpfst's own file: the arrays of an fst as they lie in memory, mapped and usable
- * at once.
+/* native_file.c - warpfst's native file format: the arrays of an fst in their memory layout. The
+ * file is memory-mapped and usable without conversion.
  *
- *   byte   0  8 bytes  magic 89 'W' 'F' 'S' 'T' 0d 0a 1a     (as in PNG: shows damage by text-mode
- *          copies) 8  u32      version: 1, or 2 if there is a section 5
+ *   byte   0  8 bytes  magic 89 'W' 'F' 'S' 'T' 0d 0a 1a   (as in PNG, detects text-mode copies)
+ *          8  u32      version: 1, or 2 if there is a section 5
  *         12  u32      semiring: 0 tropical, 1 log
  *         16  u64      size of the whole file
  *         24  i64      start state, -1: none
- *         32  u64      states
- *         40  u64      arcs
+ *         32  u64      number of states
+ *         40  u64      number of arcs
  *         48  5 x {u64 offset, u64 size, u32 crc32, u32 0}   the sections
  *        168  u64 offset, u64 size, u32 crc32   section 5; zeros in version 1
- *        188  u32      crc32 of the bytes before
+ *        188  u32      crc32 of bytes 0 to 187
  *        192  section 0  arc_off     (states + 1) x u64
  *             section 1  arcs        arcs x {u32 nextstate, f32 weight, i32 ilabel, i32 olabel}
  *             section 2  final_cost  states x f32, +infinity: not final
@@ -19,10 +19,11 @@
  *             section 5  word boundaries: how words are found in alignments
  *                        (graph/word_aligner_file.c)
  *
- * Little-endian. Sections lie in this order, each at the next multiple of 64 bytes, zeros between;
- * the file ends with the last one. The header is written first and holds all sizes, so a file cut
- * short never matches; checksums catch the rest. The mapped file must not be changed in place while
- * in use (our writers never do: they rename a finished file into place). */
+ * All numbers are little-endian. The sections follow in this order. Each begins at the next
+ * multiple of 64 bytes; the padding is zeros. The file ends with the last section. The header holds
+ * the size of the file, which detects truncated files; checksums detect other damage. A file must
+ * not be changed in place while it is mapped. The library's writers never do that: they rename a
+ * finished file into place. */
 #include <string.h>
 #include <zlib.h>
 
@@ -51,6 +52,7 @@ struct section {
   uint32_t crc, zero;
 };
 
+/* The last section's numbers are stored in 32-bit halves, as 64-bit fields would need padding. */
 struct native_header {
   uint8_t magic[8];
   uint32_t version, semiring;
@@ -58,8 +60,7 @@ struct native_header {
   int64_t start;
   uint64_t num_states, num_arcs;
   struct section plain[SECTION_BOUNDARIES];
-  uint32_t offset[2], size[2],
-      section_crc; /* of the boundaries; halves, as 64 bits would want another alignment */
+  uint32_t offset[2], size[2], section_crc; /* word boundaries */
   uint32_t crc;
 };
 _Static_assert(sizeof(struct native_header) == 192, "the header has no padding");
@@ -87,7 +88,7 @@ static struct section section_of(const struct native_header *h, int i) {
                           h->size[0] | (uint64_t)h->size[1] << 32, h->section_crc, 0};
 }
 
-/* How many there are. */
+/* Number of sections in a file of this version. */
 static int num_sections(const struct native_header *h) {
   return h->version == PLAIN_VERSION ? SECTION_BOUNDARIES : NUM_SECTIONS;
 }
@@ -98,15 +99,16 @@ static wf_status check_header(const wf__input *input, const struct native_header
   if (h->crc != crc_of(h, offsetof(struct native_header, crc)))
     return wf__fail(err, WF_ERR_FORMAT, "%s: the header is damaged (checksum)" REMEDY, path);
   if (h->version != PLAIN_VERSION && h->version != FILE_VERSION)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "%s: native file of version %u, this program reads 1 and %d; make it again "
-                    "with this version, or convert it to vector with the one that made it",
-                    path, h->version, FILE_VERSION);
+    return wf__fail(
+        err, WF_ERR_UNSUPPORTED,
+        "%s: native file of version %u, this program reads 1 and %d; create it again with "
+        "this program, or convert it to vector with the program that wrote it",
+        path, h->version, FILE_VERSION);
   if (h->semiring != WF_TROPICAL && h->semiring != WF_LOG)
     return wf__fail(err, WF_ERR_FORMAT, "%s: unknown semiring %u", path, h->semiring);
   if (h->file_size != input->size)
     return wf__fail(err, WF_ERR_FORMAT,
-                    "%s: the file is %s: %llu bytes, the header says %llu" REMEDY, path,
+                    "%s: the file is %s: %llu bytes, expected %llu from the header" REMEDY, path,
                     input->size < h->file_size ? "cut short" : "too long",
                     (unsigned long long)input->size, (unsigned long long)h->file_size);
   if (h->num_states > WF__MAX_STATES || h->num_arcs > input->size / sizeof(wf_arc))
@@ -115,8 +117,7 @@ static wf_status check_header(const wf__input *input, const struct native_header
   return WF_OK;
 }
 
-/* Sections lie where the layout says, have the sizes that the counts ask for, and match their
- * checksums. */
+/* Checks each section's offset, size and checksum, and that the padding is zeros. */
 static wf_status check_sections(const wf__input *input, const struct native_header *h,
                                 wf_error *err) {
   const uint64_t sizes[3] = {(h->num_states + 1) * sizeof(uint64_t), h->num_arcs * sizeof(wf_arc),
@@ -130,7 +131,7 @@ static wf_status check_sections(const wf__input *input, const struct native_head
                         input->path, (unsigned long long)at);
     if (section->offset != at || at > input->size || section->size > input->size - at ||
         section->zero != 0 || (i < 3 && section->size != sizes[i]))
-      return wf__fail(err, WF_ERR_FORMAT, "%s: the %s do not lie where they should" REMEDY,
+      return wf__fail(err, WF_ERR_FORMAT, "%s: the %s have an unexpected offset or size" REMEDY,
                       input->path, section_names[i]);
     if (section->crc != crc_of(input->data + at, section->size))
       return wf__fail(err, WF_ERR_FORMAT, "%s: the %s are damaged (checksum)" REMEDY, input->path,
@@ -162,8 +163,8 @@ static void release_input(void *keeper) {
   free(keeper);
 }
 
-/* Gives the arrays inside the input to a new fst, which keeps the input; the input is empty
- * afterwards. */
+/* Makes an fst over the arrays inside the input. The fst takes ownership of the input, which is
+ * empty afterwards. */
 static wf_status adopt(wf__input *input, const wf_fst_view *view, const wf_symbols *isymbols,
                        const wf_symbols *osymbols, const struct section *boundaries, wf_fst **out,
                        wf_error *err) {
@@ -231,7 +232,7 @@ static void write_sections(const struct native_header *h, const void *const *dat
   }
 }
 
-/* Where the sections go, and the checksums. */
+/* Fills in the sections' offsets, sizes and checksums, and the header's checksum. */
 static void lay_out(struct native_header *h, const void *const *data, const uint64_t *sizes) {
   uint64_t at = sizeof *h;
   for (int i = 0; i < num_sections(h); i++) {

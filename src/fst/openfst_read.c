@@ -1,17 +1,18 @@
-/* openfst_read.c - OpenFst's binary VectorFst and ConstFst files to an fst.
+/* openfst_read.c - reads OpenFst's binary VectorFst and ConstFst files.
  *
  *   header   i32 magic | string fst type | string arc type | i32 version | u32 flags (1 isymbols, 2
- *            osymbols, 4 aligned) | u64 properties | i64 start (-1: none) | i64 states | i64 arcs
- *            (string: i32 size, bytes)
+ *            osymbols, 4 aligned) | u64 properties | i64 start (-1: none) | i64 number of states |
+ *            i64 number of arcs (string: i32 size, bytes)
  *   tables   the flagged symbol tables (symbols.h)
- *   vector   per state: weight, i64 arcs, arcs x {i32 ilabel, i32 olabel, weight, i32 nextstate}
- *            states -1: not known to the writer, until the end of the file
- *   const    states x {weight final, u32 pos, u32 arcs, u32 input epsilons, u32 output epsilons},
- *            then arcs as above; version 1 or flag 4: both blocks start at multiples of 16 bytes;
- *            log64 arcs padded to 24 bytes
+ *   vector   per state: final weight, i64 number of arcs, then for each arc {i32 ilabel,
+ *            i32 olabel, weight, i32 nextstate}. If the number of states is -1, the states run to
+ *            the end of the file.
+ *   const    per state: {final weight, u32 first arc, u32 number of arcs, u32 input epsilons,
+ *            u32 output epsilons}; then all arcs, as above. In version 1 or with flag 4, both
+ *            blocks begin at multiples of 16 bytes. log64 arcs are padded to 24 bytes.
  *
- * A weight is f32 (arc types standard, log) or f64 (log64, rounded to f32). Counts are checked
- * against the bytes left before anything is allocated by them. */
+ * A weight is f32 (arc types standard and log) or f64 (log64), which is rounded to f32. Counts are
+ * checked against the remaining bytes before memory is allocated for them. */
 #include <string.h>
 
 #include "fst/fst_formats.h"
@@ -54,7 +55,7 @@ static bool is(wf__span text, const char *name) {
   return text.size == strlen(name) && memcmp(text.data, name, text.size) == 0;
 }
 
-/* From the type names to what they mean for the bytes that follow. */
+/* Sets the semiring and sizes that follow from the type names. */
 static wf_status resolve_types(const wf__cursor *cursor, struct header *h, wf_error *err) {
   h->is_const = is(h->fst_type, "const");
   if (!h->is_const && !is(h->fst_type, "vector"))
@@ -81,8 +82,8 @@ static wf_status read_header(wf__cursor *cursor, struct header *h, wf_error *err
   WF__TRY(resolve_types(cursor, h, err));
   WF__TRY(wf__read_i32(cursor, &h->version, "the version", err));
   WF__TRY(wf__read_u32(cursor, &h->flags, "the flags", err));
-  WF__TRY(wf__read_u64(cursor, &properties, "the properties",
-                       err)); /* worked out afresh when asked for */
+  /* The properties are ignored: they are computed when needed. */
+  WF__TRY(wf__read_u64(cursor, &properties, "the properties", err));
   WF__TRY(wf__read_i64(cursor, &h->start, "the start state", err));
   WF__TRY(wf__read_i64(cursor, &h->num_states, "the number of states", err));
   WF__TRY(wf__read_i64(cursor, &h->num_arcs, "the number of arcs", err));
@@ -99,7 +100,7 @@ static wf_status read_header(wf__cursor *cursor, struct header *h, wf_error *err
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%lld states in the header",
                            (long long)h->num_states);
   if (h->num_states > (int64_t)WF__MAX_STATES)
-    return wf__cursor_fail(cursor, err, WF_ERR_LIMIT, "%lld states, at most 2^31-1",
+    return wf__cursor_fail(cursor, err, WF_ERR_LIMIT, "%lld states, expected at most 2^31-1",
                            (long long)h->num_states);
   if (h->is_const && h->num_arcs < 0)
     return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%lld arcs in the header",
@@ -109,7 +110,7 @@ static wf_status read_header(wf__cursor *cursor, struct header *h, wf_error *err
 
 /* --- weights and arcs -------------------------------------------------------------------- */
 
-/* False for NaN, -infinity and finite values beyond float32. */
+/* Returns false for NaN, -infinity and finite values outside the range of float32. */
 static bool load_weight(const uint8_t *at, size_t weight_bytes, float *out) {
   if (weight_bytes == 4) {
     memcpy(out, at, 4);
@@ -151,7 +152,7 @@ static bool copy_wide_arcs(const uint8_t *from, uint64_t count, size_t arc_bytes
   return fine;
 }
 
-/* Says which of the arcs at `from` is wrong and how; `cursor` stands behind them. */
+/* Reports which of the arcs from `from` to the cursor is invalid, and why. */
 static wf_status explain_arcs(wf__cursor cursor, const uint8_t *from, const struct header *h,
                               uint64_t num_states, const wf_arc *arcs, wf_error *err) {
   const uint8_t *end = cursor.at;
@@ -161,7 +162,8 @@ static wf_status explain_arcs(wf__cursor cursor, const uint8_t *from, const stru
       return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "arc with a negative label %d:%d",
                              arcs->ilabel, arcs->olabel);
     if (arcs->nextstate >= num_states)
-      return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT, "arc leads to state %d of %llu",
+      return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT,
+                             "arc leads to state %d, but there are only %llu states",
                              (int32_t)arcs->nextstate, (unsigned long long)num_states);
     if (!load_weight(cursor.at + 8, h->weight_bytes, &weight))
       return wf__cursor_fail(&cursor, err, WF_ERR_FORMAT,
@@ -179,7 +181,7 @@ static wf_status copy_arcs(wf__cursor *cursor, const struct header *h, uint64_t 
   return fine ? WF_OK : explain_arcs(*cursor, from, h, num_states, to, err);
 }
 
-/* Room for the arrays; one spare element each, as closing the arrays adds one. */
+/* Reserves memory for the arrays, with one spare element each for wf__fst_from_csr. */
 static wf_status reserve(wf__csr *csr, uint64_t num_states, uint64_t num_arcs, wf_error *err) {
   WF__TRY(wf__vec_grow(&csr->arc_off, num_states + 1, "states", err));
   WF__TRY(wf__vec_grow(&csr->final_cost, num_states + 1, "states", err));
@@ -188,7 +190,7 @@ static wf_status reserve(wf__csr *csr, uint64_t num_states, uint64_t num_arcs, w
 
 /* --- vector ------------------------------------------------------------------------------ */
 
-/* Weight and arc count of the next state. */
+/* Reads the final weight and the number of arcs of the next state. */
 static wf_status read_state(wf__cursor *cursor, const struct header *h, uint64_t state,
                             const uint8_t **weight, uint64_t *num_arcs, wf_error *err) {
   int64_t count;
@@ -204,7 +206,7 @@ static wf_status read_state(wf__cursor *cursor, const struct header *h, uint64_t
   return WF_OK;
 }
 
-/* First pass: how many states and arcs there are. */
+/* First pass: counts states and arcs. */
 static wf_status count_vector(wf__cursor cursor, const struct header *h, uint64_t *num_states,
                               uint64_t *num_arcs, wf_error *err) {
   uint64_t states = 0, arcs = 0;
@@ -277,8 +279,10 @@ static wf_status read_const_states(wf__cursor *cursor, const struct header *h, w
     if (pos != arcs || count > num_arcs - arcs)
       return wf__cursor_fail(
           cursor, err, WF_ERR_FORMAT,
-          "arcs %u + %u of state %llu: expected them from %llu on, of %llu in all", pos, count,
-          (unsigned long long)s, (unsigned long long)arcs, (unsigned long long)num_arcs);
+          "state %llu has %u arcs from arc %u on, expected them from %llu on and at most %llu arcs "
+          "in all",
+          (unsigned long long)s, count, pos, (unsigned long long)arcs,
+          (unsigned long long)num_arcs);
     csr->arc_off.data[s] = arcs;
     arcs += count;
   }
@@ -301,7 +305,7 @@ static wf_status read_const(wf__cursor *cursor, const struct header *h, wf__csr 
   return WF_OK;
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- reading a file ---------------------------------------------------------------------- */
 
 static wf_status read_body(wf__cursor *cursor, const struct header *h, wf__csr *csr,
                            wf_error *err) {

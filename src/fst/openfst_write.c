@@ -1,8 +1,8 @@
-/* openfst_write.c - an fst to OpenFst's binary VectorFst (version 2) or ConstFst (version 2,
- * unaligned); layout: openfst_read.c.
+/* openfst_write.c - writes OpenFst's binary VectorFst (version 2) and ConstFst (version 2,
+ * unaligned). Layout: openfst_read.c.
  *
- * The only properties claimed are "expanded" and, for vector, "mutable": OpenFst's tools work out
- * the others when they need them. */
+ * The header claims only the properties "expanded" and, for vector, "mutable". OpenFst's tools
+ * compute the others when they need them. */
 #include <string.h>
 
 #include "fst/fst_formats.h"
@@ -46,7 +46,7 @@ static wf_status write_header(const wf_fst *fst, const wf_fst_view *view, struct
   uint64_t properties = PROPERTY_EXPANDED | (shape.is_const ? 0u : PROPERTY_MUTABLE);
   int64_t counts[3] = {
       view->start, (int64_t)view->num_states,
-      shape.is_const ? (int64_t)view->num_arcs : 0}; /* vector: 0, as OpenFst does */
+      shape.is_const ? (int64_t)view->num_arcs : 0}; /* OpenFst writes 0 for vector */
   wf__write(output, &magic, sizeof magic);
   write_string(output, shape.is_const ? "const" : "vector");
   write_string(output, shape.wide ? "log64" : view->semiring == WF_LOG ? "log" : "standard");
@@ -58,7 +58,7 @@ static wf_status write_header(const wf_fst *fst, const wf_fst_view *view, struct
   return write_symbols(osymbols, output, err);
 }
 
-/* One arc at `to`; returns the bytes it takes. */
+/* Stores an arc at `to`, and returns its size in bytes. */
 static size_t store_arc(const wf_arc *arc, struct shape shape, uint8_t *to) {
   memcpy(to, &arc->ilabel, 4);
   memcpy(to + 4, &arc->olabel, 4);
@@ -107,8 +107,8 @@ static void write_vector(const wf_fst_view *view, struct shape shape, wf__output
 static void write_const(const wf_fst_view *view, struct shape shape, wf__output *output) {
   for (uint64_t s = 0; s < view->num_states; s++) {
     uint64_t first = view->arc_off[s], last = view->arc_off[s + 1];
-    uint32_t row[4] = {(uint32_t)first, (uint32_t)(last - first), 0,
-                       0}; /* pos, arcs, input epsilons, output epsilons */
+    /* first arc, number of arcs, input epsilons, output epsilons */
+    uint32_t row[4] = {(uint32_t)first, (uint32_t)(last - first), 0, 0};
     for (uint64_t i = first; i < last; i++) {
       row[2] += view->arcs[i].ilabel == 0;
       row[3] += view->arcs[i].olabel == 0;
@@ -128,9 +128,10 @@ wf_status wf__openfst_write(const wf_fst *fst, wf_fst_format format, wf__output 
   if (shape.wide && view.semiring != WF_LOG)
     return wf__fail(err, WF_ERR_ARGUMENT, "log64 arcs need an fst in the log semiring");
   if (shape.is_const && view.num_arcs > UINT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT,
-                    "%llu arcs: an OpenFst const file holds at most 2^32-1; write vector or native",
-                    (unsigned long long)view.num_arcs);
+    return wf__fail(
+        err, WF_ERR_LIMIT,
+        "%llu arcs, but an OpenFst const file holds at most 2^32-1; write vector or native",
+        (unsigned long long)view.num_arcs);
   WF__TRY(write_header(fst, &view, shape, output, err));
   if (shape.is_const)
     write_const(&view, shape, output);

@@ -1,5 +1,5 @@
-/* properties.c - facts about an fst: labels per state in one pass; reachability and cycles by
- * breadth-first searches. */
+/* properties.c - computes the properties of an fst. One pass over the arcs gives the properties of
+ * labels and weights; breadth-first searches give reachability and cycles. */
 #include "fst/properties.h"
 
 #include <stdlib.h>
@@ -12,8 +12,8 @@ static int compare_labels(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Are the labels of a state's arcs distinct? `scratch` has room for them. Sorted labels need no
- * scratch. */
+/* Are the labels of a state's arcs distinct? `scratch` holds `count` labels; it is not used if the
+ * labels are sorted. */
 static bool distinct(const wf_arc *arcs, uint64_t count, bool input, bool sorted,
                      int32_t *scratch) {
   if (count < 2) return true;
@@ -66,7 +66,7 @@ uint32_t wf__local_properties(const wf_fst_view *view) {
 uint32_t wf__determinism_properties(const wf_fst_view *view) {
   uint32_t properties = WF__DETERMINISM_PROPERTIES;
   int32_t *scratch = wf__alloc(most_arcs(view), sizeof *scratch);
-  if (scratch == NULL) return 0; /* "not known to be" is safe */
+  if (scratch == NULL) return 0; /* a missing property means "not known", which is safe */
   for (uint64_t s = 0; s < view->num_states && properties != 0; s++) {
     const wf_arc *arcs = view->arcs + view->arc_off[s];
     uint64_t count = view->arc_off[s + 1] - view->arc_off[s];
@@ -84,8 +84,8 @@ uint32_t wf__determinism_properties(const wf_fst_view *view) {
   return properties;
 }
 
-/* Breadth first, which is how most fsts are numbered: memory is then read nearly in order. `queue`
- * has room for all states. */
+/* Can every state be reached from the start? The search is breadth-first, as most fsts are numbered
+ * in that order: memory is then read nearly sequentially. `queue` has room for all states. */
 static bool accessible(const wf_fst_view *view, uint8_t *seen, uint32_t *queue) {
   uint64_t head = 0, tail = 0;
   if (view->start < 0) return view->num_states == 0;
@@ -103,7 +103,8 @@ static bool accessible(const wf_fst_view *view, uint8_t *seen, uint32_t *queue) 
   return tail == view->num_states;
 }
 
-/* Takes away states that no arc enters any more; without cycles, all go. */
+/* Topological sort (Kahn's algorithm): removes states without incoming arcs until none is left. All
+ * states are removed if and only if there is no cycle. */
 static bool acyclic(const wf_fst_view *view, uint64_t *num_in, uint32_t *queue) {
   uint64_t head = 0, tail = 0;
   for (uint64_t i = 0; i < view->num_arcs; i++) num_in[view->arcs[i].nextstate]++;
@@ -123,7 +124,8 @@ static bool leads_to_good(const wf_fst_view *view, uint64_t s, const uint8_t *go
   return false;
 }
 
-/* Sweeps over the states, downwards then upwards, that settle the matter for most fsts. */
+/* Marks states that reach a final state, in one sweep from the last state to the first and one
+ * back. That is enough for most fsts. Returns whether all states are marked. */
 static bool all_good_by_sweeps(const wf_fst_view *view, uint8_t *good) {
   uint64_t open = 0;
   for (uint64_t s = view->num_states; s-- > 0;) {
@@ -138,7 +140,8 @@ static bool all_good_by_sweeps(const wf_fst_view *view, uint8_t *good) {
   return open == 0;
 }
 
-/* Can every state reach a final one? Breadth-first over reversed arcs, from the states known to. */
+/* Can every state reach a final state? If the sweeps leave states unmarked, a breadth-first search
+ * over reversed arcs begins at the marked states. */
 static bool coaccessible(const wf_fst_view *view) {
   uint64_t n = view->num_states, m = view->num_arcs;
   uint8_t *good = wf__calloc(n, 1);

@@ -1,10 +1,10 @@
-/* properties.h - facts about an fst that algorithms ask for. */
+/* properties.h - computing and caching the properties of an fst (WF_PROP_...). */
 #ifndef WF_FST_PROPERTIES_H
 #define WF_FST_PROPERTIES_H
 
 #include "warpfst_all.h"
 
-/* The properties fall in four groups by what they cost to find out. */
+/* Four groups of properties, by the cost of computing them. */
 #define WF__LOCAL_PROPERTIES                                                      \
   ((uint32_t)(WF_PROP_ACCEPTOR | WF_PROP_ILABEL_SORTED | WF_PROP_OLABEL_SORTED |  \
               WF_PROP_NO_IEPSILONS | WF_PROP_NO_OEPSILONS | WF_PROP_NO_EPSILONS | \
@@ -13,21 +13,22 @@
 #define WF__CYCLE_PROPERTIES ((uint32_t)WF_PROP_ACYCLIC)
 #define WF__PATH_PROPERTIES ((uint32_t)(WF_PROP_ACCESSIBLE | WF_PROP_COACCESSIBLE))
 
-uint32_t wf__local_properties(const wf_fst_view *view); /* one pass over the arcs */
-uint32_t wf__determinism_properties(
-    const wf_fst_view *view);                           /* sorts the labels of unsorted states */
-uint32_t wf__cycle_properties(const wf_fst_view *view); /* counts the arcs into each state */
-uint32_t wf__path_properties(
-    const wf_fst_view *view); /* searches from the start, and back from the final states */
+/* One pass over the arcs. */
+uint32_t wf__local_properties(const wf_fst_view *view);
+/* Sorts the labels of states whose arcs are not sorted. */
+uint32_t wf__determinism_properties(const wf_fst_view *view);
+/* A topological sort. */
+uint32_t wf__cycle_properties(const wf_fst_view *view);
+/* Searches from the start, and backwards from the final states. */
+uint32_t wf__path_properties(const wf_fst_view *view);
 
-/* Those of the local group that hold, without working out the others (wf_fst_properties gives all).
+/* The local group only (wf_fst_properties computes all groups). The results are cached in the fst.
  */
 uint32_t wf__fst_local_properties(const wf_fst *fst);
 bool wf__fst_is_acyclic(const wf_fst *fst);
-/* Notes that an fst just made is trimmed: every state is on a path from the start to a final one.
- */
+/* Records that a new fst is trimmed: every state is on a path from the start to a final state. */
 void wf__fst_set_trimmed(wf_fst *fst);
-/* Is that known? (If not, it may be so all the same.) */
+/* Is the fst known to be trimmed? False means not known. */
 bool wf__fst_known_trimmed(const wf_fst *fst);
 
 #endif

@@ -1,7 +1,7 @@
-/* symbols.c - symbol tables: text <-> key, both ways by hashing.
+/* symbols.c - symbol tables: hash tables from text to key and from key to text.
  *
- *   entries  [count]  {text, key} in order of adding; the texts live in an arena
- *   by_text, by_key   open-addressing tables of entry numbers + 1, 0 = free slot
+ *   entries  [count]  {text, key} in the order in which they were added; an arena holds the texts
+ *   by_text, by_key   open-addressing hash tables of entry index + 1; 0: free slot
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -22,13 +22,13 @@ struct wf_symbols {
   char *name;
   WF__VEC(struct entry) entries;
   uint32_t *by_text, *by_key;
-  uint32_t mask; /* slots - 1, the same for both; 0: none */
+  uint32_t mask; /* slots - 1, the same for both tables; 0: no tables yet */
   int64_t next_key;
   wf__arena texts;
 };
 
 static uint64_t hash_text(const char *text, size_t size) {
-  uint64_t hash = 0xcbf29ce484222325ULL; /* FNV-1a, then mixed */
+  uint64_t hash = 0xcbf29ce484222325ULL; /* FNV-1a, then a final mix */
   for (size_t i = 0; i < size; i++) hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3ULL;
   return wf__mix64(hash);
 }
@@ -47,7 +47,7 @@ wf_status wf_symbols_create(const char *name, wf_symbols **out, wf_error *err) {
   return WF_OK;
 }
 
-/* Slot of the text in by_text: its entry's or the free one where it would go. */
+/* Slot of the text in by_text, or the free slot where it would be inserted. */
 static uint32_t text_slot(const wf_symbols *symbols, const char *text, size_t size) {
   uint32_t slot = (uint32_t)hash_text(text, size) & symbols->mask;
   for (;; slot = (slot + 1) & symbols->mask) {
@@ -181,14 +181,15 @@ static wf_status read_line(wf_symbols *symbols, const wf__lines *lines, wf__span
   int64_t key;
   if (!wf__next_field(&line, &text)) return WF_OK;
   if (!wf__next_field(&line, &number))
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected 'symbol id', found '%.*s' alone",
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected 'symbol id', found only '%.*s'",
                           WF__SPAN_ARG(text));
   if (!wf__parse_i64(number, &key) || key < 0)
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "'%.*s' is not an id of a symbol",
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT,
+                          "the symbol id '%.*s' is not a number of at least 0",
                           WF__SPAN_ARG(number));
   if (wf__next_field(&line, &extra))
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected 'symbol id', found more: '%.*s'",
-                          WF__SPAN_ARG(extra));
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT,
+                          "expected 'symbol id', found a third field '%.*s'", WF__SPAN_ARG(extra));
   if (!wf__is_utf8(text)) return wf__lines_fail(lines, err, WF_ERR_FORMAT, "symbol is not UTF-8");
   if (memchr(text.data, '\0', text.size) != NULL)
     return wf__lines_fail(lines, err, WF_ERR_FORMAT, "symbol holds a NUL byte");
@@ -228,7 +229,7 @@ wf_status wf_symbols_write(const wf_symbols *symbols, const char *path, wf_error
   if (empty >= 0)
     return wf__fail(
         err, WF_ERR_ARGUMENT,
-        "symbol table %s: the symbol of key %lld is empty, which a text file cannot say",
+        "symbol table %s: the symbol with key %lld is empty; a text file cannot hold it",
         symbols->name, (long long)empty);
   WF__TRY(wf__output_open(path, &output, err));
   for (uint64_t i = 0; i < symbols->entries.size; i++)

@@ -1,11 +1,11 @@
-/* symbols_binary.c - symbol tables as OpenFst embeds them in fst files (layout: symbols.h); the
- * native file embeds the same bytes. */
+/* symbols_binary.c - reads and writes symbol tables as OpenFst embeds them in fst files (layout:
+ * symbols.h). The native file embeds the same bytes. */
 #include <string.h>
 
 #include "base/memory.h"
 #include "fst/symbols.h"
 
-/* A string of OpenFst's files: i32 size and bytes. */
+/* Reads a string of an OpenFst file: i32 size, then the bytes. */
 static wf_status read_string(wf__cursor *cursor, wf__span *out, const char *what, wf_error *err) {
   int32_t size;
   const uint8_t *bytes;
@@ -47,11 +47,11 @@ static wf_status read_header(wf__cursor *cursor, wf_symbols **out, int64_t *coun
                            "expected a symbol table (magic %d), found %d", WF__SYMBOLS_MAGIC,
                            magic);
   WF__TRY(read_string(cursor, &name, "the name of a symbol table", err));
-  WF__TRY(wf__read_i64(cursor, &next_key, "the next key of a symbol table",
-                       err)); /* follows from the keys */
+  /* The next key is ignored: it follows from the keys. */
+  WF__TRY(wf__read_i64(cursor, &next_key, "the next key of a symbol table", err));
   WF__TRY(wf__read_i64(cursor, count, "the count of symbols", err));
   if (*count < 0)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "symbol table of %lld symbols",
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "a symbol table has %lld symbols",
                            (long long)*count);
   char *copy = wf__strndup(name.data, name.size);
   if (copy == NULL) return wf__fail_memory(err, name.size, "a name");

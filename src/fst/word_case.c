@@ -1,5 +1,5 @@
-/* word_case.c - compares words without regard to case: ASCII, Latin-1, Greek and Cyrillic letters,
- * whose two cases have as many bytes in UTF-8. */
+/* word_case.c - case-insensitive comparison of words. Covers the ASCII, Latin-1, Greek and Cyrillic
+ * letters whose upper and lower case have the same length in UTF-8. */
 #include "fst/word_case.h"
 
 #include <stdio.h>
@@ -22,8 +22,8 @@ static void make_lower(char *text, size_t size) {
     unsigned char first = (unsigned char)text[i],
                   second = i + 1 < size ? (unsigned char)text[i + 1] : 0;
     if (first >= 'A' && first <= 'Z') text[i] = (char)(first + 0x20);
-    if (first < 0xc3 || first > 0xd1 || (second & 0xc0) != 0x80)
-      continue; /* no two bytes that encode such a letter */
+    /* Only these two-byte sequences encode such letters. */
+    if (first < 0xc3 || first > 0xd1 || (second & 0xc0) != 0x80) continue;
     uint32_t code = lower_letter((uint32_t)(first & 0x1f) << 6 | (second & 0x3f));
     text[i++] = (char)(0xc0 | code >> 6);
     text[i] = (char)(0x80 | (code & 0x3f));

@@ -1,8 +1,8 @@
-/* arcsort.c - arcs of each state by input or output label, stable.
+/* arcsort.c - stable sort of each state's arcs by input or output label.
  *
- * States that are in order already (most, usually) are copied as they are; short ones are sorted by
- * insertion, long ones by radix over (label, position) keys: two or three passes of 8 bits for real
- * vocabularies. */
+ * States whose arcs are sorted already are copied unchanged; in most fsts that is most states. Up
+ * to INSERTION_MAX arcs are sorted by insertion, more by a radix sort of (label, position) keys.
+ * With real vocabularies, two or three of its four 8-bit passes are needed. */
 #include "fstops/arcsort.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ enum { INSERTION_MAX = 24, RADIX = 256 };
 
 struct sorter {
   bool by_olabel;
-  WF__VEC(uint64_t) keys; /* twice the longest state: keys and the other side of each pass */
+  WF__VEC(uint64_t) keys; /* two halves, between which each radix pass moves the keys */
 };
 
 static inline int32_t label_of(const wf_arc *arc, bool by_olabel) {
@@ -38,8 +38,8 @@ static void sort_short(const wf_arc *in, wf_arc *out, uint64_t count, bool by_ol
   }
 }
 
-/* One stable pass over byte `shift` of the keys; nothing to do when all agree. Returns where the
- * keys are now. */
+/* One stable radix pass over the 8 bits from `shift` on. It does nothing if all keys have the same
+ * digit. Returns the array that holds the keys afterwards. */
 static uint64_t *radix_pass(uint64_t *keys, uint64_t *other, uint64_t count, int shift) {
   uint64_t first[RADIX] = {0};
   for (uint64_t i = 0; i < count; i++) first[keys[i] >> shift & (RADIX - 1)]++;
@@ -127,7 +127,7 @@ wf_status wf__arcsort_places(const wf_fst *fst, bool by_olabel, uint32_t **out_p
   wf_fst_view view = wf_fst_get_view(fst);
   *out_places = NULL;
   if (view.num_arcs >= UINT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "%llu arcs: their places need 2^32 - 2 at most",
+    return wf__fail(err, WF_ERR_LIMIT, "%llu arcs; sorting with places allows at most 2^32 - 2",
                     (unsigned long long)view.num_arcs);
   uint64_t *keys = wf__alloc(view.num_arcs, sizeof *keys);
   uint32_t *places = wf__alloc(view.num_arcs, sizeof *places);

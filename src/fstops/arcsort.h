@@ -1,4 +1,4 @@
-/* arcsort.h - sorting of arcs for the operations that need it. */
+/* arcsort.h - sorting arcs by label, for the operations that need it. */
 #ifndef WF_FSTOPS_ARCSORT_H
 #define WF_FSTOPS_ARCSORT_H
 
@@ -6,12 +6,12 @@
 #include "fstops/csr_copy.h"
 
 bool wf__is_arcsorted(const wf_fst_view *view, bool by_olabel);
-/* The fst with the arcs of each state sorted by input or output label, stable; the same fst,
- * shared, if they are already. */
+/* Sorts the arcs of each state by input or output label (stable). If they are sorted already,
+ * `*out` is another reference to `fst`. */
 wf_status wf__arcsort(const wf_fst *fst, bool by_olabel, wf_fst **out, wf_error *err);
 
-/* Where the arcs of wf__arcsort's result were: places[i] in `fst` of arc i (an array for free). At
- * most 2^32 - 2 arcs. */
+/* The permutation of wf__arcsort: arc i of its result is arc places[i] of `fst`. The caller frees
+ * the array with free(). Returns WF_ERR_LIMIT if there are more than 2^32 - 2 arcs. */
 wf_status wf__arcsort_places(const wf_fst *fst, bool by_olabel, uint32_t **out_places,
                              wf_error *err);
 

@@ -1,11 +1,11 @@
-/* best_paths.c - single-source (or many-source) cheapest paths on the tropical semiring.
+/* best_paths.c - cheapest paths from one or many sources, on the tropical semiring.
  *
- *   order_states   iterative depth-first search: a topological order, or "cyclic"
- *   run_ordered    acyclic: every arc relaxed once
- *   run_dijkstra   no negative arc
- *   run_correcting else: first-in first-out queue; the tree of best paths is looked through for a
- *   cycle every num_states improvements, which
- *                  is where a negative cycle must show (Cherkassky & Goldberg 1999, section 4) */
+ *   order_states     iterative depth-first search: finds a topological order, or a cycle
+ *   run_ordered      acyclic: every arc is relaxed once
+ *   run_dijkstra     cyclic, no negative arc
+ *   run_correcting   cyclic, negative arcs: label correcting with a FIFO queue. After every
+ *                    num_states improvements the tree of best paths is searched for a cycle, where
+ *                    a negative cycle must appear (Cherkassky & Goldberg 1999, section 4) */
 #include "fstops/best_paths.h"
 
 #include <string.h>
@@ -44,8 +44,8 @@ void wf__reversed_free(wf__reversed *reversed) {
   *reversed = (wf__reversed){0};
 }
 
-/* Sets bit `bit` in mark[] for what is reachable from the queue's first `tail` states, which are
- * marked already. */
+/* Sets `bit` in mark[] for the states reachable from the first `tail` states in the queue, which
+ * are marked already. */
 static void flood(const uint64_t *arc_off, const wf_arc *arcs, uint8_t bit, uint8_t *mark,
                   uint32_t *queue, uint64_t tail) {
   for (uint64_t head = 0; head < tail; head++) {
@@ -99,8 +99,8 @@ static inline double source_cost(const wf__search_graph *graph, uint64_t s) {
   return (int64_t)s == graph->start ? 0 : INFINITY;
 }
 
-/* Takes arc i out of s into account. True if its target got better by more than `slack`, or as good
- * with fewer arcs. */
+/* Relaxes arc i, which leaves s. Returns true if the cost of its target decreased by more than
+ * `slack`, or, with slack 0, stayed the same with fewer arcs. */
 static inline bool relax(wf__best_paths *paths, const wf_arc *arc, uint64_t i, uint32_t s,
                          double slack) {
   uint32_t to = arc->nextstate;
@@ -115,8 +115,8 @@ static inline bool relax(wf__best_paths *paths, const wf_arc *arc, uint64_t i, u
   return true;
 }
 
-/* The same where the label of s is final. Of arcs that reach their target at the same cost with as
- * many arcs, the lowest number is kept. */
+/* Relaxes an arc whose source has its final cost. If several arcs reach the target at the same cost
+ * with the same number of arcs, the arc with the lowest index is kept. */
 static inline bool relax_final(wf__best_paths *paths, const wf_arc *arc, uint64_t i, uint32_t s) {
   uint32_t to = arc->nextstate;
   if (relax(paths, arc, i, s, 0)) return true;
@@ -143,8 +143,8 @@ struct frame {
   uint64_t next_arc;
 };
 
-/* Writes the reached states into order[*begin .. num_states) topologically. False at the first
- * cycle. mark: 0 new, 1 on the stack, 2 done. */
+/* Writes the states reached from `root` into order[*begin .. num_states), in topological order.
+ * Returns false if it finds a cycle. mark[]: 0 new, 1 on the stack, 2 finished. */
 static bool search_from(const wf__search_graph *graph, uint32_t root, uint8_t *mark,
                         struct frame *stack, uint32_t *order, uint64_t *begin) {
   uint64_t depth = 0;
@@ -195,8 +195,8 @@ static void run_ordered(const wf__search_graph *graph, const uint32_t *order, ui
 
 /* --- no negative arc --------------------------------------------------------------------- */
 
-/* Cost beyond which the search may stop, given the cheapest end so far. Ends may be negative though
- * arcs are not. */
+/* The cost beyond which the search may stop, given the cheapest complete path so far. Final costs
+ * may be negative even if no arc is. */
 static double stop_cost(const wf__search_graph *graph, double best_end, double least_final) {
   double stop = graph->limited ? graph->limit : INFINITY;
   return graph->final_cost != NULL && best_end + graph->width - least_final < stop
@@ -225,7 +225,7 @@ static wf_status run_dijkstra(const wf__search_graph *graph, wf__best_paths *pat
     WF__TRY_GOTO(status, wf__interrupted_at(step, err), done);
     wf__heap_entry top = wf__heap_pop(&heap);
     uint32_t s = top.item;
-    if (top.cost != paths->cost[s] || top.hops != paths->hops[s]) continue; /* stale */
+    if (top.cost != paths->cost[s] || top.hops != paths->hops[s]) continue; /* outdated entry */
     paths->cut = top.cost > stop;
     if (paths->cut) break;
     if (graph->final_cost != NULL && top.cost + (double)graph->final_cost[s] < best_end) {
@@ -244,7 +244,7 @@ static wf_status run_dijkstra(const wf__search_graph *graph, wf__best_paths *pat
     }
   }
   for (uint64_t s = 0; paths->cut && s < graph->num_states; s++)
-    if (paths->cost[s] > stop) paths->cost[s] = INFINITY; /* no more than a guess */
+    if (paths->cost[s] > stop) paths->cost[s] = INFINITY; /* only an upper bound */
 done:
   wf__vec_free(&heap);
   return status;
@@ -252,8 +252,8 @@ done:
 
 /* --- negative arcs on a cyclic graph ----------------------------------------------------- */
 
-/* A state on a cycle of the tree of best paths (then it is no tree), or WF__NO_STATE. mark[] is
- * scratch: walk number a state was seen on. */
+/* Returns a state on a cycle of the back-pointers, or WF__NO_STATE if they form a tree. mark[] is
+ * scratch: the number of the walk that visited the state. */
 static uint32_t tree_cycle(const wf__best_paths *paths, uint64_t n, uint32_t *mark) {
   memset(mark, 0xff, n * sizeof *mark);
   for (uint64_t s = 0; s < n; s++) {
@@ -268,13 +268,13 @@ static uint32_t tree_cycle(const wf__best_paths *paths, uint64_t n, uint32_t *ma
 }
 
 struct corrector {
-  uint32_t *ring; /* [n] queue; each state at most once */
+  uint32_t *ring; /* [n] FIFO queue; a state is in it at most once */
   uint32_t *mark; /* [n] */
   uint8_t *queued;
 };
 
-/* `*cycle_state`: WF__NO_STATE when the costs are final, or the call is to end, else a state on a
- * negative cycle. */
+/* Sets `*cycle_state` to a state on a negative cycle, or to WF__NO_STATE if the costs are final or
+ * the call was interrupted. */
 static void run_correcting(const wf__search_graph *graph, struct corrector *work, double slack,
                            wf__best_paths *paths, uint32_t *cycle_state) {
   uint64_t n = graph->num_states, head = 0, size = 0, improved = 0;
@@ -302,9 +302,9 @@ static void run_correcting(const wf__search_graph *graph, struct corrector *work
   }
 }
 
-/* Given final costs, breadth first over the arcs that make them: the fewest arcs, and the lowest
- * numbers. Label correcting leaves neither, as labels of states change after their arcs were
- * followed. */
+/* Breaks ties once the costs are final: a breadth-first search over the arcs of cheapest paths
+ * finds the fewest arcs and the lowest arc indices. Label correcting guarantees neither, because
+ * the cost of a state may change after its arcs were relaxed. */
 static void break_ties(const wf__search_graph *graph, uint32_t *queue, wf__best_paths *paths) {
   uint64_t tail = 0;
   for (uint64_t s = 0; s < graph->num_states; s++) {
@@ -341,14 +341,15 @@ static wf_status correct(const wf__search_graph *graph, wf__best_paths *paths, w
     break_ties(graph, work.ring, paths);
     goto done;
   }
-  /* Pushed or rescaled weights leave zero cycles that float32 rounding has put just below zero. */
+  /* In pushed or rescaled fsts, float32 rounding makes some cycles of cost zero slightly negative.
+   * The second attempt ignores improvements that small. */
   reset(graph, paths);
   run_correcting(graph, &work, rounding_slack, paths, &cycle_state);
   WF__TRY_GOTO(status, wf__interrupted(err), done);
   if (cycle_state != WF__NO_STATE)
     status =
         wf__fail(err, WF_ERR_NEGATIVE_CYCLE,
-                 "state %u lies on a cycle of negative cost: there is no best path", cycle_state);
+                 "state %u is on a cycle of negative cost: there is no best path", cycle_state);
 done:
   free(work.ring);
   free(work.mark);
@@ -356,7 +357,7 @@ done:
   return status;
 }
 
-/* --- choice ------------------------------------------------------------------------------ */
+/* --- choosing the algorithm -------------------------------------------------------------- */
 
 static bool has_negative(const wf__search_graph *graph) {
   for (uint64_t i = 0; i < graph->arc_off[graph->num_states]; i++)

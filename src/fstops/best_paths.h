@@ -1,9 +1,10 @@
-/* best_paths.h - cheapest paths from sources to every state: the ground under shortest path, n-best
- * and prune.
+/* best_paths.h - cheapest paths from sources to every state. Shortest path, n-best and prune use
+ * it.
  *
- * Costs are summed in double. Of paths of equal cost the one with fewer arcs is better; of those,
- * read backwards from their ends, the one with the lower arc number where they first differ. The
- * best paths to all states form a tree, so the rule is kept arc by arc. */
+ * Costs are summed in double. Of two paths of equal cost, the one with fewer arcs is better. If
+ * they have the same number of arcs, they are compared arc by arc from the end, and the lower arc
+ * index is better where they first differ. The best paths to all states form a tree, so relaxing
+ * one arc at a time implements this rule. */
 #ifndef WF_FSTOPS_BEST_PATHS_H
 #define WF_FSTOPS_BEST_PATHS_H
 
@@ -11,8 +12,9 @@
 
 #define WF__NO_STATE UINT32_MAX
 
-/* Arcs of an fst by target: arcs[arc_off[s] .. arc_off[s + 1]) are copies of the arcs into s whose
- * nextstate is the state they come from, in order of that state, then of its arcs. */
+/* The arcs of an fst by target: arcs[arc_off[s] .. arc_off[s + 1]) are copies of the arcs into s,
+ * with nextstate set to their source. They are in the order of their sources, and of the arcs of a
+ * source. */
 typedef struct wf__reversed {
   uint64_t *arc_off;
   wf_arc *arcs;
@@ -21,43 +23,45 @@ typedef struct wf__reversed {
 wf_status wf__reverse_arcs(const wf_fst_view *view, wf__reversed *out, wf_error *err);
 void wf__reversed_free(wf__reversed *reversed);
 
-/* `*out_useful`: a byte per state, 1 where it lies on a path from the start to a final state over
- * arcs of finite cost. For free(). */
+/* `*out_useful`: one byte per state, 1 if it is on a path from the start to a final state over arcs
+ * of finite cost. The caller frees it with free(). */
 wf_status wf__useful_states(const wf_fst_view *view, const wf__reversed *reversed,
                             uint8_t **out_useful, wf_error *err);
 
-/* A graph to search: an fst's arrays or their reverse, and where paths begin. */
+/* The graph to search: an fst's arrays or their reverse, and the states in which paths begin. */
 typedef struct wf__search_graph {
   uint64_t num_states;
   const uint64_t *arc_off;
   const wf_arc *arcs;
-  const float *initial; /* [num_states] cost of beginning there, +infinity: not at all. NULL: only
-                           at `start`, cost 0 */
-  int64_t start;        /* used if initial is NULL; -1: nowhere */
-  const uint8_t *only;  /* [num_states] states that may be entered; NULL: all */
-  /* Limits: states that lie on no path to an end within `width` of the best, or are further than
-   * `limit` from the beginning, may count as not reached. They are used where no arc is negative.
+  /* [num_states] cost of beginning a path in a state, +infinity if none may begin there. NULL:
+   * paths begin only in `start`, at cost 0 */
+  const float *initial;
+  int64_t start;       /* used if `initial` is NULL; -1: no path begins anywhere */
+  const uint8_t *only; /* [num_states] states that may be entered; NULL: all */
+  /* Limits, which only Dijkstra's algorithm uses. States may be reported as not reached if all
+   * their complete paths cost more than the best plus `width`, or if they cost more than `limit`.
    */
-  const float *final_cost; /* [num_states] where paths end; NULL: no use of width */
+  const float *final_cost; /* [num_states] final costs; NULL: `width` is not used */
   double width;
-  bool limited; /* is there a limit? */
+  bool limited; /* is `limit` used? */
   double limit;
 } wf__search_graph;
 
 /* Arrays of num_states. */
 typedef struct wf__best_paths {
-  double *cost;   /* +infinity: not reached */
+  double *cost;   /* +infinity if not reached */
   uint32_t *hops; /* arcs on the best path */
-  uint32_t
-      *from; /* the state before; WF__NO_STATE at the beginning of a path and where not reached */
-  uint64_t *arc; /* index of the last arc, valid where `from` is */
-  bool cut;      /* a limit was met: there are states beyond it */
+  /* back-pointer: the previous state; WF__NO_STATE where a path begins and where none arrives */
+  uint32_t *from;
+  /* index of the last arc; valid if `from` is not WF__NO_STATE */
+  uint64_t *arc;
+  bool cut; /* the search stopped at a limit; states beyond it were not reached */
 } wf__best_paths;
 
-/* Picks by what it finds: one pass in topological order; Dijkstra where no cost is negative; else
- * label-correcting (Bellman, Ford, Moore), with WF_ERR_NEGATIVE_CYCLE. In the last case a cycle
- * that is below zero by no more than rounding (1e-5 an arc) passes as zero, and costs are then
- * exact to 1e-5 an arc. */
+/* Chooses the algorithm: one pass in topological order if there is no cycle; Dijkstra's if no arc
+ * is negative; otherwise label correcting (Bellman, Ford, Moore). Label correcting returns
+ * WF_ERR_NEGATIVE_CYCLE if it finds one. It treats a cycle as zero if it is negative by at most
+ * 1e-5 per arc, to allow for rounding; then costs are exact to 1e-5 per arc. */
 wf_status wf__best_paths_find(const wf__search_graph *graph, wf__best_paths *out, wf_error *err);
 void wf__best_paths_free(wf__best_paths *paths);
 

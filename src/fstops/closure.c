@@ -1,6 +1,6 @@
-/* closure.c - repetition: an epsilon arc with the final cost leads from every final state back to
- * the start. For the star a new last state becomes start and final (cost 0), with an epsilon arc to
- * the old start: the structure OpenFst makes. */
+/* closure.c - Kleene closure. Every final state gets an epsilon arc back to the start, with its
+ * final cost as weight. The star closure also has a new start state, numbered last: it is final
+ * with cost 0 and has an epsilon arc to the old start. OpenFst makes the same structure. */
 #include "base/option_tables.h"
 #include "fstops/csr_copy.h"
 

@@ -1,9 +1,10 @@
-/* compose.c - composition from the outside: options, inputs made ready, the choice of method,
- * symbols and origins of the result.
+/* compose.c - composition of one pair of fsts: prepares the inputs, chooses the method, and adds
+ * symbols and origins to the result.
  *
- *   OpenFst's order, failure arcs: compose_search. Canonical order: compose_rows where pairs are
- *   few or many of them are reached; which is known when the search, tried first, has come across a
- *   part of all pairs that makes the rows the better choice. */
+ *   OpenFst's order, failure arcs   compose_search
+ *   canonical order                 compose_rows if there are few pairs of states. Otherwise
+ *                                   compose_search; if it reaches too large a part of all pairs, it
+ *                                   gives up and compose_rows starts instead. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -15,13 +16,15 @@
 #include "fstops/compose_job.h"
 #include "fstops/parallel.h"
 
-#define SMALL_CELLS ((uint64_t)1 << 20)              /* rows at once: their table is nothing */
-#define MAX_ROW_BYTES ((uint64_t)1 << 36)            /* rows never, however dense */
-enum { CELLS_PER_STATE = 512, ORDER_CANONICAL = 1 }; /* rows from this density on */
-enum {
-  LEAST_TO_LOOK = 4096,
-  LOOKED_SHARE = 64
-}; /* a small result is worth looking for in inputs of so many arcs, and in a part of them */
+/* Up to SMALL_CELLS pairs, rows are used without trying the search. A table of more than
+ * MAX_ROW_BYTES is never used. In between, rows are used if more than one pair in CELLS_PER_STATE
+ * is reached. */
+#define SMALL_CELLS ((uint64_t)1 << 20)
+#define MAX_ROW_BYTES ((uint64_t)1 << 36)
+enum { CELLS_PER_STATE = 512, ORDER_CANONICAL = 1 };
+/* A search that expects a small result is tried if the inputs have at least LAZY_MIN_SIZE states
+ * and arcs together. It gives up after one part in LAZY_SHARE of them. */
+enum { LAZY_MIN_SIZE = 4096, LAZY_SHARE = 64 };
 
 /* --- one pair ---------------------------------------------------------------------------- */
 
@@ -29,7 +32,7 @@ int32_t wf__compose_auto_threads(void) {
   return wf__num_cpus() < WF__AUTO_THREADS ? wf__num_cpus() : WF__AUTO_THREADS;
 }
 
-/* Rows, in as many threads as are asked for, or as their table is worth. */
+/* Composes by rows. If num_threads is 0, more than one thread is used only for a large table. */
 static wf_status compose_rows(wf__compose_job *job, uint64_t cells, wf__compose_output *out,
                               bool *out_fits, wf_error *err) {
   int32_t num_threads = job->num_threads != 0 ? job->num_threads
@@ -75,7 +78,7 @@ static wf_status make_sides(const wf_fst *a, const wf_fst *b, const wf_compose_o
   return wf__compose_side_take_failures(b_side, o->phi_label, o->phi_final, err);
 }
 
-/* Origins are places in the sorted inputs so far; now in the inputs as they were given. */
+/* Translates origins from arc indices of the sorted inputs to arc indices of the given inputs. */
 static wf_status unsort_origins(const wf_fst *a, const wf_fst *b, const wf__compose_side *a_side,
                                 const wf__compose_side *b_side, wf__compose_output *out,
                                 wf_error *err) {
@@ -92,19 +95,20 @@ static wf_status unsort_origins(const wf_fst *a, const wf_fst *b, const wf__comp
   return status;
 }
 
-/* A result that few states of the inputs take part in, without going through the inputs. */
+/* Tries a composition without preparing the inputs, which takes time linear in their size. That is
+ * faster if the result uses few of their states; otherwise the search gives up. */
 static wf_status compose_small(const wf_fst *a, const wf_fst *b, wf__compose_job job,
                                wf__compose_output *out, bool *gave_up, wf_error *err) {
   wf__compose_side a_side, b_side;
   wf_fst_view a_view = wf_fst_get_view(a), b_view = wf_fst_get_view(b);
   uint64_t size = a_view.num_states + a_view.num_arcs + b_view.num_states + b_view.num_arcs;
   *gave_up = true;
-  if (size < LEAST_TO_LOOK) return WF_OK;
+  if (size < LAZY_MIN_SIZE) return WF_OK;
   job.a = &a_side;
   job.b = &b_side;
-  job.give_up = job.most_looked = size / LOOKED_SHARE;
-  wf__compose_side_look(&a_side, a, true);
-  wf__compose_side_look(&b_side, b, false);
+  job.give_up = job.max_visited_arcs = size / LAZY_SHARE;
+  wf__compose_side_init_lazy(&a_side, a, true);
+  wf__compose_side_init_lazy(&b_side, b, false);
   wf_status status = wf__compose_search(&job, out, gave_up, err);
   wf__compose_side_free(&a_side);
   wf__compose_side_free(&b_side);
@@ -142,12 +146,13 @@ wf_status wf__compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_op
   uint64_t num_a = wf_fst_get_view(a).num_arcs, num_b = wf_fst_get_view(b).num_arcs;
   WF__TRY(wf__same_semiring(a, b, err));
   if (made.with_origins && (num_a >= WF_NO_ARC || num_b >= WF_NO_ARC))
-    return wf__fail(err, WF_ERR_LIMIT, "%llu and %llu arcs: their origins need 2^32 - 2 at most",
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "%llu and %llu arcs; origins allow at most 2^32 - 2 in each fst",
                     (unsigned long long)num_a, (unsigned long long)num_b);
   if (wf_fst_get_view(a).start >= 0 && wf_fst_get_view(b).start >= 0)
     WF__TRY(compose_pair(a, b, o, &made, err));
   wf_status status = out_origins != NULL ? wf__vec_grow(&made.origins, 1, "origins of arcs", err)
-                                         : WF_OK; /* never NULL */
+                                         : WF_OK; /* so that the array is not NULL */
   if (status == WF_OK)
     status = wf__fst_from_csr(&made.csr, made.start, wf_fst_get_view(a).semiring,
                               wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);

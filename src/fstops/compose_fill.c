@@ -1,9 +1,9 @@
-/* compose_fill.c - from bits to arrays: a state's number is the rank of its bit, so that any thread
- * can write any row's part of the result.
+/* compose_fill.c - turns rows of bits into the arrays of the result. The number of a state is the
+ * rank of its bit, so threads can write the rows independently of each other.
  *
- *   count   number of each row's first state, by word; arcs of each state; their sum by chunk of
- *           rows
- *   fill    sums become places, and each chunk's arcs are written */
+ *   count   numbers the first state of each word; counts the arcs of each state and their sum for
+ *           each chunk of rows
+ *   fill    a prefix sum turns the counts into offsets, then each chunk writes its arcs */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -11,7 +11,7 @@
 
 enum {
   MAX_CHUNKS = 2048,
-  MAX_LIST_LINKS = 4096 /* with more, the arcs of a row are too many to be written here and there */
+  MAX_LIST_LINKS = 4096 /* for a row with more links, scattered writes cost too much */
 };
 #define INLINE static inline __attribute__((always_inline))
 
@@ -22,8 +22,9 @@ struct fill {
   uint64_t num_states, num_arcs, num_chunks;
   uint64_t *chunk_arcs; /* [num_chunks + 1] */
   wf__compose_output *out;
-  uint64_t *places; /* [threads * num_b] by state of b, for a row at a time: arcs counted, or where
-                       the next goes */
+  /* [threads * num_b] for each state of b in the current row: its number of arcs while counting,
+   * the index of its next arc while filling */
+  uint64_t *places;
 };
 
 INLINE uint32_t number_of(const struct fill *f, uint64_t row, uint64_t state) {
@@ -44,7 +45,7 @@ INLINE void put(struct fill *f, uint64_t at, const wf__row_link *link, uint32_t 
   if (f->out->with_origins) f->out->origins.data[at] = (wf_arc_origin){link->arc, b_arc};
 }
 
-/* The arcs of a state: counts them, or writes them from `at` on. */
+/* Goes through the arcs of a state. Counts them, or writes them from index `at` on. */
 INLINE uint64_t arcs_of(struct fill *f, uint64_t row, uint64_t state, uint64_t at, bool write) {
   const wf__row_plan *plan = f->plan;
   const uint32_t *off = plan->moves.off + state;
@@ -73,7 +74,7 @@ INLINE uint64_t arcs_of(struct fill *f, uint64_t row, uint64_t state, uint64_t a
 
 /* --- a row ------------------------------------------------------------------------------- */
 
-/* One arc more for a state, if `kept`. */
+/* Counts or writes one arc of a state, if `kept`. */
 INLINE void count_or_put(struct fill *f, uint64_t *place, bool kept, const wf__row_link *link,
                          uint32_t b_arc, uint64_t to, bool write) {
   if (!write)
@@ -82,7 +83,7 @@ INLINE void count_or_put(struct fill *f, uint64_t *place, bool kept, const wf__r
     put(f, (*place)++, link, b_arc, number_of(f, link->row, to));
 }
 
-/* The arcs of a row link by link, through the lists of arcs of their labels. */
+/* Goes through the arcs of a row link by link, with the lists of arcs by label. */
 INLINE void row_by_lists(struct fill *f, uint64_t row, uint64_t *places, bool write) {
   const wf__row_plan *plan = f->plan;
   const wf__label_moves *moves = &plan->moves;
@@ -133,7 +134,7 @@ static uint64_t chunk_begin(const struct fill *f, uint64_t chunk) {
   return f->plan->num_rows * chunk / f->num_chunks;
 }
 
-/* Number of kept states of a row, which begin at state *first of the result. */
+/* Number of kept states of a row. `*first` is the number of its first state in the result. */
 static uint64_t states_of(const struct fill *f, uint64_t row, uint64_t *first) {
   uint64_t word = row * f->plan->num_words, end = word + f->plan->num_words,
            after = end < f->plan->num_rows * f->plan->num_words ? f->first[end] : f->num_states;
@@ -191,7 +192,7 @@ static wf_status run(wf__pool *pool, uint64_t num_items, wf__task_fn fn, void *u
   return WF_OK;
 }
 
-/* Numbers the states word by word. */
+/* Numbers the states: sets the number of the first state of each word. */
 static wf_status number_states(struct fill *f, wf_error *err) {
   uint64_t num_words = f->plan->num_rows * f->plan->num_words;
   f->first = wf__alloc(num_words, sizeof *f->first);

@@ -1,9 +1,9 @@
 /* compose_filter.h - epsilon filters of composition (Allauzen & Mohri 2009, "N-way composition of
  * weighted finite-state transducers").
  *
- * A filter is a table of four moves for a pair of states: what becomes of the filter state, or that
- * the move is blocked. It depends on the filter state and on what epsilons the two states have.
- * Shared by the searches on the CPU and the GPU. */
+ * For a pair of states there are four kinds of moves. The filter gives the next filter state for
+ * each, or blocks it. That depends on the filter state and on which of the arcs of the two states
+ * are epsilons. The searches on the CPU and the GPU share this file. */
 #ifndef WF_FSTOPS_COMPOSE_FILTER_H
 #define WF_FSTOPS_COMPOSE_FILTER_H
 
@@ -22,9 +22,9 @@ enum wf__filter {
 };
 enum { WF__BLOCKED = -1 };
 
-/* What a state can do on the side that is matched. "Only epsilons": nothing else, nor stop, so that
- * waiting there is pointless. A dead end: nothing at all, which some filters take for no epsilons
- * and some for only epsilons. */
+/* Which of a state's arcs are epsilons, on the side that is matched. WF__ONLY_EPSILONS: all arcs
+ * are epsilons and the state is not final, so waiting there is pointless. WF__DEAD_END: no arcs and
+ * not final; some filters treat it like no epsilons, some like only epsilons. */
 enum wf__epsilons {
   WF__NO_EPSILONS,
   WF__SOME_EPSILONS,
@@ -39,13 +39,13 @@ static inline WF__HD int wf__epsilons_of(uint64_t num_arcs, uint64_t num_epsilon
 }
 
 struct wf__moves {
-  int a_alone; /* an epsilon output of a while b waits */
-  int b_alone; /* an epsilon input of b while a waits */
-  int both;    /* the two together */
-  int label;   /* a real label */
+  int a_alone; /* a takes an arc with output epsilon while b waits */
+  int b_alone; /* b takes an arc with input epsilon while a waits */
+  int both;    /* both take such an arc */
+  int label;   /* both take an arc with the same label, which is not epsilon */
 };
 
-/* OpenFst's six filters. `both` and `b_alone` do not depend on b. */
+/* Implements OpenFst's six filters. `both` and `b_alone` do not depend on b. */
 static inline WF__HD struct wf__moves wf__moves_of(int filter, int state, int a, int b) {
   struct wf__moves moves = {0, 0, 0, 0};
   switch (filter) {
@@ -78,7 +78,7 @@ static inline WF__HD struct wf__moves wf__moves_of(int filter, int state, int a,
   return moves;
 }
 
-/* How many filter states can occur. Where one side has no epsilons there is nothing to choose. */
+/* Number of filter states that can occur. If one side has no epsilons, there is only one. */
 static inline int wf__num_filter_states(int filter, bool a_has_epsilons, bool b_has_epsilons) {
   if (!a_has_epsilons || !b_has_epsilons) return 1;
   if (filter == WF__FILTER_MATCH) return 3;

@@ -1,18 +1,19 @@
-/* compose_order.c - renumbers the states of a composition canonically: two stable counting sorts,
- * then the arrays are copied in the new order. */
+/* compose_order.c - renumbers the states of a composition in canonical order. Two stable counting
+ * sorts give the order; then the arrays are copied. */
 #include "fstops/compose_order.h"
 
 #include <string.h>
 
 #include "fstops/compose_states.h"
 
-/* The state of b and the filter state, or the state of a, as a digit. */
+/* Sort key of a triple: (filter state, state of b) in pass 0, the state of a in pass 1. */
 static uint64_t digit_of(uint64_t triple, int pass, uint64_t num_b) {
   return pass == 0 ? (uint64_t)wf__compose_filter(triple) * num_b + wf__compose_b(triple)
                    : wf__compose_a(triple);
 }
 
-/* Stable sort of the states in `from` by one digit. `first`: room for num_digits + 1. */
+/* Stable counting sort of the states in `from` (NULL: 0, 1, ...) by one key. `first` has room for
+ * num_digits + 1. */
 static void sort_pass(const uint64_t *triples, const uint32_t *from, uint32_t *to, uint64_t count,
                       int pass, uint64_t num_b, uint64_t *first, uint64_t num_digits) {
   memset(first, 0, (num_digits + 1) * sizeof *first);
@@ -24,7 +25,7 @@ static void sort_pass(const uint64_t *triples, const uint32_t *from, uint32_t *t
   }
 }
 
-/* `order`: old numbers in the new order. `other` is scratch and becomes new numbers by old ones. */
+/* `order[i]` is the old number of the new state i. `other` is scratch, and becomes the inverse. */
 static wf_status copy_in_order(wf__compose_output *out, const uint32_t *order, uint32_t *other,
                                wf_error *err) {
   const wf__csr *old = &out->csr;

@@ -1,4 +1,4 @@
-/* compose_output.c - the arrays that a composition fills: freed, or found too large. */
+/* compose_output.c - frees the arrays of a composition, and reports that they are too large. */
 #include "fstops/compose_job.h"
 
 void wf__compose_output_free(wf__compose_output *out) {

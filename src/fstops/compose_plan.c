@@ -1,26 +1,27 @@
-/* compose_plan.c - takes the inputs of a dense composition apart: labels both have, links and steps
- * between rows, arcs of b by label. */
+/* compose_plan.c - prepares a dense composition: numbers the labels that both inputs have, makes
+ * links and steps between rows, and sorts the arcs of b by label. */
 #include <string.h>
 
 #include "base/map64.h"
 #include "fstops/compose_rows.h"
 
 enum { INSERTION_MAX = 24 };
-#define MAX_CELLS ((uint64_t)1 << 22) /* of the table of arcs by label, and CELLS_PER_ARC more */
+/* The table of arcs by label has at most MAX_CELLS cells, and CELLS_PER_ARC more for each arc. */
+#define MAX_CELLS ((uint64_t)1 << 22)
 #define CELLS_PER_ARC 16
 
-/* Label numbers while the plan is made. */
+/* The numbering of labels, used while the plan is made. */
 struct labels {
-  wf__map64 of_a;   /* output label of a -> its place in `number` */
-  uint32_t *number; /* 0: b does not have it */
-  uint32_t *like;   /* [num_labels] the first label that moves b's states in the same way */
-  uint32_t count;   /* with epsilon */
-  bool raw;         /* labels are their own numbers; the rest is empty */
+  wf__map64 of_a;   /* output label of a -> index in `number` */
+  uint32_t *number; /* 0 if b does not have the label */
+  uint32_t *like;   /* [num_labels] the first label that moves the states of b in the same way */
+  uint32_t count;   /* number of labels, with epsilon */
+  bool raw;         /* labels are used as numbers; the other fields are empty */
 };
 
 /* --- labels ------------------------------------------------------------------------------ */
 
-/* The number of a label other than epsilon; 0 if one side does not have it. */
+/* Returns the number of a label other than epsilon, or 0 if one side does not have it. */
 static uint32_t number_of(const struct labels *labels, int32_t label) {
   if (labels->raw) return (uint32_t)label;
   uint32_t place = wf__map64_find(&labels->of_a, (uint64_t)label);
@@ -68,8 +69,9 @@ static wf_status alloc_moves(wf__label_moves *moves, uint64_t num_cells, uint64_
   return WF_OK;
 }
 
-/* Counting sort; off[cell + 1] runs from the cell's first place to its last, so that in the end off
- * is shifted into place. */
+/* Counting sort by cell (label, state). Pass 0 counts in off[cell + 2]. After the prefix sum,
+ * off[cell + 1] is the first index of a cell. Pass 1 increments it for each arc, so it ends as the
+ * first index of the next cell. */
 static wf_status sort_moves(wf__row_plan *plan, const wf__compose_job *job,
                             const struct labels *labels, wf_error *err) {
   uint64_t num_b = plan->b.num_states, num_cells = labels->count * num_b,
@@ -97,7 +99,7 @@ static wf_status sort_moves(wf__row_plan *plan, const wf__compose_job *job,
   return WF_OK;
 }
 
-/* The same arcs by (label, state they lead to). */
+/* Sorts the same arcs by (label, target state). */
 static wf_status reverse_moves(wf__row_plan *plan, wf_error *err) {
   uint64_t num_b = plan->b.num_states, num_cells = plan->num_labels * num_b;
   const wf__label_moves *moves = &plan->moves;
@@ -117,7 +119,7 @@ static wf_status reverse_moves(wf__row_plan *plan, wf_error *err) {
   return WF_OK;
 }
 
-/* Hash of what a label does, and the test itself. */
+/* Hash of the moves of a label. same_moves compares them exactly. */
 static uint64_t hash_moves(const wf__row_plan *plan, uint64_t label) {
   uint64_t num_b = plan->b.num_states, hash = 0;
   for (uint64_t s = 0; s < num_b; s++)
@@ -155,7 +157,7 @@ static wf_status find_alike(const wf__row_plan *plan, struct labels *labels, wf_
 /* --- links ------------------------------------------------------------------------------- */
 
 struct link_sink {
-  wf__row_link *at; /* NULL: only counts */
+  wf__row_link *at; /* NULL: links are only counted */
   uint64_t count;
 };
 
@@ -164,8 +166,9 @@ static void add_link(struct link_sink *sink, uint64_t row, uint32_t kind, uint32
   sink->count++;
 }
 
-/* What an epsilon of a does alone depends on the state of b that waits: one link if on none, else
- * one for each sort of state that may wait. */
+/* Adds the links of an arc of a with output epsilon while b waits. The next filter state may depend
+ * on the kind of b's state (enum wf__epsilons). If it does not, one link is enough; otherwise there
+ * is one for each kind. */
 static void add_alone(struct link_sink *sink, const wf__row_plan *plan, int filter_state,
                       int a_kind, uint32_t arc) {
   uint64_t next = (uint64_t)plan->a.arcs[arc].nextstate * plan->num_filters;
@@ -181,7 +184,7 @@ static void add_alone(struct link_sink *sink, const wf__row_plan *plan, int filt
       add_link(sink, next + (uint64_t)to[kind], WF__STEP_STAY_IF + (uint32_t)kind, arc);
 }
 
-/* The links of a row in canonical order. */
+/* Adds the links of a row in canonical order. */
 static void links_of(const wf__row_plan *plan, const wf__compose_side *a,
                      const struct labels *labels, bool b_has_epsilons, uint64_t row,
                      struct link_sink *sink) {
@@ -251,7 +254,7 @@ static void sort_steps(wf__row_step *steps, uint64_t count) {
   }
 }
 
-/* Sorts each row's steps and closes the gaps that repeated ones leave. */
+/* Sorts each row's steps and removes duplicates. */
 static void tidy_steps(wf__row_steps *steps, uint64_t num_rows) {
   uint64_t at = 0, begin = 0;
   for (uint64_t row = 0; row < num_rows; row++) {
@@ -272,7 +275,7 @@ static wf_status make_steps(wf__row_plan *plan, const struct labels *labels, boo
   steps->data = wf__alloc(count, sizeof *steps->data);
   if (steps->off == NULL || steps->data == NULL)
     return wf__fail_memory(err, (plan->num_rows + count) * 8, "steps of rows");
-  for (int pass = 0; pass < 2; pass++) { /* counts; places, as sort_moves */
+  for (int pass = 0; pass < 2; pass++) { /* pass 0 counts, pass 1 fills (see sort_moves) */
     for (uint64_t row = 0; row < plan->num_rows; row++) {
       for (uint64_t i = plan->link_off[row]; i < plan->link_off[row + 1]; i++) {
         const wf__row_link *link = &plan->links[i];
@@ -375,6 +378,6 @@ void wf__compose_plan_free(wf__row_plan *plan) {
   }
   free(plan->link_off);
   free(plan->links);
-  free(plan->stay[0]); /* one block for all masks */
+  free(plan->stay[0]); /* one allocation for all masks */
   *plan = (wf__row_plan){0};
 }

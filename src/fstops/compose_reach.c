@@ -1,25 +1,26 @@
-/* compose_reach.c - which pairs are reached from the start, and which of them reach a final pair:
- * rows of bits that grow until nothing is new.
+/* compose_reach.c - finds the pairs that are reached from the start, and those of them that reach a
+ * final pair. Bits are added to rows until a fixpoint is reached.
  *
  *   bits    [num_rows * num_words]    pairs found
- *   fresh   the same shape            pairs found whose steps have not been taken yet
- *   full    [num_rows * num_summary]  a bit for each word of `fresh` that is not 0
- *   dirty   [num_rows] bits           rows with something in `fresh`, by rank
+ *   fresh   [num_rows * num_words]    pairs found whose steps have not been taken yet
+ *   full    [num_rows * num_summary]  one bit for each word of `fresh`: is it not 0?
+ *   dirty   [num_rows] bits           by rank: does the row have any bit in `fresh`?
  *
- * A visit takes the fresh bits of a row, moves them along each kind of step once, and adds the
- * result to every row that a step of the kind leads to. Rows are visited in sweeps by rank, a
- * topological order as far as there is one, so that much has gathered in a row when its turn comes.
- * What is found in the end does not depend on the order; so threads share a sweep without more than
- * atomic ors. */
+ * A visit takes the fresh bits of a row, applies each kind of step to them once, and adds the
+ * result to every row that a step of that kind leads to. Rows are visited in sweeps by rank, which
+ * is a topological order if there is one. So a row has collected many bits when it is visited.
+ * The fixpoint does not depend on the order of visits, so threads can share a sweep with nothing
+ * but atomic operations on words. */
 #include <string.h>
 
 #include "base/interrupt.h"
 #include "fstops/compose_rows.h"
 
-enum { ITEM_WORDS = 4 }; /* of `dirty`, a work item */
+enum { ITEM_WORDS = 4 }; /* words of `dirty` in one work item */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Words of one thread: the fresh bits it took, what they become, and where either is not 0. */
+/* Scratch of one thread: the fresh words of the visited row, the words after a step, and the
+ * indices of those that are not 0. */
 struct scratch {
   uint64_t *in, *out;
   uint32_t *in_at, *out_at;
@@ -29,12 +30,12 @@ struct reach {
   const wf__row_plan *plan;
   const wf__row_steps *steps;
   const wf__label_moves *moves;
-  const uint64_t *mask; /* only pairs among these; NULL: all */
+  const uint64_t *mask; /* only these pairs may be found; NULL: all pairs */
   uint64_t *bits, *fresh, *full, *dirty;
   uint32_t *order; /* rows by rank */
   uint32_t *rank;
   uint64_t num_ranks, num_words, num_summary;
-  struct scratch *scratch; /* by worker */
+  struct scratch *scratch; /* one per worker */
   wf__pool *pool;
 };
 
@@ -51,7 +52,7 @@ INLINE uint64_t read_word(const uint64_t *word, bool shared) {
   return shared ? __atomic_load_n(word, __ATOMIC_RELAXED) : *word;
 }
 
-/* Returns what was there. */
+/* Returns the old value. */
 INLINE uint64_t or_word(uint64_t *word, uint64_t value, bool shared) {
   if (shared) return __atomic_fetch_or(word, value, __ATOMIC_ACQ_REL);
   uint64_t old = *word;
@@ -66,7 +67,7 @@ INLINE void mark_dirty(struct reach *r, uint32_t row, bool shared) {
   or_word(&r->dirty[rank >> 6], (uint64_t)1 << (rank & 63), shared);
 }
 
-/* Adds words to a row; what is new is fresh. */
+/* Adds words to a row. Bits that were not set yet become fresh. */
 INLINE void add_words(struct reach *r, uint32_t row, const uint64_t *words, const uint32_t *at,
                       uint32_t count, bool shared) {
   uint64_t base = row * r->num_words, any = 0;
@@ -96,7 +97,7 @@ INLINE uint32_t take_fresh(struct reach *r, uint32_t row, struct scratch *s, boo
   return count;
 }
 
-/* out = in, as far as the bits may stay. */
+/* Step that stays: out = in & mask. */
 INLINE uint32_t stay(const uint64_t *mask, struct scratch *s, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     s->out[s->in_at[i]] = s->in[s->in_at[i]] & mask[s->in_at[i]];
@@ -105,7 +106,7 @@ INLINE uint32_t stay(const uint64_t *mask, struct scratch *s, uint32_t count) {
   return count;
 }
 
-/* out = in moved along the arcs of a label: from state to state. */
+/* Step along a label: moves each bit of `in` along the arcs of its state. */
 INLINE uint32_t move_states(const struct reach *r, uint32_t label, struct scratch *s,
                             uint32_t count) {
   const uint32_t *off = r->moves->off + label * r->plan->b.num_states, *to = r->moves->to;
@@ -124,7 +125,7 @@ INLINE uint32_t move_states(const struct reach *r, uint32_t label, struct scratc
   return num_out;
 }
 
-/* The same through the label's list of arcs, without a branch. Words of `in` that are not fresh
+/* The same with the label's list of arcs, without branches. The words of `in` that are not fresh
  * must be 0. */
 INLINE uint32_t move_list(const struct reach *r, uint32_t label, struct scratch *s) {
   const uint32_t *off = r->moves->off + label * r->plan->b.num_states, *from = r->moves->from,
@@ -203,8 +204,8 @@ static void sweep(struct reach *r) {
 
 /* --- setting up -------------------------------------------------------------------------- */
 
-/* Rows in reverse postorder of a depth-first search along the forward steps; those not met get no
- * rank. `next`: where a row stands among its steps. */
+/* Writes the rows in reverse postorder of a depth-first search along the forward steps. Rows that
+ * it does not reach get no rank. `next` is the next step of each row. */
 static uint64_t order_rows(const wf__row_plan *plan, uint32_t *order, uint32_t *rank,
                            uint64_t *next, uint32_t *stack) {
   uint64_t depth = 0, num_done = 0, n = plan->num_rows;
@@ -262,7 +263,8 @@ static wf_status alloc_reach(struct reach *r, bool backward, wf_error *err) {
     return wf__fail_memory(err, num_rows * num_words * 8, "rows of bits");
   for (uint64_t i = 0; i < num_workers; i++) {
     struct scratch *s = &r->scratch[i];
-    s->in = wf__calloc(num_words * 3, sizeof *s->in); /* out, in_at, out_at behind it */
+    /* out, in_at and out_at follow in the same allocation */
+    s->in = wf__calloc(num_words * 3, sizeof *s->in);
     if (s->in == NULL) return wf__fail_memory(err, num_words * 24, "rows of bits");
     s->out = s->in + num_words;
     s->in_at = (uint32_t *)(s->in + 2 * num_words);

@@ -1,4 +1,5 @@
-/* compose_rows.c - dense composition: plan, pairs reached, pairs that reach a final one, arrays. */
+/* compose_rows.c - dense composition: makes the plan, finds the pairs reached and those that reach
+ * a final pair, and writes the arrays. */
 #include "fstops/compose_rows.h"
 
 #include <string.h>
@@ -14,7 +15,8 @@ uint64_t wf__compose_rows_cells(const wf__compose_job *job, uint64_t *out_bytes)
   if (num_rows >= UINT32_MAX || a->num_arcs >= UINT32_MAX / 4 || b->num_arcs >= UINT32_MAX / 4 ||
       num_rows > limit / num_words / 64)
     return UINT64_MAX;
-  *out_bytes = num_rows * num_words * 3 * 9; /* reached, fresh, kept; summaries */
+  /* three tables (reached, fresh, kept) of 8 bytes a word, and 1 for summaries */
+  *out_bytes = num_rows * num_words * 3 * 9;
   return num_rows * b->num_states;
 }
 
@@ -28,7 +30,7 @@ static wf_status compose(const wf__row_plan *plan, const wf__compose_job *job, u
                          uint64_t **kept, wf__compose_output *out, wf_error *err) {
   uint64_t num_words = plan->num_rows * plan->num_words;
   WF__TRY(wf__compose_reach(plan, job->pool, reached, err));
-  WF__TRY(wf__interrupted(err)); /* then it is not all there */
+  WF__TRY(wf__interrupted(err)); /* an interrupted search is incomplete */
   if (count_bits(reached, num_words) > job->max_states)
     return wf__fail(err, WF_ERR_LIMIT, "the composition has more than %llu states (max_states)",
                     (unsigned long long)job->max_states);

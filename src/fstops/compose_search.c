@@ -1,19 +1,20 @@
-/* compose_search.c - composition pair by pair: a breadth-first search over the pairs that are
- * reached, for results that are sparse among all pairs.
+/* compose_search.c - composition pair by pair: a breadth-first search over the pairs reached. For
+ * results with few of all pairs.
  *
- * States are triples (state of a, state of b, filter state), numbered as a breadth-first search
- * discovers them. Each state's arcs come in a fixed order, which is that of OpenFst's fstcompose on
- * sorted inputs: of the two states the one with fewer arcs leads (a's on a tie); first the other
- * one's epsilons move alone; then each of the leader's arcs in turn: an epsilon alone, then with
- * each epsilon of the other; a label with each arc of the other that has it. For the canonical
- * order, a leads everywhere, and compose_order.c renumbers the states in the end.
+ * States are triples (state of a, state of b, filter state), numbered in the order in which the
+ * search discovers them. The order of a state's arcs is that of OpenFst's fstcompose on sorted
+ * inputs. Of the two states, the one with fewer arcs leads (a's on a tie). First, the other state's
+ * epsilons are taken while the leader waits. Then come the leader's arcs: an epsilon first while
+ * the other waits, then with each epsilon of the other; any other label with each arc of the other
+ * that has it. For the canonical order, a always leads, and compose_order.c renumbers the states at
+ * the end.
  *
- *   queue -> expand: candidates (arc, triple it leads to) -> intern: triples, prefetched, become
- *   state ids -> trim, in place
+ *   expand   a triple from the queue becomes candidates: arcs and the triples they lead to
+ *   intern   looks up the triples, with prefetching, and replaces them by state ids
+ *   trim     removes useless states, in place
  *
- * which is a pipeline (pipeline.h): threads expand while one interns.
- *
- * The filter is a table of four moves (compose_filter.h) worked out once per state. */
+ * Expand and intern form a pipeline (pipeline.h): several threads expand while one interns.
+ * The moves that the filter allows (compose_filter.h) are computed once per state. */
 #include <string.h>
 
 #include "fstops/compose_filter.h"
@@ -33,26 +34,26 @@ struct composer {
   wf__compose_states states;
   wf__compose_output *out;
   bool gave_up;
-  uint64_t looked; /* arcs of visited states, if the sides are only looked at */
+  uint64_t visited_arcs; /* arcs of the visited states, if the sides are lazy */
 };
 
-/* Some states in a row, and what expanding them gave. */
+/* A range of states, and the result of expanding them. */
 struct chunk {
   WF__VEC(uint64_t) input;   /* the states' triples */
   WF__VEC(float) final_cost; /* [states] */
   WF__VEC(uint64_t) arc_end; /* [states] */
   WF__VEC(wf_arc) arcs;
-  WF__VEC(uint64_t) triples;      /* where the arcs lead */
-  WF__VEC(wf_arc_origin) origins; /* of the arcs, if they are requested */
+  WF__VEC(uint64_t) triples;      /* targets of the arcs */
+  WF__VEC(wf_arc_origin) origins; /* origins of the arcs, if requested */
 };
 
-/* Composer and chunk: what expanding takes. */
+/* Arguments of the functions that expand a state. */
 struct expansion {
   const struct composer *c;
   struct chunk *out;
 };
 
-/* The arcs of one state: all, and where the epsilons end. */
+/* The arcs of one state. Sorted arcs begin with the epsilons. */
 struct span {
   uint64_t begin, end, labels; /* epsilons: [begin, labels) */
 };
@@ -77,7 +78,7 @@ INLINE wf_status reserve(struct expansion *x, uint64_t count, wf_error *err) {
   return wf__vec_grow(&x->out->triples, count, "arcs", err);
 }
 
-/* `a`, `b`: the arcs it is made of; NULL where a side waits. */
+/* Adds a candidate. `a` and `b` are the arcs that it combines; NULL if that side waits. */
 INLINE void emit(struct expansion *x, const wf_arc *a, const wf_arc *b, wf_arc arc,
                  uint64_t triple) {
   const struct composer *c = x->c;
@@ -94,7 +95,7 @@ INLINE void emit_pair(struct expansion *x, const wf_arc *a, const wf_arc *b, int
   emit(x, a, b, arc, wf__compose_pack(a->nextstate, b->nextstate, (uint32_t)filter));
 }
 
-/* Epsilons [begin, end) of one side move while the other side waits in `waiting`. */
+/* Takes the epsilon arcs [begin, end) of one side while the other side waits in `waiting`. */
 INLINE wf_status move_alone(struct expansion *x, bool of_a, uint64_t begin, uint64_t end,
                             uint32_t waiting, int filter, wf_error *err) {
   const struct composer *c = x->c;
@@ -111,7 +112,7 @@ INLINE wf_status move_alone(struct expansion *x, bool of_a, uint64_t begin, uint
   return WF_OK;
 }
 
-/* Arc `i` of the leader with arcs [begin, end) of the other. */
+/* Combines arc `i` of the leader with the arcs [begin, end) of the other. */
 INLINE wf_status match_range(struct expansion *x, bool a_leads, uint64_t i, uint64_t begin,
                              uint64_t end, int filter, wf_error *err) {
   const struct composer *c = x->c;
@@ -126,8 +127,8 @@ INLINE wf_status match_range(struct expansion *x, bool a_leads, uint64_t i, uint
   return WF_OK;
 }
 
-/* The same arcs in the same order as below, where the leader has many and the other few: one
- * look-up for each label of the other. */
+/* Like match_labels, with the same arcs in the same order, if the leader has many more arcs than
+ * the other: one look-up for each label of the other. */
 INLINE wf_status match_by_other(struct expansion *x, bool a_leads, uint32_t lead_state,
                                 struct span other, int filter, wf_error *err) {
   const struct composer *c = x->c;
@@ -144,8 +145,8 @@ INLINE wf_status match_by_other(struct expansion *x, bool a_leads, uint32_t lead
   return WF_OK;
 }
 
-/* Real labels: leader's arcs in order against the other's. Looked up where the other has an index
- * or is much longer, else merged. */
+/* Matches the labels other than epsilon: goes through the leader's arcs in order. Labels are looked
+ * up if the other state has an index or far more arcs; otherwise the two are merged. */
 INLINE wf_status match_labels(struct expansion *x, bool a_leads, uint32_t lead_state,
                               struct span lead, uint32_t other_state, struct span other, int filter,
                               wf_error *err) {
@@ -174,8 +175,8 @@ INLINE wf_status match_labels(struct expansion *x, bool a_leads, uint32_t lead_s
   return WF_OK;
 }
 
-/* Real labels of a where b's state has a failure arc: for each, the first state along failure arcs
- * that has the label. */
+/* Matches the labels of a other than epsilon if b's state has a failure arc. Each label is matched
+ * in the first state along the failure arcs that has it. */
 static wf_status match_with_failure(struct expansion *x, struct span a, uint32_t b_state,
                                     int filter, wf_error *err) {
   const struct composer *c = x->c;
@@ -221,7 +222,7 @@ INLINE wf_status expand_led(struct expansion *x, bool a_leads, uint64_t triple, 
                       other, moves.label, err);
 }
 
-/* The next state of the result: its final cost and the candidates for its arcs. */
+/* Expands a state of the result: adds its final cost and the candidates for its arcs. */
 static wf_status expand(struct expansion *x, uint64_t triple, wf_error *err) {
   const struct composer *c = x->c;
   uint32_t a_state = wf__compose_a(triple), b_state = wf__compose_b(triple);
@@ -241,26 +242,27 @@ static wf_status expand(struct expansion *x, uint64_t triple, wf_error *err) {
 
 static uint64_t num_known(void *user) { return ((struct composer *)user)->states.pairs.size; }
 
-static bool is_sorted(const wf__compose_side *side, uint32_t state, uint64_t *looked) {
+static bool is_sorted(const wf__compose_side *side, uint32_t state, uint64_t *visited_arcs) {
   uint64_t i = side->view.arc_off[state], end = side->view.arc_off[state + 1];
-  *looked += end - i;
+  *visited_arcs += end - i;
   while (i + 1 < end && wf__compose_label(side, i) <= wf__compose_label(side, i + 1)) i++;
   return i + 1 >= end;
 }
 
-/* Of sides that are only looked at: are the states of these triples sorted, and is it few arcs yet?
- */
-static wf_status look_at(struct composer *c, const uint64_t *triples, uint64_t count) {
+/* With lazy sides: gives up if a state of these triples is not sorted, or if the visited states
+ * have too many arcs. */
+static wf_status check_visited(struct composer *c, const uint64_t *triples, uint64_t count) {
   for (uint64_t k = 0; k < count && !c->gave_up; k++)
-    c->gave_up = !is_sorted(c->a, wf__compose_a(triples[k]), &c->looked) ||
-                 !is_sorted(c->b, wf__compose_b(triples[k]), &c->looked) ||
-                 c->looked > c->job->most_looked;
+    c->gave_up = !is_sorted(c->a, wf__compose_a(triples[k]), &c->visited_arcs) ||
+                 !is_sorted(c->b, wf__compose_b(triples[k]), &c->visited_arcs) ||
+                 c->visited_arcs > c->job->max_visited_arcs;
   return c->gave_up ? WF_ERR_LIMIT : WF_OK;
 }
 
 static wf_status take(void *user, void *to, uint64_t first, uint64_t end, wf_error *err) {
   struct composer *c = user;
-  if (c->job->most_looked != 0) WF__TRY(look_at(c, c->states.pairs.data + first, end - first));
+  if (c->job->max_visited_arcs != 0)
+    WF__TRY(check_visited(c, c->states.pairs.data + first, end - first));
   struct chunk *chunk = to;
   chunk->input.size = chunk->final_cost.size = chunk->arc_end.size = chunk->arcs.size =
       chunk->triples.size = chunk->origins.size = 0;
@@ -294,7 +296,8 @@ static uint64_t bytes_of(const struct composer *c) {
          out->csr.final_cost.cap * sizeof(float) + out->origins.cap * sizeof(wf_arc_origin);
 }
 
-/* Whether to go on. Giving up ends the pipeline like an error, but without a message. */
+/* Returns WF_OK if the search may continue. Giving up ends the pipeline like an error, but without
+ * a message. */
 static wf_status check_size(struct composer *c, wf_error *err) {
   c->gave_up = c->states.pairs.size > c->job->give_up;
   if (c->gave_up) return WF_ERR_LIMIT;
@@ -341,7 +344,7 @@ static void free_chunk(void *chunk_of_search) {
   wf__vec_free(&chunk->origins);
 }
 
-/* A pool is worth its while when the larger input is large. */
+/* The size of the larger input decides whether a thread pool is used. */
 static wf_status search(struct composer *c, int32_t num_threads, wf_error *err) {
   const wf__pipeline pipeline = {.user = c,
                                  .chunk_bytes = sizeof(struct chunk),
@@ -365,7 +368,7 @@ static wf_status search(struct composer *c, int32_t num_threads, wf_error *err) 
 
 static wf_status compose(struct composer *c, wf_error *err) {
   const wf__compose_job *job = c->job;
-  bool small = job->most_looked != 0; /* then a hash table, and no threads */
+  bool small = job->max_visited_arcs != 0; /* uses a hash table and one thread */
   uint64_t num_a = small ? WF__MAX_STATES : c->a->view.num_states,
            num_b = small ? WF__MAX_STATES : c->b->view.num_states,
            max_states = job->max_states < WF__MAX_STATES ? job->max_states : WF__MAX_STATES;
@@ -376,7 +379,7 @@ static wf_status compose(struct composer *c, wf_error *err) {
   c->out->start = 0;
   if (job->canonical)
     WF__TRY(wf__compose_renumber(c->out, c->states.pairs.data, num_a, num_b, num_filters, err));
-  wf__compose_states_free(&c->states); /* the memory serves the trimming */
+  wf__compose_states_free(&c->states); /* makes room for trimming */
   if (!job->connect) return WF_OK;
   WF__TRY(wf__csr_connect_with(&c->out->csr, &c->out->start, true, c->out->origins.data, err));
   if (c->out->with_origins) c->out->origins.size = c->out->csr.arcs.size;

@@ -1,5 +1,5 @@
-/* compose_side.c - prepares an input for matching: sorting, labels, indices of long states, failure
- * arcs. */
+/* compose_side.c - prepares an input for matching: sorts arcs, copies labels, indexes states with
+ * many arcs, separates failure arcs. */
 #include "fstops/compose_side.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { INDEX_MIN_ARCS = 16, INDEX_SPREAD = 4 };
 
-/* An index pays where labels are dense: at most INDEX_SPREAD entries per arc. */
+/* Indexes a state if its labels are dense enough: at most INDEX_SPREAD entries per arc. */
 static wf_status index_state(wf__compose_side *side, uint64_t s, wf_error *err) {
   uint64_t from = side->view.arc_off[s], count = side->view.arc_off[s + 1] - from;
   const int32_t *labels = side->labels + from;
@@ -57,8 +57,8 @@ wf_status wf__compose_side_init(wf__compose_side *side, const wf_fst *fst, bool 
   return status;
 }
 
-void wf__compose_side_look(wf__compose_side *side, const wf_fst *fst, bool match_output) {
-  _Static_assert(sizeof(wf_arc) == 4 * sizeof(int32_t), "labels of arcs are every fourth number");
+void wf__compose_side_init_lazy(wf__compose_side *side, const wf_fst *fst, bool match_output) {
+  _Static_assert(sizeof(wf_arc) == 4 * sizeof(int32_t), "label_shift 2 steps by one arc");
   *side = (wf__compose_side){
       .fst = wf_fst_ref(fst), .view = wf_fst_get_view(fst), .label_shift = 2, .has_epsilons = true};
   if (side->view.num_arcs > 0)
@@ -93,7 +93,7 @@ static wf_status find_failures(wf__compose_side *side, int32_t phi_label, wf_err
     if (arc->olabel != 0 && arc->olabel != phi_label)
       return wf__fail(
           err, WF_ERR_ARGUMENT,
-          "the failure arc of state %llu of the second fst has output label %d, not 0 or %d",
+          "the failure arc of state %llu of the second fst has output label %d, expected 0 or %d",
           (unsigned long long)s, arc->olabel, phi_label);
     side->fail_next[s] = arc->nextstate;
     side->fail_cost[s] = arc->weight;
@@ -101,8 +101,9 @@ static wf_status find_failures(wf__compose_side *side, int32_t phi_label, wf_err
   return WF_OK;
 }
 
-/* Along failure arcs from each state: cycles, and final costs on the way back. `path` holds the
- * states of the walk; done[s] is 1 on it, 2 behind it. */
+/* Follows the failure arcs from each state. Returns an error on a cycle; with phi_final, computes
+ * final costs on the way back. `path` holds the states of the walk. done[s] is 1 while s is on the
+ * path, then 2. */
 static wf_status follow_failures(wf__compose_side *side, bool phi_final, uint8_t *done,
                                  uint32_t *path, wf_error *err) {
   for (uint64_t root = 0; root < side->view.num_states; root++) {
@@ -114,7 +115,7 @@ static wf_status follow_failures(wf__compose_side *side, bool phi_final, uint8_t
       if (side->fail_next[s] == WF__NO_FAIL) break;
       if (done[side->fail_next[s]] == 1)
         return wf__fail(err, WF_ERR_ARGUMENT,
-                        "state %u of the second fst lies on a cycle of failure arcs", s);
+                        "state %u of the second fst is on a cycle of failure arcs", s);
     }
     while (depth > 0) {
       s = path[--depth];

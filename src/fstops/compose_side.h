@@ -1,16 +1,15 @@
-/* compose_side.h - one input of a composition, ready for matching: arcs sorted by the label that is
- * matched (output of the first fst, input of the second), those labels in an array of their own,
- * and an index into the long states.
+/* compose_side.h - one input of a composition, prepared for matching. Its arcs are sorted by the
+ * label that is matched: the output label of the first fst, the input label of the second. The
+ * labels are copied into an array, and states with many arcs have an index.
  *
- *   labels   [num_arcs]           label of each arc; a state's epsilons come first
- *   index    per long state       first[label - low] = place of the first arc with that label or a
- *            larger one
+ *   labels   [num_arcs]    label of each arc; a state's epsilons come first
+ *   index    [some states] first[label - low] is the first arc with that or a larger label
  *
- * A small composition visits few states, so its sides are only looked at (wf__compose_side_look):
- * labels are those in the arcs, there is no index, and whether a state's arcs are sorted is checked
- * when it is visited.
+ * A small composition visits few states, so its sides are not prepared (they are "lazy"). The
+ * labels are read from the arcs, there is no index, and the search checks whether a state's arcs
+ * are sorted when it visits the state.
  *
- * Failure arcs (second fst only) are taken out of the matching: fail_next / fail_cost. */
+ * Failure arcs (second fst only) are not matched as labels: see fail_next and fail_cost. */
 #ifndef WF_FSTOPS_COMPOSE_SIDE_H
 #define WF_FSTOPS_COMPOSE_SIDE_H
 
@@ -21,32 +20,36 @@
 
 struct wf__label_index {
   int32_t low, high;  /* labels of the state's first non-epsilon and last arc */
-  uint64_t first_off; /* of first[0] in the pool; there are high - low + 2 entries */
+  uint64_t first_off; /* offset of first[0] in `first`; there are high - low + 2 entries */
 };
 
 typedef struct wf__compose_side {
-  wf_fst *fst; /* owned: the input itself, or sorted */
+  wf_fst *fst; /* a reference to the input, or its sorted copy */
   wf_fst_view view;
-  int32_t *labels; /* or NULL */
-  const int32_t
-      *label_of; /* of arc i: label_of[i << label_shift], in labels or in the arcs themselves */
+  int32_t *labels; /* NULL if lazy */
+  /* the label of arc i is label_of[i << label_shift]; points into `labels` or into the arcs */
+  const int32_t *label_of;
   int label_shift;
-  uint32_t *index_of; /* [num_states] into indices, or WF__NO_INDEX; NULL: no state has one */
+  /* [num_states] index in `indices`, or WF__NO_INDEX; NULL if no state has one */
+  uint32_t *index_of;
   WF__VEC(struct wf__label_index) indices;
   WF__VEC(uint32_t) first;
   bool has_epsilons;
-  uint32_t *fail_next;           /* [num_states], or NULL without failure arcs; WF__NO_FAIL: none */
-  float *fail_cost, *final_cost; /* final_cost: as in the view, or with failure followed; fail_cost
-                                    and this may be NULL */
+  /* [num_states] target and weight of each state's failure arc; WF__NO_FAIL if it has none. The
+   * arrays are NULL if the fst has no failure arcs. */
+  uint32_t *fail_next;
+  float *fail_cost;
+  /* [num_states] final costs after following failure arcs; NULL if the fst has none. */
+  float *final_cost;
 } wf__compose_side;
 
 wf_status wf__compose_side_init(wf__compose_side *side, const wf_fst *fst, bool match_output,
                                 wf_error *err);
-/* In no time, whatever the size of the fst. */
-void wf__compose_side_look(wf__compose_side *side, const wf_fst *fst, bool match_output);
-/* Splits the failure arcs off. Errors: two at one state, an output label other than 0 or phi_label,
- * a cycle of failure arcs. With phi_final, a state that is not final takes over the final cost of
- * its failure state. */
+/* Makes a lazy side, in constant time. */
+void wf__compose_side_init_lazy(wf__compose_side *side, const wf_fst *fst, bool match_output);
+/* Reads the failure arcs. Returns an error if a state has two of them, if one has an output label
+ * other than 0 or phi_label, or if they form a cycle. With phi_final, a state that is not final
+ * gets the final cost of its failure state, plus the cost of the failure arc. */
 wf_status wf__compose_side_take_failures(wf__compose_side *side, int32_t phi_label, bool phi_final,
                                          wf_error *err);
 void wf__compose_side_free(wf__compose_side *side);
@@ -58,7 +61,8 @@ static inline bool wf__compose_has_index(const wf__compose_side *side, uint32_t 
   return side->index_of != NULL && side->index_of[state] != WF__NO_INDEX;
 }
 
-/* The first of the arcs [begin, end) whose label is not below `label`. Branch-free halving. */
+/* The first of the arcs [begin, end) whose label is at least `label`. A branch-free binary search.
+ */
 static inline uint64_t wf__compose_lower_bound(const wf__compose_side *side, uint64_t begin,
                                                uint64_t end, int32_t label) {
   const int32_t *labels = side->label_of;
@@ -72,7 +76,7 @@ static inline uint64_t wf__compose_lower_bound(const wf__compose_side *side, uin
   return begin + (count == 1 && labels[begin << shift] < label);
 }
 
-/* The arcs of `state` with `label` (not 0): *begin .. *end within the view's arcs. */
+/* Finds the arcs of `state` with `label` (not 0): [*begin, *end) in the view's arcs. */
 static inline void wf__compose_find(const wf__compose_side *side, uint32_t state, int32_t label,
                                     uint64_t *begin, uint64_t *end) {
   uint64_t from = side->view.arc_off[state], to = side->view.arc_off[state + 1];

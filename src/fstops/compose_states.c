@@ -1,10 +1,10 @@
-/* compose_states.c - growth of the table of a composition's states. */
+/* compose_states.c - growing the table of a composition's states. */
 #include "fstops/compose_states.h"
 
 #include <string.h>
 
 enum { FIRST_BITS = 12, AHEAD = 16 };
-#define FREE_ARRAY_CELLS ((uint64_t)1 << 20) /* an array this small is taken at once */
+#define FREE_ARRAY_CELLS ((uint64_t)1 << 20) /* up to this size, the array is used at once */
 
 static wf_status use_array(wf__compose_states *states, wf_error *err) {
   states->array = wf__calloc(states->num_cells, sizeof *states->array);
@@ -19,7 +19,7 @@ static wf_status use_array(wf__compose_states *states, wf_error *err) {
 
 static wf_status use_slots(wf__compose_states *states, int bits, wf_error *err) {
   uint64_t num_slots = (uint64_t)1 << bits, mask = num_slots - 1, count = states->pairs.size;
-  free(states->slots); /* the triples are in `pairs` too */
+  free(states->slots); /* rebuilt below from `pairs` */
   states->slots = wf__alloc(num_slots, sizeof *states->slots);
   if (states->slots == NULL)
     return wf__fail_memory(err, num_slots * sizeof *states->slots, "a table of states");

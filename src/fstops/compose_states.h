@@ -1,13 +1,13 @@
-/* compose_states.h - numbers for the states of a composition: triples (state of a, state of b,
- * filter state), in order of discovery.
+/* compose_states.h - numbers the states of a composition, which are triples (state of a, state of
+ * b, filter state), in order of discovery.
  *
- *   pairs   id -> triple, packed into 64 bits; it is the breadth-first queue as well
- *   table   triple -> id: open addressing while few triples are known, 8 bytes a slot (the triple
- *           is in `pairs`); a plain array over all of them as soon as the array would be the
- *           smaller of the two, which for dense compositions is soon
+ *   pairs   id -> triple, packed into 64 bits; also the queue of the breadth-first search
+ *   table   triple -> id. First a hash table with open addressing, 8 bytes per slot (the triple
+ *           itself is in `pairs`). When it would outgrow a plain array over all triples, the array
+ *           replaces it, which happens early in dense compositions.
  *
- * A lookup misses the cache, nearly always. So callers look ahead: wf__compose_prefetch for a
- * triple far ahead, wf__compose_prefetch_pair for a nearer one, then wf__compose_intern. */
+ * Nearly every look-up misses the cache, so callers prefetch: wf__compose_prefetch for a triple far
+ * ahead, wf__compose_prefetch_pair for a nearer one, then wf__compose_intern. */
 #ifndef WF_FSTOPS_COMPOSE_STATES_H
 #define WF_FSTOPS_COMPOSE_STATES_H
 
@@ -35,9 +35,9 @@ struct wf__compose_slot {
 
 typedef struct wf__compose_states {
   WF__VEC(uint64_t) pairs;
-  struct wf__compose_slot *slots; /* 2^bits; NULL once `array` is there */
+  struct wf__compose_slot *slots; /* 2^bits slots; NULL once `array` is used */
   int bits;
-  uint32_t *array; /* id + 1, 0: unknown */
+  uint32_t *array; /* id + 1; 0: unknown triple */
   uint64_t num_b, num_cells;
   uint32_t num_filters;
   uint64_t max_states;
@@ -62,7 +62,7 @@ static inline void wf__compose_prefetch(const wf__compose_states *states, uint64
     __builtin_prefetch(&states->slots[wf__mix64(triple) & (((uint64_t)1 << states->bits) - 1)], 1);
 }
 
-/* What wf__compose_intern will compare the triple with, if it is where it is looked for first. */
+/* Prefetches the triple that wf__compose_intern will compare with, if the first slot holds it. */
 static inline void wf__compose_prefetch_pair(const wf__compose_states *states, uint64_t triple) {
   if (states->array != NULL) return;
   uint64_t hash = wf__mix64(triple);
@@ -80,7 +80,7 @@ static inline wf_status wf__compose_add(wf__compose_states *states, uint64_t tri
   return WF_OK;
 }
 
-/* The id of a triple; a new one gets the next. */
+/* Sets `*id` to the id of a triple. A new triple gets the next id. */
 static inline wf_status wf__compose_intern(wf__compose_states *states, uint64_t triple,
                                            uint32_t *id, wf_error *err) {
   if (states->array == NULL && wf__unlikely(states->pairs.size * 8 >= (uint64_t)5 << states->bits))

@@ -1,4 +1,4 @@
-/* composer.c - the calls that compose: one pair, or many pairs on a device. */
+/* composer.c - the public calls that compose one pair, or many pairs, on the CPU or a GPU. */
 #include "fstops/composer.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static wf_status take_options(const wf_compose_options *options, bool with_origi
   WF__TRY(wf__options_take(wf__compose_table(), options, o, err));
   if (with_origins && o->phi_label != 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "origins of arcs with phi_label: an arc may come from several");
+                    "origins of arcs are not available with phi_label: an arc may have several");
   if (!is_gpu(o->device)) return WF_OK;
   if (o->order != ORDER_CANONICAL)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
@@ -109,8 +109,9 @@ wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst 
   WF__TRY(take_options(options, with_origins, &o, err));
   if ((num_a != 1 && num_a != count) || (num_b != 1 && num_b != count))
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "%zu and %zu fsts for %zu compositions: neither one nor as many", num_a, num_b,
-                    count);
+                    "%zu and %zu fsts for %zu compositions: each side needs one fst or as many as "
+                    "there are compositions",
+                    num_a, num_b, count);
   wf_composer *self = wf__calloc(1, sizeof *self);
   if (self == NULL) return wf__fail_memory(err, sizeof *self, "a composer");
   self->options = o;
@@ -118,7 +119,7 @@ wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst 
   self->with_origins = with_origins;
   wf_status status =
       fill(self, (const wf_fst *const *[]){a, b}, (const size_t[]){num_a, num_b}, err);
-  self->options.device = NULL; /* the caller's, who may free it */
+  self->options.device = NULL; /* the string belongs to the caller, who may free it */
   if (status == WF_OK)
     *out = self;
   else
@@ -126,12 +127,12 @@ wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst 
   return status;
 }
 
-/* The pairs on the CPU's threads. */
+/* A run on the CPU: threads share the pairs. */
 struct job {
   wf_composer *composer;
   wf_compose_options options;
-  wf_error *errors; /* [threads], of the first pair a thread failed at */
-  uint64_t *failed; /* [threads], that pair; UINT64_MAX: none */
+  wf_error *errors; /* [threads] error of the first pair that failed in the thread */
+  uint64_t *failed; /* [threads] index of that pair; UINT64_MAX: none */
 };
 
 static void compose_item(void *user, uint64_t item, int worker) {
@@ -178,7 +179,7 @@ wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
   forget_results(composer);
   if (num_threads != 1 && composer->count > 1) {
     WF__TRY(wf__pool_create(num_threads, &pool, err));
-    job.options.num_threads = 1; /* of each pair */
+    job.options.num_threads = 1; /* within a pair */
   }
   wf_status status = run_items(&job, pool, err);
   wf__pool_free(pool);
@@ -189,7 +190,8 @@ wf_status wf_composer_run(wf_composer *composer, wf_error *err) {
 
 static wf_status check_result(const wf_composer *composer, size_t i, bool origins, wf_error *err) {
   if (i >= composer->count)
-    return wf__fail(err, WF_ERR_ARGUMENT, "pair %zu of %zu", i, composer->count);
+    return wf__fail(err, WF_ERR_ARGUMENT, "pair %zu is out of range, the composer has %zu pairs", i,
+                    composer->count);
   if (!composer->has_run) return wf__fail(err, WF_ERR_STATE, "the composer has not run");
   if (origins && !composer->with_origins)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "origins were not requested");

@@ -1,6 +1,6 @@
-/* concat.c - one fst after the other: every final state of a part but the last gets an epsilon arc,
- * with its final cost, to the start of the next and is final no more. States are numbered part by
- * part, as OpenFst does. */
+/* concat.c - concatenation. Every final state of a part, except the last part's, gets an epsilon
+ * arc to the start of the next part, with the final cost as weight, and is no longer final. States
+ * are numbered part by part, as in OpenFst. */
 #include "fstops/csr_copy.h"
 
 static wf_status append_linked(wf__csr *csr, const wf_fst_view *view, uint64_t next_start,
@@ -24,7 +24,7 @@ static wf_status append_linked(wf__csr *csr, const wf_fst_view *view, uint64_t n
 
 wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err) {
   *out = NULL;
-  if (count == 0) return wf__fail(err, WF_ERR_ARGUMENT, "concatenation of no fsts");
+  if (count == 0) return wf__fail(err, WF_ERR_ARGUMENT, "cannot concatenate 0 fsts");
   bool empty = false;
   uint64_t num_states = 0;
   for (size_t k = 0; k < count; k++) {

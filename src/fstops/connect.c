@@ -1,9 +1,9 @@
-/* connect.c - keeps the states that lie on a path from the start to a final state.
+/* connect.c - keeps the states that are on a path from the start to a final state.
  *
- * Forward: breadth-first. Backward: first a sweep from the last state to the first, each state
- * asking whether a successor is known to be good, then one upwards; where states are numbered as a
- * search found them this settles nearly all. Only what is still open after that goes through a
- * search over reversed arcs. */
+ * Accessible states are found by a breadth-first search. Coaccessible ("good") states are found by
+ * two sweeps over the states, one from the last to the first and one back: a state is good if a
+ * successor is. If the states are numbered in the order of a search, the sweeps find nearly all of
+ * them. A search over reversed arcs finds the rest. */
 #include "fstops/connect.h"
 
 #include <string.h>
@@ -12,11 +12,12 @@
 
 /* --- marks ------------------------------------------------------------------------------- */
 
-/* Sets of states are bits: those of three million states fit a second-level cache. */
+/* Sets of states are bitmaps; a bitmap of three million states fits in an L2 cache. */
 static inline bool has(const uint64_t *set, uint64_t s) { return set[s / 64] >> (s % 64) & 1; }
 static inline void put(uint64_t *set, uint64_t s) { set[s / 64] |= (uint64_t)1 << (s % 64); }
 
-/* Breadth-first, which is how most fsts are numbered: memory is then read nearly in order. */
+/* The search is breadth-first, as most fsts are numbered in that order: memory is then read nearly
+ * sequentially. */
 static wf_status mark_accessible(const wf_fst_view *view, uint64_t *seen, wf_error *err) {
   uint32_t *queue = wf__alloc(view->num_states, sizeof *queue);
   if (queue == NULL) return wf__fail_memory(err, view->num_states * sizeof *queue, "a search");
@@ -42,8 +43,8 @@ static bool leads_to_good(const wf_fst_view *view, uint64_t s, const uint64_t *g
   return false;
 }
 
-/* Sources of the arcs out of open states (not good yet), by destination, by counting sort: those of
- * t are from[off[t]] .. from[off[t + 1] - 1]. */
+/* Sorts the arcs out of open states (those not known to be good) by target, with a counting sort.
+ * The sources of the arcs into t are from[off[t]] .. from[off[t + 1] - 1]. */
 static wf_status reverse_open(const wf_fst_view *view, const uint64_t *good, uint32_t *off,
                               uint32_t **out_from, wf_error *err) {
   uint64_t n = view->num_states, num_arcs = 0;
@@ -54,7 +55,8 @@ static wf_status reverse_open(const wf_fst_view *view, const uint64_t *good, uin
     num_arcs += view->arc_off[s + 1] - view->arc_off[s];
   }
   if (num_arcs > UINT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "%llu arcs are too many to trim",
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "trimming needs to reverse %llu arcs, at most 2^32-1 are supported",
                     (unsigned long long)num_arcs);
   uint32_t *from = *out_from = wf__alloc(num_arcs, sizeof *from);
   if (from == NULL) return wf__fail_memory(err, num_arcs * sizeof *from, "reversed arcs");
@@ -67,8 +69,8 @@ static wf_status reverse_open(const wf_fst_view *view, const uint64_t *good, uin
   return WF_OK;
 }
 
-/* Fetches ahead of a search what it will read: bounds of a state far behind in the queue, sources
- * of one nearer. */
+/* Prefetches what the search will read: the offsets of a state 16 places ahead in the queue, the
+ * sources of a state 8 places ahead. */
 static inline void fetch_ahead(const uint32_t *queue, uint64_t head, uint64_t tail,
                                const uint32_t *off, const uint32_t *from) {
   if (head + 16 >= tail) return;
@@ -76,7 +78,8 @@ static inline void fetch_ahead(const uint32_t *queue, uint64_t head, uint64_t ta
   __builtin_prefetch(&from[off[queue[head + 8]]]);
 }
 
-/* Searches backwards from the good states in queue[0 .. tail); the queue has room for all. */
+/* Searches backwards from the good states in queue[0 .. tail). The queue has room for all open
+ * states. */
 static wf_status spread_good(const wf_fst_view *view, uint64_t *good, uint32_t *queue,
                              uint64_t tail, wf_error *err) {
   uint32_t *off = wf__calloc(view->num_states + 2, sizeof *off), *from = NULL;
@@ -118,10 +121,10 @@ static wf_status mark_coaccessible(const wf_fst_view *view, uint64_t *good, wf_e
   return status;
 }
 
-/* --- keeping ----------------------------------------------------------------------------- */
+/* --- removing states --------------------------------------------------------------------- */
 
-/* What is kept of a state becomes its new number, in `number`; WF__DROPPED else. `*num_kept` may
- * equal num_states. */
+/* Sets number[s] to the new number of state s, or to WF__DROPPED. `*num_kept` may equal num_states.
+ */
 #define WF__DROPPED UINT32_MAX
 
 static wf_status number_kept(const wf_fst_view *view, bool all_accessible, uint32_t **number,
@@ -148,8 +151,8 @@ static wf_status number_kept(const wf_fst_view *view, bool all_accessible, uint3
   return status;
 }
 
-/* Writes the kept states to the arrays of `out`, which have room and may be those of `view` itself:
- * writing never overtakes reading. `origins` (or NULL) are moved in place. */
+/* Writes the kept states to the arrays of `out`, which must be large enough. They may be the arrays
+ * of `view`: a write never passes the read position. `origins` (or NULL) are moved in place. */
 static void keep_states(const wf_fst_view *view, const uint32_t *number, wf__csr *out,
                         wf_arc_origin *origins) {
   uint64_t num_arcs = 0, num_states = 0;

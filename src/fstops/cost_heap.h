@@ -1,8 +1,9 @@
-/* cost_heap.h - binary heap of (cost, arcs, item), smallest first.
+/* cost_heap.h - binary min-heap of (cost, number of arcs, item).
  *
- * The order is total - cost, then number of arcs, then the user's order of items or their numbers -
- * so searches built on it do not depend on how the heap moves its entries. Entries are never
- * changed in place: a search pushes again and skips what is stale when it pops it. */
+ * The order is total: by cost, then number of arcs, then item (by number, or by a comparison that
+ * the user gives). So the results of a search do not depend on how the heap moves its entries.
+ * There is no decrease-key: a search pushes an item again, and skips outdated entries when it pops
+ * them. */
 #ifndef WF_FSTOPS_COST_HEAP_H
 #define WF_FSTOPS_COST_HEAP_H
 
@@ -10,14 +11,15 @@
 
 typedef struct wf__heap_entry {
   double cost;
-  uint32_t hops; /* arcs on the way */
+  uint32_t hops; /* arcs on the path */
   uint32_t item; /* state or node */
 } wf__heap_entry;
 
 typedef struct wf__heap {
   wf__heap_entry *data;
   uint64_t size, cap;
-  bool (*item_less)(const void *user, uint32_t a, uint32_t b); /* NULL: by number */
+  /* NULL: items are compared as numbers */
+  bool (*item_less)(const void *user, uint32_t a, uint32_t b);
   const void *user;
 } wf__heap;
 

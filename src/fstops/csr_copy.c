@@ -1,4 +1,4 @@
-/* csr_copy.c - copying fsts into arrays under construction. */
+/* csr_copy.c - copies fsts into arrays under construction. */
 #include "fstops/csr_copy.h"
 
 #include <string.h>

@@ -1,14 +1,14 @@
-/* csr_copy.h - copying fsts into arrays under construction: the common part of the structural
- * operations. */
+/* csr_copy.h - copies fsts into arrays under construction. Shared by the operations on structure,
+ * such as union and concat. */
 #ifndef WF_FSTOPS_CSR_COPY_H
 #define WF_FSTOPS_CSR_COPY_H
 
 #include "fst/fst.h"
 
-/* Appends the states of `view` (offsets and final costs, not the arcs: the caller appends exactly
- * those next, in order). */
+/* Appends the offsets and final costs of the states of `view`. The caller must append their arcs
+ * next, in the same order. */
 wf_status wf__csr_copy_states(wf__csr *csr, const wf_fst_view *view, wf_error *err);
-/* Appends states and arcs, next states shifted by the number of states that were there. */
+/* Appends states and arcs. Next states are shifted by the number of states already in `csr`. */
 wf_status wf__csr_append(wf__csr *csr, const wf_fst_view *view, wf_error *err);
 
 #endif

@@ -1,18 +1,19 @@
-/* delay_labels.c - strings on arcs spelled out: an arc puts out the first label, and what is left
- * waits for the arcs behind it.
+/* delay_labels.c - splits output strings on arcs into single labels. An arc emits the first label
+ * of its string; the rest is delayed to the next arcs.
  *
- * A state of the result is a state and the string that waits there, which goes in front of what its
- * arcs put out. A string that waits at a final state is put out on the way to a last state, over
- * arcs with input epsilon; there are none elsewhere, so what was deterministic stays so. OpenFst
- * factors pushed weights in the same way (FactorWeightFst), and the states are the same.
+ * A state of the result is a pair of a state and a pending string, which comes before the output of
+ * the state's arcs. If a string is pending at a final state, a chain of arcs with input epsilon
+ * emits it on the way to an added final state. No other arcs get an input epsilon, so a
+ * deterministic input gives a deterministic result. OpenFst factors pushed weights in the same way
+ * (FactorWeightFst), with the same states.
  *
- * After pushing towards the start, the string at a state is an end of what was pushed over it
- * (nothing is put out later than before), so there are few. After pushing towards the final states
- * there can be exponentially many: the caller sets a limit. */
+ * After pushing towards the start, the string pending at a state is a suffix of the string that was
+ * pushed past it (no label is emitted later than before), so there are few of them. After pushing
+ * towards the final states there can be exponentially many, so the caller sets a limit. */
 #include "fstops/push.h"
 
 struct waiting {
-  uint32_t state; /* num_states: the last state */
+  uint32_t state; /* num_states: the added final state */
   uint32_t string;
 };
 
@@ -20,7 +21,7 @@ struct delay {
   wf__strings *strings;
   const wf__pushed *pushed;
   uint64_t num_states;
-  WF__VEC(struct waiting) states; /* of the result, as they are found */
+  WF__VEC(struct waiting) states; /* states of the result, in order of discovery */
   wf__map64 map;                  /* state << 32 | string -> number in `states` */
   wf__csr made;
 };
@@ -38,7 +39,7 @@ static wf_status find_state(struct delay *d, uint32_t state, uint32_t string, ui
   return wf__vec_push(&d->states, waiting, "states", err);
 }
 
-/* An arc that puts out the first label of `string`; the rest waits where it leads to. */
+/* Adds an arc that emits the first label of `string`. The rest is pending in its target state. */
 static wf_status put_arc(struct delay *d, wf_arc arc, uint32_t string, wf_error *err) {
   uint32_t rest = string == 0 ? 0 : wf__string_rest(d->strings, string);
   arc.olabel = string == 0 ? 0 : (int32_t)wf__string_label(d->strings, string);
@@ -60,8 +61,8 @@ static wf_status make_state(struct delay *d, struct waiting at, wf_error *err) {
   uint32_t at_end = at.string;
   if (final_cost != INFINITY && final_string != NULL)
     WF__TRY(wf__string_concat(d->strings, at.string, final_string[at.state], &at_end, err));
-  bool owes = final_cost != INFINITY && at_end != 0;
-  WF__TRY(wf__csr_add_state(&d->made, owes ? INFINITY : final_cost, err));
+  bool pending = final_cost != INFINITY && at_end != 0;
+  WF__TRY(wf__csr_add_state(&d->made, pending ? INFINITY : final_cost, err));
   uint64_t end = at.state + 1 < d->num_states ? csr->arc_off.data[at.state + 1] : csr->arcs.size;
   for (uint64_t i = csr->arc_off.data[at.state]; i < end; i++) {
     wf_arc arc = csr->arcs.data[i];
@@ -73,13 +74,14 @@ static wf_status make_state(struct delay *d, struct waiting at, wf_error *err) {
       WF__TRY(wf__string_concat(d->strings, at.string, string, &string, err));
     WF__TRY(put_arc(d, arc, string, err));
   }
-  return owes ? put_arc(d, (wf_arc){.nextstate = (uint32_t)d->num_states, .weight = final_cost},
-                        at_end, err)
-              : WF_OK;
+  return pending ? put_arc(d, (wf_arc){.nextstate = (uint32_t)d->num_states, .weight = final_cost},
+                           at_end, err)
+                 : WF_OK;
 }
 
-/* `number` [states]: a state's first comes in the place of the state, the others behind. `order` is
- * its inverse. */
+/* Sets number[k], the final number of state k of the result. The first pair found for each input
+ * state comes first, in the order of input states; the other pairs follow. `order` is the inverse.
+ */
 static void number_states(const struct delay *d, uint32_t *first, uint32_t *number,
                           uint32_t *order) {
   uint32_t next = 0;

@@ -1,9 +1,9 @@
-/* determinize.c - weighted determinization of functional transducers on the input side (Mohri 1997,
+/* determinize.c - weighted determinization of functional transducers by input label (Mohri 1997,
  * "Finite-state transducers in language and speech processing", sections 3.3 and 4).
  *
- * Subsets are numbered in order of discovery, expanded (determinize_expand.c) and interned: a
- * pipeline (pipeline.h). Expansions that would write to the string pool, which are few, are
- * postponed until no other thread runs. */
+ * A pipeline (pipeline.h) expands subsets (determinize_expand.c) and interns the subsets that their
+ * arcs lead to. Subsets are numbered in order of discovery. The string pool must not be written
+ * while several threads run, so the few expansions that would write to it are postponed. */
 #include "fstops/determinize.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 
 enum { AHEAD = 16 };
 
-/* --- chunks: what wf__pipeline asks for -------------------------------------------------- */
+/* --- chunks: the callbacks of wf__pipeline ----------------------------------------------- */
 
 static uint64_t num_known(void *user) { return ((wf__determinizer *)user)->subsets.where.size; }
 
@@ -27,8 +27,8 @@ static wf_status take(void *user, void *to, uint64_t first, uint64_t end, wf_err
       chunk->arcs.size = chunk->targets.size = chunk->elements.size = 0;
   WF__TRY(wf__vec_grow(&chunk->input_size, end - first, "subsets", err));
   WF__TRY(wf__vec_grow(&chunk->states, end - first, "states", err));
-  WF__TRY(wf__vec_grow(&chunk->postponed, end - first, "subsets",
-                       err)); /* now, so that no thread can fail to postpone */
+  /* Reserved now, so that postponing a subset cannot fail. */
+  WF__TRY(wf__vec_grow(&chunk->postponed, end - first, "subsets", err));
   for (uint64_t id = first; id < end; id++) {
     wf__det_element single;
     uint32_t size;
@@ -86,7 +86,7 @@ static wf_status expand_postponed(void *user, void *to, uint64_t first, wf_error
   return WF_OK;
 }
 
-/* --- interning: expanded states join the result, what their arcs lead to becomes subset ids --- */
+/* --- interning: adds expanded states to the result, replaces target subsets by their ids ------ */
 
 static inline void prefetch(const wf__determinizer *det, const wf__det_chunk *chunk,
                             uint32_t nextstate) {
@@ -111,10 +111,9 @@ static wf_status resolve(wf__determinizer *det, const wf__det_chunk *chunk, wf_a
   } else {
     status = wf__det_subsets_add_single(&det->subsets, arc->nextstate, &arc->nextstate, err);
   }
-  const char *why =
-      det->o.max_states == 0
-          ? "gave up (costs that drift apart never end; if these do, set max_states to allow more)"
-          : "gave up (max_states)";
+  const char *why = det->o.max_states == 0 ? "gave up (the result may be infinite; if it is only "
+                                             "large, set max_states to allow more)"
+                                           : "gave up (max_states)";
   if (status == WF_ERR_NOT_DETERMINIZABLE) return wf__fail_growth(det, arc->ilabel, why, err);
   return status;
 }
@@ -140,7 +139,7 @@ static wf_status intern(void *user, void *from, uint64_t first, wf_error *err) {
 
 static void free_chunk(void *chunk) { wf__det_chunk_free(chunk); }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- the operation ----------------------------------------------------------------------- */
 
 static wf_status run(wf__determinizer *det, wf__pool *pool, bool *trimmed, wf_error *err) {
   int num_workers = wf__pool_size(pool);
@@ -176,8 +175,8 @@ static wf_status determinize(wf__determinizer *det, bool *trimmed, wf_error *err
   if (det->o.rmepsilon && !(wf__fst_local_properties(det->fst) & WF_PROP_NO_IEPSILONS))
     WF__TRY(wf__det_closure_create(&det->view, &det->closure, err));
   WF__TRY(wf__det_subsets_add_single(&det->subsets, (uint32_t)det->view.start, &start, err));
-  WF__TRY(wf__pool_for_fst(det->closure != NULL ? 1 : det->o.num_threads, &det->view, &pool,
-                           err)); /* the closure's marks serve one thread */
+  /* The scratch of the epsilon closure serves only one thread. */
+  WF__TRY(wf__pool_for_fst(det->closure != NULL ? 1 : det->o.num_threads, &det->view, &pool, err));
   wf_status status = run(det, pool, trimmed, err);
   wf__pool_free(pool);
   WF__TRY(status);
@@ -187,13 +186,13 @@ static wf_status determinize(wf__determinizer *det, bool *trimmed, wf_error *err
     for (uint64_t i = 0; i < det->csr.arcs.size; i++)
       if (det->csr.arcs.data[i].nextstate == WF__DET_SINK) det->csr.arcs.data[i].nextstate = sink;
   }
-  wf__det_subsets_free(&det->subsets); /* the memory serves the strings */
+  wf__det_subsets_free(&det->subsets); /* makes room for the strings */
   return wf__strings_expand(&det->strings, true, det->uses_sink ? sink : UINT32_MAX, &det->csr,
                             err);
 }
 
-/* Runs on a trimmed fst: a state from which nothing is accepted could seem to have two outputs, and
- * would only cost time. */
+/* The fst must be trimmed. A state that reaches no final state would cost time, and could be
+ * reported as having two outputs for one input. */
 static wf_status determinize_trimmed(const wf_fst *fst, const wf_determinize_options *o,
                                      wf_fst **out, wf_error *err) {
   wf__determinizer det = {.fst = fst, .view = wf_fst_get_view(fst), .o = *o};

@@ -1,8 +1,10 @@
-/* determinize_closure.c - what a subset reaches by arcs with epsilon input.
+/* determinize_closure.c - epsilon closure: the states that a subset reaches by arcs with input
+ * epsilon.
  *
- * The states reached are collected first, then passed in topological order of the epsilon arcs, so
- * that each passes its sum on once. Where epsilons make a cycle its states are iterated: tropical
- * until nothing gains, log until what is passed round no longer matters. */
+ * The states reached are collected first. They are then processed in topological order of the
+ * epsilon arcs, so that each passes its sum on once. The states of an epsilon cycle are iterated:
+ * in the tropical semiring until no cost improves, in the log semiring until the mass that is still
+ * circulating is negligible. */
 #include <string.h>
 
 #include "fstops/determinize.h"
@@ -10,18 +12,19 @@
 struct wf__det_closure {
   const wf_fst_view *view;
   wf__scc scc;
-  uint32_t *rank;     /* [num_states] place in scc.order */
-  uint32_t *position; /* [num_states] place in worker->current + 1 while a closure runs; else 0 */
+  uint32_t *rank; /* [num_states] index in scc.order */
+  /* [num_states] index in worker->current + 1 while a closure runs; otherwise 0 */
+  uint32_t *position;
   uint8_t *has_epsilons;
-  WF__VEC(double) dist;    /* by place in worker->current */
-  WF__VEC(double) pending; /* log, in a cycle: mass not yet passed on */
-  WF__VEC(uint64_t) order; /* rank << 32 | place */
+  WF__VEC(double) dist;    /* by index in worker->current */
+  WF__VEC(double) pending; /* log semiring: mass not passed on yet */
+  WF__VEC(uint64_t) order; /* rank << 32 | index in worker->current */
   WF__VEC(uint32_t) queue;
   WF__VEC(uint8_t) queued;
 };
 
-static const double margin =
-    20.7; /* -log of the relative mass that may stay behind in a cycle, 1e-9 */
+/* -log(1e-9): mass in a cycle that is relatively smaller than this is not passed on. */
+static const double margin = 20.7;
 
 wf_status wf__det_closure_create(const wf_fst_view *view, wf__det_closure **out, wf_error *err) {
   uint64_t n = view->num_states;
@@ -62,7 +65,7 @@ void wf__det_closure_free(wf__det_closure *closure) {
   free(closure);
 }
 
-/* Puts every state that is reached into worker->current, new ones at cost +infinity. */
+/* Adds every state reached to worker->current, with cost +infinity. */
 static wf_status collect(wf__det_worker *worker, wf_error *err) {
   wf__det_closure *closure = worker->det->closure;
   for (uint32_t i = 0; i < worker->current.size; i++)
@@ -106,8 +109,8 @@ static wf_status prepare(wf__det_worker *worker, wf_error *err) {
   return WF_OK;
 }
 
-/* A way with this output and cost to the element at `place`. `*gained`: it is the new best
- * (tropical). */
+/* Adds a path with this output and cost to the element at `place`. `*gained`: it is the new best
+ * path (tropical). */
 static wf_status offer(wf__det_worker *worker, uint32_t place, uint32_t string, double cost,
                        bool *gained, wf_error *err) {
   double *have = &worker->det->closure->dist.data[place];
@@ -127,8 +130,8 @@ static wf_status offer(wf__det_worker *worker, uint32_t place, uint32_t string, 
   return WF_OK;
 }
 
-/* Passes `mass` along the epsilon arcs of the element at `place` that stay in its component, or
- * that leave it. */
+/* Passes `mass` along the epsilon arcs of the element at `place`: along those inside its component
+ * if `stay`, along those that leave it if not. */
 static wf_status pass(wf__det_worker *worker, uint32_t place, double mass, bool stay,
                       wf_error *err) {
   wf__det_closure *closure = worker->det->closure;
@@ -158,7 +161,7 @@ static wf_status pass(wf__det_worker *worker, uint32_t place, double mass, bool 
   return WF_OK;
 }
 
-/* Iterates a component: places order[first .. end). */
+/* Iterates a component, whose elements are order[first .. end). */
 static wf_status iterate(wf__det_worker *worker, uint64_t first, uint64_t end, wf_error *err) {
   wf__det_closure *closure = worker->det->closure;
   closure->queue.size = 0;
@@ -176,7 +179,7 @@ static wf_status iterate(wf__det_worker *worker, uint64_t first, uint64_t end, w
     if (head > limit) {
       return wf__fail(
           err, WF_ERR_NEGATIVE_CYCLE,
-          "the sum over a cycle of arcs with epsilon input through state %u does not %s",
+          "the sum over a cycle of arcs with input epsilon through state %u does not %s",
           worker->current.data[place].state,
           worker->det->view.semiring == WF_LOG ? "converge" : "exist: its cost is negative");
     }

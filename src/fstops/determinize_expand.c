@@ -1,9 +1,10 @@
-/* determinize_expand.c - the arcs out of a subset.
+/* determinize_expand.c - expands a subset into arcs.
  *
- * All arcs of the subset's elements, sorted by (input label, next state), are cut into runs of one
- * label. A run becomes one arc: it puts out the longest common prefix of the run's outputs and
- * charges their summed cost, and the rest are the residuals of the subset it leads to. Runs of one
- * arc, most of them in practice, lead to {(state, empty, 0)}. */
+ * The arcs of all elements of the subset are sorted by (input label, next state) and split into
+ * runs with the same input label. A run becomes one arc. The arc emits the longest common prefix of
+ * the run's outputs and has the sum of their costs as weight. The rest of the outputs and costs
+ * become the residuals of the target subset. A run of one arc, the usual case in practice, leads to
+ * the subset {(state, empty, 0)}. */
 #include <string.h>
 
 #include "fstops/determinize.h"
@@ -45,7 +46,7 @@ static void merge(const wf__det_candidate *a, const wf__det_candidate *a_end,
   while (b < b_end) *out++ = *b++;
 }
 
-/* Natural merge sort, stable: the arcs of each element usually are a sorted run already. */
+/* Stable natural merge sort: the arcs of each element are usually sorted already. */
 static wf_status sort_found(wf__det_worker *worker, wf_error *err) {
   uint64_t n = worker->found.size;
   wf__det_candidate *data = worker->found.data;
@@ -87,8 +88,8 @@ static wf_status sort_found(wf__det_worker *worker, wf_error *err) {
 
 /* --- one run of arcs with one label ------------------------------------------------------ */
 
-/* Makes one of two ways to the same state: their costs are summed, or the better is kept if their
- * outputs differ and that is allowed. */
+/* Combines two paths to the same state: sums their costs, or keeps the better one if their outputs
+ * differ and allow_nonfunctional is set. */
 static wf_status join(wf__det_worker *worker, wf__det_candidate *into,
                       const wf__det_candidate *from, wf_error *err) {
   const wf__determinizer *det = worker->det;
@@ -105,8 +106,8 @@ static wf_status join(wf__det_worker *worker, wf__det_candidate *into,
   return WF_OK;
 }
 
-/* The subset that several ways lead to; takes the common output and the total cost out into `arc`.
- */
+/* Makes the target subset of a run with several target states. The common output prefix and the
+ * total cost go to `arc`. */
 static wf_status split_off(wf__det_worker *worker, const wf__det_candidate *run, uint64_t size,
                            wf_arc *arc, wf_error *err) {
   const wf__determinizer *det = worker->det;
@@ -154,7 +155,7 @@ static wf_status emit_run(wf__det_worker *worker, wf__det_candidate *run, uint64
     arc.nextstate = (uint32_t)run[0].key;
   } else {
     if (kept >= UINT32_MAX)
-      return wf__fail(err, WF_ERR_LIMIT, "a subset of more than 2^32 elements");
+      return wf__fail(err, WF_ERR_LIMIT, "a subset has more than 2^32-1 elements");
     WF__TRY(split_off(worker, run, kept, &arc, err));
   }
   return wf__vec_push(&worker->out->arcs, arc, "arcs", err);
@@ -162,8 +163,9 @@ static wf_status emit_run(wf__det_worker *worker, wf__det_candidate *run, uint64
 
 /* --- states ------------------------------------------------------------------------------ */
 
-/* Final cost of worker->current; an output string owed at the end becomes an arc (put in place
- * among the sorted arcs, which begin at `first`). */
+/* Sets the final cost of worker->current. If an output string is left at the end, adds an arc that
+ * emits it instead. The arc is inserted among the sorted arcs of the state, which begin at `first`.
+ */
 static wf_status emit_final(wf__det_worker *worker, uint64_t first, float *final_cost,
                             wf_error *err) {
   const wf__determinizer *det = worker->det;
@@ -225,7 +227,7 @@ wf_status wf__det_expand(wf__det_worker *worker, const wf__det_element *elements
   WF__TRY(emit_final(worker, begin, &state->final_cost, err));
   if (worker->out->arcs.size - begin >= UINT32_MAX ||
       worker->out->targets.size >= WF__DET_SEVERAL - 2)
-    return wf__fail(err, WF_ERR_LIMIT, "a state of more than 2^31 arcs");
+    return wf__fail(err, WF_ERR_LIMIT, "a state has more than 2^31 arcs");
   state->arc_off = begin;
   state->num_arcs = (uint32_t)(worker->out->arcs.size - begin);
   return WF_OK;

@@ -1,11 +1,11 @@
-/* determinize_residual.c - residual outputs: a label appended, a common prefix found and taken off.
- */
+/* determinize_residual.c - residual outputs: appending a label, finding and removing a common
+ * prefix. */
 #include "fstops/determinize.h"
 
-/* Residual outputs this long do not come from anything that can be determinized in practice. */
+/* No fst that can be determinized has residual outputs this long in practice. */
 enum { MAX_RESIDUAL = 10000 };
 
-/* wf__string_put, for a worker that may use the pool. */
+/* wf__string_put, which fails if the pool is read-only for the worker and would be written. */
 static wf_status put(wf__det_worker *worker, uint32_t label, uint32_t rest, uint32_t *out,
                      wf_error *err) {
   if (worker->shared && rest != 0) return WF_ERR_STATE;
@@ -18,11 +18,11 @@ wf_status wf__residual_append(wf__det_worker *worker, uint32_t string, int32_t o
   *out = string;
   if (olabel == 0) return WF_OK;
   if (!worker->shared && wf__string_size(&det->strings, string) >= MAX_RESIDUAL)
-    return wf__fail_growth(det, 0, "outputs fall ever further behind inputs (10000 labels)", err);
+    return wf__fail_growth(det, 0, "gave up (outputs are 10000 labels behind inputs)", err);
   return put(worker, (uint32_t)olabel, string, out, err);
 }
 
-/* Strings are lists from their last label, so a common prefix is a common rest. */
+/* Strings are lists that begin with the last label, so a common prefix is a common tail. */
 uint32_t wf__residual_common_prefix(const wf__strings *strings, uint32_t a, uint32_t b) {
   uint32_t size_a = wf__string_size(strings, a), size_b = wf__string_size(strings, b);
   if (size_a > size_b)

@@ -1,5 +1,5 @@
-/* determinize_subsets.c - every subset once, found by hash: one pool of elements, open addressing,
- * no allocation a subset. */
+/* determinize_subsets.c - the table of distinct subsets: a hash table with open addressing over one
+ * pool of elements. No allocation per subset. */
 #include <string.h>
 
 #include "fstops/determinize.h"

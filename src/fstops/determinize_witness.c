@@ -1,8 +1,7 @@
-/* determinize_witness.c - when determinization stops: an input string that shows why.
+/* determinize_witness.c - error messages of determinization, with an input string as evidence.
  *
- * Only made on failure, so nothing is recorded for it while all goes well: the first arc into each
- * state of the unfinished result is how that state was discovered, and following those arcs back
- * gives the string that leads to it. */
+ * Nothing is recorded for it in advance. The first arc into each state of the unfinished result is
+ * the one that discovered the state. Following those arcs back gives a string that leads to it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,12 +25,12 @@ static void add_label(struct text *text, uint32_t label) {
   if (text->size + need + 5 < sizeof text->data) {
     text->size += (size_t)snprintf(text->data + text->size, sizeof text->data - text->size, "%s%s",
                                    text->num_labels > 1 ? " " : "", name);
-  } else if (text->data[text->size] == '\0') { /* the first that does not fit */
+  } else if (text->data[text->size] == '\0') { /* the first label that does not fit */
     memcpy(text->data + text->size, " ...", 5);
   }
 }
 
-/* A residual is read from its last label. */
+/* Adds the labels of a residual, which lists them from the last to the first. */
 static void add_string(const wf__determinizer *det, struct text *text, uint32_t string) {
   uint32_t size = wf__string_size(&det->strings, string);
   for (uint32_t i = 0; i < size && i < 400; i++) {
@@ -41,7 +40,8 @@ static void add_string(const wf__determinizer *det, struct text *text, uint32_t 
   }
 }
 
-/* The labels along the discovery of subset `id`: input into texts[0], output into the others. */
+/* Adds the labels on the path by which subset `id` was discovered: input labels to texts[0], output
+ * labels to the other texts. */
 static bool add_way_to(const wf__determinizer *det, uint32_t id, struct text *texts,
                        int num_texts) {
   const wf__csr *csr = &det->csr;
@@ -74,7 +74,7 @@ static bool add_way_to(const wf__determinizer *det, uint32_t id, struct text *te
   return fine;
 }
 
-/* The labels of a shortest way from a state of the input to a final state. */
+/* Adds the labels of a shortest path from a state of the input to a final state. */
 static void add_way_out(const wf__determinizer *det, uint32_t state, struct text *texts) {
   const wf_fst_view *view = &det->view;
   uint64_t head = 0, tail = 0, *via = wf__alloc(view->num_states, sizeof *via);
@@ -96,7 +96,7 @@ static void add_way_out(const wf__determinizer *det, uint32_t state, struct text
     }
     tail = 0;
     for (uint32_t at = head < view->num_states ? queue[head] : state; at != state; at = from[at])
-      queue[tail++] = at; /* overwrites what was passed */
+      queue[tail++] = at; /* reuses the array of the queue */
     while (tail > 0) {
       const wf_arc *arc = &view->arcs[via[queue[--tail]]];
       add_label(&texts[0], (uint32_t)arc->ilabel);

@@ -1,9 +1,10 @@
-/* disambig.c - disambiguation symbols: self-loops that let them pass through a lexicon, and their
- * removal once they have served. */
+/* disambig.c - disambiguation symbols: adds self-loops that pass them through a lexicon, and
+ * removes the symbols afterwards. */
 #include "base/map64.h"
 #include "fstops/csr_copy.h"
 
-/* Words enter or leave here: the states that need the loops. */
+/* Does the state need the loops? It does if it is final, or if an arc that leaves it has an output
+ * label. */
 static bool wants_loops(const wf_fst_view *view, uint64_t s) {
   if (wf__is_final(view, s)) return true;
   for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)

@@ -1,12 +1,11 @@
-/* distance_solver.c - distances inside one strongly connected component.
+/* distance_solver.c - distances inside one strongly connected component (SCC).
  *
- * Tropical, no negative cost:  Dijkstra.
- * Tropical, negative costs:    label correcting with a queue; a way of as many arcs as the
- * component has states has gone round a cycle and gained.
- * Log:                         every state holds the mass that has reached it and not yet been
- * passed on (Mohri 2002, fig. 2); self-loops are
- *                              summed in closed form. Mass too small to matter waits until more
- *                              arrives, so none is lost. */
+ *   tropical, no negative cost   Dijkstra's algorithm
+ *   tropical, negative costs     label correcting with a queue. If a best path has as many arcs as
+ *                                the component has states, it contains a cycle of negative cost.
+ *   log                          each state holds the mass that reached it and was not passed on
+ *                                yet (Mohri 2002, fig. 2). Self-loops are summed in closed form.
+ *                                Negligible mass waits until more arrives, so none is lost. */
 #include <stdlib.h>
 
 #include "base/interrupt.h"
@@ -49,7 +48,7 @@ static wf_status make_scratch(wf__distance_solver *solver, wf_error *err) {
   return WF_OK;
 }
 
-/* The arcs of a state that stay inside its component. */
+/* Is it an arc to a state of the same component? */
 static inline bool inside(const wf__distance_solver *solver, uint32_t component,
                           const wf_arc *arc) {
   return solver->scc->component[arc->nextstate] == component && arc->weight != INFINITY &&
@@ -108,7 +107,7 @@ static wf_status correct_labels(wf__distance_solver *solver, uint32_t component,
       const wf_arc *arc = &graph->arcs[i];
       double cost = dist[s] + (double)arc->weight;
       uint32_t next = arc->nextstate;
-      /* A gain below delta is rounding: without this a cycle of cost zero could seem negative. */
+      /* A gain below delta may be rounding, which could make a cycle of cost zero seem negative. */
       if (!(dist[next] == INFINITY || cost < dist[next] - solver->delta) ||
           !inside(solver, component, arc))
         continue;
@@ -131,8 +130,8 @@ static wf_status diverges(uint32_t state, wf_error *err) {
       "the sum over the paths of a cycle through state %u does not converge (log semiring)", state);
 }
 
-/* Moves what entered to `pending`, queues those states, works out the closed form of self-loops;
- * counts the arcs inside. */
+/* Moves the mass that entered the component to `pending`, queues those states, computes the closed
+ * form of self-loops, and counts the arcs inside the component. */
 static wf_status start_mass(wf__distance_solver *solver, uint32_t component, uint32_t *count,
                             uint64_t *num_arcs, wf_error *err) {
   const wf_fst_view *graph = solver->graph;
@@ -154,31 +153,32 @@ static wf_status start_mass(wf__distance_solver *solver, uint32_t component, uin
   return WF_OK;
 }
 
-/* Detects sums that diverge. Each time all arcs might have been passed once, the mass under way
- * is weighed. Where the sum exists that mass dies away in the end; when its least weight in a
- * window of 16 rounds has not fallen for three windows, it does not. */
-struct watch {
-  uint64_t num_arcs, passed, next_weighing;
-  double lightest, previous; /* costs: the highest cost is the least mass */
-  int num_weighed, num_windows;
+/* Detects sums that diverge. After every round (as many arcs passed as the component has), the
+ * pending mass of all queued states is summed. If the sum over all paths converges, the pending
+ * mass tends to zero. It is taken to diverge if the least pending mass of a window of 16 rounds has
+ * not decreased for three windows in a row, or after MAX_ROUNDS rounds. */
+struct divergence {
+  uint64_t num_arcs, passed, next_check;
+  double least, previous_least; /* least mass in a window, as a cost: the highest cost */
+  int num_checks, num_windows;
 };
 
-enum { WEIGHINGS_IN_WINDOW = 16, WINDOWS_OF_GROWTH = 3, MOST_ROUNDS = 20000 };
+enum { CHECKS_PER_WINDOW = 16, WINDOWS_OF_GROWTH = 3, MAX_ROUNDS = 20000 };
 
-static bool grows(struct watch *watch, const wf__distance_solver *solver, uint32_t size,
-                  uint32_t head, uint32_t count) {
-  if (watch->passed < watch->next_weighing) return false;
-  watch->next_weighing = watch->passed + watch->num_arcs;
+static bool mass_grows(struct divergence *check, const wf__distance_solver *solver, uint32_t size,
+                       uint32_t head, uint32_t count) {
+  if (check->passed < check->next_check) return false;
+  check->next_check = check->passed + check->num_arcs;
   double mass = INFINITY;
   for (uint32_t i = 0; i < count; i++)
     mass = wf__log_add(
         mass, solver->pending[solver->queue[head + i < size ? head + i : head + i - size]]);
-  if (watch->num_weighed == 0 || mass > watch->lightest) watch->lightest = mass;
-  if (++watch->num_weighed < WEIGHINGS_IN_WINDOW) return false;
-  watch->num_windows = watch->lightest <= watch->previous ? watch->num_windows + 1 : 0;
-  watch->previous = watch->lightest;
-  watch->num_weighed = 0;
-  return watch->num_windows >= WINDOWS_OF_GROWTH || watch->passed / MOST_ROUNDS > watch->num_arcs;
+  if (check->num_checks == 0 || mass > check->least) check->least = mass;
+  if (++check->num_checks < CHECKS_PER_WINDOW) return false;
+  check->num_windows = check->least <= check->previous_least ? check->num_windows + 1 : 0;
+  check->previous_least = check->least;
+  check->num_checks = 0;
+  return check->num_windows >= WINDOWS_OF_GROWTH || check->passed / MAX_ROUNDS > check->num_arcs;
 }
 
 static wf_status sum_mass(wf__distance_solver *solver, uint32_t component, wf_error *err) {
@@ -187,19 +187,19 @@ static wf_status sum_mass(wf__distance_solver *solver, uint32_t component, wf_er
   double *dist = solver->dist, *pending = solver->pending, margin = -log(solver->delta);
   uint32_t first = solver->scc->off[component], size = solver->scc->off[component + 1] - first,
            head = 0, count = 0;
-  struct watch watch = {.previous = -INFINITY};
-  WF__TRY(start_mass(solver, component, &count, &watch.num_arcs, err));
+  struct divergence check = {.previous_least = -INFINITY};
+  WF__TRY(start_mass(solver, component, &count, &check.num_arcs, err));
   for (uint64_t step = 0; count > 0; step++) {
     WF__TRY(wf__interrupted_at(step, err));
     uint32_t s = solver->queue[head];
-    if (grows(&watch, solver, size, head, count)) return diverges(s, err);
+    if (mass_grows(&check, solver, size, head, count)) return diverges(s, err);
     head = head + 1 == size ? 0 : head + 1;
     count--;
     solver->queued[s] = 0;
     double mass = pending[s] + solver->star[s];
     pending[s] = INFINITY;
     dist[s] = wf__log_add(dist[s], mass);
-    watch.passed += graph->arc_off[s + 1] - graph->arc_off[s];
+    check.passed += graph->arc_off[s + 1] - graph->arc_off[s];
     if (!(dist[s] > -1e300)) return diverges(s, err);
     for (uint64_t i = graph->arc_off[s]; i < graph->arc_off[s + 1]; i++) {
       const wf_arc *arc = &graph->arcs[i];

@@ -1,9 +1,9 @@
-/* equal.c - wf_equal: the same fst, state by state and arc by arc. */
+/* equal.c - wf_equal: compares two fsts state by state and arc by arc. */
 #include "fst/fst.h"
 
 static bool close(float a, float b, float delta) { return a == b || fabsf(a - b) <= delta; }
 
-/* Each of the checks returns false and fills err with the difference. WF_OK as code: the call
+/* Returns false and describes the difference in err. The code in err is WF_OK, because the call
  * itself succeeds. */
 static bool same_state(const wf_fst_view *a, const wf_fst_view *b, uint64_t s, float delta,
                        wf_error *err) {
@@ -53,7 +53,7 @@ static bool same_fst(const wf_fst_view *a, const wf_fst_view *b, float delta, wf
 wf_status wf_equal(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal, wf_error *err) {
   *out_equal = false;
   if (!(delta >= 0))
-    return wf__fail(err, WF_ERR_ARGUMENT, "delta is %g; it must be 0 or more", (double)delta);
+    return wf__fail(err, WF_ERR_ARGUMENT, "delta is %g, expected 0 or more", (double)delta);
   WF__TRY(wf__same_semiring(a, b, err));
   wf_fst_view x = wf_fst_get_view(a), y = wf_fst_get_view(b);
   *out_equal = same_fst(&x, &y, delta, err);

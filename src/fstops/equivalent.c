@@ -1,18 +1,18 @@
 /* equivalent.c - wf_equivalent: do two deterministic acceptors give the same strings the same
  * costs?
  *
- * Hopcroft & Karp's algorithm with costs. States of both acceptors (those of the second behind
- * those of the first) are joined in a union-find forest in which every state keeps its offset from
- * its parent: joining p and q at offset d claims
+ * Hopcroft and Karp's algorithm, extended to costs. The states of both acceptors (those of the
+ * second numbered after those of the first) are joined in a union-find forest. Every state stores
+ * its offset from its parent. Joining p and q at offset d claims
  *
  *     cost of y from p  =  d + cost of y from q      for every string y.
  *
- * The start states are joined at offset 0. A joined pair must agree on being final, at that offset,
- * and on its labels; it then joins the targets of equal labels at d + (cost at q) - (cost at p). A
- * pair that is already joined must have the same offset. If no claim fails, all hold. As any two
- * strings' costs are compared through offsets, weights need not be pushed first, and as a string
- * has one path, the semiring does not matter. States from which nothing is accepted are left out.
- */
+ * The start states are joined at offset 0. A joined pair must either both be final, with costs that
+ * differ by the offset, or both not; and the two must have the same labels. The targets of equal
+ * labels are then joined at d + (arc cost at q) - (arc cost at p). If they are joined already, the
+ * offset must be the same. If no claim fails, all of them hold. Weights need not be pushed first,
+ * because costs are compared relative to offsets. The semiring does not matter, because each string
+ * has only one path. States that reach no final state are ignored. */
 #include <stdio.h>
 
 #include "base/interrupt.h"
@@ -20,25 +20,27 @@
 #include "fstops/best_paths.h"
 
 typedef struct pair {
-  uint32_t p, q; /* state of the first, of the second */
-  uint32_t prev; /* pair that led here; WF__NO_STATE: the start states */
-  int32_t label; /* over this label */
+  uint32_t p, q; /* state of the first and of the second fst */
+  /* index of the pair from which this one was reached; WF__NO_STATE: the start states */
+  uint32_t prev;
+  int32_t label; /* label of the arcs from that pair */
 } pair;
 
+/* Arrays of num_both have the states of the first fst, then those of the second. */
 typedef struct joiner {
   wf_fst_view view[2];
-  uint8_t *live[2]; /* [num_states] on a successful path */
-  uint32_t *parent; /* [both] forest: states of the first, then of the second */
-  uint32_t *size;   /* [both] of the tree, at its root */
-  double *offset;   /* [both] cost from this state = offset + cost from the parent; 0 at a root */
+  uint8_t *live[2]; /* [num_states] 1 if on a successful path */
+  uint32_t *parent; /* [num_both] union-find forest */
+  uint32_t *size;   /* [num_both] size of the tree, valid at its root */
+  double *offset;   /* [num_both] cost from this state = offset + cost from its parent; root: 0 */
   WF__VEC(pair) queue;
-  WF__VEC(wf_arc) row[2]; /* scratch: live arcs of one state, by label */
+  WF__VEC(wf_arc) row[2]; /* scratch: the live arcs of one state, sorted by label */
   double delta;
   bool equal;
 } joiner;
 
-/* Puts the difference and the string that led to it into err. The call itself succeeds, hence
- * WF_OK. */
+/* Describes the difference in err, with the string that leads to it. The code in err is WF_OK,
+ * because the call itself succeeds. */
 static void differ(joiner *j, const pair *at, const char *what, wf_error *err) {
   int32_t labels[24] = {0};
   uint32_t depth = 0, shown = sizeof labels / sizeof *labels;
@@ -57,7 +59,8 @@ static void differ(joiner *j, const pair *at, const char *what, wf_error *err) {
   j->equal = false;
 }
 
-/* Root of x; `*offset` its offset from the root. Shortens the way (halving). */
+/* Returns the root of x and sets `*offset` to the offset of x from it. Shortens the path (path
+ * halving). */
 static uint32_t find_root(joiner *j, uint32_t x, double *offset) {
   *offset = 0;
   while (j->parent[x] != x) {
@@ -72,19 +75,19 @@ static uint32_t find_root(joiner *j, uint32_t x, double *offset) {
   return x;
 }
 
-/* Claims cost from at->p = d + cost from at->q. */
+/* Claims that cost from at.p = d + cost from at.q. */
 static wf_status join(joiner *j, pair at, double d, wf_error *err) {
   double offset_p, offset_q;
   uint32_t root_p = find_root(j, at.p, &offset_p),
            root_q = find_root(j, (uint32_t)j->view[0].num_states + at.q, &offset_q);
   if (root_p == root_q) {
     if (fabs(offset_p - offset_q - d) > j->delta)
-      differ(j, &at, "what follows does not always cost the same", err);
+      differ(j, &at, "the costs of some continuation differ", err);
     return WF_OK;
   }
   WF__TRY(wf__vec_push(&j->queue, at, "pairs of states", err));
-  double root_offset =
-      d + offset_q - offset_p; /* cost from root_p = root_offset + cost from root_q */
+  /* cost from root_p = root_offset + cost from root_q */
+  double root_offset = d + offset_q - offset_p;
   if (j->size[root_p] <= j->size[root_q]) {
     j->parent[root_p] = root_q;
     j->offset[root_p] = root_offset;
@@ -102,7 +105,7 @@ static int compare_labels(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The live arcs of a state, by label. */
+/* Loads the live arcs of a state, sorted by label. */
 static wf_status load_row(joiner *j, int side, uint32_t s, wf_error *err) {
   const wf_fst_view *view = &j->view[side];
   j->row[side].size = 0;
@@ -132,7 +135,7 @@ static wf_status compare_pair(joiner *j, uint32_t index, wf_error *err) {
   for (uint64_t i = 0; j->equal && (i < num_p || i < num_q); i++) {
     const wf_arc *x = &j->row[0].data[i], *y = &j->row[1].data[i];
     if (i >= num_p || i >= num_q || x->ilabel != y->ilabel)
-      differ(j, &at, "only one can go on with some label", err);
+      differ(j, &at, "only one has a path that continues with some label", err);
     else
       WF__TRY(join(j, (pair){x->nextstate, y->nextstate, index, x->ilabel},
                    d + (double)y->weight - (double)x->weight, err));
@@ -204,7 +207,7 @@ wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bool *out
                         wf_error *err) {
   *out_equal = false;
   if (!(delta >= 0))
-    return wf__fail(err, WF_ERR_ARGUMENT, "delta is %g; it must be 0 or more", (double)delta);
+    return wf__fail(err, WF_ERR_ARGUMENT, "delta is %g, expected 0 or more", (double)delta);
   WF__TRY(wf__same_semiring(a, b, err));
   WF__TRY(check_input(a, "first", err));
   WF__TRY(check_input(b, "second", err));

@@ -1,12 +1,12 @@
-/* forward_score.c - the total cost of all paths and its derivatives: distances from the start and
- * to the final states give each arc's share. */
+/* forward_score.c - the total cost of all paths, and its derivatives with respect to arc weights.
+ * The derivatives follow from the distances from the start and to the final states. */
 #include "base/option_tables.h"
 #include "fst/fst.h"
 #include "fstops/parallel.h"
 #include "fstops/shortest_distance.h"
 
-/* e^-(cost of all paths through the arc) / e^-(cost of all paths). An arc on a cycle may be taken
- * more than once a path: shares beyond 1. */
+/* The gradient of an arc is e^-(cost of all paths through it) / e^-(cost of all paths). It may
+ * exceed 1 for an arc on a cycle, because a path may take the arc more than once. */
 static void fill_gradients(const wf_fst_view *view, const double *from_start,
                            const double *to_final, double *gradients) {
   double total = to_final[view->start];
@@ -46,7 +46,7 @@ wf_status wf_forward_score(const wf_fst *fst, const wf_forward_score_options *op
   WF__TRY(wf__options_take(wf__forward_score_table(), options, &o, err));
   if (out_gradients != NULL && view.semiring != WF_LOG)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "gradients are those of the log semiring; this fst is in the tropical");
+                    "gradients need the log semiring; this fst is in the tropical semiring");
   wf__pool *pool;
   double *to_final = NULL;
   WF__TRY(wf__pool_for_fst(o.num_threads, &view, &pool, err));

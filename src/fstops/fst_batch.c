@@ -1,5 +1,5 @@
-/* fst_batch.c - batches of fsts on a device: on a GPU what src/cuda/fstops/ops_gpu.c makes, on the
- * CPU the fsts themselves and the operations on each. */
+/* fst_batch.c - batches of fsts on a device. A batch on a GPU is made by src/cuda/fstops/ops_gpu.c;
+ * a batch on the CPU holds the fsts, and applies operations to each of them. */
 #include <string.h>
 
 #include "base/option_tables.h"
@@ -10,23 +10,23 @@
 struct wf_fst_batch {
   size_t count;
   wf_semiring semiring;
-  wf_symbols **symbols[2]; /* [count] each: of input and output labels; NULL: none */
-  wf__gpu_batch *gpu;      /* NULL: on the CPU, which has the rest */
-  struct cpu_item *items;  /* [count] */
+  wf_symbols **symbols[2]; /* [count] symbol tables of input and of output labels; NULL: none */
+  wf__gpu_batch *gpu;      /* NULL: on the CPU, which uses `items` */
+  struct cpu_item *items;  /* [count] or NULL on a GPU */
 };
 
 struct cpu_item {
   wf_fst *fst;
-  wf_arc_origin *origins; /* or NULL */
-  uint64_t num_inputs[2]; /* arcs of the inputs, where there are origins */
-  double *gradients, *input_gradients[2];
+  wf_arc_origin *origins; /* NULL: none */
+  uint64_t num_inputs[2]; /* number of arcs of the two inputs, if there are origins */
+  double *gradients, *input_gradients[2]; /* NULL: none */
 };
 
 static bool is_gpu(const char *device) {
   return device != NULL && device[0] != '\0' && strcmp(device, "cpu") != 0;
 }
 
-/* --- making ------------------------------------------------------------------------------ */
+/* --- creation ---------------------------------------------------------------------------- */
 
 static void forget_gradients(struct cpu_item *item) {
   free(item->gradients);
@@ -55,7 +55,7 @@ void wf_fst_batch_free(wf_fst_batch *batch) {
 static wf_status batch_new(size_t count, wf_semiring semiring, bool gpu, wf_fst_batch **out,
                            wf_error *err) {
   *out = NULL;
-  if (count == 0) return wf__fail(err, WF_ERR_ARGUMENT, "a batch of no fsts");
+  if (count == 0) return wf__fail(err, WF_ERR_ARGUMENT, "a batch needs at least one fst");
   wf_fst_batch *batch = wf__calloc(1, sizeof *batch);
   if (batch == NULL) return wf__fail_memory(err, sizeof *batch, "a batch");
   batch->count = count;
@@ -76,7 +76,7 @@ static void take_symbols(wf_fst_batch *batch, size_t i, const wf_symbols *isymbo
     if (from[side] != NULL) batch->symbols[side][i] = wf_symbols_ref(from[side]);
 }
 
-/* The result of a function that makes a batch: returned, or freed where that failed. */
+/* Ends a function that makes a batch: returns the batch, or frees it if the function failed. */
 static wf_status give_result(wf_status status, wf_fst_batch *batch, wf_fst_batch **out) {
   *out = NULL;
   if (status == WF_OK)
@@ -102,7 +102,7 @@ wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const cha
   return give_result(status, batch, out);
 }
 
-/* The results of a composer on the CPU, shared, and copies of their origins. */
+/* Takes references to the results of a composer on the CPU, and copies of their origins. */
 static wf_status take_results(wf_fst_batch *batch, const wf_composer *composer, wf_error *err) {
   for (size_t i = 0; i < batch->count; i++) {
     struct cpu_item *item = &batch->items[i];
@@ -137,7 +137,8 @@ size_t wf_fst_batch_count(const wf_fst_batch *batch) { return batch->count; }
 static wf_status check_index(const wf_fst_batch *batch, size_t i, wf_error *err) {
   return i < batch->count
              ? WF_OK
-             : wf__fail(err, WF_ERR_ARGUMENT, "fst %zu of a batch of %zu", i, batch->count);
+             : wf__fail(err, WF_ERR_ARGUMENT, "fst %zu is out of range, the batch has %zu fsts", i,
+                        batch->count);
 }
 
 wf_status wf_fst_batch_get(const wf_fst_batch *batch, size_t i, wf_fst **out, wf_error *err) {
@@ -161,7 +162,7 @@ wf_status wf_fst_batch_get_view(const wf_fst_batch *batch, wf_fst_batch_view *vi
   *view = (wf_fst_batch_view){0};
   if (batch->gpu == NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "the batch is on the CPU: wf_fst_batch_get shares its fsts");
+                    "the batch is on the CPU; get its fsts with wf_fst_batch_get");
   wf__gpu_batch_view(batch->gpu, view);
   return WF_OK;
 }
@@ -172,16 +173,17 @@ wf_status wf_fst_batch_gradients(const wf_fst_batch *batch, size_t i, wf_gradien
   *out_count = 0;
   WF__TRY(check_index(batch, i, err));
   if ((int)of < 0 || (int)of > 2)
-    return wf__fail(err, WF_ERR_ARGUMENT, "gradients of %d: 0, 1, or 2", (int)of);
+    return wf__fail(err, WF_ERR_ARGUMENT, "gradients of %d, expected 0, 1 or 2", (int)of);
   if (batch->gpu != NULL) return wf__gpu_batch_gradients(batch->gpu, i, of, out, out_count, err);
   const struct cpu_item *item = &batch->items[i];
   if (item->gradients == NULL)
-    return wf__fail(err, WF_ERR_STATE, "no gradients: wf_fst_batch_forward_score makes them");
+    return wf__fail(err, WF_ERR_STATE,
+                    "no gradients: call wf_fst_batch_forward_score with gradients first");
   const double *from = of == WF_GRADIENTS_OF_ARCS ? item->gradients : item->input_gradients[of - 1];
   if (from == NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "no origins of arcs: the batch is not a composition's, or an operation after "
-                    "it has lost them");
+                    "no origins of arcs: the batch is not the result of a composition with "
+                    "origins, or a later operation does not keep them");
   uint64_t count =
       of == WF_GRADIENTS_OF_ARCS ? wf_fst_get_view(item->fst).num_arcs : item->num_inputs[of - 1];
   *out = wf__alloc(count, sizeof **out);
@@ -207,8 +209,7 @@ enum operation {
   SHORTEST_PATH
 };
 
-/* `options`: the operation's, where it has more of them than its name says. */
-
+/* `options` are those of the operation; NULL if its name says everything. */
 static wf_status on_gpu(const wf__gpu_batch *from, enum operation op, const void *options,
                         wf__gpu_batch **out, wf_error *err) {
   switch (op) {
@@ -251,7 +252,7 @@ static wf_status on_cpu(const wf_fst *fst, enum operation op, const void *option
   return WF_OK;
 }
 
-/* The origins of the arcs of a result, where the operation keeps them. */
+/* Sets the origins of the arcs of a result, if the operation keeps them. */
 static wf_status keep_origins(const struct cpu_item *from, enum operation op, struct cpu_item *to,
                               wf_error *err) {
   uint64_t num_arcs = wf_fst_get_view(from->fst).num_arcs;
@@ -328,7 +329,7 @@ wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch, const wf_rmepsilon_o
   return operate_with(batch, RMEPSILON, &o, out, err);
 }
 
-/* The operation on the i-th fst of a batch on a GPU, done by the CPU. */
+/* Applies an operation on the CPU to the i-th fst of a batch that is on a GPU. */
 static wf_status on_cpu_instead(const wf_fst_batch *from, enum operation op, const void *options,
                                 size_t i, wf_fst **out, wf_error *err) {
   wf_fst *in;
@@ -339,7 +340,8 @@ static wf_status on_cpu_instead(const wf_fst_batch *from, enum operation op, con
   return status == WF_OK ? WF_OK : wf__fail_prefix(err, status, "fst %zu", i);
 }
 
-/* Why it cannot be done is the CPU's to say, which has a witness: the first fst that fails. */
+/* Makes the error message on the CPU, which can give an input string as evidence. Determinizes one
+ * fst after the other until one fails. */
 static wf_status explain(const wf_fst_batch *batch, const wf_determinize_options *o,
                          wf_error *err) {
   for (size_t i = 0; i < batch->count; i++) {
@@ -347,7 +349,7 @@ static wf_status explain(const wf_fst_batch *batch, const wf_determinize_options
     WF__TRY(on_cpu_instead(batch, DETERMINIZE, o, i, &out, err));
     wf_fst_free(out);
   }
-  return wf__fail(err, WF_ERR_DEVICE, "the GPU refuses what the CPU determinizes");
+  return wf__fail(err, WF_ERR_DEVICE, "the GPU could not determinize fsts that the CPU can");
 }
 
 wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determinize_options *options,
@@ -360,7 +362,8 @@ wf_status wf_fst_batch_determinize(const wf_fst_batch *batch, const wf_determini
                                                                    : status;
 }
 
-/* `made` [count], NULL at first, gets the CPU's results. */
+/* Minimizes each fst on the CPU. The results are stored in `made` [count], which must be NULL at
+ * first. */
 static wf_status minimize_each(const wf_fst_batch *from, const wf_minimize_options *o,
                                wf_fst_batch *to, wf_fst **made, wf_error *err) {
   for (size_t i = 0; i < from->count; i++) {
@@ -370,7 +373,7 @@ static wf_status minimize_each(const wf_fst_batch *from, const wf_minimize_optio
   return wf__gpu_batch_create_beside(from->gpu, (const wf_fst *const *)made, &to->gpu, err);
 }
 
-/* What the kernels leave to the CPU, errors included. */
+/* Minimizes a batch that the kernels do not support, or reports its errors. */
 static wf_status minimize_on_cpu(const wf_fst_batch *from, const wf_minimize_options *o,
                                  wf_fst_batch **out, wf_error *err) {
   wf_fst_batch *batch;
@@ -396,13 +399,12 @@ wf_status wf_fst_batch_minimize(const wf_fst_batch *batch, const wf_minimize_opt
 wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err) {
   *out = NULL;
   if (batch->semiring != WF_TROPICAL)
-    return wf__fail(
-        err, WF_ERR_UNSUPPORTED,
-        "shortest paths are those of the tropical semiring; this batch is in the log semiring");
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "shortest paths need the tropical semiring; this batch is in the log semiring");
   return operate(batch, SHORTEST_PATH, out, err);
 }
 
-/* --- sums -------------------------------------------------------------------------------- */
+/* --- distances and scores ---------------------------------------------------------------- */
 
 static wf_status distances_on_cpu(const wf_fst_batch *batch, const wf_shortest_distance_options *o,
                                   float **out, wf_error *err) {
@@ -464,7 +466,7 @@ wf_status wf_fst_batch_forward_score(wf_fst_batch *batch, const wf_forward_score
   WF__TRY(wf__options_take(wf__forward_score_table(), options, &o, err));
   if (with_gradients && batch->semiring != WF_LOG)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "gradients are those of the log semiring; this batch is in the tropical");
+                    "gradients need the log semiring; this batch is in the tropical semiring");
   if (batch->gpu != NULL)
     return wf__gpu_batch_forward_score(batch->gpu, (double)o.delta, with_gradients, out_costs, err);
   for (size_t i = 0; i < batch->count; i++) {

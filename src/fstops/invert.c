@@ -1,4 +1,4 @@
-/* invert.c - input and output exchanged. */
+/* invert.c - exchanges input and output labels. */
 #include "fstops/csr_copy.h"
 
 wf_status wf_invert(const wf_fst *fst, wf_fst **out, wf_error *err) {

@@ -1,11 +1,14 @@
 /* minimize.c - weighted minimization (Mohri 2000, "Minimization algorithms for sequential
  * transducers").
  *
- *   trim -> push output labels (if not encoded) -> push costs -> number the symbols (labels and
- *   costs of arcs) and the final costs
- *        -> partition -> one state a class -> put the common output and the total cost back
+ *   1. trim
+ *   2. push output labels (unless encode_labels), push costs
+ *   3. number the symbols (labels and cost bin of an arc) and the final costs
+ *   4. partition the states into equivalence classes
+ *   5. make one state for each class
+ *   6. put the common output prefix and the total cost back
  *
- * Costs are compared in bins of width delta but never rounded: a class keeps the costs of its first
+ * Costs are compared in bins of width delta but are not rounded: a class has the costs of its first
  * state. */
 #include <string.h>
 
@@ -24,22 +27,23 @@ struct minimizer {
   wf_minimize_options o;
   wf__pool *pool;
   double inverse_delta; /* for wf__cost_bin */
-  wf__csr pushed;       /* same arcs and final costs; olabels are strings unless encode_labels */
+  /* the arcs and final costs after pushing; olabels are strings unless encode_labels */
+  wf__csr pushed;
   wf__strings strings;
-  uint32_t prefix; /* output string that goes in front of everything */
-  double total;    /* cost that goes in front of everything */
+  uint32_t prefix; /* the output string common to all paths */
+  double total;    /* the total cost, which pushing removed */
   uint32_t *symbol;
   uint32_t num_symbols, num_initial;
   bool nondeterministic;
-  uint32_t *class_of; /* at first, by final costs */
+  uint32_t *class_of; /* [num_states] at first, the class by final cost */
   uint32_t num_classes;
 };
 
-static const double distance_delta = 1e-6; /* convergence of distances for pushing */
+static const double distance_delta = 1e-6; /* delta of the distances used for pushing */
 
 static wf_status push(struct minimizer *min, wf_error *err) {
   WF__TRY(wf__strings_init(&min->strings, err));
-  const wf_fst_view *view = &min->view; /* offsets stay those of the view */
+  const wf_fst_view *view = &min->view; /* pushing does not change the offsets */
   WF__TRY(wf__vec_grow(&min->pushed.arcs, view->num_arcs + 1, "arcs", err));
   WF__TRY(wf__vec_grow(&min->pushed.final_cost, view->num_states, "states", err));
   if (view->num_arcs != 0)
@@ -65,7 +69,7 @@ static wf_status two_arcs(const struct minimizer *min, uint64_t state, const wf_
   const char *name = isymbols != NULL ? wf_symbols_text(isymbols, arc->ilabel) : NULL;
   return wf__fail(err, WF_ERR_ARGUMENT,
                   "not deterministic: state %llu has two arcs with %s label %d (%s); determinize "
-                  "first, or allow_nondet",
+                  "first, or set allow_nondet",
                   (unsigned long long)state,
                   min->o.encode_labels ? "the same input and output label; input" : "input",
                   arc->ilabel, name != NULL ? name : "no symbol");
@@ -89,7 +93,8 @@ struct key_list {
   WF__VEC(struct key) keys;
 };
 
-/* Finds two arcs with one key by sorting; `*arc` is the second, or NULL. */
+/* Finds two arcs with the same key by sorting. `*arc` is the second of them, or NULL if there are
+ * none. */
 static wf_status find_repeated(const struct minimizer *min, struct key_list *list,
                                const wf_arc *arcs, uint64_t count, const wf_arc **arc,
                                wf_error *err) {
@@ -117,7 +122,8 @@ static wf_status check_determinism(struct minimizer *min, wf_error *err) {
     const wf_arc *arcs = min->pushed.arcs.data + view->arc_off[s], *repeated;
     uint64_t count = view->arc_off[s + 1] - view->arc_off[s], i = 1;
     while (i < count && arcs[i - 1].ilabel < arcs[i].ilabel) i++;
-    if (i >= count) continue; /* different input labels, in order, as determinization leaves them */
+    /* Input labels that increase are distinct. This is usual after determinization. */
+    if (i >= count) continue;
     status = find_repeated(min, &list, arcs, count, &repeated, err);
     if (status != WF_OK || repeated == NULL) continue;
     min->nondeterministic = true;
@@ -130,7 +136,7 @@ static wf_status check_determinism(struct minimizer *min, wf_error *err) {
 
 /* --- partition --------------------------------------------------------------------------- */
 
-/* Numbers the symbol of every arc. */
+/* Gives every arc the number of its symbol: (ilabel, olabel, cost bin). */
 static wf_status number_arcs(struct minimizer *min, wf_error *err) {
   wf__map64 pairs = {0}, symbols = {0};
   wf_status status = WF_OK;
@@ -186,7 +192,7 @@ static wf_status partition_cyclic(wf__labelled_graph *graph, struct minimizer *m
 static wf_status partition(struct minimizer *min, wf_error *err) {
   wf_fst_view view = min->view;
   if (view.num_arcs >= UINT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "minimization of more than 2^32 arcs");
+    return wf__fail(err, WF_ERR_LIMIT, "minimization supports fewer than 2^32 - 1 arcs");
   min->class_of = wf__alloc(view.num_states, sizeof *min->class_of);
   if (min->class_of == NULL) return wf__fail_memory(err, view.num_states * 4, "minimization");
   WF__TRY(check_determinism(min, err));
@@ -216,7 +222,8 @@ static int compare_arcs(const void *a, const void *b) {
   return (x->weight > y->weight) - (x->weight < y->weight);
 }
 
-/* Arcs of the last state of csr that have become the same: their costs are summed. */
+/* Merges arcs of the last state of csr that have the same labels and target, and sums their costs.
+ */
 static void merge_arcs(wf__csr *csr, wf_semiring semiring) {
   uint64_t first = csr->arc_off.data[csr->arc_off.size - 1], kept = first;
   wf_arc *arcs = csr->arcs.data;
@@ -234,7 +241,8 @@ static void merge_arcs(wf__csr *csr, wf_semiring semiring) {
   csr->arcs.size = kept + 1;
 }
 
-/* One state a class, in the order of their first states, with that state's arcs. */
+/* Makes one state for each class, in the order of the classes' first states. It gets the arcs of
+ * the first state. */
 static wf_status quotient(struct minimizer *min, wf__csr *csr, int64_t *start, wf_error *err) {
   const wf_fst_view *view = &min->view;
   uint32_t *number = wf__alloc(min->num_classes, sizeof *number), count = 0;
@@ -267,8 +275,9 @@ done:
   return status;
 }
 
-/* The total cost goes onto the arcs of the start state; if something leads back there, onto all
- * final costs instead: every path ends once, and no state more is needed. */
+/* Puts the total cost back. `*in_front` is the cost to add to the arcs of the start state. If an
+ * arc leads back to the start, the total is added to all final costs instead: every path has
+ * exactly one final cost, so no state needs to be added. */
 static void put_total_back(const struct minimizer *min, wf__csr *csr, int64_t start,
                            double *in_front) {
   bool entered = false;
@@ -331,8 +340,8 @@ wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *options, wf_
   WF__TRY(wf__options_take(wf__minimize_table(), options, &o, err));
   wf_fst *trimmed;
   WF__TRY(wf_connect(fst, &trimmed, err));
-  if (wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR)
-    o.encode_labels = true; /* pushing the outputs of an acceptor would only make it a transducer */
+  /* pushing the output labels of an acceptor would make it a transducer */
+  if (wf__fst_local_properties(fst) & WF_PROP_ACCEPTOR) o.encode_labels = true;
   wf_status status = minimize_trimmed(trimmed, &o, out, err);
   wf_fst_free(trimmed);
   return status;

@@ -1,14 +1,14 @@
 /* minimize_partition.c - partition refinement for minimization.
  *
- * A refinable partition keeps the members of each set side by side:
+ * A refinable partition stores the members of each set contiguously:
  *
- *   items  | a c | b | d e f |       place[x]: where x is in items; set_of[x]: its set
- *   set    0     1   2               [first, past) of items; the first `marked` of them are marked
+ *   items  | a c | b | d e f |    place[x] is the index of x in items, set_of[x] its set
+ *   set    0     1   2            a set is items[first, past); its first `marked` items are marked
  *
- * Splitting a set makes the smaller of its marked and unmarked halves a new set. Two such
- * partitions work against each other: blocks of states, and cords of arcs; a cord holds arcs of one
- * symbol into one block. A block is split by which of its states have how many arcs in a cord; a
- * cord is split by which of its arcs lead into a new block. */
+ * Splitting a set makes the smaller of its marked and unmarked parts a new set. There are two such
+ * partitions, which refine each other: blocks of states, and cords of arcs (Valmari's terms). A
+ * cord is a set of arcs with one symbol into one block. A cord splits blocks by the number of arcs
+ * that each state has in the cord. A new block splits cords by whether their arcs enter it. */
 #include "fstops/minimize_partition.h"
 
 #include <string.h>
@@ -20,8 +20,9 @@
 /* --- acyclic graphs ---------------------------------------------------------------------- */
 
 struct signatures {
-  WF__VEC(uint64_t) pool; /* of all classes: initial class, then symbol << 32 | class, sorted */
-  WF__VEC(uint64_t) off;  /* [class] */
+  /* signatures of all classes: the initial class, then sorted (symbol << 32 | class) */
+  WF__VEC(uint64_t) pool;
+  WF__VEC(uint64_t) off; /* [class] */
   WF__VEC(uint64_t) scratch;
   uint64_t *slots; /* hash << 32 | class; UINT64_MAX: free */
   int bits;
@@ -63,7 +64,7 @@ static wf_status grow_slots(struct signatures *signatures, wf_error *err) {
   return WF_OK;
 }
 
-/* The class of the signature in scratch, a new one if it is new. */
+/* Sets `*out` to the class of the signature in scratch. A new signature gets a new class. */
 static wf_status class_of_signature(struct signatures *signatures, uint32_t *out, wf_error *err) {
   uint64_t num_classes = signatures->off.size, size = signatures->scratch.size, hash = size;
   if (signatures->bits == 0 || num_classes * 2 >= (uint64_t)1 << signatures->bits)
@@ -139,7 +140,8 @@ static void partition_free(struct partition *p) {
   free(p->touched);
 }
 
-/* Items 0..n-1 in sets by `key` (dense from 0; sets nobody is in are left out). */
+/* Makes one set for each key of the items 0 .. n - 1. Keys are dense from 0; those without items
+ * get no set. */
 static wf_status partition_init(struct partition *p, uint64_t n, const uint32_t *key,
                                 uint32_t num_keys, wf_error *err) {
   p->items = wf__alloc(n, 4), p->place = wf__alloc(n, 4), p->set_of = wf__alloc(n, 4);
@@ -204,10 +206,10 @@ static void split_touched(struct partition *p) {
 struct refiner {
   const wf__labelled_graph *graph;
   struct partition blocks, cords;
-  uint32_t *tail;            /* [num_arcs] state an arc leaves */
+  uint32_t *tail;            /* [num_arcs] source of each arc */
   uint32_t *incoming_off;    /* [num_states + 1] */
-  uint32_t *incoming;        /* [num_arcs] arcs by the state they enter */
-  uint32_t *count;           /* [num_states] arcs in the cord at hand */
+  uint32_t *incoming;        /* [num_arcs] arcs by target */
+  uint32_t *count;           /* [num_states] number of arcs in the current cord */
   WF__VEC(uint64_t) counted; /* count << 32 | state */
 };
 
@@ -215,7 +217,8 @@ static wf_status refiner_init(struct refiner *refiner, wf_error *err) {
   const wf_fst_view *view = refiner->graph->view;
   uint64_t n = view->num_states, m = view->num_arcs;
   if (m >= UINT32_MAX - 1)
-    return wf__fail(err, WF_ERR_LIMIT, "minimization of a cyclic fst of more than 2^32 arcs");
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "minimization of a cyclic fst supports fewer than 2^32 - 2 arcs");
   refiner->tail = wf__alloc(m, sizeof *refiner->tail);
   refiner->incoming_off = wf__calloc(n + 2, sizeof *refiner->incoming_off);
   refiner->incoming = wf__alloc(m, sizeof *refiner->incoming);
@@ -238,7 +241,7 @@ static wf_status refiner_init(struct refiner *refiner, wf_error *err) {
                         err);
 }
 
-/* Splits blocks by how many arcs of the cord leave each state. */
+/* Splits blocks by the number of arcs that each state has in the cord. */
 static wf_status split_blocks(struct refiner *refiner, uint32_t cord, wf_error *err) {
   const struct partition *cords = &refiner->cords;
   uint32_t most = 0;
@@ -263,7 +266,7 @@ static wf_status split_blocks(struct refiner *refiner, uint32_t cord, wf_error *
   return WF_OK;
 }
 
-/* Splits cords by which of their arcs enter the block. */
+/* Splits cords by whether their arcs enter the block. */
 static void split_cords(struct refiner *refiner, uint32_t block) {
   const struct partition *blocks = &refiner->blocks;
   for (uint32_t i = blocks->first[block]; i < blocks->past[block]; i++) {
@@ -278,8 +281,8 @@ wf_status wf__partition_refine(const wf__labelled_graph *graph, uint32_t *class_
                                uint32_t *num_classes, wf_error *err) {
   struct refiner refiner = {.graph = graph};
   wf_status status = refiner_init(&refiner, err);
-  /* Of the blocks there are at any time one may go unused for splitting: an arc that enters none of
-   * the others enters it. */
+  /* One block need not be used for splitting: the arcs that enter it are those that enter no other.
+   */
   uint32_t block = 1;
   for (uint32_t cord = 0; status == WF_OK; cord++) {
     for (; block < refiner.blocks.num_sets; block++) split_cords(&refiner, block);

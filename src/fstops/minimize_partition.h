@@ -1,13 +1,14 @@
-/* minimize_partition.h - the coarsest partition of states that arcs respect: two states of one
- * class started in the same class and have, for each symbol, equally many arcs into each class. For
- * deterministic graphs that is equivalence; for others it is a bisimulation that counts. */
+/* minimize_partition.h - computes the coarsest partition of states that is stable: two states of a
+ * class have the same initial class and, for each symbol, the same number of arcs into each class.
+ * In a deterministic graph such states are equivalent. In other graphs they are bisimilar, with
+ * arcs counted. */
 #ifndef WF_FSTOPS_MINIMIZE_PARTITION_H
 #define WF_FSTOPS_MINIMIZE_PARTITION_H
 
 #include "base/threads.h"
 #include "fstops/scc.h"
 
-/* What distinguishes two arcs of a state. */
+/* The key by which arcs of a state are compared. */
 typedef struct wf__arc_key {
   uint64_t labels; /* ilabel << 32 | olabel */
   uint64_t rest;   /* bin of the weight << 32 | class of the next state */
@@ -15,27 +16,29 @@ typedef struct wf__arc_key {
 
 typedef struct wf__labelled_graph {
   const wf_fst_view *view;
-  double inverse_delta;   /* weights are compared in bins: wf__cost_bin */
-  const uint32_t *symbol; /* [num_arcs], dense from 0: labels and bin of each arc as one number.
-                             wf__partition_rounds needs none */
+  double inverse_delta; /* weights are compared in bins: wf__cost_bin */
+  /* [num_arcs] number of each arc's (labels, weight bin), dense from 0; not used by
+   * wf__partition_rounds */
+  const uint32_t *symbol;
   uint32_t num_symbols;
-  const uint32_t *initial; /* [num_states] class to start from, dense from 0; may be the array that
-                              receives the classes */
+  /* [num_states] initial class, dense from 0; may be the array that receives the classes */
+  const uint32_t *initial;
   uint32_t num_initial;
 } wf__labelled_graph;
 
-/* Without cycles: classes by hashing, in reverse topological order (Revuz 1992). Linear but for
- * sorting the arcs of each state. */
+/* For acyclic graphs: finds the classes by hashing, in reverse topological order (Revuz 1992).
+ * Linear time, apart from sorting the arcs of each state. */
 wf_status wf__partition_acyclic(const wf__labelled_graph *graph, const uint32_t *topological_order,
                                 uint32_t *class_of, uint32_t *num_classes, wf_error *err);
-/* Any graph: partition refinement that always goes on with the smaller half, O(m log n) (Hopcroft
- * 1971; in the form of Valmari 2012, "Fast brief practical DFA minimization", with counts for
+/* For any graph: partition refinement that processes the smaller half, O(m log n) (Hopcroft 1971;
+ * in the form of Valmari 2012, "Fast brief practical DFA minimization", with counts for
  * nondeterministic graphs as in Valmari & Franceschinis 2010). */
 wf_status wf__partition_refine(const wf__labelled_graph *graph, uint32_t *class_of,
                                uint32_t *num_classes, wf_error *err);
-/* Any graph: rounds over all states at once; quick where states differ nearby. When it stops early
- * (`*stable` false) the classes found are unions of final classes, to go on from. Classes are
- * numbered in the order of their first states. (minimize_rounds.c) */
+/* For any graph: refines all classes once per round (minimize_rounds.c). Fast if different states
+ * can be told apart by short paths. May stop early: then `*stable` is false and the classes are
+ * unions of final classes, from which wf__partition_refine can continue. Classes are numbered in
+ * the order of their first states. */
 wf_status wf__partition_rounds(const wf__labelled_graph *graph, wf__pool *pool, uint32_t *class_of,
                                uint32_t *num_classes, bool *stable, wf_error *err);
 

@@ -1,20 +1,21 @@
-/* minimize_rounds.c - partition refinement in rounds over all states at once (Moore 1956), by
- * hashing, in threads.
+/* minimize_rounds.c - partition refinement in rounds over all states (Moore 1956), with hashing and
+ * several threads.
  *
- * In a round, the states of a class that differ in their arcs (labels, and classes they lead to)
- * part. Arcs count through the sum of their hashes: no sorting, and no state is parted from an
- * equal one. Only states from which an arc leads to a state that changed class in the last round
- * are hashed ("moved"); the others of a class still agree among themselves and differ from all that
- * moved. A state alone in its class is done, and arcs to it need not be watched any more, so rounds
- * soon become cheap: real graphs have few equal states.
+ * A round splits each class by the arcs of its states (labels and target classes). A state's
+ * signature is the sum of the hashes of its arcs, so the arcs need no sorting, and equal states
+ * always have equal signatures. Only "moved" states are hashed: those with an arc to a state that
+ * changed class in the last round. The other states of a class still agree with each other, and
+ * differ from all moved states. A state that is alone in its class is finished, and so are arcs to
+ * it. Real graphs have few equal states, so rounds soon become cheap.
  *
- *   pieces of states   hash the moved states, sort them by shard          | in threads
- *   shards of hashes   group equal hashes, in a table that fits a cache   | in threads
- *   groups             become classes; the largest may stay what it was   | one thread
- *   pieces of states   take their new class, mark those that changed      | in threads
+ *   pieces of states   hash the moved states, sort them by shard            | several threads
+ *   shards of hashes   group equal hashes, in a table that fits a cache     | several threads
+ *   groups             become classes; the largest may keep the old class   | one thread
+ *   pieces of states   get their new class, mark those that changed         | several threads
  *
- * Many rounds are needed only where states differ far away; then, or if the exact check at the end
- * finds that two hashes collided, wf__partition_refine goes on from the classes found so far. */
+ * Many rounds are needed only if states differ in long paths alone. In that case, or if the exact
+ * check at the end finds a hash collision, wf__partition_refine continues from the classes found so
+ * far. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -24,22 +25,22 @@
 #include "fstops/parallel.h"
 #include "math/cost.h"
 
-enum { FULL_ROUNDS = 16 }; /* effort, in passes over the whole graph, before giving up */
+enum { FULL_ROUNDS = 16 }; /* gives up after the work of this many passes over the graph */
 enum { MAX_SHARDS = 256, SHARD_STATES = 1 << 15, SERIAL_STATES = 1 << 12 };
-#define ALONE                                                                                     \
-  0x80000000u /* class of a state alone: ALONE | state. The others have numbers, with an entry in \
-                 `classes` */
+/* A class of one state that a round has made is ALONE | state. Other classes are indices in
+ * `classes`. */
+#define ALONE 0x80000000u
 
 struct class {
   uint32_t size;
-  uint32_t moved, most; /* in `round`: states that moved, and those of the largest group of them;
-                           UINT32_MAX: a group has kept the class */
-  uint32_t round;
+  uint32_t moved; /* number of states that moved in `round` */
+  uint32_t most;  /* size of their largest group; UINT32_MAX: a group has kept the class */
+  uint32_t round; /* the round that the two counts are of */
 };
 
 struct group {
   uint64_t key;
-  uint32_t first, count; /* first state, and how many */
+  uint32_t first, count; /* first state, and number of states */
 };
 
 struct watched_arc {
@@ -49,20 +50,20 @@ struct watched_arc {
 struct piece {
   uint32_t num_active, num_moved;
   uint64_t effort;
-  WF__VEC(struct watched_arc)
-  watched; /* arcs out of active states that may still move them, once `watching` */
+  /* with rounds.watching: arcs of active states whose targets may still change class */
+  WF__VEC(struct watched_arc) watched;
   wf_status status;
 };
 
 struct shard {
-  WF__VEC(struct group) groups; /* `key` becomes the new class */
+  WF__VEC(struct group) groups; /* `key` is replaced by the new class */
   wf_status status;
 };
 
 struct worker {
   WF__VEC(uint32_t) slots; /* group + 1; 0: free */
-  uint64_t *
-      keys; /* [WF__PIECE_STATES] of the moved states of a piece, before they are sorted by shard */
+  /* [WF__PIECE_STATES] signatures and moved states of a piece, before they are sorted by shard */
+  uint64_t *keys;
   uint32_t *states;
   WF__VEC(wf__arc_key) arcs[2];
 };
@@ -75,17 +76,17 @@ struct rounds {
   int shard_shift;
   bool watching;
   uint32_t *class_of; /* [num_states] */
-  uint32_t *active;   /* per piece: its states that share their class, ascending, from the piece's
-                         first place */
-  uint64_t *keys;   /* likewise, of the states that moved, by shard: their hash, then their group */
-  uint32_t *states; /* likewise, those states */
-  uint32_t *shard_off; /* [piece][num_shards + 1] where shards begin in a piece's keys */
-  uint64_t *changed;   /* bits: changed class in the last round */
+  /* The next three are [num_states]; a piece's entries begin at the index of its first state. */
+  uint32_t *active;    /* states of the piece that may share their class with others, ascending */
+  uint64_t *keys;      /* of the moved states, sorted by shard: their signature, then their group */
+  uint32_t *states;    /* the moved states, in the order of `keys` */
+  uint32_t *shard_off; /* [piece][num_shards + 1] where the shards begin in a piece's keys */
+  uint64_t *changed;   /* bitmap: states that changed class in the last round */
   struct piece *pieces;
   struct shard *shards;
   struct worker *workers;
   WF__VEC(struct class) classes;
-  uint32_t *first_of; /* [classes.size] for the check: first state of a class */
+  uint32_t *first_of; /* [classes.size] for the exact check: first state of each class */
   atomic_bool differs;
 };
 
@@ -117,8 +118,8 @@ static inline bool is_alone(const struct rounds *rounds, uint32_t s) {
   return class & ALONE || rounds->classes.data[class].size == 1;
 }
 
-/* Drops the states that are alone by now, and lists the arcs of the others that lead to states
- * which may yet change class, or just did. */
+/* Removes the states that are alone in their class, and lists those arcs of the others whose
+ * targets may still change class, or have just changed it. */
 static wf_status prune_piece(struct rounds *rounds, uint64_t p, wf_error *err) {
   const wf_fst_view *view = rounds->graph->view;
   struct piece *piece = &rounds->pieces[p];
@@ -140,7 +141,7 @@ static wf_status prune_piece(struct rounds *rounds, uint64_t p, wf_error *err) {
   return WF_OK;
 }
 
-/* Lists in `states` those of a piece that moved. */
+/* Lists the moved states of a piece in `states`, and returns their number. */
 static uint32_t find_moved(struct rounds *rounds, uint64_t p, uint32_t *states) {
   const wf_fst_view *view = rounds->graph->view;
   struct piece *piece = &rounds->pieces[p];
@@ -194,8 +195,8 @@ static void hash_piece(void *user, uint64_t p, int w) {
     rounds->keys[at] = worker->keys[k];
     rounds->states[at] = worker->states[k];
   }
-  memmove(off + 1, off,
-          rounds->num_shards * sizeof *off); /* filling moved each shard's beginning to its end */
+  /* Filling has advanced each offset to the end of its shard. */
+  memmove(off + 1, off, rounds->num_shards * sizeof *off);
   off[0] = 0;
 }
 
@@ -215,7 +216,7 @@ static wf_status prune(struct rounds *rounds, bool small, wf_error *err) {
   return WF_OK;
 }
 
-/* --- shards: states of equal hash make a group ------------------------------------------- */
+/* --- shards: states with equal signatures make a group ----------------------------------- */
 
 static wf_status group(struct rounds *rounds, struct worker *worker, uint32_t h, wf_error *err) {
   struct shard *shard = &rounds->shards[h];
@@ -269,7 +270,8 @@ static void count_moved(struct rounds *rounds) {
   }
 }
 
-/* Where all states of a class moved, its largest group keeps it; where some did not, those do. */
+/* Gives each group its class. If all states of a class moved, the largest group keeps the class;
+ * otherwise, the states that did not move keep it. */
 static wf_status name_groups(struct rounds *rounds, bool *any_new, wf_error *err) {
   for (uint32_t h = 0; h < rounds->num_shards; h++) {
     for (uint64_t g = 0; g < rounds->shards[h].groups.size; g++) {
@@ -281,7 +283,7 @@ static wf_status name_groups(struct rounds *rounds, bool *any_new, wf_error *err
         group->key = old;
         continue;
       }
-      class->size -= group->count; /* moved == size goes on to mean that all did */
+      class->size -= group->count; /* keeps moved == size true if all moved */
       class->moved -= group->count;
       *any_new = true;
       group->key = group->count > 1 ? (uint32_t)rounds->classes.size : ALONE | group->first;
@@ -310,7 +312,7 @@ static void rename_piece(void *user, uint64_t p, int w) {
   }
 }
 
-/* One round. `*any_new`: some class was split. `*effort` is arcs looked at. */
+/* Performs one round. `*any_new`: a class was split. `*effort`: number of arcs visited. */
 static wf_status split_all(struct rounds *rounds, bool *any_new, uint64_t *effort, wf_error *err) {
   uint64_t num_active = 0;
   for (uint64_t p = 0; p < rounds->num_pieces; p++) num_active += rounds->pieces[p].num_active;
@@ -357,7 +359,7 @@ static wf_status list_arcs(const struct rounds *rounds, struct worker *worker, u
   return WF_OK;
 }
 
-/* Has the state the arcs of the other one? */
+/* Do the two states have the same arcs? */
 static wf_status same_arcs(const struct rounds *rounds, struct worker *worker, uint32_t a,
                            uint32_t b, bool *same, wf_error *err) {
   const uint64_t *arc_off = rounds->graph->view->arc_off;
@@ -384,12 +386,12 @@ static void check_piece(void *user, uint64_t p, int w) {
     bool same = true;
     if (first != active[k] &&
         same_arcs(rounds, &rounds->workers[w], first, active[k], &same, NULL) != WF_OK)
-      same = false; /* refinement will do it */
+      same = false; /* leaves it to wf__partition_refine */
     if (!same) atomic_store_explicit(&rounds->differs, true, memory_order_relaxed);
   }
 }
 
-/* Has every active state the arcs of the first state of its class? */
+/* Exact check: does every active state have the same arcs as the first state of its class? */
 static wf_status check(struct rounds *rounds, bool *stable, wf_error *err) {
   rounds->first_of = wf__alloc(rounds->classes.size, sizeof *rounds->first_of);
   if (rounds->first_of == NULL)
@@ -406,7 +408,7 @@ static wf_status check(struct rounds *rounds, bool *stable, wf_error *err) {
   return WF_OK;
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- the algorithm ----------------------------------------------------------------------- */
 
 static wf_status allocate(struct rounds *rounds, wf_error *err) {
   uint64_t n = rounds->num_states, size = rounds->num_pieces * WF__PIECE_STATES,
@@ -436,7 +438,7 @@ static wf_status allocate(struct rounds *rounds, wf_error *err) {
 static wf_status rounds_init(struct rounds *rounds, wf_error *err) {
   uint64_t n = rounds->num_states;
   rounds->num_pieces = wf__num_pieces(n);
-  rounds->num_shards = 2; /* a shift by 64 would not be defined */
+  rounds->num_shards = 2; /* one shard would need a shift by 64, which is undefined */
   rounds->shard_shift = 63;
   for (; rounds->num_shards < MAX_SHARDS && n / rounds->num_shards > SHARD_STATES;
        rounds->shard_shift--)
@@ -479,7 +481,7 @@ static void rounds_free(struct rounds *rounds) {
   wf__vec_free(&rounds->classes);
 }
 
-/* Numbers the classes without gaps, in order of their first states. */
+/* Numbers the classes densely, in the order of their first states. */
 static uint32_t make_dense(struct rounds *rounds) {
   uint32_t count = 0;
   for (uint64_t c = 0; c < rounds->classes.size; c++) rounds->classes.data[c].most = UINT32_MAX;

@@ -1,38 +1,39 @@
 /* nshortest.c - the n best paths or distinct strings (Mohri & Riley 2002, "An efficient algorithm
  * for the n-best-strings problem").
  *
- * Paths are grown from their ends towards the start, best first, guided by the exact cost of the
- * best way from the start:
+ * An A* search grows paths backwards, from final states towards the start. The exact cost of the
+ * best path from the start guides it:
  *
  *     start --- best[s] ---> s --- arcs of the node and its parents ---> a final state
  *
- * A node is such a tail. It is taken from the queue by best[s] + cost of the tail, which is the
- * cost of the best path with that tail, then by the number of arcs of that path, then by the arcs
- * of the tail from the end on: the order of best_paths.h, so the first path is the one that
- * wf_shortest_path gives. Each state needs to be taken at most n times. A tail that is whole, from
- * the start on, is queued once more with no arc added, and its turn is its place among the results.
- * For distinct strings the same search runs over the determinized acceptor (reverse_subsets.h).
+ * A node is a tail of a path. The queue is ordered by best[s] + cost of the tail, which is the cost
+ * of the best path with that tail. Ties are broken by the number of arcs of that path, then by the
+ * arcs of the tail, from the end. This is the order of best_paths.h, so the first path is the
+ * result of wf_shortest_path. Each state is expanded at most n times. A tail that reaches the start
+ * is a complete ("whole") path. It is queued again as a node without an arc; the order in which
+ * such nodes leave the queue is the order of the results. For distinct strings, the same search
+ * runs on the determinized acceptor (reverse_subsets.h).
  *
- * The result shares tails:  state 0, an epsilon arc per path, best first  ->  one state a node  ->
- * ... -> final. */
+ * In the result, paths share tails. State 0 has an epsilon arc for each path, best first. The other
+ * states are nodes. */
 #include "fstops/nshortest.h"
 
 #include "base/interrupt.h"
 #include "fstops/cost_heap.h"
 #include "fstops/reverse_subsets.h"
 
-static const uint32_t whole =
-    WF__NO_STATE; /* "state" of a node that repeats its parent as a complete path */
+/* The `state` of a node that stands for its parent as a complete path. */
+static const uint32_t whole = WF__NO_STATE;
 
 typedef struct node {
-  double cost;     /* tail's own cost; with subsets: relative cost so far, see reverse_subsets.h */
-  uint32_t parent; /* the tail it extends; WF__NO_STATE: it ends here */
-  uint32_t state;  /* or subset, or `whole` */
-  uint32_t hops;   /* arcs of the tail */
-  uint32_t jump;   /* a tail it ends in, for tail_less: its parent or one far shorter, depending on
-                      nothing but hops; its own number if hops is 0 */
-  float weight; /* of the arc to the parent; at the end of a path, the final cost; of a whole one,
-                   of the epsilon arc */
+  double cost;     /* cost of the tail; with subsets, the relative cost (reverse_subsets.h) */
+  uint32_t parent; /* the tail that it extends; WF__NO_STATE: none */
+  uint32_t state;  /* a state, a subset, or `whole` */
+  uint32_t hops;   /* number of arcs of the tail */
+  uint32_t jump;   /* for tail_less: an ancestor, whose distance depends only on hops (see jump_of);
+                      the node itself if hops is 0 */
+  float weight;    /* of the arc to the parent; final cost if there is no parent; weight of the
+                      epsilon arc if `whole` */
   int32_t ilabel, olabel;
 } node;
 
@@ -41,19 +42,19 @@ typedef struct search {
   wf__reversed reversed;
   uint8_t *useful;
   wf__best_paths best;
-  wf__subsets subsets; /* unique only */
+  wf__subsets subsets; /* only used if `unique` */
   bool unique;
   uint32_t nshortest;
   WF__VEC(node) nodes;
-  WF__VEC(uint32_t) taken; /* how often a state or subset was taken */
-  WF__VEC(uint32_t) found; /* whole nodes, best first */
+  WF__VEC(uint32_t) taken; /* number of times that a state or subset was expanded */
+  WF__VEC(uint32_t) found; /* the `whole` nodes, best first */
   wf__heap heap;
 } search;
 
 /* --- order of tails ---------------------------------------------------------------------- */
 
-/* Jumps over 1, 3, 7, 15, ... arcs, one a node, so that any shorter tail is a logarithmic number of
- * steps away (Myers 1983, "An applicative random-access stack"). */
+/* Jump pointers skip 1, 3, 7, 15, ... arcs, one pointer per node. Any ancestor is then reached in a
+ * logarithmic number of steps (Myers 1983, "An applicative random-access stack"). */
 static uint32_t jump_of(const search *s, uint32_t parent) {
   const node *nodes = s->nodes.data;
   uint32_t once = nodes[parent].jump, twice = nodes[once].jump;
@@ -61,15 +62,16 @@ static uint32_t jump_of(const search *s, uint32_t parent) {
                                                                                        : parent;
 }
 
+/* The ancestor of `id` with at most `hops` arcs. */
 static uint32_t shorten(const node *nodes, uint32_t id, uint32_t hops) {
   while (nodes[id].hops > hops)
     id = nodes[nodes[id].jump].hops >= hops ? nodes[id].jump : nodes[id].parent;
   return id;
 }
 
-/* Read from the end, which tail has the lower arc number (final state, label of a string) where
- * they first differ? Tails that extend the same one are made in that order, and so have numbers in
- * that order. */
+/* Compares two tails from the end: is the arc index (or final state, or label) of `a` lower where
+ * they first differ? Nodes with the same parent are created in that order, so their numbers are
+ * compared. */
 static bool tail_less(const void *user, uint32_t a, uint32_t b) {
   const node *nodes = ((const search *)user)->nodes.data;
   uint32_t x = nodes[a].state == whole ? nodes[a].parent : a,
@@ -85,12 +87,13 @@ static bool tail_less(const void *user, uint32_t a, uint32_t b) {
   return x < y;
 }
 
-/* `total`, `hops`: cost of the best path with this tail, and its arcs as far as known. */
+/* Adds a node to the queue. `total` is the cost of the best path with this tail, `hops` the number
+ * of its arcs as far as it is known. */
 static wf_status add_node(search *s, node fresh, double total, uint32_t hops, wf_error *err) {
   uint32_t id = (uint32_t)s->nodes.size;
   if (s->nodes.size >= WF__NO_STATE)
-    return wf__fail(err, WF_ERR_LIMIT, "the search for %u paths needs more than 2^32 partial paths",
-                    s->nshortest);
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "the search for %u paths needs more than 2^32-1 partial paths", s->nshortest);
   fresh.jump = fresh.parent == WF__NO_STATE ? id : jump_of(s, fresh.parent);
   WF__TRY(wf__vec_push(&s->nodes, fresh, "partial paths", err));
   return wf__heap_push(&s->heap, (wf__heap_entry){total, hops, id}, err);
@@ -191,7 +194,7 @@ static wf_status prepare(search *s, wf_error *err) {
 static wf_status run(search *s, wf_error *err) {
   WF__TRY(s->unique ? begin_strings(s, err) : begin_paths(s, err));
   for (uint64_t step = 0; s->heap.size > 0 && s->found.size < s->nshortest; step++) {
-    WF__TRY(wf__interrupted_at(step * 64, err)); /* a step may be long */
+    WF__TRY(wf__interrupted_at(step * 64, err)); /* a step may take long */
     uint32_t id = wf__heap_pop(&s->heap).item, state = s->nodes.data[id].state;
     if (state == whole) {
       WF__TRY(wf__vec_push(&s->found, id, "paths", err));
@@ -204,15 +207,16 @@ static wf_status run(search *s, wf_error *err) {
   return WF_OK;
 }
 
-static void forget(search *s) {
+static void reset(search *s) {
   wf__best_paths_free(&s->best);
   wf__subsets_free(&s->subsets);
   s->nodes.size = s->taken.size = s->found.size = s->heap.size = 0;
 }
 
-/* Looks for the paths among the states near the best path first, then in wider and wider strips: on
- * a large graph the whole need rarely be measured. What was found is right if the last path is
- * inside the strip, as every path of lower cost is inside too. */
+/* Searches among the states of paths that cost at most `width` more than the best path, and widens
+ * the limit until it suffices. On a large graph, distances to most states are then never computed.
+ * The result is correct if its last path is within the width, because every cheaper path is within
+ * it, too. */
 static wf_status widen(search *s, wf_error *err) {
   wf__search_graph graph = {.num_states = s->view.num_states,
                             .arc_off = s->view.arc_off,
@@ -229,12 +233,12 @@ static wf_status widen(search *s, wf_error *err) {
              last = s->nodes.data[s->found.data[s->found.size - 1]].cost;
       if (last <= first + graph.width) return WF_OK;
     }
-    forget(s);
+    reset(s);
   }
 }
 
-/* Gives the nodes on found paths state numbers, in the order in which the paths run through them.
- * `number` has an entry a node. */
+/* Numbers the nodes on the paths found, in the order in which the paths visit them. `number` has
+ * one entry per node. */
 static uint32_t number_nodes(const search *s, uint32_t *number) {
   for (uint64_t i = 0; i < s->nodes.size; i++) number[i] = WF__NO_STATE;
   uint32_t next = 1;
@@ -246,7 +250,6 @@ static uint32_t number_nodes(const search *s, uint32_t *number) {
   return next;
 }
 
-/* `order` receives the node of each state. */
 static wf_status write_result(const search *s, uint32_t *number, wf__csr *csr, wf_error *err) {
   uint32_t num_states = number_nodes(s, number);
   uint32_t *node_of = wf__alloc(num_states, sizeof *node_of);

@@ -1,4 +1,4 @@
-/* nshortest.h - the n best paths or strings; called by wf_shortest_path for n > 1. */
+/* nshortest.h - the n best paths or distinct strings. wf_shortest_path calls it for n > 1. */
 #ifndef WF_FSTOPS_NSHORTEST_H
 #define WF_FSTOPS_NSHORTEST_H
 

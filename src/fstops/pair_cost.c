@@ -1,20 +1,20 @@
-/* pair_cost.c - dynamic programme over (labels consumed on each side, state).
+/* pair_cost.c - dynamic programming over cells (labels consumed on each side, state).
  *
- *   level k      cells that have consumed k labels in all, input and output counted together
- *   x:y          leads from level k to k + 2;  x:0 and 0:y to k + 1;  0:0 stays in level k
+ *   level k   cells that have consumed k labels, input and output labels together
+ *   arcs      x:y leads from level k to k + 2; x:0 and 0:y lead to k + 1; 0:0 stays in level k
  *
- * So levels are done in order, three at a time exist, and only what stays in a level can go in
- * circles. There the tropical semiring uses label-correcting (a cell seen more often than there are
- * cells lies on a negative cycle), the log semiring hands on what is pending until it no longer
- * matters (Mohri 2002, section 3.2). */
+ * Levels are processed in order, and only three exist at a time. Cycles can occur only inside a
+ * level. There, the tropical semiring uses label correcting: a cell that is visited more often than
+ * there are cells is on a negative cycle. The log semiring propagates pending mass until it is
+ * negligible (Mohri 2002, section 3.2). */
 #include "fstops/pair_cost.h"
 
 #include "math/cost.h"
 
-/* Gains within a level smaller than this are rounding; what weighs less than e^-22 of a sum is not
- * handed on. */
+/* Tropical: smaller gains within a level are taken for rounding. Log: pending mass of less than
+ * e^-22 of a sum is not propagated. */
 static const double least_gain = 1e-6, least_share = 22;
-static const uint64_t most_work = 100000000; /* arcs looked at within one level before giving up */
+static const uint64_t max_arcs = 100000000; /* arcs visited within one level before giving up */
 
 typedef struct product {
   const wf_fst_view *view;
@@ -26,7 +26,7 @@ typedef struct product {
 
 static wf__pair_level *level_of(product *p, uint64_t k) { return &p->work->levels[k % 3]; }
 
-/* The cell (consumed, state) of a level, made at cost +infinity if it is new. */
+/* Finds the cell (consumed, state) of a level, or makes it with cost +infinity. */
 static wf_status cell_at(wf__pair_level *level, uint32_t consumed, uint32_t state, uint32_t *out,
                          wf_error *err) {
   bool fresh;
@@ -46,7 +46,7 @@ static wf_status enqueue(product *p, uint32_t cell, wf_error *err) {
   return wf__vec_push(&p->work->queue, cell, "cells", err);
 }
 
-/* Adds `cost` to a cell of the present level over a 0:0 arc. */
+/* Adds a path of the given cost, which ends in a 0:0 arc, to a cell of the current level. */
 static wf_status add_within(product *p, uint32_t consumed, uint32_t state, double cost,
                             wf_error *err) {
   wf__pair_level *level = level_of(p, p->level);
@@ -63,10 +63,10 @@ static wf_status add_within(product *p, uint32_t consumed, uint32_t state, doubl
   return enqueue(p, index, err);
 }
 
-/* Follows 0:0 arcs until nothing changes. */
-static wf_status settle(product *p, wf_error *err) {
+/* Follows 0:0 arcs within the level until the costs no longer change. */
+static wf_status close_level(product *p, wf_error *err) {
   wf__pair_level *level = level_of(p, p->level);
-  uint64_t looked = 0;
+  uint64_t num_arcs = 0;
   p->work->queue.size = 0;
   for (uint64_t i = 0; i < level->cells.size; i++) {
     level->cells.data[i].pending = level->cells.data[i].cost;
@@ -80,9 +80,9 @@ static wf_status settle(product *p, wf_error *err) {
     cell->pending = INFINITY;
     if (!p->log && cell->visits++ > level->cells.size)
       return wf__fail(err, WF_ERR_NEGATIVE_CYCLE,
-                      "state %u lies on an epsilon cycle of negative cost", state);
-    looked += p->view->arc_off[state + 1] - p->view->arc_off[state];
-    if (p->log && looked > most_work)
+                      "state %u is on an epsilon cycle of negative cost", state);
+    num_arcs += p->view->arc_off[state + 1] - p->view->arc_off[state];
+    if (p->log && num_arcs > max_arcs)
       return wf__fail(err, WF_ERR_LIMIT,
                       "the sum over the epsilon cycle through state %u does not converge", state);
     for (uint64_t i = p->view->arc_off[state]; i < p->view->arc_off[state + 1]; i++) {
@@ -94,7 +94,7 @@ static wf_status settle(product *p, wf_error *err) {
   return WF_OK;
 }
 
-/* Hands the settled level on to the next two over arcs that consume labels. */
+/* Propagates the finished level to the next two, along arcs that consume labels. */
 static wf_status pass_on(product *p, wf_error *err) {
   const wf__pair_level *level = level_of(p, p->level);
   for (uint64_t k = 0; k < level->cells.size; k++) {
@@ -136,7 +136,7 @@ wf_status wf__pair_cost(const wf_fst_view *view, const wf__labels *input, const 
   work->levels[0].cells.data[first].cost = 0;
   uint64_t last = input->size + output->size;
   for (p.level = 0; p.level <= last; p.level++) {
-    WF__TRY(settle(&p, err));
+    WF__TRY(close_level(&p, err));
     if (p.level == last) break;
     WF__TRY(pass_on(&p, err));
     clear(level_of(&p, p.level));

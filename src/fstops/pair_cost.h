@@ -1,4 +1,4 @@
-/* pair_cost.h - the cost an fst gives to one pair of strings: the semiring's sum over all paths
+/* pair_cost.h - the cost that an fst gives to a pair of strings: the semiring's sum over all paths
  * with these labels. */
 #ifndef WF_FSTOPS_PAIR_COST_H
 #define WF_FSTOPS_PAIR_COST_H
@@ -8,22 +8,22 @@
 
 typedef WF__VEC(int32_t) wf__labels;
 
-/* A place in the product of fst and strings: `consumed` input labels read, in `state`. */
+/* A node in the product of the fst and the strings: `state`, after `consumed` input labels. */
 typedef struct wf__pair_cell {
   double cost;
-  double pending; /* log semiring: part of cost not handed on yet */
+  double pending; /* log semiring: the part of `cost` that was not propagated yet */
   uint32_t consumed, state;
   uint32_t visits;
   bool queued;
 } wf__pair_cell;
 
-/* All cells with the same number of labels consumed on both sides together. */
+/* All cells with the same number of consumed labels, input and output together. */
 typedef struct wf__pair_level {
   wf__map64 index;
   WF__VEC(wf__pair_cell) cells;
 } wf__pair_level;
 
-/* Scratch, reused from call to call. Zero-initialised is ready. */
+/* Scratch memory, reused across calls. It must be zero-initialised before the first. */
 typedef struct wf__pair_work {
   wf__pair_level levels[3];
   WF__VEC(uint32_t) queue;

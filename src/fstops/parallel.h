@@ -1,9 +1,9 @@
 /* parallel.h - how operations share work among threads.
  *
- * States are worked on in pieces of WF__PIECE_STATES, each by one thread at a time: a piece's bits
- * in a bitmap are whole words, nobody else's. What a piece yields never depends on the thread, and
- * what pieces yield together is put together in the order of pieces, so that results are the same
- * for any number of threads. */
+ * States are processed in pieces of WF__PIECE_STATES, each by one thread at a time. The bits of a
+ * piece in a bitmap are whole words that no other piece uses. The result of a piece does not depend
+ * on the thread, and results are combined in the order of pieces. So results do not depend on the
+ * number of threads. */
 #ifndef WF_FSTOPS_PARALLEL_H
 #define WF_FSTOPS_PARALLEL_H
 
@@ -20,7 +20,8 @@ static inline uint64_t wf__piece_end(uint64_t piece, uint64_t num_states) {
   return end < num_states ? end : num_states;
 }
 
-/* A pool for an operation on `fst`: of one thread when the fst is too small for more to pay. */
+/* Creates the thread pool of an operation. It has only one thread if the fst is too small for more
+ * to be faster. */
 static inline wf_status wf__pool_for_fst(int32_t num_threads, const wf_fst_view *view,
                                          wf__pool **out, wf_error *err) {
   if (num_threads == 0)

@@ -1,5 +1,5 @@
-/* path_sampler.c - draws paths arc by arc among those arcs from which an end can still be reached
- * in time. */
+/* path_sampler.c - draws random paths arc by arc. Only arcs from which a final state can be reached
+ * within the length limit are considered. */
 #include "fstops/path_sampler.h"
 
 #include "fstops/best_paths.h"
@@ -7,7 +7,7 @@
 
 static const uint32_t never = UINT32_MAX;
 
-/* Breadth first from the final states over reversed arcs. */
+/* Computes to_final: a breadth-first search from the final states over reversed arcs. */
 static wf_status measure(wf__path_sampler *sampler, wf_error *err) {
   const wf_fst_view *view = &sampler->view;
   uint64_t n = view->num_states, tail = 0;
@@ -50,7 +50,7 @@ wf_status wf__path_sampler_init(wf__path_sampler *sampler, const wf_fst *fst, ui
   uint32_t shortest = sampler->to_final[sampler->view.start];
   wf__path_sampler_free(sampler);
   return wf__fail(err, WF_ERR_ARGUMENT,
-                  "no path is as short as max_length, %u arcs; the shortest has %u", max_length,
+                  "no path has at most %u arcs (max_length); the shortest has %u", max_length,
                   shortest);
 }
 
@@ -58,7 +58,7 @@ bool wf__path_sampler_any(const wf__path_sampler *sampler) {
   return sampler->view.start >= 0 && sampler->to_final[sampler->view.start] != never;
 }
 
-/* [0, 1), in steps of 2^-53. */
+/* A random number in [0, 1), a multiple of 2^-53. */
 static double unit(wf__path_sampler *sampler) {
   sampler->random += 0x9e3779b97f4a7c15ULL;
   return (double)(wf__mix64(sampler->random) >> 11) * 0x1p-53;
@@ -68,13 +68,13 @@ static bool allowed(const wf__path_sampler *sampler, const wf_arc *arc, uint32_t
   return arc->weight != INFINITY && sampler->to_final[arc->nextstate] < left;
 }
 
-/* Share of a choice of the given cost among those whose least cost is `least`. */
+/* Relative probability of a choice; `least` is the least cost of all choices. */
 static double share(const wf__path_sampler *sampler, float cost, float least) {
   return sampler->by_probability ? exp((double)least - (double)cost) : 1;
 }
 
-/* The arc to take out of s with `left` arcs to go, or UINT64_MAX to stop. There is always a choice.
- */
+/* Chooses an arc out of s, or UINT64_MAX to stop, if at most `left` more arcs are allowed. There is
+ * always a choice. */
 static uint64_t choose(wf__path_sampler *sampler, uint32_t s, uint32_t left) {
   const wf_fst_view *view = &sampler->view;
   uint64_t begin = view->arc_off[s], end = view->arc_off[s + 1], last = UINT64_MAX;
@@ -94,7 +94,7 @@ static uint64_t choose(wf__path_sampler *sampler, uint32_t s, uint32_t left) {
     drawn -= share(sampler, view->arcs[i].weight, least);
     if (drawn < 0) return i;
   }
-  return last; /* rounding left a little of the sum over */
+  return last; /* `drawn` is still not below 0 because of rounding */
 }
 
 wf_status wf__path_sampler_draw(wf__path_sampler *sampler, wf__sampled_path *path, wf_error *err) {

@@ -1,4 +1,5 @@
-/* pipeline.c - batches of chunks, expanded by all threads while one interns. */
+/* pipeline.c - all threads expand the chunks of a batch, while one thread interns the batch before
+ * it. */
 #include "fstops/pipeline.h"
 
 #include "base/interrupt.h"
@@ -8,8 +9,8 @@ enum { CHUNKS_PER_THREAD = 16, SMALL_BATCH = 2 * WF__CHUNK_STATES };
 
 struct batch {
   char *chunks;        /* [max_chunks] */
-  wf_status *statuses; /* [max_chunks] of expanding while shared */
-  uint64_t num_chunks; /* in use */
+  wf_status *statuses; /* [max_chunks] results of `expand` with `shared` */
+  uint64_t num_chunks; /* number of chunks in use */
   uint64_t first, num_states;
 };
 
@@ -18,7 +19,7 @@ struct run {
   wf__pool *pool;
   uint64_t max_chunks;
   struct batch batches[2], *expanding, *interning;
-  wf_status status; /* of interning */
+  wf_status status; /* result of interning */
   wf_error *err;
 };
 
@@ -29,7 +30,7 @@ static uint64_t first_of(const struct batch *batch, uint64_t c) {
   return batch->first + c * WF__CHUNK_STATES;
 }
 
-/* The next batch: as many states as are known from `first` on, up to a limit. */
+/* Fills the next batch with the states known from `first` on, up to max_chunks chunks. */
 static wf_status take_batch(struct run *run, struct batch *batch, uint64_t first, wf_error *err) {
   const wf__pipeline *pipeline = run->pipeline;
   uint64_t end = pipeline->num_known(pipeline->user),
@@ -66,7 +67,8 @@ static void run_item(void *user, uint64_t item, int worker) {
                               first_of(batch, item - 1), worker, true, NULL);
 }
 
-/* Expansion failed in chunk `c`: what came before has its say first. */
+/* Handles a failure to expand chunk `c`: interns the states before it first, because interning may
+ * fail with an earlier error. */
 static wf_status stop_at(struct run *run, uint64_t c, wf_status status, wf_error *err) {
   run->expanding->num_chunks = c + 1;
   WF__TRY(intern_batch(run, run->expanding, err));
@@ -84,7 +86,7 @@ static wf_status step_alone(struct run *run, wf_error *err) {
   return WF_OK;
 }
 
-/* Expands a batch and interns the one before. */
+/* Expands a batch and interns the batch before it. */
 static wf_status step(struct run *run, wf_error *err) {
   struct batch *batch = run->expanding;
   if (wf__pool_size(run->pool) == 1 || batch->num_states < SMALL_BATCH) return step_alone(run, err);

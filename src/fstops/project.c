@@ -1,4 +1,4 @@
-/* project.c - the acceptor of one side. */
+/* project.c - makes an acceptor of the input or the output labels. */
 #include "base/option_tables.h"
 #include "fstops/csr_copy.h"
 

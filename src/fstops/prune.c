@@ -1,10 +1,11 @@
-/* prune.c - wf_prune: drops what lies on no path within a width of the best.
+/* prune.c - wf_prune: removes states and arcs that are on no path within a width of the best path.
  *
- *     start ---- fwd[s] ----> s --- weight ---> t ---- bwd[t] ----> a final state        keep if
- *     the sum <= best + width
+ *     start ---- fwd[s] ----> s --- weight ---> t ---- bwd[t] ----> a final state
  *
- * Every state and arc kept is on a kept path, so the result is trimmed. Where the number of states
- * is limited, whole best paths through states are added, cheapest first, while they fit. */
+ * An arc is kept if the sum of the three is at most best + width. Every state and arc kept is on a
+ * path that is kept, so the result is trimmed. If the number of states is limited, states are added
+ * in the order of the cost of the best path through them, each with all states of that path, while
+ * they fit. */
 #include "base/option_tables.h"
 #include "fstops/best_paths.h"
 
@@ -14,7 +15,7 @@ typedef struct pruner {
   uint8_t *useful;
   wf__best_paths fwd, bwd;
   double limit;
-  uint32_t *number; /* new number of a state, WF__NO_STATE: dropped */
+  uint32_t *number; /* new number of a state; WF__NO_STATE: removed */
 } pruner;
 
 static double through(const pruner *p, uint64_t s) { return p->fwd.cost[s] + p->bwd.cost[s]; }
@@ -35,7 +36,7 @@ static wf_status measure(pruner *p, float width, wf_error *err) {
   for (uint64_t s = 0; s < view->num_states; s++)
     if (p->fwd.cost[s] + (double)view->final_cost[s] < best)
       best = p->fwd.cost[s] + (double)view->final_cost[s];
-  /* The same path summed from its two ends may differ in the last bits. */
+  /* The cost of a path may differ in the last bits when it is summed from the other end. */
   p->limit = best + (double)width + 1e-9 * (1 + fabs(best));
   graph = (wf__search_graph){.num_states = view->num_states,
                              .arc_off = p->reversed.arc_off,
@@ -48,7 +49,7 @@ static wf_status measure(pruner *p, float width, wf_error *err) {
   return WF_OK;
 }
 
-/* --- at most so many states -------------------------------------------------------------- */
+/* --- limiting the number of states ------------------------------------------------------- */
 
 typedef struct ranked {
   double cost;
@@ -61,9 +62,9 @@ static int compare_ranked(const void *a, const void *b) {
   return (x->state > y->state) - (x->state < y->state);
 }
 
-/* Gathers the states of the best path through s that are not kept yet (mark 1) in `path`, marking
- * them 2. Beyond a kept state every state of an equally good path is kept, as cheaper states went
- * first. */
+/* Collects in `path` the states of the best path through s that are not kept yet, and marks them 2;
+ * kept states have mark 1. The walk stops at a kept state: the best path from there on is kept
+ * already, because cheaper states were added first. */
 static uint64_t gather_path(const pruner *p, uint32_t s, uint8_t *mark, uint32_t *path) {
   uint64_t count = 0;
   for (int side = 0; side < 2; side++) {
@@ -88,7 +89,7 @@ static void keep_paths(const pruner *p, const ranked *order, uint64_t count, uin
   }
 }
 
-/* Narrows `useful` to at most nstate states. */
+/* Reduces `useful` to at most nstate states. */
 static wf_status choose_states(pruner *p, uint64_t nstate, wf_error *err) {
   uint64_t n = p->view.num_states, count = 0;
   ranked *order = wf__alloc(n, sizeof *order);

@@ -1,9 +1,9 @@
-/* push.c - costs and output labels moved along paths, towards the start or the final states; totals
- * of paths stay as they are.
+/* push.c - pushes costs and output labels along paths, towards the start or the final states. The
+ * cost and the output of each path do not change.
  *
- * Potential V(s): distance to the final states. An arc s -> t of cost w gets w + V(t) - V(s), a
- * final cost f gets f - V(s); what every path has lost then is V(start). Towards the final states
- * likewise with the distance from the start. */
+ * Towards the start, the potential V(s) is the distance to the final states. The cost w of an arc
+ * s -> t becomes w + V(t) - V(s), and a final cost f becomes f - V(s). That takes V(start) off
+ * every path. Towards the final states, the potential is the distance from the start. */
 #include "fstops/push.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "fstops/parallel.h"
 #include "fstops/shortest_distance.h"
 
-/* Towards the final states: the sum of the final costs after pushing. */
+/* For pushing towards the final states: the sum of the final costs after pushing. */
 static double total_at_final(const wf_fst_view *view, const double *dist) {
   double total = INFINITY;
   for (uint64_t s = 0; s < view->num_states; s++)
@@ -67,7 +67,7 @@ wf_status wf__push_costs(const wf_fst_view *view, bool to_final, bool remove_tot
   return WF_OK;
 }
 
-/* Does a path lead from the start back to it? */
+/* Is the start on a cycle? */
 static wf_status start_on_cycle(const wf__csr *csr, uint32_t start, bool *on_cycle, wf_error *err) {
   uint64_t n = csr->final_cost.size, tail = 0;
   bool entered = false;
@@ -79,7 +79,7 @@ static wf_status start_on_cycle(const wf__csr *csr, uint32_t start, bool *on_cyc
   uint32_t *queue = wf__alloc(n + 1, sizeof *queue);
   wf_status status =
       seen == NULL || queue == NULL ? wf__fail_memory(err, n * 5, "marks of states") : WF_OK;
-  if (status == WF_OK) queue[tail++] = start; /* marked when it is found again */
+  if (status == WF_OK) queue[tail++] = start; /* marked only if it is reached again */
   for (uint64_t head = 0; head < tail && !*on_cycle; head++) {
     uint32_t s = queue[head];
     uint64_t end = (uint64_t)s + 1 < n ? csr->arc_off.data[s + 1] : csr->arcs.size;
@@ -122,24 +122,24 @@ wf_status wf__prepend(wf__strings *strings, uint32_t string, double cost, wf__cs
   return WF_OK;
 }
 
-/* Final states that still owe a string get an arc to a common last state, as the string cannot be
- * put on a final cost. */
+/* A final state with a pending string gets an arc to a common new final state that emits it,
+ * because a final cost has no output label. */
 static wf_status emit_at_final(const uint32_t *potential, wf__csr *csr, wf_error *err) {
-  uint64_t n = csr->final_cost.size, owing = 0;
+  uint64_t n = csr->final_cost.size, num_pending = 0;
   for (uint64_t s = 0; s < n; s++)
-    owing +=
+    num_pending +=
         csr->final_cost.data[s] != INFINITY && potential[s] != 0 && potential[s] != WF__STRING_NONE;
-  if (owing == 0) return WF_OK;
+  if (num_pending == 0) return WF_OK;
   wf__csr grown = {0};
-  wf_status status = wf__vec_grow(&grown.arcs, csr->arcs.size + owing, "arcs", err);
+  wf_status status = wf__vec_grow(&grown.arcs, csr->arcs.size + num_pending, "arcs", err);
   for (uint64_t s = 0; s < n && status == WF_OK; s++) {
     float cost = csr->final_cost.data[s];
-    bool owes = cost != INFINITY && potential[s] != 0 && potential[s] != WF__STRING_NONE;
-    status = wf__csr_add_state(&grown, owes ? INFINITY : cost, err);
+    bool pending = cost != INFINITY && potential[s] != 0 && potential[s] != WF__STRING_NONE;
+    status = wf__csr_add_state(&grown, pending ? INFINITY : cost, err);
     uint64_t end = s + 1 < n ? csr->arc_off.data[s + 1] : csr->arcs.size;
     for (uint64_t i = csr->arc_off.data[s]; i < end && status == WF_OK; i++)
       status = wf__csr_push(&grown, csr->arcs.data[i], err);
-    if (owes && status == WF_OK)
+    if (pending && status == WF_OK)
       status = wf__csr_push(
           &grown,
           (wf_arc){.nextstate = (uint32_t)n, .weight = cost, .olabel = (int32_t)potential[s]}, err);
@@ -158,8 +158,9 @@ static void reverse_string(wf__strings *strings, uint32_t *string, wf_status *st
   *string = reversed;
 }
 
-/* Labels pushed towards the final states, spelled out on the arcs behind; or on chains of arcs with
- * input epsilon where these need fewer states. `potential` is used up. */
+/* Splits strings pushed towards the final states into single labels: delays them to the following
+ * arcs, or makes chains of arcs with input epsilon if that takes fewer states. Overwrites
+ * `potential`. */
 static wf_status spell_late(const wf_fst_view *view, wf__strings *strings, uint32_t *potential,
                             wf__csr *csr, int64_t *start, wf_error *err) {
   wf__csr chained = {0}, delayed = {0};
@@ -235,9 +236,8 @@ wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_fst **ou
   wf_push_options o;
   WF__TRY(wf__options_take(wf__push_table(), options, &o, err));
   if (o.remove_total_weight && !o.push_weights)
-    return wf__fail(
-        err, WF_ERR_ARGUMENT,
-        "remove_total_weight takes the total out of pushed weights; set push_weights, too");
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "remove_total_weight applies to pushed weights; set push_weights, too");
   wf_fst_view view = wf_fst_get_view(fst);
   wf__strings strings = {0};
   wf__csr csr = {0};

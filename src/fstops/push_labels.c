@@ -1,14 +1,17 @@
-/* push_labels.c - longest common prefixes (or suffixes) of output strings, and arcs rewritten by
- * them (Mohri 2000, section 4.1.3: pushing in the string semiring).
+/* push_labels.c - finds the longest common prefixes (or suffixes) of output strings, and rewrites
+ * the arcs by them (Mohri 2000, section 4.1.3: pushing in the string semiring).
  *
- * A potential is a list whose first label is the one nearest to its state, in both directions:
+ * A potential is a list of labels. In both directions, the label nearest to the state comes first:
  *
- *   towards the start:  P(s) = common front of  o . P(t)   over arcs s -o-> t; final states: empty
- *   towards the final:  P(t) = common front of  o . P(s)   over arcs s -o-> t; the start: empty
+ *   towards the start         P(s) = common front of o . P(t) over arcs s -o-> t
+ *   towards the final states  P(t) = common front of o . P(s) over arcs s -o-> t
  *
- * so both are one algorithm over arcs taken in one or the other direction. Potentials only ever get
- * shorter, and are settled component by component. An arc then carries o . P(near) without its
- * first |P(far)| labels. */
+ * It is empty at the final states in the first case, at the start in the second.
+ *
+ * So one algorithm serves both, over incoming or outgoing arcs. Potentials only get shorter. They
+ * are computed component by component. The output of an arc becomes o . P(near) without its first
+ * |P(far)| labels: towards the start, near is the arc's target and far its source; towards the
+ * final states it is the other way round. */
 #include "fstops/push.h"
 #include "base/interrupt.h"
 #include "fstops/shortest_distance.h"
@@ -16,8 +19,8 @@
 struct pusher {
   const wf_fst_view *view;
   wf__strings *strings;
-  const uint64_t *off; /* of the arcs along which potentials travel: incoming arcs towards the
-                          start, else the fst's own */
+  /* the arcs along which potentials propagate: incoming arcs if towards the start, else outgoing */
+  const uint64_t *off;
   const wf_arc *arcs;
   wf__scc scc;
   uint32_t *potential;
@@ -53,7 +56,8 @@ static wf_status put_label(struct pusher *pusher, int32_t olabel, uint32_t rest,
   return olabel == 0 ? WF_OK : wf__string_put(pusher->strings, (uint32_t)olabel, rest, out, err);
 }
 
-/* Updates the neighbours of `from`: those of its component, or those of others. */
+/* Updates the potentials of the neighbours of `from`: those in its component, or those in other
+ * components. */
 static wf_status update_neighbours(struct pusher *pusher, uint32_t from, bool same_component,
                                    wf_error *err) {
   uint32_t component = pusher->scc.component[from];

@@ -1,5 +1,5 @@
-/* randequivalent.c - wf_randequivalent: random paths of both fsts, their string pairs' costs
- * compared (pair_cost.c). */
+/* randequivalent.c - wf_randequivalent: draws random paths of both fsts, and compares the costs
+ * that both give to the paths' string pairs (pair_cost.c). */
 #include <stdio.h>
 
 #include "base/option_tables.h"
@@ -13,7 +13,7 @@ typedef struct comparer {
   wf__pair_work work;
 } comparer;
 
-/* Labels of the drawn path without epsilons. */
+/* Reads the labels of the drawn path, without epsilons. */
 static wf_status read_labels(comparer *c, const wf_fst_view *view, wf_error *err) {
   c->input.size = c->output.size = 0;
   for (uint64_t i = 0; i < c->path.arcs.size; i++) {

@@ -1,11 +1,11 @@
-/* randgen.c - wf_randgen: random paths, side by side from a common start. */
+/* randgen.c - wf_randgen: an fst of random paths that share only the start state. */
 #include "base/option_tables.h"
 #include "base/interrupt.h"
 #include "fstops/path_sampler.h"
 
-/* All first arcs belong to state 0, so the paths are drawn first and written together after. */
+/* The first arcs of all paths belong to state 0, so all paths are drawn before they are written. */
 typedef struct drawing {
-  WF__VEC(uint64_t) arcs; /* of all paths, one behind the other */
+  WF__VEC(uint64_t) arcs; /* arcs of all paths, concatenated */
   WF__VEC(uint64_t) end;  /* where each path ends in `arcs` */
   WF__VEC(float) final_cost;
 } drawing;
@@ -27,7 +27,7 @@ done:
   return status;
 }
 
-/* State 0 with the first arc of every path; then the other states, path by path. */
+/* Writes state 0 with the first arc of every path, then the other states path by path. */
 static wf_status write_result(const wf_fst_view *view, const drawing *all, bool keep_weights,
                               wf__csr *csr, wf_error *err) {
   uint32_t next = 1;

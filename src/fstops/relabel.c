@@ -1,5 +1,5 @@
-/* relabel.c - labels replaced by pairs {old, new}. Pairs go into a hash map; the table of a side
- * that is relabelled is dropped, for it would name the new labels wrongly. */
+/* relabel.c - replaces labels by a list of pairs {old, new}, with a hash map. The symbol table of a
+ * relabelled side is dropped, because it does not describe the new labels. */
 #include "base/map64.h"
 #include "fstops/csr_copy.h"
 

@@ -1,6 +1,6 @@
-/* reverse.c - the mirror image. State 0 is a new start with an epsilon arc, at the final cost, to
- * each old final state; old state s is s + 1, and the old start the only final one. Arcs are dealt
- * out by a counting sort over their old destinations, which keeps their order. */
+/* reverse.c - reverses an fst. State 0 is a new start state with an epsilon arc, weighted with the
+ * final cost, to each old final state. Old state s becomes s + 1, and the old start is the only
+ * final state. A counting sort by old target moves the arcs and keeps their order. */
 #include <string.h>
 
 #include "fst/fst.h"
@@ -19,8 +19,8 @@ static wf_status fill_reversed(wf__csr *csr, const wf_fst_view *view, wf_error *
   for (uint64_t i = 0; i < view->num_arcs; i++) off[view->arcs[i].nextstate + 3]++;
   for (uint64_t s = 2; s < n + 2; s++) off[s + 1] += off[s];
   csr->final_cost.data[0] = INFINITY;
-  for (uint64_t s = 0; s < n; s++) { /* off[t + 1] is where the next arc of state t goes, and where
-                                        t ends when all are dealt out */
+  /* off[t + 1] is the index of the next arc of state t; in the end, it is the end of t's arcs. */
+  for (uint64_t s = 0; s < n; s++) {
     csr->final_cost.data[s + 1] = (int64_t)s == view->start ? 0 : INFINITY;
     if (wf__is_final(view, s))
       csr->arcs.data[off[1]++] =

@@ -1,12 +1,13 @@
 /* reverse_subsets.c - weighted subset construction (Mohri 1997) on a reversed acceptor, on demand,
- * with epsilons closed over. */
+ * with epsilon closure. */
 #include "fstops/reverse_subsets.h"
 
-/* Residuals that agree to 2^-20 nats are the same. */
+/* Rounds a residual to multiples of 2^-20 nats. Subsets are compared by rounded residuals. */
 static int64_t quantised(double residual) {
   return residual < 1e12 ? (int64_t)(residual * 1048576 + 0.5) : INT64_MAX;
 }
 
+/* The relative cost of an arc (see reverse_subsets.h). */
 static double relative(const wf__subsets *subsets, const wf_arc *arc, uint32_t target) {
   double cost = (double)arc->weight + subsets->best[arc->nextstate] - subsets->best[target];
   return cost > 0 ? cost : 0;
@@ -36,7 +37,8 @@ static wf_status append(wf__subsets *subsets, wf_error *err) {
   return wf__vec_push(&subsets->same_hash, WF__NO_STATE, "subsets", err);
 }
 
-/* The number of the subset in `group` (sorted, normalised), new or old. */
+/* Sets `*out` to the number of the subset in `group` (sorted, normalised), and adds it if it is
+ * new. */
 static wf_status intern(wf__subsets *subsets, uint32_t *out, wf_error *err) {
   uint64_t hash = 0;
   for (uint64_t i = 0; i < subsets->group.size; i++) {
@@ -45,7 +47,8 @@ static wf_status intern(wf__subsets *subsets, uint32_t *out, wf_error *err) {
   }
   uint64_t count = subsets->first.size - 1;
   if (count >= WF__NO_STATE - 1)
-    return wf__fail(err, WF_ERR_LIMIT, "distinct strings need more than 2^32 subsets of states");
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "the search for distinct strings needs more than 2^32-2 subsets of states");
   uint32_t head;
   bool fresh;
   WF__TRY(wf__map64_insert(&subsets->by_hash, hash >> 1, (uint32_t)count, &head, &fresh, "subsets",
@@ -83,7 +86,7 @@ static wf_status put(wf__subsets *subsets, uint32_t state, double cost, wf_error
   return wf__heap_push(&subsets->heap, (wf__heap_entry){cost, 0, state}, err);
 }
 
-/* Follows epsilon arcs backwards from what was put (Dijkstra). */
+/* Adds the epsilon closure: follows epsilon arcs backwards (Dijkstra). */
 static wf_status close_epsilons(wf__subsets *subsets, wf_error *err) {
   while (subsets->heap.size > 0) {
     wf__heap_entry top = wf__heap_pop(&subsets->heap);
@@ -104,7 +107,8 @@ static int compare_elements(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Closes, normalises and interns the group. `*out_cost`: what was taken off every element. */
+/* Closes, normalises and interns the group. `*out_cost` is the cost subtracted from every element.
+ */
 static wf_status finish_group(wf__subsets *subsets, uint32_t *out, double *out_cost,
                               wf_error *err) {
   WF__TRY(close_epsilons(subsets, err));
@@ -129,7 +133,7 @@ static int compare_moves(const void *a, const void *b) {
   return (x->cost > y->cost) - (x->cost < y->cost);
 }
 
-/* All arcs into the subset's states that carry a label, sorted by label. */
+/* Collects the arcs into the subset's states that are not epsilon, sorted by label. */
 static wf_status collect_moves(wf__subsets *subsets, uint32_t subset, wf_error *err) {
   subsets->moves.size = 0;
   for (uint64_t k = subsets->first.data[subset]; k < subsets->first.data[subset + 1]; k++) {

@@ -1,15 +1,19 @@
 /* rmepsilon.c - epsilon removal (Mohri 2002, "Generic epsilon-removal and input
  * epsilon-normalization algorithms").
  *
- * An epsilon arc is one with both labels 0. The result of a state is its own labelled arcs together
- * with, for each epsilon arc to t, the result of t at that arc's cost. States are done in reverse
- * topological order of the epsilon arcs, so each result is made once from finished ones. Inside a
- * cycle of epsilons the distances between its states are found first (wf__distance_solver).
+ * An epsilon arc is one with both labels 0. The result of a state is its labelled arcs and, for
+ * each epsilon arc to t, the result of t at the cost of that arc. States are processed in reverse
+ * topological order of the epsilon arcs, so each result is made once, from finished results. In a
+ * cycle of epsilons, the distances between its states are computed first (wf__distance_solver).
  *
- *   result of s   no epsilon arcs:                    its arcs in the input, in place only way on
- *                 is one epsilon arc:     an alias: the result of another state at a cost no
- *                 epsilon arc leads to s:          nobody else asks for it: made when it is written
- *                 out else:                               a run of `pool`
+ * The result of a state s is stored in one of four ways:
+ *
+ *   s has no epsilon arcs                   its arcs in the input (in_place)
+ *   s is not kept and not final, and its    an alias: the result of another state at a cost
+ *   only arc is an epsilon arc
+ *   no epsilon arc leads to s               nothing: no other result needs it, so it is made
+ *                                           when it is written (later)
+ *   otherwise                               a range of `pool`
  */
 #include <string.h>
 
@@ -18,23 +22,24 @@
 #include "fstops/connect.h"
 #include "fstops/shortest_distance.h"
 
-/* Kept: the start, or entered by a labelled arc. Reached: on some path from the start. Needed:
- * entered by an epsilon arc. */
+/* KEPT: is the start, or a labelled arc enters it. REACHED: on a path from the start. NEEDED: an
+ * epsilon arc enters it. */
 enum { KEPT = 1, REACHED = 2, NEEDED = 4 };
 
 struct result {
-  const wf_arc *in_place; /* NULL: in the pool */
-  bool later;             /* not made yet */
+  const wf_arc *in_place; /* NULL: the arcs are in the pool */
+  bool later;             /* made when it is written */
   uint64_t off, count;
   double final_cost;
-  double alias_cost; /* if alias != own state */
+  double alias_cost; /* used if `alias` is another state */
   uint32_t alias;
 };
 
-/* The arcs of one result under construction; equal (labels, next state) once, costs summed. */
+/* One result under construction. Arcs with equal labels and target are merged, and their costs
+ * summed. */
 struct merger {
   wf_semiring semiring;
-  WF__VEC(wf_arc) arcs; /* weights are in `costs` */
+  WF__VEC(wf_arc) arcs; /* their weights are in `costs` */
   WF__VEC(double) costs;
   double final_cost;
   uint64_t *slots; /* stamp << 32 | index */
@@ -103,7 +108,7 @@ static wf_status merger_add(struct merger *merger, wf_arc arc, double cost, wf_e
     return WF_OK;
   }
   if (merger->arcs.size >= UINT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "a state would have more than 2^32 arcs");
+    return wf__fail(err, WF_ERR_LIMIT, "a state of the result has more than 2^32-1 arcs");
   WF__TRY(wf__vec_grow(&merger->arcs, 1, "arcs", err));
   WF__TRY(wf__vec_grow(&merger->costs, 1, "arcs", err));
   *slot = (uint64_t)merger->stamp << 32 | merger->arcs.size;
@@ -114,7 +119,7 @@ static wf_status merger_add(struct merger *merger, wf_arc arc, double cost, wf_e
 
 /* --- results of states ------------------------------------------------------------------- */
 
-/* Adds the finished result of `state` at a cost. */
+/* Adds the finished result of `state`, at a cost, to the merger. */
 static wf_status add_result(struct remover *remover, uint32_t state, double cost, wf_error *err) {
   const struct result *result = &remover->results[state];
   if (result->alias != state) {
@@ -132,8 +137,8 @@ static wf_status add_result(struct remover *remover, uint32_t state, double cost
   return WF_OK;
 }
 
-/* Adds what `state` itself gives: labelled arcs, final cost, and epsilon arcs that leave its
- * component. */
+/* Adds the labelled arcs and the final cost of `state`, and the results of epsilon arcs that leave
+ * its component. */
 static wf_status add_state(struct remover *remover, uint32_t state, double cost, wf_error *err) {
   const wf_fst_view *view = remover->view;
   struct merger *merger = &remover->merger;
@@ -197,8 +202,8 @@ static wf_status finish_state(struct remover *remover, uint32_t state, wf_error 
   return store(remover, state, err);
 }
 
-/* A component with a cycle of epsilons: from each of its states, the distances inside, then what
- * each state reached gives. */
+/* Makes the results of a component with a cycle of epsilons: for each state, finds the distances
+ * inside the component, then adds each state reached at its distance. */
 static wf_status finish_cycle(struct remover *remover, uint32_t component, wf_error *err) {
   const uint32_t *states = remover->scc.order + remover->scc.off[component];
   uint32_t size = remover->scc.off[component + 1] - remover->scc.off[component];
@@ -226,7 +231,7 @@ static bool cyclic(const struct remover *remover, uint32_t component) {
   return false;
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- the operation ----------------------------------------------------------------------- */
 
 static wf_status mark_states(struct remover *remover, wf_error *err) {
   const wf_fst_view *view = remover->view;
@@ -252,7 +257,7 @@ static wf_status mark_states(struct remover *remover, wf_error *err) {
   return WF_OK;
 }
 
-/* Numbers of the result's states: the kept ones in order, or all of them, unchanged. */
+/* Numbers the states of the result: the kept states in order, or all states unchanged. */
 static uint32_t *number_states(const struct remover *remover, bool drop) {
   const wf_fst_view *view = remover->view;
   uint32_t *number = wf__alloc(view->num_states, sizeof *number), next = 0;
@@ -263,7 +268,7 @@ static uint32_t *number_states(const struct remover *remover, bool drop) {
   return number;
 }
 
-/* A result that nobody asked for before, made in place of where it goes. */
+/* Makes a result that no other result needed, directly in the output. */
 static wf_status emit_later(struct remover *remover, uint32_t state, const uint32_t *number,
                             wf__csr *csr, wf_error *err) {
   struct merger *merger = &remover->merger;
@@ -280,8 +285,8 @@ static wf_status emit_later(struct remover *remover, uint32_t state, const uint3
   return WF_OK;
 }
 
-/* With `drop`, states that are not kept are left out; without, they lose their arcs. Arcs lead to
- * kept states only. */
+/* Writes the result. With `drop`, states that are not kept are omitted; otherwise they lose their
+ * arcs. Arcs lead only to kept states. */
 static wf_status emit(struct remover *remover, bool drop, const uint32_t *number, wf__csr *csr,
                       wf_error *err) {
   const wf_fst_view *view = remover->view;
@@ -308,7 +313,7 @@ static wf_status emit(struct remover *remover, bool drop, const uint32_t *number
   return WF_OK;
 }
 
-/* Do all arcs count, and can no sum of costs become infinite? */
+/* Are all costs finite and small enough that no sum of costs can become infinite? */
 static bool costs_are_moderate(const wf_fst_view *view) {
   const float limit = 1e28f;
   for (uint64_t i = 0; i < view->num_arcs; i++)
@@ -343,8 +348,8 @@ static wf_status remove_epsilons(struct remover *remover, double delta, bool dro
   return status;
 }
 
-/* The result of a trimmed fst is trimmed once the states that only epsilons enter are gone, if all
- * costs behave. `trim` otherwise. */
+/* `fst` may be trimmed, `drop` says that its costs are moderate. Then dropping the states that only
+ * epsilon arcs enter leaves a trimmed result. Otherwise, `trim` requests trimming. */
 static wf_status rmepsilon_connected(const wf_fst *fst, double delta, bool drop, bool trim,
                                      wf_fst **out, wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fst);
@@ -381,7 +386,7 @@ wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, w
   WF__TRY(wf__options_take(wf__rmepsilon_table(), options, &o, err));
   wf_fst_view view = wf_fst_get_view(fst);
   bool drop = o.connect && costs_are_moderate(&view);
-  wf_fst *trimmed = NULL; /* the input is smaller than the result */
+  wf_fst *trimmed = NULL; /* trims the input, which is smaller than the result */
   if (drop) WF__TRY(wf_connect(fst, &trimmed, err));
   wf_status status = rmepsilon_connected(trimmed != NULL ? trimmed : fst, (double)o.delta, drop,
                                          o.connect && !drop, out, err);

@@ -1,4 +1,4 @@
-/* scc.c - Tarjan's strongly connected components with an explicit stack. */
+/* scc.c - Tarjan's algorithm for strongly connected components, with an explicit stack. */
 #include "fstops/scc.h"
 
 #include <string.h>
@@ -15,12 +15,12 @@ struct search {
   wf__arc_kind kind;
   wf__scc *out;
   uint32_t *index; /* order of discovery from 1; 0: not seen */
-  uint32_t *low;   /* smallest index known to be reachable inside the component; UINT32_MAX once the
+  uint32_t *low;   /* smallest index known to be reachable inside the component; UINT32_MAX when the
                       component is closed */
-  uint32_t *open;  /* states of components not closed yet */
+  uint32_t *open;  /* stack of the states whose components are not closed */
   struct frame *frames;
-  uint32_t num_seen, num_open,
-      num_left; /* num_left: slots of out->order not filled yet, from its end */
+  uint32_t num_seen, num_open;
+  uint32_t num_left; /* out->order is filled from its end; this many entries are still free */
 };
 
 static void discover(struct search *search, uint32_t state, uint64_t *depth) {
@@ -29,8 +29,8 @@ static void discover(struct search *search, uint32_t state, uint64_t *depth) {
   search->frames[(*depth)++] = (struct frame){state, search->view->arc_off[state]};
 }
 
-/* Pops the component whose first state is `root`. Components close from the sinks upwards, so they
- * fill `order` from its end. */
+/* Pops the component whose first state is `root`. Components are closed in reverse topological
+ * order, so they fill `order` from its end. */
 static void close_component(struct search *search, uint32_t root) {
   wf__scc *out = search->out;
   uint32_t state;

@@ -1,16 +1,13 @@
 /* scc.h - strongly connected components of an fst, in topological order.
  *
- *   order  [off[0] .. off[1])  states of component 0    arcs lead from a component to itself or to
- *          a later one, [off[1] .. off[2])  states of component 1    so walking `order` forwards is
- *          a topological order ...                                          of the components, and
- *          walking it backwards the reverse
- */
+ * The states of component k are order[off[k] .. off[k + 1]). Arcs lead from a component to itself
+ * or to a later one, so `order` is a topological order of the components. */
 #ifndef WF_FSTOPS_SCC_H
 #define WF_FSTOPS_SCC_H
 
 #include "base/error.h"
 
-/* Which arcs make the graph. */
+/* The arcs that are taken into account. */
 typedef enum wf__arc_kind {
   WF__ARCS_ALL,
   WF__ARCS_EPSILON,       /* both labels epsilon */
@@ -30,7 +27,8 @@ static inline bool wf__arc_is(const wf_arc *arc, wf__arc_kind kind) {
          (arc->ilabel == 0 && (kind == WF__ARCS_INPUT_EPSILON || arc->olabel == 0));
 }
 
-/* All states, reached from the start or not (Tarjan 1972, without recursion). Linear time. */
+/* Finds the components of all states, including those that the start does not reach (Tarjan 1972,
+ * without recursion). Linear time. */
 wf_status wf__scc_find(const wf_fst_view *view, wf__arc_kind kind, wf__scc *out, wf_error *err);
 void wf__scc_free(wf__scc *scc);
 

@@ -1,4 +1,4 @@
-/* shortest_distance.c - sums over all paths from the start, or to the final states. */
+/* shortest_distance.c - distances: sums over all paths from the start, or to the final states. */
 #include "fstops/shortest_distance.h"
 
 #include <stdatomic.h>
@@ -38,12 +38,13 @@ void wf__incoming_free(wf__incoming *incoming) {
   *incoming = (wf__incoming){0};
 }
 
-/* -0 becomes 0: which of the two is less would depend on the order of arcs. */
+/* The final cost of a state, with -0 replaced by 0. The two compare equal, so which of them a
+ * minimum returns would depend on the order of arcs. */
 static double at_end(const wf_fst_view *view, uint64_t s) {
   return (double)view->final_cost[s] + 0.0;
 }
 
-/* To the final states, no cycles: every state reads the states after it. */
+/* Distances to the final states of an acyclic fst: every state reads the states after it. */
 static void pull(const wf_fst_view *view, const wf__scc *scc, double *dist) {
   for (uint64_t k = view->num_states; k-- > 0;) {
     uint32_t s = scc->order[k];
@@ -57,19 +58,21 @@ static void pull(const wf_fst_view *view, const wf__scc *scc, double *dist) {
 
 /* --- sweeps ------------------------------------------------------------------------------ */
 
-/* To the final states, tropical: sweeps over all states, from the last to the first, as long as
- * distances fall. Where states are numbered as a search found them, most arcs lead upwards and a
- * few sweeps do, without components, reversed arcs or a heap.
+/* Distances to the final states in the tropical semiring: sweeps over all states, from the last to
+ * the first, until no distance decreases. If the states are numbered in the order of a search, most
+ * arcs lead to higher numbers and a few sweeps are enough, without components, reversed arcs or a
+ * heap.
  *
- * Threads take pieces of the states, last pieces first, and use each other's distances as they find
- * them, old or new: a state is looked at again as long as a state after it fell in this sweep or
- * the last. What comes out in the end is the least of the sums along paths, each summed from its
- * end, in whatever order that was found. */
+ * Threads take pieces of the states, last pieces first, and read each other's distances, old or
+ * new. A state is visited again if the distance of one of its targets decreased in this sweep or
+ * the one before. The result is the least of the sums along paths, each summed from its end. It
+ * does not depend on the order of updates. */
 struct sweeper {
   const wf_fst_view *view;
   double *dist;
-  uint64_t *fell; /* bits: states whose distance fell in this sweep, words 2 i + now, and in the one
-                     before, words 2 i + 1 - now */
+  /* bitmap of states whose distance decreased: in this sweep, words 2 i + now; in the sweep before,
+   * words 2 i + 1 - now */
+  uint64_t *fell;
   uint64_t num_pieces;
   int round, now;
   atomic_bool any;
@@ -117,7 +120,8 @@ static void sweep_piece(void *user, uint64_t item, int worker) {
   if (any) atomic_store_explicit(&sweeper->any, true, memory_order_relaxed);
 }
 
-/* `*done`: distances no longer fall. `dist` holds the final costs, or sums along paths. */
+/* Sweeps until no distance decreases (`*done`) or MAX_SWEEPS is reached. On entry, `dist` holds
+ * final costs or sums along paths. */
 static wf_status sweep(const wf_fst_view *view, wf__pool *pool, double *dist, bool *done,
                        wf_error *err) {
   uint64_t num_pieces = wf__num_pieces(view->num_states),
@@ -140,8 +144,8 @@ static wf_status sweep(const wf_fst_view *view, wf__pool *pool, double *dist, bo
 
 /* --- by components ----------------------------------------------------------------------- */
 
-/* From the states whose distance is set: every state updates the states after it, component by
- * component. With `backwards` the graph's arcs are those of the components' graph turned round. */
+/* Propagates distances from the states where they are set, component by component. `backwards`: the
+ * arcs of the graph are reversed relative to the order of the components. */
 static wf_status push(wf__distance_solver *solver, bool backwards, wf_error *err) {
   const wf_fst_view *graph = solver->graph;
   const wf__scc *scc = solver->scc;
@@ -164,8 +168,8 @@ static wf_status push(wf__distance_solver *solver, bool backwards, wf_error *err
   return WF_OK;
 }
 
-/* Goes on from what components have found, where gains below delta were left out: if distances then
- * no longer fall, they are those of sweeps alone. */
+/* Sweeps until no distance decreases, beginning with the distances that components gave: those
+ * ignored gains below delta. If that succeeds, the result is the same as that of sweeps alone. */
 static wf_status sweep_rest(const wf_fst_view *view, wf__pool *pool, double *dist, wf_error *err) {
   bool done;
   double *swept = wf__alloc(view->num_states, sizeof *swept);

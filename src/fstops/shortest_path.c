@@ -1,4 +1,5 @@
-/* shortest_path.c - wf_shortest_path: the best path as a chain; several go to nshortest.c. */
+/* shortest_path.c - wf_shortest_path: one best path as a chain of states. For several paths, see
+ * nshortest.c. */
 #include "fst/fst.h"
 
 #include "base/option_tables.h"
@@ -6,8 +7,8 @@
 #include "fstops/best_paths.h"
 #include "fstops/nshortest.h"
 
-/* Best paths from the start. When a negative cycle turns up, looks again at only the states from
- * which a final state can be reached: what leads nowhere does no harm. */
+/* Finds the best paths from the start. If there is a negative cycle, searches again among the
+ * states that reach a final state, because a cycle elsewhere does not matter. */
 static wf_status search_forward(const wf_fst_view *view, wf__best_paths *paths, wf_error *err) {
   wf__search_graph graph = {.num_states = view->num_states,
                             .arc_off = view->arc_off,
@@ -27,8 +28,8 @@ static wf_status search_forward(const wf_fst_view *view, wf__best_paths *paths, 
   return status;
 }
 
-/* The final state where the best path ends; of equals, the one with fewer arcs, then the lower
- * number. */
+/* The final state in which the best path ends. Ties are broken by the number of arcs, then by the
+ * state number. */
 static uint32_t best_end(const wf_fst_view *view, const wf__best_paths *paths) {
   uint32_t best = WF__NO_STATE;
   double best_cost = INFINITY;
@@ -43,11 +44,11 @@ static uint32_t best_end(const wf_fst_view *view, const wf__best_paths *paths) {
   return best;
 }
 
-/* States 0, 1, 2, ... along the path that ends in `end`. */
+/* Writes the path that ends in `end` as states 0, 1, 2, ... */
 static wf_status chain(const wf_fst_view *view, const wf__best_paths *paths, uint32_t end,
                        wf__csr *csr, wf_error *err) {
-  uint64_t length = 0; /* not hops[end], which is only near the truth where rounding has left a
-                          cycle just below zero */
+  /* hops[end] may be wrong if rounding has made a cycle slightly negative, so arcs are counted. */
+  uint64_t length = 0;
   for (uint32_t at = end; paths->from[at] != WF__NO_STATE; at = paths->from[at]) length++;
   WF__TRY(wf__vec_grow(&csr->arcs, length, "a path", err));
   csr->arcs.size = length;

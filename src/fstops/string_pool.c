@@ -1,4 +1,4 @@
-/* string_pool.c - hash-consed label strings and their spelling-out along arcs. */
+/* string_pool.c - hash-consed label strings, and their expansion into chains of arcs. */
 #include "fstops/string_pool.h"
 
 #include <string.h>
@@ -53,8 +53,8 @@ wf_status wf__string_concat(wf__strings *strings, uint32_t front, uint32_t back,
   return status;
 }
 
-/* A chain under construction: all that is needed to find or make the state from which `label` leads
- * to `to`. */
+/* Chains under construction. The map finds the chain state whose arc emits `label` and leads to
+ * `to`. */
 struct chains {
   wf__csr *csr;
   wf__map64 map; /* to << 32 | label -> state */

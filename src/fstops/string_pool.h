@@ -1,17 +1,17 @@
-/* string_pool.h - label strings as numbers, for residual outputs and pushed labels.
+/* string_pool.h - hash-consed label strings: strings as 32-bit numbers, for residual outputs and
+ * pushed labels.
  *
  *   0                        the empty string
  *   WF__STRING_ONE | label   a string of one label
- *   k                        cell k: a label before another string, each distinct (label, rest)
- *                            once
+ *   k                        cell k: a label followed by another string (`rest`); each distinct
+ *                            (label, rest) has one cell
  *
- * Equal strings have equal numbers, so comparing is free. A string is a list read from the label
- * last put; whether that end is the front (pushing) or the back (determinization) of the output is
- * the user's affair.
+ * Equal strings have equal numbers, so comparing them is cheap. A string is a linked list, which
+ * begins with the label that was added last. The caller decides whether that is the front of the
+ * output (pushing) or its back (determinization).
  *
- * While an operation runs its arcs carry such numbers in place of output labels, and final costs
- * may carry a string too; at the end wf__strings_expand spells them out along chains of arcs with
- * epsilon input. */
+ * While an operation runs, its arcs have such numbers in place of output labels. At the end,
+ * wf__strings_expand expands them into chains of arcs with input epsilon. */
 #ifndef WF_FSTOPS_STRING_POOL_H
 #define WF_FSTOPS_STRING_POOL_H
 
@@ -34,11 +34,11 @@ typedef struct wf__strings {
 wf_status wf__strings_init(wf__strings *strings, wf_error *err);
 void wf__strings_free(wf__strings *strings);
 
-/* label, then rest. label > 0. */
+/* Makes the string of `label` (not 0) followed by `rest`. */
 wf_status wf__string_put(wf__strings *strings, uint32_t label, uint32_t rest, uint32_t *out,
                          wf_error *err);
 
-/* All labels of `front`, then those of `back`. */
+/* Concatenates the labels of `front` and `back`. */
 wf_status wf__string_concat(wf__strings *strings, uint32_t front, uint32_t back, uint32_t *out,
                             wf_error *err);
 
@@ -48,25 +48,25 @@ static inline uint32_t wf__string_of(int32_t label) {
 static inline uint32_t wf__string_size(const wf__strings *strings, uint32_t string) {
   return string == 0 ? 0 : string & WF__STRING_ONE ? 1 : strings->cells.data[string].size;
 }
-/* Both of a string that is not empty. */
+/* The first label, and the string without it. The string must not be empty. */
 static inline uint32_t wf__string_label(const wf__strings *strings, uint32_t string) {
   return string & WF__STRING_ONE ? string & ~WF__STRING_ONE : strings->cells.data[string].label;
 }
 static inline uint32_t wf__string_rest(const wf__strings *strings, uint32_t string) {
   return string & WF__STRING_ONE ? 0 : strings->cells.data[string].rest;
 }
-/* Without its first `count` labels. */
+/* The string without its first `count` labels. */
 static inline uint32_t wf__string_drop(const wf__strings *strings, uint32_t string,
                                        uint32_t count) {
   while (count-- > 0) string = wf__string_rest(strings, string);
   return string;
 }
 
-/* In `csr`, whose arcs have strings as olabels, replaces each string by its labels: the first on
- * the arc, the others on arcs of cost 0 with input epsilon through new states behind the old ones.
- * Equal tails to one state are shared. `reversed`: strings are read from their last label. Arcs
- * into `final_sink` (a state number, or UINT32_MAX) keep their input label along the whole chain.
- */
+/* Expands the strings that the arcs of `csr` have as olabels. The arc gets the first label. The
+ * others go on arcs of cost 0 with input epsilon, through new states that are appended. Arcs to the
+ * same state share equal tails. `reversed`: strings list their labels from the last to the first.
+ * Arcs into `final_sink` (a state number, or UINT32_MAX) keep their input label along the whole
+ * chain. */
 wf_status wf__strings_expand(const wf__strings *strings, bool reversed, uint32_t final_sink,
                              wf__csr *csr, wf_error *err);
 

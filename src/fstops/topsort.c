@@ -1,6 +1,6 @@
-/* topsort.c - states numbered so that every arc leads upwards: the reverse of the order in which a
- * depth-first search, from the start and then from every state it missed, leaves the states. This
- * is OpenFst's numbering. */
+/* topsort.c - numbers the states so that every arc leads to a higher number: in the reverse of the
+ * order in which a depth-first search finishes them. The search begins at the start, then at every
+ * state not reached yet. OpenFst numbers states in the same way. */
 #include "fst/fst.h"
 #include "fstops/topsort.h"
 
@@ -11,13 +11,13 @@ struct frame {
 
 struct search {
   const wf_fst_view *view;
-  uint8_t *colour; /* 0 new, 1 on the stack, 2 left */
+  uint8_t *colour; /* 0 new, 1 on the stack, 2 finished */
   struct frame *stack;
-  uint32_t *finished; /* states in the order of leaving */
+  uint32_t *finished; /* states in the order in which they are finished */
   uint64_t num_finished;
 };
 
-/* Depth first from `root`. Returns a state on a cycle, or -1. */
+/* Depth-first search from `root`. Returns a state on a cycle, or -1. */
 static int64_t visit(struct search *search, uint32_t root) {
   const wf_fst_view *view = search->view;
   uint64_t depth = 0;
@@ -59,7 +59,7 @@ wf_status wf__topological_order(const wf_fst_view *view, uint32_t **out_order, w
     if (search.colour[s] == 0) on_cycle = visit(&search, (uint32_t)s);
   if (on_cycle >= 0) {
     status =
-        wf__fail(err, WF_ERR_ARGUMENT, "cannot be sorted topologically: state %lld lies on a cycle",
+        wf__fail(err, WF_ERR_ARGUMENT, "cannot be sorted topologically: state %lld is on a cycle",
                  (long long)on_cycle);
     goto done;
   }

@@ -1,13 +1,13 @@
-/* union.c - the union of any number of fsts, with the structure that OpenFst gives when it adds
- * them one after the other:
+/* union.c - the union of any number of fsts. The structure is that of OpenFst when it adds one fst
+ * after the other:
  *
  *     states of fst 1 | states of fst 2 | [new start] | states of fst 3 | ...
  *
- * The start of fst 1 gets an epsilon arc to the start of each other one; if it lies on a cycle, a
- * new start does, with arcs to all. */
+ * The start of fst 1 gets an epsilon arc to the start of each other fst. If it is on a cycle, a new
+ * start is added instead, with epsilon arcs to the starts of all fsts. */
 #include "fstops/csr_copy.h"
 
-/* Can the start be left and come back? */
+/* Is the start on a cycle? */
 static wf_status start_on_cycle(const wf_fst_view *view, bool *out, wf_error *err) {
   uint32_t *stack = wf__alloc(view->num_states, sizeof *stack);
   uint8_t *seen = wf__calloc(view->num_states, 1);
@@ -32,8 +32,8 @@ static wf_status start_on_cycle(const wf_fst_view *view, bool *out, wf_error *er
   return status;
 }
 
-/* The arcs from the hub (the start of the whole) to the starts of the parts from `from` on, whose
- * states begin at `base`. */
+/* Adds the arcs from the hub (the start of the union) to the starts of the parts from `from` on.
+ * The states of those parts begin at `base`. */
 static wf_status add_branches(wf__csr *csr, const wf_fst *const *fsts, size_t from, size_t count,
                               uint64_t base, wf_error *err) {
   for (size_t k = from; k < count; k++) {
@@ -48,7 +48,8 @@ static wf_status add_branches(wf__csr *csr, const wf_fst *const *fsts, size_t fr
   return WF_OK;
 }
 
-/* First part with its start as the hub: the branches go behind the start's own arcs. */
+/* Appends the first part, with its start as the hub: the arcs to the other parts follow the start's
+ * own arcs. */
 static wf_status append_hub(wf__csr *csr, const wf_fst *const *fsts, size_t first, size_t count,
                             wf_error *err) {
   wf_fst_view view = wf_fst_get_view(fsts[first]);
@@ -91,7 +92,7 @@ static wf_status unite(wf__csr *csr, const wf_fst *const *fsts, size_t first, si
 
 wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err) {
   *out = NULL;
-  if (count == 0) return wf__fail(err, WF_ERR_ARGUMENT, "union of no fsts");
+  if (count == 0) return wf__fail(err, WF_ERR_ARGUMENT, "cannot make the union of 0 fsts");
   size_t first = count;
   for (size_t k = count; k-- > 0;) {
     WF__TRY(wf__same_semiring(fsts[0], fsts[k], err));
