@@ -133,8 +133,7 @@ wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_
                     "above its limit of %d; use 'compact'",
                     (int)num_tokens, (int)MAX_CORRECT);
   if (num_classes > 0 && o.type != COMPACT)
-    return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "topology: classes of words need the topology 'compact'");
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "topology: classes of words need 'compact'");
   struct making making = {.num_classes = num_classes,
                           .num_tokens = num_tokens,
                           .blank = blank + 1,

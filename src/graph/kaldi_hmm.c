@@ -122,8 +122,8 @@ static wf_status fill_hmm(const wf_hmm *hmm, int32_t phone, const wf__topology_e
       if (state == NULL)
         return wf__fail(err, WF_ERR_FORMAT,
                         "%s: the model and tree do not belong together: the tree gives state %u of "
-                        "phone '%.80s' "
-                        "the pdfs %d and %d, but the model has no such transition-state",
+                        "phone '%.80s' the pdfs %d and %d, but the model has no such "
+                        "transition-state",
                         hmm->name, s, wf_symbols_text(hmm->phones, phone),
                         (int)pdfs[shape->forward_class], (int)pdfs[shape->loop_class]);
     }

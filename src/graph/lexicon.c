@@ -240,7 +240,7 @@ static wf_status check_word(const struct reader *reader, wf__span word, wf_error
     return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "word is not UTF-8 text");
   if (wf__is_reserved_word(word.data, word.size))
     return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
-                          "'%.*s' is a reserved symbol and cannot be a word", WF__SPAN_ARG(word));
+                          "'%.*s' is reserved and cannot be a word", WF__SPAN_ARG(word));
   return WF_OK;
 }
 

@@ -12,7 +12,7 @@
  *     word_parts.c          units and parts
  *     word_aligner_file.c   serializes an aligner: graphs contain one (fst.h), so that word times
  * need no other file
- *  */
+ */
 #ifndef WF_GRAPH_WORD_ALIGNER_H
 #define WF_GRAPH_WORD_ALIGNER_H
 

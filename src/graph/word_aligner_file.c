@@ -8,7 +8,7 @@
  *   places x {i32 phone, u32 flags: 1 loop, 2 first, 4 last}
  *   roles x i32 | words x i32 | (words + 1) x u32 | (pronunciations + 1) x u32 | units x i32
  *   the names of units as a symbol table (symbols.h)
- *  */
+ */
 #include <string.h>
 
 #include "fst/symbols.h"
