@@ -221,8 +221,8 @@ static bool is_end(const wf__csr *types, uint64_t s) {
   return types->final_cost.data[s] == 0 && types->arc_off.data[s] == end_of_arcs(types, s);
 }
 
-/* State 0 of H stands for a start state without incoming arcs, and for a final state without
- * outgoing arcs and cost. */
+/* Assigns states of H. A start state without incoming arcs, and a final state without outgoing arcs
+ * and cost, become state 0 of H. */
 static wf_status number_states(struct making *making, wf_error *err) {
   const wf__csr *types = &making->hmm->types;
   making->num_states = 1;

@@ -267,7 +267,7 @@ __device__ static bool is_same(const wf__gpu_subsets &s, const wf__gpu_det_level
 }
 
 /* Of the arcs that lead to equal new subsets, the smallest one represents the subset. atomicMin
- * keeps it in the slot, whatever the order of threads. */
+ * keeps it in the slot for any order of threads. */
 __global__ static void find_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(arc, level.num_arcs) {
     u64 slot = level.arc_hash[arc] & (s.num_slots - 1);

@@ -36,9 +36,9 @@ __device__ static inline u32 string_drop(const wf__gpu_subsets &s, u32 string, u
   return string;
 }
 
-/* The string `rest` + label. Every thread that finds the cell writes its size (always the same
- * value). So whoever has a string can read its size: it has written the size itself or got the
- * string from an earlier launch. */
+/* The string `rest` + label. Every thread that finds the cell writes its size, always the same
+ * value. So a thread that has a string can read its size: the thread has written it, or an earlier
+ * launch has. */
 __device__ static inline u32 string_put(const wf__gpu_subsets &s, u32 rest, u32 label) {
   enum { MOST_TRIES = 256 };
   const u64 key = (u64)rest << 32 | label, mask = s.num_cells - 1;
