@@ -48,7 +48,7 @@ static void test_refused_models(void **state) {
   } cases[] = {
       {"", "line 1: the file ends too early"},
       {"<Nnet3>", "expected '<TransitionModel>', found '<Nnet3>'"},
-      {MODEL("<Topology> </Topology> ", TRIPLES, PROBS), "without phones"},
+      {MODEL("<Topology> </Topology> ", TRIPLES, PROBS), "has no phones"},
       {"<TransitionModel>\n<Topology>\n<TopologyEntry> <ForPhones> 1 x",
        "line 3: expected the number of a phone"},
       {"<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 1 </ForPhones>", "two HMMs"},
@@ -109,13 +109,13 @@ static void test_refused_trees(void **state) {
       {"ContextDependency 3 1 CE", "expected 'ToPdf'"},
       {TREE("XE 1"), "expected a node"},
       {TREE("CE -1"), "pdf -1"},
-      {TREE("SE 3 [ 1 ] { CE 0 CE 1 }"), "place 3 of 3"},
-      {TREE("SE -2 [ 1 ] { CE 0 CE 1 }"), "place -2 of 3"},
+      {TREE("SE 3 [ 1 ] { CE 0 CE 1 }"), "key 3 in a window of 3"},
+      {TREE("SE -2 [ 1 ] { CE 0 CE 1 }"), "key -2 in a window of 3"},
       {TREE("SE 0 [ 2 1 ] { CE 0 CE 1 }"), "not in ascending order"},
-      {TREE("SE 0 [ 1 ] { CE 0 NULL }"), "NULL below a question"},
+      {TREE("SE 0 [ 1 ] { CE 0 NULL }"), "a split (SE) is NULL"},
       {TREE("SE 0 [ 1 ] { CE 0 CE 1 CE 2 }"), "expected '}', found 'CE'"},
       {TREE("TE 0 2 ( CE 0 )"), "expected a node"},
-      {TREE("TE 0 4000000000 ( CE 0 )"), "a table of 4000000000"},
+      {TREE("TE 0 4000000000 ( CE 0 )"), "a table has 4000000000 children"},
       {"ContextDependency 3 1 ToPdf CE 0", "ends too early"},
   };
   (void)state;
@@ -155,7 +155,7 @@ static void test_hostile_trees(void **state) {
   for (int i = 0; i < DEPTH; i++) at += sprintf(at, "TE 0 1000000 ( ");
   input = input_of(text, (size_t)(at - text));
   assert_int_equal(wf__kaldi_tree_read(&input, &tree, &err), WF_ERR_FORMAT);
-  assert_non_null(strstr(err.message, "a table of 1000000"));
+  assert_non_null(strstr(err.message, "a table has 1000000 children"));
   wf__input_close(&input);
   free(text);
 }

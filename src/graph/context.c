@@ -1,20 +1,19 @@
-/* context.c - phones to HMM types by their neighbours: C o LG without building C.
+/* context.c - maps phones to HMM types by their neighbours: composes C o LG without building C.
  *
- * C's states are windows in the making: phones already turned into HMMs, as far as a window looks
- * back, and phones that wait for their right context.
+ * A state of C is a window that is being filled: the phones to the left, which have already become
+ * HMMs, and the phones that wait for their right context.
  *
  *     history   left[0] .. left[central - 1]  |  pending[0] .. pending[width - central - 2]
- *               0: not there (yet)
+ *               0: no phone (yet)
  *
- * A phone c that arrives when all places of `pending` are taken completes the window left + pending
- * + c, whose type goes out; then everything moves one place to the left. A state of the result is a
- * pair (state of LG, history), and only pairs that occur are made. What else can happen:
- *   - a context-free phone (silence) at the front of `pending` goes out at once, by an arc that
- *     reads nothing from LG; what lies furthest to its left can matter to nobody then, and is
- *     forgotten
- *   - disambiguation symbols and epsilons of LG pass: they keep the history
- *   - at final states of LG what is pending goes out with 0 (the edge) for its right context,
- *     towards one state END */
+ * When a phone c arrives and `pending` is full, the window left + pending + c is complete. Its type
+ * is emitted, and all phones move one place to the left. A state of the result is a pair (state of
+ * LG, history). Only pairs that are reachable are made. Special cases:
+ *   - A context-free phone (silence) at the front of `pending` is emitted at once, on an arc that
+ *     reads nothing from LG. Its leftmost phone can influence no later type and is set to 0.
+ *   - Disambiguation symbols and epsilons of LG pass through. They leave the history as it is.
+ *   - At a final state of LG the pending phones are emitted with 0 (the edge of the utterance) as
+ *     right context, on arcs that lead to one state END. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -31,11 +30,11 @@ struct history {
 struct expanding {
   wf_hmm *hmm;
   wf_fst_view lg;
-  uint32_t end; /* stands for a state of LG: everything read */
+  uint32_t end; /* the state END, in place of a state of LG */
   int missing;
   wf_tally *dropped;
   uint64_t max_states;
-  uint32_t num_left, num_pending; /* places of a history */
+  uint32_t num_left, num_pending; /* number of places in a history */
   int bits;                       /* of a phone in a packed window */
   wf__map64 windows;              /* packed window -> type */
   wf__map64 histories;            /* packed history -> index in history_list */
@@ -53,7 +52,7 @@ static uint64_t pack(const struct expanding *e, const int32_t *phones, uint32_t 
   return key;
 }
 
-/* Type of a window; 0: to be left out. */
+/* The type of a window. 0: arcs with this window are dropped. */
 static wf_status look_up(struct expanding *e, const int32_t *window, int32_t *out_type,
                          wf_error *err) {
   uint64_t key = pack(e, window, (uint32_t)e->hmm->width);
@@ -66,8 +65,8 @@ static wf_status look_up(struct expanding *e, const int32_t *window, int32_t *ou
     bool own = found != 0 && e->hmm->substituted.count == before;
     if (!own) wf__hmm_window_text(e->hmm, window, text, sizeof text);
     if (!own && e->missing == WF__MISSING_DROP) {
-      wf__tally_free(
-          &e->hmm->substituted); /* the model's rule was for nothing, here as in every such case */
+      wf__tally_free(&e->hmm->substituted); /* nothing was substituted: windows without an HMM of
+                                               their own are dropped */
       WF__TRY(wf__tally_add(e->dropped, text, err));
       found = 0;
     } else if (!own && (found == 0 || e->missing == WF__MISSING_ERROR)) {
@@ -92,10 +91,10 @@ static bool front_is_free(const struct expanding *e, const struct history *histo
   return history->num_pending != 0 && e->hmm->context_free[history->phones[e->num_left]];
 }
 
-/* The front of history + phone goes out; `phone` 0: nothing arrives (edge, or the front does not
- * mind). */
-static wf_status put_out(struct expanding *e, struct history *history, int32_t phone,
-                         int32_t *out_type, wf_error *err) {
+/* Emits the phone at the front of `pending`, with `phone` as the next phone to the right. `phone`
+ * is 0 at the edge of the utterance, or if the front phone is context-free. */
+static wf_status emit_front(struct expanding *e, struct history *history, int32_t phone,
+                            int32_t *out_type, wf_error *err) {
   int32_t window[WF__HMM_MAX_WIDTH] = {0}, *pending = history->phones + e->num_left;
   memcpy(window, history->phones, (e->num_left + history->num_pending) * sizeof *window);
   window[e->num_left + history->num_pending] = phone;
@@ -111,7 +110,8 @@ static wf_status put_out(struct expanding *e, struct history *history, int32_t p
   return WF_OK;
 }
 
-/* A phone arrives: the history behind it, and the type that goes out (0: none yet). */
+/* Appends a phone to the history. *out_type is the type that this emits, 0 if none. *out_keep is
+ * false if the arc must be dropped. */
 static wf_status shift(struct expanding *e, struct history *history, int32_t phone,
                        int32_t *out_type, bool *out_keep, wf_error *err) {
   *out_type = 0;
@@ -120,7 +120,7 @@ static wf_status shift(struct expanding *e, struct history *history, int32_t pho
     history->phones[e->num_left + history->num_pending++] = phone;
     return WF_OK;
   }
-  WF__TRY(put_out(e, history, phone, out_type, err));
+  WF__TRY(emit_front(e, history, phone, out_type, err));
   *out_keep = *out_type != 0;
   return WF_OK;
 }
@@ -146,10 +146,10 @@ static wf_status push(struct expanding *e, int32_t ilabel, int32_t olabel, float
   return wf__csr_push(&e->csr, (wf_arc){state, weight, ilabel, olabel}, err);
 }
 
-static wf_status push_put_out(struct expanding *e, struct history history, uint32_t q, float weight,
+static wf_status push_emitted(struct expanding *e, struct history history, uint32_t q, float weight,
                               wf_error *err) {
   int32_t type;
-  WF__TRY(put_out(e, &history, 0, &type, err));
+  WF__TRY(emit_front(e, &history, 0, &type, err));
   return type != 0 ? push(e, type, 0, weight, q, &history, err) : WF_OK;
 }
 
@@ -175,12 +175,12 @@ static wf_status make_state(struct expanding *e, uint64_t key, wf_error *err) {
   bool waits = history.num_pending != 0;
   if (front_is_free(e, &history)) {
     WF__TRY(wf__csr_add_state(&e->csr, INFINITY, err));
-    return push_put_out(e, history, q, 0, err);
+    return push_emitted(e, history, q, 0, err);
   }
   float final_cost = q == e->end ? 0 : e->lg.final_cost[q];
   WF__TRY(wf__csr_add_state(&e->csr, waits ? INFINITY : final_cost, err));
   if (q != e->end) WF__TRY(push_arcs(e, q, &history, err));
-  return waits && final_cost != INFINITY ? push_put_out(e, history, e->end, final_cost, err)
+  return waits && final_cost != INFINITY ? push_emitted(e, history, e->end, final_cost, err)
                                          : WF_OK;
 }
 
@@ -208,13 +208,13 @@ static wf_status check(const struct expanding *e, int32_t num_disambig, wf_error
   if (hmm->width < 1 || hmm->width > WF__HMM_MAX_WIDTH || hmm->central < 0 ||
       hmm->central >= hmm->width || hmm->width * e->bits > 63)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "%s: a context of %d of %d phones, the central one at %d", hmm->name,
+                    "%s: unsupported context: width %d, central phone at %d, %d phones", hmm->name,
                     (int)hmm->width, (int)hmm->num_phones, (int)hmm->central);
   for (uint64_t i = 0; i < e->lg.num_arcs; i++)
     if (e->lg.arcs[i].ilabel > hmm->num_phones + num_disambig)
       return wf__fail(
           err, WF_ERR_ARGUMENT,
-          "label %d on the input side; there are %d phones and %d disambiguation symbols",
+          "input label %d is out of range; there are %d phones and %d disambiguation symbols",
           (int)e->lg.arcs[i].ilabel, (int)hmm->num_phones, (int)num_disambig);
   return WF_OK;
 }

@@ -1,11 +1,11 @@
-/* ctc_graph.c - the pipeline from lexicon, grammar and topology to a decoding graph for CTC.
+/* ctc_graph.c - the pipeline from lexicon, grammar and topology to a decoding graph for CTC models.
  *
- *   L, G --compose--> L o G --determinize--> det --(push)--> --minimize--> LG      T, LG
- *   --compose--> T o LG --> graph
+ *     L, G   --compose--> L o G --determinize--> det --(push)--> --minimize--> LG
+ *     T, LG  --compose--> T o LG --> graph
  *
- * Each step is a row of `steps`: it makes one fst, which is counted, timed and shown to the caller.
- * L and G are dropped once composed, and so on: at most the inputs and the result of one step are
- * in memory. */
+ * Each step is a row of `steps`. It makes one fst, whose size and time are reported to the caller.
+ * The inputs of a step are freed once it is done, so at most the inputs and the result of one step
+ * are in memory. */
 #include <string.h>
 
 #include "base/callbacks.h"
@@ -35,7 +35,7 @@ void wf_ctc_graph_result_free(wf_ctc_graph_result *result) {
   *result = (wf_ctc_graph_result){0};
 }
 
-/* The input labels of a step that has `num_disambig` disambiguation symbols. */
+/* The table of input labels: tokens, `num_disambig` disambiguation symbols, classes. */
 static wf_status make_labels(const struct build *build, int32_t num_disambig, wf_symbols **out,
                              wf_error *err) {
   int32_t num_tokens;
@@ -128,7 +128,7 @@ static wf_status make_tlg(void *user, wf_error *err) {
   return WF_OK;
 }
 
-/* How words are found in alignments. */
+/* Stores in the graph what word times need: how words are spelled in tokens. */
 static wf_status add_boundaries(const struct build *build, wf_fst *graph, wf_error *err) {
   wf_lexicon *lexicon = build->inputs.lexicon;
   wf_word_aligner *aligner;

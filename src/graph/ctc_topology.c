@@ -1,15 +1,15 @@
 /* ctc_topology.c - the four CTC topologies as transducers from frame labels to token labels.
  *
- *   correct   states: one per token, the blank's is the start. Every state has every token's arc,
- *             to the state of that token; it writes the token unless it is the state's own (a
- *             repeat) or the blank.
- *   compact   0 --a:a--> a --a:eps--> a --eps--> 0, 0 --blank--> 0. A token may follow at once,
- *             itself included.
- *   minimal   one state, a:a for every token, blank:eps.
- *   eesen     0 --eps--> 1 --blank--> 1 --a:a--> a --a:eps--> a --eps--> 2 --blank--> 2 --eps--> 0.
+ *   correct   One state per token; the blank's is the start. Every state has an arc for every
+ * token, to the state of that token. The arc writes the token, except for the blank and for the
+ *             token of the state itself (a repeat).
+ *   compact   0 --a:a--> a --a:eps--> a --eps--> 0, 0 --blank--> 0. A token may be followed
+ * directly by any token, also by itself. minimal   One state with a:a for every token and
+ * blank:eps. eesen     0 --eps--> 1 --blank--> 1 --a:a--> a --a:eps--> a --eps--> 2 --blank--> 2
+ * --eps--> 0.
  *
- * Disambiguation loops are where a next token can be chosen: everywhere in `correct`, at state 0 in
- * the others, as every path comes by it between tokens. */
+ * Loops for disambiguation symbols are at the states where the next token is chosen: every state of
+ * `correct`, state 0 of the others, since every path passes state 0 between tokens. */
 #include "base/option_tables.h"
 #include "fst/fst.h"
 #include "graph/topology.h"
@@ -18,7 +18,7 @@ enum { CORRECT, COMPACT, MINIMAL, EESEN, MAX_CORRECT = 16384 };
 
 struct making {
   wf__csr csr;
-  int32_t num_tokens, blank; /* blank as a label */
+  int32_t num_tokens, blank; /* the blank's label */
   int32_t num_disambig;
   bool keep_disambig;
   int32_t num_classes;
@@ -37,7 +37,7 @@ static wf_status push_disambig(struct making *making, uint32_t state, wf_error *
   return WF_OK;
 }
 
-/* A class's words begin and end between tokens, where `compact` is in state 0. */
+/* Words of a class begin and end between tokens. There `compact` is in state 0. */
 static wf_status push_classes(struct making *making, wf_error *err) {
   int32_t kept = making->num_tokens + (making->keep_disambig ? making->num_disambig : 0);
   for (int32_t c = 0; c < making->num_classes; c++)
@@ -45,8 +45,8 @@ static wf_status push_classes(struct making *making, wf_error *err) {
   return WF_OK;
 }
 
-/* State of a token in `correct` and `compact`: 0 is the blank's, the others follow in the order of
- * labels. */
+/* The state of a token in `correct` and `compact`: 0 for the blank, then the others in the order of
+ * their labels. */
 static uint32_t state_of(const struct making *making, int32_t label) {
   if (label == making->blank) return 0;
   return (uint32_t)(label < making->blank ? label : label - 1);
@@ -130,12 +130,10 @@ wf_status wf__ctc_topology(int32_t num_tokens, int32_t blank, const wf_topology_
   if (o.type == CORRECT && num_tokens > MAX_CORRECT)
     return wf__fail(err, WF_ERR_LIMIT,
                     "topology: 'correct' has an arc for each pair of tokens, and %d tokens are "
-                    "above its limit of %d; take 'compact'",
+                    "above its limit of %d; use 'compact'",
                     (int)num_tokens, (int)MAX_CORRECT);
   if (num_classes > 0 && o.type != COMPACT)
-    return wf__fail(
-        err, WF_ERR_UNSUPPORTED,
-        "topology: classes of words need 'compact', whose words all begin and end in one state");
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "topology: classes of words need 'compact'");
   struct making making = {.num_classes = num_classes,
                           .num_tokens = num_tokens,
                           .blank = blank + 1,

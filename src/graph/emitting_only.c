@@ -1,13 +1,15 @@
-/* emitting_only.c - epsilons on the input side folded into the arcs before them.
+/* emitting_only.c - removes input epsilons by folding them into the arcs before them.
  *
  *     p --l:w/c--> q --eps:v/d--> r         gives         p --l:w/c--> q  and  p --l:wv/(c+d)--> r
  *
- * The closure of q is what its epsilon arcs lead to: (state, words on the way, cost), the state
- * itself included, the best for each (state, words). It is folded into the arcs that come in and
- * not copied to those that go out, since a state after a back-off arc has many more arcs out than
- * its predecessors have in. An arc has room for one word. States of the result are (state, words
- * still to be written): mostly none. Only the start has nothing before it: a state of its own holds
- * the arcs of its whole closure. */
+ * The closure of q is the set of (state, words on the way, cost) that its epsilon arcs reach, with
+ * q itself, and with the least cost for each (state, words). The closure is folded into the arcs
+ * that enter q. Copying the arcs of its states to q instead would make a larger graph, because a
+ * state behind a back-off arc has many more outgoing arcs than its predecessors have incoming ones.
+ *
+ * An arc has room for one word. So a state of the result is a pair (state, words still to be
+ * written), mostly with no words. No arc enters the start, so one extra state holds the arcs of its
+ * whole closure. */
 #include "graph/emitting_only.h"
 
 #include <string.h>
@@ -31,18 +33,18 @@ struct item {
 struct folding {
   wf_fst_view view;
   uint64_t max_states;
-  wf__map64 words_nodes;       /* words << 32 | label -> those words and the label */
-  WF__VEC(struct words) words; /* 0: none */
-  uint64_t *closure_off;       /* [num_states] in items; UINT64_MAX: not known yet */
+  wf__map64 words_nodes;       /* words << 32 | label -> index of the string of both */
+  WF__VEC(struct words) words; /* index 0: no words */
+  uint64_t *closure_off;       /* [num_states] offset in items; UINT64_MAX: not computed yet */
   uint32_t *closure_size;      /* [num_states] */
   WF__VEC(struct item) items;
-  WF__VEC(struct item) found; /* of the closure in the making */
+  WF__VEC(struct item) found; /* the closure that is being computed */
   wf__map64 found_index;      /* state << 32 | words -> index in found */
-  WF__VEC(uint32_t) work;     /* indices in found whose arcs are to be followed */
-  WF__VEC(wf_arc) arcs;       /* of the state in the making */
-  uint32_t *plain; /* [num_states] state of the result without words to be written; UINT32_MAX: none
-                      yet */
-  wf__map64 states; /* state << 32 | words -> state of the result, for the others */
+  WF__VEC(uint32_t) work;     /* queue: indices in found whose arcs are to be followed */
+  WF__VEC(wf_arc) arcs;       /* arcs of the state that is being made */
+  uint32_t *plain;  /* [num_states] the state of the result for (state, no words); UINT32_MAX: not
+                       made yet */
+  wf__map64 states; /* state << 32 | words -> state of the result, for pairs with words */
   WF__VEC(uint64_t) queue;
   wf__csr csr;
 };
@@ -92,9 +94,10 @@ static wf_status relax(struct folding *f, uint32_t state, uint32_t words, float 
         wf__vec_push(&f->found, ((struct item){state, words, INFINITY}), "epsilon closure", err));
   if (!(cost < f->found.data[index].cost)) return WF_OK;
   if (f->work.size == MAX_WORK)
-    return wf__fail(err, WF_ERR_NEGATIVE_CYCLE,
-                    "a cycle of epsilons with negative cost, or without end, behind state %u",
-                    f->found.data[0].state);
+    return wf__fail(
+        err, WF_ERR_NEGATIVE_CYCLE,
+        "the epsilon closure of state %u has no end: a cycle of epsilons of negative cost",
+        f->found.data[0].state);
   f->found.data[index].cost = cost;
   return wf__vec_push(&f->work, index, "epsilon closure", err);
 }
@@ -122,7 +125,7 @@ static wf_status follow_epsilons(struct folding *f, uint32_t state, wf_error *er
   return WF_OK;
 }
 
-/* Makes sure that closure_off[state] is known. */
+/* Computes the closure of a state unless that has been done. */
 static wf_status find_closure(struct folding *f, uint32_t state, wf_error *err) {
   if (f->closure_off[state] != UINT64_MAX) return WF_OK;
   uint64_t off = f->items.size;
@@ -141,7 +144,7 @@ static wf_status find_closure(struct folding *f, uint32_t state, wf_error *err) 
 
 /* --- states ------------------------------------------------------------------------------ */
 
-/* The state of the result for a state and words still to be written. */
+/* The state of the result for (state, words still to be written). Makes it if it is new. */
 static wf_status find_state(struct folding *f, uint32_t state, uint32_t words, uint32_t *out,
                             wf_error *err) {
   uint32_t next = (uint32_t)f->queue.size;
@@ -157,7 +160,8 @@ static wf_status find_state(struct folding *f, uint32_t state, uint32_t words, u
   return wf__vec_push(&f->queue, ((uint64_t)state << 32 | words), "states", err);
 }
 
-/* An arc with input to `state` with the words `waiting` to be written on it and behind it. */
+/* Adds an arc to `state`. It writes the first of the words `waiting`; the target state keeps the
+ * others. */
 static wf_status push_arc(struct folding *f, int32_t ilabel, float cost, uint32_t waiting,
                           uint32_t state, wf_error *err) {
   uint32_t rest = 0, target;
@@ -167,8 +171,8 @@ static wf_status push_arc(struct folding *f, int32_t ilabel, float cost, uint32_
   return wf__vec_push(&f->arcs, ((wf_arc){target, cost, ilabel, olabel}), "arcs", err);
 }
 
-/* The arcs with input of `state`, at `cost` more, with `waiting` words before theirs; each to all
- * that epsilons behind it lead to. */
+/* Adds the emitting arcs of `state`, with `cost` added and the words `waiting` put before their
+ * own. Each arc is repeated for every state in the closure of its target. */
 static wf_status fold_arcs(struct folding *f, uint32_t state, uint32_t waiting, float cost,
                            wf_error *err) {
   for (uint64_t i = f->view.arc_off[state]; i < f->view.arc_off[state + 1]; i++) {
@@ -194,7 +198,8 @@ static int by_arc(const void *a, const void *b) {
   return (x->weight > y->weight) - (x->weight < y->weight);
 }
 
-/* f->arcs as the arcs of the next state, the best of equal ones. */
+/* Makes f->arcs the arcs of the next state. Of arcs with the same labels and target it keeps the
+ * cheapest. */
 static wf_status take_state(struct folding *f, float final_cost, wf_error *err) {
   WF__TRY(wf__csr_add_state(&f->csr, final_cost, err));
   if (f->arcs.size > 1) qsort(f->arcs.data, f->arcs.size, sizeof *f->arcs.data, by_arc);
@@ -211,7 +216,8 @@ static wf_status take_state(struct folding *f, float final_cost, wf_error *err) 
 static wf_status make_start(struct folding *f, wf_error *err) {
   uint32_t start = (uint32_t)f->view.start;
   float final_cost = INFINITY;
-  WF__TRY(wf__vec_push(&f->queue, UINT64_MAX, "states", err)); /* state 0, which nothing leads to */
+  WF__TRY(wf__vec_push(&f->queue, UINT64_MAX, "states", err)); /* state 0, which has no incoming
+                                                                  arcs */
   WF__TRY(find_closure(f, start, err));
   for (uint32_t k = 0; k < f->closure_size[start]; k++) {
     struct item item = f->items.data[f->closure_off[start] + k];
@@ -230,9 +236,10 @@ static wf_status make_states(struct folding *f, wf_error *err) {
     uint32_t state = (uint32_t)(f->queue.data[s] >> 32), waiting = (uint32_t)f->queue.data[s];
     float final_cost = f->view.final_cost[state];
     if (waiting != 0 && final_cost != INFINITY)
-      return wf__fail(err, WF_ERR_UNSUPPORTED,
-                      "a path ends with more words than its last arcs have room for; keep the "
-                      "epsilons, or let utterances end in silence");
+      return wf__fail(
+          err, WF_ERR_UNSUPPORTED,
+          "a path ends with more words than its last arcs can carry (one word an arc); keep the "
+          "epsilons, or let utterances end in silence");
     WF__TRY(fold_arcs(f, state, waiting, 0, err));
     WF__TRY(take_state(f, final_cost, err));
   }

@@ -1,5 +1,5 @@
-/* epsilons_last.c - the last step of every decoding graph: per state, arcs that read a frame first,
- * epsilons after them. */
+/* epsilons_last.c - the last step of every graph pipeline: sorts the arcs of each state, those that
+ * read a frame first, epsilons last. */
 #include "fst/fst.h"
 #include "fst/properties.h"
 

@@ -77,8 +77,8 @@ wf_status wf__slot_minimize(wf__step_runner *runner, wf_fst **slot, bool push_we
   wf_fst *min;
   wf_minimize_options_init(&o);
   o.push_weights = push_weights;
-  o.allow_nondet =
-      true; /* determinization can leave several epsilon arcs that write the rest of outputs */
+  o.allow_nondet = true; /* determinization may leave several epsilon arcs in a state, which write
+                            delayed outputs */
   WF__TRY(wf_minimize(*slot, &o, &min, err));
   wf__slot_set(runner, slot, min);
   return WF_OK;
@@ -100,7 +100,6 @@ wf_status wf__step_compose(const wf_fst *a, const wf_fst *b, int32_t phi_label, 
   WF__TRY(wf_compose(a, b, &o, out, err));
   if (wf_fst_get_view(*out).num_states != 0) return WF_OK;
   wf__slot_clear(out);
-  return wf__fail(
-      err, WF_ERR_ARGUMENT,
-      "the result is empty: no sentence of the grammar is made of words that the lexicon has");
+  return wf__fail(err, WF_ERR_ARGUMENT,
+                  "the result is empty: the lexicon covers no sentence of the grammar");
 }

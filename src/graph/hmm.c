@@ -1,7 +1,8 @@
-/* hmm.c - the object that acoustic models fill, its HMM types, and H made of them. See hmm.h.
+/* hmm.c - the object that readers of acoustic models fill, its HMM types, and the transducer H. See
+ * hmm.h.
  *
- * H, for types start --a--> 1 --b--> 2 (final) and so on: every type's chain leaves state 0 with
- * the type's number and comes back to it.
+ * In H every type is a chain that leaves state 0, writes the type's number on its first arc, and
+ * returns to state 0. For a type start --a--> 1 --b--> 2 (final):
  *     0 --a:type--> n --b:eps--> 0 */
 #include "graph/hmm.h"
 
@@ -84,15 +85,17 @@ wf_status wf__hmm_close(const wf_hmm *hmm, wf_error *err) {
   for (uint64_t l = 1; l < hmm->labels.size; l++) {
     const wf__hmm_label *label = &hmm->labels.data[l];
     if (label->column < 0 || label->column >= hmm->num_columns)
-      return wf__fail(err, WF_ERR_FORMAT, "%s: label %llu has column %d of %d", hmm->name,
-                      (unsigned long long)l, (int)label->column, (int)hmm->num_columns);
+      return wf__fail(err, WF_ERR_FORMAT, "%s: label %llu has column %d, but there are %d columns",
+                      hmm->name, (unsigned long long)l, (int)label->column, (int)hmm->num_columns);
     if (label->loop < 0 || (uint64_t)label->loop >= hmm->labels.size ||
         (label->loop != 0 && hmm->labels.data[label->loop].loop != label->loop))
-      return wf__fail(err, WF_ERR_FORMAT, "%s: the self-loop of label %llu is %d", hmm->name,
-                      (unsigned long long)l, (int)label->loop);
+      return wf__fail(err, WF_ERR_FORMAT,
+                      "%s: label %llu has the self-loop label %d, which is not a self-loop",
+                      hmm->name, (unsigned long long)l, (int)label->loop);
     if (!isfinite(label->loop_cost) || !isfinite(label->forward_cost))
-      return wf__fail(err, WF_ERR_FORMAT, "%s: label %llu has costs %g and %g", hmm->name,
-                      (unsigned long long)l, (double)label->loop_cost, (double)label->forward_cost);
+      return wf__fail(err, WF_ERR_FORMAT, "%s: label %llu has costs that are not finite: %g and %g",
+                      hmm->name, (unsigned long long)l, (double)label->loop_cost,
+                      (double)label->forward_cost);
   }
   return WF_OK;
 }
@@ -141,7 +144,8 @@ static uint64_t end_of_arcs(const wf__csr *csr, uint64_t state) {
   return state + 1 < csr->arc_off.size ? csr->arc_off.data[state + 1] : csr->arcs.size;
 }
 
-/* Marks what one more arc reaches, forwards or backwards; true if something was new. */
+/* Marks the states that one more arc reaches, forwards or backwards. Returns true if any state is
+ * new. */
 static bool spread(const wf__csr *type, bool backwards, bool *reached) {
   bool fresh = false;
   for (uint64_t s = 0; s < type->arc_off.size; s++)
@@ -162,7 +166,8 @@ static wf_status check_type(const wf_hmm *hmm, const wf__csr *type, wf_error *er
     return wf__fail(err, WF_ERR_LIMIT, "%s: an HMM of %llu states; at most %d are supported",
                     hmm->name, (unsigned long long)num_states, (int)MAX_TYPE_STATES);
   if (type->final_cost.data[0] != INFINITY)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "%s: an HMM that can be passed without a frame",
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "%s: an HMM whose first state is final can be passed without a frame",
                     hmm->name);
   for (uint64_t i = 0; i < type->arcs.size; i++) {
     const wf_arc *arc = &type->arcs.data[i];
@@ -208,7 +213,7 @@ struct making {
   float scale;
   int32_t num_disambig;
   wf__csr csr;
-  uint32_t *state_of; /* [states of all types] in H; 0: the state between types */
+  uint32_t *state_of; /* [states of all types] their states in H; 0: the state between types */
   uint32_t num_states;
 };
 
@@ -216,8 +221,8 @@ static bool is_end(const wf__csr *types, uint64_t s) {
   return types->final_cost.data[s] == 0 && types->arc_off.data[s] == end_of_arcs(types, s);
 }
 
-/* A start that nothing leads back to, and an end that nothing leaves, are the state between types.
- */
+/* Assigns states of H. A start state without incoming arcs, and a final state without outgoing arcs
+ * and cost, become state 0 of H. */
 static wf_status number_states(struct making *making, wf_error *err) {
   const wf__csr *types = &making->hmm->types;
   making->num_states = 1;
@@ -235,7 +240,7 @@ static wf_status number_states(struct making *making, wf_error *err) {
              : wf__fail(err, WF_ERR_LIMIT, "H: more than 2^31 states");
 }
 
-/* Arcs of state s of a type, the first of whose states is `first`. */
+/* Adds the arcs of state s of a type. `first` is the type's first state. */
 static wf_status push_arcs(struct making *making, uint64_t first, uint64_t s, int32_t type,
                            wf_error *err) {
   const wf__csr *types = &making->hmm->types;
@@ -299,7 +304,7 @@ wf_status wf_hmm_phone_starts(const wf_hmm *hmm, int32_t **out_phones, size_t *o
   *out_count = 0;
   if (count == 0 || hmm->loops_repeat)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "%s: labels do not tell where phones begin; a Kaldi model's do", hmm->name);
+                    "%s: only the labels of Kaldi models tell where phones begin", hmm->name);
   *out_phones = wf__alloc(count, sizeof **out_phones);
   if (*out_phones == NULL)
     return wf__fail_memory(err, count * sizeof **out_phones, "the phones of labels");

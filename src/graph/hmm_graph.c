@@ -1,12 +1,13 @@
 /* hmm_graph.c - the pipeline from lexicon, grammar and acoustic model to a decoding graph for
  * hybrid HMM models.
  *
- *   L, G --> L o G --> det --> min --> LG        C o LG --> det --> min --> CLG       H o CLG -->
- *                                                det --> min --> disambiguation symbols out,
- *   self-loops in --> epsilons last --> graph
+ *     L, G     --> L o G --> det --> (push) --> min --> LG
+ *     C, LG    --> C o LG --> det --> min --> CLG
+ *     H, CLG   --> H o CLG --> det --> min --> remove disambiguation symbols --> add self-loops
+ *              --> epsilons last --> graph
  *
- * At most the inputs and the result of one step are in memory. H has only the HMM types that C o LG
- * asked for. (Mohri, Pereira, Riley 2002.) */
+ * At most the inputs and the result of one step are in memory. H contains only the HMM types that C
+ * o LG uses. (Mohri, Pereira, Riley 2002.) */
 #include <string.h>
 
 #include "base/callbacks.h"
@@ -30,8 +31,8 @@ struct build {
   wf__step_runner runner;
   wf__lg inputs;
   wf_tally dropped;
-  int32_t *fillers;          /* input labels of L */
-  wf_fst *l, *g, *h, *graph; /* graph: LG, CLG, HCLG in turn */
+  int32_t *fillers;          /* their input labels in L */
+  wf_fst *l, *g, *h, *graph; /* graph holds first LG, then CLG, then HCLG */
 };
 
 void wf_hmm_graph_result_free(wf_hmm_graph_result *result) {
@@ -52,12 +53,12 @@ static float cost_of(const struct build *build, float given, float toolkit) {
   return p != 1 ? build->scale * -logf(p) : 0;
 }
 
-/* A phone of lexicons that stands alone, as a phone of windows. */
+/* Maps a phone of lexicons that is not part of a word to a phone of windows. */
 static int32_t alone(const wf_hmm *hmm, int32_t phone) {
   if (phone == 0 || hmm->position_of == NULL) return phone;
   int64_t same = wf_symbols_find(
-      hmm->phones, wf_symbols_text(hmm->lexicon_phones,
-                                   phone)); /* Kaldi has SIL beside SIL_B, SIL_I, SIL_E, SIL_S */
+      hmm->phones, wf_symbols_text(hmm->lexicon_phones, phone)); /* Kaldi has SIL as well as SIL_B,
+                                                                    SIL_I, SIL_E, SIL_S */
   return same > 0 ? (int32_t)same : hmm->position_of[phone][WF__SINGLE];
 }
 
@@ -72,7 +73,7 @@ static wf_status take_silence(struct build *build, wf__lexicon_shape *shape, wf_
                     o->silence);
   if (o->silence_style == SILENCE_EDGES && phone == 0)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "silence at the edges of utterances, and no phone for it");
+                    "silence at the edges of utterances needs a silence phone, and there is none");
   shape->silence = alone(hmm, phone);
   shape->edge_silence = phone != 0 && (o->silence_style == SILENCE_EDGES ||
                                        (o->silence_style == SILENCE_TOOLKIT && hmm->edge_silence));
@@ -80,8 +81,7 @@ static wf_status take_silence(struct build *build, wf__lexicon_shape *shape, wf_
   if (phone != 0 && !shape->edge_silence) {
     float p = o->silence_prob > 0 ? o->silence_prob : hmm->silence_prob;
     if (p >= 1)
-      return wf__fail(err, WF_ERR_ARGUMENT,
-                      "a silence_prob of %g leaves nothing for words without silence", (double)p);
+      return wf__fail(err, WF_ERR_ARGUMENT, "silence_prob is %g; it must be below 1", (double)p);
     shape->other_cost = cost_of(build, 1 - p, 1);
   }
   if (!o->fillers) return WF_OK;
@@ -176,7 +176,7 @@ static wf_status make_hclg(void *user, wf_error *err) {
   return WF_OK;
 }
 
-/* --- the same for all three -------------------------------------------------------------- */
+/* --- used for LG, CLG and HCLG ------------------------------------------------------------ */
 
 static wf_status make_det(void *user, wf_error *err) {
   struct build *build = user;
@@ -195,7 +195,7 @@ static wf_status make_min(void *user, wf_error *err) {
                            err);
 }
 
-/* --- the end ----------------------------------------------------------------------------- */
+/* --- the finished graph ------------------------------------------------------------------ */
 
 static wf_status drop_disambig(struct build *build, wf_error *err) {
   int32_t count = build->inputs.num_disambig, *labels = wf__alloc((uint64_t)count, sizeof *labels);
@@ -229,7 +229,7 @@ static wf_status make_emitting_only(void *user, wf_error *err) {
   return WF_OK;
 }
 
-/* How words are found in alignments, if model and lexicon allow it. */
+/* Stores in the graph what word times need, if the model and the lexicon provide it. */
 static wf_status add_boundaries(const struct build *build, wf_fst *graph, wf_error *err) {
   const wf_hmm *hmm = build->parts->hmm;
   wf_word_aligner *aligner;
@@ -283,10 +283,12 @@ static bool is_wanted(const struct build *build, const wf__step *step) {
   return step->run != make_emitting_only || !build->options.epsilon;
 }
 
-/* Where phones wait for their right context and silence does not (context.c), the wait begins anew
- * after each silence, and a #0 before or after the first phones of the next word would read the
- * same: one path twice, at costs that drift apart, which determinization never ends on. A #k behind
- * each word that is no longer than the wait tells the two apart. */
+/* Returns the length in phones of the words that always need a disambiguation symbol.
+ *
+ * If phones wait for their right context and silence does not (context.c), the waiting starts again
+ * after each silence. A #0 before or after the first phones of the next word would then leave the
+ * same inputs, so two copies of one path would differ only in their costs and determinization would
+ * not end. A #k after each word that is no longer than the wait tells the two apart. */
 static uint32_t short_words(const wf_hmm *hmm) {
   bool restarts = false;
   for (int32_t phone = 1; phone <= hmm->num_phones; phone++)
@@ -325,7 +327,7 @@ static wf_status check_parts(const wf_hmm_graph_parts *parts, wf_error *err) {
     return wf__fail(err, WF_ERR_ARGUMENT, "L is not tropical; convert it");
   if (parts->lexicon != NULL && parts->lexicon->table != parts->hmm->lexicon_phones)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "graph parts: the lexicon was not read with the table of wf_hmm_phones");
+                    "graph parts: the lexicon was not read with the symbol table of wf_hmm_phones");
   if ((parts->lm == NULL) == (parts->grammar == NULL))
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "graph parts: either a language model or a grammar is needed");

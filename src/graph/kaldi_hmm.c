@@ -1,12 +1,12 @@
 /* kaldi_hmm.c - Kaldi acoustic models as wf_hmm.
  *
- * Labels are transition-ids. A phone in context gets its pdfs from the tree, one for each pdf
- * class; the HMM of the phone with these pdfs is a type. Its arcs carry the transition-ids of the
- * forward transitions, and so say which state was passed; self-loops come behind them (Kaldi's
- * --reorder=true).
+ * Labels are transition-ids. The tree gives a phone in context one pdf for each pdf class. The HMM
+ * of the phone with these pdfs is a type. Its arcs carry the transition-ids of the forward
+ * transitions, so an arc tells which state was left. Self-loops are added behind these arcs
+ * (Kaldi's --reorder=true).
  *
- * Costs of a forward transition: -ln(P / (1 - P of the self-loop)), the rest is in forward_cost.
- * (Kaldi's documentation, "Decoding graph construction".) */
+ * The cost of a forward transition is -ln(P / (1 - P of the self-loop)); forward_cost has the other
+ * factor. (Kaldi's documentation, "Decoding graph construction".) */
 #include "graph/kaldi_hmm.h"
 
 #include <math.h>
@@ -19,9 +19,9 @@
 struct kaldi {
   wf__kaldi_transitions transitions;
   wf__kaldi_tree tree;
-  wf__map64 sequences; /* (prefix << 32 | item) -> longer prefix, over phone, pdf, pdf, ...; the
-                          empty prefix is 0 */
-  wf__ints types;      /* by prefix: the type of a whole sequence, 0: none yet */
+  wf__map64 sequences; /* trie over the sequences phone, pdf, pdf, ...: (prefix << 32 | item) ->
+                          longer prefix; 0 is the empty prefix */
+  wf__ints types;      /* by prefix: the type of the sequence; 0: none yet */
 };
 
 static void free_kaldi(void *model) {
@@ -35,7 +35,7 @@ static void free_kaldi(void *model) {
 
 /* --- labels ------------------------------------------------------------------------------ */
 
-/* ln(1 - P of the self-loop), in float32 as Kaldi has it; a probability of 1 leaves 1e-10. */
+/* ln(1 - P of the self-loop), in float32 like Kaldi. If P is 1, 1e-10 replaces the 0. */
 static float log_leaving(const wf__kaldi_transitions *transitions,
                          const wf__transition_state *state) {
   if (state->loop_id == 0) return 0;
@@ -90,7 +90,7 @@ static const wf__transition_state *state_with(const struct kaldi *kaldi, int32_t
                               pdfs[shape->loop_class]);
 }
 
-/* Arcs of an HMM state, the self-loop apart. Those of non-emitting states are epsilons. */
+/* Adds the arcs of an HMM state except its self-loop. Arcs of non-emitting states are epsilons. */
 static wf_status push_transitions(const wf_hmm *hmm, const wf__topology_state *shape,
                                   const wf__transition_state *state, int32_t index, wf__csr *csr,
                                   wf_error *err) {
@@ -120,12 +120,12 @@ static wf_status fill_hmm(const wf_hmm *hmm, int32_t phone, const wf__topology_e
     if (shape->forward_class != WF__KALDI_NO_PDF && !last) {
       state = state_with(kaldi, phone, shape, (int32_t)s, pdfs);
       if (state == NULL)
-        return wf__fail(
-            err, WF_ERR_FORMAT,
-            "%s: model and tree do not belong together: the tree gives state %u of phone '%.80s' "
-            "the pdfs %d and %d, and the model has no such transition-state",
-            hmm->name, s, wf_symbols_text(hmm->phones, phone), (int)pdfs[shape->forward_class],
-            (int)pdfs[shape->loop_class]);
+        return wf__fail(err, WF_ERR_FORMAT,
+                        "%s: the model and tree do not belong together: the tree gives state %u of "
+                        "phone '%.80s' the pdfs %d and %d, but the model has no such "
+                        "transition-state",
+                        hmm->name, s, wf_symbols_text(hmm->phones, phone),
+                        (int)pdfs[shape->forward_class], (int)pdfs[shape->loop_class]);
     }
     WF__TRY(wf__csr_add_state(csr, last ? 0 : INFINITY, err));
     WF__TRY(push_transitions(hmm, shape, state, (int32_t)s, csr, err));
@@ -133,7 +133,8 @@ static wf_status fill_hmm(const wf_hmm *hmm, int32_t phone, const wf__topology_e
   return WF_OK;
 }
 
-/* Non-emitting states go, their probabilities multiplied out, and what no path passes. */
+/* Removes non-emitting states, multiplying their probabilities into the arcs, and states on no
+ * path. */
 static wf_status tidy(wf__csr *csr, wf__csr *out, wf_error *err) {
   wf_fst *raw, *tidied;
   wf_rmepsilon_options options;
@@ -164,8 +165,8 @@ static wf_status make_type(wf_hmm *hmm, int32_t phone, const wf__topology_entry 
   return status;
 }
 
-/* Interns phone, pdf, pdf, ... one by one; *out is the place of the whole sequence in kaldi->types.
- */
+/* Finds the sequence phone, pdf, pdf, ... in the trie, or adds it. *out is its index in
+ * kaldi->types. */
 static wf_status find_sequence(struct kaldi *kaldi, int32_t phone, const int32_t *pdfs,
                                int32_t num_pdfs, uint32_t *out, wf_error *err) {
   *out = 0;
@@ -205,9 +206,9 @@ static const wf__hmm_class g_kaldi_class = {find_type, free_kaldi};
 static wf_status fill_model(wf_hmm *hmm, struct kaldi *kaldi, const wf__input *model,
                             const wf__input *tree, const wf__lang_inputs *lang, wf_error *err) {
   WF__TRY(wf__kaldi_transitions_read(model, &kaldi->transitions, err));
-  WF__TRY(wf__vec_push(&kaldi->types, 0, "HMM types", err)); /* of the empty sequence */
+  WF__TRY(wf__vec_push(&kaldi->types, 0, "HMM types", err)); /* for the empty sequence */
   if (tree != NULL) WF__TRY(wf__kaldi_tree_read(tree, &kaldi->tree, err));
-  hmm->width = kaldi->tree.width; /* 0 without a tree: good for tables only */
+  hmm->width = kaldi->tree.width; /* 0 without a tree: then only the label tables can be used */
   hmm->central = kaldi->tree.central;
   if (kaldi->transitions.topology.split) hmm->self_loop_scale = 1; /* a chain model */
   WF__TRY(wf__kaldi_take_phones(hmm, (int32_t)kaldi->transitions.topology.entry_of.size - 1, lang,
@@ -236,7 +237,7 @@ wf_status wf__hmm_read_kaldi_inputs(const char *name, const wf__input *model, co
   return WF_OK;
 }
 
-/* The files that may be there. */
+/* Input files. All but the model are optional. */
 enum { MODEL, TREE, PHONES, BOUNDARY, SILENCE, NUM_FILES };
 struct files {
   wf__input inputs[NUM_FILES];
@@ -249,7 +250,7 @@ static wf_status open_file(struct files *files, int which, const char *path, wf_
   return status;
 }
 
-/* folder/file; with `other` the first of the two that is there, or none. */
+/* Opens folder/file. If `other` is given, both are optional, and `other` is tried after `file`. */
 static wf_status open_in(struct files *files, int which, const char *folder, const char *file,
                          const char *other, wf_error *err) {
   char path[4096];

@@ -1,10 +1,10 @@
-/* kaldi_lang.c - names, positions and silence of a Kaldi model's phones.
+/* kaldi_lang.c - names, word positions and silence of the phones of a Kaldi model.
  *
- * In a `lang` with positions, AH stands in phones.txt as AH_B, AH_I, AH_E, AH_S. Lexicons may be
- * written in either: the phones of lexicons are those of phones.txt, each standing for itself in
- * every position, and behind them AH and so on, where all four forms are there. A name that is both
- * (SIL, beside SIL_B ... SIL_S) is the second in lexicons, and the first where it stands between
- * words. */
+ * In a `lang` folder with word positions, phones.txt lists AH as AH_B, AH_I, AH_E, AH_S. Lexicons
+ * may use either form. The phones of lexicons are first those of phones.txt, which are the same in
+ * every position, then base names such as AH for which all four forms exist. If a base name is
+ * itself in phones.txt (SIL, with SIL_B ... SIL_S), lexicons mean the base name; between words, the
+ * phone of phones.txt is used. */
 #include "graph/kaldi_lang.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 struct lang {
   wf_hmm *hmm;
   const wf_symbols *table; /* phones.txt or NULL */
-  wf_symbols *phones;      /* what becomes hmm->phones */
+  wf_symbols *phones;      /* becomes hmm->phones */
   int8_t *position;        /* [num_phones + 1] WF__BEGIN ... WF__SINGLE; -1: none */
 };
 
@@ -56,7 +56,7 @@ static wf_status name_phones(struct lang *lang, int32_t num_phones, wf_error *er
   return wf__hmm_set_phones(lang->hmm, lang->phones, num_phones, err);
 }
 
-/* A phone by its name or its number; 0: there is none. */
+/* Finds a phone by its name or number; 0 if there is none. */
 static int32_t find_phone(const struct lang *lang, wf__span text) {
   int64_t key = wf_symbols_find_bytes(lang->phones, text.data, text.size);
   if (key < 0 && !(wf__parse_i64(text, &key) && key <= lang->hmm->num_phones)) return 0;
@@ -90,8 +90,8 @@ static wf_status read_positions(struct lang *lang, const wf__input *input, wf_er
   return WF_OK;
 }
 
-/* The four forms of the phone that `single`, a form for words of one phone, belongs to; false if
- * some are missing. */
+/* Finds the four forms of a phone, given `single`, the form for words of one phone. False if one is
+ * missing. */
 static bool find_forms(const struct lang *lang, int32_t single, int32_t forms[WF__NUM_POSITIONS],
                        wf__span *out_base) {
   static const char *const endings[] = {
@@ -110,7 +110,7 @@ static bool find_forms(const struct lang *lang, int32_t single, int32_t forms[WF
   return true;
 }
 
-/* Phones of lexicons, and what they are in each position. */
+/* Makes the phones of lexicons and their forms in each word position. */
 static wf_status make_lexicon_phones(struct lang *lang, wf_error *err) {
   wf_hmm *hmm = lang->hmm;
   int32_t forms[WF__NUM_POSITIONS], num_phones = hmm->num_phones;

@@ -1,4 +1,4 @@
-/* kaldi_stream.c - reading the pieces of Kaldi's files. See kaldi_stream.h. */
+/* kaldi_stream.c - reads the basic elements of Kaldi's files. See kaldi_stream.h. */
 #include "graph/kaldi_stream.h"
 
 #include <stdarg.h>
@@ -45,7 +45,7 @@ wf_status wf__kaldi_token(wf__kaldi_stream *stream, wf__span *out, wf_error *err
   *out = (wf__span){(const char *)begin, (size_t)(cursor->at - begin)};
   if (out->size == 0) return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "the file ends too early");
   if (stream->binary && cursor->at < cursor->end)
-    cursor->at++; /* its blank; what follows may be any byte */
+    cursor->at++; /* skips the blank behind the token; the next byte may be anything */
   return WF_OK;
 }
 
@@ -53,14 +53,14 @@ bool wf__kaldi_is(wf__span token, const char *text) {
   return token.size == strlen(text) && memcmp(token.data, text, token.size) == 0;
 }
 
-/* Bytes of a binary file are no text for a message. */
+/* Quotes the token in the message only if it is printable: in a binary file it may be any bytes. */
 static wf_status fail_token(const wf__kaldi_stream *stream, wf__span found, const char *expected,
                             wf_error *err) {
   bool plain = found.size <= 80;
   for (size_t i = 0; i < found.size && plain; i++)
     plain = found.data[i] > ' ' && found.data[i] < 0x7f;
   if (!plain)
-    return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "expected %s, found something else",
+    return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "expected %s, found bytes that are not text",
                           expected);
   return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "expected %s, found '%.*s'", expected,
                         WF__SPAN_ARG(found));
@@ -77,7 +77,7 @@ wf_status wf__kaldi_expect(wf__kaldi_stream *stream, const char *text, wf_error 
 
 /* --- numbers ----------------------------------------------------------------------------- */
 
-/* The byte with the size of a binary number. */
+/* Reads the byte that gives the size of a binary number. */
 static wf_status read_size(wf__kaldi_stream *stream, uint8_t *out, const char *what,
                            wf_error *err) {
   return wf__read_bytes(&stream->cursor, out, 1, what, err);
@@ -89,7 +89,7 @@ static wf_status expect_size(wf__kaldi_stream *stream, uint8_t size, const char 
   WF__TRY(read_size(stream, &found, what, err));
   if (found != size)
     return wf__kaldi_fail(stream, err, WF_ERR_FORMAT,
-                          "%s: a number that begins with the byte %u, not %u", what, found, size);
+                          "%s: the size byte of the number is %u; expected %u", what, found, size);
   return WF_OK;
 }
 
@@ -146,8 +146,8 @@ wf_status wf__kaldi_f32(wf__kaldi_stream *stream, float *out, const char *what, 
   if (stream->binary) {
     WF__TRY(read_size(stream, &size, what, err));
     if (size != 4 && size != 8)
-      return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "%s: a number of %u bytes, not 4 or 8",
-                            what, size);
+      return wf__kaldi_fail(stream, err, WF_ERR_FORMAT,
+                            "%s: the number has %u bytes; expected 4 or 8", what, size);
     return read_real(stream, size, out, what, err);
   }
   WF__TRY(wf__kaldi_token(stream, &token, err));
@@ -159,8 +159,9 @@ wf_status wf__kaldi_f32(wf__kaldi_stream *stream, float *out, const char *what, 
 static wf_status check_count(const wf__kaldi_stream *stream, int32_t count, uint64_t size,
                              const char *what, wf_error *err) {
   if (count >= 0 && (uint64_t)count * size <= wf__cursor_left(&stream->cursor)) return WF_OK;
-  return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "%s: %d of them, with %zu bytes left", what,
-                        (int)count, wf__cursor_left(&stream->cursor));
+  return wf__kaldi_fail(stream, err, WF_ERR_FORMAT,
+                        "%s: the count is %d, with %zu bytes left in the file", what, (int)count,
+                        wf__cursor_left(&stream->cursor));
 }
 
 wf_status wf__kaldi_i32s(wf__kaldi_stream *stream, wf__ints *out, const char *what, wf_error *err) {

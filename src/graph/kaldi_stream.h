@@ -1,6 +1,6 @@
-/* kaldi_stream.h - the pieces that Kaldi's own files are written in, binary and text alike.
+/* kaldi_stream.h - reads the basic elements of Kaldi's own files, binary and text.
  *
- *   piece            binary                                            text
+ *   element          binary                                            text
  *   start of file    '\0' 'B'                                          nothing
  *   token            letters, one blank                                the same, any blanks
  *   int32, uint32    '\4' | '\xfc', 4 bytes                            digits
@@ -8,7 +8,8 @@
  *   integers         '\4', int32 count, count x 4 bytes                [ 1 2 3 ]
  *   vector           "FV " | "DV ", int32 (as above), count x 4 | 8    [ 0.5 0.25 ]
  *
- * Every read checks what is left; failures name the file and the byte (binary) or line (text). */
+ * Every read checks how many bytes are left. Error messages name the file and the byte (binary) or
+ * line (text). */
 #ifndef WF_GRAPH_KALDI_STREAM_H
 #define WF_GRAPH_KALDI_STREAM_H
 
@@ -24,20 +25,20 @@ typedef struct wf__kaldi_stream {
 } wf__kaldi_stream;
 
 wf__kaldi_stream wf__kaldi_open(const wf__input *input);
-/* wf__fail with file and place in front. */
+/* Same as wf__fail; puts the file and the byte or line before the message. */
 wf_status wf__kaldi_fail(const wf__kaldi_stream *stream, wf_error *err, wf_status code,
                          const char *format, ...) WF__PRINTF(4, 5);
 
-/* Up to the next blank; points into the input. In text, '[' and ']' are tokens of their own. Never
- * empty. */
+/* Reads a token, up to the next blank; *out points into the input. In text, '[' and ']' are
+ * separate tokens. Never empty. */
 wf_status wf__kaldi_token(wf__kaldi_stream *stream, wf__span *out, wf_error *err);
 bool wf__kaldi_is(wf__span token, const char *text);
-/* The next token must be `text`. */
+/* Fails unless the next token is `text`. */
 wf_status wf__kaldi_expect(wf__kaldi_stream *stream, const char *text, wf_error *err);
 wf_status wf__kaldi_i32(wf__kaldi_stream *stream, int32_t *out, const char *what, wf_error *err);
 wf_status wf__kaldi_u32(wf__kaldi_stream *stream, uint32_t *out, const char *what, wf_error *err);
 wf_status wf__kaldi_f32(wf__kaldi_stream *stream, float *out, const char *what, wf_error *err);
-/* Appends to `out`. */
+/* These append to `out`. */
 wf_status wf__kaldi_i32s(wf__kaldi_stream *stream, wf__ints *out, const char *what, wf_error *err);
 wf_status wf__kaldi_vector(wf__kaldi_stream *stream, wf__floats *out, const char *what,
                            wf_error *err);

@@ -1,22 +1,24 @@
-/* kaldi_topology.c - Kaldi's HmmTopology: the HMM of each phone.
+/* kaldi_topology.c - reads Kaldi's HmmTopology: the HMM of each phone.
  *
- *   text     <Topology> { <TopologyEntry> <ForPhones> 1 2 3 </ForPhones> { STATE } </TopologyEntry>
- *            } </Topology> STATE:  <State> 0 [<PdfClass> 0 | <ForwardPdfClass> 0 <SelfLoopPdfClass>
- *            1] { <Transition> TO PROB } </State>
- *   binary   <Topology> phones, entry by phone (integers), [-1] number of entries, of each: number
- *            of states, of each: forward class, [self-loop class], number of transitions, of each:
- *            int32 to, float probability          </Topology> The -1 says that self-loop classes
- *            are there. */
+ *   text     <Topology> { ENTRY } </Topology>
+ *            ENTRY:  <TopologyEntry> <ForPhones> 1 2 3 </ForPhones> { STATE } </TopologyEntry>
+ *            STATE:  <State> 0 [<PdfClass> 0 | <ForwardPdfClass> 0 <SelfLoopPdfClass> 1]
+ *                    { <Transition> TO PROB } </State>
+ *   binary   <Topology> phones, entry by phone (integers), [-1] number of entries, { ENTRY }
+ * </Topology> ENTRY:  number of states, { STATE } STATE:  forward class, [self-loop class], number
+ * of transitions, { int32 to, float probability } The -1 tells that states have self-loop classes.
+ */
 #include <math.h>
 
 #include "graph/kaldi_files.h"
 
-/* --- states, in both forms --------------------------------------------------------------- */
+/* --- states, in both formats ------------------------------------------------------------- */
 
 static wf_status add_transition(const wf__kaldi_stream *stream, wf__topology *topology,
                                 wf__topology_transition transition, wf_error *err) {
   if (!(transition.prob > 0) || !isfinite(transition.prob))
-    return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "a transition of probability %g",
+    return wf__kaldi_fail(stream, err, WF_ERR_FORMAT,
+                          "a transition has the probability %g; it must be above 0",
                           (double)transition.prob);
   WF__TRY(wf__vec_push(&topology->transitions, transition, "a topology", err));
   topology->states.data[topology->states.size - 1].num_transitions++;
@@ -34,14 +36,15 @@ static wf_status add_state(const wf__kaldi_stream *stream, wf__topology *topolog
                            int32_t forward_class, int32_t loop_class, wf_error *err) {
   wf__topology_entry *entry = &topology->entries.data[topology->entries.size - 1];
   if (entry->num_states >= WF__KALDI_MAX_STATES)
-    return wf__kaldi_fail(stream, err, WF_ERR_LIMIT, "an HMM of more than %d states",
+    return wf__kaldi_fail(stream, err, WF_ERR_LIMIT, "an HMM has more than %d states",
                           (int)WF__KALDI_MAX_STATES);
   bool none = forward_class == WF__KALDI_NO_PDF && loop_class == WF__KALDI_NO_PDF;
   bool fine = forward_class >= 0 && loop_class >= 0 && forward_class < 2 * WF__KALDI_MAX_STATES &&
               loop_class < 2 * WF__KALDI_MAX_STATES;
   if (!none && !fine)
-    return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "a state with the pdf classes %d and %d",
-                          (int)forward_class, (int)loop_class);
+    return wf__kaldi_fail(stream, err, WF_ERR_FORMAT,
+                          "a state has the invalid pdf classes %d and %d", (int)forward_class,
+                          (int)loop_class);
   if (forward_class >= entry->num_classes) entry->num_classes = forward_class + 1;
   if (loop_class >= entry->num_classes) entry->num_classes = loop_class + 1;
   topology->split = topology->split || forward_class != loop_class;
@@ -61,7 +64,7 @@ static wf_status add_entry(const wf__kaldi_stream *stream, wf__topology *topolog
                       err);
 }
 
-/* --- what must hold ---------------------------------------------------------------------- */
+/* --- checks ------------------------------------------------------------------------------ */
 
 static wf_status check_state(const wf__kaldi_stream *stream, const wf__topology *topology,
                              const wf__topology_entry *entry, int32_t index, wf_error *err) {
@@ -75,8 +78,8 @@ static wf_status check_state(const wf__kaldi_stream *stream, const wf__topology 
   for (uint32_t i = 0; i < state->num_transitions; i++) {
     int32_t to = topology->transitions.data[state->first_transition + i].to;
     if (to < 0 || (uint32_t)to >= entry->num_states)
-      return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "a transition to state %d of %u", (int)to,
-                            entry->num_states);
+      return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "a transition leads to state %d of %u",
+                            (int)to, entry->num_states);
     if (seen[to])
       return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "two transitions from state %d to %d",
                             (int)index, (int)to);
@@ -92,7 +95,7 @@ static wf_status check_entry(const wf__kaldi_stream *stream, const wf__topology 
                              const wf__topology_entry *entry, wf_error *err) {
   if (entry->num_states < 2)
     return wf__kaldi_fail(stream, err, WF_ERR_FORMAT,
-                          "an HMM needs an emitting state and a last one; this one has %u states",
+                          "an HMM needs an emitting and a last state; this one has %u states",
                           entry->num_states);
   for (uint32_t s = 0; s < entry->num_states; s++)
     WF__TRY(check_state(stream, topology, entry, (int32_t)s, err));
@@ -131,7 +134,7 @@ static wf_status read_phones_text(wf__kaldi_stream *stream, wf__topology *topolo
   }
 }
 
-/* From behind <State>; ends behind </State>. */
+/* Reads a state from after <State> to </State>. */
 static wf_status read_state_text(wf__kaldi_stream *stream, wf__topology *topology, wf_error *err) {
   int32_t index, forward_class = WF__KALDI_NO_PDF, loop_class = WF__KALDI_NO_PDF;
   wf__span token;
@@ -257,7 +260,7 @@ wf_status wf__topology_read(wf__kaldi_stream *stream, wf__topology *out, wf_erro
   WF__TRY(stream->binary ? read_binary_and_free(stream, out, err) : read_text(stream, out, err));
   return out->num_phones != 0
              ? WF_OK
-             : wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "a topology without phones");
+             : wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "the topology has no phones");
 }
 
 void wf__topology_free(wf__topology *topology) {

@@ -1,14 +1,14 @@
-/* kaldi_transitions.c - Kaldi's TransitionModel, which every model file begins with.
+/* kaldi_transitions.c - reads Kaldi's TransitionModel, the first part of every model file.
  *
  *   <TransitionModel> TOPOLOGY
- *   <Triples> n  n x (phone, HMM state, pdf) </Triples>   or   <Tuples> n  n x (phone, HMM state,
- *                forward pdf, self-loop pdf) </Tuples>
+ *   <Triples> n  n x (phone, HMM state, pdf) </Triples>
+ *   or  <Tuples> n  n x (phone, HMM state, forward pdf, self-loop pdf) </Tuples>
  *   <LogProbs> vector by transition-id, from 1 </LogProbs> </TransitionModel> */
 #include <math.h>
 
 #include "graph/kaldi_files.h"
 
-/* Order of transition-states. */
+/* The order of transition-states. */
 static int compare(const wf__transition_state *a, const wf__transition_state *b) {
   if (a->phone != b->phone) return a->phone < b->phone ? -1 : 1;
   if (a->state != b->state) return a->state < b->state ? -1 : 1;
@@ -22,17 +22,19 @@ static wf_status check_state(const wf__kaldi_stream *stream,
   const wf__topology_entry *entry = wf__topology_of(&transitions->topology, state->phone);
   if (entry == NULL)
     return wf__kaldi_fail(stream, err, WF_ERR_FORMAT,
-                          "a transition-state of phone %d, which has no HMM", (int)state->phone);
+                          "a transition-state belongs to phone %d, which has no HMM",
+                          (int)state->phone);
   if (state->state < 0 || (uint32_t)state->state >= entry->num_states ||
       wf__topology_state_at(&transitions->topology, entry, state->state)->forward_class ==
           WF__KALDI_NO_PDF)
     return wf__kaldi_fail(
         stream, err, WF_ERR_FORMAT,
-        "a transition-state of phone %d, state %d, which is not an emitting state of its HMM",
+        "a transition-state belongs to phone %d, state %d, which is not an emitting state",
         (int)state->phone, (int)state->state);
   if (state->forward_pdf < 0 || state->loop_pdf < 0 || state->forward_pdf >= WF__KALDI_MAX_PDF ||
       state->loop_pdf >= WF__KALDI_MAX_PDF)
-    return wf__kaldi_fail(stream, err, WF_ERR_FORMAT, "a transition-state with the pdfs %d and %d",
+    return wf__kaldi_fail(stream, err, WF_ERR_FORMAT,
+                          "a transition-state has the invalid pdfs %d and %d",
                           (int)state->forward_pdf, (int)state->loop_pdf);
   if (transitions->states.size != 0 &&
       compare(&transitions->states.data[transitions->states.size - 1], state) >= 0)
@@ -41,7 +43,7 @@ static wf_status check_state(const wf__kaldi_stream *stream,
   return WF_OK;
 }
 
-/* Gives it its transition-ids. */
+/* Adds a transition-state and assigns its transition-ids. */
 static wf_status add_state(const wf__kaldi_stream *stream, wf__kaldi_transitions *transitions,
                            wf__transition_state state, wf_error *err) {
   WF__TRY(check_state(stream, transitions, &state, err));
@@ -93,13 +95,13 @@ static wf_status read_log_probs(wf__kaldi_stream *stream, wf__kaldi_transitions 
   if (log_probs->size != (uint64_t)transitions->num_ids + 1)
     return wf__kaldi_fail(
         stream, err, WF_ERR_FORMAT,
-        "%llu log probabilities for %d transition-ids; there should be one more than ids",
+        "%llu log probabilities for %d transition-ids; expected one more than there are ids",
         (unsigned long long)log_probs->size, (int)transitions->num_ids);
   for (int32_t i = 1; i <= transitions->num_ids; i++)
     if (!(log_probs->data[i] <= 0) || !isfinite(log_probs->data[i]))
       return wf__kaldi_fail(stream, err, WF_ERR_FORMAT,
-                            "transition-id %d has the log probability %g", (int)i,
-                            (double)log_probs->data[i]);
+                            "transition-id %d has the log probability %g; it must be at most 0",
+                            (int)i, (double)log_probs->data[i]);
   return wf__kaldi_expect(stream, "</LogProbs>", err);
 }
 

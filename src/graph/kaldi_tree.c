@@ -1,8 +1,8 @@
-/* kaldi_tree.c - Kaldi's ContextDependency: the decision tree ("event map") from a phone in context
- * to its pdfs.
+/* kaldi_tree.c - reads Kaldi's ContextDependency: the decision tree ("event map") from a phone in
+ * context to its pdfs.
  *
- *     ContextDependency WIDTH CENTRAL ToPdf MAP EndContextDependency        older files have
- *     `ToLength MAP` before ToPdf
+ *     ContextDependency WIDTH CENTRAL [ToLength MAP] ToPdf MAP EndContextDependency
+ *                                                         (only older files have ToLength)
  *     MAP:  CE PDF                              a leaf
  *           TE KEY SIZE ( MAP MAP ... )         a child for each value below SIZE
  *           SE KEY [ VALUES ] { MAP MAP }       the first child for these values, else the second
@@ -13,27 +13,27 @@
 /* A node whose children are being read. */
 struct open_node {
   uint32_t node;
-  uint32_t next; /* child to come */
+  uint32_t next; /* index of the next child */
 };
 
 struct tree_reader {
   wf__kaldi_stream stream;
   wf__kaldi_tree *tree;
   WF__VEC(struct open_node) open;
-  uint64_t num_owed; /* children of tables that are still to come: what is left of the file must
-                        hold them all */
+  uint64_t num_owed; /* children of tables that are not read yet; the rest of the file must have
+                        room for them */
 };
 
 static wf_status read_key(struct tree_reader *reader, int32_t *out, wf_error *err) {
   WF__TRY(wf__kaldi_i32(&reader->stream, out, "a key of the tree", err));
   if (*out >= -1 && *out < reader->tree->width) return WF_OK;
   return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT,
-                        "the tree asks for place %d of %d phones", (int)*out,
+                        "the tree has a key %d in a window of %d phones", (int)*out,
                         (int)reader->tree->width);
 }
 
 static wf_status read_table(struct tree_reader *reader, wf__tree_node *node, wf_error *err) {
-  enum { LEAST_BYTES = 5 }; /* of a child: "NULL " */
+  enum { LEAST_BYTES = 5 }; /* of a child, which is at least "NULL " */
   wf__kaldi_tree *tree = reader->tree;
   uint32_t size;
   WF__TRY(read_key(reader, &node->key, err));
@@ -41,8 +41,9 @@ static wf_status read_table(struct tree_reader *reader, wf__tree_node *node, wf_
   WF__TRY(wf__kaldi_expect(&reader->stream, "(", err));
   reader->num_owed += size;
   if (reader->num_owed > wf__cursor_left(&reader->stream.cursor) / LEAST_BYTES + 1)
-    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "a table of %u with %zu bytes left",
-                          size, wf__cursor_left(&reader->stream.cursor));
+    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT,
+                          "a table has %u children, with %zu bytes left in the file", size,
+                          wf__cursor_left(&reader->stream.cursor));
   node->first = tree->children.size;
   node->count = size;
   WF__TRY(wf__vec_grow(&tree->children, size, "a tree", err));
@@ -54,16 +55,16 @@ static wf_status read_split(struct tree_reader *reader, wf__tree_node *node, wf_
   wf__ints *values = &reader->tree->values;
   WF__TRY(read_key(reader, &node->key, err));
   node->first = values->size;
-  WF__TRY(wf__kaldi_i32s(&reader->stream, values, "the values of a question", err));
+  WF__TRY(wf__kaldi_i32s(&reader->stream, values, "the values of a split", err));
   node->count = values->size - node->first;
   for (uint64_t i = node->first + 1; i < values->size; i++)
     if (values->data[i] <= values->data[i - 1])
       return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT,
-                            "the values of a question are not in ascending order");
+                            "the values of a split are not in ascending order");
   return wf__kaldi_expect(&reader->stream, "{", err);
 }
 
-/* A node without its children. */
+/* Reads a node without its children. */
 static wf_status read_node(struct tree_reader *reader, wf__tree_node *node, wf_error *err) {
   wf__span token;
   *node = (wf__tree_node){.kind = WF__TREE_NONE};
@@ -73,7 +74,7 @@ static wf_status read_node(struct tree_reader *reader, wf__tree_node *node, wf_e
     node->kind = WF__TREE_CONSTANT;
     WF__TRY(wf__kaldi_i32(&reader->stream, &node->pdf, "a leaf of the tree", err));
     if (node->pdf >= 0 && node->pdf < WF__KALDI_MAX_PDF) return WF_OK;
-    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "a leaf with the pdf %d",
+    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "a leaf has the invalid pdf %d",
                           (int)node->pdf);
   }
   bool table = wf__kaldi_is(token, "TE");
@@ -84,8 +85,8 @@ static wf_status read_node(struct tree_reader *reader, wf__tree_node *node, wf_e
   return table ? read_table(reader, node, err) : read_split(reader, node, err);
 }
 
-/* Hangs the node read last in the place of its parent that is open. */
-static wf_status hang(struct tree_reader *reader, uint32_t child, wf_error *err) {
+/* Makes the node read last the next child of the innermost open node. */
+static wf_status attach_child(struct tree_reader *reader, uint32_t child, wf_error *err) {
   wf__kaldi_tree *tree = reader->tree;
   if (reader->open.size == 0) return WF_OK;
   struct open_node *parent = &reader->open.data[reader->open.size - 1];
@@ -97,7 +98,7 @@ static wf_status hang(struct tree_reader *reader, uint32_t child, wf_error *err)
     return WF_OK;
   }
   if (tree->nodes.data[child].kind == WF__TREE_NONE)
-    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "NULL below a question of the tree");
+    return wf__kaldi_fail(&reader->stream, err, WF_ERR_FORMAT, "a child of a split (SE) is NULL");
   if (place == 0)
     node->yes = child;
   else
@@ -118,7 +119,7 @@ static wf_status close_complete(struct tree_reader *reader, wf_error *err) {
   return WF_OK;
 }
 
-/* Nodes come depth first; those that wait for children stand on a stack. */
+/* Nodes are in depth-first order. Nodes with children still to be read are on a stack. */
 static wf_status read_map(struct tree_reader *reader, wf_error *err) {
   wf__kaldi_tree *tree = reader->tree;
   do {
@@ -128,7 +129,7 @@ static wf_status read_map(struct tree_reader *reader, wf_error *err) {
       return wf__kaldi_fail(&reader->stream, err, WF_ERR_LIMIT, "a tree of more than 2^32 nodes");
     WF__TRY(read_node(reader, &node, err));
     WF__TRY(wf__vec_push(&tree->nodes, node, "a tree", err));
-    WF__TRY(hang(reader, index, err));
+    WF__TRY(attach_child(reader, index, err));
     if (node.kind == WF__TREE_TABLE || node.kind == WF__TREE_SPLIT)
       WF__TRY(wf__vec_push(&reader->open, ((struct open_node){index, 0}), "a tree", err));
     WF__TRY(close_complete(reader, err));
@@ -144,11 +145,12 @@ static wf_status read_tree(struct tree_reader *reader, wf_error *err) {
   WF__TRY(wf__kaldi_i32(&reader->stream, &tree->central, "the context's central position", err));
   if (tree->width < 1 || tree->width > WF__HMM_MAX_WIDTH || tree->central < 0 ||
       tree->central >= tree->width)
-    return wf__kaldi_fail(&reader->stream, err, WF_ERR_UNSUPPORTED,
-                          "a context of %d phones, the central one at %d; at most %d are supported",
-                          (int)tree->width, (int)tree->central, (int)WF__HMM_MAX_WIDTH);
+    return wf__kaldi_fail(
+        &reader->stream, err, WF_ERR_UNSUPPORTED,
+        "the context has %d phones, the central one at %d; at most %d are supported",
+        (int)tree->width, (int)tree->central, (int)WF__HMM_MAX_WIDTH);
   WF__TRY(wf__kaldi_token(&reader->stream, &token, err));
-  if (wf__kaldi_is(token, "ToLength")) { /* nobody uses it any more */
+  if (wf__kaldi_is(token, "ToLength")) { /* read and discarded: no longer used */
     WF__TRY(read_map(reader, err));
     tree->nodes.size = tree->children.size = tree->values.size = 0;
     WF__TRY(wf__kaldi_token(&reader->stream, &token, err));

@@ -1,5 +1,5 @@
-/* lexicon.c - the lexicon object: reading and writing files, its words, repeated entries and
- * disambiguation symbols. */
+/* lexicon.c - the lexicon object: reads and writes files, makes the word table, drops repeated
+ * entries and assigns disambiguation symbols. */
 #include "graph/lexicon.h"
 
 #include <math.h>
@@ -55,7 +55,8 @@ wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, fl
                           uint64_t label_off, wf_error *err) {
   uint64_t num_labels = lexicon->labels.size - label_off;
   if (num_labels > INT32_MAX || lexicon->entries.size >= INT32_MAX)
-    return wf__fail(err, WF_ERR_LIMIT, "%s: more than 2^31 tokens in a word or words in all",
+    return wf__fail(err, WF_ERR_LIMIT,
+                    "%s: a word has more than 2^31 tokens, or there are more than 2^31 entries",
                     lexicon->name);
   char *text = wf__arena_alloc(&lexicon->texts, size + 1);
   if (text == NULL) return wf__fail_memory(err, size + 1, "a word of the lexicon");
@@ -124,8 +125,8 @@ static void drop_repeated(wf_lexicon *lexicon, struct sort_item *items) {
   lexicon->entries.size = kept;
 }
 
-/* In the order of labels, what a pronunciation begins follows it at once: one look at the next
- * group tells. */
+/* Sorted by labels, the pronunciations that start with a given one come directly after it. So the
+ * first entry of the next group shows whether a pronunciation is a prefix of another. */
 static void number_disambig(wf_lexicon *lexicon, struct sort_item *items) {
   uint64_t count = lexicon->entries.size, end;
   fill_items(lexicon, items);
@@ -204,8 +205,8 @@ const wf_tally *wf_lexicon_skipped(const wf_lexicon *lexicon) { return &lexicon-
 
 /* --- reading ----------------------------------------------------------------------------- */
 
-/* Probabilities if every second column is a number and not every one of them is a token ("1" may be
- * one). */
+/* The second column holds probabilities if it is a number in every line and not a token in every
+ * line ("1" may be a token). */
 static bool looks_like_prob(const wf__input *input, const wf__tokens *tokens) {
   wf__lines lines = wf__lines_of(input);
   bool some = false;
@@ -225,7 +226,7 @@ struct reader {
   bool prob, skip_unknown, variants;
 };
 
-/* "word(2)" -> "word". */
+/* Removes a variant number: "word(2)" -> "word". */
 static wf__span without_variant(wf__span word) {
   size_t at = word.size;
   if (at == 0 || word.data[at - 1] != ')') return word;
@@ -329,7 +330,7 @@ wf_status wf_lexicon_read(const char *path, const wf_symbols *tokens,
   return status;
 }
 
-/* --- looking at it, writing -------------------------------------------------------------- */
+/* --- reading entries, writing files ------------------------------------------------------ */
 
 size_t wf_lexicon_count(const wf_lexicon *lexicon) { return (size_t)lexicon->entries.size; }
 size_t wf_lexicon_num_skipped(const wf_lexicon *lexicon) { return (size_t)lexicon->skipped.count; }

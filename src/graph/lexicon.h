@@ -1,11 +1,11 @@
-/* lexicon.h - a lexicon from the inside.
+/* lexicon.h - the fields of a lexicon.
  *
  *   entries  [count]  {word, prob, labels [label_off, label_off + num_labels), disambig}
  *   labels   []       token labels (column + 1) of all entries, one after the other
  *   texts             the words
  *
- * Filled by wf__lexicon_add (lexicon.c reads files, spell.c spells words), closed by
- * wf__lexicon_close, immutable from then on. */
+ * wf__lexicon_add fills it (lexicon.c reads files, spell.c spells words). wf__lexicon_close
+ * completes it; after that it is immutable. */
 #ifndef WF_GRAPH_LEXICON_H
 #define WF_GRAPH_LEXICON_H
 
@@ -21,46 +21,46 @@ typedef struct wf__lexicon_entry {
   uint64_t label_off;
   uint32_t num_labels;
   float prob;
-  int32_t disambig; /* k of the #k at its end, 0: none */
+  int32_t disambig; /* k of the #k at the end of the pronunciation; 0: none */
 } wf__lexicon_entry;
 
 struct wf_lexicon {
   atomic_uint_fast32_t refs;
   char *name;        /* for messages: the path */
-  wf_symbols *table; /* the token table it was made with */
+  wf_symbols *table; /* the token table */
   wf__tokens tokens;
-  int32_t blank; /* as a label; 0: none */
+  int32_t blank; /* the blank's label; 0: none */
   WF__VEC(wf__lexicon_entry) entries;
   WF__VEC(int32_t) labels;
   wf__arena texts;
   wf_tally skipped; /* entries left out for unknown tokens */
   size_t num_repeated;
-  int32_t max_disambig;   /* largest k in use */
-  uint32_t always_marked; /* pronunciations of at most so many labels get a #k in any case */
+  int32_t max_disambig;   /* the largest k in use */
+  uint32_t always_marked; /* pronunciations of at most this many labels always get a #k */
 };
 
-/* An empty lexicon. `blank` names the blank; NULL: one of the usual names. */
+/* Makes an empty lexicon. `blank` names the blank; NULL: one of the usual names. */
 wf_status wf__lexicon_create(const char *name, const wf_symbols *tokens, const char *blank,
                              wf_lexicon **out, wf_error *err);
-/* Adds an entry with the labels from `label_off` to the end of lexicon->labels. */
+/* Adds an entry. Its labels are lexicon->labels from `label_off` to the end. */
 wf_status wf__lexicon_add(wf_lexicon *lexicon, const char *word, size_t size, float prob,
                           uint64_t label_off, wf_error *err);
-/* For wf_lexicon_skipped. */
+/* Counts an entry that was left out because of an unknown token (wf_lexicon_skipped). */
 wf_status wf__lexicon_report_skipped(wf_lexicon *lexicon, wf__span word, wf__span token,
                                      wf_error *err);
-/* Drops repeated entries and numbers the disambiguation symbols. Error if there are no entries. */
+/* Drops repeated entries and assigns the disambiguation symbols. Fails if there are no entries. */
 wf_status wf__lexicon_close(wf_lexicon *lexicon, wf_error *err);
 
-/* The entries with keep[i] as a lexicon of their own, with another always_marked: fewer words need
- * fewer disambiguation symbols. */
+/* Makes a lexicon of the entries with keep[i] and with another always_marked. Disambiguation
+ * symbols are assigned anew, since fewer words need fewer of them. */
 wf_status wf__lexicon_select(const wf_lexicon *lexicon, const bool *keep, uint32_t always_marked,
                              wf_lexicon **out, wf_error *err);
 
-/* wf_lexicon_read of bytes at hand. */
+/* Same as wf_lexicon_read, with the file in memory. */
 wf_status wf__lexicon_read_input(const wf__input *input, const wf_symbols *tokens,
                                  const wf_lexicon_options *options, wf_lexicon **out,
                                  wf_error *err);
-/* wf_lexicon_spell with the list of merges at hand; NULL: none. */
+/* Same as wf_lexicon_spell, with the list of merges in memory; NULL: none. */
 wf_status wf__lexicon_spell_input(const wf_symbols *words, const wf_symbols *tokens,
                                   const wf_lexicon_options *options, const wf__input *merges,
                                   wf_lexicon **out, wf_error *err);

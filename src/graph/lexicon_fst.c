@@ -1,20 +1,21 @@
-/* lexicon_fst.c - L: any sequence of words, spelled in token labels.
+/* lexicon_fst.c - L: accepts any sequence of words, spelled in token labels.
  *
  *            +----- t1:word / -ln p --- t2:eps -- ... -- #k:eps -----+
  *            v                                                        |
  *   state 0 (start, final) ------------------------------------------+    loop #0:#0 at state 0
  *
- * With optional silence the last arc of a word goes to LOOP at -ln(1 - p_sil) and to SIL at -ln
- * p_sil:
+ * With optional silence, the last arc of a word goes to LOOP with cost -ln(1 - p_sil) and to SIL
+ * with cost -ln p_sil:
  *
  *   START --eps--> LOOP (final), START --eps--> SIL --silence--> AFTER --#last--> LOOP
  *
- * With silence at the edges, as Sphinx has it:
+ * With silence at the edges of utterances, as in Sphinx, words and further silences (at a cost) are
+ * loops of LOOP:
  *
- *   START --silence--> LOOP --silence--> END (final)     words and further silences, at their cost,
- *   are loops of LOOP
+ *   START --silence--> LOOP --silence--> END (final)
  *
- * Each pronunciation has a chain of states of its own; determinization makes the tree. */
+ * Each pronunciation has a separate chain of states. Determinization turns the chains into a
+ * tree. */
 #include "graph/lexicon_fst.h"
 
 #include <math.h>
@@ -28,8 +29,8 @@ struct making {
   const wf_symbols *words;
   wf__lexicon_shape shape;
   wf__csr csr;
-  uint32_t loop;        /* state between words */
-  uint32_t first_chain; /* state of the first chain */
+  uint32_t loop;        /* the state between words */
+  uint32_t first_chain; /* first state of the first chain */
 };
 
 enum { SIL_START, SIL_LOOP, SIL_SIL, SIL_AFTER, SIL_STATES };
@@ -39,7 +40,7 @@ static int32_t disambig_label(const struct making *making, int32_t k) {
   return making->shape.num_labels + 1 + k;
 }
 
-/* Arcs of an entry: its tokens, and #k if it has one. */
+/* The number of arcs of an entry: its tokens, and #k if it has one. */
 static uint32_t num_steps(const struct making *making, const wf__lexicon_entry *entry) {
   return entry->num_labels + (making->shape.disambig && entry->disambig != 0);
 }
@@ -60,8 +61,8 @@ static float first_cost(const struct making *making, const wf__lexicon_entry *en
   return cost != 0 ? cost : 0; /* no -0 */
 }
 
-/* The i-th arc of an entry, whose inner states start at `chain`: to the next inner state, or back
- * between words. */
+/* Adds the i-th arc of an entry, whose inner states start at `chain`. It leads to the next inner
+ * state; the last arc leads to the state between words. */
 static wf_status push_step(struct making *making, const wf__lexicon_entry *entry, int32_t word,
                            uint32_t i, uint32_t chain, wf_error *err) {
   wf_arc arc = {chain + i, i == 0 ? first_cost(making, entry) : 0, label_at(making, entry, i),
@@ -100,7 +101,7 @@ static wf_status make_edge_start(struct making *making, wf_error *err) {
   return wf__csr_push(&making->csr, (wf_arc){EDGE_LOOP, 0, making->shape.silence, 0}, err);
 }
 
-/* Silences and noises of the loop state. */
+/* Adds the silence and noise loops of the state between words. */
 static wf_status push_edge_loops(struct making *making, wf_error *err) {
   const wf__lexicon_shape *shape = &making->shape;
   WF__TRY(
@@ -112,7 +113,7 @@ static wf_status push_edge_loops(struct making *making, wf_error *err) {
   return WF_OK;
 }
 
-/* Classes are words of one label. */
+/* Adds an arc of one label for each word class. */
 static wf_status push_classes(struct making *making, wf_error *err) {
   const wf__lexicon_shape *shape = &making->shape;
   for (size_t i = 0; i < shape->num_classes; i++) {
@@ -133,7 +134,7 @@ static wf_status make_loop_state(struct making *making, const int32_t *word_of, 
     int64_t word = wf_symbols_find(making->words, "#0");
     if (word <= 0)
       return wf__fail(err, WF_ERR_ARGUMENT,
-                      "word table %s: no '#0', which lets the grammar back off",
+                      "word table %s: no '#0', the label of the grammar's back-off arcs",
                       wf_symbols_name(making->words));
     WF__TRY(wf__csr_push(&making->csr,
                          (wf_arc){making->loop, 0, disambig_label(making, 0), (int32_t)word}, err));
@@ -182,7 +183,7 @@ static wf_status make_states(struct making *making, const int32_t *word_of, wf_e
   return make_chains(making, word_of, err);
 }
 
-/* Word label of every entry, 0 for words that the table lacks. */
+/* Finds the word label of every entry; 0 for words that the table lacks. */
 static wf_status find_words(const struct making *making, int32_t *word_of, size_t *out_missing,
                             wf_error *err) {
   const wf_lexicon *lexicon = making->lexicon;

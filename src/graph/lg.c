@@ -1,4 +1,5 @@
-/* lg.c - the two inputs of every decoding graph: which words lexicon and grammar share, and G. */
+/* lg.c - prepares the two inputs of a decoding graph: finds the words that lexicon and grammar
+ * share, and makes G. */
 #include "graph/lg.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include "fst/word_case.h"
 #include "lm/lm.h"
 
-/* --- the word table, and which words lexicon and grammar share --------------------------- */
+/* --- word table, words in common --------------------------------------------------------- */
 
 static wf_status add_backoff_word(const wf_symbols *from, wf_symbols *to, wf_error *err) {
   const char *text;
@@ -56,9 +57,10 @@ static bool is_class(const wf__lg *lg, int64_t label) {
 
 static wf_status take_class(wf__lg *lg, const char *name, size_t size, wf_error *err) {
   if (size < 3 || name[0] != '<' || name[size - 1] != '>')
-    return wf__fail(err, WF_ERR_ARGUMENT,
-                    "class '%.*s': the names of classes stand in angle brackets, such as <contact>",
-                    (int)(size > 80 ? 80 : size), name);
+    return wf__fail(
+        err, WF_ERR_ARGUMENT,
+        "class '%.*s': the name of a class must be in angle brackets, such as <contact>",
+        (int)(size > 80 ? 80 : size), name);
   int64_t label = wf_symbols_find_bytes(lg->words, name, size);
   if (label <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "class '%.*s' is not in the word table %s",
@@ -103,7 +105,7 @@ static bool is_used(const wf__lg *lg, const wf__map64 *used, int64_t label) {
   return label == lg->unk || wf_lm_knows(lg->lm, (int32_t)label);
 }
 
-/* All words that are spoken, whether the grammar has them or not. */
+/* Adds all words that have a pronunciation, whether or not the grammar has them. */
 static wf_status add_spoken(const wf__lg *lg, const wf__map64 *spoken, wf__word_case *cases,
                             wf_error *err) {
   const char *text;
@@ -119,13 +121,13 @@ static wf_status add_spoken(const wf__lg *lg, const wf__map64 *spoken, wf__word_
   return WF_OK;
 }
 
-/* A tenth of the grammar's words is spoken only in another case: that will not be what was wanted.
- */
+/* Warns or fails if at least a tenth of the grammar's words are in the lexicon only in another
+ * case: that is probably a mistake. */
 static wf_status warn_of_case(const wf__lg *lg, const wf__word_case *cases, uint64_t num_used,
                               wf_error *err) {
   uint64_t found = cases->num_found, all = num_used;
   const char *first = cases->first;
-  if (lg->lm != NULL) { /* words that reading it has left out already */
+  if (lg->lm != NULL) { /* words that were left out when the model was read */
     if (found == 0) first = lg->lm->other_case;
     found += lg->lm->num_other_case;
     all += lg->lm->num_outside;
@@ -134,15 +136,15 @@ static wf_status warn_of_case(const wf__lg *lg, const wf__word_case *cases, uint
   char message[256];
   snprintf(message, sizeof message,
            "%llu of the %llu words of the %s are in the lexicon only in another case (upper or "
-           "lower), '%s' is the first; make both the same",
+           "lower), '%s' is the first; use the same case in both",
            (unsigned long long)found, (unsigned long long)all,
            lg->lm != NULL ? "language model" : "grammar", first);
   if (lg->check_words == 1) return wf__fail(err, WF_ERR_ARGUMENT, "%s", message);
-  wf__log(WF_LOG_WARNING, "%s (check_words=off: no such warning)", message);
+  wf__log(WF_LOG_WARNING, "%s (check_words=off turns this warning off)", message);
   return WF_OK;
 }
 
-/* Words that are used and not spoken. */
+/* Counts the words that the grammar uses and that have no pronunciation. */
 static wf_status count_missing(wf__lg *lg, const wf__map64 *used, const wf__map64 *spoken,
                                wf__word_case *cases, wf_error *err) {
   const char *text;
@@ -174,16 +176,16 @@ static wf_status fail_disjoint(const wf__lg *lg, const char *lexicon, wf_error *
       lexicon, lg->lm != NULL ? "language model" : "grammar");
 }
 
-/* Counts a word of the lexicon that the grammar does not use; `reported` holds those counted
- * before, as a word may have several entries. */
+/* Counts a word of the lexicon that the grammar does not use. `reported` holds the words counted so
+ * far, since a word may have several entries. */
 static wf_status tally_unused(wf__lg *lg, wf_symbols *reported, const char *word, wf_error *err) {
   int64_t next = wf_symbols_next_key(reported), key;
   WF__TRY(wf_symbols_add(reported, word, -1, &key, err));
   return key == next ? wf__tally_add(&lg->lexicon_words_missing, word, err) : WF_OK;
 }
 
-/* keep[i]: is the i-th pronunciation's word used by the grammar? Counts words that are missing on
- * either side. */
+/* Sets keep[i] if the grammar uses the word of the i-th pronunciation. Counts the words that either
+ * side lacks. */
 static wf_status match_words(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken,
                              wf_symbols *reported, bool *keep, wf_error *err) {
   const wf_lexicon *lexicon = lg->given_lexicon;
@@ -220,7 +222,7 @@ static wf_status select_entries(wf__lg *lg, const wf__map64 *used, wf__map64 *sp
   return status;
 }
 
-/* The same for the words of a ready-made L, which stays as it is. */
+/* Same as match_words, for a ready-made L, which is used unchanged. */
 static wf_status match_ready_l(wf__lg *lg, const wf__map64 *used, wf__map64 *spoken,
                                wf_error *err) {
   wf_fst_view view = wf_fst_get_view(lg->given_l);
@@ -280,9 +282,9 @@ void wf__lg_free(wf__lg *lg) {
 
 /* --- G ----------------------------------------------------------------------------------- */
 
-/* Takes the output labels of classes away: their words are what will be said there. Error if one
- * has no arc. */
-static wf_status silence_classes(const wf__lg *lg, wf_fst **g, wf_error *err) {
+/* Removes the output labels of classes: the words added at run time write their own labels. Fails
+ * if a class has no arc. */
+static wf_status remove_class_outputs(const wf__lg *lg, wf_fst **g, wf_error *err) {
   uint64_t count = lg->classes.size;
   int32_t(*pairs)[2] = wf__calloc(count, sizeof *pairs);
   if (pairs == NULL) return wf__fail_memory(err, count * sizeof *pairs, "word classes");
@@ -319,7 +321,7 @@ wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_erro
   } else {
     WF__TRY(wf_fst_with_symbols(lg->grammar, lg->words, lg->words, &g, err));
   }
-  wf_status status = lg->classes.size > 0 ? silence_classes(lg, &g, err) : WF_OK;
+  wf_status status = lg->classes.size > 0 ? remove_class_outputs(lg, &g, err) : WF_OK;
   if (status == WF_OK) status = wf_arcsort(g, NULL, out, err);
   wf_fst_free(g);
   return status;

@@ -1,12 +1,12 @@
-/* push_even.c - weight pushing in the log semiring that needs no convergent sums.
+/* push_even.c - weight pushing in the log semiring for graphs whose sums do not converge.
  *
- * Back-off arcs that may be taken freely make the probabilities of a grammar sum to more than one,
- * and then the distances that ordinary pushing wants do not exist. Instead find x > 0 and a
- * constant c with
- *     sum over arcs s -> n of p x[n]  +  p_final(s) x[start]  =  c x[s]        for every state s:
- * the dominant eigenvector, by power iteration. Arc costs become w - ln x[n] + ln x[s], final costs
- * f - ln x[start] + ln x[s]; along a path the terms cancel, whatever x is, so an early stop costs
- * evenness and never correctness. (The idea is that of Kaldi's fstpushspecial.) */
+ * If back-off arcs may be taken without restriction, the probabilities of a grammar sum to more
+ * than one. The shortest distances that ordinary pushing needs then do not exist. Instead, power
+ * iteration finds the dominant eigenvector: x > 0 and a constant c with
+ *     sum over arcs s -> n of p x[n]  +  p_final(s) x[start]  =  c x[s]        for every state s.
+ * Arc costs become w - ln x[n] + ln x[s], final costs f - ln x[start] + ln x[s]. Along a path these
+ * terms cancel for any x. So stopping early makes the result less even but never changes a path's
+ * cost. (The idea is that of Kaldi's fstpushspecial.) */
 #include "graph/push_even.h"
 
 #include <string.h>
@@ -17,12 +17,12 @@
 #include "fstops/csr_copy.h"
 
 static const double smallest =
-    1e-250; /* keeps logarithms finite for states with next to no continuation */
+    1e-250; /* keeps logarithms finite for states with almost no continuation */
 enum { MAX_ROUNDS = 300 };
-static const double tolerance = 1e-3; /* nats between the most and the least likely state */
+static const double tolerance = 1e-3; /* largest difference between states, in nats */
 
-/* y = A x + shift x; the shift keeps periodic graphs from oscillating. Returns the spread of ln (A
- * x / x). */
+/* Computes y = A x + shift x, scaled. The shift prevents oscillation on periodic graphs. Returns
+ * the spread of ln(A x / x) over the states. */
 static double multiply(const wf_fst_view *view, const float *p, const double *x, double *y) {
   double low = INFINITY, high = 0, largest = 0;
   for (uint64_t s = 0; s < view->num_states; s++) {

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 
-/* Reweights `fst` so that the probabilities of the arcs and the final cost of each state sum to the
- * same constant, or nearly: what follows a state, summed over all continuations, is then paid as
- * early as possible. Path costs stay the same. */
+/* Reweights `fst` so that the probabilities of each state's arcs and final cost sum to nearly the
+ * same constant. Then every path pays as early as possible for what follows, summed over all
+ * continuations. Path costs stay the same. */
 wf_status wf__push_even(const wf_fst *fst, wf_fst **out, wf_error *err);
 
 #endif

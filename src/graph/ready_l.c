@@ -1,4 +1,4 @@
-/* ready_l.c - relabels an L made elsewhere. See ready_l.h. */
+/* ready_l.c - relabels an L made by another toolkit. See ready_l.h. */
 #include "graph/ready_l.h"
 
 #include "base/map64.h"
@@ -17,7 +17,7 @@ static wf_status new_label(const struct taking *taking, int32_t label, int32_t *
   *out = k != WF__MAP64_NONE ? taking->hmm->num_phones + 1 + (int32_t)k : label;
   if (k != WF__MAP64_NONE || label <= taking->hmm->num_phones) return WF_OK;
   return wf__fail(err, WF_ERR_ARGUMENT,
-                  "L has the input label %d, which is neither one of the %d phones nor a "
+                  "L has the input label %d, which is neither a phone (1 to %d) nor a "
                   "disambiguation symbol of %s",
                   (int)label, (int)taking->hmm->num_phones, taking->hmm->name);
 }

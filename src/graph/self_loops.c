@@ -1,16 +1,15 @@
-/* self_loops.c - self-loops of HMM states, added when everything else is done: no step before has
- * to carry them.
+/* self_loops.c - adds the self-loops of HMM states. This comes last, so that no earlier step has to
+ * carry them.
  *
- * The loop belongs behind the arc that enters an HMM state: arcs into s with label l give s a loop
- * with labels[l].loop, and whoever leaves s pays the cost of leaving. That needs all arcs into s to
- * have the same loop ("class"). Where they do not, each class gets a state of its own in front of
- * s:
+ * If all arcs into a state s have labels with the same self-loop (the same "class"), s gets the
+ * loop, and all arcs that leave s get its forward cost. Otherwise each class gets a separate state
+ * in front of s:
  *
  *     --a--> s --x-->          becomes     --a--> s' (loop a) --eps--> s --x-->
  *     --b--> s                             --b--> s" (loop b) --eps--> s
  *
- * and where s has one arc and is not final, s' and s" take that arc, with no epsilon. Class 0:
- * epsilon, labels without a loop, and coming in from outside. */
+ * If s has only one arc and is not final, s' and s" get a copy of that arc instead of the epsilon.
+ * Class 0: epsilons, labels without a self-loop, and the start. */
 #include "base/map64.h"
 #include "graph/hmm.h"
 
@@ -39,7 +38,8 @@ static wf_status find_classes(struct looping *l, wf_error *err) {
   for (uint64_t i = 0; i < l->view.num_arcs; i++) {
     const wf_arc *arc = &l->view.arcs[i];
     if (arc->ilabel > wf__hmm_num_labels(l->hmm))
-      return wf__fail(err, WF_ERR_ARGUMENT, "input label %d; the model has labels 1 to %d",
+      return wf__fail(err, WF_ERR_ARGUMENT,
+                      "input label %d is out of range; the model has labels 1 to %d",
                       (int)arc->ilabel, (int)wf__hmm_num_labels(l->hmm));
     int32_t *have = &l->class_of[arc->nextstate], loop = class_of_label(l, arc->ilabel);
     if (*have == CLASS_NONE)
@@ -50,7 +50,7 @@ static wf_status find_classes(struct looping *l, wf_error *err) {
   return WF_OK;
 }
 
-/* Where an arc leads now. */
+/* The new target of an arc. */
 static wf_status target(struct looping *l, const wf_arc *arc, uint32_t *out, wf_error *err) {
   int32_t loop = class_of_label(l, arc->ilabel);
   bool fresh;
@@ -63,7 +63,8 @@ static wf_status target(struct looping *l, const wf_arc *arc, uint32_t *out, wf_
   return fresh ? wf__vec_push(&l->copy_keys, key, "states", err) : WF_OK;
 }
 
-/* The arcs of state s, left at the cost of `loop`, and the loop itself at `self`. */
+/* Adds the arcs of state s with the forward cost of `loop`, and the self-loop `loop` of state
+ * `self`. */
 static wf_status push_arcs(struct looping *l, uint64_t s, int32_t loop, uint64_t self,
                            wf_error *err) {
   for (uint64_t i = l->view.arc_off[s]; i < l->view.arc_off[s + 1]; i++) {
@@ -121,7 +122,9 @@ wf_status wf__hmm_add_loops(const wf_hmm *hmm, const wf_fst *fst, float self_loo
                               &made, err);
   else
     wf__csr_free(&l.csr);
-  if (status == WF_OK) status = wf_connect(made, out, err); /* states that only copies have left */
+  if (status == WF_OK)
+    status = wf_connect(made, out, err); /* removes states that were replaced by
+                                            their copies */
   wf_fst_free(made);
   return status;
 }

@@ -1,11 +1,11 @@
-/* spell.c - lexicons without a file: words spelled by the tokens of a character or subword model.
+/* spell.c - makes lexicons without a file: spells words with the tokens of a character or subword
+ * model.
  *
- * A word is word_start + its text, cut into pieces that are tokens:
+ * The text of a word is word_start + word. It is cut into pieces, each of which must be a token:
  *   chars    one UTF-8 character a piece
  *   longest  from the left, the longest token that fits
- *   bpe      from characters, the adjacent pair with the best rank in the list of merges becomes
- *            one piece, until none is left (Sennrich, Haddow, Birch 2016)
- */
+ *   bpe      starts from characters and merges the adjacent pair with the best rank in the list of
+ *            merges, until no pair is in the list (Sennrich, Haddow, Birch 2016) */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,9 +13,7 @@
 #include "graph/lexicon.h"
 
 enum { SPELL_AUTO, SPELL_CHARS, SPELL_LONGEST, SPELL_BPE };
-enum {
-  MAX_TEXT = 2048
-}; /* bytes of word_start and word together; longer words count as impossible to spell */
+enum { MAX_TEXT = 2048 }; /* bytes of word_start + word; a longer word cannot be spelled */
 
 struct speller {
   wf_lexicon *lexicon;
@@ -36,17 +34,19 @@ static wf_status read_merge(wf_symbols *merges, const wf__lines *lines, wf__span
   if (!wf__next_field(&rest, &left)) return WF_OK;
   if (left.size == 8 && memcmp(left.data, "#version", 8) == 0) return WF_OK;
   if (!wf__next_field(&rest, &right) || wf__next_field(&rest, &extra))
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected two pieces to merge");
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "expected the two pieces of a merge");
   char key[2 * MAX_TEXT + 2];
   if (left.size + right.size > MAX_TEXT)
-    return wf__lines_fail(lines, err, WF_ERR_LIMIT, "pieces of more than %d bytes", (int)MAX_TEXT);
+    return wf__lines_fail(lines, err, WF_ERR_LIMIT, "the pieces have more than %d bytes",
+                          (int)MAX_TEXT);
   if (memchr(left.data, '\0', left.size) != NULL || memchr(right.data, '\0', right.size) != NULL)
-    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "a piece holds a NUL byte");
+    return wf__lines_fail(lines, err, WF_ERR_FORMAT, "a piece contains a NUL byte");
   memcpy(key, left.data, left.size);
   key[left.size] = ' ';
   memcpy(key + left.size + 1, right.data, right.size);
   key[left.size + 1 + right.size] = '\0';
-  return wf_symbols_add(merges, key, -1, NULL, err); /* a merge given again keeps its better rank */
+  return wf_symbols_add(merges, key, -1, NULL, err); /* a repeated merge keeps its first, better
+                                                        rank */
 }
 
 static wf_status read_merges(const wf__input *input, wf_symbols **out, wf_error *err) {
@@ -70,7 +70,7 @@ static void cut_characters(const char *text, size_t size, struct pieces *pieces)
   pieces->start[pieces->count] = (uint16_t)size;
 }
 
-/* Rank of merging piece i with the next, or -1. */
+/* The rank of merging piece i with the next; -1 if it is not in the list. */
 static int64_t merge_rank(const struct speller *speller, const char *text,
                           const struct pieces *pieces, int i) {
   char key[MAX_TEXT + 2];
@@ -113,7 +113,7 @@ static void cut_longest(const struct speller *speller, const char *text, size_t 
   pieces->start[pieces->count] = (uint16_t)size;
 }
 
-/* Appends the labels of a word; false if some piece is no token. */
+/* Appends the labels of a word. *out_known is false if a piece is not a token. */
 static wf_status spell_text(const struct speller *speller, const char *text, size_t size,
                             bool *out_known, wf_error *err) {
   wf_lexicon *lexicon = speller->lexicon;
@@ -174,7 +174,7 @@ static wf_status prepare(struct speller *speller, const wf_lexicon_options *opti
   if (speller->method == SPELL_AUTO) speller->method = merges != NULL ? SPELL_BPE : SPELL_LONGEST;
   if (speller->method != SPELL_BPE) return WF_OK;
   if (merges == NULL)
-    return wf__fail(err, WF_ERR_ARGUMENT, "spelling by bpe needs the list of merges");
+    return wf__fail(err, WF_ERR_ARGUMENT, "spelling by bpe needs a list of merges");
   return read_merges(merges, &speller->merges, err);
 }
 

@@ -1,7 +1,9 @@
-/* sphinx_files.c - transition matrices and noise dictionaries of CMU Sphinx models.
+/* sphinx_files.c - reads transition matrices and noise dictionaries of CMU Sphinx models.
  *
- * transition_matrices   an s3 file (sphinx_s3.h): int32 matrices, from, to, total, float32
- *                       [matrices][from][to], uint32 checksum if the header says "chksum0 yes" */
+ * transition_matrices is an s3 file (sphinx_s3.h):
+ *   int32    number of matrices, from, to, number of values
+ *   float32  [matrices][from][to]
+ *   uint32   checksum, if the header has "chksum0 yes" */
 #include "graph/sphinx_files.h"
 
 #include <string.h>
@@ -14,7 +16,7 @@ static bool is_text(wf__span span, const char *text) {
   return span.size == strlen(text) && memcmp(span.data, text, span.size) == 0;
 }
 
-/* 32-bit words of an s3 file, summed as they are read. */
+/* Reads the 32-bit words of an s3 file and computes their checksum. */
 struct s3_reader {
   wf__s3 s3;
   uint32_t sum;
@@ -41,11 +43,12 @@ static wf_status read_row(struct s3_reader *reader, const wf__tmats *tmats, int3
     WF__TRY(read_word(reader, &bits, "transition counts", err));
     memcpy(&count, &bits, sizeof count);
     if (!(count >= 0 && count <= 1e30f))
-      return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT, "transition count %g",
+      return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT, "invalid transition count %g",
                              (double)count);
     if (count != 0 && to < from)
       return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_UNSUPPORTED,
-                             "a transition from state %d back to %d", (int)from, (int)to);
+                             "transitions that go back are not supported: state %d to %d",
+                             (int)from, (int)to);
     row[to] = count;
     sum += count;
   }
@@ -54,8 +57,8 @@ static wf_status read_row(struct s3_reader *reader, const wf__tmats *tmats, int3
                            (int)from);
   for (int32_t to = 0; to <= tmats->num_states; to++) row[to] /= sum;
   if (row[from] >= 1)
-    return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT, "state %d is never left",
-                           (int)from);
+    return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT,
+                           "state %d has only its self-loop", (int)from);
   return WF_OK;
 }
 
@@ -68,11 +71,11 @@ static wf_status read_tmats(struct s3_reader *reader, wf__tmats *tmats, wf_error
   if (from < 1 || from > MAX_STATES || to != from + 1 || matrices > INT32_MAX ||
       (uint64_t)matrices * from * to != total)
     return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT,
-                           "%u matrices from %u states to %u, %u values", matrices, from, to,
-                           total);
+                           "inconsistent header: %u matrices of %u x %u, %u values", matrices, from,
+                           to, total);
   if (wf__cursor_left(&reader->s3.cursor) / 4 < total)
     return wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT,
-                           "truncated: %u values do not follow", total);
+                           "truncated: fewer than %u values follow", total);
   tmats->num_tmats = (int32_t)matrices;
   tmats->num_states = (int32_t)from;
   tmats->p = wf__alloc(total, sizeof *tmats->p);
@@ -87,7 +90,8 @@ static wf_status read_tmats(struct s3_reader *reader, wf__tmats *tmats, wf_error
   return stored == sum
              ? WF_OK
              : wf__cursor_fail(&reader->s3.cursor, err, WF_ERR_FORMAT,
-                               "the checksum is 0x%08x; the data's is 0x%08x", stored, sum);
+                               "the stored checksum is 0x%08x; that of the data is 0x%08x", stored,
+                               sum);
 }
 
 wf_status wf__tmats_read(const wf__input *input, wf__tmats *out, wf_error *err) {
@@ -119,8 +123,8 @@ static wf_status read_noises(wf__lines *lines, const wf__mdef *mdef, wf__noisedi
       return wf__lines_fail(lines, err, WF_ERR_FORMAT, "'%.*s': the model has no phone '%.*s'",
                             WF__SPAN_ARG(word), WF__SPAN_ARG(phone));
     if (wf__next_field(&line, &more))
-      return wf__lines_fail(lines, err, WF_ERR_UNSUPPORTED, "'%.*s' has several phones",
-                            WF__SPAN_ARG(word));
+      return wf__lines_fail(lines, err, WF_ERR_UNSUPPORTED,
+                            "'%.*s' has several phones; a noise has one", WF__SPAN_ARG(word));
     if (is_text(word, "<s>") || is_text(word, "</s>")) continue;
     if (is_text(word, "<sil>"))
       out->silence = index;

@@ -1,13 +1,13 @@
 /* sphinx_hmm.c - CMU Sphinx acoustic models as wf_hmm.
  *
- * Phones of lexicons are the model's phones without context; phones of windows are those in a
- * position of a word (AH_b, AH_i, AH_e, AH_s), fillers (SIL, +NSN+) apart, which have no position,
- * no context, and stand for silence in the context of others. A model without triphones has no
- * positions and windows of one.
+ * The phones of lexicons are the model's context-independent phones. The phones of windows are
+ * these phones with a position in the word (AH_b, AH_i, AH_e, AH_s). Fillers (SIL, +NSN+) have no
+ * position and no context, and count as silence in the context of other phones. A model without
+ * triphones has no positions and windows of one phone.
  *
- * Labels are senone + 1. Senones are usually shared only among states with one transition matrix,
- * which gives each its own self-loop; where a senone has several different ones, the others get
- * labels behind the senones', so that costs stay exact. */
+ * Labels are senone + 1. Usually a senone is shared only among states with the same transition
+ * matrix, and so has one self-loop. If a senone has several different self-loops, each further one
+ * gets a label above num_senones, so that costs stay exact. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,9 +20,9 @@
 struct sphinx {
   wf__mdef mdef;
   wf__tmats tmats;
-  int32_t silence;     /* phone without context; -1: none */
-  int32_t *base_of;    /* [num_phones + 1] of windows: phone without context */
-  int32_t *position;   /* [num_phones + 1] of windows */
+  int32_t silence;     /* context-independent phone; -1: none */
+  int32_t *base_of;    /* [num_phones + 1] phones of windows: context-independent phone */
+  int32_t *position;   /* [num_phones + 1] phones of windows: position */
   wf__map64 triphones; /* position, base, left, right -> index in mdef.phones */
   wf__map64 labels;    /* senone << 32 | bits of the self-loop's cost -> label */
   wf__map64 types;     /* tmat << 32 | sequence -> type */
@@ -51,7 +51,7 @@ static float cost_of(double p) { return p < 1 ? (float)-log(p) : 0; } /* 0, not 
 
 static uint64_t label_key(const struct sphinx *sphinx, int32_t senone, int32_t tmat,
                           int32_t state) {
-  float cost = cost_of(row_of(sphinx, tmat, state)[state]); /* no loop: infinity */
+  float cost = cost_of(row_of(sphinx, tmat, state)[state]); /* infinity without a self-loop */
   uint32_t bits;
   memcpy(&bits, &cost, sizeof bits);
   return (uint64_t)senone << 32 | bits;
@@ -63,7 +63,7 @@ static wf_status add_label(wf_hmm *hmm, struct sphinx *sphinx, int32_t senone, i
   if (wf__map64_find(&sphinx->labels, key) != WF__MAP64_NONE) return WF_OK;
   int32_t label = senone + 1;
   uint32_t stands;
-  if (hmm->labels.data[label].column >= 0) { /* taken by another self-loop */
+  if (hmm->labels.data[label].column >= 0) { /* has another self-loop already */
     label = (int32_t)hmm->labels.size;
     if (label > INT32_MAX / 4)
       return wf__fail(err, WF_ERR_LIMIT, "%s: more than 2^29 labels", hmm->name);
@@ -92,11 +92,12 @@ static wf_status make_labels(wf_hmm *hmm, struct sphinx *sphinx, wf_error *err) 
   return WF_OK;
 }
 
-/* Which phone and state each senone belongs to. Where phones share senones nothing is known: no
- * places. */
+/* Finds the phone and state of each senone. If phones share senones, these are not known and
+ * hmm->places stays empty. */
 static wf_status make_places(wf_hmm *hmm, const struct sphinx *sphinx, wf_error *err) {
   const wf__mdef *mdef = &sphinx->mdef;
-  wf__hmm_place *places = wf__calloc((uint64_t)mdef->num_senones, sizeof *places); /* by senone */
+  /* [num_senones] */
+  wf__hmm_place *places = wf__calloc((uint64_t)mdef->num_senones, sizeof *places);
   if (places == NULL)
     return wf__fail_memory(err, (uint64_t)mdef->num_senones * sizeof *places, "places of labels");
   bool shared = false;
@@ -160,15 +161,16 @@ static wf_status add_phone(struct sphinx *sphinx, wf_symbols *phones, int32_t ba
                     strlen(name));
   WF__TRY(wf_symbols_add(phones, text, -1, &key, err));
   if (key != expected)
-    return wf__fail(err, WF_ERR_FORMAT, "phone '%s' and position: '%s' is a phone, too", name,
-                    text);
+    return wf__fail(err, WF_ERR_FORMAT,
+                    "phone '%s' with its position is '%s', which is also a phone", name, text);
   sphinx->base_of[key] = base;
   sphinx->position[key] = position;
   *out = (int32_t)key;
   return WF_OK;
 }
 
-/* Phones of windows, filled in for each base: one, or one a position. */
+/* Adds the phones of windows: one for each position of a context-independent phone, or one for a
+ * filler. */
 static wf_status fill_phones(wf_hmm *hmm, struct sphinx *sphinx, wf_symbols *phones,
                              wf_error *err) {
   static const int position_for[WF__NUM_POSITIONS] = {[WF__BEGIN] = WF__MDEF_BEGIN,
@@ -215,7 +217,7 @@ static wf_status make_phones(wf_hmm *hmm, struct sphinx *sphinx, wf_error *err) 
   return WF_OK;
 }
 
-/* Without triphones: no positions. */
+/* For models without triphones: phones have no positions. */
 static wf_status make_plain_phones(wf_hmm *hmm, struct sphinx *sphinx, wf_error *err) {
   uint64_t count = (uint64_t)sphinx->mdef.num_ci + 1;
   WF__TRY(make_lexicon_phones(hmm, sphinx, err));
@@ -253,7 +255,8 @@ static wf_status index_triphones(struct sphinx *sphinx, const char *name, wf_err
   return WF_OK;
 }
 
-/* A triphone in the given position, or else in any other; WF__MAP64_NONE if there is none. */
+/* Finds a triphone in the given position or, failing that, in any other. WF__MAP64_NONE if there is
+ * none. */
 static uint32_t in_any_position(const struct sphinx *sphinx, int32_t position, int32_t base,
                                 int32_t left, int32_t right) {
   uint32_t found = wf__map64_find(&sphinx->triphones, triphone_key(position, base, left, right));
@@ -262,9 +265,9 @@ static uint32_t in_any_position(const struct sphinx *sphinx, int32_t position, i
   return found;
 }
 
-/* PocketSphinx's rule: the triphone itself; in other positions (i, b, e, s); with silence for the
- * neighbours outside the word, likewise; the phone without context. *out_own: the first of these.
- */
+/* Chooses a triphone by PocketSphinx's rule. It tries in turn: the triphone itself; the triphone in
+ * another position (in the order i, b, e, s); the same two with silence for the neighbours outside
+ * the word; the context-independent phone. *out_own is true if the triphone itself exists. */
 static int32_t nearest(const struct sphinx *sphinx, int32_t position, int32_t base, int32_t left,
                        int32_t right, bool *out_own) {
   uint32_t found = wf__map64_find(&sphinx->triphones, triphone_key(position, base, left, right));
@@ -278,7 +281,7 @@ static int32_t nearest(const struct sphinx *sphinx, int32_t position, int32_t ba
   return found != WF__MAP64_NONE ? (int32_t)found : base;
 }
 
-/* start --s0--> 1 --s1--> 2 ..., skips where the matrix has them, out where it leads out. */
+/* Makes start --s0--> 1 --s1--> 2 ..., with the skips and exits of the transition matrix. */
 static wf_status fill_type(const struct sphinx *sphinx, const wf__mdef_phone *phone, wf__csr *type,
                            wf_error *err) {
   const int32_t *senones = wf__mdef_senones(&sphinx->mdef, phone->sequence);
@@ -317,7 +320,8 @@ static wf_status type_of(wf_hmm *hmm, struct sphinx *sphinx, const wf__mdef_phon
   return status;
 }
 
-/* Neighbours: fillers and the edge of the utterance are silence. */
+/* The context-independent phone that a neighbour counts as. Fillers and the edge of the utterance
+ * count as silence. */
 static int32_t neighbour(const struct sphinx *sphinx, int32_t phone) {
   bool silent = phone == 0 || sphinx->position[phone] == WF__MDEF_CI;
   return silent && sphinx->silence >= 0 ? sphinx->silence
@@ -366,7 +370,7 @@ static wf_status fill_model(wf_hmm *hmm, struct sphinx *sphinx, const wf__input 
   WF__TRY(wf__tmats_read(tmats, &sphinx->tmats, err));
   if (sphinx->tmats.num_states != sphinx->mdef.num_states ||
       sphinx->tmats.num_tmats < sphinx->mdef.num_tmats)
-    return wf__fail(err, WF_ERR_FORMAT, "%s: %d matrices of %d states; %s wants %d of %d",
+    return wf__fail(err, WF_ERR_FORMAT, "%s: %d matrices of %d states; %s needs %d of %d",
                     tmats->path, (int)sphinx->tmats.num_tmats, (int)sphinx->tmats.num_states,
                     mdef->path, (int)sphinx->mdef.num_tmats, (int)sphinx->mdef.num_states);
   WF__TRY(take_noises(hmm, sphinx, noisedict, err));

@@ -1,16 +1,17 @@
-/* sphinx_mdef.c - Sphinx model definitions, text and binary.
+/* sphinx_mdef.c - reads Sphinx model definitions, text and binary.
  *
  * text     0.3
  *          42 n_base            and so on, `count name`, up to n_tied_tmat
- *          base left right position attribute tmat senone ... N        a line a phone, those
- *          without context ("-") first
+ *          base left right position attribute tmat senone ... N        one line a phone,
+ *          context-independent phones ("-") first
  *
- * binary   "BMDF" version, size and text of a description, then little-endian int32  n_ciphone
- *          n_phone n_emit_state n_ci_sen n_sen n_tmat n_sseq n_ctx n_cd_tree sil names, each
- *          NUL-ended, padded to 4 bytes
- *          n_cd_tree x 8 bytes (a search tree over what follows, not needed here)
- *          n_phone x {int32 sequence, int32 tmat, uint8 attribute[4]}  attribute: {filler, -, -, -}
- *          or {position, base, left, right} int32 size, size x uint16 senones */
+ * binary   "BMDF" version, size and text of a description, then little-endian
+ *          int32  n_ciphone n_phone n_emit_state n_ci_sen n_sen n_tmat n_sseq n_ctx n_cd_tree sil
+ *          names, each NUL-terminated, padded to 4 bytes in all
+ *          n_cd_tree x 8 bytes (a search tree over the phones, not needed here)
+ *          n_phone x {int32 sequence, int32 tmat, uint8 attribute[4]}
+ *                 attribute: {filler, -, -, -} or {position, base, left, right}
+ *          int32 size, size x uint16 senones */
 #include <string.h>
 
 #include "base/map64.h"
@@ -49,12 +50,12 @@ struct reader {
   wf__mdef *mdef;
   wf__lines lines;
   int64_t counts[NUM_COUNTS];
-  wf__map64 nodes; /* a tree over senone strings: node << 32 | senone -> node */
+  wf__map64 nodes; /* trie over senone sequences: node << 32 | senone -> node */
   uint32_t num_nodes;
-  wf__map64 sequences; /* node at the end of a string -> sequence */
+  wf__map64 sequences; /* last node of a sequence -> its index */
 };
 
-/* Next line that is not a comment and not empty. */
+/* Reads the next line that is neither empty nor a comment. */
 static bool next_line(struct reader *reader, wf__span *line) {
   while (wf__next_line(&reader->lines, line)) {
     wf__span rest = *line, field;
@@ -72,8 +73,9 @@ static wf_status read_counts(struct reader *reader, wf_error *err) {
                                                 "n_tied_state", "n_tied_ci_state", "n_tied_tmat"};
   wf__span line, number, name;
   if (!next_line(reader, &line) || !wf__next_field(&line, &number) || !is_text(number, "0.3"))
-    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
-                          "not a Sphinx model definition: neither 'BMDF' nor the version 0.3");
+    return wf__lines_fail(
+        &reader->lines, err, WF_ERR_FORMAT,
+        "not a Sphinx model definition: it begins neither with 'BMDF' nor with 0.3");
   for (int i = 0; i < NUM_COUNTS; i++) {
     bool good =
         next_line(reader, &line) && wf__next_field(&line, &number) && wf__next_field(&line, &name);
@@ -82,7 +84,7 @@ static wf_status read_counts(struct reader *reader, wf_error *err) {
       return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "expected `count %s`", names[i]);
   }
   if (reader->counts[N_BASE] < 1 || reader->counts[N_BASE] > MAX_CI)
-    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "%lld phones without context",
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "%lld context-independent phones",
                           (long long)reader->counts[N_BASE]);
   reader->mdef->num_ci = (int32_t)reader->counts[N_BASE];
   reader->mdef->num_senones = (int32_t)reader->counts[N_TIED_STATE];
@@ -97,13 +99,14 @@ static wf_status read_index(struct reader *reader, wf__span *line, int32_t limit
   if (!wf__next_field(line, &field))
     return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "the line ends before its %s", what);
   if (!wf__parse_i64(field, &value) || value < 0 || value >= limit)
-    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "'%.*s' is no %s; there are %d",
-                          WF__SPAN_ARG(field), what, (int)limit);
+    return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
+                          "'%.*s' is not a valid %s; there are %d", WF__SPAN_ARG(field), what,
+                          (int)limit);
   *out = (int32_t)value;
   return WF_OK;
 }
 
-/* `base left right position attribute` of a line. */
+/* Reads `base left right position attribute`. */
 static wf_status read_name(struct reader *reader, wf__span *line, wf__mdef_phone *phone,
                            wf_error *err) {
   static const char positions[] = "ibes";
@@ -135,13 +138,13 @@ static wf_status read_name(struct reader *reader, wf__span *line, wf__mdef_phone
   if (phone->base < 0 || phone->left < 0 || phone->right < 0 || at == NULL)
     return wf__lines_fail(
         &reader->lines, err, WF_ERR_FORMAT,
-        "'%.*s %.*s %.*s %.*s' is no triphone of known phones and a position b, e, i or s",
+        "'%.*s %.*s %.*s %.*s' is not a triphone of known phones with a position b, e, i or s",
         WF__SPAN_ARG(base), WF__SPAN_ARG(left), WF__SPAN_ARG(right), WF__SPAN_ARG(position));
   phone->position = (int32_t)(at - positions);
   return WF_OK;
 }
 
-/* The senones of a line, as a sequence that lines share. */
+/* Reads the senones of a line. Equal sequences are stored once. */
 static wf_status read_senones(struct reader *reader, wf__span *line, int32_t *out_sequence,
                               wf_error *err) {
   wf__mdef *mdef = reader->mdef;
@@ -182,13 +185,12 @@ static wf_status read_text(struct reader *reader, wf_error *err) {
     WF__TRY(read_index(reader, &line, mdef->num_tmats, "transition matrix", &phone.tmat, err));
     WF__TRY(read_senones(reader, &line, &phone.sequence, err));
     if (!wf__next_field(&line, &field) || wf__next_field(&line, &field))
-      return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT,
-                            "expected one N behind the senones");
+      return wf__lines_fail(&reader->lines, err, WF_ERR_FORMAT, "expected one N after the senones");
     WF__TRY(wf__vec_push(&mdef->phones, phone, "phones", err));
   }
   if (mdef->phones.size == (uint64_t)(reader->counts[N_BASE] + reader->counts[N_TRI])) return WF_OK;
-  return wf__fail(err, WF_ERR_FORMAT, "%s: %llu phones; n_base and n_tri say %lld",
-                  reader->lines.path, (unsigned long long)mdef->phones.size,
+  return wf__fail(err, WF_ERR_FORMAT, "%s: %llu phones; n_base + n_tri is %lld", reader->lines.path,
+                  (unsigned long long)mdef->phones.size,
                   (long long)(reader->counts[N_BASE] + reader->counts[N_TRI]));
 }
 
@@ -203,22 +205,25 @@ static wf_status read_header(wf__cursor *cursor, wf__mdef *mdef, int32_t *head, 
   WF__TRY(wf__read_i32(cursor, &version, "version", err));
   if (version != 1)
     return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED,
-                           "version %d of binary model definitions; 1 is known", (int)version);
+                           "version %d of binary model definitions is not supported; expected 1",
+                           (int)version);
   WF__TRY(wf__read_i32(cursor, &size, "size of the description", err));
   if (size < 0)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "a description of %d bytes", (int)size);
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "the size of the description is %d",
+                           (int)size);
   WF__TRY(wf__read_view(cursor, &text, (uint64_t)size, "description", err));
   for (int i = 0; i < NUM_FIELDS; i++) WF__TRY(wf__read_i32(cursor, &head[i], "counts", err));
   for (int i = 0; i < SIL; i++)
     if (head[i] < 0)
-      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "count %d is %d", i, (int)head[i]);
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "header field %d is %d", i, (int)head[i]);
   if (head[CIPHONE] < 1 || head[CIPHONE] > MAX_CI || head[PHONE] < head[CIPHONE])
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%d phones, %d of them without context",
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "%d phones, %d of them context-independent",
                            (int)head[PHONE], (int)head[CIPHONE]);
   if (head[EMIT_STATE] < 1 || head[EMIT_STATE] > MAX_STATES)
-    return wf__cursor_fail(cursor, err, WF_ERR_UNSUPPORTED,
-                           "%d states a phone; 1 to %d, the same for all phones, are supported",
-                           (int)head[EMIT_STATE], (int)MAX_STATES);
+    return wf__cursor_fail(
+        cursor, err, WF_ERR_UNSUPPORTED,
+        "%d states for each phone; 1 to %d, the same for all phones, are supported",
+        (int)head[EMIT_STATE], (int)MAX_STATES);
   mdef->num_ci = head[CIPHONE];
   mdef->num_states = head[EMIT_STATE];
   mdef->num_senones = head[SEN];
@@ -232,10 +237,11 @@ static wf_status read_names(wf__cursor *cursor, wf__mdef *mdef, wf_error *err) {
     const uint8_t *end =
         wf__cursor_left(cursor) != 0 ? memchr(cursor->at, '\0', wf__cursor_left(cursor)) : NULL;
     if (end == NULL)
-      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "the names of phones do not end");
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "the list of phone names has no end");
     wf__span name = {(const char *)cursor->at, (size_t)(end - cursor->at)};
     if (name.size == 0 || !wf__is_utf8(name) || wf__mdef_find(mdef, name) >= 0)
-      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "phone %d has no name of its own", (int)i);
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT,
+                             "the name of phone %d is empty, repeated or not UTF-8 text", (int)i);
     WF__TRY(add_name(mdef, name, err));
     cursor->at = end + 1;
   }
@@ -264,7 +270,7 @@ static wf_status read_phone(wf__cursor *cursor, wf__mdef *mdef, int32_t num_sequ
     good = good && phone.position < WF__MDEF_CI && phone.base < mdef->num_ci &&
            phone.left < mdef->num_ci && phone.right < mdef->num_ci;
   if (!good)
-    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "phone %llu refers to what is not there",
+    return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "phone %llu has an index out of range",
                            (unsigned long long)mdef->phones.size);
   return wf__vec_push(&mdef->phones, phone, "phones", err);
 }
@@ -286,8 +292,8 @@ static wf_status read_binary(wf__cursor *cursor, wf__mdef *mdef, wf_error *err) 
   for (int32_t i = 0; i < size; i++) {
     int32_t senone = data[2 * (size_t)i] | data[2 * (size_t)i + 1] << 8;
     if (senone >= mdef->num_senones)
-      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "senone %d of %d", (int)senone,
-                             (int)mdef->num_senones);
+      return wf__cursor_fail(cursor, err, WF_ERR_FORMAT, "senone %d is out of range; there are %d",
+                             (int)senone, (int)mdef->num_senones);
     mdef->senones.data[mdef->senones.size++] = senone;
   }
   return WF_OK;

@@ -29,7 +29,7 @@ wf_status wf__s3_open(const wf__input *input, wf__s3 *out, wf_error *err) {
     out->swap = magic == 0x44332211;
     if (magic == 0x11223344 || out->swap) return WF_OK;
     return wf__cursor_fail(&out->cursor, err, WF_ERR_FORMAT,
-                           "0x%08x stands in place of the byte order mark 0x11223344", magic);
+                           "the byte order mark is 0x%08x; expected 0x11223344", magic);
   }
   return wf__fail(err, WF_ERR_FORMAT, "%s: not a Sphinx file: no header from 's3' to 'endhdr'",
                   input->path);

@@ -1,4 +1,4 @@
-/* sphinx_s3.h - the frame of CMU Sphinx's binary parameter files: model parameters and logged
+/* sphinx_s3.h - the container format of CMU Sphinx's binary files: model parameters and logged
  * scores.
  *
  *     s3 \n  name value \n ...  endhdr \n   uint32 0x11223344 (gives the byte order)   data */
@@ -9,14 +9,14 @@
 
 typedef struct wf__s3 {
   wf__span header;   /* the lines between "s3" and "endhdr" */
-  wf__cursor cursor; /* at the data */
+  wf__cursor cursor; /* at the start of the data */
   bool swap;         /* the data is in the other byte order */
 } wf__s3;
 
-/* Do the bytes start like one? */
+/* Does the data start like an s3 file? */
 bool wf__is_s3(const uint8_t *data, size_t size);
 wf_status wf__s3_open(const wf__input *input, wf__s3 *out, wf_error *err);
-/* First value of a line of the header; false if there is no such line. */
+/* The first value of a header line; false if there is no such line. */
 bool wf__s3_value(const wf__s3 *s3, const char *name, wf__span *out);
 
 #endif

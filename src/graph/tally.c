@@ -1,4 +1,4 @@
-/* tally.c - counting what is odd, with the first names of it. */
+/* tally.c - counts irregular items, such as missing words, and keeps the first few names. */
 #include "graph/tally.h"
 
 #include <string.h>

@@ -25,8 +25,8 @@ bool wf__is_reserved_word(const char *text, size_t size) {
          is_text(text, size, "<s>") || is_text(text, size, "</s>");
 }
 
-/* In a table that starts at <eps>, "<eps>", "#k" and "#<class>" are no tokens. In one of plain
- * columns every symbol is. */
+/* If the table has <eps> at 0, then "<eps>", "#k" and "#<class>" are not tokens. Otherwise every
+ * symbol is a token (a column). */
 static bool is_token(const wf__tokens *tokens, const char *text, size_t size) {
   return tokens->shift == 1 || (!wf__is_disambig(text, size) && !wf__is_class_label(text, size) &&
                                 !is_text(text, size, "<eps>"));
@@ -49,7 +49,7 @@ wf_status wf__tokens_take(const wf_symbols *table, wf__tokens *out, wf_error *er
     while ((text = wf_symbols_text(table, gap)) != NULL && is_token(out, text, strlen(text))) gap++;
     return wf__fail(
         err, WF_ERR_FORMAT,
-        "token table %s: no token has id %lld, though ids go up to %lld; every column needs a name",
+        "token table %s: no token has id %lld, but ids go up to %lld; every column needs a name",
         wf_symbols_name(table), (long long)gap, (long long)(largest - out->shift));
   }
   if (largest > INT32_MAX / 2)
@@ -108,7 +108,7 @@ static wf_status fill_labels(const wf__tokens *tokens, int32_t num_disambig, wf_
     char text[32];
     snprintf(text, sizeof text, "#%d", (int)k);
     if (wf_symbols_find(labels, text) >= 0)
-      snprintf(text, sizeof text, "<#%d>", (int)k); /* a subword model may own "#1" */
+      snprintf(text, sizeof text, "<#%d>", (int)k); /* a subword model may have a token "#1" */
     WF__TRY(wf_symbols_add(labels, text, (int64_t)tokens->num_tokens + 1 + k, NULL, err));
   }
   return WF_OK;
@@ -119,7 +119,8 @@ wf_status wf_token_labels(const wf_symbols *table, int32_t num_disambig, wf_symb
   *out = NULL;
   if (out_num_tokens != NULL) *out_num_tokens = 0;
   if (num_disambig < 0)
-    return wf__fail(err, WF_ERR_ARGUMENT, "%d disambiguation symbols", (int)num_disambig);
+    return wf__fail(err, WF_ERR_ARGUMENT, "the number of disambiguation symbols is %d",
+                    (int)num_disambig);
   wf__tokens tokens;
   WF__TRY(wf__tokens_take(table, &tokens, err));
   wf_symbols *labels;

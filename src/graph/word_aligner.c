@@ -1,5 +1,5 @@
-/* word_aligner.c - makes word aligners: of models whose phones know their place in a word, of
- * tokens with a mark, of a lexicon over tokens or phones. */
+/* word_aligner.c - makes word aligners: from models whose phones have word positions, from tokens
+ * that mark the start of a word, and from a lexicon over tokens or phones. */
 #include "graph/word_aligner.h"
 
 #include <string.h>
@@ -49,7 +49,7 @@ wf_status wf__word_aligner_create(enum wf__aligner_way way, const wf_symbols *na
   return WF_OK;
 }
 
-/* Hands the aligner out, or frees it after a failure. */
+/* Returns the aligner in *out, or frees it after a failure. */
 static wf_status finish(wf_status status, wf_word_aligner *aligner, wf_word_aligner **out) {
   if (status == WF_OK)
     *out = aligner;
@@ -74,7 +74,7 @@ static wf_status take_positions(wf_word_aligner *aligner, const wf_hmm *hmm, wf_
   WF__TRY(wf__vec_grow(&aligner->roles, (uint64_t)hmm->num_phones + 1, "a word aligner", err));
   memcpy(aligner->roles.data, hmm->word_position, (size_t)hmm->num_phones + 1);
   aligner->roles.size = (uint64_t)hmm->num_phones + 1;
-  aligner->roles.data[0] = WF__NO_WORD; /* of labels that the model does not have */
+  aligner->roles.data[0] = WF__NO_WORD; /* for labels that the model lacks */
   return WF_OK;
 }
 
@@ -82,7 +82,7 @@ wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_
   *out = NULL;
   if (hmm->word_position == NULL || hmm->places.size == 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "%s: word times need phones that know their place in the word: a Kaldi model "
+                    "%s: word times need phones with word positions: a Kaldi model "
                     "whose lang folder has phones/word_boundary.txt",
                     hmm->name);
   wf_word_aligner *aligner;
@@ -93,7 +93,7 @@ wf_status wf_word_aligner_from_hmm(const wf_hmm *hmm, wf_word_aligner **out, wf_
 
 /* --- marked tokens ----------------------------------------------------------------------- */
 
-/* Tokens with U+2581 in front begin words. */
+/* Tokens that start with U+2581 begin words. */
 static wf_status fill_marks(wf_word_aligner *aligner, const wf__tokens *tokens, wf_error *err) {
   bool any = false;
   WF__TRY(wf__vec_grow(&aligner->roles, (uint64_t)tokens->num_tokens + 1, "a word aligner", err));
@@ -130,7 +130,7 @@ wf_status wf_word_aligner_from_tokens(const wf_symbols *table, const char *blank
 
 /* --- lexicon ----------------------------------------------------------------------------- */
 
-/* A pronunciation on its way into wf__spellings. */
+/* A pronunciation that will be stored in wf__spellings. */
 struct entry {
   int32_t word;
   const int32_t *units;
@@ -190,7 +190,7 @@ static wf_status take_lexicon(wf_word_aligner *aligner, const wf_lexicon *lexico
   return status;
 }
 
-/* Units that no pronunciation uses stand between words. */
+/* Sets the roles of units. Units that no pronunciation uses may stand only between words. */
 static wf_status find_roles(wf_word_aligner *aligner, int32_t num_units, int32_t silence,
                             wf_error *err) {
   const wf__spellings *spellings = &aligner->spellings;
@@ -222,7 +222,8 @@ wf_status wf_word_aligner_from_lexicon(const wf_lexicon *lexicon, const wf_symbo
   return wf__word_aligner_from_lexicon(lexicon, words, 0, out, err);
 }
 
-/* Places hold phones of windows (AH_b); pronunciations are written in phones of lexicons (AH). */
+/* Replaces the phones of windows (AH_b) in `places` by phones of lexicons (AH), which
+ * pronunciations use. */
 static wf_status use_lexicon_phones(wf_word_aligner *aligner, const wf_hmm *hmm, wf_error *err) {
   if (hmm->position_of == NULL) return WF_OK;
   int32_t *base_of = wf__calloc((uint64_t)hmm->num_phones + 1, sizeof *base_of);
@@ -242,10 +243,12 @@ wf_status wf_word_aligner_from_hmm_lexicon(const wf_hmm *hmm, const wf_lexicon *
   *out = NULL;
   if (hmm->places.size == 0)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "%s: the model's labels do not tell which phone they belong to", hmm->name);
+                    "%s: phones of the model share senones, so labels do not identify phones",
+                    hmm->name);
   if (lexicon->table != hmm->lexicon_phones)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "%s: the lexicon was not read with the table of wf_hmm_phones", lexicon->name);
+                    "%s: the lexicon was not read with the symbol table of wf_hmm_phones",
+                    lexicon->name);
   wf_word_aligner *aligner;
   wf_status status = wf__word_aligner_create(WF__BY_LEXICON, hmm->lexicon_phones, 0, &aligner, err);
   if (status == WF_OK) status = take_places(aligner, hmm, err);
@@ -259,7 +262,8 @@ wf_status wf_word_aligner_from_hmm_lexicon(const wf_hmm *hmm, const wf_lexicon *
 
 /* --- words added at run time ------------------------------------------------------------- */
 
-/* Roles of the base; tokens of added words are not silence, whatever its lexicon says. */
+/* Copies the roles of `base`. Tokens that added words use may be part of a word, even if its
+ * lexicon uses them only between words. */
 static wf_status take_roles(wf_word_aligner *aligner, const wf_word_aligner *base, wf_error *err) {
   const wf__spellings *spellings = &aligner->spellings;
   WF__TRY(wf__vec_grow(&aligner->roles, base->roles.size, "a word aligner", err));
@@ -273,7 +277,7 @@ static wf_status take_roles(wf_word_aligner *aligner, const wf_word_aligner *bas
   return WF_OK;
 }
 
-/* The words of the phrases, each with its pronunciation. */
+/* Adds the words of the phrases with their pronunciations. */
 static wf_status take_phrases(wf_word_aligner *aligner, const wf_added_phrase *phrases,
                               size_t count, wf_error *err) {
   entry_list entries = {0};

@@ -1,10 +1,11 @@
-/* word_aligner_file.c - a word aligner as bytes, the section "word boundaries" of native fst files
- * (docs/reference/file-formats.md):
+/* word_aligner_file.c - serializes a word aligner: the section "word boundaries" of native fst
+ * files (docs/reference/file-formats.md).
  *
  *   u32 version, 1 | u32 way: 0 by position, 1 by mark, 2 by lexicon | i32 blank | i32 name shift |
- *   u32 flags: 1 units are runs, 2 loops repeat | u32 0 6 x u64: number of places, roles, words,
- *   pronunciations, units of all pronunciations; bytes of the names places x {i32 phone, u32 flags:
- *   1 loop, 2 first, 4 last}
+ *   u32 flags: 1 units are runs, 2 loops repeat | u32 0
+ *   6 x u64: number of places, roles, words, pronunciations, units of all pronunciations; bytes of
+ *            the names
+ *   places x {i32 phone, u32 flags: 1 loop, 2 first, 4 last}
  *   roles x i32 | words x i32 | (words + 1) x u32 | (pronunciations + 1) x u32 | units x i32
  *   the names of units as a symbol table (symbols.h)
  */
@@ -35,7 +36,7 @@ struct file_place {
   uint32_t flags;
 };
 
-/* Bytes behind the header, without the names. Counts are below 2^32. */
+/* Bytes between the header and the names. Counts are below 2^32. */
 static uint64_t array_bytes(const struct header *h) {
   return h->num_places * 8 +
          4 * (h->num_roles + h->num_words + h->num_words + 1 + h->num_spellings + 1 + h->num_units);
@@ -67,8 +68,8 @@ static void put_arrays(const wf_word_aligner *aligner, uint8_t *at) {
   put(at, s->spelled.data, s->spelled.size * 4);
 }
 
-/* The names under a name of their own: a table is called as the file that it was read from, which
- * must not make another graph. */
+/* Encodes the names in a table called "units". The original table is called by the path of its
+ * file, which would make otherwise equal graphs differ. */
 static wf_status encode_names(const wf_symbols *names, uint8_t **out, uint64_t *size,
                               wf_error *err) {
   wf_symbols *copy;
@@ -171,10 +172,10 @@ static wf_status get_spellings(wf__spellings *s, const struct header *h, const u
   get(at, s->spelled.data, h->num_units * 4);
   for (uint64_t i = 0; i < h->num_words; i++)
     if (s->words.data[i] <= (i > 0 ? s->words.data[i - 1] : 0))
-      return malformed(name, "words are not in order", err);
+      return malformed(name, "words are not in ascending order", err);
   if (!spans(s->word_off.data, h->num_words, h->num_spellings) ||
       !spans(s->spell_off.data, h->num_spellings, h->num_units))
-    return malformed(name, "pronunciations do not lie one behind the other", err);
+    return malformed(name, "the offsets of pronunciations are not ascending", err);
   return WF_OK;
 }
 
@@ -191,15 +192,15 @@ static wf_status check_header(const struct header *h, uint64_t size, const char 
                               wf_error *err) {
   if (h->version != FILE_VERSION)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "%s: word boundaries of version %u, this program reads %d", name, h->version,
-                    FILE_VERSION);
+                    "%s: word boundaries of version %u; this program reads version %d", name,
+                    h->version, FILE_VERSION);
   if (h->way >= WF__NUM_WAYS || (h->flags & ~(uint32_t)(FLAG_RUNS | FLAG_LOOPS_REPEAT)) != 0 ||
       h->zero != 0 || h->name_shift < 0 || h->name_shift > 1)
     return malformed(name, "a damaged header", err);
   const uint64_t counts[] = {h->num_places,    h->num_roles, h->num_words,
                              h->num_spellings, h->num_units, h->name_bytes};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-    if (counts[i] > size) return malformed(name, "counts beyond the size", err);
+    if (counts[i] > size) return malformed(name, "a count is larger than the data", err);
   return sizeof *h + array_bytes(h) + h->name_bytes == size
              ? WF_OK
              : malformed(name, "the counts do not add up to the size", err);
@@ -259,7 +260,7 @@ wf_status wf_word_aligner_from_fst(const wf_fst *fst, wf_word_aligner **out, wf_
   *out = NULL;
   if (bytes == NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED,
-                    "the graph does not say how its words are made of tokens; give a lexicon or "
+                    "the graph does not tell how its words are made of tokens; give a lexicon or "
                     "the acoustic model");
   return wf__word_aligner_decode(bytes, size, "graph", out, err);
 }

@@ -1,10 +1,14 @@
-/* word_parts.c - units of an alignment, and the three ways to find which of them are a word: phones
- * that know their place in it, tokens that begin a word, and a lexicon. */
+/* word_parts.c - finds the units of an alignment, and which of them form a word. There are three
+ * ways: phones with a position in the word, tokens that mark the start of a word, and a lexicon. */
 #include <string.h>
 
 #include "graph/word_aligner.h"
 
-enum { MAX_LOOK_AHEAD = 8 /* words */, MAX_TRIES = 10000 /* for lexicons made to be slow */ };
+enum {
+  MAX_LOOK_AHEAD = 8 /* words */,
+  MAX_TRIES = 10000 /* bounds the work for lexicons with many
+                       ambiguous spellings */
+};
 
 /* --- units ------------------------------------------------------------------------------- */
 
@@ -12,8 +16,9 @@ static wf__hmm_place place_of(const wf_word_aligner *root, int32_t label) {
   return (uint64_t)label < root->places.size ? root->places.data[label] : (wf__hmm_place){0};
 }
 
-/* A phone begins behind the last label of the one before and its loops, and where the phone is
- * another. `ended`: the last label but loops was a phone's last. */
+/* Does a unit begin at label i? A phone begins after the last label of the previous phone and its
+ * self-loops, and where the phone changes. *ended: the last label that was not a self-loop was the
+ * last of its phone. */
 static bool begins_unit(const wf_word_aligner *root, const int32_t *labels, uint64_t i, bool *ended,
                         int32_t *unit) {
   if (root->runs) {
@@ -38,7 +43,7 @@ wf_status wf__aligner_units(const wf_word_aligner *aligner, const int32_t *label
     if (begins_unit(root, labels, i, &ended, &unit)) {
       const wf__unit *last = units->data + units->size;
       bool goes_on = root->runs && units->size >= 2 && last[-1].unit == 0 &&
-                     last[-2].unit == unit; /* skipped frames do not end a run */
+                     last[-2].unit == unit; /* skipped frames do not interrupt a run */
       if (goes_on)
         units->size--;
       else
@@ -73,9 +78,9 @@ struct spelling {
   uint32_t count;
 };
 
-/* Goes over the pronunciations of a word, those of added words first. */
+/* Iterates over the pronunciations of a word, those of added words first. */
 struct spelling_list {
-  const wf_word_aligner *aligner; /* NULL: at the end */
+  const wf_word_aligner *aligner; /* NULL at the end */
   int32_t word;
   uint32_t next, end;
 };
@@ -130,7 +135,7 @@ static wf__part part_up_to(const wf__unit *last, wf__part_kind kind, bool forced
   return (wf__part){kind, last->end, forced};
 }
 
-/* From a phone that begins a word to the one that ends it. */
+/* The part from a phone that begins a word to the one that ends it. */
 static wf__part part_by_position(const wf_word_aligner *aligner, const wf__unit *units,
                                  uint64_t complete, bool ended) {
   int role = role_of(aligner, units[0].unit);
@@ -142,7 +147,7 @@ static wf__part part_by_position(const wf_word_aligner *aligner, const wf__unit 
   return part_up_to(&units[closed ? k : k - 1], WF__PART_WORD, !closed || role != WF__BEGIN);
 }
 
-/* Up to the next token that begins a word, less the blanks before that. */
+/* The part up to the next token that begins a word, without the blanks before that token. */
 static wf__part part_by_mark(const wf_word_aligner *aligner, const wf__unit *units,
                              uint64_t num_units, bool ended) {
   uint64_t k = 1;
@@ -152,24 +157,24 @@ static wf__part part_by_mark(const wf_word_aligner *aligner, const wf__unit *uni
   return part_up_to(&units[k - 1], WF__PART_WORD, false);
 }
 
-/* A place in the units: what comes before label `from` is used up, which may be a part of the first
- * unit's run. */
+/* A position in the units. Labels before `from` are consumed; `from` may be inside the run of the
+ * first unit. */
 struct place {
   uint64_t unit;
   uint32_t from;
 };
 
-/* Where a pronunciation may end. Several ways are there only where a token is said twice in a row:
- * a run of several frames may then be both, as topologies do not all ask for a blank between. Each
- * token but the last then has one frame of the run. */
+/* The positions where a pronunciation may end. There are several only if a token occurs twice in a
+ * row. Then a run of several frames may be both tokens, because not every topology requires a blank
+ * between them. Each of these tokens except the last takes one frame of the run. */
 enum { MAX_PLACES = 32 };
 struct places {
   struct place list[MAX_PLACES];
   int count;
-  bool open; /* what follows the units may add some */
+  bool open; /* units still to come may add some */
 };
 
-/* The units at hand, and whether others follow. */
+/* The complete units. `ended`: no others follow. */
 struct units {
   const wf__unit *list;
   uint64_t count;
@@ -182,7 +187,7 @@ static void add_place(struct places *places, uint64_t unit, uint32_t from) {
   if (places->count < MAX_PLACES) places->list[places->count++] = (struct place){unit, from};
 }
 
-/* The first unit that is neither used up nor a blank; units->count: there is none. */
+/* The first unit that is neither consumed nor a blank; units->count if there is none. */
 static uint64_t next_spoken(const wf_word_aligner *aligner, const struct units *units,
                             struct place at) {
   uint64_t k = at.unit;
@@ -192,9 +197,10 @@ static uint64_t next_spoken(const wf_word_aligner *aligner, const struct units *
   return k;
 }
 
-/* Says one token from a place. `again`: it may be followed by the same token in the same run. */
-static void say(const wf_word_aligner *aligner, const struct units *units, struct place at,
-                int32_t token, bool again, struct places *out) {
+/* Consumes one token at a position and adds the positions after it to *out. `again`: the same token
+ * may follow in the same run. */
+static void match_token(const wf_word_aligner *aligner, const struct units *units, struct place at,
+                        int32_t token, bool again, struct places *out) {
   uint64_t k = next_spoken(aligner, units, at);
   if (k == units->count) {
     out->open = out->open || !units->ended;
@@ -207,8 +213,8 @@ static void say(const wf_word_aligner *aligner, const struct units *units, struc
   if (again && aligner->root->runs && run->end - from >= 2) add_place(out, k, from + 1);
 }
 
-/* Places behind a pronunciation, blanks left out. `again`: the next word may begin with its last
- * token. */
+/* The positions after a pronunciation that starts at `at`. Blanks are skipped. `again`: the next
+ * word may begin with the last token of this one. */
 static struct places places_behind(const wf_word_aligner *aligner, const struct units *units,
                                    struct place at, struct spelling spelling, bool again) {
   struct places now = {.count = 1, .open = false};
@@ -220,14 +226,14 @@ static struct places places_behind(const wf_word_aligner *aligner, const struct 
     next.count = 0;
     next.open = now.open;
     for (int k = 0; k < now.count; k++)
-      say(aligner, units, now.list[k], spelling.units[i], twice, &next);
+      match_token(aligner, units, now.list[k], spelling.units[i], twice, &next);
     now = next;
   }
   return now;
 }
 
-/* The unit behind silence that stands at a place, or the place's own; false if something is spoken
- * there, or nothing is left. */
+/* Moves *at past one unit of silence. Returns false if the next unit is not silence or there is
+ * none. */
 static bool skip_silence(const wf_word_aligner *aligner, const struct units *units,
                          struct place *at) {
   uint64_t k = next_spoken(aligner, units, *at);
@@ -238,10 +244,10 @@ static bool skip_silence(const wf_word_aligner *aligner, const struct units *uni
   return true;
 }
 
-/* Can the words stand at a place? */
-enum fit { FITS_NOT, FITS, FITS_MAYBE /* what follows decides */ };
+/* Do the words match the units from a position on? */
+enum fit { FITS_NOT, FITS, FITS_MAYBE /* units still to come decide */ };
 
-/* Where a word may end that begins at a place, by all its pronunciations. */
+/* The positions where a word that begins at `at` may end, over all its pronunciations. */
 static struct places ends_of(const wf_word_aligner *aligner, int32_t word,
                              const struct units *units, struct place at) {
   struct places ends = {.count = 0, .open = false};
@@ -255,8 +261,8 @@ static struct places ends_of(const wf_word_aligner *aligner, int32_t word,
   return ends;
 }
 
-/* Looks at no more than `depth` words, and at no more than *tries places: beyond these it says yes.
- */
+/* Do the words match from a position on? Looks at most `depth` words ahead and at most *tries
+ * positions; beyond these limits it returns FITS. */
 static enum fit may_follow(const wf_word_aligner *aligner, const int32_t *words, uint64_t num_words,
                            const struct units *units, struct place at, int depth, int *tries) {
   enum fit fit = FITS_NOT;
@@ -279,11 +285,11 @@ static enum fit may_follow(const wf_word_aligner *aligner, const int32_t *words,
   return fit;
 }
 
-/* Where the next word may end. Of those behind which the words after it can stand the furthest is
- * taken, else the furthest. */
+/* The possible ends of the next word. Preferred are ends after which the following words match.
+ * Among several, the last is taken. */
 struct choice {
-  uint32_t end, fitting, open; /* the furthest of all; of those that fit; of those that may yet turn
-                                  out to fit. 0: none */
+  uint32_t end, fitting, open; /* the last of all ends; of those that fit; of those that may still
+                                  turn out to fit. 0: none */
   bool several;
 };
 
@@ -294,9 +300,9 @@ static void add_end(struct choice *choice, uint32_t end, enum fit fit) {
   if (fit == FITS_MAYBE && end > choice->open) choice->open = end;
 }
 
-/* Waits while what follows could change the answer, so that it is the same whether all units are at
- * hand or come one by one. If `eager`, what may fit counts as what does, so that there is less to
- * wait for. */
+/* Waits while later units could change the result, so that the result is the same whether all units
+ * are present or arrive one by one. If `eager`, FITS_MAYBE counts as FITS, so there is less to wait
+ * for. */
 static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct units *units,
                                 const int32_t *words, uint64_t num_words, bool eager) {
   const struct place front = {0, units->list[0].first};
@@ -320,8 +326,8 @@ static wf__part part_by_lexicon(const wf_word_aligner *aligner, const struct uni
     }
   }
   bool silent =
-      is_between(aligner, units->list[0].unit); /* silence that pronunciations use, too: a word only
-                                                   if the words behind it agree */
+      is_between(aligner, units->list[0].unit); /* a unit of silence that pronunciations also use;
+                                                   it is a word only if the following words fit */
   if ((choice.several || silent) && choice.open > choice.fitting) return wait_for_more;
   if (eager && choice.several && num_words == 1 && !units->ended)
     return wait_for_more; /* the next word decides */
@@ -338,7 +344,7 @@ wf__part wf__aligner_part(const wf_word_aligner *aligner, const wf__unit *units,
                           const int32_t *words, uint64_t num_words, bool ended, bool eager) {
   uint64_t complete = ended ? num_units : num_units - (num_units > 0);
   if (!ended && complete > 0 && aligner->root->runs && units[complete].unit == 0)
-    complete--; /* the run before skipped frames may go on */
+    complete--; /* the run before skipped frames may continue */
   if (complete == 0) return wait_for_more;
   if (role_of(aligner, units[0].unit) == WF__NO_WORD)
     return part_up_to(&units[0], WF__PART_NO_WORD, units[0].unit == 0);
@@ -350,7 +356,7 @@ wf__part wf__aligner_part(const wf_word_aligner *aligner, const wf__unit *units,
                                         num_words, eager);
   if (part.kind != WF__PART_WORD || num_words > 0) return part;
   return ended ? (wf__part){WF__PART_NO_WORD, part.count, true}
-               : wait_for_more; /* the word comes later, or never */
+               : wait_for_more; /* the word may come later */
 }
 
 /* --- one path ---------------------------------------------------------------------------- */
@@ -375,10 +381,10 @@ wf_status wf__aligner_place(const wf_word_aligner *aligner, const int32_t *words
       out->num_words++;
       out->num_forced += part.forced;
     }
-    out->num_labels = part.count; /* counted from the first label */
+    out->num_labels = part.count; /* counts from the first label */
     while (at < units->size && units->data[at].end <= out->num_labels) at++;
     if (at < units->size && units->data[at].first < out->num_labels)
-      units->data[at].first = out->num_labels; /* a run that is two tokens */
+      units->data[at].first = out->num_labels; /* the run contains two tokens */
   }
   return WF_OK;
 }

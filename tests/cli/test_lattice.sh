@@ -47,7 +47,7 @@ for seed in 0 3 6; do
   ! grep . err.txt || fail "guessed times"
   "$python" "$kaldi" times k$seed k$seed/aligned.ark
 done
-expect 3 "need phones that know their place" lattice convert k0/lat.ark --am=k0/final.mdl -o x.ark
+expect 3 "need phones with word positions" lattice convert k0/lat.ark --am=k0/final.mdl -o x.ark
 
 # 4. Results: CTM, JSON lines, n-best, minimum Bayes risk, oracle, statistics, on CTC scores of real speech.
 ctc=$SOURCE_DIR/examples/ctc

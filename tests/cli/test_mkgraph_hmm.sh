@@ -111,7 +111,7 @@ printf '0 1 1 1\n1 2 2 2\n2\n' | fstcompile >both.fst
 printf '0 1 1 1\n' | fstcompile >endless.fst
 printf '0 1 1 1\n1\n' | fstcompile >zero.fst
 for grammar in both endless; do
-  expect 2 'compose L o G: the result is empty: no sentence' mkgraph --lexicon=odd.dict --grammar=$grammar.fst --words=odd.words -o no.wfst
+  expect 2 'compose L o G: the result is empty: the lexicon covers no sentence' mkgraph --lexicon=odd.dict --grammar=$grammar.fst --words=odd.words -o no.wfst
 done
 expect 2 'compose C o LG: the result is empty: every sentence needs a phone' mkgraph --lexicon=odd.dict --grammar=zero.fst --words=odd.words --missing-hmm=drop -o no.wfst
 expect 0 'zero.wfst: [1-9][0-9]* states' mkgraph --lexicon=odd.dict --grammar=zero.fst --words=odd.words -o zero.wfst

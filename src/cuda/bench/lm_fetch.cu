@@ -1,4 +1,4 @@
-/* lm_fetch.cu - the kernels of lm_fetch.h. Also compiled for the imitated GPU of tests/simt/. */
+/* lm_fetch.cu - the kernels of lm_fetch.h. Also compiled for the emulated GPU of tests/simt/. */
 #include "cuda/bench/lm_fetch.h"
 
 #include <cub/device/device_radix_sort.cuh>
@@ -15,7 +15,8 @@ enum {
   PLENTY = 264,
   ALONE_BYTES = 120 << 10,
   HOPS = 1024
-}; /* ALONE_BYTES of shared memory: a processor has one block of a lane, as in the search */
+}; /* with ALONE_BYTES of shared memory, an SM runs one block of a lane at a time, as in the
+      search */
 
 struct warp_sums {
   u64 of[THREADS / 32];
@@ -48,13 +49,15 @@ static __device__ __forceinline__ u64 sum_of(const record<WORDS> &r) {
   return sum;
 }
 
-/* Calls get(i) for the requests of this block of a lane and writes the sum of what it returns. */
+/* Calls get(i) for each request of this block, which is part of a lane, and writes the sum of the
+ * results. */
 template <class GET>
 static __device__ __forceinline__ void for_lane(const lm_fetch_frame &frame, u64 *sums, GET get) {
   WF__SHARED(warp_sums, parts);
   const u32 lane = blockIdx.x / frame.blocks_per_lane, part = blockIdx.x % frame.blocks_per_lane;
   u64 sum = 0;
-#pragma unroll 1 /* a thread of the search waits for each n-gram before it asks for the next */
+#pragma unroll 1 /* as in the search, a thread waits for each n-gram before it requests the next \
+                  */
   for (u32 i = frame.first[lane] + part * THREADS + threadIdx.x; i < frame.first[lane + 1];
        i += frame.blocks_per_lane * THREADS)
     sum += get(i);
@@ -109,7 +112,7 @@ static __global__ void publish_kernel(lm_fetch_room room, u32 turn) {
   *room.list_ready = (u64)turn << 32 | num;
 }
 
-/* A slot whose turn is another is free. */
+/* A slot is free if its key has another turn. */
 template <int WORDS>
 static __global__ void insert_kernel(const u32 *table, lm_fetch_frame frame, lm_fetch_room room,
                                      u32 turn) {
@@ -149,7 +152,8 @@ static __global__ void latency_kernel(const u32 *table, u32 words, u32 place_bit
   for (int i = 0; i < HOPS; i++)
     place = (u32)wf__mix64(table[(u64)place * words] + (u64)i) & ((1u << place_bits) - 1);
   if (place != 0xffffffffu)
-    *cycles = (u64)(clock64() - began) / HOPS; /* read when the last has come */
+    *cycles = (u64)(clock64() - began) / HOPS; /* the clock is read after the last load has
+                                                  arrived */
 }
 
 /* --- launches ---------------------------------------------------------------------------- */

@@ -1,34 +1,35 @@
-/* compose_arcs.cuh - the arcs of a dense composition: counted, then written. Included by
+/* compose_arcs.cuh - counts and then writes the arcs of a dense composition. Included by
  * compose_kernels.cu.
  *
- * A warp takes a tile: up to four words of states of a row. B's arcs with a label lie by state, so
- * what a link may give for the states of a tile is one run of them, the link's candidates. Lanes
- * take the candidates of a link side by side, or where links have few, those of all links. A
- * candidate counts if its state and the one it leads to are kept. In the result the arcs of a state
- * lie by link: where the arcs of each state of the tile begin follows from their numbers, and
- * within a state a cursor moves on from link to link.
+ * A warp processes a tile: up to four words of states of a row. B's arcs with a given label are
+ * sorted by state, so the arcs that a link can give to the states of a tile are contiguous. They
+ * are the link's candidates. Lanes take neighbouring candidates of one link or, if links have few,
+ * of all links. A candidate becomes an arc if both its state and its target are kept.
  *
- * Rows of more links than SEGMENT are cut into segments of PART links; a warp takes a word of
- * states with one of them, and a lane a state. */
+ * In the result the arcs of a state are ordered by link. A scan of the counts gives the first arc
+ * of each state of the tile. Within a state, a cursor advances from link to link.
+ *
+ * Rows of more than SEGMENT links are cut into segments of PART links. Then a warp processes one
+ * word of states with one segment, a lane per state. */
 #ifndef WF_CUDA_COMPOSE_COMPOSE_ARCS_CUH
 #define WF_CUDA_COMPOSE_COMPOSE_ARCS_CUH
 
 enum {
   TILE_STATES = WF__GPU_TILE_WORDS * 64,
-  FEW_CANDIDATES = 16 /* of a link */,
+  FEW_CANDIDATES = 16 /* candidates a link */,
   FILL_THREADS = 128
 };
 
-/* Words of states of a row with one segment of its links. */
+/* Words of states of a row, with one segment of the row's links. */
 struct tile {
   u64 word, links;
   u32 row, num_links, segment, num_segments;
-  u32 num_words, first_state; /* of B */
-  u32 kept;                   /* the lane's half word of them; 0 beyond */
+  u32 num_words, first_state; /* first state, a state of B */
+  u32 kept;                   /* kept bits: this lane's half word; 0 in lanes beyond the tile */
 };
 
-/* What of a tile follows from its row, segment, and words. Returns whether any of its states is
- * kept. */
+/* Fills in the fields that follow from the tile's row, segment and words. Returns whether any state
+ * of the tile is kept. */
 __device__ static bool open_tile(const wf__gpu_compose &c, tile &t) {
   const u64 end = c.link_off[t.row + 1];
   const u32 most = t.num_segments == 1 ? WF__GPU_SEGMENT : WF__GPU_PART;
@@ -39,9 +40,10 @@ __device__ static bool open_tile(const wf__gpu_compose &c, tile &t) {
   return __any_sync(~0u, t.kept != 0);
 }
 
-/* Word `i` of those that long rows have for each of their segments; of which segment. */
+/* Long rows have one entry for each segment and word. Returns the word of entry i and its
+ * segment. */
 __device__ static u64 find_part(const wf__gpu_compose &c, u64 i, u32 *segment) {
-  u64 low = 0, high = c.num_parts; /* the last part whose words begin at or before i */
+  u64 low = 0, high = c.num_parts; /* finds the last part whose words begin at or before i */
   while (high - low > 1) {
     u64 middle = (low + high) / 2;
     if (c.part_word[middle] <= i)
@@ -53,8 +55,9 @@ __device__ static u64 find_part(const wf__gpu_compose &c, u64 i, u32 *segment) {
   return c.rows[c.parts[low].row].word_off + (i - c.part_word[low]);
 }
 
-/* Calls visit(info, pair, tile) for tiles that have kept states, a warp a tile: first words of long
- * rows with their segments, which take longest; then the tiles that begin in tile_words words. */
+/* Calls visit(info, pair, tile) for every tile with kept states, one warp a tile. First come the
+ * words of long rows with their segments, which take longest, then all tiles of tile_words
+ * words. */
 template <class Visit>
 __device__ static void for_tiles(const wf__gpu_compose &c, u64 warp, u64 num_warps,
                                  const Visit &visit) {
@@ -80,7 +83,7 @@ __device__ static void for_tiles(const wf__gpu_compose &c, u64 warp, u64 num_war
   }
 }
 
-/* Each read at once. */
+/* Each of these is one load instruction. */
 __device__ static wf__gpu_half load_half(const wf__gpu_half *at) {
   const uint2 words = __ldg((const uint2 *)at);
   return {words.x, words.y};
@@ -94,14 +97,14 @@ __device__ static wf__gpu_move load_move(const wf__gpu_move *at) {
   return {words.x, words.y, __uint_as_float(words.z), (int32_t)words.w};
 }
 
-/* The number in its pair of a state whose half word is given. */
+/* The number of a state in its pair, given the state's half word. */
 __device__ static u32 number_in(const wf__gpu_half &half, u32 state) {
   return half.first + (u32)__popc(half.bits & ((1u << (state & 31)) - 1));
 }
 
 __device__ static void put_arc(const wf__gpu_compose &c, u64 at, u32 a_arc, int32_t ilabel,
                                float weight, const wf__gpu_move &y, u32 next) {
-  float4 made; /* as wf_arc, so that it is written at once */
+  float4 made; /* same layout as wf_arc, written with one store */
   made.x = __uint_as_float(next);
   made.y = a_arc == NO_ARC ? y.weight : y.b_arc == NO_ARC ? weight : weight + y.weight;
   made.z = __int_as_float(ilabel);
@@ -113,9 +116,9 @@ __device__ static void put_arc(const wf__gpu_compose &c, u64 at, u32 a_arc, int3
   }
 }
 
-/* --- long rows: lanes take states -------------------------------------------------------- */
+/* --- long rows: a lane per state --------------------------------------------------------- */
 
-/* The arcs of a state along the links of a tile: counted, or written from `at` on. Returns their
+/* Counts the arcs of a state along the links of a tile, or writes them from `at` on. Returns their
  * number. */
 template <bool WRITE>
 __device__ static u64 arcs_of(const wf__gpu_compose &c, const wf__gpu_pair &pair, const tile &t,
@@ -139,7 +142,7 @@ __device__ static u64 arcs_of(const wf__gpu_compose &c, const wf__gpu_pair &pair
     }
     const u32 *off = c.off + pair.off_base[0] + (u64)(link.kind - STEP_LABEL) * pair.num_b + state;
     for (u32 k = off[0], end = off[1]; k < end; k++) {
-      wf__gpu_move move = {0, 0, 0, 0}; /* counting reads no more than it must */
+      wf__gpu_move move = {0, 0, 0, 0}; /* counting reads only the target */
       if (WRITE)
         move = load_move(&c.moves[pair.move_base + k]);
       else
@@ -154,24 +157,25 @@ __device__ static u64 arcs_of(const wf__gpu_compose &c, const wf__gpu_pair &pair
   return at - begin;
 }
 
-/* --- short rows: lanes take candidates --------------------------------------------------- */
+/* --- short rows: a lane per candidate ---------------------------------------------------- */
 
-/* A link that has candidates in a tile. They are numbered through all links. */
+/* A link with candidates in a tile. Candidates are numbered over all links of the tile. */
 struct tile_link {
-  u32 begin; /* its first one */
-  u32 move;  /* what to add to a candidate's number to have its move */
-  u32 words; /* where the row begins that it leads to, from the pair's first word */
+  u32 begin; /* number of its first candidate */
+  u32 move;  /* added to a candidate's number, gives its move */
+  u32 words; /* first word of the row that the link leads to, counted from the pair's first word */
   u32 kind, arc;
   float weight;
   int32_t ilabel;
 };
 
-/* Of a warp; the last one's begin is the number of candidates. */
+/* The links of a warp's tile. The entry after the last has the number of candidates in `begin`. */
 struct tile_links {
   tile_link links[WF__GPU_SEGMENT + 1];
 };
 
-/* Those of `num_words` words from `first_state` on. Returns how many. */
+/* Lists the links with candidates in `num_words` words from `first_state` on. Returns their
+ * number. */
 __device__ static u32 list_links(const wf__gpu_compose &c, const wf__gpu_pair &pair, const tile &t,
                                  u32 first_state, u32 num_words, tile_link *table) {
   const u32 lane = threadIdx.x & 31, end_state = first_state + num_words * 64 < pair.num_b
@@ -232,12 +236,12 @@ __device__ static pair_arrays arrays_of(const wf__gpu_compose &c, const wf__gpu_
 
 enum { ONLY_COUNTS, WITH_NEXT, WITH_MOVE };
 
-/* A candidate; `counts` if it is an arc. */
+/* A candidate. `counts`: it becomes an arc. */
 struct candidate {
-  u32 link, number; /* in the table; through all links */
-  u32 from;         /* from the tile's first state */
+  u32 link, number; /* index in the link table; number over all links */
+  u32 from;         /* state, counted from the tile's first */
   bool counts;
-  u32 next;          /* WITH_NEXT, WITH_MOVE: where it leads to: number in the pair */
+  u32 next;          /* WITH_NEXT, WITH_MOVE: the target's number in the pair */
   wf__gpu_move move; /* WITH_MOVE */
 };
 
@@ -272,10 +276,10 @@ __device__ static candidate look_at(const wf__gpu_compose &c, const wf__gpu_pair
   return made;
 }
 
-/* Calls visit(candidate, same) for the candidates of listed links, 32 at a time, by all lanes
- * together, link by link. `shift`: how far the words that they were listed for lie from the tile's
- * first state. `same` is called with a state and gives the lanes whose candidates have it: those of
- * a link lie side by side. */
+/* Calls visit(candidate, same) for the candidates of the listed links, link by link, 32 at a time,
+ * with all lanes of the warp. `shift`: offset of the listed words from the tile's first state.
+ * same(state) returns the mask of lanes whose candidates have this state; those of one link are in
+ * neighbouring lanes. */
 template <int WHAT, class Visit>
 __device__ static void for_candidates(const wf__gpu_compose &c, const wf__gpu_pair &pair,
                                       const pair_arrays &arrays, const tile &t,
@@ -300,7 +304,7 @@ __device__ static void for_candidates(const wf__gpu_compose &c, const wf__gpu_pa
   for (u32 k = 0; k < WF__GPU_SEGMENT / 32; k++)
     begins[k] = 32 * k + lane < num_links ? table[32 * k + lane].begin : ~0u;
   for (u32 first = 0; first < total; first += 32) {
-    u32 mark = 0; /* the link of a candidate: how many have begun up to it */
+    u32 mark = 0; /* candidate -> link: the number of links that begin up to it */
     for (u32 k = 0; k < WF__GPU_SEGMENT / 32; k++)
       if (begins[k] - first < 32) mark |= 1u << (begins[k] - first);
     const u32 marks = warp_or(mark), l = past + (u32)__popc(marks & to_here);
@@ -320,7 +324,7 @@ struct count_memory {
 __global__ static void __launch_bounds__(THREADS, 5)
     count_kernel(const __grid_constant__ wf__gpu_compose c) {
   if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots)
-    return; /* the host will see it, and come back with more room */
+    return; /* the host sees this and runs again with larger buffers */
   WF__SHARED(count_memory, memory);
   const u32 lane = threadIdx.x & 31;
   tile_link *table = memory.of[threadIdx.x / 32].links;
@@ -349,22 +353,22 @@ __global__ static void __launch_bounds__(THREADS, 5)
 
 /* --- fill -------------------------------------------------------------------------------- */
 
-/* Of a warp. An arc on its way: where it leads to; its state in the tile, link, place among the
- * arcs of its state, and number among the candidates: 8 + 6 + 9 + 9 bits. */
+/* A warp's shared memory. An arc not yet written is its target and 32 bits: state in the tile,
+ * link, index among the arcs of its state, and candidate number (8 + 6 + 9 + 9 bits). */
 enum { NUMBER_BITS = 9, PLACE_BITS = 9, LINK_BITS = 6, MOST_CANDIDATES = 1 << NUMBER_BITS };
 struct tile_memory {
   tile_links table;
-  u32 cursor[TILE_STATES]; /* for each state of the tile how many arcs it has, then where its first
-                              one goes, counted from that of the tile */
+  u32 cursor[TILE_STATES]; /* for each state of the tile, first the number of its arcs, then the
+                              index of its first arc, counted from the tile's first */
   uint2 arcs[STAGE];
-  uint16_t order[STAGE]; /* by place in the tile */
+  uint16_t order[STAGE]; /* by index in the tile */
 };
 struct fill_memory {
   tile_memory of[FILL_THREADS / 32];
 };
 
-/* The place of an arc among those of its state, and the state's cursor moved on. Candidates come by
- * link, so arcs of a state in their order. */
+/* Returns the index of an arc among the arcs of its state, and advances the state's cursor.
+ * Candidates come link by link, so the arcs of a state come in their final order. */
 template <class Same>
 __device__ static u32 next_place(u32 *cursor, const candidate &each, u32 valid, const Same &same,
                                  u32 lane) {
@@ -377,7 +381,7 @@ __device__ static u32 next_place(u32 *cursor, const candidate &each, u32 valid, 
   return place;
 }
 
-/* The arc of a candidate. */
+/* Writes the arc of a candidate. */
 __device__ static void put_candidate(const wf__gpu_compose &c, const pair_arrays &arrays,
                                      const tile_link &link, u32 number, u32 next, u64 at) {
   wf__gpu_move y = {0, NO_ARC, 0, 0};
@@ -385,13 +389,14 @@ __device__ static void put_candidate(const wf__gpu_compose &c, const pair_arrays
   put_arc(c, at, link.arc, link.ilabel, link.weight, y, next);
 }
 
-/* Where a tile is in the result: a word's states and arcs; the pair's first ones. */
+/* Position of a tile in the result: the current word's first arc and state; the first ones of the
+ * pair. */
 struct tile_place {
   u64 arc, pair_state, pair_arc;
   u32 state; /* number in the pair */
 };
 
-/* What a state has besides its arcs. */
+/* Writes a state's arc offset and final cost. */
 __device__ static void put_state(const wf__gpu_compose &c, const wf__gpu_pair &pair,
                                  const wf__gpu_row &info, const tile_place &place, u32 number,
                                  u32 state, u64 arc) {
@@ -399,8 +404,8 @@ __device__ static void put_state(const wf__gpu_compose &c, const wf__gpu_pair &p
   c.final_cost[place.pair_state + number] = info.a_final + c.b_final[pair.b_final_base + state];
 }
 
-/* Numbers of arcs become the places of the first; states of `num_words` words from the tile's word
- * `first` on are written. Returns the number of their arcs. */
+/* Replaces the arc counts in `cursor` by their exclusive prefix sums, for `num_words` words from
+ * word `first` of the tile on, and writes their states. Returns the number of arcs. */
 __device__ static u32 put_states(const wf__gpu_compose &c, const wf__gpu_pair &pair,
                                  const wf__gpu_row &info, const tile &t, u32 first, u32 num_words,
                                  tile_place &place, u32 *cursor) {
@@ -425,9 +430,10 @@ __device__ static u32 put_states(const wf__gpu_compose &c, const wf__gpu_pair &p
   return before;
 }
 
-/* Words [first, first + num_words) of a tile; `place` moves on. Of one link: arcs are found in
- * their order, and written. Few: they are listed as they are found, link by link, and written in
- * order, 32 neighbours at a time. Many: two passes over the candidates. */
+/* Writes words [first, first + num_words) of a tile and advances `place`. One link: its candidates
+ * are already in order and are written at once. Few candidates: they are staged in shared memory
+ * link by link, then written in order, 32 neighbours at a time. Many: two passes over the
+ * candidates. */
 __device__ static void fill_words(const wf__gpu_compose &c, const wf__gpu_pair &pair,
                                   const wf__gpu_row &info, const tile &t, u32 first, u32 num_words,
                                   tile_place &place, tile_memory &m) {
@@ -496,7 +502,7 @@ __device__ static void fill_words(const wf__gpu_compose &c, const wf__gpu_pair &
       });
 }
 
-/* A tile of a short row: as many words at once as there is room for their arcs. */
+/* Writes a tile of a short row, as many words at a time as the stage has room for. */
 __device__ static void fill_tile(const wf__gpu_compose &c, const wf__gpu_pair &pair,
                                  const wf__gpu_row &info, const tile &t, tile_place place,
                                  tile_memory &m) {
@@ -509,7 +515,7 @@ __device__ static void fill_tile(const wf__gpu_compose &c, const wf__gpu_pair &p
                place, m);
 }
 
-/* A word of states with a segment of a long row. */
+/* Writes a word of states with one segment of a long row. */
 __device__ static void fill_segment(const wf__gpu_compose &c, const wf__gpu_pair &pair,
                                     const wf__gpu_row &info, const tile &t,
                                     const tile_place &place) {

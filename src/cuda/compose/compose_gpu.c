@@ -1,9 +1,9 @@
-/* compose_gpu.c - composition on a GPU from the host's side: upload, search, room for the result,
- * fill. Pairs with few states among many possible ones are composed one by one
- * (sparse_gpu.c), the others all together.
+/* compose_gpu.c - the host side of composition on a GPU: upload, search, allocate the result, fill.
+ * Pairs that reach few of very many possible states are composed one by one (sparse_gpu.c), all
+ * others together.
  *
- * In the first run the host looks twice at the sizes, of states and of arcs, to make room; buffers
- * are kept for the next run, which looks once, at its end. */
+ * The first run synchronizes twice to read sizes (states, then arcs) and allocates buffers. Later
+ * runs reuse the buffers and synchronize once, at the end. */
 #ifdef WARPFST_CUDA
 #include <string.h>
 
@@ -20,9 +20,14 @@
 #include "fstops/device_batch.h"
 
 #define TABLE_CELLS \
-  ((uint64_t)1 << 30)           /* up to so many possible states, their table of bits is nothing */
-enum { CELLS_PER_STATE = 512 }; /* beyond, the table from this density on */
-#define COUNTED_WORDS ((uint64_t)1 << 25) /* with fewer words there cannot be 2^31 states */
+  ((uint64_t)1 << 30) /* up to this many possible states, the bit table is cheap */
+enum {
+  CELLS_PER_STATE = 512
+}; /* above TABLE_CELLS, the table is used if at least one cell in 512
+      is reached */
+#define COUNTED_WORDS                                                      \
+  ((uint64_t)1 << 25) /* 2^25 words are 2^31 states: with fewer, the limit \
+                         cannot be exceeded */
 
 static uint64_t readback_bytes(uint64_t num_pairs) {
   return sizeof(struct wf__composer_readback) + (num_pairs + 1) * sizeof(wf__gpu_place);
@@ -109,15 +114,16 @@ static wf_status upload_problem(wf__gpu_composer *self, const wf__gpu_problem *f
 
 static uint64_t all_heavy(const wf__gpu_compose *c) { return c->num_heavy[0] + c->num_heavy[1]; }
 
-/* What the host looks at, so that it is in one copy; then bits: reached, kept, fresh (of each
- * direction, where both run together), those of heavy rows; then rows' and heavy rows' marks. */
+/* Zeroed memory, in this order: what the host reads back, so that one copy suffices; bits: reached,
+ * kept, fresh (for each direction if both run together), those of heavy rows; marks of rows and
+ * heavy rows. */
 static uint64_t zeroed_bytes(const wf__gpu_compose *c) {
   return readback_bytes(c->num_pairs) + (c->num_words + 1) * 8 * (c->both ? 4 : 3) +
          all_heavy(c) * 2 * WF__GPU_NARROW_WORDS * 8 + c->num_rows * (c->both ? 16 : 8) +
          all_heavy(c) * 8;
 }
 
-/* Room whose size is known before a run. */
+/* Allocates the tables whose size is known before a run. */
 static wf_status reserve_tables(wf__gpu_composer *self, wf_error *err) {
   const wf__gpu_compose *c = &self->c;
   uint64_t words = c->num_words + 1;
@@ -201,8 +207,8 @@ static void point(wf__gpu_composer *self) {
   c->room_arcs = at[ARCS].bytes / sizeof *c->arcs;
 }
 
-/* Where the table would be too large, or so large that a search must show first whether there is
- * enough in it. */
+/* Adds a pair to the sparse compositions because the table would be too large. With `give_up`, the
+ * table is possible, so a search finds out whether the pair reaches enough states to use it. */
 static wf_status add_sparse(wf__gpu_composer *self, size_t i, const wf__compose_job *job,
                             uint64_t give_up, bool *out_gave_up, wf_error *err) {
   *out_gave_up = false;
@@ -336,7 +342,7 @@ static wf_status back(wf__gpu_composer *self, void *to, const void *from, uint64
   return WF_OK;
 }
 
-/* Sizes and places, and what is counted to be limited, to the host. */
+/* Copies sizes, places and, if states are limited, the counts of reached states to the host. */
 static wf_status look(wf__gpu_composer *self, const char *what, wf_error *err) {
   wf__gpu_compose *c = &self->c;
   WF__TRY(back(self, self->readback, c->zeroed, readback_bytes(c->num_pairs), err));
@@ -384,7 +390,7 @@ static wf_status start_fill(wf__gpu_composer *self, wf_error *err) {
   return WF_OK;
 }
 
-/* Search, count, fill, with a look at the sizes before each that needs room. */
+/* Search, count, fill. Reads the sizes before each step that needs memory. */
 static wf_status run_with_looks(wf__gpu_composer *self, wf_error *err) {
   struct wf__composer_readback *readback = self->readback;
   wf__gpu_compose *c = &self->c;
@@ -416,8 +422,8 @@ static wf_status run_with_looks(wf__gpu_composer *self, wf_error *err) {
   return look(self, "filling the result", err);
 }
 
-/* The same in the room that the last run left, with one look at the end: the kernels write nothing
- * where there is not enough. */
+/* Same as run_with_looks, in the buffers of the last run, with one readback at the end. The kernels
+ * write nothing if a buffer is too small. */
 static wf_status run_in_room(wf__gpu_composer *self, bool *out_fits, wf_error *err) {
   const struct wf__composer_readback *readback = self->readback;
   const wf__gpu_compose *c = &self->c;

@@ -1,8 +1,8 @@
-/* compose_kernels.cu - dense composition on the GPU: the same rows of bits as
+/* compose_kernels.cu - dense composition on the GPU, with the same rows of bits as
  * fstops/compose_reach.c.
  *
- * The search (compose_search.cuh, compose_pairs.cuh) finds a set of bits; all numbers of the result
- * are ranks in it, so they do not depend on any order of threads. */
+ * The search (compose_search.cuh, compose_pairs.cuh) finds a set of bits. All numbers of the result
+ * are ranks in this set, so they do not depend on the order of threads. */
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
@@ -34,7 +34,8 @@ static unsigned blocks_of(u64 num_threads) {
   return (unsigned)(wanted < 1 ? 1 : wanted < MAX_BLOCKS ? wanted : MAX_BLOCKS);
 }
 
-/* A block sums up all of it (compose_small.cuh): few words, each with a slot at most. */
+/* One block can do all prefix sums (compose_small.cuh): there are few words, each with at most one
+ * slot. */
 static bool is_small(const wf__gpu_compose *c) {
   enum { SMALL = 4096 };
   return c->num_words <= SMALL && c->num_pairs <= SMALL && c->num_parts == 0;
@@ -48,9 +49,9 @@ __global__ static void count_reached_kernel(const wf__gpu_compose c) {
     u64 at = base + (threadIdx.x & 31);
     u32 pair = at < c.num_words ? c.rows[c.word_row[at]].pair : NO_ARC,
         count = at < c.num_words ? (u32)__popcll(c.reached[at]) : 0;
-    bool one = __all_sync(
-        ~0u,
-        pair == __shfl_sync(~0u, pair, 0)); /* the warp's words belong to one pair: one addition */
+    bool one =
+        __all_sync(~0u, pair == __shfl_sync(~0u, pair, 0)); /* all words of the warp belong to one
+                                                               pair: one atomic addition */
     u32 sum = warp_sum(count);
     if (one && (threadIdx.x & 31) == 0 && sum != 0)
       atomicAdd((ull *)&c.reached_count[pair], (ull)sum);
@@ -62,12 +63,12 @@ __global__ static void count_reached_kernel(const wf__gpu_compose c) {
 
 uint32_t wf__gpu_compose_most_words(uint32_t shared_bytes) {
   const u32 words = (shared_bytes - (u32)group_memory<THREADS>::bytes(0, 0)) /
-                    (2 * sizeof(u64)); /* the fresh ones, and as many moved */
+                    (2 * sizeof(u64)); /* the fresh bits and as many moved bits */
   return words < WF__GPU_MAX_WORDS ? words : WF__GPU_MAX_WORDS;
 }
 
-/* Where pairs are many or have little to do, blocks or clusters search them each alone. Else the
- * rows are visited by as many threads as make the GPU busy. */
+/* If pairs are many or small, a block or cluster searches each pair. Otherwise the whole grid
+ * visits the rows, with as many threads a row as keep the GPU busy. */
 void wf__gpu_compose_shape(wf__gpu_compose *c) {
   enum { WARP_OUT = 512, BLOCK_OUT = 4096 };
   bool many = c->num_pairs >= WF__GPU_MANY_PAIRS;
@@ -94,7 +95,7 @@ void wf__gpu_compose_shape(wf__gpu_compose *c) {
   c->tile_words = c->num_words < WF__GPU_MANY_WORDS ? 1 : WF__GPU_TILE_WORDS;
   u64 most = c->group == 32 ? WARP_OUT : BLOCK_OUT,
       wanted = (u64)c->max_words * (c->max_row_runs > 1 ? c->max_row_runs : 1);
-  if (wanted < most) most = wanted; /* the less, the more groups at once */
+  if (wanted < most) most = wanted; /* less shared memory allows more groups at once */
   const u64 room = c->group <= 1
                        ? most
                        : (c->shared_bytes / (u32)(THREADS / c->group) -
@@ -109,7 +110,8 @@ template <int GROUP, int W = 1>
 static cudaError_t launch_search(const wf__gpu_compose *c, cudaStream_t stream) {
   size_t shared =
       GROUP == 1 ? 0 : THREADS / GROUP * group_memory<GROUP>::bytes(c->max_words, c->out_words);
-  /* The limit is the kernel's, for all threads of the process: so always the same. */
+  /* The attribute belongs to the kernel and is shared by all host threads, so it is always set to
+   * the same value. */
   cudaError_t code = GROUP == 1 ? cudaSuccess
                                 : cudaFuncSetAttribute(search_kernel<GROUP, W>,
                                                        cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -141,7 +143,7 @@ int wf__gpu_compose_search(const wf__gpu_compose *c, void *opaque) {
              : code;
 }
 
-/* --- places ------------------------------------------------------------------------------ */
+/* --- positions in the result ------------------------------------------------------------- */
 
 __global__ static void word_rows_kernel(const wf__gpu_compose c, u32 *word_row) {
   for (u64 row = (u64)blockIdx.x * THREADS + threadIdx.x; row < c.num_rows;
@@ -165,7 +167,7 @@ struct states_of_word {
   __device__ u32 operator()(u64 at) const { return at < num_words ? (u32)__popcll(kept[at]) : 0; }
 };
 
-/* Those of the tile that begins with word `at`. */
+/* The number of slots of the tile that begins with word `at`. */
 __device__ static u64 slots_of(const wf__gpu_compose &c, u64 at) {
   if (at >= c.num_words) return 0;
   const u32 row = c.word_row[at], segments = num_segments(c, row);
@@ -184,7 +186,7 @@ struct slots_of_word {
   __device__ u64 operator()(u64 at) const { return slots_of(c, at); }
 };
 
-/* Totals; halves of the words thread, thread + num_threads, ... */
+/* Writes the totals, and the halves of the words thread, thread + num_threads, ... */
 __device__ static void place_halves(const wf__gpu_compose &c, u64 thread, u64 num_threads) {
   if (thread == 0) {
     c.totals[0] = c.first[c.num_words];
@@ -201,7 +203,7 @@ __global__ static void halves_kernel(const __grid_constant__ wf__gpu_compose c) 
   place_halves(c, (u64)blockIdx.x * THREADS + threadIdx.x, (u64)gridDim.x * THREADS);
 }
 
-/* Where each pair's part begins, the ends of their arc_off, their starts. */
+/* Writes each pair's first state and arc, the ends of its arc_off, and its start state. */
 __device__ static void place_pairs(const wf__gpu_compose &c, u64 thread, u64 num_threads) {
   if (thread == 0) c.totals[2] = c.slots[c.totals[1]];
   for (u64 p = thread; p <= c.num_pairs; p += num_threads) {
@@ -254,7 +256,7 @@ int wf__gpu_compose_place(const wf__gpu_compose *c, void *scratch, size_t *scrat
 
 #include "cuda/compose/compose_arcs.cuh"
 
-/* A warp a tile. */
+/* The number of blocks for one warp a tile. */
 static unsigned blocks_for(const wf__gpu_compose *c, u32 threads) {
   u64 tiles = c->num_words / c->tile_words + 1 + c->num_part_words,
       blocks = (tiles * 32 + threads - 1) / threads;

@@ -1,19 +1,18 @@
-/* compose_pairs.cuh - the search of small pairs: in each direction a block, or where pairs are few
- * a cluster of blocks, with all of the pair's bits in shared memory, so that a level costs two
- * barriers of a block or a cluster instead of one of the grid. Included by compose_kernels.cu.
+/* compose_pairs.cuh - the search of small pairs. In each direction one block, or a cluster of
+ * blocks if pairs are few, searches a pair with all its bits in shared memory. So a level costs two
+ * barriers of a block or cluster instead of one of the grid. Included by compose_kernels.cu.
  *
- * Rows are dealt out to the blocks of a cluster in turn. A level has two parts. First each block
- * looks at what was found for its rows: what is new is fresh. Then the fresh states are moved along
- * the steps of their rows, and what they lead to is found, whether it is new or not: a bit is set
- * in the memory of the block that has the row, and nothing is read there. A cluster has two
- * memories for what is found, one level's and the next's, and waits for all of its blocks once a
- * level.
+ * The rows are distributed over the blocks of a cluster in turn. A level has two parts. First each
+ * block looks at the bits that were found for its rows; new ones are fresh. Then the fresh states
+ * are moved along the steps of their rows. Each target bit is set, new or not, in the memory of the
+ * block that owns the row, without reading it there. A cluster has two buffers for found bits, for
+ * this level and the next, and one cluster barrier a level.
  *
- * Bits are taken in half words (32 states). A warp looks at up to 32 half words at a time, fewer
- * where there are warps for all, and lists their fresh states. A thread takes one with its whole
- * row of steps, when the list is full and in the end; where there are few, several threads share a
- * state's steps. Rows of many steps are taken by the warp together. A state's targets under a label
- * are in one word (`cells`). */
+ * Bits are processed in half words (32 states). A warp looks at up to 32 half words at a time,
+ * fewer if that keeps all warps busy, and lists their fresh states. When the list is full, and at
+ * the end, each thread takes a listed state with all steps of its row; if there are few states,
+ * several threads share the steps of one. A row of many steps is processed by the whole warp. The
+ * targets of a state under a label are in one word (`cells`). */
 #ifndef WF_CUDA_COMPOSE_COMPOSE_PAIRS_CUH
 #define WF_CUDA_COMPOSE_COMPOSE_PAIRS_CUH
 
@@ -21,21 +20,21 @@ enum {
   PAIR_LIST = 128,
   PAIR_STEP_BITS = 6,
   PAIR_MANY_STEPS = 32
-}; /* a row of so few steps has less than 2^STEP_BITS */
-/* A block that has an SM to itself takes all of its threads: a level is a chain of dependent reads,
- * the shorter the more warps share it. */
+}; /* a row with at most MANY_STEPS steps has less than 2^STEP_BITS */
+/* A block alone on an SM uses all of its threads: a level is a chain of dependent reads, which gets
+ * shorter the more warps share it. */
 #ifdef WF__PAIR_THREADS
 __host__ __device__ constexpr u32 pair_threads(int) { return WF__PAIR_THREADS; }
 #else
 __host__ __device__ constexpr u32 pair_threads(int ranks) { return ranks > 1 ? 1024 : 512; }
 #endif
 
-/* Half words [size] each, of the block's rows. */
+/* Half words [size] of the block's rows. */
 struct pair_bits {
-  u32 *fresh; /* of this level */
-  u32 *done;  /* found before, fresh ones included */
-  u32 *found; /* since the level began; in a cluster the second [room] of them in every other level
-               */
+  u32 *fresh; /* found in the last level */
+  u32 *done;  /* all bits found so far, including the fresh ones */
+  u32 *found; /* found in this level; in a cluster, levels alternate between two buffers of
+                 [room] */
   u32 size, room;
 };
 __host__ __device__ constexpr u32 num_found(int ranks) { return ranks > 1 ? 2 : 1; }
@@ -43,9 +42,9 @@ __host__ __device__ constexpr u32 num_found(int ranks) { return ranks > 1 ? 2 : 
 template <int RANKS>
 struct pair_search {
   label_moves moves;
-  const u64 *masks, *step_off; /* step_off: of the pair's rows */
+  const u64 *masks, *step_off; /* step_off: for the pair's rows */
   const wf__gpu_step *own;     /* the pair's steps */
-  u64 base;                    /* number of the first of them */
+  u64 base;                    /* global index of the pair's first step */
   u32 first_row, num_words;
   u32 back, rank, row_halves, per_row; /* per_row: 2^32 / row_halves, rounded up */
 
@@ -53,7 +52,7 @@ struct pair_search {
     set_shared_bits<(RANKS > 1)>(row_address + (state >> 5) * 4, 1u << (state & 31));
   }
 
-  /* A state of a row along one step. */
+  /* Moves a state of a row along one step. */
   __device__ void take(u32 address, u32 state, const wf__gpu_step *at) const {
     const wf__gpu_step step = load_step(at);
     const u32 row = step.row - first_row;
@@ -67,8 +66,8 @@ struct pair_search {
     for_targets(moves, step.kind - STEP_LABEL, state, [&](u32 to) { find(address, to); });
   }
 
-  /* Listed states, along all steps of their rows; where there are few, several threads share the
-   * steps of one. */
+  /* Moves the listed states along all steps of their rows. If there are few, several threads share
+   * the steps of one. */
   __device__ void take_list(u32 address, const uint2 *list, u32 count, u32 lane) const {
     u32 sharing = 1;
     while (sharing < 8 && count * sharing <= 16) sharing *= 2;
@@ -82,8 +81,8 @@ struct pair_search {
     __syncwarp();
   }
 
-  /* The fresh bits of half words first .. first + count - 1 of the block's, count <= 32, and of as
-   * many from each `stride` on. Their states are listed, and taken when the list is full. */
+  /* Processes the fresh bits of `num_halves` <= 32 half words from `first` on, then of as many
+   * after each `stride`. Their states are listed; the list is processed whenever it is full. */
   __device__ void visit(const pair_bits &b, u32 address, u32 first, u32 num_halves, u32 stride,
                         u32 lane, uint2 *list) const {
     u32 pending = 0;
@@ -136,9 +135,9 @@ __device__ static void sync_ranks() {
     sync_cluster();
 }
 
-/* Level by level from the bits in the first of `found`, until one finds nothing. `votes`
- * [2][RANKS]: which blocks have fresh bits in this level, or the next. Returns the number of
- * levels. */
+/* Searches level by level, starting from the bits in the first buffer of `found`, until a level
+ * finds nothing. `votes` [2][RANKS]: which blocks have fresh bits, for this level and the next.
+ * Returns the number of levels. */
 template <int RANKS>
 __device__ static u32 search_pair(const pair_search<RANKS> &search, const pair_bits &b,
                                   uint2 *lists, u32 *votes) {
@@ -170,7 +169,7 @@ __device__ static u32 search_pair(const pair_search<RANKS> &search, const pair_b
   }
 }
 
-/* The first bits of either direction. */
+/* Sets the first bits: the start state, or the final states. */
 template <int RANKS>
 __device__ static void seed_pair(const wf__gpu_compose &c, const wf__gpu_pair &pair,
                                  const pair_search<RANKS> &search, const pair_bits &b) {
@@ -189,7 +188,7 @@ __device__ static void seed_pair(const wf__gpu_compose &c, const wf__gpu_pair &p
       b.found[at] = c.rows[row].a_final != INFINITY ? final_bits[at % search.row_halves] : 0;
     }
   }
-  sync_ranks<RANKS>(); /* nobody finds anything before all are ready */
+  sync_ranks<RANKS>(); /* no block may set bits before all are ready */
 }
 
 template <int RANKS>
@@ -207,7 +206,7 @@ __global__ static void __launch_bounds__(pair_threads(RANKS), RANKS > 1 ? 1 : 3)
             num_rows = (u32)(words_end - pair.word_base) / pair.num_words,
             size = (num_rows + RANKS - 1 - rank) / RANKS * row_halves;
   const u32 room = (num_rows + RANKS - 1) / RANKS *
-                   row_halves; /* the same in all blocks, so that addresses are */
+                   row_halves; /* the same in all blocks, so that corresponding addresses match */
   u32 *votes = (u32 *)pair_memory, *halves = votes + 2 * WF__GPU_PAIR_RANKS;
   const u64 base = c.step_off[back][pair.first_row];
   const pair_search<RANKS> search = {moves_of(c, pair, back),
@@ -231,14 +230,14 @@ __global__ static void __launch_bounds__(pair_threads(RANKS), RANKS > 1 ? 1 : 3)
   if (threadIdx.x == 0 && rank == 0) atomicMax(&c.stats[back], levels);
 }
 
-/* Kept is what both searches have found. */
+/* Kept are the states that both searches have found. */
 __global__ static void both_kernel(const wf__gpu_compose c) {
   for (u64 at = (u64)blockIdx.x * THREADS + threadIdx.x; at < c.num_words;
        at += (u64)gridDim.x * THREADS)
     c.kept[at] &= c.reached[at];
 }
 
-/* Bytes of shared memory for the largest pair: votes, bits of a block's rows, lists. */
+/* The bytes of shared memory for the largest pair: votes, bits of a block's rows, lists. */
 static size_t pair_shared_bytes(const wf__gpu_compose *c, int ranks) {
   size_t words_of_block =
       (size_t)(c->max_pair_words + (u64)(c->ranks - 1) * c->max_words) / (size_t)c->ranks;
@@ -252,7 +251,8 @@ static cudaError_t launch_pairs(const wf__gpu_compose *c, cudaStream_t stream) {
   size_t shared = pair_shared_bytes(c, RANKS);
   cudaError_t code =
       cudaFuncSetAttribute(search_pairs_kernel<RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           (int)c->shared_bytes); /* always the same: it is for all threads */
+                           (int)c->shared_bytes); /* always the same value: it applies to all host
+                                                     threads */
   if (code != cudaSuccess) return code;
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;

@@ -1,5 +1,5 @@
-/* compose_results.c - the results of a composition on a GPU: where they are, copies in host memory,
- * a batch of them. */
+/* compose_results.c - gives access to the results of a composition on a GPU: views of device
+ * memory, copies in host memory, a batch of results. */
 #ifdef WARPFST_CUDA
 #include <string.h>
 
@@ -56,7 +56,7 @@ wf_status wf__gpu_composer_view(const wf__gpu_composer *composer, size_t i, wf_f
   return WF_OK;
 }
 
-/* Arrays of a result in host memory. */
+/* Copies the arrays of a result to host memory. */
 static wf_status copy_back(const wf__gpu_composer *self, const wf_fst_view *view,
                            const wf_arc_origin *from_origins, wf__csr *csr, wf_arc_origin *origins,
                            wf_error *err) {
@@ -116,7 +116,8 @@ void wf__gpu_composer_levels(const wf__gpu_composer *composer, uint32_t out[2]) 
   for (int back = 0; back < 2; back++) out[back] = table ? composer->readback->levels[back] : 0;
 }
 
-/* The places of the results and of the inputs' arcs: sums over the pairs. */
+/* Makes a batch of the results. The positions of results and of the inputs' arcs are prefix sums
+ * over the pairs. */
 static wf_status join_results(const wf__gpu_composer *self, uint64_t *bases, int64_t *start,
                               wf_semiring semiring, wf__gpu_batch **out, wf_error *err) {
   size_t n = self->count + 1;
@@ -141,7 +142,7 @@ static wf_status join_results(const wf__gpu_composer *self, uint64_t *bases, int
                            .origins = self->with_origins ? self->c.origins : NULL,
                            .trimmed = self->options.connect,
                            .input_base = {a_base, b_base}};
-  if (self->made[0] != NULL) { /* the only one */
+  if (self->made[0] != NULL) { /* the only pair */
     composed.arc_off = self->made[0]->f.off;
     composed.arcs = self->made[0]->f.arcs;
     composed.final_cost = self->made[0]->f.final_cost;

@@ -2,42 +2,43 @@
  * Included by compose_kernels.cu.
  *
  * A visit of a row takes its fresh bits, moves them along each kind of step, and adds the result to
- * the rows that the steps lead to. Who finds a bit first does not matter: the set of bits that is
- * found in the end is the same. What is found in a level is visited in the next, after a barrier of
- * the grid; so a visit may come upon bits of its own level or miss them, but no fence is needed for
- * any to be found.
+ * the rows that the steps lead to. The final set of bits does not depend on which thread finds a
+ * bit first. Bits found in a level are visited in the next, after a grid barrier. A visit may or
+ * may not see bits of its own level, but no fence is needed, since no bit is ever lost.
  *
- * A level costs a barrier and a chain of dependent reads, whatever there is to do; so where the
- * tables are small, the search from the start and the search from the final states run in the same
- * levels, each with half of the blocks, and kept are the bits that both find. */
+ * Even an almost empty level costs a barrier and a chain of dependent reads. So if the tables are
+ * small, the search from the start and the search from the final states run in the same levels,
+ * each with half of the blocks. Kept are the bits that both find. */
 #ifndef WF_CUDA_COMPOSE_COMPOSE_SEARCH_CUH
 #define WF_CUDA_COMPOSE_COMPOSE_SEARCH_CUH
 
-/* One direction, and the part of the grid that works on it. */
+/* One direction of the search, and the blocks that work on it. */
 struct direction {
   int back;
   const u64 *step_off;
   const wf__gpu_step *steps;
-  const u64 *limit; /* bits that may be found; NULL: all */
+  const u64 *limit; /* bits that may be found; NULL: any */
   u64 *bits, *fresh;
   u32 *dirty, *list, *counts;
   u32 level;
-  u32 block, num_blocks; /* this block among those of the direction */
+  u32 block, num_blocks; /* this block's index among the direction's blocks */
 };
 
 __device__ static u64 or_word(u64 *word, u64 value) { return atomicOr((ull *)word, (ull)value); }
 
-/* Whether a level has rows: how many in its list, or 1 for some where every row is looked at. */
+/* The count of a level: the length of its list, or a flag (1) if there is no list and every row is
+ * looked at. */
 __device__ static u32 *count_of(const direction &d, u32 level) { return &d.counts[level % 3]; }
 __device__ static u32 *list_of(const wf__gpu_compose &c, const direction &d, u32 level) {
   return d.list + (level & 1) * c.num_rows;
 }
-/* Rows of threads: 1 in the row's cell for the level, no list. */
+/* Marks of a level for rows visited by one thread: 1 for each row with fresh bits. They replace the
+ * list. */
 __device__ static u32 *dirty_of(const wf__gpu_compose &c, const direction &d, u32 level) {
   return d.dirty + (level & 1) * c.num_rows;
 }
 
-/* A row has fresh bits for the visits of the next level. */
+/* Notes that a row has fresh bits for the next level. */
 template <int GROUP>
 __device__ static void mark_dirty(const wf__gpu_compose &c, const direction &d, u32 row,
                                   u32 level) {
@@ -45,19 +46,19 @@ __device__ static void mark_dirty(const wf__gpu_compose &c, const direction &d, 
     dirty_of(c, d, level)[row] = 1;
     if (__ldcg(count_of(d, level)) == 0) *count_of(d, level) = 1;
   } else if (__ldcg(&d.dirty[row]) != level + 1 &&
-             atomicExch(&d.dirty[row], level + 1) != level + 1) { /* on the list once */
+             atomicExch(&d.dirty[row], level + 1) != level + 1) { /* a row is listed once */
     list_of(c, d, level)[atomicAdd(count_of(d, level), 1u)] = row;
   }
 }
 
-/* What of `add` is new at a word that held `bits` a moment ago. */
+/* Sets bits in a word that held `bits` a moment ago. Returns the bits of `add` that are new. */
 __device__ static u64 find_bits(const direction &d, u64 at, u64 add, u64 bits) {
   add &= ~bits;
   if (d.limit != nullptr && add != 0) add &= d.limit[at];
   return add == 0 ? 0 : add & ~or_word(&d.bits[at], add);
 }
 
-/* The same; it is fresh from now on. */
+/* Same as find_bits; the new bits also become fresh. */
 __device__ static u64 add_word(const direction &d, u64 at, u64 add, u64 bits) {
   add = find_bits(d, at, add, bits);
   if (add != 0) or_word(&d.fresh[at], add);
@@ -71,7 +72,7 @@ __device__ static u64 word_off_of(const wf__gpu_pair &pair, u32 row) {
   return pair.word_base + (u64)(row - pair.first_row) * pair.num_words;
 }
 
-/* B's arcs by label in one direction. */
+/* B's arcs by label, in one direction. */
 struct label_moves {
   const u64 *cells;
   const u32 *off, *to;
@@ -84,7 +85,8 @@ __device__ static label_moves moves_of(const wf__gpu_compose &c, const wf__gpu_p
           c.off + pair.off_base[back], c.to + pair.to_base[back], pair.num_b};
 }
 
-/* Calls found(state) for the states that a label leads to, from one word where they are few. */
+/* Calls found(state) for the targets of a state under a label. Up to three targets are read from
+ * one cell. */
 template <class Found>
 __device__ static void for_targets(const label_moves &moves, u32 label, u32 state,
                                    const Found &found) {
@@ -106,17 +108,18 @@ __device__ static wf__gpu_step load_step(const wf__gpu_step *at) {
   return {words.x, words.y, words.z, words.w};
 }
 
-/* --- many narrow rows: a thread each ----------------------------------------------------- */
+/* --- many narrow rows: one thread visits a row ------------------------------------------- */
 
 enum { MAX_HOPS = 32 };
 
-/* W: words of the widest row, or more; what a thread has in registers grows with it. */
+/* W: at least the words of the widest row; a thread's registers grow with it. */
 template <int W>
 struct narrow {
   u64 in[W], out[W];
 };
 
-/* All words are read before the first is taken: one wait, not W. */
+/* Takes the fresh bits of a row. All words are loaded before the first is used, so the thread waits
+ * once instead of W times. */
 template <int W>
 __device__ static void take_narrow(const direction &d, u64 word_off, u32 num_words, u64 *in) {
   for (u32 w = 0; w < W; w++) in[w] = w < num_words ? __ldcg(&d.fresh[word_off + w]) : 0;
@@ -124,7 +127,8 @@ __device__ static void take_narrow(const direction &d, u64 word_off, u32 num_wor
     if (in[w] != 0) in[w] = atomicExch((ull *)&d.fresh[word_off + w], 0ull);
 }
 
-/* Bits of a line of states move all alike: by `by` places, those in `from`. */
+/* Shifts the states in `from` by `by` positions: a label that moves all states by the same
+ * distance. */
 template <int W>
 __device__ static void shift_narrow(const u64 *from, u32 num_words, int by, narrow<W> &n) {
   u64 x[W];
@@ -163,18 +167,18 @@ __device__ static void move_narrow(const wf__gpu_compose &c, const direction &d,
   }
 }
 
-/* Steps that a thread goes on with at once, all of one row, and the bits it has found there, which
- * are nobody else's business. */
+/* Steps that a thread follows immediately, all of one row, and the bits it has found in that row.
+ * No other thread processes these bits. */
 template <int W>
 struct follow {
-  u64 begin, end; /* none: empty */
+  u64 begin, end; /* equal: nothing to follow */
   wf__gpu_step only;
-  bool known; /* there is one, `only` */
+  bool known; /* the one step is known: `only` */
   u64 bits[W];
 };
 
-/* Sets bits of n.out at a row that had the bits `have` a moment ago: all words are asked for before
- * the first is waited for. */
+/* Sets the bits of n.out in a row that had the bits `have` a moment ago. All atomics are issued
+ * before the first result is needed. */
 template <int W>
 __device__ static void set_narrow(const direction &d, u64 word_off, u32 num_words, const u64 *have,
                                   const narrow<W> &n, u64 *added, u64 *was) {
@@ -185,7 +189,7 @@ __device__ static void set_narrow(const direction &d, u64 word_off, u32 num_word
   for (u32 w = 0; w < W; w++) was[w] = added[w] != 0 ? or_word(&d.bits[word_off + w], added[w]) : 0;
 }
 
-/* Which were new. */
+/* Reduces `added` to the bits that were new. Returns whether there are any. */
 template <int W>
 __device__ static bool keep_new(u64 *added, const u64 *was) {
   u64 any = 0;
@@ -198,8 +202,9 @@ __device__ static void load_narrow(const direction &d, u64 word_off, u32 num_wor
   for (u32 w = 0; w < W; w++) have[w] = w < num_words ? __ldcg(&d.bits[word_off + w]) : 0;
 }
 
-/* New bits of the row that a step leads to: followed, if the thread follows no other yet; else the
- * visits of the next level take them. `after`: the only step there, if it has one. */
+/* Hands on the new bits of a step's target row. The thread follows them itself if it follows no
+ * other row yet; otherwise the next level visits them. `after`: the target row's only step, if it
+ * has one. */
 template <int W>
 __device__ static void pass_on(const wf__gpu_compose &c, const direction &d,
                                const wf__gpu_step &step, const wf__gpu_step &after, u64 word_off,
@@ -219,10 +224,10 @@ __device__ static void pass_on(const wf__gpu_compose &c, const direction &d,
   mark_dirty<1>(c, d, step.row, d.level + 1);
 }
 
-/* Steps begin, begin + stride, ... of a row whose fresh bits are in n.in; `only`: the one step, if
- * it is known. One of the rows that have got some is left to be followed. By all lanes of a warp
- * together, each with steps of its own or none: else they part at the first difference, and wait
- * for each read apart. */
+/* Takes the steps begin, begin + stride, ... of a row whose fresh bits are in n.in. `only`: the one
+ * step, if known. One of the target rows with new bits is returned in `next` to be followed. All
+ * lanes of a warp call this together, each with its own steps or none. Without that, lanes would
+ * diverge at the first difference and wait for every read separately. */
 template <int W>
 __device__ static void take_steps(const wf__gpu_compose &c, const direction &d,
                                   const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end,
@@ -235,7 +240,7 @@ __device__ static void take_steps(const wf__gpu_compose &c, const direction &d,
     if (i < end) {
       const wf__gpu_step step = known ? only : load_step(&d.steps[i]);
       const u64 word_off = word_off_of(pair, step.row);
-      wf__gpu_step after = step; /* on its way while bits are moved and set */
+      wf__gpu_step after = step; /* loaded early, while bits are moved and set */
       u64 have[W], added[W], was[W];
       if (step.next != NO_ARC) after = load_step(&d.steps[step.next]);
       load_narrow<W>(d, word_off, pair.num_words, have);
@@ -247,7 +252,8 @@ __device__ static void take_steps(const wf__gpu_compose &c, const direction &d,
   }
 }
 
-/* The same, and on along the rows that follow: a word of a lexicon to its end, in one level. */
+/* Takes steps, then follows the rows after them, such as a word of a lexicon to its end in one
+ * level. */
 template <int W>
 __device__ static void walk_steps(const wf__gpu_compose &c, const direction &d,
                                   const wf__gpu_pair &pair, narrow<W> &n, u64 begin, u64 end,
@@ -261,8 +267,8 @@ __device__ static void walk_steps(const wf__gpu_compose &c, const direction &d,
   }
 }
 
-/* Heavy rows: their fresh bits are set aside in one level and taken by all blocks in the next, so
- * that every block finds the same bits. */
+/* Heavy rows: one level saves their fresh bits, the next level processes them with all blocks, so
+ * that every block sees the same bits. */
 __device__ static u64 heavy_at(const wf__gpu_compose &c, const direction &d, u32 level, u64 heavy) {
   return (d.back ? 2 * c.num_heavy[0] : 0) + (level & 1) * c.num_heavy[d.back] + heavy;
 }
@@ -297,8 +303,8 @@ __device__ static void visit_chunks(const wf__gpu_compose &c, const direction &d
   }
 }
 
-/* Looks at every row, a warp at 32 of them. A row with many steps is taken by the warp together;
- * the heaviest are not taken here. */
+/* Looks at every row, 32 rows a warp. A row with many steps is processed by the whole warp. The
+ * heaviest rows are not visited here. */
 template <int W>
 __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d) {
   enum { WARPS = THREADS / 32 };
@@ -322,7 +328,7 @@ __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d
     if (mine) dirty[row] = 0;
     narrow<W> n;
     for (u32 rows = __ballot_sync(~0u, mine && !light);;
-         rows &= rows - 1) { /* those, and in the end the light ones */
+         rows &= rows - 1) { /* first the rows with many steps, then all light ones at once */
       const bool together = rows != 0, takes = together || (mine && light);
       const u64 from = base + (together ? (u32)__ffs((int)rows) - 1 : lane);
       wf__gpu_row info = {0, 0, 0};
@@ -348,7 +354,7 @@ __device__ static void visit_narrow(const wf__gpu_compose &c, const direction &d
   }
 }
 
-/* --- other rows: a warp or a block each -------------------------------------------------- */
+/* --- other rows: a warp or block visits a row -------------------------------------------- */
 
 template <int GROUP>
 __device__ static void sync_group() {
@@ -358,15 +364,15 @@ __device__ static void sync_group() {
     __syncthreads();
 }
 
-/* A group's shared memory: the row's fresh bits; a list of the states of LIST bits of them; the
- * bits moved along as many kinds of steps as there is room for. */
+/* A group's shared memory: the row's fresh bits; a list of the states among LIST of these bits; the
+ * bits moved along as many kinds of steps as fit. */
 template <int GROUP>
 struct group_memory {
   enum { BITS = 32, LIST = BITS * GROUP, LIST_WORDS = LIST / 64 };
   u64 *in, *out;
   uint16_t *list;
   u32 *count;
-  u32 num_out; /* words at `out` */
+  u32 num_out; /* words of `out` */
 
   __host__ __device__ static size_t bytes(u32 max_words, u32 num_out) {
     return ((size_t)max_words + num_out + 1) * sizeof(u64) + LIST * sizeof(uint16_t);
@@ -380,7 +386,7 @@ struct group_memory {
   }
 };
 
-/* The states of `num_words` words of `in`, in no order. */
+/* Lists the states of `num_words` words of `in`, in no particular order. */
 template <int GROUP>
 __device__ static void list_states(const group_memory<GROUP> &m, const u64 *in, u32 num_words,
                                    u32 rank) {
@@ -401,8 +407,8 @@ __device__ static void list_states(const group_memory<GROUP> &m, const u64 *in, 
   sync_group<GROUP>();
 }
 
-/* The listed states along runs kinds [0, num_kinds): an item is a state and a kind, so that threads
- * are busy however few of either there are. */
+/* Moves the listed states along the runs [0, num_kinds). A work item is a (state, kind), so that
+ * threads are busy even if there are few states or few kinds. */
 template <int GROUP>
 __device__ static void move_states(const wf__gpu_compose &c, const direction &d,
                                    const wf__gpu_pair &pair, const group_memory<GROUP> &m,
@@ -456,7 +462,7 @@ __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u
               runs_before = (u32)(first_run - c.run_off[d.back][row]);
     u32 w = rank % num_words;
     for (u64 i = begin + rank / num_words; i < end;
-         i += more_steps, w += more_words) { /* an item is a step and a word */
+         i += more_steps, w += more_words) { /* a work item is a (step, word) */
       if (w >= num_words) {
         w -= num_words;
         if (++i >= end) break;
@@ -474,7 +480,7 @@ __device__ static void visit_row(const wf__gpu_compose &c, const direction &d, u
 
 /* --- levels ------------------------------------------------------------------------------ */
 
-/* The first bits of either direction, for the visits of its first level. */
+/* Sets the first bits of a direction, for the visits of its first level. */
 template <int GROUP>
 __device__ static void seed(const wf__gpu_compose &c, const direction &d) {
   u64 thread = (u64)blockIdx.x * THREADS + threadIdx.x, num_threads = (u64)gridDim.x * THREADS;
@@ -497,13 +503,13 @@ __device__ static void seed(const wf__gpu_compose &c, const direction &d) {
   }
 }
 
-/* Visits of a level's rows. */
+/* Visits the rows of a level. */
 template <int GROUP, int W>
 __device__ static void visit_level(const wf__gpu_compose &c, const direction &d, u32 count,
                                    const group_memory<GROUP> &m) {
   if constexpr (GROUP == 1) {
     if (count == 0) return;
-    const direction own = d; /* in registers */
+    const direction own = d; /* copied into registers */
     defer_heavy<W>(c, own);
     visit_chunks<W>(c, own);
     visit_narrow<W>(c, own);
@@ -514,8 +520,7 @@ __device__ static void visit_level(const wf__gpu_compose &c, const direction &d,
   }
 }
 
-/* Level by level until none of the directions finds anything. `mine` is the one this block works
- * on. */
+/* Runs levels until no direction finds anything new. `mine` is the direction of this block. */
 template <int GROUP, int W>
 __device__ static void run_levels(const wf__gpu_compose &c, direction *directions,
                                   int num_directions, int mine, const group_memory<GROUP> &m) {

@@ -1,5 +1,5 @@
-/* compose_small.cuh - sums of small compositions by one block, in place of several launches each.
- * Included by compose_kernels.cu. */
+/* compose_small.cuh - the prefix sums of a small composition in one block, instead of several
+ * launches each. Included by compose_kernels.cu. */
 #ifndef WF_CUDA_COMPOSE_COMPOSE_SMALL_CUH
 #define WF_CUDA_COMPOSE_COMPOSE_SMALL_CUH
 
@@ -9,8 +9,8 @@ struct small_sums {
   u64 of[SMALL_THREADS / 32];
 };
 
-/* Of the values of all threads of the block: the sum of those before this one's, and *sum moved on
- * by that of all. By all together. */
+/* Exclusive prefix sum over the threads of the block, plus *sum. Adds the total to *sum. All
+ * threads of the block must call it. */
 __device__ static u64 sum_before(u64 value, small_sums &sums, u64 *sum) {
   const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
   u64 own = value;
@@ -32,8 +32,8 @@ __device__ static u64 sum_before(u64 value, small_sums &sums, u64 *sum) {
   return before;
 }
 
-/* Where both searches ran apart, kept is what both have found. Then numbers of states and slots,
- * halves, totals. */
+/* If the two searches ran separately, keeps the states that both have found. Then computes the
+ * numbers of states and slots, the halves and the totals. */
 __global__ static void __launch_bounds__(SMALL_THREADS)
     place_small_kernel(const __grid_constant__ wf__gpu_compose c) {
   WF__SHARED(small_sums, sums);
@@ -54,7 +54,7 @@ __global__ static void __launch_bounds__(SMALL_THREADS)
   place_halves(c, threadIdx.x, SMALL_THREADS);
 }
 
-/* Places of arcs, from their numbers in the slots. */
+/* Turns the arc counts in the slots into positions. */
 __global__ static void __launch_bounds__(SMALL_THREADS)
     sum_small_kernel(const __grid_constant__ wf__gpu_compose c) {
   if (c.totals[0] > c.room_states || c.totals[1] > c.room_slots) return;

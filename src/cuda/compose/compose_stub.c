@@ -1,4 +1,4 @@
-/* compose_stub.c - the errors of a build without CUDA for composition on a GPU. */
+/* compose_stub.c - composition on a GPU in a build without CUDA: every call fails. */
 #ifndef WARPFST_CUDA
 #include "fstops/device_batch.h"
 

@@ -1,5 +1,5 @@
-/* compose_upload.c - plans of pairs, one behind the other. Arcs keep the places that the caller's
- * inputs give them, so that origins are right as they are. */
+/* compose_upload.c - concatenates the plans of pairs. Arcs keep their indices in the caller's
+ * inputs, so origins need no translation. */
 #ifdef WARPFST_CUDA
 #include "cuda/compose/compose_upload.h"
 
@@ -13,7 +13,7 @@ _Static_assert((int)WF__GPU_STEP_LABEL == (int)WF__STEP_LABEL &&
                "kinds of steps");
 
 #define MAX_ROW_BYTES ((uint64_t)1 << 35)
-#define MAX_CELLS ((uint64_t)1 << 24) /* in both directions */
+#define MAX_CELLS ((uint64_t)1 << 24) /* over both directions */
 
 /* Appends `count` elements to a vector. */
 #define APPEND(vec, from, count, what)                                                  \
@@ -24,7 +24,7 @@ _Static_assert((int)WF__GPU_STEP_LABEL == (int)WF__STEP_LABEL &&
     (vec)->size += (count);                                                             \
   } while (0)
 
-/* The places of sorted arcs in the input as given, or NULL if they are where they were. */
+/* The index in the given input of each sorted arc; NULL if the input was sorted already. */
 struct places {
   uint32_t *a, *b;
 };
@@ -75,7 +75,7 @@ static wf_status add_steps(wf__gpu_problem *to, const wf__row_plan *plan, int ba
   return WF_OK;
 }
 
-/* Rows with many steps, and their chunks. */
+/* Adds the rows with many steps and their chunks. */
 static wf_status add_heavy(wf__gpu_problem *to, const wf__row_plan *plan, int back,
                            uint64_t row_base, wf_error *err) {
   const wf__row_steps *steps = back ? &plan->backward : &plan->forward;
@@ -92,8 +92,8 @@ static wf_status add_heavy(wf__gpu_problem *to, const wf__row_plan *plan, int ba
   return WF_OK;
 }
 
-/* By how many places all of a label's arcs lead on, and from where; arcs count from `moves->to` as
- * those of the label's cells do. */
+/* Finds the distance by which all arcs of a label move, and the states that have the label. Arcs
+ * are indexed from `moves->to`, like those of the label's cells. */
 static wf__gpu_shift shift_of(const wf__row_plan *plan, const wf__label_moves *moves,
                               uint64_t label) {
   wf__gpu_shift shift = {.by = 0};
@@ -123,8 +123,8 @@ static wf_status add_shifts(wf__gpu_problem *to, const wf__row_plan *plan, int b
   return WF_OK;
 }
 
-/* What each (label, state) leads to in one word, so that searches need not look twice. Without them
- * in any pair there are none at all. */
+/* Packs the targets of each (label, state) into one word, so that a search reads once instead of
+ * twice. If one pair has too many, no pair gets cells. */
 static wf_status add_cells(wf__gpu_problem *to, const wf__label_moves *moves, uint64_t num_cells,
                            uint64_t *out_base, wf_error *err) {
   *out_base = to->cells.size;
@@ -144,7 +144,8 @@ static wf_status add_cells(wf__gpu_problem *to, const wf__label_moves *moves, ui
   return WF_OK;
 }
 
-/* Arcs by label, for the searches; forward with all that the result takes from them. */
+/* Adds the arcs by label for both searches; forward also with the fields that the result takes from
+ * them. */
 static wf_status add_moves(wf__gpu_problem *to, const wf__row_plan *plan, const uint32_t *b_place,
                            wf__gpu_pair *pair, wf_error *err) {
   uint64_t num_cells = plan->num_labels * plan->b.num_states, count = plan->moves.off[num_cells];
@@ -173,7 +174,7 @@ static wf_status add_moves(wf__gpu_problem *to, const wf__row_plan *plan, const 
   return WF_OK;
 }
 
-/* Rows, and the parts of those with many links. */
+/* Adds the rows, and the segments of rows with many links. */
 static wf_status add_rows(wf__gpu_problem *to, const wf__row_plan *plan, uint32_t pair,
                           uint64_t row_base, wf_error *err) {
   WF__TRY(wf__vec_grow(&to->rows, plan->num_rows + 1, "rows", err));
@@ -195,7 +196,8 @@ static wf_status add_rows(wf__gpu_problem *to, const wf__row_plan *plan, uint32_
   return WF_OK;
 }
 
-/* The arcs of A as given and the final costs of B, once for an input that several pairs share. */
+/* Adds the arcs of A as given and the final costs of B, once for an input that consecutive pairs
+ * share. */
 static wf_status add_inputs(wf__gpu_problem *to, const wf_fst *a, const wf_fst *b,
                             wf__gpu_pair *pair, wf_error *err) {
   wf_fst_view x = wf_fst_get_view(a), y = wf_fst_get_view(b);

@@ -1,4 +1,4 @@
-/* compose_upload.h - the plans of many pairs as one problem for the kernels, put together in host
+/* compose_upload.h - builds one problem for the kernels from the plans of many pairs, in host
  * memory. */
 #ifndef WF_CUDA_COMPOSE_COMPOSE_UPLOAD_H
 #define WF_CUDA_COMPOSE_COMPOSE_UPLOAD_H
@@ -6,7 +6,7 @@
 #include "cuda/compose/compose_kernels.h"
 #include "fst/fst.h"
 
-/* As the device arrays of wf__gpu_compose, which has their shapes. */
+/* The arrays have the shapes of the device arrays of wf__gpu_compose. */
 typedef struct wf__gpu_problem {
   WF__VEC(wf__gpu_pair) pairs;
   WF__VEC(wf__gpu_row) rows;
@@ -27,21 +27,21 @@ typedef struct wf__gpu_problem {
   uint64_t num_words, max_pair_words, max_pair_work, max_pair_effort,
       max_pair_rows; /* as in wf__gpu_compose */
   uint32_t max_words, max_row_runs;
-  uint32_t most_words;           /* of a row: wider ones do not fit */
-  bool no_cells;                 /* there would be too many */
-  const wf_fst *last_a, *last_b; /* whose arcs were added last: a shared input is added once */
+  uint32_t most_words;           /* widest row that fits into shared memory */
+  bool no_cells;                 /* there would be too many cells */
+  const wf_fst *last_a, *last_b; /* inputs added last: a shared input is added once */
   uint64_t last_a_base, last_b_final_base;
 } wf__gpu_problem;
 
-/* Adds a pair. `*out_fits` is false if it is too large, or has more than `max_cells` pairs of
- * states, `*out_cells` of them (UINT64_MAX: no table can have them): then it is added as one
- * without states. */
+/* Adds a pair. *out_cells is the number of its pairs of states (UINT64_MAX: too many for any
+ * table). *out_fits is false if that exceeds `max_cells` or the pair is otherwise too large; then
+ * it is added as a pair without states. */
 wf_status wf__gpu_problem_add(wf__gpu_problem *problem, const wf_fst *a, const wf_fst *b,
                               const wf_compose_options *options, uint64_t max_cells,
                               uint64_t *out_cells, bool *out_fits, wf_error *err);
-/* Takes back a pair that did not fit, the last. */
+/* Removes the last pair, which did not fit. */
 void wf__gpu_problem_drop(wf__gpu_problem *problem);
-/* The ends of the offsets, after the last pair. */
+/* Appends the ends of the offset arrays. Call it after the last pair. */
 wf_status wf__gpu_problem_close(wf__gpu_problem *problem, wf_error *err);
 void wf__gpu_problem_free(wf__gpu_problem *problem);
 

@@ -1,5 +1,5 @@
-/* gpu_composer.h - a composition on a GPU: what making it and running it (compose_gpu.c) leave for
- * the reading of its results (compose_results.c). */
+/* gpu_composer.h - the state of a composer on a GPU. compose_gpu.c creates and runs it;
+ * compose_results.c reads its results. */
 #ifndef WF_CUDA_COMPOSE_GPU_COMPOSER_H
 #define WF_CUDA_COMPOSE_GPU_COMPOSER_H
 
@@ -8,7 +8,7 @@
 #include "cuda/device/cuda_call.h"
 #include "cuda/fstops/ops_batch.h"
 
-/* Device arrays, in the order in which the problem's come first. */
+/* Device arrays; those of the problem come first. */
 enum wf__composer_buffer {
   PAIRS,
   ROWS,
@@ -62,17 +62,18 @@ struct wf__gpu_composer {
   wf__gpu_compose c;
   wf__device_buffer buffers[NUM_BUFFERS];
   size_t count;
-  wf_fst **a, **b;                        /* [count] references: symbols, pairs for the CPU */
-  wf__sparse **sparse;                    /* [count]; NULL: a pair of the table */
-  wf__gpu_batch **made;                   /* [count] their results */
-  struct wf__composer_readback *readback; /* what comes back from a run, in pinned memory */
-  uint64_t *reached_count;                /* [count], if it is limited */
+  wf_fst **a, **b;                        /* [count] references to the inputs */
+  wf__sparse **sparse;                    /* [count]; NULL: the pair is in the table */
+  wf__gpu_batch **made;                   /* [count] results of the sparse pairs */
+  struct wf__composer_readback *readback; /* results of a run, in pinned memory */
+  uint64_t *reached_count;                /* [count] reached states, if they are limited */
 };
 
-/* As totals, stats, and places of wf__gpu_compose lie one behind the other. */
+/* Same layout as totals, stats and places of wf__gpu_compose, which are contiguous. */
 struct wf__composer_readback {
   uint64_t num_states, num_slots, num_arcs;
-  uint32_t levels[2];     /* of the searches; 0 for the second where both ran together */
+  uint32_t levels[2];     /* levels of the two searches; if both ran together, the first has all and
+                             the second is 0 */
   wf__gpu_place places[]; /* [count + 1] */
 };
 

@@ -1,7 +1,8 @@
-/* sparse_gpu.c - composition pair by pair on a GPU, from the host's side: upload, levels until
- * nothing new is found, numbers by sorting, arcs, trimming.
+/* sparse_gpu.c - the host side of composition by pairs of states on a GPU: upload, search level by
+ * level until nothing new is found, numbering by a sort, arcs, trimming.
  *
- * The host looks once a level: how many pairs there are, and whether the table was too small. */
+ * The host synchronizes once a level, to read the number of pairs and whether the table was too
+ * small. */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include "cuda/compose/sparse_gpu.h"
 
@@ -19,8 +20,8 @@ _Static_assert((int)WF__SPARSE_STAY == (int)WF__STEP_STAY &&
                "kinds of steps");
 _Static_assert(sizeof(wf__sparse_link) == sizeof(wf__row_link), "links");
 
-/* Slots of the first table: room for as many threads as a GPU runs at once, all inserting after the
- * last look at the mark. */
+/* Slots of the first table. When the table becomes full, every thread resident on the GPU may still
+ * insert one key after its last check of `full`; the table has room for these. */
 #ifndef WF__SPARSE_SLOTS
 #define WF__SPARSE_SLOTS ((uint64_t)1 << 20)
 #endif
@@ -48,7 +49,7 @@ static wf_status put(wf__sparse *self, const void *from, uint64_t bytes, const v
   WF__TRY(put(self, from, (uint64_t)(count) * sizeof *(self)->in.field, \
               (const void **)&(self)->in.field, err))
 
-/* Where the links of each row that have a label other than epsilon begin. */
+/* Finds where each row's links with a label other than epsilon begin. */
 static void find_tails(const wf__row_plan *plan, uint64_t *tail) {
   for (uint64_t row = 0; row < plan->num_rows; row++) {
     tail[row] = plan->link_off[row];
@@ -86,7 +87,8 @@ static wf_status put_a(wf__sparse *self, const wf__compose_job *job, wf_error *e
   return WF_OK;
 }
 
-/* B's states: where their arcs with labels begin, and their sort. */
+/* Uploads two properties of B's states: where their arcs with labels begin, and their kind (enum
+ * wf__epsilons). */
 static wf_status put_b_states(wf__sparse *self, const wf__compose_side *side, wf_error *err) {
   const wf_fst_view *b = &side->view;
   uint64_t *tail = wf__alloc(b->num_states, sizeof *tail);
@@ -173,16 +175,17 @@ void wf__sparse_free(wf__sparse *sparse) {
 
 /* --- the search -------------------------------------------------------------------------- */
 
-/* What a run has. */
+/* The state of a run. */
 struct run {
   const wf__sparse *self;
   uint64_t max_states, max_bytes, give_up;
   bool with_origins;
-  wf__gpu_blocks *scratch; /* what the result is made from */
-  wf__gpu_blocks room;     /* of the table, which grows */
+  wf__gpu_blocks *scratch; /* temporary arrays from which the result is made */
+  wf__gpu_blocks room;     /* memory of the table, which grows */
   wf__sparse_table table;
   uint64_t count;                    /* pairs */
-  uint64_t *keys, *item_off, *place; /* sorted; sums of their items; sums of the items' arcs */
+  uint64_t *keys, *item_off, *place; /* sorted keys; prefix sums of their items; prefix sums of the
+                                        items' arcs */
   uint64_t num_items, num_arcs;
   uint32_t *ranks;
   wf__sparse_counts counts;
@@ -192,7 +195,7 @@ static wf_status check_bytes(const struct run *run, uint64_t bytes, wf_error *er
   return bytes <= run->max_bytes ? WF_OK : wf__compose_too_large(bytes, run->max_bytes, err);
 }
 
-/* A table of `num_slots`, with the pairs of the last one. */
+/* Allocates a table of `num_slots` and copies the list of pairs to it. */
 static wf_status grow(struct run *run, uint64_t num_slots, wf_error *err) {
   wf__gpu_context *c = run->self->context;
   wf__gpu_blocks old = run->room;
@@ -220,7 +223,7 @@ static wf_status grow(struct run *run, uint64_t num_slots, wf_error *err) {
   return status;
 }
 
-/* The table as the list of run->count pairs says. */
+/* Inserts the run->count pairs of the list into the empty table. */
 static wf_status refill(struct run *run, wf_error *err) {
   wf__gpu_context *c = run->self->context;
   wf__sparse_progress progress = {.count = run->count};
@@ -238,7 +241,7 @@ static wf_status begin(struct run *run, wf_error *err) {
   return refill(run, err);
 }
 
-/* Sums of `values` [count], in place. */
+/* Computes the exclusive prefix sums of `values` [count] in place. */
 static wf_status add_up(const struct run *run, wf__gpu_blocks *room, uint64_t *values,
                         uint64_t count, wf_error *err) {
   wf__gpu_context *c = run->self->context;
@@ -258,8 +261,8 @@ static wf_status find_items(const struct run *run, wf__gpu_blocks *room, const u
   return add_up(run, room, *out, count + 1, err);
 }
 
-/* The pairs that `count` pairs of the list, from `first` on, lead to. `*out_full`: not all of them,
- * there was no room. */
+/* Finds the pairs that are reached from `count` pairs of the list, from `first` on. *out_full: the
+ * table became full, so some are missing. */
 static wf_status expand(struct run *run, uint64_t first, uint64_t count, bool *out_full,
                         wf_error *err) {
   wf__gpu_context *c = run->self->context;
@@ -282,8 +285,8 @@ static wf_status expand(struct run *run, uint64_t first, uint64_t count, bool *o
   return WF_OK;
 }
 
-/* Slim levels from pair `*first` on, which moves on. `*out_full`: the last of them is not done,
- * there was no room. */
+/* Runs consecutive slim levels (few pairs and items) in one launch, and advances *first. *out_full:
+ * the table became full, so the level at *first is not complete. */
 static wf_status walk(struct run *run, uint64_t *first, bool *out_full, wf_error *err) {
   wf__gpu_context *c = run->self->context;
   wf__sparse_progress progress;
@@ -297,14 +300,14 @@ static wf_status walk(struct run *run, uint64_t *first, bool *out_full, wf_error
   return WF_OK;
 }
 
-/* Level by level. */
+/* Searches level by level. */
 static wf_status search(struct run *run, wf_error *err) {
   WF__TRY(begin(run, err));
   for (uint64_t first = 0; first < run->count;) {
     const uint64_t from = first, end = run->count;
     bool full = false;
     if (end - from <= WF__SPARSE_SLIM_PAIRS) WF__TRY(walk(run, &first, &full, err));
-    if (first == from && !full) { /* not slim */
+    if (first == from && !full) { /* the level is not slim */
       WF__TRY(expand(run, from, end - from, &full, err));
       if (!full) first = end, run->counts.num_levels++;
     }
@@ -329,7 +332,7 @@ static int bits_for(uint64_t largest) {
   return bits;
 }
 
-/* Keys in order, and the ranks beside the table. */
+/* Sorts the keys and writes the rank of each key at its slot of the table. */
 static wf_status number(struct run *run, wf_error *err) {
   wf__gpu_context *c = run->self->context;
   size_t bytes = 0;

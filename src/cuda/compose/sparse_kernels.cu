@@ -1,8 +1,8 @@
-/* sparse_kernels.cu - kernels of composition pair by pair (sparse_kernels.h): a hash table of
- * pairs, levels of breadth, and arcs in canonical order.
+/* sparse_kernels.cu - the kernels of composition by pairs of states (sparse_kernels.h): a hash
+ * table of pairs, breadth-first levels, and arcs in canonical order.
  *
- * Who finds a pair first does not matter: its number is the rank of its key among all of them. Also
- * compiled for the imitated GPU of tests/fake_ops/. */
+ * A pair's number is the rank of its key among all keys, so it does not depend on which thread
+ * finds the pair first. Also compiled for the emulated GPU of tests/fake_ops/. */
 #ifndef FAKE_CUDA
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
@@ -31,9 +31,9 @@ __device__ static u64 slot_of(const wf__sparse_table &t, u64 key) {
   return slot;
 }
 
-/* Puts a key into the table; false if it was there. The list is at most half as long as the table,
- * and nobody inserts once it is full, so there are free slots but for as many as there are threads.
- */
+/* Inserts a key; false if it was there already. The list is at most half as long as the table, and
+ * no thread inserts once it is full, so the table always keeps free slots: each running thread uses
+ * at most one more. */
 __device__ static bool insert(const wf__sparse_table &t, u64 key) {
   u64 slot = wf__mix64(key) & (t.num_slots - 1);
   for (;; slot = (slot + 1) & (t.num_slots - 1)) {
@@ -63,8 +63,8 @@ int wf__sparse_refill(const wf__sparse_table *t, u64 count, void *stream) {
 
 /* --- items ------------------------------------------------------------------------------- */
 
-/* A pair's parts of links and of B's arcs: links link .. label_link without a label or with
- * epsilon, then those with labels; B's arcs alike. */
+/* The links and arcs of a pair. Links link .. label_link have no label or epsilon, those from
+ * label_link on have labels. B's arcs are split in the same way. */
 struct pair_arcs {
   u64 row;
   u32 b;
@@ -99,8 +99,8 @@ int wf__sparse_items(const wf__sparse_inputs *in, const u64 *keys, u64 count, u6
   return LAUNCH(items_kernel, count + 1, stream, *in, keys, count, items);
 }
 
-/* The pair that an item belongs to: the last whose items begin at or before it. Pairs without items
- * share their place with the next. */
+/* The pair that an item belongs to: the last one whose items begin at or before it. A pair without
+ * items has the same offset as the next one. */
 __device__ static u64 owner_of(const u64 *item_off, u64 count, u64 item) {
   u64 low = 0, high = count;
   while (high - low > 1) {
@@ -113,7 +113,7 @@ __device__ static u64 owner_of(const u64 *item_off, u64 count, u64 item) {
   return low;
 }
 
-/* The first in [low, high) whose label is not below `label`. */
+/* The first arc in [low, high) whose label is not below `label`. */
 __device__ static u64 first_arc(const int32_t *labels, u64 low, u64 high, int64_t label) {
   while (low < high) {
     u64 middle = (low + high) / 2;
@@ -136,11 +136,11 @@ __device__ static u64 first_link(const wf__sparse_link *links, u64 low, u64 high
   return low;
 }
 
-/* The arcs that an item stands for: links first_link .. with B's arcs first_arc .. , one of the
- * numbers being 1; or a link alone. */
+/* The arcs that an item stands for: links from `link` on with B's arcs from `arc` on, where at
+ * least one count is at most 1; or one link alone. */
 struct item {
   u64 link, num_links, arc, num_arcs;
-  bool alone; /* B stays */
+  bool alone; /* B stays in its state */
   __device__ u64 count() const { return num_links * num_arcs; }
 };
 
@@ -168,13 +168,13 @@ __device__ static item item_of(const wf__sparse_inputs &in, const pair_arcs &p, 
   return it;
 }
 
-/* Where the pair leads by an arc of an item. */
+/* The key of the pair that an arc of an item leads to. */
 __device__ static u64 target_of(const wf__sparse_inputs &in, const pair_arcs &p, const item &it,
                                 u64 link, u64 arc) {
   return (u64)in.links[link].row * in.num_b + (it.alone ? p.b : in.b_arcs[arc].nextstate);
 }
 
-/* What an item leads to. */
+/* Finds the pairs that an item leads to. */
 __device__ static void expand_item(const wf__sparse_inputs &in, const wf__sparse_table &t,
                                    const pair_arcs &p, u64 k) {
   item it = item_of(in, p, k);
@@ -196,7 +196,7 @@ int wf__sparse_expand(const wf__sparse_inputs *in, const wf__sparse_table *t, co
   return LAUNCH(expand_kernel, count * 4, stream, *in, *t, keys, count, item_off);
 }
 
-/* By one block: a warp for each pair, a lane for each item. */
+/* Runs with one block: a warp for each pair, a lane for each item. */
 __global__ static void walk_kernel(const wf__sparse_inputs in, const wf__sparse_table t,
                                    u64 first) {
   WF__SHARED(u64, end);
@@ -206,7 +206,7 @@ __global__ static void walk_kernel(const wf__sparse_inputs in, const wf__sparse_
     if (this_thread() == 0) {
       end = __ldcg(&t.progress->count);
       stop = end == first || end - first > WF__SPARSE_SLIM_PAIRS ||
-             __ldcg(&t.progress->full) != 0; /* full: the level before is not done */
+             __ldcg(&t.progress->full) != 0; /* full: the previous level is not complete */
       heavy = 0;
       if (__ldcg(&t.progress->full) == 0) {
         t.progress->first = first;
@@ -299,8 +299,8 @@ __device__ static void put_arc(const wf__sparse_inputs &in, const wf__sparse_tab
   r.origins[at].b = it.alone ? NO_ARC : in.b_place != nullptr ? in.b_place[arc] : (u32)arc;
 }
 
-/* Canonical order is by links, then by B's arcs. Items of B's arcs with the same label lie side by
- * side: theirs is the block of the label's arcs, in which each writes a column. */
+/* Canonical order is by links, then by B's arcs. Items for B's arcs with the same label are
+ * contiguous and share a block of the result. Each item writes one column of this block. */
 __global__ static void fill_kernel(const wf__sparse_inputs in, const wf__sparse_table t,
                                    const u64 *keys, u64 count, const u64 *item_off, u64 num_items,
                                    const u64 *place, const sparse_result r) {

@@ -1,19 +1,18 @@
-/* sparse_kernels.h - composition pair by pair on a GPU, where a table of bits for all pairs would
- * be too large: what the host hands to its kernels. Plain C, shared by sparse_gpu.c and
- * sparse_kernels.cu.
+/* sparse_kernels.h - composition by pairs of states on a GPU, for inputs whose table of bits for
+ * all pairs would be too large: the data that the host passes to the kernels. Plain C, shared by
+ * sparse_gpu.c and sparse_kernels.cu.
  *
- *   pair    of a row (state of A, filter state) and a state of B; its key is row * num_b + state,
- *           so that keys sorted are states in canonical order
- *   table   keys, open addressing; found pairs are also on a list, a level behind the other
- *   item    of a pair: a link that needs no label or takes B's epsilons; then, whichever are fewer,
- *           its links with labels or B's arcs with labels, each of which finds its partners on the
- *           other side by bisection. Threads take items, so that no pair is anybody's alone,
- *           however many arcs it has
+ *   pair    a row (state of A, filter state) and a state of B. Its key is row * num_b + state, so
+ *           sorted keys are states in canonical order
+ *   table   a hash table of keys with open addressing. The pairs found are also on a list, level
+ * after level item    the unit of work of a pair: a link that needs no label or takes B's epsilons;
+ * then each of its links with labels, or each of B's arcs with labels if those are fewer, which
+ * finds its partners on the other side by binary search. Each thread takes one item, so that the
+ * work of a pair with many arcs is shared
  *
- * A level is four launches and one look at the number of pairs; levels of few pairs and items, as
- * many of them as follow each other, are one launch of one block. When the table is too full, a
- * level stops; the host makes a larger one, and the level is done again: what it had found stays
- * found. */
+ * A level takes four launches and one readback of the number of pairs. Consecutive levels of few
+ * pairs and items are one launch of one block. If the table becomes full, the level stops. The host
+ * makes a larger table and repeats the level; pairs found so far are kept. */
 #ifndef WF_CUDA_COMPOSE_SPARSE_KERNELS_H
 #define WF_CUDA_COMPOSE_SPARSE_KERNELS_H
 
@@ -23,7 +22,7 @@
 extern "C" {
 #endif
 
-/* As wf__row_link and its kinds. */
+/* Same as wf__row_link and its kinds. */
 enum { WF__SPARSE_STAY, WF__SPARSE_STAY_IF, WF__SPARSE_LABEL = 5 };
 typedef struct wf__sparse_link {
   uint32_t row, kind, arc;
@@ -34,24 +33,26 @@ typedef struct wf__sparse_inputs {
   uint64_t num_rows, num_b;
   uint32_t num_filters;
   const uint64_t *link_off, *link_tail; /* [num_rows + 1], [num_rows]: where a row's links begin,
-                                           and those with labels other than epsilon */
+                                           and where its links with labels other than epsilon
+                                           begin */
   const wf__sparse_link *links;
-  const uint64_t *b_off, *b_tail; /* [num_b + 1], [num_b]: the same of B's arcs */
+  const uint64_t *b_off, *b_tail; /* [num_b + 1], [num_b]: the same for B's arcs */
   const int32_t *b_labels;
   const uint8_t *b_kind; /* enum wf__epsilons of each state */
   const wf_arc *a_arcs, *b_arcs;
   const float *a_final, *b_final;
-  const uint32_t *a_place, *b_place; /* of the sorted arcs in the inputs as given; NULL: the same */
+  const uint32_t *a_place, *b_place; /* index of each sorted arc in the input as given; NULL: the
+                                        same */
 } wf__sparse_inputs;
 
-/* A level of at most so many pairs, none of more than so many items, is slim. */
+/* A level is slim if it has at most this many pairs and no pair has more than this many items. */
 enum { WF__SPARSE_SLIM_PAIRS = 256, WF__SPARSE_SLIM_ITEMS = 1024 };
 
-/* What a level leaves behind. */
+/* The result of a level. */
 typedef struct wf__sparse_progress {
-  uint64_t count;             /* pairs found, more than the list holds if it was too short */
-  uint64_t first, num_levels; /* of slim levels: the pair where the first level begins that is not
-                                 done, and how many are done */
+  uint64_t count;             /* pairs found; more than the list holds if it was too short */
+  uint64_t first, num_levels; /* for slim levels: the first pair of the first level that is not
+                                 complete, and the number of complete levels */
   uint32_t full;
 } wf__sparse_progress;
 
@@ -66,22 +67,22 @@ typedef struct wf__sparse_table {
 /* All return a cudaError_t; `stream` is a cudaStream_t. With scratch NULL a call sets
  * *scratch_bytes and does nothing else. */
 
-/* Sorted keys of 64 bits. */
+/* Sorts 64-bit keys. */
 int wf__sparse_sort(const uint64_t *in, uint64_t *out, uint64_t count, int key_bits, void *scratch,
                     size_t *scratch_bytes, void *stream);
 
-/* Puts list[0 .. count - 1] into the table, whose slots are free. */
+/* Inserts list[0 .. count - 1] into the empty table. */
 int wf__sparse_refill(const wf__sparse_table *t, uint64_t count, void *stream);
-/* items[i] of each of keys[0 .. count - 1]; items[count] = 0. */
+/* items[i] = number of items of keys[i], i < count; items[count] = 0. */
 int wf__sparse_items(const wf__sparse_inputs *in, const uint64_t *keys, uint64_t count,
                      uint64_t *items, void *stream);
-/* Finds what the items of pairs keys[0 .. count - 1] lead to; item_off [count + 1] are the sums of
- * the items. */
+/* Finds the pairs that the items of keys[0 .. count - 1] lead to. item_off [count + 1]: exclusive
+ * prefix sums of the items. */
 int wf__sparse_expand(const wf__sparse_inputs *in, const wf__sparse_table *t, const uint64_t *keys,
                       uint64_t count, const uint64_t *item_off, void *stream);
 
-/* The same for slim levels, from that of the list's pairs from `first` on to the first that is not
- * slim, or to the end. */
+/* The same for consecutive slim levels: starts with the level at list[first], stops at the first
+ * level that is not slim, or at the end. */
 int wf__sparse_walk(const wf__sparse_inputs *in, const wf__sparse_table *t, uint64_t first,
                     void *stream);
 
@@ -91,11 +92,11 @@ int wf__sparse_rank(const wf__sparse_table *t, const uint64_t *keys, uint64_t co
 /* *start = the rank of a key that is in the table. */
 int wf__sparse_start(const wf__sparse_table *t, const uint32_t *ranks, uint64_t key, int64_t *start,
                      void *stream);
-/* arcs[i] of each item; arcs[num_items] = 0. */
+/* arcs[i] = number of arcs of item i; arcs[num_items] = 0. */
 int wf__sparse_count(const wf__sparse_inputs *in, const uint64_t *keys, uint64_t count,
                      const uint64_t *item_off, uint64_t num_items, uint64_t *arcs, void *stream);
-/* The arrays of the result; place [num_items + 1] are the sums of the arcs. `origins` may be NULL.
- */
+/* Writes the arrays of the result. place [num_items + 1]: exclusive prefix sums of the arcs.
+ * `origins` may be NULL. */
 int wf__sparse_fill(const wf__sparse_inputs *in, const wf__sparse_table *t, const uint64_t *keys,
                     uint64_t count, const uint64_t *item_off, uint64_t num_items,
                     const uint64_t *place, const uint32_t *ranks, uint64_t *off, wf_arc *out,

@@ -1,11 +1,12 @@
-/* cluster_ptx.cuh - more instructions on shared memory by address, as in ptx.cuh: setting bits,
- * also in other blocks of the cluster. */
+/* cluster_ptx.cuh - more instructions on shared memory by address, like those of ptx.cuh: atomic
+ * OR, also in other blocks of the cluster. */
 #ifndef WF_CUDA_DEVICE_CLUSTER_PTX_CUH
 #define WF_CUDA_DEVICE_CLUSTER_PTX_CUH
 
 #include "cuda/device/ptx.cuh"
 
-/* CLUSTER: in the memory of any block of the cluster; all blocks see the bits after a barrier. */
+/* CLUSTER: the address may be in any block of the cluster; all blocks see the bits after a
+ * barrier. */
 template <bool CLUSTER>
 __device__ __forceinline__ void set_shared_bits(uint32_t address, uint32_t bits) {
   if (CLUSTER)

@@ -1,10 +1,11 @@
-/* cooperative_launch.cuh - launches of kernels that wait for their whole grid. */
+/* cooperative_launch.cuh - cooperative launches: kernels with a barrier of the whole grid. */
 #ifndef WF_CUDA_DEVICE_COOPERATIVE_LAUNCH_CUH
 #define WF_CUDA_DEVICE_COOPERATIVE_LAUNCH_CUH
 
 #include <cuda_runtime.h>
 
-/* At most as many blocks as run at once; `even`: an even number of them. */
+/* Launches `wanted` blocks, or fewer if not so many can be resident at once. `even`: an even number
+ * of blocks. */
 template <class... P, class... A>
 static cudaError_t launch_together(void (*kernel)(P...), uint64_t wanted, bool even,
                                    unsigned threads, size_t shared, cudaStream_t stream,

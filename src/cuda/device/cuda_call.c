@@ -1,4 +1,5 @@
-/* cuda_call.c - CUDA errors as ours, the current device, and device buffers that only grow. */
+/* cuda_call.c - turns CUDA errors into wf_status, saves and restores the current device, and
+ * manages device buffers that only grow. */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include "cuda/device/cuda_call.h"
 

@@ -1,4 +1,5 @@
-/* cuda_call.h - CUDA errors as ours, the current device, and device buffers that only grow. */
+/* cuda_call.h - turns CUDA errors into wf_status, saves and restores the current device, and
+ * manages device buffers that only grow. */
 #ifndef WF_CUDA_DEVICE_CUDA_CALL_H
 #define WF_CUDA_DEVICE_CUDA_CALL_H
 
@@ -6,8 +7,8 @@
 
 #include "base/error.h"
 
-/* WF_ERR_MEMORY or WF_ERR_DEVICE, "CUDA: WHAT: CODE". Clears CUDA's last error, or the next launch
- * would report it. */
+/* Fails with WF_ERR_MEMORY or WF_ERR_DEVICE and the message "CUDA: WHAT: CODE". Clears CUDA's last
+ * error, which the next launch would report otherwise. */
 wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
 
 #define WF__CUDA_TRY(call, what)                                              \
@@ -16,8 +17,8 @@ wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what);
     if (cuda_code != cudaSuccess) return wf__cuda_fail(err, cuda_code, what); \
   } while (0)
 
-/* The calling thread's current device: -1 if there is none. A function that changes it restores
- * the caller's. */
+/* The calling thread's current device; -1 if there is none. A function that changes the device
+ * restores the caller's with wf__restore_device. */
 int wf__callers_device(void);
 void wf__restore_device(int device);
 
@@ -26,9 +27,9 @@ typedef struct wf__device_buffer {
   uint64_t bytes;
 } wf__device_buffer;
 
-/* Copies host memory to the current device, behind what is on the stream (NULL: the default one).
- * When it returns, every stream sees the copy. A plain cudaMemcpy may return before that: streams
- * that do not block do not wait for it. */
+/* Copies host memory to the current device, in stream order (NULL: the default stream). When it
+ * returns, the copy is visible to every stream. A plain cudaMemcpy may return earlier, and
+ * non-blocking streams do not wait for it. */
 wf_status wf__device_send(void *to, const void *from, uint64_t bytes, cudaStream_t stream,
                           const char *what, wf_error *err);
 

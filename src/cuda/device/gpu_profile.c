@@ -1,15 +1,15 @@
-/* gpu_profile.c - the profile of a GPU, and one clear line where there is none. */
+/* gpu_profile.c - reads the profile of a GPU, and explains in one line why there is none. */
 #ifdef WARPFST_CUDA
 #include "cuda/device/gpu_profile.h"
 
 #include "cuda/device/cuda_call.h"
 
-/* A driver is for one version of CUDA, and runs programs of its major version and earlier ones. */
+/* A driver supports programs of its own CUDA major version and of earlier ones. */
 wf_status wf__gpu_count(int *out, wf_error *err) {
   int driver = 0, runtime = 0;
   const cudaError_t code = cudaGetDeviceCount(out);
   if (code == cudaSuccess && *out > 0) return WF_OK;
-  (void)cudaGetLastError(); /* or the next launch would report it as its own error */
+  (void)cudaGetLastError(); /* the next launch would report it otherwise */
   if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
     return wf__fail(err, WF_ERR_DEVICE, "no GPU: there is no NVIDIA driver");
   if (code == cudaErrorInsufficientDriver && cudaRuntimeGetVersion(&runtime) == cudaSuccess)

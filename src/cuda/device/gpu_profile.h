@@ -1,9 +1,9 @@
 /* gpu_profile.h - the limits of a GPU that kernels depend on, and the profile they were compiled
  * for. Plain C and CUDA C++.
  *
- * Kernels are compiled for each architecture with the layout that its shared memory has room for;
- * the host reads from the code that the driver has chosen for a GPU which one that is. Without
- * clusters, a lane of the search is one block.
+ * Kernels are compiled for each architecture with a layout that fits its shared memory. The host
+ * reads the layout from the code that the driver has chosen for the GPU. Without clusters, a lane
+ * of the search is one block.
  *
  *   architectures    GPUs                    shared memory a block   clusters
  *   7.5              T4, RTX 20              64 KB                   no
@@ -50,18 +50,18 @@ enum {
 
 typedef struct wf__gpu_profile {
   int32_t shared_kb;     /* shared memory of a block: 64, 99, 163 or 227 KB */
-  int32_t max_rank_bits; /* a cluster has at most 2^this blocks; 0 without clusters */
+  int32_t max_rank_bits; /* a cluster has at most 2^max_rank_bits blocks; 0 without clusters */
   int32_t num_processors;
 } wf__gpu_profile;
 
-/* Number of GPUs, at least one. WF_ERR_DEVICE if there is none, or the driver is too old. */
+/* The number of GPUs, at least one. WF_ERR_DEVICE if there is none or the driver is too old. */
 wf_status wf__gpu_count(int *out, wf_error *err);
-/* Of a GPU by its number, which becomes the thread's current one. WF_ERR_DEVICE if there is no such
- * GPU, if it is too old for this build, or if the driver is. */
+/* Reads the profile of GPU `device` and makes it the thread's current device. WF_ERR_DEVICE if
+ * there is no such GPU, it is too old for this build, or the driver is too old. */
 wf_status wf__gpu_profile_read(int device, wf__gpu_profile *out, wf_error *err);
 
-/* {shared_kb, max_rank_bits} that the kernels for the current GPU were compiled for; a cudaError_t.
- */
+/* Returns {shared_kb, max_rank_bits} of the code that runs on the current GPU. The result is a
+ * cudaError_t. */
 int wf__gpu_compiled_for(int32_t out[2]);
 
 #ifdef __cplusplus

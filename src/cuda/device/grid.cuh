@@ -1,5 +1,5 @@
-/* grid.cuh - threads by number, launches, and loops over all of something. For the imitated GPU of
- * tests/fake_ops/ the same words are in fake_kernels.h, where a grid is one thread and a warp has
+/* grid.cuh - thread indices, launches, and grid-stride loops. For the emulated GPU of
+ * tests/fake_ops/ the same names are in fake_kernels.h, where a grid is one thread and a warp has
  * one lane. */
 #ifndef WF_CUDA_DEVICE_GRID_CUH
 #define WF_CUDA_DEVICE_GRID_CUH
@@ -38,8 +38,9 @@ inline unsigned blocks_for(u64 count) {
 
 enum { MANY_ARCS = 64 };
 
-/* work.visit of the states in list[begin .. end), by a lane each, by the whole warp for states of
- * many arcs. NULL: of the states begin .. end - 1, the last first. */
+/* Calls work.visit for the states list[begin .. end). One lane visits a state; the whole warp
+ * visits a state of more than MANY_ARCS arcs. `list` NULL: the states begin .. end - 1, in
+ * descending order. */
 template <class Work>
 __device__ void for_states(const u32 *list, u64 begin, u64 end, const Work &work) {
   u64 stride = num_threads(), base = begin + this_thread() / LANES * LANES;

@@ -1,5 +1,5 @@
-/* ngram_cache.cuh - look-ups in large language models on a GPU, where arcs may lie in host memory
- * behind a cache (lm/wlm.h). Before anything that includes that. */
+/* ngram_cache.cuh - n-gram look-ups on a GPU in large language models, whose arcs may be in host
+ * memory with a cache on the device (lm/wlm.h). Include it before anything that includes wlm.h. */
 #ifndef WF_CUDA_DEVICE_NGRAM_CACHE_CUH
 #define WF_CUDA_DEVICE_NGRAM_CACHE_CUH
 
@@ -10,12 +10,12 @@
 
 #if defined(__CUDACC__) && !defined(__CUDA_ARCH__)
 #define WF__WLM_DEVICE(on_device, on_host) \
-  on_host /* compiled for the host, too, but never called there */
+  on_host /* compiled for the host as well, but never called there */
 #else
 #define WF__WLM_DEVICE(on_device, on_host) on_device
 #endif
 
-/* One more; how many there were. */
+/* Increments a counter and returns the previous value. */
 static __host__ __device__ __forceinline__ uint64_t wf__wlm_add(uint64_t *counter) {
   return WF__WLM_DEVICE(atomicAdd((unsigned long long *)counter, 1ull), (*counter)++);
 }
@@ -24,8 +24,8 @@ static __host__ __device__ __forceinline__ uint32_t wf__wlm_clock(void) {
   return WF__WLM_DEVICE((uint32_t)clock64(), 0);
 }
 
-/* Adds the cycles from `began` until `value`, which is never UINT32_MAX, has come: the clock is
- * read only when that has been compared. Of threads that have read together one adds them, so each
+/* Adds the cycles from `began` until `value` has arrived. `value` is never UINT32_MAX; comparing it
+ * makes the clock read wait for it. One of the threads that read together adds the cycles, so each
  * wait of a warp counts once. */
 static __host__ __device__ __forceinline__ void wf__wlm_waited(uint64_t *counter, uint32_t began,
                                                                uint32_t value) {

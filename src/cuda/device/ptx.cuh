@@ -1,6 +1,6 @@
-/* ptx.cuh - the kernels' own primitives: instructions that CUDA C++ has no function for, shared
- * memory, launches. Everything that only nvcc compiles is here, so that tests/simt/ can replace
- * it by an imitated GPU. */
+/* ptx.cuh - basic operations of the kernels: instructions without a CUDA C++ function, shared
+ * memory, launches. Everything that only nvcc can compile is here, so that tests/simt/ can replace
+ * it by an emulated GPU. */
 #ifndef WF_CUDA_DEVICE_PTX_CUH
 #define WF_CUDA_DEVICE_PTX_CUH
 
@@ -10,18 +10,19 @@
 
 #include "cuda/device/gpu_profile.h"
 
-/* In a kernel or a device function: a variable of the block; the block's memory of the size given
- * at launch. */
+/* Declares a variable in shared memory; and an array in the dynamic shared memory, whose size is
+ * given at launch. */
 #define WF__SHARED(type, name) __shared__ type name
 #define WF__DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
-/* Returns the launch's own error: an error left by an earlier call is cleared first. */
+/* Launches a kernel and returns the error of this launch; an earlier error is cleared first. */
 #define WF__LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
   ((void)cudaGetLastError(),                                       \
    kernel<<<grid, block, shared_bytes, (cudaStream_t)(stream)>>>(__VA_ARGS__), cudaGetLastError())
 
-/* Words of shared memory by address, for the inner loops: in a cluster, access by name would
- * look up the address of the block's shared memory every time. CLUSTER: of any block of the
- * cluster. The order among these is kept; barriers order them with all else. */
+/* 32-bit words of shared memory by address, for the inner loops: in a cluster, access by name would
+ * compute the base address of the block's shared memory each time. CLUSTER: the address may be in
+ * any block of the cluster. These operations keep their order; only barriers order them with other
+ * accesses. */
 template <bool CLUSTER>
 struct words {
   static __device__ __forceinline__ uint32_t load(uint32_t address) {
@@ -89,14 +90,15 @@ __device__ __forceinline__ uint32_t load_own16(uint32_t address) {
 __device__ __forceinline__ void store_own_pair(uint32_t address, uint32_t x, float y) {
   asm volatile("st.volatile.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(x), "f"(y));
 }
-/* Two words of global memory from the L2 cache, each read as a whole; read again every time. */
+/* Reads two 64-bit words of global memory from the L2 cache, each word atomically, and again at
+ * every call. */
 __device__ __forceinline__ ulonglong2 load_global128(const ulonglong2 *at) {
   ulonglong2 v;
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(at));
   return v;
 }
-/* A block's number in its cluster; the barrier of the cluster's threads; the address in block
- * `rank` that corresponds to `own` here. Not called without clusters. */
+/* A block's rank in its cluster; the barrier of all threads of the cluster; the address in block
+ * `rank` that corresponds to `own` in this block. Not called without clusters. */
 #if WF__HAS_CLUSTERS
 __device__ __forceinline__ uint32_t cluster_rank() {
   return cooperative_groups::this_cluster().block_rank();
@@ -115,7 +117,7 @@ __device__ __forceinline__ T *shared_of_rank(T *own, uint32_t) {
 }
 #endif
 
-/* Reduces the values of all threads of a warp; each gets the result. */
+/* Reduce the values of all lanes of a warp; every lane gets the result. */
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 __device__ __forceinline__ uint32_t warp_sum(uint32_t value) {
   return __reduce_add_sync(0xffffffffu, value);
@@ -150,7 +152,8 @@ __device__ __forceinline__ uint32_t warp_or(uint32_t value) {
 }
 #endif
 
-/* The address in another rank of the cluster that corresponds to `address` here. */
+/* The shared-memory address in block `rank` of the cluster that corresponds to `address` in this
+ * block. */
 __device__ __forceinline__ uint32_t address_of_rank(uint32_t address, uint32_t rank) {
   uint32_t there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));

@@ -1,25 +1,28 @@
-/* determinize_gpu.c - determinization on a GPU from the host's side: levels of subsets, at each of
- * which it looks three times (numbers of items, of arcs, of new subsets), then the result.
+/* determinize_gpu.c - the host side of determinization on a GPU: levels of subsets, with three
+ * readbacks a level (numbers of items, of arcs, of new subsets), then the result.
  *
- * Tables have rooms that are guessed; where one is too small all is done again with more. */
+ * The sizes of tables are guessed. If one is too small, everything is repeated with a larger
+ * one. */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include <string.h>
 
 #include "cuda/fstops/determinize_kernels.h"
 #include "cuda/fstops/ops_batch.h"
 
-/* Room of subsets, of elements and of arcs at first, beside twice the input's size; of strings that
- * are longer than a label. Tests begin with less. */
+/* Initial capacity for subsets, elements and arcs: WF__DET_TIMES times the input's size +
+ * WF__DET_ROOM. For strings of more than one label: WF__DET_ROOM. Tests use smaller values. */
 #ifndef WF__DET_ROOM
 #define WF__DET_ROOM 4096
 #define WF__DET_TIMES 2
 #endif
 #ifndef WF__DET_ITEMS
-#define WF__DET_ITEMS ((uint64_t)1 << 26) /* items of a level, unless a subset alone has more */
+#define WF__DET_ITEMS                                                      \
+  ((uint64_t)1 << 26) /* most items of a level, unless a single subset has \
+                         more */
 #endif
 
-/* What tables have room for, and what they needed when that was not enough. slots: subsets in the
- * hash table. */
+/* Capacities of the tables, or what was needed when they were too small. slots: subsets in the hash
+ * table. */
 struct rooms {
   uint64_t subsets, slots, elements, arcs, cells;
 };
@@ -49,7 +52,7 @@ static uint64_t power_of_two(uint64_t least) {
 
 static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* Arrays of a level in one block. */
+/* Allocates several arrays in one block. */
 struct piece {
   void *to; /* a pointer's address */
   uint64_t bytes;
@@ -108,7 +111,7 @@ static wf_status reserve(struct determinization *self, wf_error *err) {
   return WF_OK;
 }
 
-/* The starts of the fsts that have one. */
+/* Makes the first subsets: the start of every fst that has one. */
 static wf_status begin(struct determinization *self, const wf__gpu_batch *from, wf_error *err) {
   wf__gpu_context *c = self->c;
   uint64_t count = 0;
@@ -134,7 +137,7 @@ static wf_status begin(struct determinization *self, const wf__gpu_batch *from, 
 
 /* --- a level ----------------------------------------------------------------------------- */
 
-/* Sums of `values` in place; the last of them, and what the kernels have found so far. */
+/* Exclusive prefix sums of `values` in place. Reads back the last one and `trouble`. */
 static wf_status add_up(struct determinization *self, wf__gpu_blocks *room, uint64_t *values,
                         uint64_t count, uint64_t *out_sum, wf_error *err) {
   wf__gpu_context *c = self->c;
@@ -148,7 +151,8 @@ static wf_status add_up(struct determinization *self, wf__gpu_blocks *room, uint
   return wf__ops_finish(c, "subsets", err);
 }
 
-/* A failure if the kernels have found one. `*out_full`: the strings need more room. */
+/* Fails if the kernels have set an error bit in `trouble`. *out_full: the table of strings is too
+ * small. */
 static wf_status check_trouble(struct determinization *self, bool *out_full, wf_error *err) {
   *out_full = (self->trouble & WF__DET_FULL_STRINGS) != 0;
   if (*out_full) {
@@ -167,8 +171,8 @@ static wf_status check_trouble(struct determinization *self, bool *out_full, wf_
   return WF_OK;
 }
 
-/* The elements of the level's subsets: all that are left, or as many as the next level's first
- * subset has before it. */
+/* Sets the level's number of elements: all that are left, or those before the next level's first
+ * subset. */
 static wf_status find_elements(struct determinization *self, wf__gpu_det_level *level,
                                wf_error *err) {
   uint64_t end = self->num_elements, subsets_end = level->first_subset + level->num_subsets;
@@ -180,7 +184,8 @@ static wf_status find_elements(struct determinization *self, wf__gpu_det_level *
   return WF_OK;
 }
 
-/* As many subsets as their items have room for, in keys and in memory: at least one. */
+/* Limits the level to as many subsets as fit into the keys and into memory, at least one, and
+ * counts their items. */
 static wf_status count_items(struct determinization *self, wf__gpu_blocks *room,
                              wf__gpu_det_level *level, wf_error *err) {
   int free_bits = 63 - level->label_bits - level->state_bits;
@@ -231,7 +236,7 @@ static wf_status find_items(struct determinization *self, wf__gpu_blocks *room,
   return WF_OK;
 }
 
-/* `*out_more`: there is more than the tables have room for. */
+/* *out_more: the tables are too small. */
 static wf_status find_subsets(struct determinization *self, wf__gpu_blocks *room,
                               wf__gpu_det_level *level, bool *out_more, wf_error *err) {
   wf__gpu_context *c = self->c;
@@ -246,7 +251,7 @@ static wf_status find_subsets(struct determinization *self, wf__gpu_blocks *room
   *out_more = true;
   self->needed = (struct rooms){.slots = self->num_subsets + arcs, .arcs = self->num_arcs + arcs};
   if (self->needed.slots > s->num_slots / 4 * 3 || self->needed.arcs > self->room.arcs)
-    return WF_OK; /* were all arcs new, they could fill the table */
+    return WF_OK; /* if all arcs led to new subsets, the table could become too full */
   TAKE_TOGETHER(self, room, pieces, "subsets");
   WF__CUDA_TRY(wf__determinize_parts(s, level, c->stream), "subsets");
   WF__CUDA_TRY(wf__determinize_find(s, level, c->stream), "subsets");
@@ -300,7 +305,7 @@ static wf_status do_levels(struct determinization *self, bool *out_more, wf_erro
   return WF_OK;
 }
 
-/* Until the tables have room for all. */
+/* Repeats the search until the tables are large enough. */
 static wf_status find_all(struct determinization *self, const wf__gpu_batch *from, wf_error *err) {
   uint64_t size = most(WF__DET_TIMES * (self->s.f.num_states + self->s.f.num_arcs) + WF__DET_ROOM,
                        self->s.f.num_fsts);
@@ -324,10 +329,10 @@ static wf_status find_all(struct determinization *self, const wf__gpu_batch *fro
 
 /* --- the result -------------------------------------------------------------------------- */
 
-/* Of the fsts of a batch, in host memory: counts of something, and their sums. */
+/* Counts for each fst of a batch and their prefix sums, in host memory. */
 struct bases {
   uint32_t *count; /* [num_fsts] */
-  uint64_t *base;  /* [3][num_fsts + 1] of subsets, sinks, chain states */
+  uint64_t *base;  /* [3][num_fsts + 1] for subsets, sinks, chain states */
 };
 
 static void sum_up(const struct bases *bases, int which, uint64_t num_fsts) {
@@ -346,7 +351,8 @@ static wf_status scan32(struct determinization *self, const uint32_t *in, uint32
   return WF_OK;
 }
 
-/* Subsets by fst: they are in the order of their discovery already, level by level. */
+/* Orders the subsets by fst. Within an fst they are already in the order of discovery, since levels
+ * are. */
 static wf_status order_subsets(struct determinization *self, wf__gpu_det_result *r,
                                const struct bases *bases, wf_error *err) {
   wf__gpu_context *c = self->c;
@@ -422,7 +428,8 @@ static wf_status number_nodes(struct determinization *self, wf__gpu_det_result *
   return WF_OK;
 }
 
-/* States for the labels after the first of `num_spelled`. */
+/* Makes the states that spell the labels after the first of each output; `num_spelled` labels in
+ * all. */
 static wf_status make_chains(struct determinization *self, wf__gpu_det_result *r,
                              const struct bases *bases, uint64_t num_spelled, wf_error *err) {
   wf__gpu_context *c = self->c;
@@ -491,7 +498,7 @@ static wf_status write_result(struct determinization *self, const struct bases *
   return write_arrays(self, &r, bases, batch, err);
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- entry point ------------------------------------------------------------------------- */
 
 static wf_status look_at_labels(struct determinization *self, wf_error *err) {
   wf__gpu_blocks room = {.count = 0};

@@ -1,5 +1,5 @@
-/* determinize_kernels.cu - kernels of determinization by levels (determinize_kernels.h). Also
- * compiled for the imitated GPU of tests/fake_ops/. */
+/* determinize_kernels.cu - the kernels that determinize level by level (determinize_kernels.h).
+ * Also compiled for the emulated GPU of tests/fake_ops/. */
 #ifndef FAKE_CUDA
 #include <cub/device/device_radix_sort.cuh>
 #endif
@@ -43,7 +43,8 @@ int wf__determinize_labels(const wf__gpu_fsts *f, u32 *out, void *stream) {
   return LAUNCH(labels_kernel, f->num_arcs, stream, *f, out);
 }
 
-/* One subset more begins at the end of the last. */
+/* Initializes the tables and the subsets of the start states. off and arc_off have one entry more
+ * than there are subsets. */
 __global__ static void begin_kernel(const wf__gpu_subsets s, u64 room_subsets, const u32 *starts,
                                     u64 num_starts) {
   FOR_ALL(i, room_subsets) {
@@ -70,7 +71,7 @@ int wf__determinize_begin(const wf__gpu_subsets *s, u64 room_subsets, const u32 
   return LAUNCH(begin_kernel, room_subsets, stream, *s, room_subsets, starts, num_starts);
 }
 
-/* The cost of ending in an element, if it can be. */
+/* Whether a path may end in an element, and at what cost. */
 __device__ static bool ends(const wf__gpu_subsets &s, u64 element, double *cost) {
   float final_cost = s.f.final_cost[s.state[element]];
   *cost = (double)s.cost[element] + (double)final_cost;
@@ -98,7 +99,7 @@ int wf__determinize_count(const wf__gpu_subsets *s, const wf__gpu_det_level *lev
   return LAUNCH(count_kernel, level->num_elements + 1, stream, *s, *level);
 }
 
-/* The first of the elements with the least final cost says what is put out at the end. */
+/* Among a subset's elements with the least final cost, the first determines the final output. */
 __device__ static void find_final_element(const wf__gpu_subsets &s, u64 at) {
   double cost;
   if (ends(s, at, &cost) && ordered(cost) == s.final_key[s.owner[at]])
@@ -116,8 +117,8 @@ __device__ static void check_final_string(const wf__gpu_subsets &s, u64 at) {
 __global__ static void items_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(e, level.num_elements) find_final_element(s, level.first_element + e);
   FOR_ALL(item, level.num_items) {
-    u64 low = 0,
-        high = level.num_elements; /* the last element whose items begin at or before this one */
+    u64 low = 0, high = level.num_elements; /* finds the last element whose items begin at or before
+                                               this one */
     while (high - low > 1) {
       u64 middle = (low + high) / 2;
       if (level.item_off[middle] <= item)
@@ -144,7 +145,7 @@ int wf__determinize_items(const wf__gpu_subsets *s, const wf__gpu_det_level *lev
   return LAUNCH(items_kernel, level->num_items + level->num_elements, stream, *s, *level);
 }
 
-/* Keys of items that are never taken, and of none. */
+/* Whether the key is that of an item with infinite cost, which is dropped. */
 __device__ static bool is_never(const wf__gpu_det_level &level, u64 key) {
   return key >> (level.key_bits - 1) & 1;
 }
@@ -176,8 +177,8 @@ __global__ static void arcs_begin_kernel(const wf__gpu_det_level level) {
   if (this_thread() == 0) level.arc_part[level.num_arcs] = level.num_parts;
 }
 
-/* Equal items become a part, taken by the thread of the first, in the order in which the CPU does
- * it; the first part of an arc begins it. */
+/* Merges items with equal keys into one part. The thread of the first item does this, in the same
+ * order as the CPU. The first part of an arc also sets the arc's first part. */
 __global__ static void merge_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(i, level.num_items) {
     u64 key = level.sorted[i];
@@ -211,7 +212,8 @@ __global__ static void common_kernel(const wf__gpu_subsets s, const wf__gpu_det_
   }
 }
 
-/* What is left of a part when its arc has put out and charged what all have in common. */
+/* Computes the residuals of the parts, after their arc has taken the common output prefix and the
+ * least cost. */
 __global__ static void residuals_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(part, level.num_parts) {
     u32 arc = level.part_arc[part], string = level.part_string[part], common = level.common[arc];
@@ -264,8 +266,8 @@ __device__ static bool is_same(const wf__gpu_subsets &s, const wf__gpu_det_level
   return true;
 }
 
-/* Of equal subsets the first arc in order is the one: the smaller number stays in the slot, whoever
- * comes when. */
+/* Of the arcs that lead to equal new subsets, the smallest one represents the subset. atomicMin
+ * keeps it in the slot for any order of threads. */
 __global__ static void find_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(arc, level.num_arcs) {
     u64 slot = level.arc_hash[arc] & (s.num_slots - 1);
@@ -284,7 +286,7 @@ __global__ static void find_kernel(const wf__gpu_subsets s, const wf__gpu_det_le
   }
 }
 
-/* Where the arc is the one, its subset counts. */
+/* An arc's subset is new if the arc represents it. */
 __global__ static void fresh_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(arc, level.num_arcs + 1) {
     if (arc == level.num_arcs) {
@@ -327,13 +329,13 @@ __global__ static void names_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
   }
 }
 
-/* The arcs, and where those of each subset end. */
+/* Writes the arcs, and the end of each subset's arcs. */
 __global__ static void store_kernel(const wf__gpu_subsets s, const wf__gpu_det_level level) {
   FOR_ALL(i, level.num_items) {
     u64 key = level.sorted[i] >> level.state_bits,
         next = i + 1 < level.num_items ? level.sorted[i + 1] >> level.state_bits : ~(u64)0;
     if (key == next || is_never(level, level.sorted[i]))
-      continue; /* the last item of an arc writes it */
+      continue; /* only the last item of an arc writes it */
     u64 arc = (u32)level.ranks[i + 1] - 1;
     wf_arc made;
     made.ilabel = (int32_t)(key & (((u64)1 << level.label_bits) - 1));
@@ -344,7 +346,7 @@ __global__ static void store_kernel(const wf__gpu_subsets s, const wf__gpu_det_l
     s.arc_owner[level.first_arc + arc] = (u32)(level.first_subset + (key >> level.label_bits));
   }
   FOR_ALL(k, level.num_subsets) {
-    u64 low = 0, high = level.num_items; /* the first item of a later subset */
+    u64 low = 0, high = level.num_items; /* finds the first item of a later subset */
     while (low < high) {
       u64 middle = (low + high) / 2;
       if (level.sorted[middle] >> (level.state_bits + level.label_bits) <= k)

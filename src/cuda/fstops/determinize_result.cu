@@ -1,9 +1,9 @@
-/* determinize_result.cu - the arrays of a determinized batch: subsets by fst, outputs that are owed
- * at ends, outputs of several labels spelled out (determinize_kernels.h). Also compiled for the
- * imitated GPU of tests/fake_ops/.
+/* determinize_result.cu - the arrays of a determinized batch: orders subsets by fst, adds arcs for
+ * pending final outputs, and spells outputs of several labels as chains (determinize_kernels.h).
+ * Also compiled for the emulated GPU of tests/fake_ops/.
  *
- * Next states are counted in two steps: first with the sinks, without the chains, whose number is
- * not known then. */
+ * Next states are numbered in two steps, because the number of chain states is known last: first
+ * with the sinks but without the chains, then with both. */
 #include "cuda/fstops/determinize_strings.cuh"
 
 #define FREE (~(u64)0)
@@ -48,7 +48,7 @@ __device__ static u64 labels_behind_first(const wf__gpu_subsets &s, u32 string) 
   return size > 1 ? size - 1 : 0;
 }
 
-/* An arc that ends in a sink goes behind those of its subset with labels up to its own. */
+/* The arc to a sink is placed behind the subset's arcs whose labels are not larger. */
 __global__ static void place_kernel(const wf__gpu_subsets s, const wf__gpu_det_result r) {
   const u64 num_arcs = s.arc_off[r.num_subsets];
   u64 spelled = 0;
@@ -63,7 +63,7 @@ __global__ static void place_kernel(const wf__gpu_subsets s, const wf__gpu_det_r
   FOR_ALL(q, r.num_subsets) {
     if (!r.owed[q]) continue;
     u64 first = s.arc_off[q], low = first,
-        high = s.arc_off[q + 1]; /* the first arc of a larger label */
+        high = s.arc_off[q + 1]; /* finds the first arc with a larger label */
     u32 fst = r.fst[q];
     while (low < high) {
       u64 middle = (low + high) / 2;
@@ -89,7 +89,7 @@ int wf__determinize_place(const wf__gpu_subsets *s, const wf__gpu_det_result *r,
 
 /* --- chains ------------------------------------------------------------------------------ */
 
-/* The fst of an arc in the order of the result. */
+/* The fst of an arc, given the arc's index in the order of the result. */
 __device__ static u64 fst_of_arc(const wf__gpu_subsets &s, const wf__gpu_det_result &r, u64 arc) {
   u64 low = 0, high = s.f.num_fsts;
   while (high - low > 1) {
@@ -102,7 +102,8 @@ __device__ static u64 fst_of_arc(const wf__gpu_subsets &s, const wf__gpu_det_res
   return low;
 }
 
-/* A label, then `next`: the table has twice as many slots as may be wanted. */
+/* Finds or inserts the chain state that writes `label` and leads to `next`. The table has twice as
+ * many slots as needed. */
 __device__ static u32 chain_slot(const wf__gpu_det_result &r, u32 next, u32 label) {
   const u64 key = (u64)next << 32 | label;
   u64 slot = wf__mix64(key) & (r.num_slots - 1);
@@ -113,7 +114,7 @@ __device__ static u32 chain_slot(const wf__gpu_det_result &r, u32 next, u32 labe
   }
 }
 
-/* From the last label to the second. */
+/* Makes each chain from its last label back to its second. */
 __global__ static void chains_kernel(const wf__gpu_subsets s, const wf__gpu_det_result r) {
   FOR_ALL(k, r.num_arcs) {
     u32 string = (u32)r.arcs[k].olabel, size = string_size(s, string), next = r.arcs[k].nextstate;
@@ -164,9 +165,9 @@ int wf__determinize_number(const wf__gpu_subsets *s, const wf__gpu_det_result *r
   return LAUNCH(number_kernel, r->num_nodes, stream, *s, *r);
 }
 
-/* --- all of it --------------------------------------------------------------------------- */
+/* --- output arrays ----------------------------------------------------------------------- */
 
-/* The state of a chain, or another one counted without chains, as it is numbered. */
+/* The final number of a state: of a chain state, or of a state numbered without chains. */
 __device__ static u32 number_of(const wf__gpu_det_result &r, u64 fst, u32 next) {
   if (next & WF__DET_CHAIN)
     return (u32)(r.base[fst + 1] + r.sink_base[fst + 1]) + r.slot_node[next & ~WF__DET_CHAIN];
@@ -175,7 +176,7 @@ __device__ static u32 number_of(const wf__gpu_det_result &r, u64 fst, u32 next) 
 
 __device__ static int32_t label_of(u32 string) {
   return (int32_t)(string & ~WF__DET_ONE);
-} /* of one label, or of none */
+} /* for a string of at most one label */
 
 __global__ static void write_kernel(const wf__gpu_subsets s, const wf__gpu_det_result r, u64 *off,
                                     float *final_cost, wf_arc *arcs) {

@@ -1,5 +1,5 @@
-/* determinize_strings.cuh - what the kernels of determinization share: costs as integers, and
- * strings (determinize_kernels.h). */
+/* determinize_strings.cuh - device functions shared by the kernels of determinization: costs as
+ * ordered integers, and strings (determinize_kernels.h). */
 #ifndef WF_CUDA_FSTOPS_DETERMINIZE_STRINGS_CUH
 #define WF_CUDA_FSTOPS_DETERMINIZE_STRINGS_CUH
 
@@ -7,7 +7,7 @@
 #include "cuda/fstops/determinize_kernels.h"
 #include "math/cost.h"
 
-/* Costs as integers in the same order. */
+/* Maps costs to integers of the same order, and back. */
 __device__ static inline u64 ordered(double cost) {
   u64 bits = (u64)__double_as_longlong(cost);
   return bits >> 63 ? ~bits : bits | (u64)1 << 63;
@@ -16,29 +16,29 @@ __device__ static inline double cost_of(u64 key) {
   return __longlong_as_double((long long)(key >> 63 ? key & ~((u64)1 << 63) : ~key));
 }
 
-/* Cells are written by atomics of this launch, too: never read through the cache of one
- * multiprocessor. */
+/* Other threads of the same launch write cells with atomics, so reads bypass the L1 cache. */
 __device__ static inline u64 cell_of(const wf__gpu_subsets &s, u32 string) {
   return __ldcg(&s.cells[string - 1]);
 }
 __device__ static inline u32 string_size(const wf__gpu_subsets &s, u32 string) {
   return string == 0 ? 0 : string & WF__DET_ONE ? 1 : s.cell_size[string - 1];
 }
-/* Both of a string that is not empty. */
+/* The last label of a nonempty string, and the string before it. */
 __device__ static inline u32 string_label(const wf__gpu_subsets &s, u32 string) {
   return string & WF__DET_ONE ? string & ~WF__DET_ONE : (u32)cell_of(s, string);
 }
 __device__ static inline u32 string_rest(const wf__gpu_subsets &s, u32 string) {
   return string & WF__DET_ONE ? 0 : (u32)(cell_of(s, string) >> 32);
 }
-/* Without its last `count` labels. */
+/* The string without its last `count` labels. */
 __device__ static inline u32 string_drop(const wf__gpu_subsets &s, u32 string, u32 count) {
   while (count-- > 0) string = string_rest(s, string);
   return string;
 }
 
-/* `rest`, then a label. Whoever finds the cell writes its size: a thread that has the string has
- * written that itself, or a launch before has. */
+/* The string `rest` + label. Every thread that finds the cell writes its size, always the same
+ * value. So a thread that has a string can read its size: the thread has written it, or an earlier
+ * launch has. */
 __device__ static inline u32 string_put(const wf__gpu_subsets &s, u32 rest, u32 label) {
   enum { MOST_TRIES = 256 };
   const u64 key = (u64)rest << 32 | label, mask = s.num_cells - 1;
@@ -62,7 +62,7 @@ __device__ static inline u32 string_append(const wf__gpu_subsets &s, u32 string,
   return string;
 }
 
-/* Labels that two strings have in common at their begin. */
+/* The length of the common prefix of two strings. */
 __device__ static inline u32 num_common(const wf__gpu_subsets &s, u32 a, u32 b) {
   u32 size_a = string_size(s, a), size_b = string_size(s, b);
   if (size_a > size_b)
@@ -76,7 +76,7 @@ __device__ static inline u32 num_common(const wf__gpu_subsets &s, u32 a, u32 b) 
   return size_a;
 }
 
-/* Without its first `count` labels. */
+/* The string without its first `count` labels. */
 __device__ static inline u32 string_behind(const wf__gpu_subsets &s, u32 string, u32 count) {
   u32 behind = 0;
   if (count == 0) return string;

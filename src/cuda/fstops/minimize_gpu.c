@@ -1,6 +1,6 @@
-/* minimize_gpu.c - minimization on a GPU from the host's side: the order of launches, and two
- * looks, at whether arcs must be compared for determinism, and at the result's size. What only the
- * CPU does is refused. */
+/* minimize_gpu.c - the host side of minimization on a GPU: the order of launches, and two
+ * readbacks: whether arcs must be compared for determinism, and the size of the result. What only
+ * the CPU can minimize is refused. */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include "cuda/fstops/minimize_kernels.h"
 #include "cuda/fstops/ops_batch.h"
@@ -58,7 +58,7 @@ static wf_status refuse(uint32_t trouble, wf_error *err) {
                       : wf__fail(err, WF_ERR_UNSUPPORTED, "%s: only the CPU minimizes that", what);
 }
 
-/* Costs pushed, arcs of one state distinguished. */
+/* Pushes the costs, and checks that the arcs of each state differ. */
 static wf_status prepare(struct minimization *self, wf_error *err) {
   wf__gpu_context *c = self->c;
   const wf__gpu_minimization *m = &self->m;
@@ -126,7 +126,7 @@ static wf_status make_minimized(wf__gpu_batch *batch, const void *user, wf__gpu_
   return WF_OK;
 }
 
-/* Trimming leaves no states to an fst without a start. */
+/* An fst that has states but no start also needs trimming, which removes its states. */
 static bool needs_trimming(const wf__gpu_batch *batch) {
   bool needs = !batch->trimmed;
   for (uint64_t i = 0; i < batch->f.num_fsts; i++)

@@ -1,12 +1,12 @@
-/* minimize_kernels.cu - kernels of minimization (minimize_kernels.h). Also compiled for the
- * imitated GPU of tests/fake_ops/, where a grid is one thread and a warp has one lane. */
+/* minimize_kernels.cu - the kernels of minimization (minimize_kernels.h). Also compiled for the
+ * emulated GPU of tests/fake_ops/, where a grid is one thread and a warp has one lane. */
 #include "cuda/fstops/batch_states.cuh"
 #include "cuda/fstops/minimize_kernels.h"
 #include "math/cost.h"
 #include "math/hash.h"
 
-/* Of names; rounds of distances and of names. Tests take less, so that names collide and rounds do
- * not suffice. */
+/* The bits of a name, and the most rounds for distances and for names. Tests use smaller values, so
+ * that names collide and rounds run out. */
 #ifndef WF__MIN_NAME_BITS
 #define WF__MIN_NAME_BITS 64
 #define WF__MIN_FALLS (1 << 14)
@@ -16,7 +16,7 @@
 enum {
   MOST_FALLS = WF__MIN_FALLS,
   MOST_ROUNDS = WF__MIN_ROUNDS,
-  MOST_UNORDERED = 1024 /* arcs that are compared with all others of a state */
+  MOST_UNORDERED = 1024 /* most arcs of a state that are compared with each other */
 };
 
 #ifdef FAKE_CUDA
@@ -30,8 +30,8 @@ __device__ static void grid_sync() { cooperative_groups::this_grid().sync(); }
 
 /* --- costs ------------------------------------------------------------------------------- */
 
-/* Distances fall in place: a state takes the others' as it finds them, old or new. What comes out
- * in the end is the least of the sums along paths, each summed from its end. */
+/* Relaxes distances in place: a state may read old or new values of other states. The result does
+ * not depend on that: it is the least of the sums along paths, each summed from the end. */
 struct fall_work {
   wf__gpu_fsts f;
   double *distance;
@@ -123,8 +123,8 @@ __device__ static bool same_key(const key &a, const key &b) {
   return a.labels == b.labels && a.bin == b.bin;
 }
 
-/* Arcs of unsorted states go to a hash table, as their number + 1, unless one of their state with
- * their key is there. */
+/* Inserts the arcs of unsorted states into a hash table, as arc + 1. An arc is repeated if the
+ * table already has an arc of the same state with the same key. */
 struct determinism_work {
   wf__gpu_minimization m;
   u32 *slots;
@@ -166,7 +166,7 @@ int wf__minimize_determinism(const wf__gpu_minimization *m, u32 *slots, u64 num_
 
 /* --- names ------------------------------------------------------------------------------- */
 
-/* What tells states apart before their arcs do. */
+/* The initial key of a state: its fst and the bin of its final cost. */
 __device__ static u64 kind_of(const wf__gpu_minimization &m, u32 s) {
   float cost = m.final_cost[s];
   return (fst_of(m.f, s) + 1) << 33 |
@@ -181,7 +181,7 @@ struct name_work {
   __device__ u64 before(u32 s) const {
     return round == 0 ? wf__mix64(kind_of(m, s)) : __ldcg(&m.name[(round + 1) & 1][s]);
   }
-  /* The slot of a name, which counts whether others have it. */
+  /* Finds or inserts a name and returns its slot. Notes whether more than one state has it. */
   __device__ u32 put(u64 name) const {
     u64 *names = m.names[round & 1], mask = m.num_slots - 1, slot = name & mask;
     for (;; slot = (slot + 1) & mask) {
@@ -213,7 +213,7 @@ struct name_work {
   }
 };
 
-/* The states that shared their names before a round; NULL: all. */
+/* The states that shared their names before a round; NULL: all states. */
 __device__ static const u32 *list_of(const wf__gpu_minimization &m, u32 round) {
   return round == 0 ? nullptr : m.list[round & 1];
 }
@@ -231,7 +231,7 @@ __device__ static void clear_names(const wf__gpu_minimization &m, u32 round, u64
   }
 }
 
-/* Those that share their names still are listed for the next round; the others' names stay. */
+/* Lists the states that still share their names for the next round. The others keep their names. */
 __device__ static void list_shared(const wf__gpu_minimization &m, u32 round, u64 count,
                                    u32 *next_count) {
   const u32 *list = list_of(m, round);
@@ -250,8 +250,8 @@ __device__ static void list_shared(const wf__gpu_minimization &m, u32 round, u64
   }
 }
 
-/* Rounds until one parts no class: the number of the last, which has left its names in their slots,
- * and `*count` states that shared theirs before it. */
+/* Runs rounds until one splits no class. Returns the number of the last round, whose names are
+ * still in their slots. *count: the states that shared their names before it. */
 __device__ static u32 part(const wf__gpu_minimization &m, u64 *count) {
   u64 before = 0, num_classes = 0, last_count = 0;
   u32 *const listed = &m.counts[WF__MIN_LISTED], *const claims = &m.counts[WF__MIN_CLAIMED];
@@ -277,7 +277,7 @@ __device__ static u32 part(const wf__gpu_minimization &m, u64 *count) {
 
 /* --- the exact check --------------------------------------------------------------------- */
 
-/* Has a state the arcs of the first of its class, in whatever order? */
+/* Checks that a state has the same arcs as the first state of its class, in any order. */
 struct check_work {
   wf__gpu_minimization m;
 
@@ -310,9 +310,8 @@ __global__ static void classes_kernel(const wf__gpu_minimization m) {
   FOR_ALL(s, m.f.num_states) m.first_of[s] = (u32)s;
   u64 count;
   const u32 round = part(m, &count), *list = list_of(m, round), *slot = m.slot[round & 1];
-  u32 *last =
-      m.shared[(round + 1) &
-               1]; /* free by now: the greatest of the complements of the states of a class */
+  u32 *last = m.shared[(round + 1) & 1]; /* reused, now free: for each class, the greatest
+                                            complement of its states, i.e. its first state */
   if (round == MOST_ROUNDS) {
     if (this_thread() == 0) m.counts[WF__MIN_TROUBLE] = WF__MIN_MANY_ROUNDS;
     return;
@@ -330,7 +329,7 @@ int wf__minimize_classes(const wf__gpu_minimization *m, void *stream) {
   return LAUNCH_TOGETHER(classes_kernel, m->f.num_states, stream, *m);
 }
 
-/* --- one state a class ------------------------------------------------------------------- */
+/* --- the quotient ------------------------------------------------------------------------ */
 
 __global__ static void sizes_kernel(const wf__gpu_minimization m) {
   FOR_ALL(s, m.f.num_states + 1)
@@ -379,8 +378,8 @@ __global__ static void write_kernel(const write_work work, u64 *state_base, int6
   }
 }
 
-/* The total cost goes back: onto the arcs of the start, or onto all final costs if something leads
- * there. */
+/* Adds the total cost back: to the arcs of the start, or to all final costs if an arc leads to the
+ * start. */
 struct total_work {
   write_work to;
 

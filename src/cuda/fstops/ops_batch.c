@@ -1,8 +1,7 @@
-/* ops_batch.c - batches of fsts in a GPU's memory: their arrays, and the memory that operations
- * take.
+/* ops_batch.c - batches of fsts in device memory: their arrays, and the memory of operations.
  *
- * Batches that are made of one another share a context: stream and memory pool. Each owns its
- * arrays; what an operation needs besides is given back to the pool when it ends. */
+ * Batches derived from one another share a context, which is a stream and a memory pool. Each batch
+ * owns its arrays. The temporary memory of an operation returns to the pool when it ends. */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include "cuda/fstops/ops_batch.h"
 
@@ -22,7 +21,7 @@ void wf__gpu_context_release(wf__gpu_context *context) {
 
 static wf_status context_open(wf__gpu_context *context, wf_error *err) {
   struct cudaMemPoolProps props;
-  uint64_t keep = UINT64_MAX; /* freed memory stays with the pool for the next operation */
+  uint64_t keep = UINT64_MAX; /* freed memory stays in the pool for the next operation */
   memset(&props, 0, sizeof props);
   props.allocType = cudaMemAllocationTypePinned;
   props.location.type = cudaMemLocationTypeDevice;
@@ -109,7 +108,7 @@ void wf__gpu_batch_free(wf__gpu_batch *batch) {
   free(batch);
 }
 
-/* A batch of `count` fsts without arrays. Takes a share of the context. */
+/* Makes a batch of `count` fsts without arrays, which shares the context. */
 static wf_status batch_new(wf__gpu_context *context, size_t count, bool log_semiring,
                            wf__gpu_batch **out, wf_error *err) {
   wf__gpu_batch *batch = *out = wf__calloc(1, sizeof *batch);
@@ -147,7 +146,7 @@ wf_status wf__gpu_batch_reserve(wf__gpu_batch *batch, uint64_t num_states, uint6
   return WF_OK;
 }
 
-/* Bases and starts from the device, once the arrays are filled. */
+/* Reads the bases and starts from the device, once the arrays are filled. */
 static wf_status finish(wf__gpu_batch *batch, const char *what, wf_error *err) {
   wf__gpu_context *c = batch->context;
   wf__gpu_blocks scratch = {.count = 0};
@@ -165,7 +164,7 @@ static wf_status finish(wf__gpu_batch *batch, const char *what, wf_error *err) {
   return status;
 }
 
-/* Same bases and starts as `from`, other arrays. */
+/* Copies the bases and starts of `from`. */
 static wf_status copy_bases(const wf__gpu_batch *from, const wf__gpu_arrays *a, wf_error *err) {
   uint64_t count = from->f.num_fsts;
   cudaStream_t stream = from->context->stream;

@@ -1,4 +1,4 @@
-/* ops_batch.h - a batch of fsts in a GPU's memory, and what its operations share: ops_gpu.c
+/* ops_batch.h - a batch of fsts in device memory, and functions shared by its operations: ops_gpu.c
  * (structure), ops_sums.c (sums over paths). */
 #ifndef WF_CUDA_FSTOPS_OPS_BATCH_H
 #define WF_CUDA_FSTOPS_OPS_BATCH_H
@@ -7,14 +7,14 @@
 #include "cuda/fstops/ops_kernels.h"
 #include "fstops/device_batch.h"
 
-/* Shared by the batches that are made of one another. */
+/* Shared by batches that are derived from one another. */
 typedef struct wf__gpu_context {
   int device, users;
   cudaStream_t stream;
   cudaMemPool_t pool;
 } wf__gpu_context;
 
-/* Device memory that is freed together. */
+/* Blocks of device memory that are freed together. */
 enum { WF__GPU_MAX_BLOCKS = 40 };
 typedef struct wf__gpu_blocks {
   void *at[WF__GPU_MAX_BLOCKS];
@@ -24,17 +24,17 @@ typedef struct wf__gpu_blocks {
 struct wf__gpu_batch {
   wf__gpu_context *context;
   bool log_semiring;
-  bool trimmed; /* known to be: every state is on a path from its start to a final state */
+  bool trimmed; /* known to be trimmed: every state is on a path from its start to a final state */
   wf__gpu_fsts f;
   wf__gpu_blocks owned;
-  uint64_t *state_base, *arc_base; /* [num_fsts + 1], in host memory, as start and input_base */
-  int64_t *start;                  /* [num_fsts] of the batch's states; -1 */
-  uint64_t *input_base[2];         /* [num_fsts + 1], where there are origins */
-  wf_arc_origin *origins;          /* device; NULL: none */
-  double *gradients, *input_gradients[2]; /* device; NULL: not made */
+  uint64_t *state_base, *arc_base; /* [num_fsts + 1], in host memory, like start and input_base */
+  int64_t *start;                  /* [num_fsts] a state of the batch; -1: none */
+  uint64_t *input_base[2];         /* [num_fsts + 1], only with origins */
+  wf_arc_origin *origins;          /* device memory; NULL: none */
+  double *gradients, *input_gradients[2]; /* device memory; NULL: not computed */
 };
 
-/* The device arrays of a batch, to be filled: in the structure that the kernels read they are
+/* The device arrays of a batch, writable. In wf__gpu_fsts, which the kernels read, they are
  * const. */
 typedef struct wf__gpu_arrays {
   uint64_t *state_base, *off;
@@ -43,7 +43,7 @@ typedef struct wf__gpu_arrays {
   float *final_cost;
 } wf__gpu_arrays;
 
-/* `users` is 1: the caller's. */
+/* Creates a context with users = 1, the caller. */
 wf_status wf__gpu_context_create(int device, wf__gpu_context **out, wf_error *err);
 void wf__gpu_context_release(wf__gpu_context *context);
 
@@ -54,15 +54,15 @@ wf_status wf__ops_take(wf__gpu_context *context, wf__gpu_blocks *blocks, uint64_
                        (void **)&(pointer), err))
 void wf__ops_release(wf__gpu_context *context, wf__gpu_blocks *blocks);
 
-/* Copies on the context's stream; wf__ops_finish waits for it. */
+/* These copy on the context's stream; wf__ops_finish waits for them. */
 wf_status wf__ops_to_device(wf__gpu_context *context, void *to, const void *from, uint64_t bytes,
                             wf_error *err);
 wf_status wf__ops_to_host(wf__gpu_context *context, void *to, const void *from, uint64_t bytes,
                           wf_error *err);
 wf_status wf__ops_finish(wf__gpu_context *context, const char *what, wf_error *err);
 
-/* A new batch of as many fsts as `from`, filled by `make`, which reserves its arrays and writes
- * them all: bases and starts too. */
+/* Makes a batch of as many fsts as `from`. `make` reserves its arrays and fills all of them,
+ * including bases and starts. */
 typedef wf_status wf__gpu_make_fn(wf__gpu_batch *batch, const void *from, wf__gpu_blocks *scratch,
                                   int how, wf_error *err);
 wf_status wf__gpu_batch_make(const wf__gpu_batch *from, wf__gpu_make_fn *make, int how,
@@ -70,26 +70,26 @@ wf_status wf__gpu_batch_make(const wf__gpu_batch *from, wf__gpu_make_fn *make, i
 wf_status wf__gpu_batch_make_on(wf__gpu_context *context, size_t count, bool log_semiring,
                                 wf__gpu_make_fn *make, const void *from, int how, const char *what,
                                 wf__gpu_batch **out, wf_error *err);
-/* Copies of where the arcs of each fst's inputs begin, for a batch with origins. */
+/* For a batch with origins: copies where the arcs of each fst's inputs begin. */
 wf_status wf__gpu_batch_input_bases(wf__gpu_batch *to, const uint64_t *const from[2],
                                     wf_error *err);
 wf_status wf__gpu_batch_reserve(wf__gpu_batch *batch, uint64_t num_states, uint64_t num_arcs,
                                 wf__gpu_arrays *a, wf_error *err);
 
-/* As wf__gpu_batch_connect, but origins of arcs are kept: a composition's last step. */
+/* Same as wf__gpu_batch_connect, but keeps the origins of arcs. The last step of a composition. */
 wf_status wf__gpu_batch_trim(const wf__gpu_batch *batch, wf__gpu_batch **out, wf_error *err);
 
-/* The same of those fsts alone for which some[i] is not 0, in host memory; without origins. */
+/* Trims only the fsts with some[i] != 0 (host memory), without origins. */
 wf_status wf__gpu_batch_connect_some(const wf__gpu_batch *batch, const uint32_t *some,
                                      wf__gpu_batch **out, wf_error *err);
 
-/* Offsets, final costs, bases, and starts as `from` has them. */
+/* Copies the offsets, final costs, bases and starts of `from`. */
 wf_status wf__gpu_batch_copy_states(const wf__gpu_batch *from, const wf__gpu_arrays *a,
                                     wf_error *err);
 wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f,
                                 wf__gpu_incoming *in, wf_error *err);
-/* Levels and, in the same pass, sums to the end; how many levels there are, and states that have
- * one. */
+/* Finds the levels and, in the same pass, the sums to the end. Returns the number of levels and of
+ * states that have one. */
 wf_status wf__gpu_levels_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f,
                               bool log_semiring, wf__gpu_incoming *in, wf__gpu_levels *levels,
                               wf__gpu_sums *to_end, uint32_t *out_num_levels,

@@ -1,6 +1,6 @@
-/* ops_gpu.c - operations on batches of fsts in a GPU's memory (ops_batch.c), from the host's side:
- * room, order of launches, what comes back. Every operation waits for its end, so that its errors
- * are its own. */
+/* ops_gpu.c - the host side of operations on batches of fsts in device memory (ops_batch.c):
+ * memory, order of launches, results. Every operation waits for its end, so that an error is
+ * reported by the operation that caused it. */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 /* --- from host memory, from a composer --------------------------------------------------- */
 
-/* The arcs of one fst of a batch, their next states counting through. */
+/* Uploads the arcs of one fst of a batch, with next states numbered over the whole batch. */
 static wf_status upload_arcs(wf__gpu_batch *batch, const wf_fst_view *view, uint64_t state_base,
                              wf_arc *to, wf_error *err) {
   if (state_base == 0)
@@ -195,7 +195,7 @@ static wf_status sort(wf__gpu_context *c, wf__gpu_blocks *scratch, const uint32_
   return WF_OK;
 }
 
-/* By label, then by source: both sorts are stable. */
+/* Sorts by label, then by source. Both sorts are stable. */
 static wf_status make_arcsort(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch,
                               int by_olabel, wf_error *err) {
   const wf__gpu_batch *from = user;
@@ -228,7 +228,7 @@ wf_status wf__gpu_batch_arcsort(const wf__gpu_batch *batch, bool by_olabel, wf__
   return wf__gpu_batch_make(batch, make_arcsort, by_olabel, "sorting", out, err);
 }
 
-/* --- trimming, mirror image -------------------------------------------------------------- */
+/* --- trimming, reversal ------------------------------------------------------------------ */
 
 wf_status wf__gpu_incoming_find(wf__gpu_context *c, wf__gpu_blocks *scratch, const wf__gpu_fsts *f,
                                 wf__gpu_incoming *in, wf_error *err) {
@@ -270,7 +270,7 @@ static wf_status zeroed(wf__gpu_context *c, wf__gpu_blocks *scratch, uint64_t co
 
 struct trimming {
   const wf__gpu_batch *from;
-  const uint32_t *some; /* [num_fsts] in host memory: which fsts; NULL: all */
+  const uint32_t *some; /* [num_fsts] in host memory: the fsts to trim; NULL: all */
 };
 
 static wf_status make_connect(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch,
@@ -387,7 +387,7 @@ wf_status wf__gpu_batch_reverse(const wf__gpu_batch *batch, wf__gpu_batch **out,
   return wf__gpu_batch_make(batch, make_reverse, 0, "the mirror image", out, err);
 }
 
-/* --- what comes back --------------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------------- */
 
 wf_status wf__gpu_batch_get(const wf__gpu_batch *batch, size_t i, wf__csr *csr, int64_t *out_start,
                             wf_error *err) {

@@ -1,8 +1,8 @@
-/* ops_kernels.cu - kernels of operations on batches of fsts: labels, sorting, trimming, reversal,
- * sums over paths, gradients, best paths.
+/* ops_kernels.cu - the kernels of operations on batches of fsts: labels, sorting, trimming,
+ * reversal, sums over paths, gradients, best paths.
  *
- * A thread takes a state or an arc; states with many arcs are taken by their warp. Also compiled
- * for the imitated GPU of tests/fake_ops/, where a grid is one thread and a warp has one lane. */
+ * A thread processes a state or an arc; a warp processes a state with many arcs. Also compiled for
+ * the emulated GPU of tests/fake_ops/, where a grid is one thread and a warp has one lane. */
 #ifndef FAKE_CUDA
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
@@ -91,7 +91,7 @@ int wf__ops_labels(const wf_arc *arcs, wf_arc *out, u64 num_arcs, int how, void 
   return LAUNCH(labels_kernel, num_arcs, stream, arcs, out, num_arcs, how);
 }
 
-/* The state whose arcs an arc is among: by bisection, so that states with many arcs cost no more
+/* Finds the source state of each arc by binary search, so that a state with many arcs costs no more
  * than others. */
 __global__ static void source_kernel(const wf__gpu_fsts f, u32 *source) {
   FOR_ALL(i, f.num_arcs) {
@@ -142,7 +142,7 @@ int wf__ops_source_keys(const u32 *source, const u32 *index, u32 *keys, u64 coun
 __global__ static void incoming_off_kernel(const u32 *keys, u64 num_arcs, u64 *off,
                                            u64 num_states) {
   FOR_ALL(s, num_states + 1) {
-    u64 low = 0, high = num_arcs; /* the first key that is not below s */
+    u64 low = 0, high = num_arcs; /* finds the first key that is not below s */
     while (low < high) {
       u64 middle = (low + high) / 2;
       if (keys[middle] < s)
@@ -172,10 +172,10 @@ int wf__ops_gather(const wf_arc *arcs, const wf_arc_origin *origins, const u32 *
   return LAUNCH(gather_kernel, count, stream, arcs, origins, index, count, out, out_origins);
 }
 
-/* --- reaching ---------------------------------------------------------------------------- */
+/* --- reachability ------------------------------------------------------------------------ */
 
-/* A level's states are on its list; those they find go on the other. Who finds a state first does
- * not matter. */
+/* The states of a level are on one list, the states found go on the other. The result does not
+ * depend on which thread finds a state first. */
 struct reach_work {
   wf__gpu_fsts f;
   wf__gpu_incoming in;
@@ -293,7 +293,7 @@ int wf__ops_compact_bases(const wf__gpu_fsts *f, const u32 *keep, const u32 *num
                 out_start);
 }
 
-/* --- the mirror image -------------------------------------------------------------------- */
+/* --- reversal ---------------------------------------------------------------------------- */
 
 __global__ static void finals_kernel(const wf__gpu_fsts f, u32 *is_final) {
   FOR_ALL(s, f.num_states + 1) is_final[s] = s < f.num_states && f.final_cost[s] != INFINITY;
@@ -303,8 +303,8 @@ int wf__ops_finals(const wf__gpu_fsts *f, u32 *is_final, void *stream) {
   return LAUNCH(finals_kernel, f->num_states + 1, stream, *f, is_final);
 }
 
-/* State s of fst p becomes s + shift[p] + 1, behind the new start of p, whose arcs lead to the
- * final states; then come the arcs into p's first state, and so on. */
+/* State s of fst p becomes s + shift[p] + 1, after the new start of p. The arcs of the new start
+ * lead to the final states of p. They are followed by the arcs into p's first state, and so on. */
 __global__ static void reverse_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in,
                                       const u32 *rank, const u64 *shift, u64 *out_off,
                                       wf_arc *out_arcs, float *out_final) {
@@ -346,8 +346,8 @@ struct path_sum {
   u32 hops;
 };
 
-/* What the arcs of a state, or those into it, offer. Sums are read past the first-level cache:
- * others write them in the same launch. */
+/* The sums that the outgoing or incoming arcs of a state offer. Sums are read past the L1 cache,
+ * because other threads write them in the same launch. */
 struct offers {
   wf__gpu_fsts f;
   wf__gpu_incoming in;
@@ -368,7 +368,7 @@ __device__ static bool is_better(const path_sum &a, const path_sum &b) {
   return a.cost < b.cost || (a.cost == b.cost && a.cost != INFINITY && a.hops < b.hops);
 }
 
-/* The sum of `init` and all offers to a state, by one lane (stride 1) or the warp. */
+/* The sum of `init` and all offers to a state, by one lane (stride 1) or a warp. */
 __device__ static path_sum add_up(const offers &o, u32 state, path_sum init, int log_semiring,
                                   u32 first, u32 stride) {
   u64 begin = o.begin(state), end = o.begin(state + 1);
@@ -405,8 +405,8 @@ __device__ static void put_sum(const wf__gpu_sums &sums, u32 s, const path_sum &
   if (sums.hops != nullptr) sums.hops[s] = sum.hops;
 }
 
-/* A state of a level: its sum, and one arc less for those before it; those without any left make
- * the next level. */
+/* Visits a state of a level: computes its sum and decrements `remaining` of its predecessors. Those
+ * that reach 0 form the next level. */
 struct level_work {
   offers out;
   u32 *remaining, *next_list, *next_count;
@@ -510,7 +510,8 @@ int wf__ops_from_start(const wf__gpu_fsts *f, const wf__gpu_incoming *in,
 #endif
 }
 
-/* A round of the iteration: all states without a level, from the sums of the round before. */
+/* A round of the iteration: updates all states without a level from the sums of the previous
+ * round. */
 __global__ static void iterate_kernel(const offers from, const wf__gpu_sums next,
                                       const u32 *remaining, int log_semiring, double tolerance,
                                       u32 *changed) {
@@ -521,7 +522,7 @@ __global__ static void iterate_kernel(const offers from, const wf__gpu_sums next
     bool open = mine < f.num_states && remaining[mine] != 0,
          many = open && from.begin((u32)mine + 1) - from.begin((u32)mine) > MANY_ARCS;
     u32 mask = __ballot_sync(ALL_LANES, many);
-    for (u32 turn = 0;; turn++) { /* first the lanes' own states, then those of many arcs */
+    for (u32 turn = 0;; turn++) { /* first each lane's own state, then those with many arcs */
       u32 s = (u32)mine, first = 0, stride = 1;
       bool work = open && !many;
       if (turn > 0) {
@@ -605,14 +606,14 @@ int wf__ops_input_gradients(const wf__gpu_fsts *f, const wf__gpu_incoming *in,
 
 /* --- best paths -------------------------------------------------------------------------- */
 
-/* Costs as integers in the same order. */
+/* Maps a cost to an integer of the same order. */
 __device__ static ull key_of(double cost) {
   ull bits = (ull)__double_as_longlong(cost + 0.0); /* -0 becomes 0 */
   return bits >> 63 ? ~bits : bits | (ull)1 << 63;
 }
 
-/* Of the final states the cheapest, then the one with fewest arcs before it, then the first: a pass
- * for each. */
+/* Chooses each fst's best final state: the cheapest, then the one with the fewest arcs before it,
+ * then the first. One pass for each criterion. */
 __global__ static void ends_kernel(const wf__gpu_fsts f, const wf__gpu_sums sums, ull *keys,
                                    int pass) {
   FOR_ALL(s, f.num_states) {
@@ -634,8 +635,9 @@ int wf__ops_ends(const wf__gpu_fsts *f, const wf__gpu_sums *from_start, ull *key
   return code;
 }
 
-/* Backwards from the end, a warp an fst: an arc that makes the state's cost with one arc more than
- * its source has. Sums that were iterated are exact, so there is one; of several, the first. */
+/* Traces the best path back from its end, one warp for each fst. Each step takes the first arc
+ * whose source has one hop less and whose cost adds up exactly to the state's cost. The iterated
+ * sums are exact, so there is such an arc. */
 __global__ static void walk_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in,
                                    const wf__gpu_sums sums, const ull *keys, const u64 *path_base,
                                    const u64 *state_base, wf_arc *path) {

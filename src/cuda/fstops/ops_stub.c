@@ -1,5 +1,5 @@
-/* ops_stub.c - the errors of a build without CUDA for batches of fsts on a GPU. No such
- * batch can exist, so the other calls are never made. */
+/* ops_stub.c - batches of fsts on a GPU in a build without CUDA: every call fails. No batch can
+ * exist, so only the calls that create one are ever made. */
 #ifndef WARPFST_CUDA
 #include "fstops/device_batch.h"
 

@@ -1,8 +1,7 @@
 /* ops_sums.c - sums over paths on a GPU: distances, forward scores and their gradients, best paths.
  *
- * States that no cycle lies behind go level by level, in two launches. The others are iterated,
- * round by round, until nothing moves (tropical) or nothing moves by more than a thousandth of
- * delta (log). */
+ * States that reach no cycle are computed level by level, in two launches. The others are iterated
+ * in rounds until nothing changes (tropical) or nothing changes by more than delta / 1000 (log). */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include <string.h>
 
@@ -19,11 +18,11 @@ struct sums {
   wf__gpu_sums to_end, from_start;
 };
 
-/* What is wanted of them. */
+/* The sums to compute. */
 enum { TO_END = 1, FROM_START = 2, HOPS = 4 };
 
-/* A best path has fewer arcs than there are states, so after as many rounds a look must find
- * nothing moved. */
+/* A best path has fewer arcs than there are states. So after that many rounds nothing may change,
+ * unless there is a cycle of negative cost. */
 static wf_status too_many_rounds(const wf__gpu_batch *batch, uint64_t rounds, wf_error *err) {
   if (!batch->log_semiring && batch->f.num_states < rounds)
     return wf__fail(err, WF_ERR_NEGATIVE_CYCLE, "a cycle of negative cost");
@@ -140,7 +139,7 @@ wf_status wf__gpu_batch_distances(const wf__gpu_batch *batch, bool reverse, doub
 
 /* --- forward score ----------------------------------------------------------------------- */
 
-/* Those of the arcs that the batch was composed of. */
+/* Computes the gradients of the arcs of the composition's inputs. */
 static wf_status make_input_gradients(wf__gpu_batch *batch, const struct sums *s,
                                       wf__gpu_blocks *scratch, wf_error *err) {
   wf__gpu_context *c = batch->context;
@@ -219,7 +218,8 @@ wf_status wf__gpu_batch_gradients(const wf__gpu_batch *batch, size_t i, wf_gradi
 
 /* --- best paths -------------------------------------------------------------------------- */
 
-/* Bases, starts, and offsets of the paths, in host memory; `keys` as wf__ops_ends left them. */
+/* Sets the bases, starts and offsets of the paths, in host memory. `keys` are the results of
+ * wf__ops_ends. */
 static wf_status lay_out(wf__gpu_batch *batch, const unsigned long long *keys, uint64_t *path_base,
                          uint64_t **out_off, wf_error *err) {
   uint64_t count = batch->f.num_fsts, num_states = 0, num_arcs = 0;

@@ -1,6 +1,6 @@
-/* rmepsilon_gpu.c - epsilon removal on a GPU, from the host's side: trimming, marks, levels of
- * epsilon arcs, the results of a level, what is written. The host looks at the number of items of
- * each level, and of arcs that stay of them. */
+/* rmepsilon_gpu.c - the host side of epsilon removal on a GPU: trimming, marks, levels of epsilon
+ * arcs, the results of each level, output. The host reads back two numbers a level: the items, and
+ * the arcs that remain after merging. */
 #if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
 #include "cuda/fstops/rmepsilon_kernels.h"
 
@@ -12,12 +12,12 @@ struct removal {
   wf__gpu_blocks *scratch;
   bool log_semiring;
   wf__gpu_removal r;
-  wf__gpu_incoming in; /* of the epsilon arcs */
+  wf__gpu_incoming in; /* incoming epsilon arcs */
   wf__gpu_levels levels;
   uint32_t num_levels;
   uint32_t *level_state, *level_arc; /* [num_levels + 1] in host memory: where levels begin in the
                                         order, and in arc_at */
-  wf__gpu_blocks pools;              /* of results; the last one has room */
+  wf__gpu_blocks pools;              /* memory of results; only the last block has free space */
   wf_arc *pool;
   uint64_t pool_size, pool_cap;
 };
@@ -44,7 +44,7 @@ static wf_status scan64(struct removal *self, wf__gpu_blocks *blocks, uint64_t *
 
 /* --- the graph of epsilons, its levels --------------------------------------------------- */
 
-/* Those reached from the starts: all of them where fsts are trimmed. */
+/* Marks the states that are reachable from the starts: all of them if all fsts are trimmed. */
 static wf_status find_reached(struct removal *self, bool trimmed, wf_error *err) {
   wf__gpu_context *c = self->c;
   uint64_t n = self->r.f.num_states;
@@ -89,7 +89,7 @@ static wf_status find_epsilons(struct removal *self, bool trimmed, wf_error *err
   return WF_OK;
 }
 
-/* Where levels begin, in host memory; on the device, arcs in their order. */
+/* Finds where levels begin (in host memory) and the arcs in the order of levels (on the device). */
 static wf_status find_levels(struct removal *self, wf_error *err) {
   wf__gpu_context *c = self->c;
   wf__gpu_removal *r = &self->r;
@@ -127,7 +127,7 @@ static wf_status find_levels(struct removal *self, wf_error *err) {
 
 /* --- levels ------------------------------------------------------------------------------ */
 
-/* Room for `count` arcs that later levels will read. */
+/* Allocates `count` arcs, which later levels will read. */
 static wf_status take_pool(struct removal *self, uint64_t count, wf_arc **out, wf_error *err) {
   if (self->pool_cap - self->pool_size < count) {
     self->pool_cap = 2 * self->pool_cap > count ? 2 * self->pool_cap : count;
@@ -161,7 +161,7 @@ static wf_status make_items(struct removal *self, wf__gpu_blocks *room,
   return WF_OK;
 }
 
-/* Equal items become one. */
+/* Merges equal items. */
 static wf_status merge_items(struct removal *self, wf__gpu_blocks *room,
                              wf__gpu_removal_level *level, wf_error *err) {
   wf__gpu_context *c = self->c;
@@ -206,7 +206,7 @@ static wf_status do_level(struct removal *self, uint32_t k, wf__gpu_blocks *room
   return merge_items(self, room, &level, err);
 }
 
-/* --- what is written --------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------ */
 
 static wf_status write_result(struct removal *self, const uint32_t *drop, wf__gpu_batch *batch,
                               wf_error *err) {
@@ -245,7 +245,8 @@ static wf_status write_result(struct removal *self, const uint32_t *drop, wf__gp
   return WF_OK;
 }
 
-/* Of each fst, whether it was trimmed: then states that only epsilons enter are dropped. */
+/* trimmed: whether each fst was trimmed. In a trimmed fst, states that only epsilons enter are
+ * dropped. */
 struct request {
   const wf__gpu_batch *from;
   const uint32_t *trimmed; /* [num_fsts] in host memory */
@@ -271,7 +272,7 @@ static wf_status remove_epsilons(struct removal *self, const struct request *req
   return write_result(self, drop, batch, err);
 }
 
-/* An empty batch has no levels. */
+/* A batch without states has no levels and is only copied. */
 static wf_status make_removal(wf__gpu_batch *batch, const void *user, wf__gpu_blocks *scratch,
                               int how, wf_error *err) {
   const struct request *request = user;
@@ -292,9 +293,9 @@ static wf_status make_removal(wf__gpu_batch *batch, const void *user, wf__gpu_bl
   return status;
 }
 
-/* --- the whole --------------------------------------------------------------------------- */
+/* --- entry point ------------------------------------------------------------------------- */
 
-/* 1 for fsts all of whose sums of costs are finite, as the CPU asks. */
+/* Sets moderate[i] to 1 if all sums of costs of fst i are finite, by the CPU's rule. */
 static wf_status find_moderate(const wf__gpu_batch *batch, wf__gpu_blocks *scratch,
                                uint32_t *moderate, wf_error *err) {
   wf__gpu_context *c = batch->context;
@@ -312,8 +313,8 @@ static wf_status find_moderate(const wf__gpu_batch *batch, wf__gpu_blocks *scrat
   return wf__ops_finish(c, "costs", err);
 }
 
-/* Fsts with sums of costs that may be infinite are trimmed behind, the others before, as on the
- * CPU; those without a start become empty in either case. */
+/* Same order as on the CPU: fsts whose sums of costs may become infinite are trimmed after epsilon
+ * removal, the others before. Fsts without a start become empty in either case. */
 static wf_status trim_and_remove(const wf__gpu_batch *batch, bool connect, uint32_t *before,
                                  uint32_t *behind, wf__gpu_batch **out, wf_error *err) {
   wf__gpu_batch *trimmed = NULL, *removed = NULL;

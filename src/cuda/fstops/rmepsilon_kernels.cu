@@ -1,5 +1,5 @@
-/* rmepsilon_kernels.cu - kernels of epsilon removal (rmepsilon_kernels.h). Also compiled for the
- * imitated GPU of tests/fake_ops/. */
+/* rmepsilon_kernels.cu - the kernels of epsilon removal (rmepsilon_kernels.h). Also compiled for
+ * the emulated GPU of tests/fake_ops/. */
 #ifndef FAKE_CUDA
 #include <cub/device/device_radix_sort.cuh>
 #endif
@@ -19,7 +19,7 @@ int wf__rmepsilon_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 *v
 /* --- marks, and the graph of epsilons ---------------------------------------------------- */
 
 __global__ static void moderate_kernel(const wf__gpu_fsts f, const u32 *source, u32 *moderate) {
-  const float limit = 1e28f; /* as the CPU's */
+  const float limit = 1e28f; /* same limit as on the CPU */
   FOR_ALL(i, f.num_arcs)
   if (!(fabsf(f.arcs[i].weight) < limit)) moderate[fst_of(f, source[i])] = 0;
   FOR_ALL(s, f.num_states)
@@ -104,19 +104,19 @@ int wf__rmepsilon_level_arcs(const wf__gpu_removal *r, const u32 *level_off, u32
 
 /* --- a level ----------------------------------------------------------------------------- */
 
-/* One epsilon arc is the only way on: nobody will ask for such a state but other states' epsilon
- * arcs. */
+/* A state whose only way on is one epsilon arc is an alias of that arc's target. Only epsilon arcs
+ * of other states need its result. */
 __device__ static bool is_alias(const wf__gpu_removal &r, u32 s) {
   u64 begin = r.f.off[s];
   return r.f.off[s + 1] - begin == 1 && r.is_epsilon[begin] && r.f.final_cost[s] == INFINITY &&
          !r.kept[s];
 }
 
-/* The result that an epsilon arc stands for, and at what cost. */
+/* The result that an epsilon arc leads to, and the cost of getting there. */
 __device__ static wf__gpu_result result_at(const wf__gpu_removal &r, const wf_arc &arc,
                                            double *cost) {
   wf__gpu_result result = r.results[arc.nextstate];
-  *cost = 0.0 + (double)arc.weight; /* no negative zero, as on the CPU */
+  *cost = 0.0 + (double)arc.weight; /* turns -0 into 0, as on the CPU */
   if (result.alias == arc.nextstate) return result;
   *cost += result.alias_cost;
   bool none = result.alias_cost == INFINITY;
@@ -146,7 +146,7 @@ __device__ static double plus(int log_semiring, double a, double b) {
   return log_semiring ? wf__log_add(a, b) : a < b ? a : b;
 }
 
-/* Final costs, by a lane each or the warp. */
+/* Computes final costs, by one lane or a warp for each state. */
 struct finals_work {
   wf__gpu_removal r;
   int log_semiring;
@@ -192,7 +192,7 @@ int wf__rmepsilon_count(const wf__gpu_removal *r, const wf__gpu_removal_level *l
                    : LAUNCH(finals_kernel, level->num_states, stream, *r, *level, log_semiring);
 }
 
-/* The last element of off[0 .. count] that is not above `at`. */
+/* The last index i < count with off[i] <= at. */
 template <class T>
 __device__ static u64 part_of(const T *off, u64 count, u64 at) {
   u64 low = 0, high = count;
@@ -235,8 +235,8 @@ __device__ static bool is_same(const wf__gpu_removal_level &level, u32 x, u32 y)
          level.owner[x] == level.owner[y];
 }
 
-/* A thread takes the items of one hash, which are equal but for collisions. Costs are added in the
- * order of the items. */
+/* A thread merges the items with one hash, which are equal except for collisions. Costs are added
+ * in the order of the items. */
 __global__ static void merge_kernel(const wf__gpu_removal_level level, int log_semiring) {
   FOR_ALL(at, level.num_items) {
     if (at != 0 && level.sorted[at] == level.sorted[at - 1]) continue;
@@ -285,7 +285,7 @@ int wf__rmepsilon_store(const wf__gpu_removal *r, const wf__gpu_removal_level *l
   return LAUNCH(store_kernel, level->num_items + level->num_states, stream, *r, *level);
 }
 
-/* --- what is written --------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------ */
 
 __global__ static void written_kernel(const wf__gpu_removal r, const u32 *drop, u32 *written) {
   FOR_ALL(s, r.f.num_states + 1)
@@ -296,7 +296,7 @@ int wf__rmepsilon_written(const wf__gpu_removal *r, const u32 *drop, u32 *writte
   return LAUNCH(written_kernel, r->f.num_states + 1, stream, *r, drop, written);
 }
 
-/* States that are not kept have no arcs. */
+/* States that are not kept get no arcs and are not final. */
 __global__ static void sizes_kernel(const wf__gpu_removal r, const u32 *written, const u32 *number,
                                     u64 *out_arcs, float *out_final, u32 *from) {
   FOR_ALL(s, r.f.num_states) {
