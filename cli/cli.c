@@ -78,7 +78,7 @@ void cli_rules(cli_parser *parser, const cli_rule *rules) {
 void cli_table(cli_parser *parser, const char *name, void *config) {
   const wf_option_table *table = wf_option_table_find(name);
   if (table == NULL || parser->num_tables == CLI_MAX_TABLES) {
-    fprintf(stderr, "warpfst: internal: option table '%s'\n", name);
+    fprintf(stderr, "warpfst: internal error: cannot add option table '%s'\n", name);
     exit(CLI_USAGE);
   }
   wf_config_init(table, config, table->struct_size);

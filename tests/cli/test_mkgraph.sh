@@ -80,7 +80,7 @@ expect 2 'no word in common' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=
 [ ! -e y.wfst ] || fail "a failed run left a file"
 expect 4 'compose L o G' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --max-states=1000 -o y.wfst
 expect 3 'nothere' mkgraph --tokens=nothere --lm="$ctc/lm3.arpa.gz" -o y.wfst
-expect 2 '--tokens is needed' mkgraph --lm=x -o y.wfst
+expect 2 '--tokens is required' mkgraph --lm=x -o y.wfst
 expect 2 'either --lm or --grammar' mkgraph --tokens=x -o y.wfst
 expect 2 "unknown subcommand 'hclg'" "$WARPFST" mkgraph hclg
 expect 3 'keep' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --keep-steps=/proc/keep -o y.wfst

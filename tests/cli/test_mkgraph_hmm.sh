@@ -117,8 +117,8 @@ expect 2 'compose C o LG: the result is empty: every sentence needs a phone' mkg
 expect 0 'zero.wfst: [1-9][0-9]* states' mkgraph --lexicon=odd.dict --grammar=zero.fst --words=odd.words -o zero.wfst
 expect 4 'compose L o G' mkgraph --lexicon=$dict --lm=small.arpa --max-states=1000 -o no.wfst
 expect 3 'nowhere: cannot open' "$WARPFST" mkgraph hmm --am=nowhere --lexicon=$dict --lm=small.arpa -o no.wfst
-expect 2 '--am is needed' "$WARPFST" mkgraph hmm --lexicon=$dict --lm=small.arpa -o no.wfst
-expect 2 '--lexicon is needed' mkgraph --lm=small.arpa -o no.wfst
+expect 2 '--am is required' "$WARPFST" mkgraph hmm --lexicon=$dict --lm=small.arpa -o no.wfst
+expect 2 '--lexicon is required' mkgraph --lm=small.arpa -o no.wfst
 [ ! -e no.wfst ] || fail "a failed run left a file"
 
 # 5. A model whose labels are not columns + 1 (one senone with two self-loops): the table goes beside the graph, and the decoder finds it.
