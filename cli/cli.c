@@ -107,7 +107,8 @@ static void print_option(const wf_option *row) {
                      : row->type == WF_OPTION_ENUM ? row->unit
                                                    : "N";
   snprintf(left, sizeof left, "  --%s%s%s", name, flag ? "" : "=", flag ? "" : unit);
-  snprintf(def, sizeof def, "%.7g", row->def);
+  bool whole = row->type == WF_OPTION_I32 || row->type == WF_OPTION_I64;
+  snprintf(def, sizeof def, whole ? "%.0f" : "%.7g", row->def);
   if (flag) {
     snprintf(tail, sizeof tail, row->def != 0 ? " (default: on; --no-%s)" : " (default: off)",
              name);

@@ -59,7 +59,7 @@ static void print_end(const struct request *request, const cli_steps *steps,
   const wf_ctc_graph_result *result = &parts->result;
   uint64_t not_spoken = result->lm_words_missing + parts->arpa_stats.num_oov_words;
   if (wf_lexicon_num_skipped(parts->lexicon) != 0)
-    fprintf(stderr, "words left out for unknown tokens: %zu\n",
+    fprintf(stderr, "words skipped because of unknown tokens: %zu\n",
             wf_lexicon_num_skipped(parts->lexicon));
   if (not_spoken != 0)
     fprintf(stderr, "words of the LM that the lexicon lacks: %llu\n",

@@ -22,9 +22,10 @@ void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices) {
                "frames, with unscaled acoustic costs (sets --lattice-beam=8 if it is not given)");
   cli_flag_bool(parser, "raw-lattice", 0, &lattices->raw,
                 "with --lattice: write raw lattices, as the search makes them");
-  cli_flag_bool(parser, "unaligned-lattice", 0, &lattices->unaligned,
-                "with --lattice: do not align arcs to words: fewer states and arcs, but an arc's "
-                "frames may differ from those of its word");
+  cli_flag_bool(
+      parser, "unaligned-lattice", 0, &lattices->unaligned,
+      "with --lattice: do not align arcs to words, which gives fewer states and arcs, but an arc's "
+      "frames may differ from those of its word");
   cli_flag_bool(parser, "confidence", 0, &lattices->confidence,
                 "write a confidence for each word in CTM and JSON: its posterior in the lattice");
   cli_flag_i64(

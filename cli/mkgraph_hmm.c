@@ -33,62 +33,65 @@ struct parts {
 
 /* --- reports ----------------------------------------------------------------------------- */
 
-struct odd {
+/* Something unusual that is counted and reported: its JSON key, its text, and the names that
+ * occurred. */
+struct notice {
   const char *name, *text;
   const wf_tally *tally;
 };
-enum { NUM_ODD = 5 };
+enum { NUM_NOTICES = 5 };
 
-static void list_odd(const struct parts *parts, struct odd odd[NUM_ODD]) {
+static void list_notices(const struct parts *parts, struct notice notices[NUM_NOTICES]) {
   static const wf_tally none;
   const wf_tally *skipped = parts->lexicon != NULL ? wf_lexicon_skipped(parts->lexicon) : &none;
-  odd[0] = (struct odd){"lexicon_skipped",
-                        "entries of the lexicon left out for phones that the model lacks", skipped};
-  odd[1] = (struct odd){"lm_words_missing", "words of the LM that the lexicon lacks",
-                        &parts->result.lm_words_missing};
-  odd[2] = (struct odd){"lexicon_words_missing", "words of the lexicon that the LM lacks",
-                        &parts->result.lexicon_words_missing};
-  odd[3] = (struct odd){"hmm_substituted",
-                        "phones in a context that the model lacks, with the HMM of another",
-                        &parts->result.hmm_substituted};
-  odd[4] = (struct odd){"hmm_dropped", "phones in a context that the model lacks, left out",
-                        &parts->result.hmm_dropped};
+  notices[0] = (struct notice){"lexicon_skipped",
+                               "lexicon entries skipped because the model lacks a phone", skipped};
+  notices[1] = (struct notice){"lm_words_missing", "words of the LM that the lexicon lacks",
+                               &parts->result.lm_words_missing};
+  notices[2] = (struct notice){"lexicon_words_missing", "words of the lexicon that the LM lacks",
+                               &parts->result.lexicon_words_missing};
+  notices[3] = (struct notice){
+      "hmm_substituted",
+      "phones in a context that the model lacks, replaced by the HMM of another context",
+      &parts->result.hmm_substituted};
+  notices[4] = (struct notice){"hmm_dropped", "phones in a context that the model lacks, dropped",
+                               &parts->result.hmm_dropped};
 }
 
-static void print_odd_line(const struct odd *odd) {
-  if (odd->tally->count == 0) return;
-  fprintf(stderr, "%s: %llu (", odd->text, (unsigned long long)odd->tally->count);
-  for (uint64_t i = 0; i < WF_TALLY_NAMES && i < odd->tally->count; i++)
-    fprintf(stderr, "%s%s", i != 0 ? ", " : "", odd->tally->names[i]);
-  fprintf(stderr, "%s)\n", odd->tally->count > WF_TALLY_NAMES ? ", ..." : "");
+static void print_notice_line(const struct notice *notice) {
+  if (notice->tally->count == 0) return;
+  fprintf(stderr, "%s: %llu (", notice->text, (unsigned long long)notice->tally->count);
+  for (uint64_t i = 0; i < WF_TALLY_NAMES && i < notice->tally->count; i++)
+    fprintf(stderr, "%s%s", i != 0 ? ", " : "", notice->tally->names[i]);
+  fprintf(stderr, "%s)\n", notice->tally->count > WF_TALLY_NAMES ? ", ..." : "");
 }
 
-static void print_odd_json(const struct odd *odd) {
-  printf("\"%s\": {\"count\": %llu, \"first\": [", odd->name,
-         (unsigned long long)odd->tally->count);
-  for (uint64_t i = 0; i < WF_TALLY_NAMES && i < odd->tally->count; i++) {
+static void print_notice_json(const struct notice *notice) {
+  printf("\"%s\": {\"count\": %llu, \"first\": [", notice->name,
+         (unsigned long long)notice->tally->count);
+  for (uint64_t i = 0; i < WF_TALLY_NAMES && i < notice->tally->count; i++) {
     if (i != 0) printf(", ");
-    cli_json_string(stdout, odd->tally->names[i]);
+    cli_json_string(stdout, notice->tally->names[i]);
   }
   printf("]}, ");
 }
 
 static void print_end(const struct request *request, const cli_steps *steps,
                       const struct parts *parts) {
-  struct odd odd[NUM_ODD];
-  list_odd(parts, odd);
+  struct notice notices[NUM_NOTICES];
+  list_notices(parts, notices);
   if (request->json) {
     printf("{\"output\": ");
     cli_json_string(stdout, request->output);
     printf(", \"seconds\": %.6f, \"peak_bytes\": %llu, ", cli_now_s() - steps->begin_s,
            (unsigned long long)cli_peak_bytes());
-    for (int i = 0; i < NUM_ODD; i++) print_odd_json(&odd[i]);
+    for (int i = 0; i < NUM_NOTICES; i++) print_notice_json(&notices[i]);
     cli_steps_json(steps);
     printf("}\n");
   }
   if (request->quiet) return;
   cli_progress_end();
-  for (int i = 0; i < NUM_ODD; i++) print_odd_line(&odd[i]);
+  for (int i = 0; i < NUM_NOTICES; i++) print_notice_line(&notices[i]);
   cli_steps_end(steps, request->output, parts->result.graph);
 }
 

@@ -74,7 +74,7 @@ diff char.txt "$ctc/lexicon_char.txt"
 # 6. What goes wrong says where.
 printf 'A AH\nB XX\n' >bad.txt
 expect 3 "bad.txt:2: word 'B': 'XX' is not in the token table" mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=bad.txt --lm="$ctc/lm3.arpa.gz" -o x.wfst
-expect 0 'words left out for unknown tokens: 1' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=bad.txt --unknown=skip --lm="$ctc/lm3.arpa.gz" -o x.wfst
+expect 0 'words skipped because of unknown tokens: 1' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=bad.txt --unknown=skip --lm="$ctc/lm3.arpa.gz" -o x.wfst
 printf 'QQQQ AH\n' >foreign.txt
 expect 2 'no word in common' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=foreign.txt --lm="$ctc/lm3.arpa.gz" -o y.wfst
 [ ! -e y.wfst ] || fail "a failed run left a file"
