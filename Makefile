@@ -1,4 +1,4 @@
-# Short verbs over ./run, which says what each does.
+# Short names for the verbs of ./run; `./run help` explains them.
 .PHONY: build test test-gpu demo bench fuzz clean
 build test test-gpu demo bench fuzz:
 	./run $@

@@ -1,13 +1,14 @@
-/* aligner_source.c - where a command takes the knowledge from how words are made of tokens or
- * phones: the graph, a token table, a lexicon, an acoustic model. */
+/* aligner_source.c - makes the word aligner of a command from a graph, a token table, a lexicon or
+ * an acoustic model. */
 #include "aligner_source.h"
 
 static void common_flags(cli_parser *parser, aligner_source *source) {
   cli_flag_str(parser, "tokens", 0, &source->tokens_path, "FILE",
-               "word times of CTC: token table in which U+2581 marks the start of words, or with "
-               "--lexicon any");
-  cli_flag_str(parser, "lexicon", 0, &source->lexicon_path, "FILE",
-               "word times by this lexicon over --tokens or the phones of --am");
+               "word times of CTC models: token table in which U+2581 marks the start of words; "
+               "with --lexicon, any token table");
+  cli_flag_str(
+      parser, "lexicon", 0, &source->lexicon_path, "FILE",
+      "word times from this lexicon, whose units are the tokens of --tokens or the phones of --am");
 }
 
 static const cli_rule lattice_rules[] = {
@@ -28,20 +29,20 @@ static const cli_rule decode_rules[] = {
 
 void aligner_flags(cli_parser *parser, aligner_source *source) {
   cli_flag_str(parser, "graph", 0, &source->graph_path, "FILE",
-               "find words in alignments with the tables of a graph built by 'warpfst mkgraph'");
+               "word times from the tables in a graph built by 'warpfst mkgraph'");
   common_flags(parser, source);
   cli_flag_str(parser, "am", 0, &source->am.path, "MODEL",
-               "word times of hybrid models: Kaldi's final.mdl or the folder with it; with "
-               "--lexicon also a folder of CMU Sphinx");
+               "word times of hybrid models: Kaldi's final.mdl or the folder that contains it; "
+               "with --lexicon also a model folder of CMU Sphinx");
   cli_flag_str(parser, "lang", 0, &source->am.lang, "FOLDER",
-               "with --am: lang folder that has phones.txt and phones/word_boundary.txt");
+               "with --am: Kaldi's lang folder, with phones.txt and phones/word_boundary.txt");
   cli_rules(parser, lattice_rules);
 }
 
 void aligner_decode_flags(cli_parser *parser, aligner_source *source) {
   common_flags(parser, source);
   cli_flag_str(parser, "lang", 0, &source->am.lang, "FOLDER",
-               "word times by Kaldi's phones, with --am: lang folder that has phones.txt and "
+               "word times from the phones of --am: Kaldi's lang folder, with phones.txt and "
                "phones/word_boundary.txt");
   cli_rules(parser, decode_rules);
 }
@@ -50,9 +51,9 @@ static wf_status read_lexicon(const aligner_source *source, const wf_symbols *un
                               const char *blank, wf_lexicon **out, wf_error *err) {
   wf_lexicon_options options;
   wf_lexicon_options_init(&options);
-  options.unknown = 1; /* words of unknown tokens are in no path */
+  options.unknown = 1; /* skip: no path contains a word with an unknown token */
   options.blank = blank;
-  options.variants = blank != NULL; /* dictionaries of hybrid models */
+  options.variants = blank != NULL; /* dictionaries of hybrid models write them as word(2) */
   return wf_lexicon_read(source->lexicon_path, units, &options, out, err);
 }
 
@@ -106,8 +107,9 @@ static wf_status from_graph(const aligner_source *source, wf_word_aligner **out,
 wf_status aligner_open(aligner_source *source, const wf_symbols *words, wf_error *err) {
   if (source->lexicon_path != NULL && words == NULL) {
     err->code = WF_ERR_ARGUMENT;
-    snprintf(err->message, sizeof err->message,
-             "the graph has no table of words: --lexicon needs --words");
+    snprintf(
+        err->message, sizeof err->message,
+        "--lexicon needs a symbol table of the words; the graph has none, give it with --words");
     return err->code;
   }
   if (source->graph_path != NULL) return from_graph(source, &source->aligner, err);
@@ -119,7 +121,7 @@ wf_status aligner_attach(aligner_source *source, const wf_symbols *words, wf_fst
                          wf_error *err) {
   wf_fst *with;
   if (source->tokens_path == NULL && source->lexicon_path == NULL && source->am.lang == NULL)
-    return WF_OK; /* --am alone is there for its columns */
+    return WF_OK; /* --am alone only gives the score columns */
   wf_status status = aligner_open(source, words, err);
   if (status != WF_OK || source->aligner == NULL) return status;
   status = wf_fst_with_word_aligner(*fst, source->aligner, &with, err);
@@ -140,7 +142,8 @@ wf_status aligner_apply(const aligner_source *source, wf_lattice_entry *entry, w
   if (status != WF_OK) return status;
   if (forced > 0)
     cli_note(
-        "utterance '%s': %llu arcs whose labels are not those of a word; times are guesses there",
+        "utterance '%s': the labels of %llu arcs are not a pronunciation of their word; their "
+        "times are estimates",
         entry->key, (unsigned long long)forced);
   wf_compact_lattice_free(entry->compact);
   entry->compact = aligned;

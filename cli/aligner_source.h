@@ -1,10 +1,10 @@
-/* aligner_source.h - how a command finds words in alignments. */
+/* aligner_source.h - the word aligner of a command: where it comes from, and its use. */
 #ifndef WARPFST_CLI_ALIGNER_SOURCE_H
 #define WARPFST_CLI_ALIGNER_SOURCE_H
 
 #include "am_model.h"
 
-/* At most one of graph, tokens and am. Without any, word times are not changed. */
+/* At most one of graph, tokens and am is set. If none is set, word times are not changed. */
 typedef struct aligner_source {
   const char *graph_path, *tokens_path, *lexicon_path;
   am_source am;

@@ -15,10 +15,10 @@ void am_flags(cli_parser *parser, am_source *source) {
                "Kaldi: the model's decision tree (default: `tree` beside final.mdl)");
   cli_flag_str(
       parser, "lang", 0, &source->lang, "FOLDER",
-      "Kaldi: folder with phones.txt and phones/ (default: phones are called by their numbers)");
+      "Kaldi: lang folder with phones.txt and phones/ (default: phone names are their numbers)");
 }
 
-/* folder/file into `path`; is it there? */
+/* Writes folder/file to `path`. Returns whether that file exists. */
 static bool there(const char *folder, const char *file, char path[PATH_BYTES]) {
   return snprintf(path, PATH_BYTES, "%s/%s", folder, file) < PATH_BYTES && access(path, F_OK) == 0;
 }
@@ -45,7 +45,7 @@ wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_err
   if (am_is_sphinx(source)) {
     if (source->tree != NULL || source->lang != NULL)
       return fail(err, WF_ERR_ARGUMENT, source->path,
-                  "no final.mdl in this folder; --tree and --lang need one");
+                  "--tree and --lang are for Kaldi models, but this folder has no final.mdl");
     return wf_hmm_read_sphinx(source->path, out, err);
   }
   snprintf(folder, sizeof folder, "%s", source->path);
@@ -62,7 +62,7 @@ wf_status am_read(const am_source *source, bool needs_tree, wf_hmm **out, wf_err
   const char *beside = there(folder[0] != '\0' ? folder : "/", "tree", tree) ? tree : NULL;
   if (source->tree != NULL) beside = source->tree;
   if (beside == NULL && needs_tree && access(model, F_OK) == 0)
-    return fail(err, WF_ERR_ARGUMENT, model, "there is no tree beside it; name it with --tree");
+    return fail(err, WF_ERR_ARGUMENT, model, "no tree beside it; give its path with --tree");
   return wf_hmm_read_kaldi(model, beside, source->lang, out, err);
 }
 

@@ -1,4 +1,4 @@
-/* boosts.c - reads lists of phrases, one `word word ... boost` a line, and tables that assign lists
+/* boosts.c - reads lists of phrases, with lines `word word ... boost`, and tables that assign lists
  * to utterances. */
 #include "boosts.h"
 
@@ -54,7 +54,7 @@ static wf_status add_line(struct phrases *list, const wf_symbols *table, char *t
   float boost = last != NULL ? strtof(last + 1, &stop) : 0;
   if (last == NULL || *stop != '\0' || !isfinite(boost))
     return list_error(err, WF_ERR_FORMAT, path, line,
-                      "expected `word word ... boost`, the boost in nats");
+                      "expected `word word ... boost`, with the boost in nats");
   *last = '\0';
   size_t old_size = list->off != NULL ? (size_t)list->off[list->num_phrases] : 0;
   bool known = true;
@@ -98,8 +98,9 @@ static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer 
           list_error(err, status == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : status, path, 0, why.message);
   }
   if (status == WF_OK && list.num_unknown > 0)
-    cli_note("%s: %zu phrases ignored: they have words that are not in the graph (first: '%s')",
-             path, list.num_unknown, list.unknown);
+    cli_note(
+        "%s: %zu phrases ignored: they contain words that are not in the word table (first: '%s')",
+        path, list.num_unknown, list.unknown);
   free(line);
   free(list.words);
   free(list.off);

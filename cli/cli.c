@@ -78,7 +78,7 @@ void cli_rules(cli_parser *parser, const cli_rule *rules) {
 void cli_table(cli_parser *parser, const char *name, void *config) {
   const wf_option_table *table = wf_option_table_find(name);
   if (table == NULL || parser->num_tables == CLI_MAX_TABLES) {
-    fprintf(stderr, "warpfst: internal: option table '%s'\n", name);
+    fprintf(stderr, "warpfst: internal error: cannot add option table '%s'\n", name);
     exit(CLI_USAGE);
   }
   wf_config_init(table, config, table->struct_size);
@@ -107,7 +107,8 @@ static void print_option(const wf_option *row) {
                      : row->type == WF_OPTION_ENUM ? row->unit
                                                    : "N";
   snprintf(left, sizeof left, "  --%s%s%s", name, flag ? "" : "=", flag ? "" : unit);
-  snprintf(def, sizeof def, "%.7g", row->def);
+  bool whole = row->type == WF_OPTION_I32 || row->type == WF_OPTION_I64;
+  snprintf(def, sizeof def, whole ? "%.0f" : "%.7g", row->def);
   if (flag) {
     snprintf(tail, sizeof tail, row->def != 0 ? " (default: on; --no-%s)" : " (default: off)",
              name);

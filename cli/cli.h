@@ -47,8 +47,8 @@ typedef struct cli_flag {
   const char *text; /* value on the command line; NULL: not given */
 } cli_flag;
 
-/* A flag that depends on others. A flag is a name, a name with a value ("format=ctm"), or the name
- * of an option table, which stands for all its options. */
+/* A rule about a flag that depends on others. A flag is written as a name, as a name with a value
+ * ("format=ctm"), or as the name of an option table, which stands for all its options. */
 typedef struct cli_rule {
   const char *flag; /* NULL: end of the list */
   enum {
@@ -56,7 +56,7 @@ typedef struct cli_rule {
     CLI_USELESS_WITH,
     CLI_NEEDS,
     CLI_EXCLUDES
-  } kind;             /* the USELESS ones warn, the others are errors */
+  } kind;             /* CLI_USELESS_*: a warning; the others: an error */
   const char *others; /* "a|b|c": any one of them suffices */
 } cli_rule;
 
@@ -106,13 +106,14 @@ void cli_table(cli_parser *parser, const char *name, void *config);
  * a usage error, which is already printed. */
 int cli_parse(cli_parser *parser, int argc, char **argv);
 
-/* The exit code of a command that continued after failed utterances. In order of precedence: out of
- * memory, rest of an archive lost, any failure. */
+/* Returns the exit code of a command that went on after failed utterances: CLI_LIMIT if memory ran
+ * out, else CLI_INPUT if the rest of an archive could not be read, else CLI_NO if any utterance
+ * failed, else CLI_OK. */
 int cli_failure_code(uint64_t num_failed, bool lost_rest, bool no_memory);
 /* Prints "warpfst NAME: message" and returns the exit code for err->code. */
 int cli_fail(const wf_error *err);
-/* Checks the rules. Prints a message and returns CLI_USAGE for an error, else -1. Warns of options
- * without effect. */
+/* Checks the rules. Returns CLI_USAGE after printing an error, else -1. Also prints a warning for
+ * each option that has no effect. */
 int cli_check_rules(const cli_parser *parser);
 /* Prints "warpfst NAME: ..." and a pointer to --help. Returns CLI_USAGE. */
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

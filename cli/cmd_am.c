@@ -13,8 +13,8 @@ int cmd_am(int argc, char **argv) {
       {"am columns", "the column of each label (Kaldi: the pdf of each transition-id)", am_columns},
   };
   return cli_run_part(parts, sizeof parts / sizeof *parts, "PART MODEL [FLAGS]",
-                      "Hybrid HMM acoustic models: Kaldi's final.mdl (GMM, nnet3, chain) or a "
-                      "folder with it; a folder of CMU Sphinx.",
+                      "Hybrid HMM acoustic models: Kaldi's final.mdl (GMM, nnet3, chain), the "
+                      "folder that contains it, or a model folder of CMU Sphinx.",
                       argc, argv);
 }
 
@@ -73,7 +73,7 @@ static int am_columns(int argc, char **argv) {
                        .about =
                            "Writes a line `label column` for each input label of the model's "
                            "graphs, for `warpfst decode --columns`.\n"
-                           "(`warpfst decode --am=MODEL` does without the file.)",
+                           "(`warpfst decode --am=MODEL` does not need this file.)",
                        .min_args = 1,
                        .max_args = 1};
   cli_flag_str(&parser, "output", 'o', &output, "FILE",

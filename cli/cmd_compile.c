@@ -1,4 +1,4 @@
-/* cmd_compile.c - `warpfst compile`: AT&T text to an fst file, with the flags of OpenFst's
+/* cmd_compile.c - `warpfst compile`: compiles AT&T text to an fst file, with the flags of OpenFst's
  * fstcompile. */
 #include "fst_output.h"
 
@@ -8,7 +8,7 @@ struct request {
   wf_text_options text;
 };
 
-/* As fstcompile: symbol tables are stored only on request. */
+/* Like fstcompile, stores symbol tables only on request. */
 static wf_status keep_symbols(const struct request *request, wf_fst **fst, wf_error *err) {
   wf_fst *changed;
   wf_status status =
@@ -33,7 +33,7 @@ static int compile(const struct request *request) {
   if (status == WF_OK) status = keep_symbols(request, &fst, &err);
   int code = status == WF_OK ? CLI_OK : cli_fail(&err);
   if (code == CLI_OK && request->text.arc_type == 2 &&
-      request->format == NULL) { /* log64: the file should say so */
+      request->format == NULL) { /* log64: write the file with this arc type */
     wf_fst_format format;
     code = cli_fst_format(request->output, NULL, &format);
     if (format == WF_FORMAT_OPENFST_VECTOR) format = WF_FORMAT_OPENFST_VECTOR_LOG64;

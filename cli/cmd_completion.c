@@ -1,8 +1,7 @@
 /* cmd_completion.c - `warpfst completion bash`: a script that completes commands, their parts and
  * flags in a shell.
- *
- * The script asks the program itself (`warpfst COMMAND --help`), so that it never lags behind it.
- */
+ * The script parses the output of `warpfst COMMAND --help`, so it always matches the installed
+ * program. */
 #include <string.h>
 
 #include "cli.h"
@@ -29,7 +28,7 @@ static const char *const script_tail =
     "  fi\n"
     "  [ -z \"$parts\" ] || help=$(\"$program\" \"${COMP_WORDS[1]}\" \"${COMP_WORDS[2]}\" --help "
     "2> /dev/null) || return 0\n"
-    "  # the shell cuts words at '=': --flag = value\n"
+    "  # bash splits words at '=': --flag = value\n"
     "  if [ \"$cur\" = = ]; then flag=$prev cur=\n"
     "  elif [ \"$prev\" = = ]; then flag=${COMP_WORDS[COMP_CWORD-2]}\n"
     "  elif [[ $prev == --* ]]; then flag=$prev\n"
@@ -60,7 +59,7 @@ int cmd_completion(int argc, char **argv) {
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (strcmp(parser.args[0], "bash") != 0)
-    return cli_usage("no completion for '%s': bash", parser.args[0]);
+    return cli_usage("no completion for shell '%s', expected bash", parser.args[0]);
   printf("%s", script_head);
 #define CLI_NAME(function, name, group, summary) printf("%s ", name);
   CLI_COMMANDS(CLI_NAME)

@@ -14,7 +14,7 @@ static void report(const wf_fst *fst, const char *what, double seconds) {
           (unsigned long long)view.num_arcs, seconds, (double)cli_peak_bytes() / (1 << 20));
 }
 
-/* *left becomes its composition with the fst of a file. */
+/* Replaces *left by its composition with the fst in a file. */
 static int compose_with(const struct request *request, wf_fst **left, const char *path) {
   wf_error err = {0};
   wf_fst *right = NULL, *out = NULL;
@@ -40,16 +40,18 @@ static const cli_rule rules[] = {
 int cmd_compose(int argc, char **argv) {
   const char *output = NULL, *format = NULL, *filter = NULL;
   struct request request = {.stats = false};
-  cli_parser parser = {.usage = "A B [C ...] [OUT]",
-                       .about =
-                           "Composes fsts: x:z where A has x:y and B has y:z, costs added; the "
-                           "result with C, and so on. Inputs need not be sorted. Without\n"
-                           "--output, the last of three names or more is the output. States and "
-                           "arcs are those of OpenFst's fstcompose on sorted inputs, in\n"
-                           "the same order; or, with --order=canonical, in one that every device "
-                           "and number of threads gives.",
-                       .min_args = 2,
-                       .max_args = -1};
+  cli_parser parser = {
+      .usage = "A B [C ...] [OUT]",
+      .about =
+          "Composes A with B, the result with C, and so on. x:y in A and y:z in B give x:z; costs "
+          "are added. Inputs need not be sorted.\n"
+          "Without --output, the last of three or more names is the output. The "
+          "result has the states and arcs of OpenFst's fstcompose\n"
+          "on sorted inputs, in the same order. With --order=canonical the order "
+          "differs from OpenFst's, but is the same on every device\nand for any "
+          "number of threads.",
+      .min_args = 2,
+      .max_args = -1};
   cli_flag_output(&parser, &output, &format);
   cli_flag_str(&parser, "compose_filter", 0, &filter, "FILTER", "the same as --filter");
   cli_flag_bool(&parser, "stats", 0, &request.stats,

@@ -1,5 +1,5 @@
-/* cmd_convert.c - `warpfst convert`: another file format, arc type or other symbol tables for an
- * fst. */
+/* cmd_convert.c - `warpfst convert`: changes the file format, arc type or symbol tables of an fst.
+ */
 #include <string.h>
 
 #include "fst_output.h"
@@ -9,7 +9,8 @@ struct request {
   bool drop_symbols;
 };
 
-/* Reads the table at `path`, or takes the fst's own (NULL if dropped). The caller frees *out. */
+/* Reads the table at `path`; without a path, takes the fst's own table, or NULL if `drop`. The
+ * caller frees *out. */
 static wf_status pick_symbols(const char *path, const wf_symbols *own, bool drop, wf_symbols **out,
                               wf_error *err) {
   *out = NULL;
@@ -52,12 +53,12 @@ static int convert(const struct request *request, wf_fst **fst) {
   if (apply_symbols(request, fst, &err) != WF_OK) return cli_fail(&err);
   if (request->arc_type != NULL) {
     bool standard = strcmp(request->arc_type, "standard") == 0,
-         wide = strcmp(request->arc_type, "log64") == 0;
-    if (!standard && !wide && strcmp(request->arc_type, "log") != 0)
-      return cli_usage("unknown arc type '%s': standard, log or log64", request->arc_type);
-    if (wide && format == WF_FORMAT_NATIVE)
+         log64 = strcmp(request->arc_type, "log64") == 0;
+    if (!standard && !log64 && strcmp(request->arc_type, "log") != 0)
+      return cli_usage("unknown arc type '%s', expected standard, log or log64", request->arc_type);
+    if (log64 && format == WF_FORMAT_NATIVE)
       return cli_usage("native files hold float32 weights; log64 needs --format=vector or const");
-    if (wide)
+    if (log64)
       format = format == WF_FORMAT_OPENFST_CONST ? WF_FORMAT_OPENFST_CONST_LOG64
                                                  : WF_FORMAT_OPENFST_VECTOR_LOG64;
     if (apply_semiring(standard ? WF_TROPICAL : WF_LOG, fst, &err) != WF_OK) return cli_fail(&err);
@@ -77,20 +78,20 @@ int cmd_convert(int argc, char **argv) {
   struct request request = {0};
   cli_parser parser = {.usage = "[IN [OUT]]",
                        .about =
-                           "Writes an fst in another file format, with another arc type (the "
-                           "numbers stay as they are) or with other symbol tables.",
+                           "Writes an fst in another file format, with another arc type (weights "
+                           "are not changed) or with other symbol tables.",
                        .max_args = 2};
   cli_flag_output(&parser, &request.output, &request.format);
   cli_flag_str(&parser, "to", 0, &request.format, CLI_FORMAT_VALUE, "the same as --format");
   cli_flag_str(&parser, "fst_type", 0, &request.format, CLI_FORMAT_VALUE, "the same as --format");
   cli_flag_str(&parser, "arc_type", 0, &request.arc_type, "standard|log|log64",
-               "arc type of the result (default: as it is)");
+               "arc type of the result (default: that of the input)");
   cli_flag_str(&parser, "isymbols", 0, &request.isymbols, "FILE",
                "symbol table of the input labels to attach");
   cli_flag_str(&parser, "osymbols", 0, &request.osymbols, "FILE",
                "symbol table of the output labels to attach");
   cli_flag_bool(&parser, "drop_symbols", 0, &request.drop_symbols,
-                "leave the fst's symbol tables out");
+                "drop the symbol tables of the input");
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;

@@ -1,7 +1,8 @@
-/* cmd_decode.c - acoustic scores to words.
+/* cmd_decode.c - `warpfst decode`: decodes acoustic scores to words.
  *
- * Score matrices are read in batches of bounded size, decoded over all threads, written in the
- * order they came. An utterance that cannot be read or decoded is reported and the others go on. */
+ * Reads score matrices in batches of bounded size, decodes each batch on all threads or GPUs, and
+ * writes the results in input order. An utterance that cannot be read or decoded is reported, and
+ * decoding goes on with the next one. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -30,7 +31,8 @@ static wf_status no_memory(wf_error *err, const char *what) {
   return WF_ERR_MEMORY;
 }
 
-/* An unusable graph is reported as malformed input, with the name of its file. */
+/* Reads the columns and creates the graph. An error in the fst becomes WF_ERR_FORMAT and names the
+ * file. */
 static wf_status make_graph(struct decode_run *run, const char *path, wf_error *err) {
   column_table columns = {0};
   wf_error why = {0};
@@ -56,8 +58,8 @@ static wf_status check_blank(const struct decode_run *run, wf_error *err) {
   return WF_ERR_ARGUMENT;
 }
 
-/* Every word is then scored with the large model. Without words, the graph's labels are taken as
- * the model's own. */
+/* Adds the large n-gram model as a scorer of every word. Without a symbol table, the graph's output
+ * labels are the model's own word ids. */
 static wf_status set_lm(struct decode_run *run, wf_error *err) {
   wf_wlm *lm;
   wf_status status = wf_wlm_open(run->lm_path, &lm, err);
@@ -69,7 +71,7 @@ static wf_status set_lm(struct decode_run *run, wf_error *err) {
   return status;
 }
 
-/* The recurrent model, on top of the large n-gram model if there are both. */
+/* Adds the recurrent model as a scorer, chained after the large n-gram model if there is one. */
 static wf_status set_rnnlm(struct decode_run *run, wf_error *err) {
   wf_scorer *both = NULL;
   wf_status status = rnnlm_scorer_open(&run->rnnlm, run->words, err);
@@ -164,8 +166,8 @@ static const char *word_text(const struct decode_run *run, int32_t label, char *
   return scratch;
 }
 
-/* Adds the utterance to the word error rate, if there are references. A failed one counts as
- * nothing recognised, as in `warpfst score`. */
+/* Adds the utterance to the word error rate, if there are references. A failed utterance counts as
+ * an empty hypothesis, as in `warpfst score`. */
 static wf_status add_to_wer(struct decode_run *run, const wf_hypothesis *hypothesis,
                             wf_error *err) {
   if (run->wer == NULL) return WF_OK;
@@ -209,7 +211,8 @@ static wf_status put_hypothesis(struct decode_run *run, const wf_hypothesis *hyp
   return status == WF_OK ? decode_lattices_put_hypothesis(&run->lattices, hypothesis, err) : status;
 }
 
-/* Read errors have been reported already. Without a key there is nothing to write. */
+/* Counts a failed utterance. Reports decoding errors; read errors were reported when they occurred.
+ * Writes an empty hypothesis if the key is known. */
 static wf_status put_failure(struct decode_run *run, const char *key, const wf_error *read_error,
                              const wf_result *result, wf_error *err) {
   wf_hypothesis hypothesis = {
@@ -221,13 +224,13 @@ static wf_status put_failure(struct decode_run *run, const char *key, const wf_e
   return key != NULL ? put_hypothesis(run, &hypothesis, err) : WF_OK;
 }
 
-/* How words of utterance i are found in its alignment; NULL: not known. */
+/* The word aligner of utterance i's graph; NULL: none. */
 static const wf_word_aligner *aligner_of(const struct decode_run *run, size_t i) {
   return wf_graph_word_aligner(run->utterances[i].graph != NULL ? run->utterances[i].graph
                                                                 : run->graph);
 }
 
-/* The n best word sequences as alternatives. */
+/* Writes the hypothesis, with the n best word sequences as alternatives if they are requested. */
 static wf_status put_with_nbest(struct decode_run *run, size_t i, wf_hypothesis *hypothesis,
                                 wf_error *err) {
   wf_nbest *nbest;
@@ -268,7 +271,7 @@ static wf_status put_words(struct decode_run *run, size_t i, const wf_result *re
                             {WF_RESULT_NARROWED, "narrowed"},
                             {WF_RESULT_OVERFLOW, "overflow"},
                             {WF_RESULT_DIED, "died"}};
-  const char *flags[MAX_FLAGS]; /* these, and "times_estimated" */
+  const char *flags[MAX_FLAGS]; /* names of set bits, and "times_estimated" */
   wf_timed_word *words = malloc((result->num_words + 1) * sizeof *words);
   char(*scratch)[12] = malloc((result->num_words + 1) * sizeof *scratch);
   wf_status status =
@@ -316,7 +319,8 @@ static wf_status put_batch(struct decode_run *run, wf_error *err) {
   return status;
 }
 
-/* Converts the fraction of the batch to the fraction of the whole input. */
+/* Progress callback of a batch: converts the fraction of the batch to the fraction of the whole
+ * input. */
 static bool show_progress(void *user, const char *stage, double fraction) {
   const struct decode_run *run = user;
   char text[64];
@@ -379,8 +383,8 @@ static void close_all(struct decode_run *run) {
   rnnlm_scorer_free(&run->rnnlm);
 }
 
-/* Anything else that results go to may show them on the terminal: the terminal itself, or a pipe to
- * a pager. */
+/* Standard output that is not a plain file may end up on the terminal: it is the terminal itself,
+ * or a pipe to a pager. */
 static bool is_plain_file(int fd) {
   struct stat info;
   return fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
@@ -402,11 +406,14 @@ int cmd_decode(int argc, char **argv) {
   cli_parser parser = {
       .usage = "GRAPH SCORES... [--words words.txt] [-o OUT]",
       .about =
-          "Decodes acoustic scores (Kaldi archives or scp, .npy or .sen files, folders of them, "
-          "'-') with a decoding graph, and writes words.\n"
-          "A summary ends on standard error: utterances, hours, RTFx (seconds of audio per second "
+          "Decodes acoustic scores (Kaldi archives or scp, .npy or .sen files, folders of these, "
+          "or "
+          "'-' for standard input) with a decoding graph, and writes words.\n"
+          "Prints a summary on standard error: utterances, hours, RTFx (seconds of audio per "
+          "second "
           "of decoding), frames per second, tokens per frame.\n"
-          "Exit code 1: some utterances failed; 3: part of the input is lost, too. Examples:\n"
+          "Exit code 1: some utterances failed. Exit code 3: the rest of an archive could not be "
+          "read. Examples:\n"
           "  warpfst decode TLG.wfst logp/ --words words.txt --acoustic-scale=0.7\n"
           "  warpfst decode HCLG.fst scores.scp --words words.txt --format=ctm -o out.ctm --ref "
           "text\n"
@@ -423,34 +430,35 @@ int cmd_decode(int argc, char **argv) {
       &parser, "columns", 0, &run.columns_path, "FILE",
       "`label column` lines (default: GRAPH.columns if it exists, else column = label - 1)");
   cli_flag_str(&parser, "am", 0, &run.aligner.am.path, "MODEL",
-               "take the columns of labels from an acoustic model: for Kaldi's HCLG.fst, the "
-               "final.mdl whose pdfs the scores are");
+               "take the score column of each label from this acoustic model; with Kaldi's "
+               "HCLG.fst: the final.mdl of the model that computed the scores");
   aligner_decode_flags(&parser, &run.aligner);
   cli_flag_str(
       &parser, "ref", 0, &run.reference, "FILE",
-      "reference words, `id word word ...`: the summary then ends with the word error rate");
+      "reference words, lines `id word word ...`; adds the word error rate to the summary");
   decode_lattices_flags(&parser, &run.lattices);
   cli_flag_i64(
       &parser, "batch", 0, &run.max_batch, "N",
       "utterances per batch (default: 1024, with at most 256 MB of scores, or 2 GB on a GPU)");
   cli_flag_str(&parser, "boost", 0, &run.boost_path, "FILE",
-               "favour phrases: lines `word word ... boost`, the boost of the whole phrase in "
-               "nats, at most beam / 2 or so");
-  cli_flag_str(&parser, "utterance-boosts", 0, &run.boosts_path, "FILE",
-               "lines `utterance FILE`: boosts of single utterances, in addition to --boost");
+               "phrases to favour, lines `word word ... boost`: the boost is for the whole phrase, "
+               "in nats, and should be at most about beam / 2");
+  cli_flag_str(
+      &parser, "utterance-boosts", 0, &run.boosts_path, "FILE",
+      "lines `utterance FILE`: a list of boosts for each utterance, in addition to --boost");
   added_flags(&parser, &run.added_request);
-  cli_flag_f64(
-      &parser, "chunk", 0, &run.chunk_s, "SECONDS",
-      "decode as streams, in chunks of this many seconds (see --frame-shift); same results");
+  cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS",
+               "decode as streams, in chunks of this many seconds (converted to frames with "
+               "--frame-shift); same results (default: 0, whole utterances)");
   cli_flag_str(&parser, "lm", 0, &run.lm_path, "FILE",
-               "large language model, or difference, made by 'warpfst lm build': every word is "
-               "scored with it as it is hypothesised");
+               "n-gram model, or difference of two models, made by 'warpfst lm build': its cost is "
+               "added to each word during the search");
   cli_flag_bool(&parser, "lm-table", 0, &run.lm_table,
-                "on a CPU: build an in-memory table of the n-grams (21 bytes each); faster "
-                "look-ups, same results");
+                "on a CPU: build an in-memory table of the n-grams (21 bytes each) for faster "
+                "look-ups; same results");
   cli_flag_bool(&parser, "json", 0, &run.json, "print the summary as JSON");
   cli_flag_str(&parser, "summary", 0, &run.summary_path, "FILE",
-               "also write the summary as JSON there");
+               "also write the summary as JSON to this file");
   cli_table(&parser, "decoder", &run.decoder_options);
   cli_table(&parser, "ngram_scorer", &run.scorer_options);
   rnnlm_scorer_flags(&parser, &run.rnnlm);

@@ -10,16 +10,17 @@ static wf_status compare(const wf_fst *a, const wf_fst *b, const void *user, boo
 int cmd_equivalent(int argc, char **argv) {
   double delta = 1.0 / 1024;
   bool quiet = false;
-  cli_parser parser = {.usage = "FIRST SECOND",
-                       .about =
-                           "Exit code 0 if two deterministic acceptors without epsilons accept the "
-                           "same strings at the same costs, 1 (with a string "
-                           "that leads to a difference) if not. See randequivalent for other fsts.",
-                       .min_args = 2,
-                       .max_args = 2};
+  cli_parser parser = {
+      .usage = "FIRST SECOND",
+      .about =
+          "Compares the strings and costs of two deterministic acceptors without epsilons. Exit "
+          "code 0: they are equivalent. Exit code 1: they are not; a string for which they differ "
+          "is printed on standard error. For other fsts, see randequivalent.",
+      .min_args = 2,
+      .max_args = 2};
   cli_flag_f64(&parser, "delta", 0, &delta, "N",
-               "costs closer than this are the same (default: 0.0009765625 nats)");
-  cli_flag_bool(&parser, "quiet", 'q', &quiet, "do not report the difference");
+               "costs that differ by less than this are the same (default: 0.0009765625 nats)");
+  cli_flag_bool(&parser, "quiet", 'q', &quiet, "do not print the difference");
   int code = cli_parse(&parser, argc, argv);
   return code >= 0 ? code
                    : cli_compare_fsts(parser.args[0], parser.args[1], compare, &delta, quiet);

@@ -1,4 +1,4 @@
-/* cmd_info.c - `warpfst info`: what is in an fst file, as a table or as JSON. */
+/* cmd_info.c - `warpfst info`: describes an fst file as a table or as JSON. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -42,7 +42,7 @@ static const char *arc_type(wf_semiring semiring, wf_fst_format format) {
   return semiring == WF_LOG ? "log" : "standard";
 }
 
-/* The numbers, in the order they are shown. */
+/* A number of the report. They are printed in the order of fill_counts. */
 struct count {
   const char *name, *json;
   int64_t value;

@@ -1,4 +1,5 @@
-/* cmd_lattice_convert.c - `warpfst lattice convert`: archives in another format, kind or scale. */
+/* cmd_lattice_convert.c - `warpfst lattice convert`: writes archives in another format, kind or
+ * scale. */
 #include "lattice_common.h"
 
 static wf_status convert_all(lattice_input *input, const aligner_source *aligner,
@@ -27,11 +28,11 @@ int cmd_lattice_convert(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LATTICES... -o OUT",
       .about =
-          "Writes lattices in another format (--format), kind (--kind), or with scaled costs; "
-          "with\n"
-          "--tokens or --am, aligned: an arc for every word, over its frames (give a determinized "
-          "lattice). Lattices that cannot be read or written are reported\n"
-          "and left out (exit code 1; 3 if the rest of an archive was lost). Examples:\n"
+          "Writes lattices in another format (--format) or kind (--kind), or with scaled costs.\n"
+          "With --graph, --tokens or --am, determinized lattices are aligned: each word gets one "
+          "arc over its frames.\n"
+          "Lattices that cannot be read or written are reported and skipped (exit code 1, or 3 if "
+          "the rest of an archive could not be read). Examples:\n"
           "  warpfst lattice convert lat.ark.gz -o - --format=text --words=words.txt\n"
           "  warpfst lattice convert lat.scp -o part.ark --scp=part.scp --acoustic-scale=0.1",
       .min_args = 1,

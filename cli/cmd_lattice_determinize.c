@@ -1,5 +1,5 @@
-/* cmd_lattice_determinize.c - `warpfst lattice determinize`: lattices with one path a word
- * sequence, some hundred at a time over all threads. */
+/* cmd_lattice_determinize.c - `warpfst lattice determinize`: makes lattices with one path for each
+ * word sequence. Reads batches of 256 lattices and determinizes each batch on all threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,8 @@ static wf_status put_one(struct determinize_run *run, size_t i, wf_error *err) {
   if (status != WF_OK) snprintf(err->message, sizeof err->message, "%s", result->message);
   if (status == WF_OK && result->narrowed) {
     run->num_narrowed++;
-    cli_note("utterance '%s': max_bytes sufficed for a beam of %g", out.key, (double)result->beam);
+    cli_note("utterance '%s': beam narrowed to %g because --max-bytes was reached", out.key,
+             (double)result->beam);
   }
   if (status == WF_OK) status = wf_lattice_writer_put(run->writer, &out, err);
   run->num_done += status == WF_OK;
@@ -54,7 +55,7 @@ static wf_status determinize_all(struct determinize_run *run, wf_error *err) {
   return status;
 }
 
-static wf_status take_phones(struct determinize_run *run, const char *path, int32_t **table,
+static wf_status read_phones(struct determinize_run *run, const char *path, int32_t **table,
                              wf_error *err) {
   if (path == NULL) return WF_OK;
   am_source source = {.path = path};
@@ -76,20 +77,18 @@ int cmd_lattice_determinize(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LATTICES... -o OUT",
       .about =
-          "Writes compact lattices with one path for each word sequence: its best "
-          "one, with its alignment (Povey et al. 2012). A lattice for which\n"
-          "--max-bytes does not suffice is complete for a narrower beam, which is "
-          "reported. Kaldi's archives have acoustic costs without the scale of the\n"
-          "search; give it as --acoustic-scale, and as --acoustic-divisor for the "
-          "output. Example:\n"
+          "Writes compact lattices with one path for each word sequence: the best one, with its "
+          "alignment (Povey et al. 2012). If --max-bytes is reached, the beam of that lattice\n"
+          "is narrowed, and the narrower beam is reported. Kaldi's archives hold unscaled acoustic "
+          "costs: give the acoustic scale of the search as --acoustic-scale,\n"
+          "and as --acoustic-divisor so that the output is unscaled, too. Example:\n"
           "  warpfst lattice determinize raw.ark -o lat.ark --beam=8 "
           "--acoustic-scale=0.1 --acoustic-divisor=0.1",
       .min_args = 1,
       .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
-  cli_flag_str(
-      &parser, "am", 0, &am, "MODEL",
-      "Kaldi's final.mdl: determinize over its phones first, then over words; the same result");
+  cli_flag_str(&parser, "am", 0, &am, "MODEL",
+               "Kaldi's final.mdl: determinize over phones first, then over words; same result");
   lattice_flags(&parser, &run.input);
   cli_table(&parser, "lattice_determinize", &run.options);
   cli_table(&parser, "lattice_writer", &writer_options);
@@ -98,7 +97,7 @@ int cmd_lattice_determinize(int argc, char **argv) {
   if (output == NULL) return cli_usage("no output given: -o OUT");
   run.input.options.kind = 1; /* raw */
   wf_error err = {0};
-  wf_status status = take_phones(&run, am, &table, &err);
+  wf_status status = read_phones(&run, am, &table, &err);
   if (status == WF_OK) status = lattice_open(&run.input, parser.args, parser.num_args, &err);
   if (status == WF_OK)
     status = wf_lattice_writer_open(output, run.input.words, &writer_options, &run.writer, &err);
@@ -110,7 +109,7 @@ int cmd_lattice_determinize(int argc, char **argv) {
   lattice_close(&run.input);
   wf_free(table);
   if (status == WF_OK && run.num_narrowed > 0)
-    cli_note("%llu of %llu lattices with a narrower beam", (unsigned long long)run.num_narrowed,
-             (unsigned long long)run.num_done);
+    cli_note("the beam was narrowed for %llu of %llu lattices (--max-bytes)",
+             (unsigned long long)run.num_narrowed, (unsigned long long)run.num_done);
   return status == WF_OK ? lattice_exit_code(&run.input) : cli_fail(&err);
 }

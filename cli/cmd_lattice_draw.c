@@ -1,9 +1,10 @@
-/* cmd_lattice_draw.c - `warpfst lattice draw`: one lattice as a picture. */
+/* cmd_lattice_draw.c - `warpfst lattice draw`: draws one lattice. */
 #include <string.h>
 
 #include "lattice_common.h"
 
-/* The lattice with the key, or the first; errors are reported. False if there is none. */
+/* Reads up to the lattice with the key (NULL: the first). Reports unreadable lattices. Returns
+ * false if there is no such lattice. */
 static bool find(lattice_input *input, const char *key, wf_lattice_entry *entry) {
   while (lattice_next(input, entry)) {
     if (key == NULL || strcmp(entry->key, key) == 0) return true;
@@ -25,10 +26,11 @@ int cmd_lattice_draw(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LATTICES... [--key KEY] -o OUT",
       .about =
-          "Draws the lattice KEY, or the first one: OUT.html is a page with an SVG in it, for any "
+          "Draws the lattice KEY, or the first one. OUT.html is a page with an SVG, for any "
           "browser; OUT.dot or OUT.gv is for Graphviz. Time goes\n"
-          "to the right. With --tokens or --am words lie where they are spoken. Raw lattices are "
-          "determinized. --beam\nprunes large ones. Examples:\n"
+          "from left to right. With --graph, --tokens or --am, words are drawn over the frames in "
+          "which they are spoken. Raw lattices are "
+          "determinized.\n--beam prunes large ones. Examples:\n"
           "  warpfst lattice draw lat.ark --key=utt1 --words=words.txt -o utt1.html\n"
           "  warpfst lattice draw lat.ark --words=words.txt -o - --format=dot | dot -Tpdf > "
           "lat.pdf",

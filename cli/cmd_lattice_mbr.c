@@ -1,5 +1,5 @@
-/* cmd_lattice_mbr.c - `warpfst lattice mbr`: minimum Bayes risk words with confidences, as any form
- * of results, and sausages as JSON. */
+/* cmd_lattice_mbr.c - `warpfst lattice mbr`: writes minimum Bayes risk words with confidences, in
+ * any result format, and sausages as JSON. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -128,7 +128,7 @@ static wf_status run_all(mbr_run *run, wf_error *err) {
 
 static void print_summary(const mbr_run *run) {
   cli_progress_end();
-  fprintf(stderr, "%llu lattices, %llu words, %.1f errors expected",
+  fprintf(stderr, "%llu lattices, %llu words, %.1f expected errors",
           (unsigned long long)run->input.num_lattices, (unsigned long long)run->num_words,
           run->risk);
   if (run->wer != NULL) {
@@ -151,11 +151,12 @@ int cmd_lattice_mbr(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LATTICES... [-o OUT]",
       .about =
-          "Finds the words with the least expected number of errors, and how probable each is. Raw "
+          "Finds the words with the least expected number of errors, and the posterior of each. "
+          "Raw "
           "lattices are determinized first. Scale the costs so that posteriors are not too\n"
-          "sharp: --acoustic-scale, as for decoding, or --lm-scale. With --tokens or --am words "
-          "get the times of their frames, else those of their\n"
-          "arcs. Examples:\n"
+          "sharp: with --acoustic-scale, as for decoding, or with --lm-scale. With --graph, "
+          "--tokens or --am, word times "
+          "are those of the word's frames,\nelse those of its arc. Examples:\n"
           "  warpfst lattice mbr lat.ark --acoustic-scale=0.1 --words=words.txt --ref=text\n"
           "  warpfst lattice mbr lat.ark --acoustic-scale=0.1 --words=words.txt --am=final.mdl "
           "--lang=lang --format=ctm -o out.ctm\n"
@@ -166,9 +167,10 @@ int cmd_lattice_mbr(int argc, char **argv) {
   cli_flag_str(&parser, "output", 'o', &run.output, "FILE",
                "where to write results ('-': standard output, the default)");
   cli_flag_str(&parser, "sausages", 0, &run.sausage_path, "FILE",
-               "also write the sausages, one JSON object an utterance");
-  cli_flag_str(&parser, "ref", 0, &run.reference, "FILE",
-               "reference words, `id word word ...`: report the word error rate");
+               "also write the sausages, one JSON object for each utterance");
+  cli_flag_str(
+      &parser, "ref", 0, &run.reference, "FILE",
+      "reference words, lines `id word word ...`; adds the word error rate to the summary");
   lattice_flags(&parser, &run.input);
   aligner_flags(&parser, &run.aligner);
   cli_table(&parser, "mbr", &run.options);

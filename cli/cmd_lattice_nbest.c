@@ -1,8 +1,9 @@
-/* cmd_lattice_nbest.c - `warpfst lattice nbest`: the n best word sequences of each lattice. */
+/* cmd_lattice_nbest.c - `warpfst lattice nbest`: lists the n best word sequences of each lattice.
+ */
 #include "lattice_common.h"
 #include "nbest_output.h"
 
-/* Lattices that are not deterministic are made so first. */
+/* Raw lattices, and compact ones that are not deterministic, are determinized first. */
 static wf_status find_nbest(const wf_lattice_entry *entry, size_t n,
                             const wf_lattice_determinize_options *options, wf_nbest **out,
                             wf_error *err) {
@@ -15,7 +16,8 @@ static wf_status find_nbest(const wf_lattice_entry *entry, size_t n,
                ? wf_lattice_determinize(entry->raw, NULL, options, &words, err)
                : wf_compact_lattice_determinize(entry->compact, options, &words, err);
   if (status == WF_OK && words.narrowed)
-    cli_note("utterance '%s': max_bytes sufficed for a beam of %g", entry->key, (double)words.beam);
+    cli_note("utterance '%s': beam narrowed to %g because --max-bytes was reached", entry->key,
+             (double)words.beam);
   if (status == WF_OK) status = wf_compact_lattice_nbest(words.lattice, n, out, err);
   wf_compact_lattice_free(words.lattice);
   return status;
@@ -52,16 +54,18 @@ int cmd_lattice_nbest(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LATTICES... [-o OUT] [--n=N]",
       .about =
-          "Writes the n best word sequences of each lattice, each once, as results with the keys "
-          "KEY-1, KEY-2, ... Costs are in --format=json. Kaldi's\n"
-          "archives have acoustic costs without the scale of the search; give it as "
+          "Writes the n best word sequences of each lattice, without duplicates, as results with "
+          "the keys "
+          "KEY-1, KEY-2, ... --format=json includes the costs.\n"
+          "Kaldi's archives hold unscaled acoustic costs: give the acoustic scale of the search as "
           "--acoustic-scale. Raw lattices are determinized first. Example:\n"
           "  warpfst lattice nbest lat.ark --n=10 --words=words.txt --acoustic-scale=0.1",
       .min_args = 1,
       .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT",
                "where to write ('-': standard output, the default)");
-  cli_flag_i64(&parser, "n", 'n', &n, "N", "how many sequences (default: 10)");
+  cli_flag_i64(&parser, "n", 'n', &n, "N",
+               "number of word sequences for each lattice (default: 10)");
   lattice_flags(&parser, &input);
   aligner_flags(&parser, &aligner);
   cli_table(&parser, "lattice_determinize", &options);

@@ -1,5 +1,5 @@
-/* cmd_lattice_oracle.c - `warpfst lattice oracle`: the lowest word error rate among the paths of
- * each lattice. */
+/* cmd_lattice_oracle.c - `warpfst lattice oracle`: finds the path of each lattice with the lowest
+ * word error rate. */
 #include <stdlib.h>
 
 #include "lattice_common.h"
@@ -14,9 +14,9 @@ typedef struct oracle_run {
   uint64_t num_missing;
 } oracle_run;
 
-enum { UNKNOWN_WORD = INT32_MAX }; /* no lattice holds it */
+enum { UNKNOWN_WORD = INT32_MAX }; /* a label that no lattice contains */
 
-/* Labels of the reference's words. Without a table the words are numbers. */
+/* The label of a reference word. Without a word table, words are numbers. */
 static int32_t label_of(const oracle_run *run, const char *text) {
   char *end;
   int64_t key =
@@ -85,17 +85,18 @@ int cmd_lattice_oracle(int argc, char **argv) {
   oracle_run run = {0};
   const char *reference_path = NULL;
   wf_result_writer_options_init(&run.writing);
-  cli_parser parser = {.usage = "LATTICES... --ref FILE [-o OUT]",
-                       .about =
-                           "Finds in each lattice the words closest to its reference, and reports "
-                           "their word error rate: the least that any choice of paths could\n"
-                           "reach. Example:\n"
-                           "  warpfst lattice oracle lat.ark --ref=text --words=words.txt",
-                       .min_args = 1,
-                       .max_args = -1};
-  cli_flag_str(&parser, "ref", 0, &reference_path, "FILE", "reference words, `id word word ...`");
+  cli_parser parser = {
+      .usage = "LATTICES... --ref FILE [-o OUT]",
+      .about =
+          "Finds in each lattice the words closest to its reference and reports "
+          "their word error rate: the lowest that any choice of paths can reach.\nExample:\n"
+          "  warpfst lattice oracle lat.ark --ref=text --words=words.txt",
+      .min_args = 1,
+      .max_args = -1};
+  cli_flag_str(&parser, "ref", 0, &reference_path, "FILE",
+               "reference words, lines `id word word ...` (required)");
   cli_flag_str(&parser, "output", 'o', &run.output, "FILE",
-               "write the closest words there, `id word word ...`");
+               "write the closest words to this file, lines `id word word ...`");
   lattice_flags(&parser, &run.input);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;

@@ -1,4 +1,5 @@
-/* cmd_lattice_prune.c - `warpfst lattice prune`: keeps the arcs on paths near the best. */
+/* cmd_lattice_prune.c - `warpfst lattice prune`: keeps the arcs on paths within a beam of the best.
+ */
 #include "lattice_common.h"
 
 static wf_status prune_all(lattice_input *input, double beam, wf_lattice_writer *writer,
@@ -27,16 +28,17 @@ int cmd_lattice_prune(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LATTICES... -o OUT --beam=NATS",
       .about =
-          "Drops the arcs that are on no path within --beam of the best. The order of states and "
-          "arcs is kept. Kaldi's archives have acoustic costs\n"
-          "without the scale of the search; give it as --acoustic-scale, and as --acoustic-divisor "
-          "for the output. Example:\n"
+          "Removes the arcs that are on no path within --beam of the best. The order of states and "
+          "arcs is kept. Kaldi's archives hold unscaled acoustic costs:\n"
+          "give the acoustic scale of the search as --acoustic-scale, and as --acoustic-divisor "
+          "so that the output is unscaled, too. Example:\n"
           "  warpfst lattice prune lat.ark -o small.ark --beam=4 --acoustic-scale=0.1 "
           "--acoustic-divisor=0.1",
       .min_args = 1,
       .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
-  cli_flag_f64(&parser, "beam", 0, &beam, "NATS", "width around the best path (default: 8)");
+  cli_flag_f64(&parser, "beam", 0, &beam, "NATS",
+               "keep paths that cost at most this much more than the best (default: 8 nats)");
   cli_flag_range(&parser, "beam", 0, 1e30);
   lattice_flags(&parser, &input);
   cli_table(&parser, "lattice_writer", &options);

@@ -1,5 +1,5 @@
-/* cmd_lattice_rescore.c - `warpfst lattice rescore`: another language model in place of the first.
- */
+/* cmd_lattice_rescore.c - `warpfst lattice rescore`: replaces the costs of one language model by
+ * those of another. */
 #include "lattice_common.h"
 #include "lm_common.h"
 
@@ -21,7 +21,8 @@ static wf_status rescore(const struct rescore_run *run, const wf_lattice_entry *
           ? wf_lattice_determinize(entry->raw, NULL, &run->determinize_options, &words, err)
           : WF_OK;
   if (status == WF_OK && words.narrowed)
-    cli_note("utterance '%s': max_bytes sufficed for a beam of %g", entry->key, (double)words.beam);
+    cli_note("utterance '%s': beam narrowed to %g because --max-bytes was reached", entry->key,
+             (double)words.beam);
   const wf_compact_lattice *lattice = entry->raw != NULL ? words.lattice : entry->compact;
   if (status == WF_OK)
     status = wf_compact_lattice_rescore(lattice, run->old_lm, run->new_lm, &run->options, out, NULL,
@@ -52,18 +53,19 @@ int cmd_lattice_rescore(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LATTICES... -o OUT --lm=NEW [--old-lm=OLD] --words=words.txt",
       .about =
-          "Replaces the costs of the model that lattices were decoded with by those of another "
-          "model, with exact back-off and the\nend of the sentence. Writes compact lattices; raw "
-          "ones are determinized first. Without "
-          "--old-lm costs are added. Example:\n"
+          "Subtracts the costs of --old-lm, the model that the lattices were decoded with, and "
+          "adds those of --lm, with exact "
+          "back-off and sentence ends.\nWithout --old-lm, nothing is subtracted. Writes compact "
+          "lattices; raw "
+          "ones are determinized first. Example:\n"
           "  warpfst lattice rescore lat.ark -o new.ark --old-lm=small.arpa --lm=large.arpa.gz "
           "--words=words.txt",
       .min_args = 1,
       .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
   cli_flag_str(&parser, "lm", 0, &new_path, "FILE",
-               "the new model: ARPA, or a binary of CMU Sphinx or KenLM (trie)");
-  cli_flag_str(&parser, "old-lm", 0, &old_path, "FILE", "the model whose costs the lattices have");
+               "the new model: ARPA, or a binary file of CMU Sphinx or KenLM (trie) (required)");
+  cli_flag_str(&parser, "old-lm", 0, &old_path, "FILE", "the model whose costs the lattices hold");
   lattice_flags(&parser, &run.input);
   cli_table(&parser, "lattice_rescore", &run.options);
   cli_table(&parser, "lattice_determinize", &run.determinize_options);
@@ -73,7 +75,8 @@ int cmd_lattice_rescore(int argc, char **argv) {
   if (code >= 0) return code;
   if (output == NULL || new_path == NULL || run.input.words_path == NULL)
     return cli_usage(
-        "needed: -o OUT, --lm=FILE, --words=FILE (the table that the graph was built with)");
+        "required: -o OUT, --lm=FILE and --words=FILE (the word table that the graph was built "
+        "with)");
   source.words_path = run.input.words_path;
   code = lm_load(new_path, &source, &run.new_lm, NULL);
   if (code == CLI_OK && old_path != NULL) code = lm_load(old_path, &source, &run.old_lm, NULL);

@@ -1,4 +1,5 @@
-/* cmd_lattice_stats.c - `warpfst lattice stats`: sizes of lattices, one by one and on average. */
+/* cmd_lattice_stats.c - `warpfst lattice stats`: reports the sizes of lattices, of each and in
+ * total. */
 #include <math.h>
 
 #include "lattice_common.h"
@@ -66,14 +67,14 @@ int cmd_lattice_stats(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LATTICES...",
       .about =
-          "Reports how large lattices are: states, arcs, arcs with a word, frames, "
-          "and depth, the number of arcs that cross a frame on average.\n"
-          "With --each, a line a lattice first: key frames states arcs word_arcs "
+          "Reports the total size of the lattices: states, arcs, arcs with a word, frames, "
+          "and depth, the mean number of arcs that cross a frame.\n"
+          "With --each, first prints a line for each lattice: key frames states arcs word_arcs "
           "final depth log_paths best_cost total_cost.",
       .min_args = 1,
       .max_args = -1};
   cli_flag_bool(&parser, "each", 0, &each, "also report every lattice");
-  cli_flag_bool(&parser, "json", 0, &json, "JSON, one object a line");
+  cli_flag_bool(&parser, "json", 0, &json, "print JSON, one object per line");
   lattice_flags(&parser, &input);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
@@ -95,7 +96,7 @@ int cmd_lattice_stats(int argc, char **argv) {
   else
     printf(
         "%llu lattices, %llu frames, %llu states, %llu arcs (%llu with a word)\ndepth %.3f, %.4f "
-        "word arcs a frame\n",
+        "word arcs per frame\n",
         (unsigned long long)all.lattices, (unsigned long long)all.frames,
         (unsigned long long)all.states, (unsigned long long)all.arcs,
         (unsigned long long)all.word_arcs, depth, words);

@@ -1,5 +1,5 @@
-/* cmd_lexicon.c - `warpfst lexicon`: L from a lexicon file, or from words spelled with the tokens
- * of a model. */
+/* cmd_lexicon.c - `warpfst lexicon`: makes L from a lexicon file, or from words spelled with the
+ * tokens of a model. */
 #include "fst_output.h"
 
 struct request {
@@ -46,7 +46,7 @@ static wf_status make(const struct request *request, struct parts *parts, wf_err
     status = wf_lexicon_to_fst(parts->lexicon, parts->words, &request->fst_options, &parts->fst,
                                &missing, err);
   if (status == WF_OK && missing != 0)
-    cli_note("%zu pronunciations of words that %s does not have are left out", missing,
+    cli_note("%zu pronunciations skipped: their words are not in %s", missing,
              wf_symbols_name(parts->words));
   return status;
 }
@@ -59,14 +59,14 @@ static const cli_rule rules[] = {
 
 static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE",
-               "token table, `token column` a line (required)");
+               "token table, lines `token column` (required)");
   cli_flag_str(parser, "spell", 0, &request->spell, "FILE",
-               "word table whose words to spell, instead of a lexicon");
+               "instead of LEXICON: word table whose words are spelled with the tokens");
   cli_flag_str(parser, "words", 0, &request->words, "FILE",
                "word table for the output labels (default: made from the lexicon)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE", "write the word table");
   cli_flag_str(parser, "lexicon-out", 0, &request->lexicon_out, "FILE",
-               "write the lexicon, to see what was read or spelled");
+               "write the lexicon as it was read or spelled");
   cli_flag_output(parser, &request->output, &request->format);
   cli_table(parser, "lexicon", &request->lexicon_options);
   cli_table(parser, "lexicon_fst", &request->fst_options);
@@ -76,20 +76,21 @@ static void add_flags(cli_parser *parser, struct request *request) {
 int cmd_lexicon(int argc, char **argv) {
   struct request request = {0};
   struct parts parts = {0};
-  cli_parser parser = {.usage =
-                           "LEXICON --tokens=tokens.txt [-o L.fst]\n       warpfst lexicon "
-                           "--spell=words.txt --tokens=tokens.txt [-o L.fst]",
-                       .about =
-                           "Makes L, from token labels (column + 1) to words. LEXICON is Kaldi's "
-                           "lexicon.txt or lexiconp.txt.",
-                       .max_args = 1};
+  cli_parser parser = {
+      .usage =
+          "LEXICON --tokens=tokens.txt [-o L.fst]\n       warpfst lexicon "
+          "--spell=words.txt --tokens=tokens.txt [-o L.fst]",
+      .about =
+          "Makes L, a transducer from token labels (column + 1) to words. LEXICON is Kaldi's "
+          "lexicon.txt or lexiconp.txt.",
+      .max_args = 1};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (parser.num_args > 0) request.lexicon = parser.args[0];
-  if (request.tokens == NULL) return cli_usage("--tokens is needed");
+  if (request.tokens == NULL) return cli_usage("--tokens is required");
   if ((request.lexicon == NULL) == (request.spell == NULL))
-    return cli_usage("either a lexicon or --spell is needed");
+    return cli_usage("either LEXICON or --spell is required");
   wf_error err;
   code = make(&request, &parts, &err) == WF_OK
              ? cli_write_fst(parts.fst, request.output, request.format)

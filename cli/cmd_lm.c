@@ -1,4 +1,4 @@
-/* cmd_lm.c - `warpfst lm`: the list of its parts; `lm info` itself. */
+/* cmd_lm.c - `warpfst lm`: its list of subcommands, and `lm info`. */
 #include <inttypes.h>
 
 #include "lm_common.h"
@@ -7,28 +7,28 @@
 int cmd_lm(int argc, char **argv) {
   static const cli_part parts[] = {
       {"lm info", "orders, words, states and memory of a model", cmd_lm_info},
-      {"lm query",
-       "log10 probability of every word of a text, with the order of the n-gram that gave it",
+      {"lm query", "log10 probability of each word of a text, and the order of the n-gram used",
        cmd_lm_query},
       {"lm perplexity", "perplexity of a text", cmd_lm_perplexity},
-      {"lm convert", "a grammar acceptor (G) from a model", cmd_lm_convert},
-      {"lm prune", "a small model from a large one, by relative entropy, counts, or words",
+      {"lm convert", "make a grammar acceptor (G) from a model", cmd_lm_convert},
+      {"lm prune", "make a small model from a large one, by relative entropy, counts, or words",
        cmd_lm_prune},
-      {"lm arpa", "the model as an ARPA file", cmd_lm_arpa},
-      {"lm build", "a large model, or the difference of two, for scoring on the fly", cmd_lm_build},
+      {"lm arpa", "write the model as an ARPA file", cmd_lm_arpa},
+      {"lm build", "make a file for decode --lm from a model, or from the difference of two",
+       cmd_lm_build},
       {"lm verify", "check a file made by lm build", cmd_lm_verify},
   };
   return cli_run_part(parts, sizeof parts / sizeof *parts, "PART LM [ARGUMENTS] [FLAGS]",
                       "n-gram language models in ARPA files, plain or gzipped, or in binary files "
                       "of CMU Sphinx (en-us.lm.bin) and KenLM (build_binary trie).\n"
-                      "info, query and perplexity also take what lm build makes.",
+                      "info, query, perplexity and convert also read files made by lm build.",
                       argc, argv);
 }
 
 void lm_flags(cli_parser *parser, lm_source *source) {
   cli_flag_str(
       parser, "words", 'w', &source->words_path, "FILE",
-      "word table that gives the labels (default: the words of the model in its own order)");
+      "word table that gives the labels (default: the model's words, in the order of the model)");
   cli_table(parser, "arpa", &source->options);
 }
 
@@ -93,7 +93,7 @@ int cmd_lm_info(int argc, char **argv) {
   bool json = false;
   lm_source source = {0};
   cli_parser parser = {.usage = "LM",
-                       .about = "Describes a language model and the oddities of its file.",
+                       .about = "Describes a language model, and what is unusual in its file.",
                        .min_args = 1,
                        .max_args = 1};
   cli_flag_bool(&parser, "json", 0, &json, "one line of JSON instead of a table");

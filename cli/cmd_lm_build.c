@@ -1,5 +1,5 @@
-/* cmd_lm_build.c - `warpfst lm build` and `lm verify`: large models for scoring on the fly; and
- * what `lm info` says of them. */
+/* cmd_lm_build.c - `warpfst lm build` and `lm verify`: make and check .wlm files, the models for
+ * scoring during the search; also `lm info` of such a file. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -46,9 +46,9 @@ static void print_info(const char *path, const wf_wlm_info *info, double seconds
          info->num_arcs);
   printf("%-22s%s, scale %g\n", "costs", info->difference ? "large - small" : "of the model",
          (double)info->scale);
-  printf("%-22s%s, %d bits a cost\n", "arcs", info->packed ? "packed" : "12 bytes",
+  printf("%-22s%s, %d bits per cost\n", "arcs", info->packed ? "packed" : "12 bytes",
          info->cost_bits);
-  printf("%-22s%.1f MB, %.2f bytes an n-gram; index %.1f MB, %.0f %%\n", "file",
+  printf("%-22s%.1f MB, %.2f bytes per n-gram; index %.1f MB, %.0f %%\n", "file",
          (double)info->file_bytes / 1e6, per_ngram, (double)info->index_bytes / 1e6,
          100 * (double)info->index_bytes / (double)info->file_bytes);
   printf("%-22s%.3f s\n", "opened in", seconds);
@@ -73,11 +73,11 @@ static void print_stats(const wf_wlm_stats *stats, const wf_wlm_options *options
     const char *what;
     uint64_t count;
   } counts[] = {
-      {"n-grams of the small model were not in the large one and have been added",
+      {"n-grams of the small model were not in the large model and have been added",
        stats->num_added},
-      {"words of the small model were not in the large one; they cost what its <unk> does",
+      {"words of the small model were not in the large model; they have the cost of its <unk>",
        stats->num_words_added},
-      {"n-grams with words that the small model lacks left out", stats->num_outside},
+      {"n-grams skipped: they contain words that are not in the small model", stats->num_outside},
       {"contexts of n-grams were missing and have been created", stats->num_created}};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     if (counts[i].count > 0) fprintf(stderr, "%" PRIu64 " %s\n", counts[i].count, counts[i].what);
@@ -101,18 +101,19 @@ int cmd_lm_build(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LM [-o OUT.wlm]",
       .about =
-          "Makes a large model for scoring on the fly ('warpfst decode --lm'), in one file that is "
-          "mapped and ready at once.\n"
+          "Makes the file of a large model for 'warpfst decode --lm'. The file is memory-mapped, "
+          "so it opens at once.\n"
           "    warpfst lm build large.arpa.gz -o large.wlm\n"
           "    warpfst lm build --arpa large.arpa.gz --subtract small.arpa -o difference.wlm\n"
-          "With --subtract it holds large - small, for graphs built with the small model. The ARPA "
-          "file may be larger than memory.",
+          "With --subtract, costs are those of the large model minus those of the small one, for "
+          "graphs built with the small model.\nThe ARPA file may be larger than memory.",
       .min_args = 0,
       .max_args = 2};
-  cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write");
+  cli_flag_str(&parser, "output", 'o', &output, "FILE",
+               "file to write, instead of the last argument");
   cli_flag_str(&parser, "arpa", 0, &arpa, "FILE",
-               "the large model (or the first argument): ARPA, plain or gzipped, '-', or a binary "
-               "of Sphinx or KenLM (trie)");
+               "the large model, instead of the first argument: ARPA, plain or gzipped, '-' for "
+               "standard input, or a binary file of CMU Sphinx or KenLM (trie)");
   cli_flag_bool(&parser, "quiet", 'q', &quiet, "report nothing");
   cli_table(&parser, "arpa", &reader);
   cli_table(&parser, "wlm", &options);
@@ -138,12 +139,13 @@ int cmd_lm_build(int argc, char **argv) {
 }
 
 int cmd_lm_verify(int argc, char **argv) {
-  cli_parser parser = {.usage = "LM.wlm",
-                       .about =
-                           "Checks every sum, number and look-up table of a model made by 'warpfst "
-                           "lm build'. Prints nothing if the file is valid.",
-                       .min_args = 1,
-                       .max_args = 1};
+  cli_parser parser = {
+      .usage = "LM.wlm",
+      .about =
+          "Checks the checksums, the numbers and the look-up tables of a model made by 'warpfst "
+          "lm build'. Prints nothing if the file is valid.",
+      .min_args = 1,
+      .max_args = 1};
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   wf_error err = {0};

@@ -1,6 +1,7 @@
-/* cmd_lm_convert.c - `warpfst lm convert`: a grammar acceptor from a model.
+/* cmd_lm_convert.c - `warpfst lm convert`: makes a grammar acceptor from a model.
  *
- * The back-off symbol gets its label from the word table, or the next free one in a copy of it. */
+ * The back-off symbol has its label in the word table. If it is not there, it gets the next free
+ * label in a copy of the table. */
 #include <inttypes.h>
 
 #include "fst_output.h"
@@ -12,7 +13,7 @@ typedef struct request {
   wf_lm_fst_options fst;
 } request;
 
-/* A copy of `words` with one more symbol; `*label` is its key. */
+/* Copies `words` and adds one symbol, whose key is stored in `*label`. */
 static wf_status add_symbol(const wf_symbols *words, const char *symbol, wf_symbols **out,
                             int64_t *label, wf_error *err) {
   wf_status status = wf_symbols_create(wf_symbols_name(words), out, err);
@@ -24,7 +25,7 @@ static wf_status add_symbol(const wf_symbols *words, const char *symbol, wf_symb
   return status == WF_OK ? wf_symbols_add(*out, symbol, -1, label, err) : status;
 }
 
-/* A model of either kind; the other is NULL. `table`: its words. */
+/* Makes the acceptor of `lm` or of `large`; the other is NULL. `table`: the words of the model. */
 static wf_status make(request *r, const wf_lm *lm, const wf_wlm *large, const wf_symbols *table,
                       wf_fst **out, wf_error *err) {
   wf_symbols *words = wf_symbols_ref(table);
@@ -52,7 +53,7 @@ static wf_status make(request *r, const wf_lm *lm, const wf_wlm *large, const wf
 
 static int convert_large(request *r, const char *path) {
   if (r->fst.backoff != 1)
-    return cli_usage("what lm build made is converted with --backoff=failure alone");
+    return cli_usage("a model made by lm build can only be converted with --backoff=failure");
   wf_wlm *lm = NULL;
   wf_symbols *words = NULL;
   wf_fst *fst = NULL;
@@ -76,30 +77,32 @@ static const cli_rule rules[] = {
 
 int cmd_lm_convert(int argc, char **argv) {
   request r = {0};
-  cli_parser parser = {.usage = "LM [-o FST]",
-                       .about =
-                           "Makes the grammar acceptor of a model, to be composed with a lexicon. "
-                           "For a graph in which back-off is an arc like any other:\n"
-                           "    warpfst lm convert lm.arpa.gz --backoff-symbol='#0' "
-                           "--write-words=words.txt -o G.fst\n"
-                           "For composition that follows the model exactly (warpfst compose "
-                           "--phi-label=LABEL): add --backoff=failure.\n"
-                           "What lm build makes is converted with --backoff=failure only; composed "
-                           "with a graph it gives what decode --lm gives.",
-                       .min_args = 1,
-                       .max_args = 2};
+  cli_parser parser = {
+      .usage = "LM [-o FST]",
+      .about =
+          "Makes the grammar acceptor of a model, to be composed with a lexicon. "
+          "For a graph in which back-off arcs are ordinary arcs:\n"
+          "    warpfst lm convert lm.arpa.gz --backoff-symbol='#0' "
+          "--write-words=words.txt -o G.fst\n"
+          "For composition that follows the model exactly (warpfst compose "
+          "--phi-label=LABEL): add --backoff=failure.\n"
+          "Models made by lm build can only be converted with --backoff=failure. A graph "
+          "composed with the result gives the same costs as decode --lm.",
+      .min_args = 1,
+      .max_args = 2};
   cli_flag_output(&parser, &r.output, &r.format);
-  cli_flag_str(&parser, "backoff-symbol", 0, &r.backoff_symbol, "SYMBOL",
-               "back-off label by its symbol, such as '#0'; added to the table if it is not there");
+  cli_flag_str(
+      &parser, "backoff-symbol", 0, &r.backoff_symbol, "SYMBOL",
+      "symbol of the back-off label, such as '#0'; added to the word table if it is not there");
   cli_flag_str(&parser, "write-words", 0, &r.write_words, "FILE",
-               "write the word table of the acceptor here");
+               "write the word table of the acceptor to this file");
   lm_flags(&parser, &r.source);
   cli_table(&parser, "lm_fst", &r.fst);
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (r.output == NULL && parser.num_args > 1) r.output = parser.args[1];
-  wf_fst_format format; /* a wrong name should not wait for the model */
+  wf_fst_format format; /* report a wrong format before the model is read */
   code = cli_fst_format(r.output, r.format, &format);
   if (code != CLI_OK) return code;
   if (lm_is_wlm(parser.args[0])) return convert_large(&r, parser.args[0]);

@@ -1,5 +1,5 @@
-/* cmd_lm_prune.c - `warpfst lm prune` and `lm arpa`: models as ARPA files, smaller or as they are.
- */
+/* cmd_lm_prune.c - `warpfst lm prune` and `lm arpa`: write models as ARPA files, pruned or
+ * unchanged. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -9,8 +9,8 @@
 #include "lm_common.h"
 #include "text_input.h"
 
-/* The first field of each line, with keys of their own: a list of words and a word table are both
- * fine. */
+/* Reads the first field of each line into a new symbol table, so the file may be a list of words or
+ * a word table. */
 static int read_vocabulary(const char *path, wf_symbols **out) {
   wf_error err;
   FILE *file = cli_open_text(path);
@@ -44,13 +44,16 @@ static void print_stats(const wf_lm *before, const wf_lm *after, const wf_lm_pru
   for (int k = 1; k <= a.order; k++) {
     fprintf(stderr, "%d-grams  %" PRIu64 " of %" PRIu64, k, b.num_ngrams[k], a.num_ngrams[k]);
     if (k > 1 && isfinite(stats->least_worth[k]))
-      fprintf(stderr, ", worth at least %.3g", (double)stats->least_worth[k]);
+      fprintf(stderr, ", smallest worth %.3g", (double)stats->least_worth[k]);
     fprintf(stderr, "\n");
   }
   if (stats->word_mass < 1)
-    fprintf(stderr, "words that stayed have %.3f %% of the probability\n", 100 * stats->word_mass);
+    fprintf(stderr, "the words kept have %.3f %% of the probability\n", 100 * stats->word_mass);
   if (stats->num_scaled > 0)
-    fprintf(stderr, "%" PRIu64 " histories without probability left over were scaled to 1\n",
+    fprintf(stderr,
+            "%" PRIu64
+            " histories had no probability left for back-off; their probabilities were scaled to "
+            "sum to 1\n",
             stats->num_scaled);
   fprintf(stderr, "read in %.2f s, pruned in %.2f s, at most %.1f MB of memory\n", read_s, prune_s,
           (double)cli_peak_bytes() / 1e6);
@@ -61,19 +64,20 @@ int cmd_lm_prune(int argc, char **argv) {
   bool quiet = false;
   lm_source source = {0};
   wf_lm_prune_options options;
-  cli_parser parser = {.usage = "LM [-o ARPA]",
-                       .about =
-                           "Makes a small model from a large one: every n-gram of the small one is "
-                           "in the large one, and probabilities sum to 1 after each history.\n"
-                           "    warpfst lm prune large.arpa.gz --threshold=1e-8 -o small.arpa\n"
-                           "    warpfst lm prune en-us.lm.bin --max-words=20000 "
-                           "--max-ngrams=184000,97000 -o small.arpa\n"
-                           "Reports what was kept on standard error.",
-                       .min_args = 1,
-                       .max_args = 2};
+  cli_parser parser = {
+      .usage = "LM [-o ARPA]",
+      .about =
+          "Makes a small model from a large one. Every n-gram of the small model is "
+          "in the large model, and probabilities sum to 1 after each history.\n"
+          "    warpfst lm prune large.arpa.gz --threshold=1e-8 -o small.arpa\n"
+          "    warpfst lm prune en-us.lm.bin --max-words=20000 "
+          "--max-ngrams=184000,97000 -o small.arpa\n"
+          "Reports on standard error how many n-grams were kept.",
+      .min_args = 1,
+      .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write ('-': standard output)");
   cli_flag_str(&parser, "vocabulary", 0, &vocabulary_path, "FILE",
-               "words to keep, the first field of each line");
+               "words to keep: the first field of each line");
   cli_flag_bool(&parser, "quiet", 'q', &quiet, "report nothing");
   lm_flags(&parser, &source);
   cli_table(&parser, "lm_prune", &options);
@@ -111,8 +115,9 @@ int cmd_lm_arpa(int argc, char **argv) {
   lm_source source = {0};
   cli_parser parser = {.usage = "LM [-o ARPA]",
                        .about =
-                           "Writes a model as an ARPA file: one that was in another format, or one "
-                           "with only the words of a table.",
+                           "Writes a model as an ARPA file: converts it from another format, or, "
+                           "with --words, keeps "
+                           "only the words of a table.",
                        .min_args = 1,
                        .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", "where to write ('-': standard output)");

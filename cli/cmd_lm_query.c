@@ -1,9 +1,10 @@
-/* cmd_lm_query.c - `warpfst lm query` and `lm perplexity`: a text, line by line, through a model.
+/* cmd_lm_query.c - `warpfst lm query` and `lm perplexity`: score a text, line by line, with a
+ * model.
  *
  * A line is a sentence: its words, then </s>. Both commands score it with score_line; they differ
- * in what they print. Words without an n-gram of their own are out of vocabulary (OOV). As in
- * KenLM's query program, </s> counts as a token, and "perplexity excluding OOVs" leaves out the
- * OOVs' own probabilities and tokens. */
+ * in what they print. Words without a unigram are out of vocabulary (OOV). As in KenLM's query
+ * program, </s> counts as a token, and "perplexity excluding OOVs" leaves out the probabilities and
+ * tokens of the OOVs themselves. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,12 +15,13 @@
 #include "text_input.h"
 
 typedef struct totals {
-  double known_log10p, oov_log10p; /* apart: the second is -infinity if the model has no <unk> */
+  double known_log10p,
+      oov_log10p; /* kept apart because the second is -infinity if the model has no <unk> */
   uint64_t tokens, oovs, sentences;
 } totals;
 
 typedef struct query {
-  const wf_lm *lm; /* one of the two */
+  const wf_lm *lm; /* exactly one of lm and wlm is set */
   const wf_wlm *wlm;
   int32_t eos;
   const char *eos_text;
@@ -45,7 +47,7 @@ static void add_totals(totals *sum, const totals *line) {
 
 /* --- printing ---------------------------------------------------------------------------- */
 
-/* `, "name": value`; JSON has no infinities. */
+/* Prints `, "name": value`. JSON has no infinities, so they become null. */
 static void json_number(const char *name, double value) {
   if (isfinite(value))
     printf(", \"%s\": %.9g", name, value);
@@ -124,7 +126,7 @@ static float final(const query *q, uint32_t state, int32_t *order) {
   return q->wlm != NULL ? wf_wlm_final(q->wlm, state, order) : wf_lm_final(q->lm, state, order);
 }
 
-/* The sentence in `text`, which is cut into words on the way. */
+/* Scores the sentence in `text`, which it splits into words in place. */
 static totals score_line(const query *q, char *text) {
   static const char blanks[] = " \t\r\n";
   totals line = {.sentences = 1};
@@ -187,7 +189,9 @@ static int score_text(const query *q, const char *path) {
 static int run_wlm(const cli_parser *parser, query *q, const lm_source *source) {
   wf_error err = {0};
   wf_wlm *lm;
-  if (source->words_path != NULL) return cli_usage("a model made by lm build has its own words");
+  if (source->words_path != NULL)
+    return cli_usage(
+        "--words cannot be used with a model made by lm build, which contains its word table");
   if (wf_wlm_open(parser->args[0], &lm, &err) != WF_OK) return cli_fail(&err);
   q->wlm = lm;
   q->eos_text = source->options.eos_symbol != NULL ? source->options.eos_symbol : "</s>";
@@ -200,8 +204,8 @@ static int run_wlm(const cli_parser *parser, query *q, const lm_source *source) 
 static int run(int argc, char **argv, cli_parser *parser, query *q) {
   lm_source source = {0};
   cli_flag_bool(parser, "ids", 0, &q->ids,
-                "lines start with an utterance id, as in Kaldi's text files");
-  cli_flag_bool(parser, "json", 0, &q->json, "JSON lines instead of text");
+                "each line starts with an utterance id, as in Kaldi's text files");
+  cli_flag_bool(parser, "json", 0, &q->json, "print JSON lines instead of text");
   lm_flags(parser, &source);
   int code = cli_parse(parser, argc, argv);
   if (code >= 0) return code;
@@ -227,10 +231,11 @@ static int run(int argc, char **argv, cli_parser *parser, query *q) {
 int cmd_lm_query(int argc, char **argv) {
   cli_parser parser = {.usage = "LM [TEXT]",
                        .about =
-                           "Scores every word of a text, a sentence a line. Prints, as KenLM's "
-                           "query does, WORD=LABEL ORDER LOG10P for each word and </s>: the\n"
+                           "Scores every word of a text with one sentence per line (TEXT: default "
+                           "standard input). Like KenLM's "
+                           "query, prints WORD=LABEL ORDER LOG10P for each word and </s>:\nthe "
                            "label (-1: not in the table), the order of the n-gram that gave the "
-                           "probability, and the log10 probability; then totals.",
+                           "probability, and the log10 probability. Then prints totals.",
                        .min_args = 1,
                        .max_args = 2};
   query q = {.words = true, .sentences = true};
@@ -238,12 +243,14 @@ int cmd_lm_query(int argc, char **argv) {
 }
 
 int cmd_lm_perplexity(int argc, char **argv) {
-  cli_parser parser = {
-      .usage = "LM [TEXT]",
-      .about = "Perplexity of a text, a sentence a line. Tokens are words and one </s> a line.",
-      .min_args = 1,
-      .max_args = 2};
+  cli_parser parser = {.usage = "LM [TEXT]",
+                       .about =
+                           "Computes the perplexity of a text with one sentence per line (TEXT: "
+                           "default standard input). Tokens are the words and one </s> per line.",
+                       .min_args = 1,
+                       .max_args = 2};
   query q = {0};
-  cli_flag_bool(&parser, "per-sentence", 0, &q.sentences, "a line for each sentence first");
+  cli_flag_bool(&parser, "per-sentence", 0, &q.sentences,
+                "also print a line for each sentence, before the totals");
   return run(argc, argv, &parser, &q);
 }

@@ -1,5 +1,5 @@
-/* cmd_matrix.c - warpfst matrix info | copy: looks into files of acoustic scores and converts them.
- */
+/* cmd_matrix.c - `warpfst matrix info` and `matrix copy`: describe and convert files of acoustic
+ * scores. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct totals {
   bool lost_rest, no_memory;
 };
 
-/* Next good matrix; errors are reported and counted. false at the end. */
+/* Reads the next readable matrix. Reports and counts unreadable ones. Returns false at the end. */
 static bool next_matrix(wf_score_reader *reader, struct totals *totals, const wf_progress *progress,
                         wf_matrix *matrix) {
   for (;;) {
@@ -31,7 +31,7 @@ static bool next_matrix(wf_score_reader *reader, struct totals *totals, const wf
     totals->no_memory |= err.code == WF_ERR_MEMORY;
     bool lost = wf_score_reader_lost_rest(reader);
     totals->lost_rest |= lost;
-    cli_note("%s%s", err.message, lost ? " (the rest of this archive is lost)" : "");
+    cli_note("%s%s", err.message, lost ? "; the rest of that archive is lost" : "");
     wf_matrix_clear(matrix);
   }
 }
@@ -82,16 +82,17 @@ static void print_info(const wf_matrix *matrix, bool json) {
 static int info(int argc, char **argv) {
   bool json = false;
   wf_score_reader_options options;
-  cli_parser parser = {.usage = "SCORES...",
-                       .about =
-                           "Lists acoustic scores: key, frames, columns, smallest, largest and "
-                           "mean score of every utterance; the totals go to\n"
-                           "standard error. SCORES: Kaldi archives or script files, .npy and .sen "
-                           "files, folders of them, '-'. Scores that a decoder\n"
-                           "would refuse (NaN, +infinity) are reported and make the exit code 1.",
-                       .min_args = 1,
-                       .max_args = -1};
-  cli_flag_bool(&parser, "json", 0, &json, "one JSON object a line");
+  cli_parser parser = {
+      .usage = "SCORES...",
+      .about =
+          "Prints a line for each utterance: key, frames, columns, smallest, largest and "
+          "mean score. Prints totals on standard error.\n"
+          "SCORES: Kaldi archives or script files, .npy and .sen "
+          "files, folders of these, or '-' for standard input.\nScores that a decoder "
+          "would refuse (NaN, +infinity) are reported; the exit code is then 1.",
+      .min_args = 1,
+      .max_args = -1};
+  cli_flag_bool(&parser, "json", 0, &json, "print one JSON object per line");
   cli_table(&parser, "score_reader", &options);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
@@ -112,7 +113,7 @@ static int info(int argc, char **argv) {
     wf_matrix_clear(&matrix);
   }
   wf_score_reader_free(reader);
-  cli_note("%llu utterances, %llu frames, %llu faults", (unsigned long long)totals.utterances,
+  cli_note("%llu utterances, %llu frames, %llu errors", (unsigned long long)totals.utterances,
            (unsigned long long)totals.frames, (unsigned long long)totals.failed);
   return exit_code(&totals);
 }
@@ -154,10 +155,11 @@ static int copy(int argc, char **argv) {
   cli_parser parser = {.usage = "SCORES... -o OUT",
                        .about =
                            "Converts acoustic scores. OUT is a Kaldi archive ('-': standard "
-                           "output), or a folder (its name ends in '/', or it exists)\n"
-                           "that receives one KEY.npy an utterance. Utterances that cannot be read "
-                           "or written are reported and left out (exit code 1;\n"
-                           "3 if the rest of an archive was lost).",
+                           "output), or a folder that gets a file KEY.npy for each utterance.\n"
+                           "OUT is a folder if its name ends in '/' or if that folder exists. "
+                           "Utterances that cannot be read "
+                           "or written are reported and skipped\n"
+                           "(exit code 1, or 3 if the rest of an archive could not be read).",
                        .min_args = 1,
                        .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive or folder to write");
@@ -182,11 +184,11 @@ static int copy(int argc, char **argv) {
 
 int cmd_matrix(int argc, char **argv) {
   static const cli_part parts[] = {
-      {"matrix info", "lists acoustic scores", info},
-      {"matrix copy", "converts them", copy},
+      {"matrix info", "list acoustic scores", info},
+      {"matrix copy", "convert acoustic scores", copy},
   };
   return cli_run_part(parts, sizeof parts / sizeof *parts, "PART SCORES... [FLAGS]",
                       "Files of acoustic scores: Kaldi archives or script files, .npy and .sen "
-                      "files, folders of them, '-'.",
+                      "files, folders of these, or '-' for standard input.",
                       argc, argv);
 }

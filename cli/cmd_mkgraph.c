@@ -1,5 +1,5 @@
-/* cmd_mkgraph.c - `warpfst mkgraph`; and `mkgraph ctc`: a decoding graph from tokens, lexicon and
- * language model, each step reported as it ends. */
+/* cmd_mkgraph.c - `warpfst mkgraph`, and `mkgraph ctc`: builds a decoding graph from tokens,
+ * lexicon and language model, and reports each step when it ends. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ static void print_end(const struct request *request, const cli_steps *steps,
   const wf_ctc_graph_result *result = &parts->result;
   uint64_t not_spoken = result->lm_words_missing + parts->arpa_stats.num_oov_words;
   if (wf_lexicon_num_skipped(parts->lexicon) != 0)
-    fprintf(stderr, "words left out for unknown tokens: %zu\n",
+    fprintf(stderr, "words skipped because of unknown tokens: %zu\n",
             wf_lexicon_num_skipped(parts->lexicon));
   if (not_spoken != 0)
     fprintf(stderr, "words of the LM that the lexicon lacks: %llu\n",
@@ -70,7 +70,7 @@ static void print_end(const struct request *request, const cli_steps *steps,
   cli_steps_end(steps, request->output, result->graph);
 }
 
-/* --- doing it ---------------------------------------------------------------------------- */
+/* --- building ---------------------------------------------------------------------------- */
 
 static wf_status read_lm(const struct request *request, struct parts *parts,
                          const wf_progress *progress, wf_error *err) {
@@ -79,7 +79,8 @@ static wf_status read_lm(const struct request *request, struct parts *parts,
                     &parts->arpa_stats, progress, err);
 }
 
-/* Classes are words of the LM, too, though no lexicon has them. */
+/* Adds the classes (separated by commas) to the words. A class is a word of the LM that is not in
+ * the lexicon. */
 static wf_status add_classes(const char *classes, wf_symbols *words, wf_error *err) {
   wf_status status = WF_OK;
   char name[1024];
@@ -92,7 +93,8 @@ static wf_status add_classes(const char *classes, wf_symbols *words, wf_error *e
   return status;
 }
 
-/* With a lexicon, its words name the LM's; without, the LM's words are spelled. */
+/* With a lexicon and without --words, the LM is read with the words of the lexicon as its word
+ * table. Without a lexicon, the words of the LM are spelled with the tokens. */
 static wf_status read_parts(const struct request *request, struct parts *parts,
                             const wf_progress *progress, wf_error *err) {
   wf_status status = wf_symbols_read(request->tokens, &parts->tokens, err);
@@ -180,22 +182,27 @@ static const cli_rule rules[] = {
 
 static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(parser, "tokens", 0, &request->tokens, "FILE",
-               "token table, `token column` a line (required)");
-  cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE",
-               "lexicon.txt or lexiconp.txt (default: spell the words of the LM with the tokens)");
-  cli_flag_str(parser, "lm", 0, &request->lm, "FILE",
-               "n-gram model: ARPA, plain or gzipped, or a trie of CMU Sphinx or KenLM");
+               "token table, lines `token column` (required)");
+  cli_flag_str(
+      parser, "lexicon", 0, &request->lexicon, "FILE",
+      "Kaldi's lexicon.txt or lexiconp.txt (default: spell the words of the LM with the tokens)");
+  cli_flag_str(
+      parser, "lm", 0, &request->lm, "FILE",
+      "n-gram model: ARPA, plain or gzipped, or a binary file of CMU Sphinx or KenLM (trie)");
   cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
                "instead of --lm: an fst over words");
-  cli_flag_str(parser, "words", 0, &request->words, "FILE",
-               "word table (default: made from the lexicon, or the LM's or the fst's own)");
+  cli_flag_str(
+      parser, "words", 0, &request->words, "FILE",
+      "word table (default: made from the lexicon; without one, that of the LM or of the grammar)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
-               "write the graph's word table (the graph holds it, too)");
-  cli_flag_str(parser, "keep-steps", 0, &request->keep_steps, "FOLDER",
-               "keep what each step made: L.fst, G.fst, LG.fst, ..., and words.txt");
+               "write the graph's word table (also stored in the graph)");
+  cli_flag_str(
+      parser, "keep-steps", 0, &request->keep_steps, "FOLDER",
+      "write the result of each step to this folder: L.fst, G.fst, LG.fst, ..., and words.txt");
   cli_flag_bool(parser, "json", 0, &request->json,
                 "print sizes and times as JSON on standard output");
-  cli_flag_bool(parser, "quiet", 'q', &request->quiet, "no table of steps, no progress");
+  cli_flag_bool(parser, "quiet", 'q', &request->quiet,
+                "do not print the table of steps or the progress bar");
   cli_flag_output(parser, &request->output, &request->format);
   cli_table(parser, "ctc_graph", &request->graph_options);
   cli_table(parser, "lexicon", &request->lexicon_options);
@@ -209,16 +216,16 @@ static int mkgraph_ctc(int argc, char **argv) {
       .usage = "--tokens=tokens.txt [--lexicon=lexicon.txt] --lm=lm.arpa.gz -o graph.wfst",
       .about =
           "Builds a decoding graph for CTC: T o min(det(L o G)). Input labels are columns of the "
-          "scores + 1, output labels words.\n"
+          "scores + 1; output labels are words.\n"
           "Example: warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz "
           "--topology=compact -o graph.wfst"};
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (request.tokens == NULL) return cli_usage("--tokens is needed");
+  if (request.tokens == NULL) return cli_usage("--tokens is required");
   if ((request.lm == NULL) == (request.grammar == NULL))
-    return cli_usage("either --lm or --grammar is needed");
-  if (request.output == NULL) return cli_usage("-o is needed");
+    return cli_usage("either --lm or --grammar is required");
+  if (request.output == NULL) return cli_usage("-o is required");
   if (request.json && strcmp(request.output, "-") == 0)
     return cli_usage("the graph and --json cannot both go to standard output");
   return run(&request);

@@ -19,11 +19,12 @@ int cmd_determinize(int argc, char **argv) {
   struct determinize_request request = {.device = NULL};
   cli_parser parser = {
       .about =
-          "Weighted determinization on the input side, of functional transducers. When the input "
-          "is not functional, or the result grows beyond "
-          "--max-states, the message shows an input string as evidence. A GPU refuses the log "
-          "semiring, --rmepsilon where arcs have epsilon input, and outputs "
-          "more than 255 labels behind the input."};
+          "Determinizes a weighted functional transducer on the input side. If the input "
+          "is not functional, or the result has more than "
+          "--max-states states, the error message shows an input string that demonstrates it. "
+          "GPUs do not support the log semiring, --rmepsilon on arcs with epsilon input, and "
+          "outputs delayed by "
+          "more than 255 labels."};
   cli_table(&parser, "determinize", &request.options);
   cli_flag_device(&parser, &request.device);
   return cli_run_unary(&parser, argc, argv, determinize, &request, NULL);
@@ -47,10 +48,11 @@ int cmd_minimize(int argc, char **argv) {
   struct minimize_request request = {.device = NULL};
   cli_parser parser = {
       .about =
-          "Weighted minimization of a deterministic fst. As Kaldi's fstminimizeencoded: "
-          "--no-push-weights; as fstminimize on a transducer: "
-          "--no-encode-labels. With a GPU, too, the CPU does --no-encode-labels, pushed weights of "
-          "the log semiring, and two arcs of a state with the same labels."};
+          "Minimizes a weighted deterministic fst. --no-push-weights gives the result of Kaldi's "
+          "fstminimizeencoded. "
+          "--no-encode-labels gives that of OpenFst's fstminimize on a transducer. "
+          "With --device=cuda, the CPU still does --no-encode-labels, weight pushing in "
+          "the log semiring, and states that have two arcs with the same labels."};
   cli_table(&parser, "minimize", &request.options);
   cli_flag_device(&parser, &request.device);
   return cli_run_unary(&parser, argc, argv, minimize, &request, NULL);
@@ -73,7 +75,7 @@ static wf_status rmepsilon(const wf_fst *in, const void *user, wf_fst **out, wf_
 int cmd_rmepsilon(int argc, char **argv) {
   struct rmepsilon_request request = {.device = NULL};
   cli_parser parser = {
-      .about = "Removes arcs with epsilon on both sides. A GPU refuses cycles of them."};
+      .about = "Removes arcs with epsilon on both sides. GPUs do not support cycles of such arcs."};
   cli_table(&parser, "rmepsilon", &request.options);
   cli_flag_device(&parser, &request.device);
   return cli_run_unary(&parser, argc, argv, rmepsilon, &request, NULL);
@@ -85,8 +87,8 @@ static wf_status push(const wf_fst *in, const void *options, wf_fst **out, wf_er
 int cmd_push(int argc, char **argv) {
   wf_push_options options;
   cli_parser parser = {.about =
-                           "Pushes weights, and with --push-labels output labels, towards the "
-                           "start or with --to-final towards the final states."};
+                           "Pushes weights towards the start, or with --to-final towards the final "
+                           "states. With --push-labels, also pushes output labels."};
   cli_table(&parser, "push", &options);
   return cli_run_unary(&parser, argc, argv, push, &options, NULL);
 }

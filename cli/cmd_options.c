@@ -7,14 +7,14 @@
 
 static const char *const type_names[] = {"float32", "int32", "int64", "bool", "enum", "string"};
 
-/* Choice number `index` of "a|b|c". */
+/* Choice `index` (from 0) of "a|b|c", and its length. */
 static const char *choice(const char *choices, int index, int *size) {
   while (index-- > 0 && strchr(choices, '|') != NULL) choices = strchr(choices, '|') + 1;
   *size = (int)strcspn(choices, "|");
   return choices;
 }
 
-/* The shortest text that reads back as the same number. */
+/* Writes the number with the fewest digits, 6 or more, that read back as the same value. */
 static void number(char *text, size_t size, double value) {
   for (int digits = 6; digits <= 17; digits++) {
     double again = NAN;
@@ -43,7 +43,7 @@ static void default_text(const wf_option *row, char *text, size_t size) {
   }
 }
 
-/* "0 .. 1000", or the choices. */
+/* Writes the range of a number, "0 .. 1000", or the choices of an ENUM. */
 static void range_text(const wf_option *row, char *text, size_t size) {
   char low[64], high[64];
   number(low, sizeof low, row->min);
@@ -157,10 +157,10 @@ int cmd_options(int argc, char **argv) {
                        .about =
                            "Lists the options of one table, or of all tables: name, type, default, "
                            "range, unit, meaning. The flags of the subcommands and the option "
-                           "structures of the library are made from these tables.",
+                           "structures of the library are generated from these tables.",
                        .max_args = 1};
-  cli_flag_bool(&parser, "markdown", 0, &markdown, "as Markdown tables");
-  cli_flag_bool(&parser, "json", 0, &json, "as JSON: a list of tables");
+  cli_flag_bool(&parser, "markdown", 0, &markdown, "print Markdown tables");
+  cli_flag_bool(&parser, "json", 0, &json, "print JSON: a list of tables");
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;

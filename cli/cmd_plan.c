@@ -1,5 +1,5 @@
-/* cmd_plan.c - `warpfst plan`: GPU memory of a batch of utterances or of open streams. The GPU need
- * not be present. */
+/* cmd_plan.c - `warpfst plan`: computes the GPU memory of a batch of utterances or of open streams.
+ * The GPU need not be present. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,9 +82,10 @@ int cmd_plan(int argc, char **argv) {
   cli_parser parser = {
       .usage = "GRAPH --device=cuda (--utterances N --frames N | --streams N)",
       .about =
-          "Bytes that decoding takes on each GPU, before anything is allocated there: of a batch, "
-          "or of open streams, with how many of them fit.\n"
-          "Exit code 4, with the option to lower, if it does not fit. Examples:\n"
+          "Computes, without allocating anything on a GPU, the bytes that decoding takes on each "
+          "GPU: for a batch, "
+          "or for open streams (and how many of these fit).\n"
+          "Exit code 4: it does not fit; the message names the option to lower. Examples:\n"
           "  warpfst plan TLG.wfst --device=cuda --streams=5000 --max-tokens=4000\n"
           "  warpfst plan TLG.wfst --device=cuda --utterances=400 --frames=3500 --processors=132 "
           "--gpu-memory=80000000000",
@@ -95,14 +96,14 @@ int cmd_plan(int argc, char **argv) {
   cli_flag_i64(&parser, "frames", 0, &request.frames, "N",
                "frames of the longest utterance (default: 1000)");
   cli_flag_bool(&parser, "on-device", 0, &request.on_device,
-                "the batch's scores are already on the GPU");
+                "the scores of the batch are already on the GPU");
   cli_flag_i64(&parser, "streams", 0, &request.streams, "N",
-               "plan for this many open streams; 0: as many as fit");
+               "plan for this many open streams (0: as many as fit)");
   cli_flag_bool(&parser, "scored", 0, &request.scored,
                 "the streams have scorers (boosts, language models) or added words");
   cli_flag_i64(&parser, "processors", 0, &request.processors, "N",
-               "plan for a GPU that is not present: its number of multiprocessors (132: H200), "
-               "with --gpu-memory");
+               "plan for a GPU that is not present: its number of multiprocessors (H200: 132); "
+               "also give --gpu-memory");
   cli_flag_bool(&parser, "json", 0, &request.json, "print JSON");
   cli_table(&parser, "decoder", &options);
   cli_flag_range(&parser, "utterances", 0, 1e15);

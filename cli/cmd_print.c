@@ -1,4 +1,5 @@
-/* cmd_print.c - `warpfst print`: an fst as AT&T text, with the flags of OpenFst's fstprint. */
+/* cmd_print.c - `warpfst print`: prints an fst as AT&T text, with the flags of OpenFst's fstprint.
+ */
 #include "fst_output.h"
 
 static wf_status print(const wf_fst *fst, const char *output, const char *isymbols_path,
@@ -21,7 +22,7 @@ int cmd_print(int argc, char **argv) {
   wf_text_options text;
   wf_error err;
   cli_parser parser = {.usage = "[FST [TEXT]]",
-                       .about = "Prints an fst as AT&T text, as compile reads it.",
+                       .about = "Prints an fst as AT&T text, which compile reads.",
                        .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", CLI_OUTPUT_HELP);
   cli_flag_str(&parser, "isymbols", 0, &isymbols, "FILE",
@@ -29,9 +30,9 @@ int cmd_print(int argc, char **argv) {
   cli_flag_str(&parser, "osymbols", 0, &osymbols, "FILE",
                "symbol table of the output labels (default: the fst's own)");
   cli_flag_str(&parser, "save_isymbols", 0, &save_isymbols, "FILE",
-               "also write the fst's own input symbol table to a file");
+               "also write the fst's own input symbol table to this file");
   cli_flag_str(&parser, "save_osymbols", 0, &save_osymbols, "FILE",
-               "also write the fst's own output symbol table to a file");
+               "also write the fst's own output symbol table to this file");
   cli_table(&parser, "text", &text);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;

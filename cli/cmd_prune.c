@@ -6,7 +6,8 @@ int cmd_prune(int argc, char **argv) {
   wf_prune_options options;
   cli_parser parser = {.usage = "[IN [OUT]]",
                        .about =
-                           "Drops the arcs and states of a tropical fst that lie on no path within "
+                           "Removes the arcs and states of an fst in the tropical semiring that "
+                           "are on no path whose cost is within "
                            "--weight of the best.",
                        .max_args = 2};
   cli_flag_output(&parser, &output, &format);

@@ -1,5 +1,5 @@
-/* cmd_randequivalent.c - `warpfst randequivalent`: do random paths of each of two fsts cost the
- * same in both? */
+/* cmd_randequivalent.c - `warpfst randequivalent`: draws random paths of two fsts and compares the
+ * costs of their strings in both. */
 #include "compare_fsts.h"
 
 static wf_status compare(const wf_fst *a, const wf_fst *b, const void *user, bool *out_same,
@@ -12,12 +12,13 @@ int cmd_randequivalent(int argc, char **argv) {
   wf_randequivalent_options options;
   cli_parser parser = {.usage = "FIRST SECOND",
                        .about =
-                           "Draws random paths from two fsts and compares what their pairs of "
-                           "strings cost in both. Exit code 0 if nothing differs, 1 "
-                           "(with the pair) if something does.",
+                           "Draws random paths from two fsts and compares the costs of their pairs "
+                           "of input and output "
+                           "strings in both. Exit code 0: no cost differs. Exit code 1: a cost "
+                           "differs; the pair of strings is printed on standard error.",
                        .min_args = 2,
                        .max_args = 2};
-  cli_flag_bool(&parser, "quiet", 'q', &quiet, "do not report the difference");
+  cli_flag_bool(&parser, "quiet", 'q', &quiet, "do not print the difference");
   cli_table(&parser, "randequivalent", &options);
   int code = cli_parse(&parser, argc, argv);
   return code >= 0 ? code

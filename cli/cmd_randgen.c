@@ -1,4 +1,4 @@
-/* cmd_randgen.c - `warpfst randgen`: random paths. */
+/* cmd_randgen.c - `warpfst randgen`: draws random paths. */
 #include "fst_output.h"
 
 int cmd_randgen(int argc, char **argv) {
@@ -6,8 +6,9 @@ int cmd_randgen(int argc, char **argv) {
   wf_randgen_options options;
   cli_parser parser = {.usage = "[IN [OUT]]",
                        .about =
-                           "Draws random successful paths and writes them side by side, each from "
-                           "state 0 to a final state of its own.",
+                           "Draws random successful paths. The result has one chain of states for "
+                           "each path; all chains start at "
+                           "state 0.",
                        .max_args = 2};
   cli_flag_output(&parser, &output, &format);
   cli_table(&parser, "randgen", &options);

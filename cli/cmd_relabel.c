@@ -1,6 +1,6 @@
-/* cmd_relabel.c - the subcommands that change labels by lists: relabel (pairs, or from one symbol
- * table to another), addselfloops and rmsymbols (disambiguation symbols, as Kaldi's tools of these
- * names). */
+/* cmd_relabel.c - the subcommands that change labels listed in files: relabel (by pairs, or from
+ * one symbol table to another); addselfloops and rmsymbols (disambiguation symbols, like Kaldi's
+ * fstaddselfloops and fstrmsymbols). */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int out_of_memory(void) {
   return CLI_LIMIT;
 }
 
-/* The numbers of one line; there must be none or `per_line`. */
+/* Appends the labels of one line, which must be empty or have `per_line` labels. */
 static int read_line(const char *path, size_t number, char *line, size_t per_line,
                      struct labels *out) {
   size_t found = 0;
@@ -42,13 +42,14 @@ static int read_line(const char *path, size_t number, char *line, size_t per_lin
     long value = strtol(at, &stop, 10);
     if (stop == at || strchr(" \t\r\n", *stop) == NULL || errno != 0 || value < 0 ||
         value > INT32_MAX) {
-      cli_note("%s:%zu: '%.*s' is not a label", path, number, (int)strcspn(at, " \t\r\n"), at);
+      cli_note("%s:%zu: '%.*s' is not a label, expected a number from 0 to 2147483647", path,
+               number, (int)strcspn(at, " \t\r\n"), at);
       return CLI_INPUT;
     }
     if (!append(out, (int32_t)value)) return out_of_memory();
   }
   if (found == 0 || found == per_line) return CLI_OK;
-  cli_note("%s:%zu: %zu numbers, expected %zu", path, number, found, per_line);
+  cli_note("%s:%zu: found %zu labels, expected %zu", path, number, found, per_line);
   return CLI_INPUT;
 }
 
@@ -64,7 +65,7 @@ static int read_labels(const char *path, size_t per_line, struct labels *out) {
   while (code == CLI_OK && getline(&line, &cap, file) >= 0)
     code = read_line(path, ++number, line, per_line, out);
   if (code == CLI_OK && ferror(file)) {
-    cli_note("%s: cannot be read", path);
+    cli_note("%s: cannot read", path);
     code = CLI_INPUT;
   }
   free(line);
@@ -74,7 +75,7 @@ static int read_labels(const char *path, size_t per_line, struct labels *out) {
 
 /* --- relabel ----------------------------------------------------------------------------- */
 
-/* What to do with one side. */
+/* The changes to one side: by pairs, or from the old to the new symbol table. */
 struct side {
   const char *pairs_path, *old_path,
       *new_path; /* --relabel_ipairs, --isymbols, --relabel_isymbols */
@@ -82,7 +83,7 @@ struct side {
   wf_symbols *old_symbols, *new_symbols;
 };
 
-/* The new label of the symbol that `label` stands for. */
+/* Finds the label in the new table of the symbol that `label` has in the old one. */
 static int translate(const struct side *side, int32_t label, int32_t *out) {
   const char *text = wf_symbols_text(side->old_symbols, label);
   int64_t key = text != NULL ? wf_symbols_find(side->new_symbols, text) : label == 0 ? 0 : -1;
@@ -97,7 +98,7 @@ static int translate(const struct side *side, int32_t label, int32_t *out) {
   return CLI_INPUT;
 }
 
-/* Pairs for the labels that occur. */
+/* Makes pairs for all labels that occur on one side of the fst. */
 static int pairs_of_symbols(struct side *side, const wf_fst *fst, bool input) {
   wf_fst_view view = wf_fst_get_view(fst);
   const wf_symbols *own = input ? wf_fst_isymbols(fst) : wf_fst_osymbols(fst);
@@ -136,21 +137,21 @@ static int prepare_side(struct side *side, const wf_fst *fst, bool input) {
 
 static int relabel(const wf_fst *fst, struct side sides[2], wf_fst **out) {
   wf_error err;
-  wf_fst *renamed = NULL;
+  wf_fst *relabeled = NULL;
   int code = prepare_side(&sides[0], fst, true);
   if (code == CLI_OK) code = prepare_side(&sides[1], fst, false);
   if (code != CLI_OK) return code;
   const int32_t(*pairs[2])[2] = {(const int32_t(*)[2])sides[0].pairs.items,
                                  (const int32_t(*)[2])sides[1].pairs.items};
   if (wf_relabel(fst, pairs[0], sides[0].pairs.size / 2, pairs[1], sides[1].pairs.size / 2,
-                 &renamed, &err) != WF_OK)
+                 &relabeled, &err) != WF_OK)
     return cli_fail(&err);
   const wf_symbols *isymbols =
-      sides[0].new_symbols != NULL ? sides[0].new_symbols : wf_fst_isymbols(renamed);
+      sides[0].new_symbols != NULL ? sides[0].new_symbols : wf_fst_isymbols(relabeled);
   const wf_symbols *osymbols =
-      sides[1].new_symbols != NULL ? sides[1].new_symbols : wf_fst_osymbols(renamed);
-  if (wf_fst_with_symbols(renamed, isymbols, osymbols, out, &err) != WF_OK) code = cli_fail(&err);
-  wf_fst_free(renamed);
+      sides[1].new_symbols != NULL ? sides[1].new_symbols : wf_fst_osymbols(relabeled);
+  if (wf_fst_with_symbols(relabeled, isymbols, osymbols, out, &err) != WF_OK) code = cli_fail(&err);
+  wf_fst_free(relabeled);
   return code;
 }
 
@@ -167,22 +168,23 @@ int cmd_relabel(int argc, char **argv) {
   struct side sides[2] = {{0}, {0}};
   cli_parser parser = {.usage = "[IN [OUT]]",
                        .about =
-                           "Replaces labels: by pairs 'old new', one a line, or from the symbols "
-                           "of one table to the same symbols in another.",
+                           "Replaces labels, either by pairs (lines 'old new') or by moving from "
+                           "one symbol table to another: "
+                           "each symbol keeps its text and gets its label in the new table.",
                        .max_args = 2};
   cli_flag_output(&parser, &output, &format);
   cli_flag_str(&parser, "relabel_ipairs", 0, &sides[0].pairs_path, "FILE",
-               "pairs for the input labels");
+               "pairs of input labels, lines 'old new'");
   cli_flag_str(&parser, "relabel_opairs", 0, &sides[1].pairs_path, "FILE",
-               "pairs for the output labels");
+               "pairs of output labels, lines 'old new'");
   cli_flag_str(&parser, "relabel_isymbols", 0, &sides[0].new_path, "FILE",
-               "new table of the input labels");
+               "new symbol table of the input labels");
   cli_flag_str(&parser, "relabel_osymbols", 0, &sides[1].new_path, "FILE",
-               "new table of the output labels");
+               "new symbol table of the output labels");
   cli_flag_str(&parser, "isymbols", 0, &sides[0].old_path, "FILE",
-               "old table of the input labels (default: the fst's own)");
+               "old symbol table of the input labels (default: the fst's own)");
   cli_flag_str(&parser, "osymbols", 0, &sides[1].old_path, "FILE",
-               "old table of the output labels (default: the fst's own)");
+               "old symbol table of the output labels (default: the fst's own)");
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
@@ -205,13 +207,14 @@ int cmd_relabel(int argc, char **argv) {
 
 int cmd_addselfloops(int argc, char **argv) {
   const char *output = NULL, *format = NULL;
-  cli_parser parser = {.usage = "ILABELS OLABELS [IN [OUT]]",
-                       .about =
-                           "Adds self-loops, one for each pair of labels in the two files, to "
-                           "every state that is final or has an arc with an output:\n"
-                           "lets the disambiguation symbols of a grammar pass through a lexicon.",
-                       .min_args = 2,
-                       .max_args = 4};
+  cli_parser parser = {
+      .usage = "ILABELS OLABELS [IN [OUT]]",
+      .about =
+          "Adds self-loops, one for each pair of labels in the two files (one label per line), to "
+          "every state that is final or has an arc with an output.\n"
+          "With them, the disambiguation symbols of a grammar pass through a lexicon.",
+      .min_args = 2,
+      .max_args = 4};
   cli_flag_output(&parser, &output, &format);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
@@ -222,7 +225,8 @@ int cmd_addselfloops(int argc, char **argv) {
   code = read_labels(parser.args[0], 1, &ilabels);
   if (code == CLI_OK) code = read_labels(parser.args[1], 1, &olabels);
   if (code == CLI_OK && ilabels.size != olabels.size)
-    code = cli_usage("%zu input labels and %zu output labels", ilabels.size, olabels.size);
+    code = cli_usage("found %zu input labels and %zu output labels, expected the same number",
+                     ilabels.size, olabels.size);
   if (code == CLI_OK) code = cli_read_fst(parser.num_args > 2 ? parser.args[2] : "-", &in);
   if (code == CLI_OK &&
       wf_add_self_loops(in, ilabels.items, olabels.items, ilabels.size, &out, &err) != WF_OK)
@@ -239,8 +243,9 @@ int cmd_rmsymbols(int argc, char **argv) {
   const char *output = NULL, *format = NULL;
   cli_parser parser = {.usage = "LABELS [IN [OUT]]",
                        .about =
-                           "Replaces the input labels listed in a file by epsilon: takes "
-                           "disambiguation symbols out.",
+                           "Replaces the input labels listed in a file (one per line) by epsilon, "
+                           "for example to remove "
+                           "disambiguation symbols.",
                        .min_args = 1,
                        .max_args = 3};
   cli_flag_output(&parser, &output, &format);

@@ -1,5 +1,5 @@
-/* cmd_rnnlm.c - `warpfst rnnlm`: the list of its parts; `rnnlm info`, and reading of models and
- * texts for the others. */
+/* cmd_rnnlm.c - `warpfst rnnlm`: its list of subcommands, `rnnlm info`, and the reading of models
+ * and texts for the other subcommands. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,14 +13,15 @@ int cmd_rnnlm(int argc, char **argv) {
       {"rnnlm info", "layers, output and sizes of a model", cmd_rnnlm_info},
       {"rnnlm score", "log10 probability of sentences, and of their words", cmd_rnnlm_score},
       {"rnnlm perplexity", "perplexity of a text", cmd_rnnlm_perplexity},
-      {"rnnlm train", "a model from a text", cmd_rnnlm_train},
-      {"rnnlm rescore", "lists of hypotheses in a new order", cmd_rnnlm_rescore},
-      {"rnnlm lattice", "lattices rescored", cmd_rnnlm_lattice},
+      {"rnnlm train", "train a model on a text", cmd_rnnlm_train},
+      {"rnnlm rescore", "rescore n-best lists", cmd_rnnlm_rescore},
+      {"rnnlm lattice", "rescore lattices", cmd_rnnlm_lattice},
   };
-  return cli_run_part(parts, sizeof parts / sizeof *parts, "PART MODEL [ARGUMENTS] [FLAGS]",
-                      "Recurrent language models: MODEL is NAME, with NAME.nnet beside it "
-                      "(faster-rnnlm), or NAME.safetensors, with NAME.words beside it (PyTorch).",
-                      argc, argv);
+  return cli_run_part(
+      parts, sizeof parts / sizeof *parts, "PART MODEL [ARGUMENTS] [FLAGS]",
+      "Recurrent language models. MODEL is NAME, with NAME.nnet in the same folder "
+      "(faster-rnnlm), or NAME.safetensors, with NAME.words in the same folder (PyTorch).",
+      argc, argv);
 }
 
 int rnnlm_load(const char *path, const char *unk_symbol, const char *device, wf_rnnlm **out) {
@@ -53,8 +54,8 @@ static bool make_room(rnnlm_text *text) {
   return true;
 }
 
-/* Cuts `line` into words. A line with an unknown word leaves none; one without words is no
- * sentence. */
+/* Splits `line` into words and adds them as a sentence. A line with an unknown word only adds its
+ * is_oov flag; a line without words adds nothing. */
 static bool add_line(const wf_rnnlm *rnnlm, char *line, rnnlm_text *text) {
   static const char blanks[] = " \t\r\n";
   size_t before = text->num_words;
@@ -150,10 +151,10 @@ int cmd_rnnlm_info(int argc, char **argv) {
   bool json = false;
   const char *unk = NULL;
   cli_parser parser = {.usage = "MODEL",
-                       .about = "What a recurrent language model consists of.",
+                       .about = "Describes a recurrent language model.",
                        .min_args = 1,
                        .max_args = 1};
-  cli_flag_bool(&parser, "json", 0, &json, "one line of JSON");
+  cli_flag_bool(&parser, "json", 0, &json, "one line of JSON instead of a table");
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   wf_rnnlm *rnnlm;

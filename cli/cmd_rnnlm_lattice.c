@@ -1,4 +1,4 @@
-/* cmd_rnnlm_lattice.c - `warpfst rnnlm lattice`: lattices rescored with a recurrent model. */
+/* cmd_rnnlm_lattice.c - `warpfst rnnlm lattice`: rescores lattices with a recurrent model. */
 #include "lattice_common.h"
 #include "rnnlm_common.h"
 #include "rnnlm_scorer.h"
@@ -41,11 +41,14 @@ int cmd_rnnlm_lattice(int argc, char **argv) {
   cli_parser parser = {
       .usage = "LATTICES... --rnnlm=MODEL --words=words.txt -o OUT",
       .about =
-          "Adds the costs of a recurrent model to the graph costs of lattices, less those of "
-          "--rnnlm-small, the model that the lattices hold: the second pass that\n"
-          "'warpfst decode --rnnlm' does in the first. --history-merge-order=4 takes histories "
-          "that share the last three words for one, which keeps\n"
-          "the lattices small. Raw lattices are determinized first. Give --words. Example:\n"
+          "Adds the costs of a recurrent model to the graph costs of lattices, and subtracts those "
+          "of "
+          "--rnnlm-small, the model that is in the graph costs.\n"
+          "'warpfst decode --rnnlm' does the same in the first pass. --history-merge-order=4 "
+          "merges histories "
+          "that share the last three words, which keeps\n"
+          "the lattices small. Raw lattices are determinized first. --rnnlm and --words are "
+          "required. Example:\n"
           "    warpfst rnnlm lattice lat.ark --rnnlm=lm --rnnlm-small=bigram.arpa "
           "--rnnlm-ngram=bigram.arpa --rnnlm-weight=0.5 --history-merge-order=4 \\\n"
           "        --words=words.txt -o - | warpfst lattice nbest - --n=1 --words=words.txt "
@@ -54,7 +57,7 @@ int cmd_rnnlm_lattice(int argc, char **argv) {
       .max_args = -1};
   cli_flag_str(&parser, "output", 'o', &output, "OUT", "archive to write ('-': standard output)");
   cli_flag_i64(&parser, "max-states", 0, &r.max_states, "N",
-               "refuse to grow a lattice beyond this (default: 10000000)");
+               "fail on a lattice whose result has more states than this (default: 10000000)");
   lattice_flags(&parser, &r.input);
   rnnlm_scorer_flags(&parser, &r.source);
   cli_table(&parser, "lattice_determinize", &r.determinize);

@@ -1,11 +1,11 @@
-/* cmd_rnnlm_rescore.c - `warpfst rnnlm rescore`: lists of hypotheses in a new order, by a recurrent
- * model alone or interpolated with an n-gram model.
+/* cmd_rnnlm_rescore.c - `warpfst rnnlm rescore`: rescores and sorts n-best lists with a recurrent
+ * model, alone or interpolated with an n-gram model.
  *
- *   KEY RANK GRAPH_COST ACOUSTIC_COST WORD...      lines of a key next to one another; costs in
- *   nats
+ *   KEY RANK GRAPH_COST ACOUSTIC_COST WORD...      costs in nats
  *
- * The new graph cost is the old one + rnnlm_scale * (cost by the new models) - small_scale * (cost
- * by the small model), as in decoding with wf_scorer_from_rnnlm. */
+ * Lines with the same key are adjacent. The new graph cost is the old one + rnnlm_scale * (cost by
+ * the new models) - small_scale * (cost by the small model), as in decoding with
+ * wf_scorer_from_rnnlm. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -17,24 +17,24 @@
 #include "text_input.h"
 
 typedef struct hypothesis {
-  char *text; /* the words, behind the costs */
+  char *text; /* the line, which `words` points into; owned */
   double graph_cost, acoustic_cost, total;
   size_t first_word, num_words; /* in rescoring.words */
-  size_t line;                  /* of the key: keeps equal ones in their order */
+  size_t line; /* position in the input; hypotheses of equal cost keep their order */
 } hypothesis;
 
 typedef struct rescoring {
   wf_rnnlm *rnnlm;
   wf_rnnlm_info info;
   wf_lm *ngram, *small;
-  wf_rnn_scorer_options options; /* cache and memory are not used */
+  wf_rnn_scorer_options options; /* the options of cache and memory are ignored */
   double acoustic_scale;
   bool best;
   int64_t threads;
   char *key;
   hypothesis *list;
   size_t size, room;
-  char **words; /* texts, in the lines */
+  char **words; /* of all hypotheses of the key; they point into the lines */
   size_t num_words, word_room;
   uint64_t line_number;
 } rescoring;
@@ -52,8 +52,8 @@ static double mix(const wf_rnn_scorer_options *o, double recurrent, double ngram
                                : log_add(recurrent - log(w), ngram - log(1 - w));
 }
 
-/* Cost of word i of a hypothesis, or of the end (i == num_words), by an n-gram model; 0 without
- * one. */
+/* Cost of word i of a hypothesis, or of the sentence end (i == num_words), by an n-gram model; 0 if
+ * `lm` is NULL. */
 static double ngram_cost(const wf_lm *lm, uint32_t *state, const rescoring *r, const hypothesis *h,
                          size_t i) {
   if (lm == NULL) return 0;
@@ -63,7 +63,8 @@ static double ngram_cost(const wf_lm *lm, uint32_t *state, const rescoring *r, c
                             state, NULL);
 }
 
-/* `costs`: by the recurrent model, of the words it knows and of the end. */
+/* Sets the costs of a hypothesis. `costs`: the recurrent model's costs of the words it knows and of
+ * the sentence end. */
 static void rescore_one(rescoring *r, hypothesis *h, const int32_t *ids, size_t num_known,
                         const float *costs) {
   const wf_rnn_scorer_options *o = &r->options;
@@ -101,7 +102,7 @@ static void print_list(const rescoring *r) {
   }
 }
 
-/* The hypotheses gathered so far, all of one key. */
+/* Rescores, sorts and prints the hypotheses collected so far, which all have the same key. */
 static int finish_key(rescoring *r) {
   if (r->size == 0) return CLI_OK;
   int32_t *ids = malloc((r->num_words + 1) * sizeof *ids),
@@ -176,7 +177,8 @@ static bool add_hypothesis(rescoring *r, hypothesis h, char *rest) {
   return true;
 }
 
-/* Takes `line` over. */
+/* Adds the hypothesis in `line`, and owns `line` from then on. If its key is new, finishes the
+ * previous key first. */
 static int take_line(rescoring *r, const char *path, char *line) {
   char *rest = NULL, *key = strtok_r(line, " \t\r\n", &rest);
   hypothesis h = {.text = line};
@@ -186,7 +188,7 @@ static int take_line(rescoring *r, const char *path, char *line) {
     return CLI_OK;
   }
   if (!number(&rest, &rank) || !number(&rest, &h.graph_cost) || !number(&rest, &h.acoustic_cost)) {
-    cli_note("%s:%" PRIu64 ": 'KEY RANK GRAPH_COST ACOUSTIC_COST WORD...' expected", path,
+    cli_note("%s:%" PRIu64 ": expected 'KEY RANK GRAPH_COST ACOUSTIC_COST WORD...'", path,
              r->line_number);
     free(line);
     return CLI_INPUT;
@@ -254,28 +256,36 @@ int cmd_rnnlm_rescore(int argc, char **argv) {
   cli_parser parser = {
       .usage = "MODEL [NBEST]",
       .about =
-          "Puts hypotheses in a new order. NBEST has lines 'KEY RANK GRAPH_COST ACOUSTIC_COST "
-          "WORD...', those of a key together; the output has the same form, with new\n"
-          "ranks and graph costs. To each word comes rnnlm-scale times its cost by the new models, "
-          "less small-scale times that by --small, the model\n"
-          "that the graph costs hold. With --rnnlm-weight=W below 1 the recurrent model is "
-          "interpolated with --ngram (default: --small):\n"
-          "    log_linear   W * recurrent + (1 - W) * n-gram, of costs\n"
-          "    linear       the cost of W * p + (1 - W) * p, of probabilities, word by word\n"
+          "Rescores n-best lists and sorts them. NBEST (default: standard input) has lines 'KEY "
+          "RANK GRAPH_COST ACOUSTIC_COST "
+          "WORD...', in which lines of a key are adjacent.\nThe output has the same format, with "
+          "new "
+          "ranks and graph costs. For each word, rnnlm-scale times its cost by the new model is "
+          "added, "
+          "and\nsmall-scale times its cost by --small, the model that is in the graph costs, is "
+          "subtracted.\n"
+          "With --rnnlm-weight=W below 1 the recurrent model is "
+          "interpolated with --ngram (default: --small), word by word:\n"
+          "    log_linear   cost = W * (recurrent cost) + (1 - W) * (n-gram cost)\n"
+          "    linear       probability = W * (recurrent probability) + (1 - W) * (n-gram "
+          "probability)\n"
+          "Example:\n"
           "    warpfst rnnlm rescore lm nbest.txt --small=bigram.arpa --rnnlm-weight=0.5 --best > "
           "hyp.txt",
       .min_args = 1,
       .max_args = 2};
   cli_flag_str(&parser, "ngram", 0, &ngram, "FILE", "n-gram model to interpolate with (ARPA)");
   cli_flag_str(&parser, "small", 0, &small, "FILE",
-               "n-gram model whose costs the graph costs hold (ARPA)");
+               "n-gram model that is in the graph costs; its costs are subtracted (ARPA)");
   cli_flag_str(&parser, "unk", 0, &unk, "WORD",
-               "word of the recurrent model that stands for unknown words");
-  cli_flag_bool(&parser, "best", 0, &r.best, "only the best of each key, as 'KEY WORD...'");
+               "word of the recurrent model that replaces unknown words (default: <unk> in "
+               "safetensors models, else none)");
+  cli_flag_bool(&parser, "best", 0, &r.best,
+                "print only the best hypothesis of each key, as 'KEY WORD...'");
   cli_flag_f64(&parser, "acoustic-scale", 0, &r.acoustic_scale, "X",
                "factor on acoustic costs (default: 1)");
   cli_flag_i64(&parser, "threads", 't', &r.threads, "N",
-               "threads; 0: one per processor (default: 1)");
+               "number of threads; 0: one per processor (default: 1)");
   cli_flag_range(&parser, "threads", 0, 1024);
   cli_flag_str(&parser, "device", 0, &device, "DEVICE",
                "device of the recurrent model: cpu, cuda or cuda:N (default: cpu)");

@@ -1,5 +1,5 @@
-/* cmd_rnnlm_score.c - `warpfst rnnlm score` and `rnnlm perplexity`: a text, block of lines by
- * block, through a recurrent model. */
+/* cmd_rnnlm_score.c - `warpfst rnnlm score` and `rnnlm perplexity`: score a text with a recurrent
+ * model, 65,536 lines at a time. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -40,7 +40,7 @@ static void print_word(const scoring *s, int32_t word, double log10p, bool first
   printf("}");
 }
 
-/* Words in the order in which the model reads them, </s> last. */
+/* Prints the words in the order in which the model reads them, with </s> last. */
 static void print_sentence(const scoring *s, const int32_t *words, size_t size,
                            const float *costs) {
   double total = 0;
@@ -130,14 +130,15 @@ static void print_totals(const scoring *s) {
 
 static int run(int argc, char **argv, cli_parser *parser, scoring *s) {
   const char *unk = NULL, *device = NULL;
-  cli_flag_bool(parser, "json", 0, &s->json, "JSON lines instead of text");
+  cli_flag_bool(parser, "json", 0, &s->json, "print JSON lines instead of text");
   cli_flag_str(parser, "unk", 0, &unk, "WORD",
-               "word of the model that unknown words count as (default: <unk> in safetensors "
+               "word of the model that replaces unknown words (default: <unk> in safetensors "
                "models, else none)");
   cli_flag_i64(parser, "threads", 't', &s->threads, "N",
-               "threads; 0: one per processor (default: 1). The figures do not depend on it");
+               "number of threads; 0: one per processor (default: 1); same results");
   cli_flag_range(parser, "threads", 0, 1024);
-  cli_flag_str(parser, "device", 0, &device, "DEVICE", "cpu, cuda or cuda:N (default: cpu)");
+  cli_flag_str(parser, "device", 0, &device, "DEVICE",
+               "device of the model: cpu, cuda or cuda:N (default: cpu)");
   int code = cli_parse(parser, argc, argv);
   if (code >= 0) return code;
   code = rnnlm_load(parser->args[0], unk, device, &s->rnnlm);
@@ -152,26 +153,30 @@ static int run(int argc, char **argv, cli_parser *parser, scoring *s) {
 }
 
 int cmd_rnnlm_score(int argc, char **argv) {
-  cli_parser parser = {.usage = "MODEL [TEXT]",
-                       .about =
-                           "log10 probability of each sentence of a text (a sentence a line, lines "
-                           "without words left out), </s> included; with --per-word,\n"
-                           "lines 'w WORD LOG10P' before it. A sentence with an unknown word gives "
-                           "'OOV', as in the faster-rnnlm toolkit. Models that read from\n"
-                           "the end list the words in that order.",
-                       .min_args = 1,
-                       .max_args = 2};
+  cli_parser parser = {
+      .usage = "MODEL [TEXT]",
+      .about =
+          "Prints the log10 probability of each sentence of a text, including </s>. The text has "
+          "one sentence per line; lines "
+          "without words are skipped.\nWith --per-word, first prints "
+          "a line 'w WORD LOG10P' for each word. A sentence with an unknown word gives "
+          "'OOV', as in the faster-rnnlm toolkit.\nFor models that read from "
+          "the last word to the first, words are listed in that order.",
+      .min_args = 1,
+      .max_args = 2};
   scoring s = {.sentences = true, .threads = 1};
-  cli_flag_bool(&parser, "per-word", 0, &s.words, "also each word");
+  cli_flag_bool(&parser, "per-word", 0, &s.words, "also print each word");
   return run(argc, argv, &parser, &s);
 }
 
 int cmd_rnnlm_perplexity(int argc, char **argv) {
-  cli_parser parser = {
-      .usage = "MODEL [TEXT]",
-      .about = "Perplexity of a text, a sentence a line. Tokens are words and one </s> a line.",
-      .min_args = 1,
-      .max_args = 2};
+  cli_parser parser = {.usage = "MODEL [TEXT]",
+                       .about =
+                           "Computes the perplexity of a text with one sentence per line (TEXT: "
+                           "default standard input). Tokens are the words and one </s> per line. "
+                           "Sentences with unknown words are left out.",
+                       .min_args = 1,
+                       .max_args = 2};
   scoring s = {.threads = 1};
   return run(argc, argv, &parser, &s);
 }

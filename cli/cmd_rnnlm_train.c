@@ -1,4 +1,4 @@
-/* cmd_rnnlm_train.c - `warpfst rnnlm train`: a recurrent model from a text. */
+/* cmd_rnnlm_train.c - `warpfst rnnlm train`: trains a recurrent model on a text. */
 #include <inttypes.h>
 
 #include "rnnlm_common.h"
@@ -30,15 +30,17 @@ int cmd_rnnlm_train(int argc, char **argv) {
       .usage = "TRAIN VALID -o MODEL",
       .about =
           "Trains a recurrent model with hierarchical softmax and, with --maxent-cells, hashed "
-          "n-gram features, on the sentences of TRAIN (one a line); VALID\n"
+          "n-gram features, on the text TRAIN, one sentence per line.\nThe perplexity of the text "
+          "VALID "
           "decides when the learning rate is halved and when to stop. Writes MODEL and MODEL.nnet, "
-          "which the faster-rnnlm toolkit reads too.\n"
+          "which\nthe faster-rnnlm toolkit can also read. Example:\n"
           "    warpfst rnnlm train train.txt valid.txt -o lm --hidden=100 --maxent-cells=100000000 "
           "--num-threads=0",
       .min_args = 2,
       .max_args = 3};
-  cli_flag_str(&parser, "output", 'o', &output, "MODEL", "name of the model");
-  cli_flag_bool(&parser, "json", 0, &json, "a line of JSON for each epoch");
+  cli_flag_str(&parser, "output", 'o', &output, "MODEL",
+               "name of the model to write, instead of the third argument");
+  cli_flag_bool(&parser, "json", 0, &json, "print a line of JSON for each epoch instead of text");
   cli_table(&parser, "rnnlm_train", &options);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;

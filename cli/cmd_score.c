@@ -1,4 +1,4 @@
-/* cmd_score.c - warpfst score: word error rate. */
+/* cmd_score.c - `warpfst score`: word error rate of hypotheses against references. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct job {
 
 /* --- printing ---------------------------------------------------------------------------- */
 
-/* Width on a terminal, taking every code point for one place. */
+/* Width on a terminal, with one column for each code point. */
 static int text_width(const char *text) {
   int width = 0;
   for (; *text != '\0'; text++) width += (*text & 0xC0) != 0x80;
@@ -116,9 +116,10 @@ static void print_totals(const struct job *job, const char *unit) {
 
 /* --- scoring ----------------------------------------------------------------------------- */
 
-/* Names the utterances of `from` that `in` lacks on stderr, the first 20 of them, and counts them.
- */
-static size_t list_lacking(const wf_transcripts *from, const wf_transcripts *in, const char *what) {
+/* Prints the first 20 utterances of `from` that are not in `in` on stderr, and returns the number
+ * of all of them. */
+static size_t report_missing(const wf_transcripts *from, const wf_transcripts *in,
+                             const char *what) {
   enum { MOST = 20 };
   size_t count = 0;
   for (size_t i = 0; i < wf_transcripts_count(from); i++) {
@@ -152,12 +153,12 @@ static int score_all(struct job *job) {
 }
 
 static int check_coverage(struct job *job) {
-  /* CTM has no line for an utterance without words, so there a missing key says nothing. */
+  /* CTM has no line for an utterance without words, so a missing key is not an error there. */
   bool ctm = wf_transcripts_format(job->hypothesis) == WF_TRANSCRIPT_CTM;
   const char *what =
       job->skip_missing ? "no hypothesis, left out" : "no hypothesis, counted as deletions";
-  if (!ctm) job->num_missing = list_lacking(job->reference, job->hypothesis, what);
-  job->num_extra = list_lacking(job->hypothesis, job->reference, "no reference, left out");
+  if (!ctm) job->num_missing = report_missing(job->reference, job->hypothesis, what);
+  job->num_extra = report_missing(job->hypothesis, job->reference, "no reference, left out");
   size_t common = wf_transcripts_count(job->hypothesis) - job->num_extra;
   if (common == 0 &&
       wf_transcripts_count(job->reference) + wf_transcripts_count(job->hypothesis) > 0) {
@@ -167,7 +168,7 @@ static int check_coverage(struct job *job) {
   return -1;
 }
 
-/* Words to leave out: the first field of every line. */
+/* Ignores the words of a file: the first field of each line. */
 static int read_filter(wf_wer *wer, const char *path) {
   wf_error err = {0};
   wf_transcripts *words;
@@ -210,35 +211,40 @@ int cmd_score(int argc, char **argv) {
   cli_parser parser = {
       .usage = "REF HYP",
       .about =
-          "Word error rate of hypotheses against references, aligned as NIST's "
-          "sclite does (insertion 3, deletion 3, substitution 4).\n"
+          "Computes the word error rate of hypotheses against references, aligned as by NIST's "
+          "sclite (costs: insertion 3, deletion 3, substitution 4).\n"
           "REF and HYP: Kaldi text (`key word word`), sclite trn (`word word "
-          "(key)`), CTM, or JSON lines with \"key\" and \"text\",\n"
-          "distinguished by content. Letter case counts unless --ignore-case (which "
-          "is what sclite does by default).\n"
-          "Exit code 1 if an utterance is in one file only (HYP as CTM excepted: "
-          "it has no lines for silence).",
+          "(key)`), CTM, or JSON lines with \"key\" and \"text\".\n"
+          "The format is detected from the content. Letter case matters unless --ignore-case is "
+          "given (sclite ignores case by default).\n"
+          "Exit code 1: an utterance is in only one of the files (unless HYP is CTM, which has no "
+          "lines for utterances without words).",
       .min_args = 2,
       .max_args = 2};
-  cli_flag_bool(&parser, "json", 0, &job.json, "one JSON object");
+  cli_flag_bool(&parser, "json", 0, &job.json, "print one JSON object");
   cli_flag_bool(&parser, "per-utt", 0, &job.per_utt,
-                "counts of every utterance, separated by tabs");
+                "also print the counts of each utterance, separated by tabs");
   cli_flag_bool(&parser, "align", 0, &job.align,
-                "reference and hypothesis of every utterance, aligned");
-  cli_flag_strs(&parser, "ignore", 0, &ignored, "WORD", "leave this word out on both sides");
+                "also print reference and hypothesis of each utterance, aligned");
+  cli_flag_strs(&parser, "ignore", 0, &ignored, "WORD",
+                "remove this word from references and hypotheses");
   cli_flag_str(&parser, "filter", 0, &filter, "FILE",
-               "leave out the words of this file, one a line");
+               "remove the words of this file: the first field of each line");
   cli_flag_str(&parser, "missing", 0, &missing, "delete|skip",
-               "utterances without hypothesis: count deletions (default), or leave them out");
-  cli_flag_str(&parser, "ref-format", 0, &ref_format, "auto|text|trn|ctm|json", "form of REF");
-  cli_flag_str(&parser, "hyp-format", 0, &hyp_format, "auto|text|trn|ctm|json", "form of HYP");
+               "utterances without a hypothesis: count all words as deletions, or skip the "
+               "utterance (default: delete)");
+  cli_flag_str(&parser, "ref-format", 0, &ref_format, "auto|text|trn|ctm|json",
+               "format of REF (default: auto)");
+  cli_flag_str(&parser, "hyp-format", 0, &hyp_format, "auto|text|trn|ctm|json",
+               "format of HYP (default: auto)");
   cli_table(&parser, "wer", &options);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
   if (format_of(ref_format) < 0 || format_of(hyp_format) < 0)
-    return cli_usage("a format is one of auto, text, trn, ctm, json");
+    return cli_usage("unknown format '%s', expected auto, text, trn, ctm or json",
+                     format_of(ref_format) < 0 ? ref_format : hyp_format);
   if (strcmp(missing, "delete") != 0 && strcmp(missing, "skip") != 0)
-    return cli_usage("--missing takes delete or skip");
+    return cli_usage("unknown value '%s' of --missing, expected delete or skip", missing);
   job.skip_missing = strcmp(missing, "skip") == 0;
   wf_error err = {0};
   bool good = wf_transcripts_read(parser.args[0], (wf_transcript_format)format_of(ref_format),

@@ -1,5 +1,5 @@
-/* cmd_shortestdistance.c - `warpfst shortestdistance`: one line a state, "state cost", as OpenFst's
- * tool prints it. */
+/* cmd_shortestdistance.c - `warpfst shortestdistance`: prints a line "state cost" for each state,
+ * as OpenFst's fstshortestdistance does. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ static bool print_distances(FILE *file, const float *distance, uint64_t num_stat
   return ferror(file) == 0 && fflush(file) == 0;
 }
 
-/* Under a temporary name first, so that a file appears whole or not at all. */
+/* Writes to a temporary file and renames it, so that the output is never incomplete. */
 static int write_distances(const char *output, const float *distance, uint64_t num_states) {
   bool standard = output == NULL || strcmp(output, "-") == 0, fine;
   char temporary[4096];
@@ -31,7 +31,7 @@ static int write_distances(const char *output, const float *distance, uint64_t n
       if (!fine) remove(temporary);
     }
   }
-  if (!fine) cli_note("%s: cannot be written", standard ? "standard output" : output);
+  if (!fine) cli_note("%s: cannot write", standard ? "standard output" : output);
   return fine ? CLI_OK : CLI_INPUT;
 }
 
@@ -40,9 +40,9 @@ int cmd_shortestdistance(int argc, char **argv) {
   wf_shortest_distance_options options;
   cli_parser parser = {.usage = "[IN [OUT]] [-o OUT]",
                        .about =
-                           "The sum of costs over all paths from the start to each state, or with "
-                           "--reverse from each state to the final ones: "
-                           "lines of a state and its distance.",
+                           "Prints a line 'state distance' for each state. The distance is the "
+                           "semiring's sum of the costs of all paths from the start "
+                           "to the state, or with --reverse from the state to the final states.",
                        .max_args = 2};
   cli_flag_str(&parser, "output", 'o', &output, "FILE", CLI_OUTPUT_HELP);
   cli_table(&parser, "shortest_distance", &options);

@@ -1,4 +1,4 @@
-/* cmd_shortestpath.c - `warpfst shortestpath`: the best path, or the n best. */
+/* cmd_shortestpath.c - `warpfst shortestpath`: finds the best path, or the n best paths. */
 #include "fst_output.h"
 
 int cmd_shortestpath(int argc, char **argv) {
@@ -6,9 +6,10 @@ int cmd_shortestpath(int argc, char **argv) {
   wf_shortest_path_options options;
   cli_parser parser = {.usage = "[IN [OUT]]",
                        .about =
-                           "The best path of a tropical fst as a chain, or, with --nshortest, the "
-                           "best paths: state 0 of the result has an epsilon arc to "
-                           "each, best first.",
+                           "Finds the best path of an fst in the tropical semiring, as a chain of "
+                           "states. With --nshortest=N, finds the "
+                           "N best paths: state 0 of the result has an epsilon arc to "
+                           "each of them, the best first.",
                        .max_args = 2};
   cli_flag_output(&parser, &output, &format);
   cli_table(&parser, "shortest_path", &options);

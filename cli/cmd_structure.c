@@ -1,5 +1,5 @@
-/* cmd_structure.c - the subcommands that rearrange an fst without searching it: arcsort, connect,
- * topsort, closure, union, concat, project, invert, reverse. */
+/* cmd_structure.c - the subcommands arcsort, connect, topsort, closure, union, concat, project,
+ * invert and reverse. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,30 +59,33 @@ int cmd_arcsort(int argc, char **argv) {
 
 int cmd_connect(int argc, char **argv) {
   struct device_request request = {.device = NULL};
-  cli_parser parser = {.about =
-                           "Drops the states that lie on no path from the start to a final state."};
+  cli_parser parser = {
+      .about = "Removes the states that are on no path from the start to a final state."};
   cli_flag_device(&parser, &request.device);
   return cli_run_unary(&parser, argc, argv, connect, &request, NULL);
 }
 
 int cmd_topsort(int argc, char **argv) {
-  cli_parser parser = {.about =
-                           "Numbers the states so that every arc leads to a larger one. Fails if "
-                           "the fst has a cycle."};
+  cli_parser parser = {
+      .about =
+          "Numbers the states in topological order: every arc leads to a larger state. Fails if "
+          "the fst has a cycle."};
   return cli_run_unary(&parser, argc, argv, topsort, NULL, NULL);
 }
 
 int cmd_invert(int argc, char **argv) {
-  cli_parser parser = {.about = "Exchanges input and output."};
+  cli_parser parser = {.about = "Exchanges input and output labels."};
   return cli_run_unary(&parser, argc, argv, invert, NULL, NULL);
 }
 
 int cmd_reverse(int argc, char **argv) {
-  cli_parser parser = {.about = "Makes the fst of the reversed strings."};
+  cli_parser parser = {.about =
+                           "Makes an fst that accepts the reversed strings with the same costs."};
   return cli_run_unary(&parser, argc, argv, reverse, NULL, NULL);
 }
 
-/* --- with flags of OpenFst beside the table's -------------------------------------------- */
+/* --- with OpenFst's flags in addition to the option table
+ * -------------------------------------------- */
 
 struct closure_request {
   wf_closure_options options;
@@ -98,9 +101,10 @@ static void adjust_closure(void *request) {
 }
 int cmd_closure(int argc, char **argv) {
   struct closure_request request = {.plus = false};
-  cli_parser parser = {.about = "Any number of repetitions of the strings of the fst."};
+  cli_parser parser = {
+      .about = "Makes an fst that accepts any number of repetitions of the strings of the input."};
   cli_flag_bool(&parser, "closure_plus", 0, &request.plus,
-                "one or more: the same as --closure_type=plus");
+                "at least one repetition: the same as --closure_type=plus");
   cli_table(&parser, "closure", &request.options);
   return cli_run_unary(&parser, argc, argv, closure, &request, adjust_closure);
 }
@@ -119,7 +123,7 @@ static void adjust_project(void *request) {
 }
 int cmd_project(int argc, char **argv) {
   struct project_request request = {.output = false};
-  cli_parser parser = {.about = "Makes the acceptor of one side."};
+  cli_parser parser = {.about = "Makes an acceptor from the labels of one side."};
   cli_flag_bool(&parser, "project_output", 0, &request.output, "the same as --project_type=output");
   cli_table(&parser, "project", &request.options);
   return cli_run_unary(&parser, argc, argv, project, &request, adjust_project);
@@ -127,11 +131,11 @@ int cmd_project(int argc, char **argv) {
 
 /* --- several inputs ---------------------------------------------------------------------- */
 
-typedef wf_status (*joining)(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
+typedef wf_status (*join_fn)(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 
-/* `warpfst OP IN... -o OUT`; without -o the last of three or more names is the output, as with
+/* Runs `warpfst OP IN... -o OUT`. Without -o, the third of three names is the output, as with
  * OpenFst's tools. */
-static int run_joining(const char *about, int argc, char **argv, joining join) {
+static int run_join(const char *about, int argc, char **argv, join_fn join) {
   const char *output = NULL, *format = NULL;
   cli_parser parser = {.usage = "IN1 IN2... -o OUT  |  IN1 IN2 [OUT]",
                        .about = about,
@@ -160,10 +164,11 @@ static int run_joining(const char *about, int argc, char **argv, joining join) {
 }
 
 int cmd_union(int argc, char **argv) {
-  return run_joining("Makes the fst of the paths of any input.", argc, argv, wf_union);
+  return run_join("Makes an fst that accepts the paths of all inputs.", argc, argv, wf_union);
 }
 int cmd_concat(int argc, char **argv) {
-  return run_joining(
-      "Makes the fst of a path of the first input, then one of the second, and so on.", argc, argv,
-      wf_concat);
+  return run_join(
+      "Makes an fst that accepts a path of the first input followed by one of the second, and so "
+      "on.",
+      argc, argv, wf_concat);
 }

@@ -1,4 +1,4 @@
-/* cmd_topology.c - `warpfst topology`: a CTC topology over the tokens of a table. */
+/* cmd_topology.c - `warpfst topology`: makes a CTC topology for the tokens of a table. */
 #include "fst_output.h"
 
 static wf_status make(const wf_symbols *tokens, const char *blank_name,
@@ -25,19 +25,21 @@ static wf_status make(const wf_symbols *tokens, const char *blank_name,
 int cmd_topology(int argc, char **argv) {
   const char *tokens_path = NULL, *output = NULL, *format = NULL, *blank = NULL;
   wf_topology_options options;
-  cli_parser parser = {.usage = "--tokens=tokens.txt [--type=TYPE] [-o T.fst]",
-                       .about =
-                           "Makes T, a CTC topology: from labels of frames (column + 1) to those "
-                           "of tokens. docs/how-to/topologies.md defines the types."};
+  cli_parser parser = {
+      .usage = "--tokens=tokens.txt [--type=TYPE] [-o T.fst]",
+      .about =
+          "Makes T, a CTC topology: a transducer from frame labels (column + 1) to token labels. "
+          "docs/how-to/topologies.md defines the types."};
   cli_flag_str(&parser, "tokens", 0, &tokens_path, "FILE",
-               "token table, `token column` a line (required)");
+               "token table, lines `token column` (required)");
   cli_flag_str(&parser, "blank", 0, &blank, "TOKEN",
-               "the blank (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>)");
+               "name of the blank (default: <blk>, <blank>, <b>, <pad>, [PAD] or <ctc>, whichever "
+               "is in the table)");
   cli_flag_output(&parser, &output, &format);
   cli_table(&parser, "topology", &options);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (tokens_path == NULL) return cli_usage("--tokens is needed");
+  if (tokens_path == NULL) return cli_usage("--tokens is required");
   wf_error err;
   wf_symbols *tokens = NULL;
   wf_fst *fst = NULL;

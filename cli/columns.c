@@ -1,4 +1,5 @@
-/* columns.c - reads `label column` lines, or the columns of an acoustic model. */
+/* columns.c - reads the column of each label from `label column` lines or from an acoustic model.
+ */
 #include "columns.h"
 
 #include <ctype.h>
@@ -64,16 +65,17 @@ static wf_status read_columns(const char *path, column_table *out, wf_error *err
     err->code = status = WF_ERR_FORMAT;
     line[strcspn(line, "\r\n")] = '\0';
     snprintf(err->message, sizeof err->message,
-             "%s:%d: '%.80s', expected `label column`, each label (1 to %d) once", path, number,
-             line, MAX_LABEL);
+             "%s:%d: '%.80s', expected `label column` with a label from 1 to %d and one column for "
+             "each label",
+             path, number, line, MAX_LABEL);
   }
   free(line);
   if (file != NULL) cli_close_text(file);
   return err->code;
 }
 
-/* The columns of an acoustic model. */
-static wf_status take_columns(const char *path, column_table *out, wf_error *err) {
+/* Reads the columns from an acoustic model. */
+static wf_status read_model_columns(const char *path, column_table *out, wf_error *err) {
   am_source source = {.path = path};
   wf_hmm *hmm;
   int32_t *columns;
@@ -93,7 +95,7 @@ wf_status columns_find(const char *columns_path, const char *am_path, const char
                        column_table *out, wf_error *err) {
   char beside[4096];
   if (columns_path != NULL) return read_columns(columns_path, out, err);
-  if (am_path != NULL) return take_columns(am_path, out, err);
+  if (am_path != NULL) return read_model_columns(am_path, out, err);
   snprintf(beside, sizeof beside, "%s.columns", graph);
   return access(beside, F_OK) == 0 ? read_columns(beside, out, err) : WF_OK;
 }

@@ -1,5 +1,5 @@
-/* compare_fsts.h - the common part of equal, equivalent and randequivalent: read two fsts, compare,
- * report. */
+/* compare_fsts.h - the common part of equal, equivalent and randequivalent: reads two fsts,
+ * compares them and reports the difference. */
 #ifndef WARPFST_CLI_COMPARE_FSTS_H
 #define WARPFST_CLI_COMPARE_FSTS_H
 
@@ -8,8 +8,8 @@
 /* A comparison of the library; `user` points to its options. */
 typedef wf_status (*cli_compare_fn)(const wf_fst *a, const wf_fst *b, const void *user,
                                     bool *out_same, wf_error *err);
-/* CLI_OK if the fsts are the same. CLI_NO if not, with the difference on stderr unless `quiet`.
- * Else the exit code of an error that has been printed. */
+/* Returns CLI_OK if the fsts are the same, or CLI_NO if not, after printing the difference on
+ * stderr unless `quiet`. After an error, prints it and returns its exit code. */
 int cli_compare_fsts(const char *first, const char *second, cli_compare_fn compare,
                      const void *user, bool quiet);
 

@@ -1,4 +1,5 @@
-/* decode_lattices.c - lattices of decoded utterances. */
+/* decode_lattices.c - makes and writes the lattices of decoded utterances, and what is computed
+ * from them: confidences and n-best lists. */
 #include "decode_lattices.h"
 
 #include <stdlib.h>
@@ -17,21 +18,24 @@ static const cli_rule rules[] = {
 
 void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices) {
   cli_flag_str(parser, "lattice", 0, &lattices->path, "FILE",
-               "write lattices there, as a Kaldi archive, determinized, an arc a word over its "
-               "frames, acoustic costs without acoustic_scale (lattice_beam: 8 if not given)");
+               "write determinized lattices to this Kaldi archive: one arc per word over its "
+               "frames, with unscaled acoustic costs (sets --lattice-beam=8 if it is not given)");
   cli_flag_bool(parser, "raw-lattice", 0, &lattices->raw,
-                "write them as they come from the search");
-  cli_flag_bool(parser, "unaligned-lattice", 0, &lattices->unaligned,
-                "write them as they come from determinization: fewer states and arcs, but an arc's "
-                "frames need not be those of its word");
+                "with --lattice: write raw lattices, as the search makes them");
+  cli_flag_bool(
+      parser, "unaligned-lattice", 0, &lattices->unaligned,
+      "with --lattice: do not align arcs to words, which gives fewer states and arcs, but an arc's "
+      "frames may differ from those of its word");
   cli_flag_bool(parser, "confidence", 0, &lattices->confidence,
-                "give the words in CTM and JSON a confidence, their posterior in the lattice");
-  cli_flag_i64(parser, "nbest", 0, &lattices->num_best, "N",
-               "give the N best word sequences of each utterance in JSON");
+                "write a confidence for each word in CTM and JSON: its posterior in the lattice");
+  cli_flag_i64(
+      parser, "nbest", 0, &lattices->num_best, "N",
+      "write the N best word sequences of each utterance in JSON (default: 0, only the best)");
   cli_flag_str(parser, "ctm", 0, &lattices->ctm_path, "FILE",
-               "also write the words there as CTM, with confidences");
-  cli_flag_str(parser, "json-lines", 0, &lattices->json_path, "FILE",
-               "also write results there as JSON, one object a line, with confidences");
+               "also write the words to this file as CTM, with confidences");
+  cli_flag_str(
+      parser, "json-lines", 0, &lattices->json_path, "FILE",
+      "also write the results to this file as JSON, one object per line, with confidences");
   cli_flag_range(parser, "nbest", 0, 1000000);
   cli_rules(parser, rules);
 }
@@ -66,7 +70,7 @@ wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer
   wf_lattice_writer_options_init(&options);
   if (lattices->acoustic_scale > 0)
     options.acoustic_divisor =
-        lattices->acoustic_scale; /* Kaldi's lattices are without the scale of the search */
+        lattices->acoustic_scale; /* Kaldi's lattices hold unscaled acoustic costs */
   wf_status status = open_more(lattices, 0, lattices->ctm_path, "ctm", writing, err);
   if (status == WF_OK) status = open_more(lattices, 1, lattices->json_path, "json", writing, err);
   if (status == WF_OK && lattices->path != NULL)
@@ -137,7 +141,8 @@ wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const
     words[w].confidence = mbr->confidences[w];
   free(labels);
   wf_mbr_result_free(mbr);
-  if (status != WF_ERR_MEMORY) return WF_OK; /* too large a lattice: words without confidences */
+  if (status != WF_ERR_MEMORY)
+    return WF_OK; /* the lattice is too large: leave out the confidences */
   *err = why;
   err->code = status;
   return status;
@@ -161,15 +166,16 @@ wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hyp
   return status;
 }
 
-/* An arc for every word, over the frames of the word; the lattice as it is where that would be too
- * large. */
+/* Aligns the lattice, so that each word has one arc over its frames. If the result would be too
+ * large, keeps the lattice as it is and reports that. */
 static wf_status align(wf_compact_lattice **lattice, const wf_word_aligner *aligner,
                        const char *key, wf_error *err) {
   wf_compact_lattice *aligned;
   wf_error why;
   wf_status status = wf_compact_lattice_align(*lattice, aligner, NULL, &aligned, NULL, &why);
   if (status == WF_ERR_LIMIT) {
-    cli_note("utterance '%s': the lattice's arcs are not aligned to words: %s", key, why.message);
+    cli_note("utterance '%s': lattice written without aligning arcs to words: %s", key,
+             why.message);
     return WF_OK;
   }
   *err = why;

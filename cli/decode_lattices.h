@@ -13,39 +13,39 @@ typedef struct decode_lattices {
   wf_lattice_determinize_options determinizing;
   bool determinizes;
   wf_lattice_writer *writer;
-  wf_result_writer *more[2]; /* CTM and JSON */
-  wf_determinized *made;     /* [max_batch] of the batch */
-  size_t size;               /* of `made` in use */
+  wf_result_writer *more[2]; /* --ctm and --json-lines; NULL: not requested */
+  wf_determinized *made;     /* [max_batch] determinized lattices of the batch */
+  size_t size;               /* number of lattices in `made` */
   uint64_t num_narrowed, num_failed;
-  double seconds; /* of determinization besides decoding */
+  double seconds; /* of determinization after decoding */
 } decode_lattices;
 
 void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices);
-/* After parsing: gives lattice_beam a default if lattices are needed. */
+/* Call after parsing. Sets lattice_beam to 8 if lattices are needed and it is not given. */
 void decode_lattices_finish(decode_lattices *lattices, wf_decoder_options *options);
 wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer_options *writing,
                                size_t max_batch, wf_error *err);
 /* Sets the decoder to determinize lattices while it decodes, if they are requested. */
 wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *decoder,
                                   wf_error *err);
-/* Takes the determinized lattices of a batch out of its results; determinizes those that the
- * decoder has not (of streams), over all threads. */
+/* Moves the determinized lattices of a batch out of its results. Determinizes those that the
+ * decoder did not (streams), on all threads. */
 wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *results, size_t size,
                                 wf_error *err);
-/* Confidences of the words of result i; left as they are without lattices. */
+/* Sets the confidences of the words of result i. Without lattices they are not changed. */
 wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result,
                                       wf_timed_word *words, wf_error *err);
 /* The n best word sequences of utterance i; NULL if not requested. */
 wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, wf_nbest **out, wf_error *err);
-/* To the files beside the main one. */
+/* Writes a hypothesis to the files of --ctm and --json-lines. */
 wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis,
                                          wf_error *err);
 wf_status decode_lattices_put_lattice(decode_lattices *lattices, size_t i, char *key,
                                       const wf_result *result, const wf_word_aligner *aligner,
                                       wf_error *err);
-/* The batch is done. */
+/* Frees the lattices of the batch. */
 void decode_lattices_clear(decode_lattices *lattices);
-/* Completes the files. */
+/* Closes the files, which are then complete. */
 wf_status decode_lattices_close(decode_lattices *lattices, wf_error *err);
 void decode_lattices_free(decode_lattices *lattices);
 

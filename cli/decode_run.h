@@ -1,5 +1,5 @@
-/* decode_run.h - one run of `warpfst decode`: its flags, objects, batch and sums (cmd_decode.c);
- * its summary (decode_summary.c). */
+/* decode_run.h - the state of one run of `warpfst decode`: flags, objects, the current batch, and
+ * sums over all batches. cmd_decode.c fills it; decode_summary.c prints the summary. */
 #ifndef CLI_DECODE_RUN_H
 #define CLI_DECODE_RUN_H
 
@@ -18,11 +18,11 @@ struct decode_run {
   wf_decoder_options decoder_options;
   wf_ngram_scorer_options scorer_options;
   rnnlm_source rnnlm;
-  wf_scorer *lm; /* of every utterance: large n-gram model, recurrent model, or both */
+  wf_scorer *lm; /* the scorer of every utterance: large n-gram model, recurrent model, or both */
   wf_score_reader_options reader_options;
   wf_result_writer_options writer_options;
-  aligner_source aligner; /* of a graph that does not know how its words are made of tokens; --am
-                             also gives columns */
+  aligner_source
+      aligner; /* attached to a graph that has no word aligner; its --am also gives columns */
   wf_fst *fst;
   wf_graph *graph;
   wf_decoder *decoder;
@@ -36,27 +36,28 @@ struct decode_run {
   added_request added_request;
   added_set *added; /* NULL: none */
   wf_progress progress;
-  double fraction[2];     /* of the input: before and behind the batch; negative if not known */
-  bool results_on_screen; /* the progress bar makes room for them */
-  /* the batch */
+  double fraction[2]; /* fraction of the input read before and after the batch; negative: unknown */
+  bool results_on_screen; /* the progress bar is cleared before results are written */
+  /* the current batch */
   wf_matrix *matrices;      /* [max_batch] */
-  wf_error *errors;         /* [max_batch] message non-empty: could not be read */
+  wf_error *errors;         /* [max_batch] code != WF_OK: the utterance could not be read */
   wf_utterance *utterances; /* [max_batch] */
   wf_result **results;      /* [max_batch] */
   size_t size;
-  uint64_t most_bytes; /* of scores */
-  /* the sums */
+  uint64_t most_bytes; /* limit of the scores of a batch */
+  /* sums over all batches */
   uint64_t num_utterances, num_failed, num_not_final, num_narrowed, num_overflowed, num_died,
       num_missing;
-  bool lost_rest; /* of an archive that could not be followed to its end */
-  bool no_memory; /* for some utterance */
+  bool lost_rest; /* the rest of an archive could not be read */
+  bool no_memory; /* memory ran out for an utterance */
   int64_t num_frames;
   uint64_t num_tokens, num_arcs;
   uint64_t lattice_states, lattice_arcs, lattice_emitting; /* emitting: arcs that consume a frame */
   double decode_s;
 };
 
-/* Writes the summary: a line or, with --json, JSON on standard error; JSON to --summary's file. */
+/* Prints the summary on standard error, as text or, with --json, as JSON. Also writes it as JSON to
+ * the file of --summary. */
 wf_status decode_report_summary(const struct decode_run *run, wf_error *err);
 
 #endif

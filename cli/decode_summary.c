@@ -1,4 +1,4 @@
-/* decode_summary.c - the summary of `warpfst decode`: a line or JSON. */
+/* decode_summary.c - prints the summary of `warpfst decode` as text or JSON. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #include "lm_report.h"
 
 struct summary {
-  double audio_s, frames, seconds; /* the last never 0 */
-  double tokens, arcs;             /* a frame */
+  double audio_s, frames, seconds; /* seconds: of decoding, at least 1e-9 */
+  double tokens, arcs;             /* per frame */
   double density;                  /* arcs of the lattices that cross a frame */
   wf_wer_counts totals;
 };
 
-/* Where it was decoded, and what the largest batch took there: on each GPU, and page-locked on the
- * host. */
+/* Prints the device, the number of GPUs, and the memory of the largest batch: on each GPU, and
+ * page-locked on the host. */
 static void print_device(FILE *out, const struct decode_run *run) {
   wf_plan plan;
   wf_decoder_plan(run->decoder, &plan);

@@ -1,5 +1,5 @@
-/* flag_rules.c - checks flags that need others, have no effect without them, or exclude each other.
- */
+/* flag_rules.c - checks the rules of cli.h: flags that need others, have no effect without or with
+ * others, or exclude each other. */
 #include "flag_rules.h"
 
 #include <stdlib.h>
@@ -21,7 +21,8 @@ void cli_flag_name(const char *flag, char *out, size_t size) {
     if (*c == '_') *c = '-';
 }
 
-/* `value` NULL matches any value except "false". Numbers are compared by value. */
+/* Whether a flag's `text` equals `value`. Numbers are compared by value. `value` NULL matches any
+ * text except "false". */
 static bool same_value(const char *text, const char *value, size_t size) {
   if (text == NULL) return false;
   if (value == NULL) return strcmp(text, "false") != 0;
@@ -32,7 +33,8 @@ static bool same_value(const char *text, const char *value, size_t size) {
          a == b;
 }
 
-/* The next flag on the command line that matches `term`, starting at number *at; NULL: none. */
+/* Finds the next flag, from number *at, that matches `term` and is on the command line. Sets *at to
+ * the number after it. NULL: none. */
 static const char *given(const cli_parser *parser, const char *term, size_t size, size_t *at) {
   const char *equals = memchr(term, '=', size), *value = equals != NULL ? equals + 1 : NULL;
   size_t name_size = equals != NULL ? (size_t)(equals - term) : size,
@@ -59,7 +61,7 @@ static const char *given(const cli_parser *parser, const char *term, size_t size
   return NULL;
 }
 
-/* The first term of "a|b=value|c" that is on the command line; NULL: none. */
+/* Finds the first term of "a|b=value|c" that is on the command line; NULL: none. */
 static const char *any_given(const cli_parser *parser, const char *terms, size_t *size) {
   for (const char *term = terms;; term += *size + 1) {
     size_t at = 0;
@@ -69,7 +71,7 @@ static const char *any_given(const cli_parser *parser, const char *terms, size_t
   }
 }
 
-/* "--a, --b=value or --c". */
+/* Writes "a|b=value|c" as "--a, --b=value or --c". */
 static void list_terms(const char *terms, char *out, size_t size) {
   size_t used = 0;
   out[0] = '\0';

@@ -1,4 +1,4 @@
-/* flag_rules.h - compares and prints names of flags. cli.h defines the rules. */
+/* flag_rules.h - compares and formats names of flags. cli.h defines the rules. */
 #ifndef WARPFST_CLI_FLAG_RULES_H
 #define WARPFST_CLI_FLAG_RULES_H
 

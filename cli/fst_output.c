@@ -25,7 +25,7 @@ int cli_fst_format(const char *path, const char *format, wf_fst_format *out) {
   } else if (strcmp(format, "const") == 0) {
     *out = WF_FORMAT_OPENFST_CONST;
   } else {
-    return cli_usage("unknown format '%s': native, vector or const", format);
+    return cli_usage("unknown format '%s', expected native, vector or const", format);
   }
   return CLI_OK;
 }

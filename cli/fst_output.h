@@ -1,11 +1,9 @@
 /* fst_output.h - reads and writes fsts with the same flags in all subcommands.
- *
  *     wf_fst *fst;
- *     int code = cli_read_fst(path, &fst);                   // prints the error if (code !=
- *     CLI_OK) return code;
+ *     int code = cli_read_fst(path, &fst);           // prints the error
+ *     if (code != CLI_OK) return code;
  *     ...
- *     code = cli_write_fst(result, output, format);          // format: the value of --format, or
- *     NULL
+ *     code = cli_write_fst(result, output, format);  // format: value of --format, or NULL
  *
  * Without --format, a name that ends in ".wfst" is written in the native format, any other as an
  * OpenFst vector file. */
@@ -21,12 +19,12 @@
 
 /* Adds --output/-o and --format. Set *output and *format to NULL before. */
 void cli_flag_output(cli_parser *parser, const char **output, const char **format);
-/* CLI_OK, or the exit code of an error that has been printed. */
+/* Returns CLI_OK, or the exit code of an error, which it prints. */
 int cli_read_fst(const char *path, wf_fst **out);
-/* path NULL: standard output. format NULL: by name. CLI_OK, or the exit code of an error that has
- * been printed. */
+/* path NULL: standard output. format NULL: chosen by the name. Returns CLI_OK, or the exit code of
+ * an error, which it prints. */
 int cli_write_fst(const wf_fst *fst, const char *path, const char *format);
-/* The format that cli_write_fst uses. CLI_OK or a usage error. */
+/* Finds the format that cli_write_fst uses. Returns CLI_OK or CLI_USAGE. */
 int cli_fst_format(const char *path, const char *format, wf_fst_format *out);
 
 #endif

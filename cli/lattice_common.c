@@ -1,12 +1,12 @@
-/* lattice_common.c - reading the lattices of a command line. */
+/* lattice_common.c - reads the lattices given on the command line. */
 #include "lattice_common.h"
 
 void lattice_flags(cli_parser *parser, lattice_input *input) {
   cli_flag_str(parser, "words", 'w', &input->words_path, "FILE",
-               "symbol table of the words, for what is written (default: numbers)");
+               "symbol table of the words in the output (default: words are numbers)");
   cli_flag_str(
       parser, "input-words", 0, &input->input_words_path, "FILE",
-      "symbol table of the words in text archives that are read (default: they hold numbers)");
+      "symbol table of the words in text archives of the input (default: words are numbers)");
   cli_table(parser, "lattice_reader", &input->options);
 }
 

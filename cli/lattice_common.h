@@ -1,5 +1,5 @@
-/* lattice_common.h - what the parts of `warpfst lattice` share: lattices in, one after the other,
- * and a table of words. */
+/* lattice_common.h - what the subcommands of `warpfst lattice` share: reading lattices one by one,
+ * and the word table. */
 #ifndef WARPFST_CLI_LATTICE_COMMON_H
 #define WARPFST_CLI_LATTICE_COMMON_H
 
@@ -24,25 +24,25 @@ typedef struct lattice_input {
   wf_lattice_reader *reader;
   wf_progress progress;
   uint64_t num_lattices, num_failed;
-  bool lost_rest; /* of an archive that could not be followed to its end */
-  bool no_memory; /* for some lattice */
+  bool lost_rest; /* the rest of an archive could not be read */
+  bool no_memory; /* memory ran out for a lattice */
 } lattice_input;
 
 /* Adds --words, --input-words and the options of the reader. */
 void lattice_flags(cli_parser *parser, lattice_input *input);
 wf_status lattice_open(lattice_input *input, char **sources, int num_sources, wf_error *err);
-/* The next readable lattice; the caller clears it. Unreadable lattices are reported on standard
- * error and counted. False at the end. */
+/* Reads the next readable lattice, which the caller clears. Reports unreadable lattices on standard
+ * error and counts them. Returns false at the end. */
 bool lattice_next(lattice_input *input, wf_lattice_entry *entry);
-/* Reports and counts a lattice with which the command failed, and clears the error. Returns false
- * if no others are worth trying: no memory, no output. */
+/* Reports and counts a lattice that could not be processed, clears the error and returns true.
+ * Returns false if the command must stop: memory ran out, or the output cannot be written. */
 bool lattice_failed(lattice_input *input, const wf_lattice_entry *entry, wf_error *err);
-/* CLI_OK, CLI_NO (some failed), CLI_INPUT (part of the input is lost). */
+/* See cli_failure_code. */
 int lattice_exit_code(const lattice_input *input);
 void lattice_close(lattice_input *input);
 
-/* Makes the lattice of the entry compact: a raw one is determinized. Reports if the beam had to be
- * narrowed because max_bytes was reached. */
+/* Replaces a raw lattice by its determinized, compact form. Reports if the beam was narrowed
+ * because max_bytes was reached. */
 wf_status lattice_make_compact(wf_lattice_entry *entry,
                                const wf_lattice_determinize_options *options, wf_error *err);
 

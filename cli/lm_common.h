@@ -1,4 +1,4 @@
-/* lm_common.h - what the parts of `warpfst lm` share: loading a model, and the text it scores. */
+/* lm_common.h - what the subcommands of `warpfst lm` share: loading a model. */
 #ifndef WARPFST_CLI_LM_COMMON_H
 #define WARPFST_CLI_LM_COMMON_H
 
@@ -20,12 +20,12 @@ typedef struct lm_source {
 } lm_source;
 /* Adds --words and the options of the ARPA reader. */
 void lm_flags(cli_parser *parser, lm_source *source);
-/* CLI_OK, or the exit code of the error it printed. `stats` may be NULL. */
+/* Returns CLI_OK, or the exit code of an error, which it prints. `stats` may be NULL. */
 int lm_load(const char *path, const lm_source *source, wf_lm **out, wf_arpa_stats *stats);
 
-/* Is the file a large model made by `lm build`? */
+/* Whether the file is a model made by `lm build`. */
 bool lm_is_wlm(const char *path);
-/* `lm info` of one. */
+/* `lm info` of a model made by `lm build`. */
 int lm_report_wlm(const char *path, bool json);
 
 #endif

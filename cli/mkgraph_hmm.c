@@ -1,5 +1,5 @@
-/* mkgraph_hmm.c - `warpfst mkgraph hmm`: a decoding graph from a hybrid acoustic model, lexicon and
- * language model, each step reported as it ends. */
+/* mkgraph_hmm.c - `warpfst mkgraph hmm`: builds a decoding graph from a hybrid acoustic model,
+ * lexicon and language model, and reports each step when it ends. */
 #include "mkgraph_hmm.h"
 
 #include <stdlib.h>
@@ -33,66 +33,69 @@ struct parts {
 
 /* --- reports ----------------------------------------------------------------------------- */
 
-struct odd {
+/* Something unusual that is counted and reported: its JSON key, its text, and the names that
+ * occurred. */
+struct notice {
   const char *name, *text;
   const wf_tally *tally;
 };
-enum { NUM_ODD = 5 };
+enum { NUM_NOTICES = 5 };
 
-static void list_odd(const struct parts *parts, struct odd odd[NUM_ODD]) {
+static void list_notices(const struct parts *parts, struct notice notices[NUM_NOTICES]) {
   static const wf_tally none;
   const wf_tally *skipped = parts->lexicon != NULL ? wf_lexicon_skipped(parts->lexicon) : &none;
-  odd[0] = (struct odd){"lexicon_skipped",
-                        "entries of the lexicon left out for phones that the model lacks", skipped};
-  odd[1] = (struct odd){"lm_words_missing", "words of the LM that the lexicon lacks",
-                        &parts->result.lm_words_missing};
-  odd[2] = (struct odd){"lexicon_words_missing", "words of the lexicon that the LM lacks",
-                        &parts->result.lexicon_words_missing};
-  odd[3] = (struct odd){"hmm_substituted",
-                        "phones in a context that the model lacks, with the HMM of another",
-                        &parts->result.hmm_substituted};
-  odd[4] = (struct odd){"hmm_dropped", "phones in a context that the model lacks, left out",
-                        &parts->result.hmm_dropped};
+  notices[0] = (struct notice){"lexicon_skipped",
+                               "lexicon entries skipped because the model lacks a phone", skipped};
+  notices[1] = (struct notice){"lm_words_missing", "words of the LM that the lexicon lacks",
+                               &parts->result.lm_words_missing};
+  notices[2] = (struct notice){"lexicon_words_missing", "words of the lexicon that the LM lacks",
+                               &parts->result.lexicon_words_missing};
+  notices[3] = (struct notice){
+      "hmm_substituted",
+      "phones in a context that the model lacks, replaced by the HMM of another context",
+      &parts->result.hmm_substituted};
+  notices[4] = (struct notice){"hmm_dropped", "phones in a context that the model lacks, dropped",
+                               &parts->result.hmm_dropped};
 }
 
-static void print_odd_line(const struct odd *odd) {
-  if (odd->tally->count == 0) return;
-  fprintf(stderr, "%s: %llu (", odd->text, (unsigned long long)odd->tally->count);
-  for (uint64_t i = 0; i < WF_TALLY_NAMES && i < odd->tally->count; i++)
-    fprintf(stderr, "%s%s", i != 0 ? ", " : "", odd->tally->names[i]);
-  fprintf(stderr, "%s)\n", odd->tally->count > WF_TALLY_NAMES ? ", ..." : "");
+static void print_notice_line(const struct notice *notice) {
+  if (notice->tally->count == 0) return;
+  fprintf(stderr, "%s: %llu (", notice->text, (unsigned long long)notice->tally->count);
+  for (uint64_t i = 0; i < WF_TALLY_NAMES && i < notice->tally->count; i++)
+    fprintf(stderr, "%s%s", i != 0 ? ", " : "", notice->tally->names[i]);
+  fprintf(stderr, "%s)\n", notice->tally->count > WF_TALLY_NAMES ? ", ..." : "");
 }
 
-static void print_odd_json(const struct odd *odd) {
-  printf("\"%s\": {\"count\": %llu, \"first\": [", odd->name,
-         (unsigned long long)odd->tally->count);
-  for (uint64_t i = 0; i < WF_TALLY_NAMES && i < odd->tally->count; i++) {
+static void print_notice_json(const struct notice *notice) {
+  printf("\"%s\": {\"count\": %llu, \"first\": [", notice->name,
+         (unsigned long long)notice->tally->count);
+  for (uint64_t i = 0; i < WF_TALLY_NAMES && i < notice->tally->count; i++) {
     if (i != 0) printf(", ");
-    cli_json_string(stdout, odd->tally->names[i]);
+    cli_json_string(stdout, notice->tally->names[i]);
   }
   printf("]}, ");
 }
 
 static void print_end(const struct request *request, const cli_steps *steps,
                       const struct parts *parts) {
-  struct odd odd[NUM_ODD];
-  list_odd(parts, odd);
+  struct notice notices[NUM_NOTICES];
+  list_notices(parts, notices);
   if (request->json) {
     printf("{\"output\": ");
     cli_json_string(stdout, request->output);
     printf(", \"seconds\": %.6f, \"peak_bytes\": %llu, ", cli_now_s() - steps->begin_s,
            (unsigned long long)cli_peak_bytes());
-    for (int i = 0; i < NUM_ODD; i++) print_odd_json(&odd[i]);
+    for (int i = 0; i < NUM_NOTICES; i++) print_notice_json(&notices[i]);
     cli_steps_json(steps);
     printf("}\n");
   }
   if (request->quiet) return;
   cli_progress_end();
-  for (int i = 0; i < NUM_ODD; i++) print_odd_line(&odd[i]);
+  for (int i = 0; i < NUM_NOTICES; i++) print_notice_line(&notices[i]);
   cli_steps_end(steps, request->output, parts->result.graph);
 }
 
-/* --- doing it ---------------------------------------------------------------------------- */
+/* --- building ---------------------------------------------------------------------------- */
 
 static wf_status read_lm(const struct request *request, struct parts *parts,
                          const wf_progress *progress, wf_error *err) {
@@ -138,7 +141,8 @@ static wf_status build(const struct request *request, cli_steps *steps, struct p
   return status;
 }
 
-/* The table goes beside the graph if the decoder cannot do without it. */
+/* Writes the column table if --columns-out is given or if the decoder needs one, which then is
+ * GRAPH.columns. */
 static int write_table(const struct request *request, const struct parts *parts) {
   char beside[4096];
   wf_hmm_info info;
@@ -149,11 +153,12 @@ static int write_table(const struct request *request, const struct parts *parts)
   if (info.identity) return CLI_OK;
   if (strcmp(request->output, "-") == 0)
     return cli_usage(
-        "the model's labels are not columns + 1: --columns-out is needed when the graph goes to "
-        "standard output");
+        "--columns-out is required when the graph goes to standard output, because the model's "
+        "labels are not column + 1");
   snprintf(beside, sizeof beside, "%s.columns", request->output);
   if (!request->quiet)
-    cli_note("%s holds the columns of labels, which `warpfst decode` reads with the graph", beside);
+    cli_note("%s holds the columns of the labels; `warpfst decode` reads it with the graph",
+             beside);
   return am_write_columns(parts->hmm, beside);
 }
 
@@ -201,31 +206,33 @@ static const cli_rule rules[] = {
 
 static void add_flags(cli_parser *parser, struct request *request) {
   cli_flag_str(parser, "am", 0, &request->am.path, "MODEL",
-               "acoustic model: a folder of CMU Sphinx (mdef, transition_matrices, noisedict), "
-               "Kaldi's final.mdl, or a folder with that (required)");
+               "acoustic model: a model folder of CMU Sphinx (mdef, transition_matrices, "
+               "noisedict), Kaldi's final.mdl, or the folder that contains it (required)");
   am_flags(parser, &request->am);
   cli_flag_str(parser, "lexicon", 0, &request->lexicon, "FILE",
-               "pronouncing dictionary in the model's phones, lexicon.txt or lexiconp.txt");
+               "pronunciation dictionary in the model's phones, lexicon.txt or lexiconp.txt");
   cli_flag_str(parser, "lexicon-fst", 0, &request->lexicon_fst, "FILE",
                "Kaldi: instead of --lexicon, an L made by Kaldi (default: LANG/L_disambig.fst)");
-  cli_flag_str(
-      parser, "lm", 0, &request->lm, "FILE",
-      "n-gram model: ARPA, plain or gzipped, or a trie of CMU Sphinx (en-us.lm.bin) or KenLM");
+  cli_flag_str(parser, "lm", 0, &request->lm, "FILE",
+               "n-gram model: ARPA, plain or gzipped, or a binary file of CMU Sphinx "
+               "(en-us.lm.bin) or KenLM (trie)");
   cli_flag_str(parser, "grammar", 0, &request->grammar, "FILE",
                "instead of --lm: an fst over words (Kaldi's default: LANG/G.fst)");
   cli_flag_str(parser, "words", 0, &request->words, "FILE",
-               "word table (default: the LM's or the fst's own; LANG/words.txt if something else "
-               "is taken from LANG)");
+               "word table (default: LANG/words.txt if lexicon or grammar come from LANG or "
+               "--lexicon-fst is given; else that of the LM or of the grammar)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
-               "write the graph's word table (the graph holds it, too)");
-  cli_flag_str(
-      parser, "columns-out", 0, &request->columns_out, "FILE",
-      "write `label column` lines (default: OUTPUT.columns, if columns are not labels - 1)");
+               "write the graph's word table (also stored in the graph)");
+  cli_flag_str(parser, "columns-out", 0, &request->columns_out, "FILE",
+               "write `label column` lines to this file (default: OUTPUT.columns, unless all "
+               "columns are label - 1)");
   cli_flag_str(parser, "keep-steps", 0, &request->keep_steps, "FOLDER",
-               "keep what each step made: L.fst, G.fst, LG.fst, CLG.fst, ..., and words.txt");
+               "write the result of each step to this folder: L.fst, G.fst, LG.fst, CLG.fst, ..., "
+               "and words.txt");
   cli_flag_bool(parser, "json", 0, &request->json,
                 "print sizes and times as JSON on standard output");
-  cli_flag_bool(parser, "quiet", 'q', &request->quiet, "no table of steps, no progress");
+  cli_flag_bool(parser, "quiet", 'q', &request->quiet,
+                "do not print the table of steps or the progress bar");
   cli_flag_output(parser, &request->output, &request->format);
   cli_table(parser, "hmm_graph", &request->graph_options);
   cli_table(parser, "lexicon", &request->lexicon_options);
@@ -235,26 +242,26 @@ static void add_flags(cli_parser *parser, struct request *request) {
   request->lexicon_options.variants = true;
 }
 
-/* What the command line leaves out and the lang folder has. */
+/* Paths in the lang folder, for what is not given on the command line. */
 struct lang_paths {
   char lexicon_fst[4096], grammar[4096], words[4096];
 };
 
-static void take_from_lang(struct request *request, struct lang_paths *paths) {
+static void use_lang_folder(struct request *request, struct lang_paths *paths) {
   const char *lang = request->am.lang;
   snprintf(paths->lexicon_fst, sizeof paths->lexicon_fst, "%s/L_disambig.fst", lang);
   snprintf(paths->grammar, sizeof paths->grammar, "%s/G.fst", lang);
   snprintf(paths->words, sizeof paths->words, "%s/words.txt", lang);
-  bool numbers = request->lexicon_fst != NULL; /* labels are those of words.txt */
+  bool uses_lang_labels = request->lexicon_fst != NULL; /* word labels are those of words.txt */
   if (request->lexicon == NULL && request->lexicon_fst == NULL) {
     request->lexicon_fst = paths->lexicon_fst;
-    numbers = true;
+    uses_lang_labels = true;
   }
   if (request->lm == NULL && request->grammar == NULL) {
     request->grammar = paths->grammar;
-    numbers = true;
+    uses_lang_labels = true;
   }
-  if (numbers && request->words == NULL) request->words = paths->words;
+  if (uses_lang_labels && request->words == NULL) request->words = paths->words;
 }
 
 int mkgraph_hmm(int argc, char **argv) {
@@ -264,11 +271,11 @@ int mkgraph_hmm(int argc, char **argv) {
       .usage =
           "--am=MODEL [--tree=FILE --lang=FOLDER] [--lexicon=FILE] [--lm=lm.arpa.gz] -o HCLG.wfst",
       .about =
-          "Builds a decoding graph for hybrid HMM models: H o C o L o G. Input labels are the "
-          "model's (Sphinx: senone + 1; Kaldi: transition-ids), output labels\n"
-          "words. Every cost but the LM's is divided by --lm-weight: decode with --acoustic-scale "
-          "= 1 / that (0.1538 for Sphinx). In dictionaries, word(2) is\n"
-          "another pronunciation of word (--no-variants: a word of its own). Examples:\n"
+          "Builds a decoding graph for hybrid HMM models: H o C o L o G. Input labels are "
+          "senones + 1 (Sphinx) or transition-ids (Kaldi); output labels are words.\n"
+          "All costs except the LM's are divided by --lm-weight: decode with --acoustic-scale=A, "
+          "where A = 1 / lm-weight (0.1538 for Sphinx).\nIn dictionaries, word(2) is "
+          "another pronunciation of word (with --no-variants: a separate word). Examples:\n"
           "  warpfst mkgraph hmm --am=exp/tri3b/final.mdl --tree=exp/tri3b/tree "
           "--lang=data/lang_test -o HCLG.wfst\n"
           "  warpfst mkgraph hmm --am=/usr/share/pocketsphinx/model/en-us/en-us "
@@ -276,13 +283,15 @@ int mkgraph_hmm(int argc, char **argv) {
   add_flags(&parser, &request);
   int code = cli_parse(&parser, argc, argv);
   if (code >= 0) return code;
-  if (request.am.path == NULL) return cli_usage("--am is needed");
-  if (request.am.lang != NULL) take_from_lang(&request, &paths);
+  if (request.am.path == NULL) return cli_usage("--am is required");
+  if (request.am.lang != NULL) use_lang_folder(&request, &paths);
   if (request.lexicon == NULL && request.lexicon_fst == NULL)
-    return cli_usage("--lexicon is needed, or --lexicon-fst, or --lang with L_disambig.fst in it");
+    return cli_usage(
+        "--lexicon is required, or --lexicon-fst, or --lang with a folder that contains "
+        "L_disambig.fst");
   if ((request.lm == NULL) == (request.grammar == NULL))
-    return cli_usage("either --lm or --grammar is needed");
-  if (request.output == NULL) return cli_usage("-o is needed");
+    return cli_usage("either --lm or --grammar is required");
+  if (request.output == NULL) return cli_usage("-o is required");
   if (request.json && strcmp(request.output, "-") == 0)
     return cli_usage("the graph and --json cannot both go to standard output");
   return run(&request);

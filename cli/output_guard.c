@@ -1,5 +1,5 @@
 /* output_guard.c - removes the library's temporary output files when a signal ends the program. The
- * handler only calls unlink with names prepared before. */
+ * signal handler only calls unlink, with names stored in advance. */
 #include "output_guard.h"
 
 #include <limits.h>

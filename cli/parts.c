@@ -1,4 +1,4 @@
-/* parts.c - finds and runs a part of a subcommand. */
+/* parts.c - finds and runs the subcommand of a command, such as `query` of `warpfst lm`. */
 #include "parts.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* parts.h - parts of subcommands, such as `warpfst lm query`. */
+/* parts.h - commands with subcommands ("parts"), such as `warpfst lm query`. */
 #ifndef WARPFST_CLI_PARTS_H
 #define WARPFST_CLI_PARTS_H
 

@@ -1,4 +1,4 @@
-/* rnnlm_common.h - the parts of `warpfst rnnlm`, and what they share. */
+/* rnnlm_common.h - the subcommands of `warpfst rnnlm`, and what they share. */
 #ifndef WARPFST_CLI_RNNLM_COMMON_H
 #define WARPFST_CLI_RNNLM_COMMON_H
 
@@ -13,19 +13,22 @@ int cmd_rnnlm_lattice(int argc, char **argv);
 
 static const double rnnlm_ln10 = 2.302585092994045684;
 
-/* Opens a model, on a GPU if `device` names one, or reports why not. */
+/* Opens a model, on a GPU if `device` names one. Returns CLI_OK, or the exit code of an error,
+ * which it prints. */
 int rnnlm_load(const char *path, const char *unk_symbol, const char *device, wf_rnnlm **out);
 
-/* Sentences of a text in ids of a model; what wf_rnnlm_score takes. Zero-initialised is empty. */
+/* Sentences of a text as word ids of a model, in the form that wf_rnnlm_score takes. Initialise
+ * with zeros. */
 typedef struct rnnlm_text {
   int32_t *words;
-  uint64_t *first; /* [num_sentences + 1] of those without unknown words */
-  char *is_oov;    /* [num_lines] one for each line with words */
+  uint64_t *first; /* [num_sentences + 1] first word of each sentence without unknown words */
+  char
+      *is_oov; /* [num_lines] whether the line has unknown words; lines without words are skipped */
   size_t num_words, num_sentences, num_lines;
   size_t word_room, line_room;
 } rnnlm_text;
-/* Empties `text` and reads up to max_lines lines into it; false at the end of the file, or with
- * *code set (reported). */
+/* Clears `text` and reads up to max_lines lines into it. Returns false at the end of the file, or
+ * after an error, which it prints; *code is then the exit code. */
 bool rnnlm_read_text(FILE *file, const char *path, const wf_rnnlm *rnnlm, size_t max_lines,
                      rnnlm_text *text, int *code);
 void rnnlm_text_free(rnnlm_text *text);

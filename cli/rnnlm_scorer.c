@@ -17,15 +17,17 @@ static const cli_rule rules[] = {
 void rnnlm_scorer_flags(cli_parser *parser, rnnlm_source *source) {
   cli_flag_str(
       parser, "rnnlm", 0, &source->path, "MODEL",
-      "recurrent model: every word is scored with it as it is hypothesised (docs/how-to/rnnlm.md)");
-  cli_flag_str(parser, "rnnlm-ngram", 0, &source->ngram_path, "FILE",
-               "n-gram model (ARPA) to interpolate the recurrent one with");
+      "recurrent model: its cost is added to each word during the search (docs/how-to/rnnlm.md)");
+  cli_flag_str(
+      parser, "rnnlm-ngram", 0, &source->ngram_path, "FILE",
+      "n-gram model (ARPA) to interpolate the recurrent model with (needs --rnnlm-weight below 1)");
   cli_flag_str(parser, "rnnlm-small", 0, &source->small_path, "FILE",
                "n-gram model (ARPA) that the graph was built with: its costs are subtracted");
   cli_flag_str(parser, "rnnlm-unk", 0, &source->unk, "WORD",
-               "word of the recurrent model that stands for unknown words");
+               "word of the recurrent model that replaces unknown words (default: <unk> in "
+               "safetensors models, else none)");
   cli_flag_str(parser, "rnnlm-device", 0, &source->device, "DEVICE",
-               "device of the recurrent model if the search is on the CPU: cpu, cuda or cuda:N "
+               "device of the recurrent model when the search is on the CPU: cpu, cuda or cuda:N "
                "(default: cpu)");
   cli_table(parser, "rnn_scorer", &source->options);
   cli_rules(parser, rules);
@@ -59,7 +61,7 @@ void rnnlm_scorer_print(FILE *out, const rnnlm_source *source, bool json) {
   if (json)
     fprintf(out,
             ", \"rnnlm\": {\"requests\": %" PRIu64 ", \"hits\": %" PRIu64
-            ", \"hit_ratio\": %.6f, \"costs\": %" PRIu64 ", \"answers\": %" PRIu64
+            ", \"hit_ratio\": %.6f, \"costs\": %" PRIu64 ", \"rounds\": %" PRIu64
             ", \"histories\": %" PRIu64 ", \"hidden_states\": %" PRIu64 ", \"recomputed\": %" PRIu64
             ", \"evicted\": %" PRIu64 ", \"evicted_results\": %" PRIu64
             ", \"evicted_contexts\": %" PRIu64 "}",

@@ -1,5 +1,5 @@
-/* rnnlm_scorer.h - a recurrent model while decoding: the flags that name it, the scorer, and what
- * the summary says of it. */
+/* rnnlm_scorer.h - a recurrent model used during the search: its flags, its scorer, and its part of
+ * the summary. */
 #ifndef WARPFST_CLI_RNNLM_SCORER_H
 #define WARPFST_CLI_RNNLM_SCORER_H
 
@@ -12,9 +12,10 @@ typedef struct rnnlm_source {
 } rnnlm_source;
 
 void rnnlm_scorer_flags(cli_parser *parser, rnnlm_source *source);
-/* `words`: the graph's, or NULL. */
+/* `words`: the word table of the graph, or NULL. */
 wf_status rnnlm_scorer_open(rnnlm_source *source, const wf_symbols *words, wf_error *err);
-/* `, "rnnlm": {...}`, or a line. Nothing if there is no model. */
+/* Prints the counters of the scorer: `, "rnnlm": {...}` with `json`, else a line of text. Prints
+ * nothing if there is no model. */
 void rnnlm_scorer_print(FILE *out, const rnnlm_source *source, bool json);
 void rnnlm_scorer_free(rnnlm_source *source);
 

@@ -9,7 +9,7 @@
 void cli_steps_begin(cli_steps *steps) {
   steps->begin_s = cli_now_s();
   if (steps->keep_steps != NULL)
-    (void)mkdir(steps->keep_steps, 0777); /* if it cannot be made, writing into it says why */
+    (void)mkdir(steps->keep_steps, 0777); /* if this fails, writing a file into it reports why */
 }
 
 const char *cli_step_path(const cli_steps *steps, const char *name) {

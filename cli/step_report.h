@@ -1,5 +1,5 @@
-/* step_report.h - the steps of a graph's building, reported as they end: a table on standard error,
- * JSON, files. */
+/* step_report.h - reports the steps of building a graph when they end: a table on standard error,
+ * JSON, and a file for each result. */
 #ifndef WARPFST_CLI_STEP_REPORT_H
 #define WARPFST_CLI_STEP_REPORT_H
 
@@ -8,25 +8,26 @@
 enum { CLI_MAX_STEPS = 24 };
 
 typedef struct cli_steps {
-  bool quiet;             /* no table */
-  const char *keep_steps; /* folder for what each step made, or NULL; made by cli_steps_begin */
+  bool quiet; /* no table */
+  const char
+      *keep_steps; /* folder for the result of each step, created by cli_steps_begin; or NULL */
   struct {
     char name[16];
     wf_graph_step step;
   } rows[CLI_MAX_STEPS];
   size_t num_rows;
   double begin_s;
-  int code; /* of a step's file that could not be written, else CLI_OK */
+  int code; /* exit code if the file of a step could not be written, else CLI_OK */
 } cli_steps;
 
 void cli_steps_begin(cli_steps *steps);
 /* A wf_graph_step_fn; `user` is a cli_steps. */
 bool cli_on_step(void *user, const wf_graph_step *step, const wf_fst *fst);
-/* `"steps": [{...}, ...]` on standard output. */
+/* Prints `"steps": [{...}, ...]` on standard output. */
 void cli_steps_json(const cli_steps *steps);
-/* The line that ends the table. */
+/* Prints the last line of the table: the size of the graph and the total time. */
 void cli_steps_end(const cli_steps *steps, const char *output, const wf_fst *graph);
-/* FOLDER/NAME among the kept steps; static buffer. */
+/* The path keep_steps/name, in a static buffer. */
 const char *cli_step_path(const cli_steps *steps, const char *name);
 
 #endif

@@ -33,8 +33,8 @@ static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t 
 void cli_suggest(cli_suggestion *suggestion, const char *text, size_t size, const char *name) {
   size_t name_size = strlen(name);
   if (size < 2 || size > LONGEST || name_size > LONGEST) return;
-  bool begins = size >= 3 &&
-                edit_distance(text, size, name, least(size, name_size)) == 0; /* an abbreviation */
+  bool begins = size >= 3 && edit_distance(text, size, name, least(size, name_size)) ==
+                                 0; /* `text` abbreviates `name` */
   size_t distance = begins ? 1 : edit_distance(text, size, name, name_size);
   if (distance > (size + 1) / 3 || (suggestion->best != NULL && distance >= suggestion->distance))
     return;

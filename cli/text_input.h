@@ -1,4 +1,4 @@
-/* text_input.h - text files read line by line. */
+/* text_input.h - opens and closes text files that are read line by line. */
 #ifndef WARPFST_CLI_TEXT_INPUT_H
 #define WARPFST_CLI_TEXT_INPUT_H
 

@@ -1,4 +1,4 @@
-/* unary.c - the runner of subcommands with one fst in and one out. */
+/* unary.c - runs subcommands that read one fst and write one fst. */
 #include "unary.h"
 
 #include "fst_output.h"
@@ -36,5 +36,5 @@ wf_status cli_on_device(const wf_fst *in, const char *device, cli_batch_operatio
 
 void cli_flag_device(cli_parser *parser, const char **device) {
   cli_flag_str(parser, "device", 0, device, "DEVICE",
-               "cpu, cuda or cuda:N; the result is the same");
+               "device: cpu, cuda or cuda:N (default: cpu); same result");
 }

@@ -1,4 +1,4 @@
-/* utterance_lists.c - reads tables `utterance FILE`. */
+/* utterance_lists.c - reads tables with lines `utterance FILE`. */
 #include "utterance_lists.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static wf_status read_lines(const char *path, utterance_lists *lists, wf_error *
     if (key == NULL) continue;
     if (list != NULL) list += strspn(list, " \t");
     if (list == NULL || list[0] == '\0')
-      status = list_error(err, WF_ERR_FORMAT, path, number, "expected `utterance list`");
+      status = list_error(err, WF_ERR_FORMAT, path, number, "expected `utterance FILE`");
     else if (!list_reserve((void **)&lists->items, lists->size, &lists->cap, sizeof *lists->items))
       status = list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
     if (status != WF_OK) break;

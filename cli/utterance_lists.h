@@ -1,5 +1,5 @@
-/* utterance_lists.h - tables `utterance FILE`, which assign lists (of boosts or words) to
- * utterances. */
+/* utterance_lists.h - tables with lines `utterance FILE`, which assign lists (of boosts or words)
+ * to utterances. */
 #ifndef WARPFST_CLI_UTTERANCE_LISTS_H
 #define WARPFST_CLI_UTTERANCE_LISTS_H
 
@@ -17,8 +17,8 @@ typedef struct utterance_lists {
   size_t num_lists;
 } utterance_lists;
 
-/* Reads a table into the zero-initialised `*out`. Errors: a line without a list, an utterance that
- * occurs twice. */
+/* Reads a table into the zero-initialised `*out`. Errors: a line without a file name, an utterance
+ * that occurs twice. */
 wf_status utterance_lists_read(const char *path, utterance_lists *out, wf_error *err);
 /* Index of the utterance's list, or -1. */
 int64_t utterance_lists_find(const utterance_lists *lists, const char *key);

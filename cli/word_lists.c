@@ -3,8 +3,8 @@
  *
  *   phrases  [num_phrases]  {words [first_word, first_word + num_words), cost} of all
  *            lists, concatenated
- *   words    [num_words]    {label, tokens [first_token, first_token + num_tokens)}    num_tokens
- *            0: to be spelled
+ *   words    [num_words]    {label, tokens [first_token, first_token + num_tokens)}    if
+ * num_tokens is 0, the word is to be spelled
  */
 #include "word_lists.h"
 
@@ -33,7 +33,7 @@ struct added_set {
   wf_graph **graphs; /* [utterances.num_lists] */
 };
 
-/* The lists as read so far. */
+/* The lists read so far. */
 struct reading {
   const wf_symbols *tokens; /* input labels of the graph */
   wf_symbols *words;        /* words of the graph and added words */
@@ -74,7 +74,7 @@ static wf_status add_pronunciation(struct reading *reading, struct word *word, c
   return WF_OK;
 }
 
-/* The words of a phrase, without pronunciations. */
+/* Adds the words of a phrase, without pronunciations. */
 static wf_status add_words(struct reading *reading, struct phrase *phrase, char *column,
                            wf_error *err) {
   phrase->first_word = reading->num_words;
@@ -137,8 +137,8 @@ static wf_status read_list(struct reading *reading, const char *path, wf_error *
 
 /* --- spelling ---------------------------------------------------------------------------- */
 
-/* The words without a pronunciation, each once. Other words are left out: they may have letters
- * that are not tokens. */
+/* Lists the words without a pronunciation, each once. Words with one are left out, because they may
+ * have letters that are not tokens. */
 static wf_status list_unspelled(const struct reading *reading, wf_symbols **out, wf_error *err) {
   wf_status status = wf_symbols_create("the added words", out, err);
   for (size_t i = 0; i < reading->num_words && status == WF_OK; i++)
@@ -148,8 +148,8 @@ static wf_status list_unspelled(const struct reading *reading, wf_symbols **out,
   return status;
 }
 
-static wf_status take_spelling(struct reading *reading, const wf_pronunciation *pron,
-                               struct word *out, wf_error *err) {
+static wf_status add_spelling(struct reading *reading, const wf_pronunciation *pron,
+                              struct word *out, wf_error *err) {
   *out = (struct word){.first_token = reading->num_tokens, .num_tokens = pron->num_labels};
   for (size_t i = 0; i < pron->num_labels; i++) {
     if (!list_reserve((void **)&reading->token, reading->num_tokens, &reading->token_cap,
@@ -168,7 +168,7 @@ static wf_status spell_all(struct reading *reading, const wf_lexicon *lexicon, w
   for (size_t i = 0; i < wf_lexicon_count(lexicon) && status == WF_OK; i++) {
     wf_pronunciation pron = wf_lexicon_at(lexicon, i);
     status =
-        take_spelling(reading, &pron, &spelled[wf_symbols_find(reading->words, pron.word)], err);
+        add_spelling(reading, &pron, &spelled[wf_symbols_find(reading->words, pron.word)], err);
   }
   for (size_t i = 0; i < reading->num_words && status == WF_OK; i++) {
     struct word *word = &reading->word[i];
@@ -201,8 +201,8 @@ static wf_status spell(struct reading *reading, const added_request *request, wf
 
 /* --- graphs ------------------------------------------------------------------------------ */
 
-/* Makes the graph with the phrases [0, num_common), which are common to all utterances, and [first,
- * end). */
+/* Makes the graph with the phrases [0, num_common), which all utterances have, and the phrases
+ * [first, end). */
 static wf_status add_phrases(const struct reading *reading, const wf_graph *graph,
                              const char *word_class, size_t num_common, size_t first, size_t end,
                              wf_graph **out, wf_error *err) {
@@ -315,21 +315,23 @@ static const cli_rule rules[] = {
 };
 
 void added_flags(cli_parser *parser, added_request *request) {
-  cli_flag_str(parser, "add-words", 0, &request->all_path, "FILE",
-               "words added at run time: lines `phrase`, or phrase, cost in nats and tokens of "
-               "each word, separated by tabs. The graph must have classes (mkgraph ctc --classes)");
   cli_flag_str(
-      parser, "utterance-words", 0, &request->each_path, "FILE",
-      "lines `utterance FILE`: added words of single utterances, in addition to --add-words");
+      parser, "add-words", 0, &request->all_path, "FILE",
+      "words added at run time, one phrase per line, optionally followed by its cost in nats and "
+      "the tokens of "
+      "each word, all separated by tabs. The graph must have classes (mkgraph ctc --classes)");
+  cli_flag_str(parser, "utterance-words", 0, &request->each_path, "FILE",
+               "lines `utterance FILE`: a list of added words for each utterance, in addition to "
+               "--add-words");
   cli_flag_str(parser, "add-to", 0, &request->word_class, "<CLASS>",
-               "class of the graph that the words are added to (default: the graph's only class)");
+               "class that the words are added to (default: the graph's only class)");
   cli_flag_str(parser, "word-start", 0, &request->word_start, "TEXT",
-               "spelling of added words: prefix of each word (default: U+2581 if a token begins "
-               "with it, else none)");
+               "prefix of each added word when it is spelled with tokens (default: U+2581 if a "
+               "token begins with it, else none)");
   cli_flag_str(
       parser, "merges", 0, &request->merges, "FILE",
-      "spelling of added words: byte-pair merges, best first (default: longest token first)");
+      "spell added words with these byte-pair merges, best first (default: longest token first)");
   cli_flag_str(parser, "words-out", 0, &request->words_out, "FILE",
-               "write the word table with the added words, to read the lattices with");
+               "write the word table including the added words, for reading the lattices");
   cli_rules(parser, rules);
 }

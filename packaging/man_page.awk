@@ -1,5 +1,5 @@
-# man_page.awk - a manual page from the help of a command: its usage, text, and lists of flags. man_pages.sh calls it with
-# name (warpfst-decode), summary, version, also (other pages).
+# man_page.awk - makes a manual page from the help of a command: its usage, text, and lists of flags. man_pages.sh sets
+# name (warpfst-decode), summary, version, and also (pages for SEE ALSO).
 function escaped(text) {
   gsub(/\\/, "\\e", text)
   gsub(/-/, "\\-", text)
@@ -19,7 +19,7 @@ BEGIN {
   section("NAME")
   printf "%s \\- %s\n", escaped(name), escaped(summary)
 }
-NR == 1 && !/^usage: / { next } # the name again
+NR == 1 && !/^usage: / { next } # the first line of the overview: name and version
 /^usage: / { section("SYNOPSIS"); lines(1); print escaped(substr($0, 8)); next }
 /^Flags:$/ || /^Options \(.*\):$/ {
   lines(0)
@@ -28,7 +28,7 @@ NR == 1 && !/^usage: / { next } # the name again
   described = in_flags = 1
   next
 }
-in_flags && /^  -/ { # "  -o, --output=FILE   what it is for"; the text may stand on the next line
+in_flags && /^  -/ { # "  -o, --output=FILE   help text"; the help text may be on the next line
   at = match(substr($0, 3), /  +/)
   flag = at ? substr($0, 3, at - 1) : substr($0, 3)
   text = at ? substr($0, 2 + at + RLENGTH) : ""

@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the ctypes declarations of the whole C ABI, and the types of every option table, from the public headers.
+"""generate_abi.py CC INCLUDE_FOLDER OUTPUT_FOLDER - generates ctypes declarations of the C ABI, and types of the option tables, from the public headers.
 
-    generate_abi.py CC INCLUDE_FOLDER OUTPUT_FOLDER
-
-The build runs it (CMakeLists.txt), so the Python package can never disagree with the library it is built with. The C preprocessor expands the
-headers' X-macros; what is left is plain declarations, which are few in kind: enums, structures, callback types, functions.
+The build runs it (CMakeLists.txt), so the Python package always matches the library it is built with. The C preprocessor expands the headers' X-macros. This leaves plain
+declarations of four kinds: enums, structures, callback types and functions.
 
 OUTPUT_FOLDER/_abi.py           constants, ctypes structures, callback types, FUNCTIONS = {name: (result, arguments)}
-OUTPUT_FOLDER/_option_types.py  a TypedDict an option table, for type checkers
+OUTPUT_FOLDER/_option_types.py  a TypedDict for each option table, for type checkers
 """
 
 import ast
@@ -24,7 +22,7 @@ SCALARS = {
 
 
 def preprocess(compiler, include):
-    """The headers' declarations without macros, and the rows of its option tables: [(table, [(type, name, default, min, max, unit, help)])]."""
+    """The preprocessed declarations of the headers, and the text of the option tables: `@table NAME`, then `@row TYPE, NAME, UNIT, HELP @end` for each row."""
     headers = "".join(header.read_text(encoding="utf-8") for header in sorted(include.glob("*.h")))
     tables = re.findall(r"^WF_DECLARE_OPTIONS\((\w+), (\w+)\)", headers, re.MULTILINE)
     source = '#include "warpfst_all.h"\n' + "".join(
@@ -39,12 +37,12 @@ def preprocess(compiler, include):
         path.write_text(source, encoding="utf-8")
         text = subprocess.run([compiler, "-E", "-P", "-I", str(include), str(path)], check=True, capture_output=True, text=True).stdout
     declarations, _, options = text.partition("@options")
-    declarations = re.sub(r"static inline void wf_\w+\(.*?\}", "", declarations, flags=re.DOTALL)  # compiled into callers
+    declarations = re.sub(r"static inline void wf_\w+\(.*?\}", "", declarations, flags=re.DOTALL)  # inline functions are not exported
     return re.sub(r"__attribute__\(\(visibility\(\"default\"\)\)\)|__declspec\(dllexport\)", "", declarations), options
 
 
 def statements(text):
-    """What stands between semicolons outside braces."""
+    """Yields the statements: the text between semicolons outside braces."""
     depth = begin = 0
     for at, char in enumerate(text):
         depth += (char == "{") - (char == "}")
@@ -54,7 +52,7 @@ def statements(text):
 
 
 def split_outside(text, separator):
-    """Split at separators that are outside brackets."""
+    """Splits the text at separators outside brackets."""
     parts, depth = [""], 0
     for char in text:
         depth += (char in "([{") - (char in ")]}")
@@ -66,7 +64,7 @@ def split_outside(text, separator):
 
 
 def arithmetic(text):
-    """Value of a constant such as `16 + 1` or `1 << 3`."""
+    """The value of a constant expression such as `16 + 1` or `1 << 3`."""
     tree = ast.parse(text.strip(), mode="eval")
     if any(not isinstance(node, (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)) for node in ast.walk(tree)):
         raise ValueError(f"not a constant: {text}")
@@ -79,7 +77,7 @@ class Abi:
         self.enums, self.opaque = set(), set()
 
     def ctype(self, base, stars, role):
-        """ctypes type of `base` with so many stars, as a field, argument or result."""
+        """The ctypes type of `base` with this many stars, in the role of a field, argument or result."""
         if stars == 0:
             if base in SCALARS:
                 return SCALARS[base]
@@ -91,7 +89,7 @@ class Abi:
         if base == "char" and stars == 1:
             return "c_char_p"
         if role == "argument" or base == "void" or base in self.opaque and stars == 1:
-            return "c_void_p"  # takes byref(), arrays, pointers, addresses and None
+            return "c_void_p"  # accepts byref(), arrays, pointers, addresses and None
         inner = "c_void_p" if base in self.opaque and stars > 1 else self.ctype(base, 0, role)
         if base == "char":
             inner, stars = "c_char_p", stars - 1
@@ -102,7 +100,7 @@ class Abi:
         return inner
 
     def declared(self, text, role):
-        """(name, ctypes type) of `const char *const names[10]` and the like."""
+        """(name, ctypes type) of a declaration such as `const char *const names[10]`."""
         if "(*" in text:  # pointer to array or function
             return re.search(r"\(\*(\w*)", text)[1], "c_void_p"
         self.opaque.update(set(re.findall(r"\bstruct (wf_\w+)", text)) - set(self.structs))  # used before it is declared
@@ -182,7 +180,7 @@ def write_options(options, path):
 
 
 def split_row(row):
-    """Fields of `TYPE, name, "unit", "help" "more help"`."""
+    """The fields of a row `TYPE, name, "unit", "help" "more help"`."""
     kind, name, strings = row.split(",", 2)
     texts = re.match(r'((?:"(?:[^"\\]|\\.)*"\s*)+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)$', strings.strip()).groups()
     return kind.strip(), name.strip(), *("".join(ast.literal_eval(piece) for piece in re.findall(r'"(?:[^"\\]|\\.)*"', text)) for text in texts)

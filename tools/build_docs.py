@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the documentation site: build_docs.py OUTPUT_FOLDER. Needs the installed package and docs/requirements.txt (`./run docs`).
+"""build_docs.py OUTPUT_FOLDER - builds the documentation site. Needs the installed package and docs/requirements.txt (`./run docs`).
 
     docs/                          -+
     the package's option tables     |
-    help of every command           +->  OUTPUT/pages/*.md  -> mkdocs, strict: every link and anchor must lead somewhere -> OUTPUT/site
+    help of every command           +->  OUTPUT/pages/*.md  -> mkdocs --strict, which checks every link and anchor -> OUTPUT/site
     include/*.h, docstrings         |
     bench/results.csv -> plots     -+
 
-Pages link to other files of the repository (the header, results.csv): those are copied beside them and links changed, so the site stands alone.
+Pages link to other files of the repository (headers, results.csv). These files are copied into the site and the links are changed, so the site is self-contained.
 """
 
 import inspect
@@ -27,7 +27,7 @@ import warpfst.transcribe.cluster
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-TEXT_FILES = (".h", ".csv", ".c", ".py", ".sh", ".sbatch", ".cmake", "")  # shown as text, not handed to mkdocs
+TEXT_FILES = (".h", ".csv", ".c", ".py", ".sh", ".sbatch", ".cmake", "")  # copied as text files, which mkdocs does not process
 
 
 def cell(text):
@@ -35,8 +35,8 @@ def cell(text):
 
 
 def options_page():
-    """Every option table, from the library itself."""
-    lines = ["# Options", "", "Every option of the library, as C structures, command line flags (`--like-this`) and Python keywords (`like_this`) have them. Made from the library's own tables.", ""]
+    """The page of all option tables, made from the library."""
+    lines = ["# Options", "", "Every option of the library: fields of C structures, command-line flags (`--like-this`) and Python keywords (`like_this`). Generated from the library's tables.", ""]
     for table in sorted(wf.tables()):
         lines += [f"## {table}", "", f"`wf_{table}_options`, `wf.describe(\"{table}\")`", "", "| option | type | default | range | unit | |", "|---|---|---|---|---|---|"]
         for option in wf.describe(table):
@@ -57,7 +57,7 @@ def program(*arguments):
 
 
 def commands_page():
-    """The help of every command, and of the parts of those that have parts."""
+    """The page with the help of every command and subcommand."""
     overview = program("help")
     lines = ["# Command line", "", "```text", overview.rstrip(), "```", ""]
     names = ["transcribe", *dict.fromkeys(re.findall(r"^  ([a-z]+)  +\S", overview, re.MULTILINE))]
@@ -70,7 +70,7 @@ def commands_page():
 
 
 def prose(comment):
-    """A C comment as paragraphs; what is indented in it (drawings, formulas) as code."""
+    """A C comment as Markdown paragraphs. Indented lines (drawings, formulas) become code."""
     body = re.sub(r"^/\*+ ?|\s*\*+/$", "", comment)
     lines = [re.sub(r"^ \* ?", "", line) for line in body.splitlines()]
     out = []
@@ -83,8 +83,8 @@ def prose(comment):
 
 
 def c_page():
-    """The public headers: each a chapter, their sections below, comments as text, declarations as code."""
-    lines = ["# C API", "", "Made from the headers under `include/`. `warpfst.h` has what decoding needs; the others stand on it.", ""]
+    """The page of the public headers: a chapter for each, with its sections. Comments become text, declarations become code."""
+    lines = ["# C API", "", "Generated from the headers in `include/`. `warpfst.h` has what decoding needs; the other headers include it.", ""]
     for name in C_HEADERS:
         lines += c_header(name)
     return "\n".join(lines)
@@ -136,7 +136,7 @@ def signature(name, thing):
 
 
 def members(cls):
-    """What a class defines itself, in order, but for what is private."""
+    """The public members that a class defines itself, in order."""
     for name, thing in vars(cls).items():
         if name.startswith("_") or name in ("address", "close") or not (isinstance(thing, (property, classmethod, staticmethod)) or inspect.isfunction(thing)):
             continue
@@ -155,7 +155,7 @@ def class_entry(name, cls):
 
 
 def torch_entries():
-    """The torch module's functions, read without torch."""
+    """The functions of the torch module, read from its source, because torch may not be installed."""
     import ast
 
     tree = ast.parse((pathlib.Path(wf.__file__).parent / "torch.py").read_text(encoding="utf-8"))
@@ -168,8 +168,8 @@ def torch_entries():
 
 
 def python_page():
-    """The package's docstrings, by kind."""
-    lines = ["# Python API", "", "Made from the package's docstrings. [Python](python.md) is the introduction.", ""]
+    """The page of the package's docstrings: classes, functions, exceptions."""
+    lines = ["# Python API", "", "Generated from the package's docstrings. [Python](python.md) is an introduction.", ""]
     chosen = {name: getattr(wf, name) for name in wf.__all__ if not name.startswith("__")}
     kinds = {
         "Classes": {name: thing for name, thing in chosen.items() if inspect.isclass(thing) and not issubclass(thing, Exception)},
@@ -196,7 +196,7 @@ def python_page():
 
 
 def bring_links(page, source, pages):
-    """Links of a page to files outside docs/ lead to copies under files/."""
+    """Copies files outside docs/ that a page links to into files/, and changes the links."""
 
     def changed(match):
         target, anchor = match[2], match[3] or ""
@@ -204,7 +204,7 @@ def bring_links(page, source, pages):
             return match[0]
         path = (source.parent / target).resolve()
         if DOCS in path.parents or not path.exists():
-            return match[0]  # mkdocs looks after these
+            return match[0]  # mkdocs checks these
         copy = pages / "files" / path.relative_to(ROOT)
         copy = copy.with_name(copy.name + ".txt") if path.suffix in TEXT_FILES or path.suffix == ".md" else copy
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -217,7 +217,7 @@ def bring_links(page, source, pages):
     page.write_text(re.sub(r"(\[[^\]\n]*\])\(([^)#\s]*)(#[^)\s]*)?\)", changed, text), encoding="utf-8")
 
 
-# What people call things elsewhere, and the page that each must lead to: one of the first RANK that the search shows.
+# Terms that people search for, and the page that must be among the first RANK results of each.
 RANK = 3
 SEARCHES = {
     "hotwords": "how-to/hotwords.html",
@@ -245,17 +245,17 @@ ALSO_CALLED = re.compile(r"^Also called: (.*?)\.(?=\s|$)", re.MULTILINE | re.DOT
 
 
 def tag_page(page):
-    """Other names of a page's subject ("Also called: ...") become its tags, which the search ranks above titles and text."""
+    """Makes the other names of a page's subject ("Also called: ...") its tags, which the search ranks above titles and text."""
     text = page.read_text(encoding="utf-8")
     names = ALSO_CALLED.search(text)
     if names:
-        assert not text.startswith("---"), f"{page}: has a front matter already"
+        assert not text.startswith("---"), f"{page}: already has front matter"
         tags = [" ".join(re.sub(r"[()]", "", name).split()) for name in names[1].split(",")]
         page.write_text(f"---\ntags: {json.dumps(tags)}\n---\n\n{text}", encoding="utf-8")
 
 
 class Search:
-    """The search of the site itself: its worker's script and its index, in a JavaScript engine."""
+    """Runs the site's own search in a JavaScript engine: the script of its worker, with its index."""
 
     HARNESS = """
         var self = this, console = {warn() {}}, listener, answer;
@@ -270,17 +270,17 @@ class Search:
         self.engine.eval(self.HARNESS)
         self.engine.eval(worker.read_text(encoding="utf-8"))
         self.engine.eval(f"send(0, {json.dumps({**index, 'options': {}})})")
-        assert json.loads(self.engine.eval("JSON.stringify(answer)"))["type"] == 1, "the search does not start"
+        assert json.loads(self.engine.eval("JSON.stringify(answer)"))["type"] == 1, "the site's search does not start"
 
     def pages(self, words):
-        """Pages found, best first."""
+        """The pages found, best first."""
         self.engine.eval(f"send(2, {json.dumps(words)})")
         found = json.loads(self.engine.eval("JSON.stringify(answer)"))
         return [sections[0]["location"].partition("#")[0] for sections in found["data"]["items"]]
 
 
 def misses(search):
-    """Searches whose page is not among the first ones, with what is."""
+    """The searches whose page is not among the first RANK results, with their results."""
     found = {words: search.pages(words)[:RANK] for words in SEARCHES}
     return {words: found[words] for words, page in SEARCHES.items() if page not in found[words]}
 
@@ -291,13 +291,13 @@ def without_synonyms(index):
 
 
 def check_search(site):
-    """Search works in pages opened as files, and what people type finds its page."""
+    """Checks that the search works in pages opened as files, and that the terms of SEARCHES find their pages."""
     text = (site / "search" / "search_index.js").read_text(encoding="utf-8")
     index = json.loads(text[text.index("{") :])
     missed = misses(Search(site, index))
-    assert not missed, f"search: not found among the first {RANK}: {missed}"
-    assert misses(Search(site, without_synonyms(index))), "search: the check does not notice that synonyms are missing"
-    for page in set(site.rglob("*.html")) - {site / "404.html"}:  # that one is for servers
+    assert not missed, f"search: pages that are not among the first {RANK} results: {missed}"
+    assert misses(Search(site, without_synonyms(index))), "search: the check also passes without synonyms, so it tests nothing"
+    for page in set(site.rglob("*.html")) - {site / "404.html"}:  # only servers use this page
         scripts = re.findall(r'<script[^>]* src="([^"]*)"', page.read_text(encoding="utf-8"))
         assert not [script for script in scripts if not (page.parent / script).exists()], f"{page}: a script is not in the site: {scripts}"
         assert any(script.endswith("iframe-worker.js") for script in scripts), f"{page}: no search in a page opened as a file"
@@ -309,7 +309,7 @@ def main():
     pages = output / "pages"
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(DOCS, pages)
-    reference = pages / "reference"  # beside what is written by hand
+    reference = pages / "reference"  # generated pages go beside those written by hand
     reference.mkdir(exist_ok=True)
     for name, make in (("options", options_page), ("commands", commands_page), ("c-api", c_page), ("python-api", python_page)):
         (reference / f"{name}.md").write_text(make() + "\n", encoding="utf-8")

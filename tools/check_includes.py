@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""The rules of the house that a machine can check; run from anywhere, prints what breaks them, exit code 1 if something does.
+"""Checks rules for the source tree; can be run from any folder. Prints violations; exit code 1 if there are any.
 
     check_includes.py [--objects FOLDER]... [--strict]
 
-  includes   src/FOLDER may include only from folders below it in LEVELS; nothing but io includes io; cli/ sees the public headers and
-             its own; those see one another and the standard library
-  calls      the same for what files call, and no circle of files that call each other: read with nm from the object files in FOLDER,
-             which lie there as their sources lie in src/ (build/X/CMakeFiles/warpfst_objects.dir/src). A call upwards is allowed to
-             what a header of PORTS declares: functions that a folder calls and a device's folder defines
+  includes   a file in src/FOLDER may include only headers of its own level or of lower levels (LEVELS); only io includes io. cli/ may
+             include the public headers and its own. Public headers may include one another and the standard library
+  calls      the same rule for function calls; and no cycles of files that call each other. Read with nm from the object files in
+             FOLDER, which has the layout of src/ (build/X/CMakeFiles/warpfst_objects.dir/src). Calls to higher levels are allowed if a
+             header of PORTS declares the function: these are called by a lower folder and defined in the folder of a device
   names      no two source files have the same name
-  sizes      files of at most 600 lines, CUDA 900 (an error in src/ and cli/, else reported); functions of at most 70 lines, on the
-             device 120 (reported); --strict makes errors of what is reported
-  paths      no absolute paths of the machine where something was written
-  heads      every C and CUDA file starts with a comment that says what it is for
+  sizes      files have at most 600 lines, CUDA files 900 (an error in src/ and cli/, else a note); functions have at most 70 lines,
+             device functions 120 (a note). --strict turns notes into errors
+  paths      no absolute paths of a developer's machine
+  heads      every C and CUDA file starts with a comment that says its purpose
 """
 import argparse
 import pathlib
@@ -21,7 +21,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# From the bottom up. base and math are one level: base/map64.h hashes with math/hash.h. docs/engineering/index.md says why cuda/ is as it is.
+# Lowest level first. base and math are one level, because base/map64.h includes math/hash.h. docs/engineering/index.md explains the folders of cuda/.
 LEVELS = {name: level for level, names in enumerate([
     ("base", "math"), ("fst",), ("fstops",), ("lm",), ("graph",), ("scorer",), ("lattice",), ("decode",), ("cpu",),
     ("cuda/device",), ("cuda/search", "cuda/fstops"), ("cuda/lattice", "cuda/rnn", "cuda/compose"), ("cuda/search/instances", "cuda/bench"), ("cuda/decoder",),
@@ -40,29 +40,29 @@ def files(*folders):
 
 
 def includes(path):
-    """(line, name, quoted) of every #include."""
+    """Yields (line, name, quoted) for every #include."""
     text = path.read_text(encoding="utf-8")
     for match in INCLUDE.finditer(text):
         yield text.count("\n", 0, match.start(1 if match[1] else 2)) + 1, match[1] or match[2], match[1] is not None
 
 
-def room(name):
-    """The folder of LEVELS that a file under src/ is in; None: in none."""
+def level_folder(name):
+    """The folder of LEVELS that contains a file under src/; None: no such folder."""
     parts = pathlib.PurePosixPath(name).parts[:-1]
     return next((folder for n in range(len(parts), 0, -1) if (folder := "/".join(parts[:n])) in LEVELS), None)
 
 
 def check_src(path):
     name = path.relative_to(ROOT / "src").as_posix()
-    folder = room(name)
+    folder = level_folder(name)
     if folder is None:
         folder = name.rpartition("/")[0]
-        yield 1, f"src/{folder}/ has no place in the order of folders"
+        yield 1, f"src/{folder}/ is not in LEVELS"
         return
     for line, name, quoted in includes(path):
         if not quoted:
-            if (ROOT / "include" / name).is_file() or room(name) is not None:
-                yield line, f'<{name}> is ours: write "{name}"'
+            if (ROOT / "include" / name).is_file() or level_folder(name) is not None:
+                yield line, f'<{name}> is a header of this project: write "{name}"'
         elif (ROOT / "include" / name).is_file():
             continue
         elif name.endswith(".cu"):
@@ -70,13 +70,13 @@ def check_src(path):
         elif not (ROOT / "src" / name).is_file():
             yield line, f'"{name}": no such file under src/ (write folder/name.h)'
         else:
-            other = room(name)
+            other = level_folder(name)
             if LEVELS[other] > LEVELS[folder]:
                 yield line, f"{folder} may not include {name}: {other} is above it"
 
 
 def symbols(objects):
-    """Of the objects in a folder: {symbol: file that defines it}, {file: symbols that it refers to}. Files are named as under src/; objects of files that are gone do not count."""
+    """{symbol: file that defines it} and {file: symbols that it uses}, of the object files in a folder. Files are named as under src/. Objects without a source file are ignored."""
     defined, used = {}, {}
     for path in sorted(objects.rglob("*.o")):
         file = path.relative_to(objects).as_posix().removesuffix(".o")
@@ -91,8 +91,8 @@ def symbols(objects):
     return defined, used
 
 
-def circles(edges):
-    """Files that reach each other, as sorted lists: strongly connected components of more than one (Tarjan 1972, without recursion)."""
+def cycles(edges):
+    """Files that reach each other, as sorted lists: the strongly connected components with more than one file (Tarjan 1972, without recursion)."""
     order, low, stack, found = {}, {}, [], []
     for root in sorted(edges):
         work = [(root, iter(sorted(edges[root])))] if root not in order else []
@@ -120,7 +120,7 @@ def circles(edges):
 
 
 def check_calls(folders):
-    """(file, message) of calls upwards and of circles."""
+    """Yields (file, message) for calls to higher levels and for cycles."""
     defined, used = {}, {}
     for folder in folders:
         new_defined, new_used = symbols(folder)
@@ -135,13 +135,13 @@ def check_calls(folders):
             other = defined.get(name, file)
             if other == file:
                 continue
-            here, there = room(file), room(other)
+            here, there = level_folder(file), level_folder(other)
             upwards = here in LEVELS and there in LEVELS and LEVELS[there] > LEVELS[here]
             if upwards and name not in ports:
                 yield file, f"{here} may not call {name} of {other}: {there} is above it"
             if not upwards:
                 edges.setdefault(file, {}).setdefault(other, name)
-    for members in circles(edges):
+    for members in cycles(edges):
         calls = [f"{file} calls {edges[file][other]} of {other}" for file in members for other in members if other in edges[file]]
         yield members[0], f"{len(members)} files call each other: {'; '.join(calls)}"
 
@@ -149,8 +149,8 @@ def check_calls(folders):
 def check_cli(path):
     own = {p.name for p in (ROOT / "cli").glob("*.h")}
     for line, name, quoted in includes(path):
-        if room(name) is not None or (quoted and not (ROOT / "include" / name).is_file() and name not in own):
-            yield line, f'cli may include only public headers and its own, not "{name}"'
+        if level_folder(name) is not None or (quoted and not (ROOT / "include" / name).is_file() and name not in own):
+            yield line, f'cli may include only public headers and its own headers, not "{name}"'
 
 
 def check_public(path):
@@ -160,7 +160,7 @@ def check_public(path):
 
 
 def functions(lines):
-    """(first line, number of lines, head) of functions: a head at the margin that ends in '{', to the next '}' at the margin."""
+    """Yields (first line, number of lines, head) of functions: from a line in the first column that ends in '{' to the next '}' in the first column."""
     begin, head = None, ""
     for number, line in enumerate(lines, 1):
         if begin is None:
@@ -172,15 +172,15 @@ def functions(lines):
 
 
 def check_sizes(path):
-    """(line, message) of errors, and of what is only reported."""
+    """Two lists of (line, message): errors and notes."""
     lines = path.read_text(encoding="utf-8").splitlines()
     errors, notes = [], []
     limit = MAX_CUDA_LINES if path.suffix in (".cu", ".cuh") else MAX_FILE_LINES
     if len(lines) > limit:
         strict = path.relative_to(ROOT).parts[0] in ("src", "cli")
-        (errors if strict else notes).append((1, f"{len(lines)} lines, at most {limit}"))
+        (errors if strict else notes).append((1, f"{len(lines)} lines, expected at most {limit}"))
     if not lines or not lines[0].startswith(("/*", "//")):
-        errors.append((1, "does not start with a comment that says what the file is for"))
+        errors.append((1, "does not start with a comment that says the purpose of the file"))
     for begin, size, head in functions(lines):
         if size > (MAX_KERNEL_LINES if re.search("__(global|device)__", head) else MAX_FUNCTION_LINES):
             notes.append((begin, f"function of {size} lines: {head.strip()[:60]}"))
@@ -189,8 +189,8 @@ def check_sizes(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--objects", type=pathlib.Path, action="append", default=[], metavar="FOLDER", help="object files of src/, to read calls from")
-    parser.add_argument("--strict", action="store_true", help="what is only reported is an error, too")
+    parser.add_argument("--objects", type=pathlib.Path, action="append", default=[], metavar="FOLDER", help="folder with the object files of src/, from which calls are read")
+    parser.add_argument("--strict", action="store_true", help="turn notes into errors")
     flags = parser.parse_args()
     errors, notes, names = [], [], {}
 
@@ -219,10 +219,10 @@ def main():
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
-            continue  # data
+            continue  # a data file
         for number, line in enumerate(text.splitlines(), 1):
             if MACHINE_PATH.search(line):
-                report(errors, path, [(number, f"absolute path of some machine: {line.strip()[:80]}")])
+                report(errors, path, [(number, f"absolute path of a developer's machine: {line.strip()[:80]}")])
     if flags.objects:
         errors += [f"src/{file}: {message}" for file, message in check_calls(flags.objects)]
     if flags.strict:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""check_wheel.py [--gpus=LIST] WHEEL - fails where a wheel is not what docs/how-to/install.md says: its tag, its size, what its library needs, the GPUs that it has code for.
+"""check_wheel.py [--gpus=LIST] WHEEL - checks that a wheel is as docs/how-to/install.md says: its tag, its size, the libraries it needs, the GPUs it has code for.
 
-LIST is as WARPFST_CUDA_ARCHS is: `release`, or CMake's words for architectures; nothing for a wheel without a GPU backend. Called by `./run wheel`."""
+LIST is like WARPFST_CUDA_ARCHS: `release`, or architectures in CMake's notation; empty for a wheel without a GPU backend. Called by `./run wheel`."""
 from __future__ import annotations
 
 import argparse
@@ -17,18 +17,18 @@ MAX_BYTES = 80_000_000
 TAG = "-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
 MAY_NEED = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2"}
 FATBIN_MAGIC, PTX, CUBIN = 0xBA55ED50, 1, 2
-LZ4, ZSTD = 0x2000, 0x8000  # flags of an image: how it is compressed
+LZ4, ZSTD = 0x2000, 0x8000  # flags of an image that give its compression
 ROOT = pathlib.Path(__file__).parent.parent
 
 
 def release_archs() -> list[str]:
     found = re.search(r"set\(WARPFST_CUDA_RELEASE_ARCHS ([^)]*)\)", (ROOT / "CMakeLists.txt").read_text())
-    assert found, "CMakeLists.txt names no WARPFST_CUDA_RELEASE_ARCHS"
+    assert found, "CMakeLists.txt does not set WARPFST_CUDA_RELEASE_ARCHS"
     return found[1].split()
 
 
 def wanted_images(archs: list[str]) -> set[tuple[int, int]]:
-    """{(kind, architecture)} of CMake's words: 80-real is a cubin, 80-virtual PTX, 80 both."""
+    """{(kind, architecture)} of architectures in CMake's notation: 80-real is a cubin, 80-virtual is PTX, 80 is both."""
     images = set()
     for arch in archs:
         number, _, form = arch.partition("-")
@@ -39,7 +39,7 @@ def wanted_images(archs: list[str]) -> set[tuple[int, int]]:
 
 
 def images_of(library: bytes) -> list[tuple[int, int, int, int]]:
-    """(kind, architecture, flags, bytes) of every image of device code. The layout is fatbinary's: a head of 16 bytes, then images, each with a head of its own."""
+    """(kind, architecture, flags, bytes) of every image of device code. A fatbinary is a header of 16 bytes followed by images, each with its own header."""
     images, at = [], 0
     while (at := library.find(struct.pack("<I", FATBIN_MAGIC), at)) >= 0:
         _, version, head, size = struct.unpack_from("<IHHQ", library, at)
@@ -66,9 +66,9 @@ def needed(library: pathlib.Path) -> set[str]:
 def problems(wheel: pathlib.Path, archs: list[str]) -> list[str]:
     found = []
     if not wheel.name.endswith(TAG):
-        found.append(f"its tag is not {TAG}")
+        found.append(f"the file name does not end in the tag {TAG}")
     if wheel.stat().st_size > MAX_BYTES:
-        found.append(f"{wheel.stat().st_size} bytes are more than {MAX_BYTES}")
+        found.append(f"{wheel.stat().st_size} bytes, expected at most {MAX_BYTES}")
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
         for name in ("warpfst/libwarpfst.so", "warpfst/bin/warpfst"):
@@ -82,9 +82,9 @@ def problems(wheel: pathlib.Path, archs: list[str]) -> list[str]:
     for kind, arch in sorted(wanted_images(archs) - have):
         found.append(f"it has no {'code' if kind == CUBIN else 'PTX'} for {arch}")
     for kind, arch in sorted(have - wanted_images(archs)):
-        found.append(f"it has {'code' if kind == CUBIN else 'PTX'} for {arch}, which nobody asked for")
+        found.append(f"it has {'code' if kind == CUBIN else 'PTX'} for {arch}, which is not in the list")
     if any(flags & ZSTD for _, _, flags, _ in images):
-        found.append("its device code is compressed by zstd, which drivers before 550 cannot read")
+        found.append("its device code is compressed with zstd, which drivers before 550 cannot read")
     for kind, arch in sorted(have):
         size = sum(num_bytes for image_kind, image_arch, _, num_bytes in images if (image_kind, image_arch) == (kind, arch))
         print(f"{'code' if kind == CUBIN else 'PTX'} for {arch}: {size / 1e6:.1f} MB")

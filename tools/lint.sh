@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# clang-tidy over src/ and cli/ with the checks of .clang-tidy: tools/lint.sh [FILE...]; all files if none is given.
+# tools/lint.sh [FILE...] - runs clang-tidy with the checks of .clang-tidy on the files, by default on all of src/ and cli/.
 # Needs clang-tidy and a configured build (for compile_commands.json); BUILD=build/release by default.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# make_zig_cc.sh ENVIRONMENT FOLDER TARGET - a C compiler for other systems than this one: FOLDER/cc, which is clang as PyPI's ziglang brings it, for TARGET: a processor and
-# the oldest glibc to run on (x86_64-linux-gnu.2.17, aarch64-linux-gnu.2.28). ENVIRONMENT is a Python virtual environment with ziglang.
+# make_zig_cc.sh ENVIRONMENT FOLDER TARGET - makes FOLDER/cc, a C compiler for other systems: the clang of PyPI's ziglang. TARGET is a processor and the oldest glibc that the
+# result must run with (x86_64-linux-gnu.2.17, aarch64-linux-gnu.2.28). ENVIRONMENT is a Python virtual environment with ziglang.
 #
-# It has its own headers of that glibc and links with that glibc's symbols, so nothing newer can come in: where headers of glibc 2.38 rename strtol to __isoc23_strtol, these
-# do not. FOLDER/include has zlib's headers without the rest of /usr/include.
+# The compiler has its own headers of that glibc and links with the symbols of that glibc, so the result cannot need a newer one. For example, headers of glibc 2.38 rename
+# strtol to __isoc23_strtol; these do not. FOLDER/include has zlib's headers without the rest of /usr/include.
 set -euo pipefail
 environment=$1 folder=$2 target=$3
 zig=$("$environment/bin/python" -c 'import os, ziglang; print(os.path.join(os.path.dirname(ziglang.__file__), "zig"))')

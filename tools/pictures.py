@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""pictures.py [FOLDER | --check]: the pictures of the pages as SVG files, docs/pictures unless told. With --check, fails unless those in the tree are these (tools/build_docs.py).
+"""pictures.py [FOLDER | --check] - draws the pictures of the documentation as SVG files in FOLDER (default: docs/pictures).
 
-A picture is 360 units wide with text of 11 to 13, so that it can be read on a telephone, and has a white ground, so that it can in a dark theme. Figures are rows of bench/results.csv.
+With --check, fails if the files in docs/pictures are out of date (called by tools/build_docs.py). A picture is 360 units wide with text sizes of 11 to 13, so that it is
+readable on a phone, and has a white background, so that it is readable in a dark theme. Figures are rows of bench/results.csv.
 """
 
 import math
@@ -43,7 +44,7 @@ def token(x, y, state, cost, colour=INK, fill=PALE):
 
 
 def frame():
-    """Beam 5: 3.2 is the best, 9.4 is beyond 8.2. Of two candidates in state 8 the one that costs 3.5 stays."""
+    """One frame with beam 5: the best cost is 3.2, so the token of cost 9.4 is pruned (cutoff 8.2). Of two candidates in state 8, the one of cost 3.5 stays."""
     left, right = 12, 240
     parts = [text(left + 42, 20, "frame t", weight="bold"), text(right + 42, 20, "frame t+1", weight="bold")]
     for x in (left, right):
@@ -69,8 +70,8 @@ def lattice():
     parts = []
     for start, end, words, x, y, colour in arcs:
         (x1, y1), (x2, y2) = places[start], places[end]
-        far = math.hypot(x2 - x1, y2 - y1)
-        dx, dy = (x2 - x1) * 14 / far, (y2 - y1) * 14 / far
+        length = math.hypot(x2 - x1, y2 - y1)
+        dx, dy = (x2 - x1) * 14 / length, (y2 - y1) * 14 / length
         parts += [arrow(x1 + dx, y1 + dy, x2 - dx, y2 - dy, colour, 2 if colour == BLUE else 1.3), text(x, y, words, colour=colour)]
     for bend, words, colour in ((-34, "HOME 0.5", BLUE), (34, "ROME 2.1", INK)):
         start, end = (235, 80 + bend / 4), (318, 80 + bend / 4)
@@ -114,7 +115,7 @@ def peers():
 
 
 def error_rate():
-    """Word error rate against RTFx: lines of plots.gpu_error_by_speed, RTFx on a logarithmic axis."""
+    """Word error rate against RTFx: the lines of plots.gpu_error_by_speed, with RTFx on a logarithmic axis."""
     _, _, lines, _ = plots.gpu_error_by_speed(plots.rows())
     speeds = [x for points in lines.values() for x, _ in points]
     errors = [y for points in lines.values() for _, y in points]
@@ -146,7 +147,7 @@ PICTURES = {"frame.svg": frame, "lattice.svg": lattice, "peers.svg": peers, "err
 
 def check(folder=ROOT / "docs" / "pictures"):
     stale = [name for name, draw in PICTURES.items() if not (folder / name).exists() or (folder / name).read_text(encoding="utf-8") != draw()]
-    assert not stale, f"{stale} are not what tools/pictures.py draws: run it"
+    assert not stale, f"{stale} are out of date: run tools/pictures.py"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# record_abi.sh LIBRARY - keeps the binary interface of a release: tests/abi/warpfst-MAJOR.MINOR.abi.xz, which tests/cli/test_abi_release.sh compares with.
-# LIBRARY is a build with debug information (the preset sanitize). Done once, for a release whose interface is new; needs abigail-tools.
+# record_abi.sh LIBRARY - writes the binary interface of a release to tests/abi/warpfst-MAJOR.MINOR.abi.xz, which tests/cli/test_abi_release.sh compares with.
+# LIBRARY is a build with debug information (preset sanitize). Run it once for each release with a new interface. Needs abigail-tools.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/abi.sh

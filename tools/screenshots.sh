@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# screenshots.sh SITE FOLDER - the main pages of the built site at 390 and 1280 px, as PNG files, to be looked at. Needs chromium.
-# Chromium opens no window narrower than 500 px, so the narrow ones are of a frame of 390 px.
+# screenshots.sh SITE FOLDER - writes PNG files of the main pages of the built site at widths of 390 and 1280 px, for visual checks. Needs chromium.
+# Chromium's windows are at least 500 px wide, so the narrow pages are shown in an iframe of 390 px.
 set -euo pipefail
 site=$(realpath "${1:-build/docs/site}")
 folder=${2:-build/docs/screenshots}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Rewrites tests/abi/exports.txt from a build of the library: tools/update_exports.sh [build/release/libwarpfst.so]
-# Look at the difference before committing it: a name that goes away breaks programs.
+# Check the difference before committing it: removing a name breaks programs that use it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/abi.sh

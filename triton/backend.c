@@ -1,10 +1,11 @@
-/* backend.c - the entry points that Triton Inference Server calls, and what one execution does.
+/* backend.c - the entry points that Triton Inference Server calls, and the execution of a batch of
+ * requests.
  *
  *   requests of many sequences --tensors--> streams, chunks --wf_streams_advance--> partials, or
  *   results at the end of a sequence --tensors--> responses
  *
- * The server's sequence batcher has collected the requests, at most one of each sequence; an
- * instance is called by one thread at a time. */
+ * The server's sequence batcher collects the requests, at most one of each sequence. The server
+ * calls an instance from one thread at a time. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +17,11 @@
 
 #define EXPORT __attribute__((visibility("default"))) TRITONSERVER_Error *
 
-/* One request on its way. */
+/* A request of the batch that is executed. */
 struct job {
   TRITONBACKEND_Request *request;
   tw_tensors tensors;
-  tw_sequence *sequence; /* NULL: it has failed before */
+  tw_sequence *sequence; /* NULL: the request has failed */
   bool ends;
   wf_stream_event event;
   wf_result *result;
@@ -31,11 +32,11 @@ struct job {
 struct batch {
   struct job *jobs; /* [count] */
   uint32_t count;
-  /* of those that are to be searched */
+  /* the requests whose chunks are searched */
   wf_stream **streams;
   wf_scores *chunks;
   wf_stream_event *events;
-  uint32_t *which; /* job */
+  uint32_t *which; /* index into jobs */
   uint32_t size;
 };
 
@@ -53,13 +54,14 @@ static TRITONSERVER_Error *to_triton(const wf_error *err) {
   return TRITONSERVER_ErrorNew(code, err->message);
 }
 
-static void forget(TRITONSERVER_Error *error) {
+static void ignore(TRITONSERVER_Error *error) {
   if (error != NULL) TRITONSERVER_ErrorDelete(error);
 }
 
 /* --- one execution ----------------------------------------------------------------------- */
 
-/* The correlation id as text: "n7" for the number 7, "sabc" for the text abc, "" for none. */
+/* Writes the correlation id as text: "n7" for the number 7, "sabc" for the text abc, "" for none.
+ */
 static void read_id(TRITONBACKEND_Request *request, char *out, size_t size) {
   uint64_t number = 0;
   const char *text = NULL;
@@ -70,11 +72,11 @@ static void read_id(TRITONBACKEND_Request *request, char *out, size_t size) {
     TRITONSERVER_ErrorDelete(error);
     error = TRITONBACKEND_RequestCorrelationIdString(request, &text);
     if (error == NULL && text != NULL && text[0] != '\0') snprintf(out, size, "s%s", text);
-    forget(error);
+    ignore(error);
   }
 }
 
-static wf_status take_boosts(const tw_instance *instance, struct job *job) {
+static wf_status set_boosts(const tw_instance *instance, struct job *job) {
   wf_scorer *scorer;
   wf_status status = model_read_boosts(instance->model, job->tensors.boosts,
                                        job->tensors.boosts_bytes, &scorer, &job->err);
@@ -84,11 +86,12 @@ static wf_status take_boosts(const tw_instance *instance, struct job *job) {
   return status;
 }
 
-/* Tensors and stream of a request. One without a correlation id is a sequence of its own. */
+/* Finds the stream and reads the tensors of a request. A request without a correlation id is a
+ * complete sequence. */
 static void prepare(tw_instance *instance, struct job *job, uint32_t number) {
   char id[256];
   uint32_t flags = 0;
-  forget(TRITONBACKEND_RequestFlags(job->request, &flags));
+  ignore(TRITONBACKEND_RequestFlags(job->request, &flags));
   read_id(job->request, id, sizeof id);
   if (id[0] == '\0') {
     snprintf(id, sizeof id, "-%u", number);
@@ -104,12 +107,12 @@ static void prepare(tw_instance *instance, struct job *job, uint32_t number) {
     job->sequence = NULL;
     job->err.code = WF_ERR_STATE;
     snprintf(job->err.message, sizeof job->err.message,
-             "two requests of one sequence in a batch: the model needs sequence_batching");
+             "two requests of one sequence in a batch: config.pbtxt needs sequence_batching");
     return;
   }
   job->sequence->in_batch = true;
   if (tensors_read(job->request, &job->tensors, &job->err) == WF_OK && job->tensors.boosts != NULL)
-    take_boosts(instance, job);
+    set_boosts(instance, job);
 }
 
 static void search(tw_instance *instance, struct batch *batch) {
@@ -128,7 +131,7 @@ static void search(tw_instance *instance, struct batch *batch) {
     struct job *job = &batch->jobs[batch->which[k]];
     job->event = batch->events[k];
     if (status != WF_OK && status != WF_ERR_MEMORY)
-      job->err = err; /* else streams say it themselves */
+      job->err = err; /* after WF_ERR_MEMORY, each stream reports its own error */
     else if (!job->ends)
       wf_stream_partial(job->sequence->stream, &job->partial, &job->err);
     else if (wf_stream_finish(job->sequence->stream, &job->result, &job->err) == WF_OK &&
@@ -139,7 +142,7 @@ static void search(tw_instance *instance, struct batch *batch) {
   }
 }
 
-/* Sends the response; the sequence goes if it has ended or failed. */
+/* Sends the response. Drops the sequence if it has ended or failed. */
 static bool respond(tw_instance *instance, struct job *job) {
   TRITONBACKEND_Response *response;
   TRITONSERVER_Error *error = TRITONBACKEND_ResponseNew(&response, job->request);
@@ -157,9 +160,9 @@ static bool respond(tw_instance *instance, struct job *job) {
                           instance->model->settings.max_batch_size > 0);
     good = why == NULL;
     error = TRITONBACKEND_ResponseSend(response, TRITON_RESPONSE_FINAL, why);
-    forget(why);
+    ignore(why);
   }
-  forget(error);
+  ignore(error);
   if (job->sequence != NULL && (job->ends || job->err.code != WF_OK))
     instance_drop(instance, job->sequence);
   else if (job->sequence != NULL)
@@ -184,11 +187,11 @@ static void execute(tw_instance *instance, struct batch *batch,
   }
   uint64_t end = now_ns();
   for (uint32_t i = 0; i < batch->count; i++) {
-    forget(TRITONBACKEND_ModelInstanceReportStatistics(
+    ignore(TRITONBACKEND_ModelInstanceReportStatistics(
         triton, batch->jobs[i].request, good != NULL && good[i], begin, compute, computed, end));
-    forget(TRITONBACKEND_RequestRelease(batch->jobs[i].request, TRITON_RELEASE_ALL));
+    ignore(TRITONBACKEND_RequestRelease(batch->jobs[i].request, TRITON_RELEASE_ALL));
   }
-  forget(TRITONBACKEND_ModelInstanceReportBatchStatistics(triton, batch->count, begin, compute,
+  ignore(TRITONBACKEND_ModelInstanceReportBatchStatistics(triton, batch->count, begin, compute,
                                                           computed, end));
   free(good);
 }
@@ -213,7 +216,7 @@ EXPORT TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend) {
       "warpfst: the server's backend interface is not version 1.10 or a later 1.x");
 }
 
-/* Folder of the model's version. For free(). */
+/* Finds the folder of the model's version. Free *out with free(). */
 static TRITONSERVER_Error *find_folder(TRITONBACKEND_Model *triton, char **out) {
   TRITONBACKEND_ArtifactType type;
   const char *location;
@@ -237,8 +240,9 @@ static TRITONSERVER_Error *read_settings(TRITONBACKEND_Model *triton, tw_setting
   error = TRITONSERVER_MessageSerializeToJson(message, &json, &size);
   if (error == NULL && !settings_read(json, size, out))
     error = TRITONSERVER_ErrorNew(
-        TRITON_INTERNAL, "warpfst: the model's configuration is not the JSON that it should be");
-  forget(TRITONSERVER_MessageDelete(message));
+        TRITON_INTERNAL,
+        "warpfst: cannot parse the model configuration that the server sent as JSON");
+  ignore(TRITONSERVER_MessageDelete(message));
   return error;
 }
 
@@ -287,7 +291,8 @@ EXPORT TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *triton) 
   return error;
 }
 
-/* An error here leaves the requests to the server; every other failure is a response. */
+/* If this returns an error, the server still owns the requests. All other failures are sent as
+ * responses. */
 EXPORT TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *triton,
                                           TRITONBACKEND_Request **requests, uint32_t count) {
   void *instance;

@@ -1,4 +1,4 @@
-/* model.c - models, their instances, sequences, boosts. Nothing here knows of the server. */
+/* model.c - models, their instances, sequences and boosts. Does not use the server's interface. */
 #include "model.h"
 
 #include <stdio.h>
@@ -13,7 +13,8 @@ static wf_status fail(wf_error *err, wf_status code, const char *what, const cha
 
 /* --- models ------------------------------------------------------------------------------ */
 
-/* "FOLDER/NAME", or NAME if it begins with '/'. For free(); NULL: no memory. */
+/* Returns "FOLDER/NAME", or NAME if it begins with '/'. Free it with free(). NULL: out of memory.
+ */
 static char *path_in(const char *folder, const char *name) {
   size_t size = strlen(folder) + strlen(name) + 2;
   char *path = malloc(size);
@@ -22,7 +23,7 @@ static char *path_in(const char *folder, const char *name) {
   return path;
 }
 
-/* Gives the parameter to the table that has it. */
+/* Sets the option of this name in the option table that has it. */
 static wf_status set_option(tw_model *model, const char *name, const char *value, wf_error *err) {
   const struct {
     const char *table;
@@ -50,7 +51,7 @@ static wf_status set_options(tw_model *model, wf_error *err) {
       model->max_sequences = strtoll(value, &stop, 10);
       if (*stop != '\0' || model->max_sequences < 1)
         return fail(err, WF_ERR_ARGUMENT,
-                    "config.pbtxt: max_sequences must be a number from 1 on, not ", value);
+                    "config.pbtxt: max_sequences must be a number of at least 1, found ", value);
       continue;
     }
     wf_status status = set_option(model, name, value, err);
@@ -63,8 +64,8 @@ static wf_status read_graph(tw_model *model, const char *folder, wf_error *err) 
   const char *name = settings_find(&model->settings, "graph"),
              *am = settings_find(&model->settings, "am");
   if (name == NULL)
-    return fail(err, WF_ERR_ARGUMENT,
-                "config.pbtxt: the parameter `graph` is needed: ", "the decoding graph's file");
+    return fail(err, WF_ERR_ARGUMENT, "config.pbtxt: the parameter `graph` is missing: ",
+                "the file of the decoding graph");
   char *path = path_in(folder, name), *am_path = am != NULL ? path_in(folder, am) : NULL;
   wf_fst *fst = NULL;
   wf_hmm *hmm = NULL;
@@ -164,16 +165,17 @@ void instance_close(tw_instance *instance) {
   free(instance);
 }
 
-static void drop_idlest(tw_instance *instance) {
-  tw_sequence *idlest = NULL;
+/* Drops the sequence that has been idle for longest and is not in the current batch. */
+static void drop_oldest(tw_instance *instance) {
+  tw_sequence *oldest = NULL;
   for (size_t i = 0; i < NUM_BUCKETS; i++)
     for (tw_sequence *one = instance->buckets[i]; one != NULL; one = one->next)
-      if (!one->in_batch && (idlest == NULL || one->last_used < idlest->last_used)) idlest = one;
-  if (idlest != NULL) instance_drop(instance, idlest);
+      if (!one->in_batch && (oldest == NULL || one->last_used < oldest->last_used)) oldest = one;
+  if (oldest != NULL) instance_drop(instance, oldest);
 }
 
 static wf_status start(tw_instance *instance, const char *id, tw_sequence **out, wf_error *err) {
-  if (instance->num_sequences >= (size_t)instance->model->max_sequences) drop_idlest(instance);
+  if (instance->num_sequences >= (size_t)instance->model->max_sequences) drop_oldest(instance);
   tw_sequence *made = calloc(1, sizeof *made), **bucket = bucket_of(instance, id);
   if (made != NULL) made->id = strdup(id);
   if (made == NULL || made->id == NULL)
@@ -198,9 +200,9 @@ wf_status instance_find(tw_instance *instance, const char *id, bool starts, tw_s
   else if (starts && (status = wf_stream_reset((*out)->stream, err)) == WF_OK)
     status = wf_stream_set_scorer((*out)->stream, NULL, err);
   else if (*out == NULL)
-    status =
-        fail(err, WF_ERR_STATE,
-             "no sequence has begun, or it was dropped for being idle, with correlation id ", id);
+    status = fail(
+        err, WF_ERR_STATE,
+        "this sequence was not started, or was dropped because it was idle; correlation id ", id);
   if (status == WF_OK) (*out)->last_used = instance->num_executions;
   return status;
 }
@@ -214,14 +216,15 @@ struct phrases {
   size_t num_words, num_phrases;
 };
 
-/* `text` is cut into its words. */
+/* Adds a phrase `word word ... boost`, unless it contains an unknown word. Splits `text` in place.
+ */
 static wf_status add_phrase(const tw_model *model, struct phrases *phrases, char *text,
                             wf_error *err) {
   char *last = strrchr(text, ' '), *stop = NULL;
   float boost = last != NULL ? strtof(last + 1, &stop) : 0;
   if (last == NULL || stop == last + 1 || *stop != '\0')
-    return fail(err, WF_ERR_ARGUMENT, "expected `word word ... boost`, the boost in nats, not ",
-                text);
+    return fail(err, WF_ERR_ARGUMENT,
+                "BOOSTS: expected `word word ... boost`, with the boost in nats, found ", text);
   *last = '\0';
   size_t begin = phrases->num_words;
   for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
@@ -260,8 +263,9 @@ wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t si
                             wf_error *err) {
   *out = NULL;
   if (model->words == NULL)
-    return fail(err, WF_ERR_ARGUMENT, "BOOSTS need the model's words: ", "parameter `words`");
-  /* An element of n bytes is at most n / 2 words, and n is at least 4. */
+    return fail(err, WF_ERR_ARGUMENT, "BOOSTS need a word table: ", "set the parameter `words`");
+  /* Every word and every phrase takes at least one byte of the tensor, so size + 1 entries suffice.
+   */
   struct phrases phrases = {malloc((size + 1) * sizeof *phrases.words),
                             calloc(size + 1, sizeof *phrases.off),
                             malloc((size + 1) * sizeof *phrases.boosts), 0, 0};

@@ -1,5 +1,5 @@
-/* model.h - a model of the repository: its graph and settings, which all instances share, and its
- * instances, each with a decoder and the sequences that the server has sent to it. */
+/* model.h - a model of the server's model repository. Its instances share its graph and settings.
+ * Each instance has a decoder, and the streams of the sequences that the server sends to it. */
 #ifndef WARPFST_TRITON_MODEL_H
 #define WARPFST_TRITON_MODEL_H
 
@@ -7,27 +7,27 @@
 #include "warpfst_all.h"
 
 typedef struct tw_model {
-  tw_settings settings; /* options keep pointers into it */
+  tw_settings settings; /* `decoder` and `stream` point to strings in it */
   wf_decoder_options decoder;
   wf_stream_options stream;
   int64_t max_sequences;
   wf_graph *graph;
-  wf_symbols *words; /* NULL: words are given by number */
+  wf_symbols *words; /* NULL: words are output as numbers */
 } tw_model;
 
-/* Takes the settings over, also on failure. Parameters are `graph` (required), `words`, `am`, whose
- * paths are relative to `folder`; `max_sequences`; and the options of tables decoder and stream by
- * their names. */
+/* Creates a model. Takes ownership of the settings, also on failure. Parameters: the files `graph`
+ * (required), `words` and `am`, with paths relative to `folder`; `max_sequences`; the options of
+ * the tables decoder and stream. */
 wf_status model_open(tw_settings *settings, const char *folder, tw_model **out, wf_error *err);
 void model_close(tw_model *model);
 
-/* A conversation: correlation id, stream. */
+/* A sequence: requests with the same correlation id, which are the chunks of one stream. */
 typedef struct tw_sequence {
   char *id;
   wf_stream *stream;
-  uint64_t last_used; /* count of executions */
+  uint64_t last_used; /* number of the last execution that used it */
   bool in_batch;
-  struct tw_sequence *next; /* of the same bucket */
+  struct tw_sequence *next; /* in the same bucket */
 } tw_sequence;
 
 enum { NUM_BUCKETS = 4096 };
@@ -43,16 +43,16 @@ typedef struct tw_instance {
 wf_status instance_open(const tw_model *model, tw_instance **out, wf_error *err);
 void instance_close(tw_instance *instance);
 
-/* The sequence of that id: with `starts` anew, else the one that was started. The server never
- * tells of sequences that it has dropped for being idle, so when there are max_sequences, the one
- * that was idle longest makes room. Errors: WF_ERR_STATE for one that was not started, or has been
- * dropped. */
+/* Finds the sequence with this id; with `starts`, creates or resets it. The server does not report
+ * sequences that it drops because they are idle, so when there are max_sequences, a new one
+ * replaces the one that has been idle for longest. Errors: WF_ERR_STATE if the sequence was not
+ * started or has been dropped. */
 wf_status instance_find(tw_instance *instance, const char *id, bool starts, tw_sequence **out,
                         wf_error *err);
 void instance_drop(tw_instance *instance, tw_sequence *sequence);
 
-/* Boosts as BYTES tensors hold them: elements of a length (4 bytes, little-endian) and a text `word
- * word ... boost`. Phrases with words that are unknown are ignored. */
+/* Makes a scorer from the data of a BYTES tensor. Each element is a length (4 bytes, little-endian)
+ * and a text `word word ... boost`. Phrases with unknown words are ignored. */
 wf_status model_read_boosts(const tw_model *model, const char *data, uint64_t size, wf_scorer **out,
                             wf_error *err);
 

@@ -1,4 +1,5 @@
-/* settings.c - reads the model configuration: a walk over JSON values that keeps two of them. */
+/* settings.c - reads the model configuration: a JSON parser that stores max_batch_size and the
+ * parameters and skips everything else. */
 #include "settings.h"
 
 #include <stdio.h>
@@ -22,8 +23,9 @@ static bool take(struct cursor *cursor, char c) {
   return true;
 }
 
-/* \uXXXX as UTF-8 into `out`, up to 3 bytes; characters beyond 16 bits come as they are from the
- * server. */
+/* Writes the character \uXXXX as UTF-8, up to 3 bytes. Returns their number, or -1 if it is
+ * malformed. Surrogate pairs are not combined: the server does not escape characters beyond 16
+ * bits. */
 static int put_code(const char *hex, char *out) {
   char digits[5] = {hex[0], hex[1], hex[2], hex[3], '\0'}, *stop;
   unsigned long code = strtoul(digits, &stop, 16);
@@ -35,7 +37,7 @@ static int put_code(const char *hex, char *out) {
          out[2] = (char)(0x80 | (code & 0x3F)), 3;
 }
 
-/* A string, as a copy for free(); NULL: none, or no memory. */
+/* Reads a string. Returns a copy to be freed with free(). NULL: not a string, or out of memory. */
 static char *take_string(struct cursor *cursor) {
   static const char escapes[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
   if (!take(cursor, '"')) return NULL;
@@ -63,7 +65,7 @@ static char *take_string(struct cursor *cursor) {
   return text;
 }
 
-/* Any value, whatever it is. */
+/* Skips a value of any type. */
 static bool skip_value(struct cursor *cursor, int depth) {
   skip_blanks(cursor);
   if (depth > MAX_DEPTH || cursor->at == cursor->end) return false;
@@ -87,7 +89,7 @@ static bool skip_value(struct cursor *cursor, int depth) {
   return take(cursor, close);
 }
 
-static bool keep(tw_settings *out, char *name, char *value) {
+static bool add_setting(tw_settings *out, char *name, char *value) {
   tw_setting *items = realloc(out->items, (out->size + 1) * sizeof *items);
   if (items == NULL) return false;
   out->items = items;
@@ -95,7 +97,7 @@ static bool keep(tw_settings *out, char *name, char *value) {
   return true;
 }
 
-/* {"string_value": "VALUE"} of a parameter; the name is taken over. */
+/* Reads {"string_value": "VALUE"} of a parameter. Takes ownership of `name`. */
 static bool take_parameter(struct cursor *cursor, char *name, tw_settings *out) {
   char *value = NULL;
   bool good = take(cursor, '{');
@@ -111,7 +113,7 @@ static bool take_parameter(struct cursor *cursor, char *name, tw_settings *out) 
     } while (good && take(cursor, ','));
     good = good && take(cursor, '}');
   }
-  if (good && value != NULL && keep(out, name, value)) return true;
+  if (good && value != NULL && add_setting(out, name, value)) return true;
   free(name);
   free(value);
   return good && value == NULL;

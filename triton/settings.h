@@ -1,4 +1,4 @@
-/* settings.h - the parameters of a model's config.pbtxt, which the server hands over as JSON. */
+/* settings.h - the parameters of a model's config.pbtxt, which the server passes as JSON. */
 #ifndef WARPFST_TRITON_SETTINGS_H
 #define WARPFST_TRITON_SETTINGS_H
 
@@ -16,10 +16,10 @@ typedef struct tw_settings {
   int64_t max_batch_size;
 } tw_settings;
 
-/* Takes "max_batch_size" and "parameters": {"NAME": {"string_value": "VALUE"}, ...} out of the
- * configuration. false: malformed, or out of memory. */
+/* Reads "max_batch_size" and "parameters": {"NAME": {"string_value": "VALUE"}, ...} from the
+ * configuration. false: malformed JSON, or out of memory. */
 bool settings_read(const char *json, size_t size, tw_settings *out);
-/* NULL: not given. */
+/* The value of a parameter; NULL: not given. */
 const char *settings_find(const tw_settings *settings, const char *name);
 void settings_free(tw_settings *settings);
 

@@ -1,4 +1,4 @@
-/* tensors.c - tensors of requests and responses. */
+/* tensors.c - reads the tensors of requests and writes those of responses. */
 #include "tensors.h"
 
 #include <stdio.h>
@@ -11,16 +11,18 @@ static wf_status fail(wf_error *err, wf_status code, const char *message) {
   return code;
 }
 
-/* An error of the server's API is reported without its message. */
+/* Whether a call of the server failed. Frees the error; its message is not reported. */
 static bool failed(TRITONSERVER_Error *error) {
   if (error == NULL) return false;
   TRITONSERVER_ErrorDelete(error);
   return true;
 }
 
-/* --- in ---------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------------
+ */
 
-/* The input as one piece, which is the server's if it has one. */
+/* Finds the data of an input, in the server's memory. If the server holds it in several buffers,
+ * copies them into one, *copy. */
 static wf_status gather(TRITONBACKEND_Input *input, uint32_t num_buffers, uint64_t num_bytes,
                         const void **out, void **copy, wf_error *err) {
   uint64_t at = 0;
@@ -36,16 +38,17 @@ static wf_status gather(TRITONBACKEND_Input *input, uint32_t num_buffers, uint64
       return fail(err, WF_ERR_ARGUMENT, "a tensor cannot be read");
     if (memory == TRITON_GPU)
       return fail(err, WF_ERR_UNSUPPORTED,
-                  "tensors in the memory of a GPU: send them in that of the host");
+                  "a tensor is in GPU memory; tensors must be in host memory");
     if (size > num_bytes - at)
-      return fail(err, WF_ERR_ARGUMENT, "a tensor of more bytes than it says");
+      return fail(err, WF_ERR_ARGUMENT, "a tensor has more data than its size in bytes");
     if (num_buffers == 1)
       *out = buffer;
     else
       memcpy((char *)*copy + at, buffer, size);
     at += size;
   }
-  if (at != num_bytes) return fail(err, WF_ERR_ARGUMENT, "a tensor of fewer bytes than it says");
+  if (at != num_bytes)
+    return fail(err, WF_ERR_ARGUMENT, "a tensor has less data than its size in bytes");
   if (num_buffers > 1) *out = *copy;
   return WF_OK;
 }
@@ -65,9 +68,11 @@ static wf_status describe_scores(TRITONSERVER_DataType type, const int64_t *shap
   else
     return fail(err, WF_ERR_ARGUMENT, "SCORES must be FP32, FP16, or BF16");
   if (frames < 0 || columns < 0 || columns > INT32_MAX || frames > INT32_MAX)
-    return fail(err, WF_ERR_ARGUMENT, "SCORES have no such shape");
+    return fail(err, WF_ERR_ARGUMENT,
+                "SCORES: the number of frames or columns is negative or above 2^31 - 1");
   if (num_bytes != (uint64_t)frames * (uint64_t)columns * (type == TRITON_FP32 ? 4 : 2))
-    return fail(err, WF_ERR_ARGUMENT, "SCORES: shape and size differ");
+    return fail(err, WF_ERR_ARGUMENT,
+                "SCORES: the size in bytes does not match shape and data type");
   out->num_frames = frames;
   out->num_columns = (int32_t)columns;
   out->stride = columns;
@@ -91,8 +96,9 @@ static wf_status read_input(TRITONBACKEND_Input *input, tw_tensors *out, bool *h
                ? gather(input, num_buffers, num_bytes, &out->scores.data, &out->copy, err)
                : status;
   }
-  if (strcmp(name, "BOOSTS") != 0) return WF_OK; /* control tensors, say */
-  if (type != TRITON_BYTES) return fail(err, WF_ERR_ARGUMENT, "BOOSTS must be strings");
+  if (strcmp(name, "BOOSTS") != 0) return WF_OK; /* for example, control tensors */
+  if (type != TRITON_BYTES)
+    return fail(err, WF_ERR_ARGUMENT, "BOOSTS must have data type BYTES (strings)");
   const void *data;
   wf_status status = gather(input, num_buffers, num_bytes, &data, &out->boosts_copy, err);
   out->boosts = data != NULL ? data : "";
@@ -113,7 +119,7 @@ wf_status tensors_read(TRITONBACKEND_Request *request, tw_tensors *out, wf_error
     wf_status status = read_input(input, out, &has_scores, err);
     if (status != WF_OK) return status;
   }
-  return has_scores ? WF_OK : fail(err, WF_ERR_ARGUMENT, "a request without SCORES");
+  return has_scores ? WF_OK : fail(err, WF_ERR_ARGUMENT, "the request has no input SCORES");
 }
 
 void tensors_free(tw_tensors *tensors) {
@@ -122,7 +128,8 @@ void tensors_free(tw_tensors *tensors) {
   *tensors = (tw_tensors){0};
 }
 
-/* --- out --------------------------------------------------------------------------------- */
+/* --- responses ---------------------------------------------------------------------------------
+ */
 
 static TRITONSERVER_Error *put(TRITONBACKEND_Response *response, const char *name,
                                TRITONSERVER_DataType type, const int64_t *shape, uint32_t num_dims,
@@ -148,7 +155,7 @@ static const char *text_of(const wf_symbols *words, int32_t label, char scratch[
   return scratch;
 }
 
-/* Words as one string with blanks between, or as a string each. */
+/* Writes the words as one string, separated by spaces; if `apart`, as one string for each word. */
 static TRITONSERVER_Error *put_words(TRITONBACKEND_Response *response, const char *name,
                                      const tw_output *output, const wf_symbols *words, bool apart,
                                      bool batched) {
@@ -225,7 +232,8 @@ TRITONSERVER_Error *tensors_write(TRITONBACKEND_Request *request, TRITONBACKEND_
       error = put_frames(response, name, output, batched);
     else
       error = TRITONSERVER_ErrorNew(
-          TRITON_INVALID_ARG, "outputs are TEXT, WORDS, FRAMES, STABLE, ENDPOINT, FLAGS, COST");
+          TRITON_INVALID_ARG,
+          "unknown output, expected TEXT, WORDS, FRAMES, STABLE, ENDPOINT, FLAGS or COST");
   }
   return error;
 }

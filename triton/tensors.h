@@ -1,12 +1,12 @@
-/* tensors.h - what comes in a request and goes out in its response. */
+/* tensors.h - the tensors of requests and responses. */
 #ifndef WARPFST_TRITON_TENSORS_H
 #define WARPFST_TRITON_TENSORS_H
 
 #include "triton_api.h"
 #include "warpfst_all.h"
 
-/* The tensors of a request. `scores` borrows the server's memory, or `copy` if that is in pieces.
- */
+/* The tensors of a request. `scores` points to the server's memory, or to `copy` if the server has
+ * it in several buffers. `boosts` and `boosts_copy` likewise. */
 typedef struct tw_tensors {
   wf_scores scores;
   void *copy;
@@ -15,22 +15,22 @@ typedef struct tw_tensors {
   uint64_t boosts_bytes;
 } tw_tensors;
 
-/* SCORES [1 or nothing, frames, columns] FP32, FP16, or BF16; BOOSTS [...] BYTES, if it is there.
- */
+/* Reads SCORES, [frames, columns] or [1, frames, columns] of FP32, FP16 or BF16; and BOOSTS, BYTES
+ * of any shape, if the request has it. */
 wf_status tensors_read(TRITONBACKEND_Request *request, tw_tensors *out, wf_error *err);
 void tensors_free(tw_tensors *tensors);
 
-/* What is said so far. */
+/* The words recognised so far. */
 typedef struct tw_output {
   const wf_word *words; /* [num_words] */
   size_t num_words, num_stable;
   int32_t endpoint;
   uint32_t flags; /* WF_RESULT_ */
-  float cost;     /* of a result; 0 of a partial */
+  float cost;     /* cost of a result; 0 for a partial */
 } tw_output;
 
-/* Puts the outputs that were asked for into the response: TEXT, WORDS, STABLE, ENDPOINT, FLAGS,
- * FRAMES, COST. `batched`: shapes begin with 1. */
+/* Writes the outputs that the request names to the response: TEXT, WORDS, STABLE, ENDPOINT, FLAGS,
+ * FRAMES, COST. `batched`: shapes begin with a batch dimension of 1. */
 TRITONSERVER_Error *tensors_write(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response,
                                   const tw_output *output, const wf_symbols *words, bool batched);
 

@@ -1,6 +1,6 @@
-/* triton_api.h - the part of Triton Inference Server's backend interface that this backend uses,
- * declared anew: types are opaque, and numbers are those of the interface's version 1 (any minor
- * version from 10 on). The functions are the server's, found when it loads the backend. */
+/* triton_api.h - declarations of the part of Triton Inference Server's backend interface that this
+ * backend uses. Types are opaque. Constants are those of version 1 of the interface, minor version
+ * 10 or later. The server defines the functions; they are resolved when it loads the backend. */
 #ifndef WARPFST_TRITON_API_H
 #define WARPFST_TRITON_API_H
 
@@ -19,8 +19,7 @@ typedef struct TRITONBACKEND_Output TRITONBACKEND_Output;
 
 enum { TRITON_API_MAJOR = 1, TRITON_API_MINOR = 10 };
 
-typedef int
-    TRITONSERVER_DataType; /* C enums without negative values and without -fshort-enums: 32 bits */
+typedef int TRITONSERVER_DataType; /* the interface has C enums, which have 32 bits */
 enum { TRITON_INT32 = 8, TRITON_FP16 = 10, TRITON_FP32 = 11, TRITON_BYTES = 13, TRITON_BF16 = 14 };
 typedef int TRITONSERVER_MemoryType;
 enum { TRITON_CPU = 0, TRITON_CPU_PINNED = 1, TRITON_GPU = 2 };
@@ -94,7 +93,7 @@ TRITONSERVER_Error *TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response *respons
 TRITONSERVER_Error *TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output *output, void **buffer,
                                                uint64_t num_bytes, TRITONSERVER_MemoryType *memory,
                                                int64_t *memory_id);
-/* Takes the response over; the error, of which it sends a copy, stays the caller's. */
+/* Takes ownership of the response. Copies the error, which the caller still owns. */
 TRITONSERVER_Error *TRITONBACKEND_ResponseSend(TRITONBACKEND_Response *response, uint32_t flags,
                                                TRITONSERVER_Error *error);
 

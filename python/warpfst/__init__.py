@@ -5,8 +5,9 @@
     for result in wf.Decoder(graph, acoustic_scale=0.7).decode(log_probs, lengths):
         print(result.text)
 
-Costs are negative natural logarithms; label 0 is epsilon. Options are keywords of the C library's names; `describe("decoder")` lists them. Graphs, Fsts, LMs and lexicons are
-immutable and may be shared by threads; a Decoder serves one thread at a time (calls take turns). No dependencies: log_probs may be anything with DLPack or a buffer.
+Costs are negative natural logarithms. Label 0 is epsilon. Options are keyword arguments with the names of the C library's options; `describe("decoder")` lists
+them. Graph, Fst, LM and Lexicon objects are immutable and can be shared by threads. A Decoder runs one call at a time; calls from other threads wait.
+The package has no dependencies: log_probs may be any object with DLPack or the buffer protocol.
 """
 
 from ._library import set_log

@@ -1,4 +1,4 @@
-"""`warpfst COMMAND ...` and `python -m warpfst COMMAND ...`: `transcribe` is written in Python, every other command is the C program's."""
+"""`warpfst COMMAND ...` and `python -m warpfst COMMAND ...`: `transcribe` is written in Python, all other commands run the C program."""
 
 from __future__ import annotations
 

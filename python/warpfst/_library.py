@@ -1,6 +1,6 @@
-"""The shared library: found beside this file, declared from the generated _abi.py, called through `call`.
+"""Loads the shared library from this folder, declares its functions as in the generated _abi.py, and calls them with `call`.
 
-Every call into C releases the GIL (ctypes.CDLL does). Text goes over as UTF-8, paths as the file system has them.
+Every call into C releases the GIL, because ctypes.CDLL does. Text is passed as UTF-8, paths in the file system's encoding.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Callable, cast
 from . import _abi, errors
 
 FOLDER = pathlib.Path(__file__).parent
-LIBRARY_VARIABLE = "WARPFST_LIBRARY"  # path of libwarpfst, where the package lies without it: builds under test, folders packed for a GPU machine
+LIBRARY_VARIABLE = "WARPFST_LIBRARY"  # path of libwarpfst if it is not in this folder: builds under test, folders packed for a GPU machine
 Progress = Callable[[str, float], "bool | None"]
 
 
@@ -29,7 +29,7 @@ def _load() -> ctypes.CDLL:
     for name in ("libwarpfst.so", "libwarpfst.dylib"):
         if (FOLDER / name).exists():
             return ctypes.CDLL(str(FOLDER / name))
-    raise ImportError(f"{FOLDER} holds no libwarpfst: this is the source tree, or a broken installation (`pip install .` builds the library)")
+    raise ImportError(f"{FOLDER} holds no libwarpfst: it is the source tree, or the installation is broken (`pip install .` builds the library)")
 
 
 lib = _load()
@@ -39,7 +39,7 @@ for _name, (_result, _arguments) in _abi.FUNCTIONS.items():
 
 _python = _abi.wf_python(**{field[0]: ctypes.cast(getattr(ctypes.pythonapi, field[0]), ctypes.c_void_p) for field in _abi.wf_python._fields_})
 lib.wf_python_use(ctypes.byref(_python))
-_api: dict[str, tuple[list[Any], Any]] = {  # of the interpreter: argument types, result
+_api: dict[str, tuple[list[Any], Any]] = {  # functions of the Python interpreter: argument types, result
     "PyErr_Restore": ([ctypes.c_void_p] * 3, None),
     "PyCapsule_New": ([ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p], ctypes.py_object),
     "PyCapsule_SetContext": ([ctypes.py_object, ctypes.c_void_p], ctypes.c_int),
@@ -54,37 +54,39 @@ _STATUS = {value: name[3:] for name, value in vars(_abi).items() if name == "WF_
 
 
 def version() -> str:
-    """Version of the C library: the package's own."""
+    """Version of the C library, which is also the version of the package."""
     return str(lib.wf_version().decode())
 
 
-_log_callback: Any = None  # C calls it for as long as the process lives
-_unsaid: collections.deque[str] = collections.deque()  # warnings of C, from any thread; `report_warnings` is called when C has returned
+_log_callback: Any = None  # C may call it until the process ends
+_pending_warnings: collections.deque[str] = collections.deque()  # warnings of C, from any thread; `report_warnings` is called after C has returned
 
 
-def _keep(level: str, message: str) -> None:
+def _queue_warning(level: str, message: str) -> None:
     if level == "warning":
-        _unsaid.append(message)
+        _pending_warnings.append(message)
 
 
 def report_warnings() -> None:
-    """Hands C's warnings to Python's `warnings`, for the line that called this package. Raises the first if the user has made errors of them."""
-    while _unsaid:
+    """Passes C's warnings to Python's `warnings`, at the line that called this package. Raises the first one if the user has turned warnings into errors."""
+    while _pending_warnings:
         frame, depth = sys._getframe(1), 2
         while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("warpfst", "contextlib"):
             frame, depth = frame.f_back, depth + 1
-        warnings.warn(_unsaid.popleft(), errors.InputWarning, stacklevel=depth)
+        warnings.warn(_pending_warnings.popleft(), errors.InputWarning, stacklevel=depth)
 
 
 def set_log(callback: Callable[[str, str], object] | None) -> None:
-    """Warnings and notes of the C library go to callback(level, message), level "debug", "info" or "warning". None, as at first: warnings become Python's (InputWarning), the rest
-    goes nowhere. Set it before other threads use the package."""
+    """Sends the C library's log messages to callback(level, message); level is "debug", "info" or "warning".
+
+    None (the default): warnings become Python warnings (InputWarning), other messages are dropped. Set it before other threads use the package.
+    """
     global _log_callback
-    levels, call_back = ("debug", "info", "warning"), callback or _keep
+    levels, call_back = ("debug", "info", "warning"), callback or _queue_warning
     previous = _log_callback
     _log_callback = _abi.wf_log_fn(lambda _user, level, message: call_back(levels[level], decode_text(message) or "") and None)
     lib.wf_set_log(_log_callback, None)
-    del previous  # not before C has let go of it
+    del previous  # only after C has stopped using it
 
 
 set_log(None)
@@ -96,14 +98,14 @@ def exception_of(status: int, message: str) -> errors.Error:
 
 
 def call(name: str, *arguments: Any) -> str:
-    """Calls a C function whose last argument is `wf_error *`; raises what it reports, else returns the error's message (a few calls leave a remark there)."""
+    """Calls a C function whose last argument is `wf_error *` and raises its error. Otherwise returns the message in wf_error, which a few functions set on success."""
     err = _abi.wf_error()
     main = _is_main_thread()
     if main and not _watched:
         _watch_signals()
     status = getattr(lib, name)(*arguments, ctypes.byref(err))
     if main:
-        _signals.raise_kept()
+        _signals.raise_stored()
     message: str = err.message.decode("utf-8", "replace")
     if status != _abi.WF_OK:
         raise exception_of(status, message)
@@ -111,26 +113,26 @@ def call(name: str, *arguments: Any) -> str:
 
 
 def create(name: str, *arguments: Any, after: tuple[Any, ...] = ()) -> int:
-    """`call` for functions with a `T **out` behind their arguments, and perhaps others `after` it: returns the new object's address."""
+    """`call` for functions that take a `T **out` after their other arguments, and before those of `after`. Returns the address of the new object."""
     out = ctypes.c_void_p()
     call(name, *arguments, ctypes.byref(out), *after)
     if out.value is None:
-        raise errors.Error(f"{name} made nothing")
+        raise errors.Error(f"{name} returned NULL")
     return out.value
 
 
 def encode_text(text: str) -> bytes:
     if not isinstance(text, str):
-        raise TypeError(f"expected str, not {type(text).__name__}")
+        raise TypeError(f"expected str, found {type(text).__name__}")
     if "\0" in text:
-        raise ValueError("text holds a NUL character")
+        raise ValueError("text contains a NUL character")
     return text.encode("utf-8")
 
 
 def encode_path(path: str | os.PathLike[str]) -> bytes:
     data = os.fsencode(path)
     if b"\0" in data:
-        raise ValueError("path holds a NUL character")
+        raise ValueError("path contains a NUL character")
     return data
 
 
@@ -139,17 +141,17 @@ def decode_text(data: bytes | None) -> str | None:
 
 
 def sized(kind: Any) -> Any:
-    """A C structure that begins with its size, set up for C to fill or to read."""
+    """A C structure with its struct_size field set, for C to read or to fill."""
     return kind(struct_size=ctypes.sizeof(kind))
 
 
 def as_dict(struct: Any) -> dict[str, Any]:
-    """Fields of a C structure, but for its size and what is reserved."""
+    """Fields of a C structure, without struct_size and reserved fields."""
     return {field[0]: getattr(struct, field[0]) for field in struct._fields_ if field[0] not in ("struct_size", "reserved")}
 
 
 def take_numbers(address: int | None, typecode: str, count: int) -> array.array[Any]:
-    """An array over a copy of memory that C returned, which goes back to C."""
+    """Copies memory that C returned into an array and frees the memory."""
     numbers = array.array(typecode)
     if count and address:
         numbers.frombytes(ctypes.string_at(address, numbers.itemsize * count))
@@ -158,30 +160,30 @@ def take_numbers(address: int | None, typecode: str, count: int) -> array.array[
 
 
 class Handle:
-    """Owner of one C object. Freed when Python forgets it, or by close(); using it after that raises StateError.
+    """Owns one C object, which is freed by close() or when this object is garbage collected. Using it after close() raises StateError.
 
-    A capsule frees it, and not __del__, which would lose a KeyboardInterrupt that comes meanwhile.
+    A capsule's destructor frees it rather than __del__, because a KeyboardInterrupt that arrives during __del__ would be lost.
     """
 
     _free: Callable[[int], None]
-    _forget: Callable[[int], None] | None = None  # in place of _free when Python forgets it
+    _finalize: Callable[[int], None] | None = None  # called instead of _free when the object is garbage collected
 
     def __init__(self, address: int) -> None:
         self._owner = _new_capsule(address, None, _destroy)
-        _set_context(self._owner, ctypes.cast(cast(Any, self._forget or self._free), ctypes.c_void_p))
+        _set_context(self._owner, ctypes.cast(cast(Any, self._finalize or self._free), ctypes.c_void_p))
         self._address: int | None = address
-        if _unsaid:
+        if _pending_warnings:
             report_warnings()
 
     @property
     def address(self) -> int:
-        """The C pointer, for functions that this package does not wrap."""
+        """The C pointer, for calling functions that this package does not wrap."""
         if self._address is None:
             raise errors.StateError(f"{type(self).__name__} was closed")
         return self._address
 
     def _disown(self) -> int:
-        """Its address, for C to free."""
+        """Gives up ownership and returns the address; the caller must free the object."""
         address, self._address = self.address, None
         _set_destructor(self._owner, None)
         return address
@@ -199,10 +201,13 @@ class Handle:
 
 
 class PythonCall:
-    """A callable for C, or None: only handlers of signals. What it raises, or a signal's handler just before, ends the C call and is raised by raise_kept."""
+    """A Python callable that C calls. An exception in it, or in a signal handler that ran just before, ends the C call and is stored; raise_stored raises it.
+
+    With function=None only signal handlers are run.
+    """
 
     def __init__(self, function: Callable[..., Any] | None = None) -> None:
-        self._function = function  # C borrows it
+        self._function = function  # keeps the object that C borrows alive
         self._value = _abi.wf_python_call(callable=None if function is None else id(function))
         self.pointer = ctypes.addressof(self._value)
 
@@ -210,14 +215,14 @@ class PythonCall:
     def has_raised(self) -> bool:
         return self._value.raised[0] is not None
 
-    def raise_kept(self) -> None:
+    def raise_stored(self) -> None:
         if self.has_raised:
-            kept = tuple(self._value.raised)
+            stored = tuple(self._value.raised)
             self._value.raised = (ctypes.c_void_p * 3)()
-            _restore(*kept)
+            _restore(*stored)
 
 
-_signals = PythonCall()  # what handlers raise while the main thread is in C
+_signals = PythonCall()  # stores what signal handlers raise while the main thread is in C
 
 
 def _is_main_thread() -> bool:
@@ -225,23 +230,23 @@ def _is_main_thread() -> bool:
 
 
 def _watch_signals() -> None:
-    """From now on handlers run, and Ctrl-C ends the call, while this thread, the main one, is in C."""
+    """Lets signal handlers run, and Ctrl-C end the call, while the main thread is in C. Called in the main thread."""
     global _watched
     lib.wf_set_interrupt(ctypes.cast(lib.wf_python_check, _abi.wf_interrupt_fn), _signals.pointer)
     _watched = True
 
 
-def _forget_watch() -> None:
+def _reset_watch() -> None:
     global _watched
     _watched = False
 
 
 _watched = False
-os.register_at_fork(after_in_child=_forget_watch)  # another thread may be the main one there
+os.register_at_fork(after_in_child=_reset_watch)  # in the child, another thread may be the main thread
 
 
 class ProgressGuard:
-    """A wf_progress that runs a Python callback: exceptions in it cancel the C call and are raised behind it.
+    """A wf_progress that runs a Python callback. An exception in the callback cancels the C call and is raised after it.
 
     with ProgressGuard(callback) as guard:
         call("wf_decode", ..., guard.pointer, ...)
@@ -259,4 +264,4 @@ class ProgressGuard:
 
     def __exit__(self, *_: object) -> None:
         if self.pointer is not None:
-            self._call.raise_kept()
+            self._call.raise_stored()

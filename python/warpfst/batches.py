@@ -1,4 +1,4 @@
-"""Batches of transducers on one device, for training."""
+"""Batches of transducers on one device (CPU or GPU), for training."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SOURCES: tuple[Source, ...] = ("arcs", "first", "second")
 
 
 class FstBatch(Handle):
-    """Fsts of one semiring on the CPU or a GPU. Results of operations stay there until `batch[i]` copies them. Not thread-safe."""
+    """Fsts of one semiring on the CPU or a GPU. Results of operations stay on the device; `batch[i]` copies one to the host. Not thread-safe."""
 
     _free = lib.wf_fst_batch_free
 
@@ -44,7 +44,7 @@ class FstBatch(Handle):
 
     @classmethod
     def compose(cls, a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, **options: Unpack[ComposeOptions]) -> FstBatch:
-        """Compositions pair by pair, or of one fst with each of many, on the device= of the options (a GPU: order="canonical"). Gradients go back to the inputs."""
+        """Composes pair by pair, or one fst with each of many, on the device given by device= (a GPU needs order="canonical"). `gradients` can return those of the inputs."""
         left, right, count = pair_count(a, b)
         with composed(left, right, count, options, with_origins=True) as composer:
             return cls(create("wf_composer_batch", composer))
@@ -53,7 +53,7 @@ class FstBatch(Handle):
         return int(lib.wf_fst_batch_count(self.address))
 
     def __getitem__(self, i: int) -> Fst:
-        """A copy of the i-th in host memory."""
+        """A copy of the i-th fst in host memory."""
         if not 0 <= i < len(self):
             raise IndexError(f"fst {i} of {len(self)}")
         return Fst(create("wf_fst_batch_get", self.address, i))
@@ -68,14 +68,14 @@ class FstBatch(Handle):
         return self._made("connect")
 
     def determinize(self, **options: Unpack[DeterminizeOptions]) -> FstBatch:
-        """A GPU refuses the log semiring, `rmepsilon` where arcs have epsilon input, and outputs more than 255 labels behind the input."""
+        """GPUs do not support the log semiring, `rmepsilon` on arcs with epsilon input, and outputs delayed by more than 255 labels."""
         return self._made("determinize", c_options("determinize", options))
 
     def invert(self) -> FstBatch:
         return self._made("invert")
 
     def minimize(self, **options: Unpack[MinimizeOptions]) -> FstBatch:
-        """In a GPU batch the CPU computes three cases: `encode_labels` off, weight pushing in the log semiring, two arcs of a state with equal labels."""
+        """Three cases of a GPU batch are computed on the CPU: `encode_labels` off, weight pushing in the log semiring, and states that have two arcs with equal labels."""
         return self._made("minimize", c_options("minimize", options))
 
     def project(self, **options: Unpack[ProjectOptions]) -> FstBatch:
@@ -85,28 +85,28 @@ class FstBatch(Handle):
         return self._made("reverse")
 
     def rmepsilon(self, **options: Unpack[RmepsilonOptions]) -> FstBatch:
-        """Epsilon cycles are an error on a GPU."""
+        """On a GPU, epsilon cycles are an error."""
         return self._made("rmepsilon", c_options("rmepsilon", options))
 
     def shortest_path(self) -> FstBatch:
-        """The best path of each (tropical)."""
+        """The best path of each fst (tropical semiring)."""
         return self._made("shortest_path")
 
     def shortest_distance(self, **options: Unpack[ShortestDistanceOptions]) -> list[array.array[float]]:
-        """float32 [num_states] of each, as `shortest_distance`."""
+        """float32 [num_states] for each fst, as from `shortest_distance`."""
         counts = [self[i].num_states for i in range(len(self))]
         numbers = take_numbers(create("wf_fst_batch_shortest_distance", self.address, c_options("shortest_distance", options)) if sum(counts) else 0, "f", sum(counts))
         ends = [sum(counts[: i + 1]) for i in range(len(counts))]
         return [numbers[end - count : end] for count, end in zip(counts, ends)]
 
     def forward_score(self, gradients: bool = False, **options: Unpack[ForwardScoreOptions]) -> array.array[float]:
-        """float64: total cost of all paths of each, as `forward_score`. `gradients`: keeps the derivatives for the method of that name (log semiring)."""
+        """float64: total cost of all paths of each fst, as from `forward_score`. With gradients=True (log semiring), keeps the derivatives for the method `gradients`."""
         costs = (ctypes.c_double * len(self))()
         call("wf_fst_batch_forward_score", self.address, c_options("forward_score", options), gradients, costs)
         return array.array("d", bytes(costs))
 
     def gradients(self, i: int, of: Source = "arcs") -> array.array[float]:
-        """float64: derivatives of the i-th total cost by the weights of its arcs, or of those of the first or second fst that it was composed of."""
+        """float64: derivatives of the i-th total cost by the weights of its arcs, or by those of the first or second input of its composition."""
         out, count = ctypes.c_void_p(), ctypes.c_uint64()
         call("wf_fst_batch_gradients", self.address, i, choose(of, _SOURCES, "of"), ctypes.byref(out), ctypes.byref(count))
         return take_numbers(out.value, "d", count.value)
@@ -116,7 +116,7 @@ class FstBatch(Handle):
 
 
 class DeviceArray:
-    """Numbers in GPU memory for whoever speaks the CUDA array interface: `torch.as_tensor(x, device="cuda")`, `cupy.asarray(x)`. Good until its composer's next run."""
+    """Numbers in GPU memory, with the CUDA array interface: `torch.as_tensor(x, device="cuda")`, `cupy.asarray(x)`. Valid until the next run of its composer."""
 
     def __init__(self, owner: object, address: int | None, typecode: str, count: int, stride: int, offset: int = 0) -> None:
         self._owner, self._count = owner, count
@@ -133,7 +133,7 @@ class DeviceArray:
 
 
 class DeviceFst(NamedTuple):
-    """An fst in GPU memory. Arcs of state s are arc_offsets[s] to arc_offsets[s + 1]; their four fields are views of the same memory, as are the two of the origins."""
+    """An fst in GPU memory. Arcs of state s are arc_offsets[s] to arc_offsets[s + 1] - 1. The four arc fields are strided views of one array; so are the two origins."""
 
     start: int | None
     num_states: int
@@ -144,11 +144,11 @@ class DeviceFst(NamedTuple):
     ilabels: DeviceArray
     olabels: DeviceArray
     final_costs: DeviceArray  # float32 [num_states]
-    origins: tuple[DeviceArray, DeviceArray] | None  # int32 [num_arcs] each: arcs of `a` and of `b`, -1 where that side waits
+    origins: tuple[DeviceArray, DeviceArray] | None  # int32 [num_arcs] each: arc numbers in `a` and in `b`; -1: that side takes no arc
 
 
 class Composer(Handle):
-    """Composes many pairs on one device. Inputs are prepared once and composed any number of times. On a GPU, results stay there until requested.
+    """Composes many pairs on one device. Inputs are prepared once and can be composed any number of times. Results stay on the device until they are requested.
     Not thread-safe.
 
         composer = wf.Composer(emissions, graphs, device="cuda:1")
@@ -158,7 +158,7 @@ class Composer(Handle):
     _free = lib.wf_composer_free
 
     def __init__(self, a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, *, with_origins: bool = False, **options: Unpack[ComposeOptions]) -> None:
-        """Pairs as in compose_batch; options as in `compose`, with device="cuda" and order="canonical" by default. Not with phi_label."""
+        """Pairs are formed as in compose_batch. Options are those of `compose`, with device="cuda" and order="canonical" by default; phi_label is not supported."""
         left, right, self._count = pair_count(a, b)
         given: Any = {"device": "cuda", "order": "canonical", **options}
         self._on_gpu = given["device"] not in (None, "", "cpu")
@@ -182,13 +182,13 @@ class Composer(Handle):
         return Fst(create("wf_composer_get", self.address, self._checked(i), after=(None,)))
 
     def with_origins(self, i: int) -> Composition:
-        """The same and the origins of its arcs, as compose_with_origins; needs with_origins=True."""
+        """The i-th result and the origins of its arcs, as from compose_with_origins. Needs with_origins=True."""
         return result_with_origins(self.address, self._checked(i))
 
     def view(self, i: int) -> DeviceFst:
-        """The i-th result in GPU memory, without a copy; good until the next run."""
+        """The i-th result in GPU memory, without a copy. Valid until the next run."""
         if not self._on_gpu:
-            raise UnsupportedError("the composer is on the CPU, where composer[i] copies nothing")
+            raise UnsupportedError("view() needs a composer on a GPU; on the CPU use composer[i], which copies nothing")
         raw, origins = _abi.wf_fst_view(), ctypes.c_void_p()
         call("wf_composer_view", self.address, self._checked(i), ctypes.byref(raw), ctypes.byref(origins))
         offsets, arcs, finals = (ctypes.cast(pointer, ctypes.c_void_p).value for pointer in (raw.arc_off, raw.arcs, raw.final_cost))
@@ -207,7 +207,7 @@ class Composer(Handle):
         )
 
     def batch(self) -> FstBatch:
-        """The results of the last run as a batch, copied within the device."""
+        """Copies the results of the last run into a batch on the same device."""
         return FstBatch(create("wf_composer_batch", self.address))
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""Call shapes of other decoders, on what this one does. What differs is said at each; docs/migrating/ has tables.
+"""Drop-in replacements for pyctcdecode's build_ctcdecoder and torchaudio's cuda_ctc_decoder. Docstrings and docs/migrating/ describe the differences.
 
-Both search for best paths, not for sums over alignments.
+Both replacements search for the best path; they do not sum over alignments.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ _EXTRA_FRAME = 1
 _TOKEN_BEAM = 12.0
 
 
-def _ignores(why: str, **given: tuple[Any, Any]) -> None:
-    """Warns of options given as (value, default) whose value is not the default, as they have no effect."""
+def _warn_ignored(why: str, **given: tuple[Any, Any]) -> None:
+    """Options are given as (value, default). Warns that an option has no effect if its value is not the default."""
     for name, (value, default) in given.items():
         if value is not default and value != default:
             warnings.warn(f"{name}={value!r} has no effect: {why}", IgnoredOptionWarning, stacklevel=3)
 
 
-_OWN_SEARCH = "this search has a beam of its own (beam_prune_logp)"
+_OWN_SEARCH = "the search is controlled by beam_prune_logp alone"
 
 
 class _Alphabet:
-    """Labels as pyctcdecode takes them: "" (or a name such as <pad>) is the blank, " " or "|" parts words, or words begin with U+2581."""
+    """Labels in pyctcdecode's convention: "" (or a name such as <pad>) is the blank; " " or "|" separates words, or tokens that begin words start with U+2581."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         found = [name for name in _BLANKS if name in labels]
-        self.labels = list(labels) + ([] if found else [""])  # pyctcdecode adds the blank behind the others, too
+        self.labels = list(labels) + ([] if found else [""])  # pyctcdecode also appends the blank
         self.blank = self.labels.index(found[0] if found else "")
         names = [_SPACE if label == " " else label for label in self.labels]
         names[self.blank] = _BLANK
         if len(set(names)) != len(names):
-            raise ValueError("labels given twice")
+            raise ValueError("a label is given twice")
         for name in names:
             encode_text(name)
         self.tokens = Symbols(names)
@@ -58,18 +58,18 @@ class _Alphabet:
         return " ".join(joined.split())
 
     def lexicon(self, words: Iterable[str]) -> Lexicon:
-        """Words spelled: pieces, longest first, or characters with the token between words behind each."""
+        """Spells the words: with pieces, longest first; or with characters, followed by the token that separates words."""
         if self.by_pieces:
             return Lexicon.spell(["<eps>", *words], self.tokens, blank=_BLANK, unknown="skip")
         end = [] if self.space is None else [_SPACE]
         known = {word: [*word, *end] for word in words if all(character in self.tokens for character in word)}
         if not known:
-            raise ValueError("the labels can spell none of the words")
+            raise ValueError("none of the words can be spelled with the labels")
         return Lexicon.from_dict(known, self.tokens, blank=_BLANK)
 
 
 class BeamSearchDecoderCTC:
-    """What `build_ctcdecoder` returns: decode, decode_beams, decode_batch as pyctcdecode has them. Needs numpy."""
+    """Returned by `build_ctcdecoder`: the methods decode, decode_beams and decode_batch of pyctcdecode. Needs numpy."""
 
     def __init__(self, alphabet: _Alphabet, graph: Graph, alpha: float | None, beta: float, device: str) -> None:
         """`alpha` None: no language model; the graph's words are tokens."""
@@ -77,18 +77,18 @@ class BeamSearchDecoderCTC:
         self._alpha = alpha or 1.0
         self._beta, self._device = beta, device
         self._decoders: dict[float, Decoder] = {}
-        # Another delimiter may stand in front and behind each word, with and without at ln 2 (lexicon option silence_prob = 0.5): no opinion about words, so given back.
-        self._given_back = math.log(2) if self._words and alphabet.delimited else 0.0
+        # The lexicon allows an optional delimiter between words (silence_prob = 0.5), so each word costs ln 2 for the choice. pyctcdecode has no such cost: it is subtracted.
+        self._silence_cost = math.log(2) if self._words and alphabet.delimited else 0.0
 
     def _decoder(self, beam: float) -> Decoder:
         if beam not in self._decoders:
-            word_score = self._beta / self._alpha + self._given_back if self._words else 0.0
+            word_score = self._beta / self._alpha + self._silence_cost if self._words else 0.0
             options = {"acoustic_scale": 1 / self._alpha, "word_score": word_score, "beam": beam / self._alpha, "blank": self._alphabet.blank}
             self._decoders[beam] = Decoder(self.graph, device=self._device, **options)  # type: ignore[arg-type]
         return self._decoders[beam]
 
     def _scores(self, logits: Any) -> Any:
-        """float32 log-probabilities, and a frame behind them in which only the blank and the token between words can be: it ends the last word."""
+        """float32 log-probabilities, followed by a frame in which only the blank and the token between words are possible; it ends the last word."""
         import numpy as np
 
         scores = np.asarray(logits, dtype=np.float64)
@@ -105,7 +105,7 @@ class BeamSearchDecoderCTC:
         self, logits_list: Sequence[Any], beam_prune_logp: float, hotwords: Iterable[str] | None, hotword_weight: float, lm_start_state: Any = None
     ) -> list[Result]:
         if lm_start_state is not None:
-            raise UnsupportedError("lm_start_state is not supported: utterances start at <s>")
+            raise UnsupportedError("lm_start_state is not supported: utterances start with <s>")
         boost = dict.fromkeys(hotwords or (), hotword_weight / self._alpha)
         if boost and not self._words:
             raise UnsupportedError("hotwords need words: a language model or unigrams")
@@ -128,8 +128,8 @@ class BeamSearchDecoderCTC:
         hotword_weight: float = 10.0,
         lm_start_state: Any = None,
     ) -> str:
-        """Best text of [frames, labels] logits or log-probabilities. beam_width and token_min_logp, which shape pyctcdecode's search, do nothing here (IgnoredOptionWarning)."""
-        _ignores(_OWN_SEARCH, beam_width=(beam_width, 100), token_min_logp=(token_min_logp, -5.0))
+        """The best text for logits or log-probabilities [frames, labels]. beam_width and token_min_logp have no effect (IgnoredOptionWarning)."""
+        _warn_ignored(_OWN_SEARCH, beam_width=(beam_width, 100), token_min_logp=(token_min_logp, -5.0))
         return self._text(self._decode([logits], beam_prune_logp, hotwords, hotword_weight, lm_start_state)[0])
 
     def decode_batch(
@@ -142,9 +142,9 @@ class BeamSearchDecoderCTC:
         hotwords: Iterable[str] | None = None,
         hotword_weight: float = 10.0,
     ) -> list[str]:
-        """`pool` is not used: the batch is decoded in threads, or on the GPU."""
-        _ignores(_OWN_SEARCH, beam_width=(beam_width, 100), token_min_logp=(token_min_logp, -5.0))
-        _ignores("the batch is decoded in threads of the library, or on the GPU", pool=(pool, None))
+        """The best text of each utterance. `pool` is not used: the batch is decoded by the library's threads, or on the GPU."""
+        _warn_ignored(_OWN_SEARCH, beam_width=(beam_width, 100), token_min_logp=(token_min_logp, -5.0))
+        _warn_ignored("the batch is decoded by the library's threads, or on the GPU", pool=(pool, None))
         return [self._text(result) for result in self._decode(logits_list, beam_prune_logp, hotwords, hotword_weight)]
 
     def decode_beams(
@@ -158,16 +158,16 @@ class BeamSearchDecoderCTC:
         hotword_weight: float = 10.0,
         lm_start_state: Any = None,
     ) -> list[tuple[str, None, list[tuple[str, tuple[int, int]]], float, float]]:
-        """One beam, the best: (text, None, [(word, (first frame, frame behind))], logit score, combined score)."""
-        _ignores(_OWN_SEARCH, beam_width=(beam_width, 100), token_min_logp=(token_min_logp, -5.0), prune_history=(prune_history, False))
+        """Only the best beam: (text, None, [(word, (first frame, last frame + 1))], logit score, combined score)."""
+        _warn_ignored(_OWN_SEARCH, beam_width=(beam_width, 100), token_min_logp=(token_min_logp, -5.0), prune_history=(prune_history, False))
         result = self._decode([logits], beam_prune_logp, hotwords, hotword_weight, lm_start_state)[0]
         frames = result.num_frames - _EXTRA_FRAME
         words = [(word.text, (min(word.start, frames), min(word.end, frames))) for word in result.words] if self._words else self._spans(result, frames)
         logit_score = -result.acoustic_cost * self._alpha
-        return [(self._text(result), None, words, logit_score, (self._given_back - result.cost) * self._alpha)]
+        return [(self._text(result), None, words, logit_score, (self._silence_cost - result.cost) * self._alpha)]
 
     def _spans(self, result: Result, frames: int) -> list[tuple[str, tuple[int, int]]]:
-        """Words of a result whose words are tokens."""
+        """Words and their frames, for a result whose words are tokens."""
         spans: list[tuple[str, tuple[int, int]]] = []
         fresh = True
         for token in result.words:
@@ -192,27 +192,28 @@ def build_ctcdecoder(
     *,
     device: str = "cpu",
 ) -> BeamSearchDecoderCTC:
-    """pyctcdecode's `build_ctcdecoder`, with a graph behind it.
+    """pyctcdecode's `build_ctcdecoder`, implemented with a decoding graph.
 
-    The model is an ARPA file, plain or gzipped, or KenLM's binary trie (not `probing`). With one, or with `unigrams`, only their words are recognised (unk_score_offset does nothing), pieces are
-    spelled one way, longest first, and the scores are the same: logits + alpha ln P + beta a word. Without both, text comes from the labels alone.
+    The model is an ARPA file, plain or gzipped, or KenLM's binary trie (not `probing`). With a model or `unigrams`, only their words are recognised, so
+    unk_score_offset has no effect. Words are spelled with pieces in one way, longest piece first. Scores are those of pyctcdecode: logits + alpha ln P + beta for
+    each word. Without model and unigrams, text is made from the labels alone.
     """
     if kenlm_model_path is not None or unigrams is not None:
-        _ignores("only the words of the model or of unigrams are recognised", unk_score_offset=(unk_score_offset, -10.0))
+        _warn_ignored("only the words of the model or of unigrams are recognised", unk_score_offset=(unk_score_offset, -10.0))
     else:
-        _ignores("there is no language model", alpha=(alpha, 0.5), beta=(beta, 1.5), unk_score_offset=(unk_score_offset, -10.0))
+        _warn_ignored("there is no language model", alpha=(alpha, 0.5), beta=(beta, 1.5), unk_score_offset=(unk_score_offset, -10.0))
     if not lm_score_boundary:
         raise UnsupportedError("lm_score_boundary=False is not supported: sentences begin with <s> and end with </s>")
     alphabet = _Alphabet(labels)
     if kenlm_model_path is None and unigrams is None:
         return BeamSearchDecoderCTC(alphabet, build_ctc_graph(alphabet.tokens, blank=_BLANK), None, beta, device)
     if kenlm_model_path is not None and not alpha > 0:
-        raise ValueError(f"alpha {alpha} is not positive")
+        raise ValueError(f"alpha is {alpha}, expected a positive number")
     lm = None if kenlm_model_path is None else LM.read(kenlm_model_path)
     known = {text for text, _ in lm.words if not text.startswith("<")} if lm is not None else set()
     wanted = known if unigrams is None else known & set(unigrams) if lm is not None else set(unigrams)
     lexicon = alphabet.lexicon(sorted(wanted))
-    # The model is read again with the words as its labels: n-grams of others are left out.
+    # The model is read again with the lexicon's words as its word table. n-grams with other words are skipped.
     lm = None if kenlm_model_path is None else LM.read(kenlm_model_path, lexicon.words(), oov="skip")
     silence: dict[str, Any] = {} if not alphabet.delimited else {"silence": _SPACE, "silence_prob": 0.5}
     return BeamSearchDecoderCTC(alphabet, build_ctc_graph(alphabet.tokens, lexicon, lm, **silence), alpha if lm is not None else 1.0, beta, device)
@@ -225,14 +226,14 @@ class CUCTCHypothesis(NamedTuple):
 
 
 class CUCTCDecoder:
-    """What `cuda_ctc_decoder` returns. Tensors may be on a GPU or on the CPU; each device gets a decoder when it first comes."""
+    """Returned by `cuda_ctc_decoder`. Tensors may be on a GPU or on the CPU; a decoder is created for each device when it is first used."""
 
     def __init__(self, graph: Graph, nbest: int) -> None:
         self.graph, self._nbest = graph, nbest
         self._decoders: dict[str, Decoder] = {}
 
     def __call__(self, log_prob: Any, encoder_out_lens: Any) -> list[list[CUCTCHypothesis]]:
-        """log_prob [batch, frames, tokens], encoder_out_lens [batch] -> the hypotheses of each utterance, best first."""
+        """Decodes log_prob [batch, frames, tokens] with lengths encoder_out_lens [batch]. Returns the hypotheses of each utterance, best first."""
         kind, number = (int(x) for x in log_prob.__dlpack_device__())
         device = f"cuda:{number}" if kind == 2 else "cpu"
         if device not in self._decoders:
@@ -246,21 +247,21 @@ class CUCTCDecoder:
 
 
 def cuda_ctc_decoder(tokens: str | os.PathLike[str] | Sequence[str], nbest: int = 1, beam_size: int = 10, blank_skip_threshold: float = 0.95) -> CUCTCDecoder:
-    """torchaudio's `cuda_ctc_decoder`: tokens (a file, one a line, or a list; the blank first), no words and no language model.
+    """torchaudio's `cuda_ctc_decoder`. `tokens` is a file with one token per line, or a list; the blank comes first. There are no words and no language model.
 
-    beam_size and blank_skip_threshold make torchaudio's search cheaper; here nothing is skipped, and the best path needs no beam. Of several hypotheses those are there that
-    are within 12 nats of the best; each has the score of its best path.
+    beam_size and blank_skip_threshold, which make torchaudio's search cheaper, have no effect: no frame is skipped, and the best path needs no beam. With nbest > 1,
+    hypotheses are those within 12 nats of the best; the score of each is that of its best path.
     """
-    _ignores("the best path needs no beam, and no frame is skipped", beam_size=(beam_size, 10), blank_skip_threshold=(blank_skip_threshold, 0.95))
+    _warn_ignored("the best path needs no beam, and no frame is skipped", beam_size=(beam_size, 10), blank_skip_threshold=(blank_skip_threshold, 0.95))
     if nbest < 1:
-        raise ValueError(f"nbest is {nbest}")
+        raise ValueError(f"nbest is {nbest}, expected at least 1")
     if isinstance(tokens, (str, os.PathLike)):
         with open(tokens, encoding="utf-8") as file:
             tokens = [line.split()[0] for line in file if line.strip()]
     table = Symbols(tokens)
     first = table.text(0)
     if first is None or len(table) != len(tokens):
-        raise ValueError("tokens are empty or given twice")
-    # Only the `correct` topology keeps "a" held and "a a" apart in every path; the best path does not need it.
+        raise ValueError("there are no tokens, or a token is given twice")
+    # Only the `correct` topology distinguishes a held "a" from "a a" in every path. For the best path alone the cheaper default is enough.
     graph = build_ctc_graph(table, blank=first) if nbest == 1 else build_ctc_graph(table, blank=first, topology="correct")
     return CUCTCDecoder(graph, nbest)

@@ -31,7 +31,7 @@ _FLAGS = {name[len("WF_RESULT_") :].lower(): bit for name, bit in vars(_abi).ite
 
 
 class Word(NamedTuple):
-    """A word of the best path. Frames are half-open: [start, end). `confidence`: its posterior in the lattice, or None without one (lattice_beam)."""
+    """A word of the best path. Frames are half-open: [start, end). `confidence`: its posterior in the lattice; None without a lattice (lattice_beam)."""
 
     text: str
     start: int
@@ -41,7 +41,7 @@ class Word(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """One of the n best word sequences. `words`: with times, as in Result.words; None if the graph has no word aligner (Graph.word_aligner)."""
+    """One of the n best word sequences. `words` has times, like Result.words; it is None if the graph has no word aligner (Graph.word_aligner)."""
 
     text: str
     labels: list[int]
@@ -54,22 +54,26 @@ class Result:
 
     An utterance can fail without affecting the others, for example because of NaN scores. Then `error` is the exception, and reading any attribute except
     `num_frames` raises it:
-    FormatError for scores that are no numbers, ArgumentError for a matrix that does not fit the graph, OutOfMemoryError, LimitError.
+    ArgumentError for NaN scores or a matrix that does not fit the graph, OutOfMemoryError, LimitError.
 
-    text            str: the words joined by blanks
-    words           list of Word(text, start, end, label, confidence): frames [start, end), from the first of the word's first token to the last of its last. With a lattice,
-                    `confidence` is the word's posterior; it is computed when `words` is first read
-    cost            float, nats: graph_cost + acoustic_cost + scorer_cost of the best path; less is better
-    graph_cost      float, nats: arc weights, less word_score for each word, and the final cost
-    acoustic_cost   float, nats: -acoustic_scale times the log-likelihoods
-    scorer_cost     float, nats: of boosts and language models given while decoding
-    flags           frozenset of str: "not_final", no final state was reached; "narrowed", max_active cut the beam in some frame; "overflow", max_tokens did; "died", every token
-                    became impossible at frame num_decoded; "times_estimated", the graph has no word aligner for some words, so their times are rough (Graph.word_aligner)
-    alignment       array("i"): the input label of each frame; 0 where blank_skip_threshold skipped it
-    lattice         Lattice of every path within lattice_beam of the best, or None without lattice_beam. Not in pickles
+    text            str: the words, separated by spaces
+    words           list of Word(text, start, end, label, confidence): frames [start, end), from the first frame of the word's first token to the last frame of its
+                    last token. With a lattice, `confidence` is the word's posterior; it is computed when `words` is first read
+    cost            float, nats: graph_cost + acoustic_cost + scorer_cost of the best path; lower is better
+    graph_cost      float, nats: arc weights and the final cost, minus word_score for each word
+    acoustic_cost   float, nats: -acoustic_scale times the sum of the scores on the path
+    scorer_cost     float, nats: costs from boosts and from language models used while decoding
+    flags           frozenset of str:
+                    "not_final"        no final state was reached
+                    "narrowed"         max_active cut the beam in some frame
+                    "overflow"         max_tokens cut the beam in some frame
+                    "died"             no token was left at frame num_decoded
+                    "times_estimated"  the graph has no word aligner for some words, so their times are estimates (Graph.word_aligner)
+    alignment       array("i"): the input label of each frame; 0 for frames that blank_skip_threshold skipped
+    lattice         Lattice of all paths within lattice_beam of the best; None without lattice_beam. Not included in pickles
     error           the exception, or None
-    num_frames      frames of the scores
-    num_decoded     frames decoded: num_frames, unless "died"
+    num_frames      number of frames of the scores
+    num_decoded     number of frames decoded: num_frames, unless "died"
     num_tokens      tokens kept, summed over frames
     num_expanded    tokens expanded, summed over frames
     num_arcs        arcs expanded
@@ -126,14 +130,14 @@ class Result:
         words: list[Word] = self._values["words"]
         try:
             confidences = self._determinized().confidences([word.label for word in words])
-        except LimitError:  # too large a lattice: words without confidences, as from `warpfst decode --confidence`
+        except LimitError:  # the lattice is too large: leave out the confidences, like `warpfst decode --confidence`
             return
         self._values["words"] = [word._replace(confidence=confidence) for word, confidence in zip(words, confidences)]
 
     def nbest(self, n: int) -> list[Hypothesis]:
-        """The n best word sequences, or as many as are within the decoder's lattice_beam of the best. Needs lattice_beam."""
+        """The n best word sequences, or fewer if fewer are within the decoder's lattice_beam of the best. Needs lattice_beam."""
         if self.lattice is None:
-            raise ArgumentError("nbest needs a lattice: Decoder(..., lattice_beam=8)")
+            raise ArgumentError("nbest needs a lattice: set lattice_beam, as in Decoder(..., lattice_beam=8)")
         return [
             Hypothesis(" ".join(self._text_of(label) for label in path.words), path.words, path.cost, self._timed(path)) for path in self._determinized().nbest(n)
         ]
@@ -153,8 +157,8 @@ class Decoder(Handle):
         decoder = Decoder(graph, beam=15, max_active=10000, acoustic_scale=0.7, device="cuda")
         for result in decoder.decode(log_probs, lengths): print(result.text)
 
-    Options are the library's (`describe("decoder")`), as keywords or as a DecoderConfig. Calls from several threads take turns; threads that are to work at one
-    time need a decoder each, and may share the graph. Pickling carries graph and options.
+    Options are the library's (`describe("decoder")`), given as keywords or as a DecoderConfig. A decoder runs one call at a time; calls from other threads wait.
+    For threads that decode at the same time, make one decoder for each; they can share the graph. Pickling stores the graph and the options.
     """
 
     _free = lib.wf_decoder_free
@@ -168,11 +172,11 @@ class Decoder(Handle):
         lm: AnyLM | Sequence[AnyLM] | None = None,
         **options: Unpack[DecoderOptions],
     ) -> None:
-        """`words`: table of the output labels (default: the graph's own, else numbers).
+        """`words`: symbol table of the output labels (default: the graph's own; without one, words are numbers).
 
-        `lm`: a language model of any kind (LM, LargeLM, RnnLM), its path, a Scorer, or a list of such, to score with while decoding. Its costs are added to the graph's. So the
-        graph has no model of its own, or its costs are taken back: by a difference (`LargeLM.build(..., subtract=)`) or a Scorer (`Scorer.from_rnnlm(..., small=)`). An ARPA file,
-        or an LM, becomes a LargeLM first, in a temporary file; `LargeLM.build` does that once and for all.
+        `lm`: a language model of any kind (LM, LargeLM, RnnLM), its path, a Scorer, or a list of these. Its cost is added to each word while decoding. If the graph
+        already contains a language model, that model's costs must be subtracted: with a difference (`LargeLM.build(..., subtract=)`) or a Scorer
+        (`Scorer.from_rnnlm(..., small=)`). An ARPA file or an LM is first converted to a LargeLM in a temporary file; to convert it only once, use `LargeLM.build`.
         """
         self.graph = graph if isinstance(graph, Graph) else Graph(graph) if isinstance(graph, Fst) else Graph.load(graph)
         base = config if config is not None else DecoderConfig()
@@ -180,7 +184,7 @@ class Decoder(Handle):
         self._own_words = words
         self._table = words if words is not None else self.graph._table
         self._texts: dict[int, str] = {}
-        self._lock = threading.RLock()  # a callback may call the decoder again in the same thread
+        self._lock = threading.RLock()  # re-entrant, so that a call from a progress callback is detected instead of blocking
         self._busy = False
         self._stream = LEGACY_STREAM
         self._scored = False
@@ -196,7 +200,7 @@ class Decoder(Handle):
 
     def __reduce__(self) -> Any:
         if self._scored:
-            raise TypeError("a decoder with a scorer cannot be pickled: set language model and boosts where it is used")
+            raise TypeError("a decoder with a scorer cannot be pickled: set language model and boosts after unpickling")
         return _restore, (self.graph, self.config, self._own_words)
 
     def close(self) -> None:
@@ -204,12 +208,12 @@ class Decoder(Handle):
         for stream in list(self._streams):
             stream.close()
         if self._address is not None:
-            with self._turn():
+            with self._exclusive():
                 super().close()
 
     @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Allows one call at a time, and none from within a progress callback."""
+    def _exclusive(self) -> Iterator[None]:
+        """Runs one call at a time. Raises StateError for a call from within a progress callback."""
         with self._lock:
             if self._busy:
                 raise StateError("called from a progress callback of the same decoder")
@@ -217,36 +221,37 @@ class Decoder(Handle):
         report_warnings()
 
     def set_stream(self, stream: Any) -> None:
-        """GPU scores are ready in the order of this stream, for decoding after what it holds at the call.
+        """Sets the CUDA stream on which GPU scores are produced. Decoding then waits for the work that is on this stream at the time of the call to `decode`.
 
-        A CUDA stream's address, or an object of torch (cuda_stream), cupy (ptr), or with __cuda_stream__. Without this call the legacy default stream is used, and producers
-        are asked, by DLPack's rule, to let it wait for their work: correct for any stream of theirs. The stream must outlive its use.
+        `stream` is a CUDA stream's address, or an object of torch (cuda_stream), cupy (ptr), or any with __cuda_stream__. Without this call, the legacy default
+        stream is used, and DLPack asks producers to make it wait for their work, which is correct for producers on any stream. The stream must outlive the decoder's
+        use of it.
         """
         if hasattr(stream, "__cuda_stream__"):
             stream = stream.__cuda_stream__()[1]
         handle = int(getattr(stream, "cuda_stream", getattr(stream, "ptr", stream)))
-        with self._turn():
+        with self._exclusive():
             call("wf_decoder_set_stream", self.address, handle if handle > LEGACY_STREAM else None)
             self._stream = handle if handle != 0 else LEGACY_STREAM
 
     def set_boost(self, boost: Boost | None) -> None:
-        """Default boosts, for utterances without boosts of their own in `decode`. None: no boosts."""
+        """Sets the boosts of utterances for which `decode` is given none. None: no boosts."""
         scorer = as_scorer(boost, self._table, self._lm)
-        with self._turn():
+        with self._exclusive():
             if scorer is not None or self._scored:
                 call("wf_decoder_set_scorer", self.address, scorer and scorer.address)
             self._scored = scorer is not None
 
     def stream(self, **options: Unpack[StreamOptions]) -> Stream:
-        """An utterance whose scores arrive in chunks. Options: describe("stream")."""
-        with self._turn():
+        """Opens a stream: an utterance whose scores arrive in chunks. Options: describe("stream")."""
+        with self._exclusive():
             stream = Stream(self, c_options("stream", options))
         self._streams.add(stream)
         return stream
 
     def advance(self, streams: Sequence[Stream], chunks: Any, lengths: Any = None) -> list[StreamEvent]:
-        """Decodes the next chunk of each of several streams, over all the decoder's threads. Chunks: any form of a batch."""
-        with self._turn():
+        """Decodes the next chunk of each stream, on all threads of the decoder. `chunks` and `lengths` are given as log_probs and lengths in `decode`."""
+        with self._exclusive():
             batch = Batch(chunks, lengths, self._stream)
             if len(batch) != len(streams):
                 raise ValueError(f"{len(batch)} chunks for {len(streams)} streams")
@@ -264,20 +269,20 @@ class Decoder(Handle):
         graphs: Graph | Sequence[Graph | None] | None = None,
         progress: Progress | None = None,
     ) -> list[Result]:
-        """Decodes a batch. Returns one Result per utterance; it does not depend on the others.
+        """Decodes a batch. Returns one Result per utterance, which does not depend on the other utterances.
 
-        log_probs  natural logarithms, [frames, columns], [utterance, frame, column], or a list of [frames, columns]: float32, float16, or bfloat16 of numpy, torch, cupy, jax
-                   or anything else that speaks the buffer protocol or DLPack, on the CPU or (for a decoder on one) on a GPU. Nothing is copied on the host, but for float64,
-                   which becomes float32. Scores that look wrong give an InputWarning (check_scores=)
-        lengths    frames of each utterance, if shorter than the matrix
-        boost      words and phrases to favour, {"word": nats, "two words": nats}, or a Scorer, for every utterance; or a list of such, or None, for each
-        graphs     the decoder's graph with words added (Graph.add_words), for every utterance, or a list with one or None for each
-        progress   called with (stage, fraction) now and then; returning False raises CancelledError
+        log_probs  natural logarithms: [frames, columns], [utterances, frames, columns], or a list of [frames, columns]. float32, float16 or bfloat16 arrays of numpy,
+                   torch, cupy, jax, or any other object with the buffer protocol or DLPack, on the CPU or (if the decoder is on a GPU) on that GPU. Host memory is not
+                   copied, except float64, which is converted to float32. Scores that look wrong give an InputWarning (check_scores=)
+        lengths    number of frames of each utterance (default: all frames)
+        boost      words and phrases to favour, {"word": nats, "two words": nats}, or a Scorer, for all utterances; or a list with one of these or None per utterance
+        graphs     the decoder's graph with added words (Graph.add_words), for all utterances; or a list with one or None per utterance
+        progress   called from time to time with (stage, fraction); if it returns False, CancelledError is raised
         """
-        with self._turn():
+        with self._exclusive():
             batch = Batch(log_probs, lengths, self._stream)
             if batch.device is not None and self.config["device"] in (None, "cpu"):
-                raise ValueError("the scores are on a GPU and the decoder is not: Decoder(..., device='cuda'), or move them (x.cpu())")
+                raise ValueError("the scores are on a GPU, but the decoder is on the CPU: use Decoder(..., device='cuda'), or move the scores (x.cpu())")
             searched = _graph_of_each(graphs, len(batch))
             scorers = [] if boost is None else for_batch(boost, [self._table if graph is None else graph._table for graph in searched], self._lm)
             utterances = (_abi.wf_utterance * len(batch))()
@@ -306,7 +311,7 @@ class Decoder(Handle):
         return text
 
     def _texts_of(self, graph: Graph | None) -> Callable[[int], str]:
-        """Label texts of an utterance that was decoded with added words."""
+        """A function from labels to texts, for an utterance decoded with this graph."""
         table = None if graph is None else graph._table
         return (lambda label: table.added(label) or self._text(label)) if isinstance(table, ExtendedSymbols) else self._text
 
@@ -319,7 +324,7 @@ class Decoder(Handle):
             return Result(raw.num_frames, {}, exception_of(raw.status, decode_text(raw.message) or ""))
         words = self._words_of(raw.words, raw.num_words, graph)
         alignment = array.array("i")
-        if raw.num_decoded and raw.alignment:  # streams may forget it
+        if raw.num_decoded and raw.alignment:  # streams with forget=True have no alignment
             alignment.frombytes(ctypes.string_at(raw.alignment, 4 * raw.num_decoded))
         values = {
             name: getattr(raw, name)
@@ -340,14 +345,19 @@ class Decoder(Handle):
         return Result(raw.num_frames, values, None, self._texts_of(graph), aligner)
 
     def plan(self) -> dict[str, int]:
-        """Bytes of the largest plan executed so far, on each GPU (wf_plan); all 0 on the CPU."""
+        """Bytes on each GPU of the largest batch so far (wf_plan). All 0 on the CPU."""
         plan = _abi.wf_plan()
         lib.wf_decoder_plan(self.address, ctypes.byref(plan))
         return as_dict(plan)
 
     def lm_stats(self) -> dict[str, float]:
-        """Of on-the-fly n-gram models on GPUs (`Scorer.from_lm(..., placement="hybrid")`): gpu_bytes, host_bytes, cache_hits, host_reads, the bus_bytes of these reads,
-        and stall_cycles and stall_s that warps waited for them (wf_lm_stats); all 0 on the CPU."""
+        """Counters of n-gram models that GPUs read while decoding (`Scorer.from_lm(..., placement="hybrid")`); see wf_lm_stats. All 0 on the CPU.
+
+        gpu_bytes, host_bytes     memory in use
+        cache_hits, host_reads    n-grams found in the cache, and n-grams read from host memory
+        bus_bytes                 bytes moved by these reads
+        stall_cycles, stall_s     time that warps waited for them
+        """
         stats = _abi.wf_lm_stats()
         lib.wf_decoder_lm_stats(self.address, ctypes.byref(stats))
         return as_dict(stats)
@@ -368,7 +378,7 @@ def _restore(graph: Graph, config: DecoderConfig, words: Symbols | None) -> Deco
 
 
 def cuda_available() -> str | None:
-    """None if decoding on GPU 0 works here, else why not: built without CUDA, no driver, no GPU."""
+    """None if decoding works on GPU 0, else the reason as text: built without CUDA, no driver, no GPU."""
     loop = Graph(Fst.from_arcs([(0, 0, 1, 0, 0.0)], {0: 0.0}))
     try:
         Decoder(loop, device="cuda").close()

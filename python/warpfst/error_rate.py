@@ -1,4 +1,4 @@
-"""Word error rate, counted as NIST's sclite counts it."""
+"""Word error rate, computed like NIST's sclite."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ def _transcript(key: str, words: str | Sequence[str]) -> Any:
 
 
 class Wer(Handle):
-    """Totals over utterances, and the alignment of the last one. One thread at a time."""
+    """Totals over utterances, and the alignment of the last one. Not thread-safe."""
 
     _free = lib.wf_wer_free
 
     def __init__(self, ignore: Sequence[str] = (), **options: Unpack[WerOptions]) -> None:
-        """`ignore`: words dropped from both sides ("<unk>")."""
+        """`ignore`: words removed from references and hypotheses, such as "<unk>"."""
         super().__init__(create("wf_wer_create", c_options("wer", options)))
         for word in ignore:
             call("wf_wer_ignore", self.address, encode_text(word))
 
     def add(self, reference: str | Sequence[str], hypothesis: str | Sequence[str], key: str = "") -> Counts:
-        """Aligns one utterance, adds it to the totals, and returns its own counts. Words apart by blanks, or lists."""
+        """Aligns one utterance, adds it to the totals, and returns its counts. Words are given as a text with spaces between them, or as a list."""
         counts = _abi.wf_wer_counts()
         left, right = _transcript(key, reference), _transcript(key, hypothesis)
         call("wf_wer_add", self.address, ctypes.byref(left), ctypes.byref(right), ctypes.byref(counts))
@@ -75,7 +75,7 @@ class Wer(Handle):
 
     @property
     def alignment(self) -> list[Pair]:
-        """Of the utterance added last."""
+        """The alignment of the utterance added last."""
         count = ctypes.c_size_t()
         pairs = lib.wf_wer_alignment(self.address, ctypes.byref(count))
         return [Pair(pair.step.decode(), decode_text(pair.reference), decode_text(pair.hypothesis)) for pair in pairs[: count.value]]
@@ -88,10 +88,10 @@ class Wer(Handle):
 def wer(
     references: Mapping[str, str | Sequence[str]] | Sequence[str], hypotheses: Mapping[str, str | Sequence[str]] | Sequence[str], **options: Unpack[WerOptions]
 ) -> Counts:
-    """Word error rate of a set: two lists side by side, or two mappings by key, where a missing hypothesis counts as empty."""
+    """Word error rate of several utterances: two lists in the same order, or two mappings by key. In mappings, a missing hypothesis counts as empty."""
     total = Wer(**options)
     if isinstance(references, Mapping) != isinstance(hypotheses, Mapping):
-        raise TypeError("references and hypotheses are both mappings, or both lists")
+        raise TypeError("references and hypotheses must both be mappings, or both lists")
     if isinstance(references, Mapping) and isinstance(hypotheses, Mapping):
         if strangers := set(hypotheses) - set(references):
             raise ValueError(f"{len(strangers)} hypotheses without a reference, such as {min(strangers)!r}")
@@ -110,7 +110,7 @@ class _Transcripts(Handle):
 
 
 def read_transcripts(path: str | os.PathLike[str]) -> dict[str, list[str]]:
-    """Words by utterance, from Kaldi text, sclite trn, CTM, or JSON lines, recognised by content."""
+    """Reads the words of each utterance from Kaldi text, sclite trn, CTM, or JSON lines. The format is detected from the content."""
     with _Transcripts(create("wf_transcripts_read", encode_path(path), _abi.WF_TRANSCRIPT_AUTO)) as table:
         result = {}
         for i in range(lib.wf_transcripts_count(table.address)):

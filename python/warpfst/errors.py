@@ -1,27 +1,30 @@
-"""Exceptions: one class a status of the C library, each also a builtin kind where one fits, so that `except ValueError` works too.
+"""Exceptions: one class for each status of the C library. Where a builtin exception fits, the class also derives from it, so `except ValueError` works, too.
 
-The message is the C library's: it names file, line or frame, what was found and what was expected.
+Messages come from the C library. They name the file, line or frame, what was found and what was expected.
 """
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """Anything the library refuses or fails at. `status` is the C status name, such as "ERR_FORMAT"."""
+    """Base class of all errors of the library. `status` is the name of the C status, such as "ERR_FORMAT"."""
 
     status = "ERR"
 
 
 class InputWarning(UserWarning):
-    """Input that is likely wrong: scores that are no log-probabilities, words that differ in case, lines left out. `warnings.filterwarnings` silences them or makes them errors."""
+    """Input that is probably wrong: scores that are not log-probabilities, words that differ only in case, skipped lines.
+
+    `warnings.filterwarnings` can silence these warnings or turn them into errors.
+    """
 
 
 class IgnoredOptionWarning(UserWarning):
-    """An option of warpfst.compat was given that has no effect here."""
+    """An option was given to warpfst.compat that has no effect in this library."""
 
 
 class ArgumentError(Error, ValueError):
-    """Among others: scores with NaN."""
+    """An invalid argument, for example scores with NaN."""
 
     status = "ERR_ARGUMENT"
 
@@ -41,7 +44,7 @@ class FormatError(Error, ValueError):
 
 
 class LimitError(Error):
-    """An option's limit, or one of the formats', is exceeded."""
+    """A limit is exceeded: one set by an option, or one of a file format."""
 
     status = "ERR_LIMIT"
 
@@ -51,7 +54,7 @@ class UnsupportedError(Error, NotImplementedError):
 
 
 class NotDeterminizableError(Error):
-    """The message holds a witness: two outputs for one input."""
+    """The fst cannot be determinized. The message shows an input string with two outputs."""
 
     status = "ERR_NOT_DETERMINIZABLE"
 
@@ -61,19 +64,19 @@ class NegativeCycleError(Error, ArithmeticError):
 
 
 class StateError(Error):
-    """Called in the wrong state, such as on an object that was closed."""
+    """A call in the wrong state, for example on a closed object."""
 
     status = "ERR_STATE"
 
 
 class DeviceError(Error):
-    """No such GPU, a library built without CUDA, or a failing device."""
+    """The GPU does not exist, the library was built without CUDA, or the device failed."""
 
     status = "ERR_DEVICE"
 
 
 class CancelledError(Error):
-    """A progress callback asked to stop."""
+    """A progress callback returned False."""
 
     status = "ERR_CANCELLED"
 

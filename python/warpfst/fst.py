@@ -1,4 +1,4 @@
-"""Weighted finite-state transducers: the immutable container and its files. The operations are in operations.py."""
+"""Weighted finite-state transducers: the immutable container and its file formats. The operations are in operations.py."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def choose(value: str, names: tuple[str, ...], what: str) -> int:
 
 
 def array_view(pointer: Any, count: int, owner: object, typecode: Any = "") -> memoryview:
-    """A read-only view of what a ctypes pointer points to, which keeps `owner` alive; numpy.asarray takes it without a copy.
+    """A read-only view of the memory at a ctypes pointer. It keeps `owner` alive. numpy.asarray takes it without a copy.
 
-    `typecode` makes it one of plain numbers, which Python can index too.
+    With `typecode`, elements are plain numbers, which Python can also index.
     """
     if not count or not pointer:
         return memoryview(array.array(typecode)) if typecode else memoryview((pointer._type_ * 0)())
@@ -53,37 +53,37 @@ def array_view(pointer: Any, count: int, owner: object, typecode: Any = "") -> m
 
 
 class Fst(Handle):
-    """A transducer. Immutable: any number of threads may use it at once; operations make new ones."""
+    """A weighted transducer. Immutable and thread-safe; operations return new ones."""
 
     _free = lib.wf_fst_free
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Fst:
-        """Reads warpfst's own format, or OpenFst's vector and const (standard, log, log64)."""
+        """Reads a file in warpfst's native format, or in OpenFst's vector or const format (standard, log or log64 arcs)."""
         return cls(create("wf_fst_read", encode_path(path)))
 
     def write(self, path: str | os.PathLike[str], format: Format = "native") -> None:
-        """Writes a file: "native" is mapped and usable at once, "vector" and "const" are OpenFst's."""
+        """Writes a file. "native" files are memory-mapped when read, so they open at once; "vector" and "const" are OpenFst's formats."""
         call("wf_fst_write", self.address, encode_path(path), choose(format, _FORMATS, "format"))
 
     @classmethod
     def compile(
         cls, path: str | os.PathLike[str], isymbols: SymbolsLike | None = None, osymbols: SymbolsLike | None = None, **options: Unpack[TextOptions]
     ) -> Fst:
-        """Reads AT&T text, as OpenFst's fstcompile does."""
+        """Reads AT&T text, like OpenFst's fstcompile."""
         tables = [None if table is None else as_symbols(table) for table in (isymbols, osymbols)]
         return cls(create("wf_fst_compile", encode_path(path), *(table and table.address for table in tables), c_options("text", options)))
 
     @classmethod
     def from_text(cls, text: str, isymbols: SymbolsLike | None = None, osymbols: SymbolsLike | None = None, **options: Unpack[TextOptions]) -> Fst:
-        """`compile` for text in memory: a line an arc, `source target ilabel olabel [weight]`, or a final state, `state [weight]`."""
+        """`compile` for text in memory. A line is an arc, `source target ilabel olabel [weight]`, or a final state, `state [weight]`."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "fst.txt")
             path.write_text(text, encoding="utf-8")
             return cls.compile(path, isymbols, osymbols, **options)
 
     def to_text(self, **options: Unpack[TextOptions]) -> str:
-        """AT&T text, as OpenFst's fstprint has it."""
+        """AT&T text, like that of OpenFst's fstprint."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "fst.txt")
             call("wf_fst_print", self.address, encode_path(path), None, None, c_options("text", options))
@@ -100,13 +100,13 @@ class Fst(Handle):
         isymbols: Symbols | None = None,
         osymbols: Symbols | None = None,
     ) -> Fst:
-        """From arcs (source, target, ilabel, olabel, weight) and final costs by state. States are 0 up to the largest one named."""
+        """Makes an fst from arcs (source, target, ilabel, olabel, weight) and final costs by state. States are numbered from 0 to the largest state given."""
         arcs = list(arcs)
         states = [start, *finals, *(state for arc in arcs for state in arc[:2])]
         if min(states) < 0 or max(states) >= 2**31:
-            raise ValueError("states are numbers from 0 to 2^31 - 1")
+            raise ValueError("states must be numbers from 0 to 2^31 - 1")
         if max(states) > 2 * (len(arcs) + len(finals)) + 1000:
-            raise ValueError(f"state {max(states)} is far beyond the number of states that the arcs can join: number them from 0")
+            raise ValueError(f"state {max(states)} is far larger than the number of states that {len(arcs)} arcs can connect: number states from 0")
         sources = (ctypes.c_uint32 * len(arcs))(*(arc[0] for arc in arcs))
         raw = (_abi.wf_arc * len(arcs))(*(_abi.wf_arc(target, weight, _label(ilabel), _label(olabel)) for _, target, ilabel, olabel, weight in arcs))
         return cls._built(semiring, max(states) + 1, start, finals, len(arcs), sources, raw, isymbols, osymbols)
@@ -164,7 +164,7 @@ class Fst(Handle):
         return Symbols._share(lib.wf_fst_osymbols(self.address))
 
     def _share(self) -> Fst:
-        """A reference of its own, so that views outlive close()."""
+        """A new reference, so that views stay valid after close()."""
         return Fst(lib.wf_fst_ref(self.address))
 
     @property
@@ -179,11 +179,11 @@ class Fst(Handle):
 
     @property
     def final_costs(self) -> memoryview:
-        """float32 [num_states], infinity where not final. No copy."""
+        """float32 [num_states]; infinity for states that are not final. No copy."""
         return array_view(self._view.final_cost, self.num_states, self._share(), "f")
 
     def arcs_of(self, state: int) -> list[Arc]:
-        """The arcs of one state, for loops in Python."""
+        """The arcs of one state as a list, for loops in Python."""
         view = self._view
         if not 0 <= state < view.num_states:
             raise IndexError(f"state {state} of {view.num_states}")
@@ -191,30 +191,30 @@ class Fst(Handle):
 
     @property
     def properties(self) -> frozenset[str]:
-        """Those that hold: "acceptor", "acyclic", "ideterministic" and so on, found out on the first call."""
+        """The properties that the fst has: "acceptor", "acyclic", "ideterministic" and so on. Computed on the first call."""
         bits = lib.wf_fst_properties(self.address)
         return frozenset(name[8:].lower() for name, bit in vars(_abi).items() if name.startswith("WF_PROP_") and bits & bit)
 
     def info(self) -> dict[str, int]:
-        """Counts of everything there is to count (`warpfst info`)."""
+        """Numbers of final states, epsilons, accessible states and so on (`warpfst info`)."""
         info = sized(_abi.wf_fst_info)
         call("wf_fst_get_info", self.address, ctypes.byref(info))
         return as_dict(info)
 
     def with_symbols(self, isymbols: Symbols | None = None, osymbols: Symbols | None = None) -> Fst:
-        """The same arrays with other symbol tables (None: without). Cheap."""
+        """The same arrays with other symbol tables (None: no table). Does not copy the arrays."""
         return Fst(create("wf_fst_with_symbols", self.address, isymbols and isymbols.address, osymbols and osymbols.address))
 
     def with_word_aligner(self, aligner: Handle | None) -> Fst:
-        """The same arrays, and how words are found in alignments (WordAligner): a graph made of it gives exact word times. None: without."""
+        """The same arrays with a WordAligner (None: without), so that a graph made from the fst gives exact word times."""
         return Fst(create("wf_fst_with_word_aligner", self.address, aligner and aligner.address))
 
     def with_semiring(self, semiring: Semiring) -> Fst:
-        """The same arrays in another semiring; the numbers stay as they are. Cheap."""
+        """The same arrays in another semiring. Weights are not changed. Does not copy the arrays."""
         return Fst(create("wf_fst_with_semiring", self.address, choose(semiring, _SEMIRINGS, "semiring")))
 
     def with_weights(self, weights: Sequence[float]) -> Fst:
-        """A copy whose arcs have other weights, in the order of `arcs`: a list, an array, or anything else of floats that has a length."""
+        """A copy with other arc weights, given in the order of `arcs` as a list, an array, or another sequence of floats."""
         if len(weights) != self.num_arcs:
             raise ValueError(f"{len(weights)} weights for {self.num_arcs} arcs")
         if self.start is None:
@@ -222,14 +222,14 @@ class Fst(Handle):
         sources, arcs, offsets = array.array("I"), array.array("f"), self.arc_offsets
         for state in range(self.num_states):
             sources.extend([state] * (offsets[state + 1] - offsets[state]))
-        arcs.frombytes(bytes(self.arcs))  # 16 bytes an arc, its weight second
+        arcs.frombytes(bytes(self.arcs))  # an arc has 16 bytes; its second field is the weight
         arcs[1::4] = weights if isinstance(weights, array.array) and weights.typecode == "f" else array.array("f", weights)
         finals = {state: cost for state, cost in enumerate(self.final_costs) if cost != float("inf")}
         from_states, memory = (ctypes.c_void_p(part.buffer_info()[0]) for part in (sources, arcs))
         return Fst._built(self.semiring, self.num_states, self.start, finals, len(sources), from_states, memory, self.isymbols, self.osymbols)
 
     def to_bytes(self) -> bytes:
-        """The native file, in memory: what pickling carries."""
+        """The contents of a native file. Pickling uses it."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "fst.wfst")
             self.write(path)
@@ -237,7 +237,7 @@ class Fst(Handle):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Fst:
-        """From the contents of any file that `read` knows."""
+        """Makes an fst from the contents of any file that `read` can read."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "fst.wfst")
             path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""Decoding graphs: from tokens, lexicon and language model; or any Fst over (acoustic label : word)."""
+"""Decoding graphs, made from tokens, lexicon and language model, or from any Fst with acoustic labels as input and words as output."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from ._option_types import ArpaOptions, CtcGraphOptions, DecoderOptions, HmmGraphOptions, LexiconOptions
 
     class CtcOptions(CtcGraphOptions, LexiconOptions, ArpaOptions):
-        """What build_ctc_graph takes besides its own arguments."""
+        """Options of build_ctc_graph besides its named arguments."""
 
     class HmmOptions(HmmGraphOptions, LexiconOptions, ArpaOptions):
-        """What build_hmm_graph takes besides its own arguments."""
+        """Options of build_hmm_graph besides its named arguments."""
 
 
 Path = Union[str, "os.PathLike[str]"]
 
 
 class _Spoken(NamedTuple):
-    """A phrase to add: its cost, and of each word the label and those of its tokens."""
+    """A phrase to add: its cost, and for each word (label of the word, labels of its tokens)."""
 
     cost: float
     words: tuple[tuple[int, tuple[int, ...]], ...]
 
 
 class Graph(Handle):
-    """A decoding graph, checked and laid out for the decoder. Immutable: any number of decoders and threads may share it.
+    """A decoding graph: an fst that was checked and laid out for the decoder. Immutable; any number of decoders and threads can share it.
 
-    `columns`: column of the scores for each input label (entry 0 is not looked at), None: column = label - 1.
+    `columns`: score column of each input label (entry 0 is ignored). None: column = label - 1.
     """
 
     _free = lib.wf_graph_free
@@ -54,21 +54,21 @@ class Graph(Handle):
         table = None if columns is None else (ctypes.c_int32 * len(columns))(*columns)
         super().__init__(create("wf_graph_create", fst.address, table, 0 if table is None else len(table)))
         self._columns = None if columns is None else tuple(columns)
-        self._given = fst if self.classes else None  # C keeps the places of classes closed
-        self._base: Graph = self  # without added words
+        self._given = fst if self.classes else None  # in the C graph the arcs of classes are disabled; pickling and saving need the original
+        self._base: Graph = self  # the graph without added words
         self._added: tuple[tuple[str | None, tuple[_Spoken, ...]], ...] = ()
         self._table: Symbols | ExtendedSymbols | None = self.fst.osymbols
 
     @classmethod
     def load(cls, path: Path, columns: Sequence[int] | None = None) -> Graph:
-        """Reads a graph from any file that Fst.read knows. PATH.columns, if it is there, holds `label column` lines."""
+        """Reads a graph from any file that Fst.read can read. If PATH.columns exists, columns are read from its lines `label column`."""
         beside = pathlib.Path(f"{os.fspath(path)}.columns")
         if columns is None and beside.exists():
             columns = _read_columns(beside)
         return cls(Fst.read(path), columns)
 
     def save(self, path: Path) -> None:
-        """Writes the graph, added words written out, and PATH.columns if it has a table of columns."""
+        """Writes the graph, with added words expanded into it, and its column table, if it has one, to PATH.columns."""
         (self._given or self.to_fst()).write(path)
         beside = pathlib.Path(f"{os.fspath(path)}.columns")
         if self._columns is not None:
@@ -78,23 +78,23 @@ class Graph(Handle):
 
     @property
     def fst(self) -> Fst:
-        """What it searches; with added words, their base's (`to_fst` has them all)."""
+        """The fst that is searched, without added words (`to_fst` includes them)."""
         return Fst(lib.wf_fst_ref(lib.wf_graph_fst(self.address)))
 
     def to_fst(self) -> Fst:
-        """All that is searched, added words written out."""
+        """The fst that is searched, with added words expanded into it."""
         if not self._added:
             return self.fst
         return Fst(create("wf_graph_to_fst", self.address)).with_symbols(self.fst.isymbols, self.words)
 
     @property
     def words(self) -> Symbols | None:
-        """The table of its output labels, if it has one; added words included (the first call then copies the table)."""
+        """The symbol table of the output labels, including added words; None: no table. With added words, the first call copies the table."""
         return self._table.whole() if isinstance(self._table, ExtendedSymbols) else self._table
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Where words can be added: `build_ctc_graph(..., classes="<contact>", topology="compact")`."""
+        """The classes to which words can be added: `build_ctc_graph(..., classes="<contact>", topology="compact")`."""
         return tuple(decode_text(lib.wf_graph_class(self.address, i)) or "" for i in range(lib.wf_graph_num_classes(self.address)))
 
     def add_words(
@@ -105,15 +105,16 @@ class Graph(Handle):
         pronunciations: Pronunciations | None = None,
         **options: Unpack[LexiconOptions],
     ) -> Graph:
-        """The graph with words in the places of a class. It shares everything with this one, so each utterance or stream may have its own (`decode(..., graphs=)`).
+        """Returns the graph with words added to a class. It shares memory with this graph, so each utterance or stream can have its own (`decode(..., graphs=)`).
 
-        phrases         words, or several apart by blanks; or phrase -> cost in nats, -ln P(phrase | class), on top of what the language model says of the class
-        word_class      "<contact>"; None: the only one. Another class: add to the result
-        pronunciations  word -> tokens, "AH B", ["AH", "B"], or a list of several such. Words without are spelled with the tokens
-        options         of spelling: word_start=, merges=, ... (table "lexicon")
+        phrases         words or phrases (words separated by spaces); or a mapping phrase -> cost in nats, -ln P(phrase | class), which is added to the language
+                        model's cost of the class
+        word_class      name of the class, such as "<contact>"; None: the graph's only class. To add to several classes, call add_words on the result
+        pronunciations  mapping word -> tokens: "AH B", ["AH", "B"], or a list of several of these. Other words are spelled with the tokens
+        options         options of spelling: word_start=, merges=, ... (table "lexicon")
         """
         if self._table is None:
-            raise ArgumentError("the graph has no table of words")
+            raise ArgumentError("the graph has no symbol table of words")
         costs = dict(phrases) if isinstance(phrases, Mapping) else dict.fromkeys([phrases] if isinstance(phrases, str) else phrases, 0.0)
         split_phrases = {phrase: phrase.split() for phrase in costs}
         texts = list(dict.fromkeys(word for words in split_phrases.values() for word in words))
@@ -128,7 +129,7 @@ class Graph(Handle):
 
     def _with(self, word_class: str | None, spoken: tuple[_Spoken, ...], table: ExtendedSymbols) -> Graph:
         phrases = (_abi.wf_added_phrase * len(spoken))()
-        kept: list[Any] = []  # what C borrows for the call
+        kept: list[Any] = []  # keeps the arrays that C borrows alive during the call
         for phrase, (cost, words) in zip(phrases, spoken):
             c_words = (_abi.wf_spoken_word * len(words))()
             for c_word, (label, tokens) in zip(c_words, words):
@@ -146,7 +147,7 @@ class Graph(Handle):
 
     @property
     def word_aligner(self) -> WordAligner | None:
-        """How its words are found in alignments, added words included; None: unknown, and word times are estimates."""
+        """The word aligner of the graph, which also covers added words. None: there is none, so word times are estimates."""
         address = lib.wf_graph_word_aligner(self.address)
         return WordAligner(lib.wf_word_aligner_ref(address)) if address else None
 
@@ -156,18 +157,24 @@ class Graph(Handle):
 
     @property
     def min_columns(self) -> int:
-        """Score matrices need at least this many columns."""
+        """The number of columns that score matrices need at least."""
         return int(lib.wf_graph_min_columns(self.address))
 
     def plan(self, num_utterances: int, max_frames: int, *, sum_frames: int = 0, num_processors: int = 0, **options: Unpack[DecoderOptions]) -> dict[str, int]:
-        """Bytes that decoding such a batch takes on each GPU (wf_plan); nothing is allocated there. `num_processors`: of a GPU that need not be here (132: H200)."""
+        """Bytes that decoding such a batch takes on each GPU (wf_plan). Nothing is allocated on a GPU.
+
+        `num_processors`: plan for a GPU with this many multiprocessors (H200: 132), which need not be present.
+        """
         shape = _abi.wf_batch_shape(num_utterances=num_utterances, max_frames=max_frames, sum_frames=sum_frames, num_processors=num_processors)
         out = _abi.wf_plan()
         call("wf_plan_bytes", self.address, CStruct("decoder", options).pointer, ctypes.byref(shape), ctypes.byref(out))
         return as_dict(out)
 
     def plan_streams(self, num_streams: int = 0, *, scored: bool = False, num_processors: int = 0, **options: Unpack[DecoderOptions]) -> dict[str, int]:
-        """Bytes that so many open streams take on each GPU, and how many fit (wf_stream_plan); nothing is allocated there. `scored`: with scorers or added words."""
+        """Bytes that this many open streams take on each GPU, and how many fit (wf_stream_plan). Nothing is allocated on a GPU.
+
+        `scored`: the streams have scorers or added words.
+        """
         shape = _abi.wf_stream_shape(num_streams=num_streams, scored=scored, num_processors=num_processors)
         out = _abi.wf_stream_plan()
         call("wf_plan_streams", self.address, CStruct("decoder", options).pointer, ctypes.byref(shape), ctypes.byref(out))
@@ -195,9 +202,9 @@ def _restore(graph: Graph, added: Sequence[tuple[str | None, tuple[_Spoken, ...]
 
 
 def _tokens_of(words: Sequence[str], pronunciations: Pronunciations, tokens: Symbols | None, options: Mapping[str, Any]) -> dict[str, list[tuple[int, ...]]]:
-    """Labels of each word's tokens, one or several ways: as given, else as spelled."""
+    """The pronunciations of each word as token labels: those given, else the spelling of the word."""
     if tokens is None:
-        raise ArgumentError("the graph has no table of tokens")
+        raise ArgumentError("the graph has no symbol table of tokens")
     given = {word: pronunciations[word] for word in words if word in pronunciations}
     spelled = [word for word in words if word not in given]
     found: dict[str, list[tuple[int, ...]]] = {word: [] for word in words}
@@ -218,14 +225,14 @@ def _read_columns(path: pathlib.Path) -> list[int]:
             raise ValueError(f"{path}:{number}: {line!r}, expected `label column`")
         pairs[int(fields[0])] = int(fields[1])
     if pairs and max(pairs) > 100 * len(pairs) + 1000:
-        raise ValueError(f"{path}: label {max(pairs)} is far beyond the {len(pairs)} labels listed")
+        raise ValueError(f"{path}: label {max(pairs)} is far larger than the number of labels listed, {len(pairs)}")
     return [pairs.get(label, -1) for label in range(max(pairs, default=0) + 1)]
 
 
 def _as_lexicon(source: Path | Lexicon | Pronunciations, tokens: Symbols, options: Mapping[str, Any]) -> Lexicon:
     if isinstance(source, Lexicon):
         if options:
-            raise TypeError(f"{', '.join(options)}: the lexicon was read already")
+            raise TypeError(f"{', '.join(options)}: options of reading a lexicon cannot be used with a Lexicon object")
         return source
     if isinstance(source, Mapping):
         return Lexicon.from_dict(source, tokens, **options)
@@ -233,20 +240,20 @@ def _as_lexicon(source: Path | Lexicon | Pronunciations, tokens: Symbols, option
 
 
 def _any_words(words: Symbols) -> Fst:
-    """A grammar that takes every sequence of words at no cost."""
+    """A grammar that accepts every sequence of words at cost 0."""
     reserved = ("<eps>", "<s>", "</s>")
     labels = [label for text, label in words if label and text not in reserved and not text.startswith("#")]
     return Fst.from_arcs([(0, 0, label, label, 0.0) for label in labels], {0: 0.0}, isymbols=words, osymbols=words)
 
 
 class _Parts:
-    """Lexicon, language model or grammar, and words of a graph; they must outlive the call that borrows them."""
+    """Lexicon, language model or grammar, and word table of a graph. They must outlive the C call that borrows them."""
 
     def __init__(
         self, tokens: Symbols, lexicon: Any, lm: Any, grammar: Any, words: SymbolsLike | None, lexicon_options: Any, arpa_options: Any, classes: str | None = None
     ) -> None:
         if lm is not None and grammar is not None:
-            raise TypeError("a graph has either a language model or a grammar")
+            raise TypeError("give either a language model or a grammar, not both")
         self.words = None if words is None else as_symbols(words)
         self.lexicon = None if lexicon is None else _as_lexicon(lexicon, tokens, lexicon_options)
         self.grammar = grammar if isinstance(grammar, Fst) or grammar is None else Fst.read(grammar)
@@ -261,7 +268,7 @@ class _Parts:
         if self.lexicon is None:
             table = self.words or (self.lm.words if self.lm else self.grammar.osymbols if self.grammar else None)
             if table is None:
-                raise TypeError("words: the grammar has no symbol table")
+                raise TypeError("the grammar has no symbol table: give words=")
             self.lexicon = Lexicon.spell(table, tokens, **lexicon_options)
 
     def fill(self, parts: Any) -> None:
@@ -295,12 +302,12 @@ def build_ctc_graph(
 ) -> Graph:
     """A decoding graph for a CTC model.
 
-    tokens   what the columns of the scores are: a token table or its path, or the list of texts by column
-    lexicon  path, Lexicon, or word -> pronunciation; without: words of the LM (or `words`) are spelled with the tokens
-    lm       file as for LM.read, or LM; or `grammar`, an Fst over words. With neither, any sequence of words, all alike
+    tokens   the tokens of the score columns: a token table or its path, or a list with the token of each column
+    lexicon  path, Lexicon, or mapping word -> pronunciation. Without it, the words of the LM (or of `words`) are spelled with the tokens
+    lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words. With neither, every sequence of words is allowed at the same cost
     options  topology="correct|compact|minimal|eesen", silence=, backoff=, ...: tables "ctc_graph", "lexicon" and "arpa"
 
-    tokens alone give a graph whose words are the tokens: the best path, repeats collapsed (topology= asks for one of the named ones instead).
+    With `tokens` alone, the words of the graph are the tokens: it finds the best path and collapses repeats. topology= selects a named topology instead.
     """
     table = as_symbols(tokens)
     graph_options, lexicon_options, arpa_options = split(options, "ctc_graph", "lexicon", "arpa")
@@ -316,14 +323,14 @@ _CHANGE_COST = 2**-10  # nats; see _tokens_graph
 
 
 def _tokens_graph(tokens: Symbols, graph_options: Mapping[str, Any], lexicon_options: Mapping[str, Any]) -> Graph:
-    """Tokens as words. Without a topology: repeats collapse, 4 arcs a token.
+    """A graph whose words are the tokens. Without topology=, it collapses repeats with 4 arcs per token.
 
-    The `correct` topology has arcs from every token to every other. Here a token leads to all through one hub, at a cost too small to matter, but more than the nothing of
-    staying: so of a token held and the same token twice, which have the same scores, the first always wins.
+    The `correct` topology has arcs from every token to every other one. Here, tokens are connected through one hub state. The epsilon arc to the hub costs
+    _CHANGE_COST, which is too small to matter, but more than a self-loop. So of two paths with the same scores, a held token and the same token twice, the held token wins.
     """
     unknown = {*graph_options, *lexicon_options} - {"topology", "blank"}
     if unknown:
-        raise TypeError(f"{', '.join(sorted(unknown))}: of no use without words")
+        raise TypeError(f"{', '.join(sorted(unknown))}: needs words (a lexicon, a language model, a grammar or words=)")
     labels, num_tokens = token_labels(tokens)
     blank = token_blank(tokens, lexicon_options.get("blank"))
     if "topology" in graph_options:
@@ -338,7 +345,7 @@ def _tokens_graph(tokens: Symbols, graph_options: Mapping[str, Any], lexicon_opt
 
 
 def read_hmm(am: Path | Hmm, tree: Path | None = None, lang: Path | None = None) -> Hmm:
-    """An acoustic model's HMMs from a folder of CMU Sphinx (mdef) or Kaldi (final.mdl, tree), or from Kaldi's final.mdl itself."""
+    """Reads the HMMs of an acoustic model: a model folder of CMU Sphinx (mdef), a folder of Kaldi (final.mdl, tree), or Kaldi's final.mdl."""
     if isinstance(am, Hmm):
         return am
     folder = pathlib.Path(am)
@@ -361,11 +368,11 @@ def build_hmm_graph(
     progress: Progress | None = None,
     **options: Unpack[HmmOptions],
 ) -> Graph:
-    """A decoding graph H o C o L o G for a hybrid model; decode with acoustic_scale = 1 / lm_weight (6.5 for Sphinx, 1 for Kaldi unless given).
+    """A decoding graph H o C o L o G for a hybrid model. Decode with acoustic_scale = 1 / lm_weight (default of lm_weight: 6.5 for Sphinx, 1 for Kaldi).
 
-    am       folder of CMU Sphinx or Kaldi, final.mdl, or Hmm; `tree` and `lang` are Kaldi's
-    lexicon  path, Lexicon, word -> phones, or Kaldi's L_disambig.fst as an Fst
-    lm       file as for LM.read, or LM; or `grammar`, an Fst over words
+    am       model folder of CMU Sphinx or Kaldi, final.mdl, or Hmm. `tree` and `lang` are paths of Kaldi's tree and lang folder
+    lexicon  path, Lexicon, mapping word -> phones, or Kaldi's L_disambig.fst as an Fst
+    lm       file as for LM.read, or LM. Alternatively `grammar`, an Fst over words
     options  lm_weight=, silence_prob=, self_loop_scale=, ...: tables "hmm_graph", "lexicon" and "arpa"
     """
     hmm = read_hmm(am, tree, lang)
@@ -375,13 +382,13 @@ def build_hmm_graph(
         if words is None:
             words = lexicon.osymbols
         if words is None:
-            raise TypeError("words: the lexicon's transducer has no symbol table of words")
+            raise TypeError("the lexicon fst has no symbol table of words: give words=")
         table = as_symbols(words)
         model = lm if isinstance(lm, LM) or lm is None else LM.read(lm, table, **arpa_options)
         rules = grammar if isinstance(grammar, Fst) or grammar is None else Fst.read(grammar)
         parts.lexicon_fst, parts.lm, parts.grammar, parts.words = lexicon.address, model and model.address, rules and rules.address, table.address
     else:
-        # A Lexicon that was read already has its options behind it.
+        # For a Lexicon object, the options of reading were given when it was made.
         defaults = {} if isinstance(lexicon, Lexicon) else {"blank": "", "variants": True}
         made = _Parts(hmm.phones, lexicon, lm, grammar, words, {**defaults, **lexicon_options}, arpa_options)
         made.fill(parts)

@@ -1,4 +1,4 @@
-"""Lattices: raw, as the search kept them, and compact, as acceptors of words; archives of both."""
+"""Lattices: raw ones, as the search makes them, and compact ones, which are acceptors of words; archives of both."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class LatticePath(NamedTuple):
-    """One path. `frames`: of each word, labels of the alignment before the arc that carries it."""
+    """One path. `frames`: for each word, the number of alignment labels before the arc that carries it."""
 
     words: list[int]
     frames: list[int]
@@ -78,12 +78,12 @@ def _phones_of(hmm: Hmm | None) -> Any:
     starts = hmm.phone_starts()
     labels = (ctypes.c_int32 * len(starts))(*starts)
     phones = _abi.wf_lattice_phones(labels, len(starts))
-    phones.labels = labels  # lives as long
+    phones.labels = labels  # keeps the labels alive as long as `phones`
     return phones
 
 
 def determinize_lattices(lattices: Sequence[Lattice], *, hmm: Hmm | None = None, **options: Unpack[LatticeDeterminizeOptions]) -> list[CompactLattice | Error]:
-    """Lattice.determinize of several, over num_threads threads; where one fails, its error."""
+    """Lattice.determinize for several lattices, on num_threads threads. For a lattice that fails, the list has its error."""
     out = (_abi.wf_determinized * len(lattices))()
     phones = _phones_of(hmm)
     addresses = (ctypes.c_void_p * len(lattices))(*(lattice.address for lattice in lattices))
@@ -92,23 +92,24 @@ def determinize_lattices(lattices: Sequence[Lattice], *, hmm: Hmm | None = None,
 
 
 class Lattice(Handle):
-    """Every path within lattice_beam of the best. States in topological order from 0; the parts of costs apart. Immutable; words are labels of the graph's output table.
+    """A raw lattice: all paths within lattice_beam of the best. States are in topological order from 0. Words are labels of the graph's output symbols. Immutable.
 
-    Views (no copies; numpy.asarray takes them): `arcs` with ilabel, olabel, graph_cost, acoustic_cost, scorer_cost, nextstate; the others by state.
+    Views (no copies; numpy.asarray takes them): `arcs` has the fields ilabel, olabel, graph_cost, acoustic_cost, scorer_cost and nextstate; the other views are
+    indexed by state.
     """
 
     _free = lib.wf_lattice_free
 
     def __init__(self, address: int, aligner: WordAligner | None = None) -> None:
         super().__init__(address)
-        self._aligner = aligner  # of the graph that it comes from
+        self._aligner = aligner  # that of the graph
 
     @property
     def _view(self) -> Any:
         return lib.wf_lattice_get(self.address)
 
     def _share(self) -> Lattice:
-        """A reference of its own, so that views outlive close()."""
+        """A new reference, so that views stay valid after close()."""
         return Lattice(lib.wf_lattice_ref(self.address), self._aligner)
 
     @property
@@ -130,12 +131,12 @@ class Lattice(Handle):
 
     @property
     def frames(self) -> memoryview:
-        """int32 [num_states]: frames consumed before the state."""
+        """int32 [num_states]: number of frames consumed before the state."""
         return array_view(self._view.frames, self.num_states, self._share(), "i")
 
     @property
     def final_graph_costs(self) -> memoryview:
-        """float32 [num_states], infinity where not final."""
+        """float32 [num_states]; infinity for states that are not final."""
         return array_view(self._view.final_graph_cost, self.num_states, self._share(), "f")
 
     @property
@@ -147,9 +148,9 @@ class Lattice(Handle):
         return array_view(self._view.final_scorer_cost, self.num_states, self._share(), "f")
 
     def determinize(self, *, hmm: Hmm | None = None, **options: Unpack[LatticeDeterminizeOptions]) -> CompactLattice:
-        """The word sequences within `beam` (8) of the best, one path each. `complete_beam` of the result is less where max_bytes did not suffice.
+        """The word sequences within `beam` (default: 8) of the best, with one path for each. `complete_beam` of the result is smaller than `beam` if max_bytes was reached.
 
-        `hmm`: Kaldi's model, over whose phones it is done first: the same result in another order of work.
+        `hmm`: a Kaldi model; the lattice is then determinized over phones first, with the same result.
         """
         out, phones = _abi.wf_determinized(), _phones_of(hmm)
         call("wf_lattice_determinize", self.address, phones and ctypes.byref(phones), c_options("lattice_determinize", options), ctypes.byref(out))
@@ -160,15 +161,15 @@ class Lattice(Handle):
         return paths[0] if paths else None
 
     def prune(self, beam: float) -> Lattice:
-        """Only arcs on paths within `beam` nats of the best."""
+        """The arcs on paths within `beam` nats of the best."""
         return Lattice(create("wf_lattice_prune", self.address, beam), self._aligner)
 
     def scale(self, **options: Unpack[LatticeScaleOptions]) -> Lattice:
-        """Costs of other scales."""
+        """The same lattice with scaled costs."""
         return Lattice(create("wf_lattice_scale", self.address, c_options("lattice_scale", options)), self._aligner)
 
     def to_compact(self) -> CompactLattice:
-        """The same paths, an arc for every arc; nothing is determinized."""
+        """The same states and arcs as a compact lattice, without determinization."""
         return CompactLattice(create("wf_compact_lattice_from_raw", self.address))
 
     def __repr__(self) -> str:
@@ -184,7 +185,7 @@ class TimedLabel(NamedTuple):
 
 
 class ScorerCosts(NamedTuple):
-    """A compact lattice and, of its graph costs, the part that a scorer says: of each arc, and of ending in each state."""
+    """A compact lattice, and the part of its graph costs that comes from a scorer: for each arc, and for ending in each state."""
 
     lattice: CompactLattice
     arcs: array.array[float]
@@ -199,16 +200,16 @@ class ConfidentWord(NamedTuple):
 
 
 class Mbr(NamedTuple):
-    """Words of minimum Bayes risk: the least expected number of errors."""
+    """Minimum Bayes risk words, and their risk: the expected number of errors."""
 
     words: list[ConfidentWord]
     risk: float
 
 
 class WordAligner(Handle):
-    """How alignments, one label a frame, determine where words begin and end. Immutable.
+    """Finds where words begin and end in an alignment (one label per frame). Immutable.
 
-    Graphs made by build_ctc_graph and build_hmm_graph carry one (`Graph.word_aligner`), and the decoder takes word times from it. For a graph from elsewhere make one and
+    Graphs made by build_ctc_graph and build_hmm_graph have one (`Graph.word_aligner`), from which the decoder takes word times. For other graphs, make one and use
     `Graph(fst.with_word_aligner(aligner))`.
     """
 
@@ -216,28 +217,28 @@ class WordAligner(Handle):
 
     @classmethod
     def from_hmm(cls, hmm: Hmm) -> WordAligner:
-        """Kaldi models read with a lang folder that has phones/word_boundary.txt."""
+        """For Kaldi models that were read with a lang folder that has phones/word_boundary.txt."""
         return cls(create("wf_word_aligner_from_hmm", hmm.address))
 
     @classmethod
     def from_hmm_lexicon(cls, hmm: Hmm, lexicon: Lexicon, words: Symbols) -> WordAligner:
-        """Models whose labels determine their phone (CMU Sphinx, Kaldi), with a lexicon over `hmm.phones`; `words`: the table of the graph's words."""
+        """For models whose labels determine their phone (CMU Sphinx, Kaldi), with a lexicon over `hmm.phones`. `words`: symbol table of the graph's words."""
         return cls(create("wf_word_aligner_from_hmm_lexicon", hmm.address, lexicon.address, words.address))
 
     @classmethod
     def from_fst(cls, fst: Fst) -> WordAligner:
-        """The one that a graph's fst carries. UnsupportedError: it has none."""
+        """The word aligner of a graph's fst. Raises UnsupportedError if it has none."""
         return cls(create("wf_word_aligner_from_fst", fst.address))
 
     @classmethod
     def from_tokens(cls, tokens: SymbolsLike, blank: str | None = None) -> WordAligner:
-        """CTC tokens of which those that begin words start with U+2581."""
+        """For CTC tokens in which those that begin words start with U+2581."""
         table = as_symbols(tokens)
         return cls(create("wf_word_aligner_from_tokens", table.address, None if blank is None else encode_text(blank)))
 
     @classmethod
     def from_lexicon(cls, lexicon: Lexicon, words: Symbols) -> WordAligner:
-        """CTC tokens with a lexicon over them; `words`: the table of the lattice's words."""
+        """For CTC tokens with a lexicon over them. `words`: symbol table of the lattice's words."""
         return cls(create("wf_word_aligner_from_lexicon", lexicon.address, words.address))
 
     def words(self, words: Sequence[int], alignment: Sequence[int]) -> list[TimedLabel]:
@@ -248,29 +249,29 @@ class WordAligner(Handle):
         return [TimedLabel(word.label, word.start_frame, word.end_frame) for word in out]
 
     def units(self, alignment: Sequence[int]) -> list[TimedLabel]:
-        """The phones or tokens of a path with their frames, blanks left out."""
+        """The phones or tokens of a path with their frames, without blanks."""
         frames, out, count = (ctypes.c_int32 * len(alignment))(*alignment), ctypes.c_void_p(), ctypes.c_size_t()
         call("wf_word_aligner_units", self.address, frames, len(frames), ctypes.byref(out), ctypes.byref(count))
         numbers = take_numbers(out.value, "i", 3 * count.value)
         return [TimedLabel(*numbers[i : i + 3]) for i in range(0, len(numbers), 3)]
 
     def unit_text(self, unit: int) -> str | None:
-        """Name of a phone or token."""
+        """The name of a phone or token."""
         return decode_text(lib.wf_word_aligner_unit_text(self.address, unit))
 
 
 class CompactLattice(Handle):
-    """An acyclic acceptor of words; costs and alignments on its arcs. Immutable."""
+    """A compact lattice: an acyclic acceptor of words, with costs and alignments on its arcs. Immutable."""
 
     _free = lib.wf_compact_lattice_free
-    complete_beam = float("inf")  # set by determinization: word sequences within it of the best are all there
+    complete_beam = float("inf")  # set by determinization: all word sequences within this beam of the best are in the lattice
 
     def __init__(self, address: int, aligner: WordAligner | None = None) -> None:
         super().__init__(address)
-        self._aligner = aligner  # of a determinized lattice: that of the graph, for word times; None: times are those of the arcs
+        self._aligner = aligner  # for word times, that of the graph the lattice was decoded with; None: times are those of the arcs
 
     def _timed(self) -> CompactLattice:
-        """With arcs over the frames of their words, if that is known."""
+        """The lattice with arcs aligned to the frames of their words, if there is a word aligner."""
         return self if self._aligner is None else self.align(self._aligner)
 
     @property
@@ -289,13 +290,13 @@ class CompactLattice(Handle):
         return Lattice(create("wf_lattice_from_compact", self.address))
 
     def determinize(self, **options: Unpack[LatticeDeterminizeOptions]) -> CompactLattice:
-        """As Lattice.determinize."""
+        """Like Lattice.determinize."""
         out = _abi.wf_determinized()
         call("wf_compact_lattice_determinize", self.address, c_options("lattice_determinize", options), ctypes.byref(out))
         return _determinized(out)
 
     def nbest(self, n: int) -> list[LatticePath]:
-        """The n best word sequences, each once. The lattice must be deterministic (`determinize`)."""
+        """The n best word sequences, without duplicates. The lattice must be deterministic (`determinize`)."""
         return _Nbest(create("wf_compact_lattice_nbest", self.address, n)).paths()
 
     def best_path(self) -> LatticePath | None:
@@ -303,24 +304,24 @@ class CompactLattice(Handle):
         return paths[0] if paths else None
 
     def prune(self, beam: float) -> CompactLattice:
-        """Only arcs on paths within `beam` nats of the best."""
+        """The arcs on paths within `beam` nats of the best."""
         return CompactLattice(create("wf_compact_lattice_prune", self.address, beam), self._aligner)
 
     def scale(self, **options: Unpack[LatticeScaleOptions]) -> CompactLattice:
-        """Costs of other scales."""
+        """The same lattice with scaled costs."""
         return CompactLattice(create("wf_compact_lattice_scale", self.address, c_options("lattice_scale", options)), self._aligner)
 
     def rescore(self, old_lm: LM | None, new_lm: LM, **options: Unpack[LatticeRescoreOptions]) -> CompactLattice:
-        """Another language model in place of the first (None: nothing is taken away). Labels of both are those of the lattice's words."""
+        """Subtracts the costs of `old_lm` (None: of nothing) and adds those of `new_lm`. The word labels of both models must be those of the lattice."""
         old = None if old_lm is None else old_lm.address
         return CompactLattice(create("wf_compact_lattice_rescore", self.address, old, new_lm.address, c_options("lattice_rescore", options), after=(None,)))
 
     def score(self, scorer: Scorer, max_states: int = 10_000_000) -> CompactLattice:
-        """With the costs of a scorer added to its graph costs: what decoding with it gives, of the paths that are here."""
+        """Adds the costs of a scorer to the graph costs. For the paths in the lattice, the result is that of decoding with the scorer."""
         return CompactLattice(create("wf_compact_lattice_score", self.address, scorer.address, max_states))
 
     def scorer_costs(self, scorer: Scorer, max_states: int = 10_000_000) -> ScorerCosts:
-        """Old and new costs apart, of a lattice that was decoded with the scorer: the same paths at the same costs, and what of them the scorer says."""
+        """For a lattice that was decoded with the scorer: a lattice with the same paths and costs, and the part of the costs that comes from the scorer."""
         costs = _abi.wf_scorer_costs()
         lattice = CompactLattice(create("wf_compact_lattice_scorer_costs", self.address, scorer.address, max_states, after=(ctypes.byref(costs),)))
         arcs, finals = (array.array("f", pointer[:count] if count else []) for pointer, count in ((costs.arcs, lattice.num_arcs), (costs.finals, lattice.num_states)))
@@ -328,30 +329,32 @@ class CompactLattice(Handle):
         return ScorerCosts(lattice, arcs, finals)
 
     def draw(self, path: str | os.PathLike[str], key: str = "lattice", words: Symbols | None = None, **options: Unpack[LatticeDrawOptions]) -> None:
-        """A picture: a page of HTML, or format="dot" for Graphviz."""
+        """Draws the lattice as an HTML page, or with format="dot" for Graphviz."""
         timed = self._timed()
         call("wf_compact_lattice_draw", timed.address, encode_text(key), words and words.address, c_options("lattice_draw", options), encode_path(path))
 
     def align(self, aligner: WordAligner, **options: Unpack[LatticeAlignOptions]) -> CompactLattice:
-        """The same paths, with an arc for every word that has just the word's frames."""
+        """The same paths, with one arc for each word over exactly the word's frames."""
         return CompactLattice(create("wf_compact_lattice_align", self.address, aligner.address, c_options("lattice_align", options), after=(None,)))
 
     def stats(self) -> dict[str, Any]:
-        """Counts, depth, best and total cost (`warpfst lattice info`)."""
+        """Sizes, depth, best and total cost (`warpfst lattice stats`)."""
         stats = sized(_abi.wf_lattice_stats)
         call("wf_compact_lattice_get_stats", self.address, ctypes.byref(stats))
         return as_dict(stats)
 
     def posteriors(self) -> tuple[array.array[float], array.array[float], float]:
-        """(of arcs, of ending in states, total cost): shares of the probability of all paths. Costs count as they are."""
+        """(posteriors of arcs, posteriors of ending in each state, total cost). A posterior is a share of the probability of all paths. Costs are not scaled."""
         view = self._view
         arcs, finals, total = (ctypes.c_double * view.num_arcs)(), (ctypes.c_double * view.num_states)(), ctypes.c_double()
         call("wf_compact_lattice_posteriors", self.address, arcs, finals, ctypes.byref(total))
         return array.array("d", bytes(arcs)), array.array("d", bytes(finals)), total.value
 
     def mbr(self, **options: Unpack[MbrOptions]) -> Mbr:
-        """Words of minimum Bayes risk with confidences. Costs count as they are. Times: means over the paths, -1 where these differ in their frames; of a lattice that was read
-        from a file, those of its arcs."""
+        """Minimum Bayes risk words with confidences. Costs are not scaled.
+
+        Times are means over the paths; they are -1 if the paths differ in their number of frames. For a lattice that was read from a file, they are those of its arcs.
+        """
         timed = self._timed()
         address = create("wf_compact_lattice_mbr", timed.address, None, 0, c_options("mbr", options))
         result = _abi.wf_mbr_result.from_address(address)
@@ -364,7 +367,7 @@ class CompactLattice(Handle):
         return Mbr(words, risk)
 
     def confidences(self, words: Sequence[int]) -> list[float]:
-        """Posterior of each word of a sequence of labels, such as the best path's, by minimum Bayes risk without a change of words."""
+        """Posterior of each word of a sequence of labels, such as that of the best path. Computed like `mbr`, but the words are not changed."""
         labels = (ctypes.c_int32 * len(words))(*words)
         address = create("wf_compact_lattice_mbr", self.address, labels, len(labels), c_options("mbr", {"decode": False}))
         result = _abi.wf_mbr_result.from_address(address)
@@ -373,7 +376,7 @@ class CompactLattice(Handle):
         return confidences
 
     def oracle(self, reference: Sequence[int]) -> tuple[list[int], int]:
-        """(labels of the path with the fewest errors against a reference, those errors)."""
+        """(labels of the path with the fewest errors against a reference, number of these errors)."""
         count, errors = ctypes.c_size_t(), ctypes.c_uint64()
         labels = (ctypes.c_int32 * len(reference))(*reference)
         out = ctypes.c_void_p()
@@ -385,12 +388,12 @@ class CompactLattice(Handle):
 
 
 class LatticeReader(Handle):
-    """Lattices of Kaldi archives, one after the other: `for key, lattice in LatticeReader("lat.gz")`. One thread at a time."""
+    """Iterates over the lattices of Kaldi archives: `for key, lattice in LatticeReader("lat.gz")`. Not thread-safe."""
 
     _free = lib.wf_lattice_reader_free
 
     def __init__(self, *sources: str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[LatticeReaderOptions]) -> None:
-        """`words`: the table of text archives that hold words instead of numbers."""
+        """`words`: symbol table for text archives that contain words instead of numbers."""
         paths = (ctypes.c_char_p * len(sources))(*(encode_path(source) for source in sources))
         super().__init__(create("wf_lattice_reader_open", paths, len(sources), words and words.address, c_options("lattice_reader", options)))
 
@@ -410,7 +413,7 @@ class LatticeReader(Handle):
 
 
 class LatticeWriter(Handle):
-    """Writes a Kaldi lattice archive: `with LatticeWriter("lat.ark") as out: out.put(key, lattice)`. Leaving with an exception drops what was written."""
+    """Writes a Kaldi lattice archive: `with LatticeWriter("lat.ark") as out: out.put(key, lattice)`. If the block raises an exception, no file is written."""
 
     _free = lib.wf_lattice_writer_abort
 
@@ -423,7 +426,7 @@ class LatticeWriter(Handle):
         call("wf_lattice_writer_put", self.address, ctypes.byref(entry))
 
     def finish(self) -> None:
-        """Completes the file; without it nothing is left."""
+        """Completes the file. Without this call, no file is written."""
         address = self._disown()
         call("wf_lattice_writer_close", address)
 

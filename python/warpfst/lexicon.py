@@ -1,4 +1,4 @@
-"""Lexicons, acoustic models' HMMs, CTC topologies: what decoding graphs are made of."""
+"""Parts of decoding graphs: lexicons, HMMs of acoustic models, CTC topologies."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Pronunciation(NamedTuple):
 
 
 class Lexicon(Handle):
-    """Words and how they are made of tokens. Immutable."""
+    """Words and their pronunciations or spellings in tokens. Immutable."""
 
     _free = lib.wf_lexicon_free
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
-        """Reads Kaldi's lexicon.txt or lexiconp.txt, or with variants=True a dictionary of CMU's kind."""
+        """Reads Kaldi's lexicon.txt or lexiconp.txt. With variants=True, word(2) is another pronunciation of word, as in CMU's dictionaries."""
         table = as_symbols(tokens)
         return cls(create("wf_lexicon_read", encode_path(path), table.address, c_options("lexicon", options)))
 
@@ -48,7 +48,7 @@ class Lexicon(Handle):
 
     @classmethod
     def from_dict(cls, pronunciations: Pronunciations, tokens: SymbolsLike, **options: Unpack[LexiconOptions]) -> Lexicon:
-        """From word -> "AH B", ["AH", "B"], or a list of several such."""
+        """Makes a lexicon from a mapping word -> tokens: "AH B", ["AH", "B"], or a list of several of these."""
         lines = []
         for word, value in pronunciations.items():
             one = isinstance(value, str) or all(isinstance(token, str) and " " not in token for token in value)
@@ -70,22 +70,22 @@ class Lexicon(Handle):
 
     @property
     def num_skipped(self) -> int:
-        """Lines or words left out for unknown tokens."""
+        """Number of lines or words skipped because of unknown tokens."""
         return int(lib.wf_lexicon_num_skipped(self.address))
 
     def skipped(self) -> list[str]:
-        """The first ten of them: "word (unknown token)"."""
+        """The first ten skipped entries, as "word (unknown token)"."""
         return [decode_text(name) or "" for name in lib.wf_lexicon_skipped(self.address).contents.names if name]
 
     def words(self) -> Symbols:
-        """Kaldi's words.txt."""
+        """The symbol table of the words, like Kaldi's words.txt."""
         return Symbols._adopt(create("wf_lexicon_words", self.address))
 
     def write(self, path: str | os.PathLike[str]) -> None:
         call("wf_lexicon_write", self.address, encode_path(path))
 
     def to_fst(self, words: Symbols | None = None, **options: Unpack[LexiconFstOptions]) -> Fst:
-        """L."""
+        """The lexicon transducer L, from tokens to words."""
         return Fst(create("wf_lexicon_to_fst", self.address, words and words.address, c_options("lexicon_fst", options), after=(None,)))
 
     def __repr__(self) -> str:
@@ -93,23 +93,23 @@ class Lexicon(Handle):
 
 
 class Hmm(Handle):
-    """The HMMs of a hybrid acoustic model. Graph building adds to it, so one thread at a time."""
+    """The HMMs of a hybrid acoustic model. Building a graph modifies it, so it is not thread-safe."""
 
     _free = lib.wf_hmm_free
 
     @classmethod
     def read_sphinx(cls, folder: str | os.PathLike[str]) -> Hmm:
-        """CMU Sphinx: a folder with mdef and transition_matrices. Column = senone."""
+        """Reads a model folder of CMU Sphinx, with mdef and transition_matrices. Score columns are senones."""
         return cls(create("wf_hmm_read_sphinx", encode_path(folder)))
 
     @classmethod
     def read_kaldi(cls, model: str | os.PathLike[str], tree: str | os.PathLike[str] | None = None, lang: str | os.PathLike[str] | None = None) -> Hmm:
-        """Kaldi: final.mdl, tree, and the lang folder. Column = pdf, label = transition-id. Without a tree, for `columns` alone."""
+        """Reads Kaldi's final.mdl, tree and lang folder. Score columns are pdfs, labels are transition-ids. Without a tree, no graph can be built."""
         return cls(create("wf_hmm_read_kaldi", encode_path(model), *(None if path is None else encode_path(path) for path in (tree, lang))))
 
     @property
     def phones(self) -> Symbols:
-        """What lexicons are written in."""
+        """The symbol table of the phones."""
         phones = Symbols._share(lib.wf_hmm_phones(self.address))
         assert phones is not None
         return phones
@@ -120,27 +120,27 @@ class Hmm(Handle):
         return as_dict(info)
 
     def columns(self) -> list[int]:
-        """Column of the scores for each input label of graphs; entry 0 is -1."""
+        """Score column of each input label of the model's graphs; entry 0 is -1."""
         out, count = ctypes.c_void_p(), ctypes.c_size_t()
         call("wf_hmm_columns", self.address, ctypes.byref(out), ctypes.byref(count))
         return take_numbers(out.value, "i", count.value).tolist()
 
     def phone_starts(self) -> list[int]:
-        """Of each input label of graphs, the phone that it begins, or 0 within one. Kaldi's models only."""
+        """For each input label of the model's graphs, the phone that it begins; 0: it does not begin a phone. Only for Kaldi models."""
         out, count = ctypes.c_void_p(), ctypes.c_size_t()
         call("wf_hmm_phone_starts", self.address, ctypes.byref(out), ctypes.byref(count))
         return take_numbers(out.value, "i", count.value).tolist()
 
 
 def token_blank(tokens: SymbolsLike, name: str | None = None) -> int:
-    """Column of the blank in a token table: of `name`, or of the first of <blk>, <blank>, <b>, <pad>, [PAD], <ctc>."""
+    """Column of the blank in a token table: the token `name`, or the first of <blk>, <blank>, <b>, <pad>, [PAD], <ctc> that is in the table."""
     column, table = ctypes.c_int32(), as_symbols(tokens)
     call("wf_token_blank", table.address, None if name is None else encode_text(name), ctypes.byref(column))
     return column.value
 
 
 def token_labels(tokens: SymbolsLike) -> tuple[Symbols, int]:
-    """(table of labels: <eps> 0, then the tokens; number of tokens)."""
+    """(symbol table of the labels: <eps> is 0, then the tokens; number of tokens)."""
     out, count, table = ctypes.c_void_p(), ctypes.c_int32(), as_symbols(tokens)
     call("wf_token_labels", table.address, 0, ctypes.byref(out), ctypes.byref(count))
     assert out.value is not None
@@ -148,5 +148,5 @@ def token_labels(tokens: SymbolsLike) -> tuple[Symbols, int]:
 
 
 def ctc_topology(num_tokens: int, blank: int = 0, **options: Unpack[TopologyOptions]) -> Fst:
-    """T: labels per frame to token labels. `blank` is a column."""
+    """A CTC topology T: a transducer from frame labels to token labels. `blank` is a column of the scores."""
     return Fst(create("wf_ctc_topology", num_tokens, blank, c_options("topology", options)))

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class LM(Handle):
-    """A back-off n-gram model. Immutable: any number of threads may use it at once."""
+    """A back-off n-gram model. Immutable and thread-safe."""
 
     _free = lib.wf_lm_free
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> LM | LargeLM | RnnLM:
-        """Opens a language model of any kind, which is told from the file.
+        """Opens a language model of any kind. The kind is detected from the file.
 
-        A file of `LargeLM.build` or `warpfst lm build` becomes a LargeLM, a recurrent model (NAME with NAME.nnet beside it, or NAME.safetensors) an RnnLM. Anything else is read
-        by `LM.read`: ARPA, plain or gzipped, KenLM's binary trie, CMU Sphinx's binary model. `Decoder(lm=...)` takes all of them.
+        A file made by `LargeLM.build` or `warpfst lm build` is opened as a LargeLM; a recurrent model (NAME with NAME.nnet in the same folder, or NAME.safetensors) as
+        an RnnLM. Other files are read with `LM.read`: ARPA, plain or gzipped, KenLM's binary trie, CMU Sphinx's binary model. `Decoder(lm=...)` accepts all of them.
         """
         from . import scorers
 
@@ -40,13 +40,13 @@ class LM(Handle):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], words: SymbolsLike | None = None, *, progress: Progress | None = None, **options: Unpack[ArpaOptions]) -> LM:
-        """Reads an ARPA file, plain or gzipped, CMU Sphinx's binary model, or KenLM's binary trie. `words`: labels to use (default: made from the model)."""
+        """Reads an ARPA file, plain or gzipped, CMU Sphinx's binary model, or KenLM's binary trie. `words`: word table that gives the labels (default: made from the model)."""
         table = None if words is None else as_symbols(words)
         with ProgressGuard(progress) as guard:
             return cls(create("wf_lm_read", encode_path(path), table and table.address, c_options("arpa", options), after=(None, guard.pointer)))
 
     def info(self) -> dict[str, int | list[int]]:
-        """order, num_ngrams by order, num_words, num_states, num_arcs, num_bytes, labels bos, eos, unk."""
+        """order, num_ngrams (a list, by order), num_words, num_states, num_arcs, num_bytes, and the labels bos, eos and unk."""
         info = sized(_abi.wf_lm_info)
         call("wf_lm_get_info", self.address, ctypes.byref(info))
         values = as_dict(info)
@@ -59,15 +59,15 @@ class LM(Handle):
         return words
 
     def costs(self, sentence: str | Sequence[str]) -> list[float]:
-        """-ln P of each word after <s>, and of </s> at last: one more than there are words. Words apart by blanks, or a list."""
+        """-ln P of each word of a sentence that starts with <s>, and of </s>. Words are given as a text with spaces between them, or as a list."""
         return costs_of("wf_lm", self.address, self.words, sentence)
 
     def score(self, sentence: str | Sequence[str]) -> float:
-        """log10 P(<s> sentence </s>), as KenLM's and pyctcdecode's users expect it."""
+        """log10 P(<s> sentence </s>), like KenLM's score."""
         return -sum(self.costs(sentence)) / math.log(10)
 
     def perplexity(self, sentences: Iterable[str | Sequence[str]]) -> float:
-        """exp of the mean cost of a word or sentence end; infinite where a word is impossible."""
+        """exp of the mean cost of words and sentence ends; infinite if a word has probability 0."""
         costs = [cost for sentence in sentences for cost in self.costs(sentence)]
         return math.exp(sum(costs) / len(costs)) if costs and max(costs) < math.inf else math.inf
 
@@ -75,7 +75,7 @@ class LM(Handle):
         call("wf_lm_write_arpa", self.address, encode_path(path))
 
     def prune(self, vocabulary: SymbolsLike | None = None, *, progress: Progress | None = None, **options: Unpack[LmPruneOptions]) -> LM:
-        """A smaller model: by relative entropy, counts, or words."""
+        """A smaller model, pruned by relative entropy, to numbers of n-grams, or to a vocabulary."""
         table = None if vocabulary is None else as_symbols(vocabulary)
         with ProgressGuard(progress) as guard:
             return LM(create("wf_lm_prune", self.address, table and table.address, c_options("lm_prune", options), after=(None, guard.pointer)))
@@ -89,7 +89,7 @@ class LM(Handle):
 
 
 def costs_of(kind: str, address: int, words: Symbols, sentence: str | Sequence[str]) -> list[float]:
-    """Costs of the words of a sentence and of its end, by the functions wf_lm_... or wf_wlm_..."""
+    """Costs of the words of a sentence and of its end, computed with the functions of `kind`: wf_lm or wf_wlm."""
     start, step, final = (getattr(lib, f"{kind}_{name}") for name in ("start", "step", "final"))
     state, next_state = start(address), ctypes.c_uint32()
     costs = []

@@ -1,4 +1,4 @@
-"""Operations on transducers. Each makes a new Fst; keywords are the C library's options, with its defaults (`describe("compose")` and so on)."""
+"""Operations on transducers. Each returns a new Fst. Keywords are the options of the C library, with its defaults (`describe("compose")` and so on)."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ def addresses(fsts: Sequence[Fst]) -> Any:
 
 
 def pair_count(a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst) -> tuple[list[Fst], list[Fst], int]:
-    """Both sides as lists, and how many pairs they make: a side of one goes with each of the other."""
+    """Both sides as lists, and the number of pairs. If one side has a single fst, it is paired with each of the other side."""
     left, right = ([x] if isinstance(x, Fst) else list(x) for x in (a, b))
     count = max(len(left), len(right)) if left and right else 0
     if any(len(side) not in (1, count) for side in (left, right) if count):
-        raise ValueError(f"{len(left)} and {len(right)} fsts make no pairs")
+        raise ValueError(f"{len(left)} and {len(right)} fsts make no pairs: expected equal numbers, or one on one side")
     return left, right, count
 
 
 def compose(a: Fst, b: Fst, **options: Unpack[types.ComposeOptions]) -> Fst:
-    """Paths x:z for paths x:y of `a` and y:z of `b`; inputs need not be sorted."""
+    """Composition: paths x:y of `a` and y:z of `b` give paths x:z. Inputs need not be sorted."""
     return Fst(create("wf_compose", a.address, b.address, c_options("compose", options)))
 
 
 class Composition(NamedTuple):
-    """A composition and, for each of its arcs, two numbers: the arcs of `a` and of `b` it comes from, 2^32 - 1 where that side waits."""
+    """A composition and its origins: for each arc, the numbers of the arcs of `a` and of `b` that it comes from; 2^32 - 1: that side takes no arc."""
 
     fst: Fst
     origins: array.array[int]
 
 
 def compose_with_origins(a: Fst, b: Fst, **options: Unpack[types.ComposeOptions]) -> Composition:
-    """`compose`, with the origins that carry gradients back to the inputs (`forward_score`)."""
+    """`compose`, with the origins of the arcs, which map gradients of the result to the inputs (`forward_score_gradients`)."""
     with composed([a], [b], 1, options, with_origins=True) as composer:
         return result_with_origins(composer, 0)
 
 
 @contextlib.contextmanager
 def composed(left: Sequence[Fst], right: Sequence[Fst], count: int, options: Mapping[str, Any], with_origins: bool = False) -> Iterator[int]:
-    """The address of a composer that has run."""
+    """Creates and runs a composer, yields its address, and frees it."""
     address = create("wf_composer_create", addresses(left), len(left), addresses(right), len(right), count, c_options("compose", options), with_origins)
     try:
         call("wf_composer_run", address)
@@ -71,7 +71,7 @@ def result_with_origins(composer: int, i: int) -> Composition:
 
 
 def compose_batch(a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, **options: Unpack[types.ComposeOptions]) -> list[Fst]:
-    """Many compositions in one call, in threads: pair by pair, or one fst with each of many."""
+    """Many compositions in one call, on several threads: pair by pair, or one fst with each of many."""
     left, right, count = pair_count(a, b)
     if count == 0:
         return []
@@ -80,72 +80,72 @@ def compose_batch(a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst, **options: Unp
 
 
 def arcsort(fst: Fst, **options: Unpack[types.ArcsortOptions]) -> Fst:
-    """Arcs of each state sorted by a label, stable."""
+    """Sorts the arcs of each state by input or output label (a stable sort)."""
     return _unary("arcsort", fst, options)
 
 
 def connect(fst: Fst) -> Fst:
-    """States on some path from the start to a final state."""
+    """Removes the states that are on no path from the start to a final state."""
     return Fst(create("wf_connect", fst.address))
 
 
 def topsort(fst: Fst) -> Fst:
-    """States numbered so that every arc leads upwards."""
+    """Numbers the states in topological order: every arc leads to a larger state."""
     return Fst(create("wf_topsort", fst.address))
 
 
 def epsilons_last(fst: Fst) -> Fst:
-    """Arcs of each state in the order that the decoder wants: input labels first, epsilons last."""
+    """Moves the arcs with input epsilon behind the other arcs of each state, as the decoder needs them."""
     return Fst(create("wf_epsilons_last", fst.address))
 
 
 def determinize(fst: Fst, **options: Unpack[types.DeterminizeOptions]) -> Fst:
-    """One arc per state and input label. NotDeterminizableError holds a witness."""
+    """Determinizes: at most one arc per state and input label. Raises NotDeterminizableError with an example of the input."""
     return _unary("determinize", fst, options)
 
 
 def minimize(fst: Fst, **options: Unpack[types.MinimizeOptions]) -> Fst:
-    """Fewest states."""
+    """Minimizes a deterministic fst: the fewest states."""
     return _unary("minimize", fst, options)
 
 
 def rmepsilon(fst: Fst, **options: Unpack[types.RmepsilonOptions]) -> Fst:
-    """No arcs with epsilon on both sides."""
+    """Removes the arcs with epsilon on both sides."""
     return _unary("rmepsilon", fst, options)
 
 
 def push(fst: Fst, **options: Unpack[types.PushOptions]) -> Fst:
-    """Weights, or output labels, towards the start or the end."""
+    """Pushes weights or output labels towards the start or towards the final states."""
     return _unary("push", fst, options)
 
 
 def shortest_path(fst: Fst, **options: Unpack[types.ShortestPathOptions]) -> Fst:
-    """The best path, or the n best."""
+    """The best path, or the n best paths (nshortest=)."""
     return _unary("shortest_path", fst, options)
 
 
 def prune(fst: Fst, **options: Unpack[types.PruneOptions]) -> Fst:
-    """Drops what is on no path near the best."""
+    """Removes states and arcs that are on no path within `weight` of the best."""
     return _unary("prune", fst, options)
 
 
 def closure(fst: Fst, **options: Unpack[types.ClosureOptions]) -> Fst:
-    """Any number of repetitions."""
+    """Closure: accepts any number of repetitions."""
     return _unary("closure", fst, options)
 
 
 def project(fst: Fst, **options: Unpack[types.ProjectOptions]) -> Fst:
-    """The acceptor of one side."""
+    """An acceptor made from the labels of one side."""
     return _unary("project", fst, options)
 
 
 def randgen(fst: Fst, **options: Unpack[types.RandgenOptions]) -> Fst:
-    """Random successful paths; the same seed gives the same paths everywhere."""
+    """Draws random successful paths. The same seed gives the same paths on every machine."""
     return _unary("randgen", fst, options)
 
 
 def invert(fst: Fst) -> Fst:
-    """Input and output exchanged."""
+    """Exchanges input and output labels."""
     return Fst(create("wf_invert", fst.address))
 
 
@@ -155,12 +155,12 @@ def reverse(fst: Fst) -> Fst:
 
 
 def union(*fsts: Fst) -> Fst:
-    """The paths of any of several fsts."""
+    """Union: accepts the paths of all fsts."""
     return Fst(create("wf_union", addresses(fsts), len(fsts)))
 
 
 def concat(*fsts: Fst) -> Fst:
-    """One fst after the other."""
+    """Concatenation: accepts a path of the first fst followed by one of the second, and so on."""
     return Fst(create("wf_concat", addresses(fsts), len(fsts)))
 
 
@@ -181,47 +181,47 @@ def _int32(label: int) -> int:
 
 
 def relabel(fst: Fst, ipairs: Iterable[tuple[int, int]] = (), opairs: Iterable[tuple[int, int]] = ()) -> Fst:
-    """Replaces labels by pairs (old, new); labels not listed stay."""
+    """Replaces labels by pairs (old, new). Other labels are not changed."""
     ins, outs = _pairs(ipairs), _pairs(opairs)
     return Fst(create("wf_relabel", fst.address, ins, len(ins) // 2, outs, len(outs) // 2))
 
 
 def add_self_loops(fst: Fst, ilabels: Iterable[int], olabels: Iterable[int]) -> Fst:
-    """Self-loops of disambiguation symbols at states that are final or emit, as Kaldi's fstaddselfloops."""
+    """Adds self-loops with disambiguation symbols to states that are final or have an arc with output, like Kaldi's fstaddselfloops."""
     ins, outs = _labels(ilabels), _labels(olabels)
     if len(ins) != len(outs):
-        raise ValueError(f"{len(ins)} input labels and {len(outs)} output labels")
+        raise ValueError(f"{len(ins)} input labels and {len(outs)} output labels, expected the same number")
     return Fst(create("wf_add_self_loops", fst.address, ins, outs, len(ins)))
 
 
 def remove_disambig(fst: Fst, ilabels: Iterable[int]) -> Fst:
-    """Listed input labels replaced by epsilon."""
+    """Replaces the given input labels by epsilon."""
     ins = _labels(ilabels)
     return Fst(create("wf_remove_disambig", fst.address, ins, len(ins)))
 
 
 def shortest_distance(fst: Fst, **options: Unpack[types.ShortestDistanceOptions]) -> array.array[float]:
-    """float32 [num_states]: sums over all paths from the start to each state, or to the final states with reverse=True."""
+    """float32 [num_states]: the semiring's sum of the costs of all paths from the start to each state; with reverse=True, from each state to the final states."""
     out = create("wf_shortest_distance", fst.address, c_options("shortest_distance", options)) if fst.num_states else 0
     return take_numbers(out, "f", fst.num_states)
 
 
 def forward_score(fst: Fst, **options: Unpack[types.ForwardScoreOptions]) -> float:
-    """Total cost of all successful paths: -ln of the sum of exp(-cost) in the log semiring, the least cost in the tropical."""
+    """Total cost of all successful paths: -ln of the sum of exp(-cost) in the log semiring, the lowest cost in the tropical semiring."""
     cost = ctypes.c_double()
     call("wf_forward_score", fst.address, c_options("forward_score", options), ctypes.byref(cost), None)
     return cost.value
 
 
 def forward_score_gradients(fst: Fst, **options: Unpack[types.ForwardScoreOptions]) -> tuple[float, array.array[float]]:
-    """`forward_score` and its derivative by each arc's weight (float64 [num_arcs]). Log semiring only."""
+    """`forward_score`, and its derivatives by the arc weights (float64 [num_arcs]). Only in the log semiring."""
     cost, gradients = ctypes.c_double(), ctypes.c_void_p()
     call("wf_forward_score", fst.address, c_options("forward_score", options), ctypes.byref(cost), ctypes.byref(gradients))
     return cost.value, take_numbers(gradients.value, "d", fst.num_arcs)
 
 
 class Comparison(NamedTuple):
-    """True or false, and the first difference found."""
+    """The result of a comparison: true or false, and the first difference found."""
 
     equal: bool
     difference: str
@@ -237,15 +237,15 @@ def _compare(name: str, a: Fst, b: Fst, third: Any) -> Comparison:
 
 
 def equal(a: Fst, b: Fst, delta: float = 0.0) -> Comparison:
-    """The same fst, state by state and arc by arc, with weights within delta?"""
+    """Whether two fsts are the same, state by state and arc by arc, with weights that differ by at most delta."""
     return _compare("wf_equal", a, b, delta)
 
 
 def equivalent(a: Fst, b: Fst, delta: float = 0.0009765625) -> Comparison:
-    """Do two deterministic epsilon-free acceptors accept the same strings at the same costs?"""
+    """Whether two deterministic acceptors without epsilons accept the same strings with costs that differ by at most delta."""
     return _compare("wf_equivalent", a, b, delta)
 
 
 def randequivalent(a: Fst, b: Fst, **options: Unpack[types.RandequivalentOptions]) -> Comparison:
-    """Same costs of random paths in both? A difference is proof, equality evidence."""
+    """Whether random paths have the same costs in both fsts. A difference proves that they are not equivalent; equality does not prove that they are."""
     return _compare("wf_randequivalent", a, b, c_options("randequivalent", options))

@@ -1,4 +1,4 @@
-"""Option tables, straight from the C library: names, defaults, ranges and help are never repeated in Python."""
+"""Option tables, read from the C library: names, defaults, ranges and help texts are not repeated in Python."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPES: dict[int, tuple[Any, str]] = {
 
 
 class Option(NamedTuple):
-    """One row of a table. `default` of a text option is None; `choices` is empty unless it takes one of a few names."""
+    """One row of a table. `default` of a text option is None. `choices` is empty except for options with a fixed set of values."""
 
     name: str
     type: str
@@ -63,7 +63,7 @@ def describe(table: str) -> list[Option]:
     """The options of a table, in order."""
     found = lib.wf_option_table_find(encode_text(table))
     if not found:
-        raise ValueError(f"no option table named {table!r}: one of {', '.join(tables())}")
+        raise ValueError(f"no option table named {table!r}, expected one of {', '.join(tables())}")
     return [_option(found.contents.rows[i]) for i in range(found.contents.num_rows)]
 
 
@@ -80,36 +80,36 @@ def _number(value: Any) -> str | None:
     if isinstance(value, (bool, str, bytes, bytearray)):
         return None
     try:
-        return str(operator.index(value))  # also numpy's whole numbers
+        return str(operator.index(value))  # also numpy's integers
     except TypeError:
         pass
     try:
-        return repr(float(value))  # also numpy's numbers
+        return repr(float(value))  # also numpy's floats
     except (TypeError, ValueError):
         return None
 
 
 def _text(name: str, kind: str, value: Any) -> str:
-    """The value as C reads it; `kind` is what the option takes, as in Option.type."""
+    """The value as text for C. `kind` is the type of the option, as in Option.type."""
     if kind == "str":
         text = value if isinstance(value, str) else None
-    elif kind == "bool":  # numpy's bools are none of Python's
+    elif kind == "bool":  # numpy.bool_ is not a subclass of bool
         text = str(bool(value)).lower() if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_") else None
     else:
         text = _number(value)
     if text is None:
         wanted = {"str": "text", "bool": "True or False", "int": "a whole number", "float": "a number"}[kind]
-        raise TypeError(f"{name}: expected {wanted}, not {type(value).__name__} {value!r:.80}")
+        raise TypeError(f"{name}: expected {wanted}, found {type(value).__name__} {value!r:.80}")
     return text
 
 
 class CStruct:
-    """`wf_TABLE_options` filled from keywords; checked by C."""
+    """The structure `wf_TABLE_options`, filled from keywords and checked by C."""
 
     def __init__(self, table: str, values: Mapping[str, Any]) -> None:
         self._table = lib.wf_option_table_find(encode_text(table))
         buffer: Any = ctypes.create_string_buffer(self._table.contents.struct_size)
-        buffer.texts = []  # C borrows them, so they live with the memory that is passed
+        buffer.texts = []  # C borrows the texts, so they are kept with the memory that is passed
         self.pointer = buffer
         lib.wf_config_init(self._table, buffer, len(buffer))
         self._types = {row.name.decode(): row.type for row in self._rows()}
@@ -126,15 +126,15 @@ class CStruct:
             if value is None:
                 return
             if not isinstance(value, (str, os.PathLike)):
-                raise TypeError(f"{name}: expected text, not {type(value).__name__}")
+                raise TypeError(f"{name}: expected text, found {type(value).__name__}")
             text = encode_path(value)
         else:
-            text = encode_text(_text(name, _TYPES[row_type][1], value) if row_type is not None else "")  # C refuses an unknown name
+            text = encode_text(_text(name, _TYPES[row_type][1], value) if row_type is not None else "")  # for an unknown name, C reports the error
         self.pointer.texts.append(text)
         call("wf_config_set", self._table, self.pointer, encode_text(name), text)
 
     def values(self) -> dict[str, Any]:
-        """Every option as C has it now."""
+        """The values of all options as C has them."""
         result: dict[str, Any] = {}
         for row in self._rows():
             value = _TYPES[row.type][0].from_buffer(self.pointer, row.offset).value
@@ -147,7 +147,7 @@ class CStruct:
 
 
 def from_text(table: str, name: str, text: str) -> Any:
-    """The value that C reads from the text of a command line; an option that the table has not stays text."""
+    """Converts the text of a command-line option to its value. For an option that is not in the table, returns the text."""
     if name not in names(table):
         return text
     made, borrowed = CStruct(table, {}), encode_text(text)
@@ -156,14 +156,14 @@ def from_text(table: str, name: str, text: str) -> Any:
 
 
 def c_options(table: str, values: Mapping[str, Any]) -> Any:
-    """What a C call takes as its options; nothing given: its defaults."""
+    """The options argument of a C call; None (defaults) if no option is given."""
     return CStruct(table, values).pointer if values else None
 
 
 class Options(Mapping[str, Any]):
     """An immutable, checked, picklable set of options: `Options("decoder", beam=12)["max_active"]` is 10000.
 
-    Numbers read back as C keeps them (float32).
+    Floating-point values are those that C stores (float32).
     """
 
     __slots__ = ("_given", "_values", "table")
@@ -196,7 +196,7 @@ class Options(Mapping[str, Any]):
         return f"Options({', '.join([repr(self.table), *(f'{name}={value!r}' for name, value in self._given.items())])})"
 
     def replace(self, **changes: Any) -> Options:
-        """The same with some options changed."""
+        """A copy with some options changed."""
         return _restore(type(self), self.table, {**self._given, **changes})
 
     def as_c(self) -> CStruct:
@@ -210,7 +210,7 @@ def _restore(cls: type[Options], table: str, given: dict[str, Any]) -> Options:
 
 
 class DecoderConfig(Options):
-    """Options of the decoder: `DecoderConfig(beam=12, device="cuda")`. Immutable, checked when made, picklable. `describe("decoder")` lists them."""
+    """Options of the decoder: `DecoderConfig(beam=12, device="cuda")`. Immutable, checked when created, picklable. `describe("decoder")` lists them."""
 
     __slots__ = ()
 
@@ -222,7 +222,7 @@ class DecoderConfig(Options):
 
 
 def split(given: Mapping[str, Any], *tables_in_order: str) -> list[dict[str, Any]]:
-    """Keywords sorted by the table that knows them; one nobody knows goes to the first, whose error names it."""
+    """Distributes keywords over the tables that have them. Unknown keywords go to the first table, which then reports them."""
     parts: list[dict[str, Any]] = [{} for _ in tables_in_order]
     for name, value in given.items():
         known = [part for part, table in zip(parts, tables_in_order) if name in names(table)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Epoch(NamedTuple):
-    """One round of training."""
+    """Results of one epoch of training."""
 
     epoch: int
     learning_rate: float
@@ -31,7 +31,7 @@ class Epoch(NamedTuple):
 
 
 class RnnLM(Handle):
-    """A recurrent language model: faster-rnnlm's files, or LSTM and GRU models as safetensors. Immutable: any thread."""
+    """A recurrent language model: faster-rnnlm's files, or LSTM and GRU models as safetensors. Immutable; thread-safe."""
 
     _free = lib.wf_rnnlm_free
 
@@ -49,7 +49,10 @@ class RnnLM(Handle):
         progress: Progress | None = None,
         **options: Unpack[RnnlmTrainOptions],
     ) -> RnnLM:
-        """Trains a model on a text, a sentence a line, until the validation text gains no more (`warpfst rnnlm train`). `on_epoch` is called after each round."""
+        """Trains a model on a text with one sentence per line, until the perplexity of the validation text stops improving (`warpfst rnnlm train`).
+
+        `on_epoch` is called after each epoch.
+        """
 
         def report(address: int) -> None:
             raw = _abi.wf_rnnlm_epoch.from_address(address)
@@ -66,14 +69,14 @@ class RnnLM(Handle):
             with ProgressGuard(goes_on) as guard:
                 return cls(create("wf_rnnlm_train", *inputs, after=(guard.pointer,)))
         finally:
-            reporter.raise_kept()
+            reporter.raise_stored()
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """PATH and PATH.nnet in the toolkit's format."""
+        """Writes PATH and PATH.nnet in the format of the faster-rnnlm toolkit."""
         call("wf_rnnlm_write", self.address, encode_path(path))
 
     def on_device(self, device: str | None) -> RnnLM:
-        """The model with its weights on a GPU, too ("cuda", "cuda:1"): costs and scorers made of it compute there. None or "cpu": the model as it was."""
+        """Returns the model with its weights also on a GPU ("cuda", "cuda:1"). Its costs and scorers are then computed on that GPU. None or "cpu": the model unchanged."""
         return RnnLM(create("wf_rnnlm_on_device", self.address, None if device is None else encode_text(device)))
 
     def info(self) -> dict[str, Any]:
@@ -89,7 +92,7 @@ class RnnLM(Handle):
         return words
 
     def costs(self, sentences: Sequence[str | Sequence[str]], num_threads: int = 0) -> list[list[float]]:
-        """-ln P of each word and of the sentence's end, by sentence. ArgumentError for a word outside the vocabulary of a model without an unknown word."""
+        """-ln P of each word and of the sentence end, for each sentence. Raises ArgumentError for an unknown word if the model has no unknown-word symbol."""
         split = [sentence.split() if isinstance(sentence, str) else list(sentence) for sentence in sentences]
         labels = [lib.wf_rnnlm_find(self.address, encode_text(word)) for sentence in split for word in sentence]
         first = [0]

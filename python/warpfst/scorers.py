@@ -1,4 +1,4 @@
-"""Scorers: costs for words that are not in the graph, added as each word is hypothesised. Boosts of words and phrases; large language models."""
+"""Scorers: costs of words that are not in the graph but are added during the search. Boosts of words and phrases, and language models."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 class LargeLM(Handle):
-    """A large n-gram model as a mapped file, for scoring on the fly; with `subtract`, the difference to the small model that a graph was built with. Immutable."""
+    """A large n-gram model in a memory-mapped file, for scoring during the search. With `subtract`, the difference to the small model of a graph. Immutable."""
 
     _free = lib.wf_wlm_free
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> LargeLM:
-        """Maps a file made by `build` or `warpfst lm build`."""
+        """Opens a file made by `build` or `warpfst lm build`."""
         return cls(create("wf_wlm_open", encode_path(path)))
 
     @classmethod
     def build(cls, arpa: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Unpack[WlmOptions]) -> LargeLM:
-        """Makes the file from an ARPA file of any size, or what else LM.read takes, and opens it."""
+        """Makes the file from an ARPA file of any size, or from another file that LM.read can read, and opens it."""
         with ProgressGuard(progress) as guard:
             call("wf_wlm_build", encode_path(arpa), encode_path(path), None, c_options("wlm", options), None, None, guard.pointer)
         return cls.open(path)
@@ -61,29 +61,32 @@ class LargeLM(Handle):
         return words
 
     def verify(self, progress: Progress | None = None) -> None:
-        """Checks every sum, number and look-up table of the file."""
+        """Checks the checksums, numbers and look-up tables of the file."""
         with ProgressGuard(progress) as guard:
             call("wf_wlm_verify", self.address, guard.pointer)
 
     def costs(self, sentence: str | Sequence[str]) -> list[float]:
-        """As LM.costs; of a difference they may be negative."""
+        """Like LM.costs. Costs of a difference can be negative."""
         return costs_of("wf_wlm", self.address, self.words, sentence)
 
     def to_fst(self, backoff_label: int, words: Symbols | None = None) -> Fst:
-        """The model as an acceptor over `words` (None: its own), for compose(graph.fst, ..., phi_label=backoff_label): the result, decoded without a scorer, is what the graph with it is."""
+        """The model as an acceptor over `words` (None: its own), for compose(graph.fst, ..., phi_label=backoff_label).
+
+        Decoding with the composition gives the same costs as decoding with the graph and this model as a scorer.
+        """
         return Fst(create("wf_wlm_to_fst", self.address, words and words.address, backoff_label))
 
 
 class Scorer(Handle):
-    """A deterministic automaton over words. Immutable: any number of decoders and threads may use it. `a + b` is the sum of two."""
+    """A deterministic automaton that gives costs to words. Immutable; any number of decoders and threads can use it. `a + b` adds the costs of two scorers."""
 
     _free = lib.wf_scorer_free
 
     @classmethod
     def boost(cls, boosts: Mapping[str, float] | Mapping[int, float], words: Symbols | ExtendedSymbols | None = None) -> Scorer:
-        """Favours words, or phrases of several apart by blanks, by so many nats wherever they are hypothesised (negative: disfavours); at most beam / 2 is advised.
+        """Favours words or phrases (words separated by spaces). `boosts`: word or phrase -> boost in nats; a negative boost disfavours it. Use at most about beam / 2.
 
-        Words are texts of `words`; or labels.
+        Words are given as texts of the symbol table `words`, or as labels.
         """
         phrases = [[_label(word, words) for word in (phrase.split() if isinstance(phrase, str) else [phrase])] for phrase in boosts]
         labels = [label for phrase in phrases for label in phrase]
@@ -97,7 +100,7 @@ class Scorer(Handle):
 
     @classmethod
     def from_lm(cls, lm: LargeLM | str | os.PathLike[str], words: Symbols | None = None, **options: Unpack[NgramScorerOptions]) -> Scorer:
-        """`words`: the graph's table, by whose texts words are found in the model; without it labels are the model's own."""
+        """A scorer of a large n-gram model. `words`: the graph's symbol table, whose texts are looked up in the model; without it, labels are the model's own."""
         model = lm if isinstance(lm, LargeLM) else LargeLM.open(lm)
         return cls(create("wf_scorer_from_lm", model.address, words and words.address, c_options("ngram_scorer", options)))
 
@@ -110,13 +113,13 @@ class Scorer(Handle):
         words: Symbols | None = None,
         **options: Unpack[RnnScorerOptions],
     ) -> Scorer:
-        """A recurrent model in the first pass: `rnnlm`, interpolated with `ngram`, less `small`, the model that the graph was built with. `words` as in from_lm."""
+        """A scorer of a recurrent model, interpolated with `ngram`. The costs of `small`, the model that the graph was built with, are subtracted. `words`: see from_lm."""
         model = rnnlm if isinstance(rnnlm, RnnLM) else RnnLM.open(rnnlm)
         others = (other and other.address for other in (ngram, small, words))
         return cls(create("wf_scorer_from_rnnlm", model.address, *others, c_options("rnn_scorer", options)))
 
     def rnn_stats(self) -> dict[str, int]:
-        """Statistics of a scorer of from_rnnlm so far: requests, cache hits, hidden states computed, ..."""
+        """Counters of a scorer made by from_rnnlm: requests, cache hits, hidden states computed, ..."""
         stats = sized(_abi.wf_rnn_scorer_stats)
         call("wf_scorer_rnn_stats", self.address, ctypes.byref(stats))
         return as_dict(stats)
@@ -125,11 +128,11 @@ class Scorer(Handle):
         return Scorer(create("wf_scorer_chain", self.address, other.address))
 
 
-_MAPPED = b"\x89WLM\r\n\x1a\n"  # the beginning of a LargeLM's file
+_MAPPED = b"\x89WLM\r\n\x1a\n"  # the first bytes of a LargeLM's file
 
 
 def open_model(path: str | os.PathLike[str]) -> LM | LargeLM | RnnLM:
-    """What LM.open does."""
+    """Implements LM.open."""
     if _is_recurrent(path):
         return RnnLM.open(path)
     return LargeLM.open(path) if _is_mapped(path) else LM.read(path)
@@ -149,7 +152,7 @@ def _is_mapped(path: str | os.PathLike[str]) -> bool:
 
 
 def _mapped(model: LM | str | os.PathLike[str]) -> LargeLM:
-    """The model as a mapped file, which has no name any more once it is open."""
+    """Converts a model to a LargeLM in a temporary file, which is deleted after it is opened."""
     with tempfile.TemporaryDirectory() as folder:
         source: str | os.PathLike[str] = pathlib.Path(folder, "model.arpa")
         if isinstance(model, LM):
@@ -163,7 +166,7 @@ AnyLM = Union[LM, LargeLM, RnnLM, Scorer, str, "os.PathLike[str]"]
 
 
 def lm_scorer(lm: AnyLM | Sequence[AnyLM], words: Symbols | None) -> Scorer:
-    """A scorer of a model of any type; of several models, the sum of their scorers."""
+    """A scorer for a model of any type; for several models, the sum of their scorers."""
     if isinstance(lm, Scorer):
         return lm
     if isinstance(lm, (str, os.PathLike)):
@@ -173,7 +176,7 @@ def lm_scorer(lm: AnyLM | Sequence[AnyLM], words: Symbols | None) -> Scorer:
     if isinstance(lm, (LM, LargeLM)):
         return Scorer.from_lm(lm if isinstance(lm, LargeLM) else _mapped(lm), words)
     if not isinstance(lm, Sequence) or len(lm) == 0:
-        raise TypeError(f"lm: expected a model, its path, a Scorer, or a list of such, not {type(lm).__name__}")
+        raise TypeError(f"lm: expected a model, its path, a Scorer, or a list of these, found {type(lm).__name__}")
     first, *others = (lm_scorer(one, words) for one in lm)
     for other in others:
         first = first + other
@@ -187,7 +190,7 @@ def _label(word: str | int, words: Symbols | ExtendedSymbols | None) -> int:
     if isinstance(word, str):
         label = words.find(word) if words is not None else None
         if label is None:
-            raise ValueError(f"{word!r} is not a word of the graph" if words is not None else f"{word!r}: the graph has no table of words, name labels")
+            raise ValueError(f"{word!r} is not a word of the graph" if words is not None else f"{word!r}: the graph has no symbol table of words, so words must be given as labels")
         return label
     if not 0 < word < 2**31:
         raise ValueError(f"label {word} is outside 1 to 2^31 - 1")
@@ -195,7 +198,7 @@ def _label(word: str | int, words: Symbols | ExtendedSymbols | None) -> int:
 
 
 def as_scorer(boost: Boost | None, words: Symbols | ExtendedSymbols | None, base: Scorer | None = None) -> Scorer | None:
-    """Boosts on top of `base`."""
+    """A scorer of the boosts and of `base`."""
     if boost is None:
         return base
     scorer = boost if isinstance(boost, Scorer) else Scorer.boost(boost, words)
@@ -203,7 +206,7 @@ def as_scorer(boost: Boost | None, words: Symbols | ExtendedSymbols | None, base
 
 
 def for_batch(boost: Boost | Sequence[Boost | None], tables: Sequence[Symbols | ExtendedSymbols | None], base: Scorer | None) -> list[Scorer | None]:
-    """One boost for all utterances, or one for each. `tables`: of each utterance's words."""
+    """A scorer for each utterance, from one boost for all utterances or one for each. `tables`: word table of each utterance."""
     each = [boost] * len(tables) if isinstance(boost, (Scorer, Mapping)) else boost
     if len(each) != len(tables):
         raise ValueError(f"{len(each)} boosts for {len(tables)} utterances")

@@ -1,7 +1,7 @@
-"""Acoustic scores in: whatever speaks the buffer protocol or DLPack, on the CPU or a CUDA GPU, without a copy; and files of score matrices.
+"""Acoustic scores: borrowed without a copy from objects with the buffer protocol or DLPack, on the CPU or a CUDA GPU; and files of score matrices.
 
-Buffers come first, since numpy's read-only arrays have no unversioned DLPack; everything without one (torch, cupy, bfloat16) goes through DLPack. float64 is copied as float32.
-A borrowed tensor stays owned by its producer: its DLPack capsule is not consumed, only kept until the call is over.
+The buffer protocol is tried first, because numpy's read-only arrays have no unversioned DLPack. Objects without a suitable buffer (torch, cupy, bfloat16) are read through
+DLPack. float64 is copied as float32. The producer keeps ownership of a borrowed tensor: its DLPack capsule is not consumed, only kept until the call returns.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _STRIDED_WITH_FORMAT = 0x1C  # PyBUF_STRIDES | PyBUF_FORMAT
 
 
 class _Buffer:
-    """What a Py_buffer says, as long as the memoryview holds the memory."""
+    """The fields of a Py_buffer. They are valid as long as the memoryview holds the memory."""
 
     def __init__(self, source: Any) -> None:
         self.view = memoryview(source)
@@ -91,7 +91,7 @@ class _Buffer:
 
 
 class Tensor(NamedTuple):
-    """Borrowed memory. Strides in elements; `owner` keeps it alive; `device` is None for the host, else the GPU's number."""
+    """Borrowed memory. Strides are in elements. `owner` keeps the memory alive. `device` is the number of the GPU, or None for host memory."""
 
     address: int
     shape: tuple[int, ...]
@@ -104,7 +104,7 @@ class Tensor(NamedTuple):
 def _get_buffer(source: Any) -> _Buffer | None:
     try:
         return _Buffer(source)
-    except (BufferError, TypeError, ValueError):  # none, or of a type that buffers cannot describe
+    except (BufferError, TypeError, ValueError):  # no buffer, or a type that buffers cannot describe
         return None
 
 
@@ -121,7 +121,7 @@ def _buffer_dtype(buffer: _Buffer) -> int | None:
 
 
 def _as_float32(source: Any) -> Any:
-    """A copy of float64, made by its own library if it can."""
+    """Copies float64 to float32, with the array's own library if possible."""
     if hasattr(source, "astype"):
         return source.astype("float32")
     if hasattr(source, "float"):
@@ -136,7 +136,7 @@ def _from_buffer(buffer: _Buffer) -> Tensor:
     assert dtype is not None
     shape = tuple(raw.shape[: raw.ndim])
     if any(stride % raw.itemsize for stride in raw.strides[: raw.ndim]):
-        raise ValueError("scores are not aligned to their elements")
+        raise ValueError("strides of the scores are not multiples of the element size")
     return Tensor(raw.buf or 0, shape, tuple(stride // raw.itemsize for stride in raw.strides[: raw.ndim]), dtype, None, buffer)
 
 
@@ -155,17 +155,17 @@ def _from_dlpack(source: Any, stream: int) -> Tensor:
     on_gpu = kind in (_CUDA, _CUDA_MANAGED)
     try:
         capsule = _capsule(source, on_gpu, stream)
-    except (BufferError, RuntimeError) as why:  # the latter: torch before 2.9
+    except (BufferError, RuntimeError) as why:  # RuntimeError: torch before 2.9
         raise TypeError(f"{type(source).__name__} cannot be shared: {why} (expected float32, float16 or bfloat16, without gradients)") from why
     if _python.PyCapsule_IsValid(capsule, b"dltensor_versioned"):
         managed = _DLVersioned.from_address(_python.PyCapsule_GetPointer(capsule, b"dltensor_versioned"))
         if managed.major != 1:
-            raise TypeError(f"DLPack version {managed.major}.{managed.minor} is not known here")
+            raise TypeError(f"DLPack version {managed.major}.{managed.minor} is not supported, expected 1.x")
         tensor = managed.tensor
     elif _python.PyCapsule_IsValid(capsule, b"dltensor"):
         tensor = _DLTensor.from_address(_python.PyCapsule_GetPointer(capsule, b"dltensor"))
     else:
-        raise TypeError("__dlpack__ returned no DLPack capsule")
+        raise TypeError("__dlpack__ did not return a DLPack capsule")
     if (tensor.code, tensor.bits, tensor.lanes) == (2, 64, 1) and (hasattr(source, "astype") or hasattr(source, "float")):
         return borrow(_as_float32(source), stream)
     dtype = _DLPACK_DTYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
@@ -185,7 +185,7 @@ def _packed(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def borrow(source: Any, stream: int = LEGACY_STREAM) -> Tensor:
-    """The memory of an array or tensor. On a GPU, its producer is asked to order its work before `stream`."""
+    """The memory of an array or tensor. If it is on a GPU, its producer is asked to make `stream` wait for its work."""
     buffer = _get_buffer(source)
     if buffer is not None and _buffer_dtype(buffer) is not None:
         return _from_buffer(buffer)
@@ -194,17 +194,17 @@ def borrow(source: Any, stream: int = LEGACY_STREAM) -> Tensor:
     if hasattr(source, "__dlpack__"):
         return _from_dlpack(source, stream)
     if buffer is None:
-        raise TypeError(f"{type(source).__name__} speaks neither the buffer protocol nor DLPack")
+        raise TypeError(f"{type(source).__name__} supports neither the buffer protocol nor DLPack")
     raise TypeError(f"scores of buffer format {_format(buffer)!r}: expected float32 or float16 (x.astype('float32'))")
 
 
 def _check(tensor: Tensor, what: str) -> None:
-    empty = 0 in tensor.shape  # its strides mean nothing; numpy exports zeros
+    empty = 0 in tensor.shape  # strides of empty arrays are meaningless; numpy's are zeros
     for size, stride, axis in zip(tensor.shape, tensor.strides, range(-len(tensor.shape), 0)):
         if not empty and size > 1 and (stride != 1 if axis == -1 else stride < 0):
-            raise ValueError(f"{what}: strides {tensor.strides} of shape {tensor.shape}: columns must lie side by side, frames in order (make it contiguous)")
+            raise ValueError(f"{what}: strides {tensor.strides} of shape {tensor.shape}: columns must be adjacent and frames in order (make the array contiguous)")
     if tensor.shape[-1] >= 2**31:
-        raise ValueError(f"{what}: {tensor.shape[-1]} columns")
+        raise ValueError(f"{what}: {tensor.shape[-1]} columns, expected fewer than 2^31")
 
 
 def _whole_numbers(lengths: Any, count: int) -> list[int]:
@@ -213,12 +213,12 @@ def _whole_numbers(lengths: Any, count: int) -> list[int]:
     if len(values) != count:
         raise ValueError(f"{len(values)} lengths for {count} utterances")
     if any(int(value) != value for value in values):
-        raise ValueError("lengths are whole numbers of frames")
+        raise ValueError("lengths must be whole numbers of frames")
     return [int(value) for value in values]
 
 
 class Batch:
-    """Score matrices of a batch as C takes them, with what they borrow. Lives as long as the call that uses it."""
+    """Score matrices of a batch as C structures, and the objects whose memory they borrow. Must live until the call that uses it returns."""
 
     def __init__(self, log_probs: Any, lengths: Any = None, stream: int = LEGACY_STREAM) -> None:
         if isinstance(log_probs, (list, tuple)):
@@ -237,7 +237,7 @@ class Batch:
 
     @property
     def device(self) -> int | None:
-        """Number of the GPU that holds the scores; None: they are in host memory."""
+        """The number of the GPU that holds the scores; None: they are in host memory."""
         devices = {tensor.device for tensor in self._tensors}
         if len(devices - {None}) > 1:
             raise ValueError(f"scores on several GPUs: {sorted(number for number in devices if number is not None)}")
@@ -248,7 +248,7 @@ class Batch:
         frames = None if lengths is None else _whole_numbers(lengths, count)
         self.scores = (_abi.wf_scores * count)()
         for i, tensor in enumerate(self._tensors):
-            if tensor.shape == (0,):  # memoryviews of two dimensions cannot be empty
+            if tensor.shape == (0,):  # an empty matrix; memoryviews of two dimensions cannot be empty
                 continue
             if len(tensor.shape) != 2:
                 raise ValueError(f"utterance {i}: scores of shape {tensor.shape}, expected [frames, columns]")
@@ -285,16 +285,16 @@ class Batch:
 
 
 class Matrix(NamedTuple):
-    """Scores of one utterance from a file. `data` is a float32 memoryview [frames, columns]: decode takes it, numpy.asarray too."""
+    """Scores of one utterance from a file. `data` is a float32 memoryview [frames, columns], which `decode` and numpy.asarray accept."""
 
     key: str
     data: Any
 
 
 class ScoreReader(Handle):
-    """Score matrices from Kaldi archives or scp files, .npy, .sen, or folders of these, one after the other: `for key, data in ScoreReader("scores.ark")`.
+    """Iterates over score matrices of Kaldi archives or scp files, .npy or .sen files, or folders of these: `for key, data in ScoreReader("scores.ark")`.
 
-    A bad utterance raises FormatError; `next()` may go on behind it. One thread at a time.
+    A malformed utterance raises FormatError; after that, `next()` continues with the following one. Not thread-safe.
     """
 
     _free = lib.wf_score_reader_free
@@ -320,9 +320,9 @@ class ScoreReader(Handle):
 
 
 class ScoreWriter(Handle):
-    """Writes score matrices as a Kaldi archive, or (format="npy") a folder: `with ScoreWriter("scores.ark") as out: out.put(key, matrix)`.
+    """Writes score matrices to a Kaldi archive, or with format="npy" to a folder: `with ScoreWriter("scores.ark") as out: out.put(key, matrix)`.
 
-    Leaving with an exception drops what was written.
+    If the block raises an exception, what was written is removed.
     """
 
     _free = lib.wf_matrix_writer_abort
@@ -331,15 +331,15 @@ class ScoreWriter(Handle):
         super().__init__(create("wf_matrix_writer_open", encode_path(path), c_options("matrix_writer", options)))
 
     def put(self, key: str, matrix: Any) -> None:
-        """float32 [frames, columns] in host memory, rows one behind the other."""
+        """Writes a matrix: float32 [frames, columns] in host memory, contiguous."""
         tensor = borrow(matrix)
         if tensor.device is not None or tensor.dtype != _abi.WF_FLOAT32 or len(tensor.shape) != 2 or tensor.strides != _packed(tensor.shape):
-            raise ValueError("expected float32 [frames, columns] in host memory, rows one behind the other")
+            raise ValueError("expected float32 [frames, columns] in host memory, contiguous")
         data = ctypes.cast(tensor.address, ctypes.POINTER(ctypes.c_float))
         call("wf_matrix_writer_put", self.address, ctypes.byref(_abi.wf_matrix(encode_text(key), data, *tensor.shape)))
 
     def finish(self) -> None:
-        """Completes the file; without it nothing is left."""
+        """Completes the output. Without this call, what was written is removed."""
         address = self._disown()
         call("wf_matrix_writer_close", address)
 

@@ -1,4 +1,4 @@
-"""Streams: utterances whose scores arrive in chunks. Made by Decoder.stream; the result is that of Decoder.decode for all scores at once, bit for bit."""
+"""Streams: utterances whose scores arrive in chunks. Made by Decoder.stream. The result equals that of Decoder.decode with all scores at once, bit for bit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StreamEvent(NamedTuple):
-    """Status after a chunk. `endpoint`: the first endpoint rule that holds, 1 to 5, or 0. The caller decides whether to finish."""
+    """Status after a chunk. `endpoint`: the first endpoint rule that fired, 1 to 5; 0: none. The caller decides whether to finish the utterance."""
 
     endpoint: int
     num_frames: int
@@ -26,7 +26,7 @@ class StreamEvent(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """The best hypothesis so far. The first `num_stable` words are final, except the times of the last one."""
+    """The best hypothesis so far. The first `num_stable` words will not change, except for the times of the last of them."""
 
     words: list[Word]
     num_stable: int
@@ -44,30 +44,30 @@ def event_of(raw: Any) -> StreamEvent:
 
 
 class Stream(Handle):
-    """Decodes utterances one after the other: accept chunks, finish, reset. Calls wait for running calls of the decoder and its other streams."""
+    """Decodes utterances one after the other: accept chunks, finish, reset. Calls wait until running calls of the decoder and its other streams have ended."""
 
-    _free, _forget = lib.wf_stream_close, lib.wf_stream_abandon
+    _free, _finalize = lib.wf_stream_close, lib.wf_stream_abandon
 
     def __init__(self, decoder: Decoder, options: Any) -> None:
         self._decoder = decoder
-        self._graph: Graph | None = None  # with words of its own
+        self._graph: Graph | None = None  # a graph with added words; None: the decoder's
         super().__init__(create("wf_stream_open", decoder.address, options))
 
     def close(self) -> None:
         """Frees the stream and drops an unfinished utterance."""
         if self._address is not None:
-            with self._decoder._turn():
+            with self._decoder._exclusive():
                 super().close()
 
     def set_boost(self, boost: Boost | None) -> None:
-        """Boosts from the next chunk on, in addition to the decoder's language model; None: no boosts."""
+        """Sets the boosts from the next chunk on, in addition to the decoder's language model. None: no boosts."""
         scorer = as_scorer(boost, self._decoder._table if self._graph is None else self._graph._table, self._decoder._lm)
-        with self._decoder._turn():
+        with self._decoder._exclusive():
             call("wf_stream_set_scorer", self.address, scorer and scorer.address)
 
     def set_graph(self, graph: Graph | None) -> None:
-        """The decoder's graph with words added (Graph.add_words), for this stream's utterances from now on; None: without. Not in the middle of an utterance."""
-        with self._decoder._turn():
+        """Sets the graph of the next utterances: the decoder's graph with added words (Graph.add_words); None: without. Not allowed within an utterance."""
+        with self._decoder._exclusive():
             call("wf_stream_set_graph", self.address, graph and graph.address)
             self._graph = graph
 
@@ -76,39 +76,39 @@ class Stream(Handle):
         return (self._decoder.graph if self._graph is None else self._graph).word_aligner
 
     def accept(self, chunk: Any) -> StreamEvent:
-        """Decodes the next [frames, columns], any number of frames."""
+        """Decodes the next chunk, [frames, columns] with any number of frames."""
         event = _abi.wf_stream_event()
-        with self._decoder._turn():
+        with self._decoder._exclusive():
             batch = Batch([chunk])
             call("wf_stream_accept", self.address, batch.scores, ctypes.byref(event))
         return event_of(event)
 
     def partial(self) -> Partial:
         raw = _abi.wf_partial()
-        with self._decoder._turn():
+        with self._decoder._exclusive():
             call("wf_stream_partial", self.address, ctypes.byref(raw))
             words = self._decoder._words_of(raw.words, raw.num_words, self._graph)
         return Partial(words, raw.num_stable, raw.num_frames, raw.stable_frames, raw.start_frame)
 
     def partial_lattice(self) -> Lattice:
-        """The lattice of the frames so far; every token counts as final. Needs lattice_beam."""
-        with self._decoder._turn():
+        """The lattice of the frames so far; all tokens are treated as final. Needs lattice_beam."""
+        with self._decoder._exclusive():
             return Lattice(create("wf_stream_partial_lattice", self.address), self._word_aligner)
 
     def commit_lattice(self) -> Lattice | None:
-        """Removes and returns the part of the lattice that is final, from the end of the last part on; None: no new part.
+        """Removes and returns the part of the lattice that will not change, starting at the end of the previous part; None: no new part.
 
         This bounds memory for hours of audio. The parts and the result's lattice, concatenated, are the whole lattice: the last state
         of a part is the first state of the next. Frames count from the last reset. Needs lattice_beam.
         """
         out = ctypes.c_void_p()
-        with self._decoder._turn():
+        with self._decoder._exclusive():
             call("wf_stream_commit_lattice", self.address, ctypes.byref(out))
         return None if out.value is None else Lattice(out.value, self._word_aligner)
 
     def finish(self) -> Result:
         """Ends the utterance. After that only reset and close are possible."""
-        with self._decoder._turn():
+        with self._decoder._exclusive():
             result = ctypes.POINTER(_abi.wf_result)()
             call("wf_stream_finish", self.address, ctypes.byref(result))
             try:
@@ -117,11 +117,11 @@ class Stream(Handle):
                 lib.wf_result_free(result)
 
     def reset(self) -> None:
-        """Ready for a new utterance; frames count from 0 again."""
-        with self._decoder._turn():
+        """Prepares the stream for a new utterance. Frames are counted from 0 again."""
+        with self._decoder._exclusive():
             call("wf_stream_reset", self.address)
 
     @property
     def num_bytes(self) -> int:
-        """Bytes kept between chunks."""
+        """Bytes of memory that the stream keeps between chunks."""
         return int(lib.wf_stream_bytes(self.address))

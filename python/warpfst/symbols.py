@@ -1,4 +1,4 @@
-"""Symbol tables: words or tokens <-> integer labels."""
+"""Symbol tables: words or tokens and their integer labels."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ._library import Handle, call, create, decode_text, encode_path, encode_tex
 
 
 class Symbols(Handle):
-    """Texts and their labels. Many threads may read a table; adding is for one at a time."""
+    """Texts and their labels. Reading is thread-safe; `add` is not."""
 
     _free = lib.wf_symbols_free
 
     def __init__(self, pairs: Mapping[str, int] | Iterable[str] = (), name: str = "") -> None:
-        """From a mapping text -> label, or texts that get the labels 0, 1, 2 and so on."""
+        """Makes a table from a mapping text -> label, or from texts, which get the labels 0, 1, 2 and so on."""
         super().__init__(create("wf_symbols_create", encode_text(name)))
         items = pairs.items() if isinstance(pairs, Mapping) else ((text, -1) for text in pairs)
         for text, key in items:
@@ -30,7 +30,7 @@ class Symbols(Handle):
 
     @classmethod
     def _share(cls, address: int | None) -> Symbols | None:
-        """A reference of its own to a table that belongs to another C object; None for NULL."""
+        """A new reference to a table that belongs to another C object; None for NULL."""
         return None if address is None else cls._adopt(lib.wf_symbols_ref(address))
 
     @classmethod
@@ -48,12 +48,12 @@ class Symbols(Handle):
         return out.value
 
     def find(self, text: str) -> int | None:
-        """Label of a text, or None."""
+        """The label of a text, or None."""
         key = lib.wf_symbols_find(self.address, encode_text(text))
         return None if key < 0 else key
 
     def text(self, key: int) -> str | None:
-        """Text of a label, or None."""
+        """The text of a label, or None."""
         return decode_text(lib.wf_symbols_text(self.address, key))
 
     @property
@@ -67,7 +67,7 @@ class Symbols(Handle):
         return self.find(text) is not None
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
-        """(text, label) in order of adding."""
+        """(text, label) in the order in which they were added."""
         key = ctypes.c_int64()
         for i in range(len(self)):
             text = lib.wf_symbols_at(self.address, i, ctypes.byref(key))
@@ -81,7 +81,7 @@ class Symbols(Handle):
 
 
 class ExtendedSymbols:
-    """A table with further texts behind it, which costs what these cost: for the words that a graph has beyond its base's. Immutable."""
+    """A table with additional texts, which shares the base table: for the added words of a graph. Its memory is that of the additional texts. Immutable."""
 
     def __init__(self, base: Symbols, texts: tuple[str, ...]) -> None:
         first = lib.wf_symbols_next_key(base.address)
@@ -92,7 +92,7 @@ class ExtendedSymbols:
 
     @classmethod
     def of(cls, table: Symbols | ExtendedSymbols, texts: Iterable[str]) -> ExtendedSymbols:
-        """With the texts that the table lacks."""
+        """Extends a table by those of the texts that it does not have."""
         base, has = (table._base, table.texts) if isinstance(table, ExtendedSymbols) else (table, ())
         return cls(base, (*has, *(text for text in dict.fromkeys(texts) if table.find(text) is None)))
 
@@ -103,18 +103,18 @@ class ExtendedSymbols:
         return self.added(key) or self._base.text(key)
 
     def added(self, key: int) -> str | None:
-        """Of a label beyond the table's own."""
+        """The text of an added label; None for labels of the base table."""
         return self._texts.get(key)
 
     def whole(self) -> Symbols:
-        """The same as one table."""
+        """The whole table as Symbols; made on the first call."""
         if self._whole is None:
             self._whole = Symbols({**dict(self._base), **self._labels}, self._base.name)
         return self._whole
 
 
 def as_symbols(source: SymbolsLike) -> Symbols:
-    """A table from what users have: a table, the path of one, a mapping text -> label, or a list of texts in the order of their labels."""
+    """A table from a table, the path of one, a mapping text -> label, or a list of texts in the order of their labels."""
     if isinstance(source, Symbols):
         return source
     if isinstance(source, (str, os.PathLike)):

@@ -1,10 +1,10 @@
-"""Total scores that torch can differentiate: sums over all paths of compositions, of which the CTC loss is one. `import warpfst.torch`; needs torch, and nothing of numpy.
+"""Differentiable total costs for torch: sums over all paths of a composition, such as the CTC loss. `import warpfst.torch`. Needs torch; does not need numpy.
 
-    emissions (one state a frame, an arc a column)  o  graph (input label = column + 1)  ->  total cost = -ln sum over paths of exp(-cost)
+    emissions (a state per frame, an arc per column)  o  graph (input label = column + 1)  ->  total cost = -ln sum over paths of exp(-cost)
                    ^ gradient                            ^ gradient
 
-Compositions run on the device of the tensors. Emissions are copied through host memory. Costs are float32 on arcs and summed in double.
-Gradients are computed with the cost. There are no second derivatives.
+Compositions run on the device of the tensors. Emissions are copied through host memory. Arc costs are float32; sums are computed in double.
+Gradients are computed together with the cost. Second derivatives are not supported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _host(tensor: Any) -> Any:
 
 
 def _emissions(log_probs: Any) -> Fst:
-    """[frames, columns] on the host as an acceptor: an arc of label v + 1 and cost -log_probs[t, v] from each state t to t + 1."""
+    """[frames, columns] in host memory as an acceptor: from each state t to t + 1, arcs with label v + 1 and cost -log_probs[t, v]."""
     frames, columns = log_probs.shape
     arcs = torch.empty((frames, columns, 4), dtype=torch.int32)  # wf_arc: nextstate, weight, ilabel, olabel
     arcs[..., 0] = torch.arange(1, frames + 1, dtype=torch.int32)[:, None]
@@ -50,7 +50,7 @@ def _in_log_semiring(graphs: Fst | Sequence[Fst]) -> list[Fst]:
 
 
 class _CompositionCost(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
-    """Costs [B] of emissions o graphs. Tensors of weights come last, none or one a graph."""
+    """Total costs [B] of emissions o graphs. The last arguments are tensors of weights: none, or one for each graph."""
 
     @staticmethod
     def forward(ctx: Any, log_probs: Any, lengths: list[int], graphs: list[Fst], *weights: Any) -> Any:
@@ -77,20 +77,20 @@ class _CompositionCost(torch.autograd.Function):  # type: ignore[misc, unused-ig
         weights: list[Any] = [None] * len(ctx.weights)
         if any(ctx.needs_input_grad[3:]):
             rows = [factor * row for factor, row in zip(cost_gradients.to(device="cpu", dtype=torch.float64), ctx.weights_gradients)]
-            rows = [sum(rows)] if len(ctx.weights) == 1 else rows  # one graph for all
+            rows = [sum(rows)] if len(ctx.weights) == 1 else rows  # one graph for all utterances
             weights = [row.to(given) if needed else None for row, given, needed in zip(rows, ctx.weights, ctx.needs_input_grad[3:])]
         return (scores, None, None, *weights)
 
 
 def composition_cost(log_probs: Any, lengths: Any, graphs: Fst | Sequence[Fst], weights: Any = None) -> Any:
-    """Total cost of each utterance over all paths of its graph: [B]; +infinity where there is none (its gradients are 0 then).
+    """Total cost of each utterance over all paths of its graph: [B]. If there is no path, the cost is +infinity and its gradients are 0.
 
-    log_probs  [B, T, V] natural logarithms, on the CPU or a GPU, where composing is done
-    lengths    frames of each, [B]; None: T
-    graphs     an Fst for each utterance, or one for all, whose input labels are columns + 1 (decoding graphs are so); taken in the log semiring
-    weights    tensor [num_arcs] to take the place of the weights of the graph's arcs (a list of them for several graphs), to be trained too
+    log_probs  [B, T, V] natural logarithms, on the CPU or a GPU; composition runs on that device
+    lengths    number of frames of each utterance, [B]; None: T
+    graphs     an Fst for each utterance, or one for all. Input labels are columns + 1, as in decoding graphs. Used in the log semiring
+    weights    tensor [num_arcs] that replaces the arc weights of the graph and can be trained; for several graphs, a list of tensors
 
-    Training with a graph of the reference and one of everything else (as in MMI): composition_cost(x, n, references) - composition_cost(x, n, everything).
+    For training with a reference graph and a denominator graph, as in MMI: composition_cost(x, n, references) - composition_cost(x, n, denominator).
     """
     if log_probs.dim() != 3:
         raise ValueError(f"log_probs of shape {tuple(log_probs.shape)}, expected [utterances, frames, columns]")
@@ -103,7 +103,7 @@ def composition_cost(log_probs: Any, lengths: Any, graphs: Fst | Sequence[Fst], 
         raise ValueError(f"{len(taken)} graphs for {count} utterances")
     given = [] if weights is None else [weights] if isinstance(weights, torch.Tensor) else list(weights)
     if given and len(given) != len(taken):
-        raise ValueError(f"weights of {len(given)} graphs for {len(taken)}")
+        raise ValueError(f"weights of {len(given)} graphs for {len(taken)} graphs")
     return _CompositionCost.apply(log_probs, sizes, taken, *given) if count else log_probs.new_zeros(0)
 
 
@@ -123,14 +123,15 @@ class _ForwardScore(torch.autograd.Function):  # type: ignore[misc, unused-ignor
 
 
 def forward_score(fst: Fst, weights: Any) -> Any:
-    """Total cost of all paths of an fst whose arcs have these weights [num_arcs] (final costs stay): as `warpfst.forward_score`, and differentiable."""
+    """Total cost of all paths of an fst with the arc weights `weights` [num_arcs] and its own final costs. Like `warpfst.forward_score`, but differentiable."""
     return _ForwardScore.apply(_in_log_semiring(fst)[0], weights)
 
 
 def ctc_alignments(labels: Sequence[int], blank: int = 0) -> Fst:
-    """The CTC topology of one label sequence (columns of the scores, without blanks) as an acceptor of columns + 1.
+    """The CTC topology of one label sequence (columns of the scores, without blanks), as an acceptor of columns + 1.
 
-    State s: symbol s of blank, label, blank, ... was last; the last state: nothing yet. A blank may be left out between unequal labels.
+    In state s, the last symbol read was number s of blank, label, blank, ... The last state is the start: nothing was read. Between different labels the blank can be
+    skipped.
     """
     symbols = [blank] + [symbol for label in labels for symbol in (int(label), blank)]
     count = len(symbols)
@@ -145,12 +146,12 @@ def ctc_alignments(labels: Sequence[int], blank: int = 0) -> Fst:
 def ctc_loss(
     log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
 ) -> Any:
-    """torch.nn.functional.ctc_loss by composition: its arguments, [T, B, V] in front, and its values; its gradients behind a log_softmax.
+    """torch.nn.functional.ctc_loss, computed by composition. Arguments (log_probs is [T, B, V]) and values are the same; gradients are the same after a log_softmax.
 
-    Slower than torch's own. It is here as the pattern for losses that are not built in: give `composition_cost` graphs of your own.
+    It is slower than torch's function. It is an example of how to write other losses: call `composition_cost` with your own graphs.
     """
     if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"reduction {reduction!r} is none of none, mean, sum")
+        raise ValueError(f"reduction {reduction!r}, expected none, mean or sum")
     sizes = [int(size) for size in target_lengths]
     if targets.dim() == 1:
         ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]

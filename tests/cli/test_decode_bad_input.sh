@@ -207,9 +207,9 @@ expect 0 "not final" short.wfst good.ark --format=json
 printf '1 0\n' > one
 expect 3 "g.wfst: the graph has input label 2, the column table ends at label 1" g.wfst good.ark --columns=one
 printf '1 0\nx 1\n' > letters
-expect 3 "letters:2: 'x 1', expected .label column., each label" g.wfst good.ark --columns=letters
+expect 3 "letters:2: 'x 1', expected .label column. with a label" g.wfst good.ark --columns=letters
 printf '1 0\n\n2 1\n2000000000 1\n' > far
-expect 3 "far:4: '2000000000 1', expected .label column., each label (1 to 67108864) once" g.wfst good.ark --columns=far
+expect 3 "far:4: '2000000000 1', expected .label column. with a label from 1 to 67108864 and one column for each label" g.wfst good.ark --columns=far
 for line in '2 1 3' '2' '2 -1' '2 2147483647' '2 99999999999999999999' '0 1' '-2 1' '1 1' '2 x'; do
   printf '1 0\n%s\n' "$line" > wrong
   expect 3 "wrong:2: '$line', expected" g.wfst good.ark --columns=wrong

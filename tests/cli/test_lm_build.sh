@@ -112,7 +112,7 @@ fails() { # CODE TEXT COMMAND...
 head -c 100000 large.wlm >cut.wlm
 fails 3 'the header says' "$WARPFST" decode TLG_small.wfst logp --lm=cut.wlm
 fails 3 'not a language model made by' "$WARPFST" decode TLG_small.wfst logp --lm=small.arpa
-fails 2 'with --backoff=failure alone' "$WARPFST" lm convert large.wlm -o D.fst
+fails 2 'only be converted with --backoff=failure' "$WARPFST" lm convert large.wlm -o D.fst
 fails 2 'expected one model and one output' "$WARPFST" lm build small.arpa
 fails 3 'cannot open' "$WARPFST" lm build none.arpa -o x.wlm
 head -5000 full.arpa | gzip >short.arpa.gz

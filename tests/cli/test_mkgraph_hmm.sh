@@ -96,11 +96,11 @@ expect 0 'words of the LM that the lexicon lacks: 2 (xyzzy, plugh)' mkgraph --le
 expect 2 "2 words of the language model have no pronunciation, the first of them 'xyzzy'" mkgraph --lexicon=$dict --lm=odd.arpa --missing-words=error -o no.wfst
 printf 'zero Z IH R OW\nzero(2) Z IY R QQ\n' >odd.dict
 expect 3 "odd.dict:2: word 'zero': 'QQ' is not in the token table" mkgraph --lexicon=odd.dict --lm=odd.arpa -o no.wfst
-expect 0 'left out for phones that the model lacks: 1 (zero (QQ))' mkgraph --lexicon=odd.dict --lm=odd.arpa --unknown=skip -o odd.wfst
+expect 0 'skipped because the model lacks a phone: 1 (zero (QQ))' mkgraph --lexicon=odd.dict --lm=odd.arpa --unknown=skip -o odd.wfst
 printf 'zero ZH ZH ZH\n' >odd.dict
-expect 0 'phones in a context that the model lacks, with the HMM of another: [1-9]' mkgraph --lexicon=odd.dict --lm=odd.arpa -o odd.wfst
+expect 0 'phones in a context that the model lacks, replaced by the HMM of another context: [1-9]' mkgraph --lexicon=odd.dict --lm=odd.arpa -o odd.wfst
 expect 2 "no HMM for 'SIL ZH_b ZH_i'" mkgraph --lexicon=odd.dict --lm=odd.arpa --missing-hmm=error -o no.wfst
-expect 0 'left out: 1 (SIL ZH_b ZH_i)' mkgraph --lexicon=odd.dict --lm=odd.arpa --missing-hmm=drop -o odd.wfst # "" is still a sentence
+expect 0 'dropped: 1 (SIL ZH_b ZH_i)' mkgraph --lexicon=odd.dict --lm=odd.arpa --missing-hmm=drop -o odd.wfst # "" is still a sentence
 ! grep -q 'HMM of another' err.txt || fail "what was left out is reported as substituted, too"
 printf 'nothing Z\n' >odd.dict
 expect 2 'no word in common' mkgraph --lexicon=odd.dict --lm=odd.arpa -o no.wfst
@@ -117,8 +117,8 @@ expect 2 'compose C o LG: the result is empty: every sentence needs a phone' mkg
 expect 0 'zero.wfst: [1-9][0-9]* states' mkgraph --lexicon=odd.dict --grammar=zero.fst --words=odd.words -o zero.wfst
 expect 4 'compose L o G' mkgraph --lexicon=$dict --lm=small.arpa --max-states=1000 -o no.wfst
 expect 3 'nowhere: cannot open' "$WARPFST" mkgraph hmm --am=nowhere --lexicon=$dict --lm=small.arpa -o no.wfst
-expect 2 '--am is needed' "$WARPFST" mkgraph hmm --lexicon=$dict --lm=small.arpa -o no.wfst
-expect 2 '--lexicon is needed' mkgraph --lm=small.arpa -o no.wfst
+expect 2 '--am is required' "$WARPFST" mkgraph hmm --lexicon=$dict --lm=small.arpa -o no.wfst
+expect 2 '--lexicon is required' mkgraph --lm=small.arpa -o no.wfst
 [ ! -e no.wfst ] || fail "a failed run left a file"
 
 # 5. A model whose labels are not columns + 1 (one senone with two self-loops): the table goes beside the graph, and the decoder finds it.

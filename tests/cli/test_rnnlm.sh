@@ -116,7 +116,7 @@ ARPA
 sed 's/^-0\.5\tw1/-1.0\tw1/; s/^-0\.6\tw1 w2/-0.4\tw1 w2/' ngram.arpa >small.arpa
 "$python" "$SOURCE_DIR/tests/cli/rnnlm_rescore.py" "$WARPFST" "$data/sigmoid" ngram.arpa small.arpa unheard
 printf 'key 1 2\n' >short.txt
-expect 3 "short.txt:1: 'KEY RANK" "$WARPFST" rnnlm rescore "$data/sigmoid" short.txt
+expect 3 "short.txt:1: expected 'KEY RANK" "$WARPFST" rnnlm rescore "$data/sigmoid" short.txt
 printf 'key 1 2 x w1\n' >short.txt
-expect 3 "short.txt:1: 'KEY RANK" "$WARPFST" rnnlm rescore "$data/sigmoid" short.txt
+expect 3 "short.txt:1: expected 'KEY RANK" "$WARPFST" rnnlm rescore "$data/sigmoid" short.txt
 expect 2 'needs --ngram or --small' "$WARPFST" rnnlm rescore "$data/sigmoid" nbest.txt --rnnlm-weight=0.5

@@ -93,7 +93,7 @@ cp -r npy faulty && echo garbage > faulty/utt-2.npy
 fails_with 1 "utt-2" "$WARPFST" matrix copy faulty -o faulty.ark
 test "$("$WARPFST" matrix info faulty.ark 2> /dev/null | wc -l)" = 4
 head -c 20000 float.ark > cut.ark
-fails_with 3 "rest of this archive is lost" "$WARPFST" matrix info cut.ark
+fails_with 3 "rest of that archive is lost" "$WARPFST" matrix info cut.ark
 fails_with 3 "pipe" "$WARPFST" matrix info "cat float.ark |"
 fails_with 3 "cannot open" "$WARPFST" matrix info nothing.ark
 fails_with 2 "no output" "$WARPFST" matrix copy float.ark

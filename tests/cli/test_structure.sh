@@ -94,14 +94,14 @@ refuses 2 'cycle' topsort b.fst none.fst
 printf '1 2\n\nx 3\n' >pairs
 refuses 3 'pairs:3' relabel --relabel_ipairs=pairs a.fst none.fst
 printf '1 2 3\n' >pairs
-refuses 3 'pairs:1: 3 numbers' relabel --relabel_ipairs=pairs a.fst none.fst
+refuses 3 'pairs:1: found 3 labels, expected 2' relabel --relabel_ipairs=pairs a.fst none.fst
 printf '1 2\n1 3\n' >pairs
 refuses 2 'listed twice' relabel --relabel_ipairs=pairs a.fst none.fst
 printf '<eps> 0\nz 5\n' >new.txt
 refuses 3 "symbol 'x'" relabel --isymbols=old.txt --relabel_isymbols=new.txt a.fst none.fst
 refuses 2 'no input symbol table' relabel --relabel_isymbols=new.txt a.fst none.fst
 printf '10\n' >in.list
-refuses 2 '1 input labels' addselfloops in.list out.list a.fst none.fst
+refuses 2 'found 1 input labels' addselfloops in.list out.list a.fst none.fst
 refuses 2 'need -o' union a.fst b.fst a.fst none.fst
 fstcompile --arc_type=log a.txt log.fst
 refuses 2 'semiring\|arc type' compose log.fst b.fst none.fst

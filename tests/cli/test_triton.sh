@@ -23,5 +23,5 @@ refuse() { # PATTERN SED-SCRIPT
 }
 refuse 'no such parameter: bean' 's/"beam"/"bean"/'
 refuse 'graph.fst' 's/graph.wfst/graph.fst/'
-refuse 'parameter `graph` is needed' 's/{ key: "graph" .*//'
+refuse 'parameter `graph` is missing' 's/{ key: "graph" .*//'
 refuse 'acoustic_scale' 's/"0.7"/"loud"/'

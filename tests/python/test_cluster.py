@@ -58,7 +58,7 @@ def test_ray(tmp_path, recordings, expected):
     assert run.returncode == 0, run.stderr
     first, status, last = [json.loads(line) for line in run.stdout.splitlines() if line[:1] in "[012"]
     assert first[:2] == [3, 0] and first[3] == [] and first[2] > 1
-    assert status == 1 and "2 recordings, 3 were there, 1 failed" in run.stderr and "no/such/file.wav" in run.stderr
+    assert status == 1 and "2 recordings transcribed, 3 done before, 1 failed" in run.stderr and "no/such/file.wav" in run.stderr
     assert last == [0, 5, 0.0, []]
     assert words_of(tmp_path / "out") == expected and not list((tmp_path / "out").glob("*.part"))
 

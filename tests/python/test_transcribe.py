@@ -145,7 +145,7 @@ def test_lists_options_and_kept_graphs(capsys, tmp_path):
         ([CARDS / "card1.wav", "--model", CARDS, "--max-seconds", "0"], "expected a number from 1"),
         ([CARDS / "card1.wav", "--model", CARDS, "--batch-seconds", "nan"], "expected a number from 1"),
         ([CARDS / "card1.wav", "--model", CARDS, "--rate", "16000"], "--rate"),
-        (["-", CARDS / "card1.wav", "--model", CARDS], "goes without other recordings"),
+        (["-", CARDS / "card1.wav", "--model", CARDS], "cannot be combined with other recordings"),
         ([CARDS / "card1.wav", CARDS / "card4.wav", "--model", CARDS, "--format", "srt"], "needs --output"),
         ([CARDS / "card1.wav", "--model", CARDS, "--option", "beem=3"], "beem"),
         ([CARDS / "card1.wav", "--model", CARDS, "--option", "beam"], "NAME=VALUE"),

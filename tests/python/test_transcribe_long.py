@@ -131,7 +131,7 @@ def interrupted(folder, output, by):
     process.send_signal(by)
     _, err = process.communicate(timeout=60)
     assert process.returncode == (130 if by == signal.SIGINT else -by), err
-    assert ("--resume goes on" in err) == (by == signal.SIGINT)
+    assert ("--resume continues" in err) == (by == signal.SIGINT)
     return sorted(path.name for path in output.iterdir() if not path.name.endswith(".part")), partial
 
 

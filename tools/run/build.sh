@@ -1,10 +1,10 @@
-# build.sh - verbs of ./run that build and try what was built: build, demo, demo-hybrid, fuzz, bench. Sourced by ./run.
+# build.sh - verbs of ./run that build, or build and run something: build, demo, demo-hybrid, fuzz, bench. Sourced by ./run.
 # shellcheck shell=bash
 
 do_build() {
   needs_build
   build release
-  echo "build/release/warpfst; 'cmake --install build/release --prefix FOLDER' installs it with the library and the manual pages"
+  echo "built build/release/warpfst; 'cmake --install build/release --prefix FOLDER' installs it with the library and the manual pages"
 }
 
 do_demo() {

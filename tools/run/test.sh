@@ -3,7 +3,7 @@
 
 do_test() {
   test_packages
-  announce 'Python packages into build/python and build/pytorch, made anew for each test'
+  announce 'Python packages into build/python and build/pytorch, which are created anew for each test'
   start_python_tests
   start_bare_tests
   needs_test
@@ -18,9 +18,9 @@ do_test() {
   run_ctest sanitize
   say "compiling for aarch64 ($SECONDS s so far)"
   test_aarch64
-  say "Python package, tested meanwhile ($SECONDS s so far)"
+  say "results of the Python package's tests, which ran in the background ($SECONDS s so far)"
   finish_python_tests
-  say "README's commands in a bare system, tried meanwhile ($SECONDS s so far)"
+  say "results of README's commands in a bare system, which ran in the background ($SECONDS s so far)"
   finish_bare_tests
   print_counts
 }
@@ -30,10 +30,10 @@ do_test_bare() {
   tests/bare/test.sh all
 }
 
-# The host's part of the library, as for Grace and other ARM machines.
+# Compiles the library without the GPU backend for ARM machines such as Grace.
 test_aarch64() {
   if ! need_wheel_tools; then
-    echo 'compiling for aarch64: skipped, as ziglang could not be installed'
+    echo 'compiling for aarch64: skipped, because ziglang could not be installed'
     skipped=$((skipped + 1))
   elif tests/compile_aarch64.sh build/wheels/env build/aarch64; then
     passed=$((passed + 1))
@@ -42,8 +42,8 @@ test_aarch64() {
   fi
 }
 
-# The package's tests in the background: half of their time is one process or the network. Their output comes at the
-# end.
+# Starts the tests of the Python package in the background, because for half of their time they use one core or wait for
+# the network. finish_python_tests prints their output.
 start_python_tests() {
   (
     passed=0 failed=0 skipped=0 SECONDS=0
@@ -55,14 +55,14 @@ start_python_tests() {
 }
 
 finish_python_tests() {
-  local counts=(0 1 0) # it did not come to its end
+  local counts=(0 1 0) # counts as one failure if the tests did not finish
   wait "$python_tests" && read -ra counts <build/python.counts
   cat build/python.tests.log
   passed=$((passed + counts[0])) failed=$((failed + counts[1])) skipped=$((skipped + counts[2]))
 }
 
-# README's first commands in a bare system, in the background like the package's: installing and compiling with one
-# processor or the network.
+# Tries README's first commands in a bare Debian system, in the background, too: they use one core or wait for the
+# network.
 start_bare_tests() {
   nice tests/bare/test.sh >build/bare.log 2>&1 &
   bare_tests=$!

@@ -1,14 +1,14 @@
 """Audio to text: `warpfst transcribe`. Needs the packages of `pip install warpfst[audio]`.
 
-command.py         the command: which recordings, what is done already, what came of it
-keys.py            names of recordings
-audio.py           files to samples, and to pieces cut where it is quiet
-standard_input.py  the same for pipes and microphones
-pipeline.py        recordings to transcripts, in batches of pieces
-models.py          model folders: samples to scores, and the decoder for them
-config.py          config.json of a model folder, checked
-partial.py         what is done of a long recording, kept on disk
-outputs.py         words to text, JSON, CTM, SRT, VTT
-interrupts.py      Ctrl-C
-cluster.py         the same over the actors of a Ray cluster
+command.py         the command line: finds the recordings, skips finished ones, writes results and the summary
+keys.py            keys of recordings, which name the output files
+audio.py           reads files as samples, and cuts them into pieces at quiet places
+standard_input.py  reads audio from pipes and microphones
+pipeline.py        transcribes recordings in batches of pieces
+models.py          model folders: compute scores from samples, make the decoder
+config.py          reads and checks config.json of a model folder
+partial.py         stores the finished parts of a long recording on disk
+outputs.py         writes words as text, JSON, CTM, SRT, VTT
+interrupts.py      handles Ctrl-C
+cluster.py         transcribes with the actors of a Ray cluster
 """

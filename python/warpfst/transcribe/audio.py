@@ -1,8 +1,8 @@
-"""Audio files to mono samples at the model's rate, and to pieces cut where it is quiet.
+"""Reads audio files as mono samples at the model's rate, and cuts them into pieces at quiet places.
 
-Everything goes block by block: memory does not follow the length of a recording.
+Audio is processed block by block, so memory does not depend on the length of a recording.
 
-    file -> read_blocks: mono float32 at its own rate -> resampled: at the model's rate -> cut: pieces of at most max_seconds
+    file -> _read_blocks: mono float32 at the file's rate -> resampled: at the model's rate -> cut: pieces of at most max_seconds
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = {".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au", ".caf", ".w64", ".rf64"}
 MIN_RATE, MAX_RATE = 1000, 768000
-_BLOCK_VALUES = 1 << 18  # read at once, of all channels
+_BLOCK_VALUES = 1 << 18  # samples of all channels in a block
 _RESAMPLE_SECONDS, _RESAMPLE_SAMPLES, _MARGIN_SECONDS = 30.0, 1 << 21, 0.5
 _QUIET_SECONDS = 0.2
 _FRAME_SECONDS, _PAUSE_FRAMES, _PAUSE_RATIO, _LEAST_SECONDS = 0.1, 5, 0.01, 1.0
@@ -27,7 +27,7 @@ _LEAD_FRAMES, _LEAD_RATIO = 3, 0.001
 
 
 def need(module: str) -> Any:
-    """Imports an optional package, or says how to get it."""
+    """Imports an optional package. If it is not installed, the error says how to install it."""
     import importlib
 
     try:
@@ -43,7 +43,7 @@ def check_rate(rate: int) -> int:
 
 
 def seconds(path: str | os.PathLike[str]) -> float:
-    """Duration, from the file's header, which can be wrong."""
+    """The duration according to the file's header, which can be wrong."""
     info = need("soundfile").info(os.fspath(path))
     return float(info.frames / check_rate(info.samplerate))
 
@@ -65,7 +65,7 @@ def blocks(path: str | os.PathLike[str], rate: int) -> Iterator[np.ndarray]:
 
 
 def read(path: str | os.PathLike[str], rate: int) -> np.ndarray:
-    """The whole file."""
+    """All samples of the file, as `blocks` yields them."""
     return joined(blocks(path, rate))
 
 
@@ -76,7 +76,7 @@ def joined(chunks: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def resample(samples: np.ndarray, own_rate: int, rate: int) -> np.ndarray:
-    """Band-limited, by cutting or padding the spectrum."""
+    """Band-limited resampling: truncates or zero-pads the spectrum."""
     import numpy as np
 
     if own_rate == rate or len(samples) == 0:
@@ -90,16 +90,16 @@ def resample(samples: np.ndarray, own_rate: int, rate: int) -> np.ndarray:
 
 
 def resampled(chunks: Iterable[np.ndarray], own_rate: int, rate: int, block_seconds: float = _RESAMPLE_SECONDS) -> Iterator[np.ndarray]:
-    """`resample` block by block: a block has a margin on either side, whose outer half is faded to nothing. What fits one block is resampled at once.
+    """`resample` block by block. A block has a margin on each side, whose outer half is faded out. Audio that fits into one block is resampled at once.
 
-    samples| margin | block | margin |     the next one begins at the first margin's end
+    samples| margin | block | margin |     the next block begins at the end of this block
     """
     import numpy as np
 
     if own_rate == rate:
         yield from chunks
         return
-    unit = own_rate // math.gcd(own_rate, rate)  # samples after which both rates have one at the same time
+    unit = own_rate // math.gcd(own_rate, rate)  # number of input samples that is a whole number of output samples
     margin = math.ceil(_MARGIN_SECONDS * own_rate / unit) * unit
     block = max(int(min(block_seconds * own_rate, _RESAMPLE_SAMPLES)) // unit * unit, margin)
     fade = np.square(np.sin(np.linspace(0, np.pi / 2, margin // 2))).astype(np.float32)
@@ -124,7 +124,7 @@ def resampled(chunks: Iterable[np.ndarray], own_rate: int, rate: int, block_seco
 
 
 def _quietest(samples: np.ndarray, rate: int) -> int:
-    """Middle of the quietest 0.2 s of the second half."""
+    """The middle of the quietest 0.2 s in the second half."""
     import numpy as np
 
     begin, quiet = len(samples) // 2, int(_QUIET_SECONDS * rate)
@@ -141,14 +141,14 @@ def _energies(samples: np.ndarray, frame: int) -> np.ndarray:
 
 
 def _lead(samples: np.ndarray, rate: int) -> int:
-    """How much comes before the 0.3 s before the first that is not 30 dB below the loudest."""
+    """The number of leading samples to skip: up to 0.3 s before the first frame that is less than 30 dB below the loudest."""
     frame = int(_FRAME_SECONDS * rate)
     energy = _energies(samples, frame)
     return max(int((energy >= _LEAD_RATIO * energy.max()).argmax()) - _LEAD_FRAMES, 0) * frame if len(energy) else 0
 
 
 def _pause(samples: np.ndarray, rate: int) -> int | None:
-    """Middle of the first half second that is 20 dB below the loudest before it, and behind the first second."""
+    """The middle of the first half second, after the first second, that is 20 dB below the loudest frame so far. None: no pause."""
     import numpy as np
 
     frame = int(_FRAME_SECONDS * rate)
@@ -162,10 +162,10 @@ def _pause(samples: np.ndarray, rate: int) -> int | None:
 
 
 def cut(chunks: Iterable[np.ndarray], rate: int, max_seconds: float, *, at_pauses: bool = False) -> Iterator[tuple[int, np.ndarray]]:
-    """(begin, samples) of pieces of at most max_seconds: cut at the quietest place of their second half.
-    With at_pauses at the first pause already, and then without the silence before.
+    """Yields (begin, samples) of pieces of at most max_seconds, cut at the quietest place in their second half.
+    With at_pauses, pieces are cut at the first pause, and leading silence is skipped.
 
-    Where a piece ends follows from its own samples alone, so cutting can go on behind any piece.
+    The end of a piece depends only on the samples of the piece, so cutting can be resumed after any piece.
     """
     import numpy as np
 
@@ -188,7 +188,7 @@ def cut(chunks: Iterable[np.ndarray], rate: int, max_seconds: float, *, at_pause
 
 
 def _without(chunks: Iterable[np.ndarray], count: int) -> Iterator[np.ndarray]:
-    """All but the first `count` samples."""
+    """The chunks without the first `count` samples."""
     for chunk in chunks:
         if count < len(chunk):
             yield chunk[count:]
@@ -196,7 +196,7 @@ def _without(chunks: Iterable[np.ndarray], count: int) -> Iterator[np.ndarray]:
 
 
 def pieces(path: pathlib.Path, rate: int, max_seconds: float, start: int = 0) -> Iterator[tuple[int, np.ndarray]]:
-    """A file's pieces, those from sample `start` on, where one begins."""
+    """The pieces of a file, from sample `start` on, which must be the begin of a piece."""
     for begin, samples in cut(_without(blocks(path, rate), start), rate, max_seconds):
         if start == 0 or len(samples):
             yield start + begin, samples

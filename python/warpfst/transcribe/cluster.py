@@ -1,9 +1,11 @@
-"""A list of recordings over the actors of a Ray cluster: `python -m warpfst.transcribe.cluster --list LIST --model MODEL -o FOLDER --actors 8 --gpus-per-actor 1`.
+"""Transcribes a list of recordings with the actors of a Ray cluster:
+`python -m warpfst.transcribe.cluster --list LIST --model MODEL -o FOLDER --actors 8 --gpus-per-actor 1`.
 
-    list -> what is not done yet -> Ray Data: batches -> actors (a model and a decoder each) -> a file a recording -> a row a recording -> summary
+    list -> unfinished recordings -> Ray Data: batches -> actors (each with a model and a decoder) -> a file per recording -> a row per recording -> summary
 
-Every recording has a file of its own in a folder that all machines see, written complete or not at all. So a run may be stopped and started again, a batch may be done twice
-when a machine is lost, and the words are those of one machine (costs up to the rounding of padded batches). Needs `ray[data]` and `warpfst[audio]` on every machine.
+Each recording has an output file in a folder that all machines share. A file appears only when it is complete. So a run can be stopped and started again, and a batch can be
+repeated when a machine is lost. The words are the same as on one machine; costs are the same up to the rounding of padded batches. Needs `ray[data]` and `warpfst[audio]`
+on every machine.
 """
 
 from __future__ import annotations
@@ -26,19 +28,19 @@ from .pipeline import Limits, Recording, groups, transcribe_group
 
 
 class Settings(NamedTuple):
-    """What every actor needs to know. Paths are those of the machines that the actors run on."""
+    """Settings of the actors. Paths must be valid on the machines that the actors run on."""
 
     model: str
     output: str
     format: str = "json"
     graph: str | None = None
-    options: dict[str, Any] = {}  # noqa: RUF012 - never changed; of the decoder, device= among them
+    options: dict[str, Any] = {}  # noqa: RUF012 - never modified; options of the decoder, including device=
     batch_seconds: float = Limits().batch_seconds
     max_seconds: float = Limits().max_seconds
 
 
 class Summary(NamedTuple):
-    """`failed`: (key, why)."""
+    """Result of a run. `num_there`: recordings that had a file before. `failed`: (key, error message)."""
 
     num_done: int
     num_there: int
@@ -47,7 +49,7 @@ class Summary(NamedTuple):
 
 
 class Transcriber:
-    """An actor: loads model and graph once, then turns batches of (key, path) into files and rows that say what came of each."""
+    """An actor. Loads model and graph once. For each batch of (key, path), writes the files and returns a row (key, error, seconds) for each recording."""
 
     def __init__(self, settings: Settings) -> None:
         device, threads = settings.options.get("device", "cpu"), int(settings.options.get("num_threads", 0))
@@ -59,7 +61,7 @@ class Transcriber:
         settings, folder = self._settings, pathlib.Path(self._settings.output)
         recordings, rows = [], []
         for key, path in zip(map(str, batch["key"]), map(pathlib.Path, batch["path"])):
-            if output_file(folder, key, settings.format).exists():  # a batch that is done again after a machine was lost
+            if output_file(folder, key, settings.format).exists():  # the batch is repeated after a machine was lost
                 rows.append((key, "", 0.0))
                 continue
             try:
@@ -86,7 +88,10 @@ def transcribe_list(
     gpus_per_actor: float = 0,
     batch_size: int = 64,
 ) -> Summary:
-    """Transcribes what has no file yet. Ray is used as it is set up (`ray.init`), else started on this machine. Recordings that fail are tried again by the next call."""
+    """Transcribes the recordings that have no file yet. Uses Ray as it was set up with `ray.init`, or starts it on this machine.
+
+    The next call tries failed recordings again.
+    """
     data = need("ray.data")
     folder = pathlib.Path(settings.output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -114,20 +119,20 @@ def transcribe_list(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m warpfst.transcribe.cluster", description="Audio to text over the actors of a Ray cluster; run it again to go on.")
+    parser = argparse.ArgumentParser("python -m warpfst.transcribe.cluster", description="Transcribes recordings with the actors of a Ray cluster. Run the same command again to continue.")
     parser.add_argument("--list", type=pathlib.Path, required=True, metavar="FILE", help="recordings: lines `key path`")
-    parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="as of `warpfst transcribe`, at the same path on every machine")
-    parser.add_argument("--graph", type=pathlib.Path, metavar="FILE", help="decoding graph made beforehand (warpfst transcribe --graph)")
-    parser.add_argument("-o", "--output", type=pathlib.Path, required=True, metavar="FOLDER", help="a file a recording; shared by all machines")
-    parser.add_argument("--format", choices=FORMATS, default="json", help="(default: json)")
-    parser.add_argument("--actors", type=int, default=1, metavar="N", help="models at work at one time (default: 1)")
-    parser.add_argument("--cpus-per-actor", type=float, default=1, metavar="N", help="(default: 1)")
-    parser.add_argument("--gpus-per-actor", type=float, default=0, metavar="N", help="1 with --device cuda (default: 0)")
-    parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="recordings that an actor takes at a time (default: 64)")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda: the GPU that Ray gives the actor (default: cpu)")
-    parser.add_argument("--num-threads", type=int, default=1, metavar="N", help="of each actor (default: 1)")
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the decoder, such as beam=12")
-    parser.add_argument("--address", help="of the cluster, such as auto (default: $RAY_ADDRESS, else this machine alone)")
+    parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="model folder as for `warpfst transcribe`, at the same path on every machine")
+    parser.add_argument("--graph", type=pathlib.Path, metavar="FILE", help="existing decoding graph, made with `warpfst transcribe --graph` (default: each actor builds it)")
+    parser.add_argument("-o", "--output", type=pathlib.Path, required=True, metavar="FOLDER", help="folder for one file per recording; all machines must share it")
+    parser.add_argument("--format", choices=FORMATS, default="json", help="output format (default: json)")
+    parser.add_argument("--actors", type=int, default=1, metavar="N", help="number of actors, each with its own model (default: 1)")
+    parser.add_argument("--cpus-per-actor", type=float, default=1, metavar="N", help="CPUs that Ray reserves for each actor (default: 1)")
+    parser.add_argument("--gpus-per-actor", type=float, default=0, metavar="N", help="GPUs that Ray reserves for each actor; 1 with --device cuda (default: 0)")
+    parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="recordings per batch of an actor (default: 64)")
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda for the GPU that Ray assigns to the actor (default: cpu)")
+    parser.add_argument("--num-threads", type=int, default=1, metavar="N", help="threads of each actor; 0: one per processor (default: 1)")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="option of the decoder, such as beam=12 (may be repeated; see warpfst options decoder)")
+    parser.add_argument("--address", help="address of the cluster, such as auto (default: $RAY_ADDRESS, else only this machine)")
     return parser
 
 
@@ -147,7 +152,7 @@ def main(given: Sequence[str] | None = None) -> int:
     for key, error in summary.failed:
         print(f"{key}: {error}", file=sys.stderr)
     spent = time.monotonic() - begin
-    done = f"{summary.num_done} recordings, {summary.num_there} were there, {len(summary.failed)} failed"
+    done = f"{summary.num_done} recordings transcribed, {summary.num_there} done before, {len(summary.failed)} failed"
     print(f"{done}, {summary.audio_seconds / 60:.2f} min of audio in {spent:.1f} s", file=sys.stderr)
     return 1 if summary.failed else 0
 

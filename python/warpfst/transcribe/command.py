@@ -1,4 +1,4 @@
-"""The command `warpfst transcribe`: which recordings, in which batches, what is done already, what came of it."""
+"""The command `warpfst transcribe`: parses the command line, finds the recordings, skips finished ones, and writes results and the summary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EPILOG = """examples:
   arecord -q -f S16_LE -r 16000 -t raw | warpfst transcribe - --rate 16000 --model my_model
   warpfst transcribe a.wav --model /usr/share/pocketsphinx/model/en-us --graph en-us.wfst
 
-Exit codes: 0 done, 1 some recordings failed, 2 wrong usage, 130 interrupted (with -o, the same call with --resume goes on)."""
+Exit codes: 0 done, 1 some recordings failed, 2 wrong usage, 130 interrupted (with -o, the same command with --resume continues)."""
 _STDIN = pathlib.Path("-")
 _STDIN_KEY = "stdin"
 
@@ -47,33 +47,33 @@ def _number(least: float, most: float, kind: Callable[[str], float] = float) -> 
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("warpfst transcribe", description="Audio to text.", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("audio", nargs="*", type=pathlib.Path, help="audio files or folders; -: standard input")
+    parser = argparse.ArgumentParser("warpfst transcribe", description="Transcribes audio to text.", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("audio", nargs="*", type=pathlib.Path, help="audio files or folders; '-': standard input")
     parser.add_argument("--list", type=pathlib.Path, metavar="FILE", help="list of audio files: lines `key path`")
-    parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="config.json, acoustic model and graph; or a Sphinx model")
-    parser.add_argument("--graph", type=pathlib.Path, metavar="FILE", help="decoding graph: read if it exists, else built and written")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="(default: text)")
+    parser.add_argument("--model", type=pathlib.Path, required=True, metavar="FOLDER", help="folder with config.json, acoustic model and graph (docs/how-to/transcribe.md), or a model folder of CMU Sphinx")
+    parser.add_argument("--graph", type=pathlib.Path, metavar="FILE", help="decoding graph: read if the file exists, else built and written to it (default: the model's)")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="output format (default: text)")
     parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FOLDER", help="folder for one file per recording (default: standard output)")
-    parser.add_argument("--resume", action="store_true", help="skip recordings whose file is in the output folder and continue long ones that were begun")
-    parser.add_argument("--shard", type=_shard, metavar="I/N", help="part I of N (from 0) of the recordings, by their keys: for arrays of jobs")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N (default: cpu)")
+    parser.add_argument("--resume", action="store_true", help="skip recordings that have a file in the output folder, and continue long recordings that were started")
+    parser.add_argument("--shard", type=_shard, metavar="I/N", help="only part I (from 0) of N parts of the recordings, chosen by their keys, for job arrays")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the decoder, such as beam=12 (warpfst options decoder)"
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="option of the decoder, such as beam=12 (may be repeated; see warpfst options decoder)"
     )
     most = _number(1, 1e6)
-    parser.add_argument("--batch-seconds", type=most, default=Limits().batch_seconds, metavar="S", help="seconds of audio per batch (default: 120)")
-    parser.add_argument("--max-seconds", type=most, default=Limits().max_seconds, metavar="S", help="cut longer recordings at pauses, in seconds (default: 30)")
+    parser.add_argument("--batch-seconds", type=most, default=Limits().batch_seconds, metavar="S", help="seconds of audio per batch, with padding (default: 120)")
+    parser.add_argument("--max-seconds", type=most, default=Limits().max_seconds, metavar="S", help="cut recordings longer than this many seconds at quiet places (default: 30)")
     rate = _number(audio.MIN_RATE, audio.MAX_RATE, int)
-    parser.add_argument("--rate", type=rate, metavar="N", help="standard input is raw samples: s16le, one channel, so many a second")
-    parser.add_argument("--num-threads", type=_number(0, 1024, int), default=0, metavar="N", help="0: one per processor (default)")
-    parser.add_argument("--ref", type=pathlib.Path, metavar="FILE", help="reference words by key: the word error rate ends the summary")
+    parser.add_argument("--rate", type=rate, metavar="N", help="standard input is raw samples (s16le, one channel) at this sample rate in Hz (default: WAV)")
+    parser.add_argument("--num-threads", type=_number(0, 1024, int), default=0, metavar="N", help="number of threads; 0: one per processor (default: 0)")
+    parser.add_argument("--ref", type=pathlib.Path, metavar="FILE", help="reference words by key; adds the word error rate to the summary")
     parser.add_argument("--progress", action="store_true", help="print a line after every batch, even if standard error is not a terminal")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress and no summary")
     return parser
 
 
 def _shard(text: str) -> tuple[int, int]:
-    """`I/N`: part I, from 0, of N."""
+    """Parses `I/N`: part I (from 0) of N parts."""
     part, sign, count = text.partition("/")
     if not (sign and part.isdecimal() and count.isdecimal() and int(part) < int(count)):
         raise argparse.ArgumentTypeError(f"{text!r}, expected I/N with I from 0 to N - 1")
@@ -101,7 +101,7 @@ class Run:
         return None if self.arguments.output is None else output_file(self.arguments.output, key, self.arguments.format)
 
     def recordings(self) -> list[Recording]:
-        """The pending recordings, short ones first, so that a batch has similar lengths."""
+        """The recordings to transcribe, sorted by length, so that those of a batch have similar lengths."""
         found = find(self.arguments.audio, [] if self.arguments.list is None else read_list(self.arguments.list))
         if not found:
             raise ValueError("no audio files given")
@@ -118,8 +118,8 @@ class Run:
                 self.fail(path, why)
         return sorted(todo, key=lambda recording: recording.seconds)
 
-    def kept(self, group: list[Recording], limits: Limits, model: Model, options: dict[str, Any]) -> Partial | None:
-        """Where parts of a long recording are kept."""
+    def partial_of(self, group: list[Recording], limits: Limits, model: Model, options: dict[str, Any]) -> Partial | None:
+        """The stored parts of a long recording; None for short recordings and without --output."""
         file = self.output_file(group[0].key)
         if file is None or len(group) > 1 or group[0].seconds <= limits.batch_seconds:
             return None
@@ -136,7 +136,7 @@ class Run:
         self.num_done += 1
 
     def progress(self, recording: Recording, position: float, seconds: float, total: int) -> None:
-        """`position`: how much of the recording is done; `seconds`: how much the batch had."""
+        """Prints progress. `position`: seconds of the recording that are done. `seconds`: seconds of audio in the batch."""
         self.audio_seconds += seconds
         if self.arguments.quiet or not (self.arguments.progress or sys.stderr.isatty()):
             return
@@ -187,14 +187,14 @@ def _files(run: Run, interrupts: Interrupts) -> None:
         interrupts.check()
 
     for group in groups(recordings, limits.batch_seconds):
-        kept = run.kept(group, limits, model, decoder_options(arguments))
-        for outcome in transcribe_group(model, decoder, group, limits, kept, after_batch):
+        partial = run.partial_of(group, limits, model, decoder_options(arguments))
+        for outcome in transcribe_group(model, decoder, group, limits, partial, after_batch):
             if not isinstance(outcome, Transcript):
                 run.fail(outcome[0].path, outcome[1])
                 continue
             run.put(outcome)
-            if kept is not None:
-                kept.remove()
+            if partial is not None:
+                partial.remove()
             if references is not None and outcome.key in references:
                 wer.add(references[outcome.key], outcome.text, outcome.key)
     run.summary()
@@ -203,10 +203,10 @@ def _files(run: Run, interrupts: Interrupts) -> None:
 
 
 def _standard_input(run: Run, interrupts: Interrupts) -> None:
-    """Each piece is decoded when it ends, at a pause. Without --output its words are written then, else all of them at the end."""
+    """Decodes each piece when it ends, at a pause. Writes its words at once; with --output, writes all words at the end."""
     arguments = run.arguments
     if len(arguments.audio) > 1 or arguments.list is not None or arguments.resume or arguments.shard is not None or arguments.ref is not None:
-        raise ValueError("- is standard input, and goes without other recordings, --list, --resume, --shard and --ref")
+        raise ValueError("'-' (standard input) cannot be combined with other recordings, --list, --resume, --shard or --ref")
     model, decoder = _open(run)
     blocks = standard_input.blocks(0, arguments.rate, model.sample_rate, interrupts)
     parts = []
@@ -236,10 +236,10 @@ def _open(run: Run) -> tuple[Model, Decoder]:
 def _run(run: Run) -> int:
     arguments = run.arguments
     if arguments.resume and arguments.output is None:
-        raise ValueError("--resume needs --output: what is there is done")
+        raise ValueError("--resume needs --output, the folder with the finished recordings")
     live = _STDIN in arguments.audio
     if arguments.rate is not None and not live:
-        raise ValueError("--rate is of raw samples on standard input: it needs the recording -")
+        raise ValueError("--rate is for raw samples on standard input: it needs '-' as the recording")
     if arguments.output is not None:
         arguments.output.mkdir(parents=True, exist_ok=True)
     with Interrupts(raised=not live) as interrupts:
@@ -255,5 +255,5 @@ def main(given: Sequence[str]) -> int:
         print(f"warpfst transcribe: {why}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        run.note("interrupted" + ("; the same call with --resume goes on" if run.arguments.output is not None else ""))
+        run.note("interrupted" + ("; the same command with --resume continues" if run.arguments.output is not None else ""))
         return 130

@@ -1,4 +1,4 @@
-"""config.json of a model folder: every key's type and range. An error is one line that names the file and the key."""
+"""Reads and checks config.json of a model folder: the keys, their types and ranges. An error message is one line that names the file and the key."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _TOP = (*_SECTIONS, "tokens", "frame_shift", "about")
 
 
 class Config(NamedTuple):
-    """A checked config.json. `acoustic_model` and `features` have all their keys; `graph` and `decoder` have what the file gives."""
+    """A checked config.json. `acoustic_model` and `features` have all keys, with defaults; `graph` and `decoder` have only the keys of the file."""
 
     path: pathlib.Path
     acoustic_model: dict[str, Any]
@@ -82,7 +82,7 @@ class Config(NamedTuple):
 
     @contextmanager
     def errors_at(self, key: str) -> Iterator[None]:
-        """Errors of what is done with a key's value name the file and the key."""
+        """Within this context, error messages are prefixed with the file and the key."""
         with _errors_at(self.path, key):
             yield
 
@@ -124,20 +124,20 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"the key {name!r} comes twice")
+            raise ValueError(f"the key {name!r} is given twice")
         found[name] = value
     return found
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise ValueError(f"{name} is not a valid number in JSON")
 
 
 def _load(path: pathlib.Path) -> dict[str, Any]:
     with path.open("rb") as file:
         data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
-        raise ValueError(f"{path}: over {_MAX_BYTES} bytes: not a model's configuration")
+        raise ValueError(f"{path}: more than {_MAX_BYTES} bytes, so it is not a model configuration")
     try:
         config = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
     except json.JSONDecodeError as why:
@@ -145,7 +145,7 @@ def _load(path: pathlib.Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as why:
         raise ValueError(f"{path}: {why}") from None
     if not isinstance(config, dict):
-        raise ValueError(f"{path}: expected an object of JSON, {{...}}")  # noqa: TRY004
+        raise ValueError(f"{path}: expected an object, {{...}}")  # noqa: TRY004
     return config
 
 
@@ -155,9 +155,9 @@ def _check_graph(path: pathlib.Path, graph: dict[str, Any]) -> None:
         if name in GRAPH_PATHS and (why := _Text().wrong(value)) is not None:
             _fail(path, f"graph.{name}", f"{json.dumps(value)[:80]}: {why}")
     if "file" in graph and len(graph) > 1:
-        _fail(path, "graph", f"'file' is a graph that is ready: {', '.join(sorted({*graph} - {'file'}))} cannot be with it")
+        _fail(path, "graph", f"'file' is a complete graph; it cannot be combined with {', '.join(sorted({*graph} - {'file'}))}")
     if "grammar" in graph and "words" not in graph and graph["grammar"].endswith(".txt"):
-        _fail(path, "graph.grammar", "a grammar of text needs 'words', its table of words")
+        _fail(path, "graph.grammar", "a grammar in text form needs 'words', its symbol table of words")
 
 
 def _check_band(path: pathlib.Path, features: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C: noted, so that none is lost, and raised where that is wanted."""
+"""Handling of Ctrl-C: records it, so that none is lost, and raises KeyboardInterrupt where that is allowed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 
 class Interrupts:
-    """While it is entered, the first Ctrl-C is noted and, where allowed, raised as KeyboardInterrupt; the second one is always raised."""
+    """Within this context, the first Ctrl-C is recorded and, if `raised`, raised as KeyboardInterrupt. The second one is always raised."""
 
     def __init__(self, *, raised: bool) -> None:
-        self.noted = False
+        self.received = False
         self._raised = raised
         self._previous: Any = None
 
     def _handle(self, _signal: int, _frame: object) -> None:
-        second, self.noted = self.noted, True
+        second, self.received = self.received, True
         if second or self._raised:
             raise KeyboardInterrupt
 
@@ -32,13 +32,13 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._previous)
 
     def check(self) -> None:
-        """Raises what was noted: callbacks from C can swallow exceptions."""
-        if self.noted:
+        """Raises KeyboardInterrupt if Ctrl-C was recorded. Needed because an exception in a callback from C can be lost."""
+        if self.received:
             raise KeyboardInterrupt
 
     @contextmanager
     def raising(self) -> Iterator[None]:
-        """Around what can wait for ever."""
+        """Within this context, Ctrl-C is raised at once. For calls that can block forever."""
         before, self._raised = self._raised, True
         try:
             self.check()

@@ -1,4 +1,4 @@
-"""Keys of recordings: the names of their outputs."""
+"""Keys of recordings, which name their output files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import audio
 
 
 class Found(NamedTuple):
-    """`given`: the key comes from a list, and stays as it is."""
+    """A recording and its key. `given`: the key comes from a list, so it must not be changed."""
 
     key: str
     path: pathlib.Path
@@ -20,7 +20,7 @@ class Found(NamedTuple):
 
 
 def read_list(path: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
-    """Keys and paths of a list of recordings; paths are relative to its folder."""
+    """Yields the keys and paths of a list of recordings. Paths are relative to the folder of the list."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if fields := line.split(maxsplit=1):
             if len(fields) != 2 or "/" in fields[0]:
@@ -29,7 +29,7 @@ def read_list(path: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
 
 
 def find(paths: Iterable[pathlib.Path], listed: Iterable[tuple[str, pathlib.Path]]) -> list[Found]:
-    """Files, files in folders, and what is listed; a file that is named twice counts once."""
+    """All recordings: files, audio files in folders, and those of a list, with distinct keys. A file that is given twice is used once."""
     found = [Found(key, path, True) for key, path in listed]
     for path in paths:
         if path.is_dir():
@@ -38,11 +38,11 @@ def find(paths: Iterable[pathlib.Path], listed: Iterable[tuple[str, pathlib.Path
         else:
             found.append(Found(path.stem, path))
     once = {(one.key, os.path.abspath(one.path)): one for one in reversed(found)}
-    return named_apart(list(reversed(once.values())))
+    return make_distinct(list(reversed(once.values())))
 
 
 def shard_of(key: str, count: int) -> int:
-    """Which of `count` parts a recording belongs to: the same on every machine, whatever else is in the list."""
+    """The part, of `count` parts, that a recording belongs to. It depends only on the key, so it is the same on every machine."""
     return zlib.crc32(key.encode("utf-8", "surrogateescape")) % count
 
 
@@ -50,7 +50,7 @@ def _dashed(path: pathlib.Path) -> str:
     return "-".join(part for part in path.parts if part not in ("..", path.anchor))
 
 
-# Longer and longer names. The last one differs for any two paths.
+# Forms of a key, from short to long. The last one is different for any two paths.
 _FORMS: tuple[Callable[[Found], str], ...] = (
     lambda one: one.key,
     lambda one: one.key + one.path.suffix,
@@ -65,8 +65,8 @@ def _clashing(keys: Sequence[str]) -> set[str]:
     return {key for key in keys if key in seen or seen.add(key)}  # type: ignore[func-returns-value]
 
 
-def named_apart(found: list[Found]) -> list[Found]:
-    """Of recordings with one key all get longer names, the first form that sets them apart: x.wav and x.flac, then a-x and b-x."""
+def make_distinct(found: list[Found]) -> list[Found]:
+    """Recordings with the same key all get longer keys, with the first form that distinguishes them: x.wav and x.flac, else a-x and b-x."""
     levels = [0] * len(found)
     while clashing := _clashing(keys := [one.key if one.given else _FORMS[level](one) for one, level in zip(found, levels)]):
         for key in clashing:

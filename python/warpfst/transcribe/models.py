@@ -1,7 +1,7 @@
-"""Model folders: samples to scores, and the decoder for these scores.
+"""Model folders: compute scores from samples, and make the decoder for these scores.
 
-CTC      config.json (docs/how-to/transcribe.md): an ONNX model over log-mel features, its tokens, and a graph or what one is made of
-hybrid   a CMU Sphinx model as it is distributed: pocketsphinx_batch makes the scores
+CTC      config.json (docs/how-to/transcribe.md) names an ONNX model with log-mel features as input, its tokens, and a graph or the parts to build one
+hybrid   a CMU Sphinx model as it is distributed; pocketsphinx_batch computes the scores
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _SCORE_ALL = ["-adcin", "yes", "-cepext", ".wav", "-adchdr", "44", "-compallsen", "yes", "-remove_silence", "no", "-remove_noise", "no", "-hyp", "/dev/null"]
-_LM_THRESHOLD = 1e-7  # prunes the distributed Sphinx model to a graph for a small machine
+_LM_THRESHOLD = 1e-7  # prunes the language model distributed with Sphinx, so that the graph can be built on a small machine
 
 
 class Model:
@@ -36,17 +36,17 @@ class Model:
     sample_rate: int
     frame_shift: float
     decoder_options: dict[str, Any]
-    files: list[pathlib.Path]  # what it is read from
+    files: list[pathlib.Path]  # the files that the model is read from
 
     def scores(self, pieces: Sequence[np.ndarray]) -> tuple[Any, Any]:
-        """(log_probs, lengths) for Decoder.decode, of pieces of audio."""
+        """The scores of pieces of audio, as (log_probs, lengths) for Decoder.decode."""
         raise NotImplementedError
 
     def build_graph(self) -> Graph:
         raise NotImplementedError
 
     def decoder(self, graph_file: pathlib.Path | None, options: dict[str, Any]) -> Decoder:
-        """Reads `graph_file` if it exists, else builds it."""
+        """Makes a decoder. The graph is read from `graph_file` if that exists, else built and written to `graph_file` (None: not written)."""
         if graph_file is not None and graph_file.exists():
             graph = Graph.load(graph_file)
         else:
@@ -77,7 +77,7 @@ class CtcModel(Model):
             providers.insert(0, "CUDAExecutionProvider")
         try:
             session = runtime.InferenceSession(str(config.file(config.acoustic_model["file"])), options, providers=providers)
-        except Exception as why:  # noqa: BLE001 - its exceptions have no base of their own
+        except Exception as why:  # noqa: BLE001 - onnxruntime's exceptions have no common base class
             config.fail("acoustic_model.file", why)
         self._name_values(session.get_inputs(), ("features", "feature_lengths"), "input")
         self._name_values(session.get_outputs(), ("log_probs", "lengths"), "output")
@@ -89,7 +89,7 @@ class CtcModel(Model):
         return session
 
     def _name_values(self, values: Sequence[Any], roles: tuple[str, str], kind: str) -> None:
-        """Names that config.json leaves out are the model's first and second."""
+        """Sets the names of inputs or outputs that config.json does not give: by default the first and the second of the model."""
         there = [value.name for value in values]
         for role, default in zip(roles, [*there, None, None]):
             if self._names[role] is None:
@@ -110,7 +110,7 @@ class CtcModel(Model):
         return options
 
     def features(self, samples: np.ndarray) -> np.ndarray:
-        """[frames, bins] log-mel energies, as Kaldi's compute-fbank-feats makes them."""
+        """[frames, bins] log-mel energies, like those of Kaldi's compute-fbank-feats."""
         import numpy as np
 
         fbank = need("kaldi_native_fbank").OnlineFbank(self._fbank_options)
@@ -124,7 +124,7 @@ class CtcModel(Model):
 
         features = [self.features(piece) for piece in pieces]
         lengths = np.array([len(one) for one in features], dtype=np.int64)
-        # Models with subsampling want some frames; silence behind the end does not count.
+        # Models with subsampling need a minimum number of frames. Padding after the end is ignored (feature_lengths).
         batch = np.zeros((len(features), max(int(lengths.max(initial=0)), 16), features[0].shape[1] if features else 1), np.float32)
         for row, one in zip(batch, features):
             row[: len(one)] = one
@@ -134,7 +134,7 @@ class CtcModel(Model):
             inputs[self._names["feature_lengths"]] = np.maximum(lengths, 1)
         try:
             log_probs, *out = self._session.run(names, inputs)
-        except Exception as why:  # noqa: BLE001 - its exceptions have no base of their own
+        except Exception as why:  # noqa: BLE001 - onnxruntime's exceptions have no common base class
             self._config.fail("acoustic_model", why)
         if log_probs.ndim != 3 or len(log_probs) != len(batch) or any(lengths.shape != (len(batch),) for lengths in out):
             shapes = ", ".join(str(list(value.shape)) for value in (log_probs, *out))
@@ -166,7 +166,7 @@ def _one(files: list[pathlib.Path], what: str, folder: pathlib.Path) -> pathlib.
 
 
 class SphinxModel(Model):
-    """CMU Sphinx: a folder with mdef in it or below it, a dictionary and a language model beside."""
+    """A CMU Sphinx model: a folder with an acoustic model (mdef, in it or in a subfolder), a dictionary and a language model."""
 
     sample_rate = 16000
     frame_shift = 0.01
@@ -179,7 +179,7 @@ class SphinxModel(Model):
         models = [path for path in files if path.name.endswith((".lm.bin", ".lm", ".arpa", ".lm.gz", ".arpa.gz")) and "phone" not in path.name]
         self._lm = _one(models, "the language model (.lm.bin, .arpa)", folder)
         self.files = [mdef, mdef.parent / "means", self._dictionary, self._lm]
-        # Its scales are those of build_hmm_graph for Sphinx.
+        # The acoustic scale is 1 / lm_weight of build_hmm_graph for Sphinx.
         self.decoder_options = {"acoustic_scale": 1 / 6.5, "beam": 16, "max_active": 100000, "max_tokens": 400000}
         if shutil.which("pocketsphinx_batch") is None:
             raise ValueError("scores of Sphinx models come from pocketsphinx_batch, which is not installed (Debian: pocketsphinx)")
@@ -196,7 +196,7 @@ class SphinxModel(Model):
             for i, piece in enumerate(pieces):
                 soundfile.write(work / f"{i:09d}.wav", piece, self.sample_rate, subtype="PCM_16")
             (work / "list").write_text("".join(f"{i:09d}\n" for i in range(len(pieces))))
-            # The cheapest search that scores every frame once; every senone, every frame.
+            # Keyphrase search is the cheapest mode that scores every senone in every frame.
             options = {
                 "hmm": self._acoustic,
                 "dict": self._dictionary,
@@ -225,5 +225,5 @@ def open_model(folder: pathlib.Path, device: str, num_threads: int) -> Model:
             if mdef.exists():
                 loaders.append(lambda mdef=mdef: SphinxModel(folder, mdef))  # type: ignore[misc]
     if len(loaders) != 1:
-        raise ValueError(f"{folder}: {'several acoustic models' if loaders else 'neither config.json nor a Sphinx model (mdef)'} in it")
+        raise ValueError(f"{folder}: contains {'several acoustic models' if loaders else 'neither config.json nor a Sphinx model (mdef)'}")
     return loaders[0]()

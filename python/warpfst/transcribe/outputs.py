@@ -1,4 +1,4 @@
-"""Words with times to text, JSON, CTM, SRT and VTT."""
+"""Writes words with times as text, JSON, CTM, SRT and VTT."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TimedWord(NamedTuple):
     text: str
     start: float  # seconds
     end: float
-    confidence: float | None = None  # with lattice_beam among the decoder's options
+    confidence: float | None = None  # set if the decoder has the option lattice_beam
 
 
 class Transcript(NamedTuple):
@@ -26,7 +26,7 @@ class Transcript(NamedTuple):
     words: list[TimedWord]
     cost: float
     flags: list[str]
-    start: float = 0.0  # in its recording, of a piece of one
+    start: float = 0.0  # seconds; of a piece, its position in the recording
 
     @property
     def text(self) -> str:
@@ -68,7 +68,7 @@ def as_ctm(transcript: Transcript) -> str:
 
 
 def captions(words: list[TimedWord]) -> Iterator[list[TimedWord]]:
-    """Words that are shown at one time: two lines, a few seconds, no long pause within."""
+    """Splits words into captions of at most two lines and a few seconds, without a long pause inside."""
     current: list[TimedWord] = []
     for word in words:
         characters = sum(len(other.text) + 1 for other in current) + len(word.text)
@@ -102,7 +102,7 @@ def as_vtt(transcript: Transcript, num_before: int = 0) -> str:
 
 
 class Writer:
-    """Transcripts on one stream as they come. Pieces of one recording go on with its subtitles."""
+    """Writes transcripts to a stream as they arrive. Captions are numbered on from one transcript to the next."""
 
     def __init__(self, form: str, stream: TextIO) -> None:
         self._form, self._stream, self._num_captions = form, stream, 0
@@ -125,7 +125,7 @@ def output_file(folder: pathlib.Path, key: str, form: str) -> pathlib.Path:
 
 
 def replace_file(file: pathlib.Path, text: str) -> None:
-    """Complete or not at all, whoever else writes the same."""
+    """Writes a file atomically, so that it is never incomplete, even if other processes write the same file."""
     temporary = file.with_name(f"{file.name}.{os.uname().nodename}.{os.getpid()}.part")
     try:
         temporary.write_text(text, encoding="utf-8")
@@ -136,5 +136,5 @@ def replace_file(file: pathlib.Path, text: str) -> None:
 
 
 def write_file(folder: pathlib.Path, form: str, transcript: Transcript) -> None:
-    """Resuming trusts files that are there."""
+    """Writes the output file of a recording. It must be written atomically, because --resume treats existing files as complete."""
     replace_file(output_file(folder, transcript.key, form), WRITERS[form](transcript))

@@ -1,7 +1,7 @@
-"""What is done of a long recording, kept in the output folder until the recording is done: KEY.json.partial beside KEY.json to be.
+"""Stores the finished parts of a long recording in the output folder until the recording is finished: KEY.json.partial in the place of KEY.json.
 
-A line of JSON says what the parts belong to; then there is a line a batch: [[begin, end, words, cost, flags], ...].
-A line that a kill left half-written does not count, nor does anything behind it.
+The first line identifies audio, model and settings, as JSON. Then there is a line for each batch: [[begin, end, words, cost, flags], ...].
+A line that is incomplete because the process was killed is ignored, and so are all lines after it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .outputs import TimedWord, replace_file
 
 
 class Part(NamedTuple):
-    """What came out of a piece, [begin, end) in samples at the model's rate. Times of words are those of the whole recording."""
+    """The result of a piece, [begin, end) in samples at the model's rate. Word times are relative to the begin of the recording."""
 
     begin: int
     end: int
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
 
 def identity(audio: pathlib.Path, files: Iterable[pathlib.Path], settings: dict[str, Any]) -> str:
-    """Parts go together if they are of the same audio, model and settings."""
+    """A text that identifies audio, model and settings. Stored parts are only used if it is the same."""
     stats = [(os.fspath(path), path.stat().st_size, path.stat().st_mtime_ns) for path in (audio, *files) if path.exists()]
     return json.dumps({"warpfst_partial": 1, "files": stats, **settings}, sort_keys=True) + "\n"
 
@@ -36,7 +36,7 @@ def _part(begin: int, end: int, words: list[Any], cost: float, flags: list[str])
 
 
 class Partial:
-    """The parts of one recording that are done, on disk and here."""
+    """The finished parts of one recording, in memory and on disk."""
 
     def __init__(self, file: pathlib.Path, identity: str, *, resume: bool) -> None:
         self._file, self._identity, self._begun = file, identity, False
@@ -77,5 +77,5 @@ class Partial:
             file.write(self._line(batch))
 
     def remove(self) -> None:
-        """When the recording's own file is there."""
+        """Deletes the stored parts, after the recording's output file was written."""
         self._file.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""Recordings to transcripts, a batch of pieces at a time.
+"""Transcribes recordings in batches of pieces.
 
-groups: recordings decoded together -> pieces of each -> batches of at most batch_seconds -> model -> decoder -> parts -> a transcript a recording
+groups: recordings decoded together -> pieces of each -> batches of at most batch_seconds -> model -> decoder -> parts -> a transcript per recording
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 class Recording(NamedTuple):
     key: str
     path: pathlib.Path
-    seconds: float  # as its header says
+    seconds: float  # duration according to the file's header
 
 
 class Limits(NamedTuple):
-    """`batch_seconds`: of audio at once, with padding. `max_seconds`: longer recordings are cut."""
+    """`batch_seconds`: seconds of audio in a batch, with padding. `max_seconds`: longer recordings are cut into pieces."""
 
     batch_seconds: float = 120.0
     max_seconds: float = 30.0
 
 
 def groups(recordings: Iterable[Recording], most_seconds: float) -> Iterator[list[Recording]]:
-    """Batches of about equal lengths: at most so many seconds, or one recording."""
+    """Splits recordings, sorted by length, into groups of at most most_seconds with padding, or of one recording."""
     group: list[Recording] = []
     for recording in recordings:
         if group and recording.seconds * (len(group) + 1) > most_seconds:
@@ -53,11 +53,11 @@ def transcript_of(key: str, path: pathlib.Path, parts: Sequence[Part], rate: int
 
 
 class _Work:
-    """A recording on its way."""
+    """A recording that is being transcribed: its finished parts, where to continue, and its error, if any."""
 
-    def __init__(self, recording: Recording, kept: Partial | None) -> None:
-        self.recording, self.kept = recording, kept
-        self.parts: list[Part] = [] if kept is None else list(kept.parts)
+    def __init__(self, recording: Recording, partial: Partial | None) -> None:
+        self.recording = recording
+        self.parts: list[Part] = [] if partial is None else list(partial.parts)
         self.start = self.parts[-1].end if self.parts else 0
         self.error: Exception | None = None
 
@@ -69,9 +69,9 @@ class _Piece(NamedTuple):
 
 
 def _batches(works: Iterable[_Work], rate: int, limits: Limits) -> Iterator[list[_Piece]]:
-    """Where a batch ends follows from where it begins: so a run that goes on behind one makes the same batches.
+    """Batches of pieces. The end of a batch depends only on its begin, so a resumed run makes the same batches.
 
-    A recording that cannot be read any further ends there, with its error.
+    If a recording cannot be read to its end, its error is stored and its pieces end there.
     """
     batch: list[_Piece] = []
     longest = 0
@@ -92,7 +92,7 @@ def _batches(works: Iterable[_Work], rate: int, limits: Limits) -> Iterator[list
 
 
 def decode_pieces(model: Model, decoder: Decoder, pieces: Sequence[tuple[int, np.ndarray]]) -> list[Part | Exception]:
-    """A part for each (begin, samples), or why there is none."""
+    """A part for each (begin, samples), or the error."""
     parts: list[Part | Exception] = []
     for (begin, samples), result in zip(pieces, decoder.decode(*model.scores([samples for _, samples in pieces]))):
         if result.error is not None:
@@ -119,20 +119,20 @@ def transcribe_group(
     decoder: Decoder,
     recordings: Sequence[Recording],
     limits: Limits,
-    kept: Partial | None = None,
+    partial: Partial | None = None,
     after_batch: Callable[[Recording, float, float], object] | None = None,
 ) -> Iterator[Transcript | tuple[Recording, Exception]]:
-    """A transcript for each recording, or why there is none.
+    """A transcript for each recording, or (recording, error).
 
-    kept         parts of the recording (there is one then) that are done; more are added
-    after_batch  called with the last recording of the batch, how many seconds of it are done, and how many seconds the batch had
+    partial      the stored parts of the recording, if there is only one; new parts are added to it
+    after_batch  called after each batch with its last recording, how many seconds of that recording are done, and how many seconds of audio the batch had
     """
-    works = [_Work(recording, kept) for recording in recordings]
+    works = [_Work(recording, partial) for recording in recordings]
     for batch in _batches(works, model.sample_rate, limits):
         _decode_batch(model, decoder, batch)
         last = batch[-1].work
-        if kept is not None and last.error is None:
-            kept.add(last.parts[-len(batch) :])
+        if partial is not None and last.error is None:
+            partial.add(last.parts[-len(batch) :])
         if after_batch is not None:
             position, count = batch[-1].begin + len(batch[-1].samples), sum(len(piece.samples) for piece in batch)
             after_batch(last.recording, position / model.sample_rate, count / model.sample_rate)

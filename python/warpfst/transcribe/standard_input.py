@@ -1,4 +1,4 @@
-"""Standard input as it comes, from a pipe or a microphone's program: WAV with its header, or raw samples (s16le, one channel)."""
+"""Reads audio from standard input while it arrives, from a pipe or a recording program: WAV, or raw samples (s16le, one channel)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 _READ_BYTES = 1 << 16
-_RESAMPLE_SECONDS = 0.5  # results wait for it
+_RESAMPLE_SECONDS = 0.5  # short, because results are delayed by it
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
-_ENDLESS = 0x7FFF0000  # sizes from here on, and 0, are what programs write that do not know the length yet
+_ENDLESS = 0x7FFF0000  # programs that do not know the length write 0 or a size of at least this
 _MAX_HEADER_BYTES, _MAX_CHANNELS = 1 << 20, 1024
 
 
 class Form(NamedTuple):
-    """`bits`: 8 (from 0 to 255), 16, 24, 32, or -32 and -64 for floats. `size`: bytes of samples, None: to the end."""
+    """Format of the samples. `bits`: 8 (unsigned), 16, 24, 32; -32 and -64 for floats. `size`: bytes of samples; None: up to the end of the input."""
 
     rate: int
     channels: int = 1
@@ -30,7 +30,7 @@ class Form(NamedTuple):
 
 
 class _Bytes:
-    """What a file descriptor gives. Ctrl-C ends it."""
+    """Reads bytes from a file descriptor. Ctrl-C acts as the end of the input."""
 
     def __init__(self, descriptor: int, interrupts: Interrupts) -> None:
         self._descriptor, self._interrupts = descriptor, interrupts
@@ -45,7 +45,7 @@ class _Bytes:
             return b""
 
     def exactly(self, count: int) -> bytes:
-        """For headers."""
+        """Reads `count` bytes of a header."""
         self._num_read += count
         if self._num_read > _MAX_HEADER_BYTES:
             raise ValueError(f"a WAV header of more than {_MAX_HEADER_BYTES} bytes")
@@ -72,7 +72,7 @@ def _wav_format(chunk: bytes) -> Form:
 
 
 def _wav_header(data: _Bytes) -> Form:
-    """Reads up to the first sample."""
+    """Reads the header, up to the first sample."""
     riff = data.exactly(12)
     if riff[:4] not in (b"RIFF", b"RF64") or riff[8:] != b"WAVE":
         raise ValueError("no WAV header; raw samples (s16le, one channel) need --rate")
@@ -123,7 +123,7 @@ def _sample_blocks(data: _Bytes, form: Form) -> Iterator[np.ndarray]:
 
 
 def blocks(descriptor: int, raw_rate: int | None, rate: int, interrupts: Interrupts) -> Iterator[np.ndarray]:
-    """float32 samples at `rate`, as they come. `raw_rate`: of raw samples; None: there is a WAV header."""
+    """Yields float32 samples at `rate` as they arrive. `raw_rate`: sample rate of raw samples; None: the input has a WAV header."""
     if os.isatty(descriptor):
         raise ValueError("standard input is a terminal: expected audio from a pipe or a file")
     data = _Bytes(descriptor, interrupts)
