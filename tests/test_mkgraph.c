@@ -1,10 +1,9 @@
 /* test_mkgraph.c - the graph pipeline compared with a direct computation that builds no transducer.
  *
  * For random lexicons, language models and frame strings x: the cost of the graph's best path for x
- * is the minimum, over word sequences W and pronunciations that give the tokens y, of cost of x as
- * y in the topology (0 or impossible)  -  ln P(pronunciations)  +  cost of W in the LM  (+
- * silences).
- *
+ * is the minimum, over word sequences W and pronunciations that give the tokens y, of
+ *     cost of x as y in the topology (0 or impossible)  -  ln P(pronunciations)  +  cost of W in
+ *     the LM  (+ silences).
  * The test holds the LM as a table and queries it with or without optional back-off. The graph goes
  * through every step of the library. */
 #include "testing.h"

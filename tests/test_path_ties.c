@@ -36,7 +36,7 @@ static void test_example_lowest_final_state(void **state) {
   expect_first("0 2 4 4 1\n0 1 5 5 1\n1\n2\n", "5 : 5", 1);
 }
 
-/* Two arcs between the same states: the lowest arc number, which is the first in the file. */
+/* Two arcs between the same states: the lowest arc number wins, which is the first in the file. */
 static void test_example_lowest_arc(void **state) {
   (void)state;
   expect_first("0 1 5 5 1\n0 1 4 4 1\n1\n", "5 : 5", 1);
