@@ -383,14 +383,14 @@ static void test_errors(void **state) {
   assert_ok(try_phrase(graph, "<c>", good, 0));
   assert_ok(try_phrase(one, "<c>", good, 0));
   assert_refused(try_phrase(plain, "<c>", good, 0), WF_ERR_ARGUMENT, "no place for added words");
-  assert_refused(try_phrase(graph, NULL, good, 0), WF_ERR_ARGUMENT, "for which class");
+  assert_refused(try_phrase(graph, NULL, good, 0), WF_ERR_ARGUMENT, "no class is given");
   assert_refused(try_phrase(graph, "<e>", good, 0), WF_ERR_ARGUMENT, "no class '<e>'");
   assert_refused(try_phrase(one, "<d>", good, 0), WF_ERR_ARGUMENT, "no path of the graph");
   assert_refused(try_phrase(loopless, "<c>", good, 0), WF_ERR_UNSUPPORTED, "topology compact");
   assert_refused(try_phrase(graph, "<c>", good, NAN), WF_ERR_ARGUMENT, "cost");
   assert_refused(try_phrase(graph, "<c>", good, INFINITY), WF_ERR_ARGUMENT, "cost");
   assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){0, labels, 3}, 0), WF_ERR_ARGUMENT,
-                 "no word label");
+                 "not a word label");
   assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, labels, 0}, 0), WF_ERR_ARGUMENT,
                  "without a pronunciation");
   assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, (const int32_t[]){1}, 1}, 0),
@@ -409,12 +409,12 @@ static void test_errors(void **state) {
   wf_stream *stream;
   assert_ok(wf_decoder_create(one, NULL, &decoder, &err));
   assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
-  assert_refused(wf_stream_set_graph(stream, out, &err), WF_ERR_ARGUMENT, "that of its decoder");
+  assert_refused(wf_stream_set_graph(stream, out, &err), WF_ERR_ARGUMENT, "its decoder's graph");
   wf_scores scores = {.num_columns = 3, .stride = 3};
   const wf_graph *graphs[] = {out};
   wf_result *result;
   assert_refused(test_decode_each(decoder, &scores, NULL, graphs, 1, NULL, &result, &err),
-                 WF_ERR_ARGUMENT, "that of its decoder");
+                 WF_ERR_ARGUMENT, "its decoder's graph");
   wf_stream_close(stream);
   wf_decoder_free(decoder);
   wf_graph_free(out);

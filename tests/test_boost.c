@@ -327,9 +327,12 @@ static void test_bad_lists(void **state) {
     uint64_t off[3];
     float boosts[2];
     const char *message;
-  } bad[] = {{{1, 2}, {0, 0, 2}, {1, 1}, "no words"},   {{1, 0}, {0, 1, 2}, {1, 1}, "no label"},
-             {{1, -5}, {0, 2, 2}, {1, 1}, "no label"},  {{1, 2}, {0, 2, 1}, {1, 1}, "ends before"},
-             {{1, 2}, {0, 1, 2}, {1, NAN}, "at most"},  {{1, 2}, {0, 1, 2}, {2e6f, 1}, "at most"},
+  } bad[] = {{{1, 2}, {0, 0, 2}, {1, 1}, "no words"},
+             {{1, 0}, {0, 1, 2}, {1, 1}, "not a word label"},
+             {{1, -5}, {0, 2, 2}, {1, 1}, "not a word label"},
+             {{1, 2}, {0, 2, 1}, {1, 1}, "ends before"},
+             {{1, 2}, {0, 1, 2}, {1, NAN}, "at most"},
+             {{1, 2}, {0, 1, 2}, {2e6f, 1}, "at most"},
              {{1, 2, 1, 2}, {0, 2, 4}, {1, 2}, "twice"}};
   wf_scorer *scorer;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
