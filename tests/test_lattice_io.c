@@ -375,7 +375,7 @@ static void test_unusual_lattices(void **state) {
   wf_error err = {0};
   wf_lattice_entry entry;
   /* An empty lattice; a single final state; arcs of cost Zero, which are dropped with the states
-   * behind them; a last lattice without an empty line at the end. */
+   * after them; a last lattice without an empty line at the end. */
   static const struct {
     const char *text;
     bool compact;

@@ -424,7 +424,7 @@ static void test_same_bits_in_any_batch(void **unused) {
   assert_true(shared.num_hits > apart.num_hits); /* utterances share costs */
   assert_true(
       apart.num_costs <
-      apart.num_requests); /* and even where they do not, those asked for at the same time */
+      apart.num_requests); /* even without sharing, equal requests of one round are computed once */
 }
 
 /* Flattens a chain with a recurrent scorer as the GPU does. The other parts become arrays. Costs

@@ -47,7 +47,7 @@ typedef struct wf__rnn_counts {
 
 /* A history whose state is being computed. */
 typedef struct wf__rnn_advance_item {
-  uint32_t from, to; /* slots; from NONE: the state behind <s> */
+  uint32_t from, to; /* slots; from NONE: the state after <s> */
   uint64_t path_off; /* position in `path` of the words to be read, latest first */
   uint32_t path_size, history;
 } wf__rnn_advance_item;
