@@ -396,7 +396,7 @@ static void test_errors(void **state) {
   assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, (const int32_t[]){1}, 1}, 0),
                  WF_ERR_ARGUMENT, "the blank in a pronunciation");
   assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, (const int32_t[]){4}, 1}, 0),
-                 WF_ERR_ARGUMENT, "label 4 is no token");
+                 WF_ERR_ARGUMENT, "label 4 is not a token");
   wf_added_phrase empty = {NULL, 0, 0};
   wf_graph *out, *again;
   assert_refused(wf_graph_add_phrases(graph, "<c>", &empty, 1, &out, &err), WF_ERR_ARGUMENT,
