@@ -1,4 +1,4 @@
-/* calls.c - decoding as tests call it. */
+/* calls.c - see calls.h: decoding. */
 #include "calls.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* compose_calls.c - composition as tests call it. Apart from calls.c, because what is linked for it
- * needs the GPU's composition, which the tests of the decoder on an imitated GPU have not. */
+/* compose_calls.c - see calls.h: composition. It is separate from calls.c because it needs the GPU
+ * composition at link time, which the decoder tests on a simulated GPU do not link. */
 #include "calls.h"
 
 /* --- composition ------------------------------------------------------------------------- */

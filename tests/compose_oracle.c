@@ -1,6 +1,6 @@
-/* compose_oracle.c - see compose_oracle.h. The filters are written from OpenFst's definition over
- * single pairs of arcs, with an implicit loop that stands for waiting; nothing is shared with the
- * library. */
+/* compose_oracle.c - see compose_oracle.h. The filters follow OpenFst's definition, one pair of
+ * arcs at a time. An implicit self-loop stands for the side that does not move. No code is shared
+ * with the library. */
 #include "compose_oracle.h"
 
 enum {
@@ -42,7 +42,7 @@ static struct context context_of(const struct oracle *o, uint64_t a, uint64_t b)
                           b_arcs == b_eps && o->b.final_cost[b] == INFINITY, b_eps == 0};
 }
 
-/* Filter state after output x of a met input y of b; either may be LOOP. */
+/* The filter state after output label x of a meets input label y of b. Either may be LOOP. */
 static int filter_of(int filter, int state, int32_t x, int32_t y, struct context c) {
   switch (filter) {
     case NULL_FILTER: return x == LOOP || y == LOOP ? BLOCKED : 0;
@@ -72,7 +72,8 @@ static uint64_t cell_of(const struct oracle *o, uint64_t a, int filter_state, ui
   return (a * MAX_FILTERS + (uint64_t)filter_state) * o->b.num_states + b;
 }
 
-/* Place of the next arc of state a in order of output labels, ties in order of arcs. */
+/* Finds the next arc of state a in order of output labels. Arcs of equal labels keep their order.
+ */
 static bool next_arc(const struct oracle *o, uint64_t a, int64_t *place) {
   int64_t best = -1, begin = (int64_t)o->a.arc_off[a], end = (int64_t)o->a.arc_off[a + 1];
   for (int64_t i = begin; i < end; i++) {

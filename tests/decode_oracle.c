@@ -1,5 +1,6 @@
-/* decode_oracle.c - docs/reference/semantics.md in dense arrays and full sorts: one entry per place
- * (state, or pair of state and context) and frame, all of them looked at in every step. */
+/* decode_oracle.c - docs/reference/semantics.md in dense arrays and full sorts. There is one entry
+ * for each place (a state, or a pair of state and context) and frame, and every step visits all of
+ * them. */
 #include "decode_oracle.h"
 
 #include <float.h>
@@ -8,10 +9,10 @@
 
 struct cell {
   float cost;      /* INFINITY: no token */
-  uint64_t arc;    /* UINT64_MAX: start */
+  uint64_t arc;    /* UINT64_MAX: the start */
   int64_t prev;    /* place */
-  int context;     /* of the scorer */
-  bool same_frame; /* prev is a token of this frame, else of the one before */
+  int context;     /* the scorer's */
+  bool same_frame; /* prev is a token of this frame, not of the frame before */
 };
 
 static int by_cost_then_place(const void *a, const void *b, void *context) {
@@ -21,7 +22,7 @@ static int by_cost_then_place(const void *a, const void *b, void *context) {
   return x < y ? -1 : x > y;
 }
 
-/* Places with tokens, best first. */
+/* Sorts the places that have tokens, best first. */
 static uint32_t ranked(struct cell *cells, uint64_t n, uint32_t *order) {
   uint32_t count = 0;
   for (uint32_t s = 0; s < n; s++)
@@ -30,8 +31,8 @@ static uint32_t ranked(struct cell *cells, uint64_t n, uint32_t *order) {
   return count;
 }
 
-/* 1/1024 if epsilon arcs form a cycle and one of them is negative (or could be made so by
- * word_score). By transitive closure. */
+/* 1/1024 if epsilon arcs form a cycle and one of them is negative (or could become negative by
+ * word_score), else 0. Uses the transitive closure. */
 static float epsilon_slack(const wf_fst_view *view, float word_score) {
   uint64_t n = view->num_states;
   bool *reach = calloc(n * n, 1), negative = false, cycle = false;
@@ -60,7 +61,7 @@ oracle_space oracle_space_of(const wf_fst *fst, const oracle_scorer *scorer,
   return space;
 }
 
-/* False when more than `most` places have tokens in the end. */
+/* Returns false if more than `most` places have tokens at the end. */
 static bool close_over_epsilons(const oracle_space *space, struct cell *cells, float cutoff,
                                 float word_score, float slack, uint32_t most) {
   const wf_fst_view *view = &space->view;
@@ -119,17 +120,18 @@ static int by_cost_then_arc(const void *a, const void *b) {
   if (x->arc != y->arc) return x->arc < y->arc ? -1 : 1;
   return x->from < y->from
              ? -1
-             : x->from > y->from; /* one arc starts in one state, so places go by context */
+             : x->from > y->from; /* one arc starts in one state, so this orders by context */
 }
 
-/* The first `admitted` candidates, the best of each place. Returns how many places. */
+/* Recombines the first `admitted` candidates: keeps the best one of each place. Returns the number
+ * of places. */
 static uint32_t recombine(const oracle_space *space, const oracle_candidate *candidates,
                           size_t admitted, struct cell *to) {
   uint32_t count = 0;
   for (uint64_t i = 0; i < space->size; i++) to[i] = (struct cell){.cost = INFINITY};
   for (size_t i = 0; i < admitted; i++) {
     const oracle_candidate *c = &candidates[i];
-    if (to[c->to].cost != INFINITY) continue; /* they come best first */
+    if (to[c->to].cost != INFINITY) continue; /* candidates are sorted, best first */
     to[c->to] =
         (struct cell){.cost = c->cost, .arc = c->arc, .prev = c->from, .context = c->context};
     count++;
@@ -137,8 +139,9 @@ static uint32_t recombine(const oracle_space *space, const oracle_candidate *can
   return count;
 }
 
-/* One frame from the first `sources` places of `order`, epsilons included. Returns flags; false
- * through *fits if nothing can fit. `seen` receives the cutoff and the candidates let in. */
+/* Advances one frame from the first `sources` places of `order`, epsilons included. Returns flags.
+ * Sets *fits to false if max_tokens cannot hold the frame. Records the cutoff and the admitted
+ * candidates in `seen`. */
 static uint32_t advance(const oracle_space *space, const wf_decoder_options *o,
                         const struct cell *from, const uint32_t *order, uint32_t sources,
                         const float *row, float slack, struct cell *to, bool *fits,
@@ -200,8 +203,8 @@ static uint32_t advance(const oracle_space *space, const wf_decoder_options *o,
   return flags;
 }
 
-/* Takes down the tokens of one frame, before and after step 6. */
-static void take_down(struct cell *cells, uint64_t n, oracle_frame *seen) {
+/* Records the tokens of one frame, before and after step 6. */
+static void record_tokens(struct cell *cells, uint64_t n, oracle_frame *seen) {
   seen->cost = malloc(n * sizeof *seen->cost);
   seen->relative = malloc(n * sizeof *seen->relative);
   seen->depth = calloc(n, sizeof *seen->depth);
@@ -271,7 +274,7 @@ static void trace_back(const oracle_space *space, const wf_decoder_options *o,
     out->scorer_cost += (double)space->scorer->final[context];
 }
 
-/* Cost of a token at the end; `final`: with those of ending in its state and context. */
+/* Cost of a token at the end. If `final`, includes the final costs of its state and context. */
 static float ending(const oracle_space *space, const struct cell *cells, uint64_t place,
                     bool final) {
   float cost = cells[place].cost;
@@ -302,7 +305,7 @@ void oracle_decode_in(const oracle_space *space, const wf_decoder_options *o,
   out->fits = close_over_epsilons(space, frames[0], o->beam, o->word_score, slack, most);
   oracle_frame *seen = calloc((size_t)scores->num_frames + 1, sizeof *seen);
   seen[0].cutoff = o->beam;
-  take_down(frames[0], n, &seen[0]);
+  record_tokens(frames[0], n, &seen[0]);
   int64_t t = 0;
   uint32_t sources = 0;
   for (; t < scores->num_frames && out->fits; t++) {
@@ -322,13 +325,13 @@ void oracle_decode_in(const oracle_space *space, const wf_decoder_options *o,
       out->flags |= WF_RESULT_DIED | WF_RESULT_NOT_FINAL;
       break;
     }
-    take_down(frames[t + 1], n, &seen[t + 1]);
+    record_tokens(frames[t + 1], n, &seen[t + 1]);
   }
   out->num_decoded = t;
   int64_t best = -1;
   float best_cost = INFINITY;
   for (int pass = 0; pass < 2 && best < 0;
-       pass++) { /* final states first, then any; after dying only the sources count */
+       pass++) { /* final states first, then any state; after dying only the sources count */
     if (pass == 0 && (out->flags & WF_RESULT_DIED)) continue;
     if (pass == 1) out->flags |= WF_RESULT_NOT_FINAL;
     for (uint64_t s = 0; s < n; s++) {

@@ -38,7 +38,7 @@ struct decode_task test_random_task(uint64_t seed) {
   task.options.max_tokens = rooms[test_below(&rng, 4)];
   task.options.acoustic_scale = test_below(&rng, 4) == 0 ? 0.1f : 1;
   task.options.word_score =
-      test_below(&rng, 3) == 0 ? -0.3f : 0; /* a penalty makes no cycle negative */
+      test_below(&rng, 3) == 0 ? -0.3f : 0; /* a penalty cannot make a cycle negative */
   task.options.blank = test_below(&rng, 2) == 0 ? 0 : -1;
   task.options.num_threads = 1;
   int64_t num_frames = test_below(&rng, 12);
@@ -46,7 +46,8 @@ struct decode_task test_random_task(uint64_t seed) {
       (wf_scores){.num_frames = num_frames, .num_columns = num_columns, .stride = num_columns + 2};
   task.data = malloc((size_t)(num_frames * task.scores.stride + 1) * sizeof *task.data);
   for (int64_t i = 0; i < num_frames * task.scores.stride; i++) {
-    uint32_t kind = test_below(&rng, 20); /* coarse values make ties common; some are impossible */
+    uint32_t kind =
+        test_below(&rng, 20); /* coarse values make ties common; some scores are impossible */
     task.data[i] = kind == 0   ? -INFINITY
                    : kind < 12 ? -(float)test_below(&rng, 9) / 4
                                : -test_unit(&rng) * 5;
@@ -112,7 +113,7 @@ void test_short_batch(struct decode_task *task, const wf_scorer *scorer, uint64_
 
 size_t test_score_size(wf_dtype dtype) { return dtype == WF_FLOAT32 ? 4 : 2; }
 
-/* Rounded to what every format holds: a sign, three bits of fraction. */
+/* Rounds to a value that every format holds: a sign and three fraction bits. */
 static uint32_t bits_of(float value, wf_dtype dtype) {
   float coarse = isfinite(value) ? roundf(value * 8) / 8 : value;
   if (coarse < -15) coarse = isfinite(coarse) ? -15 : coarse;
@@ -143,7 +144,8 @@ static bool same(const wf_result *a, const wf_result *b) {
          a->num_arcs == b->num_arcs && a->num_expanded == b->num_expanded &&
          a->num_narrowed == b->num_narrowed &&
          (a->num_words == 0 || memcmp(a->words, b->words, a->num_words * sizeof *a->words) == 0) &&
-         (a->alignment == NULL) == (b->alignment == NULL) && /* a stream that forgets has none */
+         (a->alignment == NULL) ==
+             (b->alignment == NULL) && /* a stream that forgets has no alignment */
          (a->num_decoded == 0 || a->alignment == NULL ||
           memcmp(a->alignment, b->alignment, (size_t)a->num_decoded * sizeof *a->alignment) == 0);
 }
@@ -210,7 +212,7 @@ void test_assert_same_partials(wf_stream *const *streams) {
   assert_int_equal(partial[0].start_frame, partial[1].start_frame);
   assert_int_equal(partial[0].flags, partial[1].flags);
   assert_int_equal(partial[0].num_stable,
-                   partial[1].num_stable); /* both have just looked for more */
+                   partial[1].num_stable); /* both calls have just computed the stable words */
   assert_int_equal(partial[0].stable_frames, partial[1].stable_frames);
   for (size_t i = 0; i < partial[0].num_words; i++)
     assert_memory_equal(&partial[0].words[i], &partial[1].words[i], sizeof(wf_word));

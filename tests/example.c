@@ -10,7 +10,7 @@ struct example example_of(const char *graph, const float *scores, int num_frames
   wf_decoder_options_init(&example.options);
   example.options.num_threads = 1;
   example.options.min_active = 0;
-  example.options.check_scores = 2; /* off: made-up numbers are no posteriors */
+  example.options.check_scores = 2; /* off: the scores are made up, so they are not posteriors */
   return example;
 }
 
@@ -62,7 +62,7 @@ void example_expect_paths(const wf_fst *fst, size_t count, const char *const *pa
   test_relation found = test_enumerate(fst, MAX_ARCS, MAX_PATHS);
   assert_int_equal(found.size, count);
   for (size_t i = 0; i < count; i++) {
-    char key[128]; /* as test_enumerate writes it */
+    char key[128]; /* in the form of test_enumerate */
     size_t at = 0;
     snprintf(key, sizeof key, "%s ", pairs[i]);
     while (at < found.size && strcmp(found.pairs[at].key, key) != 0) at++;

@@ -18,19 +18,19 @@ struct example {
   wf_decoder_options options;
 };
 
-/* With the default options, but one thread, and min_active 0, so that the beam alone prunes. */
+/* Uses the default options, except one thread, and min_active 0 so that only the beam prunes. */
 struct example example_of(const char *graph, const float *scores, int num_frames, int num_columns);
-/* A decoder for it, and its graph, both to be freed. */
+/* Creates a decoder for the example, and its graph. The caller frees both. */
 wf_decoder *example_decoder(const struct example *example, wf_graph **out_graph);
-/* Its result, to be freed. `scorer` may be NULL. */
+/* Decodes the example. The caller frees the result. `scorer` may be NULL. */
 wf_result *example_decode(const struct example *example, const wf_scorer *scorer);
-/* Decodes and compares. */
+/* Decodes the example and compares the result. */
 void example_expect(const struct example *example, const wf_scorer *scorer, const char *words,
                     double cost, uint32_t flags);
-/* "1[0,2) 2[2,3)": in a buffer for one string at a time. */
+/* Words as text: "1[0,2) 2[2,3)". The buffer is reused by the next call. */
 const char *example_words(const wf_word *words, size_t count);
-/* Does the fst accept just these pairs? Each: "1 2 : 3", inputs and outputs of a path, and its
- * cost. */
+/* Fails unless the fst accepts exactly these pairs. Each is "1 2 : 3" (inputs and outputs of a
+ * path) with its cost. */
 void example_expect_paths(const wf_fst *fst, size_t count, const char *const *pairs,
                           const double *costs);
 

@@ -1,5 +1,5 @@
-/* free_orders.h - the objects of a decoder's user, freed in every order; what is left is used in
- * between. */
+/* free_orders.h - frees the objects that a user of a decoder holds, in every order, and uses the
+ * remaining ones in between. */
 #ifndef TESTS_FREE_ORDERS_H
 #define TESTS_FREE_ORDERS_H
 
@@ -18,11 +18,11 @@ enum {
   NUM_FREE_ORDERS = 5040
 };
 
-/* An object that was freed is NULL. */
+/* The objects; NULL when freed. */
 struct freed_objects {
-  struct added_task task; /* its graphs are the objects' */
+  struct added_task task; /* its graphs are two of the objects */
   wf_decoder *decoder;
-  wf_stream *stream, *other; /* `other` searches the graph with words, with the scorer */
+  wf_stream *stream, *other; /* `other` uses the graph with added words and the scorer */
   wf_scorer *scorer;
   wf_lattice *lattice;
 };
@@ -63,7 +63,7 @@ static inline void freed_objects_free(struct freed_objects *o, int which) {
   }
 }
 
-/* The streams that are left go on, whatever else is gone. */
+/* The remaining streams still work, whatever has been freed. */
 static inline void freed_objects_use(struct freed_objects *o) {
   wf_error err = {0};
   wf_stream *streams[] = {o->stream, o->other};
@@ -73,14 +73,14 @@ static inline void freed_objects_use(struct freed_objects *o) {
     if (streams[i] != NULL) assert_ok(wf_stream_accept(streams[i], &chunk, NULL, &err));
 }
 
-/* What is left when everything was freed. */
+/* Frees everything that remains. */
 static inline void freed_objects_end(struct freed_objects *o) {
   for (int i = 0; i < NUM_FREED; i++) freed_objects_free(o, i);
   wf_fst_free(o->task.fst);
   free(o->task.task.data);
 }
 
-/* The order with this number, 0 to NUM_FREE_ORDERS - 1. */
+/* Computes the order with this number, 0 to NUM_FREE_ORDERS - 1. */
 static inline void free_order(uint64_t number, int *order) {
   for (int i = 0; i < NUM_FREED; i++) {
     const int at = (int)(number % (uint64_t)(i + 1));
@@ -90,7 +90,7 @@ static inline void free_order(uint64_t number, int *order) {
   }
 }
 
-/* Every `step`-th order. */
+/* Tests every `step`-th order. */
 static inline void test_free_orders(const char *device, uint64_t step) {
   wf_symbols *words = random_scorer_words();
   for (uint64_t number = 0; number < NUM_FREE_ORDERS; number += step) {

@@ -1,8 +1,8 @@
-/* lattice_oracle.c - the lattice by brute force. States of the lattice are numbered node = frame *
- * (number of places) + place until the order is made. */
+/* lattice_oracle.c - the lattice by brute force. Until the canonical order is made, states are
+ * numbered as nodes: frame * (number of places) + place. */
 #include "lattice_oracle.h"
 
-/* --- what stays, and the canonical order ------------------------------------------------- */
+/* --- the arcs that stay, and the canonical order ----------------------------------------- */
 
 struct edge {
   uint64_t from, to; /* nodes */
@@ -13,15 +13,15 @@ struct edge {
 
 struct draft {
   const oracle_space *space;
-  const wf_fst_view *graph; /* of the space */
+  const wf_fst_view *graph; /* the graph of the space */
   const wf_decoder_options *options;
   const wf_scores *scores;
   int64_t num_frames;
   struct edge *edges;
   size_t num_edges, cap;
-  bool *ends; /* [places] of the last frame: it may end there */
+  bool *ends; /* [places] of the last frame: a path may end there */
   bool final;
-  bool may_cycle; /* then states are in no order, and only the arcs mean something */
+  bool may_cycle; /* then the order of states is undefined, and only the arcs are compared */
 };
 
 static void add_edge(struct draft *draft, struct edge edge) {
@@ -44,7 +44,7 @@ static int compare_nodes(const void *a, const void *b) {
   return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Nodes in use, in order. Returns their number. */
+/* Lists the nodes that are used, in order. Returns their number. */
 static size_t sort_nodes(const struct draft *draft, struct node *nodes) {
   uint64_t n = draft->space->size, count = 0, size = ((uint64_t)draft->num_frames + 1) * n;
   uint64_t *level = calloc(size, sizeof *level);
@@ -101,7 +101,7 @@ static wf_lattice_arc arc_of(const struct draft *draft, const struct edge *edge,
   return out;
 }
 
-/* The view of the kept edges. Frees the draft's arrays. */
+/* Makes the view of the kept edges. Frees the draft's arrays. */
 static void finish(struct draft *draft, wf_lattice_view *out) {
   uint64_t n = draft->space->size, size = ((uint64_t)draft->num_frames + 1) * n;
   struct node *nodes = malloc(size * sizeof *nodes);
@@ -157,7 +157,7 @@ void oracle_free_view(wf_lattice_view *view) {
 
 /* --- from the slow decoder's trellis ----------------------------------------------------- */
 
-/* reach[i * n + j]: j can be reached from i over one epsilon arc or more. */
+/* reach[i * n + j]: j can be reached from i by one or more epsilon arcs. */
 static bool *epsilon_reach(const wf_fst_view *view) {
   uint64_t n = view->num_states;
   bool *reach = calloc(n * n, 1);
@@ -275,15 +275,15 @@ bool oracle_lattice_in(const oracle_space *space, const wf_decoder_options *opti
 
 struct listing {
   struct draft *draft;
-  double best;  /* of all paths; first found, then used */
-  bool marking; /* the second time round */
+  double best;  /* of all paths; found by the first pass, used by the second */
+  bool marking; /* set in the second pass */
   size_t num_paths, limit;
-  size_t path[256]; /* edges from the start on */
+  size_t path[256]; /* edges from the start */
   int length;
 };
 
-/* All ways on from `node`, whose cost so far is `cost`. Edges [off[node], off[node + 1]) leave it.
- */
+/* Lists all paths onwards from `node`, which is reached at `cost`. Edges [off[node], off[node + 1])
+ * leave the node. */
 static void list_paths(struct listing *listing, const size_t *off, uint64_t node, double cost) {
   struct draft *draft = listing->draft;
   uint64_t n = draft->graph->num_states;

@@ -10,8 +10,8 @@ static float cost(test_rng *rng, const test_lattice_shape *shape) {
   return (float)(int)(test_unit(rng) * shape->eighths * 8) / 8 - 1;
 }
 
-/* States in order of their frames: one to three of each frame, state 0 alone at 0, one at the end.
- */
+/* Draws the states in order of frames: one to three for each frame, but only state 0 at frame 0 and
+ * only one state at the end. */
 static int draw_states(test_rng *rng, int num_frames, int *frame_of, int cap) {
   int count = 0;
   for (int f = 0; f <= num_frames; f++) {
@@ -48,7 +48,9 @@ wf_compact_lattice *test_random_compact(test_rng *rng, const test_lattice_shape 
       int target =
           k == 0
               ? s + 1
-              : s + 1 + (int)test_below(rng, 4); /* the next one, so that the start reaches all */
+              : s + 1 +
+                    (int)test_below(
+                        rng, 4); /* includes the next state, so that the start reaches all states */
       if (target >= count) target = count - 1;
       int frames = frame_of[target] - frame_of[s];
       if (k > 0 && (frames > 3 || test_below(rng, 3) == 0)) continue;

@@ -1,6 +1,6 @@
-/* lm_model.h - what the tests of language models share: reading a model from text, and random
- * models small enough to be scored by going through all their n-grams, straight from the definition
- * of back-off. */
+/* lm_model.h - helpers for tests of language models: reading a model from text, and random models
+ * small enough to be scored directly from the definition of back-off, by a search through all
+ * n-grams. */
 #ifndef TESTS_LM_MODEL_H
 #define TESTS_LM_MODEL_H
 
@@ -34,8 +34,8 @@ static inline wf_lm *read_lm(const char *path, const wf_symbols *words) {
   return lm;
 }
 
-/* Random sentences of `words`, the last of which is rare, cost the same in both models. Orders are
- * the same or, if `longer`, perhaps higher in b. */
+/* Checks that random sentences of `words` cost the same in both models. The last word is rare. The
+ * n-gram orders must be equal, or, if `longer`, may be higher in b. */
 static inline void check_same_costs(const wf_lm *a, const wf_lm *b, const char *const *words,
                                     uint32_t num_words, bool longer, test_rng *rng) {
   for (int i = 0; i < 500; i++) {
@@ -98,7 +98,7 @@ static inline bool add_gram(model *m, test_rng *rng, const int *words, int size)
   return true;
 }
 
-/* holes: n-grams whose contexts need not exist. */
+/* `holes`: n-grams may have contexts that do not exist. */
 static inline void make_model(model *m, test_rng *rng, bool holes) {
   *m = (model){.order = 1 + (int)test_below(rng, MAX_N),
                .num_words = FIRST + 1 + (int)test_below(rng, 5),
@@ -126,12 +126,12 @@ static inline void make_model(model *m, test_rng *rng, bool holes) {
   }
 }
 
-/* As ARPA, in storage of the thread. */
+/* The model as ARPA text, in thread-local storage. */
 static inline const char *model_text(const model *m, test_rng *rng) {
   static _Thread_local char text[1 << 16];
   char *at = text;
   at += sprintf(at, "\\data\\\n");
-  int order[MAX_NGRAMS]; /* lines of a section come in any order */
+  int order[MAX_NGRAMS]; /* the lines of a section are in random order */
   for (int i = 0; i < m->size; i++) order[i] = i;
   for (int i = m->size - 1; i > 0; i--) {
     int j = (int)test_below(rng, (uint32_t)i + 1), keep = order[i];
@@ -161,7 +161,7 @@ static inline const char *model_text(const model *m, test_rng *rng) {
 
 static inline wf_lm *load_model(const model *m, test_rng *rng) { return lm_of(model_text(m, rng)); }
 
-/* log10 p(word | history) straight from the definition. */
+/* log10 p(word | history) by the definition. */
 static inline double score(const model *m, const int *history, int size, int word, int *order) {
   double bow = 0;
   int first = size > m->order - 1 ? size - (m->order - 1) : 0;

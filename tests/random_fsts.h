@@ -1,5 +1,5 @@
-/* random_fsts.h - random fsts with everything that is awkward for an operation: of any kind, with
- * ties, with epsilons, relations to determinize, states that act alike. */
+/* random_fsts.h - random fsts with the difficult cases of an operation: of any kind, with ties,
+ * with epsilons, relations to determinize, equivalent states. */
 #ifndef TESTS_RANDOM_FSTS_H
 #define TESTS_RANDOM_FSTS_H
 
@@ -49,8 +49,8 @@ static inline wf_fst *fst_of_ties(test_rng *rng, bool shift) {
   return fst;
 }
 
-/* Two arcs in five become epsilons where they lead on to larger states, so that there are no cycles
- * of them; a few of those, and of others, are never taken. */
+/* Two arcs in five become epsilons if they lead to larger states, so epsilons form no cycles. A few
+ * arcs get infinite or extremely negative costs. */
 static inline bool with_epsilons(test_rng *rng, uint32_t state, wf_arc *arc) {
   if (arc->ilabel == 0) arc->ilabel = 1;
   if (arc->nextstate > state && test_below(rng, 5) < 2) arc->ilabel = arc->olabel = 0;
@@ -59,8 +59,8 @@ static inline bool with_epsilons(test_rng *rng, uint32_t state, wf_arc *arc) {
   return true;
 }
 
-/* Such as have few labels, so that arcs become equal; some have cycles (of labels), states without
- * ways on, no states, no final state, or costs beyond all bounds. */
+/* Fsts with few labels, so that arcs become equal. Some have cycles (of labels), dead ends, no
+ * states, no final state, or extreme costs. */
 static inline wf_fst *random_epsilons_fst(test_rng *rng, wf_semiring semiring) {
   static const uint32_t sizes[] = {1, 5, 20, 300};
   uint32_t n = 1 + test_below(rng, sizes[test_below(rng, 4)]);
@@ -81,15 +81,16 @@ static inline wf_fst *random_epsilons_fst(test_rng *rng, wf_semiring semiring) {
   return no_states(semiring);
 }
 
-/* The output is a function of the input, and mostly of several labels: what follows from label 1,
- * 2, 3. */
+/* The output is a function of the input: labels 1 and 3 write themselves, label 2 writes nothing.
+ */
 static inline bool function_of_input(test_rng *rng, uint32_t state, wf_arc *arc) {
   (void)rng, (void)state;
   arc->olabel = arc->ilabel == 2 ? 0 : arc->ilabel;
   return true;
 }
 
-/* Costs that the label says, so that cycles can be determinized; a few that are never taken. */
+/* Costs depend on the label, so that cyclic fsts can be determinized. A few arcs have infinite
+ * cost. */
 static inline bool cost_of_label(test_rng *rng, uint32_t state, wf_arc *arc) {
   (void)state;
   arc->weight = (float)arc->ilabel * 0.25f;
@@ -98,8 +99,7 @@ static inline bool cost_of_label(test_rng *rng, uint32_t state, wf_arc *arc) {
   return true;
 }
 
-/* Acceptors, functions, and relations, with cycles or without; states without ways on, no states.
- */
+/* Acceptors, functions and relations, with and without cycles; dead ends; no states. */
 static inline wf_fst *random_relation(test_rng *rng) {
   uint32_t n = 2 + test_below(rng, 30), kind = test_below(rng, 10);
   bool cycles = kind >= 8;
@@ -113,7 +113,7 @@ static inline wf_fst *random_relation(test_rng *rng) {
                           .acceptor = kind < 3,
                           .semiring = WF_TROPICAL};
   if (kind == 7 && test_below(rng, 3) == 0) return no_states(WF_TROPICAL);
-  if (kind == 6) shape.epsilon_share = 0.1f; /* epsilon is a label here */
+  if (kind == 6) shape.epsilon_share = 0.1f; /* epsilon is an ordinary label here */
   wf_fst *fst = test_random_fst(rng, &shape);
   if (cycles) return test_changed_fst(fst, rng, cost_of_label);
   return kind >= 3 && kind < 6 ? test_changed_fst(fst, rng, function_of_input) : fst;
@@ -147,15 +147,16 @@ static inline void set_final(wf_builder *builder, uint32_t state, float cost) {
   assert_ok(wf_builder_set_final(builder, state, cost, &err));
 }
 
-/* `copies` of each of `core` states that act alike once costs are pushed: each state has a height,
- * which its arcs climb, so that costs may be below zero while cycles are not. Arcs in any order. */
+/* `copies` copies of each of `core` states. Copies are equivalent once costs are pushed: each state
+ * has a height (a potential), and arcs cost the difference. So costs may be negative while cycles
+ * are not. Arcs are in any order. */
 static inline wf_fst *unfolded(test_rng *rng, uint32_t core, uint32_t copies, bool cycles,
                                bool nondeterministic, wf_semiring semiring) {
   uint64_t seed = test_next(rng), heights = test_next(rng);
   uint32_t turn = test_below(rng, 3);
   wf_builder *builder = builder_of(semiring, core * copies);
   for (uint32_t s = 0; s < core * copies; s++) {
-    test_rng own = {seed + s % core * 1000003u}; /* the same draws for all that act alike */
+    test_rng own = {seed + s % core * 1000003u}; /* the same draws for all equivalent states */
     uint32_t layer = cycles ? 0 : s / core + 1, num_labels = 1 + test_below(&own, 4);
     test_rng hill = {heights + s};
     float height = semiring == WF_LOG ? 0 : 0.25f * (float)test_below(&hill, 9);
@@ -176,7 +177,7 @@ static inline wf_fst *unfolded(test_rng *rng, uint32_t core, uint32_t copies, bo
   return finish(builder);
 }
 
-/* As a file may have it. */
+/* An fst without a start state, which a file may contain. */
 static inline wf_fst *without_start(wf_semiring semiring) {
   wf_error err = {0};
   wf__csr csr = {0};
@@ -187,8 +188,8 @@ static inline wf_fst *without_start(wf_semiring semiring) {
   return fst;
 }
 
-/* Few states, of which some are equal; acceptors; arcs that are never taken; no states, no way to
- * the end, no start. */
+/* Few states, some of them equivalent; acceptors; arcs of infinite cost; no states, no final state,
+ * no start. */
 static inline wf_fst *random_unfolded(test_rng *rng, wf_semiring semiring) {
   uint32_t kind = test_below(rng, 40);
   if (kind == 0) return no_states(semiring);

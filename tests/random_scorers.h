@@ -1,5 +1,5 @@
-/* random_scorers.h - random scorers of every kind that is plain arrays: boosts of words and of
- * phrases, n-gram models, chains of up to three. Their words are the labels 1 .. 4 of
+/* random_scorers.h - random scorers of every kind that can be flattened to arrays: boosts of words
+ * and of phrases, n-gram models, chains of up to three. Their words are the labels 1 .. 4 of
  * decode_tasks.h, and 5. */
 #ifndef TESTS_RANDOM_SCORERS_H
 #define TESTS_RANDOM_SCORERS_H
@@ -8,7 +8,7 @@
 
 enum { RANDOM_WORDS = 5 };
 
-/* Few different values, so that costs tie. */
+/* Few distinct values, so that costs tie. */
 static inline float random_boost(test_rng *rng) { return (float)((int)test_below(rng, 9) - 2) / 4; }
 
 static inline wf_scorer *random_word_boost(test_rng *rng) {
@@ -23,7 +23,7 @@ static inline wf_scorer *random_word_boost(test_rng *rng) {
   return scorer;
 }
 
-/* Some are silent: contexts without costs, so that only they tell tokens apart. */
+/* Half of them have only boosts of 0: then just the contexts distinguish tokens. */
 static inline wf_scorer *random_phrase_boost(test_rng *rng) {
   wf_error err = {0};
   wf_scorer *scorer = NULL;
@@ -68,7 +68,7 @@ static inline wf_wlm *random_lm(test_rng *rng, bool coarse) {
   return lm;
 }
 
-/* With a model of its own. */
+/* An n-gram scorer with its own model. */
 static inline wf_scorer *random_ngram(test_rng *rng, const wf_symbols *words, bool coarse) {
   wf_error err = {0};
   wf_scorer *scorer = NULL;
@@ -78,12 +78,12 @@ static inline wf_scorer *random_ngram(test_rng *rng, const wf_symbols *words, bo
     wf_ngram_scorer_options_init(&options);
     options.lm_scale = test_below(rng, 3) == 0 ? 0.5f : 1;
     options.placement = (int32_t)test_below(rng, 3);
-    options.lm_gpu_bytes =
-        test_below(rng, 2)
-            ? (int64_t)test_below(rng, 40000)
-            : 0; /* these models are a few kB: too little, or room for a small cache */
+    options.lm_gpu_bytes = test_below(rng, 2)
+                               ? (int64_t)test_below(rng, 40000)
+                               : 0; /* these models take a few kB, so the limit is either too small
+                                       or leaves room for a small cache */
     if (wf_scorer_from_lm(lm, words, &options, &scorer, &err) != WF_OK)
-      scorer = NULL; /* it may know none of the words */
+      scorer = NULL; /* the model may know none of the words */
     wf_wlm_free(lm);
   }
   return scorer;
@@ -120,7 +120,7 @@ static inline wf_scorer *random_scorer(test_rng *rng, const wf_symbols *words) {
   return scorer;
 }
 
-/* The scorer with one or two others, in any order and shape. */
+/* Chains the scorer with one or two others, in any order and grouping. */
 static inline wf_scorer *random_chain(test_rng *rng, const wf_scorer *scorer,
                                       const wf_symbols *words) {
   wf_error err = {0};

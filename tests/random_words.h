@@ -1,5 +1,5 @@
-/* random_words.h - random tasks whose graphs have places for words, and words for them: few labels
- * and words, so that phrases begin alike, sound alike, or are the same. */
+/* random_words.h - random tasks whose graphs have places for added words, and words to add. Labels
+ * and words are few, so that phrases share prefixes, sound alike, or are equal. */
 #ifndef TESTS_RANDOM_WORDS_H
 #define TESTS_RANDOM_WORDS_H
 
@@ -14,8 +14,8 @@ struct phrases {
   size_t count;
 };
 
-/* Labels 2 .. num_tokens; few of them, so that phrases begin alike, sound alike, or are the same.
- */
+/* Labels are 2 .. num_tokens. They are few, so that phrases share prefixes, sound alike, or are
+ * equal. */
 static inline void random_phrases(test_rng *rng, int32_t num_tokens, struct phrases *out) {
   out->count = test_below(rng, MAX_PHRASES + 1);
   for (size_t i = 0; i < out->count; i++) {
@@ -30,7 +30,7 @@ static inline void random_phrases(test_rng *rng, int32_t num_tokens, struct phra
   }
 }
 
-/* Table of the labels 1 .. num_tokens and the classes behind them. */
+/* Symbol table of the labels 1 .. num_tokens and the classes after them. */
 static inline wf_symbols *label_table(int32_t num_tokens) {
   wf_error err = {0};
   wf_symbols *table;
@@ -46,7 +46,8 @@ static inline wf_symbols *label_table(int32_t num_tokens) {
   return table;
 }
 
-/* Some arcs become places of classes; the states that they leave loop on the blank, label 1. */
+/* Turns some arcs into places of classes. The states that they leave get a loop of the blank, label
+ * 1. */
 static inline wf_fst *with_places(test_rng *rng, const wf_fst *fst, int32_t num_tokens) {
   wf_error err = {0};
   wf_fst_view view = wf_fst_get_view(fst);
@@ -65,7 +66,7 @@ static inline wf_fst *with_places(test_rng *rng, const wf_fst *fst, int32_t num_
       if (place && test_below(rng, 2) == 0)
         arc.ilabel = num_tokens + 1 + (int32_t)test_below(rng, NUM_CLASSES), arc.olabel = 0;
       else if (place && arc.nextstate == s && arc.olabel == 0)
-        continue; /* not another loop */
+        continue; /* no second loop */
       assert_ok(wf_builder_add_arc(builder, s, arc, &err));
     }
     if (place) assert_ok(wf_builder_add_arc(builder, s, (wf_arc){s, 0, 1, 0}, &err));
@@ -76,8 +77,8 @@ static inline wf_fst *with_places(test_rng *rng, const wf_fst *fst, int32_t num_
   return out;
 }
 
-/* A random task whose graph has places; `with` is its graph with words, NULL if nothing can be
- * added. */
+/* A random task whose graph has places. `with` is its graph with added words, or NULL if nothing
+ * can be added. */
 struct added_task {
   struct decode_task task;
   wf_fst *fst;
@@ -86,7 +87,7 @@ struct added_task {
   wf_graph *with;
 };
 
-/* NULL: no path goes through the class. */
+/* Returns NULL if no path goes through the class. */
 static inline wf_graph *with_phrases(const wf_graph *graph, const char *word_class,
                                      const struct phrases *phrases) {
   wf_error err = {0};
@@ -107,7 +108,7 @@ static inline bool is_fitting(uint64_t seed, struct added_task *out) {
   wf_graph_free(out->task.graph);
   out->task.graph = NULL;
   if (wf_graph_create(out->fst, NULL, 0, &out->task.graph, &err) != WF_OK)
-    return false; /* a cycle of negative cost, now that the blank is free */
+    return false; /* the loops of the blank make a cycle negative */
   for (int c = 0; c < NUM_CLASSES; c++) random_phrases(&rng, out->num_tokens, &out->phrases[c]);
   out->with = with_phrases(out->task.graph, "<c>", &out->phrases[0]);
   if (out->with == NULL) return false;

@@ -7,7 +7,7 @@
 
 enum {
   NUM_LABELS = 7
-}; /* words of the graph, from 1: w1 .. w5, one that only the n-gram models know, one that nobody
+}; /* words of the graph, from 1: w1 .. w5, one that only the n-gram models know, one that no model
       knows */
 static const char *const label_text[] = {"<eps>", "w1", "w2", "w3", "w4", "w5", "rare", "never"};
 
@@ -81,7 +81,7 @@ static bool forward_epsilons(test_rng *rng, uint32_t state, wf_arc *arc) {
   return arc->ilabel > 0 || arc->nextstate > state;
 }
 
-/* Of the words, with so many input labels. */
+/* A random fst whose output labels are the words, with num_inputs input labels. */
 static inline wf_fst *random_word_fst(test_rng *rng, int32_t num_inputs) {
   test_fst_shape shape = {.num_states = 12,
                           .num_arcs = 50,

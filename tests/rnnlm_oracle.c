@@ -226,7 +226,7 @@ static const uint64_t table[36] = {
     753085943, 755555077, 782715551, 790122953, 812345159, 814814293, 893826581, 923456189,
     940740127, 953085797, 985184539, 990122807};
 
-/* First cell of the feature of order o + 1 of a prediction after past[0 .. size). */
+/* The first cell of the feature of order o + 1 for the prediction after past[0 .. size). */
 static uint64_t feature(const test_rnn *r, const int32_t *past, size_t size, int o) {
   uint64_t hash = table[0] * table[1];
   for (uint64_t i = 1; i <= (uint64_t)o; i++)

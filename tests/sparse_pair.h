@@ -1,4 +1,4 @@
-/* sparse_pair.h - one composition on a GPU by its hash table of pairs, whatever the sizes. */
+/* sparse_pair.h - composes one pair on a GPU with the hash table of pairs, for any size. */
 #ifndef TESTS_SPARSE_PAIR_H
 #define TESTS_SPARSE_PAIR_H
 

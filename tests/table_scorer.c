@@ -55,7 +55,7 @@ oracle_scorer test_chained_tables(const oracle_scorer *first, const oracle_score
   return tables;
 }
 
-/* --- behind the library's interface ------------------------------------------------------ */
+/* --- the tables as a scorer of the library ----------------------------------------------- */
 
 struct table_scorer {
   wf_scorer scorer;
@@ -65,10 +65,11 @@ struct table_scorer {
 
 struct table_memory {
   bool begun;
-  bool *seen; /* [num_contexts] the search has been given this context */
+  bool *seen; /* [num_contexts] the search has received this context */
 };
 
-/* In the order of the tables' numbers, as the oracle breaks ties by these. */
+/* The library's number of context c. It keeps the order of the tables, because the oracle breaks
+ * ties by that order. */
 static uint64_t context_of(const struct table_scorer *self, int c) {
   return self->wide ? ((uint64_t)c + 1) * 0x1234567890abcdULL : (uint64_t)c;
 }
@@ -77,7 +78,7 @@ static int number_of(const struct table_scorer *self, const struct table_memory 
                      uint64_t context) {
   for (int c = 0; c < self->tables->num_contexts; c++)
     if (context_of(self, c) == context && memory->begun && memory->seen[c]) return c;
-  fail_msg("the library asks for a context that it has not been given");
+  fail_msg("the library requests a context that it has not received");
   return 0;
 }
 
@@ -125,8 +126,9 @@ static wf_status table_final(const wf_scorer *opaque, void *memory, uint64_t con
   return WF_OK;
 }
 
-/* As a scorer that answers many requests at one time; it forgets all that it may whenever it can,
- * so that a context which the library uses and does not call live fails the test. */
+/* The callbacks of a scorer that scores requests in batches. It evicts every context that is not
+ * live as often as it can. So a context that the library uses without reporting it as live fails
+ * the test. */
 static wf_status table_join(const wf_scorer *self, void *first, void **memory, wf_error *err) {
   return table_open(self, memory, err);
 }

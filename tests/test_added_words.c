@@ -1,6 +1,7 @@
-/* test_added_words.c - words added at run time, against three static graphs: the one that the
- * library writes out (every bit, lattices and streams included), one in which each place of a class
- * has a chain of its own for each phrase, and one whose grammar had the words from the start. */
+/* test_added_words.c - words added at run time, compared with three static graphs. The first is the
+ * graph that the library writes out (equal in every bit, lattices and streams included). In the
+ * second, each place of a class has a chain of arcs for each phrase. The third has a grammar that
+ * contains the words from the start. */
 #include "lattice_paths.h"
 #include "random_words.h"
 #include "table_scorer.h"
@@ -9,7 +10,8 @@ static wf_error err;
 
 /* --- graphs with a chain for each phrase ------------------------------------------------- */
 
-/* A chain for the phrase from `from` to `to`: compact CTC as docs/how-to/topologies.md draws it. */
+/* Adds a chain for the phrase between two states, in the compact CTC topology of
+ * docs/how-to/topologies.md. */
 static void add_chain(wf_builder *builder, uint32_t from, uint32_t to, float weight,
                       const wf_added_phrase *phrase) {
   uint32_t at;
@@ -72,7 +74,7 @@ static wf_graph *written_out(const wf_graph *graph) {
   return out;
 }
 
-/* --- every bit --------------------------------------------------------------------------- */
+/* --- equal to the written-out graph, bit for bit ----------------------------------------- */
 
 static void assert_same(const wf_result *a, const wf_result *b) {
   test_assert_same_result(a, b);
@@ -82,7 +84,7 @@ static void assert_same(const wf_result *a, const wf_result *b) {
   if (a->lattice != NULL) assert_true(test_same_raw(a->lattice, b->lattice));
 }
 
-/* In chunks, on a stream that says something with the bare graph first. */
+/* Decodes in chunks on a stream that has decoded an utterance with the bare graph before. */
 static wf_result *decode_stream(wf_decoder *decoder, const struct added_task *task,
                                 const wf_scorer *scorer, test_rng *rng) {
   wf_stream *stream;
@@ -103,7 +105,8 @@ static wf_result *decode_stream(wf_decoder *decoder, const struct added_task *ta
     chunk.data = (const float *)chunk.data + fed * chunk.stride;
     chunk.num_frames = size < left ? size : left;
     assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
-    if (test_below(rng, 3) == 0) wf_stream_partial(stream, &partial, &err); /* it changes nothing */
+    if (test_below(rng, 3) == 0)
+      wf_stream_partial(stream, &partial, &err); /* partials change nothing */
     fed += chunk.num_frames;
   }
   assert_ok(wf_stream_finish(stream, &result, &err));
@@ -111,7 +114,7 @@ static wf_result *decode_stream(wf_decoder *decoder, const struct added_task *ta
   return result;
 }
 
-static void test_every_bit(void **state) {
+static void test_same_bits_as_written_out_graph(void **state) {
   (void)state;
   uint64_t tried = 0, said = 0, with_lattice = 0, scored = 0, bare_differs = 0, entered = 0;
   for (uint64_t seed = 1; seed <= 4000; seed++) {
@@ -157,14 +160,14 @@ static void test_every_bit(void **state) {
     free_added(&task);
   }
   print_message(
-      "%llu tasks, %llu say something, %llu with lattice, %llu scored; added words change %llu\n",
+      "%llu tasks, %llu with words, %llu with lattice, %llu scored; added words change %llu\n",
       (unsigned long long)tried, (unsigned long long)said, (unsigned long long)with_lattice,
       (unsigned long long)scored, (unsigned long long)bare_differs);
   assert_true(tried > 1000 && said > 300 && with_lattice > 100 && scored > 200 &&
               bare_differs > 300 && entered > 500);
 }
 
-/* --- the same language ------------------------------------------------------------------- */
+/* --- the same words as the graph with chains --------------------------------------------- */
 
 static wf_result *decode_wide(const wf_graph *graph, const wf_scores *scores) {
   wf_decoder_options options;
@@ -185,7 +188,7 @@ static bool has_words_of(const wf_result *a, const wf_result *b) {
   return a->num_words == b->num_words;
 }
 
-static void test_chains(void **state) {
+static void test_same_words_as_chains(void **state) {
   (void)state;
   uint64_t tried = 0, compared = 0, alike = 0;
   for (uint64_t seed = 1; seed <= 3000; seed++) {
@@ -196,14 +199,15 @@ static void test_chains(void **state) {
       continue;
     }
     for (int64_t i = 0; i < task.task.scores.num_frames * task.task.scores.stride; i++)
-      task.task.data[i] = -test_unit(&rng) * 5; /* ties would allow other words */
+      task.task.data[i] = -test_unit(&rng) * 5; /* distinct scores: ties would allow other words */
     wf_graph *chains = with_chains(task.fst, task.num_tokens, task.phrases);
     wf_result *expected = decode_wide(chains, &task.task.scores),
               *result = decode_wide(task.with, &task.task.scores);
     assert_int_equal(result->status, expected->status);
     assert_int_equal(result->flags, expected->flags);
     if (expected->flags == 0 &&
-        expected->status == WF_OK) { /* within a phrase its cost may have been paid or not */
+        expected->status ==
+            WF_OK) { /* within a phrase its cost may or may not have been paid yet */
       assert_true(fabs(result->cost - expected->cost) < 1e-4);
       compared += expected->num_words > 0;
       alike += expected->num_words > 0 && has_words_of(result, expected);
@@ -219,7 +223,7 @@ static void test_chains(void **state) {
   assert_true(compared > 200 && alike * 10 > compared * 9); /* words that sound alike tie */
 }
 
-/* --- as if they had been there ----------------------------------------------------------- */
+/* --- the same as words in the grammar ---------------------------------------------------- */
 
 static wf_symbols *table_of(const char *text) {
   wf_symbols *table;
@@ -250,16 +254,15 @@ static wf_status build(const wf_lexicon *lexicon, const wf_fst *grammar, const w
 
 enum { GO = 1, TO = 2, PLACE = 3, PARIS = 4, ROME = 5, AROMA = 6, COMPACT = 1 };
 
-/* "go" and "to" in the grammar with costs; <place> after "to", or at the start; then perhaps "go"
- * again. */
+/* "go" and "to" with costs; <place> after "to" or at the start; then optionally "go" again. */
 static const char *const class_grammar =
     "0 1 1 1 0.5;1 2 2 2 0.25;2 3 3 3 1;0 3 3 3 2;3 1 1 1 0.125;3 0.25;1 3";
-/* The same with the three words in its place, at costs 0.5, 0, 1. */
+/* The same with the three words instead of the class, at costs 0.5, 0 and 1. */
 static const char *const word_grammar =
     "0 1 1 1 0.5;1 2 2 2 0.25;2 3 4 4 1.5;2 3 5 5 1;2 3 6 6 2;0 3 4 4 2.5;0 3 5 5 2;0 3 6 6 3;3 1 "
     "1 1 0.125;3 0.25;1 3";
 
-static void test_from_the_start(void **state) {
+static void test_same_as_words_in_the_grammar(void **state) {
   (void)state;
   wf_symbols *tokens = table_of("<blk> 0\na 1\nr 2\no 3\nm 4\ng 5\n"),
              *words = table_of("<eps> 0\ngo 1\nto 2\n<place> 3\nparis 4\nrome 5\naroma 6\n#0 7\n");
@@ -346,7 +349,7 @@ static void test_build_errors(void **state) {
   wf_symbols_free(words);
 }
 
-/* s --#<c>--> t with loops of the blank, and one place of <d>. */
+/* s --#<c>--> t with blank loops, and one place of <d>. */
 static wf_graph *small_graph(const char *text, bool named) {
   wf_fst *fst = test_fst_of(WF_TROPICAL, text), *out;
   wf_symbols *table = label_table(3);
@@ -380,20 +383,20 @@ static void test_errors(void **state) {
   assert_ok(try_phrase(graph, "<c>", good, 0));
   assert_ok(try_phrase(one, "<c>", good, 0));
   assert_refused(try_phrase(plain, "<c>", good, 0), WF_ERR_ARGUMENT, "no place for added words");
-  assert_refused(try_phrase(graph, NULL, good, 0), WF_ERR_ARGUMENT, "for which class");
+  assert_refused(try_phrase(graph, NULL, good, 0), WF_ERR_ARGUMENT, "no class is given");
   assert_refused(try_phrase(graph, "<e>", good, 0), WF_ERR_ARGUMENT, "no class '<e>'");
   assert_refused(try_phrase(one, "<d>", good, 0), WF_ERR_ARGUMENT, "no path of the graph");
   assert_refused(try_phrase(loopless, "<c>", good, 0), WF_ERR_UNSUPPORTED, "topology compact");
   assert_refused(try_phrase(graph, "<c>", good, NAN), WF_ERR_ARGUMENT, "cost");
   assert_refused(try_phrase(graph, "<c>", good, INFINITY), WF_ERR_ARGUMENT, "cost");
   assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){0, labels, 3}, 0), WF_ERR_ARGUMENT,
-                 "no word label");
+                 "not a word label");
   assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, labels, 0}, 0), WF_ERR_ARGUMENT,
                  "without a pronunciation");
   assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, (const int32_t[]){1}, 1}, 0),
                  WF_ERR_ARGUMENT, "the blank in a pronunciation");
   assert_refused(try_phrase(graph, "<c>", (wf_spoken_word){7, (const int32_t[]){4}, 1}, 0),
-                 WF_ERR_ARGUMENT, "label 4 is no token");
+                 WF_ERR_ARGUMENT, "label 4 is not a token");
   wf_added_phrase empty = {NULL, 0, 0};
   wf_graph *out, *again;
   assert_refused(wf_graph_add_phrases(graph, "<c>", &empty, 1, &out, &err), WF_ERR_ARGUMENT,
@@ -406,12 +409,12 @@ static void test_errors(void **state) {
   wf_stream *stream;
   assert_ok(wf_decoder_create(one, NULL, &decoder, &err));
   assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
-  assert_refused(wf_stream_set_graph(stream, out, &err), WF_ERR_ARGUMENT, "that of its decoder");
+  assert_refused(wf_stream_set_graph(stream, out, &err), WF_ERR_ARGUMENT, "its decoder's graph");
   wf_scores scores = {.num_columns = 3, .stride = 3};
   const wf_graph *graphs[] = {out};
   wf_result *result;
   assert_refused(test_decode_each(decoder, &scores, NULL, graphs, 1, NULL, &result, &err),
-                 WF_ERR_ARGUMENT, "that of its decoder");
+                 WF_ERR_ARGUMENT, "its decoder's graph");
   wf_stream_close(stream);
   wf_decoder_free(decoder);
   wf_graph_free(out);
@@ -421,8 +424,8 @@ static void test_errors(void **state) {
   wf_graph_free(loopless);
 }
 
-/* Which class came first does not matter. */
-static void test_order(void **state) {
+/* The order in which the words of two classes are added does not matter. */
+static void test_order_of_classes_does_not_matter(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 200; seed++) {
     test_rng rng = {seed};
@@ -451,9 +454,12 @@ static void test_order(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_bit),      cmocka_unit_test(test_chains),
-      cmocka_unit_test(test_from_the_start), cmocka_unit_test(test_build_errors),
-      cmocka_unit_test(test_errors),         cmocka_unit_test(test_order),
+      cmocka_unit_test(test_same_bits_as_written_out_graph),
+      cmocka_unit_test(test_same_words_as_chains),
+      cmocka_unit_test(test_same_as_words_in_the_grammar),
+      cmocka_unit_test(test_build_errors),
+      cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_order_of_classes_does_not_matter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

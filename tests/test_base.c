@@ -29,8 +29,8 @@ static void test_symbols(void **state) {
   wf_symbols_free(symbols);
 }
 
-/* Tables inside OpenFst's files may hold an empty symbol: read, kept and written there, but not in
- * a text file. */
+/* Symbol tables inside OpenFst files may hold an empty symbol. It is read, kept and written there.
+ * A text file cannot hold one. */
 static void test_empty_symbol(void **state) {
   (void)state;
   wf_error err = {0};
@@ -72,7 +72,7 @@ static void test_empty_symbol(void **state) {
   wf_fst_free(plain);
 }
 
-static void test_symbols_bad(void **state) {
+static void test_bad_symbol_tables(void **state) {
   (void)state;
   static const char *const bad[] = {"a\n",        "a b\n",      "a 1 2\n",        "a -1\n",
                                     "a 1\na 2\n", "a 1\nb 1\n", "a 4294967296\n", "\xff 3\n"};
@@ -109,7 +109,7 @@ static void test_builder(void **state) {
   assert_int_equal(wf_builder_add_arc(builder, 0, (wf_arc){.nextstate = 1}, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_builder_add_arc(builder, 0, (wf_arc){.weight = NAN}, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_builder_finish(builder, NULL, NULL, &fst, &err), WF_ERR_ARGUMENT);
-  /* Several at once: all or none. */
+  /* several arcs at once: all are added or none */
   const uint32_t sources[] = {0, 0};
   wf_arc arcs[] = {{.nextstate = 0, .weight = 1, .ilabel = 2, .olabel = 3},
                    {.nextstate = 0, .ilabel = -1}};
@@ -152,8 +152,8 @@ static void test_options(void **state) {
   }
 }
 
-/* Messages quote input; what steers a terminal does not get into them. */
-static void test_messages(void **state) {
+/* Messages quote input, but replace the control characters of terminals. */
+static void test_messages_hide_control_characters(void **state) {
   (void)state;
   static const char text[] =
       "a \x1b]0;title\x07\xC2\x9B"
@@ -166,9 +166,11 @@ static void test_messages(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_symbols),     cmocka_unit_test(test_empty_symbol),
-      cmocka_unit_test(test_symbols_bad), cmocka_unit_test(test_builder),
-      cmocka_unit_test(test_options),     cmocka_unit_test(test_messages)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_symbols),
+                                     cmocka_unit_test(test_empty_symbol),
+                                     cmocka_unit_test(test_bad_symbol_tables),
+                                     cmocka_unit_test(test_builder),
+                                     cmocka_unit_test(test_options),
+                                     cmocka_unit_test(test_messages_hide_control_characters)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

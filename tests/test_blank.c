@@ -1,7 +1,7 @@
 /* test_blank.c - blank_penalty and blank_skip_threshold (docs/reference/semantics.md, Blank).
  *
- * First examples by hand. Then random tasks: the same is done to a copy of the scores, which the
- * oracle decodes. */
+ * First examples by hand. Then random tasks: the test applies both options to a copy of the scores
+ * and decodes the copy with the oracle. */
 #include "decode_oracle.h"
 #include "decode_tasks.h"
 #include "example.h"
@@ -40,8 +40,8 @@ static void test_example_penalty_is_scaled(void **state) {
   example_expect(&e, NULL, "", 0.375, 0);
 }
 
-/* Three frames of blank for sure (e^-0.125 = 0.88 is above 0.5), then A. The first of the run is
- * searched, the others are skipped: 0.125 + 0.25. Frames keep their numbers. */
+/* Three frames are blank with certainty (e^-0.125 = 0.88 is above 0.5), then comes A. The first
+ * frame of the run is searched, the others are skipped: 0.125 + 0.25. Frames keep their numbers. */
 static void test_example_skipped_frames(void **state) {
   (void)state;
   static const float scores[] = {-0.125f, -4, -0.125f, -4, -0.125f, -4, -4, -0.25f};
@@ -59,7 +59,8 @@ static void test_example_skipped_frames(void **state) {
 
 static wf_error err;
 
-/* The rows that are searched, with the blank's penalty; number[k] is the place that row k had. */
+/* The rows that are searched, with the blank penalty applied. number[k] is the original frame of
+ * row k. */
 struct reduced {
   float *data;
   wf_scores scores;
@@ -102,7 +103,8 @@ static struct decode_task blank_task(uint64_t seed) {
   return task;
 }
 
-/* Ends of words, starts and all, from the alignment by the rules of "What is reported". */
+/* Checks starts and ends of words, derived from the alignment by the rules of "What is reported".
+ */
 static void check_words(const wf_result *result, const struct reduced *reduced,
                         const oracle_result *expected, const struct decode_task *task) {
   const wf_arc *arcs = wf_fst_get_view(wf_graph_fst(task->graph)).arcs;
@@ -155,7 +157,7 @@ static void test_against_oracle(void **state) {
   int skipping = 0, dead = 0, worded = 0, lattices = 0, tasks = 0;
   for (uint64_t seed = 1; seed <= 5000; seed++) {
     struct decode_task task = blank_task(seed);
-    if (wf_graph_min_columns(task.graph) == 0) { /* it reads nothing */
+    if (wf_graph_min_columns(task.graph) == 0) { /* the graph reads no frames */
       test_free_task(&task);
       continue;
     }
@@ -187,7 +189,7 @@ static void test_against_oracle(void **state) {
   assert_true(tasks > 3000 && skipping > 800 && dead > 100 && worded > 500 && lattices > 500);
 }
 
-static void test_refusals(void **state) {
+static void test_rejected_options(void **state) {
   (void)state;
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 3 0 0;0 0 1 1 0;0 0");
   wf_graph *graph;
@@ -216,6 +218,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_example_penalty), cmocka_unit_test(test_example_penalty_is_scaled),
       cmocka_unit_test(test_example_skipped_frames), cmocka_unit_test(test_against_oracle),
-      cmocka_unit_test(test_refusals)};
+      cmocka_unit_test(test_rejected_options)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
-/* test_boost.c - boosts of phrases.
+/* test_boost.c - phrase boosts.
  *
- * First examples by hand. Then random lists: sums against counting, and decoding with them, alone
- * and chained with another scorer, against the oracle, bit for bit. */
+ * First examples by hand. Then random lists of phrases. Sums of costs are compared with counts of
+ * phrases. Decoding, alone and in a chain with another scorer, is compared with the oracle bit for
+ * bit. */
 #include "decode_tasks.h"
 #include "example.h"
 #include "scorer/scorer.h"
@@ -42,8 +43,8 @@ static void test_example_phrase(void **state) {
   wf_scorer_free(scorer);
 }
 
-/* A phrase that is not completed gives nothing: "2 2" has two thirds of "2 2 2" in advance, which
- * go back at the end. */
+/* An incomplete phrase has no effect: "2 2" gets two thirds of the boost of "2 2 2" in advance,
+ * which are refunded at the end. */
 static void test_example_incomplete_phrase(void **state) {
   (void)state;
   struct example e = two_frames();
@@ -52,7 +53,8 @@ static void test_example_incomplete_phrase(void **state) {
   wf_scorer_free(scorer);
 }
 
-/* Overlapping phrases add up: "1 1" has "1" twice and "1 1" once, 0.5 + 0.5 + 1; 0.25 - 2. */
+/* Overlapping phrases add up: "1 1" contains "1" twice and "1 1" once, 0.5 + 0.5 + 1. The cost is
+ * 0.25 - 2. */
 static void test_example_overlapping_phrases(void **state) {
   (void)state;
   struct example e = two_frames();
@@ -86,7 +88,7 @@ static bool same_words(const int32_t *a, const int32_t *b, int count) {
   return memcmp(a, b, (size_t)count * sizeof *a) == 0;
 }
 
-/* Different phrases; negative boosts too. */
+/* Distinct phrases; boosts may be negative. */
 static struct list random_list(test_rng *rng) {
   struct list list = {0};
   int wanted = 1 + (int)test_below(rng, MAX_PHRASES);
@@ -105,10 +107,10 @@ static struct list random_list(test_rng *rng) {
   return list;
 }
 
-/* --- by hand ----------------------------------------------------------------------------- */
+/* --- the definition ---------------------------------------------------------------------- */
 
-/* Longest end of what was heard that begins a phrase; pending is the greatest share of those that
- * go on. */
+/* Finds the longest suffix of the words that begins a phrase. Returns the largest partial boost of
+ * the phrases that it begins but does not complete. */
 static float pending(const struct list *list, const int32_t *heard, int size, int *out_length) {
   for (int length = size < MAX_LENGTH ? size : MAX_LENGTH; length > 0; length--) {
     bool begins = false;
@@ -146,9 +148,9 @@ static wf_scorer *scorer_of(const struct list *list) {
   return scorer;
 }
 
-static void test_sums(void **state) {
+static void test_costs_equal_counted_phrases(void **state) {
   (void)state;
-  uint64_t occurrences = 0, given_back = 0;
+  uint64_t occurrences = 0, refunded = 0;
   for (uint64_t seed = 1; seed <= 3000; seed++) {
     test_rng rng = {seed};
     struct list list = random_list(&rng);
@@ -167,19 +169,20 @@ static void test_sums(void **state) {
       sum += (double)cost;
       all += (double)earned(&list, heard, t + 1);
       occurrences += earned(&list, heard, t + 1) != 0;
-      given_back += cost > 0;
+      refunded += cost > 0;
       test_assert_close(sum, -all - (double)now, 1e-4);
       assert_ok(scorer->ops->final(scorer, NULL, context, &last, &err));
       assert_true(last == now && last >= 0);
     }
     wf_scorer_free(scorer);
   }
-  assert_true(occurrences > 20000 && given_back > 10000);
+  assert_true(occurrences > 20000 && refunded > 10000);
 }
 
 /* --- decoding ---------------------------------------------------------------------------- */
 
-/* Contexts are beginnings of phrases, in the order in which the list has them first. */
+/* A context is a prefix of a phrase. Contexts are numbered in the order of their first occurrence
+ * in the list. */
 struct beginning {
   const int32_t *words;
   int length;
@@ -227,8 +230,7 @@ static void check_decoding(struct decode_task *task, const oracle_scorer *tables
   wf_decoder *decoder;
   assert_ok(wf_decoder_create(task->graph, &task->options, &decoder, &err));
   assert_ok(test_decode_scored(decoder, &task->scores, &scorer, 1, NULL, &result, &err));
-  if (result->status !=
-      WF_ERR_NEGATIVE_CYCLE) { /* words on epsilon cycles, boosted round and round */
+  if (result->status != WF_ERR_NEGATIVE_CYCLE) { /* words on epsilon cycles, boosted without end */
     oracle_decode_in(&space, &task->options, &task->scores, expected, NULL);
     assert_int_equal(result->status, expected->fits ? WF_OK : WF_ERR_LIMIT);
     if (expected->fits &&
@@ -247,13 +249,14 @@ static void check_decoding(struct decode_task *task, const oracle_scorer *tables
   free(expected);
 }
 
-/* Words only where a frame is consumed: there boosts make no cycle of epsilons negative. */
+/* Lets words occur only on arcs that consume a frame, so that boosts make no epsilon cycle
+ * negative. */
 static bool no_epsilon_words(test_rng *rng, uint32_t state, wf_arc *arc) {
   if (arc->ilabel == 0) arc->olabel = 0;
   return true;
 }
 
-static void test_decoding(void **state) {
+static void test_decoding_against_oracle(void **state) {
   (void)state;
   int alone = 0, chained = 0;
   for (uint64_t seed = 1; seed <= 3000; seed++) {
@@ -267,7 +270,7 @@ static void test_decoding(void **state) {
     oracle_scorer tables = tables_of(&list);
     wf_scorer *scorer = scorer_of(&list);
     check_decoding(&task, &tables, scorer, seed, &alone);
-    if (seed % 3 == 0) { /* with what stands for an n-gram model */
+    if (seed % 3 == 0) { /* a table scorer stands for an n-gram model */
       table_scorer_shape shape = {.max_contexts = 4, .num_words = NUM_WORDS};
       oracle_scorer model = test_random_tables(&rng, &shape),
                     both = test_chained_tables(&tables, &model);
@@ -288,7 +291,7 @@ static void test_decoding(void **state) {
 
 /* --- sizes, errors ----------------------------------------------------------------------- */
 
-static void test_many(void **state) {
+static void test_many_phrases(void **state) {
   (void)state;
   enum { COUNT = 50000 };
   int32_t *words = malloc(COUNT * 3 * sizeof *words);
@@ -324,9 +327,12 @@ static void test_bad_lists(void **state) {
     uint64_t off[3];
     float boosts[2];
     const char *message;
-  } bad[] = {{{1, 2}, {0, 0, 2}, {1, 1}, "no words"},   {{1, 0}, {0, 1, 2}, {1, 1}, "no label"},
-             {{1, -5}, {0, 2, 2}, {1, 1}, "no label"},  {{1, 2}, {0, 2, 1}, {1, 1}, "ends before"},
-             {{1, 2}, {0, 1, 2}, {1, NAN}, "at most"},  {{1, 2}, {0, 1, 2}, {2e6f, 1}, "at most"},
+  } bad[] = {{{1, 2}, {0, 0, 2}, {1, 1}, "no words"},
+             {{1, 0}, {0, 1, 2}, {1, 1}, "not a word label"},
+             {{1, -5}, {0, 2, 2}, {1, 1}, "not a word label"},
+             {{1, 2}, {0, 2, 1}, {1, 1}, "ends before"},
+             {{1, 2}, {0, 1, 2}, {1, NAN}, "at most"},
+             {{1, 2}, {0, 1, 2}, {2e6f, 1}, "at most"},
              {{1, 2, 1, 2}, {0, 2, 4}, {1, 2}, "twice"}};
   wf_scorer *scorer;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -340,8 +346,9 @@ static void test_bad_lists(void **state) {
   static const int32_t same[] = {1, 2, 1, 2};
   static const uint64_t off[] = {0, 2, 4};
   static const float boosts[] = {1, 1};
-  assert_ok(wf_scorer_boost_phrases(same, off, boosts, 2, &scorer,
-                                    &err)); /* the same said twice is fine */
+  assert_ok(
+      wf_scorer_boost_phrases(same, off, boosts, 2, &scorer,
+                              &err)); /* the same phrase twice with the same boost is accepted */
   wf_scorer_free(scorer);
   assert_ok(wf_scorer_boost_phrases(NULL, off, NULL, 0, &scorer, &err));
   wf_scorer_free(scorer);
@@ -351,9 +358,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_phrase),
                                      cmocka_unit_test(test_example_incomplete_phrase),
                                      cmocka_unit_test(test_example_overlapping_phrases),
-                                     cmocka_unit_test(test_sums),
-                                     cmocka_unit_test(test_decoding),
-                                     cmocka_unit_test(test_many),
+                                     cmocka_unit_test(test_costs_equal_counted_phrases),
+                                     cmocka_unit_test(test_decoding_against_oracle),
+                                     cmocka_unit_test(test_many_phrases),
                                      cmocka_unit_test(test_bad_lists)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,14 @@
-/* test_check_scores.c - scores that look wrong: each cause is reported once, by its numbers, and
- * what is right stays silent; and min_active by the kind of graph. */
+/* test_check_scores.c - the check for scores that look wrong. Each cause is reported once, with
+ * figures. Correct scores are not reported. Also the default of min_active for each kind of graph.
+ */
 #include "decode_tasks.h"
 
 enum { NUM_TOKENS = 40, BLANK = 3, NUM_FRAMES = 90, NUM_COLUMNS = NUM_TOKENS + 2 };
 
 static wf_error err;
 
-/* A CTC graph of tokens as words; `named`: with a table of them, else nothing says that it is one.
- * The blank is not the first column. */
+/* A CTC graph whose words are its tokens. If `named`, it has a token table; otherwise nothing marks
+ * it as a CTC graph. The blank is not the first column. */
 static wf_graph *make_graph(const char *blank_name, bool named) {
   wf_symbols *symbols;
   wf_fst *fst, *with_names;
@@ -31,8 +32,8 @@ static wf_graph *make_graph(const char *blank_name, bool named) {
   return graph;
 }
 
-/* Log-posteriors as models give them: the blank in most frames, another token in the others, with
- * room for two more columns. */
+/* Log-posteriors like those of a model: the blank in most frames, another token in the rest. There
+ * is room for two more columns. */
 struct matrix {
   float data[NUM_FRAMES * NUM_COLUMNS];
   wf_scores scores;
@@ -59,7 +60,7 @@ static float *at(struct matrix *m, int t, int c) { return &m->data[t * NUM_COLUM
       float *const x = at(m, t, c);        \
       (void)x
 
-/* --- what may be done to them ------------------------------------------------------------ */
+/* --- changes of the scores --------------------------------------------------------------- */
 
 typedef void change_fn(struct matrix *m);
 static void nothing(struct matrix *m) { (void)m; }
@@ -109,8 +110,8 @@ memcpy(m->data, copy, sizeof copy);
 m->scores = (wf_scores){
     .data = m->data, .num_frames = NUM_TOKENS, .num_columns = NUM_FRAMES, .stride = NUM_FRAMES};
 }
-/* Right: rounded to 6 bits of mantissa, a penalty on the blank, divided by the mean of each column,
- * or scaled. */
+/* Correct scores: rounded to 6 bits of mantissa, with a blank penalty, divided by the mean of each
+ * column (priors), or scaled. */
 static void rounded(struct matrix *m) {
   FOR_EACH(m, x);
   int exponent;
@@ -145,7 +146,7 @@ static void impossible(struct matrix *m) {
 
 static const struct {
   change_fn *change;
-  const char *message; /* a part of it; NULL: what is right */
+  const char *message; /* a part of the message; NULL: the scores are correct */
 } cases[] = {
     {nothing, NULL},
     {rounded, NULL},
@@ -166,15 +167,15 @@ enum { NUM_CASES = sizeof cases / sizeof *cases };
 
 /* --- tests ------------------------------------------------------------------------------- */
 
-struct said {
+struct warnings {
   int times;
   char last[1024];
 };
 static void listen(void *user, wf_log_level level, const char *message) {
-  struct said *said = user;
+  struct warnings *warnings = user;
   if (level != WF_LOG_WARNING) return;
-  said->times++;
-  snprintf(said->last, sizeof said->last, "%s", message);
+  warnings->times++;
+  snprintf(warnings->last, sizeof warnings->last, "%s", message);
 }
 
 static wf_decoder *open_decoder(const wf_graph *graph, int32_t check, int32_t threads) {
@@ -189,13 +190,13 @@ static wf_decoder *open_decoder(const wf_graph *graph, int32_t check, int32_t th
 
 enum { WARN, ERROR, OFF, BATCH = 5 };
 
-/* Twice the same batch: what is said, of which results. */
+/* Decodes the same batch twice. Returns the second results and the warnings of both. */
 static void decode(const wf_graph *graph, int32_t check, const struct matrix *m,
-                   wf_result **results, struct said *said) {
+                   wf_result **results, struct warnings *warnings) {
   wf_scores batch[BATCH];
   wf_decoder *decoder = open_decoder(graph, check, 2);
-  *said = (struct said){0};
-  wf_set_log(listen, said);
+  *warnings = (struct warnings){0};
+  wf_set_log(listen, warnings);
   for (int i = 0; i < BATCH; i++) batch[i] = m->scores;
   assert_ok(test_decode(decoder, batch, BATCH, NULL, results, &err));
   test_free_results(results, BATCH);
@@ -204,29 +205,30 @@ static void decode(const wf_graph *graph, int32_t check, const struct matrix *m,
   wf_decoder_free(decoder);
 }
 
-static void test_causes(void **state) {
+static void test_each_cause_is_reported_once(void **state) {
   (void)state;
   static const char *const names[] = {"<blk>",
-                                      "_"}; /* a usual name, and what the graph's start loops on */
+                                      "_"}; /* the usual name; and another, so that the blank is
+                                               found by the loop at the graph's start */
   static struct matrix m;
   wf_result *results[BATCH], *silent[BATCH];
-  struct said said;
+  struct warnings warnings;
   for (int k = 0; k < 2 * NUM_CASES; k++) {
     const char *message = cases[k / 2].message;
     wf_graph *graph = make_graph(names[k % 2], true);
     fill(&m, (uint64_t)k);
     cases[k / 2].change(&m);
-    decode(graph, WARN, &m, results, &said);
-    assert_int_equal(said.times, message != NULL);
-    if (message != NULL && strstr(said.last, message) == NULL)
-      fail_msg("'%s' is not in '%s'", message, said.last);
-    decode(graph, OFF, &m, silent, &said);
-    assert_int_equal(said.times, 0);
+    decode(graph, WARN, &m, results, &warnings);
+    assert_int_equal(warnings.times, message != NULL);
+    if (message != NULL && strstr(warnings.last, message) == NULL)
+      fail_msg("'%s' is not in '%s'", message, warnings.last);
+    decode(graph, OFF, &m, silent, &warnings);
+    assert_int_equal(warnings.times, 0);
     test_assert_same_batch((uint64_t)k, results, silent, BATCH);
     test_free_results(silent, BATCH);
     test_free_results(results, BATCH);
-    decode(graph, ERROR, &m, results, &said);
-    assert_int_equal(said.times, 0);
+    decode(graph, ERROR, &m, results, &warnings);
+    assert_int_equal(warnings.times, 0);
     for (int i = 0; i < BATCH; i++) {
       assert_int_equal(results[i]->status, message != NULL ? WF_ERR_ARGUMENT : WF_OK);
       if (message != NULL) assert_non_null(strstr(results[i]->message, message));
@@ -236,41 +238,42 @@ static void test_causes(void **state) {
   }
 }
 
-/* A graph that does not say that it is one of CTC takes any scores: those of hybrid models are no
- * posteriors. */
-static void test_other_graphs(void **state) {
+/* A graph that is not marked as a CTC graph accepts any scores, because scores of hybrid models are
+ * not posteriors. */
+static void test_graphs_without_ctc_table(void **state) {
   (void)state;
   static struct matrix m;
   wf_result *results[BATCH];
-  struct said said;
+  struct warnings warnings;
   wf_graph *graph = make_graph("<blk>", false);
   for (int k = 0; k < NUM_CASES; k++) {
     if (cases[k].change == probabilities || cases[k].change == transposed)
-      continue; /* too flat: see test_narrowed */
+      continue; /* too flat: see test_max_active_warning */
     fill(&m, 1);
     cases[k].change(&m);
-    decode(graph, ERROR, &m, results, &said);
+    decode(graph, ERROR, &m, results, &warnings);
     for (int i = 0; i < BATCH; i++) assert_int_equal(results[i]->status, WF_OK);
     test_free_results(results, BATCH);
   }
   wf_graph_free(graph);
 }
 
-/* Chunks of 7 frames: the same causes; the blank's place needs more frames than one of them. */
+/* Chunks of 7 frames report the same causes, except that finding the blank's column takes more
+ * frames than one chunk. */
 static void test_streams(void **state) {
   (void)state;
   static struct matrix m;
   wf_graph *graph = make_graph("<blk>", true);
   for (int k = 0; k < 2 * NUM_CASES; k++) {
     bool fails = k % 2 == 1, wrong = cases[k / 2].message != NULL;
-    if (cases[k / 2].change == transposed) continue; /* in chunks it cannot be detected */
-    struct said said = {0};
+    if (cases[k / 2].change == transposed) continue; /* not detectable in chunks */
+    struct warnings warnings = {0};
     wf_decoder *decoder = open_decoder(graph, fails ? ERROR : WARN, 1);
     wf_stream *stream;
     wf_result *result;
     fill(&m, (uint64_t)k);
     cases[k / 2].change(&m);
-    wf_set_log(listen, &said);
+    wf_set_log(listen, &warnings);
     assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
     for (int64_t from = 0; from < NUM_FRAMES; from += 7) {
       wf_scores chunk = m.scores;
@@ -280,9 +283,9 @@ static void test_streams(void **state) {
     }
     assert_ok(wf_stream_finish(stream, &result, &err));
     wf_set_log(NULL, NULL);
-    assert_int_equal(said.times, wrong && !fails);
+    assert_int_equal(warnings.times, wrong && !fails);
     assert_int_equal(result->status, wrong && fails ? WF_ERR_ARGUMENT : WF_OK);
-    if (wrong && !fails) assert_non_null(strstr(said.last, cases[k / 2].message));
+    if (wrong && !fails) assert_non_null(strstr(warnings.last, cases[k / 2].message));
     if (wrong && fails) assert_non_null(strstr(result->message, cases[k / 2].message));
     wf_result_free(result);
     wf_stream_close(stream);
@@ -291,14 +294,14 @@ static void test_streams(void **state) {
   wf_graph_free(graph);
 }
 
-/* The check looks at some utterances only, but a mistake that comes late is found. */
-static void test_late(void **state) {
+/* The check samples utterances, but it still finds scores that turn wrong late. */
+static void test_scores_that_turn_wrong_late(void **state) {
   (void)state;
   static struct matrix m;
-  struct said said = {0};
+  struct warnings warnings = {0};
   wf_graph *graph = make_graph("<blk>", true);
   wf_decoder *decoder = open_decoder(graph, WARN, 1);
-  wf_set_log(listen, &said);
+  wf_set_log(listen, &warnings);
   for (int i = 0; i < 400; i++) {
     wf_result *result;
     fill(&m, (uint64_t)i);
@@ -306,20 +309,20 @@ static void test_late(void **state) {
     m.scores.num_frames = 10;
     assert_ok(test_decode(decoder, &m.scores, 1, NULL, &result, &err));
     wf_result_free(result);
-    assert_true(i >= 300 || said.times == 0);
+    assert_true(i >= 300 || warnings.times == 0);
   }
   wf_set_log(NULL, NULL);
-  assert_int_equal(said.times, 1);
+  assert_int_equal(warnings.times, 1);
   wf_decoder_free(decoder);
   wf_graph_free(graph);
 }
 
-static void test_narrowed(void **state) {
+static void test_max_active_warning(void **state) {
   (void)state;
   static struct matrix m;
   fill(&m, 1);
   for (int k = 0; k < 6; k++) {
-    struct said said = {0};
+    struct warnings warnings = {0};
     wf_graph *graph = make_graph("<blk>", k % 2 == 0);
     wf_decoder_options options;
     wf_decoder *decoder;
@@ -328,45 +331,45 @@ static void test_narrowed(void **state) {
     options.max_active = 10;
     options.check_scores = k / 2;
     assert_ok(wf_decoder_create(graph, &options, &decoder, &err));
-    wf_set_log(listen, &said);
+    wf_set_log(listen, &warnings);
     for (int i = 0; i < 2; i++) {
       assert_ok(test_decode(decoder, &m.scores, 1, NULL, &result, &err));
       assert_true(result->num_narrowed * 2 > NUM_FRAMES);
       assert_int_equal(result->status, k / 2 == ERROR ? WF_ERR_ARGUMENT : WF_OK);
-      const char *text = k / 2 == ERROR ? result->message : said.last;
+      const char *text = k / 2 == ERROR ? result->message : warnings.last;
       assert_true(k / 2 == OFF || strstr(text, "max_active=10 tokens were reached in ") != NULL);
       wf_result_free(result);
     }
     wf_set_log(NULL, NULL);
-    assert_int_equal(said.times, k / 2 == WARN);
+    assert_int_equal(warnings.times, k / 2 == WARN);
     wf_decoder_free(decoder);
     wf_graph_free(graph);
   }
 }
 
-/* NaN is for the search to tell, matrices without frames are nothing to look at. */
-static void test_odd_scores(void **state) {
+/* NaN is reported by the search, not by this check. Matrices without frames are ignored. */
+static void test_nan_and_empty_scores(void **state) {
   (void)state;
   static struct matrix m;
   wf_result *results[BATCH];
-  struct said said;
+  struct warnings warnings;
   wf_graph *graph = make_graph("<blk>", true);
   fill(&m, 1);
   FOR_EACH(&m, x);
   *x = NAN;
 }
-decode(graph, WARN, &m, results, &said);
-assert_int_equal(said.times, 0);
+decode(graph, WARN, &m, results, &warnings);
+assert_int_equal(warnings.times, 0);
 assert_non_null(strstr(results[0]->message, "NaN"));
 test_free_results(results, BATCH);
 m.scores.num_frames = 0;
-decode(graph, ERROR, &m, results, &said);
+decode(graph, ERROR, &m, results, &warnings);
 assert_int_equal(results[0]->status, WF_OK);
 test_free_results(results, BATCH);
 fill(&m, 1);
 transposed(&m);
-m.scores.num_columns = 20; /* fewer than the graph reads: an error in any case */
-decode(graph, OFF, &m, results, &said);
+m.scores.num_columns = 20; /* fewer columns than the graph reads: an error in any case */
+decode(graph, OFF, &m, results, &warnings);
 assert_non_null(strstr(results[0]->message, "are they transposed?"));
 test_free_results(results, BATCH);
 wf_graph_free(graph);
@@ -388,7 +391,7 @@ static uint64_t tokens_with(const wf_graph *graph, const wf_scores *scores, int3
   return count;
 }
 
-static void test_min_active(void **state) {
+static void test_default_min_active(void **state) {
   (void)state;
   static struct matrix m;
   wf_graph *ctc = make_graph("<blk>", true), *other = make_graph("<blk>", false);
@@ -401,10 +404,12 @@ static void test_min_active(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_causes),    cmocka_unit_test(test_other_graphs),
-      cmocka_unit_test(test_streams),   cmocka_unit_test(test_late),
-      cmocka_unit_test(test_narrowed),  cmocka_unit_test(test_odd_scores),
-      cmocka_unit_test(test_min_active)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_cause_is_reported_once),
+                                     cmocka_unit_test(test_graphs_without_ctc_table),
+                                     cmocka_unit_test(test_streams),
+                                     cmocka_unit_test(test_scores_that_turn_wrong_late),
+                                     cmocka_unit_test(test_max_active_warning),
+                                     cmocka_unit_test(test_nan_and_empty_scores),
+                                     cmocka_unit_test(test_default_min_active)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

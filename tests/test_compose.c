@@ -27,18 +27,16 @@ static void test_example_one_arc(void **state) {
                      (const char *const[]){"1 : 3"}, (const double[]){1.875});
 }
 
-/* An arc of the first fst without output moves while the second waits, and an arc of the second
- * without input while the first waits: "1 2" says 5, which becomes "7 8".
- *
- *       1:-/0.5      2:5                   5:7/0.25      -:8
- *   (0) -----> (1) -----> ((2))    o   (0) -----> (1) -----> ((2))    */
+/* An arc of the first fst without output moves alone while the second fst waits, and an arc of the
+ * second fst without input moves alone while the first waits. Input "1 2" has output 5 in the first
+ * fst, and the second maps 5 to "7 8". */
 static void test_example_epsilons(void **state) {
   (void)state;
   expect_composition("0 1 1 0 0.5\n1 2 2 5\n2\n", "0 1 5 7 0.25\n1 2 0 8\n2\n", 1,
                      (const char *const[]){"1 2 : 7 8"}, (const double[]){0.75});
 }
 
-/* Every arc with output y meets every arc with input y: two times two paths. */
+/* Every arc with output y matches every arc with input y: two times two paths. */
 static void test_example_all_pairs(void **state) {
   (void)state;
   expect_composition("0 1 1 5 1\n0 1 2 5 2\n1\n", "0 1 5 3 0.25\n0 1 5 4 0.5\n1\n", 4,
@@ -63,7 +61,7 @@ static wf_fst *compose(const wf_fst *a, const wf_fst *b, int filter, bool connec
   return out;
 }
 
-/* The same arrays? */
+/* Fails unless both fsts have the same arrays. */
 static void assert_identical(const wf_fst *x, const wf_fst *y, const char *what) {
   wf_fst_view a = wf_fst_get_view(x), b = wf_fst_get_view(y);
   if (a.num_states != b.num_states || a.num_arcs != b.num_arcs || a.start != b.start)
@@ -120,9 +118,10 @@ static void walk(const wf_fst_view *view, uint64_t state, struct path *path, str
   }
 }
 
-/* Ways to interleave m epsilons of one side with n of the other: one for the filters that choose;
- * binomial(m + n, n) if they move one at a time; Delannoy numbers if they may also move together;
- * only in step, as symbols, for null. */
+/* Number of ways to interleave m epsilons of one side with n of the other. It is 1 for the filters
+ * that choose one way. It is binomial(m + n, n) if epsilons move one at a time, a Delannoy number
+ * if they may also move together. The null filter matches epsilons only with each other, as
+ * symbols. */
 static double ways(int filter, int m, int n) {
   if (filter == NULL_FILTER) return m == n;
   if (filter != NO_MATCH && filter != TRIVIAL) return 1;
@@ -137,7 +136,7 @@ static int epsilons_from(const int32_t *labels, int size, int *at) {
   return count;
 }
 
-/* Number of ways in which the paths meet; 0 if their strings differ. */
+/* Number of ways in which two paths compose; 0 if their strings differ. */
 static double meetings(const struct path *a, const struct path *b, int filter) {
   double count = 1;
   for (int i = 0, j = 0;; i++, j++) {
@@ -248,11 +247,11 @@ static void test_definition(void **state) {
     wf_fst_free(b);
   }
   assert_true(nonempty > 700);
-  assert_true(with_ways > 25); /* the cases do tell the filters apart */
+  assert_true(with_ways > 25); /* the cases distinguish the filters */
 }
 
-/* Two epsilons against two: 13, 6, 1 paths (log semiring). */
-static void test_multiplicity(void **state) {
+/* Two epsilons against two give 13, 6 or 1 paths (log semiring). */
+static void test_number_of_paths(void **state) {
   (void)state;
   static const double counts[] = {1, 1, 1, 1, 6, 13, 1};
   wf_fst *a = test_fst_of(WF_LOG, "0 1 1 0;1 2 2 0;2"),
@@ -309,7 +308,7 @@ static void compare_with_openfst(test_rng *rng, const test_fst_shape *shape,
       wf_fst_free(got);
     }
   }
-  /* Sorting inside gives what sorting outside gives. */
+  /* Sorting within composition gives the same result as sorting before it. */
   wf_arcsort_options by;
   wf_arcsort_options_init(&by);
   wf_fst *sorted_b, *sorted_a;
@@ -333,8 +332,8 @@ static void test_openfst_small(void **state) {
   }
 }
 
-/* Long states, wide and narrow alphabets (indices, bisection, merging), triples by the ten thousand
- * (growth, then the plain array). */
+/* States with many arcs, large and small alphabets (so that index, bisection and merging all
+ * occur), and tens of thousands of triples (so that the table grows and becomes a plain array). */
 static void test_openfst_large(void **state) {
   (void)state;
   test_rng rng = {6};
@@ -376,8 +375,8 @@ static void test_openfst_large(void **state) {
 
 enum { PHI = 9, NUM_LABELS = 3 };
 
-/* What failure arcs mean, written out: for every state and label the arcs of the first state along
- * the failure arcs that has any. */
+/* Spells out the meaning of failure arcs: for each state and label, the arcs of the first state
+ * along the failure arcs that has arcs with that label. */
 static wf_fst *spell_out(const wf_fst *fst, bool phi_final) {
   wf_error err = {0};
   wf_fst_view view = wf_fst_get_view(fst);
@@ -416,8 +415,8 @@ static wf_fst *spell_out(const wf_fst *fst, bool phi_final) {
   return out;
 }
 
-/* An acyclic fst with failure arcs from some states to larger ones, in any place among their arcs.
- */
+/* An acyclic fst in which some states have a failure arc to a larger state, at any position among
+ * their arcs. */
 static wf_fst *random_with_failures(test_rng *rng, const test_fst_shape *shape) {
   wf_error err = {0};
   wf_fst *plain = test_random_fst(rng, shape), *out;
@@ -447,7 +446,7 @@ static wf_fst *random_with_failures(test_rng *rng, const test_fst_shape *shape) 
   return out;
 }
 
-static void test_failure(void **state) {
+static void test_failure_arcs(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {21};
@@ -528,7 +527,7 @@ static void test_errors(void **state) {
   wf_fst_free(b);
 }
 
-/* No final state reached, and inputs without states. */
+/* No final state is reachable; inputs without states. */
 static void test_empty(void **state) {
   (void)state;
   wf_error err = {0};
@@ -549,10 +548,10 @@ int main(void) {
                                      cmocka_unit_test(test_example_epsilons),
                                      cmocka_unit_test(test_example_all_pairs),
                                      cmocka_unit_test(test_definition),
-                                     cmocka_unit_test(test_multiplicity),
+                                     cmocka_unit_test(test_number_of_paths),
                                      cmocka_unit_test(test_openfst_small),
                                      cmocka_unit_test(test_openfst_large),
-                                     cmocka_unit_test(test_failure),
+                                     cmocka_unit_test(test_failure_arcs),
                                      cmocka_unit_test(test_errors),
                                      cmocka_unit_test(test_empty)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* test_compose_rows.c - composition in the canonical order: both ways to it against the definition,
- * any number of threads, origins, batches, limits. */
+/* test_compose_rows.c - composition in the canonical order. Both algorithms (rows and search) are
+ * compared with the definition, for any number of threads. Also origins, batches and limits. */
 #include "compose_oracle.h"
 
 enum { NUM_FILTERS = 7, UNUSED_LABEL = 4000 };
@@ -31,8 +31,8 @@ static test_fst_shape random_shape(test_rng *rng, uint32_t max_states) {
                           .max_weight = 4};
 }
 
-/* Rows (what small inputs take), the search (forced by a failure label that no arc has), three
- * threads, origins. */
+/* Checks rows (the algorithm for small inputs), search (forced by a failure label that no arc has),
+ * three threads, and origins. */
 static size_t check_pair(const wf_fst *a, const wf_fst *b, wf_compose_options options) {
   wf_error err = {0};
   wf_arc_origin *want_origins, *origins;
@@ -77,7 +77,8 @@ static void test_definition(void **state) {
   assert_true(nonempty > 500);
 }
 
-/* Searches on a sparse product, then trims: canonical order and OpenFst's have the same arcs. */
+/* For a sparse product the library searches, then trims. The canonical result and OpenFst's have
+ * the same arcs. */
 static int compare_arcs(const void *x, const void *y) {
   const wf_arc *p = x, *q = y;
   if (p->ilabel != q->ilabel) return p->ilabel < q->ilabel ? -1 : 1;
@@ -95,8 +96,8 @@ static wf_arc *sorted_arcs(const wf_fst *fst) {
   return arcs;
 }
 
-/* The canonical result, checked against OpenFst's order, three threads against one, the search
- * against the rows. */
+/* Checks the canonical result against OpenFst's order, three threads against one, and search
+ * against rows. */
 static wf_fst_view check_large(wf_fst *a, wf_fst *b, const char *what) {
   wf_compose_options options = canonical_options();
   wf_fst *one = compose(a, b, &options), *openfst = compose(a, b, NULL);
@@ -115,10 +116,10 @@ static wf_fst_view check_large(wf_fst *a, wf_fst *b, const char *what) {
   free(y);
   wf_fst *all[] = {a, b, one, three, search, openfst};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) wf_fst_free(all[i]);
-  return view; /* only its numbers are of use */
+  return view; /* only its sizes are valid now */
 }
 
-/* Sizes as other programs count them, on the inputs of the published comparison. */
+/* Sizes as counted by other programs, on the inputs of the published comparison. */
 static void test_published_sizes(void **state) {
   (void)state;
   static const struct {
@@ -138,15 +139,15 @@ static void test_published_sizes(void **state) {
   }
 }
 
-/* More cells than are taken for rows at once: the search gives up on the dense one, finishes the
- * sparse one. Epsilons, then many labels. */
-static void test_choice(void **state) {
+/* More cells than the row algorithm allocates at once. The search gives up on the dense product and
+ * finishes the sparse one. First with epsilons, then with many labels. */
+static void test_choice_of_rows_or_search(void **state) {
   (void)state;
   check_large(oracle_random_graph(1500, 4, 6, 1), oracle_random_graph(1500, 4, 6, 2), "dense");
   check_large(oracle_random_graph(3000, 2, 2000, 3), oracle_random_graph(3000, 2, 2000, 4),
               "sparse");
   check_large(oracle_words(500, 20, 5), oracle_emissions(90, 20, 6), "words");
-  check_large(oracle_emissions(90, 20, 6), oracle_words(500, 20, 5), "words, the other way round");
+  check_large(oracle_emissions(90, 20, 6), oracle_words(500, 20, 5), "words, inputs exchanged");
   test_rng rng = {77};
   test_fst_shape shape = {.num_states = 1200,
                           .num_arcs = 4000,
@@ -159,7 +160,7 @@ static void test_choice(void **state) {
   check_large(a, b, "epsilons");
 }
 
-static void test_batch(void **state) {
+static void test_batches(void **state) {
   (void)state;
   enum { COUNT = 40 };
   wf_error err = {0};
@@ -224,14 +225,14 @@ static void test_limits(void **state) {
          *out;
   wf_arc_origin *origins;
   wf_compose_options options = canonical_options();
-  for (int search = 0; search < 2; search++) { /* both count the states before trimming */
+  for (int search = 0; search < 2; search++) { /* both algorithms count states before trimming */
     options.phi_label = search ? UNUSED_LABEL : 0;
     options.max_states = 48899;
     expect(a, b, &options, WF_OK, "");
     options.max_states--;
     expect(a, b, &options, WF_ERR_LIMIT, "more than 48898 states");
     options.max_states = 0;
-    options.max_bytes = 1000000; /* of 2.3 MB of result */
+    options.max_bytes = 1000000; /* the result takes 2.3 MB */
     expect(a, b, &options, WF_ERR_LIMIT, "max_bytes");
     options.max_bytes = 100000000;
     expect(a, b, &options, WF_OK, "");
@@ -251,8 +252,9 @@ static void test_limits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_definition), cmocka_unit_test(test_published_sizes),
-      cmocka_unit_test(test_choice), cmocka_unit_test(test_batch), cmocka_unit_test(test_limits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_definition),
+                                     cmocka_unit_test(test_published_sizes),
+                                     cmocka_unit_test(test_choice_of_rows_or_search),
+                                     cmocka_unit_test(test_batches), cmocka_unit_test(test_limits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

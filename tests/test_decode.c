@@ -1,7 +1,7 @@
 /* test_decode.c - what the decoder computes (docs/reference/semantics.md).
  *
- * First examples by hand, a rule each. Then thousands of random tasks against an oracle that shares
- * no code with the library, bit for bit, and against unpruned dynamic programming. */
+ * First examples by hand, one rule each. Then thousands of random tasks are compared bit for bit
+ * with an oracle that shares no code with the library, and with unpruned dynamic programming. */
 #include "decode_oracle.h"
 #include "decode_tasks.h"
 #include "example.h"
@@ -64,8 +64,8 @@ static void test_example_not_final(void **state) {
   example_expect(&e, NULL, "1[0,1)", 1.5, WF_RESULT_NOT_FINAL);
 }
 
-/* Frame 1: the self-loop costs 0.0625 + 0.5 = 0.5625 beyond the token it leaves, the arc to state 2
- * costs 0.25 + 3 = 3.25. A beam of 1 drops what is above 0.5625 + 1, so state 2 is lost. With a
+/* Frame 1: relative to its token, the self-loop costs 0.0625 + 0.5 = 0.5625 and the arc to state 2
+ * costs 0.25 + 3 = 3.25. A beam of 1 drops candidates above 0.5625 + 1, so state 2 is lost. With a
  * min_active of 2 both stay. */
 static void test_example_beam(void **state) {
   (void)state;
@@ -76,8 +76,8 @@ static void test_example_beam(void **state) {
   example_expect(&e, NULL, "1[0,1) 2[1,2)", 4.875, 0);
 }
 
-/* A log-likelihood of -infinity makes an arc impossible. Without any arc the search dies; the
- * result covers the frames before. */
+/* A log-likelihood of -infinity makes an arc impossible. If no arc is possible, the search dies.
+ * The result then covers the frames before. */
 static void test_example_died(void **state) {
   (void)state;
   static const float scores[] = {-1, -2, -INFINITY, -INFINITY, -4, -0.25f};
@@ -184,7 +184,8 @@ static void test_batches(void **state) {
     wf_decoder *decoder;
     task.options.num_threads = threads;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
-    for (int round = 0; round < 2; round++) { /* a used decoder answers as a fresh one */
+    for (int round = 0; round < 2;
+         round++) { /* a used decoder gives the same results as a new one */
       assert_ok(test_decode(decoder, shuffled, COUNT, NULL, together, &err));
       for (size_t i = 0; i < COUNT; i++) {
         test_assert_same_result(together[i], alone[(i * 7 + 3) % COUNT]);
@@ -200,8 +201,8 @@ static void test_batches(void **state) {
   test_free_task(&task);
 }
 
-/* Long enough that the token history is collected many times; words and cost must be those of
- * unpruned dynamic programming. */
+/* Long enough that the token history is garbage-collected many times. Words and cost must equal
+ * those of unpruned dynamic programming. */
 static void test_long_audio(void **state) {
   (void)state;
   test_rng rng = {3};
@@ -233,7 +234,7 @@ static void test_long_audio(void **state) {
   test_free_task(&task);
 }
 
-/* --- what can be wrong ------------------------------------------------------------------- */
+/* --- bad input --------------------------------------------------------------------------- */
 
 static void test_bad_scores(void **state) {
   (void)state;
@@ -262,7 +263,7 @@ static void test_bad_scores(void **state) {
   assert_int_equal(results[3]->num_decoded, 0);
   assert_int_equal(results[4]->status, WF_ERR_ARGUMENT);
   assert_non_null(strstr(results[4]->message, "1 columns"));
-  assert_int_equal(results[5]->status, WF_OK); /* nothing said, and the start is not final */
+  assert_int_equal(results[5]->status, WF_OK); /* no words, and the start is not final */
   assert_int_equal(results[5]->flags, WF_RESULT_NOT_FINAL);
   assert_int_equal(results[6]->status, WF_OK);
   assert_int_equal(results[7]->status, WF_OK);
@@ -288,7 +289,7 @@ static void test_bad_graphs(void **state) {
     assert_null(graph);
     wf_fst_free(fst);
   }
-  /* A cycle that comes out at zero is fine, and so is a negative chain. */
+  /* a cycle of cost zero is accepted, as is a negative chain */
   wf_fst *fine = test_fst_of(WF_TROPICAL, "0 1 1 1 0;1 2 0 0 -1;2 1 0 0 1;2 3 0 0 -5;3 0");
   assert_ok(wf_graph_create(fine, NULL, 0, &graph, &err));
   wf_graph_free(graph);
@@ -299,7 +300,7 @@ static void test_bad_graphs(void **state) {
   assert_int_equal(wf_graph_create(fine, short_columns, 1, &graph, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_graph_create(fine, negative, 2, &graph, &err), WF_ERR_ARGUMENT);
   wf_fst_free(fine);
-  /* word_score can make a cycle negative that the graph's own costs do not: an error of the
+  /* word_score can make a cycle negative that is not negative in the graph. That is an error of the
    * utterance, not a hang. */
   wf_fst *loop = test_fst_of(WF_TROPICAL, "0 1 1 0 0;1 1 0 5 0;1 0");
   wf_decoder_options options;
@@ -330,7 +331,7 @@ static bool stop_at_once(void *user, const char *stage, double fraction) {
   return false;
 }
 
-/* Scores that 16 bits hold exactly give the same result in any number format. */
+/* Scores that 16 bits represent exactly give the same result in every number format. */
 static void test_number_formats(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -340,7 +341,7 @@ static void test_number_formats(void **state) {
              *brain = malloc((count + 1) * sizeof *brain);
     test_rng rng = {seed};
     for (size_t i = 0; i < count; i++) {
-      uint32_t eighths = test_below(&rng, 64); /* -0.125 x eighths: at most 6 significant bits */
+      uint32_t eighths = test_below(&rng, 64); /* -0.125 * eighths: at most 6 significant bits */
       float value = eighths == 63 ? -INFINITY : -(float)eighths / 8;
       uint32_t bits;
       memcpy(&bits, &value, sizeof bits);

@@ -1,6 +1,5 @@
-/* test_decode_plan.c - the memory plan of the GPU decoder for a GPU that is not here, names of
- * devices, padded tensors: all that needs no GPU. (That decoding follows the plan:
- * gpu/test_gpu_host.c.) */
+/* test_decode_plan.c - the memory plan of the GPU decoder, names of devices, padded tensors. None
+ * of it needs a GPU. gpu/test_gpu_host.c checks that decoding follows the plan. */
 #include "decode_tasks.h"
 
 static wf_error err;
@@ -29,32 +28,32 @@ static wf_plan plan_of(const wf_graph *graph, const wf_decoder_options *options,
   return plan;
 }
 
-static void test_plan(void **state) {
+static void test_batch_plan(void **state) {
   (void)state;
   wf_graph *graph = small_graph(100);
   wf_decoder_options options;
   wf_decoder_options_init(&options);
   options.device = "cuda";
-  options.max_tokens = options.max_active = 10000; /* one block a lane */
+  options.max_tokens = options.max_active = 10000; /* one block for each lane */
   const wf_batch_shape shape = {.num_utterances = 400,
                                 .max_frames = 1000,
                                 .sum_frames = 300000,
                                 .num_processors = 132,
                                 .on_device = true};
   wf_plan plan = plan_of(graph, &options, shape);
-  /* 16 bytes a state, 16 an arc, at multiples of 256 */
+  /* 16 bytes for each state and each arc, rounded up to multiples of 256 */
   assert_int_equal(plan.graph_bytes, 16128 + 80128);
   assert_int_equal(plan.lane_blocks, 1);
   assert_int_equal(plan.num_lanes, 132);
   assert_int_equal(plan.num_gpus, 1);
   assert_int_equal(plan.score_bytes, 0);
   assert_true(plan.available_bytes == UINT64_MAX);
-  /* a token is 8 bytes of history, and a frame has at most 10,000 of them, with an eighth to spare
+  /* A token takes 8 bytes of history. A frame has at most 10,000 tokens, with one eighth to spare.
    */
   assert_true(plan.trace_bytes > 132ull * 1000 * 11250 * 8 &&
               plan.trace_bytes < 132ull * 1000 * 11700 * 8);
-  /* with lattices 16, and 16 KB a frame for arcs; four chunks fill the GPU, and eight are on their
-   * way */
+  /* With lattices a token takes 16 bytes, and arcs take 16 KB for each frame. Four chunks fill the
+   * GPU, and eight more are in flight. */
   options.lattice_beam = 8;
   wf_plan with = plan_of(graph, &options, shape);
   assert_int_equal(with.num_lanes, 12 * 33);
@@ -63,7 +62,7 @@ static void test_plan(void **state) {
   assert_true(with.result_bytes > 396ull * 1000 * 16384 &&
               with.result_bytes < 396ull * 1000 * 20000);
   options.lattice_beam = 0;
-  /* few utterances get more blocks each, at most 8 */
+  /* a small batch gets more blocks for each utterance, at most 8 */
   wf_batch_shape one = shape;
   one.num_utterances = 1;
   one.sum_frames = 1000;
@@ -71,7 +70,7 @@ static void test_plan(void **state) {
   assert_int_equal(plan_of(graph, &options, one).num_lanes, 1);
   one.num_utterances = 30;
   assert_int_equal(plan_of(graph, &options, one).lane_blocks, 4);
-  /* scores from host memory: at most six chunks of 33 utterances */
+  /* scores in host memory: at most six chunks of 33 utterances */
   wf_batch_shape host = shape;
   host.on_device = false;
   plan = plan_of(graph, &options, host);
@@ -81,7 +80,7 @@ static void test_plan(void **state) {
   assert_true(plan.pinned_bytes >= 2ull * 13200000 && plan.pinned_bytes < 2ull * 13200000 + 100000);
   host.dtype = WF_FLOAT16;
   assert_true(plan_of(graph, &options, host).score_bytes < plan.score_bytes * 51 / 100);
-  /* two GPUs halve what each does at one time of a small batch */
+  /* with two GPUs, each holds half of a small batch */
   host.num_utterances = 40;
   host.sum_frames = 0;
   options.device = "cuda:0,1";
@@ -95,9 +94,9 @@ static void test_plan(void **state) {
   wf_graph_free(graph);
 }
 
-/* Less and less memory: never more than allowed, history first, then lanes; at last an error that
- * says what to do. */
-static void test_limits(void **state) {
+/* With less and less memory the plan never exceeds the limit. It reduces the history first, then
+ * the lanes. In the end it returns an error that says which option to lower. */
+static void test_memory_limits(void **state) {
   (void)state;
   wf_graph *graph = small_graph(100);
   wf_decoder_options options;
@@ -133,7 +132,7 @@ static void test_limits(void **state) {
     options.gpu_memory = 0;
   }
   options.lattice_beam = 0;
-  /* what takes most is what to lower */
+  /* the message names the largest consumer */
   wf_batch_shape shape = {
       .num_utterances = 1000000, .max_frames = 10, .num_processors = 132, .on_device = true};
   options.gpu_memory = 100000000;
@@ -164,9 +163,9 @@ static void test_limits(void **state) {
   wf_graph_free(graph);
 }
 
-/* Streams: what each takes, how many fit, to the byte; what does not fit is reported with what to
- * lower. */
-static void test_streams(void **state) {
+/* Streams: the bytes that each takes, and how many fit, exactly. If they do not fit, the error says
+ * which option to lower. */
+static void test_stream_plan(void **state) {
   (void)state;
   wf_graph *graph = small_graph(100);
   wf_decoder_options options;
@@ -184,7 +183,7 @@ static void test_streams(void **state) {
     assert_int_equal(plan.num_lanes, 132);
     assert_true(plan.total_bytes == plan.graph_bytes + plan.lane_bytes + 1000 * plan.stream_bytes &&
                 plan.available_bytes == UINT64_MAX && plan.max_streams > 1000000000);
-    options.gpu_memory = (int64_t)plan.total_bytes; /* exactly */
+    options.gpu_memory = (int64_t)plan.total_bytes; /* exactly enough */
     assert_ok(wf_plan_streams(graph, &options, &shape, &least, &err));
     assert_int_equal(least.max_streams, 1000);
     assert_int_equal(least.total_bytes, plan.total_bytes);
@@ -196,7 +195,7 @@ static void test_streams(void **state) {
     shape.num_streams = 0;
     assert_ok(wf_plan_streams(graph, &options, &shape, &least, &err));
     assert_int_equal(least.max_streams, 999);
-    options.device = "cuda:0,1,1"; /* two share a GPU */
+    options.device = "cuda:0,1,1"; /* two workers share GPU 1 */
     options.gpu_memory = 2 * (int64_t)plan.total_bytes;
     assert_ok(wf_plan_streams(graph, &options, &shape, &least, &err));
     assert_int_equal(least.max_streams, 3000);
@@ -246,7 +245,7 @@ static void test_device_names(void **state) {
   wf_graph_free(graph);
 }
 
-static void test_padded(void **state) {
+static void test_padded_tensors(void **state) {
   (void)state;
   static const float data[60];
   const int64_t lengths[] = {4, 0, 5, 1};
@@ -287,7 +286,8 @@ static void test_padded(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_plan), cmocka_unit_test(test_limits), cmocka_unit_test(test_streams),
-      cmocka_unit_test(test_device_names), cmocka_unit_test(test_padded)};
+      cmocka_unit_test(test_batch_plan), cmocka_unit_test(test_memory_limits),
+      cmocka_unit_test(test_stream_plan), cmocka_unit_test(test_device_names),
+      cmocka_unit_test(test_padded_tensors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,14 +7,8 @@
 
 /* --- examples by hand -------------------------------------------------------------------- */
 
-/* Two arcs for label 1. The result has one, at the lesser cost. What the other costs more, 2 - 1,
- * is paid behind it.
- *
- *         1/1      2/3                          1/1        2/3
- *      /------(1)------\                   (0) ----> (1) ------->((2))
- *   (0)                 ((3))     becomes                \------/
- *      \------(2)------/                                   3/2
- *         1/2      3/1                                             */
+/* Two arcs for label 1. The result has one, at the lower cost. The residual of the other, 2 - 1, is
+ * paid on the next arc. */
 static void test_example_residual_cost(void **state) {
   (void)state;
   wf_error failure = {0};
@@ -29,7 +23,7 @@ static void test_example_residual_cost(void **state) {
   wf_fst_free(out);
 }
 
-/* One input with two outputs has no deterministic equal. */
+/* One input with two outputs: no deterministic fst is equivalent. */
 static void test_example_not_functional(void **state) {
   (void)state;
   wf_error failure = {0};
@@ -43,8 +37,8 @@ static void test_example_not_functional(void **state) {
 static wf_error err;
 static const wf_semiring semirings[2] = {WF_TROPICAL, WF_LOG};
 
-/* Pairs are sorted by key "input : output", so one input's outputs are neighbours unless one input
- * is a prefix of another; hence the search. */
+/* Pairs are sorted by key "input : output". So the outputs of one input are neighbours, unless one
+ * input is a prefix of another. Therefore we search. */
 static size_t input_size(const char *key) { return (size_t)(strchr(key, ':') - key); }
 static bool same_input(const char *a, const char *b) {
   return input_size(a) == input_size(b) && memcmp(a, b, input_size(a)) == 0;
@@ -57,7 +51,7 @@ static bool functional(const test_relation *relation) {
   return true;
 }
 
-/* Every input's best output only, as far as it is unique; `*tied` if not. */
+/* Keeps only the best output of each input. Sets *tied if it is not unique. */
 static void keep_best(test_relation *relation, bool *tied) {
   *tied = false;
   for (size_t i = 0; i < relation->size; i++) {
@@ -91,7 +85,7 @@ static bool copy_input(test_rng *rng, uint32_t state, wf_arc *arc) {
   return true;
 }
 
-/* What the message calls two outputs of one input must be pairs of the relation. */
+/* The two outputs that the message names must be pairs of the relation with the same input. */
 static void check_witness(const test_relation *relation) {
   char input[400], output[2][400], keys[2][900];
   if (sscanf(err.message, "not functional: input \"%399[^\"]", input) != 1) input[0] = '\0';
@@ -110,7 +104,7 @@ static void check_witness(const test_relation *relation) {
     bool found = false;
     for (size_t i = 0; i < relation->size; i++)
       found = found || strcmp(relation->pairs[i].key, keys[k]) == 0;
-    if (!found) fail_msg("'%s' is no pair of the relation: %s", keys[k], err.message);
+    if (!found) fail_msg("'%s' is not a pair of the relation: %s", keys[k], err.message);
   }
 }
 
@@ -173,7 +167,7 @@ static bool label_cost(test_rng *rng, uint32_t state, wf_arc *arc) {
   if (arc->ilabel != 0)
     arc->weight = (float)arc->ilabel * 0.5f;
   else if (arc->nextstate <= state && arc->weight < 2)
-    arc->weight += 2; /* epsilon cycles lose mass */
+    arc->weight += 2; /* so that sums over epsilon cycles converge */
   return true;
 }
 
@@ -212,15 +206,16 @@ static void test_determinize_cycles(void **unused) {
       assert_true(wf_fst_properties(result) & WF_PROP_NO_IEPSILONS);
       wf_fst_free(result);
     } else {
-      assert_int_equal(
-          status, WF_ERR_NOT_DETERMINIZABLE); /* log: path sums of a string need not have twins */
+      assert_int_equal(status,
+                       WF_ERR_NOT_DETERMINIZABLE); /* in the log semiring, the paths of a string may
+                                                      sum so that states are not twins */
     }
     wf_fst_free(fst);
   }
   assert_true(done > 120);
 }
 
-static void refuse(const char *text, wf_determinize_options *o, const char *part) {
+static void expect_refusal(const char *text, wf_determinize_options *o, const char *part) {
   wf_fst *fst = test_fst_of(WF_TROPICAL, text), *result = NULL;
   wf_status status = wf_determinize(fst, o, &result, &err);
   assert_int_equal(status, WF_ERR_NOT_DETERMINIZABLE);
@@ -233,16 +228,16 @@ static void test_determinize_refusals(void **unused) {
   wf_determinize_options o;
   wf_determinize_options_init(&o);
   o.max_states = 50;
-  refuse("0 1 1 1 0;0 2 1 1 0;1 1 2 2 1;2 2 2 2 2;1 3 3 3;2 3 4 4;3", &o,
-         "1 2 2 2"); /* not twins: the costs drift apart */
+  expect_refusal("0 1 1 1 0;0 2 1 1 0;1 1 2 2 1;2 2 2 2 2;1 3 3 3;2 3 4 4;3", &o,
+                 "1 2 2 2"); /* not twins: the costs diverge */
   o.max_states = 0;
-  refuse("0 1 1 0;0 2 1 0;1 1 2 0;2 2 2 5;1 3 3 0;2 3 4 0;3", &o,
-         "10000"); /* the outputs drift apart */
-  refuse("0 1 1 7;0 2 1 7;1 3 2 5;2 3 2 6;3 4 3 3;4", &o,
-         "input \"1 2 3\" has outputs \"7 5 3\" and \"7 6 3\"");
-  refuse("0 1 1 7;0 2 1 8;1;2", &o, "input \"1\" has outputs \"7\" and \"8\"");
+  expect_refusal("0 1 1 0;0 2 1 0;1 1 2 0;2 2 2 5;1 3 3 0;2 3 4 0;3", &o,
+                 "10000"); /* the outputs diverge */
+  expect_refusal("0 1 1 7;0 2 1 7;1 3 2 5;2 3 2 6;3 4 3 3;4", &o,
+                 "input \"1 2 3\" has outputs \"7 5 3\" and \"7 6 3\"");
+  expect_refusal("0 1 1 7;0 2 1 8;1;2", &o, "input \"1\" has outputs \"7\" and \"8\"");
   o.rmepsilon = true;
-  refuse("0 1 1 7;1 1 0 8;1", &o, "input \"1\" has outputs");
+  expect_refusal("0 1 1 7;1 1 0 8;1", &o, "input \"1\" has outputs");
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 0 0 -1;1 0 0 0 0.5;1"), *result = NULL;
   assert_int_equal(wf_determinize(fst, &o, &result, &err), WF_ERR_NEGATIVE_CYCLE);
   wf_fst_free(fst);
@@ -251,14 +246,14 @@ static void test_determinize_refusals(void **unused) {
   wf_fst_free(fst);
 }
 
-/* Strings of 1 and 2 with a 1 so many places before the end: a subset for each way the last places
- * can be, 2^20 of them. */
+/* Strings of 1 and 2 that have a 1 at a fixed place before the end. There is a subset for each
+ * combination of the last labels, 2^20 of them. */
 static void test_default_limit(void **unused) {
   char text[2048] = "0 0 1 1;0 0 2 2;0 1 1 1;";
   for (int s = 1; s < 20; s++)
     sprintf(text + strlen(text), "%d %d 1 1;%d %d 2 2;", s, s + 1, s, s + 1);
   strcat(text, "20");
-  refuse(text, NULL, "set max_states to allow more) after 1000000 states");
+  expect_refusal(text, NULL, "set max_states to allow more) after 1000000 states");
   wf_fst *fst = test_fst_of(WF_TROPICAL, text), *result;
   wf_determinize_options o;
   wf_determinize_options_init(&o);
@@ -267,8 +262,9 @@ static void test_default_limit(void **unused) {
   assert_int_equal(wf_fst_get_view(result).num_states, 1 << 20);
   wf_fst_free(result);
   wf_fst_free(fst);
-  refuse("0 1 1 1 0;0 2 1 1 0;1 1 2 2 1;2 2 2 2 2;1 3 3 3;2 3 4 4;3", NULL,
-         "set max_states to allow more) after 1000000 states"); /* drifts apart for ever */
+  expect_refusal(
+      "0 1 1 1 0;0 2 1 1 0;1 1 2 2 1;2 2 2 2 2;1 3 3 3;2 3 4 4;3", NULL,
+      "set max_states to allow more) after 1000000 states"); /* the costs diverge without end */
 }
 
 static void test_determinize_final_strings(void **unused) {
@@ -280,7 +276,8 @@ static void test_determinize_final_strings(void **unused) {
   assert_ok(wf_determinize(fst, &o, &result, &err));
   wf_fst_free(result);
   wf_fst_free(fst);
-  /* output 7 8 only known at the end: spelled on arcs that read the subsequential label */
+  /* output "7 8" is known only at the end, so it is spelled on arcs that read the subsequential
+   * label */
   fst = test_fst_of(WF_TROPICAL, "0 1 1 7;1 2 2 8;2;0 3 1 0;3 4 2 0;4 5 3 9;5"), result = NULL;
   assert_ok(wf_determinize(fst, &o, &result, &err));
   test_relation got = test_enumerate(result, 10, 100);

@@ -1,13 +1,15 @@
 /* test_equivalence.c - equal, equivalent, randequivalent, the cost of a pair of strings, random
  * paths.
  *
- * Exact equivalence is judged by all strings shorter than the two acceptors' states together:
- * weighted acceptors that agree on those agree on all (Eilenberg 1974, the equality theorem). */
+ * Exact equivalence is checked with all strings shorter than the sum of the two acceptors' state
+ * counts. Weighted acceptors that agree on those agree on all (Eilenberg 1974, the equality
+ * theorem). */
 #include "testing.h"
 
 #include "fstops/pair_cost.h"
 
-/* Deterministic acceptor over labels 1..num_labels; costs from {0, 1/8, ... steps/8}. */
+/* A deterministic acceptor over labels 1..num_labels. Costs are drawn from {0, 1/8, ... steps/8}.
+ */
 static wf_fst *deterministic(test_rng *rng, uint32_t num_states, int32_t num_labels,
                              float arc_share, uint32_t steps) {
   wf_error err = {0};
@@ -31,9 +33,9 @@ static wf_fst *deterministic(test_rng *rng, uint32_t num_states, int32_t num_lab
   return fst;
 }
 
-/* The same strings at the same costs in another shape: every state twice, arcs to either copy, arcs
- * in another order, costs moved along by a potential per copy (that is 0 at the start). With
- * `change` > 0, the change-th arc weight or final cost goes up by 1/2. */
+/* Returns an fst of the same strings and costs with another shape: every state twice, arcs to
+ * either copy, arcs in another order, costs moved by a potential for each copy (0 at the start). If
+ * `change` > 0, the change-th arc weight or final cost is raised by 1/2. */
 static wf_fst *disguise(test_rng *rng, const wf_fst *fst, int64_t change) {
   wf_error err = {0};
   wf_fst_view view = wf_fst_get_view(fst);
@@ -153,7 +155,7 @@ static void test_equivalent_large(void **state) {
   for (int i = 0; i < 4; i++) wf_fst_free(all[i]);
 }
 
-static void test_refused(void **state) {
+static void test_rejected_inputs(void **state) {
   (void)state;
   static const char *const bad[] = {"0 1 1 2;1", "0 1 0 0;1", "0 1 1 1;0 0 1 1;1"};
   wf_error err = {0};
@@ -255,7 +257,7 @@ static void test_pair_costs(void **state) {
         fail_msg("'%s': %.12g instead of %.12g", all.pairs[i].key, cost, all.pairs[i].cost);
     }
     assert_true(pair_cost(fst, "1 2 1 2 1 2 1 : 1 ", WF_OK) ==
-                INFINITY); /* six states, at most five labels */
+                INFINITY); /* six states, so at most five labels */
     test_relation_free(&all);
     wf_fst_free(fst);
   }
@@ -310,7 +312,7 @@ static void test_randequivalent(void **state) {
     bool equal;
     wf_status status = wf_randequivalent(a, b, &options, &equal, &err);
     if (status == WF_ERR_ARGUMENT || status == WF_ERR_LIMIT)
-      assert_true(err.message[0] != '\0'); /* no path that short; epsilons that cost nothing */
+      assert_true(err.message[0] != '\0'); /* no path that short, or epsilon cycles of cost 0 */
     else if (status != WF_OK || !equal)
       fail_msg("round %d: %s", round, err.message);
     if (status == WF_OK && wf_randequivalent(a, c, &options, &equal, &err) == WF_OK) no += !equal;
@@ -318,7 +320,7 @@ static void test_randequivalent(void **state) {
     wf_fst_free(b);
     wf_fst_free(c);
   }
-  assert_true(no > 60); /* a changed weight shows when it is on a drawn path */
+  assert_true(no > 60); /* a changed weight is found if it is on a drawn path */
   wf_fst *empty = test_fst_of(WF_TROPICAL, ""), *one = test_fst_of(WF_TROPICAL, "0 1 1 1;1");
   bool equal;
   assert_ok(wf_randequivalent(empty, empty, NULL, &equal, &err));
@@ -350,8 +352,8 @@ static wf_fst *draw(const wf_fst *fst, int32_t npath, int64_t seed, int32_t max_
   return out;
 }
 
-/* Every drawn path is a path of the fst with that cost, none is longer than asked, dead ends and
- * long detours included. */
+/* Every drawn path is a path of the fst with the same cost, and none is longer than requested. The
+ * fsts include dead ends and long detours. */
 static void test_randgen_paths(void **state) {
   (void)state;
   test_rng rng = {25};
@@ -374,8 +376,8 @@ static void test_randgen_paths(void **state) {
       test_relation all = test_enumerate(fst, 7, 100000), got = test_enumerate(paths, 20, 100);
       assert_true(got.size > 0);
       assert_true(view.num_states <= 1 + 7 * 10);
-      for (size_t i = 0; i < got.size;
-           i++) { /* the cheapest of the drawn with these labels: not below the cheapest there is */
+      for (size_t i = 0; i < got.size; i++) { /* the cheapest drawn path with these labels costs no
+                                                 less than the cheapest path there is */
         size_t k = 0;
         while (k < all.size && strcmp(all.pairs[k].key, got.pairs[i].key) != 0) k++;
         if (k == all.size) fail_msg("'%s' is no path", got.pairs[i].key);
@@ -398,8 +400,9 @@ static void test_randgen_shares(void **state) {
   bool equal;
   wf_fst *fst = test_fst_of(
       WF_LOG,
-      "0 1 1 1 0.6931472;0 1 2 2 1.3862944;0 2 3 3 0.1;1;0 1.3862944"); /* 3 leads nowhere; 1/2,
-                                                                           1/4, stop 1/4 */
+      "0 1 1 1 0.6931472;0 1 2 2 1.3862944;0 2 3 3 0.1;1;0 1.3862944"); /* state 3 is a dead end;
+                                                                           the shares are 1/2, 1/4,
+                                                                           and 1/4 for stopping */
   for (int select = 0; select < 2; select++) {
     const int n = 12000;
     wf_fst *paths = draw(fst, n, 9, 100, select, false),
@@ -443,7 +446,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal),
                                      cmocka_unit_test(test_equivalent_small),
                                      cmocka_unit_test(test_equivalent_large),
-                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_rejected_inputs),
                                      cmocka_unit_test(test_pair_costs),
                                      cmocka_unit_test(test_pair_cycles),
                                      cmocka_unit_test(test_randequivalent),

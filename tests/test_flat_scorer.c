@@ -1,5 +1,5 @@
-/* test_flat_scorer.c - scorers as plain arrays, as a GPU asks them, against the scorers that they
- * were made of: every cost bit for bit, and every context. */
+/* test_flat_scorer.c - scorers flattened to plain arrays, as a GPU reads them, compared with the
+ * original scorers: every cost bit for bit, and every context. */
 #include "random_scorers.h"
 #include "scorer/scorer.h"
 #include "table_scorer.h"
@@ -17,7 +17,7 @@ static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *
   assert_true(context == at);
   for (int i = 0; i < STEPS; i++) {
     const int32_t word =
-        1 + (int32_t)test_below(rng, RANDOM_WORDS + 1); /* and one that no scorer knows */
+        1 + (int32_t)test_below(rng, RANDOM_WORDS + 1); /* includes a word that no scorer knows */
     float cost, flat_cost, last, flat_last;
     assert_ok(scorer->ops->final(scorer, memory, context, &last, &err));
     flat_last = wf__flat_final(flat, at);
@@ -35,7 +35,7 @@ static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *
   if (memory != NULL) scorer->ops->close(scorer, memory);
 }
 
-static void test_same(void **state) {
+static void test_same_costs_and_contexts(void **state) {
   (void)state;
   int said = 0, contexts = 0, parts[WF__FLAT_PARTS + 1] = {0}, right = 0;
   wf_symbols *words = random_scorer_words();
@@ -54,7 +54,7 @@ static void test_same(void **state) {
               parts[3] > 100 && right > 50);
 }
 
-static void test_refused(void **state) {
+static void test_scorers_that_cannot_be_flattened(void **state) {
   (void)state;
   test_rng rng = {1};
   wf_symbols *words = random_scorer_words();
@@ -77,6 +77,7 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_costs_and_contexts),
+                                     cmocka_unit_test(test_scorers_that_cannot_be_flattened)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* test_formats.c - fst files and text: round trips, agreement with OpenFst's tools in both
- * directions, and files made to hurt.
+ * directions, and malicious files.
  *
- * OpenFst's tools are the judge of the OpenFst formats and of the text; for the native file it is
- * the arrays themselves. */
+ * OpenFst's tools are the reference for the OpenFst formats and for text. For the native file the
+ * reference is the arrays themselves. */
 #include "base/input.h"
 #include "fst/fst.h"
 #include "fst/fst_formats.h"
@@ -31,7 +31,7 @@ static void assert_same_symbols(const wf_symbols *a, const wf_symbols *b) {
   }
 }
 
-/* The same to the bit. */
+/* Fails unless both fsts are the same, bit for bit. */
 static void assert_same_fst(const wf_fst *a, const wf_fst *b) {
   wf_fst_view x = wf_fst_get_view(a), y = wf_fst_get_view(b);
   assert_int_equal(x.start, y.start);
@@ -59,7 +59,7 @@ static wf_symbols *make_symbols(const char *name, int count) {
   return symbols;
 }
 
-/* A random weight: any finite pattern of bits, small decimals, whole numbers, 0, -0, Zero. */
+/* A random weight: any finite bit pattern, a small decimal, a whole number, 0, -0, or Zero. */
 static float random_weight(test_rng *rng) {
   float weight;
   uint32_t bits = (uint32_t)test_next(rng);
@@ -73,8 +73,8 @@ static float random_weight(test_rng *rng) {
   }
 }
 
-/* Every kind of fst that a file may hold: states without arcs, any start, all sorts of weights,
- * symbol tables or not. */
+/* Every kind of fst that a file may hold: states without arcs, any start state, all sorts of
+ * weights, with or without symbol tables. */
 static wf_fst *random_fst(test_rng *rng, wf_semiring semiring, bool acceptor) {
   wf_error err = {0};
   wf_builder *builder;
@@ -161,7 +161,7 @@ static void test_round_trip(void **state) {
   }
 }
 
-/* A mapped fst outlives the file's name, and the original outlives its own overwriting. */
+/* A mapped fst stays valid when its file is removed, and when its file is overwritten. */
 static void test_native_mapping(void **state) {
   (void)state;
   wf_error err = {0};
@@ -211,7 +211,7 @@ static void assert_same_files(const char *a, const char *b) {
   free(text_b);
 }
 
-/* The same bytes, but for the 8 bytes of properties. */
+/* Fails unless the files have the same bytes, except the 8 bytes of properties. */
 static void assert_same_but_properties(const char *a, const char *b, size_t at) {
   size_t size_a, size_b;
   char *bytes_a = test_read_file(a, &size_a), *bytes_b = test_read_file(b, &size_b);
@@ -223,8 +223,8 @@ static void assert_same_but_properties(const char *a, const char *b, size_t at) 
   free(bytes_b);
 }
 
-/* What we write, OpenFst's tools read: fstprint of our file is our own print, byte for byte. And
- * what fstcompile makes of that text is what our compiler and writer make of it, to the byte. */
+/* OpenFst's tools read what we write: fstprint of our file equals our own text, byte for byte. Our
+ * compiler and writer make the same file of that text as fstcompile does. */
 static void test_against_openfst(void **state) {
   (void)state;
   wf_error err = {0};
@@ -249,7 +249,7 @@ static void test_against_openfst(void **state) {
       assert_ok(wf_fst_print(fst, ours, NULL, NULL, &options, &err));
       assert_same_files(ours, theirs);
       if (wf_fst_isymbols(fst) != NULL || wf_fst_osymbols(fst) != NULL)
-        continue; /* OpenFst reorders tables */
+        continue; /* OpenFst reorders symbol tables */
       test_shell("fstconvert --fst_type=%s %s | fstconvert --fst_type=%s > %s",
                  f % 2 ? "const" : "vector", path, f % 2 ? "vector" : "const", compiled);
       size_t at = 4 + 4 + (f % 2 == 1 ? 6 : 5) + 4 + (is_wide(formats[f]) ? 5 : i % 2 ? 3 : 8) + 8;
@@ -271,8 +271,8 @@ static void test_against_openfst(void **state) {
   }
 }
 
-/* Files that OpenFst's tools write in all shapes, with symbol tables: what we read prints as
- * fstprint prints it. */
+/* Files of all kinds that OpenFst's tools write, with symbol tables. Our text of them equals
+ * fstprint's. */
 static void test_read_openfst(void **state) {
   (void)state;
   wf_error err = {0};
@@ -305,10 +305,11 @@ static void test_read_openfst(void **state) {
   }
 }
 
-/* --- files made to hurt ------------------------------------------------------------------ */
+/* --- damaged and malicious files --------------------------------------------------------- */
 
-/* Every proper prefix of every format is refused; so is a byte too many. */
-static void test_truncation(void **state) {
+/* Every proper prefix of a file is rejected, in every format. So is a file with one byte too many.
+ */
+static void test_truncated_files(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {31};
@@ -325,16 +326,16 @@ static void test_truncation(void **state) {
       assert_same_fst(fst, again);
       wf_fst_free(again);
       assert_int_equal(read_memory(bytes, size + 1, &again, &err),
-                       WF_ERR_FORMAT); /* test_read_file ends with a NUL */
+                       WF_ERR_FORMAT); /* test_read_file adds a NUL */
       free(bytes);
     }
     wf_fst_free(fst);
   }
 }
 
-/* A flipped bit: the native file is always refused; OpenFst's formats have no checksum, but
- * whatever is accepted is sound. */
-static void test_flips(void **state) {
+/* One flipped bit. The native file is always rejected. OpenFst's formats have no checksum, but any
+ * fst that is accepted is valid. */
+static void test_flipped_bits(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {32};
@@ -391,7 +392,7 @@ static void expect_patched(const char *bytes, size_t size, size_t at, const void
   free(copy);
 }
 
-static void test_hostile_openfst(void **state) {
+static void test_malicious_openfst_files(void **state) {
   (void)state;
   wf_error err = {0};
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 3 4 0.5\n1 0.25\n"), *again;
@@ -419,13 +420,14 @@ static void test_hostile_openfst(void **state) {
   expect_patched(bytes, size, arc + 12, &(int32_t){-1}, 4, WF_ERR_FORMAT,
                  "state -1, but there are only 2 states");
   expect_patched(bytes, size, AT_BODY, &(float){NAN}, 4, WF_ERR_FORMAT, "final weight of state 0");
-  /* The number of states left open, as a writer to a pipe may: read to the end. */
+  /* A file whose number of states is unknown (-1), as a writer to a pipe may leave it: read to the
+   * end. */
   put(bytes, AT_STATES, &(int64_t){-1}, 8);
   assert_ok(read_memory(bytes, size, &again, &err));
   assert_same_fst(fst, again);
   wf_fst_free(again);
   assert_int_equal(read_memory(bytes, size - 1, &again, &err), WF_ERR_FORMAT);
-  /* States but no start state: the empty fst. */
+  /* A file with states but no start state is the empty fst. */
   put(bytes, AT_START, &(int64_t){-1}, 8);
   assert_ok(read_memory(bytes, size, &again, &err));
   assert_int_equal(wf_fst_get_view(again).num_states, 0);
@@ -434,7 +436,7 @@ static void test_hostile_openfst(void **state) {
   wf_fst_free(fst);
 }
 
-static void test_hostile_const(void **state) {
+static void test_malicious_const_files(void **state) {
   (void)state;
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 3 4 0.5\n1 0.25\n");
   size_t size;
@@ -475,7 +477,7 @@ static void test_not_an_fst(void **state) {
   assert_fails(read_memory(&magic, 4, &fst, &err), WF_ERR_FORMAT, &err, "symbol table");
 }
 
-/* float64 weights are rounded; what float32 cannot hold is refused. */
+/* float64 weights are rounded to float32. Values that float32 cannot hold are rejected. */
 static void test_log64_rounding(void **state) {
   (void)state;
   wf_error err = {0};
@@ -557,7 +559,7 @@ static void test_text_details(void **state) {
   assert_ok(compile_text("\n \t \n", NULL, NULL, &fst, &err));
   assert_int_equal(wf_fst_get_view(fst).start, -1);
   wf_fst_free(fst);
-  /* A label that its table lacks. */
+  /* A label that its symbol table lacks. */
   wf_symbols *symbols = make_symbols("in", 2);
   fst = test_fst_of(WF_TROPICAL, "0 1 1 9\n1\n");
   const char *path = test_temp_path("p.txt");
@@ -579,7 +581,7 @@ static void test_text_details(void **state) {
 /* --- counts ------------------------------------------------------------------------------ */
 
 /* Reachability by brute force: spread marks until nothing changes. */
-static void test_info(void **state) {
+static void test_info_counts(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {41};
@@ -621,13 +623,20 @@ static void test_info(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_native_mapping),
-      cmocka_unit_test(test_gzip),           cmocka_unit_test(test_against_openfst),
-      cmocka_unit_test(test_read_openfst),   cmocka_unit_test(test_truncation),
-      cmocka_unit_test(test_flips),          cmocka_unit_test(test_hostile_openfst),
-      cmocka_unit_test(test_hostile_const),  cmocka_unit_test(test_not_an_fst),
-      cmocka_unit_test(test_log64_rounding), cmocka_unit_test(test_text_errors),
-      cmocka_unit_test(test_text_details),   cmocka_unit_test(test_info),
+      cmocka_unit_test(test_round_trip),
+      cmocka_unit_test(test_native_mapping),
+      cmocka_unit_test(test_gzip),
+      cmocka_unit_test(test_against_openfst),
+      cmocka_unit_test(test_read_openfst),
+      cmocka_unit_test(test_truncated_files),
+      cmocka_unit_test(test_flipped_bits),
+      cmocka_unit_test(test_malicious_openfst_files),
+      cmocka_unit_test(test_malicious_const_files),
+      cmocka_unit_test(test_not_an_fst),
+      cmocka_unit_test(test_log64_rounding),
+      cmocka_unit_test(test_text_errors),
+      cmocka_unit_test(test_text_details),
+      cmocka_unit_test(test_info_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

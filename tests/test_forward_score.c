@@ -1,5 +1,6 @@
-/* test_forward_score.c - total costs and gradients against sums over paths, against differences,
- * and the CTC loss by composition against the direct forward-backward recursion. */
+/* test_forward_score.c - total costs and gradients, compared with sums over paths and with finite
+ * differences. Also the CTC loss by composition, compared with the direct forward-backward
+ * recursion. */
 #include "testing.h"
 
 static wf_fst *with_weight(const wf_fst *fst, uint64_t arc, float weight) {
@@ -31,7 +32,8 @@ static double score(const wf_fst *fst) {
   return cost;
 }
 
-/* Probability of all paths from a state, and its share of each arc, path by path. */
+/* The probability of all paths from a state, and the part of it that passes each arc, path by path.
+ */
 enum { MAX_PATH = 32 };
 struct walk {
   wf_fst_view view;
@@ -53,7 +55,7 @@ static void walk(struct walk *w, uint64_t s, int depth, double cost) {
   }
 }
 
-static void test_paths(void **state) {
+static void test_against_sums_over_paths(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {3};
@@ -90,8 +92,8 @@ static void test_paths(void **state) {
   assert_true(nonempty > 150);
 }
 
-/* With cycles: central differences. */
-static void test_differences(void **state) {
+/* Fsts with cycles: central differences. */
+static void test_gradients_against_differences(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {4};
@@ -115,7 +117,7 @@ static void test_differences(void **state) {
     }
     assert_int_equal(status, WF_OK);
     for (uint64_t i = 0; i < view.num_arcs && cost != INFINITY; i++) {
-      if (view.arcs[i].weight < 1) continue; /* differences near a divergence say nothing */
+      if (view.arcs[i].weight < 1) continue; /* differences near a divergence are too inaccurate */
       wf_fst *more = with_weight(fst, i, view.arcs[i].weight + h),
              *less = with_weight(fst, i, view.arcs[i].weight - h);
       double slope = (score(more) - score(less)) / (2 * (double)h);
@@ -160,15 +162,14 @@ static wf_fst *emissions(const float *costs, uint32_t num_frames, uint32_t num_c
   return out;
 }
 
-/* All alignments of a transcript of columns: blank and label states in turn; equal neighbours need
- * a blank between. */
+/* All alignments of a transcript of columns: blank states and label states alternate. Equal
+ * neighbouring labels need a blank between them. */
 static wf_fst *alignments(const uint32_t *labels, uint32_t num_labels) {
   wf_error err = {0};
   wf_builder *builder;
   wf_fst *out;
-  uint32_t n =
-      2 * num_labels +
-      1; /* state s: the s-th symbol of blank, label, blank, ... was last; state n: before all */
+  uint32_t n = 2 * num_labels + 1; /* state s: the last symbol was the s-th of blank, label, blank,
+                                      ...; state n: before all symbols */
   assert_ok(wf_builder_create(WF_LOG, &builder, &err));
   assert_ok(wf_builder_add_states(builder, n + 1, NULL, &err));
   assert_ok(wf_builder_set_start(builder, n, &err));
@@ -191,8 +192,8 @@ static double plus(double a, double b) {
   return a == INFINITY ? b : b == INFINITY ? a : fmin(a, b) - log1p(exp(-fabs(a - b)));
 }
 
-/* Graves et al. 2006: forward and backward variables over the extended transcript; gradient of the
- * loss by each cost. */
+/* Graves et al. 2006: forward and backward variables over the extended transcript. Also the
+ * gradient of the loss with respect to each cost. */
 static double direct_ctc(const float *costs, uint32_t num_frames, uint32_t num_columns,
                          const uint32_t *labels, uint32_t num_labels, double *gradients) {
   static double alpha[MAX_FRAMES][2 * MAX_LABELS + 1], beta[MAX_FRAMES][2 * MAX_LABELS + 1];
@@ -225,7 +226,7 @@ static double direct_ctc(const float *costs, uint32_t num_frames, uint32_t num_c
   return loss;
 }
 
-/* The loss by composition; the emissions' arcs are in the order of frames and columns. */
+/* The loss by composition. The arcs of the emissions are in order of frames and columns. */
 static double composed_ctc(const float *costs, uint32_t num_frames, uint32_t num_columns,
                            const uint32_t *labels, uint32_t num_labels, int32_t order,
                            double *gradients) {
@@ -247,7 +248,7 @@ static double composed_ctc(const float *costs, uint32_t num_frames, uint32_t num
   return loss;
 }
 
-static void test_ctc(void **state) {
+static void test_ctc_loss_and_gradient(void **state) {
   (void)state;
   test_rng rng = {8};
   size_t impossible = 0;
@@ -296,8 +297,9 @@ static void test_empty(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_paths),
-                                     cmocka_unit_test(test_differences), cmocka_unit_test(test_ctc),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_sums_over_paths),
+                                     cmocka_unit_test(test_gradients_against_differences),
+                                     cmocka_unit_test(test_ctc_loss_and_gradient),
                                      cmocka_unit_test(test_empty)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* test_free_orders.c - objects may be freed in any order: on the CPU. */
+/* test_free_orders.c - objects on the CPU may be freed in any order. */
 #include "free_orders.h"
 
 static void test_every_order(void **state) {

@@ -1,5 +1,5 @@
-/* test_hmm.c - context, H, self-loops and epsilon folding, each against its definition, with
- * made-up models that know no toolkit. */
+/* test_hmm.c - context, H, self-loops and epsilon folding, each compared with its definition. The
+ * models are made up and follow no toolkit. */
 #include "testing.h"
 
 #include "graph/emitting_only.h"
@@ -7,13 +7,14 @@
 
 /* --- context: C o LG --------------------------------------------------------------------- */
 
-/* A made-up model: a window's type is a number of its own, given out as windows come; context-free
- * phones go by themselves. */
+/* A made-up model. The key of a window of phones is the phones' numbers as decimal digits. A
+ * context-free phone has a key that ignores its neighbours. A window gets a new type when it is
+ * first looked up. */
 enum { MAX_PHONES = 6, MAX_KEYS = 4096 };
 struct made_up {
   int64_t keys[MAX_KEYS];
   int num_keys, lookups;
-  int64_t missing_modulus; /* of the key: such windows are missing; 0: none */
+  int64_t missing_modulus; /* windows whose key is a multiple of it are missing; 0: none are */
 };
 
 static int64_t key_of(const wf_hmm *hmm, const int32_t *window) {
@@ -81,8 +82,8 @@ static wf_hmm *make_model(int32_t width, int32_t central, int32_t num_phones, te
   return hmm;
 }
 
-/* The definition: type of the i-th of `count` phones. Context-free phones do not mind their
- * neighbours; those to the left of the centre are seen by their class. */
+/* The definition: the type of the i-th of `count` phones. Context-free phones ignore their
+ * neighbours. Phones to the left of the centre are mapped to their context class. */
 static int64_t expected_key(const wf_hmm *hmm, const int32_t *phones, int count, int i) {
   int32_t window[WF__HMM_MAX_WIDTH];
   for (int32_t k = 0; k < hmm->width; k++) {
@@ -99,8 +100,8 @@ static void append(char *text, size_t size, int64_t number) {
   snprintf(text + used, size - used, "%s%lld", used != 0 ? " " : "", (long long)number);
 }
 
-/* Paths of an fst as strings: types without disambiguation, disambiguation symbols, words, cost.
- * One path is expected. */
+/* Splits the single path of an fst into strings: types without disambiguation symbols,
+ * disambiguation symbols, words, cost. */
 static void check_string(wf_hmm *hmm, test_rng *rng, int32_t num_disambig) {
   wf_error err = {0};
   wf_builder *builder;
@@ -168,8 +169,8 @@ static void test_context_of_strings(void **state) {
     }
 }
 
-/* On branching fsts: C o fst has the paths that its strings have one by one. Types are compared as
- * window keys, which are the same in both. */
+/* Branching fsts: the paths of C o fst are those of its strings, taken one by one. Types are
+ * compared as window keys, which are the same in both. */
 static void test_context_of_fsts(void **state) {
   wf_error err = {0};
   test_rng rng = {12};
@@ -189,7 +190,8 @@ static void test_context_of_fsts(void **state) {
     wf_fst *fst = test_random_fst(&rng, &shape), *c, *phones, *direct, *composed;
     wf_builder *builder;
     assert_ok(wf__hmm_expand(hmm, fst, 1, WF__MISSING_SUBSTITUTE, 0, &dropped, &direct, &err));
-    /* C itself is the expansion of all phone strings; composed with the fst it must be the same. */
+    /* C itself is the expansion of all phone strings. Its composition with the fst must equal the
+     * direct expansion. */
     assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
     assert_ok(wf_builder_add_states(builder, 1, NULL, &err));
     assert_ok(wf_builder_set_start(builder, 0, &err));
@@ -199,7 +201,7 @@ static void test_context_of_fsts(void **state) {
     assert_ok(wf_builder_finish(builder, NULL, NULL, &phones, &err));
     assert_ok(wf__hmm_expand(hmm, phones, 1, WF__MISSING_SUBSTITUTE, 0, &dropped, &c, &err));
     int32_t num_types = wf__hmm_num_types(hmm);
-    wf_fst_free(direct); /* again: now #0 has the same label in both */
+    wf_fst_free(direct); /* expand again: now #0 has the same label in both */
     assert_ok(wf__hmm_expand(hmm, fst, 1, WF__MISSING_SUBSTITUTE, 0, &dropped, &direct, &err));
     assert_int_equal(wf__hmm_num_types(hmm), num_types);
     assert_ok(wf_compose(c, fst, NULL, &composed, &err));
@@ -255,8 +257,8 @@ static void test_missing_windows(void **state) {
 
 enum { NUM_LABELS = 5 };
 
-/* Types of any topology: cycles, several ends, ends with arcs, starts that are come back to. Each
- * as a random connected acceptor. */
+/* HMM types of any topology: cycles, several final states, final states with arcs, starts with
+ * incoming arcs. Each is a random connected acceptor. */
 static wf_fst *random_type(test_rng *rng) {
   wf_error err = {0};
   for (;;) {
@@ -286,8 +288,8 @@ static void fill_csr(const wf_fst *fst, wf__csr *csr) {
   }
 }
 
-/* H o (a string of types) against the concatenation of the types' acceptors. */
-static void test_h(void **state) {
+/* H o (a string of types) equals the concatenation of the types' acceptors. */
+static void test_h_against_concatenation(void **state) {
   wf_error err = {0};
   test_rng rng = {21};
   for (int round = 0; round < 60; round++) {
@@ -307,7 +309,7 @@ static void test_h(void **state) {
     int first = (int)test_below(&rng, 3), second = (int)test_below(&rng, 3);
     char text[64];
     snprintf(text, sizeof text, "0 1 %d %d\n1 2 5 5\n2 3 %d %d\n3\n", first + 1, first + 1,
-             second + 1, second + 1); /* types, #1 between */
+             second + 1, second + 1); /* two types with #1 between */
     string = test_fst_of(WF_TROPICAL, text);
     assert_ok(wf__hmm_to_fst(hmm, 1, 2, &h, &err));
     assert_ok(wf_compose(h, string, NULL, &composed, &err));
@@ -320,21 +322,21 @@ static void test_h(void **state) {
     parts[0] = types[first];
     parts[1] = types[second];
     assert_ok(wf_concat((const wf_fst *const *)parts, 2, &wanted, &err));
-    /* Strings of up to 6 labels; each has at most one epsilon an end, one entry each, and #1 more.
-     */
+    /* Strings of up to 6 labels. A path in H has one entry arc and at most one exit epsilon for
+     * each type, and the arc of #1. */
     test_relation a = test_enumerate(projected, 11, 4000000),
                   b = test_enumerate(wanted, 7, 4000000);
-    for (size_t i = 0, k = 0; i < b.size;
-         i++) { /* all of b must be in a, at its cost; what is beyond b in a is longer */
+    for (size_t i = 0, k = 0; i < b.size; i++) { /* each pair of b must be in a at the same cost;
+                                                    pairs of a beyond those of b are longer */
       while (k < a.size && strcmp(a.pairs[k].key, b.pairs[i].key) < 0) k++;
       if (k == a.size || strcmp(a.pairs[k].key, b.pairs[i].key) != 0)
         fail_msg("round %d: H lacks '%s'", round, b.pairs[i].key);
-      /* Longer ways to the same string have more arcs, not more labels: labels are on every arc but
-       * one. */
+      /* Longer paths of the same string have more arcs, not more labels, because all arcs but one
+       * have labels. */
       assert_true(fabs(a.pairs[k].cost - b.pairs[i].cost) < 1e-5);
     }
     test_relation all = test_enumerate(wanted, 13, 4000000);
-    for (size_t i = 0, k = 0; i < a.size; i++) { /* and all of a in the types */
+    for (size_t i = 0, k = 0; i < a.size; i++) { /* each pair of a must be in the concatenation */
       while (k < all.size && strcmp(all.pairs[k].key, a.pairs[i].key) < 0) k++;
       if (k == all.size || strcmp(all.pairs[k].key, a.pairs[i].key) != 0)
         fail_msg("round %d: H has '%s'", round, a.pairs[i].key);
@@ -360,11 +362,11 @@ static void test_bad_types(void **state) {
     const char *text;
     wf_status status;
   } rows[] = {{"0 1 1 1\n1\n", WF_OK},
-              {"0 1 1 1\n1\n0\n", WF_ERR_UNSUPPORTED},            /* passed without a frame */
-              {"0 1 2 2\n1\n", WF_ERR_FORMAT},                    /* no such label */
-              {"0 1 0 0\n1\n", WF_ERR_FORMAT},                    /* epsilon */
-              {"0 1 1 1\n1\n2 1 1 1\n", WF_ERR_FORMAT},           /* not reached */
-              {"0 1 1 1\n1\n0 2 1 1\n2 2 1 1\n", WF_ERR_FORMAT}}; /* no way out */
+              {"0 1 1 1\n1\n0\n", WF_ERR_UNSUPPORTED},  /* accepts without consuming a frame */
+              {"0 1 2 2\n1\n", WF_ERR_FORMAT},          /* no such label */
+              {"0 1 0 0\n1\n", WF_ERR_FORMAT},          /* epsilon */
+              {"0 1 1 1\n1\n2 1 1 1\n", WF_ERR_FORMAT}, /* not reached */
+              {"0 1 1 1\n1\n0 2 1 1\n2 2 1 1\n", WF_ERR_FORMAT}}; /* no path to a final state */
   wf_hmm *hmm = make_model(1, 0, 1, &rng, false);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     int32_t id;
@@ -395,15 +397,15 @@ static wf_hmm *make_looping_model(test_rng *rng) {
   return hmm;
 }
 
-/* Cost of the frames x as the labels of `key` ("1 2 : ..."), each once and then any number of its
- * loop. */
+/* Cost of aligning frames x with the labels of `key` ("1 2 : ..."): each label once, then its loop
+ * any number of times. */
 static double align(const wf_hmm *hmm, const char *key, const int *x, int frames, double scale) {
   double cost[16], best = INFINITY;
   int labels[16], count = 0;
   for (const char *at = key; *at != ':' && *at != '\0'; at++)
     if (*at >= '0' && *at <= '9') labels[count++] = *at - '0';
   if (count == 0) return frames == 0 ? 0 : INFINITY;
-  for (int i = 0; i < count; i++) cost[i] = INFINITY; /* of being in the i-th */
+  for (int i = 0; i < count; i++) cost[i] = INFINITY; /* cost[i]: of being in the i-th label */
   for (int t = 0; t < frames; t++)
     for (int i = count - 1; i >= 0; i--) {
       const wf__hmm_label *own = &hmm->labels.data[labels[i]];
@@ -438,7 +440,7 @@ static void test_self_loops(void **state) {
     wf_fst *fst = test_random_fst(&rng, &shape), *looped;
     assert_ok(wf__hmm_add_loops(hmm, fst, scale, &looped, &err));
     test_relation relation = test_enumerate(
-        fst, 7, 4000000); /* every path that 6 frames can take: cyclic ones have no epsilons here */
+        fst, 7, 4000000); /* every path that 6 frames can take: cyclic fsts have no epsilons here */
     for (int string = 0; string < 30; string++) {
       int x[7], frames = (int)test_below(&rng, 7);
       for (int t = 0; t < frames; t++)
@@ -465,7 +467,7 @@ static void test_self_loops(void **state) {
 
 /* --- without epsilons -------------------------------------------------------------------- */
 
-static void test_emitting_only(void **state) {
+static void test_epsilon_folding(void **state) {
   wf_error err = {0};
   test_rng rng = {41};
   int num_refused = 0;
@@ -481,7 +483,7 @@ static void test_emitting_only(void **state) {
     wf_fst *fst = test_random_fst(&rng, &shape), *made;
     wf_status status = wf__emitting_only(fst, 0, &made, &err);
     test_relation before = test_enumerate(fst, 12, 2000000);
-    if (status != WF_OK) { /* only if some path has more words than frames */
+    if (status != WF_OK) { /* refused only if some path has more words than frames */
       bool crowded = false;
       for (size_t i = 0; i < before.size; i++) {
         int labels = 0, words = 0;
@@ -497,8 +499,8 @@ static void test_emitting_only(void **state) {
       wf_fst_view view = wf_fst_get_view(made);
       for (uint64_t i = 0; i < view.num_arcs; i++) assert_true(view.arcs[i].ilabel != 0);
       test_relation after = test_enumerate(made, 12, 2000000);
-      /* A path of epsilons alone from the start that writes words has no frame for them: it has no
-       * place in `after`, and must not be there. */
+      /* A path that reads no frame but writes words has no frame for them. The result must
+       * not contain it. */
       test_relation kept = {before.pairs, 0};
       for (size_t i = 0; i < before.size; i++) {
         bool wordy_start = before.pairs[i].key[0] == ':' || before.pairs[i].key[1] == ':';
@@ -517,13 +519,14 @@ static void test_emitting_only(void **state) {
   }
   assert_true(num_refused < 300);
   wf_fst *cycle = test_fst_of(WF_TROPICAL, "0 1 1 1\n1 2 0 2\n2 1 0 0\n1\n"),
-         *made; /* epsilons that write words for ever */
+         *made; /* epsilons that write words without end */
   assert_int_equal(wf__emitting_only(cycle, 0, &made, &err), WF_ERR_LIMIT);
   wf_fst_free(cycle);
   cycle = test_fst_of(WF_TROPICAL, "0 1 1 1\n1 2 0 0 -1\n2 1 0 0\n1\n");
   assert_int_equal(wf__emitting_only(cycle, 0, &made, &err), WF_ERR_NEGATIVE_CYCLE);
   wf_fst_free(cycle);
-  cycle = test_fst_of(WF_TROPICAL, "0 1 1 1\n1 2 0 0 1\n2 1 0 0\n2 2 2 2\n1\n"); /* harmless */
+  cycle =
+      test_fst_of(WF_TROPICAL, "0 1 1 1\n1 2 0 0 1\n2 1 0 0\n2 2 2 2\n1\n"); /* a harmless cycle */
   assert_ok(wf__emitting_only(cycle, 0, &made, &err));
   wf_fst_free(made);
   assert_int_equal(wf__emitting_only(cycle, 1, &made, &err), WF_ERR_LIMIT);
@@ -533,9 +536,9 @@ static void test_emitting_only(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_context_of_strings), cmocka_unit_test(test_context_of_fsts),
-      cmocka_unit_test(test_missing_windows),    cmocka_unit_test(test_h),
+      cmocka_unit_test(test_missing_windows),    cmocka_unit_test(test_h_against_concatenation),
       cmocka_unit_test(test_bad_types),          cmocka_unit_test(test_self_loops),
-      cmocka_unit_test(test_emitting_only),
+      cmocka_unit_test(test_epsilon_folding),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* test_interrupt.c - calls that their caller ends early, at moments of all kinds: they fail with
- * WF_ERR_CANCELLED and hand out nothing, leave no file and lose no memory (under sanitizers), and
- * work as ever afterwards. */
+/* test_interrupt.c - calls that their caller cancels at different moments. They fail with
+ * WF_ERR_CANCELLED, return no result, leave no file and leak no memory (checked under sanitizers).
+ * Afterwards the same call works. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,14 +14,14 @@
 /* --- the caller -------------------------------------------------------------------------- */
 
 struct caller {
-  uint64_t looks, most; /* so many looks are answered with: go on */
+  uint64_t polls, most; /* the first `most` polls return true (continue) */
 };
 
-/* Wants to be asked at every look, not every few hundredths of a second. */
-static bool goes_on(void *user) {
+/* Forces a poll at every check point, not only every few hundredths of a second. */
+static bool continue_until_limit(void *user) {
   struct caller *caller = user;
   wf__interrupt_poll();
-  return caller->looks++ < caller->most;
+  return caller->polls++ < caller->most;
 }
 
 /* --- what it calls ----------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ static struct inputs {
   const char *text, *out;
 } in;
 
-/* A result that is returned if and only if the call has succeeded, and freed. */
+/* Returns the status. A result must exist if and only if the call succeeded; it is freed. */
 #define ONE(type, free, call)                       \
   do {                                              \
     type *out = NULL;                               \
@@ -117,7 +117,7 @@ WORK(decode) { return decode_with(in.decoder, err); }
 WORK(decode_threads) { return decode_with(in.threads, err); }
 WORK(decode_scored) { return decode_with(in.scored, err); }
 
-/* A stream whose chunk was not finished says so until it is reset. */
+/* After a cancelled chunk, a stream returns the error until it is reset. */
 WORK(stream) {
   wf_partial partial;
   assert_int_equal(wf_stream_reset(in.stream, err), WF_OK);
@@ -319,7 +319,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* Files beside the output that begin with its name. */
+/* Counts the files in the folder of the output whose names begin with its name. */
 static int count_files(void) {
   char folder[512];
   snprintf(folder, sizeof folder, "%s", in.out);
@@ -334,8 +334,8 @@ static int count_files(void) {
   return count;
 }
 
-/* The first looks one by one, then fewer and fewer. */
-static void test_every_moment(void **state) {
+/* Cancels at each of the first polls, then at polls further and further apart. */
+static void test_cancel_at_many_polls(void **state) {
   (void)state;
   for (size_t w = 0; w < sizeof works / sizeof *works; w++) {
     wf_error err = {0};
@@ -345,7 +345,7 @@ static void test_every_moment(void **state) {
     int times = 0;
     for (uint64_t most = 0; status != WF_OK; most += 1 + most / 3) {
       struct caller caller = {0, most};
-      wf_set_interrupt(goes_on, &caller);
+      wf_set_interrupt(continue_until_limit, &caller);
       status = works[w].run(&err);
       wf_set_interrupt(NULL, NULL);
       if (status == WF_OK) break;
@@ -353,18 +353,19 @@ static void test_every_moment(void **state) {
       if (status != WF_ERR_CANCELLED || err.code != WF_ERR_CANCELLED ||
           strstr(err.message, "cancelled") == NULL)
         fail_msg("%s: %s", works[w].name, err.message);
-      assert_true(caller.looks > most);
+      assert_true(caller.polls > most);
       assert_int_equal(count_files(), 0);
     }
-    if (times == 0) fail_msg("%s does not look", works[w].name);
+    if (times == 0) fail_msg("%s never polls", works[w].name);
     remove(in.out);
     assert_ok(works[w].run(&err));
     remove(in.out);
   }
 }
 
-/* Other threads' calls are theirs; a thread of a pool looks at its caller's. */
-static bool never(void *user) {
+/* The interrupt callback is a setting of the calling thread. Threads of a pool use the callback of
+ * the thread that called. */
+static bool never_cancel(void *user) {
   atomic_fetch_add((atomic_int *)user, 1);
   return true;
 }
@@ -375,19 +376,19 @@ static void *call_from_thread(void *status) {
   return NULL;
 }
 
-static void test_threads(void **state) {
+static void test_callback_belongs_to_a_thread(void **state) {
   (void)state;
   wf_error err = {0};
   atomic_int asked = 0;
   pthread_t thread;
   wf_status status = WF_ERR_STATE;
   struct caller caller = {0, 0};
-  wf_set_interrupt(goes_on, &caller);
+  wf_set_interrupt(continue_until_limit, &caller);
   assert_int_equal(pthread_create(&thread, NULL, call_from_thread, &status), 0);
   pthread_join(thread, NULL);
   assert_int_equal(status, WF_OK);
-  assert_int_equal(caller.looks, 0);
-  wf_set_interrupt(never, &asked);
+  assert_int_equal(caller.polls, 0);
+  wf_set_interrupt(never_cancel, &asked);
   assert_ok(decode_threads(&err));
   assert_true(asked > 0);
   wf_set_interrupt(NULL, NULL);
@@ -397,7 +398,7 @@ static void test_threads(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_moment),
-                                     cmocka_unit_test(test_threads)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cancel_at_many_polls),
+                                     cmocka_unit_test(test_callback_belongs_to_a_thread)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,6 @@
-/* test_kaldi.c - Kaldi's model files: what is refused, and how; hostile sizes; HMMs with
- * non-emitting states; names and positions of phones. Graphs and decodings are held against Kaldi's
- * own in tests/cli/test_kaldi.sh. */
+/* test_kaldi.c - Kaldi's model files: errors and their messages, malicious sizes, HMMs with
+ * non-emitting states, names and positions of phones. tests/cli/test_kaldi.sh compares graphs and
+ * decodings with Kaldi's. */
 #include "testing.h"
 
 #include "graph/kaldi_files.h"
@@ -40,9 +40,9 @@ static wf_status read_hmm(const char *model, const char *tree, const char *phone
   return status;
 }
 
-/* --- what is refused --------------------------------------------------------------------- */
+/* --- rejected files ---------------------------------------------------------------------- */
 
-static void test_refused_models(void **state) {
+static void test_rejected_models(void **state) {
   static const struct {
     const char *model, *says;
   } cases[] = {
@@ -100,7 +100,7 @@ static void test_refused_models(void **state) {
   }
 }
 
-static void test_refused_trees(void **state) {
+static void test_rejected_trees(void **state) {
   static const struct {
     const char *tree, *says;
   } cases[] = {
@@ -130,9 +130,9 @@ static void test_refused_trees(void **state) {
   }
 }
 
-/* Nodes in nodes, a million deep: no recursion. Tables in tables, each promising as many children
- * as bytes are left: no memory for them. */
-static void test_hostile_trees(void **state) {
+/* Nodes nested a million deep: the reader must not recurse. Nested tables that each announce as
+ * many children as bytes are left: the reader must not allocate memory for them. */
+static void test_malicious_trees(void **state) {
   enum { DEPTH = 1000000 };
   (void)state;
   wf_error err = {0};
@@ -160,10 +160,10 @@ static void test_hostile_trees(void **state) {
   free(text);
 }
 
-/* --- what is made of them ---------------------------------------------------------------- */
+/* --- what is read ------------------------------------------------------------------------ */
 
-/* Labels: columns, loops, costs. */
-static void test_labels(void **state) {
+/* Columns, self-loops and costs of the labels. */
+static void test_labels_and_costs(void **state) {
   wf_hmm *hmm;
   wf_error err = {0};
   int32_t *columns;
@@ -183,8 +183,8 @@ static void test_labels(void **state) {
   wf_hmm_free(hmm);
 }
 
-/* 0 -> 1 (silent) -> 2 or the end, 0 -> 2 -> the end: paths through the HMM and their costs by
- * hand. */
+/* 0 -> 1 (non-emitting) -> 2 or the end; 0 -> 2 -> the end. Paths through the HMM and their costs
+ * by hand. */
 static void test_non_emitting(void **state) {
   static const char model[] =
       "<TransitionModel> <Topology> <TopologyEntry> <ForPhones> 1 </ForPhones> <State> 0 "
@@ -216,7 +216,7 @@ static void test_non_emitting(void **state) {
 
 /* --- phones ------------------------------------------------------------------------------ */
 
-static void test_positions(void **state) {
+static void test_phone_positions(void **state) {
   static const char phones[] =
       "<eps> 0\nSIL 1\nSIL_B 2\nSIL_E 3\nSIL_I 4\nSIL_S 5\nA_B 6\nA_E 7\nA_I 8\nA_S 9\nB_S 10\n#0 "
       "11\n#nonterm:x 12\n#1 13\n";
@@ -242,7 +242,7 @@ static void test_positions(void **state) {
   assert_memory_equal(hmm->position_of[1], forms_of_sil, sizeof forms_of_sil);
   for (int p = 0; p < WF__NUM_POSITIONS; p++) assert_int_equal(hmm->position_of[6][p], 6);
   assert_int_equal(wf_symbols_find(wf_hmm_phones(hmm), "B"),
-                   -1); /* three of its forms are missing */
+                   -1); /* three of its position forms are missing */
   wf_hmm_free(hmm);
   assert_int_equal(
       read_hmm(MODEL(TOPOLOGY, TRIPLES, PROBS), NULL, phones, "A_B start\n", NULL, &hmm, &err),
@@ -262,9 +262,9 @@ static void test_positions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refused_models), cmocka_unit_test(test_refused_trees),
-      cmocka_unit_test(test_hostile_trees),  cmocka_unit_test(test_labels),
-      cmocka_unit_test(test_non_emitting),   cmocka_unit_test(test_positions),
+      cmocka_unit_test(test_rejected_models), cmocka_unit_test(test_rejected_trees),
+      cmocka_unit_test(test_malicious_trees), cmocka_unit_test(test_labels_and_costs),
+      cmocka_unit_test(test_non_emitting),    cmocka_unit_test(test_phone_positions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* test_kenlm.c - KenLM's binary tries: files made by its build_binary from ARPA files
- * (tests/data/lm) against these ARPA files, files that are refused, and damaged files.
- * tests/cli/test_lm_kenlm.sh compares with KenLM itself. */
+/* test_kenlm.c - KenLM's binary tries. Files made by build_binary from ARPA files (tests/data/lm)
+ * are compared with those ARPA files. Also rejected and damaged files. tests/cli/test_lm_kenlm.sh
+ * compares with KenLM itself. */
 #include "lm/kenlm.h"
 #include "lm_model.h"
 
@@ -15,8 +15,8 @@ static void check_num_ngrams(const wf_lm *lm, int order, const uint64_t *want) {
   for (int k = 1; k <= order; k++) assert_int_equal(info.num_ngrams[k], want[k]);
 }
 
-/* As the ARPA file, with labels of its own and of a given table. KenLM has added <unk> at 10^-100.
- */
+/* The trie equals the ARPA file, with its own labels and with those of a given table. KenLM has
+ * added <unk> at 10^-100. */
 static void test_same_as_arpa(void **unused) {
   (void)unused;
   static const struct {
@@ -55,8 +55,8 @@ static void test_same_as_arpa(void **unused) {
   wf_symbols_free(words);
 }
 
-/* Endings of n-grams that the ARPA file lacks are n-grams of the trie. They change no cost. */
-static void test_added_endings(void **unused) {
+/* The trie adds suffixes of n-grams that the ARPA file lacks. They change no cost. */
+static void test_added_suffixes(void **unused) {
   (void)unused;
   static const char *const words[] = {"a", "b", "c", "d", "e", "f", "<unk>"};
   test_rng rng = {6};
@@ -82,7 +82,7 @@ static void expect_refused(const uint8_t *bytes, size_t size, const char *messag
     fail_msg("status %d, not '%s': %s", status, message, err.message);
 }
 
-static void test_refused(void **unused) {
+static void test_rejected_files(void **unused) {
   (void)unused;
   static const struct {
     size_t at, size;
@@ -92,7 +92,7 @@ static void test_refused(void **unused) {
       {49, 1, "4",
        "another version than 5: give the ARPA file, or build the file again, with 'build_binary "
        "trie ARPA FILE'"},
-      {60, 4, "\x3f\x80\0\0", "another kind of machine"}, /* 1, the highest byte first */
+      {60, 4, "\x3f\x80\0\0", "another kind of machine"}, /* 1, big-endian */
       {96, 1, "\0",
        "type 'probing', which holds hashes in place of the n-grams' words: give the ARPA file, or "
        "build a trie, with 'build_binary trie ARPA FILE'"},
@@ -122,7 +122,8 @@ static void test_refused(void **unused) {
   wf__input_close(&whole);
 }
 
-/* Of bytes in memory: refused, with the name in the message, or a model that answers. */
+/* True if the bytes in memory are rejected, with the name in the message. False if they are read as
+ * a model that can be queried. */
 static bool is_refused(const uint8_t *bytes, size_t size) {
   wf_error err = {0};
   wf__input input = {.data = bytes, .size = size, .path = "damaged.bin"};
@@ -142,7 +143,7 @@ static bool is_refused(const uint8_t *bytes, size_t size) {
   return true;
 }
 
-/* Cut at each byte, or with bytes changed. */
+/* Truncates the file at each byte, then changes bytes. */
 static void check_damaged(const char *path) {
   wf_error err = {0};
   test_rng rng = {7};
@@ -162,7 +163,7 @@ static void check_damaged(const char *path) {
   wf__input_close(&whole);
 }
 
-static void test_damaged(void **unused) {
+static void test_damaged_files(void **unused) {
   (void)unused;
   check_damaged(DATA "kenlm3.trie.bin");
   check_damaged(DATA "endings.qa.bin");
@@ -171,9 +172,9 @@ static void test_damaged(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_same_as_arpa),
-      cmocka_unit_test(test_added_endings),
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_added_suffixes),
+      cmocka_unit_test(test_rejected_files),
+      cmocka_unit_test(test_damaged_files),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

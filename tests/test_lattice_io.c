@@ -1,11 +1,11 @@
-/* test_lattice_io.c - lattice archives: there and back bit for bit, states in any order, scripts,
- * gzip, and what malformed input does. */
+/* test_lattice_io.c - lattice archives: round trips bit for bit, states in any order, script files,
+ * gzip, malformed input. */
 #include "lattice_paths.h"
 
 static const test_lattice_shape shape = {
     .num_frames = 6, .num_words = 5, .num_labels = 9, .epsilon_share = 0.3f, .eighths = 4};
 
-/* The lattice of the one record of a source, or NULL after an error. */
+/* Reads the lattice of the single record of a source, or returns false after an error. */
 static bool read_one(const char *source, const wf_symbols *words,
                      const wf_lattice_reader_options *options, wf_lattice_entry *out,
                      wf_error *err) {
@@ -73,10 +73,11 @@ static void test_round_trips(void **state) {
                       : back.raw == NULL && back.compact != NULL);
       if (raw ? !test_same_raw(entry.raw, back.raw)
               : !test_same_compact(entry.compact, back.compact))
-        fail_msg("lattice %d comes back different, form %d", i, form);
+        fail_msg("lattice %d differs after a round trip, form %d", i, form);
       wf_lattice_entry_clear(&back);
       if (form == 2)
-        assert_false(read_one(path, NULL, NULL, &back, &err)); /* words, and no table */
+        assert_false(
+            read_one(path, NULL, NULL, &back, &err)); /* words cannot be read without a table */
     }
     wf_lattice_free(entry.raw);
     wf_compact_lattice_free(entry.compact);
@@ -84,8 +85,8 @@ static void test_round_trips(void **state) {
   wf_symbols_free(words);
 }
 
-/* The text of a lattice with states renumbered at random and lines shuffled; the start's first line
- * comes first. */
+/* Renumbers the states at random and shuffles the lines of a lattice's text. The first line of the
+ * start state stays first. */
 static char *scrambled(test_rng *rng, const char *text) {
   char *copy = strdup(text), *lines[512];
   size_t count = 0;
@@ -105,7 +106,7 @@ static char *scrambled(test_rng *rng, const char *text) {
     lines[j] = swap;
   }
   char *out = calloc(strlen(text) * 4 + 4096, 1);
-  size_t size = (size_t)sprintf(out, "utt\n"); /* no blank behind the key */
+  size_t size = (size_t)sprintf(out, "utt\n"); /* no space after the key */
   for (size_t i = 0; i < count; i++) {
     unsigned a = 0, b = 0;
     char rest[256] = "";
@@ -120,7 +121,7 @@ static char *scrambled(test_rng *rng, const char *text) {
   return out;
 }
 
-static void test_any_order(void **state) {
+static void test_states_in_any_order(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {4711};
@@ -303,8 +304,8 @@ static void test_malformed_text(void **state) {
   }
 }
 
-/* Every cut of a binary archive is an error (but the one in front of the key), and no change of a
- * byte does harm. */
+/* Every truncation of a binary archive is an error, except before the key. No changed byte does
+ * harm. */
 static void test_damaged_binary(void **state) {
   (void)state;
   wf_error err = {0};
@@ -323,7 +324,8 @@ static void test_damaged_binary(void **state) {
     char *bytes = test_read_file(path, &size), ark[512];
     for (size_t cut = 1; cut < size; cut++) {
       snprintf(ark, sizeof ark, "ark:%s", test_write_file("cut", bytes, cut));
-      if (read_one(ark, NULL, NULL, &back, &err)) fail_msg("cut at %zu of %zu is read", cut, size);
+      if (read_one(ark, NULL, NULL, &back, &err))
+        fail_msg("truncated at %zu of %zu, but accepted", cut, size);
       assert_int_equal(err.code, WF_ERR_FORMAT);
     }
     uint64_t refused = 0;
@@ -349,9 +351,9 @@ static void test_damaged_binary(void **state) {
   }
 }
 
-/* States in the header that the file does not have, alignments of 2 GB, and so on: refused without
- * asking for the memory. */
-static void test_huge_counts(void **state) {
+/* A header with more states than the file has, alignments of 2 GB, and so on: rejected without
+ * allocating the memory. */
+static void test_malicious_counts(void **state) {
   (void)state;
   static const char head[] =
       "u "
@@ -368,12 +370,12 @@ static void test_huge_counts(void **state) {
   assert_non_null(strstr(err.message, "an alignment needs 8589934588 bytes"));
 }
 
-static void test_odd_ones(void **state) {
+static void test_unusual_lattices(void **state) {
   (void)state;
   wf_error err = {0};
   wf_lattice_entry entry;
-  /* the empty lattice; a lone final state; arcs of cost Zero and states behind them go; the last
-   * lattice needs no empty line */
+  /* An empty lattice; a single final state; arcs of cost Zero, which are dropped with the states
+   * after them; a last lattice without an empty line at the end. */
   static const struct {
     const char *text;
     bool compact;
@@ -384,7 +386,8 @@ static void test_odd_ones(void **state) {
                {"e \n0 1 4 Infinity,Infinity,\n1\n0 2 4 1,2,3_4\n2 0.25,0.5,7\n", true, 2, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *path = test_write_file("odd", cases[i].text, strlen(cases[i].text));
-    for (int again = 0; again < 3; again++) { /* as it is, written in binary, written in text */
+    for (int again = 0; again < 3;
+         again++) { /* as it is, then written as binary, then written as text */
       if (!read_one(path, NULL, NULL, &entry, &err)) fail_msg("%zu: %s", i, err.message);
       assert_int_equal(entry.compact != NULL, cases[i].compact);
       uint64_t states = cases[i].compact ? wf_compact_lattice_get(entry.compact).num_states
@@ -405,11 +408,11 @@ static void test_odd_ones(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trips),    cmocka_unit_test(test_any_order),
-      cmocka_unit_test(test_conversions),    cmocka_unit_test(test_scales_and_kinds),
-      cmocka_unit_test(test_many_records),   cmocka_unit_test(test_malformed_text),
-      cmocka_unit_test(test_damaged_binary), cmocka_unit_test(test_huge_counts),
-      cmocka_unit_test(test_odd_ones),
+      cmocka_unit_test(test_round_trips),      cmocka_unit_test(test_states_in_any_order),
+      cmocka_unit_test(test_conversions),      cmocka_unit_test(test_scales_and_kinds),
+      cmocka_unit_test(test_many_records),     cmocka_unit_test(test_malformed_text),
+      cmocka_unit_test(test_damaged_binary),   cmocka_unit_test(test_malicious_counts),
+      cmocka_unit_test(test_unusual_lattices),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

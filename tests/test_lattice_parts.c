@@ -1,5 +1,5 @@
-/* test_lattice_parts.c - lattices that a stream hands out in parts: joined, they are the offline
- * lattice bit for bit; memory stays bounded. */
+/* test_lattice_parts.c - lattices that a stream returns in parts. Joined, the parts equal the
+ * offline lattice bit for bit. Memory stays bounded. */
 #include "decode_tasks.h"
 #include "table_scorer.h"
 
@@ -12,8 +12,8 @@ static wf_scores rows(const wf_scores *scores, int64_t first, int64_t count) {
   return part;
 }
 
-/* With lattices, often skipped blanks, and costs that seldom tie: where all ties, no token is the
- * only one. */
+/* A task with lattices, often with skipped blanks, and with costs that seldom tie. If all tokens
+ * tied, there would never be a single token. */
 static struct decode_task part_task(uint64_t seed) {
   struct decode_task task = test_random_task(seed);
   test_rng rng = {seed * 31};
@@ -26,8 +26,8 @@ static struct decode_task part_task(uint64_t seed) {
   return task;
 }
 
-/* Do the states and arcs of `whole` from `first` on begin with those of the part? Of its last
- * state, which is the next part's first, only the number counts. */
+/* Checks that states and arcs of `whole` from `first` on equal those of the part. The part's last
+ * state is the first state of the next part, so only its number is compared. */
 static uint64_t check_part(const wf_lattice *whole, const wf_lattice *part, uint64_t first,
                            bool last) {
   wf_lattice_view x = wf_lattice_get(whole), y = wf_lattice_get(part);
@@ -51,8 +51,8 @@ static uint64_t check_part(const wf_lattice *whole, const wf_lattice *part, uint
   return first + count;
 }
 
-/* Parts returned at any time, joined, are the offline lattice. */
-static void test_parts(void **state) {
+/* Parts that are returned at random times and joined equal the offline lattice. */
+static void test_joined_parts_equal_the_lattice(void **state) {
   (void)state;
   uint64_t num_parts = 0, in_parts = 0, scored = 0;
   for (uint64_t seed = 1; seed <= 4000; seed++) {
@@ -103,8 +103,9 @@ static void test_parts(void **state) {
   assert_true(num_parts > 2000 && in_parts > 800 && scored > 150);
 }
 
-/* A stream goes on in the search in which another has just ended, with more tokens. */
-static void test_neighbour_ends(void **state) {
+/* A stream continues in a search object in which another stream, with more tokens, has just ended.
+ */
+static void test_search_reused_after_another_stream(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 300; seed++) {
     struct decode_task task = part_task(seed);
@@ -137,8 +138,8 @@ static void test_neighbour_ends(void **state) {
   }
 }
 
-/* Many frames of a graph in which ways keep meeting. */
-static void test_memory(void **state) {
+/* Many frames of a graph in which paths keep recombining. */
+static void test_memory_is_bounded(void **state) {
   (void)state;
   enum { FRAMES = 30000, CHUNK = 40, COLUMNS = 6 };
   wf_fst *fst = test_fst_of(
@@ -190,8 +191,8 @@ static void test_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts),
-                                     cmocka_unit_test(test_neighbour_ends),
-                                     cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_joined_parts_equal_the_lattice),
+                                     cmocka_unit_test(test_search_reused_after_another_stream),
+                                     cmocka_unit_test(test_memory_is_bounded)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

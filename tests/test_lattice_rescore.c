@@ -1,10 +1,10 @@
-/* test_lattice_rescore.c - lattices and lists by another language model: every path against sums
- * straight from the n-grams of both. */
+/* test_lattice_rescore.c - lattices and n-best lists rescored by another language model. Every path
+ * is compared with sums computed from the n-grams of both models. */
 #include "lm_model.h"
 #include "word_paths.h"
 
-/* Scores of the words (indices of names; labels of the lattice are those of `lm`) in nats, with
- * </s>. Words that the model lacks: `missing`. */
+/* Scores of the words in nats, including </s>. Words are indices of names; labels of the lattice
+ * are those of `lm`. A word that the model lacks costs `missing`. */
 static double score_words(const model *m, const wf_lm *lm, const one_path *path, bool *impossible) {
   int history[MAX_PATH + 1] = {BOS}, size = 1, order;
   double sum = 0;
@@ -19,8 +19,8 @@ static double score_words(const model *m, const wf_lm *lm, const one_path *path,
       *impossible = true;
     else
       sum += -log10p * ln10;
-    if (word == UNK && !m->has_unk) { /* an unknown word of a model without <unk>: the empty history
-                                         is behind it */
+    if (word == UNK &&
+        !m->has_unk) { /* after an unknown word, a model without <unk> has the empty history */
       size = 0;
       continue;
     }
@@ -29,7 +29,8 @@ static double score_words(const model *m, const wf_lm *lm, const one_path *path,
   return sum;
 }
 
-/* Words of the lattice are labels of the table that both models share: made by the larger one. */
+/* The labels of the lattice come from the table that both models share. The larger model makes the
+ * table. */
 struct task {
   model old_model, new_model;
   wf_lm *old_lm, *new_lm;
@@ -46,8 +47,8 @@ static struct task make_task(test_rng *rng) {
   return task;
 }
 
-/* The words of both tables are numbered by the order of their lines, so they differ: the old model
- * is read again with the table of the new one. */
+/* Labels follow the order of lines in each ARPA file, so the two tables differ. Therefore the old
+ * model is read again with the table of the new one. */
 static wf_lm *with_table(const model *m, const wf_symbols *words) {
   wf_error err = {0};
   wf_lm *lm;
@@ -79,7 +80,7 @@ static wf_compact_lattice *word_lattice(test_rng *rng, const struct task *task) 
   wf__lattice_arrays arrays = {0};
   wf_lattice_view view = wf_lattice_get(raw);
   for (uint64_t s = 0; s < view.num_states;
-       s++) { /* words of the models, now and then an unknown one */
+       s++) { /* words of the models, sometimes an unknown one */
     assert_ok(wf__lattice_add_state(&arrays, view.final_graph_cost[s], view.final_acoustic_cost[s],
                                     0, &err));
     for (uint64_t i = view.arc_off[s]; i < view.arc_off[s + 1]; i++) {
@@ -167,7 +168,7 @@ static void test_against_ngrams(void **state) {
       possible += !impossible;
       if (impossible) continue;
       if (!has_path(&after, &expected, 1e-3))
-        fail_msg("seed %llu: path %zu is not there", (unsigned long long)seed, i);
+        fail_msg("seed %llu: path %zu is missing", (unsigned long long)seed, i);
       check_costs(rescored, &after, &costs, &expected, old_cost, new_cost);
       bool listed = before.size > 1000;
       for (size_t k = 0; k < wf_nbest_count(again); k++) {
@@ -188,7 +189,8 @@ static void test_against_ngrams(void **state) {
       wf_lattice_path a = wf_nbest_at(again, k - 1), b = wf_nbest_at(again, k);
       assert_true(a.graph_cost + a.acoustic_cost <= b.graph_cost + b.acoustic_cost + 1e-9);
     }
-    wf_nbest *rescored_list; /* still deterministic: a list can be made of it, and begins alike */
+    wf_nbest *rescored_list; /* the result is still deterministic: an n-best list can be made of it,
+                                with the same best path */
     assert_ok(wf_compact_lattice_nbest(rescored, 1, &rescored_list, &err));
     assert_int_equal(wf_nbest_count(rescored_list), possible > 0);
     if (possible > 0 && before.size <= 1000) {
@@ -213,7 +215,7 @@ static void test_against_ngrams(void **state) {
              (unsigned long long)dropped, (unsigned long long)deterministic);
 }
 
-static void test_limit(void **state) {
+static void test_state_limit(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {3};
@@ -239,6 +241,6 @@ static void test_limit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_ngrams),
-                                     cmocka_unit_test(test_limit)};
+                                     cmocka_unit_test(test_state_limit)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

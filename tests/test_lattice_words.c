@@ -1,5 +1,5 @@
-/* test_lattice_words.c - determinization, n-best lists, pruning and scaling of lattices against
- * lists of all paths, and against OpenFst. */
+/* test_lattice_words.c - determinization, n-best lists, pruning and scaling of lattices, compared
+ * with lists of all paths and with OpenFst. */
 #include "decode_tasks.h"
 #include "lattice/word_determinizer.h"
 #include "lattice_paths.h"
@@ -11,8 +11,8 @@ static wf_lattice *lattice_of(uint64_t seed, bool exact) {
                         1 + test_below(&rng, 3), exact);
 }
 
-/* What determinization promises for paths `all` and a beam; `delta`: allowed difference of a path's
- * costs. */
+/* Checks the guarantees of determinization, given all paths and a beam. `delta` is the allowed
+ * difference of a path's costs. */
 static void check_determinized(path_list *all, const wf_compact_lattice *lattice, double beam,
                                double delta) {
   path_list best = best_of_each(all), found = list_compact_paths(lattice);
@@ -30,7 +30,7 @@ static void check_determinized(path_list *all, const wf_compact_lattice *lattice
   for (size_t i = 0; i < found.size; i++) {
     if (i > 0)
       assert_true(compare_words(&found.paths[i - 1], &found.paths[i]) <
-                  0); /* one path a word sequence */
+                  0); /* one path for each word sequence */
     assert_true(has_path(all, &found.paths[i], delta));
   }
   size_t at = 0;
@@ -86,8 +86,9 @@ static void test_against_all_paths(void **state) {
   assert_true(compared > 2000 && empty > 20 && several > 500 && sequences > 4000);
 }
 
-/* The lattices of the decoder: alignments are what the frames consumed, one label a frame. */
-static void test_decoded(void **state) {
+/* Lattices of the decoder: alignments are the labels that the frames consumed, one label for each
+ * frame. */
+static void test_lattices_of_the_decoder(void **state) {
   (void)state;
   wf_error err = {0};
   uint64_t compared = 0, arcs = 0;
@@ -129,9 +130,9 @@ static void test_decoded(void **state) {
   assert_true(compared > 200 && arcs > 400);
 }
 
-/* Too little memory: the promise holds for the narrower beam that is reported, and the best path is
- * always there. */
-static void test_narrowed(void **state) {
+/* With too little memory the guarantees hold for the narrower beam that is reported. The best path
+ * is always kept. */
+static void test_beam_narrowed_by_memory(void **state) {
   (void)state;
   wf_error err = {0};
   uint64_t narrowed = 0, partly = 0;
@@ -154,7 +155,7 @@ static void test_narrowed(void **state) {
       assert_ok(wf__exact_backward(&out, &backward, &err));
       assert_true(fabs(wf__exact_nats(&out, backward[0]) - least) < 1e-6);
       uint64_t *paths = calloc(out.ends.size, sizeof *paths),
-               count = 0; /* paths to each state: enough sequences? */
+               count = 0; /* paths to each state, to see that there are enough sequences */
       paths[0] = 1;
       for (uint64_t s = 0; s < out.ends.size; s++) {
         if (wf__exact_is_final(&out, s)) count += paths[s];
@@ -247,7 +248,7 @@ static void test_prune_and_best(void **state) {
           within[all.paths[i].arcs[k]] = 1;
       for (uint64_t i = 0; i < view.num_arcs; i++) expected += within[i];
       assert_int_equal(after.num_arcs, expected);
-      for (uint64_t i = 0, k = 0; i < view.num_arcs; i++) { /* in the old order */
+      for (uint64_t i = 0, k = 0; i < view.num_arcs; i++) { /* in the original order */
         if (!within[i]) continue;
         assert_true(view.arcs[i].ilabel == after.arcs[k].ilabel &&
                     view.arcs[i].olabel == after.arcs[k].olabel &&
@@ -287,8 +288,9 @@ static void test_prune_and_best(void **state) {
   assert_true(compared > 1000 && dropped > 600);
 }
 
-/* Compact lattices: what determinization gave, pruned, determinized again, its best path. */
-static void test_compact(void **state) {
+/* Compact lattices: the output of determinization is pruned and determinized again; its best path.
+ */
+static void test_compact_lattices(void **state) {
   (void)state;
   wf_error err = {0};
   for (uint64_t seed = 1; seed <= 700; seed++) {
@@ -362,7 +364,7 @@ static void test_scale(void **state) {
   }
 }
 
-/* Words and whole costs alone. */
+/* An acceptor of the words with the total costs. */
 static wf_fst *raw_acceptor(const wf_lattice *lattice) {
   wf_error err = {0};
   wf_lattice_view view = wf_lattice_get(lattice);
@@ -414,8 +416,8 @@ static wf_fst *word_acceptor(const wf_compact_lattice *lattice) {
   return fst;
 }
 
-/* Larger lattices, more paths than can be listed: the same sequences at the same costs as OpenFst's
- * determinization, and, minimized, no more states than OpenFst's minimum. */
+/* Larger lattices with more paths than can be listed. The word sequences and costs equal those of
+ * OpenFst's determinization. Minimized lattices have no more states than OpenFst's. */
 static void test_openfst(void **state) {
   (void)state;
   wf_error err = {0};
@@ -449,7 +451,7 @@ static void test_openfst(void **state) {
   if (states <= 500) fail_msg("%llu states", (unsigned long long)states);
 }
 
-static void test_many(void **state) {
+static void test_batch_equals_one_by_one(void **state) {
   (void)state;
   wf_error err = {0};
   enum { COUNT = 60 };
@@ -484,7 +486,7 @@ static void test_many(void **state) {
   }
 }
 
-/* What a decoder determinizes while it decodes is what wf_lattice_determinize makes of its raw
+/* Lattices that a decoder determinizes while decoding equal wf_lattice_determinize of its raw
  * lattices. */
 static void test_while_decoding(void **state) {
   (void)state;
@@ -530,7 +532,8 @@ static void test_while_decoding(void **state) {
   assert_true(arcs > 1000);
 }
 
-/* A lattice of `length` steps with two arcs each, of costs `costs`. */
+/* A lattice of `length` steps. Each step has two arcs, with graph costs `graph_cost` and
+ * `other_cost`. */
 static wf_lattice *ladder(uint32_t length, float graph_cost, float other_cost, bool one_word) {
   wf_error err = {0};
   wf__lattice_arrays arrays = {0};
@@ -549,7 +552,7 @@ static wf_lattice *ladder(uint32_t length, float graph_cost, float other_cost, b
   return lattice;
 }
 
-static void test_odd(void **state) {
+static void test_nan_and_extreme_costs(void **state) {
   (void)state;
   wf_error err = {0};
   wf_determinized out;
@@ -564,7 +567,8 @@ static void test_odd(void **state) {
   assert_int_equal(wf_lattice_prune(lattice, -1, &pruned, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_lattice_prune(lattice, NAN, &pruned, &err), WF_ERR_ARGUMENT);
   wf_lattice_free(lattice);
-  lattice = ladder(40, 1e30f, 1e28f, false); /* costs beyond fixed point with the usual fraction */
+  lattice = ladder(40, 1e30f, 1e28f,
+                   false); /* costs beyond the fixed-point range at the usual fraction */
   assert_ok(wf_lattice_determinize(lattice, NULL, NULL, &out, &err));
   assert_ok(wf_compact_lattice_nbest(out.lattice, 5, &nbest, &err));
   assert_int_equal(wf_nbest_count(nbest), 1);
@@ -572,16 +576,17 @@ static void test_odd(void **state) {
   wf_nbest_free(nbest);
   wf_compact_lattice_free(out.lattice);
   wf_lattice_free(lattice);
-  lattice = ladder(3000, 0, 0, true); /* one word sequence, 2^3000 alignments of the same cost */
+  lattice =
+      ladder(3000, 0, 0, true); /* one word sequence with 2^3000 alignments of the same cost */
   assert_ok(wf_lattice_determinize(lattice, NULL, NULL, &out, &err));
   assert_int_equal(wf_compact_lattice_get(out.lattice).num_states, 3001);
   wf_compact_lattice_free(out.lattice);
   wf_lattice_free(lattice);
 }
 
-/* An amount of subsets beyond all memory: the room for them is kept to, and what is best is there.
- */
-static void test_explosion(void **state) {
+/* More subsets than memory can hold. The memory limit is kept, and the best paths are in the
+ * result. */
+static void test_memory_limit(void **state) {
   (void)state;
   wf_error err = {0};
   wf__lattice_arrays arrays = {0};
@@ -589,7 +594,7 @@ static void test_explosion(void **state) {
   enum { LENGTH = 60, ROWS = 6 };
   test_rng rng = {5};
   for (int s = 0; s <= LENGTH * ROWS;
-       s++) { /* 0, then rows of states; words 1 and 2 lead to any of the next row */
+       s++) { /* state 0, then rows of states; words 1 and 2 lead to any state of the next row */
     assert_ok(wf__lattice_add_state(&arrays, s > (LENGTH - 1) * ROWS ? 0 : INFINITY, 0,
                                     s == 0 ? 0 : (s - 1) / ROWS + 1, &err));
     for (int k = 0; k < 3 * ROWS && s <= (LENGTH - 1) * ROWS; k++) {
@@ -616,8 +621,8 @@ static void test_explosion(void **state) {
   assert_true(wider.narrowed && wider.beam > out.beam);
   wf_compact_lattice_free(wider.lattice);
   o.beam = out.beam;
-  assert_ok(
-      wf_lattice_determinize(lattice, NULL, &o, &wider, &err)); /* that beam, with all the room */
+  assert_ok(wf_lattice_determinize(lattice, NULL, &o, &wider,
+                                   &err)); /* the same beam without a tight limit */
   assert_false(wider.narrowed);
   wf_nbest *a, *b;
   assert_ok(wf_compact_lattice_nbest(out.lattice, 20000, &a, &err));
@@ -641,16 +646,16 @@ static void test_explosion(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_all_paths),
-                                     cmocka_unit_test(test_decoded),
-                                     cmocka_unit_test(test_narrowed),
+                                     cmocka_unit_test(test_lattices_of_the_decoder),
+                                     cmocka_unit_test(test_beam_narrowed_by_memory),
                                      cmocka_unit_test(test_nbest),
                                      cmocka_unit_test(test_prune_and_best),
-                                     cmocka_unit_test(test_compact),
+                                     cmocka_unit_test(test_compact_lattices),
                                      cmocka_unit_test(test_scale),
                                      cmocka_unit_test(test_openfst),
-                                     cmocka_unit_test(test_many),
+                                     cmocka_unit_test(test_batch_equals_one_by_one),
                                      cmocka_unit_test(test_while_decoding),
-                                     cmocka_unit_test(test_odd),
-                                     cmocka_unit_test(test_explosion)};
+                                     cmocka_unit_test(test_nan_and_extreme_costs),
+                                     cmocka_unit_test(test_memory_limit)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_lexicon.c - reading, spelling, disambiguation symbols, and L against direct definitions. */
+/* test_lexicon.c - reading lexicons, spelling, disambiguation symbols, and L, compared with direct
+ * definitions. */
 #include "testing.h"
 
 #include "graph/lexicon.h"
@@ -64,8 +65,8 @@ static void test_read_prob(void **state) {
   assert_string_equal(text, "x 0.5 a\ny 1 b\nx 0.00100000005 c c\n");
   free(text);
   wf_lexicon_free(lexicon);
-  /* Numbers that are tokens throughout are tokens; one that is not makes the column probabilities.
-   */
+  /* If every entry of a column is a token, they are tokens. If one is not, the column holds
+   * probabilities. */
   lexicon = lexicon_of(digits, "x 1 a\ny 0.5\n");
   assert_entry(lexicon, 0, "x", 1, "2 4");
   wf_lexicon_free(lexicon);
@@ -77,7 +78,7 @@ static void test_read_prob(void **state) {
   wf_symbols_free(digits);
 }
 
-/* A table that starts with <eps> holds labels; #0 in it is no token. */
+/* A table that starts with <eps> holds labels, and #0 in it is not a token. */
 static void test_kaldi_token_table(void **state) {
   wf_error err = {0};
   wf_symbols *tokens = table_of("<eps> 0\n<blk> 1\na 2\nb 3\n#0 4\n#1 5\n"), *labels;
@@ -195,8 +196,8 @@ static bool begins(const wf_pronunciation *a, const wf_pronunciation *b) {
          memcmp(a->labels, b->labels, a->num_labels * sizeof *a->labels) == 0;
 }
 
-/* Kaldi's rule, by its words: shared or proper prefix => #1, #2 ... in the order of the file among
- * equals; otherwise none. */
+/* Kaldi's rule in its own words: pronunciations that are shared, or a proper prefix of another, get
+ * #1, #2, ... in the order of the file among equal ones. Other pronunciations get none. */
 static void test_disambig_rule(void **state) {
   test_rng rng = {11};
   wf_symbols *tokens = small_tokens();
@@ -212,7 +213,7 @@ static void test_disambig_rule(void **state) {
         if (!begins(&own, &other)) continue;
         bool same = own.num_labels == other.num_labels;
         if (same && i != j && strcmp(own.word, other.word) == 0)
-          fail_msg("entry %zu is there twice", i);
+          fail_msg("entry %zu occurs twice", i);
         equal += same;
         equal_before += same && j < i;
         longer += !same;
@@ -232,7 +233,7 @@ static void test_disambig_rule(void **state) {
 
 /* --- L ----------------------------------------------------------------------------------- */
 
-/* Adds every way to say `labels` as a sequence of words to `out`, as keys in the form of
+/* Adds every reading of `labels` as a sequence of words to `out`, as keys in the form of
  * test_enumerate. */
 struct saying {
   const wf_lexicon *lexicon;
@@ -246,7 +247,7 @@ struct saying {
 
 static void say(struct saying *s, int at, double cost);
 
-/* After a word, or at the start: with a silence or without. */
+/* After a word or at the start: with or without a silence. */
 static void say_gap(struct saying *s, int at, double cost) {
   if (s->silence == 0) {
     say(s, at, cost);
@@ -293,8 +294,8 @@ static int by_key(const void *a, const void *b) {
   return strcmp(((const test_pair *)a)->key, ((const test_pair *)b)->key);
 }
 
-/* Keys with at most `limit` input labels: what enumeration by arcs gives beyond that is incomplete.
- */
+/* Keeps keys with at most `limit` input labels. Enumeration by number of arcs is incomplete beyond
+ * that. */
 static void keep_short(test_relation *relation, int limit) {
   size_t kept = 0;
   for (size_t i = 0; i < relation->size; i++) {
@@ -308,8 +309,8 @@ static void keep_short(test_relation *relation, int limit) {
   relation->size = kept;
 }
 
-/* Every token string up to 4 tokens over 2 tokens (and silence): words and costs of L equal those
- * of saying it. */
+/* For every string of up to 4 tokens over 2 tokens (and silence), words and costs of L equal those
+ * of the direct enumeration. */
 static void check_sayings(test_rng *rng, const wf_symbols *tokens, bool silence, bool prob) {
   enum { MAX_SIZE = 4 };
   wf_error err = {0};
@@ -352,8 +353,8 @@ static void test_l_by_brute_force(void **state) {
   wf_symbols_free(tokens);
 }
 
-/* With disambiguation symbols, one input has one output (so L can be determinized), and without
- * them it is the same L. */
+/* With disambiguation symbols one input has one output, so L can be determinized. Without them L is
+ * otherwise the same. */
 static void test_l_disambig(void **state) {
   test_rng rng = {6};
   wf_error err = {0};
@@ -419,8 +420,8 @@ static void test_l_words(void **state) {
 
 /* --- spelling ---------------------------------------------------------------------------- */
 
-/* Spelling the words of the shipped lexicons gives these lexicons, made with the models' own
- * tokenizer. */
+/* Spelling the words of the shipped lexicons gives these lexicons, which were made with the models'
+ * own tokenizers. */
 static void check_spelling(const char *kind, int32_t spelling, const char *merges) {
   wf_error err = {0};
   char path[512];
@@ -442,7 +443,7 @@ static void check_spelling(const char *kind, int32_t spelling, const char *merge
     wf_pronunciation a = wf_lexicon_at(read, i), b = wf_lexicon_at(spelled, i);
     if (strcmp(a.word, b.word) != 0 || a.num_labels != b.num_labels ||
         memcmp(a.labels, b.labels, a.num_labels * sizeof *a.labels) != 0)
-      fail_msg("%s: spelled in another way", a.word);
+      fail_msg("%s: spelled differently", a.word);
   }
   wf_lexicon_free(read);
   wf_lexicon_free(spelled);
@@ -471,7 +472,7 @@ static void test_spelling_by_hand(void **state) {
   assert_entry(lexicon, 2, "d\xC3\xA9", 1, "5 6");
   assert_entry(lexicon, 3, "aab", 1, "1 3");
   wf_lexicon_free(lexicon);
-  options.spelling = 1; /* chars: no token "c" */
+  options.spelling = 1; /* chars: there is no token "c" */
   assert_int_equal(wf_lexicon_spell(words, tokens, &options, &lexicon, &err), WF_ERR_FORMAT);
   assert_non_null(strstr(err.message, "abcd"));
   options.unknown = 1;
@@ -483,7 +484,7 @@ static void test_spelling_by_hand(void **state) {
   options.word_start = "|";
   assert_ok(wf_lexicon_spell(words, tokens, &options, &lexicon, &err));
   assert_int_equal(wf_lexicon_count(lexicon),
-                   2); /* "|d" cannot be spelled; "|abcd" leaves a "c" over */
+                   2); /* "|d" cannot be spelled, and "|abcd" leaves a "c" */
   assert_entry(lexicon, 1, "aab", 1, "8 3");
   wf_lexicon_free(lexicon);
   options.spelling = 3;
@@ -491,7 +492,9 @@ static void test_spelling_by_hand(void **state) {
   options.word_start = "";
   options.merges = test_write_file("merges.txt", "#version: 0.2\na b\na a\n", 22);
   assert_ok(wf_lexicon_spell(words, tokens, &options, &lexicon, &err));
-  assert_entry(lexicon, 2, "aab", 1, "1 3"); /* a b has the better rank, so a a never meets */
+  assert_entry(
+      lexicon, 2, "aab", 1,
+      "1 3"); /* the merge of a and b has the better rank, so a and a are never neighbours */
   wf_lexicon_free(lexicon);
   options.merges = test_write_file("merges.txt", "a b\na\n", 6);
   assert_int_equal(wf_lexicon_spell(words, tokens, &options, &lexicon, &err), WF_ERR_FORMAT);

@@ -1,8 +1,8 @@
-/* test_lm.c - language models: each rule for odd ARPA files by hand; random models against a scorer
- * that knows nothing but the definition of back-off. */
+/* test_lm.c - language models. Each rule for unusual ARPA files is tested by hand. Random models
+ * are compared with a direct implementation of back-off. */
 #include "lm_model.h"
 
-/* log10 probability of `word` at *state, which moves on. */
+/* Returns the log10 probability of `word` in *state, and moves *state. */
 static double step(const wf_lm *lm, uint32_t *state, const char *word, int32_t *order) {
   return -wf_lm_step(lm, *state, label(lm, word), state, order) / ln10;
 }
@@ -10,7 +10,7 @@ static double final(const wf_lm *lm, uint32_t state, int32_t *order) {
   return -wf_lm_final(lm, state, order) / ln10;
 }
 
-/* Walks from <s>; checks log10 probability and order of each word, "</s>" last. */
+/* Walks from <s> and checks the log10 probability and n-gram order of each word; "</s>" is last. */
 struct expected {
   const char *word;
   double log10p;
@@ -33,16 +33,16 @@ static void check_walk(const wf_lm *lm, const struct expected *walk, size_t size
 
 /* --- by hand ----------------------------------------------------------------------------- */
 
-static void test_hand(void **unused) {
+static void test_small_model_by_hand(void **unused) {
   (void)unused;
   wf_error err = {0};
   wf_lm *lm = lm_of(trigram);
   CHECK_WALK(lm, {"a", -0.25, 2}, {"b", -0.12, 3}, {"</s>", -0.22, 3});
-  /* a after `<s> a`: bow(<s> a) + bow(a) + p(a); then `a` is the history. */
+  /* a after `<s> a`: bow(<s> a) + bow(a) + p(a). Then the history is `a`. */
   CHECK_WALK(lm, {"a", -0.25, 2}, {"a", -0.05 - 0.2 - 0.5, 1}, {"b", -0.35, 2},
              {"c", -0.15 - 0.45, 2}, {"a", -0.65, 2}, {"</s>", -0.4 - 0.2 - 1.0, 1});
   CHECK_WALK(lm, {"b", -0.1 - 0.6, 1}, {"</s>", -0.55, 2});
-  /* `c` carries no back-off weight (column missing: 0) but is a context. */
+  /* `c` has no back-off weight (a missing column means 0) but is a context. */
   CHECK_WALK(lm, {"c", -0.1 - 0.7, 1}, {"b", -0.6, 1}, {"c", -0.45, 2});
   CHECK_WALK(lm, {"nothing", -0.1 - 2.0, 1}, {"<unk>", -2.0, 1}, {"<s>", -2.0, 1},
              {"</s>", -1.0, 1});
@@ -55,12 +55,11 @@ static void test_hand(void **unused) {
   assert_int_equal(info.num_ngrams[3], 2);
   assert_int_equal(info.num_words, 3);
   assert_true(info.has_unk);
-  assert_int_equal(
-      info.num_states,
-      1 + 4 +
-          3); /* empty; <s> a b c; `<s> a`, `a b`, `c a`, but not `b c`: no context, no back-off */
+  assert_int_equal(info.num_states,
+                   1 + 4 + 3); /* the empty history; <s> a b c; `<s> a`, `a b`, `c a`; not `b c`,
+                                  which is no context and has no back-off */
   assert_int_equal(info.num_arcs,
-                   4 + 4 + 1); /* unigrams a b c <unk>, bigrams but `b </s>`, `<s> a b` */
+                   4 + 4 + 1); /* unigrams a b c <unk>; all bigrams except `b </s>`; `<s> a b` */
   assert_int_equal(info.bos, 1);
   assert_int_equal(wf_symbols_find(wf_lm_words(lm), "<eps>"), 0);
   assert_true(wf_lm_knows(lm, label(lm, "a")));
@@ -72,7 +71,8 @@ static void test_hand(void **unused) {
   wf_lm_free(lm);
 }
 
-/* Without <unk>: no probability. Float32 costs are -ln(10) log10p rounded once. */
+/* A model without <unk>: unknown words have no probability. Float32 costs are -ln(10) log10 p,
+ * rounded once. */
 static void test_no_unk(void **unused) {
   (void)unused;
   wf_lm *lm = lm_of(
@@ -85,15 +85,15 @@ static void test_no_unk(void **unused) {
   assert_int_equal(order, 0);
   assert_true(wf_lm_step(lm, 0, label(lm, "a"), &next, NULL) == (float)(0.3010300 * ln10));
   assert_true(wf_lm_final(lm, next, &order) == (float)(0.125 * ln10));
-  assert_true(
-      isinf(wf_lm_step(lm, 0, label(lm, "z"), &next, &order))); /* probability zero, but known */
+  assert_true(isinf(
+      wf_lm_step(lm, 0, label(lm, "z"), &next, &order))); /* probability zero, but a known word */
   assert_int_equal(order, 1);
   assert_true(wf_lm_knows(lm, label(lm, "z")));
   assert_true(isinf(wf_lm_step(lm, 12345, label(lm, "a"), &next, &order)));
   wf_lm_free(lm);
 }
 
-static void test_refused_and_positive(void **unused) {
+static void test_invalid_ngrams_and_positive_values(void **unused) {
   (void)unused;
   wf_error err = {0};
   wf_arpa_stats stats;
@@ -112,9 +112,9 @@ static void test_refused_and_positive(void **unused) {
   wf_lm_free(lm);
 }
 
-/* `a b c` and `a b </s>` without `a b`; `b d c a` without `b d` and `b d c`: contexts appear at
- * their backed-off probability. */
-static void test_created(void **unused) {
+/* `a b c` and `a b </s>` without `a b`; `b d c a` without `b d` and `b d c`. The missing contexts
+ * are created with their backed-off probability. */
+static void test_missing_contexts_are_created(void **unused) {
   (void)unused;
   wf_error err = {0};
   wf_arpa_stats stats;
@@ -134,9 +134,9 @@ static void test_created(void **unused) {
   wf_lm_free(lm);
 }
 
-/* A context that exists only as a suffix: `a b` is no n-gram and no context, so after `x a b` the
- * history is `b`. */
-static void test_dropped_context(void **unused) {
+/* A context that exists only as a suffix: `a b` is neither an n-gram nor a context, so after `x a
+ * b` the history is `b`. */
+static void test_context_that_is_only_a_suffix(void **unused) {
   (void)unused;
   wf_lm *lm = lm_of(
       "\\data\\\nngram 1=5\nngram 2=3\nngram 3=1\n\\1-grams:\n-99 <s>\n-1 </s>\n-0.5 a -0.1\n-0.6 "
@@ -197,8 +197,8 @@ static void test_oov(void **unused) {
   assert_int_equal(read_text(oov_lm, words, &options, &lm, NULL, &err), WF_ERR_FORMAT);
   assert_non_null(strstr(err.message, ":9: 'b' is not in the word table"));
   wf_symbols_free(words);
-  /* A table without <unk>: skipped; yet unknown words cost what the model's own <unk> does, which
-   * has no arc in the acceptor. */
+  /* With a table without <unk> the n-grams of unknown words are skipped. Unknown words still cost
+   * what the model's <unk> costs, which has no arc in the acceptor. */
   static const char *const without[] = {"<eps>", "c", "a", "</s>"};
   words = symbols_of(without, 4);
   assert_ok(read_text(oov_lm, words, NULL, &lm, &stats, &err));
@@ -214,7 +214,7 @@ static void test_oov(void **unused) {
   assert_true(info.has_unk);
   assert_ok(wf_lm_to_fst(lm, NULL, &fst, &err));
   wf_fst_view view = wf_fst_get_view(fst);
-  assert_int_equal(view.num_states, 4); /* empty, <s>, a, c: the history <unk> cannot be reached */
+  assert_int_equal(view.num_states, 4); /* empty, <s>, a, c; the history <unk> cannot be reached */
   for (uint64_t i = 0; i < view.num_arcs; i++)
     assert_true(view.arcs[i].ilabel == 0 || view.arcs[i].ilabel == 3 || view.arcs[i].ilabel == 6);
   wf_fst_free(fst);
@@ -242,8 +242,8 @@ static void test_symbols_options(void **unused) {
   wf_lm_free(lm);
 }
 
-/* Text, and what its message must hold. */
-static void test_bad(void **unused) {
+/* Malformed text, and a part of the expected message. */
+static void test_malformed_arpa(void **unused) {
   (void)unused;
 #define HEAD "\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-99 <s>\n-1 </s>\n"
 #define TWO HEAD "-0.5 a\n\n\\2-grams:\n"
@@ -315,7 +315,7 @@ static void test_bad(void **unused) {
   for (int k = 1; k <= 17; k++) sprintf(text + strlen(text), "ngram %d=1\n", k);
   assert_int_equal(read_text(text, NULL, NULL, &lm, NULL, &err), WF_ERR_LIMIT);
   assert_int_equal(wf_lm_read_arpa("/nowhere/lm", NULL, NULL, &lm, NULL, NULL, &err), WF_ERR_IO);
-  /* Labels that would index a huge array; a word that the table calls epsilon. */
+  /* Labels that would need a huge array; a word that is epsilon in the table. */
   wf_symbols *words;
   assert_ok(wf_symbols_create("words", &words, &err));
   assert_ok(wf_symbols_add(words, "a", 0, NULL, &err));
@@ -352,7 +352,7 @@ static void test_gzip_and_progress(void **unused) {
 
 /* --- random models against the definition ------------------------------------------------ */
 
-static void test_random(void **unused) {
+static void test_random_models(void **unused) {
   (void)unused;
   test_rng rng = {11};
   static model m;
@@ -374,7 +374,7 @@ static void test_random(void **unused) {
         if (!same || (!holes && got_order != order))
           fail_msg("round %d, sentence %d, word %d: log10p %g order %d, expected %g order %d",
                    round, i, at, got, got_order, want, order);
-        if (isinf(want)) break; /* OOV without <unk>: the history is lost */
+        if (isinf(want)) break; /* unknown word without <unk>: the history is lost */
       }
     }
     wf_lm_free(lm);
@@ -383,15 +383,15 @@ static void test_random(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_hand),
+      cmocka_unit_test(test_small_model_by_hand),
       cmocka_unit_test(test_no_unk),
-      cmocka_unit_test(test_refused_and_positive),
-      cmocka_unit_test(test_created),
+      cmocka_unit_test(test_invalid_ngrams_and_positive_values),
+      cmocka_unit_test(test_missing_contexts_are_created),
       cmocka_unit_test(test_oov),
-      cmocka_unit_test(test_dropped_context),
+      cmocka_unit_test(test_context_that_is_only_a_suffix),
       cmocka_unit_test(test_symbols_options),
-      cmocka_unit_test(test_bad),
-      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_malformed_arpa),
+      cmocka_unit_test(test_random_models),
       cmocka_unit_test(test_gzip_and_progress),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

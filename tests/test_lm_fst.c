@@ -1,10 +1,10 @@
-/* test_lm_fst.c - grammar acceptors of language models: back-off as a free choice against all
- * choices there are, back-off as failure against the exact model, by a walk over the arcs and by
- * composition. */
+/* test_lm_fst.c - grammar acceptors of language models. Back-off by epsilon is compared with the
+ * minimum over all choices. Back-off by failure arcs is compared with the exact model, by a walk
+ * over the arcs and by composition. */
 #include "lm_model.h"
 
-/* Least cost of ending the sentence words[at ..] from a history, with every back-off a free choice.
- * log10, negated. */
+/* The least cost of the sentence end words[at ..] after a history, where every back-off is
+ * optional. log10, negated. */
 static double best(const model *m, const int *history, int size, const int *words, int left) {
   double bow = 0, least = INFINITY;
   for (int first = size > m->order - 1 ? size - (m->order - 1) : 0; first <= size; first++) {
@@ -28,8 +28,8 @@ static bool relax(double *cost, double value) {
   return true;
 }
 
-/* Cost of the best path of an acceptor for the words, back-off arcs (label `backoff`) being free.
- */
+/* Cost of the acceptor's best path for the words, where back-off arcs (label `backoff`) are
+ * optional. */
 static double best_path(const wf_fst *fst, const int32_t *labels, int size, int32_t backoff) {
   wf_fst_view view = wf_fst_get_view(fst);
   double *now = malloc(view.num_states * sizeof *now),
@@ -57,7 +57,7 @@ static double best_path(const wf_fst *fst, const int32_t *labels, int size, int3
   return least;
 }
 
-/* The one path that takes a back-off arc only where the word has no arc. */
+/* Cost of the path that takes a back-off arc only if the state has no arc with the word. */
 static double failure_path(const wf_fst *fst, const int32_t *labels, int size, int32_t backoff) {
   wf_fst_view view = wf_fst_get_view(fst);
   uint64_t state = (uint64_t)view.start;
@@ -139,7 +139,7 @@ static void test_to_fst(void **unused) {
       for (int at = 0; at < size; at++) {
         labels[at] = label(lm, names[words[at + 1]]);
         exact += wf_lm_step(lm, state, labels[at], &state, NULL);
-        if (labels[at] < 0) labels[at] = 40; /* no <unk> in this model: no arc */
+        if (labels[at] < 0) labels[at] = 40; /* without <unk> in the model, no arc */
       }
       exact += wf_lm_final(lm, state, NULL);
       double free_choice = best(&m, words, 1, words + 1, size) * ln10;
@@ -184,7 +184,7 @@ static void test_to_fst_options(void **unused) {
       assert_int_equal(view.arcs[i].ilabel, view.arcs[i].olabel);
     }
     assert_int_equal(unks, 1 - drop);
-    assert_int_equal(view.num_states, 7); /* `c a` can only back off */
+    assert_int_equal(view.num_states, 7); /* `c a` can only back off, so it has no state */
     assert_true(wf_fst_isymbols(fst) == wf_lm_words(lm));
     wf_fst_free(fst);
   }

@@ -1,9 +1,11 @@
-/* test_lm_prune.c - pruning against its definitions, on models small enough to sum over every word.
+/* test_lm_prune.c - pruning compared with its definitions, on models small enough to sum over every
+ * word.
  *
- * Models are brought to sum to 1 by wf_lm_prune itself (which a test of its own checks), written as
- * ARPA text, and read by the few lines here into a list of n-grams; the worth of each is worked out
- * from that list by taking the n-gram out, making the weight of its history anew, and summing p
- * ln(p / p') over all words. Nothing is shared with the library but the ARPA text. */
+ * Models are first normalized (probabilities sum to 1) by wf_lm_prune itself, which another test
+ * checks. They are written as ARPA text, and the small parser here reads them into a list of
+ * n-grams. The worth of an n-gram is computed from that list: remove the n-gram, recompute the
+ * back-off weight of its history, and sum p ln(p / p') over all words. Only the ARPA text is shared
+ * with the library. */
 #include "lm/lm_prune.h"
 #include "lm_model.h"
 
@@ -40,7 +42,7 @@ static void parse_arpa(const char *text, model *m) {
   }
 }
 
-/* What the library makes of a model with these options. */
+/* Runs the library's pruning with these options and parses the result. */
 static void prune_to(const wf_lm *lm, const wf_symbols *vocabulary,
                      const wf_lm_prune_options *options, model *m, wf_lm_prune_stats *stats) {
   wf_error err = {0};
@@ -77,7 +79,8 @@ static double marginal(const model *m, const int *history, int size) {
   return p;
 }
 
-/* exp(p(h) sum over all words of p ln(p / p')) - 1, p' being the model without gram number g. */
+/* exp(p(h) sum over all words of p ln(p / p')) - 1, where p' is the model without n-gram number g.
+ */
 static double worth_by_definition(const model *m, int g) {
   static model without;
   const struct gram *gram = &m->grams[g];
@@ -120,7 +123,7 @@ static bool is_context_of(const struct gram *a, const struct gram *b) {
   return a->size < b->size && memcmp(a->word, b->word, (size_t)a->size * sizeof(int)) == 0;
 }
 
-/* value[g]: the largest worth of an n-gram that g is the beginning of. */
+/* value[g]: the largest worth of g and of the n-grams that begin with g. */
 static void values_by_definition(const model *m, bool entropy, double *value) {
   static double own[MAX_NGRAMS];
   for (int g = 0; g < m->size; g++)
@@ -141,7 +144,8 @@ static int compare_doubles(const void *a, const void *b) {
 
 /* --- tests ------------------------------------------------------------------------------- */
 
-/* After every history, of n-grams or not, the probabilities of all words sum to 1: queries only. */
+/* After every history, whether an n-gram or not, the probabilities of all words sum to 1. Uses
+ * queries only. */
 static void check_sums(const model *m, const wf_lm *lm, test_rng *rng) {
   for (int i = 0; i < 40; i++) {
     int words[8], size = random_sentence(m, rng, words, 7);
@@ -156,8 +160,8 @@ static void check_sums(const model *m, const wf_lm *lm, test_rng *rng) {
   }
 }
 
-/* Every n-gram of `small` is in `large`, with its probability unless histories were scaled;
- * contexts are there. */
+/* Every n-gram of `small` is in `large`, with the same probability if same_p. All contexts are
+ * present. */
 static void check_contained(const model *small, const model *large, bool same_p) {
   for (int i = 0; i < small->size; i++) {
     const struct gram *gram = &small->grams[i], *there = find(large, gram->word, gram->size);
@@ -175,7 +179,7 @@ static wf_lm *normalized(const wf_lm *lm) {
   return out;
 }
 
-/* A threshold between two neighbouring values keeps just the n-grams above it. */
+/* A threshold between two neighbouring values keeps exactly the n-grams above it. */
 static void check_threshold(const wf_lm *lm, const model *m, const double *value, double threshold,
                             bool entropy) {
   static model small;
@@ -191,8 +195,8 @@ static void check_threshold(const wf_lm *lm, const model *m, const double *value
     const struct gram *gram = &m->grams[g];
     bool kept = find(&small, gram->word, gram->size) != NULL;
     if (kept != (value[g] >= threshold))
-      fail_msg("an n-gram of order %d worth %g is %s at %g", gram->size, value[g],
-               kept ? "kept" : "gone", threshold);
+      fail_msg("an n-gram of order %d and worth %g is %s at threshold %g", gram->size, value[g],
+               kept ? "kept" : "pruned", threshold);
     if (kept && gram->size > 1 && value[g] < least[gram->size]) least[gram->size] = value[g];
   }
   for (int k = 2; k <= m->order; k++)
@@ -203,7 +207,7 @@ static void check_threshold(const wf_lm *lm, const model *m, const double *value
   check_contained(&small, m, stats.num_scaled == 0);
 }
 
-static void test_definition(void **unused) {
+static void test_thresholds_by_definition(void **unused) {
   (void)unused;
   test_rng rng = {21};
   static model m;
@@ -219,7 +223,7 @@ static void test_definition(void **unused) {
       values_by_definition(&m, entropy == 1, value);
       memcpy(sorted, value, sizeof value);
       qsort(sorted, (size_t)m.size, sizeof *sorted, compare_doubles);
-      for (int i = 1; i < m.size; i++) { /* where the gap is wider than rounding */
+      for (int i = 1; i < m.size; i++) { /* only where the gap is larger than rounding errors */
         if (sorted[i - 1] < 1e-5 || isinf(sorted[i]) || sorted[i] < 1.01 * sorted[i - 1]) continue;
         check_threshold(lm, &m, value, sqrt(sorted[i - 1] * sorted[i]), entropy == 1);
         thresholds++;
@@ -239,9 +243,9 @@ static int count(const model *m, int k) {
   return num;
 }
 
-/* Limits: never more; exactly as many where no other limit plays in; the most valuable stay;
- * contained and summing to 1. */
-static void test_limits(void **unused) {
+/* Limits are never exceeded. They are met exactly if no other limit applies. The most valuable
+ * n-grams stay. The result is contained in the input and sums to 1. */
+static void test_ngram_limits(void **unused) {
   (void)unused;
   wf_error err = {0};
   test_rng rng = {22};
@@ -284,7 +288,7 @@ static void test_limits(void **unused) {
         if (!there && value[g] > gone) gone = value[g];
       }
       if (gone > kept * 1.001 + 1e-6)
-        fail_msg("n-grams worth %g are gone and worth %g kept", gone, kept);
+        fail_msg("n-grams of worth %g are pruned, and of worth %g kept", gone, kept);
     }
     wf_lm *again;
     assert_ok(wf_lm_prune(lm, NULL, &options, &again, NULL, NULL, &err));
@@ -295,9 +299,9 @@ static void test_limits(void **unused) {
   }
 }
 
-/* Words: the most likely, or those of a list; their unigrams keep their proportions; what was read
- * is what was written. */
-static void test_words(void **unused) {
+/* Vocabulary: the most likely words, or the words of a list. Their unigrams keep their proportions.
+ * Reading a written model gives the same model. */
+static void test_vocabulary_limits(void **unused) {
   (void)unused;
   wf_error err = {0};
   test_rng rng = {23};
@@ -342,8 +346,8 @@ static void test_words(void **unused) {
   }
 }
 
-/* A written model, read again, answers as before; labels are those of the table. */
-static void test_written(void **unused) {
+/* A written model that is read again gives the same costs. Its labels are those of the table. */
+static void test_written_model_is_the_same(void **unused) {
   (void)unused;
   wf_error err = {0};
   test_rng rng = {24};
@@ -371,7 +375,7 @@ static void test_written(void **unused) {
   }
 }
 
-static void test_cut(void **unused) {
+static void test_selection_of_the_n_largest(void **unused) {
   (void)unused;
   test_rng rng = {25};
   for (int round = 0; round < 2000; round++) {
@@ -414,7 +418,8 @@ static void test_bad_options(void **unused) {
   assert_non_null(strstr(err.message, "no word"));
   wf_symbols_free(none);
   wf_lm_prune_options_init(&options);
-  options.max_ngrams = ",1"; /* a limit for one order only; min_order protects from it */
+  options.max_ngrams =
+      ",1"; /* a limit for order 1 only; min_order protects those n-grams from it */
   wf_lm_info info;
   wf_lm_info_init(&info);
   for (int min_order = 3; min_order <= 4; min_order++) {
@@ -430,9 +435,12 @@ static void test_bad_options(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cut),     cmocka_unit_test(test_definition),
-      cmocka_unit_test(test_limits),  cmocka_unit_test(test_words),
-      cmocka_unit_test(test_written), cmocka_unit_test(test_bad_options),
+      cmocka_unit_test(test_selection_of_the_n_largest),
+      cmocka_unit_test(test_thresholds_by_definition),
+      cmocka_unit_test(test_ngram_limits),
+      cmocka_unit_test(test_vocabulary_limits),
+      cmocka_unit_test(test_written_model_is_the_same),
+      cmocka_unit_test(test_bad_options),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

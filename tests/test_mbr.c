@@ -1,5 +1,5 @@
-/* test_mbr.c - posteriors, minimum Bayes risk, oracle and statistics against the list of all paths.
- */
+/* test_mbr.c - posteriors, minimum Bayes risk, oracle and statistics, compared with a list of all
+ * paths. */
 #include "lattice/compact_lattice.h"
 #include "lattice_paths.h"
 
@@ -7,7 +7,7 @@ enum { MAX_PATHS = 20000 };
 
 static double cost_of(const test_lattice_path *path) { return path->graph + path->acoustic; }
 
-/* Probabilities of the paths, sum 1. */
+/* Probabilities of the paths; they sum to 1. */
 static double *probabilities(const test_lattice_paths *paths, double *total) {
   double *p = malloc((paths->size + 1) * sizeof *p), sum = 0;
   for (size_t i = 0; i < paths->size; i++) sum += p[i] = exp(-cost_of(&paths->paths[i]));
@@ -40,8 +40,8 @@ static double expected_errors(const int32_t *words, int count, const test_lattic
   return sum;
 }
 
-/* Every path by itself, apart from the first on: then the recursion for the edit distance is exact.
- */
+/* A lattice in which paths share only the start state. Then the recursion for the edit distance is
+ * exact. */
 static wf_compact_lattice *unfolded(const test_lattice_paths *paths) {
   wf_error err = {0};
   wf__compact_arrays arrays = {0};
@@ -105,9 +105,9 @@ static int words_of(const wf_mbr_result *result, int32_t *out) {
   return (int)result->num_words;
 }
 
-/* Where paths do not meet, the risk is the expected number of errors; no round makes it worse; and
- * what is found is close to the best of all paths' words (the search ends where no single place can
- * be improved, so not always at the best). */
+/* If paths do not meet, the risk equals the expected number of errors and no iteration increases
+ * it. The result is close to the best of all paths' words. It need not be the best, because the
+ * search stops when no single position can be improved. */
 static void test_exact_risk(void **state) {
   (void)state;
   wf_error err = {0};
@@ -130,7 +130,7 @@ static void test_exact_risk(void **state) {
       assert_int_equal(first->num_rounds, 1);
       double start = expected_errors(words, words_of(first, words), &paths, p);
       test_assert_close(first->risk, start, 1e-3);
-      for (size_t k = 0; k < paths.size; k += 7) { /* any words, not only the best path's */
+      for (size_t k = 0; k < paths.size; k += 7) { /* any word sequence, not only the best path's */
         wf_mbr_result *other;
         const test_lattice_path *path = &paths.paths[k];
         assert_ok(wf_compact_lattice_mbr(tree, path->words, (size_t)path->num_words, &options,
@@ -165,9 +165,9 @@ static void test_exact_risk(void **state) {
              compared, better_than_best, gained, beaten, missed);
 }
 
-/* On the lattice itself the risk is a bound, and the words are seldom worse than the best path's.
- */
-static void test_bound(void **state) {
+/* On the original lattice the risk is an upper bound. The words are seldom worse than those of the
+ * best path. */
+static void test_risk_is_an_upper_bound(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {7};
@@ -194,7 +194,7 @@ static void test_bound(void **state) {
     size_t best = 0;
     for (size_t k = 1; k < paths.size; k++)
       best = cost_of(&paths.paths[k]) < cost_of(&paths.paths[best]) ? k : best;
-    bool is_best = false; /* of equal cost may be several */
+    bool is_best = false; /* several may have equal cost */
     for (size_t k = 0; k < paths.size; k++)
       is_best = is_best || (cost_of(&paths.paths[k]) <= cost_of(&paths.paths[best]) &&
                             distance(paths.paths[k].words, paths.paths[k].num_words, words,
@@ -213,8 +213,8 @@ static void test_bound(void **state) {
     fail_msg("%d compared, %d worse, %d better", compared, worse, better);
 }
 
-/* Paths through each arc, by the same walk as test_paths_of_compact: in order of final state first,
- * then arcs. */
+/* Masses of paths through each arc, by the same walk as test_paths_of_compact: the final weight
+ * first, then the arcs. */
 struct mass {
   const wf_compact_lattice_view *view;
   double *arcs, *finals;
@@ -239,7 +239,7 @@ static void walk(struct mass *mass, uint64_t s, int depth, double cost) {
   }
 }
 
-static void test_posteriors(void **state) {
+static void test_arc_posteriors(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {1};
@@ -270,7 +270,7 @@ static void test_posteriors(void **state) {
     test_assert_close(stats.best_cost, best, 1e-9);
     test_assert_close(stats.total_cost, total, 1e-9);
     test_assert_close(stats.log_paths, log((double)paths.size), 1e-9);
-    if (i % 2 == 1) { /* all paths have all frames */
+    if (i % 2 == 1) { /* all paths have the same number of frames */
       uint64_t labels = 0;
       for (uint64_t a = 0; a < view.num_arcs; a++) labels += view.arcs[a].weight.num_labels;
       assert_int_equal(stats.num_frames, shape.num_frames);
@@ -286,7 +286,7 @@ static void test_posteriors(void **state) {
   }
 }
 
-static void test_oracle(void **state) {
+static void test_oracle_errors(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {8};
@@ -298,7 +298,7 @@ static void test_oracle(void **state) {
     int32_t reference[12], *words;
     int count = (int)test_below(&rng, 8), least = 1000;
     for (int k = 0; k < count; k++) reference[k] = 1 + (int32_t)test_below(&rng, 4);
-    if (i % 3 == 0) { /* one that is in the lattice, perhaps with an error */
+    if (i % 3 == 0) { /* a word sequence of the lattice, sometimes with an error */
       const test_lattice_path *path = &paths.paths[test_below(&rng, (uint32_t)paths.size)];
       count = path->num_words > 11 ? 11 : path->num_words;
       memcpy(reference, path->words, (size_t)count * sizeof *reference);
@@ -362,8 +362,8 @@ static void test_odd_lattices(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_exact_risk),   cmocka_unit_test(test_bound),
-      cmocka_unit_test(test_posteriors),   cmocka_unit_test(test_oracle),
+      cmocka_unit_test(test_exact_risk),     cmocka_unit_test(test_risk_is_an_upper_bound),
+      cmocka_unit_test(test_arc_posteriors), cmocka_unit_test(test_oracle_errors),
       cmocka_unit_test(test_odd_lattices),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,17 @@
-/* test_minimize.c - minimization: same relation, as few states as a naive quadratic minimization
- * finds, and as OpenFst's fstminimize. */
+/* test_minimize.c - minimization keeps the relation. The number of states equals that of a naive
+ * quadratic minimization and that of OpenFst's fstminimize. */
 #include "fstops/minimize_partition.h"
 #include "testing.h"
 
 static wf_error err;
 
-/* A deterministic fst that unfolds `core` random states into `n`: state s acts as s % core, up to
- * where its arcs lead. */
+/* A deterministic fst in which `core` random states are unfolded into `n`. State s is equivalent to
+ * state s % core, up to the copies that its arcs lead to. */
 struct unfolded {
   uint32_t n, core;
   int32_t num_ilabels, num_olabels;
   bool acyclic, acceptor, weighted,
-      two_outputs; /* two_outputs: two arcs a label, distinguished by their output */
+      two_outputs; /* two arcs for each label, distinguished by their output */
   wf_semiring semiring;
 };
 
@@ -23,7 +23,8 @@ static wf_fst *make_unfolded(test_rng *rng, const struct unfolded *shape) {
   assert_ok(wf_builder_add_states(builder, shape->n, NULL, &err));
   assert_ok(wf_builder_set_start(builder, 0, &err));
   for (uint32_t s = 0; s < shape->n; s++) {
-    test_rng own = {seed + s % shape->core * 1000003u}; /* the same draws for all that act alike */
+    test_rng own = {seed +
+                    s % shape->core * 1000003u}; /* the same draws for all equivalent states */
     bool last = shape->acyclic ? s + shape->core >= shape->n : s % shape->core == 0;
     if (test_unit(&own) < 0.4f || last)
       assert_ok(wf_builder_set_final(builder, s,
@@ -37,7 +38,7 @@ static wf_fst *make_unfolded(test_rng *rng, const struct unfolded *shape) {
                       .weight = shape->weighted             ? 0.5f + (float)test_below(&own, 3) / 2
                                 : shape->semiring == WF_LOG ? 2
                                                             : 0};
-        if (shape->semiring == WF_LOG) arc.weight += 1.5f; /* so that sums over cycles exist */
+        if (shape->semiring == WF_LOG) arc.weight += 1.5f; /* so that sums over cycles converge */
         if (!shape->acceptor)
           arc.olabel = copy + (shape->two_outputs
                                    ? 1
@@ -63,8 +64,8 @@ static double plus(wf_semiring semiring, double a, double b) {
   return (a < b ? a : b) - log1p(exp(-fabs(a - b)));
 }
 
-/* Number of classes of states distinguished by strings: rounds of comparing every state with every
- * other. Costs after pushing, by definition. */
+/* Number of equivalence classes of states: compares every pair of states in rounds until nothing
+ * changes. Costs after pushing, by definition. */
 static uint32_t naive_classes(const wf_fst *fst, bool push) {
   wf_fst_view view = wf_fst_get_view(fst);
   uint64_t n = view.num_states;
@@ -123,7 +124,7 @@ static void same_relation(const wf_fst *a, const wf_fst *b, int max_arcs, double
 
 static int g_shrunk;
 
-static void test_small(void **unused) {
+static void test_number_of_states(void **unused) {
   test_rng rng = {11};
   for (int i = 0; i < 600; i++) {
     struct unfolded shape = {.core = 1 + test_below(&rng, 6),
@@ -142,7 +143,7 @@ static void test_small(void **unused) {
     assert_ok(wf_minimize(fst, &o, &result, &err));
     uint64_t n = wf_fst_get_view(result).num_states, most = naive_classes(fst, o.push_weights);
     if (n != most)
-      fail_msg("case %d: %llu states, not %llu", i, (unsigned long long)n,
+      fail_msg("case %d: %llu states, expected %llu", i, (unsigned long long)n,
                (unsigned long long)most);
     if (n < wf_fst_get_view(fst).num_states) g_shrunk++;
     same_relation(fst, result, shape.two_outputs ? 5 : 7, 1e-3);
@@ -152,8 +153,8 @@ static void test_small(void **unused) {
   assert_true(g_shrunk > 200);
 }
 
-/* Any fst, also with several arcs of one label: never larger, same relation. Without allow_nondet:
- * refused exactly when it is not deterministic. */
+/* Any fst, including several arcs of one label at a state. The result is never larger and has the
+ * same relation. Without allow_nondet the call fails exactly if the fst is not deterministic. */
 static void test_nondeterministic(void **unused) {
   test_rng rng = {12};
   int refused = 0, shrunk = 0;
@@ -197,9 +198,9 @@ static void test_nondeterministic(void **unused) {
   assert_true(refused > 100 && shrunk > 50);
 }
 
-/* Cyclic and not deterministic, log semiring: two ways of equal cost must not become one. Costs of
- * 1, 11, 111 ... summed over all paths. */
-static void test_nondeterministic_multiplicity(void **unused) {
+/* Cyclic and nondeterministic, in the log semiring: two paths of equal cost must not become one.
+ * Paths of costs 1, 11, 111, ... are summed. */
+static void test_nondeterministic_path_sums(void **unused) {
   wf_fst *fst = test_fst_of(WF_LOG, "0 1 1 1 1;0 2 1 1 1;1 0 1 1 1;2 0 1 1 1;0 0 2 2 3;0"), *result;
   wf_minimize_options o;
   wf_minimize_options_init(&o);
@@ -284,17 +285,17 @@ static void test_openfst(void **unused) {
           "%s > %s",
           in, codex, codex, theirs);
     uint64_t a = states_of(ours), b = states_of(theirs);
-    /* OpenFst adds a start state for the total cost when something leads back to the start; ours
-     * does not need to. */
+    /* OpenFst adds a start state for the total cost if an arc leads back to the start. Ours does
+     * not need to. */
     bool extra = o.push_weights && start_entered(result) && shape.weighted;
     if (a > b || (b != a && o.encode_labels && (shape.semiring == WF_TROPICAL || shape.acyclic) &&
                   !(extra && b == a + 1) && !start_entered(result)))
       fail_msg("case %d: %d states, OpenFst %d", i, (int)a, (int)b);
-    /* In the log semiring OpenFst's distances round cycles are too rough to compare with: there
-     * ours must be equivalent to the input. */
+    /* In the log semiring OpenFst's distances on cycles are too inaccurate to compare state counts.
+     * There our result must be equivalent to the input. */
     if (shape.acceptor && shape.semiring == WF_TROPICAL && !extra)
       test_shell("fstequivalent --delta=0.02 %s %s", ours, theirs);
-    /* (fstequivalent itself pushes, and takes the epsilon arc that this may add at the start for a
+    /* (fstequivalent itself pushes, and reports the epsilon arc that this may add at the start as a
      * difference.) */
     bool alike = start_entered(result) == start_entered(fst);
     if (shape.acceptor && shape.semiring == WF_TROPICAL && alike)
@@ -313,10 +314,8 @@ static void test_openfst(void **unused) {
   }
 }
 
-/* Long chains are the worst case of refinement by rounds: a ring of n states whose marks repeat
- * every `period` folds to that. */
-/* Rounds against refinement by halves: the same classes, whether rounds reach the end or stop
- * early. `chain` states in a row make rounds stop. */
+/* Refinement by rounds and refinement by halves (Hopcroft) give the same classes, whether rounds
+ * reach the end or stop early. A chain of `chain` states makes rounds stop early. */
 static bool same_classes_both_ways(test_rng *rng, wf__pool *pool, uint32_t num_random,
                                    uint32_t chain, int32_t num_symbols) {
   wf_builder *builder;
@@ -340,7 +339,7 @@ static bool same_classes_both_ways(test_rng *rng, wf__pool *pool, uint32_t num_r
     }
   }
   initial[0] = 0;
-  initial[n - 1] = 1; /* classes are dense */
+  initial[n - 1] = 1; /* classes are numbered without gaps */
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   wf_builder_free(builder);
   wf_fst_view view = wf_fst_get_view(fst);
@@ -362,9 +361,8 @@ static bool same_classes_both_ways(test_rng *rng, wf__pool *pool, uint32_t num_r
     assert_ok(wf__partition_refine(&graph, by_rounds, &num_rounds, &err));
   }
   assert_int_equal(num_rounds, num_halves);
-  uint32_t *partner = calloc(
-      num_halves,
-      sizeof *partner); /* as many classes, and each inside one of the other: the same ones */
+  uint32_t *partner = calloc(num_halves, sizeof *partner); /* as many classes, each inside a class
+                                                              of the other, so they are the same */
   for (uint32_t s = 0; s < n; s++) {
     assert_true(partner[by_halves[s]] == 0 || partner[by_halves[s]] == by_rounds[s] + 1);
     partner[by_halves[s]] = by_rounds[s] + 1;
@@ -374,7 +372,7 @@ static bool same_classes_both_ways(test_rng *rng, wf__pool *pool, uint32_t num_r
   return complete;
 }
 
-static void test_partitions(void **unused) {
+static void test_partition_refinements_agree(void **unused) {
   test_rng rng = {77};
   int complete = 0, early = 0;
   wf__pool *pool;
@@ -392,6 +390,8 @@ static void test_partitions(void **unused) {
   assert_true(complete > 200 && early > 80);
 }
 
+/* A ring of n states whose finality repeats every `period` states minimizes to `period` states.
+ * Long chains are the worst case of refinement by rounds. */
 static void test_long_ring(void **unused) {
   wf_builder *builder;
   wf_fst *fst, *result;
@@ -414,13 +414,13 @@ static void test_long_ring(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small),
+      cmocka_unit_test(test_number_of_states),
       cmocka_unit_test(test_nondeterministic),
-      cmocka_unit_test(test_nondeterministic_multiplicity),
+      cmocka_unit_test(test_nondeterministic_path_sums),
       cmocka_unit_test(test_output_labels),
       cmocka_unit_test(test_openfst),
       cmocka_unit_test(test_long_ring),
-      cmocka_unit_test(test_partitions),
+      cmocka_unit_test(test_partition_refinements_agree),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

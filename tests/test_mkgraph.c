@@ -1,10 +1,10 @@
-/* test_mkgraph.c - the graph pipeline against a direct computation that builds no transducer.
+/* test_mkgraph.c - the graph pipeline compared with a direct computation that builds no transducer.
  *
- * For random lexicons, language models and frame strings x: the cost of the best path of the graph
- * for x is the minimum, over word sequences W and pronunciations that make the tokens y, of
+ * For random lexicons, language models and frame strings x: the cost of the graph's best path for x
+ * is the minimum, over word sequences W and pronunciations that give the tokens y, of
  *     cost of x as y in the topology (0 or impossible)  -  ln P(pronunciations)  +  cost of W in
  *     the LM  (+ silences).
- * The LM is held by the test as a table and asked with or without free back-off; the graph goes
+ * The test holds the LM as a table and queries it with or without optional back-off. The graph goes
  * through every step of the library. */
 #include "testing.h"
 
@@ -15,7 +15,7 @@
 enum { CORRECT, COMPACT, MINIMAL, EESEN };
 enum { MAX_FRAMES = 6, NUM_WORDS = 3, MAX_PRONS = 5, NUM_LABELS = 4 /* blank, a, b, SIL */ };
 
-/* --- the little world: lexicon and LM ---------------------------------------------------- */
+/* --- the small random task: lexicon and LM ----------------------------------------------- */
 
 struct pron {
   int word, labels[3], size;
@@ -96,7 +96,7 @@ static const char *write_lexicon(const struct world *world) {
   return test_write_file("lexicon.txt", text, used);
 }
 
-/* Cost of word `w` (NUM_WORDS: the end) after `h`. */
+/* Cost of word `w` (NUM_WORDS: the sentence end) after `h`. */
 static double lm_cost(const struct world *world, int h, int w) {
   double backed_off = -log(10) * (world->backoff[h] + world->unigram[w]),
          explicit_cost = -log(10) * world->bigram[h][w];
@@ -106,8 +106,8 @@ static double lm_cost(const struct world *world, int h, int w) {
 
 /* --- the direct computation -------------------------------------------------------------- */
 
-/* Can the topology read x as the tokens y? Straight from the definitions in
- * docs/how-to/topologies.md. */
+/* Does the topology accept x as the tokens y? Follows the definitions in docs/how-to/topologies.md.
+ */
 static bool reads_as(int topology, const int *x, int frames, const int *y, int size) {
   int collapsed[MAX_FRAMES], num = 0;
   if (topology == CORRECT || topology == MINIMAL) {
@@ -115,7 +115,7 @@ static bool reads_as(int topology, const int *x, int frames, const int *y, int s
       if (x[i] != 1 && (topology == MINIMAL || i == 0 || x[i] != x[i - 1])) collapsed[num++] = x[i];
     return num == size && memcmp(collapsed, y, (size_t)size * sizeof *y) == 0;
   }
-  /* A block of one token per y; blanks between them. Blocks may touch. */
+  /* One block of frames for each token of y, with blanks between them. Blocks may be adjacent. */
   if (size == 0) {
     for (int i = 0; i < frames; i++)
       if (x[i] != 1) return false;
@@ -282,8 +282,8 @@ static void test_against_direct_computation(void **state) {
 
 /* --- even pushing ------------------------------------------------------------------------ */
 
-/* Probability that leaves a state; the final one counts as an arc to the start, whose potential the
- * final costs hold already. */
+/* The probability mass that leaves a state. The final weight counts as an arc to the start. The
+ * final costs already include the start's potential. */
 static double leaving(const wf_fst_view *view, uint64_t s) {
   double sum = view->final_cost[s] == INFINITY ? 0 : exp(-(double)view->final_cost[s]);
   for (uint64_t i = view->arc_off[s]; i < view->arc_off[s + 1]; i++)
@@ -338,9 +338,9 @@ static wf_lexicon *lexicon_of(const char *text) {
   return lexicon;
 }
 
-/* A grammar fst: X Y or nothing. Its table lacks #0; Z has no pronunciation, W is not in the
+/* A grammar fst: X Y or nothing. Its table lacks #0. Z has no pronunciation. W is not in the
  * grammar. */
-static void test_grammar(void **state) {
+static void test_grammar_fst(void **state) {
   wf_error err = {0};
   wf_symbols *words = table_of("<eps> 0\nX 1\nY 2\nZ 3\nW 4\n");
   wf_lexicon *lexicon = lexicon_of("X a\nY b\nW a b\nV b\n");
@@ -353,7 +353,7 @@ static void test_grammar(void **state) {
   parts.lexicon = lexicon;
   parts.grammar = grammar;
   assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err),
-                   WF_ERR_ARGUMENT); /* no word table anywhere */
+                   WF_ERR_ARGUMENT); /* no word table */
   parts.words = words;
   assert_ok(wf_ctc_graph_build(&parts, &options, &result, &err));
   assert_int_equal(result.lm_words_missing, 1);
@@ -365,7 +365,8 @@ static void test_grammar(void **state) {
   assert_true(fabs(test_best_cost(result.graph, NULL, (int[]){1, 1}, 2) - 1) < 1e-6);
   assert_true(test_best_cost(result.graph, NULL, (int[]){2, 2}, 2) == INFINITY);
   wf_ctc_graph_result_free(&result);
-  wf_fst *empty = test_fst_of(WF_TROPICAL, "0 1 3 3; 1 2 1 1; 2 0"); /* Z X: Z cannot be said */
+  wf_fst *empty =
+      test_fst_of(WF_TROPICAL, "0 1 3 3; 1 2 1 1; 2 0"); /* Z X: Z has no pronunciation */
   parts.grammar = empty;
   assert_int_equal(wf_ctc_graph_build(&parts, &options, &result, &err), WF_ERR_ARGUMENT);
   assert_non_null(strstr(err.message, "compose L o G"));
@@ -386,9 +387,9 @@ static void note_warning(void *user, wf_log_level level, const char *message) {
   if (level == WF_LOG_WARNING) snprintf(last, 256, "%s", message);
 }
 
-/* Half of the grammar's words are in the lexicon in another case, or one of many; letters beyond
- * ASCII, too. An LM has left such words out when it was read. */
-static void test_case(void **state) {
+/* Warns if half of the grammar's words, or one of many, are in the lexicon only in another case.
+ * Includes letters beyond ASCII. An LM drops such words when it is read. */
+static void test_warning_of_words_in_another_case(void **state) {
   static const struct {
     const char *lexicon, *message;
   } cases[] = {{"MARK a\nIS b\nÄRGER a b\nДОМ b a\n", NULL},
@@ -486,7 +487,7 @@ static void test_limits_and_cancelling(void **state) {
   wf_lexicon_free(lexicon);
 }
 
-/* --- the real thing ---------------------------------------------------------------------- */
+/* --- real models ------------------------------------------------------------------------- */
 
 static void build_real(const char *kind, int32_t topology, bool spell, const char *merges,
                        wf_ctc_graph_result *result) {
@@ -523,8 +524,8 @@ static void build_real(const char *kind, int32_t topology, bool spell, const cha
   wf_symbols_free(table);
 }
 
-/* A peer's tools made 61,636 states and 147,970 arcs of the same lexicon, LM and topology. */
-static void test_real_size(void **state) {
+/* Another toolkit built 61,636 states and 147,970 arcs from the same lexicon, LM and topology. */
+static void test_size_of_a_real_graph(void **state) {
   wf_ctc_graph_result result;
   build_real("phone", COMPACT, false, NULL, &result);
   wf_fst_view view = wf_fst_get_view(result.graph);
@@ -534,9 +535,9 @@ static void test_real_size(void **state) {
   wf_ctc_graph_result_free(&result);
 }
 
-/* With spelling the words of the LM are the lexicon: the same graph as from the lexicon file, but
- * for the names of words. */
-static void test_real_spelled(void **state) {
+/* With spelling, the words of the LM are the lexicon. The graph is the same as with the lexicon
+ * file, except for the names of words. */
+static void test_real_graph_by_spelling(void **state) {
   static const struct {
     const char *kind, *merges;
   } kinds[] = {{"char", NULL}, {"bpe", CTC_DIR "bpe_merges.txt"}};
@@ -563,11 +564,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_against_direct_computation),
       cmocka_unit_test(test_push_even),
-      cmocka_unit_test(test_grammar),
-      cmocka_unit_test(test_case),
+      cmocka_unit_test(test_grammar_fst),
+      cmocka_unit_test(test_warning_of_words_in_another_case),
       cmocka_unit_test(test_limits_and_cancelling),
-      cmocka_unit_test(test_real_size),
-      cmocka_unit_test(test_real_spelled),
+      cmocka_unit_test(test_size_of_a_real_graph),
+      cmocka_unit_test(test_real_graph_by_spelling),
   };
   return cmocka_run_group_tests(tests, NULL, free_tokens);
 }

@@ -1,5 +1,5 @@
-/* test_ngram_scorer.c - decoding with a large model on the fly against decoding graphs into which
- * the model was composed before: random models on random graphs, and real speech with graphs of a
+/* test_ngram_scorer.c - decoding with a large model on the fly, compared with decoding graphs into
+ * which the model was composed. Random models on random graphs, and real speech with graphs of a
  * small and of the large model. */
 #include "decode_tasks.h"
 #include "lm/wlm_read.h"
@@ -18,7 +18,7 @@ static void add_arc(wf_builder *builder, const wf_wlm *lm, const wf_symbols *wor
         builder, state, (wf_arc){arc.next, arc.cost, (int32_t)label, (int32_t)label}, &err));
 }
 
-/* The model's states, arcs and failure arcs, with the labels of `words`, by going through its
+/* The states, arcs and failure arcs of the model, with the labels of `words`, read from the model's
  * arrays. */
 static wf_fst *fst_of(const wf_wlm *lm, const wf_symbols *words, int32_t phi, float scale) {
   wf_error err = {0};
@@ -74,8 +74,8 @@ static wf_graph *compose_graph(const wf_fst *graph, const wf_wlm *lm, const wf_s
   assert_ok(wf_compose(graph, acceptor, &options, &fst, &err));
   if (wf_fst_get_view(fst).start >= 0) {
     assert_ok(wf_epsilons_last(fst, &ordered, &err));
-    wf_status status = wf_graph_create(
-        ordered, NULL, 0, &out, &err); /* costs of words may make a cycle of epsilons negative */
+    wf_status status = wf_graph_create(ordered, NULL, 0, &out,
+                                       &err); /* word costs may make an epsilon cycle negative */
     assert_true(status == WF_OK || status == WF_ERR_NEGATIVE_CYCLE);
     wf_fst_free(ordered);
   }
@@ -97,7 +97,7 @@ static wf_wlm *built(const char *arpa, const char *small, wf_wlm_options *option
 
 /* --- random graphs and models ------------------------------------------------------------ */
 
-/* Labels 1 .. 5 are words of the models; `e` is in a few models only. */
+/* Labels 1 .. 5 are words of the models. The word `e` is in a few models only. */
 static wf_symbols *random_words(void) {
   wf_error err = {0};
   wf_symbols *words;
@@ -107,7 +107,7 @@ static wf_symbols *random_words(void) {
   return words;
 }
 
-static void test_random(void **unused) {
+static void test_random_against_composed_graph(void **unused) {
   (void)unused;
   int compared = 0, worded = 0, differences = 0;
   wf_symbols *words = random_words();
@@ -133,7 +133,8 @@ static void test_random(void **unused) {
     struct decode_task task = test_random_task(seed); /* its words are 1 .. 4 */
     task.options.beam = 1e6f;
     task.options.max_active = task.options.max_tokens =
-        20000; /* more than there are: tables of a million cost ten times the search */
+        20000; /* more than occur; tables of a million tokens would take ten times the time of the
+                  search */
     float scale = seed % 5 == 0 ? 0.5f : 1;
     wf_ngram_scorer_options scorer_options;
     wf_ngram_scorer_options_init(&scorer_options);
@@ -149,7 +150,7 @@ static void test_random(void **unused) {
       struct decode_task whole = task;
       whole.graph = large.has_unk ? NULL
                                   : compose_graph(wf_graph_fst(task.graph), lm, words,
-                                                  scale); /* <unk> has no label to compose by */
+                                                  scale); /* <unk> has no label to compose with */
       if (whole.graph != NULL) expected = test_decode_alone(&whole);
       if (expected != NULL && expected->status == WF_OK && result->status == WF_OK) {
         bool final = !(result->flags & WF_RESULT_NOT_FINAL);
@@ -219,7 +220,7 @@ static void decode(const wf_graph *graph, const wf_scorer *scorer, const wf_scor
   wf_decoder_options_init(&options);
   options.beam = 16;
   options.max_active = options.max_tokens =
-      200000; /* more than there are: test_real looks at the flags */
+      200000; /* more than occur; test_real_speech checks the flags */
   options.acoustic_scale = 0.7f;
   options.num_threads = 1;
   options.lattice_beam = lattice_beam;
@@ -229,7 +230,7 @@ static void decode(const wf_graph *graph, const wf_scorer *scorer, const wf_scor
   wf_decoder_free(decoder);
 }
 
-/* --- lattices: old and new costs apart --------------------------------------------------- */
+/* --- lattices: old and new costs kept separate ------------------------------------------- */
 
 struct parts {
   double total, graph, acoustic, scorer;
@@ -243,8 +244,8 @@ static void take_better(struct parts *to, const struct parts *from, double graph
                          from->scorer + scorer};
 }
 
-/* Of the best path of a raw lattice that has these words: best[s * (size + 1) + k] is that to state
- * s with the first k of them. */
+/* Costs of the best path of a raw lattice with these words. best[s * (size + 1) + k] is the best
+ * path to state s with the first k words. */
 static struct parts best_of_words(wf_lattice_view raw, const int32_t *words, size_t size) {
   struct parts *best = malloc(raw.num_states * (size + 1) * sizeof *best),
                out = {.total = INFINITY};
@@ -269,7 +270,7 @@ static struct parts best_of_words(wf_lattice_view raw, const int32_t *words, siz
   return out;
 }
 
-/* Of the one path of a deterministic compact lattice that has these words. */
+/* Costs of the single path of a deterministic compact lattice with these words. */
 static struct parts parts_of_words(wf_compact_lattice_view lattice, const wf_scorer_costs *costs,
                                    const int32_t *words, size_t size) {
   struct parts out = {0};
@@ -290,7 +291,7 @@ static struct parts parts_of_words(wf_compact_lattice_view lattice, const wf_sco
   return out;
 }
 
-/* What the model says of a sentence. */
+/* The model's cost of a sentence. */
 static double model_cost(const wf_wlm *lm, const wf_symbols *words, const int32_t *labels,
                          size_t size) {
   uint32_t state = wf_wlm_start(lm);
@@ -344,8 +345,8 @@ static void assert_same_words(wf_result **a, const wf_symbols *a_words, wf_resul
   }
 }
 
-/* `from` with so many n-grams, and as a file has it, rounded; the path of the file goes to `path`.
- */
+/* Prunes `from` to so many n-grams and reads it back from a file, so that values are rounded as in
+ * the file. The path goes to `path`. */
 static wf_lm *pruned(const wf_lm *from, const char *max_ngrams, const char *name, char path[512]) {
   wf_error err = {0};
   wf_lm *some, *out;
@@ -360,9 +361,10 @@ static wf_lm *pruned(const wf_lm *from, const char *max_ngrams, const char *name
   return out;
 }
 
-/* With the graph of a pruned model and the difference on the fly, with the difference composed into
- * that graph, and with the graph of the large model: the same words at the same costs. */
-static void test_real(void **unused) {
+/* Three decoders give the same words at the same costs: the graph of a pruned model with the
+ * difference on the fly, that graph with the difference composed in, and the graph of the large
+ * model. */
+static void test_real_speech(void **unused) {
   (void)unused;
   wf_error err = {0};
   wf_lm *whole;
@@ -423,6 +425,7 @@ static void test_real(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_real)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_against_composed_graph),
+                                     cmocka_unit_test(test_real_speech)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* test_optimize.c - shortest distance, epsilon removal, pushing: against definitions on hundreds of
- * small fsts, against OpenFst's tools on larger ones. (Determinization: test_determinize.c;
- * minimization: test_minimize.c.) */
+/* test_optimize.c - shortest distance, epsilon removal, pushing. Hundreds of small fsts are
+ * compared with definitions, larger ones with OpenFst's tools. Determinization is in
+ * test_determinize.c, minimization in test_minimize.c. */
 #include "testing.h"
 
 static wf_error err;
@@ -26,11 +26,11 @@ static void check_distances(const wf_fst *fst, int rounds, double delta) {
 
 static bool reweigh(test_rng *rng, uint32_t state, wf_arc *arc) {
   arc->weight += (float)(arc->nextstate * 37 % 16) -
-                 (float)(state * 37 % 16); /* cycles keep their cost, arcs go below 0 */
+                 (float)(state * 37 % 16); /* cycles keep their cost, but arcs become negative */
   return true;
 }
 static bool make_light(test_rng *rng, uint32_t state, wf_arc *arc) {
-  arc->weight += 2; /* with at most a few arcs a state, loops then lose mass */
+  arc->weight += 2; /* with few arcs at each state, sums over loops then converge */
   return true;
 }
 
@@ -73,8 +73,8 @@ static void check_least_to_end(const wf_fst *fst, int rounds) {
   free(want);
 }
 
-/* A ring that leads downwards through the numbers, so that distances to the end come a state at a
- * time, with arcs across it. */
+/* A ring whose arcs lead to lower state numbers, with arcs across it. So each sweep over the states
+ * finds the distance to the end of one more state. */
 static void test_distances_against_numbering(void **unused) {
   test_rng rng = {11};
   for (int i = 0; i < 40; i++) {
@@ -108,8 +108,8 @@ static void test_distances_against_numbering(void **unused) {
   }
 }
 
-/* Such a ring of which the last states have two arcs, in whatever order. Costs of eighths: sums are
- * exact, and gains below delta count all the same. */
+/* A ring like that, whose last states have two arcs each, in any order. Costs are multiples of 1/8,
+ * so sums are exact, and gains below delta still count. */
 static void test_gains_below_delta(void **unused) {
   test_rng rng = {12};
   for (int i = 0; i < 20; i++) {
@@ -152,7 +152,8 @@ static void expect_status(wf_semiring semiring, const char *text, wf_status want
   wf_fst_free(fst);
 }
 
-/* A large graph whose sums diverge (growth 2 e^-cost an arc) or converge, each told in a moment. */
+/* A large graph whose sums diverge or converge (growth 2 e^-cost for each arc). Either is found
+ * quickly. */
 static void check_large_cycle(float cost, wf_status want) {
   test_rng rng = {9};
   wf_builder *builder;
@@ -184,7 +185,7 @@ static void check_large_cycle(float cost, wf_status want) {
   wf_builder_free(builder);
 }
 
-static void test_bad_cycles(void **unused) {
+static void test_divergent_cycles(void **unused) {
   check_large_cycle(0.5f, WF_ERR_NEGATIVE_CYCLE);
   check_large_cycle(0.69f, WF_ERR_NEGATIVE_CYCLE);
   check_large_cycle(0.7f, WF_OK);
@@ -213,17 +214,18 @@ static void test_bad_cycles(void **unused) {
 
 static bool few_labels(test_rng *rng, uint32_t state, wf_arc *arc) {
   if (arc->olabel > 1) arc->olabel = 1;
-  if (arc->ilabel == 0 && arc->olabel == 0) arc->weight += 1.5f; /* epsilon cycles lose mass */
+  if (arc->ilabel == 0 && arc->olabel == 0)
+    arc->weight += 1.5f; /* sums over epsilon cycles converge */
   return true;
 }
 
-/* Arcs that do not count, epsilons or not. */
+/* Also arcs of infinite cost, epsilons or not. */
 static bool few_labels_some_infinite(test_rng *rng, uint32_t state, wf_arc *arc) {
   if (test_below(rng, 4) == 0) arc->weight = INFINITY;
   return few_labels(rng, state, arc);
 }
 
-static void test_rmepsilon(void **unused) {
+static void test_epsilon_removal(void **unused) {
   test_rng rng = {4};
   for (int i = 0; i < 300; i++) {
     test_fst_shape shape = {.num_states = 2 + test_below(&rng, 6),
@@ -268,7 +270,7 @@ static void test_rmepsilon(void **unused) {
 
 /* --- pushing ----------------------------------------------------------------------------- */
 
-/* Longest common prefix of the outputs from a state over all paths. -1: no path. */
+/* Longest common prefix of the outputs of all paths from a state. -1: no path. */
 static int common_prefix(const wf_fst *fst, uint32_t state) {
   wf_fst_view view = wf_fst_get_view(fst);
   wf_builder *builder;
@@ -315,7 +317,7 @@ static void check_pushed_costs(const wf_fst *fst, bool to_final, uint64_t num_st
   }
 }
 
-static void test_push(void **unused) {
+static void test_pushing(void **unused) {
   test_rng rng = {5};
   for (int i = 0; i < 400; i++) {
     test_fst_shape shape = {.num_states = 2 + test_below(&rng, 6),
@@ -350,25 +352,26 @@ static void test_push(void **unused) {
     test_relation_free(&want);
     uint64_t n = wf_fst_get_view(fst).num_states;
     if (o.push_weights && !(o.push_labels && o.to_final))
-      check_pushed_costs(result, o.to_final, n); /* labels that wait split states */
+      check_pushed_costs(result, o.to_final,
+                         n); /* labels that are pushed to the end split states */
     wf_fst_view view = wf_fst_get_view(result);
     for (uint64_t k = 0; o.push_labels && !o.to_final && k < view.num_arcs;
-         k++) /* nothing is put out only where nothing is known yet */
+         k++) /* an output of epsilon is right only where no output is certain yet */
       if (view.arcs[k].olabel == 0) assert_true(common_prefix(result, view.arcs[k].nextstate) <= 0);
     wf_fst_free(result);
     wf_fst_free(fst);
   }
 }
 
-static void test_push_labels_round_cycles(void **unused) {
+static void test_push_labels_on_cycles(void **unused) {
   wf_push_options o;
   wf_push_options_init(&o);
   o.push_labels = true;
-  /* the cycle puts out 5 6 each time; both ways on from it begin with 5 */
+  /* the cycle writes 5 6 each time; both continuations after it begin with 5 */
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 3 1;1 2 1 5 0;2 1 2 6 0.5;2 3 1 7 0.25;3"), *result;
   assert_ok(wf_push(fst, &o, &result, &err));
   test_relation want = test_enumerate(fst, 9, 1000), got = test_enumerate(result, 40, 100000);
-  for (size_t i = 0; i < want.size; i++) { /* longer paths, so the result shows more rounds */
+  for (size_t i = 0; i < want.size; i++) { /* longer paths, so that the result shows more rounds */
     bool found = false;
     for (size_t j = 0; j < got.size; j++)
       found = found || (strcmp(want.pairs[i].key, got.pairs[j].key) == 0 &&
@@ -426,10 +429,10 @@ int main(void) {
       cmocka_unit_test(test_distances),
       cmocka_unit_test(test_distances_against_numbering),
       cmocka_unit_test(test_gains_below_delta),
-      cmocka_unit_test(test_bad_cycles),
-      cmocka_unit_test(test_rmepsilon),
-      cmocka_unit_test(test_push),
-      cmocka_unit_test(test_push_labels_round_cycles),
+      cmocka_unit_test(test_divergent_cycles),
+      cmocka_unit_test(test_epsilon_removal),
+      cmocka_unit_test(test_pushing),
+      cmocka_unit_test(test_push_labels_on_cycles),
       cmocka_unit_test(test_openfst_rmepsilon_and_push),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,10 @@
-/* test_path_ties.c - which of equally good paths comes first: fewest arcs, then, read from the end,
- * the lowest final state, the lowest arc number, and so on.
+/* test_path_ties.c - which of several equally good paths comes first: the one with the fewest arcs;
+ * then, compared from the end, the lowest final state, the lowest arc number, and so on.
  *
  * First an example for each part of the rule. Then random fsts.
  *
- * Weights are small integers, so that ties are many and sums exact. The oracle writes down all
- * paths up to a cost and sorts them by the rule. */
+ * Weights are small integers, so ties are frequent and sums are exact. The oracle lists all paths
+ * up to a cost and sorts them by the rule. */
 #include "example.h"
 #include "testing.h"
 
@@ -30,13 +30,13 @@ static void test_example_fewest_arcs(void **state) {
   expect_first("0 1 1 1 1\n1 2 2 2 1\n0 2 3 3 2\n2\n", "3 : 3", 2);
 }
 
-/* As many arcs, two ends: the lowest final state, though its arc comes later. */
+/* As many arcs, two final states: the lowest final state wins, although its arc comes later. */
 static void test_example_lowest_final_state(void **state) {
   (void)state;
   expect_first("0 2 4 4 1\n0 1 5 5 1\n1\n2\n", "5 : 5", 1);
 }
 
-/* Two arcs between the same states: the lowest arc number, which is the first in the file. */
+/* Two arcs between the same states: the lowest arc number wins, which is the first in the file. */
 static void test_example_lowest_arc(void **state) {
   (void)state;
   expect_first("0 1 5 5 1\n0 1 4 4 1\n1\n", "5 : 5", 1);
@@ -48,7 +48,7 @@ enum { MAX_ARCS = 24, MAX_PATHS = 100000, MOST_POTENTIAL = 3 };
 
 struct path {
   int cost, length;
-  int32_t from_end[MAX_ARCS + 1]; /* final state, then arc numbers; of strings: labels */
+  int32_t from_end[MAX_ARCS + 1]; /* final state, then arc numbers; with `strings`: labels */
 };
 
 struct oracle {
@@ -77,7 +77,8 @@ static void keep_path(struct oracle *o, uint64_t state, int depth, int cost) {
 }
 
 static void walk(struct oracle *o, uint64_t state, int depth, int cost) {
-  if (cost > o->limit + MOST_POTENTIAL) return; /* the rest of a path takes no more off */
+  if (cost > o->limit + MOST_POTENTIAL)
+    return; /* the rest of a path can reduce the cost by at most this much */
   if (o->view.final_cost[state] != INFINITY) keep_path(o, state, depth, cost);
   for (uint64_t i = o->view.arc_off[state]; i < o->view.arc_off[state + 1]; i++) {
     assert_true(depth < MAX_ARCS);
@@ -114,8 +115,8 @@ static void oracle_init(struct oracle *o, const wf_fst *fst, bool strings) {
   if (strings) o->count = kept;
 }
 
-/* Arcs have their numbers as output labels. `shift`: potentials make some weights negative but no
- * path's cost less another's. Cycles cost at least 1. */
+/* Output labels are the numbers of the arcs. `shift`: potentials make some weights negative but
+ * change every path's cost by the same amount. Cycles cost at least 1. */
 static wf_fst *random_fst(test_rng *rng, bool acyclic, bool strings, bool shift) {
   wf_error err = {0};
   wf_builder *builder;
@@ -149,7 +150,7 @@ static wf_fst *random_fst(test_rng *rng, bool acyclic, bool strings, bool shift)
   return fst;
 }
 
-/* Follows the path from `state` on: its labels must be those of `want`. */
+/* Follows the path from `state`. Its labels must be those of `want`. */
 static void check_path(const wf_fst_view *view, uint32_t state, double cost,
                        const struct path *want, bool strings) {
   for (int k = 0; k < want->length; k++) {
@@ -177,7 +178,7 @@ static void check_all(const wf_fst *fst, const struct oracle *o) {
     wf_fst_view view = wf_fst_get_view(best);
     if (n == 1 && o->count > 0 && !o->strings)
       check_path(&view, (uint32_t)view.start, 0, &o->paths[0], false);
-    if (n > 1 && o->count > 0) { /* else all costs may be above the oracle's limit */
+    if (n > 1 && o->count > 0) { /* otherwise all costs may be above the oracle's limit */
       assert_true(view.arc_off[1] >= (o->count < n ? o->count : n));
       for (size_t k = 0; k < n && k < o->count; k++)
         check_path(&view, view.arcs[k].nextstate, (double)view.arcs[k].weight, &o->paths[k],
@@ -187,7 +188,7 @@ static void check_all(const wf_fst *fst, const struct oracle *o) {
   }
 }
 
-static void test_rule(void **state) {
+static void test_random_against_rule(void **state) {
   (void)state;
   test_rng rng = {5};
   size_t compared = 0, ties = 0;
@@ -206,7 +207,7 @@ static void test_rule(void **state) {
 }
 
 /* 0 -> 2 -> 5 and 0 -> 4 -> 5 cost the same: the last arc of the first has the lower number. */
-static void test_tie(void **state) {
+static void test_lower_last_arc_wins(void **state) {
   (void)state;
   wf_error err = {0};
   wf_fst *path, *fst = test_fst_of(WF_TROPICAL,
@@ -222,9 +223,9 @@ static void test_tie(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_fewest_arcs),
-                                     cmocka_unit_test(test_example_lowest_final_state),
-                                     cmocka_unit_test(test_example_lowest_arc),
-                                     cmocka_unit_test(test_rule), cmocka_unit_test(test_tie)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_example_fewest_arcs), cmocka_unit_test(test_example_lowest_final_state),
+      cmocka_unit_test(test_example_lowest_arc), cmocka_unit_test(test_random_against_rule),
+      cmocka_unit_test(test_lower_last_arc_wins)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* test_paths.c - shortest path, n best paths and strings, prune.
  *
- * First examples by hand. Then random fsts: small fsts are judged by an enumeration of every path
- * up to a cost; every arc costs at least 1/2, so there are finitely many. Negative weights come
- * from shifting costs by a potential per state, which moves every path's cost by the same amount.
- */
+ * First examples by hand. Then random fsts. Small fsts are checked with an enumeration of every
+ * path up to a cost; every arc costs at least 1/2, so there are finitely many. Negative weights are
+ * made by a potential for each state, which changes every path's cost by the same amount. */
 #include "example.h"
 #include "testing.h"
 
@@ -26,7 +25,7 @@ static void test_example_shortest_path(void **state) {
   wf_fst *fst = test_fst_of(WF_TROPICAL, TWO_PATHS), *out;
   wf_shortest_path_options options;
   wf_shortest_path_options_init(&options);
-  for (int n = 1; n <= 3; n++) { /* of three there are two */
+  for (int n = 1; n <= 3; n++) { /* there are two paths, so three give two */
     options.nshortest = n;
     assert_int_equal(wf_shortest_path(fst, &options, &out, &failure), WF_OK);
     example_expect_paths(out, n < 2 ? 1 : 2, two_paths, two_costs);
@@ -35,7 +34,7 @@ static void test_example_shortest_path(void **state) {
   wf_fst_free(fst);
 }
 
-/* prune keeps the paths within `weight` of the best; a path of exactly that is in. */
+/* prune keeps the paths within `weight` of the best, a path at exactly `weight` included. */
 static void test_example_prune(void **state) {
   (void)state;
   wf_error failure = {0};
@@ -150,7 +149,7 @@ static enumeration enumerate(const wf_fst *fst, double limit, bool strings) {
   return e;
 }
 
-/* All of at least one path, if there is any. */
+/* Enumerates up to a cost that includes at least one path, if there is any. */
 static enumeration enumerate_some(const wf_fst *fst) {
   for (double limit = 1;; limit *= 2) {
     enumeration e = enumerate(fst, limit, false);
@@ -202,14 +201,14 @@ static void check_nbest(const wf_fst *plain, found_path *got, size_t num_got, si
   for (size_t i = 0; i < num_got; i++) got[i].cost -= moved;
   double last = num_got == n ? got[n - 1].cost : 17;
   enumeration all = enumerate(plain, last + 1e-4, strings);
-  if (num_got < n) assert_int_equal(all.size, num_got); /* fewer only where there are fewer */
+  if (num_got < n) assert_int_equal(all.size, num_got); /* fewer only if there are no more */
   assert_true(all.size >= num_got);
   qsort(got, num_got, sizeof *got, by_cost);
   for (size_t i = 0; i < num_got; i++) assert_true(fabs(got[i].cost - all.paths[i].cost) < 1e-4);
   qsort(got, num_got, sizeof *got, by_key);
   if (all.size > 0) qsort(all.paths, all.size, sizeof *all.paths, by_key);
   size_t at = 0,
-         below = 0; /* every result is a path of its own; every path below the last cost is there */
+         below = 0; /* results are distinct paths, and every path below the last cost is present */
   for (size_t i = 0; i < num_got; i++, at++) {
     while (at < all.size && (strcmp(all.paths[at].key, got[i].key) != 0 ||
                              fabs(all.paths[at].cost - got[i].cost) > 1e-4))
@@ -294,7 +293,7 @@ static void test_one_best(void **state) {
   }
 }
 
-/* Costs of an n-best result, by OpenFst or by us. */
+/* Costs of an n-best result, OpenFst's or ours. */
 static size_t nbest_costs(const wf_fst *fst, double *costs, size_t room) {
   wf_fst_view view = wf_fst_get_view(fst);
   size_t size = 0;
@@ -352,9 +351,9 @@ static void test_openfst_nbest(void **state) {
   }
 }
 
-/* Free cycles give infinitely many paths of one cost: the n with the fewest arcs must come, and
- * soon. */
-static void test_ties(void **state) {
+/* Cycles of cost 0 give infinitely many paths of one cost. The n with the fewest arcs must be
+ * found, in short time. */
+static void test_cycles_of_cost_zero(void **state) {
   (void)state;
   wf_error err = {0};
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1;0 1 2 2;1 1 3 3;1 0 4 4;1 0.5"), *best;
@@ -368,7 +367,7 @@ static void test_ties(void **state) {
     assert_int_equal(read_nbest(best, true, got), 7);
     for (int i = 0; i < 7; i++) assert_true(got[i].cost == 0.5);
     static const char *const shortest[] = {"2 ", "1 2 ",
-                                           "2 3 "}; /* 1, 2, 2 arcs, then four paths of 3 */
+                                           "2 3 "}; /* 1, 2, 2 arcs, then four paths of 3 arcs */
     assert_string_equal(got[0].key, shortest[0]);
     for (int i = 1; i < 3; i++)
       assert_true(strcmp(got[i].key, shortest[1]) == 0 || strcmp(got[i].key, shortest[2]) == 0);
@@ -404,18 +403,19 @@ static void test_errors(void **state) {
   for (int n = 1; n < 4; n++) {
     for (int unique = 0; unique < 2; unique++) {
       expect(negative, n, unique, WF_TROPICAL, WF_ERR_NEGATIVE_CYCLE);
-      expect(elsewhere, n, unique, WF_TROPICAL, WF_OK); /* leads nowhere, or is never reached */
+      expect(elsewhere, n, unique, WF_TROPICAL,
+             WF_OK); /* a dead end or an unreachable state does no harm */
       expect("0 1 1 1;1", n, unique, WF_LOG, WF_ERR_UNSUPPORTED);
       expect("0 1 1 1", n, unique, WF_TROPICAL, WF_OK);
       expect("0 1 1 1 inf;1", n, unique, WF_TROPICAL, WF_OK);
       expect("", n, unique, WF_TROPICAL, WF_OK);
-      /* A cycle that float32 rounding has put just below zero. */
+      /* A cycle that is slightly negative because of float32 rounding. */
       expect("0 1 1 1 0.1;1 2 1 1 0.2;2 0 1 1 -0.30000005;1 3 0 0;3 0 0 0 -0.1000001;2", n, unique,
              WF_TROPICAL, WF_OK);
     }
   }
   expect("0 1 1 2;1", 2, true, WF_TROPICAL, WF_ERR_ARGUMENT);
-  expect("0 1 1 2;1", 1, true, WF_TROPICAL, WF_OK); /* one path is one string */
+  expect("0 1 1 2;1", 1, true, WF_TROPICAL, WF_OK); /* with one path there is one string */
   expect("0 1 1 1;1", 0, false, WF_TROPICAL, WF_ERR_ARGUMENT);
   wf_error err = {0};
   wf_fst *fst = test_fst_of(WF_TROPICAL, negative), *out;
@@ -428,7 +428,7 @@ static void test_errors(void **state) {
 
 /* --- prune ------------------------------------------------------------------------------- */
 
-/* What is left of an fst when only what an enumeration saw stays. */
+/* The part of the fst that the enumeration visited. */
 static wf_fst *used_part(const enumeration *e, const wf_fst_view *weights) {
   wf_error err = {0};
   const wf_fst_view *view = &e->view;
@@ -513,7 +513,7 @@ static void test_prune_nstate(void **state) {
     wf_fst_view view = wf_fst_get_view(pruned);
     assert_true(view.num_states <= (uint64_t)options.nstate);
     assert_true((view.num_states >= length) ==
-                (length <= (uint64_t)options.nstate)); /* the best path is in if it fits */
+                (length <= (uint64_t)options.nstate)); /* the best path is included if it fits */
     assert_true((wf_fst_properties(pruned) & (WF_PROP_ACCESSIBLE | WF_PROP_COACCESSIBLE)) ==
                 (WF_PROP_ACCESSIBLE | WF_PROP_COACCESSIBLE));
     if (view.num_states > 0) {
@@ -552,7 +552,8 @@ static void test_openfst_prune(void **state) {
     snprintf(mine, sizeof mine, "%s", test_temp_path("mine.fst"));
     wf_prune_options options;
     wf_prune_options_init(&options);
-    options.weight = 4.3f + (float)round * 1.1f; /* between multiples of 1/8: no ties at the edge */
+    options.weight =
+        4.3f + (float)round * 1.1f; /* between multiples of 1/8, so that no path is at the limit */
     assert_ok(wf_fst_write(fst, input, WF_FORMAT_OPENFST_VECTOR, &err));
     assert_ok(wf_prune(fst, &options, &ours, &err));
     assert_ok(wf_fst_write(ours, mine, WF_FORMAT_OPENFST_VECTOR, &err));
@@ -564,8 +565,8 @@ static void test_openfst_prune(void **state) {
   }
 }
 
-/* A chain of a million states with a free cycle: no recursion, no square time. */
-static void test_long(void **state) {
+/* A chain of a million states with a cycle of cost 0: no recursion, no quadratic time. */
+static void test_million_states(void **state) {
   (void)state;
   wf_error err = {0};
   const uint32_t n = 1000000;
@@ -602,11 +603,11 @@ int main(void) {
                                      cmocka_unit_test(test_one_best),
                                      cmocka_unit_test(test_nbest),
                                      cmocka_unit_test(test_openfst_nbest),
-                                     cmocka_unit_test(test_ties),
+                                     cmocka_unit_test(test_cycles_of_cost_zero),
                                      cmocka_unit_test(test_errors),
                                      cmocka_unit_test(test_prune_small),
                                      cmocka_unit_test(test_prune_nstate),
                                      cmocka_unit_test(test_openfst_prune),
-                                     cmocka_unit_test(test_long)};
+                                     cmocka_unit_test(test_million_states)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

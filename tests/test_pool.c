@@ -1,5 +1,5 @@
-/* test_pool.c - the thread pool: every item of every job is done once, by a worker that there is,
- * and nobody comes back to a job that is done. */
+/* test_pool.c - the thread pool. Every item of every job runs once, in a valid worker. No thread
+ * touches a finished job. */
 #include <sched.h>
 
 #include "base/threads.h"
@@ -25,11 +25,12 @@ static void work_item(void *user, uint64_t item, int worker) {
 static void assert_done(struct work *work, uint64_t num_items) {
   assert_int_equal(work->wrong, 0);
   for (uint64_t i = 0; i < MOST_ITEMS; i++) assert_int_equal(work->done[i], i < num_items);
-  memset(work, 0, sizeof *work); /* whoever comes late would be seen in the next round */
+  memset(work, 0, sizeof *work); /* a late access shows up in the next round */
 }
 
-/* Jobs are started, one is run between them, and the caller helps or waits, in every mixture. */
-static void test_jobs(void **state) {
+/* Jobs are started, one is run between them, and the caller helps or waits, in random combinations.
+ */
+static void test_jobs_in_random_combinations(void **state) {
   (void)state;
   static struct work works[NUM_JOBS + 1];
   wf_error err = {0};
@@ -68,6 +69,6 @@ static void test_jobs(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_jobs)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_jobs_in_random_combinations)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

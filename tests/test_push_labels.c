@@ -1,5 +1,5 @@
-/* test_push_labels.c - output labels pushed, by push and by minimize without encode_labels: the
- * same pairs of strings, and no more states than OpenFst has. */
+/* test_push_labels.c - output labels pushed by push, and by minimize without encode_labels. The
+ * pairs of strings stay the same, and there are no more states than OpenFst's. */
 #include "testing.h"
 
 static wf_error err;
@@ -50,8 +50,8 @@ static void test_largest_label(void **unused) {
   }
 }
 
-/* The start is on a cycle, so in the log semiring its distance from itself is not 0: a new start
- * takes that off again. */
+/* The start is on a cycle, so in the log semiring its distance from itself is not 0. A new start
+ * state compensates for that. */
 static void test_start_on_a_cycle(void **unused) {
   test_rng rng = {3};
   wf_fst *fst = test_fst_of(WF_LOG, "0 0 1 1 1;0 2"), *out = pushed(fst, true, false, true);
@@ -73,7 +73,7 @@ static void test_start_on_a_cycle(void **unused) {
                             .semiring = WF_LOG};
     wf_fst *raw = test_random_fst(&rng, &shape);
     double moved;
-    fst = test_reweighted_fst(&rng, raw, 2, false, &moved); /* so that cycles have finite sums */
+    fst = test_reweighted_fst(&rng, raw, 2, false, &moved); /* so that sums over cycles converge */
     wf_fst_free(raw);
     for (int labels = 0; labels < 2; labels++) {
       out = pushed(fst, true, labels == 1, true);
@@ -86,8 +86,8 @@ static void test_start_on_a_cycle(void **unused) {
   assert_true(entered > 50);
 }
 
-/* Dead ends and states that nothing reaches: strings wait nowhere there. */
-static void test_dead_ends(void **unused) {
+/* Dead ends and unreachable states: no string is delayed there. */
+static void test_dead_ends_and_unreachable_states(void **unused) {
   wf_fst *fst = test_fst_of(WF_TROPICAL,
                             "0 2 2 2 1;0 2 1 1 .5;0 3 4 1 1;0 3 4 1 0;2 2 1 2 .5;2 2 2 1 0;3 0"),
          *out = pushed(fst, false, true, false);
@@ -97,9 +97,9 @@ static void test_dead_ends(void **unused) {
   wf_fst_free(fst);
 }
 
-/* Pushed towards the final states, 8 labels come at once and before choices: to let them all wait
- * would take thousands of states. */
-static void test_long_wait(void **unused) {
+/* When labels are pushed towards the final states, 8 labels come at once, before branches. Delaying
+ * them all would take thousands of states. */
+static void test_many_labels_before_branches(void **unused) {
   char text[1024] = "";
   for (int s = 0; s < 8; s++) sprintf(text + strlen(text), "%d %d 1 9;", s, s + 1);
   for (int s = 8; s < 24; s++)
@@ -107,7 +107,7 @@ static void test_long_wait(void **unused) {
   strcat(text, "24");
   wf_fst *fst = test_fst_of(WF_TROPICAL, text), *out = pushed(fst, false, true, true);
   assert_true(wf_fst_get_view(out).num_states < 50);
-  assert_equivalent(out, fst, "a long wait");
+  assert_equivalent(out, fst, "8 labels before branches");
   wf_fst_free(out);
   wf_fst_free(fst);
 }
@@ -150,10 +150,10 @@ static void test_openfst_sizes(void **unused) {
       assert_ok(wf_fst_read(theirs, &other, &err));
       wf_fst_view x = wf_fst_get_view(ours), y = wf_fst_get_view(other);
       if (x.num_states > y.num_states)
-        fail_msg("case %d, %s: %d states, there %d", i, commands[what], (int)x.num_states,
+        fail_msg("case %d, %s: %d states, OpenFst has %d", i, commands[what], (int)x.num_states,
                  (int)y.num_states);
       if (what != 3 && input_epsilons(ours) > input_epsilons(other))
-        fail_msg("case %d, %s: %d arcs with input epsilon, there %d", i, commands[what],
+        fail_msg("case %d, %s: %d arcs with input epsilon, OpenFst has %d", i, commands[what],
                  (int)input_epsilons(ours), (int)input_epsilons(other));
       assert_equivalent(ours, fst, commands[what]);
       grown += x.num_states > wf_fst_get_view(fst).num_states;
@@ -162,13 +162,13 @@ static void test_openfst_sizes(void **unused) {
     }
     wf_fst_free(fst);
   }
-  assert_true(grown > 5); /* labels did wait */
+  assert_true(grown > 5); /* some labels were delayed */
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_largest_label), cmocka_unit_test(test_start_on_a_cycle),
-      cmocka_unit_test(test_dead_ends), cmocka_unit_test(test_long_wait),
-      cmocka_unit_test(test_openfst_sizes)};
+      cmocka_unit_test(test_dead_ends_and_unreachable_states),
+      cmocka_unit_test(test_many_labels_before_branches), cmocka_unit_test(test_openfst_sizes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
-/* test_raw_lattice.c - the lattice of the decoder: what is in it, and what it costs.
+/* test_raw_lattice.c - the lattice of the decoder: its arcs and its costs.
  *
- * First examples by hand. Then random tasks against brute force, bit for bit, and against all paths
- * of small graphs. */
+ * First examples by hand. Then random tasks are compared with brute force, bit for bit, and with
+ * all paths of small graphs. */
 #include "cpu/search.h"
 #include "decode_tasks.h"
 #include "example.h"
@@ -27,7 +27,8 @@ static void expect_arcs(float lattice_beam, uint64_t num_arcs) {
   for (uint64_t i = 0; i < num_arcs; i++) {
     assert_int_equal(lattice.arcs[i].ilabel, 1);
     assert_int_equal(lattice.arcs[i].olabel, i + 1);
-    assert_true(lattice.arcs[i].graph_cost == 0.5f * (float)i); /* apart from the acoustic cost */
+    assert_true(lattice.arcs[i].graph_cost ==
+                0.5f * (float)i); /* kept apart from the acoustic cost */
     assert_true(lattice.arcs[i].acoustic_cost == 1);
   }
   assert_true(lattice.final_graph_cost[0] == INFINITY && lattice.final_graph_cost[1] == 0);
@@ -38,11 +39,12 @@ static void expect_arcs(float lattice_beam, uint64_t num_arcs) {
 static void test_example_lattice_beam(void **state) {
   (void)state;
   expect_arcs(8, 2);     /* both words */
-  expect_arcs(0.25f, 1); /* the best alone */
-  expect_arcs(0.5f, 2);  /* a path of exactly the beam is in */
+  expect_arcs(0.25f, 1); /* only the best */
+  expect_arcs(0.5f, 2);  /* a path at exactly the beam is included */
 }
 
-/* The search's beam prunes first: what it has dropped is in no lattice, however wide. */
+/* The search beam prunes first. What it has pruned is in no lattice, however large lattice_beam is.
+ */
 static void test_example_search_beam(void **state) {
   (void)state;
   static const float scores[] = {-1};
@@ -101,8 +103,8 @@ static void test_against_oracle(void **state) {
               overflown > 300 && with_epsilons > 1000 && several_paths > 1000);
 }
 
-/* Graphs small enough to list every path. All numbers are multiples of 1/8, so that sums in float32
- * are exact and costs of exactly lattice_beam are common. */
+/* Graphs small enough to list every path. All numbers are multiples of 1/8, so float32 sums are
+ * exact, and costs at exactly lattice_beam are common. */
 static struct decode_task small_task(uint64_t seed) {
   wf_error err = {0};
   test_rng rng = {seed * 77 + 5};
@@ -136,7 +138,7 @@ static struct decode_task small_task(uint64_t seed) {
 static bool epsilons_cycle(const wf_fst *fst) {
   wf_fst_view view = wf_fst_get_view(fst);
   bool removed = true, left[64],
-       any = false; /* peel states without epsilons into states that are left */
+       any = false; /* remove states whose epsilon arcs all lead to removed states */
   for (uint64_t s = 0; s < view.num_states; s++) left[s] = true;
   while (removed) {
     removed = false;
@@ -151,7 +153,7 @@ static bool epsilons_cycle(const wf_fst *fst) {
   return any;
 }
 
-/* Is every arc of the lattice, by frame and labels and costs, among those of the other? */
+/* Is every arc of `part` also in `whole`, with the same frame, labels and costs? */
 static bool is_part(const wf_lattice_view *part, const wf_lattice_view *whole) {
   for (uint64_t s = 0; s < part->num_states; s++)
     for (uint64_t a = part->arc_off[s]; a < part->arc_off[s + 1]; a++) {
@@ -184,7 +186,7 @@ static void test_against_all_paths(void **state) {
       if (!cycle && !oracle_same_lattice(&lattice, &expected, seed)) fail();
       if (cycle) assert_true(is_part(&lattice, &expected));
       oracle_check_shape(&lattice, result->num_decoded);
-      assert_true(oracle_lattice_best(&lattice) == result->cost); /* exact numbers */
+      assert_true(oracle_lattice_best(&lattice) == result->cost); /* all numbers are exact */
       compared += !cycle;
       cyclic += cycle;
       unfinished += !final && result->num_decoded > 0;
@@ -208,7 +210,7 @@ static void assert_same_bytes(const wf_lattice *x, const wf_lattice *y) {
                       a.num_states * sizeof *a.final_graph_cost);
 }
 
-/* Pruning now and then never changes the lattice; neither does the lattice change the result. */
+/* Pruning at intervals never changes the lattice. The lattice never changes the result. */
 static void test_prune_intervals(void **state) {
   (void)state;
   static const int32_t intervals[] = {1, 2, 3, 7, 25, 64, 1 << 30};
@@ -240,9 +242,9 @@ static void test_prune_intervals(void **state) {
   }
 }
 
-/* Long audio: what the history has room for follows the lattice, not what the search went through;
- * the lattice is the same. */
-static void test_memory(void **state) {
+/* Long audio: the memory of the history follows the size of the lattice, not of the search. The
+ * lattice stays the same. */
+static void test_memory_follows_the_lattice(void **state) {
   (void)state;
   enum { FRAMES = 10000, COLUMNS = 8 };
   wf_error err = {0};
@@ -321,8 +323,9 @@ static void test_batches(void **state) {
   test_free_task(&task);
 }
 
-/* By hand: two ways to say the same in one frame, the longer over epsilons in a cycle of cost 0. */
-static void test_cycle_by_hand(void **state) {
+/* By hand: two paths with the same words in one frame. The longer one uses an epsilon cycle of cost
+ * 0. */
+static void test_epsilon_cycle_by_hand(void **state) {
   (void)state;
   wf_error err = {0};
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 5 0;1 2 0 0 0;2 1 0 0 0;2 3 0 6 0.5;1 3 0 7 2;3 0");
@@ -354,9 +357,9 @@ static void test_cycle_by_hand(void **state) {
   wf_fst_free(fst);
 }
 
-/* Gains below the closure's slack: a token stays dearer than an epsilon arc would make it. The arc
- * then costs nothing extra, not less than nothing. */
-static void test_slack(void **state) {
+/* Gains below the slack of the closure: a token keeps a higher cost than an epsilon arc would give
+ * it. Then the extra cost of the arc is 0, not negative. */
+static void test_gains_below_the_slack(void **state) {
   (void)state;
   wf_error err = {0};
   uint64_t arcs = 0;
@@ -365,9 +368,10 @@ static void test_slack(void **state) {
     char text[1024];
     int length = snprintf(
         text, sizeof text,
-        "0 8 1 1 0;8 9 0 0 -0.25;9 8 0 0 0.25;8 0;9 0;"); /* the cycle that turns the slack on */
+        "0 8 1 1 0;8 9 0 0 -0.25;9 8 0 0 0.25;8 0;9 0;"); /* the cycle that makes the slack apply */
     for (int from = 0; from < 7; from++)
-      for (int k = 0; k < 3; k++) { /* multiples of 1/4096 on forward epsilons, any way otherwise */
+      for (int k = 0; k < 3;
+           k++) { /* multiples of 1/4096 on forward epsilons, any direction otherwise */
         int label = (int)test_below(&rng, 3),
             to = label == 0 ? from + 1 + (int)test_below(&rng, (uint32_t)(7 - from))
                             : (int)test_below(&rng, 8);
@@ -405,9 +409,9 @@ int main(void) {
                                      cmocka_unit_test(test_against_oracle),
                                      cmocka_unit_test(test_against_all_paths),
                                      cmocka_unit_test(test_prune_intervals),
-                                     cmocka_unit_test(test_memory),
+                                     cmocka_unit_test(test_memory_follows_the_lattice),
                                      cmocka_unit_test(test_batches),
-                                     cmocka_unit_test(test_cycle_by_hand),
-                                     cmocka_unit_test(test_slack)};
+                                     cmocka_unit_test(test_epsilon_cycle_by_hand),
+                                     cmocka_unit_test(test_gains_below_the_slack)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* test_rnn_scorer.c - the recurrent scorer: costs against whole-sentence scoring, whatever the
- * order of requests, the cache and the memory; decoding in one pass and in two against the best of
- * all paths, each rescored by itself. */
+/* test_rnn_scorer.c - the recurrent scorer. Costs equal those of whole-sentence scoring, for any
+ * order of requests, any cache and any memory. Decoding in one pass and in two passes is compared
+ * with the best of all paths, each rescored separately. */
 #include "random_scorers.h"
 #include "rnn_models.h"
 #include "scorer/rnn_scorer.h"
@@ -33,7 +33,7 @@ static double ngram_cost(const wf_lm *lm, const int32_t *labels, size_t size) {
   return (double)cost;
 }
 
-/* Cost of the last of labels[0 .. size); label 0: the end. */
+/* Cost of the last of labels[0 .. size). Label 0 is the sentence end. */
 static double scorer_cost(const models *m, const wf_rnn_scorer_options *o, const int32_t *labels,
                           size_t size) {
   double recurrent = recurrent_cost(m, o, labels, size), ngram = ngram_cost(m->ngram, labels, size),
@@ -51,8 +51,8 @@ typedef struct visited {
   size_t size;
 } visited;
 
-/* Asks `num` times for random words behind random contexts seen before; both scorers must agree bit
- * for bit, and with the definition. */
+/* Scores `num` random words after random contexts seen before. Both scorers must agree bit for bit,
+ * and agree with the definition. */
 static void check_walks(const models *m, const wf_rnn_scorer_options *o, const wf_scorer *scorer,
                         const wf_scorer *other, test_rng *rng, int num) {
   static visited seen[4000];
@@ -97,7 +97,7 @@ static void check_walks(const models *m, const wf_rnn_scorer_options *o, const w
   other->ops->close(other, other_memory);
 }
 
-static void test_walks(void **unused) {
+static void test_costs_by_definition(void **unused) {
   (void)unused;
   wf_error err = {0};
   uint64_t evicted = 0, shared_hits = 0, hits = 0;
@@ -131,7 +131,7 @@ static void test_walks(void **unused) {
     free_models(&m);
   }
   assert_true(evicted > 300);
-  assert_true(shared_hits > hits); /* the same words are asked for in each utterance */
+  assert_true(shared_hits > hits); /* each utterance requests the same words */
 }
 
 /* --- decoding ---------------------------------------------------------------------------- */
@@ -163,7 +163,7 @@ static void end_path(brute *b, double cost) {
   memcpy(b->best_labels, b->labels, sizeof b->labels);
 }
 
-/* Every path; epsilon arcs lead to larger states, so there are finitely many. */
+/* Visits every path. Epsilon arcs lead to larger states, so there are finitely many. */
 static void all_paths(brute *b, uint64_t state, int64_t frame, double cost) {
   if (frame == b->scores->num_frames && b->view.final_cost[state] != INFINITY)
     end_path(b, cost + (double)b->view.final_cost[state]);
@@ -180,8 +180,8 @@ static void all_paths(brute *b, uint64_t state, int64_t frame, double cost) {
   }
 }
 
-/* The same in two passes: a lattice of everything, without the scorer; then its costs; then the
- * best path. */
+/* The same in two passes: decode a lattice of everything without the scorer, add the scorer's
+ * costs, and find the best path. */
 static double two_passes(const wf_graph *graph, wf_decoder_options options, const wf_scores *scores,
                          const wf_scorer *scorer) {
   wf_error err = {0};
@@ -279,7 +279,7 @@ static void test_decoding(void **unused) {
       }
       compared++;
       worded += b.best_size > 1;
-      wf_result *alone; /* the same, whatever else is in the batch */
+      wf_result *alone; /* the same alone as in any batch */
       assert_ok(test_decode(decoder, &scores[u], 1, NULL, &alone, &err));
       assert_true(alone->cost == result->cost && alone->scorer_cost == result->scorer_cost &&
                   alone->num_words == result->num_words);
@@ -295,9 +295,9 @@ static void test_decoding(void **unused) {
   if (compared < 60 || worded < 30) fail_msg("compared %d, with words %d", compared, worded);
 }
 
-/* --- many utterances at one time --------------------------------------------------------- */
+/* --- many utterances at once ------------------------------------------------------------- */
 
-enum { MANY = 70 /* more than go forward together */, LONG = 14, INPUTS = 4 };
+enum { MANY = 70 /* more than are batched together */, LONG = 14, INPUTS = 4 };
 
 static void check_same(const wf_result *a, const wf_result *b, const char *what, int utterance) {
   bool same = a->status == b->status && a->flags == b->flags && a->cost == b->cost &&
@@ -324,7 +324,7 @@ static void decode_all(const wf_graph *graph, const wf_decoder_options *options,
   wf_decoder_free(decoder);
 }
 
-/* Decodes in batches of `at_once`; behind `boost`, unless it is NULL. */
+/* Decodes in batches of `at_once`. Chains `boost` before the scorer unless it is NULL. */
 static wf_rnn_scorer_stats check_together(const models *m, const wf_rnn_scorer_options *o,
                                           const wf_scorer *boost, const wf_graph *graph,
                                           const wf_decoder_options *options,
@@ -356,9 +356,9 @@ static wf_rnn_scorer_stats check_together(const models *m, const wf_rnn_scorer_o
   return stats;
 }
 
-/* Whatever the batch, the threads, the cache and the memory: the bits of utterances decoded one by
- * one, each question by itself. */
-static void test_batches(void **unused) {
+/* For any batch, number of threads, cache and memory, results equal those of utterances decoded one
+ * at a time with one request at a time, bit for bit. */
+static void test_same_bits_in_any_batch(void **unused) {
   (void)unused;
   wf_error err = {0};
   wf_rnn_scorer_stats sum = {0}, shared = {0}, apart = {0};
@@ -380,7 +380,10 @@ static void test_batches(void **unused) {
     wf_scores scores[MANY];
     for (int u = 0; u < MANY; u++) {
       for (int i = 0; i < LONG * INPUTS; i++)
-        data[u][i] = u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some say the same */
+        data[u][i] =
+            u % 5 == 4
+                ? data[u - 1][i]
+                : -3 * test_unit(&rng); /* some utterances have the same scores as the one before */
       scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, LONG + 1), INPUTS, INPUTS};
     }
     wf_result *alone[MANY];
@@ -418,14 +421,14 @@ static void test_batches(void **unused) {
     free_models(&m);
   }
   assert_true(sum.num_evicted > 0 && sum.num_evicted_results > 0 && sum.num_evicted_contexts > 0);
-  assert_true(shared.num_hits > apart.num_hits); /* utterances share answers */
+  assert_true(shared.num_hits > apart.num_hits); /* utterances share costs */
   assert_true(
       apart.num_costs <
-      apart.num_requests); /* and even where they do not, those asked for at the same time */
+      apart.num_requests); /* even without sharing, equal requests of one round are computed once */
 }
 
-/* A chain with a recurrent scorer as the GPU takes it apart: the other parts as arrays, costs added
- * up and contexts numbered as the chain does. */
+/* Flattens a chain with a recurrent scorer as the GPU does. The other parts become arrays. Costs
+ * are summed and contexts numbered as in the chain. */
 static void test_flat_chains(void **unused) {
   (void)unused;
   wf_error err = {0};
@@ -484,7 +487,7 @@ static void test_flat_chains(void **unused) {
   assert_true(num_said > 500);
 }
 
-static void test_refused(void **unused) {
+static void test_rejected_options(void **unused) {
   (void)unused;
   test_rng rng = {9};
   wf_error err = {0};
@@ -531,7 +534,8 @@ static void test_refused(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_walks), cmocka_unit_test(test_decoding), cmocka_unit_test(test_batches),
-      cmocka_unit_test(test_flat_chains), cmocka_unit_test(test_refused)};
+      cmocka_unit_test(test_costs_by_definition), cmocka_unit_test(test_decoding),
+      cmocka_unit_test(test_same_bits_in_any_batch), cmocka_unit_test(test_flat_chains),
+      cmocka_unit_test(test_rejected_options)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

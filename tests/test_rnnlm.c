@@ -1,6 +1,6 @@
-/* test_rnnlm.c - recurrent language models: the toolkit's own figures; random models of every kind
- * against their definition (rnnlm_oracle.h); the same costs whatever the batch, the threads and the
- * way of asking; every malformed file refused. */
+/* test_rnnlm.c - recurrent language models. Scores of the original toolkit; random models of every
+ * kind compared with their definition (rnnlm_oracle.h); the same costs for any batch, number of
+ * threads and interface; every malformed file is rejected. */
 #include <unistd.h>
 
 #include "rnnlm_oracle.h"
@@ -30,7 +30,7 @@ static void random_text(test_rng *rng, int num_words, size_t num_sentences, text
   t->first[num_sentences] = size;
 }
 
-/* --- the toolkit's figures --------------------------------------------------------------- */
+/* --- scores of the toolkit --------------------------------------------------------------- */
 
 static void check_toolkit(const char *name) {
   char path[512];
@@ -65,7 +65,7 @@ static void check_toolkit(const char *name) {
   wf_rnnlm_free(rnnlm);
 }
 
-static void test_toolkit(void **unused) {
+static void test_scores_of_the_toolkit(void **unused) {
   (void)unused;
   check_toolkit("sigmoid");
   check_toolkit("relu2_maxent2");
@@ -83,7 +83,8 @@ static void check_steps(const wf_rnnlm *rnnlm, const text *t, const float *costs
   int32_t words[200];
   float got[200];
   for (size_t s = 0; s < n; s++) wf_rnnlm_start(rnnlm, states + s * info.state_bytes);
-  for (uint64_t at = 0; at < 20; at++) { /* all sentences abreast; ended ones go on with </s> */
+  for (uint64_t at = 0; at < 20;
+       at++) { /* all sentences in parallel; finished ones continue with </s> */
     for (size_t s = 0; s < n; s++)
       words[s] = at < t->first[s + 1] - t->first[s] ? t->words[t->first[s] + at] : 0;
     wf_status status = wf_rnnlm_step(rnnlm, n, states, words, got, next, &err);
@@ -131,7 +132,7 @@ static void check_random(test_rng *rng, test_rnn r) {
   test_rnn_free(&r);
 }
 
-static void test_random(void **unused) {
+static void test_random_models(void **unused) {
   (void)unused;
   static const char *const types[] = {"sigmoid", "tanh",      "relu",      "relu-trunc",
                                       "gru",     "gru-bias",  "gru-insyn", "gru-full",
@@ -140,7 +141,8 @@ static void test_random(void **unused) {
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     for (int variant = 0; variant < 4; variant++)
       check_random(&rng, test_random_rnn(&rng, types[i], variant));
-  for (int version = 0; version < 6; version++) /* what earlier versions do not say has a default */
+  for (int version = 0; version < 6;
+       version++) /* fields that earlier versions lack have defaults */
     check_random(&rng, (test_rnn){.type = "sigmoid",
                                   .version = version,
                                   .nce = version == 1,
@@ -153,7 +155,7 @@ static void test_random(void **unused) {
                                   .num_cells = 500});
 }
 
-/* The words of a hierarchical softmax share probability 1. */
+/* The probabilities of the words of a hierarchical softmax sum to 1. */
 static void test_sums_to_one(void **unused) {
   (void)unused;
   test_rng rng = {7};
@@ -183,7 +185,7 @@ static void test_sums_to_one(void **unused) {
 
 /* --- files ------------------------------------------------------------------------------- */
 
-static void refuse(const char *path, wf_status code, const char *part) {
+static void expect_refusal(const char *path, wf_status code, const char *part) {
   wf_error err = {0};
   wf_rnnlm *rnnlm = (wf_rnnlm *)&err;
   wf_status status = wf_rnnlm_open(path, NULL, &rnnlm, &err);
@@ -202,7 +204,7 @@ static void write_at(const char *path, long offset, const void *bytes, size_t si
   fclose(file);
 }
 
-static void test_malformed(void **unused) {
+static void test_malformed_files(void **unused) {
   (void)unused;
   test_rng rng = {3};
   test_rnn r = {.type = "sigmoid",
@@ -219,17 +221,17 @@ static void test_malformed(void **unused) {
   snprintf(net, sizeof net, "%s.nnet", path);
   size_t size;
   char *whole = test_read_file(net, &size);
-  for (size_t cut = 0; cut < size; cut += cut < 120 ? 1 : 37) { /* truncated anywhere */
+  for (size_t cut = 0; cut < size; cut += cut < 120 ? 1 : 37) { /* truncated at any byte */
     FILE *file = fopen(net, "wb");
     fwrite(whole, 1, cut, file);
     fclose(file);
-    refuse(path, WF_ERR_FORMAT, cut < 98 ? "ends early" : "truncated");
+    expect_refusal(path, WF_ERR_FORMAT, cut < 98 ? "ends early" : "truncated");
   }
   FILE *file = fopen(net, "wb");
   fwrite(whole, 1, size, file);
   fwrite("more", 1, 4, file);
   fclose(file);
-  refuse(path, WF_ERR_FORMAT, "bytes of weights");
+  expect_refusal(path, WF_ERR_FORMAT, "bytes of weights");
   struct {
     long offset;
     const void *bytes;
@@ -259,7 +261,7 @@ static void test_malformed(void **unused) {
     write_at(path, 0, whole, size);
     assert_int_equal(truncate(net, (long)size), 0);
     write_at(path, damages[i].offset, damages[i].bytes, damages[i].size);
-    refuse(path, WF_ERR_FORMAT, damages[i].part);
+    expect_refusal(path, WF_ERR_FORMAT, damages[i].part);
   }
   free(whole);
   test_rnn_free(&r);
@@ -279,10 +281,10 @@ static void check_vocab(const char *lines, wf_status code, const char *part) {
   if (part == NULL)
     wf_rnnlm_free(open_model(path));
   else
-    refuse(path, code, part);
+    expect_refusal(path, code, part);
 }
 
-static void test_vocabulary(void **unused) {
+static void test_vocabulary_files(void **unused) {
   (void)unused;
   check_vocab("</s> 3\na 2\nb 1\n", WF_OK, NULL);
   check_vocab("</s> 0\n\na 0\nb\t0", WF_OK, NULL);
@@ -294,8 +296,8 @@ static void test_vocabulary(void **unused) {
   check_vocab("</s> 3\na 9000000000000000000\nb 1\n", WF_ERR_LIMIT, ":2: the counts");
   check_vocab("</s> 3\na 1\na 1\n", WF_ERR_FORMAT, "'a'");
   check_vocab("</s> 3\na 1\n", WF_ERR_FORMAT, "bytes of weights");
-  refuse("/nonexistent/model", WF_ERR_IO, "cannot open");
-  /* Words are sorted by count, equal ones in the order of the file; long words are known by their
+  expect_refusal("/nonexistent/model", WF_ERR_IO, "cannot open");
+  /* Words are sorted by count, equal ones in the order of the file. Words are identified by their
    * first 99 bytes. */
   char lines[400], word[200];
   memset(word, 'x', 150);
@@ -304,7 +306,7 @@ static void test_vocabulary(void **unused) {
   const char *path = test_write_file("vocab", lines, strlen(lines));
   test_shell("rm -f '%s.nnet'; cp '%s/rnnlm/sigmoid.nnet.gz' '%s.nnet.gz'", path, TEST_DATA_DIR,
              path);
-  refuse(path, WF_ERR_FORMAT, "bytes of weights");
+  expect_refusal(path, WF_ERR_FORMAT, "bytes of weights");
   test_shell(
       "{ printf '\\004\\0\\0\\0\\0\\0\\0\\0'; head -c 172 /dev/zero; } | gzip > '%s.nnet.gz'",
       path);
@@ -327,8 +329,8 @@ static void test_vocabulary(void **unused) {
   wf_rnnlm_free(rnnlm);
 }
 
-/* Counts that grow like Fibonacci's numbers make the deepest tree; all zero, a chain, which has a
- * limit. */
+/* Counts that grow like Fibonacci numbers give the deepest tree. If all counts are zero, the tree
+ * is a chain, whose depth is limited. */
 static void test_deep_trees(void **unused) {
   (void)unused;
   test_rng rng = {5};
@@ -343,7 +345,7 @@ static void test_deep_trees(void **unused) {
     for (int w = 0; w < words; w++) r.counts[w] = 0;
     const char *path = test_rnn_write(&r);
     if (words > 1024) {
-      refuse(path, WF_ERR_LIMIT, "deeper than");
+      expect_refusal(path, WF_ERR_LIMIT, "deeper than");
     } else {
       wf_rnnlm *rnnlm = open_model(path);
       double want[2];
@@ -360,8 +362,8 @@ static void test_deep_trees(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_toolkit),     cmocka_unit_test(test_random),
-      cmocka_unit_test(test_sums_to_one), cmocka_unit_test(test_malformed),
-      cmocka_unit_test(test_vocabulary),  cmocka_unit_test(test_deep_trees)};
+      cmocka_unit_test(test_scores_of_the_toolkit), cmocka_unit_test(test_random_models),
+      cmocka_unit_test(test_sums_to_one),           cmocka_unit_test(test_malformed_files),
+      cmocka_unit_test(test_vocabulary_files),      cmocka_unit_test(test_deep_trees)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* test_rnnlm_train.c - training of recurrent language models: steps against finite differences of
- * the definition (rnnlm_oracle.h), texts that can be learnt, the same model each time with one
- * thread, files that come back as they were written. */
+/* test_rnnlm_train.c - training of recurrent language models. Update steps are compared with finite
+ * differences of the definition (rnnlm_oracle.h). Texts that can be learnt are learnt. One thread
+ * gives the same model each time. Written files read back unchanged. */
 #include "lm/rnnlm_update.h"
 #include "rnnlm_oracle.h"
 
@@ -11,7 +11,7 @@ static wf_rnnlm *open_model(const char *path) {
   return rnnlm;
 }
 
-/* A model of the trainer's kind with cells that may be written, none of them zero. */
+/* A model of the trainer's kind whose weights may be changed and are not zero. */
 static wf_rnnlm *learning_model(test_rnn *r, test_rng *rng) {
   test_rnn_fill(r, rng);
   for (uint64_t i = 0; i < r->num_cells; i++) r->cells[i] = test_unit(rng) + 0.01f;
@@ -61,7 +61,7 @@ static void check_gradient(test_rng *rng, const char *type, int order) {
   double cost =
       wf__rnn_update_estimates(rnnlm, &(wf__rnn_rates){rate, rate, 0, 0, 1e9f}, &tape, words, 7);
   test_assert_close(cost, -log_probability(&r, words + 1, 5),
-                    0.05); /* the first words' steps are felt by the later ones */
+                    0.05); /* the updates of the first words affect the later ones */
   float *moved = written_floats(rnnlm, &r);
   size_t large = 0, num = r.num_floats + r.num_cells;
   for (size_t i = 0; i < num; i++) {
@@ -94,9 +94,9 @@ static void test_gradients(void **unused) {
   }
 }
 
-/* With rates of zero, learning is scoring; also of sentences longer than what gradients flow
- * through. */
-static void test_cost_is_score(void **unused) {
+/* With learning rates of zero, training equals scoring, also for sentences longer than the
+ * truncation of backpropagation. */
+static void test_training_cost_equals_score(void **unused) {
   (void)unused;
   test_rng rng = {12};
   for (int i = 0; i < 4; i++) {
@@ -131,7 +131,7 @@ static void test_cost_is_score(void **unused) {
 
 /* --- whole trainings --------------------------------------------------------------------- */
 
-/* Sentences `x y ... y x`: what ends one depends on its first word alone, which no n-gram sees. */
+/* Sentences `x y ... y x`: the last word depends only on the first word, which no n-gram covers. */
 static const char *write_memory_text(test_rng *rng, int lines, const char *name) {
   static char text[200000];
   size_t size = 0;
@@ -164,7 +164,7 @@ static double perplexity(const wf_rnnlm *rnnlm, const char *sentence) {
   return exp(sum / (double)(size + 1));
 }
 
-static void test_memory(void **unused) {
+static void test_learns_from_the_first_word(void **unused) {
   (void)unused;
   test_rng rng = {13};
   char text[512], valid[512];
@@ -178,9 +178,9 @@ static void test_memory(void **unused) {
     options.learning_rate = 0.3f;
     options.num_threads = layer == 0 ? 1 : 3;
     wf_rnnlm *rnnlm = train(text, valid, &options);
-    /* One bit a sentence of seven tokens: 2^(1/7) = 1.104. Without memory the mean over both first
-     * words is at least 2^(2/7) = 1.219, and a wrong end costs no more than a right one. Threads
-     * race, so how far below it gets varies. */
+    /* One bit for a sentence of seven tokens: 2^(1/7) = 1.104. Without memory, the mean over both
+     * first words is at least 2^(2/7) = 1.219, and a wrong end costs no more than a right one.
+     * Threads race, so the exact value varies. */
     double right =
         sqrt(perplexity(rnnlm, "left a b c d left") * perplexity(rnnlm, "right a b c d right"));
     double wrong =
@@ -191,7 +191,7 @@ static void test_memory(void **unused) {
   }
 }
 
-static void test_deterministic(void **unused) {
+static void test_one_thread_is_deterministic(void **unused) {
   (void)unused;
   char text[512];
   snprintf(text, sizeof text, "%s/rnnlm/test", TEST_DATA_DIR);
@@ -228,7 +228,7 @@ static void test_deterministic(void **unused) {
 
 static bool refuse_progress(void *user, const char *stage, double fraction) { return false; }
 
-static void test_refused(void **unused) {
+static void test_rejected_input(void **unused) {
   (void)unused;
   struct {
     const char *text, *valid;
@@ -264,8 +264,8 @@ static void test_refused(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_gradients), cmocka_unit_test(test_cost_is_score),
-      cmocka_unit_test(test_memory), cmocka_unit_test(test_deterministic),
-      cmocka_unit_test(test_refused)};
+      cmocka_unit_test(test_gradients), cmocka_unit_test(test_training_cost_equals_score),
+      cmocka_unit_test(test_learns_from_the_first_word),
+      cmocka_unit_test(test_one_thread_is_deterministic), cmocka_unit_test(test_rejected_input)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

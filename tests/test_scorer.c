@@ -1,7 +1,7 @@
-/* test_scorer.c - decoding with scorers: costs for words that are not in the graph.
+/* test_scorer.c - decoding with scorers, which add costs for words that are not in the graph.
  *
- * First examples by hand. Then random tasks against the oracle, bit for bit, and against unpruned
- * dynamic programming over the composed graph. */
+ * First examples by hand. Then random tasks are compared with the oracle, bit for bit, and with
+ * unpruned dynamic programming over the composed graph. */
 #include "decode_tasks.h"
 #include "example.h"
 #include "lattice_oracle.h"
@@ -28,8 +28,8 @@ static wf_scorer *boost_of(int32_t word, float nats) {
   return scorer;
 }
 
-/* Without a scorer word 1 wins: 0 + 1. With 0.5 nats for word 2: 0.25 + 1 - 0.5 = 0.75 against 1.
- */
+/* Without a scorer word 1 wins: 0 + 1. With a boost of 0.5 nats for word 2, it costs 0.25 + 1 - 0.5
+ * = 0.75 and wins against 1. */
 static void test_example_boost(void **state) {
   (void)state;
   struct example e = two_choices();
@@ -37,13 +37,13 @@ static void test_example_boost(void **state) {
   example_expect(&e, NULL, "1[0,1)", 1, 0);
   example_expect(&e, scorer, "2[0,1)", 0.75, 0);
   wf_result *result = example_decode(&e, scorer);
-  assert_true(result->graph_cost == 0.25 && result->acoustic_cost == 1); /* what the graph says */
-  assert_true(result->scorer_cost == -0.5);                              /* what the scorer says */
+  assert_true(result->graph_cost == 0.25 && result->acoustic_cost == 1); /* the graph's costs */
+  assert_true(result->scorer_cost == -0.5);                              /* the scorer's cost */
   wf_result_free(result);
   wf_scorer_free(scorer);
 }
 
-/* A chain adds what its scorers say: -0.5 + 0.125. */
+/* A chain adds the costs of its scorers: -0.5 + 0.125. */
 static void test_example_chain(void **state) {
   (void)state;
   wf_error err = {0};
@@ -51,7 +51,7 @@ static void test_example_chain(void **state) {
   wf_scorer *favoured = boost_of(2, 0.5f), *disfavoured = boost_of(2, -0.125f), *chain;
   assert_ok(wf_scorer_chain(favoured, disfavoured, &chain, &err));
   wf_scorer_free(favoured);
-  wf_scorer_free(disfavoured); /* the chain keeps them */
+  wf_scorer_free(disfavoured); /* the chain holds references */
   example_expect(&e, chain, "2[0,1)", 0.875, 0);
   wf_scorer_free(chain);
 }
@@ -125,8 +125,8 @@ static void check_lattice(const struct decode_task *task, const oracle_space *sp
 static void check_task(uint64_t seed, bool by_state, struct coverage *seen) {
   test_rng rng = {seed * 31 + 7};
   struct decode_task task = test_random_task(seed);
-  /* By state, a cycle of the graph may cost less than nothing when it goes through contexts that
-   * are no cycle. */
+  /* With recombination by state, a cycle of the graph may have negative cost if its contexts form
+   * no cycle. */
   table_scorer_shape shape = {.max_contexts = 5,
                               .num_words = NUM_WORDS,
                               .negative = !by_state && test_below(&rng, 2) == 0,
@@ -182,12 +182,12 @@ static void test_states_against_oracle(void **state) {
   struct coverage seen = {0};
   for (uint64_t seed = 1; seed <= 6000; seed++) check_task(seed, true, &seen);
   check_task(25368, true, &seen); /* a token changes its context in the round in which it is
-                                     relaxed, and what comes of the old one stays */
+                                     relaxed; tokens made from the old context stay */
   assert_covered(&seen);
 }
 
-/* graph o scorer as a graph of its own: state * num_contexts + context. Costs of words are summed
- * in the other order, so the last bits may differ. */
+/* graph o scorer as a graph: state * num_contexts + context. Word costs are summed in another
+ * order, so the last bits may differ. */
 static wf_fst *composed(const wf_fst *fst, const oracle_scorer *tables) {
   wf_error err = {0};
   wf_fst_view view = wf_fst_get_view(fst);
@@ -218,8 +218,8 @@ static wf_fst *composed(const wf_fst *fst, const oracle_scorer *tables) {
   return out;
 }
 
-/* With everything kept, the answer is the best path of the composed graph, and the one that
- * decoding that graph gives. */
+/* If nothing is pruned, the result is the best path of the composed graph, and equals decoding that
+ * graph. */
 static void test_against_composed_graph(void **state) {
   (void)state;
   int compared = 0, worded = 0;
@@ -288,9 +288,9 @@ static uint64_t count_reachable(const wf_fst *fst, int frames) {
   return sum;
 }
 
-/* More pairs than the first table of tokens has room for. All numbers are multiples of 1/8 or 1/4,
- * so sums are exact. */
-static void test_many_pairs(void **state) {
+/* More pairs than the initial token table holds. All numbers are multiples of 1/8 or 1/4, so sums
+ * are exact. */
+static void test_token_table_grows(void **state) {
   (void)state;
   enum { FRAMES = 8, COLUMNS = 8, WORDS = 30 };
   uint64_t most = 0;
@@ -343,10 +343,10 @@ static void test_many_pairs(void **state) {
 
 /* --- chains, boosts ---------------------------------------------------------------------- */
 
-/* Two scorers in a chain are the product of their tables, whether pairs of contexts fit 64 bits or
- * are hashed. Contexts in a hash are in no order that the oracle knows, so ties may fall
- * differently: costs must agree, not paths. */
-static void test_chain(void **state) {
+/* Two scorers in a chain equal the product of their tables, whether pairs of contexts fit 64 bits
+ * or are hashed. Hashed contexts are in an order that the oracle does not know, so ties may be
+ * broken differently. Then costs must agree, not paths. */
+static void test_chain_against_product(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 2000; seed++) {
     test_rng rng = {seed};
@@ -355,7 +355,7 @@ static void test_chain(void **state) {
     bool wide = seed % 2 == 0;
     if (wide) {
       task.options.max_active = task.options.max_tokens =
-          1000000; /* ties decide nothing then but paths of equal cost */
+          1000000; /* then ties only decide between paths of equal cost */
       task.options.lattice_beam = 0;
     } else {
       task.options.lattice_beam = 2;
@@ -367,7 +367,7 @@ static void test_chain(void **state) {
     oracle_scorer both = test_chained_tables(&first, &second);
     wf_scorer *a = test_table_scorer(&first, wide), *b = test_table_scorer(&second, wide), *chain;
     assert_ok(wf_scorer_chain(a, b, &chain, &err));
-    wf_scorer_free(a); /* the chain holds them */
+    wf_scorer_free(a); /* the chain holds references */
     wf_scorer_free(b);
     wf_result *result = decode_with(&task, chain);
     oracle_space space = oracle_space_of(wf_graph_fst(task.graph), &both, &task.options);
@@ -378,8 +378,8 @@ static void test_chain(void **state) {
       assert_true(result->flags == expected->flags &&
                   fabs(result->cost - expected->graph_cost - expected->acoustic_cost -
                        expected->scorer_cost) < 1e-4);
-    /* A pair's number is not the place of the product when the second's number of contexts is no
-     * power of two, but in the same order. */
+    /* If the second scorer's number of contexts is not a power of two, a pair's number differs from
+     * its index in the product. The order is the same. */
     if (expected->fits && !wide) {
       assert_as_expected(&task, result, expected, seed);
       check_lattice(&task, &space, result, seed);
@@ -394,8 +394,8 @@ static void test_chain(void **state) {
   }
 }
 
-/* A boost of words is the same as that much on every arc of theirs. */
-static void test_word_boost(void **state) {
+/* A word boost equals the same cost on every arc of that word. */
+static void test_word_boost_against_arc_costs(void **state) {
   (void)state;
   wf_error err = {0};
   static const int32_t words[] = {3, 1, 3};
@@ -409,13 +409,13 @@ static void test_word_boost(void **state) {
     float costs[] = {2, 0, -0.75f, 0}, final = 0;
     int next[] = {0, 0, 0, 0};
     oracle_scorer tables = {1, NUM_WORDS, next, costs, &final};
-    for (int by_state = 0; by_state < 2; by_state++) { /* with one context, the same */
+    for (int by_state = 0; by_state < 2;
+         by_state++) { /* there is one context, so both recombine in the same way */
       task.options.recombine = by_state;
       wf_result *result = decode_with(&task, scorer);
       oracle_space space = oracle_space_of(wf_graph_fst(task.graph), &tables, &task.options);
       oracle_result *expected = malloc(sizeof *expected);
-      if (result->status !=
-          WF_ERR_NEGATIVE_CYCLE) { /* a boosted word may go round over epsilons for ever */
+      if (result->status != WF_ERR_NEGATIVE_CYCLE) { /* a boosted word may be on an epsilon cycle */
         assert_int_equal(result->status, WF_OK);
         oracle_decode_in(&space, &task.options, &task.scores, expected, NULL);
         assert_as_expected(&task, result, expected, seed);
@@ -437,8 +437,8 @@ static void test_word_boost(void **state) {
 
 /* --- the public calls -------------------------------------------------------------------- */
 
-/* Utterances of a batch each with a scorer of its own, the decoder's, or none, on several threads:
- * as alone. */
+/* The utterances of a batch have their own scorer, the decoder's, or none, on several threads.
+ * Results equal those of single utterances. */
 static void test_batches(void **state) {
   (void)state;
   enum { COUNT = 30 };
@@ -470,7 +470,7 @@ static void test_batches(void **state) {
     assert_ok(test_decode_scored(decoder, batch, each, COUNT, NULL, together, &err));
     test_assert_same_batch(0, together, alone, COUNT);
     test_free_results(together, COUNT);
-    assert_ok(wf_decoder_set_scorer(decoder, NULL, &err)); /* none any more */
+    assert_ok(wf_decoder_set_scorer(decoder, NULL, &err)); /* no scorer any more */
     assert_ok(test_decode(decoder, batch, COUNT, NULL, together, &err));
     for (int i = 0; i < COUNT; i++) {
       task.scores = batch[i];
@@ -491,9 +491,9 @@ static void test_batches(void **state) {
   test_free_task(&task);
 }
 
-/* Two ways into one state with different histories: the pair keeps both, and the second word
- * decides; by state the cheaper first word wins at once. */
-static void test_by_hand(void **state) {
+/* Two paths into one state with different histories. By pair, both are kept, and the second word
+ * decides. By state, the cheaper first word wins at once. */
+static void test_pair_and_state_by_hand(void **state) {
   (void)state;
   wf_error err = {0};
   struct decode_task task = {0};
@@ -536,10 +536,10 @@ int main(void) {
                                      cmocka_unit_test(test_pairs_against_oracle),
                                      cmocka_unit_test(test_states_against_oracle),
                                      cmocka_unit_test(test_against_composed_graph),
-                                     cmocka_unit_test(test_many_pairs),
-                                     cmocka_unit_test(test_chain),
-                                     cmocka_unit_test(test_word_boost),
+                                     cmocka_unit_test(test_token_table_grows),
+                                     cmocka_unit_test(test_chain_against_product),
+                                     cmocka_unit_test(test_word_boost_against_arc_costs),
                                      cmocka_unit_test(test_batches),
-                                     cmocka_unit_test(test_by_hand)};
+                                     cmocka_unit_test(test_pair_and_state_by_hand)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

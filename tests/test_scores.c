@@ -1,7 +1,7 @@
 /* test_scores.c - readers and writers of score matrices, and the result writer.
  *
- * Inputs are built here byte by byte from the format descriptions, not with the library's writers.
- */
+ * Inputs are built byte by byte from the descriptions of the formats, not with the library's
+ * writers. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ static void put_fm(bytes *b, const char *key, int32_t rows, int32_t columns, flo
   put_sizes(b, rows, columns);
   for (int32_t i = 0; i < rows * columns; i++) put_f32(b, first + (float)i);
 }
-/* Numbers of an npy header with this dictionary (version 1). */
+/* Appends the header of an npy file (version 1) with this dictionary, then the values. */
 static void put_npy(bytes *b, const char *dict, const void *values, size_t size) {
   uint16_t length = (uint16_t)strlen(dict);
   put(b, "\x93NUMPY\1\0", 8);
@@ -45,8 +45,8 @@ static void put_npy(bytes *b, const char *dict, const void *values, size_t size)
   put(b, values, size);
 }
 
-/* What a reader gives: "key rows x columns first last;" or "key!" for a failure, "!" without key,
- * "~" where the rest is lost. */
+/* The output of a reader as text: "key rows x columns first last;", or "key!" for a failure ("!"
+ * without a key), or "~" if the rest is lost. */
 static const char *trace(const char *const *sources, size_t count,
                          const wf_score_reader_options *options) {
   static char text[4096];
@@ -107,7 +107,7 @@ static void test_kaldi_binary(void **state) {
                       "2x2 1 -inf;one 1x3 4 6;none 0x0 0 0;semi 3x1 1 3;");
 }
 
-/* Every byte of a CM column against the definition in doubles. */
+/* Every byte value of a CM column compared with the definition in doubles. */
 static void test_kaldi_cm(void **state) {
   (void)state;
   wf_error err = {0};
@@ -158,7 +158,7 @@ static void test_bad_records(void **state) {
   put_fm(&b, "c", 1, 1, 3);
   assert_string_equal(trace_bytes("bad.ark", &b),
                       "a 1x1 1 1;vec!;b 1x1 2 2;ragged!;word!;c 1x1 3 3;");
-  /* What cannot be followed costs the rest of the archive, and only that. */
+  /* After a record that cannot be skipped, the rest of the archive is lost, and nothing else. */
   static const struct {
     const char *tail;
     size_t size;
@@ -190,7 +190,7 @@ static void test_bad_records(void **state) {
   }
 }
 
-/* Each prefix of an archive gives the records that are whole, and one failure if a record was cut.
+/* Each prefix of an archive gives the complete records, and one failure if a record was truncated.
  */
 static void test_truncated(void **state) {
   (void)state;
@@ -210,7 +210,7 @@ static void test_truncated(void **state) {
     bytes cut = b;
     cut.size = size;
     size_t whole = 0, good = 0, failures = 0;
-    /* The newline behind a text matrix may be missing at the end of the file. */
+    /* The newline after a text matrix may be missing at the end of the file. */
     while (whole < 4 && size >= ends[whole + 1] - (whole == 2)) whole++;
     bool clean = size == ends[whole] || (whole == 3 && size + 1 == ends[3]);
     for (const char *c = trace_bytes("cut.ark", &cut); *c != '\0'; c++)
@@ -220,7 +220,7 @@ static void test_truncated(void **state) {
   }
 }
 
-static void test_streams(void **state) {
+static void test_pipes_and_gzip_members(void **state) {
   (void)state;
   bytes b = {.size = 0};
   for (int i = 0; i < 3; i++) put_fm(&b, "k", 40, 100, (float)i);
@@ -230,7 +230,7 @@ static void test_streams(void **state) {
   snprintf(want, sizeof want, "%s", trace(&plain, 1, NULL));
   test_shell("gzip -c %s > %s", plain, zipped);
   assert_string_equal(trace(&zipped, 1, NULL), want);
-  /* two members, the second cut */
+  /* two gzip members, the second truncated */
   const char *twice = test_temp_path("twice.gz");
   test_shell("cat %s %s > %s", zipped, zipped, twice);
   char *doubled = malloc(2 * strlen(want) + 1);
@@ -239,14 +239,14 @@ static void test_streams(void **state) {
   test_shell("head -c -20 %s > %s.cut && mv %s.cut %s", zipped, twice, twice, twice);
   assert_non_null(strstr(trace(&twice, 1, NULL), "!~;"));
   free(doubled);
-  /* a fifo that is filled in little pieces */
+  /* a fifo that is filled in small pieces */
   const char *fifo = test_temp_path("fifo");
   assert_int_equal(mkfifo(fifo, 0600), 0);
   test_shell("(dd if=%s of=%s bs=777 2>/dev/null &)", plain, fifo);
   assert_string_equal(trace(&fifo, 1, NULL), want);
 }
 
-static void test_sources(void **state) {
+static void test_kinds_of_sources(void **state) {
   (void)state;
   wf_error err = {0};
   bytes b = {.size = 0};
@@ -308,7 +308,7 @@ static wf_status read_npy(const bytes *b, wf_matrix *m, wf_error *err) {
 static void test_npy_types(void **state) {
   (void)state;
   wf_error err = {0};
-  /* 2 x 3 of every type, in both orders */
+  /* 2 x 3 of every type, in row-major and column-major order */
   const struct {
     const char *descr;
     const void *values;
@@ -433,10 +433,9 @@ static void test_folder(void **state) {
   assert_string_equal(trace(&folder, 1, NULL), "u0 2x1 1 2;u1!;u2 0x5 0 0;");
 }
 
-/* Writers, read back by the reader; Python's readers judge them in test_score.sh. */
-/* PocketSphinx's logged scores: whole frames, frames with some senones, by name, from a folder and
- * a script file. */
-static void test_sen(void **state) {
+/* PocketSphinx's logged scores: complete frames, frames with some senones; as a file, from a folder
+ * and from a script file. */
+static void test_sphinx_senone_scores(void **state) {
   (void)state;
   wf_error err = {0};
   static const char head[] =
@@ -466,7 +465,7 @@ static void test_sen(void **state) {
   snprintf(want, sizeof want, "utt-1 2x3 %g %g;", (double)(float)(-7 * unit),
            (double)(float)(-4 * unit));
   assert_string_equal(trace(&scp, 1, NULL), want);
-  for (size_t size = sizeof head - 1; size < b.size; size++) { /* only whole frames */
+  for (size_t size = sizeof head - 1; size < b.size; size++) { /* only complete frames are read */
     bytes cut = b;
     cut.size = size;
     bool frames = size == sizeof head - 1 || size == sizeof head - 1 + sizeof whole;
@@ -478,7 +477,8 @@ static void test_sen(void **state) {
     size_t size;
   } bad[] = {{"\4\0", 2},
              {"\377\377", 2},
-             {"\2\0\2\1\0\0\0\0", 8}}; /* more than n_sen, negative, steps beyond the end */
+             {"\2\0\2\1\0\0\0\0",
+              8}}; /* more senones than n_sen; a negative number; steps beyond the end */
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     b.size = sizeof head - 1;
     put(&b, bad[i].bytes, bad[i].size);
@@ -489,6 +489,8 @@ static void test_sen(void **state) {
   assert_string_equal(trace_bytes("nobase.sen", &b), "nobase!;");
 }
 
+/* Files of the writers are read back by the reader. test_score.sh reads them with Python's readers.
+ */
 static void test_writers(void **state) {
   (void)state;
   wf_error err = {0};
@@ -563,7 +565,8 @@ static void check_results(int format, const char *want) {
       {.key = "u2", .num_frames = 0},
       {.key = "u3", .words = words, .num_words = 1, .error = "score is NaN"}};
   for (int i = 0; i < 3; i++) assert_ok(wf_result_writer_put(writer, &lines[i], &err));
-  assert_int_not_equal(access(path, F_OK), 0); /* nothing under the name before it is complete */
+  assert_int_not_equal(access(path, F_OK),
+                       0); /* no file exists under the name until it is complete */
   assert_ok(wf_result_writer_close(writer, &err));
   char *text = test_read_file(path, NULL);
   assert_string_equal(text, want);
@@ -571,7 +574,7 @@ static void check_results(int format, const char *want) {
   unlink(path);
 }
 
-static void test_results(void **state) {
+static void test_result_formats(void **state) {
   (void)state;
   check_results(0, "u1 one t\"\\\xff\xc3\xa4\nu2\nu3\n");
   check_results(1, "one t\"\\\xff\xc3\xa4\n\n\n");
@@ -588,7 +591,7 @@ static void test_results(void **state) {
   check_results(4, "one t\"\\\xff\xc3\xa4 (u1)\n(u2)\n(u3)\n");
 }
 
-static void test_check(void **state) {
+static void test_nan_is_rejected(void **state) {
   (void)state;
   wf_error err = {0};
   float data[6] = {0, -INFINITY, 1, 2, -3, 4};
@@ -602,13 +605,19 @@ static void test_check(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_kaldi_binary), cmocka_unit_test(test_kaldi_cm),
-      cmocka_unit_test(test_bad_records),  cmocka_unit_test(test_truncated),
-      cmocka_unit_test(test_streams),      cmocka_unit_test(test_sources),
-      cmocka_unit_test(test_npy_types),    cmocka_unit_test(test_npy_half),
-      cmocka_unit_test(test_npy_bad),      cmocka_unit_test(test_folder),
-      cmocka_unit_test(test_writers),      cmocka_unit_test(test_results),
-      cmocka_unit_test(test_check),        cmocka_unit_test(test_sen)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_kaldi_binary),
+                                     cmocka_unit_test(test_kaldi_cm),
+                                     cmocka_unit_test(test_bad_records),
+                                     cmocka_unit_test(test_truncated),
+                                     cmocka_unit_test(test_pipes_and_gzip_members),
+                                     cmocka_unit_test(test_kinds_of_sources),
+                                     cmocka_unit_test(test_npy_types),
+                                     cmocka_unit_test(test_npy_half),
+                                     cmocka_unit_test(test_npy_bad),
+                                     cmocka_unit_test(test_folder),
+                                     cmocka_unit_test(test_writers),
+                                     cmocka_unit_test(test_result_formats),
+                                     cmocka_unit_test(test_nan_is_rejected),
+                                     cmocka_unit_test(test_sphinx_senone_scores)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
-/* test_sphinx.c - graphs from Sphinx models against a direct computation that builds no transducer.
+/* test_sphinx.c - graphs from Sphinx models compared with a direct computation that builds no
+ * transducer.
  *
- * For random models, lexicons and grammars, and senones x frame by frame: the cost of the graph's
- * best path for x is the minimum, over the grammar's sentences, pronunciations, and silences and
- * noises where they may be, of
+ * For random models, lexicons and grammars, and a string x of one senone for each frame: the cost
+ * of the graph's best path for x is the minimum, over the grammar's sentences, pronunciations, and
+ * optional silences and noises, of
  *     the sentence's cost  +  1/lm_weight (words, pronunciations, silences, noises  +  Viterbi
- *                          alignment of x to the chain of HMMs),
- * with each phone's HMM looked up by the rule that docs/reference/hmm.md states. */
+ *                          alignment of x to the chain of HMMs).
+ * Each phone's HMM is looked up by the rule that docs/reference/hmm.md states. */
 #include "testing.h"
 
 #include "base/input.h"
@@ -30,7 +31,7 @@ struct row {
 
 struct world {
   int num_states, num_rows;
-  struct row rows[MAX_ROWS]; /* the first NUM_BASES without context */
+  struct row rows[MAX_ROWS]; /* the first NUM_BASES rows have no context */
   float counts[NUM_BASES][MAX_STATES][MAX_STATES + 1];
   struct {
     int word, phones[2], size;
@@ -41,7 +42,7 @@ struct world {
   int style; /* 0: no silence, 1: optional, 2: edges */
 };
 
-/* --- making a world ---------------------------------------------------------------------- */
+/* --- random models, lexicons and options ------------------------------------------------- */
 
 static void random_model(test_rng *rng, struct world *world, bool triphones) {
   world->num_states = 1 + (int)test_below(rng, MAX_STATES);
@@ -88,11 +89,11 @@ static void random_world(test_rng *rng, struct world *world, int round) {
   o->transition_scale = (float)(1 + test_below(rng, 2)) / 2;
   o->self_loop_scale = (float)test_below(rng, 3) / 2;
   o->push = (int32_t)test_below(rng, 3);
-  o->ambiguous = 1; /* few senones: phones that differ may well have the same */
+  o->ambiguous = 1; /* there are few senones, so different phones may have the same ones */
   o->epsilon = test_unit(rng) < 0.7f;
 }
 
-/* --- the world as files ------------------------------------------------------------------ */
+/* --- writing them to files --------------------------------------------------------------- */
 
 struct bytes {
   uint8_t data[16384];
@@ -135,8 +136,8 @@ static void mdef_text(const struct world *world, struct bytes *out) {
   }
 }
 
-/* Sequence of senones of each row; equal ones have one number, in order of first use. Returns how
- * many there are. */
+/* Numbers the senone sequences of the rows: equal ones get the same number, in order of first use.
+ * Returns how many there are. */
 static int number_sequences(const struct world *world, int *sequence, int *first) {
   int count = 0;
   for (int i = 0; i < world->num_rows; i++) {
@@ -190,7 +191,7 @@ static void mdef_binary(const struct world *world, struct bytes *out) {
       put(out, (uint16_t[]){(uint16_t)world->rows[first[k]].senones[s]}, 2);
 }
 
-/* `swap`: in the other byte order. `spoil`: a wrong checksum. */
+/* `swap`: write in the other byte order. `spoil`: write a wrong checksum. */
 static void tmat_file(const struct world *world, bool swap, uint32_t spoil, struct bytes *out) {
   uint32_t words[256], sum = 0;
   size_t count = 0;
@@ -304,7 +305,7 @@ static wf_status build(const struct world *world, wf_hmm *hmm, const wf_lexicon 
 
 /* --- the direct computation -------------------------------------------------------------- */
 
-struct said {
+struct spoken {
   int base, position;
 };
 
@@ -318,12 +319,12 @@ static const struct row *row_in(const struct world *world, int base, int left, i
   return NULL;
 }
 
-static const struct row *look_up(const struct world *world, const struct said *said, int count,
+static const struct row *look_up(const struct world *world, const struct spoken *spoken, int count,
                                  int i) {
   const struct row *row = NULL;
-  int base = said[i].base, position = said[i].position;
-  int left = i == 0 || said[i - 1].base >= SIL ? SIL : said[i - 1].base,
-      right = i + 1 == count || said[i + 1].base >= SIL ? SIL : said[i + 1].base;
+  int base = spoken[i].base, position = spoken[i].position;
+  int left = i == 0 || spoken[i - 1].base >= SIL ? SIL : spoken[i - 1].base,
+      right = i + 1 == count || spoken[i + 1].base >= SIL ? SIL : spoken[i + 1].base;
   if (base >= SIL) return &world->rows[base];
   for (int outside = 0; outside < 2; outside++) {
     if (outside && (position == BEGIN || position == SINGLE)) left = SIL;
@@ -335,7 +336,8 @@ static const struct row *look_up(const struct world *world, const struct said *s
   return row != NULL ? row : &world->rows[base];
 }
 
-/* Costs of staying in a state, and of going from it to another (or out, to == num_states). */
+/* Cost of staying in a state, and of going from it to another (to == num_states: leaving the HMM).
+ */
 static double stay_cost(const struct world *world, int tmat, int state) {
   const float *counts = world->counts[tmat][state];
   double sum = 0;
@@ -351,18 +353,18 @@ static double go_cost(const struct world *world, int tmat, int state, int to) {
          log((double)counts[to] / sum / leaves) * (double)world->options.transition_scale;
 }
 
-static double align(const struct world *world, const struct said *said, int count, const int *x,
+static double align(const struct world *world, const struct spoken *spoken, int count, const int *x,
                     int frames) {
   double now[MAX_FRAMES][MAX_STATES],
-      out[MAX_FRAMES + 1]; /* out[i]: of having left the first i phones */
+      out[MAX_FRAMES + 1]; /* out[i]: cost of having left the first i phones */
   const struct row *rows[MAX_FRAMES];
-  for (int i = 0; i < count; i++) rows[i] = look_up(world, said, count, i);
+  for (int i = 0; i < count; i++) rows[i] = look_up(world, spoken, count, i);
   for (int i = 0; i < count; i++) now[i][0] = now[i][1] = INFINITY;
   for (int i = 0; i <= count; i++) out[i] = i == 0 ? 0 : INFINITY;
   for (int t = 0; t < frames; t++) {
     for (int i = 0; i < count; i++)
       for (int s = world->num_states - 1; s >= 0;
-           s--) { /* what it reads is still of the frame before */
+           s--) { /* descending, so that it reads costs of the previous frame */
         double best = s == 0 ? out[i] : INFINITY;
         if (world->counts[rows[i]->tmat][s][s] > 0)
           best = fmin(best, now[i][s] + stay_cost(world, rows[i]->tmat, s));
@@ -387,7 +389,7 @@ struct search {
   const struct world *world;
   const int *x;
   int frames, sentence[8], num_words, count;
-  struct said said[MAX_FRAMES];
+  struct spoken spoken[MAX_FRAMES];
   double best, sentence_cost;
 };
 
@@ -395,19 +397,19 @@ static void say(struct search *search, int at, double cost, bool may_pause);
 
 static void add_phone_and_go(struct search *search, int base, int at, double cost, bool may_pause) {
   if (search->count == search->frames) return;
-  search->said[search->count++] = (struct said){base, NO_POSITION};
+  search->spoken[search->count++] = (struct spoken){base, NO_POSITION};
   say(search, at, cost, may_pause);
   search->count--;
 }
 
 static void finish(struct search *search, double cost) {
   search->best = fmin(search->best, search->sentence_cost +
-                                        (cost + align(search->world, search->said, search->count,
+                                        (cost + align(search->world, search->spoken, search->count,
                                                       search->x, search->frames)) /
                                             (double)search->world->options.lm_weight);
 }
 
-/* From between the words `at` - 1 and `at` on. */
+/* Enumerates pronunciations and fillers from the gap between the words `at` - 1 and `at`. */
 static void say(struct search *search, int at, double cost, bool may_pause) {
   const struct world *world = search->world;
   if (world->style == 1 && may_pause) {
@@ -418,7 +420,7 @@ static void say(struct search *search, int at, double cost, bool may_pause) {
     add_phone_and_go(search, SIL, at, cost - log(0.25), true);
     if (world->options.fillers) add_phone_and_go(search, NOISE, at, cost - log(0.125), true);
     if (at == search->num_words && search->count < search->frames) {
-      search->said[search->count++] = (struct said){SIL, NO_POSITION};
+      search->spoken[search->count++] = (struct spoken){SIL, NO_POSITION};
       finish(search, cost);
       search->count--;
     }
@@ -430,9 +432,10 @@ static void say(struct search *search, int at, double cost, bool may_pause) {
     if (world->prons[i].word != search->sentence[at] || search->count + size > search->frames)
       continue;
     for (int k = 0; k < size; k++)
-      search->said[search->count++] = (struct said){world->prons[i].phones[k], size == 1 ? SINGLE
-                                                                               : k == 0  ? BEGIN
-                                                                                         : END};
+      search->spoken[search->count++] =
+          (struct spoken){world->prons[i].phones[k], size == 1 ? SINGLE
+                                                     : k == 0  ? BEGIN
+                                                               : END};
     say(search, at + 1, cost - log((double)world->prons[i].prob) - log(0.5), true);
     search->count -= size;
   }
@@ -460,13 +463,14 @@ static double direct_cost(const struct world *world, const test_relation *senten
 
 /* --- comparing --------------------------------------------------------------------------- */
 
-/* Frames that some sentence can give: its words, silences now and then, states passed through. */
+/* Draws frames that some sentence can give: its words, sometimes silences; states are passed
+ * through. */
 static int random_frames(test_rng *rng, const struct world *world, const test_relation *sentences,
                          int *x) {
-  struct said said[MAX_FRAMES];
+  struct spoken spoken[MAX_FRAMES];
   int count = 0, frames = 0;
   const char *key = sentences->pairs[test_below(rng, (uint32_t)sentences->size)].key;
-  if (world->style == 2) said[count++] = (struct said){SIL, NO_POSITION};
+  if (world->style == 2) spoken[count++] = (struct spoken){SIL, NO_POSITION};
   for (; *key != ':'; key++) {
     int i = (int)test_below(rng, (uint32_t)world->num_prons);
     if (*key < '1' || *key > '3') continue;
@@ -476,17 +480,18 @@ static int random_frames(test_rng *rng, const struct world *world, const test_re
     }
     if (count + world->prons[i].size + 2 > MAX_FRAMES) return 0;
     for (int k = 0; k < world->prons[i].size; k++)
-      said[count++] = (struct said){world->prons[i].phones[k], world->prons[i].size == 1 ? SINGLE
-                                                               : k == 0                  ? BEGIN
-                                                                                         : END};
+      spoken[count++] =
+          (struct spoken){world->prons[i].phones[k], world->prons[i].size == 1 ? SINGLE
+                                                     : k == 0                  ? BEGIN
+                                                                               : END};
     if (world->style != 0 && test_unit(rng) < 0.3f)
-      said[count++] = (struct said){test_unit(rng) < 0.5f ? SIL : NOISE, NO_POSITION};
+      spoken[count++] = (struct spoken){test_unit(rng) < 0.5f ? SIL : NOISE, NO_POSITION};
   }
-  if (world->style == 2) said[count++] = (struct said){SIL, NO_POSITION};
+  if (world->style == 2) spoken[count++] = (struct spoken){SIL, NO_POSITION};
   for (int i = 0; i < count; i++)
     for (int s = 0; s < world->num_states; s++) do {
         if (frames == MAX_FRAMES) return frames;
-        x[frames++] = look_up(world, said, count, i)->senones[s];
+        x[frames++] = look_up(world, spoken, count, i)->senones[s];
       } while (test_unit(rng) < 0.25f);
   if (frames > 0 && test_unit(rng) < 0.2f)
     x[test_below(rng, (uint32_t)frames)] = (int)test_below(rng, NUM_SENONES);
@@ -520,7 +525,7 @@ static void check_world(test_rng *rng, struct world *world, int round, int *num_
       double wanted = direct_cost(world, &sentences, x, frames),
              found = test_best_cost(result.graph, columns, x, frames);
       if (frames == 0 && !world->options.epsilon)
-        continue; /* the empty utterance has no arc to stand on */
+        continue; /* the empty utterance would need an arc, which it does not have */
       if (wanted == INFINITY ? found != INFINITY : !(fabs(found - wanted) < 0.02))
         fail_msg("round %d, %d frames: %.6f, wanted %.6f", round, frames, found, wanted);
       *num_finite += frames > 0 && wanted != INFINITY;
@@ -546,7 +551,8 @@ static void test_against_direct_computation(void **state) {
   assert_true(num_refused < 60);
 }
 
-/* Text and binary, either byte order: the same graph, bit for bit, and the same labels. */
+/* Text and binary files, in either byte order, give the same graph bit for bit, and the same
+ * labels. */
 static void test_text_and_binary(void **state) {
   wf_error err = {0};
   test_rng rng = {7};
@@ -581,7 +587,7 @@ static void test_text_and_binary(void **state) {
   }
 }
 
-/* --- what is wrong or missing ------------------------------------------------------------ */
+/* --- damaged files and missing data ------------------------------------------------------ */
 
 static void test_broken_files(void **state) {
   wf_error err = {0};
@@ -596,16 +602,16 @@ static void test_broken_files(void **state) {
   for (int kind = 0; kind < 3; kind++) {
     const struct bytes *whole = kind < 2 ? &mdef[kind] : &tmats;
     for (size_t size = 0; size + 2 < whole->size;
-         size++) { /* all but the last newline are needed */
+         size++) { /* all bytes but the last newline are needed */
       memcpy(cut.data, whole->data, size);
       cut.size = size;
       err.message[0] = '\0';
       if (read_model(kind < 2 ? &cut : &mdef[0], kind < 2 ? &tmats : &cut, &hmm, &err) == WF_OK)
-        fail_msg("kind %d is fine with %zu of %zu bytes", kind, size, whole->size);
+        fail_msg("kind %d is accepted with %zu of %zu bytes", kind, size, whole->size);
       assert_true(hmm == NULL && err.message[0] != '\0');
     }
     for (int flip = 0; flip < 2000;
-         flip++) { /* any byte changed: an error or another model, no harm */
+         flip++) { /* any changed byte gives an error or another model, and does no harm */
       cut = *whole;
       cut.data[test_below(&rng, (uint32_t)cut.size)] = (uint8_t)test_below(&rng, 256);
       if (read_model(kind < 2 ? &cut : &mdef[0], kind < 2 ? &tmats : &cut, &hmm, &err) == WF_OK)
@@ -618,16 +624,16 @@ static void test_broken_files(void **state) {
   assert_int_equal(wf_hmm_read_sphinx("/nowhere", &hmm, &err), WF_ERR_IO);
 }
 
-/* Words without pronunciation and windows without a triphone: counted and named, or an error by
- * option. */
-static void test_missing(void **state) {
+/* Words without pronunciation and windows without a triphone are counted and named. An option makes
+ * them errors. */
+static void test_missing_words_and_triphones(void **state) {
   wf_error err = {0};
   test_rng rng = {9};
   struct world world;
   random_world(&rng, &world, 0);
-  world.num_rows = NUM_BASES + 1; /* one triphone: nearly every window is missing */
+  world.num_rows = NUM_BASES + 1; /* one triphone, so nearly every window is missing */
   world.rows[NUM_BASES] = (struct row){A, B, B, INTERNAL, A, {0, 0}};
-  world.num_prons = 2; /* Z has none */
+  world.num_prons = 2; /* Z has no pronunciation */
   world.options.epsilon = true;
   world.options.missing_words = 0;
   wf_hmm *hmm = model_of(&world, false, false);
@@ -661,7 +667,7 @@ static void test_missing(void **state) {
   wf_hmm_free(hmm);
 }
 
-static void test_parts(void **state) {
+static void test_invalid_arguments(void **state) {
   wf_error err = {0};
   wf_hmm_graph_parts parts;
   wf_hmm_graph_result result;
@@ -679,8 +685,8 @@ int main(void) {
       cmocka_unit_test(test_against_direct_computation),
       cmocka_unit_test(test_text_and_binary),
       cmocka_unit_test(test_broken_files),
-      cmocka_unit_test(test_missing),
-      cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_missing_words_and_triphones),
+      cmocka_unit_test(test_invalid_arguments),
   };
   int code = cmocka_run_group_tests(tests, NULL, NULL);
   wf_symbols_free(words());

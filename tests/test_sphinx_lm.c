@@ -1,6 +1,6 @@
-/* test_sphinx_lm.c - CMU Sphinx's trie language models: files made by sphinx_lm_convert from ARPA
- * files (tests/data/lm) against these ARPA files, and damaged files. The tables of such small
- * models hold every value, so nothing is lost in them but the rounding of the logarithms. */
+/* test_sphinx_lm.c - CMU Sphinx's trie language models. Files made by sphinx_lm_convert from ARPA
+ * files (tests/data/lm) are compared with those ARPA files. Also damaged files. The quantization
+ * tables of such small models hold every value, so only the rounding of logarithms is lost. */
 #include "base/input.h"
 #include "lm_model.h"
 
@@ -21,7 +21,7 @@ static void check_same(const wf_lm *a, const wf_lm *b, test_rng *rng) {
   check_same_costs(a, b, letters, 8, false, rng);
 }
 
-/* As an ARPA file, under labels of its own and of a given table. */
+/* Equals the ARPA file, with its own labels and with those of a given table. */
 static void test_same_as_arpa(void **unused) {
   (void)unused;
   wf_error err = {0};
@@ -45,9 +45,9 @@ static void test_same_as_arpa(void **unused) {
   wf_symbols_free(words);
 }
 
-/* Cut anywhere, or with bytes changed outside the tables: refused, with the path in the message, or
- * a model that answers. */
-static void test_damaged(void **unused) {
+/* Truncated at any byte, or with bytes changed outside the tables: either rejected with the path in
+ * the message, or read as a model that can be queried. */
+static void test_damaged_files(void **unused) {
   (void)unused;
   wf_error err = {0};
   test_rng rng = {4};
@@ -93,7 +93,7 @@ static void test_damaged(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_same_as_arpa),
-      cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_damaged_files),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* test_streams.c - utterances whose scores come in chunks.
  *
- * First an example by hand. Then random chunks and neighbours against the same decoder's batches:
- * every bit of results, partials and lattices. */
+ * First an example by hand. Then random chunks, with other streams at the same time, are compared
+ * with batches of the same decoder: every bit of results, partials and lattices. */
 #include "decode_tasks.h"
 #include "example.h"
 #include "table_scorer.h"
@@ -82,7 +82,7 @@ static wf_scores rows(const wf_scores *scores, int64_t first, int64_t count) {
   return part;
 }
 
-/* A random task that also has lattices and blank options now and then. */
+/* A random task that sometimes has lattices and blank options. */
 static struct decode_task stream_task(uint64_t seed) {
   struct decode_task task = test_random_task(seed);
   test_rng rng = {seed * 31};
@@ -96,7 +96,7 @@ static struct decode_task stream_task(uint64_t seed) {
   return task;
 }
 
-/* The same graph without final states: where any token may be the end. */
+/* The same graph with all final costs removed, so that any token may be the end. */
 static wf_graph *endless(const wf_graph *graph) {
   wf_fst_view view = wf_fst_get_view(wf_graph_fst(graph));
   wf_builder *builder;
@@ -116,13 +116,13 @@ static wf_graph *endless(const wf_graph *graph) {
 }
 
 struct seen {
-  wf_word *words; /* stable ones of the last partial */
+  wf_word *words; /* the stable words of the last partial */
   size_t num_stable;
   uint64_t num_partials, num_with_stable;
 };
 
-/* A partial is the offline result of the frames so far where nothing is final; and what was stable
- * has not changed. */
+/* A partial equals the offline result of the frames so far with a graph without final states.
+ * Stable words have not changed. */
 static void check_partial(wf_stream *stream, wf_decoder *endless_decoder, const wf_scores *scores,
                           int64_t fed, struct seen *seen) {
   wf_partial partial;
@@ -163,9 +163,9 @@ static void check_partial(wf_stream *stream, wf_decoder *endless_decoder, const 
   wf_result_free(expected);
 }
 
-/* One stream, chunks of 0 to 3 frames, looked at now and then, used twice; some with a scorer,
- * which its twin replaces in the middle: that must change nothing. */
-static void test_chunks(void **state) {
+/* One stream with chunks of 0 to 3 frames, with partials now and then, used for two utterances.
+ * Some have a scorer, which is sometimes replaced by an identical one. That must change nothing. */
+static void test_random_chunks(void **state) {
   (void)state;
   struct seen seen = {0};
   uint64_t failed = 0, dead = 0, with_lattice = 0, skipping = 0, scored = 0;
@@ -196,9 +196,9 @@ static void test_chunks(void **state) {
         assert_ok(wf_stream_accept(stream, &chunk, test_below(&rng, 2) == 0 ? &event : NULL, &err));
         fed += count;
         if (scorer != NULL && test_below(&rng, 3) == 0 && task.options.lattice_beam == 0) {
-          wf_scorer *twin = test_table_scorer(&tables, shape.wide);
-          assert_ok(wf_stream_set_scorer(stream, twin, &err));
-          wf_scorer_free(twin);
+          wf_scorer *replacement = test_table_scorer(&tables, shape.wide);
+          assert_ok(wf_stream_set_scorer(stream, replacement, &err));
+          wf_scorer_free(replacement);
         }
         if (test_below(&rng, 3) == 0)
           check_partial(stream, endless_decoder, &task.scores, fed, &seen);
@@ -231,9 +231,9 @@ static void test_chunks(void **state) {
               seen.num_partials > 5000 && seen.num_with_stable > 500);
 }
 
-/* Many streams at once, each with its own pace, over several threads, between batches of whole
- * utterances. */
-static void test_neighbours(void **state) {
+/* Many streams at once, with chunks of different sizes, on several threads, between batches of
+ * whole utterances. */
+static void test_many_streams_at_once(void **state) {
   (void)state;
   enum { COUNT = 40 };
   struct decode_task task = stream_task(63);
@@ -286,9 +286,9 @@ static void test_neighbours(void **state) {
   test_free_task(&task);
 }
 
-/* "read" (2) is said less clearly than "red" (1), but begins "read box", which is boosted until the
- * list changes behind the first word. */
-static void test_list_update(void **state) {
+/* "read" (2) scores worse than "red" (1), but it begins "read box", which is boosted until the list
+ * changes after the first word. */
+static void test_boost_list_changes_in_mid_utterance(void **state) {
   (void)state;
   static const int32_t words[] = {2, 4};
   static const uint64_t off[] = {0, 2};
@@ -329,9 +329,9 @@ static void test_list_update(void **state) {
   wf_fst_free(fst);
 }
 
-/* The second chunk's first frame leaves one token of four; the closure of its second frame has more
- * tokens than max_tokens. The scorers that come then are for the next utterance: nothing looks at
- * what is left of this one. */
+/* The first frame of the second chunk leaves one token of four. The closure of its second frame has
+ * more tokens than max_tokens, so the utterance fails. Scorers set after that are for the next
+ * utterance, and nothing reads the state of the failed one. */
 static void test_scorer_after_failure(void **state) {
   (void)state;
   static const int32_t words[] = {1, 2};
@@ -404,9 +404,9 @@ static struct decode_task long_task(int64_t num_frames) {
   return task;
 }
 
-/* Memory between chunks: a little more than the alignment and the words, however long the audio;
- * with `forget`, and all partials, the words' sum. */
-static void test_long(void **state) {
+/* Between chunks, a stream's memory is little more than the alignment and the words, for any length
+ * of audio. With `forget`, and if all partials are read, it does not grow. */
+static void test_long_audio_memory(void **state) {
   (void)state;
   enum { FRAMES = 30000, CHUNK = 40 };
   struct decode_task task = long_task(FRAMES);
@@ -424,23 +424,25 @@ static void test_long(void **state) {
     wf_scores chunks[2] = {rows(&task.scores, fed, CHUNK), rows(&task.scores, fed, CHUNK)};
     assert_ok(wf_streams_advance(decoder, stream, chunks, 2, NULL, &err));
     if (fed == 2000)
-      for (int i = 0; i < 2; i++) most[i] = 0; /* from here on, nothing but what is decided grows */
+      for (int i = 0; i < 2; i++)
+        most[i] = 0; /* after 2000 frames only the committed part may grow */
     if (fed % 1000 == 0) {
       wf_partial partial;
       assert_ok(wf_stream_partial(stream[1], &partial, &err));
       assert_true(partial.num_stable > 0 && partial.num_words < 2000 &&
                   partial.stable_frames > fed - 500);
       for (size_t i = 0; i + 1 < partial.num_stable;
-           i++) { /* each is shown once, but the last, which comes again */
+           i++) { /* each word is returned once, except the last, which is returned again */
         assert_memory_equal(&partial.words[i], &expected->words[num_words], sizeof(wf_word));
         num_words++;
       }
     }
-    uint64_t decided = (uint64_t)fed * 3 / 2 *
-                       (sizeof(int32_t) +
-                        sizeof(wf_word)); /* at most a word a frame, arrays that have just grown */
+    uint64_t committed =
+        (uint64_t)fed * 3 / 2 *
+        (sizeof(int32_t) +
+         sizeof(wf_word)); /* at most one word for each frame, in arrays that have just grown */
     uint64_t bytes[2] = {wf_stream_bytes(stream[0]), wf_stream_bytes(stream[1])};
-    bytes[0] -= decided < bytes[0] ? decided : bytes[0];
+    bytes[0] -= committed < bytes[0] ? committed : bytes[0];
     for (int i = 0; i < 2; i++)
       if (bytes[i] > most[i]) most[i] = bytes[i];
   }
@@ -463,12 +465,13 @@ static void test_long(void **state) {
 
 /* --- endpoints --------------------------------------------------------------------------- */
 
-/* A word of label 1 (column 0) between silences (columns 1, 2), which the graph's loops take; only
- * silence after a word is final. */
+/* A word with label 1 (column 0) between silences (columns 1 and 2), which the graph's loops read.
+ * Only silence after a word is final. */
 static void test_endpoints(void **state) {
   (void)state;
   static const struct {
-    const char *said; /* columns; '3': a word's second frame, after which no final state is near */
+    const char *
+        spoken; /* columns; '3' is the second frame of a word, after which no final state is near */
     int32_t endpoint;
     double silence;
   } cases[] = {{"", 0, 0},
@@ -504,18 +507,19 @@ static void test_endpoints(void **state) {
   int64_t start = 0;
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     wf_stream_event event = {0};
-    size_t size = strlen(cases[k].said);
+    size_t size = strlen(cases[k].spoken);
     for (size_t t = 0; t <= size; t++) { /* and an empty chunk at the end */
       float row[3] = {-9, -9, -9};
-      if (t < size) row[cases[k].said[t] - '0'] = 0;
+      if (t < size) row[cases[k].spoken[t] - '0'] = 0;
       wf_scores chunk = {row, t < size, 3, 3};
       assert_ok(wf_stream_accept(stream, &chunk, &event, &err));
     }
     if (event.endpoint != cases[k].endpoint)
-      fail_msg("'%s': endpoint %d, not %d", cases[k].said, event.endpoint, cases[k].endpoint);
+      fail_msg("'%s': endpoint %d, not %d", cases[k].spoken, event.endpoint, cases[k].endpoint);
     test_assert_close(event.trailing_silence, cases[k].silence, 1e-6);
     assert_int_equal(event.num_frames, size);
-    bool ends = size > 0 && cases[k].said[size - 1] != '0' && strchr(cases[k].said, '0') != NULL;
+    bool ends =
+        size > 0 && cases[k].spoken[size - 1] != '0' && strchr(cases[k].spoken, '0') != NULL;
     if (ends)
       assert_true(event.relative_cost == 0);
     else
@@ -538,7 +542,7 @@ static void test_endpoints(void **state) {
   wf_fst_free(fst);
 }
 
-/* --- what can be wrong ------------------------------------------------------------------- */
+/* --- wrong use --------------------------------------------------------------------------- */
 
 static void test_bad_chunks(void **state) {
   (void)state;
@@ -575,7 +579,7 @@ static void test_bad_chunks(void **state) {
   wf_result_free(result);
   assert_ok(wf_stream_partial(good, &partial, &err));
   assert_int_equal(wf_stream_partial_lattice(good, &lattice, &err), WF_ERR_ARGUMENT);
-  /* wrong use: nothing happens */
+  /* rejected without effect */
   wf_stream *twice[2] = {good, good}, *mixed[2] = {good, foreign}, *finished[2] = {good, bad};
   assert_int_equal(wf_streams_advance(decoder, twice, first, 2, NULL, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_streams_advance(decoder, mixed, first, 2, NULL, &err), WF_ERR_ARGUMENT);
@@ -586,7 +590,7 @@ static void test_bad_chunks(void **state) {
   assert_int_equal(result->num_decoded, 3);
   assert_int_equal(result->flags, 0);
   wf_result_free(result);
-  /* nothing said */
+  /* no frames */
   wf_scores nothing = {0};
   wf_result *empty;
   assert_ok(test_decode(decoder, &nothing, 1, NULL, &empty, &err));
@@ -605,8 +609,8 @@ static void test_bad_chunks(void **state) {
   wf_fst_free(fst);
 }
 
-/* Thousands of open channels that wait cost next to nothing. */
-static void test_many_channels(void **state) {
+/* Thousands of open but idle channels take little memory. */
+static void test_many_idle_channels(void **state) {
   (void)state;
   enum { COUNT = 5000 };
   struct decode_task task = long_task(100);
@@ -641,13 +645,13 @@ static void test_many_channels(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_chunks),
-                                     cmocka_unit_test(test_chunks),
-                                     cmocka_unit_test(test_neighbours),
-                                     cmocka_unit_test(test_list_update),
+                                     cmocka_unit_test(test_random_chunks),
+                                     cmocka_unit_test(test_many_streams_at_once),
+                                     cmocka_unit_test(test_boost_list_changes_in_mid_utterance),
                                      cmocka_unit_test(test_scorer_after_failure),
-                                     cmocka_unit_test(test_long),
+                                     cmocka_unit_test(test_long_audio_memory),
                                      cmocka_unit_test(test_endpoints),
                                      cmocka_unit_test(test_bad_chunks),
-                                     cmocka_unit_test(test_many_channels)};
+                                     cmocka_unit_test(test_many_idle_channels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_structure.c - the structural operations: against path enumeration, and array by array
- * against OpenFst's tools. */
+/* test_structure.c - the structural operations, compared with path enumeration, and array by array
+ * with OpenFst's tools. */
 #include "testing.h"
 
 /* --- helpers ----------------------------------------------------------------------------- */
@@ -99,7 +99,7 @@ static int compare_pairs(const void *x, const void *y) {
   return strcmp(((const test_pair *)x)->key, ((const test_pair *)y)->key);
 }
 
-/* Sorts and sums equal pairs. */
+/* Sorts, and sums equal pairs. */
 static void normalise(test_relation *relation, wf_semiring semiring) {
   if (relation->size != 0)
     qsort(relation->pairs, relation->size, sizeof *relation->pairs, compare_pairs);
@@ -139,7 +139,7 @@ static struct parts split(const char *key) {
 }
 
 /* "1 2 3 " to "3 2 1 ". */
-static void turn_round(const char *text, char *out, size_t size) {
+static void reverse_labels(const char *text, char *out, size_t size) {
   out[0] = '\0';
   char copy[512], built[1200];
   snprintf(copy, sizeof copy, "%s", text);
@@ -189,7 +189,7 @@ static void expect_relation(test_relation *want, const wf_fst *got, wf_semiring 
   test_relation_free(&have);
 }
 
-static void test_relations(void **state) {
+static void test_against_path_enumeration(void **state) {
   (void)state;
   test_rng rng = {3};
   for (int round = 0; round < 300; round++) {
@@ -221,8 +221,8 @@ static void test_relations(void **state) {
     for (size_t i = 0; i < ra.size; i++) {
       struct parts parts = split(ra.pairs[i].key);
       char in[512], out[512];
-      turn_round(parts.in, in, sizeof in);
-      turn_round(parts.out, out, sizeof out);
+      reverse_labels(parts.in, in, sizeof in);
+      reverse_labels(parts.out, out, sizeof out);
       add_pair(&inverted, parts.out, parts.in, ra.pairs[i].cost);
       add_pair(&reversed, in, out, ra.pairs[i].cost);
       add_pair(&left, parts.in, parts.in, ra.pairs[i].cost);
@@ -259,8 +259,7 @@ static void test_relations(void **state) {
   }
 }
 
-/* Repetitions of an fst that says one label a time, up to three: the closure's paths are counted
- * out. */
+/* The closure of an fst that writes one label at a time, compared with up to three repetitions. */
 static void test_closure(void **state) {
   (void)state;
   test_rng rng = {4};
@@ -278,15 +277,15 @@ static void test_closure(void **state) {
       wf_fst *got = closure(a, plus);
       test_relation want = {0}, power = copy_of(&once), have = test_enumerate(got, 9, 1000000);
       if (!plus) add_pair(&want, "", "", 0);
-      for (int k = 0; k < 3; k++) { /* three rounds of at most 2 arcs and an epsilon: strings up to
-                                       3 labels are complete within 9 arcs */
+      for (int k = 0; k < 3; k++) { /* three repetitions of at most 2 arcs and an epsilon: strings
+                                       of up to 3 labels are complete within 9 arcs */
         add_all(&want, &power);
         test_relation next = product(&power, &once, shape.semiring);
         test_relation_free(&power);
         power = next;
       }
       normalise(&want, shape.semiring);
-      /* Longer strings may be cut short on either side. */
+      /* Longer strings may be incomplete on either side. */
       for (int side = 0; side < 2; side++) {
         test_relation *relation = side ? &have : &want;
         size_t kept = 0;
@@ -309,9 +308,9 @@ static void test_closure(void **state) {
   }
 }
 
-/* --- connect on awkward numberings ------------------------------------------------------- */
+/* --- connect with unusual state numbers -------------------------------------------------- */
 
-/* Which states lie on a successful path, by the slowest way: repeat until nothing changes. */
+/* Finds the states on successful paths in the slowest way: repeat until nothing changes. */
 static void reference_useful(const wf_fst_view *view, bool *useful) {
   uint64_t n = view->num_states;
   bool *from_start = calloc(n, 1), *to_final = calloc(n, 1);
@@ -381,7 +380,8 @@ static void test_connect(void **state) {
     check_connect(fst);
     wf_fst_free(fst);
   }
-  /* A chain through shuffled numbers, with dead ends: no sweep over the states settles it. */
+  /* A chain through shuffled state numbers, with dead ends. No single sweep over the states finds
+   * all of them. */
   for (uint32_t n = 10; n <= 1000; n *= 10) {
     wf_error err = {0};
     wf_builder *builder;
@@ -435,7 +435,7 @@ static void test_arcsort(void **state) {
         for (uint64_t i = 1; i < count; i++)
           assert_true((side ? y[i - 1].olabel : y[i - 1].ilabel) <=
                       (side ? y[i].olabel : y[i].ilabel));
-        /* Stable, and nothing lost: the arcs of one label, in the order of the input. */
+        /* The sort is stable and complete: arcs of one label stay in the order of the input. */
         for (uint64_t probe = 0; probe < count && probe < 50; probe++) {
           int32_t label = side ? x[probe].olabel : x[probe].ilabel;
           uint64_t at = 0;
@@ -474,9 +474,9 @@ static void test_relabel(void **state) {
   wf_fst_free(fst);
 }
 
-/* Loops where a word comes out (state 0) or the string may end (state 2), not where only a phone
- * goes in (state 1). */
-static void test_self_loops(void **state) {
+/* Loops are added where a word ends (state 0) or the string may end (state 2), not where only a
+ * phone is read (state 1). */
+static void test_add_self_loops(void **state) {
   (void)state;
   wf_error err = {0};
   wf_fst *fst = test_fst_of(WF_TROPICAL, "0 1 1 2 0.5;1 2 2 0;2 0.25"), *got;
@@ -494,7 +494,7 @@ static void test_self_loops(void **state) {
 
 /* --- errors, empty inputs ---------------------------------------------------------------- */
 
-static void test_corners(void **state) {
+static void test_errors_and_empty_inputs(void **state) {
   (void)state;
   wf_error err = {0};
   wf_fst *cyclic = test_fst_of(WF_TROPICAL, "0 1 1 1;1 0 1 1;1"),
@@ -584,8 +584,8 @@ static void compare_with_openfst(test_rng *rng, const test_fst_shape *shape) {
   expect_file(connect(a), "connect");
   expect_file(closure(a, false), "star");
   expect_file(closure(a, true), "plus");
-  /* Whether OpenFst makes a new start depends on what the file says it knows about cycles; these
-   * two cases it gets as we do. */
+  /* Whether OpenFst makes a new start state depends on the cycle properties in the file. In these
+   * two cases it does the same as ours. */
   bool cyclic = start_on_cycle(a);
   if (cyclic || shape->acyclic) {
     test_shell("cd %s && %s && fstunion u.fst b.fst ab && fstunion ab c.fst union", folder,
@@ -600,7 +600,7 @@ static void compare_with_openfst(test_rng *rng, const test_fst_shape *shape) {
   expect_file(reverse(a), "reverse");
   expect_file(project(a, false), "input");
   expect_file(project(a, true), "output");
-  /* OpenFst breaks ties of one label by the other. */
+  /* OpenFst orders arcs of one label by the other label. */
   wf_fst *by_olabel = arcsort(a, true), *by_ilabel = arcsort(a, false);
   expect_file(arcsort(by_olabel, false), "isort");
   expect_file(arcsort(by_ilabel, true), "osort");
@@ -639,10 +639,13 @@ static void test_openfst(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_relations), cmocka_unit_test(test_closure),
-      cmocka_unit_test(test_connect),   cmocka_unit_test(test_arcsort),
-      cmocka_unit_test(test_relabel),   cmocka_unit_test(test_self_loops),
-      cmocka_unit_test(test_corners),   cmocka_unit_test(test_openfst)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_path_enumeration),
+                                     cmocka_unit_test(test_closure),
+                                     cmocka_unit_test(test_connect),
+                                     cmocka_unit_test(test_arcsort),
+                                     cmocka_unit_test(test_relabel),
+                                     cmocka_unit_test(test_add_self_loops),
+                                     cmocka_unit_test(test_errors_and_empty_inputs),
+                                     cmocka_unit_test(test_openfst)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* test_threads.c - operations that work in threads: the same arrays, bit for bit, whatever the
- * number of threads; on graphs large enough for threads to start, and for the hard cases (residual
- * outputs of several labels, postponed; classes that differ far away) to be met by many at once. */
+/* test_threads.c - operations that use threads give the same arrays bit for bit, for any number of
+ * threads. The graphs are large enough for threads to start, and include hard cases (postponed
+ * residual outputs of several labels; classes that differ only far away) that several threads meet
+ * at once. */
 #include "testing.h"
 
 static wf_error err;
@@ -22,9 +23,9 @@ static float eighths(uint64_t key) {
   return (float)test_below(&rng, 32) / 8;
 }
 
-/* Copies of a deterministic graph of `num_kinds` states mixed up: every state is equal to the
+/* Copies of a deterministic graph of `num_kinds` states, shuffled. Every state is equivalent to the
  * states of its kind (state % num_kinds). Kinds below `ring` lie on a ring and differ only far
- * away. Potentials move the weights about, so that only pushing shows which states are equal. */
+ * away. Potentials move the weights, so that only pushing shows which states are equivalent. */
 static wf_fst *make_copies(uint64_t seed, uint32_t num_states, uint32_t num_kinds, uint32_t ring) {
   wf_builder *builder;
   wf_fst *fst;
@@ -57,7 +58,7 @@ static wf_fst *make_copies(uint64_t seed, uint32_t num_states, uint32_t num_kind
   return fst;
 }
 
-static void test_minimize(void **unused) {
+static void test_minimize_is_deterministic(void **unused) {
   const struct {
     uint32_t num_states, num_kinds, ring;
   } shapes[] = {{90000, 700, 0}, {70000, 3000, 1000}, {40000, 39000, 0}};
@@ -103,7 +104,7 @@ static void test_shortest_distance(void **unused) {
     assert_memory_equal(alone, together, num_states * sizeof *alone);
     wf_free(together);
   }
-  /* Bellman's equations, and someone to start from */
+  /* Bellman's equations, with the final costs as the base */
   wf_fst_view view = wf_fst_get_view(fst);
   for (uint64_t s = 0; s < num_states; s++) {
     double best = (double)view.final_cost[s];
@@ -115,9 +116,9 @@ static void test_shortest_distance(void **unused) {
   wf_fst_free(fst);
 }
 
-/* A functional transducer that guesses: each state of a deterministic graph is there twice, for odd
- * and for even next labels, and the way into the odd one already puts out what its arcs stand for.
- * Determinizing it joins the two, with residuals that span two labels. */
+/* A functional transducer that guesses: each state of a deterministic graph occurs twice, for odd
+ * and for even next labels. The arc into the odd copy already writes the output of that copy's
+ * arcs. Determinization joins the two copies, with residuals of two labels. */
 static wf_fst *make_guessing(uint64_t seed, uint32_t num_states, uint32_t num_labels,
                              uint32_t bad_state) {
   wf_builder *builder;
@@ -141,16 +142,15 @@ static wf_fst *make_guessing(uint64_t seed, uint32_t num_states, uint32_t num_la
     }
     if (s % 7 == 3) assert_ok(wf_builder_set_final(builder, 2 * s, (float)(s % 16) / 8, &err));
     if (s == bad_state)
-      assert_ok(
-          wf_builder_set_final(builder, 2 * s + 1, 0,
-                               &err)); /* ends with an output that the other guess does not have */
+      assert_ok(wf_builder_set_final(builder, 2 * s + 1, 0,
+                                     &err)); /* ends with an output that the other guess lacks */
   }
   assert_ok(wf_builder_finish(builder, NULL, NULL, &fst, &err));
   wf_builder_free(builder);
   return fst;
 }
 
-static void test_determinize(void **unused) {
+static void test_determinize_is_deterministic(void **unused) {
   wf_fst *fst = make_guessing(17, 30000, 6, UINT32_MAX), *alone, *together;
   wf_determinize_options o;
   wf_determinize_options_init(&o);
@@ -176,8 +176,8 @@ static void test_determinize(void **unused) {
   wf_fst_free(fst);
 }
 
-/* Failures too: the same message, be it about two outputs or about growth. */
-static void test_determinize_fails(void **unused) {
+/* Failures too give the same message, whether about two outputs or about growth. */
+static void test_determinize_fails_with_one_message(void **unused) {
   for (int growth = 0; growth < 2; growth++) {
     wf_fst *fst = make_guessing(23, 30000, 6, growth ? UINT32_MAX : 7 * 2900 + 3), *result;
     wf_determinize_options o;
@@ -197,8 +197,8 @@ static void test_determinize_fails(void **unused) {
   }
 }
 
-/* Every filter, with epsilons on both sides, trimmed and not. */
-static void test_compose(void **unused) {
+/* Every filter, with epsilons on both sides, with and without trimming. */
+static void test_compose_is_deterministic(void **unused) {
   test_rng rng = {31};
   const test_fst_shape shape_a = {.num_states = 300,
                                   .num_arcs = 70000,
@@ -238,9 +238,11 @@ static void test_compose(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_compose),           cmocka_unit_test(test_minimize),
-      cmocka_unit_test(test_shortest_distance), cmocka_unit_test(test_determinize),
-      cmocka_unit_test(test_determinize_fails),
+      cmocka_unit_test(test_compose_is_deterministic),
+      cmocka_unit_test(test_minimize_is_deterministic),
+      cmocka_unit_test(test_shortest_distance),
+      cmocka_unit_test(test_determinize_is_deterministic),
+      cmocka_unit_test(test_determinize_fails_with_one_message),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

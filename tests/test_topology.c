@@ -1,4 +1,4 @@
-/* test_topology.c - CTC topologies against a direct definition of what each one accepts.
+/* test_topology.c - CTC topologies compared with a direct definition of what each one accepts.
  *
  * The definition cuts a frame string x into blocks, in every possible way (a bit for each gap
  * between frames):
@@ -7,7 +7,7 @@
  *   compact  a block is one blank (nothing) or a run of one token (the token)
  *   minimal  one way: every frame is a block
  *   eesen    a block is blank* a+ blank* (a); no frames, no blocks
- * Each way that fits is one path of cost 0, so the number of ways to one output is the path's
+ * Each valid way is one path of cost 0, so the number of ways to one output is the path's
  * multiplicity in the log semiring. */
 #include "testing.h"
 
@@ -15,7 +15,7 @@ enum { MAX_FRAMES = 6, MAX_TOKENS = 4, MAX_OUTPUTS = 64 };
 enum { CORRECT, COMPACT, MINIMAL, EESEN, NUM_TYPES };
 static const char *const type_names[] = {"correct", "compact", "minimal", "eesen"};
 
-/* Output strings as decimal digits, with how many ways lead to each. */
+/* Output strings as decimal digits, and the number of paths to each. */
 struct outputs {
   struct {
     uint64_t digits;
@@ -49,7 +49,7 @@ static bool uniform(const int *x, int begin, int end) {
   return true;
 }
 
-/* Does the block fit the topology? `*token` is what it writes, 0 for nothing. */
+/* Does the block fit the topology? *token receives what it writes, 0 for nothing. */
 static bool block_fits(int type, const int *x, int frames, int begin, int end, int blank,
                        int *token) {
   *token = x[begin] == blank ? 0 : x[begin];
@@ -179,11 +179,11 @@ static void test_by_hand(void **state) {
   }
 }
 
-static void test_sizes(void **state) {
+static void test_numbers_of_states_and_arcs(void **state) {
   for (uint64_t v = 2; v <= 40; v += 19) {
     static const struct {
       int type;
-      uint64_t states[2], arcs[3]; /* a + b v (+ c v^2) */
+      uint64_t states[2], arcs[3]; /* a + b v (+ c v^2), where v is num_tokens */
     } sizes[] = {{CORRECT, {0, 1}, {0, 0, 1}},
                  {COMPACT, {0, 1}, {0, 3, 0}},
                  {MINIMAL, {1, 0}, {0, 1, 0}},
@@ -202,8 +202,8 @@ static void test_sizes(void **state) {
 
 /* --- disambiguation symbols -------------------------------------------------------------- */
 
-/* Does the transducer take frames x to z? States on the walk are few and epsilon arcs that write
- * nothing form no cycle. */
+/* Does the transducer accept frames x with output z? Few states are reached, and epsilon arcs
+ * without output form no cycle. */
 static bool accepts(const wf_fst_view *view, uint64_t state, const int *x, int frames, const int *z,
                     int size) {
   if (frames == 0 && size == 0 && view->final_cost[state] != INFINITY) return true;
@@ -217,7 +217,8 @@ static bool accepts(const wf_fst_view *view, uint64_t state, const int *x, int f
   return false;
 }
 
-/* A disambiguation symbol may stand anywhere: z is accepted where z without them is. */
+/* A disambiguation symbol may stand anywhere: z is accepted if z without disambiguation symbols is.
+ */
 static void test_disambig_passes_anywhere(void **state) {
   enum { V = 3, K = 2, LABELS = V - 1 + K, BLANK = 1, MAX_X = 4, MAX_Z = 4 };
   static const int labels[LABELS] = {1, 3, 4, 5}; /* tokens 1 and 3, blank 2, #0 = 4, #1 = 5 */
@@ -293,7 +294,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_all_frame_strings),
       cmocka_unit_test(test_by_hand),
-      cmocka_unit_test(test_sizes),
+      cmocka_unit_test(test_numbers_of_states_and_arcs),
       cmocka_unit_test(test_disambig_passes_anywhere),
       cmocka_unit_test(test_keep_disambig),
       cmocka_unit_test(test_errors),

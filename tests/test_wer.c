@@ -1,11 +1,11 @@
-/* test_wer.c - alignment against an enumeration of all alignments; the forms of transcripts.
- * tests/cli/test_score.sh compares with sclite. */
+/* test_wer.c - word alignment compared with an enumeration of all alignments; the formats of
+ * transcripts. tests/cli/test_score.sh compares with sclite. */
 #include "io/transcripts.h"
 #include "testing.h"
 
-/* Finds, over all alignments of a[0..n) and b[0..m), the cheapest; among equals the first when
- * steps are listed from the END of the strings in the order pair, insertion, deletion. Plain
- * recursion, no table. Steps go into `steps` from the end backwards. */
+/* Finds the cheapest alignment of a[0..n) and b[0..m) by enumeration. Among equals it takes the
+ * first when steps are listed from the END of the strings in the order pair, insertion, deletion.
+ * Plain recursion without a table. Steps are stored in `steps` from the end backwards. */
 static int cheapest(const char *a, int n, const char *b, int m, char *steps) {
   if (n == 0 && m == 0) {
     *steps = '\0';
@@ -124,7 +124,7 @@ static void test_options(void **state) {
   assert_true(isinf(wf_wer_percent(&c)));
 }
 
-static void test_long(void **state) {
+static void test_long_transcripts(void **state) {
   (void)state;
   wf_error err = {0};
   enum { SIZE = 3000 };
@@ -143,7 +143,7 @@ static void test_long(void **state) {
   wf_wer_free(wer);
 }
 
-/* "format key=word,word key=..." or the error code. */
+/* Returns "format key=word,word key=..." or the error code. */
 static const char *parse(wf_transcript_format format, const char *text, size_t size) {
   static char out[1024];
   wf_error err = {0};
@@ -170,7 +170,7 @@ static const char *parse(wf_transcript_format format, const char *text, size_t s
   return out;
 }
 
-static void test_transcripts(void **state) {
+static void test_transcript_formats(void **state) {
   (void)state;
   static const struct {
     int format;
@@ -214,11 +214,11 @@ static void test_transcripts(void **state) {
         parse((wf_transcript_format)cases[i].format, cases[i].text, strlen(cases[i].text)),
         cases[i].want);
   assert_string_equal(parse(WF_TRANSCRIPT_TEXT, "u a\0b\n", 6), "-4");
-  /* every prefix is either an error or a transcript, and nothing worse */
+  /* every prefix is either an error or a transcript, and does no harm */
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (size_t size = 0; size < strlen(cases[i].text); size++)
       parse((wf_transcript_format)cases[i].format, cases[i].text, size);
-  /* nesting costs no stack */
+  /* nesting does not use the stack */
   enum { DEPTH = 1000000 };
   char *deep = malloc(2 * DEPTH + 64);
   size_t size = (size_t)sprintf(deep, "{\"x\": ");
@@ -231,8 +231,8 @@ static void test_transcripts(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_alignment),
-                                     cmocka_unit_test(test_options), cmocka_unit_test(test_long),
-                                     cmocka_unit_test(test_transcripts)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_alignment), cmocka_unit_test(test_options),
+      cmocka_unit_test(test_long_transcripts), cmocka_unit_test(test_transcript_formats)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* test_wlm.c - large language models: built from random ARPA files and asked, against the
- * definition of back-off; differences of two models; packing; sorting beyond memory; damaged files.
- */
+/* test_wlm.c - large language models. Models built from random ARPA files are compared with the
+ * definition of back-off. Also differences of two models, packing, sorting beyond memory, and
+ * damaged files. */
 #include "base/external_sort.h"
 #include "lm/wlm_read.h"
 #include "lm_model.h"
@@ -18,7 +18,7 @@ static wf_wlm *build_wlm(const char *large, const char *small, wf_wlm_options *o
   wf_wlm_stats_init(stats);
   assert_ok(wf_wlm_build(arpa, out, NULL, options, stats, NULL, NULL, &err));
   assert_ok(wf_wlm_open(out, &lm, &err));
-  remove(out); /* it stays mapped */
+  remove(out); /* the file stays mapped */
   remove(arpa);
   if (small != NULL) remove(subtract);
   assert_ok(wf_wlm_verify(lm, NULL, &err));
@@ -29,7 +29,7 @@ static int32_t wlm_label(const wf_wlm *lm, int word) {
   return word == UNK ? -1 : (int32_t)wf_symbols_find(wf_wlm_words(lm), names[word]);
 }
 
-/* log10 of what the definition says; -INFINITY for probability 0. */
+/* log10 probability by the definition; -INFINITY for probability 0. */
 static double defined(const model *m, const int *history, int size, int word) {
   int order;
   return score(m, history, size, word, &order);
@@ -39,7 +39,7 @@ static bool model_has(const model *m, int word) {
   return word < m->num_words && (word != UNK || m->has_unk);
 }
 
-/* Walks random sentences; every cost must be scale * large - small. */
+/* Walks random sentences and checks that every cost is scale * large - small. */
 static void check_costs(const model *large, const model *small, double scale, const wf_wlm *lm,
                         test_rng *rng, double delta, uint64_t *finite, uint64_t *negative) {
   for (int sentence = 0; sentence < 30; sentence++) {
@@ -49,7 +49,7 @@ static void check_costs(const model *large, const model *small, double scale, co
       bool end = size == 11 || test_below(rng, 6) == 0;
       int word = end ? EOS : UNK + (int)test_below(rng, (uint32_t)(large->num_words - UNK));
       if (!end && (!model_has(large, word) || (small != NULL && !model_has(small, word))))
-        continue; /* such words no graph has */
+        continue; /* no graph contains such words */
       double of_large = -ln10 * defined(large, words, size, word),
              of_small = small != NULL ? -ln10 * defined(small, words, size, word) : 0;
       double expected =
@@ -67,9 +67,8 @@ static void check_costs(const model *large, const model *small, double scale, co
   }
 }
 
-/* Every state with every word, in an order of its own: to the bit what one look-up at a time gives.
- */
-static void check_many(const wf_wlm *lm, test_rng *rng) {
+/* Many states and words at once, in random order, give the same bits as single look-ups. */
+static void check_step_many(const wf_wlm *lm, test_rng *rng) {
   uint32_t num_states = (uint32_t)lm->view.num_states, num_words = lm->view.num_words + 2;
   size_t count = 0, room = 600;
   uint32_t *states = malloc(room * sizeof *states), *next = malloc(room * sizeof *next);
@@ -92,8 +91,8 @@ static void check_many(const wf_wlm *lm, test_rng *rng) {
   free(costs);
 }
 
-/* Every word after every state, and its end: the table's answers are the file's, to the bit. It
- * stays with the model, which is asked by way of it from here on. */
+/* Every word after every state, and the sentence end: the table gives the same bits as the file.
+ * From here on the model uses the table. */
 static void check_table(wf_wlm *lm, test_rng *rng) {
   uint32_t num_states = (uint32_t)lm->view.num_states, num_words = lm->view.num_words + 2;
   size_t count = (size_t)num_states * num_words;
@@ -119,8 +118,8 @@ static void check_table(wf_wlm *lm, test_rng *rng) {
     float cost = wf_wlm_final(lm, s, NULL);
     assert_memory_equal(&cost, &finals[s], sizeof cost);
   }
-  assert_ok(wf_wlm_make_table(lm, NULL, &err)); /* it is there already */
-  check_many(lm, rng);
+  assert_ok(wf_wlm_make_table(lm, NULL, &err)); /* the table exists already */
+  check_step_many(lm, rng);
   free(next);
   free(costs);
   free(finals);
@@ -143,8 +142,8 @@ static void test_random_models(void **unused) {
     wf_wlm *lm = build_wlm(text, NULL, &options, &stats);
     created += stats.num_created;
     check_costs(&m, NULL, 1, lm, &rng, 1e-5, &finite, &negative);
-    check_many(lm, &rng);
-    /* The same states, arcs and costs as the model in memory. */
+    check_step_many(lm, &rng);
+    /* The same states, arcs and costs as the in-memory model. */
     wf_lm *reference = lm_of(text);
     wf_lm_info info;
     wf_wlm_info own;
@@ -195,15 +194,15 @@ static void test_random_differences(void **unused) {
     words_added += stats.num_words_added;
     outside += stats.num_outside;
     check_costs(&large, &small, (double)options.lm_scale, lm, &rng, 2e-5, &finite, &negative);
-    check_many(lm, &rng);
+    check_step_many(lm, &rng);
     wf_wlm_free(lm);
   }
   assert_true(finite > 10000 && negative > 2000 && added > 1000 && words_added > 100 &&
               outside > 500);
 }
 
-/* A model subtracted from itself is nothing. */
-static void test_self(void **unused) {
+/* The difference of a model and itself is zero. */
+static void test_difference_with_itself(void **unused) {
   (void)unused;
   wf_wlm_options options;
   wf_wlm_options_init(&options);
@@ -216,15 +215,15 @@ static void test_self(void **unused) {
     assert_true(wf_wlm_step(lm, state, wlm_label(lm, words[i]), &state, NULL) == 0);
     assert_true(wf_wlm_final(lm, state, NULL) == 0);
   }
-  assert_true(wf_wlm_step(lm, state, 12345, &state, NULL) == 0); /* both have <unk> */
+  assert_true(wf_wlm_step(lm, state, 12345, &state, NULL) == 0); /* both models have <unk> */
   wf_wlm_free(lm);
 }
 
 /* --- states with many arcs --------------------------------------------------------------- */
 
-/* One bigram state per count of arcs, so that every number of buckets, full and less full, occurs.
- */
-static char *wide_text(int num_words, int *num_bigrams) {
+/* Bigram states with every number of arcs, so that every number of buckets occurs, at different
+ * fill levels. */
+static char *many_arcs_text(int num_words, int *num_bigrams) {
   char *text = malloc(4000000), *at = text;
   *num_bigrams = 0;
   for (int w = 0; w < num_words; w++) *num_bigrams += w;
@@ -240,11 +239,11 @@ static char *wide_text(int num_words, int *num_bigrams) {
   return text;
 }
 
-static void test_wide_states(void **unused) {
+static void test_states_with_many_arcs(void **unused) {
   (void)unused;
-  enum { WORDS = 401 }; /* prime to 3, so that i * 3 + w goes through all words */
+  enum { WORDS = 401 }; /* coprime to 3, so that i * 3 + w reaches all words */
   int num_bigrams;
-  char *text = wide_text(WORDS, &num_bigrams);
+  char *text = many_arcs_text(WORDS, &num_bigrams);
   for (int pack = 0; pack <= 2; pack++) {
     wf_wlm_options options;
     wf_wlm_options_init(&options);
@@ -255,7 +254,7 @@ static void test_wide_states(void **unused) {
     wf_wlm *lm = build_wlm(text, NULL, &options, &stats);
     double worst = 0, sum = 0;
     test_rng rng = {(uint64_t)pack + 1};
-    for (int i = 0; i < 50; i++) check_many(lm, &rng);
+    for (int i = 0; i < 50; i++) check_step_many(lm, &rng);
     if (pack > 0) check_table(lm, &rng);
     for (int w = 0; w < WORDS; w++) {
       uint32_t state, next;
@@ -299,8 +298,8 @@ static int compare_records(const void *a, const void *b) {
   return 0;
 }
 
-/* Key of two words; the third is the order of adding, which equal keys must keep. */
-static void test_sort(void **unused) {
+/* The key is two words. The third word is the order of insertion, which equal keys must keep. */
+static void test_external_sort(void **unused) {
   (void)unused;
   wf_error err = {0};
   for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -310,7 +309,7 @@ static void test_sort(void **unused) {
     wf__sort *sort;
     assert_ok(wf__sort_create(3, 2, seed % 2 == 0 ? 1 << 15 : 1 << 22, "/tmp", &sort, &err));
     uint32_t added = 0;
-    for (int part = 0; part < 3; part++) { /* adding goes on after reading */
+    for (int part = 0; part < 3; part++) { /* records are added after reading */
       uint32_t end = part < 2 ? added + test_below(&rng, count - added + 1) : count;
       for (; added < end; added++) {
         all[added][0] = test_below(&rng, most);
@@ -340,9 +339,9 @@ static void test_sort(void **unused) {
   }
 }
 
-/* --- files that are not as they should be ------------------------------------------------ */
+/* --- damaged files and bad input --------------------------------------------------------- */
 
-/* Asks everything of a model, whatever is in it: nothing may crash or go on for ever. */
+/* Runs every kind of query on a model that may be damaged. Nothing may crash or loop forever. */
 static void query_all(const wf_wlm *lm) {
   for (uint32_t s = 0; s < lm->view.num_states && s < 50; s++)
     for (int32_t w = -1; w < 12; w++) {
@@ -352,10 +351,10 @@ static void query_all(const wf_wlm *lm) {
       wf_wlm_final(lm, s, NULL);
     }
   test_rng rng = {lm->view.num_states};
-  check_many(lm, &rng);
+  check_step_many(lm, &rng);
 }
 
-static void test_damage(void **unused) {
+static void test_damaged_files(void **unused) {
   (void)unused;
   wf_error err = {0};
   wf_wlm_options options;
@@ -370,7 +369,7 @@ static void test_damage(void **unused) {
     size_t size;
     char *file = test_read_file(out, &size);
     wf_wlm *lm;
-    for (int i = 0; i < 300; i++) { /* cut short, or one byte other */
+    for (int i = 0; i < 300; i++) { /* truncated, or one byte changed */
       char *bad = malloc(size);
       memcpy(bad, file, size);
       size_t keep = i % 2 == 0 ? test_below(&rng, (uint32_t)size) : size,
@@ -379,7 +378,7 @@ static void test_damage(void **unused) {
       const char *path = test_write_file("bad.wlm", bad, keep);
       wf_status status = wf_wlm_open(path, &lm, &err);
       if (keep < size) assert_int_equal(status, WF_ERR_FORMAT);
-      if (status == WF_OK) { /* a byte of the padding */
+      if (status == WF_OK) { /* the changed byte was padding */
         query_all(lm);
         assert_memory_equal(lm->header, file, sizeof *lm->header);
         wf_wlm_free(lm);
@@ -387,7 +386,8 @@ static void test_damage(void **unused) {
       remove(path);
       free(bad);
     }
-    /* Sums that fit, contents that do not: as in a large file, where sums are not looked at. */
+    /* The checksums are valid but the contents are not, as in a large file, whose checksums are not
+     * verified. */
     for (int i = 0; i < 1000; i++) {
       char *bad = malloc(size);
       memcpy(bad, file, size);
@@ -440,15 +440,17 @@ static void test_bad_input(void **unused) {
     if (strstr(err.message, bad[i].expected) == NULL)
       fail_msg("'%s' lacks '%s'", err.message, bad[i].expected);
     FILE *file = fopen(out, "rb");
-    assert_null(file); /* nothing half-written */
+    assert_null(file); /* no partial file is left */
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_models), cmocka_unit_test(test_random_differences),
-      cmocka_unit_test(test_self),          cmocka_unit_test(test_wide_states),
-      cmocka_unit_test(test_sort),          cmocka_unit_test(test_damage),
-      cmocka_unit_test(test_bad_input)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_models),
+                                     cmocka_unit_test(test_random_differences),
+                                     cmocka_unit_test(test_difference_with_itself),
+                                     cmocka_unit_test(test_states_with_many_arcs),
+                                     cmocka_unit_test(test_external_sort),
+                                     cmocka_unit_test(test_damaged_files),
+                                     cmocka_unit_test(test_bad_input)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

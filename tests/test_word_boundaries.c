@@ -1,6 +1,6 @@
-/* test_word_boundaries.c - word times that graphs give by themselves: random lexicons, grammars and
- * scores; every way to lay the words over the labels of the best path is tried; streams, batches
- * and partials agree; graphs written and read again, and damaged. */
+/* test_word_boundaries.c - word times that a graph with a word aligner gives. For random lexicons,
+ * grammars and scores, every alignment of the words to the labels of the best path is tried.
+ * Streams, batches and partials agree. Graphs are written, read again, and damaged. */
 #include <unistd.h>
 
 #include "fst/fst.h"
@@ -17,7 +17,7 @@ enum {
   MAX_LENGTH = 4,
   MAX_FRAMES = 40,
   ADDED = 100,
-  LOOK_AHEAD = 8 /* words behind a word that tell how long it is */
+  LOOK_AHEAD = 8 /* words after a word that decide its length */
 };
 static wf_error err;
 
@@ -33,7 +33,8 @@ struct task {
   struct spelled all[MAX_WORDS * MAX_PRONUNCIATIONS + 1];
   int num_spelled, num_words;
   bool silence, spoken_silence, classes;
-  wf_graph *graph, *base; /* with and without the added word; base NULL: no classes */
+  wf_graph *graph,
+      *base; /* with and without the added word; base is NULL if there are no classes */
   wf_fst *fst;
   float scores[MAX_FRAMES * NUM_TOKENS];
   int64_t num_frames;
@@ -50,8 +51,8 @@ static wf_symbols *make_tokens(void) {
   return tokens;
 }
 
-/* Lines of the lexicon into `path`. No two words sound the same, so that the best path's words are
- * the only ones that its labels can be. */
+/* Writes the lexicon to `path`. No two words sound the same, so the best path's words are the only
+ * ones that fit its labels. */
 static void make_lexicon(struct task *task, test_rng *rng, const char *path) {
   FILE *file = fopen(path, "w");
   assert_non_null(file);
@@ -67,7 +68,7 @@ static void make_lexicon(struct task *task, test_rng *rng, const char *path) {
         fprintf(file, " %s", token_names[spelled->labels[i] - 1]);
       }
       fprintf(file, "\n");
-      spelled->word = -1 - w; /* until the table is made */
+      spelled->word = -1 - w; /* until the table exists */
     }
   }
   fclose(file);
@@ -164,10 +165,10 @@ static void free_task(struct task *task) {
   wf_fst_free(task->fst);
 }
 
-/* --- every way to lay words over labels -------------------------------------------------- */
+/* --- every alignment of words to labels -------------------------------------------------- */
 
-/* A run of frames with one label is one token or, where a token is said several times in a row,
- * several: all but the last then have one frame. */
+/* A run of frames with one label is one token. If the token occurs several times in a row, the run
+ * may be several tokens, of which all but the last have one frame. */
 struct search {
   const struct task *task;
   const wf_result *result;
@@ -185,7 +186,7 @@ static int skip_blanks(const struct search *s, int frame) {
   return frame;
 }
 
-/* Skipped frames, label 0, do not end a run. */
+/* Skipped frames (label 0) do not end a run. */
 static int run_end(const struct search *s, int frame) {
   int end = frame + 1;
   for (int t = end; t < s->num_frames && (s->labels[t] == 0 || s->labels[t] == s->labels[frame]);
@@ -194,7 +195,7 @@ static int run_end(const struct search *s, int frame) {
   return end;
 }
 
-/* Does a run go on over the frame's beginning? */
+/* Does a run continue across the start of the frame? */
 static bool is_within_run(const struct search *s, int frame) {
   int before = frame - 1, behind = frame;
   while (before >= 0 && s->labels[before] == 0) before--;
@@ -205,8 +206,8 @@ static bool is_within_run(const struct search *s, int frame) {
 
 static bool rest_fits(struct search *s, int frame, size_t word);
 
-/* Tokens from `at` on of a pronunciation, from `frame` on. The furthest end of the word behind
- * which the rest fits, or -1; *first: its first frame. */
+/* Matches a pronunciation from its token `at` on, starting at `frame`. Returns the furthest end of
+ * the word after which the remaining words fit, or -1. *first receives the first frame. */
 static int furthest_end(struct search *s, const struct spelled *spelled, int at, int frame,
                         size_t word, int *first) {
   frame = skip_blanks(s, frame);
@@ -215,7 +216,7 @@ static int furthest_end(struct search *s, const struct spelled *spelled, int at,
   if (at == 0) *first = frame;
   bool last = at + 1 == spelled->count;
   for (int whole = 0; whole < 2;
-       whole++) { /* one frame of the run, if the same token may follow; all of it */
+       whole++) { /* try one frame of the run (if the same token may follow), then the whole run */
     int to = whole ? end : frame + 1, reached;
     if (!whole && (end - frame < 2 || (!last && spelled->labels[at + 1] != spelled->labels[at])))
       continue;
@@ -226,7 +227,7 @@ static int furthest_end(struct search *s, const struct spelled *spelled, int at,
   return best;
 }
 
-/* The furthest end of a word from here, silence before it left out. */
+/* The furthest end of a word from here. Silence before the word is not part of it. */
 static int lay_word(struct search *s, int frame, size_t word, int *first) {
   for (;;) {
     int best = -1;
@@ -252,7 +253,7 @@ static bool rest_fits(struct search *s, int frame, size_t word) {
       *known = lay_word(s, frame, word, &first) >= 0 ? 1 : -1;
       return *known > 0;
     }
-    if (is_within_run(s, frame)) from = -1; /* a part of a run is left */
+    if (is_within_run(s, frame)) from = -1; /* part of a run is left */
     while (from >= 0 && (from = skip_blanks(s, from)) < s->num_frames)
       from = s->labels[from] == SILENCE + 1 ? run_end(s, from) : -1;
     *known = from >= 0 ? 1 : -1;
@@ -260,8 +261,8 @@ static bool rest_fits(struct search *s, int frame, size_t word) {
   return *known > 0;
 }
 
-/* Has the result the times that trying everything gives? False: its words do not cover its labels
- * in any way. */
+/* Compares the times of the result with those found by trying all alignments. Returns false if no
+ * alignment fits. */
 static bool has_right_times(const struct task *task, const wf_result *result) {
   struct search s = {.task = task,
                      .result = result,
@@ -283,7 +284,7 @@ static bool has_right_times(const struct task *task, const wf_result *result) {
 
 struct shown {
   wf_word words[64];
-  size_t count; /* stable words that a partial has shown, but for the last */
+  size_t count; /* number of stable words that a partial has returned, without the last one */
 };
 
 static void check_partial(struct shown *shown, const wf_partial *partial) {
@@ -335,7 +336,7 @@ static void check_stream(const struct task *task, wf_decoder *decoder, const wf_
   wf_stream_close(stream);
 }
 
-static void test_times(void **state) {
+static void test_word_times(void **state) {
   uint64_t num_words = 0, several = 0, not_final = 0, added = 0, with_silence = 0;
   for (uint64_t seed = 1; seed <= 1500; seed++) {
     struct task task;
@@ -383,7 +384,7 @@ static wf_fst *a_graph(const char *folder) {
   return fst;
 }
 
-static void test_files(void **state) {
+static void test_graph_files(void **state) {
   char path[512], again[512];
   wf_fst *fst = a_graph(*state), *read, *bare, *sorted;
   wf_word_aligner *aligner;
@@ -397,9 +398,10 @@ static void test_files(void **state) {
   const void *bytes[2] = {wf__fst_boundaries(fst, &size[0]), wf__fst_boundaries(read, &size[1])};
   assert_int_equal(size[0], size[1]);
   assert_memory_equal(bytes[0], bytes[1], size[0]);
-  assert_ok(wf_arcsort(read, NULL, &sorted, &err)); /* keeps it; other operations need not */
+  assert_ok(wf_arcsort(read, NULL, &sorted,
+                       &err)); /* arcsort keeps the aligner; other operations may drop it */
   assert_non_null(wf__fst_boundaries(sorted, &size[1]));
-  /* without: files of version 1, and estimates */
+  /* without an aligner: files of version 1, and estimated times */
   assert_ok(wf_fst_with_word_aligner(read, NULL, &bare, &err));
   assert_ok(wf_fst_write(bare, again, WF_FORMAT_NATIVE, &err));
   wf_fst_free(bare);
@@ -407,7 +409,7 @@ static void test_files(void **state) {
   wf_word_aligner *none = aligner;
   assert_int_equal(wf_word_aligner_from_fst(bare, &none, &err), WF_ERR_UNSUPPORTED);
   assert_null(none);
-  /* and back */
+  /* with the aligner again */
   wf_fst *with;
   assert_ok(wf_fst_with_word_aligner(bare, aligner, &with, &err));
   bytes[1] = wf__fst_boundaries(with, &size[1]);
@@ -417,7 +419,7 @@ static void test_files(void **state) {
   wf_word_aligner_free(aligner);
 }
 
-/* Whatever the bytes: an error that names the file, or an aligner that can be used. */
+/* Any bytes give either an error that names the file, or an aligner that can be used. */
 static void try_bytes(const uint8_t *bytes, uint64_t size, uint64_t *accepted) {
   static const int32_t words[] = {1, 2, 3, 100}, labels[] = {1, 2, 2, 0, 3, 5, 4, 4, 2, 1000000, 3};
   wf_word_aligner *aligner;
@@ -435,7 +437,7 @@ static void try_bytes(const uint8_t *bytes, uint64_t size, uint64_t *accepted) {
   ++*accepted;
 }
 
-static void test_damage(void **state) {
+static void test_damaged_files(void **state) {
   wf_fst *fst = a_graph(*state);
   uint64_t size, accepted = 0, whole = 0;
   const uint8_t *bytes = wf__fst_boundaries(fst, &size);
@@ -459,9 +461,9 @@ static void test_damage(void **state) {
   wf_fst_free(fst);
 }
 
-/* A lexicon by which every word can end in many places and none of the ways leads to the end:
- * looking for one must not take for ever. */
-static void test_slow_lexicon(void **state) {
+/* A lexicon by which every word can end in many places, and no alignment reaches the end. The
+ * search must not take exponential time. */
+static void test_lexicon_with_many_alignments(void **state) {
   enum { NUM_SAID = 60, NUM_LABELS = 1200, MOST_UNITS = 16 };
   char path[512];
   wf_symbols *tokens = make_tokens(), *words;
@@ -513,10 +515,10 @@ static int remove_folder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_times),
-      cmocka_unit_test(test_files),
-      cmocka_unit_test(test_damage),
-      cmocka_unit_test(test_slow_lexicon),
+      cmocka_unit_test(test_word_times),
+      cmocka_unit_test(test_graph_files),
+      cmocka_unit_test(test_damaged_files),
+      cmocka_unit_test(test_lexicon_with_many_alignments),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

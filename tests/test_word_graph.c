@@ -1,11 +1,12 @@
-/* test_word_graph.c - determinization reads a raw lattice as it reads one whose costs are integers
- * already. */
+/* test_word_graph.c - determinization gives the same result from a raw lattice and from the same
+ * lattice with integer costs (exact_lattice.h). */
 #include "decode_tasks.h"
 #include "lattice/word_determinizer.h"
 #include "word_paths.h"
 
-/* A raw lattice, and one whose costs are integers already: the same result, of ways of equal cost,
- * too. `apart`: two costs that want a coarser unit, off the beam. */
+/* Determinizes a raw lattice, and the same lattice with integer costs. Results must be equal, also
+ * for paths of equal cost. `apart`: adds arcs outside the beam whose large costs would need a
+ * coarser integer unit. */
 static void compare_sources(uint64_t seed, bool apart) {
   wf_error err = {0};
   test_rng rng = {seed * 977 + 5};
@@ -43,7 +44,7 @@ static void compare_sources(uint64_t seed, bool apart) {
   wf_compact_lattice_view found = wf_compact_lattice_get(out.lattice);
   if (wf__exact_num_states(&words) > 0)
     assert_int_equal(found.num_states,
-                     words.ends.size); /* else the costs that were put in may be all there is */
+                     words.ends.size); /* otherwise only the added arcs may be left */
   for (uint64_t i = 0; i < words.arcs.size; i++) {
     const wf__exact_arc *a = &words.arcs.data[i];
     const wf_compact_arc *b = &found.arcs[i];
@@ -62,12 +63,12 @@ static void compare_sources(uint64_t seed, bool apart) {
   wf_lattice_free(lattice);
 }
 
-static void test_sources(void **state) {
+static void test_same_from_raw_and_integer_costs(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 2000; seed++) compare_sources(seed, seed % 2 == 0);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sources)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_from_raw_and_integer_costs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

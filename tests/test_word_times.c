@@ -1,12 +1,12 @@
-/* test_word_times.c - words in time: random utterances whose words, phones or tokens, and frames
- * are known, as single paths and as lattices in which words and labels have been moved apart. */
+/* test_word_times.c - word times. Random utterances have known words, phones or tokens, and frames.
+ * They are tested as single paths and as lattices in which words and labels are not aligned. */
 #include "graph/hmm.h"
 #include "lattice/compact_lattice.h"
 #include "lattice_paths.h"
 
 enum { BLANK = 1, SILENCE = 1 };
 
-/* One utterance: words with their frames, units between them, labels. */
+/* One utterance: words with their frames, silence or blanks between them, labels. */
 struct utterance {
   int32_t words[16], labels[64];
   int start[16], end[16], num_words, num_labels;
@@ -36,7 +36,7 @@ static wf_symbols *marked_tokens(void) {
   return table;
 }
 
-/* A token after another: with blanks between if they are the same. */
+/* A token after another, with blanks between them if they are equal. */
 static void say_token(test_rng *rng, struct utterance *u, int32_t token) {
   if (u->num_labels > 0 && u->labels[u->num_labels - 1] == token)
     say(u, BLANK, 1);
@@ -73,8 +73,10 @@ static wf_word_aligner *marked_aligner(void) {
   return aligner;
 }
 
-/* --- phones by position: 1 SIL, 2 + 4 p + position; two states, four labels a phone: enter, loop,
- * enter second, loop --- */
+/* --- phones with word positions ---------------------------------------------------------- */
+
+/* Phone 1 is SIL, phone 2 + 4 p + position is phone p in that position of the word. An HMM has two
+ * states and four labels: enter the first state, its loop, enter the second state, its loop. */
 
 enum { NUM_BASES = 2, NUM_PHONES = 1 + 4 * NUM_BASES };
 static int32_t first_label(int32_t phone) { return phone * 4 - 3; }
@@ -175,7 +177,7 @@ static void check_paths(const wf_word_aligner *aligner, utterance_fn *make, uint
   }
 }
 
-static void test_single_paths(void **state) {
+static void test_utterances_as_single_paths(void **state) {
   (void)state;
   wf_word_aligner *aligners[] = {marked_aligner(), position_aligner()};
   check_paths(aligners[0], marked_utterance, 1);
@@ -188,8 +190,8 @@ static void test_single_paths(void **state) {
 
 /* --- lattices ---------------------------------------------------------------------------- */
 
-/* Utterances that share prefixes of labels and of words only as far as a random tree does: arcs
- * hold any number of labels, words stand anywhere. */
+/* Utterances share prefixes of labels and of words only by chance, in a random tree. Arcs hold any
+ * number of labels, and words may be on any arc. */
 static wf_compact_lattice *lattice_of(test_rng *rng, const struct utterance *u, int count) {
   wf_error err = {0};
   wf__compact_arrays arrays = {0};
@@ -198,7 +200,8 @@ static wf_compact_lattice *lattice_of(test_rng *rng, const struct utterance *u, 
   int num_arcs[8];
   int32_t next = 1;
   assert_ok(wf__compact_add_state(&arrays, none, &err));
-  for (int i = 0; i < count; i++) { /* chains that part at the start: first arcs without anything */
+  for (int i = 0; i < count;
+       i++) { /* chains that branch at the start: the first arcs have no word and no label */
     assert_ok(wf__compact_push(&arrays, (wf_compact_arc){0, next, {(float)i / 8, 1, 0, 0}}, &err));
     next += num_arcs[i] = u[i].num_words + 1 + (int)test_below(rng, 5);
     next++;
@@ -227,8 +230,7 @@ static wf_compact_lattice *lattice_of(test_rng *rng, const struct utterance *u, 
   return lattice;
 }
 
-/* Is the path that of an utterance, its words in their frames? `ends`: where the labels of each
- * word's arc end. */
+/* Does the path equal the utterance, with its words in their frames? */
 static bool is_utterance(const test_lattice_path *path, const struct utterance *u) {
   if (path->num_words != u->num_words || path->num_labels != u->num_labels) return false;
   if (memcmp(path->labels, u->labels, (size_t)u->num_labels * sizeof(int32_t)) != 0) return false;
@@ -258,7 +260,7 @@ static void check_lattices(const wf_word_aligner *aligner, utterance_fn *make, u
     }
     wf_compact_lattice_view view = wf_compact_lattice_get(aligned);
     for (uint64_t a = 0; a < view.num_arcs;
-         a++) { /* ends: the last label of a word's arc is not a blank */
+         a++) { /* the last label of a word's arc is not a blank */
       const wf_compact_weight *weight = &view.arcs[a].weight;
       if (view.arcs[a].word != 0)
         assert_true(weight->num_labels > 0 &&
@@ -272,9 +274,9 @@ static void check_lattices(const wf_word_aligner *aligner, utterance_fn *make, u
   }
 }
 
-/* A lattice with shared states, words on arcs with their frames, of which labels move over states
- * to the arcs behind. */
-static void test_moved_labels(void **state) {
+/* A lattice with shared states. The words are on the arcs of their frames, but the last labels of a
+ * word are on the following arcs and must be moved back. */
+static void test_labels_on_later_arcs(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {31};
@@ -284,8 +286,8 @@ static void test_moved_labels(void **state) {
     wf_compact_lattice *lattice, *aligned, *again;
     const wf_compact_weight none = {.graph_cost = INFINITY};
     int columns = 1 + (int)test_below(&rng, 4);
-    uint32_t late = test_below(&rng, 3); /* labels of each column's last frames that come with the
-                                            next column: blanks and token 4 */
+    uint32_t late = test_below(&rng, 3); /* number of labels of each column's last frames that are
+                                            on the arcs of the next column: token 4 */
     for (int c = 0; c <= columns; c++) {
       wf_compact_weight final = {c == columns ? 0.25f : INFINITY, 0, c == columns ? late : 0,
                                  arrays.labels.size};
@@ -308,7 +310,7 @@ static void test_moved_labels(void **state) {
     assert_ok(wf_compact_lattice_align(lattice, aligner, NULL, &aligned, &forced, &err));
     assert_int_equal(forced, 0);
     assert_ok(wf_compact_lattice_align(aligned, aligner, NULL, &again, NULL,
-                                       &err)); /* aligned already: nothing moves */
+                                       &err)); /* already aligned: nothing moves */
     test_lattice_paths before = test_paths_of_compact(lattice, 100),
                        after = test_paths_of_compact(aligned, 100),
                        third = test_paths_of_compact(again, 100);
@@ -328,7 +330,7 @@ static void test_moved_labels(void **state) {
   wf_word_aligner_free(aligner);
 }
 
-static void test_lattices(void **state) {
+static void test_utterances_as_lattices(void **state) {
   (void)state;
   wf_word_aligner *aligners[] = {marked_aligner(), position_aligner()};
   check_lattices(aligners[0], marked_utterance, 3);
@@ -339,7 +341,7 @@ static void test_lattices(void **state) {
 
 /* --- lexicon ----------------------------------------------------------------------------- */
 
-static void test_lexicon(void **state) {
+static void test_lexicon_aligner(void **state) {
   (void)state;
   static const char text[] = "one a\none a b\ntwo c\ntwo b c d\nthree a a\nfour d\n";
   static const char *const tokens[] = {"<blk>", "a", "b", "c", "d"}, *const texts[] = {
@@ -354,7 +356,7 @@ static void test_lexicon(void **state) {
   for (int64_t i = 0; i < 5; i++) assert_ok(wf_symbols_add(table, tokens[i], i, NULL, &err));
   for (int64_t i = 0; i < 5; i++) assert_ok(wf_symbols_add(words, texts[i], i, NULL, &err));
   assert_int_equal(wf_word_aligner_from_tokens(table, NULL, &aligner, &err),
-                   WF_ERR_ARGUMENT); /* no marks */
+                   WF_ERR_ARGUMENT); /* the table has no marks */
   assert_ok(wf_lexicon_read(test_write_file("lexicon", text, sizeof text - 1), table, NULL,
                             &lexicon, &err));
   assert_ok(wf_word_aligner_from_lexicon(lexicon, words, &aligner, &err));
@@ -362,20 +364,20 @@ static void test_lexicon(void **state) {
     int32_t words[4], num_words, labels[16], num_labels, start[4], end[4];
     uint64_t forced;
   } cases[] = {
-      {{1, 2}, 2, {1, 2, 2, 3, 4, 1}, 6, {1, 4}, {4, 5}, 0}, /* (a b)(c), the longest that fits */
-      {{1, 2}, 2, {1, 2, 2, 3, 4, 5, 1}, 7, {1, 3}, {3, 6}, 0}, /* (a)(b c d): else d would be left
-                                                                 */
+      {{1, 2}, 2, {1, 2, 2, 3, 4, 1}, 6, {1, 4}, {4, 5}, 0},    /* (a b)(c): the longest match */
+      {{1, 2}, 2, {1, 2, 2, 3, 4, 5, 1}, 7, {1, 3}, {3, 6}, 0}, /* (a)(b c d): otherwise d would be
+                                                                   left over */
       {{1, 1, 4}, 3, {2, 1, 2, 3, 5}, 5, {0, 2, 4}, {1, 4, 5}, 0}, /* (a)(a b)(d) */
       {{3, 1}, 2, {2, 1, 1, 2, 1, 2, 2}, 7, {0, 5}, {4, 7}, 0},    /* (a - a)(a) */
-      {{4}, 1, {5, 5, 1, 1}, 4, {0}, {2}, 0},                      /* blanks behind */
-      {{2, 4}, 2, {3, 5}, 2, {0, 1}, {1, 2}, 1},                   /* b alone is no `two` */
+      {{4}, 1, {5, 5, 1, 1}, 4, {0}, {2}, 0},                      /* trailing blanks */
+      {{2, 4}, 2, {3, 5}, 2, {0, 1}, {1, 2}, 1},                   /* b alone is not `two` */
       {{1, 3},
        2,
        {2, 2, 2, 2, 1, 2, 1},
        7,
        {0, 1},
        {1, 6},
-       0}, /* (a)(a - a): one run is two tokens, as topologies without blanks let it be */
+       0}, /* (a)(a - a): one run is two tokens, as topologies without blanks allow */
       {{3, 4}, 2, {2, 2, 5}, 3, {0, 2}, {2, 3}, 0}, /* (a a)(d) */
       {{4, 4}, 2, {5}, 1, {0, 1}, {1, 1}, 1},       /* a word without a frame */
   };
@@ -391,7 +393,7 @@ static void test_lexicon(void **state) {
           got[w].end_frame != cases[i].end[w])
         fail_msg("case %zu, word %d: %d-%d", i, w, got[w].start_frame, got[w].end_frame);
   }
-  /* through a lattice: all the words on the first arcs, all the labels in the final weight */
+  /* through a lattice: all words on the first arcs, all labels in the final weight */
   for (size_t i = 0; i < 8; i++) {
     if (cases[i].forced > 0) continue;
     wf__compact_arrays arrays = {0};
@@ -420,8 +422,8 @@ static void test_lexicon(void **state) {
   wf_symbols_free(words);
 }
 
-/* Labels of another model, words without labels, any lattice: paths stay what they are. */
-static void test_anything(void **state) {
+/* Labels of another model, words without labels, any lattice: the paths stay the same. */
+static void test_unrelated_lattices_keep_their_paths(void **state) {
   (void)state;
   wf_error err = {0};
   test_rng rng = {77};
@@ -461,9 +463,11 @@ static void test_anything(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_single_paths), cmocka_unit_test(test_lattices),
-      cmocka_unit_test(test_moved_labels), cmocka_unit_test(test_lexicon),
-      cmocka_unit_test(test_anything),
+      cmocka_unit_test(test_utterances_as_single_paths),
+      cmocka_unit_test(test_utterances_as_lattices),
+      cmocka_unit_test(test_labels_on_later_arcs),
+      cmocka_unit_test(test_lexicon_aligner),
+      cmocka_unit_test(test_unrelated_lattices_keep_their_paths),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,4 @@
-/* testing.c - seeded random fsts, path enumeration and path sums by definition, files, for tests.
- */
+/* testing.c - see testing.h. */
 #include "testing.h"
 
 #include <pthread.h>
@@ -312,8 +311,8 @@ void test_assert_relation(const wf_fst *fst, const test_relation *want, int max_
   test_relation_free(&got);
 }
 
-/* Cost of one string of label pairs (or input labels) over all its paths, epsilons between them in
- * runs of up to `rounds` arcs. */
+/* Cost of one string of label pairs (or of input labels), summed over all its paths. Between
+ * labels, a path has up to `rounds` epsilon arcs in a row. */
 static double string_cost(const wf_fst_view *view, const int32_t *ilabels, const int32_t *olabels,
                           int size, bool input_only, int rounds) {
   uint64_t n = view->num_states;
@@ -418,8 +417,8 @@ double test_best_cost(const wf_fst *fst, const int32_t *columns, const int *x, i
 
 static char g_folder[256];
 static pthread_mutex_t g_folder_mutex = PTHREAD_MUTEX_INITIALIZER;
-static int g_num_threads;               /* that have asked for paths */
-static _Thread_local int g_thread = -1; /* number of this one */
+static int g_num_threads;               /* threads that have requested paths */
+static _Thread_local int g_thread = -1; /* the number of this thread */
 
 static void remove_folder(void) {
   char command[320];
@@ -427,7 +426,7 @@ static void remove_folder(void) {
   if (system(command) != 0) fprintf(stderr, "could not remove %s\n", g_folder);
 }
 
-/* Makes the folder, and numbers the thread. */
+/* Creates the folder once, and numbers the thread. */
 static void enter_folder(void) {
   pthread_mutex_lock(&g_folder_mutex);
   if (g_thread < 0) g_thread = g_num_threads++;
@@ -523,7 +522,7 @@ uint64_t test_states_of(const char *path) {
 
 uint64_t test_seeds(uint64_t usual) {
   const char *few = getenv("WARPFST_TEST_SEEDS");
-#ifdef __SANITIZE_ADDRESS__ /* slow, and it looks for other mistakes than wrong results */
+#ifdef __SANITIZE_ADDRESS__ /* slow, and it looks for other errors than wrong results */
   usual = (usual + 3) / 4;
 #endif
   return few != NULL ? strtoull(few, NULL, 10) : usual;

@@ -1,7 +1,7 @@
-/* testing.h - what every test program shares: cmocka in the right order, a seeded generator, random
- * fsts, path enumeration.
+/* testing.h - shared by every test program: cmocka with the headers it needs, a seeded random
+ * generator, random fsts, path enumeration.
  *
- * Nothing here uses the algorithms under test; only the builder and the views. */
+ * Nothing here uses the algorithms under test, only the builder and the views. */
 #ifndef TESTS_TESTING_H
 #define TESTS_TESTING_H
 
@@ -39,34 +39,35 @@ float test_unit(test_rng *rng);                 /* [0, 1), multiples of 2^-24 */
 typedef struct test_fst_shape {
   uint32_t num_states, num_arcs;
   int32_t num_ilabels, num_olabels; /* labels 1..n */
-  float epsilon_share;              /* chance that a label is 0, on each side alone */
+  float epsilon_share;              /* chance that a label is 0, for each side independently */
   float final_share;
   float max_weight;
   bool acyclic, acceptor;
   wf_semiring semiring;
 } test_fst_shape;
 wf_fst *test_random_fst(test_rng *rng, const test_fst_shape *shape);
-/* From "src dst il ol weight" and "state weight" lines, numbers only, weight optional; start is the
- * first line's source. */
+/* Makes an fst of "src dst il ol weight" and "state weight" lines. Numbers only; the weight is
+ * optional. The start is the source of the first line. */
 wf_fst *test_fst_of(wf_semiring semiring, const char *text);
 
-/* The fst with every arc passed through `change`, which drops the arc by returning false. Frees
- * `fst`. */
+/* Returns the fst with every arc passed through `change`, which drops the arc by returning false.
+ * Frees `fst`. */
 typedef bool test_change_fn(test_rng *rng, uint32_t state, wf_arc *arc);
 wf_fst *test_changed_fst(wf_fst *fst, test_rng *rng, test_change_fn *change);
 
-/* The same fst with `floor` added to every arc (so that cycles cost something) and, if `shift`,
- * potentials. `*moved` is what every path's cost changes by through the potentials. */
+/* Returns the same fst with `floor` added to every arc (so that cycles have positive cost). If
+ * `shift`, also adds potentials. *moved receives the change that potentials make to every path's
+ * cost. */
 wf_fst *test_reweighted_fst(test_rng *rng, const wf_fst *fst, float floor, bool shift,
                             double *moved);
 
-/* Is every state on a path from the start to a final one? Found out from the arrays, whatever the
- * library says. */
+/* Is every state on a path from the start to a final state? Computed from the arrays, not from
+ * properties. */
 bool test_is_trimmed(const wf_fst *fst);
 
 /* All (input string, output string) pairs of the successful paths with at most max_arcs arcs,
- * epsilons dropped, costs of equal pairs summed in the semiring (in double), sorted. Fails the test
- * beyond `limit` paths. */
+ * sorted. Epsilons are dropped. Costs of equal pairs are summed in the semiring (in double). Fails
+ * the test if there are more than `limit` paths. */
 typedef struct test_pair {
   char *key; /* "1 2 : 3" */
   double cost;
@@ -77,48 +78,53 @@ typedef struct test_relation {
 } test_relation;
 test_relation test_enumerate(const wf_fst *fst, int max_arcs, size_t limit);
 void test_relation_free(test_relation *relation);
-/* Same pairs with costs within delta? Fails the test with the first difference. */
+/* Fails the test with the first difference unless both have the same pairs with costs within delta.
+ */
 void test_assert_same_relation(const test_relation *a, const test_relation *b, double delta);
-/* As that, of the fst's own pairs. */
+/* The same for the pairs of an fst. */
 void test_assert_relation(const wf_fst *fst, const test_relation *want, int max_arcs, double delta);
 
 double test_plus(wf_semiring semiring, double a, double b);
 void test_assert_close(double a, double b, double delta);
-/* [num_states], to be freed: the sum over paths of 0, 1, 2 ... `rounds` arcs from the start to each
- * state, or from each state to the end. */
+/* [num_states], to be freed by the caller. The sum over paths of 0, 1, 2 ... `rounds` arcs from the
+ * start to each state, or, if `reverse`, from each state to the end. */
 double *test_sum_by_length(const wf_fst_view *view, bool reverse, int rounds);
-/* Same costs of all strings of up to three label pairs 0:1, 1:0, 1:1, 2:0, 2:1 (or, input_only,
- * labels 1 and 2), summed over paths with up to `rounds` epsilon arcs in a row. */
+/* Fails unless all strings of up to three label pairs 0:1, 1:0, 1:1, 2:0, 2:1 (or, if input_only,
+ * of labels 1 and 2) have the same costs, summed over paths with up to `rounds` epsilon arcs in a
+ * row. */
 void test_assert_same_strings(const wf_fst *a, const wf_fst *b, bool input_only, int rounds,
                               double delta);
 
-/* Cost of the best path for the input x, epsilons anywhere; +infinity if there is none. Frame t is
- * read by arcs whose label's column (label itself if columns is NULL) is x[t]. Found by relaxing
- * until nothing changes; no cycle of epsilons may have negative cost. */
+/* Cost of the best path for the input x, with epsilons anywhere; +infinity if there is none. An arc
+ * reads frame t if the column of its label (the label itself if columns is NULL) is x[t]. Relaxes
+ * until nothing changes; no epsilon cycle may have negative cost. */
 double test_best_cost(const wf_fst *fst, const int32_t *columns, const int *x, int frames);
 
-/* Path of a fresh temporary file name (in a folder made for this process and removed at exit). Each
- * thread has files, and a buffer, of its own; cycled over 8 calls. */
+/* Returns the path of a new temporary file, in a folder that is made for this process and removed
+ * at exit. Each thread has its own files and its own 8 buffers, used in turn. */
 const char *test_temp_path(const char *name);
-/* Writes bytes to a fresh temporary file and returns its path. */
+/* Writes bytes to a new temporary file and returns its path. */
 const char *test_write_file(const char *name, const void *data, size_t size);
-/* Whole file, NUL-ended; free() it. */
+/* Reads a whole file and adds a NUL; free() the result. */
 char *test_read_file(const char *path, size_t *size);
 /* Writes an OpenFst file under a temporary name and returns its path. */
 const char *test_save_fst(const wf_fst *fst, const char *name);
 uint64_t test_states_of(const char *path);
-/* By random paths: Debian's packages leave fstrandequivalent out, so this takes ours. */
+/* Checks equivalence with random paths. Uses our randequivalent, because Debian's OpenFst lacks
+ * fstrandequivalent. */
 void test_assert_equivalent_to_file(const wf_fst *fst, const char *path);
-/* As many as WARPFST_TEST_SEEDS says, as compute-sanitizer is a hundred times slower; else `usual`,
- * with the address sanitizer a quarter of it. */
+/* Number of seeds: WARPFST_TEST_SEEDS if set (for compute-sanitizer, which is a hundred times
+ * slower), otherwise `usual`, and a quarter of it under the address sanitizer. */
 uint64_t test_seeds(uint64_t usual);
-/* The first argument of a GPU test's program: test_small and test_kernels are the tests whose names
- * begin with test_small; another name is that test; none is all. */
+/* Selects tests by the first argument of a GPU test program. test_small and test_kernels select the
+ * tests whose names begin with test_small and test_kernels; another name selects that test; no
+ * argument selects all. */
 void test_filter(int argc, char **argv);
-/* Says so, too: tests of fsts on a GPU then end with 77, skipped. (In a file of its own,
- * no_gpu_batch.c: the imitated GPUs are linked with batches of their own.) */
+/* True if there is no GPU for batches of fsts; then prints so. The tests end with exit code 77
+ * (skipped). It is defined in no_gpu_batch.c because tests with simulated GPUs link another
+ * implementation of batches. */
 bool test_no_gpu_for_batches(void);
-/* Runs a shell command, fails the test unless it exits with 0. */
+/* Runs a shell command. Fails the test unless it exits with 0. */
 void test_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,5 +1,5 @@
-/* word_paths.h - small random lattices, and all their paths listed one by one: what operations on
- * lattices are judged by. */
+/* word_paths.h - small random lattices, and lists of all their paths for operations on lattices to
+ * be compared with. */
 #ifndef TESTS_WORD_PATHS_H
 #define TESTS_WORD_PATHS_H
 
@@ -13,21 +13,21 @@ typedef struct one_path {
   int32_t words[MAX_PATH], labels[MAX_PATH];
   size_t num_words, num_labels;
   double graph, acoustic;
-  uint64_t arcs[MAX_PATH], num_arcs; /* places in the lattice */
+  uint64_t arcs[MAX_PATH], num_arcs; /* indices of arcs in the lattice */
 } one_path;
 
 typedef struct path_list {
   one_path *paths;
   size_t size, room;
-  bool full; /* there are more, or longer ones */
+  bool full; /* there are more or longer paths */
 } path_list;
 
-/* Costs are multiples of 1/8, exact in sums, or anything. */
+/* A multiple of 1/8 (exact in sums), or any value. */
 static inline float random_cost(test_rng *rng, bool exact) {
   return exact ? (float)((int)test_below(rng, 33) - 4) / 8 : test_unit(rng) * 5 - 0.6f;
 }
 
-/* Arcs lead up to four states on. `frames` of states mean nothing here. */
+/* Arcs lead up to four states ahead. The `frames` of states are meaningless here. */
 static inline wf_lattice *random_lattice(test_rng *rng, uint32_t num_states, uint32_t num_words,
                                          uint32_t num_labels, bool exact) {
   wf_error err = {0};
@@ -150,7 +150,7 @@ static inline int by_cost_then_words(const void *a, const void *b) {
   return x != y ? (x > y) - (x < y) : compare_words(a, b);
 }
 
-/* The best path of each word sequence, sorted by words. The list is sorted, too. */
+/* The best path of each word sequence, sorted by words. Also sorts the list. */
 static inline path_list best_of_each(path_list *all) {
   path_list best = no_paths();
   qsort(all->paths, all->size, sizeof *all->paths, by_words_then_cost);
@@ -166,7 +166,7 @@ static inline double least_cost(const path_list *list) {
   return least;
 }
 
-/* Is there a path with these words, alignment and costs (each within delta)? */
+/* Is there a path with these words, this alignment, and these costs (each within delta)? */
 static inline bool has_path(const path_list *list, const one_path *path, double delta) {
   for (size_t i = 0; i < list->size; i++) {
     const one_path *other = &list->paths[i];

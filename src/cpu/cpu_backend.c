@@ -64,8 +64,9 @@ static void run_item(void *user, uint64_t item, int worker) {
   uint32_t i = job->order[item];
   if (atomic_load(&job->failed) != 0) return;
   wf_error *err = &job->errors[worker];
-  wf_status status = wf__cpu_record_error(job->batch, i, decode_one(job, i, worker, err),
-                                          err); /* its own fault: the others go on */
+  wf_status status =
+      wf__cpu_record_error(job->batch, i, decode_one(job, i, worker, err),
+                           err); /* an error of this utterance; the others continue */
   uint64_t done = atomic_fetch_add(&job->done, 1) + 1;
   /* Worker 0 is the calling thread, which may call the caller's functions. */
   if (status == WF_OK && worker == 0)
@@ -93,7 +94,7 @@ static wf_status cpu_decode(void *opaque, const wf__batch *batch, wf_error *err)
     status = (wf_status)atomic_load(&job.failed);
     if (status != WF_OK && err != NULL) *err = job.first;
     if (status == WF_OK)
-      status = wf__interrupted(err); /* or a lattice may lack its determinization */
+      status = wf__interrupted(err); /* otherwise a lattice might lack its determinization */
   }
   free(order);
   free(errors);

@@ -15,7 +15,7 @@ struct wf__cpu_backend {
 };
 
 /* cpu_utterance.c */
-/* The worker's search. */
+/* Returns the worker's search, made on first use. */
 wf_status wf__cpu_search(struct wf__cpu_backend *self, int worker, wf__search **out, wf_error *err);
 /* Fails the result if one of these scores is bad, unless it has failed before. `first`: number
  * of their first frame in the utterance. */
@@ -25,7 +25,7 @@ bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t 
  * bad; its result has then failed. */
 wf_status wf__cpu_begin(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch,
                         uint32_t i, bool *good, wf_error *err);
-/* Fills its result, after all frames. */
+/* Fills the utterance's result, after all frames. */
 wf_status wf__cpu_end(struct wf__cpu_backend *self, wf__search *search, const wf__batch *batch,
                       uint32_t i, wf_error *err);
 /* Records an utterance's own error in its result. Returns the status of the batch: WF_OK or

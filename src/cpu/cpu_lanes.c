@@ -1,9 +1,9 @@
-/* cpu_lanes.c - utterances of a batch that are searched together, since their scorer serves the
+/* cpu_lanes.c - utterances of a batch that are searched together, because their scorer scores the
  * requests of all of them in one batch.
  *
- *   round:  every lane, in parallel:  begin its utterance | go on from the answers, frame after
+ *   round:  every lane, in parallel:  begin its utterance | continue with the scores, frame after
  *   frame --> requests, or the result
- *           the scorer, over the same threads:  answers to the requests of all lanes
+ *           the scorer, on the same threads:    scores for the requests of all lanes
  *           lanes that are done take the next utterances
  *
  * A lane submits requests once or a few times a frame and does not wait for others to reach the
@@ -34,7 +34,7 @@ struct together {
 
 bool wf__cpu_can_batch(const wf__batch *batch, const uint32_t *order, uint32_t count) {
   if (batch->scorers == NULL || batch->graphs != NULL || count == 0)
-    return false; /* lanes keep their graph */
+    return false; /* lanes have the decoder's graph */
   const wf_scorer *scorer = batch->scorers[order[0]];
   for (uint32_t i = 1; i < count; i++)
     if (batch->scorers[order[i]] != scorer) return false;
@@ -46,7 +46,7 @@ void wf__cpu_free_lanes(struct wf__cpu_backend *self) {
   free(self->lanes);
 }
 
-/* Searches with the scorer, their memories joined. */
+/* Opens searches with the scorer, whose memories are joined. */
 static wf_status open_lanes(struct wf__cpu_backend *self, size_t count, const wf_scorer *scorer,
                             wf_error *err) {
   if (self->lanes == NULL) self->lanes = wf__calloc(MAX_LANES, sizeof *self->lanes);
@@ -54,7 +54,7 @@ static wf_status open_lanes(struct wf__cpu_backend *self, size_t count, const wf
     return wf__fail_memory(err, MAX_LANES * sizeof *self->lanes, "a decoder");
   for (; self->num_lanes < count; self->num_lanes++)
     WF__TRY(wf__search_create(self->graph, &self->options, &self->lanes[self->num_lanes], err));
-  bool same = self->lanes[0]->scoring.scorer == scorer; /* as in the last batch */
+  bool same = self->lanes[0]->scoring.scorer == scorer; /* the scorer of the last batch */
   for (size_t i = 0; i < self->num_lanes && !same; i++)
     WF__TRY(wf__search_set_scorer(self->lanes[i], NULL, err));
   WF__TRY(wf__search_set_scorer(self->lanes[0], scorer, err));

@@ -1,8 +1,8 @@
-/* cpu_streams.c - streams on the CPU: each worker's search is a lane. A channel's state is moved
- * into it for a chunk, and out of it afterwards.
+/* cpu_streams.c - streams on the CPU. Each worker's search is a lane. For a chunk, a channel's
+ * state is moved into the lane and afterwards out of it.
  *
- * Long arrays are moved by exchanging pointers. Tables and scratch, which are larger still, stay
- * with the lane, so thousands of channels can be open. */
+ * Long arrays are moved by exchanging pointers. Tables and scratch are larger still and stay with
+ * the lane, so thousands of channels can be open. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ void wf__history_exchange(wf__history *a, wf__history *b) {
   const uint64_t pruned = a->num_pruned_frames;
   a->num_pruned_frames = b->num_pruned_frames;
   b->num_pruned_frames = pruned;
-  a->endings.size = b->endings.size = 0; /* of another stream's end */
+  a->endings.size = b->endings.size = 0; /* they belong to the end of another stream */
 }
 
 void wf__history_shrink(wf__history *history) {
@@ -185,8 +185,8 @@ static wf_status collect(wf__search *search, wf_error *err) {
 
 /* --- another scorer ---------------------------------------------------------------------- */
 
-/* Contexts behind each record of the trace: behind its predecessor's, and the word of its arc.
- * Predecessors may be later in the same frame. */
+/* Computes the context after each record of the trace: that of its predecessor, advanced by the
+ * word of its arc. Predecessors may be later in the same frame. */
 static wf_status follow_words(wf__search *search, uint64_t *contexts, uint32_t *way,
                               wf_error *err) {
   const wf__trace *trace = &search->trace;
@@ -215,7 +215,7 @@ static wf_status follow_words(wf__search *search, uint64_t *contexts, uint32_t *
   return status;
 }
 
-/* Contexts of the newest frame's tokens. */
+/* Computes the contexts of the newest frame's tokens. */
 static wf_status find_contexts(wf__search *search, wf_error *err) {
   uint64_t size = search->trace.records.size, count = size - search->trace_base;
   uint64_t *contexts = wf__alloc(size, sizeof *contexts);
@@ -237,8 +237,8 @@ static wf_status find_contexts(wf__search *search, wf_error *err) {
   return status;
 }
 
-static wf_status listen_again(wf__search *search, const wf_word *words, size_t num_words,
-                              wf_error *err) {
+static wf_status restart_scorer(wf__search *search, const wf_word *words, size_t num_words,
+                                wf_error *err) {
   if (search->scoring.scorer == NULL) return WF_OK;
   float cost;
   WF__TRY(wf__scoring_begin(&search->scoring, err));
@@ -265,8 +265,8 @@ static void add_pending(wf__search *search, float sign) {
         sign * wf__scorer_pending(scoring->scorer, scoring->memory, wf__search_context(search, i));
 }
 
-/* A token, and the key that decides which of several tokens, made equal by a change of scorer,
- * stays. */
+/* A token with the key by which it is chosen among tokens that became equal by a change of scorer.
+ */
 struct changed_token {
   uint64_t state, context; /* context: the new scorer's */
   float cost;
@@ -282,7 +282,7 @@ static int by_state_context_cost(const void *a, const void *b) {
   return x->old_context < y->old_context ? -1 : x->old_context > y->old_context;
 }
 
-/* After dying: the tokens have the numbers of their records and contexts. */
+/* After dying, tokens keep the numbers of their records and contexts. */
 static void keep_dead_tokens(wf__search *search, const bool *stays) {
   uint64_t kept = 0;
   for (uint64_t i = 0; i < search->tokens.size; i++)
@@ -290,8 +290,8 @@ static void keep_dead_tokens(wf__search *search, const bool *stays) {
   search->tokens.size = kept;
 }
 
-/* Ends the trace with records of the tokens that stay, in their order. The records before may be
- * what others came from. */
+/* Appends copies of the records of the tokens that stay, in their order. The old records stay,
+ * because they may be predecessors of others. */
 static wf_status keep_tokens(wf__search *search, const bool *stays, wf_error *err) {
   const uint64_t count = search->tokens.size, base = search->trace_base,
                  size = search->trace.records.size;
@@ -314,8 +314,8 @@ static wf_status keep_tokens(wf__search *search, const bool *stays, wf_error *er
   return WF_OK;
 }
 
-/* Of tokens that have the same state and, with the new scorer, the same context, the best stays; of
- * equal ones the one whose context was the least before. */
+/* Keeps the best of the tokens that have the same state and, with the new scorer, the same context.
+ * Among equal ones it keeps the one whose old context is the smallest. */
 static wf_status recombine(wf__search *search, const uint64_t *old_contexts, wf_error *err) {
   const uint64_t count = search->tokens.size;
   struct changed_token *tokens = wf__alloc(count, sizeof *tokens);
@@ -364,7 +364,7 @@ static wf_status set_scorer(void *opaque, void *opaque_channel, const wf_scorer 
     add_pending(search, 1);
     status = wf__search_set_scorer(search, scorer, err);
   }
-  if (status == WF_OK) status = listen_again(search, words, num_words, err);
+  if (status == WF_OK) status = restart_scorer(search, words, num_words, err);
   if (status == WF_OK) add_pending(search, -1);
   if (status == WF_OK) status = recombine(search, old_contexts, err);
   free(old_contexts);
@@ -405,7 +405,7 @@ static void run_item(void *user, uint64_t item, int worker) {
         wf__fail(err, WF_ERR_ARGUMENT, "scores in device memory need a decoder on that device");
   else if (!wf__cpu_check_values(chunk, step->self->graph->min_columns, result->num_frames, result))
     return;
-  if (result->status != WF_OK) return; /* it had failed before */
+  if (result->status != WF_OK) return; /* failed before */
   if (status == WF_OK) status = consume(step, i, worker, err);
   if (status == WF_OK) return;
   wf__result_fail(result, status, err);
@@ -428,16 +428,17 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
     wf__pool_run(self->pool, count, run_item, &step);
     status = (wf_status)atomic_load(&step.failed);
     if (status != WF_OK)
-      wf__fail(err, status, "%s for streams; those that failed say so", wf_status_text(status));
+      wf__fail(err, status, "%s in some streams; see the errors of those streams",
+               wf_status_text(status));
   }
   free(order);
   free(errors);
   return status;
 }
 
-/* --- what has come out ------------------------------------------------------------------- */
+/* --- paths, partials and lattices -------------------------------------------------------- */
 
-/* Numbers of the frames that the part reads, and of the next one. */
+/* Copies the numbers of the frames that the part reads, and of the next one. */
 wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__path *out,
                                   wf_error *err) {
   uint64_t count = num_read < from->frames.size ? num_read + 1 : from->frames.size;

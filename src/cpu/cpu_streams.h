@@ -12,13 +12,13 @@
 
 enum {
   WF__CHANNEL_COLLECT = 8192
-}; /* records beyond twice the living, when the trace is collected: few enough for thousands of
-      channels */
+}; /* the trace is collected when it has this many records more than twice the live ones: few enough
+      for thousands of channels */
 
 typedef struct wf__saved_token {
   float cost;
   uint32_t state;
-  uint32_t source; /* after dying: number of its record in the last frame */
+  uint32_t source; /* after dying: number of its record among those of the last frame */
 } wf__saved_token;
 
 typedef struct wf__channel {
@@ -28,9 +28,9 @@ typedef struct wf__channel {
   wf__trace trace; /* without scratch */
   uint64_t trace_base;
   wf__history history; /* without scratch */
-  wf__path path;       /* its arcs and loglikes are not used */
+  wf__path path;       /* statistics, flags and frames only; its arcs and loglikes are not used */
   wf__path committed;
-  uint64_t num_summed; /* of its arcs */
+  uint64_t num_summed; /* arcs of `committed` that are in committed_sum */
   wf__score_sum committed_sum;
   wf__scoring scoring;             /* without cache */
   WF__VEC(uint64_t) contexts;      /* of the tokens */
@@ -47,18 +47,19 @@ typedef struct wf__channel {
     if (wf__data != NULL) (vec)->data = wf__data, (vec)->cap = wf__cap;                        \
   } while (0)
 
-/* Exchanges all but scratch and beam, and drops endings: a stream's history moves to a thread and
- * back. */
+/* Exchanges everything except scratch and beam, and drops endings. Used to move a stream's history
+ * to a thread's search and back. */
 void wf__history_exchange(wf__history *a, wf__history *b);
 void wf__history_shrink(wf__history *history);
-/* Flags and counts, but not the path. */
+/* Copies flags and counts, but not the path. */
 void wf__copy_statistics(const wf__path *from, wf__path *to);
-/* Numbers of the first num_read frames, and of the next one. */
+/* Copies the numbers of the first num_read frames and of the next one. */
 wf_status wf__channel_take_frames(const wf__path *from, uint64_t num_read, wf__path *out,
                                   wf_error *err);
-/* Contexts of the tokens anew, from the words that lead to them; `self`: the CPU's backend. */
+/* Recomputes the contexts of the tokens from the words that lead to them. `self`: the CPU backend.
+ */
 wf_status wf__channel_find_contexts(void *self, wf__channel *channel, wf_error *err);
-/* The committed prefix, into an empty `out`. */
+/* Moves the committed prefix into `out`, which must be empty. */
 wf_status wf__channel_take_committed(wf__channel *channel, wf__path *out, wf_error *err);
 
 #endif

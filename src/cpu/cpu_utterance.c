@@ -7,7 +7,7 @@
 bool wf__cpu_check_values(const wf_scores *scores, int32_t num_columns, int64_t first,
                           wf_result *result) {
   for (int64_t t = 0; t < scores->num_frames; t++) {
-    if (t % 64 == 0 && wf__stopped()) return true; /* the search will say so */
+    if (t % 64 == 0 && wf__stopped()) return true; /* the search reports it */
     for (int32_t c = 0; c < num_columns; c++) {
       float value = wf__score_at(scores, t, c);
       if (wf__score_usable(value)) continue;

@@ -17,8 +17,8 @@ static inline bool is_within(wf__limit limit, bool scored, uint64_t key, uint64_
   return key < limit.key || (key == limit.key && (!scored || context <= limit.context));
 }
 
-/* Turns the k-th smallest key into a limit, when several contexts may share it: `below` keys are
- * smaller, and `ties` are the contexts of those equal. */
+/* Turns the k-th smallest key into a limit if several contexts may share the key. `below` keys are
+ * smaller. `ties` are the contexts of the keys equal to it. */
 static inline wf__limit limit_among_ties(uint64_t key, uint64_t k, uint64_t below, uint64_t *ties,
                                          uint64_t num_ties) {
   if (below + num_ties <= k) return (wf__limit){key, UINT64_MAX};

@@ -26,7 +26,7 @@ static wf_status add_emitting(wf__search *search, float cutoff, wf_error *err) {
     bool let_in = link.excess <= cutoff;
     if (moved != NULL) link.to = moved[link.to];
     link.excess = excess(link.excess, search->tokens.data[link.to].cost);
-    *out = link; /* no branch, which nobody could predict */
+    *out = link; /* without a branch, which would be unpredictable */
     out += let_in && link.excess <= beam;
   }
   search->history.links.size = (uint64_t)(out - search->history.links.data);
@@ -51,8 +51,8 @@ static wf_status count_depths(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
-/* May the link be in an acyclic lattice? Only between states that an epsilon cycle goes through
- * both does the direction matter. */
+/* Can the link be in an acyclic lattice? The direction matters only between states of the same
+ * epsilon cycle. */
 static bool leads_on(const wf__search *search, const wf__link *link) {
   const uint32_t *components = search->graph->epsilon_components;
   uint32_t from = search->tokens.data[link->from].state, to = search->tokens.data[link->to].state;
@@ -62,8 +62,8 @@ static bool leads_on(const wf__search *search, const wf__link *link) {
   return search->depths.data[link->from] < search->depths.data[link->to];
 }
 
-/* Of the epsilon candidates, those of each token's last visit by the closure, at the cost that it
- * kept: one for each arc. Still in runs by source. */
+/* Keeps the epsilon candidates of each token's last visit by the closure, at the token's final
+ * cost: one for each arc, still in runs by source. */
 static void choose_epsilons(wf__search *search) {
   wf__link *epsilons = search->epsilons.data;
   uint64_t num_rounds = search->rounds.size, kept = 0;
@@ -71,7 +71,8 @@ static void choose_epsilons(wf__search *search) {
     uint64_t end = round + 1 < num_rounds ? search->rounds.data[round + 1] : search->epsilons.size;
     for (uint64_t i = search->rounds.data[round]; i < end; i++) {
       wf__link link = epsilons[i];
-      if (search->tokens.data[link.from].round != round) continue; /* it became cheaper later */
+      if (search->tokens.data[link.from].round != round)
+        continue; /* its cost decreased in a later round */
       link.excess = excess(link.excess, search->tokens.data[link.to].cost);
       if (link.excess <= search->history.beam && leads_on(search, &link)) epsilons[kept++] = link;
     }
@@ -89,7 +90,7 @@ static wf_status add_epsilons(wf__search *search, wf_error *err) {
                                   search->tokens.size, err);
 }
 
-/* The scores that the frame's links read, for streams. */
+/* Keeps the scores that the frame's links read, for streams. */
 static wf_status keep_loglikes(wf__search *search, wf_error *err) {
   wf__history *history = &search->history;
   const wf_graph *graph = search->graph;

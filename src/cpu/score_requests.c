@@ -8,7 +8,7 @@
 
 #include "cpu/search.h"
 
-/* Over these arcs from a context. */
+/* Requests the words of these arcs after a context. */
 static wf_status request_words(wf__search *search, wf__arc_run run, uint64_t context,
                                wf_error *err) {
   for (uint32_t a = run.first; a < run.end; a++) {
@@ -50,7 +50,7 @@ wf_status wf__search_request_endings(wf__search *search, bool *waits, wf_error *
   return wf__scoring_submit(&search->scoring, waits, err);
 }
 
-/* --- answers ----------------------------------------------------------------------------- */
+/* --- scoring ----------------------------------------------------------------------------- */
 
 static wf_status add_live(wf__search *search, const uint64_t *contexts, uint64_t size,
                           wf_error *err) {
@@ -59,8 +59,8 @@ static wf_status add_live(wf__search *search, const uint64_t *contexts, uint64_t
   return WF_OK;
 }
 
-/* Every context that the search may still use: of the tokens and the previous frame's tokens, of
- * the lattice so far, and of the committed words. */
+/* Collects every context that the search may still use: those of the tokens and of the previous
+ * frame's tokens, of the lattice so far, and of the committed words. */
 static wf_status find_live(wf__search *search, wf_error *err) {
   search->live.size = 0;
   WF__TRY(add_live(search, &search->scoring.start, 1, err));
@@ -70,16 +70,16 @@ static wf_status find_live(wf__search *search, wf_error *err) {
   return add_live(search, search->history.contexts.data, search->history.contexts.size, err);
 }
 
-static wf_status forget_others(wf__search *const *searches, void *const *memories, size_t count,
-                               wf_error *err) {
+static wf_status evict_others(wf__search *const *searches, void *const *memories, size_t count,
+                              wf_error *err) {
   wf__context_vec *live = wf__alloc(count, sizeof *live);
   if (live == NULL) return wf__fail_memory(err, count * sizeof *live, "a batch");
   wf_status status = WF_OK;
   for (size_t i = 0; i < count && status == WF_OK; i++) {
     status = find_live(searches[i], err);
     live[i] = searches[i]->live;
-    wf__scoring_forget(
-        &searches[i]->scoring); /* also the new requests: their scores are in the scorer's memory */
+    wf__scoring_forget(&searches[i]->scoring); /* drops the new requests from the cache, too: their
+                                                  scores are in the scorer's memory */
   }
   const wf_scorer *scorer = searches[0]->scoring.scorer;
   if (status == WF_OK) status = scorer->ops->batch->keep(scorer, memories, live, count, err);
@@ -98,7 +98,7 @@ wf_status wf__search_score_requests(wf__search *const *searches, size_t count, w
     memories[i] = searches[i]->scoring.memory;
     full = full || scorer->ops->batch->is_full(scorer, memories[i]);
   }
-  if (full) status = forget_others(searches, memories, count, err);
+  if (full) status = evict_others(searches, memories, count, err);
   if (status == WF_OK) status = scorer->ops->batch->score(scorer, memories, count, pool, err);
   free(memories);
   return status;

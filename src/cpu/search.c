@@ -16,7 +16,7 @@ enum { NEAR = 8, FAR = 20 }; /* tokens of look-ahead for arcs and for the index 
 
 /* --- selection --------------------------------------------------------------------------- */
 
-/* The rank of the last of the `most` best tokens. */
+/* Finds the rank of the last of the `most` best tokens. */
 static wf_status rank_of_last(wf__search *search, uint64_t most, wf__limit *out, wf_error *err) {
   uint64_t size = search->tokens.size, below = 0, num_ties = 0;
   search->keys.size = 0;
@@ -34,8 +34,8 @@ static wf_status rank_of_last(wf__search *search, uint64_t most, wf__limit *out,
   return WF_OK;
 }
 
-/* The at most max_active best tokens become the sources of the next frame, with their records in
- * `prev`; the best comes first, so that the running cutoff is tight from the start. */
+/* Makes the best tokens, max_active at most, the sources of the next frame, with their records in
+ * `prev`. The best one comes first, so that the running cutoff is tight from the start. */
 static wf_status select_sources(wf__search *search, wf_error *err) {
   uint64_t size = search->tokens.size, most = (uint64_t)search->options.max_active;
   wf__limit last = {UINT64_MAX, UINT64_MAX};
@@ -87,11 +87,12 @@ TWICE wf_status add_scorer_cost(wf__search *search, int32_t word, float *cost, u
 
 /* The modes of expansion. */
 enum expand_mode {
-  EXPAND_RUNNING, /* tokens of all within the beam of the best so far: a superset of those within
-                     the final cutoff */
-  EXPAND_FIXED,   /* tokens of those up to `last` */
-  EXPAND_COLLECT, /* no tokens: keys of those up to `last` */
-  EXPAND_TIES,    /* no tokens: contexts of the sources of those whose key is last.key */
+  EXPAND_RUNNING, /* makes tokens of all candidates within the beam of the best so far, a superset
+                     of those within the final cutoff */
+  EXPAND_FIXED,   /* makes tokens of the candidates up to `last` */
+  EXPAND_COLLECT, /* makes no tokens; collects the keys of candidates up to `last` */
+  EXPAND_TIES,    /* makes no tokens; collects the contexts of the sources of candidates with key
+                     last.key */
 };
 
 static void prefetch_index(const wf_graph *graph, uint32_t state) {
@@ -207,7 +208,7 @@ static wf_status collect(wf__search *search, wf__limit last, wf_error *err) {
   return expand(search, EXPAND_COLLECT, last, NULL, err);
 }
 
-/* Of the candidates up to *last, whose keys are in `keys`, the k-th becomes the last. */
+/* Moves *last to the k-th of the candidates up to *last, whose keys are in `keys`. */
 static wf_status shorten(wf__search *search, uint64_t k, wf__limit *last, wf_error *err) {
   uint64_t size = search->keys.size, below = 0, *keys = search->keys.data;
   uint64_t key = wf__select_smallest(keys, size, k);
@@ -223,7 +224,7 @@ static wf_status shorten(wf__search *search, uint64_t k, wf__limit *last, wf_err
   return WF_OK;
 }
 
-/* Tokens of the candidates up to `last`. Fails as expand does. */
+/* Makes tokens of the candidates up to `last`. Fails as expand does. */
 static wf_status admit(wf__search *search, wf__limit last, wf_error *err) {
   clear_tokens(search);
   return expand(search, EXPAND_FIXED, last, NULL, err);
@@ -249,7 +250,7 @@ static wf_status emit(wf__search *search, wf__limit *last, wf_error *err) {
   uint64_t least = (uint64_t)search->options.min_active;
   clear_tokens(search);
   search->full = false;
-  search->most_tokens = UINT32_MAX; /* the running cutoff may accept more than will stay */
+  search->most_tokens = UINT32_MAX; /* the running cutoff may accept more tokens than will stay */
   WF__TRY(expand(search, EXPAND_RUNNING, NO_LIMIT, &best, err));
   search->most_tokens = (uint64_t)search->options.max_tokens;
   *last =
@@ -287,7 +288,7 @@ TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a
   wf__link link = {from, to, a, cost};
   if (search->keeps_lattice) WF__TRY(wf__vec_push(&search->epsilons, link, "the lattice", err));
   bool queued =
-      token->round == round; /* then token->cost is of this round and already below the old cost */
+      token->round == round; /* then token->cost is from this round and below the old cost */
   const uint64_t *contexts = search->contexts.data;
   bool gain = queued ? cost < token->cost : cost < token->cost - search->epsilon_slack;
   if (!gain)
@@ -305,12 +306,13 @@ TWICE wf_status relax(wf__search *search, bool scored, uint32_t from, uint32_t a
              : wf__vec_push(&search->frontier[round & 1], to, "tokens", err);
 }
 
-/* No acyclic path of epsilon arcs has this many arcs. */
+/* The number of arcs that no acyclic epsilon path reaches. */
 static uint64_t most_rounds(const wf__search *search) {
   return keeps_pairs(search) ? search->tokens.size : search->graph->num_states;
 }
 
-/* Copies the tokens to relax in a round as they are before it. */
+/* Copies the costs and contexts of the tokens to relax in a round, before the round changes them.
+ */
 static wf_status take_frontier(wf__search *search, uint32_t now, wf_error *err) {
   uint64_t size = search->frontier[now].size;
   const uint32_t *frontier = search->frontier[now].data;
@@ -318,7 +320,7 @@ static wf_status take_frontier(wf__search *search, uint32_t now, wf_error *err) 
   WF__TRY(wf__vec_grow(&search->frontier_costs, size, "tokens", err));
   for (uint64_t i = 0; i < size; i++)
     search->frontier_costs.data[i] = search->tokens.data[frontier[i]].cost;
-  search->frontier_costs.size = search->frontier_contexts.size = 0; /* only the room counts */
+  search->frontier_costs.size = search->frontier_contexts.size = 0; /* only the capacity matters */
   if (search->scoring.scorer == NULL) return WF_OK;
   WF__TRY(wf__vec_grow(&search->frontier_contexts, size, "tokens", err));
   for (uint64_t i = 0; i < size; i++)
@@ -352,8 +354,9 @@ TWICE wf_status relax_frontier(wf__search *search, bool scored, float cutoff, ui
   return WF_OK;
 }
 
-/* Relaxes epsilon arcs in rounds, each from the tokens that the one before improved, at the costs
- * they had when it ended: so the outcome does not depend on the order within a round. */
+/* Starts the closure. Epsilon arcs are relaxed in rounds. Each round relaxes the tokens that the
+ * previous one improved, at their costs at its end. So the result does not depend on the order
+ * within a round. */
 static wf_status open_closure(wf__search *search, wf_error *err) {
   const wf_graph *graph = search->graph;
   search->round = 0;
@@ -383,8 +386,8 @@ static wf_status close_epsilons(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
-/* When the closure of the tokens of emit does not fit max_tokens, both are done again with half the
- * candidates, until it does. */
+/* Called if the closure of the emitted tokens does not fit max_tokens. Repeats both with half the
+ * candidates until it fits. */
 static wf_status make_room(wf__search *search, wf_error *err) {
   wf_status status = WF_ERR_LIMIT;
   while (status != WF_OK && search->full) {
@@ -434,7 +437,7 @@ static wf_status finish_frame(wf__search *search, float cutoff, wf_error *err) {
     if (search->tokens.data[i].cost < best) best = search->tokens.data[i].cost;
   if (search->trace.records.size + size >= WF__TRACE_ROOT)
     return wf__fail(err, WF_ERR_LIMIT,
-                    "token history beyond 2^32 records; lower the beam or max_active");
+                    "the token history has more than 2^32 records; lower beam or max_active");
   WF__TRY(wf__vec_grow(&search->trace.records, size, "the token history", err));
   search->trace_base = search->trace.records.size;
   for (uint64_t i = 0; i < size; i++) {
@@ -482,7 +485,7 @@ wf_status wf__search_begin(wf__search *search, wf_error *err) {
                     search->options.max_tokens);
   if (status != WF_OK) return status;
   WF__TRY(finish_frame(search, search->options.beam, err));
-  search->path.num_tokens = 0; /* counted per frame; the start is none */
+  search->path.num_tokens = 0; /* counted by frame; the start is not one */
   return WF_OK;
 }
 

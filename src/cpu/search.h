@@ -21,11 +21,11 @@
 typedef struct wf__token {
   float cost; /* relative to the frame's offset */
   uint32_t state;
-  uint32_t arc;  /* that led here */
+  uint32_t arc;  /* the arc that led here */
   uint32_t prev; /* record of the trace, or for tokens made by epsilons in this frame: token number,
                     see `round` */
   uint32_t round; /* 0: from an emitting arc; r > 0: epsilon round r */
-  uint32_t slot;  /* that points here */
+  uint32_t slot;  /* the slot that points here */
 } wf__token;
 
 typedef struct wf__slot {
@@ -73,8 +73,8 @@ typedef struct wf__search {
   uint64_t trace_base; /* record of tokens.data[0] in the trace */
   wf__path *committed; /* of a stream: the committed prefix, which all tokens share, cut off the
                           trace; else NULL */
-  wf__score_sum committed_sum; /* what the scorer said of it */
-  const wf_scores *scores;     /* those being searched, and the frame in them */
+  wf__score_sum committed_sum; /* the scorer's cost of the prefix, and the context after it */
+  const wf_scores *scores;     /* scores being searched; `frame` is the current row of them */
   int64_t frame;
   wf__stage stage;
   int64_t next_frame;
@@ -84,15 +84,16 @@ typedef struct wf__search {
   uint64_t num_arcs_emitted; /* path.num_arcs before the closure */
   wf__context_vec live;      /* scratch of score_requests.c */
   float skip_above;          /* score of the blank beyond which a frame is blank for sure */
-  bool after_blank;          /* the last frame was */
+  bool after_blank;          /* the last frame was surely blank */
   bool goes_on; /* wf__search_finish makes a partial result: the path may end anywhere */
   /* For the lattice, if there is one (links.c). */
   bool keeps_lattice; /* lattice_beam > 0 */
   wf__history history;
-  wf__link_vec candidates; /* of the current frame's tokens; `excess` is still the cost */
+  wf__link_vec candidates; /* candidates of the current frame's tokens; `excess` holds the cost
+                              until links.c */
   WF__VEC(uint32_t)
-  moved;                 /* new numbers of these tokens after some were dropped; empty: none was */
-  wf__link_vec epsilons; /* the same for epsilon arcs, round by round */
+  moved; /* new numbers of these tokens after some were dropped; empty: none was dropped */
+  wf__link_vec epsilons;    /* the same for epsilon arcs, round by round */
   WF__VEC(uint64_t) rounds; /* first of `epsilons` of each round */
   WF__VEC(uint32_t) depths; /* scratch of links.c, by token */
   uint64_t most_tokens;     /* most tokens of a frame; token_of sets `full` beyond */
@@ -104,34 +105,35 @@ typedef struct wf__search {
 wf_status wf__search_create(const wf_graph *graph, const wf_decoder_options *options,
                             wf__search **out, wf_error *err);
 void wf__search_free(wf__search *search);
-/* From the next begin on: the graph of wf__search_create, or one with words added to it. To be set
- * before the scorer. */
+/* Sets the graph from the next begin on: that of wf__search_create, or that graph with added words.
+ * Call it before setting the scorer. */
 void wf__search_set_graph(wf__search *search, const wf_graph *graph);
-/* From the next begin on; NULL: none, as at first. */
+/* Sets the scorer from the next begin on; NULL (the default): none. */
 wf_status wf__search_set_scorer(wf__search *search, const wf_scorer *scorer, wf_error *err);
-/* The scorer of `first`, with a memory joined to its memory. */
+/* Takes the scorer of `first`, with a memory joined to its memory. */
 wf_status wf__search_join_scorer(wf__search *search, const wf__search *first, wf_error *err);
-/* Start token and its epsilon closure. */
+/* Begins an utterance: the start token and its epsilon closure. */
 wf_status wf__search_begin(wf__search *search, wf_error *err);
-/* The next frames to consume; they must stay until they are consumed. */
+/* Sets the next frames to consume. They must stay valid until they are consumed. */
 void wf__search_feed(wf__search *search, const wf_scores *scores);
-/* Consumes them to their end or until no token is left (then path.flags gets WF_RESULT_DIED).
- * *waits: with a scorer that has batch operations, the search has submitted requests and must be
- * continued after they are scored. */
+/* Consumes frames until all are consumed or no token is left (then path.flags gets WF_RESULT_DIED).
+ * *waits is set if a scorer with batch operations has to score submitted requests before the search
+ * can continue. */
 wf_status wf__search_go_on(wf__search *search, bool *waits, wf_error *err);
-/* Feeds and continues to the end, scoring its own requests. */
+/* Consumes all frames of `scores`, and scores its own requests. */
 wf_status wf__search_advance(wf__search *search, const wf_scores *scores, wf_error *err);
-/* Submits the requests that wf__search_finish will need. It also does so itself. */
+/* Submits the requests that wf__search_finish will need. Optional: wf__search_finish does so
+ * itself. */
 wf_status wf__search_request_endings(wf__search *search, bool *waits, wf_error *err);
-/* Best path into search->path, which stays valid until the next begin. `scores` holds all frames
- * from the first on, or is NULL if the trace has kept the scores that were read. Of a stream the
- * path begins after the committed prefix. */
+/* Makes the best path in search->path, which stays valid until the next begin. `scores` holds all
+ * frames of the utterance, or is NULL if the trace has kept the scores that were read. For a stream
+ * the path begins after the committed prefix. */
 wf_status wf__search_finish(wf__search *search, const wf_scores *scores, wf_error *err);
 /* With a lattice: sets history.endings to the cost of ending in each of the newest frame's
  * tokens, above the least of them. `final`: on final states only; else anywhere, after dying
  * where the search continued. wf__search_lattice does so itself. */
 wf_status wf__search_endings(wf__search *search, bool final, wf_error *err);
-/* After wf__search_finish, once, if the options include a lattice. */
+/* Makes the lattice. Call it once, after wf__search_finish, if the options include a lattice. */
 wf_status wf__search_lattice(wf__search *search, const wf_scores *scores, wf_lattice **out,
                              wf_error *err);
 
@@ -144,7 +146,7 @@ wf_status wf__search_request_epsilons(wf__search *search, const uint32_t *fronti
 wf_status wf__search_score_requests(wf__search *const *searches, size_t count, wf__pool *pool,
                                     wf_error *err);
 
-/* Number that a source, or after dying a token, had among the tokens of its frame. */
+/* Number that a source (or after dying, a token) had among the tokens of its frame. */
 static inline uint64_t wf__search_source_number(const wf__search *search, const wf__token *source) {
   return source->prev - search->trace_base;
 }

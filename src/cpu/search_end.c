@@ -22,8 +22,8 @@ static wf_status ending_cost(wf__search *search, uint64_t i, bool with_final, fl
   return WF_OK;
 }
 
-/* Best token by (cost for ending, state, context), its number into *out; NONE if `with_final` and
- * none is final. */
+/* Finds the best token by (ending cost, state, context) and stores its number in *out; NONE if
+ * `with_final` and no state is final. */
 static wf_status best_token(wf__search *search, bool with_final, uint32_t *out, wf_error *err) {
   bool scored = search->scoring.scorer != NULL;
   uint64_t best_key = UINT64_MAX, best_context = UINT64_MAX;
@@ -42,7 +42,7 @@ static wf_status best_token(wf__search *search, bool with_final, uint32_t *out, 
   return WF_OK;
 }
 
-/* Of the best ending, above the best token. */
+/* Sets the cost of the best ending, above that of the best token. */
 static wf_status find_relative_cost(wf__search *search, float best_cost, wf_error *err) {
   uint32_t end = NONE;
   float cost = INFINITY;
@@ -52,7 +52,7 @@ static wf_status find_relative_cost(wf__search *search, float best_cost, wf_erro
   return WF_OK;
 }
 
-/* The scores along the path, in its order. */
+/* Reads the scores along the path, in its order. */
 static wf_status read_loglikes(wf__search *search, const wf_scores *scores, wf_error *err) {
   const wf_graph *graph = search->graph;
   search->path.loglikes.size = 0;

@@ -61,14 +61,14 @@ static inline wf_status grow_slots(wf__search *search, wf_error *err) {
   return WF_OK;
 }
 
-/* Does the slot belong to this pair? One whose token was dropped belongs to none. */
+/* Does the slot belong to this pair? A slot whose token was dropped belongs to no pair. */
 static inline bool is_of_pair(const wf__search *search, wf__slot slot, uint32_t state,
                               uint64_t context) {
   return slot.state == state && slot.token != NONE && search->contexts.data[slot.token] == context;
 }
 
-/* The token of `state`, or of (state, context), made with cost +infinity if there is none; NULL
- * when there is no room (`full`) or no memory. */
+/* Returns the token of `state`, or of (state, context). Makes it with cost +infinity if there is
+ * none. Returns NULL if there is no room (`full`) or no memory. */
 TWICE wf__token *token_of(wf__search *search, bool scored, uint32_t state, uint64_t context,
                           wf_error *err) {
   uint32_t mask = ((uint32_t)1 << search->slot_bits) - 1;

@@ -17,8 +17,8 @@ static const wf__class_site *site_at(const wf_graph *graph, int32_t c, uint32_t 
               .data[graph->classes->ranked[graph->classes->first_ranked[c] + rank]];
 }
 
-/* The class whose copies of its tree hold the state, or the arc: the last with words that begins
- * there or before. */
+/* The class whose tree copies contain the state (or arc): the last class with words that starts at
+ * or before it. */
 static int32_t class_of_state(const wf_graph *graph, uint32_t state) {
   int32_t c = graph->classes->count - 1;
   while (graph->added[c].tree == NULL || graph->added[c].first_state > state) c--;
@@ -58,7 +58,7 @@ wf_arc wf__added_arc(const wf_graph *graph, uint32_t a) {
     wf_arc arc = graph->view.arcs[a];
     const wf__class_site *site = wf__class_site_of(graph->classes, a);
     if (site == NULL || graph->added[site->word_class].tree == NULL)
-      return arc; /* weight +infinity, whatever for */
+      return arc; /* an ordinary arc of weight +infinity */
     const wf__added *added = &graph->added[site->word_class];
     arc.weight = site->weight;
     arc.nextstate = added->first_state + site->rank * (uint32_t)added->tree->view.num_states;
@@ -75,7 +75,7 @@ wf_arc wf__added_arc(const wf_graph *graph, uint32_t a) {
   return arc;
 }
 
-/* --- making it --------------------------------------------------------------------------- */
+/* --- making the graph -------------------------------------------------------------------- */
 
 static wf_status find_class(const wf_graph *graph, const char *word_class, int32_t *out,
                             wf_error *err) {
@@ -86,13 +86,14 @@ static wf_status find_class(const wf_graph *graph, const char *word_class, int32
                     "and keep its symbol tables");
   if (word_class == NULL && classes->count > 1)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "added words: for which class? the graph has %d, %.80s is the first",
+                    "added words: no class is given, and the graph has %d (%.80s is the first)",
                     (int)classes->count, classes->names[0]);
   int32_t c = 0;
   while (word_class != NULL && c < classes->count && strcmp(classes->names[c], word_class) != 0)
     c++;
   if (c == classes->count)
-    return wf__fail(err, WF_ERR_ARGUMENT, "added words: the graph has no class '%.80s', but %.80s",
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "added words: the graph has no class '%.80s'; its first class is %.80s",
                     word_class, classes->names[0]);
   if (num_sites(graph, c) == 0)
     return wf__fail(err, WF_ERR_ARGUMENT,
@@ -111,9 +112,9 @@ static wf_status find_class(const wf_graph *graph, const char *word_class, int32
   return WF_OK;
 }
 
-/* The graph's epsilon properties, which decode_graph.c computes for graphs whose arcs are all in
- * memory. */
-static void look_at_class(wf_graph *graph, int32_t c) {
+/* Updates the graph's epsilon properties. For other graphs decode_graph.c computes them from the
+ * arcs. */
+static void add_class_properties(wf_graph *graph, int32_t c) {
   const wf__phrase_tree *tree = graph->added[c].tree;
   graph->has_negative_epsilons = graph->has_negative_epsilons || tree->has_negative_epsilons;
   graph->has_epsilon_words = graph->has_epsilon_words || tree->has_epsilon_words;
@@ -122,7 +123,7 @@ static void look_at_class(wf_graph *graph, int32_t c) {
         graph->has_negative_epsilons || site_at(graph, c, rank)->weight < 0;
 }
 
-/* Numbers of states and arcs, class by class. */
+/* Assigns numbers of states and arcs, class by class. */
 static wf_status number(wf_graph *graph, wf_error *err) {
   graph->num_states = graph->view.num_states;
   graph->num_arcs = graph->view.num_arcs;
@@ -153,7 +154,7 @@ static wf_status fill(wf_graph *graph, const wf_graph *given, int32_t c,
     graph->added[i].tree = wf__phrase_tree_ref(given->added[i].tree);
   WF__TRY(wf__phrase_tree_create(phrases, count, graph->num_labels, graph->classes->blank,
                                  &graph->added[c].tree, err));
-  look_at_class(graph, c);
+  add_class_properties(graph, c);
   return number(graph, err);
 }
 

@@ -19,9 +19,9 @@ typedef struct wf__path {
   WF__VEC(int32_t)
   frames; /* number of each frame read, and of the next one if there is one; empty if no frames are
              skipped */
-  float final_cost;    /* of the last state, 0 if not final or died */
-  float relative_cost; /* of an unfinished path: cost of ending in a final state, above the best
-                          token; +infinity: there is none */
+  float final_cost;    /* of the last state; 0 if it is not final or the search died */
+  float relative_cost; /* of an unfinished path: cost of the best ending in a final state, above the
+                          cost of the best token; +infinity: there is none */
   double scorer_cost;  /* of the whole path up to here; 0 without a scorer */
   uint32_t flags;      /* WF_RESULT_* */
   int64_t num_decoded;
@@ -29,18 +29,20 @@ typedef struct wf__path {
 } wf__path;
 
 typedef struct wf__batch {
-  const wf_scores *scores;         /* [count] */
-  const bool *skip;                /* [count] utterances that failed their checks */
-  const wf_scorer *const *scorers; /* [count], NULL entries: none; NULL: none at all */
-  const wf_graph *const *graphs; /* [count], NULL entries: the decoder's own; NULL: that for all. */
+  const wf_scores *scores; /* [count] */
+  const bool *skip;        /* [count] utterances that failed their checks */
+  const wf_scorer *const
+      *scorers; /* [count], NULL entries: no scorer; NULL: no utterance has one */
+  const wf_graph *const
+      *graphs; /* [count], NULL entries: the decoder's graph; NULL: the decoder's graph for all */
   size_t count;
   wf_result **results; /* [count] preallocated; the backend calls wf__result_fill */
   const wf_progress *progress;
-  const wf_lattice_determinize_options *determinizing; /* NULL: lattices stay as they come */
+  const wf_lattice_determinize_options *determinizing; /* NULL: lattices are not determinized */
   wf__determinizers *determinizers;
 } wf__batch;
 
-/* The graph that utterance i searches: one with words of its own, or the decoder's. */
+/* The graph that utterance i searches: its own graph with added words, or the decoder's. */
 static inline const wf_graph *wf__batch_graph(const wf__batch *batch, size_t i,
                                               const wf_graph *decoders) {
   return batch->graphs != NULL && batch->graphs[i] != NULL ? batch->graphs[i] : decoders;
@@ -76,7 +78,8 @@ typedef struct wf__stream_backend {
   wf_status (*path)(void *self, void *channel, bool goes_on, wf__path *out, wf_error *err);
   /* Takes the final part of the lattice out of the channel; NULL: there is none. */
   wf_status (*commit_lattice)(void *self, void *channel, wf_lattice **out, wf_error *err);
-  /* Without `goes_on`, after path and for the last time before reset. */
+  /* Makes the lattice. Without `goes_on` it is called after `path`, and nothing but `reset` may
+   * follow. */
   wf_status (*lattice)(void *self, void *channel, bool goes_on, wf_lattice **out, wf_error *err);
 } wf__stream_backend;
 
@@ -84,12 +87,12 @@ typedef struct wf__backend {
   const char *name;
   wf_status (*open)(const wf_graph *graph, const wf_decoder_options *options, void **out,
                     wf_error *err);
-  /* Fails only for errors that are not of a single utterance. */
+  /* Errors of a single utterance go to its result; the call fails only for other errors. */
   wf_status (*decode)(void *self, const wf__batch *batch, wf_error *err);
   void (*close)(void *self);
   /* The rest is NULL on the CPU. */
   wf_status (*set_stream)(void *self, void *stream, wf_error *err);
-  /* Can a graph with added words, or a scorer with the graph that it is for, be searched here? */
+  /* Does the backend support this graph with added words, or this scorer with the graph? */
   wf_status (*check_graph)(const wf_graph *graph, wf_error *err);
   wf_status (*check_scorer)(const wf_graph *graph, const wf_decoder_options *options,
                             const wf_scorer *scorer, wf_error *err);
@@ -99,8 +102,8 @@ typedef struct wf__backend {
                             const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
   void (*planned)(const void *self, wf_plan *out); /* the largest plan so far */
   void (*lm_stats)(const void *self, wf_lm_stats *out);
-  /* Scores from the memory of one of the GPUs, in the order of the caller's stream; false if they
-   * are not there, or it fails. */
+  /* Copies scores from the memory of one of the GPUs, in the order of the caller's stream. Returns
+   * false if they are not in that memory, or if copying fails. */
   bool (*copy_scores)(void *self, const void *from, uint64_t bytes, void *to);
   const wf__stream_backend *streams;
 } wf__backend;
@@ -109,25 +112,25 @@ extern const wf__backend wf__cpu_backend; /* src/cpu/cpu_backend.c */
 extern const wf__backend
     wf__cuda_backend; /* src/cuda/decoder/cuda_backend.c, or cuda_stub.c in builds without CUDA */
 
-/* Utterances of the batch that are not skipped, longest first: the last to start should be short.
- * `which` has room for all. */
+/* Lists the utterances of the batch that are not skipped, longest first, so that the last ones to
+ * start are short. `which` has room for all. */
 wf_status wf__longest_first(const wf__batch *batch, uint32_t *which, uint32_t *count,
                             wf_error *err);
 
-/* max_tokens is at least max_active, min_active at most; min_active -1 becomes what suits the
- * graph. */
+/* Raises max_tokens to max_active and lowers min_active to max_active where needed. Replaces
+ * min_active -1 by the default for the graph. */
 void wf__decoder_limits(wf_decoder_options *options, const wf_graph *graph);
 
 /* Turns a path into words, times and costs. */
 wf_status wf__result_fill(wf_result *result, const wf_graph *graph,
                           const wf_decoder_options *options, const wf__path *path, wf_error *err);
-/* Determinizes the result's lattice, if there is one and the batch wants it. By the thread that has
- * made it. */
+/* Determinizes the result's lattice, if there is one and the batch asks for it. Called by the
+ * thread that made the lattice. */
 wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_error *err);
-/* Empties it; its memory stays. */
+/* Empties the path; its memory is kept. */
 void wf__path_clear(wf__path *path);
 void wf__path_free(wf__path *path);
-/* Number of the frame that the i-th consuming arc reads, for a path from the start on. */
+/* Number of the frame that the i-th consuming arc reads, for a path from the start. */
 static inline int64_t wf__path_frame(const wf__path *path, uint64_t i) {
   return path->frames.size > 0 ? path->frames.data[i] : (int64_t)i;
 }
@@ -148,8 +151,8 @@ typedef struct wf__account {
   int64_t num_forgotten;      /* frames before those of the alignment */
   uint64_t num_timed;         /* with an aligner */
   int64_t timed_end;
-  uint64_t num_estimated; /* words whose times are estimates, of the timed ones */
-  uint64_t num_guessed;   /* the same of the others, after close */
+  uint64_t num_estimated; /* timed words whose times are estimates */
+  uint64_t num_guessed;   /* the same for the other words, after wf__account_close */
   double graph_cost, loglike;
   wf__unit_list units; /* scratch memory */
   WF__VEC(int32_t) labels;
@@ -175,26 +178,27 @@ wf_status wf__account_finish(wf__account *account, wf_result *result, const wf_g
                              wf_error *err);
 void wf__account_free(wf__account *account);
 
-/* A log-likelihood as the decoder takes it. */
+/* A log-likelihood as the decoder uses it, with the blank penalty. */
 static inline float wf__loglike(const wf_decoder_options *options, const wf_scores *scores,
                                 int64_t frame, int32_t column) {
   float loglike = wf__score_at(scores, frame, column);
   return column == options->blank ? loglike - options->blank_penalty : loglike;
 }
-/* Score of the blank beyond which blank_skip_threshold calls a frame blank; +infinity: none is. */
+/* Score of the blank above which a frame counts as blank for blank_skip_threshold; +infinity: no
+ * frame does. */
 float wf__skip_above(const wf_decoder_options *options);
 
-/* A scorer's costs along a path, added up in its order, and the context behind it. */
+/* The sum of a scorer's costs along a path, in path order, and the context after it. */
 typedef struct wf__score_sum {
   uint64_t context;
   double cost;
 } wf__score_sum;
-/* Goes on over the path's words, from arc number `first` on, and ends there if `final`. Does
- * nothing without a scorer. */
+/* Adds the costs of the path's words, from arc number `first` on, and the cost of ending if
+ * `final`. Does nothing without a scorer. */
 wf_status wf__path_score(const wf__path *path, uint64_t first, const wf_graph *graph,
                          wf__scoring *scoring, bool final, wf__score_sum *sum, wf_error *err);
 
-/* The utterance has failed, for a reason of its own: `status`, and the message of `err`. */
+/* Fails the utterance with `status` and the message of `err`. */
 void wf__result_fail(wf_result *result, wf_status status, const wf_error *err);
 /* Fails the utterance whose score of this frame and column is NaN, +infinity or beyond 1e20. */
 void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, float value);
@@ -203,11 +207,11 @@ void wf__result_bad_score(wf_result *result, int64_t frame, int32_t column, floa
 enum { WF__MAX_WORKERS = 64 };
 typedef struct wf__devices {
   bool cuda;
-  int count; /* 0: all there are */
+  int count; /* 0: all devices */
   int numbers[WF__MAX_WORKERS];
 } wf__devices;
 wf_status wf__devices_parse(const char *text, wf__devices *out, wf_error *err);
-/* How often the list names this device. */
+/* The number of times that the list names this device. */
 int wf__devices_sharing(const wf__devices *devices, int number);
 
 /* Bytes of one score. */

@@ -8,11 +8,10 @@
 
 #include "decode/backend.h"
 
-/* --- estimates: of graphs without a word aligner ------------------ */
+/* --- estimated times, for graphs without a word aligner ----------- */
 
-/* A word starts with the first frame consumed at or after the arc that carries it. It ends where
- * the next one starts, less the frames at its end whose column is the blank, or that were skipped
- * for being blank. */
+/* A word starts at the first frame consumed at or after the arc that carries it. It ends where the
+ * next one starts, without the frames at its end that are blank or were skipped. */
 static void close_word(wf__account *account, const wf_graph *graph, int32_t blank, int64_t end) {
   if (account->words.size == 0) return;
   wf_word *word = &account->words.data[account->words.size - 1];
@@ -25,8 +24,8 @@ static void close_word(wf__account *account, const wf_graph *graph, int32_t blan
 
 /* --- times by the aligner ---------------------------------------------------------------- */
 
-/* Places the words that are not timed yet. `ended`: all of them, as if nothing followed, which
- * leaves what is timed as it was. */
+/* Places the words that are not timed yet. If `ended`, places all of them as if nothing followed;
+ * the timed words stay as they are. */
 static wf_status place_words(wf__account *account, const wf_graph *graph, bool ended,
                              wf_error *err) {
   uint64_t num_words = account->words.size - account->num_timed,
@@ -76,7 +75,7 @@ static wf_status align_up_to(wf__account *account, int64_t frame, wf_error *err)
 
 wf_status wf__account_add(wf__account *account, const wf_graph *graph,
                           const wf_decoder_options *options, const wf__path *part, wf_error *err) {
-  uint64_t num_read = 0; /* of the part's scores */
+  uint64_t num_read = 0; /* scores of the part that are used so far */
   for (uint64_t i = 0; i < part->arcs.size; i++) {
     wf_arc arc = wf__graph_arc(graph, part->arcs.data[i]);
     account->graph_cost += (double)arc.weight;
@@ -107,7 +106,7 @@ wf_status wf__account_close(wf__account *account, const wf_graph *graph,
   return WF_OK;
 }
 
-/* The first frame that words which are not forgotten may need. */
+/* The first frame that the remaining words need. */
 static int64_t first_needed(const wf__account *account, const wf_graph *graph) {
   const wf_word *words = account->words.data;
   if (graph->aligner != NULL)

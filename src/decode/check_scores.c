@@ -11,17 +11,18 @@
 enum { WARN, ERROR, OFF };
 enum cause { PROBABILITIES, BASE_10, NEGATED, TRANSPOSED, COLUMNS, UNNORMALISED, BLANK, NARROWED };
 enum {
-  MOST_FRAMES = 32, /* of an utterance to look at */
+  MOST_FRAMES = 32, /* examined in an utterance */
   FIRST = 64,
-  EVERY = 16,            /* the first utterances of a decoder, and then every 16th */
-  FIRST_ON_GPU = 4,      /* of those in GPU memory: a copy has to be waited for */
-  BLOCK_BYTES = 1 << 20, /* and is of so much */
+  EVERY = 16, /* the first utterances of a decoder, then every 16th, are examined */
+  FIRST_ON_GPU =
+      4, /* utterances examined if scores are in GPU memory, since the check waits for the copy */
+  BLOCK_BYTES = 1 << 20, /* at most this many bytes are copied */
 };
 
-/* Rounded to few bits, as bfloat16, frames still sum to 1 within this. */
+/* With scores rounded to few bits, as in bfloat16, frames still sum to 1 within this tolerance. */
 static const double TOLERANCE = 0.05;
-/* Division by priors makes a typical frame's sum larger; a blank penalty makes that of frames of
- * the blank smaller, but not of all. */
+/* Division by priors increases the sum of a typical frame. A blank penalty decreases the sum of
+ * blank frames, but not of all frames. */
 static const double MOST_TYPICAL_SUM = 100, LEAST_LARGEST_SUM = 0.01;
 
 static void warn(wf_decoder *decoder, enum cause cause, wf_result *result, const char *format, ...)
@@ -47,7 +48,7 @@ static void warn(wf_decoder *decoder, enum cause cause, wf_result *result, const
 
 /* --- sums of frames ---------------------------------------------------------------------- */
 
-/* What a score may stand for. */
+/* Possible scales of a score. */
 enum scale { NATURAL, PLAIN, TEN, MINUS, NUM_SCALES };
 
 static double probability(enum scale scale, double score) {
@@ -173,7 +174,7 @@ static bool check_blank(wf_decoder *decoder, const wf_scores *scores, int count,
       num_blank * 4 + 8 > num_top)
     return false;
   warn(decoder, BLANK, result,
-       "the blank, column %d, is the most probable token in %llu of the %llu frames looked at, "
+       "the blank, column %d, is the most probable token in %llu of the %llu frames examined, "
        "column %d in %llu. Is the blank column %d, or are columns shifted?",
        (int)blank, (unsigned long long)num_blank, (unsigned long long)check->num_frames, (int)top,
        (unsigned long long)num_top, (int)top);
@@ -188,7 +189,7 @@ static void look(wf_decoder *decoder, const wf_scores *scores, wf_result *result
   bool good = true;
   for (int i = 0; i < count; i++) {
     sums[i] = sum_of_frame(scores, frame_at(scores, i, count), NATURAL);
-    if (isnan(sums[i])) return; /* the search will say so */
+    if (isnan(sums[i])) return; /* the search reports NaN */
     good = good && is_one(sums[i]);
   }
   if (!good && check_sums(decoder, scores, count, sums, result)) return;
@@ -215,7 +216,8 @@ static bool fetch(wf_decoder *decoder, const wf_scores *scores, wf_scores *out) 
   return decoder->backend->copy_scores(decoder->search, from, bytes, decoder->check.block.data);
 }
 
-/* With errors, all utterances; else so many that it costs nearly nothing. */
+/* Checks all utterances if errors are wanted, otherwise so few that the check costs nearly nothing.
+ */
 static bool has_turn(const wf_decoder *decoder, const wf_scores *scores, uint64_t number) {
   if (decoder->options.check_scores == OFF || decoder->graph->blank_column < 0 ||
       scores->num_frames == 0)
@@ -240,7 +242,7 @@ void wf__check_narrowed(wf_decoder *decoder, wf_result *result) {
       result->num_narrowed * 2 <= (uint64_t)result->num_decoded)
     return;
   if (mode == WARN && decoder->check.warned != 0)
-    return; /* what is wrong with the scores is the reason */
+    return; /* wrong scores were reported before and are the likely cause */
   warn(decoder, NARROWED, result,
        "max_active=%d tokens were reached in %llu of %lld frames, so the search is narrower than "
        "beam=%g. Raise max_active, or lower beam or acoustic_scale",

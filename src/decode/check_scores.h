@@ -1,4 +1,4 @@
-/* check_scores.h - scores that look wrong, reported once for each decoder and cause.
+/* check_scores.h - reports scores that look wrong, once for each decoder and cause.
  *
  * A CTC graph expects log-posteriors: exp of each frame sums to 1. Wrong scores give wrong words
  * without an error, but most kinds can be detected from the values of a few frames. The calling
@@ -9,18 +9,19 @@
 #include "base/memory.h"
 
 typedef struct wf__score_check {
-  uint64_t num_seen;      /* utterances, and chunks of streams */
-  uint32_t warned;        /* a bit for each cause */
-  uint64_t num_frames;    /* looked at for the place of the blank */
-  WF__VEC(uint64_t) best; /* [columns] of these: frames in which the column is the most probable */
-  WF__VEC(char) block;    /* frames copied from a GPU */
+  uint64_t num_seen;   /* utterances, and chunks of streams */
+  uint32_t warned;     /* a bit for each cause */
+  uint64_t num_frames; /* frames examined to find the column of the blank */
+  WF__VEC(uint64_t)
+  best; /* [columns] number of examined frames in which the column is the most probable */
+  WF__VEC(char) block; /* frames copied from a GPU */
 } wf__score_check;
 
 struct wf_decoder;
 /* Checks an utterance's scores, or a chunk's, which have passed wf__check_scores. Returns false
  * if they look wrong and check_scores=error, with the error in the result. */
 bool wf__scores_look_right(struct wf_decoder *decoder, const wf_scores *scores, wf_result *result);
-/* Of a finished utterance: was the beam cut by max_active in most frames? */
+/* Reports a finished utterance whose beam was cut by max_active in most frames. */
 void wf__check_narrowed(struct wf_decoder *decoder, wf_result *result);
 void wf__score_check_free(wf__score_check *check);
 

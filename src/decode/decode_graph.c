@@ -25,7 +25,7 @@ static wf_status make_index(wf_graph *graph, wf_error *err) {
   return WF_OK;
 }
 
-/* Weights that sums of floats could turn into -infinity or NaN are refused; +infinity is an arc
+/* Rejects weights that could make sums of floats -infinity or NaN. An arc of weight +infinity is
  * never taken. */
 static wf_status check_weights(const wf_fst_view *view, wf_error *err) {
   for (uint64_t i = 0; i < view->num_arcs; i++) {
@@ -67,8 +67,8 @@ static wf_status make_columns(wf_graph *graph, const int32_t *columns, size_t nu
   return WF_OK;
 }
 
-/* A CTC graph has a table of tokens on its input side, and a blank: by one of the usual names, or
- * what its start loops on. */
+/* A CTC graph has a table of tokens on its input side, and a blank. The blank has one of the usual
+ * names, or is the label of the loop at the start. */
 static void find_blank(wf_graph *graph, bool has_column_table) {
   const wf_symbols *table = wf_fst_isymbols(graph->fst);
   wf__tokens tokens;
@@ -87,7 +87,7 @@ static void find_blank(wf_graph *graph, bool has_column_table) {
 struct epsilon_check {
   const wf_graph *graph;
   uint32_t *degree; /* epsilon arcs into the state from states not yet peeled */
-  double *distance; /* of the best epsilon path found that ends here, at most 0 */
+  double *distance; /* cost of the best epsilon path found that ends here, at most 0 */
   uint32_t *hops;   /* arcs on that path */
   uint32_t *queue;  /* ring of states to relax from */
   uint8_t *queued;
@@ -111,8 +111,8 @@ static uint64_t peel(struct epsilon_check *check) {
   return n - tail;
 }
 
-/* Label-correcting from all left states at once, distance 0 each. A path of as many arcs as there
- * are states repeats one, at a gain. */
+/* Label-correcting shortest paths from all remaining states at once, each at distance 0. A path
+ * with as many arcs as there are states visits a state twice, at a lower cost. */
 static wf_status relax(struct epsilon_check *check, uint64_t left, wf_error *err) {
   const wf_graph *graph = check->graph;
   uint64_t n = graph->view.num_states, head = 0, size = 0;
@@ -252,7 +252,7 @@ wf_graph *wf_graph_ref(const wf_graph *graph) {
 void wf_graph_free(wf_graph *graph) {
   if (graph == NULL || atomic_fetch_sub(&graph->refs, 1) != 1) return;
   wf_word_aligner_free(graph->aligner);
-  if (graph->base != NULL) { /* all else is the base's */
+  if (graph->base != NULL) { /* everything else belongs to the base */
     for (int32_t c = 0; c < graph->classes->count && graph->added != NULL; c++)
       wf__phrase_tree_free(graph->added[c].tree);
     free(graph->added);

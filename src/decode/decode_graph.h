@@ -33,7 +33,7 @@ typedef struct wf__state_index {
 
 /* An arc where words of a class may stand. */
 typedef struct wf__class_site {
-  uint32_t arc, target; /* of the graph: its number, and where it led */
+  uint32_t arc, target; /* number of the arc in the graph, and its original next state */
   float weight;
   int32_t word_class;
   uint32_t rank; /* among the sites of the class */
@@ -42,11 +42,11 @@ typedef struct wf__class_site {
 typedef struct wf__classes {
   int32_t count;
   char **names;                  /* [count] "<contact>" */
-  int32_t first_label;           /* input label that class 0 had */
+  int32_t first_label;           /* input label of class 0 in the fst */
   WF__VEC(wf__class_site) sites; /* by arc */
   uint32_t *first_ranked;        /* [count + 1] */
-  uint32_t *ranked;              /* sites of class c, in order: ranked[first_ranked[c]] on */
-  int32_t blank;                 /* label that every state before a site loops on; 0: not all do */
+  uint32_t *ranked;              /* sites of class c, in order, start at ranked[first_ranked[c]] */
+  int32_t blank; /* label of the loop at every state before a site; 0: not all have the same */
 } wf__classes;
 
 /* The words of one class. */
@@ -57,22 +57,22 @@ typedef struct wf__added {
 
 struct wf_graph {
   atomic_uint_fast32_t refs;
-  wf_graph *base; /* of a graph with added words: whose arrays these are; else NULL */
+  wf_graph *base; /* of a graph with added words: the owner of the arrays; otherwise NULL */
   wf_fst *fst;
   wf_fst_view view;
   wf__state_index *index;
   int32_t *columns;   /* [num_labels]; columns[0] unused */
   int32_t num_labels; /* one more than the largest input label */
   int32_t min_columns;
-  int32_t blank_column;         /* of a CTC graph; -1: this is none */
-  int32_t num_tokens;           /* that its scores should have columns for; 0: unknown */
+  int32_t blank_column;         /* of a CTC graph; -1: not a CTC graph */
+  int32_t num_tokens;           /* expected number of columns of the scores; 0: unknown */
   uint32_t *epsilon_components; /* [num_states] strongly connected components of the epsilon arcs;
                                    NULL if these make no cycle */
   bool has_epsilons, has_epsilon_cycles, has_negative_epsilons, has_epsilon_words;
   wf__classes *classes;          /* NULL: none */
   wf__added *added;              /* [classes->count], with a base */
-  wf_word_aligner *aligner;      /* its own; NULL: word times are estimates */
-  uint64_t num_states, num_arcs; /* with those of added words */
+  wf_word_aligner *aligner;      /* NULL: word times are estimates */
+  uint64_t num_states, num_arcs; /* including added words */
 };
 
 /* How much cheaper an epsilon path must be to replace a token. 0 unless the graph has an epsilon
@@ -84,24 +84,24 @@ float wf__epsilon_slack(const wf_graph *graph, const wf_decoder_options *options
  * which their arcs are epsilons of weight +infinity to a new last state, and `*out` has their
  * old targets; both NULL if there are none. */
 wf_status wf__classes_find(const wf_fst *fst, wf__classes **out, wf_fst **out_fst, wf_error *err);
-/* Label that the state loops on without a word; 0: none, or several. */
+/* Label of the state's single loop without a word; 0: it has none, or several. */
 int32_t wf__loop_label(const wf_fst_view *view, uint64_t state);
-/* Fills in the numbers of arcs, after these are final, and the blank. */
+/* Fills in the arc numbers of sites, once these are final, and the blank. */
 wf_status wf__classes_number(wf__classes *classes, const wf_fst_view *view, wf_error *err);
-/* The place that an arc is; NULL if it is none. */
+/* The site at this arc; NULL if there is none. */
 const wf__class_site *wf__class_site_of(const wf__classes *classes, uint32_t arc);
 void wf__classes_free(wf__classes *classes);
 
 /* --- states and arcs by number ----------------------------------------------------------- */
 
-/* Arcs of a state, one behind the other: arcs[i] has the number first + i and leads to its
- * nextstate + shift. */
+/* Consecutive arcs of a state: arcs[i] has the number first + i and leads to its nextstate + shift.
+ */
 typedef struct wf__arc_run {
   const wf_arc *arcs;
   uint32_t first, end, shift;
 } wf__arc_run;
 
-/* For numbers behind the base's. */
+/* For states and arcs after those of the base. */
 wf__arc_run wf__added_run(const wf_graph *graph, uint32_t state, bool epsilons);
 wf_arc wf__added_arc(const wf_graph *graph, uint32_t a);
 

@@ -13,7 +13,7 @@ static wf_status check_blank(const wf_decoder *decoder, wf_error *err) {
   if (options->blank < 0)
     return wf__fail(
         err, WF_ERR_ARGUMENT,
-        "blank_penalty and blank_skip_threshold need blank, the column that they are about");
+        "blank_penalty and blank_skip_threshold need the option blank (the column of the blank)");
   if (options->blank >= decoder->graph->min_columns)
     return wf__fail(
         err, WF_ERR_ARGUMENT,
@@ -37,8 +37,8 @@ wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *opt
   if (status == WF_OK) wf__decoder_limits(&decoder->options, graph);
   if (status == WF_OK && decoder->options.recombine == 1 && decoder->options.lattice_beam > 0)
     status = wf__fail(err, WF_ERR_UNSUPPORTED,
-                      "lattices need recombine=pair: with recombine=state, paths that the lattice "
-                      "must tell apart are one");
+                      "lattices need recombine=pair: recombine=state merges paths that the lattice "
+                      "must keep apart");
   decoder->backend = devices.cuda ? &wf__cuda_backend : &wf__cpu_backend;
   if (status == WF_OK)
     status = decoder->backend->open(decoder->graph, &decoder->options, &decoder->search, err);
@@ -68,7 +68,7 @@ void wf_decoder_free(wf_decoder *decoder) {
 
 wf_status wf_decoder_set_stream(wf_decoder *decoder, void *stream, wf_error *err) {
   if (decoder->backend->set_stream == NULL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "a decoder on the CPU has no stream");
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "a decoder on the CPU has no CUDA stream");
   return decoder->backend->set_stream(decoder->search, stream, err);
 }
 
@@ -93,7 +93,7 @@ wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options
       shape->num_processors < 0 || shape->dtype < WF_FLOAT32 || shape->dtype > WF_BFLOAT16 ||
       shape->num_utterances >= UINT32_MAX)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "no batch has this shape: %zu utterances, %lld frames at most, %lld in all",
+                    "invalid batch shape: %zu utterances, max_frames %lld, sum_frames %lld",
                     shape->num_utterances, (long long)shape->max_frames,
                     (long long)shape->sum_frames);
   wf__decoder_limits(&checked, graph);
@@ -161,8 +161,8 @@ bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result 
       scores->stride < scores->num_columns || (scores->data == NULL && scores->num_frames > 0)) {
     result->status = WF_ERR_ARGUMENT;
     snprintf(result->message, sizeof result->message,
-             "scores of %lld frames, %d columns, stride %lld make no matrix",
-             (long long)scores->num_frames, scores->num_columns, (long long)scores->stride);
+             "invalid scores: %lld frames, %d columns, stride %lld", (long long)scores->num_frames,
+             scores->num_columns, (long long)scores->stride);
     return false;
   }
   if (scores->num_frames > 0 && scores->num_columns < needed) {
@@ -183,7 +183,7 @@ wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_e
   if (graph->base != decoder->graph)
     return wf__fail(
         err, WF_ERR_ARGUMENT,
-        "the graph of an utterance must be that of its decoder, or that with words added");
+        "the graph of an utterance must be its decoder's graph, or that graph with added words");
   return decoder->backend->check_graph != NULL ? decoder->backend->check_graph(graph, err) : WF_OK;
 }
 
@@ -229,12 +229,12 @@ wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_e
 
 /* --- one batch --------------------------------------------------------------------------- */
 
-/* The utterances as the backends take them: an array for each part. */
+/* The parts of the utterances as the backends need them: one array for each part. */
 struct parts {
   wf_scores *scores;
   bool *skip;
-  const wf_scorer **scorers; /* NULL: none has one */
-  const wf_graph **graphs;   /* NULL: none has its own */
+  const wf_scorer **scorers; /* NULL: no utterance has a scorer */
+  const wf_graph **graphs;   /* NULL: no utterance has its own graph */
 };
 
 static void free_parts(struct parts *parts) {
@@ -270,8 +270,8 @@ static wf_status take_parts(const wf_decoder *decoder, const wf_utterance *utter
   return WF_OK;
 }
 
-/* A result for each utterance. Those whose scores cannot be decoded have failed, and are skipped.
- */
+/* Makes a result for each utterance. Utterances whose scores cannot be decoded fail and are
+ * skipped. */
 static wf_status make_results(wf_decoder *decoder, struct parts *parts, size_t count,
                               wf_result **results, wf_error *err) {
   for (size_t i = 0; i < count; i++) {

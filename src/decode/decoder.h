@@ -8,23 +8,23 @@
 #include "decode/check_scores.h"
 
 struct wf_decoder {
-  atomic_int refs; /* the caller's, until wf_decoder_free, and one of each open stream */
-  _Atomic(wf_stream *) abandoned; /* a list */
+  atomic_int refs; /* one of the caller, until wf_decoder_free, and one of each open stream */
+  _Atomic(wf_stream *) abandoned; /* list of abandoned streams, to be closed */
   wf_graph *graph;
   wf_decoder_options options;
   const wf__backend *backend;
   void *search;
-  wf_scorer *scorer; /* of utterances without one of their own; may be NULL */
-  wf_lattice_determinize_options determinizing; /* struct_size 0: none */
-  wf__determinizers *determinizers;             /* made for the first options */
+  wf_scorer *scorer; /* of utterances without their own scorer; may be NULL */
+  wf_lattice_determinize_options determinizing; /* struct_size 0: lattices are not determinized */
+  wf__determinizers *determinizers;             /* created when options are first set */
   wf__score_check check;
 };
 
-/* One more reference, for wf_decoder_free. */
+/* Adds a reference, which wf_decoder_free releases. */
 wf_decoder *wf__decoder_ref(wf_decoder *decoder);
 
-/* Returns false, with the error in the utterance's result, if its scores are no matrix or have
- * too few columns. The backend checks the values. */
+/* Returns false, with the error in the utterance's result, if its scores are not a valid matrix or
+ * have too few columns. The backend checks the values. */
 bool wf__check_scores(const wf_graph *graph, const wf_scores *scores, wf_result *result);
 /* May an utterance of the decoder search this graph (NULL: its own)? */
 wf_status wf__check_graph(const wf_decoder *decoder, const wf_graph *graph, wf_error *err);

@@ -22,7 +22,8 @@ static wf_status mark_silence(wf__endpointer *endpointer, const wf_graph *graph,
     int64_t first, last;
     if (!parse_range(at, size, &first, &last))
       return wf__fail(err, WF_ERR_ARGUMENT,
-                      "silence '%.80s': expected columns and ranges of them, as 0,7-9", list);
+                      "silence '%.80s': expected columns and ranges of columns, such as 0,7-9",
+                      list);
     for (int32_t label = 1; label < graph->num_labels; label++)
       if (graph->columns[label] >= first && graph->columns[label] <= last)
         endpointer->silent[label] = true;

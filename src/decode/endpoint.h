@@ -19,7 +19,7 @@ typedef struct wf__endpointer {
 wf_status wf__endpointer_open(wf__endpointer *endpointer, const wf_graph *graph, int32_t blank,
                               const wf_stream_options *options, wf_error *err);
 void wf__endpointer_close(wf__endpointer *endpointer);
-/* Silent frames at the end of an alignment. */
+/* Number of silent frames at the end of an alignment. */
 int64_t wf__trailing_silence(const wf__endpointer *endpointer, const int32_t *alignment,
                              int64_t num_frames);
 /* The first rule that holds, 1 to 5; 0: none. */

@@ -85,7 +85,7 @@ wf_status wf__history_add_epsilons(wf__history *history, const wf__link *epsilon
   return WF_OK;
 }
 
-/* One frame, as the passes below see it. */
+/* The ranges of one frame's tokens and links. */
 struct span {
   uint64_t first_token, end_token, first_link, first_epsilon, end_link;
 };
@@ -117,7 +117,7 @@ static bool as_before(const wf__history *history, const wf__past_token *tokens, 
 
 /* Computes extra costs from the newest frame back to the first, or to a frame of an earlier
  * pruning in which nothing changed. Returns the first frame that something may be dropped from. */
-static wf_status work_out(wf__history *history, uint64_t *first, wf_error *err) {
+static wf_status compute_extra_costs(wf__history *history, uint64_t *first, wf_error *err) {
   uint64_t newest = history->frames.size - 1;
   for (uint64_t f = newest;; f--) {
     struct span now = span_of(history, f);
@@ -156,7 +156,7 @@ static uint64_t keep_links(wf__history *history, uint64_t first, uint64_t end, u
     bool keep = link.excess + targets[link.to].extra_cost <= beam;
     if (from != NULL) link.from = from[link.from];
     link.to = to[link.to];
-    links[kept] = link; /* no branch, which nobody could predict */
+    links[kept] = link; /* without a branch, which would be unpredictable */
     kept += keep;
   }
   return kept;
@@ -204,7 +204,7 @@ static wf_status slide(wf__history *history, uint64_t first, wf_error *err) {
         keep_links(history, span.first_link, span.first_epsilon, num_links, before, now, tokens);
     history->frames.data[f].first_epsilon = num_links;
     num_links = keep_links(history, span.first_epsilon, span.end_link, num_links, now, now, tokens);
-    if (f + 1 == history->frames.size) /* endings are of this frame, if there are any yet */
+    if (f + 1 == history->frames.size) /* endings belong to this frame, if they are set */
       for (uint64_t i = 0; i < history->endings.size; i++)
         history->endings.data[now[i]] = history->endings.data[i];
     num_tokens = keep_tokens(history, span.first_token, span.end_token, num_tokens);
@@ -218,7 +218,7 @@ static wf_status slide(wf__history *history, uint64_t first, wf_error *err) {
 
 wf_status wf__history_prune(wf__history *history, wf_error *err) {
   uint64_t first;
-  WF__TRY(work_out(history, &first, err));
+  WF__TRY(compute_extra_costs(history, &first, err));
   WF__TRY(slide(history, first, err));
   history->num_pruned_frames = history->frames.size;
   return WF_OK;

@@ -28,7 +28,7 @@
 typedef struct wf__link {
   uint32_t from, to; /* tokens, counted within their frames */
   uint32_t arc;      /* of the graph */
-  float excess;      /* cost above that of the token it leads to */
+  float excess;      /* cost above the cost of the token that it leads to */
 } wf__link;
 
 typedef struct wf__link_vec {
@@ -43,12 +43,12 @@ typedef struct wf__past_token {
 
 typedef struct wf__past_frame {
   uint64_t first_token, first_link, first_epsilon;
-  int64_t number; /* of its scores: those of skipped frames are missing here */
+  int64_t number; /* number of its scores; skipped frames have no entry here */
 } wf__past_frame;
 
 typedef struct wf__epsilon_node {
-  uint32_t first, count; /* epsilon links out of a token */
-  uint32_t degree;       /* into it, from tokens not in order yet */
+  uint32_t first, count; /* epsilon links that leave the token */
+  uint32_t degree;       /* links into it from tokens that are not in order yet */
 } wf__epsilon_node;
 
 typedef struct wf__history {
@@ -65,7 +65,8 @@ typedef struct wf__history {
   uint64_t num_pruned_frames; /* number of frames at the last pruning: their extra costs are valid
                                  until those of later frames change */
   WF__VEC(float) before;      /* scratch: extra costs of a frame at the last pruning */
-  WF__VEC(uint32_t) renumber[2]; /* scratch: new numbers of a frame's tokens, and of those before */
+  WF__VEC(uint32_t)
+  renumber[2]; /* scratch: new numbers of a frame's tokens, and of the previous frame's */
   WF__VEC(wf__epsilon_node) nodes; /* scratch of wf__history_add_epsilons, by token */
   WF__VEC(uint32_t) queue;
 } wf__history;
@@ -79,7 +80,7 @@ void wf__history_begin_epsilons(wf__history *history);
 /* The newest frame's epsilon links, fewer than 2^32, in runs by source; they make no cycle. */
 wf_status wf__history_add_epsilons(wf__history *history, const wf__link *epsilons, uint64_t size,
                                    uint64_t num_tokens, wf_error *err);
-/* `to` becomes a copy of all but the endings; it keeps its memory. */
+/* Copies everything except the endings to `to`, which keeps its memory. */
 wf_status wf__history_copy(const wf__history *from, wf__history *to, wf_error *err);
 /* Drops tokens and links that cannot be within the beam any more. Numbers of tokens in the
  * newest frame stay. */
@@ -87,9 +88,9 @@ wf_status wf__history_prune(wf__history *history, wf_error *err);
 /* The last pruning: `endings`, filled by the caller for every token of the newest frame, replace
  * the extra costs of 0. The rest is the lattice. */
 wf_status wf__history_end(wf__history *history, wf_error *err);
-/* Takes what is before the latest token that every path goes through out of the history, into
- * `part` (empty: there is none), a history of `*num_frames` that is pruned and has its endings.
- * lattice_parts.c. */
+/* Moves the part of the history before the latest token that every path goes through into `part`
+ * (empty if there is no such token). `part` is a history of *num_frames frames that is pruned and
+ * has its endings. In lattice_parts.c. */
 wf_status wf__history_take_part(wf__history *history, wf__history *part, int64_t *num_frames,
                                 wf_error *err);
 /* Makes the lattice in its canonical order, of `num_frames` frames, skipped ones included.

@@ -11,7 +11,8 @@
 
 #include "decode/lattice_history.h"
 
-/* The token that all links of frame f come from; false if there are several, or none. */
+/* Finds the token that all links of frame f come from. Returns false if there are several, or no
+ * links. */
 static bool only_source(const wf__history *history, uint64_t f, uint32_t *out) {
   const wf__past_frame *frame = &history->frames.data[f];
   if (frame->first_link == frame->first_epsilon) return false;
@@ -21,7 +22,8 @@ static bool only_source(const wf__history *history, uint64_t f, uint32_t *out) {
   return true;
 }
 
-/* The latest such frame that the last pruning has seen; 0: there is none but perhaps the first. */
+/* Returns the latest frame with such a token that the last pruning has covered; 0 if there is none
+ * after the first frame. */
 static uint64_t find_cut(const wf__history *history, uint32_t *token) {
   for (uint64_t f = history->num_pruned_frames; f-- > 2;)
     if (only_source(history, f, token)) return f - 1;
@@ -42,7 +44,7 @@ static uint64_t find_cut(const wf__history *history, uint32_t *token) {
               history->field.size * sizeof *history->field.data); \
   } while (0)
 
-/* Frames 0 .. f, of which the token is the end. */
+/* Copies frames 0 .. f, which end in the token. */
 static wf_status copy_part(const wf__history *from, uint64_t f, uint32_t token, wf__history *to,
                            wf_error *err) {
   const wf__past_frame *next = &from->frames.data[f + 1];
@@ -60,26 +62,26 @@ static wf_status copy_part(const wf__history *from, uint64_t f, uint32_t token, 
   return WF_OK;
 }
 
-/* What is left begins with the token, alone in frame f. */
+/* Drops that part. The rest begins with the token, alone in frame f. */
 static void drop_part(wf__history *history, uint64_t f, uint32_t token) {
   const wf__past_frame *next = &history->frames.data[f + 1];
-  uint64_t first = history->frames.data[f].first_token, gone_tokens = next->first_token - 1,
-           gone_links = next->first_link;
+  uint64_t first = history->frames.data[f].first_token, dropped_tokens = next->first_token - 1,
+           dropped_links = next->first_link;
   for (uint64_t i = next->first_link; i < next->first_epsilon; i++) history->links.data[i].from = 0;
-  history->tokens.data[gone_tokens] = history->tokens.data[first + token];
+  history->tokens.data[dropped_tokens] = history->tokens.data[first + token];
   if (history->contexts.size > 0)
-    history->contexts.data[gone_tokens] = history->contexts.data[first + token];
-  DROP_FIRST(tokens, gone_tokens);
-  if (history->contexts.size > 0) DROP_FIRST(contexts, gone_tokens);
-  DROP_FIRST(links, gone_links);
-  if (history->keeps_loglikes) DROP_FIRST(loglikes, gone_links);
+    history->contexts.data[dropped_tokens] = history->contexts.data[first + token];
+  DROP_FIRST(tokens, dropped_tokens);
+  if (history->contexts.size > 0) DROP_FIRST(contexts, dropped_tokens);
+  DROP_FIRST(links, dropped_links);
+  if (history->keeps_loglikes) DROP_FIRST(loglikes, dropped_links);
   DROP_FIRST(frames, f);
   history->frames.data[0] = (wf__past_frame){.number = history->frames.data[0].number};
   for (uint64_t i = 1; i < history->frames.size; i++) {
     wf__past_frame *frame = &history->frames.data[i];
-    frame->first_token -= gone_tokens;
-    frame->first_link -= gone_links;
-    frame->first_epsilon -= gone_links;
+    frame->first_token -= dropped_tokens;
+    frame->first_link -= dropped_links;
+    frame->first_epsilon -= dropped_links;
   }
   history->num_pruned_frames -= f;
 }

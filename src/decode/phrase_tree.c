@@ -1,5 +1,5 @@
-/* phrase_tree.c - makes the tree of phrases: sorted by their labels, those that share a beginning
- * are neighbours, and each node of the tree is a range of them. */
+/* phrase_tree.c - makes the tree of phrases. The phrases are sorted by their labels, so those with
+ * a common prefix are neighbours, and each node of the tree is a range of them. */
 #include "decode/phrase_tree.h"
 
 #include <math.h>
@@ -8,7 +8,8 @@
 #include "base/memory.h"
 #include "fst/fst.h"
 
-/* A phrase as one string of labels, and of words with the label that each begins with. */
+/* A phrase as one string of labels and one of words. starts[i] is the position of the first label
+ * of word i. */
 struct line {
   const int32_t *labels, *words;
   const uint32_t *starts;
@@ -16,12 +17,12 @@ struct line {
   float cost;
 };
 
-/* The lines [first, end) have the same first `depth` labels. Of their words, the first
- * `num_written` are on arcs already, and, if it is `paid`, so are their costs. */
+/* The lines [first, end) share their first `depth` labels. The first `num_written` of their words
+ * are already on arcs. If `paid`, their costs are, too. */
 struct node {
   uint64_t first, end;
   uint32_t depth, num_written;
-  uint32_t state; /* root, or the n of the labels so far */
+  uint32_t state; /* the root, or the state n of these labels */
   bool paid;
 };
 
@@ -41,7 +42,7 @@ struct making {
 static wf_status check_word(const wf_spoken_word *word, size_t number, int32_t num_labels,
                             int32_t blank, wf_error *err) {
   if (word->word <= 0)
-    return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: %d is no word label", number,
+    return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: %d is not a word label", number,
                     (int)word->word);
   if (word->num_labels == 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "added phrase %zu: a word without a pronunciation",
@@ -53,8 +54,8 @@ static wf_status check_word(const wf_spoken_word *word, size_t number, int32_t n
     if (word->labels[i] <= 0 || word->labels[i] >= num_labels)
       return wf__fail(
           err, WF_ERR_ARGUMENT,
-          "added phrase %zu: label %d is no token of the model, which has labels up to %d", number,
-          (int)word->labels[i], (int)num_labels - 1);
+          "added phrase %zu: label %d is not a token of the model, whose largest label is %d",
+          number, (int)word->labels[i], (int)num_labels - 1);
   }
   return WF_OK;
 }
@@ -94,7 +95,7 @@ static wf_status take_lines(struct making *making, const wf_added_phrase *phrase
     }
   }
   const int32_t *labels = making->labels.data,
-                *words = making->words.data; /* they stay where they are from now on */
+                *words = making->words.data; /* the arrays do not move from now on */
   const uint32_t *starts = making->starts.data;
   for (size_t i = 0; i < count; i++) {
     struct line *line = &making->lines[i];
@@ -119,8 +120,8 @@ static int compare_speech(const struct line *a, const struct line *b) {
   return order != 0 ? order : compare_strings(a->words, a->num_words, b->words, b->num_words);
 }
 
-/* Of those that differ in nothing else, the cheapest first; then by where words begin, so that the
- * order is one whatever came first. */
+/* Lines that sound and read the same are sorted by cost, cheapest first, then by the starts of
+ * their words. So the order does not depend on the order of the input. */
 static int compare_lines(const void *x, const void *y) {
   const struct line *a = x, *b = y;
   int order = compare_speech(a, b);
@@ -142,7 +143,7 @@ static void sort_lines(struct making *making) {
 
 /* --- the tree ---------------------------------------------------------------------------- */
 
-/* The word that all lines of the node write next, if its first label is among their first depth;
+/* The word that all lines of the node write next, if its first label is among the first `depth`;
  * else 0. */
 static int32_t common_word(const struct making *making, const struct node *node) {
   const struct line *lines = making->lines;
@@ -160,7 +161,8 @@ static bool have_common_cost(const struct making *making, const struct node *nod
   return true;
 }
 
-/* The way out of a line that ends at `from`, by the words that are still to be written. */
+/* Adds the path from `from`, where the line ends, to the root. It writes the words that are not
+ * written yet. */
 static wf_status leave(struct making *making, const struct line *line, const struct node *node,
                        uint32_t from, wf_error *err) {
   float cost = node->paid ? 0 : line->cost;
@@ -176,7 +178,7 @@ static wf_status leave(struct making *making, const struct line *line, const str
   return wf_builder_add_arc(making->builder, from, (wf_arc){0, cost, 0, last}, err);
 }
 
-/* The m and n of a child of the node at `from`, and the arcs between. */
+/* Adds the states m and n of a child, and the arcs from `from` to them. */
 static wf_status add_child(struct making *making, uint32_t from, struct node child, wf_error *err) {
   wf_builder *builder = making->builder;
   int32_t label = making->lines[child.first].labels[child.depth - 1],

@@ -1,7 +1,7 @@
 /* phrase_tree.h - phrases as a small transducer from frames (CTC, topology compact) to words, which
  * stands where a class stands in a graph.
  *
- *   root 0 --a--> m1 --a--> m1      one m for each beginning of a phrase, which lasts while its
+ *   root 0 --a--> m1 --a--> m1      one m for each prefix of a phrase; it stays while its
  *                                   label is repeated
  *                 m1 --eps--> n1 --blank--> n1, n1 --b--> m2 ...      n, if phrases go on from here
  *                 m1 --eps:w, cost--> root                            a phrase ends here; arcs to
@@ -24,8 +24,8 @@ typedef struct wf__phrase_tree {
   bool has_negative_epsilons, has_epsilon_words;
 } wf__phrase_tree;
 
-/* Labels are 1 .. num_labels - 1, without the blank. A phrase given again counts once, with the
- * least cost. Errors as of wf_graph_add_phrases. */
+/* Labels are 1 .. num_labels - 1, without the blank. A repeated phrase counts once, at its least
+ * cost. Errors are those of wf_graph_add_phrases. */
 wf_status wf__phrase_tree_create(const wf_added_phrase *phrases, size_t count, int32_t num_labels,
                                  int32_t blank, wf__phrase_tree **out, wf_error *err);
 wf__phrase_tree *wf__phrase_tree_ref(wf__phrase_tree *tree);

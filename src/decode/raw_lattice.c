@@ -1,9 +1,9 @@
-/* raw_lattice.c - makes a lattice from a pruned history: states and arcs in an order that
- * depends on the lattice alone.
+/* raw_lattice.c - makes a lattice from a pruned history. The order of states and arcs depends on
+ * the lattice alone.
  *
- * States go by frame, then by level (arcs on the longest epsilon path that leads to them within the
- * frame), then by state of the graph, then by context; the arcs of a state by their number in the
- * graph. */
+ * States are sorted by frame, then by level (number of arcs on the longest epsilon path to them
+ * within the frame), then by state of the graph, then by context. The arcs of a state are sorted by
+ * their number in the graph. */
 #include <math.h>
 
 #include "base/interrupt.h"
@@ -21,7 +21,7 @@ struct order_key {
 struct drawn_arc {
   uint32_t source, target; /* states of the lattice */
   uint32_t arc;
-  uint32_t token; /* the source's, counted over the history */
+  uint32_t token; /* the source's token, by number in the history */
   uint64_t link;  /* of the history */
 };
 
@@ -65,7 +65,7 @@ static uint64_t context_of(const wf__history *history, uint64_t token) {
   return history->contexts.size > 0 ? history->contexts.data[token] : 0;
 }
 
-/* Numbers of the states of frame f. */
+/* Numbers the states of frame f. */
 static wf_status number_frame(struct assembly *a, uint64_t f, wf_error *err) {
   const wf__history *history = a->history;
   uint64_t first = history->frames.data[f].first_token, count = end_token(history, f) - first;
@@ -88,8 +88,8 @@ static wf_status number_frame(struct assembly *a, uint64_t f, wf_error *err) {
   return WF_OK;
 }
 
-/* Links [first, end) from tokens of the frame that starts at token `from` to those of the frame at
- * `to`. */
+/* Collects the links [first, end) from the frame whose first token is `from` to the frame whose
+ * first token is `to`. */
 static wf_status collect_arcs(struct assembly *a, uint64_t first, uint64_t end, uint64_t from,
                               uint64_t to, wf_error *err) {
   WF__TRY(wf__vec_grow(&a->arcs, end - first, "the lattice", err));
@@ -124,13 +124,13 @@ static wf_status push_arc(struct assembly *a, const struct drawn_arc *drawn, int
   return wf__lattice_push(&a->arrays, out, err);
 }
 
-/* What ending costs in a token of the last frame. */
+/* Cost of ending in a token of the last frame. */
 struct ending {
-  float graph_cost, scorer_cost; /* graph_cost +infinity: it may not end */
+  float graph_cost, scorer_cost; /* graph_cost +infinity: no path may end there */
 };
 
-/* States of frame f with their arcs. `ends`: by token, for the last frame, else NULL. `number`: of
- * the scores that are consumed next. */
+/* Makes the states of frame f with their arcs. `ends`: by token, for the last frame; else NULL.
+ * `number`: number of the scores that are consumed next. */
 static wf_status draw_frame(struct assembly *a, uint64_t f, const struct ending *ends,
                             int64_t number, wf_error *err) {
   const wf__history *history = a->history;
@@ -155,7 +155,7 @@ static wf_status draw_frame(struct assembly *a, uint64_t f, const struct ending 
   return WF_OK;
 }
 
-/* Final costs of the last frame's tokens. */
+/* Computes the final costs of the last frame's tokens. */
 static wf_status final_costs(const struct assembly *a, bool final, struct ending **out,
                              wf_error *err) {
   const wf__history *history = a->history;

@@ -1,5 +1,4 @@
-/* score_batch.c - how a batch is described to the decoder: the list of devices it is for, and
- * padded tensors as lists of utterances. */
+/* score_batch.c - parses the list of devices, and turns padded tensors into lists of utterances. */
 #include <string.h>
 
 #include "base/input.h"
@@ -25,9 +24,10 @@ wf_status wf__devices_parse(const char *text, wf__devices *out, wf_error *err) {
   out->count = 0;
   if (strcmp(text, "cuda:all") == 0) return WF_OK;
   if (strncmp(text, "cuda:", 5) == 0 && parse_numbers(text + 5, out)) return WF_OK;
-  return wf__fail(err, WF_ERR_ARGUMENT,
-                  "device '%.80s' is none of cpu, cuda, cuda:N, cuda:N,M (at most %d), cuda:all",
-                  text, WF__MAX_WORKERS);
+  return wf__fail(
+      err, WF_ERR_ARGUMENT,
+      "unknown device '%.80s': expected cpu, cuda, cuda:N, cuda:N,M (at most %d) or cuda:all", text,
+      WF__MAX_WORKERS);
 }
 
 int wf__devices_sharing(const wf__devices *devices, int number) {
@@ -41,19 +41,18 @@ wf_status wf_scores_from_padded(const wf_padded_scores *padded, wf_scores *score
           utterance_stride = padded->utterance_stride;
   if (padded->num_columns < 0 || padded->max_frames < 0 || padded->max_frames > INT32_MAX ||
       padded->dtype < WF_FLOAT32 || padded->dtype > WF_BFLOAT16)
-    return wf__fail(err, WF_ERR_ARGUMENT, "a padded tensor of %lld frames, %d columns",
+    return wf__fail(err, WF_ERR_ARGUMENT, "invalid padded tensor: %lld frames, %d columns",
                     (long long)padded->max_frames, padded->num_columns);
   if (frame_stride < padded->num_columns ||
       (padded->max_frames > 0 && frame_stride > INT64_MAX / 4 / padded->max_frames))
-    return wf__fail(err, WF_ERR_ARGUMENT,
-                    "a padded tensor of %d columns with frames every %lld elements",
+    return wf__fail(err, WF_ERR_ARGUMENT, "invalid padded tensor: %d columns, frame stride %lld",
                     padded->num_columns, (long long)frame_stride);
   if (utterance_stride == 0) utterance_stride = padded->max_frames * frame_stride;
   if (utterance_stride < padded->max_frames * frame_stride - (frame_stride - padded->num_columns))
-    return wf__fail(
-        err, WF_ERR_ARGUMENT,
-        "a padded tensor of %lld frames has utterances every %lld elements: they overlap",
-        (long long)padded->max_frames, (long long)utterance_stride);
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "invalid padded tensor: with %lld frames and an utterance stride of %lld, "
+                    "utterances overlap",
+                    (long long)padded->max_frames, (long long)utterance_stride);
   for (size_t i = 0; i < padded->num_utterances; i++) {
     int64_t length = padded->lengths != NULL ? padded->lengths[i] : padded->max_frames;
     if (length < 0 || length > padded->max_frames)

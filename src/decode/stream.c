@@ -1,9 +1,9 @@
-/* stream.c - the public stream: passes chunks to the backend, and makes words from what the
- * backend emits.
+/* stream.c - the public stream: passes chunks to the backend, and makes words from the paths that
+ * it returns.
  *
- *   decided   account   words, times and sums that cannot change any more: committed
- *             prefixes, as the backend cuts them off
- *   open      path    from there to the best token or ending, looked up on request */
+ * The path of a stream has two parts. `account` holds the words, times and sums of the committed
+ * prefix, which cannot change. `part` is the open path from there to the best token or ending,
+ * looked up on request. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options, 
   const wf__stream_backend *backend = decoder->backend->streams;
   wf__streams_sweep(decoder);
   if (backend == NULL)
-    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s has no streams; take device cpu",
+    return wf__fail(err, WF_ERR_UNSUPPORTED, "device %s does not support streams; use device cpu",
                     decoder->options.device);
   wf_stream *stream = wf__calloc(1, sizeof *stream);
   if (stream == NULL) return wf__fail_memory(err, sizeof *stream, "a stream");
@@ -123,8 +123,7 @@ static void roll_back(wf__account *account, const struct mark *mark) {
   if (mark->num_words > 0) account->words.data[mark->num_words - 1] = mark->last;
 }
 
-/* Puts the path to the best token into the account, which roll_back takes out again, also after a
- * failure. */
+/* Adds the path to the best token to the account. roll_back must follow, also after a failure. */
 static wf_status add_open_path(wf_stream *stream, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   WF__TRY(stream->backend->path(decoder->search, stream->channel, true, &stream->part, err));
@@ -151,7 +150,7 @@ static wf_status look_for_endpoint(wf_stream *stream, wf_stream_event *event, wf
   return status;
 }
 
-/* The input and the outcome of one stream of the batch. */
+/* After a chunk: updates the stream's result and account, and fills the event. */
 static wf_status after_chunk(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
                              wf_error *err) {
   wf_result *result = stream->result;
@@ -171,7 +170,7 @@ static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *stre
       status = wf__fail(err, WF_ERR_ARGUMENT, "stream %zu of the batch belongs to another decoder",
                         marked);
     else if (streams[marked]->in_batch)
-      status = wf__fail(err, WF_ERR_ARGUMENT, "stream %zu of the batch is in it twice", marked);
+      status = wf__fail(err, WF_ERR_ARGUMENT, "stream %zu occurs twice in the batch", marked);
     else if (streams[marked]->result == NULL)
       status =
           wf__fail(err, WF_ERR_STATE, "stream %zu of the batch is finished and not reset", marked);
@@ -182,15 +181,15 @@ static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *stre
   return status;
 }
 
-/* Is the chunk a matrix that the backend may read? After bad scores no more are read. */
+/* Is the chunk a valid matrix? After bad scores, no more are read. */
 static bool check_chunk(const wf_stream *stream, const wf_scores *chunk) {
-  wf_result *result = stream->result, said = {0};
+  wf_result *result = stream->result, checked = {0};
   if (result->status == WF_ERR_ARGUMENT) return false;
-  if (!wf__check_scores(stream->decoder->graph, chunk, &said) ||
-      !wf__scores_look_right(stream->decoder, chunk, &said)) {
-    result->status = said.status;
-    snprintf(result->message, sizeof result->message, "frame %lld on: %.200s",
-             (long long)result->num_frames, said.message);
+  if (!wf__check_scores(stream->decoder->graph, chunk, &checked) ||
+      !wf__scores_look_right(stream->decoder, chunk, &checked)) {
+    result->status = checked.status;
+    snprintf(result->message, sizeof result->message, "from frame %lld: %.200s",
+             (long long)result->num_frames, checked.message);
     return false;
   }
   if (result->num_frames + chunk->num_frames <= INT32_MAX) return true;
@@ -199,7 +198,7 @@ static bool check_chunk(const wf_stream *stream, const wf_scores *chunk) {
   return false;
 }
 
-/* What a batch needs, by stream. */
+/* The arrays of a batch, by stream. */
 struct batch_arrays {
   bool *skip;
   void **channels;
@@ -322,18 +321,18 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
                                                  begun ? stream->account.words.size : 0, err);
   if (status == WF_OK) stream->scorer = scorer;
   if (status == WF_OK || !begun) return status;
-  result->status = status; /* its contexts are neither the old nor the new ones */
-  snprintf(result->message, sizeof result->message, "another scorer in the middle: %s",
-           wf_status_text(status));
+  result->status = status; /* its contexts belong to neither scorer now */
+  snprintf(result->message, sizeof result->message,
+           "cannot replace the scorer in mid-utterance: %s", wf_status_text(status));
   return status;
 }
 
 wf_status wf_stream_set_graph(wf_stream *stream, const wf_graph *graph, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   if (stream->result != NULL && (stream->result->status != WF_OK || stream->result->num_frames > 0))
-    return wf__fail(
-        err, WF_ERR_STATE,
-        "words are added for a whole utterance: before its first chunk, or after finish or reset");
+    return wf__fail(err, WF_ERR_STATE,
+                    "added words are for a whole utterance: set the graph before its first chunk, "
+                    "or after finish or reset");
   WF__TRY(wf__check_graph(decoder, graph, err));
   if (graph == NULL) graph = decoder->graph;
   WF__TRY(wf__check_scorer(decoder, graph, stream->scorer, err));
@@ -412,7 +411,8 @@ wf_status wf_plan_streams(const wf_graph *graph, const wf_decoder_options *optio
   WF__TRY(wf__options_take(wf__decoder_table(), options, &checked, err));
   WF__TRY(wf__devices_parse(checked.device, &devices, err));
   if (shape->num_processors < 0)
-    return wf__fail(err, WF_ERR_ARGUMENT, "a GPU of %d processors", shape->num_processors);
+    return wf__fail(err, WF_ERR_ARGUMENT, "num_processors is %d; it must be at least 0",
+                    shape->num_processors);
   wf__decoder_limits(&checked, graph);
   return devices.cuda ? wf__cuda_backend.plan_streams(graph, &checked, shape, out, err) : WF_OK;
 }

@@ -8,7 +8,7 @@
 struct wf_stream {
   wf_decoder *decoder;
   wf_graph *graph;         /* the decoder's, or one with words added */
-  const wf_scorer *scorer; /* the channel's, which has it as long */
+  const wf_scorer *scorer; /* borrowed: the channel holds the reference */
   const wf__stream_backend *backend;
   void *channel;
   wf_stream_options options;
@@ -22,7 +22,7 @@ struct wf_stream {
   wf__path part;          /* scratch */
   WF__VEC(wf_word) words; /* of the last partial */
   bool in_batch;
-  wf_stream *next; /* of those abandoned */
+  wf_stream *next; /* next abandoned stream of the decoder */
 };
 
 /* stream_free.c: frees a stream and what it holds, all but its reference to the decoder. */

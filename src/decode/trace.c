@@ -16,7 +16,7 @@ enum {
 
 /* Marks the predecessors of the records from `first` on. Returns the number of paths that start
  * at the root. */
-static uint32_t mark_living(const wf__trace *trace, uint64_t first, uint32_t *mark) {
+static uint32_t mark_live(const wf__trace *trace, uint64_t first, uint32_t *mark) {
   const wf__trace_record *records = trace->records.data;
   uint64_t size = trace->records.size;
   uint32_t num_roots = 0;
@@ -34,9 +34,8 @@ static uint32_t mark_living(const wf__trace *trace, uint64_t first, uint32_t *ma
 }
 
 wf_status wf__fail_cycle(wf_error *err) {
-  return wf__fail(
-      err, WF_ERR_NEGATIVE_CYCLE,
-      "epsilon arcs go round for ever: word_score or a scorer makes a cycle's cost negative");
+  return wf__fail(err, WF_ERR_NEGATIVE_CYCLE,
+                  "endless epsilon cycle: word_score or a scorer makes its cost negative");
 }
 
 /* Cuts the committed prefix: records from the root up to the first fork, that one included unless
@@ -68,7 +67,8 @@ static void slide(wf__trace *trace, const uint32_t *mark) {
     if (mark[i] == 0) continue;
     wf__trace_record record = records[i];
     if (record.prev != WF__TRACE_ROOT)
-      record.prev = mark[record.prev] - 1; /* of the end of the committed prefix: 0 - 1, the root */
+      record.prev =
+          mark[record.prev] - 1; /* at the end of the committed prefix: 0 - 1 is the root */
     if (loglikes != NULL) loglikes[kept] = loglikes[i];
     records[kept++] = record;
   }
@@ -88,7 +88,7 @@ wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force,
     trace->renumber_cap = size;
   }
   uint32_t *mark = trace->renumber, kept = 0;
-  uint32_t num_roots = mark_living(trace, first, mark);
+  uint32_t num_roots = mark_live(trace, first, mark);
   if (committed != NULL && num_roots == 1 && first < size)
     WF__TRY(cut_committed(trace, first, mark, graph, committed, err));
   for (uint64_t i = 0; i < size; i++) {
@@ -100,7 +100,7 @@ wf_status wf__trace_collect(wf__trace *trace, uint64_t *first_live, bool force,
   return WF_OK;
 }
 
-/* Writes from the end, as the records come. */
+/* Writes backward, in the order of the records. */
 wf_status wf__trace_path(const wf__trace *trace, uint32_t at, const wf_graph *graph, wf__path *path,
                          wf_error *err) {
   const wf__trace_record *records = trace->records.data;

@@ -1,6 +1,6 @@
 /* trace.h - the history of tokens: the predecessor and the arc of each.
  *
- *   records   {prev, arc}  one per token kept, frame after frame; prev is a record's number,
+ *   records   {prev, arc}  one for each kept token, frame by frame; prev is a record's number, or
  *             WF__TRACE_ROOT before the first arc
  *   loglikes  float        of each record's arc, 0 if it consumes nothing; only for streams, which
  *             do not see their scores again

@@ -17,8 +17,8 @@ void wf__classes_free(wf__classes *classes) {
   free(classes);
 }
 
-/* Input labels that are classes, in the order of labels, one behind the other from first_label on:
- * as wf_ctc_graph_build numbers them. */
+/* Finds the input labels that are classes. They are consecutive from first_label on, as
+ * wf_ctc_graph_build numbers them. */
 static wf_status find_names(const wf_symbols *table, wf__classes *classes, wf_error *err) {
   const char *text;
   int64_t key, first = INT64_MAX, last = -1;
@@ -31,8 +31,8 @@ static wf_status find_names(const wf_symbols *table, wf__classes *classes, wf_er
   if (classes->count == 0) return WF_OK;
   if (first < 1 || last - first + 1 != classes->count)
     return wf__fail(err, WF_ERR_ARGUMENT,
-                    "decoding graph: the input labels of its word classes (#<...>) do not follow "
-                    "each other from 1 or more on");
+                    "decoding graph: the input labels of its word classes (#<...>) must be "
+                    "consecutive and at least 1");
   classes->names = wf__calloc((uint64_t)classes->count, sizeof *classes->names);
   if (classes->names == NULL)
     return wf__fail_memory(err, (uint64_t)classes->count * sizeof *classes->names, "word classes");
@@ -45,7 +45,7 @@ static wf_status find_names(const wf_symbols *table, wf__classes *classes, wf_er
   return WF_OK;
 }
 
-/* The fst with every class's arcs closed: epsilons of weight +infinity to a dead end. */
+/* Copies the fst. Arcs of classes become epsilons of weight +infinity to a dead end. */
 static wf_status close_sites(wf__classes *classes, const wf_fst_view *view, wf__csr *csr,
                              wf_error *err) {
   uint32_t dead = (uint32_t)view->num_states;
@@ -108,7 +108,7 @@ int32_t wf__loop_label(const wf_fst_view *view, uint64_t state) {
   return label;
 }
 
-/* Sites of each class, by counting. */
+/* Sorts the sites by class (counting sort). */
 static wf_status rank_sites(wf__classes *classes, wf_error *err) {
   uint64_t count = (uint64_t)classes->count, num_sites = classes->sites.size;
   classes->first_ranked = wf__calloc(count + 1, sizeof *classes->first_ranked);

@@ -6,7 +6,7 @@
  * queues is known to be a word (word_aligner.h), it becomes an arc of the result. (The idea of
  * Kaldi's lattice-align-words.) States of the result are:
  *
- *     place = (state of the lattice, words waiting, labels waiting)       state num_states: behind
+ *     place = (state of the lattice, words waiting, labels waiting)       state num_states: after
  *     the end
  *
  * From a place, a depth-first search over the lattice's arcs fills the queues until a part is
@@ -37,7 +37,7 @@ struct new_arc {
 struct step {
   uint32_t state;
   uint64_t next_arc;
-  uint64_t num_words, num_labels; /* in the queues behind the arc that led here */
+  uint64_t num_words, num_labels; /* in the queues after the arc that led here */
   double graph_cost, acoustic_cost;
 };
 
@@ -47,7 +47,7 @@ struct alignment {
   uint64_t max_arcs, num_forced;
   WF__VEC(struct place) places;
   WF__VEC(int32_t) pool;
-  wf__map64 index; /* hash -> last place with it */
+  wf__map64 index; /* hash -> last place with this hash */
   WF__VEC(struct new_arc) arcs;
   WF__VEC(wf_compact_weight) finals; /* by place */
   wf__label_vec labels;              /* of the result */
@@ -66,7 +66,8 @@ static uint64_t hash_of(uint32_t state, const int32_t *words, uint64_t num_words
   return hash >> 1; /* never the map's mark of an empty slot */
 }
 
-/* The place with what is in the queues behind the first `words` and `labels`. */
+/* Finds or makes the place of a state whose queues are the present ones without their first `words`
+ * words and `labels` labels. */
 static wf_status find_place(struct alignment *a, uint32_t state, uint64_t words, uint64_t labels,
                             uint32_t *out, wf_error *err) {
   const int32_t *w = a->words_waiting.data + words, *l = a->labels_waiting.data + labels;
@@ -90,7 +91,7 @@ static wf_status find_place(struct alignment *a, uint32_t state, uint64_t words,
   if (a->places.size >= INT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "the aligned lattice would have more than 2^31-1 states");
   struct place place = {state, (uint32_t)num_words, (uint32_t)num_labels, a->pool.size, UINT32_MAX};
-  if (!fresh) { /* behind the first of the same hash */
+  if (!fresh) { /* insert after the first place with the same hash */
     place.next = a->places.data[first].next;
     a->places.data[first].next = added;
   }
@@ -140,12 +141,12 @@ static wf_status add_arc(struct alignment *a, uint32_t from, uint32_t state, con
   return wf__vec_push(&a->arcs, arc, "lattice arcs", err);
 }
 
-/* Nothing waits any more, behind the end. */
+/* Ends the path; the queues are empty. */
 static wf_status add_end(struct alignment *a, uint32_t from, double graph_cost,
                          double acoustic_cost, wf_error *err) {
   const wf__part nothing = {WF__PART_NO_WORD, 0, false};
   if (a->finals.data[from].graph_cost <
-      INFINITY) { /* a second way to end here: by an arc to a state of its own */
+      INFINITY) { /* a second end here needs an arc to a new state */
     WF__TRY(add_arc(a, from, (uint32_t)a->in.num_states, &nothing, graph_cost, acoustic_cost, err));
     a->finals.data[a->arcs.data[a->arcs.size - 1].to] = (wf_compact_weight){0};
     return WF_OK;
@@ -229,7 +230,7 @@ struct order_key {
   uint64_t waiting;
 };
 
-/* Arcs lead to a later state, or leave less waiting at the same one. */
+/* Sorts places: arcs lead to a later state, or to the same state with shorter queues. */
 static int compare_keys(const void *left, const void *right) {
   const struct order_key *a = left, *b = right;
   if (a->state != b->state) return a->state < b->state ? -1 : 1;

@@ -50,7 +50,7 @@ static wf_status find_frames(wf_compact_lattice *lattice, wf_error *err) {
   int32_t *frames = lattice->frames.data;
   for (uint64_t s = 0; s < num_states; s++) frames[s] = s == 0 ? 0 : FRAMES_UNKNOWN;
   for (uint64_t s = 0; s < num_states; s++) {
-    if (frames[s] == FRAMES_UNKNOWN) frames[s] = FRAMES_DIFFER; /* nothing leads here */
+    if (frames[s] == FRAMES_UNKNOWN) frames[s] = FRAMES_DIFFER; /* no arc leads here */
     if (a->finals.data[s].graph_cost < INFINITY)
       WF__TRY(check_weight(a, &a->finals.data[s], s, err));
     uint64_t end = s + 1 < num_states ? a->arc_off.data[s + 1] : a->arcs.size;

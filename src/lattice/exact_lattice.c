@@ -37,7 +37,7 @@ int64_t wf__exact_width(const wf__exact_lattice *lattice, double nats) {
 
 /* --- conversion -------------------------------------------------------------------------- */
 
-/* What both kinds of lattice look like from here. */
+/* Common view of both kinds of lattice. */
 struct source {
   uint64_t num_states;
   const uint64_t *arc_off;
@@ -48,7 +48,7 @@ struct source {
 };
 
 struct read_arc {
-  double graph, acoustic; /* what a scorer added goes with the graph's */
+  double graph, acoustic; /* the scorer's cost is part of the graph cost */
   int32_t word;
   uint32_t nextstate, num_labels;
   uint64_t first_label;
@@ -299,7 +299,8 @@ static wf_status push_chain(struct reduction *r, const wf__exact_arc *first, wf_
   return WF_OK;
 }
 
-/* States that arcs of `to` lead to, in their old order; arcs still name old states. */
+/* Makes the states that arcs of `to` lead to, in their old order. The arcs still have old state
+ * numbers. */
 static wf_status rebuild(struct reduction *r, wf_error *err) {
   const wf__exact_lattice *from = r->from;
   uint64_t n = wf__exact_num_states(from);
@@ -322,7 +323,7 @@ static wf_status rebuild(struct reduction *r, wf_error *err) {
     for (uint64_t i = from->arc_off.data[s]; i < from->arc_off.data[s + 1]; i++) {
       if (!r->within[i]) continue;
       WF__TRY(push_chain(r, &from->arcs.data[i], err));
-      r->number[r->to.arcs.data[r->to.arcs.size - 1].nextstate] = 0; /* wanted */
+      r->number[r->to.arcs.data[r->to.arcs.size - 1].nextstate] = 0; /* mark as used */
     }
   }
   for (uint64_t i = 0; i < r->to.arcs.size; i++)

@@ -4,8 +4,8 @@
  *   wf_lattice, wf_compact_lattice --wf__exact_from_*--> wf__exact_lattice --> determinization of
  *   phones and of compact lattices, n-best, pruning, best paths
  *
- * Cost 1 is 2^-40 nats, or as much more as it takes for no path's cost to pass 2^60. Costs come as
- * float32: those of at least 2^-16 nats are taken as they are. Arcs of cost +infinity are left out.
+ * A cost of 1 is 2^-40 nats, or more if a path's cost would otherwise exceed 2^60. Input costs are
+ * float32; those of at least 2^-16 nats are converted exactly. Arcs of cost +infinity are left out.
  *
  *   arc_off [num_states + 1]   arcs of s: [arc_off[s], arc_off[s + 1]), each to a later state
  *   arcs                       {costs, word, next state, its part of the alignment:
@@ -62,14 +62,15 @@ static inline bool wf__exact_is_final(const wf__exact_lattice *lattice, uint64_t
 static inline uint64_t wf__exact_num_states(const wf__exact_lattice *lattice) {
   return lattice->ends.size;
 }
-/* A width in nats, rounded to the nearest unit; at most 2^61, which is wider than any lattice. */
+/* A width in nats as a cost, rounded to the nearest unit; at most 2^61, which is more than the cost
+ * of any path. */
 int64_t wf__exact_width(const wf__exact_lattice *lattice, double nats);
 static inline double wf__exact_nats(const wf__exact_lattice *lattice, int64_t cost) {
   return (double)cost * lattice->unit;
 }
 
-/* States and arcs as they are. WF_ERR_FORMAT for NaN and -infinity, WF_ERR_LIMIT beyond 2^32
- * labels. On failure nothing is left in `out`. */
+/* Converts a lattice; states and arcs stay the same. WF_ERR_FORMAT for NaN and -infinity,
+ * WF_ERR_LIMIT for more than 2^32 labels. On failure `out` is empty. */
 wf_status wf__exact_from_lattice(const wf_lattice *lattice, wf__exact_lattice *out, wf_error *err);
 wf_status wf__exact_from_compact(const wf_compact_lattice *lattice, wf__exact_lattice *out,
                                  wf_error *err);

@@ -1,4 +1,4 @@
-/* exact_minimize.c - merges equal states of an acyclic lattice, last ones first, so that their
+/* exact_minimize.c - merges equivalent states of an acyclic lattice, last ones first, so that their
  * next states are already merged. */
 #include "lattice/exact_minimize.h"
 
@@ -8,8 +8,8 @@
 
 struct merging {
   const wf__exact_lattice *lattice;
-  uint32_t *into;  /* [states] the state that stands for it; a later one, or itself */
-  uint32_t *slots; /* states that stand for themselves, by hash; UINT32_MAX: free */
+  uint32_t *into;  /* [states] the state that replaces it: a later one, or itself */
+  uint32_t *slots; /* states that are kept, by hash; UINT32_MAX: free */
   uint64_t mask;
 };
 

@@ -1,4 +1,4 @@
-/* in_arcs.c - arcs by their end, forward and backward sums. */
+/* in_arcs.c - sorts arcs by target, and computes forward and backward sums. */
 #include "lattice/in_arcs.h"
 
 #include "math/cost.h"
@@ -38,7 +38,7 @@ static void sort_arcs(const wf_compact_lattice_view *lattice, wf__in_arcs *in) {
           (wf__in_arc){(uint32_t)s, 0, UINT64_MAX, cost_of(&lattice->finals[s])};
   }
   for (uint64_t s = in->num_states; s > 0; s--)
-    in->in_off[s] = in->in_off[s - 1]; /* each had moved to its end */
+    in->in_off[s] = in->in_off[s - 1]; /* each offset had advanced to its end */
   in->in_off[0] = 0;
 }
 
@@ -76,7 +76,7 @@ wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, wf__in_arcs *
     wf__in_arcs_free(out);
     return wf__fail_memory(err, (lattice->num_arcs + n) * sizeof *out->arcs, "sums over a lattice");
   }
-  if (n == 0) { /* an end that nothing leads to */
+  if (n == 0) { /* the end, which no arc leads to */
     out->num_states = 0;
     return WF_OK;
   }

@@ -36,11 +36,11 @@ typedef struct wf__in_arcs {
 wf_status wf__in_arcs_make(const wf_compact_lattice_view *lattice, wf__in_arcs *out, wf_error *err);
 void wf__in_arcs_free(wf__in_arcs *in);
 
-/* The arcs of the best path, from the start; among equals the first into each state. `arcs`
- * [num_states] takes indices into in->arcs. Returns their number; 0 also for a lattice without
- * paths. */
+/* The arcs of the best path, from the start. Among equals, the first arc into each state is taken.
+ * `arcs` [num_states] receives indices into in->arcs. Returns their number; 0 also for a lattice
+ * without paths. */
 uint64_t wf__in_arcs_best_path(const wf__in_arcs *in, uint64_t *arcs);
-/* Share of all paths' probability that goes over the arc into `target`. */
+/* Posterior probability of the arc into `target`. */
 double wf__in_arcs_posterior(const wf__in_arcs *in, const wf__in_arc *arc, uint64_t target);
 
 #endif

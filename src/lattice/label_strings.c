@@ -46,7 +46,7 @@ uint32_t wf__labels_common(const wf__labels *labels, uint32_t a, uint32_t b) {
 void wf__labels_begin_strip(wf__labels *labels) {
   if (++labels->round != 0) return;
   for (uint64_t i = 0; i < labels->nodes.size; i++)
-    labels->nodes.data[i].round = 0; /* the count has come round */
+    labels->nodes.data[i].round = 0; /* the round counter has wrapped */
   labels->round = 1;
 }
 

@@ -31,7 +31,7 @@ typedef struct wf__labels {
 enum {
   WF__MOST_IN_CHAIN = 4,
   WF__BYTES_OF_STRING = 44
-}; /* a node, and what tables take for it at most */
+}; /* a node and its share of the tables, at most */
 
 /* Empties the tree, except for the empty string; memory is kept. The tree may be
  * zero-initialised. */
@@ -40,7 +40,7 @@ void wf__labels_free(wf__labels *labels);
 static inline uint64_t wf__labels_bytes(const wf__labels *labels) {
   return labels->nodes.size * WF__BYTES_OF_STRING;
 }
-/* The string with one more label, which is no child in the chain of `string`. */
+/* The string with one more label that is not a child in the chain of `string`. */
 wf_status wf__labels_add(wf__labels *labels, uint32_t string, int32_t label, bool chained,
                          uint32_t *out, wf_error *err);
 
@@ -59,8 +59,8 @@ static inline wf_status wf__labels_append(wf__labels *labels, uint32_t string, i
 uint32_t wf__labels_common(const wf__labels *labels, uint32_t a, uint32_t b);
 /* Starts a round of wf__labels_strip with one length. */
 void wf__labels_begin_strip(wf__labels *labels);
-/* The string without its first `length` labels, at most its size. Within a round work is done once
- * for each node. */
+/* The string without its first `length` labels (at most its size). Within a round each node is
+ * processed once. */
 wf_status wf__labels_strip(wf__labels *labels, uint32_t string, uint32_t length, uint32_t *out,
                            wf_error *err);
 /* Writes the labels of a string to out[0 .. size). */

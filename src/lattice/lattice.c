@@ -42,7 +42,7 @@ void wf__lattice_find_frames(wf__lattice_arrays *arrays) {
   uint64_t num_states = arrays->arc_off.size;
   for (uint64_t s = 0; s < num_states; s++) frames[s] = s == 0 ? 0 : WF__FRAMES_UNKNOWN;
   for (uint64_t s = 0; s < num_states; s++) {
-    if (frames[s] == WF__FRAMES_UNKNOWN) frames[s] = WF__FRAMES_DIFFER; /* nothing leads here */
+    if (frames[s] == WF__FRAMES_UNKNOWN) frames[s] = WF__FRAMES_DIFFER; /* no arc leads here */
     uint64_t end = s + 1 < num_states ? arrays->arc_off.data[s + 1] : arrays->arcs.size;
     for (uint64_t a = arrays->arc_off.data[s]; a < end; a++) {
       const wf_lattice_arc *arc = &arrays->arcs.data[a];

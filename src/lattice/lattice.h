@@ -24,7 +24,7 @@ wf_status wf__lattice_reserve(wf__lattice_arrays *arrays, uint64_t num_states, u
                               wf_error *err);
 wf_status wf__lattice_add_state(wf__lattice_arrays *arrays, float final_graph_cost,
                                 float final_acoustic_cost, int32_t frame, wf_error *err);
-/* Of the state added last, which has 0 without this. */
+/* Sets the final scorer cost of the last added state; the default is 0. */
 static inline void wf__lattice_set_final_scorer_cost(wf__lattice_arrays *arrays, float cost) {
   arrays->final_scorer_cost.data[arrays->final_scorer_cost.size - 1] = cost;
 }
@@ -37,7 +37,7 @@ static inline wf_status wf__lattice_push(wf__lattice_arrays *arrays, wf_lattice_
 /* Fills the frames in from the arcs' labels: WF__FRAMES_DIFFER where paths differ. For lattices
  * from files. */
 void wf__lattice_find_frames(wf__lattice_arrays *arrays);
-/* Costs of the graph and of a scorer as one, as Kaldi's formats and compact lattices have them. */
+/* The sum of graph and scorer cost, which Kaldi's formats and compact lattices have as one cost. */
 static inline float wf__lattice_arc_cost(const wf_lattice_arc *arc) {
   return arc->graph_cost + arc->scorer_cost;
 }

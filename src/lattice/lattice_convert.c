@@ -34,14 +34,14 @@ wf_status wf_compact_lattice_from_raw(const wf_lattice *lattice, wf_compact_latt
   return wf__compact_finish(status, &arrays, out, err);
 }
 
-/* States that an arc of this weight needs between its ends. */
+/* Number of states between the ends of an arc of this weight. */
 static uint64_t states_within(const wf_compact_weight *weight) {
   return weight->num_labels > 1 ? weight->num_labels - 1 : 0;
 }
 
-/* How many states and arcs the raw lattice has; number[s] becomes the state of s in it: behind s
- * lie the states within its arcs, then, if the final weight has an alignment, the states along
- * that, the last one final. */
+/* Computes the number of states and arcs of the raw lattice. number[s] becomes the raw state of s.
+ * After it come the states within its arcs, then, if the final weight has an alignment, the states
+ * along that, the last of them final. */
 static wf_status number_states(const wf_compact_lattice_view *compact, int32_t *number,
                                uint64_t *num_states, uint64_t *num_arcs, wf_error *err) {
   *num_states = *num_arcs = 0;
@@ -63,16 +63,16 @@ static wf_status number_states(const wf_compact_lattice_view *compact, int32_t *
   return WF_OK;
 }
 
-/* The first arcs of a state's compact arcs and final alignment, then the states along them in the
- * same order. */
+/* For one state: the first arc of each compact arc and of the final alignment, then the states
+ * along them in the same order. */
 struct expansion {
   const wf_compact_lattice_view *compact;
   const int32_t *number;
   wf__lattice_arrays arrays;
 };
 
-/* The chain behind the first arc of an alignment: states first ... each with one arc, the last arc
- * to `target`, or to one more state, final at no cost. */
+/* Adds the chain after the first arc of an alignment: states `first`, first + 1, ... with one arc
+ * each. The last arc leads to `target`, or to one more state that is final at cost 0. */
 static wf_status add_chain(struct expansion *e, const wf_compact_weight *weight, int32_t first,
                            int32_t target, int32_t frame, wf_error *err) {
   const int32_t *labels = e->compact->labels + weight->first_label;

@@ -69,7 +69,7 @@ static wf_compact_weight weight_of(const wf__exact_lattice *lattice, wf__exact_c
                              (float)wf__exact_nats(lattice, cost.acoustic), count, first};
 }
 
-/* Takes the labels over. */
+/* Takes ownership of the labels. */
 static wf_status to_compact(wf__exact_lattice *lattice, wf_compact_lattice **out, wf_error *err) {
   wf__compact_arrays arrays = {0};
   wf_status status = wf__vec_grow(&arrays.arcs, lattice->arcs.size, "lattice arcs", err);
@@ -95,7 +95,7 @@ static wf_status to_compact(wf__exact_lattice *lattice, wf_compact_lattice **out
   return wf__compact_finish_with(status, &arrays, &lattice->labels, out, err);
 }
 
-/* Of the graph that `det` has. `fine`: what came of phones. */
+/* Determinizes the graph in `det`. `fine`: the outcome of determinization over phones. */
 static wf_status determinize(wf__word_determinizer *det, const wf_lattice_determinize_options *o,
                              const wf__word_outcome *fine, wf_determinized *out, wf_error *err) {
   wf__exact_lattice words = {.unit = det->graph.unit};
@@ -187,7 +187,7 @@ wf_status wf_compact_lattice_determinize(const wf_compact_lattice *lattice,
 
 /* --- many lattices ----------------------------------------------------------------------- */
 
-enum { MOST_KEPT_BYTES = 1 << 26 }; /* memory of one determinizer */
+enum { MOST_KEPT_BYTES = 1 << 26 }; /* larger determinizers are not kept for reuse */
 
 struct wf__determinizers {
   pthread_mutex_t mutex;

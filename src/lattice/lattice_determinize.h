@@ -10,8 +10,8 @@ typedef struct wf__determinizers wf__determinizers;
 
 wf_status wf__determinizers_create(wf__determinizers **out, wf_error *err);
 void wf__determinizers_free(wf__determinizers *determinizers);
-/* wf_lattice_determinize with options that were taken; problems are reported in `out`. From any
- * thread. */
+/* wf_lattice_determinize with validated options. Errors are reported in `out`. May be called from
+ * any thread. */
 void wf__lattice_determinize(wf__determinizers *determinizers, const wf_lattice *lattice,
                              const wf_lattice_phones *phones,
                              const wf_lattice_determinize_options *o, wf_determinized *out);

@@ -1,9 +1,10 @@
 /* lattice_nbest.c - the n best word sequences of a deterministic lattice: partial paths, best first
  * by the exact cost of their best completion (A*).
  *
- * Of partial paths with equal costs the one whose words come first goes first, a sequence before
- * what continues it. Of several sequences of one cost the first, too, comes out first then: its
- * beginning has that cost as well, and goes before all others. */
+ * Among partial paths of equal cost, the one whose word sequence is lexicographically first is
+ * expanded first, and a sequence before its continuations. So among word sequences of equal cost,
+ * the lexicographically first is found first, because its prefixes have the same cost and precede
+ * all others. */
 #include <inttypes.h>
 
 #include "lattice/best_first.h"
@@ -13,7 +14,8 @@
 
 typedef struct partial_path {
   wf__exact_cost cost;
-  uint32_t before, arc; /* without its last arc; NONE: the empty path. arc NONE: `before`, ended */
+  uint32_t before, arc; /* `before`: the path without its last arc; NONE: this is the empty path.
+                           `arc` NONE: `before` with its final cost */
   uint32_t state, num_words;
 } partial_path;
 
@@ -22,7 +24,7 @@ struct nbest_search {
   int64_t *backward;
   WF__VEC(partial_path) paths;
   wf__queue queue;
-  WF__VEC(uint32_t) arcs; /* of the path being written */
+  WF__VEC(uint32_t) arcs; /* arcs of the path being written */
 };
 
 static int32_t word_of(const struct nbest_search *search, uint32_t path) {
@@ -54,7 +56,7 @@ static bool goes_first(const void *user, wf__queued a, wf__queued b) {
 static wf_status put(struct nbest_search *search, partial_path path, int64_t onward,
                      wf_error *err) {
   if (search->paths.size >= NONE)
-    return wf__fail(err, WF_ERR_LIMIT, "n-best: 2^32 partial paths; ask for fewer");
+    return wf__fail(err, WF_ERR_LIMIT, "n-best: more than 2^32 partial paths; request fewer paths");
   WF__TRY(wf__vec_push(&search->paths, path, "partial paths", err));
   return wf__queue_put(
       &search->queue,

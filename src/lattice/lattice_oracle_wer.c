@@ -3,7 +3,7 @@
  *     errors(n, q)   fewest insertions, deletions and substitutions of a path to state n against
  *                    the first q words of the reference
  *
- * For each cell the step that gave it is kept, so that the path can be traced back. */
+ * Each cell keeps its best step, so that the path can be traced back. */
 #include <math.h>
 
 #include "lattice/in_arcs.h"
@@ -16,8 +16,8 @@ struct cell {
   int32_t errors;
   uint32_t arc; /* into the state, counted from its in_off; NO_ARC: a word of the reference is left
                    out */
-  bool pair; /* the arc stands against the reference's word, else it is an insertion or has no word
-              */
+  bool pair; /* the arc is aligned with the reference word; otherwise it is an insertion or has no
+                word */
 };
 
 struct oracle {
@@ -50,7 +50,7 @@ static void fill_state(struct oracle *o, uint64_t n) {
     improve(&row[q], row[q - 1].errors + 1, NO_ARC, false);
 }
 
-/* Words of the best path, last first, then turned round. */
+/* Collects the words of the best path, last first, then reverses them. */
 static void trace(const struct oracle *o, int32_t *words, size_t *num_words) {
   uint64_t n = o->in.num_states - 1, q = o->width - 1;
   *num_words = 0;

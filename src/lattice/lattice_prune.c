@@ -20,12 +20,12 @@ static void free_pruning(struct pruning *p) {
   free(p->number);
 }
 
-/* Takes p->exact as it is made. */
+/* Takes ownership of p->exact. */
 static wf_status begin(struct pruning *p, float beam, wf_error *err) {
   uint64_t n = wf__exact_num_states(&p->exact);
   uint32_t count = 0;
   if (!(beam >= 0))
-    return wf__fail(err, WF_ERR_ARGUMENT, "beam %g, must be at least 0", (double)beam);
+    return wf__fail(err, WF_ERR_ARGUMENT, "beam is %g; it must be at least 0", (double)beam);
   WF__TRY(wf__exact_forward(&p->exact, &p->forward, err));
   WF__TRY(wf__exact_backward(&p->exact, &p->backward, err));
   p->number = wf__alloc(n, sizeof *p->number);

@@ -2,8 +2,8 @@
  *
  * States of the composition are (state of the lattice, histories of both models), made from the
  * lattice's first state to its last, so that every one is complete before it is expanded;
- * `next_here` links those of one lattice state. States that lead to no end, because the new
- * model forbids words, are dropped at the end. */
+ * `next_here` links those of one lattice state. States that reach no final state, because the
+ * new model forbids words, are dropped at the end. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -16,10 +16,10 @@
 
 struct made_state {
   uint64_t first_arc;
-  uint32_t state, histories, num_arcs; /* histories: number of the pair */
+  uint32_t state, histories, num_arcs; /* histories: index of the pair */
   uint32_t next_here;
   wf__lm_costs end;
-  bool alive;      /* leads to an end */
+  bool alive;      /* a final state can be reached */
   uint32_t number; /* in the result */
 };
 
@@ -42,7 +42,7 @@ struct rescoring {
       *first_here; /* [lattice states] first made state, linked in order of making; and the last */
   uint32_t *last_here;
   wf__compact_arrays out;
-  wf_rescored_costs *costs; /* NULL: not wanted */
+  wf_rescored_costs *costs; /* NULL: not requested */
 };
 
 static wf_status find_state(struct rescoring *r, uint32_t state, wf__lm_histories histories,

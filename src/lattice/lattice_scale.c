@@ -7,7 +7,7 @@
 #include "lattice/compact_lattice.h"
 #include "lattice/lattice.h"
 
-/* +infinity, "absent", stays so whatever the factor. */
+/* +infinity means "absent" and is never scaled. */
 static float scaled(float cost, float scale) { return cost == INFINITY ? INFINITY : cost * scale; }
 static float scaled_graph(float cost, int32_t word, const wf_lattice_scale_options *o) {
   return scaled(cost, o->lm_scale) - (word != 0 ? o->word_score : 0);

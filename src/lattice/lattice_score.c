@@ -18,7 +18,7 @@
 
 struct scored_state {
   uint64_t first_arc, num_arcs;
-  uint32_t state, context; /* of the lattice; place in contexts */
+  uint32_t state, context; /* state of the lattice; index in contexts */
   uint32_t next_here;
   float end_cost;
   bool alive;
@@ -43,8 +43,8 @@ struct work {
   WF__VEC(uint32_t) order;          /* states, lattice state by lattice state */
   uint32_t *first_here, *last_here; /* [lattice states] */
   wf__compact_arrays out;
-  bool adds;                             /* the scorer's costs to the lattice's */
-  WF__VEC(float) arc_costs, final_costs; /* unless it adds: of the result */
+  bool adds;                             /* adds the scorer's costs to the lattice's */
+  WF__VEC(float) arc_costs, final_costs; /* if it does not add: the scorer's costs of the result */
 };
 
 static wf_status find_state(struct work *w, uint32_t state, uint64_t context, uint32_t *out,
@@ -172,7 +172,7 @@ static wf_status run(struct work *w, const wf_compact_lattice *lattice, const wf
                      int64_t max_states, wf_compact_lattice **out, wf_error *err) {
   *out = NULL;
   if (max_states < 1 || max_states > INT32_MAX)
-    return wf__fail(err, WF_ERR_ARGUMENT, "max_states is %lld; 1 to %d expected",
+    return wf__fail(err, WF_ERR_ARGUMENT, "max_states is %lld; expected 1 to %d",
                     (long long)max_states, INT32_MAX);
   w->view = wf_compact_lattice_get(lattice);
   w->scorer = scorer;

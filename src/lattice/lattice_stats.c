@@ -5,7 +5,7 @@
 #include "base/config.h"
 #include "lattice/in_arcs.h"
 
-/* ln of the number of paths: each as cost 0, added up. */
+/* ln of the number of paths: the sum over paths of cost 0. */
 static double count_paths(const wf__in_arcs *in, double *log_counts) {
   for (uint64_t n = 0; n < in->num_states; n++) {
     double most = n == 0 ? 0 : -INFINITY, sum = n == 0;
@@ -18,7 +18,7 @@ static double count_paths(const wf__in_arcs *in, double *log_counts) {
   return log_counts[in->num_states - 1];
 }
 
-/* Frames of the longest path, and ends of arcs summed up. */
+/* Counts the frames of the longest path, and sums the frames that arcs span. */
 static void count_frames(const wf_compact_lattice_view *view, wf_lattice_stats *stats) {
   for (uint64_t s = 0; s < view->num_states; s++) {
     const wf_compact_weight *final = &view->finals[s];

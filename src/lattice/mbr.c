@@ -23,8 +23,8 @@
 
 enum { MAX_ROUNDS = 100 };
 #define MAX_CELLS ((uint64_t)1 << 28)
-/* Penalty of an insertion that is aligned to no place, so that words prefer an empty place of R,
- * and thus a bin. */
+/* Penalty of an insertion that is aligned to no place. So words prefer an empty place of R, and
+ * thus a bin. */
 #define UNPLACED 1e-5
 
 /* A word of a bin. */
@@ -50,14 +50,14 @@ struct mbr {
 enum { STEP_PAIR, STEP_INSERT, STEP_DELETE };
 
 static double mismatch(int32_t a, int32_t b) { return a == b ? 0 : 1; }
-/* The arc's word against no place. */
+/* Cost of the arc's word aligned to no place. */
 static double insertion(int32_t word) { return word == 0 ? 0 : 1 + UNPLACED; }
 
 static double *row_of(const struct mbr *m, double *table, uint64_t state) {
   return table + state * (m->places.size + 1);
 }
 
-/* Row of an arc from the row of its source. */
+/* Computes the row of an arc from the row of its source. */
 static void arc_row(struct mbr *m, const wf__in_arc *arc) {
   const double *source = row_of(m, m->ahead, arc->source);
   m->row[0] = source[0] + insertion(arc->word);
@@ -108,7 +108,7 @@ static wf_status add_share(struct mbr *m, uint64_t place, int32_t word, double p
   return WF_OK;
 }
 
-/* Probability of the arc at each place, back along its steps. */
+/* Distributes the probability of the arc over the places, backward along its steps. */
 static wf_status arc_back(struct mbr *m, const wf__in_arc *arc, const double *target, double weight,
                           wf_error *err) {
   double *source = row_of(m, m->back, arc->source);
@@ -186,7 +186,7 @@ static wf_status make_tables(struct mbr *m, wf_error *err) {
   return WF_OK;
 }
 
-/* Words with an empty place round each. */
+/* Sets R to the words, with an empty place around each. */
 static wf_status set_places(struct mbr *m, const int32_t *words, uint64_t count, wf_error *err) {
   m->places.size = 0;
   WF__TRY(wf__vec_grow(&m->places, count * 2 + 1, "a word sequence", err));
@@ -198,8 +198,8 @@ static wf_status set_places(struct mbr *m, const int32_t *words, uint64_t count,
   return WF_OK;
 }
 
-/* The word that each place should have: the most probable of its bin; among equals the one it has,
- * else the least label. */
+/* Finds the word for each place: the most probable of its bin. Among equals it keeps the present
+ * one, else takes the smallest label. */
 static wf_status best_words(const struct mbr *m, int32_t *words, bool *changed, wf_error *err) {
   double *most = wf__calloc(m->places.size, sizeof *most);
   if (most == NULL)
@@ -225,7 +225,7 @@ static wf_status best_words(const struct mbr *m, int32_t *words, bool *changed, 
   return WF_OK;
 }
 
-/* From the words at hand until nothing changes. */
+/* Repeats rounds until no word changes. */
 static wf_status run_rounds(struct mbr *m, bool decode, int32_t *rounds, wf_error *err) {
   WF__VEC(int32_t) words = {0};
   wf_status status = WF_OK;
@@ -268,7 +268,7 @@ void wf_mbr_result_free(wf_mbr_result *result) {
   free(result);
 }
 
-/* Words may not end behind the start of the next. */
+/* Makes words end no later than the next one starts. */
 static void part_times(wf_mbr_result *result) {
   for (size_t i = 0; i + 1 < result->num_words; i++) {
     wf_word *word = &result->words[i], *next = &result->words[i + 1];
@@ -299,8 +299,8 @@ static wf_status make_result(struct mbr *m, int32_t rounds, bool timed, wf_mbr_r
   for (uint64_t q = 0; q < m->places.size; q++) {
     int32_t word = m->places.data[q];
     result->bin_off[q] = at;
-    if (word != 0) { /* at least the path that it came from is aligned to it, unless rounding left
-                        nothing of that */
+    if (word != 0) { /* at least the path that contains the word is aligned to it, unless rounding
+                        lost its probability */
       result->words[result->num_words] = (wf_word){word, -1, -1};
       result->confidences[result->num_words++] = 0;
     }
@@ -321,8 +321,8 @@ static wf_status make_result(struct mbr *m, int32_t rounds, bool timed, wf_mbr_r
   return WF_OK;
 }
 
-/* Weights of the mean over the arcs into each state, and the words of the best path, unless others
- * are given. */
+/* Computes the weights of the mean over the arcs into each state, and sets R to the given words or
+ * to those of the best path. */
 static wf_status prepare(struct mbr *m, const int32_t *words, size_t num_words, wf_error *err) {
   uint64_t num_arcs = m->in.in_off[m->in.num_states], count, kept = 0;
   m->weights = wf__alloc(num_arcs, sizeof *m->weights);
@@ -357,7 +357,8 @@ wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_
   WF__TRY(wf__options_take(wf__mbr_table(), options, &taken, err));
   for (size_t i = 0; i < num_words && words != NULL; i++)
     if (words[i] <= 0)
-      return wf__fail(err, WF_ERR_ARGUMENT, "word %zu is %d, no label of a word", i, words[i]);
+      return wf__fail(err, WF_ERR_ARGUMENT, "word %zu is %d, which is not a word label", i,
+                      words[i]);
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   struct mbr m = {.lattice = &view};
   int32_t rounds = 0;

@@ -74,8 +74,8 @@ wf_status wf__nbest_end(wf_nbest *nbest, const wf__exact_lattice *lattice, uint6
 
 /* --- the best path ----------------------------------------------------------------------- */
 
-/* From the start along arcs of the best path; sums are exact, so there is always such an arc or an
- * end. */
+/* Follows the best path from the start. Sums are exact, so there is always a matching arc or end.
+ */
 static wf_status walk(wf_nbest *nbest, const wf__exact_lattice *lattice, const int64_t *backward,
                       wf_error *err) {
   wf__exact_cost cost = {0, 0};

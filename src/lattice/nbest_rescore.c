@@ -22,7 +22,7 @@ static int compare(const void *a, const void *b) {
   return (x->path > y->path) - (x->path < y->path);
 }
 
-/* false: impossible. */
+/* Returns false if the path is impossible. */
 static bool rank(const wf__lm_exchange *exchange, const wf_lattice_path *path, struct ranked *out) {
   wf__lm_histories histories = wf__lm_exchange_start(exchange);
   *out = (struct ranked){.path = path};

@@ -40,7 +40,7 @@ void wf__word_closure_free(wf__word_closure *closure) {
   wf__vec_free(&closure->stack);
 }
 
-/* Forgets the closure before. */
+/* Clears the previous closure. */
 static void clear(wf__word_closure *closure, const wf__word_graph *graph) {
   for (uint64_t i = 0; i < closure->reached.size; i++)
     graph->states[closure->reached.data[i]].cost = WF__NEVER;
@@ -63,17 +63,17 @@ static void try_end(wf__word_determinizer *det, uint32_t state, int64_t limit) {
   closure->end_state = state;
 }
 
-/* Local copies for run(), so that stores do not make the compiler read them again. */
+/* Local copies for run(). Without them the compiler would reload these values after each store. */
 struct passing {
   wf__word_state *states;
   const wf__word_hop *hops;
   const wf__word_exit *exits;
   wf__word_waiting *waiting;
-  const uint64_t *words; /* of states */
+  const uint64_t *words; /* of the graph: bits of next words, by state */
   int64_t limit;
-  int64_t worth;  /* cost of what is passed on in the first round */
-  uint64_t alive; /* bits of words that are looked for: in the first round of all */
-  uint32_t last;  /* state that waits */
+  int64_t worth;  /* cost limit of the first round */
+  uint64_t alive; /* bits of the words of this round; all bits in the first round */
+  uint32_t last;  /* last waiting state */
 };
 
 /* Cost and, among equal ones, graph cost. */
@@ -103,7 +103,7 @@ static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_
   bool better = both(cost, graph) < both(old_cost, old_graph);
   if (second)
     better |= (cost == old_cost) & (graph == old_graph) &
-              (came < old_came); /* in the first round the first one came first */
+              (came < old_came); /* in the first round the first in the lattice wins */
   const uint64_t mask = -(uint64_t)(better & within);
   __builtin_prefetch(&p->hops[there->hops]);
   there->cost = (int64_t)other_if(mask, (uint64_t)old_cost, (uint64_t)cost);
@@ -118,7 +118,7 @@ static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_
   return (second ? in_second : in_first) & -(uint64_t)(next / 64 == at);
 }
 
-/* Along the hops of a state whose cost is settled. */
+/* Relaxes the hops of a state whose cost is final. */
 static inline uint64_t pass_on(struct passing *p, uint32_t state, uint32_t at, bool second) {
   const int64_t cost = p->states[state].cost, graph = p->states[state].graph;
   uint64_t bits = 0;
@@ -127,7 +127,7 @@ static inline uint64_t pass_on(struct passing *p, uint32_t state, uint32_t at, b
   return bits;
 }
 
-/* By its exits; most have one or none. */
+/* Collects the exits of a state; most states have one or none. */
 static inline wf__way_out *leave(const struct passing *p, uint32_t state, wf__way_out *ways) {
   const int64_t cost = p->states[state].cost, graph = p->states[state].graph;
   uint32_t k = p->states[state].exits, end = p->states[state + 1].exits;
@@ -147,7 +147,7 @@ static inline void wait_for(struct passing *p, uint32_t state, int64_t cost) {
   p->last = state > p->last ? state : p->last;
 }
 
-/* The elements; the first of them, which are sorted by state. */
+/* Enters the elements, which are sorted by state. Returns the first state. */
 static uint32_t place_elements(const wf__word_determinizer *det, const wf__word_subset *subset,
                                struct passing *p) {
   uint32_t first = UINT32_MAX;
@@ -189,7 +189,7 @@ static inline void run(wf__word_determinizer *det, struct passing *p, uint32_t f
   closure->reached.size = (uint64_t)(reached - closure->reached.data);
 }
 
-/* --- ways out ---------------------------------------------------------------------------- */
+/* --- paths that leave -------------------------------------------------------------------- */
 
 /* Finds the words with a path of cost `worth` at most; returns their bits. */
 static uint64_t find_alive(wf__word_determinizer *det, int64_t worth) {
@@ -212,7 +212,7 @@ static uint64_t find_alive(wf__word_determinizer *det, int64_t worth) {
   return alive;
 }
 
-enum { FEW = 16 }; /* for insertion */
+enum { FEW = 16 }; /* limit of insertion sort */
 
 static int compare_words(const void *a, const void *b) {
   const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -238,7 +238,7 @@ static void insert_ways(wf__way_out *ways, uint64_t count) {
   }
 }
 
-/* By state: by insertion, as they come nearly sorted, then by merging. */
+/* Sorts by state: short runs by insertion, because they come nearly sorted, then by merging. */
 static void sort_ways(wf__way_out *ways, wf__way_out *spare, uint64_t count) {
   for (uint64_t first = 0; first < count; first += FEW)
     insert_ways(ways + first, first + FEW < count ? FEW : count - first);

@@ -11,7 +11,7 @@ static inline int64_t binned(const wf__word_determinizer *det, int64_t cost) {
   return det->bin == 0 ? cost : (cost + ((int64_t)1 << (det->bin - 1))) >> det->bin;
 }
 
-/* A sum, so that elements are independent of each other. */
+/* A sum, so that the elements' hashes are computed independently. */
 static uint32_t hash_of(const wf__word_determinizer *det, const wf__word_element *elements,
                         uint32_t count) {
   uint64_t hash = count;
@@ -37,7 +37,7 @@ static bool same(const wf__word_determinizer *det, const wf__word_subset *subset
   return true;
 }
 
-/* `count`, a power of 2, of them, empty. */
+/* Makes `count` empty slots, a power of 2. */
 static wf_status make_slots(wf__word_slots *slots, uint64_t count, wf_error *err) {
   slots->size = 0;
   WF__TRY(wf__vec_grow(slots, count, "determinization", err));
@@ -60,8 +60,8 @@ static wf_status grow_slots(wf__word_determinizer *det, wf_error *err) {
   return WF_OK;
 }
 
-/* Of two subsets with equally good paths, the later one comes first, so that paths are completed
- * soon. */
+/* Of two subsets with equally good paths, the later one is expanded first, so that paths are
+ * completed soon. */
 static bool goes_first(const void *user, wf__queued a, wf__queued b) {
   const wf__word_determinizer *det = user;
   if (a.cost != b.cost) return a.cost < b.cost;
@@ -70,8 +70,8 @@ static bool goes_first(const void *user, wf__queued a, wf__queued b) {
   return x != y ? x > y : a.id < b.id;
 }
 
-/* The subset of the last `count` elements, which stay only if it is a new one; reached at cost
- * `forward` from the start. */
+/* Finds or makes the subset of the last `count` elements, which is reached at cost `forward` from
+ * the start. The elements are kept only if the subset is new. */
 static wf_status intern(wf__word_determinizer *det, uint32_t count, int64_t onward, int64_t forward,
                         uint32_t *out, wf_error *err) {
   if (det->subsets.size * 2 >= det->slots.size) WF__TRY(grow_slots(det, err));
@@ -112,7 +112,7 @@ static uint64_t bytes_of(const wf__word_determinizer *det) {
 
 /* --- expansion --------------------------------------------------------------------------- */
 
-/* Of equally good ways the first in the lattice. */
+/* Among equally good paths the first in the lattice is better. */
 static inline bool is_better(const wf__way_out *a, const wf__way_out *b) {
   if (a->cost != b->cost) return a->cost < b->cost;
   return a->graph != b->graph ? a->graph < b->graph : a->exit < b->exit;
@@ -150,7 +150,7 @@ static wf_status normalize(wf__word_determinizer *det, uint64_t count, wf__exact
   return WF_OK;
 }
 
-/* The arc for one word. */
+/* Makes the arc for one word. */
 static wf_status add_arc(wf__word_determinizer *det, int64_t forward, const wf__word_found *word,
                          wf_error *err) {
   wf__way_out *ways = det->closure.ways.data + word->first;
@@ -174,7 +174,7 @@ static wf_status add_arc(wf__word_determinizer *det, int64_t forward, const wf__
   return wf__vec_push(&det->arcs, arc, "determinization", err);
 }
 
-/* The best way to end, if it is worth it. */
+/* Sets the best end, if it is within the beam. */
 static wf_status set_end(wf__word_determinizer *det, wf__word_subset *subset, wf_error *err) {
   const wf__word_closure *closure = &det->closure;
   if (closure->end.graph == WF__NEVER ||
@@ -185,7 +185,7 @@ static wf_status set_end(wf__word_determinizer *det, wf__word_subset *subset, wf
   WF__TRY(wf__word_closure_string(det, closure->end_state, &subset->end_string, err));
   WF__TRY(wf__word_append(det, subset->end_string, last->part, &subset->end_string, err));
   det->complete = det->complete || wf__exact_total(closure->end) ==
-                                       subset->onward; /* the best way on was to end here */
+                                       subset->onward; /* the best continuation was to end here */
   return WF_OK;
 }
 
@@ -226,7 +226,8 @@ static wf_status expand_all(wf__word_determinizer *det, wf_error *err) {
 
 /* --- the result -------------------------------------------------------------------------- */
 
-/* Arcs lead from a subset to one whose first state is later, so that is an order for the result. */
+/* Arcs lead from a subset to one whose first state is later. So the order of first states is
+ * topological. */
 static wf_status order_subsets(const wf__word_determinizer *det, uint32_t *order, uint32_t *number,
                                wf_error *err) {
   uint64_t n = det->graph.num_states, count = 0, *first = wf__calloc(n + 1, sizeof *first);

@@ -32,8 +32,8 @@ typedef struct wf__word_arc {
 typedef struct wf__word_subset {
   uint64_t first_element, first_arc;
   uint32_t num_elements, num_arcs;
-  int64_t forward;    /* cost of the best way from the start so far */
-  int64_t onward;     /* of the best way on */
+  int64_t forward;    /* cost of the best path from the start found so far */
+  int64_t onward;     /* cost of the best path to the end */
   wf__exact_cost end; /* graph WF__NEVER: not final */
   uint32_t end_string;
   bool expanded;
@@ -42,40 +42,41 @@ typedef struct wf__word_subset {
 /* An arc with a word that leaves the closure. */
 typedef struct wf__way_out {
   int64_t cost;  /* of the best path through it */
-  int64_t graph; /* of the way to its end */
+  int64_t graph; /* graph cost of the path including the arc */
   uint32_t nextstate, from, exit, word_number;
 } wf__way_out;
 
-/* What a subset has of one word. */
+/* The paths of a subset that have one word. */
 typedef struct wf__word_found {
-  uint64_t
-      closure; /* the last one that found the word worth an arc, by count: the rest is of that */
-  int64_t through; /* cost of the best path by it */
-  uint64_t first;  /* of its ways; while they are put there, where the next goes */
+  uint64_t closure; /* number of the last closure that found the word worth an arc; the other fields
+                       belong to that closure */
+  int64_t through;  /* cost of the best path with the word */
+  uint64_t first;   /* first of its paths in `ways`; while they are filled in, the next free one */
   uint32_t num_ways;
   int32_t word;
 } wf__word_found;
 
-/* States to expand, a bit for each: in the first round, in the second. */
+/* States to expand, one bit for each: in the first round and in the second. */
 typedef struct wf__word_waiting {
   uint64_t first, second;
 } wf__word_waiting;
 
-/* The closure of one subset; its tables serve all of them. */
+/* The closure of one subset. The tables are reused for all subsets. */
 typedef struct wf__word_closure {
   WF__VEC(wf__word_waiting) waiting; /* [states / 64 + 1] */
   WF__VEC(uint32_t) reached;         /* states, for the next closure to clear */
-  WF__VEC(wf__way_out) found;        /* all ways */
-  WF__VEC(wf__way_out) ways, spare;  /* by words worth an arc, in their order, sorted by state */
-  WF__VEC(wf__word_found) words;     /* [words of the graph] */
-  WF__VEC(uint64_t) alive;           /* word << 32 | number of words worth an arc, sorted */
+  WF__VEC(wf__way_out) found;        /* all paths that leave */
+  WF__VEC(wf__way_out)
+  ways, spare; /* grouped by words worth an arc, in the order of `alive`, sorted by state */
+  WF__VEC(wf__word_found) words; /* [words of the graph] */
+  WF__VEC(uint64_t) alive;       /* word << 32 | number of words worth an arc, sorted */
   WF__VEC(uint32_t) stack;
   uint64_t count;     /* closures so far */
-  wf__exact_cost end; /* of the best way to end, from state `end_state`; graph WF__NEVER: none */
+  wf__exact_cost end; /* cost of the best end, from state `end_state`; graph WF__NEVER: none */
   uint32_t end_state;
 } wf__word_closure;
 
-/* Subsets by hash: hash << 32 | subset; UINT64_MAX: free. As many as a power of 2. */
+/* Hash table of subsets: hash << 32 | subset; UINT64_MAX: free. The size is a power of 2. */
 typedef WF__VEC(uint64_t) wf__word_slots;
 
 typedef struct wf__word_determinizer {
@@ -90,26 +91,26 @@ typedef struct wf__word_determinizer {
   WF__VEC(wf__word_arc) arcs;
   wf__queue queue;
   wf__word_slots slots, spare_slots;
-  int64_t reached_cutoff; /* everything up to this cost is there */
+  int64_t reached_cutoff; /* the result is complete up to this cost */
   bool complete;          /* a best path was completed */
 } wf__word_determinizer;
 
-/* What came of it. */
+/* The outcome of determinization. */
 typedef struct wf__word_outcome {
-  int64_t width; /* the lattice is complete up to it */
+  int64_t width; /* the lattice is complete up to this width */
   bool narrowed;
   uint64_t num_subsets, num_bytes;
 } wf__word_outcome;
 
-/* Determinizes `graph`. `delta` in units of cost. The memory serves one lattice after the other:
- * zero-initialised at first. */
+/* Determinizes `graph`. `delta` is in units of cost. The memory is reused for the next lattice;
+ * zero-initialise it at first. */
 wf_status wf__word_determinizer_run(wf__word_determinizer *det, int64_t delta, uint64_t max_bytes,
                                     wf__exact_lattice *out, wf__word_outcome *outcome,
                                     wf_error *err);
 void wf__word_determinizer_free(wf__word_determinizer *det);
-/* About as much as it holds. */
+/* Approximate memory in use. */
 uint64_t wf__word_determinizer_bytes(const wf__word_determinizer *det);
-/* The same for a lattice pruned to `width` of its best path, once. */
+/* Determinizes one lattice, pruned to `width` of its best path. */
 wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int64_t delta,
                                 uint64_t max_bytes, wf__exact_lattice *out,
                                 wf__word_outcome *outcome, wf_error *err);
@@ -119,15 +120,15 @@ wf_status wf__determinize_words(const wf__exact_lattice *in, int64_t width, int6
 wf_status wf__word_closure_begin(wf__word_closure *closure, const wf__word_graph *graph,
                                  wf_error *err);
 void wf__word_closure_free(wf__word_closure *closure);
-/* Finds the states that the elements reach without a word, at a cost that is at most `limit`
- * with the best path to the end. Fills the end, and the paths by words that have one of cost
- * `worth` at most: those within the beam of the word's best. */
+/* Finds the states that the elements reach without a word and whose best path to the end costs at
+ * most `limit`. Sets the end. Collects the paths by words that have a path of cost `worth` or less,
+ * except those beyond the beam of the word's best. */
 void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *subset, int64_t limit,
                            int64_t worth);
-/* String of the way to a state that was reached. */
+/* The string of the best path to a state that was reached. */
 wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t *out,
                                   wf_error *err);
-/* String with a part of an alignment behind it. */
+/* Appends a part of an alignment to a string. */
 static inline wf_status wf__word_append(wf__word_determinizer *det, uint32_t string,
                                         wf__word_part part, uint32_t *out, wf_error *err) {
   *out = string;

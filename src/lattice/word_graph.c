@@ -10,9 +10,9 @@
 
 enum { USUAL_BITS = 40, ALIGNMENT = sizeof(wf__word_state) };
 #define NONE UINT32_MAX
-#define USUAL_MOST 0x1p19 /* nats of a path, for which 2^-40 will do */
+#define USUAL_MOST 0x1p19 /* largest path cost in nats for which a unit of 2^-40 suffices */
 
-/* Either kind of lattice. */
+/* A source lattice of either kind. */
 struct source {
   uint64_t num_states, num_arcs;
   const uint64_t *arc_off;
@@ -41,7 +41,7 @@ static inline wf__exact_cost cost_of(const struct source *from, uint64_t i) {
   return (wf__exact_cost){usual_cost(raw_graph_cost(arc)), usual_cost((double)arc->acoustic_cost)};
 }
 
-/* Of a raw lattice, in nats. */
+/* Final graph and scorer cost of a raw lattice's state, in nats. */
 static inline double raw_end_cost(const struct source *from, uint64_t s) {
   return (double)from->raw->final_graph_cost[s] + (double)from->raw->final_scorer_cost[s];
 }
@@ -53,7 +53,7 @@ static inline wf__exact_cost end_of(const struct source *from, uint64_t s) {
                           usual_cost((double)from->raw->final_acoustic_cost[s])};
 }
 
-/* What a raw lattice's state and arc have of costs; NaN or infinity if they have no such cost. */
+/* Absolute cost of a raw lattice's state or arc; NaN or infinity if it has no valid cost. */
 static inline double size_of_end(const struct source *from, uint64_t s) {
   const double acoustic = fabs((double)from->raw->final_acoustic_cost[s]);
   return raw_end_cost(from, s) == INFINITY ? acoustic : acoustic + fabs(raw_end_cost(from, s));
@@ -82,11 +82,12 @@ static wf_status make_room(wf__word_graph *graph, const struct source *from, wf_
   return WF_OK;
 }
 
-/* Costs to the end, and words. False: costs of a raw lattice that do not suit. */
+/* First pass, backward: costs to the end, and words. Returns false if a raw lattice's costs are not
+ * suitable. */
 static inline bool find_backward(wf__word_graph *graph, const struct source *from) {
   wf__word_place *places = graph->places.data;
   double most =
-      0; /* at least what any path has of absolute costs, as it comes through a state once */
+      0; /* upper bound of the absolute cost of any path, because a path visits each state once */
   graph->first_final = from->num_states;
   for (uint64_t s = from->num_states; s-- > 0;) {
     const double end_size = from->raw != NULL ? size_of_end(from, s) : 0;
@@ -125,9 +126,9 @@ static inline bool ends_within(const wf__word_graph *graph, const struct source 
          graph->places.data[s].forward + wf__exact_total(end) <= cutoff;
 }
 
-/* Costs from the start within the beam, and numbers of the states that are not in the middle of a
- * chain: those are skipped if at most one of the arcs of the chain up to and behind them has a
- * word. */
+/* Second pass, forward: costs from the start within the beam, and numbers of the states outside of
+ * chains. A state inside a chain is skipped if at most one arc of the chain before and after it has
+ * a word. */
 static inline void find_forward(wf__word_graph *graph, const struct source *from, int64_t cutoff) {
   wf__word_place *places = graph->places.data;
   uint32_t num_states = 0;
@@ -160,7 +161,7 @@ static inline void find_forward(wf__word_graph *graph, const struct source *from
 
 static inline wf_status put_labels(wf__word_graph *graph, const struct source *from, uint64_t i,
                                    wf_error *err) {
-  if (from->raw != NULL) { /* there is room */
+  if (from->raw != NULL) { /* the capacity was reserved */
     graph->labels.data[graph->labels.size] = from->raw->arcs[i].ilabel;
     graph->labels.size += from->raw->arcs[i].ilabel != 0;
     return WF_OK;
@@ -253,7 +254,7 @@ static inline wf_status put_states(wf__word_graph *graph, const struct source *f
   return WF_OK;
 }
 
-/* What is read behind the last. */
+/* Writes the sentinels that are read after the last state and exit. */
 static wf_status finish(wf__word_graph *graph, wf_error *err) {
   graph->states[graph->num_states] = (wf__word_state){
       .cost = WF__NEVER, .hops = (uint32_t)graph->hops.size, .exits = (uint32_t)graph->exits.size};
@@ -262,7 +263,7 @@ static wf_status finish(wf__word_graph *graph, wf_error *err) {
   return WF_OK;
 }
 
-/* Once for each kind of lattice. */
+/* Inlined once for each kind of lattice. */
 static inline __attribute__((always_inline)) wf_status make(wf__word_graph *graph,
                                                             const struct source *from, bool *fits,
                                                             wf_error *err) {

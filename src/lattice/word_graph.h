@@ -43,20 +43,21 @@ typedef struct wf__word_end {
 /* A state, with its data in the current closure. */
 typedef struct wf__word_state {
   int64_t cost;  /* of the best path through it and an element; WF__NEVER: not reached */
-  int64_t graph; /* of the best way here */
-  uint64_t came; /* 1 + hop by which the best way came << 32 | state where from; 0 << 32 | string:
-                    an element */
-  uint32_t hops, exits; /* its first ones */
+  int64_t graph; /* graph cost of the best path here */
+  uint64_t came; /* (1 + last hop of the best path) << 32 | its source state; or 0 << 32 | string
+                    for an element */
+  uint32_t hops, exits; /* its first hop and exit */
 } wf__word_state;
 
 /* A state of the lattice while the graph is made. */
 typedef struct wf__word_place {
-  int64_t backward;  /* cost of the best way on; WF__NEVER: none */
-  int64_t forward;   /* of the best way here within the beam; WF__NEVER: none */
+  int64_t backward;  /* cost of the best path to the end; WF__NEVER: none */
+  int64_t forward;   /* cost of the best path here within the beam; WF__NEVER: none */
   uint32_t num_in;   /* arcs within the beam that lead here */
-  uint32_t only_out; /* the only one that leaves; UINT32_MAX: not just one, or the state is final */
+  uint32_t only_out; /* the only arc that leaves; UINT32_MAX: there is not exactly one, or the state
+                        is final */
   uint32_t number;   /* in the graph; UINT32_MAX: none */
-  bool after_word;   /* in a chain, behind a word */
+  bool after_word;   /* in a chain, after a word */
 } wf__word_place;
 
 /* One of 64 bits for each word. */
@@ -64,19 +65,20 @@ static inline uint64_t wf__word_bit(int32_t word) {
   return (uint64_t)1 << ((uint32_t)word * 0x9e3779b9U >> 26);
 }
 
-/* One exit more may be read than there are. */
+/* One exit beyond the last may be read. */
 typedef struct wf__word_graph {
   double unit;                    /* nats of cost 1 */
-  int64_t width;                  /* of the beam */
+  int64_t width;                  /* width of the beam */
   uint64_t num_states;            /* 0: no path */
   uint64_t first_final;           /* no state before it is final */
   WF__VEC(wf__word_place) places; /* [states of the lattice] */
-  WF__VEC(int64_t) backward;      /* [num_states] cost of the best way on */
+  WF__VEC(int64_t) backward;      /* [num_states] cost of the best path to the end */
   WF__VEC(wf__word_state) memory; /* of `states` */
   wf__word_state
-      *states; /* each in one cache line; the one behind the last has the ends of hops and exits */
+      *states; /* each in one cache line; the one after the last has the ends of hops and exits */
   WF__VEC(uint64_t)
-  words; /* [num_states; of the lattice's states while it is made] bits of possible next states */
+  words; /* [num_states; during construction: number of the lattice's states] bits of possible next
+            words */
   WF__VEC(wf__word_hop) hops;
   WF__VEC(wf__word_part) parts; /* [hops] */
   WF__VEC(wf__word_exit) exits;

@@ -23,7 +23,7 @@ struct memory {
   void *parts[2];
   wf__map64 pair_of; /* hash -> place in pairs */
   pair_vec pairs;
-  uint64_t most_pairs;            /* more are worth looking through for those that can go */
+  uint64_t most_pairs;            /* with more pairs, evicting unused ones is worthwhile */
   wf__score_request_vec requests; /* scratch: requests to a part */
 };
 
@@ -48,7 +48,8 @@ static void chain_close(const wf_scorer *self, void *opaque) {
   free(memory);
 }
 
-/* `first`: whose parts to join, where they can be; or NULL. */
+/* Opens the parts' memories. If `first` is not NULL, joins them to its memories where the parts
+ * support it. */
 static wf_status open_parts(const struct chain *chain, const struct memory *first,
                             struct memory *memory, wf_error *err) {
   for (int i = 0; i < 2; i++) {
@@ -86,7 +87,7 @@ static wf_status pair_up(const struct chain *chain, struct memory *memory, uint6
   uint32_t place;
   bool fresh;
   if (memory->pairs.size >= UINT32_MAX - 1)
-    return wf__fail(err, WF_ERR_LIMIT, "2^32 contexts in an utterance");
+    return wf__fail(err, WF_ERR_LIMIT, "more than 2^32 contexts in an utterance");
   WF__TRY(wf__map64_insert(&memory->pair_of, hash, (uint32_t)memory->pairs.size, &place, &fresh,
                            "contexts", err));
   struct pair pair = {{first, second}};
@@ -158,11 +159,11 @@ static const char *chain_flatten(const wf_scorer *self, wf__flat_scorer *out) {
     if (why_not != NULL) return why_not;
     counts[i] = out->num_parts - before;
   }
-  out->right = counts[1] > 1; /* then there is one before */
+  out->right = counts[1] > 1; /* then there is a part before */
   return NULL;
 }
 
-/* --- many requests at one time: those of the parts that take them so -------------------- */
+/* --- batches of requests, for the parts that support them ------------------------------- */
 
 static const wf__scorer_batch_ops *batch_of(const struct chain *chain, int part) {
   return chain->parts[part]->ops->batch;
@@ -221,7 +222,7 @@ static bool chain_is_full(const wf_scorer *self, const void *opaque) {
   return full;
 }
 
-/* The pairs of live contexts stay. */
+/* Evicts all pairs except those of live contexts. */
 static wf_status keep_pairs(const struct chain *chain, struct memory *memory,
                             const wf__context_vec *live, wf_error *err) {
   pair_vec old = memory->pairs;
@@ -242,7 +243,7 @@ static wf_status keep_pairs(const struct chain *chain, struct memory *memory,
   return status;
 }
 
-/* live_of[i]: the contexts of a part in live[i]. */
+/* Fills live_of[i] with the contexts of one part in live[i]. */
 static wf_status split_live(const struct chain *chain, void *const *memories,
                             const wf__context_vec *live, size_t count, int part,
                             wf__context_vec *live_of, wf_error *err) {
@@ -251,7 +252,7 @@ static wf_status split_live(const struct chain *chain, void *const *memories,
     WF__TRY(wf__vec_grow(&live_of[i], live[i].size, "a scorer's contexts", err));
     for (uint64_t k = 0; k < live[i].size; k++) {
       if (chain->hashed && wf__map64_find(&memory->pair_of, live[i].data[k]) == WF__MAP64_NONE)
-        continue; /* long gone */
+        continue; /* evicted before */
       live_of[i].data[live_of[i].size++] = split(chain, memory, live[i].data[k]).contexts[part];
     }
   }

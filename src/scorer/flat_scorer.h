@@ -24,15 +24,15 @@ enum { WF__LM_DEVICE, WF__LM_HYBRID, WF__LM_HOST }; /* placement */
 
 typedef struct wf__phrase_node {
   uint32_t parent, failure, depth;
-  int32_t word;  /* that leads here */
+  int32_t word;  /* the word that leads here */
   float boost;   /* of the phrase that ends here, NaN: none */
-  float earned;  /* with it, of all that end here: those of the failure nodes, too */
-  float pending; /* most that a phrase through here brings for the words so far */
+  float earned;  /* boosts of all phrases that end here, including those of the failure nodes */
+  float pending; /* largest partial boost of a phrase through this node */
 } wf__phrase_node;
 
 typedef struct wf__flat_part {
   int32_t kind, bits, shift;
-  int32_t table_bits;     /* of boosts: a wf__map64 of 2^table_bits slots; 0: an empty one */
+  int32_t table_bits;     /* of boosts: a wf__map64 of 2^table_bits slots; 0: no slots */
   const uint64_t *keys;   /* words: the word; phrases: node << 32 | word */
   const uint32_t *values; /* words: bits of the cost; phrases: node */
   const wf__phrase_node *nodes;
@@ -43,7 +43,7 @@ typedef struct wf__flat_part {
   float lm_scale;
   uint32_t ends;             /* does the model know </s>? */
   uint32_t start;            /* context at the start */
-  const void *owner, *model; /* on the host: the scorer whose arrays these are, and its wf_wlm */
+  const void *owner, *model; /* on the host: the scorer that owns the arrays, and its wf_wlm */
   int64_t gpu_bytes;         /* options placement and lm_gpu_bytes of the model */
   int32_t placement, zero;
 } wf__flat_part;
@@ -51,7 +51,7 @@ typedef struct wf__flat_part {
 typedef struct wf__flat_scorer {
   wf__flat_part parts[WF__FLAT_PARTS];
   int32_t num_parts, bits;
-  uint32_t right; /* of three parts: costs add up as a + (b + c), else as (a + b) + c */
+  uint32_t right; /* with three parts, costs are summed as a + (b + c), else as (a + b) + c */
   uint32_t zero;
   uint64_t start;
 } wf__flat_scorer;
@@ -65,7 +65,7 @@ static inline WF__HD uint32_t wf__flat_find(const wf__flat_part *part, uint64_t 
   }
 }
 
-/* Node that `word` leads to, by way of failure nodes. */
+/* The node that `word` leads to, through failure nodes. */
 static inline WF__HD uint32_t wf__flat_follow(const wf__flat_part *part, uint32_t node,
                                               uint32_t word) {
   for (;;) {
@@ -76,7 +76,7 @@ static inline WF__HD uint32_t wf__flat_follow(const wf__flat_part *part, uint32_
   }
 }
 
-/* A damaged model may hold anything. */
+/* A damaged model may hold any value. */
 static inline WF__HD float wf__flat_sound(float cost) {
   return fabsf(cost) <= 1e20f ? cost : INFINITY;
 }
@@ -114,7 +114,7 @@ static inline WF__HD uint32_t wf__flat_context(const wf__flat_part *part, uint64
   return (uint32_t)(context >> part->shift & (((uint64_t)1 << part->bits) - 1));
 }
 
-/* Sum of the parts' costs in the order in which the chain adds them up. */
+/* Sum of the parts' costs, in the order in which the chain adds them. */
 typedef struct wf__flat_sum {
   float first, rest;
 } wf__flat_sum;
@@ -129,7 +129,7 @@ static inline WF__HD float wf__flat_total(const wf__flat_scorer *scorer, wf__fla
   return scorer->right ? sum.first + sum.rest : sum.first;
 }
 
-/* As wf__scorer_ops.step and final. */
+/* The same as wf__scorer_ops.step. */
 static inline WF__HD float wf__flat_step(const wf__flat_scorer *scorer, uint64_t context,
                                          uint32_t word, uint64_t *next) {
   wf__flat_sum sum = {0, 0};
@@ -145,7 +145,7 @@ static inline WF__HD float wf__flat_step(const wf__flat_scorer *scorer, uint64_t
   return wf__flat_total(scorer, sum);
 }
 
-/* With a recurrent part, whose cost is `recurrent`; `ends`: the cost of ending. */
+/* A step (or, if `ends`, the end) of a chain with a recurrent part, whose cost is `recurrent`. */
 static inline WF__HD float wf__flat_chained(const wf__flat_scorer *scorer, uint64_t context,
                                             bool ends, uint32_t word, float recurrent,
                                             uint64_t *next) {
@@ -165,8 +165,8 @@ static inline WF__HD float wf__flat_chained(const wf__flat_scorer *scorer, uint6
   return wf__flat_total(scorer, sum);
 }
 
-/* A pair of contexts as one number: the first's bits above the second's where both fit, else a
- * hash. That of chain.c. */
+/* A pair of contexts as one number, as chain.c makes it: the first's bits above the second's if
+ * both fit, else a hash. */
 static inline WF__HD uint64_t wf__chain_context(uint64_t first, int first_bits, uint64_t second,
                                                 int second_bits) {
   if (first_bits + second_bits > 64) {
@@ -177,7 +177,8 @@ static inline WF__HD uint64_t wf__chain_context(uint64_t first, int first_bits, 
                            : first << second_bits | second; /* 64: the first has one context, 0 */
 }
 
-/* The number that the chain gives a context of the others and one of its recurrent part. */
+/* The chain's number of a context, from the flat context of the other parts and the context of the
+ * recurrent part. */
 static inline WF__HD uint64_t wf__flat_number(const wf__flat_scorer *scorer, uint64_t context,
                                               uint64_t recurrent) {
   uint64_t of[WF__FLAT_PARTS];
@@ -187,7 +188,7 @@ static inline WF__HD uint64_t wf__flat_number(const wf__flat_scorer *scorer, uin
     of[i] = part->kind == WF__FLAT_RECURRENT ? recurrent : wf__flat_context(part, context);
     bits[i] = part->kind == WF__FLAT_RECURRENT ? 64 : part->bits;
   }
-  while (last > 0) { /* the last two, or the first two */
+  while (last > 0) { /* combines the last two, or the first two */
     const int at = scorer->right ? last - 1 : 0;
     of[at] = wf__chain_context(of[at], bits[at], of[at + 1], bits[at + 1]);
     bits[at] = bits[at] + bits[at + 1] > 64 ? 64 : bits[at] + bits[at + 1];

@@ -28,7 +28,7 @@ static wf_status ngram_begin(const wf_scorer *self, void *memory, uint64_t *star
   return WF_OK;
 }
 
-/* A damaged file may hold anything. */
+/* A damaged file may hold any value. */
 static float sound(float cost) { return fabsf(cost) <= 1e20f ? cost : INFINITY; }
 
 static wf_status ngram_step(const wf_scorer *self, void *memory, uint64_t context, int32_t label,
@@ -75,8 +75,8 @@ static const wf__scorer_ops ngram_ops = {.name = "n-gram",
                                          .final = ngram_final,
                                          .flatten = ngram_flatten};
 
-/* Words of the graph's table by their text; those that the model lacks are its unknown word, if it
- * has one. */
+/* Maps the words of the graph's table to the model's by their text. Words that the model lacks
+ * become its unknown word, if it has one. */
 static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, wf_error *err) {
   const wf__wlm_view *view = &ngram->lm->view;
   const wf_symbols *own = ngram->lm->words;

@@ -1,10 +1,10 @@
 /* phrase_boost.c - boosts for phrases: the automaton of Aho & Corasick 1975 over words, with
  * boosts added in advance and refunded.
  *
- *   nodes  the trie of the phrases; node 0: no phrase is under way. A context is the node of the
- *          longest end of what was said that begins a phrase.
- *   next   {node, word} -> node   in the trie only; where it ends, the failure node says what is
- *          left of what was said
+ *   nodes  the trie of the phrases; node 0: no phrase has begun. A context is the node of the
+ *          longest suffix of the words so far that begins a phrase.
+ *   next   {node, word} -> node   in the trie only; where there is no such edge, the search
+ *          continues from the failure node, the node of the longest shorter suffix
  *
  * The total of a word sequence is the sum of the boosts of all occurrences of phrases in it. So
  * that the beginning of a phrase survives the beam, each of its words adds its share of the
@@ -46,10 +46,10 @@ static wf_status add_phrase(struct phrase_boost *boost, size_t number, const int
     uint32_t child;
     bool fresh;
     if (words[i] <= 0)
-      return wf__fail(err, WF_ERR_ARGUMENT, "phrase boost: phrase %zu: %d is no label of a word",
+      return wf__fail(err, WF_ERR_ARGUMENT, "phrase boost: phrase %zu: %d is not a word label",
                       number, words[i]);
     if (boost->nodes.size >= UINT32_MAX - 1)
-      return wf__fail(err, WF_ERR_LIMIT, "phrase boost: 2^32 words");
+      return wf__fail(err, WF_ERR_LIMIT, "phrase boost: more than 2^32 words");
     WF__TRY(wf__map64_insert(&boost->next, key_of(at, words[i]), (uint32_t)boost->nodes.size,
                              &child, &fresh, "phrase boosts", err));
     if (fresh) {
@@ -63,8 +63,8 @@ static wf_status add_phrase(struct phrase_boost *boost, size_t number, const int
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "phrase boost: phrase %zu is given twice, with different boosts", number);
   *stands = value;
-  /* Shares go by words said; of several phrases that go on from a node the greatest counts. Behind
-   * the last word nothing is pending. */
+  /* A node's share of a boost is proportional to its number of words. Of several phrases through a
+   * node the largest share counts. After the last word of a phrase nothing is pending. */
   for (uint32_t node = boost->nodes.data[at].parent; node != 0;
        node = boost->nodes.data[node].parent) {
     float share = value * (float)boost->nodes.data[node].depth / (float)length;
@@ -73,7 +73,7 @@ static wf_status add_phrase(struct phrase_boost *boost, size_t number, const int
   return WF_OK;
 }
 
-/* Next node after `word`, through failure nodes. */
+/* The next node after `word`, through failure nodes. */
 static uint32_t follow(const struct phrase_boost *boost, uint32_t node, int32_t word) {
   for (;;) {
     uint32_t child = wf__map64_find(&boost->next, key_of(node, word));
@@ -83,7 +83,7 @@ static uint32_t follow(const struct phrase_boost *boost, uint32_t node, int32_t 
   }
 }
 
-/* Failure nodes, the shallower nodes first, as they need those of shallower ones. */
+/* Computes failure nodes. Shallower nodes come first, because deeper ones use theirs. */
 static wf_status find_failures(struct phrase_boost *boost, wf_error *err) {
   uint64_t size = boost->nodes.size, deepest = 0;
   phrase_node *nodes = boost->nodes.data;

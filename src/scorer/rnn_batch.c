@@ -1,6 +1,6 @@
 /* rnn_batch.c - scores the requests of all searches of a batch to the recurrent scorer together.
  *
- *   requests of the lanes --results--> those without an answer --(context, label)--> jobs,
+ *   requests of the lanes --results--> those not cached --(context, label)--> jobs,
  *   distinct ones --history--> groups a block of groups: hidden states by matrix products, then the
  *   costs of its jobs, both over the threads
  *
@@ -12,9 +12,9 @@
 
 enum {
   NONE = UINT32_MAX,
-  JOBS_AT_ONCE = 128 /* of one thread */,
+  JOBS_AT_ONCE = 128 /* for each thread */,
   BLOCKS_PER_THREAD = 4,
-  DEVICE_HISTORIES = 1 << 16 /* at once */
+  DEVICE_HISTORIES = 1 << 16 /* histories in one launch */
 };
 
 wf_status wf__rnn_request_scores(const wf_scorer *self, void *memory,
@@ -25,14 +25,15 @@ wf_status wf__rnn_request_scores(const wf_scorer *self, void *memory,
   int32_t num_labels = ((const wf__rnn_scorer *)self)->num_labels;
   lane->batched = true;
   for (uint64_t i = 0; i < count; i++) {
-    if (requests[i].word >= num_labels) continue; /* no word of the table: step knows */
+    if (requests[i].word >= num_labels) continue; /* not a word of the table; step handles it */
     wf__rnn_result *entry =
         wf__rnn_result_at(&m->results, requests[i].context, requests[i].word, lane->utterance);
     if (entry->word == 0)
       WF__TRY(wf__vec_push(&lane->requests, requests[i], "requests to a scorer", err));
     else
-      __atomic_store_n(&entry->epoch, m->round_epoch,
-                       __ATOMIC_RELAXED); /* other threads may set the same at the same time */
+      __atomic_store_n(
+          &entry->epoch, m->round_epoch,
+          __ATOMIC_RELAXED); /* other threads may store the same value at the same time */
   }
   lane->counts.requests += num_requests;
   lane->counts.hits += num_requests - lane->requests.size;
@@ -100,7 +101,7 @@ static wf_status gather(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_ba
       wf__score_request request = lane->requests.data[q];
       wf__rnn_reader reader = {
           .entry = wf__rnn_result_at(&m->results, request.context, request.word, lane->utterance)};
-      if (reader.entry->word != 0) { /* asked twice in this frame */
+      if (reader.entry->word != 0) { /* requested twice in this frame */
         lane->counts.hits++;
         continue;
       }
@@ -115,8 +116,8 @@ static wf_status gather(const wf__rnn_scorer *rnn, wf__rnn_memory *m, wf__rnn_ba
   return WF_OK;
 }
 
-/* Sorts jobs by history. Jobs that do not need the model count as after the root, whose state
- * always exists. */
+/* Sorts jobs by history. Jobs that do not need the recurrent model are put with the root, whose
+ * state always exists. */
 static wf_status group_jobs(wf__rnn_memory *m, wf__rnn_batch *b, wf_error *err) {
   b->histories.size = b->first.size = b->order.size = 0;
   WF__TRY(wf__vec_grow(&b->first, b->jobs.size + 2, "requests to a scorer", err));
@@ -141,7 +142,7 @@ static wf_status group_jobs(wf__rnn_memory *m, wf__rnn_batch *b, wf_error *err) 
   return WF_OK;
 }
 
-/* --- from jobs to answers ---------------------------------------------------------------- */
+/* --- from jobs to scores ----------------------------------------------------------------- */
 
 struct costing {
   const wf__rnn_scorer *rnn;
@@ -174,7 +175,7 @@ static wf_status costs_on_device(const struct costing *c, wf_error *err) {
   return WF_OK;
 }
 
-/* Costs of some jobs. */
+/* Computes the costs of some jobs. */
 static void cost_jobs(void *user, uint64_t item, int worker) {
   const struct costing *c = user;
   uint32_t histories[JOBS_AT_ONCE];
@@ -183,7 +184,7 @@ static void cost_jobs(void *user, uint64_t item, int worker) {
   uint64_t begin = c->first + item * JOBS_AT_ONCE,
            end = begin + JOBS_AT_ONCE < c->end ? begin + JOBS_AT_ONCE : c->end;
   size_t num = 0, got = 0;
-  const bool on_device = c->memory->device != NULL; /* they have been asked there */
+  const bool on_device = c->memory->device != NULL; /* the GPU has computed these costs */
   wf__rnn_context behind;
   for (uint64_t i = begin; i < end; i++) {
     const wf__rnn_job *job = &c->batch->jobs.data[c->batch->order.data[i]];
@@ -245,7 +246,7 @@ wf_status wf__rnn_score_requests(const wf_scorer *self, void *const *memories, s
   wf__rnn_memory *m = &group->memory;
   wf_status status =
       score((const wf__rnn_scorer *)self, m, &group->batch, memories, count, pool, err);
-  if (status != WF_OK) wf__rnn_results_clear(&m->results); /* some are no answers yet */
+  if (status != WF_OK) wf__rnn_results_clear(&m->results); /* some entries have no score yet */
   m->counts.costs += group->batch.jobs.size;
   m->counts.rounds++;
   m->round_epoch = ++m->epoch;

@@ -7,7 +7,8 @@
 
 void wf__rnn_report_counts(const wf_scorer *self, wf__rnn_counts *counts) {
   atomic_uint_fast64_t *stats =
-      ((wf__rnn_scorer *)(uintptr_t)self)->stats; /* figures, not part of what the scorer is */
+      ((wf__rnn_scorer *)(uintptr_t)self)
+          ->stats; /* statistics are not part of the scorer's logical state */
   uint64_t all[WF__RNN_NUM_COUNTS];
   memcpy(all, counts, sizeof all);
   for (size_t i = 0; i < WF__RNN_NUM_COUNTS; i++)

@@ -1,10 +1,9 @@
-/* rnn_memory.c - histories and contexts of the recurrent scorer: making them, finding them,
- * forgetting them. */
+/* rnn_memory.c - histories and contexts of the recurrent scorer: creation, look-up, eviction. */
 #include "scorer/rnn_memory.h"
 
 enum {
   NONE = UINT32_MAX,
-  NODE_BYTES = 64 /* of a history or a context, with its share of a map */
+  NODE_BYTES = 64 /* of a history or a context, including its share of a map */
 };
 static const uint64_t root_hash = 1;
 
@@ -39,7 +38,7 @@ wf_status wf__rnn_memory_clear(wf__rnn_memory *m, wf_error *err) {
   return wf__vec_push(&m->histories, root, "histories", err);
 }
 
-/* --- making ------------------------------------------------------------------------------ */
+/* --- creation ---------------------------------------------------------------------------- */
 
 static uint64_t extended(uint64_t hash, int32_t word) {
   return never_empty(wf__hash_combine(hash, (uint64_t)(uint32_t)word + 1));
@@ -55,7 +54,7 @@ uint64_t wf__rnn_history_hash(const wf__rnn_memory *m, uint32_t from, int32_t wo
   if (m->histories.data[from].depth + extra <= num)
     return extra != 0 ? extended(m->histories.data[from].hash, word) : m->histories.data[from].hash;
   uint64_t hash = root_hash;
-  for (uint32_t left = num; left > 0;) { /* the oldest first, a few at a time */
+  for (uint32_t left = num; left > 0;) { /* oldest word first, a few at a time */
     int32_t words[FEW];
     uint32_t count = left < FEW ? left : FEW, at = from, place = extra;
     for (; place + count < left; place++) at = m->histories.data[at].parent;
@@ -72,7 +71,7 @@ wf_status wf__rnn_extend(wf__rnn_memory *m, uint32_t from, int32_t word, uint32_
   uint64_t hash = extended(m->histories.data[from].hash, word);
   bool fresh;
   if (m->histories.size >= NONE - 1)
-    return wf__fail(err, WF_ERR_LIMIT, "2^32 histories in an utterance");
+    return wf__fail(err, WF_ERR_LIMIT, "more than 2^32 histories in an utterance");
   WF__TRY(wf__map64_insert(&m->history_of, hash, (uint32_t)m->histories.size, out, &fresh,
                            "histories", err));
   if (fresh) {
@@ -111,7 +110,7 @@ wf_status wf__rnn_intern(wf__rnn_memory *m, wf__rnn_context context, uint64_t *h
   uint32_t place;
   bool fresh;
   if (m->contexts.size >= NONE - 1)
-    return wf__fail(err, WF_ERR_LIMIT, "2^32 contexts in an utterance");
+    return wf__fail(err, WF_ERR_LIMIT, "more than 2^32 contexts in an utterance");
   WF__TRY(wf__map64_insert(&m->context_of, *hash, (uint32_t)m->contexts.size, &place, &fresh,
                            "contexts", err));
   if (fresh) return wf__vec_push(&m->contexts, context, "contexts", err);
@@ -124,10 +123,10 @@ wf_status wf__rnn_intern(wf__rnn_memory *m, wf__rnn_context context, uint64_t *h
   return WF_OK;
 }
 
-/* --- forgetting -------------------------------------------------------------------------- */
+/* --- eviction ---------------------------------------------------------------------------- */
 
-/* Contexts to stay: the live ones, and if they are many, those used since an epoch that leaves at
- * most a quarter of the room to them. */
+/* Chooses the contexts that stay: the live ones, and if there are many, those used since an epoch
+ * that leaves them at most a quarter of the room. */
 static void choose(wf__rnn_memory *m, const wf__context_vec *live, size_t count, uint8_t *stays) {
   uint32_t before = m->epoch;
   for (uint64_t i = 0; i < m->contexts.size; i++)
@@ -146,11 +145,11 @@ static void choose(wf__rnn_memory *m, const wf__context_vec *live, size_t count,
   }
 }
 
-/* Drops histories that lead to no context that stays; those that stay move down, parents first as
- * they always are. */
+/* Drops histories that lead to no remaining context. The others are compacted; parents still come
+ * before children. */
 static wf_status drop_histories(wf__rnn_memory *m, const uint8_t *context_stays, wf_error *err) {
   uint32_t *moved = wf__calloc(m->histories.size, sizeof *moved),
-           kept = 0; /* 1: stays; then its new place */
+           kept = 0; /* 1: stays; later its new index */
   if (moved == NULL) return wf__fail_memory(err, m->histories.size * sizeof *moved, "histories");
   moved[WF__RNN_ROOT] = 1;
   for (uint64_t i = 0; i < m->contexts.size; i++)
@@ -207,7 +206,7 @@ static bool stays_with_context(const void *user, const wf__rnn_result *entry) {
          wf__rnn_context_at(recent->memory, entry->context) != NONE;
 }
 
-/* Contexts are as young as the results behind them that stay. */
+/* Sets the epoch of contexts to that of the newest remaining result after them. */
 static void refresh_contexts(wf__rnn_memory *m, uint32_t before) {
   for (uint64_t i = 0; m->results.entries != NULL && i < (uint64_t)1 << m->results.bits; i++) {
     const wf__rnn_result *entry = &m->results.entries[i];
@@ -232,10 +231,11 @@ wf_status wf__rnn_memory_keep(wf__rnn_memory *m, const wf__context_vec *live, si
   free(stays);
   m->counts.evicted_results += num_results - m->results.size;
   uint64_t left = m->histories.size + m->contexts.size, most = m->context_bytes / NODE_BYTES;
-  m->collect_at = 2 * left > most
-                      ? 2 * left
-                      : most; /* so that the effort is in proportion to what was made in between */
+  m->collect_at =
+      2 * left > most
+          ? 2 * left
+          : most; /* so that the effort is proportional to what was created in between */
   while (wf__rnn_results_are_many(&m->results))
-    m->results.most_bits++; /* those of this frame alone: the bound cannot hold */
+    m->results.most_bits++; /* this frame alone needs more than the limit */
   return status;
 }

@@ -6,7 +6,7 @@
 
 enum { MIN_BITS = 10, MAX_BITS = 31, ENTRY_BYTES = sizeof(wf__rnn_result) + sizeof(uint32_t) };
 
-/* An empty table. */
+/* Allocates an empty table. */
 static wf_status allocate(int bits, int most_bits, wf__rnn_results *out, wf_error *err) {
   *out = (wf__rnn_results){.bits = bits, .most_bits = most_bits};
   if (bits > MAX_BITS) return wf__fail(err, WF_ERR_LIMIT, "2^%d cached results", MAX_BITS);
@@ -36,7 +36,7 @@ void wf__rnn_results_clear(wf__rnn_results *results) {
   results->size = 0;
 }
 
-/* The entries that `keep` keeps in a new table; keep NULL: all. */
+/* Moves the entries that `keep` keeps to a new table; keep NULL: all. */
 static wf_status move(wf__rnn_results *results, int bits, wf__rnn_result_fn keep, const void *user,
                       wf_error *err) {
   wf__rnn_results fresh;
@@ -83,7 +83,7 @@ uint32_t wf__rnn_results_cutoff(const wf__rnn_results *results, uint32_t now) {
 
 void wf__rnn_results_link(wf__rnn_results *results, const wf__rnn_result *entry) {
   uint64_t mask = ((uint64_t)1 << results->bits) - 1, at = wf__mix64(entry->next) & mask;
-  if (entry->word < 0) return; /* the end leads nowhere */
+  if (entry->word < 0) return; /* the sentence end has no next context */
   for (; results->origins[at] != 0; at = (at + 1) & mask)
     if (results->entries[results->origins[at] - 1].next == entry->next) return; /* one is enough */
   results->origins[at] = (uint32_t)(entry - results->entries) + 1;

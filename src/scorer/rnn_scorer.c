@@ -1,7 +1,7 @@
 /* rnn_scorer.c - the scorer over a recurrent language model, alone or interpolated with an n-gram
  * model, less the small model of the graph.
  *
- *   label --tables by word--> id in each model; cost = rnnlm_scale * mix(recurrent, n-gram) -
+ *   label --table--> id in each model; cost = rnnlm_scale * mix(recurrent, n-gram) -
  *   small_scale * small
  *
  * Here: single requests, and the scorer's creation. Requests of many searches together:
@@ -32,8 +32,8 @@ static bool is_alone(const wf__rnn_lane *lane) { return atomic_load(&lane->group
 static wf_status begin(const wf__rnn_scorer *rnn, wf__rnn_lane *lane, uint64_t *start,
                        wf_error *err) {
   wf__rnn_memory *m = &lane->group->memory;
-  /* Contexts say what words they stand for, so those of earlier utterances still hold. Searches
-   * that share them say which to keep; a single one may not. */
+  /* A context's number is determined by its words, so contexts of earlier utterances stay valid.
+   * Searches that share a memory report which contexts to keep; a single search may not. */
   if (m->histories.size == 0 || (is_alone(lane) && wf__rnn_memory_is_full(m)))
     WF__TRY(wf__rnn_memory_clear(m, err));
   wf__rnn_context root = {.history = WF__RNN_ROOT};
@@ -58,16 +58,17 @@ static wf_status rnn_begin(const wf_scorer *self, void *opaque, uint64_t *start,
 
 /* --- requests --------------------------------------------------------------------------- */
 
-/* One request, worked out. */
-static wf_status work_out(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t context,
-                          int32_t label, wf__rnn_result *out, wf_error *err) {
+/* Computes the score of one request. */
+static wf_status compute_score(const wf__rnn_scorer *rnn, wf__rnn_memory *m, uint64_t context,
+                               int32_t label, wf__rnn_result *out, wf_error *err) {
   uint32_t place;
   WF__TRY(wf__rnn_find(rnn, m, context, &place, err));
   if (place == NONE)
     return wf__fail(err, WF_ERR_ARGUMENT,
                     "the recurrent scorer has no context %llx in this utterance",
                     (unsigned long long)context);
-  wf__rnn_context at = m->contexts.data[place], behind; /* tables may move as they grow */
+  wf__rnn_context at = m->contexts.data[place],
+                  behind; /* a copy, because arrays may move as they grow */
   int32_t word = wf__rnn_word_of(rnn, label);
   float recurrent = rnn->options.unknown_cost;
   if (word >= 0) {
@@ -103,9 +104,9 @@ static wf_status keep_result(wf__rnn_memory *m, const wf__rnn_result *result, wf
   return WF_OK;
 }
 
-/* A single request: a cached score or a new one. Searches that submit requests in advance only
- * read the table. Others do not report contexts in use; they cache the scores made here, and
- * every context that they were given stays among the contexts. */
+/* Answers a single request with a cached or a new score. Searches that submit requests in advance
+ * only read the table. Others do not report contexts in use. They cache the scores made here, and
+ * every context that they received is kept. */
 static wf_status score_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t context,
                            int32_t label, wf__rnn_result *out, wf_error *err) {
   const wf__rnn_scorer *rnn = (const wf__rnn_scorer *)self;
@@ -117,14 +118,14 @@ static wf_status score_one(const wf_scorer *self, wf__rnn_lane *lane, uint64_t c
   if (hit) {
     out->cost = entry->cost;
     out->next = entry->next;
-    if (lane->batched) return WF_OK; /* counted when asked */
+    if (lane->batched) return WF_OK; /* counted when it was submitted */
   }
   lane->counts.requests++;
   lane->counts.hits += hit;
   pthread_mutex_lock(&lane->group->lock);
   uint32_t place;
   wf_status status = hit ? wf__rnn_find(rnn, m, out->next, &place, err)
-                         : work_out(rnn, m, context, label, out, err);
+                         : compute_score(rnn, m, context, label, out, err);
   out->utterance = lane->utterance;
   if (status == WF_OK && !hit && keeps && !lane->batched) status = keep_result(m, out, err);
   pthread_mutex_unlock(&lane->group->lock);
@@ -136,7 +137,8 @@ static wf_status rnn_step(const wf_scorer *self, void *opaque, uint64_t context,
   wf__rnn_result result;
   *next = context;
   *cost = INFINITY;
-  if (word >= ((const wf__rnn_scorer *)self)->num_labels) return WF_OK; /* no word of the table */
+  if (word >= ((const wf__rnn_scorer *)self)->num_labels)
+    return WF_OK; /* not a word of the table */
   WF__TRY(score_one(self, opaque, context, word, &result, err));
   *cost = result.cost;
   *next = result.next;
@@ -182,7 +184,7 @@ static const wf__scorer_ops forgetful_ops = {.name = "recurrent",
                                              .step = rnn_step,
                                              .final = rnn_final};
 
-/* --- making one -------------------------------------------------------------------------- */
+/* --- creation ---------------------------------------------------------------------------- */
 
 static int32_t label_in(const wf_lm *lm, const char *text) {
   return lm != NULL ? (int32_t)wf_symbols_find(wf_lm_words(lm), text) : -1;

@@ -31,14 +31,15 @@ typedef struct wf__rnn_scorer {
 
 /* A distinct request of a frame. */
 typedef struct wf__rnn_job {
-  uint32_t place; /* of its context */
-  uint32_t group; /* of its history */
+  uint32_t place; /* index of its context */
+  uint32_t group; /* index of its history */
   int32_t label, word;
-  float cost; /* at first, with a GPU, the recurrent model's */
+  float cost; /* with a GPU, first the recurrent model's cost */
   uint64_t next;
 } wf__rnn_job;
 
-/* An entry that gets its score; several if several utterances request it. */
+/* A cache entry that gets the score of a job. A job has several if several utterances request it.
+ */
 typedef struct wf__rnn_reader {
   wf__rnn_result *entry;
   uint32_t job;
@@ -50,9 +51,9 @@ typedef struct wf__rnn_batch {
   WF__VEC(wf__rnn_reader) readers;
   WF__VEC(uint32_t) table;             /* (context, label) -> job + 1 */
   WF__VEC(uint32_t) histories;         /* distinct ones, by group */
-  WF__VEC(uint32_t) first;             /* [groups + 1] of `order` */
+  WF__VEC(uint32_t) first;             /* [groups + 1] first entry in `order` */
   WF__VEC(uint32_t) order;             /* jobs, group by group */
-  WF__VEC(uint32_t) request_histories; /* with a GPU: its requests and their scores */
+  WF__VEC(uint32_t) request_histories; /* with a GPU: the requests to it and their scores */
   WF__VEC(int32_t) request_words;
   WF__VEC(float) recurrent;
 } wf__rnn_batch;
@@ -67,17 +68,17 @@ typedef struct wf__rnn_group {
 typedef struct wf__rnn_lane {
   wf__rnn_group *group;
   uint32_t number, num_utterances;
-  uint32_t utterance; /* in the table of results; 0: of all */
+  uint32_t utterance; /* in the results; 0: shared by all */
   wf__score_request_vec requests;
-  bool batched; /* its requests come through wf__rnn_request_scores first, and it reports the
+  bool batched; /* its requests are submitted by wf__rnn_request_scores first, and it reports the
                    contexts in use */
   wf__rnn_counts counts;
 } wf__rnn_lane;
 
-/* The recurrent scorer with a cache, if this is one or a chain of up to three with one; else
- * NULL. */
+/* The recurrent scorer with a cache: this scorer, or a part of a chain of up to three; else NULL.
+ */
 const wf_scorer *wf__rnn_part_of(const wf_scorer *scorer);
-/* The scorer, if it is a recurrent one with a cache; else NULL. */
+/* This scorer, if it is a recurrent scorer with a cache; else NULL. */
 const wf__rnn_scorer *wf__rnn_scorer_of(const wf_scorer *scorer);
 /* The same with another copy of the recurrent model, and little memory: for costs along single
  * paths. */
@@ -92,21 +93,21 @@ void wf__rnn_close(const wf_scorer *self, void *memory);
 void wf__rnn_report_counts(const wf_scorer *self, wf__rnn_counts *counts);
 
 /* rnn_costs.c */
-/* Number of words of a history that matter; UINT32_MAX: all. */
+/* Number of words of a history that are used; UINT32_MAX: all. */
 uint32_t wf__rnn_words_kept(const wf__rnn_scorer *rnn);
 /* Word of the recurrent model to score; -1: its cost is not needed, or unknown_cost. */
 int32_t wf__rnn_word_of(const wf__rnn_scorer *rnn, int32_t label);
-/* The scorer's cost from the recurrent model's; *behind is the context with the n-gram models'
- * states moved on. */
+/* The scorer's cost, from the recurrent model's. *behind receives the context with the n-gram
+ * models' states advanced. */
 float wf__rnn_mixed_cost(const wf__rnn_scorer *rnn, const wf__rnn_context *at, int32_t label,
                          float recurrent, wf__rnn_context *behind);
-/* The number of the context behind: of `behind` with its history moved on. */
+/* The number of the next context: `behind` with its history advanced by the word. */
 uint64_t wf__rnn_next(const wf__rnn_scorer *rnn, const wf__rnn_memory *memory, int32_t label,
                       const wf__rnn_context *behind);
 /* Makes that context. */
 wf_status wf__rnn_make_next(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, int32_t label,
                             wf__rnn_context *behind, uint64_t *next, wf_error *err);
-/* Place of a context that is there, or that a result leads to; UINT32_MAX if none does. */
+/* Index of a context that exists, or that a cached result leads to; UINT32_MAX if there is none. */
 wf_status wf__rnn_find(const wf__rnn_scorer *rnn, wf__rnn_memory *memory, uint64_t context,
                        uint32_t *place, wf_error *err);
 

@@ -6,7 +6,7 @@ enum { NONE = UINT32_MAX };
 
 static uint32_t device_slot(uint32_t slot) { return slot == NONE ? WF__RNN_START_SLOT : slot + 1; }
 
-/* A word of each item at a time. */
+/* Advances all items by one word at a time. */
 wf_status wf__rnn_device_compute_states(wf__rnn_memory *m, wf_error *err) {
   WF__TRY(wf__vec_grow(&m->moves, m->items.size, "hidden states", err));
   WF__TRY(wf__vec_grow(&m->computed_slots, m->items.size, "hidden states", err));

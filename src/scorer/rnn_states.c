@@ -1,4 +1,4 @@
-/* rnn_states.c - hidden states of many histories at one time, and costs behind them. */
+/* rnn_states.c - hidden states of many histories at once, and the costs after them. */
 #include <math.h>
 
 #include "scorer/rnn_memory.h"
@@ -52,8 +52,9 @@ void wf__rnn_states_free(wf__rnn_memory *m) {
   wf__vec_free(&m->path);
 }
 
-/* Evicts a slot for a new state, one that was not used for long. If the clock hand goes round
- * without finding one, younger ones may be evicted, but none of this epoch. */
+/* Returns a slot for a new state: a free one, or one that has not been used for long (clock
+ * algorithm). If the clock hand finds none in a full turn, younger ones may be evicted, but none of
+ * this epoch. */
 static uint32_t free_slot(wf__rnn_memory *m) {
   if (m->num_used < m->num_slots) return (uint32_t)m->num_used++;
   for (;;) {
@@ -71,8 +72,8 @@ static uint32_t free_slot(wf__rnn_memory *m) {
   }
 }
 
-/* The way to a history from the nearest above that has a state, as an item; nothing if it has one
- * itself. */
+/* Adds an item: the path to a history from its nearest ancestor that has a state. Adds nothing if
+ * the history has a state. */
 static wf_status add_item(wf__rnn_memory *m, uint32_t history, wf_error *err) {
   wf__rnn_advance_item item = {.from = NONE, .path_off = m->path.size, .history = history};
   uint32_t at = history;
@@ -100,7 +101,7 @@ static void take_slots(wf__rnn_memory *m) {
   }
 }
 
-/* The states of a block of items: a word of each at a time. */
+/* Computes the states of a block of items, one word of each at a time. */
 static void compute_block(void *user, uint64_t block, int worker) {
   wf__rnn_memory *m = user;
   wf__rnn_advance_item *items = m->items.data + block * WF__RNN_BLOCK;
@@ -127,7 +128,7 @@ static void compute_block(void *user, uint64_t block, int worker) {
   for (size_t i = 0; i < count; i++) m->norms[m->histories.data[items[i].history].slot] = norms[i];
 }
 
-/* What was not computed after all. */
+/* Releases the slots of items that were not computed. */
 static void drop_items(wf__rnn_memory *m) {
   for (uint64_t i = 0; i < m->items.size; i++) {
     const wf__rnn_advance_item *item = &m->items.data[i];

@@ -25,7 +25,8 @@
 #include "base/threads.h"
 #include "scorer/flat_scorer.h"
 
-/* A request for the cost of `word` after `context`; of ending there if it is WF__END_OF_WORDS. */
+/* A request for the cost of `word` after `context`, or of ending there if `word` is
+ * WF__END_OF_WORDS. */
 typedef struct wf__score_request {
   uint64_t context;
   int32_t word;
@@ -38,7 +39,7 @@ typedef WF__VEC(uint64_t) wf__context_vec;
  * operations. Searches with joined memories run independently until they need scores. When all
  * have submitted their requests, one call of `score` serves them together; then they continue. */
 typedef struct wf__scorer_batch_ops {
-  /* Opens a memory that shares its tables with `first`. It is closed as any other, in any order. */
+  /* Opens a memory that shares its tables with `first`. Memories may be closed in any order. */
   wf_status (*join)(const wf_scorer *self, void *first, void **memory, wf_error *err);
   /* Keeps those of the requests that need `score`; *num_noted: their number. `num_requests`: for
    * the statistics, the number of requests before the caller left out repeated ones. May run at
@@ -60,7 +61,7 @@ typedef struct wf__scorer_batch_ops {
 
 typedef struct wf__scorer_ops {
   const char *name;
-  void (*free)(wf_scorer *self); /* with the structure itself */
+  void (*free)(wf_scorer *self); /* also frees the structure */
   /* The memory for one utterance at a time; both NULL where none is needed (`memory` is then NULL
    * everywhere). close(NULL) is fine. */
   wf_status (*open)(const wf_scorer *self, void **memory, wf_error *err);
@@ -74,8 +75,8 @@ typedef struct wf__scorer_ops {
                      wf_error *err);
   /* Pending part of partial phrases' boosts, refunded if the scorer is replaced; NULL: none. */
   float (*pending)(const wf_scorer *self, const void *memory, uint64_t context);
-  /* Appends its parts. Returns NULL or, for a message, what cannot be flat. If the operation is
-   * NULL, the scorer itself cannot. */
+  /* Appends the scorer's parts. Returns NULL, or for an error message the name of what cannot be
+   * flattened. If the operation is NULL, the scorer itself cannot. */
   const char *(*flatten)(const wf_scorer *self, wf__flat_scorer *out);
   const wf__scorer_batch_ops *batch; /* NULL: words are scored one by one */
 } wf__scorer_ops;
@@ -95,17 +96,17 @@ static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, i
   atomic_init(&self->refs, 1);
 }
 
-/* The scorer as plain arrays, which are the scorer's own, and at most one part WF__FLAT_RECURRENT,
- * its owner. NULL, or what cannot be flat. */
+/* Flattens the scorer to plain arrays, which it still owns, and at most one part WF__FLAT_RECURRENT
+ * with its owner. Returns NULL, or the name of what cannot be flattened. */
 const char *wf__scorer_flatten(const wf_scorer *self, wf__flat_scorer *out);
 #define WF__FLAT_TOO_LONG "chain of more than three scorers"
-/* The next part of a flat scorer in the making; NULL if there are too many. */
+/* Appends a part to a flat scorer under construction; NULL if there are too many. */
 wf__flat_part *wf__flat_push(wf__flat_scorer *out, int kind, uint64_t num_contexts,
                              const void *owner);
 /* The same chain with another scorer in place of one of its parts; `scorer` may be that part. */
 wf_status wf__scorer_exchange(const wf_scorer *scorer, const wf_scorer *part, const wf_scorer *with,
                               wf_scorer **out, wf_error *err);
-/* Flattens one part; returns as the operation `flatten`. */
+/* Flattens one part; same result as the operation `flatten`. */
 const char *wf__flatten_part(const wf_scorer *self, wf__flat_scorer *out);
 
 static inline float wf__scorer_pending(const wf_scorer *self, const void *memory,

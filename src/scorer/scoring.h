@@ -29,22 +29,21 @@ typedef struct wf__scoring {
   wf__scored *cache; /* made by begin or resume */
   uint64_t start;    /* context at the start of the utterance */
   wf__score_request_vec requests;
-  uint64_t num_requests; /* requests since the last wf__scoring_submit, those that the cache knew
-                            included */
+  uint64_t num_requests; /* requests since the last wf__scoring_submit, including cache hits */
 } wf__scoring;
 
 /* Takes another scorer, or NULL for none. */
 wf_status wf__scoring_set(wf__scoring *scoring, const wf_scorer *scorer, wf_error *err);
-/* The same, with a memory joined to that of `first`, which has this scorer. */
+/* The same, with a memory joined to that of `first`, which uses the same scorer. */
 wf_status wf__scoring_join(wf__scoring *scoring, const wf__scoring *first, wf_error *err);
-/* A new utterance. */
+/* Begins a new utterance. */
 wf_status wf__scoring_begin(wf__scoring *scoring, wf_error *err);
 /* Exchanges scorers and their memories; the caches stay. */
 void wf__scoring_exchange(wf__scoring *scoring, wf__scoring *other);
-/* Goes on with an utterance that was begun before an exchange. */
+/* Continues an utterance that was begun before an exchange. */
 wf_status wf__scoring_resume(wf__scoring *scoring, wf_error *err);
 void wf__scoring_free(wf__scoring *scoring);
-/* Empties the cache, as contexts in it may be forgotten. */
+/* Empties the cache, because contexts in it may be evicted. */
 void wf__scoring_forget(wf__scoring *scoring);
 
 static inline bool wf__scoring_batches(const wf__scoring *scoring) {

@@ -60,7 +60,7 @@ static wf_status add_words(struct word_boost *boost, const int32_t *words, const
                            size_t count, wf_error *err) {
   for (size_t i = 0; i < count; i++) {
     if (words[i] <= 0)
-      return wf__fail(err, WF_ERR_ARGUMENT, "word boost: %d is no label of a word", words[i]);
+      return wf__fail(err, WF_ERR_ARGUMENT, "word boost: %d is not a word label", words[i]);
     if (!(fabsf(boosts[i]) <= 1e20f))
       return wf__fail(err, WF_ERR_ARGUMENT, "word boost: word %d has boost %g", words[i],
                       (double)boosts[i]);
