@@ -603,7 +603,7 @@ static void check_jobs(const struct job *jobs, size_t count, long step) {
 /* Only every n-th call fails in slow jobs, whose attempts take about 0.1 s. */
 static long slow_step(void) { return test_seeds(4) >= 4 ? 1 : 7; }
 
-static void test_small_batches(void **state) {
+static void test_small_faults_in_batches(void **state) {
   (void)state;
   static const struct job jobs[] = {
       {"batch", open_decoder, work_batch, close_all, PLAIN},
@@ -615,7 +615,7 @@ static void test_small_batches(void **state) {
   free_decoding();
 }
 
-static void test_small_streams(void **state) {
+static void test_small_faults_in_streams(void **state) {
   (void)state;
   static const struct job jobs[] = {
       {"streams", open_streams, work_streams, close_all, PLAIN},
@@ -626,7 +626,7 @@ static void test_small_streams(void **state) {
   free_decoding();
 }
 
-static void test_small_operations(void **state) {
+static void test_small_faults_in_fst_operations(void **state) {
   (void)state;
   static const char *const operations[] = {"arcsort",     "project",  "connect",
                                            "reverse",     "invert",   "rmepsilon",
@@ -639,7 +639,7 @@ static void test_small_operations(void **state) {
   free_fsts();
 }
 
-static void test_small_compositions(void **state) {
+static void test_small_faults_in_compositions(void **state) {
   (void)state;
   static const struct job jobs[] = {
       {"composition", open_nothing, work_compose, close_all, 0},
@@ -651,7 +651,7 @@ static void test_small_compositions(void **state) {
   free_fsts();
 }
 
-static void test_small_recurrent(void **state) {
+static void test_small_faults_in_recurrent_models(void **state) {
   (void)state;
   static const struct job scoring[] = {{"recurrent model", open_rnnlm, work_rnnlm, close_all, 0}};
   static const struct job decoding[] = {
@@ -664,10 +664,11 @@ static void test_small_recurrent(void **state) {
 
 int main(int argc, char **argv) {
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small_operations), cmocka_unit_test(test_small_compositions),
-      cmocka_unit_test(test_small_batches), cmocka_unit_test(test_small_streams),
-      cmocka_unit_test(test_small_recurrent)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_faults_in_fst_operations),
+                                     cmocka_unit_test(test_small_faults_in_compositions),
+                                     cmocka_unit_test(test_small_faults_in_batches),
+                                     cmocka_unit_test(test_small_faults_in_streams),
+                                     cmocka_unit_test(test_small_faults_in_recurrent_models)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   if (fake_gpus.num_objects != 0)
     printf("%ld allocations, streams or events are left\n", fake_gpus.num_objects);
