@@ -4,7 +4,7 @@ generate=$BUILD_DIR/bench/generate_ctc_task
 fail() { echo "FAILED: $*"; exit 1; }
 size=(--words=500 --text-words=60000 --utterances=12)
 
-# --- the same arguments give the same files; another seed gives different ones---------------------------------------------------------------------------
+# --- the same arguments give the same files; another seed gives different ones -------------------------------------------------------
 "$generate" a "${size[@]}" > a.log
 "$generate" b "${size[@]}" > /dev/null
 "$generate" c "${size[@]}" --seed=5 > /dev/null

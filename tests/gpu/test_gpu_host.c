@@ -441,7 +441,7 @@ static void test_wide_frames(void **state) {
   test_free_task(&task);
 }
 
-/* --- streams and reuse --------------------------------------------------------------------- */
+/* --- streams and reuse ------------------------------------------------------------------- */
 
 /* When wf_decode is called, the scores are still being copied to the GPU on the caller's stream,
  * after a long copy. The decoder must wait for them. */

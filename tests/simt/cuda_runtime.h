@@ -341,7 +341,7 @@ static cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, F *,
   return fake_call();
 }
 
-#define WF__PAIR_THREADS 64 /* of compose_pairs.cuh, where 16 blocks take a pair of any size */
+#define WF__PAIR_THREADS 64 /* replaces pair_threads of compose_pairs.cuh: 512 or 1024 */
 
 /* --- what src/cuda/device/ptx.cuh has for real GPUs -------------------------------------- */
 

@@ -265,8 +265,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F 
   }
 }
 
-/* --- arcs to the next
- * tokens------------------------------------------------------------------------- */
+/* --- arcs to the next tokens -------------------------------------------------------------- */
 
 /* Follows the consuming arcs of a warp's tokens of frame `number` to tokens of the next frame in
  * `table`. Tokens within the beam are put into `before`, and the arcs are staged. */

@@ -472,7 +472,7 @@ wf_status wf__rnn_device_costs_there(wf__rnn_device *d, const wf__rnn_request *r
   return WF_OK;
 }
 
-/* --- growing ------------------------------------------------------------------------------ */
+/* --- growing ----------------------------------------------------------------------------- */
 
 void *wf__rnn_device_stream(const wf__rnn_device *d) { return d->stream; }
 
