@@ -1,5 +1,5 @@
-/* binary_lm_checks.h - what a binary language model of arbitrary bytes must stand once it is
- * accepted: queries without NaN or a state out of range, and pruning. */
+/* binary_lm_checks.h - checks of a binary language model that a reader has accepted from arbitrary
+ * bytes. Queries must not give NaN or a state out of range, and pruning must work. */
 #ifndef FUZZ_BINARY_LM_CHECKS_H
 #define FUZZ_BINARY_LM_CHECKS_H
 

@@ -1,6 +1,7 @@
-/* fuzz_arpa.c - the ARPA reader on arbitrary bytes, with its own words and with a given table; what
- * it accepts must answer queries without NaN or a state out of range, back off to smaller states,
- * convert to acceptors in order, and survive pruning. */
+/* fuzz_arpa.c - reads arbitrary bytes as an ARPA file, with the file's own word list and with a
+ * given symbol table. If the reader accepts a model, queries must not give NaN or a state out of
+ * range, every state must back off to one with a smaller number, conversion to an acceptor must
+ * sort the arcs, and pruning must work. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* fuzz_fst_text.c - any bytes as AT&T text, under each of the options; what compiles is printed. */
+/* fuzz_fst_text.c - compiles arbitrary bytes as AT&T text, with each combination of options. An fst
+ * that compiles must be valid, and printing it must succeed. */
 #include <stdint.h>
 #include <stdlib.h>
 

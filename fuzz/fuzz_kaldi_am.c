@@ -1,6 +1,7 @@
-/* fuzz_kaldi_am.c - any bytes as the files of a Kaldi model. The first byte chooses: 't' a tree,
- * 'p' phones.txt, 'b' word_boundary.txt, each beside a sound rest; else a model. What is accepted
- * must give sound HMMs for random windows. */
+/* fuzz_kaldi_am.c - reads arbitrary bytes as one file of a Kaldi acoustic model; the other files
+ * are valid. The first byte chooses the file: 't' the tree, 'p' phones.txt, 'b' word_boundary.txt,
+ * else the model. If the reader accepts them, looking up random context windows must not crash, and
+ * H must be a valid fst. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ static const char g_tree[] =
 static const char g_phones[] = "<eps> 0\nA_B 1\nA_I 2\nA_E 3\nA_S 4\nSIL 5\n#0 6\n#1 7\n";
 static const char g_boundary[] = "A_B begin\nA_I internal\nA_E end\nA_S singleton\nSIL nonword\n";
 
-/* Types of some windows, and H of them. */
+/* Looks up the HMM types of some context windows, then builds H from them. */
 static void check(wf_hmm *hmm) {
   wf_error err;
   wf_fst *h;

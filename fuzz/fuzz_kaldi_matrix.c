@@ -1,4 +1,5 @@
-/* fuzz_kaldi_matrix.c - Kaldi archives and script files. */
+/* fuzz_kaldi_matrix.c - reads arbitrary bytes as a Kaldi archive of matrices and as a script file.
+ */
 #include "io/kaldi_archive.h"
 #include "io/score_spec.h"
 

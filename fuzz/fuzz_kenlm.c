@@ -1,4 +1,4 @@
-/* fuzz_kenlm.c - the reader of KenLM's binary tries on arbitrary bytes. */
+/* fuzz_kenlm.c - reads arbitrary bytes as a KenLM binary trie. */
 #include "binary_lm_checks.h"
 #include "lm/kenlm.h"
 

@@ -1,5 +1,5 @@
-/* fuzz_lattice.c - any bytes as a lattice archive; what is accepted must be a lattice, convert both
- * ways, and be written. */
+/* fuzz_lattice.c - reads arbitrary bytes as an archive of lattices. An accepted lattice must be in
+ * topological order, convert between raw and compact form, and be written as text. */
 #include <stdlib.h>
 
 #include "io/kaldi_archive.h"

@@ -1,7 +1,7 @@
-/* fuzz_lexicon.c - any bytes as a lexicon, and as a list of merges to spell words with; what is
- * accepted must make a sound L. The first byte chooses: bit 7 merges, bits 0-1 the lexicon's
- * format, bit 2 skips unknown tokens, bit 3 takes word(2) for word, bit 4 means a table without a
- * blank. */
+/* fuzz_lexicon.c - reads arbitrary bytes as a lexicon, or as a list of BPE merges to spell words
+ * with. If it is accepted, L must be a valid fst. The first byte holds the options: bits 0-1 the
+ * lexicon's format, bit 2 skip unknown tokens, bit 3 read word(2) as a variant of word, bit 4 the
+ * token table has no blank, bit 7 the input is a list of merges. */
 #include <stdlib.h>
 
 #include "fst/fst.h"

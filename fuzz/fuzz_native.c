@@ -1,5 +1,5 @@
-/* fuzz_native.c - any bytes as a native file: as they are, and with the checksums set right so that
- * the checks behind them are reached. */
+/* fuzz_native.c - reads arbitrary bytes as a native fst file, twice: unchanged, and with correct
+ * checksums, which lets the input reach the checks that follow. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void read_one(const uint8_t *data, size_t size) {
   wf_fst_free(fst);
 }
 
-/* Layout: src/fst/native_file.c. */
+/* The file's layout is described in src/fst/native_file.c. */
 static void set_checksums(uint8_t *data, size_t size) {
   static const uint8_t magic[8] = {0x89, 'W', 'F', 'S', 'T', '\r', '\n', 0x1a};
   memcpy(data, magic, sizeof magic);

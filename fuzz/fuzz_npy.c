@@ -1,4 +1,4 @@
-/* fuzz_npy.c - NumPy arrays. */
+/* fuzz_npy.c - reads arbitrary bytes as a NumPy array file. */
 #include "io/npy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

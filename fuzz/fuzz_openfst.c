@@ -1,5 +1,5 @@
-/* fuzz_openfst.c - any bytes as an fst file. What is accepted must be sound, and must survive being
- * written and read again. */
+/* fuzz_openfst.c - reads arbitrary bytes as an fst file. An accepted fst must be valid, and writing
+ * it must succeed. */
 #include <stdint.h>
 #include <stdlib.h>
 

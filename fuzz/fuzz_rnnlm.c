@@ -1,5 +1,6 @@
-/* fuzz_rnnlm.c - toolkit models from arbitrary bytes: two bytes of length and the vocabulary, then
- * the network. What is accepted must score sentences and step without NaN. */
+/* fuzz_rnnlm.c - reads arbitrary bytes as a recurrent model in faster-rnnlm's format. The input is
+ * the vocabulary's length (2 bytes), the vocabulary, then the network. An accepted model must score
+ * sentences, and take single steps, without NaN. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* fuzz_safetensors.c - recurrent models in safetensors files from arbitrary bytes, with a table of
- * four words; what is accepted must score. */
+/* fuzz_safetensors.c - reads arbitrary bytes as a recurrent model in a safetensors file, with a
+ * symbol table of four words. An accepted model must score a sentence without NaN. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-/* fuzz_sphinx.c - any bytes as a file of a Sphinx model, or as logged senone scores. The first byte
- * chooses: 0 mdef, 1 transition_matrices, 2 noisedict, 3 scores. What is accepted as a model must
- * give sound HMMs for every window of its phones. */
+/* fuzz_sphinx.c - reads arbitrary bytes as one file of a Sphinx acoustic model, or as logged senone
+ * scores. The first byte chooses: 0 mdef, 1 transition_matrices, 2 noisedict, 3 scores. If a model
+ * is accepted, the fsts built from it must be valid. */
 #include <stdlib.h>
 
 #include "graph/hmm.h"
@@ -24,7 +24,7 @@ static void check_fst(wf_fst *fst) {
   wf_fst_free(fst);
 }
 
-/* C of up to 16 phones, H, and both with loops must be made without complaint. */
+/* C over up to 16 phones, H, and H with self-loops must be built without an error. */
 static void check_model(wf_hmm *hmm) {
   wf_tally dropped = {0};
   wf_builder *builder;

@@ -1,9 +1,9 @@
-/* fuzz_sphinx_lm.c - the reader of Sphinx's trie language models on arbitrary bytes. The tables of
- * a real file are hundreds of kilobytes that mean nothing to the layout, so an input is a file
- * without its magic and tables:
- *     u8 order, u32 counts[order], ..., and what follows the tables
- * and the tables are put in here. What is accepted must answer queries without NaN or a state out
- * of range, and survive pruning. */
+/* fuzz_sphinx_lm.c - reads arbitrary bytes as a Sphinx trie language model. The quantization tables
+ * of a real file are hundreds of kilobytes and do not affect the layout, so an input is a file
+ * without the magic number and the tables:
+ *     u8 order, u32 counts[order], ..., then everything that follows the tables
+ * This program inserts the magic number and the tables. If the reader accepts a model, queries must
+ * not give NaN or a state out of range, and pruning must work. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The whole file; its size, or 0 if there is nothing to make one of. */
+/* Builds the whole file in *out. Returns its size, or 0 if the input is too short. */
 static size_t make_file(const uint8_t *data, size_t size, uint8_t **out) {
   static const char magic[] = "Trie Language Model";
   size_t order = size > 0 ? data[0] : 0, head = 1 + 4 * order;
@@ -27,7 +27,7 @@ static size_t make_file(const uint8_t *data, size_t size, uint8_t **out) {
   memcpy(at, data, head);
   at += head;
   for (size_t i = 0; i < tables / 4;
-       i++) { /* -(i mod 65536) in base 1.0001, now and then something odd */
+       i++) { /* -(i mod 65536) in base 1.0001; NaN or a huge value once in 4099 */
     float value = i % 4099 == 4098 ? (i % 2 == 0 ? NAN : 40000.0f) : -(float)(i % 65536);
     memcpy(at + 4 * i, &value, 4);
   }

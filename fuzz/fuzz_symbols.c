@@ -1,5 +1,5 @@
-/* fuzz_symbols.c - any bytes as a symbol table, text and binary; what is accepted must survive its
- * binary form. */
+/* fuzz_symbols.c - reads arbitrary bytes as a symbol table, as text and as binary. An accepted
+ * table must be the same after it was written in binary form and read again. */
 #include <stdint.h>
 #include <stdlib.h>
 

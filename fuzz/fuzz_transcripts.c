@@ -1,4 +1,5 @@
-/* fuzz_transcripts.c - transcripts in every form; the first one read is aligned with the last. */
+/* fuzz_transcripts.c - reads arbitrary bytes as transcripts in each format, then aligns the first
+ * transcript with the last. */
 #include <stdlib.h>
 
 #include "io/transcripts.h"

@@ -1,13 +1,14 @@
-/* fuzz_wlm.c - large language models from arbitrary bytes. What is opened must answer without
- * leaving its arrays, and what verify finds sound without NaN.
+/* fuzz_wlm.c - reads arbitrary bytes as a large language model (.wlm). If a file opens, queries
+ * must stay within its arrays; if it also passes wf_wlm_verify, queries must not give NaN.
  *
- * A model's sections lie 4096 bytes apart, mostly zeros, so the models that inputs start from are
- * built here, once, and an input says what to change:
+ * The sections of a model are aligned to 4096 bytes and mostly zeros. So this program builds four
+ * models once, and an input says how to change one of them. First byte:
  *
- *   0..3    model (none, exact, codebook, difference) | 4: sums are made to fit again | edits of 4
- *           bytes: section (8: header), offset (2), new byte
- *   'A'     the rest is an ARPA file to build from
- *   0x89    all of it is the file */
+ *   0..3    number of the model (packed: none, exact, codebook; 3: a difference), plus 4 if the
+ *           checksums are to be recomputed. Edits of 4 bytes follow: section (8: the header),
+ *           offset (2 bytes), new byte.
+ *   'A'     the rest is an ARPA file to build a model from
+ *   0x89    the whole input is the file */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +34,8 @@ static void put_file(const char *path, const void *data, size_t size) {
   check(fclose(file) == 0);
 }
 
-/* Bigrams of every number of arcs up to WORDS, so that there are small and large states, and a few
- * trigrams. */
+/* Writes an ARPA model. The number of bigrams of a history goes from 0 to WORDS - 1, so that there
+ * are small and large states. There are also a few trigrams. */
 static size_t spell_model(char *text, size_t room, bool small) {
   size_t at = (size_t)snprintf(
       text, room,
@@ -83,7 +84,7 @@ static void make_models(void) {
   remove(g_out);
 }
 
-/* Every word after the first states; returns a sum over the answers. */
+/* Queries every word in the first 100 states. Returns a hash of the answers. */
 static uint64_t query(const wf_wlm *lm, bool sound) {
   uint64_t sum = 0;
   for (uint32_t s = 0; s < lm->view.num_states && s < 100; s++) {
@@ -109,7 +110,7 @@ static void use(wf_wlm *lm, bool must_be_sound) {
   check(sound || !must_be_sound);
   uint64_t sum = query(lm, sound);
   bool table = wf_wlm_make_table(lm, NULL, &err) ==
-               WF_OK; /* what is sound can have one, which answers the same */
+               WF_OK; /* a valid model can have a table, which must give the same answers */
   check(table || !sound);
   check(query(lm, sound) == sum || !sound);
   wf_wlm_info info;

@@ -1,6 +1,6 @@
-/* replay.c - runs a fuzz target over the files of the folders (or the files) named on the command
- * line, and over every prefix-cut and some byte flips of each, so that a plain build tests what a
- * fuzzer found before. */
+/* replay.c - runs a fuzz target on each file, or each file of each folder, named on the command
+ * line. Also runs it on up to 300 prefixes of each file and on 300 copies with one byte changed. So
+ * a build without libFuzzer still tests the inputs that a fuzzer found before. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* rnn_chains.h - decoding tasks whose utterances have a recurrent scorer, alone or in chains with
- * other scorers. */
+/* rnn_chains.h - random decoding tasks whose utterances have a recurrent scorer, alone or in a
+ * chain with other scorers. */
 #ifndef TESTS_RNN_CHAINS_H
 #define TESTS_RNN_CHAINS_H
 
@@ -21,7 +21,8 @@ static inline bool is_close(double a, double b) {
   return a == b || fabs(a - b) <= 1e-4; /* both may be infinite */
 }
 
-/* Checks that words equal those of the CPU, and costs too except for rounding. */
+/* Compares a GPU's result with the CPU's: the words must be equal, the costs equal up to rounding.
+ */
 static inline void check_alike(uint64_t seed, int u, const wf_result *got, const wf_result *want) {
   bool alike = got->status == want->status && got->flags == want->flags &&
                got->num_words == want->num_words && is_close(got->cost, want->cost) &&
@@ -34,7 +35,8 @@ static inline void check_alike(uint64_t seed, int u, const wf_result *got, const
              want->cost, got->message);
 }
 
-/* Utterances, some with only a recurrent scorer, some with chains, shared or not. */
+/* Utterances of which some have the recurrent scorer alone, and some a chain. Several utterances
+ * may share a chain. */
 enum { MOST_CHAINS = 4 };
 typedef struct chain_task {
   models m;

@@ -1,6 +1,7 @@
-/* callers.c - a program that was compiled against other headers than the library's: an older or a
- * newer version's, made by change_header.py (NEWER: the latter). Every structure that may grow is
- * set up, checked for writes beyond its end, and used. */
+/* callers.c - a program that is compiled against headers of an older or newer version than the
+ * library. change_header.py makes these headers; NEWER is defined if they are the newer ones.
+ * Initializes and uses every structure that may grow, and checks that the library does not write
+ * beyond the end of the caller's structure. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static int is_intact(const unsigned char *guard) {
   } guarded;                    \
   memset(&guarded, MARK, sizeof guarded)
 
-/* Options: set up, checked, and, of a newer program, with a field that this library has not. */
+/* Initializes and checks a structure of options. A newer program also sets the field that this
+ * library does not have: the library must refuse it. */
 #define CHECK_TABLE(name)                                                                       \
   static void check_table_##name(void) {                                                        \
     GUARDED(wf_##name##_options);                                                               \
@@ -62,7 +64,7 @@ static int is_intact(const unsigned char *guard) {
 FOR_EACH_TABLE(CHECK_TABLE)
 FOR_EACH_STRUCTURE(CHECK_STRUCTURE)
 
-/* Calls that read options and fill structures. */
+/* Calls that read an options structure or fill an info structure. */
 static void use_fst(void) {
   wf_error err = {WF_OK, ""};
   wf_builder *builder;

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""change_header.py older|newer FROM TO - the headers in folder FROM as an older or a newer version would have them, into folder TO.
+"""change_header.py older|newer FROM TO - rewrites the headers in folder FROM as an older or a newer version would have them. Writes them to folder TO.
 
-  older  without the last option of each list (but for lists of one), and without the last field of each structure that begins with struct_size
-  newer  with one more option, and one more field, called `later`
+  older  removes the last option of each list (unless it is the only one) and the last field of each structure that begins with struct_size
+  newer  adds one option to each list and one field to each such structure; both are called `later`
 
-Also writes TO/structures.h: FOR_EACH_TABLE(X) with X(name) for each list of options that was changed, FOR_EACH_STRUCTURE(X) likewise.
+Also writes TO/structures.h with two X-macros. FOR_EACH_TABLE(X) calls X(name) for each list of options that was changed, FOR_EACH_STRUCTURE(X) for each
+structure that was changed.
 """
 
 import pathlib
@@ -15,7 +16,7 @@ LATER_ROW = 'X(I64, later, 0, 0, 1e9, "", "of a newer version")'
 
 
 def change_rows(rows, kind):
-    """The body of an X-macro: rows apart by line continuations."""
+    """Changes the body of an X-macro, whose rows are separated by line continuations. Returns None if the list must stay as it is."""
     parts = re.split(r"(?=\bX\([A-Z0-9]+,)|(?=\bWF_OPTION_NUM_THREADS\(X\))|(?=\bWF__ENDPOINT_RULE\(X,)", rows)
     if kind == "newer":
         return rows.rstrip() + " \\\n  " + LATER_ROW + "\n"

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# machine.sh - fresh minimal systems to try commands in, for tests/bare/test.sh; to be sourced in the repository's root.
-# Needs root, debootstrap and a Debian mirror. Systems lie in build/bare/. BARE_SUITE and BARE_MIRROR choose another release: BARE_SUITE=jammy
-# BARE_MIRROR=http://archive.ubuntu.com/ubuntu, say.
+# machine.sh - makes fresh minimal Debian systems (chroots) and runs commands in them. Sourced by tests/bare/test.sh in the repository's root.
+# Needs root, debootstrap and a Debian mirror. The systems are in build/bare/. BARE_SUITE and BARE_MIRROR choose another release, for example
+# BARE_SUITE=jammy BARE_MIRROR=http://archive.ubuntu.com/ubuntu.
 bare=$PWD/build/bare
 suite=${BARE_SUITE:-bookworm}
 base=$bare/$suite.base
 certificates=/etc/ssl/certs/ca-certificates.crt
 
-# Why there can be no such system here; nothing if there can.
+# Prints why this machine cannot make such a system. Prints nothing if it can.
 machine_reason() {
-  [ "$(id -u)" = 0 ] || { echo 'only root can make a system to try them in'; return; }
+  [ "$(id -u)" = 0 ] || { echo 'only root can make a chroot'; return; }
   command -v debootstrap >/dev/null || { echo 'debootstrap is not installed'; return; }
-  unshare --mount true 2>/dev/null || { echo 'no mount namespaces here'; return; }
+  unshare --mount true 2>/dev/null || { echo 'mount namespaces are not available'; return; }
   make_base || echo "debootstrap failed: $(tail -1 "$base.log")"
 }
 
-# The system that others are copies of: what debootstrap makes, and the way to mirrors and to PyPI that this machine has.
+# Makes the base system that all others are copied from: debootstrap's output, with this machine's settings for apt mirrors and PyPI.
 make_base() {
   [ ! -d "$base" ] || return 0
   local mirror=${BARE_MIRROR:-} components=main
@@ -32,7 +32,7 @@ make_base() {
   mv "$base.new" "$base"
 }
 
-# A fresh system NAME with the repository's files, as they are here, in /warpfst.
+# Makes a fresh system NAME. Copies the repository's tracked files, with uncommitted changes, to its /warpfst.
 fresh() { # NAME
   rm -rf "${bare:?}/$1"
   cp -a "$base" "$bare/$1"
@@ -41,7 +41,7 @@ fresh() { # NAME
   git ls-files -z | tar --null -T - -c | tar -x -C "$bare/$1/warpfst"
 }
 
-# Runs COMMAND as root in the system's /warpfst. What is mounted goes away with the namespace.
+# Runs COMMAND as root in the system's /warpfst. The mounts disappear with the mount namespace.
 inside() { # NAME COMMAND...
   local root=$bare/$1 settings=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive) name
   shift

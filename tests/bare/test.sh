@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# test.sh [all] - what README.md and docs/how-to/install.md tell a newcomer to type, in fresh minimal Debian systems that have nothing of this machine. Called by `./run test`
-# (build, demo, the Debian package, the block with pip) and `./run test-bare` (all: every block marked `sh`, and the other verbs of ./run that need no GPU).
-# Its last line counts.
+# test.sh [all] - runs the commands of README.md and docs/how-to/install.md in fresh minimal Debian systems, so that nothing installed on this machine helps.
+# `./run test` calls it without an argument: build, demo, the Debian package, the block with pip. `./run test-bare` calls it with `all`, which adds
+# every block marked `sh` and the other verbs of ./run that need no GPU. The last line of output counts passed, failed and skipped tests.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source tests/bare/machine.sh
 passed=0 failed=0
 
-# The block of a page that is marked `sh` and holds a text.
+# Prints the first block of PAGE that is marked `sh` and contains TEXT.
 block() { # PAGE TEXT
   awk -v text="$2" '/^```sh$/ { block = ""; on = 1; next } /^```$/ { if (on && index(block, text)) { printf "%s", block; found = 1; exit } on = 0 } on { block = block $0 "\n" } END { exit !found }' "$1"
 }
 
-# One test: COMMAND succeeds in the system, and its output has a line with TEXT.
+# One test: COMMAND must succeed in the system, and its output must have a line that matches TEXT.
 try() { # SYSTEM TEXT COMMAND...
   local log=$bare/$1.log code=0 text=$2 start=$SECONDS
   inside "$1" "${@:3}" >"$log" 2>&1 </dev/null || code=$?
@@ -63,7 +63,7 @@ test_all() {
 
 reason=$(machine_reason)
 if [ -n "$reason" ]; then
-  printf 'tests in a bare system: skipped, as %s\n0 passed, 0 failed, 1 skipped\n' "$reason"
+  printf 'tests in a bare system: skipped: %s\n0 passed, 0 failed, 1 skipped\n' "$reason"
   exit
 fi
 test_build

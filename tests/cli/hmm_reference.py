@@ -1,6 +1,7 @@
-"""A decoding graph from a Sphinx model by its definition alone: no disambiguation, no determinization, no minimization; self-loops inside H.
+"""Makes L, C and H of a Sphinx model directly from their definition, without disambiguation symbols, determinization or minimization. Self-loops are inside H.
 usage: hmm_reference.py MODEL mdef.txt dictionary words.txt OUT
-MODEL: folder with transition_matrices. words.txt: `word id` lines. Writes OUT/{L,C,H}.txt for fstcompile, numeric labels; costs as PocketSphinx's defaults divided by 6.5."""
+MODEL is a folder with transition_matrices. words.txt has `word id` lines. Writes OUT/{L,C,H}.txt for fstcompile, with numeric labels. Costs are PocketSphinx's
+defaults divided by 6.5."""
 import math
 import struct
 import sys
@@ -64,7 +65,7 @@ with open(out + '/L.txt', 'w') as f:
             f.write('%d %d %d %s %.9f\n' % (state, to, phone_id[base, q], ids[word] if i == 0 else 0, -math.log(WIP) * SCALE if i == 0 else 0))
             state = to
 
-# --- C: state (left base, central phone); the right context comes as input, so that a phone's HMM goes out with the phone behind it
+# --- C: a state is (left base phone, central phone). The olabel is the right context: a phone's HMM is written when the next phone is read.
 hmm_ids, number = {}, {}
 
 

@@ -1,5 +1,5 @@
-"""kaldi_check.py REF JSON...: are words and costs of `warpfst decode --format=json` those of Kaldi's decoder (kaldi_oracle.py), utterance by utterance, and are paths
-missing where Kaldi finds none? Homophones may change places: the cost is the same."""
+"""kaldi_check.py REF JSON...: tests that `warpfst decode --format=json` gives the words and costs of Kaldi's decoder (kaldi_oracle.py) for every utterance, and
+no path where Kaldi finds none. Words may be in another order if the cost is the same, as with homophones."""
 
 import json
 import sys

@@ -1,14 +1,14 @@
-"""Acoustic models, graphs and decodings made by Kaldi's own code (the packages kaldi-hmm-gmm and kaldifst wrap it), to hold ours against.
+"""Reference results made by Kaldi's own code (wrapped by the packages kaldi-hmm-gmm and kaldifst): acoustic models, graphs, decodings.
 
-    kaldi_oracle.py SEED FOLDER     a random model, lang folder and grammar in FOLDER, and what Kaldi makes of them:
+    kaldi_oracle.py SEED FOLDER     writes a random model, lang folder and grammar to FOLDER, and what Kaldi makes from them:
         final.mdl tree           in text; final.bin tree.bin: the same in binary
-        lang/                    phones.txt words.txt L_disambig.fst G.fst phones/...; every third seed has phones by position in the word
-        lexicon.txt              the pronunciations behind L_disambig.fst, without positions
+        lang/                    phones.txt words.txt L_disambig.fst G.fst phones/...; with every third seed, phones depend on the position in the word
+        lexicon.txt              the pronunciations in L_disambig.fst, without positions
         settings                 shell variables: num_phones transition_scale self_loop_scale width central num_ids num_pdfs split
-        columns                  `transition-id pdf` by Kaldi
-        places                   `transition-id phone self-loop? last of its phone?` by Kaldi
-        HCLG.fst                 H o C o L o G with self-loops behind (reorder=true), neither determinized nor minimized
-        HCLG.before.fst          the same with self-loops in front (reorder=false)
+        columns                  Kaldi's `transition-id pdf`
+        places                   Kaldi's `transition-id phone is-self-loop is-last-of-its-phone`
+        HCLG.fst                 H o C o L o G with self-loops after the forward transition (reorder=true), neither determinized nor minimized
+        HCLG.before.fst          the same with self-loops before it (reorder=false)
         scores.ark words.ref     random scores of 5 utterances, a column a pdf; words and costs of Kaldi's decoder on HCLG.fst
         before.ref               the same on HCLG.before.fst
 """
@@ -26,14 +26,15 @@ import numpy as np
 
 
 def random_hmm(rng, split):
-    """States of one entry: [(forward class, self-loop class, [target, ...]), ...]; the last has none. One in eight has a non-emitting state inside."""
+    """States of one topology entry: [(forward pdf class, self-loop pdf class, [target, ...]), ...]. The last state has no transitions. Some entries have a
+    non-emitting state inside."""
     n = rng.randint(1, 3)
     silent = rng.randrange(n) if n > 1 and rng.random() < 0.25 else None
     states, pdf_class = [], 0
     for s in range(n):
         targets = {s + 1} | {t for t in range(s + 1, n + 1) if rng.random() < 0.3}
         if s == 0 and silent is not None and silent > 0:
-            targets.discard(n)  # an HMM must not be passed without a frame
+            targets.discard(n)  # every path through an HMM must consume a frame
         if s == silent:
             targets = {t for t in targets if t < n} or {s + 1}
             states.append((-1, -1, sorted(targets)))
@@ -79,7 +80,7 @@ def ints(values):
 
 
 def random_map(rng, width, central, num_phones, num_classes, next_pdf, depth):
-    """A random event map in binary. Below the questions about the context, every (central phone, pdf class) has a pdf."""
+    """A random event map in binary. Below the questions about the context, every pair of central phone and pdf class has a pdf."""
     if depth > 0:
         key = rng.randrange(width)
         values = sorted(rng.sample(range(num_phones + 1), rng.randint(1, num_phones)))
@@ -112,7 +113,7 @@ def random_tree(rng, width, central, num_phones, num_classes):
 
 
 def with_random_probs(model, rng):
-    """The same transition model, transitions of each transition-state with random probabilities."""
+    """Copies the transition model. In the copy, the transitions of each transition-state have random probabilities."""
     state = list(model.__getstate__())
     log_probs, own = [0.0] * len(state[6]), [0.0] * len(state[7])
     for tstate in range(1, len(state[2]) - 1):
@@ -120,7 +121,7 @@ def with_random_probs(model, rng):
         p = np.random.default_rng(rng.randrange(1 << 30)).dirichlet([1.5] * len(ids)) + 1e-4
         p = np.round(p / p.sum(), 5)
         for i, x in zip(ids, p):
-            log_probs[i] = float(np.float32(f"{np.log(x):.6g}"))  # six digits: what the text form keeps
+            log_probs[i] = float(np.float32(f"{np.log(x):.6g}"))  # six digits, as the text format keeps
         loop = [i for i in ids if model.is_self_loop(i)]
         own[tstate] = float(np.log(np.float32(1) - np.exp(np.float32(log_probs[loop[0]])))) if loop else 0.0
     state[6], state[7] = log_probs, own
@@ -130,11 +131,11 @@ def with_random_probs(model, rng):
 
 
 def model_binary(model, entries, split):
-    """The transition model in binary, piece by piece as Kaldi writes it."""
+    """The transition model in Kaldi's binary format."""
     words = str(model).split()
     kind = "Tuples" if split else "Triples"
     numbers = words[words.index(f"<{kind}>") + 1 : words.index(f"</{kind}>")]
-    tuples = b"".join(i32(int(x)) for x in numbers)  # their number, then they
+    tuples = b"".join(i32(int(x)) for x in numbers)  # their number, then the tuples
     phones = sorted(p for members, _ in entries for p in members)
     entry_of = [-1] * (phones[-1] + 1)
     for e, (members, _) in enumerate(entries):
@@ -176,7 +177,7 @@ def arcs_of(fst):
 
 
 def without(fst, labels):
-    """Input labels `labels` become epsilon."""
+    """Replaces the given input labels by epsilon."""
     finals = {s: float(fst.final(s).value) for s in range(fst.num_states)}
     arcs = [(s, a.nextstate, 0 if a.ilabel in labels else a.ilabel, a.olabel, float(a.weight.value)) for s, a in arcs_of(fst)]
     assert fst.start == 0
@@ -184,7 +185,7 @@ def without(fst, labels):
 
 
 class Phones:
-    """Numbers and names. SIL is 1; with positions, every other phone, and SIL inside words, is four."""
+    """Numbers and names of phones. SIL is 1. With positions, every other phone, and SIL inside words, has four variants (B, E, I, S)."""
 
     endings = "BEIS"  # Kaldi's order
 
@@ -207,8 +208,8 @@ class Phones:
 
 
 def random_lang(rng, phones):
-    """L_disambig as Kaldi's scripts make it (silence is phone 1, optional, probability 0.5), G with back-off arcs, and the pronunciations.
-    Costs of G are such that no two paths cost the same."""
+    """Makes L_disambig as Kaldi's scripts do (optional silence is phone 1, with probability 0.5), G with back-off arcs, and the pronunciations. The costs of G
+    are random, so that no two paths cost the same."""
     num_words = rng.randint(2, 4)
     prons = [(w, [rng.choice(phones.bases) for _ in range(rng.randint(1, 3))]) for w in list(range(1, num_words + 1)) + [1]]
     if prons[-1] == prons[0]:
@@ -230,7 +231,7 @@ def random_lang(rng, phones):
     lexicon = fst_of(arcs, {1: 0.0})
     arcs = [(0, 1, hash0, 0, 0.25), (2, 1, hash0, 0, 0.5)]
     for w in range(1, num_words + 1):
-        target = 2 if w == 1 else rng.choice([1, 2])  # a word leads to one history from everywhere, as in n-gram models: else #0 makes C o L o G hard to determinize
+        target = 2 if w == 1 else rng.choice([1, 2])  # a word leads to the same history from every state, as in n-gram models; otherwise #0 makes C o L o G hard to determinize
         arcs += [(0, target, w, w, rng.uniform(0.1, 3)), (1, target, w, w, rng.uniform(0.1, 3))]
         if rng.random() < 0.5:
             arcs.append((2, target, w, w, rng.uniform(0.1, 3)))
@@ -252,7 +253,7 @@ def kaldi_graph(model, tree, lexicon, grammar, disambig, transition_scale, self_
 
 
 def decode(graph, columns, scores):
-    """(words, cost) of the best path; None if there is none."""
+    """Returns (words, cost) of the best path, or None if there is none."""
     by_id = np.ascontiguousarray(scores[:, columns[1:]])
     decoder = khg.FasterDecoder(graph, khg.FasterDecoderOptions(beam=1e9))
     decoder.decode(khg.DecodableCtc(by_id))
@@ -288,7 +289,7 @@ def make(seed, folder):
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
     width, central = [(1, 0), (2, 1), (3, 1), (2, 0), (3, 0), (3, 2), (4, 1)][seed % 7]
-    split = seed % 2 == 1 and not (width > 1 and central == 0)  # the package cannot enumerate the pdfs of such models
+    split = seed % 2 == 1 and not (width > 1 and central == 0)  # kaldi-hmm-gmm cannot enumerate the pdfs of such models
     phones = Phones(rng, seed % 3 == 0)
     num_phones = phones.number
     members = list(range(1, num_phones + 1))

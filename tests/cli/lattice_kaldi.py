@@ -1,9 +1,9 @@
-"""Reads and writes Kaldi lattice archives by the description of their bytes, and, raw lattices, through Kaldi's own code in kaldifst.
+"""An independent reader and writer of Kaldi lattice archives. Raw lattices also go through Kaldi's own code in kaldifst.
 
-lattice_kaldi.py compare ARK SCP TEXT   the binary archive, read here, is the text archive; SCP points at every lattice; kaldifst reads the raw ones alike
-lattice_kaldi.py generate SEED ARK      writes random lattices of all four types, states in any order, some not reached: raw ones by kaldifst
-lattice_kaldi.py same ARK OTHER         the same keys and, lattice by lattice, the same paths; OTHER is sorted topologically from state 0
-lattice_kaldi.py times FOLDER ARK        words of the aligned lattices lie where the phones of kaldi_oracle.py's FOLDER tell
+lattice_kaldi.py compare ARK SCP TEXT   the binary and the text archive are equal; SCP points at every lattice; kaldifst reads the raw ones
+lattice_kaldi.py generate SEED ARK      writes random lattices of all four types with states in any order, some unreachable; raw ones by kaldifst
+lattice_kaldi.py same ARK OTHER         both have the same keys and each lattice the same paths; OTHER is topologically sorted from state 0
+lattice_kaldi.py times FOLDER ARK       the words of the aligned lattices have the times that follow from the phones in kaldi_oracle.py's FOLDER
 lattice_kaldi.py best TEXT JSON         the best path of each raw lattice has the costs of the decoder's results
 """
 import json
@@ -97,7 +97,7 @@ def weight_of(text, compact):
 
 
 def compare_text(key, lattice, lines):
-    """Walks the states in order: each line must tell the next arc or final weight."""
+    """Goes through the states in order: each line must be the next arc or final weight."""
     at = 0
     labels = 1 if lattice.compact else 2
     for s, arcs in enumerate(lattice.arcs):
@@ -118,7 +118,7 @@ def compare_text(key, lattice, lines):
 
 
 def compare_kaldifst(key, lattice, data):
-    """Kaldi's code reads the lattice and writes the same bytes again, but for the properties it has worked out."""
+    """Kaldi's code reads the lattice and writes the same bytes, except for the property bits, which it computes."""
     import kaldifst
 
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +128,7 @@ def compare_kaldifst(key, lattice, data):
         assert other.start == lattice.start and other.num_states == len(lattice.arcs), key
         other.write(path)
         again = open(path, "rb").read()
-    properties = slice(34, 42)  # behind magic number, two type names, version, flags
+    properties = slice(34, 42)  # after the magic number, two type names, version and flags
     assert again[: properties.start] == data[: properties.start] and again[properties.stop :] == data[properties.stop :], key
 
 
@@ -152,7 +152,7 @@ def best(text, hypotheses):
     lattices = read_text(text)
     assert lattices and set(lattices) == set(results)
     for key, lines in lattices.items():
-        reach, end = {"0": (0, 0, 0)}, []  # cost, graph cost, acoustic cost of the best way to each state, sources in order
+        reach, end = {"0": (0, 0, 0)}, []  # cost, graph cost and acoustic cost of the best path to each state; source states are in topological order
         for line in lines:
             graph, acoustic, _ = weight_of(line[-1] if "," in line[-1] else None, False)
             total, g, a = reach[line[0]]
@@ -167,7 +167,8 @@ def best(text, hypotheses):
 
 
 def word_frames(labels, places, role):
-    """(first, end) of each word: phones as Kaldi splits self-loops-behind alignments, from a phone that begins words to one that ends them."""
+    """(first frame, end frame) of each word. Splits the alignment (reorder=true) into phones as Kaldi does; a word goes from a phone that begins words to one
+    that ends them."""
     phones, ended = [], True
     for i, label in enumerate(labels):
         phone, loop, last = places[label]
@@ -212,7 +213,7 @@ def times(folder, ark):
 def random_lattice(rng, compact):
     lattice = Lattice(compact)
     count = rng.randrange(2, 9)
-    number = rng.sample(range(count + 2), count)  # two states stay alone: not reached
+    number = rng.sample(range(count + 2), count)  # two states are not reachable
     lattice.arcs = [[] for _ in range(count + 2)]
     lattice.final = [None] * (count + 2)
     lattice.start = number[0]

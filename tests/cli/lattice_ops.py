@@ -1,7 +1,8 @@
-"""Small random lattices and all their paths, one by one: what `warpfst lattice` makes of them must follow from the paths alone.
+"""Oracle for `warpfst lattice`: lists all paths of small random lattices, and checks the results of the commands against these paths.
 
-lattice_ops.py generate SEED   raw.txt, words.txt, text (references), small.arpa, large.arpa in the current folder
-lattice_ops.py check BEAM N    pruned.raw, pruned.compact, det, compact, rescored, rescored.half (text archives), nbest.json, oracle.txt, oracle.out, stats.json
+lattice_ops.py generate SEED   writes raw.txt, words.txt, text (references), small.arpa, large.arpa to the current folder
+lattice_ops.py check BEAM N    checks the text archives pruned.raw, pruned.compact, det, compact, rescored, rescored.half, and nbest.json, oracle.txt,
+                               oracle.out, stats.json in the current folder
 """
 import json
 import math
@@ -41,7 +42,7 @@ def read(path, compact):
 
 
 def paths(lattice):
-    """[(words, labels, graph, acoustic, arcs)] from state 0, all."""
+    """All paths from state 0: [(words, labels, graph cost, acoustic cost, numbers of arcs)]."""
     arcs, final = lattice
     found, open_ends = [], [(0, (), (), 0.0, 0.0, ())]
     while open_ends:

@@ -1,7 +1,7 @@
-"""Checks what test_lattice.sh has made of its lattices in the current folder.
+"""Checks the files that test_lattice.sh has written to the current folder.
 
-lattice_results.py results         CTM, JSON lines, n-best, minimum Bayes risk, oracle, statistics fit together and the lattices
-lattice_results.py pictures KEY    SLF files hold the lattices' paths; pages are well-formed, load nothing and show every word; so does Graphviz input
+lattice_results.py results         CTM, JSON lines, n-best, minimum Bayes risk, oracle and statistics agree with each other and with the lattices
+lattice_results.py pictures KEY    SLF files have the lattices' paths; HTML pages are well-formed, load nothing, show every word; Graphviz files have every arc
 """
 import html.parser
 import json
@@ -99,7 +99,7 @@ def results():
 
 
 class Page(html.parser.HTMLParser):
-    """Text inside <text> and <title>, and whatever would load something."""
+    """Collects the text of <text> elements, and tags that would load something."""
 
     def __init__(self):
         super().__init__()
@@ -126,7 +126,7 @@ def check_page(path, num_arcs, words):
     page = Page()
     page.feed(text)
     assert not page.loads, page.loads
-    assert re.findall(r"https?:", text) == ["http:"] and "url(" not in text and "@import" not in text  # the name space alone
+    assert re.findall(r"https?:", text) == ["http:"] and "url(" not in text and "@import" not in text  # only the XML namespace
     assert page.paths == num_arcs, (page.paths, num_arcs)
     shown = sorted(t for t in page.texts if not re.fullmatch(r"[0-9.e+]+ s", t))
     assert shown == sorted(words), (shown, words)

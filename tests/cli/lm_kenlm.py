@@ -2,8 +2,8 @@
 
 lm_kenlm.py generate SEED LM TEXT    writes a random 5-gram model that KenLM reads, and a text to score with it
 lm_kenlm.py compare WARPFST LM TEXT  exits with 1 at the first difference
-lm_kenlm.py compare-pruned ...       the same, but for orders: where `b c` was pruned and `a b c` was not, KenLM adds `b c` to its tables, with the
-                                     probability that back-off gives it, and counts it as an n-gram of the model
+lm_kenlm.py compare-pruned ...       the same, except that KenLM's n-gram order may be higher: if `b c` was pruned but `a b c` was not, KenLM adds `b c` to
+                                     its tables with the backed-off probability, and counts it as an n-gram of the model
 """
 import collections
 import json
@@ -33,7 +33,7 @@ def generate(seed, lm_path, text_path):
             for i in range(len(sentence) - n + 1):
                 gram = tuple(sentence[i : i + n])
                 grams[n][gram] = grams[n].get(gram, 0) + 1
-    for n in range(order, 1, -1):  # prune, but nothing that a longer n-gram starts or ends with
+    for n in range(order, 1, -1):  # prune n-grams, except prefixes and suffixes of longer ones
         needed = set()
         if n < order:
             for gram in grams[n + 1]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `warpfst rnnlm rescore` must print, put together from `rnnlm score --per-word` and `lm query --json` of each hypothesis.
-    rnnlm_rescore.py WARPFST RNNLM ARPA SMALL UNKNOWN        makes nbest.txt and checks a dozen option sets"""
+"""Checks `warpfst rnnlm rescore`: computes the expected output from `rnnlm score --per-word` and `lm query --json` of each hypothesis.
+    rnnlm_rescore.py WARPFST RNNLM ARPA SMALL UNKNOWN        writes nbest.txt and checks 24 sets of options"""
 import itertools
 import json
 import math
@@ -16,7 +16,7 @@ def run(*command, text=""):
 
 
 def per_word(warpfst, rnnlm, sentences):
-    """Natural-log costs of each word and the end, of sentences of known words."""
+    """Costs (negative natural logarithms) of each word and of the sentence end. All words must be known."""
     out, costs = [], []
     for line in run(warpfst, "rnnlm", "score", rnnlm, "--per-word", text="\n".join(" ".join(s) for s in sentences) + "\n").splitlines():
         if line.startswith("w "):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Random LSTM and GRU language models in the layout of PyTorch's state_dict, as safetensors files, and what they score: equations of torch.nn.LSTM, GRU,
-Embedding and Linear in numpy, float64.
-    rnnlm_torch.py make              one of each kind, number type and variant: NAME.safetensors, NAME.words, NAME.text, NAME.expected; prints their names
-    rnnlm_torch.py compare NAME...   NAME.out against NAME.expected"""
+"""Writes random LSTM and GRU language models as safetensors files in the layout of PyTorch's state_dict, with the scores that they must give. The scores come
+from the equations of torch.nn.LSTM, GRU, Embedding and Linear in numpy, in float64.
+    rnnlm_torch.py make              writes NAME.safetensors, NAME.words, NAME.text, NAME.expected for each kind, number type and variant; prints the names
+    rnnlm_torch.py compare NAME...   compares NAME.out with NAME.expected"""
 import json
 import struct
 import sys
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def half(x, dtype):
-    """The values as the file can hold them, and their bytes."""
+    """Rounds x to dtype. Returns the rounded values and their bytes."""
     if dtype == "BF16":
         bits = (x.astype("<f4").view("<u4") >> 16).astype("<u2")
         return (bits.astype("<u4") << 16).view("<f4").astype(np.float64), bits.tobytes()

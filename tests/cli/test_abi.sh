@@ -1,4 +1,5 @@
-# Programs compiled against older and newer headers run with this library: no write beyond the end of their structures, the fields that both know agree.
+# Programs compiled against older and newer headers run with this library. It does not write beyond the end of their structures, and the fields that both know
+# work.
 # shellcheck shell=bash
 sanitizer=()
 if grep -q '^WARPFST_SANITIZE:[A-Z]*=.' "$BUILD_DIR/CMakeCache.txt"; then

@@ -1,4 +1,5 @@
-# The library's binary interface is that of the last release of this major.minor version, or has more (libabigail). Needs debug information in the library.
+# The library's ABI is compatible with the recorded release of the same major.minor version (checked with libabigail). Needs debug information in the
+# library.
 # shellcheck shell=bash
 source "$SOURCE_DIR/tools/abi.sh"
 command -v abidiff abidw >/dev/null || { echo 'skipped: no abigail-tools'; exit 77; }
@@ -10,7 +11,7 @@ recorded=$SOURCE_DIR/tests/abi/warpfst-$version.abi.xz
 xz -dc "$recorded" >release.abi
 dump_abi "$WARPFST_LIB" "$SOURCE_DIR/include" >now.abi
 
-# Structures that begin with their size may grow at the end (tests/abi/callers.c).
+# Structures that begin with struct_size may get new fields at the end (tests/abi/callers.c).
 cat >grows.abignore <<'END'
 [suppress_type]
   name_regexp = ^wf_.*_(options|info|stats|parts)$
@@ -19,9 +20,9 @@ END
 compare() { abidiff --suppressions grows.abignore --no-added-syms release.abi "$1" >changes.txt; }
 compare now.abi || { cat changes.txt; exit 1; }
 
-# The comparison sees a function that is gone, and a field that has moved.
+# The comparison detects a removed function and a field at another offset.
 sed "s/'wf_decode'/'wf_decode_gone'/g; s/wf_decode@/wf_decode_gone@/g" now.abi >gone.abi
-! compare gone.abi || { echo 'a missing function goes unseen'; exit 1; }
+! compare gone.abi || { echo 'a removed function is not detected'; exit 1; }
 python3 - <<'END'
 import pathlib, re
 text = pathlib.Path("now.abi").read_text()
@@ -31,4 +32,4 @@ moved = re.sub(r"layout-offset-in-bits='(\d+)'", lambda m: f"layout-offset-in-bi
 assert moved != text[begin:end]
 pathlib.Path("moved.abi").write_text(text[:begin] + moved + text[end:])
 END
-! compare moved.abi || { echo 'a field that has moved goes unseen'; exit 1; }
+! compare moved.abi || { echo 'a moved field is not detected'; exit 1; }

@@ -1,10 +1,10 @@
-# The generated CTC task and `bench/decode.py`, at a size of 500 words: the files are what they claim to be, and the figures are of the results.
+# The generated CTC task and `bench/decode.py`, with 500 words: the files have the documented properties, and the figures follow from the results.
 # shellcheck shell=bash
 generate=$BUILD_DIR/bench/generate_ctc_task
 fail() { echo "FAILED: $*"; exit 1; }
 size=(--words=500 --text-words=60000 --utterances=12)
 
-# --- same arguments, same files; another seed, others -------------------------------------------------------------------------------
+# --- the same arguments give the same files; another seed gives different ones -------------------------------------------------------
 "$generate" a "${size[@]}" > a.log
 "$generate" b "${size[@]}" > /dev/null
 "$generate" c "${size[@]}" --seed=5 > /dev/null
@@ -16,7 +16,7 @@ for bad in --words=3 --tokens=x --unknown=1 --utterances=; do
   [ $code = 2 ] || fail "$bad: exit code $code"
 done
 
-# --- the lexicon: 500 words, all spelled differently; the LM: probabilities after a history sum to one ------------------------------------
+# --- lexicon: 500 words, all spelled differently; LM: the probabilities after each history sum to one -------------------------------------
 [ "$(cut -d' ' -f2- a/lexicon.txt | sort -u | wc -l)" = 500 ] || fail "spellings are not unique"
 python3 - a/lm.arpa <<'E2'
 import math, sys
@@ -49,11 +49,11 @@ for kind in peaky flat; do
   "$WARPFST" matrix copy a/$kind.ark --format=text -o - | awk -v kind=$kind '
     NF >= 128 {sum = 0; for (i = 1; i <= 128; i++) sum += exp($i); if (sum < 0.999 || sum > 1.001) exit 1; n++; blank += $1 > log(0.99)}
     END {share = blank / n; print kind, n, share; if (n < 1000 || (kind == "peaky" ? share < 0.45 || share > 0.65 : share > 0.05)) exit 1}' \
-    || fail "$kind scores are not as they should be"
+    || fail "$kind scores: wrong sums or share of blanks"
 done
 [ "$("$WARPFST" matrix info a/peaky.ark 2> /dev/null | awk '{print $1}' | sort | tr '\n' ' ')" = "$(cut -d' ' -f1 a/ref | sort | tr '\n' ' ')" ] || fail "keys of scores and references differ"
 
-# --- decode.py: results equal in every run, WER of the same kind as `warpfst decode` counts it, and a saved file says the same again -------------
+# --- decode.py: all runs give equal results, the WER is that of `warpfst decode`, and a saved file gives the same table again --------------------
 python3 "$SOURCE_DIR/bench/decode.py" --size=tiny --seconds=0.01 --part=peaky,flat --programs="$BUILD_DIR" --work="$PWD/work" --save=rows.jsonl > table.txt 2> log.txt || fail "decode.py: $(cat table.txt log.txt)"
 grep -q 'equal bit for bit' table.txt || fail "no comparison in $(cat table.txt)"
 "$WARPFST" decode work/ctc_task_tiny/TLG.wfst work/ctc_task_tiny/peaky.ark --beam=17 --max-active=10000 --ref=work/ctc_task_tiny/ref --summary=summary.json -o /dev/null 2> /dev/null
@@ -70,21 +70,21 @@ for r in rows:
 E2
 python3 "$SOURCE_DIR/bench/decode.py" --load=rows.jsonl | tail -n +2 > again.txt
 diff <(tail -n +2 table.txt) again.txt
-# One result that differs, or a run that failed, is an error.
+# A result that differs, or a failed run, is an error.
 sed '2s/"digest": "./"digest": "x/' rows.jsonl > broken.jsonl
 code=0
 python3 "$SOURCE_DIR/bench/decode.py" --load=broken.jsonl > broken.txt || code=$?
-[ $code = 1 ] && grep -q 'different results' broken.txt || fail "a different result passes: $(cat broken.txt)"
+[ $code = 1 ] && grep -q 'different results' broken.txt || fail "no error for a different result: $(cat broken.txt)"
 code=0
 "$BUILD_DIR/bench/bench_decode" work/ctc_task_tiny/TLG.wfst work/ctc_task_tiny/peaky.ark beam=-1 2> /dev/null || code=$?
-[ $code = 2 ] || fail "bench_decode takes a beam of -1"
-# A run that cannot be made (there is no GPU 99) is reported, and the next one goes on.
+[ $code = 2 ] || fail "bench_decode accepts a beam of -1"
+# A run that is impossible (there is no GPU 99) is reported, and the next run still happens.
 code=0
 "$BUILD_DIR/bench/bench_decode" work/ctc_task_tiny/TLG.wfst work/ctc_task_tiny/peaky.ark --check=1 device=cuda:99,utterances=1 utterances=1,batch=1,seconds=0 > two.txt || code=$?
 [ $code = 1 ] && [ "$(wc -l < two.txt)" = 2 ] && head -1 two.txt | grep '^{"error": "device=cuda:99' > /dev/null && tail -1 two.txt | grep '"rtfx"' > /dev/null || fail "$(cat two.txt)"
 
-# --- lattice.py --device: from a saved file, of runs on the CPU that say that they were on a GPU ------------------------------------------------
-# (Long ones, as the system counts a process's pages to within some hundred of them.)
+# --- lattice.py --device: from a saved file of runs on the CPU, edited to look like runs on a GPU -----------------------------------------------
+# (Long utterances, because the kernel's count of a process's pages is only accurate to some hundred pages.)
 "$BUILD_DIR/bench/bench_decode" work/ctc_task_tiny/TLG.wfst work/ctc_task_tiny/peaky.ark --check=2 utterances=2,seconds=0,beam=11 utterances=2,seconds=0,beam=11,lattice_beam=6 \
   utterances=2,seconds=0,beam=11,lattice_beam=6,determinize=1 frames=10000,beam=11 frames=10000,beam=11,lattice_beam=6 > lattice.jsonl
 sed 's/^{/{"task": "tiny", /; p; s/"device": "cpu", "gpu": ""/"device": "cuda", "gpu": "none"/' lattice.jsonl > rows.jsonl
@@ -99,4 +99,4 @@ E2
 sed '4s/"digest": "./"digest": "x/' rows.jsonl > broken.jsonl
 code=0
 python3 "$SOURCE_DIR/bench/lattice.py" --device=cuda --load=broken.jsonl > broken.txt || code=$?
-[ $code = 1 ] && grep -q 'not the results of the CPU' broken.txt || fail "a different lattice passes: $(cat broken.txt)"
+[ $code = 1 ] && grep -q 'not the results of the CPU' broken.txt || fail "no error for a different lattice: $(cat broken.txt)"

@@ -1,8 +1,8 @@
-# The flags of the programs under bench/: each runs on a small input for a moment, and its flags do what they say.
+# The flags of the programs in bench/: each program runs briefly on a small input, and its flags have their documented effect.
 # shellcheck shell=bash
 bench=$BUILD_DIR/bench ctc=$SOURCE_DIR/examples/ctc
 fail() { echo "FAILED: $*" >&2; exit 1; }
-field() { # NAME, of a line of JSON
+field() { # NAME: prints that field of a line of JSON
   python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"
 }
 expect() { # NAME VALUE PROGRAM ARGUMENTS...
@@ -23,7 +23,7 @@ count=$(find scores -name '*.npy' | wc -l)
 frames=$("$WARPFST" matrix info scores 2>/dev/null | awk '{sum += $2} END {print sum}')
 [ "$count" -gt 2 ] && [ "$frames" -gt 100 ] || fail "$count utterances, $frames frames"
 
-# --- help: every flag with its default; what is wrong is refused ---------------------------------------------------------------------------------
+# --- help shows every flag with its default; wrong flags are errors ------------------------------------------------------------------------------
 for program in latops lattice compose lm fstops stream; do
   "$bench/bench_$program" --help >help.txt || fail "bench_$program --help"
   head -1 help.txt | grep -q "^bench_$program [A-Z]*" || fail "$(cat help.txt)"

@@ -1,12 +1,12 @@
-# The script of `warpfst completion bash` completes commands, parts of commands, flags and their values. 'complete' is asked as the shell asks it.
+# The script of `warpfst completion bash` completes commands, subcommands, flags and their values. The test calls its function the way bash does.
 # shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 "$WARPFST" completion bash > script.bash
 bash -n script.bash
-set +eu # it runs in the user's shell, which may be anything
+set +eu # the script must work in a user's shell, which does not set these options
 source script.bash
 complete -p warpfst | grep _warpfst > /dev/null || fail "not registered"
-ask() { # WORDS...: the last is the one under the cursor
+ask() { # WORDS...: the cursor is at the last one
   COMP_WORDS=("$WARPFST" "$@") COMP_CWORD=$#
   _warpfst
 }
@@ -31,7 +31,7 @@ ask ''
 [ "${#COMPREPLY[@]}" -gt 20 ] || fail "commands: ${COMPREPLY[*]}"
 commands=("${COMPREPLY[@]}")
 flags=0
-for command in "${commands[@]}"; do # every command answers, and every flag of its help is offered
+for command in "${commands[@]}"; do # every flag in the help of every command is offered
   case $command in help | version) continue ;; esac
   "$WARPFST" "$command" --help > help.txt || fail "$command --help"
   parts=$(sed -nE "s/^  $command ([a-z]+) .*/\1/p" help.txt)
@@ -44,5 +44,5 @@ for command in "${commands[@]}"; do # every command answers, and every flag of i
   done
 done
 [ "$flags" -gt 60 ] || fail "only $flags flags seen"
-"$WARPFST" completion fish > out.txt 2>&1 && fail "an unknown shell passes"
+"$WARPFST" completion fish > out.txt 2>&1 && fail "no error for an unknown shell"
 exit 0

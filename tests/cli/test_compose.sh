@@ -1,4 +1,4 @@
-# warpfst compose: several inputs, orders, limits, threads, what it reports.
+# warpfst compose: several inputs, orders of states, limits, threads, the report of --stats.
 # shellcheck shell=bash
 set -euo pipefail
 
@@ -12,7 +12,7 @@ fstarcsort --sort_type=ilabel c.fst cs.fst
 fstcompose as.fst bs.fst > ab.fst
 fstarcsort --sort_type=olabel ab.fst | fstcompose - cs.fst > abc.fst
 
-# The third name is the output, or an input where the output is named.
+# The last name is the output, unless -o names the output.
 "$WARPFST" compose a.fst b.fst ours.fst
 fstequal ours.fst ab.fst
 "$WARPFST" compose a.fst b.fst c.fst -o ours.fst
@@ -21,7 +21,7 @@ fstequal ours.fst abc.fst
 cmp ours.fst positional.fst
 "$WARPFST" compose a.fst b.fst | fstequal - ab.fst
 
-# Canonical order: same paths, any number of threads.
+# Canonical order: the same paths, and the same bytes for any number of threads.
 "$WARPFST" compose a.fst b.fst c.fst --order=canonical -o one.fst
 "$WARPFST" compose a.fst b.fst c.fst --order=canonical --num-threads=2 -o two.fst
 cmp one.fst two.fst

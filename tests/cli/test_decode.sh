@@ -1,4 +1,5 @@
-# warpfst decode, end to end on real scores: expected words and costs, every form of input and output, any split of the work.
+# warpfst decode, end to end on real scores: expected words and costs, every format of input and output, and the same results for any number of threads
+# and any batch size.
 # shellcheck shell=bash
 python=$SOURCE_DIR/build/venv/bin/python
 examples=$SOURCE_DIR/examples
@@ -6,7 +7,7 @@ test -x "$python" || { echo "no $python: ./run test makes it from tests/python-r
 fail() { echo "FAILED: $*"; exit 1; }
 decode() { "$WARPFST" decode "$@"; }
 
-# --- hybrid HMM graphs: words, and costs within 0.01, of a plain Viterbi search with a wide beam -------------------------------
+# --- hybrid HMM graphs: the words, and the costs within 0.01, of an exact Viterbi search ---------------------------------------
 cat > hybrid.py <<'E2'
 import json, re, sys
 want = {}
@@ -31,11 +32,11 @@ for task in "coffee 8" "digits 6"; do
   "$python" hybrid.py "$examples/hybrid/$1/expected" $1.json $2
   grep -q "^$2 utterances (0 narrowed), " $1.log || fail "summary of $1: $(cat $1.log)"
 done
-# A beam of 40 finds the same paths as one without end.
+# A beam of 40 finds the same paths as one of 1000.
 hybrid coffee narrow.json --beam=40
 cmp coffee.json narrow.json
 
-# The best path by OpenFst: scores as a chain of frames, composed with the graph; nothing of the decoder is used.
+# OpenFst finds the best path independently of the decoder: it composes a chain of the frames' scores with the graph.
 "$python" -c "
 import numpy as np
 m = np.load('$examples/hybrid/digits/theo_022.npy').astype('f8') * 0.10239488 * 0.1538
@@ -54,7 +55,7 @@ assert abs(o['cost'] - cost) < 1e-3, (o['cost'], cost)"
 fstproject --project_type=output best.fst | fstrmepsilon | fstprint --osymbols="$examples/hybrid/digits/words.txt" | awk 'NF >= 4 {print $4}' | paste -sd ' ' > best.txt
 grep -qx "three eight seven five" best.txt || fail "OpenFst's best path: $(cat best.txt)"
 
-# Its lattice by OpenFst: all paths of the composition within the beam, as many states and arcs as ours.
+# OpenFst also makes the lattice: all paths of the composition within the beam. Ours must have as many states and arcs.
 mkdir one && cp "$examples/hybrid/digits/theo_022.npy" one/
 fstcompose chain.fst digits.sorted.fst | fstconnect > all_paths.fst
 for beam in 2 8 12; do
@@ -73,7 +74,7 @@ ctc=$examples/ctc
   --words-out=words.txt -o TLG.wfst
 flags=(--acoustic-scale=0.7 --max-active=7000 --frame-shift=0.04)
 decode TLG.wfst "$ctc/logp_phone" "${flags[@]}" --ref="$ctc/text" -o all.txt --summary=all.json 2> all.log
-# Pinned: 390 errors in 1,040 words. A change of a single word in any utterance shows here and has to be explained.
+# Exactly 390 errors in 1,040 words. If a change to the code changes even one word of an utterance, this test fails, and the change must be explained.
 grep -qx "WER 37.50% (390 of 1040 words)" all.log || fail "$(cat all.log)"
 cmp all.txt "$SOURCE_DIR/tests/data/decode/ctc_phone_compact.txt" || fail "words of the 200 utterances changed"
 "$python" -c "
@@ -87,7 +88,7 @@ cut -d ' ' -f 1 all.txt > keys
 awk 'NR == FNR {keys[$1]; next} $1 in keys' keys "$ctc/text" > ref.txt
 "$WARPFST" score ref.txt all.txt | grep -xF '%WER 37.50 [ 390 / 1040, 38 ins, 47 del, 305 sub ]' > /dev/null || fail "score"
 
-# From here on 40 utterances, so that this is quick under sanitizers.
+# From here on only 40 utterances, so that the test is fast under sanitizers.
 mkdir npy few
 head -120 keys | awk 'NR % 3 == 0' > some
 while read -r key; do cp "$ctc/logp_phone/$key.npy" npy/; done < some
@@ -96,7 +97,7 @@ awk 'NR == FNR {keys[$1]; next} $1 in keys' some all.txt > want.txt
 "$python" -c "
 import json
 assert [' '.join([o['key'], o['text']]).rstrip() for o in map(json.loads, open('want.json'))] == [l.rstrip() for l in open('want.txt')]"
-same() { # NAME ARGUMENTS...: decodes to the same JSON, byte for byte
+same() { # NAME ARGUMENTS...: decoding gives the same JSON, byte for byte
   decode "${@:2}" "${flags[@]}" --format=json -o have.json 2> log || fail "$1: $(cat log)"
   cmp want.json have.json || fail "$1 changes the result"
 }
@@ -104,7 +105,7 @@ same() { # NAME ARGUMENTS...: decodes to the same JSON, byte for byte
 # any number of threads, any batches, any order
 for threads in 1 2 5; do same "--num-threads=$threads" TLG.wfst npy --num-threads=$threads; done
 for batch in 1 7; do same "--batch=$batch" TLG.wfst npy --batch=$batch; done
-# lattices: the same words and costs, and the same lattices however they come about
+# with lattices: the same words and costs, and the same lattices for all numbers of threads, batch sizes and pruning intervals
 for flags_of_lattice in "--num-threads=1" "--num-threads=3 --batch=7" "--lattice-prune-interval=1" "--lattice-prune-interval=1000000"; do
   same "a lattice, $flags_of_lattice" TLG.wfst npy --lattice-beam=6 --summary=lattice.json $flags_of_lattice
   "$python" -c "
@@ -123,7 +124,7 @@ decode TLG.wfst shuffled.scp "${flags[@]}" --format=json -o shuffled.json 2> /de
 sort shuffled.json | cmp - <(sort want.json) || fail "order changes the result"
 cut -d '"' -f 4 shuffled.json | cmp - <(cut -d ' ' -f 1 shuffled.scp) || fail "results are not in the order of the input"
 
-# any form of the graph; OpenFst's files do not hold how words are made of tokens
+# every format of the graph; OpenFst's formats do not store the spelling of words in tokens, so that must be given
 spelled=(--tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt")
 for format in vector const native; do
   "$WARPFST" convert TLG.wfst --format=$format -o TLG.$format
@@ -135,7 +136,7 @@ same "gzipped graph" TLG.native.gz npy
 same "gzipped OpenFst graph" TLG.gz npy "${spelled[@]}"
 same "graph from standard input" - npy "${spelled[@]}" < TLG.vector
 
-# any form of the scores
+# every format of the scores
 "$WARPFST" matrix copy npy -o float.ark --scp=float.scp 2> /dev/null
 "$WARPFST" matrix copy npy -o text.ark --format=text 2> /dev/null
 "$python" -c "
@@ -159,7 +160,7 @@ order = list(range(40)); random.Random(1).shuffle(order)
 kaldiio.save_ark('mixed.ark', {k: np.load('npy/%s.npy' % k).astype('f4')[:, order] for k in open('some').read().split()})
 open('columns', 'w').writelines('%d %d\n' % (column + 1, place) for place, column in enumerate(order))"
 same "a table of columns" TLG.wfst mixed.ark --columns=columns
-# several labels for one column, as Kaldi's transition-ids: label 2l - 1 or 2l, by the parity of the state, for label l
+# several labels for one column, like Kaldi's transition-ids: label l becomes 2l or 2l - 1, depending on whether the state's number is even
 "$WARPFST" print TLG.wfst --numeric --keep-state-numbering | awk -v OFS='\t' 'NF > 3 && $3 > 0 {$3 = 2 * $3 - $1 % 2} {print}' > doubled.txt
 "$WARPFST" compile doubled.txt --keep-state-numbering -o doubled.wfst
 awk 'BEGIN {for (label = 1; label <= 80; label++) print label, int((label - 1) / 2)}' > halved
@@ -167,14 +168,14 @@ decode doubled.wfst npy --columns=halved --words=words.txt "${flags[@]}" --forma
 "$python" -c "
 import json
 want, have = ([json.loads(line) for line in open(name)] for name in ('want.json', 'have.json'))
-said = lambda o: {k: v for k, v in o.items() if k not in ('words', 'flags')} # of labels that no lexicon knows, times are estimates
+said = lambda o: {k: v for k, v in o.items() if k not in ('words', 'flags')} # no lexicon knows the new labels, so word times are estimates
 assert all('times_estimated' in o['flags'] for o in have if o['text'])
 assert [said(o) for o in have] == [said(o) for o in want]" || fail "labels that share columns change the result"
 
-# --- forms of the results agree ---------------------------------------------------------------------------------------------------
+# --- all output formats agree -----------------------------------------------------------------------------------------------------
 for format in text plain ctm trn; do decode TLG.wfst npy "${flags[@]}" --format=$format -o out.$format 2> /dev/null; done
 cmp out.text want.txt
-echo '<eps> 0' > no_words.txt # words that the table lacks appear as numbers
+echo '<eps> 0' > no_words.txt # words that are not in the table appear as numbers
 decode TLG.wfst npy "${flags[@]}" --words=no_words.txt -o numbers.txt 2> /dev/null
 cat > forms.py <<'E2'
 import json
@@ -198,7 +199,7 @@ numbers = [l.split() for l in open('numbers.txt')]
 assert [len(l) for l in numbers] == [len(l) for l in text] and all(w.isdigit() for l in numbers for w in l[1:])
 E2
 "$python" forms.py
-# where times are estimates, --blank ends words before the blanks behind them; words and costs stay. Exact times do not change
+# Where times are estimates, --blank makes words end before the blanks that follow them; words and costs stay the same. Exact times do not change.
 same "exact times with --blank" TLG.wfst npy --blank=0
 decode TLG.vector npy "${flags[@]}" --format=json -o estimated.json 2> /dev/null
 decode TLG.vector npy "${flags[@]}" --format=json --blank=0 -o blank.json 2> /dev/null
@@ -212,12 +213,12 @@ for x, y in zip(a, b):
         assert v['start'] == w['start'] and (w['end'] == v['end'] or w['start'] + 0.039 < w['end'] < v['end']), (v, w)
         shorter += w['end'] < v['end']
 assert shorter > 50, shorter"
-# results on standard output come whole and in order, apart from the summary
+# results on standard output are complete and in order; the summary goes to standard error
 decode TLG.wfst npy "${flags[@]}" --batch=7 > stdout.txt 2> stderr.txt
 cmp stdout.txt want.txt
 test "$(grep -vc '^narrowed:' stderr.txt)" = 1
 decode TLG.wfst npy "${flags[@]}" --batch=7 2>&1 | sed -n 1,40p | cmp - want.txt
-# per utterance the costs of wider beams are never higher
+# a wider beam never gives a higher cost
 for beam in 6 10 40; do decode TLG.wfst npy "${flags[@]}" --beam=$beam --format=json -o beam.$beam 2> /dev/null; done
 "$python" -c "
 import json

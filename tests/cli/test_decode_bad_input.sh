@@ -1,4 +1,4 @@
-# warpfst decode on bad input: each case ends with the exit code and the message that it should, and costs only what it must.
+# warpfst decode on bad input: each case gives the expected exit code and message, and the other utterances are still decoded.
 # shellcheck shell=bash
 python=$SOURCE_DIR/build/venv/bin/python
 test -x "$python" || { echo "no $python: ./run test makes it from tests/python-requirements.txt"; exit 1; }
@@ -49,7 +49,7 @@ all='u0 1 2\nu1 1 2\nu2 1 2\nu3 1 2\nu4 1 2\n'
 expect 0 "^5 utterances (0 narrowed)" g.wfst good.ark && prints "$all"
 expect 0 "^5 utterances" g.wfst good && prints "$all"
 
-# --- scores of a CTC graph that are no log-posteriors: told once, or an error, or nothing ------------------------------------------------
+# --- scores that are not log-posteriors, with a CTC graph: one warning, an error, or nothing, by --check-scores --------------------------
 printf '<eps> 0\n<blk> 1\na 2\n' > tokens.txt
 printf '0 0 <blk> 0\n0 0 a 2\n0\n' > ctc.txt
 "$WARPFST" compile ctc.txt --isymbols=tokens.txt --keep-isymbols -o ctc.wfst
@@ -62,7 +62,7 @@ expect 0 "warning: the scores look like probabilities" ctc.wfst probabilities
 expect 1 "utterance 'u2': the scores look like probabilities" ctc.wfst probabilities --check-scores=error
 expect 0 "^3 utterances" ctc.wfst probabilities --check-scores=off
 ! grep -q warning err.txt || fail "$(cat err.txt)"
-expect 0 "^3 utterances" g.wfst probabilities # hybrid scores are no posteriors
+expect 0 "^3 utterances" g.wfst probabilities # hybrid scores need not be posteriors
 ! grep -q warning err.txt || fail "$(cat err.txt)"
 
 # --- scores ----------------------------------------------------------------------------------------------------------------------
@@ -75,24 +75,24 @@ expect 1 "." g.wfst nan.ark --format=ctm
 [ "$(cut -d ' ' -f 1 out.txt | uniq | paste -sd ' ')" = "u0 u2 u4" ] || fail "$(cat out.txt)"
 expect 1 "." g.wfst nan.ark --format=json
 grep -qxF '{"key": "u1", "error": "score of frame 2, column 1 is NaN"}' out.txt
-# The others decode as if the bad ones were not there.
+# The other utterances decode as if the bad ones were not there.
 expect 0 "." g.wfst good.ark --format=json && cp out.txt good.json
 expect 1 "." g.wfst nan.ark --format=json && grep -v error out.txt | cmp - <(grep -v '"u[13]"' good.json)
-# A failed utterance counts as nothing recognised: 4 of 10 words wrong, as warpfst score has it.
+# A failed utterance counts as empty: 4 of 10 words are wrong, as `warpfst score` also reports.
 printf 'u0 1 2\nu1 1 2\nu2 1 2\nu3 1 2\nu4 1 2\n' > ref.txt
 expect 1 "^WER 40.00% (4 of 10 words)" g.wfst nan.ark --ref=ref.txt
 expect 1 '"failed": 2.*"wer": 40.0000, "words": 10' g.wfst nan.ark --ref=ref.txt --json
 expect 0 "^WER 0.00% (0 of 4 words; 3 utterances without a reference)" g.wfst good.ark --ref=<(head -2 ref.txt)
 expect 1 "utterance 'u1': score of frame 2, column 1 is -1e+30" g.wfst huge.ark && prints 'u0 1 2\nu1\nu2 1 2\nu3 1 2\nu4 1 2\n'
 
-# No frames, one frame, nothing possible: results, shown by flags.
+# No frames, one frame, no possible path: these give results with flags.
 expect 0 "^5 utterances (4 not final, 0 narrowed)" g.wfst special --format=json && cp out.txt special.json
 "$python" -c "
 import json
 o = {x['key']: x for x in map(json.loads, open('special.json'))}
 want = {'u0': ('1 2', 3, ['times_estimated']), 'u1': ('', 0, ['not_final']), 'u2': ('1', 1, ['not_final', 'times_estimated']), 'u3': ('', 4, ['not_final', 'died']), 'u4': ('', 7, ['not_final', 'died'])}
 assert {k: (x['text'], x['frames'], x['flags']) for k, x in o.items()} == want, o"
-# A graph whose start is final takes an utterance of no frames.
+# A graph whose start state is final accepts an utterance without frames.
 printf '0 0.25\n0 0 1 1\n' | "$WARPFST" compile - -o loop.wfst
 "$python" -c "
 import numpy as np
@@ -100,7 +100,7 @@ np.save('none.npy', np.zeros((0, 2), 'f4'))"
 expect 0 "^1 utterances" loop.wfst none.npy --format=json
 grep -qF '"text": "", "words": [], "cost": 0.25, "graph_cost": 0.25, "acoustic_cost": 0, "frames": 0, "flags": []}' out.txt || fail "$(cat out.txt)"
 
-# Labels beyond the columns: each utterance says so; another one in the batch that is wide enough goes on.
+# The scores have too few columns for the graph's labels: an error of that utterance. Others of the batch with enough columns are decoded.
 printf '0 1 3 1\n1 1 3 0\n1\n' | "$WARPFST" compile - -o wide.wfst
 "$python" -c "
 import kaldiio, numpy as np
@@ -108,7 +108,7 @@ kaldiio.save_ark('mixed.ark', {'thin': np.zeros((3, 2), 'f4'), 'wide': np.zeros(
 expect 1 "utterance 'thin': scores have 2 columns, the graph reads column 2 (input labels up to 3)" wide.wfst mixed.ark && prints 'thin\nwide 1\n'
 expect 1 "^0 utterances (5 more failed, 0 narrowed), 0.000 h in 0.00 s: RTFx 0.0, 0 frames/s, 0 tokens" wide.wfst good.ark && prints 'u0\nu1\nu2\nu3\nu4\n'
 
-# Archives cut short: what came before is decoded, the loss is reported, later sources go on.
+# Truncated archives: the utterances before the cut are decoded, the loss is reported, later sources are still read.
 size=$(stat -c %s good.ark)
 head -c $((size - 60)) good.ark > cut.ark
 expect 3 "utterance 'u4': cut.ark: byte [0-9]*: file ends early.*the rest of that archive is lost" g.wfst cut.ark && prints 'u0 1 2\nu1 1 2\nu2 1 2\nu3 1 2\nu4\n'
@@ -117,7 +117,7 @@ expect 3 "standard input: byte [0-9]*: file ends early" g.wfst - < cut.ark
 gzip -c good.ark > good.ark.gz
 head -c 150 good.ark.gz > cut.ark.gz
 expect 3 "gzip stream ends early" g.wfst cut.ark.gz
-for at in $(seq 1 7 $((size - 1))); do # wherever it is cut
+for at in $(seq 1 7 $((size - 1))); do # cut after every 7th byte
   head -c $at good.ark > cut.ark
   code=0
   "$WARPFST" decode g.wfst cut.ark > out.txt 2> err.txt || code=$?
@@ -127,7 +127,7 @@ for at in $(seq 1 7 $((size - 1))); do # wherever it is cut
   [ $code = 3 ] || { [ $code = 0 ] && [ $(((at - whole * 18 - 4 * whole * (whole + 5)))) = 0 ]; } || fail "cut at $at: exit code $code"
 done
 
-# Files of a folder: the bad one is reported, the others go on.
+# Files of a folder: bad files are reported, the others are decoded.
 cp -r good folder
 echo garbage > folder/u1.npy
 "$python" - <<'E2'
@@ -171,7 +171,7 @@ for format in native vector const; do
     expect 3 "cut.$format" cut.$format good.ark && prints ''
   done
 done
-# Native files carry checksums: any changed byte is noticed. OpenFst's have none: a graph or an error, never a crash.
+# Native files have checksums, so any changed byte is detected. OpenFst's files have none: a changed byte gives a graph or an error, never a crash.
 cat > flip.py <<'E2'
 import sys
 data = bytearray(open(sys.argv[1], 'rb').read()); at = int(sys.argv[2]) % len(data)
@@ -194,13 +194,13 @@ expect 3 "nothing.wfst: cannot open" nothing.wfst good.ark
 expect 3 "empty.wfst: decoding graph: the fst is empty" empty.wfst good.ark
 printf '0 0 0 0 -1\n0 1 1 1\n1\n' | "$WARPFST" compile - -o cycle.wfst
 expect 3 "cycle.wfst: decoding graph: a cycle of epsilon arcs through state 0 has negative cost" cycle.wfst good.ark
-printf '0 0 0 0 0\n0 1 1 1\n1 1 1 0\n1 1 0 0 0\n1\n' | "$WARPFST" compile - -o zero.wfst # a cycle of cost 0 is fine
+printf '0 0 0 0 0\n0 1 1 1\n1 1 1 0\n1 1 0 0 0\n1\n' | "$WARPFST" compile - -o zero.wfst # a cycle of cost 0 is allowed
 expect 0 "^5 utterances" zero.wfst good.ark && prints 'u0 1\nu1 1\nu2 1\nu3 1\nu4 1\n'
 printf '0 1 2147483646 1\n1\n' | "$WARPFST" compile - -o label.wfst
 expect 4 "label.wfst: input label 2147483646 is too large for a decoding graph, at most 67108864" label.wfst good.ark
 printf '0 1 1 1\n' | "$WARPFST" compile - -o endless.wfst # no final state anywhere
 expect 0 "^5 utterances (5 not final, 0 narrowed)" endless.wfst good.ark
-printf '0 1 1 1\n1\n' | "$WARPFST" compile - -o short.wfst # paths of one frame only: tokens die at the second
+printf '0 1 1 1\n1\n' | "$WARPFST" compile - -o short.wfst # all paths have one frame, so no token survives the second
 expect 0 "not final" short.wfst good.ark --format=json
 [ "$(grep -c '"died"' out.txt)" = 5 ] || fail "$(cat out.txt)"
 # tables
@@ -220,7 +220,7 @@ printf 'a\xff 1\n' > latin1
 expect 3 "latin1:1: symbol is not UTF-8" g.wfst good.ark --words=latin1
 printf 'eins 1\nzwei\n' > half
 expect 3 "half:2" g.wfst good.ark --words=half
-printf 'eins 1\n' > partly # a word that the table lacks appears as its number
+printf 'eins 1\n' > partly # a word that is not in the table appears as its number
 expect 0 "." g.wfst good/u0.npy --words=partly && prints 'u0 eins 2\n'
 expect 3 "no.txt: cannot open" g.wfst good.ark --ref=no.txt
 
@@ -233,7 +233,7 @@ expect 3 "/dev/full: cannot write" g.wfst good.ark --summary=/dev/full
 code=0
 "$WARPFST" decode g.wfst good.ark > /dev/full 2> err.txt || code=$?
 [ $code = 3 ] && grep -q "standard output: cannot write: No space left" err.txt || fail "full standard output: $code, $(cat err.txt)"
-# When the disk is full the old file stays as it was, and no other is left behind.
+# If the disk is full, the old file stays unchanged, and no temporary file is left.
 mkdir target
 echo old > target/out.json
 awk 'BEGIN {for (i = 0; i < 400; i++) print "key" i, "good/u4.npy"}' > many.scp
@@ -241,7 +241,7 @@ code=0
 (trap '' XFSZ; ulimit -f 4; exec "$WARPFST" decode g.wfst many.scp --format=json -o target/out.json) 2> err.txt || code=$?
 [ $code = 3 ] && grep -q "target/out.json: cannot write: File too large" err.txt || fail "full disk: $code, $(cat err.txt)"
 [ "$(ls target)" = out.json ] && [ "$(cat target/out.json)" = old ] || fail "half a file: $(ls target)"
-# A failing run leaves no file either; one with failed utterances does.
+# A run that fails leaves no output file. A run with failed utterances leaves one.
 expect 3 "." g.wfst nothing.ark -o target/new && [ ! -e target/new ]
 expect 1 "." g.wfst nan.ark -o target/new && [ "$(wc -l < target/new)" = 5 ]
 

@@ -1,4 +1,4 @@
-# Boosted words and phrases, for all utterances and for single ones; chunks; what is wrong with lists.
+# Boosted words and phrases, for all utterances and for single ones; in chunks; errors in lists.
 # shellcheck shell=bash
 
 cat >words.txt <<'END'
@@ -71,7 +71,7 @@ wrong 3 'bad5:1: expected' --utterance-boosts bad5
 wrong 3 "'u1' occurs twice" --utterance-boosts bad6
 wrong 3 'cannot\|No such file' --boost missing
 
-# On top of a language model, as chained scorers, whole and in chunks.
+# Together with a language model (a chain of scorers), whole and in chunks.
 cat >lm.arpa <<'END'
 \data\
 ngram 1=6
@@ -91,7 +91,7 @@ expect 'u1 read book;u2 read book;' --lm lm.wlm
 expect 'u1 read box;u2 read box;' --lm lm.wlm --boost small.boost
 expect 'u1 read book;u2 read box;' --lm lm.wlm --utterance-boosts table --chunk 0.01
 
-# Boosts, an n-gram model and a recurrent model in one chain, on real speech: chunks, however long, give what whole utterances give, lattices included.
+# Boosts, an n-gram model and a recurrent model in one chain, on real speech: chunks of any length give the results and lattices of whole utterances.
 ctc=$SOURCE_DIR/examples/ctc
 "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" -o real.wfst -q
 "$WARPFST" lm build -q "$ctc/lm3.arpa.gz" -o real.wlm

@@ -1,4 +1,5 @@
-# A recurrent model while decoding: it decides between words that sound alike, by what was said long before; its options; what the summary says; errors.
+# Decoding with a recurrent language model. It chooses between homophones by a word three positions earlier. Also its options, the summary, errors, and
+# lattice rescoring.
 # shellcheck shell=bash
 cat >words.txt <<'END'
 <eps> 0
@@ -21,7 +22,7 @@ END
 { for u in u1 u2 u3 u4 u5; do
   printf '%s  [\n -1 -1.2 -9 -9 -9\n -9 -9 -9 -9 -1\n -9 -9 -9 -9 -1\n -9 -9 -1.1 -1 -9 ]\n' "$u"
 done; } >scores.ark
-# Who reads, reads a book, three words later; what is red, is a box.
+# Training text: 'read' is followed by 'book' three words later, 'red' by 'box'.
 for _ in $(seq 300); do echo 'read the the book'; done >train
 for _ in $(seq 90); do echo 'red the the box'; done >>train
 shuf --random-source=<(yes) train >shuffled
@@ -50,12 +51,12 @@ expect 'read the the book' --rnnlm=lm
 grep -q '^recurrent model: [1-9][0-9]* requests' log
 expect 'read the the book' --rnnlm=lm --rnnlm-small=small.arpa --rnnlm-ngram=small.arpa --rnnlm-weight=0.7 --interpolation=linear
 expect 'red the the box' --rnnlm=lm --rnnlm-scale=0.01
-# Nothing but time depends on cache, memory, threads, batch.
+# Results do not depend on the cache, its memory, the number of threads, the batch size, or chunks.
 decode --rnnlm=lm --rnnlm-small=small.arpa --format=json >wanted.json
 for flags in --rnnlm-cache=none '--rnnlm-cache=shared --num-threads=1' '--rnnlm-memory=65536 --num-threads=3' --batch=1 '--chunk=0.02'; do
   decode --rnnlm=lm --rnnlm-small=small.arpa --format=json $flags | cmp - wanted.json || { echo "differs with $flags"; exit 1; }
 done
-# Shared results are found again in later utterances; without a cache, none.
+# A shared cache gives more hits than a cache for each utterance; without a cache there are none.
 hits() { decode --rnnlm=lm --num-threads=1 --summary=summary.json "$@" >/dev/null; sed 's/.*"rnnlm": {"requests": \([0-9]*\), "hits": \([0-9]*\).*/\1 \2/' summary.json; }
 read -r requests none < <(hits --rnnlm-cache=none)
 read -r _ shared < <(hits --rnnlm-cache=shared)
@@ -72,7 +73,7 @@ fails 3 'cannot open' --rnnlm=nowhere
 fails 2 'no n-gram model' --rnnlm=lm --rnnlm-weight=0.5
 fails 2 "no word 'unheard'" --rnnlm=lm --rnnlm-unk=unheard
 
-# In two passes: lattices without the recurrent model, rescored.
+# Two passes: lattices made without the recurrent model, then rescored with it.
 decode --lattice=lat.ark --lattice-beam=30 >first.txt
 grep -q 'red the the box' first.txt
 second() { # FLAGS...: words of the best sequences
@@ -81,7 +82,7 @@ second() { # FLAGS...: words of the best sequences
 }
 [ "$(second)" = 'read the the book' ]
 [ "$(second --rnnlm-small=small.arpa --history-merge-order=4)" = 'read the the book' ]
-# The first word is forgotten after two others.
+# With order 2, contexts merge that differ only in earlier words: fewer states.
 states() { "$WARPFST" lattice convert scored.ark -o - --format=text | grep -c '^[0-9]'; }
 second >merged.txt
 all=$(states)

@@ -1,4 +1,4 @@
-# Words added at run time: against OpenFst's fstreplace on a small grammar, whole and in chunks, by utterance; on real speech; what is wrong with lists.
+# Words added at run time: against OpenFst's fstreplace on a small grammar, for whole utterances, chunks, and single utterances; errors in lists; real speech.
 # shellcheck shell=bash
 fail() { echo "$*" >&2; exit 1; }
 printf '<eps> 0\ngo 1\nto 2\n<place> 3\n' >words.txt
@@ -25,7 +25,8 @@ with open('scores.ark', 'w') as ark:
 END
 decode() { "$WARPFST" decode graph.fst scores.ark "$@" 2>log || { cat log >&2; return 1; }; }
 
-# 1. Spelled, with costs, of two words, pronounced otherwise, given twice. The same sub-graph, a chain for each line, put in by OpenFst.
+# 1. A list with spelled words, costs, a phrase of two words, given pronunciations, and a word twice. fstreplace inserts the same sub-graph: a chain of
+# states for each line.
 printf '# places\nroma\nmara\t0.5\na go\t0.25\tr a m\tg o\noro\t\to r o\nroma\t2\n' >list
 decode --add-words list --words-out all.txt -o added.txt
 python3 - >chains.txt <<'END'
@@ -47,15 +48,15 @@ for said, cost in (([('roma', 'r o m a')], 0), ([('mara', 'm a r a')], .5), ([('
 arcs.sort()
 print('\n'.join(' '.join(map(str, arc)) for arc in arcs) + '\n1')
 END
-fstcompile chains.txt chains.fst # words are its input: the roots of fstreplace are told by their output labels
+fstcompile chains.txt chains.fst # inverted, so that words are its input: fstreplace finds nonterminals by output label
 fstsymbols --clear_isymbols --clear_osymbols graph.fst | fstinvert >root.fst
 fstreplace --call_arc_labeling=neither --return_arc_labeling=neither root.fst 99 chains.fst 7 | fstinvert >whole.fst
 "$WARPFST" decode whole.fst scores.ark --words all.txt -o static.txt 2>log
-cmp added.txt static.txt || fail "not what OpenFst's graph gives"
-[ "$(grep -c 'roma\|mara\|oro\|a go' added.txt)" -gt 150 ] || fail "few added words are said"
-decode --words words.txt | grep 'roma\|place' > /dev/null && fail "the bare graph says an added word"
+cmp added.txt static.txt || fail "the words differ from those of OpenFst's graph"
+[ "$(grep -c 'roma\|mara\|oro\|a go' added.txt)" -gt 150 ] || fail "few added words are recognized"
+decode --words words.txt | grep 'roma\|place' > /dev/null && fail "the graph without added words gives an added word"
 
-# 2. Whole, in chunks; lattices and alternatives; boosts for added words; one list on top of the other.
+# 2. Whole utterances and chunks; lattices and n-best; boosts of added words; an utterance's own list in addition to the common one.
 decode --add-words list --format=json >whole.json
 decode --add-words list --format=json --chunk=0.02 >chunks.json
 cmp whole.json chunks.json || fail "chunks differ"
@@ -70,9 +71,9 @@ decode --add-words list --utterance-words table -o each.txt
 cat list more >both
 decode --add-words both -o both.txt
 diff <(grep 'u003\|u007' both.txt) <(grep 'u003\|u007' each.txt) || fail "an utterance lacks its own words"
-diff <(grep -v 'u003\|u007' added.txt) <(grep -v 'u003\|u007' each.txt) || fail "an utterance has another's words"
+diff <(grep -v 'u003\|u007' added.txt) <(grep -v 'u003\|u007' each.txt) || fail "an utterance has words of another one's list"
 
-# 3. What is wrong.
+# 3. Errors.
 wrong() { # CODE PATTERN ARGUMENTS...
   local code=$1 pattern=$2 got=0
   shift 2
@@ -99,7 +100,7 @@ grep -q "need 'compact'" log
 "$WARPFST" decode no.fst scores.ark --words words.txt --add-words list >out 2>log && fail "no class"
 grep -q 'no class for added words' log
 
-# 4. Real speech: a model without the words that are rare in the texts, and each utterance's own rare words in place of <unk>.
+# 4. Real speech: the lexicon lacks the words that are rare in the references. Each utterance adds its own rare words in place of <unk>.
 ctc=$SOURCE_DIR/examples/ctc
 python3 - "$ctc" <<'END'
 import collections, sys

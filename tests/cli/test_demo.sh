@@ -1,4 +1,4 @@
-# The demo: runs to its end, says what it should, and notices when a figure is off. On a copy of the examples, so that they can be spoiled.
+# The demo runs to its end, prints the expected figures, and reports a figure that differs. Runs on a copy of the examples, some of which are then changed.
 # shellcheck shell=bash
 cp -r "$SOURCE_DIR/examples" examples
 fail() { echo "FAILED: $*"; cat demo.txt; exit 1; }
@@ -37,7 +37,7 @@ says '^bpe: no folder'
 demo 1 --data work
 grep -q "no scores in" problems.txt
 
-# One word other than expected, one cost other than expected, a reference changed throughout.
+# The demo must report a different word, a different cost, and a changed reference.
 sed -i 's/iced coffee with milk/iced coffee with cream/' examples/hybrid/coffee/expected
 demo 1
 grep -qx 'NOT AS IT SHOULD BE: only 7 of 8 commands are as expected' problems.txt || fail "$(cat problems.txt)"

@@ -1,5 +1,5 @@
-# The hybrid demo, from speech to words, with a language model of the test sentences' own words (the demo's is large): it runs to its end, and notices
-# a word error rate above the target.
+# The hybrid demo, from speech to words. It uses a unigram model of the test sentences' words, because the demo's own model is large. It runs to its end, and
+# reports a word error rate above the target.
 # shellcheck shell=bash
 speech=/usr/share/pocketsphinx/test/data/librivox
 fail() { echo "FAILED: $*"; cat demo.txt; exit 1; }

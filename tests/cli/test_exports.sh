@@ -8,13 +8,13 @@ declared_functions "$SOURCE_DIR/include/warpfst_all.h" > declared.txt
 [ "$(wc -l < exported.txt)" -gt 100 ] || fail "only $(wc -l < exported.txt) exported symbols: nm does not work"
 diff declared.txt exported.txt || fail "declared in the headers (<) and exported by the library (>) differ"
 diff "$listed" exported.txt ||
-  fail "tests/abi/exports.txt (<) and the library (>) differ; if the change is meant (a merge that adds functions, say), run tools/update_exports.sh and commit"
+  fail "tests/abi/exports.txt (<) and the library (>) differ; if the change is intended (for example, a merge that adds functions), run tools/update_exports.sh and commit"
 
-# The comparison sees what it should: one more function in the header, one more symbol in a library.
+# The comparison detects one more function in a header, and one more symbol in a library.
 cp -r "$SOURCE_DIR/include" more
 sed -i 's/^WF_API const char \*wf_version(void);/&\nWF_API void wf_missing(\n    int a);/' more/warpfst.h
 declared_functions more/warpfst_all.h > more.txt
-[ "$(diff declared.txt more.txt | grep '^[<>]')" = '> wf_missing' ] || fail "a new declaration goes unseen"
+[ "$(diff declared.txt more.txt | grep '^[<>]')" = '> wf_missing' ] || fail "a new declaration is not detected"
 echo 'int wf__leak(void); int wf__leak(void) { return 1; } static int hidden; int *stray = &hidden;' > leak.c
 "${CC:-cc}" -shared -fPIC leak.c -o leak.so
-[ "$(exported_symbols leak.so | tr '\n' ' ')" = 'stray wf__leak ' ] || fail "a leaked symbol goes unseen: $(exported_symbols leak.so)"
+[ "$(exported_symbols leak.so | tr '\n' ' ')" = 'stray wf__leak ' ] || fail "a leaked symbol is not detected: $(exported_symbols leak.so)"

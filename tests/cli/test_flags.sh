@@ -1,4 +1,5 @@
-# Flags: what does nothing is reported, what contradicts or is out of range is refused, what is mistyped gets a suggestion; streams that are closed.
+# Command-line flags. A flag without effect gives a warning. Contradicting flags and values out of range are errors. A misspelled flag or command gives
+# a suggestion. Closed standard streams are handled.
 # shellcheck shell=bash
 source "$SOURCE_DIR/tests/cli/expect.sh"
 printf '0 1 1 1\n1 1 1 0\n1 2 2 2 0.5\n2\n' | "$WARPFST" compile - -o g.wfst
@@ -6,7 +7,7 @@ printf 'u0  [\n -1 -2\n -2 -1\n -2 -1 ]\n' > s.ark
 printf 'a 0\nb 1\n' > words
 decode() { "$WARPFST" decode g.wfst s.ark "$@"; }
 
-# --- nothing comes of it: one sentence, the run goes on --------------------------------------------------------------------------
+# --- flags without effect: one warning, the run continues ------------------------------------------------------------------------
 idle() { # FLAG OTHERS
   expect 0 "^warpfst decode: warning: ${1%%=*} has no effect without $2$" decode "$1"
   [ "$(cat out.txt)" = 'u0 1 2' ] && [ "$(grep -c warning err.txt)" = 1 ] || fail "$1: $(cat out.txt err.txt)"
@@ -73,7 +74,7 @@ expect 2 "unknown subcommand 'stat': did you mean 'stats'?" "$WARPFST" lattice s
 
 # --- a narrowed beam is explained ------------------------------------------------------------------------------------------------
 expect 0 '^narrowed: --max-active (1) or --max-tokens (28000) cut the beam; higher may find better words$' decode --max-active=1 --min-active=0
-decode 2>&1 | grep '^narrowed:' > /dev/null && fail "nothing was narrowed"
+decode 2>&1 | grep '^narrowed:' > /dev/null && fail "the beam was not narrowed, but the message appears"
 
 # --- closed streams --------------------------------------------------------------------------------------------------------------
 ctc=$SOURCE_DIR/examples/ctc

@@ -1,7 +1,7 @@
-# info, print, compile, convert from the command line, side by side with OpenFst's tools.
+# info, print, compile and convert give the same results as OpenFst's tools.
 # shellcheck shell=bash
 fail() { echo "FAILED: $*" >&2; exit 1; }
-# expect CODE FRAGMENT COMMAND...: the command exits with CODE and says FRAGMENT on standard error.
+# expect CODE FRAGMENT COMMAND...: the command exits with CODE and writes FRAGMENT to standard error.
 expect() {
   local code=$1 fragment=$2 got=0
   shift 2
@@ -14,7 +14,7 @@ printf '<eps> 0\na 1\nb 2\nwort\xc3\xa4 7\n' >words.txt
 printf '5 9 a b 0.5\n5 2 <eps> wort\xc3\xa4\n9 2 b <eps> 1e-3\n2 1.5\n9\n' >text.txt
 symbols="--isymbols=words.txt --osymbols=words.txt"
 
-# compile: the same machine as fstcompile's; by position, by -o, through pipes
+# compile: the same fst as fstcompile makes; the output given by position, by -o, and as a pipe
 fstcompile $symbols text.txt ref.fst
 "$WARPFST" compile $symbols text.txt ours.fst
 fstequal --delta=0 ref.fst ours.fst || fail "compile differs from fstcompile"
@@ -30,7 +30,7 @@ fstequal --delta=0 ref_log.fst ours_log.fst || fail "compile with options differ
 fstcompile $symbols --arc_type=log64 text.txt ref64.fst
 fstequal ref64.fst log64.fst || fail "log64"
 
-# print: as fstprint, with own tables, given tables, numbers
+# print: the same text as fstprint writes, with the file's symbol tables, given tables, and numbers
 for flags in "" "--numeric" "--show_weight_one" "$symbols --missing_symbol=none"; do
   for file in ref.fst ref_log.fst; do
     fstprint $flags $file >theirs.txt
@@ -42,7 +42,7 @@ done
 diff <(tr ' ' '\t' <words.txt) saved.txt
 "$WARPFST" print $symbols ref.fst | "$WARPFST" compile $symbols | fstequal ref.fst - || fail "print | compile"
 
-# convert: every format to every other; OpenFst's tools read what they should
+# convert: every format to every other; OpenFst's tools read the vector and const files
 for from in ref.fst ref_log.fst; do
   for first in vector const native; do
     "$WARPFST" convert $from --to $first 1.fst
@@ -57,7 +57,7 @@ for from in ref.fst ref_log.fst; do
 done
 fstconvert --fst_type=const --fst_align=true ref_log.fst aligned.fst
 "$WARPFST" convert aligned.fst 4.wfst
-"$WARPFST" info 4.wfst | grep '^file type  *native$' >/dev/null || fail "a name in .wfst is not native"
+"$WARPFST" info 4.wfst | grep '^file type  *native$' >/dev/null || fail "a file named .wfst is not in native format"
 "$WARPFST" convert 4.wfst | fstequal - ref_log.fst
 "$WARPFST" convert ref.fst --arc-type=log $symbols 5.fst
 fstprint 5.fst | cmp - <(fstprint $symbols ref.fst) || fail "convert --arc-type with symbols"
@@ -67,7 +67,7 @@ fstprint 5.fst | cmp - <(fstprint $symbols ref.fst) || fail "convert --arc-type 
 gzip -c 4.wfst >5.gz
 "$WARPFST" convert 5.gz | fstequal - ref_log.fst
 
-# info: the numbers of fstinfo
+# info: the same numbers as fstinfo prints
 "$WARPFST" info ours.fst >info.txt
 fstinfo ours.fst >theirs.txt
 same() {
@@ -91,7 +91,7 @@ assert info["file_type"] == "native" and info["arc_type"] == "log" and info["sta
 assert info["connected_states"] == 3 and info["isymbols"] == {"name": "words.txt", "size": 4} and info["properties"]["acyclic"] is True, info
 '
 
-# errors: exit codes and words
+# errors: exit codes and messages
 expect 3 "looks like text" "$WARPFST" info text.txt
 expect 3 "nothing.fst: cannot open" "$WARPFST" print nothing.fst
 expect 3 "text.txt:1: input label 'a' is not a label number" "$WARPFST" compile text.txt
@@ -109,4 +109,4 @@ head -c 100 ref.fst >cut.fst
 expect 3 "truncated or damaged" "$WARPFST" print cut.fst
 expect 3 "cannot write" "$WARPFST" convert ref.fst /nowhere/x.fst
 [ ! -e x.fst ] && [ ! -e x.wfst ] || fail "a failed conversion left a file"
-echo "formats: fine"
+echo "formats: passed"

@@ -1,4 +1,5 @@
-# Each public header compiles alone, twice, as strict C11 and as C++17, without a warning; a program that knows only the headers and the library works.
+# Each public header compiles alone, also when included twice, as strict C11 and as C++17, without warnings. A C++ program that uses only the headers and the
+# library works.
 # shellcheck shell=bash
 cc=${CC:-cc} cxx=${CXX:-c++}
 for header in "$SOURCE_DIR"/include/*.h; do

@@ -1,4 +1,4 @@
-# Input that is odd as a whole: byte order marks, control bytes, keys that come twice, gzip files that would fill the memory, too little memory.
+# Hostile or unusual input: byte order marks, control bytes, duplicate keys, gzip bombs, and too little memory.
 # shellcheck shell=bash
 source "$SOURCE_DIR/tests/cli/expect.sh"
 printf '0 1 1 1\n1 1 1 0\n1 2 2 2 0.5\n2\n' | "$WARPFST" compile - -o g.wfst
@@ -44,7 +44,7 @@ marked "$ctc/tokens_phone.txt" > tokens
 "$WARPFST" mkgraph ctc --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm=plain.arpa -q -o plain.wfst
 "$WARPFST" equal marked.wfst plain.wfst || fail "lexicon, tokens"
 cmp <("$WARPFST" print marked.wfst) <("$WARPFST" print plain.wfst) || fail "symbols"
-printf '\xEF\xBB eins\n' > half.txt # half a mark is none
+printf '\xEF\xBB eins\n' > half.txt # an incomplete byte order mark
 expect 3 'half.txt:1: .*not UTF-8' "$WARPFST" score half.txt ref
 expect 3 'Is a directory\|is a directory' "$WARPFST" decode g.wfst s.ark --words words --boost .
 
@@ -61,7 +61,7 @@ expect 2 '?]0;title' "$WARPFST" lattice "$odd" && clean
 printf '%s 1\n' "$odd" > ref.odd
 expect 3 'no utterance is in both' "$WARPFST" score ref.odd ref && clean
 
-# --- keys that come twice --------------------------------------------------------------------------------------------------------
+# --- duplicate keys --------------------------------------------------------------------------------------------------------------
 sed 's/u0/u1/' s.ark | cat s.ark - s.ark > twice.ark
 expect 1 "utterances 1 and 3 are both called 'u0'; folder//*u0.npy holds the first, the other is not written" "$WARPFST" matrix copy twice.ark -o folder/
 [ "$(ls folder)" = $'u0.npy\nu1.npy' ] || fail "$(ls folder)"
@@ -76,9 +76,9 @@ head -c 400000000 /dev/zero | gzip -1 > zeros.gz
 for command in "info zeros.gz" "decode zeros.gz s.ark" "decode g.wfst s.ark --words=zeros.gz" "lm info zeros.gz" "score zeros.gz zeros.gz"; do
   expect 4 'zeros.gz: gzip stream inflates to more than 200 times its size' "$WARPFST" $command
 done
-awk 'BEGIN {for (i = 0; i < 2000000; i++) print "eins zwei"}' | gzip > yes.gz # up to 64 MB nothing is suspected
+awk 'BEGIN {for (i = 0; i < 2000000; i++) print "eins zwei"}' | gzip > yes.gz # inflates to less than 64 MB, which is always accepted
 expect 3 'yes.gz:' "$WARPFST" score yes.gz yes.gz
-[[ $(ldd "$WARPFST") =~ asan|tsan ]] && exit 0 # they need address space of their own
+[[ $(ldd "$WARPFST") =~ asan|tsan ]] && exit 0 # sanitizers reserve much address space, so ulimit -v cannot be used
 head -c 60000000 /dev/zero > payload
 { printf 'u0 \0BFM \4\300\341\344\0\4\1\0\0\0'; cat payload; } | gzip -1 > large.ark.gz # 15,000,000 x 1
 awk 'BEGIN {print "u0"; for (s = 0; s < 100000; s++) print s, s + 1, "1 1.5,2.5,1_2"; print s, "0,0,\n"}' > large.lat

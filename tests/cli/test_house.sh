@@ -1,4 +1,4 @@
-# The rules of the house hold (tools/check_includes.py), and the checker sees it when they do not.
+# The source tree follows its layering rules (tools/check_includes.py), and the checker detects violations of each rule.
 # shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 objects=()
@@ -6,7 +6,7 @@ for target in warpfst_objects warpfst_kernels; do
   folder=$(dirname "$WARPFST")/CMakeFiles/$target.dir/src
   [ ! -d "$folder" ] || objects+=(--objects "$folder")
 done
-[ ${#objects[@]} -gt 0 ] || fail "no object files beside $WARPFST"
+[ ${#objects[@]} -gt 0 ] || fail "no object files in the folder of $WARPFST"
 python3 "$SOURCE_DIR/tools/check_includes.py" "${objects[@]}"
 
 mkdir -p tree/tools tree/include tree/cli tree/src/base tree/src/fst tree/src/io tree/src/mystery
@@ -39,7 +39,7 @@ grep -q 'function of 7[0-9] lines: .*int b' out.txt || fail "a long function is 
 ! python3 tree/tools/check_includes.py --strict > out.txt || fail "--strict"
 rm tree/src/io/function.c
 
-# Calls, of objects that are compiled here.
+# Calls between object files, on objects that are compiled here.
 calls() { # FILE TEXT
   mkdir -p "$(dirname "objects/$1")" "$(dirname "tree/src/$1")"
   printf '/* x */\n%b' "$2" > "tree/src/$1"

@@ -1,4 +1,5 @@
-# Lattice archives on the command line, against an independent reader and Kaldi's own code (lattice_kaldi.py, kaldifst of tests/python-requirements.txt).
+# Lattice archives on the command line, checked with an independent reader and with Kaldi's own code (lattice_kaldi.py; kaldifst is in
+# tests/python-requirements.txt).
 # shellcheck shell=bash
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 kaldi="$SOURCE_DIR/tests/cli/lattice_kaldi.py"
@@ -25,12 +26,12 @@ for kind in raw compact; do
 done
 cmp lat.ark raw.ark
 lattice convert compact.ark --kind=raw -o - | cmp - raw.ark
-# Acoustic costs come without the scale of the search, as Kaldi's: with the scale they are the decoder's again (0.125: exactly).
+# Acoustic costs are written without the search's scale, as in Kaldi. With the scale applied they equal the decoder's (exactly, because 0.125 is a power of 2).
 decode --lattice=lat.ark --raw-lattice --lattice-beam=4 --format=json
 lattice convert lat.ark --acoustic-scale=0.125 --format=text -o best.txt
 "$python" "$kaldi" best best.txt hyp.txt
 
-# 2. Random lattices of all types, states in any order, from Kaldi's code.
+# 2. Random lattices of all types with states in any order, made with Kaldi's code.
 for seed in 1 2 3; do
   "$python" "$kaldi" generate $seed theirs.ark
   lattice convert theirs.ark -o ours.ark --scp=ours.scp
@@ -39,12 +40,12 @@ for seed in 1 2 3; do
   "$python" "$kaldi" compare ours.ark ours.scp ours.txt
 done
 
-# 3. Words in time: Kaldi's phones, for models with positions in the word.
+# 3. Word times from Kaldi's phones, for models with position-dependent phones.
 for seed in 0 3 6; do
   "$python" "$SOURCE_DIR/tests/cli/kaldi_oracle.py" $seed k$seed
   "$WARPFST" decode k$seed/HCLG.fst k$seed/scores.ark --am=k$seed/final.mdl --words=k$seed/lang/words.txt --lattice=k$seed/lat.ark --lattice-beam=12 --beam=100 -o hyp.txt 2>err.txt
   lattice convert k$seed/lat.ark --am=k$seed/final.mdl --lang=k$seed/lang -o k$seed/aligned.ark 2>err.txt
-  ! grep . err.txt || fail "guessed times"
+  ! grep . err.txt || fail "a warning about word times"
   "$python" "$kaldi" times k$seed k$seed/aligned.ark
 done
 expect 3 "need phones with word positions" lattice convert k0/lat.ark --am=k0/final.mdl -o x.ark
@@ -55,14 +56,14 @@ mkdir scores && cp "$ctc"/logp_phone/0000300*.npy scores/
 "$WARPFST" mkgraph ctc -q --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact -o TLG.wfst --words-out=words.txt
 "$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --frame-shift=0.04 --lattice=det.ark --unaligned-lattice --nbest=5 --ctm=out.ctm --json-lines=out.jsonl -o hyp.txt 2>err.txt
 
-# Word times: the same in every output and from every way to give them; a graph from elsewhere needs a lexicon, or reports that they are estimates.
+# Word times are the same in every output format and by every method. A graph without spellings needs a lexicon, or its times are flagged as estimates.
 decode_times() { "$WARPFST" decode "$@" scores --acoustic-scale=0.5 --frame-shift=0.04 --format=ctm 2>/dev/null; }
 decode_times TLG.wfst >times.ctm
 cmp <(cut -d' ' -f1-5 out.ctm) times.ctm
 decode_times TLG.wfst --chunk=0.2 | cmp - times.ctm
 "$WARPFST" convert --to=vector TLG.wfst TLG.fst
 decode_times TLG.fst --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --words=words.txt | cmp - times.ctm
-if decode_times TLG.fst --words=words.txt | cmp -s - times.ctm; then fail "estimates that are exact"; fi
+if decode_times TLG.fst --words=words.txt | cmp -s - times.ctm; then fail "the times without a lexicon should be estimates"; fi
 "$WARPFST" decode TLG.fst scores --words=words.txt --acoustic-scale=0.5 --format=json 2>/dev/null | grep -c '"times_estimated"' | grep -x 13 > /dev/null || fail "estimates without a flag"
 "$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --lattice=aligned.ark -o /dev/null 2>/dev/null
 lattice nbest aligned.ark --n=1 --acoustic-scale=0.5 --graph=TLG.wfst --words=words.txt --frame-shift=0.04 --format=ctm | sed 's/-1 1 / 1 /' | cut -d' ' -f1-5 | cmp - times.ctm
@@ -106,7 +107,7 @@ expect 3 "there is no lattice of nobody" lattice draw det.ark --key=nobody -o x.
 ) || fail "the example in examples/lattice"
 grep -q '>OTHERS</text>' example.html
 
-# 6. What can go wrong.
+# 6. Errors.
 head -c 1000 raw.ark >cut.ark
 expect 3 "cut.ark: byte .*ends early.*the rest of that archive is lost" lattice convert cut.ark raw.ark -o some.ark
 lattice convert some.ark -o - | cmp - raw.ark
@@ -122,4 +123,4 @@ expect 2 "no references given" lattice oracle raw.ark
 expect 2 "lexicon needs --tokens" lattice mbr raw.ark --lexicon=x
 printf 'dead \n0 1 1 0,0,1\n1 Infinity,Infinity,\n\n' >dead.txt
 expect 1 "utterance 'dead': the lattice has no path" lattice mbr dead.txt det.ark -o some.txt
-[ "$(wc -l <some.txt)" = "$(wc -l <hyp.txt)" ] || fail "the lattices behind a bad one are missing"
+[ "$(wc -l <some.txt)" = "$(wc -l <hyp.txt)" ] || fail "the lattices after a bad one are missing"

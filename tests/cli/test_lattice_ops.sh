@@ -1,5 +1,5 @@
-# `warpfst lattice prune | determinize | nbest | rescore | convert | oracle | stats` on small lattices, against the list of all their paths (lattice_ops.py); then on
-# real speech, where one command must agree with another.
+# `warpfst lattice prune | determinize | nbest | rescore | convert | oracle | stats`: on small lattices, against the list of all their paths
+# (lattice_ops.py); then on real speech, where the commands must agree with each other and with `warpfst decode`.
 # shellcheck shell=bash
 ops="$SOURCE_DIR/tests/cli/lattice_ops.py"
 source "$SOURCE_DIR/tests/cli/expect.sh"
@@ -34,9 +34,9 @@ decode() { "$WARPFST" decode TLG.wfst scores --acoustic-scale=0.5 --lattice-beam
 decode --lattice=raw.ark --raw-lattice --json-lines=out.jsonl -o hyp.txt
 decode --lattice=det.ark --unaligned-lattice -o - | cmp - hyp.txt
 scaled=(--acoustic-scale=0.5 --acoustic-divisor=0.5)
-# What `decode` writes is what `lattice determinize` makes of its raw lattices; by threads, too.
+# `decode` writes the same lattices as `lattice determinize` makes from its raw lattices, for any number of threads.
 for threads in 1 3; do lattice determinize raw.ark -o - --beam=6 --num-threads=$threads "${scaled[@]}" | cmp - det.ark; done
-# The n best are those of `decode`, and begin with its words.
+# The n best sequences are those of `decode`; the first is its result.
 lattice nbest det.ark --n=5 --acoustic-scale=0.5 --words=words.txt --format=json -o nbest.jsonl
 python3 - <<'E2'
 import json
@@ -47,19 +47,19 @@ decoded = {r["key"]: [n["text"] for n in r["nbest"]] for r in map(json.loads, op
 assert best == decoded and len(best) > 5 and sum(map(len, best.values())) > 3 * len(best)
 E2
 lattice nbest det.ark --n=1 --acoustic-scale=0.5 --words=words.txt | sed 's/-1 / /; s/-1$//' | cmp - <(sed 's/ $//' hyp.txt)
-# Pruned in two steps or in one; to beam 0 only best paths are left.
+# Pruning in two steps equals pruning in one. Pruning with beam 0 leaves only best paths.
 lattice prune raw.ark -o a.ark --beam=4 "${scaled[@]}"
 lattice prune a.ark -o b.ark --beam=2 "${scaled[@]}"
 lattice prune raw.ark -o - --beam=2 "${scaled[@]}" | cmp - b.ark
 lattice prune det.ark -o best.ark --beam=0 "${scaled[@]}"
 lattice nbest best.ark --n=1 --acoustic-scale=0.5 --words=words.txt | sed 's/-1 / /; s/-1$//' | cmp - <(sed 's/ $//' hyp.txt)
-# The old model's costs taken away and put back: the same n-best lists.
+# Rescoring with the old model as the new one gives the same n-best lists.
 same=(--lm="$ctc/lm3.arpa.gz" --old-lm="$ctc/lm3.arpa.gz" --words=words.txt)
 lattice rescore det.ark -o same.ark "${same[@]}" "${scaled[@]}"
 lattice nbest same.ark --n=5 --acoustic-scale=0.5 --words=words.txt -o same.txt
 lattice nbest det.ark --n=5 --acoustic-scale=0.5 --words=words.txt | cmp - same.txt
 
-# --- what can go wrong ------------------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------------------
 expect 2 "no output given" lattice prune raw.ark
 printf 'short \n0 1 1 1.5,2.5,1_2\n0 1 2 2,2.5,1_2\n1 2 1 1,2,1_2\n2 0,0,\n\n' >short.txt
 lattice draw short.txt -o short.html

@@ -1,5 +1,5 @@
-# `warpfst lm`: every word as KenLM scores it (real 3-gram, generated 5-gram); the acceptor read by OpenFst's tools, and equal to the queries by
-# failure composition; messages and exit codes. KenLM comes with tests/python-requirements.txt (./run test installs it into build/venv).
+# `warpfst lm`. Every word gets KenLM's score (a real 3-gram model and a generated 5-gram model). OpenFst's tools read the acceptor; composition with failure
+# arcs gives the same costs as queries. Also messages and exit codes. KenLM is in tests/python-requirements.txt (./run test installs it into build/venv).
 # shellcheck shell=bash
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 "$python" -c 'import kenlm' || { echo "no KenLM for $python: python3 -m venv build/venv && build/venv/bin/pip install -r tests/python-requirements.txt"; exit 1; }
@@ -7,7 +7,7 @@ lm=$SOURCE_DIR/examples/ctc/lm3.arpa.gz
 text=$SOURCE_DIR/tests/data/lm/sentences.txt
 script=$SOURCE_DIR/tests/cli/lm_kenlm.py
 
-expect() { # CODE PATTERN COMMAND...: exit code and a line of the output, standard error included
+expect() { # CODE PATTERN COMMAND...: the command exits with CODE, and a line of its output or standard error matches PATTERN
   local code=$1 pattern=$2 got=0
   shift 2
   "$@" >out.txt 2>&1 || got=$?
@@ -26,7 +26,7 @@ import json, sys
 info = json.load(sys.stdin)
 assert info["ngrams"] == [1888, 9132, 13293] and info["words"] == 1885 and info["has_unk"], info'
 
-# The same from a pipe, with ids, and by KenLM-like lines.
+# The same results from a pipe and with utterance ids; the lines of `lm query` look like KenLM's.
 zcat "$lm" | "$WARPFST" lm perplexity - "$text" >piped.txt
 "$WARPFST" lm perplexity "$lm" <"$text" >stdin.txt
 cmp piped.txt stdin.txt
@@ -37,14 +37,14 @@ echo 'MARK IS NOWHERE-TO-BE-FOUND' | "$WARPFST" lm query "$lm" >query.txt
 grep -qP '^MARK=62 2 -2\.746093\tIS=59 3 -1\.236238\tNOWHERE-TO-BE-FOUND=-1 1 -\d+\.\d+\t</s>=3 1 -\d\.\d+\tTotal: -\d+\.\d+ OOV: 1$' query.txt
 [ "$("$WARPFST" lm perplexity "$lm" "$text" --per-sentence | wc -l)" = $(($(wc -l <"$text") + 5)) ]
 
-# The acceptor, with the back-off symbol added to the words, as OpenFst sees it.
+# OpenFst's tools read the acceptor, whose symbol table also has the back-off symbol.
 "$WARPFST" lm convert "$lm" --backoff-symbol='#0' --write-words=words.txt -o G.fst
 grep -q '^#0	1889$' words.txt
 fstinfo G.fst >info.txt
 grep -q '^# of states  *10014$' info.txt
 grep -q '^# of input epsilons  *0$' info.txt
 [ "$(fstprint G.fst | grep -c '#0	<eps>')" = 10013 ]
-# Labels from a table of the user's: words outside it are gone, and those inside keep their label.
+# Labels from the user's table: words that are not in it are removed, the others have the table's labels.
 grep -vx 'IS	.*' words.txt >fewer.txt
 "$WARPFST" lm convert "$lm" fewer.fst --words=fewer.txt --backoff-symbol='#0' --oov=skip 2>fewer.log
 grep -q "1 words are not in the word table" fewer.log
@@ -52,7 +52,8 @@ fstprint fewer.fst >fewer.text
 if grep -qP '\tIS\t' fewer.text; then echo 'IS should be gone'; exit 1; fi
 grep -qP '\tMARK\tMARK\t' fewer.text
 
-# Failure: the one path of each sentence costs what the queries say; free back-off never costs more, and sometimes less.
+# With failure arcs, each sentence has one path, which costs what `lm query` says. With epsilon back-off, the best path never costs more, and sometimes
+# less.
 "$WARPFST" lm convert "$lm" --backoff-symbol='#0' --backoff=failure -o failure.fst
 "$WARPFST" lm convert "$lm" -o epsilon.fst
 head -30 "$text" >some.txt
@@ -76,7 +77,7 @@ while read -r cost words; do
 done <wanted.txt
 echo "free back-off was cheaper than the model in $less of 30 sentences"
 
-# Bad use and bad files.
+# Errors: wrong usage and bad files.
 expect 0 'lm convert' "$WARPFST" lm --help
 expect 2 'lm convert' "$WARPFST" lm
 expect 2 "unknown subcommand 'nothing'" "$WARPFST" lm nothing

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# lm build, info, verify, query of large models, and decode --lm on real speech: with the graph of a pruned model and the difference on the fly, words and costs
-# are those of the graph of the large model.
+# lm build, info, verify and query of large models; then decode --lm on real speech. Decoding with a graph of the pruned model and the difference to the
+# large model (--lm) must give the same words and costs as decoding with a graph of the large model.
 set -euo pipefail
 ctc="$SOURCE_DIR/examples/ctc"
 "$WARPFST" lm prune "$ctc/lm3.arpa.gz" --max-ngrams=1500,0 -q -o small.arpa
 
-# The large model itself: as the ARPA file, word by word.
+# The large model gives every word the same score as the ARPA file.
 "$WARPFST" lm build "$ctc/lm3.arpa.gz" -q -o large.wlm
 "$WARPFST" lm verify large.wlm
 "$WARPFST" lm build --arpa "$ctc/lm3.arpa.gz" --pack=exact -q -o packed.wlm
@@ -16,7 +16,7 @@ for model in large packed; do
 def words(name): return [word for line in open(name) for word in line.split()]
 want, got = words("want"), words("got")
 assert len(want) == len(got) > 10000
-for a, b in zip(want, got): # </s> is summed in another order
+for a, b in zip(want, got): # the costs of </s> are summed in another order
     assert a == b or abs(float(a) - float(b)) < 2e-6, (a, b)
 PY
 done
@@ -28,20 +28,20 @@ assert info['packed'] and info['cost_bits'] == 32 and not info['difference'] and
 zcat "$ctc/lm3.arpa.gz" | "$WARPFST" lm build - -q -o piped.wlm
 cmp large.wlm piped.wlm
 
-# A codebook tells its loss, and is smaller.
+# Packing with a codebook reports the rounding error, and the file is smaller.
 "$WARPFST" lm build "$ctc/lm3.arpa.gz" --pack=codebook --cost-bits=6 -o rounded.wlm 2>said
 grep -q 'costs rounded to 6 bits: off by 0\.0[0-9]* nats on average' said
 [ "$(stat -c %s rounded.wlm)" -lt "$(stat -c %s packed.wlm)" ]
 
-# Little memory gives the same file.
+# Building with little memory (external sort) gives the same file.
 "$WARPFST" lm build "$ctc/lm3.arpa.gz" --memory=1048576 --temporary=. -q -o sorted.wlm
 cmp large.wlm sorted.wlm
 
 zcat "$ctc/lm3.arpa.gz" >full.arpa
-"$WARPFST" lm build <(cat full.arpa) -q -o piped.wlm # a pipe with a name
+"$WARPFST" lm build <(cat full.arpa) -q -o piped.wlm # a named pipe
 cmp large.wlm piped.wlm
 
-# A build that is killed leaves nothing: while it reads, and at any other moment.
+# A killed build leaves no files, neither while it reads nor at other moments.
 mkdir interrupted
 mkfifo half.arpa
 "$WARPFST" lm build half.arpa --memory=1048576 --temporary=interrupted -q -o interrupted/x.wlm &
@@ -59,7 +59,7 @@ for signal in KILL INT; do
     sleep $delay
     kill -$signal $build 2>/dev/null || true
     wait $build || true
-    rm -f interrupted/x.wlm # made in time
+    rm -f interrupted/x.wlm # the build may have finished first
     [ -z "$(ls -A interrupted)" ] || { ls -lA interrupted; exit 1; }
   done
 done
@@ -92,18 +92,18 @@ for a, b in zip(large, fly):
 for a, b in zip(small, zero):
     assert a["text"] == b["text"] and abs(a["cost"] - b["cost"]) < 1e-4
 assert any(a["text"] != b["text"] for a, b in zip(small, fly))
-for a, b in zip(fly, state):  # an approximation: never better
+for a, b in zip(fly, state):  # recombining by state is an approximation: never a lower cost
     assert b["cost"] > a["cost"] - 1e-4
 PY
 
-# As an acceptor: the model's states, one failure arc for each but the empty history.
+# As an acceptor: one state for each state of the model, and a failure arc from each except the empty history.
 "$WARPFST" lm convert large.wlm --backoff=failure --backoff-symbol='#phi' --write-words=phi.words -o D.fst
 states=$("$WARPFST" lm info large.wlm | awk '$1 == "states" {print $2}')
 [ "$("$WARPFST" info D.fst | awk '$1 == "states" {print $2}')" = "$states" ]
 phi=$(awk '$1 == "#phi" {print $2}' phi.words)
 [ "$("$WARPFST" print --numeric D.fst - | awk -v phi="$phi" '$3 == phi {print $1}' | sort -u | wc -l)" = $((states - 1)) ]
 
-# What can be wrong.
+# Errors.
 fails() { # CODE TEXT COMMAND...
   local code=0
   "${@:3}" >out 2>err || code=$?

@@ -1,5 +1,5 @@
-# `warpfst lm prune` and `lm arpa`: a real 3-gram made smaller step by step: each model within the one before, perplexity rising, KenLM of the same mind;
-# limits, word lists, threads; Sphinx's files wherever a model is read.
+# `warpfst lm prune` and `lm arpa` on a real 3-gram model. With rising thresholds, each model's n-grams are a subset of the last one's, and perplexity rises.
+# KenLM gives the same scores. Also limits, word lists, threads, and Sphinx's binary models as input.
 # shellcheck shell=bash
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 "$python" -c 'import kenlm' || { echo "no KenLM for $python: python3 -m venv build/venv && build/venv/bin/pip install -r tests/python-requirements.txt"; exit 1; }
@@ -15,13 +15,13 @@ expect() { # CODE PATTERN COMMAND...
   grep -q -- "$pattern" out.txt || { echo "no '$pattern': $*"; cat out.txt; exit 1; }
 }
 
-# As it is: the same n-grams and figures.
+# lm arpa without pruning: the same n-grams and the same perplexity.
 "$WARPFST" lm arpa "$lm" -o same.arpa
 zcat "$lm" >large.arpa
 cmp <(ngrams large.arpa) <(ngrams same.arpa)
 awk -v a="$(perplexity "$lm")" -v b="$(perplexity same.arpa)" 'BEGIN { exit !(a > 1 && (a / b - 1)^2 < 1e-12) }'
 
-# Larger thresholds: fewer n-grams, each among those before, and a worse model.
+# Larger thresholds: fewer n-grams, a subset of those before, and higher perplexity.
 before=same.arpa
 for threshold in 0 1e-8 1e-7 1e-6 1e-5 1e-4; do
   "$WARPFST" lm prune "$lm" --threshold=$threshold -o $threshold.arpa 2>stats.txt
@@ -34,7 +34,7 @@ awk 'NR > 1 && ($2 > ngrams || $3 < perplexity * (1 - 1e-6)) { bad = 1 } { ngram
 cmp <(ngrams 0.arpa) <(ngrams large.arpa)
 "$python" "$SOURCE_DIR/tests/cli/lm_kenlm.py" compare-pruned "$WARPFST" 1e-6.arpa "$text" 2>kenlm.log
 
-# Limits, word lists; whatever the number of threads.
+# Limits and word lists; the result does not depend on the number of threads.
 "$WARPFST" lm prune "$lm" --max-ngrams=4000,3000 --num-threads=1 -q -o limits.arpa
 grep -qx 'ngram 2=4000' limits.arpa
 grep -qx 'ngram 3=3000' limits.arpa
@@ -49,7 +49,7 @@ printf 'THE 17\nIS\nNOWHERE-TO-BE-FOUND\n' >list.txt
 grep -qx 'ngram 1=5' list.arpa
 "$WARPFST" lm prune "$lm" --criterion=difference --threshold=1e-5 -q | "$WARPFST" lm info - | grep '^3-grams' > /dev/null
 
-# Sphinx's files wherever a model is read.
+# Every command that reads a model accepts Sphinx's binary files.
 data=$SOURCE_DIR/tests/data/lm
 printf 'a b c\nb b a a g\nd\n' >letters.txt
 for order in 1 2 3 4 5; do
@@ -62,7 +62,7 @@ for order in 1 2 3 4 5; do
   [ "$(ngrams small.arpa | wc -l)" -le "$(ngrams "$data/sphinx$order.arpa" | wc -l)" ]
 done
 
-# Bad use.
+# Errors.
 expect 2 'max_ngrams' "$WARPFST" lm prune "$lm" --max-ngrams=many
 expect 2 'no word of the language model is left' "$WARPFST" lm prune "$lm" --vocabulary=/dev/null
 expect 3 '/nowhere' "$WARPFST" lm prune "$lm" --vocabulary=/nowhere

@@ -1,8 +1,8 @@
-# warpfst mkgraph ctc, lexicon, topology on the example models: sizes, steps against OpenFst's tools, recognition, errors.
+# warpfst mkgraph ctc, lexicon and topology on the example models: sizes of graphs, each step against OpenFst's tools, word error rate, errors.
 # shellcheck shell=bash
 ctc=$SOURCE_DIR/examples/ctc
 fail() { echo "$*" >&2; exit 1; }
-# expect CODE PATTERN COMMAND...: the exit code, and what standard error says
+# expect CODE PATTERN COMMAND...: the command exits with CODE, and its standard error matches PATTERN
 expect() {
   local want=$1 pattern=$2 code=0
   shift 2
@@ -13,7 +13,7 @@ expect() {
 states() { "$WARPFST" info "$1" | awk '$1 == "states" {print $2}'; }
 mkgraph() { "$WARPFST" mkgraph ctc "$@"; }
 
-# 1. The main job: phones, compact. A peer's tools made 61,636 states and 147,970 arcs of the same.
+# 1. The main case: phones, topology compact. Another toolkit's graph from the same input had 61,636 states and 147,970 arcs.
 mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon="$ctc/lexicon_phone.txt" --lm="$ctc/lm3.arpa.gz" --topology=compact \
   -o graph.wfst --keep-steps=steps --words-out=words.txt --json >report.json 2>table.txt
 for step in L G 'L o G' det min T 'T o LG' graph; do grep -q "^$step  *[0-9]" table.txt || fail "no row for $step"; done
@@ -28,11 +28,11 @@ assert all(s['seconds'] >= 0 and s['peak_bytes'] > 0 for s in report['steps'])
 PY
 cmp words.txt steps/words.txt
 diff <(tr '\t' ' ' <words.txt | sed -n 1,2p) <(printf '<eps> 0\nA 1\n')
-"$WARPFST" info graph.wfst >info.txt # to a file: grep -q would close a pipe early
+"$WARPFST" info graph.wfst >info.txt # not through a pipe, which grep -q would close early
 grep -q 'output symbol table.*2608 symbols' info.txt || fail "the graph lacks its words"
 
-# 2. OpenFst's composition of the same steps gives the same transducers.
-fstcompose steps/L.fst steps/G.fst lg.fst # L comes sorted by output label
+# 2. OpenFst composes the kept steps to the same transducers.
+fstcompose steps/L.fst steps/G.fst lg.fst # L is already sorted by output label
 fstequal lg.fst steps/LG.fst || fail "L o G differs from OpenFst's"
 fstarcsort --sort_type=ilabel steps/LG.min.fst lgmin.fst
 fstarcsort --sort_type=olabel steps/T.fst | fstcompose - lgmin.fst tlg.fst
@@ -46,7 +46,7 @@ for seed in 1 2 3 4 5; do
   awk 'NR == FNR {a = $1; next} {exit !(a != "" && $1 - a < 0.02 && a - $1 < 0.02)}' LG.cost LG.min.cost || fail "seed $seed: $(cat LG.cost LG.min.cost)"
 done
 
-# 3. It recognises: 200 utterances, 1,040 words. A wrong graph is far off.
+# 3. Word error rate on 200 utterances with 1,040 words. A wrong graph would give a much higher one.
 "$WARPFST" decode graph.wfst "$ctc/logp_phone" --acoustic-scale=0.7 --beam=12 --frame-shift=0.04 --ref="$ctc/text" -o hyp.txt 2>summary.txt
 wer=$(grep -o 'WER [0-9.]*' summary.txt | cut -d' ' -f2)
 awk -v wer="$wer" 'BEGIN {exit !(wer > 30 && wer < 38.2)}' || fail "WER $wer"
@@ -71,7 +71,7 @@ diff again.txt <(tr '\t' ' ' <"$ctc/lexicon_phone.txt")
 "$WARPFST" lexicon --spell=words.txt --tokens="$ctc/tokens_char.txt" --spelling=chars --lexicon-out=char.txt -o L2.fst
 diff char.txt "$ctc/lexicon_char.txt"
 
-# 6. What goes wrong says where.
+# 6. Errors name the file and line.
 printf 'A AH\nB XX\n' >bad.txt
 expect 3 "bad.txt:2: word 'B': 'XX' is not in the token table" mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=bad.txt --lm="$ctc/lm3.arpa.gz" -o x.wfst
 expect 0 'words skipped because of unknown tokens: 1' mkgraph --tokens="$ctc/tokens_phone.txt" --lexicon=bad.txt --unknown=skip --lm="$ctc/lm3.arpa.gz" -o x.wfst

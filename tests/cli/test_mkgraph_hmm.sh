@@ -1,10 +1,10 @@
-# warpfst mkgraph hmm with the acoustic model and dictionary of Debian's pocketsphinx-en-us: real speech at the costs of a peer's graphs, the graph
-# against its definition composed by OpenFst's tools, epsilons removed, what is missing, interrupted builds.
+# warpfst mkgraph hmm with the acoustic model and dictionary of Debian's pocketsphinx-en-us. Decoding real speech gives the costs of another toolkit's graphs.
+# The graph equals H o C o L o G composed by OpenFst's tools. Also removal of epsilons, missing words and phones, interrupted builds.
 # shellcheck shell=bash
 model=/usr/share/pocketsphinx/model/en-us hybrid=$SOURCE_DIR/examples/hybrid
 dict=$model/cmudict-en-us.dict
 fail() { echo "$*" >&2; exit 1; }
-# expect CODE PATTERN COMMAND...: the exit code, and what standard error says
+# expect CODE PATTERN COMMAND...: the command exits with CODE, and its standard error matches PATTERN
 expect() {
   local want=$1 pattern=$2 code=0
   shift 2
@@ -16,8 +16,8 @@ count() { "$WARPFST" info "$2" | awk -v what="$1" '$1 == what {print $2}'; }
 mkgraph() { "$WARPFST" mkgraph hmm --am=$model/en-us "$@"; }
 [ -e $model/en-us/mdef ] || fail "pocketsphinx-en-us is not installed"
 
-# 1. Digits and commands: a peer's graphs had 526 and 3,489 states; best paths must have its words and costs.
-# as_expected NAME GRAPH: scores of examples/hybrid hold only the senones that its own graph uses.
+# 1. Digits and commands. Another toolkit's graphs had 526 and 3,489 states; our best paths must have its words and costs.
+# as_expected NAME GRAPH: decodes examples/hybrid/NAME. Its scores have only the senones that the example's graph uses, so a table of columns is needed.
 as_expected() {
   awk '{column[$2 + 1] = $1 - 1} END {for (label = 1; label <= 5126; label++) print label, column[label] + 0}' "$hybrid/$1/sen.map" >columns
   "$WARPFST" decode "$2" "$hybrid/$1" --columns=columns --scale=-0.10239488 --acoustic-scale=0.1538 --beam=40 --format=json -o hyp.json 2>summary.txt
@@ -56,7 +56,7 @@ cp $model/en-us/transition_matrices text
 "$WARPFST" mkgraph hmm --am=text --lexicon=$dict --grammar=grammar.fst --words="$hybrid/coffee/words.txt" --word-prob=1 -o text.wfst -q
 cmp coffee.wfst text.wfst
 
-# 3. A bigram model over 400 words: the same as H o C o L o G composed by OpenFst's tools with self-loops in H and nothing else done to it.
+# 3. A bigram model over 400 words: the graph equals H o C o L o G composed by OpenFst's tools, with self-loops in H and without any optimization.
 python3 - $dict >small.arpa <<'PY'
 import random, sys
 random.seed(3)
@@ -83,14 +83,14 @@ fstcompose reference/L.fst g.fst | fstarcsort >lg.fst
 fstcompose reference/C.fst lg.fst | fstarcsort >clg.fst
 fstcompose reference/H.fst clg.fst reference.fst
 "$WARPFST" randequivalent small.fst reference.fst --npath=150 --delta=0.03 --max-length=400 --seed=5 || fail "the graph differs from its definition"
-# And the other judge, on the same two (without symbol tables, which it would compare).
+# OpenFst compares the same two graphs (without symbol tables, which it would compare, too).
 for name in reference small; do "$WARPFST" print --numeric $name.fst | fstcompile - $name.bare.fst; done
 fstequivalent --random --delta=0.03 --npath=15 --max_length=60 --seed=7 reference.bare.fst small.bare.fst || fail "OpenFst says that the graph differs from its definition"
-# A graph with another word cost is distinguished: the comparison can fail.
+# The comparison detects a graph with another word cost.
 mkgraph --lexicon=$dict --lm=small.arpa --word-prob=0.4 -o other.fst -q
 expect 1 '' "$WARPFST" randequivalent other.fst reference.fst --npath=50 --delta=0.03 --max-length=400 --seed=5
 
-# 4. What is missing: counted and listed, or an error.
+# 4. Missing words and phones are counted and listed, or are errors.
 printf '\\data\\\nngram 1=5\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 zero\n-1 xyzzy\n-1 plugh\n\n\\end\\\n' >odd.arpa
 expect 0 'words of the LM that the lexicon lacks: 2 (xyzzy, plugh)' mkgraph --lexicon=$dict --lm=odd.arpa -o odd.wfst
 expect 2 "2 words of the language model have no pronunciation, the first of them 'xyzzy'" mkgraph --lexicon=$dict --lm=odd.arpa --missing-words=error -o no.wfst
@@ -100,11 +100,11 @@ expect 0 'skipped because the model lacks a phone: 1 (zero (QQ))' mkgraph --lexi
 printf 'zero ZH ZH ZH\n' >odd.dict
 expect 0 'phones in a context that the model lacks, replaced by the HMM of another context: [1-9]' mkgraph --lexicon=odd.dict --lm=odd.arpa -o odd.wfst
 expect 2 "no HMM for 'SIL ZH_b ZH_i'" mkgraph --lexicon=odd.dict --lm=odd.arpa --missing-hmm=error -o no.wfst
-expect 0 'dropped: 1 (SIL ZH_b ZH_i)' mkgraph --lexicon=odd.dict --lm=odd.arpa --missing-hmm=drop -o odd.wfst # "" is still a sentence
+expect 0 'dropped: 1 (SIL ZH_b ZH_i)' mkgraph --lexicon=odd.dict --lm=odd.arpa --missing-hmm=drop -o odd.wfst # the empty sentence is still accepted
 ! grep -q 'HMM of another' err.txt || fail "what was left out is reported as substituted, too"
 printf 'nothing Z\n' >odd.dict
 expect 2 'no word in common' mkgraph --lexicon=odd.dict --lm=odd.arpa -o no.wfst
-# Nothing left: by words that have no pronunciation, by a grammar without an end, by phones without an HMM.
+# Nothing is left of the graph: words without a pronunciation, a grammar without a final state, phones without an HMM.
 printf 'zero ZH ZH ZH\n' >odd.dict
 printf '<eps> 0\nzero 1\nxyzzy 2\n' >odd.words
 printf '0 1 1 1\n1 2 2 2\n2\n' | fstcompile >both.fst
@@ -121,7 +121,7 @@ expect 2 '--am is required' "$WARPFST" mkgraph hmm --lexicon=$dict --lm=small.ar
 expect 2 '--lexicon is required' mkgraph --lm=small.arpa -o no.wfst
 [ ! -e no.wfst ] || fail "a failed run left a file"
 
-# 5. A model whose labels are not columns + 1 (one senone with two self-loops): the table goes beside the graph, and the decoder finds it.
+# 5. A model whose labels are not columns + 1 (one senone has two self-loops): the table of columns is written next to the graph, and the decoder finds it.
 mkdir tiny
 printf '0.3\n3 n_base\n0 n_tri\n6 n_state_map\n2 n_tied_state\n2 n_tied_ci_state\n3 n_tied_tmat\nSIL - - - filler 0 0 N\nA - - - n/a 1 1 N\nB - - - n/a 2 1 N\n' >tiny/mdef
 python3 -c "
@@ -138,7 +138,7 @@ open('tiny.ark', 'wb').write(b'u \0BFM \4' + struct.pack('<i', 4) + b'\4' + stru
 "$WARPFST" decode tiny.wfst tiny.ark -o tiny.hyp 2>err.txt
 [ "$(cat tiny.hyp)" = 'u zero' ] || fail "$(cat tiny.hyp err.txt)"
 
-# 6. An interrupted build leaves nothing behind, whenever it comes.
+# 6. A build that is interrupted at any moment leaves no temporary files.
 for delay in 0.1 0.2 0.3 0.4 0.5; do
   mkdir interrupted
   "$WARPFST" mkgraph hmm --am=$model/en-us --lexicon=$dict --lm=small.arpa --words-out=interrupted/words.txt --columns-out=interrupted/columns -o interrupted/graph.fst --keep-steps=interrupted/steps -q &
@@ -150,11 +150,11 @@ for delay in 0.1 0.2 0.3 0.4 0.5; do
   rm -r interrupted
 done
 
-# 7. Sphinx's trie LMs as they are: the graph of the same model in ARPA text; and the real one, with a lexicon that has 300 of its words.
+# 7. Sphinx's trie LMs give the same graph as the same model in ARPA format. The large real model works with a lexicon of 300 of its words.
 gzip -dc "$SOURCE_DIR/tests/data/lm/sphinx3.lm.bin.gz" >letters.lm.bin
 printf '%s\n' 'a EY' 'b B IY' 'c S IY' 'd D IY' 'e IY' 'f EH F' 'g JH IY' >letters.dict
 for lm in letters.lm.bin "$SOURCE_DIR/tests/data/lm/sphinx3.arpa"; do mkgraph --lexicon=letters.dict --lm="$lm" -o "$(basename "$lm").fst" -q; done
-"$WARPFST" randequivalent letters.lm.bin.fst sphinx3.arpa.fst --npath=100 --delta=0.01 --max-length=200 --seed=5 || fail "the trie LM makes another graph"
+"$WARPFST" randequivalent letters.lm.bin.fst sphinx3.arpa.fst --npath=100 --delta=0.01 --max-length=200 --seed=5 || fail "the graphs of the trie and of the ARPA file differ"
 awk 'NR % 400 == 0 && !/\(/' $dict | head -300 >part.dict
 expect 0 'words of the LM that the lexicon lacks: 72[0-9]* ([^,]*, .*, \.\.\.)' mkgraph --lexicon=part.dict --lm=$model/en-us.lm.bin -o part.wfst
 [ "$(grep -o 'words of the LM that the lexicon lacks: .*' err.txt | tr -cd , | wc -c)" = 10 ] || fail "not the first ten words"

@@ -1,6 +1,6 @@
-# determinize, minimize, rmepsilon, push, shortestdistance: flags, files in and out, messages and exit codes; results against OpenFst's tools.
+# determinize, minimize, rmepsilon, push and shortestdistance: flags, input and output files, messages and exit codes; results against OpenFst's tools.
 # shellcheck shell=bash
-expect() { # expect CODE COMMAND...: runs it, its stderr in file `err`
+expect() { # CODE COMMAND...: the command exits with CODE; its standard error is in the file `err`
   local want=$1 code=0
   shift
   "$@" 2>err || code=$?
@@ -19,7 +19,7 @@ cat >in.txt <<'END'
 END
 fstcompile --isymbols=syms --osymbols=syms --keep_isymbols --keep_osymbols in.txt in.fst
 
-# Every command: file to file, -o, positional output, pipes; OpenFst reads the result.
+# Every command with files, -o, positional output and pipes; OpenFst reads the result.
 "$WARPFST" determinize in.fst -o d.fst
 "$WARPFST" determinize in.fst d2.fst
 "$WARPFST" determinize <in.fst | cmp - d.fst
@@ -52,7 +52,7 @@ fstequivalent --random --npath=100 m.fst in.fst
 "$WARPFST" minimize --no-push-weights --delta=0 d.fst m.fst
 fstequivalent --random --npath=100 m.fst in.fst
 
-# Distances as OpenFst prints them.
+# The same distances as OpenFst prints.
 fstshortestdistance in.fst >want
 "$WARPFST" shortestdistance in.fst | diff - want
 fstshortestdistance --reverse in.fst >want
@@ -62,13 +62,13 @@ fstmap --map_type=to_log in.fst in_log.fst
 fstshortestdistance --reverse in_log.fst >want
 "$WARPFST" shortestdistance --reverse in_log.fst | diff - want
 
-# Epsilon input followed on the fly is epsilon removal first, for an acceptor.
+# For an acceptor, determinize --rmepsilon equals epsilon removal followed by determinization.
 fstproject --project_type=input in.fst a.fst 2>/dev/null || fstproject in.fst a.fst
 "$WARPFST" determinize --rmepsilon a.fst da.fst
 fstrmepsilon a.fst | fstdeterminize - oda.fst
 fstequivalent --delta=0.001 da.fst oda.fst
 
-# Not functional: a witness in symbols.
+# An fst that is not functional: the message shows an input with two outputs, in symbols.
 printf '0 1 a x\n0 2 a y\n1 3 b <eps>\n2 3 b <eps>\n3\n' | fstcompile --isymbols=syms --osymbols=syms --keep_isymbols --keep_osymbols - bad.fst
 expect 4 "$WARPFST" determinize bad.fst out.fst
 grep -q 'input "a b" has outputs "x" and "y"' err
@@ -77,13 +77,13 @@ expect 4 "$WARPFST" determinize --device=cpu bad.fst out.fst
 grep -q 'fst 0: not functional: input "a b" has outputs "x" and "y"' err
 expect 0 "$WARPFST" determinize --allow-nonfunctional bad.fst out.fst
 
-# Costs that drift apart: stopped by --max-states, with the string that drifts.
+# Two paths whose cost difference grows without limit: --max-states stops the determinization, and the message shows the string.
 printf '0 1 1 1\n0 2 1 1\n1 1 2 2 1\n2 2 2 2 2\n1 3 3 3\n2 3 4 4\n3\n' | fstcompile - twins.fst
 expect 4 "$WARPFST" determinize --max-states=20 twins.fst out2.fst
 grep -q 'after 20 states' err
 grep -q '1 2 2 2' err
 
-# Not deterministic; negative cycle; bad flags and files.
+# Errors: not deterministic, negative cycle, bad flags and files.
 expect 2 "$WARPFST" minimize twins.fst out2.fst
 grep -q 'not deterministic: state 0' err
 expect 0 "$WARPFST" minimize --allow-nondet twins.fst out2.fst
@@ -98,7 +98,7 @@ expect 2 "$WARPFST" determinize --nonsense in.fst out4.fst
 expect 3 "$WARPFST" rmepsilon missing.fst out4.fst
 [[ ! -e out4.fst ]]
 
-# The empty fst passes through everything.
+# Every command accepts the empty fst.
 : | fstcompile - empty.fst
 for op in determinize minimize rmepsilon push; do
   "$WARPFST" $op empty.fst e.fst

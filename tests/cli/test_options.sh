@@ -1,11 +1,11 @@
-# `warpfst options`: text, Markdown and JSON say the same about every option, and what subcommands say in their help.
+# `warpfst options` prints the same about every option as text, Markdown and JSON, and the same as the subcommands' help.
 # shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 "$WARPFST" options > all.txt
 "$WARPFST" options --json > all.json
 "$WARPFST" options --markdown > all.md
 "$WARPFST" options prune > prune.txt
-"$WARPFST" options no_such_table > out.txt 2> err.txt && fail "an unknown table passes"
+"$WARPFST" options no_such_table > out.txt 2> err.txt && fail "no error for an unknown table"
 grep -q "no_such_table" err.txt
 "$WARPFST" options --json --markdown > out.txt 2>&1 && fail "two formats at once"
 diff prune.txt - <<'END'
@@ -46,7 +46,7 @@ for table in tables:
             assert isinstance(default, bool), option
         count += 1
 assert count > 30, count
-# two that are known
+# two known values
 find = lambda t, o: next(x for y in tables if y["table"] == t for x in y["options"] if x["name"] == o)
 assert find("compose", "filter")["choices"][:2] == ["auto", "sequence"]
 assert find("determinize", "delta")["default"] == 1 / 1024

@@ -1,4 +1,4 @@
-# shortestpath, prune, randgen, equal, equivalent, randequivalent: files, pipes, OpenFst's option names, exit codes.
+# shortestpath, prune, randgen, equal, equivalent and randequivalent with files, pipes and OpenFst's option names; exit codes.
 # shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 code() { local want=$1 got=0; shift; "$@" > out.txt 2> err.txt || got=$?; [ "$got" = "$want" ] || { cat err.txt >&2; fail "exit $got instead of $want: $*"; }; }
@@ -17,12 +17,12 @@ diff <(fstprint one.fst) - <<END
 END
 fstshortestpath a.fst | fstisomorphic - one.fst
 
-# n best, in order, over either spelling of the option
+# n best, in order, with both spellings of the option
 "$WARPFST" shortestpath --nshortest=3 a.fst n.fst
 "$WARPFST" shortestpath -nshortest 3 a.fst m.fst
 cmp n.fst m.fst
 [ "$(fstprint n.fst | grep -c '^0[[:space:]]')" = 3 ] || fail "three paths expected"
-# no order of the n-best arcs is promised by OpenFst, so compare the paths' costs
+# OpenFst promises no order of the n-best arcs, so the paths' costs are compared
 costs() { python3 - "$1" <<'PY'
 import subprocess, sys
 arcs, final = {}, {}
@@ -48,7 +48,7 @@ fstprune --weight=0.25 a.fst | fstisomorphic - p.fst
 "$WARPFST" prune --nstate=3 a.fst p.fst
 [ "$("$WARPFST" equal p.fst p.fst && fstinfo p.fst | awk '/# of states/ {print $4}')" = 3 ] || fail "nstate"
 
-# comparison: 0 yes, 1 no with a reason, 2 wrong question
+# exit codes of comparisons: 0 equal, 1 different (with the reason), 2 cannot be compared
 code 0 "$WARPFST" equal a.fst a.fst
 code 1 "$WARPFST" equal a.fst one.fst
 grep -q '4 states in the first, 3 in the second' err.txt

@@ -1,4 +1,4 @@
-# `warpfst plan`: what a batch and streams take on a GPU that is not here, how many streams fit, and what to lower.
+# `warpfst plan` without a GPU: the memory that a batch or streams need, how many streams fit, and which option to lower if they do not fit.
 # shellcheck shell=bash
 fail() { echo "$1" >&2; exit 1; }
 printf '0 1 1 1\n1 1 2 0\n1\n' | "$WARPFST" compile - graph.wfst

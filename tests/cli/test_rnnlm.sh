@@ -1,8 +1,8 @@
-# `warpfst rnnlm`: the toolkit's figures word by word, forms of output, messages and exit codes.
+# `warpfst rnnlm` gives every word the score that faster-rnnlm gives; output formats, training, rescoring, messages and exit codes.
 # shellcheck shell=bash
 data=$SOURCE_DIR/tests/data/rnnlm
 
-expect() { # CODE PATTERN COMMAND...: exit code and a line of the output, standard error included
+expect() { # CODE PATTERN COMMAND...: the command exits with CODE, and a line of its output or standard error matches PATTERN
   local code=$1 pattern=$2 got=0
   shift 2
   "$@" >out.txt 2>&1 || got=$?
@@ -10,7 +10,7 @@ expect() { # CODE PATTERN COMMAND...: exit code and a line of the output, standa
   grep -q -- "$pattern" out.txt || { echo "no '$pattern': $*"; cat out.txt; exit 1; }
 }
 
-# Same lines as the toolkit prints, numbers within 1e-5 a word.
+# The same lines as faster-rnnlm prints; each word's score within 1e-5.
 same_scores() { # OURS EXPECTED
   paste -d' ' "$1" "$2" | awk '
     $1 == "w" { if (NF != 6 || $4 != "w" || $2 != $5 || ($3 - $6)^2 > 1e-10) { print "line " NR ": " $0; exit 1 } words++; next }
@@ -24,7 +24,7 @@ for model in sigmoid relu2_maxent2; do
   "$WARPFST" rnnlm score "$data/$model" "$data/test" | cmp - <(grep -v '^w ' "$model.out")
 done
 
-# Perplexity is that of the per-word figures.
+# The perplexity follows from the per-word scores.
 "$WARPFST" rnnlm perplexity "$data/sigmoid" "$data/test" --json >perplexity.json
 awk '$1 == "w" { sum += $3; n++ } END { printf "%.4f\n", 10 ^ (-sum / n) }' sigmoid.out >wanted
 sed 's/.*"perplexity": \([0-9.]*\).*/\1/' perplexity.json | xargs printf '%.4f\n' | cmp - wanted
@@ -50,7 +50,7 @@ zcat "$data/sigmoid.nnet.gz" >whole.nnet
 head -c 10000 whole.nnet >cut.nnet
 expect 3 'truncated' "$WARPFST" rnnlm info cut
 
-# Training: a model of its own from a text; the progress of each epoch; what is written is what was trained.
+# Training: progress of each epoch; the written model has the perplexity of the last epoch.
 "$WARPFST" rnnlm train "$data/test" "$data/test" -o mine --hidden=8 --maxent-cells=5000 --max-epochs=3 --json >epochs.json
 [ "$(grep -c '"valid_perplexity"' epochs.json)" = 3 ]
 wanted=$(sed -n '$s/.*"valid_perplexity": \([0-9]*\.[0-9][0-9][0-9]\).*/\1/p' epochs.json)
@@ -62,7 +62,7 @@ expect 2 'no model to write' "$WARPFST" rnnlm train "$data/test" "$data/test"
 expect 3 'cannot open' "$WARPFST" rnnlm train nowhere "$data/test" -o bad
 [ ! -e bad ]
 
-# On the same text no more than 1% above the perplexity that the toolkit reaches (tests/data/rnnlm/README.md).
+# Trained on the same text, the perplexity is at most 1% above that of faster-rnnlm (tests/data/rnnlm/README.md).
 reach() { # PERPLEXITY FLAGS...
   local most=$1
   shift
@@ -75,14 +75,14 @@ reach 85.9111 --maxent-cells=1000000 --maxent-order=3
 reach 85.9111 --maxent-cells=1000000 --maxent-order=3 --num-threads=2
 reach 83.2086 --maxent-cells=1000000 --maxent-order=4 --layer=gru
 
-# Models of PyTorch in safetensors files, against their equations in numpy.
+# PyTorch models in safetensors files, checked against the same equations in numpy.
 python=${WARPFST_PYTHON:-$SOURCE_DIR/build/venv/bin/python}
 "$python" -c 'import numpy' || { echo "no numpy for $python: python3 -m venv build/venv && build/venv/bin/pip install -r tests/python-requirements.txt"; exit 1; }
 "$python" "$SOURCE_DIR/tests/cli/rnnlm_torch.py" make >models.txt
 while read -r model; do
   "$WARPFST" rnnlm score "$model.safetensors" "$model.text" --per-word --threads=2 >"$model.out"
 done <models.txt
-# shellcheck disable=SC2046 # a name a word
+# shellcheck disable=SC2046 # each name is one argument
 "$python" "$SOURCE_DIR/tests/cli/rnnlm_torch.py" compare $(cat models.txt)
 [ "$(wc -l <models.txt)" = 18 ]
 expect 0 '"output": "softmax"' "$WARPFST" rnnlm info torch1.safetensors --json
@@ -92,7 +92,7 @@ expect 3 'ids from 0, one for each row' "$WARPFST" rnnlm info fewer.safetensors
 head -c 3000 torch1.safetensors >fewer.safetensors
 expect 3 'that fit' "$WARPFST" rnnlm info fewer.safetensors
 
-# Rescoring: every option against costs put together in Python; malformed lists.
+# Rescoring: every option, against costs computed in Python; malformed lists.
 cat >ngram.arpa <<'ARPA'
 \data\
 ngram 1=9

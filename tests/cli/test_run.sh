@@ -1,5 +1,5 @@
-# ./run installs nothing unannounced, nothing at all for test-gpu FOLDER, and has a help that names every verb. In a copy of its files, with programs that
-# install nothing but say what they were called with.
+# ./run announces everything that it installs, installs nothing for test-gpu FOLDER, and its help names every verb. Runs in a copy of its files, with stubs
+# of the installers that only print their arguments.
 # shellcheck shell=bash
 fail() { echo "$*" >&2; exit 1; }
 mkdir -p stubs/bin tree/tests tree/docs
@@ -43,7 +43,7 @@ mapfile -t verbs < <(sed -n 's/^  [.]\/run \([a-z-]*\).*/\1/p' help.txt | grep -
 [ "$(printf 'do_%s\n' "${verbs[@]//-/_}" | sort)" = "$(sed -n 's/^\(do_[a-z_]*\)() .*/\1/p' tools/run/*.sh | sort)" ] || fail "help and verbs differ: ${verbs[*]}"
 
 # --- each installation is announced --------------------------------------------------------------------------------
-announced() { # of the output in out.txt: every call is named by the line before it
+announced() { # every installer call in out.txt must be named by the line before it
   awk '/^== installing/ {line = $0; used = 0}
     /^CALLED (apt-get install|pip)/ {calls++; n = split($0, words); if (line == "" || used++ || !index(line, words[n])) bad = 1}
     END {exit bad || !calls}' out.txt
@@ -60,18 +60,18 @@ done
 ./run setup docs >out.txt 2>&1
 ! grep 'CALLED pip' out.txt || fail 'a second setup installs Python packages again'
 printf 'CALLED apt-get install x\n' >out.txt
-! announced || fail 'the check passes what is not announced'
+! announced || fail 'the check misses an unannounced installation'
 printf '== installing y\nCALLED apt-get install x\n' >out.txt
-! announced || fail 'the check passes what another line announces'
+! announced || fail 'the check accepts the announcement of another package'
 rm -rf build
 CMAKE_VERSION=3.18.4 ./run setup >out.txt 2>&1
 announced && grep -q '^== installing .*build/cmake: cmake>=3.22' out.txt || fail "CMake 3.18: $(cat out.txt)"
 rm -rf build
 INSTALLED='ii ' ./run setup >out.txt 2>&1
-! grep -E 'CALLED|installing' out.txt || fail 'setup installs what is there'
+! grep -E 'CALLED|installing' out.txt || fail 'setup installs what is already installed'
 APT=1
 code_of ./run setup
-[ $code != 0 ] || fail 'a failing apt-get passes'
+[ $code != 0 ] || fail 'no error if apt-get fails'
 APT=0
 
 # --- test-gpu FOLDER -----------------------------------------------------------------------------------------------

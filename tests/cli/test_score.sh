@@ -1,4 +1,4 @@
-# warpfst matrix against numpy and kaldiio; warpfst score against sclite (Debian package sctk).
+# Checks warpfst matrix against numpy and kaldiio, and warpfst score against sclite (Debian package sctk).
 # shellcheck shell=bash
 python=$SOURCE_DIR/build/venv/bin/python
 sclite() { sctk sclite "$@"; }
@@ -11,7 +11,7 @@ fails_with() { # CODE PATTERN COMMAND...
   [ "$code" = "$want" ] && grep -q -e "$pattern" err.txt || { echo "expected code $want and '$pattern', got $code from: $*"; cat err.txt; exit 1; }
 }
 
-# --- matrices: what kaldiio and numpy write, we read; what we write, they read ------------------------------------------
+# --- matrices: we read what kaldiio and numpy write, and they read what we write ----------------------------------------
 cat > make.py <<'E2'
 import kaldiio, numpy as np, os, struct
 rng = np.random.RandomState(5)
@@ -21,7 +21,7 @@ kaldiio.save_ark('double.ark', {k: v.astype('f8') for k, v in m.items()})
 kaldiio.save_ark('text.ark', m, text=True)
 for method, name in ((2, 'cm'), (3, 'cm2'), (5, 'cm3')):
     kaldiio.save_ark(name + '.ark', m, scp=name + '.scp', compression_method=method)
-# our own CM encoder: random percentiles and bytes, with what they mean computed in doubles
+# an encoder of Kaldi's CM format: random percentiles and bytes, whose values are computed in doubles
 with open('own.ark', 'wb') as f:
     own = {}
     for i, rows in enumerate([1, 7, 260]):
@@ -65,7 +65,7 @@ done
 "$python" same.py own.npz own.out 2e-5
 "$WARPFST" matrix copy npy -o npy.ark
 "$python" same.py want.npz npy.ark 0.01
-for name in cm cm2 cm3; do # their reading of what they wrote, and ours
+for name in cm cm2 cm3; do # kaldiio and we must decode kaldiio's compressed files to the same values
   "$WARPFST" matrix copy $name.ark -o $name.out
   "$WARPFST" matrix copy scp:$name.scp -o $name.scp.out
   cmp $name.out $name.scp.out
@@ -88,7 +88,7 @@ for line in open('info.json'):
     assert (o['frames'], o['columns']) == m.shape and abs(o['min'] - m.min()) < 1e-4 and abs(o['max'] - m.max()) < 1e-4 and abs(o['mean'] - m.mean()) < 1e-4
 assert not w"
 
-# --- faults: each is reported, costs its own utterance, and shows in the exit code --------------------------------------------
+# --- errors: each is reported, fails only its own utterance, and sets the exit code -------------------------------------------
 cp -r npy faulty && echo garbage > faulty/utt-2.npy
 fails_with 1 "utt-2" "$WARPFST" matrix copy faulty -o faulty.ark
 test "$("$WARPFST" matrix info faulty.ark 2> /dev/null | wc -l)" = 4
@@ -102,7 +102,7 @@ import kaldiio, numpy as np
 kaldiio.save_ark('nan.ark', {'n': np.array([[0, np.nan]], 'f4')})"
 fails_with 1 "n: frame 0, column 1: score is NaN" "$WARPFST" matrix info nan.ark
 
-# --- word error rate: counts and alignments of every utterance as sclite has them -------------------------------------------
+# --- word error rate: the same counts and alignments of every utterance as sclite -------------------------------------------
 cat > text.py <<'E2'
 import random, sys
 random.seed(int(sys.argv[1])); words = sys.argv[2].split(); mode = sys.argv[3]
@@ -132,7 +132,7 @@ def read(path):
     for line in open(path, encoding='utf-8'):
         if line.startswith('id: '): key = line[4:].strip(); out[key] = {}
         elif key and line.startswith('Scores:'): out[key]['counts'] = line.split(')')[-1].split()
-        elif key and line[:4] in ('REF:', 'HYP:'): out[key][line[:3]] = re.sub(r'\*+', '*', line[5:].lower()).split()  # sclite counts bytes for the stars
+        elif key and line[:4] in ('REF:', 'HYP:'): out[key][line[:3]] = re.sub(r'\*+', '*', line[5:].lower()).split()  # sclite pads with one star per byte
     return out
 a, b = read('sclite.txt'), read('ours.txt')
 assert set(a) == set(b) and len(a) == int(sys.argv[1]), (len(a), len(b))
@@ -167,7 +167,7 @@ o = json.load(sys.stdin)
 print(o['words'], o['correct'], o['sub'], o['del'], o['ins'], o['wrong_utterances'])" > have.txt
 cmp want.txt have.txt
 
-# forms, options, exit codes
+# formats, options, exit codes
 cat > r.txt <<'E2'
 u1 one two three
 u2 four <unk> five

@@ -1,4 +1,4 @@
-# compose and the structural subcommands: files and flags, against OpenFst's tools.
+# compose and the structural subcommands (connect, reverse, union, relabel, ...) give the same fsts as OpenFst's tools.
 # shellcheck shell=bash
 printf '0 1 1 2 0.5\n0 2 2 0 1\n1 2 0 3\n2 0.25\n' >a.txt
 printf '0 1 2 4 0.5\n0 0 3 0\n1 1 3 5 1.5\n1\n' >b.txt
@@ -75,8 +75,8 @@ same got.fst want.fst
 test "$(fstprint got2.fst | awk '$3 == 10 || $3 == 11' | wc -l)" = 0
 test "$(fstprint got2.fst | awk '$4 == 20 && $3 == 0' | wc -l)" = 3
 
-# what goes wrong is reported, and leaves no output behind
-# refuses CODE TEXT COMMAND...: the exit code and a part of the message
+# Errors are reported and leave no output file.
+# refuses CODE TEXT COMMAND...: the command exits with CODE, and its message contains TEXT
 refuses() {
   local code=$1 text=$2 got=0
   shift 2

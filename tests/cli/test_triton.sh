@@ -1,4 +1,5 @@
-# The backend for Triton Inference Server in a real server on the CPU: the one in NVIDIA's PyPI package nvidia-pytriton, which ./run test puts into build/triton.
+# The backend for Triton Inference Server, in a real server on the CPU. The server is that of NVIDIA's PyPI package nvidia-pytriton, which ./run test installs
+# into build/triton.
 # shellcheck shell=bash
 server=${WARPFST_TRITON_SERVER:-$SOURCE_DIR/build/triton/pytriton/tritonserver/bin/tritonserver}
 [ -x "$server" ] || { echo "no $server: ./run test installs it" >&2; exit 1; }
@@ -15,7 +16,7 @@ settings=(models/warpfst/1/graph.wfst scores --acoustic-scale=0.7 --beam=15 --ma
 "$WARPFST" decode "${settings[@]}" --boost boost -o boosted.json 2>log
 timeout 300 python3 "$SOURCE_DIR/tests/cli/triton_client.py" "$server" "$PWD/models" "$PWD/backends" scores expected.json boosted.json || { tail -40 server.log >&2; exit 1; }
 
-# What is wrong with a model is reported when it is loaded.
+# Errors in a model's configuration are reported when it is loaded.
 refuse() { # PATTERN SED-SCRIPT
   sed "$2" "$SOURCE_DIR/triton/models/warpfst/config.pbtxt" >models/warpfst/config.pbtxt
   timeout 60 "$server" --model-repository="$PWD/models" --backend-directory="$PWD/backends" --allow-http=false --allow-grpc=false --allow-metrics=false >load.log 2>&1 && { echo "loaded: $2" >&2; exit 1; }

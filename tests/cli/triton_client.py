@@ -1,6 +1,8 @@
-"""The backend in a real server: words of many streams at once against `warpfst decode`, boosts, errors, batches. triton_client.py SERVER REPOSITORY BACKENDS SCORES EXPECTED BOOSTED
+"""Tests the Triton backend in a real server: results of many concurrent streams against those of `warpfst decode`, boosts, errors, batching.
 
-EXPECTED and BOOSTED: JSON lines of `warpfst decode`, without boosts, and with "IT 8". Speaks HTTP with the standard library alone.
+triton_client.py SERVER REPOSITORY BACKENDS SCORES EXPECTED BOOSTED
+
+EXPECTED and BOOSTED are JSON lines of `warpfst decode`, without boosts and with the boost "IT 8". Uses only the standard library for HTTP.
 """
 import concurrent.futures
 import http.client
@@ -14,7 +16,7 @@ import time
 
 
 def read_npy(path):
-    """(frames, columns, little-endian floats) of a float16 .npy."""
+    """Reads a float16 .npy file. Returns (frames, columns, bytes of little-endian float32)."""
     data = path.read_bytes()
     size = struct.unpack("<H", data[8:10])[0]
     header = data[10:10 + size].decode()
@@ -61,7 +63,7 @@ class Server:
             connection.close()
 
     def infer(self, frames, columns, data, sequence=None, start=False, end=False, boosts=None, datatype="FP32"):
-        """The scores travel in binary form."""
+        """Sends one inference request. The scores are sent in Triton's binary tensor format."""
         inputs = [{"name": "SCORES", "shape": [1, frames, columns], "datatype": datatype, "parameters": {"binary_data_size": len(data)}}]
         if boosts is not None:
             inputs.append({"name": "BOOSTS", "shape": [1, len(boosts)], "datatype": "BYTES", "data": boosts})
@@ -81,7 +83,7 @@ class Server:
 
 
 def stream(server, scores, sequence, chunk, boosts=None):
-    """Chunk by chunk; what was stable stays. Returns the last output."""
+    """Decodes an utterance chunk by chunk. Checks that stable words never change. Returns the last output."""
     frames, columns, data = scores
     row, stable = 4 * columns, []
     for first in range(0, frames, chunk):
@@ -131,7 +133,7 @@ def main():
                     check(job.result(), jobs[job])
             frames, columns, data = matrices[differ[0]]
             half = data[:4 * columns]
-            server.infer(1, columns, half, 7, start=True)  # begun anew in the middle: what was said before is gone
+            server.infer(1, columns, half, 7, start=True)  # a new start in mid-utterance discards the words so far
             check(stream(server, (frames, columns, data), 7, frames), wanted[differ[0]])
             nothing = server.infer(2, columns, struct.pack("<f", float("-inf")) * (2 * columns), 14, start=True, end=True)
             assert nothing["TEXT"] == [""] and nothing["FLAGS"][0] & 4, nothing
@@ -139,12 +141,12 @@ def main():
             refuse(server, "NaN", 1, columns, struct.pack("<f", float("nan")) * columns, 9, start=True, end=True)
             refuse(server, "FP32", 1, columns, half[:4] * (2 * columns), 10, start=True, end=True, datatype="FP64")
             refuse(server, "expected `word word", 1, columns, half, 11, start=True, end=True, boosts=["IT"])
-            refuse(server, "", 1, columns, half, 12)  # never begun
-            check(stream(server, (frames, columns, data), 13, 5), wanted[differ[0]])  # and the server goes on
+            refuse(server, "", 1, columns, half, 12)  # this sequence was never started
+            check(stream(server, (frames, columns, data), 13, 5), wanted[differ[0]])  # the server still works
             stats = json.loads(server.ask("GET", "/v2/models/warpfst/stats")[1])["model_stats"][0]
             sizes = [row["batch_size"] for row in stats["batch_stats"]]
             assert max(sizes) > 2, sizes
-            assert stats["inference_stats"]["compute_infer"]["count"] > 500 and stats["inference_stats"]["fail"]["count"] >= 3, stats  # others never came to the model
+            assert stats["inference_stats"]["compute_infer"]["count"] > 500 and stats["inference_stats"]["fail"]["count"] >= 3, stats  # the server refused the others before they reached the model
             print(f"{stats['inference_stats']['success']['count']} requests in {stats['execution_count']} executions, of up to {max(sizes)}")
         finally:
             code = server.stop()

@@ -1,6 +1,7 @@
-/* cuda_runtime_api.h - the part of CUDA's runtime that src/cuda/ uses, declared for GPUs that are
- * imitated in host memory (fake_cuda.c). The host side of the GPU decoder is compiled against it,
- * so that its order of work, its memory and its failures are tested where there is no GPU. */
+/* cuda_runtime_api.h - declares the part of the CUDA runtime API that src/cuda/ uses. fake_cuda.c
+ * implements it with GPUs that are imitated in host memory. The host code of the GPU decoder is
+ * compiled against this header, which allows testing its order of operations, its use of memory and
+ * its error handling without a GPU. */
 #ifndef FAKE_CUDA_RUNTIME_API_H
 #define FAKE_CUDA_RUNTIME_API_H
 
@@ -70,29 +71,29 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 
-/* --- the imitation's own ----------------------------------------------------------------- */
+/* --- only in the imitation --------------------------------------------------------------- */
 
 struct fake_gpus {
   int num_devices;              /* 3 unless changed */
   int num_processors;           /* 12 */
   size_t memory_bytes;          /* of each: 1 GB */
-  int shared_kb, max_rank_bits; /* what the kernels were compiled for: 227, 3 (gpu_profile.h); 0, 0:
-                                   they have no code for the GPU */
-  int driver;     /* version of CUDA that the driver supports, 13000; less than 12000: too old */
-  unsigned eager; /* 0: work is put off until somebody waits for it; else a seed: some of it is done
+  int shared_kb, max_rank_bits; /* the profile that the kernels were compiled for: 227, 3
+                                 (gpu_profile.h); 0, 0: the library has no code for this GPU */
+  int driver;     /* CUDA version that the driver supports: 13000; below 12000: too old */
+  unsigned eager; /* 0: work is delayed until somebody waits for it; else a seed: some of it runs
                      earlier */
-  long fail_at;   /* the call of this number fails; 0: none */
-  long lost_at;   /* the device is lost from the call of this number on; 0: it is not */
-  bool failed_to_allocate; /* what failed last was an allocation, on a device that was not lost */
-  long num_calls;          /* so far */
-  long num_objects;        /* that exist: allocations, streams, events */
+  long fail_at;   /* number of the call that fails; 0: none */
+  long lost_at;   /* number of the call from which on the device is lost; 0: never */
+  bool failed_to_allocate; /* the last failure was an allocation on a device that was not lost */
+  long num_calls;          /* API calls so far */
+  long num_objects;        /* existing allocations, streams and events */
   size_t device_bytes, pinned_bytes; /* allocated now */
 };
 extern struct fake_gpus fake_gpus;
 
-/* A call that does nothing, but may have to fail. */
+/* An API call that does nothing, but fails if it is the call that must fail. */
 cudaError_t fake_call(void);
-/* Puts fn(data) on the stream; data is freed afterwards. */
+/* Enqueues fn(data) on the stream. The stream frees data afterwards. */
 cudaError_t fake_enqueue(cudaStream_t stream, void (*fn)(void *data), void *data);
 
 #endif

@@ -1,13 +1,13 @@
 /* fake_cuda.c - GPUs imitated in host memory.
+ * A stream is a queue of work. Work runs in order, and as late as CUDA allows: when somebody waits
+ * for the stream, or for another stream that waits for it. So a missing event, or a buffer that is
+ * refilled too early, always changes results; on a real GPU it does so only occasionally. A
+ * cudaMemcpy from pageable memory is work of the default stream, and other streams do not wait for
+ * it. With `eager`, some work runs earlier, at random moments.
  *
- * A stream is a list of work that is done in its own order, as late as the rules allow: when
- * somebody waits for it, or for something that waits for it. So a missing event, or a buffer filled
- * again too early, changes results; on a real GPU it does so once in a while. A cudaMemcpy from
- * memory that is not page-locked is such work, of the default stream, for which other streams do
- * not wait. With `eager`, some work is done at random earlier moments. The first MB of memory comes
- * filled with 0xa5, copies are checked against what was allocated, what lies beside an allocation
- * must be as it was when it is freed, and any call can be made to fail. One lock makes it all
- * thread-safe. */
+ * The first MB of an allocation is filled with 0xa5. Copies must stay within allocations. Freeing
+ * checks the guard bytes on both sides of an allocation. Any call can be made to fail. One lock
+ * makes all functions thread-safe. */
 #include "cuda_runtime_api.h"
 #include "cuda/device/gpu_profile.h"
 
@@ -37,7 +37,7 @@ struct fake_gpus fake_gpus = {.num_devices = 3,
 struct work {
   void (*fn)(void *data);
   void *data;
-  struct fake_stream *wait_for; /* until this stream has done wait_number works */
+  struct fake_stream *wait_for; /* wait until this stream has done wait_number pieces of work */
   uint64_t wait_number;
   struct work *next;
 };
@@ -101,7 +101,7 @@ static bool is_lost(void) {
   return fake_gpus.lost_at > 0 && fake_gpus.num_calls >= fake_gpus.lost_at;
 }
 
-/* Every call begins here and ends with leave. False: it is the one that must fail. */
+/* Every API call begins with enter and ends with leave. Returns false if this call must fail. */
 static bool enter(void) {
   pthread_once(&g_once, make_mutex);
   pthread_mutex_lock(&g_mutex);
@@ -166,8 +166,8 @@ enum { OLDEST_DRIVER = 12000 };
 cudaError_t cudaDriverGetVersion(int *version) { return *version = fake_gpus.driver, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { return *version = OLDEST_DRIVER, cudaSuccess; }
 
-/* WARPFST_FAKE_SHARED_KB=64: the profile of a GPU with so much shared memory and without clusters.
- */
+/* The environment variable WARPFST_FAKE_SHARED_KB=64 gives the profile of a GPU with 64 KB of
+ * shared memory and without clusters. */
 int wf__gpu_compiled_for(int32_t out[2]) {
   if (!enter()) return leave(cudaErrorUnknown);
   const char *shared_kb = getenv("WARPFST_FAKE_SHARED_KB");
@@ -200,7 +200,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
   if (!enter() || device < 0 || device >= fake_gpus.num_devices)
     return leave(cudaErrorInvalidDevice);
   switch (attribute) {
-    case cudaDevAttrClockRate: *value = 1000; break; /* kHz: a microsecond a cycle */
+    case cudaDevAttrClockRate: *value = 1000; break; /* kHz: a cycle takes 1 us */
     case cudaDevAttrComputeCapabilityMajor: *value = 7; break;
     case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
     default: *value = fake_gpus.num_processors;
@@ -256,13 +256,13 @@ static void check_edges(const struct allocation *a) {
   for (size_t i = 0; i < EDGE_BYTES; i++) {
     if (a->data[-1 - (ptrdiff_t)i] == EDGE && a->data[a->bytes + i] == EDGE) continue;
     fprintf(stderr,
-            "imitated GPU: somebody wrote beside an allocation of %zu bytes, %zu from its edge\n",
+            "imitated GPU: write beyond an allocation of %zu bytes, %zu bytes from its edge\n",
             a->bytes, i);
     abort();
   }
 }
 
-/* Waits for everything, as the real one does. */
+/* Frees memory after all streams are done, as cudaFree does. */
 static cudaError_t release(void *memory) {
   bool good = enter();
   for (int i = 0; i < MAX_STREAMS; i++)
@@ -316,17 +316,17 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return leave(good ? cudaSuccess : cudaErrorUnknown);
 }
 
-/* Work that is put off until somebody asks is done by the time of the answer, or one question
- * later. */
+/* Runs the stream's work and reports success. Every third call reports cudaErrorNotReady instead
+ * and runs nothing. */
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  static unsigned word_candidates;
+  static unsigned num_queries;
   if (!enter()) return leave(cudaErrorUnknown);
-  if (++word_candidates % 3 == 0) return leave(cudaErrorNotReady);
+  if (++num_queries % 3 == 0) return leave(cudaErrorNotReady);
   do_until(stream_of(stream), stream_of(stream)->num_queued);
   return leave(cudaSuccess);
 }
 
-/* Priorities say who goes first, which is of no matter to what comes out. */
+/* Priorities are ignored: they change the order of work, but not its results. */
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority) {
   return cudaStreamCreateWithFlags(out, flags);
 }
@@ -361,7 +361,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (!enter()) return leave(cudaErrorUnknown);
   if (stream_of(stream)->device != g_device)
-    return leave(cudaErrorInvalidValue); /* an event belongs to the device it was made on */
+    return leave(cudaErrorInvalidValue); /* the stream must be of the current device */
   *event = (struct fake_event){stream_of(stream), stream_of(stream)->num_queued};
   return leave(cudaSuccess);
 }
@@ -390,7 +390,7 @@ static bool inside(const struct allocation *a, const void *pointer, size_t bytes
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream) {
   if (!enter()) return leave(cudaErrorUnknown);
-  if (bytes == 0) return leave(cudaSuccess); /* of anything, such as the end of an allocation */
+  if (bytes == 0) return leave(cudaSuccess); /* the pointers may be the end of an allocation */
   const struct allocation *target = find(to), *source = find(from),
                           *device = kind == cudaMemcpyHostToDevice ? target : source,
                           *host = kind == cudaMemcpyHostToDevice ? source : target;
@@ -403,8 +403,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
   *copy = (struct copy){to, from, bytes};
   if (!put(stream_of(stream), do_copy, copy, NULL, 0)) abort();
   if (host == NULL)
-    do_until(stream_of(stream), stream_of(stream)->num_queued); /* memory that is not page-locked is
-                                                                   copied before the call returns */
+    do_until(stream_of(stream),
+             stream_of(stream)->num_queued); /* pageable memory is copied before the call returns */
   return leave(cudaSuccess);
 }
 
@@ -441,8 +441,8 @@ static void do_staged_copy(void *data) {
   memcpy(copy->to, copy->data, copy->bytes);
 }
 
-/* As the real one: data that is not page-locked has been read when this returns, but may not have
- * arrived. */
+/* Like CUDA: pageable memory has been read when the call returns, but its contents may not yet be
+ * on the device. */
 static cudaError_t stage(void *to, const void *from, size_t bytes) {
   if (!enter()) return leave(cudaErrorUnknown);
   const struct allocation *target = find(to);

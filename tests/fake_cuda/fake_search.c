@@ -1,6 +1,6 @@
-/* fake_search.c - the kernels of search_params.h for imitated GPUs: the CPU search over what the
- * host has put into their memory. Nothing comes from the decoder itself: graph, options, scores are
- * read back from where a kernel would read them. */
+/* fake_search.c - the search kernels (search_params.h) of the imitated GPU. They run the CPU search
+ * on the data that the host code has uploaded. Graph, options and scores are read from where a real
+ * kernel would read them, not from the decoder. */
 #include <string.h>
 
 #include "cpu/search.h"
@@ -10,7 +10,7 @@
 #include "math/score.h"
 #include "testing.h"
 
-/* The graph as it was uploaded, columns as labels. */
+/* Rebuilds the graph from the uploaded one. Its input labels are columns of the scores + 1. */
 static wf_graph *graph_on_device(const wf__lane_params *p) {
   wf_error err = {0};
   const wf__lane_state *states = p->graph.states;
@@ -40,7 +40,7 @@ static wf_graph *graph_on_device(const wf__lane_params *p) {
   return graph;
 }
 
-/* The scorer as it was uploaded. */
+/* A scorer that reads the uploaded tables. */
 struct uploaded {
   wf_scorer scorer;
   const wf__flat_scorer *flat;
@@ -89,7 +89,7 @@ static void scribble_lattices(const wf__lane_params *p, uint64_t parts) {
            (uint64_t)p->lattices.pages_cap * WF__LANE_PAGE * sizeof *p->lattices.pages);
 }
 
-/* Writes to both ends of everything the lanes own. */
+/* Writes to both ends of every buffer of the lanes, which finds buffers that are too small. */
 static void use_lanes(const wf__lane_params *p, bool scored) {
   uint64_t parts = (uint64_t)p->memory.num_lanes * p->memory.ranks,
            slots = parts * wf__lane_slots(p->shared_kb, scored);
@@ -161,7 +161,8 @@ static uint64_t end_of_tokens(const wf__history *history, uint64_t f) {
                                        : history->frames.data[f + 1].first_token;
 }
 
-/* Numbers of the frame's tokens in the order of the lattice, into numbers[token of the history]. */
+/* Numbers the tokens of frame f in the order of the lattice's states: by epsilon level, state, then
+ * context. Writes numbers[token of the history]. */
 static void number_tokens(const wf__history *history, uint64_t f, uint32_t *numbers) {
   const uint64_t first = history->frames.data[f].first_token,
                  count = end_of_tokens(history, f) - first;
@@ -187,14 +188,14 @@ struct fake_link {
   wf__lane_link link;
 };
 
-static int compare_links(const void *a, const void *b) { /* the last one first */
+static int compare_links(const void *a, const void *b) { /* in descending order */
   const struct fake_link *x = a, *y = b;
   if (x->frame != y->frame) return x->frame > y->frame ? -1 : 1;
   if (x->link.from != y->link.from) return x->link.from > y->link.from ? -1 : 1;
   return (x->link.arc < y->link.arc) - (x->link.arc > y->link.arc);
 }
 
-/* Arcs and ends, in the order in which they go out. */
+/* Lists the lattice's arcs and final states, in the order in which the kernel emits them. */
 static uint64_t list_links(const wf__history *history, const wf_scores *scores,
                            const wf_graph *graph, struct fake_link *out) {
   const wf_arc *arcs = wf_fst_get_view(wf_graph_fst(graph)).arcs;
@@ -235,7 +236,8 @@ static uint64_t list_links(const wf__history *history, const wf_scores *scores,
   return count;
 }
 
-/* The lattice's arcs into a chain of pages, a few to a page. False if there are not enough. */
+/* Stores the lattice's arcs in a linked list of pages, with few arcs a page. Returns false if there
+ * are not enough pages. */
 static bool store_lattice(const wf__lane_params *p, wf__search *search, const wf_scores *scores,
                           const wf_graph *graph, wf__lane_outcome *outcome) {
   enum { FEW = 5 };
@@ -335,7 +337,7 @@ static int launch_search(const wf__lane_params *params, void *stream) {
 static int launch_scored(const wf__lane_params *params, void *stream) {
   return launch(params, run_scored, stream);
 }
-/* The search has made them. */
+/* The search kernel has already written the lattices. */
 static int backward(const wf__lane_params *params, wf__backward_tables tables, void *stream) {
   return cudaSuccess;
 }
@@ -376,8 +378,8 @@ static int capacity(const wf__gpu_profile *profile, int ranks, int32_t num_colum
   return cudaSuccess;
 }
 
-/* Recurrent scorers and streams need the kernels themselves: tests/simt has them. Here a decoder
- * says that they do not fit. */
+/* Recurrent scorers and streams need the real kernels, which tests/simt runs. Here their capacity
+ * is 0, so the decoder reports that they do not fit. */
 int wf__word_scores_evict(const wf__rnn_state_tables *tables, const wf__lane_holders *holders,
                           void *stream) {
   return cudaErrorUnknown;

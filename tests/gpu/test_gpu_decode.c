@@ -1,11 +1,11 @@
-/* test_gpu_decode.c - the GPU search against the CPU search, every bit of every result. Ends with
- * 77 where there is no GPU. Also compiled for the imitated GPU of tests/simt, which runs the same
- * kernels slowly: with few seeds. */
+/* test_gpu_decode.c - the GPU search must give every bit of every result of the CPU search. Exits
+ * with 77 if there is no GPU. Also compiled for the imitated GPU of tests/simt, which runs the same
+ * kernels slowly, so with fewer seeds. */
 #include "decode_tasks.h"
 
 enum { BATCH = 24 };
 
-/* Decodes on both; the caller frees. */
+/* Decodes on both devices. The caller frees the results. */
 static void decode_both(const wf_graph *graph, wf_decoder_options options, const wf_scores *batch,
                         size_t count, wf_result **cpu, wf_result **gpu) {
   test_decode_on("cpu", graph, options, batch, count, cpu);
@@ -40,8 +40,8 @@ static void test_random_tasks(void **state) {
   }
 }
 
-/* Blank's penalty and frames to skip. */
-static void test_blank(void **state) {
+/* With a penalty on blank, and with skipped blank frames. */
+static void test_blank_skipping_and_penalty(void **state) {
   (void)state;
   static const float thresholds[] = {0.3f, 0, 0.7f, 1, 0.05f}, penalties[] = {0, 0.5f, -1.25f, 3};
   int64_t num_skipped = 0;
@@ -71,8 +71,8 @@ static void test_blank(void **state) {
   assert_true(num_skipped > 0);
 }
 
-/* A graph and beams large enough to fill tables, with every number of ranks that max_tokens and the
- * batch call for. */
+/* The graph and the beams are large enough to fill the token tables. max_tokens and the batch sizes
+ * give lanes of every number of blocks. */
 static void test_large_tasks(void **state) {
   (void)state;
   const bool few = test_seeds(400) < 400;
@@ -93,8 +93,8 @@ static void test_large_tasks(void **state) {
   wf_graph_free(task.graph);
 }
 
-/* max_tokens of one less than, exactly, and one more than the widest frame needs. */
-static void test_capacity_edges(void **state) {
+/* max_tokens is one less than the widest frame needs, exactly as many, and one more. */
+static void test_max_tokens_around_the_widest_frame(void **state) {
   (void)state;
   wf_error err = {0};
   enum { WIDTH = 300 };
@@ -104,7 +104,8 @@ static void test_capacity_edges(void **state) {
   assert_ok(wf_builder_create(WF_TROPICAL, &builder, &err));
   assert_ok(wf_builder_add_states(builder, WIDTH + 1, NULL, &err));
   assert_ok(wf_builder_set_start(builder, 0, &err));
-  for (uint32_t s = 1; s <= WIDTH; s++) { /* the start fans out; each state goes on by itself */
+  for (uint32_t s = 1; s <= WIDTH;
+       s++) { /* the start state has an arc to every other state; those have self-loops */
     assert_ok(wf_builder_add_arc(
         builder, 0,
         (wf_arc){.nextstate = s, .weight = (float)s / 64, .ilabel = 1, .olabel = (int32_t)s},
@@ -129,7 +130,7 @@ static void test_capacity_edges(void **state) {
     assert_int_equal((cpu->flags & WF_RESULT_OVERFLOW) != 0, room < WIDTH);
     assert_int_equal(
         cpu->words[0].label,
-        room < WIDTH ? WIDTH - 1 : WIDTH); /* the state that fell out was the best in the end */
+        room < WIDTH ? WIDTH - 1 : WIDTH); /* the dropped state has the best final path */
     wf_result_free(cpu);
     wf_result_free(gpu);
   }
@@ -159,12 +160,12 @@ static void test_bad_scores(void **state) {
   wf_fst_free(fst);
 }
 
-/* A little of everything, for compute-sanitizer. */
+/* A part of each test, for compute-sanitizer. */
 static void test_small(void **state) {
-  test_capacity_edges(state);
+  test_max_tokens_around_the_widest_frame(state);
   test_bad_scores(state);
   test_random_tasks(state);
-  test_blank(state);
+  test_blank_skipping_and_penalty(state);
 }
 
 static void test_races(void **state) {
@@ -185,8 +186,8 @@ int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "test_small") == 0)
     return cmocka_run_group_tests(small, NULL, NULL);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_capacity_edges), cmocka_unit_test(test_bad_scores),
-      cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_blank),
+      cmocka_unit_test(test_max_tokens_around_the_widest_frame), cmocka_unit_test(test_bad_scores),
+      cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_blank_skipping_and_penalty),
       cmocka_unit_test(test_large_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,25 +1,25 @@
-/* test_gpu_free_orders.c - objects may be freed in any order, also when the program ends and the
- * CUDA runtime has gone before them. Ends with 77 where there is no GPU. Also compiled for the
- * imitated GPU of tests/simt. */
+/* test_gpu_free_orders.c - objects may be freed in any order, even at the end of the program after
+ * the CUDA runtime has shut down. Exits with 77 if there is no GPU. Also compiled for the imitated
+ * GPU of tests/simt. */
 #include <cuda_runtime_api.h>
 
 #include "free_orders.h"
 
 static struct freed_objects left;
 
-/* Registered before CUDA is first used, so it runs after CUDA's own end. */
+/* Registered with atexit before CUDA is first used, so it runs after CUDA's own shutdown. */
 static void free_what_is_left(void) {
   if (left.decoder != NULL) freed_objects_end(&left);
 }
 
-/* Every 29th of the 5,040 orders: a decoder on a GPU takes a tenth of a second to make.
- * test_free_orders has all of them on the CPU. */
+/* Tests every 29th of the 5,040 orders, because creating a decoder on a GPU takes 0.1 s.
+ * tests/test_free_orders.c tests all orders on the CPU. */
 static void test_many_orders(void **state) {
   (void)state;
   test_free_orders("cuda", 29);
 }
 
-/* So many that each object is freed before each other one. */
+/* Enough orders that each object is freed before each other one. */
 static void test_small(void **state) {
   (void)state;
   test_free_orders("cuda", 839);

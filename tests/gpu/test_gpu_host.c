@@ -1,8 +1,10 @@
-/* test_gpu_host.c - the host side of the GPU decoder: every form of scores, plans and budgets of
- * memory, the caller's stream, several GPUs, against the CPU decoder, every bit of every result.
- * Compiled with CUDA for a GPU (ends with 77 where there is none); with FAKE_CUDA for the imitated
- * GPUs of tests/fake_cuda, where failures are planted too; and with SIMT besides, where these run
- * the kernels of src/cuda: less of everything. */
+/* test_gpu_host.c - the host code of the GPU decoder: every form of scores, memory plans and
+ * budgets, the caller's CUDA stream, several GPUs. Every bit of every result must equal the CPU
+ * decoder's.
+ *
+ * Compiled in three ways: with CUDA for a GPU (exits with 77 if there is none); with FAKE_CUDA for
+ * the imitated GPUs of tests/fake_cuda, which also inject failures; with FAKE_CUDA and SIMT for
+ * imitated GPUs that run the kernels of src/cuda, with smaller tests. */
 #include <cuda_runtime_api.h>
 
 #include "base/interrupt.h"
@@ -25,8 +27,8 @@ enum { NUM_DEVICES = sizeof devices / sizeof *devices };
 
 /* --- scores in every form ---------------------------------------------------------------- */
 
-/* A batch of the same values in two forms: float32 matrices in host memory, and the form asked for.
- */
+/* A batch of the same values in two forms: float32 matrices in host memory (plain), and a requested
+ * type, stride and place (shaped). */
 struct forms {
   wf_scores plain[BATCH], shaped[BATCH];
   void *owned[2 * BATCH]; /* host */
@@ -40,8 +42,8 @@ static void *to_device(const void *data, size_t bytes) {
   return copy;
 }
 
-/* A matrix of `stride` elements a frame whose columns beyond num_columns, and a few of those, are
- * NaN: nobody may look at them. */
+/* Copies a matrix to one with `extra` more columns and `stride` elements a frame. All other
+ * elements are NaN, because they must not be read. */
 static wf_scores shape_matrix(const wf_scores *plain, int32_t extra, int64_t stride, wf_dtype dtype,
                               void **owned) {
   int64_t size = plain->num_frames * stride;
@@ -58,7 +60,7 @@ static wf_scores shape_matrix(const wf_scores *plain, int32_t extra, int64_t str
                      .dtype = dtype};
 }
 
-/* The graph may read fewer columns than the task has: plain then has just those. */
+/* `plain` has only the columns that the graph reads, which may be fewer than the task's. */
 static void make_forms(struct forms *forms, struct decode_task *task, uint64_t seed,
                        int64_t max_frames, wf_dtype dtype, bool on_device) {
   test_rng rng = {seed * 77 + 5};
@@ -91,10 +93,10 @@ static const char *device_of(uint64_t i, bool on_device) {
   const char *device = devices[i % NUM_DEVICES];
   return on_device && strchr(device, '0') == NULL && strcmp(device, "cuda:all") != 0
              ? "cuda"
-             : device; /* the scores lie on GPU 0 */
+             : device; /* the scores are in the memory of GPU 0 */
 }
 
-static void test_forms(void **state) {
+static void test_forms_of_scores(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= test_seeds(90); seed++) {
     struct decode_task task = test_random_task(seed);
@@ -114,7 +116,7 @@ static void test_forms(void **state) {
     test_assert_same_batch(seed, cpu, gpu, BATCH);
     test_free_results(gpu, BATCH);
     for (size_t i = 0; i < BATCH / 2; i++)
-      forms.shaped[i] = forms.plain[i]; /* both kinds and both places in one batch */
+      forms.shaped[i] = forms.plain[i]; /* both types and both places in one batch */
     test_decode_on(device_of(seed, on_device), task.graph, task.options, forms.shaped, BATCH, gpu);
     test_assert_same_batch(seed, cpu, gpu, BATCH);
     test_free_results(gpu, BATCH);
@@ -125,7 +127,7 @@ static void test_forms(void **state) {
 }
 
 /* One tensor [utterance, frame, column], padded with NaN. */
-static void test_padded(void **state) {
+static void test_padded_scores(void **state) {
   (void)state;
   wf_error err = {0};
   for (uint64_t seed = 200; seed < 200 + test_seeds(24); seed++) {
@@ -175,8 +177,8 @@ static void test_padded(void **state) {
   }
 }
 
-/* The first bad score is reported alike wherever the scores lie; the other utterances are decoded.
- */
+/* The first bad score gives the same message for scores in host and in device memory. The other
+ * utterances are decoded. */
 static void test_bad_scores(void **state) {
   (void)state;
   static const uint32_t bad[3][4] = {{0x7fc00000, 0x7f800000, 0x60ad78ed, 0xe0ad78ed},
@@ -220,7 +222,7 @@ static void test_bad_scores(void **state) {
       test_free_results(gpu, BATCH);
     }
     test_free_results(cpu, BATCH);
-    /* host memory that is said to be the GPU's is an error, not a crash */
+    /* host memory that claims to be on the device gives an error, not a crash */
     wf_scores wrong = {
         .data = forms.owned[0], .num_frames = 1, .num_columns = 8, .stride = 8, .on_device = true};
     test_decode_on("cuda", task.graph, task.options, &wrong, 1, gpu);
@@ -243,9 +245,9 @@ static wf_batch_shape shape_of(const wf_scores *scores, size_t count) {
   return shape;
 }
 
-/* Budgets from plenty to next to nothing: within each, the plan is kept and the results are the
- * same, until an error says what to lower. */
-static void test_budgets(void **state) {
+/* Memory budgets from large to tiny. Within each, the decoder keeps to the plan and gives the same
+ * results. A budget that is too small gives an error that says which option to lower. */
+static void test_memory_budgets(void **state) {
   (void)state;
   wf_error err = {0};
   int refused = 0, decoded = 0, named[2] = {0};
@@ -295,7 +297,7 @@ static void test_budgets(void **state) {
         assert_int_equal(fake_gpus.device_bytes, expected + scores);
         assert_int_equal(fake_gpus.pinned_bytes,
                          (plan.pinned_bytes + sizeof(uint32_t)) *
-                             (uint64_t)plan.num_gpus); /* and the word that stops kernels */
+                             (uint64_t)plan.num_gpus); /* plus the flag that stops kernels */
 #endif
         test_assert_same_batch(seed, cpu, gpu, BATCH);
         test_free_results(gpu, BATCH);
@@ -339,9 +341,9 @@ static struct decode_task dense_task(uint32_t num_states, uint32_t degree) {
   return task;
 }
 
-/* A trace with room for a third: what nothing comes from any more makes room on the GPU; the
- * imitated one has the CPU decode the longest utterances. */
-static void test_no_room(void **state) {
+/* The trace memory has room for a third of the tokens. A GPU frees tokens that no live token
+ * descends from. The imitated GPU without kernels leaves the longest utterances to the CPU. */
+static void test_too_little_trace_memory(void **state) {
   (void)state;
   wf_error err = {0};
 #ifdef SIMT
@@ -381,16 +383,16 @@ static void test_no_room(void **state) {
   test_free_task(&task);
 }
 
-/* Frames of more tokens than a block holds, which the plan did not expect: those utterances are
- * done again in wider lanes, or on the CPU if there is no memory for these; the batch after knows.
- */
+/* Frames have more tokens than one block holds, which the plan did not expect. These utterances are
+ * decoded again in lanes of several blocks, or on the CPU if there is no memory for such lanes. The
+ * next batch uses such lanes from the start. */
 static void test_wide_frames(void **state) {
   (void)state;
   wf_error err = {0};
 #ifdef FAKE_CUDA
   enum { TIMES = 1 };
 #else
-  enum { TIMES = 9 }; /* so many utterances that lanes are narrow on a large GPU, too */
+  enum { TIMES = 9 }; /* enough utterances that lanes have one block even on a large GPU */
 #endif
   struct decode_task task = dense_task(24000, 16);
   task.options.max_active = 10000;
@@ -412,7 +414,7 @@ static void test_wide_frames(void **state) {
     int32_t compiled_for[2];
     assert_cuda((cudaError_t)wf__gpu_compiled_for(compiled_for));
     const bool is_large_gpu =
-        compiled_for[0] == 227; /* on smaller ones max_active asks for other lanes at once */
+        compiled_for[0] == 227; /* on smaller GPUs, max_active gives larger lanes from the start */
     if (is_large_gpu) assert_int_equal(plan.lane_blocks, 1);
     if (tight)
       task.options.gpu_memory = (int64_t)(plan.graph_bytes + (plan.total_bytes - plan.graph_bytes) /
@@ -428,8 +430,8 @@ static void test_wide_frames(void **state) {
       test_free_results(gpu, TIMES * BATCH);
     }
     wf_set_log(NULL, NULL);
-    /* A decoder's only worker knows after the first batch. Of several, one may meet its first wide
-     * frame in the second. */
+    /* A single worker uses larger lanes after the first batch. With several workers, one may get
+     * its first large frame in the second batch. */
     if (is_large_gpu)
       assert_in_range(again.times, 1, strchr(task.options.device, ',') == NULL ? 1 : 2);
     wf_decoder_free(decoder);
@@ -439,11 +441,11 @@ static void test_wide_frames(void **state) {
   test_free_task(&task);
 }
 
-/* --- order of work ----------------------------------------------------------------------- */
+/* --- streams and reuse ------------------------------------------------------------------- */
 
-/* Scores that are still on their way to the GPU, behind a long copy on the caller's stream, when
- * wf_decode is called. */
-static void test_stream(void **state) {
+/* When wf_decode is called, the scores are still being copied to the GPU on the caller's stream,
+ * after a long copy. The decoder must wait for them. */
+static void test_stream_of_the_caller(void **state) {
   (void)state;
   wf_error err = {0};
   enum { LONG_BYTES = 64 << 20, MATRIX_FLOATS = 64 };
@@ -470,7 +472,7 @@ static void test_stream(void **state) {
   task.options.device = "cuda";
   assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
   for (int round = 0; round < 3;
-       round++) { /* the caller's stream, then the default one, which is the default */
+       round++) { /* the default stream, the caller's stream, then the default stream again */
     cudaStream_t use = round == 1 ? stream : NULL;
     assert_ok(wf_decoder_set_stream(decoder, use, &err));
     assert_cuda(cudaMemcpy(target, nans, sizeof nans, cudaMemcpyHostToDevice));
@@ -488,7 +490,7 @@ static void test_stream(void **state) {
   assert_cuda(cudaFree(big));
   assert_cuda(cudaFreeHost(pinned));
   assert_cuda(cudaFreeHost(long_copy));
-  /* where a stream makes no sense */
+  /* decoders that cannot have a stream */
   task.options.device = "cpu";
   assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
   assert_int_equal(wf_decoder_set_stream(decoder, NULL, &err), WF_ERR_UNSUPPORTED);
@@ -502,9 +504,9 @@ static void test_stream(void **state) {
   test_free_task(&task);
 }
 
-/* One decoder, batch after batch of other sizes, orders and places: memory is reused, results do
- * not depend on the company. */
-static void test_reuse(void **state) {
+/* One decoder decodes many batches of different sizes and orders. Its memory is reused, and results
+ * do not depend on the other utterances of the batch. */
+static void test_one_decoder_many_batches(void **state) {
   (void)state;
   wf_error err = {0};
   enum { MANY = 300 };
@@ -544,11 +546,11 @@ static void test_reuse(void **state) {
   }
 }
 
-/* --- what goes wrong --------------------------------------------------------------------- */
+/* --- errors ------------------------------------------------------------------------------ */
 
 static bool stop(void *user, const char *stage, double fraction) { return --*(int *)user > 0; }
 
-static void test_cancel(void **state) {
+static void test_cancelled_by_the_progress_function(void **state) {
   (void)state;
   wf_error err = {0};
   struct decode_task task = test_random_task(5);
@@ -577,8 +579,8 @@ static void test_cancel(void **state) {
 }
 
 #if !defined(FAKE_CUDA) || \
-    defined(SIMT) /* a faked search calls the library, which would be interrupted, too */
-/* The same from the thread's own function, at every look. */
+    defined(SIMT) /* the fake search calls the library, which would be interrupted, too */
+/* The thread's interrupt function stops the decoder at the n-th poll. */
 static bool look(void *user) {
   wf__interrupt_poll();
   return --*(int *)user > 0;
@@ -613,7 +615,7 @@ static void assert_interrupts(float lattice_beam) {
   test_free_task(&task);
 }
 
-static void test_interrupt(void **state) {
+static void test_interrupted_at_every_poll(void **state) {
   (void)state;
   assert_interrupts(0);
   assert_interrupts(4);
@@ -660,9 +662,8 @@ static void test_no_such_gpu(void **state) {
 }
 
 #ifdef FAKE_CUDA
-/* Every call of CUDA fails once: an error comes back or the result is right, nothing is lost, and a
- * new decoder works. */
-static void test_failures(void **state) {
+/* Every CUDA call fails once. This must give an error or the right results, and leak nothing. */
+static void test_every_cuda_call_fails_once(void **state) {
   (void)state;
   wf_error err = {0};
   int errors = 0;
@@ -710,20 +711,20 @@ static void test_failures(void **state) {
   assert_true(errors > 100);
 }
 
-/* Work done at random moments instead of as late as possible. */
-static void test_eager(void **state) {
+/* The imitated GPU does some work at random moments instead of as late as possible. */
+static void test_work_at_random_moments(void **state) {
   for (unsigned seed = 1; seed <= test_seeds(5); seed++) {
     fake_gpus.eager = seed;
-    test_reuse(state);
-    test_stream(state);
+    test_one_decoder_many_batches(state);
+    test_stream_of_the_caller(state);
   }
   fake_gpus.eager = 0;
 }
 #endif
 
-/* Scores in device memory that look wrong are detected from a copy of the frames in the middle,
- * here of more than that may be. */
-static void test_check_on_device(void **state) {
+/* Suspicious scores in device memory are detected from a copy of frames in the middle of the
+ * utterance. Here the utterance has more frames than are copied. */
+static void test_check_of_scores_on_the_device(void **state) {
   (void)state;
   enum { FRAMES = 20000, COLUMNS = 3, STRIDE = 16 };
   wf_error err = {0};
@@ -772,12 +773,12 @@ static void test_check_on_device(void **state) {
   wf_symbols_free(symbols);
 }
 
-/* A little of everything, for compute-sanitizer. */
+/* A part of each test, for compute-sanitizer. */
 static void test_small(void **state) {
-  test_forms(state);
-  test_padded(state);
+  test_forms_of_scores(state);
+  test_padded_scores(state);
   test_bad_scores(state);
-  test_stream(state);
+  test_stream_of_the_caller(state);
 }
 
 int main(int argc, char **argv) {
@@ -785,9 +786,9 @@ int main(int argc, char **argv) {
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   const struct CMUnitTest kernels[] = {
     cmocka_unit_test(test_small),
-    cmocka_unit_test(test_no_room),
+    cmocka_unit_test(test_too_little_trace_memory),
 #if !defined(FAKE_CUDA) || defined(SIMT)
-    cmocka_unit_test(test_interrupt),
+    cmocka_unit_test(test_interrupted_at_every_poll),
 #endif
   };
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0)
@@ -795,23 +796,23 @@ int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "test_small") == 0)
     return cmocka_run_group_tests(small, NULL, NULL);
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_forms),
-    cmocka_unit_test(test_padded),
+    cmocka_unit_test(test_forms_of_scores),
+    cmocka_unit_test(test_padded_scores),
     cmocka_unit_test(test_bad_scores),
-    cmocka_unit_test(test_budgets),
-    cmocka_unit_test(test_no_room),
+    cmocka_unit_test(test_memory_budgets),
+    cmocka_unit_test(test_too_little_trace_memory),
     cmocka_unit_test(test_wide_frames),
-    cmocka_unit_test(test_stream),
-    cmocka_unit_test(test_reuse),
-    cmocka_unit_test(test_cancel),
+    cmocka_unit_test(test_stream_of_the_caller),
+    cmocka_unit_test(test_one_decoder_many_batches),
+    cmocka_unit_test(test_cancelled_by_the_progress_function),
     cmocka_unit_test(test_no_such_gpu),
-    cmocka_unit_test(test_check_on_device),
+    cmocka_unit_test(test_check_of_scores_on_the_device),
 #if !defined(FAKE_CUDA) || defined(SIMT)
-    cmocka_unit_test(test_interrupt),
+    cmocka_unit_test(test_interrupted_at_every_poll),
 #endif
 #ifdef FAKE_CUDA
-    cmocka_unit_test(test_failures),
-    cmocka_unit_test(test_eager),
+    cmocka_unit_test(test_every_cuda_call_fails_once),
+    cmocka_unit_test(test_work_at_random_moments),
 #endif
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* test_gpu_lattice.c - raw lattices of the GPU search against those of the CPU search, byte for
- * byte, and against brute force. Ends with 77 where there is no GPU. */
+/* test_gpu_lattice.c - raw lattices of the GPU search must equal those of the CPU search, byte for
+ * byte, and those of a brute-force decoder. Exits with 77 if there is no GPU. */
 #include "decode/decode_graph.h"
 #include "decode_tasks.h"
 #include "lattice_oracle.h"
@@ -16,7 +16,7 @@ static void free_batch(wf_result **cpu, wf_result **gpu, float **data, size_t co
   for (size_t i = 0; i < count; i++) free(data[i]);
 }
 
-/* What the slow decoder of the tests makes of the first utterance. */
+/* Compares the first utterance's lattice with that of the brute-force decoder. */
 static void check_against_oracle(const struct decode_task *task, const wf_result *result,
                                  uint64_t seed) {
   wf_lattice_view expected;
@@ -36,7 +36,7 @@ static void set_blank_options(wf_decoder_options *options, uint64_t seed) {
   options->blank_penalty = penalties[seed / 3 % 3];
 }
 
-/* Frames that no state of a lattice reads. */
+/* Counts the frames that have no state in the lattice. */
 static int64_t count_skipped(const wf_lattice_view *lattice, int64_t num_decoded) {
   int64_t count = num_decoded, last = -1;
   for (uint64_t s = 0; s < lattice->num_states; s++) {
@@ -46,8 +46,8 @@ static int64_t count_skipped(const wf_lattice_view *lattice, int64_t num_decoded
   return count;
 }
 
-/* Everything awkward: ties, epsilon cycles, negative weights, frames without a way on, tight
- * limits; batches of one utterance (lanes of several blocks) to a dozen. */
+/* Random tasks with ties, epsilon cycles, negative weights, frames where all paths end, and tight
+ * limits, in batches of 1 to 12 utterances. With one utterance, lanes have several blocks. */
 static void test_random_tasks(void **state) {
   (void)state;
   uint32_t flags = 0;
@@ -88,9 +88,9 @@ static void test_random_tasks(void **state) {
   assert_true(arcs > 20000 && epsilons > 3000 && branches > 300 && cyclic > 300 && skipped > 50);
 }
 
-/* A lattice does not depend on the company of the utterance, its place, or the number of blocks
- * that a lane has. */
-static void test_company(void **state) {
+/* A lattice does not depend on the other utterances of the batch, the utterance's place in it, or
+ * the number of blocks of its lane. */
+static void test_lattices_do_not_depend_on_the_batch(void **state) {
   (void)state;
   enum { MANY = 60 };
   wf_error err = {0};
@@ -131,9 +131,9 @@ static void test_company(void **state) {
   }
 }
 
-/* With scorers of all kinds, several in a batch, some utterances without; blank options in some.
- * test_scorer.c holds the CPU's against brute force. */
-static void test_scorers(void **state) {
+/* A batch has several scorers of all kinds; some utterances have none. Some tasks have blank
+ * options. tests/test_scorer.c compares the CPU's lattices with brute force. */
+static void test_lattices_with_scorers(void **state) {
   (void)state;
   enum { SCORERS = 4 };
   wf_error err = {0};
@@ -155,7 +155,7 @@ static void test_scorers(void **state) {
     for (int i = 0; i < SCORERS; i++) scorers[i] = random_scorer(&rng, words);
     for (int i = 0; i < BATCH; i++)
       chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
-    for (size_t i = 0; i < BATCH && seed % 4 > 1; i++) /* scores that tie */
+    for (size_t i = 0; i < BATCH && seed % 4 > 1; i++) /* makes scores tie */
       for (int64_t k = 0; k < batch[i].num_frames * batch[i].stride; k++)
         data[i][k] = floorf(data[i][k]);
     task.options.lattice_beam = beams[seed % 4];
@@ -217,13 +217,11 @@ static struct decode_task wide_task(uint32_t num_states, uint32_t num_arcs) {
   return task;
 }
 
-/* Decodes a batch of utterances of about num_frames frames, with the smallest plan that has as many
- * lanes if it is to be `tight`; returns how many of them the GPU had no room for. */
 static void decode_with(const char *device, struct decode_task *task, const wf_scores *batch,
                         const wf_scorer *scorer, size_t count, wf_result **results) {
   wf_error err = {0};
   wf_decoder *decoder;
-  const wf_scorer *scorers[BATCH] = {scorer}; /* of the first utterance alone */
+  const wf_scorer *scorers[BATCH] = {scorer}; /* only the first utterance has it */
   task->options.device = device;
   assert_ok(wf_decoder_create(task->graph, &task->options, &decoder, &err));
   assert_ok(test_decode_scored(decoder, batch, scorer != NULL ? scorers : NULL, count, NULL,
@@ -231,6 +229,8 @@ static void decode_with(const char *device, struct decode_task *task, const wf_s
   wf_decoder_free(decoder);
 }
 
+/* Decodes a batch of utterances of about num_frames frames. If `tight`, gives the GPU the smallest
+ * memory that still allows as many lanes. Returns how many utterances did not fit the GPU. */
 static int decode_long(struct decode_task *task, bool tight, const wf_scorer *scorer,
                        int64_t num_frames, size_t count) {
   wf_error err = {0};
@@ -272,23 +272,22 @@ static int decode_long(struct decode_task *task, bool tight, const wf_scorer *sc
   return misfits.times;
 }
 
-/* The trace fills again and again and is pruned, by frames that were pruned before and such that
- * were not; lanes of one block and of several. */
-static void test_pruning(void **state) {
+/* The trace memory fills repeatedly and is pruned, with frames that were pruned before and frames
+ * that were not. Lanes have one block, then several. */
+static void test_pruning_when_memory_is_full(void **state) {
   (void)state;
   const bool few = test_seeds(400) < 400;
   struct decode_task task = few ? wide_task(150, 600) : wide_task(400, 1600);
   for (size_t count = 1; count <= (few ? 1 : BATCH); count += BATCH - 1) {
     task.options.lattice_beam = 0.5f;
-    if (count > 1 || few)
-      set_blank_options(&task.options, 4); /* a sixth of the frames are skipped */
+    if (count > 1 || few) set_blank_options(&task.options, 4); /* 1/6 of the frames are skipped */
     assert_int_equal(decode_long(&task, true, NULL, few ? 40 : 400, count), 0);
   }
   test_free_task(&task);
 }
 
-/* More arcs than there are pages for: the CPU does those. */
-static void test_no_pages(void **state) {
+/* The lattices have more arcs than fit the pages, so the CPU decodes these utterances. */
+static void test_too_few_pages(void **state) {
   (void)state;
   struct decode_task task = wide_task(400, 4000);
   task.options.lattice_beam = 1000;
@@ -296,8 +295,9 @@ static void test_no_pages(void **state) {
   test_free_task(&task);
 }
 
-/* A graph in which a path of `depth` arcs, which makes room for pages, leads to where every path of
- * as many leads to a state of its own, all final: so frames have 1, 2, 4, ... tokens. */
+/* A graph of a chain of `depth` arcs, then a binary tree of `depth` levels whose leaves are final.
+ * So the frames have 1 token each, then 1, 2, 4, ... tokens. The chain makes the utterance long
+ * enough that there are enough pages. */
 static struct decode_task tree_task(int depth) {
   wf_error err = {0};
   test_rng rng = {11};
@@ -334,9 +334,9 @@ static struct decode_task tree_task(int depth) {
   return task;
 }
 
-/* Frames of more tokens in the lattice than the tables of the second launch hold (on an imitated
- * GPU these are small). */
-static void test_many_tokens(void **state) {
+/* Frames have more tokens in the lattice than the tables of the second launch hold. On the imitated
+ * GPU these tables are small. */
+static void test_frames_of_many_tokens(void **state) {
   (void)state;
 #ifdef SIMT
   const int depth = 8;
@@ -354,7 +354,7 @@ static void test_many_tokens(void **state) {
   test_free_task(&task);
 }
 
-/* Tables at their fullest, with every number of blocks that max_tokens and the batch call for. */
+/* Full tables, and lanes of every number of blocks that max_tokens and the batch sizes give. */
 static void test_large_tasks(void **state) {
   (void)state;
   struct decode_task task = test_large_task();
@@ -376,13 +376,13 @@ static void test_large_tasks(void **state) {
   wf_graph_free(task.graph);
 }
 
-/* A little of everything, for compute-sanitizer. */
+/* A part of each test, for compute-sanitizer. */
 static void test_small(void **state) {
   test_random_tasks(state);
-  test_company(state);
-  test_scorers(state);
-  test_pruning(state);
-  test_many_tokens(state);
+  test_lattices_do_not_depend_on_the_batch(state);
+  test_lattices_with_scorers(state);
+  test_pruning_when_memory_is_full(state);
+  test_frames_of_many_tokens(state);
 }
 
 static void test_races(void **state) {
@@ -403,16 +403,20 @@ int main(int argc, char **argv) {
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0)
     return cmocka_run_group_tests(small, NULL, NULL);
-  const struct CMUnitTest kernels[] = {
-      cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company),
-      cmocka_unit_test(test_scorers),      cmocka_unit_test(test_pruning),
-      cmocka_unit_test(test_no_pages),     cmocka_unit_test(test_many_tokens)};
+  const struct CMUnitTest kernels[] = {cmocka_unit_test(test_random_tasks),
+                                       cmocka_unit_test(test_lattices_do_not_depend_on_the_batch),
+                                       cmocka_unit_test(test_lattices_with_scorers),
+                                       cmocka_unit_test(test_pruning_when_memory_is_full),
+                                       cmocka_unit_test(test_too_few_pages),
+                                       cmocka_unit_test(test_frames_of_many_tokens)};
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0)
     return cmocka_run_group_tests(kernels, NULL, NULL); /* on an imitated GPU */
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_company),
-      cmocka_unit_test(test_scorers),      cmocka_unit_test(test_pruning),
-      cmocka_unit_test(test_no_pages),     cmocka_unit_test(test_many_tokens),
-      cmocka_unit_test(test_large_tasks)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks),
+                                     cmocka_unit_test(test_lattices_do_not_depend_on_the_batch),
+                                     cmocka_unit_test(test_lattices_with_scorers),
+                                     cmocka_unit_test(test_pruning_when_memory_is_full),
+                                     cmocka_unit_test(test_too_few_pages),
+                                     cmocka_unit_test(test_frames_of_many_tokens),
+                                     cmocka_unit_test(test_large_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
-/* test_gpu_rnn.c - recurrent language models on a GPU against the CPU: costs within 1e-5
- * (relative), for every kind of layer and output, and the same bits whatever else is computed with
- * them. Ends with 77 where there is no GPU. Also built for the imitated one (tests/simt), with
- * small limits on what goes together. */
+/* test_gpu_rnn.c - recurrent language models on a GPU are compared with the CPU, for every kind of
+ * layer and output. Costs agree within 1e-5 (relative). A GPU gives the same bits for every batch.
+ * Exits with 77 if there is no GPU. Also built for the imitated GPU of tests/simt, with small
+ * limits on the size of a batch. */
 #include "decode_tasks.h"
 #include "lm/rnn_device.h"
 #include "rnn_chains.h"
@@ -34,7 +34,8 @@ static float *score_text(const wf_rnnlm *lm, const text *t) {
   return costs;
 }
 
-/* The model's costs of a text on both devices, and of some of its sentences by themselves. */
+/* Compares the costs of a text on both devices, and on the GPU also with the costs of single
+ * sentences. */
 static void check_model(const wf_rnnlm *lm, const text *t, const char *what) {
   wf_rnnlm *on_gpu;
   assert_ok(wf_rnnlm_on_device(lm, "cuda", &on_gpu, &err));
@@ -82,7 +83,8 @@ static void test_small_layers(void **unused) {
   }
 }
 
-/* A path of more nodes than a warp has lanes: counts that double make a tree like a list. */
+/* Paths in the Huffman tree have more nodes than a warp has lanes: word counts that double make the
+ * tree a list. */
 static void test_small_deep_paths(void **unused) {
   (void)unused;
   test_rng rng = {5};
@@ -119,7 +121,7 @@ typedef struct tensors {
   float *floats;
 } tensors;
 
-/* Weights fall with the width, so that states do not make much of a difference in the last bits. */
+/* Weights are smaller in wider layers, so that rounding errors of states stay small. */
 static void add_tensor(tensors *all, test_rng *rng, const char *name, size_t rows, size_t cols) {
   const float scale = 2 / sqrtf((float)(cols > 4 ? cols : 4));
   const size_t count = rows * (cols > 0 ? cols : 1);
@@ -135,7 +137,7 @@ static void add_tensor(tensors *all, test_rng *rng, const char *name, size_t row
     all->floats[all->num_floats++] = (test_unit(rng) - 0.5f) * scale;
 }
 
-/* NAME.safetensors and NAME.words; the path of the former. */
+/* Writes NAME.safetensors and NAME.words. Returns the path of the first. */
 static const char *write_torch(test_rng *rng, size_t gates, size_t num_words, size_t embed,
                                size_t hidden, size_t num_layers) {
   static char path[512];
@@ -194,9 +196,9 @@ static void test_small_torch(void **unused) {
 
 /* --- slots ------------------------------------------------------------------------------- */
 
-/* Moves that branch: two states from one, a slot used again, a state from its own slot; against one
- * word after the other on the CPU. */
-static void test_small_slots(void **unused) {
+/* Moves between state slots: two states from one, a slot that is reused, and a state that replaces
+ * its own source. Compared with the CPU, word by word. */
+static void test_small_state_slots(void **unused) {
   (void)unused;
   test_rng rng = {9};
   test_rnn r = {
@@ -222,7 +224,7 @@ static void test_small_slots(void **unused) {
   const float expected[] = {want[3], want[7], want[11], want[13]};
   for (int i = 0; i < 4; i++) test_assert_close((double)got[i], (double)expected[i], 1e-5);
   wf__rnn_device_close(device);
-  wf_rnnlm_free(lm); /* the one on the GPU holds what it needs */
+  wf_rnnlm_free(lm); /* the model on the GPU keeps what it needs */
   wf_rnnlm *again;
   assert_ok(wf_rnnlm_on_device(on_gpu, "cpu", &again, &err));
   wf_rnnlm_free(on_gpu);
@@ -280,13 +282,13 @@ static void decode_with(const wf_graph *graph, wf_decoder_options options, const
   wf_decoder_free(decoder);
 }
 
-/* The search on the GPU, too: alike, and the same bits in a batch of another size, with a model
- * that the search itself puts there. */
+/* Also searches on the GPU. Results must agree with the CPU's, and be the same bits in batches of
+ * another size. */
 static void check_search(uint64_t seed, const wf_graph *graph, wf_decoder_options options,
                          const wf_scorer *scorer, int cache, const wf_scores *scores,
                          wf_result *const *want) {
   wf_result *got[UTTERANCES], *other[UTTERANCES];
-  if (cache == 0) return; /* refused: test_small_refused */
+  if (cache == 0) return; /* unsupported: see test_small_unsupported_options_are_refused */
   decode_with(graph, options, "cuda", scorer, scores, UTTERANCES, got);
   decode_with(graph, options, "cuda", scorer, scores, 6 + seed % 4, other);
   for (int u = 0; u < UTTERANCES; u++) {
@@ -316,7 +318,8 @@ static void test_small_decoding(void **unused) {
     wf_scores scores[UTTERANCES];
     for (int u = 0; u < UTTERANCES; u++) {
       for (int i = 0; i < LONGEST * INPUTS; i++)
-        data[u][i] = u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some say the same */
+        data[u][i] =
+            u % 5 == 4 ? data[u - 1][i] : -3 * test_unit(&rng); /* some utterances are equal */
       scores[u] = (wf_scores){data[u], (int64_t)test_below(&rng, LONGEST + 1), INPUTS, INPUTS};
     }
     wf_rnnlm *on_gpu;
@@ -336,7 +339,7 @@ static void test_small_decoding(void **unused) {
       check_alike(seed, u, got[u], want[u]);
       words += got[u]->num_words;
       assert_true(got[u]->cost == alone[u]->cost &&
-                  got[u]->scorer_cost == alone[u]->scorer_cost); /* whatever else is in the batch */
+                  got[u]->scorer_cost == alone[u]->scorer_cost); /* for every batch size */
     }
     test_free_results(want, UTTERANCES);
     test_free_results(got, UTTERANCES);
@@ -366,8 +369,8 @@ static void decode_each(const wf_graph *graph, wf_decoder_options options, const
   wf_decoder_free(decoder);
 }
 
-/* As on the CPU, and whatever the batch. */
-static void test_small_chains(void **unused) {
+/* Results agree with the CPU's, and are the same bits for every batch size. */
+static void test_small_chained_scorers(void **unused) {
   (void)unused;
   uint64_t num_words = 0;
   for (uint64_t seed = 1; seed <= (test_seeds(40) + 2) / 3; seed++) {
@@ -395,8 +398,8 @@ static void test_small_chains(void **unused) {
 
 enum { STREAMS = 4 };
 
-/* One utterance after the other in each stream, in chunks of 0 to 3 frames; some streams are closed
- * and opened again. */
+/* Each stream decodes several utterances, in chunks of 0 to 3 frames. Some streams are closed and
+ * reopened between utterances. */
 static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *const *scorers,
                         wf_result *const *want) {
   wf_decoder_options options = t->options;
@@ -452,8 +455,8 @@ static void run_streams(const chain_task *t, test_rng *rng, const wf_scorer *con
   wf_decoder_free(decoder);
 }
 
-/* The bits of batches on the GPU, whatever the chunks, the neighbours and what was forgotten
- * meanwhile. */
+/* Streams give the same bits as batches on the GPU, for all chunks and neighbouring streams, and
+ * even if entries of the tables are evicted in between. */
 static void test_small_streams(void **unused) {
   (void)unused;
   uint64_t evicted = 0;
@@ -489,14 +492,14 @@ static void test_small_streams(void **unused) {
   }
   wf_set_log(NULL, NULL);
   assert_int_equal(misfits.times, 0);
-#ifdef FAKE_CUDA /* with small tables */
+#ifdef FAKE_CUDA /* its tables are small */
   if (test_seeds(40) > 3) assert_true(evicted > 0);
 #endif
 }
 
-/* Another scorer in the middle of an utterance: to, from and between recurrent ones, as on the CPU.
- */
-static void test_small_stream_changes(void **unused) {
+/* The scorer changes in mid-utterance: to, from and between recurrent scorers. Results agree with
+ * the CPU's. */
+static void test_small_scorer_changes_in_streams(void **unused) {
   (void)unused;
   for (uint64_t seed = 1; seed <= (test_seeds(40) + 2) / 3; seed++) {
     test_rng rng = {seed * 811};
@@ -536,8 +539,8 @@ static void test_small_stream_changes(void **unused) {
 }
 
 #ifdef FAKE_CUDA
-/* Every call fails once: an error, and nothing is left behind. */
-static void test_small_failures(void **unused) {
+/* Every CUDA call fails once; nothing may leak. */
+static void test_small_every_cuda_call_fails_once(void **unused) {
   (void)unused;
   test_rng rng = {21};
   static chain_task t;
@@ -576,9 +579,9 @@ static void test_small_failures(void **unused) {
 }
 #endif
 
-/* What the search on the GPU does not do with a recurrent scorer is said when the scorer is given,
+/* What the GPU search does not support with a recurrent scorer is refused, by wf_decoder_set_scorer
  * or by the batch. */
-static void test_small_refused(void **unused) {
+static void test_small_unsupported_options_are_refused(void **unused) {
   (void)unused;
   test_rng rng = {77};
   models m = random_models(&rng);
@@ -603,7 +606,7 @@ static void test_small_refused(void **unused) {
     if (k < 5)
       assert_int_equal(wf_decoder_set_scorer(decoder, k == 4 ? chain : scorer, &err),
                        WF_ERR_UNSUPPORTED);
-    if (k == 5) { /* one utterance with, one without */
+    if (k == 5) { /* one utterance with the scorer, one without */
       static const float data[2 * INPUTS];
       const wf_scores scores[2] = {{data, 2, INPUTS, INPUTS}, {data, 1, INPUTS, INPUTS}};
       const wf_scorer *scorers[2] = {scorer, NULL};
@@ -621,8 +624,8 @@ static void test_small_refused(void **unused) {
   free_models(&m);
 }
 
-/* Models and texts as large as those in use: more rows, words and columns than go together. */
-static void test_large(void **unused) {
+/* Models and texts of realistic size, larger than the limits of one batch of kernel launches. */
+static void test_large_models(void **unused) {
   (void)unused;
   test_rng rng = {11};
   check_random(&rng,
@@ -648,15 +651,15 @@ static void test_large(void **unused) {
   check_torch(&rng, 4, 9001, 130, 260, 2, 2000);
 }
 
-/* --- for racecheck, which takes seconds for a launch of the search: every kernel once, on next to
- * nothing --- */
+/* --- for racecheck: every kernel once with tiny inputs, because a launch of the search takes
+ * seconds --- */
 
 static void race_models(void **unused) {
   test_small_layers(unused);
   test_small_torch(unused);
 }
 
-/* A frame, of an utterance or as the only chunk of a stream. */
+/* Decodes one frame, as an utterance or as the only chunk of a stream. */
 static wf_result *decode_frame(const chain_task *t, const char *device, const wf_scorer *scorer,
                                bool streamed) {
   const wf_scores frame = {t->data[0], 1, INPUTS, INPUTS};
@@ -688,7 +691,7 @@ static void race(bool streamed) {
   wf_rnn_scorer_stats_init(&stats);
   wf_result *want = decode_frame(&t, "cpu", chain, streamed);
   assert_ok(wf_scorer_rnn_stats(t.chains[0], &stats, &err));
-  assert_true(stats.num_requests > 0); /* words were asked for */
+  assert_true(stats.num_requests > 0); /* scores of words were requested */
   wf_result *got = decode_frame(&t, "cuda", chain, streamed);
   check_alike(1, 0, got, want);
   wf_result_free(want);
@@ -732,16 +735,16 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_layers),
                                      cmocka_unit_test(test_small_deep_paths),
                                      cmocka_unit_test(test_small_torch),
-                                     cmocka_unit_test(test_small_slots),
+                                     cmocka_unit_test(test_small_state_slots),
                                      cmocka_unit_test(test_small_errors),
                                      cmocka_unit_test(test_small_decoding),
-                                     cmocka_unit_test(test_small_chains),
+                                     cmocka_unit_test(test_small_chained_scorers),
                                      cmocka_unit_test(test_small_streams),
-                                     cmocka_unit_test(test_small_stream_changes),
-                                     cmocka_unit_test(test_small_refused),
+                                     cmocka_unit_test(test_small_scorer_changes_in_streams),
+                                     cmocka_unit_test(test_small_unsupported_options_are_refused),
 #ifdef FAKE_CUDA
-                                     cmocka_unit_test(test_small_failures),
+                                     cmocka_unit_test(test_small_every_cuda_call_fails_once),
 #endif
-                                     cmocka_unit_test(test_large)};
+                                     cmocka_unit_test(test_large_models)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* test_gpu_rnn_interrupt.c - searches with a recurrent scorer that their caller ends early, at
- * every moment: they fail with WF_ERR_CANCELLED, and the same decoder then finds what the CPU
- * finds. Ends with 77 where there is no GPU. */
+/* test_gpu_rnn_interrupt.c - interrupts searches with a recurrent scorer at every poll of the
+ * interrupt function. They must fail with WF_ERR_CANCELLED, and the same decoder must then give the
+ * CPU's results. Exits with 77 if there is no GPU. */
 #include <time.h>
 
 #include "base/interrupt.h"
@@ -8,21 +8,21 @@
 
 static wf_error err;
 
-enum { TO_THE_END = 0, MOST_SECONDS = 60 }; /* for a call that is not ended, unless it hangs */
+enum { TO_THE_END = 0, MOST_SECONDS = 60 }; /* a call that takes longer is taken to hang */
 
 struct caller {
-  int looks; /* so many are left, or TO_THE_END */
+  int looks; /* polls until the interrupt, or TO_THE_END */
   time_t end;
 };
 
-/* The caller's function, asked at every look. */
+/* The interrupt function. Returns false to interrupt. */
 static bool look(void *user) {
   struct caller *caller = user;
   wf__interrupt_poll();
   return caller->looks == TO_THE_END ? time(NULL) < caller->end : --caller->looks > 0;
 }
 
-/* Decodes, ended after so many looks. */
+/* Decodes a batch, interrupted after `looks` polls. */
 static wf_status decode(wf_decoder *decoder, const chain_task *t, int looks, wf_result **results) {
   struct caller caller = {looks, time(NULL) + MOST_SECONDS};
   wf_set_interrupt(look, &caller);
@@ -32,7 +32,7 @@ static wf_status decode(wf_decoder *decoder, const chain_task *t, int looks, wf_
   return status;
 }
 
-/* A stream's chunk, ended after so many looks. */
+/* Decodes a stream's chunk, interrupted after `looks` polls. */
 static wf_status accept(wf_stream *stream, const wf_scores *scores, int looks) {
   struct caller caller = {looks, time(NULL) + MOST_SECONDS};
   wf_set_interrupt(look, &caller);
@@ -49,8 +49,8 @@ static wf_decoder *open_decoder(const chain_task *t, const char *device) {
   return decoder;
 }
 
-/* Each time with a new decoder: one that has searched before knows all scores. */
-static void test_small_batches(void **unused) {
+/* Each attempt has a new decoder, because a used one has all scores in its cache. */
+static void test_small_interrupted_batches(void **unused) {
   (void)unused;
   int cancelled = 0;
   for (uint64_t seed = 1; seed <= (test_seeds(12) + 3) / 4; seed++) {
@@ -78,7 +78,7 @@ static void test_small_batches(void **unused) {
   assert_true(cancelled > 3);
 }
 
-static void test_small_streams(void **unused) {
+static void test_small_interrupted_streams(void **unused) {
   (void)unused;
   int cancelled = 0;
   for (uint64_t seed = 1; seed <= (test_seeds(12) + 3) / 4; seed++) {
@@ -126,7 +126,7 @@ int main(int argc, char **argv) {
   free_chain_task(&t);
   if (status == WF_ERR_DEVICE) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_batches),
-                                     cmocka_unit_test(test_small_streams)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_interrupted_batches),
+                                     cmocka_unit_test(test_small_interrupted_streams)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* test_gpu_scorer.c - the GPU search with scorers against the CPU search, every bit of every
- * result. Compiled twice, as test_gpu_host.c. Ends with 77 where there is no GPU. */
+/* test_gpu_scorer.c - with scorers, the GPU search must give every bit of every result of the CPU
+ * search. Compiled for a GPU and for imitated ones, like test_gpu_host.c. Exits with 77 if there is
+ * no GPU. */
 #include "decode_tasks.h"
 #include "lm/wlm_read.h"
 #include "random_scorers.h"
@@ -9,7 +10,7 @@ enum { BATCH = 12, SCORERS = 5 };
 
 static wf_error err;
 
-/* Utterances that did not fit the GPU and were decoded on the CPU would prove nothing. */
+/* Counts utterances that did not fit the GPU. The CPU decodes these, so they would test nothing. */
 static void count_misfits(void *user, wf_log_level level, const char *text) {
   *(int *)user += strstr(text, "did not fit") != NULL;
 }
@@ -39,7 +40,7 @@ static void compare(uint64_t seed, const wf_graph *graph, wf_decoder_options opt
   test_free_results(gpu, count);
 }
 
-/* Utterances with several scorers of all kinds and with none, in one batch. */
+/* One batch has utterances with several scorers of all kinds, and some without a scorer. */
 static void random_tasks(uint64_t first, uint64_t last) {
   uint32_t flags_seen = 0, cycles = 0, said = 0;
   wf_symbols *words = random_scorer_words();
@@ -48,7 +49,7 @@ static void random_tasks(uint64_t first, uint64_t last) {
     struct decode_task task = test_random_task(seed);
     const size_t count = seed % 3 == 0   ? 1
                          : seed % 3 == 1 ? BATCH
-                                         : 3; /* few utterances: lanes of several blocks */
+                                         : 3; /* with few utterances, lanes have several blocks */
     wf_scores batch[BATCH];
     float *data[BATCH];
     wf_scorer *scorers[SCORERS];
@@ -58,12 +59,13 @@ static void random_tasks(uint64_t first, uint64_t last) {
     for (int i = 0; i < BATCH; i++)
       chosen[i] = test_below(&rng, 8) == 0 ? NULL : scorers[test_below(&rng, SCORERS)];
     task.options.recombine = (int32_t)(seed % 5 >= 3);
-    if (seed % 5 == 3) { /* a beam that costs of wrong contexts would show in, and nothing else */
+    if (seed % 5 == 3) { /* only the beam prunes, and it is so narrow that costs of wrong contexts
+                            would change the results */
       task.options.beam = 2;
       task.options.max_active = task.options.max_tokens = 10000;
     }
     test_random_batch(&task, batch, data, BATCH, seed, 20);
-    for (size_t i = 0; i < BATCH && seed % 4 > 0; i++) /* scores that tie, often or all of them */
+    for (size_t i = 0; i < BATCH && seed % 4 > 0; i++) /* makes scores tie: rounded, or all equal */
       for (int64_t k = 0; k < batch[i].num_frames * batch[i].stride; k++)
         data[i][k] = seed % 4 == 1 ? floorf(data[i][k]) : -1;
     batch[0] = task.scores;
@@ -90,7 +92,7 @@ static void test_random_tasks(void **state) {
   random_tasks(1, test_seeds(400));
 }
 
-/* Many states, arcs with words and contexts, with every number of blocks a lane. */
+/* Many states, arcs with words, and contexts; lanes of every number of blocks. */
 static void test_large_tasks(void **state) {
   (void)state;
   static const int32_t actives[] = {300, 3000, 9000}, tokens[] = {600, 7000, 14000, 28000, 57000};
@@ -136,9 +138,9 @@ static void test_large_tasks(void **state) {
   wf_graph_free(task.graph);
 }
 
-/* One decoder, batch after batch: models come and go, boosts are made anew, batches without scorers
- * are in between. */
-static void test_batches(void **state) {
+/* One decoder decodes several batches. Each has a new boost; the language model is replaced once;
+ * some batches have no scorer. */
+static void test_batches_with_changing_scorers(void **state) {
   (void)state;
   wf_symbols *words = random_scorer_words();
   struct decode_task task = test_random_task(3);
@@ -176,14 +178,14 @@ static void test_batches(void **state) {
   test_free_task(&task);
 }
 
-/* The imitated GPU of one thread searches without the kernels, and counts nothing. */
+/* The imitated GPU of tests/fake_cuda searches without the kernels, so its counters stay 0. */
 #if defined(FAKE_CUDA) && !defined(SIMT)
 enum { COUNTS = false };
 #else
 enum { COUNTS = true };
 #endif
 
-/* 32-byte sectors that records lie in, a byte at a time, on average over 256 of them. */
+/* The average number of bytes in the 32-byte sectors that a record touches, over 256 records. */
 static double sector_bytes(const wf_wlm *lm) {
   const int bits =
       lm->view.cost_bits == 0 ? 96 : lm->view.word_bits + lm->view.next_bits + lm->view.cost_bits;
@@ -199,10 +201,10 @@ static void check_counters(wf_lm_stats stats, const wf_wlm *lm,
   assert_true(!on_device || stats.host_reads == 0);
   assert_true(stats.cache_hits == 0 || (options->placement == 1 && options->lm_gpu_bytes > 1));
   assert_true(fabs((double)stats.bus_bytes - (double)stats.host_reads * sector_bytes(lm)) <
-              3); /* each of up to three workers rounds */
+              3); /* up to three workers, each of which rounds */
   assert_true((stats.stall_cycles > 0) == (stats.host_reads > 0) &&
               (stats.stall_s > 0) == (stats.host_reads > 0));
-#ifdef FAKE_CUDA /* whose clock has 1 MHz; a block has 32 warps */
+#ifdef FAKE_CUDA /* its clock runs at 1 MHz; a block has 32 warps */
   assert_true(stats.stall_s * 1e6 * 32 <= (double)stats.stall_cycles * 1.000001);
 #endif
 }
@@ -220,8 +222,8 @@ static wf_lm_stats decode_again(wf_decoder *decoder, const struct decode_task *t
   return stats;
 }
 
-/* Returns n-grams asked of host memory: counters of a batch, of two, and when the model has gone.
- */
+/* Checks the counters after one batch, after two, and after the model was freed. Returns how many
+ * n-grams the cache and host memory were asked for. */
 static uint64_t count_requested(const char *device, const struct decode_task *task, wf_wlm *lm,
                                 const wf_symbols *words, const wf_ngram_scorer_options *options,
                                 const wf_scorer *boost, int *num_gone) {
@@ -231,7 +233,7 @@ static uint64_t count_requested(const char *device, const struct decode_task *ta
   decoding.device = device;
   decoding.num_threads = 1;
   if (wf_scorer_from_lm(lm, words, options, &scorer, &err) !=
-      WF_OK) { /* it knows none of the words */
+      WF_OK) { /* the model has none of the words */
     wf_wlm_free(lm);
     return 0;
   }
@@ -246,15 +248,15 @@ static uint64_t count_requested(const char *device, const struct decode_task *ta
                     second = decode_again(decoder, task, scorer);
   check_counters(first, lm, options);
   check_counters(second, lm, options);
-  const uint64_t word_candidates = first.cache_hits + first.host_reads,
+  const uint64_t requested = first.cache_hits + first.host_reads,
                  both = second.cache_hits + second.host_reads;
-  assert_true(both >= word_candidates && (word_candidates == 0) == (both == 0) &&
+  assert_true(both >= requested && (requested == 0) == (both == 0) &&
               second.host_reads >= first.host_reads && second.stall_cycles >= first.stall_cycles);
   assert_true(second.cache_hits > 0 || both == 0 || options->lm_gpu_bytes <= 1 ||
               options->placement != 1);
   wf_scorer_free(scorer);
   wf_wlm_free(lm);
-  decode_again(decoder, task, boost); /* what the threads of the host had of the scorer goes */
+  decode_again(decoder, task, boost); /* the workers release the scorer */
   const wf_lm_stats gone = decode_again(decoder, task, boost);
   *num_gone += gone.gpu_bytes + gone.host_bytes == 0;
   assert_true(gone.cache_hits == second.cache_hits && gone.host_reads == second.host_reads);
@@ -264,25 +266,24 @@ static uint64_t count_requested(const char *device, const struct decode_task *ta
   return both;
 }
 
-static void test_counters(void **state) {
+static void test_lm_counters(void **state) {
   (void)state;
   wf_symbols *words = random_scorer_words();
   test_rng rng = {5};
   wf_scorer *boost = random_word_boost(&rng);
-  uint64_t word_candidates[4] = {0};
-  int num_gone[2] = {0}; /* of one worker, of three */
-  const uint64_t seeds = test_seeds(12) > 4
-                             ? test_seeds(12)
-                             : 4; /* the first two ask for none where there is a cache */
+  uint64_t requested[4] = {0};
+  int num_gone[2] = {0}; /* released models: with one worker, with three */
+  const uint64_t seeds =
+      test_seeds(12) > 4 ? test_seeds(12) : 4; /* the first two request none if there is a cache */
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     struct decode_task task = test_random_task(seed);
-    for (int k = 0; k < 4; k++) { /* on the device; with a cache and without; on the host */
+    for (int k = 0; k < 4; k++) { /* placements: device; hybrid with a cache and without; host */
       wf_ngram_scorer_options options;
       wf_ngram_scorer_options_init(&options);
       options.placement = k == 0 ? 0 : k == 3 ? 2 : 1;
       options.lm_gpu_bytes = k == 1 ? 1 << 20 : 1;
-      word_candidates[k] += count_requested("cuda", &task, random_lm(&rng, false), words, &options,
-                                            boost, &num_gone[0]);
+      requested[k] += count_requested("cuda", &task, random_lm(&rng, false), words, &options, boost,
+                                      &num_gone[0]);
       (void)count_requested("cuda:0,0,0", &task, random_lm(&rng, false), words, &options, boost,
                             &num_gone[1]);
     }
@@ -290,13 +291,13 @@ static void test_counters(void **state) {
   }
   wf_scorer_free(boost);
   wf_symbols_free(words);
-  assert_true(num_gone[0] > 0 && num_gone[1] > 0 && word_candidates[0] == 0 &&
-              (word_candidates[1] > 0) == COUNTS && (word_candidates[2] > 0) == COUNTS &&
-              (word_candidates[3] > 0) == COUNTS);
+  assert_true(num_gone[0] > 0 && num_gone[1] > 0 && requested[0] == 0 &&
+              (requested[1] > 0) == COUNTS && (requested[2] > 0) == COUNTS &&
+              (requested[3] > 0) == COUNTS);
 }
 
-/* What stays on the CPU is refused, with its name. */
-static void test_refused(void **state) {
+/* A scorer that only the CPU supports is refused by name. */
+static void test_cpu_only_scorers_are_refused(void **state) {
   (void)state;
   test_rng rng = {1};
   struct decode_task task = test_random_task(1);
@@ -316,11 +317,13 @@ static void test_refused(void **state) {
   test_free_task(&task);
 }
 
-/* A little of everything, for compute-sanitizer. */
+/* A part of each test, for compute-sanitizer. */
 static void test_small(void **state) {
-  test_batches(state);
+  test_batches_with_changing_scorers(state);
   test_random_tasks(state);
-  random_tasks(28, 28); /* recombine=state, and contexts that change within a frame decide */
+  random_tasks(
+      28,
+      28); /* recombine=state, where the result depends on contexts that change within a frame */
   test_large_tasks(state);
 }
 
@@ -346,15 +349,15 @@ int main(int argc, char **argv) {
     return cmocka_run_group_tests(races, NULL, NULL);
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small),
-                                       cmocka_unit_test(test_counters),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_lm_counters),
+                                       cmocka_unit_test(test_cpu_only_scorers_are_refused)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0)
     return cmocka_run_group_tests(small, NULL, NULL);
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0)
     return cmocka_run_group_tests(kernels, NULL, NULL);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_batches),
-      cmocka_unit_test(test_large_tasks), cmocka_unit_test(test_counters),
-      cmocka_unit_test(test_refused)};
+      cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_batches_with_changing_scorers),
+      cmocka_unit_test(test_large_tasks), cmocka_unit_test(test_lm_counters),
+      cmocka_unit_test(test_cpu_only_scorers_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* test_gpu_stream.c - streams on the GPU against streams on the CPU, fed with the same chunks, and
- * against the CPU's batches: every bit of results, words of partials, events. Ends with 77 where
- * there is no GPU. Also compiled for the imitated GPU of tests/simt. */
+/* test_gpu_stream.c - streams on the GPU are compared with streams on the CPU that get the same
+ * chunks, and with whole utterances on the CPU: every bit of results, the words of partial results,
+ * and events. Exits with 77 if there is no GPU. Also compiled for the imitated GPU of tests/simt.
+ */
 #include <cuda_runtime_api.h>
 
 #include "decode_tasks.h"
@@ -8,7 +9,7 @@
 
 static wf_error err;
 
-/* Streams that did not fit the GPU and went on on the CPU would prove nothing. */
+/* Counts streams that did not fit the GPU. They continue on the CPU, so they would test nothing. */
 static struct test_heard misfits = {"did not fit", 0};
 
 static wf_decoder *decoder_on(const char *device, const wf_graph *graph,
@@ -31,7 +32,7 @@ static struct decode_task stream_task(uint64_t seed) {
   return task;
 }
 
-/* The same stream on both. */
+/* The same stream on both devices. */
 struct pair {
   wf_decoder *decoder[2];
   wf_stream *stream[2]; /* CPU, GPU */
@@ -74,8 +75,8 @@ static void set_both(const struct pair *pair, const wf_scorer *scorer) {
   for (int i = 0; i < 2; i++) assert_ok(wf_stream_set_scorer(pair->stream[i], scorer, &err));
 }
 
-/* One stream in chunks of 0 to 3 frames, or longer than one launch takes, looked at now and then,
- * used twice; every other one with a scorer. */
+/* Decodes two utterances in one stream, in chunks of 0 to 3 frames, then in chunks longer than one
+ * launch takes, with partial results in between. Every second stream has a scorer. */
 static void test_chunks(void **state) {
   (void)state;
   uint64_t failed = 0, dead = 0, skipping = 0, scored = 0;
@@ -123,8 +124,8 @@ static void test_chunks(void **state) {
   if (seeds >= 400) assert_true(failed > 5 && dead > 20 && skipping > 50 && scored > 100);
 }
 
-/* Other scorers, or none, in the middle of utterances: as on the CPU. */
-static void test_list_changes(void **state) {
+/* The scorer is changed or removed in mid-utterance, with the same effect as on the CPU. */
+static void test_scorer_changes(void **state) {
   (void)state;
   uint64_t scored = 0, dead = 0;
   const uint64_t seeds = test_seeds(200);
@@ -158,7 +159,9 @@ static void test_list_changes(void **state) {
   if (seeds >= 200) assert_true(scored > 50 && dead > 5);
 }
 
-/* The streams' results, which must be these; then streams and scores go. */
+/* Finishes the streams, compares their results with the expected ones, and frees streams and
+ * scores.
+ */
 static void finish_all(wf_stream **streams, wf_result **expected, float **data, size_t count) {
   for (size_t i = 0; i < count; i++) {
     wf_result *result;
@@ -170,9 +173,9 @@ static void finish_all(wf_stream **streams, wf_result **expected, float **data, 
   }
 }
 
-/* Many streams at once, each with its own pace, between batches of whole utterances; some are
- * closed and opened, some reset, in the middle. */
-static void test_neighbours(void **state) {
+/* Many streams at once, with different amounts of frames in each call, and with batches of whole
+ * utterances in between. Some streams are reset, or closed and reopened, in mid-utterance. */
+static void test_many_streams_at_once(void **state) {
   (void)state;
   enum { MOST = 40 };
   static const char *const devices[] = {"cuda", "cuda:0,0"};
@@ -226,8 +229,8 @@ static void test_neighbours(void **state) {
   }
 }
 
-/* A graph and beams large enough to fill tables, with every number of blocks a lane; one chunk
- * alone has a wide lane, too. */
+/* The graph and the beams are large enough to fill the token tables, and lanes have every number of
+ * blocks. A single chunk also gets a lane of several blocks. */
 static void test_large_tasks(void **state) {
   (void)state;
   enum { MOST = 9 };
@@ -258,8 +261,8 @@ static void test_large_tasks(void **state) {
   wf_graph_free(task.graph);
 }
 
-/* Memory between chunks does not follow the audio. */
-static void test_long(void **state) {
+/* The memory that a stream keeps between chunks grows by less than 30 bytes a frame. */
+static void test_memory_of_a_long_stream(void **state) {
   (void)state;
   const int64_t num_frames = test_seeds(400) < 400 ? 300 : 6000;
   enum { CHUNK = 40 };
@@ -334,7 +337,7 @@ static void test_bad_chunks(void **state) {
     assert_ok(wf_stream_reset(streams[i], &err));
   }
   test_free_results(expected, 2);
-  /* A stream that never hears anything. */
+  /* A stream without frames. */
   assert_ok(test_decode(cpu, &(wf_scores){0}, 1, NULL, expected, &err));
   assert_ok(wf_stream_finish(streams[0], &result, &err));
   test_assert_same_result(result, expected[0]);
@@ -347,7 +350,7 @@ static void test_bad_chunks(void **state) {
   wf_fst_free(fst);
 }
 
-/* Scores that lie on the GPU: looked at by the kernel, over all of a chunk before any of it counts.
+/* Scores in GPU memory. A kernel checks all scores of a chunk before any of its frames is searched.
  */
 static void test_device_scores(void **state) {
   (void)state;
@@ -389,8 +392,8 @@ static void test_device_scores(void **state) {
 }
 
 #ifdef FAKE_CUDA
-/* A short life of two streams, one of them with a scorer that changes; the first failure ends it.
- */
+/* Decodes a short utterance in each of two streams; the scorer of one changes. Stops at the first
+ * failure. */
 static wf_status live_once(const struct decode_task *task, wf_scorer *const *scorers,
                            wf_result **results) {
   wf_decoder *decoder;
@@ -409,7 +412,8 @@ static wf_status live_once(const struct decode_task *task, wf_scorer *const *sco
   }
   for (int i = 0; i < 2 && status == WF_OK; i++) {
     status = wf_stream_finish(streams[i], &results[i], &err);
-    if (status == WF_OK && results[i]->status != WF_OK) { /* what failed was the stream's alone */
+    if (status == WF_OK &&
+        results[i]->status != WF_OK) { /* the failure concerns only this stream */
       status = results[i]->status;
       snprintf(err.message, sizeof err.message, "%s", results[i]->message);
     }
@@ -422,8 +426,8 @@ static wf_status live_once(const struct decode_task *task, wf_scorer *const *sco
   return status;
 }
 
-/* Each CUDA call fails in turn: an error, nothing lost, nothing wrong. */
-static void test_failures(void **state) {
+/* Each CUDA call fails in turn. This must give an error or the right results, and leak nothing. */
+static void test_every_cuda_call_fails_once(void **state) {
   (void)state;
   test_rng rng = {5};
   wf_symbols *words = random_scorer_words();
@@ -433,7 +437,8 @@ static void test_failures(void **state) {
     test_free_task(&task);
     task = stream_task(seed);
   }
-  task.options.max_active = task.options.max_tokens = 400; /* little memory: it is made each time */
+  task.options.max_active = task.options.max_tokens =
+      400; /* little memory, since every attempt allocates it */
   wf_scorer *scorers[2] = {random_scorer(&rng, words), random_phrase_boost(&rng)};
   wf_result *expected[2], *results[2] = {NULL, NULL};
   assert_ok(live_once(&task, scorers, expected));
@@ -470,19 +475,19 @@ static void test_failures(void **state) {
   assert_true(errors > 30);
 }
 #else
-static void test_failures(void **state) { (void)state; }
+static void test_every_cuda_call_fails_once(void **state) { (void)state; }
 #endif
 
-/* A little of everything, for compute-sanitizer. */
+/* A part of each test, for compute-sanitizer. */
 static void test_small(void **state) {
   test_bad_chunks(state);
   test_chunks(state);
-  test_list_changes(state);
+  test_scorer_changes(state);
   test_device_scores(state);
 }
 
-/* Two streams, one with a scorer, in chunks of two frames; for racecheck, to which a barrier costs
- * a look at all of a block's shared memory. */
+/* Two streams, one with a scorer, in chunks of two frames. For racecheck, which scans all of a
+ * block's shared memory at every barrier. */
 static void test_races(void **state) {
   (void)state;
   wf_symbols *words = random_scorer_words();
@@ -524,9 +529,9 @@ static void test_races(void **state) {
 
 static void test_kernels(void **state) {
   test_small(state);
-  test_failures(state);
-  test_neighbours(state);
-  test_long(state);
+  test_every_cuda_call_fails_once(state);
+  test_many_streams_at_once(state);
+  test_memory_of_a_long_stream(state);
   test_large_tasks(state);
 }
 
@@ -542,9 +547,9 @@ int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0)
     return cmocka_run_group_tests(kernels, NULL, NULL);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bad_chunks),   cmocka_unit_test(test_chunks),
-      cmocka_unit_test(test_list_changes), cmocka_unit_test(test_device_scores),
-      cmocka_unit_test(test_neighbours),   cmocka_unit_test(test_long),
+      cmocka_unit_test(test_bad_chunks),           cmocka_unit_test(test_chunks),
+      cmocka_unit_test(test_scorer_changes),       cmocka_unit_test(test_device_scores),
+      cmocka_unit_test(test_many_streams_at_once), cmocka_unit_test(test_memory_of_a_long_stream),
       cmocka_unit_test(test_large_tasks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

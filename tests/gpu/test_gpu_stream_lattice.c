@@ -1,13 +1,13 @@
-/* test_gpu_stream_lattice.c - lattices of streams on the GPU against those of streams on the CPU,
- * byte for byte: partial ones, parts that are returned, and what is left at the end. Ends with 77
- * where there is no GPU. Also compiled for the imitated GPU of tests/simt. */
+/* test_gpu_stream_lattice.c - lattices of streams on the GPU must equal those of streams on the
+ * CPU, byte for byte: partial lattices, committed parts, and the rest at the end. Exits with 77 if
+ * there is no GPU. Also compiled for the imitated GPU of tests/simt. */
 #include "lattice_paths.h"
 #include "random_scorers.h"
 #include "random_words.h"
 
 static wf_error err;
 
-/* Streams that did not fit the GPU and went on on the CPU would prove nothing. */
+/* Counts streams that did not fit the GPU. They continue on the CPU, so they would test nothing. */
 static struct test_heard misfits = {"did not fit", 0};
 
 struct tally {
@@ -21,7 +21,7 @@ static void compare_lattices(const wf_lattice *const *lattices, uint64_t *arcs) 
   *arcs += wf_lattice_get(lattices[0]).num_arcs;
 }
 
-/* Partial lattices, or parts, of both streams. */
+/* Compares partial lattices, or committed parts, of both streams. */
 static void look(wf_stream *const *streams, bool commits, struct tally *tally) {
   wf_lattice *lattices[2];
   wf_status status[2];
@@ -34,8 +34,8 @@ static void look(wf_stream *const *streams, bool commits, struct tally *tally) {
   for (int i = 0; i < 2; i++) wf_lattice_free(lattices[i]);
 }
 
-static void say(wf_stream *const *streams, const wf_scores *scores, uint32_t longest, bool commits,
-                test_rng *rng, struct tally *tally) {
+static void accept_chunks(wf_stream *const *streams, const wf_scores *scores, uint32_t longest,
+                          bool commits, test_rng *rng, struct tally *tally) {
   for (int64_t fed = 0; fed < scores->num_frames;) {
     wf_scores chunk = *scores;
     const int64_t count = test_below(rng, longest), left = scores->num_frames - fed;
@@ -49,7 +49,8 @@ static void say(wf_stream *const *streams, const wf_scores *scores, uint32_t lon
   }
 }
 
-/* The end: the lattices, and, unless parts are gone, that of the whole utterance. */
+/* Finishes both streams and compares the lattices; also with the whole utterance's, unless parts
+ * were committed. */
 static void finish(wf_stream *const *streams, wf_result *whole, bool commits, struct tally *tally) {
   wf_result *results[2];
   for (int i = 0; i < 2; i++) assert_ok(wf_stream_finish(streams[i], &results[i], &err));
@@ -67,8 +68,8 @@ static void finish(wf_stream *const *streams, wf_result *whole, bool commits, st
   test_free_results(results, 2);
 }
 
-/* One utterance after another on a stream of each, in short chunks and in chunks that take several
- * launches. */
+/* Decodes an utterance three times in one stream on each device: in short chunks, in short chunks
+ * with commits, and in chunks long enough to take several launches. */
 static void compare_streams(const struct decode_task *task, const wf_graph *graph,
                             const wf_scorer *scorer, test_rng *rng, struct tally *tally) {
   wf_decoder *decoders[2];
@@ -88,7 +89,7 @@ static void compare_streams(const struct decode_task *task, const wf_graph *grap
     const bool commits = round == 1;
     if (round > 0)
       for (int i = 0; i < 2; i++) assert_ok(wf_stream_reset(streams[i], &err));
-    say(streams, &task->scores, round == 2 ? 40 : 5, commits, rng, tally);
+    accept_chunks(streams, &task->scores, round == 2 ? 40 : 5, commits, rng, tally);
     finish(streams, whole, commits, tally);
   }
   wf_result_free(whole);
@@ -98,7 +99,7 @@ static void compare_streams(const struct decode_task *task, const wf_graph *grap
   }
 }
 
-/* Everything awkward, with blanks that are skipped, with scorers and with added words. */
+/* Random tasks, some with skipped blanks, some with scorers, some with added words. */
 static void test_random_tasks(void **state) {
   (void)state;
   static const float beams[] = {0.125f, 0.5f, 2, 8, 1000};
@@ -144,8 +145,8 @@ static void test_random_tasks(void **state) {
               tally.scored > 50 && tally.skipped > 20 && tally.dead > 10 && tally.with_words > 20);
 }
 
-/* Frames large enough for lanes of several blocks, many streams in one call. */
-static void test_wide(void **state) {
+/* Frames need lanes of several blocks; a call advances several streams. */
+static void test_large_frames(void **state) {
   (void)state;
   enum { MOST = 5 };
   const bool few = test_seeds(300) < 300;
@@ -190,13 +191,13 @@ static void test_wide(void **state) {
 
 static void test_kernels(void **state) {
   test_random_tasks(state);
-  test_wide(state);
+  test_large_frames(state);
 }
 
 int main(int argc, char **argv) {
   if (test_no_gpu()) return 77;
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks),
-                                     cmocka_unit_test(test_wide)},
+                                     cmocka_unit_test(test_large_frames)},
                           kernels[] = {cmocka_unit_test(test_kernels)},
                           small[] = {cmocka_unit_test(test_random_tasks)};
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0)

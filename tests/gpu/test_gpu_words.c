@@ -1,5 +1,5 @@
-/* test_gpu_words.c - words added at run time, searched on the GPU and on the CPU: every bit of
- * batches, lattices and streams. Ends with 77 where there is no GPU. Also compiled for the imitated
+/* test_gpu_words.c - words added at run time: the GPU must give every bit of the CPU's results, in
+ * batches, lattices and streams. Exits with 77 if there is no GPU. Also compiled for the imitated
  * GPU of tests/simt. */
 #include "random_scorers.h"
 #include "random_words.h"
@@ -8,7 +8,7 @@ enum { BATCH = 6, GRAPHS = 3 };
 
 static wf_error err;
 
-/* What did not fit the GPU and was done on the CPU would prove nothing. */
+/* Counts utterances that did not fit the GPU. The CPU decodes these, so they would test nothing. */
 static struct test_heard misfits = {"did not fit", 0};
 
 static wf_decoder *decoder_on(const char *device, const wf_graph *graph,
@@ -19,7 +19,8 @@ static wf_decoder *decoder_on(const char *device, const wf_graph *graph,
   return decoder;
 }
 
-/* The graph with the task's words, with others, and bare. */
+/* Makes three choices for an utterance: the graph with the task's words, with other words, and
+ * without added words. */
 static void make_graphs(const struct added_task *task, test_rng *rng, const wf_graph **graphs) {
   struct phrases others;
   random_phrases(rng, task->num_tokens, &others);
@@ -35,9 +36,9 @@ static void free_graphs(const wf_graph **graphs) {
 
 static int64_t longest = 20; /* frames */
 
-/* Utterances with words of their own, with the same, and without, with scorers and without, in one
- * batch; the same decoder again with other words. */
-static void test_batches(void **state) {
+/* One batch mixes utterances with different added words, with the same, and without; some have a
+ * scorer. Then the same decoder decodes a batch with other words. */
+static void test_batches_with_added_words(void **state) {
   (void)state;
   uint64_t tried = 0, lattices = 0, added = 0, scored = 0, flags = 0;
   const uint64_t seeds = test_seeds(300);
@@ -100,8 +101,8 @@ static void test_batches(void **state) {
                    WF_RESULT_NOT_FINAL | WF_RESULT_NARROWED | WF_RESULT_DIED | WF_RESULT_OVERFLOW);
 }
 
-/* A decoder whose own graph has words. */
-static void test_own_graph(void **state) {
+/* The decoder is created from a graph with added words. */
+static void test_decoder_of_a_graph_with_added_words(void **state) {
   (void)state;
   uint64_t tried = 0;
   for (uint64_t seed = 3000; tried < test_seeds(40); seed++) {
@@ -118,9 +119,9 @@ static void test_own_graph(void **state) {
   }
 }
 
-/* An utterance of a stream on both, in chunks; scorers change in the middle. */
-static void say(wf_stream *const *streams, const wf_scores *scores, wf_scorer *const *scorers,
-                test_rng *rng, wf_result **results) {
+/* Decodes an utterance in chunks on both streams. Scorers change in mid-utterance. */
+static void decode_utterance(wf_stream *const *streams, const wf_scores *scores,
+                             wf_scorer *const *scorers, test_rng *rng, wf_result **results) {
   for (int64_t fed = 0; fed < scores->num_frames;) {
     int64_t count = test_below(rng, 6);
     if (count > scores->num_frames - fed) count = scores->num_frames - fed;
@@ -137,12 +138,12 @@ static void say(wf_stream *const *streams, const wf_scores *scores, wf_scorer *c
   for (int i = 0; i < 2; i++) {
     assert_ok(wf_stream_finish(streams[i], &results[i], &err));
     results[i]->num_tokens = results[i]->num_arcs = results[i]->num_expanded =
-        results[i]->num_narrowed = 0; /* test_list_changes of test_gpu_stream.c */
+        results[i]->num_narrowed = 0; /* not compared: scorers change in mid-utterance */
   }
 }
 
-/* Streams with words, with others in the next utterance, then with none. */
-static void test_streams(void **state) {
+/* A stream has words in its first utterance, other words in the second, and none in the third. */
+static void test_streams_with_added_words(void **state) {
   (void)state;
   uint64_t tried = 0, said = 0, scored = 0;
   const uint64_t seeds = test_seeds(150);
@@ -175,7 +176,7 @@ static void test_streams(void **state) {
       const wf_scores said_here =
           test_rows(&task.task.scores, 0,
                     task.task.scores.num_frames < longest ? task.task.scores.num_frames : longest);
-      say(streams, &said_here, scorers, &rng, results);
+      decode_utterance(streams, &said_here, scorers, &rng, results);
       test_assert_same_result(results[0], results[1]);
       said += round < 2 && results[0]->num_words > 0;
       scored += round < 2 && results[0]->scorer_cost != 0;
@@ -197,18 +198,18 @@ static void test_streams(void **state) {
   if (seeds >= 150) assert_true(said > 30 && scored > 18);
 }
 
-/* A little of everything, for compute-sanitizer. */
+/* A part of each test, for compute-sanitizer. */
 static void test_small(void **state) {
-  test_batches(state);
-  test_own_graph(state);
-  test_streams(state);
+  test_batches_with_added_words(state);
+  test_decoder_of_a_graph_with_added_words(state);
+  test_streams_with_added_words(state);
 }
 
-/* Every kernel in a few frames, for racecheck. */
+/* Runs every kernel on a few frames, for compute-sanitizer's racecheck. */
 static void test_races(void **state) {
   longest = 2;
-  test_batches(state);
-  test_streams(state);
+  test_batches_with_added_words(state);
+  test_streams_with_added_words(state);
 }
 
 int main(int argc, char **argv) {
@@ -216,9 +217,9 @@ int main(int argc, char **argv) {
   const struct CMUnitTest races[] = {cmocka_unit_test(test_races)};
   if (argc > 1 && strcmp(argv[1], "test_races") == 0)
     return cmocka_run_group_tests(races, NULL, NULL);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_batches),
-                                     cmocka_unit_test(test_own_graph),
-                                     cmocka_unit_test(test_streams)},
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_batches_with_added_words),
+                                     cmocka_unit_test(test_decoder_of_a_graph_with_added_words),
+                                     cmocka_unit_test(test_streams_with_added_words)},
                           small[] = {cmocka_unit_test(test_small)};
   return argc > 1 ? cmocka_run_group_tests(small, NULL, NULL)
                   : cmocka_run_group_tests(tests, NULL, NULL); /* test_small, test_kernels */

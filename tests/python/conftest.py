@@ -1,4 +1,4 @@
-"""Paths of the examples, and what several tests share. The tests run against the installed package."""
+"""Fixtures and helpers that several tests share. The tests run against the installed package."""
 
 import pathlib
 import signal
@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CTC = ROOT / "examples" / "ctc"
 assert ROOT / "python" not in pathlib.Path(wf.__file__).resolve().parents, "the package under test is not installed"
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send it, also to children; the shell ignores it in what it runs in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send SIGINT, also to child processes; shells ignore it in background jobs
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def ctc_graph():
 
 @pytest.fixture(scope="session")
 def ctc_scores():
-    """Real scores of 16 utterances, by key."""
+    """Real scores of 16 utterances, as a dict by utterance key."""
     return {path.stem: np.load(path) for path in sorted((CTC / "logp_phone").glob("*.npy"))[:16]}
 
 
@@ -37,7 +37,7 @@ def rng():
 
 
 def random_fst(rng, num_states=6, num_arcs=14, num_labels=3, acyclic=True, epsilons=True, semiring="tropical"):
-    """Arcs, final costs, and the Fst made of them. Weights are multiples of 1/64, so that sums are exact in float32."""
+    """Returns random arcs, final costs, and the Fst built from them. Weights are multiples of 1/64, so that sums are exact in float32."""
     arcs = []
     for _ in range(num_arcs):
         source = int(rng.integers(num_states - 1 if acyclic else num_states))
@@ -59,7 +59,7 @@ def paths(arcs, finals, state=0):
 
 
 def arcs_of(fst):
-    """Arcs and finals of an Fst, as random_fst has them, with the start state made 0."""
+    """Returns arcs and final costs of an Fst in random_fst's form, renumbered so that the start state is 0."""
     if fst.start is None:
         return [], {}
     order = {fst.start: 0}
@@ -80,7 +80,7 @@ WIDE = {"beam": 1e9, "max_active": 100000, "max_tokens": 100000, "min_active": 0
 
 
 def random_graph(rng, num_states=5, num_arcs=14, num_columns=4):
-    """A decoding graph with words and epsilon arcs (upwards only, so that there are no cycles of them)."""
+    """Returns arcs and final costs of a decoding graph. Epsilon arcs only go to higher states, so they form no cycles."""
     arcs = []
     for _ in range(num_arcs):
         source, target = (int(x) for x in rng.integers(0, num_states, 2))
@@ -91,7 +91,7 @@ def random_graph(rng, num_states=5, num_arcs=14, num_columns=4):
 
 
 def every_path(arcs, finals, scores, frame=0, state=0):
-    """(cost, words) of every path: plain recursion."""
+    """Yields (cost, words) of every path, by recursion."""
     if frame == len(scores) and state in finals:
         yield finals[state], ()
     for source, target, ilabel, olabel, weight in arcs:

@@ -1,4 +1,4 @@
-"""Tensors of no framework: DLPack producers made by hand, with every field under the test's control."""
+"""DLPack producers without a framework. Tests can set every field of the tensor."""
 
 import ctypes
 
@@ -30,7 +30,7 @@ class Versioned(ctypes.Structure):
 
 
 class FakeTensor:
-    """DLPack and nothing else. `calls` records how it was asked."""
+    """Supports only the DLPack protocol. `calls` records the arguments of __dlpack__."""
 
     def __init__(self, array, *, device=(1, 0), code=2, bits=None, strides="own", version=None, offset=0, address=None, lanes=1):
         self.array, self.device, self.version, self.calls = array, device, version, []
@@ -57,5 +57,5 @@ class FakeTensor:
     def __dlpack__(self, stream=None, **arguments):
         self.calls.append((stream, arguments))
         if self.version is None and arguments:
-            raise TypeError("__dlpack__() got an unexpected keyword argument")  # as producers before 1.0 do
+            raise TypeError("__dlpack__() got an unexpected keyword argument")  # like producers older than DLPack 1.0
         return CAPSULE_NEW(ctypes.addressof(self.managed), b"dltensor" if self.version is None else b"dltensor_versioned", None)

@@ -1,9 +1,9 @@
-"""Work of one kind, over and over, for test_interrupts.py to interrupt. Needs the package and nothing else.
+"""Repeats one kind of work, which test_interrupts.py interrupts. Needs only the package.
 
     python interrupted_work.py KIND TIMES [DEVICE]
 
-Prints "ready" before each time, "interrupted" and seconds of processor time since the start once KeyboardInterrupt has come, and "sound" in the end if all still works.
-Works in the current folder.
+Prints "ready" before it starts, and "interrupted" after KeyboardInterrupt. Does this TIMES times, and checks each time that the objects still work. Prints "sound"
+at the end. Writes its files to the current folder.
 """
 
 import array
@@ -21,7 +21,7 @@ rng = random.Random(7)
 
 
 def scores(num_frames, num_columns=40):
-    """Peaky, as acoustic models are."""
+    """Scores with a few high columns in each frame, like those of acoustic models."""
     row = [[-9.0] * num_columns for _ in range(997)]
     for frame in row:
         for _ in range(3):
@@ -35,7 +35,7 @@ def ctc_graph():
 
 
 class Work:
-    """`once` is what is interrupted; `check` says that its objects are as good as before."""
+    """`once` is the work that is interrupted. `check` asserts that its objects still work."""
 
     def check(self):
         self.once()
@@ -90,7 +90,7 @@ class LongChunk(Batch):
             stream.accept(self.scores[0])
         except KeyboardInterrupt:
             try:
-                stream.partial()  # its chunk was not finished
+                stream.partial()  # fails if its chunk was not finished
             except wf.CancelledError:
                 stream.reset()
             stream.accept(self.small)

@@ -1,6 +1,7 @@
-"""Runs the code of a page of the documentation, in a folder with the files it speaks of.
+"""Runs the code of a page of the documentation, in a folder with the files that the page uses.
 
-Blocks marked `python` and `bash` run in order, the Python ones in one process; a block marked `text` right behind one is what it prints. Blocks with other marks (`py`, `sh`, `c`): test_blocks.py.
+Blocks marked `python` and `bash` run in order; all Python blocks run in one process. A block marked `text` directly after one is its expected output. Blocks with
+other marks (`py`, `sh`, `c`) are checked by test_blocks.py.
 """
 
 import os
@@ -21,12 +22,12 @@ def all_pages():
 
 
 def blocks_of(page):
-    """(language, code, expected output or None)."""
+    """[(language, code, expected output or None)] of the page's `python` and `bash` blocks."""
     return [(match[1], match[2], match[3]) for match in _BLOCK.finditer(page.read_text(encoding="utf-8"))]
 
 
 def lay_out(folder):
-    """Files that pages speak of, and the program; returns the program's folder."""
+    """Links the files that pages use into the folder, and makes the program `warpfst`. Returns the program's folder."""
     for file in CTC.iterdir():
         os.symlink(file, folder / file.name)
     links = {"scores": CTC / "logp_phone", "tokens.txt": CTC / "tokens_phone.txt", "lexicon.txt": CTC / "lexicon_phone.txt", "lm.arpa.gz": CTC / "lm3.arpa.gz"}
@@ -41,7 +42,7 @@ def lay_out(folder):
 
 
 def run_in(folder, command):
-    """Runs a command in a folder, laid out first, with the program on its path."""
+    """Prepares the folder with lay_out, then runs a command in it with `warpfst` on the PATH."""
     path = lay_out(folder)
     environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1"}
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
@@ -56,7 +57,7 @@ def _script(blocks):
 
 
 def run_page(page, folder):
-    """[(code, expected or None, printed)] of each block; AssertionError with what was reported if one fails."""
+    """Returns [(code, expected output or None, output)] of the blocks. Raises AssertionError with the output if one fails."""
     blocks = blocks_of(page)
     (folder / "page.py").write_text(_script(blocks), encoding="utf-8")
     run = run_in(folder, [sys.executable, "page.py"])

@@ -1,4 +1,4 @@
-"""The generated declarations are the library's: every exported function, every structure's size, every option."""
+"""The generated ctypes declarations match the library: every exported function, the size of every structure, every option."""
 
 import ctypes
 import pathlib
@@ -20,23 +20,23 @@ def test_every_exported_function_is_declared_and_nothing_else():
     assert sorted(_abi.FUNCTIONS) == sorted(exported)
 
 
-# Exported functions that the package has no use for, and why.
+# Exported functions that the package does not call, with the reason.
 NOT_CALLED = {
     "wf_add_origin_gradients": "FstBatch.gradients and warpfst.torch carry gradients back",
-    "wf_builder_add_arc": "as below",
-    "wf_builder_reserve": "Fst.from_arcs hands over all arcs in one call",
+    "wf_builder_add_arc": "Fst.from_arcs passes all arcs in one call",
+    "wf_builder_reserve": "Fst.from_arcs passes all arcs in one call",
     "wf_decoder_set_determinization": "Result determinizes when confidences or nbest are asked for; determinize_lattices does many at once",
-    "wf_fst_batch_get_view": "Composer.view is the way to results in GPU memory",
+    "wf_fst_batch_get_view": "Composer.view gives access to results in GPU memory",
     "wf_fst_read_format": "Fst.read recognises the format",
     "wf_lattice_reader_fraction": "progress of the command line",
-    "wf_lattice_reader_lost_rest": "the next lattice or the end says so",
+    "wf_lattice_reader_lost_rest": "reading the next lattice, or the end, reports it",
     "wf_lexicon_num_disambig": "graph building adds the symbols",
-    "wf_lexicon_num_repeated": "told by the command line",
+    "wf_lexicon_num_repeated": "reported by the command line",
     "wf_lm_knows": "LM.words.find",
     "wf_lm_read_arpa": "wf_lm_read reads ARPA, too",
     "wf_matrix_check": "decoding checks scores",
     "wf_nbest_rescore": "CompactLattice.rescore, then nbest",
-    "wf_rescored_costs_free": "CompactLattice.rescore asks for no costs apart",
+    "wf_rescored_costs_free": "CompactLattice.rescore does not request separate costs",
     "wf_result_writer_abort": "Python has json; transcribe/outputs.py writes the rest",
     "wf_result_writer_close": "as above",
     "wf_result_writer_open": "as above",
@@ -44,8 +44,8 @@ NOT_CALLED = {
     "wf_rnnlm_start": "RnnLM.costs scores whole sentences",
     "wf_rnnlm_step": "as above",
     "wf_score_reader_fraction": "progress of the command line",
-    "wf_score_reader_lost_rest": "the next matrix or the end says so",
-    "wf_symbols_find_bytes": "wf_symbols_find does it",
+    "wf_score_reader_lost_rest": "reading the next matrix, or the end, reports it",
+    "wf_symbols_find_bytes": "wf_symbols_find is enough",
     "wf_transcripts_find": "read_transcripts makes a dict",
     "wf_transcripts_format": "as above",
     "wf_wlm_knows": "LargeLM.words.find",
@@ -54,7 +54,7 @@ NOT_CALLED = {
 
 
 def test_every_function_is_called_or_has_a_reason_not_to_be():
-    """Names may be put together (wf_lm_ + prune), so parts behind a prefix that some f-string makes count."""
+    """Some names are built from parts (such as wf_lm_ + prune); these count as called, too."""
     source = "".join(path.read_text() for path in pathlib.Path(wf.__file__).parent.rglob("*.py") if path.name != "_abi.py")
     made = {f"wf_{name}" for name in re.findall(r'_unary\("(\w+)"', source)} | {f"wf_fst_batch_{name}" for name in re.findall(r'_made\("(\w+)"', source)}
     made |= {f"wf_wlm_{name}" for name in ("start", "step", "final")} | {f"wf_lm_{name}" for name in ("start", "step", "final")}  # lm.costs_of
@@ -81,7 +81,7 @@ def test_structures_have_the_sizes_of_c(tmp_path):
     source, program = tmp_path / "sizes.c", tmp_path / "sizes"
     source.write_text(f'#include <stdio.h>\n#include "warpfst_all.h"\nint main(void) {{ {lines} return 0; }}\n')
     subprocess.run(["cc", "-c", "-I", ROOT / "include", source, "-o", tmp_path / "sizes.o"], check=True)
-    # The library's functions are not called, but inline functions name them.
+    # The program calls no function of the library, but inline functions of the headers refer to some.
     subprocess.run(["cc", "-Wl,--unresolved-symbols=ignore-all", tmp_path / "sizes.o", "-o", program], check=True)
     sizes = dict(line.split() for line in subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines())
     assert len(sizes) > 60

@@ -1,4 +1,4 @@
-"""Words added to a graph at run time: against the same graph written out, against the C program, and with the grammar's own words."""
+"""Words added to a graph at run time give the same results as the same graph written out, and as the C program."""
 
 import math
 import pathlib
@@ -16,26 +16,26 @@ TOKENS = ["<blk>", *"abcdefgh"]
 
 @pytest.fixture(scope="module")
 def call_graph():
-    """`call <contact> (now)`, spelled."""
+    """A graph like `call <contact> (now)`; its words are spelled with letters as tokens."""
     words = wf.Symbols(["<eps>", "ab", "<contact>", "gh"])
     grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5), (1, 2, 2, 2, 1.0), (2, 3, 3, 3, 0.25)], {2: 0.5, 3: 0.0}, isymbols=words, osymbols=words)
     return wf.build_ctc_graph(TOKENS, {"ab": "a b", "gh": "g h"}, grammar=grammar, words=words, topology="compact", classes="<contact>")
 
 
 def spoken(text):
-    """Scores that say these tokens, a frame each with a blank behind it."""
+    """Scores that spell the tokens of `text`: a frame for each, followed by a blank frame."""
     columns = [c for token in text for c in (TOKENS.index(token), 0)]
     scores = np.full((len(columns), len(TOKENS)), -6, np.float32)
     scores[range(len(columns)), columns] = -0.1
     return scores
 
 
-def test_nothing_is_recognised_at_a_place_without_words(call_graph):
+def test_a_class_without_words_matches_nothing(call_graph):
     assert call_graph.classes == ("<contact>",)
     assert "not_final" in wf.Decoder(call_graph).decode(spoken("abcdgh"))[0].flags
 
 
-def test_words_of_single_utterances(call_graph):
+def test_words_added_for_single_utterances(call_graph):
     first = call_graph.add_words(["cd", "ef d"])
     second = call_graph.add_words({"fe": 0.75, "cd": 2.0}, "<contact>", pronunciations={"cd": ["e d", "e"]})
     decoder = wf.Decoder(call_graph)
@@ -43,9 +43,9 @@ def test_words_of_single_utterances(call_graph):
     results = decoder.decode(scores, graphs=[first, first, second, second, second, None])
     assert [r.text for r in results[:5]] == ["ab cd gh", "ab ef d", "ab fe gh", "ab cd gh", "ab cd gh"]
     assert "not_final" in results[5].flags and "cd" not in results[5].text
-    # The costs of the grammar, of the phrase, and nothing else.
+    # The graph cost is the cost in the grammar plus that of the phrase.
     assert [r.graph_cost for r in results[:5]] == [1.75, 2.0, 2.5, 3.75, 3.75]
-    # Bit for bit those of the graph written out, whose table of words has them.
+    # The same bits as with the graph written out, whose symbol table has the added words.
     for graph, scored, result in zip((first, first, second, second, second), scores, results):
         whole = wf.Decoder(wf.Graph(graph.to_fst())).decode(scored)[0]
         assert (whole.text, whole.cost, list(whole.alignment), [w[1:3] for w in whole.words]) == (result.text, result.cost, list(result.alignment), [w[1:3] for w in result.words])
@@ -53,7 +53,7 @@ def test_words_of_single_utterances(call_graph):
     assert wf.Decoder(first).decode(scores[0])[0].text == "ab cd gh" and {"ef", "d"} <= {text for text, _ in wf.Decoder(first).words}
 
 
-def test_boosts_know_the_words(call_graph):
+def test_added_words_can_be_boosted(call_graph):
     graph = call_graph.add_words({"cd": 0.0, "ce": 0.1})
     scores = spoken("abcdgh")
     scores[6, TOKENS.index("e")] = -0.3
@@ -65,19 +65,19 @@ def test_boosts_know_the_words(call_graph):
     assert wf.Decoder(graph).decode(scores, boost={"ce": 2.0})[0].text == "ab ce gh"
 
 
-def test_two_classes():
+def test_words_added_to_two_classes():
     words = wf.Symbols(["<eps>", "<x>", "<y>", "gh"])
     grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.0), (1, 2, 2, 2, 0.0), (2, 2, 3, 3, 0.0)], {2: 0.0}, isymbols=words, osymbols=words)
     graph = wf.build_ctc_graph(TOKENS, {"gh": "g h"}, grammar=grammar, words=words, topology="compact", classes="<x>,<y>")
     both = graph.add_words(["ab", "b"], "<x>").add_words(["cd", "b"], "<y>")
     assert [wf.Decoder(one).decode(spoken(text))[0].text for one in (both, pickle.loads(pickle.dumps(both))) for text in ("abcd", "bb", "bcd")] == ["ab cd", "b b", "b cd"] * 2
     with pytest.raises(wf.ArgumentError):
-        graph.add_words(["ab"])  # which?
+        graph.add_words(["ab"])  # ambiguous: no class is given
     with pytest.raises(wf.ArgumentError):
         both.add_words(["ef"], "<x>")
 
 
-def test_saved_and_pickled(call_graph, tmp_path):
+def test_graphs_with_added_words_can_be_saved_and_pickled(call_graph, tmp_path):
     graph = call_graph.add_words({"fe": 0.75, "cd": 2.0}, pronunciations={"cd": "e d"})
     graph.save(tmp_path / "g.wfst")
     expected = wf.Decoder(graph).decode([spoken("abfe"), spoken("abedgh")])
@@ -87,7 +87,7 @@ def test_saved_and_pickled(call_graph, tmp_path):
     assert "2 phrases added" in repr(graph)
 
 
-def test_streams(call_graph):
+def test_streams_with_added_words(call_graph):
     graph = call_graph.add_words(["cd"])
     decoder = wf.Decoder(call_graph)
     stream, scores = decoder.stream(), spoken("abcdgh")
@@ -108,8 +108,8 @@ def test_streams(call_graph):
     assert stream.finish().scorer_cost == -1.5
 
 
-def test_as_the_program_has_it(ctc_scores, tmp_path):
-    """Words of real utterances taken out of the grammar and added again: `warpfst decode --add-words`."""
+def test_added_words_give_the_results_of_the_program(ctc_scores, tmp_path):
+    """Adds words with the pronunciations of words in real utterances; compares with `warpfst decode --add-words`."""
     graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz", topology="compact", classes="<unk>")
     said = {word.word: " ".join(graph.fst.isymbols.text(label) for label in word.labels) for word in wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt")}
     names = [word for word in ("ELEPHANT", "MARK", "GOING") if word in said]
@@ -128,7 +128,7 @@ def test_as_the_program_has_it(ctc_scores, tmp_path):
     assert any(name in result.text for name in new for result in results)
 
 
-def test_what_cannot_be_added(call_graph, ctc_graph):
+def test_words_that_cannot_be_added(call_graph, ctc_graph):
     for bad, kind, why in (
         (lambda: call_graph.add_words(["xyz"]), ValueError, "xyz"),
         (lambda: call_graph.add_words([""]), ValueError, "phrase"),

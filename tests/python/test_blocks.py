@@ -1,6 +1,6 @@
-"""Every code block of README.md, the tutorials and the how-to pages is run, or is in a table here that says why not and how it is checked instead.
+"""Every code block of README.md, the tutorials and the how-to pages is run, or is listed here with the reason why not and is checked in another way.
 
-Blocks marked `python` and `bash`, and the `text` behind them, are test_examples.py's and test_torch.py's.
+Blocks marked `python` and `bash`, and the `text` blocks after them, are run by test_examples.py and test_torch.py.
 """
 
 import ast
@@ -20,9 +20,9 @@ import warpfst as wf
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# Lines that need a GPU or Sphinx's model are left out of the blocks that run here, and checked like the blocks that are not run.
+# Lines that need a GPU or Sphinx's model. They are removed from the blocks that run here; the whole block is also checked like those that do not run.
 _LEFT_OUT = re.compile(r"--device=cuda|en-us\.lm\.bin")
-# Run here: (page, start of the block): what the block finds made.
+# Blocks that run here: (page, start of the block): commands that make the files that the block needs.
 _MODELS = """
 warpfst mkgraph ctc --tokens=tokens.txt --lexicon=lexicon.txt --lm=lm.arpa.gz -o TLG.wfst --words-out=words.txt
 mkdir logp && cp scores/0000300[12]*.npy logp
@@ -47,7 +47,7 @@ printf '000030012 %s\\n' '1 20.5 30.25 WE CAN' '2 21 31 WE CALL' > nbest.txt
 """,
 }
 GPU, CLUSTER, OWN_FILES, BUILD = "needs a GPU", "needs a cluster", "needs the reader's own models", "compiles the project"
-# Not run here: (page, start of the block): (why, the file that runs it or None: checked below by its language).
+# Blocks that do not run here: (page, start of the block): (reason, the test that runs it, or None if it is checked below by its language).
 NOT_RUN = {
     ("README.md", "apt-get update && apt-get install -y build-essential python3-venv"): (BUILD, "tests/bare/test.sh"),
     ("README.md", "card1 ten of clubs"): ("output of the block above", "tests/bare/test.sh"),
@@ -82,7 +82,7 @@ NOT_RUN = {
 
 
 def other_blocks():
-    """(page, language, code) of what test_examples.py does not run."""
+    """Yields (page, language, code) of the blocks that test_examples.py does not run."""
     chosen = [page for page in all_pages() if page.name == "README.md" or page.parent.name in ("tutorials", "how-to")]
     for page in chosen:
         text = page.read_text(encoding="utf-8")
@@ -111,7 +111,7 @@ def unlisted(blocks):
 def test_every_block_is_in_one_list():
     assert len(BLOCKS) >= 30
     assert not unlisted(BLOCKS)
-    assert [key for key in (*RUN, *NOT_RUN) if len(find(key)) != 1] == [], "no such block, or two of it"
+    assert [key for key in (*RUN, *NOT_RUN) if len(find(key)) != 1] == [], "the key matches no block, or several"
 
 
 def test_a_new_block_is_noticed():
@@ -147,7 +147,7 @@ def dotted(node):
 
 
 def check_python(code):
-    """Compiles; what it takes from the package exists; keywords of the package's functions are theirs, or options."""
+    """The code compiles, the names that it uses from the package exist, and keyword arguments are parameters or options."""
     tree = ast.parse(code)
     options = {option.name for table in wf.tables() for option in wf.describe(table)}
     for node in ast.walk(tree):
@@ -164,7 +164,7 @@ def check_python(code):
 
 
 def check_shell(code):
-    """bash reads it; files of the repository that it names exist. Flags: test_commands_in_the_pages_have_the_flags_they_are_given."""
+    """bash accepts the syntax, and the files, modules and verbs that it names exist. test_commands_in_the_pages_use_existing_flags checks flags of `warpfst`."""
     run = subprocess.run(["bash", "-n"], input=code, capture_output=True, text=True)
     assert run.returncode == 0 and not run.stderr, run.stderr
     for name in re.findall(r"(?<![\w/.$])(?:bench|examples|triton|tools)/[\w./-]+", code):
@@ -184,7 +184,7 @@ def check_c(code):
 
 
 def runs_it(script, page, code):
-    """Whether a script of tests runs the block: by a text of it (try_block NAME OUTPUT PAGE TEXT), or as what it shows."""
+    """Does a test script run the block? It may select it by a text (try_block NAME OUTPUT PAGE TEXT), check it as output, or name its page or function."""
     tries = re.findall(r"try_block \S+ '([^']*)' (\S+) '([^']*)'", script)
     if tries:
         return any(ROOT / name == page and (words in code or re.search(output, code, re.MULTILINE)) for output, name, words in tries)
@@ -192,7 +192,7 @@ def runs_it(script, page, code):
 
 
 def check_list(code):
-    """A list of added words: a phrase, and perhaps its cost and pronunciations."""
+    """A list of added words: each line has a phrase, and optionally its cost and pronunciations."""
     for line in code.splitlines():
         fields = re.split(r"\s{2,}|\t", line)
         assert len(fields) < 2 or set(" ".join(fields[-1:]).split()) <= PHONES

@@ -1,4 +1,4 @@
-"""Many machines, imitated on one: a local Ray cluster with two actors, and the jobs of a Slurm array; both stopped and started again."""
+"""Transcription on many machines, imitated on one: a local Ray cluster with two actors, and the jobs of a Slurm array. Both also resume earlier work."""
 
 import json
 import os
@@ -16,7 +16,7 @@ CARDS = ROOT / "examples" / "cards"
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    """Words by key, as one process finds them."""
+    """Words by key, as a single process recognizes them."""
     folder = tmp_path_factory.mktemp("alone")
     assert main([str(CARDS), "--model", str(CARDS), "--format", "json", "-o", str(folder), "-q"]) == 0
     return words_of(folder)
@@ -24,7 +24,7 @@ def expected(tmp_path_factory):
 
 @pytest.fixture
 def recordings(tmp_path):
-    """A list of five recordings, and one that is not there."""
+    """A list of five recordings and one missing file."""
     lines = [f"{path.stem} {path}\n" for path in sorted(CARDS.glob("*.wav"))]
     (tmp_path / "list").write_text("".join([*lines, "gone no/such/file.wav\n"]))
     return tmp_path / "list"
@@ -51,7 +51,7 @@ print(json.dumps(transcribe_list([pair for pair in listed if pair[0] != "gone"],
 """
 
 
-def test_ray(tmp_path, recordings, expected):
+def test_ray_cluster(tmp_path, recordings, expected):
     pytest.importorskip("ray")
     script = [sys.executable, "-c", CALLS, str(tmp_path), str(CARDS), str(recordings)]
     run = subprocess.run(script, capture_output=True, text=True, env={**os.environ, "RAY_DATA_DISABLE_PROGRESS_BARS": "1", "RAY_USAGE_STATS_ENABLED": "0"}, timeout=500)
@@ -64,7 +64,7 @@ def test_ray(tmp_path, recordings, expected):
 
 
 def test_slurm_array(tmp_path, recordings, expected):
-    """Three jobs of the example's script, one of them sent twice."""
+    """Three jobs of the example's script; one of them is submitted twice."""
     program = tmp_path / "bin" / "warpfst"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m warpfst "$@"\n')
@@ -89,7 +89,7 @@ def test_bad_shards(shard, capsys):
     assert "expected I/N" in capsys.readouterr().err
 
 
-def test_the_example_is_read_by_slurm_as_it_is_meant():
+def test_the_slurm_script_has_its_options_before_the_first_command():
     text = pathlib.Path(ROOT / "examples" / "slurm" / "transcribe.sbatch").read_text()
     options, command = text.split("set -euo pipefail")
     assert options.count("#SBATCH") == 7 and "#SBATCH" not in command

@@ -1,4 +1,4 @@
-"""The call shapes of pyctcdecode and torchaudio, with results checked by other means."""
+"""The interfaces of pyctcdecode and torchaudio. Results are checked without these packages."""
 
 import itertools
 import math
@@ -23,7 +23,7 @@ def greedy(scores, blank=0):
 
 
 def spelled(text, labels, wrong=()):
-    """Log-probabilities that spell a text, a blank frame before each character; `wrong`: (place, other character) as likely as the right one."""
+    """Log-probabilities that spell a text, with a blank frame before each character. `wrong`: pairs (place, other character); the other one is a little likelier."""
     rows = []
     for i, character in enumerate(text):
         row = np.full(len(labels), -8.0)
@@ -128,14 +128,14 @@ def test_build_ctcdecoder_with_a_language_model(tmp_path):
     path = tmp_path / "lm.arpa"
     path.write_text(ARPA)
     decoder = build_ctcdecoder(LETTERS, path, alpha=0.5, beta=1.0)
-    for text in ("hello world", "hello world ", " hello world"):  # delimiters at the ends are as you like
+    for text in ("hello world", "hello world ", " hello world"):  # spaces at the ends make no difference
         assert decoder.decode(spelled(text, LETTERS)) == "hello world"
     assert decoder.decode(spelled("hellp world", LETTERS)) == "hello world"
-    # The score is pyctcdecode's: logits + alpha ln P + beta a word.
+    # The score is pyctcdecode's: logits + alpha * ln P + beta * number of words.
     ((_, _, words, logit_score, score),) = decoder.decode_beams(spelled("hello world", LETTERS))
     assert [word for word, _ in words] == ["hello", "world"]
     assert math.isclose(score - logit_score, 0.5 * math.log(10) * -0.4 + 1.0 * 2, abs_tol=1e-3)
-    # A bonus for a word: between "world" and "word" after a d that could be an l and a d.
+    # A hotword bonus decides between "world" and "word": the second-last letter may be d or l.
     unsure = spelled("hello wordd", LETTERS, wrong=[(9, "l")])
     assert decoder.decode(unsure) == "hello world" and decoder.decode(unsure, hotwords=["word"], hotword_weight=30.0) == "hello word"
     with pytest.raises(ValueError, match="zebra"):
@@ -151,7 +151,7 @@ def test_build_ctcdecoder_with_kenlms_trie():
     assert text == want and len(text) > 10 and math.isclose(score, want_score, abs_tol=1e-3)
 
 
-def test_what_is_not_supported_says_so(tmp_path):
+def test_unsupported_arguments_are_refused(tmp_path):
     decoder = build_ctcdecoder(LETTERS)
     for use in (lambda: build_ctcdecoder(LETTERS, lm_score_boundary=False), lambda: decoder.decode(spelled("a", LETTERS), hotwords=["a"]), lambda: decoder.decode(spelled("a", LETTERS), lm_start_state=1)):
         with pytest.raises(NotImplementedError):
@@ -166,7 +166,7 @@ def test_what_is_not_supported_says_so(tmp_path):
         build_ctcdecoder(LETTERS, CTC / "lm3.arpa.gz", alpha=0)
 
 
-def test_options_without_effect_are_warned_of():
+def test_options_without_effect_give_warnings():
     labels, tokens = ["", "a", "b"], ["<blk>", "a", "b"]
     scores = log_softmax(np.zeros((4, 3)))
     decoder = build_ctcdecoder(labels)

@@ -1,4 +1,4 @@
-"""Decoding against an exhaustive search in numpy; every form of input; hostile input; threads."""
+"""Decoding: against an exhaustive search, every form of input, bad input, threads."""
 
 import array
 import concurrent.futures
@@ -15,7 +15,7 @@ from fake_tensors import FakeTensor
 import warpfst as wf
 
 
-def test_best_path_of_all_paths(rng):
+def test_the_result_is_the_best_of_all_paths(rng):
     found = 0
     for _ in range(150):
         arcs, finals = random_graph(rng)
@@ -46,7 +46,7 @@ def test_a_decoder_cannot_be_used_from_its_own_callback(ctc_graph, ctc_scores):
     assert len(decoder.decode(list(ctc_scores.values()), progress=again)) == len(ctc_scores) and seen
 
 
-def test_results_travel(ctc_graph, ctc_scores):
+def test_results_can_be_pickled(ctc_graph, ctc_scores):
     bad = np.full((2, 40), math.nan, np.float32)
     results = wf.Decoder(ctc_graph, lattice_beam=2).decode([next(iter(ctc_scores.values())).astype(np.float32), bad])
     good, failed = pickle.loads(pickle.dumps(results))
@@ -56,7 +56,7 @@ def test_results_travel(ctc_graph, ctc_scores):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_every_form_of_a_batch(ctc_graph, ctc_scores, dtype):
+def test_every_form_of_scores(ctc_graph, ctc_scores, dtype):
     matrices = [matrix.astype(dtype) for matrix in ctc_scores.values()]
     decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
     expected = decoder.decode(matrices)
@@ -84,10 +84,10 @@ def test_every_form_of_a_batch(ctc_graph, ctc_scores, dtype):
         assert same(decoder.decode(matrix), [result])
 
 
-def test_no_frames(ctc_graph, ctc_scores):
+def test_utterances_without_frames(ctc_graph, ctc_scores):
     decoder = wf.Decoder(ctc_graph)
     matrix = next(iter(ctc_scores.values()))
-    empty = FakeTensor(matrix[:0], strides=(0, 0))  # as numpy 2 exports it
+    empty = FakeTensor(matrix[:0], strides=(0, 0))  # as numpy 2 exports an empty array
     assert same(decoder.decode([matrix, empty]), decoder.decode([matrix, matrix[:0]]))
 
 
@@ -139,16 +139,16 @@ def test_bfloat16(ctc_graph, ctc_scores):
 )
 def test_hostile_input(ctc_graph, scores, lengths, kind, message):
     decoder = wf.Decoder(ctc_graph)
-    if kind is None:  # an utterance of its own may fail without the batch
+    if kind is None:  # only this utterance fails, not the batch
         with pytest.raises(wf.Error, match=message):
             _ = decoder.decode(scores, lengths)[0].text
     else:
         with pytest.raises(kind, match=message):
             decoder.decode(scores, lengths)
-    assert decoder.decode(np.zeros((0, 40), np.float32))[0].num_frames == 0  # and goes on
+    assert decoder.decode(np.zeros((0, 40), np.float32))[0].num_frames == 0  # the decoder still works
 
 
-def test_not_a_capsule(ctc_graph):
+def test_dlpack_must_return_a_capsule(ctc_graph):
     class Liar:
         def __dlpack_device__(self):
             return (1, 0)
@@ -183,8 +183,8 @@ def test_empty_batches(ctc_graph):
     assert [r.num_frames for r in decoder.decode(np.zeros((2, 5, 40), np.float32), [0, 5])] == [0, 5]
 
 
-def test_the_stream_that_a_gpu_producer_is_told():
-    """Without a GPU the call must end in an error, but only after the producer was asked for the right order."""
+def test_a_gpu_producer_gets_the_right_stream():
+    """The producer's __dlpack__ gets the decoder's CUDA stream (1: the legacy default stream), or None in host memory."""
     from warpfst.scores import Batch
 
     tensor = FakeTensor(np.zeros((3, 40), np.float32), device=(2, 1), version=(1, 0))
@@ -192,7 +192,7 @@ def test_the_stream_that_a_gpu_producer_is_told():
     assert tensor.calls == [(1, {"max_version": (1, 1)})] and batch.device == 1 and batch.scores[0].on_device
     tensor = FakeTensor(np.zeros((3, 40), np.float32), device=(2, 0))
     Batch(tensor, None, 0x1234)
-    assert [stream for stream, _ in tensor.calls] == [0x1234, 0x1234]  # 1.0 first, then the older protocol
+    assert [stream for stream, _ in tensor.calls] == [0x1234, 0x1234]  # DLPack 1.0 is tried first, then the older protocol
     host = FakeTensor(np.zeros((3, 40), np.float32))
     Batch(host)
     assert all(stream is None for stream, _ in host.calls)
@@ -247,8 +247,8 @@ def test_the_gil_is_free_while_decoding(ctc_graph, ctc_scores):
     assert ticks > 20
 
 
-def test_two_calls_are_under_way_at_one_time(ctc_graph, ctc_scores):
-    """Each call waits, from within C, until the other is there too: with one behind the other the barrier would break."""
+def test_two_calls_run_at_the_same_time(ctc_graph, ctc_scores):
+    """Each call waits in its progress callback until the other call has arrived. If calls ran one after the other, the barrier would time out."""
     barrier = threading.Barrier(2, timeout=30)
 
     def decode_and_meet(_):
@@ -261,7 +261,7 @@ def test_two_calls_are_under_way_at_one_time(ctc_graph, ctc_scores):
     assert {first, second} == {0, 1} and same(left, right)
 
 
-def test_pickles(ctc_graph, ctc_scores, tmp_path):
+def test_decoders_can_be_pickled(ctc_graph, ctc_scores, tmp_path):
     matrices = list(ctc_scores.values())[:5]
     decoder = wf.Decoder(ctc_graph, beam=9)
     again = pickle.loads(pickle.dumps(decoder))
@@ -293,7 +293,7 @@ def test_graphs_that_cannot_be_decoded():
         wf.Graph(wf.Fst.from_text("", arc_type="standard"))
 
 
-def test_without_cuda_the_answer_is_clear(ctc_graph):
+def test_errors_without_cuda(ctc_graph):
     reason = wf.cuda_available()
     if reason is not None:
         assert "GPU" in reason or "without CUDA" in reason
@@ -303,7 +303,7 @@ def test_without_cuda_the_answer_is_clear(ctc_graph):
         wf.Decoder(ctc_graph, device="tpu")
 
 
-def test_plans_for_a_gpu_that_is_not_here(ctc_graph):
+def test_plans_without_a_gpu(ctc_graph):
     try:
         plan = ctc_graph.plan(64, 500, device="cuda", num_processors=132, gpu_memory=2**34)
     except wf.DeviceError:  # built without CUDA
@@ -314,7 +314,7 @@ def test_plans_for_a_gpu_that_is_not_here(ctc_graph):
 
 
 def test_float64(ctc_graph, ctc_scores):
-    """Of numpy, of a plain array, and of what speaks DLPack alone."""
+    """float64 scores from numpy, from array.array, and from a DLPack producer with a float() method."""
     matrices = list(ctc_scores.values())[:3]
     decoder = wf.Decoder(ctc_graph)
     expected = decoder.decode([matrix.astype(np.float32) for matrix in matrices])
@@ -333,8 +333,8 @@ def test_float64(ctc_graph, ctc_scores):
     assert decoder.decode([memoryview(array.array("d"))])[0].num_frames == 0
 
 
-def test_scores_that_look_wrong(ctc_graph, ctc_scores):
-    """A warning for each cause and decoder, at the line of the caller; `check_scores` and Python's filters decide what becomes of it."""
+def test_suspicious_scores_give_a_warning(ctc_graph, ctc_scores):
+    """There is one warning for each cause and decoder, at the caller's line. `check_scores` and Python's warning filters can make it an error or disable it."""
     probabilities = [np.exp(matrix.astype(np.float32)) for matrix in list(ctc_scores.values())[:2]]
     decoder = wf.Decoder(ctc_graph, beam=3, max_active=50)
     with pytest.warns(wf.InputWarning, match="look like probabilities") as said:
@@ -355,8 +355,8 @@ def test_scores_that_look_wrong(ctc_graph, ctc_scores):
         wf.Decoder(ctc_graph, max_active=5).decode(list(ctc_scores.values()))
 
 
-def test_words_in_another_case(tmp_path):
-    """Python's warnings come from building graphs, too; a callback takes them over."""
+def test_words_in_another_case_give_a_warning(tmp_path):
+    """Building a graph warns of words that the LM has only in another case; `check_words` can make it an error."""
     lines = (CTC / "lexicon_phone.txt").read_text(encoding="utf-8").splitlines()
     half = [line.lower() if i % 2 else line for i, line in enumerate(lines)]
     (tmp_path / "half.txt").write_text("".join(f"{line.split()[0]} {' '.join(full.split()[1:])}\n" for line, full in zip(half, lines)), encoding="utf-8")
@@ -367,8 +367,8 @@ def test_words_in_another_case(tmp_path):
         wf.build_ctc_graph(**build, check_words="error")
 
 
-def test_what_the_library_has_to_say(tmp_path):
-    """Warnings go to the callback; an LM whose file is odd gives some."""
+def test_warnings_of_the_library_go_to_the_callback(tmp_path):
+    """Warnings go to the callback of set_log if there is one, else to Python's warnings. A positive log-probability in an ARPA file gives a warning."""
     (tmp_path / "odd.arpa").write_text("\\data\\\nngram 1=3\n\n\\1-grams:\n-99 <s>\n0.0001 a\n-1 </s>\n\n\\end\\\n")
     said = []
     wf.set_log(lambda level, message: said.append((level, message)))

@@ -1,4 +1,4 @@
-"""The examples print what they say they print, and the code of the documentation runs."""
+"""The examples print the output that they document, and the code in the documentation runs."""
 
 import math
 import pathlib
@@ -15,7 +15,7 @@ from pages import all_pages, blocks_of, check_page
 import warpfst as wf
 
 SCRIPTS = sorted((ROOT / "examples" / "python").glob("*.py"))
-PAGES = [page for page in all_pages() if blocks_of(page) and page.stem != "training"]  # that needs torch: test_torch.py
+PAGES = [page for page in all_pages() if blocks_of(page) and page.stem != "training"]  # training.md needs torch: test_torch.py
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
@@ -31,19 +31,19 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_code_of_the_pages(page, tmp_path):
-    """Blocks run, and print what the page says they print (pages.py)."""
+def test_code_of_a_page(page, tmp_path):
+    """The page's blocks run and print the expected output (pages.py)."""
     check_page(page, tmp_path)
 
 
-def test_pages_without_code_are_tables():
-    """Of the tutorials and guides, that is; of the how-to pages some have code to run."""
+def test_pages_without_code_are_known():
+    """Outside the how-to pages, only these pages have no code to run."""
     without = {page.stem for page in all_pages() if not blocks_of(page) and page.parent.name != "how-to"}
     assert without == {"0.2", "kaldi", "k2", "riva-asrlib-decoder"}
     assert {"own-model", "word-times"} <= {page.stem for page in PAGES if page.parent.name == "how-to"}
 
 
-def test_a_page_that_is_wrong_is_noticed(tmp_path):
+def test_a_wrong_page_is_reported(tmp_path):
     for code, message in (("print(1)", "expected"), ("raise SystemExit(3)", "page")):
         folder = tmp_path / message
         folder.mkdir()
@@ -53,8 +53,8 @@ def test_a_page_that_is_wrong_is_noticed(tmp_path):
             check_page(page, folder)
 
 
-def test_commands_in_the_pages_have_the_flags_they_are_given():
-    """Every `warpfst COMMAND ... --flag` of every page, also of those that are not run."""
+def test_commands_in_the_pages_use_existing_flags():
+    """Checks every `warpfst COMMAND ... --flag` of every page, including those that are not run."""
     helps = {}
 
     def flags_of(words):
@@ -77,7 +77,7 @@ def test_commands_in_the_pages_have_the_flags_they_are_given():
 
 
 def test_flashlight_weights(tmp_path, monkeypatch):
-    """The page's decoder ranks by flashlight's score: AM + lm_weight log10 P + word_score a word."""
+    """The decoder in the page ranks by flashlight's score: AM + lm_weight * log10 P + word_score * number of words."""
     pages.lay_out(tmp_path)
     monkeypatch.chdir(tmp_path)
     made = {}

@@ -1,4 +1,4 @@
-"""Arrays of other frameworks as scores: jax on the CPU here; cupy only by the protocol they share (fake_tensors; test_gpu.py has the real one)."""
+"""Arrays of other frameworks as scores: jax on the CPU, and cupy's use of DLPack (with fake_tensors; test_gpu.py uses the real cupy)."""
 
 import numpy as np
 import pytest
@@ -30,13 +30,13 @@ def test_jax(decoder, rng, dtype):
     assert stream.finish().cost == expected[0].cost
 
 
-def test_jax_of_the_wrong_type(decoder):
+def test_jax_arrays_of_a_wrong_type(decoder):
     with pytest.raises(TypeError, match="int32"):
         decoder.decode(jax.numpy.zeros((1, 5, 4), "int32"))
 
 
-def test_a_cupy_array_is_asked_as_cupy_wants_it():
-    """cupy 13: DLPack without versions, a stream as a number, 1 for the legacy default stream."""
+def test_cupy_arrays_get_the_arguments_that_cupy_expects():
+    """cupy 13 supports DLPack without max_version. It expects the stream as a number; 1 is the legacy default stream."""
     from warpfst.scores import Batch
 
     array = FakeTensor(np.zeros((2, 5, 4), np.float16), device=(2, 3))

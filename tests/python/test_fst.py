@@ -1,4 +1,4 @@
-"""Containers, files and operations against brute force over all paths."""
+"""Fsts and symbol tables: views, files, and operations checked against an enumeration of all paths."""
 
 import gc
 import math
@@ -39,11 +39,11 @@ def test_views_outlive_the_fst(rng):
     fst.close()
     del fst
     gc.collect()
-    [random_fst(rng) for _ in range(50)]  # memory that was freed would be used again
+    [random_fst(rng) for _ in range(50)]  # would reuse the memory if it had been freed
     assert np.array_equal(view, before)
 
 
-def test_closed_objects_refuse(rng):
+def test_closed_objects_raise(rng):
     _, _, fst = random_fst(rng)
     fst.close()
     fst.close()
@@ -119,7 +119,7 @@ def test_union_concat_closure(rng):
         wf.union()
 
 
-def test_sums(rng):
+def test_forward_scores_are_sums_over_paths(rng):
     for _ in range(40):
         arcs, finals, fst = random_fst(rng, semiring="log")
         costs = [cost for _, _, cost in paths(arcs, finals)]
@@ -169,7 +169,7 @@ def test_bad_arcs(bad):
         wf.Fst.from_arcs([bad], {0: 0.0})
 
 
-def test_differences_are_told():
+def test_comparisons_report_the_difference():
     a, b = (wf.Fst.from_arcs([(0, 1, 1, 1, weight)], {1: 0.0}) for weight in (0.0, 1.0))
     assert wf.equal(a, a) and not wf.equal(a, a).difference
     assert not wf.equal(a, b) and wf.equal(a, b).difference
@@ -206,7 +206,7 @@ def test_one_fst_in_many_threads(rng):
     assert not wrong
 
 
-def test_batches_are_their_fsts(rng):
+def test_batch_operations_equal_single_operations(rng):
     ones = [random_fst(rng, num_arcs=10, semiring="log")[2] for _ in range(5)]
     batch = wf.FstBatch.create(ones)
     assert len(batch) == 5 and all(wf.equal(batch[i], one) for i, one in enumerate(ones))
@@ -231,7 +231,7 @@ def test_batches_are_their_fsts(rng):
 
 
 def test_gradients_of_a_batch_of_compositions(rng):
-    """Finite differences by the weights of both sides."""
+    """Checks gradients by finite differences in the weights of both inputs."""
     left = [random_fst(rng, num_arcs=8, semiring="log")[2] for _ in range(4)]
     right = random_fst(rng, num_arcs=9, semiring="log")[2]
     batch = wf.FstBatch.compose(left, right)
@@ -257,7 +257,7 @@ def test_gradients_of_a_batch_of_compositions(rng):
     assert checked > 10
 
 
-def test_other_weights(rng):
+def test_fsts_with_other_weights(rng):
     _, _, fst = random_fst(rng)
     fst = fst.with_symbols(wf.Symbols(["<eps>", "a", "b", "c"]))
     doubled = fst.with_weights([2 * weight for weight in np.asarray(fst.arcs)["weight"]])

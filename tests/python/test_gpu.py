@@ -1,10 +1,10 @@
-"""The Python package on a GPU: scores in GPU memory from a producer without a framework, from torch, cupy and jax, on streams of their own; training through compositions.
+"""The Python package on a GPU: scores in GPU memory (from a plain DLPack producer, torch, cupy and jax, on several CUDA streams), fst operations, training.
 
-Needs nothing of this repository but the package and fake_tensors.py beside this file, so that a packed folder can run it where nothing can be installed (`./run pack-gpu DIR`):
+Needs only the package and fake_tensors.py, so that it runs from a packed folder (`./run pack-gpu DIR`) on a machine where nothing can be installed:
 
     cd DIR && PYTHONPATH=python WARPFST_LIBRARY=$PWD/libwarpfst.so.0.2 python3 -m pytest -rs test_gpu.py
 
-Skipped, saying why, where there is no GPU; tests of a framework also where that is not installed.
+Without a GPU all tests are skipped with the reason; tests of a framework are also skipped if it is not installed.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ NUM_COLUMNS = 30
 
 
 def framework(name):
-    """The framework, if it is there with a GPU of its own; the test is skipped otherwise."""
+    """Returns the framework. Skips the test if it is not installed or cannot use a GPU."""
     if name == "torch":
         torch = pytest.importorskip("torch")
         if not torch.cuda.is_available():
@@ -78,7 +78,7 @@ def device():
 
 @pytest.fixture(scope="module")
 def graph():
-    """300 words of two to six tokens, any sequence of them, at costs that differ."""
+    """A loop of 300 words of two to six tokens, with random costs."""
     rng = np.random.default_rng(1)
     tokens = ["<blk>", *(f"t{i}" for i in range(1, NUM_COLUMNS))]
     lexicon = {f"w{i}": [f"t{t}" for t in rng.integers(1, NUM_COLUMNS, rng.integers(2, 7))] for i in range(300)}
@@ -89,7 +89,7 @@ def graph():
 
 @pytest.fixture(scope="module")
 def matrices():
-    """Scores with peaks, as CTC models give them: float32, of lengths from none to 150 frames."""
+    """Peaked float32 scores like those of CTC models, with 0 to 150 frames."""
     rng = np.random.default_rng(2)
     made = []
     for frames in (150, 1, 77, 0, *rng.integers(20, 120, 20)):
@@ -124,8 +124,8 @@ def test_gpu_and_cpu_agree_bit_for_bit(device, graph, matrices):
             assert decoder.plan()["total_bytes"] > 0
 
 
-def test_stream_of_the_user(device, graph, matrices):
-    """The scores arrive on the stream only after a host function has slept: decoding must wait for them."""
+def test_decoding_waits_for_the_stream_of_the_user(device, graph, matrices):
+    """The stream copies the scores only after a host function that takes 0.2 s. Decoding must wait for the copy."""
     matrix = matrices[0]
     tensor, stream = device.upload(np.zeros_like(matrix)), device.stream()
     gate = threading.Event()
@@ -155,7 +155,7 @@ def test_torch(graph, matrices, dtype):
 
 @pytest.mark.parametrize("stream_given", [False, True])
 def test_torchs_streams_are_respected(graph, matrices, stream_given):
-    """Scores that a slow kernel on a side stream has still to write; by DLPack's rule alone, and with set_stream."""
+    """A side stream writes the scores after a slow kernel. Decoding must wait, both by DLPack's stream protocol alone and with set_stream."""
     torch = framework("torch")
     batch, lengths = padded(matrices)
     wanted = torch.from_numpy(batch).pin_memory()
@@ -164,7 +164,7 @@ def test_torchs_streams_are_respected(graph, matrices, stream_given):
     scores, side = torch.zeros(batch.shape, device="cuda"), torch.cuda.Stream()
     torch.cuda.synchronize()
     with torch.cuda.stream(side):
-        torch.cuda._sleep(400_000_000)  # a fifth of a second or so
+        torch.cuda._sleep(400_000_000)  # about 0.2 s
         scores.copy_(wanted, non_blocking=True)
         if stream_given:
             decoder.set_stream(torch.cuda.current_stream())
@@ -177,7 +177,7 @@ def test_the_gil_is_free_while_the_gpu_works(graph, matrices):
     decoder, scores = wf.Decoder(graph, device="cuda"), torch.from_numpy(batch).cuda()
     expected = values(decoder.decode(scores, lengths))
     torch.cuda.synchronize()
-    torch.cuda._sleep(400_000_000)  # on the default stream, in front of the decoder's work
+    torch.cuda._sleep(400_000_000)  # on the default stream, before the decoder's work
     found = []
     worker = threading.Thread(target=lambda: found.append(values(decoder.decode(scores, lengths))))
     worker.start()
@@ -205,7 +205,7 @@ def test_jax(graph, matrices):
 
 
 def write_arpa(path, rng):
-    """A trigram model of the graph's words: every word, and some of the pairs and triples."""
+    """Writes a trigram model of the graph's words with all unigrams and some bigrams and trigrams."""
     names = [f"w{i}" for i in range(300)]
     grams = [[("<s>",), ("</s>",), *((name,) for name in names)]]
     for order in (2, 3):
@@ -223,13 +223,13 @@ def write_arpa(path, rng):
 
 
 def test_boosts_and_language_models_as_on_the_cpu(graph, matrices, tmp_path):
-    """Bit for bit, wherever the model is kept."""
+    """The same bits as on the CPU for every placement of the model."""
     write_arpa(tmp_path / "lm.arpa", np.random.default_rng(5))
     model = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm")
     boosts = [None, {f"w{i}": 5.0 for i in range(0, 300, 7)}, {**{f"w{i}": -3.0 for i in range(0, 300, 5)}, "w1 w2": 4.0}]
     each = [boosts[i % 3] for i in range(len(matrices))]
     expected = values(wf.Decoder(graph).decode(matrices, boost=each))
-    assert sum(a != b for a, b in zip(expected, values(wf.Decoder(graph).decode(matrices)))) > len(matrices) // 3  # boosts are heard
+    assert sum(a != b for a, b in zip(expected, values(wf.Decoder(graph).decode(matrices)))) > len(matrices) // 3  # boosts have an effect
     assert values(wf.Decoder(graph, device="cuda").decode(matrices, boost=each)) == expected
     expected = values(wf.Decoder(graph, lm=model).decode(matrices, boost=each))
     for placement, options in (("device", {}), ("hybrid", {"lm_gpu_bytes": 1 << 20}), ("host", {})):
@@ -241,8 +241,8 @@ def test_boosts_and_language_models_as_on_the_cpu(graph, matrices, tmp_path):
                 assert (stats[name] > 0) == (placement != "device"), stats
 
 
-def test_what_the_gpu_cannot_do_it_refuses(graph, matrices):
-    """Lattices, streams and added words: as on the CPU, or an error."""
+def test_the_gpu_agrees_with_the_cpu_or_refuses(graph, matrices):
+    """Lattices, streams and added words give the CPU's results or UnsupportedError."""
     words = wf.Symbols(["<eps>", "a", "<x>"])
     loop = wf.Fst.from_arcs([(0, 0, 1, 1, 1.0), (0, 0, 2, 2, 1.0)], {0: 0.0}, isymbols=words, osymbols=words)
     places = wf.build_ctc_graph(["<blk>", *(f"t{i}" for i in range(1, NUM_COLUMNS))], {"a": "t1 t2"}, grammar=loop, words=words, topology="compact", classes="<x>")
@@ -282,7 +282,7 @@ def test_batches_of_fsts():
     tropical = [one.with_semiring("tropical") for one in left]
     a, b = (wf.FstBatch.create(tropical, device=device).determinize(allow_nonfunctional=True) for device in ("cuda", "cpu"))
     assert all(wf.equal(a[i], b[i]) for i in range(30))
-    for encode_labels in (True, False):  # the second is done by the CPU
+    for encode_labels in (True, False):  # the CPU does it without encode_labels
         c, d = (batch.minimize(allow_nondet=True, encode_labels=encode_labels) for batch in (a, b))
         assert all(wf.equal(c[i], d[i]) for i in range(30))
     with pytest.raises(wf.UnsupportedError, match="log semiring"):
@@ -293,7 +293,7 @@ def test_compositions_that_stay_on_the_gpu(device):
     rng = np.random.default_rng(6)
     left, right = [log_fst(rng) for _ in range(10)], log_fst(rng)
     composer = wf.Composer(left, right, with_origins=True)
-    for _ in range(2):  # again over the same inputs
+    for _ in range(2):  # repeated with the same inputs
         composer.run()
     expected = [wf.compose_with_origins(one, right, order="canonical") for one in left]
     assert len(composer) == 10 and all(wf.equal(composer[i], expected[i].fst) for i in range(10)) and sum(one.fst.num_arcs for one in expected) > 30
@@ -372,7 +372,7 @@ print("end")
 
 @pytest.mark.parametrize("forget", [True, False])
 @pytest.mark.parametrize("order", ["decoder, stream", "stream, decoder, graph, result", "result, stream, graph, decoder, fst"])
-def test_programs_end(order, forget):
-    """Decoders and streams in a cycle, or alive when the interpreter ends."""
+def test_programs_end_without_errors(order, forget):
+    """Decoders and streams in a reference cycle, freed by gc or still alive when the interpreter ends."""
     done = subprocess.run([sys.executable, "-c", ENDS.format(device="cuda", order=order, forget=forget)], capture_output=True, text=True)
     assert (done.stdout, done.stderr, done.returncode) == ("end\n", "", 0)

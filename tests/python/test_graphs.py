@@ -1,4 +1,4 @@
-"""Graphs, language models, lexicons, word error rates: the package against the command-line program and against definitions."""
+"""Graphs, language models, lexicons, word error rates: checked against the command-line program and against their definitions."""
 
 import math
 import pathlib
@@ -19,7 +19,7 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize("topology", ["correct", "compact", "minimal", "eesen"])
-def test_graphs_and_results_are_the_programs(tmp_path, topology, ctc_scores):
+def test_graphs_and_results_equal_those_of_the_program(tmp_path, topology, ctc_scores):
     run("mkgraph", "ctc", f"--tokens={CTC}/tokens_phone.txt", f"--lexicon={CTC}/lexicon_phone.txt", f"--lm={CTC}/lm3.arpa.gz", f"--topology={topology}", "-q", "-o", tmp_path / "g.wfst")
     graph = wf.build_ctc_graph(CTC / "tokens_phone.txt", CTC / "lexicon_phone.txt", CTC / "lm3.arpa.gz", topology=topology)
     assert wf.equal(graph.fst, wf.Fst.read(tmp_path / "g.wfst"))
@@ -37,7 +37,7 @@ def test_word_error_rate_of_the_shipped_utterances(ctc_graph, references):
     assert (counts.num_errors, counts.num_words) == (390, 1040), counts
 
 
-def test_what_parts_may_be(ctc_graph):
+def test_types_of_graph_arguments(ctc_graph):
     tokens = wf.Symbols.read(CTC / "tokens_phone.txt")
     lexicon = wf.Lexicon.read(CTC / "lexicon_phone.txt", tokens)
     lm = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
@@ -81,7 +81,7 @@ def test_progress_of_building_can_cancel():
         wf.LM.read(CTC / "lm3.arpa.gz").prune(threshold=1e-7, progress=lambda *_: (_ for _ in ()).throw(KeyError("stop")))
 
 
-def test_language_model_by_kenlms_trie(tmp_path):
+def test_language_model_from_a_kenlm_trie(tmp_path):
     folder = ROOT / "tests" / "data" / "lm"
     arpa, trie = wf.LM.read(folder / "endings.arpa"), wf.LM.read(folder / "endings.a.bin")
     assert trie.info()["order"] == 4 and trie.info()["num_ngrams"] == [9, 42, 157, 170]
@@ -93,13 +93,13 @@ def test_language_model_by_kenlms_trie(tmp_path):
     large = wf.LargeLM.build(folder / "endings.a.bin", tmp_path / "large.wlm")
     assert large.info()["order"] == 4
     probing = bytearray((folder / "kenlm3.trie.bin").read_bytes())
-    probing[96] = 0  # the type
+    probing[96] = 0  # the type of model: probing
     (tmp_path / "probing.bin").write_bytes(probing)
     with pytest.raises(wf.FormatError, match="probing.bin.*'build_binary trie"):
         wf.build_ctc_graph(tokens, lm=tmp_path / "probing.bin")
 
 
-def test_language_model_by_its_arpa_file(tmp_path):
+def test_language_model_from_an_arpa_file(tmp_path):
     (tmp_path / "lm.arpa").write_text(
         "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-1.0 </s>\n-99 <s> -0.3\n-0.5 a -0.25\n-0.75 b\n\n\\2-grams:\n-0.125 <s> a\n-0.5 a b\n\n\\end\\\n"
     )
@@ -131,7 +131,7 @@ def test_word_error_rate(rng, tmp_path):
     for _ in range(100):
         left, right = ([str(x) for x in rng.integers(0, 4, rng.integers(0, 9))] for _ in range(2))
         counts = total.add(left, right)
-        # sclite's weights can prefer more errors of another kind, never fewer than Levenshtein.
+        # With sclite's weights an alignment may have more errors than the Levenshtein distance, but never fewer.
         assert counts.num_errors >= levenshtein(left, right) and counts.num_words == len(left)
         assert [pair.reference for pair in total.alignment if pair.reference is not None] == left
         assert [pair.hypothesis for pair in total.alignment if pair.hypothesis is not None] == right
@@ -168,7 +168,7 @@ def test_score_files(tmp_path, ctc_scores):
 
 
 def test_hybrid_graph_of_spoken_commands():
-    """Real senone scores of spoken commands with a graph of the Sphinx model (Debian's pocketsphinx-en-us), as `warpfst mkgraph hmm` makes it."""
+    """Builds the graph of spoken commands with the Sphinx model (Debian's pocketsphinx-en-us), as `warpfst mkgraph hmm` does."""
     folder = ROOT / "examples" / "hybrid" / "coffee"
     hmm = wf.Hmm.read_sphinx(SPHINX / "en-us")
     assert hmm.info()["num_columns"] == 5126 and "AH" in hmm.phones and len(hmm.columns()) > 5126
@@ -180,13 +180,13 @@ def test_hybrid_graph_of_spoken_commands():
     assert graph.min_columns <= 5126 and graph.fst.num_states > 1000
 
 
-def test_program_comes_along():
+def test_the_package_contains_the_program():
     assert run("--version").stdout.split()[-1] == wf.__version__ or run("help").stdout.startswith(f"warpfst {wf.__version__}")
     assert subprocess.run([PROGRAM, "nonsense"], capture_output=True).returncode == 2
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "relu2_maxent2"])
-def test_recurrent_model_against_its_toolkit(name, tmp_path):
+def test_recurrent_models_against_faster_rnnlm(name, tmp_path):
     folder = ROOT / "tests" / "data" / "rnnlm"
     model = wf.RnnLM.open(folder / name)
     assert model.info()["num_words"] == len(model.words) and model.info()["layer_type"]

@@ -1,4 +1,4 @@
-"""Ctrl-C at random moments of every kind of work: KeyboardInterrupt comes, once; nothing is printed, nothing half-written, and all goes on afterwards."""
+"""Ctrl-C at random moments of every kind of work. It gives exactly one KeyboardInterrupt, prints nothing, leaves no partial files, and objects still work."""
 
 import pathlib
 import random
@@ -15,11 +15,11 @@ import warpfst as wf
 WORK = pathlib.Path(__file__).with_name("interrupted_work.py")
 KINDS = ["Batch", "Progress", "Long", "Lattice", "Stream", "LongChunk", "Determinize", "Train", "TrainProgress", "Compose", "Optimize", "Graph", "Models"]
 WRITTEN = {"Train": {"train", "valid"}, "TrainProgress": {"train", "valid"}, "Optimize": {"optimized.wfst"}, "Models": {"lm.arpa", "pruned.arpa", "lm.wfst", "lm.wlm"}}
-PATIENCE = 60  # seconds: a lost Ctrl-C is one that never arrives
+PATIENCE = 60  # seconds, after which a Ctrl-C counts as lost
 
 
 def interrupt(kind, times, folder, most_delay, device="cpu"):
-    """Seconds that each Ctrl-C took."""
+    """Interrupts the work several times. Returns the seconds that each Ctrl-C took."""
     rng, waits = random.Random(kind), []
     process = subprocess.Popen([sys.executable, str(WORK), kind, str(times), device], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     late = threading.Timer(PATIENCE * (times + 1), process.kill)
@@ -42,7 +42,7 @@ def interrupt(kind, times, folder, most_delay, device="cpu"):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_work(kind, tmp_path):
+def test_ctrl_c_interrupts_every_kind_of_work(kind, tmp_path):
     waits = interrupt(kind, 4, tmp_path, 0.4)
     assert max(waits) < PATIENCE
     assert {path.name for path in tmp_path.iterdir()} <= WRITTEN.get(kind, set())
@@ -63,8 +63,8 @@ def run(body):
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
 
 
-def test_handlers_of_the_program_run():
-    """At once, not behind the call; one that raises nothing lets it go on, one that raises something else is heard."""
+def test_signal_handlers_of_the_program_run():
+    """Handlers run at once, not after the call. If one returns, the call continues; if one raises an exception, the call ends with it."""
     done = run(
         """
 times = []
@@ -88,8 +88,8 @@ work.check()
     assert (done.stdout, done.stderr) == ("1 True\nlate\n", "")
 
 
-def test_other_threads_go_on():
-    """Signals are the main thread's: a call of another one is not ended."""
+def test_calls_in_other_threads_continue():
+    """Signals go to the main thread, so a call in another thread is not interrupted."""
     done = run(
         """
 results = []
@@ -108,7 +108,7 @@ print(*results)
     assert (done.stdout, done.stderr) == ("interrupted\nwhole\n", "")
 
 
-def test_in_a_child_of_another_thread():
+def test_ctrl_c_in_a_child_forked_by_another_thread():
     """After a fork, the thread that forked is the main one."""
     done = run(
         """
@@ -133,7 +133,7 @@ thread.join()
 
 @pytest.mark.parametrize("where", ["progress", "epoch"])
 def test_exceptions_of_callbacks(where, tmp_path):
-    """They come out as they are, whichever thread calls."""
+    """The caller gets the callback's exception unchanged, in every thread."""
     (tmp_path / "text").write_text("a b c d\n" * 50, encoding="utf-8")
 
     def fail(*_):

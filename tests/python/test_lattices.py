@@ -1,4 +1,4 @@
-"""Lattices, n-best lists and confidences, against all paths of small graphs and against the C program."""
+"""Lattices, n-best lists and confidences, checked against all paths of small graphs and against the C program."""
 
 import itertools
 import json
@@ -14,7 +14,7 @@ from conftest import CTC, WIDE, every_path, random_graph
 import warpfst as wf
 
 
-def test_n_best_by_all_paths(rng):
+def test_nbest_against_all_paths(rng):
     checked = 0
     for _ in range(60):
         arcs, finals = random_graph(rng)
@@ -107,7 +107,7 @@ def test_words_flags_and_lattice(ctc_graph, ctc_scores):
 
 
 def test_confidences(ctc_graph, ctc_scores, tmp_path):
-    """Those of `warpfst decode --confidence`; and by all paths of small graphs below."""
+    """The same confidences as `warpfst decode --confidence`. The next test compares with all paths of small graphs."""
     keys, matrices = list(ctc_scores), list(ctc_scores.values())
     results = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6).decode(matrices)
     for key, matrix in ctc_scores.items():
@@ -127,8 +127,8 @@ def test_confidences(ctc_graph, ctc_scores, tmp_path):
     assert all(word.confidence is None for word in wf.Decoder(ctc_graph).decode(matrices[0])[0].words)
 
 
-def test_confidences_by_all_paths(rng):
-    """Graphs of one word a sequence: a confidence is the share of the probability of all sequences."""
+def test_confidences_against_all_paths(rng):
+    """Each sequence is one word, so its confidence is its share of the total probability."""
     for _ in range(20):
         columns = int(rng.integers(2, 6))
         arcs = [(0, 1, column + 1, column + 1, float(rng.integers(0, 64)) / 32) for column in range(columns)]
@@ -138,8 +138,8 @@ def test_confidences_by_all_paths(rng):
         assert math.isclose(result.words[0].confidence, np.exp(-costs.min()) / np.exp(-costs).sum(), abs_tol=1e-5)
 
 
-def test_scorer_costs_apart(ctc_graph, ctc_scores):
-    """Of a compact lattice decoded with a scorer: what the scorer says and the rest make the costs; `score` puts them on a lattice decoded without."""
+def test_scorer_costs_can_be_separated(ctc_graph, ctc_scores):
+    """scorer_costs splits the costs of a compact lattice that was decoded with a scorer; `score` adds the scorer's costs to one decoded without it."""
     matrices = list(ctc_scores.values())[:6]
     scorer = wf.Scorer.boost({"GOING TO SEE": 2.0, "IS": 0.5, "ELEPHANT": -1.25}, ctc_graph.words)
     with_scorer = wf.Decoder(ctc_graph, acoustic_scale=0.7, lattice_beam=6).decode(matrices, boost=scorer)
@@ -173,12 +173,12 @@ def test_words_and_tokens_of_a_path(ctc_graph, ctc_scores):
     words = aligner.words(path.words, path.alignment)
     assert [word.label for word in words] == path.words
     units = aligner.units(path.alignment)
-    # Repeats collapsed and blanks dropped, by hand.
+    # Collapse repeats and drop blanks independently.
     by_hand = [(label, list(group)) for label, group in itertools.groupby(enumerate(path.alignment), key=lambda pair: pair[1])]
     blank = wf.token_blank(tokens) + 1
     expected = [(ctc_graph.fst.isymbols.text(label), group[0][0], group[-1][0] + 1) for label, group in by_hand if label not in (0, blank)]
     assert [(aligner.unit_text(unit.label), unit.start, unit.end) for unit in units] == expected
-    # A word goes from its first token to its last, and these are a pronunciation of it.
+    # A word spans its first to its last token, and its tokens are one of its pronunciations.
     entries = {(one.word, one.labels) for one in lexicon}
     for word in words:
         inside = [unit for unit in units if word.start <= unit.start < word.end]

@@ -1,4 +1,4 @@
-"""Options: defaults, checks, pickling; names come from C alone."""
+"""Options: defaults, checks, pickling. All names come from the C library's tables."""
 
 import copy
 import pickle
@@ -57,7 +57,7 @@ def test_bad_values(given, kind):
         wf.DecoderConfig(**given)
 
 
-def test_text_of_a_command_line():
+def test_values_from_text_of_a_command_line():
     texts = {"beam": "13", "max_active": "7000", "recombine": "state", "device": "cuda:1", "blank": "-1", "lm": "words.arpa"}
     assert {name: from_text("decoder", name, text) for name, text in texts.items()} == {**texts, "beam": 13.0, "max_active": 7000, "blank": -1}
     for name, text in (("beam", "wide"), ("max_active", "1.5"), ("recombine", "all")):

@@ -1,4 +1,4 @@
-"""What `./run pack-gpu` takes to a GPU machine runs there from its folder: the package's files, the library by its path, the tests beside them."""
+"""A folder like that of `./run pack-gpu` can run the tests on a GPU machine: it has the package, the library (found by WARPFST_LIBRARY) and the tests."""
 
 import os
 import pathlib
@@ -23,11 +23,11 @@ def test_gpu_tests_run_from_a_folder(tmp_path):
     run = subprocess.run([sys.executable, "-m", "pytest", "-rs", "test_gpu.py"], capture_output=True, text=True, cwd=tmp_path, env=environment)
     if wf.cuda_available() is None:
         assert run.returncode == 0 and "passed" in run.stdout, run.stdout
-    else:  # not "passed": every one is reported as skipped, and why
+    else:  # all tests are skipped, with the reason
         assert run.returncode == 0 and "skipped" in run.stdout and "passed" not in run.stdout and "no GPU: " in run.stdout, run.stdout + run.stderr
 
 
-def test_without_its_library_the_package_says_so(tmp_path):
+def test_errors_without_the_library(tmp_path):
     shutil.copytree(pathlib.Path(wf.__file__).parent, tmp_path / "warpfst", ignore=shutil.ignore_patterns("libwarpfst*", "bin", "__pycache__"))
     environment = {key: value for key, value in os.environ.items() if key != "WARPFST_LIBRARY"}
     run = subprocess.run([sys.executable, "-c", "import warpfst"], capture_output=True, text=True, cwd=tmp_path, env={**environment, "PYTHONPATH": str(tmp_path)})

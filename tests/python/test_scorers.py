@@ -1,4 +1,4 @@
-"""Boosts and language models on the fly, against all paths and against graphs that have the model inside."""
+"""Boosts and language models on the fly, checked against all paths and against graphs composed with the model."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ from conftest import CTC, ROOT, WIDE, every_path, random_graph
 import warpfst as wf
 
 
-def test_boosted_words_by_all_paths(rng):
+def test_boosted_words_against_all_paths(rng):
     for _ in range(60):
         arcs, finals = random_graph(rng)
         scores = -rng.integers(0, 640, (3, 4)).astype(np.float32) / 64
@@ -51,7 +51,7 @@ def test_boosted_phrases(ctc_graph, ctc_scores):
 
 
 def test_large_language_model_on_the_fly(ctc_scores, references, tmp_path):
-    """A graph with a small model and the difference to the large one costs what a graph with the large one does."""
+    """A graph with a small model, decoded with the difference to the large one, gives the costs of a graph with the large model."""
     lexicon = wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt")
     large = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
     large.prune(max_ngrams="0,0").write_arpa(tmp_path / "small.arpa")
@@ -66,7 +66,7 @@ def test_large_language_model_on_the_fly(ctc_scores, references, tmp_path):
     assert np.allclose([r.cost for r in rescored.decode(matrices)], [r.cost for r in expected], atol=1e-2)
     model.make_table()
     assert [(r.text, r.cost) for r in wf.Decoder(small, lm=model, **wide).decode(matrices)] == [(r.text, r.cost) for r in rescored.decode(matrices)]
-    boosted = rescored.decode(matrices, boost={"ELEPHANT": 1.0})  # on top of the model
+    boosted = rescored.decode(matrices, boost={"ELEPHANT": 1.0})  # in addition to the model
     assert math.isclose(boosted[0].cost, expected[0].cost - 1, abs_tol=1e-2) and math.isclose(boosted[1].cost, expected[1].cost, abs_tol=1e-2)
     assert [r.text for r in wf.Decoder(small, lm=tmp_path / "difference.wlm", **wide).decode(matrices)] == [r.text for r in expected]
     with pytest.raises(TypeError, match="scorer"):
@@ -83,13 +83,13 @@ def test_language_models_of_any_kind(ctc_scores, tmp_path):
     assert wf.LM.open(arpa).costs("THE END") == pytest.approx(large.costs("THE END"), abs=1e-3)
     with pytest.raises(wf.FileError, match="nothing.arpa"):
         wf.LM.open(tmp_path / "nothing.arpa")
-    graph = wf.build_ctc_graph(tokens, lexicon)  # no model of its own
+    graph = wf.build_ctc_graph(tokens, lexicon)  # a graph without a language model
     matrices = list(ctc_scores.values())[:4]
     expected = [(r.text, r.cost) for r in wf.Decoder(graph, lm=large, acoustic_scale=0.7).decode(matrices)]
     for lm in (arpa, str(tmp_path / "lm.wlm"), wf.LM.read(arpa), wf.LM.open(arpa), [large], wf.Scorer.from_lm(large, graph.words)):
         results = wf.Decoder(graph, lm=lm, acoustic_scale=0.7).decode(matrices)
         assert [r.text for r in results] == [text for text, _ in expected]
-        assert [r.cost for r in results] == pytest.approx([cost for _, cost in expected], rel=1e-6)  # an LM is written as ARPA text in between
+        assert [r.cost for r in results] == pytest.approx([cost for _, cost in expected], rel=1e-6)  # an LM goes through ARPA text, so costs may round differently
     assert [r.text for r in wf.Decoder(graph, acoustic_scale=0.7).decode(matrices)] != [text for text, _ in expected]
     for wrong in (3, [], {"lm": 1}):
         with pytest.raises(TypeError, match="lm: expected"):
@@ -111,18 +111,18 @@ def test_recurrent_model_on_the_fly(rng):
     with wf.Decoder(graph, lm=scorer, **WIDE) as decoder:
         result = decoder.decode(scores)[0]
     assert len(result.words) == 4 and math.isclose(result.scorer_cost, sum(model.costs([result.text])[0]), abs_tol=1e-3)
-    # None of the 12^4 sentences costs less.
+    # The result is the cheapest of all 12^4 sentences.
     sentences = [" ".join(sentence) for sentence in itertools.product(texts, repeat=4)]
     columns = {text: i for i, text in enumerate(texts)}
     acoustic = [-sum(float(scores[t, columns[word]]) for t, word in enumerate(sentence.split())) for sentence in sentences]
     assert math.isclose(result.cost, min(a + sum(costs) for a, costs in zip(acoustic, model.costs(sentences))), abs_tol=1e-3)
-    assert scorer.rnn_stats()["num_utterances"] == 1  # counted when the decoder lets go of it
+    assert scorer.rnn_stats()["num_utterances"] == 1  # counted when the decoder releases the scorer
     with pytest.raises(wf.Error):
         wf.Scorer.boost({1: 1.0}).rnn_stats()
 
 
 def test_a_large_model_as_a_transducer(ctc_scores, tmp_path):
-    """A graph composed with the model gives, without a scorer, what the graph gives with it."""
+    """Decoding a graph composed with the model gives the same as decoding the graph with the model as a scorer."""
     lexicon = wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt")
     large = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
     large.prune(max_ngrams="2000,0").write_arpa(tmp_path / "lm.arpa")
@@ -151,7 +151,7 @@ def _loop(table, words):
     return wf.Fst.from_arcs([(0, 0, label, label, 0.0) for label in map(table.find, words)], {0: 0.0}, isymbols=table, osymbols=table)
 
 
-def test_where_a_gpu_keeps_the_model_means_nothing_on_the_cpu(ctc_graph, ctc_scores, tmp_path):
+def test_placement_has_no_effect_on_the_cpu(ctc_graph, ctc_scores, tmp_path):
     wf.LM.read(CTC / "lm3.arpa.gz").prune(max_ngrams="500,0").write_arpa(tmp_path / "lm.arpa")
     model, matrix = wf.LargeLM.build(tmp_path / "lm.arpa", tmp_path / "lm.wlm"), ctc_scores["000030012"]
     costs = set()
@@ -165,7 +165,7 @@ def test_where_a_gpu_keeps_the_model_means_nothing_on_the_cpu(ctc_graph, ctc_sco
 
 
 def test_training_a_recurrent_model(tmp_path, rng):
-    """Of a language in which b always follows a; the model is written, read again, and told about as it is trained."""
+    """Trains a model of a language in which b always follows a. Each epoch is reported; the model can be written and read again."""
     lines = [" ".join("a b" if rng.random() < 0.5 else "c" for _ in range(4)) for _ in range(400)]
     (tmp_path / "train").write_text("\n".join(lines[:350]) + "\n")
     (tmp_path / "valid").write_text("\n".join(lines[350:]) + "\n")

@@ -1,4 +1,4 @@
-"""Streams give what decoding everything at once gives."""
+"""Streams give the same results as decoding whole utterances."""
 
 import math
 import subprocess
@@ -11,7 +11,7 @@ from conftest import same
 import warpfst as wf
 
 
-def test_streams_are_the_whole(ctc_graph, ctc_scores, rng):
+def test_streams_give_the_results_of_whole_utterances(ctc_graph, ctc_scores, rng):
     matrices = [matrix.astype(np.float32) for matrix in ctc_scores.values()][:6]
     decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, blank=0, lattice_beam=4)
     expected = decoder.decode(matrices)
@@ -31,7 +31,7 @@ def test_streams_are_the_whole(ctc_graph, ctc_scores, rng):
         with pytest.raises(wf.StateError):
             stream.accept(matrix)
         stream.reset()
-    # Several at one time.
+    # Several streams at a time.
     streams = [decoder.stream() for _ in matrices]
     for begin in range(0, max(map(len, matrices)), 16):
         events = decoder.advance(streams, [matrix[begin : begin + 16] for matrix in matrices])
@@ -40,7 +40,7 @@ def test_streams_are_the_whole(ctc_graph, ctc_scores, rng):
     assert stream.num_bytes > 0
     with pytest.raises(ValueError, match="1 chunks"):
         decoder.advance(streams, [matrices[0]])
-    decoder.close()  # and its streams before it
+    decoder.close()  # also closes its streams
     for use in (lambda: stream.partial(), lambda: streams[0].reset(), lambda: decoder.stream()):
         with pytest.raises(wf.StateError):
             use()
@@ -54,12 +54,12 @@ def test_streams_that_forget(ctc_graph, ctc_scores):
         stream.accept(matrix[begin : begin + 20])
         stream.partial()
     assert len(stream.finish().alignment) == 0
-    for _ in range(100):  # dropped in the middle of utterances, in any order
+    for _ in range(100):  # streams are garbage-collected in mid-utterance, in any order
         decoder.stream().accept(matrix[:3])
     del decoder, stream
 
 
-def test_streams_boost_and_fail(ctc_graph, ctc_scores):
+def test_boosts_and_errors_of_streams(ctc_graph, ctc_scores):
     matrix = ctc_scores["000030012"].astype(np.float32)
     decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7)
     with decoder.stream() as stream:
@@ -77,7 +77,7 @@ def test_streams_boost_and_fail(ctc_graph, ctc_scores):
 
 
 def test_lattices_in_parts(ctc_graph, ctc_scores):
-    """The parts, one behind the other, are the lattice that the stream makes without taking parts out."""
+    """The committed parts of a stream's lattice, joined, equal the lattice of the whole utterance."""
     matrix = np.concatenate([one.astype(np.float32) for one in list(ctc_scores.values())[:4]])
     decoder = wf.Decoder(ctc_graph, acoustic_scale=0.7, blank=0, lattice_beam=4)
     whole = decoder.decode(matrix)[0].lattice
@@ -89,7 +89,7 @@ def test_lattices_in_parts(ctc_graph, ctc_scores):
         parts += [] if part is None else [part]
     parts.append(stream.finish().lattice)
     assert len(parts) > 3
-    joined, first = [], 0  # arcs of the parts, their states counted through
+    joined, first = [], 0  # arcs of all parts, with states renumbered consecutively
     for part in parts:
         arcs = np.asarray(part.arcs).copy()
         arcs["nextstate"] += first
@@ -122,7 +122,7 @@ print("end")
 
 @pytest.mark.parametrize("forget", [True, False])
 @pytest.mark.parametrize("order", ["decoder, stream", "stream, decoder, graph, result", "result, stream, graph, decoder, fst"])
-def test_programs_end(order, forget):
-    """Decoders and streams in a cycle, or alive when the interpreter ends."""
+def test_programs_end_without_errors(order, forget):
+    """Decoders and streams in a reference cycle, freed by gc or still alive when the interpreter ends."""
     done = subprocess.run([sys.executable, "-c", ENDS.format(device="cpu", order=order, forget=forget)], capture_output=True, text=True)
     assert (done.stdout, done.stderr, done.returncode) == ("end\n", "", 0)

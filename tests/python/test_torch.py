@@ -1,6 +1,6 @@
-"""warpfst.torch against torch's own CTC loss and against finite differences; tensors of torch as scores. Skipped where torch is not installed.
+"""warpfst.torch against torch's CTC loss and against finite differences; torch tensors as scores. Skipped if torch is not installed.
 
-Debian's torch is built for the CPU and its Python, so `./run test` runs this file with that one (tools/run/python.sh: test_python_torch).
+`./run test` runs this file with Debian's Python, because Debian's torch is built for it (tools/run/python.sh: test_python_torch).
 """
 
 import math
@@ -16,7 +16,7 @@ from warpfst import torch as wft
 
 
 def random_batch(seed, count=6, frames=12, columns=5):
-    """Logits in double, lengths, and targets that fit, neighbours often equal."""
+    """Random float64 logits, lengths, and targets short enough to fit. Neighbouring targets are often equal."""
     generator = torch.Generator().manual_seed(seed)
     logits = 2 * torch.randn((count, frames, columns), generator=generator, dtype=torch.float64)
     lengths = torch.randint(frames // 2, frames + 1, (count,), generator=generator)
@@ -31,7 +31,7 @@ def torch_loss(logits, lengths, targets, **options):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
-def test_ctc_loss_is_torchs(seed, reduction):
+def test_ctc_loss_equals_torchs(seed, reduction):
     logits, lengths, targets = random_batch(seed)
     sizes = torch.tensor([len(target) for target in targets])
     theirs = torch_loss(logits, lengths, targets, reduction=reduction)
@@ -57,7 +57,7 @@ def test_other_blanks_and_impossible_targets():
 
 
 def lattice_like_graph(seed, columns=3, states=4):
-    """An fst over columns + 1 with epsilons upwards and cycles of labels."""
+    """An fst with labels up to columns + 1, epsilon arcs only to higher states, and cycles of other labels."""
     generator = torch.Generator().manual_seed(seed)
     draw = lambda high: int(torch.randint(0, high, (1,), generator=generator))
     arcs = [(0, 0, 1, 1, 0.5), (states - 1, states - 1, 2, 0, 0.25)]
@@ -69,7 +69,7 @@ def lattice_like_graph(seed, columns=3, states=4):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_gradcheck_of_scores_and_weights(seed):
-    """Finite differences by torch itself. Arcs are float32, so steps are wide."""
+    """torch.autograd.gradcheck uses finite differences. Weights of arcs are float32, so its steps must be large."""
     graph = lattice_like_graph(seed)
     generator = torch.Generator().manual_seed(100 + seed)
     scores = torch.randn((2, 4, 3), generator=generator, dtype=torch.float64).requires_grad_()
@@ -83,7 +83,7 @@ def test_gradcheck_of_scores_and_weights(seed):
 
 
 def test_the_cost_is_the_sum_over_paths():
-    """Two ways, written out."""
+    """A graph with two paths, whose sum is computed by hand."""
     graph = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5), (0, 1, 2, 2, 1.0)], {1: 0.25})
     x = torch.tensor([[[-0.1, -2.0]]], dtype=torch.float64, requires_grad=True)
     expected = -math.log(math.exp(-0.5 - 0.1 - 0.25) + math.exp(-1.0 - 2.0 - 0.25))
@@ -95,7 +95,7 @@ def test_the_cost_is_the_sum_over_paths():
 
 
 def test_a_small_model_learns():
-    """Trained on reference against everything, as in MMI: what is left of the cost is small, and above 0 as probabilities are below 1."""
+    """Trains with the cost of the reference minus the cost of all paths, as in MMI. The loss becomes small, and stays above 0 because probabilities are below 1."""
     torch.manual_seed(3)
     features = torch.randn((4, 10, 6))
     targets = [[1, 2], [2, 2, 1], [3], [1, 3, 1]]
@@ -114,7 +114,7 @@ def test_a_small_model_learns():
     assert losses[0] > 20 and 0 < losses[-1] < losses[0] / 4
 
 
-def test_what_is_refused():
+def test_bad_arguments():
     x = torch.zeros((2, 3, 4))
     graph = wft.ctc_alignments([1])
     for arguments, message in (
@@ -136,7 +136,7 @@ def test_what_is_refused():
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_tensors_as_scores(dtype):
-    """Borrowed where they are, padded or with strides, with or without a history of gradients kept apart."""
+    """Tensors are read in place: padded or with strides. Tensors that require gradients are refused; detached ones are accepted."""
     graph = wf.build_ctc_graph(["<blk>", "a", "b"])
     decoder = wf.Decoder(graph, blank=0)
     torch.manual_seed(5)

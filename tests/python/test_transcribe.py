@@ -1,4 +1,4 @@
-"""Audio to text with real recordings and a real model; features and the model's outputs against independent references."""
+"""Transcription of real recordings with a real model. Features and the model's outputs are checked against independent references."""
 
 import json
 import pathlib
@@ -27,7 +27,7 @@ def model():
 
 
 def reference_fbank(samples, bins=80, rate=16000):
-    """Log-mel energies by their definition, in double."""
+    """Log-mel filterbank energies computed from their definition, in float64."""
     frames = np.stack([samples[i : i + 400] for i in range(0, len(samples) - 399, 160)]).astype(np.float64) * 32768
     frames -= frames.mean(axis=1, keepdims=True)
     frames -= 0.97 * np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
@@ -46,7 +46,7 @@ def test_features_by_definition(model):
     assert model.features(samples[:100]).shape == (0, 80)
 
 
-def test_model_gives_its_trainers_outputs(model):
+def test_the_onnx_model_gives_the_recorded_outputs(model):
     check = np.load(ROOT / "tests/python/data/onnx_check.npz")
     (scores,) = model._session.run(["logp_phone"], {"feats": check["feats"], "feat_lens": np.array([check["feats"].shape[1]])})
     assert np.abs(scores - check["logp_phone"]).max() < 1e-3
@@ -92,7 +92,7 @@ def test_formats_resume_and_failures(capsys, tmp_path):
     assert re.fullmatch(r"card1 1 \d\.\d\d \d\.\d\d ten\n.*\n.* clubs\n", (tmp_path / "ctm/card1.ctm").read_text())
     assert re.fullmatch(r"1\n00:00:0\d,\d{3} --> 00:00:0\d,\d{3}\nten of clubs\n", (tmp_path / "srt/card1.srt").read_text())
     assert re.fullmatch(r"WEBVTT\n\n00:00:0\d\.\d{3} --> 00:00:0\d\.\d{3}\nten of clubs\n", (tmp_path / "vtt/card1.vtt").read_text())
-    # What is there is left alone, what is not is made.
+    # --resume keeps existing files and makes missing ones.
     (tmp_path / "text/card1.txt").write_text("done before\n")
     (tmp_path / "text/sub-card4.txt").unlink()
     (tmp_path / "text/sub-card4.txt.part").write_text("half")
@@ -161,8 +161,8 @@ def test_wrong_usage(capsys, arguments, message):
     assert status in (1, 2) and out == "" and message in err and "Traceback" not in err
 
 
-def test_recordings_of_one_name(capsys, tmp_path):
-    """x.wav and x.flac, and x.wav of two folders: all are transcribed, under names that follow from the paths."""
+def test_recordings_with_the_same_name(capsys, tmp_path):
+    """x.wav and x.flac, and x.wav in two folders: all are transcribed, and get different keys made from their paths."""
     import soundfile
 
     for folder, name in (("a", "card1"), ("b", "card4")):
@@ -179,7 +179,7 @@ def test_recordings_of_one_name(capsys, tmp_path):
     assert status == 2 and "same key 'x'" in err
 
 
-def test_names_apart():
+def test_keys_of_recordings_are_unique():
     def keys(*paths, listed=()):
         return [one.key for one in find(map(pathlib.Path, paths), listed)]
 
@@ -202,7 +202,7 @@ def test_captions():
 
 
 def test_sphinx_model(capsys, tmp_path):
-    """Senone scores by pocketsphinx_batch, with a small grammar's graph in the place of the large language model's."""
+    """Uses senone scores of pocketsphinx_batch, and a small grammar's graph instead of the large language model's."""
     model = open_model(SPHINX, "cpu", 1)
     assert isinstance(model, SphinxModel)
     words = wf.Symbols.read(CARDS / "words.txt")

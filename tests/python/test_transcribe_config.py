@@ -1,4 +1,4 @@
-"""Model folders with mistakes: an error is one line that names the file and the key."""
+"""Errors in a model folder's config.json: the message is one line that names the file and the key."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ from warpfst.transcribe.command import main
 
 CARDS = ROOT / "examples" / "cards"
 
-# (section or None, key, value, what the message says). REMOVED takes the key away.
+# (section or None, key, value, text of the message). REMOVED removes the key.
 REMOVED = object()
 BAD_KEYS = [
     (None, "frame_shift", REMOVED, "frame_shift: missing"),
@@ -86,7 +86,7 @@ def folder(tmp_path):
 
 
 def one_line(capsys, folder):
-    """What the command says of a model folder, on one line that names its configuration."""
+    """Runs the command with a bad model folder. Returns its error message, which must be one line that names config.json."""
     status = main([str(CARDS / "card1.wav"), "--model", str(folder), "-q"])
     out = capsys.readouterr()
     assert status == 2 and out.out == "" and out.err.count("\n") == 1, out.err
@@ -112,7 +112,7 @@ def test_bad_text(capsys, folder, text, message):
     assert message in one_line(capsys, folder)
 
 
-def test_what_is_right_is_taken(capsys, folder):
+def test_a_valid_configuration_is_accepted(capsys, folder):
     config = json.loads((folder / "config.json").read_text())
     config["features"] = {"sample_rate": 16000, "frame_shift_ms": 10, "window": "povey", "high_freq": 0, "snip_edges": True}
     (folder / "config.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(config).encode())

@@ -1,4 +1,4 @@
-"""Standard input: WAV and raw samples, results as they come, Ctrl-C, hostile headers."""
+"""Transcription of standard input: WAV and raw samples, results while audio arrives, Ctrl-C, bad headers."""
 
 import json
 import signal
@@ -55,7 +55,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_wav(form):
+def test_wav_formats(form):
     status, out, err = fed(FORMS[form], "-q")
     if form != "8 bits":
         assert (status, out, err) == (0, "stdin ten of clubs\n", "")
@@ -90,7 +90,7 @@ def cards_with_pauses():
 
 
 def test_pieces_in_every_format(tmp_path):
-    """Words and times are those of the whole; subtitles are numbered through."""
+    """Times of words are counted from the start of the recording; subtitles are numbered across pieces."""
     data = cards_with_pauses().tobytes()
     assert fed(data, "--rate", 16000, "-q") == (0, "stdin ten of clubs\nstdin five five\nstdin seven of clubs\n", "")
     pieces = [json.loads(line) for line in fed(data, "--rate", 16000, "--format", "json")[1].splitlines()]
@@ -114,10 +114,10 @@ def test_results_appear_as_they_come_and_ctrl_c_ends_the_recording():
     guard.start()
     process.stdin.write(np.concatenate([card("card1"), PAUSE]).tobytes())
     process.stdin.flush()
-    assert process.stdout.readline() == b"stdin ten of clubs\n"  # while the pipe is open and more is to come
+    assert process.stdout.readline() == b"stdin ten of clubs\n"  # the pipe is still open
     process.stdin.write(card("card4").tobytes())
     process.stdin.flush()
-    time.sleep(2)  # what is in the pipe is read, and the next read waits
+    time.sleep(2)  # until the pipe's contents are read and the next read waits
     process.send_signal(signal.SIGINT)
     out, err = process.stdout.read(), process.stderr.read()  # standard input stays open
     process.wait()
@@ -125,11 +125,11 @@ def test_results_appear_as_they_come_and_ctrl_c_ends_the_recording():
     assert process.returncode == 0 and b"1 recordings, 0 failed" in err and out == b"stdin five five\n"
 
 
-def test_pieces_follow_from_the_samples(rng):
+def test_pieces_depend_only_on_the_samples(rng):
     samples = cards_with_pauses().astype(np.float32) / 32768
     samples += rng.normal(0, 1e-4, len(samples)).astype(np.float32)
     whole = list(audio.cut([samples], 16000, 30, at_pauses=True))
     chunked = list(audio.cut(np.split(samples, np.sort(rng.integers(0, len(samples), 100))), 16000, 30, at_pauses=True))
     assert [begin for begin, _ in whole] == [begin for begin, _ in chunked] and len(whole) == 3
-    noise = rng.normal(0, 1e-3, 16000 * 70).astype(np.float32)  # no pause: as long as they may be
+    noise = rng.normal(0, 1e-3, 16000 * 70).astype(np.float32)  # without pauses, pieces have the greatest length
     assert [len(piece) <= 16000 * 30 for _, piece in audio.cut([noise], 16000, 30, at_pauses=True)].count(True) >= 3

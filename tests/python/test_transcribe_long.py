@@ -1,4 +1,4 @@
-"""Long recordings: memory, pieces and their borders, what is kept when a run is interrupted; files whose headers are wrong."""
+"""Long recordings: memory, pieces and their borders, resuming an interrupted run; files with wrong headers."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from warpfst.transcribe import audio
 from warpfst.transcribe.command import main
 
 CARDS = ROOT / "examples" / "cards"
-# Not getrusage's ru_maxrss, which starts at what the process that started this one holds.
+# getrusage's ru_maxrss cannot be used: a child's value starts at its parent's memory.
 PEAK_MB = """
 def peak():
     return int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:"))) // 1024
@@ -39,7 +39,7 @@ print(sum(len(samples) for _, samples in audio.pieces(sys.argv[2], 16000, 30)), 
 
 
 def speech(num_seconds, seed=1):
-    """Cards with pauses between them."""
+    """Recordings of spoken cards with pauses between them."""
     rng, cards, made, length = np.random.default_rng(seed), [audio.read(path, 16000) for path in sorted(CARDS.glob("*.wav"))], [], 0
     while length < num_seconds * 16000:
         made += [cards[rng.integers(len(cards))], rng.normal(0, 1e-4, 6000).astype(np.float32)]
@@ -51,8 +51,8 @@ def run(*arguments, **options):
     return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=True, **options).stdout
 
 
-def test_memory_does_not_follow_the_recording(tmp_path):
-    """Three minutes take 31 MB more than forty seconds; decoded as a whole, they take 310 MB more."""
+def test_memory_does_not_grow_with_the_recording(tmp_path):
+    """Three minutes need 31 MB more than forty seconds. Decoded as a whole, they would need 310 MB more."""
     for name, num_seconds in (("short", 40), ("long", 180)):
         soundfile.write(tmp_path / f"{name}.flac", speech(num_seconds), 16000)
     flags = ("--model", CARDS, "-q", "--num-threads", 1, "--batch-seconds", 30, "-o", tmp_path)
@@ -64,7 +64,7 @@ def test_memory_does_not_follow_the_recording(tmp_path):
 
 @pytest.mark.parametrize(("rate", "channels", "num_seconds"), [(16000, 1, 3600), (48000, 2, 360)])
 def test_an_hour_is_read_in_pieces(tmp_path, rate, channels, num_seconds):
-    """The samples of an hour at 16 kHz are 230 MB; six minutes in stereo at 48 kHz are 138 MB, and twice that while they are resampled at once."""
+    """An hour at 16 kHz is 230 MB of samples. Six minutes of stereo at 48 kHz are 138 MB, and twice that if they are resampled as a whole."""
     tone = np.sin(2 * np.pi * 440 * np.arange(rate) / rate).astype(np.float32)[:, None].repeat(channels, 1) * 0.1
     soundfile.write(tmp_path / "short.flac", tone, rate)
     with soundfile.SoundFile(tmp_path / "long.flac", "w", rate, channels) as file:
@@ -76,7 +76,7 @@ def test_an_hour_is_read_in_pieces(tmp_path, rate, channels, num_seconds):
 
 @pytest.mark.parametrize("rate", [8000, 11025, 44100, 48000])
 def test_resampling_in_blocks(rate, rng):
-    """The same as at once, but near half of the lower rate; and as many samples."""
+    """Resampling in blocks gives as many samples, and nearly the same values, as resampling everything at once."""
     samples = audio.resample(speech(70), 16000, rate)
     chunks = np.split(samples, np.sort(rng.integers(0, len(samples), 40)))
     whole = audio.resample(samples, rate, 16000)
@@ -85,8 +85,8 @@ def test_resampling_in_blocks(rate, rng):
         assert len(whole) == len(blocks) and np.abs(whole - blocks)[1600:-1600].max() < (3e-3 if rate < 16000 else 1e-4)
 
 
-def test_cuts_follow_from_the_samples(rng):
-    """However they come, and wherever reading begins anew."""
+def test_cuts_depend_only_on_the_samples(rng):
+    """Cuts do not depend on how the samples are split into chunks, or on the cut where reading starts."""
     samples = speech(60)
     whole = list(audio.cut([samples], 16000, 5.0))
     chunked = list(audio.cut(np.split(samples, np.sort(rng.integers(0, len(samples), 200))), 16000, 5.0))
@@ -97,7 +97,7 @@ def test_cuts_follow_from_the_samples(rng):
 
 
 def test_words_at_the_borders_of_pieces(tmp_path):
-    """Every pause between cards becomes a border: no word is lost there, none comes twice, none leaves its piece."""
+    """Every pause between cards becomes a border of pieces. No word is lost or doubled there, and no word crosses a border."""
     five, pause = audio.read(CARDS / "card4.wav", 16000), np.random.default_rng(1).normal(0, 1e-4, 5000).astype(np.float32)
     soundfile.write(tmp_path / "x.wav", np.concatenate([five, pause] * 20), 16000)
     assert main([str(tmp_path / "x.wav"), "--model", str(CARDS), "-q", "--max-seconds", "2", "-o", str(tmp_path), "--format", "json"]) == 0
@@ -109,7 +109,7 @@ def test_words_at_the_borders_of_pieces(tmp_path):
 
 @pytest.fixture
 def recordings(tmp_path):
-    """A short recording and a long one, and what an uninterrupted run makes of them."""
+    """A short recording and a long one. The results of an uninterrupted run are in `whole`."""
     folder = tmp_path / "audio"
     folder.mkdir()
     soundfile.write(folder / "long.flac", speech(90), 16000)
@@ -123,7 +123,7 @@ def arguments(folder, output, *more):
 
 
 def interrupted(folder, output, by):
-    """Runs until three batches of the long recording are kept; what is then there."""
+    """Interrupts a run after three batches of the long recording were saved. Returns the names of the output files, and the path of the partial one."""
     process = subprocess.Popen([sys.executable, "-m", "warpfst", "transcribe", *arguments(folder, output)], stderr=subprocess.PIPE, text=True)
     partial = output / "long.json.partial"
     while process.poll() is None and not (partial.exists() and partial.read_text().count("\n") >= 4):
@@ -136,13 +136,13 @@ def interrupted(folder, output, by):
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_run_goes_on_where_it_was_interrupted(capsys, tmp_path, recordings, by):
+def test_resume_continues_an_interrupted_run(capsys, tmp_path, recordings, by):
     output = tmp_path / "out"
     there, partial = interrupted(recordings, output, by)
     assert there == ["card.json", "long.json.partial"]
     before = (output / "card.json").stat().st_mtime_ns
     with partial.open("a") as file:
-        file.write('[[123, 456, [["half')  # as a kill in the middle of a line leaves it
+        file.write('[[123, 456, [["half')  # an incomplete line, as after a kill
     capsys.readouterr()
     assert main(arguments(recordings, output, "--resume", "--progress")) == 0
     err = capsys.readouterr().err
@@ -153,8 +153,8 @@ def test_a_run_goes_on_where_it_was_interrupted(capsys, tmp_path, recordings, by
     assert (output / "card.json").stat().st_mtime_ns == before and not partial.exists()
 
 
-def test_parts_of_other_settings_do_not_count(capsys, tmp_path, recordings):
-    """Nor does what is kept without --resume, of changed audio, or with a line that is none of ours."""
+def test_partial_results_of_other_settings_are_not_used(capsys, tmp_path, recordings):
+    """Partial results are also not used without --resume, if the audio file has changed, or if a line is invalid."""
     output, other = tmp_path / "out", tmp_path / "other"
     _, partial = interrupted(recordings, output, signal.SIGKILL)
     capsys.readouterr()
@@ -169,7 +169,7 @@ def test_parts_of_other_settings_do_not_count(capsys, tmp_path, recordings):
 
 
 def wav(samples, **header):
-    """A WAV file's bytes, with fields of its header as given."""
+    """Returns the bytes of a WAV file, with the given values in its header."""
     data = (samples * 32767).astype("<i2").tobytes()
     fields = {"rate": 16000, "channels": 1, "bits": 16, "tag": 1, "size": len(data), "riff": len(data) + 36, **header}
     form = struct.pack("<HHIIHH", fields["tag"], fields["channels"], fields["rate"], 2 * fields["rate"] % 2**32, 2, fields["bits"])
@@ -185,14 +185,14 @@ def test_sample_rates_out_of_range(capsys, tmp_path, rate):
 
 
 @pytest.mark.parametrize("sizes", [{"size": 0xFFFFFFFF, "riff": 0xFFFFFFFF}, {"size": 0x7FFFFFF0}, {"riff": 0}])
-def test_sizes_that_are_wrong(capsys, tmp_path, sizes):
+def test_wrong_sizes_in_a_wav_header(capsys, tmp_path, sizes):
     (tmp_path / "x.wav").write_bytes(wav(audio.read(CARDS / "card1.wav", 16000), **sizes))
     assert main([str(tmp_path / "x.wav"), "--model", str(CARDS), "-q"]) == 0
     assert capsys.readouterr().out == "x ten of clubs\n"
 
 
 def test_a_flac_header_that_promises_too_much(capsys, tmp_path):
-    """2^36 - 1 samples: 256 GB."""
+    """The header claims 2^36 - 1 samples, which would be 256 GB."""
     soundfile.write(tmp_path / "x.flac", audio.read(CARDS / "card1.wav", 16000), 16000)
     data = bytearray((tmp_path / "x.flac").read_bytes())
     data[21] |= 0x0F
@@ -202,7 +202,7 @@ def test_a_flac_header_that_promises_too_much(capsys, tmp_path):
     assert "Traceback" not in peak.stderr and peak.returncode in (0, 1) and int(peak.stdout.split()[-1]) < 400
 
 
-def test_samples_that_are_no_numbers(capsys, tmp_path):
+def test_samples_that_are_not_numbers(capsys, tmp_path):
     samples = audio.read(CARDS / "card1.wav", 16000)
     samples[1000] = np.nan
     soundfile.write(tmp_path / "x.wav", samples, 16000, subtype="FLOAT")

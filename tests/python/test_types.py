@@ -1,4 +1,4 @@
-"""The package's types hold, and a checker sees wrong option names and values in users' programs."""
+"""The package passes mypy --strict, and mypy finds wrong option names and values in users' programs."""
 
 import pathlib
 import shutil
@@ -33,8 +33,8 @@ wf.Composer([graph.fst], graph.fst, with_origins=True, device="cuda:1").view(0).
 """
 
 
-def test_the_package_and_a_users_program(tmp_path):
-    # Copied, so that the package counts as source and not only as somebody's dependency.
+def test_mypy_accepts_the_package_and_finds_a_users_errors(tmp_path):
+    # Copied, so that mypy checks the package as source and not only as a dependency.
     shutil.copytree(pathlib.Path(warpfst.__file__).parent, tmp_path / "warpfst", ignore=shutil.ignore_patterns("*.so", "bin"))
     (tmp_path / "user.py").write_text(USER)
     command = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "--cache-dir", ".cache", "warpfst", "user.py"]

@@ -1,4 +1,4 @@
-/* cooperative_groups.h - clusters and grids of the imitated processor. */
+/* cooperative_groups.h - CUDA's cluster and grid groups for the imitated GPU. */
 #ifndef SIMT_COOPERATIVE_GROUPS_H
 #define SIMT_COOPERATIVE_GROUPS_H
 #include "cuda_runtime.h"

@@ -1,5 +1,5 @@
-/* cuda_pipeline_primitives.h - asynchronous copies into shared memory, of the imitated processor:
- * done at the wait, rubbish before. */
+/* cuda_pipeline_primitives.h - CUDA's asynchronous copies into shared memory for the imitated GPU.
+ * The copy happens at the wait; before that, the target holds garbage. */
 #ifndef SIMT_CUDA_PIPELINE_PRIMITIVES_H
 #define SIMT_CUDA_PIPELINE_PRIMITIVES_H
 #include "cuda_runtime.h"

@@ -1,5 +1,5 @@
-/* cuda_runtime.h - CUDA's words, as far as src/cuda/ uses them, for kernels that a C++ compiler
- * builds for the imitated processor of simt.h. */
+/* cuda_runtime.h - the CUDA keywords, types and device functions that src/cuda/ uses. With it, a
+ * C++ compiler builds the kernels for the imitated GPU of simt.h. */
 #ifndef SIMT_CUDA_RUNTIME_H
 #define SIMT_CUDA_RUNTIME_H
 
@@ -23,7 +23,7 @@ extern "C" {
 #define __device__
 #define __host__
 #define __forceinline__ inline
-#define __noinline__ /* also a word within attributes */
+#define __noinline__ /* host headers use this word within attributes */
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
@@ -73,7 +73,7 @@ static inline std::common_type_t<A, B> max(A a, B b) {
 }
 template <class To, class From>
 static inline To simt_bits(From from) {
-  static_assert(sizeof(To) == sizeof(From), "as many bits");
+  static_assert(sizeof(To) == sizeof(From), "both types must have the same size");
   To to;
   return memcpy(&to, &from, sizeof to), to;
 }
@@ -120,7 +120,7 @@ template <class T>
 static inline void __stcs(T *at, std::common_type_t<T> value) {
   *at = value;
 }
-/* Goes on with every look at it, and with every switch to another thread. */
+/* Advances with every call, and with every switch to another thread. */
 static inline long long clock64() { return (long long)(++simt.num_looks + simt.num_switches); }
 static inline void __threadfence() { simt_touch(); }
 static inline void __threadfence_block() { simt_touch(); }
@@ -129,7 +129,8 @@ static inline size_t __cvta_generic_to_shared(const void *pointer) {
   return simt_shared_address(pointer);
 }
 
-/* On another block's shared memory, real GPUs lose 64-bit minima (docs/engineering/gpu.md). */
+/* Real GPUs lose updates of 64-bit minima in another block's shared memory
+ * (docs/engineering/gpu.md), so these are errors here. */
 template <class T>
 static inline void simt_touch_atomic(const T *at, bool ordered) {
   if (ordered && sizeof(T) == 8 && simt_is_foreign_shared(at))
@@ -169,7 +170,7 @@ static inline T atomicCAS(T *at, std::common_type_t<T> seen, std::common_type_t<
 
 template <class T>
 static inline T simt_shuffle(unsigned mask, T value, unsigned source, simt_place place) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "as a shuffle takes them");
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a shuffle takes 4 or 8 bytes");
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof value);
   bits = simt_exchange(SIMT_SHUFFLE, mask, bits, source, place);
@@ -283,18 +284,18 @@ struct simt_call : simt_launch {
   std::tuple<std::decay_t<P>...> arguments;
 };
 
-/* Puts the kernel on the stream; its arguments are copied now. */
+/* Enqueues the kernel on the stream. Its arguments are copied now. */
 template <class... P, class... A>
 static cudaError_t simt_enqueue(const char *name, const cudaLaunchConfig_t &config,
                                 void (*kernel)(P...), A &&...arguments) {
   typedef simt_call<P...> call_type;
   static_assert((std::is_trivially_copyable_v<std::decay_t<P>> && ...),
-                "what a kernel takes is copied byte by byte");
+                "a kernel's arguments must be trivially copyable");
   call_type *call =
       new (malloc(sizeof(call_type))) call_type{{}, kernel, {std::forward<A>(arguments)...}};
   call->call = [](simt_launch *self) {
     std::tuple<std::decay_t<P>...> own =
-        static_cast<call_type *>(self)->arguments; /* each thread has its own */
+        static_cast<call_type *>(self)->arguments; /* each thread has its own copy */
     std::apply(static_cast<call_type *>(self)->kernel, own);
   };
   call->name = name;
@@ -313,8 +314,8 @@ static cudaError_t simt_enqueue(const char *name, const cudaLaunchConfig_t &conf
 #define cudaLaunchKernelEx(config, kernel, ...) \
   simt_enqueue(#kernel, *(config), kernel, __VA_ARGS__)
 
-/* The limit is for all threads of a process, of which one may be about to launch: so it must not
- * change. */
+/* The limit of shared memory applies to all threads of the process. Another thread may be about to
+ * launch the kernel, so the limit of a kernel must never change. */
 template <class F>
 static cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute attribute, int value) {
   return attribute == cudaFuncAttributeMaxDynamicSharedMemorySize &&
@@ -340,7 +341,7 @@ static cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, F *,
   return fake_call();
 }
 
-#define WF__PAIR_THREADS 64 /* of compose_pairs.cuh, where 16 blocks take a pair of any size */
+#define WF__PAIR_THREADS 64 /* replaces pair_threads of compose_pairs.cuh: 512 or 1024 */
 
 /* --- what src/cuda/device/ptx.cuh has for real GPUs -------------------------------------- */
 

@@ -1,5 +1,5 @@
-/* later.h - CUB's functions of the imitated GPU are works of a stream that the host does, one after
- * the other. */
+/* later.h - enqueues a C++ function on a stream of the imitated GPU. CUB's functions are imitated
+ * this way: the host runs them when the stream comes to them. */
 #ifndef SIMT_LATER_H
 #define SIMT_LATER_H
 #include <functional>

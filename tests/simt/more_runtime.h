@@ -1,5 +1,6 @@
-/* more_runtime.h - what composition and the other operations on fsts use of CUDA's runtime besides
- * what fake_cuda/ has: pools of memory, copies within a device. Comes before everything else. */
+/* more_runtime.h - the parts of the CUDA runtime API that fake_cuda/ lacks and that composition and
+ * the other fst operations use: memory pools and copies within a device. The build includes it
+ * before every other header. */
 #ifndef SIMT_MORE_RUNTIME_H
 #define SIMT_MORE_RUNTIME_H
 
@@ -40,7 +41,7 @@ static inline cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cuda
                                                   cudaStream_t stream) {
   return (void)pool, (void)stream, cudaMalloc(out, bytes);
 }
-/* What the stream still does with it comes first. */
+/* Runs the stream's pending work first, since it may use the memory. */
 static inline cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
   cudaError_t code = cudaStreamSynchronize(stream), freed = cudaFree(memory);
   return code != cudaSuccess ? code : freed;

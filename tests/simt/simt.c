@@ -1,5 +1,5 @@
-/* simt.c - the imitated processor: fibers, the choice of who runs, exchanges, barriers, shared
- * memory. */
+/* simt.c - the imitated multiprocessor: fibers, the random scheduler, exchanges, barriers, error
+ * reports, launches. */
 #include "simt.h"
 
 #include <dlfcn.h>
@@ -39,21 +39,23 @@ enum {
 
 struct warp {
   uint32_t ready, waiting,
-      asking; /* lanes that can run; wait for others of a mask; wait in __activemask */
+      in_active_mask; /* lanes that can run; that wait for others of a mask; in __activemask */
 };
 
 struct simt_state simt = {.seed = 1};
 struct simt_uint3 threadIdx, blockIdx, blockDim, gridDim;
 
-static struct simt_thread *g_threads; /* [blocks here][threads of a block, whole warps] */
+static struct simt_thread
+    *g_threads; /* [resident blocks][threads of a block, rounded up to whole warps] */
 static struct warp g_warps[MOST_WARPS];
 static uint64_t g_ready_warps[MOST_WARPS / 64];
 static struct simt_block g_blocks[MOST_HERE];
-static uint32_t g_num_here, g_block_warps, g_block_threads; /* blocks; of each */
+static uint32_t g_num_here, g_block_warps,
+    g_block_threads; /* resident blocks; warps and threads of each */
 static uint32_t g_next_cluster, g_num_clusters, g_first_cluster;
 static uint64_t g_num_left,
-    g_num_at_grid;              /* threads that have come or will come; at the grid's barrier */
-static uint32_t g_switch_share; /* of 256 exchanges after which another warp goes on */
+    g_num_at_grid;              /* threads that have not ended; threads at the grid's barrier */
+static uint32_t g_switch_share; /* of 256 exchanges, how many let another warp run next */
 static uint32_t g_last_lane;
 static uint64_t g_random;
 
@@ -69,7 +71,7 @@ bool simt_dice(uint32_t share) { return (next_random() >> 20 & 255) < share; }
 /* --- fibers ------------------------------------------------------------------------------ */
 
 struct simt_stack {
-  unsigned char *memory; /* STACK_BYTES; the lowest word is never used */
+  unsigned char *memory; /* STACK_BYTES; the lowest word must stay 0 */
   struct simt_stack *next;
 #if !SIMT_ASSEMBLY
   ucontext_t context;
@@ -79,9 +81,9 @@ struct simt_stack {
 static struct simt_stack *g_free_stacks;
 static void *g_main_sp;
 static struct simt_stack g_main_stack;
-static bool g_reporting; /* somebody who waits is resumed to tell where */
+static bool g_reporting; /* waiting threads are resumed to print their call stacks */
 
-/* Huge pages: a switch of fibers is as fast as their stacks are at hand. */
+/* The stacks use huge pages: the speed of a switch depends on how fast their memory is reached. */
 static void make_stacks(void) {
   const size_t bytes = (size_t)STACKS_AT_ONCE * STACK_BYTES, align = 2 << 20;
   struct simt_stack *stacks = calloc(STACKS_AT_ONCE, sizeof *stacks);
@@ -102,7 +104,8 @@ static struct simt_stack *take_stack(void) {
   struct simt_stack *stack = g_free_stacks;
   g_free_stacks = stack->next;
 #if SIMT_ASAN
-  __asan_unpoison_memory_region(stack->memory, STACK_BYTES); /* frames that were never left */
+  __asan_unpoison_memory_region(stack->memory,
+                                STACK_BYTES); /* frames of fibers that ended without returning */
 #endif
   return stack;
 }
@@ -116,11 +119,11 @@ __asm__(
     "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
     "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
     "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n  popq %rcx\n  "
-    "jmp *%rcx\n" /* a predictor of returns would always be wrong */
+    "jmp *%rcx\n" /* not ret: the CPU would always mispredict it */
     ".size simt_switch, .-simt_switch\n");
 
 static void *first_sp(struct simt_stack *stack) {
-  /* Stacks begin in different sets of the cache. */
+  /* Stacks begin in different cache sets. */
   uintptr_t top = (uintptr_t)stack->memory + STACK_BYTES - (next_random() >> 30) % 31 * 64;
   void **sp = (void **)top - 8;
   memset(sp, 0, 64);
@@ -141,8 +144,8 @@ static void set_current(struct simt_thread *thread) {
   blockIdx = thread->block->index;
 }
 
-/* Goes on as thread `to`, or, if that is NULL, where simt_run was called. `from`: the stack that is
- * left, for ever if save_sp is NULL. */
+/* Switches from stack `from` to thread `to`, or back to simt_run if `to` is NULL. If save_sp is
+ * NULL, the code on `from` is never resumed. */
 static void go(struct simt_stack *from, void **save_sp, struct simt_thread *to) {
   void *nowhere;
   (void)from;
@@ -186,13 +189,13 @@ static void make_ready(uint32_t warp, uint32_t lanes) {
   g_ready_warps[warp / 64] |= 1ull << (warp & 63);
 }
 
-/* No thread of the warp can continue: those that wait in __activemask get their result. Threads at
- * one place are together, or in two parts. */
+/* Called if no thread of the warp can run: gives the threads in __activemask their result. Threads
+ * at the same place form one group, or sometimes two. */
 static void complete_active(uint32_t warp) {
   struct simt_thread *threads = g_threads + warp * 32;
-  uint32_t left = g_warps[warp].asking;
+  uint32_t left = g_warps[warp].in_active_mask;
   make_ready(warp, left);
-  g_warps[warp].asking = 0;
+  g_warps[warp].in_active_mask = 0;
   while (left != 0) {
     const void *caller = threads[__builtin_ctz(left)].caller;
     uint32_t group = 0;
@@ -205,7 +208,7 @@ static void complete_active(uint32_t warp) {
   }
 }
 
-/* The first bit of a set of warps from a random one on; ALL_ONES if there is none. */
+/* Returns the first ready warp from a random one on, or UINT32_MAX if there is none. */
 static uint32_t random_warp(void) {
   const uint32_t words = (g_num_here * g_block_warps + 63) / 64;
   const uint64_t random = next_random();
@@ -222,12 +225,12 @@ static uint32_t random_warp(void) {
   return UINT32_MAX;
 }
 
-/* The first lane of a set from `from` on. */
+/* Returns the first lane of a set from `from` on, cyclically. */
 static uint32_t next_lane(uint32_t set, uint32_t from) {
   return ((uint32_t)__builtin_ctz(set >> from | set << (-from & 31)) + from) & 31;
 }
 
-/* What those who are soon to run will need. */
+/* Prefetches the stacks and records of the threads that will probably run soon. */
 static void prefetch(const struct simt_thread *threads, uint32_t lane) {
   const char *stack = threads[(lane + 2) & 31].sp;
   for (int i = 0; i < 4; i++) __builtin_prefetch(stack + i * 64);
@@ -236,9 +239,10 @@ static void prefetch(const struct simt_thread *threads, uint32_t lane) {
 
 static void report_deadlock(void);
 
-/* Who goes on when a thread of this warp cannot, or lets others go first. NULL: all have ended. */
+/* Chooses the next thread to run when one of this warp waits, yields or ends. With `stay`, prefers
+ * the same warp. Returns NULL if all threads have ended. */
 static struct simt_thread *choose(uint32_t warp, bool stay) {
-  if (g_warps[warp].ready == 0 && g_warps[warp].asking != 0) complete_active(warp);
+  if (g_warps[warp].ready == 0 && g_warps[warp].in_active_mask != 0) complete_active(warp);
   if (g_warps[warp].ready == 0 || !stay) {
     if (g_warps[warp].ready == 0) g_ready_warps[warp / 64] &= ~(1ull << (warp & 63));
     warp = random_warp();
@@ -247,7 +251,7 @@ static struct simt_thread *choose(uint32_t warp, bool stay) {
       report_deadlock();
     }
   }
-  /* Mostly the next one, which is at hand then. */
+  /* Mostly the next lane, whose stack is then in the cache; a random one in 1 of 8 cases. */
   const uint32_t ready = g_warps[warp].ready;
   const uint32_t lane =
       next_lane(ready, next_random() >> 61 == 0 ? (uint32_t)(next_random() >> 40) & 31
@@ -260,7 +264,7 @@ static struct simt_thread *choose(uint32_t warp, bool stay) {
 
 static void report_where(void);
 
-/* The current thread waits, or lets others go first; returns when it is its turn again. */
+/* Suspends the current thread. Returns when it is chosen again. */
 static void park(bool stay) {
   struct simt_thread *self = simt.current, *next = choose(self->warp, stay);
   if (next != self) go(self->stack, &self->sp, next);
@@ -283,12 +287,15 @@ static void end_thread(void) {
   g_num_left--;
   if (--block->num_left == 0)
     memset(block->window + DYNAMIC_END - simt.launch->shared_bytes, 0xa5,
-           simt.launch->shared_bytes); /* it is gone for others, too */
+           simt.launch->shared_bytes); /* overwrites the block's shared memory, which other blocks
+                                          must no longer read */
   if (--first->cluster_left == 0 && g_next_cluster < g_num_clusters)
     begin_cluster((uint32_t)(first - g_blocks) / simt.launch->cluster);
 }
 
-/* A fiber runs a thread to its end, then, while the next one has not begun, that one. */
+/* A fiber runs a thread to its end. If the next chosen thread has not begun, the same fiber runs
+ * it.
+ */
 static void fiber(void) {
 #if SIMT_ASAN
   const void *bottom;
@@ -311,7 +318,7 @@ static void fiber(void) {
       go(stack, NULL, next);
     }
     next->stack = stack;
-    next->sp = stack; /* it has begun */
+    next->sp = stack; /* any non-NULL value: it has begun */
     set_current(next);
   }
 }
@@ -336,7 +343,7 @@ static uint64_t combine(enum simt_wait kind, uint64_t a, uint64_t b) {
   }
 }
 
-/* All of the mask are there: what each of them gets. */
+/* All lanes of the mask have arrived: computes the result of each. */
 static __attribute__((noinline)) void complete_wait(enum simt_wait kind, uint32_t mask,
                                                     struct simt_thread *threads) {
   uint64_t values[32], all = 0;
@@ -367,7 +374,8 @@ static __attribute__((noinline)) void complete_wait(enum simt_wait kind, uint32_
   }
 }
 
-/* Are all of the mask there, for the same thing? */
+/* Have all lanes of the mask arrived with the same mask? Fails if one waits at another operation.
+ */
 static bool all_there(enum simt_wait kind, uint32_t mask, const struct simt_thread *threads) {
   for (uint32_t some = mask; some != 0; some &= some - 1) {
     const struct simt_thread *thread = &threads[__builtin_ctz(some)];
@@ -399,7 +407,7 @@ uint64_t simt_exchange(enum simt_wait kind, uint32_t mask, uint64_t value, uint3
     complete_wait(kind, mask, threads);
     warp->waiting &= ~mask;
     make_ready(self->warp, mask);
-    if (!simt_dice(g_switch_share)) { /* this one goes on */
+    if (!simt_dice(g_switch_share)) { /* this thread continues */
       warp->ready &= ~(1u << self->lane);
       self->waits_for = SIMT_RUNS;
       return self->value;
@@ -416,7 +424,7 @@ uint32_t simt_active_mask(struct simt_place place) {
   self->waits_for = SIMT_ACTIVE;
   self->place = place;
   self->caller = __builtin_return_address(0);
-  g_warps[self->warp].asking |= 1u << self->lane;
+  g_warps[self->warp].in_active_mask |= 1u << self->lane;
   park(true);
   return (uint32_t)self->value;
 }
@@ -448,7 +456,7 @@ uint32_t simt_barrier(enum simt_wait kind, uint32_t value, struct simt_place pla
     }
   } else {
     if (!simt.launch->cooperative)
-      simt_fail(place, "a grid's sync in a kernel that was not launched for it");
+      simt_fail(place, "a grid's sync in a kernel that was not launched as a cooperative one");
     if (++g_num_at_grid == (uint64_t)g_block_threads * g_num_here) {
       g_num_at_grid = 0;
       release(g_blocks, g_num_here);
@@ -458,7 +466,7 @@ uint32_t simt_barrier(enum simt_wait kind, uint32_t value, struct simt_place pla
   return block->sum;
 }
 
-/* --- what is wrong ----------------------------------------------------------------------- */
+/* --- error reports ----------------------------------------------------------------------- */
 
 static void print_calls(void) {
   void *calls[24];
@@ -496,7 +504,7 @@ void simt_fail(struct simt_place place, const char *format, ...) {
   abort();
 }
 
-/* In a thread that waits: its calls, then back. */
+/* Runs in a resumed, waiting thread: prints its call stack and switches back. */
 static void report_where(void) {
   struct simt_thread *self = simt.current;
   fprintf(stderr, "  the calls of one of them:\n");
@@ -504,7 +512,7 @@ static void report_where(void) {
   go(self->stack, &self->sp, NULL);
 }
 
-static struct simt_thread *g_stuck[8]; /* one of each place */
+static struct simt_thread *g_stuck[8]; /* one waiting thread for each place */
 static uint32_t g_num_stuck;
 
 static bool is_new_place(const struct simt_thread *thread) {
@@ -517,7 +525,7 @@ static bool is_new_place(const struct simt_thread *thread) {
 static void report_deadlock(void) {
   uint32_t lines = 0;
   fflush(stdout);
-  fprintf(stderr, "imitated GPU: deadlock in kernel %s: %llu threads are left, none can go on\n",
+  fprintf(stderr, "imitated GPU: deadlock in kernel %s: %llu threads are left, none can run\n",
           simt.launch->name, (unsigned long long)g_num_left);
   for (uint32_t warp = 0; warp < g_num_here * g_block_warps; warp++) {
     struct simt_thread *threads = &g_threads[warp * 32];
@@ -580,7 +588,7 @@ static void begin_block(struct simt_block *block, uint32_t number, uint32_t rank
   release(block, 1);
 }
 
-/* The next cluster of the grid begins. */
+/* Starts the next cluster of the grid in the given slot. */
 static void begin_cluster(uint32_t slot) {
   const uint32_t cluster = (g_first_cluster + g_next_cluster++) % g_num_clusters;
   for (uint32_t rank = 0; rank < simt.launch->cluster; rank++)
@@ -588,7 +596,8 @@ static void begin_cluster(uint32_t slot) {
                 cluster * simt.launch->cluster + rank, rank);
 }
 
-/* What the seed decides for this launch: how many clusters are here, how often others go first. */
+/* Makes this launch's random choices: how many clusters are resident, how often threads yield,
+ * which cluster comes first. */
 static void choose_manner(const struct simt_launch *launch) {
   static const uint32_t yields[] = {0, 0, 0, 0, 1, 8, 64, 0}, switches[] = {0, 4, 32, 128};
   g_random = (simt.seed * 0x9e3779b97f4a7c15u) ^ (simt.num_launches * 0xbf58476d1ce4e5b9u) ^

@@ -1,14 +1,13 @@
-/* simt.h - a GPU's processor imitated on one CPU thread: grids, clusters, blocks, warps, threads,
- * and how they wait for each other.
+/* simt.h - imitates a GPU's multiprocessor on one CPU thread: grids, clusters, blocks, warps and
+ * threads, and how they wait for each other.
  *
- * Each thread of a block is a fiber with a stack of its own. It runs until it has to wait for
- * others (a barrier, an exchange within its warp), or until it ends; then another one that can go
- * on is chosen at random. Nothing holds the threads of a warp together: between two exchanges each
- * goes as far as it can alone, which the rules of the hardware allow. All that is chosen follows
- * from a seed.
+ * Each thread of a block is a fiber with its own stack. It runs until it must wait for others (at a
+ * barrier, or at a warp-level exchange) or until it ends. Then another fiber that is ready to run
+ * is chosen at random. The threads of a warp do not run in lockstep: between two exchanges each
+ * runs as far as it can alone, which CUDA's rules allow. All random choices follow from a seed.
  *
- * cuda_runtime.h puts CUDA's words on top of this. Kernels run as works of fake_cuda.c, under its
- * lock, so there is one processor and no lock here. */
+ * cuda_runtime.h defines CUDA's names on top of this. Kernels run as stream work of fake_cuda.c,
+ * under its lock, so there is no lock here. */
 #ifndef TESTS_SIMT_H
 #define TESTS_SIMT_H
 
@@ -27,7 +26,7 @@ enum {
   SIMT_MOST_HERE = 64,                         /* blocks at a time */
   SIMT_WINDOW_BYTES = 1 << 20,                 /* of a block's shared memory, in addresses */
   SIMT_STATIC_BYTES = 64 << 10,                /* at its beginning */
-  SIMT_DYNAMIC_END = SIMT_WINDOW_BYTES - 4096, /* behind it nobody may look */
+  SIMT_DYNAMIC_END = SIMT_WINDOW_BYTES - 4096, /* nothing may be accessed beyond it */
 };
 
 struct simt_uint3 {
@@ -37,7 +36,7 @@ struct simt_uint3 {
 /* What a thread waits for. */
 enum simt_wait {
   SIMT_RUNS,
-  /* the others of a mask */
+  /* the other lanes of a mask */
   SIMT_SYNC,
   SIMT_SHUFFLE,
   SIMT_BALLOT,
@@ -50,9 +49,9 @@ enum simt_wait {
   SIMT_AND,
   SIMT_OR,
   SIMT_XOR,
-  /* that nobody of its warp can go on: __activemask, which then groups those at the same place */
+  /* __activemask: waits until no thread of its warp can run, then groups those at the same place */
   SIMT_ACTIVE,
-  /* everybody */
+  /* all threads of the block, cluster or grid */
   SIMT_BLOCK,
   SIMT_CLUSTER,
   SIMT_GRID
@@ -65,32 +64,32 @@ struct simt_place {
 
 struct simt_block {
   struct simt_uint3 index;
-  unsigned char *window;          /* its shared memory: static, a gap, dynamic up to the end */
-  struct simt_block *cluster;     /* first of its cluster */
-  uint32_t rank;                  /* in it */
-  uint32_t num_left, num_waiting; /* threads that have not ended; that are at the block's barrier */
-  uint32_t votes, sum;            /* brought to the barrier; of all, after it */
-  uint32_t cluster_left, cluster_waiting; /* of the first block: threads of the cluster */
+  unsigned char *window;      /* its shared memory: static, a gap, then dynamic up to DYNAMIC_END */
+  struct simt_block *cluster; /* first block of its cluster */
+  uint32_t rank;              /* in its cluster */
+  uint32_t num_left, num_waiting; /* threads that have not ended; threads at the block's barrier */
+  uint32_t votes, sum;            /* sum of the values at the barrier so far; the total, after it */
+  uint32_t cluster_left, cluster_waiting; /* in the first block: counts threads of the cluster */
 };
 
 struct simt_thread {
-  /* looked at whenever somebody waits: one line of the cache */
-  void *sp; /* NULL: not begun, or ended */
+  /* read whenever a thread waits: one cache line */
+  void *sp; /* saved stack pointer; NULL: not begun, or ended */
   struct simt_block *block;
-  uint64_t value; /* brought to the exchange, then taken from it */
+  uint64_t value; /* the thread's value in an exchange, then the result for it */
   struct simt_place place;
   struct simt_uint3 index;
   uint32_t mask;
-  uint16_t warp;        /* of all that are here */
+  uint16_t warp;        /* index among all resident warps */
   uint8_t lane, source; /* lane that a shuffle reads */
   uint8_t waits_for;    /* enum simt_wait */
-  /* rarely */
+  /* read rarely */
   struct simt_stack *stack;
   const void *caller;         /* of __activemask */
-  struct simt_copies *copies; /* asynchronous ones under way */
+  struct simt_copies *copies; /* pending asynchronous copies */
 } __attribute__((aligned(64)));
 
-/* A launch, with the kernel's arguments behind it. */
+/* A launch. simt_call (cuda_runtime.h) derives from it and adds the kernel's arguments. */
 struct simt_launch {
   void (*call)(struct simt_launch *self);
   const char *name;
@@ -100,37 +99,39 @@ struct simt_launch {
 };
 
 struct simt_state {
-  uint64_t seed; /* other seeds, other orders; may be set between launches */
-  uint64_t num_launches, num_switches, num_exchanges, num_looks; /* looks at the clock */
+  uint64_t seed; /* chooses the order in which threads run; may be set between launches */
+  uint64_t num_launches, num_switches, num_exchanges, num_looks; /* num_looks: reads of the clock */
   struct simt_thread *current;
   struct simt_launch *launch;
   unsigned char *windows; /* [SIMT_MOST_HERE][SIMT_WINDOW_BYTES] */
-  uint32_t static_used;   /* of each, by all kernels so far */
-  uint32_t yield_share;   /* of 256 accesses to memory that others may change, so many let others go
-                             first */
+  uint32_t
+      static_used; /* bytes of static shared memory that all kernels so far use, in each block */
+  uint32_t yield_share; /* of 256 accesses to memory that other threads may change, how many let
+                         * another thread run first
+                         */
 };
 extern struct simt_state simt;
 extern struct simt_uint3 threadIdx, blockIdx, blockDim, gridDim; /* of the current thread */
 
-/* Runs a kernel to its end; for fake_enqueue. */
+/* Runs a kernel to its end. Passed to fake_enqueue. */
 void simt_run(void *launch);
 
 uint64_t simt_exchange(enum simt_wait kind, uint32_t mask, uint64_t value, uint32_t source,
                        struct simt_place place);
 uint32_t simt_active_mask(struct simt_place place);
-/* Returns the sum of the block's values, if it is the block's barrier. */
+/* Waits at a barrier. A block's barrier returns the sum of its threads' values. */
 uint32_t simt_barrier(enum simt_wait kind, uint32_t value, struct simt_place place);
-/* Lets others go first. */
+/* Lets another thread run first. */
 void simt_yield(void);
-bool simt_dice(uint32_t share); /* of 256 */
+bool simt_dice(uint32_t share); /* true with probability share / 256 */
 static inline void simt_touch(void) {
   if (simt.yield_share != 0 && simt_dice(simt.yield_share)) simt_yield();
 }
 
-/* --- shared memory; addresses are those of the cluster: rank + 1 << 20 | offset ---------- */
+/* --- shared memory; an address in a cluster is (rank + 1) << 20 | offset ----------------- */
 
 void *simt_dynamic_shared(void);
-/* *offset is 0 at first, then where the variable is in each block. */
+/* *offset is 0 at the first call, which sets it to the variable's offset in each block. */
 void *simt_static_shared(uint32_t *offset, size_t bytes, size_t align);
 void *simt_shared_of(const void *own, uint32_t rank);
 uint32_t simt_shared_address(const void *own);
@@ -138,16 +139,17 @@ uint32_t simt_address_of_rank(uint32_t address, uint32_t rank);
 void *simt_at_address(uint32_t address, uint32_t bytes, bool own);
 bool simt_is_foreign_shared(const void *pointer);
 
-/* A copy that may happen at any time before the wait: it happens then, and until then its target
- * holds rubbish. */
+/* An asynchronous copy. On a GPU it may happen at any time before the wait. Here it happens at the
+ * wait, and until then its target holds garbage. */
 void simt_copy_later(void *to, const void *from, size_t bytes);
 void simt_copies_commit(void);
-/* All but the last `but` groups. */
+/* Waits for all but the last `but` groups. */
 void simt_copies_wait(unsigned but);
-bool simt_keeps_limit(const void *kernel,
-                      int bytes); /* a limit of shared memory that the kernel has had always */
+bool simt_keeps_limit(
+    const void *kernel,
+    int bytes); /* false if the kernel had another limit of shared memory before */
 
-/* Tells what is wrong in the current thread, and ends the program. */
+/* Prints an error with the current thread and its call stack, and aborts. */
 void simt_fail(struct simt_place place, const char *format, ...)
     __attribute__((noreturn, format(printf, 2, 3)));
 

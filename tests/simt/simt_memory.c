@@ -1,5 +1,5 @@
-/* simt_memory.c - shared memory of the imitated blocks: where it is, its addresses, asynchronous
- * copies into it. */
+/* simt_memory.c - shared memory of the imitated GPU's blocks: placement, addresses, and
+ * asynchronous copies into it. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@ void *simt_static_shared(uint32_t *offset, size_t bytes, size_t align) {
     *offset = simt.static_used;
     simt.static_used += (uint32_t)bytes;
     if (simt.static_used > SIMT_STATIC_BYTES)
-      simt_fail((struct simt_place){0}, "more than %d bytes of static shared memory in all kernels",
+      simt_fail((struct simt_place){0},
+                "the kernels together use more than %d bytes of static shared memory",
                 SIMT_STATIC_BYTES);
   }
   return simt.current->block->window + *offset;
@@ -29,7 +30,7 @@ void *simt_shared_of(const void *own, uint32_t rank) {
   const struct simt_block *block = simt.current->block;
   const ptrdiff_t offset = (const unsigned char *)own - block->window;
   if (offset < 0 || offset >= SIMT_DYNAMIC_END || rank >= simt.launch->cluster)
-    simt_fail((struct simt_place){0}, "rank %u, offset %td: no shared memory", rank, offset);
+    simt_fail((struct simt_place){0}, "rank %u, offset %td is not in shared memory", rank, offset);
   return block->cluster[rank].window + offset;
 }
 
@@ -72,7 +73,7 @@ bool simt_is_foreign_shared(const void *pointer) {
 /* --- asynchronous copies ----------------------------------------------------------------- */
 
 struct simt_copies {
-  uint32_t size, room, groups; /* groups closed */
+  uint32_t size, room, groups; /* groups: number of committed groups */
   struct copy {
     void *to;
     const void *from;

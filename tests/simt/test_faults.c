@@ -1,7 +1,7 @@
-/* test_faults.c - CUDA fails: each call of a piece of work once, and the device for good from each
- * call on. Every failure is an error of the right code that says what failed, leaves no result half
- * made and nothing behind; what comes after it is right, or is refused. On the imitated GPU, where
- * calls can be made to fail. */
+/* test_faults.c - fault injection on the imitated GPU. In each job, every CUDA call fails once, and
+ * the device is lost from every call on. The library must then return the right error code with a
+ * message that names what failed, return no partial result, and leak nothing. Later work with the
+ * same objects must be right, or must return an error. */
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
@@ -16,10 +16,10 @@ enum {
   FRAMES = 4,
   FSTS = 2,
   SECONDS = 60
-}; /* a piece of work that takes longer hangs */
+}; /* a job that takes longer is taken to hang */
 
-/* A piece of work: objects that stay, and calls that are made again and again with them. Each
- * function asserts that a failure left nothing, and that what comes out is right. */
+/* A job: `open` creates objects, `work` may be called repeatedly with them. Both assert that a
+ * failed call returned no object, and that results are right. */
 struct job {
   const char *name;
   wf_status (*open)(const struct job *job, wf_error *err);
@@ -28,7 +28,7 @@ struct job {
   int which;
 };
 
-/* What the open job has. */
+/* The objects of the open job. */
 static struct {
   wf_decoder *decoder;
   wf_stream *streams[2];
@@ -50,7 +50,7 @@ static struct {
   wf_scores batch[BATCH];
   float *data[BATCH];
   wf_result *want[NUM_DECODINGS][BATCH],
-      *whole[2]; /* of batches; of streams, the second with a scorer */
+      *whole[2]; /* want: the CPU's results for each kind of batch */
 } d;
 
 static const wf_scorer *scorer_of(int which, size_t i) {
@@ -65,7 +65,7 @@ static wf_decoder_options options_of(int which, const char *device) {
   o.device = device;
   o.num_threads = 1;
   o.beam = 6;
-  o.max_active = o.max_tokens = 200; /* little memory: it is made each time */
+  o.max_active = o.max_tokens = 200; /* little memory, since every attempt allocates it */
   o.blank = -1;
   o.blank_skip_threshold = 1;
   o.lattice_beam = which == LATTICES ? 3 : 0;
@@ -123,7 +123,7 @@ static wf_status open_decoder(const struct job *job, wf_error *err) {
   return status;
 }
 
-/* What failed may be an utterance's alone. */
+/* The failure may concern one utterance only. Returns its status, with its message in err. */
 static wf_status own_status(const wf_result *result, wf_error *err) {
   if (result->status == WF_ERR_DEVICE || result->status == WF_ERR_MEMORY)
     snprintf(err->message, sizeof err->message, "%s", result->message);
@@ -159,7 +159,8 @@ static wf_status open_streams(const struct job *job, wf_error *err) {
   return status;
 }
 
-/* An utterance of each stream, from a reset on: chunks together, a look, results. */
+/* Decodes an utterance in each stream: reset, chunks of both streams together, a partial result,
+ * then the final results. */
 static wf_status work_streams(const struct job *job, wf_error *err) {
   wf_result *results[2] = {NULL, NULL};
   wf_partial partial;
@@ -207,7 +208,7 @@ enum {
   SCORES
 };
 
-static wf_fst *f[3][FSTS]; /* tropical without epsilons, with epsilons, log */
+static wf_fst *f[3][FSTS]; /* tropical without epsilons; tropical with epsilons; log */
 
 static void make_fsts(void) {
   for (int i = 0; i < FSTS; i++) {
@@ -251,7 +252,7 @@ static wf_status make(int which, const wf_fst_batch *batch, wf_fst_batch **out, 
   }
 }
 
-/* The fsts of a batch, which are those of another one on the CPU. */
+/* Reads all fsts of a batch. They must equal those of `want`, a batch on the CPU. */
 static wf_status get_all(const wf_fst_batch *batch, const wf_fst_batch *want, wf_error *err) {
   wf_status status = WF_OK;
   for (size_t i = 0; i < wf_fst_batch_count(want) && status == WF_OK; i++) {
@@ -483,8 +484,8 @@ static void free_chains(void) {
 /* --- faults ------------------------------------------------------------------------------ */
 
 struct tally {
-  long reported, refused, right; /* failures that were reported; work after them with the same
-                                    objects: refused, right */
+  long reported, refused, right; /* failures that were reported; later work with the same
+                                    objects that returned an error; that was right */
 };
 
 static void clear_faults(void) {
@@ -492,7 +493,7 @@ static void clear_faults(void) {
   assert_int_equal(cudaSetDevice(0), cudaSuccess);
 }
 
-/* The code, and a message that names what failed. */
+/* Checks the error code, and that the message names what failed. */
 static void check_error(const char *name, long n, bool lost, wf_status status,
                         const wf_error *err) {
   const wf_status want = !lost && fake_gpus.failed_to_allocate ? WF_ERR_MEMORY : WF_ERR_DEVICE;
@@ -504,7 +505,7 @@ static void check_error(const char *name, long n, bool lost, wf_status status,
     fail_msg("%s, call %ld: '%s' names nothing", name, n, err->message);
 }
 
-/* Opens and works; `*opened` says how far it came. */
+/* Runs `open`, then `work`. Sets *opened if `open` succeeded. */
 static wf_status attempt(const struct job *job, bool *opened, wf_error *err) {
   *err = (wf_error){0};
   wf_status status = job->open(job, err);
@@ -518,8 +519,9 @@ static void check_left(const char *name, long n, long objects) {
              fake_gpus.num_objects - objects);
 }
 
-/* Call n fails. What was open goes on then: after a lack of memory rightly, after another error at
- * least not wrongly. */
+/* Makes call n fail. Afterwards `work` runs again with the same objects. After WF_ERR_MEMORY it
+ * must succeed; after WF_ERR_DEVICE it may also return WF_ERR_DEVICE. Returns false if the job
+ * makes fewer than n calls. */
 static bool fail_once(const struct job *job, long n, long objects, struct tally *tally) {
   wf_error err;
   bool opened;
@@ -545,8 +547,8 @@ static bool fail_once(const struct job *job, long n, long objects, struct tally 
   return reached;
 }
 
-/* The device is lost from call n on, and all is closed while it is. Then there is one again, for
- * objects made anew. */
+/* Loses the device from call n on; everything is closed while it is lost. With `anew`, the device
+ * then comes back, and new objects must work. */
 static void lose_device(const struct job *job, long n, long objects, bool anew,
                         struct tally *tally) {
   wf_error err;
@@ -576,7 +578,8 @@ static void check_job(const struct job *job, long step) {
   struct tally once = {0}, lost = {0};
   wf_error err;
   bool opened;
-  assert_int_equal(attempt(job, &opened, &err), WF_OK); /* what is made once in a process is made */
+  assert_int_equal(attempt(job, &opened, &err),
+                   WF_OK); /* creates the objects that exist once in a process */
   close_all();
   const long objects = fake_gpus.num_objects;
   bool reached = true;
@@ -597,10 +600,10 @@ static void check_jobs(const struct job *jobs, size_t count, long step) {
 }
 #define CHECK_JOBS(jobs, step) check_jobs(jobs, sizeof jobs / sizeof *jobs, step)
 
-/* Of calls, one in so many: the larger pieces of work take a tenth of a second. */
+/* Only every n-th call fails in slow jobs, whose attempts take about 0.1 s. */
 static long slow_step(void) { return test_seeds(4) >= 4 ? 1 : 7; }
 
-static void test_small_batches(void **state) {
+static void test_small_faults_in_batches(void **state) {
   (void)state;
   static const struct job jobs[] = {
       {"batch", open_decoder, work_batch, close_all, PLAIN},
@@ -612,7 +615,7 @@ static void test_small_batches(void **state) {
   free_decoding();
 }
 
-static void test_small_streams(void **state) {
+static void test_small_faults_in_streams(void **state) {
   (void)state;
   static const struct job jobs[] = {
       {"streams", open_streams, work_streams, close_all, PLAIN},
@@ -623,7 +626,7 @@ static void test_small_streams(void **state) {
   free_decoding();
 }
 
-static void test_small_operations(void **state) {
+static void test_small_faults_in_fst_operations(void **state) {
   (void)state;
   static const char *const operations[] = {"arcsort",     "project",  "connect",
                                            "reverse",     "invert",   "rmepsilon",
@@ -636,7 +639,7 @@ static void test_small_operations(void **state) {
   free_fsts();
 }
 
-static void test_small_compositions(void **state) {
+static void test_small_faults_in_compositions(void **state) {
   (void)state;
   static const struct job jobs[] = {
       {"composition", open_nothing, work_compose, close_all, 0},
@@ -648,7 +651,7 @@ static void test_small_compositions(void **state) {
   free_fsts();
 }
 
-static void test_small_recurrent(void **state) {
+static void test_small_faults_in_recurrent_models(void **state) {
   (void)state;
   static const struct job scoring[] = {{"recurrent model", open_rnnlm, work_rnnlm, close_all, 0}};
   static const struct job decoding[] = {
@@ -661,10 +664,11 @@ static void test_small_recurrent(void **state) {
 
 int main(int argc, char **argv) {
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small_operations), cmocka_unit_test(test_small_compositions),
-      cmocka_unit_test(test_small_batches), cmocka_unit_test(test_small_streams),
-      cmocka_unit_test(test_small_recurrent)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_faults_in_fst_operations),
+                                     cmocka_unit_test(test_small_faults_in_compositions),
+                                     cmocka_unit_test(test_small_faults_in_batches),
+                                     cmocka_unit_test(test_small_faults_in_streams),
+                                     cmocka_unit_test(test_small_faults_in_recurrent_models)};
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   if (fake_gpus.num_objects != 0)
     printf("%ld allocations, streams or events are left\n", fake_gpus.num_objects);

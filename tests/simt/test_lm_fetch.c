@@ -1,5 +1,5 @@
-/* test_lm_fetch.c - the ways of src/cuda/bench/lm_fetch.h to get records from host memory: all give
- * every lane the sum of what it asked for. */
+/* test_lm_fetch.c - tests the methods of src/cuda/bench/lm_fetch.h to fetch records from host
+ * memory. Each method must give every lane the sum of the records that it requested. */
 #include "cuda_runtime_api.h"
 
 #include "cuda/bench/lm_fetch.h"
@@ -48,7 +48,7 @@ static void make(struct fetching *f, test_rng *rng) {
   f->room.scratch = memory_of(f->room.scratch_bytes);
 }
 
-/* Lanes of any number of requests, none included, with much repetition. */
+/* Makes lanes with any number of requests, including none, and many repeated records. */
 static void make_requests(struct fetching *f, test_rng *rng) {
   const uint32_t lanes = 1 + test_below(rng, MOST_LANES), blocks = 1 + test_below(rng, 2),
                  range = 1 + test_below(rng, 1u << PLACE_BITS);
@@ -75,7 +75,8 @@ static void check_sums(struct fetching *f) {
   memset(f->room.sums, 0xff, MOST_LANES * 2 * 8);
 }
 
-/* As the benchmark's host: what the list names, to where the GPU's own gathering would put it. */
+/* Does what the benchmark's host thread does: copies the listed records to where lm_fetch_gather
+ * would put them. */
 static void gather_on_host(struct fetching *f, uint32_t turn) {
   assert_int_equal(lm_fetch_publish(&f->frame, &f->room, turn, NULL), cudaSuccess);
   assert_int_equal(cudaStreamSynchronize(NULL), cudaSuccess);
@@ -87,7 +88,7 @@ static void gather_on_host(struct fetching *f, uint32_t turn) {
     memcpy((char *)f->room.staged + i * bytes, (char *)f->records + f->room.list[i] * bytes, bytes);
 }
 
-static void test_sums(void **state) {
+static void test_every_method_gives_the_sums(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= test_seeds(200); seed++) {
     test_rng rng = {seed};
@@ -130,6 +131,6 @@ static void test_sums(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_method_gives_the_sums)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

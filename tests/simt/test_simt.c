@@ -1,5 +1,5 @@
-/* test_simt.c - the imitated GPU itself: what threads exchange, barriers, clusters, orders of work;
- * and that it finds what is wrong. */
+/* test_simt.c - tests the imitated GPU itself: warp-level exchanges, barriers, clusters, random
+ * schedules, and that it detects errors in kernels. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 enum { SEEDS = 60 };
 
-/* Runs a kernel on fresh memory; the caller frees with done. */
+/* Runs a kernel on new memory, which the caller frees with `done`. */
 static uint32_t *run(uint64_t seed, enum try_what what, int which, const uint32_t *filled) {
   uint32_t *out;
   simt.seed = seed;
@@ -25,7 +25,7 @@ static uint32_t *run(uint64_t seed, enum try_what what, int which, const uint32_
 
 static void done(uint32_t *out) { assert_int_equal(cudaFree(out), cudaSuccess); }
 
-static void test_exchanges(void **state) {
+static void test_warp_exchanges(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= SEEDS; seed++) {
     uint32_t *out = run(seed, TRY_EXCHANGE, 0, NULL);
@@ -56,7 +56,7 @@ static void test_exchanges(void **state) {
   }
 }
 
-static void test_barriers(void **state) {
+static void test_block_barriers(void **state) {
   (void)state;
   int early = 0;
   for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -66,7 +66,7 @@ static void test_barriers(void **state) {
         const uint32_t block = i / 256, want = block * 1000 + (i + 1) % 256,
                        got = out[block * 512 + i % 256];
         assert_int_equal(out[block * 512 + 256 + i % 256],
-                         0xa5a5a5a5u); /* what was in shared memory at first */
+                         0xa5a5a5a5u); /* the initial contents of shared memory */
         if (barrier) assert_int_equal(got, want);
         early += got != want;
       }
@@ -76,7 +76,7 @@ static void test_barriers(void **state) {
   assert_true(early > SEEDS);
 }
 
-static void test_clusters(void **state) {
+static void test_clusters_and_grids(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= SEEDS; seed++) {
     uint32_t *out = run(seed, TRY_CLUSTER, 0, NULL);
@@ -95,20 +95,21 @@ static void test_clusters(void **state) {
   }
 }
 
-static void test_copies(void **state) {
+static void test_asynchronous_copies(void **state) {
   (void)state;
   uint32_t values[64];
   for (uint32_t i = 0; i < 64; i++) values[i] = i + 7;
   uint32_t *out = run(1, TRY_COPY, 0, values);
   for (uint32_t i = 0; i < 64; i++) {
     assert_int_equal(out[64 + i], values[i]);
-    assert_int_equal(out[128 + i], 0xa5a5a5a5u); /* before they are waited for */
+    assert_int_equal(out[128 + i], 0xa5a5a5a5u); /* read before the wait */
   }
   done(out);
 }
 
-/* Orders of work differ, so that a race shows, and what has none does not. */
-static void test_races(void **state) {
+/* Seeds give different schedules, so that a race changes results; without a race they never change.
+ */
+static void test_schedules_show_races(void **state) {
   (void)state;
   int lost = 0;
   for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -122,7 +123,7 @@ static void test_races(void **state) {
   assert_true(lost > 5 && lost < SEEDS);
 }
 
-/* A wrong kernel ends the program, and says why. */
+/* Runs a wrong kernel in a child process. It must abort, with `text` in its output. */
 static void assert_found(int which, const char *text) {
   int ends[2];
   char said[20000];
@@ -152,7 +153,7 @@ static void assert_found(int which, const char *text) {
     fail_msg("wrong kernel %d: '%s' is not in '%s'", which, text, said);
 }
 
-static void test_wrong(void **state) {
+static void test_errors_in_kernels_are_detected(void **state) {
   (void)state;
   static const char *const texts[NUM_WRONG] = {
       [WRONG_BARRIER] = "deadlock",
@@ -163,19 +164,21 @@ static void test_wrong(void **state) {
       [WRONG_LANE] = "reads lane 20",
       [WRONG_ADDRESS] = "4 bytes of shared memory at address",
       [WRONG_RANK] = "4 bytes of shared memory at address",
-      [WRONG_BEYOND] = NULL, /* a page that nobody may touch */
+      [WRONG_BEYOND] = NULL, /* crashes on an inaccessible page */
       [WRONG_MINIMUM] = "not atomic on real GPUs",
       [WRONG_GONE] = "which has ended",
       [WRONG_COPY] = "asynchronous copies under way",
-      [WRONG_GLOBAL] = "beside an allocation",
+      [WRONG_GLOBAL] = "write beyond an allocation",
   };
   for (int which = 0; which < NUM_WRONG; which++) assert_found(which, texts[which]);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_exchanges), cmocka_unit_test(test_barriers),
-      cmocka_unit_test(test_clusters),  cmocka_unit_test(test_copies),
-      cmocka_unit_test(test_races),     cmocka_unit_test(test_wrong)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_warp_exchanges),
+                                     cmocka_unit_test(test_block_barriers),
+                                     cmocka_unit_test(test_clusters_and_grids),
+                                     cmocka_unit_test(test_asynchronous_copies),
+                                     cmocka_unit_test(test_schedules_show_races),
+                                     cmocka_unit_test(test_errors_in_kernels_are_detected)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_simt_kernels.cu - kernels for test_simt.c: right ones, whose results are known, and wrong
- * ones, which the imitated GPU must find. */
+/* test_simt_kernels.cu - kernels for test_simt.c: correct ones with known results, and wrong ones,
+ * whose errors the imitated GPU must detect. */
 #include <cooperative_groups.h>
 #include <cuda_pipeline_primitives.h>
 
@@ -25,14 +25,14 @@ static __global__ void exchanges(u32 *out) {
   mine[10] = lane < 10 ? __reduce_max_sync(part, value) : __reduce_add_sync(part, value);
   mine[11] = __shfl_sync(part, value, lane < 10 ? 9 : 31);
   const u32 peers =
-      lane < 20 ? __activemask()
-                : 1u << lane; /* some of the 20, itself among them, alike for all of these */
+      lane < 20 ? __activemask() : 1u << lane; /* a subset of the 20 with this lane in it; all lanes
+                                                  of the subset get the same mask */
   __syncwarp(peers);
   mine[12] = (peers >> lane & 1) && __reduce_and_sync(peers, peers) == peers &&
              (lane >= 20 || peers >> 20 == 0);
 }
 
-/* Each thread reads what the next one of the block wrote. */
+/* Each thread reads what the next thread of the block wrote. */
 template <bool BARRIER>
 static __global__ void neighbours(u32 *out) {
   typedef u32 cells[256];
@@ -43,8 +43,8 @@ static __global__ void neighbours(u32 *out) {
   out[blockIdx.x * 512 + threadIdx.x] = sh[(threadIdx.x + 1) % 256];
 }
 
-/* Each block of a cluster writes to the next one's memory in two ways, and counts in the first
- * one's. */
+/* Each block of a cluster writes to the next block's shared memory, and increments two counters in
+ * the first block's in two ways. */
 static __global__ void clusters(u32 *out) {
   WF__DYNAMIC_SHARED(u32, sh);
   cg::cluster_group cluster = cg::this_cluster();
@@ -71,7 +71,7 @@ static __global__ void clusters(u32 *out) {
 static __global__ void rounds(u32 *out) {
   for (u32 round = 0; round < 5; round++) {
     if (atomicAdd(&out[round], 1u) == 0 && round > 0)
-      out[8 + round] = __ldcg(&out[round - 1]); /* all have come to the round before */
+      out[8 + round] = __ldcg(&out[round - 1]); /* all threads have counted in the round before */
     cg::this_grid().sync();
   }
 }
@@ -91,7 +91,7 @@ static __global__ void copies(u32 *out) {
   out[96 + threadIdx.x] = sh[threadIdx.x + 32];
 }
 
-/* A count that is read and written apart loses some, if others come between. */
+/* Without atomics, increments are lost if other threads run between the read and the write. */
 template <bool ATOMIC>
 static __global__ void counts(u32 *out) {
   for (u32 k = 0; k < 20; k++) {

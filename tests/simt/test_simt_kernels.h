@@ -1,4 +1,5 @@
-/* test_simt_kernels.h - what test_simt.c asks of its kernels. */
+/* test_simt_kernels.h - what test_simt.c and its kernels share: numbers of the kernels and of the
+ * errors to make. */
 #ifndef TEST_SIMT_KERNELS_H
 #define TEST_SIMT_KERNELS_H
 #include <stdint.h>

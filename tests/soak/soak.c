@@ -1,6 +1,7 @@
-/* soak.c - the soak of the GPU backend. Each seed is a random task, done on the GPU and on the CPU;
- * the first bit that differs ends the program with the seed, which makes the same task again. Needs
- * a GPU, or is built for the imitated one of tests/simt, which takes thousands of times as long. */
+/* soak.c - the soak test of the GPU backend. Each seed gives a random task, which runs on the GPU
+ * and on the CPU. At the first difference the program prints the seed and ends; the same seed gives
+ * the same task again. Needs a GPU, or is built with the imitated GPU of tests/simt, which takes
+ * thousands of times as long. */
 #include "soak.h"
 
 #include <cuda_runtime_api.h>
@@ -28,8 +29,8 @@ static const struct kind {
 enum { NUM_KINDS = sizeof kinds / sizeof *kinds };
 
 static struct {
-  uint64_t first, most; /* seeds; the most 0: no end */
-  double seconds;       /* 0: no end; negative: not said */
+  uint64_t first, most; /* first seed; number of seeds, 0: no limit */
+  double seconds;       /* 0: no limit; negative: not given */
   int threads, only;    /* 0: one per processor, USUAL_THREADS at most; -1: all kinds */
   bool plant;
 } options = {.first = 1, .seconds = -1, .only = -1};
@@ -44,9 +45,10 @@ struct running {
   uint64_t seed;
   const char *kind; /* NULL: nothing is running */
   double since;     /* seconds after the start */
-  char note[200];   /* of its thread alone; the others are under the mutex */
+  char note[200];   /* only its own thread uses it; the mutex protects the other fields */
 };
-static struct running running[MOST_THREADS + 1]; /* the last is the main thread's: nothing */
+static struct running
+    running[MOST_THREADS + 1]; /* the last belongs to the main thread, which runs no task */
 static _Thread_local struct running *now = &running[MOST_THREADS];
 
 static double seconds_passed(void) {
@@ -64,15 +66,15 @@ void soak_note(const char *format, ...) {
 
 bool soak_plant(void) { return options.plant && !atomic_flag_test_and_set(&planted); }
 
-/* A failed assertion aborts, once it has said what differs; so does a crash. The first that comes
- * here is reported, and ends the program. */
+/* Signal handler. A failed assertion prints what differs and aborts; a crash also ends here. The
+ * first thread to arrive prints the report and ends the program; the others wait. */
 static void report(int number) {
   char text[512];
   if (atomic_flag_test_and_set(&reported)) pause();
-  const int size = snprintf(
-      text, sizeof text, "\nseed %llu: %s: %s: %s\nagain: --seed=%llu --seeds=1\n",
-      (unsigned long long)now->seed, now->kind != NULL ? now->kind : "start", now->note,
-      number == SIGABRT ? "the result is another" : "crash", (unsigned long long)now->seed);
+  const int size =
+      snprintf(text, sizeof text, "\nseed %llu: %s: %s: %s\nagain: --seed=%llu --seeds=1\n",
+               (unsigned long long)now->seed, now->kind != NULL ? now->kind : "start", now->note,
+               number == SIGABRT ? "the result differs" : "crash", (unsigned long long)now->seed);
   if (write(STDOUT_FILENO, text, (size_t)size) < size) _exit(2);
   _exit(1);
 }
@@ -85,7 +87,7 @@ static int kind_of(uint64_t seed) {
   return kind;
 }
 
-/* The next seed for this thread. False: no more. */
+/* Takes the next seed for this thread. Returns false if there is none. */
 static bool take_seed(void) {
   const bool late = options.seconds > 0 && seconds_passed() >= options.seconds;
   pthread_mutex_lock(&mutex);
@@ -118,8 +120,8 @@ static void *soak(void *mine) {
   return NULL;
 }
 
-/* Utterances that did not fit the GPU and were decoded on the CPU prove little: they are counted.
- */
+/* Counts utterances that did not fit the GPU and were decoded on the CPU, because these prove
+ * little. */
 static void count_misfits(void *user, wf_log_level level, const char *text) {
   (void)user, (void)level;
   if (strstr(text, "did not fit") != NULL) num_misfits++;
@@ -169,8 +171,8 @@ static int usage(void) {
   fprintf(stderr,
           "usage: soak_gpu [--seconds=N] [--seeds=N] [--seed=FIRST] [--threads=N] "
           "[--only=batches|streams|fsts|recurrent] [--plant]\n"
-          "Without --seeds it runs for 60 seconds; with a thread per processor, 16 at most. "
-          "--plant changes a result, which must be found.\n");
+          "Without --seeds it runs for 60 seconds. There is a thread per processor, at most 16. "
+          "--plant changes one result, which the program must detect.\n");
   return 2;
 }
 
@@ -207,7 +209,7 @@ int main(int argc, char **argv) {
   show_gpu();
   setenv("CMOCKA_TEST_ABORT", "1", 1);
   signal(SIGABRT, report);
-#ifndef __SANITIZE_ADDRESS__ /* which tells more of a crash */
+#ifndef __SANITIZE_ADDRESS__ /* the address sanitizer reports more about a crash */
   signal(SIGSEGV, report);
   signal(SIGBUS, report);
   signal(SIGFPE, report);

@@ -1,7 +1,7 @@
-/* soak_batches.c - batches of utterances by one decoder on the GPU and one on the CPU.
+/* soak_batches.c - decodes batches of utterances with a decoder on the GPU and one on the CPU.
  *
- * Determinization gets 64 KB to 8 MB. With the default of 256 MB, a random graph that fills it for
- * every utterance takes one or two seconds for each: 20 minutes a seed. */
+ * Determinization may use 64 KB to 8 MB. With the default of 256 MB, a random graph whose lattices
+ * fill that memory takes 1 to 2 seconds an utterance, which is 20 minutes a seed. */
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
@@ -15,9 +15,9 @@ struct pair {
   wf_decoder *cpu, *gpu;
   const char *device;
   bool determinizes;
-  int64_t max_bytes;      /* of determinizing one lattice */
+  int64_t max_bytes;      /* the memory limit to determinize one lattice */
   char *data, *on_device; /* scores of a batch; a copy of them on the GPU, or NULL */
-  size_t bytes;           /* of an utterance */
+  size_t bytes;           /* of the scores of one utterance */
   int64_t max_frames;
 };
 
@@ -78,8 +78,9 @@ static void make_batch(const struct pair *p, test_rng *rng, struct batch *b) {
                      cudaSuccess);
 }
 
-/* A plan that is too small is an error that says so, and another decoder has more, if not at once:
- * the other threads' decoders come and go. */
+/* If the planned memory is too small, the batch fails with WF_ERR_MEMORY. Then a decoder with more
+ * memory is made. That may need several tries, because the decoders of other threads use memory of
+ * the same GPU. */
 static void decode_on_gpu(struct pair *p, const struct batch *b, wf_result **out) {
   wf_error err = {0};
   wf_status status =

@@ -1,5 +1,5 @@
-/* soak_fsts.c - operations on batches of fsts on the GPU and on the CPU: the same bytes, or the
- * same error. */
+/* soak_fsts.c - runs operations on batches of fsts on the GPU and on the CPU. Both must give the
+ * same bytes, or the same error. */
 #include "compose_oracle.h"
 #include "random_fsts.h"
 #include "soak.h"
@@ -12,7 +12,7 @@ enum {
   NUM_FILTERS = 7
 };
 
-/* A batch on the CPU and on the GPU. */
+/* The same batch on the CPU [0] and on the GPU [1]. */
 struct both {
   wf_fst *fsts[MOST];
   size_t count;
@@ -79,8 +79,8 @@ static void compare_batches(wf_fst_batch *const *batch, struct soak_counts *coun
   counts->operations += count;
 }
 
-/* The results of an operation on both, or its errors: `refused` is what a GPU says of what only the
- * CPU does. */
+/* Compares the results of an operation on both devices, or its errors. The GPU may also return
+ * WF_ERR_UNSUPPORTED where only the CPU can do it. */
 static void compare_made(const wf_status *status, const wf_error *err, wf_fst_batch *const *made,
                          struct soak_counts *counts) {
   if (status[1] == WF_ERR_UNSUPPORTED && status[0] != WF_ERR_UNSUPPORTED) {
@@ -114,7 +114,7 @@ static wf_status restructure(const wf_fst_batch *batch, uint32_t which, wf_fst_b
   }
 }
 
-/* One after the other, each on the result of the last. */
+/* A chain of operations: each runs on the result of the one before. */
 static void soak_structure(test_rng *rng, struct soak_counts *counts) {
   struct both b;
   open_both(&b, rng, any_fst, test_below(rng, 2) ? WF_LOG : WF_TROPICAL);
@@ -164,7 +164,7 @@ static void soak_distances(test_rng *rng, struct soak_counts *counts) {
   close_both(&b);
 }
 
-/* Sums in the log semiring: to about 1e-12, as the header says. */
+/* Sums in the log semiring. The header promises about 1e-12; the test allows 1e-9. */
 static void soak_sums(test_rng *rng, struct soak_counts *counts) {
   struct both b;
   double costs[2][MOST];
@@ -182,7 +182,7 @@ static void soak_sums(test_rng *rng, struct soak_counts *counts) {
   close_both(&b);
 }
 
-/* An operation whose result is a batch, or an error that both have. */
+/* Operations that may fail. Their result is a batch, or an error that both devices must give. */
 enum made_by { BY_PATH, BY_EPSILONS, BY_DETERMINIZING, BY_MINIMIZING };
 
 struct how {
@@ -218,8 +218,8 @@ static wf_status make(const struct how *how, const wf_fst_batch *batch, wf_fst_b
   }
 }
 
-/* Fsts that cannot be determinized or minimized fail their batch: those are small, so that most go
- * well. */
+/* An fst that cannot be determinized or minimized makes its whole batch fail. The fsts are small,
+ * so that most batches succeed. */
 static void soak_made(test_rng *rng, enum made_by by, struct soak_counts *counts) {
   static random_fn *const makers[] = {ties, random_epsilons_fst, relation, random_unfolded};
   static const char *const names[] = {"shortest paths", "epsilon removal", "determinization",
@@ -236,7 +236,7 @@ static void soak_made(test_rng *rng, enum made_by by, struct soak_counts *counts
   compare_made(status, err, made, counts);
   for (int k = 0; k < 2; k++) wf_fst_batch_free(made[k]);
   for (size_t i = 0; i < b.count && status[0] != WF_OK;
-       i++) { /* one by one, then: the others are fine */
+       i++) { /* the batch failed: try each fst alone */
     wf_fst_batch *alone[2];
     for (int k = 0; k < 2; k++) {
       assert_int_equal(wf_fst_batch_create((const wf_fst *const *)&b.fsts[i], 1,
@@ -279,8 +279,8 @@ static wf_compose_options any_composition(test_rng *rng) {
   return o;
 }
 
-/* Small pairs, which blocks search alone, with a large one among them now and then; one first fst
- * for all, or one each. */
+/* Composes batches of small pairs, each of which one block searches. About one pair in 400 is
+ * large. Either all pairs share their first fst, or each has its own. */
 static void soak_compositions(test_rng *rng, struct soak_counts *counts) {
   static const uint32_t sizes[] = {9, 30, 200, 600};
   const wf_semiring semiring = test_below(rng, 2) ? WF_LOG : WF_TROPICAL;

@@ -1,5 +1,5 @@
-/* soak_recurrent.c - utterances with recurrent scorers: the CPU's words, costs but for rounding,
- * and the same bits whatever the batch. */
+/* soak_recurrent.c - decodes utterances with recurrent scorers. The GPU must give the CPU's words,
+ * with equal costs up to rounding, and the same bits for every batch size. */
 #include "rnn_chains.h"
 #include "soak.h"
 

@@ -1,5 +1,6 @@
-/* soak_streams.c - streams that go forward together on the GPU and on the CPU: chunks of any size,
- * looks, other scorers and words, utterances that are given up. */
+/* soak_streams.c - advances several streams together, on the GPU and on the CPU. Chunks have any
+ * size. In between come partial results and lattices, changes of scorers and added words, and
+ * resets in mid-utterance. */
 #include <cuda_runtime_api.h>
 
 #include "lattice_paths.h"
@@ -13,7 +14,7 @@ struct both {
   wf_scores scores; /* of the utterance, in host memory */
   char *data, *on_device;
   int64_t fed;
-  bool busy, committed; /* in an utterance; parts of its lattice are gone */
+  bool busy, committed; /* in an utterance; a part of its lattice was committed */
 };
 
 struct crowd {
@@ -64,7 +65,7 @@ static void close_crowd(struct crowd *c) {
   for (int k = 0; k < 2; k++) wf_decoder_free(c->decoder[k]);
 }
 
-/* A fresh stream, or one that was reset. */
+/* Begins an utterance of a stream that is new or was reset. */
 static void begin(struct crowd *c, struct both *b) {
   wf_error err = {0};
   const wf_scorer *scorer = soak_any_scorer(c->task, c->rng);
@@ -91,7 +92,7 @@ static void compare_lattices(wf_lattice *const *lattices) {
     fail_msg("the lattices differ");
 }
 
-/* A partial lattice, or the part that is decided. */
+/* Compares a partial lattice, or the part that a commit emits. */
 static void look_at_lattice(struct both *b, bool commit) {
   wf_error err = {0};
   wf_lattice *lattices[2];
@@ -105,7 +106,8 @@ static void look_at_lattice(struct both *b, bool commit) {
   for (int k = 0; k < 2; k++) wf_lattice_free(lattices[k]);
 }
 
-/* Now and then a partial, a lattice, another scorer, or an end before the end. */
+/* At random: takes a partial result or a lattice, changes the scorer, or resets the stream in
+ * mid-utterance. */
 static void disturb(struct crowd *c, struct both *b) {
   wf_error err = {0};
   if (test_below(c->rng, 3) == 0) test_assert_same_partials(b->stream);
@@ -133,7 +135,8 @@ static void finish(struct both *b, struct soak_counts *counts) {
   counts->utterances++;
 }
 
-/* One call for the streams that have a chunk; a stream with events has them on both. */
+/* Advances some streams, chosen at random, by one call on each device. Compares the events, if it
+ * asked for them. */
 static void advance(struct crowd *c) {
   wf_error err = {0};
   wf_stream *ready[2][MOST];

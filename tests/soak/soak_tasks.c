@@ -1,5 +1,6 @@
-/* soak_tasks.c - random decoding tasks: awkward small graphs, graphs with words added, CTC-like and
- * HMM-like ones, large ones; all options, scorers, scores. */
+/* soak_tasks.c - makes random decoding tasks. The graphs are small ones with unusual structure,
+ * graphs with added words, CTC-like and HMM-like word loops, and large ones. All options, the
+ * scorers and the scores are random, too. */
 #include "random_scorers.h"
 #include "soak.h"
 
@@ -8,7 +9,7 @@
 struct loop {
   wf_builder *builder;
   test_rng *rng;
-  int32_t num_labels; /* 1 is blank or silence */
+  int32_t num_labels; /* label 1 is the blank or silence */
 };
 
 static uint32_t add_state(struct loop *l) {
@@ -29,7 +30,8 @@ static int32_t token(struct loop *l) {
   return 2 + (int32_t)test_below(l->rng, (uint32_t)l->num_labels - 1);
 }
 
-/* Tokens may repeat; between two that are the same there must be a blank. */
+/* A word of a CTC graph. Frames may repeat a token; two equal tokens in a row need a blank between
+ * them. */
 static void add_ctc_word(struct loop *l, int32_t word) {
   uint32_t from = 0, blank = 0;
   int32_t last = 0;
@@ -50,7 +52,7 @@ static void add_ctc_word(struct loop *l, int32_t word) {
   add_arc(l, blank, 0, 0, 0, 0);
 }
 
-/* Phones of three states with self-loops. */
+/* A word of an HMM graph: phones of three states with self-loops. */
 static void add_hmm_word(struct loop *l, int32_t word) {
   uint32_t from = 0;
   for (uint32_t k = 3 * (1 + test_below(l->rng, 3)); k > 0; k--) {
@@ -63,7 +65,7 @@ static void add_hmm_word(struct loop *l, int32_t word) {
   add_arc(l, from, 0, 0, 0, cost(l));
 }
 
-/* Words in a loop at state 0, whose labels begin at 1. */
+/* A loop of words at state 0. The words' labels begin at 1. */
 static wf_fst *word_loop(test_rng *rng, bool ctc, uint32_t num_words, int32_t num_labels) {
   wf_error err = {0};
   wf_fst *fst;
@@ -80,7 +82,7 @@ static wf_fst *word_loop(test_rng *rng, bool ctc, uint32_t num_words, int32_t nu
   return fst;
 }
 
-/* Some share columns, as senones do. */
+/* With `shared_columns`, several labels read the same column of the scores, as with senones. */
 static wf_graph *graph_of(test_rng *rng, wf_fst *fst, bool shared_columns, int32_t num_labels) {
   wf_error err = {0};
   wf_graph *graph;
@@ -199,7 +201,7 @@ const wf_scorer *soak_any_scorer(const struct soak_task *t, test_rng *rng) {
 
 /* --- scores ------------------------------------------------------------------------------ */
 
-enum { EXTRA_COLUMNS = 3, GAP = 5 }; /* that no graph reads; between frames */
+enum { EXTRA_COLUMNS = 3, GAP = 5 }; /* columns that no graph reads; unused values between frames */
 
 size_t soak_score_bytes(const struct soak_task *t, int64_t max_frames) {
   return (size_t)max_frames * (size_t)(t->task.scores.num_columns + EXTRA_COLUMNS + GAP) * 4 + 4;
@@ -212,8 +214,8 @@ static float one_score(const struct soak_task *t, test_rng *rng, bool peak, uint
   return t->grid == 0 ? -drawn : -floorf(drawn / t->grid) * t->grid;
 }
 
-/* Flat, peaky, or coarse; some columns are impossible, now and then a frame, rarely a score is
- * none. */
+/* Scores of three styles: flat, peaked, or coarse. One column may be impossible (-inf) throughout,
+ * a frame is impossible once in 400, and one utterance in 300 has a NaN. */
 wf_scores soak_scores(const struct soak_task *t, test_rng *rng, int64_t max_frames, wf_dtype dtype,
                       void *data) {
   const int32_t columns = t->task.scores.num_columns;
@@ -229,7 +231,7 @@ wf_scores soak_scores(const struct soak_task *t, test_rng *rng, int64_t max_fram
   uint32_t peak = 0;
   for (int64_t f = 0; f < s.num_frames; f++) {
     if (test_below(rng, 3) == 0)
-      peak = test_below(rng, (uint32_t)columns + 1); /* it stays for some frames */
+      peak = test_below(rng, (uint32_t)columns + 1); /* the peak stays for about 3 frames */
     const bool dead = test_below(rng, 400) == 0;
     for (int32_t c = 0; c < s.stride; c++) {
       const bool impossible =
@@ -261,7 +263,7 @@ wf_decoder *soak_decoder(const struct soak_task *t, const char *device, bool aga
   options.device = device;
   options.gpu_memory = (int64_t)1 << (SOAK_SMALL ? 28
                                       : again    ? 32
-                                                 : 29); /* the other threads have decoders, too */
+                                                 : 29); /* the threads' decoders share the GPU */
   assert_ok(wf_decoder_create(t->task.graph, &options, &decoder, &err));
   return decoder;
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test_soak.sh SOAK - the soak on an imitated GPU: a few seeds of each kind agree, and a result that is changed is found, with the seed that has it.
+# test_soak.sh SOAK - runs the soak test on the imitated GPU. A few seeds of each kind must show no difference. With --plant, the changed result must be
+# detected, and the printed seed must repeat the task.
 set -euo pipefail
 soak=$1
 TMPDIR=$(mktemp -d)
@@ -14,7 +15,7 @@ for kind in batches streams fsts recurrent; do
   status=0
   "$soak" --only=$kind --seed=100 --seeds=3 --plant >"$TMPDIR/out.txt" 2>&1 || status=$?
   [ $status = 1 ] || fail "$kind: exit status $status though a result was changed: $(cat "$TMPDIR/out.txt")"
-  seed=$(sed -n "s/^seed \([0-9]*\): $kind: .*: the result is another$/\1/p" "$TMPDIR/out.txt")
+  seed=$(sed -n "s/^seed \([0-9]*\): $kind: .*: the result differs$/\1/p" "$TMPDIR/out.txt")
   [ -n "$seed" ] || fail "$kind: no seed in $(cat "$TMPDIR/out.txt")"
   grep -q "^again: --seed=$seed --seeds=1$" "$TMPDIR/out.txt" || fail "$kind: nothing on how to repeat it"
   "$soak" --seed="$seed" --seeds=1 | grep -q '1 seeds.*, 0 differences$' || fail "$kind: seed $seed differs without the change"

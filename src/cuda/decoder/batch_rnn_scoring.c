@@ -4,7 +4,8 @@
 
 static const char what[] = "a recurrent scorer on the GPU";
 
-/* The batch's recurrent scorer, or NULL; one for all or for none. */
+/* Finds the batch's recurrent scorer, or NULL. Either all utterances must use the same one, or none
+ * may have one. */
 static wf_status find_scorer(const wf__batch *batch, const wf_scorer **out, wf_error *err) {
   bool is_first = true;
   *out = NULL;

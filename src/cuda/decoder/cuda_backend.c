@@ -11,7 +11,7 @@
 
 #include "base/callbacks.h"
 
-enum { MAX_THREADS = 32 }; /* of a worker: more threads do not fill page-locked memory faster */
+enum { MAX_THREADS = 32 }; /* threads of a worker: more do not fill page-locked memory faster */
 
 /* --- opening and closing ----------------------------------------------------------------- */
 
@@ -103,7 +103,7 @@ static wf_status cuda_open(const wf_graph *graph, const wf_decoder_options *opti
   self->devices = devices;
   self->graph = graph;
   self->options = *options;
-  self->options.device = NULL; /* borrowed for the call alone */
+  self->options.device = NULL; /* only valid during the call */
   wf__decoder_limits(&self->options, graph);
   self->workers = wf__calloc((uint64_t)devices.count, sizeof *self->workers);
   wf_status status =
@@ -151,8 +151,8 @@ static wf_status make_plan(struct wf__cuda_backend *self, wf__gpu_worker *worker
                            sharing, &worker->plan, err);
 }
 
-/* Makes the plans of all workers first, so that none depends on what another has allocated
- * meanwhile. */
+/* Makes the plans of all workers before any of them allocates, so that no plan depends on another
+ * worker's allocations. */
 static wf_status make_plans(struct wf__cuda_backend *self, const wf_batch_shape *shape,
                             wf_error *err) {
   for (int i = 0; i < self->num_workers; i++) {
@@ -314,7 +314,7 @@ static wf_status decode_queued(struct wf__cuda_backend *self, wf__work_queue *wo
   WF__TRY(make_plans(self, shape, err));
   for (int i = 0; i < self->num_workers; i++)
     wf__gpu_take(&self->workers[i], &self->workers[i].chunks[0],
-                 work); /* each worker gets one before others take more */
+                 work); /* each worker gets one before any gets a second */
   wf__pool_run(self->pool, (uint64_t)self->num_workers, run_worker, &job);
   if (job.error.code == WF_OK) return WF_OK;
   if (err != NULL) *err = job.error;

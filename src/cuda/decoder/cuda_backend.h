@@ -13,8 +13,8 @@ struct wf__cuda_backend {
   int num_workers;         /* opened so far */
   wf__pool *pool;          /* a thread for each worker */
   void *stream;            /* the caller's */
-  void *cpu;   /* a CPU backend for streams that do not fit a GPU; NULL: there were none yet */
-  bool broken; /* a CUDA error that does not go away */
+  void *cpu;   /* a CPU backend for streams that do not fit a GPU; NULL until the first one */
+  bool broken; /* a sticky CUDA error has occurred */
 };
 
 /* wf__backend.copy_scores. */

@@ -37,7 +37,7 @@ wf_status wf__device_limits_read(int device, int32_t num_columns, wf__device_lim
 
 /* --- the graph --------------------------------------------------------------------------- */
 
-/* Where an arc leads, marked if that has epsilon arcs. */
+/* The number of a state, with the top bit set if the state has epsilon arcs. */
 static uint32_t marked_state(const wf_graph *graph, uint32_t state) {
   const wf__state_index *index = &graph->index[state];
   return index[0].first_epsilon < index[1].first_arc ? state | 0x80000000u : state;
@@ -129,7 +129,7 @@ static wf_status find_sources(const wf_graph *graph, bool epsilons, uint32_t *of
   return WF_OK;
 }
 
-/* *to: moves on. */
+/* Advances *to past the data. */
 static wf_status upload_sources(wf__gpu_worker *worker, bool epsilons, char **to, wf_error *err) {
   const uint64_t num_states = worker->graph->view.num_states,
                  bytes = (num_states + 1) * sizeof(uint32_t);

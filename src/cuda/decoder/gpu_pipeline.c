@@ -10,7 +10,7 @@
 #include "decode/trace.h"
 #include "math/score.h"
 
-/* --- where scores lie -------------------------------------------------------------------- */
+/* --- where scores are -------------------------------------------------------------------- */
 
 wf_status wf__gpu_find_scores(const wf_scores *scores, wf_result *result, int *out, wf_error *err) {
   struct cudaPointerAttributes attributes = {0};
@@ -114,7 +114,7 @@ wf_status wf__gpu_outcome_error(int32_t outcome, const wf_decoder_options *optio
 
 /* --- estimates for the next plan --------------------------------------------------------- */
 
-enum { OFTEN = 8 }; /* lanes count as too small if they are for one in so many utterances */
+enum { OFTEN = 8 }; /* lanes count as too small if one in this many utterances needs a larger one */
 
 void wf__search_tally_add(wf__search_tally *tally, int32_t outcome, uint64_t tokens,
                           uint64_t frames) {

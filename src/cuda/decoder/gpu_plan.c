@@ -6,16 +6,15 @@
 #include "scorer/rnn_scorer.h"
 
 enum {
-  FEW_TOKENS = 512, /* of a frame: for fewer a block, the lane's barriers cost more than the block
-                       brings (docs/engineering/gpu.md) */
-  LEAST_TRACE =
-      8, /* the trace has room for at least one in so many of the tokens that a frame can have */
-  LEAST_NUMBER_BITS = 20, /* of a recurrent scorer's contexts, of which there are many */
+  FEW_TOKENS = 512, /* tokens of a frame for each block: with fewer, the lane's barriers cost more
+                       than another block gains (docs/engineering/gpu.md) */
+  LEAST_TRACE = 8,  /* the trace has room for at least 1/8 of the tokens that a frame can have */
+  LEAST_NUMBER_BITS = 20, /* bits for a recurrent scorer's contexts, of which there are many */
   MOST_KEPT = 64,         /* words of merged histories */
   LINKS = 1024,           /* arcs of the lattice that a frame gets room for, at least LEAST_LINKS */
   LEAST_LINKS = 32,
-  FEW_CHUNKS = 6, /* at a time: with host scores four fill the GPU and two are being copied; with
-                     lattices as many again are being read back */
+  FEW_CHUNKS = 6, /* chunks in flight: with scores in host memory, four fill the GPU and two are
+                     being copied; with lattices, as many again are being read back */
   GIGA = 1000000000
 };
 
@@ -180,7 +179,7 @@ static uint64_t count_pages(uint64_t frames, uint64_t chunk_size, uint64_t links
   return ceil_div(frames * links, WF__LANE_PAGE - 32) + chunk_size * (WF__BACKWARD_THREADS / 32);
 }
 
-/* All sizes: the trace has `trace` entries a block, lattices `links` arcs a frame. */
+/* Computes all sizes. The trace has `trace` entries a block, lattices have `links` arcs a frame. */
 static void lay_out(wf__gpu_plan *plan, const wf_graph *graph, const wf_decoder_options *options,
                     const wf_batch_shape *shape, const wf__device_limits *limits,
                     const struct attempt *attempt, uint64_t trace, uint64_t links) {
@@ -328,7 +327,8 @@ static wf_status make(const wf_graph *graph, const wf_decoder_options *options,
     if (!shrink(&attempt, shape.on_device && !lattices))
       return fail_for_lack(options, &shape, &out->bytes, err);
   }
-  /* The trace grows into the rest, but not into all free memory, which other programs may need. */
+  /* The trace gets a part of the remaining memory, but not all of it, since other programs may need
+   * memory. */
   uint64_t room = available - out->bytes.total_bytes,
            parts = (uint64_t)attempt.lanes * out->ranks * attempt.num_chunks;
   if (options->gpu_memory == 0 && available != UINT64_MAX) room = min_u64(room, available / 2);

@@ -46,11 +46,11 @@ typedef struct wf__device_limits {
   bool deferred; /* all have a recurrent scorer, whose scores are made between launches for all
                     lanes: there is one chunk */
   uint64_t scorer_bytes; /* of the batch's scorers, allocated already */
-  int least_size;        /* smaller lanes have no room */
+  int least_size;        /* smaller lanes are too small */
   uint32_t usual_tokens; /* of a frame in the last chunks; 0: not known yet */
 } wf__device_limits;
 
-/* What a chunk has in device memory. */
+/* The arrays of a chunk in device memory. */
 typedef enum wf__batch_array {
   WF__BATCH_LANES,        /* lane_memory.h */
   WF__BATCH_PATH_SCRATCH, /* this and the next three: search_params.h */
@@ -115,14 +115,14 @@ uint64_t wf__gpu_graph_bytes(const wf_graph *graph, const wf_decoder_options *op
 wf_status wf__gpu_plan_make(const wf_graph *graph, const wf_decoder_options *options,
                             const wf_batch_shape *shape, const wf__device_limits *limits,
                             int num_workers, int num_sharing, wf__gpu_plan *out, wf_error *err);
-/* For GPUs that need not be here: nothing limits them but shape.num_processors and
+/* Plans for GPUs that this machine need not have. Their only limits are shape.num_processors and
  * options.gpu_memory. */
 wf_status wf__gpu_plan_assumed(const wf_graph *graph, const wf_decoder_options *options,
                                const wf_batch_shape *shape, wf_plan *out, wf_error *err);
 /* Workers of a device list, and how many of them share a GPU at most. */
 wf_status wf__gpu_count_assumed(const wf_decoder_options *options, int *count, int *sharing,
                                 wf_error *err);
-/* Least of what the GPU has and options.gpu_memory. */
+/* The lesser of the GPU's memory and options.gpu_memory. */
 uint64_t wf__gpu_available(const wf__device_limits *limits, const wf_decoder_options *options);
 
 #endif

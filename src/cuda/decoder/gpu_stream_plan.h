@@ -15,12 +15,12 @@
 #include "cuda/decoder/gpu_plan.h"
 
 enum {
-  WF__STREAM_FRAMES = 16,               /* of a chunk in one launch */
-  WF__STREAM_CHUNKS = 8,                /* of a launch, for each block that runs at once */
-  WF__STREAM_BACK_POINTERS_EACH = 2048, /* room for a chunk's, on average */
-  WF__STREAM_ARCS = 4096,               /* and for those of its lattice */
+  WF__STREAM_FRAMES = 16,               /* frames of a chunk in one launch */
+  WF__STREAM_CHUNKS = 8,                /* chunks of a launch, for each block that runs at once */
+  WF__STREAM_BACK_POINTERS_EACH = 2048, /* room for a chunk's back-pointers, on average */
+  WF__STREAM_ARCS = 4096,               /* room for the arcs of a chunk's lattice, on average */
 };
-#define WF__STREAM_WINDOW_BYTES (64 << 20) /* scores of a launch; of one chunk at least */
+#define WF__STREAM_WINDOW_BYTES (64 << 20) /* scores of a launch; always at least one chunk */
 #define WF__STREAM_SLAB_BYTES (16 << 20)
 
 typedef enum wf__stream_out {
@@ -50,12 +50,12 @@ typedef struct wf__stream_plan {
 wf_status wf__stream_plan_make(const wf_graph *graph, const wf_decoder_options *options,
                                const wf__device_limits *limits, int num_sharing, bool scored,
                                wf__stream_plan *out, wf_error *err);
-/* What wf_plan_streams reports of it, for `num_workers`. */
+/* The plan as wf_plan_streams reports it, for `num_workers`. */
 wf_status wf__gpu_plan_streams(const wf_graph *graph, const wf_decoder_options *options,
                                const wf_stream_shape *shape, const wf__device_limits *limits,
                                int num_workers, int num_sharing, wf_stream_plan *out,
                                wf_error *err);
-/* For GPUs that need not be here: nothing limits them but shape.num_processors and
+/* Plans for GPUs that this machine need not have. Their only limits are shape.num_processors and
  * options.gpu_memory. */
 wf_status wf__gpu_plan_streams_assumed(const wf_graph *graph, const wf_decoder_options *options,
                                        const wf_stream_shape *shape, wf_stream_plan *out,

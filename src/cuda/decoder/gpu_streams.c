@@ -152,7 +152,7 @@ static wf_status committed(void *opaque, void *opaque_channel, bool now, wf__pat
 static wf_status sum_scorer_costs(wf__channel *base, wf__scoring *scoring, bool final,
                                   wf__path *path, wf_error *err) {
   wf__score_sum sum = base->committed_sum;
-  wf__scoring_exchange(scoring, &base->scoring); /* its cache is the worker's */
+  wf__scoring_exchange(scoring, &base->scoring); /* uses the worker's cache */
   wf_status status = wf__scoring_resume(scoring, err);
   if (status == WF_OK) status = wf__path_score(path, 0, base->graph, scoring, final, &sum, err);
   wf__scoring_exchange(scoring, &base->scoring);
@@ -178,7 +178,7 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
   out->final_cost = final ? channel->final_cost : 0;
   out->relative_cost =
       (channel->ending != UINT32_MAX ? channel->ending_cost : INFINITY) - channel->best_cost;
-  out->scorer_cost = base->committed_sum.cost; /* costs that a replaced scorer has added stay */
+  out->scorer_cost = base->committed_sum.cost; /* costs that a replaced scorer added remain */
   return base->scoring.scorer != NULL
              ? sum_scorer_costs(base, &channel->worker->scorings[0], final, out, err)
              : WF_OK;
@@ -186,8 +186,8 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
 
 /* --- scorers ----------------------------------------------------------------------------- */
 
-/* In the middle of an utterance tokens get other contexts and costs, which the CPU's code works
- * out. Those of a recurrent scorer stay on the CPU until it ends. */
+/* Replaces the scorer in mid-utterance. The CPU's code computes the tokens' new contexts and costs.
+ * Streams with a recurrent scorer then stay on the CPU until the utterance ends. */
 static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel *channel,
                                  const wf__shared_scorer *scorer_there, const wf_word *words,
                                  size_t num_words, wf_error *err) {
@@ -197,10 +197,11 @@ static wf_status exchange_scorer(struct wf__cuda_backend *self, wf__gpu_channel 
     return wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err);
   WF__TRY(wf__streams_to_cpu(self, channel, err));
   WF__TRY(wf__cpu_streams.set_scorer(self->cpu, channel, scorer, words, num_words, err));
-  channel->collected = false; /* tokens that have recombined: more may be certain */
+  channel->collected =
+      false; /* tokens may have recombined, so the committed prefix may be longer */
   return channel->base.died || (scorer_there != NULL && scorer_there->rnn_scoring != NULL)
              ? WF_OK
-             : wf__streams_to_gpu(channel, err); /* the dead need no GPU */
+             : wf__streams_to_gpu(channel, err); /* streams that have died need no GPU */
 }
 
 /* Does the channel refer to contexts of the scorer from now on? */

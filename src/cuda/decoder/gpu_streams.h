@@ -42,9 +42,9 @@ typedef struct wf__gpu_channel {
   uint64_t select_key, select_context; /* the same */
   bool collected;                      /* the committed prefix was cut off since the last chunk */
   bool watched; /* partial results are wanted: the pool's threads collect after each chunk */
-  bool stale;   /* another scorer has changed costs: `best` and `ending` are not known */
+  bool stale;   /* the scorer was replaced, which changed costs: `best` and `ending` are unknown */
   bool large;   /* its frames have more tokens than the tables of searches without scorers hold */
-  bool on_cpu;  /* until the utterance ends, as it did not fit the GPU */
+  bool on_cpu;  /* it did not fit the GPU, so the CPU searches it until the utterance ends */
   uint32_t item_number; /* of its item in the round + 1; 0: it is in no round */
 } wf__gpu_channel;
 
@@ -53,13 +53,13 @@ static inline bool wf__is_scored_channel(const wf__gpu_channel *channel) {
   return channel->scorer != NULL || channel->words != NULL || channel->large;
 }
 
-/* A chunk on its way. */
+/* A chunk in flight. */
 typedef struct wf__stream_item {
   wf__gpu_channel *channel;
   uint32_t index;     /* in the batch */
   int32_t from, rows; /* frames that were searched, and frames of this round */
-  int bits;           /* of the blocks a lane, at least */
-  bool unchecked;     /* the kernel is to check the scores */
+  int bits;           /* the least number of blocks of its lane is 2^bits */
+  bool unchecked;     /* the kernel must check the scores */
   enum {
     WF__ITEM_DONE,
     WF__ITEM_GOES_ON,
@@ -81,7 +81,7 @@ typedef struct wf__stream_scratch {
 
 typedef struct wf__gpu_streams {
   wf__stream_plan plan;
-  bool scored; /* there is room for scorers */
+  bool scored; /* the memory has room for scorers */
   int lanes[WF__MAX_RANK_BITS + 1];
   cudaStream_t stream;
   char *memory;         /* on the GPU: arrays of the lanes, then the transfer block */
@@ -94,8 +94,8 @@ typedef struct wf__gpu_streams {
   uint64_t bytes;        /* on the GPU */
   uint64_t num_channels;
   uint64_t num_slots;
-  uint32_t usual_tokens;           /* of a frame; 0: not known yet */
-  int least_bits;                  /* lanes of fewer blocks were too small too often */
+  uint32_t usual_tokens; /* of a frame; 0: not known yet */
+  int least_bits;        /* lanes of fewer than 2^least_bits blocks were too small too often */
   wf__stream_items pending, items; /* of later rounds; of this one */
   int round_bits;
   wf__stream_scratch *scratch; /* [pool size] */
@@ -113,7 +113,7 @@ static inline uint32_t wf__streams_num_tokens(const wf__gpu_channel *channel) {
   const wf__lane_advance *advance =
       channel->item_number > 0 ? &advances[channel->item_number - 1] : NULL;
   if (advance != NULL && advance->status == WF__LANE_OK && advance->num_newest != UINT32_MAX)
-    return advance->num_newest; /* its chunk is done */
+    return advance->num_newest; /* its chunk was searched */
   return channel->base.begun && !channel->on_cpu ? channel->num_tokens : 0;
 }
 

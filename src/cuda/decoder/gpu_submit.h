@@ -26,7 +26,7 @@ static inline void *wf__search_room_part(const wf__search_room *room, wf__transf
 /* One launch of a search. */
 typedef struct wf__search_launch {
   wf__search_kind kind;
-  struct wf__rnn_scoring *rnn_scoring; /* of kinds with deferred scores, else NULL */
+  struct wf__rnn_scoring *rnn_scoring; /* for kinds with deferred scores; otherwise NULL */
   int queue;                           /* which of the counters' queues it takes from */
   uint32_t first, count; /* its utterances: `count` places of the order, from place `first` on */
   uint32_t max_lanes, ranks;

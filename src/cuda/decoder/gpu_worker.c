@@ -14,7 +14,7 @@
 #include "base/interrupt.h"
 
 enum {
-  LOOK_AGAIN_NS = 10000, /* at chunks in flight */
+  LOOK_AGAIN_NS = 10000, /* between polls of the chunks in flight */
 };
 
 /* --- taking ------------------------------------------------------------------------------ */
@@ -258,7 +258,7 @@ static void fill_one(void *user, uint64_t item, int thread) {
       readback->error = *err;
     return;
   }
-  wf__result_fail(result, status, err); /* the others stand */
+  wf__result_fail(result, status, err); /* the other utterances have results */
 }
 
 int wf__gpu_next_size(const wf__gpu_worker *worker) {
@@ -328,7 +328,7 @@ static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__batch_ch
   if (tables == WF__BACKWARD_GLOBAL &&
       cudaMalloc(&chunk->global_tables,
                  wf__search_kernels_of[kind_of(worker)].global_bytes(count)) != cudaSuccess) {
-    (void)cudaGetLastError(); /* or the next launch would report it as its own error */
+    (void)cudaGetLastError(); /* otherwise the next launch would report it as its own error */
     chunk->global_tables = NULL;
     return WF_OK;
   }
@@ -364,7 +364,7 @@ static int free_window(const wf__gpu_worker *worker) {
 static wf_status fetch_results(wf__gpu_worker *worker, wf__batch_chunk *chunk, wf__work_queue *work,
                                int window, wf_error *err) {
   const wf__transfer_counters *used = wf__chunk_transfer(chunk, WF__TRANSFER_COUNTERS);
-  const wf__gpu_plan *plan = &worker->plan; /* kernels also count what did not fit */
+  const wf__gpu_plan *plan = &worker->plan; /* the kernels' counts include what did not fit */
   const uint64_t num_steps =
       used->steps_used < plan->steps_cap ? used->steps_used : plan->steps_cap;
   const uint64_t num_links =
@@ -458,7 +458,7 @@ static wf_status next_filled(wf__gpu_worker *worker, wf__work_queue *work, wf__b
       if (worker->chunks[k].count > 0) WF__TRY(look_at(worker, &worker->chunks[k], &view, err));
     const int window = free_window(worker);
     const bool idle = view.filling == NULL && view.copied == 0;
-    if (view.searched == 1 && idle) view.back = view.oldest; /* nothing to do but wait for it */
+    if (view.searched == 1 && idle) view.back = view.oldest; /* there is nothing else to do */
     *out = view.filled;
     if (*out != NULL) return release_chunk(worker, *out, err);
     if (view.searched == 0 && idle) return WF_OK;

@@ -85,7 +85,7 @@ typedef struct wf__batch_chunk {
   wf__search_room room; /* over `memory` and page-locked memory of the worker */
   uint32_t count;       /* utterances; 0: the chunk is free */
   uint64_t number;      /* of those launched so far */
-  bool on_device;       /* the scores were there already */
+  bool on_device;       /* the scores were already on the GPU */
   wf__chunk_stage stage;
   wf__readback readback;
   wf__job job; /* makes the readback's results */
@@ -98,7 +98,7 @@ typedef struct wf__gpu_model {
   int64_t wanted;      /* lm_gpu_bytes */
   char *memory, *host; /* host: page-locked, read by the GPU */
   uint64_t bytes, host_bytes;
-  wf__wlm_view view; /* over these */
+  wf__wlm_view view; /* points into these */
 } wf__gpu_model;
 
 /* An array of a scorer, and its address on the GPU. */
@@ -107,8 +107,8 @@ typedef struct wf__gpu_piece {
   uint64_t bytes, at;
 } wf__gpu_piece;
 
-/* Of n-grams in host memory: hits in caches, reads, bytes that the reads moved, cycles that warps
- * waited for them. */
+/* Counts for n-grams in host memory: cache hits, reads, bytes that the reads moved, cycles that
+ * warps waited for them. */
 typedef struct wf__gpu_lm_counts {
   uint64_t hits, reads, bus_bytes, cycles;
 } wf__gpu_lm_counts;
@@ -120,14 +120,14 @@ typedef struct wf__gpu_scorers {
   wf__map64 flat_of, piece_of; /* address of a scorer, of an array -> number */
   char *memory;                /* flats, then pieces */
   uint64_t bytes;
-  wf__gpu_lm_counts gone; /* of models that were freed */
+  wf__gpu_lm_counts gone; /* counts of models that were freed */
 } wf__gpu_scorers;
 
 /* A scorer shared by streams. It has its own memory and is sent once, not with every chunk. */
 typedef struct wf__shared_scorer {
   wf_scorer *scorer;
   uint64_t users;
-  wf__gpu_scorers store;               /* without models, which are the worker's */
+  wf__gpu_scorers store;               /* without models, which belong to the worker */
   struct wf__rnn_scoring *rnn_scoring; /* of a recurrent scorer or a chain with one, which starts in
                                           `root`; else NULL */
   uint32_t root;
@@ -159,12 +159,12 @@ typedef struct wf__gpu_worker {
   cudaStream_t copy_stream;
   uint32_t *stop; /* page-locked: kernels end when it is not 0 */
   cudaEvent_t window_sent[2], copied, entered;
-  int window;     /* to fill next */
+  int window;     /* the window to fill next */
   int usual_size; /* least size of lanes that a batch begins with; smaller ones were too small too
                      often */
   wf__gpu_plan plan;
-  wf_plan largest;        /* plan so far */
-  wf__lane_params params; /* what all chunks share */
+  wf_plan largest;        /* the largest plan so far */
+  wf__lane_params params; /* the parameters that all chunks share */
   wf__batch_chunk chunks[WF__MAX_CHUNKS];
   wf__pool *pool;
   wf__gpu_scorers scorers;

@@ -17,7 +17,7 @@
 
 enum { AHEAD = 24 }; /* arcs of the graph that are being prefetched */
 
-/* One for each thread, used again and again. */
+/* One draft for each thread; they are reused. */
 struct wf__gpu_drafts {
   wf__scoring none;
   WF__VEC(int64_t) rows; /* by frame: of its scores; those of skipped frames are missing */
@@ -40,9 +40,9 @@ struct reading {
   wf__scoring *scoring; /* of the utterance; with no scorer if it has none */
   const int64_t *rows;
   uint64_t num_frames, frame;
-  int64_t end_row; /* of a frame behind the last */
+  int64_t end_row; /* row of a frame after the last one */
   bool final;
-  uint32_t from;        /* of the token whose arcs are read */
+  uint32_t from;        /* the token whose arcs are being read */
   uint32_t first, next; /* states of the frame and of the next one begin there */
   wf__lattice_arrays *arrays;
 };
@@ -79,7 +79,7 @@ static wf_status put_ending(struct reading *r, const wf__lane_link *link, uint64
   return WF_OK;
 }
 
-/* `context`: of the token that it leaves; 0 without a scorer. */
+/* Adds the arc. `context` is that of its source token; 0 without a scorer. */
 static inline wf_status put_link(struct reading *r, const wf__lane_link *link, uint64_t context,
                                  wf_error *err) {
   if (link->from != r->from || r->arrays->arc_off.size == 0) begin_state(r, link);
@@ -100,7 +100,7 @@ static inline wf_status put_link(struct reading *r, const wf__lane_link *link, u
   return WF_OK;
 }
 
-/* The chain of pages from its end. */
+/* Reads the chain of pages from its end. */
 static wf_status read_chain(struct reading *r, uint32_t last_page, const wf__gpu_pages *pages,
                             wf_error *err) {
   for (uint32_t page = last_page; page != 0;) {
@@ -120,7 +120,8 @@ static wf_status read_chain(struct reading *r, uint32_t last_page, const wf__gpu
   return WF_OK;
 }
 
-/* The frames that were searched, the start's before them: every path goes through all of them. */
+/* Lists the frames that were searched, after the frame of the start: every path goes through all of
+ * them. */
 static wf_status list_rows(struct wf__gpu_drafts *draft, const wf_graph *graph,
                            const wf__lane_step *path, uint32_t path_size, wf_error *err) {
   draft->rows.size = 0;

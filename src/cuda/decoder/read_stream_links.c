@@ -46,7 +46,8 @@ static int compare_sources(const void *a, const void *b) {
   return (x->arc > y->arc) - (x->arc < y->arc);
 }
 
-/* The chunk's links into scratch, by frame and kind; tokens are counted within their frames. */
+/* Copies the chunk's links to scratch, sorted by frame and kind. Tokens are numbered within their
+ * frames. */
 static wf_status sort_links(const wf__chunk_out *out, wf__stream_scratch *scratch,
                             struct frames *frames, wf_error *err) {
   const uint8_t *frame_of = scratch->frame_of.data;

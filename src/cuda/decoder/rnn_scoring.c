@@ -16,14 +16,14 @@
 #include "cuda/decoder/rnn_scoring.h"
 #include "lm/lm.h"
 
-#ifndef WF__RNN_SCORING_BITS /* a test makes it small, to test eviction */
+#ifndef WF__RNN_SCORING_BITS /* a test makes it small, to cause evictions */
 #define WF__RNN_SCORING_BITS 10
 #endif
 enum {
   LEAST_BITS = WF__RNN_SCORING_BITS,
   MOST_BITS = 29,
   LEAST_SLOTS = 1 << (LEAST_BITS - 2),
-  FRAMES_KEPT = 8 /* of each lane between evictions, at least */
+  FRAMES_KEPT = 8 /* least number of frames of each lane between evictions */
 };
 enum { NONE = UINT32_MAX };
 
@@ -37,7 +37,7 @@ static wf_status make_array(struct wf__rnn_scoring *a, enum wf__rnn_array which,
   void *old = a->arrays[which].data, *data = NULL;
   const uint64_t old_bytes = a->arrays[which].bytes;
   if (bytes <= old_bytes && keeps) return WF_OK;
-  bytes = (bytes + 256) & ~(uint64_t)255; /* never none */
+  bytes = (bytes + 256) & ~(uint64_t)255; /* never 0 bytes */
   WF__CUDA_TRY(cudaMalloc(&data, bytes), what);
   a->arrays[which].data = data;
   a->arrays[which].bytes = bytes;
@@ -183,7 +183,7 @@ wf_status wf__rnn_scoring_grow(struct wf__rnn_scoring *a, const wf__lane_params 
   return wf__rnn_scoring_forget(a, p, err);
 }
 
-/* --- taking a scorer --------------------------------------------------------------------- */
+/* --- opening ----------------------------------------------------------------------------- */
 
 static uint64_t after(uint64_t *at, uint64_t bytes) {
   const uint64_t from = *at;
@@ -265,7 +265,7 @@ static wf_status make_state_tables(struct wf__rnn_scoring *a, const wf__rnn_scor
                               .eos = a->lm->eos,
                               .order = order,
                               .words_kept = kept,
-                              .num_roots = 1, /* that of the scorer alone: the array is zero */
+                              .num_roots = 1, /* the root of the scorer alone; the array is zero */
                               .start_ngram = rnn->ngram != NULL ? wf_lm_start(rnn->ngram) : 0,
                               .start_small = rnn->small != NULL ? wf_lm_start(rnn->small) : 0};
   m->num_words = order > 1 ? order - 1 : 0;
@@ -469,10 +469,11 @@ wf_status wf__rnn_scoring_search(struct wf__rnn_scoring *a, const wf__rnn_search
   wf__lane_params *p = search->params;
   const uint64_t costs = a->counts.costs;
   WF__TRY(wf__gpu_wait(search->entered, "utterances to the GPU",
-                       err)); /* and other searches, which have taken from the queue */
+                       err)); /* also waits for other searches, which have taken from the queue */
   if (a->incomplete)
-    WF__TRY(wf__rnn_scoring_forget(a, NULL, err)); /* or lanes would wait for ever: scores listed in
-                                                      the table are not requested again */
+    WF__TRY(
+        wf__rnn_scoring_forget(a, NULL, err)); /* otherwise lanes would wait for ever: scores that
+                                                  are in the table are not requested again */
   a->incomplete = true;
   if (a->own_roots && !a->streams)
     WF__TRY(set_own_roots(a, search->utterances, p->work.num_utterances, err));

@@ -56,16 +56,16 @@ struct wf__rnn_chain {
 };
 
 struct wf__rnn_scoring {
-  int number_bits;   /* that contexts may take in the keys of this batch */
+  int number_bits;   /* bits for contexts in the keys of this batch */
   wf_scorer *scorer; /* the recurrent one; owned, as is the next */
   wf_scorer *cpu_scorer;
   WF__VEC(struct wf__rnn_chain) chains;
   wf__map64 chain_of; /* address of a scorer -> number in chains */
-  bool own_roots;     /* each utterance has contexts of its own; else each chain */
+  bool own_roots;     /* each utterance has its own contexts; otherwise each chain has */
   /* of streams */
   bool streams;
-  uint64_t num_users;                  /* that share this */
-  WF__VEC(wf__gpu_channel *) channels; /* that are searched with it */
+  uint64_t num_users;                  /* streams that share this */
+  WF__VEC(wf__gpu_channel *) channels; /* streams that are searched with it */
   WF__VEC(uint8_t) root_states;        /* WF__ROOT_* */
   struct wf__rnn_scoring *next;
   wf_rnnlm *lm; /* on this GPU */
@@ -94,8 +94,9 @@ void wf__rnn_scoring_close(struct wf__rnn_scoring *a);
 /* Makes an array at least so large; its contents are lost if it grows. */
 wf_status wf__rnn_scoring_reserve(struct wf__rnn_scoring *a, enum wf__rnn_array which,
                                   uint64_t bytes, wf_error *err);
-/* Evicts everything but the contexts that tokens of streams and of lanes (p; NULL: there are none)
- * refer to. */
+/* Evicts everything except the contexts that tokens of streams and of lanes (p; may be NULL) refer
+ * to.
+ */
 wf_status wf__rnn_scoring_forget(struct wf__rnn_scoring *a, const wf__lane_params *p,
                                  wf_error *err);
 /* Utterances start in `count` roots from now on. `forgets`: evicts everything. */
@@ -112,7 +113,7 @@ typedef struct wf__rnn_search {
   wf__lane_params *params;
   const wf__lane_utterance *utterances; /* those of `params`, in host memory */
   uint64_t num_begun;                   /* of them begin, for the counts */
-  cudaStream_t entered;                 /* what is on it is done first */
+  cudaStream_t entered;                 /* the search waits for the work on this stream */
 } wf__rnn_search;
 
 /* Searches to the end: launches, makes scores and launches again until no lane waits. After

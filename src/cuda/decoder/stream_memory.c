@@ -1,5 +1,5 @@
-/* stream_memory.c - the memory of streams on a GPU, as the plan has it (gpu_stream_plan.h); slots
- * for their tokens. */
+/* stream_memory.c - allocates the memory of streams on a GPU according to the plan
+ * (gpu_stream_plan.h), and slots for their tokens. */
 #ifdef WARPFST_CUDA
 #include "cuda/decoder/gpu_streams.h"
 
@@ -120,7 +120,7 @@ wf_status wf__streams_take_slot(wf__gpu_worker *worker, void **out, wf_error *er
                       worker->options.max_tokens);
     WF__TRY(wf__vec_grow(&streams->slabs, 1, "streams", err));
     WF__TRY(wf__vec_grow(&streams->slots, streams->num_slots + count, "streams",
-                         err)); /* all of them may come back: returning one needs no memory */
+                         err)); /* room for all slots, so that returning one never needs memory */
     WF__CUDA_TRY(cudaMalloc((void **)&slab, count * size), "room for streams");
     streams->slabs.data[streams->slabs.size++] = slab;
     streams->num_slots += count;

@@ -13,8 +13,8 @@ wf_status wf__rnn_scoring_acquire(wf__gpu_worker *worker, const wf_scorer *score
   while (*at != NULL && (*at)->scorer != scorer) at = &(*at)->next;
   if (*at == NULL) {
     for (at = &worker->stream_scorings;
-         (a = *at) != NULL;) { /* unused scorings are kept until now, so that they are not made
-                                  again and again */
+         (a = *at) !=
+         NULL;) { /* unused scorings are kept until now, so that they need not be made repeatedly */
       if (a->num_users > 0)
         at = &a->next;
       else {

@@ -13,7 +13,8 @@
 #include "cuda/decoder/cuda_backend.h"
 
 enum {
-  PACK_TOGETHER = 1 << 17, /* bytes of scores that one thread packs as fast as many */
+  PACK_TOGETHER =
+      1 << 17, /* up to this many bytes of scores, one thread packs as fast as several */
 };
 
 static void *transfer_at(const wf__gpu_streams *streams, wf__transfer_part part) {
@@ -190,7 +191,7 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker,
   uint64_t bytes;
   WF__CUDA_TRY(cudaSetDevice(worker->device), "choosing the GPU");
   WF__TRY(wf__streams_reserve(worker, wf__devices_sharing(&self->devices, worker->device), false,
-                              err)); /* it is there, unless room for scorers failed */
+                              err)); /* exists already, unless reserving room for scorers failed */
   WF__TRY(choose_items(worker, batch, &bytes, err));
   const uint64_t count = streams->items.size;
   uint64_t *score_off = wf__alloc(count, sizeof *score_off), at = 0;
@@ -205,7 +206,7 @@ static wf_status launch(struct wf__cuda_backend *self, wf__gpu_worker *worker,
     at += wf__gpu_packed_bytes(&batch->scores[item->index], item->rows, worker->graph->min_columns);
     on_gpu = on_gpu || is_on_gpu(item, batch);
     item->channel->item_number = (uint32_t)i + 1;
-    outcomes(streams)[i].num_newest = UINT32_MAX; /* until it is done */
+    outcomes(streams)[i].num_newest = UINT32_MAX; /* until the chunk was searched */
     describe_item(&round, i);
   }
   if (bytes > PACK_TOGETHER)
@@ -294,7 +295,7 @@ static void update_estimates(wf__gpu_streams *streams) {
     const wf__lane_advance *advance = &outcomes(streams)[i];
     const bool counts =
         advance->status != WF__LANE_OK ||
-        streams->items.data[i].then != WF__ITEM_TO_CPU; /* the CPU's were only checked */
+        streams->items.data[i].then != WF__ITEM_TO_CPU; /* items for the CPU were only checked */
     wf__search_tally_add(&tally, counts ? advance->status : WF__LANE_NO_ROOM, advance->num_tokens,
                          advance->num_decoded);
   }
@@ -395,7 +396,7 @@ static wf_status assign_items(struct wf__cuda_backend *self, const wf__batch *ba
     WF__TRY(wf__vec_push(!unchecked && channel->on_cpu ? rest : &channel->worker->streams->pending,
                          item, "streams", err));
   }
-  return wf__interrupted(err); /* then not all values were looked at */
+  return wf__interrupted(err); /* then not all values were checked */
 }
 
 static wf_status run_rounds(struct wf__cuda_backend *self, const wf__batch *batch,

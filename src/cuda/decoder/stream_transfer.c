@@ -3,7 +3,8 @@
 #include "cuda/decoder/cuda_backend.h"
 #include "math/cost.h"
 
-/* The tokens of the newest frame: of a stream that has died those that were expanded. */
+/* Copies the tokens of the newest frame to the channel. Of a stream that has died, only the tokens
+ * that were expanded. */
 static void keep_tokens(wf__gpu_channel *channel, const wf__lane_token *tokens) {
   wf__channel *base = &channel->base;
   const bool scored = channel->scorer != NULL;
@@ -50,8 +51,8 @@ wf_status wf__streams_to_cpu(struct wf__cuda_backend *self, wf__gpu_channel *cha
   if (status == WF_OK) keep_tokens(channel, tokens);
   free(tokens);
   if (status != WF_OK) return status;
-  const bool deferred = channel->scorer != NULL &&
-                        channel->scorer->rnn_scoring != NULL; /* the CPU has other contexts */
+  const bool deferred = channel->scorer != NULL && channel->scorer->rnn_scoring !=
+                                                       NULL; /* contexts on the CPU are different */
   return deferred ? wf__channel_find_contexts(self->cpu, base, err) : WF_OK;
 }
 

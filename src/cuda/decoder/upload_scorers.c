@@ -1,4 +1,4 @@
-/* upload_scorers.c - scorers on a GPU, as flat_scorer.h has them.
+/* upload_scorers.c - uploads scorers to a GPU, in the form of flat_scorer.h.
  *
  *   models  each in its own memory, sent once; the decoder keeps it while another owner does
  *   memory  [flats] wf__flat_scorer, then their other arrays, at multiples of 256 bytes: boosts
@@ -77,8 +77,8 @@ static bool is_on_host(int32_t placement, int section) {
 
 static uint64_t cache_bytes(int bits) { return sizeof(uint64_t) * 4 * 3 << bits; }
 
-/* Bytes on both sides, and the size of the cache: what the index leaves of lm_gpu_bytes. Tags of
- * 32 bits require at least 2^7 sets. */
+/* Plans the bytes on both sides, and the size of the cache: the rest of lm_gpu_bytes after the
+ * index. Tags of 32 bits require at least 2^7 sets. */
 static void plan_model(wf__gpu_model *model) {
   const wf__wlm_header *header = model->lm->header;
   for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
@@ -107,8 +107,9 @@ static wf_status send_sections(wf__gpu_worker *worker, wf__gpu_model *model, wf_
   char *to[WF__WLM_SECTIONS], *at = model->memory, *host = model->host;
   const int cache_bits = model->view.cache_bits;
   if (model->bytes > 0)
-    WF__CUDA_TRY(cudaMemsetAsync(model->memory, 0, model->bytes, worker->copy_stream),
-                 "the language model to the GPU"); /* counters, cache, and what is between arrays */
+    WF__CUDA_TRY(
+        cudaMemsetAsync(model->memory, 0, model->bytes, worker->copy_stream),
+        "the language model to the GPU"); /* counters, cache, and the gaps between arrays */
   for (int i = FIRST_SECTION; i < WF__WLM_SECTIONS; i++) {
     const uint64_t size = model->lm->header->sections[i].size + SECTION_ROOM;
     const bool on_host = is_on_host(model->placement, i);
@@ -177,7 +178,8 @@ static wf_status find_model(wf__gpu_worker *worker, const wf__flat_part *part,
 void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats) {
   const wf__gpu_scorers *scorers = &worker->scorers;
   wf__gpu_lm_counts counts = scorers->gone;
-  const int num_warps = 32 * worker->limits.lanes[WF__LARGE_LANE]; /* that search at one time */
+  const int num_warps =
+      32 * worker->limits.lanes[WF__LARGE_LANE]; /* that search at the same time */
   int khz = 0;
   for (uint64_t i = 0; i < scorers->models.size; i++) {
     const wf__gpu_model *model = &scorers->models.data[i];

@@ -86,8 +86,8 @@ static uint32_t find_utterance(const uint64_t *score_off, uint32_t count, uint64
   return low;
 }
 
-/* Bytes [at, end) of an utterance's packed scores, up to the end of a row or of a step. Returns how
- * many. */
+/* Copies bytes [at, end) of an utterance's packed scores, up to the end of a row or of a step.
+ * Returns how many. */
 static uint64_t copy_step(const wf_scores *scores, uint64_t columns, uint64_t at, uint64_t end,
                           char *to, uint64_t *bad) {
   const uint64_t element = wf__dtype_bytes(scores->dtype);
@@ -125,7 +125,7 @@ static void fill_piece(void *user, uint64_t item, int thread) {
     while (at < last)
       at += copy_step(scores, columns, at - score_off[u], last - score_off[u],
                       window->data + (at - window->begin), &bad[u]);
-    at = score_off[++u]; /* over the gap to the next utterance */
+    at = score_off[++u]; /* skips the gap to the next utterance */
   }
 }
 

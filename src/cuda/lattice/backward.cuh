@@ -35,7 +35,7 @@ struct back_token {
   u32 state;
   u64 context;
   float cost;
-  uint4 info; /* of its state; without arcs if it has no part */
+  uint4 info; /* of its state; with no arcs if the thread has no token */
   u32 slot;   /* of the table */
 };
 
@@ -111,7 +111,7 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const backward_table &tabl
       __syncwarp();
     }
   }
-  __syncthreads(); /* the hubs are known */
+  __syncthreads(); /* the hubs are listed */
   const u32 num_hubs = min(known.num_hubs, MOST_HUBS);
   for (u32 hub = 0; hub < num_hubs; hub++) {
     const u32 first = known.hub_first[hub], count = known.hub_count[hub];
@@ -189,7 +189,7 @@ __device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 tur
   uint16_t *list = memory::list_at(p->lattices.backward_bits);
   const u32 *marks = memory::marks_at(turn, p->lattices.backward_bits);
   if (window > 0) {
-    __syncthreads(); /* nobody reads the list before */
+    __syncthreads(); /* no thread still reads the old list */
     if (tid() == 0) work.num_listed = 0;
     __syncthreads();
   }
@@ -265,7 +265,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F 
   }
 }
 
-/* --- ways on ----------------------------------------------------------------------------- */
+/* --- arcs to the next tokens -------------------------------------------------------------- */
 
 /* Follows the consuming arcs of a warp's tokens of frame `number` to tokens of the next frame in
  * `table`. Tokens within the beam are put into `before`, and the arcs are staged. */
@@ -427,7 +427,7 @@ template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::close_table(u32 number, backward_table table) {
   const u32 bits = p->lattices.backward_bits;
   for (u32 round = 0;; round++) {
-    const u32 now = round & 1, turn = now ^ 1; /* consuming arcs have had turn 0 */
+    const u32 now = round & 1, turn = now ^ 1; /* consuming arcs used buffer 0 */
     if (round > most_rounds()) return false;
     memory::clear_marks(turn ^ 1, bits);
     mark_sources<true>(table, round > 0 ? memory::news_at(now ^ 1, bits) : NULL, turn);
@@ -446,7 +446,7 @@ __device__ bool searcher<POLICY, RANKS>::close_table(u32 number, backward_table 
   return true;
 }
 
-/* --- the way back ------------------------------------------------------------------------ */
+/* --- the pass ---------------------------------------------------------------------------- */
 
 /* Takes the tokens of the newest frame, which is open, that may be the end; their extra costs
  * are the costs of ending. */
@@ -503,13 +503,13 @@ __device__ bool searcher<POLICY, RANKS>::run_backward() {
     if (tid() == 0) {
       work.gathers = number + 1 < frame;
       if ((frame - 1 - number) % 64 == 0 && p->work.stop != nullptr)
-        own().stopped = *(const volatile u32 *)p->work.stop; /* host memory is far away */
+        own().stopped = *(const volatile u32 *)p->work.stop; /* reads of host memory are slow */
     }
-    __syncthreads(); /* the table stands */
+    __syncthreads(); /* the table is complete */
     mark(0);
     if (own().stopped != 0) return false;
     if (p->graph.has_epsilons && !close_table(number, table)) return false;
-    __syncthreads(); /* the arcs do */
+    __syncthreads(); /* the arcs are written */
     mark(4);
     if (!put_frame(number, table, [&] {
           if (number > 0) clear_for(number - 1, before);
@@ -539,7 +539,7 @@ __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
   __syncthreads();
   wf__lane_outcome *outcome = &p->work.outcomes[own().utterance];
   if (outcome->status != wanted) return;
-  __syncthreads(); /* everybody has seen it */
+  __syncthreads(); /* all threads have read it */
   if constexpr (SCORED) load_scorer();
   if constexpr (POLICY::BACKWARD_GLOBAL) {
     if (tid() == 0)
@@ -580,7 +580,7 @@ __global__ void __launch_bounds__(BACK_THREADS, 2)
     backward_kernel(const __grid_constant__ wf__lane_params p, int wanted) {
   if constexpr (RANKS == 1 || WF__HAS_CLUSTERS) {
     if (blockIdx.x % RANKS != 0)
-      return; /* numbered as the blocks of the search, whose memory it is */
+      return; /* blocks have the numbers of the search's blocks, because they use the same memory */
     searcher<POLICY, RANKS> s(&p);
     s.make_lattice(wanted);
   }

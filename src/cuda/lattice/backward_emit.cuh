@@ -2,12 +2,12 @@
  * order of the lattice (docs/reference/semantics.md), so that the host need not sort.
  *
  *   staged   {slot of the source | its earlier arcs << 16; number or slot of the target; arc; bits
- *            of its score, of an end the state} in the lane's frontier, which the search needs no
- *            more. Arcs of one token are staged by one warp at a time, as the graph numbers them
- *   levels   of the frame's tokens: arcs on the longest path of epsilons that leads there
- *   ranks    their numbers: by level, then by key
- *   pages    the arcs by rank, the last one first, as frames come: the chain of pages is read from
- *            its end */
+ *            of its score, or the state of a final token} in the lane's frontier, which the search
+ *            no longer needs. One warp at a time stages the arcs of a token, in the graph's order
+ *   levels   of the frame's tokens: the number of epsilon arcs on the longest path to the token
+ *   ranks    numbers of the tokens: by level, then by key
+ *   pages    the arcs by rank, in descending order, from the last frame to the first: the chain of
+ *            pages is read from its end */
 #ifndef WF_CUDA_LATTICE_BACKWARD_EMIT_CUH
 #define WF_CUDA_LATTICE_BACKWARD_EMIT_CUH
 

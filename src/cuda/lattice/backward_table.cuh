@@ -15,7 +15,7 @@
 
 namespace wf_search {
 
-#ifndef WF__BACKWARD_BITS /* a test makes them small, to test every boundary */
+#ifndef WF__BACKWARD_BITS /* a test makes them small, to reach every boundary */
 #define WF__BACKWARD_BITS \
   (POLICY::SCORED ? 10 : 11) /* slots of a table are 2^this: two blocks a processor */
 #define WF__BACKWARD_LARGE_BITS 12
@@ -37,9 +37,9 @@ constexpr u32 HUB = WF__BACKWARD_HUB,
                                  states in a table, beyond which all tokens are examined */
 constexpr u32 NO_PAGE = 0xffffffffu;
 
-/* What is known of the marks of a bitmap. */
+/* A summary of a bitmap of marks. */
 struct backward_marks {
-  u32 any, all; /* something is marked; all is */
+  u32 any, all; /* some state is marked; all states count as marked */
   u32 num_hubs, hub_first[MOST_HUBS], hub_count[MOST_HUBS];
 };
 
@@ -125,7 +125,7 @@ struct backward_table {
    * the beam. */
   __device__ __forceinline__ float extra_cost_over(u32 slot, float candidate, float beam) const {
     const float extra_cost = __int_as_float(*(volatile int *)&extra_costs[slot]);
-    if (!(extra_cost <= beam)) return INFINITY; /* it is being put there */
+    if (!(extra_cost <= beam)) return INFINITY; /* also if its cost is still being written */
     __threadfence_block();
     const float cost = *(volatile float *)&costs[slot];
     return __fadd_rn(candidate > cost ? __fsub_rn(candidate, cost) : 0, extra_cost);
@@ -150,7 +150,7 @@ struct backward_table {
       }
     }
     if (POLICY::SCORED) atomicOr(&bitmap[bitmap_bit(state) >> 5], 1u << (bitmap_bit(state) & 31));
-    *(volatile float *)&costs[at] = cost; /* all who come write the same */
+    *(volatile float *)&costs[at] = cost; /* all threads write the same value */
     __threadfence_block();
     if (atomicMin(&extra_costs[at], __float_as_int(extra_cost)) <= __float_as_int(extra_cost))
       return at; /* never negative, so the bits are ordered */
@@ -163,7 +163,7 @@ struct backward_table {
   }
 };
 
-/* --- where all of it lies ---------------------------------------------------------------- */
+/* --- memory layout ----------------------------------------------------------------------- */
 
 template <class POLICY>
 struct backward_layout {

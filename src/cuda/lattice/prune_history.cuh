@@ -65,7 +65,7 @@ template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::fill_table(u32 number) {
   lattice_work &work = work_of(l, l.rank());
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
-  l.sync(); /* nobody looks at the table before */
+  l.sync(); /* no thread still reads the old table */
   l.empty_slots();
   u32 most = size; /* over the ranks, whose tables are alike */
   for (int r = 0; r < RANKS; r++) {
@@ -149,7 +149,7 @@ __device__ float searcher<POLICY, RANKS>::least_candidate(float cost, int epsilo
   return p->rules.word_score > 0 ? __fsub_rn(least, p->rules.word_score) : least;
 }
 
-/* --- ways on from a frame's tokens ------------------------------------------------------- */
+/* --- arcs from a frame's tokens ---------------------------------------------------------- */
 
 /* Relaxes consuming arcs from the tokens of frame `number` to those of the next, which are in
  * the table; the arcs read the scores of frame `row`. */
@@ -328,7 +328,7 @@ __device__ bool searcher<POLICY, RANKS>::close_back(u32 number) {
   return false;
 }
 
-/* Are the extra costs of a frame those of the last time? */
+/* Are the extra costs of a frame the same as after the last pruning? */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::as_before(u32 number) {
   const u32 first = frame_off()[number], size = frame_off()[number + 1] - first;
@@ -346,7 +346,7 @@ __device__ __noinline__ bool searcher<POLICY, RANKS>::prune() {
   const u32 newest = frame - 1, pruned_frames = records()[0].pruned_frames, next = own().next;
   u32 from = 0, row = next; /* the first whose scores have not been searched */
   bool fits = true;
-  __pipeline_wait_prior(0); /* a row may be on its way */
+  __pipeline_wait_prior(0); /* a row may still be in flight */
   l.sync();
   l.clear(SLOT_BITS);
   __syncthreads();
@@ -362,7 +362,7 @@ __device__ __noinline__ bool searcher<POLICY, RANKS>::prune() {
     if (number == 0) break;
     row = row_before(row);
     relax_emitting(number - 1, row);
-    l.sync(); /* extra costs stand */
+    l.sync(); /* extra costs are complete */
   }
   l.sync();
   if (fits) {

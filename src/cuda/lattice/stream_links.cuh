@@ -108,7 +108,7 @@ __device__ bool searcher<POLICY, RANKS>::pass_links(u32 number, u64 off, u32 *co
             grain = min(32u, (size + WARPS - 1) / WARPS);
   bool changed = false;
   if (!EPSILONS) {
-    __syncthreads(); /* nobody reads the row before */
+    __syncthreads(); /* no thread still reads the old row */
     load_row(row);
     finish_row();
     __syncthreads();
@@ -191,7 +191,7 @@ __device__ __noinline__ u32 searcher<POLICY, RANKS>::find_chunk_links(u32 first)
     for (u32 i = begin + tid(); i < end; i += THREADS) past()[i].y = INFINITY;
     __syncthreads();
     pass_links<false, false>(number - 1, 0, &count);
-    l.sync(); /* extra costs stand */
+    l.sync(); /* extra costs are complete */
     if (number == first) break;
   }
   for (u32 i = frame_off()[first] + tid(); i < frame_off()[frame - 1]; i += THREADS)

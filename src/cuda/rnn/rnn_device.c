@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#ifndef WF__RNN_ROWS /* a test makes them small, to test the splitting */
+#ifndef WF__RNN_ROWS /* a test makes it small, to test splitting into several launches */
 #define WF__RNN_ROWS 4096
 #define WF__RNN_NORM_COLUMNS 4096
 #endif
@@ -41,7 +41,7 @@ struct wf__rnn_device {
   char *host_transfer;
   uint64_t num_slots;
   uint32_t most_rows;
-  wf__rnn_rows work; /* but for the layer */
+  wf__rnn_rows work; /* all fields except the layer's */
   wf__rnn_output output;
 };
 
@@ -121,7 +121,7 @@ int wf__rnn_weights_where(const wf__rnn_weights *w) { return w->number; }
 
 /* --- opening ----------------------------------------------------------------------------- */
 
-/* Rows of all arrays of wf__rnn_rows in one. */
+/* Allocates all arrays of wf__rnn_rows as one buffer. */
 static wf_status make_rows(wf__rnn_device *d, wf_error *err) {
   const wf_rnnlm *lm = d->lm;
   const uint32_t hidden = (uint32_t)wf__padded(lm->hidden), embed = (uint32_t)wf__padded(lm->embed),
@@ -157,7 +157,7 @@ static wf_status make_slots(wf__rnn_device *d, wf_error *err) {
   const uint64_t state_bytes = wf__rnn_state_floats(lm) * sizeof(float), all = d->num_slots + 1;
   WF__TRY(wf__device_reserve(&d->states, all * state_bytes, "hidden states", err));
   WF__CUDA_TRY(cudaMemsetAsync(d->states.data, 0, d->states.bytes, d->stream),
-               "hidden states"); /* grow copies all, used or not */
+               "hidden states"); /* initialised, because grow copies all slots, also unused ones */
   WF__TRY(wf__device_send(d->states.data, lm->start, state_bytes, d->stream, "hidden states", err));
   if (lm->output_kind == WF_RNNLM_SOFTMAX) {
     WF__TRY(wf__device_reserve(&d->norms, all * sizeof(float), "norms of the softmax", err));
@@ -248,7 +248,7 @@ static int product(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rnn_ma
                          rows->count, y, y_stride, d->stream);
 }
 
-/* The layer's input through a matrix, or as it is. */
+/* The layer's input multiplied by a matrix, or unchanged. */
 static int input_of(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rnn_matrix *m,
                     bool through_matrix, const float **in) {
   *in = through_matrix ? rows->scaled : rows->input;
@@ -319,7 +319,7 @@ static int torch_layer(wf__rnn_device *d, const wf__rnn_rows *rows, const wf__rn
       rows, weights(d, layer->vector[0]), weights(d, layer->vector[1]), d->stream);
 }
 
-/* Queues moves, which are on the GPU, on the stream. */
+/* Queues moves, whose descriptions are in GPU memory, on the stream. */
 static wf_status advance(wf__rnn_device *d, const wf__rnn_move *moves, uint32_t count,
                          wf_error *err) {
   const wf_rnnlm *lm = d->lm;
@@ -373,8 +373,8 @@ wf_status wf__rnn_device_advance_there(wf__rnn_device *d, const wf__rnn_move *mo
 
 /* --- norms ------------------------------------------------------------------------------- */
 
-/* Of slots, which are on the GPU. `scores` holds the states' rows, a block of scores, sums, and
- * high: each where its elements are aligned, whatever the sizes. */
+/* Computes the norms of slots, whose numbers are in GPU memory. `scores` holds the states' rows, a
+ * block of scores, sums, and `high`, each aligned for its element type. */
 static int norms_of(wf__rnn_device *d, const uint32_t *slots, uint32_t count) {
   const wf_rnnlm *lm = d->lm;
   const uint32_t stride = (uint32_t)lm->output.stride;
@@ -425,7 +425,7 @@ wf_status wf__rnn_device_norms_there(wf__rnn_device *d, const uint32_t *slots, u
 
 /* --- costs ------------------------------------------------------------------------------- */
 
-/* As many requests as the transfer block holds, with their costs behind them. */
+/* At most as many requests as the transfer block holds; their costs follow them in the block. */
 static wf_status costs_of_transfer(wf__rnn_device *d, const wf__rnn_request *requests,
                                    uint64_t count, float *costs, wf_error *err) {
   const uint64_t costs_at = count * sizeof *requests;
@@ -472,11 +472,11 @@ wf_status wf__rnn_device_costs_there(wf__rnn_device *d, const wf__rnn_request *r
   return WF_OK;
 }
 
-/* --- more room --------------------------------------------------------------------------- */
+/* --- growing ----------------------------------------------------------------------------- */
 
 void *wf__rnn_device_stream(const wf__rnn_device *d) { return d->stream; }
 
-/* The buffer with `bytes` bytes, what was in it at the beginning. */
+/* Enlarges the buffer to `bytes` bytes. Keeps its old contents at the beginning. */
 static wf_status grow(wf__rnn_device *d, wf__device_buffer *buffer, uint64_t bytes, wf_error *err) {
   static const char what[] = "hidden states";
   wf__device_buffer larger = {0};

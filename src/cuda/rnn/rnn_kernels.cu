@@ -10,8 +10,8 @@
 
 /* --- matrix product ---------------------------------------------------------------------- */
 
-/* A block computes TILE rows of W by TILE vectors, a thread 4 by 4 of them; DEPTH columns at a
- * time go through shared memory, transposed, while the next ones are fetched. */
+/* A block computes TILE rows of W by TILE vectors; each thread computes 4 by 4 of them. DEPTH
+ * columns at a time are in shared memory, transposed, while the next ones are fetched. */
 enum { TILE = 64, DEPTH = 16, PER_THREAD = 4 };
 
 struct product_tiles {
@@ -200,8 +200,8 @@ __device__ static float dot(const float *a, const float *b, u32 n) {
   return sum;
 }
 
-/* A block a state: these models are rare. The slow context first, then the fast units, which look
- * at it. */
+/* One block computes one state, because these models are rare. First the slow context, then the
+ * fast units, which read it. */
 __global__ static void scrn_kernel(const wf__rnn_rows r, const wf__rnn_scrn s) {
   const u32 fast = r.hidden - s.context;
   for (u64 b = blockIdx.x; b < r.count; b += gridDim.x) {
@@ -270,8 +270,8 @@ __device__ static float feature_sum(const wf__rnn_output &o, const question &q, 
 /* ln(1 + e^-x), of any x. */
 __device__ static double softplus_of_minus(double x) { return x < -500 ? -x : log1p(exp(-x)); }
 
-/* The path of a word in a binary tree, 32 nodes at a time: lane j looks up the features of node j,
- * and gets its score of the row's product, which all make together. */
+/* The cost of a word's path in a binary tree, 32 nodes at a time. Lane j looks up the features of
+ * node j. All lanes compute the node's dot product together, and lane j gets the score. */
 __device__ static double binary_path(const wf__rnn_output &o, question q, int32_t word) {
   enum { TOGETHER = 4 };
   const u64 end = o.path_off[word + 1];
@@ -284,7 +284,7 @@ __device__ static double binary_path(const wf__rnn_output &o, question q, int32_
     for (u32 i = 0; mine && i < q.orders; i++)
       if (fabsf(__ldg(o.cells + q.hash[i] + node)) < 1e-6f && i < alive) alive = i;
 #pragma unroll
-    for (u32 d = 1; d < LANES; d *= 2) { /* paths that end at a node have ended further down */
+    for (u32 d = 1; d < LANES; d *= 2) { /* a path that has ended stays ended at deeper nodes */
       const u32 above = __shfl_up_sync(ALL_LANES, alive, d);
       if (this_lane() >= d && above < alive) alive = above;
     }
@@ -376,7 +376,7 @@ int wf__rnn_gather_tops(const wf__rnn_output *o, const u32 *slots, u32 count, fl
   return LAUNCH(tops_kernel, (u64)count * o->stride, stream, *o, slots, count, to);
 }
 
-/* A warp a row. The running ln sum e^score is high + ln(sum). */
+/* One warp handles one row. The running value of ln(sum of e^score) is high + ln(sum). */
 __global__ static void scores_kernel(const float *scores, u32 count, u32 num, u32 stride,
                                      const float *bias, int is_first, float *high, double *sum) {
   for (u64 row = this_thread() / LANES; row < count; row += num_threads() / LANES) {

@@ -31,20 +31,20 @@ typedef struct wf__rnn_rows {
 /* All return a cudaError_t; `stream` is a cudaStream_t. */
 
 /* y[b][i] = w[i] . x[b], i < num_rows, b < count; strides of w and x in floats, multiples of 8:
- * that of w is the length of the sums, too. Each sum from its first product to its last, one after
- * the other. */
+ * that of w is also the length of the sums. Each sum adds its products in
+ * order, from the first to the last. */
 int wf__rnn_product(const float *w, uint32_t num_rows, uint32_t w_stride, const float *x,
                     uint32_t x_stride, uint32_t count, float *y, uint32_t y_stride, void *stream);
 
 int wf__rnn_gather(const wf__rnn_rows *rows, void *stream);
-/* Last step of simple layers: `in` [count][stride] is added to `gates`. */
+/* The last step of simple layers: adds `in` [count][stride] to `gates`. */
 int wf__rnn_simple(const wf__rnn_rows *rows, const float *in, int kind, void *stream);
-/* Toolkit's GRU; bias NULL: none. gates = sigmoid(gates + in + bias) previous; gates2 = tanh(gates2
- * + in); then, with gates anew, the state. */
+/* The GRU of faster-rnnlm; bias may be NULL. First gates = sigmoid(gates + in + bias) * previous
+ * state; then gates2 = tanh(gates2 + in); then, with newly computed gates, the state. */
 int wf__rnn_gru_reset(const wf__rnn_rows *rows, const float *in, const float *bias, void *stream);
 int wf__rnn_gru_fresh(const wf__rnn_rows *rows, const float *in, void *stream);
 int wf__rnn_gru_update(const wf__rnn_rows *rows, const float *in, const float *bias, void *stream);
-/* PyTorch's: gates of the input, gates2 of the previous state. */
+/* PyTorch's layers: `gates` are of the input, `gates2` of the previous state. */
 int wf__rnn_torch_gru(const wf__rnn_rows *rows, const float *bias_ih, const float *bias_hh,
                       void *stream);
 int wf__rnn_torch_lstm(const wf__rnn_rows *rows, const float *bias_ih, const float *bias_hh,

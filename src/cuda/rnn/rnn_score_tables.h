@@ -31,14 +31,14 @@ typedef struct wf__rnn_state_tables {
   wf__lane_home *places;
   int32_t *words;
   uint32_t *free_contexts, *free_slots; /* stacks */
-  uint8_t *context_lives, *slot_lives;  /* while forgetting */
+  uint8_t *context_lives, *slot_lives;  /* used by an eviction */
   uint64_t *hashes;                     /* [slots][order] */
   const wf__flat_scorer *const
       *roots;       /* [num_roots] the chain, whose recurrent part this is; NULL: that alone */
   uint32_t *starts; /* [num_roots] */
-  wf__rnn_request *requests; /* [requests] of the round, and so on */
+  wf__rnn_request *requests; /* [requests] of the round */
   float *costs;
-  uint32_t *made_at;   /* places of the contexts behind */
+  uint32_t *made_at;   /* places of the contexts after the words */
   wf__rnn_move *moves; /* [claims] */
   uint32_t *slots;
   const wf__rnn_labels *labels;
@@ -70,7 +70,7 @@ typedef struct wf__lane_holders {
   uint32_t parts, trace_cap;
   const wf__stream_contexts *stream_contexts;
   uint32_t num_streams;
-  int32_t starts_stay; /* else they are made anew: contexts 1 to num_roots */
+  int32_t starts_stay; /* otherwise they are made again, as contexts 1 to num_roots */
 } wf__lane_holders;
 
 /* Evicts everything without a reference. The tables of scores and places and the counters must
@@ -87,7 +87,7 @@ int wf__word_scores_move(const wf__rnn_state_tables *tables, uint32_t num_claims
                          void *stream);
 /* The recurrent model's part of the requests. */
 int wf__word_scores_request(const wf__rnn_state_tables *tables, uint32_t num_missing, void *stream);
-/* Costs, contexts behind. */
+/* Computes the costs and the contexts after the words. */
 int wf__word_scores_make(const wf__rnn_state_tables *tables, uint32_t num_missing, void *stream);
 /* Copies an array to a larger one. */
 int wf__word_scores_copy(void *to, const void *from, uint64_t bytes, void *stream);

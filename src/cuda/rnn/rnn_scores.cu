@@ -19,7 +19,7 @@ __device__ static u64 context_hash(u64 history, u32 ngram, u32 small) {
   return never_empty(wf__hash_combine(history, (u64)ngram << 32 | small));
 }
 
-/* That of the whole chain. */
+/* The context's number for the whole chain. */
 __device__ static u64 number_of(const wf__rnn_state_tables &m, const wf__lane_context &context) {
   const u64 own = context_hash(context.history, context.ngram, context.small);
   const wf__flat_scorer *chain = m.roots[context.root];
@@ -32,7 +32,7 @@ __device__ static u64 place_key(u64 number, u32 root) {
   return key + (key == 0);
 }
 
-/* Finds or takes the place of a key; *taken: by this thread. */
+/* Finds the place of a key, or takes a free one. *taken: this thread took it. */
 __device__ static u32 take_place(const wf__rnn_state_tables &m, u64 key, bool *taken) {
   const u32 mask = (1u << m.place_bits) - 1;
   for (u32 at = (u32)wf__mix64(key) & mask;; at = (at + 1) & mask) {
@@ -44,7 +44,7 @@ __device__ static u32 take_place(const wf__rnn_state_tables &m, u64 key, bool *t
 
 /* --- features ---------------------------------------------------------------------------- */
 
-/* As wf__rnn_hashes: the words, then <s>. */
+/* Like wf__rnn_hashes: hashes the words, then <s>. */
 __device__ static void make_features(const wf__rnn_state_tables &m, const int32_t *words, u32 depth,
                                      u64 *hashes) {
   const u32 count = depth + 2 < m.order ? depth + 2 : m.order;
@@ -56,7 +56,7 @@ __device__ static void make_features(const wf__rnn_state_tables &m, const int32_
   }
 }
 
-/* --- forgetting -------------------------------------------------------------------------- */
+/* --- eviction ---------------------------------------------------------------------------- */
 
 __device__ static void keep_context(const wf__rnn_state_tables &m, u32 number) {
   const wf__lane_context &context = m.word_scores.contexts[number];
@@ -104,7 +104,7 @@ __global__ static void starts_kernel(const wf__rnn_state_tables m, int stay) {
     if (stay && m.starts[i] == 0) continue;
     if (!stay) make_start(m, (u32)i, (u32)i + 1);
     keep_context(m, m.starts[i]);
-    if (i == 0) make_features(m, m.words, 0, m.hashes); /* of slot 0 */
+    if (i == 0) make_features(m, m.words, 0, m.hashes); /* the features of slot 0 */
   }
 }
 
@@ -181,8 +181,7 @@ __global__ static void move_kernel(const wf__rnn_state_tables m, u32 count, u32 
     const u32 number = m.word_scores.claims[i];
     const wf__lane_context &context = m.word_scores.contexts[number];
     wf__rnn_move move = {context.before, m.slots[i], context.word, 0};
-    if (m.words_kept !=
-        WF__LANE_NO_SLOT) { /* shorter histories read their first word until it is their turn */
+    if (m.words_kept != WF__LANE_NO_SLOT) { /* shorter histories wait at their first word */
       const u32 left = m.words_kept - 1 - step, last = context.depth - 1,
                 at = left < last ? left : last;
       move.from = at < last ? move.to : 0;
@@ -217,7 +216,7 @@ int wf__word_scores_request(const wf__rnn_state_tables *m, uint32_t count, void 
   return LAUNCH(request_kernel, count, stream, *m, count);
 }
 
-/* As wf_lm_step. */
+/* Like wf_lm_step. */
 __device__ static float lm_step(const wf__lane_lm &lm, u32 state, int32_t label, u32 *next) {
   u32 word = (u32)label;
   if (word >= lm.num_labels || lm.unigrams[word].next == WF__LM_NONE) word = lm.unk;
@@ -244,7 +243,7 @@ __device__ static float lm_step(const wf__lane_lm &lm, u32 state, int32_t label,
   return cost + lm.unigrams[word].cost;
 }
 
-/* Of a model's word or end; 0 without a model. */
+/* The n-gram model's cost of a word or of the sentence end; 0 without a model. */
 __device__ static float lm_cost(const wf__lane_lm &lm, u32 state, bool ends, int32_t label,
                                 u32 *next) {
   *next = state;
@@ -276,7 +275,7 @@ __device__ static wf__lane_context behind(const wf__rnn_state_tables &m,
                                           const wf__lane_context &from, int32_t word,
                                           const int32_t *last) {
   wf__lane_context to = from;
-  if (word < 0) return to; /* the history is what it was */
+  if (word < 0) return to; /* the history stays the same */
   to.word = word;
   to.before = from.state;
   to.state = WF__LANE_NO_SLOT;
@@ -310,7 +309,7 @@ __global__ static void make_kernel(const wf__rnn_state_tables m, u32 count) {
     if (chain != nullptr) cost = wf__flat_chained(chain, from.flat, ends, label, cost, &flat);
     score.cost = cost;
     m.made_at[i] = WF__LANE_NO_SLOT;
-    if (ends || cost == INFINITY) continue; /* nobody goes there */
+    if (ends || cost == INFINITY) continue; /* no token gets there */
     wf__lane_context to = behind(m, from, ids.rnn, last);
     to.ngram = ngram;
     to.small = small;
@@ -336,7 +335,7 @@ __global__ static void link_kernel(const wf__rnn_state_tables m, u32 count) {
     wf__word_score &score = m.word_scores.table[m.word_scores.missing[i]];
     const u32 number = (u32)(score.key >> 32), at = m.made_at[i];
     if (at == WF__LANE_NO_SLOT) {
-      score.next = number; /* of no use, but an answer */
+      score.next = number; /* never used, but marks the score as computed */
       continue;
     }
     const u32 next = m.places[at].context;

@@ -16,7 +16,7 @@
 namespace wf_search {
 
 constexpr u32 FOLLOWED =
-    0x80000000u; /* in an arc; that of the start's token, NO_ARC, always has it */
+    0x80000000u; /* a bit of an arc; NO_ARC, the start token's, always has it */
 
 /* Source state of an arc: the last state whose first arc is at or before it. By one warp, 32 probes
  * a step. */
@@ -30,7 +30,7 @@ __device__ u32 searcher<POLICY, RANKS>::source_of(u32 arc) const {
     const bool before = probe < high && __ldg(states() + probe).x <= arc;
     const u32 last =
         31 - __clz(__ballot_sync(
-                 ALL, before)); /* first arcs rise with the states, so the votes are a prefix */
+                 ALL, before)); /* first arcs increase with the states, so the votes are a prefix */
     const u32 new_low = low + step * last;
     high = min(high, new_low + step);
     low = new_low;
@@ -61,7 +61,7 @@ __device__ u32 searcher<POLICY, RANKS>::find_token(u32 state, u64 context, u32 n
     u32 vote = __ballot_sync(ALL, here);
     if (vote != 0) return first + __shfl_sync(ALL, at, __ffs(vote) - 1);
   }
-  return ALL; /* cannot be */
+  return ALL; /* cannot happen */
 }
 
 /* Follows the arcs, not followed before, of this block's marked tokens of a frame (of all tokens
@@ -141,12 +141,12 @@ __device__ u32 searcher<POLICY, RANKS>::move_tokens(u32 number, bool all, u32 fi
   return count;
 }
 
-/* Compacts the frames from `from` on. Returns false if so much stays that the trace would soon
- * be full again. */
+/* Compacts the frames from `from` on. Returns false if so many tokens remain that the trace would
+ * soon be full again. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::slide(u32 from) {
   u32 first = frame_off()[from], to = first;
-  __syncthreads(); /* everybody has read it */
+  __syncthreads(); /* all threads have read it */
   for (u32 number = from; number < frame; number++) {
     const u32 end = frame_off()[number + 1];
     const u32 count = move_tokens(number, number + 1 == frame, first, end - first, to);
@@ -169,7 +169,7 @@ __device__ __noinline__ bool searcher<POLICY, RANKS>::collect(u32 total) {
     bool again = number > 0 || !resumes(); /* the tokens that a chunk began with have no arcs */
     while (again) {
       again = l.sum(follow_arcs(number)) != 0;
-      l.sync(); /* marks stand */
+      l.sync(); /* marks are complete */
     }
   }
   return slide(0) && l.sum(tid() == 0 && trace_used + total > p->memory.trace_cap) == 0;

@@ -19,14 +19,15 @@ namespace wf_search {
 /* Requests a score: lists its place in the table, and claims the hidden state that it needs. */
 static __device__ void request(const wf__word_scores &a, u32 at, u32 context) {
   const u32 place = atomicAdd(&a.counters->num_missing, 1u);
-  if (place < a.missing_cap) a.missing[place] = at; /* else all are evicted and requested again */
+  if (place < a.missing_cap)
+    a.missing[place] = at; /* otherwise everything is evicted and requested again */
   u32 *state = &a.contexts[context].state;
   if (__ldcg(state) == WF__LANE_NO_SLOT &&
       atomicCAS(state, WF__LANE_NO_SLOT, WF__LANE_CLAIMED) == WF__LANE_NO_SLOT)
     a.claims[atomicAdd(&a.counters->num_claims, 1u)] = context;
 }
 
-/* False: not known yet. */
+/* Returns false if the score is not known yet. */
 template <class POLICY>
 static __device__ __noinline__ bool find_score(const wf__lane_params *p, u32 context, u32 word,
                                                float *cost, u32 *next) {
@@ -46,7 +47,7 @@ static __device__ __noinline__ bool find_score(const wf__lane_params *p, u32 con
       return *next != 0;
     }
   }
-  atomicAdd(&a.counters->num_missing, a.missing_cap); /* full: there are too many */
+  atomicAdd(&a.counters->num_missing, a.missing_cap); /* the table is full: report too many */
   own_shared<POLICY>().with_deferred.missing = 1;
   return false;
 }
@@ -69,15 +70,15 @@ __device__ float searcher<POLICY, RANKS>::deferred_final_cost(u64 context) const
   return find_score<POLICY>(p, (u32)context, WF__LANE_END_OF_WORDS, &cost, &next) ? cost : INFINITY;
 }
 
-/* Is a score missing in any block of the lane? The same for all threads. If not, the look-ups
- * are counted. */
+/* Is a score missing in any block of the lane? All threads get the same answer. If none is missing,
+ * the look-ups are counted. */
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::waits() {
   u32 missing = 0;
   l.sync();
 #pragma unroll
   for (int r = 0; r < RANKS; r++) missing |= *(volatile const u32 *)&l.of(r).with_deferred.missing;
-  l.sync(); /* no thread requests a score of the next step before all have read it */
+  l.sync(); /* no thread requests a score of the next step before all threads have read the flag */
   const u32 words = warp_sum(this->frame_words);
   if (missing == 0 && in_warp() == 0 && words > 0)
     atomicAdd(&own().with_deferred.num_requests, (u64)words);
@@ -179,7 +180,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::begin_deferred() {
     status = resume();
   else
     status = begin();
-  if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
+  if (tid() == 0) own().num_tokens = 0; /* tokens of the start are not counted */
   return status;
 }
 
@@ -208,7 +209,7 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::decode_deferred(bool re
   u32 t = begun ? before.row : 0;
   bool died = begun && before.died;
   int status = WF__LANE_OK;
-  __syncthreads(); /* all have read it */
+  __syncthreads(); /* all threads have read it */
   this->frame_words = 0;
   if constexpr (STREAMS) {
     if (!begun && !cold_path([](searcher &self) { return self.check_values(); })) return true;

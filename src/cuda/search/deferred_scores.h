@@ -35,7 +35,7 @@ extern "C" {
 typedef struct wf__word_score {
   uint64_t key; /* context << 32 | word; 0: free */
   float cost;
-  uint32_t next; /* 0: not answered yet */
+  uint32_t next; /* 0: not computed yet */
 } wf__word_score;
 #define WF__LANE_END_OF_WORDS 0xffffffffu
 
@@ -47,7 +47,7 @@ typedef struct wf__lane_context {
   uint32_t depth;  /* words of the history */
   uint32_t ngram, small;
   uint64_t flat; /* context of the chain's other scorers */
-  uint32_t root; /* that it comes from */
+  uint32_t root; /* root that the context descends from */
   uint32_t zero;
 } wf__lane_context;
 #define WF__LANE_NO_SLOT 0xffffffffu
@@ -57,15 +57,15 @@ typedef struct wf__lane_context {
 typedef struct wf__lane_counters {
   uint64_t num_requests; /* of all frames so far */
   uint32_t num_waiting;  /* lanes that are not done */
-  uint32_t num_missing;  /* may be more than fit */
+  uint32_t num_missing;  /* requested scores; may be more than fit in `missing` */
   uint32_t num_claims;
   uint32_t num_made;                  /* contexts */
   uint32_t clash;                     /* two contexts have the same 64-bit number */
-  uint32_t free_contexts, free_slots; /* counted while forgetting */
-  uint32_t num_frames;                /* that lanes have done */
+  uint32_t free_contexts, free_slots; /* counted by an eviction */
+  uint32_t num_frames;                /* frames that lanes have finished */
 } wf__lane_counters;
 
-/* What lanes see. */
+/* The tables as the search kernels see them. */
 typedef struct wf__word_scores {
   wf__word_score *table;
   wf__lane_context *contexts;

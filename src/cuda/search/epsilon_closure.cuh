@@ -91,7 +91,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::relax(bool live, u32 a,
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::relax_words(u32 first, float cutoff,
                                                                      u32 next) {
-  __syncthreads(); /* all are there */
+  __syncthreads(); /* all are gathered */
   mark(PHASE_CLOSURE_ARCS);
   const u32 end = min(num_word_candidates(), (u32)WF__LANE_WORD_CANDIDATES);
   for (u32 base = first + warp() * 32; base < end; base += THREADS) {
@@ -186,7 +186,7 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutof
         u64 context;
         share.at(k0, in_warp(), &a, &candidate, &context);
         relax(k0 + in_warp() < share.total, a, candidate, context, cutoff, next);
-        __syncwarp(); /* else the threads that probed longer would continue alone, arc after arc */
+        __syncwarp(); /* otherwise the threads that probed longer would continue alone */
       }
     }
     if constexpr (GATHERS)

@@ -107,8 +107,8 @@ __device__ __forceinline__ u32 searcher<POLICY, RANKS>::next_batch(u32 before, u
   return __shfl_sync(ALL, base, 0);
 }
 
-/* A candidate of each live thread of the warp, over an emitting arc from a token of context `from`
- * to one of context `to`: what the mode does with it. */
+/* Processes, as the mode requires, a candidate of each live thread of the warp. It leads over an
+ * emitting arc from a token of context `from` to one of context `to`. */
 template <class POLICY, int RANKS>
 template <int MODE>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::consider(const candidate_rule &rule,
@@ -156,7 +156,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider(const candidat
     if constexpr (SCORED)
       if (live && (lowered || old == value)) log_candidate(arc.w, rank, slot, value, from, to);
   }
-  __syncwarp(); /* else the threads that probed longer would continue alone, arc after arc */
+  __syncwarp(); /* otherwise the threads that probed longer would continue alone */
 }
 
 /* The gathered candidates over arcs with words. The first pass of a frame calls the scorer, a
@@ -167,7 +167,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::consider_words(const ca
                                                                         u64 *my_count) {
   constexpr bool FIRST_PASS = MODE == EXPAND_RUNNING || MODE == EXPAND_LIST;
   if (FIRST_PASS) {
-    __syncthreads(); /* all are there */
+    __syncthreads(); /* all are gathered */
     mark(PHASE_ARCS);
     f.num_words = min(num_word_candidates(), (u32)WF__LANE_WORD_CANDIDATES);
   }
@@ -426,8 +426,9 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::list_candidate(bool liv
 }
 
 /* Ordered cost of the k-th cheapest candidate of the lane's lists; `size` of them are this
- * rank's. As select_by_cost: equal steps of cost, here over four beams from the best on, then a
- * count among the few of the right step; by radix selection if they are not few. */
+ * rank's. Works like select_by_cost: equal steps of cost, here over four beams from the best on,
+ * then a count among the few candidates of the right step. If they are not few, uses radix
+ * selection. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u64 searcher<POLICY, RANKS>::listed_rank(u32 k, u32 size) {
   const float best = cost_of(own().best), scale = p->rules.beam > 1e-20f ? 64 / p->rules.beam : 0;
@@ -534,7 +535,7 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all
   expand<EXPAND_LIST>(candidate_rule{0, 0, all_of_them ? 0 : 1});
   l.sync();
   if constexpr (GATHERS)
-    if (!has_all_words()) return false; /* the other method finds that, too */
+    if (!has_all_words()) return false; /* the other method detects this, too */
   const u32 room = room_of_list(), best = own().best, size = min(own().num_listed[0], room);
   bool fits = true;
 #pragma unroll
@@ -565,7 +566,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all
     }
   }
   note_standing();
-  *num = fits && best != ALL ? finish_emission<false>(FLT_MAX) : 0; /* with a barrier of the lane */
+  *num = fits && best != ALL ? finish_emission<false>(FLT_MAX)
+                             : 0; /* includes a barrier of the lane */
   if (fits && own().full == 0) {
     if (best == ALL) l.sync();
     if (tid() == 0) own().num_listed[0] = 0;
@@ -594,7 +596,7 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all
 template <class POLICY, int RANKS>
 __device__ __noinline__ int searcher<POLICY, RANKS>::emit_rest(bool full, u64 *last, u64 *num) {
   const u64 every = (u64)ordered(FLT_MAX) << 32 | 0xffffffffu;
-  const float origin = cost_of((u32)(*last >> 32)) - p->rules.beam; /* the best, or near it */
+  const float origin = cost_of((u32)(*last >> 32)) - p->rules.beam; /* the best cost, or near it */
   bool fits = !full || admit(*last, num);
   if (fits && *num < p->rules.min_active) {
     u64 counts = expand<EXPAND_COUNT>(candidate_rule{*last, 0, 0});

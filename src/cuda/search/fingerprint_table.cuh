@@ -1,10 +1,10 @@
 /* fingerprint_table.cuh - a lane's table of tokens with fingerprints of the keys in (distributed)
  * shared memory, keys of 64 bits and values in device memory; token_table.cuh says what they are.
  *
- * A fingerprint has 16 bits, the first of them the key's. Key and value are in device memory by
- * the same slot, where one load shows both. Two keys may have the same fingerprint: a thread
- * that finds it compares the key, and continues with the next slot if the keys differ. A home is
- * eight slots, taken in the order 0, 2, 4, 6, 1, 3, 5, 7. */
+ * A fingerprint has 16 bits; its top bit is the key's HAS_EPSILONS. Key and value are in device
+ * memory at the same slot number, where one load reads both. Two keys may have the same
+ * fingerprint: a thread that finds it compares the key, and continues with the next slot if the
+ * keys differ. A home is eight slots, taken in the order 0, 2, 4, 6, 1, 3, 5, 7. */
 #ifndef WF_CUDA_SEARCH_FINGERPRINT_TABLE_CUH
 #define WF_CUDA_SEARCH_FINGERPRINT_TABLE_CUH
 
@@ -12,8 +12,8 @@
 
 namespace wf_search {
 
-#ifndef WF__FINGERPRINT_BITS /* a test takes few, so that fingerprints are often those of other \
-                                keys */
+#ifndef WF__FINGERPRINT_BITS /* a test uses few bits, so that fingerprints are often those of \
+                                other keys */
 #define WF__FINGERPRINT_BITS 15
 #endif
 
@@ -134,7 +134,7 @@ struct fingerprint_table : slot_table<POLICY, RANKS> {
         while ((entry = load_global128(entries + (u64)rank * SLOTS + at + which)).x == NO_STATE) {
         }
         if (entry.x == key) return entry.y;
-        continue; /* another key of this fingerprint */
+        continue; /* another key with this fingerprint */
       }
       done = 0;
       probes += GROUP;
@@ -197,7 +197,7 @@ struct fingerprint_table : slot_table<POLICY, RANKS> {
           }
           *slot = at + which;
           live = false;
-        } /* else another key of this fingerprint: on behind it */
+        } /* otherwise another key with this fingerprint: continue after it */
       }
     } while (__any_sync(ALL, live));
     return lowered;

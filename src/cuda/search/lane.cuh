@@ -15,11 +15,11 @@ namespace wf_search {
 constexpr u32 THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
 constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
-constexpr u32 FRESH = 0x80000000u, MARKED = 0x80000000u; /* MARKED: of a state in the trace */
-constexpr u32 MAX_PROBES = 256; /* the table counts as full if so many homes from a key's own on, or
-                                   a quarter of the table, are taken */
-constexpr u32 WITH_EPSILONS = 0x80000000u; /* of an arc in the trace, with lattices: the state has
-                                              epsilon arcs. NO_ARC always has it */
+constexpr u32 FRESH = 0x80000000u, MARKED = 0x80000000u; /* MARKED: a bit of a state in the trace */
+constexpr u32 MAX_PROBES = 256; /* the table counts as full if probing finds this many taken homes,
+                                   or a quarter of the table */
+constexpr u32 WITH_EPSILONS = 0x80000000u; /* a bit of an arc in the trace, with lattices: the arc's
+                                              target state has epsilon arcs. NO_ARC always has it */
 
 __device__ __forceinline__ u32 ordered(float cost) {
   u32 bits = __float_as_uint(cost);
@@ -28,7 +28,7 @@ __device__ __forceinline__ u32 ordered(float cost) {
 __device__ __forceinline__ float cost_of(u32 key) {
   return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
 }
-/* As the CPU's add_finite: comparisons with +infinity must keep their meaning. */
+/* Like the CPU's add_finite: sums stay below +infinity, so that comparisons with it work. */
 __device__ __forceinline__ float add_finite(float a, float b) {
   return fminf(__fadd_rn(a, b), FLT_MAX);
 }
@@ -75,29 +75,28 @@ enum lane_phase {
 
 /* --- shared memory of a block ------------------------------------------------------------ */
 
-/* Of searches with scorers; empty otherwise. */
+/* The additional fields of searches with scorers; empty otherwise. */
 template <bool SCORED>
 struct scorer_shared {};
 template <>
 struct scorer_shared<true> {
-  u64 range_contexts[WARPS][32];  /* beside `boxes` */
+  u64 range_contexts[WARPS][32];  /* beside `arc_ranges` */
   wf__flat_scorer scorer;         /* of the utterance, if it has one */
   wf__lane_words words;           /* added to its graph */
-  const wf__flat_scorer *memo_of; /* whose answers the memo has */
+  const wf__flat_scorer *memo_of; /* the scorer whose results the memo has */
   u32 num_word_candidates;        /* words of the frame's emitting arcs, on this rank */
   u32 num_logged;                 /* candidates in the log of this rank */
-  u32 num_placed;  /* with recombine=state: of these, those whose contexts have been placed */
+  u32 num_placed;  /* with recombine=state: how many of these have written their contexts */
   u32 select_left; /* with select_key: number of sources with that key that are expanded, 0: all */
-  u32 all_stand; /* each slot that is taken has a token, and the best of them is `best` or `lowest`
-                  */
-  u32 lowest;    /* best of the tokens made by epsilon arcs on this rank, ordered */
+  u32 all_stand;   /* every taken slot has a token, and the cheapest token is `best` or `lowest` */
+  u32 lowest;      /* ordered cost of the cheapest token made by an epsilon arc on this rank */
 };
 
 template <bool DEFERRED>
 struct deferred_shared {};
 template <>
 struct deferred_shared<true> {
-  u32 missing; /* some answer is missing */
+  u32 missing; /* some score is missing */
   u64 num_requests;
 };
 
@@ -107,9 +106,9 @@ struct lane_shared {
   typedef typename POLICY::table table;
   u32 hist[256];
   u32 hist_all[256];           /* summed over the ranks */
-  uint2 arc_ranges[WARPS][32]; /* of each warp: what the arcs of its tokens share */
+  uint2 arc_ranges[WARPS][32]; /* of each warp: {first arc - arcs before it, cost} of its tokens */
   uint16_t frontier[2][THREADS];
-  u64 exchange[2][8]; /* one cell per rank: results of its block, in turns */
+  u64 exchange[2][8]; /* one cell per rank: results of its block; two buffers, used alternately */
   u64 warp_values[WARPS];
   u32 warp_counts[WARPS];
   u32 best;     /* running best candidate, ordered */
@@ -123,8 +122,8 @@ struct lane_shared {
   u32 frontier_size[2];
   u32 frontier_work[2]; /* some entry has epsilon arcs */
   u32 next_batch;       /* sources taken so far */
-  u32 num_listed[2]; /* candidates in the list of this rank, or sent to it in this epsilon round and
-                        the next */
+  u32 num_listed[2]; /* candidates in this rank's list, or sent to it in this epsilon round and in
+                        the next one */
   u32 sent[2];       /* a block sent a candidate in this round */
   u32 utterance;
   wf__lane_utterance scores;
@@ -152,8 +151,9 @@ struct lane_shared {
   }
 };
 
-/* Bytes before the row of costs, and the number of columns that fit it; longer rows are read
- * from device memory. The host reads from the profile what the device's code was compiled for. */
+/* Bytes before the row of costs, and the number of columns that fit in the row; longer rows are
+ * read from device memory. shared_kb is that of the profile that the device code was compiled for.
+ */
 template <class POLICY>
 __host__ __device__ constexpr u32 bytes_before_row(int shared_kb) {
   typedef typename POLICY::table table;
@@ -167,14 +167,14 @@ __host__ __device__ constexpr u32 most_columns(int shared_kb) {
   return room < WF__LANE_MAX_ROW ? room : WF__LANE_MAX_ROW;
 }
 
-/* Of this block. */
+/* This block's shared memory. */
 template <class POLICY>
 __device__ __forceinline__ lane_shared<POLICY> &own_shared() {
   WF__DYNAMIC_SHARED(unsigned char, lane_memory);
   return *reinterpret_cast<lane_shared<POLICY> *>(lane_memory);
 }
 
-/* From the beginning of the shared memory to a field; where `lane_shared` names the policy's. */
+/* Offset of a field in shared memory. `lane_shared` must name the policy's type. */
 #define OFFSET(field) ((u32)offsetof(lane_shared, field))
 
 /* --- the blocks of a lane ---------------------------------------------------------------- */

@@ -16,8 +16,9 @@ namespace wf_search {
 typedef unsigned long long u64;
 typedef uint32_t u32;
 
-/* Where costs of words come from: the graph alone; scorers that are tables (scorer/flat_scorer.h);
- * a recurrent scorer, whose scores are computed between launches (deferred_scores.cuh). */
+/* Where word costs come from: only the graph; scorers that are look-up tables
+ * (scorer/flat_scorer.h); a recurrent scorer, whose scores are computed between launches
+ * (deferred_scores.cuh). */
 enum scorer_kind { GRAPH_ALONE, FLAT_SCORER, DEFERRED_SCORER };
 /* What a lane takes from the queue. */
 enum input_kind { UTTERANCES, CHUNKS_OF_STREAMS };
@@ -53,7 +54,8 @@ struct search_policy {
   static constexpr bool SCORED = SCORER != GRAPH_ALONE; /* tokens are pairs (state, context) */
   static constexpr bool DEFERRED = SCORER == DEFERRED_SCORER;
   static constexpr bool STREAMS = INPUT == CHUNKS_OF_STREAMS;
-  static constexpr bool LATTICES = !STREAMS && !DEFERRED; /* streams make theirs on the host */
+  static constexpr bool LATTICES =
+      !STREAMS && !DEFERRED; /* lattices of streams are made on the host */
   static constexpr bool BACKWARD_GLOBAL = BACKWARD == BACKWARD_IN_GLOBAL;
   typedef std::conditional_t<SCORED, fingerprints_in_shared, keys_in_shared> table;
 };

@@ -62,7 +62,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, fl
         costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);
         u32 arc = ((u32)value & ~FRESH) - 1;
         if (REMEMBERS && LATTICES && (key & HAS_EPSILONS) != 0)
-          arc |= WITH_EPSILONS; /* streams use the bit for something else */
+          arc |= WITH_EPSILONS; /* streams use this bit for another purpose */
         trace()[trace_used + place] = make_uint2(state_of(key), arc);
         if (SCORED) {
           u64 source = sources_at[k];
@@ -83,7 +83,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, fl
   if (SCORED) records()[frame].last_context = f.last_context;
   records()[frame].best = best;
   if (frame == 0) return;
-  records()[frame - 1].select = f.select_key; /* of the tokens that these came from */
+  records()[frame - 1].select = f.select_key; /* of the frame that these tokens came from */
   if (SCORED) records()[frame - 1].select_context = f.select_context;
 }
 
@@ -176,8 +176,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::finish_frame() {
   if constexpr (LATTICES)
     if (most >> 32 && keeps_lattice() && !cold_path([](searcher &self) { return self.prune(); }))
       return false;
-  /* The size of the next frame's table: at most a third full, or half with scorers, if that
-   * frame is like the last ones. */
+  /* Chooses the size of the next frame's table so that it becomes at most 1/3 full (1/2 with
+   * scorers) if that frame has as many tokens as the last ones. */
   f.usual_size = max((u32)most, f.usual_size - f.usual_size / 8);
   l.bits = WF__LANE_MIN_BITS;
   while (l.bits < SLOT_BITS && (1u << l.bits) < SPARE * f.usual_size) l.bits++;
@@ -238,8 +238,9 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::ending_cost(u32 i) con
   return cost;
 }
 
-/* Key (cost of ending there, state) of the best token to end in; `final`: on final states only.
- * All ones: there is none. *context: with scorers, the least among equal ones. */
+/* Returns the key (cost of ending there, state) of the best token to end in, or all ones if there
+ * is none. `final`: considers only final states. *context: with scorers, the least one among equal
+ * tokens. */
 template <class POLICY, int RANKS>
 __device__ u64 searcher<POLICY, RANKS>::best_end(bool final, bool died, u64 *context) {
   const uint2 *tokens = this->tokens();
@@ -293,7 +294,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end,
         number--;
         row = row_before(row);
         epsilons = 0;
-      } else if (++epsilons > most_rounds()) { /* with recombine=state: a cycle */
+      } else if (++epsilons > most_rounds()) { /* with recombine=state the path may have a cycle */
         status = WF__LANE_CYCLE;
         break;
       }
@@ -330,7 +331,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::finish(bool died, u32 end,
   if constexpr (LATTICES) {
     if (keeps_lattice()) set_endings(died, with_final != NO_TOKEN, cost_of((u32)(best >> 32)));
     if (keeps_lattice() && l.rank() == 0 && tid() == 0)
-      records()[0].pruned_frames = frame; /* for the way back */
+      records()[0].pruned_frames = frame; /* for the backward pass */
   }
   return 0;
 }
@@ -359,7 +360,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
     else
       return self.begin();
   });
-  if (tid() == 0) own().num_tokens = 0; /* the start's do not count */
+  if (tid() == 0) own().num_tokens = 0; /* tokens of the start are not counted */
   mark(PHASE_BEGIN);
   bool died = false;
   for (; t < num_frames && status == WF__LANE_OK; t = own().next) {

@@ -9,7 +9,7 @@
  *   state >= S   class -> copy, state of the tree    {first arc, first epsilon, end} of the tree +
  *                first arc of the copy
  *   arc >= A     class -> copy, arc of the tree      next state of the tree + first state of the
- *                copy; its root: what lies behind the place
+ *                copy; for the root, the place's target
  *   arc < A, weight +infinity                        a place: next state is its number; with words
  *   it leads to the root of its copy */
 #ifndef WF_CUDA_SEARCH_SEARCH_GRAPH_CUH
@@ -67,8 +67,8 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_added_arc(u32 arc) c
   return SCORED && arc >= p->graph.num_arcs;
 }
 
-/* The class that a copied state belongs to: the last one with words that begins at the state or
- * before. The next function does the same for an arc. */
+/* The class that a copied state belongs to: the last class with words whose first state is at or
+ * before it. The next function does the same for an arc. */
 template <class POLICY>
 static __device__ __forceinline__ const wf__lane_class &class_of_state(u32 state) {
   const wf__lane_words &words = own_shared<POLICY>().with_scorer.words;
@@ -84,7 +84,7 @@ static __device__ __forceinline__ const wf__lane_class &class_of_arc(u32 arc) {
   return words.classes[c];
 }
 
-/* Not inlined: they are called from many places, and seldom. */
+/* Not inlined: they are called from many places, but rarely. */
 template <class POLICY>
 static __device__ __noinline__ uint4 added_state(u32 state) {
   const wf__lane_class &c = class_of_state<POLICY>(state);
@@ -105,7 +105,7 @@ static __device__ __noinline__ uint4 added_arc(const uint4 *places, u32 number) 
   if ((arc.x & 0x7fffffffu) == 0)
     arc.x = __ldg(places + c.first_place + copy).x;
   else
-    arc.x += c.first_state + copy * c.num_states; /* the mark of epsilons stays */
+    arc.x += c.first_state + copy * c.num_states; /* keeps the bit for epsilon arcs */
   return arc;
 }
 

@@ -81,37 +81,38 @@ extern "C" {
 
 enum {
   WF__LANE_THREADS = 1024,
-  WF__LANE_MIN_BITS = 10, /* slots of a rank's table that a frame uses at least: 2^10 */
-  WF__LANE_FEW = 512, /* a frame with at most so many tokens a rank lists its candidates first */
+  WF__LANE_MIN_BITS = 10, /* a frame uses at least 2^10 slots of a rank's table */
+  WF__LANE_FEW = 512, /* a frame with at most this many tokens a rank lists its candidates first */
   WF__LANE_GROUP_BITS = 7, /* groups of slots in the trace's index of a frame: 2^7 */
   WF__LANE_GROUPS = 1 << WF__LANE_GROUP_BITS,
   WF__LANE_INDEX =
       WF__LANE_GROUPS + 2,     /* first token of each group, and the size of the table (bits) */
-  WF__LANE_WORD_LOG = 1 << 17, /* entries of a rank's */
-  WF__LANE_WORD_CANDIDATES = 1 << 17, /* the same of its words */
+  WF__LANE_WORD_LOG = 1 << 17, /* entries of a rank's log of words */
+  WF__LANE_WORD_CANDIDATES = 1 << 17, /* entries of a rank's word candidates */
 #ifndef WF__LANE_MEMO_BITS
   WF__LANE_MEMO_BITS = 15, /* of a rank's memo: 2^15 results of the scorer */
 #endif
 #ifndef WF__LANE_LISTED
-  WF__LANE_LISTED = 1 << 16, /* the same of its candidates; frames of more do without */
+  WF__LANE_LISTED =
+      1 << 16, /* entries of a rank's list of candidates; frames with more do not use the list */
 #endif
   WF__LANE_MAX_ROW =
-      5200, /* columns whose costs fit shared memory; wider rows are read where they are */
-  WF__BACKWARD_THREADS = 512, /* of a block that makes a lattice */
+      5200, /* columns whose costs fit in shared memory; wider rows are read from device memory */
+  WF__BACKWARD_THREADS = 512, /* threads of a block that makes a lattice */
   WF__LANE_PAGE = 256,        /* entries of 16 bytes in a page, wf__lane_link */
 };
 
-/* Slots of a block's table, as powers of two, where a block has so much shared memory. A table of
- * the search with scorers has only 16 bits of a slot there, the rest in device memory; so it is
- * larger, and utterances without scorers whose frames have more tokens than the other table holds
- * are searched with it, too. */
+/* Bits of the number of slots of a block's table, for a block with shared_kb of shared memory. The
+ * table of the search with scorers keeps only 16 bits of a slot in shared memory and the rest in
+ * device memory, so it has more slots. Utterances without scorers whose frames have too many tokens
+ * for the other table are searched with it, too. */
 #define WF__PLAIN_SLOT_BITS(shared_kb) \
   ((shared_kb) >= 227 ? 14 : (shared_kb) >= 163 ? 13 : (shared_kb) >= 99 ? 12 : 11)
 #define WF__SCORED_SLOT_BITS(shared_kb) ((shared_kb) >= 99 ? 15 : 14)
 static inline uint32_t wf__lane_slots(int32_t shared_kb, bool scored) {
   return 1u << (scored ? WF__SCORED_SLOT_BITS(shared_kb) : WF__PLAIN_SLOT_BITS(shared_kb));
 }
-/* Tokens planned for a block: of eight slots seven, which keeps probing short. */
+/* Tokens planned for a block: 7/8 of its slots, which keeps probing short. */
 static inline uint32_t wf__lane_tokens(int32_t shared_kb, bool scored) {
   return wf__lane_slots(shared_kb, scored) / 8 * 7;
 }
@@ -124,7 +125,7 @@ enum {
       2, /* the trace or path on the device is too small: the host decodes this utterance */
   WF__LANE_CYCLE = 3, /* the epsilon closure does not end */
   WF__LANE_TABLE_FULL =
-      4, /* the table of one block too small: the host tries again with more blocks a lane */
+      4, /* the table of one block is too small: the host tries again with more blocks a lane */
   WF__LANE_LARGE_LATTICE = 6,    /* frames of the lattice too large for WF__BACKWARD_SMALL */
   WF__LANE_GLOBAL_LATTICE = 7,   /* and for WF__BACKWARD_LARGE */
   WF__LANE_STOPPED = 8,          /* the host cancelled the search */
@@ -140,7 +141,7 @@ typedef struct wf__lane_state {
 
 /* A place where words of a class may occur. The places of a class are contiguous. */
 typedef struct wf__lane_place {
-  uint32_t target; /* where it leads | 2^31 if that has epsilon arcs */
+  uint32_t target; /* target state | 2^31 if that has epsilon arcs */
   float weight;
   uint32_t word_class, rank; /* among the places of the class */
 } wf__lane_place;
@@ -159,9 +160,9 @@ typedef struct wf__lane_class {
 typedef struct wf__lane_words {
   const wf__lane_class *classes;
   uint32_t num_classes;
-  int32_t context_bits; /* of a key beside all its states */
+  int32_t context_bits; /* bits that a key has left for contexts */
   float epsilon_slack, scored_slack;
-  uint32_t num_states, zero; /* all its states */
+  uint32_t num_states, zero; /* states, including those of the added words */
 } wf__lane_words;
 
 typedef struct wf__lane_utterance {
@@ -169,7 +170,8 @@ typedef struct wf__lane_utterance {
   int64_t stride; /* elements from frame to frame */
   int32_t num_frames, num_columns;
   int32_t dtype; /* wf_dtype */
-  uint32_t root; /* with a recurrent scorer: number of where it starts (deferred_scores.h) */
+  uint32_t
+      root; /* with a recurrent scorer: number of the root where it starts (deferred_scores.h) */
   const wf__flat_scorer *scorer; /* NULL: none */
   const wf__lane_words *words;   /* added to the graph; NULL: none */
 } wf__lane_utterance;
@@ -184,8 +186,8 @@ typedef struct wf__lane_logged {
 typedef struct wf__word_candidate {
   uint64_t from; /* context before the word */
   uint32_t arc;
-  float cost;          /* without the scorer and the label; of emitting arcs, then with both */
-  uint64_t to;         /* the arc's column; of emitting arcs, then the context behind the word */
+  float cost;  /* without the costs of scorer and label; for emitting arcs these are added later */
+  uint64_t to; /* the arc's column; for emitting arcs later the context after the word */
   uint32_t word, next; /* of the arc */
 } wf__word_candidate;
 
@@ -205,26 +207,26 @@ typedef struct wf__lane_outcome {
   uint64_t path_off; /* into steps */
   uint64_t num_tokens, num_expanded, num_arcs, num_narrowed;
   uint32_t last_page;             /* of the lattice's chain, + 1; 0: there is none */
-  uint32_t num_states, num_links; /* of the lattice; ends count as links */
+  uint32_t num_states, num_links; /* of the lattice; final tokens count as links */
 } wf__lane_outcome;
 
-/* An arc of a lattice, or an end. The rest comes from the graph. Tokens of a frame are numbered
- * in the order of the lattice (docs/reference/semantics.md). Arcs are in the same order, the
- * last one first: a chain of pages is read from its end. The first entry of a page is {previous
- * page of the chain + 1, entries used}. */
+/* An arc of a lattice, or a final token. The rest comes from the graph. Tokens of a frame are
+ * numbered in the order of the lattice (docs/reference/semantics.md). Arcs are in the reverse of
+ * that order, because the chain of pages is read from its end. The first entry of a page is
+ * {previous page of the chain + 1, entries used}. */
 typedef struct wf__lane_link {
-  uint32_t from; /* low 16 bits of the frame << 16 | number of the token that it leaves */
-  uint32_t to;   /* tokens of that frame << 16 | number of the token that it leads to, in the next
-                    frame, in the same frame for an epsilon arc */
-  uint32_t arc;  /* WF__LANE_ENDING: none, this token may be the end */
-  uint32_t
-      value; /* bits of the score that it read; 0 for epsilon arcs; of an end, the token's state */
+  uint32_t from;  /* low 16 bits of the frame << 16 | number of the token that it leaves */
+  uint32_t to;    /* tokens of that frame << 16 | number of the token that it leads to, in the next
+                     frame, in the same frame for an epsilon arc */
+  uint32_t arc;   /* WF__LANE_ENDING: no arc; the token is final */
+  uint32_t value; /* bits of the score that the arc read; 0 for epsilon arcs; for a final token, its
+                     state */
 } wf__lane_link;
 #define WF__LANE_ENDING 0xffffffffu
 
 /* The limits of a frame that decide, together with its tokens, which arcs it has. */
 typedef struct wf__lane_frame {
-  uint64_t last;   /* candidate that was let in: ordered cost << 32 | arc; the cost is the cutoff of
+  uint64_t last;   /* last accepted candidate: ordered cost << 32 | arc; the cost is the cutoff of
                       the closure */
   uint64_t select; /* token that was expanded: ordered cost << 32 | state */
   uint64_t last_context, select_context; /* with scorers: of those with these keys */
@@ -261,10 +263,10 @@ typedef struct wf__lane_advance {
   uint32_t num_back_pointers; /* 0: no frame was searched and the tokens are unchanged; else the
                                  last num_newest are the newest frame's tokens */
   uint32_t num_newest;
-  uint32_t best,
-      ending; /* of the newest tokens: the best one; the best to end in, all ones: none is final */
-  float best_cost, ending_cost; /* its own cost; cost of ending there */
-  float final_cost;             /* of its state */
+  uint32_t best, ending; /* of the newest tokens: the cheapest one; the cheapest final one, or all
+                            ones if none is final */
+  float best_cost, ending_cost; /* cost of `best`; cost of ending in `ending` */
+  float final_cost;             /* final cost of the state of `ending` */
   uint32_t usual_size, after_blank;
   uint64_t select_key, select_context; /* after dying: tokens up to this (ordered cost, state) and
                                           context were expanded */
@@ -348,7 +350,7 @@ typedef struct wf__lane_rules {
 /* The utterances to search, and the outcomes. */
 typedef struct wf__lane_work {
   const wf__lane_utterance *utterances;
-  const uint32_t *order; /* [num_utterances] longest first */
+  const uint32_t *order; /* [num_utterances] numbers of the utterances, longest first */
   uint32_t num_utterances;
   uint32_t *queue;      /* next place in order */
   const uint32_t *stop; /* in host memory: not 0 cancels the search; may be NULL */

@@ -18,20 +18,20 @@ struct frame_state {
   u32 num_sources;    /* of this rank */
   u64 total_sources;  /* of the lane */
   u64 select_key;     /* sources above this (ordered cost, state) are not expanded */
-  u64 select_context; /* with scorers: the largest context among the sources with this key that is
+  u64 select_context; /* with scorers: of the sources with this key, the largest context that is
                          expanded */
-  u64 last_context; /* with scorers: the largest context among the candidates with the last accepted
-                       key that is accepted */
-  u32 num_words;    /* with a scorer: emitting arcs with words, on this rank */
-  u32 usual_size;   /* of the lane's table: decaying maximum of the slots used in the last frames */
-  u32 crowded; /* with scorers: least number of sources whose candidates did not fit a list; 0: all
-                  did */
+  u64 last_context;   /* with scorers: of the candidates with the last accepted key, the largest
+                         context that is accepted */
+  u32 num_words;      /* with a scorer: emitting arcs with words, on this rank */
+  u32 usual_size; /* of the lane's table: decaying maximum of the slots used in the last frames */
+  u32 crowded; /* with scorers: the least number of sources whose candidates did not fit in a list;
+                  0: all fitted */
 };
 
 struct candidate_rule {
   u64 last;   /* FIXED, COUNT, STEPS, HIST: largest key accepted; TIES: the only one */
-  u64 prefix; /* HIST: the key's bits above `shift` + 8 must be these; TIES: the context's; STEPS:
-                 the step to list, NO_STEP: all are to be counted */
+  u64 prefix; /* HIST: required bits of the key above `shift` + 8; TIES: those of the context;
+                 STEPS: the step to list, or NO_STEP to count all */
   int shift;
   float origin = 0, scale = 0; /* STEPS: (cost - origin) * scale is the step */
 };
@@ -51,7 +51,7 @@ enum expand_mode {
 enum {
   CLOSURE_OVERFLOW = -1,
   CLOSURE_GROW = -2,
-  CLOSURE_WAITS = -3 /* scores are missing: the lane waits for them */
+  CLOSURE_WAITS = -3 /* scores are missing, so the lane waits for them */
 };
 
 template <class POLICY>
@@ -69,7 +69,7 @@ template <bool DEFERRED>
 struct deferred_state {};
 template <>
 struct deferred_state<true> {
-  u32 frame_words; /* on arcs of this frame, this thread's share */
+  u32 frame_words; /* this thread's count of words on arcs of this frame */
 };
 
 /* The state of a thread during a launch. */
@@ -96,9 +96,9 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   u32 frame; /* trace frames written */
   u32 trace_used;
   frame_state f;
-  u32 frame_arcs,
-      emission_arcs; /* arcs looked at in this frame, and before the closure: this thread's share */
-  u32 num_emitted;   /* tokens of the frame before epsilons */
+  u32 frame_arcs, emission_arcs; /* this thread's count of arcs examined in this frame, and before
+                                    the closure */
+  u32 num_emitted;               /* tokens of the frame before epsilons */
   __device__ __forceinline__ void count_word() {
     if constexpr (DEFERRED) this->frame_words++;
   }
@@ -133,7 +133,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   /* The lane's graph and memory. */
   __device__ __forceinline__ const uint4 *arcs() const { return (const uint4 *)p->graph.arcs; }
   __device__ __forceinline__ const uint4 *states() const { return (const uint4 *)p->graph.states; }
-  /* With words added to it: search_graph.cuh. */
+  /* The graph with added words: search_graph.cuh. */
   __device__ __forceinline__ bool has_words() const;
   __device__ __forceinline__ bool is_added(u32 state) const;
   __device__ __forceinline__ bool is_added_arc(u32 arc) const;
@@ -142,7 +142,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ float final_of(u32 state) const;
   __device__ u32 added_source(u32 arc) const;
   __device__ __forceinline__ int context_bits() const;
-  __device__ __forceinline__ u32 all_states() const; /* those of added words included */
+  __device__ __forceinline__ u32 all_states() const; /* including those of added words */
   __device__ __forceinline__ float *costs() const {
     return p->memory.costs + (u64)blockIdx.x * SLOTS;
   }
@@ -182,7 +182,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ u64 traced_context(u32 at) const {
     return SCORED ? __ldcg((const u64 *)(contexts() + at)) : 0;
   }
-  /* The table's key of a state, as arcs have it, and a context. */
+  /* The table's key of an arc's `nextstate` (with its bit for epsilon arcs) and a context. */
   __device__ __forceinline__ token_key key_of(u32 next, u64 context) const {
     if (!SCORED) return (token_key)next;
     if (DEFERRED) context = (u32)context; /* deferred_scores.cuh */
@@ -197,18 +197,18 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
     if (DEFERRED) return ranked((u32)((u64)key & ((1ull << context_bits()) - 1)));
     return SCORED ? (u64)key & ((1ull << context_bits()) - 1) : 0;
   }
-  /* With a scorer and recombine=state: one token a state, whatever its context. */
+  /* With a scorer and recombine=state: a state has one token, regardless of its context. */
   __device__ __forceinline__ bool by_state() const {
     return SCORED && !DEFERRED && p->rules.by_state != 0;
   }
   __device__ __forceinline__ bool is_same(u64 context, u64 other) const {
     return by_state() || context == other;
   }
-  /* Of the token in a slot of this block's table. */
+  /* The context of the token in a slot of this block's table. */
   __device__ __forceinline__ u64 context_at(u32 slot, token_key key) const {
     return by_state() ? __ldcg(sources() + slot) : context_of(key);
   }
-  /* With scorers: all tokens of the table are final, and the best of them is known
+  /* With scorers: every taken slot of the table has a token, and the cheapest token is known
    * (scorer_shared). */
   __device__ __forceinline__ bool all_stand() const {
     if constexpr (SCORED)
@@ -242,7 +242,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ bool is_within(u64 key, u64 last, u64 context) const {
     return is_up_to(key, context, last, f.last_context);
   }
-  /* A context's number with what decides ties above it. */
+  /* A context's number in the low half, below the half of the CPU's number that decides ties. */
   __device__ __forceinline__ u64 ranked(u32 context) const {
     return (u64)(__ldg(&p->word_scores.contexts[context].hash) >> 32) << 32 | context;
   }
@@ -292,7 +292,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
     return result;
   }
   __device__ __forceinline__ float loglike(const void *from, u32 column) const;
-  /* With the blank's penalty. */
+  /* The score of a column, with the penalty if it is blank. */
   __device__ __forceinline__ float penalised(float loglike, u32 column) const {
     return column == (u32)p->rules.blank ? __fsub_rn(loglike, p->rules.blank_penalty) : loglike;
   }
@@ -325,8 +325,8 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ void consider_words(const candidate_rule &rule, u64 *my_count);
   __device__ __forceinline__ bool has_all_words();
   __device__ __forceinline__ u64 *near_keys() const { return (u64 *)frontier(); }
-  /* Candidates of this block: with scorers in device memory, else in slots of the table that the
-   * frame does not use. */
+  /* The block's list of candidates: with scorers in device memory, else in slots of the table that
+   * the frame does not use. */
   __device__ __forceinline__ ulonglong2 *listed() const {
     return (ulonglong2 *)((char *)p->memory.listed + (u64)blockIdx.x * WF__LANE_LISTED_BYTES);
   }
@@ -408,7 +408,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   /* The backward pass, after the search. */
   static constexpr u32 MOST_GATHERED =
       RANKS * SLOTS /
-      2; /* room for tokens with epsilon arcs; the newest frame's are not gathered */
+      2; /* room for tokens with epsilon arcs; those of the newest frame are not gathered */
   static constexpr u32 MOST_STAGED =
       RANKS * SLOTS < 0xffff ? RANKS * SLOTS
                              : 0xffff; /* most arcs of a frame: the size of the frontier, and 16
@@ -463,7 +463,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __noinline__ int begin_deferred();
   __device__ __forceinline__ int end_deferred(bool died, u32 t, int status);
   __device__ __forceinline__ bool decode_deferred(bool resumes);
-  /* Of streams. */
+  /* For streams. */
   __device__ __forceinline__ uint2 *links() const {
     return (uint2 *)p->streams.links + (u64)blockIdx.x * p->memory.trace_cap;
   } /* beside the trace */
@@ -520,7 +520,7 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::label_cost(u32 column)
   return cost_of_score(penalised(loglike(row_of(row_frame), column), column));
 }
 
-/* Are this frame and the one before it blank for sure? */
+/* Do both this frame and the one before it score blank above skip_above? */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_skipped(u32 t) const {
   return loglike(row_of(t), (u32)p->rules.blank) > p->rules.skip_above &&
@@ -567,7 +567,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::load_row(u32 t) {
   __pipeline_commit();
 }
 
-/* Converts scores to costs; each thread those that it fetched. */
+/* Converts scores to costs. Each thread converts the scores that it fetched. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::finish_row() {
   __pipeline_wait_prior(0);

@@ -1,5 +1,5 @@
 /* shared_table.cuh - a lane's table of tokens with keys and values in (distributed) shared memory;
- * token_table.cuh says what they are. A home is four slots, which one load shows. */
+ * token_table.cuh says what they are. A home is four slots, which one load reads. */
 #ifndef WF_CUDA_SEARCH_SHARED_TABLE_CUH
 #define WF_CUDA_SEARCH_SHARED_TABLE_CUH
 
@@ -52,7 +52,7 @@ struct shared_table : slot_table<POLICY, RANKS> {
 
   /* --- all of it --- */
 
-  /* Of the four keys from an address on, the first that is free or `key`; GROUP if none is.
+  /* Of the four keys from an address on, finds the first that is free or `key`; GROUP if none is.
    * *seen is the key found there. */
   template <bool CLUSTER>
   static __device__ __forceinline__ u32 first_of(u32 address, u32 key, u32 *seen) {
@@ -84,13 +84,13 @@ struct shared_table : slot_table<POLICY, RANKS> {
   }
 
   /* Offers a candidate of each live thread of a warp to the table of the block whose shared
-   * memory is at `to`; `at` is the home slot there. Called by whole warps: the threads
-   * synchronise between finding a slot and lowering its value, else the first ones would
-   * continue alone. (With the threads that happen to be active in place of the warp, the
-   * compiler's own convergence barriers and that wait could wait for each other:
-   * docs/engineering/gpu.md.) Returns true if it lowered the slot's value; then *slot is the
-   * slot and *old its old value. By compare-and-swap: a 64-bit minimum is no faster on the
-   * block's own shared memory, and not atomic on another block's (docs/engineering/gpu.md). */
+   * memory is at `to`; `at` is the home slot there. Called by whole warps, because the threads
+   * synchronise between finding a slot and lowering its value; otherwise the first ones would
+   * continue alone. (Synchronising only the active threads could deadlock with the compiler's own
+   * convergence barriers: docs/engineering/gpu.md.) Returns true if it lowered the slot's value;
+   * then *slot is the slot and *old its old value. By compare-and-swap: a 64-bit minimum is no
+   * faster on the block's own shared memory, and not atomic on another block's
+   * (docs/engineering/gpu.md). */
   template <bool CLUSTER>
   __device__ __forceinline__ bool offer_at(bool live, u32 to, u32 at, token_key key, u64 value,
                                            u32 *slot, u64 *old) {

@@ -18,11 +18,13 @@ struct slot_table : lane<POLICY, RANKS> {
   static constexpr token_key NO_STATE = ~(token_key)0,
                              HAS_EPSILONS = (token_key)1 << (sizeof(token_key) * 8 - 1);
   static constexpr u32 FREE = (fingerprint)~0u,
-                       MARK = 1u << (sizeof(fingerprint) * 8 -
-                                     1);                 /* MARK: of a key that has HAS_EPSILONS */
-  static constexpr u32 GROUP = 16 / sizeof(fingerprint); /* slots that one load shows: a home */
+                       MARK =
+                           1u
+                           << (sizeof(fingerprint) * 8 -
+                               1); /* MARK: the bit of a stored key that stands for HAS_EPSILONS */
+  static constexpr u32 GROUP = 16 / sizeof(fingerprint); /* slots that one load reads: a home */
 
-  /* Of this block's part. */
+  /* These read this block's part of the table. */
   __device__ __forceinline__ bool is_taken(u32 slot) const { return own().keys[slot] != FREE; }
   __device__ __forceinline__ bool has_epsilons_at(u32 slot) const {
     return (own().keys[slot] & MARK) != 0;
@@ -34,7 +36,7 @@ struct slot_table : lane<POLICY, RANKS> {
   }
 
  protected:
-  /* All slots of the block become free, and a frame begins, whose table has 2^new_bits. */
+  /* Frees all slots of the block and begins a frame, whose table has 2^new_bits slots. */
   __device__ __forceinline__ void free_slots(u32 new_bits) {
     uint4 *keys = (uint4 *)own().keys;
     for (u32 i = tid(); i < sizeof own().keys / sizeof *keys; i += THREADS)

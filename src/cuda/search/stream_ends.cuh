@@ -3,7 +3,7 @@
  *
  * Gather: the tokens are put into the frame's table like candidates, and written from it like a
  * frame. So any lane, of any number of blocks, can take any stream. In that frame, number 0, the
- * tokens' numbers stand in place of arcs. If the utterance begins, frame 0 has its start.
+ * tokens' numbers replace the arcs. If the utterance begins, frame 0 has the start tokens.
  *
  * Scatter: backward over the chunk's frames, tokens mark their predecessors. Forward, the marked
  * tokens and all of the newest frame are numbered by frame, rank, place. Then each is emitted to
@@ -87,14 +87,14 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::resume() {
     const bool full = own().full != 0;
     if (!full) break;
     if (bits == SLOT_BITS) return WF__LANE_TABLE_FULL;
-    l.sync(); /* everybody knows */
+    l.sync(); /* all threads of the lane know */
   }
   return finish_frame<false>() ? WF__LANE_OK : WF__LANE_NO_ROOM;
 }
 
 /* --- backtrace --------------------------------------------------------------------------- */
 
-/* As find_token, by one thread. */
+/* Like find_token, but by one thread. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::locate(u32 state, u64 context, u32 number,
                                                u32 *owner) const {
@@ -109,7 +109,7 @@ __device__ u32 searcher<POLICY, RANKS>::locate(u32 state, u64 context, u32 numbe
   const uint2 *tokens = trace() + parts * p->memory.trace_cap + first;
   const ulonglong2 *pairs = contexts() + parts * p->memory.trace_cap + first;
   u32 at = __ldcg(groups + (slot >> (bits - WF__LANE_GROUP_BITS)));
-  constexpr u32 STEP = 4; /* loads on their way together */
+  constexpr u32 STEP = 4; /* loads in flight at a time */
   for (u32 seen = 0; seen < size; seen += STEP) {
     u32 states[STEP], where[STEP];
 #pragma unroll
@@ -125,12 +125,12 @@ __device__ u32 searcher<POLICY, RANKS>::locate(u32 state, u64 context, u32 numbe
         return first + where[k];
     at += STEP;
     if (at >= size) at -= size;
-    if (at >= size) at = 0; /* the frame has fewer than STEP */
+    if (at >= size) at = 0; /* the frame has fewer than STEP tokens */
   }
-  return ALL; /* cannot be */
+  return ALL; /* cannot happen */
 }
 
-/* As source_of, by one thread; | WF__LANE_EPSILON if it is one. */
+/* Like source_of, but by one thread; | WF__LANE_EPSILON for an epsilon arc. */
 template <class POLICY, int RANKS>
 __device__ u32 searcher<POLICY, RANKS>::source_by_thread(u32 arc) const {
   if constexpr (SCORED)
@@ -283,7 +283,7 @@ __device__ int searcher<POLICY, RANKS>::emit_chunk(u32 first, wf__lane_advance *
     bool again = true;
     while (again) {
       again = l.sum(link_tokens(number)) != 0;
-      l.sync(); /* marks stand */
+      l.sync(); /* marks are complete */
     }
   }
   number_tokens(first);
@@ -322,8 +322,8 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::suspend(bool died, u32 end,
     }
     const u64 arcs_seen = l.combine(own().num_arcs, [](u64 a, u64 b) { return a + b; });
     out.num_arcs = arcs_seen;
-    out.num_newest = chunk.num_tokens; /* as they were saved, also those that are one here since the
-                                          scorer was replaced */
+    out.num_newest = chunk.num_tokens; /* the number that was saved; some may have become one token
+                                          here, because the scorer was replaced */
     if (frame > 1 || !resumed) {
       out.num_newest = (u32)f.total_sources;
       status = emit_chunk(resumed ? 1 : 0, &out);

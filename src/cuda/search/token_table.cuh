@@ -8,9 +8,9 @@
  *   key              HAS_EPSILONS (1 bit) | state          HAS_EPSILONS: it has epsilon arcs
  *   with scorers     HAS_EPSILONS (1 bit) | state | context (context_bits)
  *
- * The top bits of the key's hash give the rank that owns it, the next bits its home there: the
- * slots read by one load of shared memory. Probing continues with the next homes. Slots are taken
- * in order, so a key is never behind a free slot. A frame uses 2^bits slots.
+ * The top bits of the key's hash give the rank that owns it; the next bits give its home there. A
+ * home is the group of slots that one load of shared memory reads. Probing continues with the next
+ * homes. Slots are taken in order, so a key is never behind a free slot. A frame uses 2^bits slots.
  *
  * The policy selects the table: shared_table.cuh, or fingerprint_table.cuh, with longer keys and
  * more tokens in a frame. */

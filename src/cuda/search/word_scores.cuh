@@ -132,7 +132,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::forget_words() {
  * looked up every time. */
 constexpr int MEMO_TAG_BITS = 31, MEMO_KEY_BITS = MEMO_TAG_BITS + WF__LANE_MEMO_BITS;
 
-/* False: not to be cached. */
+/* Returns false if the result cannot be cached. */
 template <class POLICY>
 static __device__ __forceinline__ bool place_in_memo(u64 context, u32 word, u32 *place, u32 *tag) {
   const int bits = own_shared<POLICY>().with_scorer.scorer.bits, word_bits = MEMO_KEY_BITS - bits;
@@ -147,7 +147,7 @@ static __device__ __forceinline__ bool place_in_memo(u64 context, u32 word, u32 
   return true;
 }
 
-/* As word_cost. */
+/* Like word_cost, but uses the memo. */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ float searcher<POLICY, RANKS>::memoized_cost(u32 word, float cost,
                                                                         u64 *context) const {
@@ -167,8 +167,8 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::memoized_cost(u32 word
   return __fadd_rn(cost, added);
 }
 
-/* When the lane takes another scorer, or the launch begins. A barrier of the block must follow
- * before the next look-up. */
+/* Clears the memo, when the lane gets another scorer or the launch begins. A barrier of the block
+ * must follow before the next look-up. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::clear_memo() {
   const wf__flat_scorer *now = own().scores.scorer;
@@ -186,7 +186,8 @@ __device__ void searcher<POLICY, RANKS>::clear_memo() {
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::is_logged(u32 word) const {
   return (word != 0 || by_state()) &&
-         (DEFERRED || own().with_scorer.scorer.bits != 0); /* no bits: all tokens have context 0 */
+         (DEFERRED ||
+          own().with_scorer.scorer.bits != 0); /* without bits, all tokens have context 0 */
 }
 
 template <class POLICY, int RANKS>
@@ -236,7 +237,7 @@ __device__ bool searcher<POLICY, RANKS>::find_sources(bool *any) {
     const wf__lane_logged entry = word_log()[i];
     const u32 rank = entry.where >> 16, slot = entry.where & 0xffff;
     if (((l.value_of_rank(rank, slot) ^ entry.value) & ~(u64)FRESH) != 0)
-      continue; /* something better came */
+      continue; /* a better candidate replaced it */
     atomicMin(sources_of(rank) + slot, (u64)entry.source);
   }
   l.sync(); /* always: the next frame clears the counts that other blocks may still read */

@@ -15,11 +15,12 @@ __global__ void __launch_bounds__(WF__LANE_THREADS, 1)
       s.run_deferred();
     else
       s.run();
-    if (RANKS > 1) sync_cluster(); /* nobody leaves while others may read its shared memory */
+    if (RANKS > 1) sync_cluster(); /* no block ends while others may read its shared memory */
   }
 }
 
-/* Calls f(n), where decltype(n)::value is the number of blocks a lane, a constant. */
+/* Calls f(n), where decltype(n)::value is `ranks`, the number of blocks of a lane, as a constant.
+ */
 template <class F>
 static int with_ranks(uint32_t ranks, F f) {
   switch (ranks) {
@@ -44,8 +45,8 @@ template <class POLICY, int RANKS>
 static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute,
                              unsigned lanes, int shared_kb, int32_t num_columns,
                              cudaStream_t stream) {
-  /* The limit is the kernel's, for all threads of the process: so always the same, as another
-   * decoder may be about to launch. */
+  /* The limit belongs to the kernel and applies to all threads of the process. Another decoder may
+   * be about to launch, so the limit must always be the same. */
   const size_t most = shared_bytes<POLICY>(shared_kb, (int32_t)most_columns<POLICY>(shared_kb));
   cudaError_t code = cudaFuncSetAttribute(search_kernel<POLICY, RANKS>,
                                           cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
@@ -73,9 +74,9 @@ static int launch_search(const wf__lane_params *params, void *stream) {
         configure<POLICY, RANKS>(&config, &attribute, params->memory.num_lanes, params->shared_kb,
                                  params->graph.num_columns, (cudaStream_t)stream);
     if (code != cudaSuccess) return code;
-    return cudaLaunchKernelEx(
-        &config, search_kernel<POLICY, RANKS>,
-        *params); /* not cudaGetLastError: that may be of a call before, the caller's own */
+    return cudaLaunchKernelEx(&config, search_kernel<POLICY, RANKS>,
+                              *params); /* not cudaGetLastError, which may return an error of an
+                                           earlier call by the caller */
   });
 }
 
@@ -143,7 +144,7 @@ static uint64_t backward_global_bytes(uint32_t num_lattices) {
 
 }  // namespace wf_search
 
-/* What search_kernels.c lists, of the policy of that name. */
+/* Defines the functions that search_kernels.c lists for the policy of that name. */
 #define WF__SEARCH_INSTANCE(policy)                                                               \
   extern "C" int wf__search_##policy##_launch(const wf__lane_params *params, void *stream) {      \
     return wf_search::launch_search<wf_search::policy>(params, stream);                           \

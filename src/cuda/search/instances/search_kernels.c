@@ -1,4 +1,6 @@
-/* search_kernels.c - the kernels of each kind of search. Each row is an instance file's. */
+/* search_kernels.c - lists the kernels of each kind of search. Each row belongs to one instance
+ * file.
+ */
 #ifdef WARPFST_CUDA
 #include <stddef.h>
 

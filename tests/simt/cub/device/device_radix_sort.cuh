@@ -1,4 +1,4 @@
-/* device_radix_sort.cuh - CUB's stable sorts, for the imitated GPU. */
+/* device_radix_sort.cuh - CUB's DeviceRadixSort for the imitated GPU. */
 #ifndef SIMT_DEVICE_RADIX_SORT_CUH
 #define SIMT_DEVICE_RADIX_SORT_CUH
 #include <algorithm>

@@ -1,4 +1,4 @@
-/* device_scan.cuh - CUB's exclusive sums, for the imitated GPU. */
+/* device_scan.cuh - CUB's DeviceScan::ExclusiveSum for the imitated GPU. */
 #ifndef SIMT_DEVICE_SCAN_CUH
 #define SIMT_DEVICE_SCAN_CUH
 #include "later.h"

@@ -1,4 +1,4 @@
-/* device_select.cuh - CUB's runs of equal values, each left once, for the imitated GPU. */
+/* device_select.cuh - CUB's DeviceSelect::Unique for the imitated GPU. */
 #ifndef SIMT_DEVICE_SELECT_CUH
 #define SIMT_DEVICE_SELECT_CUH
 #include "later.h"

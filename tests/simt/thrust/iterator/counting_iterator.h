@@ -1,4 +1,5 @@
-/* counting_iterator.h - Thrust's, as far as sums read them, for the imitated GPU. */
+/* counting_iterator.h - Thrust's counting_iterator for the imitated GPU, as far as DeviceScan
+ * needs it. */
 #ifndef SIMT_COUNTING_ITERATOR_H
 #define SIMT_COUNTING_ITERATOR_H
 namespace thrust {

@@ -1,4 +1,5 @@
-/* transform_iterator.h - Thrust's, as far as sums read them, for the imitated GPU. */
+/* transform_iterator.h - Thrust's transform iterator for the imitated GPU, as far as DeviceScan
+ * needs it. */
 #ifndef SIMT_TRANSFORM_ITERATOR_H
 #define SIMT_TRANSFORM_ITERATOR_H
 namespace thrust {
