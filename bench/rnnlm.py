@@ -142,7 +142,7 @@ def main():
     parser.add_argument("--hidden", default="100", help="of the scale part; a million words of 1024 units take 8 GB")
     parser.add_argument("--device", default="cpu", help="of the scale part")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     core, figures = measure.last_core(), []
     for part in arguments.parts.split(","):

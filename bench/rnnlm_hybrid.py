@@ -283,7 +283,7 @@ def main():
     parser.add_argument("--max-active", type=int, default=10000, help="tokens a frame")
     parser.add_argument("--history-merge-order", type=int, default=0, help="of the recurrent model on the fly")
     parser.add_argument("--keep", action="store_true", help="take graph, recurrent models and mixtures that are there from an earlier run")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     hybrid.WORK.mkdir(parents=True, exist_ok=True)

@@ -281,8 +281,8 @@ def main():
     parser.add_argument("--warm", type=float, default=2, help="of --device: seconds that do not count")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release")
     parser.add_argument("--save", help="of --device: keep the figures in this file")
-    parser.add_argument("--load", help="measure nothing: --record what was saved")
-    parser.add_argument("--record", action="store_true", help="into bench/results.csv")
+    parser.add_argument("--load", help="do not measure; record a saved file")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     if arguments.seconds is None:
         arguments.seconds = 20 if arguments.device == "cpu" else 4
