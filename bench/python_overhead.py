@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the Python binding costs: time of calls in which the library has next to nothing to do. Needs the installed package and numpy; prints microseconds, the best of seven rounds."""
+"""Measures the overhead of the Python binding, with calls in which the library has almost no work. Needs the installed package and numpy. Prints microseconds, the best of seven rounds."""
 
 import time
 
