@@ -141,7 +141,7 @@ def main():
     if EN_US.exists():
         forms, more = compare_forms(BUILD / "en-us.arpa", BUILD / "en-us.text", arguments)
         figures += more
-        print(measure.table(["en-us, form", "built, s", "peak, MiB", "bytes an n-gram", "million lookups/s", "many at once", "perplexity, %", "off by, nats", "at most"], forms))
+        print(measure.table(["en-us, form", "built, s", "peak, MiB", "bytes per n-gram", "million look-ups/s", "many at once", "perplexity, %", "mean error, nats", "largest"], forms))
     if arguments.record:
         measure.record(figures, "./run bench lm")
 

@@ -106,7 +106,7 @@ def cells(r, alone):
             f"{100 * r['lm_stall_s'] / seconds:.2f}" if asked else "-"]
 
 
-HEADER = ["on", "model", "RTFx", "times the graph alone", "tokens a frame", "arcs", "ns a token", "GB on the GPU", "GB page-locked", "cache hits, %", "asked a frame", "GB/s over the bus", "waited for it, %"]
+HEADER = ["on", "model", "RTFx", "times the graph alone", "tokens per frame", "arcs", "ns per token", "GB on the GPU", "GB page-locked", "cache hits, %", "requests per frame", "GB/s over the bus", "waiting for it, %"]
 
 
 def check(rows):

@@ -52,7 +52,7 @@ def cells(row):
             f"{search:.0f}" if search else "-"]
 
 
-HEADER = ["requests", "lanes", "rounds", "n-grams asked for", "different in a lane", "in the batch", "direct, us", "hashed", "sorted", "host", "search"]
+HEADER = ["requests", "lanes", "rounds", "n-grams requested", "distinct in a lane", "distinct in the batch", "direct, us", "hashed", "sorted", "host", "search"]
 
 
 def measure_all(programs, arguments, task, model):

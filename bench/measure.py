@@ -17,7 +17,7 @@ COLUMNS = ["what", "setup", "figure", "unit", "machine", "commit", "command"]
 
 
 def run(*command):
-    """Runs a command. If it fails, the exception shows its output."""
+    """Runs a command. If it fails, prints its output and exits."""
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}")

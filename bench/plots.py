@@ -62,7 +62,7 @@ def by_batch(table):
             widest = "--beam=17 --max-active=10000" in row["setup"] or "CTC phones" in what
             if batch and widest and "device f32" in row["setup"]:
                 points.append((label, batch, float(row["figure"])))
-    return "Utterances in a batch", "Seconds of audio a second (RTFx)", lines_of(points), {"xscale": "log", "yscale": "log"}
+    return "Utterances in a batch", "Seconds of audio per second (RTFx)", lines_of(points), {"xscale": "log", "yscale": "log"}
 
 
 def gpu_by_beam(table):
@@ -71,7 +71,7 @@ def gpu_by_beam(table):
     for row in speeds(table, "decode GPU generated CTC, flat, 200000 words"):
         if "device f32" in row["setup"] and row["setup"].endswith("batch 400"):
             points.append((max_active(row), number(r"--beam=(\d+)", row["setup"]), float(row["figure"])))
-    return "Beam, nats", "Seconds of audio a second (RTFx)", lines_of(points), {"yscale": "log"}
+    return "Beam, nats", "Seconds of audio per second (RTFx)", lines_of(points), {"yscale": "log"}
 
 
 def gpu_error_by_speed(table):
@@ -81,7 +81,7 @@ def gpu_error_by_speed(table):
         error = errors.get((row["what"], row["setup"]))
         if error is not None and "device f32" in row["setup"] and row["setup"].endswith("batch 400"):
             points.append((max_active(row), float(row["figure"]), error))
-    return "Seconds of audio a second (RTFx)", "Word error rate, %", lines_of(points), {"xscale": "log"}
+    return "Seconds of audio per second (RTFx)", "Word error rate, %", lines_of(points), {"xscale": "log"}
 
 
 def placement(row):
@@ -91,14 +91,14 @@ def placement(row):
 def cpu_by_beam(table):
     """RTFx against the beam on one CPU core, with the language model in the graph or on the fly."""
     points = [(placement(row), number(r"beam=(\d+)", row["setup"]), float(row["figure"])) for row in speeds(table, "sweep CTC phones")]
-    return "Beam, nats", "Seconds of audio a second of processor time", lines_of(points), {"ylim": (0, None)}
+    return "Beam, nats", "Seconds of audio per second of processor time", lines_of(points), {"ylim": (0, None)}
 
 
 def cpu_error_by_speed(table):
     """WER against RTFx in the same runs."""
     errors = error_rates(table)
     points = [(placement(row), float(row["figure"]), errors[row["what"], row["setup"]]) for row in speeds(table, "sweep CTC phones") if (row["what"], row["setup"]) in errors]
-    return "Seconds of audio a second of processor time", "Word error rate, %", lines_of(points), {}
+    return "Seconds of audio per second of processor time", "Word error rate, %", lines_of(points), {}
 
 
 def boosts(table):

@@ -124,7 +124,7 @@ def ctc_part(arguments, core):
         rtfx = summary["hours"] * 3600 / cpu_s
         rows.append([name, f"{counts.get('requests', 0) / frames:.1f}", f"{100 * counts.get('hit_ratio', 0):.1f}", f"{counts.get('costs', 0) / frames:.1f}", counts.get("hidden_states", 0), f"{rtfx:.0f}"])
         figures.append(("decode with RNN LM", f"CTC phones, {UTTERANCES} utterances, hidden 100, {name}, one core, processor time with loading", f"{rtfx:.0f}", "RTFx"))
-    print(measure.table(["cache", "requests a frame", "hits, %", "costs a frame", "hidden states", "RTFx"], rows))
+    print(measure.table(["cache", "requests per frame", "hits, %", "costs per frame", "hidden states", "RTFx"], rows))
     return figures
 
 

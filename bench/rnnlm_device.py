@@ -115,9 +115,9 @@ def main():
     end, parts, gpu, many = begin + arguments.seconds, arguments.parts.split(","), arguments.device, arguments.utterances
     hiddens = [int(hidden) for hidden in arguments.hidden.split(",")]
     texts = Table(["hidden", "recurrent model on", "threads", "tokens/s scored", "perplexity"], end)
-    header = ["hidden", "search on", "model on", "cache", "batch", "requests a frame", "hits, %", "costs a frame", "answers a frame", "RTFx"]
+    header = ["hidden", "search on", "model on", "cache", "batch", "requests per frame", "hits, %", "costs per frame", "results per frame", "RTFx"]
     decodes, chains = Table(header, end), Table([*header, "boosts"], end)
-    live = Table(["streams", "recurrent model", "boosts", "RTFx", "chunks a call", "compute, mean", "P99", "queue, mean", "P99", "total, mean", "P99"], end)
+    live = Table(["streams", "recurrent model", "boosts", "RTFx", "chunks per call", "compute, mean", "P99", "queue, mean", "P99", "total, mean", "P99"], end)
     for hidden in hiddens:
         for device, threads in ((gpu, 1), ("cpu", 1), ("cpu", 0)) if "text" in parts else ():
             texts.add(score_text, task, hidden, device, threads)

@@ -280,7 +280,7 @@ def main():
     parser.add_argument("--wav", action="append", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--curve", action="store_true", help="decode LibriVox with all weights")
     parser.add_argument("--beam", type=float, default=14)
-    parser.add_argument("--max-active", type=int, default=10000, help="tokens a frame")
+    parser.add_argument("--max-active", type=int, default=10000, help="largest number of tokens per frame")
     parser.add_argument("--history-merge-order", type=int, default=0, help="history_merge_order of the recurrent model on the fly")
     parser.add_argument("--keep", action="store_true", help="reuse graph, recurrent models and mixtures of an earlier run")
     parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")

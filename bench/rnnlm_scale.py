@@ -88,4 +88,4 @@ def measure_all(words, hiddens, device, core, utterances=UTTERANCES):
     return rows, figures
 
 
-HEADER = ["words", "hidden", "cache", "batch", "requests a frame", "hits, %", "costs a frame", "states a frame", "RTFx"]
+HEADER = ["words", "hidden", "cache", "batch", "requests per frame", "hits, %", "costs per frame", "states per frame", "RTFx"]

@@ -32,7 +32,7 @@ def describe(folder):
     yield "frames, tokens", f"{logp.shape[0]}, {logp.shape[1]}"
     yield "blank above 0.99", f"{100 * quiet.mean():.1f}% of frames"
     yield "blank best, but below 0.99", f"{100 * (~quiet & ~peaks).mean():.1f}% of frames"
-    yield "peaks a frame, frames a peak", f"{len(runs) / len(logp):.2f}, {numpy.mean(runs):.2f}"
+    yield "peaks per frame, frames per peak", f"{len(runs) / len(logp):.2f}, {numpy.mean(runs):.2f}"
     yield "entropy where blank is below 0.99", f"mean {entropy[~quiet].mean():.2f} nats"
     yield "best at peaks, percentiles 10/25/50/75/90", percentiles(best[peaks, 0])
     yield "second best at peaks", percentiles(best[peaks, 1])

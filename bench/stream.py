@@ -57,7 +57,7 @@ def live(task, seconds):
         print(f"  {streams} streams: {row}", file=sys.stderr)
         if row["chunk_p99_ms"] > 1000:
             break
-    header = ["streams", "busy", "batch", "chunk p50", "p95", "p99", "queue p99", "last word p50", "p95", "p99", "KB a stream"]
+    header = ["streams", "busy", "batch", "chunk p50", "p95", "p99", "queue p99", "last word p50", "p95", "p99", "KB per stream"]
     print(f"\nReal time, {cores} processors, load {measure.load()}; milliseconds\n")
     print(measure.table(header, [[r["streams"], f"{100 * r['busy']:.0f}%", f"{r['batch']:.1f}", *(f"{r[k]:.1f}" for k in (
         "chunk_p50_ms", "chunk_p95_ms", "chunk_p99_ms", "queue_p99_ms", "word_p50_ms", "word_p95_ms", "word_p99_ms")), f"{r['bytes_a_stream'] / 1000:.0f}"] for r in rows]))
@@ -87,7 +87,7 @@ def server(task, seconds):
         out += [("stream requests", f"{setup}, {name} {figure}", f"{row[f'{name}_{figure}_ms']:.1f}", "ms") for name in LATENCIES for figure in ("mean", "p50", "p99")]
         if row["chunk_p99_ms"] > 2000:
             break
-    print(f"\nPoisson arrivals, 2.5 requests a second and stream, {cores} processors, load {measure.load()}; milliseconds\n")
+    print(f"\nPoisson arrivals, 2.5 requests per second and stream, {cores} processors, load {measure.load()}; milliseconds\n")
     print(measure.table(["streams", "RTFx", "batch", *LATENCY_HEADER], rows))
     return out
 
@@ -143,7 +143,7 @@ def on_gpu(arguments):
                 next_step = between
         out.append(("stream capacity", f"{task.name}, chunks of 0.4 s with partials, Poisson arrivals, {arguments.device}, p99 within {GOAL_MS} ms", str(most), "streams"))
         print(f"\nStreams within {GOAL_MS} ms (99 of 100 requests): {most}")
-    print(f"\nPoisson arrivals, 2.5 requests a second and stream, {task.name}, {arguments.device}; milliseconds\n")
+    print(f"\nPoisson arrivals, 2.5 requests per second and stream, {task.name}, {arguments.device}; milliseconds\n")
     print(measure.table(["streams", "boosts", "RTFx", "batch", *LATENCY_HEADER], rows))
     return out
 
@@ -164,7 +164,7 @@ def hour(task):
 
 
 def decode(task, *flags):
-    """(WER, processor seconds on one thread, tokens a frame)."""
+    """(WER, processor seconds on one thread, tokens per frame)."""
     summary = measure.BUILD / "stream_summary.json"
     cost = measure.timed([measure.WARPFST, "decode", task.graph, task.scores, "--ref", task.ref, f"--acoustic-scale={task.acoustic_scale}", "--max-active=7000", "--num-threads=1",
                           "--frame-shift=0.04", "--blank=0", "-o", measure.BUILD / "stream_out.txt", "--summary", summary, *flags], measure.last_core())
@@ -182,7 +182,7 @@ def blank(task):
         rows.append([name, f"{wer:.2f}", f"{cpu_s:.2f}", f"{plain[1] / cpu_s:.2f}", f"{tokens:.0f}"])
         out += [("blank", f"CTC phones, {name}, WER", f"{wer:.2f}", "%"), ("blank", f"CTC phones, {name}, processor time, 1 thread", f"{cpu_s:.2f}", "s")]
     print("\nBlank\n")
-    print(measure.table(["", "WER", "processor s", "faster by", "tokens a frame"], rows))
+    print(measure.table(["", "WER", "processor s", "faster by", "tokens per frame"], rows))
     return out
 
 
@@ -246,7 +246,7 @@ def boost(task):
         rows.append([size, f"{wer:.2f}", f"{cpu_s:.2f}", f"{cpu_s / plain[1]:.2f}", f"{tokens:.0f}"])
         out.append(("boost", f"CTC phones, {size} random phrases of 2 or 3 words, boost 3, processor time, 1 thread", f"{cpu_s:.2f}", "s"))
     print("\nTime by number of boosted phrases\n")
-    print(measure.table(["phrases", "WER", "processor s", "of plain", "tokens a frame"], rows))
+    print(measure.table(["phrases", "WER", "processor s", "of plain", "tokens per frame"], rows))
     return out
 
 
@@ -266,7 +266,7 @@ def added_words(task):
         rows.append([size, f"{add_ms:.2f}", f"{wer:.2f}", f"{cpu_s:.2f}", f"{tokens:.0f}"])
         out += [("added words", f"CTC phones, {size} words, adding them", f"{add_ms:.2f}", "ms"), ("added words", f"CTC phones, {size} words, processor time, 1 thread", f"{cpu_s:.2f}", "s")]
     print("\nWords added in place of <unk>, cost 7, by number\n")
-    print(measure.table(["words", "ms to add", "WER", "processor s", "tokens a frame"], rows))
+    print(measure.table(["words", "ms to add", "WER", "processor s", "tokens per frame"], rows))
     return out
 
 

@@ -78,7 +78,7 @@ def by_min_active(data):
             for least in MIN_ACTIVE:
                 speed, percent, tokens = utterances.measure(functools.partial(wf.Decoder, graph, beam=beam, min_active=least, **OPTIONS))
                 setup = f"200 utterances, {kind}, {graph.fst.num_arcs} arcs, beam={beam}, min_active={least}, max_active=7000"
-                print(f"{setup}: {speed:6.0f} x real time, WER {percent:.2f}%, {tokens:.0f} tokens a frame", flush=True)
+                print(f"{setup}: {speed:6.0f} x real time, WER {percent:.2f}%, {tokens:.0f} tokens per frame", flush=True)
                 yield from (("sweep min_active", setup, f"{speed:.0f}", "RTFx"), ("sweep min_active", f"{setup}, WER", f"{percent:.2f}", "%"))
 
 
