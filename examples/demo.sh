@@ -141,7 +141,7 @@ lattices() {
   cat "$work/mbr.log"
   show "$warpfst" lattice draw "$work/lat.ark" --key=000030024 --words="$work/words.txt" --frame-shift=0.04 \
     --output="$work/000030024.html"
-  printf '\nThe three best word sequences of utterance 000030024 with their costs, and the words of the first with confidences:\n\n'
+  printf '\nThe three best results of utterance 000030024 with costs; words of the first with confidences:\n\n'
   sed -n 's/^{"key": "000030024".*"nbest": \[\(.*\)\]}$/\1/p' "$work/results.jsonl" | sed 's/{"text": /\n&/g' |
     sed -n 's/.*"text": "\([^"]*\)", .*"cost": \([0-9.]*\).*/  \2  \1/p'
   sed -n '/^{"key": "000030024"/s/}/\n/gp' "$work/results.jsonl" | sed -n 's/.*"word": "\([^"]*\)".*"confidence": \([0-9.]*\)$/    \2  \1/p'
