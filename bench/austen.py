@@ -1,12 +1,12 @@
-"""austen.py - text of the domain of pocketsphinx-testdata's speech (LibriVox: Sense and Sensibility, chapter 1), without that novel.
+"""austen.py - makes text of the domain of pocketsphinx-testdata's speech (LibriVox: Sense and Sensibility, chapter 1), without that novel.
 
-Jane Austen's other five finished novels (1813 to 1817, in the public domain; Project Gutenberg's texts) as Debian's package r-cran-janeaustenr (MIT) has them. Sense and Sensibility is in that
-package, too, and is never read. Text is put into the form of the dictionary: lower case, no punctuation, abbreviations as they are spoken, a sentence a line; words
+The text is Jane Austen's other five finished novels (1813 to 1817, in the public domain; Project Gutenberg's texts) from Debian's package r-cran-janeaustenr (MIT). Sense and Sensibility is also in that
+package, but is never read. Text is normalised as in the dictionary: lower case, no punctuation, abbreviations as they are spoken, one sentence per line. Words
 that a graph lacks are <unk>.
 
-  train     all chapters but the last two of each novel, sentences shuffled
-  valid     the last chapter but one of each: ends the training of a model
-  held-out  the last chapter of each: chooses models and weights
+  train     all chapters except the last two of each novel, sentences shuffled
+  valid     the second to last chapter of each novel; decides when the training of a model ends
+  held-out  the last chapter of each novel; used to choose models and weights
 """
 import random
 import re
@@ -18,7 +18,7 @@ CHAPTER = re.compile(r"^ *(?:chapter [ivxlc\d]+|volume [ivxlc\d]+|finis|the end)
 
 
 def write_novels(folder):
-    """FOLDER/NOVEL.txt, as the package has it; the paths."""
+    """Writes FOLDER/NOVEL.txt from the package; returns the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{novel}.txt" for novel in NOVELS]
     if not all(path.exists() for path in paths):
@@ -28,7 +28,7 @@ def write_novels(folder):
 
 
 def sentences(text, known):
-    """Lists of words; `known` tells whether a word is one."""
+    """Yields lists of words. `known(word)` tells whether a word is in the vocabulary."""
     text = text.replace("\u2019", "'").replace("&c", "etc").lower()
     text = re.sub(r"\b(mrs?|dr|st|esq|rev|col|capt|etc)\.", lambda found: SPOKEN[found[1]], text)
     for paragraph in re.split(r"\n\s*\n", text):
@@ -40,7 +40,7 @@ def sentences(text, known):
 
 
 def split(folder, known):
-    """Writes FOLDER/train, valid and held-out; the sentences of each by its name."""
+    """Writes FOLDER/train, valid and held-out; returns the sentences of each by name."""
     parts = {"train": [], "valid": [], "held-out": []}
     for path in write_novels(folder):
         chapters = [chapter for chapter in CHAPTER.split(path.read_text(encoding="utf-8"))[1:] if len(chapter) > 1000]

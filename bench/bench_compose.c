@@ -1,18 +1,18 @@
-/* bench_compose.c - composition on the inputs of the published comparison (Sengupta, Pratap, Hannun
- * 2021), timed in process.
+/* bench_compose.c - measures composition in process, on the inputs of a published comparison
+ * (Sengupta, Pratap, Hannun 2021).
  *
  *     bench_compose random [--FLAG=VALUE...]      two random graphs
  *     bench_compose words [--FLAG=VALUE...]       closure of a pronunciation lexicon with a line of
- *                                                 251 states and 69 phones; words that the
- *                                                 dictionary lacks are made of the beginning of one
- *                                                 and the end of another
+ *                                                 251 states and 69 phones. If the dictionary has
+ *                                                 too few words, new ones are made of the beginning
+ *                                                 of one word and the end of another
  *
- * --help lists the flags. With --device two lines: results that stay on the device, the inputs
- * being there; and everything with uploads and copies back.
+ * --help lists the flags. With --device there are two measurements: inputs and results that stay on
+ * the device, and runs that include uploads and copies back.
  *
- * Prints a JSON line per way: states, arcs of all pairs; seconds of processor and wall time of the
- * best run; the median wall time; bytes of the inputs and of the results, which must be read and
- * written once. Runs whose results stay on the device are repeated for half a second at least. */
+ * Prints a JSON line per measurement: states and arcs of all pairs, processor and wall seconds of
+ * the best run, the median wall time, and the bytes of inputs and results (a lower bound on memory
+ * traffic). Runs whose results stay on the device are repeated for at least half a second. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static wf_builder *start_fst(uint32_t num_states, uint32_t final) {
   return builder;
 }
 
-/* Sorted on the side that will be matched, as the other programs of the comparison want it. */
+/* Sorts on the side that will be matched, because the other programs of the comparison need it. */
 static wf_fst *finish_fst(wf_builder *builder, bool by_olabel) {
   wf_fst *fst, *sorted;
   wf_arcsort_options by;
@@ -95,8 +95,8 @@ static wf_fst *emissions(int num_phones) {
   return finish_fst(builder, false);
 }
 
-/* --- the dictionary: "word phone phone ..."; comments after '#'; variants, "word(2)", left out ---
- */
+/* --- the dictionary ------------------------------------------------------------------------
+ * Lines are "word phone phone ..."; '#' begins a comment; variants, "word(2)", are skipped. */
 
 struct word {
   int length;
@@ -164,7 +164,7 @@ static void extend(struct dictionary *d, uint32_t num_words) {
   }
 }
 
-/* Closure of the union of a sample of words: state 0 starts and ends, state 1 begins the words. */
+/* Closure of the union of a sample of words. State 0 is start and final; words begin at state 1. */
 static wf_fst *lexicon(struct dictionary *d, uint32_t num_words) {
   uint64_t seed = 2001;
   extend(d, num_words);
@@ -200,7 +200,7 @@ static void free_dictionary(struct dictionary *d) {
 /* --- runs -------------------------------------------------------------------------------- */
 
 struct request {
-  const wf_fst **a, **b; /* [pairs], the same pair over and over */
+  const wf_fst **a, **b; /* [pairs], all the same pair */
   size_t pairs;
   int repeat;
   wf_compose_options options;
@@ -261,7 +261,7 @@ static void compose_pairs(const struct request *r, wf_fst **out) {
   wf_composer_free(composer);
 }
 
-/* Host to host. */
+/* Measures composition from host memory to host memory. */
 static void run_host(const struct request *r, const char *way) {
   wf_fst **out = need(calloc(r->pairs, sizeof *out));
   struct times times = {.count = 0};
@@ -284,7 +284,7 @@ static void run_host(const struct request *r, const char *way) {
   print(r, way, states, arcs, &times);
 }
 
-/* Device to device. */
+/* Measures composition with inputs and results in device memory. */
 static void run_device(const struct request *r) {
   wf_composer *composer;
   struct times times = {.count = 0};
@@ -292,7 +292,7 @@ static void run_device(const struct request *r) {
   check(wf_composer_create(r->a, r->pairs, r->b, r->pairs, r->pairs, &r->options, false, &composer,
                            &g_err),
         &g_err);
-  check(wf_composer_run(composer, &g_err), &g_err); /* makes room */
+  check(wf_composer_run(composer, &g_err), &g_err); /* allocates memory */
   while (times.count < r->repeat || (times.sum_s < 0.5 && times.count < MAX_RUNS)) {
     begin_run(&times);
     check(wf_composer_run(composer, &g_err), &g_err);
@@ -345,7 +345,8 @@ static void operate(wf_fst_batch *batch, int op, double *costs) {
   wf_free(distances);
 }
 
-/* The composition without trimming, so that connect has something to do, in `pairs` copies. */
+/* Measures operations on `pairs` copies of the composition, which is not trimmed so that connect
+ * has work to do. */
 static void run_ops(const struct request *r, const char *device) {
   wf_fst *composed, *in_log;
   const wf_fst **copies = need(calloc(r->pairs, sizeof *copies));
@@ -401,7 +402,7 @@ static void run(struct request *r, wf_fst *a, wf_fst *b) {
   free(r->b);
 }
 
-/* What the inputs are. */
+/* Sizes of the generated inputs. */
 struct shape {
   int64_t states, degree, labels, trial, words;
   const char *dictionary;
@@ -410,33 +411,34 @@ struct shape {
 static bool read_arguments(int argc, char **argv, struct request *r, struct shape *shape) {
   int64_t threads = 1, pairs = 1, repeat = 3;
   const struct flag flags[] = {
-      {"states", "random: of each graph", .integer = &shape->states},
-      {"degree", "random: arcs of a state", .integer = &shape->degree},
-      {"labels", "random: different labels", .integer = &shape->labels},
+      {"states", "random: states of each graph", .integer = &shape->states},
+      {"degree", "random: arcs per state", .integer = &shape->degree},
+      {"labels", "random: number of labels", .integer = &shape->labels},
       {"trial", "random: number of the pair, seed of the graphs", .integer = &shape->trial},
       {"dictionary", "words: file of pronunciations, as CMUdict", .text = &shape->dictionary},
-      {"words", "words: of the lexicon", .integer = &shape->words},
-      {"threads", "canonical order on N threads; 0: all", .integer = &threads},
-      {"device", "cuda: there, too", .text = &r->options.device},
+      {"words", "words: number of words of the lexicon", .integer = &shape->words},
+      {"threads", "number of threads; 0: all", .integer = &threads},
+      {"device", "cuda: also measures on the GPU", .text = &r->options.device},
       {"pairs", "the same pair N times in one batched call", .integer = &pairs},
-      {"repeat", "runs", .integer = &repeat},
+      {"repeat", "number of runs", .integer = &repeat},
       {"ops",
        "instead: operations on the composition in the log semiring, on the CPU and the device",
        .yes = &r->ops},
-      {"verbose", "tells the levels of the GPU's search on standard error", .yes = &r->verbose},
+      {"verbose", "prints the levels of the GPU's search on standard error", .yes = &r->verbose},
       {"save", "writes the sorted inputs to TEXT.1 and TEXT.2 and stops", .text = &r->save}};
   const struct command command = {.arguments = "random|words [FLAGS]",
-                                  .purpose = "Composition of generated inputs, timed.",
+                                  .purpose = "Measures composition of generated inputs.",
                                   .flags = flags,
                                   .num_flags = sizeof flags / sizeof *flags};
   const char *kind = NULL;
   read_flags(&command, argc, argv, 1, 1, &kind);
   bool random = strcmp(kind, "random") == 0;
-  if (!random && strcmp(kind, "words") != 0) usage_error("%s: neither random nor words", kind);
+  if (!random && strcmp(kind, "words") != 0) usage_error("%s: expected random or words", kind);
   if (!random && shape->dictionary == NULL) usage_error("words needs --dictionary");
-  if (pairs < 1 || repeat < 1 || repeat > MAX_RUNS) usage_error("--pairs or --repeat");
+  if (pairs < 1 || repeat < 1 || repeat > MAX_RUNS)
+    usage_error("--pairs or --repeat is out of range");
   if (shape->states < 1 || shape->labels < 1 || shape->words < 1)
-    usage_error("--states, --labels or --words");
+    usage_error("--states, --labels or --words is below 1");
   r->options.num_threads = (int32_t)threads;
   r->pairs = (size_t)pairs;
   r->repeat = (int)repeat;

@@ -1,38 +1,38 @@
-/* bench_decode.c - measures decoding of one task in as many ways as asked for; a JSON object a
- * line. bench/decode.py makes tables of them.
+/* bench_decode.c - measures decoding of one task with one or more settings. Prints a JSON object
+ * per line; bench/decode.py makes tables of them.
  *
  *     bench_decode GRAPH SCORES [--ref=FILE] [--words=FILE] [--acoustic-scale=1]
  *     [--frame-shift=0.04] [--check=8] [--lm=FILE] [--lm-scale=1] RUN...
  *
- * RUN is a list of settings, comma-separated, each of which may be left out:
+ * RUN is a comma-separated list of settings. Each may be left out:
  *     device=cpu|cuda[:N]      where to search
  *     scores=host|pinned|device
- *                              where the scores are at the beginning; host and pinned: sending
- *                              them is part of the time
- *     dtype=f32|f16|bf16       of the scores
+ *                              where the scores are initially. For host and pinned the transfer is
+ *                              part of the measured time
+ *     dtype=f32|f16|bf16       type of the scores
  *     batch=400                utterances in one call of wf_decode
- *     utterances=N             to decode in one round, call after call: the first N of SCORES,
- *                              which is begun anew at its end (default: the batch, but at least 16
+ *     utterances=N             utterances in one round, in successive calls: the first N of SCORES,
+ *                              starting over at the end (default: the batch, but at least 16
  *                              and --check)
  *     beam=17 max_active=10000 max_tokens=28000 threads=0
- *     lattice_beam=0           with lattices; they are then determinized once, too, by all threads,
- *                              which is no part of the time
+ *     lattice_beam=0           above 0: makes lattices. They are also determinized once, by all
+ *                              threads, which is not part of the measured time
  *     determinize=0            1: lattices are determinized while others are searched, which is
- *                              part of the time
- *     frames=0                 N: one utterance of N frames, those of SCORES end to end; in one
- *                              round, after which the memory of host and GPU is reported
+ *                              part of the measured time
+ *     frames=0                 N: one utterance of N frames, made by concatenating SCORES. There is
+ *                              one round, and memory of host and GPU is reported
  *     lm=off|device|hybrid|host|table
- *                              every word scored with the model of --lm, which lies there; table:
- *                              as device, and on the CPU with its look-up table, from that run on
- *     lm_cache=0               hybrid: a cache for so many hundredths of the n-grams, besides the
- *                              index
- *     seconds=1                to go on with rounds for (at least 3 rounds on a GPU, unless they
- *                              take more than 20 seconds; one at least on the CPU)
- * "seconds" in the output is the median round. "digest" covers all that wf_decode says of the first
- * --check utterances, bit for bit: runs with the same beams, max_active, dtype and frames must
- * agree on it wherever they ran. "on_cpu" counts utterances that the GPU had no room for, all
- * rounds together. A run that fails is an object with "error"; the others go on, and the exit code
- * is 1. Anything else that is wrong ends the program: exit code 2. */
+ *                              scores every word with the model of --lm at this placement. table:
+ *                              as device, but with a look-up table on the CPU, also in later runs
+ *     lm_cache=0               hybrid: percentage of the n-grams that the cache holds, in addition
+ *                              to the index
+ *     seconds=1                minimum time of all rounds (on a GPU there are at least 3 rounds,
+ *                              unless they take more than 20 seconds; on the CPU at least one)
+ * "seconds" in the output is the median round. "digest" covers all that wf_decode returns for the
+ * first --check utterances: runs with the same beams, max_active, dtype and frames must have the
+ * same digest on every device. "on_cpu" counts utterances that did not fit on the GPU, over all
+ * rounds. A run that fails prints an object with "error"; the other runs continue, and the exit
+ * code is 1. Any other error ends the program with exit code 2. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ struct run {
   double lm_cache;
 };
 
-/* What a run reads again and again: matrix i in the run's form. */
+/* The score matrices in the type and memory that a run needs. */
 struct copies {
   void *data;
   bool on_device, pinned, owned;
@@ -77,13 +77,13 @@ struct bench {
   wf_transcripts *references;
   wf_matrix *matrices;
   size_t num_matrices;
-  struct copies *copies; /* [num_matrices], for the form below */
+  struct copies *copies; /* [num_matrices], in the form described below */
   char copies_form[16];
-  struct copies tiled;      /* of a run with `frames` */
-  atomic_size_t num_on_cpu; /* in this run, as messages said */
+  struct copies tiled;      /* for a run with `frames` */
+  atomic_size_t num_on_cpu; /* in this run, counted from log messages */
   wf_wlm *lm;               /* NULL: none */
   wf_wlm_info lm_info;
-  wf_decoder *decoder; /* of the last run's options, used again if they stay */
+  wf_decoder *decoder; /* of the last run; reused if its options are the same */
   wf_decoder_options decoder_options;
   char decoder_device[16], decoder_lm[8];
   double decoder_cache;
@@ -96,7 +96,7 @@ struct totals {
   wf_wer_counts wer;
 };
 
-/* --- scores in the form that a run wants ------------------------------------------------- */
+/* --- scores in the form that a run needs ------------------------------------------------- */
 
 static size_t element_bytes(const char *dtype) { return strcmp(dtype, "f32") == 0 ? 4 : 2; }
 
@@ -106,7 +106,7 @@ static uint16_t to_bfloat16(float x) {
   return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-/* Nearest, ties to even; below 2^-14 in steps of 2^-24. */
+/* Rounds to nearest, ties to even; values below 2^-14 are multiples of 2^-24. */
 static uint16_t to_float16(float x) {
   int exponent;
   float size = fabsf(x);
@@ -206,7 +206,7 @@ static void hold_all(struct bench *bench, const struct run *run, wf_scores *scor
   }
 }
 
-/* One utterance of run->frames frames. */
+/* Makes one utterance of run->frames frames. */
 static void hold_tiled(struct bench *bench, const struct run *run, wf_scores *out) {
   const size_t columns = (size_t)bench->matrices[0].num_columns,
                row = columns * element_bytes(run->dtype), bytes = (size_t)run->frames * row;
@@ -293,7 +293,7 @@ static void count_errors(const struct bench *bench, size_t i, const wf_result *r
   free(words);
 }
 
-/* Adds and frees. */
+/* Adds the results to the totals and frees them. */
 static void take_results(const struct bench *bench, wf_result **results, size_t count,
                          struct totals *out) {
   wf_error err = {0};
@@ -324,7 +324,7 @@ static void take_results(const struct bench *bench, wf_result **results, size_t 
   wf_wer_free(wer);
 }
 
-/* Seconds to determinize all lattices; *out_arcs: of what comes out. */
+/* Returns the seconds to determinize all lattices; *out_arcs: number of arcs of the results. */
 static double determinize(wf_result **results, size_t count, const wf_decoder_options *decoding,
                           double *out_arcs) {
   wf_error err = {0};
@@ -386,7 +386,7 @@ static wf_status need_decoder(struct bench *bench, const struct run *run, wf_err
               old->min_active == o.min_active && old->max_tokens == o.max_tokens &&
               old->lattice_beam == o.lattice_beam && old->recombine == o.recombine &&
               old->num_threads == o.num_threads &&
-              run->frames == 0 && /* with frames, memory is the run's alone */
+              run->frames == 0 && /* with `frames`, the memory measured must be this run's only */
               strcmp(old->device, o.device) == 0 && strcmp(bench->decoder_lm, run->lm) == 0 &&
               bench->decoder_cache == run->lm_cache;
   if (same) return WF_OK;
@@ -408,7 +408,7 @@ static wf_status set_determinization(struct bench *bench, const struct run *run,
   return wf_decoder_set_determinization(bench->decoder, run->determinize ? &options : NULL, err);
 }
 
-/* One call of wf_decode after another. */
+/* Calls wf_decode until all utterances of the round are decoded. */
 static wf_status decode_all(struct bench *bench, const struct run *run, const wf_scores *scores,
                             size_t count, wf_result **results, wf_error *err) {
   wf_status status = WF_OK;
@@ -469,7 +469,7 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   printf(", \"determinize\": %s, \"tiled\": %s", run->determinize ? "true" : "false",
          run->frames > 0 ? "true" : "false");
   if (has_lm(run)) {
-    wf_lm_stats lm; /* of all rounds, and of the one before them */
+    wf_lm_stats lm; /* of all rounds, including the warm-up */
     wf_decoder_lm_stats(bench->decoder, &lm);
     printf(
         ", \"lm\": \"%s\", \"lm_cache\": %g, \"lm_bytes\": %llu, \"lm_gpu_bytes\": %llu, "
@@ -485,7 +485,7 @@ static void print_run(const struct bench *bench, const struct run *run, const do
   fflush(stdout);
 }
 
-/* False if it failed, which is reported as the run's result. */
+/* Returns false if the run failed, after printing the error as its result. */
 static bool measure(struct bench *bench, const struct run *run) {
   wf_error err = {0};
   wf_scores *scores = allocate(run->utterances, sizeof *scores);
@@ -505,7 +505,7 @@ static bool measure(struct bench *bench, const struct run *run) {
   const double before_mib = tiled && forget_peak() ? memory_mib("VmRSS:") : 0;
   atomic_store(&bench->num_on_cpu, 0);
   wf_set_log(hear, bench);
-  if (gpu && !tiled && status == WF_OK) { /* memory, kernels: not part of any round */
+  if (gpu && !tiled && status == WF_OK) { /* warm-up: allocates memory and loads kernels */
     status = decode_all(bench, run, scores,
                         run->batch < run->utterances ? run->batch : run->utterances, results, &err);
     if (status == WF_OK)
@@ -545,8 +545,7 @@ static bool measure(struct bench *bench, const struct run *run) {
 static void copy_setting(char *to, size_t size, const char *value, const char *choices) {
   char wanted[32];
   snprintf(wanted, sizeof wanted, " %.20s ", value);
-  if (choices != NULL && strstr(choices, wanted) == NULL)
-    fail("RUN: a value is not one of those allowed");
+  if (choices != NULL && strstr(choices, wanted) == NULL) fail("RUN: a value is not allowed");
   snprintf(to, size, "%s", value);
 }
 
@@ -562,7 +561,7 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
   for (char *rest, *item = strtok_r(copy, ",", &rest); item != NULL;
        item = strtok_r(NULL, ",", &rest)) {
     char *value = strchr(item, '=');
-    if (value == NULL) fail("RUN: settings are name=value, comma-separated");
+    if (value == NULL) fail("RUN: expected comma-separated settings name=value");
     *value++ = '\0';
     if (strcmp(item, "device") == 0)
       copy_setting(out->device, sizeof out->device, value, NULL);
@@ -589,8 +588,8 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
                           strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err),
             &err);
   }
-  if (out->batch == 0) fail("RUN: batch=0");
-  if (has_lm(out) && bench->lm == NULL) fail("RUN: lm without --lm");
+  if (out->batch == 0) fail("RUN: batch must be at least 1");
+  if (has_lm(out) && bench->lm == NULL) fail("RUN: lm needs --lm");
   if (out->utterances == 0) out->utterances = out->batch > 16 ? out->batch : 16;
   if (out->utterances < bench->check) out->utterances = bench->check;
   if (out->frames > 0) out->batch = out->utterances = 1;

@@ -1,12 +1,12 @@
-/* bench_fstops.c - one operation, timed in process, without reading and writing;
- * bench/openfst_ops.cc is the counterpart over OpenFst's library.
+/* bench_fstops.c - measures one operation in process, without reading and writing files.
+ * bench/openfst_ops.cc does the same with OpenFst's library.
  *
  *     bench_fstops OP IN... [--FLAG=VALUE...]      --help lists the flags
  *     bench_fstops compose --generate=V
  *
  * OP: compose determinize minimize rmepsilon push arcsort connect. Each repetition reads its inputs
- * afresh, so that nothing worked out before is at hand. Prints a line per repetition: seconds of
- * processor time, seconds of wall time, states, arcs. */
+ * again, so that no cached properties can be reused. Prints a line per repetition: processor
+ * seconds, wall seconds, states, arcs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,7 @@ static wf_status generate(uint32_t num_states, uint64_t seed, int side, wf_fst *
   if (status != WF_OK) return status;
   wf_arcsort_options by;
   wf_arcsort_options_init(&by);
-  by.sort_type = side == 0; /* inputs come sorted, as the others of the comparison need them */
+  by.sort_type = side == 0; /* the other programs of the comparison need sorted inputs */
   status = wf_arcsort(fst, &by, out, &g_err);
   wf_fst_free(fst);
   return status;
@@ -118,7 +118,8 @@ static wf_status load(const struct request *request, wf_fst **in) {
   return WF_OK;
 }
 
-/* Reads, runs, prints, frees. The result of the last repetition goes to the output. */
+/* Reads the inputs, runs the operation and prints the times. Writes the result of the last
+ * repetition to the output file. */
 static wf_status run_once(const struct request *request, bool last) {
   wf_fst *in[MAX_INPUTS] = {NULL}, *out = NULL;
   wf_status status = load(request, in);
@@ -146,7 +147,7 @@ static void run(const struct request *request) {
   check(status, &g_err);
 }
 
-/* --NAME=VALUE, or --NAME for true, of the operation's options. */
+/* Sets an option of the operation from --NAME=VALUE, or to true from --NAME. */
 static bool take_option(void *user, const char *text) {
   const struct request *request = user;
   char name[64];
@@ -159,7 +160,7 @@ static bool take_option(void *user, const char *text) {
   return true;
 }
 
-/* The first argument, which the options depend on, is found before the flags are read. */
+/* Finds the operation. Called before flags are parsed, because they depend on it. */
 static void set_operation(struct request *request, const char *name) {
   for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
     if (strcmp(name, operations[i].name) == 0) request->operation = &operations[i];
@@ -172,12 +173,13 @@ static void set_operation(struct request *request, const char *name) {
 static void read_arguments(int argc, char **argv, struct request *request) {
   const struct flag flags[] = {
       {"repeat", "times", .integer = &request->repeat},
-      {"generate", "composes two random graphs of N states, 5 arcs each, 10 labels; 0: reads IN",
+      {"generate",
+       "composes two random graphs of N states with 5 arcs each and 10 labels; 0: reads IN",
        .integer = &request->generate},
       {"save", "writes the inputs to TEXT.1 and TEXT.2", .text = &request->save},
       {"output", "file for the result", .text = &request->output}};
   const struct command command = {.arguments = "OP IN... [FLAGS]",
-                                  .purpose = "One operation, timed in process.",
+                                  .purpose = "Measures one operation in process.",
                                   .flags = flags,
                                   .num_flags = sizeof flags / sizeof *flags,
                                   .take_other = take_option,
@@ -187,8 +189,9 @@ static void read_arguments(int argc, char **argv, struct request *request) {
   if (argc > 1) set_operation(request, argv[1]);
   request->num_paths = read_flags(&command, argc, argv, 1, 1 + MAX_INPUTS, arguments) - 1;
   for (int i = 0; i < request->num_paths; i++) request->paths[i] = arguments[1 + i];
-  if (request->operation == NULL) usage_error("%s: no such operation", argv[1]);
-  if (request->repeat < 1 || request->generate < 0) usage_error("--repeat or --generate");
+  if (request->operation == NULL) usage_error("%s: unknown operation", argv[1]);
+  if (request->repeat < 1 || request->generate < 0)
+    usage_error("--repeat or --generate is out of range");
   int wanted = request->generate != 0 ? 0 : request->operation->num_inputs;
   if (request->num_paths != wanted)
     usage_error("%s needs %d inputs", request->operation->name, wanted);

@@ -1,30 +1,31 @@
-/* bench_generate_lm.c - a language model of any size for measurements, straight into the format of
- * `warpfst lm build`.
+/* bench_generate_lm.c - generates a language model of any size for benchmarks, directly in the
+ * format of `warpfst lm build`.
  *
  *     bench_generate_lm OUT [--words-log2=18] [--ngrams=1000000000] [--seed=1] [--memory=BYTES]
  *     [--threads=0] [--small=small.arpa] [--small-share=64]
  *
  *                       [--text=FILE] [--sentences=100000]
  *
- * OUT whose name ends in .arpa: the same model as text, of any size, for measuring `warpfst lm
- * build`.
+ * If the name of OUT ends in .arpa, the same model is written as text, as input for benchmarks of
+ * `warpfst lm build`.
  *
- * Nothing is stored but a few tables by word: n-grams are functions of their numbers. Words are
+ * Only a few tables by word are stored; n-grams are functions of their numbers. Words are
  * ranks 0 .. V - 1, V = 2^words_log2 - 1, of a Zipf-Mandelbrot law, p(r) ~ 1 / (r + 3). The model
- * is of order 3:
+ * has order 3:
  *
- *   word w has n2(w) ~ p(w)^(5/8) explicit successors; the j-th has a rank that grows as the law's
- *   quantiles do, moved within its octave of ranks by a permutation that depends on w; `w s(w, j)`
- *   is the history number off2(w) + j of level 2
- *   history (w, j) has n3 ~ (p(w) p(s(w, j)))^(5/8) arcs, to some of the explicit successors of its
- *   last word, the likelier ones denser; their `next` is the history of the last two words
+ *   Word w has n2(w) ~ p(w)^(5/8) explicit successors. The rank of the j-th grows like the law's
+ *   quantiles, and is then permuted within its octave of ranks; the permutation depends on w.
+ *   `w s(w, j)` is history number off2(w) + j of level 2.
+ *   History (w, j) has n3 ~ (p(w) p(s(w, j)))^(5/8) arcs, to some of the explicit successors of its
+ *   last word, with more of the likelier ones. Their `next` is the history of the last two words.
  *
  * So contexts are closed under suffixes, as in a model estimated from text, and most arcs are in
- * histories of many. Costs are those of unigrams less something; they do not sum to 1. All
- * arithmetic is in integers, and in products and square roots of doubles, which every platform
- * rounds alike: the same arguments give the same file everywhere. --text writes sentences that a
- * walk over the model gives: 11 of 20 words end a trigram, 5 a bigram, 4 are any. --small writes an
- * ARPA file of order 2 whose bigrams are the first of each word's, to make a graph of. */
+ * histories with many arcs. Costs are unigram costs minus a random amount; probabilities do not sum
+ * to 1. All arithmetic uses integers, and products and square roots of doubles, which every
+ * platform rounds in the same way: the same arguments give the same file everywhere. --text writes
+ * sentences from a random walk over the model: 11 of 20 words end a trigram, 5 a bigram, 4 are
+ * arbitrary.
+ * --small writes an ARPA file of order 2 with the first bigrams of each word, to build a graph. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,9 +44,10 @@ struct task {
   uint64_t num_ngrams, seed, memory, small_share, num_sentences;
   uint32_t num_words;
   double scale2, scale3;
-  uint64_t *off2;      /* [num_words + 1] first history of each word */
-  uint64_t *quantiles; /* [QUANTILES + 1] rank below which that share of the law's mass lies */
-  uint32_t *costs;     /* [num_words] -ln p(r), in 2^-12 nats */
+  uint64_t *off2; /* [num_words + 1] first history of each word */
+  uint64_t *
+      quantiles; /* [QUANTILES + 1] rank at which the law's cumulative mass reaches each quantile */
+  uint32_t *costs; /* [num_words] -ln p(r), in 2^-12 nats */
 };
 
 struct block {
@@ -54,7 +56,7 @@ struct block {
   uint64_t size, cap;
   uint32_t num_arcs[STATES_IN_BLOCK], backoff[STATES_IN_BLOCK], first_word[STATES_IN_BLOCK];
   float backoff_cost[STATES_IN_BLOCK];
-  char *text; /* of its n-grams, for ARPA */
+  char *text; /* ARPA lines of its n-grams */
   uint64_t text_size, text_cap;
 };
 
@@ -64,7 +66,7 @@ static void *room(void *old, uint64_t count, size_t size) {
   return memory;
 }
 
-/* x^(-5/8), by correctly rounded operations. */
+/* x^(-5/8), computed only with correctly rounded operations. */
 static double share(uint32_t rank) {
   double x = (double)rank + 3;
   return 1 / (sqrt(x) * sqrt(sqrt(sqrt(x))));
@@ -80,7 +82,7 @@ static uint64_t n2(const struct task *t, uint32_t w) {
   return n < 1 ? 1 : n > (double)most ? most : (uint64_t)n;
 }
 
-/* Rank of the j-th of n successors before it is moved: grows with j, by at least 1. */
+/* Rank of the j-th of n successors before the permutation. Strictly increasing in j. */
 static uint64_t spread(const struct task *t, uint64_t j, uint64_t n) {
   uint64_t at = j * QUANTILES, i = at / n, rest = at % n;
   uint64_t rank = t->quantiles[i] + (t->quantiles[i + 1] - t->quantiles[i]) * rest / n;
@@ -95,14 +97,14 @@ static uint32_t successor(const struct task *t, uint32_t w, uint64_t j, uint64_t
   return (uint32_t)((((uint64_t)1 << octave) | moved) - 1);
 }
 
-/* How many arcs the history (w, j) has, whose last word v has n successors. */
+/* Number of arcs of the history (w, j), whose last word v has n successors. */
 static uint64_t n3(const struct task *t, uint32_t w, uint32_t v, uint64_t n) {
   double arcs = t->scale3 * share(w) * share(v);
   if (arcs < 1) return hash(t, w, v) % 1024 < (uint64_t)(arcs * 1024) ? 1 : 0;
   return arcs > (double)n ? n : (uint64_t)arcs;
 }
 
-/* log2(x) in 2^-16, bit by bit. */
+/* log2(x) in units of 2^-16, computed bit by bit. */
 static uint64_t log2_fixed(uint64_t x) {
   uint64_t whole = 63 - (uint64_t)__builtin_clzll(x), bits = whole << 16,
            m = whole > 31 ? x >> (whole - 31) : x << (31 - whole);
@@ -131,7 +133,7 @@ static void make_tables(struct task *t) {
     sum += mass;
   }
   for (; q <= QUANTILES; q++) t->quantiles[q] = V;
-  /* A seventh of the n-grams are bigrams. */
+  /* One seventh of the n-grams are bigrams. */
   double shares = 0;
   for (uint32_t w = 0; w < V; w++) shares += share(w);
   t->scale2 = (double)t->num_ngrams / 7 / shares;
@@ -139,8 +141,7 @@ static void make_tables(struct task *t) {
   for (uint32_t w = 0; w < V; w++) t->off2[w + 1] = t->off2[w] + n2(t, w);
 }
 
-/* The scale for which the histories, of which a sample is counted, have as many arcs as are wanted.
- */
+/* Chooses the scale at which histories have the requested number of arcs, counted on a sample. */
 static void choose_scale3(struct task *t) {
   double wanted = (double)t->num_ngrams - (double)t->num_words - (double)t->off2[t->num_words],
          low = 0, high = 1e15;
@@ -171,14 +172,14 @@ static void choose_scale3(struct task *t) {
 }
 
 static float nats(uint64_t fixed) { return (float)fixed / 4096; }
-/* Word r has the number r + 3: 1 is <s>, 2 </s>, 0 nothing. */
+/* Word r has the number r + 3; 1 is <s>, 2 is </s>, 0 is unused. */
 enum { BOS = 1, EOS = 2, FIRST_WORD = 3 };
 static uint32_t level1(uint32_t r) { return 1 + 1 + r; } /* state 1: <s> */
 static uint64_t level2(const struct task *t, uint64_t history) {
   return 2 + (uint64_t)t->num_words + history;
 }
 
-/* Of a bigram or trigram: the unigram's, less up to 3 nats. */
+/* Cost of a bigram or trigram: the unigram's cost minus up to 3 nats. */
 static float cost_of(const struct task *t, uint32_t word, uint64_t h) {
   uint32_t cost = t->costs[word], less = 1024 + (uint32_t)(h >> 40 & 8191);
   return nats(cost > less + 128 ? cost - less : 128);
@@ -189,7 +190,7 @@ static void push(struct block *b, uint32_t word, float cost, uint64_t next) {
   b->arcs[b->size++] = (wf__wlm_arc){word + FIRST_WORD, cost, (uint32_t)next};
 }
 
-/* Histories [first, first + count) of level 2. */
+/* Fills in histories [first, first + count) of level 2. */
 static void fill_block(const struct task *t, struct block *b) {
   uint32_t w = 0, end = t->num_words;
   while (end - w > 1) {
@@ -222,7 +223,7 @@ struct batch {
   const struct task *task;
   struct block *blocks;
   void (*use)(const struct task *t,
-              struct block *b); /* by the thread that filled the block; NULL: nothing */
+              struct block *b); /* called by the thread that filled the block; may be NULL */
 };
 
 static void fill_item(void *user, uint64_t item, int worker) {
@@ -231,7 +232,7 @@ static void fill_item(void *user, uint64_t item, int worker) {
   if (batch->use != NULL) batch->use(batch->task, &batch->blocks[item]);
 }
 
-/* Goes over level 2: threads fill blocks and `use` them, `take` gets them in order. */
+/* Goes over level 2: threads fill blocks and call `use`; then `take` is called in order. */
 static void for_blocks(const struct task *t, void (*use)(const struct task *t, struct block *b),
                        void (*take)(void *user, struct block *b), void *user) {
   wf_error err = {0};
@@ -261,7 +262,7 @@ static float backoff1(const struct task *t, uint64_t state) {
   return nats(1024 + (hash(t, state, 5) & 4095));
 }
 
-/* Level 1: <s>, whose successors are as those of the likeliest word, then the words. */
+/* Writes level 1: <s>, with the successors of the likeliest word, then the words. */
 static void write_level1(const struct task *t, wf__wlm_writer *writer, uint64_t *num_arcs) {
   wf_error err = {0};
   struct block b = {0};
@@ -332,7 +333,7 @@ static void generate(const struct task *t) {
                        .memory = t->memory,
                        .folder = folder};
   plan.num_states = level2(t, t->off2[t->num_words]);
-  if (plan.num_states >= UINT32_MAX) fail("too many histories for 32 bits; fewer n-grams");
+  if (plan.num_states >= UINT32_MAX) fail("too many histories for 32 bits; choose fewer n-grams");
   plan.level_begin[1] = 1;
   plan.level_begin[2] = level2(t, 0);
   check(wf__wlm_writer_create(&plan, &writer, &err), &err);
@@ -356,7 +357,7 @@ static void generate(const struct task *t) {
 
 /* --- ARPA -------------------------------------------------------------------------------- */
 
-enum { LINE_BYTES = 96 }; /* more than a line takes */
+enum { LINE_BYTES = 96 }; /* upper bound of a line */
 
 static char *put_number(char *at, uint64_t number) {
   char digits[20];
@@ -367,7 +368,7 @@ static char *put_number(char *at, uint64_t number) {
   return at;
 }
 
-/* log10 of e^-cost, to 6 decimals, of a cost that is a multiple of 2^-12, in integers. */
+/* Writes log10(e^-cost) with 6 decimals, in integer arithmetic. The cost is a multiple of 2^-12. */
 static char *put_log10(char *at, float cost) {
   uint64_t millionths = ((uint64_t)(cost * 4096) * 1060289 + 5000) / 10000,
            part = millionths % 1000000; /* 10^6 / (4096 ln 10) = 106.0289 */
@@ -462,7 +463,7 @@ static void write_arpa(const struct task *t) {
          (unsigned long long)bigrams, (unsigned long long)trigrams);
 }
 
-/* A part of the bigrams as ARPA. */
+/* Writes some of the bigrams as ARPA. */
 static void write_small(const struct task *t) {
   FILE *file = fopen(t->small, "w");
   if (file == NULL) fail("cannot write the small model");
@@ -483,7 +484,7 @@ static void write_small(const struct task *t) {
   if (fclose(file) != 0) fail("cannot write the small model");
 }
 
-/* A word that the law gives. */
+/* A word drawn from the law. */
 static uint32_t any_word(const struct task *t, uint64_t h) {
   uint64_t q = h % QUANTILES, low = t->quantiles[q], high = t->quantiles[q + 1];
   return (uint32_t)(low + (high > low ? (h >> 32) % (high - low) : 0)) % t->num_words;
@@ -495,12 +496,12 @@ static void write_text(const struct task *t) {
   for (uint64_t i = 0; i < t->num_sentences; i++) {
     uint64_t length = 5 + hash(t, i, 1) % 30;
     uint32_t before = 0, word = any_word(t, hash(t, i, 2));
-    bool known = false; /* is before word the history? */
+    bool known = false; /* whether `before word` is the history */
     for (uint64_t k = 0; k < length; k++) {
       fprintf(file, k > 0 ? " w%u" : "w%u", word);
       uint64_t h = hash(t, i * 64 + k, 3), kind = h % 20, draw = h >> 16, n = n2(t, word);
       uint64_t arcs = known ? n3(t, before, word, n) : 0, choice = draw % n;
-      if (kind < 11 && arcs > 0) { /* as fill_block spreads a history's arcs */
+      if (kind < 11 && arcs > 0) { /* spreads arcs as fill_block does */
         uint64_t a = draw % arcs;
         choice = (uint64_t)((double)n * ((double)a / (double)arcs) * ((double)a / (double)arcs));
         if (choice < a) choice = a;

@@ -1,16 +1,15 @@
-/* bench_graph.c - the pipeline of a hybrid graph, timed step by step in one process: min(det(H o
+/* bench_graph.c - measures each step of building a hybrid graph, in one process: min(det(H o
  * min(det(C o min(det(L o G)))))).
  *
  *     bench_graph FOLDER [--am=FOLDER] [--threads=N] [--steps=FOLDER] [--finish=HCLG] [-o OUT]
  *
- * With an acoustic model (a folder of CMU Sphinx) self-loops are added to the result, which is what
- * OUT then holds, and last of all a graph without input epsilons is made of that. --finish takes
- * the min(...) from a file (OpenFst's) instead of building it.
+ * With an acoustic model (a folder of CMU Sphinx), self-loops are added and the result is written
+ * to OUT. As a last step, a graph without input epsilons is made from it. --finish reads the
+ * min(...) from a file (for example OpenFst's) instead of building it.
  *
- * FOLDER holds L.fst, G.fst, C.fst, H.fst and info.txt, as bench/hybrid_task.py makes them. Prints
- * a line a step: name, seconds of processor time, seconds of wall time, MiB of memory at its
- * highest during the step (all that the process holds, inputs of the step included), states, arcs.
- */
+ * FOLDER has L.fst, G.fst, C.fst, H.fst and info.txt, as bench/hybrid_task.py makes them. Prints
+ * a line per step: name, processor seconds, wall seconds, peak MiB of the process during the step
+ * (including the step's inputs), states, arcs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ struct run {
 
 static wf_error g_err;
 
-/* Highest resident memory since the last call, MiB; Linux keeps it and resets it on demand. */
+/* Returns the peak resident memory since the last call, in MiB, and resets Linux's counter. */
 static double peak_mib(void) {
   char line[256];
   double kib = 0;
@@ -49,7 +48,7 @@ static void begin(struct run *run) {
   run->wall_s = now_s();
 }
 
-/* Reports a step; its result takes the place of the last one. */
+/* Reports a step. Its result replaces that of the previous step. */
 static wf_status end(struct run *run, const char *name, wf_fst *fst) {
   double cpu = cpu_s() - run->cpu_s, wall = now_s() - run->wall_s;
   wf_fst_view view = wf_fst_get_view(fst);
@@ -71,7 +70,7 @@ static wf_status load(const struct run *run, const char *name, wf_fst **out) {
   return wf_fst_read(path, out, &g_err);
 }
 
-/* Composes the fst `left` with what is there, determinizes and minimizes. */
+/* Composes the fst `left` with the current result, then determinizes and minimizes. */
 static wf_status add_level(struct run *run, const char *left, const char *name) {
   char step[64];
   wf_fst *a, *out = NULL;
@@ -105,7 +104,7 @@ static wf_status add_level(struct run *run, const char *left, const char *name) 
   return status == WF_OK ? end(run, step, out) : status;
 }
 
-/* Input labels of disambiguation symbols, which follow the senones, become epsilon. */
+/* Turns input labels of disambiguation symbols, which follow the senones, into epsilon. */
 static wf_status remove_disambig(struct run *run) {
   char path[4096];
   int32_t num_senones, count, labels[1000];
@@ -114,7 +113,7 @@ static wf_status remove_disambig(struct run *run) {
   bool good = file != NULL && fscanf(file, "%d %d", &num_senones, &count) == 2 && count <= 1000;
   if (file != NULL) fclose(file);
   if (!good) {
-    snprintf(g_err.message, sizeof g_err.message, "%s: not readable", path);
+    snprintf(g_err.message, sizeof g_err.message, "%s: cannot be read", path);
     return WF_ERR_IO;
   }
   for (int32_t i = 0; i < count; i++) labels[i] = num_senones + 1 + i;
@@ -124,8 +123,8 @@ static wf_status remove_disambig(struct run *run) {
   return status == WF_OK ? end(run, "relabel HCLG", out) : status;
 }
 
-/* Self-loops as mkgraph hmm adds them; H of this task has the costs of leaving a state already, so
- * loops cost what staying does and nothing else. */
+/* Adds self-loops as mkgraph hmm does. H of this task already has the costs of leaving a state, so
+ * the loops only get the cost of staying. */
 static wf_status add_loops(struct run *run) {
   wf_hmm *hmm;
   wf_fst *looped = NULL, *ordered = NULL;

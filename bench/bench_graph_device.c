@@ -1,18 +1,17 @@
-/* bench_graph_device.c - the steps of a hybrid graph's pipeline that a GPU can do, there and on the
- * CPU, on the same transducers.
+/* bench_graph_device.c - measures the steps of building a hybrid graph that a GPU supports, on the
+ * GPU and on the CPU, with the same transducers.
  *
  *     bench_graph_device FOLDER [--device=cuda] [--repeat=N]
  *
- * FOLDER holds L.fst, G.fst, C.fst, H.fst, info.txt, as bench/hybrid_task.py makes them. For LG,
- * CLG, HCLG: composition (the CPU's time is that of its own order, which is the faster one there;
- * on the GPU it is the canonical order), sorting of its arcs by output label, trimming of the
- * composition made without that, its determinization, minimization of that, and the removal of the
- * epsilons that disambiguation symbols leave in HCLG. Results of both devices must be equal, byte
- * for byte.
+ * FOLDER has L.fst, G.fst, C.fst, H.fst and info.txt, as bench/hybrid_task.py makes them. The steps
+ * for LG, CLG and HCLG are: composition (on the CPU in OpenFst's order, which is faster there; on
+ * the GPU in the canonical order), sorting of arcs by output label, trimming of an untrimmed
+ * composition, determinization, minimization, and in HCLG the removal of the epsilons that
+ * replace disambiguation symbols. Results of both devices must be equal, byte for byte.
  *
- * Prints a line of JSON a step: sizes of the result, median seconds of wall time on the CPU by all
- * threads, on the GPU with inputs and results there, and from host memory to host memory. Without
- * CUDA, or with --device=cpu, the CPU's alone. */
+ * Prints a JSON line per step: sizes of the result, and median wall seconds on the CPU with all
+ * threads, on the GPU with inputs and results in its memory, and on the GPU with transfers. Without
+ * CUDA, or with --device=cpu, only the CPU is measured. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,11 +47,11 @@ static int compare_times(const void *x, const void *y) {
   return (a > b) - (a < b);
 }
 
-/* Median seconds of `work`, which frees what it left the time before. */
+/* Returns the median seconds of `work`, which frees its previous result first. */
 typedef void work_fn(void *user);
 static double median_of(const struct bench *b, work_fn *work, void *user) {
   double times[MAX_REPEAT];
-  work(user); /* makes room */
+  work(user); /* allocates memory */
   for (int i = 0; i < b->repeat; i++) {
     double begin = now_s();
     work(user);
@@ -83,7 +82,7 @@ static void need_equal(const wf_fst *x, const wf_fst *y, const char *level) {
     same = memcmp(a.arc_off, b.arc_off, (a.num_states + 1) * sizeof *a.arc_off) == 0 &&
            memcmp(a.final_cost, b.final_cost, a.num_states * sizeof *a.final_cost) == 0 &&
            memcmp(a.arcs, b.arcs, a.num_arcs * sizeof *a.arcs) == 0;
-  if (!same) stop("the devices' results differ", level);
+  if (!same) stop("results of CPU and GPU differ", level);
 }
 
 /* --- composition ------------------------------------------------------------------------- */
@@ -105,7 +104,7 @@ static void compose_on_device(void *user) {
   check(wf_composer_run(((struct composition *)user)->composer, &g_err), &g_err);
 }
 
-/* The composition with `options.connect`, on the CPU. */
+/* Returns the trimmed composition of the CPU. */
 static wf_fst *measure_compose(const struct bench *b, const wf_fst *left, const char *level) {
   struct composition c = {.a = left, .b = b->fst};
   struct step step = {.name = "compose", .level = level};
@@ -227,8 +226,8 @@ static void measure_level(struct bench *b, const char *left_name, const char *le
   b->fst = minimal;
 }
 
-/* Of the last level's graph once its disambiguation symbols, which follow the senones, are
- * epsilons. */
+/* Measures epsilon removal on the last level's graph, after its disambiguation symbols, which
+ * follow the senones, became epsilons. */
 static void measure_rmepsilon(const struct bench *b, const char *level) {
   char path[4096];
   int32_t num_senones, count, labels[1000];
@@ -237,7 +236,7 @@ static void measure_rmepsilon(const struct bench *b, const char *level) {
   FILE *file = fopen(path, "r");
   bool good = file != NULL && fscanf(file, "%d %d", &num_senones, &count) == 2 && count <= 1000;
   if (file != NULL) fclose(file);
-  if (!good) stop("info.txt is not readable", level);
+  if (!good) stop("info.txt cannot be read", level);
   for (int32_t i = 0; i < count; i++) labels[i] = num_senones + 1 + i;
   check(wf_remove_disambig(b->fst, labels, (size_t)count, &graph, &g_err), &g_err);
   wf_fst_free(measure_operation(b, graph, RMEPSILON, level));

@@ -1,9 +1,9 @@
-/* bench_latops.c - what determinization, n-best lists and rescoring cost on one CPU thread.
+/* bench_latops.c - measures determinization, n-best lists and rescoring on one CPU thread.
  *
  *     bench_latops GRAPH SCORES [--FLAG=VALUE...]      --help lists the flags
  *
- * Decodes once, with lattices, then works on them in rounds. Prints a line of JSON: seconds of
- * decoding, best seconds of each operation, sizes. */
+ * Decodes once, with lattices, then runs the operations on them in rounds. Prints a JSON line:
+ * seconds of decoding, best seconds of each operation, sizes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static void work(struct bench *b, const wf_lattice_determinize_options *o, struc
   }
 }
 
-/* --determinize-NAME=VALUE. */
+/* Sets an option of determinization from --determinize-NAME=VALUE. */
 static bool take_option(void *options, const char *text) {
   static const char prefix[] = "determinize-";
   char name[64];
@@ -122,14 +122,15 @@ static bool take_option(void *options, const char *text) {
 static void read_arguments(int argc, char **argv, struct arguments *a,
                            wf_lattice_determinize_options *o) {
   const struct flag flags[] = {
-      {"acoustic-scale", "of the scores", .real = &a->acoustic_scale},
-      {"beam", "of the search, nats", .real = &a->beam},
-      {"max-active", "tokens a frame at most", .integer = &a->max_active},
-      {"lattice-beam", "of lattices and of determinization, nats", .real = &a->lattice_beam},
-      {"rounds", "of work on the lattices; the best one counts", .integer = &a->rounds}};
+      {"acoustic-scale", "factor on the scores", .real = &a->acoustic_scale},
+      {"beam", "beam of the search, nats", .real = &a->beam},
+      {"max-active", "largest number of tokens per frame", .integer = &a->max_active},
+      {"lattice-beam", "beam of lattices and of determinization, nats", .real = &a->lattice_beam},
+      {"rounds", "rounds of operations on the lattices; the best is reported",
+       .integer = &a->rounds}};
   const struct command command = {
       .arguments = "GRAPH SCORES [FLAGS]",
-      .purpose = "What determinization, n-best lists and rescoring cost on one CPU thread.",
+      .purpose = "Measures determinization, n-best lists and rescoring on one CPU thread.",
       .flags = flags,
       .num_flags = sizeof flags / sizeof *flags,
       .take_other = take_option,

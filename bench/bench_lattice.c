@@ -1,12 +1,12 @@
-/* bench_lattice.c - what lattices cost on one CPU thread, how large they are, and how much of the
- * truth they hold.
+/* bench_lattice.c - measures decoding with lattices on one CPU thread, the size of lattices, and
+ * their oracle errors.
  *
  *     bench_lattice GRAPH SCORES [--FLAG=VALUE...]      --help lists the flags
  *
- * Decodes all in rounds without and with a lattice, in turn, and prints a line of JSON: the best
+ * Decodes everything in rounds, without and with lattices in turn. Prints a JSON line: the best
  * seconds of each, lattice sizes, memory of the process after reading and its peak in decoding.
- * With references: words, errors of the best path and of the path in each lattice that has the
- * fewest (oracle), and utterances whose lattice holds exactly what was said. */
+ * With references: number of words, errors of the best paths, errors of the best path in each
+ * lattice (oracle), and number of utterances whose lattice contains the reference. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct bench {
   uint64_t states, arcs, emitting, spoken, best_errors, oracle_errors, with_reference;
 };
 
-/* Truncated to binary16; scores are within its range. */
+/* Truncates to binary16; scores are within its range. */
 static uint16_t half_of(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -56,8 +56,8 @@ static void tile(struct bench *b, int64_t num_frames) {
   b->count = 1;
 }
 
-/* Fewest edits between the reference and any path: cells of (state, words of the reference heard).
- */
+/* Fewest edits between the reference and any path. Dynamic programming over (state, number of
+ * reference words consumed). */
 static uint64_t oracle_errors(const struct bench *b, const wf_lattice_view *lattice,
                               const wf_transcript *reference) {
   size_t width = reference->num_words + 1;
@@ -87,7 +87,7 @@ static uint64_t oracle_errors(const struct bench *b, const wf_lattice_view *latt
   return least;
 }
 
-/* Edits of the best path, as a lattice of one path. */
+/* Edits of the best path, computed as for a lattice of one path. */
 static uint64_t best_errors(const struct bench *b, const wf_result *result,
                             const wf_transcript *reference) {
   size_t n = result->num_words;
@@ -128,7 +128,7 @@ static void add_result(struct bench *b, size_t i) {
   b->with_reference += errors == 0;
 }
 
-/* Seconds; the results are summed up if they have lattices and it is the last round. */
+/* Decodes everything and returns the seconds. If `sum`, adds the results to the totals. */
 static double decode(struct bench *b, wf_decoder *decoder, bool sum) {
   wf_error err = {0};
   double start = cpu_s();
@@ -170,27 +170,27 @@ struct arguments {
 
 static void read_arguments(int argc, char **argv, struct arguments *a) {
   const struct flag flags[] = {
-      {"acoustic-scale", "of the scores", .real = &a->acoustic_scale},
-      {"beam", "of the search, nats", .real = &a->beam},
-      {"max-active", "tokens a frame at most", .integer = &a->max_active},
+      {"acoustic-scale", "factor on the scores", .real = &a->acoustic_scale},
+      {"beam", "beam of the search, nats", .real = &a->beam},
+      {"max-active", "largest number of tokens per frame", .integer = &a->max_active},
       {"lattice-beam", "nats", .real = &a->lattice_beam},
       {"prune-interval", "frames between prunings of the lattice", .integer = &a->prune_interval},
-      {"rounds", "without and with lattices; the best one counts", .integer = &a->rounds},
-      {"frames", "one utterance of N frames, the others end to end in 16 bits; 0: as they are",
+      {"rounds", "rounds without and with lattices; the best is reported", .integer = &a->rounds},
+      {"frames", "decodes one utterance of N frames, the scores concatenated as float16; 0: off",
        .integer = &a->frames},
-      {"words", "symbol table, with --references", .text = &a->words},
-      {"references", "what was said: errors are counted", .text = &a->references}};
+      {"words", "symbol table, needed with --references", .text = &a->words},
+      {"references", "transcripts; word errors are then counted", .text = &a->references}};
   const struct command command = {
       .arguments = "GRAPH SCORES [FLAGS]",
       .purpose =
-          "What lattices cost on one CPU thread, how large they are, and how much of the "
-          "truth they hold.",
+          "Measures decoding with lattices on one CPU thread, lattice sizes, and "
+          "oracle errors.",
       .flags = flags,
       .num_flags = sizeof flags / sizeof *flags};
   read_flags(&command, argc, argv, 2, 2, a->paths);
   if (a->rounds < 1) usage_error("--rounds must be at least 1");
   if ((a->words != NULL) != (a->references != NULL))
-    usage_error("--words and --references go together");
+    usage_error("--words and --references must be given together");
 }
 
 int main(int argc, char **argv) {

@@ -1,10 +1,10 @@
-/* bench_lm.c - time to read an ARPA file, or to open what `warpfst lm build` made, and queries per
- * second on one core.
+/* bench_lm.c - measures reading an ARPA file or opening a file of `warpfst lm build`, and queries
+ * per second on one core.
  *     bench_lm LM TEXT [--seconds=1] [--table]    LM: ARPA, or a file whose name ends in .wlm;
- *                                                 TEXT: a sentence a line
- * The text is turned into labels first, so that the second figure is lookups alone. Of a .wlm the
- * third is wf_wlm_step_many's, on LANES sentences side by side, their ends left out. Prints one
- * line of JSON. */
+ *                                                 TEXT: one sentence per line
+ * The text is turned into labels first, so that the second figure is look-ups only. For a .wlm the
+ * third figure is for wf_wlm_step_many on LANES sentences in parallel, without sentence ends.
+ * Prints one JSON line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "common.h"
 #include "warpfst_all.h"
 
-/* Labels of the words; -2 ends a sentence. */
+/* Reads the labels of the words; -2 ends a sentence. */
 static size_t read_labels(const wf_symbols *words, FILE *file, int32_t **out) {
   size_t size = 0, cap = 0, room = 0;
   char *line = NULL;
@@ -58,7 +58,7 @@ static int32_t *labels_of(const wf_symbols *words, const char *path, size_t *siz
   return labels;
 }
 
-/* Goes over the text until the time is used; START, STEP and FINAL ask the model. */
+/* Goes over the text until the time is up; START, STEP and FINAL are the calls to the model. */
 #define QUERY(f, labels, size, seconds, START, STEP, FINAL) \
   do {                                                      \
     double start_s = cpu_s(), used = 0, sum = 0;            \
@@ -97,7 +97,8 @@ static void measure_lm(const char *path, const char *text, double seconds, struc
   wf_lm_free(lm);
 }
 
-/* Every lane reads the text from its own place; costs are summed, and the sum is looked at. */
+/* Every lane reads the text from a different position. Costs are summed and the sum is used, so
+ * that the compiler keeps the work. */
 static void measure_many(const wf_wlm *lm, const int32_t *labels, size_t size, double seconds,
                          struct figures *f) {
   static uint32_t states[LANES], next[LANES];
@@ -156,11 +157,13 @@ int main(int argc, char **argv) {
   const char *paths[2];
   double seconds = 1;
   bool table = false;
-  const struct flag flags[] = {{"seconds", "of queries, processor time", .real = &seconds},
-                               {"table", "of a .wlm: by way of wf_wlm_make_table", .yes = &table}};
+  const struct flag flags[] = {
+      {"seconds", "processor seconds of queries", .real = &seconds},
+      {"table", "for a .wlm: builds the look-up table first", .yes = &table}};
   const struct command command = {
       .arguments = "LM TEXT [FLAGS]",
-      .purpose = "Time to read or open a language model, and queries per second on one core.",
+      .purpose =
+          "Measures reading or opening a language model, and queries per second on one core.",
       .flags = flags,
       .num_flags = sizeof flags / sizeof *flags};
   read_flags(&command, argc, argv, 2, 2, paths);

@@ -1,31 +1,31 @@
-/* bench_lm_fetch.c - how a batch best gets its n-grams from host memory on a GPU: each lane by
- * itself, or together, each n-gram once.
+/* bench_lm_fetch.c - compares ways to fetch the n-grams of a batch from host memory to a GPU: each
+ * lane separately, or all lanes together with each n-gram once.
  *
  *     bench_lm_fetch [--gigabytes=8] [--record=3|4|8] [--lanes=400] [--rounds=1] [--frames=N]
  *     [--threads=0] [--seconds=0.2] REQUESTS...
  *
- * REQUESTS are what a batch asks for in a frame:
- *     trace=FILE    n-grams that a search asked for (bench_lm_traffic --trace), of its first
+ * REQUESTS are the requests of a batch in a frame:
+ *     trace=FILE    n-grams that a search requested (bench_lm_traffic --trace), from its first
  *                   --lanes lanes
  *     missed=FILE   those of them that the cache did not have
  *     random=N/D    N requests for D different records, evenly over the lanes
- * Records are of `record` words of 32 bits, in a table of `gigabytes` in page-locked memory, at
- * random places. Ways to get them:
- *     direct   each lane's block reads what the lane asks for, as the search does
- *     hashed   the batch's requests go to a hash table, the first of each reads the record (one
- *              kernel); lanes look there (another)
- *     sorted   the batch's requests are sorted, each left once; a kernel reads these; lanes find
- *              them by bisection
- *     host     the same list goes to the host, whose threads gather the records for one copy to the
- *              GPU
- * --rounds: the requests of a frame come in so many rounds that wait for each other, as those of a
- * search do: a way begins anew with each of them. --frames: no more of a trace than so many.
+ * A record has `record` 32-bit words. Records are at random places of a table of `gigabytes` in
+ * page-locked memory. The ways to fetch them:
+ *     direct   each lane's block reads its records, as the search does
+ *     hashed   one kernel enters all requests in a hash table, where the first request for a record
+ *              reads it; another kernel looks the records up for the lanes
+ *     sorted   requests are sorted and deduplicated; a kernel reads the records; lanes find
+ *              them by binary search
+ *     host     the deduplicated list goes to the host, whose threads gather the records for one
+ * copy to the GPU
+ * --rounds: the requests of a frame come in this many dependent rounds, as in a search; each round
+ * is a separate fetch. --frames: largest number of frames to take from a trace.
  *
- * One JSON object a line: times in microseconds a frame of the batch, all rounds together; before
- * that the table, with the cycles of one read that nothing waits beside. A round's records are at
- * other places of the table each time, so that no cache has them, but for the repetition that is in
- * the requests. Every way must give each block of a lane the sum of the words of what it asked for,
- * else the program ends with an error. */
+ * Prints one JSON object per line. The first describes the table and the cycles of a single read
+ * without other traffic. The others have microseconds per frame of the batch, summed over rounds. A
+ * round's records are at different places of the table each time, so that caches only help with
+ * repetitions within the requests. Every way must give each block of a lane the correct sum of its
+ * records' words; otherwise the program ends with an error. */
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ struct arguments {
   const char *items[MAX_ITEMS];
 };
 
-/* What each lane asks for in a round: numbers of n-grams. */
+/* The requests of each lane in a round: numbers of n-grams. */
 struct round {
   uint32_t *numbers, *first; /* first: [lanes + 1] */
   uint32_t num, num_distinct;
@@ -67,11 +67,11 @@ struct round {
 struct rounds {
   struct round *data;
   uint32_t count, lanes, frames;
-  uint32_t most, most_blocks; /* requests; blocks */
+  uint32_t most, most_blocks; /* largest number of requests; of blocks */
 };
 
-/* Threads that wait in a loop for the next list, as a search would have them that needs its n-grams
- * at once. */
+/* Threads that spin until the next list arrives, because a search would need its n-grams at once.
+ */
 struct gatherers {
   pthread_t threads[MAX_THREADS];
   int count;
@@ -95,10 +95,10 @@ struct bench {
   uint32_t turn;
 };
 
-/* A round at one of several placings in the table; in device memory. */
+/* A round with its records at one of several sets of places in the table; in device memory. */
 struct placed {
   lm_fetch_frame frame;
-  unsigned long long *sums; /* on the host: what every way must give; NULL: not checked */
+  unsigned long long *sums; /* host memory: the sums that every way must give; NULL: not checked */
 };
 
 static void try(int code, const char *what) {
@@ -164,8 +164,8 @@ static uint32_t count_distinct(const uint32_t *numbers, uint32_t num) {
   return distinct;
 }
 
-/* Of `counts` numbers a lane, those of round `which` of `num_rounds`: even parts of each lane's, in
- * their order. */
+/* Splits the requests of each lane into `num_rounds` equal parts, in order, and returns part
+ * `which`. */
 static struct round part_of(const uint32_t *numbers, const uint32_t *counts, uint32_t lanes,
                             uint32_t which, uint32_t num_rounds) {
   struct round round = {.first = allocate(lanes + 1, sizeof *round.first)};
@@ -200,7 +200,7 @@ static void read_trace(const struct arguments *a, const char *path, bool missed,
   struct lm_trace_header header;
   FILE *file = fopen(path, "rb");
   if (file == NULL || fread(&header, sizeof header, 1, file) != 1 || header.magic != LM_TRACE_MAGIC)
-    fail("not a trace of bench_lm_traffic");
+    fail("not a trace file of bench_lm_traffic");
   out->lanes = header.lanes < (uint32_t)a->lanes ? header.lanes : (uint32_t)a->lanes;
   uint32_t *counts = allocate(header.lanes, sizeof *counts);
   for (uint32_t frame = 0; frame < header.frames && frame < (uint32_t)a->frames; frame++) {
@@ -232,7 +232,8 @@ static void make_random(const struct arguments *a, unsigned num, unsigned distin
            *counts = allocate(out->lanes, sizeof *counts);
   for (uint32_t i = 0; i < num; i++)
     numbers[i] = i < distinct ? i : (uint32_t)(wf__mix64(i) % distinct);
-  for (uint32_t i = num - 1; i > 0; i--) { /* repetition anywhere in the batch */
+  for (uint32_t i = num - 1; i > 0;
+       i--) { /* shuffles, so that repetitions are spread over the batch */
     const uint32_t k = (uint32_t)(wf__mix64((uint64_t)i << 32) % (i + 1)), number = numbers[i];
     numbers[i] = numbers[k];
     numbers[k] = number;
@@ -263,9 +264,9 @@ static void free_rounds(struct rounds *rounds) {
   free(rounds->data);
 }
 
-/* --- requests at their places ------------------------------------------------------------ */
+/* --- requests with places in the table --------------------------------------------------- */
 
-/* Sums that the blocks of each lane must come to. */
+/* The correct sum for each block of each lane. */
 static unsigned long long *sums_of(const struct bench *b, const struct round *round,
                                    const uint32_t *places, const lm_fetch_frame *frame) {
   unsigned long long *sums = allocate((size_t)frame->lanes * frame->blocks_per_lane, sizeof *sums);
@@ -345,9 +346,10 @@ static void gather(struct gatherers *g, uint32_t num) {
 static void start_gatherers(struct bench *b) {
   struct gatherers *g = &b->gatherers;
   const int threads = b->a.threads > 0 ? b->a.threads : wf__num_cpus();
-  atomic_store(&g->turn, 0); /* that of threads that begin */
+  atomic_store(&g->turn, 0); /* the turn that new threads start with */
   for (; g->count + 1 < threads && g->count < MAX_THREADS; g->count++)
-    if (pthread_create(&g->threads[g->count], NULL, gatherer, g) != 0) fail("no more threads");
+    if (pthread_create(&g->threads[g->count], NULL, gatherer, g) != 0)
+      fail("cannot start a thread");
 }
 
 static void stop_gatherers(struct gatherers *g) {
@@ -387,7 +389,8 @@ static void host(struct bench *b, const lm_fetch_frame *frame) {
                       b->stream),
       "what the host gathered");
   try(lm_fetch_staged(&b->table, frame, &b->room, b->stream), "look-ups");
-  try(cudaStreamSynchronize(b->stream), "host"); /* what was gathered may be written over */
+  try(cudaStreamSynchronize(b->stream),
+      "host"); /* the gathered records may be overwritten after this */
 }
 
 static const struct way {
@@ -409,12 +412,12 @@ static void check_way(struct bench *b, const struct way *way, const struct place
   try(cudaStreamSynchronize(b->stream), way->name);
   try(cudaMemcpy(b->h_sums, b->room.sums, bytes, cudaMemcpyDeviceToHost), "sums");
   if (memcmp(b->h_sums, placed->sums, bytes) == 0) return;
-  fprintf(stderr, "bench_lm_fetch: %s: other sums than the table's\n", way->name);
+  fprintf(stderr, "bench_lm_fetch: %s: wrong sums\n", way->name);
   exit(1);
 }
 
-/* Microseconds of one round: all placings in turn, as often as the time allows. On the GPU's clock;
- * on the host's where the host takes part. */
+/* Returns the microseconds of one round, over all placings in turn, repeated until the time is up.
+ * Uses the GPU's clock, or the host's if the host takes part. */
 static double time_way(struct bench *b, const struct way *way, const struct placed *placed,
                        uint32_t count) {
   uint64_t times = 0;
@@ -522,7 +525,7 @@ static void measure(struct bench *b, const char *item) {
 static void measure_table(struct bench *b) {
   unsigned long long *d_cycles = on_device(sizeof *d_cycles), cycles[2];
   int khz = 0, device = 0;
-  for (uint32_t i = 0; i < 2; i++) { /* the first finds nothing translated */
+  for (uint32_t i = 0; i < 2; i++) { /* the first run has cold TLBs */
     try(lm_fetch_latency(&b->table, i * 77777, d_cycles, b->stream), "latency");
     try(cudaStreamSynchronize(b->stream), "latency");
     try(cudaMemcpy(&cycles[i], d_cycles, sizeof *cycles, cudaMemcpyDeviceToHost), "latency");

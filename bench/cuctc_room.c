@@ -1,11 +1,11 @@
-/* cuctc_room.c - more shared memory for torchaudio's cuda_ctc_decoder, loaded before it with
- * LD_PRELOAD by bench/peer_cuctc.py.
+/* cuctc_room.c - gives torchaudio's cuda_ctc_decoder more shared memory. bench/peer_cuctc.py loads
+ * it with LD_PRELOAD.
  *
- * One of its kernels writes up to 12 bytes per beam beyond the shared memory it asked for
- * (pytorch/audio issues 3754 and 4181: a float* advanced by sizeof(float) * beam). Older GPUs let
- * that pass; an H200 stops with "illegal address". Every launch of the process that asks for
- * dynamic shared memory gets 4 KiB more here, which is room enough for beams up to 340 and changes
- * nothing else.
+ * One of the decoder's kernels writes up to 12 bytes per beam beyond the shared memory that it
+ * requested (pytorch/audio issues 3754 and 4181: a float* advanced by sizeof(float) * beam). Older
+ * GPUs tolerate that; an H200 stops with "illegal address". Every launch of the process that
+ * requests dynamic shared memory gets 4 KiB more here. This is enough for beams up to 340 and
+ * changes nothing else.
  *
  *     cc -O2 -shared -fPIC -o cuctc_room.so cuctc_room.c -ldl */
 #define _GNU_SOURCE
@@ -16,7 +16,8 @@ struct grid {
   unsigned x, y, z;
 }; /* CUDA's dim3 */
 
-/* The runtime's own function; a library that Python loaded for itself is not behind RTLD_NEXT. */
+/* Returns the runtime's function. RTLD_NEXT does not find a library that Python loaded privately.
+ */
 static void *real_push(void) {
   static const char *const runtimes[] = {"libcudart.so.13", "libcudart.so.12"};
   void *found = dlsym(RTLD_NEXT, "__cudaPushCallConfiguration");

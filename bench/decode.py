@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """decode [--device=cpu|cuda[:N]] [--part=peaky,flat,real,hybrid,peer] [--size=full|small|tiny] [--programs=FOLDER] [--save=FILE | --load=FILE] [--record]
 
-How fast scores become words, and what that is of what the hardware could do.
+Measures the speed of decoding, also relative to the limits of the hardware.
 
-  peaky, flat  generated tasks of LibriSpeech's size (bench/ctc_task), 25 frames a second; on the CPU alone, --size is small unless given
+  peaky, flat  generated tasks of LibriSpeech's size (bench/ctc_task), 25 frames per second; without a GPU, the default of --size is small
   real         CTC phone scores of real speech, 40 ms frames: the utterances of examples/ctc, or the .npy files of --ctc-data (a folder, or a tar archive of one)
   hybrid       a real HCLG and senone scores, 10 ms frames: --hybrid-graph, --hybrid-scores, --hybrid-ref, --hybrid-words
-  peer         lexicon-free CTC without an LM against torchaudio's cuda_ctc_decoder and flashlight-text (bench/peer_cuctc.py)
+  peer         lexicon-free CTC without an LM, compared with torchaudio's cuda_ctc_decoder and flashlight-text (bench/peer_cuctc.py)
 
-With a GPU: batches x beams x max_active with scores in device memory, host memory and pinned memory, float32 and float16, and the CPU backend on the same task.
-Without: the CPU backend on all processors and on one. Results of the first utterances must be the same bit for bit in every run of a setting.
+With a GPU, it measures batches x beams x max_active with scores in device memory, host memory and pinned memory, in float32 and float16, and the CPU backend on the same task.
+Without a GPU it measures the CPU backend on all processors and on one. Results of the first utterances must be equal bit for bit in every run of a setting.
 """
 import argparse
 import collections
@@ -23,19 +23,19 @@ import decode_tasks
 import measure
 
 PARTS = ("peaky", "flat", "real", "hybrid", "peer")
-# Ceilings of one H200, measured (docs/engineering/performance.md): device copy; random reads of 16 bytes from L2 and from memory, a second.
+# Measured limits of one H200 (docs/engineering/performance.md), per second: bytes of a device copy; random reads of 16 bytes from L2 and from memory.
 COPY_BYTES, L2_READS, MEMORY_READS = 4.31e12, 138e9, 38e9
 
 
 def traffic(r):
-    """(bytes, random reads) of a frame, by the model of docs/engineering/performance.md: an arc 16 bytes; a token its state 16, its source 16 written and 16 read, its
-    trace 8; and the row of scores. Every arc and every token's state counts as a random read."""
+    """(bytes, random reads) of a frame, by the model of docs/engineering/performance.md. An arc is 16 bytes. A token is 16 for its state, 16 written and 16 read for its source,
+    and 8 for its trace. The row of scores is added. Every arc and every token's state counts as a random read."""
     element = 4 if r["dtype"] == "f32" else 2
     return r["arcs_per_frame"] * 16 + r["tokens_per_frame"] * 56 + r["columns"] * element, r["arcs_per_frame"] + r["tokens_per_frame"]
 
 
 def lanes(r):
-    """Utterances that can be searched at the same time."""
+    """Number of utterances that can be searched at the same time."""
     return min(r["batch"], r["processors"] if r["gpu"] else r["threads"] or os.cpu_count())
 
 
@@ -92,7 +92,7 @@ def print_tables(rows):
 
 
 def check(rows):
-    """The problems found: runs that differ, runs that failed."""
+    """Returns the problems found: runs with different results, runs that failed."""
     problems, digests = [], collections.defaultdict(dict)
     for r in rows:
         if r["part"] == "peer":
@@ -129,7 +129,7 @@ def figures(rows):
         threads = r["threads"] or r.get("cores")
         setup += f", {r['scores']} {r['dtype']} scores, batch {r['batch']}" if r["gpu"] else f", {threads} thread{'s' if threads > 1 else ''}"
         if not r["gpu"] and r["threads"] != 1 and r["utterances"] <= decode_tasks.CHECK:
-            continue  # made for comparison, not for speed
+            continue  # only for comparing results, not for speed
         out.append((what, setup, f"{r['rtfx']:.0f}", "RTFx"))
         if "wer" in r:
             out.append((what, setup + ", WER", f"{r['wer']:.2f}", "%"))
@@ -142,22 +142,22 @@ def figures(rows):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--part", default="", help="comma-separated; default: all that can be run with what is given")
-    parser.add_argument("--size", choices=decode_tasks.SIZES, help="of the generated tasks")
-    parser.add_argument("--batches", default="", help="comma-separated, instead of each task's own")
+    parser.add_argument("--part", default="", help="comma-separated; default: all parts for which the needed files are given")
+    parser.add_argument("--size", choices=decode_tasks.SIZES, help="size of the generated tasks")
+    parser.add_argument("--batches", default="", help="comma-separated, instead of each task's batches")
     parser.add_argument("--max-tokens", type=int, help="instead of the decoder's default")
-    parser.add_argument("--seconds", type=float, default=1, help="about how long to repeat each run on the CPU (half of it on a GPU)")
-    parser.add_argument("--work", help="folder for graphs and scores, which stay there (default: build/bench)")
+    parser.add_argument("--seconds", type=float, default=1, help="approximate seconds of each run on the CPU (half of it on a GPU)")
+    parser.add_argument("--work", help="folder for graphs and scores, which are kept (default: build/bench)")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
     parser.add_argument("--ctc-data", default=os.environ.get("WARPFST_BENCH_DATA", decode_tasks.CTC / "logp_phone"))
     for name in ("graph", "scores", "ref", "words"):
         parser.add_argument(f"--hybrid-{name}")
-    parser.add_argument("--peer-data", help="folder with logp_char and logp_bpe (folders of .npy, or .tar.xz of them) for the peer part; without it the generated peaky scores alone")
+    parser.add_argument("--peer-data", help="folder with logp_char and logp_bpe (folders of .npy, or .tar.xz of them) for the peer part; without it, only the generated peaky scores are used")
     parser.add_argument("--flashlight", help="wheel of flashlight-text for this Python, if it is not installed")
-    parser.add_argument("--json", action="store_true", help="a line a measurement instead of the tables")
-    parser.add_argument("--save", help="keep the measurements in this file, too")
-    parser.add_argument("--load", help="measure nothing: tables or --record of a saved file")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--json", action="store_true", help="print JSON lines instead of tables")
+    parser.add_argument("--save", help="also save the measurements to this file")
+    parser.add_argument("--load", help="do not measure; print tables of a saved file, or record it")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     gpu = arguments.device.startswith("cuda")
     arguments.size = arguments.size or ("full" if gpu else "small")

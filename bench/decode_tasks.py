@@ -1,4 +1,4 @@
-"""decode_tasks.py - the tasks of `./run bench decode`: programs, graphs, scores, and which runs each wants."""
+"""decode_tasks.py - the tasks of `./run bench decode`: programs, graphs, scores, and the runs of each."""
 import dataclasses
 import lzma
 import os
@@ -13,16 +13,16 @@ import zipfile
 import measure
 
 CTC = measure.ROOT / "examples" / "ctc"
-SIZES = {  # words, words of the LM's text, utterances
+SIZES = {  # words of the vocabulary, words of the LM's text, utterances
     "full": (200000, 80000000, 400),
     "small": (20000, 1500000, 400),
     "tiny": (500, 400000, 12),
 }
-CHECK = 8  # utterances whose results must be the same everywhere, bit for bit
+CHECK = 8  # number of utterances whose results must be equal in all runs, bit for bit
 
 
 class Programs:
-    """Of a build folder, or of a folder made by ./run pack-gpu."""
+    """The programs of a build folder, or of a folder made by ./run pack-gpu."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder).resolve()
@@ -61,7 +61,7 @@ class Task:
     batches: tuple = (1, 8, 64, 400)
     cpu_utterances: int = 32
     check: int = CHECK
-    seconds: float = 1  # about, for a run on the CPU; half on the GPU, after three rounds
+    seconds: float = 1  # approximate time of a run on the CPU; half of it on a GPU, after three rounds
     max_tokens: int = None  # None: the decoder's default
 
     def command(self, programs, runs):
@@ -75,7 +75,7 @@ class Task:
         return ",".join(f"{name}={value}" for name, value in settings.items() if value is not None)
 
     def cpu_runs(self, alone):
-        """The CPU backend on all processors and on one thread; then every other setting: for speed if it is alone, else only to compare with the GPU's results."""
+        """The CPU backend on all processors and on one thread, and then every other setting. With `alone` these measure speed, else they only check the GPU's results."""
         quick = {"device": "cpu", "utterances": self.check, "seconds": 0.2 * self.seconds}
         full = {"device": "cpu", "utterances": self.cpu_utterances, "seconds": self.seconds}
         runs = [self.run(*self.base, **full), self.run(*self.base, threads=1, **(full if alone else quick))]
@@ -83,7 +83,7 @@ class Task:
         return runs + [self.run(*self.base, dtype="f16", **quick)]
 
     def gpu_runs(self, device):
-        """Every batch x beam x max_active with scores in device memory; at the base setting also from host memory, and in half precision."""
+        """Every batch x beam x max_active with scores in device memory; at the base setting also with scores in host memory, and in half precision."""
         runs = []
         for beam, max_active in self.settings():
             for batch in self.batches:
@@ -96,13 +96,13 @@ class Task:
         return runs
 
     def settings(self):
-        """The base first, so that a machine taken away early has left what matters most."""
+        """The base setting comes first, so that the most important figures exist if the machine is lost early."""
         others = [(beam, max_active) for beam in self.beams for max_active in self.max_actives]
         return [self.base] + [setting for setting in others if setting != self.base]
 
 
 def work_folder(name):
-    """In build/bench, or where --work says."""
+    """A folder in build/bench, or in the folder of --work."""
     folder = measure.BUILD / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -115,7 +115,7 @@ def mkgraph(programs, folder, lm, *arguments):
 
 
 def generated(programs, size, batches):
-    """The generated task, made anew unless its files are there, of the same size and not older than the generator."""
+    """The generated task. It is generated unless its files exist, have this size, and are not older than the generator."""
     words, text_words, utterances = SIZES[size]
     folder = work_folder(f"ctc_task_{size}")
     graph = folder / "TLG.wfst"
@@ -147,8 +147,8 @@ def real_ctc(programs, scores, batches):
 
 
 def hybrid(arguments, batches, gpu):
-    """HCLG of senones, 10 ms frames. On a GPU acoustic_scale 0.1, beam 13, max_active 7000, as other GPU decoders were measured; on the CPU alone 0.1538, beam 16, no other limit in
-    practice, which gives the fewest errors."""
+    """HCLG of senones, 10 ms frames. With a GPU: acoustic_scale 0.1, beam 13, max_active 7000, as other GPU decoders were measured. On the CPU alone: 0.1538, beam 16 and practically no
+    other limit, which gives the fewest errors."""
     folder = work_folder("hybrid")
     graph = pathlib.Path(arguments.hybrid_graph)
     if graph.suffix == ".xz":
@@ -168,7 +168,7 @@ def hybrid(arguments, batches, gpu):
 
 
 def unpacked(path):
-    """The folder `path`, or what a tar archive of one folder holds, unpacked."""
+    """The folder `path`, or the unpacked folder of the tar archive `path`."""
     path = pathlib.Path(path)
     if path.is_dir() or not tarfile.is_tarfile(path):
         return path
@@ -180,7 +180,7 @@ def unpacked(path):
 
 
 def unpack_wheel(wheel):
-    """A folder to import from."""
+    """Unpacks the wheel; returns a folder to import from."""
     folder = work_folder("wheel_" + pathlib.Path(wheel).stem)
     if not any(folder.iterdir()):
         with zipfile.ZipFile(wheel) as archive:

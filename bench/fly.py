@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """fly [--parts=2-gram,3-gram,composed,whole] [--beams=14,16] [--wav=NAME=FOLDER ...] [--static] [--keep] [--record]
 
-A large language model on the fly with the hybrid task of `./run bench hybrid` (Debian's en-us 3-gram, 72,547 words), one thread, no limit on tokens that matters:
+Tests and measures a large language model on the fly with the hybrid task of `./run bench hybrid` (Debian's en-us 3-gram, 72,547 words), on one thread, with practically no limit on tokens:
 
-  2-gram, 3-gram  the model cut to bigrams or trigrams, without those that make back-off arcs as epsilons inexact (without_gaps): then a graph of any vocabulary can be the
-                  judge. The graph of a tenth of the bigrams with the difference on the fly against the static graph of all: words, costs, word error rate.
-  composed        few words: the small graph composed with the difference by `warpfst compose` is the judge
-  whole           the whole model on the fly over the graph of those bigrams: what the model itself gives, with exact back-off; the small graph alone beside it, on one
-                  core and on all. --static: the static graph of the whole model too, whose back-off arcs are epsilons (2.3 GB, minutes).
+  2-gram, 3-gram  The model is cut to bigrams or trigrams, without those for which epsilon back-off arcs are inexact (without_gaps), so that a static graph of any vocabulary can be the
+                  reference. Compares the graph of a tenth of the bigrams with the difference on the fly, and the static graph of all: words, costs, word error rate.
+  composed        For a small vocabulary, the reference is the small graph composed with the difference by `warpfst compose`.
+  whole           Decodes with the whole model on the fly over the graph of those bigrams, with exact back-off, and with the small graph alone, on one core and on all.
+                  --static: also with the static graph of the whole model, whose back-off arcs are epsilons (2.3 GB, takes minutes).
 """
 import argparse
 import json
@@ -20,13 +20,13 @@ import measure
 from measure import BUILD, WARPFST
 
 WORK = BUILD / "fly"
-COMPOSED_WORDS, COMPOSED_LARGE, COMPOSED_SMALL = 1000, "30000,10000", "3000,0"  # words besides those of the references; bigrams, trigrams
+COMPOSED_WORDS, COMPOSED_LARGE, COMPOSED_SMALL = 1000, "30000,10000", "3000,0"  # number of words in addition to those of the references; numbers of bigrams and trigrams
 
 
 def without_gaps(source, target, order=2):
-    """An ARPA file cut to `order` (2 or 3), without what makes a path that backs off too early cheaper than the model: bigrams and trigrams that cost more than backing off, and, of
-    order 3, histories v w for which p(w | v) * back-off(v w) < back-off(v) * p(w): there, w could be taken from the empty history to be in history w afterwards, where each word
-    costs up to -ln back-off(v w) less than behind v w. Weights stay as they are. The n-grams kept, by order."""
+    """Cuts an ARPA file to `order` (2 or 3) and removes the n-grams for which a path that backs off too early costs less than the model says. These are bigrams and trigrams that cost
+    more than backing off and, for order 3, histories v w for which p(w | v) * back-off(v w) < back-off(v) * p(w). For the latter a path could take w from the empty history and be in
+    history w afterwards, where each word costs up to -ln back-off(v w) less than after v w. Weights do not change. Returns the numbers of n-grams kept, by order."""
     unigrams, bigrams, histories, lines, section, kept = {}, {}, {}, [], "", [0, 0, 0, 0]
     for line in open(source, encoding="utf-8"):
         line = line.rstrip("\n")
@@ -61,7 +61,7 @@ def without_gaps(source, target, order=2):
 
 
 def start(keep):
-    """The folder, empty unless what is there is to be kept."""
+    """Creates the folder, and empties it unless `keep` is set."""
     WORK.mkdir(parents=True, exist_ok=True)
     for path in WORK.glob("*.*"):
         if not keep and path.is_file():
@@ -75,7 +75,7 @@ def make(path, function):
 
 
 def small_graph():
-    """The whole model and the small one as ARPA, and the small one's graph with its word table. Back-off arcs of the graph are epsilons, and it costs what the small model says."""
+    """Makes the whole model and the small one as ARPA, and the graph of the small one with its word table. Back-off arcs of the graph are epsilons, but its costs are those of the small model."""
     full, pruned, small, graph = WORK / "full.arpa", WORK / "pruned.arpa", WORK / "small.arpa", WORK / "small.wfst"
     model = f"{hybrid.MODEL}/en-us.lm.bin"
     make(full, lambda: measure.run(WARPFST, "lm", "arpa", model, "-o", full))
@@ -86,7 +86,7 @@ def small_graph():
 
 
 def decode(graph, work, beam, lm=None, threads=1):
-    """Summary of the run, and each utterance's result by key."""
+    """Returns the summary of the run, and the result of each utterance by key."""
     out, summary = WORK / "out.json", WORK / "summary.json"
     measure.run(WARPFST, "decode", graph, work / "sen.scp", *([f"--lm={lm}"] if lm else []), "--acoustic-scale=0.1538", f"--beam={beam}", "--max-active=1000000",
                 "--max-tokens=4000000", f"--num-threads={threads}", f"--ref={work / 'ref'}", f"--summary={summary}", "--format=json", "-o", out)
@@ -104,7 +104,7 @@ class Report:
         self.rows, self.figures = [], []
 
     def compare(self, name, beam, setup, judge, fly):
-        """`judge` and `fly`: what it is, and what decode() gave."""
+        """`judge` and `fly` are pairs of a description and a result of decode()."""
         (judge_is, (expected, judged)), (fly_is, (summary, results)) = judge, fly
         same, worst = agreement(judged, results)
         self.rows += [[name, beam, judge_is, f"{expected['wer']:.2f}", ""],
@@ -125,7 +125,7 @@ def build_difference(large, small, path):
 
 
 def static_part(order, sets, beams, report):
-    """The static graph of the model without gaps is the judge."""
+    """The reference is the static graph of the model of without_gaps."""
     full, small, graph = small_graph()
     large, judge = WORK / f"{order}-grams.arpa", WORK / f"{order}-grams.wfst"
     kept = " and ".join(f"{number} {kind}" for number, kind in zip(without_gaps(full, large, order), ("bigrams", "trigrams")))
@@ -153,7 +153,7 @@ def whole_part(sets, beams, static, report):
 
 
 def composed_part(sets, beams, report):
-    """`warpfst compose` makes the judge: the small graph o the difference, back-off as failure. For few words, since each state of the graph is there for every history that reaches it."""
+    """The reference is the composition of the small graph and the difference by `warpfst compose`, with failure back-off. It has a copy of each graph state for every history that reaches it, so it is possible only for few words."""
     folder = WORK / "composed"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -188,9 +188,9 @@ def main():
     parser.add_argument("--parts", default="2-gram,3-gram,composed,whole")
     parser.add_argument("--beams", default="14,16")
     parser.add_argument("--wav", action="append", default=[], metavar="NAME=FOLDER")
-    parser.add_argument("--static", action="store_true", help="the static graph of the whole model, too")
-    parser.add_argument("--keep", action="store_true", help="take graphs and models that are there from an earlier run")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--static", action="store_true", help="also use the static graph of the whole model")
+    parser.add_argument("--keep", action="store_true", help="reuse graphs and models of an earlier run")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     start(arguments.keep)
     sets = {"LibriVox": hybrid.score("LibriVox", None), **{name: hybrid.score(name, wav) for name, wav in (each.split("=", 1) for each in arguments.wav)}}
@@ -203,7 +203,7 @@ def main():
         elif part == "whole":
             whole_part(sets, beams, arguments.static, report)
         else:
-            parser.error(f"no part {part}")
+            parser.error(f"unknown part {part}")
     print(f"{measure.machine()}; load {measure.load()}", file=sys.stderr)
     print(measure.table(["speech", "beam", "what", "WER %", ""], report.rows))
     if arguments.record:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """fstops [--tasks=phone,char,bpe,large] [--repeat=N] [--only=NAME,...] [--json] [--record]
 
-OpenFst's operations against ours on the graphs of CTC graph building, side by side on one core.
+Compares OpenFst's operations and ours on the graphs of CTC graph building, on one core.
 
-  command      OpenFst's tools and ours, from file to file, same files, taking turns
-  in process   the operation alone, reading and writing left out: bench/openfst_ops.cc and bench/bench_fstops.c
+  command      OpenFst's tools and ours, from file to file, on the same files, in turn
+  in process   the operation without reading and writing files: bench/openfst_ops.cc and bench/bench_fstops.c
 
-Time is processor time (user + system), which other load on the machine disturbs least; wall time is in the JSON lines. Medians. The two results are
-compared in the same run: equal arc by arc where both promise the same, else equivalent. Needs what bench/run.sh builds.
+Times are medians of processor time (user + system), which is least affected by other load on the machine; wall time is in the JSON lines. The two results
+are compared in the same run: arc by arc if both define the same order, else by equivalence. Needs programs that bench/run.sh builds.
 """
 import argparse
 import collections
@@ -46,7 +46,7 @@ def make_large_task():
 
 
 def prepare(task, folder):
-    """The pipeline's graphs as OpenFst vector files without symbol tables, so that both sides read the same bytes."""
+    """Writes the graphs as OpenFst vector files without symbol tables, so that both sides read the same bytes."""
     parts = make_large_task() if task == "large" else TASKS[task]
     folder.mkdir(parents=True, exist_ok=True)
     steps = folder / "steps"
@@ -59,7 +59,7 @@ def prepare(task, folder):
 
 
 def commands(case, folder):
-    """What OpenFst's tools and ours are called with. Defaults on both sides."""
+    """Command lines of OpenFst's tools and of ours, with defaults on both sides."""
     inputs = [folder / f"{name}.fst" for name in case.inputs]
     theirs, ours = folder / "openfst.out", folder / "warpfst.out"
     if case.op == "minimize":
@@ -77,13 +77,13 @@ def size(path):
 
 
 def check(case, folder, theirs, ours):
-    """How the results compare; stops when they differ."""
+    """Returns how the results compare; stops if they differ."""
     if case.check == "equal":
         measure.run("fstequal", "--v=1", theirs, ours)
         return "equal"
     sizes = size(theirs), size(ours)
     measure.run("fstequivalent", "--random", "--npath=100", "--delta=0.01", theirs, ours)
-    if case.check == "equivalent":  # labels encoded, both are deterministic acceptors
+    if case.check == "equivalent":  # with encoded labels, both are deterministic acceptors
         codes, encoded = folder / "codes", [folder / "theirs.encoded", folder / "ours.encoded"]
         measure.run("fstencode", "--encode_labels", theirs, codes, encoded[0])
         measure.run("fstencode", "--encode_labels", "--encode_reuse", ours, codes, encoded[1])
@@ -124,7 +124,7 @@ HEADER = ["task", "operation", "arcs in", "OpenFst tool, s", "warpfst, s", "fast
 
 
 def figures(result):
-    """Rows for results.csv."""
+    """Returns rows for results.csv."""
     for kind, name in (("command", "command"), ("in_process", "in process")):
         for side, program in enumerate(("OpenFst", "warpfst")):
             setup = f"{result['task']} task, {result['arcs']} arcs in, {program}, {name}"
@@ -138,8 +138,8 @@ def main():
     parser.add_argument("--tasks", default="phone,char,bpe,large")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--only", default="", help="operations: compose, determinize, ...")
-    parser.add_argument("--json", action="store_true", help="a line a measurement instead of the table")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--json", action="store_true", help="print JSON lines instead of tables")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     core = measure.last_core()
     cases = [case for case in CASES if not arguments.only or case.op in arguments.only.split(",")]

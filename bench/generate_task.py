@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """generate_task.py FOLDER [--words N] [--tokens N] [--seed N]
 
-Makes a task for timing graph building: tokens.txt, lexicon.txt, lm.arpa (3-gram). Same arguments, same files, on any machine.
+Generates a task for timing graph building: tokens.txt, lexicon.txt, lm.arpa (3-gram). The same arguments give the same files on any machine.
 
-  words    w00001 ... by falling frequency, Zipf-like; frequent words are short
-  lexicon  40 phones in syllables; some words sound like others (homophones), begin others (prefixes) or have a second pronunciation
-  text     each word is one of the favourite followers of the word before, or drawn from the whole vocabulary
-  LM       counts of that text, absolute discounting, interpolated; trigrams seen once are dropped. Sums to one after every history.
+  words    w00001 ... by decreasing frequency, Zipf-like; frequent words are short
+  lexicon  40 phones in syllables; some words are homophones, prefixes of others, or have a second pronunciation
+  text     each word is one of the likely followers of the previous word, or drawn from the whole vocabulary
+  LM       counted on that text, with interpolated absolute discounting; trigrams seen once are dropped. Probabilities sum to one after every history.
 """
 import argparse
 import bisect
@@ -62,7 +62,7 @@ def syllable(random):
 
 
 def pronunciations(num_words, random):
-    """For each word one pronunciation or two."""
+    """Returns one or two pronunciations for each word."""
     first = []
     for rank in range(num_words):
         if rank > 100 and random.chance(0.03):  # homophone
@@ -85,13 +85,13 @@ def pronunciations(num_words, random):
 
 
 def sentences(num_words, num_tokens, random):
-    """Lists of word ranks."""
+    """Yields sentences as lists of word ranks."""
     zipf, favourites = Zipf(num_words), Zipf(60)
     made = 0
     while made < num_tokens:
         sentence, previous = [], num_words
         for _ in range(3 + random.below(24)):
-            if random.chance(0.75):  # the k-th favourite of `previous`: a Zipf rank, the same whenever it is asked for
+            if random.chance(0.75):  # the k-th most likely follower of `previous`: a Zipf rank, a fixed function of k and `previous`
                 choice = Random(previous * 1000003 + favourites.draw(random))
                 choice.next()
                 previous = zipf.draw(choice)
@@ -112,10 +112,10 @@ class Model:
             for order in range(1, 4):
                 self.counts[order - 1].update(zip(*(names[i:] for i in range(order))))
         del self.counts[0][(BOS,)]
-        for word in words:  # every word of the vocabulary is known
+        for word in words:  # every word of the vocabulary has a unigram
             self.counts[0].setdefault((word,), 1)
         trigrams = {ngram: count for ngram, count in self.counts[2].items() if count > 1}
-        self.mass = [collections.Counter(), collections.Counter()]  # count of each history; the share kept by its n-grams
+        self.mass = [collections.Counter(), collections.Counter()]  # count of each history; probability mass of its n-grams
         self.kept = [collections.Counter(), collections.Counter()]
         for (u, v), count in self.counts[1].items():
             self.mass[0][(u,)] += count
@@ -161,7 +161,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--words", type=int, default=20000)
-    parser.add_argument("--tokens", type=int, default=1000000, help="of the text that the LM is counted on")
+    parser.add_argument("--tokens", type=int, default=1000000, help="words of the text on which the LM is counted")
     parser.add_argument("--seed", type=int, default=20111)
     arguments = parser.parse_args()
     random = Random(arguments.seed)

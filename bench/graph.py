@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """graph [--sizes=20k,medium,full] [--threads=1,0] [--npath=N] [--finish-only] [--json] [--record]
-graph --device=cuda: the steps that a GPU can do; `graph --device=cuda --help` (bench/graph_device.py)
+graph --device=cuda: the steps that a GPU supports; see `graph --device=cuda --help` (bench/graph_device.py)
 
-The pipeline of a hybrid graph, step by step: OpenFst's tools, from file to file, and ours, in one process, on the same transducers
-(bench/hybrid_task.py: Debian's pocketsphinx-en-us; 20,000 words pruned, 72,545 words pruned, everything).
+Measures the steps of building a hybrid graph: OpenFst's tools, from file to file, and ours, in one process, on the same transducers
+(bench/hybrid_task.py: Debian's pocketsphinx-en-us with 20,000 words and a pruned LM, 72,545 words and a pruned LM, and everything).
 
     L o G, determinize, minimize; C o LG, determinize, minimize; H o CLG, determinize, minimize; disambiguation symbols to epsilon;
     self-loops; no input epsilons
 
-For OpenFst's tools: processor time and peak memory of the commands of a step, reading and writing files and sorting arcs for the next step
-included, as there is no other way to run them. For ours: processor and wall time of the call, and the highest memory that the process holds
-during it, the input included. Threads 0: one per processor. The results of both are compared after every minimization: equivalence is decided by
-`warpfst equivalent` on the graphs as acceptors of label pairs, or, where the two put outputs at different places, tested on random paths.
-For the last two steps OpenFst has no tool. Its graph gets its self-loops from us, and five utterances of LibriVox (Debian's pocketsphinx-testdata)
-are decoded with both graphs: words must be equal, costs are compared; and random paths again. --finish-only measures and records just these two steps, sizes, and the
+For OpenFst's tools it reports processor time and peak memory of the commands of a step, including reading and writing files and sorting arcs for the next step,
+because the tools cannot be run otherwise. For ours it reports processor and wall time of the call, and the peak memory of the process
+during it, including the input. Threads 0 means one per processor. The results of both are compared after every minimization: `warpfst equivalent` decides
+equivalence of the graphs as acceptors of label pairs; if the two place outputs differently, random paths are compared instead.
+OpenFst has no tools for the last two steps. Self-loops are added to OpenFst's graph by warpfst, and five utterances of LibriVox (Debian's pocketsphinx-testdata)
+are decoded with both graphs: words must be equal, and costs and random paths are compared. --finish-only measures and records only these two steps, sizes, and the
 decoding, with OpenFst's graphs of the last run.
 `full` takes OpenFst 13 minutes and 6.5 GB.
 """
@@ -34,7 +34,7 @@ AM = "--am=/usr/share/pocketsphinx/model/en-us/en-us"
 
 
 def make_task(size):
-    """L, G, C, H as OpenFst vector files, sorted as fstcompose needs them."""
+    """Makes L, G, C, H as OpenFst vector files, sorted as fstcompose needs them."""
     folder = BUILD / "hybrid" / size
     script = ROOT / "bench" / "hybrid_task.py"
     if not (folder / "H.fst").exists() or (folder / "H.fst").stat().st_mtime < script.stat().st_mtime:
@@ -52,7 +52,7 @@ def openfst_step(name, commands, core):
 
 
 def run_openfst(folder, core):
-    """{step: Cost}; leaves LG.fst, CLG.fst, HCLG.fst, as minimized."""
+    """Returns {step: Cost}. Writes the minimized LG.fst, CLG.fst, HCLG.fst."""
     work, steps = folder / "openfst", []
     work.mkdir(exist_ok=True)
     right = folder / "G.fst"
@@ -76,7 +76,7 @@ def run_openfst(folder, core):
 
 
 def run_ours(folder, threads, keep):
-    """{step: (Cost, states, arcs)}, and the wall time of the whole process, from files to a file."""
+    """Returns {step: (Cost, states, arcs)}, and the wall time of the whole process, from files to a file."""
     begin = time.monotonic()
     flags = [f"--steps={keep}"] if keep else ["-o", folder / "ours.fst"]
     done = subprocess.run([str(word) for word in (BENCH_GRAPH, folder, AM, f"--threads={threads}", *flags)], stdout=subprocess.PIPE, check=True, text=True)
@@ -93,7 +93,7 @@ def count_states(path):
 
 
 def compare(theirs, ours, folder, npath):
-    """How the two results compare; stops when they differ."""
+    """Returns how the two results compare; stops if they differ."""
     codes, encoded = folder / "codes", [folder / "theirs.encoded", folder / "ours.encoded"]
     measure.run("fstencode", "--encode_labels", theirs, codes, encoded[0])
     measure.run("fstencode", "--encode_labels", "--encode_reuse", ours, codes, encoded[1])
@@ -105,7 +105,7 @@ def compare(theirs, ours, folder, npath):
 
 
 def compare_levels(folder, threads, npath):
-    """{step: how the results compare}, after each minimization."""
+    """Returns {step: how the results compare} for each minimization."""
     steps, verdicts = folder / "steps", {}
     steps.mkdir(exist_ok=True)
     run_ours(folder, threads, steps)
@@ -117,7 +117,7 @@ def compare_levels(folder, threads, npath):
 
 
 def decode(graph, folder):
-    """{utterance: (words, cost)}; the scores are made once."""
+    """Returns {utterance: (words, cost)}. Scores are computed once and kept."""
     work = BUILD / "hybrid" / "speech"
     if not (work / "sen.scp").exists():
         measure.run("bash", ROOT / "examples" / "demo_hybrid.sh", "--only", "scores", "--work", work)
@@ -128,7 +128,7 @@ def decode(graph, folder):
 
 
 def compare_finished(folder, npath):
-    """Random paths, then decoding, of the graphs with self-loops: utterances with equal words, all of them, the largest difference of costs."""
+    """Compares the graphs with self-loops by random paths and by decoding. Returns the number of utterances with equal words, the number of utterances, and the largest difference of costs."""
     measure.run(BENCH_GRAPH, folder, AM, f"--finish={folder / 'openfst' / 'HCLG.fst'}", "-o", folder / "theirs.fst")
     measure.run(WARPFST, "randequivalent", f"--npath={npath}", "--delta=0.05", "--max-length=100000", folder / "theirs.fst", folder / "ours.fst")
     theirs, ours = decode(folder / "theirs.fst", folder), decode(folder / "ours.fst", folder)
@@ -161,7 +161,7 @@ def measure_size(size, threads, npath, finish_only, core):
 
 
 def format_rows(rows, walls, threads):
-    """A table row a step, and the sums."""
+    """Returns a table row per step, and the sums."""
     for row in rows:
         theirs = row["openfst"]
         verdict = row["verdict"]
@@ -180,7 +180,7 @@ def format_rows(rows, walls, threads):
 
 
 def figures(rows, walls, threads, decoding, npath, finish_only):
-    """Rows for results.csv."""
+    """Returns rows for results.csv."""
     for row in rows:
         setup = f"{row['size']} hybrid graph"
         for unit in ("states", "arcs"):
@@ -211,8 +211,8 @@ def main():
     parser.add_argument("--threads", default="1,0")
     parser.add_argument("--npath", type=int, default=100)
     parser.add_argument("--finish-only", action="store_true")
-    parser.add_argument("--json", action="store_true", help="a line a step instead of the table")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--json", action="store_true", help="print JSON lines instead of the table")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     core, threads = measure.last_core(), [int(count) for count in arguments.threads.split(",")]
     header = ["graph", "step", "states", "arcs", "OpenFst, s", "MiB"]

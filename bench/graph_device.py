@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """graph --device=cuda [--sizes=20k] [--repeat=N] [--programs=DIR] [--save=FILE] [--load=FILE] [--record]
 
-The steps of the pipeline of a hybrid graph that a GPU can do, on the transducers of `./run bench graph`: compositions L o G, C o LG, H o CLG; sorting of their arcs;
-trimming of what the compositions are before they are trimmed; their determinization; minimization of that; the removal of the epsilons that disambiguation symbols leave in HCLG.
-Median wall time on the CPU by all threads, on the GPU with inputs and results in device memory, and from host memory to host memory. bench_graph_device stops when
-the devices' results are not equal, byte for byte.
+Measures the steps of building a hybrid graph that a GPU supports, on the transducers of `./run bench graph`: the compositions L o G, C o LG, H o CLG; sorting of their arcs;
+trimming of the untrimmed compositions; determinization; minimization; and in HCLG the removal of the epsilons that replace disambiguation symbols.
+Times are median wall times on the CPU with all threads, on the GPU with inputs and results in device memory, and on the GPU from host memory to host memory. bench_graph_device stops if
+the results of the two devices differ in any byte.
 
-For a GPU machine that can install nothing:
-  ./run pack-gpu DIR graph                                                    here: the program and the 20k task
-  python3 DIR/graph_device.py --device=cuda --programs=DIR --save=graph-gpu.jsonl       there
-  python3 bench/graph_device.py --load=graph-gpu.jsonl --record               back here: the table again, and the figures into bench/results.csv
+For a GPU machine where nothing can be installed:
+  ./run pack-gpu DIR graph                                                    on your own machine: packs the program and the 20k task
+  python3 DIR/graph_device.py --device=cuda --programs=DIR --save=graph-gpu.jsonl       on the GPU machine
+  python3 bench/graph_device.py --load=graph-gpu.jsonl --record               on your own machine: prints the table, and writes the figures to bench/results.csv
 """
 import argparse
 import gzip
@@ -26,8 +26,8 @@ NAMES = ["L.fst", "G.fst", "C.fst", "H.fst", "info.txt"]
 
 
 def pack(size, folder):
-    """The transducers of a size, compressed, into a folder for a GPU machine."""
-    import graph  # needs what only `./run bench` installs
+    """Packs the transducers of a size, compressed, into a folder for a GPU machine."""
+    import graph  # needs packages that only `./run bench` installs
     task = graph.make_task(size)
     folder = folder / size
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def task_folder(size, programs):
 def measure_size(size, arguments):
     command = [arguments.programs / "bench_graph_device", task_folder(size, arguments.programs), f"--device={arguments.device}", f"--repeat={arguments.repeat}"]
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
-    for line in process.stdout:  # as they come: what was measured before a time limit is not lost
+    for line in process.stdout:  # line by line, so that figures measured before a time limit are kept
         yield {"size": size, **json.loads(line)}
     if process.wait() != 0:
         print(f"{size}: exit code {process.returncode}", file=sys.stderr)
@@ -82,7 +82,7 @@ def row(result):
 
 
 def figures(result):
-    """Rows for results.csv."""
+    """Returns rows for results.csv."""
     for field, what in (("cpu_s", "CPU, all threads, wall time"), ("gpu_s", "GPU, inputs and results there, wall time"), ("transfers_s", "GPU with transfers, wall time")):
         if field in result:
             yield f"{result['step']} {result['level']}", f"{result['size']} hybrid graph, pipeline on a device, {what}", f"{result[field]:.6f}", "s"
@@ -91,13 +91,13 @@ def figures(result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="20k")
-    parser.add_argument("--device", default="cuda", help="cuda; cpu: the CPU's times alone")
+    parser.add_argument("--device", default="cuda", help="cuda, or cpu to measure only the CPU")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS, help="folder of bench_graph_device, and of packed tasks")
-    parser.add_argument("--save", help="a line of JSON for each step into this file")
-    parser.add_argument("--load", help="a file of --save instead of measurements")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
-    parser.add_argument("--pack", type=pathlib.Path, help="put the transducers of the sizes into this folder, and stop")
+    parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS, help="folder with bench_graph_device and packed tasks")
+    parser.add_argument("--save", help="write a JSON line per step to this file")
+    parser.add_argument("--load", help="read a file of --save instead of measuring")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
+    parser.add_argument("--pack", type=pathlib.Path, help="pack the transducers of the sizes into this folder, and stop")
     arguments = parser.parse_args()
     if arguments.pack:
         for size in arguments.sizes.split(","):

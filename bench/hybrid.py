@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """hybrid [--sizes=20k,medium,full] [--wav=NAME=FOLDER ...] [--record]
 
-Hybrid graphs as a user makes them, and what they recognise: Debian's pocketsphinx-en-us, its language model pruned by `warpfst lm prune` (20,000
-words; all 72,545; everything), `warpfst mkgraph hmm` with all its steps, self-loops and, once more, --no-epsilon; then senone scores from
-pocketsphinx_batch decoded with each graph at beams 14 and 16, no other limit in practice. Speech: pocketsphinx-testdata's five utterances of LibriVox,
-and FOLDER/*.wav with FOLDER/ref, `words (key)` a line, for each --wav.
+Measures hybrid graphs as users build them, and their word error rates. The model is Debian's pocketsphinx-en-us. Its language model is pruned by
+`warpfst lm prune` (20,000 words; all 72,545 words; not pruned). `warpfst mkgraph hmm` builds each graph with self-loops, and again with --no-epsilon. Then
+senone scores from pocketsphinx_batch are decoded with each graph at beams 14 and 16, with practically no other limit. The speech is pocketsphinx-testdata's
+five utterances of LibriVox, and for each --wav FOLDER/*.wav with FOLDER/ref, one line `words (key)` per utterance.
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ WORK = BUILD / "hybrid_product"
 
 
 def score(name, wav):
-    """Folder with sen.scp and ref; the demo's own way."""
+    """Computes scores as the demo does; returns the folder with sen.scp and ref."""
     work = WORK / name
     if not (work / "sen.scp").exists():
         measure.run("bash", ROOT / "examples" / "demo_hybrid.sh", "--only", "scores", "--work", work, *(["--wav", wav] if wav else []))
@@ -40,7 +40,7 @@ def make_lm(size):
 
 
 def make_graph(lm, path, *options):
-    """What mkgraph tells of itself."""
+    """Builds a graph; returns mkgraph's JSON output."""
     command = [WARPFST, "mkgraph", "hmm", f"--am={MODEL}/en-us", f"--lexicon={MODEL}/cmudict-en-us.dict", f"--lm={lm}", "--json", "-q", "-o", path, *options]
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=True, text=True)
     return json.loads(done.stdout)
@@ -58,7 +58,7 @@ def describe(size):
 
 
 def measure_graph(size, sets):
-    """A table row a step, rows for results.csv, word error rates."""
+    """Returns a table row per step, rows for results.csv, and word error rates."""
     lm, graph = make_lm(size), WORK / f"{size}.wfst"
     report = make_graph(lm, graph)
     folded = make_graph(lm, WORK / "folded.wfst", "--no-epsilon")
@@ -84,7 +84,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="20k,medium,full")
     parser.add_argument("--wav", action="append", default=[], metavar="NAME=FOLDER")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     print(f"{measure.machine()}; load before {measure.load()}", file=sys.stderr)

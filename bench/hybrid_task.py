@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """hybrid_task.py FOLDER --size=20k|medium|full
 
-The four transducers of a hybrid graph, from Debian's pocketsphinx-en-us, as AT&T text with numbers for labels: what `./run bench graph` works on.
+Makes the four transducers of a hybrid graph from Debian's pocketsphinx-en-us, as AT&T text with numeric labels, for `./run bench graph`.
 
-  G  the trigram model: a state per history, back-off arcs read #0; pruned by weighted difference for the smaller sizes, back-offs renormalised
-  L  the lexicon: position-dependent phones, silence between words, #1 ... where base phones do not tell words apart, #0 passed on
-  C  triphones: states (left phone, phone that waits for its right context); writes HMM types
-  H  three arcs per HMM type, labels senone + 1; no self-loops: they are added last
+  G  the trigram model: one state per history; back-off arcs read #0; for the smaller sizes pruned by weighted difference, with renormalised back-offs
+  L  the lexicon: position-dependent phones, silence between words, #1 ... for words with the same base phones; passes #0 through
+  C  triphones: states are (left phone, phone that waits for its right context); writes HMM types
+  H  three arcs per HMM type, labels senone + 1; no self-loops, which are added last
 
 Costs: -ln P_LM - (ln word insertion + ln transitions + ln silence) / LM weight. Also writes info.txt: number of senones, number of disambiguation
 symbols. Needs numpy.
@@ -22,14 +22,14 @@ import numpy as np
 MODEL = pathlib.Path("/usr/share/pocketsphinx/model/en-us")
 SIZES = {"20k": (20000, 1e-6), "medium": (None, 1e-7), "full": (None, 0.0)}  # words, threshold
 LM_WEIGHT, WORD_INSERTION, SILENCE = 6.5, 0.65, 0.005
-POSITIONS = "ibes"  # internal, begin, end, single: the order in which missing triphones are looked for
+POSITIONS = "ibes"  # internal, begin, end, single: the order in which other positions are tried for a missing triphone
 LOG_BASE = math.log(1.0001)
 
 
-# --- language model: the trie of sphinx_lm_convert, values as logarithms to base 1.0001, words of an n-gram from the last to the first ---
+# --- language model: the trie of sphinx_lm_convert. Values are logarithms to base 1.0001; the words of an n-gram are in reverse order ---
 
 def bit_fields(data, count, widths):
-    """`count` records of bit fields one after the other, lowest bits first: an array for each field."""
+    """Reads `count` consecutive records of bit fields, lowest bits first; returns an array for each field."""
     buffer = np.concatenate([np.frombuffer(data, np.uint8), np.zeros(16, np.uint8)])
     start = np.arange(count, dtype=np.int64) * sum(widths)
     fields = []
@@ -43,7 +43,7 @@ def bit_fields(data, count, widths):
 
 
 class Trigrams:
-    """words, natural logarithms: p1, b1 by word; bigrams h, w, p2, b2 sorted by (h, w); trigrams g, h3, w3, p3."""
+    """words; natural logarithms p1, b1 by word; bigrams h, w, p2, b2 sorted by (h, w); trigrams g, h3, w3, p3."""
 
     def __init__(self, path):
         data, at = path.read_bytes(), len(b"Trie Language Model")
@@ -68,7 +68,7 @@ class Trigrams:
         h, back_off, prob, following = bit_fields(middle.tobytes(), n2 + 1, (word_bits, 16, 16, next_bits))
         self.count = n1
         first = unigrams["next"].astype(np.int64)
-        reachable = first[-1]  # the header may promise more
+        reachable = first[-1]  # the header may count more
         w = np.repeat(np.arange(n1), np.diff(first))
         h, back_off, prob = h[:reachable], back_off[:reachable], prob[:reachable]
         g, prob3 = bit_fields(last.tobytes(), n3, (word_bits, 16))
@@ -78,14 +78,14 @@ class Trigrams:
         self.h, self.w, self.p2, self.b2 = h[order], w[order], tables[0][prob[order]], tables[1][back_off[order]]
 
     def find(self, h, w):
-        """Places of bigrams; -1: not there."""
+        """Indices of bigrams; -1: not in the model."""
         keys, key = self.h * self.count + self.w, h * self.count + w
         at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
         return np.where(keys[at] == key, at, -1)
 
 
 def prune(lm, num_words, threshold, in_lexicon, bos, eos):
-    """Words, bigrams and trigrams that are kept: masks. Weighted difference (Seymore & Rosenfeld 1996) against backing off."""
+    """Returns masks of the words, bigrams and trigrams to keep, by weighted difference (Seymore & Rosenfeld 1996) from backing off."""
     keep = in_lexicon.copy()
     if num_words is not None:
         best = np.argsort(-np.where(in_lexicon, lm.p1, -200), kind="stable")[:num_words]
@@ -108,7 +108,7 @@ def prune(lm, num_words, threshold, in_lexicon, bos, eos):
 
 
 def write_grammar(lm, keep, keep2, keep3, labels, backoff_label, bos, eos, path):
-    """G: state 0 is the empty history, then those of one word, then those of two."""
+    """Writes G. State 0 is the empty history, followed by histories of one word and of two words."""
     g, h3, w3, p3 = lm.g[keep3], lm.h3[keep3], lm.w3[keep3], np.exp(lm.p3[keep3])
     lm.h, lm.w, lm.p2, lm.b2 = lm.h[keep2], lm.w[keep2], lm.p2[keep2], lm.b2[keep2]
     h, w, p2 = lm.h, lm.w, np.exp(lm.p2)
@@ -167,7 +167,7 @@ def with_positions(phones):
 
 
 def write_lexicon(lexicon, words, phones, backoff_label, path):
-    """L, and how many disambiguation symbols it took. Words are distinguished by base phones, since phones of different positions can share an HMM."""
+    """Writes L and returns the number of disambiguation symbols. Words are distinguished by base phones, because phones of different positions can share an HMM."""
     entries = [(word, pron) for word in words for pron in lexicon[word]]
     times = collections.Counter(tuple(pron) for _, pron in entries)
     prefixes = {pron[:i] for pron in times for i in range(1, len(pron))}
@@ -208,20 +208,20 @@ class AcousticModel:
                 self.of_window[tuple(fields[:4])] = kind
         self.num_senones = max(max(kind[1:]) for kind in self.types) + 1
         data = (folder / "transition_matrices").read_bytes()
-        at = data.index(b"endhdr\n") + 11  # behind the magic number
+        at = data.index(b"endhdr\n") + 11  # after the magic number
         shape = np.frombuffer(data, "<i4", 4, at)
         counts = np.frombuffer(data, "<f4", shape[3], at + 16).reshape(shape[:3]).astype(np.float64)
         self.costs = -np.log(np.maximum(counts / counts.sum(-1, keepdims=True), 1e-30)) / LM_WEIGHT
 
     def find(self, base, left, right, position):
-        """The type of a triphone; for a missing one, that of another position, then with silence outside the word, then the base phone's."""
+        """The HMM type of a triphone. For a missing one: the type of another position, then with silence outside the word, then of the base phone."""
         outer = ("SIL" if position in "bs" else left, "SIL" if position in "es" else right)
         windows = [(left, right, p) for p in position + POSITIONS] + [(*outer, p) for p in position + POSITIONS]
         return next((self.of_window[(base, *window)] for window in windows if (base, *window) in self.of_window), self.of_base[base])
 
 
 def write_contexts(model, phones, num_disambig, path):
-    """C, and the types it uses. State 1 owes a silence; (left, phone and position) owes that phone."""
+    """Writes C and returns the HMM types it uses. In state 1 a silence is still to be read; in (left, phone and position) that phone is."""
     silence, first_disambig = phones["SIL"], len(model.types) + 1
     states, used = collections.defaultdict(lambda: len(states) + 2), {model.of_base["SIL"]}
     arcs = [(0, 1, 0, silence), (1, 0, model.of_base["SIL"], 0)]

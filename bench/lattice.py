@@ -2,16 +2,16 @@
 """lattice [--repeat=N] [--record] [--beams=4,8] [--hour] [--hybrid-graph=HCLG.fst --hybrid-scores=FILE.ark --hybrid-ref=FILE --hybrid-words=FILE]
 lattice --device=cuda[:N] [--programs=FOLDER] [--beams=8] [--batches=1,50,200,400] [--part=hybrid,real,peaky,flat] [--hour] [--size=full] [--save=FILE | --load=FILE] [--record] [--hybrid-...]
 
-Raw lattices on one CPU thread, in processor time: decoding with against without, in turn; sizes; the fewest errors on any path (oracle) and utterances
-whose lattice holds exactly what was said; determinization and lists of the 100 best. --hour: one utterance of an hour, its scores those of the task end to end, and the
-peak memory.
+Measures raw lattices on one CPU thread, in processor time: decoding with and without lattices, in turn; lattice sizes; oracle errors and the number of utterances
+whose lattice contains the reference; determinization and 100-best lists. --hour: decodes one utterance of an hour, made by concatenating the scores of the task, and
+reports peak memory.
 
   CTC     phones, compact topology, 3-gram LM, acoustic_scale 0.7, beam 15, max_active 7000, on the utterances of examples/ctc
   hybrid  on request: acoustic_scale 0.1538, beam 13, max_active 7000
 
-With --device: tasks of `./run bench decode` (the generated ones with batches of 400 alone), in batches on the GPU, scores there already: without lattices, with, with
-determinized ones; sizes; and what the host's threads need to determinize when they do nothing else. The first lattices are those of the CPU, bit for bit, or it is an error.
---hour (or --hour=real): an hour-long utterance from host memory, and the peak memory of GPU and host.
+With --device: measures tasks of `./run bench decode` (the generated ones only with batches of 400), in batches on the GPU with scores in its memory: without lattices, with raw and with
+determinized lattices; sizes; and the time of determinization alone on all host threads. The first lattices must equal the CPU's, bit for bit.
+--hour (or --hour=real): decodes an hour-long utterance from host memory, and reports peak memory of GPU and host.
 """
 import argparse
 import json
@@ -71,7 +71,7 @@ def figures_of(task, beam, r, frames_per_hour, command):
 
 
 def work_figures(task, command, frames_per_hour):
-    """What is made of lattices, against making them: processor time."""
+    """Figures of operations on lattices and of decoding with lattices: processor time."""
     r = json.loads(measure.run(*measure.pinned([PROGRAM.with_name("bench_latops"), *command, "--lattice-beam=8", "--rounds=5"], measure.last_core())))
     seconds = 3600 * r["frames"] / frames_per_hour
     setup = f"{r['utterances']} utterances, beam {setting(command, 'beam')}, max_active {MAX_ACTIVE}, lattice_beam 8, 1 thread"
@@ -91,7 +91,7 @@ def distance(a, b):
 
 
 def results_figures(task, command, references, n=100):
-    """What is made of the lattices: word error rates of minimum Bayes risk and of the best among the n best, by the commands."""
+    """Word error rates of minimum Bayes risk and oracle word error rates of n-best lists, by the commands."""
     graph, scores, *flags = command
     words, ref = setting(references, "words"), setting(references, "references")
     lattices, lists = BUILD / "lattice_results.ark", BUILD / "lattice_nbest.txt"
@@ -106,7 +106,7 @@ def results_figures(task, command, references, n=100):
         if key in said:
             least[key] = min(least.get(key, len(said[key]) + len(text)), distance(text, said[key]))
     if not least:
-        sys.exit(f"{ref}: no reference of any utterance; a line is `key word word ...`")
+        sys.exit(f"{ref}: no reference for any utterance; expected lines `key word word ...`")
     share = 100 * sum(least.values()) / sum(len(said[key]) for key in least)
     setup = f"{len(least)} utterances, beam {setting(command, 'beam')}, max_active {MAX_ACTIVE}, lattice_beam 8"
     return [(f"lattice {task}, WER by minimum Bayes risk", setup, re.search(r"WER ([0-9.]+)%", mbr).group(1), "%"), (f"lattice {task}, oracle WER of {n}-best lists", setup, measure.figure(share), "%")]
@@ -127,7 +127,7 @@ def gpu_tasks(a, programs):
 
 
 def gpu_runs(a, task):
-    """On the CPU what is compared with; then without and with, so that what is said of one machine was measured within seconds."""
+    """Runs on the CPU for comparison, and then runs without and with lattices in turn, so that the figures compared are measured within seconds."""
     beams = [0, *map(float, (a.beams or "8").split(","))]
     runs = [task.run(*task.base, device="cpu", utterances=task.check, seconds=0, lattice_beam=beam) for beam in beams]
     for batch in task.batches:
@@ -153,7 +153,7 @@ def gpu_rows(a):
 
 
 def gpu_figures(r, plain):
-    """Of a run on the GPU; `plain`: RTFx without lattices, by what else there is."""
+    """Figures of a run on the GPU. `plain`: RTFx without lattices by setting."""
     beam, figure = r.get("lattice_beam", 0), measure.figure
     what = f"lattice GPU {r['task']}"
     setup = f"{'an hour' if r['tiled'] else str(r['utterances']) + ' utterances'}, beam {r['beam']:g}, max_active {r['max_active']}, {r['scores']} scores, batch {r['batch']}"
@@ -193,7 +193,7 @@ def gpu_report(rows):
 def on_gpu(a):
     rows = [json.loads(line) for line in open(a.load, encoding="utf-8")] if a.load else []
     if not a.load:
-        with open(a.save or os.devnull, "w", encoding="utf-8") as save:  # row by row: what there is stays, should the machine go
+        with open(a.save or os.devnull, "w", encoding="utf-8") as save:  # row by row, so that rows are kept if the machine is lost
             for row in gpu_rows(a):
                 rows.append(row)
                 print(json.dumps(row), file=save, flush=True)
@@ -210,18 +210,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--beams", help="default: 4,8, on a GPU 8")
-    parser.add_argument("--hour", nargs="?", const="real,hybrid", default="", help="an hour-long utterance, of both tasks or of real or hybrid")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--hour", nargs="?", const="real,hybrid", default="", help="decode an hour-long utterance, of both tasks or of real or hybrid")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     for name in ("graph", "scores", "ref", "words"):
         parser.add_argument(f"--hybrid-{name}")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--programs", default=ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
     parser.add_argument("--batches", default="1,50,200,400")
     parser.add_argument("--part", default="hybrid,real,peaky,flat")
-    parser.add_argument("--size", choices=decode_tasks.SIZES, default="full", help="of the generated tasks")
-    parser.add_argument("--work", help="folder for graphs and scores, which stay there (default: build/bench)")
-    parser.add_argument("--save", help="keep the measurements in this file, too")
-    parser.add_argument("--load", help="measure nothing: the table of a saved file")
+    parser.add_argument("--size", choices=decode_tasks.SIZES, default="full", help="size of the generated tasks")
+    parser.add_argument("--work", help="folder for graphs and scores, which are kept (default: build/bench)")
+    parser.add_argument("--save", help="also save the measurements to this file")
+    parser.add_argument("--load", help="do not measure; print the table of a saved file")
     a = parser.parse_args()
     measure.BUILD = pathlib.Path(a.work or measure.BUILD)
     if a.device != "cpu":

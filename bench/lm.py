@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """lm [--repeat=N] [--record] [--seconds=N] [--forms]
 
-Reading ARPA files, and lookups per second on one core (bench_lm): the LM of examples/ctc over its transcripts, and that of the large task of
-`./run bench fstops` and Debian's en-us over texts of their own bigrams. Then the forms of `warpfst lm build` for en-us, against KenLM's probing and trie
-models, built from the sources of PyPI's kenlm (bench/run.sh): building, bytes an n-gram, lookups, loss. Programs take turns, so that a busy machine slows all alike.
+Measures reading of ARPA files and look-ups per second on one core (bench_lm): the LM of examples/ctc on its transcripts, and the LM of the large task of
+`./run bench fstops` and Debian's en-us on texts made of their own bigrams. Then it compares the forms of `warpfst lm build` for en-us with KenLM's probing and trie
+models, built from the sources of PyPI's kenlm (bench/run.sh): building, bytes per n-gram, look-ups, loss. Programs run in turn, so that load on the machine affects all alike.
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ def transcripts(path, out):
 
 
 def bigram_text(arpa, out, num_lines=50000):
-    """Sentences of bigrams of the model, each of them starting where the one before ended when that is possible."""
+    """Writes sentences made of bigrams of the model. Each bigram starts with the last word of the previous one if possible."""
     followers = {}
     section = ""
     for line in open(arpa, encoding="utf-8"):
@@ -64,7 +64,7 @@ def perplexity(model, text):
 
 
 def compare_forms(arpa, text, arguments):
-    """Rows of the table of built models, and figures."""
+    """Returns rows of the table of built models, and figures."""
     bench, core = ROOT / "build" / "release" / "bench" / "bench_lm", measure.last_core()
     runs, costs, sizes = {}, {}, {}
     for name, flags in FORMS:
@@ -112,9 +112,9 @@ KENLM = BUILD / "kenlm_build_binary"
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1, help="of lookups in each turn")
-    parser.add_argument("--forms", action="store_true", help="only the forms of lm build against KenLM")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--seconds", type=float, default=1, help="seconds of look-ups per turn")
+    parser.add_argument("--forms", action="store_true", help="only compare the forms of lm build with KenLM")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     rows, figures, tasks = [], [], []
     if not arguments.forms:
@@ -141,7 +141,7 @@ def main():
     if EN_US.exists():
         forms, more = compare_forms(BUILD / "en-us.arpa", BUILD / "en-us.text", arguments)
         figures += more
-        print(measure.table(["en-us, form", "built, s", "peak, MiB", "bytes an n-gram", "million lookups/s", "many at once", "perplexity, %", "off by, nats", "at most"], forms))
+        print(measure.table(["en-us, form", "built, s", "peak, MiB", "bytes per n-gram", "million look-ups/s", "many at once", "perplexity, %", "mean error, nats", "largest"], forms))
     if arguments.record:
         measure.record(figures, "./run bench lm")
 

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """lm --device=cpu|cuda[:N] [--size=full|small|tiny] [--ngrams=N] [--lm=FILE] [--lm-scale=X] [--batches=1,50,400] [--programs=FOLDER] [--work=FOLDER] [--seconds=1] [--save=FILE] [--record]
 
-Decoding with a large n-gram model on the fly, against the graph alone. The graph is that of `bench decode`: full has 200,000 words and LibriSpeech's size. The model is
-generated beside it over the same words (bench_generate_lm, a part of the time; --ngrams: 200M, 20M or 300k by default). Its costs are made up, so words and word error
-rates say nothing; the work is that of a real model, and on the fly there are more tokens than without, since paths with other histories do not meet: the table tells how many.
-With --hybrid-graph, --hybrid-scores and --hybrid-words: the hybrid task of `bench decode`. --lm: a model that is there, of `lm build`, instead of a generated one.
+Compares decoding with a large n-gram model on the fly and decoding with the graph alone. The graph is that of `bench decode`: full has 200,000 words and LibriSpeech's size. The model is
+generated for the same words (bench_generate_lm, at the same time as the graph; --ngrams: 200M, 20M or 300k by default). Its costs are random, so words and word error
+rates are meaningless, but the work is that of a real model. With the model there are more tokens, because paths with different histories do not recombine; the table shows how many.
+With --hybrid-graph, --hybrid-scores and --hybrid-words, the task is the hybrid task of `bench decode`. --lm: uses an existing model of `lm build` instead of a generated one.
 
   off      the graph alone
-  device   all of the model in GPU memory
-  hybrid   the index there, n-grams in host memory, with a cache for 30%, 10% or 0% of them
-  host     all of it in host memory
-  table    on the CPU, with the look-up table in memory; `device` there is the mapped file
+  device   the whole model in GPU memory
+  hybrid   the index in GPU memory, n-grams in host memory, with a cache for 30%, 10% or 0% of them
+  host     the whole model in host memory
+  table    on the CPU, with the look-up table in memory; on the CPU, `device` is the mapped file
 
-Everything on the fly must give the same results bit for bit, wherever the model lies and whoever searches.
+All runs with the model must give the same results bit for bit, on every device and with every placement.
 """
 import argparse
 import collections
@@ -30,13 +30,13 @@ NGRAMS = {"full": 200_000_000, "small": 20_000_000, "tiny": 300_000}
 
 
 def generate(programs, path, ngrams):
-    """The generator, running."""
+    """Starts the generator."""
     command = [programs.find("bench_generate_lm"), path, f"--ngrams={ngrams}", "--words-log2=18", f"--memory={16 << 30 if ngrams > 50_000_000 else 1 << 30}"]
     return subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, env=programs.environment)
 
 
 def model_info(programs, path):
-    """Size, share of the index, and seconds to open it once it is cached."""
+    """Returns size, share of the index, and seconds to open the file once it is cached."""
     for _ in range(2):
         begin = time.monotonic()
         info = json.loads(subprocess.run([programs.warpfst, "lm", "info", "--json", path], stdout=subprocess.PIPE, check=True, text=True, env=programs.environment).stdout)
@@ -49,7 +49,7 @@ def model_info(programs, path):
 
 
 def prepare(programs, arguments, gpu):
-    """The task, and the model's path. Both are made at one time, if they are not there."""
+    """Returns the task and the path of the model. Both are generated in parallel if they do not exist."""
     size = arguments.size or ("full" if gpu else "small")
     ngrams = arguments.ngrams or NGRAMS[size]
     path = arguments.lm or decode_tasks.work_folder("lm_decode") / f"{ngrams}.wlm"
@@ -61,7 +61,7 @@ def prepare(programs, arguments, gpu):
 
 
 def runs_of(task, arguments, gpu):
-    """All batches with the model in one place, then the next: to send it takes longer than to decode."""
+    """Runs ordered by placement of the model, because uploading it takes longer than decoding."""
     runs = []
     if gpu:
         for form in ({"lm": "off"}, {"lm": "device"}, {"lm": "hybrid", "lm_cache": 30}, {"lm": "hybrid", "lm_cache": 10}, {"lm": "hybrid"}, {"lm": "host"}):
@@ -93,7 +93,7 @@ def model_of(r):
 
 
 def per_frame(r):
-    """Arcs of the model that were asked of host memory or found in the cache, a frame of one round, about: the counters are of all rounds and one before."""
+    """Approximate number of arcs per frame that were read from host memory or found in the cache. The counters cover all rounds and the warm-up."""
     return (r.get("lm_host_reads", 0) + r.get("lm_cache_hits", 0)) / r["frames"] / (r["rounds"] + 1)
 
 
@@ -106,7 +106,7 @@ def cells(r, alone):
             f"{100 * r['lm_stall_s'] / seconds:.2f}" if asked else "-"]
 
 
-HEADER = ["on", "model", "RTFx", "times the graph alone", "tokens a frame", "arcs", "ns a token", "GB on the GPU", "GB page-locked", "cache hits, %", "asked a frame", "GB/s over the bus", "waited for it, %"]
+HEADER = ["on", "model", "RTFx", "times the graph alone", "tokens per frame", "arcs", "ns per token", "GB on the GPU", "GB page-locked", "cache hits, %", "requests per frame", "GB/s over the bus", "waiting for it, %"]
 
 
 def check(rows):
@@ -124,16 +124,16 @@ def check(rows):
 
 
 def parse(parser):
-    """The figures of a run, with those that every measurement of a task with a model has."""
-    parser.add_argument("--ngrams", type=int, help="of the generated model")
-    parser.add_argument("--lm", type=pathlib.Path, help="a model, instead of generating one")
+    """Adds the flags that all benchmarks of a task with a model have, and parses the command line."""
+    parser.add_argument("--ngrams", type=int, help="n-grams of the generated model")
+    parser.add_argument("--lm", type=pathlib.Path, help="use this model instead of generating one")
     parser.add_argument("--lm-scale", type=float, help="default: 0.1; 1 with --lm")
     for name in ("graph", "scores", "ref", "words"):
         parser.add_argument(f"--hybrid-{name}")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
-    parser.add_argument("--work", help="folder for graph, scores and model, which stay there (default: build/bench)")
-    parser.add_argument("--save", help="keep the measurements in this file, too")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--work", help="folder for graph, scores and model, which are kept (default: build/bench)")
+    parser.add_argument("--save", help="also save the measurements to this file")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     measure.BUILD = pathlib.Path(arguments.work or measure.BUILD)
     arguments.lm_scale = arguments.lm_scale or (1 if arguments.lm else 0.1)
@@ -145,7 +145,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--size", choices=decode_tasks.SIZES)
     parser.add_argument("--batches", type=lambda text: tuple(map(int, text.split(","))), default=(1, 50, 400))
-    parser.add_argument("--seconds", type=float, default=1, help="about how long to repeat each run on the CPU (half of it on a GPU)")
+    parser.add_argument("--seconds", type=float, default=1, help="approximate seconds of each run on the CPU (half of it on a GPU)")
     arguments = parse(parser)
     programs = decode_tasks.Programs(arguments.programs)
     task, path = prepare(programs, arguments, arguments.device.startswith("cuda"))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """lm --part=fetch [--size=small|full|tiny] [--ngrams=N] [--lm=FILE] [--lm-scale=X] [--lanes=400,50] [--rounds=1,5] [--programs=FOLDER] [--work=FOLDER] [--save=FILE] [--record]
 
-How a batch on a GPU best gets its n-grams from host memory (bench_lm_fetch): each lane reads what it asks for (direct), or the batch's requests are put together and each n-gram is read
-once, by a hash table, by sorting, or by the host's threads. The requests are those of the peaky task of `bench lm --device=cuda` with a generated model, decoded on the CPU side by side
-(bench_lm_traffic --steady): all of them, and those that a cache of --cache of the n-grams' bytes does not have; with --hybrid-graph, --hybrid-scores, --hybrid-words and --lm of the
-hybrid task. Then requests at random, from 100 to a million a frame, all different and with repetition. Every way must give the same sums.
+Compares ways to fetch the n-grams of a batch from host memory to a GPU (bench_lm_fetch). Each lane reads its own n-grams (direct), or the requests of the batch are merged and each n-gram is read
+once, by means of a hash table, sorting, or host threads. The requests come from the peaky task of `bench lm --device=cuda` with a generated model, decoded on the CPU in lockstep
+(bench_lm_traffic --steady): all requests, and those that a cache for a share --cache of the n-grams' bytes does not have. With --hybrid-graph, --hybrid-scores, --hybrid-words and --lm they come
+from the hybrid task. Then random requests follow, from 100 to a million per frame, all different and with repetitions. Every way must give the same sums.
 
-The table tells microseconds a frame of the whole batch. `search`: what a frame of the batch takes in all, decoded by bench_decode with the n-grams in host memory and the same cache.
+The table has microseconds per frame of the whole batch. `search` is the total time of a frame of the batch, decoded by bench_decode with the n-grams in host memory and the same cache.
 """
 import argparse
 import json
@@ -22,7 +22,7 @@ RANDOM = [f"random={n}/{n // repeated}" for n in (100, 1000, 10_000, 100_000, 1_
 
 
 def make_trace(programs, task, model, arguments):
-    """What 400 lanes ask for in a few frames."""
+    """Writes the requests of 400 lanes in a few frames."""
     path = decode_tasks.work_folder("lm_fetch") / f"{task.part}.trace"
     beam, active = task.base
     words = [f"--words={task.words}"] if task.words else []
@@ -32,14 +32,14 @@ def make_trace(programs, task, model, arguments):
 
 
 def search_us(programs, task, model, lanes, arguments):
-    """Of a frame of a whole batch, with the cache and without."""
+    """Microseconds of a frame of a whole batch, with the cache and without."""
     forms = [task.run(*task.base, device=arguments.device, scores="device", batch=lanes, utterances=lanes, seconds=0.5, lm="hybrid", lm_cache=cache) for cache in (100 * arguments.cache, 0)]
     done = subprocess.run(task.command(programs, [f"--lm={model}", f"--lm-scale={arguments.lm_scale}", *forms]), stdout=subprocess.PIPE, text=True, check=True, env=programs.environment)
     return [1e6 * lanes * task.frame_shift / json.loads(line)["rtfx"] for line in done.stdout.splitlines()]
 
 
 def fetch(programs, arguments, requests, **settings):
-    """Rows of bench_lm_fetch, the first of the table itself."""
+    """Rows of bench_lm_fetch; the first describes the table."""
     options = [f"--{name}={value}" for name, value in {"gigabytes": arguments.gigabytes, "record": 3, "seconds": arguments.seconds, **settings}.items()]
     command = [str(word) for word in (programs.find("bench_lm_fetch"), *options, *requests)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=programs.environment)
@@ -52,7 +52,7 @@ def cells(row):
             f"{search:.0f}" if search else "-"]
 
 
-HEADER = ["requests", "lanes", "rounds", "n-grams asked for", "different in a lane", "in the batch", "direct, us", "hashed", "sorted", "host", "search"]
+HEADER = ["requests", "lanes", "rounds", "n-grams requested", "distinct in a lane", "distinct in the batch", "direct, us", "hashed", "sorted", "host", "search"]
 
 
 def measure_all(programs, arguments, task, model):
@@ -77,10 +77,10 @@ def main():
     parser.add_argument("--size", choices=decode_tasks.SIZES, default="small")
     parser.add_argument("--cache", type=float, default=0.1, help="share of the n-grams' bytes")
     parser.add_argument("--steady", type=int, default=150, help="frames to decode; the last is the trace")
-    parser.add_argument("--gigabytes", type=float, default=8, help="of the table that is read")
+    parser.add_argument("--gigabytes", type=float, default=8, help="size of the table that is read")
     parser.add_argument("--lanes", type=numbers, default=(400, 50))
     parser.add_argument("--rounds", type=numbers, default=(1, 5))
-    parser.add_argument("--seconds", type=float, default=0.1, help="to repeat each way for")
+    parser.add_argument("--seconds", type=float, default=0.1, help="seconds to repeat each way")
     arguments = lm_decode.parse(parser)
     programs = decode_tasks.Programs(arguments.programs)
     task, model = lm_decode.prepare(programs, arguments, True)

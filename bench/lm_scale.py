@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """lm_scale [--ngrams=1000000000] [--build=100000000] [--memory=536870912] [--generator-memory=2147483648] [--programs=FOLDER] [--keep] [--record]
 
-Large language models: one of --ngrams n-grams, generated straight into the file of `lm build` (bench_generate_lm): its size, how much of it the index is that a GPU
-keeps, and the time to open it once the system has it cached. Then an ARPA file of --build n-grams, built into a model with --memory bytes for sorting: time and peak
-memory. Either can be 0: left out. Files are under build/bench and are removed afterwards; of 1G n-grams they take 36 GB while they are made.
+Measures very large language models. First, a model of --ngrams n-grams is generated directly in the format of `lm build` (bench_generate_lm): its size, the share of the index that a GPU
+keeps, and the time to open the file once it is cached. Then an ARPA file of --build n-grams is built into a model with --memory bytes for sorting: time and peak
+memory. 0 skips either part. Files are under build/bench and are removed afterwards; for 1G n-grams they take 36 GB during generation.
 """
 import argparse
 import json
@@ -17,7 +17,7 @@ from measure import BUILD
 
 
 def opened(programs, model):
-    """Cost of `lm info`, the second time, when what it reads is cached; and what it says."""
+    """Returns the cost of the second `lm info`, when the file is cached, and its output."""
     for _ in range(2):
         cost = measure.timed(["env", f"LD_LIBRARY_PATH={programs.environment['LD_LIBRARY_PATH']}", programs.warpfst, "lm", "info", model], measure.last_core())
     report = subprocess.run([programs.warpfst, "lm", "info", "--json", model], stdout=subprocess.PIPE, check=True, text=True, env=programs.environment).stdout
@@ -60,10 +60,10 @@ def main():
     parser.add_argument("--ngrams", type=int, default=10**9)
     parser.add_argument("--build", type=int, default=10**8)
     parser.add_argument("--memory", type=int, default=2**29)
-    parser.add_argument("--generator-memory", type=int, default=2**31, help="bytes for generating, beyond which it uses files")
+    parser.add_argument("--generator-memory", type=int, default=2**31, help="memory of the generator in bytes; beyond it, it uses files")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release", help="a build folder, or one made by ./run pack-gpu")
-    parser.add_argument("--keep", action="store_true", help="leave the files")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--keep", action="store_true", help="keep the files")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
     programs = decode_tasks.Programs(arguments.programs)

@@ -1,9 +1,11 @@
-/* lm_trace.h - n-grams that lanes ask for, frame by frame: a file that bench_lm_traffic writes and
- * bench_lm_fetch reads.
+/* lm_trace.h - the n-grams that lanes request, frame by frame, in a file that bench_lm_traffic
+ * writes and bench_lm_fetch reads.
  *
  *   lm_trace_header
- *   for each frame:  uint32_t counts[lanes], uint32_t entries[sum of counts]   lane after lane; an
- *   entry: number of the n-gram << 1 | 1 if the cache did not have it */
+ *   for each frame:  uint32_t counts[lanes], uint32_t entries[sum of counts]
+ *
+ * Entries are in the order of lanes. An entry is: number of the n-gram << 1 | 1 if the cache did
+ * not have it. */
 #ifndef BENCH_LM_TRACE_H
 #define BENCH_LM_TRACE_H
 

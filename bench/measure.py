@@ -1,4 +1,4 @@
-"""measure.py - what the benchmark scripts share: timed commands on one core, medians, tables, and bench/results.csv."""
+"""measure.py - shared by the benchmark scripts: timed commands on one core, medians, tables, and bench/results.csv."""
 import csv
 import os
 import pathlib
@@ -17,7 +17,7 @@ COLUMNS = ["what", "setup", "figure", "unit", "machine", "commit", "command"]
 
 
 def run(*command):
-    """Runs a command to its end; its output is shown when it fails."""
+    """Runs a command. If it fails, prints its output and exits."""
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}")
@@ -25,7 +25,7 @@ def run(*command):
 
 
 class Cost:
-    """Seconds of processor and wall time, and peak memory, of commands one after the other."""
+    """Processor seconds, wall seconds and peak memory of commands that run one after the other."""
 
     def __init__(self, cpu_s=0.0, wall_s=0.0, peak_mib=0.0, stderr=""):
         self.cpu_s, self.wall_s, self.peak_mib, self.stderr = cpu_s, wall_s, peak_mib, stderr
@@ -39,8 +39,8 @@ def pinned(command, core):
 
 
 def timed(command, core):
-    """Cost of one command. GNU time is in between because the peak memory of a direct child would count this process's own; the processor time
-    is taken here, as GNU time rounds it to hundredths."""
+    """Cost of one command. It runs under GNU time, because the peak memory of a direct child would include this process's own. The processor time
+    is measured here, because GNU time rounds it to hundredths."""
     report = BUILD / "time.txt"
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(pinned(["/usr/bin/time", "-q", "-o", report, "-f", "%M", *command], core), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
@@ -78,7 +78,7 @@ def load():
 
 
 def commit():
-    """This tree's, or what WARPFST_COMMIT says: for figures that were measured elsewhere and are recorded here."""
+    """The commit of this tree, or WARPFST_COMMIT for figures that were measured elsewhere."""
     if "WARPFST_COMMIT" in os.environ:
         return os.environ["WARPFST_COMMIT"]
     try:
@@ -89,7 +89,7 @@ def commit():
 
 
 def table(header, rows):
-    """Markdown; the first columns, those whose cells are text, to the left, numbers to the right."""
+    """A Markdown table. The first columns, with text, are left-aligned; numbers are right-aligned."""
     cells = [header] + [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     numeric = [all(row[i][:1] in "0123456789-" for row in cells[1:]) for i in range(len(header))]
@@ -99,12 +99,12 @@ def table(header, rows):
 
 
 def figure(value):
-    """Three significant digits."""
+    """Formats a value with three significant digits."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def record(figures, command, **about):
-    """Rows (what, setup, figure, unit) into results.csv; a row of the same what, setup and unit is replaced. `about`: machine, commit, where they are not this one's."""
+    """Writes rows (what, setup, figure, unit) to results.csv, and replaces rows with the same what, setup and unit. `about`: machine and commit, if they are not those of this machine."""
     rows = {}
     if RESULTS.exists():
         with open(RESULTS, encoding="utf-8", newline="") as file:

@@ -1,8 +1,8 @@
-"""ngram_mix.py - a 3-gram model of a text, and the mixture of two models, both as ARPA files without back-off weights: `warpfst lm prune` without
-options works these out, so that probabilities sum to 1.
+"""ngram_mix.py - estimates a 3-gram model of a text, and mixes two models. Both write ARPA files without back-off weights; `warpfst lm prune` without
+options computes these, so that probabilities sum to 1.
 
-estimate: interpolated Kneser-Ney with three discounts an order (Chen & Goodman 1999, section 3). mix: for every n-gram of either, weight * p + (1 - weight) * p of the
-other, which may back off (what SRILM's `ngram -mix-lm` does).
+estimate: interpolated Kneser-Ney with three discounts per order (Chen & Goodman 1999, section 3). mix: for every n-gram of either model, weight * p + (1 - weight) * p of the
+other model, which may back off (as SRILM's `ngram -mix-lm`).
 """
 import collections
 import math
@@ -11,15 +11,15 @@ START, END = "<s>", "</s>"
 
 
 def discounts(counts):
-    """For counts of one, of two, of three and more."""
+    """Discounts for counts of one, two, and three or more."""
     having = collections.Counter(counts)
     y = having[1] / max(1, having[1] + 2 * having[2])
     return [0, *(max(0.0, n - (n + 1) * y * having[n + 1] / max(1, having[n])) for n in (1, 2, 3))]
 
 
 def estimate(sentences, num_words, known):
-    """Probabilities by n-gram, a tuple of words. `known`: words that the model has; an n-gram with another is left out, as if the sentence were two. Words of
-    the vocabulary that the text lacks share what the unigrams' discounts leave: num_words in all."""
+    """Returns probabilities by n-gram, a tuple of words. `known`: words of the model; n-grams with other words are left out, as if the sentence were split there. Words of
+    the vocabulary that the text lacks share the probability that the unigrams' discounts leave; the vocabulary has num_words words."""
     counts = [collections.Counter() for _ in range(3)]
     for sentence in sentences:
         words = [START, *sentence, END]
@@ -28,7 +28,7 @@ def estimate(sentences, num_words, known):
                 gram = tuple(words[i + 1 - order:i + 1])
                 if i + 1 >= order and all(word in known for word in gram):
                     counts[order - 1][gram] += 1
-    for order in (1, 0):  # lower orders count what stands before; a sentence's first words, before which nothing can, keep their counts
+    for order in (1, 0):  # lower orders count the distinct words before; n-grams that begin with <s> have none and keep their counts
         before = collections.Counter(gram[1:] for gram in counts[order + 1])
         counts[order] = collections.Counter({gram: count if gram[0] == START else before[gram] or count for gram, count in counts[order].items()})
     probabilities = {}
@@ -60,7 +60,7 @@ class Model:
                     self.back_off[gram] = float(weight[0])
 
     def log10(self, gram):
-        """Of the last word, backing off where it must; -infinity for a word that is not there."""
+        """log10 p of the last word, with back-off if needed; -infinity for a word that the model lacks."""
         if gram in self.p:
             return self.p[gram]
         return self.back_off.get(gram[:-1], 0.0) + self.log10(gram[1:]) if len(gram) > 1 else -math.inf
@@ -72,7 +72,7 @@ class Model:
 
 
 def mix(one, other, weight, path):
-    """Writes the mixture: `weight` is one's share."""
+    """Writes the mixture. `weight` is the weight of `one`."""
     def mixed():
         for gram in {**one.p, **other.p}:
             p = weight * 10 ** one.log10(gram) + (1 - weight) * 10 ** other.log10(gram)
@@ -81,7 +81,7 @@ def mix(one, other, weight, path):
 
 
 def write(grams, path):
-    """`grams`: (n-gram, log10 p)."""
+    """Writes an ARPA file. `grams`: (n-gram, log10 p)."""
     orders = [[], [], []]
     for gram, p in grams:
         orders[len(gram) - 1].append(f"{-99 if gram == (START,) else p:.6f}\t{' '.join(gram)}\n")
@@ -94,7 +94,7 @@ def write(grams, path):
 
 
 def shares(streams, rounds=100):
-    """Shares that make the mixture of models likeliest: `streams` has a list of probabilities for each model, word by word. [EM]"""
+    """Estimates the mixture weights of maximum likelihood with EM. `streams` has a list of word probabilities for each model."""
     share = [1 / len(streams)] * len(streams)
     for _ in range(rounds):
         total = [0.0] * len(streams)
@@ -108,6 +108,6 @@ def shares(streams, rounds=100):
 
 
 def perplexity(streams, share):
-    """Of words whose probabilities the models give."""
+    """Perplexity of the mixture, from the models' word probabilities."""
     logs = [math.log(sum(s * p for s, p in zip(share, each))) for each in zip(*streams)]
     return math.exp(-sum(logs) / len(logs))

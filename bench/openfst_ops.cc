@@ -1,11 +1,11 @@
-// openfst_ops.cc - the counterpart of bench_fstops.c: one OpenFst operation in process, timed
-// without reading and writing.
+// openfst_ops.cc - the counterpart of bench_fstops.c: measures one OpenFst operation in process,
+// without reading and writing files.
 //
 //     openfst_ops OP IN... [--repeat=N]
 //
-// Built by bench/run.sh against libfst. Each repetition reads its inputs afresh, so that nothing
-// worked out before is at hand. Prints a line per repetition: seconds of processor time, seconds of
-// wall time, states, arcs. What is run is what OpenFst's tools run with their default flags;
+// bench/run.sh builds it with libfst. Each repetition reads its inputs again, so that no cached
+// properties can be reused. Prints a line per repetition: processor seconds, wall seconds, states,
+// arcs. Operations run as in OpenFst's tools with their default flags;
 // minimize is fstencode --encode_labels, fstminimize, fstencode --decode.
 #include <fst/fstlib.h>
 
@@ -33,7 +33,7 @@ static void Minimize(Fst *fst) {
   fst::Decode(fst, mapper);
 }
 
-// Leaves the result in *out or, for what OpenFst does in place, in in[0].
+// The result is in *out or, for operations that OpenFst does in place, in in[0].
 static const std::map<std::string, std::function<void(const Inputs &, Fst *)>> kInto = {
     {"compose", [](const Inputs &in, Fst *out) { fst::Compose(*in[0], *in[1], out); }},
     {"determinize", [](const Inputs &in, Fst *out) { fst::Determinize(*in[0], out); }},

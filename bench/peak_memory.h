@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Freed memory goes back to the system, and the peak so far is forgotten. False where that is not
- * allowed. */
+/* Returns freed memory to the system and resets the peak. Returns false if that is not allowed. */
 static inline bool forget_peak(void) {
   malloc_trim(0);
   FILE *file = fopen("/proc/self/clear_refs", "w");
@@ -18,7 +17,7 @@ static inline bool forget_peak(void) {
   return fclose(file) == 0 && written;
 }
 
-/* "VmRSS:", memory now, or "VmHWM:", its peak. */
+/* Field "VmRSS:" is the current memory, "VmHWM:" its peak. */
 static inline double memory_mib(const char *field) {
   FILE *file = fopen("/proc/self/status", "r");
   char line[256];

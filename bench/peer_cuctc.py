@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """peer_cuctc.py [--device=cuda|cpu] [--data=FOLDER] [--size=full|small|tiny] [--flashlight=WHEEL] [--programs=FOLDER]
 
-CTC without lexicon and language model, the one task that torchaudio's cuda_ctc_decoder knows, on the same scores:
+Compares decoders on CTC without lexicon and language model, the only task that torchaudio's cuda_ctc_decoder supports, on the same scores:
 
-  warpfst                        the `correct` topology as graph (a state per token, nothing else), beam 17, max_active 10000: the best path
+  warpfst                        the `correct` topology as graph (only a state per token), beam 17, max_active 10000: the best path
   torchaudio cuda_ctc_decoder    prefix beam search, beam_size 10 hypotheses, sums over alignments; blank_skip_threshold 1 (no frame skipped) and 0.95 (its default)
-  flashlight-text                LexiconFreeDecoder on all processors, beam_size 10, every token, log_add (sums, too)
+  flashlight-text                LexiconFreeDecoder on all processors, beam_size 10, every token, log_add (also sums)
 
-Without a language model the best path and the best sum differ little; the token error rates say how little. Scores are in GPU memory for the first two (in host
-memory on the CPU), results on the host. Peers run in processes of their own: one that crashes is reported with its last words, and cuda_ctc_decoder
-then once more with cuctc_room.so loaded, which gives its kernels the shared memory that they overrun. Prints a JSON object a measurement.
+Without a language model the best path and the best sum differ little; token error rates show how little. For the first two, scores are in GPU memory (in host
+memory on the CPU) and results on the host. Peers run in separate processes. If one crashes, the last lines of its output are reported. cuda_ctc_decoder
+then runs again with cuctc_room.so, which gives its kernels the shared memory that they overrun. Prints a JSON object per measurement.
 """
 import argparse
 import itertools
@@ -37,7 +37,7 @@ MOST = 400  # utterances
 
 
 def token_references(keys, text, lexicon, out):
-    """The words of the references as tokens; the first pronunciation of each."""
+    """Writes the references as tokens, with the first pronunciation of each word."""
     spelling = {}
     for line in open(lexicon, encoding="utf-8"):
         word, *tokens = line.split()
@@ -98,7 +98,7 @@ def ours(task, arguments, programs):
         yield {"task": task["name"], "decoder": "warpfst", "error": f"exit code {done.returncode}"}
 
 
-# --- peers, in processes of their own -----------------------------------------------------------------------------------------
+# --- peers, in separate processes -----------------------------------------------------------------------------------------
 
 
 def load_scores(folder):
@@ -117,7 +117,7 @@ def token_names(path):
 
 
 def measure_batches(keys, matrices, batches, prepare, decode, hypotheses, setup):
-    """`prepare` makes a batch ready, untimed; `decode` makes lists of tokens of it, timed. Prints one line a batch size; writes the last one's hypotheses."""
+    """`prepare` prepares a batch and is not timed; `decode` returns lists of tokens and is timed. Prints a line per batch size; writes the hypotheses of the last."""
     for size in batches:
         count = min(len(keys), max(size, 16))
         prepared = [prepare(matrices[i : min(i + size, count)]) for i in range(0, count, size)]
@@ -188,7 +188,7 @@ def child_flashlight(arguments):
 
 
 def error_rate(task, path, programs):
-    """Of the utterances that are there."""
+    """Token error rate of the utterances that were decoded."""
     keys = {line.split()[0] for line in open(path, encoding="utf-8")}
     ref = pathlib.Path(path + ".ref")
     ref.write_text("".join(line for line in open(task["folder"] / "ref", encoding="utf-8") if line.split()[0] in keys), encoding="utf-8")
@@ -197,7 +197,7 @@ def error_rate(task, path, programs):
 
 
 def peer(task, decoder, arguments, programs, preload=None, **settings):
-    """Rows of one peer; the last one holds its error if it did not end well."""
+    """Rows of one peer. If it failed, the last row has the error."""
     command = [sys.executable, __file__, f"--child={decoder}", f"--scores={task['scores']}", f"--tokens={task['tokens']}", f"--hypotheses={task['folder'] / decoder}", f"--device={arguments.device}"]
     command += [f"--work={measure.BUILD}"]
     command += [f"--batches={','.join(map(str, arguments.batches))}"] + [f"--{name.replace('_', '-')}={value}" for name, value in settings.items() if value is not None]
@@ -207,7 +207,7 @@ def peer(task, decoder, arguments, programs, preload=None, **settings):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=100)
         out, last_words, code = done.stdout, done.stderr, done.returncode
     except subprocess.TimeoutExpired as stopped:
-        out, last_words, code = (stopped.stdout or b"").decode(), "not done after 100 s", -1
+        out, last_words, code = (stopped.stdout or b"").decode(), "not finished after 100 s", -1
     rows = []
     for line in out.splitlines():
         row = json.loads(line)

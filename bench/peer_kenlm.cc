@@ -1,8 +1,8 @@
-// peer_kenlm.cc - KenLM's queries per second on one core, as bench_lm measures ours; built by
-// bench/run.sh from the sources of PyPI's kenlm.
+// peer_kenlm.cc - measures KenLM's queries per second on one core, as bench_lm does for ours.
+// bench/run.sh builds it from the sources of PyPI's kenlm.
 //     peer_kenlm MODEL TEXT [--seconds=1]      MODEL: ARPA, or a binary file of build_binary
-//     (probing or trie); TEXT: a sentence a line
-// Words are looked up first, as in bench_lm, so that the figure is model queries alone.
+//     (probing or trie); TEXT: one sentence per line
+// Words are looked up first, as in bench_lm, so that the figure is for model queries only.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""plots FOLDER: plots of bench/results.csv as small SVG files, and index.md that shows them with their sources. Needs matplotlib.
+"""plots FOLDER: draws bench/results.csv as small SVG files, and writes index.md, which shows them with their sources. Needs matplotlib.
 
-Every point is a row of the table; where rows are missing the plot is left out and said to be.
+Every point is a row of the table. If rows are missing, index.md has a note instead of the plot.
 """
 
 import csv
@@ -34,7 +34,7 @@ def error_rates(table):
 
 
 def max_active(row):
-    return f"max_active {int(number(r'--max-active=([0-9]+)', row['setup'])):6,}"  # as wide as each other, so that they sort by size
+    return f"max_active {int(number(r'--max-active=([0-9]+)', row['setup'])):6,}"  # all of the same width, so that they sort by size
 
 
 def speeds(table, what, unit="RTFx"):
@@ -62,16 +62,16 @@ def by_batch(table):
             widest = "--beam=17 --max-active=10000" in row["setup"] or "CTC phones" in what
             if batch and widest and "device f32" in row["setup"]:
                 points.append((label, batch, float(row["figure"])))
-    return "Utterances in a batch", "Seconds of audio a second (RTFx)", lines_of(points), {"xscale": "log", "yscale": "log"}
+    return "Utterances in a batch", "Seconds of audio per second (RTFx)", lines_of(points), {"xscale": "log", "yscale": "log"}
 
 
 def gpu_by_beam(table):
-    """RTFx against the beam, by max_active, in the harder of the generated tasks; whole batch of 400."""
+    """RTFx against the beam, by max_active, for the flat generated task, batch of 400."""
     points = []
     for row in speeds(table, "decode GPU generated CTC, flat, 200000 words"):
         if "device f32" in row["setup"] and row["setup"].endswith("batch 400"):
             points.append((max_active(row), number(r"--beam=(\d+)", row["setup"]), float(row["figure"])))
-    return "Beam, nats", "Seconds of audio a second (RTFx)", lines_of(points), {"yscale": "log"}
+    return "Beam, nats", "Seconds of audio per second (RTFx)", lines_of(points), {"yscale": "log"}
 
 
 def gpu_error_by_speed(table):
@@ -81,7 +81,7 @@ def gpu_error_by_speed(table):
         error = errors.get((row["what"], row["setup"]))
         if error is not None and "device f32" in row["setup"] and row["setup"].endswith("batch 400"):
             points.append((max_active(row), float(row["figure"]), error))
-    return "Seconds of audio a second (RTFx)", "Word error rate, %", lines_of(points), {"xscale": "log"}
+    return "Seconds of audio per second (RTFx)", "Word error rate, %", lines_of(points), {"xscale": "log"}
 
 
 def placement(row):
@@ -89,20 +89,20 @@ def placement(row):
 
 
 def cpu_by_beam(table):
-    """RTFx against the beam on one CPU core, by where the language model is."""
+    """RTFx against the beam on one CPU core, with the language model in the graph or on the fly."""
     points = [(placement(row), number(r"beam=(\d+)", row["setup"]), float(row["figure"])) for row in speeds(table, "sweep CTC phones")]
-    return "Beam, nats", "Seconds of audio a second of processor time", lines_of(points), {"ylim": (0, None)}
+    return "Beam, nats", "Seconds of audio per second of processor time", lines_of(points), {"ylim": (0, None)}
 
 
 def cpu_error_by_speed(table):
     """WER against RTFx in the same runs."""
     errors = error_rates(table)
     points = [(placement(row), float(row["figure"]), errors[row["what"], row["setup"]]) for row in speeds(table, "sweep CTC phones") if (row["what"], row["setup"]) in errors]
-    return "Seconds of audio a second of processor time", "Word error rate, %", lines_of(points), {}
+    return "Seconds of audio per second of processor time", "Word error rate, %", lines_of(points), {}
 
 
 def boosts(table):
-    """WER against the boost, for lists that are right and lists that are wrong."""
+    """WER against the boost, for lists of words that are said and lists of words that are not."""
     points = [
         ("words that are not said" if "not said" in row["setup"] else "words that are said", number(r"boost ([\d.]+)", row["setup"]), float(row["figure"]))
         for row in table
@@ -112,12 +112,12 @@ def boosts(table):
 
 
 PLOTS = (
-    ("gpu-batch", "RTFx against batch, on a GPU", by_batch, f"{GPU}, scores in its memory, `./run bench decode`. Batches below some hundred utterances leave the GPU idle."),
+    ("gpu-batch", "RTFx against batch, on a GPU", by_batch, f"{GPU}, scores in its memory, `./run bench decode`. Smaller batches than some hundred utterances do not use the whole GPU."),
     ("gpu-beam", "RTFx against beam, on a GPU", gpu_by_beam, f"{GPU}, generated task of 200,000 words with flat scores, batch of 400, `./run bench decode`."),
     ("gpu-wer", "WER against RTFx, on a GPU", gpu_error_by_speed, "The runs above: beams of 8 to 17 along each line."),
-    ("cpu-beam", "RTFx against beam, by the language model's place", cpu_by_beam, "200 real utterances (phones, 3-gram LM), one thread, `python bench/sweep.py`. Below a beam of about 12 `min_active` (200) decides how much is kept, so less is not faster. The machine was busy: differences of a tenth are noise. On the fly, the graph has a tenth of the arcs."),
-    ("cpu-wer", "WER against RTFx, by the language model's place", cpu_error_by_speed, "The same runs. A word of 1,040 is 0.1%."),
-    ("boost", "WER against boost", boosts, "1,260 real utterances, lists of 20 or so words each, `./run bench stream --part=boost` ([streams and boosts](../engineering/streaming.md#boosts))."),
+    ("cpu-beam", "RTFx against beam, language model in the graph or on the fly", cpu_by_beam, "200 real utterances (phones, 3-gram LM), one thread, `python bench/sweep.py`. Below a beam of about 12, `min_active` (200) determines the number of tokens, so a smaller beam is not faster. The machine was busy: differences of a tenth are noise. On the fly, the graph has a tenth of the arcs."),
+    ("cpu-wer", "WER against RTFx, language model in the graph or on the fly", cpu_error_by_speed, "The same runs. One of 1,040 words is 0.1%."),
+    ("boost", "WER against boost", boosts, "1,260 real utterances, lists of about 20 words each, `./run bench stream --part=boost` ([streams and boosts](../engineering/streaming.md#boosts))."),
 )
 
 
@@ -137,7 +137,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     matplotlib.rcParams.update({"svg.hashsalt": "warpfst", "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False})
     table = rows()
-    page = ["# Plots", "", "Drawn by `bench/plots.py` from [bench/results.csv](../../bench/results.csv); every point is a row there, with machine, commit and command.", ""]
+    page = ["# Plots", "", "Drawn by `bench/plots.py` from [bench/results.csv](../../bench/results.csv); every point is a row of this table, with machine, commit and command.", ""]
     for name, title, gather, caption in PLOTS:
         xlabel, ylabel, lines, axes = gather(table)
         page += [f"## {title}", ""]

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """rnnlm [--parts=text,perplexity,ctc,scale] [--words=1000000] [--hidden=100] [--device=cpu] [--repeat=N] [--record]
 
-Recurrent language models on one core, processor time: training and scoring with the paper's kind of model (one sigmoid layer, hierarchical softmax, MaxEnt order 3 with
-100M cells, 26,033 words) at hidden sizes 100, 512 and 1024, on a generated text; perplexities beside the faster-rnnlm toolkit's on the text
-of tests/data/rnnlm; the CTC phone task decoded with a recurrent model (trained on its own transcripts: a figure of speed, not of accuracy) under each kind of cache;
-and the paper's setting generated at scale (rnnlm_scale.py): a million words, a bigram graph, --hidden=100,512,1024 as memory allows, utterances alone and together.
+Measures recurrent language models on one core, in processor time:
+
+  text        training and scoring of a generated text with models as in Lee et al. 2015 (one sigmoid layer, hierarchical softmax, MaxEnt order 3 with 100M cells, 26,033 words) and 100, 512 and 1024 units
+  perplexity  perplexities on the text of tests/data/rnnlm, compared with those of the faster-rnnlm toolkit
+  ctc         the CTC phone task with a recurrent model and each kind of cache. The model is trained on the task's own transcripts, so this measures speed, not accuracy
+  scale       the setting of Lee et al. with generated data (rnnlm_scale.py): a million words, a bigram graph, --hidden=100,512,1024 as memory allows, utterances one by one and in batches
 """
 import argparse
 import json
@@ -19,7 +21,7 @@ from measure import BUILD, ROOT, WARPFST
 
 CTC, DATA = ROOT / "examples" / "ctc", ROOT / "tests" / "data" / "rnnlm"
 WORDS, SENTENCES, UTTERANCES = 26033, 50000, 20
-TOOLKIT = (  # perplexity of `test` that the toolkit reaches: tests/data/rnnlm/README.md
+TOOLKIT = (  # the toolkit's perplexity of `test`: tests/data/rnnlm/README.md
     ("sigmoid", 86.2273, []),
     ("sigmoid, MaxEnt order 3", 85.9111, ["--maxent-cells=1000000"]),
     ("gru, MaxEnt order 4", 83.2086, ["--layer=gru", "--maxent-cells=1000000", "--maxent-order=4"]),
@@ -27,9 +29,9 @@ TOOLKIT = (  # perplexity of `test` that the toolkit reaches: tests/data/rnnlm/R
 
 
 def make_text(path, seed, sentences):
-    """Zipf's law; every other word follows from the one before."""
+    """Writes a text by Zipf's law, in which the previous word determines every second word."""
     rng = random.Random(seed)
-    every = list(range(WORDS)) if seed == 1 else []  # the vocabulary is complete
+    every = list(range(WORDS)) if seed == 1 else []  # so that the text has every word
     weights = [1 / (rank + 2.7) for rank in range(WORDS)]
     drawn = iter(rng.choices(range(WORDS), weights, k=sentences * 20))
     with open(path, "w", encoding="utf-8") as text:
@@ -48,7 +50,7 @@ def cpu_of(command, repeat, core):
 
 
 def speeds(hidden, repeat, core):
-    """Tokens a second trained and scored: the time of more work less that of less, so that reading files does not count."""
+    """Tokens per second trained and scored. Uses the difference between the times of a long and a short text, so that reading files does not count."""
     train, valid, model = BUILD / "rnnlm.train", BUILD / "rnnlm.valid", BUILD / "rnnlm.model"
     if hidden > 100:
         train = BUILD / "rnnlm.part"
@@ -72,7 +74,7 @@ def perplexities():
 
 
 def decoding(core):
-    """One run of each kind: requests, hits, seconds of processor time."""
+    """One run with each kind of cache: requests, hits, processor seconds."""
     text, model, graph = BUILD / "rnnlm.ctc", BUILD / "rnnlm.ctc.model", BUILD / "rnnlm.wfst"
     with open(CTC / "text", encoding="utf-8") as lines, open(text, "w", encoding="utf-8") as out:
         out.writelines(" ".join(line.split()[1:]) + "\n" for line in lines)
@@ -122,7 +124,7 @@ def ctc_part(arguments, core):
         rtfx = summary["hours"] * 3600 / cpu_s
         rows.append([name, f"{counts.get('requests', 0) / frames:.1f}", f"{100 * counts.get('hit_ratio', 0):.1f}", f"{counts.get('costs', 0) / frames:.1f}", counts.get("hidden_states", 0), f"{rtfx:.0f}"])
         figures.append(("decode with RNN LM", f"CTC phones, {UTTERANCES} utterances, hidden 100, {name}, one core, processor time with loading", f"{rtfx:.0f}", "RTFx"))
-    print(measure.table(["cache", "requests a frame", "hits, %", "costs a frame", "hidden states", "RTFx"], rows))
+    print(measure.table(["cache", "requests per frame", "hits, %", "costs per frame", "hidden states", "RTFx"], rows))
     return figures
 
 
@@ -138,11 +140,11 @@ PARTS = {"text": text_part, "perplexity": perplexity_part, "ctc": ctc_part, "sca
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--words", type=int, default=1000000, help="of the scale part")
-    parser.add_argument("--hidden", default="100", help="of the scale part; a million words of 1024 units take 8 GB")
-    parser.add_argument("--device", default="cpu", help="of the scale part")
+    parser.add_argument("--words", type=int, default=1000000, help="words of the scale part")
+    parser.add_argument("--hidden", default="100", help="hidden units of the scale part; a million words with 1024 units take 8 GB")
+    parser.add_argument("--device", default="cpu", help="device of the scale part")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     core, figures = measure.last_core(), []
     for part in arguments.parts.split(","):

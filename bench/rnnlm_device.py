@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """rnnlm_device.py [--device=cuda] [--words=50000] [--hidden=100,512,1024] [--utterances=256] [--parts=text,decode,chains,streams] [--seconds=110]
 
-Recurrent models on a GPU beside the CPU of the same machine, wall time: text scored (tokens a second), and decoding in the setting of rnnlm_scale.py: search and model on the GPU, with
-answers shared by all utterances or each with its own, many at a time and one by one; then naively (no cache, no deduplication) on one thread; then the search on the CPU's threads with the
-model on either, and naively with the model on the GPU. With --words=1000000 --parts=decode --hidden=100 it is the paper's setting. Chains: the same on the GPU with boosts beside the
-recurrent model, 100 phrases for all utterances or three phrases for each. Streams: bench_stream on the GPU, chunks of 0.4 s as they come over a network, with the model and without.
-Each run is reported on stderr when it is done. In a folder of ./run pack-gpu it takes the programs that lie beside it. Rows that would begin after --seconds are left out, and said so.
+Measures recurrent models on a GPU and on the CPU of the same machine, in wall time.
+
+  text     scoring of text, tokens per second
+  decode   decoding in the setting of rnnlm_scale.py. Search and model on the GPU, with a cache for all utterances or one per utterance, in batches and one by one; without cache and deduplication on
+           one thread; the search on the CPU's threads with the model on the GPU or the CPU; the model on the GPU without cache and deduplication. With --words=1000000 --parts=decode --hidden=100
+           this is the setting of Lee et al. 2015
+  chains   decoding on the GPU with boosts in addition to the recurrent model, 100 phrases for all utterances or three phrases for each
+  streams  bench_stream on the GPU with chunks of 0.4 s and Poisson arrivals, with the model and without
+
+Each run is reported on stderr when it ends. In a folder of ./run pack-gpu, the script uses the programs in the same folder. Rows that would begin after --seconds are left out, with a note.
 """
 import argparse
 import json
@@ -22,16 +27,16 @@ PACKED = (HERE / "warpfst").exists()
 if PACKED:
     measure.WARPFST, measure.BUILD = HERE / "warpfst", HERE / "work"
     os.environ["LD_LIBRARY_PATH"] = str(HERE)
-import rnnlm_scale  # takes the paths of measure
+import rnnlm_scale  # uses the paths of measure
 
 if PACKED:
     rnnlm_scale.GENERATE = HERE / "generate_ctc_task"
 BENCH_STREAM = HERE / "bench_stream" if PACKED else measure.ROOT / "build" / "release" / "bench" / "bench_stream"
-MEMORY = {"cuda": 16000000000, "cpu": 4000000000}  # by where the search is
+MEMORY = {"cuda": 16000000000, "cpu": 4000000000}  # by the device of the search
 
 
 class Table:
-    """Rows told as they come; those that would begin too late are left out."""
+    """Reports rows as they are measured. Leaves out rows that would begin too late."""
 
     def __init__(self, header, end):
         self.header, self.end, self.rows, self.left_out = header, end, [], 0
@@ -72,7 +77,7 @@ def decode_boosted(task, hidden, device, utterances, name, flags):
 
 
 def write_boosts(task, words, utterances):
-    """Flags for each kind of boosts."""
+    """Returns the flags for each kind of boosts."""
     rng = random.Random(1)
 
     def phrases(path, count):
@@ -110,9 +115,9 @@ def main():
     end, parts, gpu, many = begin + arguments.seconds, arguments.parts.split(","), arguments.device, arguments.utterances
     hiddens = [int(hidden) for hidden in arguments.hidden.split(",")]
     texts = Table(["hidden", "recurrent model on", "threads", "tokens/s scored", "perplexity"], end)
-    header = ["hidden", "search on", "model on", "cache", "batch", "requests a frame", "hits, %", "costs a frame", "answers a frame", "RTFx"]
+    header = ["hidden", "search on", "model on", "cache", "batch", "requests per frame", "hits, %", "costs per frame", "results per frame", "RTFx"]
     decodes, chains = Table(header, end), Table([*header, "boosts"], end)
-    live = Table(["streams", "recurrent model", "boosts", "RTFx", "chunks a call", "compute, mean", "P99", "queue, mean", "P99", "total, mean", "P99"], end)
+    live = Table(["streams", "recurrent model", "boosts", "RTFx", "chunks per call", "compute, mean", "P99", "queue, mean", "P99", "total, mean", "P99"], end)
     for hidden in hiddens:
         for device, threads in ((gpu, 1), ("cpu", 1), ("cpu", 0)) if "text" in parts else ():
             texts.add(score_text, task, hidden, device, threads)

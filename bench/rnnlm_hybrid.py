@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """rnnlm_hybrid [--wav=NAME=FOLDER ...] [--curve] [--beam=14] [--max-active=10000] [--history-merge-order=0] [--keep] [--record]
 
-Does a language model of the domain help on the hybrid task? Graph, 3-gram model (72,547 words) and speech are those of `./run bench fly`; the speech is of chapter 1 of
-Sense and Sensibility. The text is of Jane Austen's other novels (austen.py; training, validation and held-out chapters). Words that the graph lacks are <unk>; with
-linear interpolation words that the text lacks have the n-gram model's share of their probability.
+Measures whether a language model of the domain helps on the hybrid task. Graph, 3-gram model (72,547 words) and speech are those of `./run bench fly`; the speech is from chapter 1 of
+Sense and Sensibility. The text is Jane Austen's other novels (austen.py; training, validation and held-out chapters). Words that the graph lacks are <unk>. With
+linear interpolation, words that the text lacks get only the n-gram model's part of the probability.
 
-  models    recurrent models by `warpfst rnnlm train`, and a Kneser-Ney 3-gram model of the same text (ngram_mix.py). Held-out text alone chooses the recurrent
-            model, and the shares of all models: those that make it likeliest (EM)
-  systems   decoded at these shares: en-us; en-us and the 3-gram model of the text; en-us and the recurrent model, on the fly, from the 1000 best and from
-            lattices; all three. No other weight is tried
-  --curve   the recurrent model at shares from 0 to 0.99, linear and log-linear; that looks at the test words and chooses nothing
+  models    recurrent models of `warpfst rnnlm train`, and a Kneser-Ney 3-gram model of the same text (ngram_mix.py). The recurrent model and the weights of all
+            models are chosen on held-out text only (maximum likelihood, EM)
+  systems   decoded with these weights: en-us; en-us and the 3-gram model of the text; en-us and the recurrent model, on the fly, on 1000-best lists and on
+            lattices; all three. No other weights are tried
+  --curve   the recurrent model with weights from 0 to 0.99, linear and log-linear, on the test words; nothing is chosen by it
 
-Other speech (--wav) is a control: the same models and shares. Whole histories make ten times as many tokens as n-gram models do: --max-active is a limit, a frame.
+Other speech (--wav) is a control with the same models and weights. Whole histories make ten times as many tokens as n-gram models; --max-active limits the tokens per frame.
 """
 import argparse
 import json
@@ -41,7 +41,7 @@ LATTICE_BEAM, NBEST = 8, 1000
 # --- models of the text ---
 
 def train(keep):
-    """Path of each model; with one thread they are the same each time."""
+    """Trains the models and returns their paths. Uses one thread, so that training is reproducible."""
     paths, running = {}, []
     for name, flags in MODELS.items():
         paths[name] = WORK / name.replace(", ", "_").replace(" ", "")
@@ -61,7 +61,7 @@ def finish(process):
 
 
 def text_ngrams(sentences, known):
-    """ARPA file of the 3-gram model of the text."""
+    """Writes the 3-gram model of the text as an ARPA file."""
     raw, path = WORK / "text.raw.arpa", WORK / "text.arpa"
     words = known | {ngram_mix.START, ngram_mix.END}
     grams = ngram_mix.estimate(sentences, len(known) + 1, words)
@@ -72,7 +72,7 @@ def text_ngrams(sentences, known):
 
 
 def mixture(one, other, share, name):
-    """ARPA file of `share` of one and the rest of the other."""
+    """Writes an ARPA file of the mixture of two models; `share` is the weight of `one`."""
     raw, path = WORK / "mixed.raw.arpa", WORK / f"{name}.{share:.4f}.arpa"
 
     def make():
@@ -87,7 +87,7 @@ def difference(large, small, name):
     return path
 
 
-# --- probabilities of a text, word by word, of all words that en-us has ---
+# --- word probabilities of a text, for all words that en-us has ---
 
 def ngram_stream(model, text):
     stream = []
@@ -100,7 +100,7 @@ def ngram_stream(model, text):
 
 
 def rnn_stream(model, text):
-    """0 for words that the model lacks, as when decoding."""
+    """Word probabilities of a recurrent model; 0 for words that it lacks, as in decoding."""
     vocabulary = {line.split(" ")[0] for line in open(model, encoding="utf-8")}
     words = [word for line in open(text, encoding="utf-8") for word in (*line.split(), ngram_mix.END)]
     scored = [line.split(" ") for line in measure.run(WARPFST, "rnnlm", "score", model, text, "--unk=<unk>", "--per-word").splitlines() if line.startswith("w ")]
@@ -108,7 +108,7 @@ def rnn_stream(model, text):
 
 
 class Streams:
-    """Of a text: a list for each model by its name."""
+    """Word probabilities of a text: a list for each model, by name."""
 
     def __init__(self, text, ngrams, rnns):
         self.of = {name: ngram_stream(path, text) for name, path in ngrams.items()}
@@ -128,7 +128,7 @@ class Streams:
 # --- decoding ---
 
 def decode(graph, work, beam, max_active, *flags, out):
-    """Words of each utterance into `out`; the summary."""
+    """Writes the words of each utterance to `out`; returns the summary."""
     summary = WORK / "summary.json"
     measure.run(WARPFST, "decode", graph, work / "sen.scp", f"--acoustic-scale={ACOUSTIC_SCALE}", f"--beam={beam}", f"--max-active={max_active}", f"--max-tokens={4 * max_active}", f"--summary={summary}",
                 "-o", out, *flags)
@@ -140,7 +140,7 @@ def rnn_flags(rnn, ngram, share, interpolation="linear", unknown=1e6):
 
 
 def write_nbest(lattices, path):
-    """Lines as `rnnlm rescore` reads them."""
+    """Writes n-best lists as `rnnlm rescore` reads them."""
     lists = WORK / "nbest.json"
     measure.run(WARPFST, "lattice", "nbest", lattices, f"--n={NBEST}", f"--beam={LATTICE_BEAM}", f"--acoustic-scale={ACOUSTIC_SCALE}", "--format=json", f"--words={fly.WORK / 'words.txt'}", "-o", lists)
     with open(path, "w", encoding="utf-8") as out:
@@ -150,7 +150,7 @@ def write_nbest(lattices, path):
 
 
 def rescore(lattices, rnn, share, out):
-    """The 1000 best, then lattices, with the recurrent model in the second pass."""
+    """Rescores 1000-best lists and then lattices with the recurrent model."""
     nbest, second = WORK / "nbest.txt", WORK / "second.ark"
     write_nbest(lattices, nbest)
     flags = [f"--rnnlm-weight={share:.4f}", "--interpolation=linear", "--unknown-cost=1000000"]
@@ -163,7 +163,7 @@ def rescore(lattices, rnn, share, out):
 
 
 class Errors:
-    """Of the hypotheses of a set: words wrong; the same with mr taken for mister, as the reference spells it; places of the reference that are right."""
+    """Errors of a set's hypotheses: wrong words; wrong words if mr counts as mister, as in the reference; positions of the reference that are right."""
 
     def __init__(self, ref, hyp):
         score = lambda path: json.loads(measure.run(WARPFST, "score", ref, path, "--json"))
@@ -183,7 +183,7 @@ class Errors:
                         place += 1
 
     def against(self, other):
-        """Words of the reference that only this one has right, only the other, and the probability of so uneven a split by chance (exact McNemar test, two-sided)."""
+        """Reference words that only this system has right, that only the other has right, and the p-value of the exact two-sided McNemar test."""
         better, worse = len(self.right - other.right), len(other.right - self.right)
         n, k = better + worse, min(better, worse)
         return better, worse, min(1.0, 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2 ** n)
@@ -194,7 +194,7 @@ def percent(part):
 
 
 class Task:
-    """Graph and models; what is asked of each set of speech."""
+    """Graph and models, and the systems to run on each set of speech."""
 
     def __init__(self, arguments):
         self.beam, self.max_active, self.merge_order, keep = arguments.beam, arguments.max_active, arguments.history_merge_order, arguments.keep
@@ -213,7 +213,7 @@ class Task:
         self.mixed = mixture(full, self.text, self.with_text["en-us"], "mixed")
         self.mixed_for_rnn = mixture(full, self.text, self.with_both["en-us"] / ngrams, "mixed_for_rnn")
         self.differences = {"en-us": difference(EN_US, self.small, "en-us"), "mixed": difference(self.mixed, self.small, "mixed")}
-        # what a word of the graph that the text lacks costs on held-out text, if they are all alike: for log-linear interpolation
+        # for log-linear interpolation: the cost on held-out text of a graph word that the text lacks, equal for all such words
         lacking = sum(p == 0 for p in self.held_out.of[self.best])
         self.unknown = -math.log(lacking / len(self.held_out.of[self.best]) / (len(known) - sum(1 for _ in open(self.rnn, encoding="utf-8"))))
 
@@ -233,7 +233,7 @@ class Task:
         return rows
 
     def systems(self, work):
-        """Name, shares, hypotheses and speed of each."""
+        """Name, weights, hypotheses and speed of each system."""
         rnn = lambda ngram, share: [*rnn_flags(self.rnn, ngram, share), f"--rnnlm-small={self.small}", f"--history-merge-order={self.merge_order}"]
         lattices = WORK / "lattices.ark"
         runs = [("en-us", {"en-us": 1.0}, [f"--lm={self.differences['en-us']}", f"--lattice={lattices}", f"--lattice-beam={LATTICE_BEAM}"]),
@@ -278,12 +278,12 @@ class Task:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wav", action="append", default=[], metavar="NAME=FOLDER")
-    parser.add_argument("--curve", action="store_true", help="LibriVox at every share")
+    parser.add_argument("--curve", action="store_true", help="decode LibriVox with all weights")
     parser.add_argument("--beam", type=float, default=14)
-    parser.add_argument("--max-active", type=int, default=10000, help="tokens a frame")
-    parser.add_argument("--history-merge-order", type=int, default=0, help="of the recurrent model on the fly")
-    parser.add_argument("--keep", action="store_true", help="take graph, recurrent models and mixtures that are there from an earlier run")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--max-active", type=int, default=10000, help="largest number of tokens per frame")
+    parser.add_argument("--history-merge-order", type=int, default=0, help="history_merge_order of the recurrent model on the fly")
+    parser.add_argument("--keep", action="store_true", help="reuse graph, recurrent models and mixtures of an earlier run")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     hybrid.WORK.mkdir(parents=True, exist_ok=True)

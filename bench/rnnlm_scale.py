@@ -1,7 +1,7 @@
-"""rnnlm_scale.py - the setting of Lee et al. 2015 generated at any scale, for `./run bench rnnlm`: a vocabulary of up to a million words, a bigram graph, a recurrent model (one
-sigmoid layer, hierarchical softmax, MaxEnt order 3) trained on all words once and the first part of the text that the bigram model was counted on.
+"""rnnlm_scale.py - generates the setting of Lee et al. 2015 at any scale, for `./run bench rnnlm`: a vocabulary of up to a million words, a bigram graph, and a recurrent model (one
+sigmoid layer, hierarchical softmax, MaxEnt order 3). The model is trained on all words once and on the first part of the text on which the bigram model was counted.
 
-Models of more hidden units are the trained one, widened by rows and columns of zeros: the same costs, so the same search, and the arithmetic of the larger size.
+Models with more hidden units are the trained model padded with zero rows and columns. Costs and search are the same; the arithmetic is that of the larger size.
 """
 import json
 import struct
@@ -16,7 +16,7 @@ BEAM = ["--beam=11", "--max-active=3000", "--frame-shift=0.04"]
 
 
 def widen(model, hidden, out):
-    """A version 0 model with zeros for the units it lacks. Its activations there are 1/2, times nothing."""
+    """Pads a version 0 model with zeros. The added units have activation 1/2, but all their outgoing weights are 0."""
     with open(f"{model}.nnet", "rb") as net, open(f"{out}.nnet", "wb") as wide:
         old, cells, order = struct.unpack("<QQi", net.read(20))
         lines = sum(1 for _ in open(model, encoding="utf-8"))
@@ -50,7 +50,7 @@ class Task:
         return self.model if hidden == 100 else wide
 
     def decode(self, hidden, cache, batch, utterances, device, core):
-        """The summary, and the processor time of all utterances but the first."""
+        """Returns the summary, and the processor time of all utterances except the first."""
         flags = [f"--rnnlm={self.model_of(hidden)}", f"--rnnlm-ngram={self.lm}", f"--rnnlm-small={self.lm}", "--rnnlm-weight=0.5", f"--rnnlm-cache={cache}"] if hidden else []
         summaries, costs = [], []
         for count in (1, utterances):
@@ -61,7 +61,7 @@ class Task:
         return summaries[1], seconds / (costs[1] - costs[0])
 
     def scores(self, count):
-        """Of the first utterances."""
+        """Writes the scores of the first utterances."""
         every, some = self.folder / "every.scp", self.folder / f"first{count}.scp"
         if not every.exists():
             measure.run(WARPFST, "matrix", "copy", self.folder / "peaky.ark", "-o", self.folder / "every.ark", f"--scp={every}")
@@ -70,7 +70,7 @@ class Task:
 
 
 def measure_all(words, hiddens, device, core, utterances=UTTERANCES):
-    """Table rows and rows for results.csv. Decoding without the recurrent model; then naively, question by question; then as it is done, utterances alone and together."""
+    """Returns table rows and rows for results.csv: decoding without the recurrent model; with it but without cache and deduplication; and with both, utterances one by one and in batches."""
     task, rows, figures = Task(words), [], []
     kinds = [(0, "utterance", utterances, "no recurrent model")]
     for hidden in hiddens:
@@ -88,4 +88,4 @@ def measure_all(words, hiddens, device, core, utterances=UTTERANCES):
     return rows, figures
 
 
-HEADER = ["words", "hidden", "cache", "batch", "requests a frame", "hits, %", "costs a frame", "states a frame", "RTFx"]
+HEADER = ["words", "hidden", "cache", "batch", "requests per frame", "hits, %", "costs per frame", "states per frame", "RTFx"]

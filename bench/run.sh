@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# run.sh WHAT [ARGUMENTS] - measurements; called by `./run bench`, which installs and builds what is needed.
-#   fstops   OpenFst's operations against ours, side by side
-#   decode   scores to words, frames per second
-#   lm       reading and querying language models; with --device=cpu|cuda: decoding with a large one on the fly; with --part=fetch: ways to get n-grams from host memory
-#   lm_scale a model of 1G n-grams: size, opening; `lm build` within a limit of memory; not in `all`
-#   rnnlm    recurrent models: training, scoring, decoding with one
-#   lattice  decoding with lattices against without, their size and oracle
+# run.sh WHAT [ARGUMENTS] - runs a benchmark; called by `./run bench`, which installs and builds what is needed.
+#   fstops   operations on transducers, compared with OpenFst's
+#   decode   speed of decoding
+#   lm       reading and querying language models; with --device=cpu|cuda: decoding with a large one on the fly; with --part=fetch: ways to fetch n-grams from host memory
+#   lm_scale a model of 1G n-grams: size, opening; `lm build` within a memory limit; not in `all`
+#   rnnlm    recurrent models: training, scoring, decoding
+#   lattice  decoding with and without lattices, their size and oracle
 #   stream   streams in real time: latency, capacity, memory of an hour; blank options; boosts
-#   graph    building hybrid graphs step by step, OpenFst's tools against ours; not in `all`: OpenFst takes a quarter of an hour for the largest
-#   hybrid   hybrid graphs as mkgraph makes them, step by step, and the word error rates with them; not in `all`
-#   compose  the published comparison of composition: tables of OpenFst, GTN, ours
+#   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest
+#   hybrid   hybrid graphs built by mkgraph, step by step, and word error rates with them; not in `all`
+#   compose  the published comparison of composition: tables for OpenFst, GTN, ours
 #   rnnlm_hybrid  recurrent and n-gram models of Jane Austen's novels on the hybrid task: perplexity, word error rate; not in `all`
 #   word_times  how many word times are exact, for every kind of graph; not in `all`
 #   fly      a large n-gram model on the fly: exactness, word error rate and speed on the hybrid task; not in `all`
-#   all      those that do not say that they are not in it
+#   all      all benchmarks that are not marked `not in all`
 #   help     this text
-# `WHAT --help` tells the arguments; --record puts the figures into bench/results.csv.
+# `WHAT --help` lists the arguments; --record writes the figures to bench/results.csv.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mkdir -p build/bench
@@ -27,7 +27,7 @@ build_openfst_ops() {
   g++ -O2 -std=c++17 -w "$source" -o "$program" -lfst
 }
 
-# KenLM's query code and build_binary, from the sources of the package that the tests use.
+# Builds KenLM's query code and build_binary from the sources of the package that the tests use.
 build_kenlm() {
   local folder=build/bench/kenlm program=build/bench/peer_kenlm
   [ "$program" -nt bench/peer_kenlm.cc ] && return
@@ -47,7 +47,7 @@ build_kenlm() {
   g++ "${flags[@]}" bench/peer_kenlm.cc "$folder"/objects/*.o -lz -lpthread -o "$program"
 }
 
-# The Python package over the library just built.
+# Uses the Python package with the library that was just built.
 use_package() {
   rm -rf build/bench/python && mkdir -p build/bench/python
   cp -r python/warpfst build/bench/python
@@ -84,5 +84,5 @@ case $what in
     done
     ;;
   help | --help | -h) usage ;;
-  *) printf 'no measurement "%s"\n\n' "$what" >&2; usage >&2; exit 2 ;;
+  *) printf 'unknown benchmark "%s"\n\n' "$what" >&2; usage >&2; exit 2 ;;
 esac

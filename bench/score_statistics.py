@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""score_statistics.py FOLDER...: what CTC scores look like. FOLDER holds KEY.npy, [frames, tokens], natural log, blank first. Needs numpy.
+"""score_statistics.py FOLDER...: prints statistics of CTC scores. FOLDER has files KEY.npy, [frames, tokens], natural logarithms, blank in column 0. Needs numpy.
 
-Shows how near generated scores (bench/ctc_task) are to a real model's; `warpfst matrix copy peaky.ark --format=npy -o FOLDER/` makes a folder of an archive.
+Used to compare generated scores (bench/ctc_task) with a real model's. `warpfst matrix copy peaky.ark --format=npy -o FOLDER/` converts an archive to a folder.
 """
 import itertools
 import pathlib
@@ -15,7 +15,7 @@ def percentiles(values):
 
 
 def profile(logp, ranks):
-    """Mean log-probability of the k-th best token but the blank."""
+    """Mean log-probability of the k-th best token, without the blank."""
     ordered = -numpy.sort(-logp[:, 1:], axis=1)
     return ", ".join(f"{rank}: {ordered[:, rank - 1].mean():.1f}" for rank in ranks if rank < logp.shape[1])
 
@@ -32,7 +32,7 @@ def describe(folder):
     yield "frames, tokens", f"{logp.shape[0]}, {logp.shape[1]}"
     yield "blank above 0.99", f"{100 * quiet.mean():.1f}% of frames"
     yield "blank best, but below 0.99", f"{100 * (~quiet & ~peaks).mean():.1f}% of frames"
-    yield "peaks a frame, frames a peak", f"{len(runs) / len(logp):.2f}, {numpy.mean(runs):.2f}"
+    yield "peaks per frame, frames per peak", f"{len(runs) / len(logp):.2f}, {numpy.mean(runs):.2f}"
     yield "entropy where blank is below 0.99", f"mean {entropy[~quiet].mean():.2f} nats"
     yield "best at peaks, percentiles 10/25/50/75/90", percentiles(best[peaks, 0])
     yield "second best at peaks", percentiles(best[peaks, 1])

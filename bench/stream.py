@@ -2,20 +2,20 @@
 """stream [--part=live,server,triton,hour,blank,boost,words] [--ctc-data=PATH] [--seconds=20] [--record]
 stream --device=cuda[:N] [--size=small|full|tiny] [--steps=boosts,streams] [--warm=2] [--programs=FOLDER] [--seconds=4] [--save=FILE | --load=FILE] [--record]
 
-Streams and what goes with them, on CTC phone scores of real speech (examples/ctc, or the .npy files of --ctc-data: a folder, or a tar archive of one).
+Measures streams, blank options, boosts and added words, on CTC phone scores of real speech (examples/ctc, or the .npy files of --ctc-data: a folder, or a tar archive of one).
 
   live    many streams in real time, chunks of 0.32 s, a partial after each: latency of chunks and of the last word by number of streams, on all processors
-  server  256 streams, chunks of 0.4 s in a Poisson process, 2.5 requests a second each: queue, compute, and total latency; then by number of streams
-  triton  the same through the backend in a Triton Inference Server (build/triton, see ./run test) on this machine, by number of streams
-  hour    one stream that hears an hour without a reset: its memory
+  server  256 streams, chunks of 0.4 s in a Poisson process, 2.5 requests per second each: queue, compute, and total latency; then by number of streams
+  triton  the same through a Triton Inference Server with the backend (build/triton, see ./run test) on this machine, by number of streams
+  hour    memory of one stream during an hour without a reset
   blank   blank_penalty and blank_skip_threshold: word error rate and processor time
   boost   word error rate by size of boost, with lists of words that are said and of words that are not; time with 0 to 10,000 boosted phrases
   words   words that the graph lacks, added at run time: time to add 0 to 10,000 phrases, and to decode with them
 
-With --device: `server` on a GPU, on the generated CTC task of bench decode (peaky scores) and without files of real speech. --programs: a folder made by ./run pack-gpu. About two minutes.
+With --device: measures `server` on a GPU, with the generated CTC task of bench decode (peaky scores), which needs no real speech. --programs: a folder made by ./run pack-gpu. Takes about two minutes.
 
-  boosts   256 streams with no boosts, with 100 and 10,000 boosted phrases, with 100 and 5,000 boosted words
-  streams  four times as many streams again and again until the 99th percentile of the latency passes 78 ms, then three steps between
+  boosts   256 streams without boosts, with 100 and 10,000 boosted phrases, and with 100 and 5,000 boosted words
+  streams  multiplies the number of streams by four until the 99th percentile of the latency exceeds 78 ms, then measures three steps in between
 """
 import argparse
 import collections
@@ -57,7 +57,7 @@ def live(task, seconds):
         print(f"  {streams} streams: {row}", file=sys.stderr)
         if row["chunk_p99_ms"] > 1000:
             break
-    header = ["streams", "busy", "batch", "chunk p50", "p95", "p99", "queue p99", "last word p50", "p95", "p99", "KB a stream"]
+    header = ["streams", "busy", "batch", "chunk p50", "p95", "p99", "queue p99", "last word p50", "p95", "p99", "KB per stream"]
     print(f"\nReal time, {cores} processors, load {measure.load()}; milliseconds\n")
     print(measure.table(header, [[r["streams"], f"{100 * r['busy']:.0f}%", f"{r['batch']:.1f}", *(f"{r[k]:.1f}" for k in (
         "chunk_p50_ms", "chunk_p95_ms", "chunk_p99_ms", "queue_p99_ms", "word_p50_ms", "word_p95_ms", "word_p99_ms")), f"{r['bytes_a_stream'] / 1000:.0f}"] for r in rows]))
@@ -78,7 +78,7 @@ LATENCY_HEADER = [f"{name} {figure}" for name in ("compute", "queue", "total") f
 
 
 def server(task, seconds):
-    """As Table 4 of Galvez & Kaldewey 2023: what a request waits for, and how long it takes."""
+    """Queue and compute time of requests, as in Table 4 of Galvez & Kaldewey 2023."""
     rows, cores, out = [], len(os.sched_getaffinity(0)), []
     for streams in (64, 128, 256, 512, 1024):
         row = bench(task, f"--streams={streams}", f"--seconds={seconds}", "--chunk=0.4", "--poisson=1")[0]
@@ -87,7 +87,7 @@ def server(task, seconds):
         out += [("stream requests", f"{setup}, {name} {figure}", f"{row[f'{name}_{figure}_ms']:.1f}", "ms") for name in LATENCIES for figure in ("mean", "p50", "p99")]
         if row["chunk_p99_ms"] > 2000:
             break
-    print(f"\nPoisson arrivals, 2.5 requests a second and stream, {cores} processors, load {measure.load()}; milliseconds\n")
+    print(f"\nPoisson arrivals, 2.5 requests per second and stream, {cores} processors, load {measure.load()}; milliseconds\n")
     print(measure.table(["streams", "RTFx", "batch", *LATENCY_HEADER], rows))
     return out
 
@@ -105,7 +105,7 @@ def triton(task, seconds):
     return out
 
 
-GOAL_MS, MOST_STREAMS = 78, 65536  # the paper's; twice as many would be heard at 130,000 times real time
+GOAL_MS, MOST_STREAMS = 78, 65536  # the paper's latency; with twice as many streams the audio would arrive at 130,000 times real time
 
 
 def on_gpu(arguments):
@@ -143,7 +143,7 @@ def on_gpu(arguments):
                 next_step = between
         out.append(("stream capacity", f"{task.name}, chunks of 0.4 s with partials, Poisson arrivals, {arguments.device}, p99 within {GOAL_MS} ms", str(most), "streams"))
         print(f"\nStreams within {GOAL_MS} ms (99 of 100 requests): {most}")
-    print(f"\nPoisson arrivals, 2.5 requests a second and stream, {task.name}, {arguments.device}; milliseconds\n")
+    print(f"\nPoisson arrivals, 2.5 requests per second and stream, {task.name}, {arguments.device}; milliseconds\n")
     print(measure.table(["streams", "boosts", "RTFx", "batch", *LATENCY_HEADER], rows))
     return out
 
@@ -164,7 +164,7 @@ def hour(task):
 
 
 def decode(task, *flags):
-    """(WER, processor seconds on one thread, tokens a frame)."""
+    """(WER, processor seconds on one thread, tokens per frame)."""
     summary = measure.BUILD / "stream_summary.json"
     cost = measure.timed([measure.WARPFST, "decode", task.graph, task.scores, "--ref", task.ref, f"--acoustic-scale={task.acoustic_scale}", "--max-active=7000", "--num-threads=1",
                           "--frame-shift=0.04", "--blank=0", "-o", measure.BUILD / "stream_out.txt", "--summary", summary, *flags], measure.last_core())
@@ -182,12 +182,12 @@ def blank(task):
         rows.append([name, f"{wer:.2f}", f"{cpu_s:.2f}", f"{plain[1] / cpu_s:.2f}", f"{tokens:.0f}"])
         out += [("blank", f"CTC phones, {name}, WER", f"{wer:.2f}", "%"), ("blank", f"CTC phones, {name}, processor time, 1 thread", f"{cpu_s:.2f}", "s")]
     print("\nBlank\n")
-    print(measure.table(["", "WER", "processor s", "faster by", "tokens a frame"], rows))
+    print(measure.table(["", "WER", "processor s", "faster by", "tokens per frame"], rows))
     return out
 
 
 def boost_lists(task, folder):
-    """Tables of lists by utterance: the rare words of its reference; as many as 20 rare words that are not in it."""
+    """Makes two tables with a list for each utterance: the rare words of its reference; up to 20 rare words that are not in it."""
     words = {line.split()[0] for line in pathlib.Path(task.words_file).read_text(encoding="utf-8").splitlines()}
     said = {fields[0]: fields[1:] for fields in map(str.split, pathlib.Path(task.ref).read_text(encoding="utf-8").splitlines())}
     count = collections.Counter(word for sentence in said.values() for word in set(sentence))
@@ -213,7 +213,7 @@ def boosted_wer(task, folder, lists, value, *flags):
 
 
 def wrong_boosts_by_beam(task, folder, lists):
-    """Whether wrong words cost what they cost because they push others out of the beam."""
+    """Tests whether boosts of wrong words cause errors by pushing other words out of the beam."""
     out, rows = [], []
     for beam in (15, 20, 30):
         wers = [boosted_wer(task, folder, lists, value, f"--beam={beam}") for value in (0, 7.5)]
@@ -246,12 +246,12 @@ def boost(task):
         rows.append([size, f"{wer:.2f}", f"{cpu_s:.2f}", f"{cpu_s / plain[1]:.2f}", f"{tokens:.0f}"])
         out.append(("boost", f"CTC phones, {size} random phrases of 2 or 3 words, boost 3, processor time, 1 thread", f"{cpu_s:.2f}", "s"))
     print("\nTime by number of boosted phrases\n")
-    print(measure.table(["phrases", "WER", "processor s", "of plain", "tokens a frame"], rows))
+    print(measure.table(["phrases", "WER", "processor s", "of plain", "tokens per frame"], rows))
     return out
 
 
 def added_words(task):
-    """The LM's unknown word as the class; phrases are words of the lexicon at random, so that none is said."""
+    """Uses the LM's unknown word as the class. Phrases are random words of the lexicon, so that none of them is said."""
     folder, rng, rows, out = decode_tasks.work_folder("words"), random.Random(3), [], []
     graph = folder / "unk.wfst"
     measure.run(measure.WARPFST, "mkgraph", "ctc", f"--tokens={decode_tasks.CTC / 'tokens_phone.txt'}", f"--lexicon={decode_tasks.CTC / 'lexicon_phone.txt'}",
@@ -266,7 +266,7 @@ def added_words(task):
         rows.append([size, f"{add_ms:.2f}", f"{wer:.2f}", f"{cpu_s:.2f}", f"{tokens:.0f}"])
         out += [("added words", f"CTC phones, {size} words, adding them", f"{add_ms:.2f}", "ms"), ("added words", f"CTC phones, {size} words, processor time, 1 thread", f"{cpu_s:.2f}", "s")]
     print("\nWords added in place of <unk>, cost 7, by number\n")
-    print(measure.table(["words", "ms to add", "WER", "processor s", "tokens a frame"], rows))
+    print(measure.table(["words", "ms to add", "WER", "processor s", "tokens per frame"], rows))
     return out
 
 
@@ -278,11 +278,11 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--size", choices=decode_tasks.SIZES, default="small")
     parser.add_argument("--steps", default="boosts,streams", help="of --device")
-    parser.add_argument("--warm", type=float, default=2, help="of --device: seconds that do not count")
+    parser.add_argument("--warm", type=float, default=2, help="with --device: seconds of warm-up")
     parser.add_argument("--programs", default=measure.ROOT / "build" / "release")
-    parser.add_argument("--save", help="of --device: keep the figures in this file")
-    parser.add_argument("--load", help="measure nothing: --record what was saved")
-    parser.add_argument("--record", action="store_true", help="into bench/results.csv")
+    parser.add_argument("--save", help="with --device: save the figures to this file")
+    parser.add_argument("--load", help="do not measure; record a saved file")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     if arguments.seconds is None:
         arguments.seconds = 20 if arguments.device == "cpu" else 4
@@ -296,10 +296,10 @@ def main():
         return
     parts = arguments.part.split(",")
     if set(parts) - set(PARTS):
-        parser.error(f"--part: choose of {', '.join(PARTS)}")
+        parser.error(f"--part: expected one of {', '.join(PARTS)}")
     task = decode_tasks.real_ctc(Programs(), arguments.ctc_data, None)
     task.words_file = measure.BUILD / "stream_words.txt"
-    with open(task.words_file, "w", encoding="utf-8") as file:  # the words that the graph has
+    with open(task.words_file, "w", encoding="utf-8") as file:  # words of the graph
         file.writelines(line.split()[0] + "\n" for line in open(decode_tasks.CTC / "lexicon_phone.txt", encoding="utf-8"))
     found = []
     for part in parts:

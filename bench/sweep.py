@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""sweep [--record]: speed and word error rate by beam, with the language model in the graph or scored on the fly. Needs the installed package and numpy.
-sweep --min-active [--data=FOLDER] [--record]: the same by beam and min_active, for each kind of token. FOLDER has logp_char, logp_bpe, logp_phone (default: examples/ctc, which has phones alone).
+"""sweep [--record]: measures speed and word error rate by beam, with the language model in the graph or on the fly. Needs the installed package and numpy.
+sweep --min-active [--data=FOLDER] [--record]: the same by beam and min_active, for each kind of token. FOLDER has logp_char, logp_bpe, logp_phone (default: examples/ctc, which has only phones).
 
-The 200 utterances of examples/ctc, 3-gram LM, one thread. RTFx is seconds of audio by second of processor time, the best of three; on a busy machine differences of a tenth are noise.
-bench/plots.py draws the rows of the first.
+The task is the 200 utterances of examples/ctc with the 3-gram LM, on one thread. RTFx is seconds of audio per second of processor time, the best of three; on a busy machine differences of a tenth are noise.
+bench/plots.py draws the rows of the first command.
 """
 
 import argparse
@@ -25,7 +25,7 @@ OPTIONS = {"acoustic_scale": 0.7, "max_active": 7000, "num_threads": 1}
 
 
 def decoders(folder):
-    """(name, function of the beam that makes a decoder)."""
+    """Yields (name, function that makes a decoder for a beam)."""
     tokens, lexicon = CTC / "tokens_phone.txt", wf.Lexicon.read(CTC / "lexicon_phone.txt", CTC / "tokens_phone.txt")
     large = wf.LM.read(CTC / "lm3.arpa.gz", lexicon.words())
     whole = wf.build_ctc_graph(tokens, lexicon, large, topology="compact", backoff="failure")
@@ -37,7 +37,7 @@ def decoders(folder):
 
 
 class Utterances:
-    """Those of examples/ctc with the scores of a folder."""
+    """The utterances of examples/ctc, with the scores of a folder."""
 
     def __init__(self, folder):
         self.keys = [path.stem for path in sorted((CTC / "logp_phone").glob("*.npy"))]
@@ -46,7 +46,7 @@ class Utterances:
         self.seconds = sum(map(len, self.matrices)) * FRAME_SECONDS
 
     def measure(self, make):
-        """(RTFx, WER in percent, tokens a frame)."""
+        """Returns (RTFx, WER in percent, tokens per frame)."""
         decoder, spent = make(), []
         for _ in range(3):
             begin = time.process_time()
@@ -78,15 +78,15 @@ def by_min_active(data):
             for least in MIN_ACTIVE:
                 speed, percent, tokens = utterances.measure(functools.partial(wf.Decoder, graph, beam=beam, min_active=least, **OPTIONS))
                 setup = f"200 utterances, {kind}, {graph.fst.num_arcs} arcs, beam={beam}, min_active={least}, max_active=7000"
-                print(f"{setup}: {speed:6.0f} x real time, WER {percent:.2f}%, {tokens:.0f} tokens a frame", flush=True)
+                print(f"{setup}: {speed:6.0f} x real time, WER {percent:.2f}%, {tokens:.0f} tokens per frame", flush=True)
                 yield from (("sweep min_active", setup, f"{speed:.0f}", "RTFx"), ("sweep min_active", f"{setup}, WER", f"{percent:.2f}", "%"))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--min-active", action="store_true", help="by beam and min_active")
+    parser.add_argument("--min-active", action="store_true", help="measure by beam and min_active")
     parser.add_argument("--data", type=pathlib.Path, default=CTC, help="folder of logp_char, logp_bpe and logp_phone, for --min-active")
-    parser.add_argument("--record", action="store_true", help="put the figures into bench/results.csv")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/results.csv")
     arguments = parser.parse_args()
     rows = list(by_min_active(arguments.data) if arguments.min_active else by_beam())
     if arguments.record:

@@ -1,7 +1,7 @@
-"""triton_load.py - requests in Poisson processes through a real Triton Inference Server with the backend of triton/; used by stream.py.
+"""triton_load.py - sends requests as Poisson processes to a real Triton Inference Server with the backend of triton/. Used by stream.py.
 
-Every stream says utterances of the task one after the other, a chunk of 0.4 s a request, with exponentially distributed times between requests. A request that is
-late because the one before it was not answered counts from when it was due. The server's statistics tell what requests waited in its queue and were computed.
+Every stream plays utterances of the task one after the other, a chunk of 0.4 s per request, with exponentially distributed times between requests. The latency of a request that is
+sent late, because the previous one had no answer yet, counts from the time when it was due. Queue and compute times come from the server's statistics.
 """
 import json
 import os
@@ -21,7 +21,7 @@ sys.path.insert(0, str(measure.ROOT / "tests" / "cli"))
 def find_server():
     server = pathlib.Path(os.environ.get("WARPFST_TRITON_SERVER", measure.ROOT / "build/triton/pytriton/tritonserver/bin/tritonserver"))
     if not server.exists():
-        sys.exit(f"no {server}: ./run test installs it")
+        sys.exit(f"{server} not found; ./run test installs it")
     return server
 
 

@@ -1,8 +1,8 @@
-"""How many word times are exact: `./run bench word_times`.
+"""Counts how many word times are exact: `./run bench word_times`.
 
-For CTC graphs over characters, byte pairs and phones in all four topologies, and a hybrid graph, utterances are decoded twice: with what the graph knows of its words
-(times), and without it (estimates). Both are held against times that this script works out from the labels of the best path alone: it shares no code with the library. The
-words of a path are laid over its tokens by dynamic programming over all pronunciations; where several ways remain, the longest first word is taken, and so on.
+For CTC graphs of characters, byte pairs and phones in all four topologies, and a hybrid graph, utterances are decoded twice: with the graph's word aligner
+(times), and without it (estimates). Both are compared with times that this script computes from the labels of the best path; it shares no code with the library. It aligns the
+words of a path with its tokens by dynamic programming over all pronunciations. If several alignments are possible, it takes the one with the longest first word, and so on.
 Streams (chunks of 7 frames), batches of one, and results on a GPU, if there is one, must have the same times.
 """
 import argparse
@@ -19,7 +19,7 @@ TOPOLOGIES = ("correct", "compact", "minimal", "eesen")
 
 
 def runs_of(alignment, is_blank):
-    """Maximal runs of one label that is no blank: [label, first, end]."""
+    """Maximal runs of a label that is not a blank: [label, first, end]."""
     runs = []
     for frame, label in enumerate(alignment):
         if is_blank(label):
@@ -32,7 +32,7 @@ def runs_of(alignment, is_blank):
 
 
 def phone_runs(alignment, phone_of):
-    """Phones of senone labels: phone_of[label] = (phone, state). A phone begins where the phone changes or its states begin again."""
+    """Runs of phones from senone labels; phone_of[label] = (phone, state). A phone begins where the phone changes or its states start over."""
     runs, before = [], None
     for frame, label in enumerate(alignment):
         phone, state = phone_of[label]
@@ -46,14 +46,14 @@ def phone_runs(alignment, phone_of):
 
 
 def lay_words(words, runs, pronunciations, between=(), may_split=True):
-    """[(first frame, end frame)] of each word, or None if the words cannot be laid over all of the runs.
+    """Returns [(first frame, end frame)] of each word, or None if the words cannot be aligned with all runs.
 
-    A place is (run, frame). Equal tokens in a row may share a run of several frames: each but the last then has one frame of it.
+    A place is (run, frame). Successive equal tokens may share a run of several frames; each except the last then gets one frame of it.
     """
     end = len(runs)
 
     def after(place, spelled):
-        """Places where a pronunciation that begins at `place` can end, with the word's first and last frame."""
+        """Yields the places where a pronunciation that begins at `place` can end, with the word's first and last frame."""
         found = {(place, None, None)}
         for i, token in enumerate(spelled):
             following = set()
@@ -78,7 +78,7 @@ def lay_words(words, runs, pronunciations, between=(), may_split=True):
         return memo[key]
 
     def choices(place, w):
-        """(end, first, next place) of word w from here, silence before it left out, that the rest of the words can follow."""
+        """(end, first, next place) of each alignment of word w from `place`, after silence, from which the remaining words can be aligned."""
         good = []
         run, frm = place
         while True:
@@ -129,7 +129,7 @@ def same_times(a, b):
 
 
 def streamed(decoder, matrices, frames=7, at_once=100):
-    """Results of streams that get so many frames at a time."""
+    """Results of streams that get `frames` frames per chunk."""
     for first in range(0, len(matrices), at_once):
         group = matrices[first : first + at_once]
         streams = [decoder.stream() for _ in group]
@@ -140,7 +140,7 @@ def streamed(decoder, matrices, frames=7, at_once=100):
 
 
 def check(graph, scores, right_of, options, gpu):
-    """(exact by the graph's aligner, exact by estimate, words, sentences that could not be laid)."""
+    """Returns (exact with the graph's aligner, exact estimates, words, sentences that could not be aligned)."""
     bare = wf.Graph(graph.fst.with_word_aligner(None), graph.columns)
     now, before = Count(), Count()
     keys = list(scores)
@@ -191,7 +191,7 @@ def ctc_rows(data, count, gpu):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "examples" / "ctc", help="folder with logp_*, tokens_*, lexicon_* and lm3.arpa.gz")
-    parser.add_argument("--count", type=int, default=100, help="utterances of each set")
+    parser.add_argument("--count", type=int, default=100, help="number of utterances of each set")
     parser.add_argument("--hybrid", type=pathlib.Path, nargs=4, metavar=("GRAPH", "MODEL", "LEXICON", "SCORES"), help="also a hybrid graph made from a Sphinx model")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--json", action="store_true")
@@ -209,7 +209,7 @@ def main():
 
 
 def hybrid_rows(graph_path, model, lexicon, scores_path, gpu):
-    """Senones of a Sphinx model in text form (pocketsphinx_mdef_convert) tell their phone and state."""
+    """The rows of a hybrid graph. The text form of a Sphinx model (pocketsphinx_mdef_convert) gives the phone and state of each senone."""
     phone_of, names = {0: (0, 0)}, {}
     opened = gzip.open if model.suffix == ".gz" else open
     for line in opened(model, "rt"):

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# demo.sh - from a lexicon, a token list and a language model to words, on scores of real speech.
-#   examples/demo.sh                shipped data: 200 utterances of CTC scores, then 8 spoken commands on a hybrid HMM graph, then lattices
-#   examples/demo.sh --data FOLDER  word error rates of all units and topologies, for FOLDER/logp_{phone,char,bpe}/KEY.npy
+# demo.sh - builds graphs from a lexicon, a token list and a language model, and decodes scores of real speech.
+#   examples/demo.sh                decodes the data of the repository: 200 utterances of CTC scores, 8 spoken commands with a hybrid HMM graph; then makes lattices
+#   examples/demo.sh --data FOLDER  prints word error rates of all units and topologies, for FOLDER/logp_{phone,char,bpe}/KEY.npy
 #   --warpfst FILE   program to use (default: build/release/warpfst, which `./run demo` builds)
-#   --work FOLDER    where graphs and results go, and stay (default: build/demo)
-# Fails if a figure is not what it should be.
+#   --work FOLDER    folder for graphs and results, which are kept (default: build/demo)
+# Fails if a figure is not as expected.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 ctc=examples/ctc hybrid=examples/hybrid
@@ -18,7 +18,7 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-[ -x "$warpfst" ] || { echo "$warpfst is not there: ./run demo builds it" >&2; exit 1; }
+[ -x "$warpfst" ] || { echo "$warpfst not found; './run demo' builds it" >&2; exit 1; }
 cd "$root"
 mkdir -p "$work"
 work=${work#"$root"/}
@@ -26,13 +26,13 @@ work=${work#"$root"/}
 if [ -t 1 ]; then strong=$'\033[1m' faint=$'\033[2m' plain=$'\033[0m'; else strong='' faint='' plain=''; fi
 heading() { printf '\n%s%s%s\n\n' "$strong" "$1" "$plain"; }
 problems=()
-# check OK-OR-NOT MESSAGE: notes what is off; the demo then ends with an error.
+# check 0|1 MESSAGE: with 0, records the message as a problem; the demo then ends with an error.
 check() { [ "$1" = 1 ] || problems+=("$2"); }
-# value NAME FILE: a number of a summary written by warpfst.
+# value NAME FILE: prints a number from a summary that warpfst wrote.
 value() { sed -n 's/.*"'"$1"'": \([0-9.]*\).*/\1/p' "$2"; }
 holds() { awk "BEGIN {print ($1) ? 1 : 0}"; }
 
-# Prints a command line as a user would type it in this repository's root, and runs it.
+# Prints a command line as a user would type it in the root of the repository, and runs it.
 show() {
   local line=" $ ${1##*/}" word
   for word in "${@:2}"; do
@@ -45,7 +45,7 @@ show() {
 
 # --- the whole test set ---------------------------------------------------------------------------------------------------
 
-# Scale on the acoustics by unit: of 0.5, 0.6, 0.7, 0.8, 1.0 (and 1.2, 1.5, 2.0 for pieces) the one with the fewest errors on this set, compact topology.
+# Acoustic scale by unit: the one of 0.5, 0.6, 0.7, 0.8, 1.0 (and 1.2, 1.5, 2.0 for pieces) with the fewest errors on this set, with the compact topology.
 scale_of() { case $1 in phone) echo 0.7 ;; char) echo 0.8 ;; bpe) echo 1.5 ;; esac; }
 
 whole_set() {
@@ -80,7 +80,7 @@ build_graph() {
     --topology=compact --words-out="$work/words.txt" --output="$work/TLG.wfst" 2>&1
 }
 
-# Every 35th utterance, aligned; S, D and I mark substitutions, deletions and insertions.
+# Prints every 35th utterance, aligned; S, D and I mark substitutions, deletions and insertions.
 side_by_side() {
   "$warpfst" score "$work/ref.txt" "$work/hyp.ctm" --align | awk -v faint="$faint" -v plain="$plain" '
     /^id: / {shown = n++ % 35 == 17; if (shown) printf "\n  %sutterance %s%s\n", faint, substr($2, 2, length($2) - 2), plain}
@@ -131,7 +131,7 @@ decode_commands() {
 # --- 4: lattices --------------------------------------------------------------------------------------------------------------
 
 lattices() {
-  heading "4. Lattices of the 200 utterances: what else may have been said, and how sure the words are"
+  heading "4. Lattices of the 200 utterances: alternatives and word confidences"
   show "$warpfst" decode "$work/TLG.wfst" "$ctc/logp_phone" --acoustic-scale=0.7 --frame-shift=0.04 --nbest=3 \
     --lattice="$work/lat.ark" --json-lines="$work/results.jsonl" --output="$work/hyp.txt" 2>&1
   show "$warpfst" lattice stats "$work/lat.ark"
@@ -141,18 +141,18 @@ lattices() {
   cat "$work/mbr.log"
   show "$warpfst" lattice draw "$work/lat.ark" --key=000030024 --words="$work/words.txt" --frame-shift=0.04 \
     --output="$work/000030024.html"
-  printf '\nThe three best of utterance 000030024 with their costs; the words of the first with confidences:\n\n'
+  printf '\nThe three best results of utterance 000030024 with costs; words of the first with confidences:\n\n'
   sed -n 's/^{"key": "000030024".*"nbest": \[\(.*\)\]}$/\1/p' "$work/results.jsonl" | sed 's/{"text": /\n&/g' |
     sed -n 's/.*"text": "\([^"]*\)", .*"cost": \([0-9.]*\).*/  \2  \1/p'
   sed -n '/^{"key": "000030024"/s/}/\n/gp' "$work/results.jsonl" | sed -n 's/.*"word": "\([^"]*\)".*"confidence": \([0-9.]*\)$/    \2  \1/p'
   printf '\nThe lattice as a picture, for a browser: %s\n' "$work/000030024.html"
   check "$(holds "$(grep -c '^' "$work/results.jsonl") == 200")" "not all of the 200 utterances have a lattice"
-  check "$(holds "$(sed -n 's/.*WER \([0-9.]*\)%.*/\1/p' "$work/mbr.log") <= 37.5")" "minimum Bayes risk does worse than the best path"
+  check "$(holds "$(sed -n 's/.*WER \([0-9.]*\)%.*/\1/p' "$work/mbr.log") <= 37.5")" "minimum Bayes risk has more word errors than the best path"
 }
 
 closing() {
   size() { "$warpfst" info "$1" | awk '$1 == "states" {s = $2} $1 == "arcs" {a = $2} END {print s " states, " a " arcs"}'; }
-  heading "In short"
+  heading "Summary"
   printf '  CTC graph     %s, from lexicon, tokens and ARPA file in %.2f s\n' "$(size "$work/TLG.wfst")" "$graph_s"
   printf '  read English  200 utterances, %.1f min, in %.2f s (RTFx %.0f): WER %.2f%%\n' "$(minutes "$work/ctc.json")" \
     "$(value decode_seconds "$work/ctc.json")" "$(value rtfx "$work/ctc.json")" "$(value wer "$work/ctc.json")"
@@ -174,5 +174,5 @@ else
   lattices
   closing
 fi
-for problem in "${problems[@]}"; do echo "NOT AS IT SHOULD BE: $problem" >&2; done
+for problem in "${problems[@]}"; do echo "UNEXPECTED RESULT: $problem" >&2; done
 [ ${#problems[@]} = 0 ]

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# demo_hybrid.sh - real speech to words with a hybrid HMM model, everything from public files: model, dictionary and language model of Debian's
-# pocketsphinx-en-us, speech of pocketsphinx-testdata, senone scores from pocketsphinx_batch; graph and search are warpfst's.
-#   --lm FILE        language model (default: the model's own en-us.lm.bin, pruned by `warpfst lm prune`)
-#   --wav FOLDER     decode FOLDER/*.wav (16 kHz, mono, 16 bits), with references in FOLDER/ref, `words (key)` a line, instead
-#   --wer PERCENT    fail if the word error rate is above (default: 26.8 for the LM and the speech of Debian; OpenFst's tools and a plain Viterbi search give that)
-#   --only scores    stop when there are scores: WORK/sen.scp, WORK/ref
+# demo_hybrid.sh - real speech to words with a hybrid HMM model, from public files. Model, dictionary and language model are Debian's pocketsphinx-en-us,
+# the speech is pocketsphinx-testdata, pocketsphinx_batch computes senone scores; warpfst builds the graph and searches.
+#   --lm FILE        language model (default: the model's en-us.lm.bin, pruned by `warpfst lm prune`)
+#   --wav FOLDER     decode FOLDER/*.wav instead (16 kHz, mono, 16 bits), with references in FOLDER/ref, one line `words (key)` each
+#   --wer PERCENT    fail if the word error rate is higher (default: 26.8 for Debian's LM and speech, the rate of OpenFst's tools and a plain Viterbi search)
+#   --only scores    stop after computing scores: WORK/sen.scp, WORK/ref
 #   --warpfst FILE   program to use (default: build/release/warpfst, which `./run demo-hybrid` builds)
-#   --work FOLDER    where scores, graph and results go, and stay (default: build/demo-hybrid)
+#   --work FOLDER    folder for scores, graph and results, which are kept (default: build/demo-hybrid)
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 warpfst=$root/build/release/warpfst work=$root/build/demo-hybrid lm='' wav='' target='' only=''
@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
 done
 model=/usr/share/pocketsphinx/model/en-us
 for file in "$warpfst" "$model/en-us/mdef" "$(command -v pocketsphinx_batch || echo pocketsphinx_batch)"; do
-  [ -e "$file" ] || { echo "$file is not there: ./run demo-hybrid installs and builds it" >&2; exit 1; }
+  [ -e "$file" ] || { echo "$file not found; './run demo-hybrid' installs and builds it" >&2; exit 1; }
 done
 mkdir -p "$work"
 cd "$work"
@@ -37,7 +37,7 @@ value() { sed -n 's/.*"'"$1"'": \([0-9.]*\).*/\1/p' "$2"; }
 
 # --- speech -------------------------------------------------------------------------------------------------------------------
 
-# Writes `keys`, the names of the files without .wav, and `ref`, lines `key word word ...` in lower case, as the dictionary has them.
+# Writes `keys`, the names of the files without .wav, and `ref`, lines `key word word ...` in lower case, as in the dictionary.
 take_speech() {
   if [ -z "$wav" ]; then
     wav=/usr/share/pocketsphinx/test/data/librivox
@@ -48,19 +48,19 @@ take_speech() {
     (cd "$wav" && ls -- *.wav) | sed 's/\.wav$//' >keys
     reference=$wav/ref
   fi
-  # `words (key)`, perhaps with more behind the key and with <s> </s> around the words.
+  # Lines are `words (key)`, possibly with text after the key and with <s> </s> around the words.
   sed -E 's/^(.*)\(([^ ()]+)[^()]*\) *$/\2 \1/; s/<\/?s>//g' "$reference" | awk '{line = $1; for (i = 2; i <= NF; i++) line = line " " tolower($i); print line}' >ref
 }
 
 # --- senone scores ------------------------------------------------------------------------------------------------------------
 
-# One file an utterance. A key-phrase search is PocketSphinx's cheapest one that scores every frame exactly once; every senone is wanted, and every frame.
+# Writes one file of scores per utterance, with every senone and every frame. A key-phrase search is PocketSphinx's cheapest search that scores every frame exactly once.
 score_speech() {
   rm -rf sen && mkdir sen
   pocketsphinx_batch -hmm "$model/en-us" -dict "$model/cmudict-en-us.dict" -keyphrase zebra -adcin yes -cepext .wav -adchdr 44 -ctl keys -cepdir "$wav" \
     -compallsen yes -remove_silence no -remove_noise no -senlogdir sen -hyp /dev/null >batch.log 2>&1 || { tail -5 batch.log >&2; exit 1; }
   local number=0 key
-  while read -r key; do # its files are numbered
+  while read -r key; do # pocketsphinx_batch numbers its files
     printf '%s %s/sen/%09d.sen\n' "$key" "$work" "$number"
     number=$((number + 1))
   done <keys >sen.scp
@@ -68,7 +68,7 @@ score_speech() {
 
 # --- graph and words ----------------------------------------------------------------------------------------------------------
 
-# A language model small enough for a small machine, contained in the large one.
+# Makes a language model that is small enough for a small machine; all its n-grams are in the large one.
 prune_lm() { show "$warpfst" lm prune "$model/en-us.lm.bin" --threshold=1e-7 -o lm.arpa; }
 
 build_graph() {
@@ -94,4 +94,4 @@ heading '3. Scores to words'
 decode_speech
 wer=$(value wer summary.json)
 printf '\nWER %.2f%% of %s words, RTFx %s; %d s in all\n' "$wer" "$(value words summary.json)" "$(value rtfx summary.json)" "$SECONDS"
-[ -z "$target" ] || awk "BEGIN {exit !($wer <= $target)}" || { echo "NOT AS IT SHOULD BE: the word error rate is above $target%" >&2; exit 1; }
+[ -z "$target" ] || awk "BEGIN {exit !($wer <= $target)}" || { echo "UNEXPECTED RESULT: the word error rate is above $target%" >&2; exit 1; }

@@ -1,8 +1,8 @@
-/* ctc_task.h - parts of the generator of CTC decoding tasks (generate_ctc_task.c): words and text,
- * language model, scores.
+/* ctc_task.h - the parts of the generator of CTC decoding tasks (generate_ctc_task.c): words and
+ * text, language model, scores.
  *
- * Everything follows from the seed: same arguments, same files, up to the last digits of the C
- * library's exp and log. */
+ * The seed determines everything: the same arguments give the same files, up to the last digits of
+ * the C library's exp and log. */
 #ifndef WF_BENCH_CTC_TASK_H
 #define WF_BENCH_CTC_TASK_H
 
@@ -18,14 +18,14 @@ static inline uint64_t random_next(uint64_t *state) {
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
   return z ^ (z >> 31);
 }
-/* In [0, 1). */
+/* A number in [0, 1). */
 static inline double random_unit(uint64_t *state) {
   return (double)(random_next(state) >> 11) * 0x1p-53;
 }
 static inline uint32_t random_below(uint64_t *state, uint32_t n) {
   return (uint32_t)(((random_next(state) >> 32) * n) >> 32);
 }
-/* A generator of its own for a thing with a number. */
+/* The seed of a separate generator for item `thing`. */
 static inline uint64_t random_seed(uint64_t seed, uint64_t thing) {
   uint64_t state = seed ^ (thing * 0xD1342543DE82EF95u + 0x2545F4914F6CDD1Du);
   random_next(&state);
@@ -34,7 +34,7 @@ static inline uint64_t random_seed(uint64_t seed, uint64_t thing) {
 
 /* --- files ------------------------------------------------------------------------------- */
 
-/* Both say on stderr what went wrong. */
+/* Both report errors on stderr. */
 bool file_open(const char *folder, const char *name, void **out);
 bool file_close(void *file, const char *name);
 
@@ -44,20 +44,21 @@ bool file_close(void *file, const char *name);
 struct zipf {
   uint32_t n;
   double *sums;    /* [n] */
-  uint32_t *guide; /* [4096 + 1] where to look for the first sum above i / 4096 of the whole */
+  uint32_t *guide; /* [4096 + 1] index at which to start looking for the first sum above i / 4096 of
+                      the total */
 };
 
-/* Words are numbered by falling frequency from 0. A word's tokens are pieces[off[w] .. off[w + 1]).
- * Token 0 is the blank; 1 .. num_starts begin a word, the others go on with it, and no word is
- * another's spelling. */
+/* Words are numbered from 0 by decreasing frequency. A word's tokens are pieces[off[w] .. off[w +
+ * 1]). Token 0 is the blank; tokens 1 .. num_starts begin a word, the others continue it. No two
+ * words have the same spelling. */
 struct lexicon {
   uint32_t num_words, num_tokens, num_starts;
   uint32_t *off;
   uint16_t *pieces;
 };
 
-/* A text as numbers: SENTENCE_END closes each sentence, words are shifted by FIRST_WORD.
- * SENTENCE_BEGIN stands for <s> in n-grams. */
+/* A text as numbers. SENTENCE_END ends each sentence; word w is w + FIRST_WORD. SENTENCE_BEGIN
+ * stands for <s> in n-grams. */
 enum { SENTENCE_BEGIN = 0, SENTENCE_END = 1, FIRST_WORD = 2 };
 struct text {
   uint32_t *ids;
@@ -66,8 +67,8 @@ struct text {
 
 struct text_process {
   uint64_t seed;
-  struct zipf words, after_two,
-      after_one; /* the vocabulary; ranks of favourites of a pair and of a word */
+  struct zipf words, after_two, after_one; /* distributions of the vocabulary, and of the followers
+                                              of a pair and of a word, by rank */
 };
 
 bool lexicon_make(uint32_t num_words, uint32_t num_tokens, uint64_t seed, struct lexicon *out);
@@ -75,27 +76,27 @@ bool lexicon_write(const struct lexicon *lexicon, const char *folder);
 void lexicon_free(struct lexicon *lexicon);
 bool text_process_make(uint32_t num_words, uint64_t seed, struct text_process *out);
 void text_process_free(struct text_process *process);
-/* Adds a sentence of 5 to 90 words, half of them below 28. `random` goes on. */
+/* Adds a sentence of 5 to 90 words; the median is 28. Advances `random`. */
 bool text_add_sentence(const struct text_process *process, uint64_t *random, struct text *text);
 
 /* --- language model ---------------------------------------------------------------------- */
 
-/* Counts `text` and writes a 3-gram ARPA file: absolute discounting, interpolated; bigrams and
- * trigrams seen less often than the minimum left out. */
+/* Counts the n-grams of `text` and writes a 3-gram ARPA file with interpolated absolute
+ * discounting. Leaves out bigrams and trigrams that occur less often than the minimum. */
 bool lm_write(const struct text *text, uint32_t num_words, uint32_t min_bigram,
               uint32_t min_trigram, const char *path);
 
 /* --- scores ------------------------------------------------------------------------------ */
 
-/* Posteriors of a CTC model, drawn from a description (task_scores.c has the two that are used). */
+/* Parameters for random CTC posteriors (task_scores.c has the two sets that are used). */
 struct score_model {
   const char *name;
   double mean_gap;       /* nats from the best to the second best at a token's peak: exponential */
   double next_gap;       /* from each further competitor to the next */
-  int num_competitors;   /* tokens raised at a peak besides its own */
-  double blank_competes; /* how often the second best is the blank */
+  int num_competitors;   /* other tokens that are likely at a peak */
+  double blank_competes; /* probability that the second best is the blank */
   double rest_mean, rest_sd; /* log-probability of all other tokens near a peak */
-  double quiet_mean;         /* their mean where nothing is said */
+  double quiet_mean;         /* their mean in blank frames */
 };
 extern const struct score_model score_models[2]; /* peaky, flat */
 /* Writes FOLDER/NAME.ark: a matrix [frames, num_tokens] for each sentence of `text`, with the keys

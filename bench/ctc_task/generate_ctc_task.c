@@ -1,21 +1,21 @@
-/* generate_ctc_task.c - makes a CTC decoding task of any size, up to LibriSpeech's and beyond, in
- * less than a minute.
+/* generate_ctc_task.c - generates a CTC decoding task of any size, up to LibriSpeech's and beyond,
+ * in less than a minute.
  *
  *     generate_ctc_task FOLDER [--words=200000] [--tokens=128] [--text-words=80000000]
  *     [--min-bigram=1] [--min-trigram=2] [--utterances=400] [--train-words=0] [--seed=20111]
  *
  *     FOLDER/tokens.txt, lexicon.txt, lm.arpa   for `warpfst mkgraph ctc`
- *     FOLDER/ref                                `key word word ...`, sentences that the LM has not
- *                                               seen, 2 to 35 seconds each
+ *     FOLDER/ref                                `key word word ...`, sentences that are not in the
+ *                                               LM's text, 2 to 35 seconds each
  *     FOLDER/peaky.ark, flat.ark                their scores, [frames, tokens] at 25 frames a
  *                                               second
- *     FOLDER/train.txt, valid.txt, text         with --train-words, for a recurrent model: all
- *                                               words, 50 a line, then the beginning of the LM's
- *                                               text; 2,000 words and 400,000 words of other
- *                                               sentences
+ *     FOLDER/train.txt, valid.txt, text         with --train-words, for a recurrent model.
+ *                                               train.txt: all words, 50 per line, then the
+ *                                               beginning of the LM's text; valid.txt and text:
+ *                                               2,000 and 400,000 words of other sentences
  *
- * Text of a hidden process (task_words.c) is counted into the LM (task_lm.c); the references are
- * more of the same process. */
+ * A random process (task_words.c) makes the text from which the LM is counted (task_lm.c). The
+ * references come from the same process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,8 +65,8 @@ static bool parse(int argc, char **argv, struct arguments *out) {
   return out->folder != NULL;
 }
 
-/* The first sentences of a text with `num_words` words, all its words before them if `num_all` says
- * how many there are. */
+/* Writes the first sentences of a text, up to `num_words` words. If `num_all` > 0, writes all words
+ * of the vocabulary, of which there are `num_all`, before them. */
 static bool write_sentences(const struct text *text, size_t num_words, uint32_t num_all,
                             const char *folder, const char *name) {
   void *opened;

@@ -1,4 +1,4 @@
-/* task_files.c - files of a task, opened and closed with messages. */
+/* task_files.c - opens and closes files of a task, and reports errors. */
 #include <stdio.h>
 
 #include "ctc_task.h"

@@ -1,12 +1,13 @@
-/* task_lm.c - a 3-gram model counted on a text, as an ARPA file.
+/* task_lm.c - counts a 3-gram model on a text and writes it as an ARPA file.
  *
- * n-grams are packed into 64-bit keys, first word on top, sorted, and counted as runs; so a
- * history's n-grams lie side by side, and so do the histories themselves in the order below.
- * Absolute discounting, interpolated (Ney, Essen, Kneser 1994): with discount D and the counts c of
- * all n-grams, also of those left out,
+ * n-grams are packed into 64-bit keys, with the first word in the highest bits, then sorted and
+ * counted as runs. So the n-grams of a history are contiguous, and histories are in the same order
+ * as the n-grams of the next lower order.
+ * Interpolated absolute discounting (Ney, Essen, Kneser 1994), with discount D and the counts c of
+ * all n-grams, also of those left out:
  *     p(w | h) = (c(h w) - D) / c(h) + bow(h) p(w | shorter h)     if h w is kept;  bow(h) = 1 -
  *     sum over kept w of (c(h w) - D) / c(h)
- * which sums to one whatever is left out. */
+ * which sums to one regardless of which n-grams are left out. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +25,14 @@ struct ngrams {
 };
 
 struct model {
-  uint32_t num_ids, bits; /* ids of words and sentence marks; bits of one in a key */
+  uint32_t num_ids, bits; /* number of ids of words and sentence marks; bits of an id in a key */
   struct ngrams bigrams, trigrams;
   double *unigram;        /* [num_ids] probabilities */
   float *unigram_backoff; /* [num_ids] */
   size_t *first_bigram;   /* [num_ids + 1] into bigrams */
 };
 
-/* Radix sort by 16 bits at a time; `spare` is as large. */
+/* Radix sort by 16 bits at a time. `spare` has the same size as `keys`. */
 static void sort_keys(uint64_t *keys, uint64_t *spare, size_t size, uint32_t bits) {
   static size_t bins[65537];
   uint64_t *from = keys, *to = spare;
@@ -47,7 +48,7 @@ static void sort_keys(uint64_t *keys, uint64_t *spare, size_t size, uint32_t bit
   if (from != keys) memcpy(keys, from, size * sizeof *keys);
 }
 
-/* Keys of all n-grams of the text, each sentence with <s> in front. */
+/* Makes and counts the keys of all n-grams of the text, with <s> before each sentence. */
 static bool count(const struct text *text, uint32_t order, uint32_t bits, struct ngrams *out) {
   uint64_t *keys = malloc(text->size * sizeof *keys), *spare = malloc(text->size * sizeof *spare);
   uint64_t mask = ((uint64_t)1 << (bits * order)) - 1, key = SENTENCE_BEGIN;
@@ -81,8 +82,7 @@ static bool count(const struct text *text, uint32_t order, uint32_t bits, struct
   return counts != NULL;
 }
 
-/* Probabilities of single words; every word of the vocabulary has been seen once more than it was.
- */
+/* Computes unigram probabilities with add-one smoothing over the vocabulary. */
 static bool make_unigrams(const struct text *text, struct model *model) {
   model->unigram = calloc(model->num_ids, sizeof *model->unigram);
   if (model->unigram == NULL) return false;
@@ -93,8 +93,8 @@ static bool make_unigrams(const struct text *text, struct model *model) {
   return true;
 }
 
-/* Drops n-grams below `minimum` and turns counts into shares: backoff(h) for each run of n-grams
- * with the history h, in order. */
+/* Drops n-grams with counts below `minimum` and turns counts into probabilities. Computes
+ * backoff(h) for each run of n-grams with the history h, in order. */
 static void drop_rare(struct ngrams *ngrams, uint32_t bits, uint32_t minimum, float *share,
                       void (*put)(void *user, uint64_t history, double backoff), void *user) {
   size_t kept = 0;
@@ -231,7 +231,8 @@ bool lm_write(const struct text *text, uint32_t num_words, uint32_t min_bigram,
   struct model model = {.num_ids = num_words + FIRST_WORD, .bits = 1};
   while ((uint64_t)1 << model.bits < model.num_ids) model.bits++;
   float *bigram_share = NULL, *trigram_share = NULL;
-  if (min_trigram < min_bigram) min_trigram = min_bigram; /* a kept trigram's history is kept */
+  if (min_trigram < min_bigram)
+    min_trigram = min_bigram; /* so that the history of a kept trigram is kept */
   model.unigram_backoff = malloc(model.num_ids * sizeof *model.unigram_backoff);
   bool good = model.unigram_backoff != NULL && make_unigrams(text, &model) &&
               count(text, 2, model.bits, &model.bigrams) &&

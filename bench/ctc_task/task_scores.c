@@ -1,19 +1,18 @@
-/* task_scores.c - CTC posteriors for sentences, 25 frames a second.
+/* task_scores.c - generates CTC posteriors for sentences, 25 frames per second.
  *
- * A sentence's tokens become peaks of 1 to 3 frames; between them lies blank. Each token's
- * log-probability is
+ * The tokens of a sentence become peaks of 1 to 3 frames, with blank frames between them.
+ * Log-probabilities before normalisation of the row are
  *
- *     near a peak     its own: 0; its competitors: -gap, gaps exponential; the others: rest_mean +
- *                     bias + drift + lift
- *     beside a peak   (one peak in two) blank 0, the peak's token a few nats below, the others as
- *                     near a peak
- *     elsewhere       blank 0; quiet_mean + bias + drift + lift
+ *     at a peak       the peak's token: 0; its competitors: -gap, with exponential gaps; the other
+ *                     tokens: rest_mean + bias + drift + lift
+ *     beside a peak   (for every second peak) blank: 0; the peak's token: a few nats less; the
+ * other tokens as at a peak elsewhere       blank: 0; the other tokens: quiet_mean + bias + drift +
+ * lift
  *
- * and the row is then normalised. bias belongs to the token, drift goes along slowly (correlation
- * 0.75 from frame to frame), lift raises or lowers a whole frame. In one of 1 + e^gap peaks the
- * competitor and the token trade places, as they would in a model that knows how sure it is.
- * Constants of `peaky` follow the real scores of examples/ctc (docs/engineering/performance.md
- * compares them). */
+ * bias depends on the token, drift changes slowly (correlation 0.75 from frame to frame), lift
+ * raises or lowers a whole frame. In one of 1 + e^gap peaks the competitor and the token are
+ * swapped, as in a well calibrated model. Constants of `peaky` follow the real scores of
+ * examples/ctc (docs/engineering/performance.md compares them). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,11 +43,11 @@ const struct score_model score_models[2] = {
 enum { MAX_COMPETITORS = 8 };
 
 struct peak {
-  uint16_t token; /* that the model hears */
+  uint16_t token; /* recognised by the model */
   uint16_t rivals[MAX_COMPETITORS];
-  double gaps[MAX_COMPETITORS]; /* below the token, falling */
+  double gaps[MAX_COMPETITORS]; /* costs of the competitors relative to the token */
   uint32_t begin, end;          /* frames */
-  int beside;                   /* frame beside it that knows of it, or -1 */
+  int beside;                   /* the "beside a peak" frame of this peak, or -1 */
 };
 
 struct sentence {
@@ -61,7 +60,7 @@ static double exponential(uint64_t *random, double mean) {
   return -mean * log(1 - random_unit(random));
 }
 
-/* Sum of six uniforms: near enough to normal, and quick. */
+/* Sum of six uniforms: a fast approximation of a normal distribution. */
 static double normal(uint64_t *random) {
   double sum = -3;
   for (int i = 0; i < 3; i++) {
@@ -71,7 +70,8 @@ static double normal(uint64_t *random) {
   return sum * 1.41421356;
 }
 
-/* Tokens are mistaken for some more than for others: the k-th rival of a token, k geometric. */
+/* Tokens are confused with some tokens more often than with others. Returns the k-th rival of a
+ * token, with geometric k. */
 static uint16_t rival(const struct lexicon *lexicon, uint32_t token, uint64_t seed,
                       uint64_t *random) {
   uint32_t k = (uint32_t)exponential(random, 3), other;
@@ -109,8 +109,8 @@ static bool add_peak(struct sentence *sentence, struct peak peak) {
   return true;
 }
 
-/* Where the peaks are: about 2.7 words a second, a pause after one word in twelve. Peaks of the
- * same token never touch. */
+/* Places the peaks: about 2.7 words per second, with a pause after one word in twelve. Peaks of the
+ * same token are never adjacent. */
 static bool place_peaks(const struct score_model *model, const struct lexicon *lexicon,
                         const uint32_t *words, size_t num_words, uint64_t seed, uint64_t *random,
                         struct sentence *out) {
@@ -129,8 +129,8 @@ static bool place_peaks(const struct score_model *model, const struct lexicon *l
       if (random_unit(random) < 0.5)
         peak.beside = random_unit(random) < 0.5 && frame > 0 ? (int)frame - 1 : (int)peak.end;
       frame = peak.end + (uint32_t)exponential(random, 2.3);
-      if (last_token == peak.token &&
-          out->peaks[out->num_peaks - 1].end == peak.begin) { /* the model would hear one token */
+      if (last_token == peak.token && out->peaks[out->num_peaks - 1].end ==
+                                          peak.begin) { /* CTC would merge the two into one token */
         peak.begin++;
         peak.end++;
         frame++;
@@ -152,7 +152,7 @@ static void normalise_row(float *row, uint32_t size) {
   for (uint32_t v = 0; v < size; v++) row[v] = (float)(row[v] - shift);
 }
 
-/* Tokens that nothing is said of, and the blank at 0. */
+/* Fills a row with the background of all tokens, and the blank at 0. */
 static void fill_background(float *row, uint32_t size, double mean, const struct score_model *model,
                             const float *bias, float *drift, uint64_t *random) {
   double lift = 2.5 * model->rest_sd / 4 * normal(random);
@@ -168,7 +168,7 @@ static void fill_rows(const struct score_model *model, const struct lexicon *lex
                       const struct sentence *sentence, const float *bias, float *drift,
                       uint64_t *random, float *rows) {
   uint32_t size = lexicon->num_tokens;
-  uint8_t *near = calloc(sentence->num_frames + 2, 1); /* 1: beside a peak, 2: in it */
+  uint8_t *near = calloc(sentence->num_frames + 2, 1); /* 1: beside a peak, 2: at a peak */
   if (near == NULL) return;
   for (size_t i = 0; i < sentence->num_peaks; i++) {
     const struct peak *peak = &sentence->peaks[i];

@@ -1,9 +1,9 @@
-/* task_words.c - words, how they are spelled, and the process that strings them together.
+/* task_words.c - generates words, their spellings, and text.
  *
- * What is imitated (English, 127 byte-pair pieces; measured figures in
- * docs/engineering/performance.md): frequent words are one piece or two, rare ones six and more;
- * words share beginnings; a few followers make up most of what comes after a word or a pair of
- * words. */
+ * It imitates these properties of English with 127 byte-pair pieces (measured figures are in
+ * docs/engineering/performance.md): frequent words have one or two pieces, rare words six and more;
+ * words share beginnings; most occurrences of a word or of a pair of words are followed by one of a
+ * few words. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ struct spelling {
   uint32_t size;
 };
 
-/* Spellings taken so far: open addressing over word number + 1. */
+/* The spellings in use: open addressing; entries are word number + 1. */
 struct spelling_table {
   uint32_t *slots;
   uint64_t mask;
@@ -81,7 +81,7 @@ static bool spelling_is_new(const struct lexicon *lexicon, struct spelling_table
   }
 }
 
-/* What pieces are drawn from: first pieces, others, and which of its favourites follows a piece. */
+/* Distributions of pieces: first pieces, other pieces, and the rank of the follower of a piece. */
 struct pieces {
   uint64_t seed;
   struct zipf starts, others, follower;
@@ -94,7 +94,7 @@ static uint32_t next_piece(const struct pieces *pieces, const struct lexicon *le
   return 1 + lexicon->num_starts + zipf_draw(&pieces->others, &choice);
 }
 
-/* A new word, or sometimes an earlier word's beginning and new pieces. */
+/* Draws a new word, sometimes as the beginning of an earlier word and new pieces. */
 static struct spelling draw_spelling(const struct lexicon *lexicon, uint32_t word,
                                      const struct pieces *pieces, uint64_t *random) {
   struct spelling out = {.size = 0};
@@ -191,8 +191,8 @@ void text_process_free(struct text_process *process) {
   zipf_free(&process->after_one);
 }
 
-/* The k-th favourite after a context is a word drawn from the vocabulary, the same whenever it is
- * asked for. */
+/* The k-th most likely follower of a context: a word drawn from the vocabulary by a fixed function
+ * of the context and k. */
 static uint32_t favourite(const struct text_process *process, uint64_t context, uint32_t k) {
   uint64_t random = random_seed(process->seed, context * 1000003 + k);
   return zipf_draw(&process->words, &random);

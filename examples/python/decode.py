@@ -1,4 +1,4 @@
-"""Real CTC scores to words, with the word error rate: a graph from tokens, lexicon and language model, then the decoder."""
+"""Builds a graph from tokens, lexicon and language model, decodes real CTC scores, and prints the word error rate."""
 
 import pathlib
 
@@ -9,7 +9,7 @@ graph = wf.build_ctc_graph(tokens=folder / "tokens_phone.txt", lexicon=folder / 
 decoder = wf.Decoder(graph, acoustic_scale=0.7, max_active=7000, blank=0)
 
 keys, scores = zip(*wf.ScoreReader(folder / "logp_phone"))
-results = decoder.decode(scores)  # as well: a list of arrays, or a padded batch with lengths, of numpy, torch, cupy, jax
+results = decoder.decode(scores)  # scores may be a list of arrays, or a padded batch with lengths, from numpy, torch, cupy or jax
 
 for word in results[0].words:
     print(f"{word.start * 0.04:5.2f} {word.end * 0.04:5.2f} {word.text}")

@@ -1,17 +1,17 @@
-"""Transducers by hand: what the graph pipeline does, step by step, and gradients through a composition."""
+"""Builds a decoding graph step by step, and computes gradients through a composition."""
 
 import warpfst as wf
 
 words = wf.Symbols(["<eps>", "ab", "abc", "#0"])
 tokens = ["<blk>", "a", "b", "c"]
 
-# L o G, made deterministic and small; then T o LG.
+# L o G, determinized and minimized.
 lexicon = wf.Lexicon.from_dict({"ab": "a b", "abc": "a b c"}, tokens)
 grammar = wf.Fst.from_text("0 0 ab 0.7\n0 0 abc 0.7\n0\n", words, words, acceptor=True)
 lg = wf.minimize(wf.determinize(wf.compose(lexicon.to_fst(words), grammar)))
 print(lg)
 
-# Two ways to spell one thing: the total probability, and how much each arc has of it.
+# A composition with two paths: the total cost, and the posterior probability of each arc.
 a = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5), (0, 1, 2, 1, 1.5), (1, 2, 3, 3, 0.0)], {2: 0.0}, semiring="log")
 b = wf.Fst.from_arcs([(0, 1, 1, 1, 0.25), (1, 2, 3, 3, 0.0)], {2: 0.0}, semiring="log")
 composed, origins = wf.compose_with_origins(a, b)

@@ -1,4 +1,4 @@
-"""One graph, several decoders in threads: each call leaves Python's lock to the others while it works."""
+"""Shares one graph between decoders in several threads. Calls release the GIL, so the threads run in parallel."""
 
 import concurrent.futures
 import pathlib
@@ -8,7 +8,7 @@ import warpfst as wf
 folder = pathlib.Path(__file__).parent.parent / "ctc"
 graph = wf.build_ctc_graph(folder / "tokens_phone.txt", folder / "lexicon_phone.txt", folder / "lm3.arpa.gz")
 scores = [data for _, data in wf.ScoreReader(folder / "logp_phone")]
-config = wf.DecoderConfig(acoustic_scale=0.7, num_threads=1)  # picklable: send it to other processes as it is
+config = wf.DecoderConfig(acoustic_scale=0.7, num_threads=1)  # picklable, so it can also be sent to other processes
 
 
 def work(part):
