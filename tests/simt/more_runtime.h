@@ -11,6 +11,7 @@
 extern "C" {
 #endif
 #include "cuda_runtime_api.h"
+#include "table_sizes.h"
 #ifdef __cplusplus
 }
 #endif

@@ -2,7 +2,7 @@
  * nothing new is found, numbers by sorting, arcs, trimming.
  *
  * The host looks once a level: how many pairs there are, and whether the table was too small. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include "cuda/compose/sparse_gpu.h"
 
 #include <string.h>

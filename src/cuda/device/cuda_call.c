@@ -1,5 +1,5 @@
 /* cuda_call.c - CUDA errors as ours, the current device, and device buffers that only grow. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include "cuda/device/cuda_call.h"
 
 wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what) {

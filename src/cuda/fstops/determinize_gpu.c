@@ -2,7 +2,7 @@
  * which it looks three times (numbers of items, of arcs, of new subsets), then the result.
  *
  * Tables have rooms that are guessed; where one is too small all is done again with more. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/fstops/determinize_kernels.h"

@@ -1,6 +1,5 @@
 /* determinize_result.cu - the arrays of a determinized batch: subsets by fst, outputs that are owed
- * at ends, outputs of several labels spelled out (determinize_kernels.h). Also compiled for the
- * imitated GPU of tests/fake_ops/.
+ * at ends, outputs of several labels spelled out (determinize_kernels.h).
  *
  * Next states are counted in two steps: first with the sinks, without the chains, whose number is
  * not known then. */

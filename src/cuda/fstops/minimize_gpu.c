@@ -1,7 +1,7 @@
 /* minimize_gpu.c - minimization on a GPU from the host's side: the order of launches, and two
  * looks, at whether arcs must be compared for determinism, and at the result's size. What only the
  * CPU does is refused. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include "cuda/fstops/minimize_kernels.h"
 #include "cuda/fstops/ops_batch.h"
 

@@ -3,7 +3,7 @@
  *
  * Batches that are made of one another share a context: stream and memory pool. Each owns its
  * arrays; what an operation needs besides is given back to the pool when it ends. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include "cuda/fstops/ops_batch.h"
 
 #include <string.h>

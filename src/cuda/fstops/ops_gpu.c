@@ -1,7 +1,7 @@
 /* ops_gpu.c - operations on batches of fsts in a GPU's memory (ops_batch.c), from the host's side:
  * room, order of launches, what comes back. Every operation waits for its end, so that its errors
  * are its own. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/device/gpu_profile.h"

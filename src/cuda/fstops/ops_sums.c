@@ -3,7 +3,7 @@
  * States that no cycle lies behind go level by level, in two launches. The others are iterated,
  * round by round, until nothing moves (tropical) or nothing moves by more than a thousandth of
  * delta (log). */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/fstops/ops_batch.h"

@@ -1,7 +1,7 @@
 /* rmepsilon_gpu.c - epsilon removal on a GPU, from the host's side: trimming, marks, levels of
  * epsilon arcs, the results of a level, what is written. The host looks at the number of items of
  * each level, and of arcs that stay of them. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include "cuda/fstops/rmepsilon_kernels.h"
 
 #include "cuda/fstops/minimize_kernels.h"
