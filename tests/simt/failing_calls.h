@@ -3,6 +3,7 @@
 #define SIMT_FAILING_CALLS_H
 
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include "testing.h"
 
@@ -46,6 +47,7 @@ static inline void fail_each_call(const char *name, gpu_work *work, const void *
   long num_errors = 0, n = 1;
   for (bool reached = true; reached; n += STEP) {
     for (int lost = 0; lost < 2; lost++) {
+      alarm(60); /* a run that takes longer hangs */
       err = (wf_error){0};
       fake_gpus.num_calls = 0;
       fake_gpus.failed_to_allocate = false;
@@ -58,6 +60,7 @@ static inline void fail_each_call(const char *name, gpu_work *work, const void *
       check_num_objects(name, n, num_objects);
     }
   }
+  alarm(0);
   print_message("%s: %ld runs, %ld errors\n", name, 2 * n / STEP, num_errors);
   assert_true(num_errors >= min_errors / STEP);
 }
