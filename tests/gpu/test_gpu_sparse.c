@@ -98,7 +98,7 @@ static void check_words(void) {
 #ifdef SIMT
   const uint32_t length = test_seeds(60) < 12 ? 100 : 400;
 #else
-  const uint32_t length = 2000;
+  const uint32_t length = test_seeds(60) < 60 ? 100 : 2000;
 #endif
   wf_fst *words = oracle_words(300, 5, 1), *line = oracle_emissions(12, 5, 2),
          *graph = oracle_random_graph(40, 6, 5, 3);
