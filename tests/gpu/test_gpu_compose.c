@@ -1,5 +1,5 @@
-/* test_gpu_compose.c - composition on the GPU against the CPU's canonical order, byte for byte.
- * Ends with 77 where there is no GPU. */
+/* test_gpu_compose.c - composition on the GPU against the CPU in canonical order, byte for byte.
+ * Exits with 77 (skipped) if there is no GPU. Also compiled for the imitated GPU of tests/simt/. */
 #include "compose_oracle.h"
 
 enum { NUM_FILTERS = 7, BATCH = 20 };
@@ -12,7 +12,7 @@ static wf_compose_options options_for(const char *device) {
   return options;
 }
 
-/* Both devices, with origins. */
+/* Composes a pair on both devices and compares the results and their origins. */
 static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connect,
                        const char *what) {
   wf_error err = {0};
@@ -48,9 +48,9 @@ static wf_fst *random_fst(test_rng *rng, uint32_t max_states, wf_semiring semiri
   return test_random_fst(rng, &shape);
 }
 
-/* Batches of random pairs, one of them against the definition: small pairs, which blocks search
- * alone, and with a large one among them, when all blocks search all pairs, a thread for each row
- * or a block. */
+/* Batches of random pairs; one pair of each batch is also compared with the oracle. In a batch of
+ * small pairs, each block searches one pair. If one pair is large, all blocks search all pairs,
+ * with a thread or a block for each row. */
 static void test_small(void **state) {
   (void)state;
   static const uint32_t max_states[] = {9, 400, 1500, 6000};
@@ -72,7 +72,7 @@ static void test_small(void **state) {
       wf_fst_free(b[BATCH - 1]);
       a[BATCH - 1] = oracle_words(1500, 5, seed);
       b[BATCH - 1] =
-          oracle_random_graph(300, 1, 5, seed); /* so many words that tiles have several */
+          oracle_random_graph(300, 1, 5, seed); /* so many 64-bit words that tiles have several */
     }
     assert_ok(test_compose_batch((const wf_fst *const *)a, num_a, (const wf_fst *const *)b, BATCH,
                                  BATCH, &options, cpu, &err));
@@ -98,8 +98,8 @@ static void check_and_free(wf_fst *a, wf_fst *b, const char *what) {
   wf_fst_free(b);
 }
 
-/* A state where many words begin: rows that all blocks take together. Words as the batch's first
- * and second pair, so that rows count through. */
+/* Lexicons: many words start in one state, whose row all blocks expand together. In the batch, rows
+ * are numbered through all pairs, so lexicons are its first, second and third pair. */
 static void test_small_heavy(void **state) {
   (void)state;
   check_and_free(oracle_words(1500, 9, 5), oracle_random_graph(80, 1, 9, 6), "words");
@@ -121,17 +121,19 @@ static void test_small_heavy(void **state) {
   wf_fst_free(b);
 }
 
-/* Rows for a warp; both directions at once; more arcs of a word than are listed. */
+/* Rows that a warp expands; both directions in the same levels; more arcs for a 64-bit word of
+ * states than a list holds. */
 static void test_small_groups(void **state) {
   (void)state;
-  check_and_free(oracle_words(1700, 9, 5), oracle_random_graph(580, 1, 9, 6), "a warp each");
+  check_and_free(oracle_words(1700, 9, 5), oracle_random_graph(580, 1, 9, 6),
+                 "a warp for each row");
   check_and_free(oracle_random_graph(260, 16, 100, 7), oracle_random_graph(260, 16, 100, 8),
                  "both directions");
   check_and_free(oracle_random_graph(9, 30, 4, 7), oracle_random_graph(100, 20, 4, 8), "many arcs");
 }
 
-/* Every structure once, on as little as makes it be taken: a block a pair and a cluster a pair; a
- * thread, a warp, a block a row. For compute-sanitizer. */
+/* Every kernel layout once, on inputs just large enough to select it: a block or a cluster for each
+ * pair; a thread, a warp or a block for each row. Little work, for compute-sanitizer. */
 static void test_races(void **state) {
   (void)state;
   enum { PAIRS = 33 };
@@ -146,16 +148,19 @@ static void test_races(void **state) {
   options.device = NULL;
   for (int i = 0; i < PAIRS; i++) {
     assert_ok(wf_compose(a, b[i], &options, &cpu, &err));
-    assert_same_bytes(gpu[i], cpu, "a block a pair");
+    assert_same_bytes(gpu[i], cpu, "a block for each pair");
     wf_fst *all[] = {b[i], gpu[i], cpu};
     for (int k = 0; k < 3; k++) wf_fst_free(all[k]);
   }
   wf_fst_free(a);
   check_and_free(oracle_random_graph(20, 3, 3, 7), oracle_random_graph(70, 3, 3, 8),
-                 "a cluster a pair");
-  check_and_free(oracle_words(700, 9, 5), oracle_random_graph(500, 1, 9, 6), "a thread a row");
-  check_and_free(oracle_words(1700, 9, 5), oracle_random_graph(515, 1, 9, 6), "a warp a row");
-  check_and_free(oracle_emissions(5, 30, 6), oracle_random_graph(20000, 6, 30, 6), "a block a row");
+                 "a cluster for each pair");
+  check_and_free(oracle_words(700, 9, 5), oracle_random_graph(500, 1, 9, 6),
+                 "a thread for each row");
+  check_and_free(oracle_words(1700, 9, 5), oracle_random_graph(515, 1, 9, 6),
+                 "a warp for each row");
+  check_and_free(oracle_emissions(5, 30, 6), oracle_random_graph(20000, 6, 30, 6),
+                 "a block for each row");
 }
 
 static void test_large(void **state) {
@@ -167,13 +172,13 @@ static void test_large(void **state) {
   check_and_free(oracle_random_graph(5000, 3, 10, 1001), oracle_random_graph(5000, 3, 10, 1002),
                  "5000 states");
   check_and_free(oracle_random_graph(256, 64, 128, 1001), oracle_random_graph(256, 64, 128, 1002),
-                 "64 arcs a state");
+                 "64 arcs per state");
   check_and_free(oracle_words(3000, 69, 5), oracle_emissions(251, 69, 6), "words");
-  check_and_free(oracle_emissions(251, 69, 6), oracle_words(3000, 69, 5),
-                 "words, the other way round");
+  check_and_free(oracle_emissions(251, 69, 6), oracle_words(3000, 69, 5), "words, swapped");
 }
 
-/* A composer runs again with the same result; pairs of one shared input; empty inputs. */
+/* A composer that runs three times with the same result; pairs that share an input; empty inputs.
+ */
 static void test_composer(void **state) {
   (void)state;
   wf_error err = {0};
@@ -239,8 +244,8 @@ static void test_limits(void **state) {
   wf_fst_free(b);
 }
 
-/* More states than a batch can number, refused before there is room for them; an input too wide for
- * tables, composed pair by pair through many levels. */
+/* A batch with more states than it can number is refused before memory is allocated. A second input
+ * with too many states for tables of bits goes to sparse composition, through many levels. */
 static void test_too_many(void **state) {
   (void)state;
   enum { COUNT = 90 }; /* 49,755,482 states each before trimming */

@@ -1,23 +1,23 @@
-/* test_gpu_determinize.c - determinization on the GPU against wf_determinize: results byte for
- * byte, failures word for word. Ends with 77 where there is no GPU. Also built for imitated GPUs,
- * of one thread (tests/fake_ops/) and of many (tests/simt/), which run everywhere; tables and
- * levels are so small there that they grow and are cut. */
+/* test_gpu_determinize.c - determinization: the GPU against wf_determinize. Results are the same
+ * byte for byte, and error messages word for word. Exits with 77 (skipped) if there is no GPU. Also
+ * compiled for the imitated GPU of tests/simt/, where tables start so small that they have to grow,
+ * levels are done in many steps, and CUDA calls can be made to fail. */
 #include "compose_oracle.h"
 #include "random_fsts.h"
 #include "fst/fst.h"
 #include "testing.h"
+#ifdef SIMT
+#include "failing_calls.h"
+#endif
 
 enum { BATCH = 6 };
 
-#if defined(FAKE_CUDA) && !defined(SIMT)
-int fake_fail_after = -1;
-#endif
-
-/* What was seen, so that a test can ask whether it tried anything. */
+/* Counts by which a test checks that its inputs were not trivial. */
 struct tally {
-  uint64_t states, merged, spelled,
-      refused; /* of results; by how much those have fewer arcs than the inputs; arcs without an
-                  input label; batches not determinizable */
+  uint64_t states;  /* of all results */
+  uint64_t merged;  /* arcs that the results have fewer than the inputs */
+  uint64_t spelled; /* arcs of the results without an input label */
+  uint64_t refused; /* batches that are not determinizable */
 };
 
 static void count_result(const wf_fst *in, const wf_fst *out, struct tally *tally) {
@@ -28,7 +28,7 @@ static void count_result(const wf_fst *in, const wf_fst *out, struct tally *tall
   for (uint64_t i = 0; i < view.num_arcs; i++) tally->spelled += view.arcs[i].ilabel == 0;
 }
 
-/* A batch on both devices. */
+/* Determinizes a batch on both devices and compares. */
 static void check(wf_fst *const *fsts, size_t count, const wf_determinize_options *o,
                   const char *what, struct tally *tally) {
   wf_error err = {0}, cpu_err = {0};
@@ -61,12 +61,25 @@ static void check(wf_fst *const *fsts, size_t count, const wf_determinize_option
   }
 }
 
+/* With SIMT, tables of the sizes in tests/simt/table_sizes.h, or of the smallest sizes. */
+static void use_tiny_tables(bool tiny) {
+#ifdef SIMT
+  static struct simt_table_sizes usual;
+  if (usual.det_room == 0) usual = simt_table_sizes;
+  simt_table_sizes.det_room = tiny ? 8 : usual.det_room;
+  simt_table_sizes.det_items = tiny ? 40 : usual.det_items;
+#else
+  (void)tiny;
+#endif
+}
+
 static void test_small_random(void **state) {
   (void)state;
   struct tally tally = {0};
   for (uint64_t seed = 1; seed <= test_seeds(300); seed++) {
     test_rng rng = {seed};
     char what[64];
+    use_tiny_tables(seed % 4 != 0);
     wf_fst *fsts[BATCH];
     size_t count = 1 + test_below(&rng, BATCH);
     wf_determinize_options o;
@@ -80,13 +93,14 @@ static void test_small_random(void **state) {
     check(fsts, count, &o, what, &tally);
     for (size_t i = 0; i < count; i++) wf_fst_free(fsts[i]);
   }
-  if (test_seeds(300) < 20) return; /* a few seeds may have none */
+  use_tiny_tables(false);
+  if (test_seeds(300) < 20) return; /* too few seeds to have every case */
   assert_true(tally.states > 40 * test_seeds(300) && tally.merged > test_seeds(300));
   assert_true(tally.spelled > test_seeds(300) && tally.refused > test_seeds(300) / 50);
 }
 
-/* A lexicon: each word puts out its number on its first phone, and has a last phone of its own;
- * then the next word. So outputs are owed until words part. */
+/* The closure of a lexicon. The first phone of a word outputs the word, and the last phone is
+ * unique to the word. So after determinization the output is delayed until the words differ. */
 static wf_fst *lexicon(test_rng *rng, uint32_t num_words, int32_t num_phones) {
   wf_error err = {0};
   wf_builder *builder;
@@ -124,12 +138,16 @@ static void check_lexicon(uint32_t num_words, uint64_t seed) {
 
 static void test_small_lexicons(void **state) {
   (void)state;
-  for (uint64_t seed = 1; seed <= test_seeds(30); seed++) check_lexicon(30, seed);
+  for (uint64_t seed = 1; seed <= test_seeds(30); seed++) {
+    use_tiny_tables(seed % 2 != 0);
+    check_lexicon(30, seed);
+  }
+  use_tiny_tables(false);
 }
 
-/* Every state leads to every other one, by two labels: subsets of half of the states, which are
- * found again and again, with few residual costs. */
-static wf_fst *crowd(uint32_t num_states) {
+/* A complete graph with two labels. Its subsets are halves of the states with few different
+ * residual costs, and most arcs lead to a subset that exists already. */
+static wf_fst *complete_graph(uint32_t num_states) {
   wf_error err = {0};
   wf_builder *builder;
   wf_fst *out;
@@ -147,18 +165,22 @@ static wf_fst *crowd(uint32_t num_states) {
   return out;
 }
 
-static void test_small_crowds(void **state) {
+static void test_small_complete_graphs(void **state) {
   (void)state;
   struct tally tally = {0};
-  wf_fst *fsts[3] = {crowd(30), crowd(41), crowd(90)};
-  check(fsts, 3, NULL, "crowds", &tally);
-  assert_true(tally.states > 8 && tally.merged > 1000);
+  wf_fst *fsts[3] = {complete_graph(30), complete_graph(41), complete_graph(90)};
+  for (int tiny = 0; tiny < 2; tiny++) {
+    use_tiny_tables(tiny != 0);
+    check(fsts, 3, NULL, "complete graphs", &tally);
+  }
+  use_tiny_tables(false);
+  assert_true(tally.states > 16 && tally.merged > 2000);
   for (int i = 0; i < 3; i++) wf_fst_free(fsts[i]);
 }
 
-/* Two ways read the same labels, one puts them all out; at the end the other one puts them out or
- * ends. */
-static wf_fst *delay(uint32_t length, bool put_out) {
+/* Two paths that read the same `length` labels, then differ. The first outputs a label on each arc,
+ * the second outputs nothing, or with `has_output` one label on its last arc. */
+static wf_fst *delay(uint32_t length, bool has_output) {
   wf_error err = {0};
   wf_builder *builder;
   wf_fst *out;
@@ -174,8 +196,8 @@ static wf_fst *delay(uint32_t length, bool put_out) {
   }
   assert_ok(wf_builder_set_final(builder, 2 * length - 1, 0.5f, &err));
   assert_ok(wf_builder_add_arc(builder, 2 * length - 1, (wf_arc){2 * length + 1, 1, 2, 3}, &err));
-  assert_ok(wf_builder_add_arc(builder, 2 * length, (wf_arc){2 * length + 2, 1, 3, put_out ? 4 : 0},
-                               &err));
+  assert_ok(wf_builder_add_arc(builder, 2 * length,
+                               (wf_arc){2 * length + 2, 1, 3, has_output ? 4 : 0}, &err));
   assert_ok(wf_builder_set_final(builder, 2 * length + 1, 0, &err));
   assert_ok(wf_builder_set_final(builder, 2 * length + 2, 0, &err));
   assert_ok(wf_builder_finish(builder, NULL, NULL, &out, &err));
@@ -183,14 +205,14 @@ static wf_fst *delay(uint32_t length, bool put_out) {
   return out;
 }
 
-/* Outputs that lag by as many labels as a GPU takes, and by one more. */
+/* Outputs delayed by up to 254 labels, the most that the GPU supports, and by one more. */
 static void test_small_delays(void **state) {
   (void)state;
   wf_error err = {0};
   struct tally tally = {0};
-  for (int put_out = 0; put_out < 2; put_out++) {
-    wf_fst *fsts[3] = {delay(3, put_out != 0), delay(1, put_out != 0),
-                       delay(test_seeds(300) < 20 ? 20 : 254, put_out != 0)};
+  for (int has_output = 0; has_output < 2; has_output++) {
+    wf_fst *fsts[3] = {delay(3, has_output != 0), delay(1, has_output != 0),
+                       delay(test_seeds(300) < 20 ? 20 : 254, has_output != 0)};
     wf_determinize_options o;
     wf_determinize_options_init(&o);
     for (int32_t label = 0; label < 4; label++) {
@@ -212,7 +234,7 @@ static void test_small_delays(void **state) {
   wf_fst_free(fst);
 }
 
-/* Errors are the CPU's; what only the CPU does is refused. */
+/* Errors are the same as on the CPU. Options that only the CPU supports are refused. */
 static void test_small_refusals(void **state) {
   (void)state;
   wf_error err = {0};
@@ -246,8 +268,8 @@ static void test_small_refusals(void **state) {
   for (int k = 0; k < 2; k++) wf_fst_free(none[k]);
 }
 
-#ifndef FAKE_CUDA /* which takes many minutes: its rooms are tiny */
-/* The default of max_states: 2^20 subsets in 21 levels are too many. */
+#ifndef SIMT /* takes many minutes with small tables */
+/* 2^20 subsets in 21 levels are more than the default of max_states. */
 static void test_large_limit(void **state) {
   (void)state;
   struct tally tally = {0};
@@ -265,7 +287,7 @@ static void test_large_limit(void **state) {
 }
 #endif
 
-/* Every kernel once, for compute-sanitizer. */
+/* Every kernel once: little work, for compute-sanitizer. */
 static void test_races(void **state) {
   (void)state;
   struct tally tally = {0};
@@ -285,54 +307,68 @@ static void test_races(void **state) {
 
 static void test_large(void **state) {
   (void)state;
-#ifdef FAKE_CUDA
+#ifdef SIMT
   check_lexicon(300, 1);
 #else
   check_lexicon(20000, 1);
 #endif
 }
 
-#if defined(FAKE_CUDA) && !defined(SIMT)
-/* Every call of CUDA's fails in turn: an error, no crash, nothing left behind. */
+#ifdef SIMT
+/* The inputs of test_small_failures and the result of the CPU. */
+struct failing {
+  wf_fst *fsts[2], *want[2];
+};
+
+static wf_status determinize_all(const void *input, wf_error *err) {
+  const struct failing *f = input;
+  wf_fst_batch *batch = NULL, *made = NULL;
+  wf_status status = wf_fst_batch_create((const wf_fst *const *)f->fsts, 2, "cuda", &batch, err);
+  if (status == WF_OK) {
+    status = wf_fst_batch_determinize(batch, NULL, &made, err);
+    assert_true((made != NULL) == (status == WF_OK));
+  }
+  for (size_t i = 0; status == WF_OK && i < 2; i++) {
+    wf_fst *got = NULL;
+    status = wf_fst_batch_get(made, i, &got, err);
+    if (status == WF_OK) assert_same_bytes(got, f->want[i], "determinize");
+    wf_fst_free(got);
+  }
+  wf_fst_batch_free(made);
+  wf_fst_batch_free(batch);
+  return status;
+}
+
 static void test_small_failures(void **state) {
   (void)state;
-  wf_fst *fsts[2] = {delay(3, false), test_fst_of(WF_TROPICAL, "0 1 1 1 1;0 1 1 1 2;1")};
-  int calls = 0;
-  for (wf_status status = WF_ERR_MEMORY; status != WF_OK; calls++) {
-    wf_error err = {0};
-    wf_fst_batch *batch = NULL, *made = NULL;
-    fake_fail_after = calls;
-    status = wf_fst_batch_create((const wf_fst *const *)fsts, 2, "cuda", &batch, &err);
-    if (status == WF_OK) status = wf_fst_batch_determinize(batch, NULL, &made, &err);
-    fake_fail_after = -1;
-    assert_true(status == WF_OK || ((status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) &&
-                                    strstr(err.message, "CUDA") != NULL));
-    assert_true((made != NULL) == (status == WF_OK));
-    wf_fst_batch_free(made);
-    wf_fst_batch_free(batch);
+  wf_error err = {0};
+  struct failing f = {.fsts = {delay(3, false), test_fst_of(WF_TROPICAL, "0 1 1 1 1;0 1 1 1 2;1")}};
+  for (int k = 0; k < 2; k++) assert_ok(wf_determinize(f.fsts[k], NULL, &f.want[k], &err));
+  use_tiny_tables(true);
+  fail_each_call("determinize", determinize_all, &f, 950);
+  use_tiny_tables(false);
+  for (int k = 0; k < 2; k++) {
+    wf_fst_free(f.fsts[k]);
+    wf_fst_free(f.want[k]);
   }
-  assert_true(calls > 150);
-  for (int k = 0; k < 2; k++) wf_fst_free(fsts[k]);
 }
 #endif
 
 int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_small_random),
-    cmocka_unit_test(test_small_lexicons),
-    cmocka_unit_test(test_small_crowds),
-    cmocka_unit_test(test_small_delays),
-    cmocka_unit_test(test_small_refusals),
-#if defined(FAKE_CUDA) && !defined(SIMT)
-    cmocka_unit_test(test_small_failures),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_random),
+                                     cmocka_unit_test(test_small_lexicons),
+                                     cmocka_unit_test(test_small_complete_graphs),
+                                     cmocka_unit_test(test_small_delays),
+                                     cmocka_unit_test(test_small_refusals),
+#ifdef SIMT
+                                     cmocka_unit_test(test_small_failures),
 #endif
-#ifndef FAKE_CUDA
-    cmocka_unit_test(test_large_limit),
+#ifndef SIMT
+                                     cmocka_unit_test(test_large_limit),
 #endif
-    cmocka_unit_test(test_races),
-    cmocka_unit_test(test_large)
-  };
+                                     cmocka_unit_test(test_races),
+                                     cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,27 +1,29 @@
-/* test_gpu_minimize.c - minimization on the GPU against wf_minimize: results byte for byte,
- * failures word for word. Ends with 77 where there is no GPU. Also built for imitated GPUs, of one
- * thread (tests/fake_ops/) and of many (tests/simt/), which run everywhere; names of classes are so
- * short there that they collide, and rounds so few that the CPU must go on. */
+/* test_gpu_minimize.c - minimization: the GPU against wf_minimize. Results are the same byte for
+ * byte, and error messages word for word. Exits with 77 (skipped) if there is no GPU. Also compiled
+ * for the imitated GPU of tests/simt/. There the names of classes are hashes of 14 bits, so that
+ * they collide; the GPU gives up after 100 rounds, so that the CPU takes over; and CUDA calls can
+ * be made to fail. */
 #include "compose_oracle.h"
 #include "random_fsts.h"
 #include "fstops/device_batch.h"
 #include "testing.h"
+#ifdef SIMT
+#include "failing_calls.h"
+#endif
 
 enum { BATCH = 5 };
 
-#if defined(FAKE_CUDA) && !defined(SIMT)
-int fake_fail_after = -1;
-#endif
-
-/* What was seen, so that a test can ask whether it tried anything: states of results, and by how
- * many those are fewer than the inputs'; batches that the kernels did, left to the CPU, that fail.
- */
+/* Counts by which a test checks that its inputs were not trivial. */
 struct tally {
-  uint64_t states, merged, done, left, failed;
+  uint64_t states; /* of all results */
+  uint64_t merged; /* states that the results have fewer than the inputs */
+  uint64_t done;   /* batches that the GPU minimized */
+  uint64_t left;   /* batches that the GPU left to the CPU */
+  uint64_t failed; /* batches that failed on both devices */
 };
 
-/* Does the GPU do it without the CPU? */
-static bool is_done_there(wf_fst *const *fsts, size_t count, const wf_minimize_options *o) {
+/* Whether the GPU minimizes the batch without help from the CPU. */
+static bool is_done_on_gpu(wf_fst *const *fsts, size_t count, const wf_minimize_options *o) {
   wf_error err = {0};
   wf_minimize_options defaults;
   wf__gpu_batch *batch, *made;
@@ -36,7 +38,7 @@ static bool is_done_there(wf_fst *const *fsts, size_t count, const wf_minimize_o
   return status == WF_OK;
 }
 
-/* A batch on both devices. */
+/* Minimizes a batch on both devices and compares. */
 static void check(wf_fst *const *fsts, size_t count, const wf_minimize_options *o, const char *what,
                   struct tally *tally) {
   wf_error err = {0}, cpu_err = {0};
@@ -49,7 +51,7 @@ static void check(wf_fst *const *fsts, size_t count, const wf_minimize_options *
   if (want != got)
     fail_msg("%s: %s; on the CPU: %s", what, got == WF_OK ? "fine" : err.message,
              want == WF_OK ? "fine" : cpu_err.message);
-  bool done = is_done_there(fsts, count, o);
+  bool done = is_done_on_gpu(fsts, count, o);
   tally->done += done;
   tally->left += !done && want == WF_OK;
   if (want != WF_OK) {
@@ -96,14 +98,15 @@ static void test_small_random(void **state) {
   (void)state;
   struct tally tally = {0};
   for (uint64_t seed = 1; seed <= test_seeds(300); seed++) check_random(seed, &tally);
-  if (test_seeds(300) < 20) return; /* a few seeds may have none */
+  if (test_seeds(300) < 20) return; /* too few seeds to have every case */
   assert_true(tally.states > 6 * test_seeds(300) && tally.merged > 4 * test_seeds(300));
   assert_true(tally.done > test_seeds(300) / 3 && tally.left > test_seeds(300) / 20 &&
               tally.failed > test_seeds(300) / 50);
 }
 
-/* Two states of many arcs that are the same, in the same order or another one: beyond 1,024 arcs
- * the CPU compares them. */
+/* Two equivalent states with `num_arcs` arcs each, in the same order or in the reverse order. If
+ * the order differs and there are more than 1,024 arcs, the GPU leaves the batch to the CPU.
+ * `twice`: one arc of the second state occurs twice, with different weights. */
 static wf_fst *hubs(uint32_t num_arcs, bool other_order, bool twice) {
   wf_builder *builder = builder_of(WF_TROPICAL, 5);
   add_arc(builder, 0, 1, 1, 1, 1);
@@ -139,7 +142,7 @@ static void test_small_hubs(void **state) {
   }
 }
 
-/* A line of states that only their distance to the end tells apart. */
+/* A line of states that differ only in their distance to the final state. */
 static wf_fst *line(uint32_t length, bool climbs) {
   wf_builder *builder = builder_of(WF_TROPICAL, length);
   for (uint32_t s = 0; s + 1 < length; s++) add_arc(builder, s, s + 1, 1, 1, climbs ? 0.5f : 0);
@@ -154,14 +157,14 @@ static void test_small_lines(void **state) {
   check(fsts, 1, NULL, "a line", &tally);
   assert_int_equal(tally.done, 1);
   check(fsts, 2, NULL, "lines", &tally);
-#ifdef FAKE_CUDA
-  assert_int_equal(tally.left, 1); /* rounds do not suffice */
+#ifdef SIMT
+  assert_int_equal(tally.left, 1); /* 140 states need more than 100 rounds */
 #endif
   assert_int_equal(tally.merged, 0);
   for (int k = 0; k < 2; k++) wf_fst_free(fsts[k]);
 }
 
-/* More states than there are short names. */
+/* On the imitated GPU, hashes of 14 bits collide. */
 static void test_small_collisions(void **state) {
   (void)state;
   struct tally tally = {0};
@@ -172,14 +175,14 @@ static void test_small_collisions(void **state) {
     wf_fst_free(fst);
   }
   assert_true(tally.merged > 300);
-#ifdef FAKE_CUDA
+#ifdef SIMT
   assert_true(tally.left > 0);
 #else
   assert_int_equal(tally.done, 6);
 #endif
 }
 
-/* The CPU says what is wrong, and where. */
+/* Inputs that fail on the GPU are left to the CPU, which reports the error. */
 static void test_small_errors(void **state) {
   (void)state;
   struct tally tally = {0};
@@ -193,7 +196,7 @@ static void test_small_errors(void **state) {
   assert_int_equal(tally.failed, 3);
 }
 
-/* Every kernel once, for compute-sanitizer. */
+/* Every kernel once: little work, for compute-sanitizer. */
 static void test_races(void **state) {
   (void)state;
   struct tally tally = {0};
@@ -211,7 +214,7 @@ static void test_large(void **state) {
   (void)state;
   struct tally tally = {0};
   test_rng rng = {1};
-#ifdef FAKE_CUDA
+#ifdef SIMT
   wf_fst *fst = unfolded(&rng, 300, 4, true, false, WF_TROPICAL);
 #else
   wf_fst *fst = unfolded(&rng, 100000, 4, true, false, WF_TROPICAL);
@@ -221,33 +224,48 @@ static void test_large(void **state) {
   wf_fst_free(fst);
 }
 
-#if defined(FAKE_CUDA) && !defined(SIMT)
-/* Every call of CUDA's fails in turn: an error, no crash, nothing left behind. The second time the
- * CPU takes over. */
+#ifdef SIMT
+/* The inputs of test_small_failures and the result of the CPU. */
+struct failing {
+  wf_fst *fsts[2], *want[2];
+  wf_minimize_options options;
+};
+
+static wf_status minimize_all(const void *input, wf_error *err) {
+  const struct failing *f = input;
+  wf_fst_batch *batch = NULL, *made = NULL;
+  wf_status status = wf_fst_batch_create((const wf_fst *const *)f->fsts, 2, "cuda", &batch, err);
+  if (status == WF_OK) {
+    status = wf_fst_batch_minimize(batch, &f->options, &made, err);
+    assert_true((made != NULL) == (status == WF_OK));
+  }
+  for (size_t i = 0; status == WF_OK && i < 2; i++) {
+    wf_fst *got = NULL;
+    status = wf_fst_batch_get(made, i, &got, err);
+    if (status == WF_OK) assert_same_bytes(got, f->want[i], "minimize");
+    wf_fst_free(got);
+  }
+  wf_fst_batch_free(made);
+  wf_fst_batch_free(batch);
+  return status;
+}
+
+/* On the GPU, and with an arc that occurs twice, so that the GPU leaves the batch to the CPU. */
 static void test_small_failures(void **state) {
   (void)state;
+  wf_error err = {0};
   for (int twice = 0; twice < 2; twice++) {
-    wf_fst *fsts[2] = {hubs(3, true, twice != 0),
-                       test_fst_of(WF_TROPICAL, "0 1 1 1 1;2 1 1 1 1;1")};
-    wf_minimize_options o;
-    int calls = 0;
-    wf_minimize_options_init(&o);
-    o.allow_nondet = true;
-    for (wf_status status = WF_ERR_MEMORY; status != WF_OK; calls++) {
-      wf_error err = {0};
-      wf_fst_batch *batch = NULL, *made = NULL;
-      fake_fail_after = calls;
-      status = wf_fst_batch_create((const wf_fst *const *)fsts, 2, "cuda", &batch, &err);
-      if (status == WF_OK) status = wf_fst_batch_minimize(batch, &o, &made, &err);
-      fake_fail_after = -1;
-      assert_true(status == WF_OK || ((status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) &&
-                                      strstr(err.message, "CUDA") != NULL));
-      assert_true((made != NULL) == (status == WF_OK));
-      wf_fst_batch_free(made);
-      wf_fst_batch_free(batch);
+    struct failing f = {
+        .fsts = {hubs(3, true, twice != 0), test_fst_of(WF_TROPICAL, "0 1 1 1 1;2 1 1 1 1;1")}};
+    wf_minimize_options_init(&f.options);
+    f.options.allow_nondet = true;
+    assert_int_equal(is_done_on_gpu(f.fsts, 2, &f.options), twice == 0);
+    for (int k = 0; k < 2; k++) assert_ok(wf_minimize(f.fsts[k], &f.options, &f.want[k], &err));
+    fail_each_call(twice ? "minimize, left to the CPU" : "minimize", minimize_all, &f, 340);
+    for (int k = 0; k < 2; k++) {
+      wf_fst_free(f.fsts[k]);
+      wf_fst_free(f.want[k]);
     }
-    assert_true(calls > 70);
-    for (int k = 0; k < 2; k++) wf_fst_free(fsts[k]);
   }
 }
 #endif
@@ -256,16 +274,12 @@ int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_small_random),
-    cmocka_unit_test(test_small_hubs),
-    cmocka_unit_test(test_small_lines),
-    cmocka_unit_test(test_small_collisions),
-    cmocka_unit_test(test_small_errors),
-#if defined(FAKE_CUDA) && !defined(SIMT)
-    cmocka_unit_test(test_small_failures),
+      cmocka_unit_test(test_small_random),   cmocka_unit_test(test_small_hubs),
+      cmocka_unit_test(test_small_lines),    cmocka_unit_test(test_small_collisions),
+      cmocka_unit_test(test_small_errors),
+#ifdef SIMT
+      cmocka_unit_test(test_small_failures),
 #endif
-    cmocka_unit_test(test_races),
-    cmocka_unit_test(test_large)
-  };
+      cmocka_unit_test(test_races),          cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

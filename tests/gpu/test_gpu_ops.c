@@ -1,14 +1,16 @@
-/* test_gpu_ops.c - operations on batches of fsts on the GPU against the CPU's. Ends with 77 where
- * there is no GPU. Also built for an imitated GPU of one thread (tests/fake_ops/), which runs
- * everywhere and shows the kernels' logic, though not their races. */
+/* test_gpu_ops.c - operations on batches of fsts: the GPU against the CPU. Exits with 77 (skipped)
+ * if there is no GPU. Also compiled for the imitated GPU of tests/simt/, where CUDA calls can be
+ * made to fail. */
 #include "compose_oracle.h"
 #include "random_fsts.h"
-#if defined(FAKE_CUDA) && !defined(SIMT)
+#ifdef SIMT
+#include "failing_calls.h"
 #include "fstops/device_batch.h"
 #endif
 
 enum { BATCH = 9 };
 
+/* The same fsts as a batch on each device. */
 struct both {
   wf_fst *fsts[BATCH];
   wf_fst_batch *cpu, *gpu;
@@ -53,7 +55,7 @@ static void assert_same_batch(const wf_fst_batch *gpu, const wf_fst_batch *cpu, 
   }
 }
 
-/* One operation after the other on both devices, each on the result of the last. */
+/* Operation `which` of 0 .. 9. */
 static wf_status operate(const wf_fst_batch *batch, uint32_t which, wf_fst_batch **out,
                          wf_error *err) {
   wf_arcsort_options by;
@@ -70,6 +72,7 @@ static wf_status operate(const wf_fst_batch *batch, uint32_t which, wf_fst_batch
   }
 }
 
+/* Six random operations in a row on both devices, each on the result of the one before. */
 static void test_small_structure(void **state) {
   (void)state;
   wf_error err = {0};
@@ -95,7 +98,7 @@ static void test_small_structure(void **state) {
   }
 }
 
-static uint64_t states_of(const wf_fst_batch *batch) {
+static uint64_t count_states(const wf_fst_batch *batch) {
   uint64_t sum = 0;
   wf_error err = {0};
   for (size_t i = 0; i < wf_fst_batch_count(batch); i++) {
@@ -115,14 +118,14 @@ static void test_small_distances(void **state) {
     test_rng rng = {seed};
     wf_semiring semiring = seed % 2 ? WF_LOG : WF_TROPICAL;
     struct both b = both_of(&rng, semiring == WF_LOG && seed % 4 != 1, semiring);
-    uint64_t n = states_of(b.cpu);
+    uint64_t n = count_states(b.cpu);
     for (int reverse = 0; reverse < 2; reverse++) {
       wf_shortest_distance_options o;
       float *cpu, *gpu;
       wf_shortest_distance_options_init(&o);
       o.reverse = reverse;
       wf_status status = wf_fst_batch_shortest_distance(b.cpu, &o, &cpu, &err);
-      if (status != WF_OK) { /* a cycle of mass 1 or more */
+      if (status != WF_OK) { /* the sum over a cycle diverges */
         assert_int_equal(status, WF_ERR_NEGATIVE_CYCLE);
         diverging++;
         continue;
@@ -145,7 +148,7 @@ static void test_small_distances(void **state) {
   assert_true(compared > 100);
 }
 
-/* Weights are multiples of 1/8: sums are exact, and equal costs are many. */
+/* Weights are multiples of 1/8, so sums are exact and many paths have equal costs. */
 static void test_small_paths(void **state) {
   (void)state;
   wf_error err = {0};
@@ -170,7 +173,7 @@ static void test_small_paths(void **state) {
   assert_true(found > 3);
 }
 
-/* Of paths of equal cost both devices take the same, by the rule of the header. */
+/* Of paths with equal costs, both devices return the one that warpfst_fst.h defines. */
 static void test_small_ties(void **state) {
   (void)state;
   wf_error err = {0};
@@ -252,7 +255,7 @@ static void test_small_scores(void **state) {
   assert_true(finite > 5);
 }
 
-/* A cycle of cost 0 or less: as on the CPU. */
+/* Cycles with a negative cost fail as on the CPU; cycles of cost 0 do not. Wrong devices fail. */
 static void test_small_errors(void **state) {
   (void)state;
   wf_error err = {0};
@@ -285,7 +288,7 @@ static void test_small_errors(void **state) {
 
 enum { CTC = 5, COLUMNS = 30 };
 
-/* Emissions of so many frames, and all CTC alignments of a transcript: label 1 is blank. */
+/* A line of frames, each with an arc for every label. */
 static wf_fst *emissions(test_rng *rng, uint32_t num_frames) {
   wf_error err = {0};
   wf_builder *builder;
@@ -302,12 +305,14 @@ static wf_fst *emissions(test_rng *rng, uint32_t num_frames) {
   return out;
 }
 
+/* All CTC alignments of a random transcript of `length` labels. Label 1 is the blank. */
 static wf_fst *alignments(test_rng *rng, uint32_t length) {
   wf_error err = {0};
   wf_builder *builder;
   wf_fst *out;
-  uint32_t n =
-      2 * length + 1; /* state s: symbol s of blank, label, blank, ... was last; n: nothing yet */
+  /* In state s < n, the last symbol was number s of: blank, label, blank, ... State n is the start.
+   */
+  uint32_t n = 2 * length + 1;
   int32_t label[128] = {0};
   for (uint32_t s = 0; s < n; s++) label[s] = s % 2 == 0 ? 1 : 2 + (int32_t)test_below(rng, 3);
   assert_ok(wf_builder_create(WF_LOG, &builder, &err));
@@ -329,8 +334,10 @@ static wf_fst *alignments(test_rng *rng, uint32_t length) {
   return out;
 }
 
-/* Every path takes one emission a frame. */
-static void assert_a_frame_each(const wf_fst_batch *batch, wf_fst *const *a, const double *costs) {
+/* Every path has one emission arc for each frame, so the gradients of the emissions sum to the
+ * number of frames. */
+static void assert_gradients_sum_to_frames(const wf_fst_batch *batch, wf_fst *const *a,
+                                           const double *costs) {
   wf_error err = {0};
   for (size_t i = 0; i < CTC; i++) {
     double *gradients,
@@ -344,8 +351,8 @@ static void assert_a_frame_each(const wf_fst_batch *batch, wf_fst *const *a, con
   }
 }
 
-/* CTC losses of a batch: composed, trimmed or sorted, scored, and the gradients taken back to the
- * emissions. */
+/* CTC losses of a batch: composition, forward scores, and gradients of the emissions, then the same
+ * after sorting the arcs. */
 static void test_small_ctc(void **state) {
   (void)state;
   wf_error err = {0};
@@ -364,16 +371,9 @@ static void test_small_ctc(void **state) {
     options.device = NULL;
     assert_ok(test_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC,
                                      CTC, &options, &cpu, &err));
-#if defined(FAKE_CUDA) && !defined(SIMT)
-    wf_fst *fsts[CTC];
-    for (size_t i = 0; i < CTC; i++) assert_ok(wf_fst_batch_get(cpu, i, &fsts[i], &err));
-    assert_ok(wf_fst_batch_create((const wf_fst *const *)fsts, CTC, "cuda", &gpu, &err));
-    for (size_t i = 0; i < CTC; i++) wf_fst_free(fsts[i]);
-#else
     options.device = "cuda";
     assert_ok(test_fst_batch_compose((const wf_fst *const *)a, CTC, (const wf_fst *const *)b, CTC,
                                      CTC, &options, &gpu, &err));
-#endif
     assert_same_batch(gpu, cpu, "composed");
     for (int sorted = 0; sorted < 2; sorted++) {
       assert_ok(wf_fst_batch_forward_score(cpu, NULL, true, cpu_costs, &err));
@@ -382,11 +382,9 @@ static void test_small_ctc(void **state) {
         assert_true(cpu_costs[i] == gpu_costs[i] ||
                     fabs(cpu_costs[i] - gpu_costs[i]) < 1e-9 * (1 + fabs(cpu_costs[i])));
       assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_ARCS);
-      assert_a_frame_each(cpu, a, cpu_costs);
-#ifndef FAKE_CUDA
+      assert_gradients_sum_to_frames(cpu, a, cpu_costs);
       assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_FIRST);
       assert_close_gradients(gpu, cpu, WF_GRADIENTS_OF_SECOND);
-#endif
       wf_fst_batch *other[2];
       assert_ok(wf_fst_batch_arcsort(cpu, NULL, &other[0], &err));
       assert_ok(wf_fst_batch_arcsort(gpu, NULL, &other[1], &err));
@@ -404,10 +402,11 @@ static void test_small_ctc(void **state) {
   }
 }
 
-#if defined(FAKE_CUDA) && !defined(SIMT)
-int fake_fail_after = -1;
-
-static wf_status every_operation(const wf_fst *fst, bool log_semiring, wf_error *err) {
+#ifdef SIMT
+/* Every operation on a batch of one fst. */
+static wf_status every_operation(const void *input, wf_error *err) {
+  const wf_fst *fst = input;
+  const bool log_semiring = wf_fst_get_view(fst).semiring == WF_LOG;
   wf_fst_batch *batch, *out;
   float *distances;
   double cost;
@@ -426,32 +425,24 @@ static wf_status every_operation(const wf_fst *fst, bool log_semiring, wf_error 
     status = wf_fst_batch_forward_score(batch, NULL, true, &cost, err);
   wf_fst *copy = NULL;
   if (status == WF_OK) status = wf_fst_batch_get(batch, 0, &copy, err);
+  if (status == WF_OK) assert_same_bytes(copy, fst, "a copy");
   wf_fst_free(copy);
   wf_fst_batch_free(batch);
   return status;
 }
 
-/* Every call of CUDA's fails in turn: an error, no crash, nothing left behind. */
 static void test_small_failures(void **state) {
   (void)state;
   for (int log_semiring = 0; log_semiring < 2; log_semiring++) {
     wf_fst *fst = test_fst_of(log_semiring ? WF_LOG : WF_TROPICAL,
                               "0 1 1 2 1;0 2 2 2 1;1 1 1 1 3;1 2 3 1 1;2");
-    int calls = 0;
-    for (wf_status status = WF_ERR_MEMORY; status != WF_OK; calls++) {
-      wf_error err = {0};
-      fake_fail_after = calls;
-      status = every_operation(fst, log_semiring != 0, &err);
-      fake_fail_after = -1;
-      assert_true(status == WF_OK || ((status == WF_ERR_MEMORY || status == WF_ERR_DEVICE) &&
-                                      strstr(err.message, "CUDA") != NULL));
-    }
-    assert_true(calls > 100);
+    fail_each_call(log_semiring ? "log semiring" : "tropical semiring", every_operation, fst, 1100);
     wf_fst_free(fst);
   }
 }
 
-/* As a composer's results lie: joined, scored, and gradients carried back. */
+/* Makes a batch of five compositions out of arrays laid out as a composer has them in memory. Then
+ * scores the batch and computes the gradients of the first inputs. */
 static void test_small_join(void **state) {
   (void)state;
   wf_error err = {0};
@@ -497,8 +488,8 @@ static void test_small_join(void **state) {
   assert_ok(wf__gpu_batch_labels(batch, WF__INVERT, &inverted, &err));
   assert_ok(wf__gpu_batch_arcsort(inverted, false, &sorted, &err));
   assert_ok(wf__gpu_batch_forward_score(sorted, 1e-6, true, costs, &err));
-  assert_true(state_base[1] == 0 &&
-              state_base[CTC] > 100); /* one frame is too short for four labels */
+  /* The first composition is empty: one frame is too short for four labels. */
+  assert_true(state_base[1] == 0 && state_base[CTC] > 100);
   for (size_t i = 0; i < CTC; i++) {
     double cost, *gradients, *want = calloc(input_base[0][CTC] + 1, sizeof *want), *got;
     uint64_t count;
@@ -525,6 +516,7 @@ static void test_small_join(void **state) {
 }
 #endif
 
+/* Every operation on the untrimmed composition of a lexicon with 251 frames. */
 static void test_large(void **state) {
   (void)state;
   wf_error err = {0};
@@ -532,7 +524,7 @@ static void test_large(void **state) {
   wf_compose_options_init(&options);
   options.order = 1;
   options.connect = false;
-#if defined(FAKE_CUDA) && !defined(SIMT)
+#ifdef SIMT
   const uint32_t num_words = 200;
 #else
   const uint32_t num_words = 3000;
@@ -561,13 +553,14 @@ static void test_large(void **state) {
   for (int k = 0; k < 4; k++) wf_fst_batch_free(batches[k]);
 }
 
-/* Every operation once on a small batch, with and without cycles. For compute-sanitizer. */
+/* Every operation once on a small batch, with and without cycles: little work, for
+ * compute-sanitizer. */
 static void test_races(void **state) {
   (void)state;
   wf_error err = {0};
   static const char *const texts[] = {"0 1 1 2 1;0 2 2 2 1;1 1 1 1 3;1 2 3 1 1;2",
                                       "0 1 1 2 1;0 2 2 2 1;0 1 3 3 2;1 2 3 1 1;1 2 1 1 2;2"};
-  for (int kind = 0; kind < 3; kind++) { /* cycles, none, none in the log semiring */
+  for (int kind = 0; kind < 3; kind++) { /* with cycles; without; without, in the log semiring */
     wf_semiring semiring = kind == 2 ? WF_LOG : WF_TROPICAL;
     wf_fst *fsts[2] = {test_fst_of(semiring, texts[kind != 0]), test_fst_of(semiring, texts[1])};
     wf_fst_batch *batches[2], *made[2];
@@ -613,19 +606,13 @@ int main(int argc, char **argv) {
   if (test_no_gpu_for_batches()) return 77;
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_small_structure),
-    cmocka_unit_test(test_small_distances),
-    cmocka_unit_test(test_small_paths),
-    cmocka_unit_test(test_small_ties),
-    cmocka_unit_test(test_small_scores),
-    cmocka_unit_test(test_small_errors),
-    cmocka_unit_test(test_small_ctc),
-#if defined(FAKE_CUDA) && !defined(SIMT)
-    cmocka_unit_test(test_small_join),
-    cmocka_unit_test(test_small_failures),
+      cmocka_unit_test(test_small_structure), cmocka_unit_test(test_small_distances),
+      cmocka_unit_test(test_small_paths),     cmocka_unit_test(test_small_ties),
+      cmocka_unit_test(test_small_scores),    cmocka_unit_test(test_small_errors),
+      cmocka_unit_test(test_small_ctc),
+#ifdef SIMT
+      cmocka_unit_test(test_small_join),      cmocka_unit_test(test_small_failures),
 #endif
-    cmocka_unit_test(test_races),
-    cmocka_unit_test(test_large)
-  };
+      cmocka_unit_test(test_races),           cmocka_unit_test(test_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,27 @@
-/* test_gpu_sparse.c - composition by a hash table of pairs on the GPU against the CPU's canonical
- * order, byte for byte. Ends with 77 where there is no GPU. Also built for an imitated GPU of one
- * thread (tests/fake_ops/), where tables begin so small that every run makes larger ones. */
+/* test_gpu_sparse.c - sparse composition (a hash table of state pairs) on the GPU against the CPU
+ * in canonical order, byte for byte. Exits with 77 (skipped) if there is no GPU. Also compiled for
+ * the imitated GPU of tests/simt/, where the table starts so small that it has to grow, and CUDA
+ * calls can be made to fail. */
 #include "compose_oracle.h"
-#include "cuda/compose/sparse_gpu.h"
+#include "sparse_pair.h"
+#ifdef SIMT
+#include "failing_calls.h"
+#endif
 
 enum { NUM_FILTERS = 7 };
-#if defined(FAKE_CUDA) && !defined(SIMT)
-int fake_fail_after = -1;
+
+/* With SIMT, the hash table starts with the slots in tests/simt/table_sizes.h, or with 512: room
+ * for 256 pairs, and for a pair of each thread of a block after the table is full. Levels of more
+ * pairs, for which several blocks are launched, have a larger table. */
+static void use_tiny_tables(bool tiny) {
+#ifdef SIMT
+  static uint64_t usual;
+  if (usual == 0) usual = simt_table_sizes.sparse_slots;
+  simt_table_sizes.sparse_slots = tiny ? 512 : usual;
+#else
+  (void)tiny;
 #endif
+}
 
 static wf_compose_options options_for(int filter, bool connect) {
   wf_compose_options options;
@@ -16,34 +30,6 @@ static wf_compose_options options_for(int filter, bool connect) {
   options.filter = filter;
   options.connect = connect;
   return options;
-}
-
-static wf_status compose_sides(const wf_fst *a, const wf_fst *b, const wf__compose_job *job,
-                               const wf_compose_options *options, wf__gpu_batch **out,
-                               wf_error *err) {
-  wf__sparse *sparse;
-  wf__sparse_counts counts;
-  WF__TRY(wf__sparse_create(job, a, b, 0, &sparse, err));
-  wf_status status = wf__sparse_run(sparse, options, true, out, &counts, err);
-  wf__sparse_free(sparse);
-  return status;
-}
-
-static wf_status compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
-                         wf__gpu_batch **out, wf_error *err) {
-  wf__compose_side a_side = {0}, b_side = {0};
-  wf__compose_job job = {.a = &a_side,
-                         .b = &b_side,
-                         .filter = options->filter,
-                         .connect = options->connect,
-                         .canonical = true};
-  *out = NULL;
-  wf_status status = wf__compose_side_init(&a_side, a, true, err);
-  if (status == WF_OK) status = wf__compose_side_init(&b_side, b, false, err);
-  if (status == WF_OK) status = compose_sides(a, b, &job, options, out, err);
-  wf__compose_side_free(&a_side);
-  wf__compose_side_free(&b_side);
-  return status;
 }
 
 static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connect) {
@@ -55,11 +41,11 @@ static void check_pair(const wf_fst *a, const wf_fst *b, int filter, bool connec
   wf__csr csr = {0};
   int64_t start;
   assert_ok(test_compose_with_origins(a, b, &options, &want, &origins, &err));
-  assert_ok(compose(a, b, &options, &batch, &err));
+  assert_ok(compose_sparsely(a, b, &options, &batch, &err));
   assert_ok(wf__gpu_batch_get(batch, 0, &csr, &start, &err));
   assert_ok(wf__fst_from_csr(&csr, start, wf_fst_get_view(a).semiring, NULL, NULL, &got, &err));
   assert_same_bytes(got, want, "composition");
-#if defined(FAKE_CUDA) && !defined(SIMT) /* device memory can be read */
+#ifdef SIMT /* the host can read device memory */
   wf_fst_batch_view view;
   wf__gpu_batch_view(batch, &view);
   if (view.num_arcs != 0)
@@ -87,11 +73,13 @@ static wf_fst *random_fst(test_rng *rng, uint32_t max_states, uint32_t num_label
   return test_random_fst(rng, &shape);
 }
 
-/* Few labels: several arcs of both sides with one, on the side with fewer arcs and on the other. */
+/* Few labels, so that states of both sides have several arcs with the same label. The side with
+ * fewer arcs differs. */
 static void test_small_pairs(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= test_seeds(400); seed++) {
     test_rng rng = {seed};
+    use_tiny_tables(seed % 4 != 0);
     wf_semiring semiring = test_below(&rng, 2) ? WF_LOG : WF_TROPICAL;
     uint32_t num_labels = 1 + test_below(&rng, 6);
     wf_fst *a = random_fst(&rng, seed % 7 == 0 ? 60 : 12, num_labels, semiring),
@@ -101,19 +89,24 @@ static void test_small_pairs(void **state) {
     wf_fst_free(a);
     wf_fst_free(b);
   }
+  use_tiny_tables(false);
 }
 
-/* States with very different numbers of arcs. */
-static void test_small_words(void **state) {
-  (void)state;
+/* States with very different numbers of arcs; many levels of few pairs, before and after levels of
+ * many pairs. */
+static void check_words(void) {
+#ifdef SIMT
+  const uint32_t length = test_seeds(60) < 12 ? 100 : 400;
+#else
+  const uint32_t length = test_seeds(60) < 60 ? 100 : 2000;
+#endif
   wf_fst *words = oracle_words(300, 5, 1), *line = oracle_emissions(12, 5, 2),
          *graph = oracle_random_graph(40, 6, 5, 3);
   check_pair(words, line, 0, true);
   check_pair(words, graph, 0, true);
   check_pair(graph, graph, 0, true);
   check_pair(graph, line, 3, false);
-  wf_fst *long_line = oracle_emissions(test_seeds(60) < 60 ? 100 : 2000, 5,
-                                       4); /* many levels of few pairs, after and before others */
+  wf_fst *long_line = oracle_emissions(length, 5, 4);
   check_pair(words, long_line, 0, true);
   wf_fst_free(long_line);
   wf_fst_free(words);
@@ -121,7 +114,16 @@ static void test_small_words(void **state) {
   wf_fst_free(graph);
 }
 
-/* A few levels, by one block and by several launches. For compute-sanitizer. */
+static void test_small_words(void **state) {
+  (void)state;
+  for (int tiny = 0; tiny < 2; tiny++) {
+    use_tiny_tables(tiny != 0);
+    check_words();
+  }
+  use_tiny_tables(false);
+}
+
+/* A few levels, by one block and by several launches: little work, for compute-sanitizer. */
 static void test_races(void **state) {
   (void)state;
   wf_fst *words = oracle_words(60, 5, 1), *line = oracle_emissions(12, 5, 2),
@@ -156,13 +158,13 @@ static void test_small_limits(void **state) {
   assert_ok(wf_compose(graph, graph, &options, &whole, &err));
   uint64_t count = wf_fst_get_view(whole).num_states;
   options.max_states = (int64_t)count - 1;
-  assert_int_equal(compose(graph, graph, &options, &batch, &err), WF_ERR_LIMIT);
+  assert_int_equal(compose_sparsely(graph, graph, &options, &batch, &err), WF_ERR_LIMIT);
   assert_non_null(strstr(err.message, "max_states"));
   options.max_states = (int64_t)count;
-  assert_ok(compose(graph, graph, &options, &batch, &err));
+  assert_ok(compose_sparsely(graph, graph, &options, &batch, &err));
   wf__gpu_batch_free(batch);
   options.max_bytes = 1000;
-  assert_int_equal(compose(graph, graph, &options, &batch, &err), WF_ERR_LIMIT);
+  assert_int_equal(compose_sparsely(graph, graph, &options, &batch, &err), WF_ERR_LIMIT);
   assert_non_null(strstr(err.message, "max_bytes"));
   options.max_bytes = 0;
   for (uint64_t give_up = count - 1; give_up <= count; give_up++) {
@@ -174,25 +176,45 @@ static void test_small_limits(void **state) {
   wf_fst_free(whole);
 }
 
-#if defined(FAKE_CUDA) && !defined(SIMT)
-/* Every call of the device made to fail in turn: an error, and nothing is left behind. */
+#ifdef SIMT
+/* The input of test_small_failures, which is composed with itself, and the result of the CPU. */
+struct failing {
+  wf_fst *graph, *want;
+  wf_compose_options options;
+};
+
+static wf_status compose_graph(const void *input, wf_error *err) {
+  const struct failing *f = input;
+  wf__gpu_batch *batch;
+  wf__csr csr = {0};
+  wf_fst *got;
+  int64_t start;
+  wf_status status = compose_sparsely(f->graph, f->graph, &f->options, &batch, err);
+  assert_true((batch != NULL) == (status == WF_OK));
+  if (status == WF_OK) status = wf__gpu_batch_get(batch, 0, &csr, &start, err);
+  if (status == WF_OK) {
+    assert_int_equal(wf__fst_from_csr(&csr, start, WF_TROPICAL, NULL, NULL, &got, err), WF_OK);
+    assert_same_bytes(got, f->want, "composition");
+    wf_fst_free(got);
+  }
+  wf__csr_free(&csr);
+  wf__gpu_batch_free(batch);
+  return status;
+}
+
+/* The table grows, so calls fail while it does, too. */
 static void test_small_failures(void **state) {
   (void)state;
   wf_error err = {0};
-  wf_fst *graph = oracle_random_graph(20, 4, 3, 3);
-  wf__gpu_batch *batch;
-  wf_compose_options options = options_for(0, true);
-  for (int calls = 0;; calls++) {
-    fake_fail_after = calls;
-    wf_status status = compose(graph, graph, &options, &batch, &err);
-    fake_fail_after = -1;
-    if (status == WF_OK) break;
-    assert_true(status == WF_ERR_MEMORY || status == WF_ERR_DEVICE);
-    assert_null(batch);
-    assert_true(calls < 2000);
+  struct failing f = {.graph = oracle_random_graph(20, 4, 3, 3), .options = options_for(0, true)};
+  assert_ok(wf_compose(f.graph, f.graph, &f.options, &f.want, &err));
+  for (int tiny = 0; tiny < 2; tiny++) {
+    use_tiny_tables(tiny != 0);
+    fail_each_call(tiny ? "a table that grows" : "a table", compose_graph, &f, 330);
   }
-  wf__gpu_batch_free(batch);
-  wf_fst_free(graph);
+  use_tiny_tables(false);
+  wf_fst_free(f.graph);
+  wf_fst_free(f.want);
 }
 #endif
 
@@ -201,7 +223,7 @@ static bool no_gpu(void) {
   wf__gpu_batch *batch;
   wf_fst *fst = oracle_random_graph(2, 1, 1, 1);
   wf_compose_options options = options_for(0, true);
-  wf_status status = compose(fst, fst, &options, &batch, &err);
+  wf_status status = compose_sparsely(fst, fst, &options, &batch, &err);
   wf__gpu_batch_free(batch);
   wf_fst_free(fst);
   if (status == WF_ERR_DEVICE) fprintf(stderr, "%s\n", err.message);
@@ -212,12 +234,10 @@ int main(int argc, char **argv) {
   if (no_gpu()) return 77;
   test_filter(argc, argv);
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_small_pairs),
-    cmocka_unit_test(test_small_words),
-    cmocka_unit_test(test_small_limits),
-    cmocka_unit_test(test_races),
-#if defined(FAKE_CUDA) && !defined(SIMT)
-    cmocka_unit_test(test_small_failures),
+      cmocka_unit_test(test_small_pairs),    cmocka_unit_test(test_small_words),
+      cmocka_unit_test(test_small_limits),   cmocka_unit_test(test_races),
+#ifdef SIMT
+      cmocka_unit_test(test_small_failures),
 #endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 extern "C" {
 #endif
 #include "cuda_runtime_api.h"
+#include "table_sizes.h"
 #ifdef __cplusplus
 }
 #endif

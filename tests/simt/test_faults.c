@@ -2,10 +2,10 @@
  * the device is lost from every call on. The library must then return the right error code with a
  * message that names what failed, return no partial result, and leak nothing. Later work with the
  * same objects must be right, or must return an error. */
-#include <cuda_runtime_api.h>
 #include <unistd.h>
 
 #include "compose_oracle.h"
+#include "failing_calls.h"
 #include "random_fsts.h"
 #include "rnn_chains.h"
 #include "random_words.h"
@@ -493,30 +493,12 @@ static void clear_faults(void) {
   assert_int_equal(cudaSetDevice(0), cudaSuccess);
 }
 
-/* Checks the error code, and that the message names what failed. */
-static void check_error(const char *name, long n, bool lost, wf_status status,
-                        const wf_error *err) {
-  const wf_status want = !lost && fake_gpus.failed_to_allocate ? WF_ERR_MEMORY : WF_ERR_DEVICE;
-  if (status != want)
-    fail_msg("%s, call %ld: status %d, not %d: %s", name, n, status, want, err->message);
-  if (strstr(err->message, "CUDA") == NULL && strstr(err->message, "GPU") == NULL)
-    fail_msg("%s, call %ld: '%s' does not say what failed", name, n, err->message);
-  if (strstr(err->message, "CUDA: :") != NULL)
-    fail_msg("%s, call %ld: '%s' names nothing", name, n, err->message);
-}
-
 /* Runs `open`, then `work`. Sets *opened if `open` succeeded. */
 static wf_status attempt(const struct job *job, bool *opened, wf_error *err) {
   *err = (wf_error){0};
   wf_status status = job->open(job, err);
   *opened = status == WF_OK;
   return status == WF_OK ? job->work(job, err) : status;
-}
-
-static void check_left(const char *name, long n, long objects) {
-  if (fake_gpus.num_objects != objects)
-    fail_msg("%s, call %ld: %ld objects more than before", name, n,
-             fake_gpus.num_objects - objects);
 }
 
 /* Makes call n fail. Afterwards `work` runs again with the same objects. After WF_ERR_MEMORY it
@@ -532,7 +514,7 @@ static bool fail_once(const struct job *job, long n, long objects, struct tally 
   const bool reached = fake_gpus.num_calls >= n;
   clear_faults();
   if (status != WF_OK) {
-    check_error(job->name, n, false, status, &err);
+    check_cuda_error(job->name, n, false, status, &err);
     tally->reported++;
   }
   if (opened) {
@@ -543,7 +525,7 @@ static bool fail_once(const struct job *job, long n, long objects, struct tally 
     *(later == WF_OK ? &tally->right : &tally->refused) += status != WF_OK;
   }
   close_all();
-  check_left(job->name, n, objects);
+  check_num_objects(job->name, n, objects);
   return reached;
 }
 
@@ -557,16 +539,16 @@ static void lose_device(const struct job *job, long n, long objects, bool anew,
   fake_gpus.lost_at = n;
   wf_status status = attempt(job, &opened, &err);
   if (status != WF_OK) {
-    check_error(job->name, n, true, status, &err);
+    check_cuda_error(job->name, n, true, status, &err);
     tally->reported++;
   }
   if (opened && status != WF_OK) { /* again */
     status = job->work(job, &err);
-    check_error(job->name, n, true, status, &err);
+    check_cuda_error(job->name, n, true, status, &err);
   }
   close_all();
   clear_faults();
-  check_left(job->name, n, objects);
+  check_num_objects(job->name, n, objects);
   if (!anew) return;
   status = attempt(job, &opened, &err);
   if (status != WF_OK)

@@ -3,7 +3,7 @@
  *
  * The host synchronizes once a level, to read the number of pairs and whether the table was too
  * small. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include "cuda/compose/sparse_gpu.h"
 
 #include <string.h>

@@ -2,11 +2,9 @@
  * table of pairs, breadth-first levels, and arcs in canonical order.
  *
  * A pair's number is the rank of its key among all keys, so it does not depend on which thread
- * finds the pair first. Also compiled for the emulated GPU of tests/fake_ops/. */
-#ifndef FAKE_CUDA
+ * finds the pair first. */
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
-#endif
 
 #include "cuda/compose/sparse_kernels.h"
 #include "cuda/device/grid.cuh"
@@ -15,13 +13,11 @@
 #define FREE_SLOT (~(u64)0)
 #define NO_ARC 0xffffffffu
 
-#ifndef FAKE_CUDA
 int wf__sparse_sort(const u64 *in, u64 *out, u64 count, int key_bits, void *scratch,
                     size_t *scratch_bytes, void *stream) {
   return cub::DeviceRadixSort::SortKeys(scratch, *scratch_bytes, in, out, (int64_t)count, 0,
                                         key_bits, (cudaStream_t)stream);
 }
-#endif
 
 /* --- the table --------------------------------------------------------------------------- */
 

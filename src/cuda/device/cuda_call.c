@@ -1,6 +1,6 @@
 /* cuda_call.c - turns CUDA errors into wf_status, saves and restores the current device, and
  * manages device buffers that only grow. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include "cuda/device/cuda_call.h"
 
 wf_status wf__cuda_fail(wf_error *err, cudaError_t code, const char *what) {

@@ -1,24 +1,19 @@
-/* grid.cuh - thread indices, launches, and grid-stride loops. For the emulated GPU of
- * tests/fake_ops/ the same names are in fake_kernels.h, where a grid is one thread and a warp has
- * one lane. */
+/* grid.cuh - thread indices, launches, and grid-stride loops. */
 #ifndef WF_CUDA_DEVICE_GRID_CUH
 #define WF_CUDA_DEVICE_GRID_CUH
 
 #include <stdint.h>
 
-#ifndef FAKE_CUDA
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
 #include "cuda/device/cooperative_launch.cuh"
 #include "cuda/device/ptx.cuh"
-#endif
 
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef unsigned long long ull;
 
-#ifndef FAKE_CUDA
 enum { THREADS = 256, LANES = 32, MAX_BLOCKS = 8192 };
 #define ALL_LANES 0xffffffffu
 
@@ -32,7 +27,6 @@ inline unsigned blocks_for(u64 count) {
 }
 #define LAUNCH(kernel, count, stream, ...) \
   ((int)WF__LAUNCH(kernel, blocks_for(count), THREADS, 0, stream, __VA_ARGS__))
-#endif
 
 #define FOR_ALL(i, count) for (u64 i = this_thread(); i < (count); i += num_threads())
 

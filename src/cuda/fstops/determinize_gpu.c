@@ -3,7 +3,7 @@
  *
  * The sizes of tables are guessed. If one is too small, everything is repeated with a larger
  * one. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/fstops/determinize_kernels.h"

@@ -1,15 +1,11 @@
-/* determinize_kernels.cu - the kernels that determinize level by level (determinize_kernels.h).
- * Also compiled for the emulated GPU of tests/fake_ops/. */
-#ifndef FAKE_CUDA
+/* determinize_kernels.cu - the kernels that determinize level by level (determinize_kernels.h). */
 #include <cub/device/device_radix_sort.cuh>
-#endif
 
 #include "cuda/fstops/determinize_strings.cuh"
 
 #define FREE (~(u64)0)
 #define NEW ((u64)1 << 63)
 
-#ifndef FAKE_CUDA
 int wf__determinize_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 *values_out,
                          u64 count, int key_bits, void *scratch, size_t *scratch_bytes,
                          void *stream) {
@@ -17,7 +13,6 @@ int wf__determinize_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 
                                          values_out, (int64_t)count, 0, key_bits,
                                          (cudaStream_t)stream);
 }
-#endif
 
 /* --- items ------------------------------------------------------------------------------- */
 

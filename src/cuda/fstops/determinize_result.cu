@@ -1,6 +1,5 @@
 /* determinize_result.cu - the arrays of a determinized batch: orders subsets by fst, adds arcs for
  * pending final outputs, and spells outputs of several labels as chains (determinize_kernels.h).
- * Also compiled for the emulated GPU of tests/fake_ops/.
  *
  * Next states are numbered in two steps, because the number of chain states is known last: first
  * with the sinks but without the chains, then with both. */

@@ -1,7 +1,7 @@
 /* minimize_gpu.c - the host side of minimization on a GPU: the order of launches, and two
  * readbacks: whether arcs must be compared for determinism, and the size of the result. What only
  * the CPU can minimize is refused. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include "cuda/fstops/minimize_kernels.h"
 #include "cuda/fstops/ops_batch.h"
 

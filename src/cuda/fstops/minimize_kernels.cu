@@ -1,5 +1,4 @@
-/* minimize_kernels.cu - the kernels of minimization (minimize_kernels.h). Also compiled for the
- * emulated GPU of tests/fake_ops/, where a grid is one thread and a warp has one lane. */
+/* minimize_kernels.cu - the kernels of minimization (minimize_kernels.h). */
 #include "cuda/fstops/batch_states.cuh"
 #include "cuda/fstops/minimize_kernels.h"
 #include "math/cost.h"
@@ -19,14 +18,10 @@ enum {
   MOST_UNORDERED = 1024 /* most arcs of a state that are compared with each other */
 };
 
-#ifdef FAKE_CUDA
-#define LAUNCH_TOGETHER(kernel, count, stream, ...) LAUNCH(kernel, count, stream, __VA_ARGS__)
-#else
 __device__ static void grid_sync() { cooperative_groups::this_grid().sync(); }
 #define LAUNCH_TOGETHER(kernel, count, stream, ...)                                          \
   (int)launch_together(kernel, blocks_for(count), false, THREADS, 0, (cudaStream_t)(stream), \
                        __VA_ARGS__)
-#endif
 
 /* --- costs ------------------------------------------------------------------------------- */
 

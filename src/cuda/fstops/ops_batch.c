@@ -2,7 +2,7 @@
  *
  * Batches derived from one another share a context, which is a stream and a memory pool. Each batch
  * owns its arrays. The temporary memory of an operation returns to the pool when it ends. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include "cuda/fstops/ops_batch.h"
 
 #include <string.h>

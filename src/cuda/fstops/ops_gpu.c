@@ -1,7 +1,7 @@
 /* ops_gpu.c - the host side of operations on batches of fsts in device memory (ops_batch.c):
  * memory, order of launches, results. Every operation waits for its end, so that an error is
  * reported by the operation that caused it. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/device/gpu_profile.h"

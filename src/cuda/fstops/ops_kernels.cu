@@ -1,19 +1,15 @@
 /* ops_kernels.cu - the kernels of operations on batches of fsts: labels, sorting, trimming,
  * reversal, sums over paths, gradients, best paths.
  *
- * A thread processes a state or an arc; a warp processes a state with many arcs. Also compiled for
- * the emulated GPU of tests/fake_ops/, where a grid is one thread and a warp has one lane. */
-#ifndef FAKE_CUDA
+ * A thread processes a state or an arc; a warp processes a state with many arcs. */
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
-#endif
 
 #include "cuda/fstops/batch_states.cuh"
 #include "cuda/fstops/ops_kernels.h"
 
 #define NO_HOPS 0xffffffffu
 
-#ifndef FAKE_CUDA
 __device__ static void grid_sync() { cooperative_groups::this_grid().sync(); }
 
 int wf__ops_sort(const u32 *keys, u32 *keys_out, const u32 *index, u32 *index_out, u64 count,
@@ -33,7 +29,6 @@ int wf__ops_scan64(const u64 *in, u64 *out, u64 count, void *scratch, size_t *sc
   return cub::DeviceScan::ExclusiveSum(scratch, *scratch_bytes, in, out, (int64_t)count,
                                        (cudaStream_t)stream);
 }
-#endif
 
 __device__ static bool is_start(const wf__gpu_fsts &f, u64 state) {
   return f.start[fst_of(f, state)] == (int64_t)state;
@@ -200,9 +195,6 @@ struct reach_work {
 __global__ static void reach_kernel(const wf__gpu_fsts f, const wf__gpu_incoming in, int backward,
                                     u32 *marks, u32 *list, u32 *counts) {
   if (this_thread() < 3) counts[this_thread()] = 0;
-#ifdef FAKE_CUDA
-  counts[1] = counts[2] = 0;
-#endif
   grid_sync();
   reach_work work = {f, in, backward, marks, list, &counts[0]};
   if (backward) {
@@ -226,12 +218,8 @@ __global__ static void reach_kernel(const wf__gpu_fsts f, const wf__gpu_incoming
 
 int wf__ops_reach(const wf__gpu_fsts *f, const wf__gpu_incoming *in, int backward, u32 *marks,
                   u32 *list, u32 *counts, void *stream) {
-#ifdef FAKE_CUDA
-  return reach_kernel(*f, *in, backward, marks, list, counts), 0;
-#else
   return launch_together(reach_kernel, blocks_for(f->num_states), false, THREADS, 0,
                          (cudaStream_t)stream, *f, *in, backward, marks, list, counts);
-#endif
 }
 
 __device__ static bool is_kept(const wf__gpu_fsts &f, const u32 *marks, const u32 *other,
@@ -460,14 +448,10 @@ __global__ static void levels_kernel(const wf__gpu_fsts f, const wf__gpu_incomin
 int wf__ops_levels(const wf__gpu_fsts *f, const wf__gpu_incoming *in, const wf__gpu_levels *levels,
                    const wf__gpu_sums *to_end, int log_semiring, void *stream) {
   int code = LAUNCH(levels_begin_kernel, f->num_states, stream, *f, *levels, *to_end);
-#ifdef FAKE_CUDA
-  return levels_kernel(*f, *in, *levels, *to_end, log_semiring), code;
-#else
   return code != cudaSuccess
              ? code
              : launch_together(levels_kernel, blocks_for(f->num_states), false, THREADS, 0,
                                (cudaStream_t)stream, *f, *in, *levels, *to_end, log_semiring);
-#endif
 }
 
 __global__ static void from_start_begin_kernel(const wf__gpu_fsts f, const wf__gpu_sums sums) {
@@ -502,12 +486,8 @@ __global__ static void from_start_kernel(const wf__gpu_fsts f, const wf__gpu_inc
 int wf__ops_from_start(const wf__gpu_fsts *f, const wf__gpu_incoming *in,
                        const wf__gpu_levels *levels, u32 num_levels, const wf__gpu_sums *sums,
                        int log_semiring, void *stream) {
-#ifdef FAKE_CUDA
-  return from_start_kernel(*f, *in, *levels, num_levels, *sums, log_semiring), 0;
-#else
   return launch_together(from_start_kernel, blocks_for(f->num_states), false, THREADS, 0,
                          (cudaStream_t)stream, *f, *in, *levels, num_levels, *sums, log_semiring);
-#endif
 }
 
 /* A round of the iteration: updates all states without a level from the sums of the previous

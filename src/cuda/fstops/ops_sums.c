@@ -2,7 +2,7 @@
  *
  * States that reach no cycle are computed level by level, in two launches. The others are iterated
  * in rounds until nothing changes (tropical) or nothing changes by more than delta / 1000 (log). */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include <string.h>
 
 #include "cuda/fstops/ops_batch.h"

@@ -1,7 +1,7 @@
 /* rmepsilon_gpu.c - the host side of epsilon removal on a GPU: trimming, marks, levels of epsilon
  * arcs, the results of each level, output. The host reads back two numbers a level: the items, and
  * the arcs that remain after merging. */
-#if defined(WARPFST_CUDA) || defined(FAKE_CUDA)
+#ifdef WARPFST_CUDA
 #include "cuda/fstops/rmepsilon_kernels.h"
 
 #include "cuda/fstops/minimize_kernels.h"

@@ -1,20 +1,15 @@
-/* rmepsilon_kernels.cu - the kernels of epsilon removal (rmepsilon_kernels.h). Also compiled for
- * the emulated GPU of tests/fake_ops/. */
-#ifndef FAKE_CUDA
+/* rmepsilon_kernels.cu - the kernels of epsilon removal (rmepsilon_kernels.h). */
 #include <cub/device/device_radix_sort.cuh>
-#endif
 
 #include "cuda/fstops/batch_states.cuh"
 #include "cuda/fstops/rmepsilon_kernels.h"
 #include "math/cost.h"
 
-#ifndef FAKE_CUDA
 int wf__rmepsilon_sort(const u64 *keys, u64 *keys_out, const u32 *values, u32 *values_out,
                        u64 count, void *scratch, size_t *scratch_bytes, void *stream) {
   return cub::DeviceRadixSort::SortPairs(scratch, *scratch_bytes, keys, keys_out, values,
                                          values_out, (int64_t)count, 0, 64, (cudaStream_t)stream);
 }
-#endif
 
 /* --- marks, and the graph of epsilons ---------------------------------------------------- */
 
