@@ -253,14 +253,14 @@ __device__ static float partial_dot(const float *row, const float *top, u32 stri
 }
 
 /* A request being computed, the same in all lanes of its warp. */
-struct question {
+struct score_request {
   const float *top;
   const u64 *hash;
   u32 orders; /* of features that still count */
 };
 
 /* Sum of the features' cells at `row`. */
-__device__ static float feature_sum(const wf__rnn_output &o, const question &q, u32 orders,
+__device__ static float feature_sum(const wf__rnn_output &o, const score_request &q, u32 orders,
                                     u64 row) {
   float sum = 0;
   for (u32 i = 0; i < orders; i++) sum += __ldg(o.cells + q.hash[i] + row);
@@ -272,7 +272,7 @@ __device__ static double softplus_of_minus(double x) { return x < -500 ? -x : lo
 
 /* The cost of a word's path in a binary tree, 32 nodes at a time. Lane j looks up the features of
  * node j. All lanes compute the node's dot product together, and lane j gets the score. */
-__device__ static double binary_path(const wf__rnn_output &o, question q, int32_t word) {
+__device__ static double binary_path(const wf__rnn_output &o, score_request q, int32_t word) {
   enum { TOGETHER = 4 };
   const u64 end = o.path_off[word + 1];
   double cost = 0;
@@ -312,7 +312,7 @@ __device__ static double binary_path(const wf__rnn_output &o, question q, int32_
 }
 
 /* Arity above 2: arity - 1 scores a node, the last branch has score 0. */
-__device__ static double nary_path(const wf__rnn_output &o, question q, int32_t word) {
+__device__ static double nary_path(const wf__rnn_output &o, score_request q, int32_t word) {
   const u32 own = (u32)o.arity - 1;
   double cost = 0;
   for (u64 i = o.path_off[word]; i < o.path_off[word + 1]; i++) {
@@ -343,7 +343,7 @@ __global__ static void __launch_bounds__(THREADS)
   for (u64 i = this_thread() / LANES; i < count; i += num_threads() / LANES) {
     const wf__rnn_request r = requests[i];
     if (r.word < 0) continue;
-    const question q = {o.states + r.slot * o.state_floats + o.top, hashes + r.first_hash,
+    const score_request q = {o.states + r.slot * o.state_floats + o.top, hashes + r.first_hash,
                         r.orders};
     double cost;
     if (o.kind == WF_RNNLM_HIERARCHICAL) {

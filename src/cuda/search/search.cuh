@@ -408,7 +408,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::decode() {
                                         "close",    "first pass", "writing"};
     const double n = num_frames;
     printf(
-        "%u frames, a frame: %.0f arcs, %.0f tokens, %.1f rounds, %.0f on agendas, %.0f words in "
+        "%u frames, a frame: %.0f arcs, %.0f tokens, %.1f rounds, %.0f in frontiers, %.0f words in "
         "them; cycles:",
         num_frames, own().num_arcs / n, own().num_tokens / n, own().rounds / n,
         own().frontier_entries / n, own().closure_words / n);
