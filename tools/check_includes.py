@@ -13,6 +13,8 @@
              device functions 120 (a note). --strict turns notes into errors
   paths      no absolute paths of a developer's machine
   heads      every C and CUDA file starts with a comment that says its purpose
+  macros     a macro that CMake defines with a value for tests (WF__X=1) is used by a source file: after a renaming, the tests would
+             silently use the default
 """
 import argparse
 import pathlib
@@ -187,6 +189,17 @@ def check_sizes(path):
     return errors, notes
 
 
+def check_macros():
+    """Yields (line, message) for macros of tests/CMakeLists.txt that no source file names."""
+    path = ROOT / "tests" / "CMakeLists.txt"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    used = {name for source in files("src", "tests") if source.suffix in SOURCES for name in re.findall(r"\bWF__[A-Z0-9_]+", source.read_text(encoding="utf-8"))}
+    for number, line in enumerate(lines, 1):
+        for name in re.findall(r"\b(?:D)?(WF__[A-Z0-9_]+)=", line):
+            if name not in used:
+                yield number, f"no source file uses {name}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--objects", type=pathlib.Path, action="append", default=[], metavar="FOLDER", help="folder with the object files of src/, from which calls are read")
@@ -223,6 +236,7 @@ def main():
         for number, line in enumerate(text.splitlines(), 1):
             if MACHINE_PATH.search(line):
                 report(errors, path, [(number, f"absolute path of a developer's machine: {line.strip()[:80]}")])
+    report(errors, ROOT / "tests" / "CMakeLists.txt", check_macros())
     if flags.objects:
         errors += [f"src/{file}: {message}" for file, message in check_calls(flags.objects)]
     if flags.strict:
