@@ -100,12 +100,12 @@ WF_API const char *wf_status_text(wf_status status);
 
 typedef enum wf_log_level { WF_LOG_DEBUG = 0, WF_LOG_INFO = 1, WF_LOG_WARNING = 2 } wf_log_level;
 typedef void (*wf_log_fn)(void *user, wf_log_level level, const char *message);
-/* Sets the one log callback of the process (NULL: silence, the default). Call it before other
- * threads use the library. `fn` may be called by several of the library's threads at once. */
+/* Sets the log callback of the process. NULL, the default: no log. Call it before other threads use
+ * the library. Several threads of the library may call `fn` at once. */
 WF_API void wf_set_log(wf_log_fn fn, void *user);
 
-/* Called from time to time during long work, from the thread that called the library. `fraction` is
- * in [0, 1], or negative when unknown; `stage` is a short phrase. Return false to cancel: the call
+/* Called from time to time during a long call, on the thread that made the call. `fraction` is in
+ * [0, 1], or negative when unknown; `stage` is a short phrase. Return false to cancel: the call
  * then fails with WF_ERR_CANCELLED. */
 typedef bool (*wf_progress_fn)(void *user, const char *stage, double fraction);
 typedef struct wf_progress {
@@ -113,19 +113,19 @@ typedef struct wf_progress {
   void *user;
 } wf_progress;
 
-/* Called from this thread, every few hundredths of a second, during every long call that it makes.
- * Return false to cancel, and keep returning false until the call fails with WF_ERR_CANCELLED. That
- * takes at most 0.1 s, or longer if one launch on a GPU does. No file is left half-written, and all
- * objects stay usable; a stream whose chunk was not finished has failed until it is reset. Each
- * thread has its own function; NULL, the default: none. */
+/* Sets a function for the calling thread. It is called on this thread every few hundredths of a
+ * second during every long call that the thread makes. Return false to cancel, and keep returning
+ * false until the call fails with WF_ERR_CANCELLED. That takes at most 0.1 s, or as long as the
+ * current launch on a GPU. No file is left half-written, and all objects stay usable. A stream
+ * whose chunk was not finished has failed until it is reset. NULL, the default: none. */
 typedef bool (*wf_interrupt_fn)(void *user);
 WF_API void wf_set_interrupt(wf_interrupt_fn fn, void *user);
 
-/* Frees a plain array or string that the library returned. NULL is fine. */
+/* Frees a plain array or string that the library returned. NULL is allowed. */
 WF_API void wf_free(void *memory);
 
-/* Declares wf_NAME_init for a structure whose first field is its size: everything zero, and the
- * size that the caller was compiled with. */
+/* Declares wf_NAME_init for a structure whose first field is struct_size. It zeroes the structure
+ * and sets struct_size to the size that the caller was compiled with. */
 #define WF_DECLARE_INIT(name)                                 \
   static inline void wf_##name##_init(wf_##name *structure) { \
     memset(structure, 0, sizeof *structure);                  \
@@ -172,17 +172,17 @@ typedef struct wf_option_table {
 WF_API const wf_option_table *wf_option_table_at(size_t i);
 /* Table by name; NULL if there is none. */
 WF_API const wf_option_table *wf_option_table_find(const char *name);
-/* Fills `config`, a structure of `size` bytes, with the defaults: the fields that lie within it and
- * that this library knows. The rest is zero. `size` is what the caller was compiled with, or
- * table->struct_size. */
+/* Sets the fields of `config`, a structure of `size` bytes, to their defaults. Fields that this
+ * library does not know are set to zero. Fields beyond `size` are not written. `size` is the size
+ * that the caller was compiled with, or table->struct_size. */
 WF_API void wf_config_init(const wf_option_table *table, void *config, size_t size);
-/* Parses `value` into the field `name` ('-' and '_' are the same in names). BOOL takes
+/* Parses `value` into the field `name` ('-' and '_' are the same in names). BOOL accepts
  * true/false/1/0/yes/no. A STR field keeps the pointer. Errors: unknown name, malformed value,
  * value out of range, a field beyond the end of `config`. */
 WF_API wf_status wf_config_set(const wf_option_table *table, void *config, const char *name,
                                const char *value, wf_error *err);
-/* Checks struct_size and every range, as each call that takes options does first. A field of a
- * newer program that this library does not know must be zero (WF_ERR_UNSUPPORTED). */
+/* Checks struct_size and every range. Every call that takes options does this first. A field that
+ * this library does not know, because the program is newer, must be zero (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_config_check(const wf_option_table *table, const void *config, wf_error *err);
 
 #define WF_FIELD_F32 float
@@ -209,13 +209,13 @@ WF_API wf_status wf_config_check(const wf_option_table *table, const void *confi
 
 typedef struct wf_symbols wf_symbols; /* reference counted */
 
-/* Reads `symbol id` lines (any blanks between; UTF-8). Errors: line without an id, id negative or
- * above 2^31-1, symbol or id given twice with different partners. `name` of the table is the path.
- */
+/* Reads lines `symbol id`, in UTF-8, separated by blanks. The name of the table is the path.
+ * Errors: a line without an id, an id that is negative or above 2^31 - 1, a symbol with two ids, an
+ * id with two symbols. */
 WF_API wf_status wf_symbols_read(const char *path, wf_symbols **out, wf_error *err);
-/* Key of a symbol, or -1. */
+/* Key (id) of a symbol, or -1. */
 WF_API int64_t wf_symbols_find(const wf_symbols *symbols, const char *text);
-/* Symbol of a key, or NULL. Lives as long as the table. */
+/* Symbol of a key, or NULL. Owned by the table. */
 WF_API const char *wf_symbols_text(const wf_symbols *symbols, int64_t key);
 WF_API size_t wf_symbols_count(const wf_symbols *symbols);
 /* Shares the table: each ref needs its own free. Thread-safe. */
@@ -226,10 +226,11 @@ WF_API void wf_symbols_free(wf_symbols *symbols);
  * 4  Graphs
  * ========================================================================================= */
 
-/* Transducers as decoding graphs and grammars. Operations on them: warpfst_fst.h. */
+/* A weighted finite-state transducer, such as a decoding graph or a grammar. Operations:
+ * warpfst_fst.h. */
 typedef struct wf_fst wf_fst; /* reference counted, immutable */
 
-/* Reads warpfst's own format or OpenFst's; warpfst_fst.h has the formats and what is refused. */
+/* Reads an fst in warpfst's format or OpenFst's. For formats and errors see warpfst_fst.h. */
 WF_API wf_status wf_fst_read(const char *path, wf_fst **out, wf_error *err);
 /* Symbol tables of the input and output labels, or NULL. */
 WF_API const wf_symbols *wf_fst_isymbols(const wf_fst *fst);
@@ -237,22 +238,22 @@ WF_API const wf_symbols *wf_fst_osymbols(const wf_fst *fst);
 WF_API wf_fst *wf_fst_ref(const wf_fst *fst);
 WF_API void wf_fst_free(wf_fst *fst);
 
-/* A decoding graph: an fst over (acoustic label : word), checked and laid out for the decoder.
- * Immutable, reference counted. */
+/* A decoding graph: an fst over (acoustic label : word), checked and stored in the layout that the
+ * decoder needs. Immutable, reference counted. */
 typedef struct wf_graph wf_graph;
 
 /* `columns`: the column of the score matrix for each input label (Kaldi's transition-id to pdf
  * table). Label l reads columns[l], 0 < l < num_columns_entries. NULL: column = label - 1. An fst
- * whose states have their epsilon arcs last (WF_PROP_EPSILONS_LAST) is used without a copy. Any
- * other is copied in that order. Errors: empty fst, a label outside the table, 2^32 - 1 arcs or
- * more, a finite weight beyond 1e20, a cycle of epsilon-input arcs with negative cost
- * (WF_ERR_NEGATIVE_CYCLE, naming a state on it). The semiring has no effect: the search is for the
- * best path. */
+ * whose states have their epsilon-input arcs last (WF_PROP_EPSILONS_LAST) is used without a copy.
+ * Any other fst is copied with its arcs in that order. Errors: empty fst, a label outside the
+ * table, 2^32 - 1 arcs or more, a finite weight beyond 1e20, a cycle of epsilon-input arcs with
+ * negative cost (WF_ERR_NEGATIVE_CYCLE, naming a state on it). The semiring has no effect: the
+ * search is for the best path. */
 WF_API wf_status wf_graph_create(const wf_fst *fst, const int32_t *columns,
                                  size_t num_columns_entries, wf_graph **out, wf_error *err);
 /* The fst of the search. State and arc numbers in results refer to it. */
 WF_API const wf_fst *wf_graph_fst(const wf_graph *graph);
-/* Score matrices need at least this many columns. */
+/* Number of columns that score matrices need at least. */
 WF_API int32_t wf_graph_min_columns(const wf_graph *graph);
 WF_API wf_graph *wf_graph_ref(const wf_graph *graph);
 WF_API void wf_graph_free(wf_graph *graph);
@@ -262,20 +263,21 @@ WF_API void wf_graph_free(wf_graph *graph);
  *
  * A graph built with classes (wf_ctc_graph_options.classes, such as <contact> or <unk>) has arcs
  * whose input label is called #<contact> in its symbol table. They match nothing until words are
- * added. The new graph shares the arrays of its base and adds memory for the phrases alone. So each
- * utterance and each stream may have its own (wf_utterance, wf_stream_set_graph). The results are,
- * bit for bit, those of the fst that wf_graph_to_fst makes.
+ * added. The new graph shares the arrays of its base and only needs memory for the phrases. So each
+ * utterance and each stream may have its own graph (wf_utterance, wf_stream_set_graph). Results
+ * equal, bit for bit, those of the fst that wf_graph_to_fst makes.
  *
- * A word has an output label, which results will show, and the input labels of its tokens (label =
- * column + 1), without blanks. The graph's word table need not have the label. The word's arc comes
- * as early as the phrases of the class allow. `cost` is -ln P(phrase | class), in nats, and is
- * added to the grammar's cost of the class. If a phrase is given twice, with the same labels and
- * words, the cheaper counts. `word_class` may be NULL if the graph has one class. To fill a second
- * class, call this again with the result. Everything is copied.
+ * A word has an output label, which appears in results, and the input labels of its tokens (label =
+ * column + 1), without blanks. The graph's word table need not have the output label. The label
+ * is emitted as early as the phrases of the class allow. `cost` is -ln P(phrase | class), in nats,
+ * and is added to the grammar's cost of the class. If a phrase is given twice, with the same labels
+ * and words, the lower cost is used. `word_class` may be NULL if the graph has one class. To fill a
+ * second class, call this again with the result. Everything is copied.
  *
- * Errors: no such class, or it has words already; a label that is no token; a word without labels;
- * a cost that is not finite; a topology other than compact (WF_ERR_UNSUPPORTED); 2^31 states or
- * more, those of the phrases counted once for each arc of the class (WF_ERR_LIMIT). */
+ * Errors: there is no such class, or it already has words; a label that is not a token; a word
+ * without labels; a cost that is not finite; a topology other than compact (WF_ERR_UNSUPPORTED);
+ * 2^31 states or more, where the states of the phrases count once for each arc of the class
+ * (WF_ERR_LIMIT). */
 typedef struct wf_spoken_word {
   int32_t word;
   const int32_t *labels; /* [num_labels] */
@@ -289,7 +291,8 @@ typedef struct wf_added_phrase {
 WF_API wf_status wf_graph_add_phrases(const wf_graph *graph, const char *word_class,
                                       const wf_added_phrase *phrases, size_t count, wf_graph **out,
                                       wf_error *err);
-/* Name of class i of the graph, such as "<contact>"; NULL unless 0 <= i < num_classes. */
+/* Number of classes of the graph, and the name of class i, such as "<contact>" (NULL unless 0 <= i
+ * < num_classes). */
 WF_API int32_t wf_graph_num_classes(const wf_graph *graph);
 WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
 
@@ -297,17 +300,18 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
  * 5  The decoder, scorers
  * ========================================================================================= */
 
-/* Options of the search. docs/reference/semantics.md defines the computation exactly; every backend
+/* Options of the search. docs/reference/semantics.md defines the computation exactly. Every backend
  * gives the same bits. */
 #define WF_DECODER_OPTIONS(X)                                                                     \
-  X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best")           \
+  X(F32, beam, 15, 0, 1e30, "nats", "keep tokens within this cost of the frame's best token")     \
   X(I32, max_active, 10000, 1, 2147483647, "states",                                              \
-    "expand at most this many tokens a frame, best first")                                        \
+    "expand at most this many tokens per frame, best first")                                      \
   X(I32, min_active, -1, -1, 2147483647, "arcs",                                                  \
-    "widen the beam to let at least this many candidates in (at most max_active); -1: 20 with a " \
-    "CTC graph, 200 with any other")                                                              \
+    "widen the beam to keep at least this many candidates (at most max_active); -1: 20 for CTC "  \
+    "graphs, 200 for others")                                                                     \
   X(I32, max_tokens, 28000, 1, 1073741823, "states",                                              \
-    "most tokens of a frame; beyond it the beam narrows. If less than max_active, raised to it")  \
+    "maximum number of tokens per frame; beyond it the beam narrows. Raised to max_active if "    \
+    "lower")                                                                                      \
   X(F32, acoustic_scale, 1, 0, 1e6, "", "factor on the log-likelihoods")                          \
   X(F32, word_score, 0, -1e6, 1e6, "nats", "added per word; a positive score gives more words")   \
   X(I32, blank, -1, -1, 2147483647, "column",                                                     \
@@ -315,52 +319,56 @@ WF_API const char *wf_graph_class(const wf_graph *graph, int32_t i);
   X(F32, blank_penalty, 0, -1e6, 1e6, "nats",                                                     \
     "subtracted from the blank's log-likelihood (needs blank); positive makes fewer deletions")   \
   X(F32, blank_skip_threshold, 1, 0, 1, "probability",                                            \
-    "skip frames whose blank is likelier than this, except the first of each run (needs blank); " \
-    "1: none")                                                                                    \
+    "skip frames whose blank probability exceeds this, except the first of each run (needs "      \
+    "blank); 1: none")                                                                            \
   X(F32, lattice_beam, 0, 0, 1e30, "nats",                                                        \
-    "make a lattice of every path within this cost of the best (8 is usual); 0: none")            \
+    "make lattices of the paths within this cost of the best path (8 is usual); 0: no lattices")  \
   X(I32, lattice_prune_interval, 25, 1, 2147483647, "frames",                                     \
-    "prune the lattice backward this often; changes memory and time, not the lattice")            \
+    "frames between two backward prunings of the lattice; affects memory and time, not the "      \
+    "lattice")                                                                                    \
   X(I32, num_threads, 0, 0, 4096, "threads",                                                      \
-    "utterances decoded at once on the CPU, or threads that feed the GPUs; 0: one per processor") \
+    "utterances decoded in parallel on the CPU, or threads that feed the GPUs; 0: one per "       \
+    "processor")                                                                                  \
   X(STR, device, 0, 0, 0, "cpu|cuda[:N,...]",                                                     \
     "where to search; the results are the same: cpu, cuda, cuda:1, cuda:0,1, cuda:all (default: " \
     "cpu)")                                                                                       \
   X(I64, gpu_memory, 0, 0, 1e15, "bytes",                                                         \
-    "memory to use on each GPU, the graph included; 0: what is free")                             \
+    "memory limit of each GPU, graph included; 0: the free memory")                               \
   X(ENUM, recombine, 0, 0, 0, "pair|state",                                                       \
-    "with a scorer: tokens of a state with different contexts are apart (exact), or only the "    \
-    "best of them stays (fewer tokens, no lattices)")                                             \
+    "with a scorer: recombine tokens with the same state and context (exact), or with the same "  \
+    "state (fewer tokens, no lattices)")                                                          \
   X(ENUM, check_scores, 0, 0, 0, "warn|error|off",                                                \
-    "scores that look wrong, or max_active reached in most frames: a warning to the log, once "   \
-    "for each cause; the utterance fails; nothing")
+    "if scores look wrong, or max_active is reached in most frames: log a warning (once per "     \
+    "cause), fail the utterance, or do nothing")
 WF_DECLARE_OPTIONS(decoder, WF_DECODER_OPTIONS)
 
-/* What check_scores looks for. A CTC graph, one whose input symbols name tokens and a blank,
- * expects log-posteriors of these tokens. With such a graph some frames of an utterance are
- * examined, and the message names what is wrong: probabilities, base-10 logarithms, negated or
- * transposed scores, another number of columns than tokens, logits or likelihoods (frames that sum
- * to far less or more than 1), the blank in another column. With any graph: max_active cut the beam
- * in most frames. Results stay the same, except that `error` fails the utterance. Which utterances
- * are looked at: docs/reference/semantics.md. */
+/* What check_scores detects. A CTC graph (its input symbols are tokens and a blank) expects
+ * log-posteriors of these tokens. With a CTC graph some frames of an utterance are examined, and
+ * the message names the problem: probabilities, base-10 logarithms, negated or transposed scores, a
+ * number of columns other than that of tokens, logits or likelihoods (the probabilities of a frame
+ * sum to far less or more than 1), a blank in another column. With any graph, it is detected that
+ * max_active cut the beam in most frames. Results stay the same, except that `error` fails the
+ * utterance. docs/reference/semantics.md states which utterances are examined. */
 
 typedef struct wf_decoder wf_decoder;
-/* `device` is "cpu", "cuda" (GPU 0), "cuda:2", "cuda:0,1" or "cuda:all": several GPUs share each
- * batch. A GPU named twice gets two workers. Errors: WF_ERR_DEVICE if a GPU is not there or the
- * library was built without CUDA, WF_ERR_MEMORY if one has no room for the graph. */
+/* The option `device` is "cpu", "cuda" (GPU 0), "cuda:2", "cuda:0,1" or "cuda:all". Several GPUs
+ * share each batch. A GPU named twice gets two workers. Errors: a GPU does not exist or the library
+ * was built without CUDA (WF_ERR_DEVICE); the graph does not fit into a GPU's memory
+ * (WF_ERR_MEMORY). */
 WF_API wf_status wf_decoder_create(const wf_graph *graph, const wf_decoder_options *options,
                                    wf_decoder **out, wf_error *err);
-/* Streams that are still open keep what they need of the decoder, and stay usable. */
+/* Open streams stay usable: the decoder's memory is freed with the last of them. */
 WF_API void wf_decoder_free(wf_decoder *decoder);
-/* From now on wf_decode on a GPU waits for the work that is in `stream` (a cudaStream_t) at the
- * call, such as the kernels that compute the scores. The stream is borrowed and must outlive its
- * use. NULL, the default: the legacy default stream. Errors: a decoder on the CPU
- * (WF_ERR_UNSUPPORTED) or on several GPUs (WF_ERR_ARGUMENT: a stream belongs to one). */
+/* Sets the CUDA stream that the decoder waits for. wf_decode on a GPU then waits for the work that
+ * is in `stream` (a cudaStream_t) when it is called, such as the kernels that compute the scores.
+ * The stream is borrowed and must outlive its use. NULL, the default: the legacy default stream.
+ * Errors: a decoder on the CPU (WF_ERR_UNSUPPORTED) or on several GPUs (WF_ERR_ARGUMENT, since a
+ * stream belongs to one GPU). */
 WF_API wf_status wf_decoder_set_stream(wf_decoder *decoder, void *stream, wf_error *err);
 
 typedef enum wf_dtype { WF_FLOAT32 = 0, WF_FLOAT16 = 1, WF_BFLOAT16 = 2 } wf_dtype;
 
-/* Log-likelihoods or log-posteriors of one utterance, natural logarithm: frame t, column c at
+/* Log-likelihoods or log-posteriors of one utterance (natural logarithms). Frame t, column c is
  * data[t * stride + c]. -infinity: impossible. NaN, +infinity and finite values beyond 1e20 fail
  * the utterance. Columns from wf_graph_min_columns on are ignored. Borrowed for the duration of the
  * call. */
@@ -370,12 +378,12 @@ typedef struct wf_scores {
   int32_t num_columns;
   int64_t stride; /* elements from one frame to the next, >= num_columns */
   wf_dtype dtype;
-  bool on_device; /* data is in memory of one of the decoder's GPUs, and is complete in the stream
-                     of wf_decoder_set_stream; else in host memory */
+  bool on_device; /* true: data is in the memory of one of the decoder's GPUs, and complete once the
+                     work in the stream of wf_decoder_set_stream is done. false: in host memory */
   uint64_t reserved[2];
 } wf_scores;
 
-/* A batch as one tensor [utterance, frame, column], padded to the longest. */
+/* A batch as one tensor [utterance, frame, column], padded to the longest utterance. */
 typedef struct wf_padded_scores {
   const void *data;
   size_t num_utterances;
@@ -383,29 +391,30 @@ typedef struct wf_padded_scores {
   int32_t num_columns;
   int64_t utterance_stride, frame_stride; /* elements; 0: packed (frame_stride = num_columns,
                                              utterance_stride = max_frames * frame_stride) */
-  const int64_t
-      *lengths; /* [num_utterances] frames of each, at most max_frames; NULL: all have max_frames */
+  const int64_t *lengths; /* [num_utterances]; number of frames of each, at most max_frames; NULL:
+                             all have max_frames */
   wf_dtype dtype;
   bool on_device;
   uint64_t reserved[2];
 } wf_padded_scores;
-/* Describes each utterance of the tensor in `scores` [num_utterances], the caller's, for wf_decode;
- * nothing is copied. Errors: a length outside [0, max_frames], strides in which frames overlap. */
+/* Fills `scores` [num_utterances], an array of the caller, with one view for each utterance of the
+ * tensor, for wf_decode. No data is copied. Errors: a length outside [0, max_frames], strides with
+ * which frames overlap. */
 WF_API wf_status wf_scores_from_padded(const wf_padded_scores *padded, wf_scores *scores,
                                        wf_error *err);
 
-/* One word of the best path. Frames are half-open: [start_frame, end_frame), from the first frame
- * of the word's first token (or phone) to the last of its last. In a graph without a word aligner
- * they are estimates: a word lasts from the frame of its output label to the frame of the next one,
- * which can be late. */
+/* One word of the best path. It spans the frames [start_frame, end_frame), from the first frame of
+ * its first token (or phone) to the last frame of its last token. Without a word aligner in the
+ * graph, times are estimates: a word lasts from the frame of its output label to that of the next
+ * output label, which can be late. */
 typedef struct wf_word {
   int32_t label; /* olabel */
   int32_t start_frame, end_frame;
 } wf_word;
 
 enum {
-  WF_RESULT_NOT_FINAL = 1 << 0, /* no token was in a final state at the end; the path is the best
-                                   token's, without a final cost */
+  WF_RESULT_NOT_FINAL = 1 << 0, /* at the end no token was in a final state; the path is that of the
+                                   best token, without a final cost */
   WF_RESULT_NARROWED = 1 << 1,  /* max_active cut the beam in at least one frame */
   WF_RESULT_DIED =
       1 << 2, /* no token survived frame `num_decoded`; the words are those before it */
@@ -421,76 +430,76 @@ typedef struct wf_result {
   int64_t num_frames;
   int64_t num_decoded;  /* frames consumed: num_frames unless WF_RESULT_DIED */
   double cost;          /* of the best path, nats: graph_cost + acoustic_cost + scorer_cost */
-  double graph_cost;    /* arc weights (less word_score a word) and the final cost */
+  double graph_cost;    /* arc weights (minus word_score per word) and the final cost */
   double acoustic_cost; /* -acoustic_scale * log-likelihoods */
   wf_word *words;       /* [num_words] */
   size_t num_words;
   int32_t
-      *alignment; /* [num_decoded] input label of each frame; 0: skipped (blank_skip_threshold) */
+      *alignment; /* [num_decoded]; input label of each frame; 0: skipped (blank_skip_threshold) */
   uint64_t num_tokens; /* sums over frames: tokens kept, tokens expanded, arcs visited, frames
                           narrowed by max_active */
   uint64_t num_expanded;
   uint64_t num_arcs;
   uint64_t num_narrowed;
-  struct wf_lattice *lattice; /* every path within lattice_beam of the best; NULL if
-                                 lattice_beam is 0. Freed with the result: wf_lattice_ref keeps it.
-                                 2^31 states or more fail the utterance */
-  double scorer_cost;   /* part of `cost`: scorer costs of the words and, in a final state, of the
-                           end; 0 without a scorer */
+  struct wf_lattice *lattice; /* every path within lattice_beam of the best path; NULL if
+                                 lattice_beam is 0. Freed with the result; use wf_lattice_ref to
+                                 keep it. 2^31 states or more fail the utterance */
+  double scorer_cost; /* part of `cost`: the scorer's costs of the words and, if the path is final,
+                         of the end; 0 without a scorer */
   size_t num_estimated; /* words with estimated times. Without a word aligner
                            (wf_graph_word_aligner): all. With one: words with labels that match none
                            of their pronunciations, such as a last word that is cut off */
   struct wf_determinized
-      *determinized; /* the determinized `lattice`; NULL unless wf_decoder_set_determinization
-                        enabled it. Freed with the result; the caller may take its lattice */
+      *determinized; /* `lattice` determinized; NULL unless wf_decoder_set_determinization enabled
+                        it. Freed with the result. The caller may take determinized->lattice and set
+                        it to NULL */
 } wf_result;
 WF_API void wf_result_free(wf_result *result);
 
-/* Scorers: costs for words that are not in the graph, added as each word is hypothesised, before
+/* A scorer adds costs that are not in the graph to each word when it is hypothesised, before
  * pruning. A scorer is a deterministic automaton over words, made on demand: step(context, word) ->
  * (cost, next context), final(context) -> cost. The decoder searches `graph o scorer` without
- * building it. The result is that of decoding the composed graph, up to the beam. Words are output
- * labels of the graph. Immutable, reference counted, for any number of decoders and threads at
- * once. On a GPU: boosts, n-gram models, and chains of up to three of these (else
+ * building it. The result equals that of decoding the composed graph, up to the beam. Words are
+ * output labels of the graph. Immutable, reference counted, usable by any number of decoders and
+ * threads at once. GPUs support boosts, n-gram models, and chains of up to three of these (others:
  * WF_ERR_UNSUPPORTED; the message names the scorer). */
 typedef struct wf_scorer wf_scorer;
 WF_API wf_scorer *wf_scorer_ref(const wf_scorer *scorer);
 WF_API void wf_scorer_free(wf_scorer *scorer);
-/* Favours words[i] by boosts[i] nats wherever it is hypothesised (negative: disfavours it); at most
- * beam / 2 is advised. The arrays are copied. Errors: a label that is not positive, a boost beyond
- * 1e20, a word given twice with different boosts. */
+/* Subtracts boosts[i] nats from the cost of words[i] wherever it is hypothesised. A boost may be
+ * negative; at most beam / 2 is advised. The arrays are copied. Errors: a label that is not
+ * positive, a boost beyond 1e20, a word with two different boosts. */
 WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_t count,
                                        wf_scorer **out, wf_error *err);
-/* Favours phrases, boosts[i] nats for each occurrence of phrase i, which is words[phrase_off[i]] ..
- * words[phrase_off[i + 1] - 1] (phrase_off has count + 1 entries). Each word of a phrase gets its
- * share at once, so that the phrase survives the beam. The shares are refunded when another word
- * follows, or the end. A result finally has the sum of the boosts of its phrases, overlapping ones
- * included. For phrases with a common prefix the largest share is given in advance. Tens of
- * thousands of phrases are possible: a step is a few hash look-ups. At most beam / 2 a phrase is
- * advised. The arrays are copied. Errors: an empty phrase, a label that is not positive, a boost
- * beyond 1e6, a phrase given twice with different boosts. [Aho & Corasick 1975] */
+/* Subtracts boosts[i] nats for each occurrence of phrase i, which is words[phrase_off[i]] ..
+ * words[phrase_off[i + 1] - 1] (phrase_off has count + 1 entries). At most beam / 2 per phrase is
+ * advised. Each word of a phrase gets its share of the boost at once, so that the phrase survives
+ * the beam. If the phrase is not completed, the shares are refunded. The total of a result is the
+ * sum of the boosts of all its phrases, overlapping ones included. If phrases share a prefix, the
+ * largest share is given in advance. A step takes a few hash look-ups, so tens of thousands of
+ * phrases are possible (Aho & Corasick 1975). The arrays are copied. Errors: an empty phrase, a
+ * label that is not positive, a boost beyond 1e6, a phrase with two different boosts. */
 WF_API wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_off,
                                          const float *boosts, size_t count, wf_scorer **out,
                                          wf_error *err);
-/* The sum of two scorers. */
+/* Makes a scorer whose costs are the sums of those of two scorers. */
 WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out,
                                  wf_error *err);
-/* Sets the default scorer, for utterances without one of their own. NULL, the initial value: none.
- */
+/* Sets the scorer of utterances that have none themselves. NULL, the initial value: none. */
 WF_API wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf_error *err);
 /* One utterance of a batch. Everything is borrowed for the call. */
 typedef struct wf_utterance {
   wf_scores scores;
-  const wf_scorer *scorer; /* NULL: the decoder's */
+  const wf_scorer *scorer; /* NULL: the decoder's scorer */
   const wf_graph *graph;   /* NULL: the decoder's graph. Else the decoder's graph with added words
                               (wf_graph_add_phrases) */
   uint64_t reserved[4];
 } wf_utterance;
 /* Decodes `count` utterances. results[i] receives the result of utterance i, also if that utterance
  * failed. The array is the caller's. The result of an utterance does not depend on the others, on
- * their order, or on num_threads. If the call itself fails, all results are NULL: bad arguments,
- * out of memory, cancelled, a graph that is not the decoder's. On GPUs a graph and its added words
- * may have 2^31 - 2 arcs in all (WF_ERR_LIMIT). */
+ * their order, or on num_threads. If the call itself fails (bad arguments, out of memory,
+ * cancelled, a graph other than the decoder's), all results are NULL. On GPUs a graph and its added
+ * words may have 2^31 - 2 arcs in total (WF_ERR_LIMIT). */
 WF_API wf_status wf_decode(wf_decoder *decoder, const wf_utterance *utterances, size_t count,
                            const wf_progress *progress, wf_result **results, wf_error *err);
 
@@ -498,7 +507,7 @@ WF_API wf_status wf_decode(wf_decoder *decoder, const wf_utterance *utterances, 
 typedef struct wf_batch_shape {
   size_t num_utterances;
   int64_t max_frames; /* of the longest utterance */
-  int64_t sum_frames; /* of all; 0: num_utterances * max_frames */
+  int64_t sum_frames; /* of all utterances; 0: num_utterances * max_frames */
   wf_dtype dtype;
   bool on_device;         /* all scores are already on the GPU */
   int32_t num_processors; /* 0: plan for the GPU of options.device. Else plan for a GPU with this
@@ -510,19 +519,19 @@ typedef struct wf_batch_shape {
 /* Memory of decoding on each GPU, in bytes. Includes all allocations. */
 typedef struct wf_plan {
   uint64_t graph_bytes; /* the graph, language models and boosts */
-  uint64_t
-      lane_bytes; /* work space of the utterances searched at one time; grows with max_tokens */
-  uint64_t trace_bytes;  /* token history of these utterances: sized for full frames if that fits,
-                            else the remaining memory. An utterance that needs more is decoded on the
-                            CPU, with the same result */
-  uint64_t score_bytes;  /* buffers for scores copied from host memory */
-  uint64_t result_bytes; /* utterances and paths */
-  uint64_t total_bytes;  /* sum of the above */
-  uint64_t available_bytes; /* the limit: gpu_memory or what is free; UINT64_MAX: none is known */
+  uint64_t lane_bytes;  /* work space of the utterances searched at the same time; grows with
+                           max_tokens */
+  uint64_t trace_bytes; /* token history of these utterances, sized for max_tokens in every frame if
+                           that fits, else the remaining memory. An utterance that needs more is
+                           decoded on the CPU, with the same result */
+  uint64_t score_bytes; /* buffers for scores copied from host memory */
+  uint64_t result_bytes;    /* utterances and paths */
+  uint64_t total_bytes;     /* sum of the above */
+  uint64_t available_bytes; /* the limit: gpu_memory or the free memory; UINT64_MAX: unknown */
   uint64_t pinned_bytes;    /* page-locked host memory, for each GPU */
-  int32_t num_gpus;         /* workers of the decoder: 0 on the CPU, which has no plan */
+  int32_t num_gpus;         /* workers of the decoder; 0 on the CPU, which has no plan */
   int32_t lane_blocks;      /* thread blocks that search one utterance */
-  int32_t num_lanes;        /* utterances searched on a GPU at one time */
+  int32_t num_lanes;        /* utterances searched on a GPU at the same time */
   uint64_t reserved[8];
 } wf_plan;
 /* Returns the memory plan of wf_decode for a batch of this shape, on the options' device. Allocates
@@ -531,8 +540,8 @@ typedef struct wf_plan {
  * max_tokens is above the limit of the GPU search; WF_ERR_DEVICE as for wf_decoder_create. */
 WF_API wf_status wf_plan_bytes(const wf_graph *graph, const wf_decoder_options *options,
                                const wf_batch_shape *shape, wf_plan *out, wf_error *err);
-/* Returns the largest plan that the decoder has used so far. All fields are 0 on the CPU. Before
- * the first batch only the graph's are not. */
+/* Returns the largest plan that the decoder has used so far. On the CPU all fields are 0. Before
+ * the first batch only the fields of the graph are set. */
 WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
 /* =========================================================================================
  * 6  Streams
@@ -540,19 +549,19 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
  * A stream is an utterance whose scores come in chunks: wf_stream_open, chunks, wf_stream_finish,
  * then wf_stream_reset for the next utterance, or wf_stream_close. The result, lattice included, is
  * bit for bit that of wf_decode for all scores in one matrix. It does not depend on the chunks or
- * on what else was decoded meanwhile. The prefix that all tokens share is decided and removed from
- * the search. Memory grows with the undecided part, not with the audio
- * (docs/engineering/streaming.md has figures). Streams belong to their decoder and are used by its
- * thread. A stream keeps its decoder alive: either may be freed first. On CPUs and GPUs.
+ * on other work of the decoder. The committed prefix, which all tokens share, is removed from the
+ * search. So memory grows with the rest, not with the audio (docs/engineering/streaming.md has
+ * figures). Streams work on CPUs and GPUs. They belong to their decoder: one thread at a time uses
+ * the decoder and its streams. A stream keeps its decoder alive, so either may be freed first.
  * ========================================================================================= */
 
 /* Endpointing: five rules, as in Kaldi, applied after each chunk. Times are in seconds
- * (frame_seconds a frame). A rule holds if all of these do:
- *  - The silence at the end of the best path is at least min_trailing_silence.
+ * (frame_seconds per frame). A rule holds if all of these do:
+ *  - The silence at the end of the best path lasts at least min_trailing_silence.
  *  - The best token in a final state costs at most max_relative_cost more than the best token.
  *  - The utterance is at least min_utterance_length long.
  *  - If must_contain_nonsilence: the utterance is not all silence.
- * The best path is that of wf_stream_partial; skipped frames are silence. */
+ * The best path is that of wf_stream_partial. Skipped frames count as silence. */
 #define WF__ENDPOINT_RULE(X, n, contain, trailing, cost, length)                         \
   X(BOOL, rule##n##_must_contain_nonsilence, contain, 0, 1, "",                          \
     "endpoint rule " #n ": only after speech")                                           \
@@ -567,10 +576,11 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
   X(F32, frame_seconds, 0.01, 1e-6, 1e6, "seconds",                                                \
     "duration of a frame of the scores, for endpoint rules")                                       \
   X(STR, silence, 0, 0, 0, "COLUMNS",                                                              \
-    "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank always is")  \
+    "columns that are silence, such as 0,7-9, for endpoint rules; the decoder's blank is always "  \
+    "one of them")                                                                                 \
   X(BOOL, forget, 0, 0, 1, "",                                                                     \
-    "drop words once a partial result has returned them as stable, except the last: memory stays " \
-    "bounded; the final result has only the remaining words and no alignment")                     \
+    "drop words, except the last, once a partial result has returned them as stable; this bounds " \
+    "memory. The final result has only the remaining words and no alignment")                      \
   WF__ENDPOINT_RULE(X, 1, 0, 5, 1e30, 0)                                                           \
   WF__ENDPOINT_RULE(X, 2, 1, 0.5, 2, 0)                                                            \
   WF__ENDPOINT_RULE(X, 3, 1, 1, 8, 0)                                                              \
@@ -579,50 +589,51 @@ WF_API void wf_decoder_plan(const wf_decoder *decoder, wf_plan *out);
 WF_DECLARE_OPTIONS(stream, WF_STREAM_OPTIONS)
 
 typedef struct wf_stream wf_stream;
-/* Opens a stream. Thousands may be open: a stream without scores takes two kilobytes, and on a GPU
- * 8 * max_tokens bytes of its memory, twice that with a scorer. A stream belongs to one of the
- * decoder's GPUs. Errors: WF_ERR_UNSUPPORTED if the decoder's scorer works on the CPU only;
- * WF_ERR_MEMORY if the GPU has no memory left; a malformed list of silence columns. */
+/* Opens a stream. Thousands may be open: a stream without scores takes two kilobytes. On a GPU it
+ * also takes 8 * max_tokens bytes of GPU memory, or twice that with a scorer. A stream belongs to
+ * one of the decoder's GPUs. Errors: WF_ERR_UNSUPPORTED if the decoder's scorer works on the CPU
+ * only; WF_ERR_MEMORY if the GPU has no memory left; a malformed list of silence columns. */
 WF_API wf_status wf_stream_open(wf_decoder *decoder, const wf_stream_options *options,
                                 wf_stream **out, wf_error *err);
 /* Closes the stream and discards an unfinished utterance. NULL is allowed. */
 WF_API void wf_stream_close(wf_stream *stream);
-/* As wf_stream_close, from any thread, even while another thread uses the decoder. The stream is
- * closed when the decoder is next used, or freed. */
+/* As wf_stream_close, but any thread may call it, even while another thread uses the decoder. The
+ * stream is closed when the decoder is next used or freed. */
 WF_API void wf_stream_abandon(wf_stream *stream);
 
-/* The scorer of this stream from now on, resets included; NULL: none. At first it is
- * the decoder's at wf_stream_open. In mid-utterance the new scorer starts from each token's own
+/* Sets the scorer of this stream, which resets keep; NULL: none. Initially it is the scorer that
+ * the decoder had at wf_stream_open. In mid-utterance the new scorer starts from each token's own
  * word history. It does not rescore it: costs already added stay, except partial-phrase boosts,
- * which are refunded. `scorer_cost` of the result is then the sum of each scorer's cost of the
- * words that were decided while it was set, and the last scorer's of the others. Tokens with the
- * same state and context under the new scorer recombine at once. Errors: WF_ERR_STATE in
+ * which are refunded. `scorer_cost` of the result is then a sum: words that were committed while a
+ * scorer was set count with its cost, the remaining words with that of the last scorer. Tokens with
+ * the same state and context under the new scorer recombine at once. Errors: WF_ERR_STATE in
  * mid-utterance if lattices are made. */
 WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
 
-/* The graph of this stream's utterances from now on: the decoder's (or NULL), or that with words
- * added (wf_graph_add_phrases). The stream keeps a reference while it needs the graph. Errors:
- * WF_ERR_STATE in the middle of an utterance; WF_ERR_ARGUMENT for another graph. */
+/* Sets the graph of this stream, which resets keep: the decoder's graph (or NULL), or the decoder's
+ * graph with added words (wf_graph_add_phrases). The stream keeps a reference while it needs the
+ * graph. Errors: WF_ERR_STATE in the middle of an utterance; WF_ERR_ARGUMENT for another graph. */
 WF_API wf_status wf_stream_set_graph(wf_stream *stream, const wf_graph *graph, wf_error *err);
 
 /* The state of a stream after a chunk. */
 typedef struct wf_stream_event {
-  int32_t endpoint;        /* 0: none; 1 to 5: the first rule that holds. The stream does not end by
-                              itself: finish and reset it, or continue */
-  int64_t num_frames;      /* accepted since the last reset */
+  int32_t endpoint;        /* 0: none; 1 to 5: the first rule that holds. The stream does not end
+                              automatically: finish and reset it, or continue */
+  int64_t num_frames;      /* frames accepted since the last reset */
   double trailing_silence; /* seconds */
   double relative_cost;    /* of the best token in a final state, above the best token, nats;
                               +infinity: none is final */
   uint64_t reserved[4];
 } wf_stream_event;
 
-/* Decodes the next chunk of each of `count` different streams of the decoder, over all its threads.
- * A chunk has any number of frames, also none (data may then be NULL); chunks are borrowed for the
- * call. events[i] is of stream i; `events` may be NULL, which saves computing them. Bad scores or a
- * failed search fail only their own stream, as in wf_decode: further chunks of it are ignored, and
- * wf_stream_finish returns the error. Errors: WF_ERR_STATE for a finished stream and
- * WF_ERR_ARGUMENT for a duplicate stream or one of another decoder, both before any work;
- * WF_ERR_MEMORY: the streams that got no memory have failed. */
+/* Decodes the next chunk of each of `count` different streams of the decoder, with all its threads.
+ * A chunk may have any number of frames. It may be empty; `data` may then be NULL. Chunks are
+ * borrowed for the call. events[i] receives the state of stream i. If `events` is NULL, endpoint
+ * rules are not computed. Bad scores or a failed search fail only their own stream, as in
+ * wf_decode: further chunks of it are ignored, and wf_stream_finish returns the error. Errors:
+ * WF_ERR_STATE for a finished stream and WF_ERR_ARGUMENT for a duplicate stream or one of another
+ * decoder, both before any work; WF_ERR_MEMORY, after which the streams that got no memory have
+ * failed. */
 WF_API wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams,
                                     const wf_scores *chunks, size_t count, wf_stream_event *events,
                                     wf_error *err);
@@ -630,17 +641,17 @@ WF_API wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *strea
 WF_API wf_status wf_stream_accept(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
                                   wf_error *err);
 
-/* The best hypothesis so far: the path of the best token, in a final state or not. */
+/* The best hypothesis so far: the path of the best token, whether or not its state is final. */
 typedef struct wf_partial {
-  const wf_word *words; /* [num_words]; frames count from the last reset. Owned by the stream; valid
+  const wf_word *words; /* [num_words]; frames count from the last reset. Owned by the stream, valid
                            until the next call with it */
   size_t num_words;
-  size_t num_stable; /* the first num_stable words will not change, except the times of the last of
-                        these */
+  size_t num_stable; /* the first num_stable words will not change, except for the times of the last
+                        of them */
   size_t num_estimated;  /* words with estimated times, as in wf_result */
   int64_t num_frames;    /* accepted */
-  int64_t stable_frames; /* the first stable_frames frames are decided */
-  int64_t start_frame;   /* accepted before the last reset */
+  int64_t stable_frames; /* the path of the first stable_frames frames will not change */
+  int64_t start_frame;   /* frames accepted before the last reset */
   uint32_t flags;        /* WF_RESULT_NARROWED, _DIED, _OVERFLOW so far */
   uint64_t reserved[4];
 } wf_partial;
@@ -658,8 +669,8 @@ WF_API uint64_t wf_stream_bytes(const wf_stream *stream);
 
 /* The number of streams on GPUs, for planning their memory. */
 typedef struct wf_stream_shape {
-  size_t num_streams; /* open at one time; 0: as many as fit */
-  bool scored; /* some streams have a scorer or added words; the plan then assumes that all have */
+  size_t num_streams; /* open at the same time; 0: as many as fit */
+  bool scored; /* some streams have a scorer or added words. The plan then assumes that all have */
   int32_t num_processors; /* as in wf_batch_shape */
   uint64_t reserved[4];
 } wf_stream_shape;
@@ -668,25 +679,25 @@ typedef struct wf_stream_shape {
  */
 typedef struct wf_stream_plan {
   uint64_t graph_bytes;
-  uint64_t lane_bytes;   /* work space of the chunks searched at one time; does not depend on the
-                            number of streams */
+  uint64_t lane_bytes; /* work space of the chunks searched at the same time; does not depend on the
+                          number of streams */
   uint64_t stream_bytes; /* per open stream: its newest tokens; grows with max_tokens. The rest of a
                             stream is in host memory (wf_stream_bytes) */
-  uint64_t total_bytes;  /* graph, lanes, and this GPU's share of num_streams */
-  uint64_t available_bytes; /* the limit: gpu_memory or what is free; UINT64_MAX: none is known */
+  uint64_t total_bytes;  /* the graph, the lanes, and this GPU's share of the streams */
+  uint64_t available_bytes; /* the limit: gpu_memory or the free memory; UINT64_MAX: unknown */
   uint64_t pinned_bytes;    /* page-locked host memory, for each GPU */
-  uint64_t max_streams;     /* maximum of open streams, over all GPUs */
-  int32_t num_gpus;         /* workers of the decoder: 0 on the CPU, which has no plan */
-  int32_t num_lanes;  /* thread blocks on each GPU: the number of chunks searched at one time with
-                         one block each */
-  int32_t max_chunks; /* maximum of chunks per launch on each GPU; wf_streams_advance launches as
-                         often as it needs */
+  uint64_t max_streams;     /* maximum number of open streams, over all GPUs */
+  int32_t num_gpus;         /* workers of the decoder; 0 on the CPU, which has no plan */
+  int32_t num_lanes;  /* thread blocks on each GPU, which is the number of chunks searched at the
+                         same time with one block each */
+  int32_t max_chunks; /* maximum number of chunks per launch on each GPU; wf_streams_advance
+                         launches as often as needed */
   uint64_t reserved[8];
 } wf_stream_plan;
 /* Returns the memory plan of wf_stream_open on the options' device. Allocates nothing on the GPU.
- * lane_bytes shrinks, down to 8 lanes, if otherwise not even one stream fits. Errors: WF_ERR_MEMORY
- * if the streams or the smallest plan do not fit (the message has the needed and available bytes
- * and the option to lower); others as for wf_plan_bytes. */
+ * If otherwise not even one stream fits, the plan has fewer lanes, but at least 8. Errors:
+ * WF_ERR_MEMORY if the streams or the smallest plan do not fit (the message has the needed and
+ * available bytes and the option to lower); others as for wf_plan_bytes. */
 WF_API wf_status wf_plan_streams(const wf_graph *graph, const wf_decoder_options *options,
                                  const wf_stream_shape *shape, wf_stream_plan *out, wf_error *err);
 #ifdef __cplusplus

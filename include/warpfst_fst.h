@@ -14,8 +14,8 @@ extern "C" {
  * ========================================================================================= */
 
 WF_API wf_status wf_symbols_create(const char *name, wf_symbols **out, wf_error *err);
-/* Adds `text` with `key`, or with the next free key if key < 0. Adding the same pair twice is no
- * error. `*out_key` (may be NULL) receives the key. Errors: an empty `text`. */
+/* Adds `text` with `key`, or with the next free key if key < 0. The same pair may be added twice.
+ * `*out_key` (may be NULL) receives the key. Errors: an empty `text`. */
 WF_API wf_status wf_symbols_add(wf_symbols *symbols, const char *text, int64_t key,
                                 int64_t *out_key, wf_error *err);
 /* Errors: the table has an empty symbol (WF_ERR_ARGUMENT). Tables inside OpenFst files may have
@@ -24,7 +24,7 @@ WF_API wf_status wf_symbols_write(const wf_symbols *symbols, const char *path, w
 /* One more than the largest key; 0 for an empty table. */
 WF_API int64_t wf_symbols_next_key(const wf_symbols *symbols);
 WF_API const char *wf_symbols_name(const wf_symbols *symbols);
-/* As wf_symbols_find, for `size` bytes. No terminating NUL is needed. */
+/* As wf_symbols_find, for the `size` bytes at `text`, which need not end in NUL. */
 WF_API int64_t wf_symbols_find_bytes(const wf_symbols *symbols, const char *text, size_t size);
 /* The i-th pair in insertion order, 0 <= i < count. */
 WF_API const char *wf_symbols_at(const wf_symbols *symbols, size_t i, int64_t *key);
@@ -60,10 +60,10 @@ typedef struct wf_fst_view {
 
 /* Returns the arrays of an fst. They are valid for the lifetime of the fst. */
 WF_API wf_fst_view wf_fst_get_view(const wf_fst *fst);
-/* Makes a new fst with other symbol tables (NULL: none). It shares the arrays of `fst`. */
+/* Makes an fst with other symbol tables (NULL: none). It shares the arrays of `fst`. */
 WF_API wf_status wf_fst_with_symbols(const wf_fst *fst, const wf_symbols *isymbols,
                                      const wf_symbols *osymbols, wf_fst **out, wf_error *err);
-/* Makes a new fst in another semiring. It shares the arrays of `fst`; weights keep their values. */
+/* Makes an fst in another semiring. It shares the arrays of `fst`; weights keep their values. */
 WF_API wf_status wf_fst_with_semiring(const wf_fst *fst, wf_semiring semiring, wf_fst **out,
                                       wf_error *err);
 
@@ -74,11 +74,11 @@ typedef enum wf_property {
   WF_PROP_OLABEL_SORTED = 1 << 2,
   WF_PROP_NO_IEPSILONS = 1 << 3,
   WF_PROP_NO_OEPSILONS = 1 << 4,
-  WF_PROP_NO_EPSILONS = 1 << 5,    /* no arc with both labels 0 */
-  WF_PROP_IDETERMINISTIC = 1 << 6, /* per state, ilabels are distinct (epsilon is a label here) */
+  WF_PROP_NO_EPSILONS = 1 << 5,    /* no arc has both labels 0 */
+  WF_PROP_IDETERMINISTIC = 1 << 6, /* per state, ilabels are distinct (epsilon counts as a label) */
   WF_PROP_ODETERMINISTIC = 1 << 7,
   WF_PROP_ACYCLIC = 1 << 8,
-  WF_PROP_TOP_SORTED = 1 << 9, /* every arc leads to a larger state */
+  WF_PROP_TOP_SORTED = 1 << 9, /* every arc leads to a state with a larger number */
   WF_PROP_ACCESSIBLE = 1 << 10,
   WF_PROP_COACCESSIBLE = 1 << 11,
   WF_PROP_UNWEIGHTED = 1 << 12, /* every arc weight 0, every final cost 0 or +infinity */
@@ -160,14 +160,14 @@ WF_API wf_status wf_fst_get_info(const wf_fst *fst, wf_fst_info *info, wf_error 
     "print this for labels that are not in the table (default: an error)")         \
   X(ENUM, arc_type, 0, 0, 0, "standard|log|log64", "semiring of the compiled fst")
 WF_DECLARE_OPTIONS(text, WF_TEXT_OPTIONS)
-/* With symbol tables, labels are symbols; with NULL, numbers. The tables become those of the fst.
- * Errors name path and line. With keep_state_numbering, a state number far above the size of the
- * text is an error. */
+/* If a symbol table is given, labels of that side are symbols of it; if it is NULL, they are
+ * numbers. The fst gets the tables. Errors name path and line. With keep_state_numbering, a state
+ * number far above the size of the text is an error. */
 WF_API wf_status wf_fst_compile(const char *path, const wf_symbols *isymbols,
                                 const wf_symbols *osymbols, const wf_text_options *options,
                                 wf_fst **out, wf_error *err);
-/* Prints the start state's arcs first, then the other states in order. Tables that are NULL: those
- * of the fst, or numbers if it has none. Errors: a label that is not in its table. */
+/* Prints the start state first, then the other states in order. If a table is NULL, that of the fst
+ * is used, or numbers if the fst has none. Errors: a label that is not in its table. */
 WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symbols *isymbols,
                               const wf_symbols *osymbols, const wf_text_options *options,
                               wf_error *err);
@@ -180,7 +180,7 @@ WF_API wf_status wf_fst_print(const wf_fst *fst, const char *path, const wf_symb
  * final state. Two inputs must be in the same semiring.
  * ========================================================================================= */
 
-/* Option of the multi-threaded operations. They start threads only for large fsts. */
+/* Option of the operations that use several threads. They start threads only for large fsts. */
 #define WF_OPTION_NUM_THREADS(X)             \
   X(I32, num_threads, 0, 0, 4096, "threads", \
     "worker threads; 0: one per processor, at most 16. The result does not depend on it")
@@ -194,7 +194,7 @@ WF_API wf_status wf_arcsort(const wf_fst *fst, const wf_arcsort_options *options
 /* Keeps the states that are on a path from the start to a final state. States and arcs keep their
  * order. */
 WF_API wf_status wf_connect(const wf_fst *fst, wf_fst **out, wf_error *err);
-/* Renumbers the states so that every arc leads to a larger state. Errors: a cycle
+/* Renumbers the states so that every arc leads to a state with a larger number. Errors: a cycle
  * (WF_ERR_ARGUMENT). */
 WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
 
@@ -203,8 +203,8 @@ WF_API wf_status wf_topsort(const wf_fst *fst, wf_fst **out, wf_error *err);
  * trimmed if `connect`.
  *
  * Filters are OpenFst's (Allauzen & Mohri 2009). sequence, alt_sequence and match keep one of the
- * equivalent orders of epsilons: path multiplicity is then right in the log semiring. no_match and
- * trivial keep more of them. null treats epsilon as an ordinary symbol.
+ * equivalent orders of epsilons, so that each path counts once in the log semiring. no_match and
+ * trivial keep several. null treats epsilon as an ordinary symbol.
  *
  * order=openfst numbers states breadth first, in order of discovery. States, arcs and their order
  * equal those of OpenFst's fstcompose on inputs sorted by fstarcsort.
@@ -245,7 +245,7 @@ WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_o
                             wf_fst **out, wf_error *err);
 
 /* Origin of a composition's arc: the index of an arc of each input. Indices count all arcs of the
- * input. WF_NO_ARC: that input makes no move. */
+ * input. WF_NO_ARC: the input takes no arc. */
 #define WF_NO_ARC UINT32_MAX
 typedef struct wf_arc_origin {
   uint32_t a, b;
@@ -254,14 +254,14 @@ typedef struct wf_arc_origin {
 /* Composes many pairs, or one pair with the origins of its arcs. The inputs are prepared once, on
  * the CPU or on a GPU (options->device), and can be composed any number of times. On the CPU,
  * threads share the pairs. On a GPU, a run takes a few launches for all pairs, and results stay in
- * device memory until requested. One thread at a time. */
+ * device memory until requested. A composer is used by one thread at a time. */
 typedef struct wf_composer wf_composer;
 /* Pair i is a[i] and b[i]. num_a is `count`, or 1 if all pairs share the first fst; num_b likewise.
- * `with_origins` keeps the origins of arcs, which carry gradients back to the inputs. Errors:
- * origins with phi_label, since an arc may then have several origins (WF_ERR_UNSUPPORTED); on a
- * GPU, phi_label and an order other than canonical (WF_ERR_UNSUPPORTED); inputs of more than 2^32 -
- * 2 arcs (WF_ERR_LIMIT). On a GPU, pairs with a large sparse state table are composed one by one
- * with a hash table. */
+ * `with_origins` keeps the origins of arcs, which are needed to propagate gradients to the inputs.
+ * Errors: origins with phi_label, since an arc may then have several origins (WF_ERR_UNSUPPORTED);
+ * on a GPU, phi_label and an order other than canonical (WF_ERR_UNSUPPORTED); inputs of more than
+ * 2^32 - 2 arcs (WF_ERR_LIMIT). On a GPU, pairs with a large sparse state table are composed one by
+ * one with a hash table. */
 WF_API wf_status wf_composer_create(const wf_fst *const *a, size_t num_a, const wf_fst *const *b,
                                     size_t num_b, size_t count, const wf_compose_options *options,
                                     bool with_origins, wf_composer **out, wf_error *err);
@@ -280,16 +280,16 @@ WF_API wf_status wf_composer_get(const wf_composer *composer, size_t i, wf_fst *
 WF_API void wf_composer_free(wf_composer *composer);
 
 /* Determinizes a weighted transducer on its input side (Mohri 1997). With `rmepsilon`, epsilon
- * input labels are removed on the fly; without, epsilon is an ordinary label. Output strings are
- * residuals. The result is trimmed. States are numbered breadth first. States of chains that
- * spell an output of several labels come last; the chains have epsilon input. Arcs are sorted by
- * input label.
+ * input labels are removed on the fly; without, epsilon is an ordinary label. Subsets have residual
+ * output strings and costs. The result is trimmed. States are numbered breadth first. An output of
+ * several labels is a chain of arcs with epsilon input after the first arc; the states of such
+ * chains come last. Arcs are sorted by input label.
  *
  * Errors (WF_ERR_NOT_DETERMINIZABLE, with a witness in the message): two outputs for one input;
- * more than max_states states; an output more than 10000 labels behind its input. Without the
- * twins property the algorithm does not terminate: costs of paths with the same input diverge.
- * max_states ends it. Its default is 64 times the number of states of the trimmed input, at
- * least 1,000,000. */
+ * more than max_states states; an output delayed by more than 10000 labels. Without the twins
+ * property, costs of paths with the same input diverge and the algorithm does not terminate;
+ * max_states then ends it. The default of max_states is 64 times the number of states of the
+ * trimmed input, at least 1,000,000. */
 #define WF_DETERMINIZE_OPTIONS(X)                                                             \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "residual weights closer than this are equal")    \
   X(BOOL, rmepsilon, 0, 0, 1, "",                                                             \
@@ -298,7 +298,8 @@ WF_API void wf_composer_free(wf_composer *composer);
   X(I32, subsequential_label, 0, 0, 2147483647, "label",                                      \
     "input label of arcs that emit final output strings; 0: epsilon")                         \
   X(I64, max_states, 0, 0, 2147483647, "states",                                              \
-    "fail beyond this, with a witness; 0: 64 times the input's states, at least 1000000")     \
+    "fail beyond this number of states, with a witness; 0: 64 times the input's, at least "   \
+    "1000000")                                                                                \
   WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(determinize, WF_DETERMINIZE_OPTIONS)
 WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options *options,
@@ -307,9 +308,9 @@ WF_API wf_status wf_determinize(const wf_fst *fst, const wf_determinize_options 
 /* Minimizes a weighted transducer (Mohri 2000; acyclic: Revuz 1992, cyclic: Hopcroft 1971). Weights
  * are pushed first. Then (ilabel, olabel[, weight]) is one label. The input must be deterministic
  * under this encoding (else WF_ERR_ARGUMENT). With allow_nondet it need not be; the result is then
- * smaller but not minimal. The total cost goes onto the arcs of the start state. If an arc enters
- * the start state, it goes onto all final costs. States keep their order. WF_ERR_NEGATIVE_CYCLE:
- * weights cannot be pushed, because a distance does not exist. */
+ * smaller but not minimal. The total cost is added to the arcs of the start state, or, if an arc
+ * enters the start state, to all final costs. States keep their order. Errors: weights cannot be
+ * pushed, because a distance does not exist (WF_ERR_NEGATIVE_CYCLE). */
 #define WF_MINIMIZE_OPTIONS(X)                                                              \
   X(F32, delta, 0.0009765625, 0, 1, "nats", "weights closer than this are equal")           \
   X(BOOL, encode_labels, 1, 0, 1, "",                                                       \
@@ -323,8 +324,9 @@ WF_API wf_status wf_minimize(const wf_fst *fst, const wf_minimize_options *optio
                              wf_error *err);
 
 /* Removes arcs with epsilon on both sides (Mohri 2002) and merges arcs that become equal. With
- * `connect` the result is trimmed. Without, states keep their numbers, and states reached only by
- * epsilons lose their arcs. WF_ERR_NEGATIVE_CYCLE: the sum over an epsilon cycle is not finite. */
+ * `connect` the result is trimmed. Without it, states keep their numbers, and states reached only
+ * by epsilons lose their arcs. Errors: the sum over an epsilon cycle is not finite
+ * (WF_ERR_NEGATIVE_CYCLE). */
 #define WF_RMEPSILON_OPTIONS(X)                    \
   X(BOOL, connect, 1, 0, 1, "", "trim the result") \
   X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances in the log semiring")
@@ -332,16 +334,16 @@ WF_DECLARE_OPTIONS(rmepsilon, WF_RMEPSILON_OPTIONS)
 WF_API wf_status wf_rmepsilon(const wf_fst *fst, const wf_rmepsilon_options *options, wf_fst **out,
                               wf_error *err);
 
-/* Pushes weights, and output labels if requested, towards the start or the final states. The
- * total weight and the common output prefix go onto the arcs of the start state. If an arc
- * enters the start state, they go onto an epsilon arc from a new start state, which is numbered
- * last. In the log semiring the result is stochastic. States that are on no successful path do
- * not change. remove_total_weight without push_weights is WF_ERR_ARGUMENT. */
+/* Pushes weights, and output labels if requested, towards the start or the final states. The total
+ * weight and the common output prefix are added to the arcs of the start state. If an arc enters
+ * the start state, they are put on an epsilon arc from a new start state, which is numbered last.
+ * In the log semiring the result is stochastic. States that are on no successful path do not
+ * change. Errors: remove_total_weight without push_weights (WF_ERR_ARGUMENT). */
 #define WF_PUSH_OPTIONS(X)                                                             \
   X(BOOL, push_weights, 1, 0, 1, "", "push weights")                                   \
   X(BOOL, push_labels, 0, 0, 1, "", "push output labels")                              \
   X(BOOL, to_final, 0, 0, 1, "", "push towards the final states instead of the start") \
-  X(BOOL, remove_total_weight, 0, 0, 1, "", "divide by the total weight")              \
+  X(BOOL, remove_total_weight, 0, 0, 1, "", "drop the total weight (divide by it)")    \
   X(F32, delta, 0.000001, 0, 1, "nats", "convergence of distances")                    \
   WF_OPTION_NUM_THREADS(X)
 WF_DECLARE_OPTIONS(push, WF_PUSH_OPTIONS)
@@ -350,8 +352,8 @@ WF_API wf_status wf_push(const wf_fst *fst, const wf_push_options *options, wf_f
 
 /* Computes the semiring sum over all paths from the start to each state (Mohri 2002), or with
  * `reverse` from each state to the final states. `*out_distance` receives num_states costs; free it
- * with wf_free. WF_ERR_NEGATIVE_CYCLE: a sum does not exist. That is a reachable cycle of negative
- * cost, or in the log semiring a cycle whose sum diverges. */
+ * with wf_free. Errors: a sum does not exist (WF_ERR_NEGATIVE_CYCLE), because of a reachable cycle
+ * of negative cost or, in the log semiring, a cycle whose sum diverges. */
 #define WF_SHORTEST_DISTANCE_OPTIONS(X)                                              \
   X(BOOL, reverse, 0, 0, 1, "", "distances to the final states")                     \
   X(F32, delta, 0.000001, 0, 1, "nats",                                              \
@@ -364,9 +366,9 @@ WF_API wf_status wf_shortest_distance(const wf_fst *fst,
 
 /* Computes the total cost of all successful paths: -ln of the sum of e^-cost in the log semiring
  * ("forward score"), the minimum in the tropical semiring, +infinity without a path.
- * `*out_gradients` (the argument may be NULL) receives num_arcs derivatives by the arc weights;
- * free it with wf_free. The derivative is the expected number of times that a path takes the arc.
- * It is 0 if there is no path. Gradients need the log semiring (tropical: WF_ERR_UNSUPPORTED).
+ * `*out_gradients` (the argument may be NULL) receives num_arcs derivatives with respect to the arc
+ * weights; free it with wf_free. A derivative is the expected number of times that a path takes the
+ * arc, or 0 if there is no path. Gradients need the log semiring (tropical: WF_ERR_UNSUPPORTED).
  * Cycles and errors: as wf_shortest_distance. Sums are in double. */
 #define WF_FORWARD_SCORE_OPTIONS(X)                                                   \
   X(F32, delta, 0.000001, 0, 1, "nats", "convergence for cycles in the log semiring") \
@@ -384,15 +386,15 @@ WF_API void wf_add_origin_gradients(const wf_arc_origin *origins, const double *
  * first, and paths share their tails. The result has fewer paths if the fst has fewer. Without a
  * path it is the empty fst.
  *
- * With `unique`, the paths have distinct strings. Epsilons are ignored, and weights may be at other
- * places on a path. For more than one path the fst must be an acceptor.
+ * With `unique`, the paths have distinct strings (epsilons are ignored). Weights may move along a
+ * path. For more than one path the fst must be an acceptor.
  *
  * Ties: of paths of equal cost (summed in double), the one with fewer arcs comes first. Next, paths
  * are compared from the end: the lower final state comes first, then the lower arc index (over the
  * whole fst) at the first difference. Distinct strings are compared by labels in place of arcs.
  *
- * Cycles and negative weights are supported. WF_ERR_NEGATIVE_CYCLE: a negative cycle on a path to a
- * final state. */
+ * Cycles and negative weights are supported. Errors: a negative cycle on a path to a final state
+ * (WF_ERR_NEGATIVE_CYCLE). */
 #define WF_SHORTEST_PATH_OPTIONS(X)                               \
   X(I32, nshortest, 1, 1, 2147483647, "paths", "number of paths") \
   X(BOOL, unique, 0, 0, 1, "", "distinct strings only (more than one path: acceptors only)")
@@ -402,8 +404,8 @@ WF_API wf_status wf_shortest_path(const wf_fst *fst, const wf_shortest_path_opti
 
 /* Removes arcs, states and final costs that are on no path within `weight` of the best path
  * (tropical; errors as wf_shortest_path). States and arcs keep their order. The result is trimmed.
- * With `nstate`, states are added by the cost of the best path through them, cheapest first, each
- * with its whole path, until the next path does not fit. */
+ * With `nstate`, states are added in the order of the cost of the best path through them, each with
+ * all states of that path, while at most nstate states result. */
 #define WF_PRUNE_OPTIONS(X)                                          \
   X(F32, weight, 1e30, 0, 1e30, "nats", "beam around the best path") \
   X(I64, nstate, 0, 0, 2147483647, "states", "maximum number of states, best first; 0: no limit")
@@ -419,9 +421,10 @@ WF_DECLARE_OPTIONS(closure, WF_CLOSURE_OPTIONS)
  * state to the old start. */
 WF_API wf_status wf_closure(const wf_fst *fst, const wf_closure_options *options, wf_fst **out,
                             wf_error *err);
-/* `count` fsts, at least one. The states of the first come first, then those of the second, and so
- * on. Union: epsilon arcs leave the first start, or a new start if the first is on a cycle. Symbol
- * tables are those of the first. A concatenation with an empty part is empty. */
+/* Union and concatenation of `count` fsts, at least one. The states of the first fst come first,
+ * then those of the second, and so on. Symbol tables are those of the first. Union: epsilon arcs
+ * leave the start of the first fst, or a new start if that start is on a cycle. A concatenation
+ * with an empty fst is empty. */
 WF_API wf_status wf_union(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 WF_API wf_status wf_concat(const wf_fst *const *fsts, size_t count, wf_fst **out, wf_error *err);
 #define WF_PROJECT_OPTIONS(X) X(ENUM, project_type, 0, 0, 0, "input|output", "side to keep")
@@ -442,7 +445,7 @@ typedef struct wf_fst_batch wf_fst_batch;
 WF_API wf_status wf_fst_batch_create(const wf_fst *const *fsts, size_t count, const char *device,
                                      wf_fst_batch **out, wf_error *err);
 /* Makes a batch of the results of the last run, with their origins, on the composer's device.
- * Errors: one of several pairs was composed with a hash table (WF_ERR_UNSUPPORTED). */
+ * Errors: there are several pairs, and one was composed with a hash table (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_composer_batch(const wf_composer *composer, wf_fst_batch **out, wf_error *err);
 WF_API size_t wf_fst_batch_count(const wf_fst_batch *batch);
 /* Returns the i-th fst in host memory. A batch on the CPU makes no copy. */
@@ -458,27 +461,28 @@ WF_API wf_status wf_fst_batch_invert(const wf_fst_batch *batch, wf_fst_batch **o
 WF_API wf_status wf_fst_batch_project(const wf_fst_batch *batch, const wf_project_options *options,
                                       wf_fst_batch **out, wf_error *err);
 WF_API wf_status wf_fst_batch_reverse(const wf_fst_batch *batch, wf_fst_batch **out, wf_error *err);
-/* On a GPU epsilon cycles are WF_ERR_UNSUPPORTED. In the log semiring costs equal the CPU's up to
- * rounding. */
+/* On a GPU, epsilon cycles are an error (WF_ERR_UNSUPPORTED), and in the log semiring costs equal
+ * the CPU's up to rounding. */
 WF_API wf_status wf_fst_batch_rmepsilon(const wf_fst_batch *batch,
                                         const wf_rmepsilon_options *options, wf_fst_batch **out,
                                         wf_error *err);
-/* On a GPU WF_ERR_UNSUPPORTED: the log semiring, `rmepsilon` with epsilon input labels, outputs
- * more than 255 labels behind their input. Witnesses come from a second run on the CPU. max_states
+/* Errors on a GPU (WF_ERR_UNSUPPORTED): the log semiring, `rmepsilon` with epsilon input labels,
+ * outputs delayed by more than 255 labels. Witnesses come from a second run on the CPU. max_states
  * applies to each fst. */
 WF_API wf_status wf_fst_batch_determinize(const wf_fst_batch *batch,
                                           const wf_determinize_options *options, wf_fst_batch **out,
                                           wf_error *err);
-/* On a GPU the CPU handles the cases without kernels: pushed output labels (encode_labels off),
- * costs pushed in the log semiring, two arcs of a state with the same labels (allow_nondet), and
- * inputs that need thousands of rounds (docs/engineering/composition.md). It also writes the error
- * messages. */
+/* A batch on a GPU is minimized on the CPU in these cases: output labels are pushed (encode_labels
+ * off), costs are pushed in the log semiring, two arcs of a state have the same labels
+ * (allow_nondet), inputs need thousands of rounds (docs/engineering/composition.md), or there is an
+ * error. */
 WF_API wf_status wf_fst_batch_minimize(const wf_fst_batch *batch,
                                        const wf_minimize_options *options, wf_fst_batch **out,
                                        wf_error *err);
 /* `*out_distances` receives the distances of all fsts, concatenated, in host memory; free it with
- * wf_free. On a GPU, tropical distances equal the CPU's, except that cycles with negative costs are
- * within delta. Log distances are equal up to rounding, with cycles within delta. */
+ * wf_free. On a GPU, tropical distances equal the CPU's, except that they are within delta if there
+ * are cycles with negative costs. Log distances are equal up to rounding, or within delta if there
+ * are cycles. */
 WF_API wf_status wf_fst_batch_shortest_distance(const wf_fst_batch *batch,
                                                 const wf_shortest_distance_options *options,
                                                 float **out_distances, wf_error *err);
@@ -491,8 +495,9 @@ WF_API wf_status wf_fst_batch_shortest_path(const wf_fst_batch *batch, wf_fst_ba
 WF_API wf_status wf_fst_batch_forward_score(wf_fst_batch *batch,
                                             const wf_forward_score_options *options,
                                             bool with_gradients, double *out_costs, wf_error *err);
-/* Derivatives of the i-th cost by the weights of its arcs, or by those of the first or second input
- * that it was composed of. The array has *out_count entries; free it with wf_free. */
+/* Returns the derivatives of the i-th cost with respect to its arc weights, or to those of the
+ * first or second input that it was composed from. The array has *out_count entries; free it with
+ * wf_free. */
 typedef enum wf_gradients_of {
   WF_GRADIENTS_OF_ARCS = 0,
   WF_GRADIENTS_OF_FIRST = 1,
@@ -509,15 +514,16 @@ typedef struct wf_fst_batch_view {
   const wf_arc *arcs;
   const float *final_cost;
   const wf_arc_origin *origins;     /* NULL: none */
-  const double *gradients;          /* [num_arcs] by arc; NULL: none */
-  const double *input_gradients[2]; /* by arc of the inputs, pair by pair; NULL: none */
+  const double *gradients;          /* [num_arcs] per arc; NULL: none */
+  const double *input_gradients[2]; /* per arc of the inputs, pair by pair; NULL: none */
 } wf_fst_batch_view;
-/* WF_ERR_UNSUPPORTED for a batch on the CPU: use wf_fst_batch_get. */
+/* Errors: a batch on the CPU (WF_ERR_UNSUPPORTED); use wf_fst_batch_get. */
 WF_API wf_status wf_fst_batch_get_view(const wf_fst_batch *batch, wf_fst_batch_view *view,
                                        wf_error *err);
 
-/* Replaces labels by pairs {old, new}. Other labels stay. `inum` and `onum` count pairs. A side
- * with pairs loses its symbol table. Errors: an old label listed twice, a negative label. */
+/* Replaces labels as given by pairs {old, new}. Other labels stay. `inum` and `onum` are the
+ * numbers of pairs. A side with pairs loses its symbol table. Errors: an old label listed twice, a
+ * negative label. */
 WF_API wf_status wf_relabel(const wf_fst *fst, const int32_t (*ipairs)[2], size_t inum,
                             const int32_t (*opairs)[2], size_t onum, wf_fst **out, wf_error *err);
 /* Disambiguation symbols. wf_add_self_loops adds a self-loop ilabels[i]:olabels[i] of cost 0 after
@@ -535,15 +541,16 @@ WF_API wf_status wf_remove_disambig(const wf_fst *fst, const int32_t *ilabels, s
 WF_API wf_status wf_equal(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal,
                           wf_error *err);
 /* Tests whether two deterministic epsilon-free acceptors accept the same strings with the same
- * costs, within delta (Hopcroft & Karp 1971, with costs). Weights need not be pushed. `err` is
- * as in wf_equal, with a string that leads to the difference. Errors: other inputs
- * (WF_ERR_ARGUMENT). */
+ * costs, within delta (Hopcroft & Karp 1971, with costs). Weights need not be pushed. `err` is as
+ * in wf_equal, with a string that leads to the difference. Errors: an input that is not a
+ * deterministic epsilon-free acceptor (WF_ERR_ARGUMENT). */
 WF_API wf_status wf_equivalent(const wf_fst *a, const wf_fst *b, float delta, bool *out_equal,
                                wf_error *err);
-/* As OpenFst's fstrandequivalent. Draws npath random paths from each fst. For the string pair of
- * each path, compares the semiring sum over all paths with that pair in both fsts. Equal sums do
- * not prove equivalence. A difference (in `err`, as in wf_equal) disproves it. Errors: the sum over
- * an epsilon cycle does not converge (log: WF_ERR_LIMIT; tropical: WF_ERR_NEGATIVE_CYCLE). */
+/* Tests equivalence on random paths, as OpenFst's fstrandequivalent. Draws npath random paths from
+ * each fst. For the input and output string of each path, compares the semiring sums over all paths
+ * with these strings in both fsts. Equal sums do not prove equivalence. A difference (in `err`, as
+ * in wf_equal) disproves it. Errors: the sum over an epsilon cycle does not converge (log:
+ * WF_ERR_LIMIT; tropical: WF_ERR_NEGATIVE_CYCLE). */
 #define WF_RANDEQUIVALENT_OPTIONS(X)                                              \
   X(F32, delta, 0.0009765625, 0, 1e9, "nats", "allowed difference of costs")      \
   X(I32, npath, 10, 1, 2147483647, "paths", "random paths to draw from each fst") \

@@ -15,12 +15,13 @@ extern "C" {
  * Labels. Label 0 is epsilon, so a token with id i (column i of the acoustic scores) has label i +
  * 1: on the input side of L, and on both sides of T. In a token table with "<eps>" at id 0 (as in
  * Kaldi and k2), ids are labels; its "#0", "#1", ... are ignored. Ids have no gaps. With N tokens,
- * labels N + 1, N + 2, ... are the disambiguation symbols #0, #1, ...: #0 marks back-off arcs of
- * the grammar. #1 and up end homophones, and words that are a prefix of other words.
+ * labels N + 1, N + 2, ... are the disambiguation symbols #0, #1, ... The symbol #0 marks back-off
+ * arcs of the grammar. #1, #2, ... end pronunciations that several words share, or that are a
+ * prefix of another.
  * ========================================================================================= */
 
-/* Number of occurrences of a problem, and the first names, in order of occurrence. Owned by the
- * enclosing structure. */
+/* Number of occurrences of a problem, and the names of the first ones. Owned by the enclosing
+ * structure. */
 #define WF_TALLY_NAMES 10
 typedef struct wf_tally {
   uint64_t count;
@@ -45,7 +46,7 @@ typedef struct wf_lexicon wf_lexicon;
   X(ENUM, lexicon_format, 0, 0, 0, "auto|plain|prob",                                              \
     "lines are `word token ...`, or `word probability token ...`; auto checks the second column")  \
   X(ENUM, unknown, 0, 0, 0, "error|skip",                                                          \
-    "words with tokens that are not in the table: an error, or skipped and counted")               \
+    "words with tokens that are not in the table: fail, or skip and count them")                   \
   X(STR, blank, 0, 0, 0, "TOKEN",                                                                  \
     "blank token; words must not contain it; empty: none (default: <blk>, <blank>, <b>, <pad>, "   \
     "[PAD] or <ctc>)")                                                                             \
@@ -101,16 +102,16 @@ WF_API void wf_lexicon_free(wf_lexicon *lexicon);
 /* L: accepts any sequence of words as tokens. A word's first arc has the word's label and the
  * weight -ln(probability). With `disambig`, a pronunciation that several words share, or that is a
  * prefix of another, ends in #1, #2, ...; the state between words has a loop #0:#0. L o G can then
- * be determinized. With `silence`, an optional silence token comes at the start and after every
- * word: it costs -ln(silence_prob), its absence -ln(1 - silence_prob) (Mohri, Pereira, Riley 2002;
- * Kaldi's construction). */
+ * be determinized. With `silence`, an optional silence token is at the start and after every word.
+ * It costs -ln(silence_prob); leaving it out costs -ln(1 - silence_prob) (Mohri, Pereira, Riley
+ * 2002; Kaldi's construction). */
 #define WF_LEXICON_FST_OPTIONS(X)                                                              \
   X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)") \
   X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of optional silence")         \
   X(BOOL, disambig, 1, 0, 1, "", "add disambiguation symbols")
 WF_DECLARE_OPTIONS(lexicon_fst, WF_LEXICON_FST_OPTIONS)
 /* `words` holds the output labels; NULL: wf_lexicon_words. Words that are not in the table are
- * skipped; `*out_missing` (may be NULL) receives the number of their pronunciations. Errors: no
+ * skipped. `*out_missing` (may be NULL) receives the number of their pronunciations. Errors: no
  * word is in the table; with disambig, the table has no "#0". */
 WF_API wf_status wf_lexicon_to_fst(const wf_lexicon *lexicon, const wf_symbols *words,
                                    const wf_lexicon_fst_options *options, wf_fst **out,
@@ -138,31 +139,32 @@ WF_DECLARE_OPTIONS(topology, WF_TOPOLOGY_OPTIONS)
 WF_API wf_status wf_ctc_topology(int32_t num_tokens, int32_t blank,
                                  const wf_topology_options *options, wf_fst **out, wf_error *err);
 
-/* Puts arcs with epsilon input last in each state, as the decoder requires. Stable. */
+/* Sorts the arcs of each state so that those with epsilon input are last, as the decoder requires.
+ * The sort is stable. */
 WF_API wf_status wf_epsilons_last(const wf_fst *fst, wf_fst **out, wf_error *err);
 
 /* Builds the decoding graph for CTC: T o min(det(L o G)). It is ready for the decoder: input label
  * = column + 1, output label = word. Words of the lexicon that the grammar never uses are removed
  * before disambiguation. With push=log, the arcs of each state of LG sum to the same constant
  * (Kaldi's fstpushspecial). This works even where distances in the log semiring do not exist. */
-#define WF_CTC_GRAPH_OPTIONS(X)                                                                    \
-  X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen", "CTC topology")                      \
-  X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)")     \
-  X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of optional silence")             \
-  X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                     \
-    "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc "       \
-    "(exact costs, large graph)")                                                                  \
-  X(ENUM, push, 0, 0, 0, "none|tropical|log",                                                      \
-    "pushing of weights of LG: none beyond determinization; by the best continuation; by the sum " \
-    "of all continuations")                                                                        \
-  X(BOOL, keep_disambig, 0, 0, 1, "",                                                              \
-    "keep disambiguation symbols on the input side (for debugging)")                               \
-  X(I64, max_states, 0, 0, 2147483647, "states", "fail when a step has more states; 0: 2^31 - 1")  \
-  X(STR, classes, 0, 0, 0, "<A>,<B>,..",                                                           \
-    "words of the grammar that stand for words added at run time, such as <contact> or <unk>: "    \
-    "decode --add-words (topology compact)")                                                       \
-  X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                  \
-    "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "      \
+#define WF_CTC_GRAPH_OPTIONS(X)                                                                   \
+  X(ENUM, topology, 1, 0, 0, "correct|compact|minimal|eesen", "CTC topology")                     \
+  X(STR, silence, 0, 0, 0, "TOKEN", "token of optional silence between words (default: none)")    \
+  X(F32, silence_prob, 0.5, 0.000001, 0.999999, "", "probability of optional silence")            \
+  X(ENUM, backoff, 0, 0, 0, "epsilon|failure",                                                    \
+    "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc "      \
+    "(exact costs, large graph)")                                                                 \
+  X(ENUM, push, 0, 0, 0, "none|tropical|log",                                                     \
+    "weight pushing of LG: none beyond determinization; by the best continuation; by the sum of " \
+    "all continuations")                                                                          \
+  X(BOOL, keep_disambig, 0, 0, 1, "",                                                             \
+    "keep disambiguation symbols on the input side (for debugging)")                              \
+  X(I64, max_states, 0, 0, 2147483647, "states", "fail when a step has more states; 0: 2^31 - 1") \
+  X(STR, classes, 0, 0, 0, "<A>,<B>,..",                                                          \
+    "words of the grammar that stand for words added at run time, such as <contact> or <unk> "    \
+    "(topology compact): see decode --add-words")                                                 \
+  X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                 \
+    "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "     \
     "lower): log a warning, fail, or do nothing")
 WF_DECLARE_OPTIONS(ctc_graph, WF_CTC_GRAPH_OPTIONS)
 
@@ -183,7 +185,7 @@ typedef bool (*wf_graph_step_fn)(void *user, const wf_graph_step *step, const wf
 typedef struct wf_ctc_graph_parts {
   size_t struct_size;
   const wf_lexicon *lexicon; /* required; defines the tokens and the blank of the graph */
-  const wf_lm *lm;           /* an n-gram LM, or */
+  const wf_lm *lm;           /* an n-gram LM; NULL: `grammar` is given */
   const wf_fst
       *grammar; /* a grammar over word labels; back-off arcs have input #0, as in wf_lm_to_fst */
   const wf_symbols
@@ -201,16 +203,16 @@ typedef struct wf_ctc_graph_result {
   uint64_t lexicon_words_missing; /* words of the lexicon that the LM or grammar never uses */
 } wf_ctc_graph_result;
 /* Errors: those of the steps, lexicon and grammar without a common word, a class that is not in the
- * grammar, an empty result. The message names the step. Classes never appear in the output: the
- * words added by wf_graph_add_phrases do. Lexicon entries of classes are removed. */
+ * grammar, an empty result. The message names the step. Results never have a class as a word; they
+ * have the words added with wf_graph_add_phrases. Lexicon entries of classes are removed. */
 WF_API wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts,
                                     const wf_ctc_graph_options *options, wf_ctc_graph_result *out,
                                     wf_error *err);
 WF_API void wf_ctc_graph_result_free(wf_ctc_graph_result *result);
 
 /* The HMMs of an acoustic model, read from its files: the HMM of each phone in context, the score
- * column of each HMM state, and the transition probabilities. Reference counted. Graph building
- * adds HMM types to it, so it is used by one thread at a time. */
+ * column of each HMM state, and the transition probabilities. Reference counted. One thread at a
+ * time may use it, because graph building adds HMM types to it. */
 typedef struct wf_hmm wf_hmm;
 /* CMU Sphinx: a folder with mdef (text or binary), transition_matrices and optionally noisedict.
  * Column = senone. */
@@ -261,10 +263,11 @@ WF_API wf_status wf_hmm_phone_starts(const wf_hmm *hmm, int32_t **out_phones, si
  * Costs are -ln P for the LM, and 1 / lm_weight times -ln P for words, silences, transitions and
  * pronunciations. Decode with acoustic_scale = 1 / lm_weight.
  *
- * Defaults, for 0 (-1 for self_loop_scale). Sphinx (PocketSphinx's): lm_weight 6.5, word_prob 0.65,
- * silence_prob 0.005, self_loop_scale 1, silence_style edges. Kaldi (its recipes'): lm_weight 1,
- * word_prob 1, silence_prob 0.5, self_loop_scale 0.1, silence_style optional; use self_loop_scale 1
- * for chain models. Both: filler_prob 1e-8. */
+ * The value 0 (-1 for self_loop_scale) stands for the toolkit's default. Sphinx (as in
+ * PocketSphinx): lm_weight 6.5, word_prob 0.65, silence_prob 0.005, self_loop_scale 1,
+ * silence_style edges. Kaldi (as in its recipes): lm_weight 1, word_prob 1, silence_prob 0.5,
+ * self_loop_scale 0.1, silence_style optional; use self_loop_scale 1 for chain models. Both:
+ * filler_prob 1e-8. */
 #define WF_HMM_GRAPH_OPTIONS(X)                                                                    \
   X(F32, lm_weight, 0, 0, 1e6, "",                                                                 \
     "divides every cost except the LM's; decode with acoustic_scale = 1 / this. 0: the toolkit's " \
@@ -287,17 +290,17 @@ WF_API wf_status wf_hmm_phone_starts(const wf_hmm *hmm, int32_t **out_phones, si
     "back-off of the LM: free epsilon arcs (small graph), or only for words without an arc "       \
     "(exact costs, large graph)")                                                                  \
   X(ENUM, push, 1, 0, 0, "none|tropical|log",                                                      \
-    "pushing of weights: none beyond determinization; by the best continuation; by the sum of "    \
-    "all continuations of LG")                                                                     \
+    "weight pushing: none beyond determinization; by the best continuation; by the sum of all "    \
+    "continuations of LG")                                                                         \
   X(ENUM, missing_words, 0, 0, 0, "skip|error",                                                    \
-    "words of the LM or grammar that are not in the lexicon: never recognised, or an error")       \
+    "words of the LM or grammar that are not in the lexicon: leave them out, or fail")             \
   X(ENUM, missing_hmm, 0, 0, 0, "substitute|drop|error",                                           \
     "phones in a context without an HMM: use the toolkit's rule, drop their paths, or fail")       \
   X(ENUM, ambiguous, 0, 0, 0, "error|best",                                                        \
     "words with different phones but the same HMM states: fail, or keep the best of them")         \
   X(BOOL, epsilon, 1, 0, 1, "",                                                                    \
-    "keep arcs without input; --no-epsilon folds them into the preceding arcs: nearly twice the "  \
-    "arcs, for decoders that need a frame on every arc")                                           \
+    "keep arcs without input; --no-epsilon merges them into the preceding arcs, for decoders "     \
+    "that need a frame on every arc (nearly twice the arcs)")                                      \
   X(I64, max_states, 0, 0, 2147483647, "states", "fail when a step has more states; 0: 2^31 - 1")  \
   X(ENUM, check_words, 0, 0, 0, "warn|error|off",                                                  \
     "if a tenth or more of the LM's words are in the lexicon only in another case (upper or "      \
@@ -308,11 +311,11 @@ WF_DECLARE_OPTIONS(hmm_graph, WF_HMM_GRAPH_OPTIONS)
 typedef struct wf_hmm_graph_parts {
   size_t struct_size;
   wf_hmm *hmm;               /* required */
-  const wf_lexicon *lexicon; /* a lexicon, read with wf_hmm_phones, or */
+  const wf_lexicon *lexicon; /* a lexicon, read with wf_hmm_phones; NULL: `lexicon_fst` is given */
   const wf_fst *lexicon_fst; /* Kaldi's L_disambig.fst: phones (numbers of phones.txt) to words
                                 (numbers of the word table). Its costs are kept; options for words,
                                 silence and fillers are ignored */
-  const wf_lm *lm;           /* an n-gram LM, or */
+  const wf_lm *lm;           /* an n-gram LM; NULL: `grammar` is given */
   const wf_fst *grammar;     /* a grammar over word labels, as in wf_ctc_graph_parts */
   const wf_symbols
       *words; /* table of the grammar's labels; NULL: its output symbols. Ignored with an LM */
@@ -337,8 +340,8 @@ WF_API wf_status wf_hmm_graph_build(const wf_hmm_graph_parts *parts,
                                     wf_error *err);
 WF_API void wf_hmm_graph_result_free(wf_hmm_graph_result *result);
 
-/* Makes the fst that is searched, in full. Results use its state and arc numbers. Without added
- * words it equals wf_graph_fst; with added words wf_graph_fst is the base graph. */
+/* Makes the complete fst that is searched. Results use its state and arc numbers. Without added
+ * words it equals wf_graph_fst. With added words, wf_graph_fst is only the base graph. */
 WF_API wf_status wf_graph_to_fst(const wf_graph *graph, wf_fst **out, wf_error *err);
 
 #ifdef __cplusplus

@@ -43,8 +43,8 @@ WF_API wf_status wf_matrix_check(const wf_matrix *matrix, wf_error *err);
  *     folder                  every .npy and .sen in it, sorted by name
  *     -                       archive from standard input, read as a stream
  * The type is detected from the content, or given by Kaldi's prefixes (`ark:`, `scp:`, `ark,t:`,
- * `scp,p:` and so on). Paths are relative to the current folder. Pipes ("cmd |") are an error:
- * nothing is executed. A reader is used by one thread at a time. */
+ * `scp,p:` and so on). Paths are relative to the current folder. Pipes ("cmd |") are an error; no
+ * command is executed. A reader is used by one thread at a time. */
 typedef struct wf_score_reader wf_score_reader;
 #define WF_SCORE_READER_OPTIONS(X)  \
   X(F32, scale, 1, -1e30, 1e30, "", \
@@ -52,7 +52,7 @@ typedef struct wf_score_reader wf_score_reader;
 WF_DECLARE_OPTIONS(score_reader, WF_SCORE_READER_OPTIONS)
 
 /* Errors: a source that does not exist, a folder without score files, a malformed script file, a
- * pipe. Archives are opened only when they are reached. */
+ * pipe. An archive is not opened before it is reached. */
 WF_API wf_status wf_score_reader_open(const char *const *sources, size_t num_sources,
                                       const wf_score_reader_options *options, wf_score_reader **out,
                                       wf_error *err);
@@ -106,7 +106,7 @@ typedef struct wf_hypothesis {
   double cost, graph_cost, acoustic_cost; /* nats */
   const char *const *flags;               /* [num_flags]; names such as "not_final" */
   size_t num_flags;
-  const char *error;  /* why there is no result; NULL: no error */
+  const char *error;  /* message of a failed utterance; NULL: no error */
   double scorer_cost; /* part of cost; 0 without a scorer */
   const wf_alternative
       *alternatives; /* [num_alternatives], best first: "nbest" in JSON; other formats omit them */
@@ -139,9 +139,9 @@ WF_API void wf_result_writer_abort(wf_result_writer *writer);
 
 /* Reference or hypothesis words by utterance. Formats: Kaldi text, sclite trn, CTM (words of a key
  * in line order), JSON lines ("key" and "text"; objects with "error" and no text are skipped). AUTO
- * chooses the special format that every line fits, else Kaldi text. Immutable. Errors: a repeated
- * key (not in CTM), a line without a key, not UTF-8, alternatives `{ a / b }` in trn (not
- * supported). */
+ * chooses the format other than Kaldi text that every line fits, or Kaldi text if there is none.
+ * Immutable. Errors: a repeated key (except in CTM), a line without a key, bytes that are not
+ * UTF-8, alternatives `{ a / b }` in trn (not supported). */
 typedef enum wf_transcript_format {
   WF_TRANSCRIPT_AUTO = 0,
   WF_TRANSCRIPT_TEXT = 1,
@@ -201,8 +201,8 @@ WF_API wf_status wf_wer_add(wf_wer *wer, const wf_transcript *reference,
 /* Returns the alignment of the last utterance. Valid until the next call. */
 WF_API const wf_wer_pair *wf_wer_alignment(const wf_wer *wer, size_t *num_pairs);
 WF_API wf_wer_counts wf_wer_totals(const wf_wer *wer);
-/* Returns 100 * (substitutions + deletions + insertions) / words. 0 if there are no words and no
- * errors, +infinity if there are errors but no words. */
+/* Returns 100 * (substitutions + deletions + insertions) / words. It is 0 if there are no words and
+ * no errors, and +infinity if there are errors but no words. */
 WF_API double wf_wer_percent(const wf_wer_counts *counts);
 WF_API void wf_wer_free(wf_wer *wer);
 

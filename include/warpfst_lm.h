@@ -1,5 +1,5 @@
 /* warpfst_lm.h - n-gram and recurrent language models, and scorers made from them. The rules at the
- * top of warpfst.h apply. */
+ * top of warpfst.h apply here too. */
 #ifndef WARPFST_LM_H
 #define WARPFST_LM_H
 
@@ -28,8 +28,8 @@ typedef struct wf_lm wf_lm; /* reference counted, immutable */
   X(STR, eos_symbol, 0, 0, 0, "SYMBOL", "word that ends a sentence (default: </s>)")              \
   X(STR, unk_symbol, 0, 0, 0, "SYMBOL", "word for unknown words (default: <unk>, or else <UNK>)") \
   X(ENUM, oov, 0, 0, 0, "unk|skip|error",                                                         \
-    "words of the LM that the given table lacks: count them as the unknown word (skip them if "   \
-    "the table lacks it), skip them, or fail")
+    "words of the LM that the given table lacks: map them to the unknown word (skip them if the " \
+    "table lacks it), skip them, or fail")
 WF_DECLARE_OPTIONS(arpa, WF_ARPA_OPTIONS)
 
 /* Counts of an ARPA reader. Set up with wf_arpa_stats_init. */
@@ -40,7 +40,7 @@ typedef struct wf_arpa_stats {
   uint64_t num_refused;     /* n-grams left out: <s> is not first, or </s> is not last */
   uint64_t num_positive;    /* probabilities just above 1 (up to 10^0.001): set to 1 */
   uint64_t num_oov_words;   /* words that the given table lacks */
-  uint64_t num_oov_skipped; /* n-grams left out for such a word */
+  uint64_t num_oov_skipped; /* n-grams left out because of such a word */
   uint64_t num_oov_merged;  /* n-grams added to the probability of the unknown word */
   uint64_t num_created; /* n-grams added as contexts of others, at their backed-off probability */
 } wf_arpa_stats;
@@ -103,9 +103,9 @@ WF_API wf_status wf_lm_write_arpa(const wf_lm *lm, const char *path, wf_error *e
  *
  * 1. Words. Words that are not in `vocabulary` are removed (NULL: keep all), then all but the
  *    max_words most likely. Every n-gram with a removed word is removed. <s>, </s> and <unk> stay.
- * 2. n-grams. Each has a worth: what the model loses without it. criterion=entropy: the relative
- *    increase of the model's perplexity, with the model's own probabilities of histories (Stolcke,
- *    "Entropy-based pruning of backoff language models", 1998; `ngram -prune` of SRILM).
+ * 2. n-grams. Each has a worth, which is what the model loses without it. criterion=entropy: the
+ *    relative increase of the model's perplexity, with the model's own probabilities of histories
+ *    (Stolcke, "Entropy-based pruning of backoff language models", 1998; `ngram -prune` of SRILM).
  *    criterion=difference: p(h w) times (ln p(w|h) - ln of the backed-off probability) (Seymore and
  *    Rosenfeld, "Scalable backoff language models", 1996). n-grams below `threshold` are removed,
  *    then the n-grams of least worth until the limits are met. The contexts of kept n-grams are
@@ -125,7 +125,7 @@ WF_API wf_status wf_lm_write_arpa(const wf_lm *lm, const char *path, wf_error *e
   X(STR, max_ngrams, 0, 0, 0, "N2,N3,..",                                                       \
     "keep at most N2 bigrams, N3 trigrams and so on (empty or missing: no limit)")              \
   X(I64, max_total, 0, 0, 9e15, "n-grams",                                                      \
-    "most n-grams to keep over all orders, unigrams included; 0: no limit")                     \
+    "maximum number of n-grams to keep, over all orders, unigrams included; 0: no limit")       \
   X(I64, max_words, 0, 0, 9e15, "words", "keep this many words, the most likely first; 0: all") \
   X(I32, min_order, 2, 2, 16, "words", "keep all n-grams of fewer words")                       \
   X(I32, num_threads, 0, 0, 1024, "threads", "threads to use; 0: one per processor")
@@ -136,8 +136,8 @@ typedef struct wf_lm_prune_stats {
   size_t struct_size;
   double word_mass; /* sum of the unigram probabilities of the kept words in `lm` */
   float least_worth[WF_LM_MAX_ORDER +
-                    1]; /* smallest worth of a kept n-gram, by order from 2. An n-gram counts with
-                           the worth of its best continuation. +infinity: none kept */
+                    1]; /* smallest worth of a kept n-gram, by order from 2. The worth of an n-gram
+                           is here at least that of its best continuation. +infinity: none kept */
   uint64_t num_scaled;  /* histories whose explicit probabilities were scaled, because no back-off
                            weight makes them sum to 1 */
 } wf_lm_prune_stats;
@@ -170,11 +170,11 @@ WF_API wf_status wf_lm_to_fst(const wf_lm *lm, const wf_lm_fst_options *options,
                               wf_error *err);
 
 /* A large n-gram model for on-the-fly scoring, in a memory-mapped file. wf_wlm_build makes the file
- * once, from an ARPA file of any size; opening it maps it. With `subtract` the model is the
- * exact difference scale * large - small. The difference is again a back-off model, which has every
- * n-gram of the small model. A graph built with the small model and scored with the difference has
- * the costs of a graph built with the large model. States, costs and unknown words are those of
- * wf_lm. docs/how-to/lm.md. */
+ * once, from an ARPA file of any size; opening the file maps it. With `subtract` the model is the
+ * exact difference lm_scale * large - small, which is again a back-off model and has every n-gram
+ * of the small model. A graph built with the small model and scored with the difference has the
+ * costs of a graph built with the large model. States, costs and unknown words are those of wf_lm.
+ * docs/how-to/lm.md. */
 typedef struct wf_wlm wf_wlm; /* reference counted, immutable */
 #define WF_WLM_OPTIONS(X)                                                                      \
   X(STR, subtract, 0, 0, 0, "FILE",                                                            \
@@ -182,7 +182,7 @@ typedef struct wf_wlm wf_wlm; /* reference counted, immutable */
     "default: none")                                                                           \
   X(F32, lm_scale, 1, 1e-6, 1e6, "", "factor on the large model's costs")                      \
   X(ENUM, pack, 0, 0, 0, "none|exact|codebook",                                                \
-    "arcs of 12 bytes; packed into as few bits as they need; packed, with costs rounded to a " \
+    "12 bytes per arc; packed into as few bits as needed; packed, with costs rounded to a "    \
     "codebook")                                                                                \
   X(I32, cost_bits, 8, 2, 16, "bits", "pack=codebook: bits of each cost")                      \
   X(I64, memory, 1073741824, 1048576, 9e15, "bytes",                                           \
@@ -198,13 +198,13 @@ typedef struct wf_wlm_stats {
                            backed-off probability */
   uint64_t num_words_added; /* words of the small model that the large one lacks, added at the cost
                                of its unknown word */
-  uint64_t
-      num_outside; /* n-grams left out for a word that the small model (and so the graph) lacks */
+  uint64_t num_outside;     /* n-grams left out because of a word that the small model (and so the
+                               graph) lacks */
   double loss_mean, loss_worst; /* pack=codebook: |stored cost - cost| over all n-grams, nats */
 } wf_wlm_stats;
 WF_DECLARE_INIT(wlm_stats)
 /* Builds the file `out`. `arpa` is an ARPA file, plain or gzipped, which is read as a stream, or a
- * binary model as in wf_lm_read. `stats` and `reading` (counts of the reader) may be NULL. Errors:
+ * binary model as for wf_lm_read. `stats` and `reading` (counts of the reader) may be NULL. Errors:
  * those of wf_lm_read; WF_ERR_LIMIT beyond 2^32 - 2 histories. */
 WF_API wf_status wf_wlm_build(const char *arpa, const char *out, const wf_arpa_options *reader,
                               const wf_wlm_options *options, wf_wlm_stats *stats,
@@ -304,7 +304,7 @@ typedef struct wf_rnnlm_info {
   float nce_lnz;         /* with NCE, scores are unnormalised: log p = score - nce_lnz */
   bool reverse;          /* sentences are read from their end: wf_rnnlm_score only */
   uint64_t num_words;    /* </s> included */
-  uint64_t num_weights;  /* MaxEnt cells left out */
+  uint64_t num_weights;  /* without MaxEnt cells */
   uint64_t num_bytes;    /* memory, mapped cells included */
   int32_t bos, eos, unk; /* word ids; unk -1: none */
   size_t state_bytes;    /* of one state */
@@ -317,11 +317,11 @@ WF_API const wf_symbols *wf_rnnlm_words(const wf_rnnlm *rnnlm);
  * first 99 bytes. */
 WF_API int32_t wf_rnnlm_find(const wf_rnnlm *rnnlm, const char *word);
 
-/* The same model with a copy of its weights in a GPU's memory. wf_rnnlm_score and scorers made from
- * it compute there; everything else runs on the CPU. Costs differ from the CPU's by the order of
- * sums only (within 1e-4), and do not depend on other computations at the same time. `device`: cuda
- * or cuda:N; NULL or cpu: the model unchanged. Errors: no such GPU,
- * too little memory there, a library without CUDA (WF_ERR_DEVICE). */
+/* Makes a model with a copy of the weights in a GPU's memory. wf_rnnlm_score and scorers made from
+ * it compute on the GPU; everything else runs on the CPU. Costs differ from the CPU's only by the
+ * order of sums (within 1e-4), and do not depend on other computations at the same time. `device`:
+ * cuda or cuda:N; NULL or cpu: the model itself. Errors: no such GPU, too little GPU memory, a
+ * library built without CUDA (WF_ERR_DEVICE). */
 WF_API wf_status wf_rnnlm_on_device(const wf_rnnlm *rnnlm, const char *device, wf_rnnlm **out,
                                     wf_error *err);
 
@@ -366,7 +366,7 @@ WF_API wf_status wf_rnnlm_step(const wf_rnnlm *rnnlm, size_t count, const void *
   X(F32, clip, 1, 0, 1e9, "", "clip each gradient to this absolute value")                         \
   X(F32, min_gain, 0.001, 0, 1, "",                                                                \
     "an epoch with less relative gain halves the learning rates; a second one ends the training")  \
-  X(I32, max_epochs, 50, 1, 10000, "epochs", "most epochs")                                        \
+  X(I32, max_epochs, 50, 1, 10000, "epochs", "maximum number of epochs")                           \
   X(I64, seed, 1, 0, 9e15, "", "seed of the initial weights")                                      \
   X(I32, num_threads, 1, 0, 1024, "threads",                                                       \
     "training threads; 0: one per processor. With 1 training is reproducible; with more it "       \
@@ -376,7 +376,7 @@ WF_DECLARE_OPTIONS(rnnlm_train, WF_RNNLM_TRAIN_OPTIONS)
 typedef struct wf_rnnlm_epoch {
   int32_t epoch; /* from 1 */
   float learning_rate;
-  double train_perplexity; /* of each sentence under the weights at that moment */
+  double train_perplexity; /* each sentence is measured with the weights at that time */
   double valid_perplexity;
   double seconds;      /* of training, without validation */
   uint64_t num_tokens; /* of the training text, </s> included */
@@ -386,15 +386,15 @@ typedef struct wf_rnnlm_epoch {
 typedef void (*wf_rnnlm_epoch_fn)(void *user, const wf_rnnlm_epoch *epoch);
 
 /* Trains on a text with one sentence per line and words separated by blanks. The vocabulary is the
- * words of the text, cut to 99 bytes. `on_epoch` may be NULL. Errors: a text without words, `</s>`
- * within a line, unknown words in every validation sentence, maxent_cells not above the number of
- * words. */
+ * words of the text, each cut to 99 bytes. `on_epoch` may be NULL. Errors: a text without words,
+ * `</s>` within a line, unknown words in every validation sentence, maxent_cells not above the
+ * number of words. */
 WF_API wf_status wf_rnnlm_train(const char *train_path, const char *valid_path,
                                 const wf_rnnlm_train_options *options, wf_rnnlm_epoch_fn on_epoch,
                                 void *user, wf_rnnlm **out, const wf_progress *progress,
                                 wf_error *err);
-/* Writes PATH and PATH.nnet in the toolkit's format: version 0 if it suffices, else 6. Errors: a
- * model from safetensors (WF_ERR_UNSUPPORTED). */
+/* Writes PATH and PATH.nnet in the toolkit's format: version 0 if possible, else 6. Errors: a model
+ * from safetensors (WF_ERR_UNSUPPORTED). */
 WF_API wf_status wf_rnnlm_write(const wf_rnnlm *rnnlm, const char *path, wf_error *err);
 
 /* =========================================================================================
@@ -403,9 +403,9 @@ WF_API wf_status wf_rnnlm_write(const wf_rnnlm *rnnlm, const char *path, wf_erro
 
 /* Makes a scorer from an n-gram model or the difference of two. `words`: table of the graph's
  * output labels, matched by text; NULL: the labels are the model's own. Words that the model lacks
- * count as its unknown word, or are impossible if it has none. The cost of a word is lm_scale times
- * that of wf_wlm_step. Errors: the model has none of the words. `placement` is where a decoder on a
- * GPU keeps the model. It does not change the result, and has no effect on the CPU:
+ * have the cost of its unknown word, or +infinity if it has none. The cost of a word is lm_scale
+ * times that of wf_wlm_step. Errors: the model has none of the words. `placement` is where a
+ * decoder on a GPU keeps the model. It does not change results, and has no effect on the CPU:
  *     device  everything in GPU memory
  *     hybrid  the index (unigrams, states, tags, buckets: see `lm info`) in GPU memory, the arcs
  *             in page-locked host memory. The GPU reads an arc over the bus if its tag matches.
@@ -427,39 +427,39 @@ WF_API wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words,
  * results). The cost of a word is
  *     rnnlm_scale * (cost by `rnnlm`, interpolated with that by `ngram`) - small_scale * (cost by
  *     `small`)
- * `ngram` may be NULL: the recurrent model alone.
- * `small`: the model that the graph was built with; its costs are subtracted. NULL: nothing is
- * subtracted. `words`: table of the graph's output labels, matched by text; NULL: labels are the
- * recurrent model's ids. If the recurrent model has neither a word nor an unknown word, the word
- * costs unknown_cost and leaves the history unchanged. A context consists of the words so far (the
- * last history_merge_order - 1 if that is set) and the states of the n-gram models. If all
- * utterances of a batch on the CPU have the same scorer (or chain), they advance together: their
- * requests of a frame are deduplicated and scored by a few matrix products. When rnnlm_memory is
- * full, the oldest entries are evicted and recomputed on demand. Contexts that a search references
- * are never evicted, even beyond the limit. The same holds for the words that lead to them. The
- * batch, rnnlm_cache and rnnlm_memory change the time but no bit of the results. With device=cuda
- * the search and its scoring run on the GPU. This holds for streams, and for batches in which all
- * utterances have this scorer (alone or in a chain of up to three), without lattices and without
- * recombine=state. Words are the same; costs are equal within rounding (docs/engineering/rnnlm.md).
- * Errors: a reverse model (WF_ERR_UNSUPPORTED); the model has no word of `words`. */
-#define WF_RNN_SCORER_OPTIONS(X)                                                                \
-  X(F32, rnnlm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                    \
-  X(F32, small_scale, 1, 0, 1e6, "",                                                            \
-    "factor on the costs of the small model, which are subtracted")                             \
-  X(F32, rnnlm_weight, 1, 0, 1, "",                                                             \
-    "interpolation weight of the recurrent model; the n-gram model has the rest")               \
-  X(ENUM, interpolation, 0, 0, 0, "log_linear|linear",                                          \
-    "weighted sum of costs, or cost of the weighted sum of probabilities")                      \
-  X(F32, unknown_cost, 12, 0, 1e6, "nats",                                                      \
-    "cost of words that the recurrent model lacks, if it has no unknown word")                  \
-  X(I32, history_merge_order, 0, 0, 1000000, "words",                                           \
-    "n: merge contexts with the same last n - 1 words, scored as if the sentence began with "   \
-    "them; 0: never merge")                                                                     \
-  X(I64, rnnlm_memory, 536870912, 65536, 9e15, "bytes",                                         \
-    "memory for hidden states, contexts and cached results, for the utterances of a batch, or " \
-    "for a stream")                                                                             \
-  X(ENUM, rnnlm_cache, 1, 0, 0, "none|utterance|shared",                                        \
-    "cached results: none (for comparison), of the utterance, or of all utterances")
+ * `ngram` may be NULL: the recurrent model alone. `small`: the model that the graph was built with;
+ * its costs are subtracted. NULL: nothing is subtracted. `words`: table of the graph's output
+ * labels, matched by text; NULL: labels are the recurrent model's ids. If the recurrent model has
+ * neither a word nor an unknown word, the word costs unknown_cost and leaves the history unchanged.
+ * A context consists of the words so far (the last history_merge_order - 1 if that is set) and the
+ * states of the n-gram models. If all utterances of a batch on the CPU have the same scorer (or
+ * chain), they advance together: their requests of a frame are deduplicated and scored by a few
+ * matrix products. When rnnlm_memory is full, the oldest entries are evicted and recomputed on
+ * demand. Contexts that a search references, and the words that lead to them, are never evicted,
+ * even beyond the limit. The batch, rnnlm_cache and rnnlm_memory affect the time, but no bit of the
+ * results. With device=cuda the search and its scoring run on the GPU for streams, and for batches
+ * in which all utterances have this scorer (alone or in a chain of up to three). This requires no
+ * lattices and no recombine=state. Words are the same as on the CPU, and costs are equal within
+ * rounding (docs/engineering/rnnlm.md). Errors: a reverse model (WF_ERR_UNSUPPORTED); the model has
+ * no word of `words`. */
+#define WF_RNN_SCORER_OPTIONS(X)                                                                  \
+  X(F32, rnnlm_scale, 1, 0, 1e6, "", "factor on the costs of the new model")                      \
+  X(F32, small_scale, 1, 0, 1e6, "",                                                              \
+    "factor on the costs of the small model, which are subtracted")                               \
+  X(F32, rnnlm_weight, 1, 0, 1, "",                                                               \
+    "interpolation weight of the recurrent model; the n-gram model's is 1 minus this")            \
+  X(ENUM, interpolation, 0, 0, 0, "log_linear|linear",                                            \
+    "interpolate costs (weighted sum), or probabilities (cost of their weighted sum)")            \
+  X(F32, unknown_cost, 12, 0, 1e6, "nats",                                                        \
+    "cost of words that the recurrent model lacks, if it has no unknown word")                    \
+  X(I32, history_merge_order, 0, 0, 1000000, "words",                                             \
+    "n: merge contexts with the same last n - 1 words, and score as if the sentence began with "  \
+    "these words; 0: never merge")                                                                \
+  X(I64, rnnlm_memory, 536870912, 65536, 9e15, "bytes",                                           \
+    "memory for hidden states, contexts and cached results, of all utterances of a batch, or of " \
+    "a stream")                                                                                   \
+  X(ENUM, rnnlm_cache, 1, 0, 0, "none|utterance|shared",                                          \
+    "cache of results: none (for comparison), one per utterance, or one shared by all utterances")
 WF_DECLARE_OPTIONS(rnn_scorer, WF_RNN_SCORER_OPTIONS)
 WF_API wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram, const wf_lm *small,
                                       const wf_symbols *words, const wf_rnn_scorer_options *options,
@@ -469,14 +469,15 @@ WF_API wf_status wf_scorer_from_rnnlm(const wf_rnnlm *rnnlm, const wf_lm *ngram,
 typedef struct wf_rnn_scorer_stats {
   size_t struct_size;
   uint64_t num_utterances;
-  uint64_t num_requests;   /* requested costs: one for each word on an arc that the search visits */
-  uint64_t num_hits;       /* requests found in the cache */
-  uint64_t num_histories;  /* distinct histories */
-  uint64_t num_hidden;     /* hidden states computed; each at the first request after its history */
+  uint64_t num_requests;  /* requested costs, one for each word on an arc that the search visits */
+  uint64_t num_hits;      /* requests found in the cache */
+  uint64_t num_histories; /* distinct histories */
+  uint64_t num_hidden;    /* computed hidden states; each is computed at the first request after its
+                             history */
   uint64_t num_recomputed; /* steps repeated to restore evicted states */
-  uint64_t num_evicted;    /* hidden states */
-  uint64_t num_costs;  /* computed costs: requests - hits, less duplicate requests of a batch in the
-                          same round */
+  uint64_t num_evicted;    /* evicted hidden states */
+  uint64_t num_costs;  /* computed costs: requests - hits, without duplicate requests of a batch in
+                          the same round */
   uint64_t num_rounds; /* rounds in which the requests of a batch were scored together: about one
                           per frame */
   uint64_t num_evicted_results, num_evicted_contexts;
@@ -487,18 +488,18 @@ WF_API wf_status wf_scorer_rnn_stats(const wf_scorer *scorer, wf_rnn_scorer_stat
                                      wf_error *err);
 
 /* Counters of the on-the-fly language models of a decoder on GPUs, over all GPUs and all batches
- * since the first, freed models included; all 0 on the CPU. The reads are n-grams read from host
- * memory: 0 with placement=device. */
+ * since the first, freed models included. On the CPU all are 0. Reads are reads of n-grams from
+ * host memory; with placement=device there are none. */
 typedef struct wf_lm_stats {
   uint64_t gpu_bytes,
-      host_bytes; /* allocated now: GPU memory with caches; page-locked host memory */
+      host_bytes; /* currently allocated: GPU memory with caches; page-locked host memory */
   uint64_t cache_hits,
       host_reads;     /* n-grams (arcs) found in the cache; n-grams read from host memory. With
-                         placement=host the index is read over the bus, too, and is not counted here */
+                         placement=host the index is also read over the bus, but not counted here */
   uint64_t bus_bytes; /* bytes moved by these reads: host_reads times the mean size of the 32-byte
-                         sectors that an n-gram's record touches (40 bytes a read if the model is
-                         not packed). This is an upper bound: threads of a warp share sectors, and
-                         the GPU's own caches may have them */
+                         sectors that an n-gram's record touches (40 bytes per read if the model is
+                         not packed). This is an upper bound, because threads of a warp share
+                         sectors and the GPU's own caches may have them */
   uint64_t stall_cycles; /* GPU clock cycles that warps waited for these reads, summed over warps. A
                             wait counts once per warp, for any number of its threads. Other warps
                             may run meanwhile */

@@ -43,7 +43,7 @@ class _Spoken(NamedTuple):
 
 
 class Graph(Handle):
-    """A decoding graph: an fst that was checked and laid out for the decoder. Immutable; any number of decoders and threads can share it.
+    """A decoding graph: an fst that was checked and stored in the layout that the decoder needs. Immutable; any number of decoders and threads can share it.
 
     `columns`: score column of each input label (entry 0 is ignored). None: column = label - 1.
     """
