@@ -344,7 +344,7 @@ __global__ static void __launch_bounds__(THREADS)
     const wf__rnn_request r = requests[i];
     if (r.word < 0) continue;
     const score_request q = {o.states + r.slot * o.state_floats + o.top, hashes + r.first_hash,
-                        r.orders};
+                             r.orders};
     double cost;
     if (o.kind == WF_RNNLM_HIERARCHICAL) {
       cost = o.arity == 2 ? binary_path(o, q, r.word) : nary_path(o, q, r.word);
