@@ -38,7 +38,7 @@ try_block() { # SYSTEM TEXT PAGE TEXT-OF-THE-BLOCK
 
 test_build() {
   fresh build
-  try build '^build/release/warpfst' ./run build
+  try build '^built build/release/warpfst' ./run build
   try build 'WER 37.50%$' ./run demo
   try build 'man1/warpfst-decode.1$' bash -c 'cmake --install build/release --prefix /opt/warpfst && /opt/warpfst/bin/warpfst version'
   try build '^warpfst_.*[.]deb$' bash -c 'apt-get install -y --no-install-recommends dpkg-dev file && cd build/release && cpack && ls -1 *.deb'
