@@ -24,7 +24,8 @@ constexpr u32 IN_FRAME =
 constexpr u32 FEW_RANKED =
     WF__BACKWARD_FEW; /* tokens of a frame that are compared each with each */
 constexpr u32 BINS = 256;
-static_assert(BACK_WARPS * 2 <= WARPS && sizeof(lane_shared<plain>::hist_all) >= BINS * sizeof(u32),
+static_assert(BACK_WARPS * 2 <= MAX_WARPS &&
+                  sizeof(lane_shared<plain>::hist_all) >= BINS * sizeof(u32),
               "the bins must fit");
 
 /* Bin of (level, key); bins are in their order. With levels there are four parts, the last of

@@ -100,7 +100,7 @@ __device__ u32 searcher<POLICY, RANKS>::place_in_block(bool live, u32 *count) {
   const u32 votes = __ballot_sync(ALL, live);
   if (in_warp() == 0) own().warp_counts[warp()] = __popc(votes);
   __syncthreads();
-  const u32 others = own().warp_counts[in_warp()];
+  const u32 others = in_warp() < WARPS ? own().warp_counts[in_warp()] : 0;
   const u32 place =
       *count + warp_sum(in_warp() < warp() ? others : 0) + __popc(votes & ((1u << in_warp()) - 1));
   *count += warp_sum(others);

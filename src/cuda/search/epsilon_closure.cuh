@@ -18,7 +18,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::put_frontier(u32 rank, 
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::get_frontier(u32 which, u32 place) {
-  return place < THREADS ? load_own16(l.base + OFFSET(frontier) + (which * THREADS + place) * 2)
+  return place < THREADS ? load_own16(l.base + OFFSET(frontier) + (which * MAX_THREADS + place) * 2)
                          : frontier()[which * SLOTS + place].x;
 }
 

@@ -21,6 +21,7 @@ template <class POLICY, int RANKS>
 struct fingerprint_table : slot_table<POLICY, RANKS> {
   typedef slot_table<POLICY, RANKS> slots;
   typedef typename slots::lane_shared lane_shared;
+  using slots::THREADS;
   typedef typename slots::token_key token_key;
   typedef typename slots::fingerprint fingerprint;
   using slots::base;

@@ -12,7 +12,7 @@
 
 namespace wf_search {
 
-constexpr u32 THREADS = WF__LANE_THREADS, WARPS = THREADS / 32;
+constexpr u32 MAX_THREADS = WF__LANE_THREADS, MAX_WARPS = MAX_THREADS / 32;
 constexpr u32 ALL = 0xffffffffu, NO_ARC = 0xffffffffu;
 #define NO_TOKEN (~0ull)
 constexpr u32 FRESH = 0x80000000u, MARKED = 0x80000000u; /* MARKED: a bit of a state in the trace */
@@ -80,12 +80,12 @@ template <bool SCORED>
 struct scorer_shared {};
 template <>
 struct scorer_shared<true> {
-  u64 range_contexts[WARPS][32];  /* beside `arc_ranges` */
-  wf__flat_scorer scorer;         /* of the utterance, if it has one */
-  wf__lane_words words;           /* added to its graph */
-  const wf__flat_scorer *memo_of; /* the scorer whose results the memo has */
-  u32 num_word_candidates;        /* words of the frame's emitting arcs, on this rank */
-  u32 num_logged;                 /* candidates in the log of this rank */
+  u64 range_contexts[MAX_WARPS][32]; /* beside `arc_ranges` */
+  wf__flat_scorer scorer;            /* of the utterance, if it has one */
+  wf__lane_words words;              /* added to its graph */
+  const wf__flat_scorer *memo_of;    /* the scorer whose results the memo has */
+  u32 num_word_candidates;           /* words of the frame's emitting arcs, on this rank */
+  u32 num_logged;                    /* candidates in the log of this rank */
   u32 num_placed;  /* with recombine=state: how many of these have written their contexts */
   u32 select_left; /* with select_key: number of sources with that key that are expanded, 0: all */
   u32 all_stand;   /* every taken slot has a token, and the cheapest token is `best` or `lowest` */
@@ -105,12 +105,13 @@ template <class POLICY>
 struct lane_shared {
   typedef typename POLICY::table table;
   u32 hist[256];
-  u32 hist_all[256];           /* summed over the ranks */
-  uint2 arc_ranges[WARPS][32]; /* of each warp: {first arc - arcs before it, cost} of its tokens */
-  uint16_t frontier[2][THREADS];
+  u32 hist_all[256]; /* summed over the ranks */
+  uint2 arc_ranges[MAX_WARPS]
+                  [32]; /* of each warp: {first arc - arcs before it, cost} of its tokens */
+  uint16_t frontier[2][MAX_THREADS];
   u64 exchange[2][8]; /* one cell per rank: results of its block; two buffers, used alternately */
-  u64 warp_values[WARPS];
-  u32 warp_counts[WARPS];
+  u64 warp_values[MAX_WARPS];
+  u32 warp_counts[MAX_WARPS];
   u32 best;     /* running best candidate, ordered */
   u32 kept;     /* tokens of all ranks after the emission */
   u32 inserted; /* tokens made by epsilon arcs in this frame, on this rank */
@@ -182,6 +183,7 @@ __device__ __forceinline__ lane_shared<POLICY> &own_shared() {
 template <class POLICY, int RANKS>
 struct lane {
   typedef wf_search::lane_shared<POLICY> lane_shared;
+  static constexpr u32 THREADS = threads_of(RANKS), WARPS = THREADS / 32; /* of a block */
   u32 base; /* address of this block's shared memory */
   u32 turn;
   u32 bits; /* slots of a rank in this frame: 2^bits */

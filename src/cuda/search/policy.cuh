@@ -16,6 +16,13 @@ namespace wf_search {
 typedef unsigned long long u64;
 typedef uint32_t u32;
 
+/* Threads of a block of a lane. Lanes of eight blocks search single utterances. Their blocks have
+ * few tokens each, and shorter barriers are worth more than more threads (docs/engineering/gpu.md).
+ */
+__host__ __device__ constexpr u32 threads_of(int ranks) {
+  return ranks == 8 ? WF__LANE_THREADS / 2 : WF__LANE_THREADS;
+}
+
 /* Where word costs come from: only the graph; scorers that are look-up tables
  * (scorer/flat_scorer.h); a recurrent scorer, whose scores are computed between launches
  * (deferred_scores.cuh). */

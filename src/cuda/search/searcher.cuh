@@ -80,6 +80,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   static constexpr bool GATHERS =
       SCORED && !DEFERRED; /* candidates over arcs with words, to score them together */
   typedef token_table<POLICY, RANKS> table;
+  static constexpr u32 THREADS = table::THREADS, WARPS = table::WARPS;
   typedef typename POLICY::table::token_key token_key;
   typedef wf_search::lane_shared<POLICY> lane_shared;
   typedef wf_search::backward_table<POLICY> backward_table;

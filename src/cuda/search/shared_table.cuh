@@ -11,6 +11,7 @@ template <class POLICY, int RANKS>
 struct shared_table : slot_table<POLICY, RANKS> {
   typedef slot_table<POLICY, RANKS> slots;
   typedef typename slots::lane_shared lane_shared;
+  using slots::THREADS;
   typedef typename slots::token_key token_key;
   using slots::base;
   using slots::bits;

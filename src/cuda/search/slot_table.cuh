@@ -10,6 +10,7 @@ namespace wf_search {
 template <class POLICY, int RANKS>
 struct slot_table : lane<POLICY, RANKS> {
   typedef wf_search::lane_shared<POLICY> lane_shared;
+  using lane<POLICY, RANKS>::THREADS;
   typedef typename POLICY::table::token_key token_key;
   typedef typename POLICY::table::fingerprint fingerprint;
   using lane<POLICY, RANKS>::bits;

@@ -7,7 +7,7 @@
 namespace wf_search {
 
 template <class POLICY, int RANKS>
-__global__ void __launch_bounds__(WF__LANE_THREADS, 1)
+__global__ void __launch_bounds__(threads_of(RANKS), 1)
     search_kernel(const __grid_constant__ wf__lane_params p) {
   if constexpr (RANKS == 1 || WF__HAS_CLUSTERS) {
     searcher<POLICY, RANKS> s(&p);
@@ -56,7 +56,7 @@ static cudaError_t configure(cudaLaunchConfig_t *config, cudaLaunchAttribute *at
   attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
   *config = cudaLaunchConfig_t{};
   config->gridDim = dim3(lanes * RANKS);
-  config->blockDim = dim3(WF__LANE_THREADS);
+  config->blockDim = dim3(threads_of(RANKS));
   config->dynamicSmemBytes = shared_bytes<POLICY>(shared_kb, num_columns);
   config->stream = stream;
   config->attrs = attribute;
@@ -95,8 +95,8 @@ static int search_capacity(const wf__gpu_profile *profile, int ranks, int32_t nu
     if (RANKS > 1)
       return cudaOccupancyMaxActiveClusters(out_lanes, search_kernel<POLICY, RANKS>, &config);
     int blocks = 0;
-    code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, search_kernel<POLICY, RANKS>,
-                                                         WF__LANE_THREADS, config.dynamicSmemBytes);
+    code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &blocks, search_kernel<POLICY, RANKS>, threads_of(RANKS), config.dynamicSmemBytes);
     *out_lanes = blocks * profile->num_processors;
     return code;
   });
