@@ -32,7 +32,7 @@ expect cli/inside.c '/* x */\n#include "fst/fst.h"\n' 'cli may include only'
 expect src/io/good.c '/* x */\n' 'same file name'
 expect src/io/bare.c '\nint x;\n' 'comment'
 expect src/io/path.c '/* x */\nconst char *p = "/ho""me/me/x";\n// /home''/me/x\n' 'absolute path'
-expect tests/CMakeLists.txt 'set(FLAGS -DWF__GONE=1)\n' 'no source file uses WF__GONE'
+expect tests/CMakeLists.txt 'set(FLAGS -DWF__GONE=1)\n' 'no source file of src/ uses WF__GONE'
 expect src/io/long.c "/* x */\n$(printf 'int a;\\n%.0s' {1..600})" '601 lines'
 printf '/* x */\nint f(int a,\n      int b) {\n%sreturn 0;\n}\n' "$(printf 'a++;\n%.0s' {1..70})" > tree/src/io/function.c
 python3 tree/tools/check_includes.py > out.txt

@@ -16,9 +16,9 @@ namespace wf_search {
 typedef unsigned long long u64;
 typedef uint32_t u32;
 
-/* Threads of a block of a lane. Lanes of eight blocks search single utterances. Their blocks have
- * few tokens each, and shorter barriers are worth more than more threads (docs/engineering/gpu.md).
- */
+/* Threads of a block of a lane. Lanes of eight blocks are used when there are few utterances. Their
+ * blocks have few tokens each, and shorter barriers gain more than more threads would
+ * (docs/engineering/gpu.md). */
 __host__ __device__ constexpr u32 threads_of(int ranks) {
   return ranks == 8 ? WF__LANE_THREADS / 2 : WF__LANE_THREADS;
 }
