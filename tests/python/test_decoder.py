@@ -234,16 +234,23 @@ def test_threads_share_a_graph_and_even_a_decoder(ctc_graph, ctc_scores):
 
 
 def test_the_gil_is_free_while_decoding(ctc_graph, ctc_scores):
-    matrices = list(ctc_scores.values()) * 4
+    """The main thread counts to 20 while another thread decodes one utterance.
+
+    The utterance is made longer until its decoding takes long enough on this machine. With the GIL held the count would
+    not depend on the length: the Python code of one utterance takes the same time at any length."""
     decoder = wf.Decoder(ctc_graph, num_threads=1)
-    done = threading.Event()
-    worker = threading.Thread(target=lambda: (decoder.decode(matrices), done.set()))
-    worker.start()
+    matrix = next(iter(ctc_scores.values()))
     ticks = 0
-    while not done.is_set():
-        done.wait(0.001)
-        ticks += 1
-    worker.join()
+    for doublings in range(4, 14):
+        done = threading.Event()
+        worker = threading.Thread(target=lambda long, done: (decoder.decode(long), done.set()), args=(np.tile(matrix, (2**doublings, 1)), done))
+        worker.start()
+        ticks = 0
+        while not done.wait(0.001):
+            ticks += 1
+        worker.join()
+        if ticks > 20:
+            break
     assert ticks > 20
 
 
