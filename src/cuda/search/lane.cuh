@@ -105,9 +105,8 @@ template <class POLICY>
 struct lane_shared {
   typedef typename POLICY::table table;
   u32 hist[256];
-  u32 hist_all[256]; /* summed over the ranks */
-  uint2 arc_ranges[MAX_WARPS]
-                  [32]; /* of each warp: {first arc - arcs before it, cost} of its tokens */
+  u32 hist_all[256];               /* summed over the ranks */
+  uint2 arc_ranges[MAX_WARPS][32]; /* of a warp's tokens: {first arc - arcs before it, cost} */
   uint16_t frontier[2][MAX_THREADS];
   u64 exchange[2][8]; /* one cell per rank: results of its block; two buffers, used alternately */
   u64 warp_values[MAX_WARPS];
