@@ -392,6 +392,9 @@ static inline void store_own_pair(uint32_t address, uint32_t x, float y) {
   *(float2 *)simt_at_address(address, 8, true) = {simt_bits<float>(x), y};
 }
 static inline ulonglong2 load_global128(const ulonglong2 *at) { return __ldcg(at); }
+static inline uint32_t read_block_index() { return blockIdx.x; }
+static inline uint32_t lanes_before() { return (1u << (threadIdx.x & 31)) - 1; }
+static inline uint32_t lanes_up_to() { return (2u << (threadIdx.x & 31)) - 1; }
 static inline uint32_t cluster_rank() { return simt.current->block->rank; }
 static inline void sync_cluster(SIMT_HERE) { (void)simt_barrier(SIMT_CLUSTER, 0, {file, line}); }
 template <class T>

@@ -97,6 +97,24 @@ __device__ __forceinline__ ulonglong2 load_global128(const ulonglong2 *at) {
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(at));
   return v;
 }
+/* The block's number in the grid, and the lanes of the warp before this one (with it). They are
+ * read from the special registers at every call, since the compiler would keep a copy in local
+ * memory. */
+__device__ __forceinline__ uint32_t read_block_index() {
+  uint32_t value;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(value));
+  return value;
+}
+__device__ __forceinline__ uint32_t lanes_before() {
+  uint32_t value;
+  asm volatile("mov.u32 %0, %%lanemask_lt;" : "=r"(value));
+  return value;
+}
+__device__ __forceinline__ uint32_t lanes_up_to() {
+  uint32_t value;
+  asm volatile("mov.u32 %0, %%lanemask_le;" : "=r"(value));
+  return value;
+}
 /* A block's rank in its cluster; the barrier of all threads of the cluster; the address in block
  * `rank` that corresponds to `own` in this block. Not called without clusters. */
 #if WF__HAS_CLUSTERS

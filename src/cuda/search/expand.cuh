@@ -275,7 +275,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::keep_near(bool live, u6
   u32 first = 0;
   if (in_warp() == 0 && vote != 0) first = atomicAdd(&own().num_near, (u32)__popc(vote));
   first = __shfl_sync(ALL, first, 0);
-  const u32 place = first + __popc(vote & ((1u << in_warp()) - 1));
+  const u32 place = first + __popc(vote & lanes_before());
   if (live && place < 2 * SLOTS) near_keys()[place] = key;
 }
 
@@ -365,7 +365,7 @@ __device__ __forceinline__ u64 searcher<POLICY, RANKS>::finish_emission(float cu
       }
       at_list = __shfl_sync(ALL, at_list, 0);
       if (epsilons)
-        put_frontier(l.rank(), frontier_now, at_list + __popc(vote & ((1u << in_warp()) - 1)), at);
+        put_frontier(l.rank(), frontier_now, at_list + __popc(vote & lanes_before()), at);
     }
   }
   if (in_warp() < RANKS && kept > 0) atomicAdd(&l.of(in_warp()).kept, kept);
@@ -416,7 +416,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::list_candidate(bool liv
     if (vote == 0) return;
     u32 place = 0;
     if (in_warp() == 0) place = atomicAdd(&own().num_listed[0], (u32)__popc(vote));
-    place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
+    place = __shfl_sync(ALL, place, 0) + __popc(vote & lanes_before());
     if (!live || place >= WF__LANE_LISTED) return;
     listed()[place] = make_ulonglong2(rank, key);
     if (is_logged((u32)rank & WF__LANE_LISTED_WORD)) listed_contexts()[place] = context;
@@ -573,22 +573,29 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::emit_from_list(bool all
     if (tid() == 0) own().num_listed[0] = 0;
     return true;
   }
-  frame_arcs = 0;
   if (SCORED && !fits) f.crowded = (u32)f.total_sources;
+  empty_table(SLOT_BITS);
+  return false;
+}
+
+/* Empties the table to expand the frame again, with 2^bits slots a rank. */
+template <class POLICY, int RANKS>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::empty_table(u32 bits) {
+  frame_arcs = 0;
+  if constexpr (DEFERRED) this->frame_words = 0;
   l.sync();
   if constexpr (SCORED) {
     l.empty_slots();
-    l.bits = SLOT_BITS;
+    l.bits = bits;
     if (tid() == 0) {
       own().begin_frame();
       forget_words();
     }
   } else {
-    l.clear(SLOT_BITS);
+    l.clear(bits);
   }
   frontier_now = 0;
   l.sync();
-  return false;
 }
 
 /* Corrects an emission that made too many or too few tokens; `full`: the table had no room for
@@ -622,10 +629,19 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::emit(u64 *last, u64 *num
   frontier_now = 0;
   frame_arcs = 0;
   f.last_context = NO_TOKEN;
-  const bool few = f.total_sources <= RANKS * WF__LANE_FEW;
+  bool few = f.total_sources <= RANKS * WF__LANE_FEW || (SCORED && f.sparse);
   bool full = false, listed = false;
   if (SCORED ? f.crowded == 0 || f.total_sources < f.crowded : few || RANKS > 1)
-    listed = emit_from_list(few, last, num);
+    for (;;) {
+      listed = emit_from_list(few, last, num);
+      if (!SCORED || !listed || few || *num >= p->rules.min_active) break;
+      few = true; /* list all candidates, to find those up to min_active */
+      empty_table(l.bits);
+    }
+  if (SCORED && listed && few) {
+    const float cutoff = add_finite(cost_of(own().best), p->rules.beam);
+    f.sparse = (u32)(*last >> 32) > ordered(cutoff);
+  }
   if (!listed) {
     expand<EXPAND_RUNNING>(candidate_rule{0, 0, 0});
     l.sync();

@@ -40,6 +40,11 @@ struct fingerprint_table : slot_table<POLICY, RANKS> {
   __device__ __forceinline__ explicit fingerprint_table(const wf__lane_params *p)
       : entries((ulonglong2 *)p->memory.entries + (u64)(blockIdx.x / RANKS * RANKS) * SLOTS) {}
 
+  __device__ __forceinline__ void set_constants(const fingerprint_table &from) {
+    slots::set_constants(from);
+    entries = from.entries;
+  }
+
   /* --- this block's part, slot by slot --- */
 
   __device__ __forceinline__ ulonglong2 *own_entries() const {

@@ -191,9 +191,15 @@ struct lane {
                 "the host must know the layout");
 
   __device__ __forceinline__ lane() : turn(0) {
-    base = __shfl_sync(ALL, (u32)__cvta_generic_to_shared(&own()), 0);
+    base = own_base();
+    if (RANKS > 1) base = __shfl_sync(ALL, base, 0); /* stays in a register */
   }
   static __device__ __forceinline__ lane_shared &own() { return own_shared<POLICY>(); }
+  static __device__ __forceinline__ u32 own_base() { return (u32)__cvta_generic_to_shared(&own()); }
+  /* Sets the members that never change, for the compiler to know. */
+  __device__ __forceinline__ void set_constants(const lane &from) {
+    base = RANKS == 1 ? own_base() : from.base;
+  }
   /* Address of the shared memory of a rank. */
   __device__ __forceinline__ u32 base_of(u32 r) const {
     return RANKS == 1 ? base : address_of_rank(base, r);
@@ -277,7 +283,7 @@ struct arc_share {
     before = upto - arcs;
     u32 some = __ballot_sync(ALL, arcs > 0);
     __syncwarp(); /* no thread still reads the ranges of the previous 32 tokens */
-    const u32 mine = range + 8 * __popc(some & ((1u << lane) - 1));
+    const u32 mine = range + 8 * __popc(some & lanes_before());
     if (arcs > 0) store_own_pair(mine, first - before, cost);
     if (POLICY::SCORED && arcs > 0)
       store_own_pair(mine + to_context(), (u32)context, __uint_as_float((u32)(context >> 32)));
@@ -287,7 +293,7 @@ struct arc_share {
   __device__ __forceinline__ void at(u32 k0, u32 lane, u32 *arc, float *cost, u64 *context) {
     u32 from = before - k0;
     u32 starts = warp_or(degree > 0 && from < 32 ? 1u << from : 0);
-    const u32 mine = range + 8 * (started + __popc(starts & ((2u << lane) - 1)) - 1);
+    const u32 mine = range + 8 * (started + __popc(starts & lanes_up_to()) - 1);
     u64 own = own_words::load64(mine);
     *context = POLICY::SCORED ? own_words::load64(mine + to_context()) : 0;
     started += __popc(starts);

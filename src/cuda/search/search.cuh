@@ -55,8 +55,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::write_tokens(u32 to, fl
       const u64 value = values[k];
       const bool token = value != NO_TOKEN;
       const token_key key = SCORED ? keys[k] : token ? l.key_at(at) : NO_STATE;
-      const u32 vote = __ballot_sync(ALL, token),
-                place = to + __popc(vote & ((1u << in_warp()) - 1));
+      const u32 vote = __ballot_sync(ALL, token), place = to + __popc(vote & lanes_before());
       if ((at & ((1u << group_bits) - 1)) == 0) groups[at >> group_bits] = (uint16_t)place;
       if (token) {
         costs()[place] = __fsub_rn(cost_of((u32)(value >> 32)), best);

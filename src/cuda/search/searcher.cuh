@@ -26,6 +26,8 @@ struct frame_state {
   u32 usual_size; /* of the lane's table: decaying maximum of the slots used in the last frames */
   u32 crowded; /* with scorers: the least number of sources whose candidates did not fit in a list;
                   0: all fitted */
+  u32 sparse;  /* with scorers: the last frame had fewer than min_active tokens within the beam, so
+                  all candidates of the next one are listed */
 };
 
 struct candidate_rule {
@@ -93,8 +95,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   const wf__lane_params *p;
   u32 frontier_now;
   u32 row_frame; /* whose scores are in shared memory */
-  bool row_in_shared;
-  u32 frame; /* trace frames written */
+  u32 frame;     /* trace frames written */
   u32 trace_used;
   frame_state f;
   u32 frame_arcs, emission_arcs; /* this thread's count of arcs examined in this frame, and before
@@ -122,15 +123,18 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ void mark(int) {}
   __device__ void begin_marks() {}
 #endif
-  __device__ searcher(const wf__lane_params *params)
-      : l(params),
-        p(params),
-        row_in_shared(params->graph.num_columns <= (int32_t)most_columns<POLICY>(WF__SHARED_KB)) {}
+  __device__ searcher(const wf__lane_params *params) : l(params), p(params) {}
   __device__ __forceinline__ void run();
   __device__ void make_lattice(int wanted);
   __device__ __forceinline__ void run_deferred();
 
  private:
+  __device__ __forceinline__ bool row_in_shared() const {
+    return p->graph.num_columns <= (int32_t)most_columns<POLICY>(WF__SHARED_KB);
+  }
+  static __device__ __forceinline__ u32 block() {
+    return SCORED ? read_block_index() : blockIdx.x; /* with scorers registers are scarce */
+  }
   /* The lane's graph and memory. */
   __device__ __forceinline__ const uint4 *arcs() const { return (const uint4 *)p->graph.arcs; }
   __device__ __forceinline__ const uint4 *states() const { return (const uint4 *)p->graph.states; }
@@ -144,35 +148,33 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ u32 added_source(u32 arc) const;
   __device__ __forceinline__ int context_bits() const;
   __device__ __forceinline__ u32 all_states() const; /* including those of added words */
-  __device__ __forceinline__ float *costs() const {
-    return p->memory.costs + (u64)blockIdx.x * SLOTS;
-  }
+  __device__ __forceinline__ float *costs() const { return p->memory.costs + (u64)block() * SLOTS; }
   __device__ __forceinline__ uint2 *frontier() const {
-    return (uint2 *)p->memory.frontier + (u64)blockIdx.x * 2 * SLOTS;
+    return (uint2 *)p->memory.frontier + (u64)block() * 2 * SLOTS;
   }
   __device__ __forceinline__ uint2 *trace() const {
-    return (uint2 *)p->memory.trace + (u64)blockIdx.x * p->memory.trace_cap;
+    return (uint2 *)p->memory.trace + (u64)block() * p->memory.trace_cap;
   }
   __device__ __forceinline__ u32 *frame_off() const {
-    return p->memory.frame_off + (u64)blockIdx.x * (p->memory.frames_cap + 2);
+    return p->memory.frame_off + (u64)block() * (p->memory.frames_cap + 2);
   }
   __device__ __forceinline__ uint16_t *index() const {
-    return p->memory.index + (u64)blockIdx.x * (p->memory.frames_cap + 1) * WF__LANE_INDEX;
+    return p->memory.index + (u64)block() * (p->memory.frames_cap + 1) * WF__LANE_INDEX;
   }
   __device__ __forceinline__ ulonglong2 *contexts() const {
-    return (ulonglong2 *)p->memory.contexts + (u64)blockIdx.x * p->memory.trace_cap;
+    return (ulonglong2 *)p->memory.contexts + (u64)block() * p->memory.trace_cap;
   } /* beside the trace */
   __device__ __forceinline__ wf__lane_logged *word_log() const {
-    return p->memory.word_log + (u64)blockIdx.x * WF__LANE_WORD_LOG;
+    return p->memory.word_log + (u64)block() * WF__LANE_WORD_LOG;
   }
   __device__ __forceinline__ wf__word_candidate *word_candidates() const {
-    return p->memory.word_candidates + (u64)blockIdx.x * WF__LANE_WORD_CANDIDATES;
+    return p->memory.word_candidates + (u64)block() * WF__LANE_WORD_CANDIDATES;
   }
   __device__ __forceinline__ ulonglong2 *memo() const {
-    return (ulonglong2 *)p->memory.memo + ((u64)blockIdx.x << WF__LANE_MEMO_BITS);
+    return (ulonglong2 *)p->memory.memo + ((u64)block() << WF__LANE_MEMO_BITS);
   }
   __device__ __forceinline__ u64 *sources() const {
-    return (u64 *)p->memory.sources + (u64)blockIdx.x * SLOTS;
+    return (u64 *)p->memory.sources + (u64)block() * SLOTS;
   }
   __device__ __forceinline__ u64 *sources_of(u32 rank) const {
     return sources() + ((int64_t)rank - l.rank()) * SLOTS;
@@ -268,10 +270,10 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
     return !DEFERRED && p->rules.lattice_beam > 0;
   }
   __device__ __forceinline__ float2 *past() const {
-    return (float2 *)p->lattices.past + (u64)blockIdx.x * p->memory.trace_cap;
+    return (float2 *)p->lattices.past + (u64)block() * p->memory.trace_cap;
   }
   __device__ __forceinline__ wf__lane_frame *records() const {
-    return p->lattices.records + (u64)(blockIdx.x / RANKS) * (p->memory.frames_cap + 1);
+    return p->lattices.records + (u64)(block() / RANKS) * (p->memory.frames_cap + 1);
   }
   __device__ __forceinline__ const uint2 *tokens() const {
     return trace() + (trace_used - f.num_sources);
@@ -287,9 +289,13 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
    * can stay in registers. */
   template <typename F>
   __device__ __forceinline__ auto cold_path(F step) {
+    const wf__lane_params *const params = p;
+    const table before = l;
     searcher copy = *this;
     auto result = step(copy);
     *this = copy;
+    p = params; /* unchanged; but only if the compiler knows it, `p` is read as a constant */
+    l.set_constants(before);
     return result;
   }
   __device__ __forceinline__ float loglike(const void *from, u32 column) const;
@@ -329,7 +335,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   /* The block's list of candidates: with scorers in device memory, else in slots of the table that
    * the frame does not use. */
   __device__ __forceinline__ ulonglong2 *listed() const {
-    return (ulonglong2 *)((char *)p->memory.listed + (u64)blockIdx.x * WF__LANE_LISTED_BYTES);
+    return (ulonglong2 *)((char *)p->memory.listed + (u64)block() * WF__LANE_LISTED_BYTES);
   }
   __device__ __forceinline__ u64 *listed_contexts() const {
     return (u64 *)(listed() + WF__LANE_LISTED);
@@ -351,6 +357,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __noinline__ u64 listed_radix_rank(u32 k, u32 size);
   __device__ __forceinline__ u32 insert_listed(u32 size, u64 above, u64 last);
   __device__ __forceinline__ bool emit_from_list(bool all_of_them, u64 *last, u64 *num_tokens);
+  __device__ __forceinline__ void empty_table(u32 bits);
   template <bool DROPS>
   __device__ __forceinline__ u64 finish_emission(float cutoff);
   __device__ bool admit(u64 last, u64 *num_tokens);
@@ -466,13 +473,13 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ __forceinline__ bool decode_deferred(bool resumes);
   /* For streams. */
   __device__ __forceinline__ uint2 *links() const {
-    return (uint2 *)p->streams.links + (u64)blockIdx.x * p->memory.trace_cap;
+    return (uint2 *)p->streams.links + (u64)block() * p->memory.trace_cap;
   } /* beside the trace */
   __device__ __forceinline__ u32 *rows() const {
-    return p->streams.rows + (u64)(blockIdx.x / RANKS) * (p->memory.frames_cap + 2);
+    return p->streams.rows + (u64)(block() / RANKS) * (p->memory.frames_cap + 2);
   }
   __device__ __forceinline__ u32 *emitted() const {
-    return p->streams.emitted + (u64)blockIdx.x * (p->memory.frames_cap + 2);
+    return p->streams.emitted + (u64)block() * (p->memory.frames_cap + 2);
   }
   __device__ __forceinline__ bool resumes() const {
     return STREAMS && __ldg(&p->streams.chunks[own().utterance].num_tokens) > 0;
@@ -517,7 +524,7 @@ __device__ __forceinline__ float searcher<POLICY, RANKS>::loglike(const void *fr
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ float searcher<POLICY, RANKS>::label_cost(u32 column) const {
-  if (row_in_shared) return __uint_as_float(own_words::load(l.base + OFFSET(row) + 4 * column));
+  if (row_in_shared()) return __uint_as_float(own_words::load(l.base + OFFSET(row) + 4 * column));
   return cost_of_score(penalised(loglike(row_of(row_frame), column), column));
 }
 
@@ -557,7 +564,7 @@ template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::load_row(u32 t) {
   if (t >= (u32)own().scores.num_frames) return;
   row_frame = t;
-  if (!row_in_shared) return;
+  if (!row_in_shared()) return;
   const char *row = row_of(t);
   for (u32 c = tid(); c < (u32)p->graph.num_columns; c += THREADS) {
     if (own().scores.dtype == 0)
@@ -572,7 +579,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::load_row(u32 t) {
 template <class POLICY, int RANKS>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::finish_row() {
   __pipeline_wait_prior(0);
-  for (u32 c = tid(); row_in_shared && c < (u32)p->graph.num_columns; c += THREADS)
+  for (u32 c = tid(); row_in_shared() && c < (u32)p->graph.num_columns; c += THREADS)
     own().row[c] = cost_of_score(penalised(own().row[c], c));
 }
 

@@ -158,7 +158,7 @@ struct shared_table : slot_table<POLICY, RANKS> {
     u32 at = 0;
     if (live && in_warp() == leader)
       at = atomicAdd(&this->of(rank).num_listed[which], (u32)__popc(peers));
-    at = begin + __shfl_sync(ALL, at, leader) + __popc(peers & ((1u << in_warp()) - 1));
+    at = begin + __shfl_sync(ALL, at, leader) + __popc(peers & lanes_before());
     if (live && at < end) {
       lane_shared &to = this->of(rank);
       to.values[at] = value;

@@ -58,7 +58,7 @@ __device__ __noinline__ int searcher<POLICY, RANKS>::resume() {
   if (chunk.num_tokens == 0) return begin();
   frontier_now = 0;
   frame = trace_used = frame_arcs = num_emitted = 0;
-  f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0, chunk.usual_size};
+  f = frame_state{0, 0, NO_TOKEN, NO_TOKEN, NO_TOKEN, 0, chunk.usual_size, 0, SCORED};
   if (SCORED)
     for (u32 at = tid(); at < SLOTS; at += THREADS) sources()[at] = by_state() ? 0 : NO_TOKEN;
   if (tid() == 0) {

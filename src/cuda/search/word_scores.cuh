@@ -87,7 +87,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::gather_word(bool waits,
   if (vote == 0) return;
   u32 place = 0;
   if (in_warp() == 0) place = atomicAdd(&own().with_scorer.num_word_candidates, (u32)__popc(vote));
-  place = __shfl_sync(ALL, place, 0) + __popc(vote & ((1u << in_warp()) - 1));
+  place = __shfl_sync(ALL, place, 0) + __popc(vote & lanes_before());
   if (!waits || place >= WF__LANE_WORD_CANDIDATES) return;
   ulonglong2 *to = (ulonglong2 *)(word_candidates() + place);
   to[0] = make_ulonglong2(from, (u64)__float_as_uint(cost) << 32 | a);
