@@ -658,6 +658,11 @@ typedef struct wf_partial {
 /* Returns the partial result. Errors: WF_ERR_STATE for a finished stream; the stream's own error if
  * it has failed. */
 WF_API wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err);
+/* Returns the partial results of several streams, out[count], made by the decoder's threads. A
+ * stream that has failed gets an empty one. Errors: WF_ERR_STATE if a stream is finished,
+ * WF_ERR_ARGUMENT if it belongs to another decoder or occurs twice, WF_ERR_MEMORY. */
+WF_API wf_status wf_streams_partials(wf_decoder *decoder, wf_stream *const *streams, size_t count,
+                                     wf_partial *out, wf_error *err);
 /* Ends the utterance and returns its result, as from wf_decode. After that only reset and close are
  * possible. */
 WF_API wf_status wf_stream_finish(wf_stream *stream, wf_result **out, wf_error *err);

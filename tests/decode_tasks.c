@@ -218,6 +218,31 @@ void test_assert_same_partials(wf_stream *const *streams) {
     assert_memory_equal(&partial[0].words[i], &partial[1].words[i], sizeof(wf_word));
 }
 
+void test_assert_partials(wf_decoder *decoder, wf_stream *const *streams, size_t count,
+                          size_t *num_words) {
+  wf_error err = {0};
+  wf_partial *partials = malloc(count * sizeof *partials);
+  assert_non_null(partials);
+  assert_int_equal(wf_streams_partials(decoder, streams, count, partials, &err), WF_OK);
+  for (size_t i = 0; i < count; i++) {
+    const size_t size = partials[i].num_words;
+    wf_word *words = malloc(size * sizeof *words + 1);
+    assert_non_null(words);
+    if (size > 0) memcpy(words, partials[i].words, size * sizeof *words);
+    wf_partial again;
+    assert_int_equal(wf_stream_partial(streams[i], &again, &err), WF_OK);
+    assert_int_equal(again.num_words, size);
+    assert_int_equal(again.num_frames, partials[i].num_frames);
+    assert_int_equal(again.num_stable, partials[i].num_stable);
+    assert_int_equal(again.stable_frames, partials[i].stable_frames);
+    assert_int_equal(again.flags, partials[i].flags);
+    if (size > 0) assert_memory_equal(again.words, words, size * sizeof *words);
+    *num_words += size;
+    free(words);
+  }
+  free(partials);
+}
+
 void test_assert_same_event(const wf_stream_event *a, const wf_stream_event *b) {
   assert_int_equal(a->num_frames, b->num_frames);
   assert_int_equal(a->endpoint, b->endpoint);

@@ -40,6 +40,10 @@ void test_assert_same_batch(uint64_t seed, wf_result **a, wf_result **b, size_t 
 wf_scores test_rows(const wf_scores *scores, int64_t first, int64_t count);
 /* Fail unless two streams give the same partial (or the same error), and two events are equal. */
 void test_assert_same_partials(wf_stream *const *streams);
+/* Fails unless wf_streams_partials gives what wf_stream_partial gives for each stream. Adds the
+ * number of words compared to *num_words. */
+void test_assert_partials(wf_decoder *decoder, wf_stream *const *streams, size_t count,
+                          size_t *num_words);
 void test_assert_same_event(const wf_stream_event *a, const wf_stream_event *b);
 void test_free_results(wf_result **results, size_t count);
 /* Decodes with a decoder that is created and freed within the call. */

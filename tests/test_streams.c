@@ -241,6 +241,7 @@ static void test_many_streams_at_once(void **state) {
   wf_scores batch[COUNT];
   float *data[COUNT];
   wf_result *expected[COUNT], *result;
+  size_t words_compared = 0;
   test_random_batch(&task, batch, data, COUNT, 5, 120);
   test_decode_on("cpu", task.graph, task.options, batch, COUNT, expected);
   for (int threads = 1; threads <= 5; threads += 2) {
@@ -265,6 +266,7 @@ static void test_many_streams_at_once(void **state) {
         fed[i] += count;
       }
       assert_ok(wf_streams_advance(decoder, ready, chunks, num_ready, events, &err));
+      if (test_below(&rng, 2) == 0) test_assert_partials(decoder, streams, COUNT, &words_compared);
       if (test_below(&rng, 4) == 0) {
         assert_ok(test_decode(decoder, &batch[7], 1, NULL, &result, &err));
         assert_same(result, expected[7]);
@@ -279,6 +281,7 @@ static void test_many_streams_at_once(void **state) {
     }
     wf_decoder_free(decoder);
   }
+  assert_true(words_compared > 1000);
   for (size_t i = 0; i < COUNT; i++) {
     wf_result_free(expected[i]);
     free(data[i]);
@@ -569,6 +572,10 @@ static void test_bad_chunks(void **state) {
   assert_ok(wf_streams_advance(decoder, three, first, 3, NULL, &err));
   assert_ok(wf_streams_advance(decoder, three, second, 3, NULL, &err));
   assert_int_equal(wf_stream_partial(bad, &partial, &err), WF_ERR_ARGUMENT);
+  wf_partial partials[3];
+  assert_ok(wf_streams_partials(decoder, three, 3, partials, &err));
+  assert_int_equal(partials[0].num_frames, 3);
+  assert_true(partials[1].num_frames == 0 && partials[1].words == NULL); /* it has failed */
   assert_ok(wf_stream_finish(bad, &result, &err));
   assert_int_equal(result->status, WF_ERR_ARGUMENT);
   assert_string_equal(result->message, expected->message);
@@ -585,6 +592,10 @@ static void test_bad_chunks(void **state) {
   assert_int_equal(wf_streams_advance(decoder, mixed, first, 2, NULL, &err), WF_ERR_ARGUMENT);
   assert_int_equal(wf_streams_advance(decoder, finished, first, 2, NULL, &err), WF_ERR_STATE);
   assert_int_equal(wf_stream_partial(bad, &partial, &err), WF_ERR_STATE);
+  assert_int_equal(wf_streams_partials(decoder, twice, 2, partials, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_streams_partials(decoder, mixed, 2, partials, &err), WF_ERR_ARGUMENT);
+  assert_int_equal(wf_streams_partials(decoder, finished, 2, partials, &err), WF_ERR_STATE);
+  assert_ok(wf_streams_partials(decoder, NULL, 0, NULL, &err));
   assert_ok(wf_streams_advance(decoder, NULL, NULL, 0, NULL, &err));
   assert_ok(wf_stream_finish(good, &result, &err));
   assert_int_equal(result->num_decoded, 3);

@@ -464,12 +464,16 @@ wf_status wf__channel_take_committed(wf__channel *channel, wf__path *out, wf_err
   return WF_OK;
 }
 
-static wf_status committed(void *opaque, void *opaque_channel, bool now, wf__path *out,
+static wf__pool *pool(void *self) { return ((struct wf__cpu_backend *)self)->pool; }
+
+static wf_status prepare(void *self, void *channel, wf_error *err) { return WF_OK; }
+
+static wf_status committed(void *opaque, void *opaque_channel, int thread, bool now, wf__path *out,
                            wf_error *err) {
   wf__channel *channel = opaque_channel;
   if (now && channel->begun) {
     wf__search *search;
-    WF__TRY(wf__cpu_search(opaque, 0, &search, err));
+    WF__TRY(wf__cpu_search(opaque, thread, &search, err));
     wf_status status = load(search, channel, err);
     if (status == WF_OK) status = collect(search, err);
     WF__TRY(store(search, channel, status, err));
@@ -493,10 +497,10 @@ static wf_status finish(wf__search *search, bool goes_on, wf__path *out, wf_erro
   return WF_OK;
 }
 
-static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path *out,
+static wf_status path(void *opaque, void *opaque_channel, int thread, bool goes_on, wf__path *out,
                       wf_error *err) {
   wf__search *search;
-  WF__TRY(wf__cpu_search(opaque, 0, &search, err));
+  WF__TRY(wf__cpu_search(opaque, thread, &search, err));
   wf_status status = load(search, opaque_channel, err);
   if (status == WF_OK) status = finish(search, goes_on, out, err);
   return store(search, opaque_channel, status, err);
@@ -558,6 +562,8 @@ const wf__stream_backend wf__cpu_streams = {.open = channel_open,
                                             .reset = channel_reset,
                                             .bytes = channel_bytes,
                                             .advance = advance,
+                                            .pool = pool,
+                                            .prepare = prepare,
                                             .committed = committed,
                                             .path = path,
                                             .commit_lattice = commit_lattice,

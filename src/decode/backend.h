@@ -7,6 +7,7 @@
 #define WF_DECODE_BACKEND_H
 
 #include "base/memory.h"
+#include "base/threads.h"
 #include "decode/decode_graph.h"
 #include "lattice/lattice_determinize.h"
 #include "math/score.h"
@@ -70,12 +71,19 @@ typedef struct wf__stream_backend {
    * status and message of a stream that fails; the scores of a failed stream are only checked.
    * Fails, with all others advanced, if one ran out of memory. */
   wf_status (*advance)(void *self, const wf__batch *batch, void *const *channels, wf_error *err);
+  /* The threads that may call `committed` and `path` for different channels at the same time, with
+   * their numbers in the pool. Outside of it: thread 0. */
+  wf__pool *(*pool)(void *self);
   /* Returns the committed prefix since the last call: arcs that all tokens share. `now`: looks
    * for more first. */
-  wf_status (*committed)(void *self, void *channel, bool now, wf__path *out, wf_error *err);
+  wf_status (*committed)(void *self, void *channel, int thread, bool now, wf__path *out,
+                         wf_error *err);
+  /* Makes the start's tokens if there was no chunk yet. Must precede `path`; by one thread. */
+  wf_status (*prepare)(void *self, void *channel, wf_error *err);
   /* The path from the committed prefix to the best ending or, if it `goes_on`, to the best token,
    * with relative_cost. */
-  wf_status (*path)(void *self, void *channel, bool goes_on, wf__path *out, wf_error *err);
+  wf_status (*path)(void *self, void *channel, int thread, bool goes_on, wf__path *out,
+                    wf_error *err);
   /* Takes the final part of the lattice out of the channel; NULL: there is none. */
   wf_status (*commit_lattice)(void *self, void *channel, wf_lattice **out, wf_error *err);
   /* Makes the lattice. Without `goes_on` it is called after `path`, and nothing but `reset` may

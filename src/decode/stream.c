@@ -12,6 +12,8 @@
 #include "decode/decoder.h"
 #include "decode/stream.h"
 
+enum { FEW_STREAMS = 4 }; /* for this many, one thread is as fast as several */
+
 static wf_status new_result(wf_stream *stream, wf_error *err) {
   stream->result = wf__calloc(1, sizeof *stream->result);
   return stream->result != NULL ? WF_OK : wf__fail_memory(err, sizeof *stream->result, "a stream");
@@ -92,9 +94,10 @@ uint64_t wf_stream_bytes(const wf_stream *stream) {
 /* --- the end of the path, as it stands --------------------------------------------------- */
 
 /* Adds the committed prefix to the account; `now`: looks for more of it first. */
-static wf_status take_committed_prefix(wf_stream *stream, bool now, wf_error *err) {
+static wf_status take_committed_prefix(wf_stream *stream, int thread, bool now, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
-  WF__TRY(stream->backend->committed(decoder->search, stream->channel, now, &stream->part, err));
+  WF__TRY(stream->backend->committed(decoder->search, stream->channel, thread, now, &stream->part,
+                                     err));
   WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
   return wf__account_decide(&stream->account, stream->graph, err);
 }
@@ -124,9 +127,10 @@ static void roll_back(wf__account *account, const struct mark *mark) {
 }
 
 /* Adds the path to the best token to the account. roll_back must follow, also after a failure. */
-static wf_status add_open_path(wf_stream *stream, wf_error *err) {
+static wf_status add_open_path(wf_stream *stream, int thread, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
-  WF__TRY(stream->backend->path(decoder->search, stream->channel, true, &stream->part, err));
+  WF__TRY(
+      stream->backend->path(decoder->search, stream->channel, thread, true, &stream->part, err));
   WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
   return wf__account_close(&stream->account, stream->graph, &decoder->options,
                            stream->part.num_decoded, err);
@@ -134,9 +138,10 @@ static wf_status add_open_path(wf_stream *stream, wf_error *err) {
 
 /* --- chunks ------------------------------------------------------------------------------ */
 
-static wf_status look_for_endpoint(wf_stream *stream, wf_stream_event *event, wf_error *err) {
+static wf_status look_for_endpoint(wf_stream *stream, int thread, wf_stream_event *event,
+                                   wf_error *err) {
   struct mark mark = mark_account(&stream->account);
-  wf_status status = add_open_path(stream, err);
+  wf_status status = add_open_path(stream, thread, err);
   if (status == WF_OK) {
     const wf__endpointer *endpointer = &stream->endpointer;
     int64_t num_frames = stream->part.num_decoded;
@@ -151,14 +156,14 @@ static wf_status look_for_endpoint(wf_stream *stream, wf_stream_event *event, wf
 }
 
 /* After a chunk: updates the stream's result and account, and fills the event. */
-static wf_status after_chunk(wf_stream *stream, const wf_scores *chunk, wf_stream_event *event,
-                             wf_error *err) {
+static wf_status after_chunk(wf_stream *stream, int thread, const wf_scores *chunk,
+                             wf_stream_event *event, wf_error *err) {
   wf_result *result = stream->result;
   result->num_frames += chunk->num_frames > 0 ? chunk->num_frames : 0;
-  if (result->status == WF_OK) WF__TRY(take_committed_prefix(stream, false, err));
+  if (result->status == WF_OK) WF__TRY(take_committed_prefix(stream, thread, false, err));
   if (event == NULL) return WF_OK;
   *event = (wf_stream_event){.num_frames = result->num_frames, .relative_cost = INFINITY};
-  return result->status == WF_OK ? look_for_endpoint(stream, event, err) : WF_OK;
+  return result->status == WF_OK ? look_for_endpoint(stream, thread, event, err) : WF_OK;
 }
 
 static wf_status check_streams(const wf_decoder *decoder, wf_stream *const *streams, size_t count,
@@ -205,6 +210,48 @@ struct batch_arrays {
   wf_result **results;
 };
 
+/* A step for each stream of a batch, by the threads of the pool. */
+struct stream_step {
+  wf_stream *const *streams;
+  const wf_scores *chunks;
+  wf_stream_event *events; /* NULL: not wanted */
+  wf_partial *partials;
+  atomic_int failed; /* 0, or the code of an error of some stream */
+};
+
+/* Prepares the streams that have not failed. */
+static wf_status prepare(wf_stream *const *streams, size_t count, wf_error *err) {
+  for (size_t i = 0; i < count; i++)
+    if (streams[i]->result->status == WF_OK)
+      WF__TRY(streams[i]->backend->prepare(streams[i]->decoder->search, streams[i]->channel, err));
+  return WF_OK;
+}
+
+static void run_step(struct stream_step *step, size_t count, wf__task_fn fn) {
+  const wf_decoder *decoder = step->streams[0]->decoder;
+  wf__pool *pool = decoder->backend->streams->pool(decoder->search);
+  if (count > FEW_STREAMS)
+    wf__pool_run(pool, count, fn, step);
+  else
+    for (size_t i = 0; i < count; i++) fn(step, i, 0);
+}
+
+static wf_status step_status(struct stream_step *step, wf_error *err) {
+  const wf_status status = (wf_status)atomic_load(&step->failed);
+  return status == WF_OK ? WF_OK
+                         : wf__fail(err, status, "%s in some streams", wf_status_text(status));
+}
+
+static void end_chunk(void *user, uint64_t i, int thread) {
+  struct stream_step *step = user;
+  wf_error err = {0};
+  wf_stream_event *event = step->events != NULL ? &step->events[i] : NULL;
+  if (after_chunk(step->streams[i], thread, &step->chunks[i], event, &err) == WF_OK) return;
+  wf__result_fail(step->streams[i]->result, err.code, &err);
+  if (err.code == WF_ERR_MEMORY || err.code == WF_ERR_CANCELLED)
+    atomic_store(&step->failed, (int)err.code);
+}
+
 static wf_status advance(wf_decoder *decoder, wf_stream *const *streams, const wf_scores *chunks,
                          size_t count, const struct batch_arrays *arrays, wf_stream_event *events,
                          wf_error *err) {
@@ -217,15 +264,11 @@ static wf_status advance(wf_decoder *decoder, wf_stream *const *streams, const w
       .scores = chunks, .skip = arrays->skip, .count = count, .results = arrays->results};
   wf_status status =
       decoder->backend->streams->advance(decoder->search, &batch, arrays->channels, err);
-  for (size_t i = 0; i < count; i++) {
-    wf_error own = {0};
-    if (after_chunk(streams[i], &chunks[i], events != NULL ? &events[i] : NULL, &own) == WF_OK)
-      continue;
-    wf__result_fail(streams[i]->result, own.code, &own);
-    if (own.code == WF_ERR_MEMORY || own.code == WF_ERR_CANCELLED)
-      status = wf__fail(err, own.code, "%s", own.message);
-  }
-  return status;
+  struct stream_step step = {.streams = streams, .chunks = chunks, .events = events};
+  atomic_init(&step.failed, 0);
+  if (status == WF_OK) status = prepare(streams, count, err);
+  run_step(&step, count, end_chunk);
+  return status == WF_OK ? step_status(&step, err) : status;
 }
 
 wf_status wf_streams_advance(wf_decoder *decoder, wf_stream *const *streams,
@@ -277,14 +320,12 @@ static void forget(wf_stream *stream) {
   stream->num_shown = 0;
 }
 
-wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err) {
-  *out = (wf_partial){0};
-  WF__TRY(check_alive(stream, err));
+static wf_status make_partial(wf_stream *stream, int thread, wf_partial *out, wf_error *err) {
   forget(stream);
-  WF__TRY(take_committed_prefix(stream, true, err));
+  WF__TRY(take_committed_prefix(stream, thread, true, err));
   struct mark mark = mark_account(&stream->account);
   uint64_t num_stable = wf__account_num_stable(&stream->account, stream->graph);
-  wf_status status = add_open_path(stream, err);
+  wf_status status = add_open_path(stream, thread, err);
   if (status == WF_OK) status = copy_words(stream, err);
   roll_back(&stream->account, &mark);
   if (status != WF_OK) return status;
@@ -301,6 +342,34 @@ wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err) {
   return WF_OK;
 }
 
+wf_status wf_stream_partial(wf_stream *stream, wf_partial *out, wf_error *err) {
+  *out = (wf_partial){0};
+  WF__TRY(check_alive(stream, err));
+  WF__TRY(stream->backend->prepare(stream->decoder->search, stream->channel, err));
+  return make_partial(stream, 0, out, err);
+}
+
+static void run_partial(void *user, uint64_t i, int thread) {
+  struct stream_step *step = user;
+  wf_stream *stream = step->streams[i];
+  wf_error err = {0};
+  if (stream->result->status != WF_OK) return;
+  if (make_partial(stream, thread, &step->partials[i], &err) != WF_OK)
+    atomic_store(&step->failed, (int)err.code);
+}
+
+wf_status wf_streams_partials(wf_decoder *decoder, wf_stream *const *streams, size_t count,
+                              wf_partial *out, wf_error *err) {
+  for (size_t i = 0; i < count; i++) out[i] = (wf_partial){0};
+  WF__TRY(check_streams(decoder, streams, count, err));
+  if (count == 0) return WF_OK;
+  WF__TRY(prepare(streams, count, err));
+  struct stream_step step = {.streams = streams, .partials = out};
+  atomic_init(&step.failed, 0);
+  run_step(&step, count, run_partial);
+  return step_status(&step, err);
+}
+
 wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   wf_result *result = stream->result;
@@ -312,7 +381,7 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
         "with lattices, a scorer is for a whole utterance: set it before the first chunk");
   if (begun)
     WF__TRY(take_committed_prefix(
-        stream, true, err)); /* everything committed by now is scored by the old scorer */
+        stream, 0, true, err)); /* everything committed by now is scored by the old scorer */
   if (result != NULL && result->status != WF_OK)
     stream->backend->reset(decoder->search,
                            stream->channel); /* a failed utterance cannot continue */
@@ -364,8 +433,9 @@ static wf_status finish(wf_stream *stream, wf_error *err) {
   const wf_decoder *decoder = stream->decoder;
   wf_result *result = stream->result;
   forget(stream);
-  WF__TRY(take_committed_prefix(stream, false, err));
-  WF__TRY(stream->backend->path(decoder->search, stream->channel, false, &stream->part, err));
+  WF__TRY(take_committed_prefix(stream, 0, false, err));
+  WF__TRY(stream->backend->prepare(decoder->search, stream->channel, err));
+  WF__TRY(stream->backend->path(decoder->search, stream->channel, 0, false, &stream->part, err));
   WF__TRY(wf__account_add(&stream->account, stream->graph, &decoder->options, &stream->part, err));
   WF__TRY(wf__account_finish(&stream->account, result, stream->graph, &decoder->options,
                              &stream->part, err));

@@ -188,6 +188,7 @@ static void test_many_streams_at_once(void **state) {
     wf_result *expected[MOST], *result;
     wf_stream *streams[MOST], *ready[MOST];
     int64_t fed[MOST] = {0};
+    size_t words_compared = 0;
     wf_stream_event events[MOST];
     test_random_batch(&task, batch, data, count, 5, test_seeds(400) < 400 ? 25 : 120);
     test_decode_on("cpu", task.graph, task.options, batch, count, expected);
@@ -216,12 +217,14 @@ static void test_many_streams_at_once(void **state) {
         fed[i] += more;
       }
       assert_ok(wf_streams_advance(decoder, ready, chunks, num_ready, events, &err));
+      if (test_below(&rng, 2) == 0) test_assert_partials(decoder, streams, count, &words_compared);
       if (test_below(&rng, 4) == 0) {
         assert_ok(test_decode(decoder, &batch[7], 1, NULL, &result, &err));
         test_assert_same_result(result, expected[7]);
         wf_result_free(result);
       }
     }
+    assert_true(words_compared > 0);
     finish_all(streams, expected, data, count);
     wf_decoder_free(decoder);
     test_free_results(expected, count);

@@ -126,7 +126,9 @@ static wf_status advance(void *opaque, const wf__batch *batch, void *const *chan
 }
 
 /* Makes the start's tokens if the stream has had no chunk, or finds the best of its tokens. */
-static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
+static wf_status prepare(void *self, void *opaque_channel, wf_error *err) {
+  wf__gpu_channel *channel = opaque_channel;
+  if (channel->on_cpu || (channel->base.begun && !channel->stale)) return WF_OK;
   const wf_scores none = {0};
   const bool skip = false;
   wf_result said = {0}, *result = &said;
@@ -138,14 +140,16 @@ static wf_status refresh(void *self, wf__gpu_channel *channel, wf_error *err) {
 
 /* --- results ----------------------------------------------------------------------------- */
 
-static wf_status committed(void *opaque, void *opaque_channel, bool now, wf__path *out,
+static wf__pool *pool(void *self) { return ((struct wf__cuda_backend *)self)->workers[0].pool; }
+
+static wf_status committed(void *opaque, void *opaque_channel, int thread, bool now, wf__path *out,
                            wf_error *err) {
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
-  if (channel->on_cpu) return wf__cpu_streams.committed(self->cpu, channel, now, out, err);
+  if (channel->on_cpu) return wf__cpu_streams.committed(self->cpu, channel, thread, now, out, err);
   channel->watched = channel->watched || now;
   if (now && channel->base.begun && !channel->collected)
-    WF__TRY(wf__streams_collect(channel, 0, err));
+    WF__TRY(wf__streams_collect(channel, thread, err));
   return wf__channel_take_committed(&channel->base, out, err);
 }
 
@@ -160,13 +164,12 @@ static wf_status sum_scorer_costs(wf__channel *base, wf__scoring *scoring, bool 
   return status;
 }
 
-static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path *out,
+static wf_status path(void *opaque, void *opaque_channel, int thread, bool goes_on, wf__path *out,
                       wf_error *err) {
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
   wf__channel *base = &channel->base;
-  if (!channel->on_cpu && (!base->begun || channel->stale)) WF__TRY(refresh(opaque, channel, err));
-  if (channel->on_cpu) return wf__cpu_streams.path(self->cpu, channel, goes_on, out, err);
+  if (channel->on_cpu) return wf__cpu_streams.path(self->cpu, channel, thread, goes_on, out, err);
   const bool final = !goes_on && channel->ending != UINT32_MAX;
   wf__path_clear(out);
   WF__TRY(wf__trace_path(&base->trace,
@@ -180,7 +183,7 @@ static wf_status path(void *opaque, void *opaque_channel, bool goes_on, wf__path
       (channel->ending != UINT32_MAX ? channel->ending_cost : INFINITY) - channel->best_cost;
   out->scorer_cost = base->committed_sum.cost; /* costs that a replaced scorer added remain */
   return base->scoring.scorer != NULL
-             ? sum_scorer_costs(base, &channel->worker->scorings[0], final, out, err)
+             ? sum_scorer_costs(base, &channel->worker->scorings[thread], final, out, err)
              : WF_OK;
 }
 
@@ -262,7 +265,7 @@ static wf_status lattice(void *opaque, void *opaque_channel, bool goes_on, wf_la
   struct wf__cuda_backend *self = opaque;
   wf__gpu_channel *channel = opaque_channel;
   wf__channel *base = &channel->base;
-  if (!channel->on_cpu && !base->begun) WF__TRY(refresh(opaque, channel, err));
+  if (!base->begun) WF__TRY(prepare(opaque, channel, err));
   const bool on_gpu = !channel->on_cpu;
   if (on_gpu) {
     const int caller = wf__callers_device();
@@ -293,7 +296,9 @@ const wf__stream_backend wf__cuda_streams = {.open = channel_open,
                                              .reset = channel_reset,
                                              .bytes = channel_bytes,
                                              .advance = advance,
+                                             .pool = pool,
                                              .committed = committed,
+                                             .prepare = prepare,
                                              .path = path,
                                              .commit_lattice = commit_lattice,
                                              .lattice = lattice};
