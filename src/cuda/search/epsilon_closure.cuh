@@ -87,9 +87,10 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::relax(bool live, u32 a,
   relax_to(live, a, arc, cost, context, to, cutoff, next);
 }
 
-/* Relaxes the gathered arcs of this round, from number `first` on. */
+/* Relaxes the gathered arcs of this round, from number `first` on. Begins with a barrier of the
+ * block. Returns false if there were none. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::relax_words(u32 first, float cutoff,
+__device__ __forceinline__ bool searcher<POLICY, RANKS>::relax_words(u32 first, float cutoff,
                                                                      u32 next) {
   __syncthreads(); /* all are gathered */
   mark(PHASE_CLOSURE_ARCS);
@@ -104,6 +105,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::relax_words(u32 first, 
              next);
     __syncwarp();
   }
+  return end > first;
 }
 
 /* Relaxes epsilon arcs round by round, from the frontier that finish_emission or begin made; a
@@ -189,11 +191,12 @@ __device__ __forceinline__ int searcher<POLICY, RANKS>::relax_rounds(float cutof
         __syncwarp(); /* otherwise the threads that probed longer would continue alone */
       }
     }
+    bool complete = false; /* no thread has changed anything since the last barrier */
     if constexpr (GATHERS)
-      if (has_scorer()) relax_words(first_word, cutoff, next);
+      if (has_scorer()) complete = !relax_words(first_word, cutoff, next) && RANKS == 1;
     mark(PHASE_CLOSURE_WORDS);
     frontier_now = next;
-    l.sync(); /* the frontier of the next round is complete */
+    if (!complete) l.sync(); /* the frontier of the next round is complete */
     mark(PHASE_CLOSURE_WAIT);
 #ifdef WF_LANE_PROFILE
     if constexpr (GATHERS)

@@ -15,18 +15,19 @@ namespace wf_search {
 template <class POLICY, int RANKS>
 __device__ bool searcher<POLICY, RANKS>::select_by_cost(u64 want) {
   const float scale = p->rules.beam > 1e-20f ? 256 / p->rules.beam : 0;
-  const uint2 *tokens = this->tokens();
+  const uint2 *const tokens = this->tokens();
+  const float *const costs = this->costs();
   u64 *near = (u64 *)own().arc_ranges;
   constexpr u32 MOST = sizeof(own().arc_ranges) / sizeof *near;
   if (tid() < 256) own().hist[tid()] = 0;
   if (tid() == 0) own().num_near = 0;
   __syncthreads();
   for (u32 i = tid(); i < f.num_sources; i += THREADS)
-    atomicAdd(&own().hist[(u32)fminf(fmaxf(costs()[i] * scale, 0), 255)], 1u);
+    atomicAdd(&own().hist[(u32)fminf(fmaxf(costs[i] * scale, 0), 255)], 1u);
   u32 bin;
   want -= pick_bin(want, &bin);
   for (u32 i = tid(); i < f.num_sources; i += THREADS) {
-    float cost = costs()[i];
+    const float cost = costs[i];
     if ((u32)fminf(fmaxf(cost * scale, 0), 255) != bin) continue;
     u64 key = (u64)ordered(cost) << 32 | tokens[i].x;
     for (int r = 0; r < RANKS; r++) {
@@ -62,13 +63,14 @@ __device__ __noinline__ u64 searcher<POLICY, RANKS>::select_rank(u64 want) {
       if (selected_left() > 0) f.select_context = tied_source(f.select_key, selected_left());
     return f.select_key;
   }
-  const uint2 *tokens = this->tokens();
+  const uint2 *const tokens = this->tokens();
+  const float *const costs = this->costs();
   u64 prefix = 0, left = want; /* the left-th of those with this prefix */
   for (int shift = 56; shift >= 0; shift -= 8) {
     if (tid() < 256) own().hist[tid()] = 0;
     __syncthreads();
     for (u32 i = tid(); i < f.num_sources; i += THREADS) {
-      u64 key = (u64)ordered(costs()[i]) << 32 | tokens[i].x;
+      const u64 key = (u64)ordered(costs[i]) << 32 | tokens[i].x;
       if (shift == 56 || key >> (shift + 8) == prefix)
         atomicAdd(&own().hist[(u32)(key >> shift) & 255], 1u);
     }

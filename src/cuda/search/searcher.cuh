@@ -370,7 +370,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
                                         u32 next);
   __device__ __forceinline__ void relax_to(bool live, u32 a, uint4 arc, float candidate, u64 from,
                                            u64 to, float cutoff, u32 next);
-  __device__ __forceinline__ void relax_words(u32 first, float cutoff, u32 next);
+  __device__ __forceinline__ bool relax_words(u32 first, float cutoff, u32 next);
   __device__ __forceinline__ u32 num_word_candidates() const;
   __device__ __forceinline__ void forget_words();
   __device__ __forceinline__ int relax_rounds(float cutoff);
