@@ -44,6 +44,24 @@ static inline wf_scorer *random_phrase_boost(test_rng *rng) {
   return scorer;
 }
 
+/* 3,000 phrases, most of which cannot be said. On a GPU they take more than 300 KB. */
+static inline wf_scorer *long_phrase_boost(void) {
+  enum { COUNT = 3000 };
+  wf_error err = {0};
+  wf_scorer *scorer;
+  int32_t words[2 * COUNT];
+  uint64_t off[COUNT + 1] = {0};
+  float boosts[COUNT];
+  for (int32_t i = 0; i < COUNT; i++) {
+    words[2 * i] = 1 + i;
+    words[2 * i + 1] = 1 + i % 3;
+    off[i + 1] = off[i] + 2;
+    boosts[i] = 0.5f;
+  }
+  assert_ok(wf_scorer_boost_phrases(words, off, boosts, COUNT, &scorer, &err));
+  return scorer;
+}
+
 /* `coarse`: costs are multiples of 1/2. */
 static inline wf_wlm *random_lm(test_rng *rng, bool coarse) {
   wf_error err = {0};

@@ -20,7 +20,9 @@ oracle_scorer test_random_tables(test_rng *rng, const table_scorer_shape *shape)
   for (int i = 0; i < size; i++) {
     uint32_t kind =
         test_below(rng, 20); /* coarse values make ties common; some words are impossible */
-    tables.next[i] = (int)test_below(rng, (uint32_t)tables.num_contexts);
+    tables.next[i] = shape->last_word && i >= tables.num_words
+                         ? tables.next[i - tables.num_words]
+                         : (int)test_below(rng, (uint32_t)tables.num_contexts);
     tables.cost[i] = kind == 0   ? INFINITY
                      : kind < 12 ? (float)test_below(rng, 9) / 4
                                  : test_unit(rng) * 3;
@@ -193,5 +195,9 @@ wf_scorer *test_table_scorer(const oracle_scorer *tables, bool wide) {
   wf__scorer_init(&self->scorer, wide ? &wide_table_ops : &table_ops, wide ? 64 : bits);
   self->tables = tables;
   self->wide = wide;
+  bool last_word = true;
+  for (int i = tables->num_words; i < tables->num_contexts * tables->num_words; i++)
+    last_word = last_word && tables->next[i] == tables->next[i - tables->num_words];
+  if (last_word) self->scorer.context_words = 1;
   return &self->scorer;
 }

@@ -8,9 +8,10 @@
 typedef struct table_scorer_shape {
   int max_contexts, num_words;
   bool negative; /* costs may be negative, but no cycle of words is negative */
-  bool wide;   /* contexts are 64-bit numbers instead of small ones; requests are scored in batches,
-                  and contexts are evicted whenever they are not live */
-  bool coarse; /* costs are 0 or 1/4, so that nearly everything ties */
+  bool wide; /* contexts are 64-bit numbers instead of small ones; requests are scored in batches,
+                and contexts are evicted whenever they are not live */
+  bool last_word; /* a context is that of the last word, whatever came before */
+  bool coarse;    /* costs are 0 or 1/4, so that nearly everything ties */
 } table_scorer_shape;
 
 /* Random tables. Words above num_words have no costs. Free with test_free_tables. */

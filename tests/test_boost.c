@@ -2,7 +2,9 @@
  *
  * First examples by hand. Then random lists of phrases. Sums of costs are compared with counts of
  * phrases. Decoding, alone and in a chain with another scorer, is compared with the oracle bit for
- * bit. */
+ * bit. Last, threads that share lists. */
+#include <pthread.h>
+
 #include "decode_tasks.h"
 #include "example.h"
 #include "scorer/scorer.h"
@@ -354,6 +356,74 @@ static void test_bad_lists(void **state) {
   wf_scorer_free(scorer);
 }
 
+/* --- lists shared by threads ------------------------------------------------------------- */
+
+enum { NUM_THREADS = 4, NUM_TURNS = 30 };
+
+struct sharer {
+  const struct decode_task *task;
+  wf_scorer *lists[2]; /* references of its own */
+  float costs[NUM_TURNS];
+};
+
+/* A decoder and a stream of its own, whose list changes after every frame. Frees the lists as soon
+ * as the stream has them. */
+static void *share(void *user) {
+  struct sharer *self = user;
+  wf_error failure = {0};
+  wf_decoder *decoder;
+  wf_stream *stream;
+  wf_result *result;
+  assert_ok(wf_decoder_create(self->task->graph, &self->task->options, &decoder, &failure));
+  assert_ok(wf_stream_open(decoder, NULL, &stream, &failure));
+  for (int turn = 0; turn < NUM_TURNS; turn++) {
+    for (int64_t frame = 0; frame < self->task->scores.num_frames; frame++) {
+      const wf_scores chunk = test_rows(&self->task->scores, frame, 1);
+      wf_scorer *own = wf_scorer_ref(self->lists[(turn + frame) % 2]);
+      assert_ok(wf_stream_set_scorer(stream, own, &failure));
+      wf_scorer_free(own);
+      assert_ok(wf_stream_accept(stream, &chunk, NULL, &failure));
+    }
+    assert_ok(wf_stream_finish(stream, &result, &failure));
+    self->costs[turn] = result->cost;
+    wf_result_free(result);
+    assert_ok(wf_stream_reset(stream, &failure));
+  }
+  for (int i = 0; i < 2; i++) wf_scorer_free(self->lists[i]);
+  wf_stream_close(stream);
+  wf_decoder_free(decoder);
+  return NULL;
+}
+
+static void test_threads_share_lists(void **state) {
+  (void)state;
+  wf_error failure = {0};
+  struct decode_task task = test_random_task(3);
+  task.options.lattice_beam = 0;
+  task.options.num_threads = 1;
+  struct sharer sharers[NUM_THREADS + 1];
+  pthread_t threads[NUM_THREADS];
+  wf_scorer *lists[2];
+  lists[0] =
+      phrases_of(3, (int32_t[]){1, 2, 1, 3, 4}, (uint64_t[]){0, 2, 3, 5}, (float[]){1, 0.5f, 2});
+  wf_scorer *other = phrases_of(1, (int32_t[]){2, 3, 1}, (uint64_t[]){0, 3}, (float[]){1.5f});
+  assert_ok(wf_scorer_chain(lists[0], other, &lists[1], &failure));
+  wf_scorer_free(other);
+  for (int i = 0; i <= NUM_THREADS; i++)
+    sharers[i] =
+        (struct sharer){.task = &task, .lists = {wf_scorer_ref(lists[0]), wf_scorer_ref(lists[1])}};
+  share(&sharers[NUM_THREADS]);
+  for (int i = 0; i < NUM_THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, share, &sharers[i]), 0);
+  for (int i = 0; i < 2; i++) wf_scorer_free(lists[i]);
+  for (int i = 0; i < NUM_THREADS; i++) {
+    assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_memory_equal(sharers[i].costs, sharers[NUM_THREADS].costs, sizeof sharers[i].costs);
+  }
+  assert_true(task.scores.num_frames > 2);
+  test_free_task(&task);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_phrase),
                                      cmocka_unit_test(test_example_incomplete_phrase),
@@ -361,6 +431,7 @@ int main(void) {
                                      cmocka_unit_test(test_costs_equal_counted_phrases),
                                      cmocka_unit_test(test_decoding_against_oracle),
                                      cmocka_unit_test(test_many_phrases),
-                                     cmocka_unit_test(test_bad_lists)};
+                                     cmocka_unit_test(test_bad_lists),
+                                     cmocka_unit_test(test_threads_share_lists)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* test_flat_scorer.c - scorers flattened to plain arrays, as a GPU reads them, compared with the
- * original scorers: every cost bit for bit, and every context. */
+ * original scorers: every cost bit for bit, and every context. And the number of words that
+ * contexts depend on. */
 #include "random_scorers.h"
 #include "scorer/scorer.h"
 #include "table_scorer.h"
@@ -54,6 +55,44 @@ static void test_same_costs_and_contexts(void **state) {
               parts[3] > 100 && right > 50);
 }
 
+/* Context after these words, from the start. */
+static uint64_t context_after(const wf_scorer *scorer, void *memory, const int32_t *words,
+                              int count) {
+  uint64_t context;
+  float cost;
+  assert_ok(scorer->ops->begin(scorer, memory, &context, &err));
+  for (int i = 0; i < count; i++)
+    assert_ok(scorer->ops->step(scorer, memory, context, words[i], &cost, &context, &err));
+  return context;
+}
+
+/* The last context_words words alone lead to the same context as all. Fewer words often do not. */
+static void test_words_of_contexts(void **state) {
+  (void)state;
+  int too_few = 0;
+  wf_symbols *symbols = random_scorer_words();
+  for (uint64_t seed = 1; seed <= 600; seed++) {
+    test_rng rng = {seed};
+    wf_scorer *scorer = random_scorer(&rng, symbols);
+    void *memory = NULL;
+    if (scorer->ops->open != NULL) assert_ok(scorer->ops->open(scorer, &memory, &err));
+    for (int w = 0; w < WALKS; w++) {
+      int32_t words[STEPS];
+      for (int i = 0; i < STEPS; i++) words[i] = 1 + (int32_t)test_below(&rng, RANDOM_WORDS + 1);
+      const uint64_t context = context_after(scorer, memory, words, STEPS);
+      const int needed = (int)scorer->context_words;
+      assert_true(needed < STEPS);
+      assert_true(context_after(scorer, memory, words + STEPS - needed, needed) == context);
+      too_few += needed > 0 &&
+                 context_after(scorer, memory, words + STEPS - needed + 1, needed - 1) != context;
+    }
+    if (memory != NULL) scorer->ops->close(scorer, memory);
+    wf_scorer_free(scorer);
+  }
+  wf_symbols_free(symbols);
+  assert_true(too_few > 1000);
+}
+
 static void test_scorers_that_cannot_be_flattened(void **state) {
   (void)state;
   test_rng rng = {1};
@@ -78,6 +117,7 @@ static void test_scorers_that_cannot_be_flattened(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_costs_and_contexts),
+                                     cmocka_unit_test(test_words_of_contexts),
                                      cmocka_unit_test(test_scorers_that_cannot_be_flattened)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

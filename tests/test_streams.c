@@ -178,8 +178,11 @@ static void test_random_chunks(void **state) {
     wf_result *expected, *result;
     assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
     assert_ok(wf_decoder_create(no_end, &task.options, &endless_decoder, &err));
-    table_scorer_shape shape = {
-        .max_contexts = 5, .num_words = 4, .negative = seed % 8 < 4, .wide = seed % 16 < 8};
+    table_scorer_shape shape = {.max_contexts = 5,
+                                .num_words = 4,
+                                .negative = seed % 8 < 4,
+                                .wide = seed % 16 < 8,
+                                .last_word = seed % 32 < 16};
     oracle_scorer tables = test_random_tables(&rng, &shape);
     wf_scorer *scorer = seed % 2 == 0 ? test_table_scorer(&tables, shape.wide) : NULL;
     assert_ok(wf_decoder_set_scorer(decoder, scorer, &err));
@@ -327,6 +330,46 @@ static void test_boost_list_changes_in_mid_utterance(void **state) {
   wf_scorer_free(scorer);
   wf_scorer_free(words_only);
   wf_scorer_free(chain);
+  wf_decoder_free(decoder);
+  wf_graph_free(graph);
+  wf_fst_free(fst);
+}
+
+/* Both words begin a phrase, so there are two tokens in the only state. Without the list they
+ * become equal, and the cheaper one stays; of equal ones that with the smaller context, whose word
+ * begins the first phrase. The list has no say in the next frame, which expands one token. */
+static void test_tokens_that_become_equal(void **state) {
+  (void)state;
+  static const int32_t phrases[2][4] = {{1, 1, 2, 1}, {2, 1, 1, 1}};
+  static const uint64_t off[] = {0, 2, 4};
+  static const float boosts[] = {1, 1}, data[3][2] = {{-1, -1}, {-1, -1.5f}, {-1.5f, -1}};
+  static const int32_t best[2][3] = {{1, 1, 2}, {2, 1, 2}};
+  wf_fst *fst = test_fst_of(WF_TROPICAL, "0 0 1 1 0;0 0 2 2 0;0");
+  wf_graph *graph;
+  wf_decoder *decoder;
+  wf_stream *stream;
+  wf_scorer *scorer;
+  wf_result *result;
+  assert_ok(wf_graph_create(fst, NULL, 0, &graph, &err));
+  assert_ok(wf_decoder_create(graph, NULL, &decoder, &err));
+  assert_ok(wf_stream_open(decoder, NULL, &stream, &err));
+  for (int list = 0; list < 2; list++) {
+    assert_ok(wf_scorer_boost_phrases(phrases[list], off, boosts, 2, &scorer, &err));
+    for (int k = 0; k < 3; k++) {
+      const wf_scores chunk = {data[k], 1, 2, 2};
+      assert_ok(wf_stream_set_scorer(stream, scorer, &err));
+      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+      assert_ok(wf_stream_set_scorer(stream, NULL, &err));
+      assert_ok(wf_stream_accept(stream, &chunk, NULL, &err));
+      assert_ok(wf_stream_finish(stream, &result, &err));
+      assert_int_equal(result->words[0].label, best[list][k]);
+      assert_int_equal(result->num_expanded, 2);
+      wf_result_free(result);
+      assert_ok(wf_stream_reset(stream, &err));
+    }
+    wf_scorer_free(scorer);
+  }
+  wf_stream_close(stream);
   wf_decoder_free(decoder);
   wf_graph_free(graph);
   wf_fst_free(fst);
@@ -659,6 +702,7 @@ int main(void) {
                                      cmocka_unit_test(test_random_chunks),
                                      cmocka_unit_test(test_many_streams_at_once),
                                      cmocka_unit_test(test_boost_list_changes_in_mid_utterance),
+                                     cmocka_unit_test(test_tokens_that_become_equal),
                                      cmocka_unit_test(test_scorer_after_failure),
                                      cmocka_unit_test(test_long_audio_memory),
                                      cmocka_unit_test(test_endpoints),

@@ -17,7 +17,7 @@ from .fst import Fst
 from .graphs import Graph, Path
 from .lattice import CompactLattice, Lattice, LatticePath, WordAligner
 from .options import DecoderConfig, c_options
-from .scorers import AnyLM, Boost, as_scorer, for_batch, lm_scorer
+from .scorers import AnyLM, Boost, BoostCache, for_batch, lm_scorer
 from .scores import LEGACY_STREAM, Batch
 from .streams import Stream, StreamEvent, event_of
 from .symbols import ExtendedSymbols, Symbols
@@ -189,7 +189,7 @@ class Decoder(Handle):
         self._stream = LEGACY_STREAM
         self._scored = False
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
-        self._lm = None if lm is None else lm_scorer(lm, self.words)
+        self._boosts = BoostCache(None if lm is None else lm_scorer(lm, self.words))
         super().__init__(create("wf_decoder_create", self.graph.address, self.config.as_c().pointer))
         self.set_boost(None)
 
@@ -236,7 +236,7 @@ class Decoder(Handle):
 
     def set_boost(self, boost: Boost | None) -> None:
         """Sets the boosts of utterances for which `decode` is given none. None: no boosts."""
-        scorer = as_scorer(boost, self._table, self._lm)
+        scorer = self._boosts.scorer(boost, self._table)
         with self._exclusive():
             if scorer is not None or self._scored:
                 call("wf_decoder_set_scorer", self.address, scorer and scorer.address)
@@ -284,7 +284,7 @@ class Decoder(Handle):
             if batch.device is not None and self.config["device"] in (None, "cpu"):
                 raise ValueError("the scores are on a GPU, but the decoder is on the CPU: use Decoder(..., device='cuda'), or move the scores (x.cpu())")
             searched = _graph_of_each(graphs, len(batch))
-            scorers = [] if boost is None else for_batch(boost, [self._table if graph is None else graph._table for graph in searched], self._lm)
+            scorers = [] if boost is None else for_batch(boost, [self._table if graph is None else graph._table for graph in searched], self._boosts)
             utterances = (_abi.wf_utterance * len(batch))()
             for i, (utterance, graph) in enumerate(zip(utterances, searched)):
                 scorer = scorers[i] if scorers else None

@@ -6,6 +6,8 @@ import ctypes
 import os
 import pathlib
 import tempfile
+import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
@@ -197,15 +199,51 @@ def _label(word: str | int, words: Symbols | ExtendedSymbols | None) -> int:
     return word
 
 
-def as_scorer(boost: Boost | None, words: Symbols | ExtendedSymbols | None, base: Scorer | None = None) -> Scorer | None:
-    """A scorer of the boosts and of `base`."""
-    if boost is None:
-        return base
-    scorer = boost if isinstance(boost, Scorer) else Scorer.boost(boost, words)
-    return scorer if base is None else base + scorer
+class BoostCache:
+    """The scorers of the lists that a decoder was given, each chained to `base`, so that a list that is given again is neither made again nor copied to a GPU again.
+
+    A mapping is found by its contents, a Scorer by its identity. Least recently used mappings are dropped first. Thread-safe.
+    """
+
+    _CAPACITY = 250_000  # phrases; a list counts as 100 more
+
+    def __init__(self, base: Scorer | None) -> None:
+        self._base = base
+        self._lock = threading.Lock()
+        self._chains: weakref.WeakKeyDictionary[Scorer, Scorer] = weakref.WeakKeyDictionary()
+        self._made: dict[tuple[Any, ...], tuple[Scorer, Any]] = {}  # the last one was used last; with the table, so that its id is not used again
+        self._size = 0
+
+    def scorer(self, boost: Boost | None, words: Symbols | ExtendedSymbols | None) -> Scorer | None:
+        """A scorer of the boosts and of `base`; None for neither."""
+        if boost is None:
+            return self._base
+        with self._lock:
+            return self._chained(boost) if isinstance(boost, Scorer) else self._listed(boost, words)
+
+    def _chained(self, boost: Scorer) -> Scorer:
+        if self._base is None or boost.address is None:
+            return boost
+        if boost not in self._chains:
+            self._chains[boost] = self._base + boost
+        return self._chains[boost]
+
+    def _listed(self, boost: Mapping[Any, float], words: Symbols | ExtendedSymbols | None) -> Scorer:
+        key = (id(words), tuple(boost), tuple(boost.values()) if isinstance(boost, Mapping) else None)
+        kept = self._made.pop(key, None)
+        if kept is None:
+            made = Scorer.boost(boost, words)
+            kept = (made if self._base is None else self._base + made, words)
+            self._size += len(boost) + 100
+        self._made[key] = kept
+        while self._size > self._CAPACITY and len(self._made) > 1:
+            oldest = next(iter(self._made))
+            del self._made[oldest]
+            self._size -= len(oldest[1]) + 100
+        return kept[0]
 
 
-def for_batch(boost: Boost | Sequence[Boost | None], tables: Sequence[Symbols | ExtendedSymbols | None], base: Scorer | None) -> list[Scorer | None]:
+def for_batch(boost: Boost | Sequence[Boost | None], tables: Sequence[Symbols | ExtendedSymbols | None], cache: BoostCache) -> list[Scorer | None]:
     """A scorer for each utterance, from one boost for all utterances or one for each. `tables`: word table of each utterance."""
     each = [boost] * len(tables) if isinstance(boost, (Scorer, Mapping)) else boost
     if len(each) != len(tables):
@@ -213,5 +251,5 @@ def for_batch(boost: Boost | Sequence[Boost | None], tables: Sequence[Symbols | 
     made: dict[tuple[int, int], Scorer | None] = {}
     for one, table in zip(each, tables):
         if (id(one), id(table)) not in made:
-            made[id(one), id(table)] = None if one is None else as_scorer(one, table, base)
+            made[id(one), id(table)] = None if one is None else cache.scorer(one, table)
     return [made[id(one), id(table)] for one, table in zip(each, tables)]

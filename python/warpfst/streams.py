@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _abi
 from ._library import Handle, call, create, lib
 from .lattice import Lattice, WordAligner
-from .scorers import Boost, as_scorer
+from .scorers import Boost
 from .scores import Batch
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Stream(Handle):
 
     def set_boost(self, boost: Boost | None) -> None:
         """Sets the boosts from the next chunk on, in addition to the decoder's language model. None: no boosts."""
-        scorer = as_scorer(boost, self._decoder._table if self._graph is None else self._graph._table, self._decoder._lm)
+        scorer = self._decoder._boosts.scorer(boost, self._decoder._table if self._graph is None else self._graph._table)
         with self._decoder._exclusive():
             call("wf_stream_set_scorer", self.address, scorer and scorer.address)
 

@@ -185,15 +185,15 @@ static wf_status collect(wf__search *search, wf_error *err) {
 
 /* --- another scorer ---------------------------------------------------------------------- */
 
-/* Computes the context after each record of the trace: that of its predecessor, advanced by the
- * word of its arc. Predecessors may be later in the same frame. */
+/* Computes the contexts after the records of the newest frame and those that they lead back to:
+ * that of the predecessor, advanced by the word of the arc. */
 static wf_status follow_words(wf__search *search, uint64_t *contexts, uint32_t *way,
                               wf_error *err) {
   const wf__trace *trace = &search->trace;
   uint8_t *known = wf__calloc(trace->records.size, 1);
   wf_status status =
       known != NULL ? WF_OK : wf__fail_memory(err, trace->records.size, "a scorer's contexts");
-  for (uint64_t i = 0; i < trace->records.size && status == WF_OK; i++) {
+  for (uint64_t i = search->trace_base; i < trace->records.size && status == WF_OK; i++) {
     uint64_t length = 0, context = search->committed_sum.context;
     uint32_t at = (uint32_t)i;
     for (; at != WF__TRACE_ROOT && !known[at] && length < trace->records.size;
@@ -218,11 +218,13 @@ static wf_status follow_words(wf__search *search, uint64_t *contexts, uint32_t *
 /* Computes the contexts of the newest frame's tokens. */
 static wf_status find_contexts(wf__search *search, wf_error *err) {
   uint64_t size = search->trace.records.size, count = size - search->trace_base;
-  uint64_t *contexts = wf__alloc(size, sizeof *contexts);
+  uint64_t *contexts = wf__calloc(size, sizeof *contexts);
   uint32_t *way = wf__alloc(size, sizeof *way);
   wf_status status = contexts != NULL && way != NULL
-                         ? follow_words(search, contexts, way, err)
+                         ? WF_OK
                          : wf__fail_memory(err, size * 12, "a scorer's contexts");
+  const bool has_contexts = search->scoring.scorer->context_bits > 0; /* else all are 0 */
+  if (status == WF_OK && has_contexts) status = follow_words(search, contexts, way, err);
   search->contexts.size = search->past_contexts.size = 0;
   if (status == WF_OK) status = wf__vec_grow(&search->contexts, count, "a scorer's contexts", err);
   if (status == WF_OK)
@@ -243,7 +245,8 @@ static wf_status restart_scorer(wf__search *search, const wf_word *words, size_t
   float cost;
   WF__TRY(wf__scoring_begin(&search->scoring, err));
   search->committed_sum.context = search->scoring.start;
-  for (size_t i = 0; i < num_words; i++)
+  const size_t needed = search->scoring.scorer->context_words;
+  for (size_t i = num_words > needed ? num_words - needed : 0; i < num_words; i++)
     WF__TRY(wf__scoring_step(&search->scoring, search->committed_sum.context, words[i].label, &cost,
                              &search->committed_sum.context, err));
   return find_contexts(search, err);
@@ -263,23 +266,6 @@ static void add_pending(wf__search *search, float sign) {
   for (uint64_t i = 0; i < search->tokens.size && scoring->scorer != NULL; i++)
     search->tokens.data[i].cost +=
         sign * wf__scorer_pending(scoring->scorer, scoring->memory, wf__search_context(search, i));
-}
-
-/* A token with the key by which it is chosen among tokens that became equal by a change of scorer.
- */
-struct changed_token {
-  uint64_t state, context; /* context: the new scorer's */
-  float cost;
-  uint64_t old_context;
-  uint64_t number;
-};
-
-static int by_state_context_cost(const void *a, const void *b) {
-  const struct changed_token *x = a, *y = b;
-  if (x->state != y->state) return x->state < y->state ? -1 : 1;
-  if (x->context != y->context) return x->context < y->context ? -1 : 1;
-  if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
-  return x->old_context < y->old_context ? -1 : x->old_context > y->old_context;
 }
 
 /* After dying, tokens keep the numbers of their records and contexts. */
@@ -314,34 +300,57 @@ static wf_status keep_tokens(wf__search *search, const bool *stays, wf_error *er
   return WF_OK;
 }
 
-/* Keeps the best of the tokens that have the same state and, with the new scorer, the same context.
- * Among equal ones it keeps the one whose old context is the smallest. */
+/* The new scorer's context of a token; 0 without a scorer. */
+static uint64_t new_context(const wf__search *search, uint64_t i) {
+  return search->scoring.scorer != NULL ? wf__search_context(search, i) : 0;
+}
+
+/* Sets stays[i] for the best of the tokens that have the same state and, with the new scorer, the
+ * same context: among equal ones, for the one whose old context is the smallest. `slots`: 2^bits
+ * zeros, for token numbers plus one. Returns the number of tokens that stay. */
+static uint64_t choose_tokens(const wf__search *search, const uint64_t *old_contexts,
+                              uint32_t *slots, int bits, bool *stays) {
+  const wf__token *tokens = search->tokens.data;
+  const uint32_t mask = ((uint32_t)1 << bits) - 1;
+  uint64_t kept = 0;
+  for (uint64_t i = 0; i < search->tokens.size; i++) {
+    const uint64_t context = new_context(search, i);
+    uint32_t at = wf__spread64(tokens[i].state + wf__mix64(context), bits);
+    while (slots[at] != 0 && (tokens[slots[at] - 1].state != tokens[i].state ||
+                              new_context(search, slots[at] - 1) != context))
+      at = (at + 1) & mask;
+    if (slots[at] == 0) {
+      kept++;
+    } else {
+      const uint32_t other = slots[at] - 1;
+      if (tokens[other].cost < tokens[i].cost ||
+          (tokens[other].cost == tokens[i].cost && old_contexts[other] < old_contexts[i]))
+        continue;
+      stays[other] = false;
+    }
+    slots[at] = (uint32_t)i + 1;
+    stays[i] = true;
+  }
+  return kept;
+}
+
+/* Keeps one of the tokens that have become equal. */
 static wf_status recombine(wf__search *search, const uint64_t *old_contexts, wf_error *err) {
   const uint64_t count = search->tokens.size;
-  struct changed_token *tokens = wf__alloc(count, sizeof *tokens);
+  int bits = 1;
+  while (count * 2 > (uint64_t)1 << bits) bits++;
+  uint32_t *slots = wf__calloc((uint64_t)1 << bits, sizeof *slots);
   bool *stays = wf__calloc(count, sizeof *stays);
-  uint64_t kept = 0;
-  wf_status status = tokens != NULL && stays != NULL
+  wf_status status = slots != NULL && stays != NULL
                          ? WF_OK
-                         : wf__fail_memory(err, count * sizeof *tokens, "tokens");
-  for (uint64_t i = 0; i < count && status == WF_OK; i++)
-    tokens[i] =
-        (struct changed_token){search->tokens.data[i].state,
-                               search->scoring.scorer != NULL ? wf__search_context(search, i) : 0,
-                               search->tokens.data[i].cost, old_contexts[i], i};
-  if (status == WF_OK) qsort(tokens, count, sizeof *tokens, by_state_context_cost);
-  for (uint64_t i = 0; i < count && status == WF_OK; i++) {
-    if (i > 0 && tokens[i].state == tokens[i - 1].state &&
-        tokens[i].context == tokens[i - 1].context)
-      continue;
-    stays[tokens[i].number] = true;
-    kept++;
-  }
-  if (status == WF_OK && kept < count && search->died)
+                         : wf__fail_memory(err, sizeof *slots << bits, "tokens");
+  const uint64_t kept =
+      status == WF_OK ? choose_tokens(search, old_contexts, slots, bits, stays) : count;
+  if (kept < count && search->died)
     keep_dead_tokens(search, stays);
-  else if (status == WF_OK && kept < count)
+  else if (kept < count)
     status = keep_tokens(search, stays, err);
-  free(tokens);
+  free(slots);
   free(stays);
   return status;
 }

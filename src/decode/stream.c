@@ -374,6 +374,7 @@ wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_er
   const wf_decoder *decoder = stream->decoder;
   wf_result *result = stream->result;
   bool begun = result != NULL && result->status == WF_OK && result->num_frames > 0;
+  if (begun && scorer == stream->scorer) return WF_OK;
   WF__TRY(wf__check_scorer(decoder, stream->graph, scorer, err));
   if (begun && decoder->options.lattice_beam > 0)
     return wf__fail(

@@ -306,6 +306,8 @@ wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_sc
   bool batches = first->ops->batch != NULL || second->ops->batch != NULL;
   wf__scorer_init(&chain->scorer, batches ? &chain_batching_ops : &chain_ops,
                   chain->hashed ? 64 : bits);
+  chain->scorer.context_words =
+      first->context_words > second->context_words ? first->context_words : second->context_words;
   chain->scorer.forgets = first->forgets || second->forgets;
   chain->parts[0] = wf_scorer_ref(first);
   chain->parts[1] = wf_scorer_ref(second);

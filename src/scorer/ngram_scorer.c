@@ -115,6 +115,7 @@ wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words,
   if (ngram == NULL) return wf__fail_memory(err, sizeof *ngram, "a scorer");
   wf__scorer_init(&ngram->scorer, &ngram_ops, 0);
   ngram->lm = wf_wlm_ref(lm);
+  ngram->scorer.context_words = lm->header->order - 1;
   while ((uint64_t)1 << ngram->scorer.context_bits < lm->view.num_states)
     ngram->scorer.context_bits++;
   ngram->options = o;

@@ -89,6 +89,7 @@ static wf_status find_failures(struct phrase_boost *boost, wf_error *err) {
   phrase_node *nodes = boost->nodes.data;
   for (uint64_t i = 0; i < size; i++)
     if (nodes[i].depth > deepest) deepest = nodes[i].depth;
+  boost->scorer.context_words = (uint32_t)deepest;
   uint64_t *first = wf__calloc(deepest + 2, sizeof *first);
   uint32_t *order = wf__alloc(size, sizeof *order);
   wf_status status = first != NULL && order != NULL

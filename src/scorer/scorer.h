@@ -86,12 +86,16 @@ struct wf_scorer {
   const wf__scorer_ops *ops;
   atomic_uint_fast32_t refs;
   int context_bits; /* contexts are below 2^context_bits: 0 (one context) to 64 */
-  bool forgets;     /* scores are not cached, to measure what caching is worth */
+  /* A context depends on at most this many last words: after so many, all walks from any context
+   * that words lead to are in the same one. UINT32_MAX: on all words. */
+  uint32_t context_words;
+  bool forgets; /* scores are not cached, to measure what caching is worth */
 };
 
 static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, int context_bits) {
   self->ops = ops;
   self->context_bits = context_bits;
+  self->context_words = UINT32_MAX;
   self->forgets = false;
   atomic_init(&self->refs, 1);
 }

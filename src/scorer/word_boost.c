@@ -82,6 +82,7 @@ wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_
   struct word_boost *boost = wf__calloc(1, sizeof *boost);
   if (boost == NULL) return wf__fail_memory(err, sizeof *boost, "a scorer");
   wf__scorer_init(&boost->scorer, &boost_ops, 0);
+  boost->scorer.context_words = 0;
   wf_status status = add_words(boost, words, boosts, count, err);
   if (status != WF_OK) {
     boost_free(&boost->scorer);

@@ -88,6 +88,7 @@ struct fake_gpus {
   long num_calls;          /* API calls so far */
   long num_objects;        /* existing allocations, streams and events */
   size_t device_bytes, pinned_bytes; /* allocated now */
+  size_t sent_bytes;                 /* copied to devices so far */
 };
 extern struct fake_gpus fake_gpus;
 

@@ -401,6 +401,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
   struct copy *copy = malloc(sizeof *copy);
   if (copy == NULL) return leave(cudaErrorUnknown);
   *copy = (struct copy){to, from, bytes};
+  if (kind == cudaMemcpyHostToDevice) fake_gpus.sent_bytes += bytes;
   if (!put(stream_of(stream), do_copy, copy, NULL, 0)) abort();
   if (host == NULL)
     do_until(stream_of(stream),
@@ -452,6 +453,7 @@ static cudaError_t stage(void *to, const void *from, size_t bytes) {
   copy->to = to;
   copy->bytes = bytes;
   memcpy(copy->data, from, bytes);
+  fake_gpus.sent_bytes += bytes;
   if (!put(stream_of(NULL), do_staged_copy, copy, NULL, 0)) abort();
   return leave(cudaSuccess);
 }

@@ -1,6 +1,10 @@
 /* test_gpu_scorer.c - with scorers, the GPU search must give every bit of every result of the CPU
  * search. Compiled for a GPU and for imitated ones, like test_gpu_host.c. Exits with 77 if there is
  * no GPU. */
+#ifdef FAKE_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
 #include "decode_tasks.h"
 #include "lm/wlm_read.h"
 #include "random_scorers.h"
@@ -317,6 +321,66 @@ static void test_cpu_only_scorers_are_refused(void **state) {
   test_free_task(&task);
 }
 
+#ifdef FAKE_CUDA
+/* Decodes a batch on both devices. Returns the bytes that were sent to the GPU. */
+static size_t sent_for(wf_decoder *cpu, wf_decoder *gpu, const wf_scores *batch,
+                       const wf_scorer *const *chosen) {
+  wf_result *a[BATCH], *b[BATCH];
+  assert_ok(test_decode_scored(cpu, batch, chosen, BATCH, NULL, a, &err));
+  const size_t before = fake_gpus.sent_bytes;
+  assert_ok(test_decode_scored(gpu, batch, chosen, BATCH, NULL, b, &err));
+  const size_t sent = fake_gpus.sent_bytes - before;
+  test_assert_same_batch(0, a, b, BATCH);
+  test_free_results(a, BATCH);
+  test_free_results(b, BATCH);
+  return sent;
+}
+
+/* Utterances have a long list alone and in chains. It is sent for the first batch only, also if a
+ * batch without it comes between; with a limit on memory it is not kept for that. */
+static void test_long_lists_are_sent_once(void **state) {
+  (void)state;
+  for (int limited = 0; limited < 2; limited++) {
+    struct decode_task task = test_random_task(3);
+    test_rng rng = {4};
+    wf_scores batch[BATCH];
+    float *data[BATCH];
+    wf_scorer *list = long_phrase_boost(), *other = random_word_boost(&rng), *before, *after;
+    const wf_scorer *with[BATCH], *without[BATCH];
+    wf_decoder *cpu, *gpu;
+    wf_decoder_options on_gpu = task.options;
+    on_gpu.device = "cuda:0";
+    if (limited) on_gpu.gpu_memory = 500000000;
+    assert_ok(wf_scorer_chain(other, list, &before, &err));
+    assert_ok(wf_scorer_chain(list, other, &after, &err));
+    for (int i = 0; i < BATCH; i++) {
+      with[i] = i % 3 == 0 ? list : i % 3 == 1 ? before : after;
+      without[i] = other;
+    }
+    test_random_batch(&task, batch, data, BATCH, 1, 20);
+    assert_ok(wf_decoder_create(task.graph, &task.options, &cpu, &err));
+    assert_ok(wf_decoder_create(task.graph, &on_gpu, &gpu, &err));
+    sent_for(cpu, gpu, batch, without); /* sends the graph */
+    const size_t rest = sent_for(cpu, gpu, batch, without), bytes = 300000;
+    const size_t first = sent_for(cpu, gpu, batch, with);
+    assert_true(first > rest + bytes && first < rest + 2 * bytes);
+    assert_true(sent_for(cpu, gpu, batch, with) < rest + bytes);
+    sent_for(cpu, gpu, batch, without);
+    assert_int_equal(sent_for(cpu, gpu, batch, with) < rest + bytes, !limited);
+    wf_decoder_free(cpu);
+    wf_decoder_free(gpu);
+    wf_scorer_free(list);
+    wf_scorer_free(other);
+    wf_scorer_free(before);
+    wf_scorer_free(after);
+    for (int i = 0; i < BATCH; i++) free(data[i]);
+    test_free_task(&task);
+  }
+}
+#else
+static void test_long_lists_are_sent_once(void **state) { (void)state; }
+#endif
+
 /* A part of each test, for compute-sanitizer. */
 static void test_small(void **state) {
   test_batches_with_changing_scorers(state);
@@ -350,14 +414,17 @@ int main(int argc, char **argv) {
   const struct CMUnitTest small[] = {cmocka_unit_test(test_small)};
   const struct CMUnitTest kernels[] = {cmocka_unit_test(test_small),
                                        cmocka_unit_test(test_lm_counters),
+                                       cmocka_unit_test(test_long_lists_are_sent_once),
                                        cmocka_unit_test(test_cpu_only_scorers_are_refused)};
   if (argc > 1 && strcmp(argv[1], "test_small") == 0)
     return cmocka_run_group_tests(small, NULL, NULL);
   if (argc > 1 && strcmp(argv[1], "test_kernels") == 0)
     return cmocka_run_group_tests(kernels, NULL, NULL);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_tasks), cmocka_unit_test(test_batches_with_changing_scorers),
-      cmocka_unit_test(test_large_tasks), cmocka_unit_test(test_lm_counters),
-      cmocka_unit_test(test_cpu_only_scorers_are_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_tasks),
+                                     cmocka_unit_test(test_batches_with_changing_scorers),
+                                     cmocka_unit_test(test_large_tasks),
+                                     cmocka_unit_test(test_lm_counters),
+                                     cmocka_unit_test(test_long_lists_are_sent_once),
+                                     cmocka_unit_test(test_cpu_only_scorers_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -477,8 +477,53 @@ static void test_every_cuda_call_fails_once(void **state) {
   print_message("%d planted failures were reported\n", errors);
   assert_true(errors > 30);
 }
+
+/* Streams with a long list, each in a chain of its own. It is sent for the first one only, and not
+ * again when the streams are without it for a while. */
+static void test_long_lists_are_sent_once(void **state) {
+  (void)state;
+  enum { COUNT = 4 };
+  const size_t bytes = 300000;
+  struct decode_task task = stream_task(3);
+  test_rng rng = {4};
+  wf_scorer *list = long_phrase_boost(), *chains[COUNT];
+  wf_stream *streams[COUNT];
+  wf_decoder *decoder = decoder_on("cuda:0", task.graph, task.options);
+  for (int i = 0; i < COUNT; i++) {
+    wf_scorer *own = random_word_boost(&rng);
+    assert_ok(wf_scorer_chain(own, list, &chains[i], &err));
+    wf_scorer_free(own);
+    assert_ok(wf_stream_open(decoder, NULL, &streams[i], &err));
+  }
+  wf_scorer_free(list);
+  for (int round = 0; round < 2; round++) {
+    const size_t before = fake_gpus.sent_bytes;
+    for (int i = 0; i < COUNT; i++) assert_ok(wf_stream_set_scorer(streams[i], chains[i], &err));
+    const size_t sent = fake_gpus.sent_bytes - before;
+    assert_true(round == 0 ? sent > bytes && sent < 2 * bytes : sent < bytes);
+    for (int i = 0; i < COUNT; i++) {
+      struct decode_task alone = {
+          .graph = task.graph, .options = task.options, .scores = task.scores};
+      wf_result *expected = decode_alone(&alone, chains[i]), *result;
+      assert_ok(wf_stream_accept(streams[i], &task.scores, NULL, &err));
+      assert_ok(wf_stream_finish(streams[i], &result, &err));
+      test_assert_same_result(result, expected);
+      wf_result_free(result);
+      wf_result_free(expected);
+      assert_ok(wf_stream_reset(streams[i], &err));
+      assert_ok(wf_stream_set_scorer(streams[i], NULL, &err));
+    }
+  }
+  for (int i = 0; i < COUNT; i++) {
+    wf_stream_close(streams[i]);
+    wf_scorer_free(chains[i]);
+  }
+  wf_decoder_free(decoder);
+  test_free_task(&task);
+}
 #else
 static void test_every_cuda_call_fails_once(void **state) { (void)state; }
+static void test_long_lists_are_sent_once(void **state) { (void)state; }
 #endif
 
 /* A part of each test, for compute-sanitizer. */
@@ -533,6 +578,7 @@ static void test_races(void **state) {
 static void test_kernels(void **state) {
   test_small(state);
   test_every_cuda_call_fails_once(state);
+  test_long_lists_are_sent_once(state);
   test_many_streams_at_once(state);
   test_memory_of_a_long_stream(state);
   test_large_tasks(state);

@@ -184,3 +184,38 @@ def test_training_a_recurrent_model(tmp_path, rng):
         wf.RnnLM.train(tmp_path / "train", tmp_path / "valid", hidden=10, on_epoch=lambda _: 1 / 0)
     with pytest.raises(wf.CancelledError):
         wf.RnnLM.train(tmp_path / "train", tmp_path / "valid", hidden=10, progress=lambda *_: False)
+
+
+def test_equal_lists_are_made_once(monkeypatch):
+    words = wf.Symbols(["<eps>", "a", "b"])
+    graph = wf.Graph(wf.Fst.from_arcs([(0, 0, 1, 1, 0.0), (0, 0, 2, 2, 0.0)], {0: 0.0}, osymbols=words))
+    scores = np.array([[-1.0, -1.25]], np.float32)
+    made = []
+    original = wf.Scorer.boost.__func__
+    monkeypatch.setattr(wf.Scorer, "boost", classmethod(lambda cls, boosts, words=None: made.append(dict(boosts)) or original(cls, boosts, words)))
+    for lm in (None, wf.Scorer(original(wf.Scorer, {"a": 0.0}, words)._disown())):
+        with wf.Decoder(graph, lm=lm, **WIDE) as decoder:
+            made.clear()
+            boosts, streams = {"b": 0.5}, [decoder.stream() for _ in range(3)]
+            decoder.set_boost(boosts)
+            for stream in streams:
+                stream.set_boost(dict(boosts))
+            results = decoder.decode([scores] * 2, boost=[boosts, dict(boosts)])
+            assert made == [boosts] and {r.text for r in results} == {"b"}
+            boosts["b"] = 0.125  # the same mapping with another boost is another list
+            assert decoder.decode(scores, boost=boosts)[0].text == "a" and len(made) == 2
+            assert decoder.decode(scores, boost={"b": 0.5})[0].text == "b" and len(made) == 2
+            scorer = original(wf.Scorer, {"b": 1.0}, words)
+            assert decoder._boosts.scorer(scorer, words) is decoder._boosts.scorer(scorer, words)
+            assert decoder.decode(scores, boost=scorer)[0].text == "b"
+            scorer.close()
+            with pytest.raises(wf.StateError):
+                decoder.decode(scores, boost=scorer)
+            monkeypatch.setattr(type(decoder._boosts), "_CAPACITY", 250)  # room for two lists
+            for value in (1.0, 2.0, 3.0):
+                decoder.decode(scores, boost={"b": value})
+            count = len(made)
+            decoder.decode(scores, boost={"b": 3.0})
+            assert len(made) == count
+            decoder.decode(scores, boost={"b": 1.0})
+            assert len(made) == count + 1

@@ -101,6 +101,15 @@ typedef struct wf__gpu_model {
   wf__wlm_view view; /* points into these */
 } wf__gpu_model;
 
+/* The arrays of a long list of boosts (or of a model's words), in memory of their own. */
+typedef struct wf__gpu_list {
+  wf_scorer *owner;
+  char *memory;
+  uint64_t bytes;
+  uint64_t users; /* scorers of streams that contain it */
+  bool in_batch;  /* the last batch uses it */
+} wf__gpu_list;
+
 /* An array of a scorer, and its address on the GPU. */
 typedef struct wf__gpu_piece {
   const void *data;
@@ -115,6 +124,7 @@ typedef struct wf__gpu_lm_counts {
 
 typedef struct wf__gpu_scorers {
   WF__VEC(wf__gpu_model) models;
+  WF__VEC(wf__gpu_list) lists;    /* the oldest first */
   WF__VEC(wf__flat_scorer) flats; /* of the batch, pointers as on the host until they are sent */
   WF__VEC(wf__gpu_piece) pieces;
   wf__map64 flat_of, piece_of; /* address of a scorer, of an array -> number */
@@ -127,7 +137,8 @@ typedef struct wf__gpu_scorers {
 typedef struct wf__shared_scorer {
   wf_scorer *scorer;
   uint64_t users;
-  wf__gpu_scorers store;               /* without models, which belong to the worker */
+  wf__gpu_scorers store;               /* without models and lists, which belong to the worker */
+  bool holds_lists;                    /* it is among the users of its long lists */
   struct wf__rnn_scoring *rnn_scoring; /* of a recurrent scorer or a chain with one, which starts in
                                           `root`; else NULL */
   uint32_t root;

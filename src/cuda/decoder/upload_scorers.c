@@ -1,9 +1,10 @@
 /* upload_scorers.c - uploads scorers to a GPU, in the form of flat_scorer.h.
  *
  *   models  each in its own memory, sent once; the decoder keeps it while another owner does
- *   memory  [flats] wf__flat_scorer, then their other arrays, at multiples of 256 bytes: boosts
- *           and the words of models, sent for each batch; what several scorers share is there
- *           once */
+ *   lists   long lists of boosts, and the words of models, likewise: kept while the last batch or a
+ *           stream uses them, and some of the others in case they are used again
+ *   memory  [flats] wf__flat_scorer, then their short lists, at multiples of 256 bytes, sent for
+ *           each batch; what several scorers share is there once */
 #ifdef WARPFST_CUDA
 #include <string.h>
 
@@ -197,6 +198,133 @@ void wf__gpu_add_lm_stats(const wf__gpu_worker *worker, wf_lm_stats *stats) {
   stats->stall_s += (double)counts.cycles / (1e3 * khz * num_warps);
 }
 
+/* --- long lists -------------------------------------------------------------------------- */
+
+#ifndef WF__LONG_LIST_BYTES /* tests set less */
+#define WF__LONG_LIST_BYTES                                             \
+  (1 << 16) /* a shorter list is copied faster than memory is allocated \
+             */
+#endif
+enum { KEPT_LIST_BYTES = 1 << 26 }; /* of lists that nobody uses; 0 where gpu_memory is limited */
+
+/* The arrays of a part other than the model, with their sizes. */
+enum { PART_ARRAYS = 4 };
+struct part_arrays {
+  const void *data[PART_ARRAYS];
+  uint64_t bytes[PART_ARRAYS];
+};
+
+static struct part_arrays arrays_of(const wf__flat_part *part) {
+  const uint64_t slots = part->table_bits > 0 ? (uint64_t)1 << part->table_bits : 0;
+  return (struct part_arrays){
+      {part->keys, part->values, part->nodes, part->word_of},
+      {slots * sizeof *part->keys, slots * sizeof *part->values,
+       part->num_nodes * sizeof *part->nodes, part->num_labels * sizeof *part->word_of}};
+}
+
+static bool is_long(const wf__flat_part *part) {
+  const struct part_arrays arrays = arrays_of(part);
+  uint64_t bytes = 0;
+  for (int i = 0; i < PART_ARRAYS; i++) bytes += arrays.bytes[i];
+  return bytes >= WF__LONG_LIST_BYTES;
+}
+
+static void set_arrays(wf__flat_part *part, const void *const *there) {
+  part->keys = there[0];
+  part->values = there[1];
+  part->nodes = there[2];
+  part->word_of = there[3];
+}
+
+/* The list of a part; NULL: it is not on the GPU. */
+static wf__gpu_list *find_list(wf__gpu_scorers *scorers, const wf__flat_part *part) {
+  for (uint64_t i = 0; i < scorers->lists.size; i++)
+    if (scorers->lists.data[i].owner == part->owner) return &scorers->lists.data[i];
+  return NULL;
+}
+
+static void free_list(wf__gpu_list *list) {
+  cudaFree(list->memory);
+  wf_scorer_free(list->owner);
+}
+
+/* Frees lists that neither the last batch nor a stream uses, but for the newest that fit. */
+static void drop_lists(wf__gpu_worker *worker) {
+  wf__gpu_scorers *scorers = &worker->scorers;
+  const uint64_t most = worker->options.gpu_memory > 0 ? 0 : KEPT_LIST_BYTES;
+  uint64_t unused = 0, kept = 0;
+  for (uint64_t i = scorers->lists.size; i-- > 0;) {
+    wf__gpu_list *list = &scorers->lists.data[i];
+    if (list->users > 0 || list->in_batch) continue;
+    unused += list->bytes;
+    if (unused > most) {
+      free_list(list);
+      list->owner = NULL;
+    }
+  }
+  for (uint64_t i = 0; i < scorers->lists.size; i++)
+    if (scorers->lists.data[i].owner != NULL) scorers->lists.data[kept++] = scorers->lists.data[i];
+  scorers->lists.size = kept;
+}
+
+static wf_status send_arrays(wf__gpu_worker *worker, const wf__gpu_list *list,
+                             const struct part_arrays *arrays, wf_error *err) {
+  char *at = list->memory;
+  for (int i = 0; i < PART_ARRAYS; i++) {
+    if (arrays->bytes[i] > 0)
+      WF__TRY(wf__device_send(at, arrays->data[i], arrays->bytes[i], worker->copy_stream,
+                              "scorers to the GPU", err));
+    at += wf__round_up_256(arrays->bytes[i]);
+  }
+  return WF_OK;
+}
+
+/* The list of a part, which is sent unless it is there. */
+static wf_status take_list(wf__gpu_worker *worker, const wf__flat_part *part, wf__gpu_list **out,
+                           wf_error *err) {
+  wf__gpu_scorers *scorers = &worker->scorers;
+  *out = find_list(scorers, part);
+  if (*out != NULL) return WF_OK;
+  const struct part_arrays arrays = arrays_of(part);
+  wf__gpu_list list = {.owner = wf_scorer_ref(part->owner)};
+  for (int i = 0; i < PART_ARRAYS; i++) list.bytes += wf__round_up_256(arrays.bytes[i]);
+  const cudaError_t code = cudaMalloc((void **)&list.memory, list.bytes);
+  wf_status status = code == cudaSuccess ? send_arrays(worker, &list, &arrays, err)
+                                         : wf__cuda_fail(err, code, "room for scorers");
+  if (status == WF_OK) status = wf__vec_push(&scorers->lists, list, "scorers", err);
+  if (status != WF_OK) {
+    free_list(&list);
+    return status;
+  }
+  *out = &scorers->lists.data[scorers->lists.size - 1];
+  return WF_OK;
+}
+
+/* Takes the list of a part, and makes the part's pointers those on the GPU. */
+static wf_status place_list(wf__gpu_worker *worker, wf__flat_part *part, wf_error *err) {
+  const struct part_arrays arrays = arrays_of(part);
+  const void *there[PART_ARRAYS];
+  wf__gpu_list *list;
+  WF__TRY(take_list(worker, part, &list, err));
+  const char *at = list->memory;
+  for (int i = 0; i < PART_ARRAYS; i++) {
+    there[i] = arrays.bytes[i] > 0 ? at : NULL;
+    at += wf__round_up_256(arrays.bytes[i]);
+  }
+  set_arrays(part, there);
+  return WF_OK;
+}
+
+/* Counts a stream's scorer among the users of its lists (sign 1), or no longer (-1). */
+static void count_users(wf__gpu_worker *worker, const wf__gpu_scorers *store, int sign) {
+  for (uint64_t i = 0; i < store->flats.size; i++)
+    for (int k = 0; k < store->flats.data[i].num_parts; k++) {
+      const wf__flat_part *part = &store->flats.data[i].parts[k];
+      wf__gpu_list *list = is_long(part) ? find_list(&worker->scorers, part) : NULL;
+      if (list != NULL) list->users += (uint64_t)sign;
+    }
+}
+
 /* --- the batch --------------------------------------------------------------------------- */
 
 static wf_status add_piece(wf__gpu_scorers *scorers, const void *data, uint64_t bytes,
@@ -210,10 +338,6 @@ static wf_status add_piece(wf__gpu_scorers *scorers, const void *data, uint64_t 
   return fresh ? wf__vec_push(&scorers->pieces, piece, "scorers", err) : WF_OK;
 }
 
-static uint64_t key_bytes(const wf__flat_part *part) {
-  return part->table_bits > 0 ? sizeof *part->keys << part->table_bits : 0;
-}
-
 static wf_status add_scorer(wf__gpu_scorers *scorers, const wf_scorer *scorer, wf_error *err) {
   uint32_t number;
   bool fresh;
@@ -225,11 +349,9 @@ static wf_status add_scorer(wf__gpu_scorers *scorers, const wf_scorer *scorer, w
   if (why_not != NULL)
     return wf__fail(err, WF_ERR_UNSUPPORTED, "this scorer (%s) works on the CPU only", why_not);
   for (int i = 0; i < flat.num_parts; i++) {
-    const wf__flat_part *part = &flat.parts[i];
-    WF__TRY(add_piece(scorers, part->keys, key_bytes(part), err));
-    WF__TRY(add_piece(scorers, part->values, key_bytes(part) / 2, err));
-    WF__TRY(add_piece(scorers, part->nodes, part->num_nodes * sizeof *part->nodes, err));
-    WF__TRY(add_piece(scorers, part->word_of, part->num_labels * sizeof *part->word_of, err));
+    const struct part_arrays arrays = arrays_of(&flat.parts[i]);
+    for (int k = 0; k < PART_ARRAYS && !is_long(&flat.parts[i]); k++)
+      WF__TRY(add_piece(scorers, arrays.data[k], arrays.bytes[k], err));
   }
   return wf__vec_push(&scorers->flats, flat, "scorers", err);
 }
@@ -240,7 +362,22 @@ static const void *on_device(const wf__gpu_scorers *scorers, const void *data) {
   return number != WF__MAP64_NONE ? scorers->memory + scorers->pieces.data[number].at : NULL;
 }
 
-/* Sends everything but the models, with pointers as on the GPU, in one copy. */
+static wf_status place_part(wf__gpu_worker *worker, const wf__gpu_scorers *scorers,
+                            wf__flat_part *part, wf_error *err) {
+  if (part->model != NULL) {
+    const wf__wlm_view *view;
+    WF__TRY(find_model(worker, part, &view, err));
+    part->lm = *view;
+  }
+  if (is_long(part)) return place_list(worker, part, err);
+  set_arrays(part, (const void *[PART_ARRAYS]){
+                       on_device(scorers, part->keys), on_device(scorers, part->values),
+                       on_device(scorers, part->nodes), on_device(scorers, part->word_of)});
+  return WF_OK;
+}
+
+/* Sends the models and long lists that are not there yet, then everything else in one copy, with
+ * pointers as on the GPU. */
 static wf_status send_all(wf__gpu_worker *worker, wf__gpu_scorers *scorers, uint64_t bytes,
                           wf_error *err) {
   char *all = wf__calloc(bytes, 1);
@@ -251,17 +388,8 @@ static wf_status send_all(wf__gpu_worker *worker, wf__gpu_scorers *scorers, uint
            scorers->pieces.data[i].bytes);
   for (uint64_t i = 0; i < scorers->flats.size && status == WF_OK; i++) {
     wf__flat_scorer flat = scorers->flats.data[i];
-    for (int k = 0; k < flat.num_parts && status == WF_OK; k++) {
-      wf__flat_part *part = &flat.parts[k];
-      const wf__wlm_view *view;
-      part->keys = on_device(scorers, part->keys);
-      part->values = on_device(scorers, part->values);
-      part->nodes = on_device(scorers, part->nodes);
-      part->word_of = on_device(scorers, part->word_of);
-      if (part->model == NULL) continue;
-      status = find_model(worker, part, &view, err);
-      if (status == WF_OK) part->lm = *view;
-    }
+    for (int k = 0; k < flat.num_parts && status == WF_OK; k++)
+      status = place_part(worker, scorers, &flat.parts[k], err);
     memcpy(all + i * sizeof flat, &flat, sizeof flat);
   }
   if (status == WF_OK)
@@ -291,6 +419,17 @@ static uint64_t lay_out(wf__gpu_scorers *scorers) {
   return bytes;
 }
 
+/* Notes which of the lists that are there the batch uses. */
+static void mark_lists(wf__gpu_worker *worker) {
+  wf__gpu_scorers *scorers = &worker->scorers;
+  for (uint64_t i = 0; i < scorers->lists.size; i++) scorers->lists.data[i].in_batch = false;
+  for (uint64_t i = 0; i < scorers->flats.size; i++)
+    for (int k = 0; k < scorers->flats.data[i].num_parts; k++) {
+      wf__gpu_list *list = find_list(scorers, &scorers->flats.data[i].parts[k]);
+      if (list != NULL) list->in_batch = true;
+    }
+}
+
 wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, wf_error *err) {
   wf__gpu_scorers *scorers = &worker->scorers;
   wf__map64_clear(&scorers->flat_of);
@@ -302,14 +441,19 @@ wf_status wf__gpu_take_scorers(wf__gpu_worker *worker, const wf__batch *batch, w
     if (!batch->skip[i] && batch->scorers[i] != NULL &&
         wf__rnn_scorer_of(batch->scorers[i]) == NULL)
       WF__TRY(add_scorer(scorers, batch->scorers[i], err));
+  mark_lists(worker);
+  drop_lists(worker);
   const uint64_t bytes = lay_out(scorers);
   worker->limits.scored = scorers->flats.size > 0 || worker->limits.deferred;
   WF__TRY(make_room(scorers, bytes, err));
   if (scorers->flats.size > 0) WF__TRY(send_all(worker, scorers, bytes, err));
+  mark_lists(worker);
   if (worker->limits.deferred) WF__TRY(wf__batch_rnn_take_chains(worker, batch, err));
   worker->limits.scorer_bytes = scorers->bytes;
   for (uint64_t i = 0; i < scorers->models.size; i++)
     worker->limits.scorer_bytes += scorers->models.data[i].bytes;
+  for (uint64_t i = 0; i < scorers->lists.size; i++)
+    worker->limits.scorer_bytes += scorers->lists.data[i].bytes;
   return WF_OK;
 }
 
@@ -325,6 +469,8 @@ void wf__gpu_close_scorers(wf__gpu_worker *worker) {
   wf__gpu_scorers *scorers = &worker->scorers;
   for (uint64_t i = 0; i < scorers->models.size; i++) free_model(&scorers->models.data[i]);
   wf__vec_free(&scorers->models);
+  for (uint64_t i = 0; i < scorers->lists.size; i++) free_list(&scorers->lists.data[i]);
+  wf__vec_free(&scorers->lists);
   free_store(scorers);
 }
 
@@ -367,6 +513,8 @@ wf_status wf__gpu_acquire_scorer(wf__gpu_worker *worker, const wf_scorer *scorer
   const uint64_t bytes = lay_out(&shared->store);
   if (status == WF_OK) status = make_room(&shared->store, bytes, err);
   if (status == WF_OK && bytes > 0) status = send_all(worker, &shared->store, bytes, err);
+  shared->holds_lists = status == WF_OK;
+  if (shared->holds_lists) count_users(worker, &shared->store, 1);
   if (status == WF_OK && recurrent != NULL)
     status = acquire_rnn_scoring(worker, shared, recurrent, err);
   shared->next = worker->shared_scorers;
@@ -386,6 +534,8 @@ void wf__gpu_release_scorer(wf__gpu_worker *worker, wf__shared_scorer **place) {
     wf__rnn_scoring_drop_root(shared->rnn_scoring, shared->root);
     wf__rnn_scoring_release(shared->rnn_scoring);
   }
+  if (shared->holds_lists) count_users(worker, &shared->store, -1);
+  drop_lists(worker);
   free_store(&shared->store);
   wf_scorer_free(shared->on_cpu);
   wf_scorer_free(shared->scorer);
