@@ -7,10 +7,11 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib, sized
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, encode_text, lib, sized
 from .fst import Fst
 from .lm import LM, costs_of
 from .options import c_options
@@ -83,11 +84,14 @@ class Scorer(Handle):
     _free = lib.wf_scorer_free
 
     @classmethod
-    def boost(cls, boosts: Mapping[str, float] | Mapping[int, float], words: Symbols | ExtendedSymbols | None = None) -> Scorer:
+    def boost(cls, boosts: Boosts, words: Symbols | ExtendedSymbols | None = None) -> Scorer:
         """Favours words or phrases (words separated by spaces). `boosts`: word or phrase -> boost in nats; a negative boost disfavours it. Use at most about beam / 2.
 
-        Words are given as texts of the symbol table `words`, or as labels.
+        A phrase whose boost is None gets `boost_by_length` of its text; a set of phrases gives all of them that. Words are given as texts of the symbol table `words`,
+        or as labels, which need a boost.
         """
+        given = boosts if isinstance(boosts, Mapping) else dict.fromkeys(sorted(boosts))
+        boosts = {phrase: boost_by_length(phrase) if value is None else value for phrase, value in given.items()}
         phrases = [[_label(word, words) for word in (phrase.split() if isinstance(phrase, str) else [phrase])] for phrase in boosts]
         labels = [label for phrase in phrases for label in phrase]
         c_labels, values, count = (ctypes.c_int32 * len(labels))(*labels), (ctypes.c_float * len(phrases))(*boosts.values()), len(phrases)
@@ -183,7 +187,14 @@ def lm_scorer(lm: AnyLM | Sequence[AnyLM], words: Symbols | None) -> Scorer:
     return first
 
 
-Boost = Union[Scorer, Mapping[str, float], Mapping[int, float]]
+def boost_by_length(phrase: str, per_letter: float = 0.6) -> float:
+    """A boost in nats for a phrase of this text: `per_letter` for each letter, of which at most 12 of each word count. For words listed without a boost."""
+    value: float = lib.wf_boost_by_length(encode_text(phrase), per_letter)
+    return value
+
+
+Boosts = Union[Mapping[str, Optional[float]], Mapping[int, float], AbstractSet[str]]
+Boost = Union[Scorer, Boosts]
 
 
 def _label(word: str | int, words: Symbols | ExtendedSymbols | None) -> int:
@@ -207,7 +218,7 @@ def as_scorer(boost: Boost | None, words: Symbols | ExtendedSymbols | None, base
 
 def for_batch(boost: Boost | Sequence[Boost | None], tables: Sequence[Symbols | ExtendedSymbols | None], base: Scorer | None) -> list[Scorer | None]:
     """A scorer for each utterance, from one boost for all utterances or one for each. `tables`: word table of each utterance."""
-    each = [boost] * len(tables) if isinstance(boost, (Scorer, Mapping)) else boost
+    each = [boost] * len(tables) if isinstance(boost, (Scorer, Mapping, AbstractSet)) else boost
     if len(each) != len(tables):
         raise ValueError(f"{len(each)} boosts for {len(tables)} utterances")
     made: dict[tuple[int, int], Scorer | None] = {}
