@@ -90,11 +90,11 @@ class Scorer(Handle):
         A phrase whose boost is None gets `boost_by_length` of its text; a set of phrases gives all of them that. Words are given as texts of the symbol table `words`,
         or as labels, which need a boost.
         """
-        given = boosts if isinstance(boosts, Mapping) else dict.fromkeys(sorted(boosts))
-        boosts = {phrase: boost_by_length(phrase) if value is None else value for phrase, value in given.items()}
-        phrases = [[_label(word, words) for word in (phrase.split() if isinstance(phrase, str) else [phrase])] for phrase in boosts]
+        given: Mapping[Any, float | None] = boosts if isinstance(boosts, Mapping) else dict.fromkeys(sorted(boosts))
+        nats = [boost_by_length(phrase) if value is None else value for phrase, value in given.items()]
+        phrases = [[_label(word, words) for word in (phrase.split() if isinstance(phrase, str) else [phrase])] for phrase in given]
         labels = [label for phrase in phrases for label in phrase]
-        c_labels, values, count = (ctypes.c_int32 * len(labels))(*labels), (ctypes.c_float * len(phrases))(*boosts.values()), len(phrases)
+        c_labels, values, count = (ctypes.c_int32 * len(labels))(*labels), (ctypes.c_float * len(phrases))(*nats), len(phrases)
         if all(len(phrase) == 1 for phrase in phrases):
             return cls(create("wf_scorer_boost_words", c_labels, values, count))
         offsets = [0]
