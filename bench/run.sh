@@ -7,6 +7,7 @@
 #   rnnlm    recurrent models: training, scoring, decoding
 #   lattice  decoding with and without lattices, their size and oracle
 #   stream   streams in real time: latency, capacity, memory of an hour; blank options; boosts
+#   boost    lists of boosted words, right and wrong ones: what they find and what they break, for every way to weigh them, and for peers; costs of added words; not in `all`
 #   graph    building hybrid graphs step by step, compared with OpenFst's tools; not in `all`: OpenFst takes a quarter of an hour for the largest
 #   hybrid   hybrid graphs built by mkgraph, step by step, and word error rates with them; not in `all`
 #   compose  the published comparison of composition: tables for OpenFst, GTN, ours
@@ -47,6 +48,13 @@ build_kenlm() {
   g++ "${flags[@]}" bench/peer_kenlm.cc "$folder"/objects/*.o -lz -lpthread -o "$program"
 }
 
+# The wheel of NeMo, of which one file is run. Its dependencies are not installed.
+download_nemo() {
+  ls build/bench/nemo/*.whl >/dev/null 2>&1 && return
+  echo "downloading NeMo's wheel into build/bench/nemo" >&2
+  build/bench/boost_peers/bin/python -m pip download --quiet --no-deps -d build/bench/nemo nemo_toolkit==3.0.0
+}
+
 # Uses the Python package with the library that was just built.
 use_package() {
   rm -rf build/bench/python && mkdir -p build/bench/python
@@ -61,6 +69,10 @@ what=${1:-help}
 shift || true
 case $what in
   fstops) build_openfst_ops && python3 bench/fstops.py "$@" ;;
+  boost)
+    case " $* " in *peers*) download_nemo ;; esac
+    WARPFST_PEER_PYTHON=build/bench/boost_peers/bin/python NEMO_WHEEL='build/bench/nemo/*.whl' python3 bench/boost.py "$@"
+    ;;
   word_times) use_package && /usr/bin/python3 bench/word_times.py "$@" ;;
   compose) build_openfst_ops && python3 bench/compose.py "$@" ;;
   lm)

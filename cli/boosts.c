@@ -1,5 +1,5 @@
-/* boosts.c - reads lists of phrases, with lines `word word ... boost`, and tables that assign lists
- * to utterances. */
+/* boosts.c - reads lists of phrases, with lines `word word ... [boost]`, and tables that assign
+ * lists to utterances. */
 #include "boosts.h"
 
 #include <ctype.h>
@@ -23,6 +23,7 @@ struct phrases {
   uint64_t *off;
   float *boosts;
   size_t num_words, num_phrases, word_cap, phrase_cap;
+  float per_letter; /* of phrases without a boost */
   size_t num_unknown;
   char unknown[64]; /* first unknown word */
 };
@@ -42,6 +43,20 @@ static bool add_word(struct phrases *list, const wf_symbols *table, const char *
   return true;
 }
 
+/* The boost that a line ends with, which is cut off, or else one by the phrase's length. Only a
+ * field that looks like a number is one, so "nan" and "infinity" are words. */
+static wf_status take_boost(char *text, float per_letter, float *boost) {
+  char *last = text + strlen(text), *stop = text;
+  while (last > text && last[-1] != ' ' && last[-1] != '\t') last--;
+  if (last > text && last[strcspn(last, "0123456789")] != '\0') *boost = strtof(last, &stop);
+  if (stop <= last || *stop != '\0') {
+    *boost = wf_boost_by_length(text, per_letter);
+    return WF_OK;
+  }
+  *last = '\0';
+  return isfinite(*boost) ? WF_OK : WF_ERR_FORMAT;
+}
+
 /* Modifies `text`. */
 static wf_status add_line(struct phrases *list, const wf_symbols *table, char *text,
                           const char *path, int line, wf_error *err) {
@@ -49,13 +64,9 @@ static wf_status add_line(struct phrases *list, const wf_symbols *table, char *t
   while (size > 0 && isspace((unsigned char)text[size - 1])) text[--size] = '\0';
   text += strspn(text, " \t");
   if (text[0] == '\0' || text[0] == '#') return WF_OK;
-  char *last = strrchr(text, ' '), *tab = strrchr(text, '\t'), *stop;
-  if (tab != NULL && (last == NULL || tab > last)) last = tab;
-  float boost = last != NULL ? strtof(last + 1, &stop) : 0;
-  if (last == NULL || *stop != '\0' || !isfinite(boost))
-    return list_error(err, WF_ERR_FORMAT, path, line,
-                      "expected `word word ... boost`, with the boost in nats");
-  *last = '\0';
+  float boost;
+  if (take_boost(text, list->per_letter, &boost) != WF_OK)
+    return list_error(err, WF_ERR_FORMAT, path, line, "the boost is too large");
   size_t old_size = list->off != NULL ? (size_t)list->off[list->num_phrases] : 0;
   bool known = true;
   for (char *word = strtok(text, " \t"); word != NULL; word = strtok(NULL, " \t"))
@@ -77,9 +88,9 @@ static wf_status add_line(struct phrases *list, const wf_symbols *table, char *t
   return WF_OK;
 }
 
-static wf_status read_list(const char *path, const wf_symbols *table, wf_scorer **out,
-                           wf_error *err) {
-  struct phrases list = {0};
+static wf_status read_list(const char *path, float per_letter, const wf_symbols *table,
+                           wf_scorer **out, wf_error *err) {
+  struct phrases list = {.per_letter = per_letter};
   char *line = NULL;
   size_t cap = 0;
   wf_status status = WF_OK;
@@ -121,22 +132,23 @@ static wf_status put_before(const wf_scorer *first, wf_scorer **scorer, wf_error
 }
 
 /* Reads each distinct list once. */
-static wf_status read_lists(boost_set *set, const char *path, const wf_symbols *words,
-                            wf_error *err) {
+static wf_status read_lists(boost_set *set, const char *path, float per_letter,
+                            const wf_symbols *words, wf_error *err) {
   wf_status status = utterance_lists_read(path, &set->utterances, err);
   size_t count = set->utterances.num_lists;
   set->scorers = calloc(count + 1, sizeof *set->scorers);
   if (status == WF_OK && set->scorers == NULL)
     return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   for (size_t i = 0; i < count && status == WF_OK; i++) {
-    status = read_list(set->utterances.paths[i], words, &set->scorers[i], err);
+    status = read_list(set->utterances.paths[i], per_letter, words, &set->scorers[i], err);
     if (status == WF_OK) status = put_before(set->all, &set->scorers[i], err);
   }
   return status;
 }
 
-wf_status boosts_read(const char *all_path, const char *each_path, const wf_symbols *words,
-                      const wf_scorer *base, boost_set **out, wf_error *err) {
+wf_status boosts_read(const char *all_path, const char *each_path, float per_letter,
+                      const wf_symbols *words, const wf_scorer *base, boost_set **out,
+                      wf_error *err) {
   *out = NULL;
   boost_set *set = calloc(1, sizeof *set);
   if (set == NULL) return list_error(err, WF_ERR_MEMORY, "boosts", 0, "out of memory");
@@ -144,10 +156,12 @@ wf_status boosts_read(const char *all_path, const char *each_path, const wf_symb
   wf_status status = words != NULL ? WF_OK
                                    : list_error(err, WF_ERR_ARGUMENT, first, 0,
                                                 "boosts need a symbol table of the words: --words");
-  if (status == WF_OK && all_path != NULL) status = read_list(all_path, words, &set->all, err);
+  if (status == WF_OK && all_path != NULL)
+    status = read_list(all_path, per_letter, words, &set->all, err);
   if (status == WF_OK && set->all != NULL) status = put_before(base, &set->all, err);
   if (status == WF_OK && set->all == NULL && base != NULL) set->all = wf_scorer_ref(base);
-  if (status == WF_OK && each_path != NULL) status = read_lists(set, each_path, words, err);
+  if (status == WF_OK && each_path != NULL)
+    status = read_lists(set, each_path, per_letter, words, err);
   if (status == WF_OK)
     *out = set;
   else

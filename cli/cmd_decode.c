@@ -101,7 +101,8 @@ static wf_status open_all(struct decode_run *run, char **args, int num_args, wf_
   if (status == WF_OK && run->lm_path != NULL) status = set_lm(run, err);
   if (status == WF_OK && run->rnnlm.path != NULL) status = set_rnnlm(run, err);
   if (status == WF_OK && (run->boost_path != NULL || run->boosts_path != NULL))
-    status = boosts_read(run->boost_path, run->boosts_path, run->words, run->lm, &run->boosts, err);
+    status = boosts_read(run->boost_path, run->boosts_path, (float)run->boost_per_letter,
+                         run->words, run->lm, &run->boosts, err);
   if (status == WF_OK && run->reference != NULL)
     status = wf_transcripts_read(run->reference, WF_TRANSCRIPT_AUTO, &run->references, err);
   if (status == WF_OK && run->reference != NULL) status = wf_wer_create(NULL, &run->wer, err);
@@ -398,11 +399,13 @@ static const cli_rule rules[] = {
     {"lm-gpu-bytes", CLI_USELESS_WITHOUT, "placement=hybrid"},
     {"gpu-memory", CLI_USELESS_WITHOUT, "device"},
     {"recombine", CLI_USELESS_WITHOUT, "lm|rnnlm|boost|utterance-boosts"},
+    {"boost-per-letter", CLI_USELESS_WITHOUT, "boost|utterance-boosts"},
     {NULL, 0, NULL},
 };
 
 int cmd_decode(int argc, char **argv) {
-  struct decode_run run = {.output = "-", .max_batch = 1024};
+  struct decode_run run = {
+      .output = "-", .max_batch = 1024, .boost_per_letter = WF_BOOST_PER_LETTER};
   cli_parser parser = {
       .usage = "GRAPH SCORES... [--words words.txt] [-o OUT]",
       .about =
@@ -440,12 +443,17 @@ int cmd_decode(int argc, char **argv) {
   cli_flag_i64(
       &parser, "batch", 0, &run.max_batch, "N",
       "utterances per batch (default: 1024, with at most 256 MB of scores, or 2 GB on a GPU)");
-  cli_flag_str(&parser, "boost", 0, &run.boost_path, "FILE",
-               "phrases to favour, lines `word word ... boost`: the boost is for the whole phrase, "
-               "in nats, and should be at most about beam / 2");
+  cli_flag_str(
+      &parser, "boost", 0, &run.boost_path, "FILE",
+      "phrases to favour, lines `word word ... [boost]`: the boost is for the whole phrase, "
+      "in nats, and should be at most about beam / 2; without it, see --boost-per-letter");
   cli_flag_str(
       &parser, "utterance-boosts", 0, &run.boosts_path, "FILE",
       "lines `utterance FILE`: a list of boosts for each utterance, in addition to --boost");
+  cli_flag_f64(
+      &parser, "boost-per-letter", 0, &run.boost_per_letter, "NATS",
+      "boost of a phrase that is listed without one, for each letter (of each word, at most "
+      "12; default: 0.6)");
   added_flags(&parser, &run.added_request);
   cli_flag_f64(&parser, "chunk", 0, &run.chunk_s, "SECONDS",
                "decode as streams, in chunks of this many seconds (converted to frames with "

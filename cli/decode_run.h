@@ -32,6 +32,7 @@ struct decode_run {
   decode_lattices lattices;
   wf_transcripts *references;
   wf_wer *wer;
+  double boost_per_letter;
   boost_set *boosts; /* NULL: none */
   added_request added_request;
   added_set *added; /* NULL: none */

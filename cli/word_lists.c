@@ -37,6 +37,7 @@ struct added_set {
 struct reading {
   const wf_symbols *tokens; /* input labels of the graph */
   wf_symbols *words;        /* words of the graph and added words */
+  float cost_per_letter;    /* of phrases without a cost */
   struct word *word;
   struct phrase *phrase;
   int32_t *token;
@@ -100,7 +101,7 @@ static wf_status add_line(struct reading *reading, char *text, const char *path,
                     sizeof *reading->phrase))
     return list_error(err, WF_ERR_MEMORY, path, 0, "out of memory");
   struct phrase *phrase = &reading->phrase[reading->num_phrases];
-  *phrase = (struct phrase){0};
+  *phrase = (struct phrase){.cost = wf_boost_by_length(words, reading->cost_per_letter)};
   if (cost != NULL && cost[0] != '\0') {
     phrase->cost = strtof(cost, &stop);
     if (*stop != '\0' || !isfinite(phrase->cost))
@@ -259,11 +260,20 @@ static wf_status copy_table(const wf_symbols *from, wf_symbols **out, wf_error *
   return status;
 }
 
+/* Models give unknown words too low a probability for words that are likely to be said. Other
+ * classes need no correction. */
+static float cost_per_letter(const added_request *request, const wf_graph *graph) {
+  const char *name = request->word_class != NULL ? request->word_class : wf_graph_class(graph, 0);
+  bool unknown = name != NULL && (strcmp(name, "<unk>") == 0 || strcmp(name, "<UNK>") == 0);
+  return unknown ? -WF_BOOST_PER_LETTER : 0;
+}
+
 wf_status added_read(const added_request *request, const wf_graph *graph, wf_symbols **words,
                      added_set **out, wf_error *err) {
   *out = NULL;
   const char *first = request->all_path != NULL ? request->all_path : request->each_path;
-  struct reading reading = {.tokens = wf_fst_isymbols(wf_graph_fst(graph))};
+  struct reading reading = {.tokens = wf_fst_isymbols(wf_graph_fst(graph)),
+                            .cost_per_letter = cost_per_letter(request, graph)};
   if (*words == NULL)
     return list_error(err, WF_ERR_ARGUMENT, first, 0,
                       "added words need a symbol table of the words: --words");
@@ -317,9 +327,9 @@ static const cli_rule rules[] = {
 void added_flags(cli_parser *parser, added_request *request) {
   cli_flag_str(
       parser, "add-words", 0, &request->all_path, "FILE",
-      "words added at run time, one phrase per line, optionally followed by its cost in nats and "
-      "the tokens of "
-      "each word, all separated by tabs. The graph must have classes (mkgraph ctc --classes)");
+      "words added at run time, one phrase per line, optionally followed by its cost in nats "
+      "(default: 0, or for the class <unk> -0.6 for each letter) and the tokens of each word, all "
+      "separated by tabs. The graph must have classes (mkgraph ctc --classes)");
   cli_flag_str(parser, "utterance-words", 0, &request->each_path, "FILE",
                "lines `utterance FILE`: a list of added words for each utterance, in addition to "
                "--add-words");

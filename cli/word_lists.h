@@ -15,8 +15,9 @@ typedef struct added_request {
 void added_flags(cli_parser *parser, added_request *request);
 
 /* A line of a list has columns separated by tabs: a phrase, its cost in nats, and the tokens of
- * each of its words. The cost may be empty or left out. Words without a pronunciation are spelled
- * with the tokens. */
+ * each of its words. The cost may be empty or left out; then it is 0, or for the class <unk>
+ * -wf_boost_by_length(phrase, WF_BOOST_PER_LETTER). Words without a pronunciation are spelled with
+ * the tokens. */
 typedef struct added_set added_set;
 /* Replaces `*words` by a copy that includes the added words. */
 wf_status added_read(const added_request *request, const wf_graph *graph, wf_symbols **words,

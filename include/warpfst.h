@@ -270,9 +270,11 @@ WF_API void wf_graph_free(wf_graph *graph);
  * A word has an output label, which appears in results, and the input labels of its tokens (label =
  * column + 1), without blanks. The graph's word table need not have the output label. The label
  * is emitted as early as the phrases of the class allow. `cost` is -ln P(phrase | class), in nats,
- * and is added to the grammar's cost of the class. If a phrase is given twice, with the same labels
- * and words, the lower cost is used. `word_class` may be NULL if the graph has one class. To fill a
- * second class, call this again with the result. Everything is copied.
+ * and is added to the grammar's cost of the class. Models give <unk> too low a probability for
+ * words that are likely to be said; there -wf_boost_by_length(phrase, WF_BOOST_PER_LETTER) fits. If
+ * a phrase is given twice, with the same labels and words, the lower cost is used. `word_class` may
+ * be NULL if the graph has one class. To fill a second class, call this again with the result.
+ * Everything is copied.
  *
  * Errors: there is no such class, or it already has words; a label that is not a token; a word
  * without labels; a cost that is not finite; a topology other than compact (WF_ERR_UNSUPPORTED);
@@ -482,6 +484,12 @@ WF_API wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts
 WF_API wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_off,
                                          const float *boosts, size_t count, wf_scorer **out,
                                          wf_error *err);
+/* A boost for a phrase whose user gives none: per_letter nats for each letter of the text (UTF-8;
+ * words are separated by spaces or tabs; at most 12 letters of a word count, so that a word stays
+ * within half of the default beam). Short words are mistaken for others more often than long ones,
+ * so boosts by length cause fewer false alarms than equal boosts (docs/how-to/hotwords.md). */
+#define WF_BOOST_PER_LETTER 0.6f
+WF_API float wf_boost_by_length(const char *phrase, float per_letter);
 /* Makes a scorer whose costs are the sums of those of two scorers. */
 WF_API wf_status wf_scorer_chain(const wf_scorer *first, const wf_scorer *second, wf_scorer **out,
                                  wf_error *err);

@@ -1,4 +1,4 @@
-/* test_boost.c - phrase boosts.
+/* test_boost.c - phrase boosts, and boosts by length.
  *
  * First examples by hand. Then random lists of phrases. Sums of costs are compared with counts of
  * phrases. Decoding, alone and in a chain with another scorer, is compared with the oracle bit for
@@ -424,6 +424,40 @@ static void test_threads_share_lists(void **state) {
   test_free_task(&task);
 }
 
+/* --- boosts by length -------------------------------------------------------------------- */
+
+static void test_boost_by_length_examples(void **state) {
+  (void)state;
+  assert_true(wf_boost_by_length("", 0.5f) == 0);
+  assert_true(wf_boost_by_length(" \t ", 0.5f) == 0);
+  assert_true(wf_boost_by_length("read", 0.5f) == 2);
+  assert_true(wf_boost_by_length("  new \tyork ", 0.5f) == 3.5f);
+  assert_true(wf_boost_by_length("Z\u00fcrich", 0.5f) == 3); /* 6 letters in 7 bytes */
+  assert_true(wf_boost_by_length("\u6771\u4eac", -1) == -2);
+  assert_true(wf_boost_by_length("abcdefghijkl", 1) == 12);
+  assert_true(wf_boost_by_length("abcdefghijklm", 1) == 12); /* the limit of a word */
+  assert_true(wf_boost_by_length("abcdefghijklmnop ab", 1) == 14);
+}
+
+/* Letters of one to four bytes, in words of known length. */
+static void test_boost_by_length_random(void **state) {
+  (void)state;
+  static const char *const letters[] = {"a", "'", "\u00e9", "\u6771", "\U0001f600"};
+  for (uint64_t seed = 1; seed <= 2000; seed++) {
+    test_rng rng = {seed};
+    char text[600] = "";
+    int expected = 0;
+    for (int words = (int)test_below(&rng, 6); words > 0; words--) {
+      int length = 1 + (int)test_below(&rng, 20);
+      for (int i = 0; i < length; i++) strcat(text, letters[test_below(&rng, 5)]);
+      strcat(text, test_below(&rng, 2) == 0 ? " " : "\t ");
+      expected += length < 12 ? length : 12;
+    }
+    float per_letter = (float)((int)test_below(&rng, 41) - 20) / 10;
+    assert_true(wf_boost_by_length(text, per_letter) == per_letter * (float)expected);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_example_phrase),
                                      cmocka_unit_test(test_example_incomplete_phrase),
@@ -432,6 +466,8 @@ int main(void) {
                                      cmocka_unit_test(test_decoding_against_oracle),
                                      cmocka_unit_test(test_many_phrases),
                                      cmocka_unit_test(test_bad_lists),
+                                     cmocka_unit_test(test_boost_by_length_examples),
+                                     cmocka_unit_test(test_boost_by_length_random),
                                      cmocka_unit_test(test_threads_share_lists)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

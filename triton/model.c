@@ -216,16 +216,21 @@ struct phrases {
   size_t num_words, num_phrases;
 };
 
-/* Adds a phrase `word word ... boost`, unless it contains an unknown word. Splits `text` in place.
- */
+/* Adds a phrase `word word ... [boost]`, unless it contains an unknown word. Splits `text` in
+ * place. */
 static wf_status add_phrase(const tw_model *model, struct phrases *phrases, char *text,
                             wf_error *err) {
   char *last = strrchr(text, ' '), *stop = NULL;
-  float boost = last != NULL ? strtof(last + 1, &stop) : 0;
-  if (last == NULL || stop == last + 1 || *stop != '\0')
-    return fail(err, WF_ERR_ARGUMENT,
-                "BOOSTS: expected `word word ... boost`, with the boost in nats, found ", text);
-  *last = '\0';
+  if (text[strspn(text, " ")] == '\0')
+    return fail(err, WF_ERR_ARGUMENT, "BOOSTS: expected `word word ... [boost]`, found ", text);
+  float boost = wf_boost_by_length(text, WF_BOOST_PER_LETTER);
+  if (last != NULL && last[strcspn(last, "0123456789")] != '\0') {
+    float given = strtof(last + 1, &stop);
+    if (stop > last + 1 && *stop == '\0') {
+      boost = given;
+      *last = '\0';
+    }
+  }
   size_t begin = phrases->num_words;
   for (char *rest = text, *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
     int64_t label = wf_symbols_find(model->words, word);

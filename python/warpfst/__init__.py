@@ -81,7 +81,7 @@ from .operations import (
 )
 from .options import DecoderConfig, Option, Options, describe, tables
 from .rnnlm import Epoch, RnnLM
-from .scorers import LargeLM, Scorer
+from .scorers import LargeLM, Scorer, boost_by_length
 from .scores import Matrix, ScoreReader, ScoreWriter
 from .streams import Partial, Stream, StreamEvent
 from .symbols import Symbols
@@ -145,6 +145,7 @@ __all__ = [
     "__version__",
     "add_self_loops",
     "arcsort",
+    "boost_by_length",
     "build_ctc_graph",
     "build_hmm_graph",
     "closure",

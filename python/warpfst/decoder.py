@@ -275,7 +275,8 @@ class Decoder(Handle):
                    torch, cupy, jax, or any other object with the buffer protocol or DLPack, on the CPU or (if the decoder is on a GPU) on that GPU. Host memory is not
                    copied, except float64, which is converted to float32. Scores that look wrong give an InputWarning (check_scores=)
         lengths    number of frames of each utterance (default: all frames)
-        boost      words and phrases to favour, {"word": nats, "two words": nats}, or a Scorer, for all utterances; or a list with one of these or None per utterance
+        boost      words and phrases to favour, {"word": nats, "two words": None}, a set of them (see Scorer.boost), or a Scorer, for all utterances; or a list with
+                   one of these or None per utterance
         graphs     the decoder's graph with added words (Graph.add_words), for all utterances; or a list with one or None per utterance
         progress   called from time to time with (stage, fraction); if it returns False, CancelledError is raised
         """

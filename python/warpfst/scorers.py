@@ -9,10 +9,11 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _abi
-from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, lib, sized
+from ._library import Handle, Progress, ProgressGuard, as_dict, call, create, encode_path, encode_text, lib, sized
 from .fst import Fst
 from .lm import LM, costs_of
 from .options import c_options
@@ -85,14 +86,17 @@ class Scorer(Handle):
     _free = lib.wf_scorer_free
 
     @classmethod
-    def boost(cls, boosts: Mapping[str, float] | Mapping[int, float], words: Symbols | ExtendedSymbols | None = None) -> Scorer:
+    def boost(cls, boosts: Boosts, words: Symbols | ExtendedSymbols | None = None) -> Scorer:
         """Favours words or phrases (words separated by spaces). `boosts`: word or phrase -> boost in nats; a negative boost disfavours it. Use at most about beam / 2.
 
-        Words are given as texts of the symbol table `words`, or as labels.
+        A phrase whose boost is None gets `boost_by_length` of its text; a set of phrases gives all of them that. Words are given as texts of the symbol table `words`,
+        or as labels, which need a boost.
         """
-        phrases = [[_label(word, words) for word in (phrase.split() if isinstance(phrase, str) else [phrase])] for phrase in boosts]
+        given: Mapping[Any, float | None] = boosts if isinstance(boosts, Mapping) else dict.fromkeys(sorted(boosts))
+        nats = [boost_by_length(phrase) if value is None else value for phrase, value in given.items()]
+        phrases = [[_label(word, words) for word in (phrase.split() if isinstance(phrase, str) else [phrase])] for phrase in given]
         labels = [label for phrase in phrases for label in phrase]
-        c_labels, values, count = (ctypes.c_int32 * len(labels))(*labels), (ctypes.c_float * len(phrases))(*boosts.values()), len(phrases)
+        c_labels, values, count = (ctypes.c_int32 * len(labels))(*labels), (ctypes.c_float * len(phrases))(*nats), len(phrases)
         if all(len(phrase) == 1 for phrase in phrases):
             return cls(create("wf_scorer_boost_words", c_labels, values, count))
         offsets = [0]
@@ -185,7 +189,14 @@ def lm_scorer(lm: AnyLM | Sequence[AnyLM], words: Symbols | None) -> Scorer:
     return first
 
 
-Boost = Union[Scorer, Mapping[str, float], Mapping[int, float]]
+def boost_by_length(phrase: str, per_letter: float = 0.6) -> float:
+    """A boost in nats for a phrase of this text: `per_letter` for each letter, of which at most 12 of each word count. For words listed without a boost."""
+    value: float = lib.wf_boost_by_length(encode_text(phrase), per_letter)
+    return value
+
+
+Boosts = Union[Mapping[str, Optional[float]], Mapping[int, float], AbstractSet[str]]
+Boost = Union[Scorer, Boosts]
 
 
 def _label(word: str | int, words: Symbols | ExtendedSymbols | None) -> int:
@@ -245,7 +256,7 @@ class BoostCache:
 
 def for_batch(boost: Boost | Sequence[Boost | None], tables: Sequence[Symbols | ExtendedSymbols | None], cache: BoostCache) -> list[Scorer | None]:
     """A scorer for each utterance, from one boost for all utterances or one for each. `tables`: word table of each utterance."""
-    each = [boost] * len(tables) if isinstance(boost, (Scorer, Mapping)) else boost
+    each = [boost] * len(tables) if isinstance(boost, (Scorer, Mapping, AbstractSet)) else boost
     if len(each) != len(tables):
         raise ValueError(f"{len(each)} boosts for {len(tables)} utterances")
     made: dict[tuple[int, int], Scorer | None] = {}

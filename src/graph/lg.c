@@ -2,12 +2,14 @@
  * share, and makes G. */
 #include "graph/lg.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/callbacks.h"
 #include "base/map64.h"
 #include "fst/word_case.h"
+#include "fstops/csr_copy.h"
 #include "lm/lm.h"
 
 /* --- word table, words in common --------------------------------------------------------- */
@@ -310,6 +312,41 @@ static wf_status remove_class_outputs(const wf__lg *lg, wf_fst **g, wf_error *er
   return WF_OK;
 }
 
+/* The mean unigram cost of the model's words, less that of <unk>; 0 if there is none. */
+static double excess_of_words(const wf_lm *lm) {
+  double sum = 0;
+  uint64_t count = 0;
+  for (uint32_t word = 0; word < lm->num_public; word++) {
+    if (!wf_lm_knows(lm, (int32_t)word) || !isfinite(lm->unigrams[word].cost)) continue;
+    sum += (double)lm->unigrams[word].cost;
+    count++;
+  }
+  double excess = sum / (double)count - (double)lm->unigrams[lm->unk].cost;
+  return isfinite(excess) ? excess : 0;
+}
+
+/* Models differ in what <unk> stands for: one unknown word, or all words outside the vocabulary
+ * together. As a class it stands for single words that are as likely as the model's words are on
+ * average, so the difference is added to its costs. */
+static wf_status level_unknown(const wf__lg *lg, wf_fst **g, wf_error *err) {
+  double excess = excess_of_words(lg->lm);
+  wf_fst_view view = wf_fst_get_view(*g);
+  wf__csr csr = {0};
+  wf_fst *levelled = NULL;
+  wf_status status = wf__csr_append(&csr, &view, err);
+  for (uint64_t i = 0; i < csr.arcs.size; i++)
+    if (csr.arcs.data[i].ilabel == lg->unk)
+      csr.arcs.data[i].weight = (float)((double)csr.arcs.data[i].weight + excess);
+  if (status == WF_OK)
+    status = wf__fst_from_csr(&csr, view.start, view.semiring, wf_fst_isymbols(*g),
+                              wf_fst_osymbols(*g), &levelled, err);
+  wf__csr_free(&csr);
+  if (status != WF_OK) return status;
+  wf_fst_free(*g);
+  *g = levelled;
+  return WF_OK;
+}
+
 wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_error *err) {
   wf_fst *g = NULL;
   if (lg->lm != NULL) {
@@ -321,7 +358,8 @@ wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_erro
   } else {
     WF__TRY(wf_fst_with_symbols(lg->grammar, lg->words, lg->words, &g, err));
   }
-  wf_status status = lg->classes.size > 0 ? remove_class_outputs(lg, &g, err) : WF_OK;
+  wf_status status = is_class(lg, lg->unk) ? level_unknown(lg, &g, err) : WF_OK;
+  if (status == WF_OK && lg->classes.size > 0) status = remove_class_outputs(lg, &g, err);
   if (status == WF_OK) status = wf_arcsort(g, NULL, out, err);
   wf_fst_free(g);
   return status;

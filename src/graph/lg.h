@@ -35,7 +35,8 @@ void wf__lg_free(wf__lg *lg);
  * `first`. */
 wf_status wf__lg_add_class_labels(const wf__lg *lg, int32_t first, wf_symbols *labels,
                                   wf_error *err);
-/* Makes G, sorted by input label. Classes have no output. `backoff` is the option of
+/* Makes G, sorted by input label. Classes have no output. If the model's unknown word is one, its
+ * unigram cost is raised or lowered to the mean of the words'. `backoff` is the option of
  * WF_LM_FST_OPTIONS. */
 wf_status wf__lg_make_g(const wf__lg *lg, int32_t backoff, wf_fst **out, wf_error *err);
 

@@ -51,21 +51,39 @@ printf 'read 1\nunheard of 3\n' >unknown.boost
 decode --boost unknown.boost >/dev/null
 grep -q "unknown.boost: 1 phrases ignored.*'unheard'" log
 
+# A phrase without a boost gets 0.6 nats for each letter, or those of --boost-per-letter. A last word without digits is no boost.
+same() { # LIST LIST_WITH_BOOSTS ARGUMENTS...: both lists give the same results and costs
+  decode --boost "$1" --format=json "${@:3}" >one.json
+  decode --boost "$2" --format=json >two.json
+  cmp one.json two.json || { echo "lists $1 and $2 differ ($(cat log))"; exit 1; }
+}
+decode --format=json >plain.json
+printf 'read\n  read box  \nbook 0.5\n' >short.boost
+printf 'read 2.4\nread box 4.2000003\nbook 0.5\n' >long.boost # the float next to 7 x 0.6f
+same short.boost long.boost
+cmp -s one.json plain.json && { echo "boosts by length do nothing"; exit 1; }
+printf 'read 1\nread box 1.75\nbook 0.5\n' >long.boost
+same short.boost long.boost --boost-per-letter=0.25
+expect 'u1 red book;u2 red book;' --boost-per-letter=0 --boost <(printf 'read\nbox\n')
+printf 'read nan\nread infinity\nread x1\nread 1x\nnan\n7\n' >words.boost
+decode --boost words.boost --format=json >one.json
+cmp one.json plain.json && grep -q "words.boost: 6 phrases ignored.*'nan'" log || { cat log; exit 1; }
+
 wrong() { # CODE PATTERN ARGUMENTS...
   local code=$1 pattern=$2 got=0
   shift 2
   decode "$@" >/dev/null || got=$?
   [ "$got" = "$code" ] && grep -q "$pattern" log || { echo "decode $*: exit $got, $(cat log)"; exit 1; }
 }
-printf 'read\n' >bad1
-printf 'read x1\n' >bad2
-printf 'read nan\n' >bad3
+printf 'book 1\nread 1e99\n' >bad1
+printf 'book 2e6\n' >bad2
 printf 'read 1\nread 2\n' >bad4
 printf 'u1\n' >bad5
 printf 'u1 word.boost\nu1 word.boost\n' >bad6
-wrong 3 'bad1:1: expected' --boost bad1
-wrong 3 'bad2:1: expected' --boost bad2
-wrong 3 'bad3:1: expected' --boost bad3
+wrong 3 'bad1:2: the boost is too large' --boost bad1
+wrong 3 'bad2:.*at most 1e6' --boost bad2
+decode --boost-per-letter=1 >/dev/null
+grep -q 'per-letter has no effect' log
 wrong 3 'twice' --boost bad4
 wrong 3 'bad5:1: expected' --utterance-boosts bad5
 wrong 3 "'u1' occurs twice" --utterance-boosts bad6

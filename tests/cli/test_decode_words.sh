@@ -128,3 +128,18 @@ wer() { "$WARPFST" decode "${settings[@]}" "$@" -o hyp.txt 2>summary.json; grep 
 bare=$(wer) added=$(wer --utterance-words lists)
 echo "words left out: WER $bare; added: $added"
 awk -v a="$bare" -v b="$added" 'BEGIN {exit !(b > 20 && b < 35 && a > 45)}' || fail "added words do not help"
+
+# 5. Through <unk>, a word without a cost has -0.6 for each letter, at most 12; through another class 0.
+printf 'MALENA\t\tM AH L IY N AH\nNEW PORT\t\tN UW\tP AO R T\nINCOMPREHENSIBLE\t1\tIH N K AA M\nINCOMPREHENSIBLY\t\tIH N K AH M\n' >free.words
+printf 'MALENA\t-3.6000001\tM AH L IY N AH\nNEW PORT\t-4.2000003\tN UW\tP AO R T\nINCOMPREHENSIBLE\t1\tIH N K AA M\nINCOMPREHENSIBLY\t-7.2000003\tIH N K AH M\n' >given.words
+sed 's/\t\t/\t0\t/' free.words >zero.words
+for list in free given zero; do
+  "$WARPFST" decode unk.wfst "$ctc/logp_phone" --acoustic-scale=0.7 --beam=12 --add-words=$list.words --add-to='<unk>' --format=json -o $list.json 2>log || fail "$(cat log)"
+done
+cmp free.json given.json || fail "costs of words through <unk>"
+cmp -s free.json zero.json && fail "costs of words through <unk> do nothing"
+sed 's/\t-.*//' list | cut -f1 >free
+sed 's/$/\t0/' free >given
+decode --add-words free --format=json >free.json
+decode --add-words given --format=json >given.json
+cmp free.json given.json || fail "costs of words through a class"

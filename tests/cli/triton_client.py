@@ -140,7 +140,7 @@ def main():
             refuse(server, "columns", 1, 3, b"\0" * 12, 8, start=True, end=True)
             refuse(server, "NaN", 1, columns, struct.pack("<f", float("nan")) * columns, 9, start=True, end=True)
             refuse(server, "FP32", 1, columns, half[:4] * (2 * columns), 10, start=True, end=True, datatype="FP64")
-            refuse(server, "expected `word word", 1, columns, half, 11, start=True, end=True, boosts=["IT"])
+            refuse(server, "expected `word word", 1, columns, half, 11, start=True, end=True, boosts=[" "])
             refuse(server, "", 1, columns, half, 12)  # this sequence was never started
             check(stream(server, (frames, columns, data), 13, 5), wanted[differ[0]])  # the server still works
             stats = json.loads(server.ask("GET", "/v2/models/warpfst/stats")[1])["model_stats"][0]

@@ -53,6 +53,29 @@ def test_words_added_for_single_utterances(call_graph):
     assert wf.Decoder(first).decode(scores[0])[0].text == "ab cd gh" and {"ef", "d"} <= {text for text, _ in wf.Decoder(first).words}
 
 
+def test_default_costs_of_unknown_words():
+    words = wf.Symbols(["<eps>", "ab", "<unk>", "<contact>"])
+    grammar = wf.Fst.from_arcs([(0, 1, 1, 1, 0.5), (1, 2, 2, 2, 1.0), (1, 2, 3, 3, 1.0)], {2: 0.0}, isymbols=words, osymbols=words)
+    graph = wf.build_ctc_graph(TOKENS, {"ab": "a b"}, grammar=grammar, words=words, topology="compact", classes="<unk>,<contact>")
+
+    def cost(word_class, phrases):
+        return wf.Decoder(graph.add_words(phrases, word_class)).decode(spoken("abcdef"))[0].graph_cost
+
+    assert math.isclose(cost("<unk>", ["cd ef"]), 1.5 - 4 * 0.6, abs_tol=1e-6) and cost("<unk>", {"cd ef": None}) == cost("<unk>", ["cd ef"])
+    assert cost("<unk>", {"cd ef": 0.25}) == 1.75 and cost("<contact>", ["cd ef"]) == cost("<contact>", {"cd ef": None}) == 1.5
+
+
+def test_unknown_words_cost_as_much_as_words_on_average(tmp_path):
+    """The class <unk> costs the mean of the unigrams (-1 and -2) instead of its own -5; n-grams with <unk> are shifted by as much."""
+    path = tmp_path / "lm.arpa"
+    path.write_text("\\data\\\nngram 1=5\nngram 2=1\n\n\\1-grams:\n-99 <s> 0\n-0.25 </s>\n-5 <unk>\n-1 ab -0.5\n-2 gh 0\n\n\\2-grams:\n-0.75 ab <unk>\n\n\\end\\\n")
+    graph = wf.build_ctc_graph(TOKENS, {"ab": "a b", "gh": "g h"}, path, topology="compact", classes="<unk>").add_words({"cd": 0.0})
+    results = wf.Decoder(graph).decode([spoken("cd"), spoken("abcd")])
+    assert [result.text for result in results] == ["cd", "ab cd"]
+    for result, cost in zip(results, (1.5 + 0.25, 1 + 0.75 + (1.5 - 5) + 0.25)):
+        assert math.isclose(result.graph_cost, cost * math.log(10), rel_tol=1e-6)
+
+
 def test_added_words_can_be_boosted(call_graph):
     graph = call_graph.add_words({"cd": 0.0, "ce": 0.1})
     scores = spoken("abcdgh")
