@@ -19,6 +19,7 @@
 
 #include "common.h"
 #include "fstops/composer.h"
+#include "random.h"
 #include "warpfst_all.h"
 
 enum { MAX_PHONES = 128, MAX_LINE = 4096, MAX_LENGTH = 64, NUM_EMISSIONS = 251, MAX_RUNS = 200 };
@@ -34,18 +35,7 @@ static void *need(void *memory) {
   return memory;
 }
 
-/* --- generators: splitmix64 -------------------------------------------------------------- */
-
-static uint64_t next_random(uint64_t *state) {
-  uint64_t z = *state += 0x9E3779B97F4A7C15ULL;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-  return z ^ (z >> 31);
-}
-static uint32_t below(uint64_t *state, uint32_t n) {
-  return (uint32_t)(((next_random(state) >> 32) * (uint64_t)n) >> 32);
-}
-static float unit(uint64_t *state) { return (float)(next_random(state) >> 40) * 0x1p-24f; }
+/* --- generators ------------------------------------------------------------------------- */
 
 static wf_builder *start_fst(uint32_t num_states, uint32_t final) {
   wf_builder *builder;

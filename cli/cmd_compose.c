@@ -1,11 +1,11 @@
 /* cmd_compose.c - `warpfst compose`: composition of two or more fsts, from left to right. */
-#include <string.h>
+#include <stdlib.h>
 
 #include "fst_output.h"
 
 struct request {
   wf_compose_options options;
-  bool stats;
+  bool stats, pairwise;
 };
 
 static void report(const wf_fst *fst, const char *what, double seconds) {
@@ -14,21 +14,45 @@ static void report(const wf_fst *fst, const char *what, double seconds) {
           (unsigned long long)view.num_arcs, seconds, (double)cli_peak_bytes() / (1 << 20));
 }
 
-/* Replaces *left by its composition with the fst in a file. */
-static int compose_with(const struct request *request, wf_fst **left, const char *path) {
+static int read_fst(const struct request *request, const char *path, wf_fst **out) {
+  int code = cli_read_fst(path, out);
+  if (code == CLI_OK && request->stats) report(*out, path, 0);
+  return code;
+}
+
+/* Reads fsts into fsts[1 .. count - 1] and composes them with fsts[0], which the result replaces.
+ */
+static int compose_with(const struct request *request, wf_fst **fsts, char **paths, size_t count) {
   wf_error err = {0};
-  wf_fst *right = NULL, *out = NULL;
-  int code = cli_read_fst(path, &right);
-  if (code == CLI_OK && request->stats) report(right, path, 0);
-  double begin = cli_now_s();
-  if (code == CLI_OK && wf_compose(*left, right, &request->options, &out, &err) != WF_OK)
+  wf_fst *out = NULL;
+  int code = CLI_OK;
+  for (size_t i = 1; i < count && code == CLI_OK; i++) code = read_fst(request, paths[i], &fsts[i]);
+  const double begin = cli_now_s();
+  if (code == CLI_OK &&
+      wf_compose_n((const wf_fst *const *)fsts, count, &request->options, &out, &err) != WF_OK)
     code = cli_fail(&err);
-  wf_fst_free(right);
-  if (code != CLI_OK) return code;
-  if (request->stats) report(out, "composed", cli_now_s() - begin);
-  wf_fst_free(*left);
-  *left = out;
-  return CLI_OK;
+  if (code == CLI_OK && request->stats) report(out, "composed", cli_now_s() - begin);
+  for (size_t i = 0; i < count; i++) {
+    wf_fst_free(fsts[i]);
+    fsts[i] = NULL;
+  }
+  fsts[0] = out;
+  return code;
+}
+
+static int compose_files(const struct request *request, char **paths, size_t count, wf_fst **out) {
+  const size_t rights = request->pairwise ? 1 : count - 1; /* fsts on the right of a call */
+  wf_fst **fsts = calloc(rights + 1, sizeof *fsts);
+  if (fsts == NULL) {
+    cli_note("out of memory");
+    return CLI_LIMIT;
+  }
+  int code = read_fst(request, paths[0], &fsts[0]);
+  for (size_t i = 0; i + 1 < count && code == CLI_OK; i += rights)
+    code = compose_with(request, fsts, paths + i, rights + 1);
+  *out = fsts[0];
+  free(fsts);
+  return code;
 }
 
 static const cli_rule rules[] = {
@@ -45,6 +69,9 @@ int cmd_compose(int argc, char **argv) {
       .about =
           "Composes A with B, the result with C, and so on. x:y in A and y:z in B give x:z; costs "
           "are added. Inputs need not be sorted.\n"
+          "The compositions before the last are not stored: only their states that the next one "
+          "visits are made. With --pairwise each is\ncomposed and trimmed before the next; a GPU "
+          "needs that for more than two inputs.\n"
           "Without --output, the last of three or more names is the output. The "
           "result has the states and arcs of OpenFst's fstcompose\n"
           "on sorted inputs, in the same order. With --order=canonical the order "
@@ -56,6 +83,8 @@ int cmd_compose(int argc, char **argv) {
   cli_flag_str(&parser, "compose_filter", 0, &filter, "FILTER", "the same as --filter");
   cli_flag_bool(&parser, "stats", 0, &request.stats,
                 "report sizes, seconds, and peak memory on standard error");
+  cli_flag_bool(&parser, "pairwise", 0, &request.pairwise,
+                "compose two at a time, and trim each result before the next");
   cli_table(&parser, "compose", &request.options);
   cli_rules(&parser, rules);
   int code = cli_parse(&parser, argc, argv);
@@ -67,12 +96,9 @@ int cmd_compose(int argc, char **argv) {
   int num_inputs = parser.num_args;
   if (output == NULL && num_inputs > 2) output = parser.args[--num_inputs];
   wf_fst *result = NULL;
-  code = cli_read_fst(parser.args[0], &result);
   if (request.stats)
     fprintf(stderr, "%-32s %12s %12s %10s %10s\n", "", "states", "arcs", "seconds", "peak MiB");
-  if (code == CLI_OK && request.stats) report(result, parser.args[0], 0);
-  for (int i = 1; i < num_inputs && code == CLI_OK; i++)
-    code = compose_with(&request, &result, parser.args[i]);
+  code = compose_files(&request, parser.args, (size_t)num_inputs, &result);
   if (code == CLI_OK) code = cli_write_fst(result, output, format);
   wf_fst_free(result);
   return code;

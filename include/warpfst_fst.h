@@ -244,6 +244,22 @@ WF_DECLARE_OPTIONS(compose, WF_COMPOSE_OPTIONS)
 WF_API wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
                             wf_fst **out, wf_error *err);
 
+/* Composes 2 to 256 fsts from left to right in one call: ((fsts[0] o fsts[1]) o fsts[2]) o ... Only
+ * the last composition is written. A state of another one is made when the next composition first
+ * visits it, and kept until the end, so memory is needed for the visited states only (N-way
+ * composition: Allauzen & Mohri 2009).
+ *
+ * The result has the same bytes as with wf_compose from left to right, with `connect` off for all
+ * compositions but the last. Compositions in between that are trimmed give the same paths and
+ * costs, but may give other states if there are epsilons. max_states limits each composition,
+ * max_bytes all together. phi_label is the failure label of each fst but the first. The last
+ * composition uses threads if the last fst is large; the others use one thread.
+ *
+ * Errors: those of wf_compose. A failure label on the output side of a composition in between is an
+ * error if it is visited. More than two fsts on a GPU (WF_ERR_UNSUPPORTED). */
+WF_API wf_status wf_compose_n(const wf_fst *const *fsts, size_t count,
+                              const wf_compose_options *options, wf_fst **out, wf_error *err);
+
 /* Origin of a composition's arc: the index of an arc of each input. Indices count all arcs of the
  * input. WF_NO_ARC: the input takes no arc. */
 #define WF_NO_ARC UINT32_MAX

@@ -35,9 +35,12 @@ def pair_count(a: Sequence[Fst] | Fst, b: Sequence[Fst] | Fst) -> tuple[list[Fst
     return left, right, count
 
 
-def compose(a: Fst, b: Fst, **options: Unpack[types.ComposeOptions]) -> Fst:
-    """Composition: paths x:y of `a` and y:z of `b` give paths x:z. Inputs need not be sorted."""
-    return Fst(create("wf_compose", a.address, b.address, c_options("compose", options)))
+def compose(a: Fst, b: Fst, *more: Fst, **options: Unpack[types.ComposeOptions]) -> Fst:
+    """Composition: paths x:y of `a` and y:z of `b` give paths x:z. Inputs need not be sorted.
+
+    `more` fsts are composed from left to right in the same call, on the CPU. Only the last composition is stored; of the others, only the states that the next one visits are made."""
+    fsts = (a, b, *more)
+    return Fst(create("wf_compose_n", addresses(fsts), len(fsts), c_options("compose", options)))
 
 
 class Composition(NamedTuple):

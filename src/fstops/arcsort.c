@@ -12,11 +12,6 @@
 
 enum { INSERTION_MAX = 24, RADIX = 256 };
 
-struct sorter {
-  bool by_olabel;
-  WF__VEC(uint64_t) keys; /* two halves, between which each radix pass moves the keys */
-};
-
 static inline int32_t label_of(const wf_arc *arc, bool by_olabel) {
   return by_olabel ? arc->olabel : arc->ilabel;
 }
@@ -54,15 +49,15 @@ static uint64_t *radix_pass(uint64_t *keys, uint64_t *other, uint64_t count, int
   return other;
 }
 
-static wf_status sort_long(struct sorter *sorter, const wf_arc *in, wf_arc *out, uint64_t count,
-                           wf_error *err) {
+static wf_status sort_long(wf__arc_sorter *sorter, const wf_arc *in, wf_arc *out, uint64_t count,
+                           bool by_olabel, wf_error *err) {
   if (count > UINT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "a state with %llu arcs", (unsigned long long)count);
   sorter->keys.size = 0;
   WF__TRY(wf__vec_grow(&sorter->keys, 2 * count, "sort keys", err));
   uint64_t *keys = sorter->keys.data, *other = keys + count;
   for (uint64_t i = 0; i < count; i++)
-    keys[i] = (uint64_t)(uint32_t)label_of(&in[i], sorter->by_olabel) << 32 | i;
+    keys[i] = (uint64_t)(uint32_t)label_of(&in[i], by_olabel) << 32 | i;
   for (int shift = 32; shift < 64; shift += 8) {
     uint64_t *now = radix_pass(keys, other, count, shift);
     if (now == other) other = keys;
@@ -72,18 +67,16 @@ static wf_status sort_long(struct sorter *sorter, const wf_arc *in, wf_arc *out,
   return WF_OK;
 }
 
-static wf_status sort_state(struct sorter *sorter, const wf_arc *in, wf_arc *out, uint64_t count,
-                            wf_error *err) {
+wf_status wf__arcsort_state(wf__arc_sorter *sorter, const wf_arc *in, wf_arc *out, uint64_t count,
+                            bool by_olabel, wf_error *err) {
   uint64_t i = 1;
-  while (i < count &&
-         label_of(&in[i - 1], sorter->by_olabel) <= label_of(&in[i], sorter->by_olabel))
-    i++;
+  while (i < count && label_of(&in[i - 1], by_olabel) <= label_of(&in[i], by_olabel)) i++;
   if (i >= count)
     memcpy(out, in, count * sizeof *out);
   else if (count <= INSERTION_MAX)
-    sort_short(in, out, count, sorter->by_olabel);
+    sort_short(in, out, count, by_olabel);
   else
-    return sort_long(sorter, in, out, count, err);
+    return sort_long(sorter, in, out, count, by_olabel, err);
   return WF_OK;
 }
 
@@ -95,7 +88,7 @@ wf_status wf__arcsort(const wf_fst *fst, bool by_olabel, wf_fst **out, wf_error 
     return WF_OK;
   }
   wf__csr csr = {0};
-  struct sorter sorter = {.by_olabel = by_olabel};
+  wf__arc_sorter sorter = {.keys = {0}};
   wf_status status;
   WF__TRY_GOTO(status, wf__csr_copy_states(&csr, &view, err), done);
   WF__TRY_GOTO(status, wf__vec_grow(&csr.arcs, view.num_arcs, "arcs", err), done);
@@ -103,8 +96,8 @@ wf_status wf__arcsort(const wf_fst *fst, bool by_olabel, wf_fst **out, wf_error 
     uint64_t begin = view.arc_off[s];
     WF__TRY_GOTO(status, wf__interrupted_at(s, err), done);
     WF__TRY_GOTO(status,
-                 sort_state(&sorter, view.arcs + begin, csr.arcs.data + begin,
-                            view.arc_off[s + 1] - begin, err),
+                 wf__arcsort_state(&sorter, view.arcs + begin, csr.arcs.data + begin,
+                                   view.arc_off[s + 1] - begin, by_olabel, err),
                  done);
   }
   csr.arcs.size = view.num_arcs;

@@ -12,6 +12,7 @@
 #include "fst/properties.h"
 #include "fstops/arcsort.h"
 #include "fstops/composer.h"
+#include "fstops/compose_chain.h"
 #include "fstops/compose_filter.h"
 #include "fstops/compose_job.h"
 #include "fstops/parallel.h"
@@ -63,19 +64,20 @@ static wf_status compose_sides(wf__compose_job *job, wf__compose_output *out, wf
 
 static wf_status refuse_label(const wf__compose_side *side, int32_t phi_label, wf_error *err) {
   for (uint64_t i = 0; i < side->view.num_arcs; i++)
-    if (side->labels[i] == phi_label)
-      return wf__fail(err, WF_ERR_ARGUMENT,
-                      "the first fst has the failure label %d on its output side", phi_label);
+    if (side->labels[i] == phi_label) return wf__compose_phi_output(phi_label, err);
   return WF_OK;
 }
 
-static wf_status make_sides(const wf_fst *a, const wf_fst *b, const wf_compose_options *o,
-                            wf__compose_side *a_side, wf__compose_side *b_side, wf_error *err) {
-  WF__TRY(wf__compose_side_init(a_side, a, true, err));
-  WF__TRY(wf__compose_side_init(b_side, b, false, err));
+/* Prepares the inputs of a composition. All but the first are on the right side of one. */
+static wf_status make_sides(const wf_fst *const *fsts, size_t count, const wf_compose_options *o,
+                            wf__compose_side *sides, wf_error *err) {
+  for (size_t i = 0; i < count; i++)
+    WF__TRY(wf__compose_side_init(&sides[i], fsts[i], i == 0, err));
   if (o->phi_label == 0) return WF_OK;
-  WF__TRY(refuse_label(a_side, o->phi_label, err));
-  return wf__compose_side_take_failures(b_side, o->phi_label, o->phi_final, err);
+  WF__TRY(refuse_label(&sides[0], o->phi_label, err));
+  for (size_t i = 1; i < count; i++)
+    WF__TRY(wf__compose_side_take_failures(&sides[i], o->phi_label, o->phi_final, err));
+  return WF_OK;
 }
 
 /* Translates origins from arc indices of the sorted inputs to arc indices of the given inputs. */
@@ -115,28 +117,43 @@ static wf_status compose_small(const wf_fst *a, const wf_fst *b, wf__compose_job
   return status;
 }
 
+static wf__compose_job job_of(const wf_compose_options *o) {
+  return (wf__compose_job){
+      .filter = o->filter,
+      .connect = o->connect,
+      .canonical = o->order == ORDER_CANONICAL,
+      .max_states = o->max_states > 0 ? (uint64_t)o->max_states : WF__MAX_STATES,
+      .max_bytes = o->max_bytes > 0 ? (uint64_t)o->max_bytes : UINT64_MAX,
+      .give_up = UINT64_MAX,
+      .num_threads = o->num_threads};
+}
+
 static wf_status compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_options *o,
                               wf__compose_output *out, wf_error *err) {
-  wf__compose_side a_side = {0}, b_side = {0};
+  wf__compose_side sides[2] = {0};
   bool gave_up = true;
-  wf__compose_job job = {.a = &a_side,
-                         .b = &b_side,
-                         .filter = o->filter,
-                         .connect = o->connect,
-                         .canonical = o->order == ORDER_CANONICAL,
-                         .max_states = o->max_states > 0 ? (uint64_t)o->max_states : WF__MAX_STATES,
-                         .max_bytes = o->max_bytes > 0 ? (uint64_t)o->max_bytes : UINT64_MAX,
-                         .num_threads = o->num_threads};
+  wf__compose_job job = job_of(o);
+  job.a = &sides[0];
+  job.b = &sides[1];
   if (!job.canonical && o->phi_label == 0) WF__TRY(compose_small(a, b, job, out, &gave_up, err));
   if (!gave_up) return WF_OK;
-  wf_status status = make_sides(a, b, o, &a_side, &b_side, err);
+  wf_status status = make_sides((const wf_fst *const[]){a, b}, 2, o, sides, err);
   if (status == WF_OK) status = compose_sides(&job, out, err);
   if (status == WF_OK && out->with_origins)
-    status = unsort_origins(a, b, &a_side, &b_side, out, err);
+    status = unsort_origins(a, b, &sides[0], &sides[1], out, err);
   if (status != WF_OK) wf__compose_output_free(out);
-  wf__compose_side_free(&a_side);
-  wf__compose_side_free(&b_side);
+  wf__compose_side_free(&sides[0]);
+  wf__compose_side_free(&sides[1]);
   return status;
+}
+
+/* Makes the fst of a composition's arrays. */
+static wf_status finish(wf__compose_output *made, const wf_fst *first, const wf_fst *last,
+                        const wf_compose_options *o, wf_fst **out, wf_error *err) {
+  WF__TRY(wf__fst_from_csr(&made->csr, made->start, wf_fst_get_view(first).semiring,
+                           wf_fst_isymbols(first), wf_fst_osymbols(last), out, err));
+  if (o->connect) wf__fst_set_trimmed(*out);
+  return WF_OK;
 }
 
 /* `out_origins` may be NULL. */
@@ -153,14 +170,54 @@ wf_status wf__compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_op
     WF__TRY(compose_pair(a, b, o, &made, err));
   wf_status status = out_origins != NULL ? wf__vec_grow(&made.origins, 1, "origins of arcs", err)
                                          : WF_OK; /* so that the array is not NULL */
-  if (status == WF_OK)
-    status = wf__fst_from_csr(&made.csr, made.start, wf_fst_get_view(a).semiring,
-                              wf_fst_isymbols(a), wf_fst_osymbols(b), out, err);
-  if (status == WF_OK && o->connect) wf__fst_set_trimmed(*out);
+  if (status == WF_OK) status = finish(&made, a, b, o, out, err);
   if (status == WF_OK && out_origins != NULL) {
     *out_origins = made.origins.data;
     made.origins.data = NULL;
   }
+  wf__compose_output_free(&made);
+  return status;
+}
+
+/* --- more than two fsts ------------------------------------------------------------------ */
+
+/* Composes prepared fsts from left to right. Only the last composition is written. */
+static wf_status compose_sides_of_chain(const wf__compose_side *sides, size_t count,
+                                        const wf_compose_options *o, wf__compose_output *out,
+                                        wf_error *err) {
+  wf__compose_job job = job_of(o);
+  wf_status status = WF_OK;
+  bool gave_up;
+  job.a = &sides[0];
+  for (size_t i = 1; i + 1 < count && status == WF_OK; i++) {
+    wf__compose_chain *made;
+    job.b = &sides[i];
+    status = wf__compose_chain_create(&job, o->phi_label, &made, err);
+    if (status != WF_OK) break;
+    job.left = made;
+    job.a = &made->side;
+  }
+  job.b = &sides[count - 1];
+  if (status == WF_OK) status = wf__compose_search(&job, out, &gave_up, err);
+  wf__compose_chain_free(job.left);
+  return status;
+}
+
+wf_status wf__compose_fsts(const wf_fst *const *fsts, size_t count, const wf_compose_options *o,
+                           wf_fst **out, wf_error *err) {
+  wf__compose_output made = {.start = -1};
+  bool empty = false;
+  for (size_t i = 0; i < count; i++) {
+    WF__TRY(wf__same_semiring(fsts[0], fsts[i], err));
+    empty = empty || wf_fst_get_view(fsts[i]).start < 0;
+  }
+  wf__compose_side *sides = wf__calloc(count, sizeof *sides);
+  if (sides == NULL) return wf__fail_memory(err, count * sizeof *sides, "the inputs");
+  wf_status status = empty ? WF_OK : make_sides(fsts, count, o, sides, err);
+  if (status == WF_OK && !empty) status = compose_sides_of_chain(sides, count, o, &made, err);
+  if (status == WF_OK) status = finish(&made, fsts[0], fsts[count - 1], o, out, err);
+  for (size_t i = 0; i < count; i++) wf__compose_side_free(&sides[i]);
+  free(sides);
   wf__compose_output_free(&made);
   return status;
 }

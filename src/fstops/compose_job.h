@@ -11,8 +11,11 @@
 #include "base/threads.h"
 #include "fstops/compose_side.h"
 
+typedef struct wf__compose_chain wf__compose_chain;
+
 typedef struct wf__compose_job {
   const wf__compose_side *a, *b; /* sorted by the label that is matched */
+  wf__compose_chain *left;       /* makes the states of `a`; NULL: they are all there */
   int filter;
   bool connect, canonical;
   uint64_t max_states, max_bytes; /* UINT64_MAX: no limit */
@@ -36,6 +39,9 @@ typedef struct wf__compose_output {
 void wf__compose_output_free(wf__compose_output *out);
 /* Returns the error of a composition that needs more than max_bytes. */
 wf_status wf__compose_too_large(uint64_t bytes, uint64_t max_bytes, wf_error *err);
+
+/* Returns the error of a failure label on the output side of the left fst. */
+wf_status wf__compose_phi_output(int32_t phi_label, wf_error *err);
 
 /* `out` is empty on failure, and if the search gave up. */
 wf_status wf__compose_search(const wf__compose_job *job, wf__compose_output *out, bool *out_gave_up,

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "fstops/compose_chain.h"
+#include "fstops/compose_filter.h"
 #include "fstops/compose_states.h"
 
 /* Sort key of a triple: (filter state, state of b) in pass 0, the state of a in pass 1. */
@@ -61,22 +63,56 @@ failed:
   return status;
 }
 
-wf_status wf__compose_renumber(wf__compose_output *out, const uint64_t *triples, uint64_t num_a,
-                               uint64_t num_b, uint32_t num_filters, wf_error *err) {
-  uint64_t n = out->csr.final_cost.size,
-           num_digits = num_a > num_b * num_filters ? num_a : num_b * num_filters;
-  uint32_t *order = wf__alloc(n, sizeof *order), *other = wf__alloc(n, sizeof *other);
-  uint64_t *first = wf__alloc(num_digits + 1, sizeof *first);
-  wf_status status = WF_OK;
-  if (order == NULL || other == NULL || first == NULL) {
-    status = wf__fail_memory(err, n * 8 + num_digits * 8, "an order of states");
-  } else {
-    sort_pass(triples, NULL, other, n, 0, num_b, first, num_b * num_filters);
-    sort_pass(triples, other, order, n, 1, num_b, first, num_a);
-    status = copy_in_order(out, order, other, err);
+static wf_status order_of(const wf__compose_job *job, uint64_t *triples, uint64_t n,
+                          uint32_t *order, uint32_t *other, wf_error *err);
+
+/* Replaces the states of a in the triples by their ranks in canonical order. */
+static wf_status rank_left(const wf__compose_chain *left, uint64_t *triples, uint64_t n,
+                           wf_error *err) {
+  const uint64_t num_left = left->states.pairs.size;
+  uint32_t *order = wf__alloc(num_left, sizeof *order), *rank = wf__alloc(num_left, sizeof *rank);
+  wf_status status =
+      order == NULL || rank == NULL
+          ? wf__fail_memory(err, num_left * 8, "an order of states")
+          : order_of(&left->job, left->states.pairs.data, num_left, order, rank, err);
+  if (status == WF_OK) {
+    for (uint64_t i = 0; i < num_left; i++) rank[order[i]] = (uint32_t)i;
+    for (uint64_t i = 0; i < n; i++)
+      triples[i] = wf__compose_pack(rank[wf__compose_a(triples[i])], wf__compose_b(triples[i]),
+                                    wf__compose_filter(triples[i]));
   }
   free(order);
-  free(other);
+  free(rank);
+  return status;
+}
+
+/* Writes the states in canonical order to `order` [n]. `other` [n] is scratch. */
+static wf_status order_of(const wf__compose_job *job, uint64_t *triples, uint64_t n,
+                          uint32_t *order, uint32_t *other, wf_error *err) {
+  const uint64_t num_a = job->left != NULL ? job->left->states.pairs.size : job->a->view.num_states,
+                 num_b = job->b->view.num_states,
+                 num_b_digits =
+                     num_b * (uint64_t)wf__num_filter_states(job->filter, job->a->has_epsilons,
+                                                             job->b->has_epsilons),
+                 num_digits = num_a > num_b_digits ? num_a : num_b_digits;
+  if (job->left != NULL) WF__TRY(rank_left(job->left, triples, n, err));
+  uint64_t *first = wf__alloc(num_digits + 1, sizeof *first);
+  if (first == NULL) return wf__fail_memory(err, num_digits * 8, "an order of states");
+  sort_pass(triples, NULL, other, n, 0, num_b, first, num_b_digits);
+  sort_pass(triples, other, order, n, 1, num_b, first, num_a);
   free(first);
+  return WF_OK;
+}
+
+wf_status wf__compose_renumber(const wf__compose_job *job, uint64_t *triples,
+                               wf__compose_output *out, wf_error *err) {
+  const uint64_t n = out->csr.final_cost.size;
+  uint32_t *order = wf__alloc(n, sizeof *order), *other = wf__alloc(n, sizeof *other);
+  wf_status status = order == NULL || other == NULL
+                         ? wf__fail_memory(err, n * 8, "an order of states")
+                         : order_of(job, triples, n, order, other, err);
+  if (status == WF_OK) status = copy_in_order(out, order, other, err);
+  free(order);
+  free(other);
   return status;
 }

@@ -4,9 +4,10 @@
 
 #include "fstops/compose_job.h"
 
-/* Renumbers the states in the order of (state of a, filter state, state of b). triples[s] is the
- * triple of state s (compose_states.h). */
-wf_status wf__compose_renumber(wf__compose_output *out, const uint64_t *triples, uint64_t num_a,
-                               uint64_t num_b, uint32_t num_filters, wf_error *err);
+/* Renumbers the states of a composition that has been searched, in the order of (state of a, filter
+ * state, state of b). If job->left makes the states of a, these are compared by their triples, and
+ * so on. triples[s] is the triple of state s (compose_states.h); the array is changed. */
+wf_status wf__compose_renumber(const wf__compose_job *job, uint64_t *triples,
+                               wf__compose_output *out, wf_error *err);
 
 #endif

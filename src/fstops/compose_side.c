@@ -42,11 +42,17 @@ static wf_status index_labels(wf__compose_side *side, bool match_output, wf_erro
   return WF_OK;
 }
 
+static void set_view(wf__compose_side *side) {
+  side->view = wf_fst_get_view(side->fst);
+  side->arc_begin = side->view.arc_off;
+  side->arc_end = side->view.arc_off + 1;
+}
+
 wf_status wf__compose_side_init(wf__compose_side *side, const wf_fst *fst, bool match_output,
                                 wf_error *err) {
   *side = (wf__compose_side){0};
   WF__TRY(wf__arcsort(fst, match_output, &side->fst, err));
-  side->view = wf_fst_get_view(side->fst);
+  set_view(side);
   uint64_t n = side->view.num_states, m = side->view.num_arcs;
   side->labels = wf__alloc(m, sizeof *side->labels);
   side->index_of = wf__alloc(n, sizeof *side->index_of);
@@ -58,9 +64,10 @@ wf_status wf__compose_side_init(wf__compose_side *side, const wf_fst *fst, bool 
 }
 
 void wf__compose_side_init_lazy(wf__compose_side *side, const wf_fst *fst, bool match_output) {
-  _Static_assert(sizeof(wf_arc) == 4 * sizeof(int32_t), "label_shift 2 steps by one arc");
+  _Static_assert(sizeof(wf_arc) == sizeof(int32_t) << WF__LABEL_SHIFT_ARCS, "steps by one arc");
   *side = (wf__compose_side){
-      .fst = wf_fst_ref(fst), .view = wf_fst_get_view(fst), .label_shift = 2, .has_epsilons = true};
+      .fst = wf_fst_ref(fst), .label_shift = WF__LABEL_SHIFT_ARCS, .has_epsilons = true};
+  set_view(side);
   if (side->view.num_arcs > 0)
     side->label_of = match_output ? &side->view.arcs->olabel : &side->view.arcs->ilabel;
 }

@@ -17,6 +17,7 @@
 
 #define WF__NO_INDEX UINT32_MAX
 #define WF__NO_FAIL UINT32_MAX
+#define WF__LABEL_SHIFT_ARCS 2 /* label_shift if label_of points into arcs */
 
 struct wf__label_index {
   int32_t low, high;  /* labels of the state's first non-epsilon and last arc */
@@ -30,6 +31,7 @@ typedef struct wf__compose_side {
   /* the label of arc i is label_of[i << label_shift]; points into `labels` or into the arcs */
   const int32_t *label_of;
   int label_shift;
+  const uint64_t *arc_begin, *arc_end; /* [num_states] arcs of each state */
   /* [num_states] index in `indices`, or WF__NO_INDEX; NULL if no state has one */
   uint32_t *index_of;
   WF__VEC(struct wf__label_index) indices;
@@ -79,7 +81,7 @@ static inline uint64_t wf__compose_lower_bound(const wf__compose_side *side, uin
 /* Finds the arcs of `state` with `label` (not 0): [*begin, *end) in the view's arcs. */
 static inline void wf__compose_find(const wf__compose_side *side, uint32_t state, int32_t label,
                                     uint64_t *begin, uint64_t *end) {
-  uint64_t from = side->view.arc_off[state], to = side->view.arc_off[state + 1];
+  uint64_t from = side->arc_begin[state], to = side->arc_end[state];
   if (wf__compose_has_index(side, state)) {
     const struct wf__label_index *entry = &side->indices.data[side->index_of[state]];
     if (label < entry->low || label > entry->high) {

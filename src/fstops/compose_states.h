@@ -6,8 +6,8 @@
  *           itself is in `pairs`). When it would outgrow a plain array over all triples, the array
  *           replaces it, which happens early in dense compositions.
  *
- * Nearly every look-up misses the cache, so callers prefetch: wf__compose_prefetch for a triple far
- * ahead, wf__compose_prefetch_pair for a nearer one, then wf__compose_intern. */
+ * Nearly every look-up misses the cache, so wf__compose_intern_arcs prefetches: first the slots
+ * of triples far ahead, then the triples of nearer ones. */
 #ifndef WF_FSTOPS_COMPOSE_STATES_H
 #define WF_FSTOPS_COMPOSE_STATES_H
 
@@ -48,6 +48,12 @@ wf_status wf__compose_states_init(wf__compose_states *states, uint64_t num_a, ui
 void wf__compose_states_free(wf__compose_states *states);
 wf_status wf__compose_states_grow(wf__compose_states *states, wf_error *err);
 wf_status wf__compose_states_full(const wf__compose_states *states, wf_error *err);
+
+static inline uint64_t wf__compose_states_bytes(const wf__compose_states *states) {
+  return (states->array != NULL ? states->num_cells * sizeof *states->array
+                                : sizeof *states->slots << states->bits) +
+         states->pairs.cap * sizeof *states->pairs.data;
+}
 
 static inline uint64_t wf__compose_cell(const wf__compose_states *states, uint64_t triple) {
   return ((uint64_t)wf__compose_a(triple) * states->num_filters + wf__compose_filter(triple)) *
@@ -104,6 +110,18 @@ static inline wf_status wf__compose_intern(wf__compose_states *states, uint64_t 
   WF__TRY(wf__compose_add(states, triple, err));
   *id = (uint32_t)states->pairs.size - 1;
   states->slots[at] = (struct wf__compose_slot){.tag = (uint32_t)(hash >> 32), .id = *id};
+  return WF_OK;
+}
+
+/* Sets the targets of `count` arcs to the ids of their triples, with prefetching. */
+static inline wf_status wf__compose_intern_arcs(wf__compose_states *states, const uint64_t *triples,
+                                                wf_arc *arcs, uint64_t count, wf_error *err) {
+  enum { AHEAD = 16 };
+  for (uint64_t i = 0; i < count; i++) {
+    if (i + 2 * AHEAD < count) wf__compose_prefetch(states, triples[i + 2 * AHEAD]);
+    if (i + AHEAD < count) wf__compose_prefetch_pair(states, triples[i + AHEAD]);
+    WF__TRY(wf__compose_intern(states, triples[i], &arcs[i].nextstate, err));
+  }
   return WF_OK;
 }
 

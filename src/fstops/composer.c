@@ -51,6 +51,22 @@ wf_status wf_compose(const wf_fst *a, const wf_fst *b, const wf_compose_options 
                           : wf__compose_pair(a, b, &o, out, NULL, err);
 }
 
+wf_status wf_compose_n(const wf_fst *const *fsts, size_t count, const wf_compose_options *options,
+                       wf_fst **out, wf_error *err) {
+  enum { MAX_FSTS = 256 }; /* the chain is made by recursion */
+  wf_compose_options o;
+  *out = NULL;
+  if (count < 2 || count > MAX_FSTS)
+    return wf__fail(err, WF_ERR_ARGUMENT, "%zu fsts: a composition takes 2 to %d", count, MAX_FSTS);
+  if (count == 2) return wf_compose(fsts[0], fsts[1], options, out, err);
+  WF__TRY(take_options(options, false, &o, err));
+  if (is_gpu(o.device))
+    return wf__fail(err, WF_ERR_UNSUPPORTED,
+                    "device %s composes two fsts at a time, not %zu: compose from left to right",
+                    o.device, count);
+  return wf__compose_fsts(fsts, count, &o, out, err);
+}
+
 /* --- many pairs -------------------------------------------------------------------------- */
 
 static void forget_results(wf_composer *self) {

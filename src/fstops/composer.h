@@ -21,6 +21,10 @@ struct wf_composer {
 /* Composes one pair on the CPU. The options must have been checked. `out_origins` may be NULL. */
 wf_status wf__compose_pair(const wf_fst *a, const wf_fst *b, const wf_compose_options *options,
                            wf_fst **out, wf_arc_origin **out_origins, wf_error *err);
+/* The same for more than two fsts, from left to right, without writing the compositions in between.
+ */
+wf_status wf__compose_fsts(const wf_fst *const *fsts, size_t count,
+                           const wf_compose_options *options, wf_fst **out, wf_error *err);
 /* The number of threads that num_threads = 0 stands for. */
 int32_t wf__compose_auto_threads(void);
 

@@ -78,6 +78,9 @@ refused compose random --repeat=0
 [ "$("$bench/bench_fstops" arcsort joined --sort-type=olabel --repeat=3 | wc -l)" = 3 ] || fail "bench_fstops --repeat"
 "$bench/bench_fstops" compose --generate=20 --save=made >/dev/null
 cmp pair.1 made.1 && cmp pair.2 made.2 || fail "bench_fstops --generate and bench_compose random make different inputs"
+flags=(--words=50 --states=20 --degree=9 --slots=4 --repeat=1)
+one=$("$bench/bench_compose_n" "${flags[@]}" | field arcs) two=$("$bench/bench_compose_n" "${flags[@]}" --pairwise --canonical | field arcs)
+[ "$one" -gt 0 ] && [ "$one" = "$two" ] || fail "bench_compose_n: $one and $two arcs"
 refused fstops compose pair.1
 refused fstops compose pair.1 pair.2 --sort-type=olabel
 refused fstops nothing pair.1

@@ -21,6 +21,14 @@ fstequal ours.fst abc.fst
 cmp ours.fst positional.fst
 "$WARPFST" compose a.fst b.fst | fstequal - ab.fst
 
+# Several at once: equal to pairs that are not trimmed in between, byte for byte. --pairwise trims.
+fstcompose --connect=false as.fst bs.fst | fstarcsort --sort_type=olabel > whole.fst
+fstcompose whole.fst cs.fst > lazy.fst
+fstequal ours.fst lazy.fst
+"$WARPFST" compose a.fst b.fst c.fst a.fst --pairwise -o pairs.fst
+"$WARPFST" compose a.fst b.fst c.fst a.fst -o all.fst
+fstequivalent --random --npath=100 pairs.fst all.fst
+
 # Canonical order: the same paths, and the same bytes for any number of threads.
 "$WARPFST" compose a.fst b.fst c.fst --order=canonical -o one.fst
 "$WARPFST" compose a.fst b.fst c.fst --order=canonical --num-threads=2 -o two.fst
@@ -30,6 +38,10 @@ fstisomorphic one.fst abc.fst
 "$WARPFST" compose a.fst b.fst ours.fst --stats 2> report
 grep -q 'peak MiB' report
 grep -Eq '^composed +[1-9]' report
+"$WARPFST" compose a.fst b.fst c.fst ours.fst --stats 2> report
+[ "$(grep -c '^composed' report)" = 1 ]
+"$WARPFST" compose a.fst b.fst c.fst ours.fst --stats --pairwise 2> report
+[ "$(grep -c '^composed' report)" = 2 ]
 
 code() { local got=0; "$@" > out 2> err || got=$?; echo $got; }
 [ "$(code "$WARPFST" compose a.fst b.fst x.fst --max-states=1)" = 4 ]
@@ -38,4 +50,6 @@ grep -q 'more than 1 states' err
 grep -q max_bytes err
 [ "$(code "$WARPFST" compose a.fst b.fst x.fst --device=cuda)" = 3 ]
 grep -q 'order=canonical' err
+[ "$(code "$WARPFST" compose a.fst b.fst c.fst -o x.fst --device=cuda --order=canonical)" = 3 ]
+grep -q 'two fsts at a time' err
 [ "$(code "$WARPFST" compose a.fst)" = 2 ]

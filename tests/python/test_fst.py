@@ -86,6 +86,18 @@ def test_compose_is_the_join_of_paths(rng):
     assert len(origins) == 2 * composed.num_arcs
 
 
+def test_compose_several_at_once(rng):
+    for _ in range(100):
+        a, b, c, d = (random_fst(rng)[2] for _ in range(4))
+        for order in ("openfst", "canonical"):
+            both = wf.compose(a, b, order=order, connect=False)
+            assert wf.equal(wf.compose(a, b, c, order=order), wf.compose(both, c, order=order))
+        by_pairs = wf.compose(wf.compose(wf.compose(a, b), c), d)
+        assert close(strings(wf.compose(a, b, c, d)), strings(by_pairs))
+    with pytest.raises(wf.UnsupportedError, match="two fsts at a time"):
+        wf.compose(a, b, c, device="cuda", order="canonical")
+
+
 def test_compose_batch(rng):
     fsts = [random_fst(rng)[2] for _ in range(6)]
     batch = wf.compose_batch(fsts[0], fsts[1:])
