@@ -283,7 +283,7 @@ def compare(speech, figures, kind, samples=1000):
             ordered = sorted(ratios[1:])
             low, high = (ordered[int(part * (len(ordered) - 1))] for part in (0.025, 0.975))
             row.append(f"{ratios[0]:.2f} ({low:.2f} to {high:.2f})")
-            out.append(("boost lists", f"CTC phones, {kind} lists, false alarms of {name} at the recall of {strength:g} nats a word, as a part of its own", f"{ratios[0]:.2f}", "times"))
+            out.append(("boost lists", f"CTC phones, {len(keys)} utterances, {kind} lists, false alarms of {name} at the recall of {strength:g} nats a word, as a part of its own", f"{ratios[0]:.2f}", "times"))
         rows.append(row)
     print(f"\nFalse alarms at the recall of a constant weight, as a part of its own ({kind} lists; in brackets 95% of {samples} bootstrap samples of the utterances)\n")
     print(measure.table(["nats a word", "recall", *names], rows))
@@ -296,7 +296,7 @@ def part_lists(arguments):
     names = list(ways(speech))
     figures = measure_ways(speech, task, names, {name: list(speech.kinds) if name in MAIN_WAYS else ["right"] for name in names})
     plain = decode(task)
-    rows, out = rows_of(speech, "CTC phones", figures)
+    rows, out = rows_of(speech, f"CTC phones, {len(speech.ref)} utterances", figures)
     none = [[kind, "none", "", *whole(added([count(speech, plain, lists) for lists in speech.kinds[kind]])).cells(len(speech.kinds[kind]))] for kind in speech.kinds]
     print("\nLists of words on phone scores\n")
     print(measure.table(["lists", "weight", "", *COLUMNS], sorted(none + rows, key=lambda row: list(speech.kinds).index(row[0]))))
@@ -342,7 +342,7 @@ def part_peers(arguments):
             print(f"  {name} {strength}, {kind}: {whole(tables[kind, strength][-1]).cells()}", flush=True)
         for (kind, strength), each in tables.items():
             figures.setdefault((name, kind), {})[strength] = added(each)
-    rows, out = rows_of(speech, "CTC characters", figures)
+    rows, out = rows_of(speech, f"CTC characters, {len(speech.ref)} utterances", figures)
     print("\nThe same lists on character scores, with peers\n")
     print(measure.table(["lists", "weight", "", *COLUMNS], rows))
     return out
@@ -376,7 +376,7 @@ def part_words(arguments):
                 cells = whole(count(speech, results, speech.for_all(speech.unknown))).cells()
                 rows.append([kind, name, f"{strength:.3g}", *cells])
                 print(f"  {rows[-1]}", flush=True)
-                setup = f"CTC phones, {len(unknown)} words that the model lacks, {'all for every utterance' if kind == 'all' else 'each for the utterances that have it'}, {name} below <unk>, {strength:.3g}"
+                setup = f"CTC phones, {len(speech.ref)} utterances, {len(unknown)} words that the model lacks, {'all for every utterance' if kind == 'all' else 'each for the utterances that have it'}, {name} below <unk>, {strength:.3g}"
                 out += [("words through <unk>", f"{setup}, {column}", cell, "%" if column != "false alarms a list" else "words") for column, cell in zip(COLUMNS, cells) if cell != "-"]
     print(f"\n{len(unknown)} words that the model lacks, added through <unk>: nats below the model's cost of <unk>\n")
     print(measure.table(["words", "below <unk>", "", *COLUMNS], rows))

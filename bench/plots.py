@@ -102,13 +102,11 @@ def cpu_error_by_speed(table):
 
 
 def boosts(table):
-    """WER against the boost, for lists of words that are said and lists of words that are not."""
-    points = [
-        ("words that are not said" if "not said" in row["setup"] else "words that are said", number(r"boost ([\d.]+)", row["setup"]), float(row["figure"]))
-        for row in table
-        if row["what"] == "boost" and row["setup"].endswith("WER")
-    ]
-    return "Boost of each listed word, nats", "Word error rate, %", lines_of(points), {}
+    """Recall of listed words against false alarms, by way to weigh the words."""
+    figures = {row["setup"]: float(row["figure"]) for row in table if row["what"] == "boost lists"}
+    found = (re.fullmatch(r"(CTC phones, \d+ utterances, right lists, (.+), [\d.]+), recall", setup) for setup in figures)
+    points = [(match[2], figures[f"{match[1]}, false alarms a list"], figures[match[0]]) for match in found if match]
+    return "False alarms", "Recall, %", lines_of(points), {"xscale": "log"}
 
 
 PLOTS = (
@@ -117,13 +115,13 @@ PLOTS = (
     ("gpu-wer", "WER against RTFx, on a GPU", gpu_error_by_speed, "The runs above: beams of 8 to 17 along each line."),
     ("cpu-beam", "RTFx against beam, language model in the graph or on the fly", cpu_by_beam, "200 real utterances (phones, 3-gram LM), one thread, `python bench/sweep.py`. Below a beam of about 12, `min_active` (200) determines the number of tokens, so a smaller beam is not faster. The machine was busy: differences of a tenth are noise. On the fly, the graph has a tenth of the arcs."),
     ("cpu-wer", "WER against RTFx, language model in the graph or on the fly", cpu_error_by_speed, "The same runs. One of 1,040 words is 0.1%."),
-    ("boost", "WER against boost", boosts, "1,260 real utterances, lists of about 20 words each, `./run bench stream --part=boost` ([streams and boosts](../engineering/streaming.md#boosts))."),
+    ("boost", "Recall against false alarms of boost lists", boosts, "1,260 real utterances, five lists of 20 rare words for all of them, `./run bench boost` ([boosts](../engineering/streaming.md#which-weights))."),
 )
 
 
 def draw(path, xlabel, ylabel, lines, axes):
     figure, axis = plt.subplots(figsize=(4.8, 3.4), layout="constrained")
-    for (label, points), marker in zip(sorted(lines.items()), "osD^v"):
+    for (label, points), marker in zip(sorted(lines.items()), "osD^v<"):
         axis.plot(*zip(*points), marker=marker, markersize=4, label=label)
     axis.set(xlabel=xlabel, ylabel=ylabel, **axes)
     axis.grid(alpha=0.3, which="both" if "log" in axes.values() else "major")

@@ -9,7 +9,7 @@ Measures streams, blank options, boosts and added words, on CTC phone scores of 
   triton  the same through a Triton Inference Server with the backend (build/triton, see ./run test) on this machine, by number of streams
   hour    memory of one stream during an hour without a reset
   blank   blank_penalty and blank_skip_threshold: word error rate and processor time
-  boost   word error rate by size of boost, with lists of words that are said and of words that are not; time with 0 to 10,000 boosted phrases
+  boost   time with 0 to 10,000 boosted phrases (what boosts find and break: bench boost)
   words   words that the graph lacks, added at run time: time to add 0 to 10,000 phrases, and to decode with them
 
 With --device: measures `server` on a GPU, with the generated CTC task of bench decode (peaky scores), which needs no real speech. --programs: a folder made by ./run pack-gpu. Takes about two minutes.
@@ -18,7 +18,6 @@ With --device: measures `server` on a GPU, with the generated CTC task of bench 
   streams  multiplies the number of streams by four until the 99th percentile of the latency exceeds 78 ms, then measures three steps in between
 """
 import argparse
-import collections
 import dataclasses
 import json
 import os
@@ -186,58 +185,9 @@ def blank(task):
     return out
 
 
-def boost_lists(task, folder):
-    """Makes two tables with a list for each utterance: the rare words of its reference; up to 20 rare words that are not in it."""
-    words = {line.split()[0] for line in pathlib.Path(task.words_file).read_text(encoding="utf-8").splitlines()}
-    said = {fields[0]: fields[1:] for fields in map(str.split, pathlib.Path(task.ref).read_text(encoding="utf-8").splitlines())}
-    count = collections.Counter(word for sentence in said.values() for word in set(sentence))
-    rare = sorted(word for word, times in count.items() if times <= 5 and word in words)
-    rng, kinds = random.Random(1), {}
-    for kind in ("said", "not said"):
-        lists = kinds[kind] = {}
-        for key, sentence in said.items():
-            chosen = [word for word in rare if word in sentence] if kind == "said" else [word for word in rng.sample(rare, min(20, len(rare))) if word not in sentence]
-            if chosen:
-                lists[key] = chosen
-    return kinds, sorted(words - {"<eps>", "#0", "<s>", "</s>"}), sum(word in rare for sentence in said.values() for word in sentence)
-
-
-def boosted_wer(task, folder, lists, value, *flags):
-    table = folder / "table"
-    with open(table, "w", encoding="utf-8") as file:
-        for key, chosen in lists.items():
-            path = folder / f"{key}.boost"
-            path.write_text("".join(f"{word} {value}\n" for word in chosen), encoding="utf-8")
-            file.write(f"{key} {path}\n")
-    return decode(task, "--utterance-boosts", table, *flags)[0]
-
-
-def wrong_boosts_by_beam(task, folder, lists):
-    """Tests whether boosts of wrong words cause errors by pushing other words out of the beam."""
-    out, rows = [], []
-    for beam in (15, 20, 30):
-        wers = [boosted_wer(task, folder, lists, value, f"--beam={beam}") for value in (0, 7.5)]
-        rows.append([beam, *(f"{wer:.2f}" for wer in wers)])
-        out += [("boost", f"CTC phones, lists of words not said, boost {value:g}, beam {beam}, WER", f"{wer:.2f}", "%") for value, wer in zip((0, 7.5), wers)]
-    print("\nWER with lists of words not said, by beam\n")
-    print(measure.table(["beam", "boost 0", "boost 7.5"], rows))
-    return out
-
-
 def boost(task):
     folder = decode_tasks.work_folder("boost")
-    kinds, words, num_rare = boost_lists(task, folder)
-    rows, out = [], []
-    for value in (0, 1, 2, 3, 5, 7.5, 10):
-        row = [f"{value:g}"]
-        for kind, lists in kinds.items():
-            wer = boosted_wer(task, folder, lists, value)
-            row.append(f"{wer:.2f}")
-            out.append(("boost", f"CTC phones, lists of words {kind}, boost {value:g}, WER", f"{wer:.2f}", "%"))
-        rows.append(row)
-    print(f"\nWER by boost, lists by utterance; {num_rare} of the words said are rare\n")
-    print(measure.table(["boost", "words said", "words not said"], rows))
-    out += wrong_boosts_by_beam(task, folder, kinds["not said"])
+    words, out = sorted(set(pathlib.Path(task.words_file).read_text(encoding="utf-8").split())), []
     rng, rows, plain = random.Random(2), [], decode(task)
     for size in (0, 100, 1000, 10000):
         path = folder / f"phrases_{size}"

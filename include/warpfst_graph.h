@@ -204,7 +204,9 @@ typedef struct wf_ctc_graph_result {
 } wf_ctc_graph_result;
 /* Errors: those of the steps, lexicon and grammar without a common word, a class that is not in the
  * grammar, an empty result. The message names the step. Results never have a class as a word; they
- * have the words added with wf_graph_add_phrases. Lexicon entries of classes are removed. */
+ * have the words added with wf_graph_add_phrases. Lexicon entries of classes are removed. If the
+ * model's unknown word is a class, its unigram cost becomes the mean of the words' (its n-grams are
+ * shifted by as much), because models differ in how many words <unk> stands for. */
 WF_API wf_status wf_ctc_graph_build(const wf_ctc_graph_parts *parts,
                                     const wf_ctc_graph_options *options, wf_ctc_graph_result *out,
                                     wf_error *err);
