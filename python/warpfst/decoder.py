@@ -19,7 +19,7 @@ from .lattice import CompactLattice, Lattice, LatticePath, WordAligner
 from .options import DecoderConfig, c_options
 from .scorers import AnyLM, Boost, BoostCache, for_batch, lm_scorer
 from .scores import LEGACY_STREAM, Batch
-from .streams import Stream, StreamEvent, event_of
+from .streams import Partial, Stream, StreamEvent, event_of
 from .symbols import ExtendedSymbols, Symbols
 
 if TYPE_CHECKING:
@@ -259,6 +259,14 @@ class Decoder(Handle):
             events = (_abi.wf_stream_event * len(streams))()
             call("wf_streams_advance", self.address, addresses, batch.scores, len(streams), events)
             return [event_of(event) for event in events]
+
+    def partials(self, streams: Sequence[Stream]) -> list[Partial]:
+        """The partial result of each stream, made by all threads of the decoder. That of a stream that has failed has no words and no frames."""
+        with self._exclusive():
+            addresses = (ctypes.c_void_p * len(streams))(*(stream.address for stream in streams))
+            raw = (_abi.wf_partial * len(streams))()
+            call("wf_streams_partials", self.address, addresses, len(streams), raw)
+            return [stream._partial_of(one) for stream, one in zip(streams, raw)]
 
     def decode(
         self,

@@ -87,7 +87,10 @@ class Stream(Handle):
         raw = _abi.wf_partial()
         with self._decoder._exclusive():
             call("wf_stream_partial", self.address, ctypes.byref(raw))
-            words = self._decoder._words_of(raw.words, raw.num_words, self._graph)
+            return self._partial_of(raw)
+
+    def _partial_of(self, raw: Any) -> Partial:
+        words = self._decoder._words_of(raw.words, raw.num_words, self._graph)
         return Partial(words, raw.num_stable, raw.num_frames, raw.stable_frames, raw.start_frame)
 
     def partial_lattice(self) -> Lattice:

@@ -36,10 +36,14 @@ def test_streams_give_the_results_of_whole_utterances(ctc_graph, ctc_scores, rng
     for begin in range(0, max(map(len, matrices)), 16):
         events = decoder.advance(streams, [matrix[begin : begin + 16] for matrix in matrices])
         assert [event.num_frames for event in events] == [min(begin + 16, len(matrix)) for matrix in matrices]
+        assert decoder.partials(streams) == [one.partial() for one in streams]
+    assert decoder.partials([]) == []
     assert same([one.finish() for one in streams], expected)
     assert stream.num_bytes > 0
     with pytest.raises(ValueError, match="1 chunks"):
         decoder.advance(streams, [matrices[0]])
+    with pytest.raises(wf.StateError):
+        decoder.partials(streams)  # they are finished
     decoder.close()  # also closes its streams
     for use in (lambda: stream.partial(), lambda: streams[0].reset(), lambda: decoder.stream()):
         with pytest.raises(wf.StateError):
@@ -70,6 +74,7 @@ def test_boosts_and_errors_of_streams(ctc_graph, ctc_scores):
     bad[3, 3] = math.nan
     with decoder.stream() as stream:
         stream.accept(bad)
+        assert decoder.partials([stream])[0] == ([], 0, 0, 0, 0)
         with pytest.raises(wf.ArgumentError, match="NaN"):
             _ = stream.finish().text
     with pytest.raises(ValueError):
