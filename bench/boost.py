@@ -127,6 +127,7 @@ class Counts:
 
 
 COLUMNS = ["recall", "precision", "F1", "false alarms a list", "WER"]
+RECORDED = ("recall", "false alarms a list", "WER")  # the others follow from these
 
 
 def distance(a, b):
@@ -238,7 +239,7 @@ def rows_of(speech, task_name, figures):
                 cells = whole(table).cells(len(speech.kinds[kind]))
                 rows.append([kind, name, f"{strength:g}", *cells])
                 setup = f"{task_name}, {kind} lists, {name}, {strength:g}"
-                out += [("boost lists", f"{setup}, {column}", cell, "%" if column != "false alarms a list" else "words") for column, cell in zip(COLUMNS, cells) if cell != "-"]
+                out += [("boost lists", f"{setup}, {column}", cell, "%" if column != "false alarms a list" else "words") for column, cell in zip(COLUMNS, cells) if column in RECORDED and cell != "-"]
     return rows, out
 
 
@@ -377,7 +378,7 @@ def part_words(arguments):
                 rows.append([kind, name, f"{strength:.3g}", *cells])
                 print(f"  {rows[-1]}", flush=True)
                 setup = f"CTC phones, {len(speech.ref)} utterances, {len(unknown)} words that the model lacks, {'all for every utterance' if kind == 'all' else 'each for the utterances that have it'}, {name} below <unk>, {strength:.3g}"
-                out += [("words through <unk>", f"{setup}, {column}", cell, "%" if column != "false alarms a list" else "words") for column, cell in zip(COLUMNS, cells) if cell != "-"]
+                out += [("words through <unk>", f"{setup}, {column}", cell, "%" if column != "false alarms a list" else "words") for column, cell in zip(COLUMNS, cells) if column in RECORDED and cell != "-"]
     print(f"\n{len(unknown)} words that the model lacks, added through <unk>: nats below the model's cost of <unk>\n")
     print(measure.table(["words", "below <unk>", "", *COLUMNS], rows))
     return out
