@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""stream [--part=live,server,triton,hour,blank,boost,words] [--ctc-data=PATH] [--seconds=20] [--record]
+"""stream [--part=live,server,triton,hour,blank,boost,lists,words] [--ctc-data=PATH] [--seconds=20] [--record]
 stream --device=cuda[:N] [--size=small|full|tiny] [--steps=boosts,streams] [--warm=2] [--programs=FOLDER] [--seconds=4] [--save=FILE | --load=FILE] [--record]
 
 Measures streams, blank options, boosts and added words, on CTC phone scores of real speech (examples/ctc, or the .npy files of --ctc-data: a folder, or a tar archive of one).
@@ -10,6 +10,7 @@ Measures streams, blank options, boosts and added words, on CTC phone scores of 
   hour    memory of one stream during an hour without a reset
   blank   blank_penalty and blank_skip_threshold: word error rate and processor time
   boost   time with 0 to 10,000 boosted phrases (what boosts find and break: bench boost)
+  lists   processor time to make lists of 20,000 phrases and of 125,000 words, and to change the list of a stream between chunks, during an hour without a reset
   words   words that the graph lacks, added at run time: time to add 0 to 10,000 phrases, and to decode with them
 
 With --device: measures `server` on a GPU, with the generated CTC task of bench decode (peaky scores), which needs no real speech. --programs: a folder made by ./run pack-gpu. Takes about two minutes.
@@ -30,7 +31,7 @@ import time
 import decode_tasks
 import measure
 
-PARTS = ("live", "server", "triton", "hour", "blank", "boost", "words")
+PARTS = ("live", "server", "triton", "hour", "blank", "boost", "lists", "words")
 BENCH = measure.ROOT / "build" / "release" / "bench" / "bench_stream"
 
 
@@ -200,6 +201,21 @@ def boost(task):
     return out
 
 
+def lists(task):
+    done = subprocess.run([str(BENCH.with_name("bench_lists")), task.graph, task.scores, f"--acoustic-scale={task.acoustic_scale}", "--minutes=60"], stdout=subprocess.PIPE, text=True, check=True)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    made, changes = [row for row in found if "make_ms" in row], [row for row in found if "heard_s" in row]
+    print("\nMaking a list\n")
+    print(measure.table(["list", "ms", "MiB"], [[f"{row['count']} {row['list']}", f"{row['make_ms']:.1f}", f"{row['mib']:.1f}"] for row in made]))
+    out = [("boost", f"list of {row['count']} {row['list']}, making it", f"{row['make_ms']:.1f}", "ms") for row in made]
+    names = {"same": "the same list", "few": "100 phrases", "many": "20,000 phrases", "none": "no list"}
+    print("\nChanging the list of a stream, last quarter of the hour, ms\n")
+    print(measure.table(["to", "mean", "p99", "maximum"], [[text, *(f"{changes[-1][name][f'{figure}_ms']:.3f}" for figure in ("mean", "p99", "max"))] for name, text in names.items()]))
+    out += [("boost", f"CTC phones, a stream of an hour, changing its list to {text}, {figure}", f"{changes[-1][name][f'{figure}_ms']:.3f}", "ms")
+            for name, text in names.items() for figure in ("mean", "p99")]
+    return out
+
+
 def added_words(task):
     """Uses the LM's unknown word as the class. Phrases are random words of the lexicon, so that none of them is said."""
     folder, rng, rows, out = decode_tasks.work_folder("words"), random.Random(3), [], []
@@ -254,7 +270,7 @@ def main():
     found = []
     for part in parts:
         found += {"live": lambda: live(task, arguments.seconds), "server": lambda: server(task, arguments.seconds), "triton": lambda: triton(task, arguments.seconds),
-                  "words": lambda: added_words(task), "hour": lambda: hour(task), "blank": lambda: blank(task), "boost": lambda: boost(task)}[part]()
+                  "words": lambda: added_words(task), "hour": lambda: hour(task), "blank": lambda: blank(task), "boost": lambda: boost(task), "lists": lambda: lists(task)}[part]()
     if arguments.record:
         measure.record(found, "./run bench stream")
 

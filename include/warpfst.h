@@ -614,8 +614,9 @@ WF_API void wf_stream_abandon(wf_stream *stream);
  * word history. It does not rescore it: costs already added stay, except partial-phrase boosts,
  * which are refunded. `scorer_cost` of the result is then a sum: words that were committed while a
  * scorer was set count with its cost, the remaining words with that of the last scorer. Tokens with
- * the same state and context under the new scorer recombine at once. Errors: WF_ERR_STATE in
- * mid-utterance if lattices are made. */
+ * the same state and context under the new scorer recombine at once. In mid-utterance, setting the
+ * scorer that the stream has does nothing. Errors: WF_ERR_STATE in mid-utterance if lattices are
+ * made. */
 WF_API wf_status wf_stream_set_scorer(wf_stream *stream, const wf_scorer *scorer, wf_error *err);
 
 /* Sets the graph of this stream, which resets keep: the decoder's graph (or NULL), or the decoder's

@@ -1,6 +1,6 @@
 /* test_flat_scorer.c - scorers flattened to plain arrays, as a GPU reads them, compared with the
- * original scorers: every cost bit for bit, and every context. And the number of words that
- * contexts depend on. */
+ * original scorers: every cost bit for bit, and every context. Also the least costs of
+ * words, and the number of words that contexts depend on. */
 #include "random_scorers.h"
 #include "scorer/scorer.h"
 #include "table_scorer.h"
@@ -10,7 +10,7 @@ enum { WALKS = 20, STEPS = 15 };
 static wf_error err;
 
 static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *flat,
-                 int *num_contexts, int *num_said) {
+                 int *num_contexts, int *num_said, int *num_least) {
   void *memory = NULL;
   uint64_t context, at = flat->start, next;
   if (scorer->ops->open != NULL) assert_ok(scorer->ops->open(scorer, &memory, &err));
@@ -27,6 +27,8 @@ static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *
     assert_ok(scorer->ops->step(scorer, memory, before, word, &cost, &context, &err));
     flat_cost = wf__flat_step(flat, at, (uint32_t)word, &next);
     assert_memory_equal(&cost, &flat_cost, sizeof cost);
+    assert_true(wf__scorer_least(scorer, word) <= cost);
+    *num_least += wf__scorer_least(scorer, word) == cost;
     at = next;
     if (isinf(cost)) break;
     assert_true(context == at && at >> flat->bits == 0);
@@ -38,21 +40,21 @@ static void walk(test_rng *rng, const wf_scorer *scorer, const wf__flat_scorer *
 
 static void test_same_costs_and_contexts(void **state) {
   (void)state;
-  int said = 0, contexts = 0, parts[WF__FLAT_PARTS + 1] = {0}, right = 0;
+  int said = 0, contexts = 0, least = 0, parts[WF__FLAT_PARTS + 1] = {0}, right = 0;
   wf_symbols *words = random_scorer_words();
   for (uint64_t seed = 1; seed <= 600; seed++) {
     test_rng rng = {seed};
     wf_scorer *scorer = random_scorer(&rng, words);
     wf__flat_scorer flat;
     assert_null(wf__scorer_flatten(scorer, &flat));
-    for (int w = 0; w < WALKS; w++) walk(&rng, scorer, &flat, &contexts, &said);
+    for (int w = 0; w < WALKS; w++) walk(&rng, scorer, &flat, &contexts, &said, &least);
     parts[flat.num_parts]++;
     right += (int)flat.right;
     wf_scorer_free(scorer);
   }
   wf_symbols_free(words);
-  assert_true(said > 10000 && contexts > 10000 && parts[1] > 100 && parts[2] > 100 &&
-              parts[3] > 100 && right > 50);
+  assert_true(said > 10000 && contexts > 10000 && least > 10000 && parts[1] > 100 &&
+              parts[2] > 100 && parts[3] > 100 && right > 50);
 }
 
 /* Context after these words, from the start. */

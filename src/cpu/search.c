@@ -111,6 +111,7 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
   const wf_graph *graph = search->graph;
   const float *label_costs = search->label_costs, beam = search->options.beam,
               word_score = search->options.word_score;
+  const wf_scorer *scorer = search->scoring.scorer;
   const wf__token *sources = search->sources.data;
   const uint64_t *contexts = search->past_contexts.data;
   uint64_t size = search->sources.size;
@@ -135,7 +136,11 @@ TWICE wf_status expand_sources(wf__search *search, bool scored, enum expand_mode
       uint64_t context = source_context;
       if (arc->olabel != 0) {
         cost -= word_score;
-        if (scored) WF__TRY(add_scorer_cost(search, arc->olabel, &cost, &context, err));
+        if (scored) {
+          if (cost + wf__scorer_least(scorer, arc->olabel) + label_costs[arc->ilabel] > cutoff)
+            continue;
+          WF__TRY(add_scorer_cost(search, arc->olabel, &cost, &context, err));
+        }
       }
       cost += label_costs[arc->ilabel];
       if (cost > cutoff) continue;
@@ -345,7 +350,10 @@ TWICE wf_status relax_frontier(wf__search *search, bool scored, float cutoff, ui
       uint64_t context = scored ? search->frontier_contexts.data[i] : 0;
       if (arc.olabel != 0) {
         cost -= search->options.word_score;
-        if (scored) WF__TRY(add_scorer_cost(search, arc.olabel, &cost, &context, err));
+        if (scored) {
+          if (cost + wf__scorer_least(search->scoring.scorer, arc.olabel) > cutoff) continue;
+          WF__TRY(add_scorer_cost(search, arc.olabel, &cost, &context, err));
+        }
       }
       if (cost <= cutoff)
         WF__TRY(relax(search, scored, from, a, arc.nextstate, cost, context, round, err));

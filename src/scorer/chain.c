@@ -150,6 +150,11 @@ static float chain_pending(const wf_scorer *self, const void *opaque, uint64_t c
          wf__scorer_pending(chain->parts[1], memory->parts[1], at.contexts[1]);
 }
 
+static float chain_least(const wf_scorer *self, int32_t word) {
+  const struct chain *chain = (const struct chain *)self;
+  return wf__scorer_least(chain->parts[0], word) + wf__scorer_least(chain->parts[1], word);
+}
+
 static const char *chain_flatten(const wf_scorer *self, wf__flat_scorer *out) {
   const struct chain *chain = (const struct chain *)self;
   int counts[2];
@@ -287,7 +292,7 @@ static wf_status chain_keep(const wf_scorer *self, void *const *memories,
 #define CHAIN_OPS                                                                           \
   .name = "chain", .free = chain_free, .open = chain_open, .close = chain_close,            \
   .begin = chain_begin, .step = chain_step, .final = chain_final, .pending = chain_pending, \
-  .flatten = chain_flatten
+  .least = chain_least, .flatten = chain_flatten
 static const wf__scorer_batch_ops chain_batch_ops = {.join = chain_join,
                                                      .request = chain_request,
                                                      .score = chain_score_requests,

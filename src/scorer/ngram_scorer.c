@@ -8,18 +8,22 @@
 #include "lm/wlm_read.h"
 #include "scorer/scorer.h"
 
+enum { MOST_NGRAMS = 8000000 }; /* whose least costs are found: about 0.1 s */
+
 struct ngram_scorer {
   wf_scorer scorer;
   wf_wlm *lm;
   wf_ngram_scorer_options options;
   uint32_t num_labels;
   uint32_t *word_of; /* [num_labels] of the graph: word of the model, or WF__WLM_NONE: impossible */
+  float *least;      /* [num_labels] least cost of each word; NULL: unknown */
 };
 
 static void ngram_free(wf_scorer *self) {
   struct ngram_scorer *ngram = (struct ngram_scorer *)self;
   wf_wlm_free(ngram->lm);
   free(ngram->word_of);
+  free(ngram->least);
   free(ngram);
 }
 
@@ -105,6 +109,26 @@ static wf_status map_words(struct ngram_scorer *ngram, const wf_symbols *words, 
   return WF_OK;
 }
 
+/* Finds the least costs of the graph's words, unless the model is so large that it takes long. */
+static wf_status find_least(struct ngram_scorer *ngram, wf_error *err) {
+  const wf__wlm_view *view = &ngram->lm->view;
+  if (view->num_small + view->num_large > MOST_NGRAMS) return WF_OK;
+  float *of_model = wf__alloc(view->num_words, sizeof *of_model);
+  ngram->least = wf__alloc(ngram->num_labels, sizeof *ngram->least);
+  wf_status status = of_model != NULL && ngram->least != NULL
+                         ? wf__wlm_least_costs(ngram->lm, of_model, err)
+                         : wf__fail_memory(err, ngram->num_labels * sizeof *of_model, "a scorer");
+  for (uint32_t i = 0; i < ngram->num_labels && status == WF_OK; i++)
+    ngram->least[i] = ngram->word_of[i] != WF__WLM_NONE
+                          ? ngram->options.lm_scale * of_model[ngram->word_of[i]]
+                          : INFINITY;
+  free(of_model);
+  if (status != WF_OK) return status;
+  ngram->scorer.least = ngram->least;
+  ngram->scorer.num_least = ngram->num_labels;
+  return WF_OK;
+}
+
 wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words,
                             const wf_ngram_scorer_options *options, wf_scorer **out,
                             wf_error *err) {
@@ -120,6 +144,7 @@ wf_status wf_scorer_from_lm(const wf_wlm *lm, const wf_symbols *words,
     ngram->scorer.context_bits++;
   ngram->options = o;
   wf_status status = map_words(ngram, words, err);
+  if (status == WF_OK) status = find_least(ngram, err);
   if (status != WF_OK) {
     ngram_free(&ngram->scorer);
     return status;

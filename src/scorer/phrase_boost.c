@@ -110,6 +110,15 @@ static wf_status find_failures(struct phrase_boost *boost, wf_error *err) {
   return status;
 }
 
+/* The least cost of a word: that of a step to node 0 or to any other, from one where nothing is
+ * pending. */
+static float least_cost(const struct phrase_boost *boost) {
+  float least = 0;
+  for (uint64_t i = 1; i < boost->nodes.size; i++)
+    least = fminf(least, 0 - boost->nodes.data[i].pending - boost->nodes.data[i].earned);
+  return least;
+}
+
 /* --- the scorer -------------------------------------------------------------------------- */
 
 static void phrases_free(wf_scorer *self) {
@@ -192,6 +201,7 @@ wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *phrase_o
   }
   while ((uint64_t)1 << boost->scorer.context_bits < boost->nodes.size)
     boost->scorer.context_bits++;
+  boost->scorer.least_of_others = least_cost(boost);
   *out = &boost->scorer;
   return WF_OK;
 }

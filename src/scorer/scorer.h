@@ -19,6 +19,7 @@
 #ifndef WF_SCORER_SCORER_H
 #define WF_SCORER_SCORER_H
 
+#include <math.h>
 #include <stdatomic.h>
 
 #include "base/memory.h"
@@ -75,6 +76,8 @@ typedef struct wf__scorer_ops {
                      wf_error *err);
   /* Pending part of partial phrases' boosts, refunded if the scorer is replaced; NULL: none. */
   float (*pending)(const wf_scorer *self, const void *memory, uint64_t context);
+  /* As wf__scorer_least; NULL: the scorer's members have it. */
+  float (*least)(const wf_scorer *self, int32_t word);
   /* Appends the scorer's parts. Returns NULL, or for an error message the name of what cannot be
    * flattened. If the operation is NULL, the scorer itself cannot. */
   const char *(*flatten)(const wf_scorer *self, wf__flat_scorer *out);
@@ -89,6 +92,11 @@ struct wf_scorer {
   /* A context depends on at most this many last words: after so many, all walks from any context
    * that words lead to are in the same one. UINT32_MAX: on all words. */
   uint32_t context_words;
+  /* For wf__scorer_least: least[word] <= cost of the word after any context; other words cost at
+   * least least_of_others. The array belongs to the scorer. */
+  const float *least; /* [num_least] */
+  uint32_t num_least;
+  float least_of_others;
   bool forgets; /* scores are not cached, to measure what caching is worth */
 };
 
@@ -96,8 +104,18 @@ static inline void wf__scorer_init(wf_scorer *self, const wf__scorer_ops *ops, i
   self->ops = ops;
   self->context_bits = context_bits;
   self->context_words = UINT32_MAX;
+  self->least = NULL;
+  self->num_least = 0;
+  self->least_of_others = -INFINITY;
   self->forgets = false;
   atomic_init(&self->refs, 1);
+}
+
+/* A lower bound of the costs of a word after any context; -infinity: none is known. The search does
+ * not request words that are too expensive with it. */
+static inline float wf__scorer_least(const wf_scorer *self, int32_t word) {
+  if (self->ops->least != NULL) return self->ops->least(self, word);
+  return (uint32_t)word < self->num_least ? self->least[word] : self->least_of_others;
 }
 
 /* Flattens the scorer to plain arrays, which it still owns, and at most one part WF__FLAT_RECURRENT

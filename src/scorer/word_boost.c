@@ -88,6 +88,9 @@ wf_status wf_scorer_boost_words(const int32_t *words, const float *boosts, size_
     boost_free(&boost->scorer);
     return status;
   }
+  boost->scorer.least_of_others = 0;
+  for (size_t i = 0; i < count; i++)
+    boost->scorer.least_of_others = fminf(boost->scorer.least_of_others, -boosts[i]);
   *out = &boost->scorer;
   return WF_OK;
 }
