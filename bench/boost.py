@@ -398,7 +398,7 @@ def main():
     for part in parts:
         found = {"lists": part_lists, "peers": part_peers, "words": part_words}[part](arguments)
         if arguments.record:
-            measure.record(found, f"./run bench boost --part={part}")
+            measure.record(found, f"./run bench boost --part={part} --draws={arguments.draws}")
 
 
 if __name__ == "__main__":
