@@ -487,7 +487,7 @@ WF_API wf_status wf_scorer_boost_phrases(const int32_t *words, const uint64_t *p
 /* A boost for a phrase whose user gives none: per_letter nats for each letter of the text (UTF-8;
  * words are separated by spaces or tabs; at most 12 letters of a word count, so that a word stays
  * within half of the default beam). Short words are mistaken for others more often than long ones,
- * so boosts by length cause fewer false alarms than equal boosts (docs/how-to/hotwords.md). */
+ * so weak boosts by length cause fewer false alarms than equal ones (docs/how-to/hotwords.md). */
 #define WF_BOOST_PER_LETTER 0.6f
 WF_API float wf_boost_by_length(const char *phrase, float per_letter);
 /* Makes a scorer whose costs are the sums of those of two scorers. */
