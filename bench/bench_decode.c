@@ -19,6 +19,8 @@
  *                              threads, which is not part of the measured time
  *     determinize=0            1: lattices are determinized while others are searched, which is
  *                              part of the measured time
+ *     keep_raw=1 confidences=0 mbr=0 nbest=0
+ *                              what is made of determinized lattices (wf_lattice_results_options)
  *     frames=0                 N: one utterance of N frames, made by concatenating SCORES. There is
  *                              one round, and memory of host and GPU is reported
  *     lm=off|device|hybrid|host|table
@@ -56,6 +58,7 @@ struct run {
   double seconds;
   int64_t frames;
   bool determinize;
+  wf_lattice_results_options lattice_results;
   char lm[8];
   double lm_cache;
 };
@@ -405,7 +408,10 @@ static wf_status set_determinization(struct bench *bench, const struct run *run,
   wf_lattice_determinize_options options;
   wf_lattice_determinize_options_init(&options);
   options.beam = run->options.lattice_beam;
-  return wf_decoder_set_determinization(bench->decoder, run->determinize ? &options : NULL, err);
+  wf_status status =
+      wf_decoder_set_determinization(bench->decoder, run->determinize ? &options : NULL, err);
+  if (status != WF_OK || !run->determinize) return status;
+  return wf_decoder_set_lattice_results(bench->decoder, &run->lattice_results, err);
 }
 
 /* Calls wf_decode until all utterances of the round are decoded. */
@@ -466,8 +472,13 @@ static void print_run(const struct bench *bench, const struct run *run, const do
     printf(", \"gpu_mib\": %.1f, \"on_cpu\": %zu", (double)plan.total_bytes / (1 << 20),
            atomic_load(&bench->num_on_cpu));
   }
-  printf(", \"determinize\": %s, \"tiled\": %s", run->determinize ? "true" : "false",
-         run->frames > 0 ? "true" : "false");
+  printf(
+      ", \"determinize\": %s, \"keep_raw\": %s, \"confidences\": %s, \"mbr\": %s, \"nbest\": %d, "
+      "\"tiled\": %s",
+      run->determinize ? "true" : "false", run->lattice_results.keep_raw ? "true" : "false",
+      run->lattice_results.confidences ? "true" : "false",
+      run->lattice_results.mbr ? "true" : "false", run->lattice_results.nbest,
+      run->frames > 0 ? "true" : "false");
   if (has_lm(run)) {
     wf_lm_stats lm; /* of all rounds, including the warm-up */
     wf_decoder_lm_stats(bench->decoder, &lm);
@@ -518,7 +529,8 @@ static bool measure(struct bench *bench, const struct run *run) {
     status = decode_all(bench, run, scores, run->utterances, results, &err);
     sum += times[rounds++] = now_s() - start;
     if (tiled && before_mib > 0) totals.host_mib = memory_mib("VmHWM:") - before_mib;
-    if (status == WF_OK && run->options.lattice_beam > 0 && rounds == 1)
+    if (status == WF_OK && run->options.lattice_beam > 0 && rounds == 1 &&
+        run->lattice_results.keep_raw)
       determinize_s = determinize(results, run->utterances, &run->options, &compact_arcs);
     if (status == WF_OK) take_results(bench, results, run->utterances, &totals);
   }
@@ -556,6 +568,7 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
   *out = (struct run){
       .device = "cpu", .scores = "host", .dtype = "f32", .batch = 400, .seconds = 1, .lm = "off"};
   wf_decoder_options_init(&out->options);
+  wf_lattice_results_options_init(&out->lattice_results);
   out->options.beam = 17;
   out->options.acoustic_scale = bench->acoustic_scale;
   for (char *rest, *item = strtok_r(copy, ",", &rest); item != NULL;
@@ -583,6 +596,11 @@ static void parse_run(const struct bench *bench, const char *text, struct run *o
       out->determinize = strcmp(value, "0") != 0;
     else if (strcmp(item, "seconds") == 0)
       out->seconds = strtod(value, NULL);
+    else if (strcmp(item, "keep_raw") == 0 || strcmp(item, "confidences") == 0 ||
+             strcmp(item, "mbr") == 0 || strcmp(item, "nbest") == 0)
+      check(wf_config_set(wf_option_table_find("lattice_results"), &out->lattice_results, item,
+                          value, &err),
+            &err);
     else
       check(wf_config_set(wf_option_table_find("decoder"), &out->options,
                           strcmp(item, "threads") == 0 ? "num_threads" : item, value, &err),

@@ -1,4 +1,5 @@
-/* bench_latops.c - measures determinization, n-best lists and rescoring on one CPU thread.
+/* bench_latops.c - measures determinization, n-best lists, confidences and minimum Bayes risk on
+ * one CPU thread.
  *
  *     bench_latops GRAPH SCORES [--FLAG=VALUE...]      --help lists the flags
  *
@@ -11,7 +12,7 @@
 #include "common.h"
 #include "warpfst_all.h"
 
-enum { MAX_UTTERANCES = 4096, NBEST = 100 };
+enum { MAX_UTTERANCES = 4096, NBEST = 100, SHORT_NBEST = 10 };
 
 struct bench {
   wf_matrix matrices[MAX_UTTERANCES];
@@ -72,26 +73,61 @@ static double decode(struct bench *b, const struct arguments *a) {
 }
 
 struct figures {
-  double determinize_s, nbest_s;
+  double determinize_s, nbest_s, short_nbest_s, confidences_s, mbr_s;
   unsigned long long raw_arcs, raw_states, subsets, states, arcs, narrowed, paths, most_bytes;
 };
+
+static void least(double *seconds, double start) {
+  const double took = cpu_s() - start;
+  if (took < *seconds) *seconds = took;
+}
+
+/* Lists of the n best of all lattices. Returns the number of paths. */
+static unsigned long long list(struct bench *b, size_t n) {
+  wf_error err = {0};
+  unsigned long long paths = 0;
+  for (size_t i = 0; i < b->count; i++) {
+    wf_nbest *nbest;
+    check(wf_compact_lattice_nbest(b->words[i].lattice, n, &nbest, &err), &err);
+    paths += wf_nbest_count(nbest);
+    wf_nbest_free(nbest);
+  }
+  return paths;
+}
+
+/* Confidences of the best paths' words, or with `decode` minimum Bayes risk words. */
+static void estimate(struct bench *b, bool decode) {
+  wf_error err = {0};
+  wf_mbr_options o;
+  wf_mbr_options_init(&o);
+  o.decode = decode;
+  for (size_t i = 0; i < b->count; i++) {
+    wf_mbr_result *mbr;
+    check(wf_compact_lattice_mbr(b->words[i].lattice, NULL, 0, &o, &mbr, &err), &err);
+    wf_mbr_result_free(mbr);
+  }
+}
 
 static void work(struct bench *b, const wf_lattice_determinize_options *o, struct figures *f) {
   wf_error err = {0};
   double start = cpu_s();
   check(wf_lattices_determinize(b->lattices, b->count, NULL, o, b->words, &err), &err);
-  double determinized = cpu_s();
-  f->paths = f->subsets = f->states = f->arcs = f->narrowed = f->raw_arcs = f->raw_states = 0;
-  for (size_t i = 0; i < b->count; i++) {
-    wf_nbest *nbest;
+  least(&f->determinize_s, start);
+  f->subsets = f->states = f->arcs = f->narrowed = f->raw_arcs = f->raw_states = 0;
+  for (size_t i = 0; i < b->count; i++)
     check(b->words[i].status, &(wf_error){.message = "a lattice failed"});
-    check(wf_compact_lattice_nbest(b->words[i].lattice, NBEST, &nbest, &err), &err);
-    f->paths += wf_nbest_count(nbest);
-    wf_nbest_free(nbest);
-  }
-  double listed = cpu_s();
-  if (determinized - start < f->determinize_s) f->determinize_s = determinized - start;
-  if (listed - determinized < f->nbest_s) f->nbest_s = listed - determinized;
+  start = cpu_s();
+  f->paths = list(b, NBEST);
+  least(&f->nbest_s, start);
+  start = cpu_s();
+  list(b, SHORT_NBEST);
+  least(&f->short_nbest_s, start);
+  start = cpu_s();
+  estimate(b, false);
+  least(&f->confidences_s, start);
+  start = cpu_s();
+  estimate(b, true);
+  least(&f->mbr_s, start);
   for (size_t i = 0; i < b->count; i++) {
     wf_compact_lattice_view view = wf_compact_lattice_get(b->words[i].lattice);
     f->raw_arcs += wf_lattice_get(b->lattices[i]).num_arcs;
@@ -130,7 +166,9 @@ static void read_arguments(int argc, char **argv, struct arguments *a,
        .integer = &a->rounds}};
   const struct command command = {
       .arguments = "GRAPH SCORES [FLAGS]",
-      .purpose = "Measures determinization, n-best lists and rescoring on one CPU thread.",
+      .purpose =
+          "Measures determinization, n-best lists, confidences and minimum Bayes "
+          "risk on one CPU thread.",
       .flags = flags,
       .num_flags = sizeof flags / sizeof *flags,
       .take_other = take_option,
@@ -152,14 +190,20 @@ int main(int argc, char **argv) {
   read_arguments(argc, argv, &a, &o);
   read_scores(&b, a.paths[1]);
   double decode_s = decode(&b, &a);
-  struct figures f = {.determinize_s = 1e30, .nbest_s = 1e30};
+  struct figures f = {.determinize_s = 1e30,
+                      .nbest_s = 1e30,
+                      .short_nbest_s = 1e30,
+                      .confidences_s = 1e30,
+                      .mbr_s = 1e30};
   for (int64_t round = 0; round < a.rounds; round++) work(&b, &o, &f);
   printf(
       "{\"utterances\": %zu, \"frames\": %lld, \"decode_s\": %.4f, \"determinize_s\": %.4f, "
-      "\"nbest_s\": %.4f, \"paths\": %llu, \"raw_states\": %llu, \"raw_arcs\": %llu, \"subsets\": "
+      "\"nbest_s\": %.4f, \"short_nbest_s\": %.4f, \"confidences_s\": %.4f, \"mbr_s\": %.4f, "
+      "\"paths\": %llu, \"raw_states\": %llu, \"raw_arcs\": %llu, \"subsets\": "
       "%llu, "
       "\"states\": %llu, \"arcs\": %llu, \"narrowed\": %llu, \"most_bytes\": %llu}\n",
-      b.count, (long long)b.num_frames, decode_s, f.determinize_s, f.nbest_s, f.paths, f.raw_states,
-      f.raw_arcs, f.subsets, f.states, f.arcs, f.narrowed, f.most_bytes);
+      b.count, (long long)b.num_frames, decode_s, f.determinize_s, f.nbest_s, f.short_nbest_s,
+      f.confidences_s, f.mbr_s, f.paths, f.raw_states, f.raw_arcs, f.subsets, f.states, f.arcs,
+      f.narrowed, f.most_bytes);
   return 0;
 }

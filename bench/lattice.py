@@ -78,7 +78,10 @@ def work_figures(task, command, frames_per_hour):
     return [(f"lattice {task}, determinization", setup, measure.figure(seconds / r["determinize_s"]), "RTFx"),
             (f"lattice {task}, determinization of decoding", setup, measure.figure(100 * r["determinize_s"] / r["decode_s"]), "%"),
             (f"lattice {task}, arcs raw", setup, str(r["raw_arcs"]), "arcs"), (f"lattice {task}, arcs determinized", setup, str(r["arcs"]), "arcs"),
-            (f"lattice {task}, lists of the 100 best", setup, measure.figure(seconds / r["nbest_s"]), "RTFx")]
+            (f"lattice {task}, lists of the 100 best", setup, measure.figure(seconds / r["nbest_s"]), "RTFx"),
+            (f"lattice {task}, lists of the 10 best, of determinization", setup, measure.figure(100 * r["short_nbest_s"] / r["determinize_s"]), "%"),
+            (f"lattice {task}, confidences, of determinization", setup, measure.figure(100 * r["confidences_s"] / r["determinize_s"]), "%"),
+            (f"lattice {task}, minimum Bayes risk words, of determinization", setup, measure.figure(100 * r["mbr_s"] / r["determinize_s"]), "%")]
 
 
 def distance(a, b):

@@ -235,7 +235,7 @@ static const wf_word_aligner *aligner_of(const struct decode_run *run, size_t i)
 static wf_status put_with_nbest(struct decode_run *run, size_t i, wf_hypothesis *hypothesis,
                                 wf_error *err) {
   wf_nbest *nbest;
-  wf_status status = decode_lattices_nbest(&run->lattices, i, &nbest, err);
+  wf_status status = decode_lattices_nbest(&run->lattices, i, run->results[i], &nbest, err);
   if (status != WF_OK || nbest == NULL)
     return status == WF_OK ? put_hypothesis(run, hypothesis, err) : status;
   size_t count = wf_nbest_count(nbest), num_words = 0, at = 0;

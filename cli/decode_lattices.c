@@ -85,9 +85,13 @@ wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer
 
 wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *decoder,
                                   wf_error *err) {
-  return lattices->determinizes
-             ? wf_decoder_set_determinization(decoder, &lattices->determinizing, err)
-             : WF_OK;
+  wf_lattice_results_options options;
+  if (!lattices->determinizes) return WF_OK;
+  wf_lattice_results_options_init(&options);
+  options.confidences = lattices->confidence;
+  options.nbest = lattices->num_best < INT32_MAX ? (int32_t)lattices->num_best : INT32_MAX;
+  wf_status status = wf_decoder_set_determinization(decoder, &lattices->determinizing, err);
+  return status == WF_OK ? wf_decoder_set_lattice_results(decoder, &options, err) : status;
 }
 
 wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *results, size_t size,
@@ -122,10 +126,26 @@ static const wf_compact_lattice *lattice_of(const decode_lattices *lattices, siz
   return i < lattices->size && lattices->made[i].status == WF_OK ? lattices->made[i].lattice : NULL;
 }
 
+/* The results that the decoder made, or NULL (streams). Sets `*status` if there was no memory for
+ * them; other errors leave them out, because the lattice is too large. */
+static wf_lattice_results *results_of(const wf_result *result, wf_status *status, wf_error *err) {
+  wf_lattice_results *made = result->lattice_results;
+  *status = made != NULL && made->status == WF_ERR_MEMORY ? WF_ERR_MEMORY : WF_OK;
+  if (*status == WF_OK) return made;
+  err->code = *status;
+  snprintf(err->message, sizeof err->message, "%s", made->message);
+  return made;
+}
+
 wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result,
                                       wf_timed_word *words, wf_error *err) {
   const wf_compact_lattice *lattice = lattice_of(lattices, i);
+  wf_status status;
   if (!lattices->confidence || lattice == NULL) return WF_OK;
+  const wf_lattice_results *made = results_of(result, &status, err);
+  for (size_t w = 0; w < result->num_words && made != NULL && made->confidences != NULL; w++)
+    words[w].confidence = made->confidences[w];
+  if (made != NULL) return status;
   int32_t *labels = malloc((result->num_words + 1) * sizeof *labels);
   wf_mbr_options options;
   wf_mbr_result *mbr = NULL;
@@ -134,9 +154,9 @@ wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const
   options.decode = false;
   for (size_t w = 0; w < result->num_words && labels != NULL; w++)
     labels[w] = result->words[w].label;
-  wf_status status = labels != NULL ? wf_compact_lattice_mbr(lattice, labels, result->num_words,
-                                                             &options, &mbr, &why)
-                                    : WF_ERR_MEMORY;
+  status = labels != NULL
+               ? wf_compact_lattice_mbr(lattice, labels, result->num_words, &options, &mbr, &why)
+               : WF_ERR_MEMORY;
   for (size_t w = 0; w < result->num_words && status == WF_OK; w++)
     words[w].confidence = mbr->confidences[w];
   free(labels);
@@ -148,13 +168,18 @@ wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const
   return status;
 }
 
-wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, wf_nbest **out,
-                                wf_error *err) {
+wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, const wf_result *result,
+                                wf_nbest **out, wf_error *err) {
   const wf_compact_lattice *lattice = lattice_of(lattices, i);
+  wf_status status;
   *out = NULL;
-  return lattices->num_best > 0 && lattice != NULL
-             ? wf_compact_lattice_nbest(lattice, (size_t)lattices->num_best, out, err)
-             : WF_OK;
+  if (lattices->num_best <= 0 || lattice == NULL) return WF_OK;
+  wf_lattice_results *made = results_of(result, &status, err);
+  if (made == NULL || (made->nbest == NULL && status == WF_OK))
+    return wf_compact_lattice_nbest(lattice, (size_t)lattices->num_best, out, err);
+  *out = made->nbest;
+  made->nbest = NULL;
+  return status;
 }
 
 wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis,

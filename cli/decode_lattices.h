@@ -25,7 +25,8 @@ void decode_lattices_flags(cli_parser *parser, decode_lattices *lattices);
 void decode_lattices_finish(decode_lattices *lattices, wf_decoder_options *options);
 wf_status decode_lattices_open(decode_lattices *lattices, const wf_result_writer_options *writing,
                                size_t max_batch, wf_error *err);
-/* Sets the decoder to determinize lattices while it decodes, if they are requested. */
+/* Sets the decoder to determinize lattices while it decodes, and to make confidences and n-best
+ * lists, if they are requested. */
 wf_status decode_lattices_prepare(const decode_lattices *lattices, wf_decoder *decoder,
                                   wf_error *err);
 /* Moves the determinized lattices of a batch out of its results. Determinizes those that the
@@ -35,8 +36,9 @@ wf_status decode_lattices_batch(decode_lattices *lattices, wf_result *const *res
 /* Sets the confidences of the words of result i. Without lattices they are not changed. */
 wf_status decode_lattices_confidences(decode_lattices *lattices, size_t i, const wf_result *result,
                                       wf_timed_word *words, wf_error *err);
-/* The n best word sequences of utterance i; NULL if not requested. */
-wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, wf_nbest **out, wf_error *err);
+/* The n best word sequences of result i, which are taken out of it; NULL if not requested. */
+wf_status decode_lattices_nbest(decode_lattices *lattices, size_t i, const wf_result *result,
+                                wf_nbest **out, wf_error *err);
 /* Writes a hypothesis to the files of --ctm and --json-lines. */
 wf_status decode_lattices_put_hypothesis(decode_lattices *lattices, const wf_hypothesis *hypothesis,
                                          wf_error *err);

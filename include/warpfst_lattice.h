@@ -199,6 +199,31 @@ WF_API wf_status wf_decoder_set_determinization(wf_decoder *decoder,
                                                 const wf_lattice_determinize_options *options,
                                                 wf_error *err);
 
+/* What wf_decode makes of each determinized lattice, in the thread that determinized it. `options`
+ * NULL, the default: nothing, and raw lattices are kept. Errors: determinization is not enabled
+ * (WF_ERR_ARGUMENT); wf_decoder_set_determinization resets these options, so call it first. */
+#define WF_LATTICE_RESULTS_OPTIONS(X)                                                            \
+  X(BOOL, keep_raw, 1, 0, 1, "",                                                                 \
+    "keep the raw lattice in the result; without it, its memory is used for the next utterance") \
+  X(BOOL, confidences, 0, 0, 1, "", "confidences of the words of the best path")                 \
+  X(BOOL, mbr, 0, 0, 1, "", "minimum Bayes risk words, with their sausage")                      \
+  X(I32, nbest, 0, 0, 2147483647, "", "length of the list of the best word sequences; 0: no list")
+WF_DECLARE_OPTIONS(lattice_results, WF_LATTICE_RESULTS_OPTIONS)
+WF_API wf_status wf_decoder_set_lattice_results(wf_decoder *decoder,
+                                                const wf_lattice_results_options *options,
+                                                wf_error *err);
+/* What was made of a result's determinized lattice (`lattice_results` of wf_result). Parts that
+ * were not requested or failed are NULL. Freed with the result. The caller may take a part and set
+ * it to NULL. */
+typedef struct wf_lattice_results {
+  wf_status status;   /* WF_OK, or the error of a part that failed */
+  char message[256];  /* of the error */
+  float *confidences; /* [num_words of the result]; as wf_compact_lattice_mbr computes them for
+                         the words of the result without `decode`. Freed with free() */
+  struct wf_mbr_result *mbr; /* as wf_compact_lattice_mbr; times are those of the lattice's arcs */
+  struct wf_nbest *nbest;    /* as wf_compact_lattice_nbest */
+} wf_lattice_results;
+
 /* Replaces the language model. The graph cost of every path gains new_lm_scale times the cost of
  * its words, and of the sentence end, in `new_lm`. It loses old_lm_scale times their cost in
  * `old_lm` (NULL: it loses nothing). Back-off is exact (wf_lm_step). A graph made with

@@ -41,6 +41,7 @@
   X(rnn_scorer, WF_RNN_SCORER_OPTIONS)                   \
   X(lattice_scale, WF_LATTICE_SCALE_OPTIONS)             \
   X(lattice_determinize, WF_LATTICE_DETERMINIZE_OPTIONS) \
+  X(lattice_results, WF_LATTICE_RESULTS_OPTIONS)         \
   X(lattice_rescore, WF_LATTICE_RESCORE_OPTIONS)         \
   X(lattice_reader, WF_LATTICE_READER_OPTIONS)           \
   X(lattice_writer, WF_LATTICE_WRITER_OPTIONS)           \

@@ -40,6 +40,8 @@ typedef struct wf__batch {
   wf_result **results; /* [count] preallocated; the backend calls wf__result_fill */
   const wf_progress *progress;
   const wf_lattice_determinize_options *determinizing; /* NULL: lattices are not determinized */
+  const wf_lattice_results_options
+      *lattice_results; /* NULL: none are made, raw lattices are kept */
   wf__determinizers *determinizers;
 } wf__batch;
 
@@ -132,8 +134,8 @@ void wf__decoder_limits(wf_decoder_options *options, const wf_graph *graph);
 /* Turns a path into words, times and costs. */
 wf_status wf__result_fill(wf_result *result, const wf_graph *graph,
                           const wf_decoder_options *options, const wf__path *path, wf_error *err);
-/* Determinizes the result's lattice, if there is one and the batch asks for it. Called by the
- * thread that made the lattice. */
+/* Determinizes the result's lattice and makes what the batch asks for, if there is a lattice.
+ * Called by the thread that made the lattice, after wf__result_fill. */
 wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_error *err);
 /* Empties the path; its memory is kept. */
 void wf__path_clear(wf__path *path);

@@ -205,5 +205,6 @@ void wf_result_free(wf_result *result) {
   wf_lattice_free(result->lattice);
   if (result->determinized != NULL) wf_compact_lattice_free(result->determinized->lattice);
   free(result->determinized);
+  wf__lattice_results_free(result->lattice_results);
   free(result);
 }

@@ -205,7 +205,7 @@ wf_status wf_decoder_set_scorer(wf_decoder *decoder, const wf_scorer *scorer, wf
 wf_status wf_decoder_set_determinization(wf_decoder *decoder,
                                          const wf_lattice_determinize_options *options,
                                          wf_error *err) {
-  decoder->determinizing.struct_size = 0;
+  decoder->determinizing.struct_size = decoder->lattice_results.struct_size = 0;
   if (options == NULL) return WF_OK;
   if (decoder->options.lattice_beam <= 0)
     return wf__fail(err, WF_ERR_ARGUMENT, "the decoder makes no lattices: lattice_beam is 0");
@@ -217,14 +217,33 @@ wf_status wf_decoder_set_determinization(wf_decoder *decoder,
   return WF_OK;
 }
 
+wf_status wf_decoder_set_lattice_results(wf_decoder *decoder,
+                                         const wf_lattice_results_options *options, wf_error *err) {
+  decoder->lattice_results.struct_size = 0;
+  if (options == NULL) return WF_OK;
+  if (decoder->determinizing.struct_size == 0)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "results of lattices need determinization: call "
+                    "wf_decoder_set_determinization first");
+  return wf__options_take(wf__lattice_results_table(), options, &decoder->lattice_results, err);
+}
+
 wf_status wf__result_determinize(const wf__batch *batch, wf_result *result, wf_error *err) {
+  const wf_lattice_results_options *o = batch->lattice_results;
   if (batch->determinizing == NULL || result->lattice == NULL) return WF_OK;
   result->determinized = wf__calloc(1, sizeof *result->determinized);
   if (result->determinized == NULL)
     return wf__fail_memory(err, sizeof *result->determinized, "a lattice");
   wf__lattice_determinize(batch->determinizers, result->lattice, NULL, batch->determinizing,
                           result->determinized);
-  return WF_OK;
+  if (o == NULL || result->determinized->status != WF_OK) return WF_OK;
+  if (!o->keep_raw) {
+    wf__recycle_lattice(batch->determinizers, result->lattice);
+    result->lattice = NULL;
+  }
+  if (!o->confidences && !o->mbr && o->nbest == 0) return WF_OK;
+  return wf__lattice_results_make(result->determinized->lattice, result->words, result->num_words,
+                                  o, &result->lattice_results, err);
 }
 
 /* --- one batch --------------------------------------------------------------------------- */
@@ -300,6 +319,7 @@ wf_status wf_decode(wf_decoder *decoder, const wf_utterance *utterances, size_t 
   if (decoder->determinizing.struct_size > 0) {
     batch.determinizing = &decoder->determinizing;
     batch.determinizers = decoder->determinizers;
+    if (decoder->lattice_results.struct_size > 0) batch.lattice_results = &decoder->lattice_results;
   }
   if (status == WF_OK) status = decoder->backend->decode(decoder->search, &batch, err);
   for (size_t i = 0; i < count && status == WF_OK; i++) wf__check_narrowed(decoder, results[i]);

@@ -16,6 +16,7 @@ struct wf_decoder {
   void *search;
   wf_scorer *scorer; /* of utterances without their own scorer; may be NULL */
   wf_lattice_determinize_options determinizing; /* struct_size 0: lattices are not determinized */
+  wf_lattice_results_options lattice_results;   /* struct_size 0: none are made */
   wf__determinizers *determinizers;             /* created when options are first set */
   wf__score_check check;
 };

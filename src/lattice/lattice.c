@@ -81,6 +81,14 @@ wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, 
   return WF_OK;
 }
 
+wf__lattice_arrays wf__lattice_take_arrays(wf_lattice *lattice) {
+  wf__lattice_arrays arrays = lattice->arrays;
+  arrays.arc_off.size = arrays.arcs.size = arrays.final_graph_cost.size =
+      arrays.final_acoustic_cost.size = arrays.final_scorer_cost.size = arrays.frames.size = 0;
+  free(lattice);
+  return arrays;
+}
+
 wf_lattice_view wf_lattice_get(const wf_lattice *lattice) {
   const wf__lattice_arrays *a = &lattice->arrays;
   return (wf_lattice_view){.num_states = a->arc_off.size,

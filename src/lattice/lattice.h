@@ -48,5 +48,7 @@ void wf__lattice_arrays_free(wf__lattice_arrays *arrays);
 /* Makes the lattice, which takes over the arrays (empty afterwards, also on failure). Every arc
  * must lead to a later state. */
 wf_status wf__lattice_from_arrays(wf__lattice_arrays *arrays, wf_lattice **out, wf_error *err);
+/* Frees the lattice, which nobody else has, and returns its arrays, emptied. */
+wf__lattice_arrays wf__lattice_take_arrays(wf_lattice *lattice);
 
 #endif

@@ -192,6 +192,7 @@ enum { MOST_KEPT_BYTES = 1 << 26 }; /* larger determinizers are not kept for reu
 struct wf__determinizers {
   pthread_mutex_t mutex;
   WF__VEC(wf__word_determinizer *) idle;
+  WF__VEC(wf__lattice_arrays) spare;
 };
 
 wf_status wf__determinizers_create(wf__determinizers **out, wf_error *err) {
@@ -209,7 +210,10 @@ static void free_one(wf__word_determinizer *det) {
 void wf__determinizers_free(wf__determinizers *determinizers) {
   if (determinizers == NULL) return;
   for (uint64_t i = 0; i < determinizers->idle.size; i++) free_one(determinizers->idle.data[i]);
+  for (uint64_t i = 0; i < determinizers->spare.size; i++)
+    wf__lattice_arrays_free(&determinizers->spare.data[i]);
   wf__vec_free(&determinizers->idle);
+  wf__vec_free(&determinizers->spare);
   pthread_mutex_destroy(&determinizers->mutex);
   free(determinizers);
 }
@@ -240,6 +244,25 @@ void wf__lattice_determinize(wf__determinizers *determinizers, const wf_lattice 
                                  : wf__fail_memory(&why, sizeof *det, "determinization");
   if (det != NULL) put_back(determinizers, det);
   finish(out, status, &why, NULL);
+}
+
+wf__lattice_arrays wf__spare_arrays(wf__determinizers *determinizers) {
+  wf__lattice_arrays arrays = {0};
+  if (determinizers == NULL) return arrays;
+  pthread_mutex_lock(&determinizers->mutex);
+  if (determinizers->spare.size > 0)
+    arrays = determinizers->spare.data[--determinizers->spare.size];
+  pthread_mutex_unlock(&determinizers->mutex);
+  return arrays;
+}
+
+void wf__recycle_lattice(wf__determinizers *determinizers, wf_lattice *lattice) {
+  wf__lattice_arrays arrays = wf__lattice_take_arrays(lattice);
+  bool kept = arrays.arcs.cap * sizeof *arrays.arcs.data <= MOST_KEPT_BYTES;
+  pthread_mutex_lock(&determinizers->mutex);
+  kept = kept && wf__vec_push(&determinizers->spare, arrays, "determinization", NULL) == WF_OK;
+  pthread_mutex_unlock(&determinizers->mutex);
+  if (!kept) wf__lattice_arrays_free(&arrays);
 }
 
 struct many {

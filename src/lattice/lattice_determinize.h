@@ -3,7 +3,7 @@
 #ifndef WF_LATTICE_LATTICE_DETERMINIZE_H
 #define WF_LATTICE_LATTICE_DETERMINIZE_H
 
-#include "base/error.h"
+#include "lattice/lattice.h"
 
 /* A pool of determinizers, one for each concurrent call. */
 typedef struct wf__determinizers wf__determinizers;
@@ -15,5 +15,17 @@ void wf__determinizers_free(wf__determinizers *determinizers);
 void wf__lattice_determinize(wf__determinizers *determinizers, const wf_lattice *lattice,
                              const wf_lattice_phones *phones,
                              const wf_lattice_determinize_options *o, wf_determinized *out);
+/* Memory of raw lattices that are not kept, for the next ones. Empty arrays if there is none, or if
+ * `determinizers` is NULL. */
+wf__lattice_arrays wf__spare_arrays(wf__determinizers *determinizers);
+/* Frees the lattice, or keeps its memory for wf__spare_arrays. Nobody else may have a reference. */
+void wf__recycle_lattice(wf__determinizers *determinizers, wf_lattice *lattice);
+
+/* Makes the results of a determinized lattice (wf_decoder_set_lattice_results). `words` are those
+ * of the best path. Fails only if memory runs out for `*out`; other errors are reported in it. */
+wf_status wf__lattice_results_make(const wf_compact_lattice *lattice, const wf_word *words,
+                                   size_t num_words, const wf_lattice_results_options *options,
+                                   wf_lattice_results **out, wf_error *err);
+void wf__lattice_results_free(wf_lattice_results *results);
 
 #endif

@@ -20,6 +20,7 @@
 #include "base/map64.h"
 #include "base/option_tables.h"
 #include "lattice/in_arcs.h"
+#include "lattice/mbr.h"
 
 enum { MAX_ROUNDS = 100 };
 #define MAX_CELLS ((uint64_t)1 << 28)
@@ -38,7 +39,9 @@ struct mbr {
   const wf_compact_lattice_view *lattice;
   wf__in_arcs in;
   double *weights;         /* [arcs] of the mean over the arcs into a state: sum 1 */
+  WF__VEC(int32_t) best;   /* words of the best path */
   WF__VEC(int32_t) places; /* R: 0, word, 0, word, 0 */
+  float *confidences;      /* [words of R] to be set in the first round; NULL: not wanted */
   double *ahead, *back;    /* [num_states][places + 1] */
   double *row, *flow;      /* [places + 1] of one arc */
   uint8_t *steps;          /* [places + 1] of one arc */
@@ -57,18 +60,26 @@ static double *row_of(const struct mbr *m, double *table, uint64_t state) {
   return table + state * (m->places.size + 1);
 }
 
-/* Computes the row of an arc from the row of its source. */
+/* Computes the row of an arc from the row of its source. Which step is the least is unpredictable,
+ * so values are selected, not branched on. Among equal ones the order is pair, insertion, deletion.
+ */
 static void arc_row(struct mbr *m, const wf__in_arc *arc) {
-  const double *source = row_of(m, m->ahead, arc->source);
-  m->row[0] = source[0] + insertion(arc->word);
-  for (uint64_t q = 1; q <= m->places.size; q++) {
-    int32_t place = m->places.data[q - 1];
-    double pair = source[q - 1] + mismatch(arc->word, place),
-           insert = source[q] + insertion(arc->word), left_out = m->row[q - 1] + mismatch(0, place);
-    m->row[q] = pair;
-    m->steps[q] = STEP_PAIR;
-    if (insert < m->row[q]) m->row[q] = insert, m->steps[q] = STEP_INSERT;
-    if (left_out < m->row[q]) m->row[q] = left_out, m->steps[q] = STEP_DELETE;
+  const double *const source = row_of(m, m->ahead, arc->source);
+  const int32_t *const places = m->places.data;
+  const int32_t word = arc->word;
+  const double inserted = insertion(word);
+  const uint64_t count = m->places.size;
+  double *const row = m->row, last = source[0] + inserted;
+  uint8_t *const steps = m->steps;
+  row[0] = last;
+  for (uint64_t q = 1; q <= count; q++) {
+    const int32_t place = places[q - 1];
+    const double pair = source[q - 1] + mismatch(word, place), insert = source[q] + inserted,
+                 left_out = last + mismatch(0, place), least = insert < pair ? insert : pair;
+    const bool deletes = left_out < least;
+    last = deletes ? left_out : least;
+    row[q] = last;
+    steps[q] = deletes ? STEP_DELETE : insert < pair ? STEP_INSERT : STEP_PAIR;
   }
 }
 
@@ -225,6 +236,15 @@ static wf_status best_words(const struct mbr *m, int32_t *words, bool *changed, 
   return WF_OK;
 }
 
+static void take_confidences(struct mbr *m) {
+  for (uint64_t q = 1; q < m->places.size && m->confidences != NULL; q += 2) {
+    const uint32_t at = wf__map64_find(&m->index, q << 32 | (uint32_t)m->places.data[q]);
+    const double posterior = at != WF__MAP64_NONE ? m->shares.data[at].posterior : 0;
+    m->confidences[q / 2] = posterior < 1 ? (float)posterior : 1;
+  }
+  m->confidences = NULL;
+}
+
 /* Repeats rounds until no word changes. */
 static wf_status run_rounds(struct mbr *m, bool decode, int32_t *rounds, wf_error *err) {
   WF__VEC(int32_t) words = {0};
@@ -235,6 +255,7 @@ static wf_status run_rounds(struct mbr *m, bool decode, int32_t *rounds, wf_erro
     WF__TRY_GOTO(status, make_tables(m, err), done);
     WF__TRY_GOTO(status, go_ahead(m, err), done);
     WF__TRY_GOTO(status, go_back(m, err), done);
+    take_confidences(m);
     if (!decode || *rounds == MAX_ROUNDS) break;
     WF__TRY_GOTO(status, wf__vec_grow(&words, m->places.size, "a word sequence", err), done);
     WF__TRY_GOTO(status, best_words(m, words.data, &changed, err), done);
@@ -321,16 +342,19 @@ static wf_status make_result(struct mbr *m, int32_t rounds, bool timed, wf_mbr_r
   return WF_OK;
 }
 
-/* Computes the weights of the mean over the arcs into each state, and sets R to the given words or
- * to those of the best path. */
-static wf_status prepare(struct mbr *m, const int32_t *words, size_t num_words, wf_error *err) {
-  uint64_t num_arcs = m->in.in_off[m->in.num_states], count, kept = 0;
+/* Computes sums over the lattice, the weights of the mean over the arcs into each state, and the
+ * words of the best path. */
+static wf_status prepare(struct mbr *m, wf_error *err) {
+  WF__TRY(wf__in_arcs_make(m->lattice, &m->in, err));
+  if (m->in.total == INFINITY)
+    return wf__fail(err, WF_ERR_ARGUMENT,
+                    "the lattice has no path from its start to a final state");
+  uint64_t num_arcs = m->in.in_off[m->in.num_states];
   m->weights = wf__alloc(num_arcs, sizeof *m->weights);
   uint64_t *path = wf__alloc(m->in.num_states, sizeof *path);
-  int32_t *best = wf__alloc(m->in.num_states, sizeof *best);
   wf_status status =
-      m->weights != NULL && path != NULL && best != NULL
-          ? WF_OK
+      m->weights != NULL && path != NULL
+          ? wf__vec_grow(&m->best, m->in.num_states, "minimum Bayes risk", err)
           : wf__fail_memory(err, num_arcs * sizeof *m->weights, "minimum Bayes risk");
   if (status == WF_OK) {
     for (uint64_t n = 0; n < m->in.num_states; n++)
@@ -339,13 +363,37 @@ static wf_status prepare(struct mbr *m, const int32_t *words, size_t num_words, 
         m->weights[a] =
             cost < INFINITY && m->in.backward[n] < INFINITY ? exp(m->in.forward[n] - cost) : 0;
       }
-    count = wf__in_arcs_best_path(&m->in, path);
+    const uint64_t count = wf__in_arcs_best_path(&m->in, path);
     for (uint64_t i = 0; i < count; i++)
-      if (m->in.arcs[path[i]].word != 0) best[kept++] = m->in.arcs[path[i]].word;
-    status = words != NULL ? set_places(m, words, num_words, err) : set_places(m, best, kept, err);
+      if (m->in.arcs[path[i]].word != 0) m->best.data[m->best.size++] = m->in.arcs[path[i]].word;
   }
   free(path);
-  free(best);
+  return status;
+}
+
+static void free_mbr(struct mbr *m) {
+  free_tables(m);
+  free(m->weights);
+  wf__vec_free(&m->best);
+  wf__vec_free(&m->places);
+  wf__vec_free(&m->shares);
+  wf__map64_free(&m->index);
+  wf__in_arcs_free(&m->in);
+}
+
+/* Rounds from the words given; the result. `out` NULL: only confidences. */
+static wf_status rounds_from(struct mbr *m, const int32_t *words, uint64_t num_words, bool decode,
+                             wf_mbr_result **out, wf_error *err) {
+  int32_t rounds = 0;
+  bool timed = true;
+  WF__TRY(set_places(m, words, num_words, err));
+  WF__TRY(run_rounds(m, decode, &rounds, err));
+  if (out == NULL) return WF_OK;
+  for (uint64_t s = 0; s < m->lattice->num_states; s++) timed = timed && m->lattice->frames[s] >= 0;
+  wf_status status = make_result(m, rounds, timed, out, err);
+  if (status == WF_OK) return WF_OK;
+  wf_mbr_result_free(*out);
+  *out = NULL;
   return status;
 }
 
@@ -361,25 +409,25 @@ wf_status wf_compact_lattice_mbr(const wf_compact_lattice *lattice, const int32_
                       words[i]);
   wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
   struct mbr m = {.lattice = &view};
-  int32_t rounds = 0;
-  bool timed = true;
-  for (uint64_t s = 0; s < view.num_states; s++) timed = timed && view.frames[s] >= 0;
-  wf_status status = wf__in_arcs_make(&view, &m.in, err);
-  if (status == WF_OK && m.in.total == INFINITY)
-    status =
-        wf__fail(err, WF_ERR_ARGUMENT, "the lattice has no path from its start to a final state");
-  if (status == WF_OK) status = prepare(&m, words, num_words, err);
-  if (status == WF_OK) status = run_rounds(&m, taken.decode, &rounds, err);
-  if (status == WF_OK) status = make_result(&m, rounds, timed, out, err);
-  if (status != WF_OK) {
-    wf_mbr_result_free(*out);
-    *out = NULL;
-  }
-  free_tables(&m);
-  free(m.weights);
-  wf__vec_free(&m.places);
-  wf__vec_free(&m.shares);
-  wf__map64_free(&m.index);
-  wf__in_arcs_free(&m.in);
+  wf_status status = prepare(&m, err);
+  if (status == WF_OK)
+    status = rounds_from(&m, words != NULL ? words : m.best.data,
+                         words != NULL ? num_words : m.best.size, taken.decode, out, err);
+  free_mbr(&m);
+  return status;
+}
+
+wf_status wf__lattice_mbr(const wf_compact_lattice *lattice, const int32_t *words, size_t num_words,
+                          float *confidences, wf_mbr_result **out, wf_error *err) {
+  wf_compact_lattice_view view = wf_compact_lattice_get(lattice);
+  struct mbr m = {.lattice = &view, .confidences = confidences};
+  wf_status status = prepare(&m, err);
+  const bool best = status == WF_OK && m.best.size == num_words &&
+                    (num_words == 0 || memcmp(m.best.data, words, num_words * sizeof *words) == 0);
+  if (status == WF_OK && confidences != NULL && (out == NULL || !best))
+    status = rounds_from(&m, words, num_words, false, NULL, err);
+  if (status == WF_OK && out != NULL)
+    status = rounds_from(&m, m.best.data, m.best.size, true, out, err);
+  free_mbr(&m);
   return status;
 }

@@ -4,9 +4,9 @@
  * There are two rounds. The first follows states on paths that are worth an arc; it decides the
  * words of the arcs. The second follows the other states, as far as they lead to these words.
  * States are expanded in the order of their numbers, which is topological: a set of bits, lowest
- * first. Among equally good paths to a state the first in the lattice wins: an element before a
- * hop, then the lowest hop. Alignments are built only where the closure is left, from the hops
- * that led there. */
+ * first. The first round leaves in the set what is for the second. Among equally good paths to a
+ * state the first in the lattice wins: an element before a hop, then the lowest rank. Alignments
+ * are built only where the closure is left, from the hops that led there. */
 #include <string.h>
 
 #include "lattice/word_determinizer.h"
@@ -15,10 +15,13 @@ wf_status wf__word_closure_begin(wf__word_closure *closure, const wf__word_graph
                                  wf_error *err) {
   const uint64_t num_states = graph->num_states, num_words = graph->numbers.size;
   closure->waiting.size = closure->reached.size = closure->words.size = closure->alive.size =
-      closure->found.size = closure->ways.size = closure->spare.size = 0;
+      closure->found.size = closure->ways.size = closure->spare.size = closure->kept.size =
+          closure->stack.size = 0;
   WF__TRY(wf__vec_grow(&closure->waiting, num_states / 64 + 1, "determinization", err));
   WF__TRY(wf__vec_grow(&closure->reached, num_states, "determinization", err));
   WF__TRY(wf__vec_grow(&closure->found, graph->exits.size + 1, "determinization", err));
+  WF__TRY(wf__vec_grow(&closure->kept, graph->exits.size + 1, "determinization", err));
+  WF__TRY(wf__vec_grow(&closure->stack, num_states + graph->labels.size, "determinization", err));
   WF__TRY(wf__vec_grow(&closure->ways, graph->exits.size, "determinization", err));
   WF__TRY(wf__vec_grow(&closure->spare, graph->exits.size, "determinization", err));
   WF__TRY(wf__vec_grow(&closure->alive, num_words, "determinization", err));
@@ -38,6 +41,7 @@ void wf__word_closure_free(wf__word_closure *closure) {
   wf__vec_free(&closure->words);
   wf__vec_free(&closure->alive);
   wf__vec_free(&closure->stack);
+  wf__vec_free(&closure->kept);
 }
 
 /* Clears the previous closure. */
@@ -49,12 +53,15 @@ static void clear(wf__word_closure *closure, const wf__word_graph *graph) {
   closure->count++;
 }
 
+static inline int64_t graph_cost(uint64_t biased) { return (int64_t)(biased ^ (uint64_t)1 << 63); }
+
 static void try_end(wf__word_determinizer *det, uint32_t state, int64_t limit) {
   wf__word_closure *closure = &det->closure;
   const wf__word_end *end = &det->graph.ends.data[state - det->graph.first_final];
   if (end->cost.graph == WF__NEVER) return;
   const wf__word_state *here = &det->graph.states[state];
-  wf__exact_cost way = {here->graph, here->cost - det->graph.backward.data[state] - here->graph};
+  const int64_t graph = graph_cost(here->graph);
+  wf__exact_cost way = {graph, here->cost - det->graph.backward.data[state] - graph};
   wf__exact_cost cost = wf__exact_sum(way, end->cost);
   if (wf__exact_total(cost) > limit ||
       (closure->end.graph != WF__NEVER && !wf__exact_before(cost, closure->end)))
@@ -68,20 +75,19 @@ struct passing {
   wf__word_state *states;
   const wf__word_hop *hops;
   const wf__word_exit *exits;
-  wf__word_waiting *waiting;
+  uint64_t *waiting;
   const uint64_t *words; /* of the graph: bits of next words, by state */
   int64_t limit;
   int64_t worth;  /* cost limit of the first round */
-  uint64_t alive; /* bits of the words of this round; all bits in the first round */
+  uint64_t alive; /* second round: bits of its words */
   uint32_t last;  /* last waiting state */
 };
 
-/* Cost and, among equal ones, graph cost. */
-__extension__ typedef unsigned __int128 both_costs;
+__extension__ typedef unsigned __int128 unsigned_costs;
+__extension__ typedef __int128 both_costs; /* cost and, among equal ones, graph cost plus 2^63 */
 
-static inline both_costs both(int64_t cost, int64_t graph) {
-  return (both_costs)((uint64_t)cost ^ (uint64_t)1 << 63) << 64 |
-         ((uint64_t)graph ^ (uint64_t)1 << 63);
+static inline both_costs both(int64_t cost, uint64_t graph) {
+  return (both_costs)((unsigned_costs)(uint64_t)cost << 64 | graph);
 }
 static inline uint64_t other_if(uint64_t mask, uint64_t value, uint64_t other) {
   return value ^ ((value ^ other) & mask);
@@ -89,61 +95,49 @@ static inline uint64_t other_if(uint64_t mask, uint64_t value, uint64_t other) {
 
 /* Follows a hop. Whether it is the better path is unpredictable, so there is no branch on it,
  * and no address depends on what is written, so later hops need not wait. Returns the bit of the
- * target state, if that is in word `at` of this round's set. */
+ * target state, if it waits and is in word `at` of the set. */
 static inline uint64_t take_hop(struct passing *p, uint32_t state, int64_t cost_here,
-                                int64_t graph_here, uint32_t k, uint32_t at, bool second) {
-  const wf__word_hop *hop = &p->hops[k];
-  const int64_t cost = cost_here + hop->cost, graph = graph_here + hop->graph;
-  const uint64_t came = (uint64_t)(k + 1) << 32 | state;
-  const uint32_t next = hop->nextstate;
+                                uint64_t graph_here, const wf__word_hop *hop, uint32_t at,
+                                bool second) {
+  const uint64_t key = hop->key, came = key >> 32 << 32 | state;
+  const uint32_t next = (uint32_t)key;
+  const int64_t cost = cost_here + hop->cost;
+  const uint64_t graph = graph_here + (uint64_t)hop->graph;
   wf__word_state *there = &p->states[next];
-  const int64_t old_cost = there->cost, old_graph = there->graph;
-  const uint64_t old_came = there->came;
-  const bool within = cost <= p->limit;
-  bool better = both(cost, graph) < both(old_cost, old_graph);
-  if (second)
-    better |= (cost == old_cost) & (graph == old_graph) &
-              (came < old_came); /* in the first round the first in the lattice wins */
+  const int64_t old_cost = there->cost;
+  const uint64_t old_graph = there->graph, old_came = there->came;
+  const bool within = cost <= p->limit,
+             better = both(cost, graph) < both(old_cost, old_graph) + (came < old_came);
   const uint64_t mask = -(uint64_t)(better & within);
   __builtin_prefetch(&p->hops[there->hops]);
   there->cost = (int64_t)other_if(mask, (uint64_t)old_cost, (uint64_t)cost);
-  there->graph = (int64_t)other_if(mask, (uint64_t)old_graph, (uint64_t)graph);
+  there->graph = other_if(mask, old_graph, graph);
   there->came = other_if(mask, old_came, came);
   p->last = within & (next > p->last) ? next : p->last;
-  wf__word_waiting *waiting = &p->waiting[next / 64];
-  const uint64_t in_first = (uint64_t)(cost <= p->worth) << next % 64,
-                 in_second = (uint64_t)(within & (!second | (old_cost > p->worth))) << next % 64;
-  if (!second) waiting->first |= in_first;
-  waiting->second |= in_second;
-  return (second ? in_second : in_first) & -(uint64_t)(next / 64 == at);
+  const bool waits = second ? within & (old_cost > p->worth) : within;
+  const uint64_t bit = (uint64_t)waits << next % 64;
+  p->waiting[next / 64] |= bit;
+  return bit & -(uint64_t)(next / 64 == at);
 }
 
-/* Relaxes the hops of a state whose cost is final. */
-static inline uint64_t pass_on(struct passing *p, uint32_t state, uint32_t at, bool second) {
-  const int64_t cost = p->states[state].cost, graph = p->states[state].graph;
-  uint64_t bits = 0;
-  for (uint32_t k = p->states[state].hops, end = p->states[state + 1].hops; k < end; k++)
-    bits |= take_hop(p, state, cost, graph, k, at, second);
-  return bits;
-}
-
-/* Collects the exits of a state; most states have one or none. */
-static inline wf__way_out *leave(const struct passing *p, uint32_t state, wf__way_out *ways) {
-  const int64_t cost = p->states[state].cost, graph = p->states[state].graph;
-  uint32_t k = p->states[state].exits, end = p->states[state + 1].exits;
-  do {
+/* Collects the exits of a state. */
+static inline wf__way_out *leave(const struct passing *p, uint32_t state, int64_t cost,
+                                 uint64_t graph, wf__way_out *ways, bool second) {
+  for (uint32_t k = p->states[state].exits, end = p->states[state + 1].exits; k < end; k++) {
     const wf__word_exit *exit = &p->exits[k];
-    *ways = (wf__way_out){cost + exit->cost, graph + exit->graph, exit->nextstate, state, k,
-                          exit->word_number};
-    ways += (k < end) & (ways->cost <= p->limit) & ((p->alive & wf__word_bit(exit->word)) != 0);
-    k++;
-  } while (wf__unlikely(k < end));
+    *ways = (wf__way_out){cost + exit->cost,
+                          graph_cost(graph) + exit->graph,
+                          exit->nextstate,
+                          exit->word_number,
+                          state,
+                          k};
+    ways += (ways->cost <= p->limit) & (!second || (p->alive & wf__word_bit(exit->word)) != 0);
+  }
   return ways;
 }
 
-static inline void wait_for(struct passing *p, uint32_t state, int64_t cost) {
-  *(cost <= p->worth ? &p->waiting[state / 64].first : &p->waiting[state / 64].second) |=
-      (uint64_t)1 << state % 64;
+static inline void wait_for(struct passing *p, uint32_t state) {
+  p->waiting[state / 64] |= (uint64_t)1 << state % 64;
   p->last = state > p->last ? state : p->last;
 }
 
@@ -157,9 +151,9 @@ static uint32_t place_elements(const wf__word_determinizer *det, const wf__word_
     if (cost > p->limit) continue;
     wf__word_state *state = &p->states[element->state];
     state->cost = cost;
-    state->graph = element->cost.graph;
+    state->graph = (uint64_t)element->cost.graph ^ (uint64_t)1 << 63;
     state->came = element->string;
-    wait_for(p, element->state, cost);
+    wait_for(p, element->state);
     if (first == UINT32_MAX) first = element->state;
   }
   return first;
@@ -171,19 +165,24 @@ static inline void run(wf__word_determinizer *det, struct passing *p, uint32_t f
   wf__way_out *ways = closure->found.data + closure->found.size;
   uint32_t *reached = closure->reached.data + closure->reached.size;
   for (uint32_t at = first / 64; at <= p->last / 64; at++) {
-    uint64_t bits = second ? p->waiting[at].second : p->waiting[at].first, passed = 0;
+    uint64_t bits = p->waiting[at], left = 0; /* left for the second round */
     while (bits != 0) {
       const uint32_t state = at * 64 + (uint32_t)__builtin_ctzll(bits);
-      passed |= bits & -bits;
+      const int64_t cost = p->states[state].cost;
+      const uint64_t graph = p->states[state].graph;
       bits &= bits - 1;
+      if (!second && cost > p->worth) {
+        left |= (uint64_t)1 << state % 64;
+        continue;
+      }
       *reached++ = state;
       if (second && (p->words[state] & p->alive) == 0) continue;
-      bits |= pass_on(p, state, at, second);
-      ways = leave(p, state, ways);
+      for (uint32_t k = p->states[state].hops, end = p->states[state + 1].hops; k < end; k++)
+        bits |= take_hop(p, state, cost, graph, &p->hops[k], at, second);
+      ways = leave(p, state, cost, graph, ways, second);
       if (wf__unlikely(state >= first_final)) try_end(det, state, p->limit);
     }
-    if (!second) p->waiting[at].first = 0;
-    p->waiting[at].second &= ~passed;
+    p->waiting[at] = second ? 0 : left;
   }
   closure->found.size = (uint64_t)(ways - closure->found.data);
   closure->reached.size = (uint64_t)(reached - closure->reached.data);
@@ -214,45 +213,33 @@ static uint64_t find_alive(wf__word_determinizer *det, int64_t worth) {
 
 enum { FEW = 16 }; /* limit of insertion sort */
 
-static int compare_words(const void *a, const void *b) {
+static inline void insert(uint64_t *sorted, uint64_t count, uint64_t item) {
+  for (; count > 0 && sorted[count - 1] > item; count--) sorted[count] = sorted[count - 1];
+  sorted[count] = item;
+}
+
+static int compare_items(const void *a, const void *b) {
   const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
   return (x > y) - (x < y);
 }
 
 static void sort_words(uint64_t *words, uint64_t count) {
-  if (count > FEW) qsort(words, count, sizeof *words, compare_words);
-  for (uint64_t i = 1; i < count; i++) {
-    const uint64_t word = words[i];
-    uint64_t at = i;
-    for (; at > 0 && words[at - 1] > word; at--) words[at] = words[at - 1];
-    words[at] = word;
-  }
+  if (count > FEW) qsort(words, count, sizeof *words, compare_items);
+  for (uint64_t i = 1; i < count; i++) insert(words, i, words[i]);
 }
 
-static void insert_ways(wf__way_out *ways, uint64_t count) {
-  for (uint64_t i = 1; i < count; i++) {
-    const wf__way_out way = ways[i];
-    uint64_t at = i;
-    for (; at > 0 && ways[at - 1].nextstate > way.nextstate; at--) ways[at] = ways[at - 1];
-    ways[at] = way;
-  }
-}
-
-/* Sorts by state: short runs by insertion, because they come nearly sorted, then by merging. */
-static void sort_ways(wf__way_out *ways, wf__way_out *spare, uint64_t count) {
-  for (uint64_t first = 0; first < count; first += FEW)
-    insert_ways(ways + first, first + FEW < count ? FEW : count - first);
-  wf__way_out *from = ways, *to = spare;
+/* Merges sorted runs of FEW. */
+static void merge_runs(uint64_t *ways, uint64_t *spare, uint64_t count) {
+  uint64_t *from = ways, *to = spare;
   for (uint64_t width = FEW; width < count; width *= 2) {
     for (uint64_t first = 0; first < count; first += 2 * width) {
       uint64_t middle = first + width < count ? first + width : count,
                end = middle + width < count ? middle + width : count;
       uint64_t a = first, b = middle;
       for (uint64_t at = first; at < end; at++)
-        to[at] = a < middle && (b == end || from[a].nextstate <= from[b].nextstate) ? from[a++]
-                                                                                    : from[b++];
+        to[at] = a < middle && (b == end || from[a] < from[b]) ? from[a++] : from[b++];
     }
-    wf__way_out *swap = from;
+    uint64_t *swap = from;
     from = to;
     to = swap;
   }
@@ -260,31 +247,41 @@ static void sort_ways(wf__way_out *ways, wf__way_out *spare, uint64_t count) {
 }
 
 /* Gathers the paths by words that are worth an arc, except those beyond the beam of the word's
- * best. */
+ * best, sorted by state: by insertion, because they come nearly sorted, in runs that are merged. */
 static void choose_ways(wf__word_determinizer *det) {
   wf__word_closure *closure = &det->closure;
-  wf__word_found *words = closure->words.data;
+  wf__word_found *const words = closure->words.data;
+  const wf__way_out *const found = closure->found.data;
+  uint32_t *const kept = closure->kept.data;
+  uint64_t *const ways = closure->ways.data;
   const int64_t width = det->graph.width;
-  uint64_t count = 0;
-  for (uint64_t i = 0; i < closure->found.size; i++) {
-    wf__way_out *way = &closure->found.data[i];
-    const wf__word_found *word = &words[way->word_number];
-    closure->found.data[count] = *way;
-    count += (word->closure == closure->count) & (way->cost <= word->through + width);
+  const uint64_t count = closure->count, num_found = closure->found.size;
+  uint64_t num_kept = 0, first = 0;
+  for (uint64_t i = 0; i < num_found; i++) {
+    wf__word_found *word = &words[found[i].word_number];
+    const bool keep = (word->closure == count) & (found[i].cost <= word->through + width);
+    word->num_ways += keep;
+    kept[num_kept] = (uint32_t)i;
+    num_kept += keep;
   }
-  for (uint64_t i = 0; i < count; i++) words[closure->found.data[i].word_number].num_ways++;
   sort_words(closure->alive.data, closure->alive.size);
-  for (uint64_t i = 0, first = 0; i < closure->alive.size; i++) {
+  for (uint64_t i = 0; i < closure->alive.size; i++) {
     wf__word_found *word = &words[(uint32_t)closure->alive.data[i]];
     word->first = first;
     first += word->num_ways;
+    word->num_ways = 0;
   }
-  for (uint64_t i = 0; i < count; i++)
-    closure->ways.data[words[closure->found.data[i].word_number].first++] = closure->found.data[i];
+  for (uint64_t i = 0; i < num_kept; i++) {
+    const wf__way_out *way = &found[kept[i]];
+    wf__word_found *word = &words[way->word_number];
+    const uint64_t run = word->num_ways % FEW;
+    insert(ways + word->first + word->num_ways - run, run,
+           (uint64_t)way->nextstate << 32 | kept[i]);
+    word->num_ways++;
+  }
   for (uint64_t i = 0; i < closure->alive.size; i++) {
-    wf__word_found *word = &words[(uint32_t)closure->alive.data[i]];
-    word->first -= word->num_ways;
-    sort_ways(closure->ways.data + word->first, closure->spare.data, word->num_ways);
+    const wf__word_found *word = &words[(uint32_t)closure->alive.data[i]];
+    if (word->num_ways > FEW) merge_runs(ways + word->first, closure->spare.data, word->num_ways);
   }
 }
 
@@ -299,8 +296,7 @@ void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *su
                       .waiting = closure->waiting.data,
                       .words = graph->words.data,
                       .limit = limit,
-                      .worth = worth < limit ? worth : limit,
-                      .alive = UINT64_MAX};
+                      .worth = worth < limit ? worth : limit};
   const uint32_t first = place_elements(det, subset, &p);
   run(det, &p, first, false);
   p.alive = find_alive(det, worth);
@@ -308,19 +304,37 @@ void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *su
   choose_ways(det);
 }
 
-wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t *out,
-                                  wf_error *err) {
+/* Collects labels from the last to the first, and the states between them, negative, up to a place
+ * whose string is known. */
+wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t alignment,
+                                  uint32_t *out, wf_error *err) {
   wf__word_closure *closure = &det->closure;
-  wf__word_state *states = det->graph.states;
-  closure->stack.size = 0;
-  for (; states[state].came >> 32 != 0; state = (uint32_t)states[state].came)
-    WF__TRY(wf__vec_push(&closure->stack, state, "determinization", err));
-  uint32_t string = (uint32_t)states[state].came;
-  for (uint64_t i = closure->stack.size; i-- > 0;) {
-    wf__word_state *here = &states[closure->stack.data[i]];
-    WF__TRY(
-        wf__word_append(det, string, det->graph.parts.data[(here->came >> 32) - 1], &string, err));
-    here->came = string;
+  wf__word_label *const labels = det->graph.labels.data;
+  wf__word_state *const states = det->graph.states;
+  const uint32_t count = (uint32_t)closure->count;
+  int64_t *const stack = closure->stack.data, *top = stack;
+  uint32_t string;
+  for (;;) {
+    for (; alignment != 0 && labels[alignment].closure != count;
+         alignment = labels[alignment].before)
+      *top++ = alignment;
+    const uint64_t came = states[state].came;
+    string = alignment != 0 ? labels[alignment].string : (uint32_t)came;
+    if (alignment != 0 || came >> 32 == 0) break;
+    *top++ = ~(int64_t)state;
+    alignment = det->graph.alignments.data[(came >> 32) - 1];
+    state = (uint32_t)came;
+  }
+  while (top != stack) {
+    const int64_t item = *--top;
+    if (item < 0) {
+      states[~item].came = string;
+      continue;
+    }
+    wf__word_label *label = &labels[item];
+    WF__TRY(wf__labels_append(&det->strings, string, label->label, &string, err));
+    label->closure = count;
+    label->string = string;
   }
   *out = string;
   return WF_OK;

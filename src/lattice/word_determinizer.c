@@ -113,22 +113,10 @@ static uint64_t bytes_of(const wf__word_determinizer *det) {
 /* --- expansion --------------------------------------------------------------------------- */
 
 /* Among equally good paths the first in the lattice is better. */
-static inline bool is_better(const wf__way_out *a, const wf__way_out *b) {
+static inline bool is_better(const wf__word_exit *exits, const wf__way_out *a,
+                             const wf__way_out *b) {
   if (a->cost != b->cost) return a->cost < b->cost;
-  return a->graph != b->graph ? a->graph < b->graph : a->exit < b->exit;
-}
-
-/* Paths with one word, sorted by state: keeps the best to each state in place and returns their
- * number. */
-static uint64_t keep_best(wf__way_out *ways, uint64_t count) {
-  uint64_t kept = 0;
-  for (uint64_t i = 0; i < count; i++) {
-    if (kept == 0 || ways[kept - 1].nextstate != ways[i].nextstate)
-      ways[kept++] = ways[i];
-    else if (is_better(&ways[i], &ways[kept - 1]))
-      ways[kept - 1] = ways[i];
-  }
-  return kept;
+  return a->graph != b->graph ? a->graph < b->graph : exits[a->exit].rank < exits[b->exit].rank;
 }
 
 /* Removes the least cost and the longest common prefix from the last `count` elements. */
@@ -137,12 +125,12 @@ static wf_status normalize(wf__word_determinizer *det, uint64_t count, wf__exact
   wf__word_element *elements = det->elements.data + det->elements.size - count;
   *least = elements[0].cost;
   *common = elements[0].string;
+  wf__labels_begin_round(&det->strings);
   for (uint64_t k = 1; k < count; k++) {
     if (wf__exact_before(elements[k].cost, *least)) *least = elements[k].cost;
-    *common = wf__labels_common(&det->strings, *common, elements[k].string);
+    *common = wf__labels_meet(&det->strings, *common, elements[k].string);
   }
   uint32_t length = det->strings.nodes.data[*common].size;
-  wf__labels_begin_strip(&det->strings);
   for (uint64_t k = 0; k < count; k++) {
     elements[k].cost = wf__exact_less(elements[k].cost, *least);
     WF__TRY(wf__labels_strip(&det->strings, elements[k].string, length, &elements[k].string, err));
@@ -150,23 +138,34 @@ static wf_status normalize(wf__word_determinizer *det, uint64_t count, wf__exact
   return WF_OK;
 }
 
+/* The best of the paths [*first, count) to the state of the first one; *first becomes the number of
+ * the next path. */
+static const wf__way_out *best_way(const wf__word_determinizer *det, const uint64_t *ways,
+                                   uint64_t count, uint64_t *first) {
+  const wf__way_out *found = det->closure.found.data, *best = &found[(uint32_t)ways[*first]];
+  for (uint64_t state = ways[(*first)++] >> 32; *first < count && ways[*first] >> 32 == state;
+       (*first)++) {
+    const wf__way_out *way = &found[(uint32_t)ways[*first]];
+    if (is_better(det->graph.exits.data, way, best)) best = way;
+  }
+  return best;
+}
+
 /* Makes the arc for one word. */
 static wf_status add_arc(wf__word_determinizer *det, int64_t forward, const wf__word_found *word,
                          wf_error *err) {
-  wf__way_out *ways = det->closure.ways.data + word->first;
-  const uint64_t count = keep_best(ways, word->num_ways);
-  WF__TRY(wf__vec_grow(&det->elements, count, "determinization", err));
-  for (uint64_t i = 0; i < count; i++) {
-    const wf__way_out *way = &ways[i];
-    wf__word_element element = {
-        {way->graph, way->cost - det->graph.backward.data[way->nextstate] - way->graph},
-        way->nextstate,
-        0};
-    WF__TRY(wf__word_closure_string(det, way->from, &element.string, err));
-    WF__TRY(wf__word_append(det, element.string, det->graph.exits.data[way->exit].part,
-                            &element.string, err));
-    det->elements.data[det->elements.size++] = element;
+  const uint64_t *ways = det->closure.ways.data + word->first, old_size = det->elements.size;
+  WF__TRY(wf__vec_grow(&det->elements, word->num_ways, "determinization", err));
+  for (uint64_t i = 0; i < word->num_ways;) {
+    const wf__way_out *way = best_way(det, ways, word->num_ways, &i);
+    wf__word_element *element = &det->elements.data[det->elements.size++];
+    element->cost = (wf__exact_cost){
+        way->graph, way->cost - det->graph.backward.data[way->nextstate] - way->graph};
+    element->state = way->nextstate;
+    WF__TRY(wf__word_closure_string(det, way->from, det->graph.exits.data[way->exit].alignment,
+                                    &element->string, err));
   }
+  const uint64_t count = det->elements.size - old_size;
   wf__word_arc arc = {.word = word->word};
   WF__TRY(normalize(det, count, &arc.cost, &arc.string, err));
   int64_t cost = wf__exact_total(arc.cost);
@@ -182,8 +181,8 @@ static wf_status set_end(wf__word_determinizer *det, wf__word_subset *subset, wf
     return WF_OK;
   const wf__word_end *last = &det->graph.ends.data[closure->end_state - det->graph.first_final];
   subset->end = closure->end;
-  WF__TRY(wf__word_closure_string(det, closure->end_state, &subset->end_string, err));
-  WF__TRY(wf__word_append(det, subset->end_string, last->part, &subset->end_string, err));
+  WF__TRY(
+      wf__word_closure_string(det, closure->end_state, last->alignment, &subset->end_string, err));
   det->complete = det->complete || wf__exact_total(closure->end) ==
                                        subset->onward; /* the best continuation was to end here */
   return WF_OK;
@@ -339,7 +338,7 @@ uint64_t wf__word_determinizer_bytes(const wf__word_determinizer *det) {
   const wf__word_graph *graph = &det->graph;
   return graph->places.cap * sizeof *graph->places.data +
          graph->memory.cap * sizeof *graph->memory.data +
-         graph->hops.cap * (sizeof *graph->hops.data + sizeof *graph->parts.data) +
+         graph->arcs.cap * sizeof *graph->arcs.data + graph->hops.cap * sizeof *graph->hops.data +
          graph->exits.cap * (sizeof *graph->exits.data + 3 * sizeof *det->closure.ways.data) +
          det->strings.nodes.cap * sizeof *det->strings.nodes.data +
          det->elements.cap * sizeof *det->elements.data +

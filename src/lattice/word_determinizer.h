@@ -39,11 +39,11 @@ typedef struct wf__word_subset {
   bool expanded;
 } wf__word_subset;
 
-/* An arc with a word that leaves the closure. */
+/* A path that leaves the closure by an exit. */
 typedef struct wf__way_out {
   int64_t cost;  /* of the best path through it */
-  int64_t graph; /* graph cost of the path including the arc */
-  uint32_t nextstate, from, exit, word_number;
+  int64_t graph; /* graph cost of the path including the exit */
+  uint32_t nextstate, word_number, from, exit;
 } wf__way_out;
 
 /* The paths of a subset that have one word. */
@@ -56,22 +56,19 @@ typedef struct wf__word_found {
   int32_t word;
 } wf__word_found;
 
-/* States to expand, one bit for each: in the first round and in the second. */
-typedef struct wf__word_waiting {
-  uint64_t first, second;
-} wf__word_waiting;
-
 /* The closure of one subset. The tables are reused for all subsets. */
 typedef struct wf__word_closure {
-  WF__VEC(wf__word_waiting) waiting; /* [states / 64 + 1] */
-  WF__VEC(uint32_t) reached;         /* states, for the next closure to clear */
-  WF__VEC(wf__way_out) found;        /* all paths that leave */
-  WF__VEC(wf__way_out)
-  ways, spare; /* grouped by words worth an arc, in the order of `alive`, sorted by state */
+  WF__VEC(uint64_t) waiting;  /* [states / 64 + 1] states to expand, one bit for each */
+  WF__VEC(uint32_t) reached;  /* states, for the next closure to clear */
+  WF__VEC(wf__way_out) found; /* all paths that leave */
+  WF__VEC(uint64_t)
+  ways, spare;                   /* grouped by words worth an arc, in the order of `alive`, and
+                                    sorted: state << 32 | number in `found` */
   WF__VEC(wf__word_found) words; /* [words of the graph] */
   WF__VEC(uint64_t) alive;       /* word << 32 | number of words worth an arc, sorted */
-  WF__VEC(uint32_t) stack;
-  uint64_t count;     /* closures so far */
+  WF__VEC(int64_t) stack;        /* of wf__word_closure_string; there is room for every path */
+  WF__VEC(uint32_t) kept;        /* those of `found` that are in `ways` */
+  uint64_t count;                /* closures so far */
   wf__exact_cost end; /* cost of the best end, from state `end_state`; graph WF__NEVER: none */
   uint32_t end_state;
 } wf__word_closure;
@@ -125,17 +122,8 @@ void wf__word_closure_free(wf__word_closure *closure);
  * except those beyond the beam of the word's best. */
 void wf__word_closure_find(wf__word_determinizer *det, const wf__word_subset *subset, int64_t limit,
                            int64_t worth);
-/* The string of the best path to a state that was reached. */
-wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t *out,
-                                  wf_error *err);
-/* Appends a part of an alignment to a string. */
-static inline wf_status wf__word_append(wf__word_determinizer *det, uint32_t string,
-                                        wf__word_part part, uint32_t *out, wf_error *err) {
-  *out = string;
-  for (uint32_t k = 0; k < part.count; k++)
-    WF__TRY(
-        wf__labels_append(&det->strings, *out, det->graph.labels.data[part.first + k], out, err));
-  return WF_OK;
-}
+/* The string of the best path to a state that was reached, with an alignment behind it. */
+wf_status wf__word_closure_string(wf__word_determinizer *det, uint32_t state, uint32_t alignment,
+                                  uint32_t *out, wf_error *err);
 
 #endif

@@ -131,6 +131,29 @@ static void test_lattices_do_not_depend_on_the_batch(void **state) {
   }
 }
 
+/* Decodes twice more without keeping raw lattices, so that their memory is used again. */
+static void check_without_raw(wf_decoder *decoder, const wf_scores *batch,
+                              const wf_scorer *const *scorers, size_t count,
+                              wf_result *const *expected) {
+  wf_error err = {0};
+  wf_result *results[BATCH];
+  wf_lattice_results_options o;
+  wf_lattice_results_options_init(&o);
+  o.keep_raw = false;
+  assert_ok(wf_decoder_set_lattice_results(decoder, &o, &err));
+  for (int turn = 0; turn < 2; turn++) {
+    assert_ok(test_decode_scored(decoder, batch, scorers, count, NULL, results, &err));
+    for (size_t i = 0; i < count; i++) {
+      assert_int_equal(results[i]->determinized != NULL, expected[i]->determinized != NULL);
+      if (results[i]->determinized == NULL) continue;
+      assert_null(results[i]->lattice);
+      assert_true(
+          test_same_compact(results[i]->determinized->lattice, expected[i]->determinized->lattice));
+    }
+    test_free_results(results, count);
+  }
+}
+
 /* A batch has several scorers of all kinds; some utterances have none. Some tasks have blank
  * options. tests/test_scorer.c compares the CPU's lattices with brute force. */
 static void test_lattices_with_scorers(void **state) {
@@ -168,6 +191,7 @@ static void test_lattices_with_scorers(void **state) {
       assert_ok(wf_decoder_create(task.graph, &task.options, &decoder, &err));
       if (seed % 2 == 0) assert_ok(wf_decoder_set_determinization(decoder, &determinizing, &err));
       assert_ok(test_decode_scored(decoder, batch, chosen, count, NULL, results[k], &err));
+      if (seed % 2 == 0 && k == 1) check_without_raw(decoder, batch, chosen, count, results[0]);
       wf_set_log(NULL, NULL);
       wf_decoder_free(decoder);
     }

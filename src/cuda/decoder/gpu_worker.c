@@ -219,7 +219,8 @@ static wf_status fill_result(wf__readback *readback, uint32_t i, int thread, wf_
       WF__TRY(fill_from_path(worker, graph, outcome, path, scorer, thread, result, err));
       return worker->options.lattice_beam > 0
                  ? wf__gpu_lattice(worker, graph, outcome, path, &readback->pages, scorer != NULL,
-                                   thread, &result->lattice, err)
+                                   readback->work->batch->determinizers, thread, &result->lattice,
+                                   err)
                  : WF_OK;
     case WF__LANE_CLOSURE:
     case WF__LANE_CYCLE: return wf__gpu_outcome_error(outcome->status, &worker->options, err);

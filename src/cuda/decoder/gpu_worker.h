@@ -286,11 +286,11 @@ wf_status wf__gpu_drafts_create(int count, struct wf__gpu_drafts **out, wf_error
 void wf__gpu_drafts_free(struct wf__gpu_drafts *drafts, int count);
 /* Makes the lattice of an utterance that a lane has finished, from its graph, its best path and
  * its chain of pages. `thread`: of the worker's pool; its scoring has the utterance's scorer if
- * it is `scored`. */
+ * it is `scored`. `determinizers` (may be NULL) has memory for it. */
 wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph,
                           const wf__lane_outcome *outcome, const wf__lane_step *path,
-                          const wf__gpu_pages *pages, bool scored, int thread, wf_lattice **out,
-                          wf_error *err);
+                          const wf__gpu_pages *pages, bool scored, wf__determinizers *determinizers,
+                          int thread, wf_lattice **out, wf_error *err);
 
 /* gpu_worker.c */
 /* Writes the kernels' parameters of graph and options. */

@@ -134,14 +134,14 @@ static wf_status list_rows(struct wf__gpu_drafts *draft, const wf_graph *graph,
 
 wf_status wf__gpu_lattice(wf__gpu_worker *worker, const wf_graph *graph,
                           const wf__lane_outcome *outcome, const wf__lane_step *path,
-                          const wf__gpu_pages *pages, bool scored, int thread, wf_lattice **out,
-                          wf_error *err) {
+                          const wf__gpu_pages *pages, bool scored, wf__determinizers *determinizers,
+                          int thread, wf_lattice **out, wf_error *err) {
   struct wf__gpu_drafts *draft = &worker->drafts[thread];
-  wf__lattice_arrays arrays = {0};
   if (outcome->num_states > INT32_MAX)
     return wf__fail(err, WF_ERR_LIMIT, "a lattice of %u states; lower lattice_beam",
                     outcome->num_states);
   WF__TRY(list_rows(draft, graph, path, outcome->path_size, err));
+  wf__lattice_arrays arrays = wf__spare_arrays(determinizers);
   struct reading reading = {.graph = graph,
                             .options = &worker->options,
                             .scoring = scored ? &worker->scorings[thread] : &draft->none,
