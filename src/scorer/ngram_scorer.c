@@ -8,7 +8,7 @@
 #include "lm/wlm_read.h"
 #include "scorer/scorer.h"
 
-enum { MOST_NGRAMS = 8000000 }; /* whose least costs are found: about 0.1 s */
+enum { MOST_NGRAMS = 8000000 }; /* whose least costs are found, which takes 3.5 ns for each */
 
 struct ngram_scorer {
   wf_scorer scorer;
