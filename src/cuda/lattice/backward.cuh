@@ -41,12 +41,7 @@ struct back_token {
 
 /* --- which tokens matter ----------------------------------------------------------------- */
 
-__device__ __forceinline__ u32 mark_of(u32 state) {
-  return state * 0x9E3779B1u >> (32 - MARK_BITS);
-}
-
-__device__ __forceinline__ void set_mark(u32 *marks, u32 state) {
-  const u32 mark = mark_of(state);
+__device__ __forceinline__ void set_mark(u32 *marks, u32 mark) {
   if ((*(volatile u32 *)&marks[mark >> 5] >> (mark & 31) & 1) == 0)
     atomicOr(&marks[mark >> 5], 1u << (mark & 31));
 }
@@ -107,7 +102,7 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const backward_table &tabl
       float zero;
       u64 none;
       share.at(k0, in_warp(), &at, &zero, &none);
-      if (k0 + in_warp() < share.total) set_mark(marks, __ldg(sources + at));
+      if (k0 + in_warp() < share.total) set_mark(marks, memory::mark_of(__ldg(sources + at)));
       __syncwarp();
     }
   }
@@ -123,13 +118,13 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const backward_table &tabl
             i + k * BACK_THREADS < count ? __ldg(sources + first + i + k * BACK_THREADS) : ALL;
 #pragma unroll
       for (u32 k = 0; k < AT_ONCE; k++)
-        if (state[k] != ALL) set_mark(marks, state[k]);
+        if (state[k] != ALL) set_mark(marks, memory::mark_of(state[k]));
     }
   }
   if (num_hubs > 0) __syncthreads();
 }
 
-/* Prepares place_of_token for frame `number`: tokens are numbered rank after rank. Called by the
+/* Prepares token_places for frame `number`: tokens are numbered rank after rank. Called by the
  * first warp, with barriers of the block before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::open_frame(u32 number) {
@@ -150,31 +145,104 @@ __device__ void searcher<POLICY, RANKS>::open_frame(u32 number) {
   }
 }
 
-/* Place of token i of the frame in the traces of the lane. */
+/* Begins to fetch the tokens of frame `number`, its record, and the scores of a frame that is
+ * needed about then. Called by one warp. */
 template <class POLICY, int RANKS>
-__device__ __forceinline__ u64 searcher<POLICY, RANKS>::place_of_token(u32 i) const {
-  const backward_work &work = memory::work();
-  u32 rank = 0;
-#pragma unroll
-  for (u32 r = 0; r + 1 < RANKS; r++) rank += i >= work.ends[r];
-  return (u64)rank * p->memory.trace_cap + (u32)(work.shifts[rank] + i);
+__device__ void searcher<POLICY, RANKS>::prefetch_frame(u32 number) const {
+  constexpr u32 LINE = 128, TOKENS = LINE / sizeof(uint2);
+  for (u32 r = 0; r < RANKS; r++) {
+    const u32 *off = frame_off() + (u64)r * (p->memory.frames_cap + 2) + number;
+    const u32 first = __ldg(off), end = __ldg(off + 1);
+    for (u32 i = first + in_warp() * TOKENS; first < end && i < end + TOKENS - 1;
+         i += 32 * TOKENS) {
+      const u64 at = (u64)r * p->memory.trace_cap + min(i, end - 1);
+      prefetch_global(trace() + at);
+      prefetch_global(past() + at);
+    }
+  }
+  if (in_warp() == 0) prefetch_global(records() + number);
+  if (row_frame < 2) return;
+  const u32 bytes = (u32)p->graph.num_columns * (own().scores.dtype == 0 ? 4 : 2);
+  for (u32 i = in_warp() * LINE; i < bytes; i += 32 * LINE)
+    prefetch_global(row_of(row_frame - 2) + i);
 }
+
+/* Where the tokens of the frame are in the traces of the lane. */
+template <int RANKS>
+struct token_places {
+  u64 trace_cap;
+  u32 ends[RANKS], shifts[RANKS];
+  __device__ __forceinline__ token_places(const backward_work &work, u32 cap) : trace_cap(cap) {
+#pragma unroll
+    for (u32 r = 0; r < RANKS; r++) {
+      ends[r] = work.ends[r];
+      shifts[r] = work.shifts[r];
+    }
+  }
+  __device__ __forceinline__ u32 size() const { return ends[RANKS - 1]; }
+  __device__ __forceinline__ u64 of(u32 i) const {
+    u32 rank = 0, shift = shifts[0];
+#pragma unroll
+    for (u32 r = 1; r < RANKS; r++) {
+      rank += i >= ends[r - 1];
+      shift = i >= ends[r - 1] ? shifts[r] : shift;
+    }
+    return (u64)rank * trace_cap + (u32)(shift + i);
+  }
+};
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_gathered() const {
   return memory::work().gathers != 0 && memory::work().num_gathered <= MOST_GATHERED;
 }
 
-/* Reserves places in one of the block's lists, of *size entries so far, for all threads in the
- * votes of a warp. Returns the first place; places are in the order of votes, then of threads. */
-template <u32 AT_ONCE>
-__device__ __forceinline__ u32 place_in_list(u32 *size, const u32 votes[AT_ONCE]) {
-  u32 count = 0, at = 0;
+/* Lists the tokens that get(i) returns for i in [0, size), {state, arc}, whose states are marked,
+ * and gathers those with epsilon arcs if `gathers`. ONLY_EPSILONS: only tokens with epsilon arcs
+ * are listed; ALL_EPSILONS: all have some. Called by the whole block. */
+template <class POLICY, int RANKS>
+template <bool ONLY_EPSILONS, bool ALL_EPSILONS, typename F>
+__device__ __forceinline__ void searcher<POLICY, RANKS>::list_marked(u32 window, u32 size, u32 turn,
+                                                                     bool gathers, F get) {
+  constexpr u32 AT_ONCE = 8;
+  backward_work &work = memory::work();
+  uint16_t *list = memory::list_at(p->lattices.backward_bits);
+  const u32 *marks = memory::marks_at(turn, p->lattices.backward_bits);
+  const bool all = work.marks[turn].all != 0;
+  const u32 below = (1u << in_warp()) - 1;
+  for (u32 base = warp() * 32; base < size; base += BACK_THREADS * AT_ONCE) {
+    uint2 token[AT_ONCE];
+    u32 votes[AT_ONCE], others[AT_ONCE], counts = 0;
 #pragma unroll
-  for (u32 k = 0; k < AT_ONCE; k++) count += __popc(votes[k]);
-  if (count == 0) return 0;
-  if (in_warp() == 0) at = atomicAdd(size, count);
-  return __shfl_sync(ALL, at, 0);
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      const u32 i = base + k * BACK_THREADS + in_warp();
+      token[k] = i < size ? get(i) : make_uint2(0, 0);
+    }
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      const u32 i = base + k * BACK_THREADS + in_warp(), mark = memory::mark_of(token[k].x);
+      const bool has = i < size && (ALL_EPSILONS || (token[k].y & WITH_EPSILONS) != 0);
+      const bool taken =
+          (ONLY_EPSILONS ? has : i < size) &&
+          (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
+      votes[k] = __ballot_sync(ALL, taken);
+      others[k] = gathers ? __ballot_sync(ALL, has) : 0;
+      counts += in_warp() == 0 ? __popc(votes[k]) : __popc(others[k]);
+    }
+    u32 at = 0;
+    if (in_warp() < 2 && counts > 0)
+      at = atomicAdd(in_warp() == 0 ? &work.num_listed : &work.num_gathered, counts);
+    u32 listed = __shfl_sync(ALL, at, 0), kept = __shfl_sync(ALL, at, 1);
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      const u32 i = base + k * BACK_THREADS + in_warp(), place = kept + __popc(others[k] & below);
+      if (votes[k] >> in_warp() & 1) list[listed + __popc(votes[k] & below)] = (uint16_t)i;
+      if ((others[k] >> in_warp() & 1) != 0 && place < MOST_GATHERED)
+        gathered_tokens()[place] = make_uint2(token[k].x, window + i);
+      listed += __popc(votes[k]);
+      kept += __popc(others[k]);
+    }
+    __syncwarp();
+  }
 }
 
 /* Lists the frame's tokens from `window` on whose states are marked, numbered from there.
@@ -183,56 +251,21 @@ __device__ __forceinline__ u32 place_in_list(u32 *size, const u32 votes[AT_ONCE]
 template <class POLICY, int RANKS>
 template <bool EPSILONS>
 __device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 turn) {
-  constexpr u32 AT_ONCE = 4;
   backward_work &work = memory::work();
-  const u32 size = min(WINDOW, end - window);
-  uint16_t *list = memory::list_at(p->lattices.backward_bits);
-  const u32 *marks = memory::marks_at(turn, p->lattices.backward_bits);
+  const u32 size = min(memory::WINDOW, end - window);
   if (window > 0) {
     __syncthreads(); /* no thread still reads the old list */
     if (tid() == 0) work.num_listed = 0;
     __syncthreads();
   }
-  const bool all = work.marks[turn].all != 0, gathered = EPSILONS && has_gathered(),
-             gathers = !EPSILONS && p->graph.has_epsilons;
-  const u32 below = (1u << in_warp()) - 1;
-  for (u32 base = warp() * 32; base < size; base += BACK_THREADS * AT_ONCE) {
-    uint2 token[AT_ONCE];
-    u32 votes[AT_ONCE], others[AT_ONCE];
-#pragma unroll
-    for (u32 k = 0; k < AT_ONCE; k++) {
-      const u32 i = base + k * BACK_THREADS + in_warp();
-      token[k] = i >= size  ? make_uint2(0, 0)
-                 : gathered ? gathered_tokens()[window + i]
-                            : __ldg(trace() + place_of_token(window + i));
-    }
-#pragma unroll
-    for (u32 k = 0; k < AT_ONCE; k++) {
-      const u32 i = base + k * BACK_THREADS + in_warp(), mark = mark_of(token[k].x);
-      const bool has = i < size && (gathered || (token[k].y & WITH_EPSILONS) != 0);
-      const bool taken =
-          i < size && (!EPSILONS || has) &&
-          (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
-      votes[k] = __ballot_sync(ALL, taken);
-      others[k] = gathers ? __ballot_sync(ALL, has) : 0;
-    }
-    u32 at = place_in_list<AT_ONCE>(&work.num_listed, votes);
-#pragma unroll
-    for (u32 k = 0; k < AT_ONCE; k++) {
-      if (votes[k] >> in_warp() & 1)
-        list[at + __popc(votes[k] & below)] = (uint16_t)(base + k * BACK_THREADS + in_warp());
-      at += __popc(votes[k]);
-    }
-    at = place_in_list<AT_ONCE>(&work.num_gathered, others);
-#pragma unroll
-    for (u32 k = 0; k < AT_ONCE; k++) {
-      const u32 place = at + __popc(others[k] & below);
-      if ((others[k] >> in_warp() & 1) != 0 && place < MOST_GATHERED)
-        gathered_tokens()[place] =
-            make_uint2(token[k].x, window + base + k * BACK_THREADS + in_warp());
-      at += __popc(others[k]);
-    }
-    __syncwarp();
+  if (EPSILONS && has_gathered()) {
+    const uint2 *tokens = gathered_tokens() + window;
+    list_marked<true, true>(window, size, turn, false, [tokens](u32 i) { return tokens[i]; });
+  } else {
+    const token_places<RANKS> places(work, p->memory.trace_cap);
+    const uint2 *tokens = trace();
+    list_marked<EPSILONS, false>(window, size, turn, !EPSILONS && p->graph.has_epsilons != 0,
+                                 [&](u32 i) { return __ldg(tokens + places.of(window + i)); });
   }
   __syncthreads();
   return work.num_listed;
@@ -245,8 +278,9 @@ template <bool EPSILONS, typename F>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F take) {
   const uint16_t *list = memory::list_at(p->lattices.backward_bits);
   const bool gathered = EPSILONS && has_gathered();
-  const u32 end = gathered ? memory::work().num_gathered : memory::work().ends[RANKS - 1];
-  for (u32 window = 0; window < end; window += WINDOW) {
+  const token_places<RANKS> places(memory::work(), p->memory.trace_cap);
+  const u32 end = gathered ? memory::work().num_gathered : places.size();
+  for (u32 window = 0; window < end; window += memory::WINDOW) {
     const u32 count = list_tokens<EPSILONS>(window, end, turn),
               grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
     mark(EPSILONS ? 2 : 6);
@@ -255,7 +289,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F 
       back_token token = {0, 0, 0, make_uint4(0, 0, 0, 0), 0};
       if (live) {
         const u32 i = window + list[base + in_warp()];
-        const u64 at = place_of_token(gathered ? gathered_tokens()[i].y : i);
+        const u64 at = places.of(gathered ? gathered_tokens()[i].y : i);
         token.state = __ldg(trace() + at).x;
         token.cost = __ldg(past() + at).x;
         token.context = context_at(contexts() + at);
@@ -404,11 +438,11 @@ __device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const backwa
   const u32 bits = p->lattices.backward_bits, size = *table.size,
             grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
   u32 *levels = memory::levels_at(bits);
-  for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) levels[i] = 0;
   for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
     back_token token = {0, 0, 0, make_uint4(0, 0, 0, 0), 0};
     if (in_warp() < grain && base + in_warp() < size) {
       token.slot = table.places[base + in_warp()];
+      levels[token.slot] = 0;
       token.state = state_of(table.keys[token.slot]);
       token.context = context_of(table.keys[token.slot]);
       token.cost = table.costs[token.slot];
@@ -452,10 +486,11 @@ __device__ bool searcher<POLICY, RANKS>::close_table(u32 number, backward_table 
  * are the costs of ending. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const backward_table &table) {
-  const u32 size = memory::work().ends[RANKS - 1];
+  const token_places<RANKS> places(memory::work(), p->memory.trace_cap);
+  const u32 size = places.size();
   for (u32 base = warp() * 32; base < size; base += BACK_THREADS) {
     const u32 i = base + in_warp();
-    const u64 at = i < size ? place_of_token(i) : 0;
+    const u64 at = i < size ? places.of(i) : 0;
     const float2 known = i < size ? __ldg(past() + at) : make_float2(0, INFINITY);
     const bool ends = known.y <= p->rules.lattice_beam;
     const u32 state = ends ? __ldg(trace() + at).x : 0;
@@ -466,57 +501,132 @@ __device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const backward
   }
 }
 
-/* Makes room for a frame's tokens, and their arcs. By the whole block. */
+/* Makes both tables empty. By the whole block. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const backward_table &table) {
+__device__ void searcher<POLICY, RANKS>::create_tables() {
   const u32 bits = p->lattices.backward_bits;
-  uint16_t *counts = memory::counts_at(bits);
+  for (u32 which = 0; which < 2; which++) memory::table_at(which, bits).create();
+  for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) memory::counts_at(bits)[i] = 0;
+}
+
+/* Makes room for the tokens of frame `number`, and their arcs. `behind` has the tokens of the next
+ * frame, whose arcs are written. By the whole block; a barrier follows, and then the table's size
+ * must be set to 0. */
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const backward_table &table,
+                                                   const backward_table &behind) {
+  const u32 bits = p->lattices.backward_bits, size = *behind.size;
   table.clear();
+  for (u32 i = tid(); i < size; i += BACK_THREADS) memory::counts_at(bits)[behind.places[i]] = 0;
   for (u32 turn = 0; turn < 2; turn++) {
     memory::clear_marks(turn, bits);
     memory::clear_news(turn, bits);
   }
-  for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) counts[i] = 0;
-  if (tid() < BINS) memory::bin_sums()[tid()] = memory::bin_heads()[tid()] = 0;
+  for (u32 i = tid(); i < memory::BINS; i += BACK_THREADS)
+    memory::bin_sums()[i] = memory::bin_heads()[i] = 0;
   if (tid() == 0)
     memory::work().bound = memory::work().num_staged = memory::work().any_epsilons =
         memory::work().num_gathered = 0;
   open_frame(number);
+  if (number > 0 && warp() == BACK_WARPS - 1) prefetch_frame(number - 1);
+}
+
+/* Saves the tokens of frame `number`, whose arcs are written, so that a pass with larger tables can
+ * go on from there; number == frame: there is none. `row`: of the scores that the arcs to these
+ * tokens' successors read. By the whole block. */
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::save_frame(u32 number, u32 row,
+                                                    const backward_table &table) {
+  const backward_work &work = memory::work();
+  const u32 size = number < frame ? *table.size : 0;
+  const uint16_t *ranks = memory::ranks_at(p->lattices.backward_bits);
+  uint4 *saved = staged();
+  if (tid() == 0) {
+    saved[0] = make_uint4(number, row, size, 0);
+    saved[1] = make_uint4(work.page, work.fill, work.num_states, work.num_links);
+  }
+  for (u32 i = tid(); i < size; i += BACK_THREADS) {
+    const u32 slot = table.places[i];
+    const u64 key = table.keys[slot];
+    saved[2 + 2 * i] = make_uint4((u32)key, (u32)(key >> 32), __float_as_uint(table.costs[slot]),
+                                  (u32)table.extra_costs[slot]);
+    saved[3 + 2 * i] = make_uint4(ranks[slot], 0, 0, 0);
+  }
+}
+
+/* Continues after a pass with smaller tables. *number: the last frame whose arcs are written; its
+ * tokens are put into the table. Returns false if there is none. By the whole block. */
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::restore_frame(u32 *number, const backward_table &table) {
+  backward_work &work = memory::work();
+  const uint4 head = staged()[0], counts = staged()[1];
+  if (head.x == frame) return false;
+  if (tid() == 0) {
+    work.page = counts.x;
+    work.fill = counts.y;
+    work.num_states = counts.z;
+    work.num_links = counts.w;
+  }
+  for (u32 i = tid(); i < head.z; i += BACK_THREADS) {
+    const uint4 token = staged()[2 + 2 * i];
+    const token_key key = (token_key)((u64)token.y << 32 | token.x);
+    const u32 slot =
+        table.put(state_of(key), key, __uint_as_float(token.z), __int_as_float((int)token.w));
+    memory::ranks_at(p->lattices.backward_bits)[slot] = (uint16_t)staged()[3 + 2 * i].x;
+  }
+  *number = head.x;
+  row_frame = head.y;
+  __syncthreads();
+  return true;
 }
 
 /* Writes the lattice to pages. Returns false if a frame has more tokens within the beam than a
- * table holds, pages run out, or the host cancels. */
+ * table holds, pages run out, or the host cancels. `resumes`: goes on where smaller tables were
+ * full. */
 template <class POLICY, int RANKS>
-__device__ bool searcher<POLICY, RANKS>::run_backward() {
+__device__ bool searcher<POLICY, RANKS>::run_backward(bool resumes) {
   backward_work &work = memory::work();
-  u32 which = 0;
+  const u32 bits = p->lattices.backward_bits;
+  u32 which = 0, number = frame - 1, row_behind = 0;
   if (tid() == 0) {
     work.page = NO_PAGE;
     work.fill = work.num_states = work.num_links = work.no_room = work.no_pages = work.full = 0;
   }
-  clear_for(frame - 1, memory::table_at(0, p->lattices.backward_bits));
+  create_tables();
   __syncthreads();
-  take_endings(frame - 1, memory::table_at(0, p->lattices.backward_bits));
-  for (u32 number = frame - 1;; number--) {
-    const backward_table table = memory::table_at(which, p->lattices.backward_bits),
-                         before = memory::table_at(which ^ 1, p->lattices.backward_bits);
-    if (tid() == 0) {
-      work.gathers = number + 1 < frame;
-      if ((frame - 1 - number) % 64 == 0 && p->work.stop != nullptr)
-        own().stopped = *(const volatile u32 *)p->work.stop; /* reads of host memory are slow */
+  bool written = resumes && restore_frame(&number, memory::table_at(0, bits));
+  if (written)
+    clear_for(number - 1, memory::table_at(1, bits), memory::table_at(0, bits));
+  else
+    clear_for(number, memory::table_at(0, bits), memory::table_at(1, bits));
+  __syncthreads();
+  if (!written) take_endings(number, memory::table_at(0, bits));
+  for (;; number--, written = false) {
+    const backward_table table = memory::table_at(which, bits),
+                         before = memory::table_at(which ^ 1, bits);
+    if (!written) {
+      if (tid() == 0) {
+        work.gathers = number + 1 < frame;
+        if ((frame - 1 - number) % 64 == 0 && p->work.stop != nullptr)
+          own().stopped = *(const volatile u32 *)p->work.stop; /* reads of host memory are slow */
+      }
+      __syncthreads(); /* the table is complete */
+      mark(0);
+      if (own().stopped != 0) return false;
+      const bool closed = !p->graph.has_epsilons || close_table(number, table);
+      __syncthreads(); /* the arcs are written */
+      mark(4);
+      if (!closed || !put_frame(number, table, [&] {
+            if (number > 0) clear_for(number - 1, before, table);
+          })) {
+        if (work.full != 0) save_frame(number + 1, row_behind, before);
+        return false;
+      }
+      mark(5);
+      if (number == 0) break;
+      if (tid() == 0) *before.size = 0;
     }
-    __syncthreads(); /* the table is complete */
-    mark(0);
-    if (own().stopped != 0) return false;
-    if (p->graph.has_epsilons && !close_table(number, table)) return false;
-    __syncthreads(); /* the arcs are written */
-    mark(4);
-    if (!put_frame(number, table, [&] {
-          if (number > 0) clear_for(number - 1, before);
-        }))
-      return false;
-    mark(5);
-    if (number == 0) break;
+    row_behind = row_frame;
     row_frame = row_before(row_frame);
     mark_sources<false>(table, NULL, 0);
     mark(7);
@@ -541,7 +651,7 @@ __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
   if (outcome->status != wanted) return;
   __syncthreads(); /* all threads have read it */
   if constexpr (SCORED) load_scorer();
-  if constexpr (POLICY::BACKWARD_GLOBAL) {
+  if constexpr (memory::GLOBAL) {
     if (tid() == 0)
       memory::work().global_tables =
           (char *)p->lattices.global_tables + GLOBAL_HEAD +
@@ -551,7 +661,7 @@ __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
   frame = records()[0].pruned_frames;
   row_frame = (u32)outcome->num_decoded;
   begin_marks();
-  const bool fits = run_backward();
+  const bool fits = run_backward(wanted != WF__LANE_OK);
   __syncthreads();
   if (tid() != 0) return;
   outcome->last_page = memory::work().page + 1;
@@ -576,7 +686,8 @@ __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
 }
 
 template <class POLICY, int RANKS>
-__global__ void __launch_bounds__(BACK_THREADS, 2)
+__global__ void __launch_bounds__(POLICY::BACK_THREADS,
+                                  backward_layout<POLICY>::SMALL ? WF__BACKWARD_SMALL_BLOCKS : 2)
     backward_kernel(const __grid_constant__ wf__lane_params p, int wanted) {
   if constexpr (RANKS == 1 || WF__HAS_CLUSTERS) {
     if (blockIdx.x % RANKS != 0)

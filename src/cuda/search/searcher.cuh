@@ -85,6 +85,7 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   typedef wf_search::lane_shared<POLICY> lane_shared;
   typedef wf_search::backward_table<POLICY> backward_table;
   typedef backward_layout<POLICY> memory; /* of the backward pass */
+  static constexpr u32 BACK_THREADS = POLICY::BACK_THREADS, BACK_WARPS = BACK_THREADS / 32;
   static constexpr u32 SLOT_BITS = table::SLOT_BITS, SLOTS = table::SLOTS,
                        AHEAD = POLICY::table::AHEAD, SPARE = POLICY::table::SPARE;
   static constexpr token_key NO_STATE = table::NO_STATE, HAS_EPSILONS = table::HAS_EPSILONS;
@@ -436,7 +437,9 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   template <bool EPSILONS>
   __device__ void mark_sources(const backward_table &table, const u32 *news, u32 turn);
   __device__ void open_frame(u32 number);
-  __device__ __forceinline__ u64 place_of_token(u32 i) const;
+  __device__ void prefetch_frame(u32 number) const;
+  template <bool ONLY_EPSILONS, bool ALL_EPSILONS, typename F>
+  __device__ __forceinline__ void list_marked(u32 window, u32 size, u32 turn, bool gathers, F get);
   template <bool EPSILONS>
   __device__ u32 list_tokens(u32 window, u32 end, u32 turn);
   template <bool EPSILONS, typename F>
@@ -451,8 +454,11 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ void stage_epsilons(u32 number, const backward_table &table);
   __device__ bool close_table(u32 number, backward_table table);
   __device__ void take_endings(u32 number, const backward_table &table);
-  __device__ void clear_for(u32 number, const backward_table &table);
-  __device__ bool run_backward();
+  __device__ void create_tables();
+  __device__ void clear_for(u32 number, const backward_table &table, const backward_table &behind);
+  __device__ void save_frame(u32 number, u32 row, const backward_table &table);
+  __device__ bool restore_frame(u32 *number, const backward_table &table);
+  __device__ bool run_backward(bool resumes);
   __device__ u64 best_end(bool final, bool died, u64 *context);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode();
