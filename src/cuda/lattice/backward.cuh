@@ -197,12 +197,13 @@ __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_gathered() const {
 }
 
 /* Lists the tokens that get(i) returns for i in [0, size), {state, arc}, whose states are marked,
- * and gathers those with epsilon arcs if `gathers`. ONLY_EPSILONS: only tokens with epsilon arcs
- * are listed; ALL_EPSILONS: all have some. Called by the whole block. */
+ * and gathers those from `fresh` on that have epsilon arcs. What does not fit the list is only
+ * counted. ONLY_EPSILONS: only tokens with epsilon arcs are listed; ALL_EPSILONS: all have some.
+ * Called by the whole block. */
 template <class POLICY, int RANKS>
 template <bool ONLY_EPSILONS, bool ALL_EPSILONS, typename F>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::list_marked(u32 window, u32 size, u32 turn,
-                                                                     bool gathers, F get) {
+                                                                     u32 fresh, F get) {
   constexpr u32 AT_ONCE = 8;
   backward_work &work = memory::work();
   uint16_t *list = memory::list_at(p->lattices.backward_bits);
@@ -225,7 +226,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::list_marked(u32 window,
           (ONLY_EPSILONS ? has : i < size) &&
           (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
       votes[k] = __ballot_sync(ALL, taken);
-      others[k] = gathers ? __ballot_sync(ALL, has) : 0;
+      others[k] = __ballot_sync(ALL, has && window + i >= fresh);
       counts += in_warp() == 0 ? __popc(votes[k]) : __popc(others[k]);
     }
     u32 at = 0;
@@ -235,7 +236,8 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::list_marked(u32 window,
 #pragma unroll
     for (u32 k = 0; k < AT_ONCE; k++) {
       const u32 i = base + k * BACK_THREADS + in_warp(), place = kept + __popc(others[k] & below);
-      if (votes[k] >> in_warp() & 1) list[listed + __popc(votes[k] & below)] = (uint16_t)i;
+      const u32 at_list = listed + __popc(votes[k] & below);
+      if ((votes[k] >> in_warp() & 1) != 0 && at_list < memory::LIST) list[at_list] = (uint16_t)i;
       if ((others[k] >> in_warp() & 1) != 0 && place < MOST_GATHERED)
         gathered_tokens()[place] = make_uint2(token[k].x, window + i);
       listed += __popc(votes[k]);
@@ -245,26 +247,27 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::list_marked(u32 window,
   }
 }
 
-/* Lists the frame's tokens from `window` on whose states are marked, numbered from there.
- * EPSILONS: only tokens with epsilon arcs, which an earlier pass has gathered if there was room.
- * Called by the whole block, with a barrier before and after. */
+/* Lists those of `size` tokens of the frame from `window` on whose states are marked, numbered from
+ * there. Returns their number, which may be more than fit. Earlier calls have seen the tokens
+ * before `fresh`. EPSILONS: only tokens with epsilon arcs, which an earlier pass has gathered if
+ * there was room. Called by the whole block, with a barrier before and after. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS>
-__device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 turn) {
+__device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 size, u32 turn, u32 fresh) {
   backward_work &work = memory::work();
-  const u32 size = min(memory::WINDOW, end - window);
-  if (window > 0) {
+  if (fresh > 0) {
     __syncthreads(); /* no thread still reads the old list */
     if (tid() == 0) work.num_listed = 0;
     __syncthreads();
   }
   if (EPSILONS && has_gathered()) {
     const uint2 *tokens = gathered_tokens() + window;
-    list_marked<true, true>(window, size, turn, false, [tokens](u32 i) { return tokens[i]; });
+    list_marked<true, true>(window, size, turn, ALL, [tokens](u32 i) { return tokens[i]; });
   } else {
     const token_places<RANKS> places(work, p->memory.trace_cap);
     const uint2 *tokens = trace();
-    list_marked<EPSILONS, false>(window, size, turn, !EPSILONS && p->graph.has_epsilons != 0,
+    list_marked<EPSILONS, false>(window, size, turn,
+                                 !EPSILONS && p->graph.has_epsilons != 0 ? fresh : ALL,
                                  [&](u32 i) { return __ldg(tokens + places.of(window + i)); });
   }
   __syncthreads();
@@ -280,9 +283,16 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F 
   const bool gathered = EPSILONS && has_gathered();
   const token_places<RANKS> places(memory::work(), p->memory.trace_cap);
   const u32 end = gathered ? memory::work().num_gathered : places.size();
-  for (u32 window = 0; window < end; window += memory::WINDOW) {
-    const u32 count = list_tokens<EPSILONS>(window, end, turn),
+  u32 limit = memory::WINDOW, seen = 0;
+  for (u32 window = 0; window < end;) {
+    const u32 size = min(limit, end - window),
+              count = list_tokens<EPSILONS>(window, size, turn, seen),
               grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
+    seen = max(seen, window + size);
+    if (count > memory::LIST) { /* again, in parts that fit */
+      limit = memory::LIST;
+      continue;
+    }
     mark(EPSILONS ? 2 : 6);
     for (u32 base = warp() * grain; base < count; base += BACK_WARPS * grain) {
       const bool live = in_warp() < grain && base + in_warp() < count;
@@ -296,6 +306,7 @@ __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F 
       }
       take(live, token);
     }
+    window += size;
   }
 }
 
@@ -687,7 +698,7 @@ __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
 
 template <class POLICY, int RANKS>
 __global__ void __launch_bounds__(POLICY::BACK_THREADS,
-                                  backward_layout<POLICY>::SMALL ? WF__BACKWARD_SMALL_BLOCKS : 2)
+                                  backward_layout<POLICY>::SMALL ? SMALL_BLOCKS : 2)
     backward_kernel(const __grid_constant__ wf__lane_params p, int wanted) {
   if constexpr (RANKS == 1 || WF__HAS_CLUSTERS) {
     if (blockIdx.x % RANKS != 0)

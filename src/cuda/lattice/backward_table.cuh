@@ -2,7 +2,7 @@
  * its block's shared memory, which begins where the search's own table would be:
  *
  *   2 x {keys, costs, extra_costs [2^bits], places [2^bits] of the slots taken}
- *   list   [WINDOW] tokens examined; while the frame's arcs are sorted (backward_emit.cuh),
+ *   list   [LIST] tokens examined; while the frame's arcs are sorted (backward_emit.cuh),
  *          levels of its tokens, by slot
  *   marks  2 bitmaps, in turns
  *   news   2 bitmaps of the slots that an epsilon round has changed, in turns
@@ -16,18 +16,16 @@
 namespace wf_search {
 
 #ifndef WF__BACKWARD_BITS   /* a test makes them small, to reach every boundary */
-#define WF__BACKWARD_BITS 9 /* slots of a small table are 2^this: eight blocks a processor */
+#define WF__BACKWARD_BITS 9 /* slots of a small table are 2^this */
 #define WF__BACKWARD_LARGE_BITS 12
-#define WF__BACKWARD_WINDOW 8192 /* tokens of a frame that are listed at a time */
-#define WF__BACKWARD_SMALL_WINDOW 1024
+#define WF__BACKWARD_WINDOW 8192     /* tokens of a frame that are listed at a time */
+#define WF__BACKWARD_SMALL_LIST 1024 /* tokens of these that are examined */
 #define WF__BACKWARD_MARKED                                            \
   16384 /* arcs into a state; if one has more, all tokens are examined \
          */
 #define WF__BACKWARD_HUB 256
 #endif
-#ifndef WF__BACKWARD_SMALL_BLOCKS
-#define WF__BACKWARD_SMALL_BLOCKS 4 /* small blocks that a processor has registers for */
-#endif
+constexpr u32 SMALL_BLOCKS = 4;  /* small blocks a processor: more would have to spill registers */
 constexpr u32 GLOBAL_HEAD = 256; /* bytes before the first table in device memory */
 constexpr u32 MOST_MARKED = WF__BACKWARD_MARKED;
 constexpr u32 HUB = WF__BACKWARD_HUB,
@@ -68,7 +66,7 @@ struct backward_table {
   typedef typename POLICY::table::token_key token_key;
   static constexpr token_key NO_STATE = ~(token_key)0;
   static constexpr u32 BITMAP_BITS = /* of a bitmap of states in a table, with scorers */
-      POLICY::KIND == BACKWARD_SMALL ? 10 : 14;
+      POLICY::KIND == BACKWARD_SMALL ? 11 : 14;
   static constexpr u32 SLOT_BYTES =
       sizeof(token_key) + sizeof(float) + sizeof(int) + sizeof(uint16_t);
   token_key *keys;
@@ -187,7 +185,8 @@ struct backward_layout {
   static constexpr u32 THREADS = POLICY::BACK_THREADS, WARPS = THREADS / 32;
   /* Slots of a table; in shared memory at most. */
   static constexpr u32 BITS = SMALL ? WF__BACKWARD_BITS : GLOBAL ? 14 : WF__BACKWARD_LARGE_BITS;
-  static constexpr u32 WINDOW = SMALL ? WF__BACKWARD_SMALL_WINDOW : WF__BACKWARD_WINDOW;
+  static constexpr u32 WINDOW = WF__BACKWARD_WINDOW,
+                       LIST = SMALL ? WF__BACKWARD_SMALL_LIST : WINDOW;
   static constexpr u32 MARK_BITS = SMALL ? 14 : 15; /* of a bitmap of marks */
   static constexpr u32 BITMAP_BITS = table::BITMAP_BITS;
   static constexpr u32 BINS = SMALL ? 128 : 256; /* of tokens to rank */
@@ -199,9 +198,8 @@ struct backward_layout {
 
   __host__ __device__ static constexpr u32 offset() { return OFFSET(values); }
   __host__ __device__ static constexpr u32 list_bytes(u32 bits) {
-    return WINDOW * (u32)sizeof(uint16_t) > (u32)sizeof(u32) << bits
-               ? WINDOW * (u32)sizeof(uint16_t)
-               : (u32)sizeof(u32) << bits;
+    return LIST * (u32)sizeof(uint16_t) > (u32)sizeof(u32) << bits ? LIST * (u32)sizeof(uint16_t)
+                                                                   : (u32)sizeof(u32) << bits;
   }
   /* The chains of tokens in a bin (backward_emit.cuh) use the memory of marks, if they fit. */
   __host__ __device__ static constexpr u32 follower_bytes(u32 bits) {

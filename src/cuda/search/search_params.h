@@ -100,7 +100,7 @@ enum {
       5200, /* columns whose costs fit in shared memory; wider rows are read from device memory */
   WF__BACKWARD_THREADS = 512, /* threads of a block that makes a lattice, with large tables */
 #ifndef WF__BACKWARD_SMALL_THREADS
-  WF__BACKWARD_SMALL_THREADS = 64, /* and with small ones */
+  WF__BACKWARD_SMALL_THREADS = 128, /* and with small ones */
 #endif
   WF__LANE_PAGE = 256, /* entries of 16 bytes in a page, wf__lane_link */
 };

@@ -439,9 +439,9 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ void open_frame(u32 number);
   __device__ void prefetch_frame(u32 number) const;
   template <bool ONLY_EPSILONS, bool ALL_EPSILONS, typename F>
-  __device__ __forceinline__ void list_marked(u32 window, u32 size, u32 turn, bool gathers, F get);
+  __device__ __forceinline__ void list_marked(u32 window, u32 size, u32 turn, u32 fresh, F get);
   template <bool EPSILONS>
-  __device__ u32 list_tokens(u32 window, u32 end, u32 turn);
+  __device__ u32 list_tokens(u32 window, u32 size, u32 turn, u32 fresh);
   template <bool EPSILONS, typename F>
   __device__ __forceinline__ void for_listed(u32 turn, F take);
   __device__ void take_emitting(const back_token &token, u32 number, const backward_table &table,
