@@ -1,7 +1,8 @@
 /* backward.cuh - the raw lattice of an utterance (docs/reference/semantics.md, "Lattice"), made
  * backward from the newest frame after the search. The kernel runs after the search, with one
  * small block an utterance: only a few dozen tokens of a frame are in a lattice, so several
- * blocks share a multiprocessor.
+ * blocks share a multiprocessor. If a frame does not fit their tables, a pass with larger blocks
+ * and tables goes on from there.
  *
  * The search records no arcs. It keeps each token's cost and each frame's limits of accepted
  * candidates. The backward pass expands arcs again, with the arithmetic of the search, between
