@@ -338,7 +338,9 @@ static int launch_scored(const wf__lane_params *params, void *stream) {
   return launch(params, run_scored, stream);
 }
 /* The search kernel has already written the lattices. */
-static int backward(const wf__lane_params *params, void *stream) { return cudaSuccess; }
+static int backward(const wf__lane_params *params, wf__backward_tables tables, void *stream) {
+  return cudaSuccess;
+}
 static uint64_t global_bytes(uint32_t num_lattices) { return num_lattices; }
 
 struct check {
@@ -410,10 +412,10 @@ static int no_capacity(const wf__gpu_profile *profile, int ranks, int32_t num_co
 }
 
 const wf__search_kernels wf__search_kernels_of[WF__SEARCH_KINDS] = {
-    [WF__SEARCH_PLAIN] = {launch_search, {backward, backward, backward}, global_bytes, capacity},
-    [WF__SEARCH_SCORED] = {launch_scored, {backward, backward, backward}, global_bytes, capacity},
-    [WF__SEARCH_DEFERRED] = {unknown_launch, {0}, NULL, no_capacity},
-    [WF__SEARCH_STREAMS + WF__SEARCH_PLAIN] = {unknown_launch, {0}, NULL, no_capacity},
-    [WF__SEARCH_STREAMS + WF__SEARCH_SCORED] = {unknown_launch, {0}, NULL, no_capacity},
-    [WF__SEARCH_STREAMS + WF__SEARCH_DEFERRED] = {unknown_launch, {0}, NULL, no_capacity},
+    [WF__SEARCH_PLAIN] = {launch_search, backward, global_bytes, capacity},
+    [WF__SEARCH_SCORED] = {launch_scored, backward, global_bytes, capacity},
+    [WF__SEARCH_DEFERRED] = {unknown_launch, NULL, NULL, no_capacity},
+    [WF__SEARCH_STREAMS + WF__SEARCH_PLAIN] = {unknown_launch, NULL, NULL, no_capacity},
+    [WF__SEARCH_STREAMS + WF__SEARCH_SCORED] = {unknown_launch, NULL, NULL, no_capacity},
+    [WF__SEARCH_STREAMS + WF__SEARCH_DEFERRED] = {unknown_launch, NULL, NULL, no_capacity},
 };

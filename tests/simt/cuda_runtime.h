@@ -277,7 +277,6 @@ enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize,
   cudaFuncAttributePreferredSharedMemoryCarveout
 };
-enum { cudaSharedmemCarveoutMaxShared = 100 };
 
 template <class... P>
 struct simt_call : simt_launch {
@@ -392,7 +391,6 @@ static inline uint32_t load_own16(uint32_t address) { return own_words::get<uint
 static inline void store_own_pair(uint32_t address, uint32_t x, float y) {
   *(float2 *)simt_at_address(address, 8, true) = {simt_bits<float>(x), y};
 }
-static inline void prefetch_global(const void *) {}
 static inline ulonglong2 load_global128(const ulonglong2 *at) { return __ldcg(at); }
 static inline uint32_t cluster_rank() { return simt.current->block->rank; }
 static inline void sync_cluster(SIMT_HERE) { (void)simt_barrier(SIMT_CLUSTER, 0, {file, line}); }

@@ -305,12 +305,8 @@ static wf_status make(const wf_graph *graph, const wf_decoder_options *options,
   const bool lattices = options->lattice_beam > 0;
   if ((!shape.on_device || lattices) &&
       !limits->deferred) { /* the host makes lattices of one chunk while others are searched */
-    attempt.chunk_size = (uint32_t)ceil_div(lanes, 4); /* four chunks fill the GPU, others are
-                                                          being copied */
-    const uint32_t in_flight = (uint32_t)ceil_div(share, WF__MAX_CHUNKS);
-    if (lattices && in_flight > attempt.chunk_size && in_flight <= attempt.chunk_size * 5 / 4)
-      attempt.chunk_size = in_flight; /* else a small rest would wait for the results of a chunk */
-    attempt.lanes = attempt.chunk_size;
+    attempt.chunk_size = attempt.lanes =
+        (uint32_t)ceil_div(lanes, 4); /* four chunks fill the GPU, others are being copied */
     attempt.num_chunks = (uint32_t)min_u64(lattices ? WF__MAX_CHUNKS : FEW_CHUNKS,
                                            ceil_div(shape.num_utterances, attempt.chunk_size));
   }

@@ -104,7 +104,7 @@ static wf_status make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *ch
   wf__lane_params p = chunk_params(worker, chunk);
   p.lattices.global_tables = chunk->global_tables;
   chunk->tables = tables + 1;
-  WF__CUDA_TRY(wf__search_kernels_of[kind_of(worker)].backward[tables](&p, chunk->backward_stream),
+  WF__CUDA_TRY(wf__search_kernels_of[kind_of(worker)].backward(&p, tables, chunk->backward_stream),
                "the kernel of lattices");
   return fetch_outcomes(worker, chunk, chunk->backward_stream, err);
 }

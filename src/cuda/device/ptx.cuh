@@ -97,10 +97,6 @@ __device__ __forceinline__ ulonglong2 load_global128(const ulonglong2 *at) {
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(at));
   return v;
 }
-/* Begins to fetch a line of global memory into the L2 cache. */
-__device__ __forceinline__ void prefetch_global(const void *at) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
-}
 /* A block's rank in its cluster; the barrier of all threads of the cluster; the address in block
  * `rank` that corresponds to `own` in this block. Not called without clusters. */
 #if WF__HAS_CLUSTERS

@@ -1,8 +1,8 @@
 /* backward.cuh - the raw lattice of an utterance (docs/reference/semantics.md, "Lattice"), made
  * backward from the newest frame after the search. The kernel runs after the search, with one
  * small block an utterance: only a few dozen tokens of a frame are in a lattice, so several
- * blocks share a multiprocessor. If a frame does not fit their tables, a pass with larger blocks
- * and tables goes on from there.
+ * blocks share a multiprocessor. If a frame does not fit its tables, a pass with larger tables
+ * goes on from there.
  *
  * The search records no arcs. It keeps each token's cost and each frame's limits of accepted
  * candidates. The backward pass expands arcs again, with the arithmetic of the search, between
@@ -42,7 +42,12 @@ struct back_token {
 
 /* --- which tokens matter ----------------------------------------------------------------- */
 
-__device__ __forceinline__ void set_mark(u32 *marks, u32 mark) {
+__device__ __forceinline__ u32 mark_of(u32 state) {
+  return state * 0x9E3779B1u >> (32 - MARK_BITS);
+}
+
+__device__ __forceinline__ void set_mark(u32 *marks, u32 state) {
+  const u32 mark = mark_of(state);
   if ((*(volatile u32 *)&marks[mark >> 5] >> (mark & 31) & 1) == 0)
     atomicOr(&marks[mark >> 5], 1u << (mark & 31));
 }
@@ -103,7 +108,7 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const backward_table &tabl
       float zero;
       u64 none;
       share.at(k0, in_warp(), &at, &zero, &none);
-      if (k0 + in_warp() < share.total) set_mark(marks, memory::mark_of(__ldg(sources + at)));
+      if (k0 + in_warp() < share.total) set_mark(marks, __ldg(sources + at));
       __syncwarp();
     }
   }
@@ -119,13 +124,13 @@ __device__ void searcher<POLICY, RANKS>::mark_sources(const backward_table &tabl
             i + k * BACK_THREADS < count ? __ldg(sources + first + i + k * BACK_THREADS) : ALL;
 #pragma unroll
       for (u32 k = 0; k < AT_ONCE; k++)
-        if (state[k] != ALL) set_mark(marks, memory::mark_of(state[k]));
+        if (state[k] != ALL) set_mark(marks, state[k]);
     }
   }
   if (num_hubs > 0) __syncthreads();
 }
 
-/* Prepares token_places for frame `number`: tokens are numbered rank after rank. Called by the
+/* Prepares place_of_token for frame `number`: tokens are numbered rank after rank. Called by the
  * first warp, with barriers of the block before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::open_frame(u32 number) {
@@ -146,130 +151,89 @@ __device__ void searcher<POLICY, RANKS>::open_frame(u32 number) {
   }
 }
 
-/* Begins to fetch the tokens of frame `number`, its record, and the scores of a frame that is
- * needed about then. Called by one warp. */
+/* Place of token i of the frame in the traces of the lane. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::prefetch_frame(u32 number) const {
-  constexpr u32 LINE = 128, TOKENS = LINE / sizeof(uint2);
-  for (u32 r = 0; r < RANKS; r++) {
-    const u32 *off = frame_off() + (u64)r * (p->memory.frames_cap + 2) + number;
-    const u32 first = __ldg(off), end = __ldg(off + 1);
-    for (u32 i = first + in_warp() * TOKENS; first < end && i < end + TOKENS - 1;
-         i += 32 * TOKENS) {
-      const u64 at = (u64)r * p->memory.trace_cap + min(i, end - 1);
-      prefetch_global(trace() + at);
-      prefetch_global(past() + at);
-    }
-  }
-  if (in_warp() == 0) prefetch_global(records() + number);
-  if (row_frame < 2) return;
-  const u32 bytes = (u32)p->graph.num_columns * (own().scores.dtype == 0 ? 4 : 2);
-  for (u32 i = in_warp() * LINE; i < bytes; i += 32 * LINE)
-    prefetch_global(row_of(row_frame - 2) + i);
+__device__ __forceinline__ u64 searcher<POLICY, RANKS>::place_of_token(u32 i) const {
+  const backward_work &work = memory::work();
+  u32 rank = 0;
+#pragma unroll
+  for (u32 r = 0; r + 1 < RANKS; r++) rank += i >= work.ends[r];
+  return (u64)rank * p->memory.trace_cap + (u32)(work.shifts[rank] + i);
 }
-
-/* Where the tokens of the frame are in the traces of the lane. */
-template <int RANKS>
-struct token_places {
-  u64 trace_cap;
-  u32 ends[RANKS], shifts[RANKS];
-  __device__ __forceinline__ token_places(const backward_work &work, u32 cap) : trace_cap(cap) {
-#pragma unroll
-    for (u32 r = 0; r < RANKS; r++) {
-      ends[r] = work.ends[r];
-      shifts[r] = work.shifts[r];
-    }
-  }
-  __device__ __forceinline__ u32 size() const { return ends[RANKS - 1]; }
-  __device__ __forceinline__ u64 of(u32 i) const {
-    u32 rank = 0, shift = shifts[0];
-#pragma unroll
-    for (u32 r = 1; r < RANKS; r++) {
-      rank += i >= ends[r - 1];
-      shift = i >= ends[r - 1] ? shifts[r] : shift;
-    }
-    return (u64)rank * trace_cap + (u32)(shift + i);
-  }
-};
 
 template <class POLICY, int RANKS>
 __device__ __forceinline__ bool searcher<POLICY, RANKS>::has_gathered() const {
   return memory::work().gathers != 0 && memory::work().num_gathered <= MOST_GATHERED;
 }
 
-/* Lists the tokens that get(i) returns for i in [0, size), {state, arc}, whose states are marked,
- * and gathers those from `fresh` on that have epsilon arcs. What does not fit the list is only
- * counted. ONLY_EPSILONS: only tokens with epsilon arcs are listed; ALL_EPSILONS: all have some.
- * Called by the whole block. */
-template <class POLICY, int RANKS>
-template <bool ONLY_EPSILONS, bool ALL_EPSILONS, typename F>
-__device__ __forceinline__ void searcher<POLICY, RANKS>::list_marked(u32 window, u32 size, u32 turn,
-                                                                     u32 fresh, F get) {
-  constexpr u32 AT_ONCE = 8;
-  backward_work &work = memory::work();
-  uint16_t *list = memory::list_at(p->lattices.backward_bits);
-  const u32 *marks = memory::marks_at(turn, p->lattices.backward_bits);
-  const bool all = work.marks[turn].all != 0;
-  const u32 below = (1u << in_warp()) - 1;
-  for (u32 base = warp() * 32; base < size; base += BACK_THREADS * AT_ONCE) {
-    uint2 token[AT_ONCE];
-    u32 votes[AT_ONCE], others[AT_ONCE], counts = 0;
+/* Reserves places in one of the block's lists, of *size entries so far, for all threads in the
+ * votes of a warp. Returns the first place; places are in the order of votes, then of threads. */
+template <u32 AT_ONCE>
+__device__ __forceinline__ u32 place_in_list(u32 *size, const u32 votes[AT_ONCE]) {
+  u32 count = 0, at = 0;
 #pragma unroll
-    for (u32 k = 0; k < AT_ONCE; k++) {
-      const u32 i = base + k * BACK_THREADS + in_warp();
-      token[k] = i < size ? get(i) : make_uint2(0, 0);
-    }
-#pragma unroll
-    for (u32 k = 0; k < AT_ONCE; k++) {
-      const u32 i = base + k * BACK_THREADS + in_warp(), mark = memory::mark_of(token[k].x);
-      const bool has = i < size && (ALL_EPSILONS || (token[k].y & WITH_EPSILONS) != 0);
-      const bool taken =
-          (ONLY_EPSILONS ? has : i < size) &&
-          (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
-      votes[k] = __ballot_sync(ALL, taken);
-      others[k] = __ballot_sync(ALL, has && window + i >= fresh);
-      counts += in_warp() == 0 ? __popc(votes[k]) : __popc(others[k]);
-    }
-    u32 at = 0;
-    if (in_warp() < 2 && counts > 0)
-      at = atomicAdd(in_warp() == 0 ? &work.num_listed : &work.num_gathered, counts);
-    u32 listed = __shfl_sync(ALL, at, 0), kept = __shfl_sync(ALL, at, 1);
-#pragma unroll
-    for (u32 k = 0; k < AT_ONCE; k++) {
-      const u32 i = base + k * BACK_THREADS + in_warp(), place = kept + __popc(others[k] & below);
-      const u32 at_list = listed + __popc(votes[k] & below);
-      if ((votes[k] >> in_warp() & 1) != 0 && at_list < memory::LIST) list[at_list] = (uint16_t)i;
-      if ((others[k] >> in_warp() & 1) != 0 && place < MOST_GATHERED)
-        gathered_tokens()[place] = make_uint2(token[k].x, window + i);
-      listed += __popc(votes[k]);
-      kept += __popc(others[k]);
-    }
-    __syncwarp();
-  }
+  for (u32 k = 0; k < AT_ONCE; k++) count += __popc(votes[k]);
+  if (count == 0) return 0;
+  if (in_warp() == 0) at = atomicAdd(size, count);
+  return __shfl_sync(ALL, at, 0);
 }
 
-/* Lists those of `size` tokens of the frame from `window` on whose states are marked, numbered from
- * there. Returns their number, which may be more than fit. Earlier calls have seen the tokens
- * before `fresh`. EPSILONS: only tokens with epsilon arcs, which an earlier pass has gathered if
- * there was room. Called by the whole block, with a barrier before and after. */
+/* Lists the frame's tokens from `window` on whose states are marked, numbered from there.
+ * EPSILONS: only tokens with epsilon arcs, which an earlier pass has gathered if there was room.
+ * Called by the whole block, with a barrier before and after. */
 template <class POLICY, int RANKS>
 template <bool EPSILONS>
-__device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 size, u32 turn, u32 fresh) {
+__device__ u32 searcher<POLICY, RANKS>::list_tokens(u32 window, u32 end, u32 turn) {
+  constexpr u32 AT_ONCE = 4;
   backward_work &work = memory::work();
-  if (fresh > 0) {
+  const u32 size = min(WINDOW, end - window);
+  uint16_t *list = memory::list_at(p->lattices.backward_bits);
+  const u32 *marks = memory::marks_at(turn, p->lattices.backward_bits);
+  if (window > 0) {
     __syncthreads(); /* no thread still reads the old list */
     if (tid() == 0) work.num_listed = 0;
     __syncthreads();
   }
-  if (EPSILONS && has_gathered()) {
-    const uint2 *tokens = gathered_tokens() + window;
-    list_marked<true, true>(window, size, turn, ALL, [tokens](u32 i) { return tokens[i]; });
-  } else {
-    const token_places<RANKS> places(work, p->memory.trace_cap);
-    const uint2 *tokens = trace();
-    list_marked<EPSILONS, false>(window, size, turn,
-                                 !EPSILONS && p->graph.has_epsilons != 0 ? fresh : ALL,
-                                 [&](u32 i) { return __ldg(tokens + places.of(window + i)); });
+  const bool all = work.marks[turn].all != 0, gathered = EPSILONS && has_gathered(),
+             gathers = !EPSILONS && p->graph.has_epsilons;
+  const u32 below = (1u << in_warp()) - 1;
+  for (u32 base = warp() * 32; base < size; base += BACK_THREADS * AT_ONCE) {
+    uint2 token[AT_ONCE];
+    u32 votes[AT_ONCE], others[AT_ONCE];
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      const u32 i = base + k * BACK_THREADS + in_warp();
+      token[k] = i >= size  ? make_uint2(0, 0)
+                 : gathered ? gathered_tokens()[window + i]
+                            : __ldg(trace() + place_of_token(window + i));
+    }
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      const u32 i = base + k * BACK_THREADS + in_warp(), mark = mark_of(token[k].x);
+      const bool has = i < size && (gathered || (token[k].y & WITH_EPSILONS) != 0);
+      const bool taken =
+          i < size && (!EPSILONS || has) &&
+          (all || (marks[mark >> 5] >> (mark & 31) & 1) != 0 || is_added(token[k].x));
+      votes[k] = __ballot_sync(ALL, taken);
+      others[k] = gathers ? __ballot_sync(ALL, has) : 0;
+    }
+    u32 at = place_in_list<AT_ONCE>(&work.num_listed, votes);
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      if (votes[k] >> in_warp() & 1)
+        list[at + __popc(votes[k] & below)] = (uint16_t)(base + k * BACK_THREADS + in_warp());
+      at += __popc(votes[k]);
+    }
+    at = place_in_list<AT_ONCE>(&work.num_gathered, others);
+#pragma unroll
+    for (u32 k = 0; k < AT_ONCE; k++) {
+      const u32 place = at + __popc(others[k] & below);
+      if ((others[k] >> in_warp() & 1) != 0 && place < MOST_GATHERED)
+        gathered_tokens()[place] =
+            make_uint2(token[k].x, window + base + k * BACK_THREADS + in_warp());
+      at += __popc(others[k]);
+    }
+    __syncwarp();
   }
   __syncthreads();
   return work.num_listed;
@@ -282,32 +246,23 @@ template <bool EPSILONS, typename F>
 __device__ __forceinline__ void searcher<POLICY, RANKS>::for_listed(u32 turn, F take) {
   const uint16_t *list = memory::list_at(p->lattices.backward_bits);
   const bool gathered = EPSILONS && has_gathered();
-  const token_places<RANKS> places(memory::work(), p->memory.trace_cap);
-  const u32 end = gathered ? memory::work().num_gathered : places.size();
-  u32 limit = memory::WINDOW, seen = 0;
-  for (u32 window = 0; window < end;) {
-    const u32 size = min(limit, end - window),
-              count = list_tokens<EPSILONS>(window, size, turn, seen),
+  const u32 end = gathered ? memory::work().num_gathered : memory::work().ends[RANKS - 1];
+  for (u32 window = 0; window < end; window += WINDOW) {
+    const u32 count = list_tokens<EPSILONS>(window, end, turn),
               grain = min(32u, (count + BACK_WARPS - 1) / BACK_WARPS);
-    seen = max(seen, window + size);
-    if (count > memory::LIST) { /* again, in parts that fit */
-      limit = memory::LIST;
-      continue;
-    }
     mark(EPSILONS ? 2 : 6);
     for (u32 base = warp() * grain; base < count; base += BACK_WARPS * grain) {
       const bool live = in_warp() < grain && base + in_warp() < count;
       back_token token = {0, 0, 0, make_uint4(0, 0, 0, 0), 0};
       if (live) {
         const u32 i = window + list[base + in_warp()];
-        const u64 at = places.of(gathered ? gathered_tokens()[i].y : i);
+        const u64 at = place_of_token(gathered ? gathered_tokens()[i].y : i);
         token.state = __ldg(trace() + at).x;
         token.cost = __ldg(past() + at).x;
         token.context = context_at(contexts() + at);
       }
       take(live, token);
     }
-    window += size;
   }
 }
 
@@ -498,11 +453,10 @@ __device__ bool searcher<POLICY, RANKS>::close_table(u32 number, backward_table 
  * are the costs of ending. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const backward_table &table) {
-  const token_places<RANKS> places(memory::work(), p->memory.trace_cap);
-  const u32 size = places.size();
+  const u32 size = memory::work().ends[RANKS - 1];
   for (u32 base = warp() * 32; base < size; base += BACK_THREADS) {
     const u32 i = base + in_warp();
-    const u64 at = i < size ? places.of(i) : 0;
+    const u64 at = i < size ? place_of_token(i) : 0;
     const float2 known = i < size ? __ldg(past() + at) : make_float2(0, INFINITY);
     const bool ends = known.y <= p->rules.lattice_beam;
     const u32 state = ends ? __ldg(trace() + at).x : 0;
@@ -534,13 +488,11 @@ __device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const backward_ta
     memory::clear_marks(turn, bits);
     memory::clear_news(turn, bits);
   }
-  for (u32 i = tid(); i < memory::BINS; i += BACK_THREADS)
-    memory::bin_sums()[i] = memory::bin_heads()[i] = 0;
+  if (tid() < BINS) memory::bin_sums()[tid()] = memory::bin_heads()[tid()] = 0;
   if (tid() == 0)
     memory::work().bound = memory::work().num_staged = memory::work().any_epsilons =
         memory::work().num_gathered = 0;
   open_frame(number);
-  if (number > 0 && warp() == BACK_WARPS - 1) prefetch_frame(number - 1);
 }
 
 /* Saves the tokens of frame `number`, whose arcs are written, so that a pass with larger tables can
@@ -663,7 +615,7 @@ __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
   if (outcome->status != wanted) return;
   __syncthreads(); /* all threads have read it */
   if constexpr (SCORED) load_scorer();
-  if constexpr (memory::GLOBAL) {
+  if constexpr (POLICY::BACKWARD_GLOBAL) {
     if (tid() == 0)
       memory::work().global_tables =
           (char *)p->lattices.global_tables + GLOBAL_HEAD +
@@ -698,8 +650,7 @@ __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
 }
 
 template <class POLICY, int RANKS>
-__global__ void __launch_bounds__(POLICY::BACK_THREADS,
-                                  backward_layout<POLICY>::SMALL ? SMALL_BLOCKS : 2)
+__global__ void __launch_bounds__(BACK_THREADS, 2)
     backward_kernel(const __grid_constant__ wf__lane_params p, int wanted) {
   if constexpr (RANKS == 1 || WF__HAS_CLUSTERS) {
     if (blockIdx.x % RANKS != 0)

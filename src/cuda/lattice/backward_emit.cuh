@@ -23,13 +23,16 @@ constexpr u32 IN_FRAME =
 #endif
 constexpr u32 FEW_RANKED =
     WF__BACKWARD_FEW; /* tokens of a frame that are compared each with each */
+constexpr u32 BINS = 256;
+static_assert(BACK_WARPS * 2 <= MAX_WARPS &&
+                  sizeof(lane_shared<plain>::hist_all) >= BINS * sizeof(u32),
+              "the bins must fit");
 
 /* Bin of (level, key); bins are in their order. With levels there are four parts, the last of
  * which is one bin. (Rounding keeps the order of states.) */
 template <class POLICY, int RANKS>
 __device__ __forceinline__ u32 searcher<POLICY, RANKS>::bin_of(const backward_table &table,
                                                                const u32 *levels, u32 slot) const {
-  constexpr u32 BINS = memory::BINS;
   const u32 level = levels != NULL ? min(levels[slot], 3u) : 0,
             num_steps = levels != NULL ? BINS / 4 : BINS;
   const float step =
@@ -64,26 +67,17 @@ __device__ void searcher<POLICY, RANKS>::stage_links(bool live, u32 slot, u32 to
  * by the whole block, with a barrier before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::find_levels(u32 count) {
-  constexpr u32 HELD = 4; /* arcs that a thread keeps from round to round */
   u32 *levels = memory::levels_at(p->lattices.backward_bits);
-  uint2 held[HELD];
-#pragma unroll
-  for (u32 k = 0; k < HELD; k++) {
-    const u32 i = tid() + k * BACK_THREADS;
-    held[k] = i < count ? *(const uint2 *)(staged() + i) : make_uint2(0, 0);
-  }
-  const auto raises = [levels](uint2 link) {
-    if ((link.y & IN_FRAME) == 0) return false;
-    const u32 level = *(volatile u32 *)&levels[link.x & 0xffff] + 1, to = link.y & ~IN_FRAME;
-    return *(volatile u32 *)&levels[to] < level && atomicMax(&levels[to], level) < level;
-  };
   bool changed = true;
   while (__syncthreads_or(changed) != 0) {
     changed = false;
-#pragma unroll
-    for (u32 k = 0; k < HELD; k++) changed |= raises(held[k]);
-    for (u32 i = tid() + HELD * BACK_THREADS; i < count; i += BACK_THREADS)
-      changed |= raises(*(const uint2 *)(staged() + i));
+    for (u32 i = tid(); i < count; i += BACK_THREADS) {
+      const uint4 link = staged()[i];
+      if ((link.y & IN_FRAME) == 0) continue;
+      const u32 level = *(volatile u32 *)&levels[link.x & 0xffff] + 1, to = link.y & ~IN_FRAME;
+      if (*(volatile u32 *)&levels[to] < level)
+        changed = atomicMax(&levels[to], level) < level || changed;
+    }
   }
 }
 
@@ -125,7 +119,6 @@ __device__ void searcher<POLICY, RANKS>::rank_few(const backward_table &table, c
  * whole block, with a barrier before and after. */
 template <class POLICY, int RANKS>
 __device__ void searcher<POLICY, RANKS>::rank_many(const backward_table &table, const u32 *levels) {
-  constexpr u32 BINS = memory::BINS;
   const u32 bits = p->lattices.backward_bits, size = *table.size;
   const uint16_t *counts = memory::counts_at(bits);
   u32 *sums = memory::bin_sums(), *heads = memory::bin_heads();

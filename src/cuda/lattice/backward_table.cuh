@@ -2,7 +2,7 @@
  * its block's shared memory, which begins where the search's own table would be:
  *
  *   2 x {keys, costs, extra_costs [2^bits], places [2^bits] of the slots taken}
- *   list   [LIST] tokens examined; while the frame's arcs are sorted (backward_emit.cuh),
+ *   list   [WINDOW] tokens examined; while the frame's arcs are sorted (backward_emit.cuh),
  *          levels of its tokens, by slot
  *   marks  2 bitmaps, in turns
  *   news   2 bitmaps of the slots that an epsilon round has changed, in turns
@@ -15,19 +15,23 @@
 
 namespace wf_search {
 
-#ifndef WF__BACKWARD_BITS   /* a test makes them small, to reach every boundary */
-#define WF__BACKWARD_BITS 9 /* slots of a small table are 2^this */
+#ifndef WF__BACKWARD_BITS /* a test makes them small, to reach every boundary */
+#define WF__BACKWARD_BITS \
+  (POLICY::SCORED ? 10 : 11) /* slots of a table are 2^this: two blocks a processor */
 #define WF__BACKWARD_LARGE_BITS 12
-#define WF__BACKWARD_WINDOW 8192     /* tokens of a frame that are listed at a time */
-#define WF__BACKWARD_SMALL_LIST 1024 /* tokens of these that are examined */
+#define WF__BACKWARD_WINDOW 8192 /* tokens of a frame that are listed at a time */
 #define WF__BACKWARD_MARKED                                            \
   16384 /* arcs into a state; if one has more, all tokens are examined \
          */
 #define WF__BACKWARD_HUB 256
 #endif
-constexpr u32 SMALL_BLOCKS = 4;  /* small blocks a processor: more would have to spill registers */
-constexpr u32 GLOBAL_HEAD = 256; /* bytes before the first table in device memory */
-constexpr u32 MOST_MARKED = WF__BACKWARD_MARKED;
+constexpr u32 BACK_THREADS = WF__BACKWARD_THREADS, BACK_WARPS = BACK_THREADS / 32;
+constexpr u32 GLOBAL_BITS =
+    14; /* of tables in device memory, for utterances that do not fit shared memory */
+constexpr u32 GLOBAL_HEAD = 256; /* bytes before the first of these */
+constexpr u32 WINDOW = WF__BACKWARD_WINDOW, MOST_MARKED = WF__BACKWARD_MARKED;
+constexpr u32 MARK_BITS = 15;   /* of a bitmap of marks */
+constexpr u32 BITMAP_BITS = 14; /* of a bitmap of states in a table, with scorers */
 constexpr u32 HUB = WF__BACKWARD_HUB,
               MOST_HUBS = 16; /* arcs into a state that are shared by several warps; number of such
                                  states in a table, beyond which all tokens are examined */
@@ -59,14 +63,16 @@ struct backward_work {
   char *global_tables;                      /* of the lattice, if its tables are in device memory */
 };
 
+__device__ __forceinline__ u32 bitmap_bit(u32 state) {
+  return state * 0x9E3779B1u >> (32 - BITMAP_BITS);
+}
+
 /* --- a table ----------------------------------------------------------------------------- */
 
 template <class POLICY>
 struct backward_table {
   typedef typename POLICY::table::token_key token_key;
   static constexpr token_key NO_STATE = ~(token_key)0;
-  static constexpr u32 BITMAP_BITS = /* of a bitmap of states in a table, with scorers */
-      POLICY::KIND == BACKWARD_SMALL ? 11 : 14;
   static constexpr u32 SLOT_BYTES =
       sizeof(token_key) + sizeof(float) + sizeof(int) + sizeof(uint16_t);
   token_key *keys;
@@ -81,13 +87,9 @@ struct backward_table {
   u32 *bound, *full; /* of the block's work */
   u32 mask;
 
-  static __device__ __forceinline__ u32 bitmap_bit(u32 state) {
-    return state * 0x9E3779B1u >> (32 - BITMAP_BITS);
-  }
-
   /* Makes the table empty, whatever its memory has. By the whole block. */
   __device__ __forceinline__ void create() const {
-    for (u32 i = tid(); i <= mask; i += POLICY::BACK_THREADS) {
+    for (u32 i = tid(); i <= mask; i += BACK_THREADS) {
       keys[i] = NO_STATE;
       extra_costs[i] = __float_as_int(INFINITY);
     }
@@ -97,14 +99,14 @@ struct backward_table {
   /* Empties the slots. By the whole block; *size must be set to 0 after a barrier. */
   __device__ __forceinline__ void clear() const {
     const u32 taken = *size;
-    for (u32 i = tid(); i < taken; i += POLICY::BACK_THREADS) {
+    for (u32 i = tid(); i < taken; i += BACK_THREADS) {
       keys[places[i]] = NO_STATE;
       extra_costs[places[i]] = __float_as_int(INFINITY);
     }
     clear_bitmap();
   }
   __device__ __forceinline__ void clear_bitmap() const {
-    for (u32 i = tid(); POLICY::SCORED && i < 1u << (BITMAP_BITS - 5); i += POLICY::BACK_THREADS)
+    for (u32 i = tid(); POLICY::SCORED && i < 1u << (BITMAP_BITS - 5); i += BACK_THREADS)
       bitmap[i] = 0;
   }
 
@@ -180,16 +182,8 @@ struct backward_layout {
   typedef wf_search::lane_shared<POLICY> lane_shared;
   typedef backward_table<POLICY> table;
   typedef typename table::token_key token_key;
-  static constexpr bool SMALL = POLICY::KIND == BACKWARD_SMALL,
-                        GLOBAL = POLICY::KIND == BACKWARD_GLOBAL;
-  static constexpr u32 THREADS = POLICY::BACK_THREADS, WARPS = THREADS / 32;
-  /* Slots of a table; in shared memory at most. */
-  static constexpr u32 BITS = SMALL ? WF__BACKWARD_BITS : GLOBAL ? 14 : WF__BACKWARD_LARGE_BITS;
-  static constexpr u32 WINDOW = WF__BACKWARD_WINDOW,
-                       LIST = SMALL ? WF__BACKWARD_SMALL_LIST : WINDOW;
-  static constexpr u32 MARK_BITS = SMALL ? 14 : 15; /* of a bitmap of marks */
-  static constexpr u32 BITMAP_BITS = table::BITMAP_BITS;
-  static constexpr u32 BINS = SMALL ? 128 : 256; /* of tokens to rank */
+  /* Slots of tables in shared memory: two blocks a processor, or one. */
+  static constexpr u32 SMALL_BITS = WF__BACKWARD_BITS, LARGE_BITS = WF__BACKWARD_LARGE_BITS;
 
   static __device__ __forceinline__ lane_shared &own() { return own_shared<POLICY>(); }
   static __device__ __forceinline__ backward_work &work() {
@@ -198,8 +192,9 @@ struct backward_layout {
 
   __host__ __device__ static constexpr u32 offset() { return OFFSET(values); }
   __host__ __device__ static constexpr u32 list_bytes(u32 bits) {
-    return LIST * (u32)sizeof(uint16_t) > (u32)sizeof(u32) << bits ? LIST * (u32)sizeof(uint16_t)
-                                                                   : (u32)sizeof(u32) << bits;
+    return WINDOW * (u32)sizeof(uint16_t) > (u32)sizeof(u32) << bits
+               ? WINDOW * (u32)sizeof(uint16_t)
+               : (u32)sizeof(u32) << bits;
   }
   /* The chains of tokens in a bin (backward_emit.cuh) use the memory of marks, if they fit. */
   __host__ __device__ static constexpr u32 follower_bytes(u32 bits) {
@@ -214,15 +209,15 @@ struct backward_layout {
     return offset() + tables_bytes(bits);
   }
   /* The largest tables of at most 2^most slots that a block has shared memory for. */
-  __host__ __device__ static constexpr u32 fitting_bits(int shared_kb, u32 most = BITS) {
+  __host__ __device__ static constexpr u32 fitting_bits(int shared_kb, u32 most) {
     return shared_bytes(most) <= (u32)shared_kb * 1024 ? most : fitting_bits(shared_kb, most - 1);
   }
   __host__ __device__ static constexpr u32 global_bytes() {
-    return (tables_bytes(BITS) + 255) / 256 * 256;
+    return (tables_bytes(GLOBAL_BITS) + 255) / 256 * 256;
   }
 
   static __device__ __forceinline__ char *tables() {
-    if constexpr (GLOBAL)
+    if constexpr (POLICY::BACKWARD_GLOBAL)
       return work().global_tables;
     else
       return (char *)&own() + offset();
@@ -230,9 +225,8 @@ struct backward_layout {
   static __device__ __forceinline__ table table_at(u32 which, u32 bits) {
     static_assert(sizeof(backward_work) <= sizeof(lane_shared::hist),
                   "backward_work must fit the histogram");
-    static_assert(
-        !POLICY::SCORED || 2 * sizeof(u32) << (BITMAP_BITS - 5) <= sizeof(lane_shared::frontier),
-        "the bitmaps must fit the frontier");
+    static_assert(2 * sizeof(u32) << (BITMAP_BITS - 5) <= sizeof(lane_shared::frontier),
+                  "the bitmaps must fit the frontier");
     static_assert(offset() % 16 == 0, "the tables must be aligned");
     char *at = tables() + which * (table::SLOT_BYTES << bits);
     table t;
@@ -275,27 +269,19 @@ struct backward_layout {
                                      : firsts_at(bits) + (1u << bits);
   }
   static __device__ __forceinline__ u32 *bin_sums() { return own().hist_all; }
-  /* Large blocks have half as many warps as the search. */
   static __device__ __forceinline__ u32 *bin_heads() {
-    if constexpr (SMALL)
-      return own().hist_all + BINS;
-    else
-      return (u32 *)own().arc_ranges[WARPS];
-  }
+    return (u32 *)own().arc_ranges[BACK_WARPS];
+  } /* the block has half as many warps as the search */
 
-  static __device__ __forceinline__ u32 mark_of(u32 state) {
-    return state * 0x9E3779B1u >> (32 - MARK_BITS);
-  }
   static __device__ __forceinline__ void clear_marks(u32 turn, u32 bits) {
-    uint4 *marks = (uint4 *)marks_at(turn, bits);
-    for (u32 i = tid(); i < (1u << MARK_BITS) / 128; i += THREADS)
-      marks[i] = make_uint4(0, 0, 0, 0);
+    u32 *marks = marks_at(turn, bits);
+    for (u32 i = tid(); i < (1u << MARK_BITS) / 32; i += BACK_THREADS) marks[i] = 0;
     if (tid() == 0)
       work().marks[turn].any = work().marks[turn].all = work().marks[turn].num_hubs = 0;
   }
   static __device__ __forceinline__ void clear_news(u32 turn, u32 bits) {
     u32 *news = news_at(turn, bits);
-    for (u32 i = tid(); i < (1u << bits) / 32; i += THREADS) news[i] = 0;
+    for (u32 i = tid(); i < (1u << bits) / 32; i += BACK_THREADS) news[i] = 0;
     if (tid() == 0) work().any_news[turn] = 0;
   }
 };

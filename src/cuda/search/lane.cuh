@@ -76,16 +76,16 @@ enum lane_phase {
 /* --- shared memory of a block ------------------------------------------------------------ */
 
 /* The additional fields of searches with scorers; empty otherwise. */
-template <bool SCORED, u32 MOST_WARPS = MAX_WARPS>
+template <bool SCORED>
 struct scorer_shared {};
-template <u32 MOST_WARPS>
-struct scorer_shared<true, MOST_WARPS> {
-  u64 range_contexts[MOST_WARPS][32]; /* beside `arc_ranges` */
-  wf__flat_scorer scorer;             /* of the utterance, if it has one */
-  wf__lane_words words;               /* added to its graph */
-  const wf__flat_scorer *memo_of;     /* the scorer whose results the memo has */
-  u32 num_word_candidates;            /* words of the frame's emitting arcs, on this rank */
-  u32 num_logged;                     /* candidates in the log of this rank */
+template <>
+struct scorer_shared<true> {
+  u64 range_contexts[MAX_WARPS][32]; /* beside `arc_ranges` */
+  wf__flat_scorer scorer;            /* of the utterance, if it has one */
+  wf__lane_words words;              /* added to its graph */
+  const wf__flat_scorer *memo_of;    /* the scorer whose results the memo has */
+  u32 num_word_candidates;           /* words of the frame's emitting arcs, on this rank */
+  u32 num_logged;                    /* candidates in the log of this rank */
   u32 num_placed;  /* with recombine=state: how many of these have written their contexts */
   u32 select_left; /* with select_key: number of sources with that key that are expanded, 0: all */
   u32 all_stand;   /* every taken slot has a token, and the cheapest token is `best` or `lowest` */
@@ -105,13 +105,12 @@ template <class POLICY>
 struct lane_shared {
   typedef typename POLICY::table table;
   u32 hist[256];
-  u32 hist_all[256];                        /* summed over the ranks */
-  uint2 arc_ranges[POLICY::MOST_WARPS][32]; /* of a warp's tokens: {first arc - arcs before it,
-                                               cost} */
-  uint16_t frontier[2][POLICY::MOST_THREADS];
+  u32 hist_all[256];               /* summed over the ranks */
+  uint2 arc_ranges[MAX_WARPS][32]; /* of a warp's tokens: {first arc - arcs before it, cost} */
+  uint16_t frontier[2][MAX_THREADS];
   u64 exchange[2][8]; /* one cell per rank: results of its block; two buffers, used alternately */
-  u64 warp_values[POLICY::MOST_WARPS];
-  u32 warp_counts[POLICY::MOST_WARPS];
+  u64 warp_values[MAX_WARPS];
+  u32 warp_counts[MAX_WARPS];
   u32 best;     /* running best candidate, ordered */
   u32 kept;     /* tokens of all ranks after the emission */
   u32 inserted; /* tokens made by epsilon arcs in this frame, on this rank */
@@ -131,7 +130,7 @@ struct lane_shared {
   u32 flags;   /* this and the sums are kept by thread 0 */
   u32 stopped; /* by the host, as rank 0 has seen it */
   u64 num_tokens, num_expanded, num_narrowed, num_arcs;
-  scorer_shared<POLICY::SCORED, POLICY::MOST_WARPS> with_scorer;
+  scorer_shared<POLICY::SCORED> with_scorer;
   deferred_shared<POLICY::DEFERRED> with_deferred;
 #ifdef WF_LANE_PROFILE
   long long phase[NUM_PHASES], since, rounds, frontier_entries, closure_words;
@@ -261,8 +260,8 @@ struct arc_share {
 
   /* Offset from a range to the token's context. */
   static __device__ __forceinline__ u32 to_context() {
-    typedef scorer_shared<true, POLICY::MOST_WARPS> with;
-    return OFFSET(with_scorer) + (u32)offsetof(with, range_contexts) - OFFSET(arc_ranges);
+    return OFFSET(with_scorer) + (u32)offsetof(scorer_shared<true>, range_contexts) -
+           OFFSET(arc_ranges);
   }
 
   __device__ __forceinline__ arc_share(u32 arc_ranges, u32 lane, u32 first, u32 arcs, float cost,

@@ -29,9 +29,8 @@ __host__ __device__ constexpr u32 threads_of(int ranks) {
 enum scorer_kind { GRAPH_ALONE, FLAT_SCORER, DEFERRED_SCORER };
 /* What a lane takes from the queue. */
 enum input_kind { UTTERANCES, CHUNKS_OF_STREAMS };
-/* The kernels of a policy: the search, or the backward pass of lattices with tables of a level
- * (wf__backward_tables). Only small tables have small blocks, many of which share a processor. */
-enum pass_kind { SEARCH, BACKWARD_SMALL, BACKWARD_LARGE, BACKWARD_GLOBAL };
+/* Where the backward pass of lattices has its tables. */
+enum backward_memory { BACKWARD_IN_SHARED, BACKWARD_IN_GLOBAL };
 
 /* How a block keeps the tokens of a frame (token_table.cuh). */
 struct keys_in_shared {
@@ -57,19 +56,14 @@ struct fingerprints_in_shared {
   __host__ __device__ static constexpr u32 shared_values(int) { return 2; } /* none are used */
 };
 
-template <scorer_kind SCORER, input_kind INPUT, pass_kind PASS = SEARCH>
+template <scorer_kind SCORER, input_kind INPUT, backward_memory BACKWARD = BACKWARD_IN_SHARED>
 struct search_policy {
   static constexpr bool SCORED = SCORER != GRAPH_ALONE; /* tokens are pairs (state, context) */
   static constexpr bool DEFERRED = SCORER == DEFERRED_SCORER;
   static constexpr bool STREAMS = INPUT == CHUNKS_OF_STREAMS;
   static constexpr bool LATTICES =
       !STREAMS && !DEFERRED; /* lattices of streams are made on the host */
-  static constexpr pass_kind KIND = PASS;
-  static constexpr u32 BACK_THREADS =
-      PASS == BACKWARD_SMALL ? WF__BACKWARD_SMALL_THREADS : WF__BACKWARD_THREADS;
-  /* Threads and warps that a block's shared memory has room for. */
-  static constexpr u32 MOST_THREADS = PASS == BACKWARD_SMALL ? BACK_THREADS : WF__LANE_THREADS,
-                       MOST_WARPS = MOST_THREADS / 32;
+  static constexpr bool BACKWARD_GLOBAL = BACKWARD == BACKWARD_IN_GLOBAL;
   typedef std::conditional_t<SCORED, fingerprints_in_shared, keys_in_shared> table;
 };
 
@@ -79,12 +73,8 @@ typedef search_policy<DEFERRED_SCORER, UTTERANCES> deferred;
 typedef search_policy<GRAPH_ALONE, CHUNKS_OF_STREAMS> plain_streams;
 typedef search_policy<FLAT_SCORER, CHUNKS_OF_STREAMS> scored_streams;
 typedef search_policy<DEFERRED_SCORER, CHUNKS_OF_STREAMS> deferred_streams;
-typedef search_policy<GRAPH_ALONE, UTTERANCES, BACKWARD_SMALL> plain_small;
-typedef search_policy<GRAPH_ALONE, UTTERANCES, BACKWARD_LARGE> plain_large;
-typedef search_policy<GRAPH_ALONE, UTTERANCES, BACKWARD_GLOBAL> plain_global;
-typedef search_policy<FLAT_SCORER, UTTERANCES, BACKWARD_SMALL> scored_small;
-typedef search_policy<FLAT_SCORER, UTTERANCES, BACKWARD_LARGE> scored_large;
-typedef search_policy<FLAT_SCORER, UTTERANCES, BACKWARD_GLOBAL> scored_global;
+typedef search_policy<GRAPH_ALONE, UTTERANCES, BACKWARD_IN_GLOBAL> plain_global;
+typedef search_policy<FLAT_SCORER, UTTERANCES, BACKWARD_IN_GLOBAL> scored_global;
 
 }  // namespace wf_search
 

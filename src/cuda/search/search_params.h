@@ -98,11 +98,8 @@ enum {
 #endif
   WF__LANE_MAX_ROW =
       5200, /* columns whose costs fit in shared memory; wider rows are read from device memory */
-  WF__BACKWARD_THREADS = 512, /* threads of a block that makes a lattice, with large tables */
-#ifndef WF__BACKWARD_SMALL_THREADS
-  WF__BACKWARD_SMALL_THREADS = 128, /* and with small ones */
-#endif
-  WF__LANE_PAGE = 256, /* entries of 16 bytes in a page, wf__lane_link */
+  WF__BACKWARD_THREADS = 512, /* threads of a block that makes a lattice */
+  WF__LANE_PAGE = 256,        /* entries of 16 bytes in a page, wf__lane_link */
 };
 
 /* Bits of the number of slots of a block's table, for a block with shared_kb of shared memory. The
@@ -428,9 +425,8 @@ typedef struct wf__lane_params {
 
 /* --- kernels ----------------------------------------------------------------------------- */
 
-/* Where the backward pass keeps its tables: in shared memory (small blocks, of which a
- * multiprocessor runs many, or large ones), or in device memory. Each level goes on with the
- * lattices from the frame on that did not fit the one before. */
+/* Where the backward pass keeps its tables: in shared memory (two blocks a multiprocessor, or
+ * one), or in device memory. Each level takes the lattices that did not fit the one before. */
 typedef enum wf__backward_tables {
   WF__BACKWARD_SMALL,
   WF__BACKWARD_LARGE,
@@ -453,9 +449,9 @@ typedef struct wf__search_kernels {
   /* With lattices there is one lane for each utterance. With deferred scores, the lanes counted
    * by counters.num_waiting continue in the next launch. */
   int (*launch)(const wf__lane_params *params, void *stream);
-  /* After launch, with the same params: makes the lattices whose outcome requires tables of the
-   * level. NULL: this kind makes no lattices. */
-  int (*backward[WF__BACKWARD_LEVELS])(const wf__lane_params *params, void *stream);
+  /* After launch, with the same params: makes the lattices whose outcome requires these tables.
+   * NULL: this kind makes no lattices. */
+  int (*backward)(const wf__lane_params *params, wf__backward_tables tables, void *stream);
   /* Bytes of params.global_tables for so many lattices. */
   uint64_t (*global_bytes)(uint32_t num_lattices);
   /* Largest number of lanes of `ranks` blocks that run at once on the current device, which has

@@ -85,7 +85,6 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   typedef wf_search::lane_shared<POLICY> lane_shared;
   typedef wf_search::backward_table<POLICY> backward_table;
   typedef backward_layout<POLICY> memory; /* of the backward pass */
-  static constexpr u32 BACK_THREADS = POLICY::BACK_THREADS, BACK_WARPS = BACK_THREADS / 32;
   static constexpr u32 SLOT_BITS = table::SLOT_BITS, SLOTS = table::SLOTS,
                        AHEAD = POLICY::table::AHEAD, SPARE = POLICY::table::SPARE;
   static constexpr token_key NO_STATE = table::NO_STATE, HAS_EPSILONS = table::HAS_EPSILONS;
@@ -437,11 +436,9 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   template <bool EPSILONS>
   __device__ void mark_sources(const backward_table &table, const u32 *news, u32 turn);
   __device__ void open_frame(u32 number);
-  __device__ void prefetch_frame(u32 number) const;
-  template <bool ONLY_EPSILONS, bool ALL_EPSILONS, typename F>
-  __device__ __forceinline__ void list_marked(u32 window, u32 size, u32 turn, u32 fresh, F get);
+  __device__ __forceinline__ u64 place_of_token(u32 i) const;
   template <bool EPSILONS>
-  __device__ u32 list_tokens(u32 window, u32 size, u32 turn, u32 fresh);
+  __device__ u32 list_tokens(u32 window, u32 end, u32 turn);
   template <bool EPSILONS, typename F>
   __device__ __forceinline__ void for_listed(u32 turn, F take);
   __device__ void take_emitting(const back_token &token, u32 number, const backward_table &table,

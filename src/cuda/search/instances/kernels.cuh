@@ -105,34 +105,35 @@ static int search_capacity(const wf__gpu_profile *profile, int ranks, int32_t nu
 /* --- the backward pass ------------------------------------------------------------------- */
 
 template <class POLICY>
-static int launch_backward(const wf__lane_params *params, void *stream) {
+static int launch_backward(const wf__lane_params *params, wf__backward_tables tables,
+                           void *stream) {
   typedef backward_layout<POLICY> memory;
   wf__lane_params p = *params;
   uint32_t bytes = memory::offset();
-  const int wanted = memory::SMALL    ? WF__LANE_OK
-                     : memory::GLOBAL ? WF__LANE_GLOBAL_LATTICE
-                                      : WF__LANE_LARGE_LATTICE;
-  if (memory::GLOBAL) {
-    p.lattices.backward_bits = memory::BITS;
+  const int wanted = tables == WF__BACKWARD_SMALL   ? WF__LANE_OK
+                     : tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE
+                                                    : WF__LANE_GLOBAL_LATTICE;
+  if (POLICY::BACKWARD_GLOBAL) {
+    p.lattices.backward_bits = GLOBAL_BITS;
     const cudaError_t code =
         cudaMemsetAsync(p.lattices.global_tables, 0, GLOBAL_HEAD, (cudaStream_t)stream);
     if (code != cudaSuccess) return code;
   } else {
-    p.lattices.backward_bits = memory::fitting_bits(params->shared_kb);
+    p.lattices.backward_bits = memory::fitting_bits(
+        params->shared_kb, tables == WF__BACKWARD_LARGE ? memory::LARGE_BITS : memory::SMALL_BITS);
     bytes = memory::shared_bytes(p.lattices.backward_bits);
   }
   return with_ranks(params->memory.ranks, [&](auto n) -> int {
     constexpr int RANKS = decltype(n)::value;
-    cudaError_t code = cudaFuncSetAttribute(
-        backward_kernel<POLICY, RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-    /* as the search's, because a processor must be idle before its memory can be divided anew */
-    if (code == cudaSuccess)
-      code = cudaFuncSetAttribute(backward_kernel<POLICY, RANKS>,
-                                  cudaFuncAttributePreferredSharedMemoryCarveout,
-                                  cudaSharedmemCarveoutMaxShared);
-    if (code != cudaSuccess) return code;
+    if (!POLICY::BACKWARD_GLOBAL) {
+      const uint32_t most =
+          memory::shared_bytes(memory::fitting_bits(params->shared_kb, memory::LARGE_BITS));
+      const cudaError_t code = cudaFuncSetAttribute(
+          backward_kernel<POLICY, RANKS>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+      if (code != cudaSuccess) return code;
+    }
     return WF__LAUNCH((backward_kernel<POLICY, RANKS>), dim3(p.memory.num_lanes * RANKS),
-                      POLICY::BACK_THREADS, bytes, stream, p, wanted);
+                      BACK_THREADS, bytes, stream, p, wanted);
   });
 }
 
@@ -152,9 +153,10 @@ static uint64_t backward_global_bytes(uint32_t num_lattices) {
                                                 int32_t num_columns, int *out_lanes) {            \
     return wf_search::search_capacity<wf_search::policy>(profile, ranks, num_columns, out_lanes); \
   }
-#define WF__BACKWARD_INSTANCE(policy)                                                          \
-  extern "C" int wf__backward_##policy##_launch(const wf__lane_params *params, void *stream) { \
-    return wf_search::launch_backward<wf_search::policy>(params, stream);                      \
+#define WF__BACKWARD_INSTANCE(policy)                                                       \
+  extern "C" int wf__backward_##policy##_launch(const wf__lane_params *params,              \
+                                                wf__backward_tables tables, void *stream) { \
+    return wf_search::launch_backward<wf_search::policy>(params, tables, stream);           \
   }
 #define WF__BACKWARD_GLOBAL_INSTANCE(policy)                                  \
   WF__BACKWARD_INSTANCE(policy)                                               \
