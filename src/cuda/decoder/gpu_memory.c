@@ -239,8 +239,6 @@ wf_status wf__gpu_reserve(wf__gpu_worker *worker, wf_error *err) {
       WF__CUDA_TRY(
           cudaStreamCreateWithPriority(&chunk->backward_stream, cudaStreamNonBlocking, first),
           "a stream");
-    if (worker->options.lattice_beam > 0 && chunk->searched == NULL)
-      WF__CUDA_TRY(cudaEventCreateWithFlags(&chunk->searched, cudaEventDisableTiming), "an event");
   }
   if (plan->bytes.total_bytes > worker->largest.total_bytes) worker->largest = plan->bytes;
   return WF_OK;
@@ -252,7 +250,6 @@ void wf__gpu_release(wf__gpu_worker *worker) {
     if (worker->chunks[i].stream != NULL) cudaStreamDestroy(worker->chunks[i].stream);
     if (worker->chunks[i].backward_stream != NULL)
       cudaStreamDestroy(worker->chunks[i].backward_stream);
-    if (worker->chunks[i].searched != NULL) cudaEventDestroy(worker->chunks[i].searched);
   }
   cudaEvent_t events[] = {worker->window_sent[0], worker->window_sent[1], worker->copied,
                           worker->entered};

@@ -103,6 +103,7 @@ static wf_status make_lattices(const wf__gpu_worker *worker, wf__batch_chunk *ch
                                wf__backward_tables tables, wf_error *err) {
   wf__lane_params p = chunk_params(worker, chunk);
   p.lattices.global_tables = chunk->global_tables;
+  chunk->tables = tables + 1;
   WF__CUDA_TRY(wf__search_kernels_of[kind_of(worker)].backward(&p, tables, chunk->backward_stream),
                "the kernel of lattices");
   return fetch_outcomes(worker, chunk, chunk->backward_stream, err);
@@ -121,11 +122,8 @@ static wf_status launch(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf
     WF__CUDA_TRY(wf__check_scores_launch(p.work.utterances, chunk->count, bad, chunk->stream),
                  "checking scores");
   WF__TRY(wf__gpu_submit(&chunk->room, &launch, &p, chunk->stream, err));
-  if (p.rules.lattice_beam == 0) return fetch_outcomes(worker, chunk, chunk->stream, err);
-  WF__CUDA_TRY(cudaEventRecord(chunk->searched, chunk->stream), "the search kernel");
-  WF__CUDA_TRY(cudaStreamWaitEvent(chunk->backward_stream, chunk->searched, 0),
-               "the search kernel");
-  return make_lattices(worker, chunk, WF__BACKWARD_SMALL, err);
+  chunk->tables = WF__BACKWARD_SMALL;
+  return p.rules.lattice_beam == 0 ? fetch_outcomes(worker, chunk, chunk->stream, err) : WF_OK;
 }
 
 /* --- results ----------------------------------------------------------------------------- */
@@ -284,6 +282,11 @@ static char *readback_window(const wf__gpu_worker *worker, const wf__readback *r
              : NULL;
 }
 
+/* The stream of the copies of results. */
+static cudaStream_t results_stream(const wf__gpu_worker *worker, const wf__batch_chunk *chunk) {
+  return worker->options.lattice_beam > 0 ? chunk->backward_stream : chunk->stream;
+}
+
 /* Starts the copy of a chunk's array to its readback window, of which *used bytes are in use, or
  * else to memory of its own. No bytes: *out = NULL. */
 static wf_status fetch_array(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
@@ -300,7 +303,7 @@ static wf_status fetch_array(const wf__gpu_worker *worker, wf__batch_chunk *chun
   if (*out == NULL) return wf__fail_memory(err, bytes, what);
   if (fits) *used = (*used + bytes + 255) / 256 * 256;
   WF__CUDA_TRY(cudaMemcpyAsync(*out, wf__chunk_array(worker, chunk, array), bytes,
-                               cudaMemcpyDeviceToHost, chunk->stream),
+                               cudaMemcpyDeviceToHost, results_stream(worker, chunk)),
                what);
   return WF_OK;
 }
@@ -317,40 +320,55 @@ static uint32_t count_outcomes(const wf__batch_chunk *chunk, const wf__lane_outc
   return count;
 }
 
-/* Makes the lattices that need these tables. Tables in device memory are allocated for as many
- * lattices as need them; if there is no room, the CPU makes these. */
-static wf_status make_larger_lattices(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
-                                      wf__backward_tables tables, wf_error *err) {
-  const wf__lane_outcome *outcomes = wf__chunk_transfer(chunk, WF__TRANSFER_OUTCOMES);
-  const uint32_t count = count_outcomes(
-      chunk, outcomes,
-      tables == WF__BACKWARD_LARGE ? WF__LANE_LARGE_LATTICE : WF__LANE_GLOBAL_LATTICE);
-  if (count == 0) return WF_OK;
-  if (tables == WF__BACKWARD_GLOBAL &&
-      cudaMalloc(&chunk->global_tables,
-                 wf__search_kernels_of[kind_of(worker)].global_bytes(count)) != cudaSuccess) {
-    (void)cudaGetLastError(); /* otherwise the next launch would report it as its own error */
-    chunk->global_tables = NULL;
-    return WF_OK;
-  }
-  WF__TRY(make_lattices(worker, chunk, tables, err));
-  return wf__gpu_wait(chunk->backward_stream, "the kernel of lattices", err);
-}
-
-/* For a chunk whose kernels have ended. */
 static void free_global_tables(wf__batch_chunk *chunk) {
   if (chunk->global_tables != NULL) cudaFree(chunk->global_tables);
   chunk->global_tables = NULL;
+  chunk->global_bytes = 0;
 }
 
-/* Waits for the chunk's kernels, and makes lattices that need larger tables. */
+/* Room for the tables of `count` lattices in device memory; false if there is none. They are kept
+ * for later passes, since freeing them would wait for all kernels. */
+static bool reserve_global_tables(const wf__gpu_worker *worker, wf__batch_chunk *chunk,
+                                  uint32_t count) {
+  const uint64_t bytes = wf__search_kernels_of[kind_of(worker)].global_bytes(count);
+  if (bytes <= chunk->global_bytes) return true;
+  free_global_tables(chunk);
+  if (cudaMalloc(&chunk->global_tables, bytes) != cudaSuccess) {
+    (void)cudaGetLastError(); /* otherwise the next launch would report it as its own error */
+    chunk->global_tables = NULL;
+    return false;
+  }
+  chunk->global_bytes = bytes;
+  return true;
+}
+
+/* After the search, or a pass, has ended: starts the next pass, for lattices that need larger
+ * tables. *started: there are any. Lattices that no table holds are left to the CPU. */
+static wf_status start_pass(const wf__gpu_worker *worker, wf__batch_chunk *chunk, bool *started,
+                            wf_error *err) {
+  static const int32_t wanted[] = {[WF__BACKWARD_LARGE] = WF__LANE_LARGE_LATTICE,
+                                   [WF__BACKWARD_GLOBAL] = WF__LANE_GLOBAL_LATTICE};
+  const wf__lane_outcome *outcomes = wf__chunk_transfer(chunk, WF__TRANSFER_OUTCOMES);
+  *started = chunk->tables == WF__BACKWARD_SMALL;
+  if (*started) return make_lattices(worker, chunk, WF__BACKWARD_SMALL, err);
+  for (; chunk->tables < WF__BACKWARD_LEVELS; chunk->tables++) {
+    const uint32_t count = count_outcomes(chunk, outcomes, wanted[chunk->tables]);
+    if (count == 0) continue;
+    if (chunk->tables == WF__BACKWARD_GLOBAL && !reserve_global_tables(worker, chunk, count))
+      continue;
+    *started = true;
+    return make_lattices(worker, chunk, chunk->tables, err);
+  }
+  return WF_OK;
+}
+
+/* Waits for the chunk's search, and makes its lattices. */
 static wf_status wait_for(const wf__gpu_worker *worker, wf__batch_chunk *chunk, wf_error *err) {
   WF__TRY(wf__gpu_wait(chunk->stream, "the search kernel", err));
-  if (worker->options.lattice_beam == 0) return WF_OK;
-  WF__TRY(wf__gpu_wait(chunk->backward_stream, "the kernel of lattices", err));
-  for (wf__backward_tables tables = WF__BACKWARD_LARGE; tables < WF__BACKWARD_LEVELS; tables++)
-    WF__TRY(make_larger_lattices(worker, chunk, tables, err));
-  free_global_tables(chunk);
+  for (bool started = worker->options.lattice_beam > 0; started;) {
+    WF__TRY(wf__gpu_wait(chunk->backward_stream, "the kernel of lattices", err));
+    WF__TRY(start_pass(worker, chunk, &started, err));
+  }
   return WF_OK;
 }
 
@@ -430,7 +448,7 @@ static wf_status look_at(wf__gpu_worker *worker, wf__batch_chunk *chunk, struct 
                          wf_error *err) {
   bool done = false;
   if (chunk->stage == WF__CHUNK_COPIED) {
-    WF__TRY(wf__gpu_is_done(chunk->stream, &done, err));
+    WF__TRY(wf__gpu_is_done(chunk->backward_stream, &done, err));
     if (done)
       fill(worker, chunk);
     else
@@ -443,8 +461,12 @@ static wf_status look_at(wf__gpu_worker *worker, wf__batch_chunk *chunk, struct 
   if (chunk->stage != WF__CHUNK_SEARCHED) return WF_OK;
   view->searched++;
   if (view->oldest == NULL || chunk->number < view->oldest->number) view->oldest = chunk;
-  WF__TRY(wf__gpu_is_done(chunk->backward_stream, &done, err));
-  if (done && (view->back == NULL || chunk->number < view->back->number)) view->back = chunk;
+  bool started = false;
+  WF__TRY(wf__gpu_is_done(
+      chunk->tables == WF__BACKWARD_SMALL ? chunk->stream : chunk->backward_stream, &done, err));
+  if (done) WF__TRY(start_pass(worker, chunk, &started, err));
+  if (done && !started && (view->back == NULL || chunk->number < view->back->number))
+    view->back = chunk;
   return WF_OK;
 }
 
@@ -459,12 +481,14 @@ static wf_status next_filled(wf__gpu_worker *worker, wf__work_queue *work, wf__b
       if (worker->chunks[k].count > 0) WF__TRY(look_at(worker, &worker->chunks[k], &view, err));
     const int window = free_window(worker);
     const bool idle = view.filling == NULL && view.copied == 0;
-    if (view.searched == 1 && idle) view.back = view.oldest; /* there is nothing else to do */
     *out = view.filled;
     if (*out != NULL) return release_chunk(worker, *out, err);
     if (view.searched == 0 && idle) return WF_OK;
-    if (view.back != NULL && window >= 0) {
+    if (view.searched == 1 && idle && view.back == NULL) { /* there is nothing else to do */
+      view.back = view.oldest;
       WF__TRY(wait_for(worker, view.back, err));
+    }
+    if (view.back != NULL && window >= 0) {
       WF__TRY(fetch_results(worker, view.back, work, window, err));
     } else if (!wf__pool_help(worker->pool)) {
       nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
@@ -532,7 +556,6 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *calle
       cudaStreamSynchronize(worker->chunks[k].stream);
       if (worker->chunks[k].backward_stream != NULL)
         cudaStreamSynchronize(worker->chunks[k].backward_stream);
-      free_global_tables(&worker->chunks[k]);
       if (worker->chunks[k].stage != WF__CHUNK_SEARCHED)
         release_chunk(worker, &worker->chunks[k], NULL);
       worker->chunks[k].count = 0;
@@ -541,6 +564,7 @@ wf_status wf__gpu_work(wf__gpu_worker *worker, wf__work_queue *work, void *calle
     wf__gpu_drain_rnn_scorings(worker);
     __atomic_store_n(worker->stop, 0, __ATOMIC_SEQ_CST);
   }
+  for (uint32_t k = 0; k < worker->plan.num_chunks; k++) free_global_tables(&worker->chunks[k]);
   return status;
 }
 

@@ -77,15 +77,18 @@ typedef enum wf__chunk_stage {
 /* A chunk of utterances in flight. */
 typedef struct wf__batch_chunk {
   cudaStream_t stream;
-  cudaStream_t backward_stream; /* for lattices: runs behind `searched`, with priority, as its
-                               kernels use few processors but keep the memory of a whole search */
-  cudaEvent_t searched;
-  char *memory;         /* its share of the workspace */
-  void *global_tables;  /* WF__BACKWARD_GLOBAL's, while it runs; owned */
-  wf__search_room room; /* over `memory` and page-locked memory of the worker */
-  uint32_t count;       /* utterances; 0: the chunk is free */
-  uint64_t number;      /* of those launched so far */
-  bool on_device;       /* the scores were already on the GPU */
+  cudaStream_t backward_stream; /* for passes that make lattices, which have priority, and for the
+                                   copies of their results. Work is put into it when the search has
+                                   ended, because work that waits in a stream can delay other
+                                   streams */
+  char *memory;                 /* its share of the workspace */
+  void *global_tables; /* WF__BACKWARD_GLOBAL's, of global_bytes, until the batch ends; owned */
+  uint64_t global_bytes;
+  wf__backward_tables tables; /* of the next pass that may be needed */
+  wf__search_room room;       /* over `memory` and page-locked memory of the worker */
+  uint32_t count;             /* utterances; 0: the chunk is free */
+  uint64_t number;            /* of those launched so far */
+  bool on_device;             /* the scores were already on the GPU */
   wf__chunk_stage stage;
   wf__readback readback;
   wf__job job; /* makes the readback's results */

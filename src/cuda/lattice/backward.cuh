@@ -1,7 +1,8 @@
 /* backward.cuh - the raw lattice of an utterance (docs/reference/semantics.md, "Lattice"), made
  * backward from the newest frame after the search. The kernel runs after the search, with one
  * small block an utterance: only a few dozen tokens of a frame are in a lattice, so several
- * blocks share a multiprocessor.
+ * blocks share a multiprocessor. If a frame does not fit its tables, a pass with larger tables
+ * goes on from there.
  *
  * The search records no arcs. It keeps each token's cost and each frame's limits of accepted
  * candidates. The backward pass expands arcs again, with the arithmetic of the search, between
@@ -404,11 +405,11 @@ __device__ void searcher<POLICY, RANKS>::stage_epsilons(u32 number, const backwa
   const u32 bits = p->lattices.backward_bits, size = *table.size,
             grain = min(32u, (size + BACK_WARPS - 1) / BACK_WARPS);
   u32 *levels = memory::levels_at(bits);
-  for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) levels[i] = 0;
   for (u32 base = warp() * grain; base < size; base += BACK_WARPS * grain) {
     back_token token = {0, 0, 0, make_uint4(0, 0, 0, 0), 0};
     if (in_warp() < grain && base + in_warp() < size) {
       token.slot = table.places[base + in_warp()];
+      levels[token.slot] = 0;
       token.state = state_of(table.keys[token.slot]);
       token.context = context_of(table.keys[token.slot]);
       token.cost = table.costs[token.slot];
@@ -466,17 +467,27 @@ __device__ void searcher<POLICY, RANKS>::take_endings(u32 number, const backward
   }
 }
 
-/* Makes room for a frame's tokens, and their arcs. By the whole block. */
+/* Makes both tables empty. By the whole block. */
 template <class POLICY, int RANKS>
-__device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const backward_table &table) {
+__device__ void searcher<POLICY, RANKS>::create_tables() {
   const u32 bits = p->lattices.backward_bits;
-  uint16_t *counts = memory::counts_at(bits);
+  for (u32 which = 0; which < 2; which++) memory::table_at(which, bits).create();
+  for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) memory::counts_at(bits)[i] = 0;
+}
+
+/* Makes room for the tokens of frame `number`, and their arcs. `behind` has the tokens of the next
+ * frame, whose arcs are written. By the whole block; a barrier follows, and then the table's size
+ * must be set to 0. */
+template <class POLICY, int RANKS>
+__device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const backward_table &table,
+                                                   const backward_table &behind) {
+  const u32 bits = p->lattices.backward_bits, size = *behind.size;
   table.clear();
+  for (u32 i = tid(); i < size; i += BACK_THREADS) memory::counts_at(bits)[behind.places[i]] = 0;
   for (u32 turn = 0; turn < 2; turn++) {
     memory::clear_marks(turn, bits);
     memory::clear_news(turn, bits);
   }
-  for (u32 i = tid(); i < 1u << bits; i += BACK_THREADS) counts[i] = 0;
   if (tid() < BINS) memory::bin_sums()[tid()] = memory::bin_heads()[tid()] = 0;
   if (tid() == 0)
     memory::work().bound = memory::work().num_staged = memory::work().any_epsilons =
@@ -484,39 +495,102 @@ __device__ void searcher<POLICY, RANKS>::clear_for(u32 number, const backward_ta
   open_frame(number);
 }
 
-/* Writes the lattice to pages. Returns false if a frame has more tokens within the beam than a
- * table holds, pages run out, or the host cancels. */
+/* Saves the tokens of frame `number`, whose arcs are written, so that a pass with larger tables can
+ * go on from there; number == frame: there is none. `row`: of the scores that the arcs to these
+ * tokens' successors read. By the whole block. */
 template <class POLICY, int RANKS>
-__device__ bool searcher<POLICY, RANKS>::run_backward() {
+__device__ void searcher<POLICY, RANKS>::save_frame(u32 number, u32 row,
+                                                    const backward_table &table) {
+  const backward_work &work = memory::work();
+  const u32 size = number < frame ? *table.size : 0;
+  const uint16_t *ranks = memory::ranks_at(p->lattices.backward_bits);
+  uint4 *saved = staged();
+  if (tid() == 0) {
+    saved[0] = make_uint4(number, row, size, 0);
+    saved[1] = make_uint4(work.page, work.fill, work.num_states, work.num_links);
+  }
+  for (u32 i = tid(); i < size; i += BACK_THREADS) {
+    const u32 slot = table.places[i];
+    const u64 key = table.keys[slot];
+    saved[2 + 2 * i] = make_uint4((u32)key, (u32)(key >> 32), __float_as_uint(table.costs[slot]),
+                                  (u32)table.extra_costs[slot]);
+    saved[3 + 2 * i] = make_uint4(ranks[slot], 0, 0, 0);
+  }
+}
+
+/* Continues after a pass with smaller tables. *number: the last frame whose arcs are written; its
+ * tokens are put into the table. Returns false if there is none. By the whole block. */
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::restore_frame(u32 *number, const backward_table &table) {
   backward_work &work = memory::work();
-  u32 which = 0;
+  const uint4 head = staged()[0], counts = staged()[1];
+  if (head.x == frame) return false;
+  if (tid() == 0) {
+    work.page = counts.x;
+    work.fill = counts.y;
+    work.num_states = counts.z;
+    work.num_links = counts.w;
+  }
+  for (u32 i = tid(); i < head.z; i += BACK_THREADS) {
+    const uint4 token = staged()[2 + 2 * i];
+    const token_key key = (token_key)((u64)token.y << 32 | token.x);
+    const u32 slot =
+        table.put(state_of(key), key, __uint_as_float(token.z), __int_as_float((int)token.w));
+    memory::ranks_at(p->lattices.backward_bits)[slot] = (uint16_t)staged()[3 + 2 * i].x;
+  }
+  *number = head.x;
+  row_frame = head.y;
+  __syncthreads();
+  return true;
+}
+
+/* Writes the lattice to pages. Returns false if a frame has more tokens within the beam than a
+ * table holds, pages run out, or the host cancels. `resumes`: goes on where smaller tables were
+ * full. */
+template <class POLICY, int RANKS>
+__device__ bool searcher<POLICY, RANKS>::run_backward(bool resumes) {
+  backward_work &work = memory::work();
+  const u32 bits = p->lattices.backward_bits;
+  u32 which = 0, number = frame - 1, row_behind = 0;
   if (tid() == 0) {
     work.page = NO_PAGE;
     work.fill = work.num_states = work.num_links = work.no_room = work.no_pages = work.full = 0;
   }
-  clear_for(frame - 1, memory::table_at(0, p->lattices.backward_bits));
+  create_tables();
   __syncthreads();
-  take_endings(frame - 1, memory::table_at(0, p->lattices.backward_bits));
-  for (u32 number = frame - 1;; number--) {
-    const backward_table table = memory::table_at(which, p->lattices.backward_bits),
-                         before = memory::table_at(which ^ 1, p->lattices.backward_bits);
-    if (tid() == 0) {
-      work.gathers = number + 1 < frame;
-      if ((frame - 1 - number) % 64 == 0 && p->work.stop != nullptr)
-        own().stopped = *(const volatile u32 *)p->work.stop; /* reads of host memory are slow */
+  bool written = resumes && restore_frame(&number, memory::table_at(0, bits));
+  if (written)
+    clear_for(number - 1, memory::table_at(1, bits), memory::table_at(0, bits));
+  else
+    clear_for(number, memory::table_at(0, bits), memory::table_at(1, bits));
+  __syncthreads();
+  if (!written) take_endings(number, memory::table_at(0, bits));
+  for (;; number--, written = false) {
+    const backward_table table = memory::table_at(which, bits),
+                         before = memory::table_at(which ^ 1, bits);
+    if (!written) {
+      if (tid() == 0) {
+        work.gathers = number + 1 < frame;
+        if ((frame - 1 - number) % 64 == 0 && p->work.stop != nullptr)
+          own().stopped = *(const volatile u32 *)p->work.stop; /* reads of host memory are slow */
+      }
+      __syncthreads(); /* the table is complete */
+      mark(0);
+      if (own().stopped != 0) return false;
+      const bool closed = !p->graph.has_epsilons || close_table(number, table);
+      __syncthreads(); /* the arcs are written */
+      mark(4);
+      if (!closed || !put_frame(number, table, [&] {
+            if (number > 0) clear_for(number - 1, before, table);
+          })) {
+        if (work.full != 0) save_frame(number + 1, row_behind, before);
+        return false;
+      }
+      mark(5);
+      if (number == 0) break;
+      if (tid() == 0) *before.size = 0;
     }
-    __syncthreads(); /* the table is complete */
-    mark(0);
-    if (own().stopped != 0) return false;
-    if (p->graph.has_epsilons && !close_table(number, table)) return false;
-    __syncthreads(); /* the arcs are written */
-    mark(4);
-    if (!put_frame(number, table, [&] {
-          if (number > 0) clear_for(number - 1, before);
-        }))
-      return false;
-    mark(5);
-    if (number == 0) break;
+    row_behind = row_frame;
     row_frame = row_before(row_frame);
     mark_sources<false>(table, NULL, 0);
     mark(7);
@@ -551,7 +625,7 @@ __device__ void searcher<POLICY, RANKS>::make_lattice(int wanted) {
   frame = records()[0].pruned_frames;
   row_frame = (u32)outcome->num_decoded;
   begin_marks();
-  const bool fits = run_backward();
+  const bool fits = run_backward(wanted != WF__LANE_OK);
   __syncthreads();
   if (tid() != 0) return;
   outcome->last_page = memory::work().page + 1;

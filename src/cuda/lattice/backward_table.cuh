@@ -87,15 +87,27 @@ struct backward_table {
   u32 *bound, *full; /* of the block's work */
   u32 mask;
 
-  /* By the whole block. */
-  __device__ __forceinline__ void clear() const {
+  /* Makes the table empty, whatever its memory has. By the whole block. */
+  __device__ __forceinline__ void create() const {
     for (u32 i = tid(); i <= mask; i += BACK_THREADS) {
       keys[i] = NO_STATE;
       extra_costs[i] = __float_as_int(INFINITY);
     }
+    clear_bitmap();
+    if (tid() == 0) *size = 0;
+  }
+  /* Empties the slots. By the whole block; *size must be set to 0 after a barrier. */
+  __device__ __forceinline__ void clear() const {
+    const u32 taken = *size;
+    for (u32 i = tid(); i < taken; i += BACK_THREADS) {
+      keys[places[i]] = NO_STATE;
+      extra_costs[places[i]] = __float_as_int(INFINITY);
+    }
+    clear_bitmap();
+  }
+  __device__ __forceinline__ void clear_bitmap() const {
     for (u32 i = tid(); POLICY::SCORED && i < 1u << (BITMAP_BITS - 5); i += BACK_THREADS)
       bitmap[i] = 0;
-    if (tid() == 0) *size = 0;
   }
 
   __device__ __forceinline__ u32 home_of(token_key key) const {

@@ -458,8 +458,11 @@ struct searcher : deferred_state<POLICY::DEFERRED> {
   __device__ void stage_epsilons(u32 number, const backward_table &table);
   __device__ bool close_table(u32 number, backward_table table);
   __device__ void take_endings(u32 number, const backward_table &table);
-  __device__ void clear_for(u32 number, const backward_table &table);
-  __device__ bool run_backward();
+  __device__ void create_tables();
+  __device__ void clear_for(u32 number, const backward_table &table, const backward_table &behind);
+  __device__ void save_frame(u32 number, u32 row, const backward_table &table);
+  __device__ bool restore_frame(u32 *number, const backward_table &table);
+  __device__ bool run_backward(bool resumes);
   __device__ u64 best_end(bool final, bool died, u64 *context);
   __device__ __noinline__ int finish(bool died, u32 end, wf__lane_outcome *outcome);
   __device__ __forceinline__ void decode();
