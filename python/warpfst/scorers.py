@@ -239,7 +239,7 @@ class BoostCache:
             self._chains[boost] = self._base + boost
         return self._chains[boost]
 
-    def _listed(self, boost: Mapping[Any, float], words: Symbols | ExtendedSymbols | None) -> Scorer:
+    def _listed(self, boost: Boosts, words: Symbols | ExtendedSymbols | None) -> Scorer:
         key = (id(words), tuple(boost), tuple(boost.values()) if isinstance(boost, Mapping) else None)
         kept = self._made.pop(key, None)
         if kept is None:

@@ -69,6 +69,7 @@ static wf_status sort_long(wf__arc_sorter *sorter, const wf_arc *in, wf_arc *out
 
 wf_status wf__arcsort_state(wf__arc_sorter *sorter, const wf_arc *in, wf_arc *out, uint64_t count,
                             bool by_olabel, wf_error *err) {
+  if (count == 0) return WF_OK;
   uint64_t i = 1;
   while (i < count && label_of(&in[i - 1], by_olabel) <= label_of(&in[i], by_olabel)) i++;
   if (i >= count)
