@@ -392,6 +392,44 @@ def test_wrong_archives(tmp_path):
         wf.from_nemo(nemo_archive(tmp_path / "m.nemo", {"model_config.yaml": b"decoder: {vocabulary: [a, '##b']}"}))
 
 
+def test_damaged_files(tmp_path, rng):
+    """Whatever bytes a file has, the error is one of wf.Error."""
+    archive = nemo_archive(tmp_path / "a.nemo", {"model_config.yaml": yaml.safe_dump({"decoder": {"vocabulary": [" ", *CHARACTERS]}}).encode()})
+    intact = {
+        "vocab.json": json.dumps(wav2vec2_vocabulary()).encode(),
+        "units.txt": "".join(f"{name} {column}\n" for name, column in wav2vec2_vocabulary().items()).encode(),
+        "tokens.txt": "\n".join(wav2vec2_vocabulary()).encode(),
+        "config.yaml": yaml.safe_dump({"token_list": list(wav2vec2_vocabulary())}).encode(),
+        "m.nemo": archive.read_bytes(),
+    }
+    for name, content in intact.items():
+        failed = 0
+        for _ in range(100):
+            damaged = bytearray(content)
+            for at in rng.integers(0, len(content), int(rng.integers(1, 4))):
+                damaged[at] = int(rng.integers(256))
+            (tmp_path / name).write_bytes(damaged[: int(rng.integers(1, len(content) + 1))] if rng.random() < 0.3 else damaged)
+            try:
+                LOADERS.get(name, wf.from_huggingface)(tmp_path / name)
+            except wf.Error as why:
+                assert name in str(why)
+                failed += 1
+        assert failed > 20
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json", "preprocessor_config.json"])
+def test_settings_of_wrong_types(tmp_path, name):
+    """Settings that are not what they should be are ignored, or give a wf.Error."""
+    keys = ["pad_token", "word_delimiter_token", "target_lang", "vocab_size", "conv_stride", "sampling_rate", "hop_length", "encoder_config", "pad_token_id"]
+    write(tmp_path, {"vocab.json": wav2vec2_vocabulary()})
+    for value in (None, [], [1], {}, {"content": []}, "x", -1, 1.5, True, 1e300):
+        write(tmp_path, {name: dict.fromkeys(keys, value)})
+        try:
+            integrations.huggingface_tokens(tmp_path)
+        except wf.Error as why:
+            assert str(tmp_path) in str(why)
+
+
 def test_wrong_objects():
     for loader in (wf.from_huggingface, wf.from_nemo):
         with pytest.raises(TypeError, match="int: expected"):

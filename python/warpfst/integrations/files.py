@@ -66,7 +66,7 @@ def parse_yaml(text: str, source: str) -> dict[str, Any]:
 
 
 def columns(vocabulary: Mapping[str, Any], source: str, text: str = "") -> list[str]:
-    """Tokens in the order of their columns, from token -> column. Columns without a token are named <column N>. `text`: the file's text, for line numbers."""
+    """Tokens in the order of their columns, from token -> column. Columns without a token are named <columnN>. `text`: the file's text, for line numbers."""
 
     def fail(token: str, why: str) -> FormatError:
         at = text.find(json.dumps(token, ensure_ascii=False))

@@ -30,21 +30,22 @@ def _text(value: Any) -> str | None:
 
 
 def _frame_shift(folder: pathlib.Path) -> float | None:
-    model, audio = _settings(folder, "config.json"), _settings(folder, "preprocessor_config.json")
-    rate = audio.get("sampling_rate")
-    encoder = model.get("encoder_config")
-    if rate and model.get("conv_stride"):  # wav2vec2, HuBERT, WavLM: convolutions over samples
-        return math.prod(model["conv_stride"]) / float(rate)
-    if rate and audio.get("hop_length") and isinstance(encoder, dict) and encoder.get("subsampling_factor"):
-        return float(encoder["subsampling_factor"] * audio["hop_length"] / rate)
-    return None
+    model = _settings(folder, "config.json")
+    audio = _settings(folder, "preprocessor_config.json") or _settings(folder, "processor_config.json").get("feature_extractor") or {}
+    encoder = model.get("encoder_config") or {}
+    try:
+        if model.get("conv_stride"):  # wav2vec2, HuBERT, WavLM: convolutions over samples
+            return float(math.prod(model["conv_stride"]) / audio["sampling_rate"])
+        return float(encoder["subsampling_factor"] * audio["hop_length"] / audio["sampling_rate"])
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # not told, or not as numbers
+        return None
 
 
 def _language(vocabulary: dict[str, Any], language: str | None, source: str) -> dict[str, Any]:
     """The vocabulary of a language, if there is one for each language, as in MMS."""
     if not vocabulary or not all(isinstance(value, dict) for value in vocabulary.values()):
         return vocabulary
-    if language not in vocabulary:
+    if not isinstance(language, str) or language not in vocabulary:
         raise FormatError(f"{source}: no language {language!r}: give target_lang=, one of {', '.join(sorted(vocabulary)[:8])}, ... ({len(vocabulary)} languages)")
     chosen: dict[str, Any] = vocabulary[language]
     return chosen

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import tarfile
+import zlib
 from typing import Any
 
 from ..decoder import Decoder
@@ -59,9 +61,7 @@ def _from_archive(path: str) -> ModelTokens:
             config = files.parse_yaml(files.decode_utf8(_content(archive, name, path), f"{path}: {name}"), f"{path}: {name}")
             kept = str(_section(config, "tokenizer").get("model_path") or "").removeprefix("nemo:")
             content = _content(archive, kept, path) if kept else None
-    except (tarfile.TarError, EOFError, OSError) as why:
-        if isinstance(why, FileError):
-            raise
+    except (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError) as why:
         raise FormatError(f"{path}: not a .nemo archive: {why}") from why
     processor = None if content is None else files.open_sentencepiece(content, f"{path}: {kept}")
     spelling = None if processor is None else files.spelling_of(processor)
@@ -73,7 +73,7 @@ def nemo_tokens(model: Path | Any) -> ModelTokens:
     """Tokens of a NeMo model with a CTC decoder, also of the CTC part of a hybrid model: a .nemo archive, or a model object."""
     if isinstance(model, (str, os.PathLike)):
         return _from_archive(os.fspath(model))
-    decoder = getattr(model, "ctc_decoder", None) or getattr(model, "decoder", None)
+    decoder: Any = getattr(model, "ctc_decoder", None) or getattr(model, "decoder", None)
     if not hasattr(decoder, "vocabulary"):
         raise TypeError(f"{type(model).__name__}: expected a .nemo archive or a model with decoder.vocabulary")
     tokenizer = getattr(model, "tokenizer", None)

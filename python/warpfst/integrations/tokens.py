@@ -26,7 +26,7 @@ AnyLexicon = Union[Lexicon, Pronunciations, Path]
 
 WORD_START = "\u2581"
 _SPECIAL = re.compile(r"<.+>|\[.+\]")  # <unk>, <sos/eos>, [UNK]
-_UNSAFE = re.compile(r"|<eps>|#\d+|.*\s.*", re.DOTALL)  # names with a meaning of their own in token tables
+_UNSAFE = re.compile(r"|<eps>|#\d+|.*[\s\0\ud800-\udfff].*", re.DOTALL)  # names that token tables reserve or cannot store
 # Nats a word if there is no language model: too little to matter, but where two cuts into words have the same scores, the one with fewer words wins.
 # The default topology also reads a held token as the token twice, so a word of one token would otherwise come out doubled.
 _WORD_COST = 2**-10
@@ -36,7 +36,7 @@ _WORD_COST = 2**-10
 class ModelTokens:
     """The tokens of a CTC model.
 
-    names        the token of each score column. Names that token tables reserve, such as " " or <eps>, are replaced by <column N>
+    names        the token of each score column. Names that token tables reserve, such as " " or <eps>, are replaced by <columnN>
     blank        column of the blank
     source       file or object from which they were read, for messages
     separator    token between words, such as "|"; None: words are not separated, or tokens that begin words start with U+2581
@@ -56,7 +56,7 @@ class ModelTokens:
     frame_shift: float | None = None
 
     def __post_init__(self) -> None:
-        safe = [f"<column {column}>".replace(" ", "") if _UNSAFE.fullmatch(name) else name for column, name in enumerate(self.names)]
+        safe = [f"<column{column}>" if _UNSAFE.fullmatch(name) else name for column, name in enumerate(self.names)]
         twice = next((name for column, name in enumerate(safe) if safe.index(name) != column), None) if len(set(safe)) < len(safe) else None
         if twice is not None:
             raise FormatError(f"{self.source}: the token {twice!r} is listed twice")
@@ -147,4 +147,4 @@ class ModelTokens:
         model = open_model(lm) if isinstance(lm, (str, os.PathLike)) else lm
         graph = self.graph(model, lexicon=lexicon, words=words, **graph_options)
         defaults = {"blank": self.blank, **({} if model is not None else {"word_score": -_WORD_COST})}
-        return Decoder(graph, lm=None if isinstance(model, LM) else model, **{**defaults, **decoder_options})  # type: ignore[arg-type]
+        return Decoder(graph, lm=None if isinstance(model, LM) else model, **{**defaults, **decoder_options})

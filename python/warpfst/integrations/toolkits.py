@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..decoder import Decoder
-from ..errors import FileError
+from ..errors import ArgumentError, FormatError
 from . import files
 from .tokens import AnyModel, ModelTokens, Path
 
@@ -42,8 +42,8 @@ def espnet_tokens(token_list: Path, bpe_model: Path | None = None) -> ModelToken
     config = files.parse_yaml(files.read_text(path), str(path))
     names = config.get("token_list")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise files.FormatError(f"{path}: token_list: expected a list of texts")
-    return _tokens(names, str(path), bpe_model or (path.parent / config["bpemodel"] if config.get("bpemodel") else None))
+        raise FormatError(f"{path}: token_list: expected a list of texts")
+    return _tokens(names, str(path), bpe_model or (path.parent / str(config["bpemodel"]) if config.get("bpemodel") else None))
 
 
 def icefall_tokens(lang: Path, bpe_model: Path | None = None) -> ModelTokens:
@@ -86,7 +86,7 @@ def torchaudio_tokens(bundle: Any) -> ModelTokens:
     """Tokens of a bundle of torchaudio.pipelines, or its labels (`bundle.get_labels()`). Column 0 is the blank, "|" is between words."""
     names = list(bundle.get_labels() if hasattr(bundle, "get_labels") else bundle)
     if not names:
-        raise FileError("torchaudio: no labels")
+        raise ArgumentError("torchaudio: no labels")
     return ModelTokens(names, 0, "torchaudio's labels", _separator(names), ignored=frozenset("*"))
 
 
