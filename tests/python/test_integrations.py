@@ -284,6 +284,18 @@ def test_sources_of_words(letters, tmp_path, rng):
         letters.decoder(words=["TEA"], lexicon={"one": "T E A"})
 
 
+def test_words_and_lexicons_beside_a_language_model(letters, lm, rng):
+    """Only words of both are found; their costs are the model's. A class takes words that neither has."""
+    scores = scores_for(letters, "MARK IS GOING", rng)
+    for chosen in ({"words": ["MARK", "IS", "GOING", "ZORBLAX"]}, {"lexicon": {"MARK": "M A R K", "IS": "I S", "GOING": "G O I N G", "ZORBLAX": "Z"}}):
+        result = letters.decoder(lm, backoff="failure", **chosen).decode(scores)[0]
+        silences = 4 * np.log(2)  # before, between and after the words, silence_prob 0.5
+        assert result.text == "MARK IS GOING" and result.graph_cost == pytest.approx(sum(lm.costs(result.text)) + silences, abs=1e-3)
+    decoder = letters.decoder(lm, classes="<unk>")
+    mine = decoder.graph.add_words(["ZORBLAX"], word_start="")
+    assert decoder.decode(scores_for(letters, "ZORBLAX IS GOING", rng), graphs=mine)[0].text == "ZORBLAX IS GOING"
+
+
 def test_without_words(letters, rng):
     result = letters.decoder().decode(scores_for(letters, "TEA EAT", rng))[0]
     assert letters.text(word.text for word in result.words) == "TEA EAT"

@@ -1,7 +1,7 @@
 """warpfst.integrations with objects and folders of the real transformers, made here with small vocabularies.
 
 Skipped without transformers, which is large. To run: `pip install --no-deps transformers safetensors regex huggingface_hub` beside tests/python/requirements.txt.
-torch is not needed.
+Only the test of a model needs torch.
 """
 
 import json
@@ -10,7 +10,7 @@ import re
 import numpy as np
 import pytest
 from conftest import CTC
-from test_integrations import CHARACTERS, characters, check, lm, scores_of, sentences, wav2vec2_vocabulary  # noqa: F401
+from test_integrations import CHARACTERS, LM, characters, check, lm, scores_of, sentences, wav2vec2_vocabulary  # noqa: F401
 
 import warpfst as wf
 from warpfst import integrations
@@ -77,9 +77,31 @@ def test_parakeet_tokenizer(tmp_path, lm, sentences, rng):  # noqa: F811
     backend.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
     trainer = tokenizers.trainers.BpeTrainer(vocab_size=150, special_tokens=["<unk>"], show_progress=False)
     backend.train_from_iterator((CTC / "text").read_text().split("\n"), trainer)
-    tokenizer = transformers.ParakeetTokenizer(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>")
+    kind = getattr(transformers, "ParakeetTokenizer", transformers.PreTrainedTokenizerFast)  # older versions have the base class only
+    tokenizer = kind(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>")
     size = len(tokenizer)
     assert tokenizer.pad_token_id == size - 1
     tokenizer.save_pretrained(tmp_path)
     for source in (tokenizer, tmp_path):
         check(wf.from_huggingface(source, lm), lambda sentence: backend.encode(sentence).ids, size, size - 1, sentences, rng)
+
+
+def test_logits_of_a_model(processor, tmp_path, rng):
+    """From audio to text with a small random model: logits of torch after log_softmax, in frames of frame_shift."""
+    torch = pytest.importorskip("torch")
+    if not transformers.is_torch_available():
+        pytest.skip("this torch is too old for this transformers")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16, "conv_dim": (8,) * 7, "num_conv_pos_embeddings": 16}
+    config = transformers.Wav2Vec2Config(vocab_size=len(wav2vec2_vocabulary()), num_conv_pos_embedding_groups=2, **sizes)
+    model = transformers.Wav2Vec2ForCTC(config).eval()
+    for part in (processor, model):
+        part.save_pretrained(tmp_path / "saved")
+    audio = rng.standard_normal(32000).astype(np.float32)
+    with torch.no_grad():
+        logits = 20 * model(**processor(audio, sampling_rate=16000, return_tensors="pt")).logits
+    tokens = integrations.huggingface_tokens(tmp_path / "saved")
+    assert tokens.frame_shift == 0.02 and abs(logits.shape[1] * tokens.frame_shift - 2) < 0.05
+    result = tokens.decoder(check_scores="off").decode(logits.log_softmax(-1))[0]
+    theirs = re.sub("<[^>]+>", "", processor.batch_decode(logits.argmax(-1))[0])
+    assert tokens.text(word.text for word in result.words) == " ".join(theirs.split())
+    assert wf.from_huggingface(processor, LM, check_scores="off").decode(logits.log_softmax(-1))[0].error is None
