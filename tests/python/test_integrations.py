@@ -5,6 +5,7 @@ test_integrations_transformers.py does the same with objects of transformers.
 
 import io
 import json
+import sys
 import tarfile
 import types
 
@@ -440,6 +441,14 @@ def test_settings_of_wrong_types(tmp_path, name):
             integrations.huggingface_tokens(tmp_path)
         except wf.Error as why:
             assert str(tmp_path) in str(why)
+
+
+def test_packages_that_are_not_installed(tmp_path, monkeypatch):
+    write(tmp_path, {"bpe.model": "x", "config.yaml": "x", "tokenizer.json": "{}"})
+    for name, package, shown in (("bpe.model", "sentencepiece", "sentencepiece"), ("config.yaml", "yaml", "pyyaml"), ("tokenizer.json", "tokenizers", "tokenizers")):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(ImportError, match=rf"{name} needs the package {shown}: pip install {shown}"):
+            LOADERS.get(name, wf.from_huggingface)(tmp_path / name)
 
 
 def test_wrong_objects():
